@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/buffer.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *checked(void *p, size_t count, size_t size)
+{
+    if (p == NULL) {
+        fprintf(stderr, "dt: out of memory (%zu items of %zu bytes)\n", count, size);
+        exit(1);
+    }
+    return p;
+}
+
+void *dt_alloc(size_t count, size_t size)
+{
+    return checked(calloc(count ? count : 1, size ? size : 1), count, size);
+}
+
+void *dt_realloc(void *p, size_t count, size_t size)
+{
+    if (count == 0)
+        count = 1;
+    if (size && count > SIZE_MAX / size)
+        checked(NULL, count, size);
+    return checked(realloc(p, count * size), count, size);
+}
+
+char *dt_strndup(const char *s, size_t n)
+{
+    char *copy = dt_alloc(n + 1, 1);
+    memcpy(copy, s, n);
+    return copy;
+}
+
+char *dt_strdup(const char *s)
+{
+    return dt_strndup(s, strlen(s));
+}
+
+char *dt_format(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    char *text = NULL;
+    if (vasprintf(&text, fmt, args) < 0)
+        text = NULL;
+    va_end(args);
+    return checked(text, 1, 1);
+}
+
+void dt_buffer_reserve(struct dt_buffer *b, size_t capacity)
+{
+    if (capacity < b->capacity) /* < and not <=: one byte is kept for the final 0 */
+        return;
+    size_t grown = b->capacity + b->capacity / 2;
+    b->capacity = (grown > capacity ? grown : capacity) + 16;
+    b->data = dt_realloc(b->data, b->capacity, 1);
+}
+
+void dt_buffer_append(struct dt_buffer *b, const void *data, size_t size)
+{
+    dt_buffer_reserve(b, b->size + size);
+    if (size)
+        memcpy(b->data + b->size, data, size);
+    b->size += size;
+    b->data[b->size] = '\0';
+}
+
+void dt_buffer_add_char(struct dt_buffer *b, char c)
+{
+    dt_buffer_append(b, &c, 1);
+}
+
+void dt_buffer_add_string(struct dt_buffer *b, const char *s)
+{
+    dt_buffer_append(b, s, strlen(s));
+}
+
+void dt_buffer_printf(struct dt_buffer *b, const char *fmt, ...)
+{
+    va_list args, again;
+    va_start(args, fmt);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    size_t size = n > 0 ? (size_t)n : 0;
+    dt_buffer_reserve(b, b->size + size);
+    vsnprintf(b->data + b->size, size + 1, fmt, again);
+    va_end(again);
+    b->size += size;
+}
+
+void dt_buffer_clear(struct dt_buffer *b)
+{
+    b->size = 0;
+    if (b->data)
+        b->data[0] = '\0';
+}
+
+void dt_buffer_release(struct dt_buffer *b)
+{
+    free(b->data);
+    *b = (struct dt_buffer)DT_BUFFER_EMPTY;
+}
+
+void dt_ids_reserve(struct dt_ids *ids, size_t capacity)
+{
+    if (capacity <= ids->capacity)
+        return;
+    size_t grown = ids->capacity + ids->capacity / 2;
+    ids->capacity = grown > capacity ? grown : capacity;
+    ids->data = dt_realloc(ids->data, ids->capacity, sizeof *ids->data);
+}
+
+void dt_ids_append(struct dt_ids *ids, const uint32_t *more, size_t count)
+{
+    dt_ids_reserve(ids, ids->count + count);
+    if (count)
+        memcpy(ids->data + ids->count, more, count * sizeof *more);
+    ids->count += count;
+}
+
+void dt_ids_add(struct dt_ids *ids, uint32_t id)
+{
+    dt_ids_reserve(ids, ids->count + 1);
+    ids->data[ids->count++] = id;
+}
+
+void dt_ids_release(struct dt_ids *ids)
+{
+    free(ids->data);
+    *ids = (struct dt_ids)DT_IDS_EMPTY;
+}

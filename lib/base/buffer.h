@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory that grows: a byte buffer, and checked allocation for arrays.
+ *
+ * Memory that runs out is no input error that a caller could mend, so these
+ * end the program with one line on stderr instead of returning a code; every
+ * size that comes from a file is checked against the file before it gets here.
+ */
+#ifndef DT_BASE_BUFFER_H
+#define DT_BASE_BUFFER_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Owned bytes; data[size] is always 0 once anything was appended, so text can
+ * be used as a C string. All-zero is a valid empty buffer. */
+struct dt_buffer {
+    char *data;
+    size_t size, capacity;
+};
+
+#define DT_BUFFER_EMPTY {NULL, 0, 0}
+
+void dt_buffer_reserve(struct dt_buffer *b, size_t capacity);
+void dt_buffer_append(struct dt_buffer *b, const void *data, size_t size);
+void dt_buffer_add_char(struct dt_buffer *b, char c);
+void dt_buffer_add_string(struct dt_buffer *b, const char *s);
+void dt_buffer_printf(struct dt_buffer *b, const char *fmt, ...) DT_PRINTF(2, 3);
+void dt_buffer_clear(struct dt_buffer *b);   /* keeps the memory */
+void dt_buffer_release(struct dt_buffer *b); /* frees it; the buffer is empty again */
+
+/* Allocation that does not return NULL; free with free(). count * size is
+ * checked for overflow. */
+void *dt_alloc(size_t count, size_t size) __attribute__((malloc)); /* zeroed */
+void *dt_realloc(void *p, size_t count, size_t size);
+char *dt_strdup(const char *s);
+char *dt_strndup(const char *s, size_t n);
+char *dt_format(const char *fmt, ...) DT_PRINTF(1, 2); /* owned by the caller */
+
+/* Owned token ids, growing; all-zero is a valid empty list; free with
+ * dt_ids_release. */
+struct dt_ids {
+    uint32_t *data;
+    size_t count, capacity;
+};
+
+#define DT_IDS_EMPTY {NULL, 0, 0}
+
+void dt_ids_reserve(struct dt_ids *ids, size_t capacity);
+void dt_ids_append(struct dt_ids *ids, const uint32_t *more, size_t count);
+void dt_ids_add(struct dt_ids *ids, uint32_t id);
+void dt_ids_release(struct dt_ids *ids);
+
+/* Makes room for one more element in a growing array: items, count and
+ * capacity are lvalues; items doubles when full. */
+#define DT_GROW(items, count, capacity)                                                            \
+    do {                                                                                           \
+        if ((count) >= (capacity)) {                                                               \
+            (capacity) = (capacity) ? 2 * (capacity) : 16;                                         \
+            (items) = dt_realloc((items), (size_t)(capacity), sizeof *(items));                    \
+        }                                                                                          \
+    } while (0)
+
+#endif

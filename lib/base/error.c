@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void make_one_line(char *text)
+{
+    for (unsigned char *p = (unsigned char *)text; *p; p++)
+        if (*p < 0x20 || *p == 0x7f)
+            *p = '?';
+}
+
+static void format(char *text, const char *fmt, va_list args)
+{
+    vsnprintf(text, DT_ERROR_TEXT, fmt, args);
+}
+
+static void append(struct dt_error *err, const char *more)
+{
+    size_t used = strlen(err->text);
+    snprintf(err->text + used, DT_ERROR_TEXT - used, ": %s", more);
+}
+
+int dt_fail(struct dt_error *err, enum dt_code code, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    format(err->text, fmt, args);
+    va_end(args);
+    make_one_line(err->text);
+    err->code = code;
+    return code;
+}
+
+int dt_fail_errno(struct dt_error *err, const char *fmt, ...)
+{
+    int saved = errno;
+    va_list args;
+    va_start(args, fmt);
+    format(err->text, fmt, args);
+    va_end(args);
+    append(err, strerror(saved));
+    make_one_line(err->text);
+    err->code = DT_EIO;
+    return DT_EIO;
+}
+
+int dt_fail_context(struct dt_error *err, const char *fmt, ...)
+{
+    char old[DT_ERROR_TEXT];
+    memcpy(old, err->text, sizeof old);
+    va_list args;
+    va_start(args, fmt);
+    format(err->text, fmt, args);
+    va_end(args);
+    append(err, old);
+    make_one_line(err->text);
+    return err->code;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Errors of the library: a code for the program, a sentence for the person.
+ *
+ * A function that can fail returns int: 0, or a negative enum dt_code, and
+ * fills the caller's struct dt_error. The library never prints, exits or
+ * aborts because of its input; assert() guards against our own bugs only.
+ *
+ *     struct dt_error err;
+ *     if (dt_reader_open(&r, path, &err) < 0)
+ *         return dt_report(&err);
+ */
+#ifndef DT_BASE_ERROR_H
+#define DT_BASE_ERROR_H
+
+#define DT_ERROR_TEXT 512
+
+enum dt_code {
+    DT_OK = 0,
+    DT_EIO = -1,      /* the system refused: open, read, write, rename */
+    DT_EFORMAT = -2,  /* a file or stream is not what it should be */
+    DT_EINVALID = -3, /* an argument or a combination of settings is impossible */
+    DT_ENOMEM = -4,
+    DT_EMISSING = -5, /* something asked for by name does not exist */
+    DT_ESTOP = -6     /* asked to stop; nothing is wrong */
+};
+
+struct dt_error {
+    enum dt_code code;
+    char text[DT_ERROR_TEXT]; /* one line, lower case, no full stop */
+};
+
+#define DT_MUST_CHECK   __attribute__((warn_unused_result))
+#define DT_PRINTF(f, a) __attribute__((format(printf, f, a)))
+
+/* Fills *err with code and the formatted text; returns code. Text beyond
+ * DT_ERROR_TEXT is cut. Control characters become '?', so that the message
+ * stays one line whatever a file name or a datum holds. */
+int dt_fail(struct dt_error *err, enum dt_code code, const char *fmt, ...) DT_PRINTF(3, 4);
+
+/* As dt_fail with DT_EIO, and appends ": " and the text of errno. */
+int dt_fail_errno(struct dt_error *err, const char *fmt, ...) DT_PRINTF(2, 3);
+
+/* Puts "formatted text: " before the text already in *err; returns its code. */
+int dt_fail_context(struct dt_error *err, const char *fmt, ...) DT_PRINTF(2, 3);
+
+/* Forwards a failure of a callee to the caller. */
+#define DT_TRY(call)                                                                               \
+    do {                                                                                           \
+        int dt_try_rc_ = (call);                                                                   \
+        if (dt_try_rc_ < 0)                                                                        \
+            return dt_try_rc_;                                                                     \
+    } while (0)
+
+#endif

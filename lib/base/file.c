@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+
+#define OUTPUT_BUFFER ((size_t)1 << 16)
+
+static char *directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL)
+        return dt_strdup(".");
+    return slash == path ? dt_strdup("/") : dt_strndup(path, (size_t)(slash - path));
+}
+
+static bool is_special(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
+int dt_output_open(struct dt_output *out, const char *path, struct dt_error *err)
+{
+    *out = (struct dt_output){.fd = -1, .path = dt_strdup(path)};
+    if (strcmp(path, "-") == 0) {
+        out->fd = STDOUT_FILENO;
+    } else if (dt_is_directory(path)) {
+        dt_output_abandon(out);
+        return dt_fail(err, DT_EIO, "cannot write '%s': is a directory", path);
+    } else if (is_special(path)) {
+        out->fd = open(path, O_WRONLY | O_CLOEXEC);
+    } else {
+        char *dir = directory_of(path);
+        out->temporary = dt_format("%s/.%s.tmp-%ld", dir, dt_path_base(path), (long)getpid());
+        free(dir);
+        out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    }
+    if (out->fd < 0) {
+        int rc = dt_fail_errno(err, "cannot create '%s'", path);
+        dt_output_abandon(out);
+        return rc;
+    }
+    out->buffer = dt_alloc(OUTPUT_BUFFER, 1);
+    return 0;
+}
+
+static int write_all(struct dt_output *out, const char *data, size_t size, struct dt_error *err)
+{
+    while (size > 0) {
+        ssize_t n = write(out->fd, data, size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return dt_fail_errno(err, "cannot write %s%s%s", *out->path == '-' ? "" : "'",
+                                 *out->path == '-' ? "to stdout" : out->path,
+                                 *out->path == '-' ? "" : "'");
+        data += n;
+        size -= (size_t)n;
+    }
+    return 0;
+}
+
+int dt_output_flush(struct dt_output *out, struct dt_error *err)
+{
+    size_t used = out->used;
+    out->used = 0;
+    return write_all(out, out->buffer, used, err);
+}
+
+int dt_output_write(struct dt_output *out, const void *data, size_t size, struct dt_error *err)
+{
+    out->written += size;
+    if (size > OUTPUT_BUFFER - out->used)
+        DT_TRY(dt_output_flush(out, err));
+    if (size >= OUTPUT_BUFFER)
+        return write_all(out, data, size, err);
+    memcpy(out->buffer + out->used, data, size);
+    out->used += size;
+    return 0;
+}
+
+static int publish(struct dt_output *out, struct dt_error *err)
+{
+    DT_TRY(dt_output_flush(out, err));
+    if (out->temporary && fsync(out->fd) < 0)
+        return dt_fail_errno(err, "cannot write '%s'", out->path);
+    int fd = out->fd;
+    out->fd = -1;
+    if (close(fd) < 0)
+        return dt_fail_errno(err, "cannot write '%s'", out->path);
+    if (out->temporary && rename(out->temporary, out->path) < 0)
+        return dt_fail_errno(err, "cannot rename to '%s'", out->path);
+    free(out->temporary);
+    out->temporary = NULL;
+    return 0;
+}
+
+int dt_output_commit(struct dt_output *out, struct dt_error *err)
+{
+    int rc = publish(out, err);
+    dt_output_abandon(out);
+    return rc;
+}
+
+void dt_output_abandon(struct dt_output *out)
+{
+    if (out->path == NULL)
+        return;
+    if (out->fd > STDOUT_FILENO)
+        close(out->fd);
+    if (out->temporary)
+        unlink(out->temporary);
+    free(out->temporary);
+    free(out->path);
+    free(out->buffer);
+    *out = (struct dt_output){.fd = -1};
+}
+
+int dt_file_read(const char *path, size_t limit, char **data, size_t *size, struct dt_error *err)
+{
+    if (dt_is_directory(path))
+        return dt_fail(err, DT_EIO, "cannot read '%s': is a directory", path);
+    FILE *f = fopen(path, "rbe");
+    if (f == NULL)
+        return dt_fail_errno(err, "cannot open '%s'", path);
+    struct dt_buffer b = DT_BUFFER_EMPTY;
+    size_t n;
+    do {
+        dt_buffer_reserve(&b, b.size + OUTPUT_BUFFER);
+        n = fread(b.data + b.size, 1, OUTPUT_BUFFER, f);
+        b.size += n;
+    } while (n > 0 && b.size <= limit);
+    int rc = 0;
+    if (ferror(f))
+        rc = dt_fail_errno(err, "cannot read '%s'", path);
+    else if (b.size > limit)
+        rc = dt_fail(err, DT_EFORMAT, "'%s' is larger than %zu bytes", path, limit);
+    fclose(f);
+    if (rc < 0) {
+        dt_buffer_release(&b);
+        return rc;
+    }
+    b.data[b.size] = '\0';
+    *data = b.data;
+    *size = b.size;
+    return 0;
+}
+
+int dt_file_write(const char *path, const void *data, size_t size, struct dt_error *err)
+{
+    struct dt_output out;
+    DT_TRY(dt_output_open(&out, path, err));
+    int rc = dt_output_write(&out, data, size, err);
+    if (rc < 0) {
+        dt_output_abandon(&out);
+        return rc;
+    }
+    return dt_output_commit(&out, err);
+}
+
+bool dt_is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool dt_file_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+int dt_make_directories(const char *path, struct dt_error *err)
+{
+    char *p = dt_strdup(path);
+    int rc = 0;
+    for (char *c = p + 1; rc == 0; c++) {
+        if (*c != '/' && *c != '\0')
+            continue;
+        char end = *c;
+        *c = '\0';
+        if (mkdir(p, 0777) < 0 && !(errno == EEXIST && dt_is_directory(p)))
+            rc = dt_fail_errno(err, "cannot create directory '%s'", p);
+        *c = end;
+        if (end == '\0')
+            break;
+    }
+    free(p);
+    return rc;
+}
+
+static int remove_entry(const char *path, struct dt_error *err)
+{
+    struct stat st;
+    if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return dt_remove_tree(path, err);
+    if (unlink(path) < 0 && errno != ENOENT)
+        return dt_fail_errno(err, "cannot remove '%s'", path);
+    return 0;
+}
+
+int dt_remove_tree(const char *path, struct dt_error *err)
+{
+    DIR *dir = opendir(path);
+    if (dir == NULL)
+        return errno == ENOENT ? 0 : dt_fail_errno(err, "cannot open directory '%s'", path);
+    int rc = 0;
+    for (struct dirent *e; rc == 0 && (e = readdir(dir)) != NULL;) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        char *entry = dt_path_join(path, e->d_name);
+        rc = remove_entry(entry, err);
+        free(entry);
+    }
+    closedir(dir);
+    if (rc == 0 && rmdir(path) < 0)
+        rc = dt_fail_errno(err, "cannot remove '%s'", path);
+    return rc;
+}
+
+int dt_sync_directory(const char *path, struct dt_error *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd < 0 || fsync(fd) < 0 ? dt_fail_errno(err, "cannot sync '%s'", path) : 0;
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+int dt_replace_symlink(const char *target, const char *link, struct dt_error *err)
+{
+    char *temporary = dt_format("%s.tmp-%ld", link, (long)getpid());
+    int rc = 0;
+    unlink(temporary);
+    if (symlink(target, temporary) < 0 || rename(temporary, link) < 0)
+        rc = dt_fail_errno(err, "cannot create link '%s'", link);
+    if (rc < 0)
+        unlink(temporary);
+    free(temporary);
+    return rc;
+}
+
+char *dt_path_join(const char *dir, const char *name)
+{
+    size_t n = strlen(dir);
+    return dt_format("%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/", name);
+}
+
+const char *dt_path_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files that are either whole or absent.
+ *
+ * A struct dt_output is a file being made: bytes go to a hidden temporary
+ * neighbour (".NAME.tmp-PID"), and only dt_output_commit, after fsync, gives
+ * it its name. A program that dies half-way leaves no file that looks
+ * finished. "-" stands for stdout, which cannot be made atomic but is checked
+ * to the last byte.
+ *
+ *     struct dt_output out;
+ *     DT_TRY(dt_output_open(&out, path, err));
+ *     if (write_it(&out, err) < 0 || dt_output_commit(&out, err) < 0)
+ *         dt_output_abandon(&out);
+ */
+#ifndef DT_BASE_FILE_H
+#define DT_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct dt_output {
+    int fd;
+    char *path;      /* as given; "-" is stdout */
+    char *temporary; /* NULL for stdout and for files that are no regular file (/dev/null) */
+    char *buffer;    /* bytes not yet written */
+    size_t used;
+    uint64_t written; /* bytes accepted so far, buffered ones included */
+};
+
+int dt_output_open(struct dt_output *out, const char *path, struct dt_error *err) DT_MUST_CHECK;
+int dt_output_write(struct dt_output *out, const void *data, size_t size,
+                    struct dt_error *err) DT_MUST_CHECK;
+/* Hands buffered bytes to the system now, for readers at the other end of a pipe. */
+int dt_output_flush(struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
+/* Flushes, syncs, closes and renames. After success or failure *out is released. */
+int dt_output_commit(struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
+/* Closes and removes the temporary file. Safe on a released or all-zero *out. */
+void dt_output_abandon(struct dt_output *out);
+
+/* Reads a whole file into memory, ended by a 0 byte that *size does not count.
+ * *data is owned by the caller (free). Files above limit bytes are refused. */
+int dt_file_read(const char *path, size_t limit, char **data, size_t *size,
+                 struct dt_error *err) DT_MUST_CHECK;
+
+/* Writes a whole file atomically. */
+int dt_file_write(const char *path, const void *data, size_t size,
+                  struct dt_error *err) DT_MUST_CHECK;
+
+bool dt_is_directory(const char *path);
+bool dt_file_exists(const char *path);
+/* Creates a directory and its missing parents; an existing one is fine. */
+int dt_make_directories(const char *path, struct dt_error *err) DT_MUST_CHECK;
+/* Removes a directory and all it holds; an absent one is fine. */
+int dt_remove_tree(const char *path, struct dt_error *err) DT_MUST_CHECK;
+/* Makes the entries of a directory durable. */
+int dt_sync_directory(const char *path, struct dt_error *err) DT_MUST_CHECK;
+/* Makes link point to target, atomically, whether or not link exists. */
+int dt_replace_symlink(const char *target, const char *link, struct dt_error *err) DT_MUST_CHECK;
+/* "dir" + "/" + "name"; owned by the caller. */
+char *dt_path_join(const char *dir, const char *name);
+/* The part of path behind the last '/'; points into path. */
+const char *dt_path_base(const char *path);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/hash.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <xxhash.h>
+
+uint64_t dt_hash(const void *data, size_t size)
+{
+    return XXH3_64bits(data, size);
+}
+
+uint64_t dt_hash_seeded(const void *data, size_t size, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(data, size, seed);
+}
+
+uint64_t dt_hash_xxh64(const void *data, size_t size)
+{
+    return XXH64(data, size, 0);
+}
+
+char *dt_hex64(uint64_t hash, char text[DT_HEX64])
+{
+    snprintf(text, DT_HEX64, "%016" PRIx64, hash);
+    return text;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Fingerprints: XXH3-64 (xxhash) of bytes, and their text form. Not for secrets. */
+#ifndef DT_BASE_HASH_H
+#define DT_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+uint64_t dt_hash(const void *data, size_t size);
+uint64_t dt_hash_seeded(const void *data, size_t size, uint64_t seed);
+/* XXH64 with seed 0: what zstd's frame and seek-table checksums are made of. */
+uint64_t dt_hash_xxh64(const void *data, size_t size);
+
+#define DT_HEX64 17 /* 16 digits and the final 0 */
+char *dt_hex64(uint64_t hash, char text[DT_HEX64]);
+
+#endif

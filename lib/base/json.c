@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/json.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+#define JSON_LIMIT ((size_t)1 << 30)
+
+static int line_of(const char *text, size_t offset)
+{
+    int line = 1;
+    for (size_t i = 0; i < offset; i++)
+        line += text[i] == '\n';
+    return line;
+}
+
+static bool only_white_space(const char *p, size_t n)
+{
+    while (n > 0 && strchr(" \t\r\n", *p) && *p)
+        p++, n--;
+    return n == 0;
+}
+
+int dt_json_parse(const char *text, size_t size, const char *subject, struct json_object **value,
+                  struct dt_error *err)
+{
+    *value = NULL;
+    if (size > INT_MAX)
+        return dt_fail(err, DT_EFORMAT, "%s: JSON text of %zu bytes is too long", subject, size);
+    struct json_tokener *t = json_tokener_new();
+    json_tokener_set_flags(t, JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS);
+    struct json_object *v = json_tokener_parse_ex(t, text, (int)size);
+    enum json_tokener_error e = json_tokener_get_error(t);
+    size_t end = json_tokener_get_parse_end(t);
+    if (e == json_tokener_continue && size > 0) /* a bare number ends only with the text */
+        v = json_tokener_parse_ex(t, "", 1), e = json_tokener_get_error(t);
+    json_tokener_free(t);
+    if (e == json_tokener_success && only_white_space(text + end, size - end)) {
+        *value = v;
+        return 0;
+    }
+    const char *reason = e == json_tokener_success    ? "text follows the JSON value"
+                         : e == json_tokener_continue ? "JSON text ends too early"
+                                                      : json_tokener_error_desc(e);
+    json_object_put(v);
+    int line = line_of(text, end < size ? end : size);
+    if (line == 1)
+        return dt_fail(err, DT_EFORMAT, "%s: byte %zu: %s", subject, end, reason);
+    return dt_fail(err, DT_EFORMAT, "%s: line %d: %s", subject, line, reason);
+}
+
+int dt_json_read(const char *path, struct json_object **value, struct dt_error *err)
+{
+    char *text;
+    size_t size;
+    *value = NULL;
+    DT_TRY(dt_file_read(path, JSON_LIMIT, &text, &size, err));
+    int rc = dt_json_parse(text, size, path, value, err);
+    free(text);
+    return rc;
+}
+
+static const char *type_name(enum json_type type)
+{
+    return type == json_type_object   ? "an object"
+           : type == json_type_array  ? "an array"
+           : type == json_type_string ? "a string"
+           : type == json_type_int    ? "a whole number"
+           : type == json_type_double ? "a number"
+                                      : "true or false";
+}
+
+int dt_json_get(struct json_object *object, const char *name, enum json_type type,
+                const char *subject, struct json_object **value, struct dt_error *err)
+{
+    *value = NULL;
+    if (!json_object_is_type(object, json_type_object))
+        return dt_fail(err, DT_EFORMAT, "%s: is not a JSON object", subject);
+    if (!json_object_object_get_ex(object, name, value))
+        return dt_fail(err, DT_EFORMAT, "%s: has no member \"%s\"", subject, name);
+    if (!json_object_is_type(*value, type))
+        return dt_fail(err, DT_EFORMAT, "%s: member \"%s\" is not %s", subject, name,
+                       type_name(type));
+    return 0;
+}
+
+int dt_json_get_int(struct json_object *object, const char *name, const char *subject,
+                    int64_t *value, struct dt_error *err)
+{
+    struct json_object *v;
+    DT_TRY(dt_json_get(object, name, json_type_int, subject, &v, err));
+    *value = json_object_get_int64(v);
+    return 0;
+}
+
+int dt_json_get_string(struct json_object *object, const char *name, const char *subject,
+                       const char **value, struct dt_error *err)
+{
+    struct json_object *v;
+    DT_TRY(dt_json_get(object, name, json_type_string, subject, &v, err));
+    *value = json_object_get_string(v);
+    return 0;
+}
+
+int dt_json_get_real(struct json_object *object, const char *name, const char *subject,
+                     double *value, struct dt_error *err)
+{
+    struct json_object *v;
+    if (dt_json_get(object, name, json_type_int, subject, &v, err) < 0)
+        DT_TRY(dt_json_get(object, name, json_type_double, subject, &v, err));
+    *value = json_object_get_double(v);
+    return 0;
+}
+
+void dt_json_add_string(struct dt_buffer *b, const char *text, size_t size)
+{
+    static const char hex[] = "0123456789abcdef";
+    dt_buffer_reserve(b, b->size + size + 2);
+    dt_buffer_add_char(b, '"');
+    size_t from = 0;
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f)
+            continue;
+        dt_buffer_append(b, text + from, i - from);
+        from = i + 1;
+        const char *plain = "\"\\\n\r\t", *letter = "\"\\nrt";
+        const char *found = c ? strchr(plain, c) : NULL;
+        char escape[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+        if (found)
+            escape[1] = letter[found - plain];
+        dt_buffer_append(b, escape, found ? 2 : 6);
+    }
+    dt_buffer_append(b, text + from, size - from);
+    dt_buffer_add_char(b, '"');
+}
+
+int dt_json_write(const char *path, struct json_object *value, struct dt_error *err)
+{
+    int flags = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
+    struct dt_buffer b = DT_BUFFER_EMPTY;
+    dt_buffer_add_string(&b, json_object_to_json_string_ext(value, flags));
+    dt_buffer_add_char(&b, '\n');
+    int rc = dt_file_write(path, b.data, b.size, err);
+    dt_buffer_release(&b);
+    return rc;
+}

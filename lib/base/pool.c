@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+
+struct slot {
+    void *job;
+    bool done;
+};
+
+/* A ring of slots: [taken, started) are at work or done, [started, submitted) wait. */
+struct dt_pool {
+    dt_pool_work *work;
+    void *context;
+    int threads, capacity;
+    pthread_t *thread;
+    pthread_mutex_t lock;
+    pthread_cond_t submitted_one, finished_one;
+    struct slot *slots;
+    unsigned taken, started, submitted;
+    bool closing;
+};
+
+static void *worker(void *argument)
+{
+    struct dt_pool *p = argument;
+    pthread_mutex_lock(&p->lock);
+    for (;;) {
+        while (p->started == p->submitted && !p->closing)
+            pthread_cond_wait(&p->submitted_one, &p->lock);
+        if (p->started == p->submitted)
+            break;
+        struct slot *s = &p->slots[p->started++ % (unsigned)p->capacity];
+        pthread_mutex_unlock(&p->lock);
+        p->work(s->job, p->context);
+        pthread_mutex_lock(&p->lock);
+        s->done = true;
+        pthread_cond_signal(&p->finished_one);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+struct dt_pool *dt_pool_new(int threads, dt_pool_work *work, void *context)
+{
+    struct dt_pool *p = dt_alloc(1, sizeof *p);
+    p->work = work;
+    p->context = context;
+    p->threads = threads > 1 ? threads : 0;
+    p->capacity = threads > 1 ? 4 * threads : 1;
+    p->slots = dt_alloc((size_t)p->capacity, sizeof *p->slots);
+    p->thread = dt_alloc((size_t)threads, sizeof *p->thread);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->submitted_one, NULL);
+    pthread_cond_init(&p->finished_one, NULL);
+    for (int i = 0; i < p->threads; i++) {
+        if (pthread_create(&p->thread[i], NULL, worker, p) != 0) {
+            p->threads = i; /* fewer threads do the same work */
+            break;
+        }
+    }
+    return p;
+}
+
+bool dt_pool_full(const struct dt_pool *p)
+{
+    return p->submitted - p->taken == (unsigned)p->capacity;
+}
+
+void dt_pool_submit(struct dt_pool *p, void *job)
+{
+    struct slot *s = &p->slots[p->submitted % (unsigned)p->capacity];
+    *s = (struct slot){.job = job};
+    if (p->threads == 0) {
+        p->work(job, p->context);
+        s->done = true;
+        p->submitted++;
+        return;
+    }
+    pthread_mutex_lock(&p->lock);
+    p->submitted++;
+    pthread_cond_signal(&p->submitted_one);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void *dt_pool_next(struct dt_pool *p)
+{
+    if (p->taken == p->submitted)
+        return NULL;
+    struct slot *s = &p->slots[p->taken % (unsigned)p->capacity];
+    pthread_mutex_lock(&p->lock);
+    while (!s->done)
+        pthread_cond_wait(&p->finished_one, &p->lock);
+    p->taken++;
+    pthread_mutex_unlock(&p->lock);
+    return s->job;
+}
+
+void dt_pool_free(struct dt_pool *p)
+{
+    if (p == NULL)
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->closing = true;
+    pthread_cond_broadcast(&p->submitted_one);
+    pthread_mutex_unlock(&p->lock);
+    for (int i = 0; i < p->threads; i++)
+        pthread_join(p->thread[i], NULL);
+    pthread_mutex_destroy(&p->lock);
+    pthread_cond_destroy(&p->submitted_one);
+    pthread_cond_destroy(&p->finished_one);
+    free(p->thread);
+    free(p->slots);
+    free(p);
+}
+
+int dt_processors(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/program.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+
+#define MAX_OPTIONS 64
+
+static const char *program_name = "dt";
+static struct dt_buffer command_line;
+
+const char *dt_program_name(void)
+{
+    return program_name;
+}
+
+const char *dt_command_line(void)
+{
+    return command_line.data ? command_line.data : "";
+}
+
+static void print_message(const char *fmt, va_list args)
+{
+    fprintf(stderr, "%s: ", program_name);
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+}
+
+void dt_warn(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    print_message(fmt, args);
+    va_end(args);
+}
+
+void dt_usage(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    print_message(fmt, args);
+    va_end(args);
+    fprintf(stderr, "try '%s --help'\n", program_name);
+    exit(2);
+}
+
+int dt_report(const struct dt_error *err)
+{
+    dt_warn("%s", err->text);
+    return 1;
+}
+
+int dt_parse_real(const char *text, double *value)
+{
+    char *end;
+    errno = 0;
+    double x = strtod(text, &end);
+    if (end == text || *end != '\0' || errno == ERANGE || !isfinite(x))
+        return -1;
+    *value = x;
+    return 0;
+}
+
+int dt_parse_int(const char *text, long *value)
+{
+    char *end;
+    errno = 0;
+    double x = strtod(text, &end);
+    double unit = *end == 'k' ? 1e3 : *end == 'M' ? 1e6 : *end == 'G' ? 1e9 : 1;
+    if (unit > 1)
+        end++;
+    x *= unit;
+    if (end == text || *end != '\0' || errno == ERANGE || !(fabs(x) <= 0x1p53) || x != floor(x))
+        return -1;
+    *value = (long)x;
+    return 0;
+}
+
+static const char *placeholder(const struct dt_option *o)
+{
+    return o->arg ? o->arg : "";
+}
+
+static void add_usage(struct dt_buffer *b, const struct dt_option *o)
+{
+    dt_buffer_add_string(b, o->required ? " " : " [");
+    if (o->letter)
+        dt_buffer_printf(b, "-%c", o->letter);
+    else
+        dt_buffer_printf(b, "--%s", o->name);
+    if (o->arg)
+        dt_buffer_printf(b, " %s", placeholder(o));
+    dt_buffer_add_string(b, o->required ? "" : "]");
+    if (o->kind == DT_OPT_LIST)
+        dt_buffer_add_string(b, " ...");
+}
+
+/* Prints text, words wrapped to 79 columns, continuation lines indented. */
+static void print_wrapped(const char *text, int column, int indent)
+{
+    while (*text) {
+        int n = (int)strcspn(text, " ");
+        for (int depth = 0, i = 0; text[i]; i++) { /* "[--name ARG]" stays together */
+            depth += (text[i] == '[') - (text[i] == ']');
+            if (depth == 0 && (text[i] == ' ' || text[i + 1] == '\0')) {
+                n = text[i] == ' ' ? i : i + 1;
+                break;
+            }
+        }
+        if (column + n > 79 && column > indent) {
+            printf("\n%*s", indent, "");
+            column = indent;
+        }
+        printf("%.*s", n, text);
+        column += n;
+        text += n;
+        if (*text == ' ') {
+            text++;
+            if (column < 79) {
+                putchar(' ');
+                column++;
+            }
+        }
+    }
+    putchar('\n');
+}
+
+static void print_option(const struct dt_option *o)
+{
+    char flags[64];
+    int n = o->letter ? snprintf(flags, sizeof flags, "  -%c, --%s", o->letter, o->name)
+                      : snprintf(flags, sizeof flags, "      --%s", o->name);
+    if (o->arg)
+        snprintf(flags + n, sizeof flags - (size_t)n, " %s", placeholder(o));
+    int width = printf("%-28s", flags);
+    if (width > 28)
+        width = printf("\n%28s", "") - 1;
+    print_wrapped(o->help, width, 28);
+}
+
+static void print_help(const struct dt_command *c)
+{
+    struct dt_buffer usage = DT_BUFFER_EMPTY;
+    dt_buffer_add_string(&usage, c->name);
+    for (const struct dt_option *o = c->options; o->name; o++)
+        add_usage(&usage, o);
+    if (*c->operands)
+        dt_buffer_printf(&usage, " %s", c->operands);
+    printf("usage: ");
+    print_wrapped(usage.data, 7, 7 + (int)strlen(c->name) + 1);
+    printf("\n%s: %s\n\n", c->name, c->summary);
+    for (const struct dt_option *o = c->options; o->name; o++)
+        print_option(o);
+    printf("      --help                show this help\n"
+           "      --version             show the version\n");
+    dt_buffer_release(&usage);
+}
+
+static const char *described(const struct dt_option *o)
+{
+    static char text[64];
+    snprintf(text, sizeof text, "--%s", o->name);
+    return text;
+}
+
+static void check_range(const struct dt_option *o, double x, const char *text)
+{
+    if ((o->min != 0 || o->max != 0) && (x < o->min || x > o->max))
+        dt_usage("%s takes a number from %.15g to %.15g, not '%s'", described(o), o->min, o->max,
+                 text);
+}
+
+static void set_choice(const struct dt_option *o, const char *text)
+{
+    for (int i = 0; o->choices[i]; i++) {
+        if (strcmp(o->choices[i], text) == 0) {
+            *(int *)o->value = i;
+            return;
+        }
+    }
+    struct dt_buffer all = DT_BUFFER_EMPTY;
+    for (int i = 0; o->choices[i]; i++)
+        dt_buffer_printf(&all, "%s%s", i ? ", " : "", o->choices[i]);
+    dt_usage("%s takes one of %s, not '%s'", described(o), all.data, text);
+}
+
+static void add_to_list(struct dt_string_list *list, const char *text)
+{
+    DT_GROW(list->items, list->count, list->capacity);
+    list->items[list->count++] = text;
+}
+
+static void set_option(const struct dt_option *o, const char *text)
+{
+    switch (o->kind) {
+    case DT_OPT_FLAG:
+        *(bool *)o->value = true;
+        break;
+    case DT_OPT_STRING:
+        *(const char **)o->value = text;
+        break;
+    case DT_OPT_INT:
+        if (dt_parse_int(text, o->value) < 0)
+            dt_usage("%s takes a whole number, not '%s'", described(o), text);
+        check_range(o, (double)*(long *)o->value, text);
+        break;
+    case DT_OPT_REAL:
+        if (dt_parse_real(text, o->value) < 0)
+            dt_usage("%s takes a number, not '%s'", described(o), text);
+        check_range(o, *(double *)o->value, text);
+        break;
+    case DT_OPT_CHOICE:
+        set_choice(o, text);
+        break;
+    case DT_OPT_LIST:
+        add_to_list(o->value, text);
+        break;
+    }
+}
+
+static void remember_command_line(const char *name, int argc, char **argv)
+{
+    dt_buffer_clear(&command_line);
+    dt_buffer_printf(&command_line, "%s %s:", name, DT_VERSION);
+    for (int i = 1; i < argc; i++)
+        dt_buffer_printf(&command_line, " %s", argv[i]);
+}
+
+static void finish_stdout(void)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        dt_warn("cannot write to stdout: %s", strerror(errno));
+        exit(1);
+    }
+    exit(0);
+}
+
+static void reject_unknown(const struct dt_command *c, char **argv)
+{
+    const char *names[MAX_OPTIONS] = {"help", "version"};
+    for (int i = 0; c->options[i].name; i++)
+        names[i + 2] = c->options[i].name;
+    const char *word = argv[optind - 1];
+    if (optopt && strncmp(word, "--", 2) != 0)
+        dt_usage("unknown option '-%c'", optopt);
+    const char *near = dt_did_you_mean(word + 2, names);
+    if (near)
+        dt_usage("unknown option '%s': did you mean '--%s'?", word, near);
+    dt_usage("unknown option '%s'", word);
+}
+
+enum { SHORTLESS = 1000, HELP = 2000, VERSION };
+
+static int build_tables(const struct dt_command *c, struct option *longs, char *shorts)
+{
+    int n = 0;
+    *shorts++ = ':';
+    for (; c->options[n].name; n++) {
+        const struct dt_option *o = &c->options[n];
+        int has_arg = o->kind == DT_OPT_FLAG ? no_argument : required_argument;
+        longs[n] = (struct option){o->name, has_arg, NULL, SHORTLESS + n};
+        if (o->letter) {
+            *shorts++ = o->letter;
+            if (has_arg)
+                *shorts++ = ':';
+        }
+    }
+    *shorts = '\0';
+    longs[n] = (struct option){"help", no_argument, NULL, HELP};
+    longs[n + 1] = (struct option){"version", no_argument, NULL, VERSION};
+    longs[n + 2] = (struct option){NULL, 0, NULL, 0};
+    return n;
+}
+
+static const struct dt_option *find_option(const struct dt_command *c, int key)
+{
+    if (key >= SHORTLESS)
+        return &c->options[key - SHORTLESS];
+    for (const struct dt_option *o = c->options; o->name; o++)
+        if (o->letter == key)
+            return o;
+    return NULL;
+}
+
+int dt_parse_options(const struct dt_command *c, int argc, char **argv)
+{
+    struct option longs[MAX_OPTIONS + 3];
+    char shorts[2 * MAX_OPTIONS + 2];
+    bool given[MAX_OPTIONS] = {false};
+    program_name = c->name;
+    remember_command_line(c->name, argc, argv);
+    int count = build_tables(c, longs, shorts);
+    opterr = 0;
+    for (int key; (key = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
+        if (key == HELP) {
+            print_help(c);
+            finish_stdout();
+        } else if (key == VERSION) {
+            printf("%s (dt) %s\n", c->name, DT_VERSION);
+            finish_stdout();
+        } else if (key == '?') {
+            reject_unknown(c, argv);
+        } else if (key == ':') {
+            dt_usage("option '%s' needs a value", argv[optind - 1]);
+        }
+        const struct dt_option *o = find_option(c, key);
+        given[o - c->options] = true;
+        set_option(o, optarg);
+    }
+    for (int i = 0; i < count; i++)
+        if (c->options[i].required && !given[i])
+            dt_usage("option --%s is needed", c->options[i].name);
+    return optind;
+}
+
+char *dt_installed_path(const char *part)
+{
+    char exe[4096];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (n < 0)
+        n = 0;
+    exe[n] = '\0';
+    for (int up = 0; up < 2; up++) { /* PREFIX/bin/dt-x -> PREFIX */
+        char *slash = strrchr(exe, '/');
+        if (slash)
+            *slash = '\0';
+    }
+    return dt_path_join(exe, part);
+}
+
+static int edit_distance(const char *a, const char *b)
+{
+    int row[64];
+    int n = (int)strlen(b);
+    if (n > 63)
+        return 99;
+    for (int j = 0; j <= n; j++)
+        row[j] = j;
+    for (int i = 1; a[i - 1]; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            int replaced = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            int best = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
+            row[j] = replaced < best ? replaced : best;
+        }
+    }
+    return row[n];
+}
+
+const char *dt_did_you_mean(const char *word, const char *const *names)
+{
+    const char *best = NULL;
+    int nearest = (int)strlen(word) / 3 + 1;
+    for (; *names; names++) {
+        int distance = edit_distance(word, *names);
+        if (distance <= nearest) {
+            nearest = distance - 1;
+            best = *names;
+        }
+    }
+    return best;
+}

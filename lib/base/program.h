@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every dt program does alike: its name, its messages, its options.
+ *
+ * One table of options produces the parser, the usage line, --help, and the
+ * test that the man page's SYNOPSIS agrees:
+ *
+ *     static struct { const char *out; long threads; } opt = {"-", 1};
+ *     static const struct dt_option options[] = {
+ *         {"output",  'o', DT_OPT_STRING, &opt.out, "FILE", "write to FILE"},
+ *         {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads", .min = 1, .max = 256},
+ *         {NULL}};
+ *     static const struct dt_command command = {
+ *         "dt-x", "do one thing", "[FILE ...]", options};
+ *     int first = dt_parse_options(&command, argc, argv);  // operands start here
+ *
+ * --help and --version are added by the parser. A wrong option or number ends
+ * the program with exit status 2 and a usage message.
+ */
+#ifndef DT_BASE_PROGRAM_H
+#define DT_BASE_PROGRAM_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+#define DT_VERSION "0.1.0"
+
+enum dt_option_kind {
+    DT_OPT_FLAG,   /* bool *: set to true */
+    DT_OPT_STRING, /* const char **, borrowed from argv */
+    DT_OPT_INT,    /* long *, in min .. max; suffixes k, M, G (powers of 1000) */
+    DT_OPT_REAL,   /* double *, in min .. max */
+    DT_OPT_CHOICE, /* int *: index into choices */
+    DT_OPT_LIST    /* struct dt_string_list *: may be given several times */
+};
+
+struct dt_string_list {
+    const char **items; /* borrowed from argv; the array is owned by the list */
+    int count, capacity;
+};
+
+struct dt_option {
+    const char *name; /* long name without "--"; NULL ends the table */
+    char letter;      /* short name or 0 */
+    enum dt_option_kind kind;
+    void *value;
+    const char *arg; /* NULL for a flag */
+    const char *help;
+    double min, max;            /* of numbers; both 0 means any */
+    const char *const *choices; /* of DT_OPT_CHOICE, ended by NULL */
+    bool required;
+};
+
+struct dt_command {
+    const char *name, *summary;
+    const char *operands; /* as in the usage line: "[FILE ...]" */
+    const struct dt_option *options;
+};
+
+/* Sets the program's name, parses, and returns the index of the first operand. */
+int dt_parse_options(const struct dt_command *command, int argc, char **argv);
+
+/* "PROGRAM: text" to stderr; returns 1, the exit status of a failed program. */
+int dt_report(const struct dt_error *err);
+/* "PROGRAM: text" to stderr. */
+void dt_warn(const char *fmt, ...) DT_PRINTF(1, 2);
+/* "PROGRAM: text" and a hint at --help to stderr; exits with status 2. */
+void dt_usage(const char *fmt, ...) DT_PRINTF(1, 2) __attribute__((noreturn));
+
+const char *dt_program_name(void);
+/* "dt-x 0.1.0: arguments" as given, for provenance lines; owned by the program. */
+const char *dt_command_line(void);
+
+/* Parses "123", "64k", "10M", "1e6" into a number; -1 on anything else. */
+int dt_parse_int(const char *text, long *value);
+int dt_parse_real(const char *text, double *value);
+
+/* The directory where the program finds PART ("lib/dt", "share/dt") of its own
+ * installation, relative to its executable, so that build/ and PREFIX alike
+ * work. Owned by the caller. */
+char *dt_installed_path(const char *part);
+
+/* The name in names (ended by NULL) nearest to word by edit distance, or NULL
+ * if none is near enough to be meant. */
+const char *dt_did_you_mean(const char *word, const char *const *names);
+
+#endif

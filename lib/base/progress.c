@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/progress.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+double dt_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void dt_progress_init(struct dt_progress *p, bool quiet)
+{
+    *p = (struct dt_progress){.shown = !quiet && isatty(STDERR_FILENO)};
+}
+
+bool dt_progress_due(struct dt_progress *p)
+{
+    return p->shown && dt_now() >= p->next;
+}
+
+static int columns(void)
+{
+    struct winsize w;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+}
+
+void dt_progress_show(struct dt_progress *p, const char *fmt, ...)
+{
+    if (!p->shown)
+        return;
+    char line[512];
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    int room = columns() - 1;
+    n = n < room ? n : room;
+    n = n < (int)sizeof line ? n : (int)sizeof line - 1;
+    fprintf(stderr, "\r%-*.*s", p->width > n ? p->width : n, n, line);
+    fflush(stderr);
+    p->width = n;
+    p->next = dt_now() + 0.2;
+}
+
+void dt_progress_clear(struct dt_progress *p)
+{
+    if (p->shown && p->width > 0)
+        fprintf(stderr, "\r%*s\r", p->width, "");
+    p->width = 0;
+}
+
+char *dt_duration(double seconds, char text[DT_DURATION])
+{
+    long s = lround(seconds);
+    if (seconds < 60)
+        snprintf(text, DT_DURATION, "%.1f s", seconds);
+    else if (s < 3600)
+        snprintf(text, DT_DURATION, "%ld min %02ld s", s / 60, s % 60);
+    else
+        snprintf(text, DT_DURATION, "%ld h %02ld min", s / 3600, s / 60 % 60);
+    return text;
+}

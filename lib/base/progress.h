@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* A line of progress on stderr, rewritten in place; silent where stderr is no
+ * terminal, so that logs and pipes stay clean. */
+#ifndef DT_BASE_PROGRESS_H
+#define DT_BASE_PROGRESS_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+/* Seconds on a clock that never goes back. */
+double dt_now(void);
+
+struct dt_progress {
+    bool shown;  /* stderr is a terminal and the user did not ask for quiet */
+    double next; /* when the line may change again */
+    int width;   /* of the line now on the screen */
+};
+
+void dt_progress_init(struct dt_progress *p, bool quiet);
+/* True at most five times a second: ask before computing what to show. */
+bool dt_progress_due(struct dt_progress *p);
+void dt_progress_show(struct dt_progress *p, const char *fmt, ...) DT_PRINTF(2, 3);
+/* Clears the line, before other output and at the end. */
+void dt_progress_clear(struct dt_progress *p);
+
+/* "1.5 s", "2 min 05 s", "3 h 20 min" into text; returns text. */
+#define DT_DURATION 32
+char *dt_duration(double seconds, char text[DT_DURATION]);
+
+#endif

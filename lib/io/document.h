@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Documents: the unit of the text half of dt.
+ *
+ * Between programs a document is a line of JSON, {"id": string, "text":
+ * string, "meta": object}. From outside come also plain text: a document a
+ * file, a line, a separator line, or a NUL. Members other than these three are
+ * kept inside "meta".
+ *
+ *     struct dt_documents *docs;
+ *     struct dt_document doc = DT_DOCUMENT_EMPTY;
+ *     DT_TRY(dt_documents_open(&docs, files, count, &options, err));
+ *     while ((rc = dt_documents_next(docs, &doc, err)) > 0)
+ *         use(&doc);
+ */
+#ifndef DT_IO_DOCUMENT_H
+#define DT_IO_DOCUMENT_H
+
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/file.h"
+
+enum dt_document_format {
+    DT_FROM_AUTO, /* JSONL if the input's first line is a JSON object, else text */
+    DT_FROM_TEXT, /* a file is a document */
+    DT_FROM_LINES,
+    DT_FROM_SEPARATOR, /* documents end with a line that equals the separator */
+    DT_FROM_NUL,
+    DT_FROM_JSONL
+};
+/* Names for the option table, in the order above: auto text lines sep nul jsonl. */
+extern const char *const dt_document_formats[];
+
+struct dt_document {
+    struct dt_buffer id;   /* "FILE:NUMBER" where the input names none */
+    struct dt_buffer text; /* bytes as they came; nothing promises UTF-8 before dt-clean */
+    struct dt_buffer meta; /* a JSON object as text, or empty for {} */
+};
+#define DT_DOCUMENT_EMPTY {DT_BUFFER_EMPTY, DT_BUFFER_EMPTY, DT_BUFFER_EMPTY}
+
+void dt_document_release(struct dt_document *doc);
+
+struct dt_documents_options {
+    enum dt_document_format format;
+    const char *separator; /* for DT_FROM_SEPARATOR; without the newline */
+    const char *field;     /* JSON member that holds the text; NULL is "text" */
+};
+
+struct dt_documents;
+
+/* Reads the named files one after the other; none is stdin. paths are borrowed
+ * and must outlive the reader. */
+int dt_documents_open(struct dt_documents **docs, char *const *paths, int count,
+                      const struct dt_documents_options *options,
+                      struct dt_error *err) DT_MUST_CHECK;
+/* 1 and the next document, replacing doc's contents; 0 at the end; or an error
+ * "FILE:LINE: reason". */
+int dt_documents_next(struct dt_documents *docs, struct dt_document *doc,
+                      struct dt_error *err) DT_MUST_CHECK;
+/* Bytes of all inputs taken so far, and their sizes together (0 if not known). */
+void dt_documents_position(const struct dt_documents *docs, uint64_t *taken, uint64_t *total);
+void dt_documents_close(struct dt_documents *docs); /* NULL is fine */
+
+/* Appends the document as a line of JSON. */
+void dt_document_to_json(const struct dt_document *doc, struct dt_buffer *line);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bytes from a file, a pipe or stdin ("-"); gzip and zstd are recognised by
+ * their first bytes and decompressed on the way. A compressed input that ends
+ * too early or fails its checksum is an error, never a short read.
+ */
+#ifndef DT_IO_INPUT_H
+#define DT_IO_INPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+struct dt_input;
+
+/* *in is owned by the caller (dt_input_close). */
+int dt_input_open(struct dt_input **in, const char *path, struct dt_error *err) DT_MUST_CHECK;
+/* The same without decompression: for formats that dt reads frame by frame. */
+int dt_input_open_raw(struct dt_input **in, const char *path, struct dt_error *err) DT_MUST_CHECK;
+void dt_input_close(struct dt_input *in); /* NULL is fine */
+
+/* Up to capacity bytes; *size is 0 only at the end. */
+int dt_input_read(struct dt_input *in, void *data, size_t capacity, size_t *size,
+                  struct dt_error *err) DT_MUST_CHECK;
+/* Exactly size bytes; an input that ends before is DT_EFORMAT "ends too early". */
+int dt_input_read_exactly(struct dt_input *in, void *data, size_t size,
+                          struct dt_error *err) DT_MUST_CHECK;
+/* Bytes up to and without delimiter, replacing the contents of line. *found is
+ * false when the input ended instead; at the very end line is empty and *found
+ * false. */
+int dt_input_read_until(struct dt_input *in, char delimiter, struct dt_buffer *line, bool *found,
+                        struct dt_error *err) DT_MUST_CHECK;
+/* Shows the next bytes without taking them: up to DT_INPUT_PEEK, less only at
+ * the end. Valid until the next call. */
+#define DT_INPUT_PEEK 4096
+int dt_input_peek(struct dt_input *in, const char **data, size_t *size,
+                  struct dt_error *err) DT_MUST_CHECK;
+
+const char *dt_input_name(const struct dt_input *in); /* the path, "stdin" for "-" */
+/* Bytes of the underlying file taken so far, and its size (0 if it has none). */
+void dt_input_position(const struct dt_input *in, uint64_t *taken, uint64_t *total);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The .dts format: token ids of documents, in a file or in a pipe.
+ *
+ * A .dts is a legal zstd file, so that `zstd -dc x.dts | od -An -tu2` prints
+ * the ids. Skippable frames carry what zstd passes over: the header first;
+ * behind each data frame the index of the documents that end in it; last the
+ * footer with the totals and the seek table of zstd's seekable format. Data
+ * frames are independent, each with a checksum. The token stream between
+ * programs is the same format with stored (uncompressed) blocks. dt-shard(5)
+ * has the bytes.
+ *
+ * Writing, in order, to a file or a pipe:
+ *     DT_TRY(dt_shard_writer_new(&w, &out, &info, level, err));
+ *     DT_TRY(dt_shard_write(w, ids, &document, err));     for each document
+ *     DT_TRY(dt_shard_writer_finish(w, err));             then commit out
+ * Reading, in order, from a file or a pipe:
+ *     DT_TRY(dt_shard_reader_open(&r, path, err));
+ *     while ((rc = dt_shard_read(r, &ids, &document, err)) > 0) ...
+ * Reading anywhere, from a file:
+ *     DT_TRY(dt_shard_open(&s, path, err));
+ *     DT_TRY(dt_shard_tokens(s, first, count, ids, err));
+ */
+#ifndef DT_SHARD_SHARD_H
+#define DT_SHARD_SHARD_H
+
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/file.h"
+
+struct dt_shard_info {
+    uint32_t token_bytes; /* 2 or 4, little-endian */
+    uint32_t vocab_size;  /* every id is below it */
+    uint32_t eot;         /* the id that ends each document, or UINT32_MAX */
+    uint64_t tokenizer;   /* its fingerprint */
+    /* One line a program that had a hand in it, oldest first, each ended by a
+     * newline: what dt_command_line() says. Borrowed when writing; owned by
+     * the reader when reading. */
+    const char *provenance;
+    /* Totals: read from the footer; ignored when writing. Zero in a pipe until
+     * its end was read. */
+    uint64_t tokens, documents, text_bytes;
+};
+
+struct dt_shard_document {
+    uint64_t hash;   /* dt_hash of the text: the document's identity */
+    uint64_t tokens; /* the final EOT included */
+    uint64_t bytes;  /* of the text */
+};
+
+struct dt_shard_writer;
+/* out is borrowed and must outlive the writer. level: 0 stores, 1 .. 19 are zstd's. */
+int dt_shard_writer_new(struct dt_shard_writer **w, struct dt_output *out,
+                        const struct dt_shard_info *info, int level,
+                        struct dt_error *err) DT_MUST_CHECK;
+/* ids: document->tokens of them. */
+int dt_shard_write(struct dt_shard_writer *w, const uint32_t *ids,
+                   const struct dt_shard_document *document, struct dt_error *err) DT_MUST_CHECK;
+int dt_shard_writer_finish(struct dt_shard_writer *w, struct dt_error *err) DT_MUST_CHECK;
+/* Tokens, documents and text bytes written so far. */
+void dt_shard_writer_totals(const struct dt_shard_writer *w, struct dt_shard_info *totals);
+void dt_shard_writer_free(struct dt_shard_writer *w); /* NULL is fine */
+
+struct dt_shard_reader;
+/* path "-" is stdin. Several concatenated streams read as one if their
+ * headers agree. */
+int dt_shard_reader_open(struct dt_shard_reader **r, const char *path,
+                         struct dt_error *err) DT_MUST_CHECK;
+const struct dt_shard_info *dt_shard_reader_info(const struct dt_shard_reader *r);
+/* 1 and the next document, replacing the contents of ids; 0 after the footer
+ * was seen and agreed; or an error. An input without its footer is truncated
+ * and says so. */
+int dt_shard_read(struct dt_shard_reader *r, struct dt_ids *ids,
+                  struct dt_shard_document *document, struct dt_error *err) DT_MUST_CHECK;
+void dt_shard_reader_close(struct dt_shard_reader *r); /* NULL is fine */
+
+struct dt_shard;
+int dt_shard_open(struct dt_shard **s, const char *path, struct dt_error *err) DT_MUST_CHECK;
+const struct dt_shard_info *dt_shard_get_info(const struct dt_shard *s);
+/* Tokens first .. first+count-1 of the shard; the range must lie inside. */
+int dt_shard_tokens(struct dt_shard *s, uint64_t first, uint64_t count, uint32_t *ids,
+                    struct dt_error *err) DT_MUST_CHECK;
+/* Document number i (from 0): where its tokens begin, and what the index says of it. */
+int dt_shard_get_document(struct dt_shard *s, uint64_t i, uint64_t *first,
+                          struct dt_shard_document *document, struct dt_error *err) DT_MUST_CHECK;
+void dt_shard_close(struct dt_shard *s); /* NULL is fine */
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tokenizers: text to ids and back, from the files that others publish.
+ *
+ *     struct dt_tokenizer *t;
+ *     struct dt_ids ids = DT_IDS_EMPTY;
+ *     DT_TRY(dt_tokenizer_load(&t, "tokenizer.json", err));
+ *     struct dt_encoder *e = dt_encoder_new(t);
+ *     dt_encode(e, text, size, &ids);
+ *
+ * A tokenizer never changes after loading and may be shared by threads; each
+ * thread encodes through an encoder of its own, which holds the caches.
+ */
+#ifndef DT_TOKEN_TOKENIZER_H
+#define DT_TOKEN_TOKENIZER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+struct dt_tokenizer;
+struct dt_encoder;
+
+#define DT_NO_TOKEN UINT32_MAX
+
+/* Loads a tokenizer.json (Hugging Face), a vocab.json with merges.txt beside
+ * it (also PREFIX.vocab.json with PREFIX.merges.txt), or the one of these that
+ * a directory holds. *t is owned by the caller. */
+int dt_tokenizer_load(struct dt_tokenizer **t, const char *path, struct dt_error *err) DT_MUST_CHECK;
+void dt_tokenizer_free(struct dt_tokenizer *t); /* NULL is fine */
+
+uint32_t dt_tokenizer_size(const struct dt_tokenizer *t); /* highest id + 1 */
+/* The token that ends a document ("<|endoftext|>" or its like); DT_NO_TOKEN if none. */
+uint32_t dt_tokenizer_eot(const struct dt_tokenizer *t);
+/* Identifies the mapping from text to ids: equal for equal vocabularies, merges
+ * and patterns, whatever file format they came from. */
+uint64_t dt_tokenizer_fingerprint(const struct dt_tokenizer *t);
+/* The id of a token given by its bytes, special ones included; DT_NO_TOKEN if none. */
+uint32_t dt_tokenizer_find(const struct dt_tokenizer *t, const char *bytes, size_t size);
+/* The bytes of a token; borrowed. *size is 0 for an id that has none. */
+const char *dt_tokenizer_bytes(const struct dt_tokenizer *t, uint32_t id, size_t *size);
+
+/* Encoders borrow their tokenizer. */
+struct dt_encoder *dt_encoder_new(const struct dt_tokenizer *t);
+void dt_encoder_free(struct dt_encoder *e); /* NULL is fine */
+/* Treat text that spells a special token as that token (off by default). */
+void dt_encoder_allow_special(struct dt_encoder *e, int allow);
+/* Appends the ids of text, any bytes. No EOT is added. */
+void dt_encode(struct dt_encoder *e, const char *text, size_t size, struct dt_ids *ids);
+
+/* Appends the bytes of the ids; special tokens appear as they are spelled.
+ * DT_EFORMAT names the first id that is outside the vocabulary. */
+int dt_decode(const struct dt_tokenizer *t, const uint32_t *ids, size_t count,
+              struct dt_buffer *text, struct dt_error *err) DT_MUST_CHECK;
+
+/* Writes the tokenizer as a tokenizer.json, atomically. */
+int dt_tokenizer_save(const struct dt_tokenizer *t, const char *path,
+                      struct dt_error *err) DT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+# Loaded by every bats file: load ../helper
+# $T is a scratch directory of the test's own; the programs are on PATH.
+bats_require_minimum_version 1.5.0
+ROOT="$(cd "$BATS_TEST_DIRNAME/../.." && pwd)"
+PATH="$ROOT/build/bin:$PATH"
+T="$BATS_TEST_TMPDIR"
+
+# Skips the test unless $TESTDATA holds the named file.
+need_data() {
+    [ -n "${TESTDATA:-}" ] && [ -e "$TESTDATA/$1" ] || skip "TESTDATA has no $1"
+}
+
+# Skips the test unless Python can import the named modules (build/oracles first).
+need_python() {
+    PYTHON="${PYTHON:-python3}"
+    [ -x "$ROOT/build/oracles/bin/python" ] && PYTHON="$ROOT/build/oracles/bin/python"
+    local module
+    for module in "$@"; do
+        "$PYTHON" -c "import $module" 2>/dev/null || skip "Python has no module $module"
+    done
+}
+
+# The last `run` failed as bad input must: status 1, one line, naming the program.
+assert_one_line_error() {
+    [ "$status" -eq 1 ] || { echo "status $status: $output"; return 1; }
+    [ "${#lines[@]}" -eq 1 ] || { echo "not one line: $output"; return 1; }
+    [[ "$output" == "$1: "* ]] || { echo "does not name $1: $output"; return 1; }
+}
