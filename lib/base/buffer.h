@@ -22,7 +22,9 @@ struct dt_buffer {
     size_t size, capacity;
 };
 
+/* clang-format off */
 #define DT_BUFFER_EMPTY {NULL, 0, 0}
+/* clang-format on */
 
 void dt_buffer_reserve(struct dt_buffer *b, size_t capacity);
 void dt_buffer_append(struct dt_buffer *b, const void *data, size_t size);
@@ -47,7 +49,9 @@ struct dt_ids {
     size_t count, capacity;
 };
 
+/* clang-format off */
 #define DT_IDS_EMPTY {NULL, 0, 0}
+/* clang-format on */
 
 void dt_ids_reserve(struct dt_ids *ids, size_t capacity);
 void dt_ids_append(struct dt_ids *ids, const uint32_t *more, size_t count);

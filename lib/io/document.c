@@ -204,8 +204,9 @@ static void set_meta(struct json_object *object, const char *field, struct dt_bu
     }
     dt_buffer_clear(meta);
     if (json_object_object_length(all) > 0)
-        dt_buffer_add_string(meta, json_object_to_json_string_ext(
-                                       all, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+        dt_buffer_add_string(meta,
+                             json_object_to_json_string_ext(
+                                 all, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
     json_object_put(all);
 }
 

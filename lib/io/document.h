@@ -38,7 +38,9 @@ struct dt_document {
     struct dt_buffer text; /* bytes as they came; nothing promises UTF-8 before dt-clean */
     struct dt_buffer meta; /* a JSON object as text, or empty for {} */
 };
+/* clang-format off */
 #define DT_DOCUMENT_EMPTY {DT_BUFFER_EMPTY, DT_BUFFER_EMPTY, DT_BUFFER_EMPTY}
+/* clang-format on */
 
 void dt_document_release(struct dt_document *doc);
 

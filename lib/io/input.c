@@ -62,9 +62,9 @@ static int start_decoding(struct dt_input *in, struct dt_error *err)
         in->coding = GZIP;
         if (inflateInit2(&in->gzip, 15 + 16) != Z_OK)
             return dt_fail(err, DT_ENOMEM, "cannot start zlib");
-    } else if (in->raw_to >= 4 && (memcmp(in->raw, "\x28\xb5\x2f\xfd", 4) == 0 ||
-                                   (memcmp(in->raw + 1, "\x2a\x4d\x18", 3) == 0 &&
-                                    (in->raw[0] & 0xf0) == 0x50))) {
+    } else if (in->raw_to >= 4 &&
+               (memcmp(in->raw, "\x28\xb5\x2f\xfd", 4) == 0 ||
+                (memcmp(in->raw + 1, "\x2a\x4d\x18", 3) == 0 && (in->raw[0] & 0xf0) == 0x50))) {
         in->coding = ZSTD;
         in->zstd = ZSTD_createDStream();
     }

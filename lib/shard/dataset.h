@@ -42,9 +42,8 @@ struct dt_loader;
 /* dataset is borrowed, and only the loader may read it from now on.
  * Fails (DT_EINVALID) if the split holds fewer than length+1 tokens. first is
  * the place to begin at; shuffle false gives the samples in file order. */
-int dt_loader_new(struct dt_loader **l, struct dt_dataset *dataset, uint32_t length,
-                  uint32_t batch, uint64_t seed, int shuffle, uint64_t first,
-                  struct dt_error *err) DT_MUST_CHECK;
+int dt_loader_new(struct dt_loader **l, struct dt_dataset *dataset, uint32_t length, uint32_t batch,
+                  uint64_t seed, int shuffle, uint64_t first, struct dt_error *err) DT_MUST_CHECK;
 uint64_t dt_loader_samples(const struct dt_loader *l); /* of one epoch */
 /* The next batch: batch x (length + 1) ids, row by row; borrowed until the next call. */
 int dt_loader_next(struct dt_loader *l, const uint32_t **ids, struct dt_error *err) DT_MUST_CHECK;

@@ -72,8 +72,8 @@ const struct dt_shard_info *dt_shard_reader_info(const struct dt_shard_reader *r
 /* 1 and the next document, replacing the contents of ids; 0 after the footer
  * was seen and agreed; or an error. An input without its footer is truncated
  * and says so. */
-int dt_shard_read(struct dt_shard_reader *r, struct dt_ids *ids,
-                  struct dt_shard_document *document, struct dt_error *err) DT_MUST_CHECK;
+int dt_shard_read(struct dt_shard_reader *r, struct dt_ids *ids, struct dt_shard_document *document,
+                  struct dt_error *err) DT_MUST_CHECK;
 void dt_shard_reader_close(struct dt_shard_reader *r); /* NULL is fine */
 
 struct dt_shard;

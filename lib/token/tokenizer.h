@@ -28,7 +28,8 @@ struct dt_encoder;
 /* Loads a tokenizer.json (Hugging Face), a vocab.json with merges.txt beside
  * it (also PREFIX.vocab.json with PREFIX.merges.txt), or the one of these that
  * a directory holds. *t is owned by the caller. */
-int dt_tokenizer_load(struct dt_tokenizer **t, const char *path, struct dt_error *err) DT_MUST_CHECK;
+int dt_tokenizer_load(struct dt_tokenizer **t, const char *path,
+                      struct dt_error *err) DT_MUST_CHECK;
 void dt_tokenizer_free(struct dt_tokenizer *t); /* NULL is fine */
 
 uint32_t dt_tokenizer_size(const struct dt_tokenizer *t); /* highest id + 1 */
