@@ -3,12 +3,14 @@
 #
 #   make          build the programs and engines into build/
 #   make help     list the targets
+#   make V=1      show whole command lines
 
 CC       ?= cc
 CFLAGS   ?= -O2 -g
 PREFIX   ?= /usr/local
 DESTDIR  ?=
 PYTHON   ?= python3
+JOBS     ?= $(shell nproc 2>/dev/null || echo 1)
 -include config.mk
 
 # A folder with gpt2.vocab.json and real corpora; tests that need it are skipped without.
@@ -18,6 +20,11 @@ B := build
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SUFFIXES:
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(JOBS) # a -j of the command line wins
+endif
+
+say = @$(if $V,,echo '  $1  $@' &&)
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
             -Wmissing-prototypes -Wvla -Wundef
@@ -47,62 +54,120 @@ ENGINE_CFLAGS := $(filter-out -ffp-contract=off,$(DT_CFLAGS)) -ffp-contract=fast
                  -fvisibility=hidden -O3
 ENGINES := $(if $(CPU_SRC),$(CPU_ISAS:%=$B/lib/dt/cpu-%.so))
 
+# --- what is installed besides programs and engines ---------------------------------------------
+SHARE := $(patsubst share/%,%,$(shell find share -type f -not -path 'share/setup/*'))
+MAN   := $(wildcard man/man*/*.[1-9])
+DEST   = $(DESTDIR)$(PREFIX)
+
 # --- tests --------------------------------------------------------------------------------------
 UNIT_SRC := $(wildcard tests/*/test-*.c)
 UNITS    := $(UNIT_SRC:tests/%.c=$B/tests/%)
 BATS     := $(wildcard tests/*/*.bats)
+ASAN     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+            -fno-omit-frame-pointer
 
 all: $(PROGRAMS) $(ENGINES) share ## build programs and engines into build/
 
+# Programs in $B/bin and tests in $B/tests/MODULE find engines and share/ as installed ones do.
 share:
-	@mkdir -p $B/share && ln -sfn ../../share $B/share/dt
+	@mkdir -p $B/share $B/lib $B/tests
+	@ln -sfn '$(CURDIR)/share' $B/share/dt
+	@ln -sfn ../lib $B/tests/lib && ln -sfn ../share $B/tests/share
 
-$B/obj/%.o: %.c
+# Packages that are missing; silent where all is there.
+deps-build deps-demo deps-check deps-oracles: deps-%:
+	@CC='$(CC)' LIBS='$(LIBS) -ldnnl' share/setup/install-packages $*
+
+deps: ## install the packages that building, the demo and the tests need
+	@CC='$(CC)' LIBS='$(LIBS) -ldnnl' share/setup/install-packages build demo check
+
+$B/obj/%.o: %.c | deps-build
 	@mkdir -p $(@D)
-	$(CC) $(DT_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(call say,CC) $(CC) $(DT_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
 $(LIBDT): $(LIB_OBJ)
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR) $(AR) rcs $@ $^
 
 $B/bin/%: $B/obj/tools/%.o $(LIBDT)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) $< $(LIBDT) -Wl,--as-needed $(LIBS) -o $@
+	$(call say,LD) $(CC) $(CFLAGS) $(LDFLAGS) $< $(LIBDT) -Wl,--as-needed $(LIBS) -o $@
 
 define engine_rules
-$B/obj/cpu-$1/%.o: lib/device/cpu/%.c
+$B/obj/cpu-$1/%.o: lib/device/cpu/%.c | deps-build
 	@mkdir -p $$(@D)
-	$$(CC) $$(ENGINE_CFLAGS) $$(filter-out -O%,$$(CFLAGS)) $$(ISA_$1) -DDT_ISA='"$1"' -MMD -MP -c $$< -o $$@
+	$$(call say,CC) $$(CC) $$(ENGINE_CFLAGS) $$(filter-out -O%,$$(CFLAGS)) $$(ISA_$1) -DDT_ISA='"$1"' -MMD -MP -c $$< -o $$@
 $B/lib/dt/cpu-$1.so: $(CPU_SRC:lib/device/cpu/%.c=$B/obj/cpu-$1/%.o)
 	@mkdir -p $$(@D)
-	$$(CC) $$(CFLAGS) $$(LDFLAGS) -shared -fopenmp $$^ -Wl,-z,defs -ldnnl -lm -o $$@
+	$$(call say,LD) $$(CC) $$(CFLAGS) $$(LDFLAGS) -shared -fopenmp $$^ -Wl,-z,defs -ldnnl -lm -o $$@
 endef
 $(foreach i,$(CPU_ISAS),$(eval $(call engine_rules,$i)))
 
-$B/tests/%: tests/%.c $(LIBDT)
+$B/tests/%: tests/%.c $(LIBDT) | deps-check
 	@mkdir -p $(@D)
-	$(CC) $(DT_CFLAGS) -Itests $(CFLAGS) $(LDFLAGS) -MMD -MP $< $(LIBDT) -Wl,--as-needed $(LIBS) -lcmocka -o $@
+	$(call say,CC) $(CC) $(DT_CFLAGS) -Itests $(CFLAGS) $(LDFLAGS) -MMD -MP $< $(LIBDT) -Wl,--as-needed $(LIBS) -lcmocka -o $@
 
-check: all $(UNITS) check-deps ## run every test; ends with "N passed, M failed, K skipped"
-	TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' tests/run $(UNITS) $(BATS)
+RUN_TESTS = DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' JOBS='$(JOBS)' tests/run
+
+check: all $(UNITS) deps-check ## run every test; ends with "N passed, M failed, K skipped"
+	@$(RUN_TESTS) $(UNITS) $(BATS) $(MAN)
+
+asan: ## run unit and program tests under AddressSanitizer and UBSan, in build/asan
+	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' LDFLAGS='$(ASAN)' check-built
+
+check-built: all $(UNITS) deps-check
+	@$(RUN_TESTS) $(UNITS) $(filter-out tests/house/%,$(BATS))
 
 check-deps: ## modules include each other only as lib/layers says
 	@tests/check-deps
 
-check-headers: ## each public header compiles alone
-	@for h in $(wildcard lib/*/*.h); do \
-	  $(CC) $(DT_CFLAGS) -fsyntax-only -x c $$h 2>&1 | grep -v 'pragma once' || true; done | \
-	  if grep .; then exit 1; else echo "headers: each compiles alone"; fi
+check-headers: | deps-build ## each header compiles alone
+	@for h in $$(find lib -name '*.h' | sort); do echo "#include \"$${h#lib/}\"" | \
+	  $(CC) $(DT_CFLAGS) -Werror -fsyntax-only -x c - || exit 1; done
+	@echo 'headers: each compiles alone'
+
+check-warnings: | deps-build deps-check ## no compiler warning in any source
+	@printf '%s\n' $(LIB_SRC) $(wildcard tools/*.c) $(UNIT_SRC) | \
+	  xargs -P$(JOBS) -n8 $(CC) $(DT_CFLAGS) -Itests -Werror -fsyntax-only
+	@for flags in $(foreach i,$(CPU_ISAS),'$(ISA_$i)'); do printf '%s\n' $(CPU_SRC) | \
+	  xargs -r -P$(JOBS) -n8 $(CC) $(ENGINE_CFLAGS) $$flags -DDT_ISA='""' -Werror -fsyntax-only; \
+	  done
+	@echo 'warnings: none'
+
+check-format: ## the sources are as clang-format 14 leaves them
+	@find lib tools tests -name '*.[ch]' | xargs clang-format --dry-run -Werror
+	@echo 'format: as clang-format leaves it'
+
+oracles: build/oracles/ready ## a Python environment to compare with other implementations
+build/oracles/ready: tests/oracles/requirements.txt | deps-oracles
+	$(PYTHON) -m venv build/oracles
+	build/oracles/bin/pip install -q -r $<
+	@touch $@
+
+oracles-torch: oracles ## the same with torch and transformers (gigabytes)
+	build/oracles/bin/pip install -q -r tests/oracles/requirements-torch.txt
+
+install: all ## install below DESTDIR and PREFIX
+	@for f in $(PROGRAMS); do install -D -m 755 $$f '$(DEST)'/bin/$${f##*/}; done
+	@for f in $(ENGINES); do install -D -m 644 $$f '$(DEST)'/lib/dt/$${f##*/}; done
+	@for f in $(SHARE); do install -D -m 644 share/$$f '$(DEST)'/share/dt/$$f; done
+	@for f in $(MAN); do install -D -m 644 $$f '$(DEST)'/share/$$f; done
+
+uninstall: ## remove what install put below DESTDIR and PREFIX
+	@rm -f $(PROGRAMS:$B/%='$(DEST)'/%) $(MAN:%='$(DEST)'/share/%)
+	@rm -rf '$(DEST)'/lib/dt '$(DEST)'/share/dt
 
 format: ## reformat the C sources
-	clang-format -i $(shell git ls-files '*.c' '*.h')
+	find lib tools tests -name '*.[ch]' | xargs clang-format -i
 
 clean: ## remove build/
 	rm -rf $B
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all share check check-deps check-headers format clean help
+.PHONY: all share deps deps-build deps-demo deps-check deps-oracles check check-built asan \
+        check-deps check-headers check-warnings check-format oracles oracles-torch install \
+        uninstall format clean help
 -include $(shell find $B -name '*.d' 2>/dev/null)

@@ -3,7 +3,7 @@
 # $T is a scratch directory of the test's own; the programs are on PATH.
 bats_require_minimum_version 1.5.0
 ROOT="$(cd "$BATS_TEST_DIRNAME/../.." && pwd)"
-PATH="$ROOT/build/bin:$PATH"
+PATH="${DT_BUILD:-$ROOT/build}/bin:$PATH"
 T="$BATS_TEST_TMPDIR"
 
 # Skips the test unless $TESTDATA holds the named file.

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+# The order of the house: who includes whom, headers, warnings, format, pages.
+load ../helper
+
+# The Makefile's own target, as in a shell of its own.
+house() {
+    run make -s -C "$ROOT" "$1"
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+# A copy of what the checks look at, to be spoilt.
+copy_house() {
+    mkdir -p "$T/house"
+    cp -r "$ROOT/Makefile" "$ROOT/lib" "$ROOT/tools" "$ROOT/tests" "$ROOT/share" "$T/house"
+}
+
+@test "modules include each other only as lib/layers says" {
+    house check-deps
+}
+
+@test "an include against the order is found" {
+    copy_house
+    echo '#include "shard/shard.h"' >"$T/house/lib/base/wrong.c"
+    run "$T/house/tests/check-deps"
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"lib/base/wrong.c:1: base/ may not include shard/"* ]]
+}
+
+@test "each header compiles alone" {
+    house check-headers
+}
+
+@test "a header that leans on others is found" {
+    copy_house
+    echo 'size_t dt_wrong(void);' >"$T/house/lib/base/wrong.h"
+    run make -s -C "$T/house" check-headers
+    [ "$status" -ne 0 ]
+    [[ "$output" == *wrong.h* ]]
+}
+
+@test "no source gives a compiler warning" {
+    house check-warnings
+}
+
+@test "the sources are as clang-format 14 leaves them" {
+    [[ "$(clang-format --version 2>/dev/null)" == *"version 14."* ]] || skip "no clang-format 14"
+    house check-format
+}
+
+@test "each program has a man page and a test of its own, and each page a program" {
+    for source in $(find "$ROOT/tools" -name "dt-*.c"); do
+        tool="$(basename "$source" .c)"
+        [ -e "$ROOT/man/man1/$tool.1" ] || { echo "$tool has no man page"; return 1; }
+        ls "$ROOT"/tests/tools/"$tool"*.bats || return 1
+    done
+    for page in "$ROOT"/man/man1/dt-*.1; do
+        [ -e "$page" ] || continue
+        [ -e "$ROOT/tools/$(basename "$page" .1).c" ] || { echo "$page has no program"; return 1; }
+    done
+}
+
+@test "every source names its license" {
+    run grep -rL --include='*.[ch]' --include='*.sh' --include='*.bats' --include='*.mk' \
+        'SPDX-License-Identifier: MIT' "$ROOT/lib" "$ROOT/tools" "$ROOT/tests" "$ROOT/share"
+    echo "$output"
+    [ -z "$output" ]
+}
+
+@test "every --help and --version succeeds, and fails where stdout is full" {
+    for source in $(find "$ROOT/tools" -name "dt-*.c"); do
+        tool="$(basename "$source" .c)"
+        "$tool" --version | grep "^$tool (dt) [0-9]"
+        "$tool" --help | grep "^usage: $tool"
+        run bash -c "$tool --help >/dev/full"
+        [ "$status" -eq 1 ]
+        run "$tool" --no-such-option
+        [ "$status" -eq 2 ]
+    done
+}
