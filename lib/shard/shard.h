@@ -4,7 +4,7 @@
  *
  * A .dts is a legal zstd file, so that `zstd -dc x.dts | od -An -tu2` prints
  * the ids. Skippable frames carry what zstd passes over: the header first;
- * behind each data frame the index of the documents that end in it; last the
+ * before each data frame the index of the documents that end in it; last the
  * footer with the totals and the seek table of zstd's seekable format. Data
  * frames are independent, each with a checksum. The token stream between
  * programs is the same format with stored (uncompressed) blocks. dt-shard(5)
@@ -31,7 +31,7 @@
 #include "base/file.h"
 
 struct dt_shard_info {
-    uint32_t token_bytes; /* 2 or 4, little-endian */
+    uint32_t token_bytes; /* 2 (vocab_size <= 65536) or 4, little-endian; ignored when writing */
     uint32_t vocab_size;  /* every id is below it */
     uint32_t eot;         /* the id that ends each document, or UINT32_MAX */
     uint64_t tokenizer;   /* its fingerprint */
@@ -42,6 +42,8 @@ struct dt_shard_info {
     /* Totals: read from the footer; ignored when writing. Zero in a pipe until
      * its end was read. */
     uint64_t tokens, documents, text_bytes;
+    /* Of the ids and the documents' records, in order, whatever the compression. */
+    uint64_t hash;
 };
 
 struct dt_shard_document {
@@ -55,11 +57,13 @@ struct dt_shard_writer;
 int dt_shard_writer_new(struct dt_shard_writer **w, struct dt_output *out,
                         const struct dt_shard_info *info, int level,
                         struct dt_error *err) DT_MUST_CHECK;
-/* ids: document->tokens of them. */
+/* Compresses on threads from now on; the bytes written do not depend on it. */
+void dt_shard_writer_use_threads(struct dt_shard_writer *w, int threads);
+/* ids: document->tokens of them, each below the vocabulary size. */
 int dt_shard_write(struct dt_shard_writer *w, const uint32_t *ids,
                    const struct dt_shard_document *document, struct dt_error *err) DT_MUST_CHECK;
 int dt_shard_writer_finish(struct dt_shard_writer *w, struct dt_error *err) DT_MUST_CHECK;
-/* Tokens, documents and text bytes written so far. */
+/* Tokens, documents and text bytes written so far; the hash after finish. */
 void dt_shard_writer_totals(const struct dt_shard_writer *w, struct dt_shard_info *totals);
 void dt_shard_writer_free(struct dt_shard_writer *w); /* NULL is fine */
 

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The bytes of the .dts format, version 1; dt-shard(5) describes them. Private
+ * to lib/shard.
+ *
+ *     header, {index, data} ..., footer, seek table
+ *
+ * Data frames are plain zstd frames; the others are skippable ones. Each of
+ * ours ends with the XXH64 of all its bytes before, the frame's own head
+ * included; the index before a data frame holds the XXH64 of that frame, and
+ * the footer that of the seek table. So every bit of a file is covered.
+ */
+#ifndef DT_SHARD_FORMAT_H
+#define DT_SHARD_FORMAT_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "shard/shard.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "integers are written as they lie");
+
+#define DT_FORMAT_VERSION  1
+#define DT_FRAME_TOKENS    65536u /* at most, in one data frame */
+#define DT_FRAME_DOCUMENTS 65536u /* at most, in one index */
+#define DT_PROVENANCE_MAX  (16u << 20)
+
+#define DT_HEADER_FRAME  0x184d2a50u
+#define DT_INDEX_FRAME   0x184d2a51u
+#define DT_FOOTER_FRAME  0x184d2a52u
+#define DT_SEEK_FRAME    0x184d2a5eu
+#define DT_SEEK_MAGIC    0x8f92eab1u
+#define DT_SEEK_CHECKSUM 0x80 /* the seek table's flag: entries have checksums */
+#define DT_SEEK_ENTRY    12u
+#define DT_SEEK_END      9u /* u32 entries, u8 flags, u32 magic */
+/* Low half of the XXH64 of no bytes: what the seek table says of a skippable frame. */
+#define DT_EMPTY_CHECKSUM 0x51d8e999u
+#define DT_SEEK_FRAMES    0x8000000u /* that zstd's seekable format allows */
+
+#define DT_FRAME_HEAD  8u  /* u32 frame magic, u32 size of what follows */
+#define DT_HEADER_HEAD 36u /* bytes of a header frame before the provenance */
+#define DT_INDEX_HEAD  60u /* bytes of an index frame before the records */
+#define DT_FOOTER_SIZE 68u /* bytes of a footer frame, its checksum included */
+
+enum dt_layout { DT_LAYOUT_LIST = 0 };
+
+/* What an index frame says of the data frame behind it and of the documents
+ * that end in it; document number first_document begins at token
+ * document_start, which may lie frames before. */
+struct dt_index {
+    uint32_t tokens;    /* in the data frame */
+    uint32_t data_size; /* bytes of the data frame */
+    uint32_t documents;
+    uint32_t compressed; /* 1: the records are a zstd frame; 0: they are as they are */
+    uint64_t first_token, first_document, document_start;
+    uint64_t data_hash; /* XXH64 of the data frame's bytes */
+};
+
+struct dt_footer {
+    uint64_t tokens, documents, text_bytes;
+    uint64_t frames;    /* data frames */
+    uint64_t hash;      /* of the ids and the documents' records: see dt_content_hash */
+    uint64_t seek_hash; /* XXH64 of the seek table's frame */
+};
+
+struct dt_seek_entry {
+    uint32_t size, decompressed_size, checksum;
+};
+_Static_assert(sizeof(struct dt_seek_entry) == DT_SEEK_ENTRY, "entries are written as they lie");
+_Static_assert(sizeof(struct dt_shard_document) == 24, "records are written as they lie");
+
+static inline uint32_t dt_get32(const void *p)
+{
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline uint64_t dt_get64(const void *p)
+{
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* Appending one frame each. Each frame is below 4 GiB by the limits above. */
+void dt_put_header(struct dt_buffer *b, const struct dt_shard_info *info);
+void dt_put_index(struct dt_buffer *b, const struct dt_index *index, const void *records,
+                  size_t size);
+void dt_put_footer(struct dt_buffer *b, const struct dt_footer *footer);
+void dt_put_seek_table(struct dt_buffer *b, const struct dt_seek_entry *entries, size_t count);
+/* A zstd frame of stored blocks: what a compressor at level 0 would write. */
+void dt_put_stored(struct dt_buffer *b, const void *data, size_t size);
+
+/* Parsing a whole frame of size bytes. The error says what is wrong, and the
+ * caller puts the file and place before it. *provenance of the header is
+ * owned by the caller. */
+int dt_get_header(const void *frame, size_t size, struct dt_shard_info *info, char **provenance,
+                  struct dt_error *err) DT_MUST_CHECK;
+int dt_get_index(const void *frame, size_t size, struct dt_index *index,
+                 struct dt_error *err) DT_MUST_CHECK;
+int dt_get_footer(const void *frame, size_t size, struct dt_footer *footer,
+                  struct dt_error *err) DT_MUST_CHECK;
+
+/* The bytes that a frame of ours may have at most, by its magic; 0 for others. */
+size_t dt_frame_limit(uint32_t magic);
+
+/* Decoding, with buffers that are kept from frame to frame. */
+struct dt_decoder;
+struct dt_decoder *dt_decoder_new(void);
+void dt_decoder_free(struct dt_decoder *d); /* NULL is fine */
+/* The documents of an index frame that dt_get_index accepted; borrowed until
+ * the next call. Checks that they begin and end where index says. */
+int dt_decode_documents(struct dt_decoder *d, const void *frame, size_t size,
+                        const struct dt_index *index, const struct dt_shard_document **documents,
+                        struct dt_error *err) DT_MUST_CHECK;
+/* The ids of a data frame into ids, index->tokens of info->token_bytes each.
+ * Checks the hash, and that each is below the vocabulary size. */
+int dt_decode_ids(struct dt_decoder *d, const void *data, const struct dt_index *index,
+                  const struct dt_shard_info *info, void *ids, struct dt_error *err) DT_MUST_CHECK;
+
+/* The hash of what was stored, whatever the compression: begins at 0 and takes
+ * in, frame by frame, XXH64(before, XXH64(ids), XXH64(records)). */
+uint64_t dt_content_hash(uint64_t before, uint64_t ids, uint64_t records);
+
+/* The largest of count ids of 2 or 4 bytes; 0 of none. */
+uint32_t dt_largest_id(const void *ids, size_t count, uint32_t token_bytes);
+/* Ids of 2 or 4 bytes as ids of 4. */
+void dt_widen_ids(uint32_t *to, const void *from, size_t count, uint32_t token_bytes);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/* Streams read from front to back; every byte is checked on the way. */
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "io/input.h"
+#include "shard/format.h"
+
+struct dt_shard_reader {
+    struct dt_input *in;
+    struct dt_shard_info info; /* totals: of the streams that ended */
+    char *provenance;
+    struct dt_decoder *decoder;
+    struct dt_buffer frame, data, ids; /* of the frame at hand: index, data, decoded ids */
+    struct dt_index index;
+    const struct dt_shard_document *documents;
+    uint32_t document; /* the next of documents */
+    uint64_t document_start;
+    uint32_t position; /* of the next token in the frame */
+    bool in_stream;    /* behind a header, before its footer */
+    /* Of the stream at hand, for its footer: */
+    struct dt_footer seen;
+    struct dt_seek_entry *seek;
+    size_t entries, capacity;
+    uint64_t offset; /* of the frame at hand, from the beginning of the input */
+    uint64_t next;   /* of the frame behind it */
+};
+
+/* Puts the place before an error's text. */
+static int at_frame(struct dt_shard_reader *r, struct dt_error *err)
+{
+    return dt_fail_context(err, "%s: frame %zu at byte %llu", dt_input_name(r->in), r->entries,
+                           (unsigned long long)r->offset);
+}
+
+static int cut_off(struct dt_error *err)
+{
+    return dt_fail(err, DT_EFORMAT, "the stream ends too early: it was cut off");
+}
+
+static int foreign(struct dt_error *err)
+{
+    return dt_fail(err, DT_EFORMAT, "is not a dt token stream or is damaged");
+}
+
+/* Takes size bytes into b, at most a piece at a time, so that a damaged size
+ * costs no more memory than there is input. */
+static int take(struct dt_shard_reader *r, struct dt_buffer *b, size_t size, struct dt_error *err)
+{
+    const size_t piece = (size_t)1 << 20;
+    while (size > 0) {
+        size_t n = size < piece ? size : piece, got = 0;
+        dt_buffer_reserve(b, b->size + n);
+        DT_TRY(dt_input_read(r->in, b->data + b->size, n, &got, err));
+        if (got == 0)
+            return cut_off(err);
+        b->size += got;
+        r->next += got;
+        size -= got;
+    }
+    return 0;
+}
+
+/* Takes a whole skippable frame into r->frame. *magic is 0 at the end of the input. */
+static int take_frame(struct dt_shard_reader *r, uint32_t *magic, struct dt_error *err)
+{
+    const char *ahead;
+    size_t size;
+    *magic = 0;
+    r->offset = r->next;
+    dt_buffer_clear(&r->frame);
+    DT_TRY(dt_input_peek(r->in, &ahead, &size, err));
+    if (size == 0)
+        return 0;
+    DT_TRY(take(r, &r->frame, DT_FRAME_HEAD, err));
+    *magic = dt_get32(r->frame.data);
+    size = (size_t)DT_FRAME_HEAD + dt_get32(r->frame.data + 4);
+    if (size <= DT_FRAME_HEAD || size > dt_frame_limit(*magic))
+        return foreign(err);
+    return take(r, &r->frame, size - DT_FRAME_HEAD, err);
+}
+
+static void add_entry(struct dt_shard_reader *r, size_t size, size_t plain, uint32_t checksum)
+{
+    DT_GROW(r->seek, r->entries, r->capacity);
+    r->seek[r->entries++] = (struct dt_seek_entry){(uint32_t)size, (uint32_t)plain, checksum};
+}
+
+/* Reads the header in r->frame, of the first stream or of one behind it. */
+static int begin_stream(struct dt_shard_reader *r, struct dt_error *err)
+{
+    struct dt_shard_info info;
+    char *provenance;
+    bool first = r->provenance == NULL;
+    r->in_stream = true;
+    r->entries = 0;
+    r->seen = (struct dt_footer){0};
+    r->document_start = 0;
+    DT_TRY(dt_get_header(r->frame.data, r->frame.size, &info, &provenance, err));
+    add_entry(r, r->frame.size, 0, DT_EMPTY_CHECKSUM);
+    if (first) {
+        r->info = info;
+        r->provenance = provenance;
+        return 0;
+    }
+    free(provenance);
+    if (info.vocab_size != r->info.vocab_size || info.eot != r->info.eot ||
+        info.tokenizer != r->info.tokenizer)
+        return dt_fail(err, DT_EFORMAT,
+                       "this stream was made with another tokenizer than the one before it");
+    return 0;
+}
+
+int dt_shard_reader_open(struct dt_shard_reader **result, const char *path, struct dt_error *err)
+{
+    *result = NULL;
+    struct dt_shard_reader *r = dt_alloc(1, sizeof *r);
+    uint32_t magic = 0;
+    r->decoder = dt_decoder_new();
+    int rc = dt_input_open_raw(&r->in, path, err);
+    if (rc == 0) {
+        rc = take_frame(r, &magic, err);
+        if (rc == 0 && magic == 0)
+            rc = dt_fail(err, DT_EFORMAT, "is empty, not a dt token stream");
+        if (rc == 0)
+            rc = begin_stream(r, err);
+        if (rc < 0)
+            at_frame(r, err);
+    }
+    if (rc < 0) {
+        dt_shard_reader_close(r);
+        return rc;
+    }
+    *result = r;
+    return 0;
+}
+
+const struct dt_shard_info *dt_shard_reader_info(const struct dt_shard_reader *r)
+{
+    return &r->info;
+}
+
+/* Decodes the index in r->frame and the data frame behind it. */
+static int begin_frame(struct dt_shard_reader *r, struct dt_error *err)
+{
+    struct dt_index *x = &r->index;
+    DT_TRY(dt_get_index(r->frame.data, r->frame.size, x, err));
+    if (x->first_token != r->seen.tokens || x->first_document != r->seen.documents ||
+        x->document_start != r->document_start)
+        return dt_fail(err, DT_EFORMAT, "does not continue the frame before it");
+    DT_TRY(dt_decode_documents(r->decoder, r->frame.data, r->frame.size, x, &r->documents, err));
+    add_entry(r, r->frame.size, 0, DT_EMPTY_CHECKSUM);
+    r->offset = r->next;
+    dt_buffer_clear(&r->data);
+    DT_TRY(take(r, &r->data, x->data_size, err));
+    size_t size = (size_t)x->tokens * r->info.token_bytes;
+    dt_buffer_reserve(&r->ids, size);
+    DT_TRY(dt_decode_ids(r->decoder, r->data.data, x, &r->info, r->ids.data, err));
+    uint64_t ids_hash = dt_hash_xxh64(r->ids.data, size);
+    add_entry(r, x->data_size, size, (uint32_t)ids_hash);
+    r->seen.hash = dt_content_hash(
+        r->seen.hash, ids_hash, dt_hash_xxh64(r->documents, x->documents * sizeof *r->documents));
+    r->seen.frames++;
+    r->seen.tokens += x->tokens;
+    r->seen.documents += x->documents;
+    for (uint32_t i = 0; i < x->documents; i++) {
+        r->seen.text_bytes += r->documents[i].bytes;
+        r->document_start += r->documents[i].tokens;
+    }
+    r->document = 0;
+    r->position = 0;
+    return 0;
+}
+
+/* Checks the footer in r->frame against what was read, and the seek table behind it. */
+static int end_stream(struct dt_shard_reader *r, struct dt_error *err)
+{
+    struct dt_footer f;
+    struct dt_buffer table = DT_BUFFER_EMPTY;
+    uint32_t magic;
+    DT_TRY(dt_get_footer(r->frame.data, r->frame.size, &f, err));
+    add_entry(r, r->frame.size, 0, DT_EMPTY_CHECKSUM);
+    r->seen.seek_hash = f.seek_hash;
+    if (memcmp(&f, &r->seen, sizeof f) != 0 || r->document_start != f.tokens)
+        return dt_fail(err, DT_EFORMAT, "the totals do not agree with the data");
+    DT_TRY(take_frame(r, &magic, err));
+    dt_put_seek_table(&table, r->seek, r->entries);
+    bool differ = r->frame.size != table.size ||
+                  memcmp(r->frame.data, table.data, table.size) != 0 ||
+                  dt_hash_xxh64(table.data, table.size) != f.seek_hash;
+    dt_buffer_release(&table);
+    if (magic == 0)
+        return cut_off(err);
+    if (differ)
+        return dt_fail(err, DT_EFORMAT, "the seek table does not agree with the data");
+    r->info.tokens += f.tokens;
+    r->info.documents += f.documents;
+    r->info.text_bytes += f.text_bytes;
+    r->info.hash = f.hash;
+    r->in_stream = false;
+    return 0;
+}
+
+/* 1 after the next data frame; 0 at the end of the input. */
+static int next_frame(struct dt_shard_reader *r, struct dt_error *err)
+{
+    uint32_t magic;
+    for (;;) {
+        DT_TRY(take_frame(r, &magic, err));
+        if (magic == 0)
+            return r->in_stream ? cut_off(err) : 0;
+        if (r->in_stream && magic == DT_INDEX_FRAME) {
+            DT_TRY(begin_frame(r, err));
+            return 1;
+        }
+        if (r->in_stream && magic == DT_FOOTER_FRAME)
+            DT_TRY(end_stream(r, err));
+        else if (!r->in_stream && magic == DT_HEADER_FRAME)
+            DT_TRY(begin_stream(r, err));
+        else
+            return foreign(err);
+    }
+}
+
+/* Moves count tokens of the frame to the document being put together. */
+static void move_ids(struct dt_shard_reader *r, struct dt_ids *ids, size_t count)
+{
+    size_t width = r->info.token_bytes;
+    dt_ids_reserve(ids, ids->count + count);
+    dt_widen_ids(ids->data + ids->count, r->ids.data + r->position * width, count,
+                 r->info.token_bytes);
+    ids->count += count;
+    r->position += (uint32_t)count;
+}
+
+int dt_shard_read(struct dt_shard_reader *r, struct dt_ids *ids, struct dt_shard_document *document,
+                  struct dt_error *err)
+{
+    ids->count = 0;
+    while (r->document == r->index.documents) {
+        move_ids(r, ids, r->index.tokens - r->position);
+        r->index = (struct dt_index){0};
+        r->document = r->position = 0;
+        int rc = next_frame(r, err);
+        if (rc < 0)
+            return at_frame(r, err);
+        if (rc == 0)
+            return 0;
+    }
+    *document = r->documents[r->document++];
+    move_ids(r, ids, (size_t)document->tokens - ids->count);
+    return 1;
+}
+
+void dt_shard_reader_close(struct dt_shard_reader *r)
+{
+    if (r == NULL)
+        return;
+    dt_input_close(r->in);
+    dt_decoder_free(r->decoder);
+    dt_buffer_release(&r->frame);
+    dt_buffer_release(&r->data);
+    dt_buffer_release(&r->ids);
+    free(r->provenance);
+    free(r->seek);
+    free(r);
+}

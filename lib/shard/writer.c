@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Documents fill a frame; a full frame goes to the pool, which makes its bytes;
+ * frames leave the pool in order and are written. Nothing of it depends on
+ * the number of threads.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <zstd.h>
+
+#include "base/hash.h"
+#include "base/pool.h"
+#include "shard/format.h"
+
+/* One data frame and its index on their way. */
+struct frame {
+    struct frame *next; /* in the list of those at rest */
+    struct dt_index index;
+    void *ids; /* room for DT_FRAME_TOKENS */
+    struct dt_shard_document *documents;
+    size_t capacity;
+    ZSTD_CCtx *zstd;                 /* NULL until needed */
+    struct dt_buffer data, head;     /* the two frames made of these */
+    struct dt_buffer records;        /* compressed; scratch */
+    uint64_t ids_hash, records_hash; /* XXH64 */
+};
+
+struct dt_shard_writer {
+    struct dt_output *out;
+    int level;
+    struct dt_shard_info info; /* with the totals so far */
+    uint64_t open_start;       /* token at which the next document begins */
+    uint64_t frames, hash;
+    struct frame *filling, *resting;
+    struct dt_pool *pool;
+    struct dt_seek_entry *seek;
+    size_t entries, capacity;
+};
+
+static void compress(struct frame *f, const void *data, size_t size, int level,
+                     struct dt_buffer *to)
+{
+    if (f->zstd == NULL)
+        f->zstd = ZSTD_createCCtx();
+    ZSTD_CCtx_setParameter(f->zstd, ZSTD_c_compressionLevel, level);
+    ZSTD_CCtx_setParameter(f->zstd, ZSTD_c_checksumFlag, 1);
+    dt_buffer_clear(to);
+    dt_buffer_reserve(to, ZSTD_compressBound(size));
+    size_t made = ZSTD_compress2(f->zstd, to->data, to->capacity, data, size);
+    to->size = ZSTD_isError(made) ? 0 : made; /* only without memory; then it is stored */
+}
+
+/* Makes the bytes of both frames; runs on the pool's threads. */
+static void encode_frame(void *job, void *context)
+{
+    struct frame *f = job;
+    const struct dt_shard_writer *w = context;
+    size_t size = (size_t)f->index.tokens * w->info.token_bytes;
+    size_t plain = f->index.documents * sizeof *f->documents;
+    const void *records = f->documents;
+    f->ids_hash = dt_hash_xxh64(f->ids, size);
+    f->records_hash = dt_hash_xxh64(records, plain);
+    dt_buffer_clear(&f->data);
+    dt_buffer_clear(&f->head);
+    if (w->level > 0)
+        compress(f, f->ids, size, w->level, &f->data);
+    if (f->data.size == 0)
+        dt_put_stored(&f->data, f->ids, size);
+    f->index.data_size = (uint32_t)f->data.size;
+    f->index.data_hash = dt_hash_xxh64(f->data.data, f->data.size);
+    if (w->level > 0)
+        compress(f, records, plain, w->level, &f->records);
+    f->index.compressed = f->records.size > 0 && f->records.size < plain;
+    if (f->index.compressed) {
+        records = f->records.data;
+        plain = f->records.size;
+    }
+    dt_put_index(&f->head, &f->index, records, plain);
+}
+
+static void add_entry(struct dt_shard_writer *w, size_t size, size_t plain, uint64_t hash)
+{
+    DT_GROW(w->seek, w->entries, w->capacity);
+    w->seek[w->entries++] = (struct dt_seek_entry){(uint32_t)size, (uint32_t)plain, (uint32_t)hash};
+}
+
+/* Writes a frame that the pool has done. */
+static int emit_frame(struct dt_shard_writer *w, struct frame *f, struct dt_error *err)
+{
+    f->next = w->resting;
+    w->resting = f;
+    if (w->entries + 4 > DT_SEEK_FRAMES)
+        return dt_fail(err, DT_EINVALID, "more than %u frames in one stream: cut it in several",
+                       DT_SEEK_FRAMES);
+    w->frames++;
+    w->hash = dt_content_hash(w->hash, f->ids_hash, f->records_hash);
+    add_entry(w, f->head.size, 0, DT_EMPTY_CHECKSUM);
+    add_entry(w, f->data.size, (size_t)f->index.tokens * w->info.token_bytes, f->ids_hash);
+    DT_TRY(dt_output_write(w->out, f->head.data, f->head.size, err));
+    return dt_output_write(w->out, f->data.data, f->data.size, err);
+}
+
+static void begin_frame(struct dt_shard_writer *w)
+{
+    struct frame *f = w->resting;
+    if (f != NULL) {
+        w->resting = f->next;
+    } else {
+        f = dt_alloc(1, sizeof *f);
+        f->ids = dt_alloc(DT_FRAME_TOKENS, w->info.token_bytes);
+    }
+    f->index = (struct dt_index){.first_token = w->info.tokens,
+                                 .first_document = w->info.documents,
+                                 .document_start = w->open_start};
+    w->filling = f;
+}
+
+/* Hands the frame being filled to the pool. */
+static int close_frame(struct dt_shard_writer *w, struct dt_error *err)
+{
+    if (dt_pool_full(w->pool))
+        DT_TRY(emit_frame(w, dt_pool_next(w->pool), err));
+    dt_pool_submit(w->pool, w->filling);
+    w->filling = NULL;
+    return 0;
+}
+
+static int drain(struct dt_shard_writer *w, struct dt_error *err)
+{
+    for (struct frame *f; (f = dt_pool_next(w->pool)) != NULL;)
+        DT_TRY(emit_frame(w, f, err));
+    return 0;
+}
+
+static int check_info(const struct dt_shard_info *info, int level, struct dt_error *err)
+{
+    if (info->vocab_size == 0)
+        return dt_fail(err, DT_EINVALID, "the vocabulary is empty");
+    if (info->eot != UINT32_MAX && info->eot >= info->vocab_size)
+        return dt_fail(err, DT_EINVALID, "the end-of-text id %u is outside the vocabulary of %u",
+                       info->eot, info->vocab_size);
+    if (info->provenance && strlen(info->provenance) > DT_PROVENANCE_MAX)
+        return dt_fail(err, DT_EINVALID, "the provenance is longer than %u bytes",
+                       DT_PROVENANCE_MAX);
+    if (level < 0 || level > 19)
+        return dt_fail(err, DT_EINVALID, "compression level %d is not in 0 .. 19", level);
+    return 0;
+}
+
+int dt_shard_writer_new(struct dt_shard_writer **result, struct dt_output *out,
+                        const struct dt_shard_info *info, int level, struct dt_error *err)
+{
+    *result = NULL;
+    DT_TRY(check_info(info, level, err));
+    struct dt_shard_writer *w = dt_alloc(1, sizeof *w);
+    w->out = out;
+    w->level = level;
+    w->info = (struct dt_shard_info){.token_bytes = info->vocab_size <= 65536 ? 2 : 4,
+                                     .vocab_size = info->vocab_size,
+                                     .eot = info->eot,
+                                     .tokenizer = info->tokenizer,
+                                     .provenance = info->provenance};
+    w->pool = dt_pool_new(1, encode_frame, w);
+    struct dt_buffer header = DT_BUFFER_EMPTY;
+    dt_put_header(&header, &w->info);
+    w->info.provenance = NULL;
+    add_entry(w, header.size, 0, DT_EMPTY_CHECKSUM);
+    int rc = dt_output_write(out, header.data, header.size, err);
+    dt_buffer_release(&header);
+    if (rc < 0) {
+        dt_shard_writer_free(w);
+        return rc;
+    }
+    *result = w;
+    return 0;
+}
+
+void dt_shard_writer_use_threads(struct dt_shard_writer *w, int threads)
+{
+    assert(w->frames == 0 && w->filling == NULL);
+    dt_pool_free(w->pool);
+    w->pool = dt_pool_new(w->level > 0 ? threads : 1, encode_frame, w);
+}
+
+/* Adds count ids to the frame being filled, which has the room. */
+static void add_ids(struct dt_shard_writer *w, const uint32_t *ids, size_t count)
+{
+    struct frame *f = w->filling;
+    if (w->info.token_bytes == 4) {
+        memcpy((uint32_t *)f->ids + f->index.tokens, ids, count * 4);
+    } else {
+        uint16_t *to = (uint16_t *)f->ids + f->index.tokens;
+        for (size_t i = 0; i < count; i++)
+            to[i] = (uint16_t)ids[i];
+    }
+    f->index.tokens += (uint32_t)count;
+    w->info.tokens += count;
+}
+
+static int write_ids(struct dt_shard_writer *w, const uint32_t *ids, uint64_t count,
+                     struct dt_error *err)
+{
+    while (count > 0) {
+        if (w->filling && w->filling->index.tokens == DT_FRAME_TOKENS)
+            DT_TRY(close_frame(w, err));
+        if (w->filling == NULL)
+            begin_frame(w);
+        size_t n = DT_FRAME_TOKENS - w->filling->index.tokens;
+        n = n < count ? n : (size_t)count;
+        uint32_t largest = dt_largest_id(ids, n, 4);
+        if (largest >= w->info.vocab_size)
+            return dt_fail(err, DT_EINVALID, "document %llu holds id %u, but the vocabulary has %u",
+                           (unsigned long long)w->info.documents, largest, w->info.vocab_size);
+        add_ids(w, ids, n);
+        ids += n;
+        count -= n;
+    }
+    return 0;
+}
+
+int dt_shard_write(struct dt_shard_writer *w, const uint32_t *ids,
+                   const struct dt_shard_document *document, struct dt_error *err)
+{
+    if (w->filling && w->filling->index.documents == DT_FRAME_DOCUMENTS)
+        DT_TRY(close_frame(w, err));
+    DT_TRY(write_ids(w, ids, document->tokens, err));
+    if (w->filling == NULL)
+        begin_frame(w);
+    struct frame *f = w->filling;
+    DT_GROW(f->documents, f->index.documents, f->capacity);
+    f->documents[f->index.documents++] = *document;
+    w->open_start += document->tokens;
+    w->info.documents++;
+    w->info.text_bytes += document->bytes;
+    return 0;
+}
+
+int dt_shard_writer_finish(struct dt_shard_writer *w, struct dt_error *err)
+{
+    if (w->filling)
+        DT_TRY(close_frame(w, err));
+    DT_TRY(drain(w, err));
+    struct dt_buffer footer = DT_BUFFER_EMPTY, table = DT_BUFFER_EMPTY;
+    add_entry(w, DT_FOOTER_SIZE, 0, DT_EMPTY_CHECKSUM);
+    dt_put_seek_table(&table, w->seek, w->entries);
+    w->info.hash = w->hash;
+    dt_put_footer(&footer, &(struct dt_footer){.tokens = w->info.tokens,
+                                               .documents = w->info.documents,
+                                               .text_bytes = w->info.text_bytes,
+                                               .frames = w->frames,
+                                               .hash = w->hash,
+                                               .seek_hash = dt_hash_xxh64(table.data, table.size)});
+    int rc = dt_output_write(w->out, footer.data, footer.size, err);
+    if (rc == 0)
+        rc = dt_output_write(w->out, table.data, table.size, err);
+    dt_buffer_release(&footer);
+    dt_buffer_release(&table);
+    return rc;
+}
+
+void dt_shard_writer_totals(const struct dt_shard_writer *w, struct dt_shard_info *totals)
+{
+    *totals = w->info;
+}
+
+static void free_frame(struct frame *f)
+{
+    if (f == NULL)
+        return;
+    ZSTD_freeCCtx(f->zstd);
+    dt_buffer_release(&f->data);
+    dt_buffer_release(&f->head);
+    dt_buffer_release(&f->records);
+    free(f->documents);
+    free(f->ids);
+    free(f);
+}
+
+void dt_shard_writer_free(struct dt_shard_writer *w)
+{
+    if (w == NULL)
+        return;
+    for (struct frame *f; (f = dt_pool_next(w->pool)) != NULL;)
+        free_frame(f);
+    dt_pool_free(w->pool);
+    free_frame(w->filling);
+    for (struct frame *f = w->resting; f != NULL;) {
+        struct frame *next = f->next;
+        free_frame(f);
+        f = next;
+    }
+    free(w->seek);
+    free(w);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/* The stream writer and the sequential reader. */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/rng.h"
+#include "shard/shard.h"
+
+static char directory[] = "/tmp/dt-test-stream-XXXXXX";
+static char path[64], other[64];
+
+static int make_directory(void **state)
+{
+    (void)state;
+    if (mkdtemp(directory) == NULL)
+        return -1;
+    snprintf(path, sizeof path, "%s/a.dts", directory);
+    snprintf(other, sizeof other, "%s/b.dts", directory);
+    return 0;
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    return dt_remove_tree(directory, &err);
+}
+
+static struct dt_shard_info info_of(uint32_t vocab_size)
+{
+    return (struct dt_shard_info){.vocab_size = vocab_size,
+                                  .eot = vocab_size - 1,
+                                  .tokenizer = 0x0123456789abcdef,
+                                  .provenance = "dt-test 1\n"};
+}
+
+/* Document i of count tokens: its ids follow from i alone. */
+static void fill_ids(uint32_t *ids, uint64_t i, uint64_t count, uint32_t vocab_size)
+{
+    struct dt_rng rng;
+    dt_rng_init(&rng, i);
+    for (uint64_t k = 0; k < count; k++)
+        ids[k] = dt_rng_below(&rng, vocab_size);
+}
+
+static struct dt_shard_document document_of(uint64_t i, uint64_t tokens)
+{
+    return (struct dt_shard_document){.hash = dt_random_key(i, 1, 2), tokens, 3 * tokens + i};
+}
+
+/* Writes documents of the given lengths. */
+static void write_file(const char *file, const uint64_t *lengths, size_t count, uint32_t vocab_size,
+                       int level, int threads)
+{
+    struct dt_error err = {0};
+    struct dt_output out;
+    struct dt_shard_writer *w;
+    struct dt_shard_info info = info_of(vocab_size);
+    assert_int_equal(dt_output_open(&out, file, &err), 0);
+    assert_int_equal(dt_shard_writer_new(&w, &out, &info, level, &err), 0);
+    if (threads > 1)
+        dt_shard_writer_use_threads(w, threads);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t *ids = malloc(lengths[i] * 4 + 4);
+        struct dt_shard_document d = document_of(i, lengths[i]);
+        fill_ids(ids, i, lengths[i], vocab_size);
+        assert_int_equal(dt_shard_write(w, ids, &d, &err), 0);
+        free(ids);
+    }
+    assert_int_equal(dt_shard_writer_finish(w, &err), 0);
+    dt_shard_writer_free(w);
+    assert_int_equal(dt_output_commit(&out, &err), 0);
+}
+
+static void expect_documents(struct dt_shard_reader *r, const uint64_t *lengths, size_t count,
+                             uint32_t vocab_size)
+{
+    struct dt_error err = {0};
+    struct dt_ids ids = DT_IDS_EMPTY;
+    struct dt_shard_document d;
+    for (size_t i = 0; i < count; i++) {
+        struct dt_shard_document want = document_of(i, lengths[i]);
+        uint32_t *expected = malloc(lengths[i] * 4 + 4);
+        fill_ids(expected, i, lengths[i], vocab_size);
+        assert_int_equal(dt_shard_read(r, &ids, &d, &err), 1);
+        assert_memory_equal(&d, &want, sizeof d);
+        assert_int_equal(ids.count, lengths[i]);
+        if (ids.count)
+            assert_memory_equal(ids.data, expected, ids.count * 4);
+        free(expected);
+    }
+    dt_ids_release(&ids);
+}
+
+static void expect_end(struct dt_shard_reader *r)
+{
+    struct dt_error err = {0};
+    struct dt_ids ids = DT_IDS_EMPTY;
+    struct dt_shard_document d;
+    assert_int_equal(dt_shard_read(r, &ids, &d, &err), 0);
+    assert_int_equal(dt_shard_read(r, &ids, &d, &err), 0); /* and stays at the end */
+    dt_ids_release(&ids);
+}
+
+static const uint64_t awkward[] = {3, 0, 1, 1, 65536 - 5, 0, 1, 200000, 0, 65536, 7, 0};
+#define AWKWARD (sizeof awkward / sizeof *awkward)
+
+static void check_round_trip(const uint64_t *lengths, size_t count, uint32_t vocab_size, int level)
+{
+    struct dt_error err = {0};
+    struct dt_shard_reader *r;
+    uint64_t tokens = 0, bytes = 0;
+    write_file(path, lengths, count, vocab_size, level, 1);
+    assert_int_equal(dt_shard_reader_open(&r, path, &err), 0);
+    expect_documents(r, lengths, count, vocab_size);
+    expect_end(r);
+    for (size_t i = 0; i < count; i++) {
+        tokens += lengths[i];
+        bytes += document_of(i, lengths[i]).bytes;
+    }
+    const struct dt_shard_info *info = dt_shard_reader_info(r);
+    assert_int_equal(info->tokens, tokens);
+    assert_int_equal(info->documents, count);
+    assert_int_equal(info->text_bytes, bytes);
+    assert_int_equal(info->vocab_size, vocab_size);
+    assert_int_equal(info->eot, vocab_size - 1);
+    assert_int_equal(info->tokenizer, 0x0123456789abcdef);
+    assert_int_equal(info->token_bytes, vocab_size <= 65536 ? 2 : 4);
+    assert_string_equal(info->provenance, "dt-test 1\n");
+    dt_shard_reader_close(r);
+}
+
+static void documents_come_back_as_they_went_in(void **state)
+{
+    (void)state;
+    const uint32_t sizes[] = {2, 256, 65536, 65537, 128000};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+        for (int level = 0; level <= 3; level += 3)
+            check_round_trip(awkward, AWKWARD, sizes[k], level);
+}
+
+static void many_empty_documents_span_frames(void **state)
+{
+    (void)state;
+    const size_t count = 150000;
+    uint64_t *lengths = calloc(count, sizeof *lengths);
+    check_round_trip(lengths, count, 256, 0);
+    check_round_trip(lengths, count, 256, 3);
+    for (size_t i = 0; i < count; i++)
+        lengths[i] = 1;
+    check_round_trip(lengths, count, 256, 3);
+    free(lengths);
+}
+
+static void no_documents_are_a_whole_stream(void **state)
+{
+    (void)state;
+    check_round_trip(NULL, 0, 256, 0);
+}
+
+static void read_whole(const char *file, char **data, size_t *size)
+{
+    struct dt_error err;
+    assert_int_equal(dt_file_read(file, SIZE_MAX / 2, data, size, &err), 0);
+}
+
+/* Without the sync of dt_file_write: the sweeps write thousands of files. */
+static void write_plain(const char *file, const char *data, size_t size)
+{
+    FILE *f = fopen(file, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void threads_do_not_change_the_bytes(void **state)
+{
+    (void)state;
+    char *a, *b;
+    size_t n, m;
+    write_file(path, awkward, AWKWARD, 50257, 3, 1);
+    write_file(other, awkward, AWKWARD, 50257, 3, 3);
+    read_whole(path, &a, &n);
+    read_whole(other, &b, &m);
+    assert_int_equal(n, m);
+    assert_memory_equal(a, b, n);
+    free(a);
+    free(b);
+}
+
+static void joined_streams_read_as_one(void **state)
+{
+    (void)state;
+    struct dt_error err = {0};
+    struct dt_shard_reader *r;
+    char *a, *joined;
+    size_t n;
+    write_file(path, awkward, AWKWARD, 50257, 1, 1);
+    read_whole(path, &a, &n);
+    joined = malloc(2 * n);
+    memcpy(joined, a, n);
+    memcpy(joined + n, a, n);
+    write_plain(other, joined, 2 * n);
+    assert_int_equal(dt_shard_reader_open(&r, other, &err), 0);
+    expect_documents(r, awkward, AWKWARD, 50257);
+    expect_documents(r, awkward, AWKWARD, 50257);
+    expect_end(r);
+    assert_int_equal(dt_shard_reader_info(r)->documents, 2 * AWKWARD);
+    dt_shard_reader_close(r);
+    free(a);
+    free(joined);
+}
+
+/* Reads a file to its end; the code of the first failure, or 0. */
+static int read_to_end(const char *file, struct dt_error *err)
+{
+    struct dt_shard_reader *r;
+    struct dt_ids ids = DT_IDS_EMPTY;
+    struct dt_shard_document d;
+    int rc = dt_shard_reader_open(&r, file, err);
+    if (rc < 0)
+        return rc;
+    while ((rc = dt_shard_read(r, &ids, &d, err)) > 0)
+        ;
+    dt_ids_release(&ids);
+    dt_shard_reader_close(r);
+    return rc;
+}
+
+static void streams_of_two_tokenizers_do_not_join(void **state)
+{
+    (void)state;
+    struct dt_error err = {0};
+    const uint64_t one = 5;
+    char *a, *b;
+    size_t n, m;
+    write_file(path, &one, 1, 256, 0, 1);
+    write_file(other, &one, 1, 257, 0, 1);
+    read_whole(path, &a, &n);
+    read_whole(other, &b, &m);
+    a = realloc(a, n + m);
+    memcpy(a + n, b, m);
+    write_plain(path, a, n + m);
+    assert_int_equal(read_to_end(path, &err), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "another tokenizer"));
+    free(a);
+    free(b);
+}
+
+static void ids_outside_the_vocabulary_are_refused(void **state)
+{
+    (void)state;
+    struct dt_error err = {0};
+    struct dt_output out;
+    struct dt_shard_writer *w;
+    struct dt_shard_info info = info_of(256);
+    const uint32_t ids[2] = {255, 256};
+    struct dt_shard_document d = {1, 2, 2};
+    assert_int_equal(dt_output_open(&out, path, &err), 0);
+    assert_int_equal(dt_shard_writer_new(&w, &out, &info, 0, &err), 0);
+    assert_int_equal(dt_shard_write(w, ids, &d, &err), DT_EINVALID);
+    assert_string_equal(err.text, "document 0 holds id 256, but the vocabulary has 256");
+    dt_shard_writer_free(w);
+    dt_output_abandon(&out);
+}
+
+static void one_flipped_bit_is_detected(int level)
+{
+    struct dt_error err = {0};
+    const uint64_t lengths[] = {20, 0, 300, 1};
+    char *data;
+    size_t n;
+    write_file(path, lengths, 4, 256, level, 1);
+    read_whole(path, &data, &n);
+    for (size_t i = 0; i < n; i++) {
+        for (int bit = 0; bit < 8; bit++) {
+            data[i] ^= (char)(1 << bit);
+            write_plain(other, data, n);
+            int rc = read_to_end(other, &err);
+            if (rc != DT_EFORMAT)
+                fail_msg("level %d: bit %d of byte %zu of %zu went unseen", level, bit, i, n);
+            assert_non_null(strstr(err.text, other));
+            data[i] ^= (char)(1 << bit);
+        }
+    }
+    free(data);
+}
+
+static void every_flipped_bit_is_detected(void **state)
+{
+    (void)state;
+    one_flipped_bit_is_detected(0);
+    one_flipped_bit_is_detected(3);
+}
+
+static void every_cut_is_detected(void **state)
+{
+    (void)state;
+    struct dt_error err = {0};
+    const uint64_t lengths[] = {20, 0, 300, 1};
+    char *data;
+    size_t n;
+    write_file(path, lengths, 4, 256, 3, 1);
+    read_whole(path, &data, &n);
+    for (size_t cut = 0; cut < n; cut++) {
+        write_plain(other, data, cut);
+        assert_int_equal(read_to_end(other, &err), DT_EFORMAT);
+    }
+    free(data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(documents_come_back_as_they_went_in),
+        cmocka_unit_test(many_empty_documents_span_frames),
+        cmocka_unit_test(no_documents_are_a_whole_stream),
+        cmocka_unit_test(threads_do_not_change_the_bytes),
+        cmocka_unit_test(joined_streams_read_as_one),
+        cmocka_unit_test(streams_of_two_tokenizers_do_not_join),
+        cmocka_unit_test(ids_outside_the_vocabulary_are_refused),
+        cmocka_unit_test(every_flipped_bit_is_detected),
+        cmocka_unit_test(every_cut_is_detected),
+    };
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
