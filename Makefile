@@ -79,6 +79,8 @@ share:
 deps-build deps-demo deps-check deps-oracles: deps-%:
 	@CC='$(CC)' LIBS='$(LIBS) -ldnnl' share/setup/install-packages $*
 
+deps-demo deps-check: | deps-build # whose compiler they look through
+
 deps: ## install the packages that building, the demo and the tests need
 	@CC='$(CC)' LIBS='$(LIBS) -ldnnl' share/setup/install-packages build demo check
 
