@@ -28,19 +28,39 @@ static bool is_special(const char *path)
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
+/* The open file that /dev/stdout and its like stand for; -1 for another path. */
+static int named_descriptor(const char *path)
+{
+    int fd, length = 0;
+    if (strcmp(path, "/dev/stdout") == 0)
+        return STDOUT_FILENO;
+    if (strcmp(path, "/dev/stderr") == 0)
+        return STDERR_FILENO;
+    return sscanf(path, "/dev/fd/%d%n", &fd, &length) == 1 && path[length] == '\0' ? fd : -1;
+}
+
+static char *follow_links(const char *path)
+{
+    char *target = realpath(path, NULL);
+    return target ? target : dt_strdup(path);
+}
+
 int dt_output_open(struct dt_output *out, const char *path, struct dt_error *err)
 {
-    *out = (struct dt_output){.fd = -1, .path = dt_strdup(path)};
+    *out = (struct dt_output){.fd = -1, .path = dt_strdup(path), .target = follow_links(path)};
     if (strcmp(path, "-") == 0) {
         out->fd = STDOUT_FILENO;
+    } else if (named_descriptor(path) >= 0) {
+        out->fd = fcntl(named_descriptor(path), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     } else if (dt_is_directory(path)) {
         dt_output_abandon(out);
         return dt_fail(err, DT_EIO, "cannot write '%s': is a directory", path);
     } else if (is_special(path)) {
         out->fd = open(path, O_WRONLY | O_CLOEXEC);
     } else {
-        char *dir = directory_of(path);
-        out->temporary = dt_format("%s/.%s.tmp-%ld", dir, dt_path_base(path), (long)getpid());
+        char *dir = directory_of(out->target);
+        out->temporary =
+            dt_format("%s/.%s.tmp-%ld", dir, dt_path_base(out->target), (long)getpid());
         free(dir);
         out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     }
@@ -97,7 +117,7 @@ static int publish(struct dt_output *out, struct dt_error *err)
     out->fd = -1;
     if (close(fd) < 0)
         return dt_fail_errno(err, "cannot write '%s'", out->path);
-    if (out->temporary && rename(out->temporary, out->path) < 0)
+    if (out->temporary && rename(out->temporary, out->target) < 0)
         return dt_fail_errno(err, "cannot rename to '%s'", out->path);
     free(out->temporary);
     out->temporary = NULL;
@@ -121,6 +141,7 @@ void dt_output_abandon(struct dt_output *out)
         unlink(out->temporary);
     free(out->temporary);
     free(out->path);
+    free(out->target);
     free(out->buffer);
     *out = (struct dt_output){.fd = -1};
 }

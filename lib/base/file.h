@@ -6,7 +6,8 @@
  * neighbour (".NAME.tmp-PID"), and only dt_output_commit, after fsync, gives
  * it its name. A program that dies half-way leaves no file that looks
  * finished. "-" stands for stdout, which cannot be made atomic but is checked
- * to the last byte.
+ * to the last byte; so do /dev/stdout, /dev/stderr and /dev/fd/N for open
+ * files. A symbolic link stays one, and the file that it names is replaced.
  *
  *     struct dt_output out;
  *     DT_TRY(dt_output_open(&out, path, err));
@@ -25,6 +26,7 @@
 struct dt_output {
     int fd;
     char *path;      /* as given; "-" is stdout */
+    char *target;    /* path with symbolic links followed */
     char *temporary; /* NULL for stdout and for files that are no regular file (/dev/null) */
     char *buffer;    /* bytes not yet written */
     size_t used;
