@@ -20,6 +20,12 @@ uint64_t dt_hash_xxh64(const void *data, size_t size)
     return XXH64(data, size, 0);
 }
 
+struct dt_hash128 dt_hash128(const void *data, size_t size)
+{
+    XXH128_hash_t hash = XXH3_128bits(data, size);
+    return (struct dt_hash128){hash.low64, hash.high64};
+}
+
 char *dt_hex64(uint64_t hash, char text[DT_HEX64])
 {
     snprintf(text, DT_HEX64, "%016" PRIx64, hash);

@@ -11,6 +11,12 @@ uint64_t dt_hash_seeded(const void *data, size_t size, uint64_t seed);
 /* XXH64 with seed 0: what zstd's frame and seek-table checksums are made of. */
 uint64_t dt_hash_xxh64(const void *data, size_t size);
 
+/* XXH3-128: for sets so large that 64 bits would collide. */
+struct dt_hash128 {
+    uint64_t low, high;
+};
+struct dt_hash128 dt_hash128(const void *data, size_t size);
+
 #define DT_HEX64 17 /* 16 digits and the final 0 */
 char *dt_hex64(uint64_t hash, char text[DT_HEX64]);
 
