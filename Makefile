@@ -101,7 +101,7 @@ define engine_rules
 $B/obj/cpu-$1/%.o: lib/device/cpu/%.c | deps-build
 	@mkdir -p $$(@D)
 	$$(call say,CC) $$(CC) $$(ENGINE_CFLAGS) $$(filter-out -O%,$$(CFLAGS)) $$(ISA_$1) -DDT_ISA='"$1"' -MMD -MP -c $$< -o $$@
-$B/lib/dt/cpu-$1.so: $(CPU_SRC:lib/device/cpu/%.c=$B/obj/cpu-$1/%.o)
+$B/lib/dt/cpu-$1.so: $(CPU_SRC:lib/device/cpu/%.c=$B/obj/cpu-$1/%.o) $(LIBDT)
 	@mkdir -p $$(@D)
 	$$(call say,LD) $$(CC) $$(CFLAGS) $$(LDFLAGS) -shared -fopenmp $$^ -Wl,-z,defs -ldnnl -lm -o $$@
 endef

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/arena.h"
+
+#include <assert.h>
+
+void *dt_arena_take(struct dt_arena *arena, size_t bytes)
+{
+    size_t at = arena->used;
+    arena->used += (bytes + 63) / 64 * 64;
+    assert(arena->memory == NULL || arena->used <= arena->size);
+    return arena->memory ? arena->memory + at : NULL;
+}
+
+struct dt_tensor dt_arena_matrix(struct dt_arena *arena, int64_t rows, int64_t columns)
+{
+    return dt_matrix(dt_arena_take(arena, (size_t)rows * (size_t)columns * sizeof(float)), rows,
+                     columns);
+}
+
+int dt_arena_allocate(struct dt_arena *arena, struct dt_device *dev, struct dt_error *err)
+{
+    arena->size = arena->used;
+    arena->used = 0;
+    arena->memory = dev->ops->allocate(dev, arena->size);
+    if (arena->memory == NULL)
+        return dt_fail(err, DT_ENOMEM, "the %s engine has no %.2f GiB of memory left",
+                       dev->engine->name, (double)arena->size / (1 << 30));
+    return 0;
+}
+
+void dt_arena_release(struct dt_arena *arena, struct dt_device *dev)
+{
+    if (arena->memory)
+        dev->ops->release(dev, arena->memory, arena->size);
+    *arena = (struct dt_arena){0};
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* The cpu engine: reference and fast path in one, on OpenMP threads. The same
+ * sources are built once for each instruction set. */
+#include <omp.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "device/cpu/cpu.h"
+
+struct scratch {
+    float *data;
+    size_t size;
+};
+
+struct state {
+    struct scratch *scratch; /* one a thread */
+};
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+static void *allocate(struct dt_device *dev, size_t bytes)
+{
+    (void)dev;
+    void *memory = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    if (bytes >= HUGE_PAGE)
+        madvise(memory, bytes, MADV_HUGEPAGE);
+    return memory;
+}
+
+static void release(struct dt_device *dev, void *memory, size_t bytes)
+{
+    (void)dev;
+    munmap(memory, bytes ? bytes : 1);
+}
+
+static void copy_in(struct dt_device *dev, void *to, const void *from, size_t bytes)
+{
+    (void)dev;
+    memcpy(to, from, bytes);
+}
+
+static int synchronize(struct dt_device *dev, struct dt_error *err)
+{
+    (void)dev;
+    (void)err;
+    return 0;
+}
+
+float *dt_cpu_scratch(struct dt_device *dev, int thread, size_t size)
+{
+    struct scratch *s = &((struct state *)dev->state)->scratch[thread];
+    if (s->size < size) {
+        free(s->data);
+        s->data = aligned_alloc(64, (size * sizeof *s->data + 63) / 64 * 64);
+        if (s->data == NULL)
+            abort();
+        s->size = size;
+    }
+    return s->data;
+}
+
+static int open_engine(struct dt_device *dev, struct dt_error *err)
+{
+    struct state *s = calloc(1, sizeof *s);
+    if (s)
+        s->scratch = calloc((size_t)dev->threads, sizeof *s->scratch);
+    if (s == NULL || s->scratch == NULL) {
+        free(s);
+        return dt_fail(err, DT_ENOMEM, "no memory for the cpu engine");
+    }
+    dev->state = s;
+    omp_set_num_threads(dev->threads);
+    omp_set_dynamic(0);
+    return 0;
+}
+
+static void close_engine(struct dt_device *dev)
+{
+    struct state *s = dev->state;
+    for (int i = 0; i < dev->threads; i++)
+        free(s->scratch[i].data);
+    free(s->scratch);
+    free(s);
+}
+
+static const struct dt_ops ops = {
+    .allocate = allocate,
+    .release = release,
+    .upload = copy_in,
+    .download = copy_in,
+    .synchronize = synchronize,
+    .zero = dt_cpu_zero,
+    .matmul = dt_cpu_matmul,
+    .bias_backward = dt_cpu_bias_backward,
+    .embedding_forward = dt_cpu_embedding_forward,
+    .embedding_backward = dt_cpu_embedding_backward,
+    .norm_forward = dt_cpu_norm_forward,
+    .norm_backward = dt_cpu_norm_backward,
+    .attention_forward = dt_cpu_attention_forward,
+    .attention_backward = dt_cpu_attention_backward,
+    .cross_entropy = dt_cpu_cross_entropy,
+    .sum_squares = dt_cpu_sum_squares,
+    .sum = dt_cpu_sum,
+    .adamw = dt_cpu_adamw,
+};
+
+/* dt_engine is found by dlsym; the engine is built with hidden symbols otherwise. */
+extern const struct dt_engine dt_engine __attribute__((visibility("default")));
+const struct dt_engine dt_engine = {
+    .abi = DT_ENGINE_ABI,
+    .name = "cpu",
+    .isa = DT_ISA,
+    .ops = &ops,
+    .open = open_engine,
+    .close = close_engine,
+};

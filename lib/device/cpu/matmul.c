@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* Products through oneDNN. Each thread calls the library for its own rows (or
+ * columns, where rows are few): one product is then never cut along K, so its
+ * bits do not depend on the number of threads, as they would if the library
+ * chose the cut. */
+#include <assert.h>
+#include <dnnl.h>
+#include <omp.h>
+
+#include "device/cpu/cpu.h"
+
+#define ROW_UNIT    16 /* rows of a micro-tile: no thread's share cuts one */
+#define COLUMN_UNIT 64
+
+void dt_cpu_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
+                  const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                  int64_t ldc)
+{
+    dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k,
+                                      alpha, a, lda, b, ldb, beta, c, ldc);
+    assert(status == dnnl_success);
+    (void)status;
+}
+
+/* GELU, tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016). */
+static inline float gelu_inner(float x)
+{
+    return 0.7978845608f * (x + 0.044715f * x * x * x);
+}
+
+static void add_bias(float *y, const float *bias, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++)
+        y[j] += bias[j];
+}
+
+static void gelu(float *restrict y, float *restrict aux, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) {
+        float x = y[j];
+        aux[j] = x;
+        y[j] = 0.5f * x * (1.0f + dt_cpu_tanh(gelu_inner(x)));
+    }
+}
+
+static void gelu_backward(float *restrict dy, const float *restrict aux, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) {
+        float x = aux[j], t = dt_cpu_tanh(gelu_inner(x));
+        float slope = 0.7978845608f * (1.0f + 3.0f * 0.044715f * x * x);
+        dy[j] *= 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * slope;
+    }
+}
+
+static void finish_rows(const struct dt_tensor *c, int64_t row, int64_t rows, int64_t column,
+                        int64_t columns, const struct dt_matmul *how)
+{
+    if (how->bias == NULL && how->activation == DT_ACT_NONE)
+        return;
+    for (int64_t i = row; i < row + rows; i++) {
+        float *y = dt_cpu_row(c, i) + column;
+        float *aux = how->aux ? dt_cpu_row(how->aux, i) + column : NULL;
+        if (how->bias)
+            add_bias(y, (const float *)how->bias->data + column, columns);
+        if (how->activation == DT_ACT_GELU)
+            gelu(y, aux, columns);
+        else if (how->activation == DT_ACT_GELU_BACKWARD)
+            gelu_backward(y, aux, columns);
+    }
+}
+
+static void multiply_part(const struct dt_tensor *c, const struct dt_tensor *a,
+                          const struct dt_tensor *b, const struct dt_matmul *how, int64_t k,
+                          int64_t row, int64_t rows, int64_t column, int64_t columns)
+{
+    const float *from_a = (const float *)a->data + (how->transpose_a ? row : row * a->stride);
+    const float *from_b = (const float *)b->data + (how->transpose_b ? column * b->stride : column);
+    dt_cpu_sgemm(how->transpose_a, how->transpose_b, rows, columns, k, 1.0f, from_a, a->stride,
+                 from_b, b->stride, how->accumulate ? 1.0f : 0.0f, dt_cpu_row(c, row) + column,
+                 c->stride);
+    finish_rows(c, row, rows, column, columns, how);
+}
+
+void dt_cpu_matmul(struct dt_device *dev, struct dt_tensor *c, const struct dt_tensor *a,
+                   const struct dt_tensor *b, const struct dt_matmul *how)
+{
+    int64_t k = how->transpose_a ? a->rows : a->columns;
+    assert((how->transpose_a ? a->columns : a->rows) == c->rows);
+    assert((how->transpose_b ? b->rows : b->columns) == c->columns);
+    assert((how->transpose_b ? b->columns : b->rows) == k);
+    assert(how->activation == DT_ACT_NONE || how->aux != NULL);
+    bool by_rows = c->rows >= ROW_UNIT * 2 * dev->threads;
+#pragma omp parallel num_threads(dev->threads)
+    {
+        int64_t row = 0, row_end = c->rows, column = 0, column_end = c->columns;
+        int thread = omp_get_thread_num(), threads = omp_get_num_threads();
+        if (by_rows)
+            dt_cpu_share(c->rows, ROW_UNIT, thread, threads, &row, &row_end);
+        else
+            dt_cpu_share(c->columns, COLUMN_UNIT, thread, threads, &column, &column_end);
+        if (row < row_end && column < column_end)
+            multiply_part(c, a, b, how, k, row, row_end - row, column, column_end - column);
+    }
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* Sums whose order is fixed by the shape alone. */
+#include <assert.h>
+#include <omp.h>
+
+#include "device/cpu/cpu.h"
+
+#define BLOCK        8192 /* floats whose sum is one fp64 partial sum */
+#define COLUMN_UNIT  64
+#define MOST_PARTIAL 1024
+
+void dt_cpu_zero(struct dt_device *dev, struct dt_tensor *x)
+{
+#pragma omp parallel for num_threads(dev->threads) schedule(static)
+    for (int64_t i = 0; i < x->rows; i++)
+        memset(dt_cpu_row(x, i), 0, (size_t)x->columns * sizeof(float));
+}
+
+void dt_cpu_bias_backward(struct dt_device *dev, struct dt_tensor *dbias,
+                          const struct dt_tensor *dy)
+{
+    assert(dbias->columns == dy->columns);
+#pragma omp parallel num_threads(dev->threads)
+    {
+        int64_t from, to;
+        dt_cpu_share(dy->columns, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads(), &from,
+                     &to);
+        float *restrict sum = dbias->data;
+        for (int64_t i = 0; i < dy->rows; i++) {
+            const float *restrict row = dt_cpu_row(dy, i);
+            for (int64_t j = from; j < to; j++)
+                sum[j] += row[j];
+        }
+    }
+}
+
+static double block_sum(const float *x, int64_t n)
+{
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)x[i];
+    return sum;
+}
+
+static double block_sum_squares(const float *x, int64_t n)
+{
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)x[i] * (double)x[i];
+    return sum;
+}
+
+/* Partial sums of blocks, then their sum in block order; a bounded number of
+ * blocks is in flight, so that no memory is needed for more. */
+static double sum_blocks(struct dt_device *dev, double (*sum)(const float *, int64_t),
+                         const float *x, int64_t n)
+{
+    double total = 0, partial[MOST_PARTIAL];
+    for (int64_t base = 0; base < n; base += (int64_t)BLOCK * MOST_PARTIAL) {
+        int64_t left = n - base, blocks = (left + BLOCK - 1) / BLOCK;
+        blocks = blocks < MOST_PARTIAL ? blocks : MOST_PARTIAL;
+#pragma omp parallel for num_threads(dev->threads) schedule(static)
+        for (int64_t b = 0; b < blocks; b++) {
+            int64_t from = b * BLOCK, size = left - from < BLOCK ? left - from : BLOCK;
+            partial[b] = sum(x + base + from, size);
+        }
+        for (int64_t b = 0; b < blocks; b++)
+            total += partial[b];
+    }
+    return total;
+}
+
+double dt_cpu_sum(struct dt_device *dev, const float *x, int64_t n)
+{
+    return sum_blocks(dev, block_sum, x, n);
+}
+
+double dt_cpu_sum_squares(struct dt_device *dev, const float *x, int64_t n)
+{
+    return sum_blocks(dev, block_sum_squares, x, n);
+}

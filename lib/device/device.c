@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/device.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/pool.h"
+#include "base/program.h"
+#include "base/progress.h"
+
+static const char *best_cpu_engine(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("x86-64-v4"))
+        return "cpu-avx512";
+    if (__builtin_cpu_supports("x86-64-v3"))
+        return "cpu-avx2";
+#endif
+    return "cpu-generic";
+}
+
+static int load(struct dt_device *dev, const char *name, struct dt_error *err)
+{
+    const char *set = getenv("DT_ENGINES");
+    char *directory = set ? dt_strdup(set) : dt_installed_path("lib/dt");
+    char *path = dt_format("%s/%s.so", directory, name);
+    free(directory);
+    int rc = 0;
+    if (!dt_file_exists(path)) {
+        rc = dt_fail(err, DT_EMISSING, "no engine '%s': there is no %s", name, path);
+    } else if ((dev->library = dlopen(path, RTLD_NOW | RTLD_LOCAL)) == NULL) {
+        rc = dt_fail(err, DT_EMISSING, "cannot load engine '%s': %s", name, dlerror());
+    } else if ((dev->engine = dlsym(dev->library, "dt_engine")) == NULL ||
+               dev->engine->abi != DT_ENGINE_ABI) {
+        rc = dt_fail(err, DT_EFORMAT, "'%s' is not an engine of this version of dt", path);
+    }
+    free(path);
+    return rc;
+}
+
+static int default_threads(void)
+{
+    long n;
+    const char *set = getenv("OMP_NUM_THREADS");
+    return set && dt_parse_int(set, &n) == 0 && n > 0 && n <= 4096 ? (int)n : dt_processors();
+}
+
+int dt_device_open(struct dt_device **result, const char *name, int threads, struct dt_error *err)
+{
+    struct dt_device *dev = dt_alloc(1, sizeof *dev);
+    *result = NULL;
+    dev->threads = threads > 0 ? threads : default_threads();
+    int rc = load(dev, strcmp(name, "cpu") == 0 ? best_cpu_engine() : name, err);
+    if (rc == 0) {
+        dev->ops = dev->engine->ops;
+        rc = dev->engine->open(dev, err);
+    }
+    if (rc < 0) {
+        dev->ops = NULL;
+        dt_device_close(dev);
+        return rc;
+    }
+    *result = dev;
+    return 0;
+}
+
+void dt_device_close(struct dt_device *dev)
+{
+    if (dev == NULL)
+        return;
+    if (dev->ops)
+        dev->engine->close(dev);
+    /* The plug-in stays loaded: its OpenMP threads run code that must not go away. */
+    free(dev);
+}
+
+static double time_matmul(struct dt_device *dev, int64_t m, int64_t n, int64_t k, float *memory)
+{
+    struct dt_error ignored;
+    struct dt_tensor a = dt_matrix(memory, m, k), b = dt_matrix(memory + m * k, k, n);
+    struct dt_tensor c = dt_matrix(memory + m * k + k * n, m, n);
+    double best = 1e30, begin = dt_now();
+    for (int i = 0; i < 3 || dt_now() - begin < 0.3; i++) {
+        double start = dt_now();
+        dev->ops->matmul(dev, &c, &a, &b, &(struct dt_matmul){.accumulate = false});
+        if (dev->ops->synchronize(dev, &ignored) < 0)
+            return 0;
+        double seconds = dt_now() - start;
+        best = seconds < best ? seconds : best;
+    }
+    return 2.0 * (double)m * (double)n * (double)k / best;
+}
+
+double dt_device_peak(struct dt_device *dev)
+{
+    static const int64_t shapes[][3] = {{1024, 1024, 1024}, {1024, 3072, 768}, {512, 512, 512}};
+    const size_t bytes = sizeof(float) * (size_t)(1024 * 768 + 768 * 3072 + 1024 * 3072);
+    float *host = dt_alloc(1, bytes), *memory = dev->ops->allocate(dev, bytes);
+    for (size_t i = 0; i < bytes / sizeof *host; i++)
+        host[i] = (float)(i % 977) / 977 - 0.5f;
+    double peak = 0;
+    if (memory) {
+        dev->ops->upload(dev, memory, host, bytes);
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            double speed = time_matmul(dev, shapes[i][0], shapes[i][1], shapes[i][2], memory);
+            peak = speed > peak ? speed : peak;
+        }
+        dev->ops->release(dev, memory, bytes);
+    }
+    free(host);
+    return peak;
+}
+
+struct dt_tensor dt_matrix(void *data, int64_t rows, int64_t columns)
+{
+    return (struct dt_tensor){data, DT_F32, rows, columns, columns};
+}
+
+struct dt_tensor dt_rows(const struct dt_tensor *x, int64_t first, int64_t count)
+{
+    struct dt_tensor view = *x;
+    view.data = (float *)x->data + first * x->stride;
+    view.rows = count;
+    return view;
+}
+
+struct dt_tensor dt_columns(const struct dt_tensor *x, int64_t first, int64_t count)
+{
+    struct dt_tensor view = *x;
+    view.data = (float *)x->data + first;
+    view.columns = count;
+    return view;
+}

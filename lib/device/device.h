@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Devices and the op table: the border between what is computed and where.
+ *
+ * Model and training code call the ops below and never ask which device they
+ * run on. An engine is a plug-in (cpu-avx512.so, ...) that exports one struct
+ * dt_engine; dt_device_open finds the one that fits the machine.
+ *
+ *     struct dt_device *dev;
+ *     DT_TRY(dt_device_open(&dev, "cpu", threads, err));
+ *     dev->ops->matmul(dev, &y, &x, &w, &(struct dt_matmul){.bias = b.data});
+ *
+ * Shapes: B sequences, T tokens each, R = B*T rows, C channels, H heads,
+ * V vocabulary. A tensor is a matrix view; leading dimensions are flattened
+ * into its rows. Ops do not allocate, and may return before they are done:
+ * synchronize() waits and reports what went wrong. Wrong shapes are bugs of
+ * the caller (assert). With the cpu engine every result has the same bits
+ * whatever the number of threads: work is cut at rows or columns, and sums run
+ * in an order fixed by the shape.
+ */
+#ifndef DT_DEVICE_DEVICE_H
+#define DT_DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum dt_dtype { DT_F32 };
+
+/* rows x columns elements, stride elements from one row to the next. The
+ * memory is borrowed from an arena or a buffer of the device. */
+struct dt_tensor {
+    void *data;
+    enum dt_dtype dtype;
+    int64_t rows, columns, stride;
+};
+
+enum dt_activation {
+    DT_ACT_NONE,
+    DT_ACT_GELU,         /* tanh form, GPT-2's "gelu_new"; the input is kept in aux */
+    DT_ACT_GELU_BACKWARD /* multiplies by GELU's derivative at aux */
+};
+
+/* How matmul treats its operands, and what it does to the product. */
+struct dt_matmul {
+    bool transpose_a, transpose_b;
+    bool accumulate;             /* C += instead of C = */
+    const struct dt_tensor *bias; /* 1 x N, added to each row; or NULL */
+    enum dt_activation activation;
+    struct dt_tensor *aux; /* as C; see enum dt_activation */
+};
+
+/* Causal attention of queries over keys. Row t of sequence b is row b*T + t of
+ * q, y and their gradients; of k and v it is row b*key_stride + t, so that a
+ * cache with room for more can be read in place. Query t sees keys 0 .. past+t. */
+struct dt_attention {
+    int64_t batch, heads;
+    int64_t queries;    /* T of q */
+    int64_t past;       /* keys before the first query */
+    int64_t key_stride; /* rows of k and v from one sequence to the next */
+};
+
+struct dt_adamw {
+    float learning_rate, beta1, beta2, epsilon, weight_decay;
+    float correction1, correction2; /* 1 - beta^step */
+    float gradient_scale;           /* from clipping; 1 if none */
+};
+
+struct dt_device;
+
+struct dt_ops {
+    /* Memory of the device: 64-byte aligned, zeroed; NULL when there is none. */
+    void *(*allocate)(struct dt_device *, size_t bytes);
+    void (*release)(struct dt_device *, void *memory, size_t bytes);
+    void (*upload)(struct dt_device *, void *device_memory, const void *host, size_t bytes);
+    void (*download)(struct dt_device *, void *host, const void *device_memory, size_t bytes);
+    int (*synchronize)(struct dt_device *, struct dt_error *);
+
+    /* x = 0, all rows. */
+    void (*zero)(struct dt_device *, struct dt_tensor *x);
+
+    /* C (MxN) = act(op(A) (MxK) * op(B) (KxN) + bias). */
+    void (*matmul)(struct dt_device *, struct dt_tensor *c, const struct dt_tensor *a,
+                   const struct dt_tensor *b, const struct dt_matmul *how);
+
+    /* bias (1xN) += sum over the rows of dy (RxN). */
+    void (*bias_backward)(struct dt_device *, struct dt_tensor *dbias, const struct dt_tensor *dy);
+
+    /* y (RxC) = tokens[ids[r]] + positions[past + r mod T]; ids lie on the device. */
+    void (*embedding_forward)(struct dt_device *, struct dt_tensor *y, const int32_t *ids,
+                              const struct dt_tensor *tokens, const struct dt_tensor *positions,
+                              int64_t length, int64_t past);
+    /* dtokens[ids[r]] += dy[r], dpositions[r mod T] += dy[r]. */
+    void (*embedding_backward)(struct dt_device *, struct dt_tensor *dtokens,
+                               struct dt_tensor *dpositions, const struct dt_tensor *dy,
+                               const int32_t *ids, int64_t length);
+
+    /* sum (RxC) = x + add (add NULL: sum = x, and sum may be x itself);
+     * y = (sum - mean) * rstd * weight + bias over each row (Ba et al. 2016).
+     * stats (Rx2) keeps mean and rstd. */
+    void (*norm_forward)(struct dt_device *, struct dt_tensor *y, struct dt_tensor *stats,
+                         struct dt_tensor *sum, const struct dt_tensor *x,
+                         const struct dt_tensor *add, const struct dt_tensor *weight,
+                         const struct dt_tensor *bias, float epsilon);
+    /* dsum += gradient through the norm; dweight, dbias += theirs. sum and stats
+     * as norm_forward left them. */
+    void (*norm_backward)(struct dt_device *, struct dt_tensor *dsum, struct dt_tensor *dweight,
+                          struct dt_tensor *dbias, const struct dt_tensor *dy,
+                          const struct dt_tensor *sum, const struct dt_tensor *weight,
+                          const struct dt_tensor *stats);
+
+    /* y (RxC) = softmax(q k' / sqrt(C/H)) v, head by head, without storing the
+     * scores (Dao et al. 2022); lse (R x H) keeps each row's log-sum-exp. */
+    void (*attention_forward)(struct dt_device *, struct dt_tensor *y, struct dt_tensor *lse,
+                              const struct dt_tensor *q, const struct dt_tensor *k,
+                              const struct dt_tensor *v, const struct dt_attention *how);
+    /* Sets dq, dk, dv. past must be 0 and key_stride = queries. */
+    void (*attention_backward)(struct dt_device *, struct dt_tensor *dq, struct dt_tensor *dk,
+                               struct dt_tensor *dv, const struct dt_tensor *dy,
+                               const struct dt_tensor *y, const struct dt_tensor *lse,
+                               const struct dt_tensor *q, const struct dt_tensor *k,
+                               const struct dt_tensor *v, const struct dt_attention *how);
+
+    /* losses[r] = -log softmax(logits[r])[targets[r]]; 0 where the target is
+     * negative. If scale is not 0, logits become scale * dloss/dlogits. */
+    void (*cross_entropy)(struct dt_device *, float *losses, struct dt_tensor *logits,
+                          const int32_t *targets, float scale);
+
+    /* Sum of squares of n floats, in fp64 over fixed blocks. Waits for the result. */
+    double (*sum_squares)(struct dt_device *, const float *x, int64_t n);
+    /* Sum of n floats, likewise. */
+    double (*sum)(struct dt_device *, const float *x, int64_t n);
+
+    /* AdamW (Loshchilov and Hutter 2019) on n parameters; m and v are its moments. */
+    void (*adamw)(struct dt_device *, float *parameters, float *m, float *v,
+                  const float *gradients, int64_t n, const struct dt_adamw *how);
+};
+
+/* What a plug-in exports, under the name "dt_engine". */
+struct dt_engine {
+    int abi;
+    const char *name, *isa;
+    const struct dt_ops *ops;
+    int (*open)(struct dt_device *, struct dt_error *);
+    void (*close)(struct dt_device *);
+};
+#define DT_ENGINE_ABI 1
+
+struct dt_device {
+    const struct dt_ops *ops;
+    const struct dt_engine *engine;
+    int threads;
+    void *state;   /* the engine's own */
+    void *library; /* dlopen handle */
+};
+
+/* name: "cpu" picks the best instruction set of this machine, "cpu-avx2" that
+ * one. threads 0: OMP_NUM_THREADS, or all processors. Engines are looked for
+ * in $DT_ENGINES, or in lib/dt beside the program's bin/. */
+int dt_device_open(struct dt_device **dev, const char *name, int threads,
+                   struct dt_error *err) DT_MUST_CHECK;
+void dt_device_close(struct dt_device *dev); /* NULL is fine */
+
+/* The highest matmul speed that this device shows within about a second, in
+ * floating-point operations a second: what MFU is measured against. */
+double dt_device_peak(struct dt_device *dev);
+
+/* Views. */
+struct dt_tensor dt_matrix(void *data, int64_t rows, int64_t columns);
+struct dt_tensor dt_rows(const struct dt_tensor *x, int64_t first, int64_t count);
+struct dt_tensor dt_columns(const struct dt_tensor *x, int64_t first, int64_t count);
+
+#endif
