@@ -78,6 +78,8 @@ struct dt_ops {
     void (*download)(struct dt_device *, void *host, const void *device_memory, size_t bytes);
     int (*synchronize)(struct dt_device *, struct dt_error *);
 
+    /* to = from, row by row; the strides may differ. */
+    void (*copy)(struct dt_device *, struct dt_tensor *to, const struct dt_tensor *from);
     /* x = 0, all rows. */
     void (*zero)(struct dt_device *, struct dt_tensor *x);
 

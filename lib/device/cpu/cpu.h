@@ -9,6 +9,7 @@
 
 #include "device/device.h"
 
+void dt_cpu_copy(struct dt_device *, struct dt_tensor *, const struct dt_tensor *);
 void dt_cpu_zero(struct dt_device *, struct dt_tensor *);
 void dt_cpu_matmul(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
                    const struct dt_tensor *, const struct dt_matmul *);

@@ -92,6 +92,7 @@ static const struct dt_ops ops = {
     .upload = copy_in,
     .download = copy_in,
     .synchronize = synchronize,
+    .copy = dt_cpu_copy,
     .zero = dt_cpu_zero,
     .matmul = dt_cpu_matmul,
     .bias_backward = dt_cpu_bias_backward,

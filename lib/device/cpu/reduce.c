@@ -9,13 +9,6 @@
 #define COLUMN_UNIT  64
 #define MOST_PARTIAL 1024
 
-void dt_cpu_zero(struct dt_device *dev, struct dt_tensor *x)
-{
-#pragma omp parallel for num_threads(dev->threads) schedule(static)
-    for (int64_t i = 0; i < x->rows; i++)
-        memset(dt_cpu_row(x, i), 0, (size_t)x->columns * sizeof(float));
-}
-
 void dt_cpu_bias_backward(struct dt_device *dev, struct dt_tensor *dbias,
                           const struct dt_tensor *dy)
 {

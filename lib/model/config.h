@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* The shape of a model, as configuration files and checkpoints state it. */
+#ifndef DT_MODEL_CONFIG_H
+#define DT_MODEL_CONFIG_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum dt_family { DT_GPT2 };
+/* Names as in config.json's model_type, in the order above, ended by NULL. */
+extern const char *const dt_families[];
+
+struct dt_model_config {
+    int family;                /* enum dt_family */
+    long vocab_size;           /* V */
+    long max_seq_len;          /* positions: the longest context */
+    long hidden_size;          /* C */
+    long num_layers;           /* L */
+    long num_heads;            /* H; C is a multiple of it */
+    long intermediate_size;    /* of the MLP; 0 means 4 C */
+    double layer_norm_epsilon; /* added to the variance */
+};
+
+/* Fills in what is derived, and fails on sizes that cannot be. subject names
+ * the place in errors: "FILE: model" or "FILE". */
+int dt_model_config_check(struct dt_model_config *config, const char *subject,
+                          struct dt_error *err) DT_MUST_CHECK;
+
+/* Floating-point operations of forward and backward for one token at context
+ * length T: 6 N + 6 L C T, where N counts the parameters that take part in
+ * matrix products (embedding look-ups do not) and causal attention half. */
+double dt_model_flops_per_token(const struct dt_model_config *config, int64_t length);
+
+/* config.json of a Hugging Face model directory. */
+int dt_model_config_read(struct dt_model_config *config, const char *path,
+                         struct dt_error *err) DT_MUST_CHECK;
+/* eot: the id of the token that begins and ends documents, or UINT32_MAX. */
+int dt_model_config_write(const struct dt_model_config *config, uint32_t eot, const char *path,
+                          struct dt_error *err) DT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "model/block.h"
+
+#define STEP 64 /* tokens of a prompt that go through the layers together */
+
+struct dt_decoder {
+    const struct dt_model *model;
+    struct dt_arena arena;
+    int64_t capacity, length;
+    struct dt_cache *cache; /* one a layer */
+    struct dt_block block;
+    int32_t *ids;
+    struct dt_tensor x, out, last, norm, stats, logits;
+};
+
+static void lay_out(struct dt_decoder *d)
+{
+    const struct dt_model_config *c = &d->model->config;
+    struct dt_arena *a = &d->arena;
+    d->ids = dt_arena_take(a, STEP * sizeof *d->ids);
+    d->x = dt_arena_matrix(a, STEP, c->hidden_size);
+    d->out = dt_arena_matrix(a, STEP, c->hidden_size);
+    d->last = dt_arena_matrix(a, STEP, c->hidden_size);
+    d->norm = dt_arena_matrix(a, STEP, c->hidden_size);
+    d->stats = dt_arena_matrix(a, STEP, 2);
+    d->logits = dt_arena_matrix(a, 1, c->vocab_size);
+    dt_block_layout(&d->block, a, c, STEP);
+    for (int64_t i = 0; i < c->num_layers; i++) {
+        d->cache[i].keys = dt_arena_matrix(a, d->capacity, c->hidden_size);
+        d->cache[i].values = dt_arena_matrix(a, d->capacity, c->hidden_size);
+    }
+}
+
+int dt_decoder_new(struct dt_decoder **result, const struct dt_model *m, int64_t capacity,
+                   struct dt_error *err)
+{
+    struct dt_decoder *d = dt_alloc(1, sizeof *d);
+    *result = NULL;
+    assert(capacity <= m->config.max_seq_len);
+    d->model = m;
+    d->capacity = capacity;
+    d->cache = dt_alloc((size_t)m->config.num_layers, sizeof *d->cache);
+    lay_out(d);
+    int rc = dt_arena_allocate(&d->arena, m->device, err);
+    if (rc < 0) {
+        dt_decoder_free(d);
+        return rc;
+    }
+    lay_out(d);
+    *result = d;
+    return 0;
+}
+
+void dt_decoder_free(struct dt_decoder *d)
+{
+    if (d == NULL)
+        return;
+    dt_arena_release(&d->arena, d->model->device);
+    free(d->cache);
+    free(d);
+}
+
+void dt_decoder_reset(struct dt_decoder *d)
+{
+    d->length = 0;
+}
+
+int64_t dt_decoder_length(const struct dt_decoder *d)
+{
+    return d->length;
+}
+
+/* Up to STEP tokens through all layers; the last row of d->norm is theirs. */
+static void feed_some(struct dt_decoder *d, const uint32_t *ids, int64_t count)
+{
+    const struct dt_model *m = d->model;
+    struct dt_device *dev = m->device;
+    const struct dt_table *t = &m->table;
+    struct dt_tensor tokens = dt_table_view(t, m->parameters, DT_TOKEN_EMBEDDING, -1);
+    struct dt_tensor positions = dt_table_view(t, m->parameters, DT_POSITION_EMBEDDING, -1);
+    struct dt_tensor weight = dt_table_view(t, m->parameters, DT_FINAL_NORM_WEIGHT, t->layers);
+    struct dt_tensor bias = dt_table_view(t, m->parameters, DT_FINAL_NORM_BIAS, t->layers);
+    struct dt_tensor x = dt_rows(&d->x, 0, count), out = dt_rows(&d->out, 0, count);
+    struct dt_tensor last = dt_rows(&d->last, 0, count), norm = dt_rows(&d->norm, 0, count);
+    struct dt_tensor stats = dt_rows(&d->stats, 0, count);
+    struct dt_attention how = {.batch = 1,
+                               .heads = m->config.num_heads,
+                               .queries = count,
+                               .past = d->length,
+                               .key_stride = d->capacity};
+    int32_t host[STEP];
+    for (int64_t i = 0; i < count; i++)
+        host[i] = (int32_t)ids[i];
+    dev->ops->upload(dev, d->ids, host, (size_t)count * sizeof *host);
+    dev->ops->embedding_forward(dev, &x, d->ids, &tokens, &positions, count, d->length);
+    const struct dt_tensor *add = NULL;
+    for (int layer = 0; layer < t->layers; layer++) {
+        dt_block_forward(m, layer, &d->block, &x, add, &out, &d->cache[layer], &how);
+        x = dt_rows(&d->block.middle, 0, count);
+        add = &out;
+    }
+    dev->ops->norm_forward(dev, &norm, &stats, &last, &x, add, &weight, &bias,
+                           (float)m->config.layer_norm_epsilon);
+    d->length += count;
+}
+
+void dt_decoder_feed(struct dt_decoder *d, const uint32_t *ids, int64_t count, float *logits)
+{
+    const struct dt_model *m = d->model;
+    struct dt_device *dev = m->device;
+    int64_t last = 0;
+    assert(count > 0 && d->length + count <= d->capacity);
+    for (int64_t from = 0; from < count; from += STEP) {
+        int64_t some = count - from < STEP ? count - from : STEP;
+        feed_some(d, ids + from, some);
+        last = some - 1;
+    }
+    struct dt_tensor tokens = dt_table_view(&m->table, m->parameters, DT_TOKEN_EMBEDDING, -1);
+    struct dt_tensor norm = dt_rows(&d->norm, last, 1);
+    dev->ops->matmul(dev, &d->logits, &norm, &tokens, &(struct dt_matmul){.transpose_b = true});
+    dev->ops->download(dev, logits, d->logits.data, (size_t)m->config.vocab_size * sizeof *logits);
+}

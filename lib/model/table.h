@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tensor table: every tensor of a model, in one list, in a fixed order.
+ *
+ * Names are Hugging Face's. The order is the order of computation, layer by
+ * layer, and gives each tensor its place in a flat arena, so that parameters,
+ * gradients and optimizer moments are arrays of dt_table.elements floats cut
+ * at the same offsets. Initialisation, optimizer, checkpoints and tests walk
+ * this table and know nothing else of the model's inside.
+ */
+#ifndef DT_MODEL_TABLE_H
+#define DT_MODEL_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device/device.h"
+#include "model/config.h"
+
+/* What a tensor is to the forward pass. Shapes in elements, row-major. */
+enum dt_role {
+    DT_TOKEN_EMBEDDING,    /* V x C; also the output head */
+    DT_POSITION_EMBEDDING, /* max_seq_len x C */
+    DT_NORM1_WEIGHT,       /* C; before attention */
+    DT_NORM1_BIAS,
+    DT_QKV_WEIGHT, /* C x 3C: input by output, as Hugging Face's Conv1D */
+    DT_QKV_BIAS,
+    DT_PROJECTION_WEIGHT, /* C x C */
+    DT_PROJECTION_BIAS,
+    DT_NORM2_WEIGHT, /* C; before the MLP */
+    DT_NORM2_BIAS,
+    DT_UP_WEIGHT, /* C x intermediate */
+    DT_UP_BIAS,
+    DT_DOWN_WEIGHT, /* intermediate x C */
+    DT_DOWN_BIAS,
+    DT_FINAL_NORM_WEIGHT, /* C */
+    DT_FINAL_NORM_BIAS,
+    DT_ROLES
+};
+
+enum dt_init { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL };
+
+struct dt_param {
+    char name[64];
+    enum dt_role role;
+    int layer;        /* 0 .. L-1; -1 before the first block, L behind the last */
+    int rank;         /* 1 or 2 dimensions */
+    int64_t shape[2]; /* as in the file; shape[1] is 1 for vectors */
+    bool decay;       /* subject to weight decay: matrices */
+    enum dt_init init;
+    float init_std;
+    int64_t offset; /* in a flat arena, in elements; a multiple of 16 */
+    int64_t count;
+};
+
+struct dt_table {
+    struct dt_param *params;
+    int count;
+    int64_t elements;   /* of a flat arena, padding included */
+    int64_t parameters; /* without padding */
+    int *index;         /* index[role * (L + 2) + layer + 1]: place in params, or -1 */
+    int layers;
+};
+
+/* Free with dt_table_release. config has been checked. */
+void dt_table_init(struct dt_table *table, const struct dt_model_config *config);
+void dt_table_release(struct dt_table *table);
+
+const struct dt_param *dt_table_find(const struct dt_table *table, enum dt_role role, int layer);
+/* A tensor of the table as a view into a flat arena at base; vectors are 1 x C. */
+struct dt_tensor dt_table_view(const struct dt_table *table, float *base, enum dt_role role,
+                               int layer);
+
+/* Writes the initial values of a flat arena in host memory: weights normal
+ * with standard deviation 0.02, those that write into the residual stream
+ * divided by sqrt(2 L) (Radford et al. 2019). A pure function of the seed. */
+void dt_table_initialize(const struct dt_table *table, uint64_t seed, float *parameters);
+
+#endif
