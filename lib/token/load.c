@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* Which of the published forms a path holds; and GPT-2's pair of files. */
+#include <json-c/json.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "token/byte_level.h"
+#include "token/tokenizer_file.h"
+
+#define MERGES_LIMIT ((size_t)1 << 28)
+
+/* One member of a vocabulary; added as for dt_tokenizer_add_vocabulary. */
+static int add_token(struct dt_tokenizer *t, const char *spelled, struct json_object *id,
+                     struct json_object *added, struct dt_buffer *bytes, struct dt_error *err)
+{
+    struct json_object *token;
+    int64_t number = json_object_is_type(id, json_type_int) ? json_object_get_int64(id) : -1;
+    if (number < 0)
+        return dt_fail(err, DT_EFORMAT, "the id of token '%s' is no number from 0", spelled);
+    if (added && json_object_object_get_ex(added, spelled, &token)) {
+        int64_t other = json_object_get_int64(json_object_object_get(token, "id"));
+        if (other != number)
+            return dt_fail(err, DT_EFORMAT, "token '%s' has the id %lld, but %lld as added token",
+                           spelled, (long long)number, (long long)other);
+        return 0;
+    }
+    dt_buffer_clear(bytes);
+    if (!dt_byte_level_read(spelled, strlen(spelled), bytes))
+        dt_buffer_add_string(bytes, spelled);
+    return dt_tokenizer_add(t, (uint64_t)number, bytes->data, bytes->size, err);
+}
+
+int dt_tokenizer_add_vocabulary(struct dt_tokenizer *t, struct json_object *vocabulary,
+                                struct json_object *added, const char *path, struct dt_error *err)
+{
+    struct dt_buffer bytes = DT_BUFFER_EMPTY;
+    int rc = 0;
+    json_object_object_foreach(vocabulary, spelled, id)
+    {
+        rc = rc < 0 ? rc : add_token(t, spelled, id, added, &bytes, err);
+    }
+    dt_buffer_release(&bytes);
+    return rc < 0 ? dt_fail_context(err, "%s", path) : 0;
+}
+
+static int find_symbol(const struct dt_tokenizer *t, const char *spelled, size_t size,
+                       struct dt_buffer *whole, uint32_t *id, const char *place,
+                       struct dt_error *err)
+{
+    size_t before = whole->size;
+    if (!dt_byte_level_read(spelled, size, whole))
+        dt_buffer_append(whole, spelled, size);
+    *id = dt_tokenizer_find(t, whole->data + before, whole->size - before);
+    if (size == 0 || *id == DT_NO_TOKEN)
+        return dt_fail(err, DT_EFORMAT, "%s: merges '%.*s', which is not in the vocabulary", place,
+                       (int)(size < 64 ? size : 64), spelled);
+    return 0;
+}
+
+int dt_tokenizer_add_spelled_merge(struct dt_tokenizer *t, const char *left, size_t left_size,
+                                   const char *right, size_t right_size, const char *place,
+                                   struct dt_error *err)
+{
+    struct dt_buffer whole = DT_BUFFER_EMPTY;
+    struct dt_merge merge;
+    int rc = find_symbol(t, left, left_size, &whole, &merge.left, place, err);
+    if (rc == 0)
+        rc = find_symbol(t, right, right_size, &whole, &merge.right, place, err);
+    if (rc == 0) {
+        merge.result = dt_tokenizer_find(t, whole.data, whole.size);
+        if (merge.result == DT_NO_TOKEN)
+            rc = dt_fail(err, DT_EFORMAT, "%s: makes '%.*s%.*s', which is not in the vocabulary",
+                         place, (int)(left_size < 64 ? left_size : 64), left,
+                         (int)(right_size < 64 ? right_size : 64), right);
+        else
+            dt_tokenizer_add_merge(t, merge);
+    }
+    dt_buffer_release(&whole);
+    return rc;
+}
+
+int dt_tokenizer_add_merge_line(struct dt_tokenizer *t, const char *line, size_t size,
+                                const char *place, struct dt_error *err)
+{
+    const char *blank = memchr(line, ' ', size);
+    if (blank == NULL || memchr(blank + 1, ' ', size - (size_t)(blank + 1 - line)))
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: a merge is two tokens with a blank between, not '%.*s'", place,
+                       (int)(size < 64 ? size : 64), line);
+    size_t left = (size_t)(blank - line);
+    return dt_tokenizer_add_spelled_merge(t, line, left, blank + 1, size - left - 1, place, err);
+}
+
+static int add_merges_file(struct dt_tokenizer *t, const char *path, struct dt_error *err)
+{
+    char *text;
+    size_t size;
+    DT_TRY(dt_file_read(path, MERGES_LIMIT, &text, &size, err));
+    int rc = 0, number = 0;
+    for (char *line = text, *next; rc == 0 && line < text + size; line = next) {
+        char *end = memchr(line, '\n', (size_t)(text + size - line));
+        end = end ? end : text + size;
+        next = end + 1;
+        number++;
+        end -= end > line && end[-1] == '\r';
+        if (end == line || (number == 1 && strncmp(line, "#version", 8) == 0))
+            continue;
+        char *place = dt_format("%s:%d", path, number);
+        rc = dt_tokenizer_add_merge_line(t, line, (size_t)(end - line), place, err);
+        free(place);
+    }
+    free(text);
+    return rc;
+}
+
+/* vocab.json does not say which tokens are special: they are those in angle
+ * brackets that no merge makes, so that no text can lead to them. */
+static void mark_special(struct dt_tokenizer *t)
+{
+    bool *made = dt_alloc(t->size, sizeof *made);
+    for (uint32_t i = 0; i < t->merge_count; i++)
+        made[t->merges[i].result] = true;
+    for (uint32_t id = 0; id < t->size; id++) {
+        size_t size;
+        const char *bytes = dt_tokenizer_bytes(t, id, &size);
+        if (!made[id] && size > 2 && bytes[0] == '<' && bytes[size - 1] == '>')
+            dt_tokenizer_mark_added(t, id, true);
+    }
+    free(made);
+}
+
+static int load_pair(struct dt_tokenizer *t, const char *vocabulary_path, const char *merges_path,
+                     struct dt_error *err)
+{
+    struct json_object *vocabulary;
+    DT_TRY(dt_json_read(vocabulary_path, &vocabulary, err));
+    int rc = 0;
+    if (!json_object_is_type(vocabulary, json_type_object))
+        rc = dt_fail(err, DT_EFORMAT, "%s: is not a JSON object", vocabulary_path);
+    if (rc == 0)
+        rc = dt_tokenizer_add_vocabulary(t, vocabulary, NULL, vocabulary_path, err);
+    json_object_put(vocabulary);
+    DT_TRY(rc);
+    DT_TRY(add_merges_file(t, merges_path, err));
+    mark_special(t);
+    if (dt_tokenizer_finish(t, err) < 0)
+        return dt_fail_context(err, "%s", vocabulary_path);
+    return 0;
+}
+
+static const char pair_name[] = "vocab.json";
+
+static bool names_pair(const char *path)
+{
+    size_t size = strlen(path), tail = sizeof pair_name - 1;
+    return size >= tail && strcmp(path + size - tail, pair_name) == 0;
+}
+
+static int load_file(struct dt_tokenizer **t, const char *path, struct dt_error *err)
+{
+    if (!names_pair(path))
+        return dt_tokenizer_load_json(t, path, err);
+    char *merges = dt_format("%.*smerges.txt", (int)(strlen(path) - sizeof pair_name + 1), path);
+    *t = dt_tokenizer_new(dt_pattern_find("gpt2"));
+    int rc = load_pair(*t, path, merges, err);
+    free(merges);
+    return rc;
+}
+
+static int load_directory(struct dt_tokenizer **t, const char *path, struct dt_error *err)
+{
+    char *whole = dt_path_join(path, "tokenizer.json"), *pair = dt_path_join(path, pair_name);
+    int rc;
+    if (dt_file_exists(whole))
+        rc = load_file(t, whole, err);
+    else if (dt_file_exists(pair))
+        rc = load_file(t, pair, err);
+    else
+        rc = dt_fail(err, DT_EMISSING, "%s: holds neither tokenizer.json nor vocab.json", path);
+    free(whole);
+    free(pair);
+    return rc;
+}
+
+int dt_tokenizer_load(struct dt_tokenizer **t, const char *path, struct dt_error *err)
+{
+    *t = NULL;
+    int rc = dt_is_directory(path) ? load_directory(t, path, err) : load_file(t, path, err);
+    if (rc < 0) {
+        dt_tokenizer_free(*t);
+        *t = NULL;
+    }
+    return rc;
+}

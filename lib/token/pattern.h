@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pre-tokenizer patterns: how text is cut into the pieces that BPE merges
+ * inside of. Published tokenizers name them by a regular expression; here each
+ * is a scanner written by hand, and one that has none is refused by name.
+ *
+ *     const struct dt_pattern *pattern = dt_pattern_find("gpt2");
+ *     size_t ends[64], n = pattern->split(text, text + size, ends, 64);
+ */
+#ifndef DT_TOKEN_PATTERN_H
+#define DT_TOKEN_PATTERN_H
+
+#include <stddef.h>
+
+struct dt_pattern {
+    const char *name;
+    const char *regex; /* as tokenizer.json spells it */
+    /* Cuts text .. end, not empty, from its start: ends[i] is the offset behind
+     * piece i. Returns the number of pieces, 1 .. capacity; text behind the last
+     * is for the next call. */
+    size_t (*split)(const unsigned char *text, const unsigned char *end, size_t *ends,
+                    size_t capacity);
+};
+
+/* Every pattern there is a scanner for; the last has the name NULL. */
+extern const struct dt_pattern dt_patterns[];
+
+const struct dt_pattern *dt_pattern_find(const char *name);        /* NULL if unknown */
+const struct dt_pattern *dt_pattern_find_regex(const char *regex); /* NULL if unknown */
+
+/* An offset, at or behind least, where text may be cut in two without any
+ * pattern noticing: behind an ASCII letter and before an ASCII blank or
+ * newline. size if there is none. */
+size_t dt_pattern_safe_cut(const char *text, size_t size, size_t least);
+
+/* The scanners, a file each. */
+size_t dt_split_gpt2(const unsigned char *text, const unsigned char *end, size_t *ends,
+                     size_t capacity);
+
+#endif

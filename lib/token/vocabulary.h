@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of a tokenizer, for the files of lib/token: how one is built, and
+ * what encoding reads.
+ *
+ *     struct dt_tokenizer *t = dt_tokenizer_new(pattern);
+ *     DT_TRY(dt_tokenizer_add(t, id, bytes, size, err));           for each token
+ *     DT_TRY(dt_tokenizer_add_merge(t, left, right, result, err)); by rank
+ *     DT_TRY(dt_tokenizer_finish(t, err));
+ */
+#ifndef DT_TOKEN_VOCABULARY_H
+#define DT_TOKEN_VOCABULARY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "token/pattern.h"
+#include "token/tokenizer.h"
+
+#define DT_NO_RANK UINT32_MAX
+
+/* Two neighbouring tokens that become one; its place in the list is its rank. */
+struct dt_merge {
+    uint32_t left, right, result;
+};
+
+/* A slot of the hash table from pairs to ranks. */
+struct dt_merge_slot {
+    uint32_t left, right, rank; /* DT_NO_RANK: empty */
+};
+
+/* A token that is looked for in the text itself, before pre-tokenization. */
+struct dt_added_token {
+    uint32_t id;
+    bool special; /* only where the user allows special tokens in text */
+};
+
+/* A token's bytes lie at bytes.data[start]; length 0 means that the id has no
+ * token. */
+struct dt_token_place {
+    uint32_t start, length;
+};
+
+struct dt_tokenizer {
+    const struct dt_pattern *pattern;
+    struct dt_buffer bytes;
+    struct dt_token_place *tokens;
+    uint32_t size, capacity; /* highest id + 1 */
+    uint32_t *index;         /* hash table from bytes to ids, DT_NO_TOKEN: empty */
+    uint32_t index_size, indexed;
+    struct dt_merge *merges;
+    uint32_t merge_count, merge_capacity;
+    struct dt_merge_slot *slots;
+    unsigned slot_bits;
+    uint32_t *byte_pairs; /* [65536]: rank of the pair of two bytes' tokens */
+    uint32_t byte_ids[256];
+    struct dt_added_token *added;
+    uint32_t added_count, added_capacity;
+    uint32_t eot;
+    uint64_t fingerprint;
+};
+
+struct dt_tokenizer *dt_tokenizer_new(const struct dt_pattern *pattern);
+/* DT_EFORMAT if the id is taken or out of range, or if size is 0. Where several
+ * ids have the same bytes, dt_tokenizer_find gives the first added. */
+int dt_tokenizer_add(struct dt_tokenizer *t, uint64_t id, const char *bytes, size_t size,
+                     struct dt_error *err) DT_MUST_CHECK;
+/* Declares a token already added to be one that is looked for in the text. */
+void dt_tokenizer_mark_added(struct dt_tokenizer *t, uint32_t id, bool special);
+/* The next merge in rank order. The ids must exist. */
+void dt_tokenizer_add_merge(struct dt_tokenizer *t, struct dt_merge merge);
+/* Checks that each byte has a token and that no merge stands twice, and makes
+ * the tables that encoding needs. */
+int dt_tokenizer_finish(struct dt_tokenizer *t, struct dt_error *err) DT_MUST_CHECK;
+
+static inline uint32_t dt_pair_hash(uint32_t left, uint32_t right, unsigned bits)
+{
+    uint64_t key = (uint64_t)left << 32 | right;
+    return (uint32_t)((key * 0x9e3779b97f4a7c15u ^ (uint64_t)right << 40) * 0xd6e8feb86659fd93u >>
+                      (64 - bits));
+}
+
+/* The rank of a pair, DT_NO_RANK if it never merges. */
+static inline uint32_t dt_pair_rank(const struct dt_tokenizer *t, uint32_t left, uint32_t right)
+{
+    uint32_t mask = (1u << t->slot_bits) - 1;
+    for (uint32_t i = dt_pair_hash(left, right, t->slot_bits);; i = (i + 1) & mask) {
+        const struct dt_merge_slot *s = &t->slots[i];
+        if ((s->left == left && s->right == right) || s->rank == DT_NO_RANK)
+            return s->rank;
+    }
+}
+
+#endif
