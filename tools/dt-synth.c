@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/file.h"
+#include "base/program.h"
+#include "base/progress.h"
+#include "text/stories.h"
+
+static struct {
+    const char *output;
+    long documents, bytes, seed;
+    bool entropy, summary;
+} opt = {.output = "-", .documents = -1, .bytes = -1};
+
+static const struct dt_option options[] = {
+    {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write to FILE"},
+    {"documents", 'n', DT_OPT_INT, &opt.documents, "N", "write N documents (default 1000)",
+     .min = 1, .max = 1e15},
+    {"bytes", 0, DT_OPT_INT, &opt.bytes, "N", "write until the texts hold N bytes", .min = 1,
+     .max = 1e15},
+    {"seed", 0, DT_OPT_INT, &opt.seed, "N", "draw with seed N (default 0)", .min = 0, .max = 1e15},
+    {"summary", 0, DT_OPT_FLAG, &opt.summary, NULL, "say on stderr what was written"},
+    {"entropy", 0, DT_OPT_FLAG, &opt.entropy, NULL,
+     "print the entropy of a document in nats and stop"},
+    {NULL}};
+
+static const struct dt_command command = {
+    "dt-synth", "write children's stories of known probability", "", options};
+
+struct totals {
+    uint64_t documents, bytes;
+    double logprob;
+};
+
+static bool finished(const struct totals *t)
+{
+    return opt.bytes > 0 ? t->bytes >= (uint64_t)opt.bytes
+                         : t->documents >= (uint64_t)opt.documents;
+}
+
+static int write_stories(const struct dt_grammar *grammar, struct dt_output *out, struct totals *t,
+                         struct dt_error *err)
+{
+    struct dt_document doc = DT_DOCUMENT_EMPTY;
+    struct dt_buffer line = DT_BUFFER_EMPTY;
+    struct dt_progress progress;
+    dt_progress_init(&progress, false);
+    int rc = 0;
+    for (; rc == 0 && !finished(t); t->documents++) {
+        t->logprob += dt_story_write(grammar, (uint64_t)opt.seed, t->documents, &doc);
+        t->bytes += doc.text.size;
+        dt_buffer_clear(&line);
+        dt_document_to_json(&doc, &line);
+        rc = dt_output_write(out, line.data, line.size, err);
+        if (dt_progress_due(&progress))
+            dt_progress_show(&progress, "%" PRIu64 " stories", t->documents + 1);
+    }
+    dt_progress_clear(&progress);
+    dt_document_release(&doc);
+    dt_buffer_release(&line);
+    return rc;
+}
+
+static int run(const struct dt_grammar *grammar, struct dt_error *err)
+{
+    if (opt.entropy) {
+        char text[32];
+        int size = snprintf(text, sizeof text, "%.6f\n", dt_grammar_entropy(grammar));
+        return dt_file_write(opt.output, text, (size_t)size, err);
+    }
+    struct totals totals = {0, 0, 0};
+    struct dt_output out;
+    DT_TRY(dt_output_open(&out, opt.output, err));
+    int rc = write_stories(grammar, &out, &totals, err);
+    if (rc == 0)
+        rc = dt_output_commit(&out, err);
+    if (rc < 0)
+        dt_output_abandon(&out);
+    else if (opt.summary)
+        fprintf(stderr,
+                "%" PRIu64 " documents, %" PRIu64 " bytes of text, %.3f nats a document here, "
+                "%.3f expected\n",
+                totals.documents, totals.bytes, -totals.logprob / (double)totals.documents,
+                dt_grammar_entropy(grammar));
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    int first = dt_parse_options(&command, argc, argv);
+    if (first < argc)
+        dt_usage("takes no operand, got '%s'", argv[first]);
+    if (opt.documents > 0 && opt.bytes > 0)
+        dt_usage("--documents and --bytes exclude each other");
+    if (opt.documents < 0)
+        opt.documents = 1000;
+    struct dt_error err;
+    struct dt_grammar *grammar;
+    int rc = dt_stories_new(&grammar, &err);
+    if (rc == 0)
+        rc = run(grammar, &err);
+    dt_grammar_free(grammar);
+    return rc < 0 ? dt_report(&err) : 0;
+}
