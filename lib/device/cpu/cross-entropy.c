@@ -33,7 +33,7 @@ static float row_loss(float *restrict x, int64_t n, int32_t target, float scale)
             x[j] *= factor;
         x[target] -= scale;
     }
-    return logf(sum) + most - at_target;
+    return logf(sum) + (most - at_target);
 }
 
 void dt_cpu_cross_entropy(struct dt_device *dev, float *losses, struct dt_tensor *logits,

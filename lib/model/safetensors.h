@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * safetensors files: named tensors behind a JSON header, as Hugging Face reads
+ * and writes them. Here always fp32, little-endian, row-major. With
+ * compression the same bytes pass through zstd (checksum included), so that
+ * `zstd -d` gives an ordinary safetensors file.
+ */
+#ifndef DT_MODEL_SAFETENSORS_H
+#define DT_MODEL_SAFETENSORS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct dt_named_tensor {
+    char name[80];
+    int rank; /* 1 or 2 */
+    int64_t shape[2];
+    float *data; /* host memory, borrowed */
+};
+
+/* Writes the tensors in the order given, atomically. */
+int dt_safetensors_write(const char *path, const struct dt_named_tensor *tensors, int count,
+                         bool compress, struct dt_error *err) DT_MUST_CHECK;
+
+/* Fills the data of every tensor in the list from the file. Each must be there
+ * with that shape, and the file must hold no other, but for names that end in
+ * a suffix of ignored (a list ended by NULL; NULL is none). A file that breaks
+ * a rule of the format is refused. */
+int dt_safetensors_read(const char *path, const struct dt_named_tensor *tensors, int count,
+                        const char *const *ignored, struct dt_error *err) DT_MUST_CHECK;
+
+#endif
