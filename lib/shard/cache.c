@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "shard/cache.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+
+struct slot {
+    void *frame;          /* NULL until first used */
+    dt_frame_slot *owner; /* NULL: free */
+    bool used;            /* since the hand last passed */
+};
+
+/* slots[0] is never used, so that 0 can mean none. */
+struct dt_frame_cache {
+    size_t frame_size;
+    struct slot *slots;
+    uint32_t count, capacity, hand;
+};
+
+struct dt_frame_cache *dt_frame_cache_new(size_t budget, size_t frame_size)
+{
+    struct dt_frame_cache *c = dt_alloc(1, sizeof *c);
+    size_t frames = budget / frame_size;
+    c->frame_size = frame_size;
+    c->capacity = 1 + (uint32_t)(frames < 2                ? 2
+                                 : frames < UINT32_MAX / 2 ? frames
+                                                           : UINT32_MAX / 2);
+    c->slots = dt_alloc(c->capacity, sizeof *c->slots);
+    c->count = c->hand = 1;
+    return c;
+}
+
+void dt_frame_cache_free(struct dt_frame_cache *c)
+{
+    if (c == NULL)
+        return;
+    for (uint32_t i = 1; i < c->count; i++)
+        free(c->slots[i].frame);
+    free(c->slots);
+    free(c);
+}
+
+/* A slot that is free or has not been used for a round. */
+static uint32_t find_slot(struct dt_frame_cache *c)
+{
+    if (c->count < c->capacity) {
+        c->slots[c->count].frame = dt_alloc(c->frame_size, 1);
+        return c->count++;
+    }
+    for (;;) {
+        uint32_t i = c->hand;
+        c->hand = c->hand + 1 < c->capacity ? c->hand + 1 : 1;
+        if (c->slots[i].owner == NULL || !c->slots[i].used)
+            return i;
+        c->slots[i].used = false;
+    }
+}
+
+void *dt_frame_cache_add(struct dt_frame_cache *c, dt_frame_slot *owner)
+{
+    uint32_t i = find_slot(c);
+    struct slot *s = &c->slots[i];
+    if (s->owner)
+        *s->owner = 0;
+    s->owner = owner;
+    s->used = false; /* only a second use keeps it */
+    *owner = i;
+    return s->frame;
+}
+
+const void *dt_frame_cache_get(struct dt_frame_cache *c, dt_frame_slot slot)
+{
+    c->slots[slot].used = true;
+    return c->slots[slot].frame;
+}
+
+void dt_frame_cache_drop(struct dt_frame_cache *c, dt_frame_slot *slot)
+{
+    if (*slot == 0)
+        return;
+    c->slots[*slot].owner = NULL;
+    *slot = 0;
+}

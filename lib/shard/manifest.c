@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+#include "shard/manifest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "shard/shared.h"
+
+#define MANIFEST_VERSION 1
+
+const struct dt_manifest_split *dt_manifest_find(const struct dt_manifest *m, const char *name)
+{
+    for (int i = 0; i < m->count; i++)
+        if (strcmp(m->splits[i].name, name) == 0)
+            return &m->splits[i];
+    return NULL;
+}
+
+struct dt_manifest_split *dt_manifest_add_split(struct dt_manifest *m, const char *name)
+{
+    DT_GROW(m->splits, m->count, m->capacity);
+    struct dt_manifest_split *split = &m->splits[m->count++];
+    *split = (struct dt_manifest_split){.name = dt_strdup(name)};
+    return split;
+}
+
+struct dt_manifest_shard *dt_manifest_add_shard(struct dt_manifest_split *split, const char *file)
+{
+    DT_GROW(split->shards, split->count, split->capacity);
+    struct dt_manifest_shard *shard = &split->shards[split->count++];
+    *shard = (struct dt_manifest_shard){.file = dt_strdup(file)};
+    return shard;
+}
+
+void dt_manifest_release(struct dt_manifest *m)
+{
+    for (int i = 0; i < m->count; i++) {
+        for (int k = 0; k < m->splits[i].count; k++)
+            free(m->splits[i].shards[k].file);
+        free(m->splits[i].shards);
+        free(m->splits[i].name);
+    }
+    free(m->splits);
+    free(m->provenance);
+    *m = (struct dt_manifest){0};
+}
+
+/* --- reading ------------------------------------------------------------------------------------
+ */
+
+static int get_count(struct json_object *object, const char *name, const char *subject,
+                     uint64_t *value, struct dt_error *err)
+{
+    int64_t n;
+    DT_TRY(dt_json_get_int(object, name, subject, &n, err));
+    if (n < 0)
+        return dt_fail(err, DT_EFORMAT, "%s: '%s' is negative", subject, name);
+    *value = (uint64_t)n;
+    return 0;
+}
+
+static int get_hash(struct json_object *object, const char *name, const char *subject,
+                    uint64_t *value, struct dt_error *err)
+{
+    const char *text;
+    char *end;
+    DT_TRY(dt_json_get_string(object, name, subject, &text, err));
+    *value = strtoull(text, &end, 16);
+    if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16 || *end != '\0')
+        return dt_fail(err, DT_EFORMAT, "%s: '%s' is not 16 hexadecimal digits", subject, name);
+    return 0;
+}
+
+static int read_shard(struct dt_manifest *m, struct dt_manifest_split *split,
+                      struct json_object *object, const char *subject, struct dt_error *err)
+{
+    const char *file;
+    DT_TRY(dt_json_get_string(object, "file", subject, &file, err));
+    if (*file == '\0' || strchr(file, '/') != NULL)
+        return dt_fail(err, DT_EFORMAT, "%s: '%s' is not a file of this directory", subject, file);
+    struct dt_manifest_shard *s = dt_manifest_add_shard(split, file);
+    DT_TRY(get_count(object, "tokens", subject, &s->tokens, err));
+    DT_TRY(get_count(object, "documents", subject, &s->documents, err));
+    DT_TRY(get_count(object, "bytes", subject, &s->text_bytes, err));
+    DT_TRY(get_count(object, "size", subject, &s->size, err));
+    DT_TRY(get_hash(object, "hash", subject, &s->hash, err));
+    if (s->tokens > INT64_MAX - m->info.tokens)
+        return dt_fail(err, DT_EFORMAT, "%s: the counts of tokens are impossible", subject);
+    m->info.tokens += s->tokens;
+    m->info.documents += s->documents;
+    m->info.text_bytes += s->text_bytes;
+    return 0;
+}
+
+static int read_split(struct dt_manifest *m, const char *name, struct json_object *object,
+                      const char *subject, struct dt_error *err)
+{
+    struct json_object *shards;
+    struct dt_manifest_split *split = dt_manifest_add_split(m, name);
+    if (!json_object_is_type(object, json_type_object))
+        return dt_fail(err, DT_EFORMAT, "%s: split '%s' is not an object", subject, name);
+    DT_TRY(dt_json_get(object, "shards", json_type_array, subject, &shards, err));
+    for (size_t i = 0; i < json_object_array_length(shards); i++) {
+        struct json_object *shard = json_object_array_get_idx(shards, i);
+        if (!json_object_is_type(shard, json_type_object))
+            return dt_fail(err, DT_EFORMAT, "%s: a shard of split '%s' is not an object", subject,
+                           name);
+        DT_TRY(read_shard(m, split, shard, subject, err));
+    }
+    return 0;
+}
+
+static int read_provenance(struct dt_manifest *m, struct json_object *root, const char *subject,
+                           struct dt_error *err)
+{
+    struct json_object *lines;
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    DT_TRY(dt_json_get(root, "provenance", json_type_array, subject, &lines, err));
+    for (size_t i = 0; i < json_object_array_length(lines); i++)
+        dt_buffer_printf(&text, "%s\n",
+                         json_object_get_string(json_object_array_get_idx(lines, i)));
+    m->provenance = text.data ? text.data : dt_strdup("");
+    m->info.provenance = m->provenance;
+    return 0;
+}
+
+static int read_info(struct dt_manifest *m, struct json_object *root, const char *subject,
+                     struct dt_error *err)
+{
+    uint64_t version = 0, vocab_size = 0, eot = UINT32_MAX;
+    struct json_object *end;
+    DT_TRY(get_count(root, "version", subject, &version, err));
+    if (version != MANIFEST_VERSION)
+        return dt_fail(err, DT_EFORMAT, "%s: version %llu: this program reads version %d", subject,
+                       (unsigned long long)version, MANIFEST_VERSION);
+    DT_TRY(get_hash(root, "tokenizer", subject, &m->info.tokenizer, err));
+    DT_TRY(get_count(root, "vocab_size", subject, &vocab_size, err));
+    if (json_object_object_get_ex(root, "eot", &end) && end != NULL)
+        DT_TRY(get_count(root, "eot", subject, &eot, err));
+    if (vocab_size == 0 || vocab_size > UINT32_MAX || (eot != UINT32_MAX && eot >= vocab_size))
+        return dt_fail(err, DT_EFORMAT, "%s: 'vocab_size' and 'eot' contradict each other",
+                       subject);
+    m->info.vocab_size = (uint32_t)vocab_size;
+    m->info.eot = (uint32_t)eot;
+    m->info.token_bytes = vocab_size <= 65536 ? 2 : 4;
+    return read_provenance(m, root, subject, err);
+}
+
+static int read_root(struct dt_manifest *m, struct json_object *root, const char *subject,
+                     struct dt_error *err)
+{
+    struct json_object *splits;
+    if (!json_object_is_type(root, json_type_object))
+        return dt_fail(err, DT_EFORMAT, "%s: is not a JSON object", subject);
+    DT_TRY(read_info(m, root, subject, err));
+    DT_TRY(dt_json_get(root, "splits", json_type_object, subject, &splits, err));
+    json_object_object_foreach(splits, name, split)
+        DT_TRY(read_split(m, name, split, subject, err));
+    if (m->count == 0)
+        return dt_fail(err, DT_EFORMAT, "%s: lists no split", subject);
+    return 0;
+}
+
+int dt_manifest_read(struct dt_manifest *m, const char *directory, struct dt_error *err)
+{
+    struct json_object *root = NULL;
+    *m = (struct dt_manifest){0};
+    char *path = dt_path_join(directory, DT_MANIFEST_NAME);
+    int rc;
+    if (!dt_file_exists(path))
+        rc = dt_fail(err, DT_EMISSING, "%s: has no %s: dt-shard did not finish it, or never began",
+                     directory, DT_MANIFEST_NAME);
+    else
+        rc = dt_json_read(path, &root, err);
+    if (rc == 0)
+        rc = read_root(m, root, path, err);
+    json_object_put(root);
+    free(path);
+    return rc;
+}
+
+/* --- writing ------------------------------------------------------------------------------------
+ */
+
+static void add_count(struct json_object *object, const char *name, uint64_t value)
+{
+    json_object_object_add(object, name, json_object_new_int64((int64_t)value));
+}
+
+static void add_hash(struct json_object *object, const char *name, uint64_t value)
+{
+    char text[DT_HEX64];
+    json_object_object_add(object, name, json_object_new_string(dt_hex64(value, text)));
+}
+
+static struct json_object *split_to_json(const struct dt_manifest_split *split)
+{
+    struct json_object *object = json_object_new_object(), *shards = json_object_new_array();
+    uint64_t tokens = 0, documents = 0, text_bytes = 0;
+    for (int i = 0; i < split->count; i++) {
+        const struct dt_manifest_shard *s = &split->shards[i];
+        struct json_object *shard = json_object_new_object();
+        json_object_object_add(shard, "file", json_object_new_string(s->file));
+        add_count(shard, "tokens", s->tokens);
+        add_count(shard, "documents", s->documents);
+        add_count(shard, "bytes", s->text_bytes);
+        add_count(shard, "size", s->size);
+        add_hash(shard, "hash", s->hash);
+        json_object_array_add(shards, shard);
+        tokens += s->tokens;
+        documents += s->documents;
+        text_bytes += s->text_bytes;
+    }
+    add_count(object, "tokens", tokens);
+    add_count(object, "documents", documents);
+    add_count(object, "bytes", text_bytes);
+    json_object_object_add(object, "shards", shards);
+    return object;
+}
+
+static struct json_object *lines_to_json(const char *text)
+{
+    struct json_object *lines = json_object_new_array();
+    while (text && *text) {
+        size_t n = strcspn(text, "\n");
+        json_object_array_add(lines, json_object_new_string_len(text, (int)n));
+        text += n + (text[n] == '\n');
+    }
+    return lines;
+}
+
+int dt_manifest_write(const struct dt_manifest *m, const char *directory, struct dt_error *err)
+{
+    struct json_object *root = json_object_new_object(), *splits = json_object_new_object();
+    add_count(root, "version", MANIFEST_VERSION);
+    add_hash(root, "tokenizer", m->info.tokenizer);
+    add_count(root, "vocab_size", m->info.vocab_size);
+    json_object_object_add(root, "eot",
+                           m->info.eot == UINT32_MAX ? NULL : json_object_new_int64(m->info.eot));
+    json_object_object_add(root, "layout", json_object_new_string("list"));
+    for (int i = 0; i < m->count; i++)
+        json_object_object_add(splits, m->splits[i].name, split_to_json(&m->splits[i]));
+    json_object_object_add(root, "splits", splits);
+    json_object_object_add(root, "provenance", lines_to_json(m->info.provenance));
+    char *path = dt_path_join(directory, DT_MANIFEST_NAME);
+    int rc = dt_json_write(path, root, err);
+    free(path);
+    json_object_put(root);
+    return rc < 0 ? rc : dt_sync_directory(directory, err);
+}
+
+int dt_manifest_check(const struct dt_manifest *m, const struct dt_manifest_shard *listed,
+                      const struct dt_shard *shard, const char *path, struct dt_error *err)
+{
+    const struct dt_shard_info *info = dt_shard_get_info(shard);
+    const char *what = NULL;
+    if (info->tokenizer != m->info.tokenizer || info->vocab_size != m->info.vocab_size ||
+        info->eot != m->info.eot)
+        what = "tokenizer";
+    else if (dt_shard_file_size(shard) != listed->size)
+        what = "file size";
+    else if (info->tokens != listed->tokens || info->documents != listed->documents ||
+             info->text_bytes != listed->text_bytes || info->hash != listed->hash)
+        what = "contents";
+    if (what)
+        return dt_fail(err, DT_EFORMAT, "%s: does not agree with %s: another %s", path,
+                       DT_MANIFEST_NAME, what);
+    return 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Shards that share a cache of frames. Private to lib/shard. */
+#ifndef DT_SHARD_SHARED_H
+#define DT_SHARD_SHARED_H
+
+#include "shard/cache.h"
+#include "shard/shard.h"
+
+#define DT_CACHE_BUDGET ((size_t)1 << 30) /* bytes of decoded tokens kept in memory */
+
+/* As dt_shard_open. *cache is made if it is NULL; it is the caller's to free,
+ * after all shards that use it. These must have ids of one width. */
+int dt_shard_open_shared(struct dt_shard **s, const char *path, struct dt_frame_cache **cache,
+                         struct dt_error *err) DT_MUST_CHECK;
+/* Size of the file in bytes. */
+uint64_t dt_shard_file_size(const struct dt_shard *s);
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/* Shards read anywhere, data sets, the order of samples, and the loader. */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "shard/dataset.h"
+#include "shard/manifest.h"
+
+#define VOCAB  50257
+#define LENGTH 64
+
+static char directory[] = "/tmp/dt-test-dataset-XXXXXX";
+static uint32_t *all;    /* every token of the split, in order */
+static uint64_t *starts; /* of every document */
+static struct dt_shard_document *documents;
+static uint64_t tokens, count;
+
+/* Writes shard number n of documents with the given lengths, and lists it. */
+static int write_shard(struct dt_manifest_split *split, int n, const uint64_t *lengths,
+                       size_t shard_count, int level)
+{
+    struct dt_error err;
+    struct dt_output out;
+    struct dt_shard_writer *w;
+    struct dt_shard_info info = {.vocab_size = VOCAB, .eot = VOCAB - 1, .tokenizer = 7}, totals;
+    char name[32];
+    snprintf(name, sizeof name, "train-%05d.dts", n);
+    char *path = dt_path_join(directory, name);
+    if (dt_output_open(&out, path, &err) < 0 ||
+        dt_shard_writer_new(&w, &out, &info, level, &err) < 0)
+        return -1;
+    for (size_t i = 0; i < shard_count; i++, count++) {
+        documents[count] = (struct dt_shard_document){count * 17, lengths[i], 2 * lengths[i]};
+        starts[count] = tokens;
+        for (uint64_t k = 0; k < lengths[i]; k++)
+            all[tokens + k] = dt_random(1, 0, tokens + k).word[0] % VOCAB;
+        if (dt_shard_write(w, all + tokens, &documents[count], &err) < 0)
+            return -1;
+        tokens += lengths[i];
+    }
+    if (dt_shard_writer_finish(w, &err) < 0)
+        return -1;
+    dt_shard_writer_totals(w, &totals);
+    struct dt_manifest_shard *s = dt_manifest_add_shard(split, name);
+    s->tokens = totals.tokens;
+    s->documents = totals.documents;
+    s->text_bytes = totals.text_bytes;
+    s->hash = totals.hash;
+    s->size = out.written;
+    dt_shard_writer_free(w);
+    free(path);
+    return dt_output_commit(&out, &err);
+}
+
+/* Three shards: short documents, long ones over several frames, a few tokens. */
+static int make_directory(void **state)
+{
+    (void)state;
+    static uint64_t lengths[3000], longer[] = {0, 150000, 1, 65536, 70000, 0};
+    const uint64_t shortest[] = {3, 0, 2};
+    struct dt_error err;
+    struct dt_manifest m = {.info = {.vocab_size = VOCAB, .eot = VOCAB - 1, .tokenizer = 7}};
+    if (mkdtemp(directory) == NULL)
+        return -1;
+    all = malloc(4 * 1000000);
+    starts = malloc(8 * 4000);
+    documents = malloc(sizeof *documents * 4000);
+    for (size_t i = 0; i < 3000; i++)
+        lengths[i] = i % 97;
+    struct dt_manifest_split *split = dt_manifest_add_split(&m, "train");
+    int rc = write_shard(split, 0, lengths, 3000, 3) | write_shard(split, 1, longer, 6, 1) |
+             write_shard(split, 2, shortest, 3, 0) | dt_manifest_write(&m, directory, &err);
+    dt_manifest_release(&m);
+    return rc;
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    free(all);
+    free(starts);
+    free(documents);
+    return dt_remove_tree(directory, &err);
+}
+
+static struct dt_dataset *open_train(void)
+{
+    struct dt_error err = {0};
+    struct dt_dataset *d;
+    if (dt_dataset_open(&d, directory, "train", &err) < 0)
+        fail_msg("%s", err.text);
+    return d;
+}
+
+static void totals_are_those_of_all_shards(void **state)
+{
+    (void)state;
+    struct dt_dataset *d = open_train();
+    const struct dt_shard_info *info = dt_dataset_info(d);
+    assert_int_equal(info->tokens, tokens);
+    assert_int_equal(info->documents, count);
+    assert_int_equal(info->text_bytes, 2 * tokens);
+    assert_int_equal(info->vocab_size, VOCAB);
+    assert_int_equal(info->tokenizer, 7);
+    dt_dataset_close(d);
+}
+
+static void any_range_of_tokens_is_found(void **state)
+{
+    (void)state;
+    struct dt_error err = {0};
+    struct dt_dataset *d = open_train();
+    struct dt_rng rng;
+    uint32_t *ids = malloc(tokens * 4);
+    dt_rng_init(&rng, 5);
+    assert_int_equal(dt_dataset_tokens(d, 0, tokens, ids, &err), 0);
+    assert_memory_equal(ids, all, tokens * 4);
+    for (int i = 0; i < 2000; i++) {
+        uint64_t first = dt_rng_below(&rng, (uint32_t)tokens);
+        uint64_t n = 1 + dt_rng_below(&rng, 2000);
+        n = n < tokens - first ? n : tokens - first;
+        assert_int_equal(dt_dataset_tokens(d, first, n, ids, &err), 0);
+        assert_memory_equal(ids, all + first, n * 4);
+    }
+    assert_int_equal(dt_dataset_tokens(d, tokens, 0, ids, &err), 0);
+    assert_int_equal(dt_dataset_tokens(d, tokens, 1, ids, &err), DT_EINVALID);
+    assert_int_equal(dt_dataset_tokens(d, 1, UINT64_MAX, ids, &err), DT_EINVALID);
+    free(ids);
+    dt_dataset_close(d);
+}
+
+static void any_document_is_found(void **state)
+{
+    (void)state;
+    struct dt_error err = {0};
+    struct dt_dataset *d = open_train();
+    struct dt_shard_document document;
+    uint64_t first;
+    for (uint64_t k = 0; k < 2 * count; k++) { /* in order, then not */
+        uint64_t i = k < count ? k : dt_permute(3, count, k - count);
+        assert_int_equal(dt_dataset_document(d, i, &first, &document, &err), 0);
+        assert_int_equal(first, starts[i]);
+        assert_memory_equal(&document, &documents[i], sizeof document);
+    }
+    assert_int_equal(dt_dataset_document(d, count, &first, &document, &err), DT_EMISSING);
+    dt_dataset_close(d);
+}
+
+static void one_shard_is_a_data_set(void **state)
+{
+    (void)state;
+    struct dt_error err = {0};
+    struct dt_dataset *d;
+    uint32_t ids[100];
+    char *path = dt_path_join(directory, "train-00000.dts");
+    assert_int_equal(dt_dataset_open(&d, path, "whatever", &err), 0);
+    assert_int_equal(dt_dataset_info(d)->documents, 3000);
+    assert_int_equal(dt_dataset_tokens(d, 1000, 100, ids, &err), 0);
+    assert_memory_equal(ids, all + 1000, sizeof ids);
+    dt_dataset_close(d);
+    free(path);
+}
+
+static void absent_splits_are_named(void **state)
+{
+    (void)state;
+    struct dt_error err = {0};
+    struct dt_dataset *d;
+    assert_int_equal(dt_dataset_open(&d, directory, "val", &err), DT_EMISSING);
+    assert_non_null(strstr(err.text, "has no split 'val'; it has: train"));
+    assert_int_equal(dt_dataset_open(&d, "/dev", "val", &err), DT_EMISSING);
+    assert_null(d);
+}
+
+static void each_epoch_holds_each_sample_once(void **state)
+{
+    (void)state;
+    const uint64_t samples = 1009;
+    int different = 0;
+    for (uint64_t epoch = 0; epoch < 3; epoch++) {
+        char *seen = calloc(samples, 1);
+        for (uint64_t i = 0; i < samples; i++) {
+            uint64_t sample = dt_sample_at(42, samples, epoch * samples + i);
+            assert_true(sample < samples);
+            assert_false(seen[sample]);
+            seen[sample] = 1;
+            different += sample != dt_sample_at(42, samples, i);
+        }
+        free(seen);
+    }
+    assert_true(different > 1900);
+    uint64_t many = (1ull << 40) + 7, place = many * 5 + (1ull << 33);
+    assert_true(dt_sample_at(42, many, place) < many);
+    assert_int_not_equal(dt_sample_at(42, many, place), dt_sample_at(43, many, place));
+}
+
+static void check_batches(struct dt_loader *l, uint32_t batch, int shuffle, uint64_t first,
+                          uint64_t batches)
+{
+    struct dt_error err = {0};
+    const uint32_t *ids;
+    uint64_t samples = dt_loader_samples(l);
+    for (uint64_t b = 0; b < batches; b++) {
+        assert_int_equal(dt_loader_next(l, &ids, &err), 0);
+        for (uint32_t row = 0; row < batch; row++) {
+            uint64_t place = first + b * batch + row;
+            uint64_t k = shuffle ? dt_sample_at(9, samples, place) : place % samples;
+            assert_memory_equal(ids + row * (LENGTH + 1), all + k * LENGTH, 4 * (LENGTH + 1));
+        }
+    }
+}
+
+static void the_loader_follows_the_order(void **state)
+{
+    (void)state;
+    struct dt_error err = {0};
+    for (int shuffle = 0; shuffle < 2; shuffle++) {
+        struct dt_dataset *d = open_train();
+        struct dt_loader *l;
+        assert_int_equal(dt_loader_new(&l, d, LENGTH, 7, 9, shuffle, 0, &err), 0);
+        assert_int_equal(dt_loader_samples(l), (tokens - 1) / LENGTH);
+        check_batches(l, 7, shuffle, 0, dt_loader_samples(l) / 7 + 10); /* into epoch 1 */
+        dt_loader_free(l);
+        dt_dataset_close(d);
+    }
+}
+
+static void one_integer_resumes_the_loader(void **state)
+{
+    (void)state;
+    struct dt_error err = {0};
+    for (uint64_t first = 1; first < 20000; first = 3 * first + 5) {
+        struct dt_dataset *d = open_train();
+        struct dt_loader *l;
+        assert_int_equal(dt_loader_new(&l, d, LENGTH, 3, 9, 1, first, &err), 0);
+        check_batches(l, 3, 1, first, 5);
+        dt_loader_free(l);
+        dt_dataset_close(d);
+    }
+}
+
+static void the_loader_refuses_what_is_too_short(void **state)
+{
+    (void)state;
+    struct dt_error err = {0};
+    struct dt_loader *l;
+    struct dt_dataset *d;
+    char *path = dt_path_join(directory, "train-00002.dts"); /* 5 tokens */
+    assert_int_equal(dt_dataset_open(&d, path, "", &err), 0);
+    assert_int_equal(dt_loader_new(&l, d, 5, 1, 0, 1, 0, &err), DT_EINVALID);
+    assert_int_equal(dt_loader_new(&l, d, 4, 1, 0, 1, 0, &err), 0);
+    assert_int_equal(dt_loader_samples(l), 1);
+    dt_loader_free(l);
+    dt_dataset_close(d);
+    free(path);
+}
+
+/* Changes one byte of a shard, runs check, and mends it. */
+static void with_damage(const char *name, long offset, void (*check)(void))
+{
+    char *path = dt_path_join(directory, name);
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    fseek(f, offset, offset < 0 ? SEEK_END : SEEK_SET);
+    int c = fgetc(f);
+    fseek(f, offset, offset < 0 ? SEEK_END : SEEK_SET);
+    fputc(c ^ 4, f);
+    fflush(f);
+    check();
+    fseek(f, offset, offset < 0 ? SEEK_END : SEEK_SET);
+    fputc(c, f);
+    fclose(f);
+    free(path);
+}
+
+static void opening_fails(void)
+{
+    struct dt_error err = {0};
+    struct dt_dataset *d;
+    assert_int_equal(dt_dataset_open(&d, directory, "train", &err), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "train-00001.dts"));
+}
+
+static void loading_fails(void)
+{
+    struct dt_error err = {0};
+    struct dt_dataset *d = open_train();
+    struct dt_loader *l;
+    const uint32_t *ids;
+    int rc = 0;
+    assert_int_equal(dt_loader_new(&l, d, LENGTH, 64, 9, 1, 0, &err), 0);
+    for (int i = 0; i < 10000 && rc == 0; i++)
+        rc = dt_loader_next(l, &ids, &err);
+    assert_int_equal(rc, DT_EFORMAT);
+    assert_non_null(strstr(err.text, "train-00001.dts: data frame 0 at byte"));
+    dt_loader_free(l);
+    dt_dataset_close(d);
+}
+
+static void damage_is_found_where_it_is_read(void **state)
+{
+    (void)state;
+    with_damage("train-00001.dts", 20, opening_fails);   /* header */
+    with_damage("train-00001.dts", -3, opening_fails);   /* seek table */
+    with_damage("train-00001.dts", -30, opening_fails);  /* seek table */
+    with_damage("train-00001.dts", 3000, loading_fails); /* data */
+    dt_dataset_close(open_train());
+}
+
+static void another_shard_in_its_place_is_found(void **state)
+{
+    (void)state;
+    struct dt_error err = {0};
+    char *a = dt_path_join(directory, "train-00000.dts");
+    char *b = dt_path_join(directory, "train-00001.dts");
+    char *aside = dt_path_join(directory, "aside");
+    char *data;
+    size_t size;
+    assert_int_equal(rename(b, aside), 0);
+    assert_int_equal(dt_file_read(a, 1 << 30, &data, &size, &err), 0);
+    assert_int_equal(dt_file_write(b, data, size, &err), 0);
+    opening_fails();
+    assert_int_equal(rename(aside, b), 0);
+    free(data);
+    free(a);
+    free(b);
+    free(aside);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(totals_are_those_of_all_shards),
+        cmocka_unit_test(any_range_of_tokens_is_found),
+        cmocka_unit_test(any_document_is_found),
+        cmocka_unit_test(one_shard_is_a_data_set),
+        cmocka_unit_test(absent_splits_are_named),
+        cmocka_unit_test(each_epoch_holds_each_sample_once),
+        cmocka_unit_test(the_loader_follows_the_order),
+        cmocka_unit_test(one_integer_resumes_the_loader),
+        cmocka_unit_test(the_loader_refuses_what_is_too_short),
+        cmocka_unit_test(damage_is_found_where_it_is_read),
+        cmocka_unit_test(another_shard_in_its_place_is_found),
+    };
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
