@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/program.h"
+
 static void *checked(void *p, size_t count, size_t size)
 {
     if (p == NULL) {
-        fprintf(stderr, "dt: out of memory (%zu items of %zu bytes)\n", count, size);
+        fprintf(stderr, "%s: out of memory (%zu items of %zu bytes)\n", dt_program_name(), count,
+                size);
         exit(1);
     }
     return p;

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,39 @@ static char *directory_of(const char *path)
     if (slash == NULL)
         return dt_strdup(".");
     return slash == path ? dt_strdup("/") : dt_strndup(path, (size_t)(slash - path));
+}
+
+/* Temporary files of outputs not yet finished, removed if a signal ends the program. */
+static char *volatile unfinished[32];
+
+static void remove_unfinished(int signal_number)
+{
+    for (size_t i = 0; i < sizeof unfinished / sizeof *unfinished; i++)
+        if (unfinished[i])
+            unlink(unfinished[i]);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+/* Signals that the program handles or ignores itself are left to it. */
+static void watch_signals(void)
+{
+    static const int fatal[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGXFSZ};
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
+        struct sigaction old, ours = {.sa_handler = remove_unfinished};
+        if (sigaction(fatal[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            sigaction(fatal[i], &ours, NULL);
+    }
+}
+
+static void replace_unfinished(char *old, char *new)
+{
+    for (size_t i = 0; i < sizeof unfinished / sizeof *unfinished; i++) {
+        if (unfinished[i] == old) {
+            unfinished[i] = new;
+            return;
+        }
+    }
 }
 
 static bool is_special(const char *path)
@@ -55,6 +89,9 @@ int dt_output_open(struct dt_output *out, const char *path, struct dt_error *err
     } else if (dt_is_directory(path)) {
         dt_output_abandon(out);
         return dt_fail(err, DT_EIO, "cannot write '%s': is a directory", path);
+    } else if (*dt_path_base(path) == '\0') {
+        dt_output_abandon(out);
+        return dt_fail(err, DT_EIO, "cannot write '%s': names no file", path);
     } else if (is_special(path)) {
         out->fd = open(path, O_WRONLY | O_CLOEXEC);
     } else {
@@ -62,6 +99,8 @@ int dt_output_open(struct dt_output *out, const char *path, struct dt_error *err
         out->temporary =
             dt_format("%s/.%s.tmp-%ld", dir, dt_path_base(out->target), (long)getpid());
         free(dir);
+        watch_signals();
+        replace_unfinished(NULL, out->temporary);
         out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     }
     if (out->fd < 0) {
@@ -73,6 +112,13 @@ int dt_output_open(struct dt_output *out, const char *path, struct dt_error *err
     return 0;
 }
 
+static int cannot_write(const struct dt_output *out, struct dt_error *err)
+{
+    if (strcmp(out->path, "-") == 0)
+        return dt_fail_errno(err, "cannot write to stdout");
+    return dt_fail_errno(err, "cannot write '%s'", out->path);
+}
+
 static int write_all(struct dt_output *out, const char *data, size_t size, struct dt_error *err)
 {
     while (size > 0) {
@@ -80,9 +126,7 @@ static int write_all(struct dt_output *out, const char *data, size_t size, struc
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return dt_fail_errno(err, "cannot write %s%s%s", *out->path == '-' ? "" : "'",
-                                 *out->path == '-' ? "to stdout" : out->path,
-                                 *out->path == '-' ? "" : "'");
+            return cannot_write(out, err);
         data += n;
         size -= (size_t)n;
     }
@@ -108,19 +152,26 @@ int dt_output_write(struct dt_output *out, const void *data, size_t size, struct
     return 0;
 }
 
+static void forget_temporary(struct dt_output *out)
+{
+    if (out->temporary)
+        replace_unfinished(out->temporary, NULL);
+    free(out->temporary);
+    out->temporary = NULL;
+}
+
 static int publish(struct dt_output *out, struct dt_error *err)
 {
     DT_TRY(dt_output_flush(out, err));
     if (out->temporary && fsync(out->fd) < 0)
-        return dt_fail_errno(err, "cannot write '%s'", out->path);
+        return cannot_write(out, err);
     int fd = out->fd;
     out->fd = -1;
     if (close(fd) < 0)
-        return dt_fail_errno(err, "cannot write '%s'", out->path);
+        return cannot_write(out, err);
     if (out->temporary && rename(out->temporary, out->target) < 0)
         return dt_fail_errno(err, "cannot rename to '%s'", out->path);
-    free(out->temporary);
-    out->temporary = NULL;
+    forget_temporary(out);
     return 0;
 }
 
@@ -139,7 +190,7 @@ void dt_output_abandon(struct dt_output *out)
         close(out->fd);
     if (out->temporary)
         unlink(out->temporary);
-    free(out->temporary);
+    forget_temporary(out);
     free(out->path);
     free(out->target);
     free(out->buffer);
@@ -201,6 +252,8 @@ bool dt_file_exists(const char *path)
 
 int dt_make_directories(const char *path, struct dt_error *err)
 {
+    if (*path == '\0')
+        return dt_fail(err, DT_EIO, "cannot create directory '': names none");
     char *p = dt_strdup(path);
     int rc = 0;
     for (char *c = p + 1; rc == 0; c++) {
@@ -230,7 +283,8 @@ static int remove_entry(const char *path, struct dt_error *err)
 
 int dt_remove_tree(const char *path, struct dt_error *err)
 {
-    DIR *dir = opendir(path);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (dir == NULL)
         return errno == ENOENT ? 0 : dt_fail_errno(err, "cannot open directory '%s'", path);
     int rc = 0;

@@ -5,8 +5,9 @@
  * A struct dt_output is a file being made: bytes go to a hidden temporary
  * neighbour (".NAME.tmp-PID"), and only dt_output_commit, after fsync, gives
  * it its name. A program that dies half-way leaves no file that looks
- * finished. "-" stands for stdout, which cannot be made atomic but is checked
- * to the last byte; so do /dev/stdout, /dev/stderr and /dev/fd/N for open
+ * finished, and no file at all if a signal other than SIGKILL ended it.
+ * "-" stands for stdout, which cannot be made atomic but is checked to the
+ * last byte; so do /dev/stdout, /dev/stderr and /dev/fd/N for open
  * files. A symbolic link stays one, and the file that it names is replaced.
  *
  *     struct dt_output out;
@@ -56,7 +57,7 @@ bool dt_is_directory(const char *path);
 bool dt_file_exists(const char *path);
 /* Creates a directory and its missing parents; an existing one is fine. */
 int dt_make_directories(const char *path, struct dt_error *err) DT_MUST_CHECK;
-/* Removes a directory and all it holds; an absent one is fine. */
+/* Removes a directory and all it holds; an absent one is fine, a link is an error. */
 int dt_remove_tree(const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Makes the entries of a directory durable. */
 int dt_sync_directory(const char *path, struct dt_error *err) DT_MUST_CHECK;

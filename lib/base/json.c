@@ -42,9 +42,10 @@ int dt_json_parse(const char *text, size_t size, const char *subject, struct jso
         *value = v;
         return 0;
     }
-    const char *reason = e == json_tokener_success    ? "text follows the JSON value"
-                         : e == json_tokener_continue ? "JSON text ends too early"
-                                                      : json_tokener_error_desc(e);
+    bool ends_early = e == json_tokener_continue || e == json_tokener_error_parse_eof;
+    const char *reason = e == json_tokener_success ? "text follows the JSON value"
+                         : ends_early              ? "JSON text ends too early"
+                                                   : json_tokener_error_desc(e);
     json_object_put(v);
     int line = line_of(text, end < size ? end : size);
     if (line == 1)
@@ -92,7 +93,9 @@ int dt_json_get_int(struct json_object *object, const char *name, const char *su
 {
     struct json_object *v;
     DT_TRY(dt_json_get(object, name, json_type_int, subject, &v, err));
-    *value = json_object_get_int64(v);
+    *value = json_object_get_int64(v); /* json-c clamps what does not fit */
+    if (*value == INT64_MAX || *value == INT64_MIN)
+        return dt_fail(err, DT_EFORMAT, "%s: member \"%s\" is too large a number", subject, name);
     return 0;
 }
 

@@ -3,7 +3,9 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 
@@ -21,7 +23,7 @@ struct dt_pool {
     pthread_mutex_t lock;
     pthread_cond_t submitted_one, finished_one;
     struct slot *slots;
-    unsigned taken, started, submitted;
+    uint64_t taken, started, submitted;
     bool closing;
 };
 
@@ -34,7 +36,7 @@ static void *worker(void *argument)
             pthread_cond_wait(&p->submitted_one, &p->lock);
         if (p->started == p->submitted)
             break;
-        struct slot *s = &p->slots[p->started++ % (unsigned)p->capacity];
+        struct slot *s = &p->slots[p->started++ % (uint64_t)p->capacity];
         pthread_mutex_unlock(&p->lock);
         p->work(s->job, p->context);
         pthread_mutex_lock(&p->lock);
@@ -50,10 +52,10 @@ struct dt_pool *dt_pool_new(int threads, dt_pool_work *work, void *context)
     struct dt_pool *p = dt_alloc(1, sizeof *p);
     p->work = work;
     p->context = context;
-    p->threads = threads > 1 ? threads : 0;
+    p->threads = threads > 1 ? threads : 0; /* one is the caller's own */
     p->capacity = threads > 1 ? 4 * threads : 1;
     p->slots = dt_alloc((size_t)p->capacity, sizeof *p->slots);
-    p->thread = dt_alloc((size_t)threads, sizeof *p->thread);
+    p->thread = dt_alloc((size_t)p->threads, sizeof *p->thread);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->submitted_one, NULL);
     pthread_cond_init(&p->finished_one, NULL);
@@ -68,12 +70,12 @@ struct dt_pool *dt_pool_new(int threads, dt_pool_work *work, void *context)
 
 bool dt_pool_full(const struct dt_pool *p)
 {
-    return p->submitted - p->taken == (unsigned)p->capacity;
+    return p->submitted - p->taken == (uint64_t)p->capacity;
 }
 
 void dt_pool_submit(struct dt_pool *p, void *job)
 {
-    struct slot *s = &p->slots[p->submitted % (unsigned)p->capacity];
+    struct slot *s = &p->slots[p->submitted % (uint64_t)p->capacity];
     *s = (struct slot){.job = job};
     if (p->threads == 0) {
         p->work(job, p->context);
@@ -91,7 +93,7 @@ void *dt_pool_next(struct dt_pool *p)
 {
     if (p->taken == p->submitted)
         return NULL;
-    struct slot *s = &p->slots[p->taken % (unsigned)p->capacity];
+    struct slot *s = &p->slots[p->taken % (uint64_t)p->capacity];
     pthread_mutex_lock(&p->lock);
     while (!s->done)
         pthread_cond_wait(&p->finished_one, &p->lock);
@@ -121,5 +123,8 @@ void dt_pool_free(struct dt_pool *p)
 int dt_processors(void)
 {
     cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return CPU_COUNT(&set);
+    long n = sysconf(_SC_NPROCESSORS_ONLN); /* more processors than a cpu_set_t has bits */
+    return n > 0 ? (int)n : 1;
 }

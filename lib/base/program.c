@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -30,9 +32,11 @@ const char *dt_command_line(void)
 
 static void print_message(const char *fmt, va_list args)
 {
-    fprintf(stderr, "%s: ", program_name);
-    vfprintf(stderr, fmt, args);
-    fputc('\n', stderr);
+    char text[DT_ERROR_TEXT];
+    struct dt_error line; /* one line, whatever the arguments hold */
+    vsnprintf(text, sizeof text, fmt, args);
+    dt_fail(&line, DT_OK, "%s", text);
+    fprintf(stderr, "%s: %s\n", program_name, line.text);
 }
 
 void dt_warn(const char *fmt, ...)
@@ -59,12 +63,25 @@ int dt_report(const struct dt_error *err)
     return 1;
 }
 
+/* A decimal number at the head of text; *end shows what follows it. No white
+ * space, hexadecimal, inf or nan, which strtod would take. */
+static int parse_decimal(const char *text, double *value, const char **end)
+{
+    const char *digits = text + strspn(text, "+-.");
+    if (*digits < '0' || *digits > '9' || strpbrk(text, "xX"))
+        return -1;
+    char *tail;
+    errno = 0;
+    *value = strtod(text, &tail);
+    *end = tail;
+    return tail == text || errno == ERANGE ? -1 : 0;
+}
+
 int dt_parse_real(const char *text, double *value)
 {
-    char *end;
-    errno = 0;
-    double x = strtod(text, &end);
-    if (end == text || *end != '\0' || errno == ERANGE || !isfinite(x))
+    const char *end;
+    double x;
+    if (parse_decimal(text, &x, &end) < 0 || *end != '\0')
         return -1;
     *value = x;
     return 0;
@@ -72,14 +89,15 @@ int dt_parse_real(const char *text, double *value)
 
 int dt_parse_int(const char *text, long *value)
 {
-    char *end;
-    errno = 0;
-    double x = strtod(text, &end);
+    const char *end;
+    double x;
+    if (parse_decimal(text, &x, &end) < 0)
+        return -1;
     double unit = *end == 'k' ? 1e3 : *end == 'M' ? 1e6 : *end == 'G' ? 1e9 : 1;
     if (unit > 1)
         end++;
     x *= unit;
-    if (end == text || *end != '\0' || errno == ERANGE || !(fabs(x) <= 0x1p53) || x != floor(x))
+    if (*end != '\0' || fabs(x) > 0x1p53 || x != floor(x))
         return -1;
     *value = (long)x;
     return 0;
@@ -104,32 +122,26 @@ static void add_usage(struct dt_buffer *b, const struct dt_option *o)
         dt_buffer_add_string(b, " ...");
 }
 
+/* Length of the first word; "[--name ARG]" is one. */
+static int word_length(const char *text)
+{
+    int depth = 0, i = 0;
+    for (; text[i] && (depth > 0 || text[i] != ' '); i++)
+        depth += (text[i] == '[') - (text[i] == ']');
+    return i;
+}
+
 /* Prints text, words wrapped to 79 columns, continuation lines indented. */
 static void print_wrapped(const char *text, int column, int indent)
 {
-    while (*text) {
-        int n = (int)strcspn(text, " ");
-        for (int depth = 0, i = 0; text[i]; i++) { /* "[--name ARG]" stays together */
-            depth += (text[i] == '[') - (text[i] == ']');
-            if (depth == 0 && (text[i] == ' ' || text[i + 1] == '\0')) {
-                n = text[i] == ' ' ? i : i + 1;
-                break;
-            }
-        }
-        if (column + n > 79 && column > indent) {
-            printf("\n%*s", indent, "");
-            column = indent;
-        }
-        printf("%.*s", n, text);
-        column += n;
-        text += n;
-        if (*text == ' ') {
-            text++;
-            if (column < 79) {
-                putchar(' ');
-                column++;
-            }
-        }
+    for (bool first = true; *text; first = false) {
+        int n = word_length(text);
+        if (!first && column + 1 + n > 79)
+            column = printf("\n%*s", indent, "") - 1;
+        else if (!first)
+            column += printf(" ");
+        column += printf("%.*s", n, text);
+        text += n + (text[n] == ' ');
     }
     putchar('\n');
 }
@@ -227,12 +239,32 @@ static void set_option(const struct dt_option *o, const char *text)
     }
 }
 
+/* Adds an argument as a shell takes it, quoted where it must be, on one line. */
+static void add_argument(struct dt_buffer *b, const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-./=:,+@%";
+    dt_buffer_add_char(b, ' ');
+    if (*text != '\0' && text[strspn(text, plain)] == '\0') {
+        dt_buffer_add_string(b, text);
+        return;
+    }
+    dt_buffer_add_char(b, '\'');
+    for (; *text; text++) {
+        if (*text == '\'')
+            dt_buffer_add_string(b, "'\\''");
+        else
+            dt_buffer_add_char(b, (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
+    }
+    dt_buffer_add_char(b, '\'');
+}
+
 static void remember_command_line(const char *name, int argc, char **argv)
 {
     dt_buffer_clear(&command_line);
     dt_buffer_printf(&command_line, "%s %s:", name, DT_VERSION);
     for (int i = 1; i < argc; i++)
-        dt_buffer_printf(&command_line, " %s", argv[i]);
+        add_argument(&command_line, argv[i]);
 }
 
 static void finish_stdout(void)
@@ -244,21 +276,23 @@ static void finish_stdout(void)
     exit(0);
 }
 
-static void reject_unknown(const struct dt_command *c, char **argv)
+enum { SHORTLESS = 1000, HELP = 2000, VERSION };
+
+static void reject_unknown(const struct dt_command *c, const char *word)
 {
-    const char *names[MAX_OPTIONS] = {"help", "version"};
+    const char *names[MAX_OPTIONS + 3] = {"help", "version"};
     for (int i = 0; c->options[i].name; i++)
         names[i + 2] = c->options[i].name;
-    const char *word = argv[optind - 1];
-    if (optopt && strncmp(word, "--", 2) != 0)
+    if (optopt >= SHORTLESS)
+        dt_usage("option '%.*s' takes no value", (int)strcspn(word, "="), word);
+    if (optopt != 0)
         dt_usage("unknown option '-%c'", optopt);
-    const char *near = dt_did_you_mean(word + 2, names);
+    char *name = dt_strndup(word + 2, strcspn(word + 2, "="));
+    const char *near = dt_did_you_mean(name, names);
     if (near)
-        dt_usage("unknown option '%s': did you mean '--%s'?", word, near);
-    dt_usage("unknown option '%s'", word);
+        dt_usage("unknown option '--%s': did you mean '--%s'?", name, near);
+    dt_usage("unknown option '--%s'", name);
 }
-
-enum { SHORTLESS = 1000, HELP = 2000, VERSION };
 
 static int build_tables(const struct dt_command *c, struct option *longs, char *shorts)
 {
@@ -308,7 +342,7 @@ int dt_parse_options(const struct dt_command *c, int argc, char **argv)
             printf("%s (dt) %s\n", c->name, DT_VERSION);
             finish_stdout();
         } else if (key == '?') {
-            reject_unknown(c, argv);
+            reject_unknown(c, argv[optind - 1]);
         } else if (key == ':') {
             dt_usage("option '%s' needs a value", argv[optind - 1]);
         }
@@ -324,11 +358,10 @@ int dt_parse_options(const struct dt_command *c, int argc, char **argv)
 
 char *dt_installed_path(const char *part)
 {
-    char exe[4096];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    if (n < 0)
-        n = 0;
-    exe[n] = '\0';
+    char exe[PATH_MAX];
+    if (realpath("/proc/self/exe", exe) == NULL &&
+        realpath((const char *)getauxval(AT_EXECFN), exe) == NULL) /* /proc is not mounted */
+        exe[0] = '\0';
     for (int up = 0; up < 2; up++) { /* PREFIX/bin/dt-x -> PREFIX */
         char *slash = strrchr(exe, '/');
         if (slash)

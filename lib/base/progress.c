@@ -59,7 +59,7 @@ void dt_progress_clear(struct dt_progress *p)
 char *dt_duration(double seconds, char text[DT_DURATION])
 {
     long s = lround(seconds);
-    if (seconds < 60)
+    if (seconds < 59.95)
         snprintf(text, DT_DURATION, "%.1f s", seconds);
     else if (s < 3600)
         snprintf(text, DT_DURATION, "%ld min %02ld s", s / 60, s % 60);

@@ -1,35 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/file.h"
 
-static char scratch[] = "/tmp/dt-test-file-XXXXXX";
-static struct dt_error err;
+/* Each test has a directory of its own, which is also the current one. */
+static char scratch[64];
 
 static int enter_scratch(void **state)
 {
     (void)state;
+    strcpy(scratch, "/tmp/dt-file-XXXXXX");
     return mkdtemp(scratch) && chdir(scratch) == 0 ? 0 : -1;
 }
 
 static int leave_scratch(void **state)
 {
     (void)state;
-    return chdir("/") == 0 ? dt_remove_tree(scratch, &err) : -1;
+    struct dt_error err;
+    return chdir("/") == 0 && dt_remove_tree(scratch, &err) == 0 ? 0 : -1;
 }
 
-static void assert_file_holds(const char *path, const char *text)
+static int entries(const char *path)
 {
+    int n = 0;
+    DIR *dir = opendir(path);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n - 2;
+}
+
+static void assert_holds(const char *path, const char *text)
+{
+    struct dt_error err;
     char *data;
     size_t size;
-    assert_int_equal(dt_file_read(path, 1000, &data, &size, &err), 0);
+    assert_int_equal(dt_file_read(path, 1 << 20, &data, &size, &err), 0);
+    assert_int_equal(size, strlen(text));
     assert_string_equal(data, text);
     free(data);
 }
@@ -37,32 +56,83 @@ static void assert_file_holds(const char *path, const char *text)
 static void a_file_appears_only_when_committed(void **state)
 {
     (void)state;
+    struct dt_error err;
     struct dt_output out;
-    assert_int_equal(dt_output_open(&out, "made", &err), 0);
-    assert_int_equal(dt_output_write(&out, "text", 4, &err), 0);
-    assert_false(dt_file_exists("made"));
+    assert_int_equal(dt_file_write("x", "old", 3, &err), 0);
+    assert_int_equal(dt_output_open(&out, "x", &err), 0);
+    assert_int_equal(dt_output_write(&out, "new", 3, &err), 0);
+    assert_int_equal(dt_output_flush(&out, &err), 0);
+    assert_holds("x", "old");
     assert_int_equal(dt_output_commit(&out, &err), 0);
-    assert_file_holds("made", "text");
+    assert_holds("x", "new");
+    assert_int_equal(entries("."), 1);
 }
 
-static void an_abandoned_file_leaves_nothing_and_the_old_one_stays(void **state)
+static void an_abandoned_file_leaves_nothing(void **state)
 {
     (void)state;
+    struct dt_error err;
     struct dt_output out;
-    assert_int_equal(dt_file_write("kept", "old", 3, &err), 0);
-    assert_int_equal(dt_output_open(&out, "kept", &err), 0);
-    assert_int_equal(dt_output_write(&out, "new", 3, &err), 0);
-    char *temporary = dt_strdup(out.temporary);
-    assert_true(dt_file_exists(temporary));
+    assert_int_equal(dt_output_open(&out, "x", &err), 0);
+    assert_int_equal(entries("."), 1);
     dt_output_abandon(&out);
-    assert_false(dt_file_exists(temporary));
-    assert_file_holds("kept", "old");
-    free(temporary);
+    dt_output_abandon(&out);
+    assert_int_equal(entries("."), 0);
+}
+
+static void writes_of_all_sizes_arrive(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct dt_output out;
+    static char data[300000], *read;
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (char)(i * 7 + i / 1000);
+    const size_t sizes[] = {1, 0, 65535, 1, 65536, 3, 65537, 100000, 3387};
+    size_t done = 0, size;
+    assert_int_equal(dt_output_open(&out, "x", &err), 0);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; done += sizes[i++])
+        assert_int_equal(dt_output_write(&out, data + done, sizes[i], &err), 0);
+    assert_int_equal(done, sizeof data);
+    assert_int_equal(out.written, sizeof data);
+    assert_int_equal(dt_output_commit(&out, &err), 0);
+    assert_int_equal(dt_file_read("x", sizeof data, &read, &size, &err), 0);
+    assert_int_equal(size, sizeof data);
+    assert_memory_equal(read, data, size);
+    free(read);
+}
+
+static void what_cannot_be_written_is_an_error(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct dt_output out;
+    assert_int_equal(mkdir("d", 0777), 0);
+    assert_int_equal(dt_output_open(&out, "d", &err), DT_EIO);
+    assert_string_equal(err.text, "cannot write 'd': is a directory");
+    assert_int_equal(dt_output_open(&out, "no/x", &err), DT_EIO);
+    assert_string_equal(err.text, "cannot create 'no/x': No such file or directory");
+    assert_int_equal(dt_output_open(&out, "", &err), DT_EIO);
+    assert_int_equal(dt_output_open(&out, "new/", &err), DT_EIO);
+    assert_int_equal(entries("."), 1);
+}
+
+static void a_device_is_written_in_place(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct stat st;
+    assert_int_equal(dt_file_write("/dev/null", "x", 1, &err), 0);
+    assert_int_equal(stat("/dev/null", &st), 0);
+    assert_true(S_ISCHR(st.st_mode));
+    assert_int_equal(dt_file_write("/dev/full", "x", 1, &err), DT_EIO);
+    assert_string_equal(err.text, "cannot write '/dev/full': No space left on device");
 }
 
 static void a_symbolic_link_stays_one(void **state)
 {
     (void)state;
+    struct dt_error err;
     struct stat st;
     assert_int_equal(dt_make_directories("there", &err), 0);
     assert_int_equal(dt_file_write("there/target", "old", 3, &err), 0);
@@ -70,40 +140,222 @@ static void a_symbolic_link_stays_one(void **state)
     assert_int_equal(dt_file_write("link", "new", 3, &err), 0);
     assert_int_equal(lstat("link", &st), 0);
     assert_true(S_ISLNK(st.st_mode));
-    assert_file_holds("there/target", "new");
+    assert_holds("there/target", "new");
 }
 
 /* /dev/stdout is a link to what may be a regular file; it must never be renamed over. */
 static void a_descriptor_by_name_is_written_and_not_replaced(void **state)
 {
     (void)state;
+    struct dt_error err;
+    struct dt_output out;
     FILE *f = fopen("redirected", "w+");
     char name[32];
     snprintf(name, sizeof name, "/dev/fd/%d", fileno(f));
-    struct dt_output out;
     assert_int_equal(dt_output_open(&out, name, &err), 0);
     assert_null(out.temporary);
     assert_int_equal(dt_output_write(&out, "text", 4, &err), 0);
     assert_int_equal(dt_output_commit(&out, &err), 0);
     fclose(f);
-    assert_file_holds("redirected", "text");
+    assert_holds("redirected", "text");
 }
 
-static void a_full_disk_is_an_error(void **state)
+static void a_name_with_a_dash_is_no_stdout(void **state)
 {
     (void)state;
-    assert_int_equal(dt_file_write("/dev/full", "text", 4, &err), DT_EIO);
-    assert_string_equal(err.text, "cannot write '/dev/full': No space left on device");
+    struct dt_error err;
+    assert_int_equal(symlink("/dev/full", "-x"), 0);
+    assert_int_equal(dt_file_write("-x", "x", 1, &err), DT_EIO);
+    assert_string_equal(err.text, "cannot write '-x': No space left on device");
+}
+
+/* A limit on the size of files fails a write as a full disk does, without root. */
+static void a_write_that_fails_leaves_nothing(void **state)
+{
+    (void)state;
+    static char data[1 << 20];
+    struct dt_error err;
+    struct rlimit old, limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    limit = old;
+    limit.rlim_cur = 100000;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    int rc = dt_file_write("x", data, sizeof data, &err);
+    setrlimit(RLIMIT_FSIZE, &old);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(rc, DT_EIO);
+    assert_string_equal(err.text, "cannot write 'x': File too large");
+    assert_int_equal(entries("."), 0);
+}
+
+static void a_full_disk_leaves_the_old_file(void **state)
+{
+    (void)state;
+    static char data[1 << 20];
+    struct dt_error err;
+    assert_int_equal(mkdir("disk", 0777), 0);
+    if (mount("tmpfs", "disk", "tmpfs", 0, "size=64k") != 0)
+        skip();
+    int old = dt_file_write("disk/x", "old", 3, &err);
+    int rc = dt_file_write("disk/x", data, sizeof data, &err);
+    int left = entries("disk");
+    char *kept;
+    size_t size;
+    int kept_rc = dt_file_read("disk/x", 100, &kept, &size, &err);
+    umount("disk");
+    assert_int_equal(old, 0);
+    assert_int_equal(rc, DT_EIO);
+    assert_int_equal(left, 1);
+    assert_int_equal(kept_rc, 0);
+    assert_string_equal(kept, "old");
+    free(kept);
+}
+
+/* Opens an output, writes a part, and dies of the signal. */
+static int status_of_death_by(int number)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        struct dt_error err;
+        struct dt_output out;
+        for (int s = 1; s < 32; s++) /* cmocka catches some */
+            signal(s, SIG_DFL);
+        if (dt_output_open(&out, "x", &err) < 0 || dt_output_write(&out, "half", 4, &err) < 0)
+            _exit(1);
+        raise(number);
+        _exit(2);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static void a_signal_leaves_nothing(void **state)
+{
+    (void)state;
+    const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
+        int status = status_of_death_by(fatal[i]);
+        assert_true(WIFSIGNALED(status));
+        assert_int_equal(WTERMSIG(status), fatal[i]);
+        assert_int_equal(entries("."), 0);
+    }
+    status_of_death_by(SIGKILL);
+    assert_false(dt_file_exists("x"));
+}
+
+static void handlers_of_the_program_are_kept(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct sigaction now;
+    signal(SIGINT, SIG_IGN);
+    assert_int_equal(dt_file_write("x", "", 0, &err), 0);
+    assert_int_equal(sigaction(SIGINT, NULL, &now), 0);
+    assert_true(now.sa_handler == SIG_IGN);
+    signal(SIGINT, SIG_DFL);
+}
+
+static void reading_has_a_limit(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    char *data = NULL;
+    size_t size;
+    assert_int_equal(dt_file_write("x", "12345", 5, &err), 0);
+    assert_int_equal(dt_file_read("x", 5, &data, &size, &err), 0);
+    assert_string_equal(data, "12345");
+    free(data);
+    assert_int_equal(dt_file_read("x", 4, &data, &size, &err), DT_EFORMAT);
+    assert_string_equal(err.text, "'x' is larger than 4 bytes");
+    assert_int_equal(dt_file_read("y", 4, &data, &size, &err), DT_EIO);
+    assert_int_equal(dt_file_read(".", 4, &data, &size, &err), DT_EIO);
+    assert_string_equal(err.text, "cannot read '.': is a directory");
+}
+
+static void directories_are_made_and_removed(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    assert_int_equal(dt_make_directories("a/b/c/", &err), 0);
+    assert_int_equal(dt_make_directories("a/b/c", &err), 0);
+    assert_true(dt_is_directory("a/b/c"));
+    assert_int_equal(dt_file_write("a/b/x", "", 0, &err), 0);
+    assert_int_equal(dt_make_directories("a/b/x/y", &err), DT_EIO);
+    assert_int_equal(dt_make_directories("a/b/x", &err), DT_EIO);
+    assert_int_equal(dt_make_directories("", &err), DT_EIO);
+    assert_int_equal(dt_sync_directory("a", &err), 0);
+    assert_int_equal(dt_remove_tree("a", &err), 0);
+    assert_false(dt_file_exists("a"));
+    assert_int_equal(dt_remove_tree("a", &err), 0);
+}
+
+static void removing_does_not_follow_links(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    assert_int_equal(dt_make_directories("kept", &err), 0);
+    assert_int_equal(dt_file_write("kept/x", "", 0, &err), 0);
+    assert_int_equal(dt_make_directories("gone", &err), 0);
+    assert_int_equal(dt_replace_symlink("../kept", "gone/link", &err), 0);
+    assert_int_equal(dt_replace_symlink("kept", "link", &err), 0);
+    assert_int_equal(dt_remove_tree("gone", &err), 0);
+    assert_int_equal(dt_remove_tree("link", &err), DT_EIO);
+    assert_true(dt_file_exists("kept/x"));
+}
+
+static void a_link_is_replaced_in_one_step(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    char target[16] = "";
+    assert_int_equal(dt_replace_symlink("one", "latest", &err), 0);
+    assert_int_equal(dt_replace_symlink("two", "latest", &err), 0);
+    assert_int_equal(readlink("latest", target, sizeof target - 1), 3);
+    assert_string_equal(target, "two");
+    assert_int_equal(entries("."), 1);
+    assert_int_equal(mkdir("d", 0777), 0);
+    assert_int_equal(dt_replace_symlink("two", "d", &err), DT_EIO);
+    assert_int_equal(entries("."), 2);
+}
+
+static void paths_are_joined_and_cut(void **state)
+{
+    (void)state;
+    char *a = dt_path_join("d", "x"), *b = dt_path_join("/", "x"), *c = dt_path_join("", "x");
+    assert_string_equal(a, "d/x");
+    assert_string_equal(b, "/x");
+    assert_string_equal(c, "/x");
+    free(a);
+    free(b);
+    free(c);
+    assert_string_equal(dt_path_base("a/b"), "b");
+    assert_string_equal(dt_path_base("b"), "b");
 }
 
 int main(void)
 {
+#define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, enter_scratch, leave_scratch)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_appears_only_when_committed),
-        cmocka_unit_test(an_abandoned_file_leaves_nothing_and_the_old_one_stays),
-        cmocka_unit_test(a_symbolic_link_stays_one),
-        cmocka_unit_test(a_descriptor_by_name_is_written_and_not_replaced),
-        cmocka_unit_test(a_full_disk_is_an_error),
+        IN_SCRATCH(a_file_appears_only_when_committed),
+        IN_SCRATCH(an_abandoned_file_leaves_nothing),
+        IN_SCRATCH(writes_of_all_sizes_arrive),
+        IN_SCRATCH(what_cannot_be_written_is_an_error),
+        IN_SCRATCH(a_device_is_written_in_place),
+        IN_SCRATCH(a_symbolic_link_stays_one),
+        IN_SCRATCH(a_descriptor_by_name_is_written_and_not_replaced),
+        IN_SCRATCH(a_name_with_a_dash_is_no_stdout),
+        IN_SCRATCH(a_write_that_fails_leaves_nothing),
+        IN_SCRATCH(a_full_disk_leaves_the_old_file),
+        IN_SCRATCH(a_signal_leaves_nothing),
+        IN_SCRATCH(handlers_of_the_program_are_kept),
+        IN_SCRATCH(reading_has_a_limit),
+        IN_SCRATCH(directories_are_made_and_removed),
+        IN_SCRATCH(removing_does_not_follow_links),
+        IN_SCRATCH(a_link_is_replaced_in_one_step),
+        cmocka_unit_test(paths_are_joined_and_cut),
     };
-    return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/error.h"
+
+static void a_failure_has_a_code_and_a_text(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    assert_int_equal(dt_fail(&err, DT_EFORMAT, "'%s': line %d", "x", 3), DT_EFORMAT);
+    assert_int_equal(err.code, DT_EFORMAT);
+    assert_string_equal(err.text, "'x': line 3");
+}
+
+static void errno_is_spelled_out(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    errno = ENOENT;
+    assert_int_equal(dt_fail_errno(&err, "cannot open '%s'", "x"), DT_EIO);
+    assert_string_equal(err.text, "cannot open 'x': No such file or directory");
+}
+
+static void context_goes_before_the_text(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    dt_fail(&err, DT_EMISSING, "no such thing");
+    assert_int_equal(dt_fail_context(&err, "shard %d", 7), DT_EMISSING);
+    assert_string_equal(err.text, "shard 7: no such thing");
+}
+
+static void a_message_stays_one_line_and_in_bounds(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    char name[2 * DT_ERROR_TEXT];
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    memcpy(name, "a\nb\r\033[1m\177", 9);
+    for (int i = 0; i < 3; i++) {
+        if (i == 0)
+            dt_fail(&err, DT_EIO, "%s", name);
+        else if (i == 1)
+            dt_fail_errno(&err, "%s", name);
+        else
+            dt_fail_context(&err, "%s", name);
+        assert_int_equal(strlen(err.text), DT_ERROR_TEXT - 1);
+        assert_memory_equal(err.text, "a?b??[1m?xx", 11);
+    }
+}
+
+static int three(int fails, struct dt_error *err)
+{
+    DT_TRY(fails ? dt_fail(err, DT_ESTOP, "stop") : 0);
+    return 3;
+}
+
+static void try_forwards_failures_only(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    assert_int_equal(three(0, &err), 3);
+    assert_int_equal(three(1, &err), DT_ESTOP);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_failure_has_a_code_and_a_text),
+        cmocka_unit_test(errno_is_spelled_out),
+        cmocka_unit_test(context_goes_before_the_text),
+        cmocka_unit_test(a_message_stays_one_line_and_in_bounds),
+        cmocka_unit_test(try_forwards_failures_only),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

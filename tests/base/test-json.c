@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+static int parse(const char *text, struct json_object **v, struct dt_error *err)
+{
+    return dt_json_parse(text, strlen(text), "f", v, err);
+}
+
+static void values_are_parsed(void **state)
+{
+    (void)state;
+    const char *good[] = {"1", " -1.5e3\n", "\"x\"", "null", "[]", " {\"a\": [1, {\"b\": null}]} "};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        struct dt_error err;
+        struct json_object *v;
+        assert_int_equal(parse(good[i], &v, &err), 0);
+        json_object_put(v);
+    }
+}
+
+static void what_is_no_json_is_refused(void **state)
+{
+    (void)state;
+    const char *bad[] = {
+        "",       " ",       "{",           "[1",  "[1,]",          "{\"a\" 1}", "nul",
+        "'a'",    "{a: 1}",  "\"a",         "1 2", "{} x",          "01",        "+1",
+        "{\"a\"", "\"\\x\"", "{\"a\": 1,}", "tru", "[1] // comment"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct dt_error err;
+        struct json_object *v = (struct json_object *)&err;
+        if (parse(bad[i], &v, &err) != DT_EFORMAT)
+            fail_msg("accepted: %s", bad[i]);
+        assert_null(v);
+        assert_int_equal(strncmp(err.text, "f: ", 3), 0);
+    }
+}
+
+static void a_nul_byte_is_refused(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct json_object *v;
+    assert_int_equal(dt_json_parse("1\0", 2, "f", &v, &err), DT_EFORMAT);
+    assert_int_equal(dt_json_parse("{}\0{}", 5, "f", &v, &err), DT_EFORMAT);
+    assert_int_equal(dt_json_parse("\"a\0b\"", 5, "f", &v, &err), DT_EFORMAT);
+}
+
+static void errors_name_the_place(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct json_object *v;
+    assert_int_equal(parse("{\"a\": !}", &v, &err), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "f: byte 6: "));
+    assert_int_equal(parse("{\n\"a\": 1,\n\"b\" 2}", &v, &err), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "f: line 3: "));
+    assert_int_equal(parse("{} {}", &v, &err), DT_EFORMAT);
+    assert_string_equal(err.text, "f: byte 3: text follows the JSON value");
+    assert_int_equal(parse("{\"a\": ", &v, &err), DT_EFORMAT);
+    assert_string_equal(err.text, "f: byte 6: JSON text ends too early");
+}
+
+static void nesting_has_a_limit(void **state)
+{
+    (void)state;
+    static char text[200001];
+    memset(text, '[', 200000);
+    struct dt_error err;
+    struct json_object *v;
+    assert_int_equal(parse(text, &v, &err), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "deep"));
+}
+
+static void members_are_checked(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct json_object *v, *member;
+    int64_t i = 0;
+    double x = 0;
+    const char *s;
+    assert_int_equal(parse("{\"i\": -5, \"x\": 0.5, \"s\": \"t\", \"n\": null,"
+                           " \"big\": 99999999999999999999}",
+                           &v, &err),
+                     0);
+    assert_int_equal(dt_json_get_int(v, "i", "f", &i, &err), 0);
+    assert_int_equal(i, -5);
+    assert_int_equal(dt_json_get_real(v, "i", "f", &x, &err), 0);
+    assert_true(x == -5);
+    assert_int_equal(dt_json_get_real(v, "x", "f", &x, &err), 0);
+    assert_true(x == 0.5);
+    assert_int_equal(dt_json_get_string(v, "s", "f", &s, &err), 0);
+    assert_string_equal(s, "t");
+    assert_int_equal(dt_json_get_int(v, "x", "f", &i, &err), DT_EFORMAT);
+    assert_string_equal(err.text, "f: member \"x\" is not a whole number");
+    assert_int_equal(dt_json_get_int(v, "big", "f", &i, &err), DT_EFORMAT);
+    assert_int_equal(dt_json_get_real(v, "s", "f", &x, &err), DT_EFORMAT);
+    assert_int_equal(dt_json_get_string(v, "n", "f", &s, &err), DT_EFORMAT);
+    assert_int_equal(dt_json_get(v, "no", json_type_array, "f", &member, &err), DT_EFORMAT);
+    assert_string_equal(err.text, "f: has no member \"no\"");
+    assert_int_equal(dt_json_get(NULL, "a", json_type_array, "f", &member, &err), DT_EFORMAT);
+    json_object_put(v);
+}
+
+/* Each byte value and a few characters survive writing and parsing. */
+static void strings_survive_a_round_trip(void **state)
+{
+    (void)state;
+    char text[256];
+    size_t size = 0;
+    for (int c = 0; c < 128; c++)
+        text[size++] = (char)c;
+    memcpy(text + size, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9);
+    size += 9;
+    struct dt_buffer b = DT_BUFFER_EMPTY;
+    dt_json_add_string(&b, text, size);
+    assert_null(memchr(b.data, '\n', b.size));
+    struct dt_error err;
+    struct json_object *v;
+    assert_int_equal(dt_json_parse(b.data, b.size, "f", &v, &err), 0);
+    assert_int_equal(json_object_get_string_len(v), size);
+    assert_memory_equal(json_object_get_string(v), text, size);
+    json_object_put(v);
+    dt_buffer_release(&b);
+}
+
+static void escapes_are_the_short_ones(void **state)
+{
+    (void)state;
+    struct dt_buffer b = DT_BUFFER_EMPTY;
+    dt_json_add_string(&b, "a\"\\\n\r\t\x01/", 8);
+    assert_string_equal(b.data, "\"a\\\"\\\\\\n\\r\\t\\u0001/\"");
+    dt_buffer_release(&b);
+}
+
+static void files_are_written_and_read(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/dt-json-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    struct dt_error err;
+    struct json_object *v;
+    assert_int_equal(parse("{\"a\":[1,0.1,\"x/y\"]}", &v, &err), 0);
+    assert_int_equal(dt_json_write(path, v, &err), 0);
+    json_object_put(v);
+    assert_int_equal(dt_json_read(path, &v, &err), 0);
+    assert_string_equal(json_object_to_json_string_ext(v, JSON_C_TO_STRING_NOSLASHESCAPE),
+                        "{\"a\":[1,0.1,\"x/y\"]}");
+    json_object_put(v);
+    remove(path);
+    assert_int_equal(dt_json_read(path, &v, &err), DT_EIO);
+    assert_null(v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_parsed),
+        cmocka_unit_test(what_is_no_json_is_refused),
+        cmocka_unit_test(a_nul_byte_is_refused),
+        cmocka_unit_test(errors_name_the_place),
+        cmocka_unit_test(nesting_has_a_limit),
+        cmocka_unit_test(members_are_checked),
+        cmocka_unit_test(strings_survive_a_round_trip),
+        cmocka_unit_test(escapes_are_the_short_ones),
+        cmocka_unit_test(files_are_written_and_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

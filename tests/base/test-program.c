@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/program.h"
+#include "base/progress.h"
+
+static const char *const modes[] = {"fast", "small", NULL};
+static struct {
+    bool quiet;
+    const char *out;
+    long number;
+    double rate;
+    int mode;
+    struct dt_string_list set;
+} opt;
+static const struct dt_option options[] = {
+    {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "say nothing"},
+    {"output", 'o', DT_OPT_STRING, &opt.out, "FILE", "write to FILE"},
+    {"number", 'n', DT_OPT_INT, &opt.number, "N", "do it N times", .min = 1, .max = 1e6},
+    {"rate", 0, DT_OPT_REAL, &opt.rate, "X", "at rate X", .min = 0, .max = 1},
+    {"mode", 'm', DT_OPT_CHOICE, &opt.mode, "MODE", "fast or small", .choices = modes},
+    {"set", 0, DT_OPT_LIST, &opt.set, "KEY=VALUE", "set a key"},
+    {NULL}};
+static const struct dt_command command = {"dt-x", "do one thing", "[FILE ...]", options};
+
+/* What a program did with its arguments. */
+struct outcome {
+    int status;
+    char out[4096], err[4096];
+};
+
+static void read_back(FILE *f, char *text, size_t capacity)
+{
+    rewind(f);
+    text[fread(text, 1, capacity - 1, f)] = '\0';
+    fclose(f);
+}
+
+/* Runs `dt-x ARGS...` in a child that prints what it understood. args end with
+ * NULL; stdout_path, if any, is where its stdout goes. */
+static struct outcome run_to(const struct dt_command *c, const char *const *args,
+                             const char *stdout_path)
+{
+    struct outcome r;
+    FILE *out = tmpfile(), *err = tmpfile();
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        const char *argv[32] = {"dt-x"};
+        int argc = 1;
+        while (args[argc - 1]) {
+            argv[argc] = args[argc - 1];
+            argc++;
+        }
+        dup2(stdout_path ? open(stdout_path, O_WRONLY) : fileno(out), STDOUT_FILENO);
+        dup2(fileno(err), STDERR_FILENO);
+        int first = dt_parse_options(c, argc, (char **)argv);
+        printf("%d %s %ld %g %d %d|", opt.quiet, opt.out ? opt.out : "-", opt.number, opt.rate,
+               opt.mode, opt.set.count);
+        for (int i = first; i < argc; i++)
+            printf("%s|", argv[i]);
+        printf("%s", dt_command_line());
+        fflush(stdout);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    r.status = WEXITSTATUS(status);
+    read_back(out, r.out, sizeof r.out);
+    read_back(err, r.err, sizeof r.err);
+    return r;
+}
+
+#define RUN(...) run_to(&command, (const char *const[]){__VA_ARGS__, NULL}, NULL)
+
+static void options_and_operands_are_understood(void **state)
+{
+    (void)state;
+    struct outcome r = RUN("a", "-qn", "3", "--rate=0.25", "b", "-o", "x y", "--mode", "small",
+                           "--set", "k=1", "--set=l=2", "--", "-c");
+    assert_string_equal(r.err, "");
+    assert_int_equal(r.status, 0);
+    assert_string_equal(r.out, "1 x y 3 0.25 1 2|a|b|-c|"
+                               "dt-x " DT_VERSION ": a -qn 3 --rate=0.25 b -o 'x y' --mode small"
+                               " --set k=1 --set=l=2 -- -c");
+}
+
+static void the_command_line_is_one_line_that_a_shell_takes(void **state)
+{
+    (void)state;
+    struct outcome r = RUN("it's", "", "a\nb", "$x");
+    assert_non_null(strstr(r.out, ": 'it'\\''s' '' 'a?b' '$x'"));
+}
+
+static void assert_usage(struct outcome r, const char *message)
+{
+    assert_string_equal(r.out, "");
+    assert_int_equal(strncmp(r.err, "dt-x: ", 6), 0);
+    assert_int_equal(strncmp(r.err + 6, message, strlen(message)), 0);
+    assert_string_equal(r.err + 6 + strlen(message), "\ntry 'dt-x --help'\n");
+    assert_int_equal(r.status, 2);
+}
+
+static void wrong_options_are_usage_errors(void **state)
+{
+    (void)state;
+    assert_usage(RUN("-z"), "unknown option '-z'");
+    assert_usage(RUN("--quiet", "-zq"), "unknown option '-z'");
+    assert_usage(RUN("--ouptut", "x"), "unknown option '--ouptut': did you mean '--output'?");
+    assert_usage(RUN("--ouptut=x"), "unknown option '--ouptut': did you mean '--output'?");
+    assert_usage(RUN("--halp"), "unknown option '--halp': did you mean '--help'?");
+    assert_usage(RUN("--banana"), "unknown option '--banana'");
+    assert_usage(RUN("--quiet=yes"), "option '--quiet' takes no value");
+    assert_usage(RUN("--output"), "option '--output' needs a value");
+    assert_usage(RUN("--a\nb"), "unknown option '--a?b'");
+}
+
+static void wrong_values_are_usage_errors(void **state)
+{
+    (void)state;
+    assert_usage(RUN("-n", "0"), "--number takes a number from 1 to 1000000, not '0'");
+    assert_usage(RUN("-n", "1000001"), "--number takes a number from 1 to 1000000, not '1000001'");
+    assert_usage(RUN("-n", "1.5"), "--number takes a whole number, not '1.5'");
+    assert_usage(RUN("-n", ""), "--number takes a whole number, not ''");
+    assert_usage(RUN("--rate", "1.01"), "--rate takes a number from 0 to 1, not '1.01'");
+    assert_usage(RUN("--rate", "nan"), "--rate takes a number, not 'nan'");
+    assert_usage(RUN("-m", "big"), "--mode takes one of fast, small, not 'big'");
+}
+
+static void a_needed_option_is_asked_for(void **state)
+{
+    (void)state;
+    const struct dt_option needed[] = {
+        {"model", 'm', DT_OPT_STRING, &opt.out, "FILE", "the model", .required = true}, {NULL}};
+    const struct dt_command c = {"dt-x", "do one thing", "", needed};
+    const char *none[] = {NULL}, *given[] = {"-m", "x", NULL}, *help[] = {"--help", NULL};
+    assert_usage(run_to(&c, none, NULL), "option --model is needed");
+    assert_int_equal(run_to(&c, given, NULL).status, 0);
+    assert_int_equal(strncmp(run_to(&c, help, NULL).out, "usage: dt-x -m FILE\n", 20), 0);
+}
+
+static void help_shows_usage_and_options(void **state)
+{
+    (void)state;
+    struct outcome r = RUN("--help");
+    assert_int_equal(r.status, 0);
+    assert_string_equal(r.err, "");
+    assert_string_equal(r.out, "usage: dt-x [-q] [-o FILE] [-n N] [--rate X] [-m MODE] "
+                               "[--set KEY=VALUE] ...\n            [FILE ...]\n"
+                               "\ndt-x: do one thing\n\n"
+                               "  -q, --quiet               say nothing\n"
+                               "  -o, --output FILE         write to FILE\n"
+                               "  -n, --number N            do it N times\n"
+                               "      --rate X              at rate X\n"
+                               "  -m, --mode MODE           fast or small\n"
+                               "      --set KEY=VALUE       set a key\n"
+                               "      --help                show this help\n"
+                               "      --version             show the version\n");
+    assert_string_equal(RUN("--version").out, "dt-x (dt) " DT_VERSION "\n");
+}
+
+static void help_that_cannot_be_written_is_an_error(void **state)
+{
+    (void)state;
+    const char *const args[] = {"--help", NULL};
+    struct outcome r = run_to(&command, args, "/dev/full");
+    assert_int_equal(r.status, 1);
+    assert_string_equal(r.err, "dt-x: cannot write to stdout: No space left on device\n");
+}
+
+static void whole_numbers_have_suffixes_and_limits(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text;
+        long value;
+    } good[] = {{"0", 0},           {"-7", -7},       {"+7", 7},
+                {"64k", 64000},     {"1.5k", 1500},   {"10M", 10000000},
+                {"2G", 2000000000}, {"1e6", 1000000}, {"9007199254740992", 9007199254740992}};
+    const char *bad[] = {"",
+                         "k",
+                         "-",
+                         " 1",
+                         "1 ",
+                         "0x10",
+                         "inf",
+                         "nan",
+                         "1.5",
+                         "1kk",
+                         "1e400",
+                         "1K",
+                         "--1",
+                         "1e-1",
+                         "9007199254740994",
+                         "9007199254741k"};
+    long value;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(dt_parse_int(good[i].text, &value), 0);
+        assert_int_equal(value, good[i].value);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (dt_parse_int(bad[i], &value) == 0)
+            fail_msg("accepted '%s'", bad[i]);
+}
+
+static void real_numbers_are_finite_decimals(void **state)
+{
+    (void)state;
+    const char *bad[] = {"", ".", "inf", "-nan", "0x1p3", "1e999", "1.0f", " 1", "1,5"};
+    double x;
+    assert_int_equal(dt_parse_real("-1.5e-3", &x), 0);
+    assert_true(x == -1.5e-3);
+    assert_int_equal(dt_parse_real(".5", &x), 0);
+    assert_true(x == 0.5);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (dt_parse_real(bad[i], &x) == 0)
+            fail_msg("accepted '%s'", bad[i]);
+}
+
+static void near_names_are_suggested(void **state)
+{
+    (void)state;
+    const char *const names[] = {"layers", "heads", "width", NULL};
+    assert_string_equal(dt_did_you_mean("layer", names), "layers");
+    assert_string_equal(dt_did_you_mean("haeds", names), "heads");
+    assert_null(dt_did_you_mean("momentum", names));
+}
+
+static void parts_are_found_beside_the_program(void **state)
+{
+    (void)state;
+    char exe[4096];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (n < 0)
+        skip();
+    exe[n] = '\0';
+    for (int up = 0; up < 2; up++)
+        *strrchr(exe, '/') = '\0';
+    char *part = dt_installed_path("share/dt"), *expected = dt_format("%s/share/dt", exe);
+    assert_string_equal(part, expected);
+    free(part);
+    free(expected);
+}
+
+static void durations_are_readable(void **state)
+{
+    (void)state;
+    char text[DT_DURATION];
+    assert_string_equal(dt_duration(1.54, text), "1.5 s");
+    assert_string_equal(dt_duration(59.97, text), "1 min 00 s");
+    assert_string_equal(dt_duration(125, text), "2 min 05 s");
+    assert_string_equal(dt_duration(12000, text), "3 h 20 min");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_and_operands_are_understood),
+        cmocka_unit_test(the_command_line_is_one_line_that_a_shell_takes),
+        cmocka_unit_test(wrong_options_are_usage_errors),
+        cmocka_unit_test(wrong_values_are_usage_errors),
+        cmocka_unit_test(a_needed_option_is_asked_for),
+        cmocka_unit_test(help_shows_usage_and_options),
+        cmocka_unit_test(help_that_cannot_be_written_is_an_error),
+        cmocka_unit_test(whole_numbers_have_suffixes_and_limits),
+        cmocka_unit_test(real_numbers_are_finite_decimals),
+        cmocka_unit_test(near_names_are_suggested),
+        cmocka_unit_test(parts_are_found_beside_the_program),
+        cmocka_unit_test(durations_are_readable),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
