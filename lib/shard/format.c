@@ -198,20 +198,20 @@ int dt_get_footer(const void *frame, size_t size, struct dt_footer *footer, stru
     return 0;
 }
 
-struct dt_decoder {
+struct dt_frame_decoder {
     ZSTD_DCtx *zstd;
     struct dt_shard_document *documents;
     size_t capacity;
 };
 
-struct dt_decoder *dt_decoder_new(void)
+struct dt_frame_decoder *dt_frame_decoder_new(void)
 {
-    struct dt_decoder *d = dt_alloc(1, sizeof *d);
+    struct dt_frame_decoder *d = dt_alloc(1, sizeof *d);
     d->zstd = ZSTD_createDCtx();
     return d;
 }
 
-void dt_decoder_free(struct dt_decoder *d)
+void dt_frame_decoder_free(struct dt_frame_decoder *d)
 {
     if (d == NULL)
         return;
@@ -221,7 +221,7 @@ void dt_decoder_free(struct dt_decoder *d)
 }
 
 /* Decompresses what must fill size bytes. */
-static int decompress(struct dt_decoder *d, void *to, size_t size, const void *from, size_t n,
+static int decompress(struct dt_frame_decoder *d, void *to, size_t size, const void *from, size_t n,
                       struct dt_error *err)
 {
     size_t made = ZSTD_decompressDCtx(d->zstd, to, size, from, n);
@@ -232,7 +232,7 @@ static int decompress(struct dt_decoder *d, void *to, size_t size, const void *f
     return 0;
 }
 
-int dt_decode_documents(struct dt_decoder *d, const void *frame, size_t size,
+int dt_decode_documents(struct dt_frame_decoder *d, const void *frame, size_t size,
                         const struct dt_index *index, const struct dt_shard_document **documents,
                         struct dt_error *err)
 {
@@ -260,7 +260,7 @@ int dt_decode_documents(struct dt_decoder *d, const void *frame, size_t size,
     return 0;
 }
 
-int dt_decode_ids(struct dt_decoder *d, const void *data, const struct dt_index *index,
+int dt_decode_ids(struct dt_frame_decoder *d, const void *data, const struct dt_index *index,
                   const struct dt_shard_info *info, void *ids, struct dt_error *err)
 {
     if (dt_hash_xxh64(data, index->data_size) != index->data_hash)
@@ -299,6 +299,8 @@ uint32_t dt_largest_id(const void *ids, size_t count, uint32_t token_bytes)
 void dt_widen_ids(uint32_t *to, const void *from, size_t count, uint32_t token_bytes)
 {
     const uint16_t *narrow = from;
+    if (count == 0) /* and the pointers may be NULL */
+        return;
     if (token_bytes == 4)
         memcpy(to, from, count * 4);
     else

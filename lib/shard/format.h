@@ -108,17 +108,17 @@ int dt_get_footer(const void *frame, size_t size, struct dt_footer *footer,
 size_t dt_frame_limit(uint32_t magic);
 
 /* Decoding, with buffers that are kept from frame to frame. */
-struct dt_decoder;
-struct dt_decoder *dt_decoder_new(void);
-void dt_decoder_free(struct dt_decoder *d); /* NULL is fine */
+struct dt_frame_decoder;
+struct dt_frame_decoder *dt_frame_decoder_new(void);
+void dt_frame_decoder_free(struct dt_frame_decoder *d); /* NULL is fine */
 /* The documents of an index frame that dt_get_index accepted; borrowed until
  * the next call. Checks that they begin and end where index says. */
-int dt_decode_documents(struct dt_decoder *d, const void *frame, size_t size,
+int dt_decode_documents(struct dt_frame_decoder *d, const void *frame, size_t size,
                         const struct dt_index *index, const struct dt_shard_document **documents,
                         struct dt_error *err) DT_MUST_CHECK;
 /* The ids of a data frame into ids, index->tokens of info->token_bytes each.
  * Checks the hash, and that each is below the vocabulary size. */
-int dt_decode_ids(struct dt_decoder *d, const void *data, const struct dt_index *index,
+int dt_decode_ids(struct dt_frame_decoder *d, const void *data, const struct dt_index *index,
                   const struct dt_shard_info *info, void *ids, struct dt_error *err) DT_MUST_CHECK;
 
 /* The hash of what was stored, whatever the compression: begins at 0 and takes

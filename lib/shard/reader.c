@@ -11,7 +11,7 @@ struct dt_shard_reader {
     struct dt_input *in;
     struct dt_shard_info info; /* totals: of the streams that ended */
     char *provenance;
-    struct dt_decoder *decoder;
+    struct dt_frame_decoder *decoder;
     struct dt_buffer frame, data, ids; /* of the frame at hand: index, data, decoded ids */
     struct dt_index index;
     const struct dt_shard_document *documents;
@@ -117,7 +117,7 @@ int dt_shard_reader_open(struct dt_shard_reader **result, const char *path, stru
     *result = NULL;
     struct dt_shard_reader *r = dt_alloc(1, sizeof *r);
     uint32_t magic = 0;
-    r->decoder = dt_decoder_new();
+    r->decoder = dt_frame_decoder_new();
     int rc = dt_input_open_raw(&r->in, path, err);
     if (rc == 0) {
         rc = take_frame(r, &magic, err);
@@ -258,7 +258,7 @@ void dt_shard_reader_close(struct dt_shard_reader *r)
     if (r == NULL)
         return;
     dt_input_close(r->in);
-    dt_decoder_free(r->decoder);
+    dt_frame_decoder_free(r->decoder);
     dt_buffer_release(&r->frame);
     dt_buffer_release(&r->data);
     dt_buffer_release(&r->ids);

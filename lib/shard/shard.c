@@ -23,7 +23,7 @@ struct dt_shard {
     uint32_t *index_size;  /* bytes of the index frame; the data frame follows */
     struct dt_frame_cache *cache, *own_cache;
     dt_frame_slot *slots;
-    struct dt_decoder *decoder;
+    struct dt_frame_decoder *decoder;
     struct dt_buffer bytes; /* of the file; scratch */
     /* The documents of the last index asked for: */
     struct dt_index index;
@@ -162,7 +162,7 @@ int dt_shard_open_shared(struct dt_shard **result, const char *path, struct dt_f
     struct dt_shard *s = dt_alloc(1, sizeof *s);
     s->fd = fd;
     s->path = dt_strdup(path);
-    s->decoder = dt_decoder_new();
+    s->decoder = dt_frame_decoder_new();
     int rc = load(s, err);
     if (rc < 0) {
         dt_fail_context(err, "%s", path);
@@ -339,7 +339,7 @@ void dt_shard_close(struct dt_shard *s)
     for (uint64_t k = 0; s->slots && k < s->frames; k++)
         dt_frame_cache_drop(s->cache, &s->slots[k]);
     dt_frame_cache_free(s->own_cache);
-    dt_decoder_free(s->decoder);
+    dt_frame_decoder_free(s->decoder);
     dt_buffer_release(&s->bytes);
     close(s->fd);
     free(s->path);
