@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+# make install and uninstall.
+load ../helper
+
+setup() {
+    MAKE=(make -s -C "$ROOT" "B=${DT_BUILD:-build}" "DESTDIR=$T/a dir" PREFIX=/opt/dt)
+    PREFIX="$T/a dir/opt/dt"
+    "${MAKE[@]}" install
+}
+
+@test "programs, engines, shared files and pages are installed, and nothing else" {
+    for source in "$ROOT"/tools/dt-*.c; do
+        [ -x "$PREFIX/bin/$(basename "$source" .c)" ]
+    done
+    (cd "$ROOT/share" && find . -type f -not -path './setup/*') | while read -r file; do
+        cmp "$ROOT/share/$file" "$PREFIX/share/dt/$file"
+    done
+    for page in "$ROOT"/man/man*/*; do
+        [ ! -e "$page" ] || cmp "$page" "$PREFIX/share/${page#"$ROOT/"}"
+    done
+    for engine in "${DT_BUILD:-$ROOT/build}"/lib/dt/*.so; do
+        cmp "$engine" "$PREFIX/lib/dt/$(basename "$engine")"
+    done
+    run find "$T/a dir" -type f -not -path "$PREFIX/bin/dt-*" -not -path "$PREFIX/lib/dt/*.so" \
+        -not -path "$PREFIX/share/dt/*" -not -path "$PREFIX/share/man/man?/*"
+    [ -z "$output" ]
+}
+
+@test "installed programs start, wherever the tree is moved" {
+    mv "$PREFIX" "$T/moved"
+    for program in "$T"/moved/bin/*; do
+        "$program" --version
+    done
+}
+
+@test "uninstall removes what install put" {
+    "${MAKE[@]}" uninstall
+    run find "$T/a dir" -type f
+    [ -z "$output" ]
+}

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+# share/setup/install-packages: silent where all is there, clear where not.
+load ../helper
+
+# A PATH on which stand-ins say what they were asked to do.
+fake() {
+    mkdir -p "$T/bin"
+    for name in sh env mktemp rm cat flock; do
+        ln -sf "$(command -v "$name")" "$T/bin/$name"
+    done
+    for name in "$@"; do
+        printf '#!/bin/sh\necho "%s $*"\n' "$name" >"$T/bin/$name"
+        chmod +x "$T/bin/$name"
+    done
+}
+
+# be UID: makes `id` say so.
+be() {
+    printf '#!/bin/sh\necho %s\n' "$1" >"$T/bin/id"
+    chmod +x "$T/bin/id"
+}
+
+install_packages() {
+    run env PATH="$T/bin" "$ROOT/share/setup/install-packages" "$@" </dev/null
+    echo "$output"
+}
+
+@test "nothing is said or done where all is there" {
+    fake gnuplot apt-get
+    install_packages demo
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+}
+
+@test "elsewhere than on Debian the packages are named" {
+    fake
+    install_packages build demo
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"install what your system calls these Debian packages: gcc "*gnuplot-nox ]]
+}
+
+@test "without root and sudo the line to run is printed" {
+    fake apt-get
+    be 1000
+    install_packages demo
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"apt-get update && apt-get install -y --no-install-recommends gnuplot-nox" ]]
+}
+
+@test "what is missing is installed, and nothing more" {
+    fake
+    be 0
+    cat >"$T/bin/apt-get" <<'END'
+#!/bin/sh
+case "$*" in *gnuplot-nox) printf '#!/bin/sh\n' >"${0%/*}/gnuplot" && /bin/chmod +x "${0%/*}/gnuplot" ;; esac
+echo "$*" >>"${0%/*}/asked"
+END
+    chmod +x "$T/bin/apt-get"
+    install_packages demo
+    [ "$status" -eq 0 ]
+    [ "$output" = "installing gnuplot-nox" ]
+    [ "$(tail -n 1 "$T/bin/asked")" = "install -y -qq --no-install-recommends gnuplot-nox" ]
+}
+
+@test "a package that does not help is an error" {
+    fake apt-get
+    be 0
+    install_packages demo
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"no command gnuplot"*"something does not work" ]]
+}
+
+@test "an unknown group is a usage error" {
+    fake
+    install_packages garden
+    [ "$status" -eq 2 ]
+}
