@@ -20,6 +20,7 @@ B := build
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SUFFIXES:
+.SECONDARY:
 ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(JOBS) # a -j of the command line wins
 endif
@@ -120,7 +121,8 @@ asan: ## run unit and program tests under AddressSanitizer and UBSan, in build/a
 	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' LDFLAGS='$(ASAN)' check-built
 
 check-built: all $(UNITS) deps-check
-	@$(RUN_TESTS) $(UNITS) $(filter-out tests/house/%,$(BATS))
+	@LSAN_OPTIONS='use_tls=0:suppressions=$(CURDIR)/tests/leaks-not-ours:print_suppressions=0' \
+	  $(RUN_TESTS) $(UNITS) $(filter-out tests/house/%,$(BATS))
 
 check-deps: ## modules include each other only as lib/layers says
 	@tests/check-deps
