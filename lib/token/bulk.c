@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+#include "token/bulk.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/pool.h"
+#include "token/vocabulary.h"
+
+#define JOB_BYTES ((size_t)1 << 18)
+
+/* A document or a part of one. */
+struct segment {
+    size_t text_end, ids_end; /* in the job's text and ids */
+    bool ends_document;
+    uint64_t bytes, hash; /* of the whole document */
+};
+
+struct job {
+    struct dt_buffer text;
+    struct dt_ids ids;
+    struct segment *segments;
+    size_t count, capacity;
+};
+
+struct dt_bulk {
+    const struct dt_tokenizer *tokenizer;
+    struct dt_bulk_options options;
+    bool cut_documents;
+    dt_encoded_receiver *receive;
+    void *context;
+    struct dt_pool *pool;
+    struct job *filling;
+    struct job **idle; /* jobs to be filled again */
+    size_t idle_count, idle_capacity;
+    struct dt_ids begun; /* ids of the document whose end is still to come */
+    pthread_mutex_t lock;
+    struct dt_encoder **encoders; /* those that no thread is using, warmest last */
+    size_t encoder_count, encoder_capacity;
+};
+
+static struct dt_encoder *take_encoder(struct dt_bulk *b)
+{
+    struct dt_encoder *e = NULL;
+    pthread_mutex_lock(&b->lock);
+    if (b->encoder_count > 0)
+        e = b->encoders[--b->encoder_count];
+    pthread_mutex_unlock(&b->lock);
+    if (e == NULL) {
+        e = dt_encoder_new(b->tokenizer);
+        dt_encoder_allow_special(e, b->options.allow_special);
+    }
+    return e;
+}
+
+static void return_encoder(struct dt_bulk *b, struct dt_encoder *e)
+{
+    pthread_mutex_lock(&b->lock);
+    DT_GROW(b->encoders, b->encoder_count, b->encoder_capacity);
+    b->encoders[b->encoder_count++] = e;
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void encode_job(void *work, void *context)
+{
+    struct job *job = work;
+    struct dt_bulk *b = context;
+    struct dt_encoder *e = take_encoder(b);
+    size_t from = 0;
+    for (size_t i = 0; i < job->count; i++) {
+        struct segment *s = &job->segments[i];
+        dt_encode(e, job->text.data + from, s->text_end - from, &job->ids);
+        if (s->ends_document && b->options.eot && b->tokenizer->eot != DT_NO_TOKEN)
+            dt_ids_add(&job->ids, b->tokenizer->eot);
+        s->ids_end = job->ids.count;
+        from = s->text_end;
+    }
+    return_encoder(b, e);
+}
+
+/* Where text may be cut, an added token may still stand. */
+static bool looks_for_added_tokens(const struct dt_tokenizer *t, bool allow_special)
+{
+    for (uint32_t i = 0; i < t->added_count; i++)
+        if (allow_special || !t->added[i].special)
+            return true;
+    return false;
+}
+
+struct dt_bulk *dt_bulk_new(const struct dt_tokenizer *t, const struct dt_bulk_options *options,
+                            dt_encoded_receiver *receive, void *context)
+{
+    struct dt_bulk *b = dt_alloc(1, sizeof *b);
+    b->tokenizer = t;
+    b->options = *options;
+    b->cut_documents = !looks_for_added_tokens(t, options->allow_special);
+    b->receive = receive;
+    b->context = context;
+    pthread_mutex_init(&b->lock, NULL);
+    b->pool = dt_pool_new(options->threads, encode_job, b);
+    return b;
+}
+
+static void free_job(struct job *job)
+{
+    if (job == NULL)
+        return;
+    dt_buffer_release(&job->text);
+    dt_ids_release(&job->ids);
+    free(job->segments);
+    free(job);
+}
+
+void dt_bulk_free(struct dt_bulk *b)
+{
+    if (b == NULL)
+        return;
+    for (struct job *job; (job = dt_pool_next(b->pool)) != NULL;)
+        free_job(job);
+    dt_pool_free(b->pool);
+    free_job(b->filling);
+    while (b->idle_count > 0)
+        free_job(b->idle[--b->idle_count]);
+    while (b->encoder_count > 0)
+        dt_encoder_free(b->encoders[--b->encoder_count]);
+    pthread_mutex_destroy(&b->lock);
+    dt_ids_release(&b->begun);
+    free(b->idle);
+    free(b->encoders);
+    free(b);
+}
+
+/* Hands a segment's ids on, or keeps them until their document is complete. */
+static int deliver_segment(struct dt_bulk *b, const struct segment *s, const uint32_t *ids,
+                           size_t count, struct dt_error *err)
+{
+    struct dt_encoded document = {ids, count, s->bytes, s->hash};
+    if (b->begun.count > 0 || !s->ends_document) {
+        dt_ids_append(&b->begun, ids, count);
+        document.ids = b->begun.data;
+        document.count = b->begun.count;
+    }
+    if (!s->ends_document)
+        return 0;
+    b->begun.count = 0;
+    return b->receive(&document, b->context, err);
+}
+
+static int deliver(struct dt_bulk *b, struct job *job, struct dt_error *err)
+{
+    int rc = 0;
+    size_t from = 0;
+    for (size_t i = 0; rc == 0 && i < job->count; i++) {
+        const struct segment *s = &job->segments[i];
+        rc = deliver_segment(b, s, job->ids.data + from, s->ids_end - from, err);
+        from = s->ids_end;
+    }
+    dt_buffer_clear(&job->text);
+    job->ids.count = job->count = 0;
+    DT_GROW(b->idle, b->idle_count, b->idle_capacity);
+    b->idle[b->idle_count++] = job;
+    return rc;
+}
+
+static int submit(struct dt_bulk *b, struct dt_error *err)
+{
+    if (dt_pool_full(b->pool))
+        DT_TRY(deliver(b, dt_pool_next(b->pool), err));
+    dt_pool_submit(b->pool, b->filling);
+    b->filling = NULL;
+    return 0;
+}
+
+static struct segment *add_segment(struct dt_bulk *b, const char *text, size_t size)
+{
+    if (b->filling == NULL)
+        b->filling = b->idle_count ? b->idle[--b->idle_count] : dt_alloc(1, sizeof *b->filling);
+    struct job *job = b->filling;
+    dt_buffer_append(&job->text, text, size);
+    DT_GROW(job->segments, job->count, job->capacity);
+    job->segments[job->count] = (struct segment){.text_end = job->text.size};
+    return &job->segments[job->count++];
+}
+
+int dt_bulk_add(struct dt_bulk *b, const char *text, size_t size, struct dt_error *err)
+{
+    uint64_t hash = dt_hash(text, size), bytes = size;
+    for (bool last = false; !last;) {
+        size_t part = size;
+        if (b->cut_documents && size > JOB_BYTES)
+            part = dt_pattern_safe_cut(text, size, JOB_BYTES);
+        last = part == size;
+        struct segment *s = add_segment(b, text, part);
+        s->ends_document = last;
+        s->bytes = bytes;
+        s->hash = hash;
+        text += part;
+        size -= part;
+        if (b->filling->text.size >= JOB_BYTES)
+            DT_TRY(submit(b, err));
+    }
+    return 0;
+}
+
+int dt_bulk_finish(struct dt_bulk *b, struct dt_error *err)
+{
+    if (b->filling)
+        DT_TRY(submit(b, err));
+    for (struct job *job; (job = dt_pool_next(b->pool)) != NULL;)
+        DT_TRY(deliver(b, job, err));
+    return 0;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+#include "token/learn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define EMPTY UINT32_MAX
+
+/* A word as the tokens it now consists of, at symbols[start]. */
+struct word {
+    size_t start;
+    uint32_t length;
+    int64_t count;
+};
+
+/* A pair that occurs or once occurred. words lists where: it never misses a
+ * word, but may name some where the pair is gone. */
+struct pair {
+    uint32_t left, right;
+    int64_t count, queued; /* queued: the count in its newest heap entry, 0 if none */
+    uint32_t *words;
+    uint32_t word_count, word_capacity;
+    bool risen; /* its count rose in this step */
+};
+
+/* The heap is lazy: an entry tells how frequent its pair was when it was
+ * pushed, which is never less than now. */
+struct entry {
+    int64_t count;
+    uint32_t left, right, pair;
+};
+
+struct learner {
+    uint32_t *symbols;
+    struct word *words;
+    struct pair *pairs;
+    uint32_t pair_count, pair_capacity;
+    uint32_t *index; /* hash table of places in pairs */
+    unsigned index_bits;
+    struct entry *heap;
+    size_t heap_count, heap_capacity;
+    uint32_t *risen;
+    size_t risen_count, risen_capacity;
+};
+
+static bool goes_before(const struct entry *a, const struct entry *b)
+{
+    if (a->count != b->count)
+        return a->count > b->count;
+    return a->left != b->left ? a->left < b->left : a->right < b->right;
+}
+
+static void push(struct learner *l, struct entry entry)
+{
+    DT_GROW(l->heap, l->heap_count, l->heap_capacity);
+    size_t i = l->heap_count++;
+    for (; i > 0 && goes_before(&entry, &l->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        l->heap[i] = l->heap[(i - 1) / 2];
+    l->heap[i] = entry;
+}
+
+static struct entry pop(struct learner *l)
+{
+    struct entry first = l->heap[0], moving = l->heap[--l->heap_count];
+    size_t i = 0, n = l->heap_count;
+    for (size_t child; (child = 2 * i + 1) < n; i = child) {
+        child += child + 1 < n && goes_before(&l->heap[child + 1], &l->heap[child]);
+        if (!goes_before(&l->heap[child], &moving))
+            break;
+        l->heap[i] = l->heap[child];
+    }
+    if (n > 0)
+        l->heap[i] = moving;
+    return first;
+}
+
+static void queue(struct learner *l, uint32_t number)
+{
+    struct pair *p = &l->pairs[number];
+    p->queued = p->count;
+    push(l, (struct entry){p->count, p->left, p->right, number});
+}
+
+/* The slot of the pair in the index, or the empty one that it would take. */
+static uint32_t *pair_slot(const struct learner *l, uint32_t left, uint32_t right)
+{
+    uint32_t mask = (1u << l->index_bits) - 1;
+    for (uint32_t i = dt_pair_hash(left, right, l->index_bits);; i = (i + 1) & mask) {
+        uint32_t number = l->index[i];
+        if (number == EMPTY || (l->pairs[number].left == left && l->pairs[number].right == right))
+            return &l->index[i];
+    }
+}
+
+static void grow_index(struct learner *l)
+{
+    l->index_bits = l->index_bits ? l->index_bits + 1 : 16;
+    l->index = dt_realloc(l->index, (size_t)1 << l->index_bits, sizeof *l->index);
+    memset(l->index, 0xff, sizeof *l->index << l->index_bits);
+    for (uint32_t i = 0; i < l->pair_count; i++)
+        *pair_slot(l, l->pairs[i].left, l->pairs[i].right) = i;
+}
+
+static struct pair *find_pair(struct learner *l, uint32_t left, uint32_t right)
+{
+    uint32_t *slot = pair_slot(l, left, right);
+    if (*slot != EMPTY)
+        return &l->pairs[*slot];
+    if (2 * l->pair_count >= 1u << l->index_bits) {
+        grow_index(l);
+        slot = pair_slot(l, left, right);
+    }
+    DT_GROW(l->pairs, l->pair_count, l->pair_capacity);
+    *slot = l->pair_count++;
+    l->pairs[*slot] = (struct pair){.left = left, .right = right};
+    return &l->pairs[*slot];
+}
+
+/* The pair occurs count more times, all of them in word. */
+static void raise_pair(struct learner *l, uint32_t left, uint32_t right, uint32_t word,
+                       int64_t count)
+{
+    struct pair *p = find_pair(l, left, right);
+    p->count += count;
+    if (p->word_count == 0 || p->words[p->word_count - 1] != word) {
+        if (p->word_count == p->word_capacity) {
+            p->word_capacity = p->word_capacity ? 2 * p->word_capacity : 4;
+            p->words = dt_realloc(p->words, p->word_capacity, sizeof *p->words);
+        }
+        p->words[p->word_count++] = word;
+    }
+    if (!p->risen) {
+        p->risen = true;
+        DT_GROW(l->risen, l->risen_count, l->risen_capacity);
+        l->risen[l->risen_count++] = (uint32_t)(p - l->pairs);
+    }
+}
+
+static void lower_pair(struct learner *l, uint32_t left, uint32_t right, int64_t count)
+{
+    find_pair(l, left, right)->count -= count;
+}
+
+static void queue_risen(struct learner *l)
+{
+    while (l->risen_count > 0) {
+        uint32_t number = l->risen[--l->risen_count];
+        struct pair *p = &l->pairs[number];
+        p->risen = false;
+        if (p->count > p->queued)
+            queue(l, number);
+    }
+}
+
+/* Replaces left right by made wherever it stands in the word, from the left. A
+ * neighbour's pair that the next replacement ends as well is first raised and
+ * then lowered, so the sums are right at the end. */
+static void merge_in_word(struct learner *l, uint32_t number, uint32_t left, uint32_t right,
+                          uint32_t made)
+{
+    struct word *w = &l->words[number];
+    uint32_t *s = l->symbols + w->start, n = w->length, to = 0;
+    for (uint32_t i = 0; i < n;) {
+        if (i + 1 == n || s[i] != left || s[i + 1] != right) {
+            s[to++] = s[i++];
+            continue;
+        }
+        if (to > 0) {
+            lower_pair(l, s[to - 1], left, w->count);
+            raise_pair(l, s[to - 1], made, number, w->count);
+        }
+        if (i + 2 < n) {
+            lower_pair(l, right, s[i + 2], w->count);
+            raise_pair(l, made, s[i + 2], number, w->count);
+        }
+        s[to++] = made;
+        i += 2;
+    }
+    w->length = to;
+}
+
+static void merge_pair(struct learner *l, uint32_t number, uint32_t made)
+{
+    struct pair p = l->pairs[number];
+    l->pairs[number].words = NULL;
+    l->pairs[number].word_count = l->pairs[number].word_capacity = 0;
+    for (uint32_t i = 0; i < p.word_count; i++)
+        merge_in_word(l, p.words[i], p.left, p.right, made);
+    l->pairs[number].count = l->pairs[number].queued = 0;
+    free(p.words);
+    queue_risen(l);
+}
+
+/* The most frequent pair of now; false if none occurs min_count times. */
+static bool pop_best(struct learner *l, int64_t min_count, uint32_t *number)
+{
+    while (l->heap_count > 0 && l->heap[0].count >= min_count) {
+        struct entry e = pop(l);
+        struct pair *p = &l->pairs[e.pair];
+        *number = e.pair;
+        if (p->queued != e.count)
+            continue; /* a newer entry stands for the pair */
+        if (p->count == e.count)
+            return true;
+        p->queued = 0;
+        if (p->count > 0)
+            queue(l, e.pair);
+    }
+    return false;
+}
+
+static void take_words(struct learner *l, const struct dt_tokenizer *t,
+                       const struct dt_word_counts *counts)
+{
+    l->words = dt_alloc(counts->count, sizeof *l->words);
+    l->symbols = dt_alloc(counts->bytes.size, sizeof *l->symbols);
+    uint32_t ids[256];
+    for (unsigned c = 0; c < 256; c++) {
+        char byte = (char)c;
+        ids[c] = dt_tokenizer_find(t, &byte, 1);
+    }
+    for (size_t i = 0; i < counts->bytes.size; i++)
+        l->symbols[i] = ids[(unsigned char)counts->bytes.data[i]];
+    for (uint32_t i = 0; i < counts->count; i++) {
+        const struct dt_word *w = &counts->words[i];
+        l->words[i] = (struct word){w->start, w->length, (int64_t)w->count};
+        for (size_t k = w->start; k + 1 < w->start + w->length; k++)
+            raise_pair(l, l->symbols[k], l->symbols[k + 1], i, (int64_t)w->count);
+    }
+    queue_risen(l);
+}
+
+/* The token that a pair makes: a new one, unless other merges made it before. */
+static int make_token(struct dt_tokenizer *t, const struct pair *p, uint32_t *made,
+                      struct dt_error *err)
+{
+    struct dt_buffer bytes = DT_BUFFER_EMPTY;
+    int rc = dt_decode(t, (uint32_t[]){p->left, p->right}, 2, &bytes, err);
+    if (rc == 0)
+        *made = dt_tokenizer_find(t, bytes.data, bytes.size);
+    if (rc == 0 && *made == DT_NO_TOKEN) {
+        *made = t->size;
+        rc = dt_tokenizer_add(t, *made, bytes.data, bytes.size, err);
+    }
+    dt_buffer_release(&bytes);
+    if (rc == 0)
+        dt_tokenizer_add_merge(t, (struct dt_merge){p->left, p->right, *made});
+    return rc;
+}
+
+static void release(struct learner *l)
+{
+    for (uint32_t i = 0; i < l->pair_count; i++)
+        free(l->pairs[i].words);
+    free(l->pairs);
+    free(l->symbols);
+    free(l->words);
+    free(l->index);
+    free(l->heap);
+    free(l->risen);
+}
+
+int dt_learn_merges(struct dt_tokenizer *t, struct dt_word_counts *words, uint32_t size,
+                    uint64_t min_count, struct dt_error *err)
+{
+    struct learner l = {.symbols = NULL};
+    int64_t least = min_count > 1 ? (int64_t)min_count : 1;
+    uint32_t best, made;
+    int rc = 0;
+    grow_index(&l);
+    take_words(&l, t, words);
+    dt_word_counts_release(words);
+    while (rc == 0 && t->size < size && pop_best(&l, least, &best)) {
+        rc = make_token(t, &l.pairs[best], &made, err);
+        if (rc == 0)
+            merge_pair(&l, best, made);
+    }
+    release(&l);
+    return rc;
+}

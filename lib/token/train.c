@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+#include "token/train.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/pool.h"
+#include "token/byte_level.h"
+#include "token/character.h"
+#include "token/learn.h"
+#include "token/word_count.h"
+
+#define JOB_BYTES ((size_t)1 << 20)
+
+struct job {
+    struct dt_buffer text;
+    size_t *ends; /* of the documents, or parts of one, in text */
+    size_t count, capacity;
+};
+
+struct dt_trainer {
+    struct dt_trainer_options options;
+    const struct dt_pattern *pattern;
+    struct dt_pool *pool;
+    struct job *filling, *idle;
+    pthread_mutex_t lock;
+    struct dt_word_counts *counts; /* those that no thread is using */
+    size_t count, capacity;
+};
+
+static void count_job(void *work, void *context)
+{
+    struct dt_trainer *t = context;
+    struct job *job = work;
+    struct dt_word_counts counts = {.words = NULL};
+    pthread_mutex_lock(&t->lock);
+    if (t->count > 0)
+        counts = t->counts[--t->count];
+    pthread_mutex_unlock(&t->lock);
+    size_t from = 0;
+    for (size_t i = 0; i < job->count; from = job->ends[i++])
+        dt_word_counts_add_text(&counts, t->pattern, job->text.data + from, job->ends[i] - from);
+    pthread_mutex_lock(&t->lock);
+    DT_GROW(t->counts, t->count, t->capacity);
+    t->counts[t->count++] = counts;
+    pthread_mutex_unlock(&t->lock);
+}
+
+static int check_special(const struct dt_trainer_options *o, int i, struct dt_error *err)
+{
+    const char *special = o->specials[i];
+    const unsigned char *p = (const unsigned char *)special, *end = p + strlen(special);
+    if (p == end)
+        return dt_fail(err, DT_EINVALID, "a special token is empty");
+    for (uint32_t code; p < end;) {
+        p += dt_character(p, end, &code);
+        if (code == DT_CHAR_INVALID)
+            return dt_fail(err, DT_EINVALID, "the special token '%s' is not UTF-8", special);
+    }
+    for (int k = 0; k < i; k++)
+        if (strcmp(special, o->specials[k]) == 0)
+            return dt_fail(err, DT_EINVALID, "the special token '%s' is given twice", special);
+    return 0;
+}
+
+static int check_options(const struct dt_trainer_options *o, struct dt_error *err)
+{
+    uint32_t least = 256 + (uint32_t)o->special_count;
+    if (dt_pattern_find(o->pattern) == NULL)
+        return dt_fail(err, DT_EINVALID, "there is no pattern '%s'", o->pattern);
+    if (o->size < least)
+        return dt_fail(err, DT_EINVALID,
+                       "a vocabulary of %u is too small: bytes and special tokens are %u", o->size,
+                       least);
+    for (int i = 0; i < o->special_count; i++)
+        DT_TRY(check_special(o, i, err));
+    return 0;
+}
+
+int dt_trainer_new(struct dt_trainer **result, const struct dt_trainer_options *options,
+                   struct dt_error *err)
+{
+    *result = NULL;
+    DT_TRY(check_options(options, err));
+    struct dt_trainer *t = dt_alloc(1, sizeof *t);
+    t->options = *options;
+    t->pattern = dt_pattern_find(options->pattern);
+    pthread_mutex_init(&t->lock, NULL);
+    t->pool = dt_pool_new(options->threads, count_job, t);
+    *result = t;
+    return 0;
+}
+
+static void free_job(struct job *job)
+{
+    if (job == NULL)
+        return;
+    dt_buffer_release(&job->text);
+    free(job->ends);
+    free(job);
+}
+
+static void wait_for_all(struct dt_trainer *t)
+{
+    for (struct job *job; (job = dt_pool_next(t->pool)) != NULL;)
+        free_job(job);
+}
+
+void dt_trainer_free(struct dt_trainer *t)
+{
+    if (t == NULL)
+        return;
+    wait_for_all(t);
+    dt_pool_free(t->pool);
+    free_job(t->filling);
+    free_job(t->idle);
+    while (t->count > 0)
+        dt_word_counts_release(&t->counts[--t->count]);
+    free(t->counts);
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+}
+
+static void submit(struct dt_trainer *t)
+{
+    if (dt_pool_full(t->pool)) {
+        t->idle = dt_pool_next(t->pool);
+        dt_buffer_clear(&t->idle->text);
+        t->idle->count = 0;
+    }
+    dt_pool_submit(t->pool, t->filling);
+    t->filling = NULL;
+}
+
+static void add_part(struct dt_trainer *t, const char *text, size_t size)
+{
+    if (t->filling == NULL) {
+        t->filling = t->idle ? t->idle : dt_alloc(1, sizeof *t->filling);
+        t->idle = NULL;
+    }
+    struct job *job = t->filling;
+    dt_buffer_append(&job->text, text, size);
+    DT_GROW(job->ends, job->count, job->capacity);
+    job->ends[job->count++] = job->text.size;
+    if (job->text.size >= JOB_BYTES)
+        submit(t);
+}
+
+void dt_trainer_add(struct dt_trainer *t, const char *text, size_t size)
+{
+    while (size > 0) {
+        size_t part = size > JOB_BYTES ? dt_pattern_safe_cut(text, size, JOB_BYTES) : size;
+        add_part(t, text, part);
+        text += part;
+        size -= part;
+    }
+}
+
+/* All counts in the first, the largest of them; the others are released. */
+static struct dt_word_counts *merge_counts(struct dt_trainer *t)
+{
+    if (t->filling)
+        submit(t);
+    wait_for_all(t);
+    while (t->count > 1) {
+        struct dt_word_counts *last = &t->counts[--t->count];
+        dt_word_counts_merge(&t->counts[0], last);
+        dt_word_counts_release(last);
+    }
+    return t->count ? &t->counts[0] : NULL;
+}
+
+static int add_bytes(struct dt_tokenizer *t, struct dt_error *err)
+{
+    unsigned char order[256];
+    dt_byte_level_order(order);
+    for (unsigned i = 0; i < 256; i++)
+        DT_TRY(dt_tokenizer_add(t, i, (const char *)&order[i], 1, err));
+    return 0;
+}
+
+/* A special token must not be spelled like an ordinary one, or the vocabulary
+ * would have one name for two ids. */
+static int add_special(struct dt_tokenizer *t, const char *special, struct dt_error *err)
+{
+    struct dt_buffer bytes = DT_BUFFER_EMPTY;
+    uint32_t id = t->size;
+    bool taken = dt_tokenizer_find(t, special, strlen(special)) != DT_NO_TOKEN;
+    if (dt_byte_level_read(special, strlen(special), &bytes))
+        taken = taken || dt_tokenizer_find(t, bytes.data, bytes.size) != DT_NO_TOKEN;
+    dt_buffer_release(&bytes);
+    if (taken)
+        return dt_fail(err, DT_EINVALID, "the special token '%s' is also an ordinary one", special);
+    DT_TRY(dt_tokenizer_add(t, id, special, strlen(special), err));
+    dt_tokenizer_mark_added(t, id, true);
+    return 0;
+}
+
+static int build(struct dt_trainer *trainer, struct dt_tokenizer *t, struct dt_error *err)
+{
+    const struct dt_trainer_options *o = &trainer->options;
+    struct dt_word_counts *words = merge_counts(trainer);
+    DT_TRY(add_bytes(t, err));
+    if (words == NULL)
+        return dt_fail(err, DT_EFORMAT, "the input holds no text");
+    DT_TRY(dt_learn_merges(t, words, o->size - (uint32_t)o->special_count, o->min_frequency, err));
+    for (int i = 0; i < o->special_count; i++)
+        DT_TRY(add_special(t, o->specials[i], err));
+    return dt_tokenizer_finish(t, err);
+}
+
+int dt_trainer_finish(struct dt_trainer *trainer, struct dt_tokenizer **t, struct dt_error *err)
+{
+    *t = dt_tokenizer_new(trainer->pattern);
+    int rc = build(trainer, *t, err);
+    if (rc < 0) {
+        dt_tokenizer_free(*t);
+        *t = NULL;
+    }
+    return rc;
+}

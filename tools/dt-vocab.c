@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/pool.h"
+#include "base/program.h"
+#include "base/progress.h"
+#include "io/document.h"
+#include "token/tokenizer.h"
+#include "token/train.h"
+
+static const char *const patterns[] = {"gpt2", NULL};
+static const char *default_specials[] = {"<|endoftext|>"};
+
+static struct {
+    const char *out, *separator;
+    long size, min_frequency, threads;
+    struct dt_string_list specials;
+    int pattern, from;
+    bool quiet;
+} opt = {.out = "-", .min_frequency = 2};
+
+static const struct dt_option options[] = {
+    {"size", 's', DT_OPT_INT, &opt.size, "N",
+     "tokens in the vocabulary, bytes and special tokens included", .min = 256, .max = 4194304,
+     .required = true},
+    {"pattern", 0, DT_OPT_CHOICE, &opt.pattern, "PATTERN", "how text is cut into pieces: gpt2",
+     .choices = patterns},
+    {"special", 0, DT_OPT_LIST, &opt.specials, "TOKEN",
+     "a special token, instead of <|endoftext|>"},
+    {"min-frequency", 0, DT_OPT_INT, &opt.min_frequency, "N",
+     "merge no pair that occurs less than N times (default: 2)", .min = 1, .max = 1e15},
+    {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
+     "what comes in: auto, text, lines, sep, nul, jsonl", .choices = dt_document_formats},
+    {"separator", 0, DT_OPT_STRING, &opt.separator, "LINE", "the line that ends a document (sep)"},
+    {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
+     .min = 1, .max = 1024},
+    {"output", 'o', DT_OPT_STRING, &opt.out, "FILE", "write to FILE"},
+    {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "show no progress"},
+    {NULL}};
+
+static const struct dt_command command = {
+    "dt-vocab", "train a byte-level BPE tokenizer on documents", "[FILE ...]", options};
+
+static void show_progress(struct dt_progress *progress, const struct dt_documents *documents)
+{
+    uint64_t taken, total;
+    if (!dt_progress_due(progress))
+        return;
+    dt_documents_position(documents, &taken, &total);
+    dt_progress_show(progress, "counting: %.1f MB", (double)taken / 1e6);
+}
+
+static int count_all(struct dt_trainer *trainer, struct dt_documents *documents,
+                     struct dt_error *err)
+{
+    struct dt_document document = DT_DOCUMENT_EMPTY;
+    struct dt_progress progress;
+    dt_progress_init(&progress, opt.quiet);
+    int rc;
+    while ((rc = dt_documents_next(documents, &document, err)) > 0) {
+        dt_trainer_add(trainer, document.text.data, document.text.size);
+        show_progress(&progress, documents);
+    }
+    dt_progress_clear(&progress);
+    dt_document_release(&document);
+    return rc;
+}
+
+static int train(struct dt_tokenizer **t, char **files, int count, struct dt_error *err)
+{
+    struct dt_trainer_options how = {.pattern = patterns[opt.pattern],
+                                     .size = (uint32_t)opt.size,
+                                     .min_frequency = (uint64_t)opt.min_frequency,
+                                     .specials =
+                                         opt.specials.count ? opt.specials.items : default_specials,
+                                     .special_count = opt.specials.count ? opt.specials.count : 1,
+                                     .threads = (int)opt.threads};
+    struct dt_documents_options from = {.format = (enum dt_document_format)opt.from,
+                                        .separator = opt.separator};
+    struct dt_trainer *trainer;
+    struct dt_documents *documents = NULL;
+    DT_TRY(dt_trainer_new(&trainer, &how, err));
+    int rc = dt_documents_open(&documents, files, count, &from, err);
+    if (rc == 0)
+        rc = count_all(trainer, documents, err);
+    if (rc == 0)
+        rc = dt_trainer_finish(trainer, t, err);
+    dt_documents_close(documents);
+    dt_trainer_free(trainer);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    opt.threads = dt_processors();
+    int first = dt_parse_options(&command, argc, argv);
+    struct dt_error err;
+    struct dt_tokenizer *t;
+    if (train(&t, argv + first, argc - first, &err) < 0)
+        return dt_report(&err);
+    if (dt_tokenizer_size(t) < opt.size)
+        dt_warn("no pair is left that occurs %ld times: the vocabulary has %u tokens, not %ld",
+                opt.min_frequency, dt_tokenizer_size(t), opt.size);
+    int rc = dt_tokenizer_save(t, opt.out, &err);
+    dt_tokenizer_free(t);
+    return rc < 0 ? dt_report(&err) : 0;
+}
