@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 # Loaded by every bats file: load ../helper
 # $T is a scratch directory of the test's own; the programs are on PATH.
-bats_require_minimum_version 1.5.0
 ROOT="$(cd "$BATS_TEST_DIRNAME/../.." && pwd)"
 PATH="${DT_BUILD:-$ROOT/build}/bin:$PATH"
-T="$BATS_TEST_TMPDIR"
+# Ubuntu 22.04 has bats 1.2, which makes no directory for a test.
+T="${BATS_TEST_TMPDIR:-$(mktemp -d "$BATS_TMPDIR/dt-XXXXXX")}"
 
 # Skips the test unless $TESTDATA holds the named file.
 need_data() {
