@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "io/input.h"
+#include "io/json-line.h"
 
 const char *const dt_document_formats[] = {"auto", "text", "lines", "sep", "nul", "jsonl", NULL};
 
@@ -47,6 +48,8 @@ int dt_documents_open(struct dt_documents **result, char *const *paths, int coun
     *result = NULL;
     if (options->format == DT_FROM_SEPARATOR && !(options->separator && *options->separator))
         return dt_fail(err, DT_EINVALID, "the format sep needs a separator line");
+    if (options->separator && strchr(options->separator, '\n'))
+        return dt_fail(err, DT_EINVALID, "a separator is one line");
     for (int i = 0; i < count; i++) /* a name mistyped last must not cost the work before it */
         if (strcmp(paths[i], "-") != 0 && !dt_file_exists(paths[i]))
             return dt_fail(err, DT_EMISSING, "cannot open '%s': no such file", paths[i]);
@@ -117,13 +120,38 @@ static void close_current(struct dt_documents *d)
     d->in = NULL;
 }
 
-static void number_document(struct dt_documents *d, struct dt_document *doc)
+static void add_number(struct dt_buffer *b, uint64_t number)
 {
+    char digits[20], *p = digits + sizeof digits;
+    do {
+        *--p = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    dt_buffer_append(b, p, (size_t)(digits + sizeof digits - p));
+}
+
+static void start_document(struct dt_documents *d, struct dt_document *doc)
+{
+    d->number++;
     dt_buffer_clear(&doc->id);
     dt_buffer_clear(&doc->meta);
-    d->number++;
-    dt_buffer_printf(&doc->id, "%s:%llu", dt_path_base(dt_input_name(d->in)),
-                     (unsigned long long)d->number);
+}
+
+/* Names a document by its place, in its file as it was named without its directories. */
+static void number_document(const struct dt_documents *d, struct dt_document *doc)
+{
+    dt_buffer_clear(&doc->id);
+    dt_buffer_add_string(&doc->id, dt_path_base(dt_input_name(d->in)));
+    dt_buffer_add_char(&doc->id, ':');
+    add_number(&doc->id, d->number);
+}
+
+/* A document that is all text. */
+static int take_plain(struct dt_documents *d, struct dt_document *doc)
+{
+    start_document(d, doc);
+    number_document(d, doc);
+    return 1;
 }
 
 static int next_whole_file(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
@@ -137,8 +165,7 @@ static int next_whole_file(struct dt_documents *d, struct dt_document *doc, stru
     doc->text.data[doc->text.size] = '\0';
     if (doc->text.size == 0)
         return 0;
-    number_document(d, doc);
-    return 1;
+    return take_plain(d, doc);
 }
 
 static int next_delimited(struct dt_documents *d, struct dt_document *doc, char delimiter,
@@ -148,8 +175,7 @@ static int next_delimited(struct dt_documents *d, struct dt_document *doc, char 
     DT_TRY(dt_input_read_until(d->in, delimiter, &doc->text, &found, err));
     if (!found && doc->text.size == 0)
         return 0;
-    number_document(d, doc);
-    return 1;
+    return take_plain(d, doc);
 }
 
 static bool is_separator(const struct dt_documents *d, const struct dt_buffer *line)
@@ -160,27 +186,27 @@ static bool is_separator(const struct dt_documents *d, const struct dt_buffer *l
     return size == n && memcmp(line->data, d->options.separator, n) == 0;
 }
 
-/* Text between separator lines, without the newline before the separator. */
+/* The lines up to the next separator or the end; the line feed of the last is
+ * no part of the text. Nothing between two separators is no document. */
 static int next_separated(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
 {
     dt_buffer_clear(&doc->text);
-    for (bool found = true; found;) {
+    for (bool found = true, ends; found;) {
         DT_TRY(dt_input_read_until(d->in, '\n', &d->scratch, &found, err));
-        if ((found || d->scratch.size > 0) && is_separator(d, &d->scratch)) {
-            if (doc->text.size == 0)
-                continue;
-            doc->text.data[--doc->text.size] = '\0';
-            number_document(d, doc);
-            return 1;
-        }
-        dt_buffer_append(&doc->text, d->scratch.data, d->scratch.size);
-        if (found)
+        ends = !found || is_separator(d, &d->scratch);
+        if (!is_separator(d, &d->scratch))
+            dt_buffer_append(&doc->text, d->scratch.data, d->scratch.size);
+        if (!ends)
             dt_buffer_add_char(&doc->text, '\n');
+        if (!ends || doc->text.size == 0)
+            continue;
+        if (doc->text.data[doc->text.size - 1] == '\n')
+            doc->text.data[--doc->text.size] = '\0';
+        if (doc->text.size == 0)
+            continue;
+        return take_plain(d, doc);
     }
-    if (doc->text.size == 0)
-        return 0;
-    number_document(d, doc);
-    return 1;
+    return 0;
 }
 
 static void set_string(struct dt_buffer *b, struct json_object *string)
@@ -191,58 +217,74 @@ static void set_string(struct dt_buffer *b, struct json_object *string)
     dt_buffer_append(b, s, plain ? (size_t)json_object_get_string_len(string) : strlen(s));
 }
 
+static bool is_blank(const struct dt_buffer *line)
+{
+    return line->size == 0 || strspn(line->data, " \t\r") == line->size;
+}
+
+/* "meta" if it is an object, and the members that have no place of their own. */
 static void set_meta(struct json_object *object, const char *field, struct dt_buffer *meta)
 {
     struct json_object *given = json_object_object_get(object, "meta");
-    struct json_object *all = json_object_is_type(given, json_type_object)
-                                  ? json_object_get(given)
-                                  : json_object_new_object();
+    bool is_object = json_object_is_type(given, json_type_object);
+    struct json_object *all = is_object ? json_object_get(given) : json_object_new_object();
     json_object_object_foreach(object, name, value)
     {
-        if (strcmp(name, "id") != 0 && strcmp(name, field) != 0 && value != given)
+        bool is_given = strcmp(name, "meta") == 0 && (is_object || value == NULL);
+        if (strcmp(name, "id") != 0 && strcmp(name, field) != 0 && !is_given)
             json_object_object_add(all, name, json_object_get(value));
     }
+    int flags = JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE;
     dt_buffer_clear(meta);
     if (json_object_object_length(all) > 0)
-        dt_buffer_add_string(meta,
-                             json_object_to_json_string_ext(
-                                 all, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+        dt_buffer_add_string(meta, json_object_to_json_string_ext(all, flags));
     json_object_put(all);
 }
 
-static int parse_document(struct dt_documents *d, struct dt_document *doc, const char *subject,
+static int fill_document(struct json_object *object, struct dt_document *doc, const char *field,
+                         const char *subject, struct dt_error *err)
+{
+    struct json_object *text;
+    DT_TRY(dt_json_get(object, field, json_type_string, subject, &text, err));
+    struct json_object *id = json_object_object_get(object, "id");
+    set_string(&doc->text, text);
+    if (id)
+        set_string(&doc->id, id);
+    set_meta(object, field, &doc->meta);
+    return 0;
+}
+
+/* The general way, for the lines that the fast one leaves. */
+static int parse_document(struct dt_documents *d, struct dt_document *doc, const char *field,
                           struct dt_error *err)
 {
-    const char *field = d->options.field ? d->options.field : "text";
-    struct json_object *object, *text, *id;
-    DT_TRY(dt_json_parse(d->scratch.data, d->scratch.size, subject, &object, err));
-    int rc = dt_json_get(object, field, json_type_string, subject, &text, err);
+    struct json_object *object;
+    char *subject = dt_format("%s:%llu", dt_input_name(d->in), (unsigned long long)d->line);
+    int rc = dt_json_parse(d->scratch.data, d->scratch.size, subject, &object, err);
     if (rc == 0) {
-        number_document(d, doc);
-        set_string(&doc->text, text);
-        id = json_object_object_get(object, "id");
-        if (id)
-            set_string(&doc->id, id);
-        set_meta(object, field, &doc->meta);
-        rc = 1;
+        rc = fill_document(object, doc, field, subject, err);
+        json_object_put(object);
     }
-    json_object_put(object);
+    free(subject);
     return rc;
 }
 
 static int next_json_line(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
 {
+    const char *field = d->options.field ? d->options.field : "text";
     bool found;
     do {
         DT_TRY(dt_input_read_until(d->in, '\n', &d->scratch, &found, err));
         d->line++;
         if (!found && d->scratch.size == 0)
             return 0;
-    } while (strspn(d->scratch.data, " \t\r") == d->scratch.size);
-    char *subject = dt_format("%s:%llu", dt_input_name(d->in), (unsigned long long)d->line);
-    int rc = parse_document(d, doc, subject, err);
-    free(subject);
-    return rc;
+    } while (is_blank(&d->scratch));
+    start_document(d, doc);
+    if (!dt_json_line_read(d->scratch.data, d->scratch.size, field, doc))
+        DT_TRY(parse_document(d, doc, field, err));
+    if (doc->id.size == 0)
+        number_document(d, doc);
+    return 1;
 }
 
 static int next_in_file(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)

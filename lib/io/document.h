@@ -5,7 +5,8 @@
  * Between programs a document is a line of JSON, {"id": string, "text":
  * string, "meta": object}. From outside come also plain text: a document a
  * file, a line, a separator line, or a NUL. Members other than these three are
- * kept inside "meta".
+ * kept inside "meta", and what "meta" holds passes byte for byte.
+ * dt-documents(5) has the details.
  *
  *     struct dt_documents *docs;
  *     struct dt_document doc = DT_DOCUMENT_EMPTY;
@@ -26,7 +27,7 @@ enum dt_document_format {
     DT_FROM_AUTO, /* JSONL if the input's first line is a JSON object, else text */
     DT_FROM_TEXT, /* a file is a document */
     DT_FROM_LINES,
-    DT_FROM_SEPARATOR, /* documents end with a line that equals the separator */
+    DT_FROM_SEPARATOR, /* lines up to one that equals the separator */
     DT_FROM_NUL,
     DT_FROM_JSONL
 };

@@ -46,6 +46,22 @@ static int fill_raw(struct dt_input *in, struct dt_error *err)
     return 0;
 }
 
+static bool ends_with(const char *name, const char *ending)
+{
+    size_t n = strlen(name), m = strlen(ending);
+    return n > m && strcmp(name + n - m, ending) == 0;
+}
+
+/* A compressed file that is empty or damaged at its start must not pass for text. */
+static int check_name(const struct dt_input *in, struct dt_error *err)
+{
+    if (in->coding != GZIP && ends_with(in->name, ".gz"))
+        return dt_fail(err, DT_EFORMAT, "%s: is not gzip data", in->name);
+    if (in->coding != ZSTD && ends_with(in->name, ".zst"))
+        return dt_fail(err, DT_EFORMAT, "%s: is not zstd data", in->name);
+    return 0;
+}
+
 static int start_decoding(struct dt_input *in, struct dt_error *err)
 {
     while (!in->raw_ended && in->raw_to < 4) { /* a pipe may deliver byte by byte */
@@ -68,7 +84,7 @@ static int start_decoding(struct dt_input *in, struct dt_error *err)
         in->coding = ZSTD;
         in->zstd = ZSTD_createDStream();
     }
-    return 0;
+    return check_name(in, err);
 }
 
 static int open_input(struct dt_input **result, const char *path, bool raw, struct dt_error *err)

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/rng.h"
+#include "io/document.h"
+
+static char scratch[] = "/tmp/dt-test-document-XXXXXX";
+static struct dt_error err;
+
+static int enter_scratch(void **state)
+{
+    (void)state;
+    return mkdtemp(scratch) && chdir(scratch) == 0 ? 0 : -1;
+}
+
+static int leave_scratch(void **state)
+{
+    (void)state;
+    return chdir("/") == 0 ? dt_remove_tree(scratch, &err) : -1;
+}
+
+static void write_bytes(const char *path, const char *data, size_t size)
+{
+    remove(path); /* a file system may flush one that is cut to nothing and written anew */
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Appends "id=text{meta}|" for each document, to compare all at once. */
+static int list(char *const *paths, int count, const struct dt_documents_options *options,
+                struct dt_buffer *out)
+{
+    struct dt_documents *docs = NULL;
+    struct dt_document doc = DT_DOCUMENT_EMPTY;
+    int rc = dt_documents_open(&docs, paths, count, options, &err);
+    dt_buffer_clear(out);
+    dt_buffer_add_string(out, "");
+    while (rc >= 0 && (rc = dt_documents_next(docs, &doc, &err)) > 0) {
+        dt_buffer_append(out, doc.id.data, doc.id.size);
+        dt_buffer_add_char(out, '=');
+        dt_buffer_append(out, doc.text.data, doc.text.size);
+        dt_buffer_append(out, doc.meta.data, doc.meta.size);
+        dt_buffer_add_char(out, '|');
+    }
+    dt_document_release(&doc);
+    dt_documents_close(docs);
+    return rc;
+}
+
+static void assert_documents(enum dt_document_format format, const char *data, size_t size,
+                             const char *expected)
+{
+    char *const paths[] = {"f"};
+    const struct dt_documents_options options = {.format = format, .separator = "<sep>"};
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    write_bytes("f", data, size);
+    assert_int_equal(list(paths, 1, &options, &out), 0);
+    assert_string_equal(out.data, expected);
+    dt_buffer_release(&out);
+}
+
+#define DOCUMENTS(format, data, expected) assert_documents(format, data, sizeof data - 1, expected)
+#define JSONL(data, expected)             DOCUMENTS(DT_FROM_JSONL, data "\n", expected)
+
+static void assert_refused(enum dt_document_format format, const char *data, const char *reason)
+{
+    char *const paths[] = {"f"};
+    const struct dt_documents_options options = {.format = format};
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    write_bytes("f", data, strlen(data));
+    assert_int_equal(list(paths, 1, &options, &out), DT_EFORMAT);
+    assert_string_equal(err.text, reason);
+    dt_buffer_release(&out);
+}
+
+static void a_text_is_the_file(void **state)
+{
+    (void)state;
+    DOCUMENTS(DT_FROM_TEXT, "", "");
+    DOCUMENTS(DT_FROM_TEXT, "a\n\nb\r\n", "f:1=a\n\nb\r\n|");
+    DOCUMENTS(DT_FROM_TEXT, "{\"text\":1}", "f:1={\"text\":1}|");
+}
+
+static void a_line_is_a_document_and_may_be_empty(void **state)
+{
+    (void)state;
+    DOCUMENTS(DT_FROM_LINES, "", "");
+    DOCUMENTS(DT_FROM_LINES, "\n", "f:1=|");
+    DOCUMENTS(DT_FROM_LINES, "a\n\nb", "f:1=a|f:2=|f:3=b|");
+    DOCUMENTS(DT_FROM_LINES, "a\r\nb\n", "f:1=a\r|f:2=b|");
+}
+
+static void a_nul_ends_a_document(void **state)
+{
+    (void)state;
+    DOCUMENTS(DT_FROM_NUL, "a\nb\0c\0\0", "f:1=a\nb|f:2=c|f:3=|");
+    DOCUMENTS(DT_FROM_NUL, "a\0b", "f:1=a|f:2=b|");
+}
+
+static void a_separator_line_ends_a_document(void **state)
+{
+    (void)state;
+    DOCUMENTS(DT_FROM_SEPARATOR, "a\nb\n<sep>\nc\n<sep>\n", "f:1=a\nb|f:2=c|");
+    DOCUMENTS(DT_FROM_SEPARATOR, "a\n<sep>\nb\n", "f:1=a|f:2=b|");
+    DOCUMENTS(DT_FROM_SEPARATOR, "a\n<sep>\nb", "f:1=a|f:2=b|");
+    DOCUMENTS(DT_FROM_SEPARATOR, "a\r\n<sep>\r\nb\n<sep>", "f:1=a\r|f:2=b|");
+    DOCUMENTS(DT_FROM_SEPARATOR, "a\n <sep>\n<sep>!\n\n<sep>\n", "f:1=a\n <sep>\n<sep>!\n|");
+}
+
+static void nothing_between_separators_is_no_document(void **state)
+{
+    (void)state;
+    DOCUMENTS(DT_FROM_SEPARATOR, "", "");
+    DOCUMENTS(DT_FROM_SEPARATOR, "<sep>\n<sep>\n\n<sep>\na\n<sep>\n\n", "f:1=a|");
+}
+
+static void json_gives_id_text_and_meta(void **state)
+{
+    (void)state;
+    JSONL("{\"id\":\"x\",\"text\":\"a\",\"meta\":{\"n\":1}}", "x=a{\"n\":1}|");
+    JSONL("{\"text\":\"a\"}\n\n \t\n{\"text\":\"b\",\"id\":null}", "f:1=a|f:2=b|");
+    JSONL("{\"text\":\"a\",\"id\":\"\"}\n{\"id\":12,\"text\":\"\"}", "f:1=a|12=|");
+    JSONL(" { \"text\" : \"a\" , \"meta\" : {} } \r", "f:1=a{}|");
+    DOCUMENTS(DT_FROM_JSONL, "{\"text\":\"no line feed\"}", "f:1=no line feed|");
+}
+
+/* dt-synth's log-probability must not be rounded on its way. */
+static void meta_passes_byte_for_byte(void **state)
+{
+    (void)state;
+    JSONL(
+        "{\"meta\":{ \"logprob\": -123.45678901234567890123,\"big\":123456789012345678901234567890,"
+        "\"e\":1E+2, \"s\":\"\\u00e9\\/\" ,\"a\":[true,false,null,[{}]]},\"text\":\"a\"}",
+        "f:1=a{ \"logprob\": -123.45678901234567890123,\"big\":123456789012345678901234567890,"
+        "\"e\":1E+2, \"s\":\"\\u00e9\\/\" ,\"a\":[true,false,null,[{}]]}|");
+}
+
+static void other_members_go_into_meta(void **state)
+{
+    (void)state;
+    JSONL("{\"url\":\"u\",\"text\":\"a\",\"n\": 1.50,\"z\":null}",
+          "f:1=a{\"url\":\"u\",\"n\":1.50,\"z\":null}|");
+    JSONL("{\"text\":\"a\",\"meta\":{\"m\":1},\"url\":\"u\"}", "f:1=a{\"m\":1,\"url\":\"u\"}|");
+    JSONL("{\"text\":\"a\",\"meta\":null,\"url\":null}", "f:1=a{\"url\":null}|");
+    JSONL("{\"text\":\"a\",\"meta\":\"words\"}", "f:1=a{\"meta\":\"words\"}|");
+}
+
+static void another_member_may_hold_the_text(void **state)
+{
+    (void)state;
+    char *const paths[] = {"f"};
+    const struct dt_documents_options options = {.format = DT_FROM_JSONL, .field = "content"};
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    const char line[] = "{\"text\":\"other\",\"content\":\"a\"}\n";
+    write_bytes("f", line, sizeof line - 1);
+    assert_int_equal(list(paths, 1, &options, &out), 0);
+    assert_string_equal(out.data, "f:1=a{\"text\":\"other\"}|");
+    dt_buffer_release(&out);
+}
+
+static void escapes_are_resolved(void **state)
+{
+    (void)state;
+    JSONL("{\"text\":\"\\\"\\\\\\/\\n\\t.\"}", "f:1=\"\\/\n\t.|");
+    JSONL("{\"text\":\"\\b\\f\\r\"}", "f:1=\b\f\r|");
+    JSONL("{\"text\":\"\\u0041\\u00E9\\u20ac\\ud83d\\uDE00\"}",
+          "f:1=A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80|");
+    JSONL("{\"text\":\"\\ud83d.\\ude00.\\ud83d\\u0041\"}",
+          "f:1=\xef\xbf\xbd.\xef\xbf\xbd.\xef\xbf\xbd"
+          "A|");
+    JSONL("{\"te\\u0078t\":\"a\"}", "f:1=a|");
+}
+
+static void a_zero_in_the_text_is_kept(void **state)
+{
+    (void)state;
+    char *const paths[] = {"f"};
+    const struct dt_documents_options options = {.format = DT_FROM_JSONL};
+    const char line[] = "{\"text\":\"a\\u0000b\"}\n";
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    write_bytes("f", line, sizeof line - 1);
+    assert_int_equal(list(paths, 1, &options, &out), 0);
+    assert_int_equal(out.size, 8);
+    assert_memory_equal(out.data, "f:1=a\0b|", 8);
+    dt_buffer_release(&out);
+}
+
+static void wrong_lines_are_named_by_their_place(void **state)
+{
+    (void)state;
+    const enum dt_document_format jsonl = DT_FROM_JSONL;
+    assert_refused(jsonl, "{\"text\":\"a\"}\n\n{\"text\":\"b\"\n",
+                   "f:3: byte 11: unexpected end of data");
+    assert_refused(jsonl, "{\"id\":\"a\"}\n", "f:1: has no member \"text\"");
+    assert_refused(jsonl, "{\"text\":7}\n", "f:1: member \"text\" is not a string");
+    assert_refused(jsonl, "[1]\n", "f:1: is not a JSON object");
+    assert_refused(jsonl, "{\"text\":\"a\"} x\n", "f:1: byte 13: text follows the JSON value");
+    assert_refused(jsonl, "plain\n", "f:1: byte 0: unexpected character");
+}
+
+static void every_kind_of_wrong_json_is_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"{\"text\":\"a\",}",
+                                        "{\"text\":\"a\" \"b\":1}",
+                                        "{\"text\":\"a}",
+                                        "{\"text\":\"\\x\"}",
+                                        "{\"text\":\"\\u12\"}",
+                                        "{text:\"a\"}",
+                                        "{\"text\":\"a\",\"n\":}",
+                                        "{\"text\":\"a\",\"n\":.}",
+                                        "{\"text\":\"a\",\"n\":[1,]}",
+                                        "{\"text\":\"a\",\"n\":-}",
+                                        "{\"text\":\"a\",\"n\":1e}",
+                                        "{\"text\":\"a\",\"n\":tru}",
+                                        "{\"text\":\"a\",\"n\":[}",
+                                        "{\"text\":\"a\",\"n\":{\"m\"}}",
+                                        "{",
+                                        "\"text\"",
+                                        "{}{}"};
+    char *const paths[] = {"f"};
+    const struct dt_documents_options options = {.format = DT_FROM_JSONL};
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        write_bytes("f", wrong[i], strlen(wrong[i]));
+        if (list(paths, 1, &options, &out) != DT_EFORMAT)
+            fail_msg("accepted: %s", wrong[i]);
+    }
+    dt_buffer_release(&out);
+}
+
+static void nesting_is_bounded(void **state)
+{
+    (void)state;
+    struct dt_buffer line = DT_BUFFER_EMPTY;
+    dt_buffer_add_string(&line, "{\"text\":\"a\",\"meta\":");
+    for (int i = 0; i < 1000000; i++)
+        dt_buffer_add_string(&line, "{\"m\":");
+    assert_refused(DT_FROM_JSONL, line.data, "f:1: byte 174: nesting too deep");
+    dt_buffer_release(&line);
+}
+
+static void auto_looks_at_the_first_line(void **state)
+{
+    (void)state;
+    DOCUMENTS(DT_FROM_AUTO, "{\"text\":\"a\"}\n", "f:1=a|");
+    DOCUMENTS(DT_FROM_AUTO, "{\"text\":\"a\"", "f:1={\"text\":\"a\"|");
+    DOCUMENTS(DT_FROM_AUTO, "[1]\n", "f:1=[1]\n|");
+    DOCUMENTS(DT_FROM_AUTO, "7\n", "f:1=7\n|");
+    DOCUMENTS(DT_FROM_AUTO, "Once.\n", "f:1=Once.\n|");
+    DOCUMENTS(DT_FROM_AUTO, "", "");
+}
+
+static void auto_knows_a_long_first_line(void **state)
+{
+    (void)state;
+    struct dt_buffer line = DT_BUFFER_EMPTY, expected = DT_BUFFER_EMPTY;
+    dt_buffer_add_string(&line, "{\"text\":\"");
+    dt_buffer_add_string(&expected, "f:1=");
+    for (int i = 0; i < 10000; i++) {
+        dt_buffer_add_string(&line, "word ");
+        dt_buffer_add_string(&expected, "word ");
+    }
+    dt_buffer_add_string(&line, "\"}\n");
+    dt_buffer_add_char(&expected, '|');
+    assert_documents(DT_FROM_AUTO, line.data, line.size, expected.data);
+    dt_buffer_release(&line);
+    dt_buffer_release(&expected);
+}
+
+static void files_follow_each_other_and_number_anew(void **state)
+{
+    (void)state;
+    char *const paths[] = {"d/a", "empty", "d/b"};
+    const struct dt_documents_options options = {.format = DT_FROM_AUTO};
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    assert_int_equal(dt_make_directories("d", &err), 0);
+    write_bytes("d/a", "{\"text\":\"1\"}\n{\"text\":\"2\"}\n", 26);
+    write_bytes("empty", "", 0);
+    write_bytes("d/b", "text", 4);
+    assert_int_equal(list(paths, 3, &options, &out), 0);
+    assert_string_equal(out.data, "a:1=1|a:2=2|b:1=text|");
+    dt_buffer_release(&out);
+}
+
+static void what_cannot_be_read_is_said_before_the_work(void **state)
+{
+    (void)state;
+    char *const paths[] = {"f", "absent"};
+    struct dt_documents_options options = {.format = DT_FROM_TEXT};
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    write_bytes("f", "text", 4);
+    assert_int_equal(list(paths, 2, &options, &out), DT_EMISSING);
+    assert_int_equal(out.size, 0);
+    options.format = DT_FROM_SEPARATOR;
+    assert_int_equal(list(paths, 1, &options, &out), DT_EINVALID);
+    options.separator = "two\nlines";
+    assert_int_equal(list(paths, 1, &options, &out), DT_EINVALID);
+    dt_buffer_release(&out);
+}
+
+static void the_position_counts_all_files(void **state)
+{
+    (void)state;
+    char *const paths[] = {"a", "b"};
+    const struct dt_documents_options options = {.format = DT_FROM_TEXT};
+    struct dt_documents *docs;
+    struct dt_document doc = DT_DOCUMENT_EMPTY;
+    uint64_t taken, total;
+    write_bytes("a", "12345", 5);
+    write_bytes("b", "123", 3);
+    assert_int_equal(dt_documents_open(&docs, paths, 2, &options, &err), 0);
+    dt_documents_position(docs, &taken, &total);
+    assert_int_equal(taken, 0);
+    assert_int_equal(total, 8);
+    while (dt_documents_next(docs, &doc, &err) > 0)
+        ;
+    dt_documents_position(docs, &taken, &total);
+    assert_int_equal(taken, 8);
+    dt_document_release(&doc);
+    dt_documents_close(docs);
+}
+
+static size_t mutate(char *line, size_t size, struct dt_rng *rng)
+{
+    static const char bytes[] = "{}[]\",:\\u0189aeE+-.tfn \t\r\xc3\xff";
+    size_t at = dt_rng_below(rng, (uint32_t)size);
+    char byte = bytes[dt_rng_below(rng, sizeof bytes)]; /* the final 0 too */
+    switch (dt_rng_below(rng, 4)) {
+    case 0:
+        line[at] = byte;
+        return size;
+    case 1:
+        line[at] = (char)(line[at] ^ 1 << dt_rng_below(rng, 8));
+        return size;
+    case 2:
+        memmove(line + at, line + at + 1, size - at - 1);
+        return size - 1;
+    default:
+        memmove(line + at + 1, line + at, size - at);
+        line[at] = byte;
+        return size + 1;
+    }
+}
+
+/* Reads the documents of one file and writes them to the other. */
+static void rewrite(const char *from, const char *to)
+{
+    char *const paths[] = {(char *)(uintptr_t)from};
+    const struct dt_documents_options options = {.format = DT_FROM_JSONL};
+    struct dt_documents *docs;
+    struct dt_document doc = DT_DOCUMENT_EMPTY;
+    struct dt_buffer json = DT_BUFFER_EMPTY;
+    assert_int_equal(dt_documents_open(&docs, paths, 1, &options, &err), 0);
+    while (dt_documents_next(docs, &doc, &err) > 0)
+        dt_document_to_json(&doc, &json);
+    write_bytes(to, json.data ? json.data : "", json.size);
+    dt_documents_close(docs);
+    dt_document_release(&doc);
+    dt_buffer_release(&json);
+}
+
+/* What the reader takes from a damaged line must come back the same from the
+ * line that is written for it. */
+static void no_mutation_breaks_the_reader(void **state)
+{
+    (void)state;
+    static const char seed[] =
+        "{\"id\":\"a\\u00e9\",\"text\":\"b\\n\\\"\\ud83d\\ude00 \xc3\xa9\","
+        "\"meta\":{\"x\":[1,-2.5e3,true,null],\"y\":{\"z\":\"\\\\\"}},\"w\":0}";
+    char *const first[] = {"first"}, *const second[] = {"second"};
+    const struct dt_documents_options options = {.format = DT_FROM_JSONL};
+    struct dt_buffer before = DT_BUFFER_EMPTY, after = DT_BUFFER_EMPTY;
+    struct dt_rng rng;
+    int accepted = 0;
+    dt_rng_init(&rng, 17);
+    for (int trial = 0; trial < 20000; trial++) {
+        char line[sizeof seed + 3];
+        size_t size = sizeof seed - 1;
+        memcpy(line, seed, size);
+        for (uint32_t n = dt_rng_below(&rng, 4); n > 0; n--)
+            size = mutate(line, size, &rng);
+        write_bytes("first", line, size);
+        if (list(first, 1, &options, &before) < 0)
+            continue;
+        accepted++;
+        rewrite("first", "second");
+        assert_int_equal(list(second, 1, &options, &after), 0);
+        assert_int_equal(after.size, before.size);
+        assert_memory_equal(after.data, before.data, before.size);
+    }
+    assert_in_range(accepted, 5000, 15000);
+    dt_buffer_release(&before);
+    dt_buffer_release(&after);
+}
+
+static void documents_are_written_as_json(void **state)
+{
+    (void)state;
+    struct dt_document doc = DT_DOCUMENT_EMPTY;
+    struct dt_buffer line = DT_BUFFER_EMPTY;
+    dt_document_to_json(&doc, &line);
+    assert_string_equal(line.data, "{\"id\":\"\",\"text\":\"\"}\n");
+    dt_buffer_add_string(&doc.id, "a\"b");
+    dt_buffer_append(&doc.text, "1\n\\\t\x01\0\x7f\xc3\xa9", 9);
+    dt_buffer_add_string(&doc.meta, "{\"m\":1}");
+    dt_buffer_clear(&line);
+    dt_document_to_json(&doc, &line);
+    assert_string_equal(line.data,
+                        "{\"id\":\"a\\\"b\",\"text\":\"1\\n\\\\\\t\\u0001\\u0000\\u007f\xc3\xa9\","
+                        "\"meta\":{\"m\":1}}\n");
+    dt_document_release(&doc);
+    dt_buffer_release(&line);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_text_is_the_file),
+        cmocka_unit_test(a_line_is_a_document_and_may_be_empty),
+        cmocka_unit_test(a_nul_ends_a_document),
+        cmocka_unit_test(a_separator_line_ends_a_document),
+        cmocka_unit_test(nothing_between_separators_is_no_document),
+        cmocka_unit_test(json_gives_id_text_and_meta),
+        cmocka_unit_test(meta_passes_byte_for_byte),
+        cmocka_unit_test(other_members_go_into_meta),
+        cmocka_unit_test(another_member_may_hold_the_text),
+        cmocka_unit_test(escapes_are_resolved),
+        cmocka_unit_test(a_zero_in_the_text_is_kept),
+        cmocka_unit_test(wrong_lines_are_named_by_their_place),
+        cmocka_unit_test(every_kind_of_wrong_json_is_refused),
+        cmocka_unit_test(nesting_is_bounded),
+        cmocka_unit_test(auto_looks_at_the_first_line),
+        cmocka_unit_test(auto_knows_a_long_first_line),
+        cmocka_unit_test(files_follow_each_other_and_number_anew),
+        cmocka_unit_test(what_cannot_be_read_is_said_before_the_work),
+        cmocka_unit_test(the_position_counts_all_files),
+        cmocka_unit_test(no_mutation_breaks_the_reader),
+        cmocka_unit_test(documents_are_written_as_json),
+    };
+    return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
+}
