@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+#include "text/clean.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/pool.h"
+#include "text/duplicates.h"
+#include "text/utf8.h"
+
+#define BATCH_DOCUMENTS 256
+#define BATCH_BYTES     ((size_t)1 << 20)
+#define KEPT_BYTES      ((size_t)1 << 16) /* a larger buffer of one document is freed after use */
+
+/* What became of one document of a batch. */
+struct outcome {
+    bool dropped;
+    size_t line, line_size; /* in the batch's lines; size 0 if nothing is to be written */
+    struct dt_hash128 hash; /* of the text, if it is to be deduplicated */
+};
+
+struct batch {
+    struct dt_document documents[BATCH_DOCUMENTS];
+    struct outcome outcomes[BATCH_DOCUMENTS];
+    int count;
+    struct dt_buffer lines; /* of JSON */
+    struct dt_rule_scratch scratch;
+    struct dt_clean_statistics statistics; /* of this batch */
+    struct batch *next;                    /* in the list of spare batches */
+};
+
+struct dt_cleaner {
+    struct dt_clean_options options;
+    struct dt_rule rules[DT_RULES_MAX];
+    int rule_count;
+    struct dt_documents *in;
+    struct dt_output *out, *rejects;
+    struct dt_pool *pool;
+    struct batch *spare;
+    struct dt_duplicates seen;
+    struct dt_clean_statistics statistics;
+    bool input_ended;
+};
+
+static void repair(struct dt_buffer *bytes, struct dt_buffer *scratch)
+{
+    if (dt_utf8_valid_prefix(bytes->data, bytes->size) == bytes->size)
+        return;
+    dt_buffer_clear(scratch);
+    dt_utf8_repair(bytes->data, bytes->size, scratch);
+    dt_buffer_clear(bytes);
+    dt_buffer_append(bytes, scratch->data, scratch->size);
+}
+
+/* The index of the rule that dropped the document, or -1. */
+static int apply_rules(const struct dt_cleaner *c, struct batch *b, struct dt_document *document,
+                       uint64_t *amount)
+{
+    for (int i = 0; i < c->rule_count; i++) {
+        struct dt_rule_count *count = &b->statistics.rules[i];
+        if (!c->rules[i].apply(&c->rules[i], document, &b->scratch, amount)) {
+            count->dropped++;
+            return i;
+        }
+        count->changed += *amount > 0;
+        count->changes += *amount;
+    }
+    return -1;
+}
+
+/* An earlier run's "reject" gives way to the new one. */
+static void remove_reject(struct dt_buffer *meta)
+{
+    struct json_object *object;
+    struct dt_error ignored;
+    if (strstr(meta->data, "\"reject\"") == NULL ||
+        dt_json_parse(meta->data, meta->size, "meta", &object, &ignored) < 0)
+        return;
+    int flags = JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE;
+    json_object_object_del(object, "reject");
+    dt_buffer_clear(meta);
+    dt_buffer_add_string(meta, json_object_to_json_string_ext(object, flags));
+    json_object_put(object);
+}
+
+/* Adds "reject": {"rule": name, "value": value} as the last member of meta. */
+static void add_reject(struct dt_buffer *meta, const char *rule, const char *value)
+{
+    if (meta->size == 0)
+        dt_buffer_add_string(meta, "{}");
+    remove_reject(meta);
+    while (meta->data[meta->size - 1] != '}')
+        meta->size--;
+    meta->size--;
+    size_t used = meta->size;
+    while (used > 0 && strchr(" \t", meta->data[used - 1]))
+        used--;
+    const char *comma = meta->data[used - 1] == '{' ? "" : ",";
+    dt_buffer_printf(meta, "%s\"reject\":{\"rule\":\"%s\",\"value\":%s}}", comma, rule, value);
+}
+
+static void clean_document(const struct dt_cleaner *c, struct batch *b, int i)
+{
+    struct dt_document *document = &b->documents[i];
+    struct outcome *outcome = &b->outcomes[i];
+    uint64_t amount;
+    b->statistics.documents_in++;
+    b->statistics.bytes_in += document->text.size;
+    repair(&document->id, &b->scratch.text);
+    repair(&document->meta, &b->scratch.text);
+    int rule = apply_rules(c, b, document, &amount);
+    *outcome = (struct outcome){.dropped = rule >= 0, .line = b->lines.size};
+    if (rule >= 0 && c->rejects == NULL)
+        return;
+    if (rule >= 0) {
+        char value[24];
+        snprintf(value, sizeof value, "%llu", (unsigned long long)amount);
+        add_reject(&document->meta, c->rules[rule].name, value);
+    } else if (c->options.dedup) {
+        outcome->hash = dt_hash128(document->text.data, document->text.size);
+    }
+    dt_document_to_json(document, &b->lines);
+    outcome->line_size = b->lines.size - outcome->line;
+}
+
+static void clean_batch(void *job, void *context)
+{
+    struct batch *b = job;
+    memset(&b->statistics, 0, sizeof b->statistics);
+    dt_buffer_clear(&b->lines);
+    for (int i = 0; i < b->count; i++)
+        clean_document(context, b, i);
+}
+
+static void release_if_large(struct dt_buffer *b)
+{
+    if (b->capacity > KEPT_BYTES)
+        dt_buffer_release(b);
+}
+
+/* A few long documents must not make every place of every batch as large. */
+static void recycle(struct dt_cleaner *c, struct batch *b)
+{
+    for (int i = 0; i < b->count; i++)
+        release_if_large(&b->documents[i].text);
+    if (b->lines.capacity > 4 * BATCH_BYTES) {
+        dt_buffer_release(&b->lines);
+        dt_rule_scratch_release(&b->scratch);
+    }
+    b->next = c->spare;
+    c->spare = b;
+}
+
+static struct batch *take_spare(struct dt_cleaner *c)
+{
+    struct batch *b = c->spare;
+    if (b)
+        c->spare = b->next;
+    else
+        b = dt_alloc(1, sizeof *b);
+    b->count = 0;
+    return b;
+}
+
+static int fill(struct dt_cleaner *c, struct batch *b, struct dt_error *err)
+{
+    for (size_t bytes = 0; b->count < BATCH_DOCUMENTS && bytes < BATCH_BYTES; b->count++) {
+        struct dt_document *document = &b->documents[b->count];
+        int rc = dt_documents_next(c->in, document, err);
+        if (rc <= 0) {
+            c->input_ended = true;
+            return rc;
+        }
+        bytes += document->text.size;
+    }
+    return 0;
+}
+
+static int reject_duplicate(struct dt_cleaner *c, struct batch *b, int i, struct dt_error *err)
+{
+    struct dt_document *document = &b->documents[i];
+    char high[DT_HEX64], low[DT_HEX64], value[2 * DT_HEX64 + 2];
+    c->statistics.rules[c->rule_count].dropped++;
+    if (c->rejects == NULL)
+        return 0;
+    snprintf(value, sizeof value, "\"%s%s\"", dt_hex64(b->outcomes[i].hash.high, high),
+             dt_hex64(b->outcomes[i].hash.low, low));
+    add_reject(&document->meta, "duplicate", value);
+    dt_buffer_clear(&b->scratch.text);
+    dt_document_to_json(document, &b->scratch.text);
+    return dt_output_write(c->rejects, b->scratch.text.data, b->scratch.text.size, err);
+}
+
+static int write_document(struct dt_cleaner *c, struct batch *b, int i, struct dt_error *err)
+{
+    const struct outcome *outcome = &b->outcomes[i];
+    if (!outcome->dropped && c->options.dedup && !dt_duplicates_add(&c->seen, outcome->hash))
+        return reject_duplicate(c, b, i, err);
+    if (!outcome->dropped) {
+        c->statistics.documents_out++;
+        c->statistics.bytes_out += b->documents[i].text.size;
+    }
+    if (outcome->line_size == 0)
+        return 0;
+    return dt_output_write(outcome->dropped ? c->rejects : c->out, b->lines.data + outcome->line,
+                           outcome->line_size, err);
+}
+
+static void add_statistics(struct dt_cleaner *c, const struct dt_clean_statistics *more)
+{
+    struct dt_clean_statistics *all = &c->statistics;
+    all->documents_in += more->documents_in;
+    all->bytes_in += more->bytes_in;
+    for (int i = 0; i < c->rule_count; i++) {
+        all->rules[i].dropped += more->rules[i].dropped;
+        all->rules[i].changed += more->rules[i].changed;
+        all->rules[i].changes += more->rules[i].changes;
+    }
+}
+
+static int emit(struct dt_cleaner *c, struct batch *b, struct dt_error *err)
+{
+    int rc = 0;
+    add_statistics(c, &b->statistics);
+    for (int i = 0; i < b->count && rc == 0; i++)
+        rc = write_document(c, b, i, err);
+    c->statistics.dedup_bytes = dt_duplicates_bytes(&c->seen);
+    recycle(c, b);
+    return rc;
+}
+
+struct dt_cleaner *dt_cleaner_new(const struct dt_clean_options *options, struct dt_documents *in,
+                                  struct dt_output *out, struct dt_output *rejects)
+{
+    struct dt_cleaner *c = dt_alloc(1, sizeof *c);
+    c->options = *options;
+    c->rule_count = dt_rules_select(options, c->rules);
+    c->in = in;
+    c->out = out;
+    c->rejects = rejects;
+    c->pool = dt_pool_new(options->threads, clean_batch, c);
+    c->statistics.rule_count = c->rule_count;
+    for (int i = 0; i < c->rule_count; i++)
+        c->statistics.rules[i].name = c->rules[i].name;
+    if (options->dedup)
+        c->statistics.rules[c->statistics.rule_count++].name = "duplicate";
+    return c;
+}
+
+int dt_cleaner_step(struct dt_cleaner *c, struct dt_error *err)
+{
+    if (c->input_ended) {
+        struct batch *b = dt_pool_next(c->pool);
+        if (b == NULL)
+            return 0;
+        DT_TRY(emit(c, b, err));
+        return 1;
+    }
+    if (dt_pool_full(c->pool))
+        DT_TRY(emit(c, dt_pool_next(c->pool), err));
+    struct batch *b = take_spare(c);
+    int rc = fill(c, b, err);
+    if (rc < 0)
+        recycle(c, b);
+    else
+        dt_pool_submit(c->pool, b);
+    return rc < 0 ? rc : 1;
+}
+
+const struct dt_clean_statistics *dt_cleaner_statistics(const struct dt_cleaner *c)
+{
+    return &c->statistics;
+}
+
+static void free_batch(struct batch *b)
+{
+    for (int i = 0; i < BATCH_DOCUMENTS; i++)
+        dt_document_release(&b->documents[i]);
+    dt_buffer_release(&b->lines);
+    dt_rule_scratch_release(&b->scratch);
+    free(b);
+}
+
+void dt_cleaner_free(struct dt_cleaner *c)
+{
+    if (c == NULL)
+        return;
+    for (struct batch *b; (b = dt_pool_next(c->pool)) != NULL;)
+        recycle(c, b);
+    dt_pool_free(c->pool);
+    for (struct batch *b = c->spare, *next; b; b = next) {
+        next = b->next;
+        free_batch(b);
+    }
+    dt_duplicates_release(&c->seen);
+    free(c);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/json.h"
+#include "text/clean.h"
+
+static void add_count(struct json_object *object, const char *name, uint64_t count)
+{
+    json_object_object_add(object, name, json_object_new_uint64(count));
+}
+
+static struct json_object *in_and_out(uint64_t in, uint64_t out)
+{
+    struct json_object *pair = json_object_new_object();
+    add_count(pair, "in", in);
+    add_count(pair, "out", out);
+    return pair;
+}
+
+static struct json_object *rule_json(const struct dt_rule_count *rule)
+{
+    struct json_object *object = json_object_new_object();
+    json_object_object_add(object, "rule", json_object_new_string(rule->name));
+    add_count(object, "dropped", rule->dropped);
+    add_count(object, "changed", rule->changed);
+    add_count(object, "changes", rule->changes);
+    return object;
+}
+
+struct json_object *dt_clean_statistics_json(const struct dt_clean_statistics *s, double seconds)
+{
+    struct json_object *all = json_object_new_object(), *rules = json_object_new_array();
+    for (int i = 0; i < s->rule_count; i++)
+        json_object_array_add(rules, rule_json(&s->rules[i]));
+    json_object_object_add(all, "documents", in_and_out(s->documents_in, s->documents_out));
+    json_object_object_add(all, "bytes", in_and_out(s->bytes_in, s->bytes_out));
+    json_object_object_add(all, "rules", rules);
+    add_count(all, "dedup_memory_bytes", s->dedup_bytes);
+    json_object_object_add(all, "seconds", json_object_new_double(seconds));
+    double speed = seconds > 0 ? (double)s->bytes_in / 1e6 / seconds : 0;
+    json_object_object_add(all, "megabytes_per_second", json_object_new_double(speed));
+    return all;
+}
+
+void dt_clean_statistics_text(const struct dt_clean_statistics *s, struct dt_buffer *text)
+{
+    const char *before = " (dropped: ";
+    dt_buffer_printf(text, "%llu documents in, %llu out", (unsigned long long)s->documents_in,
+                     (unsigned long long)s->documents_out);
+    for (int i = 0; i < s->rule_count; i++) {
+        if (s->rules[i].dropped == 0)
+            continue;
+        dt_buffer_printf(text, "%s%llu %s", before, (unsigned long long)s->rules[i].dropped,
+                         s->rules[i].name);
+        before = ", ";
+    }
+    if (s->documents_out < s->documents_in)
+        dt_buffer_add_char(text, ')');
+}
