@@ -18,7 +18,7 @@
 
 #include "device/arena.h"
 #include "device/device.h"
-#include "model/config.h"
+#include "model/model-config.h"
 #include "model/table.h"
 
 struct dt_model {

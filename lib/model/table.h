@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "device/device.h"
-#include "model/config.h"
+#include "model/model-config.h"
 
 /* What a tensor is to the forward pass. Shapes in elements, row-major. */
 enum dt_role {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "model/config.h"
+#include "model/model-config.h"
 
 #include <stdbool.h>
 #include <stdio.h>

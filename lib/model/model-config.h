@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The shape of a model, as configuration files and checkpoints state it. */
-#ifndef DT_MODEL_CONFIG_H
-#define DT_MODEL_CONFIG_H
+#ifndef DT_MODEL_MODEL_CONFIG_H
+#define DT_MODEL_MODEL_CONFIG_H
 
 #include <stdint.h>
 

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A model as a directory that transformers loads as it is: config.json,
+ * model.safetensors, and tokenizer.json where there is one. A directory that
+ * dt-train made also holds trainer/, whose manifest lists the hashes of all.
+ */
+#ifndef DT_MODEL_DIRECTORY_H
+#define DT_MODEL_DIRECTORY_H
+
+#include "model/model.h"
+#include "model/safetensors.h"
+
+#define DT_CONFIG_FILE    "config.json"
+#define DT_WEIGHTS_FILE   "model.safetensors"
+#define DT_TOKENIZER_FILE "tokenizer.json"
+#define DT_TRAINER_DIR    "trainer"
+#define DT_MANIFEST_FILE  "trainer/manifest.json"
+
+/* Loads the model; where there is a manifest, checks it first. */
+int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *directory,
+                  struct dt_error *err) DT_MUST_CHECK;
+
+/* Replaces the parameters of a model of the same configuration by those in the
+ * directory; the caller has checked the manifest. */
+int dt_model_restore(struct dt_model *model, const char *directory,
+                     struct dt_error *err) DT_MUST_CHECK;
+
+/* Writes config.json and model.safetensors into an existing directory. */
+int dt_model_save(const struct dt_model *model, uint32_t eot, const char *directory,
+                  struct dt_error *err) DT_MUST_CHECK;
+
+/* One tensor of the list for each of the table's, with the data in the flat
+ * arena at base (host memory) and suffix behind the name. Owned by the caller
+ * (free). */
+struct dt_named_tensor *dt_model_named_tensors(const struct dt_table *table, float *base,
+                                               const char *suffix);
+
+/* Hash of the parameters, in table order, without padding: equal for equal models. */
+uint64_t dt_model_hash(const struct dt_model *model);
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/inventory.h"
+#include "model/directory.h"
+
+#define STATE_FILE     "trainer/state.json"
+#define OPTIMIZER_FILE "trainer/optimizer.safetensors.zst"
+#define SETTINGS_FILE  "trainer/config.yaml"
+#define LINEAGE_FILE   "trainer/lineage.txt"
+#define TEMPORARY      ".step-"
+#define MOST_TOKENIZER ((size_t)1 << 30)
+
+/* --- optimizer moments ------------------------------------------------------------------------- */
+
+/* Both moments as one list of tensors over host copies. */
+struct moments {
+    float *first, *second;
+    struct dt_named_tensor *list;
+    int count;
+    size_t bytes;
+};
+
+static struct moments moments_new(const struct dt_store *s)
+{
+    const struct dt_table *t = &s->model->table;
+    struct moments m = {.count = 2 * t->count, .bytes = (size_t)s->elements * sizeof(float)};
+    m.first = dt_alloc(1, m.bytes);
+    m.second = dt_alloc(1, m.bytes);
+    m.list = dt_alloc((size_t)m.count, sizeof *m.list);
+    struct dt_named_tensor *first = dt_model_named_tensors(t, m.first, ".first_moment");
+    struct dt_named_tensor *second = dt_model_named_tensors(t, m.second, ".second_moment");
+    memcpy(m.list, first, (size_t)t->count * sizeof *first);
+    memcpy(m.list + t->count, second, (size_t)t->count * sizeof *second);
+    free(first);
+    free(second);
+    return m;
+}
+
+static void moments_free(struct moments *m)
+{
+    free(m->first);
+    free(m->second);
+    free(m->list);
+}
+
+static int save_moments(const struct dt_store *s, const char *path, struct dt_error *err)
+{
+    struct dt_device *dev = s->model->device;
+    struct moments m = moments_new(s);
+    dev->ops->download(dev, m.first, s->first_moment, m.bytes);
+    dev->ops->download(dev, m.second, s->second_moment, m.bytes);
+    int rc = dt_safetensors_write(path, m.list, m.count, true, err);
+    moments_free(&m);
+    return rc;
+}
+
+static int load_moments(struct dt_store *s, const char *path, struct dt_error *err)
+{
+    struct dt_device *dev = s->model->device;
+    struct moments m = moments_new(s);
+    int rc = dt_safetensors_read(path, m.list, m.count, NULL, err);
+    if (rc == 0) {
+        dev->ops->upload(dev, s->first_moment, m.first, m.bytes);
+        dev->ops->upload(dev, s->second_moment, m.second, m.bytes);
+    }
+    moments_free(&m);
+    return rc;
+}
+
+/* --- state ------------------------------------------------------------------------------------- */
+
+static void add_hex(struct json_object *object, const char *name, uint64_t value)
+{
+    char hex[DT_HEX64];
+    json_object_object_add(object, name, json_object_new_string(dt_hex64(value, hex)));
+}
+
+static int save_state(const char *path, const struct dt_store *store,
+                      const struct dt_progress_state *state, const struct dt_run_identity *identity,
+                      struct dt_error *err)
+{
+    struct json_object *o = json_object_new_object();
+    json_object_object_add(o, "version", json_object_new_int(1));
+    json_object_object_add(o, "step", json_object_new_int64(state->step));
+    json_object_object_add(o, "samples", json_object_new_int64((int64_t)state->samples));
+    json_object_object_add(o, "seconds", json_object_new_double(state->seconds));
+    json_object_object_add(o, "data_tokens", json_object_new_int64((int64_t)identity->data_tokens));
+    add_hex(o, "tokenizer", identity->tokenizer);
+    add_hex(o, "parameters", dt_model_hash(store->model));
+    int rc = dt_json_write(path, o, err);
+    json_object_put(o);
+    return rc;
+}
+
+static int parse_state(struct json_object *o, const char *path, struct dt_progress_state *state,
+                       const struct dt_run_identity *identity, struct dt_error *err)
+{
+    int64_t version, step, samples, tokens;
+    const char *tokenizer;
+    char hex[DT_HEX64];
+    DT_TRY(dt_json_get_int(o, "version", path, &version, err));
+    if (version != 1)
+        return dt_fail(err, DT_EFORMAT, "%s: has version %" PRId64 ", this program reads 1", path,
+                       version);
+    DT_TRY(dt_json_get_int(o, "step", path, &step, err));
+    DT_TRY(dt_json_get_int(o, "samples", path, &samples, err));
+    DT_TRY(dt_json_get_real(o, "seconds", path, &state->seconds, err));
+    DT_TRY(dt_json_get_int(o, "data_tokens", path, &tokens, err));
+    DT_TRY(dt_json_get_string(o, "tokenizer", path, &tokenizer, err));
+    if ((uint64_t)tokens != identity->data_tokens ||
+        strcmp(tokenizer, dt_hex64(identity->tokenizer, hex)) != 0)
+        return dt_fail(err, DT_EINVALID, "%s: the run was trained on other data", path);
+    state->step = (long)step;
+    state->samples = (uint64_t)samples;
+    return 0;
+}
+
+static int load_state(const char *path, struct dt_progress_state *state,
+                      const struct dt_run_identity *identity, struct dt_error *err)
+{
+    struct json_object *o;
+    DT_TRY(dt_json_read(path, &o, err));
+    int rc = parse_state(o, path, state, identity, err);
+    json_object_put(o);
+    return rc;
+}
+
+/* Settings that may change between the parts of a run: how it is watched and
+ * saved, and how long it goes on (which moves the end of the schedule). */
+static void forgive(struct dt_settings *s, const struct dt_settings *now)
+{
+    s->training.log_interval = now->training.log_interval;
+    s->training.eval_interval = now->training.eval_interval;
+    s->training.eval_batches = now->training.eval_batches;
+    s->training.save_interval = now->training.save_interval;
+    s->training.max_steps = now->training.max_steps;
+    memcpy(s->data.val_split, now->data.val_split, sizeof s->data.val_split);
+}
+
+static int check_settings(const char *path, const struct dt_settings *now, struct dt_error *err)
+{
+    struct dt_settings saved;
+    dt_config_defaults(dt_settings_schema, &saved);
+    DT_TRY(dt_config_read(dt_settings_schema, &saved, path, err));
+    forgive(&saved, now);
+    const struct dt_setting *different = dt_config_difference(dt_settings_schema, &saved, now);
+    if (different == NULL)
+        return 0;
+    return dt_fail(err, DT_EINVALID, "%s: the run began with another value of %s", path,
+                   different->name);
+}
+
+/* --- whole checkpoints ------------------------------------------------------------------------- */
+
+static int copy_file(const char *from, const char *to, struct dt_error *err)
+{
+    char *data;
+    size_t size;
+    DT_TRY(dt_file_read(from, MOST_TOKENIZER, &data, &size, err));
+    int rc = dt_file_write(to, data, size, err);
+    free(data);
+    return rc;
+}
+
+static int save_texts(const char *directory, const struct dt_run_identity *identity,
+                      struct dt_error *err)
+{
+    struct dt_buffer yaml = DT_BUFFER_EMPTY;
+    char *settings = dt_path_join(directory, SETTINGS_FILE);
+    char *lineage = dt_path_join(directory, LINEAGE_FILE);
+    char *tokenizer = dt_path_join(directory, DT_TOKENIZER_FILE);
+    dt_config_print(dt_settings_schema, identity->settings, &yaml);
+    int rc = dt_file_write(settings, yaml.data, yaml.size, err);
+    rc = rc < 0 ? rc : dt_file_write(lineage, identity->lineage, strlen(identity->lineage), err);
+    if (rc == 0 && identity->tokenizer_path)
+        rc = copy_file(identity->tokenizer_path, tokenizer, err);
+    dt_buffer_release(&yaml);
+    free(settings);
+    free(lineage);
+    free(tokenizer);
+    return rc;
+}
+
+static int fill_directory(const char *directory, const struct dt_store *store,
+                          const struct dt_progress_state *state,
+                          const struct dt_run_identity *identity, struct dt_error *err)
+{
+    const char *files[] = {DT_CONFIG_FILE, DT_WEIGHTS_FILE, STATE_FILE, OPTIMIZER_FILE,
+                           SETTINGS_FILE,  LINEAGE_FILE,    NULL,       NULL};
+    if (identity->tokenizer_path)
+        files[6] = DT_TOKENIZER_FILE;
+    char *trainer = dt_path_join(directory, DT_TRAINER_DIR);
+    char *state_path = dt_path_join(directory, STATE_FILE);
+    char *optimizer = dt_path_join(directory, OPTIMIZER_FILE);
+    int rc = dt_make_directories(trainer, err);
+    rc = rc < 0 ? rc : dt_model_save(store->model, identity->eot, directory, err);
+    rc = rc < 0 ? rc : save_moments(store, optimizer, err);
+    rc = rc < 0 ? rc : save_state(state_path, store, state, identity, err);
+    rc = rc < 0 ? rc : save_texts(directory, identity, err);
+    rc = rc < 0 ? rc : dt_inventory_write(directory, DT_MANIFEST_FILE, files, err);
+    rc = rc < 0 ? rc : dt_sync_directory(trainer, err);
+    rc = rc < 0 ? rc : dt_sync_directory(directory, err);
+    free(trainer);
+    free(state_path);
+    free(optimizer);
+    return rc;
+}
+
+/* Puts the finished directory in its place; one of the same step is replaced. */
+static int publish(const char *run, const char *temporary, const char *name, struct dt_error *err)
+{
+    char *final = dt_path_join(run, name), *latest = dt_path_join(run, "latest");
+    int rc = dt_remove_tree(final, err);
+    if (rc == 0 && rename(temporary, final) < 0)
+        rc = dt_fail_errno(err, "cannot rename to '%s'", final);
+    rc = rc < 0 ? rc : dt_sync_directory(run, err);
+    rc = rc < 0 ? rc : dt_replace_symlink(name, latest, err);
+    rc = rc < 0 ? rc : dt_sync_directory(run, err);
+    free(final);
+    free(latest);
+    return rc;
+}
+
+int dt_checkpoint_save(const char *run, const struct dt_store *store,
+                       const struct dt_progress_state *state,
+                       const struct dt_run_identity *identity, struct dt_error *err)
+{
+    char name[32];
+    snprintf(name, sizeof name, "step-%08ld", state->step);
+    char *temporary = dt_format("%s/" TEMPORARY "%08ld.tmp-%ld", run, state->step, (long)getpid());
+    struct dt_error ignored;
+    int rc = fill_directory(temporary, store, state, identity, err);
+    rc = rc < 0 ? rc : publish(run, temporary, name, err);
+    if (rc < 0 && dt_remove_tree(temporary, &ignored) < 0)
+        rc = dt_fail_context(err, "checkpoint"); /* the first failure is the one to tell */
+    free(temporary);
+    return rc;
+}
+
+int dt_checkpoint_load(const char *directory, struct dt_store *store,
+                       struct dt_progress_state *state, const struct dt_run_identity *identity,
+                       struct dt_error *err)
+{
+    char *settings = dt_path_join(directory, SETTINGS_FILE);
+    char *state_path = dt_path_join(directory, STATE_FILE);
+    char *optimizer = dt_path_join(directory, OPTIMIZER_FILE);
+    int rc = dt_inventory_verify(directory, DT_MANIFEST_FILE, err);
+    rc = rc < 0 ? rc : check_settings(settings, identity->settings, err);
+    rc = rc < 0 ? rc : load_state(state_path, state, identity, err);
+    rc = rc < 0 ? rc : dt_model_restore(store->model, directory, err);
+    rc = rc < 0 ? rc : load_moments(store, optimizer, err);
+    free(settings);
+    free(state_path);
+    free(optimizer);
+    return rc;
+}
+
+int dt_checkpoint_clean(const char *run, struct dt_error *err)
+{
+    DIR *dir = opendir(run);
+    if (dir == NULL)
+        return errno == ENOENT ? 0 : dt_fail_errno(err, "cannot open directory '%s'", run);
+    int rc = 0;
+    for (struct dirent *e; rc == 0 && (e = readdir(dir)) != NULL;) {
+        if (strncmp(e->d_name, TEMPORARY, strlen(TEMPORARY)) != 0)
+            continue;
+        char *path = dt_path_join(run, e->d_name);
+        rc = dt_remove_tree(path, err);
+        free(path);
+    }
+    closedir(dir);
+    return rc;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checkpoints: RUN/step-00001000/, a model directory that transformers loads,
+ * plus trainer/ with all that an exact resume needs. A checkpoint is made in a
+ * hidden directory, synced, and renamed; its manifest is written last; RUN/latest
+ * is a link that is replaced atomically. What is half made is never found.
+ *
+ *     config.json  model.safetensors  [tokenizer.json]
+ *     trainer/state.json                  step, samples, seconds, seed, hashes
+ *     trainer/optimizer.safetensors.zst   NAME.first_moment, NAME.second_moment
+ *     trainer/config.yaml                 the resolved configuration
+ *     trainer/lineage.txt                 one line a program, oldest first
+ *     trainer/manifest.json
+ */
+#ifndef DT_TRAIN_CHECKPOINT_H
+#define DT_TRAIN_CHECKPOINT_H
+
+#include <stdbool.h>
+
+#include "train/settings.h"
+#include "train/store.h"
+
+/* Where a run is; with the parameters and moments, everything. */
+struct dt_progress_state {
+    long step;        /* updates done */
+    uint64_t samples; /* sequences used: the state of the data */
+    double seconds;   /* of training so far */
+};
+
+/* What does not change during a run. */
+struct dt_run_identity {
+    const struct dt_settings *settings;
+    uint32_t eot;
+    uint64_t data_tokens, tokenizer; /* of the training split: a resume needs the same data */
+    const char *tokenizer_path;      /* copied into checkpoints; NULL: none */
+    const char *lineage;             /* lines, each ended by a newline */
+};
+
+/* Writes RUN/step-N and points RUN/latest at it. */
+int dt_checkpoint_save(const char *run, const struct dt_store *store,
+                       const struct dt_progress_state *state,
+                       const struct dt_run_identity *identity, struct dt_error *err) DT_MUST_CHECK;
+
+/* Restores model, moments and state from a checkpoint directory. Settings that
+ * change the meaning of a step must be those of the checkpoint; the first that
+ * is not is named. */
+int dt_checkpoint_load(const char *directory, struct dt_store *store,
+                       struct dt_progress_state *state, const struct dt_run_identity *identity,
+                       struct dt_error *err) DT_MUST_CHECK;
+
+/* Removes what writers that died have left in RUN. */
+int dt_checkpoint_clean(const char *run, struct dt_error *err) DT_MUST_CHECK;
+
+#endif

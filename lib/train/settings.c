@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/settings.h"
+
+#include <math.h>
+
+#define AT(field) offsetof(struct dt_settings, field)
+
+const struct dt_setting dt_settings_schema[] = {
+    {"model.name", DT_SET_CHOICE, AT(model.family), "gpt2", .choices = dt_families},
+    {"model.vocab_size", DT_SET_INT, AT(model.vocab_size), "0", 0, 1 << 24},
+    {"model.hidden_size", DT_SET_INT, AT(model.hidden_size), "768", 1, 1 << 17},
+    {"model.num_layers", DT_SET_INT, AT(model.num_layers), "12", 1, 1 << 12},
+    {"model.num_heads", DT_SET_INT, AT(model.num_heads), "12", 1, 1 << 12},
+    {"model.intermediate_size", DT_SET_INT, AT(model.intermediate_size), "0", 0, 1 << 20},
+    {"model.max_seq_len", DT_SET_INT, AT(model.max_seq_len), "1024", 1, 1 << 24},
+    {"model.layer_norm_epsilon", DT_SET_REAL, AT(model.layer_norm_epsilon), "1e-5", 1e-12, 0.1},
+    {"training.batch_size", DT_SET_INT, AT(training.batch_size), "8", 1, 1 << 20},
+    {"training.gradient_accumulation_steps", DT_SET_INT, AT(training.gradient_accumulation_steps),
+     "1", 1, 1 << 20},
+    {"training.sequence_length", DT_SET_INT, AT(training.sequence_length), "0", 0, 1 << 24},
+    {"training.max_steps", DT_SET_INT, AT(training.max_steps), "1000", 1, 1e12},
+    {"training.warmup_steps", DT_SET_INT, AT(training.warmup_steps), "100", 0, 1e12},
+    {"training.learning_rate", DT_SET_REAL, AT(training.learning_rate), "6e-4", 0, 10},
+    {"training.min_learning_rate_ratio", DT_SET_REAL, AT(training.min_learning_rate_ratio), "0.1",
+     0, 1},
+    {"training.weight_decay", DT_SET_REAL, AT(training.weight_decay), "0.1", 0, 10},
+    {"training.beta1", DT_SET_REAL, AT(training.beta1), "0.9", 0, 0.9999},
+    {"training.beta2", DT_SET_REAL, AT(training.beta2), "0.95", 0, 0.999999},
+    {"training.epsilon", DT_SET_REAL, AT(training.epsilon), "1e-8", 1e-20, 1},
+    {"training.grad_clip", DT_SET_REAL, AT(training.grad_clip), "1", 0, 1e9},
+    {"training.seed", DT_SET_INT, AT(training.seed), "1337", 0, 1e15},
+    {"training.log_interval", DT_SET_INT, AT(training.log_interval), "10", 1, 1e12},
+    {"training.eval_interval", DT_SET_INT, AT(training.eval_interval), "250", 0, 1e12},
+    {"training.eval_batches", DT_SET_INT, AT(training.eval_batches), "20", 1, 1e9},
+    {"training.save_interval", DT_SET_INT, AT(training.save_interval), "1000", 0, 1e12},
+    {"data.train_split", DT_SET_STRING, AT(data.train_split), "train"},
+    {"data.val_split", DT_SET_STRING, AT(data.val_split), "val"},
+    {"data.shuffle", DT_SET_BOOL, AT(data.shuffle), "true"},
+    {NULL},
+};
+
+int dt_settings_resolve(struct dt_settings *s, uint32_t vocab_size, const char *path,
+                        struct dt_error *err)
+{
+    if (s->model.vocab_size == 0)
+        s->model.vocab_size = vocab_size;
+    if (s->training.sequence_length == 0)
+        s->training.sequence_length = s->model.max_seq_len;
+    if (dt_model_config_check(&s->model, "model", err) < 0)
+        return dt_fail_context(err, "%s", path);
+    if ((uint32_t)s->model.vocab_size < vocab_size)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: model.vocab_size is %ld, but the data's tokenizer has %u tokens", path,
+                       s->model.vocab_size, vocab_size);
+    if (s->training.sequence_length > s->model.max_seq_len)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: training.sequence_length %ld is beyond model.max_seq_len %ld", path,
+                       s->training.sequence_length, s->model.max_seq_len);
+    if (s->training.warmup_steps > s->training.max_steps)
+        return dt_fail(err, DT_EINVALID, "%s: training.warmup_steps %ld is beyond max_steps %ld",
+                       path, s->training.warmup_steps, s->training.max_steps);
+    return 0;
+}
+
+double dt_learning_rate(const struct dt_settings *s, long step)
+{
+    double peak = s->training.learning_rate, low = peak * s->training.min_learning_rate_ratio;
+    long warmup = s->training.warmup_steps, decay = s->training.max_steps - warmup;
+    if (step < warmup)
+        return peak * (double)(step + 1) / (double)warmup;
+    double progress = decay > 1 ? (double)(step - warmup) / (double)(decay - 1) : 1;
+    progress = progress < 1 ? progress : 1;
+    return low + 0.5 * (peak - low) * (1 + cos(M_PI * progress));
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* All that a configuration file of dt-train can say; dt-config(5) explains each
+ * key. The schema in settings.c gives defaults and ranges. */
+#ifndef DT_TRAIN_SETTINGS_H
+#define DT_TRAIN_SETTINGS_H
+
+#include <stdbool.h>
+
+#include "base/config.h"
+#include "model/model-config.h"
+
+struct dt_settings {
+    struct dt_model_config model; /* vocab_size 0: the data's */
+    struct {
+        long batch_size; /* sequences of one forward and backward pass */
+        long gradient_accumulation_steps;
+        long sequence_length; /* 0: model.max_seq_len */
+        long max_steps, warmup_steps;
+        double learning_rate, min_learning_rate_ratio;
+        double weight_decay, beta1, beta2, epsilon;
+        double grad_clip; /* 0: none */
+        long seed;
+        long log_interval, eval_interval, eval_batches; /* eval_interval 0: never */
+        long save_interval;                             /* 0: only at the end */
+    } training;
+    struct {
+        char train_split[DT_SETTING_STRING], val_split[DT_SETTING_STRING];
+        bool shuffle;
+    } data;
+};
+
+extern const struct dt_setting dt_settings_schema[];
+
+/* Settles what is derived from others or from the data, and checks the whole.
+ * path names the configuration in errors. */
+int dt_settings_resolve(struct dt_settings *settings, uint32_t vocab_size, const char *path,
+                        struct dt_error *err) DT_MUST_CHECK;
+
+/* Learning rate of step 0, 1, ...: linear warm-up, then a cosine from the peak
+ * to min_learning_rate_ratio of it at max_steps (Loshchilov and Hutter 2017). */
+double dt_learning_rate(const struct dt_settings *settings, long step);
+
+#endif

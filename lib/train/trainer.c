@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/progress.h"
+#include "model/directory.h"
+#include "shard/dataset.h"
+#include "train/checkpoint.h"
+#include "train/metrics.h"
+
+struct dt_trainer {
+    struct dt_settings settings;
+    struct dt_run_identity identity;
+    char *run, *lineage, *tokenizer_path;
+    struct dt_device *device;
+    double peak;
+    struct dt_dataset *train, *val; /* val NULL: no validation */
+    struct dt_loader *loader;
+    struct dt_model *model;
+    struct dt_store store;
+    struct dt_workspace *work;
+    struct dt_metrics metrics;
+    struct dt_progress_state state;
+    long first_step, saved_step;
+    double logged_seconds; /* state.seconds and tokens at the last logged step */
+    uint64_t logged_tokens;
+    uint32_t *val_ids; /* batch x (T + 1), and the losses they give */
+    float *val_losses;
+};
+
+/* --- opening ----------------------------------------------------------------------------------- */
+
+static int open_data(struct dt_trainer *t, const struct dt_trainer_options *o, struct dt_error *err)
+{
+    DT_TRY(dt_dataset_open(&t->train, o->data, t->settings.data.train_split, err));
+    const struct dt_shard_info *info = dt_dataset_info(t->train);
+    if (o->tokenizer_path && o->tokenizer != info->tokenizer)
+        return dt_fail(err, DT_EINVALID, "%s: is not the tokenizer that made %s", o->tokenizer_path,
+                       o->data);
+    DT_TRY(dt_settings_resolve(&t->settings, info->vocab_size, o->settings_path, err));
+    t->identity = (struct dt_run_identity){.settings = &t->settings,
+                                           .eot = info->eot,
+                                           .data_tokens = info->tokens,
+                                           .tokenizer = info->tokenizer,
+                                           .tokenizer_path = t->tokenizer_path};
+    t->lineage = dt_format("%s%s\n", info->provenance ? info->provenance : "", o->command_line);
+    t->identity.lineage = t->lineage;
+    if (t->settings.training.eval_interval == 0 || !dt_is_directory(o->data))
+        return 0;
+    int rc = dt_dataset_open(&t->val, o->data, t->settings.data.val_split, err);
+    return rc == DT_EMISSING ? 0 : rc; /* data without that split is trained on without validation */
+}
+
+static int open_model(struct dt_trainer *t, struct dt_error *err)
+{
+    long batch = t->settings.training.batch_size, length = t->settings.training.sequence_length;
+    DT_TRY(dt_model_new(&t->model, t->device, &t->settings.model, err));
+    DT_TRY(dt_store_init(&t->store, t->model, err));
+    DT_TRY(dt_workspace_new(&t->work, t->model, batch, length, true, err));
+    t->val_ids = dt_alloc((size_t)(batch * (length + 1)), sizeof *t->val_ids);
+    t->val_losses = dt_alloc((size_t)(batch * length), sizeof *t->val_losses);
+    return 0;
+}
+
+/* The checkpoint to go on from, or NULL; owned by the caller. */
+static int find_checkpoint(const struct dt_trainer *t, const char *resume, char **found,
+                           struct dt_error *err)
+{
+    char *latest = dt_path_join(t->run, "latest");
+    bool exists = dt_file_exists(latest);
+    *found = NULL;
+    int rc = 0;
+    if (strcmp(resume, "auto") == 0)
+        *found = exists ? dt_strdup(latest) : NULL;
+    else if (strcmp(resume, "none") == 0 && exists)
+        rc = dt_fail(err, DT_EINVALID, "'%s' already holds a run: go on with --resume auto, or "
+                                       "choose another directory", t->run);
+    else if (strcmp(resume, "none") != 0)
+        *found = dt_strdup(resume);
+    free(latest);
+    return rc;
+}
+
+static int start_or_resume(struct dt_trainer *t, const char *resume, struct dt_error *err)
+{
+    char *checkpoint;
+    DT_TRY(dt_make_directories(t->run, err));
+    DT_TRY(dt_checkpoint_clean(t->run, err));
+    DT_TRY(find_checkpoint(t, resume, &checkpoint, err));
+    int rc = 0;
+    t->saved_step = -1;
+    if (checkpoint) {
+        rc = dt_checkpoint_load(checkpoint, &t->store, &t->state, &t->identity, err);
+        t->saved_step = t->state.step;
+    } else {
+        dt_model_initialize(t->model, (uint64_t)t->settings.training.seed);
+    }
+    free(checkpoint);
+    t->first_step = t->state.step;
+    t->logged_seconds = t->state.seconds;
+    t->logged_tokens = t->state.samples * (uint64_t)t->settings.training.sequence_length;
+    return rc;
+}
+
+static int open_streams(struct dt_trainer *t, struct dt_error *err)
+{
+    char *path = dt_path_join(t->run, "metrics.jsonl");
+    int rc = dt_metrics_open(&t->metrics, path, t->state.step, err);
+    free(path);
+    DT_TRY(rc);
+    return dt_loader_new(&t->loader, t->train, (uint32_t)t->settings.training.sequence_length,
+                         (uint32_t)t->settings.training.batch_size,
+                         (uint64_t)t->settings.training.seed, t->settings.data.shuffle,
+                         t->state.samples, err);
+}
+
+int dt_trainer_new(struct dt_trainer **result, const struct dt_trainer_options *o,
+                   struct dt_error *err)
+{
+    struct dt_trainer *t = dt_alloc(1, sizeof *t);
+    *result = NULL;
+    t->settings = *o->settings;
+    t->device = o->device;
+    t->peak = o->peak;
+    t->run = dt_strdup(o->run);
+    t->tokenizer_path = o->tokenizer_path ? dt_strdup(o->tokenizer_path) : NULL;
+    int rc = open_data(t, o, err);
+    rc = rc < 0 ? rc : open_model(t, err);
+    rc = rc < 0 ? rc : start_or_resume(t, o->resume, err);
+    rc = rc < 0 ? rc : open_streams(t, err);
+    if (rc < 0) {
+        dt_trainer_free(t);
+        return rc;
+    }
+    *result = t;
+    return 0;
+}
+
+void dt_trainer_free(struct dt_trainer *t)
+{
+    if (t == NULL)
+        return;
+    dt_loader_free(t->loader);
+    dt_dataset_close(t->train);
+    dt_dataset_close(t->val);
+    dt_workspace_free(t->work);
+    dt_store_release(&t->store);
+    dt_model_free(t->model);
+    dt_metrics_close(&t->metrics);
+    free(t->val_ids);
+    free(t->val_losses);
+    free(t->run);
+    free(t->lineage);
+    free(t->tokenizer_path);
+    free(t);
+}
+
+static int64_t tokens_per_step(const struct dt_trainer *t)
+{
+    return t->settings.training.batch_size * t->settings.training.gradient_accumulation_steps *
+           t->settings.training.sequence_length;
+}
+
+void dt_trainer_facts(const struct dt_trainer *t, struct dt_trainer_facts *facts)
+{
+    *facts = (struct dt_trainer_facts){
+        .parameters = t->model->table.parameters,
+        .memory = (size_t)t->model->table.elements * sizeof(float) + t->store.arena.size +
+                  dt_workspace_bytes(t->work),
+        .train_tokens = dt_dataset_info(t->train)->tokens,
+        .val_tokens = t->val ? dt_dataset_info(t->val)->tokens : 0,
+        .samples = dt_loader_samples(t->loader),
+        .tokens_per_step = tokens_per_step(t),
+        .first_step = t->first_step,
+        .max_steps = t->settings.training.max_steps,
+    };
+}
+
+uint64_t dt_trainer_hash(const struct dt_trainer *t)
+{
+    return dt_model_hash(t->model);
+}
+
+/* --- a step ------------------------------------------------------------------------------------ */
+
+static int update(struct dt_trainer *t, struct dt_step_report *r, struct dt_error *err)
+{
+    long batch = t->settings.training.batch_size, length = t->settings.training.sequence_length;
+    long passes = t->settings.training.gradient_accumulation_steps;
+    double tokens = (double)tokens_per_step(t), sum = 0;
+    dt_store_zero_gradients(&t->store);
+    for (long i = 0; i < passes; i++) {
+        const uint32_t *ids;
+        DT_TRY(dt_loader_next(t->loader, &ids, err));
+        sum += dt_model_backward(t->model, t->work, ids, batch, length, t->store.gradients,
+                                 (float)(1 / tokens));
+    }
+    r->loss = sum / tokens;
+    r->gradient_norm = dt_store_gradient_norm(&t->store);
+    r->learning_rate = dt_learning_rate(&t->settings, t->state.step);
+    if (!isfinite(r->loss) || !isfinite(r->gradient_norm))
+        return dt_fail(err, DT_EINVALID, "step %ld: loss %g and gradient norm %g are not finite",
+                       t->state.step + 1, r->loss, r->gradient_norm);
+    dt_store_update(&t->store, &t->settings, t->state.step, r->gradient_norm);
+    DT_TRY(t->device->ops->synchronize(t->device, err));
+    t->state.step++;
+    t->state.samples += (uint64_t)(batch * passes);
+    return 0;
+}
+
+/* Mean loss over a fixed, random choice of the validation split's sequences. */
+static int validate(struct dt_trainer *t, double *loss, struct dt_error *err)
+{
+    uint64_t length = (uint64_t)t->settings.training.sequence_length, seed = 0;
+    uint64_t batch = (uint64_t)t->settings.training.batch_size;
+    uint64_t samples = (dt_dataset_info(t->val)->tokens - 1) / length;
+    uint64_t wanted = batch * (uint64_t)t->settings.training.eval_batches;
+    uint64_t count = wanted < samples ? wanted : samples;
+    double sum = 0;
+    for (uint64_t from = 0; from < count; from += batch) {
+        uint64_t rows = count - from < batch ? count - from : batch;
+        for (uint64_t i = 0; i < rows; i++)
+            DT_TRY(dt_dataset_tokens(t->val, dt_sample_at(seed, samples, from + i) * length,
+                                     length + 1, t->val_ids + i * (length + 1), err));
+        dt_model_score(t->model, t->work, t->val_ids, (int64_t)rows, (int64_t)length,
+                       t->val_losses);
+        for (uint64_t i = 0; i < rows * length; i++)
+            sum += (double)t->val_losses[i];
+    }
+    *loss = sum / (double)(count * length);
+    return 0;
+}
+
+static void measure(struct dt_trainer *t, struct dt_step_report *r)
+{
+    double seconds = r->seconds - t->logged_seconds;
+    double flops = dt_model_flops_per_token(&t->settings.model, t->settings.training.sequence_length);
+    r->tokens_per_second = (double)(r->tokens - t->logged_tokens) / (seconds > 0 ? seconds : 1e-9);
+    r->mfu = t->peak > 0 ? r->tokens_per_second * flops / t->peak : 0;
+}
+
+static int log_step(struct dt_trainer *t, struct dt_step_report *r, struct dt_error *err)
+{
+    t->logged_seconds = r->seconds;
+    t->logged_tokens = r->tokens;
+    r->logged = true;
+    return dt_metrics_write(&t->metrics, err,
+                            "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f,\"loss\":%.9g,"
+                            "\"lr\":%.9g,\"grad_norm\":%.9g,\"tokens_per_second\":%.1f,"
+                            "\"mfu\":%.4f}",
+                            r->step, (unsigned long long)r->tokens, r->seconds, r->loss,
+                            r->learning_rate, r->gradient_norm, r->tokens_per_second, r->mfu);
+}
+
+static bool due(const struct dt_trainer *t, long interval)
+{
+    return t->state.step == t->settings.training.max_steps ||
+           (interval > 0 && t->state.step % interval == 0);
+}
+
+int dt_trainer_step(struct dt_trainer *t, struct dt_step_report *r, struct dt_error *err)
+{
+    double start = dt_now();
+    *r = (struct dt_step_report){.val_loss = NAN};
+    if (t->state.step >= t->settings.training.max_steps)
+        return 0;
+    DT_TRY(update(t, r, err));
+    t->state.seconds += dt_now() - start;
+    r->step = t->state.step;
+    r->seconds = t->state.seconds;
+    r->tokens = t->state.samples * (uint64_t)t->settings.training.sequence_length;
+    measure(t, r);
+    if (due(t, t->settings.training.log_interval) || r->step == 1)
+        DT_TRY(log_step(t, r, err));
+    if (t->val && due(t, t->settings.training.eval_interval)) {
+        DT_TRY(validate(t, &r->val_loss, err));
+        DT_TRY(dt_metrics_write(&t->metrics, err,
+                                "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f,\"val_loss\":%.9g}",
+                                r->step, (unsigned long long)r->tokens, r->seconds, r->val_loss));
+    }
+    if (due(t, t->settings.training.save_interval)) {
+        DT_TRY(dt_trainer_save(t, err));
+        r->saved = true;
+    }
+    return 1;
+}
+
+int dt_trainer_save(struct dt_trainer *t, struct dt_error *err)
+{
+    if (t->saved_step == t->state.step)
+        return 0;
+    DT_TRY(dt_checkpoint_save(t->run, &t->store, &t->state, &t->identity, err));
+    t->saved_step = t->state.step;
+    return 0;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The trainer: data, model, optimizer and checkpoints of one run, step by step.
+ *
+ *     struct dt_trainer *t;
+ *     struct dt_step_report report;
+ *     DT_TRY(dt_trainer_new(&t, &options, err));
+ *     while ((rc = dt_trainer_step(t, &report, err)) > 0)
+ *         show(&report);
+ *     dt_trainer_free(t);
+ *
+ * A step allocates nothing. Its result is a pure function of the settings, the
+ * data and the step's number: not of the number of threads, nor of how often
+ * the run was stopped.
+ */
+#ifndef DT_TRAIN_TRAINER_H
+#define DT_TRAIN_TRAINER_H
+
+#include <stdbool.h>
+
+#include "train/settings.h"
+#include "train/store.h"
+
+struct dt_trainer_options {
+    const struct dt_settings *settings;
+    const char *settings_path;  /* names the configuration in errors */
+    const char *data;           /* a directory of shards, or one .dts */
+    const char *run;            /* directory of metrics.jsonl and checkpoints; made if absent */
+    const char *resume;         /* "auto": from RUN/latest if there is one; "none"; or a checkpoint */
+    const char *tokenizer_path; /* copied into checkpoints; NULL: none */
+    uint64_t tokenizer;         /* its fingerprint, checked against the data's */
+    const char *command_line;   /* for the lineage */
+    struct dt_device *device;   /* borrowed */
+    double peak;                /* of the device, operations a second; 0: not measured */
+};
+
+struct dt_trainer_facts {
+    int64_t parameters;
+    size_t memory;             /* bytes of the device in use */
+    uint64_t train_tokens, val_tokens; /* val_tokens 0: no validation */
+    uint64_t samples;          /* sequences of one epoch */
+    int64_t tokens_per_step;
+    long first_step, max_steps; /* first_step > 0: resumed */
+};
+
+struct dt_step_report {
+    long step;       /* updates done, this one included */
+    uint64_t tokens; /* used so far */
+    double seconds;  /* of training so far, without validation and checkpoints */
+    double loss, learning_rate, gradient_norm;
+    double tokens_per_second, mfu; /* since the last logged step */
+    bool logged;
+    double val_loss; /* NaN where none was computed */
+    bool saved;
+};
+
+struct dt_trainer;
+
+/* *trainer is owned by the caller. DT_EINVALID names a setting that does not
+ * fit the data, the model or the run being resumed. */
+int dt_trainer_new(struct dt_trainer **trainer, const struct dt_trainer_options *options,
+                   struct dt_error *err) DT_MUST_CHECK;
+void dt_trainer_facts(const struct dt_trainer *trainer, struct dt_trainer_facts *facts);
+
+/* One update, and the validation and checkpoint that are due after it. Returns
+ * 1, or 0 when max_steps were done before. A loss or gradient that is not finite
+ * is DT_EINVALID and leaves the last checkpoint as it is. */
+int dt_trainer_step(struct dt_trainer *trainer, struct dt_step_report *report,
+                    struct dt_error *err) DT_MUST_CHECK;
+/* A checkpoint now, unless the last step made one. */
+int dt_trainer_save(struct dt_trainer *trainer, struct dt_error *err) DT_MUST_CHECK;
+/* Hash of the parameters. */
+uint64_t dt_trainer_hash(const struct dt_trainer *trainer);
+void dt_trainer_free(struct dt_trainer *trainer); /* NULL is fine */
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* dt-train: trains a model over shards. */
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/program.h"
+#include "base/progress.h"
+#include "token/tokenizer.h"
+#include "train/trainer.h"
+
+static struct {
+    const char *config, *output, *resume, *tokenizer, *device;
+    struct dt_string_list set;
+    long threads;
+    bool quiet, print_config;
+} opt = {.config = "-", .resume = "auto", .device = "cpu"};
+
+static const struct dt_option options[] = {
+    {"config", 'c', DT_OPT_STRING, &opt.config, "FILE", "read settings from the YAML file FILE"},
+    {"set", 0, DT_OPT_LIST, &opt.set, "KEY=VALUE", "change one setting, as training.max_steps=100"},
+    {"output", 'o', DT_OPT_STRING, &opt.output, "DIR", "write metrics.jsonl and checkpoints to DIR"},
+    {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "FILE",
+     "put this tokenizer.json into the checkpoints"},
+    {"resume", 0, DT_OPT_STRING, &opt.resume, "WHAT",
+     "auto: from the newest checkpoint in DIR, if any (the default); none; or a checkpoint"},
+    {"device", 0, DT_OPT_STRING, &opt.device, "NAME",
+     "cpu (the default), or one instruction set of it: cpu-avx512, cpu-avx2, cpu-generic"},
+    {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
+     .min = 1, .max = 4096},
+    {"print-config", 0, DT_OPT_FLAG, &opt.print_config, NULL, "print all settings as YAML, and stop"},
+    {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "say only what goes wrong"},
+    {NULL},
+};
+
+static const struct dt_command command = {"dt-train", "train a model over shards", "[DATA]",
+                                          options};
+
+static volatile sig_atomic_t stop_signal;
+
+static void ask_to_stop(int number)
+{
+    stop_signal = number;
+    signal(number, SIG_DFL); /* a second one ends the program at once */
+}
+
+static int read_settings(struct dt_settings *settings, struct dt_error *err)
+{
+    memset(settings, 0, sizeof *settings);
+    dt_config_defaults(dt_settings_schema, settings);
+    if (strcmp(opt.config, "-") != 0)
+        DT_TRY(dt_config_read(dt_settings_schema, settings, opt.config, err));
+    for (int i = 0; i < opt.set.count; i++)
+        DT_TRY(dt_config_override(dt_settings_schema, settings, opt.set.items[i], err));
+    return 0;
+}
+
+static int print_settings(const struct dt_settings *settings)
+{
+    struct dt_buffer yaml = DT_BUFFER_EMPTY;
+    dt_config_print(dt_settings_schema, settings, &yaml);
+    bool failed = fputs(yaml.data, stdout) < 0 || fflush(stdout) != 0;
+    dt_buffer_release(&yaml);
+    if (failed)
+        dt_warn("cannot write to stdout");
+    return failed;
+}
+
+static void print_facts(const struct dt_trainer *trainer, const struct dt_device *dev, double peak)
+{
+    struct dt_trainer_facts f;
+    dt_trainer_facts(trainer, &f);
+    fprintf(stderr,
+            "engine      %s, %s, %d threads, GEMM peak %.0f GFLOP/s measured\n"
+            "model       %.2f M parameters, %.2f GiB with gradients, moments and activations\n"
+            "data        %" PRIu64 " training tokens, %" PRIu64 " for validation%s\n"
+            "steps       %ld to %ld of %" PRId64 " tokens, %.2f epochs in all\n",
+            dev->engine->name, dev->engine->isa, dev->threads, peak * 1e-9,
+            (double)f.parameters * 1e-6, (double)f.memory / (1 << 30), f.train_tokens, f.val_tokens,
+            f.first_step > 0 ? "; resumed" : "", f.first_step + 1, f.max_steps, f.tokens_per_step,
+            (double)f.max_steps * (double)f.tokens_per_step / (double)f.train_tokens);
+}
+
+static void show(struct dt_progress *progress, const struct dt_step_report *r, long max_steps,
+                 double started, long first_step)
+{
+    double per_step = (dt_now() - started) / (double)(r->step - first_step);
+    char left[DT_DURATION];
+    if (dt_progress_due(progress))
+        dt_progress_show(progress, "step %ld/%ld  loss %.4f  %.0f tokens/s  MFU %.1f%%  %s left",
+                         r->step, max_steps, r->loss, r->tokens_per_second, 100 * r->mfu,
+                         dt_duration(per_step * (double)(max_steps - r->step), left));
+    if (opt.quiet || isnan(r->val_loss))
+        return;
+    dt_progress_clear(progress);
+    fprintf(stderr, "step %-7ld loss %.4f  validation %.4f  %.0f tokens/s  MFU %.1f%%\n", r->step,
+            r->loss, r->val_loss, r->tokens_per_second, 100 * r->mfu);
+}
+
+static int train(struct dt_trainer *trainer, struct dt_error *err)
+{
+    struct dt_progress progress;
+    struct dt_step_report report;
+    struct dt_trainer_facts facts;
+    int rc = 0;
+    dt_trainer_facts(trainer, &facts);
+    dt_progress_init(&progress, opt.quiet);
+    double started = dt_now();
+    while (!stop_signal && (rc = dt_trainer_step(trainer, &report, err)) > 0)
+        show(&progress, &report, facts.max_steps, started, facts.first_step);
+    dt_progress_clear(&progress);
+    if (rc >= 0 && stop_signal)
+        rc = dt_trainer_save(trainer, err);
+    return rc;
+}
+
+static int open_tokenizer(struct dt_trainer_options *o, struct dt_error *err)
+{
+    struct dt_tokenizer *tokenizer;
+    if (opt.tokenizer == NULL)
+        return 0;
+    DT_TRY(dt_tokenizer_load(&tokenizer, opt.tokenizer, err));
+    o->tokenizer = dt_tokenizer_fingerprint(tokenizer);
+    dt_tokenizer_free(tokenizer);
+    return 0;
+}
+
+static int run(const char *data, const struct dt_settings *settings, struct dt_device *dev,
+               struct dt_error *err)
+{
+    struct dt_trainer *trainer;
+    struct dt_trainer_options o = {.settings = settings,
+                                   .settings_path = opt.config,
+                                   .data = data,
+                                   .run = opt.output,
+                                   .resume = opt.resume,
+                                   .tokenizer_path = opt.tokenizer,
+                                   .command_line = dt_command_line(),
+                                   .device = dev};
+    DT_TRY(open_tokenizer(&o, err));
+    o.peak = dt_device_peak(dev);
+    DT_TRY(dt_trainer_new(&trainer, &o, err));
+    if (!opt.quiet)
+        print_facts(trainer, dev, o.peak);
+    int rc = train(trainer, err);
+    char hash[DT_HEX64];
+    if (rc >= 0 && !stop_signal)
+        printf("parameters %s\n", dt_hex64(dt_trainer_hash(trainer), hash));
+    dt_trainer_free(trainer);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct dt_error err;
+    struct dt_settings settings;
+    struct dt_device *dev;
+    int first = dt_parse_options(&command, argc, argv);
+    if (read_settings(&settings, &err) < 0)
+        return dt_report(&err);
+    if (opt.print_config)
+        return print_settings(&settings);
+    if (opt.output == NULL)
+        dt_usage("option --output is needed");
+    if (first + 1 != argc)
+        dt_usage("one directory of shards is needed");
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGTERM, ask_to_stop);
+    signal(SIGINT, ask_to_stop);
+    if (dt_device_open(&dev, opt.device, (int)opt.threads, &err) < 0)
+        return dt_report(&err);
+    int rc = run(argv[first], &settings, dev, &err);
+    dt_device_close(dev);
+    if (rc < 0)
+        return dt_report(&err);
+    if (stop_signal) {
+        dt_warn("stopped by a signal; the same command goes on from here");
+        raise(stop_signal); /* its default action tells the parent why */
+    }
+    return fflush(stdout) == 0 ? 0 : 1;
+}
