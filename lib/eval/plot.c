@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "eval/plot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/program.h"
+#include "eval/gnuplot.h"
+
+enum { MOST_POINTS = 2000, TEMPLATE_LIMIT = 1 << 20 };
+
+/* What the x axis shows, in a unit that keeps its numbers short. */
+struct axis {
+    enum dt_plot_x x;
+    double unit;
+    const char *label;
+};
+
+static double position(const struct axis *axis, const struct dt_metric *point)
+{
+    double value = axis->x == DT_PLOT_STEP     ? point->step
+                   : axis->x == DT_PLOT_TOKENS ? point->tokens
+                                               : point->time;
+    return value / axis->unit;
+}
+
+static int largest_position(const struct axis *axis, const struct dt_metrics *run, double *largest,
+                            struct dt_error *err)
+{
+    const struct dt_curve *const curves[] = {&run->train, &run->valid};
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < curves[k]->count; i++) {
+            double value = position(axis, &curves[k]->items[i]);
+            if (!isfinite(value))
+                return dt_fail(err, DT_EMISSING, "run '%s' does not say '%s' at step %.0f",
+                               run->name, axis->label, curves[k]->items[i].step);
+            *largest = fmax(*largest, value);
+        }
+    return 0;
+}
+
+static void choose_unit(struct axis *axis, double largest)
+{
+    static const struct {
+        enum dt_plot_x x;
+        double from, unit;
+        const char *label;
+    } units[] = {
+        {DT_PLOT_TIME, 2 * 3600, 3600, "time (hours)"},
+        {DT_PLOT_TIME, 2 * 60, 60, "time (minutes)"},
+        {DT_PLOT_TIME, 0, 1, "time (seconds)"},
+        {DT_PLOT_TOKENS, 2e9, 1e9, "tokens (billions)"},
+        {DT_PLOT_TOKENS, 2e6, 1e6, "tokens (millions)"},
+        {DT_PLOT_TOKENS, 0, 1, "tokens"},
+        {DT_PLOT_STEP, 0, 1, "step"},
+    };
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (units[i].x == axis->x && largest >= units[i].from) {
+            axis->unit = units[i].unit;
+            axis->label = units[i].label;
+            return;
+        }
+}
+
+static int choose_axis(struct axis *axis, enum dt_plot_x x, const struct dt_metrics *runs,
+                       int count, struct dt_error *err)
+{
+    static const char *const members[] = {"step", "tokens", "time"};
+    double largest = 0;
+    *axis = (struct axis){x, 1, members[x]};
+    for (int r = 0; r < count; r++)
+        DT_TRY(largest_position(axis, &runs[r], &largest, err));
+    choose_unit(axis, largest);
+    return 0;
+}
+
+/* A data set of a gnuplot data block; two empty lines end it. An empty one
+ * holds a point that is not drawn, so that its number stays. */
+static void add_curve(struct dt_buffer *script, const struct axis *axis,
+                      const struct dt_curve *curve)
+{
+    if (curve->count == 0)
+        dt_buffer_add_string(script, "NaN NaN\n");
+    for (size_t i = 0; i < curve->count; i++)
+        dt_buffer_printf(script, "%.9g %.9g\n", position(axis, &curve->items[i]),
+                         curve->items[i].loss);
+    dt_buffer_add_string(script, "\n\n");
+}
+
+static void add_thinned(struct dt_buffer *script, const struct axis *axis, struct dt_curve curve)
+{
+    struct dt_curve thin = dt_curve_thin(&curve, MOST_POINTS);
+    add_curve(script, axis, &thin);
+    free(thin.items);
+}
+
+static void add_data(struct dt_buffer *script, const struct axis *axis,
+                     const struct dt_metrics *runs, int count)
+{
+    dt_buffer_add_string(script, "$train << end_of_data\n");
+    for (int r = 0; r < count; r++)
+        add_thinned(script, axis, runs[r].train);
+    dt_buffer_add_string(script, "end_of_data\n$smooth << end_of_data\n");
+    for (int r = 0; r < count; r++) {
+        struct dt_curve smooth = dt_curve_smooth(&runs[r].train);
+        add_thinned(script, axis, smooth);
+        free(smooth.items);
+    }
+    dt_buffer_add_string(script, "end_of_data\n$valid << end_of_data\n");
+    for (int r = 0; r < count; r++)
+        add_curve(script, axis, &runs[r].valid);
+    dt_buffer_add_string(script, "end_of_data\n");
+}
+
+static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
+                         const struct axis *axis, const struct dt_metrics *runs, int count)
+{
+    static const char *const formats[] = {"text", "svg", "png"};
+    dt_gnuplot_set_string(script, "format", formats[plot->format]);
+    dt_gnuplot_set_string(script, "heading", plot->title ? plot->title : "");
+    dt_gnuplot_set_string(script, "x_label", axis->label);
+    dt_buffer_printf(script, "log_x = %d\nlog_y = %d\nruns = %d\narray name[runs]\n", plot->log_x,
+                     plot->log_y, count);
+    for (int r = 0; r < count; r++) {
+        char variable[32];
+        snprintf(variable, sizeof variable, "name[%d]", r + 1);
+        dt_gnuplot_set_string(script, variable, runs[r].name);
+        dt_buffer_printf(script, "has_train_%d = %d\nhas_valid_%d = %d\n", r + 1,
+                         runs[r].train.count > 0, r + 1, runs[r].valid.count > 0);
+    }
+    if (isfinite(plot->floor))
+        dt_buffer_printf(script, "floor_level = %.9g\n", plot->floor);
+}
+
+static int add_template(struct dt_buffer *script, struct dt_error *err)
+{
+    char *path = dt_installed_path("share/dt/plots/loss.gnuplot"), *text = NULL;
+    size_t size;
+    int rc = dt_file_read(path, TEMPLATE_LIMIT, &text, &size, err);
+    if (rc == 0)
+        dt_buffer_append(script, text, size);
+    free(text);
+    free(path);
+    return rc;
+}
+
+static int write_drawing(const struct dt_plot *plot, const struct dt_buffer *drawing,
+                         struct dt_output *out, struct dt_error *err)
+{
+    /* gnuplot's text terminal begins with a form feed and an empty line. */
+    size_t skip = plot->format == DT_PLOT_TEXT ? strspn(drawing->data, "\f\n") : 0;
+    return dt_output_write(out, drawing->data + skip, drawing->size - skip, err);
+}
+
+int dt_plot_loss(const struct dt_plot *plot, const struct dt_metrics *runs, int count,
+                 struct dt_output *out, struct dt_error *err)
+{
+    struct axis axis;
+    struct dt_buffer script = DT_BUFFER_EMPTY, drawing = DT_BUFFER_EMPTY;
+    DT_TRY(choose_axis(&axis, plot->x, runs, count, err));
+    add_settings(&script, plot, &axis, runs, count);
+    add_data(&script, &axis, runs, count);
+    int rc = add_template(&script, err);
+    if (rc == 0)
+        rc = dt_gnuplot_run(&script, &drawing, err);
+    if (rc == 0)
+        rc = write_drawing(plot, &drawing, out, err);
+    dt_buffer_release(&script);
+    dt_buffer_release(&drawing);
+    return rc;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loss curves through gnuplot, which is run without a shell: the commands and
+ * the data go to its standard input, and no text of the caller is ever
+ * interpreted.
+ *
+ *     struct dt_plot plot = {.format = DT_PLOT_SVG, .title = "demo", .floor = NAN};
+ *     DT_TRY(dt_plot_loss(&plot, runs, count, &out, err));
+ *
+ * How a plot looks is told by share/plots/loss.gnuplot.
+ */
+#ifndef DT_EVAL_PLOT_H
+#define DT_EVAL_PLOT_H
+
+#include <stdbool.h>
+
+#include "base/file.h"
+#include "io/metrics.h"
+
+enum dt_plot_format { DT_PLOT_TEXT, DT_PLOT_SVG, DT_PLOT_PNG };
+enum dt_plot_x { DT_PLOT_STEP, DT_PLOT_TOKENS, DT_PLOT_TIME };
+
+struct dt_plot {
+    enum dt_plot_format format;
+    enum dt_plot_x x;
+    bool log_x, log_y;
+    double floor;      /* a level to draw as a line, nats a token; NAN for none */
+    const char *title; /* NULL for none */
+};
+
+/* Draws the curves of the runs into out. DT_EMISSING if gnuplot is not
+ * installed or a run lacks what x asks for. */
+int dt_plot_loss(const struct dt_plot *plot, const struct dt_metrics *runs, int count,
+                 struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
+
+/* The curve smoothed by a running mean over about a fiftieth of its points, as
+ * many before as behind, so that it does not lag; at the start, where losses
+ * fall fast, over fewer. The result is owned by the caller (free items). */
+struct dt_curve dt_curve_smooth(const struct dt_curve *curve);
+
+/* At most about limit points that look like the whole curve: of each stretch
+ * the lowest and the highest point. Owned by the caller (free items). */
+struct dt_curve dt_curve_thin(const struct dt_curve *curve, size_t limit);
+
+#endif

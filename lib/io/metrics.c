@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "io/input.h"
+#include "io/metrics.h"
+
+static bool get_number(struct json_object *line, const char *name, double *value)
+{
+    struct json_object *member;
+    *value = NAN;
+    if (!json_object_object_get_ex(line, name, &member) ||
+        !(json_object_is_type(member, json_type_int) ||
+          json_object_is_type(member, json_type_double)))
+        return false;
+    *value = json_object_get_double(member);
+    return isfinite(*value);
+}
+
+static void add_point(struct dt_curve *curve, struct dt_metric point)
+{
+    while (curve->count > 0 && curve->items[curve->count - 1].step >= point.step)
+        curve->count--;
+    DT_GROW(curve->items, curve->count, curve->capacity);
+    curve->items[curve->count++] = point;
+}
+
+static int add_line(struct dt_metrics *m, struct json_object *line, const char *subject,
+                    struct dt_error *err)
+{
+    struct dt_metric point;
+    struct json_object *run;
+    if (!json_object_is_type(line, json_type_object))
+        return dt_fail(err, DT_EFORMAT, "%s: not a JSON object", subject);
+    if (json_object_object_get_ex(line, "run", &run) &&
+        json_object_is_type(run, json_type_string)) {
+        free(m->name);
+        m->name = dt_strdup(json_object_get_string(run));
+    }
+    double train, valid;
+    bool trains = get_number(line, "loss", &train),
+         validates = get_number(line, "val_loss", &valid);
+    if (!trains && !validates)
+        return 0;
+    DT_TRY(dt_json_get_real(line, "step", subject, &point.step, err));
+    get_number(line, "tokens", &point.tokens);
+    get_number(line, "time", &point.time);
+    point.loss = train;
+    if (trains)
+        add_point(&m->train, point);
+    point.loss = valid;
+    if (validates)
+        add_point(&m->valid, point);
+    return 0;
+}
+
+static int read_line(struct dt_metrics *m, const struct dt_buffer *text, const char *path,
+                     long number, struct dt_error *err)
+{
+    struct json_object *line = NULL;
+    char *subject = dt_format("%s:%ld", path, number);
+    int rc = dt_json_parse(text->data, text->size, subject, &line, err);
+    if (rc == 0)
+        rc = add_line(m, line, subject, err);
+    json_object_put(line);
+    free(subject);
+    return rc;
+}
+
+static int read_lines(struct dt_metrics *m, const char *path, struct dt_error *err)
+{
+    struct dt_input *in;
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    bool whole = true;
+    DT_TRY(dt_input_open(&in, path, err));
+    int rc = 0;
+    for (long number = 1; rc == 0 && whole; number++) {
+        rc = dt_input_read_until(in, '\n', &text, &whole, err);
+        if (rc == 0 && whole)
+            rc = read_line(m, &text, path, number, err);
+    }
+    dt_buffer_release(&text);
+    dt_input_close(in);
+    if (rc == 0 && m->train.count + m->valid.count == 0)
+        rc = dt_fail(err, DT_EFORMAT, "%s: holds no loss", path);
+    return rc;
+}
+
+/* "a/b/" is called "b", "a/b/metrics.jsonl" as well. */
+static char *name_of(const char *path)
+{
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/')
+        size--;
+    char *copy = dt_strndup(path, size);
+    char *base = strrchr(copy, '/');
+    if (base && strcmp(base, "/metrics.jsonl") == 0) {
+        *base = 0;
+        base = strrchr(copy, '/');
+    }
+    char *name = dt_strdup(base ? base + 1 : copy);
+    free(copy);
+    return name;
+}
+
+int dt_metrics_read(struct dt_metrics *m, const char *path, struct dt_error *err)
+{
+    memset(m, 0, sizeof *m);
+    m->name = name_of(path);
+    char *file = dt_is_directory(path) ? dt_path_join(path, "metrics.jsonl") : dt_strdup(path);
+    int rc = read_lines(m, file, err);
+    free(file);
+    if (rc < 0)
+        dt_metrics_release(m);
+    return rc;
+}
+
+void dt_metrics_release(struct dt_metrics *m)
+{
+    free(m->name);
+    free(m->train.items);
+    free(m->valid.items);
+    memset(m, 0, sizeof *m);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Metrics of a training run: JSON Lines, one object a step.
+ *
+ *     {"run": "demo", ...}                                          at most once
+ *     {"step": 10, "tokens": 81920, "time": 3.2, "loss": 5.1, ...}  training
+ *     {"step": 10, "tokens": 81920, "time": 3.9, "val_loss": 5.0}   validation
+ *
+ * Members not named here are ignored, and so are lines without a loss and a
+ * last line without its newline, which a running trainer may still be writing.
+ * A line whose step is not above the one before replaces what was read from
+ * that step on: a resumed run tells the repeated steps again.
+ *
+ *     struct dt_metrics m;
+ *     DT_TRY(dt_metrics_read(&m, "build/demo/run", err));
+ *     for (size_t i = 0; i < m.train.count; i++)
+ *         use(m.train.items[i].step, m.train.items[i].loss);
+ *     dt_metrics_release(&m);
+ */
+#ifndef DT_IO_METRICS_H
+#define DT_IO_METRICS_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct dt_metric {
+    double step, tokens, time; /* time in seconds; NAN where a line lacks tokens or time */
+    double loss;               /* mean nats a token */
+};
+
+struct dt_curve { /* steps increase */
+    struct dt_metric *items;
+    size_t count, capacity;
+};
+
+struct dt_metrics {
+    char *name; /* of the run: its header's "run", else the directory's or file's name */
+    struct dt_curve train, valid;
+};
+
+/* Reads PATH, or PATH/metrics.jsonl if PATH is a directory. A run without any
+ * loss is DT_EFORMAT. *m is released after a failure. */
+int dt_metrics_read(struct dt_metrics *m, const char *path, struct dt_error *err) DT_MUST_CHECK;
+void dt_metrics_release(struct dt_metrics *m);
+
+#endif

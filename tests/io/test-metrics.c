@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "io/metrics.h"
+
+/* Reads text as a metrics file of its own directory "DIR/tale". */
+static int read_text(const char *text, struct dt_metrics *m, struct dt_error *err)
+{
+    char dir[] = "/tmp/dt-test-XXXXXX", run[64], file[80];
+    assert_non_null(mkdtemp(dir));
+    snprintf(run, sizeof run, "%s/tale/", dir);
+    snprintf(file, sizeof file, "%s/tale/metrics.jsonl", dir);
+    assert_int_equal(dt_make_directories(run, err), 0);
+    assert_int_equal(dt_file_write(file, text, strlen(text), err), 0);
+    int rc = dt_metrics_read(m, run, err);
+    struct dt_error ignored;
+    assert_int_equal(dt_remove_tree(dir, &ignored), 0);
+    return rc;
+}
+
+static void losses_are_read_and_the_rest_is_ignored(void **state)
+{
+    (void)state;
+    struct dt_metrics m;
+    struct dt_error err;
+    assert_int_equal(read_text("{\"run\":{\"seed\":1}}\n"
+                               "{\"step\":1,\"tokens\":10,\"time\":0.5,\"loss\":3.5,\"x\":[1]}\n"
+                               "{\"step\":1,\"val_loss\":3.25}\n"
+                               "{\"note\":\"hello\"}\n"
+                               "{\"step\":2,\"loss\":null}\n"
+                               "{\"step\":3,\"loss\":3}\n"
+                               "{\"step\":4,\"lo",
+                               &m, &err),
+                     0);
+    assert_string_equal(m.name, "tale");
+    assert_int_equal(m.train.count, 2);
+    assert_float_equal(m.train.items[0].loss, 3.5, 0);
+    assert_float_equal(m.train.items[0].tokens, 10, 0);
+    assert_float_equal(m.train.items[0].time, 0.5, 0);
+    assert_float_equal(m.train.items[1].step, 3, 0);
+    assert_true(isnan(m.train.items[1].tokens));
+    assert_int_equal(m.valid.count, 1);
+    assert_float_equal(m.valid.items[0].loss, 3.25, 0);
+    dt_metrics_release(&m);
+}
+
+static void a_resumed_run_replaces_the_steps_it_repeats(void **state)
+{
+    (void)state;
+    struct dt_metrics m;
+    struct dt_error err;
+    assert_int_equal(
+        read_text("{\"run\":\"a tale\"}\n{\"step\":1,\"loss\":4}\n{\"step\":2,\"loss\":3}\n"
+                  "{\"step\":3,\"loss\":2}\n{\"step\":2,\"loss\":2.5}\n",
+                  &m, &err),
+        0);
+    assert_string_equal(m.name, "a tale");
+    assert_int_equal(m.train.count, 2);
+    assert_float_equal(m.train.items[1].step, 2, 0);
+    assert_float_equal(m.train.items[1].loss, 2.5, 0);
+    dt_metrics_release(&m);
+}
+
+static void broken_metrics_are_refused_with_their_line(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"{\"step\":1,\"loss\":4}\nnonsense\n", "metrics.jsonl:2: "},
+        {"{\"loss\":4}\n", "metrics.jsonl:1: "},
+        {"[1]\n", "metrics.jsonl:1: not a JSON object"},
+        {"", "holds no loss"},
+        {"{\"run\":\"x\"}\n", "holds no loss"},
+        {"{\"step\":1,\"loss\":4}", "holds no loss"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_metrics m;
+        struct dt_error err = {0};
+        assert_int_equal(read_text(cases[i][0], &m, &err), DT_EFORMAT);
+        if (!strstr(err.text, cases[i][1]))
+            fail_msg("'%s' lacks '%s'", err.text, cases[i][1]);
+    }
+}
+
+static void a_missing_run_is_an_error(void **state)
+{
+    (void)state;
+    struct dt_metrics m;
+    struct dt_error err;
+    assert_int_equal(dt_metrics_read(&m, "/nonexistent/run", &err), DT_EIO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(losses_are_read_and_the_rest_is_ignored),
+        cmocka_unit_test(a_resumed_run_replaces_the_steps_it_repeats),
+        cmocka_unit_test(broken_metrics_are_refused_with_their_line),
+        cmocka_unit_test(a_missing_run_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
