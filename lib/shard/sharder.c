@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+#include "shard/sharder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/program.h"
+#include "base/rng.h"
+
+#define SPLIT_KEY 0x73706c6974ull /* "split": what the randomness is for */
+
+/* A split being written; its shard number `count` of the manifest is open. */
+struct stream {
+    double upper;    /* documents whose place in [0, 1) is below, and not of one before */
+    uint64_t begin;  /* by tail: its first token of all */
+    uint64_t tokens; /* written in all */
+    struct dt_output out;
+    struct dt_shard_writer *writer; /* NULL: no shard is open */
+};
+
+struct dt_sharder {
+    char *directory;
+    const struct dt_sharder_options *options;
+    struct dt_manifest manifest; /* a split for each stream, in the same order */
+    struct stream *streams;      /* [0] is DT_REST_SPLIT */
+    int count;
+    uint64_t documents, tokens;
+    /* By tail: all documents, until the number of tokens is known. */
+    struct dt_output spool;
+    struct dt_shard_writer *spooler;
+    bool finished;
+};
+
+int dt_split_parse(const char *text, struct dt_split *split, struct dt_error *err)
+{
+    const char *equals = strchr(text, '=');
+    size_t n = equals ? (size_t)(equals - text) : 0;
+    const char *letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    if (n == 0 || n >= sizeof split->name || strspn(text, letters) != n ||
+        dt_parse_real(equals + 1, &split->fraction) < 0)
+        return dt_fail(err, DT_EINVALID, "'%s' is not NAME=FRACTION, as val=0.01", text);
+    if (!(split->fraction > 0 && split->fraction < 1))
+        return dt_fail(err, DT_EINVALID, "the fraction of '%s' is not between 0 and 1", text);
+    memcpy(split->name, text, n);
+    split->name[n] = '\0';
+    return 0;
+}
+
+static int check_splits(const struct dt_sharder_options *options, struct dt_error *err)
+{
+    double sum = 0;
+    for (int i = 0; i < options->count; i++) {
+        const char *name = options->splits[i].name;
+        sum += options->splits[i].fraction;
+        if (strcmp(name, DT_REST_SPLIT) == 0)
+            return dt_fail(err, DT_EINVALID, "split '%s' is what the others leave: give it none",
+                           name);
+        for (int k = 0; k < i; k++)
+            if (strcmp(name, options->splits[k].name) == 0)
+                return dt_fail(err, DT_EINVALID, "split '%s' is given twice", name);
+    }
+    if (sum >= 1)
+        return dt_fail(err, DT_EINVALID, "the splits leave nothing for '%s'", DT_REST_SPLIT);
+    return 0;
+}
+
+/* --- the directory ------------------------------------------------------------------------------
+ */
+
+/* Whether a file name is one that a sharder gives: NAME-00000.dts, or the
+ * temporary name of one or of a spool. */
+static bool is_ours(const char *name)
+{
+    const char *temporary = strstr(name, ".tmp-");
+    if (name[0] == '.')
+        return temporary && (strncmp(name, ".spool.tmp-", 11) == 0 ||
+                             (temporary > name + 4 && strncmp(temporary - 4, ".dts", 4) == 0));
+    size_t n = strlen(name), digits = 0;
+    if (n < 5 || strcmp(name + n - 4, ".dts") != 0)
+        return false;
+    for (n -= 4; n > 0 && name[n - 1] >= '0' && name[n - 1] <= '9'; n--)
+        digits++;
+    return digits >= 5 && n > 1 && name[n - 1] == '-';
+}
+
+static bool is_listed(const struct dt_manifest *m, const char *name)
+{
+    for (int i = 0; i < m->count; i++)
+        for (int k = 0; k < m->splits[i].count; k++)
+            if (strcmp(m->splits[i].shards[k].file, name) == 0)
+                return true;
+    return false;
+}
+
+static int remove_file(const char *directory, const char *name, struct dt_error *err)
+{
+    char *path = dt_path_join(directory, name);
+    int rc = 0;
+    if (unlink(path) < 0 && errno != ENOENT)
+        rc = dt_fail_errno(err, "cannot remove '%s'", path);
+    free(path);
+    return rc;
+}
+
+/* Removes what earlier runs left and the manifest does not list. */
+static int remove_leftovers(const struct dt_sharder *s, struct dt_error *err)
+{
+    DIR *dir = opendir(s->directory);
+    if (dir == NULL)
+        return dt_fail_errno(err, "cannot open directory '%s'", s->directory);
+    int rc = 0;
+    for (struct dirent *e; rc == 0 && (e = readdir(dir)) != NULL;)
+        if (is_ours(e->d_name) && !is_listed(&s->manifest, e->d_name))
+            rc = remove_file(s->directory, e->d_name, err);
+    closedir(dir);
+    return rc;
+}
+
+/* Makes sure that until the end the directory does not look complete. */
+static int begin_directory(struct dt_sharder *s, struct dt_error *err)
+{
+    DT_TRY(dt_make_directories(s->directory, err));
+    DT_TRY(remove_file(s->directory, DT_MANIFEST_NAME, err));
+    return dt_sync_directory(s->directory, err);
+}
+
+/* --- one stream of shards -----------------------------------------------------------------------
+ */
+
+static int open_shard(struct dt_sharder *s, struct stream *t, struct dt_error *err)
+{
+    struct dt_manifest_split *split = &s->manifest.splits[t - s->streams];
+    char *name = dt_format("%s-%05d.dts", split->name, split->count);
+    char *path = dt_path_join(s->directory, name);
+    int rc = dt_output_open(&t->out, path, err);
+    if (rc == 0)
+        rc = dt_shard_writer_new(&t->writer, &t->out, &s->manifest.info, s->options->level, err);
+    if (rc == 0) {
+        dt_shard_writer_use_threads(t->writer, s->options->threads);
+        dt_manifest_add_shard(split, name);
+    }
+    free(path);
+    free(name);
+    return rc;
+}
+
+static int close_shard(struct dt_sharder *s, struct stream *t, struct dt_error *err)
+{
+    struct dt_manifest_split *split = &s->manifest.splits[t - s->streams];
+    struct dt_manifest_shard *shard = &split->shards[split->count - 1];
+    struct dt_shard_info totals;
+    DT_TRY(dt_shard_writer_finish(t->writer, err));
+    dt_shard_writer_totals(t->writer, &totals);
+    dt_shard_writer_free(t->writer);
+    t->writer = NULL;
+    shard->tokens = totals.tokens;
+    shard->documents = totals.documents;
+    shard->text_bytes = totals.text_bytes;
+    shard->hash = totals.hash;
+    shard->size = t->out.written;
+    return dt_output_commit(&t->out, err);
+}
+
+static int add_to(struct dt_sharder *s, struct stream *t, const uint32_t *ids,
+                  const struct dt_shard_document *document, struct dt_error *err)
+{
+    struct dt_shard_info totals;
+    if (t->writer) {
+        dt_shard_writer_totals(t->writer, &totals);
+        if (totals.tokens > 0 && totals.tokens + document->tokens > s->options->tokens_per_shard)
+            DT_TRY(close_shard(s, t, err));
+    }
+    if (t->writer == NULL)
+        DT_TRY(open_shard(s, t, err));
+    t->tokens += document->tokens;
+    return dt_shard_write(t->writer, ids, document, err);
+}
+
+/* --- splits -------------------------------------------------------------------------------------
+ */
+
+static struct stream *choose(struct dt_sharder *s, uint64_t hash)
+{
+    double place = dt_uniform_double(dt_random_key(hash, SPLIT_KEY, 0));
+    for (int i = 1; i < s->count; i++)
+        if (place < s->streams[i].upper)
+            return &s->streams[i];
+    return &s->streams[0];
+}
+
+/* The bytes of the first count tokens, taking all tokens for equally long. */
+static uint64_t share_of_bytes(const struct dt_shard_document *d, uint64_t count)
+{
+    if (d->tokens == 0)
+        return d->bytes;
+    return d->bytes / d->tokens * count + d->bytes % d->tokens * count / d->tokens;
+}
+
+/* The stream of the token at place. */
+static int find_stream(const struct dt_sharder *s, uint64_t place)
+{
+    int i = s->count - 1;
+    while (i > 0 && s->streams[i].begin > place)
+        i--;
+    return i;
+}
+
+/* Adds a document whose first token is at place, cut where streams begin. */
+static int add_cut(struct dt_sharder *s, uint64_t place, const uint32_t *ids,
+                   const struct dt_shard_document *document, struct dt_error *err)
+{
+    uint64_t done = 0;
+    do {
+        int i = find_stream(s, place + done);
+        uint64_t end = document->tokens;
+        if (i + 1 < s->count && s->streams[i + 1].begin - place < end)
+            end = s->streams[i + 1].begin - place;
+        struct dt_shard_document piece = {.hash = document->hash,
+                                          .tokens = end - done,
+                                          .bytes = share_of_bytes(document, end) -
+                                                   (done ? share_of_bytes(document, done) : 0)};
+        DT_TRY(add_to(s, &s->streams[i], ids + done, &piece, err));
+        done = end;
+    } while (done < document->tokens);
+    return 0;
+}
+
+static int add_spooled(struct dt_sharder *s, struct dt_shard_reader *r, struct dt_error *err)
+{
+    struct dt_ids ids = DT_IDS_EMPTY;
+    struct dt_shard_document document;
+    uint64_t place = 0;
+    int rc;
+    while ((rc = dt_shard_read(r, &ids, &document, err)) > 0) {
+        rc = add_cut(s, place, ids.data, &document, err);
+        if (rc < 0)
+            break;
+        place += document.tokens;
+    }
+    dt_ids_release(&ids);
+    return rc;
+}
+
+/* Now that the number of tokens is known, gives each split its part of them. */
+static int split_spool(struct dt_sharder *s, struct dt_error *err)
+{
+    struct dt_shard_reader *r;
+    double left = 1;
+    for (int i = s->count - 1; i > 0; i--) {
+        left -= s->options->splits[i - 1].fraction;
+        s->streams[i].begin = (uint64_t)((double)s->tokens * left);
+    }
+    DT_TRY(dt_shard_writer_finish(s->spooler, err));
+    DT_TRY(dt_output_flush(&s->spool, err));
+    DT_TRY(dt_shard_reader_open(&r, s->spool.temporary, err));
+    int rc = add_spooled(s, r, err);
+    dt_shard_reader_close(r);
+    return rc;
+}
+
+static int open_spool(struct dt_sharder *s, struct dt_error *err)
+{
+    char *path = dt_path_join(s->directory, "spool");
+    int rc = dt_output_open(&s->spool, path, err);
+    free(path);
+    DT_TRY(rc);
+    return dt_shard_writer_new(&s->spooler, &s->spool, &s->manifest.info, 0, err);
+}
+
+/* --- all together -------------------------------------------------------------------------------
+ */
+
+static void add_streams(struct dt_sharder *s)
+{
+    double upper = 0;
+    s->count = 1 + s->options->count;
+    s->streams = dt_alloc((size_t)s->count, sizeof *s->streams);
+    dt_manifest_add_split(&s->manifest, DT_REST_SPLIT);
+    for (int i = 1; i < s->count; i++) {
+        upper += s->options->splits[i - 1].fraction;
+        s->streams[i].upper = upper;
+        dt_manifest_add_split(&s->manifest, s->options->splits[i - 1].name);
+    }
+}
+
+int dt_sharder_new(struct dt_sharder **result, const char *directory,
+                   const struct dt_shard_info *info, const struct dt_sharder_options *options,
+                   struct dt_error *err)
+{
+    *result = NULL;
+    DT_TRY(check_splits(options, err));
+    struct dt_sharder *s = dt_alloc(1, sizeof *s);
+    s->directory = dt_strdup(directory);
+    s->options = options;
+    s->manifest.info = *info;
+    add_streams(s);
+    int rc = begin_directory(s, err);
+    if (rc == 0 && options->count > 0 && options->split_by == DT_SPLIT_BY_TAIL)
+        rc = open_spool(s, err);
+    if (rc < 0) {
+        dt_sharder_free(s);
+        return rc;
+    }
+    *result = s;
+    return 0;
+}
+
+int dt_sharder_add(struct dt_sharder *s, const uint32_t *ids,
+                   const struct dt_shard_document *document, struct dt_error *err)
+{
+    s->documents++;
+    s->tokens += document->tokens;
+    if (s->spooler)
+        return dt_shard_write(s->spooler, ids, document, err);
+    return add_to(s, choose(s, document->hash), ids, document, err);
+}
+
+static int check_none_is_empty(const struct dt_sharder *s, struct dt_error *err)
+{
+    for (int i = 0; i < s->count; i++) {
+        if (s->streams[i].tokens > 0)
+            continue;
+        if (s->spooler)
+            return dt_fail(
+                err, DT_EINVALID,
+                "split '%s' is empty: none of %llu tokens fell to it; change the fractions",
+                s->manifest.splits[i].name, (unsigned long long)s->tokens);
+        return dt_fail(err, DT_EINVALID,
+                       "split '%s' is empty: none of %llu documents fell to it; change the "
+                       "fractions, or use --split-by tail",
+                       s->manifest.splits[i].name, (unsigned long long)s->documents);
+    }
+    return 0;
+}
+
+int dt_sharder_finish(struct dt_sharder *s, struct dt_error *err)
+{
+    if (s->tokens == 0)
+        return dt_fail(err, DT_EINVALID, "the input holds no tokens");
+    if (s->spooler)
+        DT_TRY(split_spool(s, err));
+    DT_TRY(check_none_is_empty(s, err));
+    for (int i = 0; i < s->count; i++)
+        if (s->streams[i].writer)
+            DT_TRY(close_shard(s, &s->streams[i], err));
+    DT_TRY(remove_leftovers(s, err));
+    DT_TRY(dt_manifest_write(&s->manifest, s->directory, err));
+    s->finished = true;
+    return 0;
+}
+
+static void remove_shards(struct dt_sharder *s)
+{
+    struct dt_error ignored;
+    for (int i = 0; i < s->manifest.count; i++)
+        for (int k = 0; k < s->manifest.splits[i].count; k++)
+            (void)!remove_file(s->directory, s->manifest.splits[i].shards[k].file, &ignored);
+}
+
+void dt_sharder_free(struct dt_sharder *s)
+{
+    if (s == NULL)
+        return;
+    for (int i = 0; i < s->count; i++) {
+        dt_shard_writer_free(s->streams[i].writer);
+        dt_output_abandon(&s->streams[i].out);
+    }
+    dt_shard_writer_free(s->spooler);
+    dt_output_abandon(&s->spool);
+    if (!s->finished)
+        remove_shards(s);
+    dt_manifest_release(&s->manifest);
+    free(s->streams);
+    free(s->directory);
+    free(s);
+}

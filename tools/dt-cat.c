@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/program.h"
+#include "shard/manifest.h"
+#include "shard/shard.h"
+#include "token/tokenizer.h"
+
+static struct {
+    bool info, json, verify, ids, text, lineage;
+    long document;
+    const char *tokenizer, *output;
+} opt = {.document = -1, .output = "-"};
+
+static const struct dt_option options[] = {
+    {"info", 0, DT_OPT_FLAG, &opt.info, NULL, "print what the shards hold (default)"},
+    {"json", 0, DT_OPT_FLAG, &opt.json, NULL, "the same as a line of JSON a shard"},
+    {"verify", 0, DT_OPT_FLAG, &opt.verify, NULL, "read and check every byte"},
+    {"ids", 0, DT_OPT_FLAG, &opt.ids, NULL, "print the ids, a line a document"},
+    {"text", 0, DT_OPT_FLAG, &opt.text, NULL, "print the text; needs -t"},
+    {"lineage", 0, DT_OPT_FLAG, &opt.lineage, NULL, "print the commands that made the shards"},
+    {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "TOKENIZER", "decode with TOKENIZER"},
+    {"doc", 0, DT_OPT_INT, &opt.document, "N", "print document N alone, from 0", .min = 0,
+     .max = 1e18},
+    {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write to FILE"},
+    {NULL}};
+
+static const struct dt_command command = {
+    "dt-cat", "show, check and decode shards and token streams", "[SHARD ...]", options};
+
+static char *const standard_input[] = {"-"};
+
+/* A shard or stream to be read, as named or as a directory's index.json lists it. */
+struct source {
+    char *path;
+    const struct dt_manifest *manifest; /* NULL for one named by itself */
+    const struct dt_manifest_shard *listed;
+};
+
+struct sources {
+    struct source *items;
+    int count, capacity;
+    struct dt_manifest *manifests; /* one an operand, empty for files */
+    int manifest_count;
+};
+
+/* What the printers share. */
+struct printer {
+    struct dt_output out;
+    struct dt_buffer line;
+    struct dt_tokenizer *tokenizer;
+};
+
+static struct source *add_source(struct sources *s, char *path)
+{
+    DT_GROW(s->items, s->count, s->capacity);
+    s->items[s->count] = (struct source){.path = path};
+    return &s->items[s->count++];
+}
+
+static int add_directory(struct sources *s, struct dt_manifest *m, const char *path,
+                         struct dt_error *err)
+{
+    DT_TRY(dt_manifest_read(m, path, err));
+    for (int i = 0; i < m->count; i++) {
+        for (int k = 0; k < m->splits[i].count; k++) {
+            const struct dt_manifest_shard *listed = &m->splits[i].shards[k];
+            struct source *source = add_source(s, dt_path_join(path, listed->file));
+            source->manifest = m;
+            source->listed = listed;
+        }
+    }
+    return 0;
+}
+
+static int find_sources(struct sources *s, char *const *paths, int count, struct dt_error *err)
+{
+    s->manifests = dt_alloc((size_t)count, sizeof *s->manifests);
+    s->manifest_count = count;
+    for (int i = 0; i < count; i++) {
+        if (dt_is_directory(paths[i]))
+            DT_TRY(add_directory(s, &s->manifests[i], paths[i], err));
+        else
+            add_source(s, dt_strdup(paths[i]));
+    }
+    return 0;
+}
+
+static void release_sources(struct sources *s)
+{
+    for (int i = 0; i < s->count; i++)
+        free(s->items[i].path);
+    for (int i = 0; i < s->manifest_count; i++)
+        dt_manifest_release(&s->manifests[i]);
+    free(s->items);
+    free(s->manifests);
+}
+
+static int flush_line(struct printer *p, struct dt_error *err)
+{
+    int rc = dt_output_write(&p->out, p->line.data, p->line.size, err);
+    dt_buffer_clear(&p->line);
+    return rc;
+}
+
+/* --- documents ----------------------------------------------------------------------------------
+ */
+
+static void add_number(struct dt_buffer *b, uint32_t value)
+{
+    char digits[10];
+    int n = 0;
+    do
+        digits[n++] = (char)('0' + value % 10);
+    while ((value /= 10) > 0);
+    while (n > 0)
+        b->data[b->size++] = digits[--n];
+}
+
+static void add_ids(struct dt_buffer *b, const uint32_t *ids, size_t count)
+{
+    dt_buffer_reserve(b, b->size + 11 * count + 2);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            b->data[b->size++] = ' ';
+        add_number(b, ids[i]);
+    }
+    dt_buffer_add_char(b, '\n');
+}
+
+/* Without its final end-of-text token, which becomes a separator line where
+ * documents are printed one after the other. */
+static int add_text(struct printer *p, const uint32_t *ids, size_t count,
+                    const struct dt_shard_info *info, struct dt_error *err)
+{
+    size_t size;
+    bool ends = count > 0 && ids[count - 1] == info->eot;
+    DT_TRY(dt_decode(p->tokenizer, ids, count - ends, &p->line, err));
+    if (ends && opt.document < 0) {
+        const char *separator = dt_tokenizer_bytes(p->tokenizer, info->eot, &size);
+        dt_buffer_add_char(&p->line, '\n');
+        dt_buffer_append(&p->line, separator, size);
+        dt_buffer_add_char(&p->line, '\n');
+    }
+    return 0;
+}
+
+static int print_document(struct printer *p, const struct dt_ids *ids,
+                          const struct dt_shard_info *info, struct dt_error *err)
+{
+    if (opt.ids)
+        add_ids(&p->line, ids->data, ids->count);
+    else
+        DT_TRY(add_text(p, ids->data, ids->count, info, err));
+    return flush_line(p, err);
+}
+
+static int check_tokenizer(const struct printer *p, const struct dt_shard_info *info,
+                           const char *path, struct dt_error *err)
+{
+    char made[DT_HEX64], given[DT_HEX64];
+    if (!opt.text || info->tokenizer == dt_tokenizer_fingerprint(p->tokenizer))
+        return 0;
+    return dt_fail(err, DT_EINVALID, "%s: was made by tokenizer %s, but '%s' is %s", path,
+                   dt_hex64(info->tokenizer, made), opt.tokenizer,
+                   dt_hex64(dt_tokenizer_fingerprint(p->tokenizer), given));
+}
+
+/* Prints the documents of a stream, or only the one *left documents ahead;
+ * *left is -1 after that. */
+static int print_stream(struct printer *p, struct dt_shard_reader *r, const char *path, long *left,
+                        struct dt_error *err)
+{
+    const struct dt_shard_info *info = dt_shard_reader_info(r);
+    struct dt_ids ids = DT_IDS_EMPTY;
+    struct dt_shard_document document;
+    int rc = check_tokenizer(p, info, path, err);
+    while (rc == 0 && (rc = dt_shard_read(r, &ids, &document, err)) > 0) {
+        rc = 0;
+        if (opt.document < 0 || *left == 0)
+            rc = print_document(p, &ids, info, err);
+        if (opt.document >= 0 && (*left)-- == 0)
+            break;
+    }
+    dt_ids_release(&ids);
+    return rc;
+}
+
+/* Prints a document of a shard that can be read anywhere. */
+static int print_one(struct printer *p, struct dt_shard *s, const char *path, uint64_t number,
+                     struct dt_error *err)
+{
+    struct dt_ids ids = DT_IDS_EMPTY;
+    struct dt_shard_document document;
+    uint64_t first;
+    DT_TRY(check_tokenizer(p, dt_shard_get_info(s), path, err));
+    DT_TRY(dt_shard_get_document(s, number, &first, &document, err));
+    dt_ids_reserve(&ids, (size_t)document.tokens);
+    ids.count = (size_t)document.tokens;
+    int rc = dt_shard_tokens(s, first, document.tokens, ids.data, err);
+    if (rc == 0)
+        rc = print_document(p, &ids, dt_shard_get_info(s), err);
+    dt_ids_release(&ids);
+    return rc;
+}
+
+/* Whether the shard could be searched for document *left without reading all. */
+static bool try_one(struct printer *p, const char *path, long *left, int *rc, struct dt_error *err)
+{
+    struct dt_shard *s;
+    if (strcmp(path, "-") == 0 || dt_shard_open(&s, path, err) < 0)
+        return false; /* a pipe, joined streams, or damage that the other way reports */
+    long documents = (long)dt_shard_get_info(s)->documents;
+    *rc = *left < documents ? print_one(p, s, path, (uint64_t)*left, err) : 0;
+    *left = *left < documents ? -1 : *left - documents;
+    dt_shard_close(s);
+    return true;
+}
+
+static int print_source(struct printer *p, const struct source *source, long *left,
+                        struct dt_error *err)
+{
+    struct dt_shard_reader *r;
+    int rc;
+    if (opt.document >= 0 && try_one(p, source->path, left, &rc, err))
+        return rc;
+    DT_TRY(dt_shard_reader_open(&r, source->path, err));
+    rc = print_stream(p, r, source->path, left, err);
+    dt_shard_reader_close(r);
+    return rc;
+}
+
+static int print_documents(struct printer *p, const struct sources *s, struct dt_error *err)
+{
+    long left = opt.document;
+    for (int i = 0; i < s->count && (opt.document < 0 || left >= 0); i++)
+        DT_TRY(print_source(p, &s->items[i], &left, err));
+    if (opt.document >= 0 && left >= 0)
+        return dt_fail(err, DT_EMISSING, "there is no document %ld; there are %ld, from 0",
+                       opt.document, opt.document - left);
+    return 0;
+}
+
+/* --- whole shards -------------------------------------------------------------------------------
+ */
+
+/* What a stream says of itself after all of it was read; *size is of the input. */
+static int read_through(const char *path, struct dt_shard_info *info, char **provenance,
+                        struct dt_error *err)
+{
+    struct dt_shard_reader *r;
+    struct dt_ids ids = DT_IDS_EMPTY;
+    struct dt_shard_document document;
+    int rc;
+    DT_TRY(dt_shard_reader_open(&r, path, err));
+    while ((rc = dt_shard_read(r, &ids, &document, err)) > 0)
+        ;
+    *info = *dt_shard_reader_info(r);
+    *provenance = dt_strdup(info->provenance);
+    dt_ids_release(&ids);
+    dt_shard_reader_close(r);
+    return rc;
+}
+
+/* The same from header and footer alone, where there is one of each. */
+static int look_at(const char *path, struct dt_shard_info *info, char **provenance,
+                   struct dt_error *err)
+{
+    struct dt_shard *s;
+    if (strcmp(path, "-") == 0 || dt_shard_open(&s, path, err) < 0)
+        return read_through(path, info, provenance, err);
+    *info = *dt_shard_get_info(s);
+    *provenance = dt_strdup(info->provenance);
+    dt_shard_close(s);
+    return 0;
+}
+
+static int verify_source(struct printer *p, const struct source *source, struct dt_error *err)
+{
+    struct dt_shard_info info;
+    struct dt_shard *s;
+    char *provenance = NULL;
+    int rc = 0;
+    if (source->listed) {
+        DT_TRY(dt_shard_open(&s, source->path, err));
+        rc = dt_manifest_check(source->manifest, source->listed, s, source->path, err);
+        dt_shard_close(s);
+    }
+    if (rc == 0)
+        rc = read_through(source->path, &info, &provenance, err);
+    free(provenance);
+    DT_TRY(rc);
+    dt_buffer_printf(&p->line, "%s: %" PRIu64 " documents, %" PRIu64 " tokens: whole\n",
+                     source->path, info.documents, info.tokens);
+    return flush_line(p, err);
+}
+
+static int verify(struct printer *p, const struct sources *s, struct dt_error *err)
+{
+    for (int i = 0; i < s->count; i++)
+        DT_TRY(verify_source(p, &s->items[i], err));
+    return 0;
+}
+
+static int print_lineage(struct printer *p, const struct sources *s, struct dt_error *err)
+{
+    struct dt_shard_info info;
+    char *last = NULL;
+    for (int i = 0; i < s->count; i++) {
+        char *provenance = NULL;
+        int rc = look_at(s->items[i].path, &info, &provenance, err);
+        if (rc == 0 && (last == NULL || strcmp(last, provenance) != 0))
+            dt_buffer_printf(&p->line, "%s:\n%s", s->items[i].path, provenance);
+        free(last);
+        last = provenance;
+        if (rc == 0)
+            rc = flush_line(p, err);
+        if (rc < 0) {
+            free(last);
+            return rc;
+        }
+    }
+    free(last);
+    return 0;
+}
+
+static void add_json(struct dt_buffer *b, const char *path, const struct dt_shard_info *info)
+{
+    char hex[DT_HEX64];
+    dt_buffer_add_string(b, "{\"file\":");
+    dt_json_add_string(b, path, strlen(path));
+    dt_buffer_printf(b, ",\"tokenizer\":\"%s\",\"vocab_size\":%u,\"eot\":",
+                     dt_hex64(info->tokenizer, hex), info->vocab_size);
+    if (info->eot == UINT32_MAX)
+        dt_buffer_add_string(b, "null");
+    else
+        dt_buffer_printf(b, "%u", info->eot);
+    dt_buffer_printf(b,
+                     ",\"token_bytes\":%u,\"layout\":\"list\",\"documents\":%" PRIu64
+                     ",\"tokens\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"hash\":\"%s\"}\n",
+                     info->token_bytes, info->documents, info->tokens, info->text_bytes,
+                     dt_hex64(info->hash, hex));
+}
+
+/* What all rows of the table below it share. */
+static void add_heading(struct dt_buffer *b, const struct dt_shard_info *info)
+{
+    char hex[DT_HEX64];
+    dt_buffer_printf(b, "tokenizer %s, vocabulary %u, ", dt_hex64(info->tokenizer, hex),
+                     info->vocab_size);
+    if (info->eot == UINT32_MAX)
+        dt_buffer_add_string(b, "no end-of-text");
+    else
+        dt_buffer_printf(b, "end-of-text %u", info->eot);
+    dt_buffer_printf(b, ", ids of %u bytes\n%-22s%12s%16s%15s%14s\n", info->token_bytes, "file",
+                     "documents", "tokens", "text bytes", "file bytes");
+}
+
+static void add_row(struct dt_buffer *b, const char *path, const struct dt_shard_info *info,
+                    uint64_t size)
+{
+    size_t n = strlen(path);
+    if (n > 21) /* its end tells more than its beginning */
+        dt_buffer_printf(b, "...%-19s", path + n - 18);
+    else
+        dt_buffer_printf(b, "%-22s", path);
+    dt_buffer_printf(b, "%12" PRIu64 "%16" PRIu64 "%15" PRIu64 "%14" PRIu64 "\n", info->documents,
+                     info->tokens, info->text_bytes, size);
+}
+
+/* Of a regular file; 0 of a pipe. */
+static uint64_t file_size(const char *path)
+{
+    struct stat st;
+    int rc = strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, &st) : stat(path, &st);
+    return rc == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
+static void add_to_total(struct dt_shard_info *total, const struct dt_shard_info *info)
+{
+    total->documents += info->documents;
+    total->tokens += info->tokens;
+    total->text_bytes += info->text_bytes;
+}
+
+static bool same_tokenizer(const struct dt_shard_info *a, const struct dt_shard_info *b)
+{
+    return a->tokenizer == b->tokenizer && a->vocab_size == b->vocab_size && a->eot == b->eot;
+}
+
+static int print_info(struct printer *p, const struct sources *s, struct dt_error *err)
+{
+    struct dt_shard_info info, last = {0}, total = {0};
+    uint64_t bytes = 0;
+    for (int i = 0; i < s->count; i++) {
+        char *provenance = NULL;
+        int rc = look_at(s->items[i].path, &info, &provenance, err);
+        free(provenance);
+        DT_TRY(rc);
+        if (opt.json) {
+            add_json(&p->line, s->items[i].path, &info);
+        } else {
+            if (i == 0 || !same_tokenizer(&info, &last))
+                add_heading(&p->line, &info);
+            add_row(&p->line, s->items[i].path, &info, file_size(s->items[i].path));
+        }
+        bytes += file_size(s->items[i].path);
+        add_to_total(&total, &info);
+        last = info;
+        DT_TRY(flush_line(p, err));
+    }
+    if (!opt.json && s->count > 1)
+        add_row(&p->line, "total", &total, bytes);
+    if (!opt.json && total.documents > 0 && total.tokens > 0)
+        dt_buffer_printf(&p->line, "%.1f tokens a document, %.3f text bytes a token\n",
+                         (double)total.tokens / (double)total.documents,
+                         (double)total.text_bytes / (double)total.tokens);
+    return flush_line(p, err);
+}
+
+static int print(struct printer *p, const struct sources *s, struct dt_error *err)
+{
+    if (opt.ids || opt.text)
+        return print_documents(p, s, err);
+    if (opt.verify)
+        return verify(p, s, err);
+    return opt.lineage ? print_lineage(p, s, err) : print_info(p, s, err);
+}
+
+static int run(char *const *paths, int count, struct dt_error *err)
+{
+    struct sources sources = {0};
+    struct printer p = {0};
+    int rc = 0;
+    if (opt.text)
+        rc = dt_tokenizer_load(&p.tokenizer, opt.tokenizer, err);
+    if (rc == 0)
+        rc = find_sources(&sources, paths, count, err);
+    if (rc == 0)
+        rc = dt_output_open(&p.out, opt.output, err);
+    if (rc == 0)
+        rc = print(&p, &sources, err);
+    if (rc == 0)
+        rc = dt_output_commit(&p.out, err);
+    dt_output_abandon(&p.out);
+    dt_buffer_release(&p.line);
+    dt_tokenizer_free(p.tokenizer);
+    release_sources(&sources);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct dt_error err;
+    int first = dt_parse_options(&command, argc, argv);
+    int count = argc - first;
+    if ((opt.info || opt.json) + opt.verify + opt.ids + opt.text + opt.lineage > 1)
+        dt_usage("--info, --verify, --ids, --text and --lineage exclude each other");
+    if (opt.text != (opt.tokenizer != NULL))
+        dt_usage("--text and -t TOKENIZER go together");
+    if (opt.document >= 0 && !opt.ids && !opt.text)
+        dt_usage("--doc goes with --ids or --text");
+    if (count == 0 && isatty(STDIN_FILENO))
+        dt_usage("name a SHARD, or pipe a token stream in");
+    int rc = run(count ? argv + first : standard_input, count ? count : 1, &err);
+    return rc < 0 ? dt_report(&err) : 0;
+}
