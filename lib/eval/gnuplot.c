@@ -105,7 +105,7 @@ void dt_gnuplot_set_string(struct dt_buffer *script, const char *name, const cha
     dt_buffer_printf(script, "%s = \"", name);
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
-        if (isalnum(c) || c == ' ')
+        if (isalpha(c) || c == ' ')
             dt_buffer_add_char(script, *text);
         else
             dt_buffer_printf(script, "\\%03o", c < ' ' || c == 127 ? ' ' : c);

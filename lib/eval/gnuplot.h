@@ -12,10 +12,10 @@
 int dt_gnuplot_run(const struct dt_buffer *script, struct dt_buffer *drawing,
                    struct dt_error *err) DT_MUST_CHECK;
 
-/* Appends NAME = "text" with all but letters, digits and spaces as octal
- * escapes, so that nothing in text can end the string or run a command (gnuplot
- * 5.4 mistakes a doubled quote at the start of a '...' string for its end).
- * Control characters become spaces. */
+/* Appends NAME = "text" with all but letters and spaces as octal escapes, so
+ * that nothing in text can end the string or run a command. (gnuplot 5.4 takes
+ * a doubled quote at the start of a '...' string for its end, and a digit behind
+ * an octal escape for a part of it.) Control characters become spaces. */
 void dt_gnuplot_set_string(struct dt_buffer *script, const char *name, const char *text);
 
 #endif

@@ -86,7 +86,7 @@ static void strings_are_quoted_for_gnuplot(void **state)
     (void)state;
     struct dt_buffer script = DT_BUFFER_EMPTY;
     dt_gnuplot_set_string(&script, "title", "it's `ls` \"\n\\5");
-    assert_string_equal(script.data, "title = \"it\\047s \\140ls\\140 \\042\\040\\1345\"\n");
+    assert_string_equal(script.data, "title = \"it\\047s \\140ls\\140 \\042\\040\\134\\065\"\n");
     dt_buffer_release(&script);
 }
 
