@@ -48,7 +48,7 @@ static void show_progress(struct dt_progress *progress, const struct dt_document
     dt_progress_show(progress, "counting: %.1f MB", (double)taken / 1e6);
 }
 
-static int count_all(struct dt_trainer *trainer, struct dt_documents *documents,
+static int count_all(struct dt_bpe_trainer *trainer, struct dt_documents *documents,
                      struct dt_error *err)
 {
     struct dt_document document = DT_DOCUMENT_EMPTY;
@@ -56,7 +56,7 @@ static int count_all(struct dt_trainer *trainer, struct dt_documents *documents,
     dt_progress_init(&progress, opt.quiet);
     int rc;
     while ((rc = dt_documents_next(documents, &document, err)) > 0) {
-        dt_trainer_add(trainer, document.text.data, document.text.size);
+        dt_bpe_trainer_add(trainer, document.text.data, document.text.size);
         show_progress(&progress, documents);
     }
     dt_progress_clear(&progress);
@@ -66,25 +66,25 @@ static int count_all(struct dt_trainer *trainer, struct dt_documents *documents,
 
 static int train(struct dt_tokenizer **t, char **files, int count, struct dt_error *err)
 {
-    struct dt_trainer_options how = {.pattern = patterns[opt.pattern],
-                                     .size = (uint32_t)opt.size,
-                                     .min_frequency = (uint64_t)opt.min_frequency,
-                                     .specials =
-                                         opt.specials.count ? opt.specials.items : default_specials,
-                                     .special_count = opt.specials.count ? opt.specials.count : 1,
-                                     .threads = (int)opt.threads};
+    struct dt_bpe_trainer_options how = {
+        .pattern = patterns[opt.pattern],
+        .size = (uint32_t)opt.size,
+        .min_frequency = (uint64_t)opt.min_frequency,
+        .specials = opt.specials.count ? opt.specials.items : default_specials,
+        .special_count = opt.specials.count ? opt.specials.count : 1,
+        .threads = (int)opt.threads};
     struct dt_documents_options from = {.format = (enum dt_document_format)opt.from,
                                         .separator = opt.separator};
-    struct dt_trainer *trainer;
+    struct dt_bpe_trainer *trainer;
     struct dt_documents *documents = NULL;
-    DT_TRY(dt_trainer_new(&trainer, &how, err));
+    DT_TRY(dt_bpe_trainer_new(&trainer, &how, err));
     int rc = dt_documents_open(&documents, files, count, &from, err);
     if (rc == 0)
         rc = count_all(trainer, documents, err);
     if (rc == 0)
-        rc = dt_trainer_finish(trainer, t, err);
+        rc = dt_bpe_trainer_finish(trainer, t, err);
     dt_documents_close(documents);
-    dt_trainer_free(trainer);
+    dt_bpe_trainer_free(trainer);
     return rc;
 }
 

@@ -19,8 +19,8 @@ struct job {
     size_t count, capacity;
 };
 
-struct dt_trainer {
-    struct dt_trainer_options options;
+struct dt_bpe_trainer {
+    struct dt_bpe_trainer_options options;
     const struct dt_pattern *pattern;
     struct dt_pool *pool;
     struct job *filling, *idle;
@@ -31,7 +31,7 @@ struct dt_trainer {
 
 static void count_job(void *work, void *context)
 {
-    struct dt_trainer *t = context;
+    struct dt_bpe_trainer *t = context;
     struct job *job = work;
     struct dt_word_counts counts = {.words = NULL};
     pthread_mutex_lock(&t->lock);
@@ -47,7 +47,7 @@ static void count_job(void *work, void *context)
     pthread_mutex_unlock(&t->lock);
 }
 
-static int check_special(const struct dt_trainer_options *o, int i, struct dt_error *err)
+static int check_special(const struct dt_bpe_trainer_options *o, int i, struct dt_error *err)
 {
     const char *special = o->specials[i];
     const unsigned char *p = (const unsigned char *)special, *end = p + strlen(special);
@@ -64,7 +64,7 @@ static int check_special(const struct dt_trainer_options *o, int i, struct dt_er
     return 0;
 }
 
-static int check_options(const struct dt_trainer_options *o, struct dt_error *err)
+static int check_options(const struct dt_bpe_trainer_options *o, struct dt_error *err)
 {
     uint32_t least = 256 + (uint32_t)o->special_count;
     if (dt_pattern_find(o->pattern) == NULL)
@@ -78,12 +78,12 @@ static int check_options(const struct dt_trainer_options *o, struct dt_error *er
     return 0;
 }
 
-int dt_trainer_new(struct dt_trainer **result, const struct dt_trainer_options *options,
-                   struct dt_error *err)
+int dt_bpe_trainer_new(struct dt_bpe_trainer **result, const struct dt_bpe_trainer_options *options,
+                       struct dt_error *err)
 {
     *result = NULL;
     DT_TRY(check_options(options, err));
-    struct dt_trainer *t = dt_alloc(1, sizeof *t);
+    struct dt_bpe_trainer *t = dt_alloc(1, sizeof *t);
     t->options = *options;
     t->pattern = dt_pattern_find(options->pattern);
     pthread_mutex_init(&t->lock, NULL);
@@ -101,13 +101,13 @@ static void free_job(struct job *job)
     free(job);
 }
 
-static void wait_for_all(struct dt_trainer *t)
+static void wait_for_all(struct dt_bpe_trainer *t)
 {
     for (struct job *job; (job = dt_pool_next(t->pool)) != NULL;)
         free_job(job);
 }
 
-void dt_trainer_free(struct dt_trainer *t)
+void dt_bpe_trainer_free(struct dt_bpe_trainer *t)
 {
     if (t == NULL)
         return;
@@ -122,7 +122,7 @@ void dt_trainer_free(struct dt_trainer *t)
     free(t);
 }
 
-static void submit(struct dt_trainer *t)
+static void submit(struct dt_bpe_trainer *t)
 {
     if (dt_pool_full(t->pool)) {
         t->idle = dt_pool_next(t->pool);
@@ -133,7 +133,7 @@ static void submit(struct dt_trainer *t)
     t->filling = NULL;
 }
 
-static void add_part(struct dt_trainer *t, const char *text, size_t size)
+static void add_part(struct dt_bpe_trainer *t, const char *text, size_t size)
 {
     if (t->filling == NULL) {
         t->filling = t->idle ? t->idle : dt_alloc(1, sizeof *t->filling);
@@ -147,7 +147,7 @@ static void add_part(struct dt_trainer *t, const char *text, size_t size)
         submit(t);
 }
 
-void dt_trainer_add(struct dt_trainer *t, const char *text, size_t size)
+void dt_bpe_trainer_add(struct dt_bpe_trainer *t, const char *text, size_t size)
 {
     while (size > 0) {
         size_t part = size > JOB_BYTES ? dt_pattern_safe_cut(text, size, JOB_BYTES) : size;
@@ -158,7 +158,7 @@ void dt_trainer_add(struct dt_trainer *t, const char *text, size_t size)
 }
 
 /* All counts in the first, the largest of them; the others are released. */
-static struct dt_word_counts *merge_counts(struct dt_trainer *t)
+static struct dt_word_counts *merge_counts(struct dt_bpe_trainer *t)
 {
     if (t->filling)
         submit(t);
@@ -197,9 +197,9 @@ static int add_special(struct dt_tokenizer *t, const char *special, struct dt_er
     return 0;
 }
 
-static int build(struct dt_trainer *trainer, struct dt_tokenizer *t, struct dt_error *err)
+static int build(struct dt_bpe_trainer *trainer, struct dt_tokenizer *t, struct dt_error *err)
 {
-    const struct dt_trainer_options *o = &trainer->options;
+    const struct dt_bpe_trainer_options *o = &trainer->options;
     struct dt_word_counts *words = merge_counts(trainer);
     DT_TRY(add_bytes(t, err));
     if (words == NULL)
@@ -210,7 +210,8 @@ static int build(struct dt_trainer *trainer, struct dt_tokenizer *t, struct dt_e
     return dt_tokenizer_finish(t, err);
 }
 
-int dt_trainer_finish(struct dt_trainer *trainer, struct dt_tokenizer **t, struct dt_error *err)
+int dt_bpe_trainer_finish(struct dt_bpe_trainer *trainer, struct dt_tokenizer **t,
+                          struct dt_error *err)
 {
     *t = dt_tokenizer_new(trainer->pattern);
     int rc = build(trainer, *t, err);

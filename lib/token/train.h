@@ -4,10 +4,10 @@
  * several threads as the documents come; only the counts stay in memory. The
  * result depends on nothing but the documents and the options.
  *
- *     DT_TRY(dt_trainer_new(&trainer, &options, err));
- *     dt_trainer_add(trainer, text, size);               for each document
- *     DT_TRY(dt_trainer_finish(trainer, &tokenizer, err));
- *     dt_trainer_free(trainer);
+ *     DT_TRY(dt_bpe_trainer_new(&trainer, &options, err));
+ *     dt_bpe_trainer_add(trainer, text, size);               for each document
+ *     DT_TRY(dt_bpe_trainer_finish(trainer, &tokenizer, err));
+ *     dt_bpe_trainer_free(trainer);
  *
  * Ids: the 256 bytes in dt_byte_level_order, then a token a merge, then the
  * special tokens in the order given.
@@ -21,7 +21,7 @@
 #include "base/error.h"
 #include "token/tokenizer.h"
 
-struct dt_trainer_options {
+struct dt_bpe_trainer_options {
     const char *pattern;    /* "gpt2" */
     uint32_t size;          /* of the vocabulary: bytes, merges and special tokens */
     uint64_t min_frequency; /* a pair that occurs less often is not merged; 1 or more */
@@ -30,17 +30,18 @@ struct dt_trainer_options {
     int threads;
 };
 
-struct dt_trainer;
+struct dt_bpe_trainer;
 
 /* DT_EINVALID if the options are impossible. */
-int dt_trainer_new(struct dt_trainer **trainer, const struct dt_trainer_options *options,
-                   struct dt_error *err) DT_MUST_CHECK;
+int dt_bpe_trainer_new(struct dt_bpe_trainer **trainer,
+                       const struct dt_bpe_trainer_options *options,
+                       struct dt_error *err) DT_MUST_CHECK;
 /* text is copied. */
-void dt_trainer_add(struct dt_trainer *trainer, const char *text, size_t size);
+void dt_bpe_trainer_add(struct dt_bpe_trainer *trainer, const char *text, size_t size);
 /* *t is owned by the caller. It is smaller than asked for if the documents have
  * too few frequent pairs. */
-int dt_trainer_finish(struct dt_trainer *trainer, struct dt_tokenizer **t,
-                      struct dt_error *err) DT_MUST_CHECK;
-void dt_trainer_free(struct dt_trainer *trainer); /* NULL is fine */
+int dt_bpe_trainer_finish(struct dt_bpe_trainer *trainer, struct dt_tokenizer **t,
+                          struct dt_error *err) DT_MUST_CHECK;
+void dt_bpe_trainer_free(struct dt_bpe_trainer *trainer); /* NULL is fine */
 
 #endif

@@ -78,3 +78,14 @@ copy_house() {
         [ "$status" -eq 2 ]
     done
 }
+
+@test "public symbols begin with dt_, and no two modules define the same" {
+    symbols="$(nm -g --defined-only "${DT_BUILD:-$ROOT/build}/lib/libdt.a" | awk 'NF == 3 { print $3 }')"
+    [ -n "$symbols" ]
+    run grep -v '^dt_' <<<"$symbols"
+    echo "$output"
+    [ "$status" -eq 1 ]
+    run uniq -d < <(sort <<<"$symbols")
+    echo "$output"
+    [ -z "$output" ]
+}
