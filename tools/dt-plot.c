@@ -43,7 +43,7 @@ static enum dt_plot_format format_of(const char *path)
     dt_usage("the name '%s' ends in none of .svg, .png and .txt", path);
 }
 
-static int draw(const struct dt_metrics *runs, int count, struct dt_error *err)
+static int draw(const struct dt_run_metrics *runs, int count, struct dt_error *err)
 {
     struct dt_plot plot = {.format = format_of(opt.output),
                            .x = (enum dt_plot_x)opt.x,
@@ -70,15 +70,15 @@ int main(int argc, char **argv)
         dt_usage("plot the loss of which RUN?");
     format_of(opt.output);
     struct dt_error err;
-    struct dt_metrics *runs = dt_alloc((size_t)count, sizeof *runs);
+    struct dt_run_metrics *runs = dt_alloc((size_t)count, sizeof *runs);
     while (read < count && rc == 0) {
-        rc = dt_metrics_read(&runs[read], argv[first + 1 + read], &err);
+        rc = dt_run_metrics_read(&runs[read], argv[first + 1 + read], &err);
         read += rc == 0;
     }
     if (rc == 0)
         rc = draw(runs, count, &err);
     while (read > 0)
-        dt_metrics_release(&runs[--read]);
+        dt_run_metrics_release(&runs[--read]);
     free(runs);
     return rc < 0 ? dt_report(&err) : 0;
 }

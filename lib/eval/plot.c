@@ -26,8 +26,8 @@ static double position(const struct axis *axis, const struct dt_metric *point)
     return value / axis->unit;
 }
 
-static int largest_position(const struct axis *axis, const struct dt_metrics *run, double *largest,
-                            struct dt_error *err)
+static int largest_position(const struct axis *axis, const struct dt_run_metrics *run,
+                            double *largest, struct dt_error *err)
 {
     const struct dt_curve *const curves[] = {&run->train, &run->valid};
     for (int k = 0; k < 2; k++)
@@ -64,7 +64,7 @@ static void choose_unit(struct axis *axis, double largest)
         }
 }
 
-static int choose_axis(struct axis *axis, enum dt_plot_x x, const struct dt_metrics *runs,
+static int choose_axis(struct axis *axis, enum dt_plot_x x, const struct dt_run_metrics *runs,
                        int count, struct dt_error *err)
 {
     static const char *const members[] = {"step", "tokens", "time"};
@@ -97,7 +97,7 @@ static void add_thinned(struct dt_buffer *script, const struct axis *axis, struc
 }
 
 static void add_data(struct dt_buffer *script, const struct axis *axis,
-                     const struct dt_metrics *runs, int count)
+                     const struct dt_run_metrics *runs, int count)
 {
     dt_buffer_add_string(script, "$train << end_of_data\n");
     for (int r = 0; r < count; r++)
@@ -115,7 +115,7 @@ static void add_data(struct dt_buffer *script, const struct axis *axis,
 }
 
 static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
-                         const struct axis *axis, const struct dt_metrics *runs, int count)
+                         const struct axis *axis, const struct dt_run_metrics *runs, int count)
 {
     static const char *const formats[] = {"text", "svg", "png"};
     dt_gnuplot_set_string(script, "format", formats[plot->format]);
@@ -154,7 +154,7 @@ static int write_drawing(const struct dt_plot *plot, const struct dt_buffer *dra
     return dt_output_write(out, drawing->data + skip, drawing->size - skip, err);
 }
 
-int dt_plot_loss(const struct dt_plot *plot, const struct dt_metrics *runs, int count,
+int dt_plot_loss(const struct dt_plot *plot, const struct dt_run_metrics *runs, int count,
                  struct dt_output *out, struct dt_error *err)
 {
     struct axis axis;

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #include "base/file.h"
-#include "io/metrics.h"
+#include "io/run-metrics.h"
 
 enum dt_plot_format { DT_PLOT_TEXT, DT_PLOT_SVG, DT_PLOT_PNG };
 enum dt_plot_x { DT_PLOT_STEP, DT_PLOT_TOKENS, DT_PLOT_TIME };
@@ -30,7 +30,7 @@ struct dt_plot {
 
 /* Draws the curves of the runs into out. DT_EMISSING if gnuplot is not
  * installed or a run lacks what x asks for. */
-int dt_plot_loss(const struct dt_plot *plot, const struct dt_metrics *runs, int count,
+int dt_plot_loss(const struct dt_plot *plot, const struct dt_run_metrics *runs, int count,
                  struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
 
 /* The curve smoothed by a running mean over about a fiftieth of its points, as

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "io/metrics.h"
+#include "io/run-metrics.h"
 
 /* Reads text as a metrics file of its own directory "DIR/tale". */
-static int read_text(const char *text, struct dt_metrics *m, struct dt_error *err)
+static int read_text(const char *text, struct dt_run_metrics *m, struct dt_error *err)
 {
     char dir[] = "/tmp/dt-test-XXXXXX", run[64], file[80];
     assert_non_null(mkdtemp(dir));
@@ -19,7 +19,7 @@ static int read_text(const char *text, struct dt_metrics *m, struct dt_error *er
     snprintf(file, sizeof file, "%s/tale/metrics.jsonl", dir);
     assert_int_equal(dt_make_directories(run, err), 0);
     assert_int_equal(dt_file_write(file, text, strlen(text), err), 0);
-    int rc = dt_metrics_read(m, run, err);
+    int rc = dt_run_metrics_read(m, run, err);
     struct dt_error ignored;
     assert_int_equal(dt_remove_tree(dir, &ignored), 0);
     return rc;
@@ -28,7 +28,7 @@ static int read_text(const char *text, struct dt_metrics *m, struct dt_error *er
 static void losses_are_read_and_the_rest_is_ignored(void **state)
 {
     (void)state;
-    struct dt_metrics m;
+    struct dt_run_metrics m;
     struct dt_error err;
     assert_int_equal(read_text("{\"run\":{\"seed\":1}}\n"
                                "{\"step\":1,\"tokens\":10,\"time\":0.5,\"loss\":3.5,\"x\":[1]}\n"
@@ -48,13 +48,13 @@ static void losses_are_read_and_the_rest_is_ignored(void **state)
     assert_true(isnan(m.train.items[1].tokens));
     assert_int_equal(m.valid.count, 1);
     assert_float_equal(m.valid.items[0].loss, 3.25, 0);
-    dt_metrics_release(&m);
+    dt_run_metrics_release(&m);
 }
 
 static void a_resumed_run_replaces_the_steps_it_repeats(void **state)
 {
     (void)state;
-    struct dt_metrics m;
+    struct dt_run_metrics m;
     struct dt_error err;
     assert_int_equal(
         read_text("{\"run\":\"a tale\"}\n{\"step\":1,\"loss\":4}\n{\"step\":2,\"loss\":3}\n"
@@ -65,7 +65,7 @@ static void a_resumed_run_replaces_the_steps_it_repeats(void **state)
     assert_int_equal(m.train.count, 2);
     assert_float_equal(m.train.items[1].step, 2, 0);
     assert_float_equal(m.train.items[1].loss, 2.5, 0);
-    dt_metrics_release(&m);
+    dt_run_metrics_release(&m);
 }
 
 static void broken_metrics_are_refused_with_their_line(void **state)
@@ -80,7 +80,7 @@ static void broken_metrics_are_refused_with_their_line(void **state)
         {"{\"step\":1,\"loss\":4}", "holds no loss"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct dt_metrics m;
+        struct dt_run_metrics m;
         struct dt_error err = {0};
         assert_int_equal(read_text(cases[i][0], &m, &err), DT_EFORMAT);
         if (!strstr(err.text, cases[i][1]))
@@ -91,9 +91,9 @@ static void broken_metrics_are_refused_with_their_line(void **state)
 static void a_missing_run_is_an_error(void **state)
 {
     (void)state;
-    struct dt_metrics m;
+    struct dt_run_metrics m;
     struct dt_error err;
-    assert_int_equal(dt_metrics_read(&m, "/nonexistent/run", &err), DT_EIO);
+    assert_int_equal(dt_run_metrics_read(&m, "/nonexistent/run", &err), DT_EIO);
 }
 
 int main(void)

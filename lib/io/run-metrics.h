@@ -11,14 +11,14 @@
  * A line whose step is not above the one before replaces what was read from
  * that step on: a resumed run tells the repeated steps again.
  *
- *     struct dt_metrics m;
- *     DT_TRY(dt_metrics_read(&m, "build/demo/run", err));
+ *     struct dt_run_metrics m;
+ *     DT_TRY(dt_run_metrics_read(&m, "build/demo/run", err));
  *     for (size_t i = 0; i < m.train.count; i++)
  *         use(m.train.items[i].step, m.train.items[i].loss);
- *     dt_metrics_release(&m);
+ *     dt_run_metrics_release(&m);
  */
-#ifndef DT_IO_METRICS_H
-#define DT_IO_METRICS_H
+#ifndef DT_IO_RUN_METRICS_H
+#define DT_IO_RUN_METRICS_H
 
 #include <stddef.h>
 
@@ -34,14 +34,15 @@ struct dt_curve { /* steps increase */
     size_t count, capacity;
 };
 
-struct dt_metrics {
+struct dt_run_metrics {
     char *name; /* of the run: its header's "run", else the directory's or file's name */
     struct dt_curve train, valid;
 };
 
 /* Reads PATH, or PATH/metrics.jsonl if PATH is a directory. A run without any
  * loss is DT_EFORMAT. *m is released after a failure. */
-int dt_metrics_read(struct dt_metrics *m, const char *path, struct dt_error *err) DT_MUST_CHECK;
-void dt_metrics_release(struct dt_metrics *m);
+int dt_run_metrics_read(struct dt_run_metrics *m, const char *path,
+                        struct dt_error *err) DT_MUST_CHECK;
+void dt_run_metrics_release(struct dt_run_metrics *m);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "io/input.h"
-#include "io/metrics.h"
+#include "io/run-metrics.h"
 
 static bool get_number(struct json_object *line, const char *name, double *value)
 {
@@ -29,7 +29,7 @@ static void add_point(struct dt_curve *curve, struct dt_metric point)
     curve->items[curve->count++] = point;
 }
 
-static int add_line(struct dt_metrics *m, struct json_object *line, const char *subject,
+static int add_line(struct dt_run_metrics *m, struct json_object *line, const char *subject,
                     struct dt_error *err)
 {
     struct dt_metric point;
@@ -58,7 +58,7 @@ static int add_line(struct dt_metrics *m, struct json_object *line, const char *
     return 0;
 }
 
-static int read_line(struct dt_metrics *m, const struct dt_buffer *text, const char *path,
+static int read_line(struct dt_run_metrics *m, const struct dt_buffer *text, const char *path,
                      long number, struct dt_error *err)
 {
     struct json_object *line = NULL;
@@ -71,7 +71,7 @@ static int read_line(struct dt_metrics *m, const struct dt_buffer *text, const c
     return rc;
 }
 
-static int read_lines(struct dt_metrics *m, const char *path, struct dt_error *err)
+static int read_lines(struct dt_run_metrics *m, const char *path, struct dt_error *err)
 {
     struct dt_input *in;
     struct dt_buffer text = DT_BUFFER_EMPTY;
@@ -107,7 +107,7 @@ static char *name_of(const char *path)
     return name;
 }
 
-int dt_metrics_read(struct dt_metrics *m, const char *path, struct dt_error *err)
+int dt_run_metrics_read(struct dt_run_metrics *m, const char *path, struct dt_error *err)
 {
     memset(m, 0, sizeof *m);
     m->name = name_of(path);
@@ -115,11 +115,11 @@ int dt_metrics_read(struct dt_metrics *m, const char *path, struct dt_error *err
     int rc = read_lines(m, file, err);
     free(file);
     if (rc < 0)
-        dt_metrics_release(m);
+        dt_run_metrics_release(m);
     return rc;
 }
 
-void dt_metrics_release(struct dt_metrics *m)
+void dt_run_metrics_release(struct dt_run_metrics *m)
 {
     free(m->name);
     free(m->train.items);
