@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/json.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +25,50 @@ static bool only_white_space(const char *p, size_t n)
     return n == 0;
 }
 
-int dt_json_parse(const char *text, size_t size, const char *subject, struct json_object **value,
-                  struct dt_error *err)
+/* The number of four hexadecimal digits at p, -1 if they are none. */
+static int hex4(const char *p, const char *end)
+{
+    int n = 0;
+    for (int i = 0; i < 4; i++) {
+        if (p + i >= end || !isxdigit((unsigned char)p[i]))
+            return -1;
+        n = 16 * n + (p[i] <= '9' ? p[i] - '0' : (p[i] | 0x20) - 'a' + 10);
+    }
+    return n;
+}
+
+/* Copies text, escaped surrogate pairs as the characters that they are: json-c
+ * 0.16 makes U+FFFD of those whose low 16 bits are a surrogate's. */
+static void resolve_pairs(const char *text, size_t size, struct dt_buffer *plain)
+{
+    const char *end = text + size;
+    for (const char *p = text, *next; p < end; p = next) {
+        next = memchr(p, '\\', (size_t)(end - p));
+        next = next ? next : end;
+        dt_buffer_append(plain, p, (size_t)(next - p));
+        if (end - next < 2) {
+            dt_buffer_append(plain, next, (size_t)(end - next));
+            break;
+        }
+        int high = next[1] == 'u' ? hex4(next + 2, end) : -1;
+        int low = high >= 0 && end - next >= 8 && memcmp(next + 6, "\\u", 2) == 0
+                      ? hex4(next + 8, end)
+                      : -1;
+        if (high >> 10 == 0xd800 >> 10 && low >> 10 == 0xdc00 >> 10) {
+            int c = 0x10000 + ((high & 0x3ff) << 10 | (low & 0x3ff));
+            char utf8[4] = {(char)(0xf0 | c >> 18), (char)(0x80 | (c >> 12 & 0x3f)),
+                            (char)(0x80 | (c >> 6 & 0x3f)), (char)(0x80 | (c & 0x3f))};
+            dt_buffer_append(plain, utf8, 4);
+            next += 12;
+        } else {
+            dt_buffer_append(plain, next, 2);
+            next += 2;
+        }
+    }
+}
+
+static int parse(const char *text, size_t size, const char *subject, struct json_object **value,
+                 struct dt_error *err)
 {
     *value = NULL;
     if (size > INT_MAX)
@@ -51,6 +94,18 @@ int dt_json_parse(const char *text, size_t size, const char *subject, struct jso
     if (line == 1)
         return dt_fail(err, DT_EFORMAT, "%s: byte %zu: %s", subject, end, reason);
     return dt_fail(err, DT_EFORMAT, "%s: line %d: %s", subject, line, reason);
+}
+
+int dt_json_parse(const char *text, size_t size, const char *subject, struct json_object **value,
+                  struct dt_error *err)
+{
+    if (memmem(text, size, "\\ud", 3) == NULL && memmem(text, size, "\\uD", 3) == NULL)
+        return parse(text, size, subject, value, err);
+    struct dt_buffer plain = DT_BUFFER_EMPTY;
+    resolve_pairs(text, size, &plain);
+    int rc = parse(plain.data, plain.size, subject, value, err);
+    dt_buffer_release(&plain);
+    return rc;
 }
 
 int dt_json_read(const char *path, struct json_object **value, struct dt_error *err)

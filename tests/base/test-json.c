@@ -159,6 +159,28 @@ static void files_are_written_and_read(void **state)
     assert_null(v);
 }
 
+/* Pairs whose character ends in 0xd800 .. 0xdfff are those that json-c loses. */
+static void escaped_pairs_are_their_characters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *escaped, *plain;
+    } cases[] = {{"\\ud83d\\udE00", "\xf0\x9f\x98\x80"},
+                 {"\\ud876\\ude93", "\xf0\xad\xaa\x93"},
+                 {"a\\uD836\\uDD5Cb", "a\xf0\x9d\xa5\x9c\x62"},
+                 {"\\ud800x", "\xef\xbf\xbdx"},
+                 {"\\\\ud876\\\\ude93", "\\ud876\\ude93"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_error err;
+        struct json_object *value;
+        char *text = dt_format("\"%s\"", cases[i].escaped);
+        assert_int_equal(dt_json_parse(text, strlen(text), "t", &value, &err), 0);
+        assert_string_equal(json_object_get_string(value), cases[i].plain);
+        json_object_put(value);
+        free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +192,7 @@ int main(void)
         cmocka_unit_test(members_are_checked),
         cmocka_unit_test(strings_survive_a_round_trip),
         cmocka_unit_test(escapes_are_the_short_ones),
+        cmocka_unit_test(escaped_pairs_are_their_characters),
         cmocka_unit_test(files_are_written_and_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
