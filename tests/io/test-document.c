@@ -198,7 +198,7 @@ static void wrong_lines_are_named_by_their_place(void **state)
     (void)state;
     const enum dt_document_format jsonl = DT_FROM_JSONL;
     assert_refused(jsonl, "{\"text\":\"a\"}\n\n{\"text\":\"b\"\n",
-                   "f:3: byte 11: unexpected end of data");
+                   "f:3: byte 11: JSON text ends too early");
     assert_refused(jsonl, "{\"id\":\"a\"}\n", "f:1: has no member \"text\"");
     assert_refused(jsonl, "{\"text\":7}\n", "f:1: member \"text\" is not a string");
     assert_refused(jsonl, "[1]\n", "f:1: is not a JSON object");
