@@ -259,12 +259,38 @@ static void add_argument(struct dt_buffer *b, const char *text)
     dt_buffer_add_char(b, '\'');
 }
 
-static void remember_command_line(const char *name, int argc, char **argv)
+/* Where a result goes and how many threads make it is no part of its history:
+ * equal results must be equal bytes. */
+static bool changes_result(const struct dt_option *o)
 {
-    dt_buffer_clear(&command_line);
-    dt_buffer_printf(&command_line, "%s %s:", name, DT_VERSION);
-    for (int i = 1; i < argc; i++)
-        add_argument(&command_line, argv[i]);
+    static const char *const without[] = {"output", "threads", "quiet"};
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++)
+        if (strcmp(o->name, without[i]) == 0)
+            return false;
+    return true;
+}
+
+static void remember_option(const struct dt_option *o, const char *value)
+{
+    char name[64];
+    if (!changes_result(o))
+        return;
+    snprintf(name, sizeof name, "--%s", o->name);
+    add_argument(&command_line, name);
+    if (value)
+        add_argument(&command_line, value);
+}
+
+static void remember_operands(char *const *operands, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (operands[i][0] == '-' && operands[i][1] != '\0') { /* one that looks like an option */
+            add_argument(&command_line, "--");
+            break;
+        }
+    }
+    for (int i = 0; i < count; i++)
+        add_argument(&command_line, operands[i]);
 }
 
 static void finish_stdout(void)
@@ -331,7 +357,8 @@ int dt_parse_options(const struct dt_command *c, int argc, char **argv)
     char shorts[2 * MAX_OPTIONS + 2];
     bool given[MAX_OPTIONS] = {false};
     program_name = c->name;
-    remember_command_line(c->name, argc, argv);
+    dt_buffer_clear(&command_line);
+    dt_buffer_printf(&command_line, "%s %s:", c->name, DT_VERSION);
     int count = build_tables(c, longs, shorts);
     opterr = 0;
     for (int key; (key = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
@@ -349,7 +376,9 @@ int dt_parse_options(const struct dt_command *c, int argc, char **argv)
         const struct dt_option *o = find_option(c, key);
         given[o - c->options] = true;
         set_option(o, optarg);
+        remember_option(o, optarg);
     }
+    remember_operands(argv + optind, argc - optind);
     for (int i = 0; i < count; i++)
         if (c->options[i].required && !given[i])
             dt_usage("option --%s is needed", c->options[i].name);

@@ -69,7 +69,9 @@ void dt_warn(const char *fmt, ...) DT_PRINTF(1, 2);
 void dt_usage(const char *fmt, ...) DT_PRINTF(1, 2) __attribute__((noreturn));
 
 const char *dt_program_name(void);
-/* "dt-x 0.1.0: arguments" as given, for provenance lines; owned by the program. */
+/* "dt-x 0.1.0: arguments" for provenance lines; owned by the program. Options by
+ * their long names; without --output, --threads and --quiet, which do not
+ * change what is made. */
 const char *dt_command_line(void);
 
 /* Parses "123", "64k", "10M", "1e6" into a number; -1 on anything else. */

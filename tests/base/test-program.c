@@ -90,8 +90,8 @@ static void options_and_operands_are_understood(void **state)
     assert_string_equal(r.err, "");
     assert_int_equal(r.status, 0);
     assert_string_equal(r.out, "1 x y 3 0.25 1 2|a|b|-c|"
-                               "dt-x " DT_VERSION ": a -qn 3 --rate=0.25 b -o 'x y' --mode small"
-                               " --set k=1 --set=l=2 -- -c");
+                               "dt-x " DT_VERSION ": --number 3 --rate 0.25 --mode small"
+                               " --set k=1 --set l=2 -- a b -c");
 }
 
 static void the_command_line_is_one_line_that_a_shell_takes(void **state)
