@@ -36,8 +36,9 @@ static const struct dt_option options[] = {
     {"allow-special", 0, DT_OPT_FLAG, &opt.allow_special, NULL,
      "text that spells a special token is that token"},
     {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
-     "what comes in: auto, text, lines, sep, nul, jsonl", .choices = dt_document_formats},
-    {"separator", 0, DT_OPT_STRING, &opt.separator, "LINE", "the line that ends a document (sep)"},
+     "read auto, text, lines, sep, nul or jsonl (default: auto)", .choices = dt_document_formats},
+    {"separator", 0, DT_OPT_STRING, &opt.separator, "LINE",
+     "documents end with this line (makes --from sep the default)"},
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
     {"output", 'o', DT_OPT_STRING, &opt.out, "FILE", "write to FILE"},
@@ -244,12 +245,25 @@ static int run(struct sink *sink, char **files, int count, struct dt_error *err)
     return rc;
 }
 
+static void check_options(void)
+{
+    if (opt.separator && opt.from == DT_FROM_AUTO)
+        opt.from = DT_FROM_SEPARATOR;
+    if (opt.separator && opt.from != DT_FROM_SEPARATOR)
+        dt_usage("--separator goes with --from sep only");
+    if (opt.from == DT_FROM_SEPARATOR && !(opt.separator && *opt.separator))
+        dt_usage("--from sep needs a --separator line");
+    if (opt.to != TO_TEXT && !opt.decode)
+        dt_usage("--to goes with -d only");
+    if (opt.decode && (opt.no_eot || opt.allow_special || opt.from != DT_FROM_AUTO))
+        dt_usage("--no-eot, --allow-special and --from do not go with -d");
+}
+
 int main(int argc, char **argv)
 {
     opt.threads = dt_processors();
     int first = dt_parse_options(&command, argc, argv);
-    if (opt.to != TO_TEXT && !opt.decode)
-        dt_usage("--to goes with -d");
+    check_options();
     struct dt_error err;
     struct sink sink = {.out = {.fd = -1}};
     if (!opt.ids && !opt.decode && strcmp(opt.out, "-") == 0 && isatty(STDOUT_FILENO)) {

@@ -4,7 +4,7 @@
 #include "base/progress.h"
 #include "io/document.h"
 #include "token/tokenizer.h"
-#include "token/train.h"
+#include "token/vocab_trainer.h"
 
 static const char *const patterns[] = {"gpt2", NULL};
 static const char *default_specials[] = {"<|endoftext|>"};
@@ -28,8 +28,9 @@ static const struct dt_option options[] = {
     {"min-frequency", 0, DT_OPT_INT, &opt.min_frequency, "N",
      "merge no pair that occurs less than N times (default: 2)", .min = 1, .max = 1e15},
     {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
-     "what comes in: auto, text, lines, sep, nul, jsonl", .choices = dt_document_formats},
-    {"separator", 0, DT_OPT_STRING, &opt.separator, "LINE", "the line that ends a document (sep)"},
+     "read auto, text, lines, sep, nul or jsonl (default: auto)", .choices = dt_document_formats},
+    {"separator", 0, DT_OPT_STRING, &opt.separator, "LINE",
+     "documents end with this line (makes --from sep the default)"},
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
     {"output", 'o', DT_OPT_STRING, &opt.out, "FILE", "write to FILE"},
@@ -88,10 +89,21 @@ static int train(struct dt_tokenizer **t, char **files, int count, struct dt_err
     return rc;
 }
 
+static void check_options(void)
+{
+    if (opt.separator && opt.from == DT_FROM_AUTO)
+        opt.from = DT_FROM_SEPARATOR;
+    if (opt.separator && opt.from != DT_FROM_SEPARATOR)
+        dt_usage("--separator goes with --from sep only");
+    if (opt.from == DT_FROM_SEPARATOR && !(opt.separator && *opt.separator))
+        dt_usage("--from sep needs a --separator line");
+}
+
 int main(int argc, char **argv)
 {
     opt.threads = dt_processors();
     int first = dt_parse_options(&command, argc, argv);
+    check_options();
     struct dt_error err;
     struct dt_tokenizer *t;
     if (train(&t, argv + first, argc - first, &err) < 0)

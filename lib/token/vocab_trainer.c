@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/train.h"
+#include "token/vocab_trainer.h"
 
 #include <pthread.h>
 #include <stdlib.h>
