@@ -10,14 +10,14 @@
 #include "base/program.h"
 #include "base/progress.h"
 #include "token/tokenizer.h"
-#include "train/trainer.h"
+#include "train/training.h"
 
 static struct {
     const char *config, *output, *resume, *tokenizer, *device;
     struct dt_string_list set;
     long threads;
     bool quiet, print_config;
-} opt = {.config = "-", .resume = "auto", .device = "cpu"};
+} opt = {.resume = "auto", .device = "cpu"};
 
 static const struct dt_option options[] = {
     {"config", 'c', DT_OPT_STRING, &opt.config, "FILE", "read settings from the YAML file FILE"},
@@ -51,7 +51,7 @@ static int read_settings(struct dt_settings *settings, struct dt_error *err)
 {
     memset(settings, 0, sizeof *settings);
     dt_config_defaults(dt_settings_schema, settings);
-    if (strcmp(opt.config, "-") != 0)
+    if (opt.config)
         DT_TRY(dt_config_read(dt_settings_schema, settings, opt.config, err));
     for (int i = 0; i < opt.set.count; i++)
         DT_TRY(dt_config_override(dt_settings_schema, settings, opt.set.items[i], err));
@@ -69,10 +69,10 @@ static int print_settings(const struct dt_settings *settings)
     return failed;
 }
 
-static void print_facts(const struct dt_trainer *trainer, const struct dt_device *dev, double peak)
+static void print_facts(const struct dt_training *trainer, const struct dt_device *dev, double peak)
 {
-    struct dt_trainer_facts f;
-    dt_trainer_facts(trainer, &f);
+    struct dt_training_facts f;
+    dt_training_facts(trainer, &f);
     fprintf(stderr,
             "engine      %s, %s, %d threads, GEMM peak %.0f GFLOP/s measured\n"
             "model       %.2f M parameters, %.2f GiB with gradients, moments and activations\n"
@@ -100,24 +100,24 @@ static void show(struct dt_progress *progress, const struct dt_step_report *r, l
             r->loss, r->val_loss, r->tokens_per_second, 100 * r->mfu);
 }
 
-static int train(struct dt_trainer *trainer, struct dt_error *err)
+static int train(struct dt_training *trainer, struct dt_error *err)
 {
     struct dt_progress progress;
     struct dt_step_report report;
-    struct dt_trainer_facts facts;
+    struct dt_training_facts facts;
     int rc = 0;
-    dt_trainer_facts(trainer, &facts);
+    dt_training_facts(trainer, &facts);
     dt_progress_init(&progress, opt.quiet);
     double started = dt_now();
-    while (!stop_signal && (rc = dt_trainer_step(trainer, &report, err)) > 0)
+    while (!stop_signal && (rc = dt_training_step(trainer, &report, err)) > 0)
         show(&progress, &report, facts.max_steps, started, facts.first_step);
     dt_progress_clear(&progress);
     if (rc >= 0 && stop_signal)
-        rc = dt_trainer_save(trainer, err);
+        rc = dt_training_save(trainer, err);
     return rc;
 }
 
-static int open_tokenizer(struct dt_trainer_options *o, struct dt_error *err)
+static int open_tokenizer(struct dt_training_options *o, struct dt_error *err)
 {
     struct dt_tokenizer *tokenizer;
     if (opt.tokenizer == NULL)
@@ -131,9 +131,9 @@ static int open_tokenizer(struct dt_trainer_options *o, struct dt_error *err)
 static int run(const char *data, const struct dt_settings *settings, struct dt_device *dev,
                struct dt_error *err)
 {
-    struct dt_trainer *trainer;
-    struct dt_trainer_options o = {.settings = settings,
-                                   .settings_path = opt.config,
+    struct dt_training *trainer;
+    struct dt_training_options o = {.settings = settings,
+                                   .settings_path = opt.config ? opt.config : "settings",
                                    .data = data,
                                    .run = opt.output,
                                    .resume = opt.resume,
@@ -142,14 +142,14 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
                                    .device = dev};
     DT_TRY(open_tokenizer(&o, err));
     o.peak = dt_device_peak(dev);
-    DT_TRY(dt_trainer_new(&trainer, &o, err));
+    DT_TRY(dt_training_new(&trainer, &o, err));
     if (!opt.quiet)
         print_facts(trainer, dev, o.peak);
     int rc = train(trainer, err);
     char hash[DT_HEX64];
     if (rc >= 0 && !stop_signal)
-        printf("parameters %s\n", dt_hex64(dt_trainer_hash(trainer), hash));
-    dt_trainer_free(trainer);
+        printf("parameters %s\n", dt_hex64(dt_training_hash(trainer), hash));
+    dt_training_free(trainer);
     return rc;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "train/trainer.h"
+#include "train/training.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "train/checkpoint.h"
 #include "train/metrics.h"
 
-struct dt_trainer {
+struct dt_training {
     struct dt_settings settings;
     struct dt_run_identity identity;
     char *run, *lineage, *tokenizer_path;
@@ -35,7 +35,7 @@ struct dt_trainer {
 
 /* --- opening ----------------------------------------------------------------------------------- */
 
-static int open_data(struct dt_trainer *t, const struct dt_trainer_options *o, struct dt_error *err)
+static int open_data(struct dt_training *t, const struct dt_training_options *o, struct dt_error *err)
 {
     DT_TRY(dt_dataset_open(&t->train, o->data, t->settings.data.train_split, err));
     const struct dt_shard_info *info = dt_dataset_info(t->train);
@@ -56,7 +56,7 @@ static int open_data(struct dt_trainer *t, const struct dt_trainer_options *o, s
     return rc == DT_EMISSING ? 0 : rc; /* data without that split is trained on without validation */
 }
 
-static int open_model(struct dt_trainer *t, struct dt_error *err)
+static int open_model(struct dt_training *t, struct dt_error *err)
 {
     long batch = t->settings.training.batch_size, length = t->settings.training.sequence_length;
     DT_TRY(dt_model_new(&t->model, t->device, &t->settings.model, err));
@@ -68,7 +68,7 @@ static int open_model(struct dt_trainer *t, struct dt_error *err)
 }
 
 /* The checkpoint to go on from, or NULL; owned by the caller. */
-static int find_checkpoint(const struct dt_trainer *t, const char *resume, char **found,
+static int find_checkpoint(const struct dt_training *t, const char *resume, char **found,
                            struct dt_error *err)
 {
     char *latest = dt_path_join(t->run, "latest");
@@ -86,7 +86,7 @@ static int find_checkpoint(const struct dt_trainer *t, const char *resume, char 
     return rc;
 }
 
-static int start_or_resume(struct dt_trainer *t, const char *resume, struct dt_error *err)
+static int start_or_resume(struct dt_training *t, const char *resume, struct dt_error *err)
 {
     char *checkpoint;
     DT_TRY(dt_make_directories(t->run, err));
@@ -107,7 +107,7 @@ static int start_or_resume(struct dt_trainer *t, const char *resume, struct dt_e
     return rc;
 }
 
-static int open_streams(struct dt_trainer *t, struct dt_error *err)
+static int open_streams(struct dt_training *t, struct dt_error *err)
 {
     char *path = dt_path_join(t->run, "metrics.jsonl");
     int rc = dt_metrics_open(&t->metrics, path, t->state.step, err);
@@ -119,10 +119,10 @@ static int open_streams(struct dt_trainer *t, struct dt_error *err)
                          t->state.samples, err);
 }
 
-int dt_trainer_new(struct dt_trainer **result, const struct dt_trainer_options *o,
+int dt_training_new(struct dt_training **result, const struct dt_training_options *o,
                    struct dt_error *err)
 {
-    struct dt_trainer *t = dt_alloc(1, sizeof *t);
+    struct dt_training *t = dt_alloc(1, sizeof *t);
     *result = NULL;
     t->settings = *o->settings;
     t->device = o->device;
@@ -134,14 +134,14 @@ int dt_trainer_new(struct dt_trainer **result, const struct dt_trainer_options *
     rc = rc < 0 ? rc : start_or_resume(t, o->resume, err);
     rc = rc < 0 ? rc : open_streams(t, err);
     if (rc < 0) {
-        dt_trainer_free(t);
+        dt_training_free(t);
         return rc;
     }
     *result = t;
     return 0;
 }
 
-void dt_trainer_free(struct dt_trainer *t)
+void dt_training_free(struct dt_training *t)
 {
     if (t == NULL)
         return;
@@ -160,15 +160,15 @@ void dt_trainer_free(struct dt_trainer *t)
     free(t);
 }
 
-static int64_t tokens_per_step(const struct dt_trainer *t)
+static int64_t tokens_per_step(const struct dt_training *t)
 {
     return t->settings.training.batch_size * t->settings.training.gradient_accumulation_steps *
            t->settings.training.sequence_length;
 }
 
-void dt_trainer_facts(const struct dt_trainer *t, struct dt_trainer_facts *facts)
+void dt_training_facts(const struct dt_training *t, struct dt_training_facts *facts)
 {
-    *facts = (struct dt_trainer_facts){
+    *facts = (struct dt_training_facts){
         .parameters = t->model->table.parameters,
         .memory = (size_t)t->model->table.elements * sizeof(float) + t->store.arena.size +
                   dt_workspace_bytes(t->work),
@@ -181,14 +181,14 @@ void dt_trainer_facts(const struct dt_trainer *t, struct dt_trainer_facts *facts
     };
 }
 
-uint64_t dt_trainer_hash(const struct dt_trainer *t)
+uint64_t dt_training_hash(const struct dt_training *t)
 {
     return dt_model_hash(t->model);
 }
 
 /* --- a step ------------------------------------------------------------------------------------ */
 
-static int update(struct dt_trainer *t, struct dt_step_report *r, struct dt_error *err)
+static int update(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     long batch = t->settings.training.batch_size, length = t->settings.training.sequence_length;
     long passes = t->settings.training.gradient_accumulation_steps;
@@ -214,7 +214,7 @@ static int update(struct dt_trainer *t, struct dt_step_report *r, struct dt_erro
 }
 
 /* Mean loss over a fixed, random choice of the validation split's sequences. */
-static int validate(struct dt_trainer *t, double *loss, struct dt_error *err)
+static int validate(struct dt_training *t, double *loss, struct dt_error *err)
 {
     uint64_t length = (uint64_t)t->settings.training.sequence_length, seed = 0;
     uint64_t batch = (uint64_t)t->settings.training.batch_size;
@@ -236,7 +236,7 @@ static int validate(struct dt_trainer *t, double *loss, struct dt_error *err)
     return 0;
 }
 
-static void measure(struct dt_trainer *t, struct dt_step_report *r)
+static void measure(struct dt_training *t, struct dt_step_report *r)
 {
     double seconds = r->seconds - t->logged_seconds;
     double flops = dt_model_flops_per_token(&t->settings.model, t->settings.training.sequence_length);
@@ -244,7 +244,7 @@ static void measure(struct dt_trainer *t, struct dt_step_report *r)
     r->mfu = t->peak > 0 ? r->tokens_per_second * flops / t->peak : 0;
 }
 
-static int log_step(struct dt_trainer *t, struct dt_step_report *r, struct dt_error *err)
+static int log_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     t->logged_seconds = r->seconds;
     t->logged_tokens = r->tokens;
@@ -257,13 +257,13 @@ static int log_step(struct dt_trainer *t, struct dt_step_report *r, struct dt_er
                             r->learning_rate, r->gradient_norm, r->tokens_per_second, r->mfu);
 }
 
-static bool due(const struct dt_trainer *t, long interval)
+static bool due(const struct dt_training *t, long interval)
 {
     return t->state.step == t->settings.training.max_steps ||
            (interval > 0 && t->state.step % interval == 0);
 }
 
-int dt_trainer_step(struct dt_trainer *t, struct dt_step_report *r, struct dt_error *err)
+int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     double start = dt_now();
     *r = (struct dt_step_report){.val_loss = NAN};
@@ -284,13 +284,13 @@ int dt_trainer_step(struct dt_trainer *t, struct dt_step_report *r, struct dt_er
                                 r->step, (unsigned long long)r->tokens, r->seconds, r->val_loss));
     }
     if (due(t, t->settings.training.save_interval)) {
-        DT_TRY(dt_trainer_save(t, err));
+        DT_TRY(dt_training_save(t, err));
         r->saved = true;
     }
     return 1;
 }
 
-int dt_trainer_save(struct dt_trainer *t, struct dt_error *err)
+int dt_training_save(struct dt_training *t, struct dt_error *err)
 {
     if (t->saved_step == t->state.step)
         return 0;

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trainer: data, model, optimizer and checkpoints of one run, step by step.
+ * A training run: data, model, optimizer and checkpoints of one run, step by step.
  *
- *     struct dt_trainer *t;
+ *     struct dt_training *t;
  *     struct dt_step_report report;
- *     DT_TRY(dt_trainer_new(&t, &options, err));
- *     while ((rc = dt_trainer_step(t, &report, err)) > 0)
+ *     DT_TRY(dt_training_new(&t, &options, err));
+ *     while ((rc = dt_training_step(t, &report, err)) > 0)
  *         show(&report);
- *     dt_trainer_free(t);
+ *     dt_training_free(t);
  *
  * A step allocates nothing. Its result is a pure function of the settings, the
  * data and the step's number: not of the number of threads, nor of how often
  * the run was stopped.
  */
-#ifndef DT_TRAIN_TRAINER_H
-#define DT_TRAIN_TRAINER_H
+#ifndef DT_TRAIN_TRAINING_H
+#define DT_TRAIN_TRAINING_H
 
 #include <stdbool.h>
 
 #include "train/settings.h"
 #include "train/store.h"
 
-struct dt_trainer_options {
+struct dt_training_options {
     const struct dt_settings *settings;
     const char *settings_path;  /* names the configuration in errors */
     const char *data;           /* a directory of shards, or one .dts */
@@ -34,7 +34,7 @@ struct dt_trainer_options {
     double peak;                /* of the device, operations a second; 0: not measured */
 };
 
-struct dt_trainer_facts {
+struct dt_training_facts {
     int64_t parameters;
     size_t memory;             /* bytes of the device in use */
     uint64_t train_tokens, val_tokens; /* val_tokens 0: no validation */
@@ -54,23 +54,23 @@ struct dt_step_report {
     bool saved;
 };
 
-struct dt_trainer;
+struct dt_training;
 
-/* *trainer is owned by the caller. DT_EINVALID names a setting that does not
+/* *training is owned by the caller. DT_EINVALID names a setting that does not
  * fit the data, the model or the run being resumed. */
-int dt_trainer_new(struct dt_trainer **trainer, const struct dt_trainer_options *options,
+int dt_training_new(struct dt_training **training, const struct dt_training_options *options,
                    struct dt_error *err) DT_MUST_CHECK;
-void dt_trainer_facts(const struct dt_trainer *trainer, struct dt_trainer_facts *facts);
+void dt_training_facts(const struct dt_training *training, struct dt_training_facts *facts);
 
 /* One update, and the validation and checkpoint that are due after it. Returns
  * 1, or 0 when max_steps were done before. A loss or gradient that is not finite
  * is DT_EINVALID and leaves the last checkpoint as it is. */
-int dt_trainer_step(struct dt_trainer *trainer, struct dt_step_report *report,
+int dt_training_step(struct dt_training *training, struct dt_step_report *report,
                     struct dt_error *err) DT_MUST_CHECK;
 /* A checkpoint now, unless the last step made one. */
-int dt_trainer_save(struct dt_trainer *trainer, struct dt_error *err) DT_MUST_CHECK;
+int dt_training_save(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 /* Hash of the parameters. */
-uint64_t dt_trainer_hash(const struct dt_trainer *trainer);
-void dt_trainer_free(struct dt_trainer *trainer); /* NULL is fine */
+uint64_t dt_training_hash(const struct dt_training *training);
+void dt_training_free(struct dt_training *training); /* NULL is fine */
 
 #endif
