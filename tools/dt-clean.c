@@ -23,7 +23,7 @@ static const struct dt_option options[] = {
     {"separator", 0, DT_OPT_STRING, &opt.separator, "LINE",
      "documents end with this line (makes --from sep the default)"},
     {"field", 0, DT_OPT_STRING, &opt.field, "NAME", "JSON member with the text (default text)"},
-    {"invalid-utf8", 0, DT_OPT_CHOICE, &opt.invalid, "WHAT",
+    {"invalid", 0, DT_OPT_CHOICE, &opt.invalid, "WHAT",
      "repair or reject text that is no UTF-8 (default repair)", .choices = invalid_names},
     {"space", 0, DT_OPT_CHOICE, &opt.space, "POLICY",
      "keep, trim or squeeze white space (default keep)", .choices = dt_space_names},
@@ -118,7 +118,7 @@ static int finish(const struct dt_clean_statistics *s, double seconds, struct dt
     if (rc == 0)
         rc = dt_output_commit(out, err);
     if (rc == 0 && !opt.quiet)
-        dt_warn("%s; %.1f MB in %.2f s", text.data, (double)s->bytes_in / 1e6, seconds);
+        dt_warn("documents: %s; %.1f MB in %.2f s", text.data, (double)s->bytes_in / 1e6, seconds);
     dt_buffer_release(&text);
     return rc;
 }

@@ -43,7 +43,7 @@ struct json_object *dt_clean_statistics_json(const struct dt_clean_statistics *s
 void dt_clean_statistics_text(const struct dt_clean_statistics *s, struct dt_buffer *text)
 {
     const char *before = " (dropped: ";
-    dt_buffer_printf(text, "%llu documents in, %llu out", (unsigned long long)s->documents_in,
+    dt_buffer_printf(text, "%llu in, %llu out", (unsigned long long)s->documents_in,
                      (unsigned long long)s->documents_out);
     for (int i = 0; i < s->rule_count; i++) {
         if (s->rules[i].dropped == 0)

@@ -1,0 +1,311 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+load ../helper
+
+setup() {
+    cd "$T"
+}
+
+# The members of dt-clean's own output are in a known order and have no white space.
+text_of() {
+    sed -E 's/^\{"id":"[^"]*","text":"(.*)"(,"meta":.*)?\}$/\1/'
+}
+
+@test "plain text goes through unchanged" {
+    printf ' Tabs\tand  spaces \n\n\n\nstay; so do "quotes" and \\\n' >plain.txt
+    run dt-clean -q plain.txt
+    [ "$status" -eq 0 ]
+    [ "$output" = '{"id":"plain.txt:1","text":" Tabs\tand  spaces \n\n\n\nstay; so do \"quotes\" and \\\n"}' ]
+}
+
+@test "what is broken is repaired: UTF-8, controls, line ends" {
+    printf '\357\273\277a\377b\r\nc\rd\000\033e\n' >broken.txt
+    run dt-clean -q --stats stats broken.txt
+    [ "$output" = '{"id":"broken.txt:1","text":"a�b\nc\nde\n"}' ]
+    tr -d '\n ' <stats >flat
+    grep -qF '{"rule":"utf8","dropped":0,"changed":1,"changes":1}' flat
+    grep -qF '{"rule":"controls","dropped":0,"changed":1,"changes":3}' flat
+    grep -qF '{"rule":"line-ends","dropped":0,"changed":1,"changes":2}' flat
+}
+
+@test "stdin is read where no file is named, and as -" {
+    printf 'text' >f
+    [ "$(dt-clean -q <f)" = '{"id":"stdin:1","text":"text"}' ]
+    [ "$(dt-clean -q - <f)" = '{"id":"stdin:1","text":"text"}' ]
+}
+
+@test "each input format" {
+    printf 'a\nb\n' >lines
+    [ "$(dt-clean -q --from text lines | text_of)" = 'a\nb\n' ]
+    [ "$(dt-clean -q --from lines lines | text_of)" = "$(printf 'a\nb')" ]
+    printf 'a\n--\nb\n--\n' >sep
+    [ "$(dt-clean -q --from sep --separator -- sep | text_of)" = "$(printf 'a\nb')" ]
+    [ "$(dt-clean -q --separator -- sep | text_of)" = "$(printf 'a\nb')" ]
+    printf 'a\nb\000c\000' >nul
+    [ "$(dt-clean -q --from nul nul | text_of)" = "$(printf 'a\\nb\nc')" ]
+    printf '{"body":"a"}\n' >json
+    [ "$(dt-clean -q --field body json | text_of)" = a ]
+    [ "$(dt-clean -q --from text json | text_of)" = '{\"body\":\"a\"}\n' ]
+}
+
+@test "gzip and zstd are read as they are" {
+    printf 'one\ntwo\n' >plain
+    gzip -c plain >a.gz
+    zstd -q plain -o a.zst
+    run dt-clean -q --from lines a.gz a.zst
+    [ "$output" = '{"id":"a.gz:1","text":"one"}
+{"id":"a.gz:2","text":"two"}
+{"id":"a.zst:1","text":"one"}
+{"id":"a.zst:2","text":"two"}' ]
+}
+
+@test "ids and meta survive" {
+    printf '{"id":"x","text":"a\\u0000b","meta":{"logprob":-1.2345678901234567890,"s":"\\u00e9"}}\n' >in
+    run dt-clean -q in
+    [ "$output" = '{"id":"x","text":"ab","meta":{"logprob":-1.2345678901234567890,"s":"\u00e9"}}' ]
+}
+
+@test "output is valid UTF-8 whatever ids and meta held" {
+    printf '{"id":"\377","text":"a","meta":{"s":"\300"}}\n' >in
+    run dt-clean -q in
+    [ "$output" = '{"id":"�","text":"a","meta":{"s":"�"}}' ]
+}
+
+@test "invalid UTF-8 can be rejected, with the reason" {
+    printf 'good\nb\377d\376\n' >in
+    run dt-clean -q --from lines --invalid reject --rejects r in
+    [ "$output" = '{"id":"in:1","text":"good"}' ]
+    [ "$(cat r)" = '{"id":"in:2","text":"b�d�","meta":{"reject":{"rule":"utf8","value":2}}}' ]
+}
+
+@test "white space policies" {
+    printf ' a  b \n\n\n\tc\n' >in
+    [ "$(dt-clean -q --space keep in | text_of)" = ' a  b \n\n\n\tc\n' ]
+    [ "$(dt-clean -q --space trim in | text_of)" = 'a  b\n\n\n\tc' ]
+    [ "$(dt-clean -q --space squeeze in | text_of)" = 'a b\n\nc' ]
+}
+
+@test "normal forms" {
+    printf 'e\314\201\357\254\201' >in
+    [ "$(dt-clean -q in | text_of)" = "$(printf 'e\314\201\357\254\201')" ]
+    [ "$(dt-clean -q --normalize none in | text_of)" = "$(printf 'e\314\201\357\254\201')" ]
+    [ "$(dt-clean -q --normalize nfc in | text_of)" = "$(printf '\303\251\357\254\201')" ]
+    [ "$(dt-clean -q --normalize nfkc in | text_of)" = "$(printf '\303\251fi')" ]
+}
+
+@test "length limits count characters" {
+    printf 'é\néé\nééé\n\n' >in
+    run dt-clean -q --from lines --min-chars 2 --max-chars 2 --rejects r in
+    [ "$output" = '{"id":"in:2","text":"éé"}' ]
+    [ "$(cat r)" = '{"id":"in:1","text":"é","meta":{"reject":{"rule":"min-chars","value":1}}}
+{"id":"in:3","text":"ééé","meta":{"reject":{"rule":"max-chars","value":3}}}
+{"id":"in:4","text":"","meta":{"reject":{"rule":"min-chars","value":0}}}' ]
+}
+
+@test "empty documents go unless they are asked for" {
+    printf 'a\n\n' >in
+    [ "$(dt-clean -q --from lines in | wc -l)" -eq 1 ]
+    [ "$(dt-clean -q --from lines --min-chars 0 in | wc -l)" -eq 2 ]
+}
+
+@test "deduplication keeps the first of equal texts, after cleaning" {
+    printf 'a\nb\na\r\nB\nb\001\n' >in
+    [ "$(dt-clean -q --from lines in | wc -l)" -eq 5 ]
+    run dt-clean -q --from lines --space trim --dedup --rejects r --stats s in
+    [ "$output" = '{"id":"in:1","text":"a"}
+{"id":"in:2","text":"b"}
+{"id":"in:4","text":"B"}' ]
+    [ "$(text_of <r)" = "$(printf 'a\nb')" ]
+    grep -q '"rule":"duplicate","value":"[0-9a-f]\{32\}"' r
+    tr -d '\n ' <s | grep -qF '{"rule":"duplicate","dropped":2,"changed":0,"changes":0}'
+}
+
+@test "a rejected document's meta keeps its members, and one reason" {
+    cat >in <<'END'
+{"text":"aa","meta":{"m":1}}
+{"text":"aa","meta":{ }}
+{"text":"aa","meta":{"m":1, "reject":{"rule":"old","value":1}, "n":2 } }
+{"text":"a"}
+END
+    run dt-clean -q --max-chars 1 --rejects r in
+    [ "$(sed 's/.*"meta"://' r)" = '{"m":1,"reject":{"rule":"max-chars","value":2}}}
+{ "reject":{"rule":"max-chars","value":2}}}
+{"m":1,"n":2,"reject":{"rule":"max-chars","value":2}}}' ]
+    [ "$(dt-clean -q r | wc -l)" -eq 3 ]
+}
+
+@test "statistics count documents, bytes, and what each rule did" {
+    printf 'abc\nd\n\nabc\n' >in
+    dt-clean --from lines --dedup --min-chars 2 --stats s in >out 2>err
+    [ "$(tr -d '\n ' <s | sed 's/,"seconds.*//')" = "$(tr -d '\n ' <<'END'
+{"documents": {"in": 4, "out": 1}, "bytes": {"in": 7, "out": 3}, "rules": [
+{"rule": "utf8", "dropped": 0, "changed": 0, "changes": 0},
+{"rule": "controls", "dropped": 0, "changed": 0, "changes": 0},
+{"rule": "line-ends", "dropped": 0, "changed": 0, "changes": 0},
+{"rule": "min-chars", "dropped": 2, "changed": 0, "changes": 0},
+{"rule": "duplicate", "dropped": 1, "changed": 0, "changes": 0}],
+"dedup_memory_bytes": 16384
+END
+)" ]
+    [[ "$(cat err)" == "dt-clean: documents: 4 in, 1 out (dropped: 2 min-chars, 1 duplicate); 0.0 MB in "* ]]
+}
+
+@test "any number of threads gives the same bytes" {
+    awk 'BEGIN { srand(1); for (i = 0; i < 20000; i++) {
+        n = int(rand() * 30); s = ""
+        for (k = 0; k < n; k++) s = s sprintf("%c", 1 + int(rand() * 255))
+        gsub("\n", "", s); print s } }' >in
+    dt-clean -q --from lines --space squeeze --normalize nfc --dedup --min-chars 3 -j 1 \
+        --rejects r1 -o o1 in
+    [ "$(wc -l <o1)" -gt 10000 ]
+    for j in 2 3 7; do
+        dt-clean -q --from lines --space squeeze --normalize nfc --dedup --min-chars 3 -j $j \
+            --rejects r -o o in
+        cmp o o1
+        cmp r r1
+    done
+}
+
+@test "cleaning twice is cleaning once" {
+    head -c 200000 /dev/urandom >in
+    dt-clean -q --from lines --space trim --normalize nfkc -o once in
+    dt-clean -q --space trim --normalize nfkc -o twice once
+    cmp once twice
+}
+
+@test "documents longer than a batch pass among short ones" {
+    awk 'BEGIN { for (i = 0; i < 40; i++) { s = "w" i " ";
+        for (k = 0; k < 16 * (i % 5 == 0); k++) s = s s; print substr(s, 1, 3000000) } }' >in
+    dt-clean -q --from lines -j 3 in | text_of | cmp - in
+}
+
+@test "the corpora come out byte for byte" {
+    need_data grimm.txt
+    need_python json
+    for f in tinyshakespeare.txt wikitext2.test.txt; do
+        dt-clean -q "$TESTDATA/$f" |
+            "$PYTHON" -c 'import json, sys; sys.stdout.buffer.write(json.loads(sys.stdin.read())["text"].encode())' |
+            cmp - "$TESTDATA/$f"
+    done
+}
+
+@test "output is what Python's decoder and unicodedata make of random bytes" {
+    need_python unicodedata
+    "$PYTHON" - <<'END' >expected
+import json, random, unicodedata
+random.seed(3)
+bits = [b"a", b"\xc3\xa9", b"e\xcc\x81", b"\xff", b"\xe2\x82", b"\xf0\x9f\x98\x80", b"\xed\xa0\x80",
+        b"\xcc\xa3", b"\xef\xac\x81", b"\x01", b"\xe1\x84\x80\xe1\x85\xa1", b"\xf4\x90", b"\xc2\x85"]
+with open("in", "wb") as f:
+    for i in range(5000):
+        raw = b"".join(random.choices(bits, k=random.randrange(1, 20)))
+        f.write(raw + b"\0")
+        text = raw.decode("utf-8", "replace")
+        text = "".join(c for c in text if unicodedata.category(c) != "Cc")
+        text = unicodedata.normalize("NFC", text)
+        print(json.dumps({"id": f"in:{i + 1}", "text": text}, ensure_ascii=False, separators=(",", ":")))
+END
+    dt-clean -q --from nul --normalize nfc --min-chars 0 in | cmp - expected
+}
+
+@test "no document coming out is an error, with rejects and statistics" {
+    printf 'a\nb\n' >in
+    run dt-clean --from lines --min-chars 5 --rejects r --stats s -o o in
+    assert_one_line_error dt-clean
+    [ "$output" = "dt-clean: no document came out: 2 in, 0 out (dropped: 2 min-chars)" ]
+    [ ! -e o ]
+    [ "$(wc -l <r)" -eq 2 ]
+    [ -s s ]
+    : >empty
+    run dt-clean empty
+    assert_one_line_error dt-clean
+    [ "$output" = "dt-clean: no document came out: 0 in, 0 out" ]
+}
+
+@test "bad input is one line that names the place, and leaves no file" {
+    printf '{"text":"a"}\n{"text":7}\n' >type
+    printf '{"text":"a"}\n{"text":"b"' >cut
+    printf 'text that is compressed\n' | gzip -c | head -c 30 >cut.gz
+    printf 'text that is compressed\n' | zstd -qc | head -c 30 >cut.zst
+    for f in absent . type cut cut.gz cut.zst; do
+        run dt-clean -o o --rejects r --stats s "$f"
+        assert_one_line_error dt-clean
+        [[ "$output" == *"$f"* ]]
+        [ ! -e o ]
+        [ ! -e r ]
+        [ ! -e s ]
+        [ -z "$(find . -name '.*.tmp*')" ]
+    done
+    run dt-clean type
+    [ "${lines[-1]}" = 'dt-clean: type:2: member "text" is not a string' ]
+}
+
+@test "a flipped bit in a compressed file is found" {
+    awk 'BEGIN { for (i = 0; i < 1000; i++) print "line", i, i * i }' >plain
+    gzip -c plain >f.gz
+    zstd -q plain -o f.zst
+    for f in f.gz f.zst; do
+        printf '\125' | dd of=$f bs=1 seek=1500 conv=notrunc status=none
+        run dt-clean -o o $f
+        assert_one_line_error dt-clean
+        [[ "$output" == *"$f: near byte "* ]]
+        [ ! -e o ]
+    done
+}
+
+@test "an error in the last file leaves no output" {
+    printf 'good\n' >good
+    printf '{"text":' >bad
+    run dt-clean -o o --from jsonl bad
+    assert_one_line_error dt-clean
+    run dt-clean -o o good absent
+    assert_one_line_error dt-clean
+    [ ! -e o ]
+}
+
+@test "a full disk is one line, and leaves no file" {
+    printf 'text\n' >in
+    run dt-clean -q -o /dev/full in
+    assert_one_line_error dt-clean
+    run bash -c 'dt-clean -q in >/dev/full'
+    assert_one_line_error dt-clean
+    run dt-clean -q --rejects /dev/full --from lines --max-chars 1 --min-chars 0 -o o in
+    assert_one_line_error dt-clean
+    run dt-clean -q --stats /dev/full -o o in
+    assert_one_line_error dt-clean
+    [ ! -e o ]
+}
+
+@test "a full file system is one line, and leaves no file" {
+    [ "$(id -u)" -eq 0 ] && mkdir small && mount -t tmpfs -o size=64k tmpfs small || skip "cannot mount"
+    head -c 300000 /dev/zero | tr '\0' x >in
+    run dt-clean -q -o small/o in
+    left=$(ls -A small)
+    umount small
+    assert_one_line_error dt-clean
+    [ -z "$left" ]
+}
+
+@test "a closed pipe ends the program without a word" {
+    head -c 3000000 /dev/zero | tr '\0' '\n' >in
+    run bash -c 'dt-clean --from lines --min-chars 0 in | head -n 1; exit ${PIPESTATUS[0]}'
+    [ "$status" -eq 141 ]
+    [ "$output" = '{"id":"in:1","text":""}' ]
+}
+
+@test "wrong usage ends with status 2" {
+    printf 'text\n' >in
+    for options in "--from nothing" "--from sep" "--separator x --from lines" "--separator=" \
+        "--min-chars -1" "--min-chars 5 --max-chars 4" "-j 0" "-j x" "--normalize nfd" \
+        "--space no" "-o x --rejects x" "--rejects - " "--unknown"; do
+        run dt-clean $options in
+        [ "$status" -eq 2 ] || { echo "$options: $status: $output"; return 1; }
+        [[ "${lines[0]}" == "dt-clean: "* ]]
+    done
+}
+
+@test "an output may replace an input" {
+    printf 'a\nb\n' >f
+    dt-clean -q --from lines -o f f
+    [ "$(text_of <f)" = "$(printf 'a\nb')" ]
+}
