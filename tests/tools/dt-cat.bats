@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+load ../helper
+
+setup() {
+    cd "$T"
+    dt-synth -n 300 >docs.jsonl
+    dt-vocab -q -s 320 -o tok.json docs.jsonl 2>/dev/null
+    dt-tokenize -q -t tok.json -o all.dts docs.jsonl
+    dt-shard -o out --split val=0.1 --tokens-per-shard 20000 all.dts
+}
+
+# flip FILE OFFSET BIT: changes one bit.
+flip() {
+    local byte
+    byte=$(od -An -v -j "$2" -N 1 -tu1 "$1")
+    printf "\\x$(printf %x $((byte ^ 1 << $3)))" |
+        dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+@test "--info shows what directories, files and streams hold, in 80 columns" {
+    dt-cat out >table
+    [ "$(wc -L <table)" -le 80 ]
+    grep -qE '^total +300 ' table
+    grep -qE 'vocabulary 320, end-of-text 319, ids of 2 bytes$' table
+    dt-cat --info out/val-00000.dts | grep -q '^out/val-00000.dts'
+    dt-cat <all.dts | grep -qE '^- +300 '
+    cat all.dts all.dts | dt-cat | grep -qE '^- +600 '
+}
+
+@test "--json holds the same for programs" {
+    dt-cat --json all.dts >line
+    [ "$(wc -l <line)" -eq 1 ]
+    grep -qE '^\{"file":"all.dts","tokenizer":"[0-9a-f]{16}","vocab_size":320,"eot":319,"token_bytes":2,"layout":"list","documents":300,"tokens":[0-9]+,"bytes":[0-9]+,"hash":"[0-9a-f]{16}"\}$' line
+    cmp <(cut -d, -f2- line) <(dt-cat --json <all.dts | cut -d, -f2-)
+    [ "$(dt-cat --json out | wc -l)" -eq "$(ls out/*.dts | wc -l)" ]
+}
+
+@test "--ids prints what dt-tokenize --ids prints" {
+    dt-cat --ids all.dts | cmp - <(dt-tokenize --ids -t tok.json docs.jsonl)
+}
+
+@test "--text prints the documents, which come back through dt-clean" {
+    dt-cat --text -t tok.json all.dts >text
+    dt-clean --from sep --separator '<|endoftext|>' text 2>/dev/null |
+        dt-tokenize -t tok.json --ids | cmp - <(dt-cat --ids all.dts)
+    dt-tokenize -t tok.json --no-eot docs.jsonl | dt-cat --text -t tok.json |
+        cmp - <(dt-tokenize -d -t tok.json all.dts)
+}
+
+@test "--doc finds a document in files, directories, pipes and joined streams" {
+    cat all.dts all.dts >joined.dts
+    for n in 0 7 149 299; do
+        line=$(dt-cat --ids all.dts | sed -n "$((n + 1))p")
+        [ "$(dt-cat --ids --doc $n all.dts)" = "$line" ]
+        [ "$(dt-cat --ids --doc $n <all.dts)" = "$line" ]
+        [ "$(dt-cat --ids --doc $((n + 300)) joined.dts)" = "$line" ]
+        [ "$(dt-cat --ids --doc $((n + 300)) all.dts all.dts)" = "$line" ]
+        [ "$(dt-cat --ids --doc $n out)" = "$(dt-cat --ids out | sed -n "$((n + 1))p")" ]
+    done
+    dt-cat --text -t tok.json --doc 2 all.dts | cmp - <(
+        dt-tokenize -t tok.json <(sed -n 3p docs.jsonl) | dt-tokenize -d -t tok.json)
+    for where in all.dts out -; do
+        run dt-cat --ids --doc 300 $where <all.dts
+        assert_one_line_error dt-cat
+        [[ "$output" == *"there is no document 300; there are 300, from 0"* ]]
+    done
+}
+
+@test "--lineage follows the commands" {
+    dt-cat --lineage out >lines
+    grep -q '^dt-tokenize .*tok.json docs.jsonl$' lines
+    grep -q '^dt-shard .*--split val=0.1 --tokens-per-shard 20000 all.dts$' lines
+    [ "$(grep -n dt-tokenize lines | cut -d: -f1)" -lt "$(grep -n dt-shard lines | cut -d: -f1)" ]
+}
+
+@test "--verify says what is whole" {
+    dt-cat --verify out all.dts >said
+    [ "$(wc -l <said)" -eq $(($(ls out/*.dts | wc -l) + 1)) ]
+    [ -z "$(grep -v ' tokens: whole$' said)" ]
+}
+
+# tests/shard/test-stream.c tries every bit.
+@test "--verify finds a flipped bit wherever it is" {
+    for file in version-1 version-1-compressed; do
+        size=$(stat -c %s "$ROOT/tests/shard/$file.dts")
+        for ((i = 0; i < size; i += 9)); do
+            cp "$ROOT/tests/shard/$file.dts" flipped.dts
+            flip flipped.dts $i $((i % 8))
+            run dt-cat --verify flipped.dts
+            assert_one_line_error dt-cat
+            [[ "$output" == *"flipped.dts: frame "*" at byte "* ]]
+        done
+    done
+}
+
+@test "--verify finds a cut wherever it is" {
+    for ((i = 0; i < 327; i += 11)); do
+        head -c $i "$ROOT/tests/shard/version-1.dts" >cut.dts
+        run dt-cat --verify cut.dts
+        assert_one_line_error dt-cat
+    done
+}
+
+@test "--verify compares a directory with its index.json" {
+    cp -r out changed
+    cp changed/train-00001.dts changed/train-00000.dts
+    run dt-cat --verify changed
+    assert_one_line_error dt-cat
+    [[ "$output" == *"changed/train-00000.dts: does not agree with index.json: another "* ]]
+    rm changed/train-00000.dts
+    run dt-cat --verify changed
+    assert_one_line_error dt-cat
+    cp -r out/. changed
+    flip changed/val-00000.dts 1500 3
+    run dt-cat --verify changed
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"dt-cat: changed/val-00000.dts: frame "* ]]
+}
+
+@test "a damaged index.json is an error" {
+    cp out/index.json good.json
+    : >empty.json
+    head -c 100 good.json >cut.json
+    sed 's/"version": 1/"version": 9/' good.json >version.json
+    sed 's/train-00000.dts/..\/all.dts/' good.json >outside.json
+    sed 's/"tokens": /"tokens": -/' good.json >negative.json
+    sed 's/"vocab_size": 320/"vocab_size": 3/' good.json >vocabulary.json
+    echo '[1]' >array.json
+    for f in empty cut version outside negative vocabulary array; do
+        cp $f.json out/index.json
+        run dt-cat --verify out
+        assert_one_line_error dt-cat
+        [[ "$output" == *"out/index.json"* ]]
+    done
+    rm out/index.json
+    run dt-cat out
+    assert_one_line_error dt-cat
+    [[ "$output" == *"has no index.json"* ]]
+}
+
+@test "joined streams of two tokenizers are refused" {
+    dt-vocab -q -s 300 -o other.json docs.jsonl
+    cat all.dts <(dt-tokenize -t other.json docs.jsonl) >mixed.dts
+    run dt-cat --verify mixed.dts
+    assert_one_line_error dt-cat
+    [[ "$output" == *"another tokenizer"* ]]
+}
+
+@test "--text with another tokenizer is refused" {
+    dt-vocab -q -s 300 -o other.json docs.jsonl
+    run dt-cat --text -t other.json all.dts
+    assert_one_line_error dt-cat
+    [[ "$output" == *"all.dts: was made by tokenizer "* ]]
+}
+
+@test "a full disk and a closed pipe end it" {
+    run dt-cat --ids -o /dev/full all.dts
+    assert_one_line_error dt-cat
+    run bash -c 'dt-cat --ids all.dts >/dev/full'
+    assert_one_line_error dt-cat
+    run bash -c 'for _ in 1 2 3 4 5 6 7 8; do cat all.dts; done | dt-cat --ids | head -n 1 | wc -l; echo "${PIPESTATUS[1]}"'
+    [ "${lines[0]}" = 1 ]
+    [ "${lines[1]}" -eq 141 ]
+}
+
+@test "what is no shard is an error" {
+    : >empty
+    for f in docs.jsonl empty missing /dev/null; do
+        run dt-cat $f
+        assert_one_line_error dt-cat
+    done
+}
+
+@test "options that exclude each other are usage errors" {
+    for options in "--ids --verify" "--text" "--ids -t tok.json" "--doc 1" "--json --lineage"; do
+        run dt-cat $options all.dts
+        [ "$status" -eq 2 ]
+    done
+}

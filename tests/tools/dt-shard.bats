@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: MIT
+load ../helper
+
+setup() {
+    cd "$T"
+    dt-synth -n 400 >docs.jsonl
+    dt-vocab -q -s 320 -o tok.json docs.jsonl 2>/dev/null
+    dt-tokenize -q -t tok.json -o all.dts docs.jsonl
+}
+
+# The ids of shards as one column.
+column() {
+    dt-cat --ids "$@" | tr ' ' '\n'
+}
+
+assert_unfinished() {
+    [ ! -e "$1/index.json" ]
+    [ -z "$(ls -A "$1" | grep -E 'dts|tmp')" ]
+}
+
+@test "a plain pipe ends in shards that hold the stream's documents" {
+    dt-synth -n 400 | dt-tokenize -t tok.json | dt-shard -o out/train
+    [ "$(ls out/train)" = "$(printf 'index.json\ntrain-00000.dts')" ]
+    dt-cat --ids all.dts | cmp - <(dt-cat --ids out/train)
+    dt-cat --verify out/train
+}
+
+@test "zstd reads a shard: its bytes are the ids of dt-cat" {
+    command -v zstd >/dev/null || skip "zstd is not installed"
+    dt-shard -o out --level 5 all.dts
+    dt-shard -o stored --level 0 all.dts
+    zstd -tq out/train-00000.dts stored/train-00000.dts all.dts
+    for f in out/train-00000.dts stored/train-00000.dts all.dts; do
+        zstd -dcq "$f" | od -An -v -w2 -tu2 | tr -d ' ' | cmp - <(column "$f")
+    done
+}
+
+@test "levels compress and do not change what is held" {
+    for level in 0 1 9; do dt-shard -o "l$level" --level $level all.dts; done
+    [ "$(stat -c %s l0/train-00000.dts)" -gt "$(stat -c %s l1/train-00000.dts)" ]
+    [ "$(stat -c %s l1/train-00000.dts)" -gt "$(stat -c %s l9/train-00000.dts)" ]
+    dt-cat --ids l0 | cmp - <(dt-cat --ids l9)
+    [ "$(grep '"hash"' l0/index.json)" = "$(grep '"hash"' l9/index.json)" ]
+}
+
+@test "the number of threads does not change a byte" {
+    for _ in 1 2 3 4 5 6 7 8; do cat all.dts; done >many.dts # several frames
+    dt-shard -o a -j 1 --split val=0.2 many.dts
+    dt-shard -o b -j 4 --split val=0.2 many.dts
+    diff -r a b
+}
+
+@test "--split moves documents by their content, whatever their order and number" {
+    dt-shard -o a --split val=0.2 all.dts
+    sort -R --random-source=<(yes) docs.jsonl >shuffled.jsonl
+    cat shuffled.jsonl docs.jsonl | dt-tokenize -t tok.json | dt-shard -o b --split val=0.2
+    dt-cat --ids a/val-00000.dts | sort >val
+    dt-cat --ids a/train-00000.dts | sort >train
+    cmp val <(dt-cat --ids b/val-00000.dts | sort -u)
+    cmp train <(dt-cat --ids b/train-00000.dts | sort -u)
+    cmp <(sort val train) <(dt-cat --ids all.dts | sort)
+    [ "$(wc -l <val)" -gt 55 ]
+    [ "$(wc -l <val)" -lt 105 ]
+}
+
+@test "a larger fraction keeps the documents of a smaller one" {
+    dt-shard -o a --split val=0.1 all.dts
+    dt-shard -o b --split val=0.3 --split test=0.3 all.dts
+    [ -z "$(comm -23 <(dt-cat --ids a/val-*.dts | sort) <(dt-cat --ids b/val-*.dts | sort))" ]
+    [ "$(cat b/*.dts | dt-cat --ids | wc -l)" -eq 400 ]
+}
+
+@test "--split-by tail takes the last tokens, and cuts a document where it must" {
+    dt-shard -o out --split val=0.1 --split test=0.05 --split-by tail <all.dts
+    n=$(column all.dts | wc -l)
+    awk -v n="$n" 'BEGIN {print int(n * 0.85); print int(n * 0.95) - int(n * 0.85); print n - int(n * 0.95)}' >want
+    for split in train val test; do column out/$split-00000.dts | wc -l; done | cmp - want
+    cat out/train-00000.dts out/val-00000.dts out/test-00000.dts | column | cmp - <(column all.dts)
+    [ -z "$(ls -A out | grep spool)" ]
+}
+
+@test "--split-by tail shares the bytes of a document that it cuts" {
+    dt-tokenize -t tok.json --from text "$ROOT/LICENSE" -o one.dts
+    dt-shard -o out --split val=0.1 --split-by tail one.dts
+    bytes=$(stat -c %s "$ROOT/LICENSE")
+    dt-cat --json out | sed 's/.*"bytes":\([0-9]*\).*/\1/' >bytes
+    awk -v n="$bytes" '{s += $1; b = $1} END {exit !(s == n && b > n * .09 && b < n * .11)}' bytes
+    grep -q '"documents":1,' <(dt-cat --json out/val-00000.dts)
+}
+
+@test "no shard exceeds --tokens-per-shard, and together they are the whole" {
+    dt-shard -o out --tokens-per-shard 5000 all.dts
+    [ "$(ls out | wc -l)" -gt 5 ]
+    dt-cat --json out | sed 's/.*"tokens":\([0-9]*\).*/\1/' | awk '$1 > 5000 {exit 1}'
+    dt-cat --ids out | cmp - <(dt-cat --ids all.dts)
+    dt-shard -o each --tokens-per-shard 1 all.dts # a document each
+    [ "$(ls each/*.dts | wc -l)" -eq 400 ]
+}
+
+@test "joined streams and several files are one input" {
+    dt-tokenize -t tok.json <(head -n 10 docs.jsonl) >a.dts
+    dt-tokenize -t tok.json <(tail -n +11 docs.jsonl) >b.dts
+    cat a.dts b.dts | dt-shard -o joined
+    dt-shard -o files a.dts b.dts
+    dt-cat --ids joined | cmp - <(dt-cat --ids all.dts)
+    dt-cat --ids files | cmp - <(dt-cat --ids all.dts)
+}
+
+@test "running again replaces the shards and removes those left over" {
+    dt-shard -o out --tokens-per-shard 5000 --split val=0.5 all.dts
+    echo mine >out/notes.txt
+    dt-tokenize -t tok.json --from text "$ROOT/LICENSE" | dt-shard -o out
+    [ "$(ls out)" = "$(printf 'index.json\nnotes.txt\ntrain-00000.dts')" ]
+    dt-cat --verify out
+}
+
+@test "an empty split is an error that says what to do" {
+    dt-tokenize -t tok.json --from text "$ROOT/LICENSE" -o one.dts
+    run dt-shard -o out --split val=0.1 one.dts
+    assert_one_line_error dt-shard
+    [[ "$output" == *"is empty: none of 1 documents fell to it"*"--split-by tail"* ]]
+    assert_unfinished out
+    run dt-shard -o out --split val=0.00001 --split test=0.00001 --split-by tail one.dts
+    assert_one_line_error dt-shard
+    assert_unfinished out
+}
+
+@test "no tokens are an error" {
+    printf '{"text":""}\n' | dt-tokenize -t tok.json --no-eot >none.dts
+    run dt-shard -o out none.dts
+    assert_one_line_error dt-shard
+    assert_unfinished out
+}
+
+@test "input that is no whole token stream is an error" {
+    head -c 20000 all.dts >cut.dts
+    cp all.dts flipped.dts
+    printf '\377' | dd of=flipped.dts bs=1 seek=20000 conv=notrunc status=none
+    : >empty.dts
+    for f in cut flipped empty; do
+        run dt-shard -o out $f.dts
+        assert_one_line_error dt-shard
+        [[ "$output" == *"$f.dts: frame "*" at byte "* ]]
+        [ ! -e out ] || assert_unfinished out
+    done
+    run dt-shard -o out docs.jsonl
+    assert_one_line_error dt-shard
+    [[ "$output" == *"is not a dt token stream"* ]]
+    run dt-shard -o out missing.dts
+    assert_one_line_error dt-shard
+}
+
+@test "a failed run leaves no older index.json beside newer shards" {
+    dt-shard -o out all.dts
+    head -c 20000 all.dts >cut.dts
+    run dt-shard -o out cut.dts
+    assert_one_line_error dt-shard
+    [ ! -e out/index.json ]
+}
+
+@test "streams of two tokenizers are refused before any work" {
+    dt-vocab -q -s 300 -o other.json docs.jsonl
+    dt-tokenize -t other.json -o other.dts docs.jsonl
+    dt-shard -o out all.dts
+    run dt-shard -o out all.dts other.dts
+    assert_one_line_error dt-shard
+    [[ "$output" == *"other.dts: was made with another tokenizer"* ]]
+    dt-cat --verify out
+}
+
+@test "inputs inside the output directory are refused" {
+    dt-shard -o out all.dts
+    run dt-shard -o out out/train-00000.dts
+    assert_one_line_error dt-shard
+    dt-cat --verify out
+}
+
+@test "splits that make no sense are usage errors" {
+    for split in val val= =0.1 val=0 val=1 val=2 val=x va/l=0.1 val=-0.1 val=nan; do
+        run dt-shard -o out --split "$split" all.dts
+        [ "$status" -eq 2 ]
+    done
+    for splits in "train=0.1" "a=0.1 --split a=0.1" "a=0.5 --split b=0.5"; do
+        run dt-shard -o out --split $splits all.dts
+        assert_one_line_error dt-shard
+    done
+    [ ! -e out ]
+}
+
+@test "a killed run does not look finished, and running again completes" {
+    mkfifo pipe
+    dt-shard -o out --split val=0.1 --split-by tail pipe &
+    pid=$!
+    exec 9>pipe
+    head -c 30000 all.dts >&9
+    for _ in $(seq 50); do ls -A out 2>/dev/null | grep -q tmp && break; sleep 0.1; done
+    kill -9 $pid
+    exec 9>&-
+    wait $pid || true
+    [ ! -e out/index.json ]
+    [ -n "$(ls -A out)" ]
+    dt-shard -o out --split val=0.1 --split-by tail all.dts
+    [ "$(ls -A out)" = "$(printf 'index.json\ntrain-00000.dts\nval-00000.dts')" ]
+    dt-cat --verify out
+}
+
+@test "a full disk is an error and leaves nothing that looks finished" {
+    mkdir small
+    mount -t tmpfs -o size=64k none small 2>/dev/null || skip "cannot mount a small tmpfs"
+    run dt-shard -o small/out --level 0 all.dts
+    left=$(ls -A small/out)
+    umount small
+    assert_one_line_error dt-shard
+    [[ "$output" == *"No space left"* ]]
+    [ -z "$left" ]
+}
+
+@test "a directory that cannot be made is an error" {
+    : >file
+    run dt-shard -o file/out all.dts
+    assert_one_line_error dt-shard
+    run dt-shard -o /dev/null all.dts
+    assert_one_line_error dt-shard
+}
