@@ -122,7 +122,7 @@ asan: ## run unit and program tests under AddressSanitizer and UBSan, in build/a
 
 check-built: all $(UNITS) deps-check
 	@LSAN_OPTIONS='use_tls=0:suppressions=$(CURDIR)/tests/leaks-not-ours:print_suppressions=0' \
-	  $(RUN_TESTS) $(UNITS) $(filter-out tests/house/%,$(BATS))
+	  $(RUN_TESTS) $(UNITS) $(filter-out tests/house/%,$(BATS)) $(MAN)
 
 check-deps: ## modules include each other only as lib/layers says
 	@tests/check-deps
@@ -149,11 +149,11 @@ check-format: ## the sources are as clang-format 14 leaves them
 oracles: build/oracles/ready ## a Python environment to compare with other implementations
 build/oracles/ready: tests/oracles/requirements.txt | deps-oracles
 	$(PYTHON) -m venv build/oracles
-	build/oracles/bin/pip install -q -r $<
+	build/oracles/bin/pip install -q --disable-pip-version-check -r $<
 	@touch $@
 
 oracles-torch: oracles ## the same with torch and transformers (gigabytes)
-	build/oracles/bin/pip install -q -r tests/oracles/requirements-torch.txt
+	build/oracles/bin/pip install -q --disable-pip-version-check -r tests/oracles/requirements-torch.txt
 
 install: all ## install below DESTDIR and PREFIX
 	@for f in $(PROGRAMS); do install -D -m 755 $$f '$(DEST)'/bin/$${f##*/}; done
