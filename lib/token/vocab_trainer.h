@@ -12,8 +12,8 @@
  * Ids: the 256 bytes in dt_byte_level_order, then a token a merge, then the
  * special tokens in the order given.
  */
-#ifndef DT_TOKEN_TRAIN_H
-#define DT_TOKEN_TRAIN_H
+#ifndef DT_TOKEN_VOCAB_TRAINER_H
+#define DT_TOKEN_VOCAB_TRAINER_H
 
 #include <stddef.h>
 #include <stdint.h>
