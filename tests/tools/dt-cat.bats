@@ -177,3 +177,9 @@ flip() {
         [ "$status" -eq 2 ]
     done
 }
+
+@test "the bytes shown in dt-shard(5) are those of the file named there" {
+    sed -nE 's/^ *[0-9]+  (([0-9a-f]{2} +)*[0-9a-f]{2})$/\1/p' "$ROOT/man/man5/dt-shard.5" |
+        tr -s ' \n' '\n' >shown
+    od -An -v -tx1 -w1 "$ROOT/tests/shard/version-1.dts" | tr -d ' ' | cmp - shown
+}
