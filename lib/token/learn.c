@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "token/learn.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,14 +18,14 @@ struct word {
  * word, but may name some where the pair is gone. */
 struct pair {
     uint32_t left, right;
-    int64_t count, queued; /* queued: the count in its newest heap entry, 0 if none */
+    int64_t count;
     uint32_t *words;
     uint32_t word_count, word_capacity;
-    bool risen; /* its count rose in this step */
 };
 
 /* The heap is lazy: an entry tells how frequent its pair was when it was
- * pushed, which is never less than now. */
+ * pushed. A pair only becomes rarer after the step that made it, since all its
+ * occurrences come about in that step, so an entry never tells too little. */
 struct entry {
     int64_t count;
     uint32_t left, right, pair;
@@ -39,8 +40,6 @@ struct learner {
     unsigned index_bits;
     struct entry *heap;
     size_t heap_count, heap_capacity;
-    uint32_t *risen;
-    size_t risen_count, risen_capacity;
 };
 
 static bool goes_before(const struct entry *a, const struct entry *b)
@@ -76,9 +75,9 @@ static struct entry pop(struct learner *l)
 
 static void queue(struct learner *l, uint32_t number)
 {
-    struct pair *p = &l->pairs[number];
-    p->queued = p->count;
-    push(l, (struct entry){p->count, p->left, p->right, number});
+    const struct pair *p = &l->pairs[number];
+    if (p->count > 0)
+        push(l, (struct entry){p->count, p->left, p->right, number});
 }
 
 /* The slot of the pair in the index, or the empty one that it would take. */
@@ -129,27 +128,11 @@ static void raise_pair(struct learner *l, uint32_t left, uint32_t right, uint32_
         }
         p->words[p->word_count++] = word;
     }
-    if (!p->risen) {
-        p->risen = true;
-        DT_GROW(l->risen, l->risen_count, l->risen_capacity);
-        l->risen[l->risen_count++] = (uint32_t)(p - l->pairs);
-    }
 }
 
 static void lower_pair(struct learner *l, uint32_t left, uint32_t right, int64_t count)
 {
     find_pair(l, left, right)->count -= count;
-}
-
-static void queue_risen(struct learner *l)
-{
-    while (l->risen_count > 0) {
-        uint32_t number = l->risen[--l->risen_count];
-        struct pair *p = &l->pairs[number];
-        p->risen = false;
-        if (p->count > p->queued)
-            queue(l, number);
-    }
 }
 
 /* Replaces left right by made wherever it stands in the word, from the left. A
@@ -182,13 +165,13 @@ static void merge_in_word(struct learner *l, uint32_t number, uint32_t left, uin
 static void merge_pair(struct learner *l, uint32_t number, uint32_t made)
 {
     struct pair p = l->pairs[number];
+    uint32_t old_pairs = l->pair_count;
     l->pairs[number].words = NULL;
-    l->pairs[number].word_count = l->pairs[number].word_capacity = 0;
     for (uint32_t i = 0; i < p.word_count; i++)
         merge_in_word(l, p.words[i], p.left, p.right, made);
-    l->pairs[number].count = l->pairs[number].queued = 0;
     free(p.words);
-    queue_risen(l);
+    for (uint32_t i = old_pairs; i < l->pair_count; i++)
+        queue(l, i);
 }
 
 /* The most frequent pair of now; false if none occurs min_count times. */
@@ -196,15 +179,10 @@ static bool pop_best(struct learner *l, int64_t min_count, uint32_t *number)
 {
     while (l->heap_count > 0 && l->heap[0].count >= min_count) {
         struct entry e = pop(l);
-        struct pair *p = &l->pairs[e.pair];
         *number = e.pair;
-        if (p->queued != e.count)
-            continue; /* a newer entry stands for the pair */
-        if (p->count == e.count)
+        if (l->pairs[e.pair].count == e.count)
             return true;
-        p->queued = 0;
-        if (p->count > 0)
-            queue(l, e.pair);
+        queue(l, e.pair);
     }
     return false;
 }
@@ -227,24 +205,24 @@ static void take_words(struct learner *l, const struct dt_tokenizer *t,
         for (size_t k = w->start; k + 1 < w->start + w->length; k++)
             raise_pair(l, l->symbols[k], l->symbols[k + 1], i, (int64_t)w->count);
     }
-    queue_risen(l);
+    for (uint32_t i = 0; i < l->pair_count; i++)
+        queue(l, i);
 }
 
-/* The token that a pair makes: a new one, unless other merges made it before. */
-static int make_token(struct dt_tokenizer *t, const struct pair *p, uint32_t *made,
-                      struct dt_error *err)
+/* Adds the token that a pair makes. It is always a new one: where a token's
+ * bytes stand between two borders that no merge crossed, they have merged into
+ * it by now, as they did elsewhere. */
+static int add_merge(struct dt_tokenizer *t, const struct pair *p, struct dt_error *err)
 {
     struct dt_buffer bytes = DT_BUFFER_EMPTY;
+    uint32_t made = t->size;
     int rc = dt_decode(t, (uint32_t[]){p->left, p->right}, 2, &bytes, err);
-    if (rc == 0)
-        *made = dt_tokenizer_find(t, bytes.data, bytes.size);
-    if (rc == 0 && *made == DT_NO_TOKEN) {
-        *made = t->size;
-        rc = dt_tokenizer_add(t, *made, bytes.data, bytes.size, err);
+    if (rc == 0) {
+        assert(dt_tokenizer_find(t, bytes.data, bytes.size) == DT_NO_TOKEN);
+        dt_tokenizer_add_merge(t, (struct dt_merge){p->left, p->right, made});
+        rc = dt_tokenizer_add(t, made, bytes.data, bytes.size, err);
     }
     dt_buffer_release(&bytes);
-    if (rc == 0)
-        dt_tokenizer_add_merge(t, (struct dt_merge){p->left, p->right, *made});
     return rc;
 }
 
@@ -257,7 +235,6 @@ static void release(struct learner *l)
     free(l->words);
     free(l->index);
     free(l->heap);
-    free(l->risen);
 }
 
 int dt_learn_merges(struct dt_tokenizer *t, struct dt_word_counts *words, uint32_t size,
@@ -265,15 +242,15 @@ int dt_learn_merges(struct dt_tokenizer *t, struct dt_word_counts *words, uint32
 {
     struct learner l = {.symbols = NULL};
     int64_t least = min_count > 1 ? (int64_t)min_count : 1;
-    uint32_t best, made;
+    uint32_t best;
     int rc = 0;
     grow_index(&l);
     take_words(&l, t, words);
     dt_word_counts_release(words);
     while (rc == 0 && t->size < size && pop_best(&l, least, &best)) {
-        rc = make_token(t, &l.pairs[best], &made, err);
+        rc = add_merge(t, &l.pairs[best], err);
         if (rc == 0)
-            merge_pair(&l, best, made);
+            merge_pair(&l, best, t->size - 1);
     }
     release(&l);
     return rc;

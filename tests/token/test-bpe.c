@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/progress.h"
+#include "base/rng.h"
+#include "token/bpe.h"
+#include "token/bulk.h"
+#include "token/byte_level.h"
+
+/* A tokenizer over all bytes whose merges, of a few letters, are random: many
+ * pairs compete, and some tokens are made in two ways. */
+static struct dt_tokenizer *random_tokenizer(uint64_t seed)
+{
+    struct dt_tokenizer *t = dt_tokenizer_new(dt_pattern_find("gpt2"));
+    struct dt_error err;
+    struct dt_rng rng;
+    unsigned char order[256];
+    dt_rng_init(&rng, seed);
+    dt_byte_level_order(order);
+    for (unsigned i = 0; i < 256; i++)
+        assert_int_equal(dt_tokenizer_add(t, i, (char *)&order[i], 1, &err), 0);
+    uint32_t letters[200], count = 4;
+    for (uint32_t i = 0; i < count; i++)
+        letters[i] = dt_tokenizer_find(t, "abcd" + i, 1);
+    while (count < 120) {
+        struct dt_merge merge = {letters[dt_rng_below(&rng, count)],
+                                 letters[dt_rng_below(&rng, count)], 0};
+        struct dt_buffer bytes = DT_BUFFER_EMPTY;
+        bool known = false;
+        for (uint32_t i = 0; i < t->merge_count; i++)
+            known |= t->merges[i].left == merge.left && t->merges[i].right == merge.right;
+        assert_int_equal(dt_decode(t, (uint32_t[]){merge.left, merge.right}, 2, &bytes, &err), 0);
+        merge.result = dt_tokenizer_find(t, bytes.data, bytes.size);
+        if (!known && merge.result == DT_NO_TOKEN) {
+            merge.result = t->size;
+            letters[count++] = t->size;
+            assert_int_equal(dt_tokenizer_add(t, t->size, bytes.data, bytes.size, &err), 0);
+        }
+        if (!known)
+            dt_tokenizer_add_merge(t, merge);
+        dt_buffer_release(&bytes);
+    }
+    assert_int_equal(dt_tokenizer_finish(t, &err), 0);
+    return t;
+}
+
+/* Byte-pair encoding as its definition says, looking through the list of merges. */
+static size_t encode_by_definition(const struct dt_tokenizer *t, const unsigned char *piece,
+                                   size_t size, uint32_t *ids)
+{
+    for (size_t i = 0; i < size; i++)
+        ids[i] = dt_tokenizer_find(t, (const char *)piece + i, 1);
+    for (uint32_t rank = 0; rank < t->merge_count;) {
+        const struct dt_merge *m = &t->merges[rank];
+        size_t i = 0;
+        while (i + 1 < size && (ids[i] != m->left || ids[i + 1] != m->right))
+            i++;
+        if (i + 1 >= size) {
+            rank++;
+            continue;
+        }
+        ids[i] = m->result;
+        memmove(ids + i + 1, ids + i + 2, (size - i - 2) * sizeof *ids);
+        size--;
+        rank = 0; /* what was made may merge earlier */
+    }
+    return size;
+}
+
+static void merges_happen_in_the_order_of_the_definition(void **state)
+{
+    (void)state;
+    struct dt_rng rng;
+    struct dt_bpe_work work = {NULL, NULL, 0};
+    dt_rng_init(&rng, 17);
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        struct dt_tokenizer *t = random_tokenizer(seed);
+        for (int round = 0; round < 100; round++) {
+            unsigned char piece[200];
+            uint32_t expected[200], ids[200];
+            size_t size = 1 + dt_rng_below(&rng, round % 2 ? 200 : 48);
+            uint32_t letters = 1 + dt_rng_below(&rng, 5);
+            for (size_t i = 0; i < size; i++)
+                piece[i] = (unsigned char)('a' + dt_rng_below(&rng, letters));
+            size_t count = encode_by_definition(t, piece, size, expected);
+            assert_int_equal(dt_bpe_encode(t, &work, piece, size, ids), count);
+            assert_memory_equal(ids, expected, count * sizeof *ids);
+        }
+        dt_tokenizer_free(t);
+    }
+    dt_bpe_work_release(&work);
+}
+
+/* The cache gives what the merges give: the same words again and again. */
+static void remembered_pieces_have_the_ids_of_new_ones(void **state)
+{
+    (void)state;
+    struct dt_tokenizer *t = random_tokenizer(3);
+    struct dt_encoder *e = dt_encoder_new(t);
+    struct dt_ids ids = DT_IDS_EMPTY;
+    struct dt_rng rng;
+    dt_rng_init(&rng, 23);
+    for (int round = 0; round < 3000; round++) {
+        char word[24];
+        uint32_t expected[24];
+        size_t size = 1 + dt_rng_below(&rng, round % 3 ? 4 : sizeof word);
+        for (size_t i = 0; i < size; i++)
+            word[i] = (char)('a' + dt_rng_below(&rng, 4));
+        size_t count = encode_by_definition(t, (unsigned char *)word, size, expected);
+        ids.count = 0;
+        dt_encode(e, word, size, &ids);
+        assert_int_equal(ids.count, count);
+        assert_memory_equal(ids.data, expected, count * sizeof *expected);
+    }
+    dt_ids_release(&ids);
+    dt_encoder_free(e);
+    dt_tokenizer_free(t);
+}
+
+static void endless_pieces_take_no_square_of_their_length(void **state)
+{
+    (void)state;
+    struct dt_tokenizer *t = random_tokenizer(3);
+    struct dt_encoder *e = dt_encoder_new(t);
+    struct dt_ids ids = DT_IDS_EMPTY;
+    struct dt_buffer back = DT_BUFFER_EMPTY;
+    struct dt_error err;
+    size_t size = DT_BPE_LONGEST + 12345; /* so that it is encoded in two parts */
+    char *text = dt_alloc(size, 1);
+    struct dt_rng rng;
+    dt_rng_init(&rng, 1);
+    for (uint32_t letters = 1; letters <= 4; letters += 3) {
+        for (size_t i = 0; i < size; i++)
+            text[i] = (char)('a' + dt_rng_below(&rng, letters));
+        double start = dt_now();
+        ids.count = 0;
+        dt_encode(e, text, size, &ids);
+        assert_true(dt_now() - start < 60);
+        dt_buffer_clear(&back);
+        assert_int_equal(dt_decode(t, ids.data, ids.count, &back, &err), 0);
+        assert_int_equal(back.size, size);
+        assert_memory_equal(back.data, text, size);
+    }
+    free(text);
+    dt_buffer_release(&back);
+    dt_ids_release(&ids);
+    dt_encoder_free(e);
+    dt_tokenizer_free(t);
+}
+
+/* What dt_bulk delivers, and what it should. */
+struct expected {
+    struct dt_buffer *texts;
+    struct dt_encoder *encoder;
+    uint32_t eot;
+    size_t received, stop_at;
+};
+
+static int receive(const struct dt_encoded *document, void *context, struct dt_error *err)
+{
+    struct expected *x = context;
+    const struct dt_buffer *text = &x->texts[x->received++];
+    struct dt_ids ids = DT_IDS_EMPTY;
+    dt_encode(x->encoder, text->data, text->size, &ids);
+    if (x->eot != DT_NO_TOKEN)
+        dt_ids_add(&ids, x->eot);
+    assert_int_equal(document->count, ids.count);
+    assert_memory_equal(document->ids, ids.data, ids.count * sizeof *ids.data);
+    assert_int_equal(document->bytes, text->size);
+    assert_int_equal(document->hash, dt_hash(text->data, text->size));
+    dt_ids_release(&ids);
+    return x->received == x->stop_at ? dt_fail(err, DT_EIO, "enough") : 0;
+}
+
+/* Documents of all sizes, some far larger than what one thread takes at a time. */
+static void make_texts(struct dt_buffer *texts, size_t count)
+{
+    struct dt_rng rng;
+    dt_rng_init(&rng, 29);
+    for (size_t i = 0; i < count; i++) {
+        dt_buffer_add_string(&texts[i], "");
+        uint32_t words = dt_rng_below(&rng, i % 16 == 5 ? 400000 : 400);
+        for (uint32_t k = 0; k < words; k++) {
+            dt_buffer_add_char(&texts[i], (char)('a' + dt_rng_below(&rng, 4)));
+            dt_buffer_add_char(&texts[i], "abc \n"[dt_rng_below(&rng, 5)]);
+        }
+    }
+}
+
+static void documents_come_back_in_order_whole_and_once(void **state)
+{
+    (void)state;
+    enum { COUNT = 48 };
+    struct dt_buffer texts[COUNT] = {DT_BUFFER_EMPTY};
+    struct dt_tokenizer *t = random_tokenizer(4);
+    struct dt_error err;
+    make_texts(texts, COUNT);
+    assert_int_equal(dt_tokenizer_add(t, t->size, "</s>", 4, &err), 0);
+    t->eot = t->size - 1;
+    for (int threads = 1; threads <= 4; threads++) {
+        struct dt_bulk_options options = {threads, threads % 2 == 0, false};
+        struct expected x = {texts, dt_encoder_new(t), options.eot ? t->eot : DT_NO_TOKEN, 0, 0};
+        struct dt_bulk *b = dt_bulk_new(t, &options, receive, &x);
+        for (size_t i = 0; i < COUNT; i++)
+            assert_int_equal(dt_bulk_add(b, texts[i].data, texts[i].size, &err), 0);
+        assert_int_equal(dt_bulk_finish(b, &err), 0);
+        assert_int_equal(x.received, COUNT);
+        dt_bulk_free(b);
+        dt_encoder_free(x.encoder);
+    }
+    for (size_t i = 0; i < COUNT; i++)
+        dt_buffer_release(&texts[i]);
+    dt_tokenizer_free(t);
+}
+
+static void an_error_of_the_receiver_ends_the_work(void **state)
+{
+    (void)state;
+    enum { COUNT = 48 };
+    struct dt_buffer texts[COUNT] = {DT_BUFFER_EMPTY};
+    struct dt_tokenizer *t = random_tokenizer(4);
+    struct dt_error err;
+    make_texts(texts, COUNT);
+    for (int threads = 1; threads <= 4; threads += 3) {
+        struct dt_bulk_options options = {.threads = threads};
+        struct expected x = {texts, dt_encoder_new(t), DT_NO_TOKEN, 0, 3};
+        struct dt_bulk *b = dt_bulk_new(t, &options, receive, &x);
+        int rc = 0;
+        for (size_t i = 0; rc == 0 && i < COUNT; i++)
+            rc = dt_bulk_add(b, texts[i].data, texts[i].size, &err);
+        if (rc == 0)
+            rc = dt_bulk_finish(b, &err);
+        assert_int_equal(rc, DT_EIO);
+        assert_string_equal(err.text, "enough");
+        assert_int_equal(x.received, 3);
+        dt_bulk_free(b);
+        dt_encoder_free(x.encoder);
+    }
+    for (size_t i = 0; i < COUNT; i++)
+        dt_buffer_release(&texts[i]);
+    dt_tokenizer_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(merges_happen_in_the_order_of_the_definition),
+        cmocka_unit_test(remembered_pieces_have_the_ids_of_new_ones),
+        cmocka_unit_test(endless_pieces_take_no_square_of_their_length),
+        cmocka_unit_test(documents_come_back_in_order_whole_and_once),
+        cmocka_unit_test(an_error_of_the_receiver_ends_the_work),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
