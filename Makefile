@@ -155,6 +155,9 @@ build/oracles/ready: tests/oracles/requirements.txt | deps-oracles
 oracles-torch: oracles ## the same with torch and transformers (gigabytes)
 	build/oracles/bin/pip install -q --disable-pip-version-check -r tests/oracles/requirements-torch.txt
 
+demo: deps-demo all ## text to a trained model that writes, in minutes; CORPUS=FILE for your text
+	@$(MAKE) --no-print-directory -f pipelines/demo.mk
+
 install: all ## install below DESTDIR and PREFIX
 	@for f in $(PROGRAMS); do install -D -m 755 $$f '$(DEST)'/bin/$${f##*/}; done
 	@for f in $(ENGINES); do install -D -m 644 $$f '$(DEST)'/lib/dt/$${f##*/}; done
@@ -175,6 +178,6 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
 .PHONY: all share deps deps-build deps-demo deps-check deps-oracles check check-built asan \
-        check-deps check-headers check-warnings check-format oracles oracles-torch install \
+        demo check-deps check-headers check-warnings check-format oracles oracles-torch install \
         uninstall format clean help
 -include $(shell find $B -name '*.d' 2>/dev/null)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+#
+# make demo                children's stories of known entropy, from dt-synth
+# make demo CORPUS=FILE    the same on your text
+NAME        := demo
+CONFIG      := share/configs/demo.yaml
+CLEAN_FLAGS ?= --normalize nfc --dedup
+
+ifdef CORPUS
+OUT           := build/demo-$(basename $(notdir $(CORPUS)))
+SPLIT_FLAGS   := --split val=0.05 --split-by tail
+PROMPT        := The
+else
+STORY_COUNT   ?= 36000
+STORY_SEED    ?= 1
+HELD_OUT      ?= 300
+OUT           := build/demo
+SPLIT_FLAGS   := --split val=0.01
+EVAL_DATA      = $(OUT)/held-out.jsonl
+EVAL_FLAGS    :=
+SETTINGS_synth = $(STORY_COUNT) $(STORY_SEED) $(HELD_OUT)
+endif
+
+demo: summary
+
+include pipelines/rules.mk
+
+ifdef CORPUS
+$(OUT)/corpus: $(existing_corpus)
+	mkdir -p $(@D)
+	ln -sfn '$(abspath $(CORPUS))' $@
+else
+$(OUT)/corpus: $(OUT)/settings/synth
+	$(call timed,synth) dt-synth -n $(STORY_COUNT) --seed $(STORY_SEED) -o $@
+
+# Stories of another seed: documents that the model has not seen, of known probability.
+$(OUT)/held-out.jsonl: $(OUT)/settings/synth $(OUT)/settings/clean
+	dt-synth -n $(HELD_OUT) --seed $$(($(STORY_SEED) + 1)) | dt-clean -q $(CLEAN_FLAGS) -o $@
+endif

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+#
+# The stages from text to a trained model, for experiments to include. An
+# experiment sets the variables below, has a rule for $(OUT)/corpus (JSON Lines
+# or whatever CLEAN_FLAGS tells dt-clean to read), and includes this file:
+#
+#   corpus ─clean─> documents.jsonl ─vocab─> tokenizer.json
+#                        └─tokenize, shard─> data/ ─train─> run/ ─┬─ eval.json
+#                                                                 ├─ story-1.txt ...
+#                                                                 └─ loss.svg, loss.png
+#
+# Each stage writes its output whole or not at all and its wall time in seconds
+# to $(OUT)/seconds/STAGE. A stage runs again if what it reads or its settings
+# changed; training that was only interrupted goes on from its checkpoint.
+
+NAME        ?= $(error set NAME, the name of the experiment)
+OUT         ?= build/$(NAME)
+CONFIG      ?= share/configs/demo.yaml
+CLEAN_FLAGS ?=
+VOCAB_SIZE  ?= 1536
+SPLIT_FLAGS ?= --split val=0.02
+# key=value settings of dt-train that replace those of CONFIG
+SET         ?=
+# what dt-eval scores: documents, or shards with their flags
+EVAL_DATA   ?= $(OUT)/data
+EVAL_FLAGS  ?= --split val
+PROMPT      ?= Once
+LENGTH      ?= 250
+TEMPERATURE ?= 0.8
+STORIES     ?= 1 2 3
+export PROMPT
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.DEFAULT_GOAL := summary
+# One stage at a time: each uses all processors, and its time is its own.
+.NOTPARALLEL:
+B           ?= build
+export PATH := $(abspath $B/bin):$(PATH)
+
+here   := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+timed   = $(here)/timed $(OUT)/seconds/$1
+
+# CORPUS, which must be there.
+existing_corpus = $(or $(wildcard $(CORPUS)),$(error CORPUS: no file '$(CORPUS)'))
+
+# --- settings: for each SETTINGS_STAGE a file that changes when it does --------------------------
+SETTINGS_clean = $(CLEAN_FLAGS)
+SETTINGS_vocab = $(VOCAB_SIZE)
+SETTINGS_shard = $(SPLIT_FLAGS)
+SETTINGS_train = $(CONFIG) $(SET)
+SETTINGS_eval  = $(EVAL_DATA) $(EVAL_FLAGS)
+SETTINGS_story = $(PROMPT) $(LENGTH) $(TEMPERATURE)
+
+settings := $(patsubst SETTINGS_%,$(OUT)/settings/%,$(filter SETTINGS_%,$(.VARIABLES)))
+$(settings): $(OUT)/settings/%: FORCE
+	@mkdir -p $(@D)
+	@settings='$(subst ','\'',$(SETTINGS_$*))'; \
+	  cmp -s - $@ <<<"$$settings" || printf '%s\n' "$$settings" >$@
+
+# --- stages -------------------------------------------------------------------------------------
+$(OUT)/documents.jsonl: $(OUT)/corpus $(OUT)/settings/clean
+	$(call timed,clean) dt-clean $(CLEAN_FLAGS) --stats $(OUT)/clean.json -o $@ $<
+
+$(OUT)/tokenizer.json: $(OUT)/documents.jsonl $(OUT)/settings/vocab
+	$(call timed,vocab) dt-vocab -s $(VOCAB_SIZE) -o $@ $<
+
+$(OUT)/data/index.json: $(OUT)/tokenizer.json $(OUT)/documents.jsonl $(OUT)/settings/shard
+	dt-tokenize -t $(OUT)/tokenizer.json $(OUT)/documents.jsonl | \
+	  $(call timed,shard) dt-shard -o $(OUT)/data $(SPLIT_FLAGS)
+
+# New data or settings begin a new run, the last one staying in run.before;
+# otherwise --resume auto goes on.
+$(OUT)/run/begun: $(OUT)/data/index.json $(CONFIG) $(OUT)/settings/train
+	@if [ -e $(OUT)/run ]; then rm -rf $(OUT)/run.before; mv $(OUT)/run $(OUT)/run.before; fi
+	@mkdir -p $(OUT)/run
+	@touch $@
+
+$(OUT)/run/finished: $(OUT)/run/begun
+	$(call timed,train) dt-train --config $(CONFIG) $(SET:%=--set %) --resume auto \
+	  -t $(OUT)/tokenizer.json -o $(OUT)/run $(OUT)/data
+	@touch $@
+
+$(OUT)/eval.json: $(OUT)/run/finished $(OUT)/settings/eval $(filter %.jsonl,$(EVAL_DATA))
+	$(call timed,eval) dt-eval -m $(OUT)/run/latest --json -o $@ $(EVAL_FLAGS) perplexity $(EVAL_DATA)
+
+# --floor LOSS, where the documents told their probabilities.
+$(OUT)/floor: $(OUT)/eval.json
+	@sed -nE 's/.*"floor": ?([0-9][-+.0-9e]*).*/--floor \1/p' $< >$@
+
+$(OUT)/story-%.txt: $(OUT)/run/finished $(OUT)/settings/story
+	$(call timed,story-$*) dt-generate -m $(OUT)/run/latest -p "$$PROMPT" -n $(LENGTH) \
+	  --temperature $(TEMPERATURE) --seed $* -o $@
+
+$(OUT)/loss.%: $(OUT)/run/finished $(OUT)/floor
+	$(call timed,plot-$*) dt-plot loss $(OUT)/run --title '$(NAME)' $$(cat $(OUT)/floor) -o $@
+
+outputs := $(OUT)/eval.json $(STORIES:%=$(OUT)/story-%.txt) $(OUT)/loss.svg $(OUT)/loss.png
+
+summary: $(outputs) ## run what is not up to date, and show what came of it
+	@$(here)/summary $(OUT)
+
+remove: ## remove all that the experiment made
+	rm -rf $(OUT)
+
+FORCE:
+.PHONY: summary remove FORCE

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+#
+# A model of the TinyStories corpus (Eldan and Li 2023, arXiv:2305.07759):
+#
+#   make -f pipelines/tinystories.mk                    downloads 2.2 GB; resumable
+#   make -f pipelines/tinystories.mk CORPUS=FILE        takes a file that is here
+#
+# TINYSTORIES_URL names another place or a smaller part (the validation file has
+# 22 MB), TINYSTORIES_SHA256 the sum that the file must have.
+NAME   := tinystories
+CONFIG := share/configs/demo.yaml
+
+TINYSTORIES_SITE   ?= https://huggingface.co/datasets/roneneldan/TinyStories
+TINYSTORIES_URL    ?= $(TINYSTORIES_SITE)/resolve/main/TinyStoriesV2-GPT4-train.txt
+TINYSTORIES_SHA256 ?=
+
+OUT         := build/tinystories
+CLEAN_FLAGS := --separator '<|endoftext|>' --normalize nfc --dedup
+VOCAB_SIZE  ?= 4096
+SPLIT_FLAGS := --split val=0.005
+SET         ?= model.hidden_size=256 training.max_steps=10000
+PROMPT      := Once upon a time
+
+SETTINGS_download = $(TINYSTORIES_URL) $(TINYSTORIES_SHA256)
+
+tinystories: summary
+
+include pipelines/rules.mk
+
+ifdef CORPUS
+$(OUT)/corpus: $(existing_corpus)
+	mkdir -p $(@D)
+	ln -sfn '$(abspath $(CORPUS))' $@
+else
+$(OUT)/corpus: $(OUT)/settings/download
+	pipelines/download '$(TINYSTORIES_URL)' $@.txt $(TINYSTORIES_SHA256)
+	grep -q -m 1 -F '<|endoftext|>' $@.txt || \
+	  { echo 'tinystories: $(TINYSTORIES_URL) holds no <|endoftext|>' >&2; rm $@.txt; exit 1; }
+	mv $@.txt $@
+endif

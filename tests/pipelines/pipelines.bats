@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+# The pipelines with a model of a few thousand parameters, outside the tree.
+load ../helper
+
+setup() {
+    for program in dt-synth dt-clean dt-vocab dt-tokenize dt-shard dt-train dt-eval dt-generate; do
+        command -v $program >/dev/null || skip "no $program yet"
+    done
+    command -v gnuplot >/dev/null || skip "no gnuplot"
+}
+
+# demo [VARIABLE=VALUE...]: the demo in $T/out, small.
+demo() {
+    make -C "$ROOT" --no-print-directory -f pipelines/demo.mk \
+        B="${DT_BUILD:-build}" OUT="$T/out" STORY_COUNT=100 HELD_OUT=5 VOCAB_SIZE=400 LENGTH=20 \
+        SET='model.hidden_size=16 model.num_layers=1 model.max_seq_len=64 training.batch_size=2 training.max_steps=4 training.warmup_steps=1' \
+        "$@"
+}
+
+# The stages that ran, by their commands in the output of make.
+stages() {
+    grep -oE 'seconds/[a-z]+' <<<"$1" | sort -u | sed 's,seconds/,,' | paste -sd ' '
+}
+
+@test "the demo ends in a summary of at most 80 columns, and runs nothing twice" {
+    demo >"$T/log" 2>"$T/err" || { cat "$T/log" "$T/err"; return 1; }
+    [ "$(stages "$(cat "$T/log")")" = "clean eval plot shard story synth train vocab" ]
+    summary=$(sed -n '/^----/,$p' "$T/log")
+    for part in '100 documents' ' parameters, 1 layers, 16 wide' '4 steps' 'train [0-9.]+ s' \
+        'validation loss +[0-9.]+ nats' 'floor +[0-9.]+' 'gap +[0-9.]+%' 'perplexity' 'loss.svg'; do
+        grep -qE "$part" <<<"$summary" || { echo "no '$part' in: $summary"; return 1; }
+    done
+    [ "$(grep -c '^----' <<<"$summary")" -eq 5 ]
+    run awk -v out="$T/out" '{ gsub(out, "build/demo") } length > 80' <<<"$summary"
+    [ -z "$output" ] || { echo "too long: $output"; return 1; }
+    demo >"$T/log" 2>"$T/err"
+    [ -z "$(stages "$(cat "$T/log")")" ]
+}
+
+@test "a changed setting runs what depends on it, and nothing else" {
+    demo >/dev/null 2>&1
+    run demo PROMPT=Long
+    [ "$(stages "$output")" = "story" ]
+    run demo PROMPT=Long HELD_OUT=6
+    [[ "$(stages "$output")" == *eval* ]]
+    run demo PROMPT=Long HELD_OUT=6 VOCAB_SIZE=390
+    [[ "$(stages "$output")" == *"shard story train vocab" ]]
+    [ -e "$T/out/run.before/finished" ]
+}
+
+@test "training that was interrupted goes on in the same run" {
+    demo "$T/out/run/begun" >/dev/null 2>&1
+    echo kept >"$T/out/run/witness"
+    demo >/dev/null 2>&1
+    [ -e "$T/out/run/witness" ]
+    [ -e "$T/out/run/finished" ]
+}
+
+@test "CORPUS=FILE runs on one's own text, split at its tail" {
+    dt-synth -n 60 | sed 's/.*"text":"//; s/","meta.*//' >"$T/corpus.txt"
+    demo CORPUS="$T/corpus.txt" >"$T/log" 2>"$T/err" || { cat "$T/log" "$T/err"; return 1; }
+    grep -q -e '--split-by tail' "$T/log"
+    grep -q 'validation loss' "$T/log"
+    ! grep -q 'above the floor' "$T/log"
+    run demo CORPUS="$T/none.txt"
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"no file '$T/none.txt'"* ]]
+}
+
+@test "a failing stage leaves no file, and its time is not recorded" {
+    run demo VOCAB_SIZE=10
+    [ "$status" -eq 2 ]
+    [ ! -e "$T/out/tokenizer.json" ]
+    [ ! -e "$T/out/seconds/vocab" ]
+    [ -e "$T/out/documents.jsonl" ]
+}
+
+# --- download ------------------------------------------------------------------------------------
+
+download() { "$ROOT/pipelines/download" "$@"; }
+
+need_curl() { command -v curl >/dev/null || skip "no curl"; }
+
+@test "a download is whole, and goes on from a part" {
+    need_curl
+    dt-synth -n 100 -o "$T/source"
+    download "file://$T/source" "$T/a" 2>/dev/null
+    cmp "$T/source" "$T/a"
+    [ ! -e "$T/a.part" ]
+    # The part's own bytes stay: what is there is not fetched again.
+    { printf 'X'; head -c 1000 "$T/source" | tail -c +2; } >"$T/b.part"
+    download "file://$T/source" "$T/b" 2>/dev/null
+    [ "$(head -c 1 "$T/b")" = X ]
+    tail -c +2 "$T/b" | cmp - <(tail -c +2 "$T/source")
+}
+
+@test "a download with a wrong sum, an empty one, and a missing one fail" {
+    need_curl
+    dt-synth -n 10 -o "$T/source"
+    sum=$(sha256sum <"$T/source" | cut -d' ' -f1)
+    download "file://$T/source" "$T/a" "$sum" 2>/dev/null
+    cmp "$T/source" "$T/a"
+    run download "file://$T/source" "$T/b" "${sum/[0-9]/x}"
+    [ "$status" -eq 1 ]
+    [[ "${lines[-1]}" == "download: file://$T/source: its SHA-256 sum is not "* ]]
+    : >"$T/empty"
+    run download "file://$T/empty" "$T/b"
+    [ "$status" -eq 1 ]
+    run download "file://$T/none" "$T/b"
+    [ "$status" -eq 1 ]
+    [ ! -e "$T/b" ]
+    [ ! -e "$T/b.part" ] || [ ! -s "$T/b.part" ]
+}
+
+@test "tinystories takes documents between separators, from a URL or a file" {
+    need_curl
+    dt-synth -n 60 | sed 's/.*"text":"//; s/","meta.*//; s/$/\n<|endoftext|>/' >"$T/stories.txt"
+    tinystories() {
+        make -C "$ROOT" --no-print-directory -f pipelines/tinystories.mk B="${DT_BUILD:-build}" \
+            OUT="$T/tiny" "$@" "$T/tiny/documents.jsonl"
+    }
+    tinystories TINYSTORIES_URL="file://$T/stories.txt" >/dev/null 2>&1
+    [ "$(wc -l <"$T/tiny/documents.jsonl")" -eq 60 ]
+    rm -r "$T/tiny"
+    tinystories CORPUS="$T/stories.txt" >/dev/null 2>&1
+    [ "$(wc -l <"$T/tiny/documents.jsonl")" -eq 60 ]
+    rm -r "$T/tiny"
+    echo '<html>not found</html>' >"$T/page"
+    run tinystories TINYSTORIES_URL="file://$T/page"
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"holds no <|endoftext|>"* ]]
+    [ ! -e "$T/tiny/corpus" ]
+}
