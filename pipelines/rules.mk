@@ -24,7 +24,7 @@ SET         ?=
 # what dt-eval scores: documents, or shards with their flags
 EVAL_DATA   ?= $(OUT)/data
 EVAL_FLAGS  ?= --split val
-PROMPT      ?= Once
+PROMPT      ?=
 LENGTH      ?= 250
 TEMPERATURE ?= 0.8
 STORIES     ?= 1 2 3
