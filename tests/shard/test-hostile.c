@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* Files changed at random with all hashes put right again: nothing but the
+ * checks of the contents stands between them and the reader's memory. */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/rng.h"
+#include "shard/format.h"
+
+static char path[] = "/tmp/dt-test-hostile-XXXXXX";
+
+/* A small file of several frames: a long document, short and empty ones. */
+static char *make_file(int level, size_t *size)
+{
+    struct dt_error err;
+    struct dt_output out;
+    struct dt_shard_writer *w;
+    char *data;
+    static uint32_t ids[70000];
+    const uint64_t lengths[] = {70000, 3, 0, 1, 60000, 9};
+    const struct dt_shard_info info = {
+        .vocab_size = 300, .eot = 299, .tokenizer = 5, .provenance = "dt-test\n"};
+    assert_int_equal(dt_output_open(&out, path, &err), 0);
+    assert_int_equal(dt_shard_writer_new(&w, &out, &info, level, &err), 0);
+    for (uint64_t i = 0; i < 6; i++) {
+        struct dt_shard_document d = {i, lengths[i], 2 * lengths[i]};
+        assert_int_equal(dt_shard_write(w, ids, &d, &err), 0);
+    }
+    assert_int_equal(dt_shard_writer_finish(w, &err), 0);
+    dt_shard_writer_free(w);
+    assert_int_equal(dt_output_commit(&out, &err), 0);
+    assert_int_equal(dt_file_read(path, 1 << 20, &data, size, &err), 0);
+    return data;
+}
+
+static void put64(char *p, uint64_t v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+/* Where the frames of an unchanged file begin; the last is the file's end. */
+static size_t find_frames(const char *data, size_t size, size_t starts[32])
+{
+    size_t count = dt_get32(data + size - DT_SEEK_END), offset = 0;
+    const char *entries = data + size - DT_SEEK_END - count * DT_SEEK_ENTRY;
+    for (size_t i = 0; i < count; i++) {
+        starts[i] = offset;
+        offset += dt_get32(entries + i * DT_SEEK_ENTRY);
+    }
+    starts[count] = offset;
+    starts[count + 1] = size;
+    return count;
+}
+
+/* Makes the hashes right: of the data frames, the seek table, and the frames
+ * with a name. */
+static void seal(char *data, const size_t starts[32], size_t count)
+{
+    for (size_t i = 2; i + 1 < count; i += 2)
+        put64(data + starts[i - 1] + 52,
+              dt_hash_xxh64(data + starts[i], starts[i + 1] - starts[i]));
+    put64(data + starts[count - 1] + 52,
+          dt_hash_xxh64(data + starts[count], starts[count + 1] - starts[count]));
+    for (size_t i = 0; i < count; i++) {
+        size_t n = starts[i + 1] - starts[i];
+        if (i == 0 || i + 1 == count || i % 2 == 1)
+            put64(data + starts[i + 1] - 8, dt_hash_xxh64(data + starts[i], n - 8));
+    }
+}
+
+static int read_in_order(void)
+{
+    struct dt_error err;
+    struct dt_shard_reader *r;
+    struct dt_shard_document d;
+    struct dt_ids ids = DT_IDS_EMPTY;
+    int rc = dt_shard_reader_open(&r, path, &err);
+    if (rc < 0)
+        return rc;
+    while ((rc = dt_shard_read(r, &ids, &d, &err)) > 0)
+        assert_int_equal(ids.count, d.tokens);
+    dt_ids_release(&ids);
+    dt_shard_reader_close(r);
+    return rc;
+}
+
+static int read_anywhere(void)
+{
+    struct dt_error err;
+    struct dt_shard *s;
+    struct dt_shard_document d;
+    static uint32_t ids[200000];
+    uint64_t first;
+    int rc = dt_shard_open(&s, path, &err);
+    if (rc < 0)
+        return rc;
+    uint64_t tokens = dt_shard_get_info(s)->tokens;
+    for (uint64_t i = 0; rc == 0 && i < 7; i++)
+        if (dt_shard_get_document(s, i, &first, &d, &err) < 0)
+            rc = err.code;
+    for (uint64_t i = 0; i < tokens && i < 200000; i += 50000)
+        if (dt_shard_tokens(s, i, tokens - i < 20000 ? tokens - i : 20000, ids, &err) < 0)
+            rc = err.code;
+    dt_shard_close(s);
+    return rc;
+}
+
+static void write_plain(const char *data, size_t size)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void try_changes(int level, int rounds)
+{
+    static const char edges[] = {0, 1, 2, 127, (char)128, (char)255};
+    struct dt_rng rng;
+    size_t size, starts[32];
+    char *good = make_file(level, &size), *bad = malloc(size);
+    size_t count = find_frames(good, size, starts);
+    int accepted = 0;
+    dt_rng_init(&rng, (uint64_t)level);
+    for (int round = 0; round < rounds; round++) {
+        memcpy(bad, good, size);
+        for (uint32_t k = 1 + dt_rng_below(&rng, 3); k > 0; k--) {
+            size_t frame = dt_rng_below(&rng, (uint32_t)count + 1);
+            size_t n = starts[frame + 1] - starts[frame];
+            size_t at = starts[frame] + dt_rng_below(&rng, (uint32_t)(n < 80 ? n : 80));
+            bad[at] = edges[dt_rng_below(&rng, 6)];
+        }
+        seal(bad, starts, count);
+        write_plain(bad, size);
+        accepted += read_in_order() == 0;
+        (void)read_anywhere();
+    }
+    assert_true(accepted < rounds / 2);
+    free(good);
+    free(bad);
+}
+
+static void changed_files_do_no_harm(void **state)
+{
+    (void)state;
+    try_changes(0, 100);
+    try_changes(3, 2000);
+}
+
+static void ids_beyond_the_vocabulary_are_found(void **state)
+{
+    (void)state;
+    size_t size, starts[32];
+    char *data = make_file(0, &size);
+    size_t count = find_frames(data, size, starts);
+    data[starts[2] + 9 + 3 + 1] = 2; /* the first id becomes 512 */
+    seal(data, starts, count);
+    write_plain(data, size);
+    assert_int_equal(read_in_order(), DT_EFORMAT);
+    assert_int_equal(read_anywhere(), DT_EFORMAT);
+    free(data);
+}
+
+static int make_path(void **state)
+{
+    (void)state;
+    int fd = mkstemp(path);
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_path(void **state)
+{
+    (void)state;
+    return remove(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(changed_files_do_no_harm),
+        cmocka_unit_test(ids_beyond_the_vocabulary_are_found),
+    };
+    return cmocka_run_group_tests(tests, make_path, remove_path);
+}
