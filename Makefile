@@ -158,6 +158,9 @@ oracles-torch: oracles ## the same with torch and transformers (gigabytes)
 demo: deps-demo all ## text to a trained model that writes, in minutes; CORPUS=FILE for your text
 	@$(MAKE) --no-print-directory -f pipelines/demo.mk
 
+tinystories: deps-demo all ## the same on the TinyStories corpus: downloads it, or takes CORPUS=FILE
+	@$(MAKE) --no-print-directory -f pipelines/tinystories.mk
+
 install: all ## install below DESTDIR and PREFIX
 	@for f in $(PROGRAMS); do install -D -m 755 $$f '$(DEST)'/bin/$${f##*/}; done
 	@for f in $(ENGINES); do install -D -m 644 $$f '$(DEST)'/lib/dt/$${f##*/}; done
@@ -178,6 +181,6 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
 .PHONY: all share deps deps-build deps-demo deps-check deps-oracles check check-built asan \
-        demo check-deps check-headers check-warnings check-format oracles oracles-torch install \
+        demo tinystories check-deps check-headers check-warnings check-format oracles oracles-torch install \
         uninstall format clean help
 -include $(shell find $B -name '*.d' 2>/dev/null)

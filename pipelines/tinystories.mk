@@ -2,8 +2,8 @@
 #
 # A model of the TinyStories corpus (Eldan and Li 2023, arXiv:2305.07759):
 #
-#   make -f pipelines/tinystories.mk                    downloads 2.2 GB; resumable
-#   make -f pipelines/tinystories.mk CORPUS=FILE        takes a file that is here
+#   make tinystories                    downloads 2.2 GB; resumable
+#   make tinystories CORPUS=FILE        takes a file that is here
 #
 # TINYSTORIES_URL names another place or a smaller part (the validation file has
 # 22 MB), TINYSTORIES_SHA256 the sum that the file must have.
