@@ -114,13 +114,13 @@ $B/tests/%: tests/%.c $(LIBDT) | deps-check
 
 RUN_TESTS = DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' JOBS='$(JOBS)' tests/run
 
-check: all $(UNITS) deps-check ## run every test; ends with "N passed, M failed, K skipped"
+check: all $(UNITS) deps-check deps-demo ## run every test; ends with "N passed, M failed, K skipped"
 	@$(RUN_TESTS) $(UNITS) $(BATS) $(MAN)
 
 asan: ## run unit and program tests under AddressSanitizer and UBSan, in build/asan
 	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' LDFLAGS='$(ASAN)' check-built
 
-check-built: all $(UNITS) deps-check
+check-built: all $(UNITS) deps-check deps-demo
 	@LSAN_OPTIONS='use_tls=0:suppressions=$(CURDIR)/tests/leaks-not-ours:print_suppressions=0' \
 	  $(RUN_TESTS) $(UNITS) $(filter-out tests/house/%,$(BATS)) $(MAN)
 
