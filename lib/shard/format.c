@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shard/format.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <zstd.h>
 
@@ -158,6 +159,7 @@ int dt_get_header(const void *frame, size_t size, struct dt_shard_info *info, ch
                                    .eot = dt_get32(p + 20),
                                    .tokenizer = dt_get64(p + 24)};
     if (dt_get32(p + 32) != size - DT_HEADER_HEAD - 8 || info->vocab_size == 0 ||
+        info->vocab_size > DT_VOCAB_MAX ||
         info->token_bytes != (info->vocab_size <= 65536 ? 2 : 4) ||
         (info->eot != UINT32_MAX && info->eot >= info->vocab_size))
         return dt_fail(err, DT_EFORMAT, "the header contradicts itself");
@@ -260,6 +262,11 @@ int dt_decode_documents(struct dt_frame_decoder *d, const void *frame, size_t si
     return 0;
 }
 
+static uint32_t get_id(const void *ids, size_t i, uint32_t token_bytes)
+{
+    return token_bytes == 4 ? ((const uint32_t *)ids)[i] : ((const uint16_t *)ids)[i];
+}
+
 int dt_decode_ids(struct dt_frame_decoder *d, const void *data, const struct dt_index *index,
                   const struct dt_shard_info *info, void *ids, struct dt_error *err)
 {
@@ -267,10 +274,10 @@ int dt_decode_ids(struct dt_frame_decoder *d, const void *data, const struct dt_
         return dt_fail(err, DT_EFORMAT, "checksum does not match: the data is damaged");
     size_t size = (size_t)index->tokens * info->token_bytes;
     DT_TRY(decompress(d, ids, size, data, index->data_size, err));
-    uint32_t largest = dt_largest_id(ids, index->tokens, info->token_bytes);
-    if (largest >= info->vocab_size)
-        return dt_fail(err, DT_EFORMAT, "holds id %u, but the vocabulary has %u", largest,
-                       info->vocab_size);
+    uint64_t i = dt_find_id_above(ids, index->tokens, info->token_bytes, info->vocab_size - 1);
+    if (i < index->tokens)
+        return dt_fail(err, DT_EFORMAT, "holds id %u, but the vocabulary has %u",
+                       get_id(ids, i, info->token_bytes), info->vocab_size);
     return 0;
 }
 
@@ -280,20 +287,37 @@ uint64_t dt_content_hash(uint64_t before, uint64_t ids, uint64_t records)
     return dt_hash_xxh64(words, sizeof words);
 }
 
-uint32_t dt_largest_id(const void *ids, size_t count, uint32_t token_bytes)
+/* last - id wraps, and so has its top bit set, if id is above last; or id itself
+ * has it. Loops of fixed length are those that GCC vectorizes at -O2. */
+#define BLOCK 64
+
+static bool wide_block_above(const uint32_t *ids, uint32_t last)
+{
+    uint32_t bits = 0;
+    for (size_t k = 0; k < BLOCK; k++)
+        bits |= (last - ids[k]) | ids[k];
+    return bits >> 31;
+}
+
+static bool narrow_block_above(const uint16_t *ids, uint32_t last)
+{
+    uint32_t bits = 0;
+    for (size_t k = 0; k < BLOCK; k++)
+        bits |= last - ids[k];
+    return bits >> 31;
+}
+
+uint64_t dt_find_id_above(const void *ids, uint64_t count, uint32_t token_bytes, uint32_t last)
 {
     const uint16_t *narrow = ids;
     const uint32_t *wide = ids;
-    uint32_t largest = 0;
-    uint16_t largest16 = 0;
-    if (token_bytes == 4) {
-        for (size_t i = 0; i < count; i++)
-            largest = wide[i] > largest ? wide[i] : largest;
-        return largest;
-    }
-    for (size_t i = 0; i < count; i++)
-        largest16 = narrow[i] > largest16 ? narrow[i] : largest16;
-    return largest16;
+    uint64_t i = 0;
+    while (i + BLOCK <= count && !(token_bytes == 4 ? wide_block_above(wide + i, last)
+                                                    : narrow_block_above(narrow + i, last)))
+        i += BLOCK;
+    while (i < count && get_id(ids, i, token_bytes) <= last)
+        i++;
+    return i;
 }
 
 void dt_widen_ids(uint32_t *to, const void *from, size_t count, uint32_t token_bytes)

@@ -26,6 +26,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "integers are written 
 #define DT_FRAME_TOKENS    65536u /* at most, in one data frame */
 #define DT_FRAME_DOCUMENTS 65536u /* at most, in one index */
 #define DT_PROVENANCE_MAX  (16u << 20)
+#define DT_VOCAB_MAX       (1u << 31)
 
 #define DT_HEADER_FRAME  0x184d2a50u
 #define DT_INDEX_FRAME   0x184d2a51u
@@ -125,8 +126,9 @@ int dt_decode_ids(struct dt_frame_decoder *d, const void *data, const struct dt_
  * in, frame by frame, XXH64(before, XXH64(ids), XXH64(records)). */
 uint64_t dt_content_hash(uint64_t before, uint64_t ids, uint64_t records);
 
-/* The largest of count ids of 2 or 4 bytes; 0 of none. */
-uint32_t dt_largest_id(const void *ids, size_t count, uint32_t token_bytes);
+/* The place of the first of count ids of 2 or 4 bytes that is above last, which
+ * is below DT_VOCAB_MAX; count if there is none. */
+uint64_t dt_find_id_above(const void *ids, uint64_t count, uint32_t token_bytes, uint32_t last);
 /* Ids of 2 or 4 bytes as ids of 4. */
 void dt_widen_ids(uint32_t *to, const void *from, size_t count, uint32_t token_bytes);
 

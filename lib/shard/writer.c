@@ -134,8 +134,8 @@ static int drain(struct dt_shard_writer *w, struct dt_error *err)
 
 static int check_info(const struct dt_shard_info *info, int level, struct dt_error *err)
 {
-    if (info->vocab_size == 0)
-        return dt_fail(err, DT_EINVALID, "the vocabulary is empty");
+    if (info->vocab_size == 0 || info->vocab_size > DT_VOCAB_MAX)
+        return dt_fail(err, DT_EINVALID, "a vocabulary of %u is impossible", info->vocab_size);
     if (info->eot != UINT32_MAX && info->eot >= info->vocab_size)
         return dt_fail(err, DT_EINVALID, "the end-of-text id %u is outside the vocabulary of %u",
                        info->eot, info->vocab_size);
@@ -207,10 +207,10 @@ static int write_ids(struct dt_shard_writer *w, const uint32_t *ids, uint64_t co
             begin_frame(w);
         size_t n = DT_FRAME_TOKENS - w->filling->index.tokens;
         n = n < count ? n : (size_t)count;
-        uint32_t largest = dt_largest_id(ids, n, 4);
-        if (largest >= w->info.vocab_size)
+        uint64_t i = dt_find_id_above(ids, n, 4, w->info.vocab_size - 1);
+        if (i < n)
             return dt_fail(err, DT_EINVALID, "document %llu holds id %u, but the vocabulary has %u",
-                           (unsigned long long)w->info.documents, largest, w->info.vocab_size);
+                           (unsigned long long)w->info.documents, ids[i], w->info.vocab_size);
         add_ids(w, ids, n);
         ids += n;
         count -= n;

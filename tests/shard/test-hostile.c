@@ -166,6 +166,29 @@ static void ids_beyond_the_vocabulary_are_found(void **state)
     free(data);
 }
 
+static void the_first_id_above_is_found(void **state)
+{
+    (void)state;
+    uint32_t wide[150];
+    uint16_t narrow[150];
+    for (size_t count = 0; count <= 150; count += 50) {
+        for (size_t at = 0; at <= count; at++) {
+            for (size_t i = 0; i < count; i++)
+                narrow[i] = (uint16_t)(wide[i] = i == at ? 300 : 299);
+            assert_int_equal(dt_find_id_above(wide, count, 4, 299), at);
+            assert_int_equal(dt_find_id_above(narrow, count, 2, 299), at);
+            if (at < count) {
+                wide[at] = 0x80000001;
+                narrow[at] = 65535;
+            }
+            assert_int_equal(dt_find_id_above(wide, count, 4, 299), at);
+            assert_int_equal(dt_find_id_above(wide, count, 4, 0x7fffffff), at);
+            assert_int_equal(dt_find_id_above(narrow, count, 2, 299), at);
+            assert_int_equal(dt_find_id_above(narrow, count, 2, 65535), count);
+        }
+    }
+}
+
 static int make_path(void **state)
 {
     (void)state;
@@ -183,6 +206,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changed_files_do_no_harm),
+        cmocka_unit_test(the_first_id_above_is_found),
         cmocka_unit_test(ids_beyond_the_vocabulary_are_found),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
