@@ -80,21 +80,18 @@ void dt_documents_position(const struct dt_documents *d, uint64_t *taken, uint64
     *total = d->total;
 }
 
+/* Decides by the start, so that a damaged first line is an error and no text. */
 static bool looks_like_json_object(const char *p, size_t size)
 {
-    const char *end = memchr(p, '\n', size);
-    if (end == NULL && size == DT_INPUT_PEEK) { /* a first line longer than the peek */
-        while (size > 0 && strchr(" \t", *p))
-            p++, size--;
-        return size > 1 && p[0] == '{' && p[1] == '"';
+    bool brace = false;
+    for (size_t i = 0; i < size; i++) {
+        if (brace && (p[i] == '"' || p[i] == '}'))
+            return true;
+        if (p[i] != ' ' && p[i] != '\t' && (brace || p[i] != '{'))
+            return false;
+        brace = brace || p[i] == '{';
     }
-    struct dt_error ignored;
-    struct json_object *value;
-    if (dt_json_parse(p, end ? (size_t)(end - p) : size, "", &value, &ignored) < 0)
-        return false;
-    bool is_object = json_object_is_type(value, json_type_object);
-    json_object_put(value);
-    return is_object;
+    return false;
 }
 
 static int open_next(struct dt_documents *d, struct dt_error *err)
@@ -209,64 +206,9 @@ static int next_separated(struct dt_documents *d, struct dt_document *doc, struc
     return 0;
 }
 
-static void set_string(struct dt_buffer *b, struct json_object *string)
-{
-    const char *s = json_object_get_string(string);
-    bool plain = json_object_is_type(string, json_type_string); /* text may hold NUL bytes */
-    dt_buffer_clear(b);
-    dt_buffer_append(b, s, plain ? (size_t)json_object_get_string_len(string) : strlen(s));
-}
-
 static bool is_blank(const struct dt_buffer *line)
 {
     return line->size == 0 || strspn(line->data, " \t\r") == line->size;
-}
-
-/* "meta" if it is an object, and the members that have no place of their own. */
-static void set_meta(struct json_object *object, const char *field, struct dt_buffer *meta)
-{
-    struct json_object *given = json_object_object_get(object, "meta");
-    bool is_object = json_object_is_type(given, json_type_object);
-    struct json_object *all = is_object ? json_object_get(given) : json_object_new_object();
-    json_object_object_foreach(object, name, value)
-    {
-        bool is_given = strcmp(name, "meta") == 0 && (is_object || value == NULL);
-        if (strcmp(name, "id") != 0 && strcmp(name, field) != 0 && !is_given)
-            json_object_object_add(all, name, json_object_get(value));
-    }
-    int flags = JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE;
-    dt_buffer_clear(meta);
-    if (json_object_object_length(all) > 0)
-        dt_buffer_add_string(meta, json_object_to_json_string_ext(all, flags));
-    json_object_put(all);
-}
-
-static int fill_document(struct json_object *object, struct dt_document *doc, const char *field,
-                         const char *subject, struct dt_error *err)
-{
-    struct json_object *text;
-    DT_TRY(dt_json_get(object, field, json_type_string, subject, &text, err));
-    struct json_object *id = json_object_object_get(object, "id");
-    set_string(&doc->text, text);
-    if (id)
-        set_string(&doc->id, id);
-    set_meta(object, field, &doc->meta);
-    return 0;
-}
-
-/* The general way, for the lines that the fast one leaves. */
-static int parse_document(struct dt_documents *d, struct dt_document *doc, const char *field,
-                          struct dt_error *err)
-{
-    struct json_object *object;
-    char *subject = dt_format("%s:%llu", dt_input_name(d->in), (unsigned long long)d->line);
-    int rc = dt_json_parse(d->scratch.data, d->scratch.size, subject, &object, err);
-    if (rc == 0) {
-        rc = fill_document(object, doc, field, subject, err);
-        json_object_put(object);
-    }
-    free(subject);
-    return rc;
 }
 
 static int next_json_line(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
@@ -280,8 +222,8 @@ static int next_json_line(struct dt_documents *d, struct dt_document *doc, struc
             return 0;
     } while (is_blank(&d->scratch));
     start_document(d, doc);
-    if (!dt_json_line_read(d->scratch.data, d->scratch.size, field, doc))
-        DT_TRY(parse_document(d, doc, field, err));
+    if (dt_json_line_read(d->scratch.data, d->scratch.size, field, doc, err) < 0)
+        return dt_fail_context(err, "%s:%llu", dt_input_name(d->in), (unsigned long long)d->line);
     if (doc->id.size == 0)
         number_document(d, doc);
     return 1;

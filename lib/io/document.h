@@ -24,7 +24,7 @@
 #include "base/file.h"
 
 enum dt_document_format {
-    DT_FROM_AUTO, /* JSONL if the input's first line is a JSON object, else text */
+    DT_FROM_AUTO, /* JSONL if a file begins as a JSON object does ({"), else text */
     DT_FROM_TEXT, /* a file is a document */
     DT_FROM_LINES,
     DT_FROM_SEPARATOR, /* lines up to one that equals the separator */

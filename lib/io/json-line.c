@@ -1,31 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/json-line.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-#define DEEPEST 30 /* the general parser goes to 32 */
+#define DEEPEST 32 /* objects and arrays in each other; the recursion is as deep */
+
+/* A place in the line. The line ends with a 0 byte, which JSON cannot contain,
+ * so that looking at *p is always allowed. */
+struct reader {
+    const char *p;
+    const char *reason; /* why the last function returned false */
+};
 
 struct span {
     const char *from, *to;
 };
 
-/* The functions below move *p behind what they name and return true, or
- * return false. The text ends with a 0 byte, which no JSON may contain, so they
- * need not know its size. */
+/* The functions below move r->p behind what they name and return true, or leave
+ * it at what is wrong and return false. */
 
-static void skip_space(const char **p)
+static bool fail(struct reader *r, const char *reason)
 {
-    while (**p == ' ' || **p == '\t' || **p == '\r')
-        ++*p;
+    r->reason = reason;
+    return false;
 }
 
-static bool skip_char(const char **p, char c)
+static void skip_space(struct reader *r)
 {
-    skip_space(p);
-    if (**p != c)
+    while (*r->p == ' ' || *r->p == '\t' || *r->p == '\r')
+        r->p++;
+}
+
+/* Passes c, after white space, if it is next. */
+static bool skip_char(struct reader *r, char c)
+{
+    skip_space(r);
+    if (*r->p != c)
         return false;
-    ++*p;
+    r->p++;
     return true;
 }
 
@@ -50,104 +64,109 @@ static int32_t hex4(const char *p)
     return value;
 }
 
+static bool skip_escape(struct reader *r)
+{
+    char c = *++r->p;
+    if (c == 'u' && hex4(r->p + 1) < 0)
+        return fail(r, "four hexadecimal digits expected");
+    if (c == '\0' || strchr("\"\\/bfnrtu", c) == NULL)
+        return fail(r, "unknown escape");
+    r->p += c == 'u' ? 4 : 0;
+    return true;
+}
+
 /* A string in quotes; content is what stands between them, escapes as they are. */
-static bool skip_string(const char **p, struct span *content)
+static bool skip_string(struct reader *r, struct span *content)
 {
-    static const char letters[] = "\"\\/bfnrt";
-    if (!skip_char(p, '"'))
-        return false;
-    const char *s = content->from = *p;
-    for (; *s != '"'; s++) {
-        if ((unsigned char)*s < 0x20)
-            return false;
-        if (*s != '\\')
-            continue;
-        s++;
-        if (*s == 'u' && hex4(s + 1) >= 0)
-            s += 4;
-        else if (*s == '\0' || strchr(letters, *s) == NULL)
+    if (!skip_char(r, '"'))
+        return fail(r, "string expected");
+    for (content->from = r->p; *r->p != '"'; r->p++) {
+        if ((unsigned char)*r->p < 0x20)
+            return fail(r, "control character in a string");
+        if (*r->p == '\\' && !skip_escape(r))
             return false;
     }
-    content->to = s;
-    *p = s + 1;
+    content->to = r->p++;
     return true;
 }
 
-static bool skip_digits(const char **p)
+static bool skip_digits(struct reader *r)
 {
-    const char *start = *p;
-    while (**p >= '0' && **p <= '9')
-        ++*p;
-    return *p > start;
-}
-
-static bool skip_number(const char **p)
-{
-    *p += **p == '-';
-    const char *first = *p;
-    if (!skip_digits(p) || (*first == '0' && *p > first + 1))
-        return false;
-    if (**p == '.' && (++*p, !skip_digits(p)))
-        return false;
-    if (**p == 'e' || **p == 'E') {
-        ++*p;
-        *p += **p == '+' || **p == '-';
-        return skip_digits(p);
-    }
+    if (*r->p < '0' || *r->p > '9')
+        return fail(r, "digit expected");
+    while (*r->p >= '0' && *r->p <= '9')
+        r->p++;
     return true;
 }
 
-static bool skip_word(const char **p)
+static bool skip_number(struct reader *r)
 {
-    static const char *const words[] = {"true", "false", "null"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        size_t n = strlen(words[i]);
-        if (strncmp(*p, words[i], n) == 0) {
-            *p += n;
-            return true;
-        }
-    }
-    return false;
+    r->p += *r->p == '-';
+    if (*r->p == '0')
+        r->p++; /* no digit may follow */
+    else if (!skip_digits(r))
+        return false;
+    if (*r->p == '.' && (r->p++, !skip_digits(r)))
+        return false;
+    if (*r->p != 'e' && *r->p != 'E')
+        return true;
+    r->p++;
+    r->p += *r->p == '+' || *r->p == '-';
+    return skip_digits(r);
 }
 
-static bool skip_value(const char **p, int depth);
+static bool skip_word(struct reader *r, const char *word)
+{
+    size_t n = strlen(word);
+    if (strncmp(r->p, word, n) != 0)
+        return fail(r, "value expected");
+    r->p += n;
+    return true;
+}
+
+static bool skip_value(struct reader *r, int depth);
 
 /* The members of an object or the elements of an array, behind its bracket. */
-static bool skip_inside(const char **p, char closing, int depth)
+static bool skip_inside(struct reader *r, char closing, int depth)
 {
     struct span name;
     if (depth > DEEPEST)
-        return false;
-    if (skip_char(p, closing))
+        return fail(r, "nesting too deep");
+    if (skip_char(r, closing))
         return true;
     do {
-        if (closing == '}' && !(skip_string(p, &name) && skip_char(p, ':')))
+        if (closing == '}' && !skip_string(r, &name))
             return false;
-        if (!skip_value(p, depth))
+        if (closing == '}' && !skip_char(r, ':'))
+            return fail(r, "':' expected");
+        if (!skip_value(r, depth))
             return false;
-    } while (skip_char(p, ','));
-    return skip_char(p, closing);
+    } while (skip_char(r, ','));
+    return skip_char(r, closing) ||
+           fail(r, closing == '}' ? "',' or '}' expected" : "',' or ']' expected");
 }
 
-static bool skip_value(const char **p, int depth)
+/* depth: objects and arrays around the value. */
+static bool skip_value(struct reader *r, int depth)
 {
     struct span ignored;
-    skip_space(p);
-    switch (**p) {
+    skip_space(r);
+    char c = *r->p;
+    switch (c) {
     case '{':
-        ++*p;
-        return skip_inside(p, '}', depth + 1);
     case '[':
-        ++*p;
-        return skip_inside(p, ']', depth + 1);
+        r->p++;
+        return skip_inside(r, c == '{' ? '}' : ']', depth + 1);
     case '"':
-        return skip_string(p, &ignored);
+        return skip_string(r, &ignored);
     case 't':
+        return skip_word(r, "true");
     case 'f':
+        return skip_word(r, "false");
     case 'n':
-        return skip_word(p);
+        return skip_word(r, "null");
     default:
-        return skip_number(p);
+        return c == '-' || (c >= '0' && c <= '9') ? skip_number(r) : fail(r, "value expected");
     }
 }
 
@@ -215,67 +234,128 @@ static void unescape(struct span string, struct dt_buffer *b)
 static bool is_named(struct span name, const char *expected)
 {
     size_t n = (size_t)(name.to - name.from);
-    return n == strlen(expected) && memcmp(name.from, expected, n) == 0;
+    if (memchr(name.from, '\\', n) == NULL)
+        return n == strlen(expected) && memcmp(name.from, expected, n) == 0;
+    struct dt_buffer plain = DT_BUFFER_EMPTY;
+    unescape(name, &plain);
+    bool same = plain.size == strlen(expected) && memcmp(plain.data, expected, plain.size) == 0;
+    dt_buffer_release(&plain);
+    return same;
 }
 
-/* What a line has been found to hold. */
+/* Where a line holds what: values, strings with their quotes; from is NULL where
+ * there is none. */
 struct found {
-    struct span text, id, meta; /* from is NULL where there is none */
+    struct span text, id, meta;
 };
 
-static bool take_string(const char **p, struct span *string)
+static void append_span(struct dt_buffer *b, struct span span)
 {
-    return string->from == NULL && skip_string(p, string);
+    dt_buffer_append(b, span.from, (size_t)(span.to - span.from));
 }
 
-static bool take_member(const char **p, const char *field, struct found *found,
+static bool take_member(struct reader *r, const char *field, struct found *found,
                         struct dt_buffer *others)
 {
     struct span name;
-    if (!skip_string(p, &name) || memchr(name.from, '\\', (size_t)(name.to - name.from)) ||
-        !skip_char(p, ':'))
+    if (!skip_string(r, &name))
         return false;
-    if (is_named(name, field))
-        return take_string(p, &found->text);
-    if (is_named(name, "id"))
-        return take_string(p, &found->id);
-    skip_space(p);
-    const char *value = *p;
-    if (!skip_value(p, 1))
+    if (!skip_char(r, ':'))
+        return fail(r, "':' expected");
+    skip_space(r);
+    struct span value = {.from = r->p};
+    if (!skip_value(r, 1))
         return false;
-    if (is_named(name, "meta")) {
-        bool is_first = found->meta.from == NULL;
-        found->meta = (struct span){value, *p};
-        return is_first && *value == '{';
+    value.to = r->p;
+    if (is_named(name, field)) {
+        found->text = value;
+    } else if (is_named(name, "id")) {
+        found->id = value;
+    } else if (is_named(name, "meta") && (*value.from == '{' || *value.from == 'n')) {
+        found->meta = *value.from == '{' ? value : (struct span){NULL, NULL};
+    } else {
+        dt_buffer_add_string(others, ",\"");
+        append_span(others, name);
+        dt_buffer_add_string(others, "\":");
+        append_span(others, value);
     }
-    dt_buffer_add_string(others, others->size ? ",\"" : "{\"");
-    dt_buffer_append(others, name.from, (size_t)(name.to - name.from));
-    dt_buffer_add_string(others, "\":");
-    dt_buffer_append(others, value, (size_t)(*p - value));
     return true;
 }
 
-bool dt_json_line_read(const char *line, size_t size, const char *field, struct dt_document *doc)
+static bool take_members(struct reader *r, const char *field, struct found *found,
+                         struct dt_buffer *others)
+{
+    if (!skip_char(r, '{'))
+        return fail(r, "'{' expected");
+    if (!skip_char(r, '}')) {
+        do {
+            if (!take_member(r, field, found, others))
+                return false;
+        } while (skip_char(r, ','));
+        if (!skip_char(r, '}'))
+            return fail(r, "',' or '}' expected");
+    }
+    skip_space(r);
+    return true;
+}
+
+static struct span without_quotes(struct span string)
+{
+    return (struct span){string.from + 1, string.to - 1};
+}
+
+static void set_id(struct span value, struct dt_buffer *id)
+{
+    dt_buffer_clear(id);
+    if (value.from && *value.from == '"')
+        unescape(without_quotes(value), id);
+    else if (value.from && *value.from != 'n')
+        append_span(id, value);
+}
+
+/* Puts the given object, without its last brace, before the members in meta,
+ * each of which has a comma in front. */
+static void put_before(struct span given, struct dt_buffer *meta)
+{
+    struct dt_buffer merged = DT_BUFFER_EMPTY;
+    bool is_empty = given.from[1 + strspn(given.from + 1, " \t\r")] == '}';
+    given.to--;
+    append_span(&merged, given);
+    dt_buffer_append(&merged, meta->data + is_empty, meta->size - is_empty);
+    dt_buffer_release(meta);
+    *meta = merged;
+}
+
+static void set_meta(struct span given, struct dt_buffer *meta)
+{
+    if (meta->size == 0) {
+        append_span(meta, given);
+        return;
+    }
+    if (given.from)
+        put_before(given, meta);
+    else
+        meta->data[0] = '{';
+    dt_buffer_add_char(meta, '}');
+}
+
+int dt_json_line_read(const char *line, size_t size, const char *field, struct dt_document *doc,
+                      struct dt_error *err)
 {
     struct found found = {0};
-    const char *p = line;
+    struct reader r = {.p = line};
     dt_buffer_clear(&doc->meta);
-    if (!skip_char(&p, '{'))
-        return false;
-    do {
-        if (!take_member(&p, field, &found, &doc->meta))
-            return false;
-    } while (skip_char(&p, ','));
-    if (!skip_char(&p, '}') || (skip_space(&p), p != line + size) || found.text.from == NULL)
-        return false;
-    if (found.meta.from && doc->meta.size > 0)
-        return false;
-    unescape(found.text, &doc->text);
-    if (found.id.from)
-        unescape(found.id, &doc->id);
-    if (doc->meta.size > 0)
-        dt_buffer_add_char(&doc->meta, '}');
-    if (found.meta.from)
-        dt_buffer_append(&doc->meta, found.meta.from, (size_t)(found.meta.to - found.meta.from));
-    return true;
+    if (take_members(&r, field, &found, &doc->meta) && r.p != line + size)
+        fail(&r, "text behind the object");
+    if (r.reason)
+        return dt_fail(err, DT_EFORMAT, "byte %zu: %s", (size_t)(r.p - line),
+                       r.p == line + size ? "ends too early" : r.reason);
+    if (found.text.from == NULL)
+        return dt_fail(err, DT_EFORMAT, "no member \"%s\"", field);
+    if (*found.text.from != '"')
+        return dt_fail(err, DT_EFORMAT, "member \"%s\" is not a string", field);
+    unescape(without_quotes(found.text), &doc->text);
+    set_id(found.id, &doc->id);
+    set_meta(found.meta, &doc->meta);
+    return 0;
 }

@@ -149,8 +149,17 @@ static void other_members_go_into_meta(void **state)
     JSONL("{\"url\":\"u\",\"text\":\"a\",\"n\": 1.50,\"z\":null}",
           "f:1=a{\"url\":\"u\",\"n\":1.50,\"z\":null}|");
     JSONL("{\"text\":\"a\",\"meta\":{\"m\":1},\"url\":\"u\"}", "f:1=a{\"m\":1,\"url\":\"u\"}|");
+    JSONL("{\"url\":\"u\",\"text\":\"a\",\"meta\":{ } }", "f:1=a{ \"url\":\"u\"}|");
     JSONL("{\"text\":\"a\",\"meta\":null,\"url\":null}", "f:1=a{\"url\":null}|");
     JSONL("{\"text\":\"a\",\"meta\":\"words\"}", "f:1=a{\"meta\":\"words\"}|");
+}
+
+static void of_two_members_the_last_counts(void **state)
+{
+    (void)state;
+    JSONL(
+        "{\"id\":\"x\",\"text\":\"a\",\"meta\":{\"m\":1},\"text\":\"b\",\"id\":\"y\",\"meta\":{}}",
+        "y=b{}|");
 }
 
 static void another_member_may_hold_the_text(void **state)
@@ -176,7 +185,7 @@ static void escapes_are_resolved(void **state)
     JSONL("{\"text\":\"\\ud83d.\\ude00.\\ud83d\\u0041\"}",
           "f:1=\xef\xbf\xbd.\xef\xbf\xbd.\xef\xbf\xbd"
           "A|");
-    JSONL("{\"te\\u0078t\":\"a\"}", "f:1=a|");
+    JSONL("{\"te\\u0078t\":\"a\",\"\\u0069d\":\"x\"}", "x=a|");
 }
 
 static void a_zero_in_the_text_is_kept(void **state)
@@ -197,35 +206,52 @@ static void wrong_lines_are_named_by_their_place(void **state)
 {
     (void)state;
     const enum dt_document_format jsonl = DT_FROM_JSONL;
-    assert_refused(jsonl, "{\"text\":\"a\"}\n\n{\"text\":\"b\"\n",
-                   "f:3: byte 11: JSON text ends too early");
-    assert_refused(jsonl, "{\"id\":\"a\"}\n", "f:1: has no member \"text\"");
+    assert_refused(jsonl, "{\"text\":\"a\"}\n\n{\"text\":\"b\"\n", "f:3: byte 11: ends too early");
+    assert_refused(jsonl, "{\"id\":\"a\"}\n", "f:1: no member \"text\"");
     assert_refused(jsonl, "{\"text\":7}\n", "f:1: member \"text\" is not a string");
-    assert_refused(jsonl, "[1]\n", "f:1: is not a JSON object");
-    assert_refused(jsonl, "{\"text\":\"a\"} x\n", "f:1: byte 13: text follows the JSON value");
-    assert_refused(jsonl, "plain\n", "f:1: byte 0: unexpected character");
+    assert_refused(jsonl, "[1]\n", "f:1: byte 0: '{' expected");
+    assert_refused(jsonl, "{\"text\":\"a\"} x\n", "f:1: byte 13: text behind the object");
+    assert_refused(jsonl, "plain\n", "f:1: byte 0: '{' expected");
 }
 
 static void every_kind_of_wrong_json_is_refused(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {"{\"text\":\"a\",}",
-                                        "{\"text\":\"a\" \"b\":1}",
-                                        "{\"text\":\"a}",
-                                        "{\"text\":\"\\x\"}",
-                                        "{\"text\":\"\\u12\"}",
-                                        "{text:\"a\"}",
-                                        "{\"text\":\"a\",\"n\":}",
-                                        "{\"text\":\"a\",\"n\":.}",
-                                        "{\"text\":\"a\",\"n\":[1,]}",
-                                        "{\"text\":\"a\",\"n\":-}",
-                                        "{\"text\":\"a\",\"n\":1e}",
-                                        "{\"text\":\"a\",\"n\":tru}",
-                                        "{\"text\":\"a\",\"n\":[}",
-                                        "{\"text\":\"a\",\"n\":{\"m\"}}",
-                                        "{",
-                                        "\"text\"",
-                                        "{}{}"};
+    static const char *const wrong[] = {
+        "{",
+        "{}{}",
+        "\"text\"",
+        "{text:\"a\"}",
+        "{'text':'a'}",
+        "{\"text\":\"a}",
+        "{\"text\":\"a\",}",
+        "{\"text\":\"a\" \"b\":1}",
+        "{\"text\" \"a\"}",
+        "{\"text\":\"\\x\"}",
+        "{\"text\":\"\\u12\"}",
+        "{\"text\":\"\\u12g4\"}",
+        "{\"text\":\"a\tb\"}",
+        "{\"text\":\"a\",/**/\"n\":1}",
+        "{\"text\":\"a\",\"n\":}",
+        "{\"text\":\"a\",\"n\":.5}",
+        "{\"text\":\"a\",\"n\":+5}",
+        "{\"text\":\"a\",\"n\":5.}",
+        "{\"text\":\"a\",\"n\":01}",
+        "{\"text\":\"a\",\"n\":-01}",
+        "{\"text\":\"a\",\"n\":-}",
+        "{\"text\":\"a\",\"n\":1e}",
+        "{\"text\":\"a\",\"n\":1e+}",
+        "{\"text\":\"a\",\"n\":NaN}",
+        "{\"text\":\"a\",\"n\":-Infinity}",
+        "{\"text\":\"a\",\"n\":TRUE}",
+        "{\"text\":\"a\",\"n\":tru}",
+        "{\"text\":\"a\",\"n\":nullx}",
+        "{\"text\":\"a\",\"n\":[}",
+        "{\"text\":\"a\",\"n\":[1,]}",
+        "{\"text\":\"a\",\"n\":[1 2]}",
+        "{\"text\":\"a\",\"n\":{\"m\"}}",
+        "{\"text\":\"a\",\"n\":{\"m\":1,}}",
+    };
     char *const paths[] = {"f"};
     const struct dt_documents_options options = {.format = DT_FROM_JSONL};
     struct dt_buffer out = DT_BUFFER_EMPTY;
@@ -244,22 +270,31 @@ static void nesting_is_bounded(void **state)
     dt_buffer_add_string(&line, "{\"text\":\"a\",\"meta\":");
     for (int i = 0; i < 1000000; i++)
         dt_buffer_add_string(&line, "{\"m\":");
-    assert_refused(DT_FROM_JSONL, line.data, "f:1: byte 174: nesting too deep");
+    assert_refused(DT_FROM_JSONL, line.data, "f:1: byte 175: nesting too deep");
     dt_buffer_release(&line);
 }
 
-static void auto_looks_at_the_first_line(void **state)
+static void auto_takes_damaged_json_for_json(void **state)
+{
+    (void)state;
+    assert_refused(DT_FROM_AUTO, "{\"text\":\"a\"", "f:1: byte 11: ends too early");
+    assert_refused(DT_FROM_AUTO, "{}\n", "f:1: no member \"text\"");
+}
+
+static void auto_looks_at_how_a_file_begins(void **state)
 {
     (void)state;
     DOCUMENTS(DT_FROM_AUTO, "{\"text\":\"a\"}\n", "f:1=a|");
-    DOCUMENTS(DT_FROM_AUTO, "{\"text\":\"a\"", "f:1={\"text\":\"a\"|");
+    DOCUMENTS(DT_FROM_AUTO, " { \"text\":\"a\"}", "f:1=a|");
+    DOCUMENTS(DT_FROM_AUTO, "{ a }", "f:1={ a }|");
+    DOCUMENTS(DT_FROM_AUTO, "{", "f:1={|");
     DOCUMENTS(DT_FROM_AUTO, "[1]\n", "f:1=[1]\n|");
     DOCUMENTS(DT_FROM_AUTO, "7\n", "f:1=7\n|");
     DOCUMENTS(DT_FROM_AUTO, "Once.\n", "f:1=Once.\n|");
     DOCUMENTS(DT_FROM_AUTO, "", "");
 }
 
-static void auto_knows_a_long_first_line(void **state)
+static void auto_knows_a_long_line(void **state)
 {
     (void)state;
     struct dt_buffer line = DT_BUFFER_EMPTY, expected = DT_BUFFER_EMPTY;
@@ -432,14 +467,16 @@ int main(void)
         cmocka_unit_test(json_gives_id_text_and_meta),
         cmocka_unit_test(meta_passes_byte_for_byte),
         cmocka_unit_test(other_members_go_into_meta),
+        cmocka_unit_test(of_two_members_the_last_counts),
         cmocka_unit_test(another_member_may_hold_the_text),
         cmocka_unit_test(escapes_are_resolved),
         cmocka_unit_test(a_zero_in_the_text_is_kept),
         cmocka_unit_test(wrong_lines_are_named_by_their_place),
         cmocka_unit_test(every_kind_of_wrong_json_is_refused),
         cmocka_unit_test(nesting_is_bounded),
-        cmocka_unit_test(auto_looks_at_the_first_line),
-        cmocka_unit_test(auto_knows_a_long_first_line),
+        cmocka_unit_test(auto_takes_damaged_json_for_json),
+        cmocka_unit_test(auto_looks_at_how_a_file_begins),
+        cmocka_unit_test(auto_knows_a_long_line),
         cmocka_unit_test(files_follow_each_other_and_number_anew),
         cmocka_unit_test(what_cannot_be_read_is_said_before_the_work),
         cmocka_unit_test(the_position_counts_all_files),
