@@ -46,6 +46,10 @@ static int load(struct dt_device *dev, const char *name, struct dt_error *err)
     char *path = dt_format("%s/%s.so", directory, name);
     free(directory);
     int rc = 0;
+    /* Read by the OpenMP library when the engine brings it in. Threads that spin
+     * while they wait make a step five times slower as soon as another program
+     * wants a processor. */
+    setenv("OMP_WAIT_POLICY", "passive", 0);
     if (!dt_file_exists(path)) {
         rc = dt_fail(err, DT_EMISSING, "no engine '%s': there is no %s", name, path);
     } else if ((dev->library = dlopen(path, RTLD_NOW | RTLD_LOCAL)) == NULL) {
