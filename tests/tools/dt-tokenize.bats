@@ -1,0 +1,233 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+load ../helper
+
+GOLDEN="$BATS_TEST_DIRNAME/../token/golden"
+ORACLE="$BATS_TEST_DIRNAME/../oracles/tokenizers_oracle.py"
+
+setup() {
+    cd "$T"
+    cp "$GOLDEN/tokenizer.json" t.json
+}
+
+# $2 bytes of the string $1 again and again
+repeat() {
+    yes "$(printf "$1")" | tr -d '\n' | head -c "$2"
+}
+
+@test "ids of documents are those that tokenizers gives" {
+    for name in tokenizer hugging-face; do
+        dt-tokenize -t "$GOLDEN/$name.json" --ids --no-eot "$GOLDEN/documents.jsonl" >ids
+        cmp ids "$GOLDEN/$name.ids"
+    done
+}
+
+@test "each document ends with the EOT token, unless told otherwise" {
+    printf 'he\nhe he\n' >f
+    [ "$(dt-tokenize -t t.json --ids --from lines f)" = "$(printf '256 419\n256 398 419')" ]
+    [ "$(dt-tokenize -t t.json --ids --no-eot --from lines f)" = "$(printf '256\n256 398')" ]
+    printf '\n' | dt-tokenize -t t.json --ids --from lines >ids
+    [ "$(cat ids)" = 419 ]
+}
+
+@test "a stream gives the text back, byte for byte" {
+    head -c 300000 /dev/urandom >random
+    cat "$GOLDEN/corpus.txt" random "$BATS_TEST_DIRNAME"/*.bats >f
+    dt-tokenize -t t.json --from text f >f.dts
+    dt-tokenize -t t.json -d f.dts | cmp - f
+    dt-tokenize -t t.json -d <f.dts | cmp - f
+    dt-tokenize -t t.json --no-eot --from text f | dt-tokenize -t t.json -d | cmp - f
+    dt-tokenize -t t.json --ids --from text f | dt-tokenize -t t.json -d --ids | cmp - f
+}
+
+@test "the stream is zstd, and its ids are those that --ids prints" {
+    dt-tokenize -t t.json "$GOLDEN/documents.jsonl" | zstd -dcq | od -An -v -tu2 -w2 | tr -d ' ' >od
+    dt-tokenize -t t.json --ids "$GOLDEN/documents.jsonl" | tr ' ' '\n' >ids
+    cmp od ids
+}
+
+@test "documents in give documents out" {
+    printf '{"text":"one\\n"}\n{"text":""}\n{"text":"tw\\u00f6 \\ud83d\\ude00"}\n' >f.jsonl
+    dt-tokenize -t t.json f.jsonl | dt-tokenize -t t.json -d --to jsonl >out
+    [ "$(cat out)" = '{"id":"stdin:1","text":"one\n"}
+{"id":"stdin:2","text":""}
+{"id":"stdin:3","text":"twö 😀"}' ]
+}
+
+@test "each input format" {
+    printf 'he\n--\nan\n' >f
+    [ "$(dt-tokenize -t t.json --ids --no-eot --from lines f | wc -l)" -eq 3 ]
+    [ "$(dt-tokenize -t t.json --ids --no-eot --separator -- f)" = "$(printf '256\n259')" ]
+    [ "$(printf 'he\0an\0' | dt-tokenize -t t.json --ids --no-eot --from nul)" = "$(printf '256\n259')" ]
+    printf 'he' | gzip >f.gz
+    printf 'an' | zstd -q >f.zst
+    [ "$(dt-tokenize -t t.json --ids --no-eot f.gz f.zst)" = "$(printf '256\n259')" ]
+}
+
+@test "text that spells a special token is that token only where it is allowed" {
+    printf 'he<|endoftext|>he' >f
+    [ "$(dt-tokenize -t t.json --ids --allow-special f)" = "256 419 256 419" ]
+    [[ " $(dt-tokenize -t t.json --ids --no-eot f) " != *" 419 "* ]]
+    dt-tokenize -t t.json f | dt-tokenize -t t.json -d | cmp - f
+}
+
+@test "the number of threads changes nothing" {
+    for i in $(seq 50); do cat "$GOLDEN"/*; done >large
+    for i in $(seq 300); do cat "$GOLDEN/documents.jsonl"; done >many.jsonl
+    for input in large many.jsonl; do
+        dt-tokenize -t t.json -j 1 $input >1.dts
+        for threads in 2 4 7; do
+            dt-tokenize -t t.json -j $threads $input | cmp - 1.dts
+        done
+    done
+}
+
+@test "worst cases take no square of their length" {
+    repeat a 1000000 >letters
+    repeat ' ' 1000000 >blanks
+    head -c 1000000 /dev/zero >nuls
+    repeat 0 1000000 >digits
+    repeat '\360\237\221\251\342\200\215' 999999 >emoji # the last one cut short
+    repeat '\314\201' 1000000 >marks
+    repeat '\341\204\222' 1000000 >jamo
+    head -c 500000 /dev/zero | sed 's/\x00/\r\n/g' >crlf
+    repeat '\327\251' 1000000 >hebrew
+    repeat "'\305\277" 1000000 >long-s
+    repeat '\377' 1000000 >invalid
+    for f in letters blanks nuls digits emoji marks jamo crlf hebrew long-s invalid; do
+        [ "$(stat -c %s $f)" -ge 999999 ]
+        timeout 20 dt-tokenize -t t.json --from text $f >$f.dts
+        dt-tokenize -t t.json -d $f.dts | cmp - $f
+    done
+}
+
+@test "the tokenizer's files are found by directory and by vocab.json" {
+    mkdir tokenizer
+    cp t.json tokenizer/tokenizer.json
+    [ "$(printf he | dt-tokenize -t tokenizer --ids --no-eot)" = 256 ]
+    run dt-tokenize -t . --ids t.json
+    assert_one_line_error dt-tokenize
+    [[ "$output" == *".: holds neither tokenizer.json nor vocab.json" ]]
+}
+
+@test "a stream of another tokenizer is refused" {
+    dt-tokenize -t t.json -o f.dts t.json --from text
+    run dt-tokenize -t "$GOLDEN/hugging-face.json" -d f.dts
+    assert_one_line_error dt-tokenize
+    [[ "$output" == *"f.dts: was made with another tokenizer"* ]]
+}
+
+@test "damaged streams are refused, and no file is left" {
+    dt-tokenize -t t.json -o f.dts --from text "$GOLDEN/corpus.txt"
+    size=$(stat -c %s f.dts)
+    for keep in 0 1 50 $((size / 2)) $((size - 1)); do
+        head -c $keep f.dts >cut.dts
+        run dt-tokenize -t t.json -d -o out cut.dts
+        assert_one_line_error dt-tokenize
+        [[ "$output" == *cut.dts* ]]
+        [ ! -e out ]
+    done
+    for place in 100 $((size / 2)) $((size - 20)); do
+        cp f.dts flipped.dts
+        byte=$(od -An -tu1 -j $place -N 1 f.dts)
+        printf "\\$(printf %o $((byte ^ 16)))" | dd of=flipped.dts bs=1 seek=$place conv=notrunc status=none
+        run dt-tokenize -t t.json -d -o out flipped.dts
+        if [ "$status" -eq 0 ]; then
+            cmp out "$GOLDEN/corpus.txt" # a flip in the provenance's text
+            rm out
+        else
+            assert_one_line_error dt-tokenize
+        fi
+        [ -z "$(ls -A | grep '^\.')" ]
+    done
+}
+
+@test "lines that are no ids, and ids outside the vocabulary, are refused" {
+    printf '256 259\n256 x\n' >lines
+    run dt-tokenize -t t.json -d --ids -o out lines
+    assert_one_line_error dt-tokenize
+    [[ "$output" == *"lines:2: column 5: is no token id" ]]
+    printf '256\n420\n' >lines
+    run dt-tokenize -t t.json -d --ids -o out lines
+    assert_one_line_error dt-tokenize
+    [[ "$output" == *"lines: document 2: id 420 at place 0 is not in the vocabulary" ]]
+    [ ! -e out ]
+}
+
+@test "missing, empty and wrong input is one clear line" {
+    : >empty
+    echo '{"text": 1}' >wrong.jsonl
+    for input in empty wrong.jsonl /nonexistent .; do
+        run dt-tokenize -t t.json -o out "$input"
+        assert_one_line_error dt-tokenize
+        [ ! -e out ]
+    done
+    for tokenizer in empty wrong.jsonl /nonexistent; do
+        run dt-tokenize -t $tokenizer --ids t.json
+        assert_one_line_error dt-tokenize
+        [[ "$output" == *$tokenizer* ]]
+    done
+}
+
+@test "usage errors end with status 2" {
+    for arguments in "--ids t.json" "-t t.json --to jsonl t.json" "-t t.json -d --from text t.json" \
+        "-t t.json -d --no-eot f" "-t t.json --from sep t.json" "-t t.json --to x t.json" \
+        "-t t.json --from lines --separator -- t.json" "-t t.json -j 0 t.json"; do
+        run dt-tokenize $arguments
+        [ "$status" -eq 2 ]
+    done
+}
+
+@test "a full disk and a closed pipe end the program" {
+    for way in "" --ids; do
+        run bash -c "dt-tokenize -t t.json $way --from text t.json >/dev/full"
+        assert_one_line_error dt-tokenize
+    done
+    dt-tokenize -t t.json -o f.dts --from text t.json
+    run bash -c "dt-tokenize -t t.json -d f.dts >/dev/full"
+    assert_one_line_error dt-tokenize
+    for i in $(seq 300); do cat t.json; done >large
+    timeout 20 bash -c "dt-tokenize -t t.json --ids --from text large | head -c 1 >/dev/null"
+}
+
+@test "a stream is not written to a terminal" {
+    command -v script || skip "no script(1)"
+    run script -qec "dt-tokenize -t t.json --from text t.json" /dev/null
+    [ "$status" -eq 1 ]
+    [[ "$output" == "dt-tokenize: a token stream is not written to a terminal: use -o or --ids"* ]]
+    run script -qec "printf he | dt-tokenize -t t.json --ids --no-eot" /dev/null
+    [ "$status" -eq 0 ]
+}
+
+@test "GPT-2's ids are those of tokenizers and tiktoken: files" {
+    need_data gpt2.vocab.json
+    need_python tokenizers tiktoken
+    (LC_ALL=C && cd "$TESTDATA" && dt-tokenize -t gpt2.vocab.json --ids --no-eot --from text *) >ids
+    "$PYTHON" "$ORACLE" compare-files "$TESTDATA" ids
+}
+
+@test "GPT-2's ids are those of tokenizers and tiktoken: 100,000 random strings" {
+    need_data gpt2.vocab.json
+    need_python tokenizers tiktoken
+    "$PYTHON" "$ORACLE" strings 7 100000 >strings.jsonl
+    dt-tokenize -t "$TESTDATA/gpt2.vocab.json" --ids --no-eot strings.jsonl >ids
+    "$PYTHON" "$ORACLE" compare "$TESTDATA" strings.jsonl ids
+}
+
+@test "the golden ids are what tokenizers gives today" {
+    need_python tokenizers
+    for name in tokenizer hugging-face; do
+        "$PYTHON" "$ORACLE" encode "$GOLDEN/$name.json" "$GOLDEN/documents.jsonl" >ids
+        cmp ids "$GOLDEN/$name.ids"
+    done
+}
+
+@test "real text comes back through GPT-2's ids" {
+    need_data gpt2.vocab.json
+    for f in tinyshakespeare.txt gpt2.tiktoken multi30k.train.de.gz; do
+        need_data $f
+        dt-tokenize -t "$TESTDATA/gpt2.vocab.json" "$TESTDATA/$f" >f.dts
+        zcat -f "$TESTDATA/$f" >f
+        dt-tokenize -t "$TESTDATA/gpt2.vocab.json" -d f.dts | cmp - f
+    done
+}

@@ -1,0 +1,133 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+load ../helper
+
+GOLDEN="$BATS_TEST_DIRNAME/../token/golden"
+ORACLE="$BATS_TEST_DIRNAME/../oracles/tokenizers_oracle.py"
+
+setup() {
+    cd "$T"
+}
+
+# The merges of a tokenizer.json that dt-vocab wrote, one a line.
+merges_of() {
+    sed -n '/"merges": \[/,/^    \]/p' "$1" | sed -nE 's/^      "(.*)",?$/\1/p' | sed 's/\\\(["\\]\)/\1/g'
+}
+
+@test "the golden corpus gives the golden tokenizer" {
+    dt-vocab --size 420 --from text -o t.json "$GOLDEN/corpus.txt"
+    cmp t.json "$GOLDEN/tokenizer.json"
+    dt-vocab -s 420 <"$GOLDEN/corpus.txt" | cmp - t.json
+}
+
+@test "257 tokens are the bytes and the EOT token" {
+    dt-vocab --size 257 -o bytes.json "$GOLDEN/corpus.txt"
+    grep -F '"merges": []' bytes.json
+    head -c 1000 /dev/urandom >f
+    [ "$(dt-tokenize -t bytes.json --ids --from text f | wc -w)" -eq 1001 ]
+    [ "$(printf '!"' | dt-tokenize -t bytes.json --ids)" = "0 1 256" ]
+    dt-tokenize -t bytes.json --from text f | dt-tokenize -t bytes.json -d | cmp - f
+}
+
+@test "the number of threads and the cut into documents change nothing" {
+    for i in $(seq 400); do cat "$GOLDEN"/*; echo; done >f
+    dt-vocab -s 1000 -j 1 --from text -o 1.json f
+    for threads in 2 4 7; do
+        dt-vocab -s 1000 -j $threads --from text f | cmp - 1.json
+    done
+    gzip -c f | dt-vocab -s 1000 --from text | cmp - 1.json
+}
+
+@test "documents are counted in each input format" {
+    printf 'he he he\n' >f
+    printf '{"text":"he he"}\n{"text":"he\\n"}\n' >f.jsonl
+    dt-vocab -s 300 --min-frequency 3 f 2>/dev/null >text.json
+    dt-vocab -s 300 --min-frequency 3 f.jsonl 2>/dev/null >jsonl.json
+    [ "$(merges_of text.json)" = "h e" ]
+    [ "$(merges_of jsonl.json)" = "h e" ]
+    printf 'ab\n--\nab\n' >sep
+    [ "$(dt-vocab -s 300 --separator -- sep 2>/dev/null >sep.json; merges_of sep.json)" = "a b" ]
+}
+
+@test "the rarest merge occurs --min-frequency times" {
+    printf 'abab abab abab xy xy q' >f
+    for least in 1 2 3 4 5; do
+        dt-vocab -s 300 --min-frequency $least -o $least.json f 2>warning
+        grep -qx "dt-vocab: no pair is left that occurs $least times: the vocabulary has [0-9]* tokens, not 300" warning
+    done
+    [ "$(merges_of 5.json)" = "a b" ]
+    [ "$(merges_of 3.json | wc -l)" -eq 2 ] # ab and abab
+    merges_of 2.json | grep -x "x y"
+    ! merges_of 3.json | grep -x "x y"
+}
+
+@test "special tokens come last, and replace the default" {
+    dt-vocab -s 300 --special '<eos>' --special '<a "b">' -o t.json "$GOLDEN/corpus.txt"
+    grep -qF '{"id": 298, "content": "<eos>",' t.json
+    grep -qF '{"id": 299, "content": "<a \"b\">",' t.json
+    ! grep -qF endoftext t.json
+    [ "$(printf '<a "b">' | dt-tokenize -t t.json --ids --allow-special)" = "299 298" ]
+}
+
+@test "impossible sizes and special tokens are one clear line" {
+    run dt-vocab -s 256 -o out "$GOLDEN/corpus.txt"
+    assert_one_line_error dt-vocab
+    run dt-vocab -s 300 --special é -o out "$GOLDEN/corpus.txt"
+    assert_one_line_error dt-vocab
+    run dt-vocab -s 300 --special '<a>' --special '<a>' -o out "$GOLDEN/corpus.txt"
+    assert_one_line_error dt-vocab
+    [ ! -e out ]
+}
+
+@test "usage errors end with status 2" {
+    for arguments in "" "-s 255" "-s x" "-s 5M" "-s 300 --pattern gpt5" "-s 300 --min-frequency 0" \
+        "-s 300 --from sep" "-s 300 --from lines --separator x"; do
+        run dt-vocab $arguments /dev/null
+        [ "$status" -eq 2 ]
+    done
+}
+
+@test "missing, empty and wrong input is one clear line, and leaves no file" {
+    : >empty
+    echo '{"text": 1}' >wrong.jsonl
+    gzip -c "$GOLDEN/corpus.txt" | head -c 500 >cut.gz
+    for input in empty wrong.jsonl cut.gz /nonexistent .; do
+        run dt-vocab -s 300 -o out "$input"
+        assert_one_line_error dt-vocab
+        [ -z "$(ls -A | grep -vE '^(empty|wrong.jsonl|cut.gz)$')" ]
+    done
+}
+
+@test "a full disk and a missing directory are one line" {
+    run dt-vocab -s 300 -o /dev/full "$GOLDEN/corpus.txt"
+    assert_one_line_error dt-vocab
+    run bash -c "dt-vocab -s 300 '$GOLDEN/corpus.txt' >/dev/full"
+    assert_one_line_error dt-vocab
+    run dt-vocab -s 300 -o nowhere/t.json "$GOLDEN/corpus.txt"
+    assert_one_line_error dt-vocab
+}
+
+@test "merges are those that tokenizers learns: golden corpus" {
+    need_python tokenizers
+    "$PYTHON" "$ORACLE" train 419 "$GOLDEN/corpus.txt" >theirs
+    merges_of "$GOLDEN/tokenizer.json" | cmp - theirs
+}
+
+@test "merges are those that tokenizers learns: real text" {
+    need_data tinyshakespeare.txt
+    need_python tokenizers
+    for corpus in tinyshakespeare.txt grimm.txt; do
+        "$PYTHON" "$ORACLE" train 7999 "$TESTDATA/$corpus" >theirs
+        dt-vocab -s 8000 -o t.json "$TESTDATA/$corpus"
+        merges_of t.json | cmp - theirs
+    done
+}
+
+@test "what was learnt loads in tokenizers and gives the same ids" {
+    need_data grimm.txt
+    need_python tokenizers
+    dt-vocab -s 3000 --special '<eos>' --special '<a "b">' -o t.json "$TESTDATA/grimm.txt"
+    "$PYTHON" "$ORACLE" strings 3 5000 >f.jsonl
+    dt-tokenize -t t.json --ids --no-eot f.jsonl >ours
+    "$PYTHON" "$ORACLE" encode t.json f.jsonl | cmp - ours
+}
