@@ -8,6 +8,10 @@
  * holds sample dt_permute(key(seed, e), samples, i). The state of the data is
  * the one number of samples already used; it depends on no rank, worker or
  * shard size.
+ *
+ * Decoded tokens stay in memory up to 1 GiB, so a small data set is decoded
+ * once; of a larger one, the 64Ki tokens around a sample are decoded again when
+ * they have had to go.
  */
 #ifndef DT_SHARD_DATASET_H
 #define DT_SHARD_DATASET_H

@@ -18,6 +18,7 @@ struct dt_shard_reader {
     uint32_t document; /* the next of documents */
     uint64_t document_start;
     uint32_t position; /* of the next token in the frame */
+    uint64_t streams;  /* that ended */
     bool in_stream;    /* behind a header, before its footer */
     /* Of the stream at hand, for its footer: */
     struct dt_footer seen;
@@ -197,7 +198,7 @@ static int end_stream(struct dt_shard_reader *r, struct dt_error *err)
     r->info.tokens += f.tokens;
     r->info.documents += f.documents;
     r->info.text_bytes += f.text_bytes;
-    r->info.hash = f.hash;
+    r->info.hash = r->streams++ == 0 ? f.hash : dt_content_hash(r->info.hash, f.hash, 0);
     r->in_stream = false;
     return 0;
 }

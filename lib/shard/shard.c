@@ -129,14 +129,8 @@ static int read_header(struct dt_shard *s, struct dt_error *err)
 
 static int load(struct dt_shard *s, struct dt_error *err)
 {
-    struct stat st;
     struct dt_footer footer;
     uint64_t table_size = 0;
-    if (fstat(s->fd, &st) < 0)
-        return dt_fail_errno(err, "cannot read");
-    if (!S_ISREG(st.st_mode))
-        return dt_fail(err, DT_EIO, "is not a regular file");
-    s->size = (uint64_t)st.st_size;
     DT_TRY(read_header(s, err));
     size_t header_size = s->bytes.size;
     DT_TRY(read_end(s, &footer, &table_size, err));
@@ -155,12 +149,18 @@ static int load(struct dt_shard *s, struct dt_error *err)
 int dt_shard_open_shared(struct dt_shard **result, const char *path, struct dt_frame_cache **cache,
                          struct dt_error *err)
 {
+    struct stat st;
     *result = NULL;
+    if (stat(path, &st) < 0)
+        return dt_fail_errno(err, "cannot open '%s'", path);
+    if (!S_ISREG(st.st_mode)) /* before it is opened: the other end of a pipe would notice */
+        return dt_fail(err, DT_EIO, "cannot read '%s': is not a regular file", path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return dt_fail_errno(err, "cannot open '%s'", path);
     struct dt_shard *s = dt_alloc(1, sizeof *s);
     s->fd = fd;
+    s->size = (uint64_t)st.st_size;
     s->path = dt_strdup(path);
     s->decoder = dt_frame_decoder_new();
     int rc = load(s, err);

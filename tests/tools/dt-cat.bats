@@ -27,6 +27,16 @@ flip() {
     cat all.dts all.dts | dt-cat | grep -qE '^- +600 '
 }
 
+@test "a named pipe is read once" {
+    mkfifo pipe
+    for options in --info --lineage "--ids --doc 7"; do
+        cat all.dts >pipe &
+        dt-cat $options pipe >got
+        wait $!
+        [ -s got ]
+    done
+}
+
 @test "--json holds the same for programs" {
     dt-cat --json all.dts >line
     [ "$(wc -l <line)" -eq 1 ]
