@@ -14,7 +14,8 @@ static struct {
 } opt = {.device = "cpu", .steps = 5};
 
 static const struct dt_option options[] = {
-    {"config", 'c', DT_OPT_STRING, &opt.config, "FILE", "step: read settings from FILE, as dt-train"},
+    {"config", 'c', DT_OPT_STRING, &opt.config, "FILE",
+     "step: read settings from FILE, as dt-train"},
     {"set", 0, DT_OPT_LIST, &opt.set, "KEY=VALUE", "step: change one setting"},
     {"steps", 'n', DT_OPT_INT, &opt.steps, "N", "step: measure N steps (default 5)", .min = 1,
      .max = 1e6},

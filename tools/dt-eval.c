@@ -38,8 +38,7 @@ static const struct dt_option options[] = {
     {NULL},
 };
 
-static const struct dt_command command = {"dt-eval", "score a model",
-                                          "perplexity DATA", options};
+static const struct dt_command command = {"dt-eval", "score a model", "perplexity DATA", options};
 
 /* What is known of the scored text beside the model's score. */
 struct text_facts {
@@ -160,8 +159,9 @@ static bool holds_shards(const char *path)
 static void print_json(const struct dt_score *s, const struct text_facts *t, struct dt_buffer *b)
 {
     double loss = s->nats / (double)s->tokens, floor = t->floor / (double)s->tokens;
-    dt_buffer_printf(b, "{\"documents\":%" PRIu64 ",\"tokens\":%" PRIu64 ",\"bytes\":%" PRIu64
-                        ",\"loss\":%.6f,\"perplexity\":%.6f",
+    dt_buffer_printf(b,
+                     "{\"documents\":%" PRIu64 ",\"tokens\":%" PRIu64 ",\"bytes\":%" PRIu64
+                     ",\"loss\":%.6f,\"perplexity\":%.6f",
                      s->documents, s->tokens, t->bytes, loss, exp(loss));
     if (t->bytes)
         dt_buffer_printf(b, ",\"bits_per_byte\":%.6f", s->nats / (double)t->bytes / M_LN2);

@@ -29,7 +29,8 @@ static const struct dt_option options[] = {
     {"model", 'm', DT_OPT_STRING, &opt.model, "DIR", "use the model in DIR", .required = true},
     {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "FILE",
      "use this tokenizer (default: the one in the model's directory)"},
-    {"prompt", 'p', DT_OPT_STRING, &opt.prompt, "TEXT", "continue TEXT (default: begin a document)"},
+    {"prompt", 'p', DT_OPT_STRING, &opt.prompt, "TEXT",
+     "continue TEXT (default: begin a document)"},
     {"tokens", 'n', DT_OPT_INT, &opt.tokens, "N", "add at most N tokens (default 256)", .min = 1,
      .max = 1e9},
     {"samples", 's', DT_OPT_INT, &opt.samples, "N", "continue it N times, each its own way",
@@ -76,7 +77,8 @@ static int load(struct generation *g, struct dt_device *dev, struct dt_error *er
         return dt_fail(err, DT_EINVALID, "%s: has %u tokens, the model only %ld", tokenizer, size,
                        g->model->config.vocab_size);
     DT_TRY(dt_decoder_new(&g->decoder, g->model, g->model->config.max_seq_len, err));
-    g->sampler = dt_sampler_new(&opt.sampling, size); /* rows that pad the vocabulary are no tokens */
+    g->sampler =
+        dt_sampler_new(&opt.sampling, size); /* rows that pad the vocabulary are no tokens */
     g->logits = dt_alloc((size_t)g->model->config.vocab_size, sizeof *g->logits);
     return dt_output_open(&g->out, opt.output, err);
 }

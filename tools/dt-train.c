@@ -22,7 +22,8 @@ static struct {
 static const struct dt_option options[] = {
     {"config", 'c', DT_OPT_STRING, &opt.config, "FILE", "read settings from the YAML file FILE"},
     {"set", 0, DT_OPT_LIST, &opt.set, "KEY=VALUE", "change one setting, as training.max_steps=100"},
-    {"output", 'o', DT_OPT_STRING, &opt.output, "DIR", "write metrics.jsonl and checkpoints to DIR"},
+    {"output", 'o', DT_OPT_STRING, &opt.output, "DIR",
+     "write metrics.jsonl and checkpoints to DIR"},
     {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "FILE",
      "put this tokenizer.json into the checkpoints"},
     {"resume", 0, DT_OPT_STRING, &opt.resume, "WHAT",
@@ -31,7 +32,8 @@ static const struct dt_option options[] = {
      "cpu (the default), or one instruction set of it: cpu-avx512, cpu-avx2, cpu-generic"},
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 4096},
-    {"print-config", 0, DT_OPT_FLAG, &opt.print_config, NULL, "print all settings as YAML, and stop"},
+    {"print-config", 0, DT_OPT_FLAG, &opt.print_config, NULL,
+     "print all settings as YAML, and stop"},
     {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "say only what goes wrong"},
     {NULL},
 };
@@ -133,13 +135,13 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
 {
     struct dt_training *trainer;
     struct dt_training_options o = {.settings = settings,
-                                   .settings_path = opt.config ? opt.config : "settings",
-                                   .data = data,
-                                   .run = opt.output,
-                                   .resume = opt.resume,
-                                   .tokenizer_path = opt.tokenizer,
-                                   .command_line = dt_command_line(),
-                                   .device = dev};
+                                    .settings_path = opt.config ? opt.config : "settings",
+                                    .data = data,
+                                    .run = opt.output,
+                                    .resume = opt.resume,
+                                    .tokenizer_path = opt.tokenizer,
+                                    .command_line = dt_command_line(),
+                                    .device = dev};
     DT_TRY(open_tokenizer(&o, err));
     o.peak = dt_device_peak(dev);
     DT_TRY(dt_training_new(&trainer, &o, err));

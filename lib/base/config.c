@@ -96,7 +96,8 @@ static int unknown(const struct dt_setting *schema, const char *name, const char
         names[i] = schema[i].name;
     const char *near = dt_did_you_mean(name, names);
     if (near)
-        return dt_fail(err, DT_EINVALID, "%sunknown key '%s': did you mean '%s'?", place, name, near);
+        return dt_fail(err, DT_EINVALID, "%sunknown key '%s': did you mean '%s'?", place, name,
+                       near);
     return dt_fail(err, DT_EINVALID, "%sunknown key '%s'", place, name);
 }
 
@@ -189,7 +190,8 @@ static int unknown_section(struct walk *w, const char *name, yaml_mark_t mark, s
     int count = 0;
     for (const struct dt_setting *s = w->schema; s->name; s++) {
         int n = (int)strcspn(s->name, ".");
-        if (count < 8 && (count == 0 || strncmp(sections[count - 1], s->name, (size_t)n + 1) != 0)) {
+        if (count < 8 &&
+            (count == 0 || strncmp(sections[count - 1], s->name, (size_t)n + 1) != 0)) {
             snprintf(sections[count], sizeof *sections, "%.*s", n, s->name);
             if (count == 0 || strcmp(sections[count - 1], sections[count]) != 0) {
                 names[count] = sections[count];

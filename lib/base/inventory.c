@@ -51,7 +51,7 @@ static int list_file(struct json_object *list, const char *directory, const char
 }
 
 int dt_inventory_write(const char *directory, const char *name, const char *const *files,
-                      struct dt_error *err)
+                       struct dt_error *err)
 {
     struct json_object *manifest = json_object_new_object(), *list = json_object_new_object();
     json_object_object_add(manifest, "files", list);

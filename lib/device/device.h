@@ -46,7 +46,7 @@ enum dt_activation {
 /* How matmul treats its operands, and what it does to the product. */
 struct dt_matmul {
     bool transpose_a, transpose_b;
-    bool accumulate;             /* C += instead of C = */
+    bool accumulate;              /* C += instead of C = */
     const struct dt_tensor *bias; /* 1 x N, added to each row; or NULL */
     enum dt_activation activation;
     struct dt_tensor *aux; /* as C; see enum dt_activation */
@@ -136,8 +136,8 @@ struct dt_ops {
     double (*sum)(struct dt_device *, const float *x, int64_t n);
 
     /* AdamW (Loshchilov and Hutter 2019) on n parameters; m and v are its moments. */
-    void (*adamw)(struct dt_device *, float *parameters, float *m, float *v,
-                  const float *gradients, int64_t n, const struct dt_adamw *how);
+    void (*adamw)(struct dt_device *, float *parameters, float *m, float *v, const float *gradients,
+                  int64_t n, const struct dt_adamw *how);
 };
 
 /* What a plug-in exports, under the name "dt_engine". */

@@ -61,9 +61,8 @@ static void linear(const struct dt_model *m, int layer, enum dt_role weight, enu
 {
     struct dt_tensor w = dt_table_view(&m->table, m->parameters, weight, layer);
     struct dt_tensor b = dt_table_view(&m->table, m->parameters, bias, layer);
-    m->device->ops->matmul(
-        m->device, y, x, &w,
-        &(struct dt_matmul){.bias = &b, .activation = activation, .aux = aux});
+    m->device->ops->matmul(m->device, y, x, &w,
+                           &(struct dt_matmul){.bias = &b, .activation = activation, .aux = aux});
 }
 
 /* dx = dy w' (times the activation's derivative at aux), dw += x' dy, db += dy. */
@@ -76,12 +75,12 @@ static void linear_backward(const struct dt_model *m, float *gradients, int laye
     struct dt_tensor w = dt_table_view(&m->table, m->parameters, weight, layer);
     struct dt_tensor dw = dt_table_view(&m->table, gradients, weight, layer);
     struct dt_tensor db = dt_table_view(&m->table, gradients, bias, layer);
-    ops->matmul(m->device, &dw, x, dy, &(struct dt_matmul){.transpose_a = true, .accumulate = true});
+    ops->matmul(m->device, &dw, x, dy,
+                &(struct dt_matmul){.transpose_a = true, .accumulate = true});
     ops->bias_backward(m->device, &db, dy);
     ops->matmul(m->device, dx, dy, &w,
-                &(struct dt_matmul){.transpose_b = true,
-                                    .activation = activation,
-                                    .aux = (struct dt_tensor *)aux});
+                &(struct dt_matmul){
+                    .transpose_b = true, .activation = activation, .aux = (struct dt_tensor *)aux});
 }
 
 static void norm(const struct dt_model *m, int layer, enum dt_role weight, enum dt_role bias,
@@ -113,9 +112,8 @@ static void append(struct dt_device *dev, struct dt_tensor *cache, const struct 
 }
 
 void dt_block_forward(const struct dt_model *m, int layer, struct dt_block *buffers,
-                      const struct dt_tensor *x, const struct dt_tensor *add,
-                      struct dt_tensor *out, struct dt_cache *cache,
-                      const struct dt_attention *how)
+                      const struct dt_tensor *x, const struct dt_tensor *add, struct dt_tensor *out,
+                      struct dt_cache *cache, const struct dt_attention *how)
 {
     struct dt_device *dev = m->device;
     struct dt_block b = first_rows(buffers, x->rows);
@@ -129,15 +127,16 @@ void dt_block_forward(const struct dt_model *m, int layer, struct dt_block *buff
         s.v = cache->values;
     }
     dev->ops->attention_forward(dev, &b.attention, &b.lse, &s.q, &s.k, &s.v, how);
-    linear(m, layer, DT_PROJECTION_WEIGHT, DT_PROJECTION_BIAS, out, &b.attention, DT_ACT_NONE, NULL);
+    linear(m, layer, DT_PROJECTION_WEIGHT, DT_PROJECTION_BIAS, out, &b.attention, DT_ACT_NONE,
+           NULL);
     norm(m, layer, DT_NORM2_WEIGHT, DT_NORM2_BIAS, &b.norm2, &b.stats2, &b.middle, &b.input, out);
     linear(m, layer, DT_UP_WEIGHT, DT_UP_BIAS, &b.active, &b.norm2, DT_ACT_GELU, &b.up);
     linear(m, layer, DT_DOWN_WEIGHT, DT_DOWN_BIAS, out, &b.active, DT_ACT_NONE, NULL);
 }
 
 void dt_block_backward(const struct dt_model *m, int layer, const struct dt_block *buffers,
-                       struct dt_tensor *stream, struct dt_block_scratch *scratch,
-                       float *gradients, const struct dt_attention *how)
+                       struct dt_tensor *stream, struct dt_block_scratch *scratch, float *gradients,
+                       const struct dt_attention *how)
 {
     int64_t rows = stream->rows;
     struct dt_block b = first_rows(buffers, rows);

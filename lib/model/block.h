@@ -43,14 +43,13 @@ void dt_block_scratch_layout(struct dt_block_scratch *scratch, struct dt_arena *
  * to its residual stream, block->middle, in the end. cache NULL: attention
  * inside the rows themselves. */
 void dt_block_forward(const struct dt_model *model, int layer, struct dt_block *block,
-                      const struct dt_tensor *x, const struct dt_tensor *add,
-                      struct dt_tensor *out, struct dt_cache *cache,
-                      const struct dt_attention *how);
+                      const struct dt_tensor *x, const struct dt_tensor *add, struct dt_tensor *out,
+                      struct dt_cache *cache, const struct dt_attention *how);
 
 /* stream (R x C): the gradient of the residual stream behind the block on
  * entry, before the block on return. Adds to gradients, a flat arena. */
 void dt_block_backward(const struct dt_model *model, int layer, const struct dt_block *block,
-                       struct dt_tensor *stream, struct dt_block_scratch *scratch,
-                       float *gradients, const struct dt_attention *how);
+                       struct dt_tensor *stream, struct dt_block_scratch *scratch, float *gradients,
+                       const struct dt_attention *how);
 
 #endif

@@ -84,9 +84,9 @@ static int read_object(struct dt_model_config *c, struct json_object *object, co
                        struct dt_error *err)
 {
     const struct member members[] = {
-        {"vocab_size", &c->vocab_size, false},      {"n_positions", &c->max_seq_len, false},
-        {"n_embd", &c->hidden_size, false},         {"n_layer", &c->num_layers, false},
-        {"n_head", &c->num_heads, false},           {"n_inner", &c->intermediate_size, true},
+        {"vocab_size", &c->vocab_size, false}, {"n_positions", &c->max_seq_len, false},
+        {"n_embd", &c->hidden_size, false},    {"n_layer", &c->num_layers, false},
+        {"n_head", &c->num_heads, false},      {"n_inner", &c->intermediate_size, true},
     };
     DT_TRY(refuse_variants(object, path, err));
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
@@ -137,7 +137,8 @@ int dt_model_config_write(const struct dt_model_config *c, uint32_t eot, const c
     snprintf(epsilon, sizeof epsilon, "%g", c->layer_norm_epsilon);
     json_object_object_add(object, "layer_norm_epsilon",
                            json_object_new_double_s(c->layer_norm_epsilon, epsilon));
-    for (const char *const *p = (const char *const[]){"attn_pdrop", "embd_pdrop", "resid_pdrop", NULL};
+    for (const char *const *p =
+             (const char *const[]){"attn_pdrop", "embd_pdrop", "resid_pdrop", NULL};
          *p; p++)
         json_object_object_add(object, *p, json_object_new_double_s(0.0, "0.0"));
     if (eot != UINT32_MAX) {

@@ -15,14 +15,14 @@ struct dt_workspace {
     struct dt_device *device;
     int64_t batch, length, layers, chunk;
     bool training;
-    int32_t *inputs, *targets;         /* on the device, batch x length */
-    float *losses;                     /* on the device, batch x length */
+    int32_t *inputs, *targets; /* on the device, batch x length */
+    float *losses;             /* on the device, batch x length */
     int32_t *host_inputs, *host_targets;
-    struct dt_tensor x, out;           /* R x C: embeddings; what a block adds */
+    struct dt_tensor x, out;            /* R x C: embeddings; what a block adds */
     struct dt_tensor last, norm, stats; /* the final residual stream and its norm */
-    struct dt_tensor logits;           /* chunk x V */
-    struct dt_block *blocks;           /* one a layer, or one for all when scoring */
-    struct dt_tensor dstream, dnorm;   /* R x C gradients, training only */
+    struct dt_tensor logits;            /* chunk x V */
+    struct dt_block *blocks;            /* one a layer, or one for all when scoring */
+    struct dt_tensor dstream, dnorm;    /* R x C gradients, training only */
     struct dt_block_scratch scratch;
 };
 

@@ -60,8 +60,7 @@ void dt_decoder_reset(struct dt_decoder *decoder); /* the empty sequence again *
 int64_t dt_decoder_length(const struct dt_decoder *decoder);
 /* Appends count tokens (they must fit) and writes the V logits of what follows
  * the last of them to host memory. */
-void dt_decoder_feed(struct dt_decoder *decoder, const uint32_t *ids, int64_t count,
-                     float *logits);
+void dt_decoder_feed(struct dt_decoder *decoder, const uint32_t *ids, int64_t count, float *logits);
 void dt_decoder_free(struct dt_decoder *decoder); /* NULL is fine */
 
 #endif

@@ -12,7 +12,8 @@
 
 #define MOST_HEADER 100000000u
 
-/* --- writing ----------------------------------------------------------------------------------- */
+/* --- writing -----------------------------------------------------------------------------------
+ */
 
 struct sink {
     struct dt_output out;
@@ -92,7 +93,8 @@ int dt_safetensors_write(const char *path, const struct dt_named_tensor *tensors
     return rc;
 }
 
-/* --- reading ----------------------------------------------------------------------------------- */
+/* --- reading -----------------------------------------------------------------------------------
+ */
 
 /* A tensor that the file names, and where its bytes lie behind the header. */
 struct entry {
@@ -168,8 +170,9 @@ static int parse_header(const char *path, struct json_object *header, uint64_t d
         at = entries[i].to;
     }
     if (at != data_size)
-        return dt_fail(err, DT_EFORMAT, "%s: holds %" PRIu64 " bytes of data, its header says %" PRIu64,
-                       path, data_size, at);
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: holds %" PRIu64 " bytes of data, its header says %" PRIu64, path,
+                       data_size, at);
     return 0;
 }
 

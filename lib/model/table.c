@@ -25,19 +25,25 @@ struct spec {
 
 /* GPT-2 (Radford et al. 2019). */
 static const struct spec gpt2[] = {
-    {DT_TOKEN_EMBEDDING, BEFORE, "transformer.wte.weight", VOCABULARY, WIDTH, DT_INIT_NORMAL, false},
-    {DT_POSITION_EMBEDDING, BEFORE, "transformer.wpe.weight", POSITIONS, WIDTH, DT_INIT_NORMAL, false},
+    {DT_TOKEN_EMBEDDING, BEFORE, "transformer.wte.weight", VOCABULARY, WIDTH, DT_INIT_NORMAL,
+     false},
+    {DT_POSITION_EMBEDDING, BEFORE, "transformer.wpe.weight", POSITIONS, WIDTH, DT_INIT_NORMAL,
+     false},
     {DT_NORM1_WEIGHT, BLOCK, "transformer.h.%d.ln_1.weight", WIDTH, ONE, DT_INIT_ONE, false},
     {DT_NORM1_BIAS, BLOCK, "transformer.h.%d.ln_1.bias", WIDTH, ONE, DT_INIT_ZERO, false},
-    {DT_QKV_WEIGHT, BLOCK, "transformer.h.%d.attn.c_attn.weight", WIDTH, WIDTH_3, DT_INIT_NORMAL, false},
+    {DT_QKV_WEIGHT, BLOCK, "transformer.h.%d.attn.c_attn.weight", WIDTH, WIDTH_3, DT_INIT_NORMAL,
+     false},
     {DT_QKV_BIAS, BLOCK, "transformer.h.%d.attn.c_attn.bias", WIDTH_3, ONE, DT_INIT_ZERO, false},
-    {DT_PROJECTION_WEIGHT, BLOCK, "transformer.h.%d.attn.c_proj.weight", WIDTH, WIDTH, DT_INIT_NORMAL, true},
-    {DT_PROJECTION_BIAS, BLOCK, "transformer.h.%d.attn.c_proj.bias", WIDTH, ONE, DT_INIT_ZERO, false},
+    {DT_PROJECTION_WEIGHT, BLOCK, "transformer.h.%d.attn.c_proj.weight", WIDTH, WIDTH,
+     DT_INIT_NORMAL, true},
+    {DT_PROJECTION_BIAS, BLOCK, "transformer.h.%d.attn.c_proj.bias", WIDTH, ONE, DT_INIT_ZERO,
+     false},
     {DT_NORM2_WEIGHT, BLOCK, "transformer.h.%d.ln_2.weight", WIDTH, ONE, DT_INIT_ONE, false},
     {DT_NORM2_BIAS, BLOCK, "transformer.h.%d.ln_2.bias", WIDTH, ONE, DT_INIT_ZERO, false},
     {DT_UP_WEIGHT, BLOCK, "transformer.h.%d.mlp.c_fc.weight", WIDTH, INNER, DT_INIT_NORMAL, false},
     {DT_UP_BIAS, BLOCK, "transformer.h.%d.mlp.c_fc.bias", INNER, ONE, DT_INIT_ZERO, false},
-    {DT_DOWN_WEIGHT, BLOCK, "transformer.h.%d.mlp.c_proj.weight", INNER, WIDTH, DT_INIT_NORMAL, true},
+    {DT_DOWN_WEIGHT, BLOCK, "transformer.h.%d.mlp.c_proj.weight", INNER, WIDTH, DT_INIT_NORMAL,
+     true},
     {DT_DOWN_BIAS, BLOCK, "transformer.h.%d.mlp.c_proj.bias", WIDTH, ONE, DT_INIT_ZERO, false},
     {DT_FINAL_NORM_WEIGHT, BEHIND, "transformer.ln_f.weight", WIDTH, ONE, DT_INIT_ONE, false},
     {DT_FINAL_NORM_BIAS, BEHIND, "transformer.ln_f.bias", WIDTH, ONE, DT_INIT_ZERO, false},
@@ -62,7 +68,8 @@ static int64_t size_of(enum dimension d, const struct dt_model_config *c)
     }
 }
 
-static void add(struct dt_table *t, const struct spec *s, int layer, const struct dt_model_config *c)
+static void add(struct dt_table *t, const struct spec *s, int layer,
+                const struct dt_model_config *c)
 {
     struct dt_param *p = &t->params[t->count];
     *p = (struct dt_param){.role = s->role,

@@ -12,8 +12,8 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/json.h"
 #include "base/inventory.h"
+#include "base/json.h"
 #include "model/directory.h"
 
 #define STATE_FILE     "trainer/state.json"
@@ -23,7 +23,8 @@
 #define TEMPORARY      ".step-"
 #define MOST_TOKENIZER ((size_t)1 << 30)
 
-/* --- optimizer moments ------------------------------------------------------------------------- */
+/* --- optimizer moments -------------------------------------------------------------------------
+ */
 
 /* Both moments as one list of tensors over host copies. */
 struct moments {
@@ -80,7 +81,8 @@ static int load_moments(struct dt_store *s, const char *path, struct dt_error *e
     return rc;
 }
 
-/* --- state ------------------------------------------------------------------------------------- */
+/* --- state -------------------------------------------------------------------------------------
+ */
 
 static void add_hex(struct json_object *object, const char *name, uint64_t value)
 {
@@ -163,7 +165,8 @@ static int check_settings(const char *path, const struct dt_settings *now, struc
                    different->name);
 }
 
-/* --- whole checkpoints ------------------------------------------------------------------------- */
+/* --- whole checkpoints -------------------------------------------------------------------------
+ */
 
 static int copy_file(const char *from, const char *to, struct dt_error *err)
 {

@@ -45,8 +45,7 @@ double dt_store_gradient_norm(struct dt_store *s)
     return sqrt(dev->ops->sum_squares(dev, s->gradients, s->elements));
 }
 
-void dt_store_update(struct dt_store *s, const struct dt_settings *settings, long step,
-                     double norm)
+void dt_store_update(struct dt_store *s, const struct dt_settings *settings, long step, double norm)
 {
     struct dt_device *dev = s->model->device;
     double clip = settings->training.grad_clip, t = (double)step + 1;

@@ -9,13 +9,14 @@
 #include "train/settings.h"
 
 struct dt_store {
-    struct dt_model *model;              /* borrowed */
+    struct dt_model *model; /* borrowed */
     struct dt_arena arena;
     float *gradients, *first_moment, *second_moment;
     int64_t elements;
 };
 
-int dt_store_init(struct dt_store *store, struct dt_model *model, struct dt_error *err) DT_MUST_CHECK;
+int dt_store_init(struct dt_store *store, struct dt_model *model,
+                  struct dt_error *err) DT_MUST_CHECK;
 void dt_store_release(struct dt_store *store);
 
 void dt_store_zero_gradients(struct dt_store *store);

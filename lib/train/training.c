@@ -33,9 +33,11 @@ struct dt_training {
     float *val_losses;
 };
 
-/* --- opening ----------------------------------------------------------------------------------- */
+/* --- opening -----------------------------------------------------------------------------------
+ */
 
-static int open_data(struct dt_training *t, const struct dt_training_options *o, struct dt_error *err)
+static int open_data(struct dt_training *t, const struct dt_training_options *o,
+                     struct dt_error *err)
 {
     DT_TRY(dt_dataset_open(&t->train, o->data, t->settings.data.train_split, err));
     const struct dt_shard_info *info = dt_dataset_info(t->train);
@@ -53,7 +55,8 @@ static int open_data(struct dt_training *t, const struct dt_training_options *o,
     if (t->settings.training.eval_interval == 0 || !dt_is_directory(o->data))
         return 0;
     int rc = dt_dataset_open(&t->val, o->data, t->settings.data.val_split, err);
-    return rc == DT_EMISSING ? 0 : rc; /* data without that split is trained on without validation */
+    return rc == DT_EMISSING ? 0
+                             : rc; /* data without that split is trained on without validation */
 }
 
 static int open_model(struct dt_training *t, struct dt_error *err)
@@ -78,8 +81,10 @@ static int find_checkpoint(const struct dt_training *t, const char *resume, char
     if (strcmp(resume, "auto") == 0)
         *found = exists ? dt_strdup(latest) : NULL;
     else if (strcmp(resume, "none") == 0 && exists)
-        rc = dt_fail(err, DT_EINVALID, "'%s' already holds a run: go on with --resume auto, or "
-                                       "choose another directory", t->run);
+        rc = dt_fail(err, DT_EINVALID,
+                     "'%s' already holds a run: go on with --resume auto, or "
+                     "choose another directory",
+                     t->run);
     else if (strcmp(resume, "none") != 0)
         *found = dt_strdup(resume);
     free(latest);
@@ -120,7 +125,7 @@ static int open_streams(struct dt_training *t, struct dt_error *err)
 }
 
 int dt_training_new(struct dt_training **result, const struct dt_training_options *o,
-                   struct dt_error *err)
+                    struct dt_error *err)
 {
     struct dt_training *t = dt_alloc(1, sizeof *t);
     *result = NULL;
@@ -186,7 +191,8 @@ uint64_t dt_training_hash(const struct dt_training *t)
     return dt_model_hash(t->model);
 }
 
-/* --- a step ------------------------------------------------------------------------------------ */
+/* --- a step ------------------------------------------------------------------------------------
+ */
 
 static int update(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
@@ -239,7 +245,8 @@ static int validate(struct dt_training *t, double *loss, struct dt_error *err)
 static void measure(struct dt_training *t, struct dt_step_report *r)
 {
     double seconds = r->seconds - t->logged_seconds;
-    double flops = dt_model_flops_per_token(&t->settings.model, t->settings.training.sequence_length);
+    double flops =
+        dt_model_flops_per_token(&t->settings.model, t->settings.training.sequence_length);
     r->tokens_per_second = (double)(r->tokens - t->logged_tokens) / (seconds > 0 ? seconds : 1e-9);
     r->mfu = t->peak > 0 ? r->tokens_per_second * flops / t->peak : 0;
 }

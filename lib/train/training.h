@@ -23,10 +23,10 @@
 
 struct dt_training_options {
     const struct dt_settings *settings;
-    const char *settings_path;  /* names the configuration in errors */
-    const char *data;           /* a directory of shards, or one .dts */
-    const char *run;            /* directory of metrics.jsonl and checkpoints; made if absent */
-    const char *resume;         /* "auto": from RUN/latest if there is one; "none"; or a checkpoint */
+    const char *settings_path; /* names the configuration in errors */
+    const char *data;          /* a directory of shards, or one .dts */
+    const char *run;           /* directory of metrics.jsonl and checkpoints; made if absent */
+    const char *resume; /* "auto": from RUN/latest if there is one; "none"; or a checkpoint */
     const char *tokenizer_path; /* copied into checkpoints; NULL: none */
     uint64_t tokenizer;         /* its fingerprint, checked against the data's */
     const char *command_line;   /* for the lineage */
@@ -36,9 +36,9 @@ struct dt_training_options {
 
 struct dt_training_facts {
     int64_t parameters;
-    size_t memory;             /* bytes of the device in use */
+    size_t memory;                     /* bytes of the device in use */
     uint64_t train_tokens, val_tokens; /* val_tokens 0: no validation */
-    uint64_t samples;          /* sequences of one epoch */
+    uint64_t samples;                  /* sequences of one epoch */
     int64_t tokens_per_step;
     long first_step, max_steps; /* first_step > 0: resumed */
 };
@@ -59,14 +59,14 @@ struct dt_training;
 /* *training is owned by the caller. DT_EINVALID names a setting that does not
  * fit the data, the model or the run being resumed. */
 int dt_training_new(struct dt_training **training, const struct dt_training_options *options,
-                   struct dt_error *err) DT_MUST_CHECK;
+                    struct dt_error *err) DT_MUST_CHECK;
 void dt_training_facts(const struct dt_training *training, struct dt_training_facts *facts);
 
 /* One update, and the validation and checkpoint that are due after it. Returns
  * 1, or 0 when max_steps were done before. A loss or gradient that is not finite
  * is DT_EINVALID and leaves the last checkpoint as it is. */
 int dt_training_step(struct dt_training *training, struct dt_step_report *report,
-                    struct dt_error *err) DT_MUST_CHECK;
+                     struct dt_error *err) DT_MUST_CHECK;
 /* A checkpoint now, unless the last step made one. */
 int dt_training_save(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 /* Hash of the parameters. */

@@ -227,7 +227,8 @@ static void norm_and_its_backward_match_the_reference(void **state)
     double *want = dt_alloc((size_t)(rows * n), sizeof *want);
     norm_reference(&l, want);
     assert_near(&y, want, 1e-6);
-    struct dt_tensor dx = random_matrix(rows, n), dw = random_matrix(1, n), db = random_matrix(1, n);
+    struct dt_tensor dx = random_matrix(rows, n), dw = random_matrix(1, n),
+                     db = random_matrix(1, n);
     dev->ops->zero(dev, &dx), dev->ops->zero(dev, &dw), dev->ops->zero(dev, &db);
     dev->ops->norm_backward(dev, &dx, &dw, &db, &l.r, &l.x, &l.weight, &stats);
     assert_gradient(&dx, &l.x, norm_loss, &l);
@@ -239,8 +240,8 @@ static void norm_and_its_backward_match_the_reference(void **state)
     for (int64_t i = 0; i < rows * n; i++) /* it adds */
         want[i] = 2.0 * ((float *)dx.data)[i];
     assert_near(&twice, want, 1e-5);
-    struct dt_tensor *all[] = {&l.x, &l.weight, &l.bias, &l.r, &a, &b, &y, &stats, &dx, &dw, &db,
-                               &twice};
+    struct dt_tensor *all[] = {&l.x, &l.weight, &l.bias, &l.r, &a,  &b,
+                               &y,   &stats,    &dx,     &dw,  &db, &twice};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]->data);
     free(want);
@@ -294,9 +295,12 @@ static void check_attention(int64_t batch, int64_t heads, int64_t length, int64_
 {
     int64_t rows = batch * length, width = heads * size;
     struct dt_tensor qkv = random_matrix(rows, 3 * width), dqkv = random_matrix(rows, 3 * width);
-    struct attention l = {dt_columns(&qkv, 0, width), dt_columns(&qkv, width, width),
-                          dt_columns(&qkv, 2 * width, width), random_matrix(rows, width),
-                          {.batch = batch, .heads = heads, .queries = length, .key_stride = length}};
+    struct attention l = {
+        dt_columns(&qkv, 0, width),
+        dt_columns(&qkv, width, width),
+        dt_columns(&qkv, 2 * width, width),
+        random_matrix(rows, width),
+        {.batch = batch, .heads = heads, .queries = length, .key_stride = length}};
     struct dt_tensor y = random_matrix(rows, width), lse = random_matrix(rows, heads);
     double *want = dt_alloc((size_t)(rows * width), sizeof *want);
     attention_reference(&l, want);
@@ -318,7 +322,7 @@ static void attention_and_its_backward_match_the_reference(void **state)
     (void)state;
     check_attention(2, 2, 5, 4, true);
     check_attention(1, 3, 1, 8, true);
-    check_attention(1, 1, 70, 2, true);     /* crosses a block of queries */
+    check_attention(1, 1, 70, 2, true);    /* crosses a block of queries */
     check_attention(3, 2, 130, 16, false); /* ends inside a third block */
 }
 
@@ -326,8 +330,10 @@ static void attention_reads_a_cache(void **state)
 {
     (void)state;
     const int64_t past = 9, room = 20, width = 12;
-    struct attention l = {random_matrix(6, width), random_matrix(2 * room, width),
-                          random_matrix(2 * room, width), random_matrix(6, width),
+    struct attention l = {random_matrix(6, width),
+                          random_matrix(2 * room, width),
+                          random_matrix(2 * room, width),
+                          random_matrix(6, width),
                           {.batch = 2, .heads = 3, .queries = 3, .past = past, .key_stride = room}};
     struct dt_tensor y = random_matrix(6, width), lse = random_matrix(6, 3);
     double *want = dt_alloc((size_t)(6 * width), sizeof *want);

@@ -12,7 +12,8 @@
 #define QUERY_BLOCK 64
 
 /* Where one head of one sequence lies in each tensor. */
-static const float *head_of(const struct dt_tensor *x, int64_t first_row, int64_t head, int64_t size)
+static const float *head_of(const struct dt_tensor *x, int64_t first_row, int64_t head,
+                            int64_t size)
 {
     return dt_cpu_row(x, first_row) + head * size;
 }

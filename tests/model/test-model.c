@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/* The whole model: gradients against finite differences, decoding against
+ * scoring, the tensor table, and files. */
+#include "test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/rng.h"
+#include "model/directory.h"
+#include "model/model.h"
+
+static struct dt_device *dev;
+static struct dt_error err;
+static const struct dt_model_config tiny = {.vocab_size = 19,
+                                            .max_seq_len = 12,
+                                            .hidden_size = 8,
+                                            .num_layers = 2,
+                                            .num_heads = 2,
+                                            .intermediate_size = 32,
+                                            .layer_norm_epsilon = 1e-5};
+
+static int open_device(void **state)
+{
+    (void)state;
+    if (dt_device_open(&dev, "cpu", 2, &err) == 0)
+        return 0;
+    print_error("%s\n", err.text);
+    return -1;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    dt_device_close(dev);
+    return 0;
+}
+
+static struct dt_model *new_model(void)
+{
+    struct dt_model *m;
+    assert_int_equal(dt_model_new(&m, dev, &tiny, &err), 0);
+    dt_model_initialize(m, 3);
+    for (int64_t i = 0; i < m->table.elements; i++) /* far from the flat start */
+        m->parameters[i] *= 8;
+    return m;
+}
+
+static void fill_ids(uint32_t *ids, size_t count, uint64_t key)
+{
+    struct dt_rng rng;
+    dt_rng_init(&rng, key);
+    for (size_t i = 0; i < count; i++)
+        ids[i] = dt_rng_below(&rng, 19);
+}
+
+static double total_loss(const struct dt_model *m, struct dt_workspace *w, const uint32_t *ids,
+                         int64_t batch, int64_t length)
+{
+    float losses[64];
+    double sum = 0;
+    dt_model_score(m, w, ids, batch, length, losses);
+    for (int64_t i = 0; i < batch * length; i++)
+        sum += (double)losses[i];
+    return sum;
+}
+
+/* Every tensor of the table: the directional derivative along a random
+ * direction against a central difference of the loss. */
+static void gradients_match_finite_differences(void **state)
+{
+    (void)state;
+    const int64_t batch = 3, length = 9;
+    struct dt_model *m = new_model();
+    struct dt_workspace *w;
+    uint32_t ids[3 * 10];
+    float *gradients = dt_alloc((size_t)m->table.elements, sizeof *gradients);
+    fill_ids(ids, 30, 5);
+    assert_int_equal(dt_workspace_new(&w, m, batch, length, true, &err), 0);
+    double loss = dt_model_backward(m, w, ids, batch, length, gradients, 1.0f);
+    assert_true(fabs(loss - total_loss(m, w, ids, batch, length)) < 1e-4);
+    for (int i = 0; i < m->table.count; i++) {
+        const struct dt_param *p = &m->table.params[i];
+        float *values = m->parameters + p->offset, *kept = dt_alloc((size_t)p->count, sizeof *kept);
+        double along = 0, norm = 0;
+        memcpy(kept, values, (size_t)p->count * sizeof *kept);
+        for (int64_t j = 0; j < p->count; j++)
+            norm += pow((double)gradients[p->offset + j], 2);
+        norm = sqrt(norm);
+        double step = 2e-2 / (norm > 1e-3 ? norm : 1e-3);
+        /* Along the gradient itself, the derivative is its norm. */
+        double up, down;
+        for (int64_t j = 0; j < p->count; j++)
+            values[j] = kept[j] + (float)(step * (double)gradients[p->offset + j] / (norm + 1e-30));
+        up = total_loss(m, w, ids, batch, length);
+        for (int64_t j = 0; j < p->count; j++)
+            values[j] = kept[j] - (float)(step * (double)gradients[p->offset + j] / (norm + 1e-30));
+        down = total_loss(m, w, ids, batch, length);
+        along = (up - down) / (2 * step);
+        memcpy(values, kept, (size_t)p->count * sizeof *kept);
+        free(kept);
+        if (!(fabs(along - norm) <= 0.02 * norm + 1e-3))
+            fail_msg("%s: gradient norm %g, finite difference %g", p->name, norm, along);
+    }
+    free(gradients);
+    dt_workspace_free(w);
+    dt_model_free(m);
+}
+
+static void gradients_accumulate_and_scale(void **state)
+{
+    (void)state;
+    struct dt_model *m = new_model();
+    struct dt_workspace *w;
+    uint32_t ids[2 * 8];
+    size_t n = (size_t)m->table.elements;
+    float *once = dt_alloc(n, sizeof *once), *twice = dt_alloc(n, sizeof *twice);
+    fill_ids(ids, 16, 6);
+    assert_int_equal(dt_workspace_new(&w, m, 2, 7, true, &err), 0);
+    dt_model_backward(m, w, ids, 2, 7, once, 1.0f);
+    dt_model_backward(m, w, ids, 2, 7, twice, 0.25f);
+    dt_model_backward(m, w, ids, 2, 7, twice, 0.25f);
+    for (size_t i = 0; i < n; i++)
+        assert_true(fabsf(once[i] - 2 * twice[i]) <= 1e-4f * (fabsf(once[i]) + 0.1f));
+    free(once), free(twice);
+    dt_workspace_free(w);
+    dt_model_free(m);
+}
+
+/* The decoder's logits, turned into a loss, are what scoring says of the same tokens. */
+static void decoding_agrees_with_scoring(void **state)
+{
+    (void)state;
+    struct dt_model *m = new_model();
+    struct dt_workspace *w;
+    struct dt_decoder *d;
+    uint32_t ids[13];
+    float losses[12], logits[19];
+    fill_ids(ids, 13, 7);
+    assert_int_equal(dt_workspace_new(&w, m, 1, 12, false, &err), 0);
+    assert_int_equal(dt_decoder_new(&d, m, 12, &err), 0);
+    dt_model_score(m, w, ids, 1, 12, losses);
+    for (int64_t t = 0; t < 12; t++) {
+        double sum = 0;
+        if (t == 0)
+            dt_decoder_feed(d, ids, 1, logits);
+        else if (t == 5) { /* a prompt in one piece gives what single tokens give */
+            dt_decoder_reset(d);
+            dt_decoder_feed(d, ids, 6, logits);
+        } else
+            dt_decoder_feed(d, ids + t, 1, logits);
+        assert_int_equal(dt_decoder_length(d), t + 1);
+        for (int j = 0; j < 19; j++)
+            sum += exp((double)logits[j]);
+        assert_true(fabs(log(sum) - (double)logits[ids[t + 1]] - (double)losses[t]) < 1e-5);
+    }
+    dt_decoder_free(d);
+    dt_workspace_free(w);
+    dt_model_free(m);
+}
+
+static void scoring_looks_at_no_later_token(void **state)
+{
+    (void)state;
+    struct dt_model *m = new_model();
+    struct dt_workspace *w;
+    uint32_t ids[13], changed[13];
+    float a[12], b[12];
+    fill_ids(ids, 13, 8);
+    memcpy(changed, ids, sizeof ids);
+    changed[9] = (changed[9] + 1) % 19;
+    assert_int_equal(dt_workspace_new(&w, m, 1, 12, false, &err), 0);
+    dt_model_score(m, w, ids, 1, 12, a);
+    dt_model_score(m, w, changed, 1, 12, b);
+    assert_memory_equal(a, b, 8 * sizeof *a);
+    assert_true(a[8] != b[8] && a[10] != b[10]);
+    dt_workspace_free(w);
+    dt_model_free(m);
+}
+
+static void table_has_gpt2s_names_shapes_and_size(void **state)
+{
+    (void)state;
+    struct dt_model_config gpt2 = {.vocab_size = 50257,
+                                   .max_seq_len = 1024,
+                                   .hidden_size = 768,
+                                   .num_layers = 12,
+                                   .num_heads = 12,
+                                   .layer_norm_epsilon = 1e-5};
+    struct dt_table t;
+    assert_int_equal(dt_model_config_check(&gpt2, "model", &err), 0);
+    dt_table_init(&t, &gpt2);
+    assert_int_equal(t.parameters, 124439808);
+    assert_int_equal(t.count, 2 + 12 * 12 + 2);
+    const struct dt_param *p = dt_table_find(&t, DT_QKV_WEIGHT, 11);
+    assert_string_equal(p->name, "transformer.h.11.attn.c_attn.weight");
+    assert_int_equal(p->shape[0], 768);
+    assert_int_equal(p->shape[1], 2304);
+    assert_true(p->decay);
+    assert_false(dt_table_find(&t, DT_QKV_BIAS, 0)->decay);
+    for (int i = 1; i < t.count; i++)
+        assert_true(t.params[i].offset >= t.params[i - 1].offset + t.params[i - 1].count);
+    dt_table_release(&t);
+}
+
+static char scratch[] = "/tmp/dt-test-model-XXXXXX";
+
+static void a_saved_model_loads_equal(void **state)
+{
+    (void)state;
+    struct dt_model *m = new_model(), *again;
+    assert_non_null(mkdtemp(scratch));
+    assert_int_equal(dt_model_save(m, 18, scratch, &err), 0);
+    assert_int_equal(dt_model_load(&again, dev, scratch, &err), 0);
+    assert_memory_equal(&again->config, &m->config, sizeof m->config);
+    assert_true(dt_model_hash(again) == dt_model_hash(m));
+    again->parameters[5] += 1;
+    assert_true(dt_model_hash(again) != dt_model_hash(m));
+    dt_model_free(again);
+    dt_model_free(m);
+}
+
+/* Every cut of a weights file, and every change of a byte of its header or
+ * length, is refused or reads the same values; none crashes. */
+static void damaged_weights_are_refused(void **state)
+{
+    (void)state;
+    char *path = dt_path_join(scratch, DT_WEIGHTS_FILE), *data;
+    size_t size, header;
+    struct dt_model *m;
+    assert_int_equal(dt_file_read(path, SIZE_MAX / 2, &data, &size, &err), 0);
+    memcpy(&header, data, sizeof header);
+    for (size_t cut = 0; cut < size; cut += cut < header + 16 ? 7 : 997) {
+        assert_int_equal(dt_file_write(path, data, cut, &err), 0);
+        assert_true(dt_model_load(&m, dev, scratch, &err) < 0);
+        assert_non_null(strstr(err.text, DT_WEIGHTS_FILE));
+    }
+    for (size_t i = 0; i < header + 8; i += 3) {
+        data[i] ^= 0x11;
+        assert_int_equal(dt_file_write(path, data, size, &err), 0);
+        if (dt_model_load(&m, dev, scratch, &err) == 0)
+            dt_model_free(m);
+        data[i] ^= 0x11;
+    }
+    free(data);
+    free(path);
+    assert_int_equal(dt_remove_tree(scratch, &err), 0);
+}
+
+static void impossible_shapes_are_named(void **state)
+{
+    (void)state;
+    struct dt_model_config c = tiny;
+    c.num_heads = 3;
+    assert_true(dt_model_config_check(&c, "x.yaml: model", &err) < 0);
+    assert_string_equal(err.text, "x.yaml: model.hidden_size 8 is not a multiple of num_heads 3");
+    c = tiny;
+    c.num_layers = 0;
+    assert_true(dt_model_config_check(&c, "model", &err) < 0);
+    assert_non_null(strstr(err.text, "num_layers"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_match_finite_differences),
+        cmocka_unit_test(gradients_accumulate_and_scale),
+        cmocka_unit_test(decoding_agrees_with_scoring),
+        cmocka_unit_test(scoring_looks_at_no_later_token),
+        cmocka_unit_test(table_has_gpt2s_names_shapes_and_size),
+        cmocka_unit_test(a_saved_model_loads_equal),
+        cmocka_unit_test(damaged_weights_are_refused),
+        cmocka_unit_test(impossible_shapes_are_named),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
