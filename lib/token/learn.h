@@ -16,7 +16,7 @@
  * ids 0 .. 255 and nothing else, until it has size tokens or no pair is left
  * that occurs min_count times (at least 1). words is released on the way.
  *
- * Memory: about 50 bytes a distinct word, 4 a byte of them, and 50 a distinct
+ * Memory: about 50 bytes a distinct word, 12 a byte of them, and 50 a distinct
  * pair; time grows with the occurrences of the merged pairs in distinct words,
  * not with the corpus. */
 int dt_learn_merges(struct dt_tokenizer *t, struct dt_word_counts *words, uint32_t size,
