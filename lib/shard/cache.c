@@ -8,6 +8,7 @@
 
 struct slot {
     void *frame;          /* NULL until first used */
+    size_t size;          /* of that memory */
     dt_frame_slot *owner; /* NULL: free */
     bool used;            /* since the hand last passed */
 };
@@ -45,10 +46,8 @@ void dt_frame_cache_free(struct dt_frame_cache *c)
 /* A slot that is free or has not been used for a round. */
 static uint32_t find_slot(struct dt_frame_cache *c)
 {
-    if (c->count < c->capacity) {
-        c->slots[c->count].frame = dt_alloc(c->frame_size, 1);
+    if (c->count < c->capacity)
         return c->count++;
-    }
     for (;;) {
         uint32_t i = c->hand;
         c->hand = c->hand + 1 < c->capacity ? c->hand + 1 : 1;
@@ -58,7 +57,7 @@ static uint32_t find_slot(struct dt_frame_cache *c)
     }
 }
 
-void *dt_frame_cache_add(struct dt_frame_cache *c, dt_frame_slot *owner)
+void *dt_frame_cache_add(struct dt_frame_cache *c, dt_frame_slot *owner, size_t size)
 {
     uint32_t i = find_slot(c);
     struct slot *s = &c->slots[i];
@@ -67,6 +66,11 @@ void *dt_frame_cache_add(struct dt_frame_cache *c, dt_frame_slot *owner)
     s->owner = owner;
     s->used = false; /* only a second use keeps it */
     *owner = i;
+    if (s->frame == NULL || size > s->size) {
+        s->size = size > c->frame_size ? size : c->frame_size;
+        free(s->frame);
+        s->frame = dt_alloc(s->size, 1);
+    }
     return s->frame;
 }
 

@@ -18,11 +18,12 @@
 typedef uint32_t dt_frame_slot;
 struct dt_frame_cache;
 
-/* Room for budget bytes of frames of frame_size bytes each, two at least. */
+/* Room for budget bytes of frames of up to frame_size bytes each, two at least. */
 struct dt_frame_cache *dt_frame_cache_new(size_t budget, size_t frame_size);
 void dt_frame_cache_free(struct dt_frame_cache *c); /* NULL is fine */
-/* Memory for a frame; *slot is set, and is reset when the frame has to go. */
-void *dt_frame_cache_add(struct dt_frame_cache *c, dt_frame_slot *slot);
+/* Memory for a frame of size bytes; *slot is set, and is reset when the frame has
+ * to go. A frame above frame_size is taken, beyond the budget. */
+void *dt_frame_cache_add(struct dt_frame_cache *c, dt_frame_slot *slot, size_t size);
 /* The frame in a slot that is not 0. */
 const void *dt_frame_cache_get(struct dt_frame_cache *c, dt_frame_slot slot);
 /* Gives up a frame: *slot is 0 afterwards. */

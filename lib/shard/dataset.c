@@ -86,7 +86,7 @@ static void add_up(struct dt_dataset *d, struct part *p, const struct dt_shard_i
     d->info.tokens += shard->tokens;
     d->info.documents += shard->documents;
     d->info.text_bytes += shard->text_bytes;
-    d->info.hash = dt_content_hash(d->info.hash, shard->hash, 0);
+    d->info.hash = dt_join_hashes(d->info.hash, shard->hash);
 }
 
 static int open_directory(struct dt_dataset *d, const char *path, const char *name,

@@ -281,10 +281,41 @@ int dt_decode_ids(struct dt_frame_decoder *d, const void *data, const struct dt_
     return 0;
 }
 
-uint64_t dt_content_hash(uint64_t before, uint64_t ids, uint64_t records)
+void dt_content_init(struct dt_content *c)
 {
-    uint64_t words[3] = {before, ids, records};
+    if (c->ids == NULL) {
+        c->ids = XXH64_createState();
+        c->records = XXH64_createState();
+    }
+    XXH64_reset(c->ids, 0);
+    XXH64_reset(c->records, 0);
+}
+
+void dt_content_release(struct dt_content *c)
+{
+    XXH64_freeState(c->ids);
+    XXH64_freeState(c->records);
+    *c = (struct dt_content){0};
+}
+
+void dt_content_add(struct dt_content *c, const void *ids, size_t ids_size,
+                    const struct dt_shard_document *documents, size_t count)
+{
+    if (ids_size > 0)
+        XXH64_update(c->ids, ids, ids_size);
+    if (count > 0)
+        XXH64_update(c->records, documents, count * sizeof *documents);
+}
+
+uint64_t dt_join_hashes(uint64_t before, uint64_t next)
+{
+    uint64_t words[2] = {before, next};
     return dt_hash_xxh64(words, sizeof words);
+}
+
+uint64_t dt_content_hash(const struct dt_content *c)
+{
+    return dt_join_hashes(XXH64_digest(c->ids), XXH64_digest(c->records));
 }
 
 /* last - id wraps, and so has its top bit set, if id is above last; or id itself

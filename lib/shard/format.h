@@ -15,6 +15,7 @@
 
 #include <stdint.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -62,7 +63,7 @@ struct dt_index {
 struct dt_footer {
     uint64_t tokens, documents, text_bytes;
     uint64_t frames;    /* data frames */
-    uint64_t hash;      /* of the ids and the documents' records: see dt_content_hash */
+    uint64_t hash;      /* of the ids and the documents' records: dt_content_hash */
     uint64_t seek_hash; /* XXH64 of the seek table's frame */
 };
 
@@ -122,9 +123,19 @@ int dt_decode_documents(struct dt_frame_decoder *d, const void *frame, size_t si
 int dt_decode_ids(struct dt_frame_decoder *d, const void *data, const struct dt_index *index,
                   const struct dt_shard_info *info, void *ids, struct dt_error *err) DT_MUST_CHECK;
 
-/* The hash of what was stored, whatever the compression: begins at 0 and takes
- * in, frame by frame, XXH64(before, XXH64(ids), XXH64(records)). */
-uint64_t dt_content_hash(uint64_t before, uint64_t ids, uint64_t records);
+/* The hash of what a stream holds, whatever its frames and their compression:
+ * XXH64 of the XXH64 of all ids and the XXH64 of all records. */
+struct dt_content {
+    XXH64_state_t *ids, *records;
+};
+
+void dt_content_init(struct dt_content *c); /* of all-zero memory, or to begin again */
+void dt_content_release(struct dt_content *c);
+void dt_content_add(struct dt_content *c, const void *ids, size_t ids_size,
+                    const struct dt_shard_document *documents, size_t count);
+uint64_t dt_content_hash(const struct dt_content *c);
+/* The hash of several streams or shards one behind the other. */
+uint64_t dt_join_hashes(uint64_t before, uint64_t next);
 
 /* The place of the first of count ids of 2 or 4 bytes that is above last, which
  * is below DT_VOCAB_MAX; count if there is none. */

@@ -22,6 +22,7 @@ struct dt_shard_reader {
     bool in_stream;    /* behind a header, before its footer */
     /* Of the stream at hand, for its footer: */
     struct dt_footer seen;
+    struct dt_content content;
     struct dt_seek_entry *seek;
     size_t entries, capacity;
     uint64_t offset; /* of the frame at hand, from the beginning of the input */
@@ -97,6 +98,7 @@ static int begin_stream(struct dt_shard_reader *r, struct dt_error *err)
     r->in_stream = true;
     r->entries = 0;
     r->seen = (struct dt_footer){0};
+    dt_content_init(&r->content);
     r->document_start = 0;
     DT_TRY(dt_get_header(r->frame.data, r->frame.size, &info, &provenance, err));
     add_entry(r, r->frame.size, 0, DT_EMPTY_CHECKSUM);
@@ -158,10 +160,8 @@ static int begin_frame(struct dt_shard_reader *r, struct dt_error *err)
     size_t size = (size_t)x->tokens * r->info.token_bytes;
     dt_buffer_reserve(&r->ids, size);
     DT_TRY(dt_decode_ids(r->decoder, r->data.data, x, &r->info, r->ids.data, err));
-    uint64_t ids_hash = dt_hash_xxh64(r->ids.data, size);
-    add_entry(r, x->data_size, size, (uint32_t)ids_hash);
-    r->seen.hash = dt_content_hash(
-        r->seen.hash, ids_hash, dt_hash_xxh64(r->documents, x->documents * sizeof *r->documents));
+    add_entry(r, x->data_size, size, (uint32_t)dt_hash_xxh64(r->ids.data, size));
+    dt_content_add(&r->content, r->ids.data, size, r->documents, x->documents);
     r->seen.frames++;
     r->seen.tokens += x->tokens;
     r->seen.documents += x->documents;
@@ -183,6 +183,7 @@ static int end_stream(struct dt_shard_reader *r, struct dt_error *err)
     DT_TRY(dt_get_footer(r->frame.data, r->frame.size, &f, err));
     add_entry(r, r->frame.size, 0, DT_EMPTY_CHECKSUM);
     r->seen.seek_hash = f.seek_hash;
+    r->seen.hash = dt_content_hash(&r->content);
     if (memcmp(&f, &r->seen, sizeof f) != 0 || r->document_start != f.tokens)
         return dt_fail(err, DT_EFORMAT, "the totals do not agree with the data");
     DT_TRY(take_frame(r, &magic, err));
@@ -198,7 +199,7 @@ static int end_stream(struct dt_shard_reader *r, struct dt_error *err)
     r->info.tokens += f.tokens;
     r->info.documents += f.documents;
     r->info.text_bytes += f.text_bytes;
-    r->info.hash = r->streams++ == 0 ? f.hash : dt_content_hash(r->info.hash, f.hash, 0);
+    r->info.hash = r->streams++ == 0 ? f.hash : dt_join_hashes(r->info.hash, f.hash);
     r->in_stream = false;
     return 0;
 }
@@ -260,6 +261,7 @@ void dt_shard_reader_close(struct dt_shard_reader *r)
         return;
     dt_input_close(r->in);
     dt_frame_decoder_free(r->decoder);
+    dt_content_release(&r->content);
     dt_buffer_release(&r->frame);
     dt_buffer_release(&r->data);
     dt_buffer_release(&r->ids);

@@ -146,6 +146,20 @@ static int load(struct dt_shard *s, struct dt_error *err)
     return use_table(s, entries, table_size, err);
 }
 
+/* Of the ids of data frame k. */
+static size_t frame_bytes(const struct dt_shard *s, uint64_t k)
+{
+    return (size_t)(s->first_token[k + 1] - s->first_token[k]) * s->info.token_bytes;
+}
+
+static size_t largest_frame(const struct dt_shard *s)
+{
+    size_t largest = 1;
+    for (uint64_t k = 0; k < s->frames; k++)
+        largest = frame_bytes(s, k) > largest ? frame_bytes(s, k) : largest;
+    return largest;
+}
+
 int dt_shard_open_shared(struct dt_shard **result, const char *path, struct dt_frame_cache **cache,
                          struct dt_error *err)
 {
@@ -170,7 +184,7 @@ int dt_shard_open_shared(struct dt_shard **result, const char *path, struct dt_f
         return rc;
     }
     if (*cache == NULL)
-        *cache = dt_frame_cache_new(DT_CACHE_BUDGET, (size_t)DT_FRAME_TOKENS * s->info.token_bytes);
+        *cache = dt_frame_cache_new(DT_CACHE_BUDGET, largest_frame(s));
     s->cache = *cache;
     *result = s;
     return 0;
@@ -220,7 +234,7 @@ static int get_frame(struct dt_shard *s, uint64_t k, const char **ids, struct dt
         *ids = dt_frame_cache_get(s->cache, s->slots[k]);
         return 0;
     }
-    void *frame = dt_frame_cache_add(s->cache, &s->slots[k]);
+    void *frame = dt_frame_cache_add(s->cache, &s->slots[k], frame_bytes(s, k));
     *ids = frame;
     if (decode_frame(s, k, frame, err) < 0) {
         dt_frame_cache_drop(s->cache, &s->slots[k]);

@@ -10,7 +10,7 @@
 
 static void add(struct dt_frame_cache *c, dt_frame_slot *slots, int frame)
 {
-    memset(dt_frame_cache_add(c, &slots[frame]), frame, SIZE);
+    memset(dt_frame_cache_add(c, &slots[frame], SIZE), frame, SIZE);
 }
 
 static int present(const dt_frame_slot *slots)
@@ -59,6 +59,18 @@ static void beyond_the_budget_the_unused_go(void **state)
     dt_frame_cache_free(c);
 }
 
+static void larger_frames_fit_too(void **state)
+{
+    (void)state;
+    struct dt_frame_cache *c = dt_frame_cache_new(4 * SIZE, SIZE);
+    dt_frame_slot slots[FRAMES] = {0};
+    for (int i = 0; i < FRAMES; i++)
+        memset(dt_frame_cache_add(c, &slots[i], (size_t)i * SIZE), i, (size_t)i * SIZE);
+    assert_int_equal(present(slots), 4);
+    expect_content(c, slots + 0);
+    dt_frame_cache_free(c);
+}
+
 static void dropped_frames_make_room(void **state)
 {
     (void)state;
@@ -80,6 +92,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(within_the_budget_all_stay),
         cmocka_unit_test(beyond_the_budget_the_unused_go),
+        cmocka_unit_test(larger_frames_fit_too),
         cmocka_unit_test(dropped_frames_make_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
