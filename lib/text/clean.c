@@ -91,11 +91,8 @@ static void add_reject(struct dt_buffer *meta, const char *rule, const char *val
     if (meta->size == 0)
         dt_buffer_add_string(meta, "{}");
     remove_reject(meta);
-    while (meta->data[meta->size - 1] != '}')
-        meta->size--;
-    meta->size--;
-    size_t used = meta->size;
-    while (used > 0 && strchr(" \t", meta->data[used - 1]))
+    size_t used = --meta->size; /* without the brace at the end */
+    while (strchr(" \t", meta->data[used - 1]))
         used--;
     const char *comma = meta->data[used - 1] == '{' ? "" : ",";
     dt_buffer_printf(meta, "%s\"reject\":{\"rule\":\"%s\",\"value\":%s}}", comma, rule, value);

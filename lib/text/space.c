@@ -58,6 +58,20 @@ static size_t squeeze(char *out, const char *line, size_t size)
     return written;
 }
 
+static size_t put_line(char *out, const char *line, size_t size, bool squeezing)
+{
+    if (squeezing)
+        return squeeze(out, line, size);
+    memmove(out, line, size);
+    return size;
+}
+
+static size_t put_feeds(char *out, size_t count)
+{
+    memset(out, '\n', count);
+    return count;
+}
+
 size_t dt_tidy_space(char *text, size_t size, enum dt_space policy)
 {
     if (policy == DT_SPACE_KEEP)
@@ -68,21 +82,14 @@ size_t dt_tidy_space(char *text, size_t size, enum dt_space policy)
         const char *feed = memchr(text + i, '\n', size - i);
         end = feed ? (size_t)(feed - text) : size;
         size_t indent = blanks(text + i, end - i);
-        size_t length = i + indent == end ? 0 : trimmed(text + i, end - i);
-        if (length == 0)
+        if (i + indent == end)
             continue;
-        if (written > 0) {
-            feeds = squeezing && feeds > 2 ? 2 : feeds;
-            memset(text + written, '\n', feeds);
-            written += feeds;
-        }
+        size_t first = squeezing || written == 0 ? i + indent : i;
+        size_t last = i + trimmed(text + i, end - i);
+        if (written > 0)
+            written += put_feeds(text + written, squeezing && feeds > 2 ? 2 : feeds);
         feeds = 0;
-        if (written > 0 && !squeezing)
-            indent = 0;
-        if (squeezing)
-            written += squeeze(text + written, text + i + indent, length - indent);
-        else
-            memmove(text + written, text + i + indent, length - indent), written += length - indent;
+        written += put_line(text + written, text + first, last - first, squeezing);
     }
     return written;
 }
