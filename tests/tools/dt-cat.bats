@@ -32,7 +32,7 @@ flip() {
     for options in --info --lineage "--ids --doc 7"; do
         cat all.dts >pipe &
         dt-cat $options pipe >got
-        wait $!
+        wait $! || true # --doc stops reading early
         [ -s got ]
     done
 }
