@@ -221,23 +221,34 @@ static void find_eot(struct dt_tokenizer *t)
     }
 }
 
+static void add_number(struct dt_buffer *b, uint32_t n)
+{
+    char bytes[4] = {(char)n, (char)(n >> 8), (char)(n >> 16), (char)(n >> 24)};
+    dt_buffer_append(b, bytes, sizeof bytes);
+}
+
 /* Covers all that decides which ids a text gets, and nothing of how a file
  * spelled it. */
 static uint64_t compute_fingerprint(const struct dt_tokenizer *t)
 {
     struct dt_buffer all = DT_BUFFER_EMPTY;
-    dt_buffer_printf(&all, "%s %u %u\n", t->pattern->name, t->size, t->merge_count);
+    dt_buffer_add_string(&all, t->pattern->name);
+    add_number(&all, t->size);
+    for (uint32_t id = 0; id < t->size; id++)
+        add_number(&all, t->tokens[id].length);
     for (uint32_t id = 0; id < t->size; id++) {
         size_t size;
         const char *bytes = dt_tokenizer_bytes(t, id, &size);
-        dt_buffer_printf(&all, "%zu ", size);
         dt_buffer_append(&all, bytes, size);
     }
-    for (uint32_t i = 0; i < t->merge_count; i++)
-        dt_buffer_printf(&all, "\n%u %u", t->merges[i].left, t->merges[i].right);
+    add_number(&all, t->merge_count);
+    for (uint32_t i = 0; i < t->merge_count; i++) {
+        add_number(&all, t->merges[i].left);
+        add_number(&all, t->merges[i].right);
+    }
     for (uint32_t i = 0; i < t->added_count; i++)
         if (!t->added[i].special)
-            dt_buffer_printf(&all, "\nadded %u", t->added[i].id);
+            add_number(&all, t->added[i].id);
     uint64_t hash = dt_hash(all.data, all.size);
     dt_buffer_release(&all);
     return hash;

@@ -274,6 +274,18 @@ static void equal_tokenizers_have_equal_fingerprints_in_any_format(void **state)
     free(prefixed);
 }
 
+/* Streams and shards in the world carry these. */
+static void fingerprints_are_for_ever(void **state)
+{
+    (void)state;
+    struct dt_tokenizer *t = load(GOLDEN "tokenizer.json");
+    assert_true(dt_tokenizer_fingerprint(t) == 0x2f3e9ce5b3ae782d);
+    dt_tokenizer_free(t);
+    t = load(GOLDEN "hugging-face.json");
+    assert_true(dt_tokenizer_fingerprint(t) == 0x6ad2f43610ae4a23);
+    dt_tokenizer_free(t);
+}
+
 static void a_change_of_the_ids_changes_the_fingerprint(void **state)
 {
     (void)state;
@@ -533,6 +545,7 @@ int main(void)
         cmocka_unit_test(a_text_at_the_end_of_memory_is_not_overrun),
         cmocka_unit_test(ids_outside_the_vocabulary_are_refused),
         cmocka_unit_test(equal_tokenizers_have_equal_fingerprints_in_any_format),
+        cmocka_unit_test(fingerprints_are_for_ever),
         cmocka_unit_test(a_change_of_the_ids_changes_the_fingerprint),
         cmocka_unit_test(special_tokens_are_ordinary_text_unless_allowed),
         cmocka_unit_test(added_tokens_that_are_not_special_are_always_found),

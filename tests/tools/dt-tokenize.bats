@@ -71,6 +71,14 @@ repeat() {
     dt-tokenize -t t.json f | dt-tokenize -t t.json -d | cmp - f
 }
 
+@test "long text is not cut inside a token that is looked for" {
+    dt-vocab -s 257 --special 'a b' -o special.json t.json
+    repeat '1a b' 1000000 >f # the only letters before a blank are in the token
+    dt-tokenize -t special.json --ids --allow-special -j 2 f | tr ' ' '\n' | sort | uniq -c |
+        awk '{ print $1, $2 }' >counts
+    [ "$(cat counts)" = "$(printf '250000 16\n250000 256')" ]
+}
+
 @test "the number of threads changes nothing" {
     for i in $(seq 50); do cat "$GOLDEN"/*; done >large
     for i in $(seq 300); do cat "$GOLDEN/documents.jsonl"; done >many.jsonl
