@@ -64,6 +64,7 @@ DEST   = $(DESTDIR)$(PREFIX)
 # --- tests --------------------------------------------------------------------------------------
 UNIT_SRC := $(wildcard tests/*/test-*.c)
 UNITS    := $(UNIT_SRC:tests/%.c=$B/tests/%)
+PRELOADS := $B/tests/tools/count-allocations.so
 BATS     := $(wildcard tests/*/*.bats)
 ASAN     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
             -fno-omit-frame-pointer
@@ -108,19 +109,23 @@ $B/lib/dt/cpu-$1.so: $(CPU_SRC:lib/device/cpu/%.c=$B/obj/cpu-$1/%.o) $(LIBDT)
 endef
 $(foreach i,$(CPU_ISAS),$(eval $(call engine_rules,$i)))
 
+$(PRELOADS): $B/%.so: %.c | deps-check
+	@mkdir -p $(@D)
+	$(call say,CC) $(CC) $(DT_CFLAGS) $(CFLAGS) -shared -MMD -MP $< -ldl -o $@
+
 $B/tests/%: tests/%.c $(LIBDT) | deps-check
 	@mkdir -p $(@D)
 	$(call say,CC) $(CC) $(DT_CFLAGS) -Itests $(CFLAGS) $(LDFLAGS) -MMD -MP $< $(LIBDT) -Wl,--as-needed $(LIBS) -lcmocka -o $@
 
 RUN_TESTS = DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' JOBS='$(JOBS)' tests/run
 
-check: all $(UNITS) deps-check deps-demo ## run every test; ends with "N passed, M failed, K skipped"
+check: all $(UNITS) $(PRELOADS) deps-check deps-demo ## run every test; ends with "N passed, M failed, K skipped"
 	@$(RUN_TESTS) $(UNITS) $(BATS) $(MAN)
 
 asan: ## run unit and program tests under AddressSanitizer and UBSan, in build/asan
 	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' LDFLAGS='$(ASAN)' check-built
 
-check-built: all $(UNITS) deps-check deps-demo
+check-built: all $(UNITS) $(PRELOADS) deps-check deps-demo
 	@LSAN_OPTIONS='use_tls=0:suppressions=$(CURDIR)/tests/leaks-not-ours:print_suppressions=0' \
 	  $(RUN_TESTS) $(UNITS) $(filter-out tests/house/%,$(BATS)) $(MAN)
 

@@ -45,6 +45,11 @@ static int open_data(struct dt_training *t, const struct dt_training_options *o,
         return dt_fail(err, DT_EINVALID, "%s: is not the tokenizer that made %s", o->tokenizer_path,
                        o->data);
     DT_TRY(dt_settings_resolve(&t->settings, info->vocab_size, o->settings_path, err));
+    uint64_t needed = (uint64_t)t->settings.training.sequence_length + 1;
+    if (info->tokens < needed)
+        return dt_fail(err, DT_EINVALID, "%s: split '%s' has %llu tokens, a sequence needs %llu",
+                       o->data, t->settings.data.train_split, (unsigned long long)info->tokens,
+                       (unsigned long long)needed);
     t->identity = (struct dt_run_identity){.settings = &t->settings,
                                            .eot = info->eot,
                                            .data_tokens = info->tokens,

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+"""greedy_oracle.py MODEL PROMPT TOKENS: greedy continuation by transformers,
+behind the end-of-text token, as dt-generate writes it."""
+import sys
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+directory, prompt, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+model = AutoModelForCausalLM.from_pretrained(directory).eval()
+tokenizer = AutoTokenizer.from_pretrained(directory)
+end = model.config.eos_token_id
+ids = torch.tensor([[end] + tokenizer(prompt).input_ids])
+out = model.generate(ids, max_new_tokens=count, do_sample=False, pad_token_id=end)[0, 1:]
+sys.stdout.write(tokenizer.decode([i for i in out if i != end]) + "\n")

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+"""perplexity_oracle.py MODEL DOCUMENTS LOSS: scores documents as dt-eval does,
+with transformers, and fails unless the loss agrees to 1e-4."""
+import json
+import sys
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+directory, documents, loss = sys.argv[1], sys.argv[2], float(sys.argv[3])
+model = AutoModelForCausalLM.from_pretrained(directory).eval()
+tokenizer = AutoTokenizer.from_pretrained(directory)
+end, length = model.config.eos_token_id, model.config.n_positions
+nats = tokens = 0
+with torch.no_grad():
+    for line in open(documents, encoding="utf-8"):
+        ids = tokenizer(json.loads(line)["text"]).input_ids + [end]
+        context = [end] + ids
+        for begin in range(0, len(ids), length):
+            window = torch.tensor(context[begin : begin + length + 1])
+            logits = model(window[None, :-1]).logits[0].double()
+            nats += torch.nn.functional.cross_entropy(logits, window[1:], reduction="sum").item()
+            tokens += len(window) - 1
+print(f"transformers {nats / tokens:.6f}, dt {loss:.6f}")
+sys.exit(abs(nats / tokens - loss) > 1e-4)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+load ../helper
+
+@test "gemm prints engine, instruction set, threads and the peak" {
+    run dt-bench -j 1 gemm
+    [ "$status" -eq 0 ]
+    [[ "${lines[0]}" == "engine "*"cpu, "*", 1 threads" ]]
+    [[ "${lines[1]}" =~ ^"GEMM peak "+[0-9.]+" GFLOP/s"$ ]]
+}
+
+@test "step measures a step and says its share of the peak" {
+    run dt-bench --json -n 2 --set model.hidden_size=64 --set model.num_layers=2 \
+        --set model.num_heads=4 --set model.vocab_size=500 --set training.sequence_length=32 step
+    [ "$status" -eq 0 ]
+    for name in isa threads gemm_gflops parameters tokens step_s tokens_per_second mfu; do
+        [[ "$output" == *"\"$name\":"* ]]
+    done
+    # 2 layers of 12 C^2 + 13 C, embeddings (500 + 1024) C, final norm 2 C
+    [[ "$output" == *"\"parameters\":$((2 * (12 * 64 * 64 + 13 * 64) + 1524 * 64 + 128)),"* ]]
+}
+
+@test "bad input is named" {
+    run dt-bench --set model.num_heads=7 step
+    assert_one_line_error dt-bench
+    run dt-bench sleep
+    [ "$status" -eq 2 ]
+    run dt-bench
+    [ "$status" -eq 2 ]
+}

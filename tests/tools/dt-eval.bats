@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+load ../helper
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR"
+    dt-synth -n 300 >docs.jsonl
+    dt-vocab -q --size 300 -o tok.json docs.jsonl
+    dt-tokenize -q -t tok.json docs.jsonl | dt-shard --split val=0.1 -o data
+    dt-train -q --set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads=2 \
+        --set model.max_seq_len=48 --set training.batch_size=4 --set training.max_steps=30 \
+        --set training.warmup_steps=5 -t tok.json -o run data
+}
+
+setup() {
+    cd "$T"
+    cp -r "$BATS_FILE_TMPDIR"/{run,data,tok.json,docs.jsonl} .
+}
+
+member() { # NAME: a member of the JSON object on stdin
+    sed -nE "s/.*\"$1\":([-0-9.e]+).*/\1/p"
+}
+
+@test "documents and the shards made of them have the same score" {
+    dt-tokenize -q -t tok.json docs.jsonl >all.dts
+    dt-eval -q --json -m run/latest perplexity docs.jsonl >a
+    dt-eval -q --json -m run/latest perplexity all.dts >b
+    for name in documents tokens bytes loss perplexity bits_per_byte; do
+        [ -n "$(member $name <a)" ]
+        [ "$(member $name <a)" = "$(member $name <b)" ]
+    done
+    [ "$(member documents <a)" -eq 300 ]
+}
+
+@test "perplexity and bits per byte follow from the loss" {
+    dt-eval -q --json -m run/latest perplexity data >a
+    awk -v loss="$(member loss <a)" -v ppl="$(member perplexity <a)" -v n="$(member tokens <a)" \
+        -v bytes="$(member bytes <a)" -v bpb="$(member bits_per_byte <a)" 'BEGIN {
+            exit !((exp(loss) / ppl - 1) ^ 2 < 1e-9 && (loss * n / bytes / log(2) / bpb - 1) ^ 2 < 1e-9) }'
+}
+
+@test "the batch does not change the score" {
+    dt-eval -q --json --batch 1 -m run/latest perplexity docs.jsonl >a
+    dt-eval -q --json --batch 7 -j 1 -m run/latest perplexity docs.jsonl >b
+    cmp a b
+}
+
+@test "documents of dt-synth have a floor below the loss; others have none" {
+    dt-eval -q --json -m run/latest perplexity docs.jsonl >a
+    awk -v loss="$(member loss <a)" -v floor="$(member floor <a)" -v gap="$(member gap <a)" \
+        'BEGIN { exit !(floor > 0.1 && floor < loss && (loss - floor - gap) ^ 2 < 1e-9) }'
+    sed 's/"meta":.*/"meta":{}}/' docs.jsonl >plain.jsonl
+    dt-eval -q --json -m run/latest perplexity plain.jsonl >b
+    [ -z "$(member floor <b)" ]
+    [ "$(member loss <a)" = "$(member loss <b)" ]
+}
+
+@test "the score is that of transformers" {
+    need_python torch transformers
+    dt-eval -q --json -m run/latest perplexity docs.jsonl >a
+    "$PYTHON" "$ROOT/tests/oracles/perplexity_oracle.py" run/latest docs.jsonl "$(member loss <a)"
+}
+
+@test "bad input is named" {
+    run dt-eval -q -m nowhere perplexity data
+    assert_one_line_error dt-eval
+    run dt-eval -q -m run/latest perplexity nothing.jsonl
+    assert_one_line_error dt-eval
+    run dt-eval -q -m run/latest perplexity --split test data
+    assert_one_line_error dt-eval
+    [[ "$output" == *"no split 'test'"* ]]
+    : >empty.jsonl
+    run dt-eval -q -m run/latest perplexity empty.jsonl
+    assert_one_line_error dt-eval
+    echo '{"id": 1, "text"' >bad.jsonl
+    run dt-eval -q -m run/latest perplexity bad.jsonl
+    [ "$status" -eq 1 ] || [ "$status" -eq 0 ] # a line that is no JSON may be a text
+    echo 'abc' | dt-vocab -q --size 257 -o other.json
+    printf 'x' | dd of=run/latest/model.safetensors bs=1 seek=5000 conv=notrunc 2>/dev/null
+    run dt-eval -q -m run/latest perplexity data
+    assert_one_line_error dt-eval
+    [[ "$output" == *"model.safetensors: is damaged"* ]]
+    rm run/latest/model.safetensors
+    run dt-eval -q -m run/latest perplexity data
+    assert_one_line_error dt-eval
+}
+
+@test "a vocabulary beyond the model's is refused" {
+    dt-synth -n 300 | dt-vocab -q --size 400 -o big.json
+    dt-tokenize -q -t big.json docs.jsonl >big.dts
+    run dt-eval -q -m run/latest perplexity big.dts
+    assert_one_line_error dt-eval
+    [[ "$output" == *"big.dts: has 400 tokens, the model in run/latest only 300"* ]]
+    run dt-eval -q -m run/latest -t big.json perplexity docs.jsonl
+    assert_one_line_error dt-eval
+}
+
+@test "a failed write is an error, and leaves no file" {
+    run dt-eval -q -m run/latest -o /dev/full perplexity data
+    assert_one_line_error dt-eval
+    run dt-eval -q -m nowhere -o result perplexity data
+    [ ! -e result ]
+}
+
+@test "usage errors end with status 2" {
+    run dt-eval -m run/latest
+    [ "$status" -eq 2 ]
+    run dt-eval perplexity data
+    [ "$status" -eq 2 ]
+    run dt-eval -m run/latest complexity data
+    [ "$status" -eq 2 ]
+}

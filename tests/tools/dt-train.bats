@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: MIT
+load ../helper
+
+# Settings of a run that takes a second or two.
+small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads=2
+    --set model.max_seq_len=32 --set training.batch_size=4 --set training.max_steps=60
+    --set training.warmup_steps=10 --set training.eval_interval=30 --set training.eval_batches=2
+    --set training.save_interval=20 --set training.log_interval=10)
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR"
+    dt-synth -n 300 >docs.jsonl
+    dt-vocab -q --size 300 -o tok.json docs.jsonl
+    dt-tokenize -q -t tok.json docs.jsonl | dt-shard --split val=0.1 -o data
+}
+
+setup() {
+    cd "$T"
+    data=$BATS_FILE_TMPDIR/data
+    tok=$BATS_FILE_TMPDIR/tok.json
+}
+
+train() {
+    dt-train -q -j 1 "${small[@]}" -o run "$@" "$data"
+}
+
+@test "a run leaves metrics, checkpoints and the newest under latest" {
+    run --separate-stderr dt-train -j 2 "${small[@]}" -t "$tok" -o run "$data"
+    [ "$status" -eq 0 ]
+    [[ "$output" =~ ^"parameters "[0-9a-f]{16}$ ]]
+    [[ "$stderr" == *"engine "*"cpu"*"threads, GEMM peak "*"GFLOP/s measured"* ]]
+    [[ "$stderr" == *"step 60 "*"validation "* ]]
+    [ "$(ls run)" = "$(printf 'latest\nmetrics.jsonl\nstep-00000020\nstep-00000040\nstep-00000060')" ]
+    [ "$(readlink run/latest)" = step-00000060 ]
+    cmp run/latest/tokenizer.json "$tok"
+    [ "$(grep -c '"loss"' run/metrics.jsonl)" -eq 7 ]
+    [ "$(grep -c '"val_loss"' run/metrics.jsonl)" -eq 2 ]
+    grep -q "^dt-tokenize" run/latest/trainer/lineage.txt
+    grep -q "^dt-train" run/latest/trainer/lineage.txt
+}
+
+@test "the loss falls" {
+    train --set training.learning_rate=5e-3
+    first=$(sed -nE '1s/.*"loss":([0-9.]+).*/\1/p' run/metrics.jsonl)
+    last=$(sed -nE 's/.*"loss":([0-9.]+).*/\1/p' run/metrics.jsonl | tail -n 1)
+    awk "BEGIN { exit !($last < 0.8 * $first) }"
+}
+
+@test "kill -9 at ten random moments, then the same command: the same bits" {
+    settings=(--set training.max_steps=300 --set training.save_interval=5)
+    expected=$(dt-train -q -j 1 "${small[@]}" "${settings[@]}" -o straight "$data")
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        dt-train -q -j 1 "${small[@]}" "${settings[@]}" -o run "$data" >/dev/null &
+        sleep "0.$((RANDOM % 10))$((RANDOM % 10))"
+        kill -9 $! 2>/dev/null || true
+        wait $! || true
+    done
+    # One more, surely in the middle of the run.
+    dt-train -q -j 1 "${small[@]}" "${settings[@]}" -o run "$data" >/dev/null &
+    pid=$!
+    while [ ! -e run/latest ]; do sleep 0.02; done
+    kill -9 $pid 2>/dev/null || true
+    wait $pid || true
+    [ "$(dt-train -q -j 1 "${small[@]}" "${settings[@]}" -o run "$data")" = "$expected" ]
+    [ -z "$(find run -name '.*tmp*')" ]
+    [ "$(sed -E 's/"time":[^,]*,|,"tokens_per_second.*//g' run/metrics.jsonl)" = \
+      "$(sed -E 's/"time":[^,]*,|,"tokens_per_second.*//g' straight/metrics.jsonl)" ]
+}
+
+@test "SIGTERM saves, and the same command goes on to the same bits" {
+    expected=$(train -o straight --set training.max_steps=400)
+    dt-train -q -j 1 "${small[@]}" --set training.max_steps=400 --set training.save_interval=0 \
+        -o run "$data" >/dev/null 2>err &
+    pid=$!
+    while ! grep -qs '"step":20,' run/metrics.jsonl; do sleep 0.02; done
+    kill -TERM $pid
+    status=0
+    wait $pid || status=$?
+    [ "$status" -eq 143 ]
+    grep -q "stopped by a signal" err
+    [ -e run/latest/model.safetensors ]
+    [ "$(train --set training.max_steps=400)" = "$expected" ]
+}
+
+@test "a step allocates nothing: twice the steps, the same number of allocations" {
+    shim=${DT_BUILD:-$ROOT/build}/tests/tools/count-allocations.so
+    [[ "$(ldd "$(command -v dt-train)")" != *asan* ]] || skip "sanitizers allocate for themselves"
+    for steps in 40 80; do
+        ALLOCATIONS=$PWD/count-$steps LD_PRELOAD=$shim dt-train -q -j 2 "${small[@]}" \
+            --set training.max_steps=$steps --set training.save_interval=0 \
+            --set training.eval_interval=0 -o run-$steps "$data"
+    done
+    [ "$(cat count-40)" -gt 100 ]
+    cmp count-40 count-80
+}
+
+@test "data without a validation split trains without validation" {
+    dt-tokenize -q -t "$tok" "$BATS_FILE_TMPDIR/docs.jsonl" >all.dts
+    dt-train -q "${small[@]}" -o run all.dts
+    ! grep -q val_loss run/metrics.jsonl
+}
+
+@test "--print-config prints settings that read back the same" {
+    dt-train "${small[@]}" --print-config >a.yaml
+    dt-train -c a.yaml --print-config | cmp - a.yaml
+    grep -q "hidden_size: 32" a.yaml
+}
+
+@test "configuration errors name file, line, column and the key that was meant" {
+    printf 'training:\n  batch_size: 4\n  learnin_rate: 1\n' >bad.yaml
+    run dt-train -c bad.yaml -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"bad.yaml:3:3: unknown key 'training.learnin_rate'"*"training.learning_rate"* ]]
+    printf 'training:\n  batch_size: 4\n  batch_size: 5\n' >bad.yaml
+    run dt-train -c bad.yaml -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"bad.yaml:3:3: key 'training.batch_size' is given twice"* ]]
+    printf 'training:\n  batch_size: four\n' >bad.yaml
+    run dt-train -c bad.yaml -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"bad.yaml:2:15: "*"whole number"* ]]
+    printf 'trainin:\n  batch_size: 4\n' >bad.yaml
+    run dt-train -c bad.yaml -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"bad.yaml:1:1: unknown section 'trainin': did you mean 'training'?"* ]]
+    printf 'training:\n  batch_size: [4\n' >bad.yaml
+    run dt-train -c bad.yaml -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"bad.yaml:"* ]]
+    run dt-train --set training.batch_size=0 -o run "$data"
+    assert_one_line_error dt-train
+    [ ! -e run ]
+}
+
+@test "impossible sizes are named" {
+    run dt-train -q "${small[@]}" --set model.num_heads=3 -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"model.hidden_size 32 is not a multiple of num_heads 3"* ]]
+    run dt-train -q "${small[@]}" --set training.sequence_length=64 -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"training.sequence_length 64 is beyond model.max_seq_len 32"* ]]
+    run dt-train -q "${small[@]}" --set model.vocab_size=100 -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"model.vocab_size is 100"*"300 tokens"* ]]
+    run dt-train -q "${small[@]}" --set model.max_seq_len=1M \
+        -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"split 'train' has "*" tokens, a sequence needs 1000001" ]]
+    [ ! -e run/latest ]
+}
+
+@test "missing, damaged and foreign data are named" {
+    run dt-train -q "${small[@]}" -o run nowhere
+    assert_one_line_error dt-train
+    [[ "$output" == *nowhere* ]]
+    cp -r "$data" broken
+    printf 'x' | dd of=broken/train-00000.dts bs=1 seek=300 conv=notrunc 2>/dev/null
+    run dt-train -q "${small[@]}" -o run broken
+    assert_one_line_error dt-train
+    [[ "$output" == *broken/train-00000.dts* ]]
+    truncate -s 200 broken/train-00000.dts
+    run dt-train -q "${small[@]}" -o run broken
+    assert_one_line_error dt-train
+    echo 'some text' | dt-vocab -q --size 257 -o other.json
+    run dt-train -q "${small[@]}" -t other.json -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"other.json: is not the tokenizer that made"* ]]
+    [ ! -e run/latest ]
+}
+
+@test "a full disk ends the run with one line and keeps the last checkpoint" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root for a small file system"
+    mkdir small
+    mount -t tmpfs -o size=1500k tmpfs small 2>/dev/null || skip "cannot mount a file system here"
+    run dt-train -q -j 1 "${small[@]}" --set training.max_steps=2000 --set training.save_interval=10 \
+        -o small/run "$data"
+    saved=$status message=$output lines_out=${#lines[@]}
+    kept=$(dt-eval -m small/run/latest -q perplexity --split val "$data" | head -n 1)
+    left=$(find small -name '.step*')
+    umount small
+    [ "$saved" -eq 1 ]
+    [ "$lines_out" -eq 1 ]
+    [[ "$message" == "dt-train: "*"No space left on device" ]]
+    [[ "$kept" == documents* ]]
+    [ -z "$left" ]
+}
+
+@test "usage errors end with status 2" {
+    run dt-train -o run
+    [ "$status" -eq 2 ]
+    run dt-train "$data"
+    [ "$status" -eq 2 ]
+    run dt-train --stepz 4 -o run "$data"
+    [ "$status" -eq 2 ]
+    run dt-train -q "${small[@]}" --device tpu -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"no engine 'tpu'"* ]]
+}
