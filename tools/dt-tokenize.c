@@ -139,13 +139,13 @@ static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files,
     return rc;
 }
 
-/* Writes one document as text, without its EOT; name is that of its file. */
+/* Writes one document as text, without the EOT at its end; name is that of its file. */
 static int decode_document(struct sink *sink, const struct dt_tokenizer *t,
-                           const struct dt_ids *ids, const char *name, uint64_t number,
-                           struct dt_error *err)
+                           const struct dt_ids *ids, uint32_t eot, const char *name,
+                           uint64_t number, struct dt_error *err)
 {
     size_t count = ids->count;
-    if (count > 0 && ids->data[count - 1] == dt_tokenizer_eot(t))
+    if (count > 0 && ids->data[count - 1] == eot)
         count--;
     struct dt_document document = DT_DOCUMENT_EMPTY;
     if (dt_decode(t, ids->data, count, &document.text, err) < 0) {
@@ -182,12 +182,13 @@ static int decode_stream(struct sink *sink, const struct dt_tokenizer *t, const 
     struct dt_shard_document document;
     struct dt_ids ids = DT_IDS_EMPTY;
     DT_TRY(dt_shard_reader_open(&reader, path, err));
-    int rc = check_fingerprint(t, dt_shard_reader_info(reader), name, err);
+    const struct dt_shard_info *info = dt_shard_reader_info(reader);
+    int rc = check_fingerprint(t, info, name, err);
     for (uint64_t number = 1; rc == 0; number++) {
         rc = dt_shard_read(reader, &ids, &document, err);
         if (rc <= 0)
             break;
-        rc = decode_document(sink, t, &ids, name, number, err);
+        rc = decode_document(sink, t, &ids, info->eot, name, number, err);
     }
     dt_ids_release(&ids);
     dt_shard_reader_close(reader);
@@ -211,7 +212,8 @@ static int decode_lines(struct sink *sink, const struct dt_tokenizer *t, const c
         rc = dt_ids_from_line(line.data, line.size, place, &ids, err);
         free(place);
         if (rc == 0)
-            rc = decode_document(sink, t, &ids, dt_input_name(in), number, err);
+            rc =
+                decode_document(sink, t, &ids, dt_tokenizer_eot(t), dt_input_name(in), number, err);
     }
     dt_ids_release(&ids);
     dt_buffer_release(&line);

@@ -48,7 +48,8 @@ struct dt_encoder *dt_encoder_new(const struct dt_tokenizer *t);
 void dt_encoder_free(struct dt_encoder *e); /* NULL is fine */
 /* Treat text that spells a special token as that token (off by default). */
 void dt_encoder_allow_special(struct dt_encoder *e, int allow);
-/* Appends the ids of text, any bytes. No EOT is added. */
+/* Appends the ids of text, any bytes. No EOT is added. Added tokens of the
+ * tokenizer that are not special are always found. */
 void dt_encode(struct dt_encoder *e, const char *text, size_t size, struct dt_ids *ids);
 
 /* Appends the bytes of the ids; special tokens appear as they are spelled.

@@ -69,6 +69,9 @@ repeat() {
     [ "$(dt-tokenize -t t.json --ids --allow-special f)" = "256 419 256 419" ]
     [[ " $(dt-tokenize -t t.json --ids --no-eot f) " != *" 419 "* ]]
     dt-tokenize -t t.json f | dt-tokenize -t t.json -d | cmp - f
+    printf '<|endoftext|>' >f
+    dt-tokenize -t t.json --allow-special --no-eot f | dt-tokenize -t t.json -d | cmp - f
+    dt-tokenize -t t.json --allow-special f | dt-tokenize -t t.json -d | cmp - f
 }
 
 @test "long text is not cut inside a token that is looked for" {
