@@ -45,6 +45,16 @@ int dt_tokenizer_add_vocabulary(struct dt_tokenizer *t, struct json_object *voca
     return rc < 0 ? dt_fail_context(err, "%s", path) : 0;
 }
 
+/* How much of a text a message shows: whole characters only. */
+static int shown(const char *text, size_t size)
+{
+    if (size <= 64)
+        return (int)size;
+    for (size = 64; size > 0 && (text[size] & 0xc0) == 0x80;)
+        size--;
+    return (int)size;
+}
+
 static int find_symbol(const struct dt_tokenizer *t, const char *spelled, size_t size,
                        struct dt_buffer *whole, uint32_t *id, const char *place,
                        struct dt_error *err)
@@ -55,7 +65,7 @@ static int find_symbol(const struct dt_tokenizer *t, const char *spelled, size_t
     *id = dt_tokenizer_find(t, whole->data + before, whole->size - before);
     if (size == 0 || *id == DT_NO_TOKEN)
         return dt_fail(err, DT_EFORMAT, "%s: merges '%.*s', which is not in the vocabulary", place,
-                       (int)(size < 64 ? size : 64), spelled);
+                       shown(spelled, size), spelled);
     return 0;
 }
 
@@ -72,8 +82,7 @@ int dt_tokenizer_add_spelled_merge(struct dt_tokenizer *t, const char *left, siz
         merge.result = dt_tokenizer_find(t, whole.data, whole.size);
         if (merge.result == DT_NO_TOKEN)
             rc = dt_fail(err, DT_EFORMAT, "%s: makes '%.*s%.*s', which is not in the vocabulary",
-                         place, (int)(left_size < 64 ? left_size : 64), left,
-                         (int)(right_size < 64 ? right_size : 64), right);
+                         place, shown(left, left_size), left, shown(right, right_size), right);
         else
             dt_tokenizer_add_merge(t, merge);
     }
@@ -88,7 +97,7 @@ int dt_tokenizer_add_merge_line(struct dt_tokenizer *t, const char *line, size_t
     if (blank == NULL || memchr(blank + 1, ' ', size - (size_t)(blank + 1 - line)))
         return dt_fail(err, DT_EFORMAT,
                        "%s: a merge is two tokens with a blank between, not '%.*s'", place,
-                       (int)(size < 64 ? size : 64), line);
+                       shown(line, size), line);
     size_t left = (size_t)(blank - line);
     return dt_tokenizer_add_spelled_merge(t, line, left, blank + 1, size - left - 1, place, err);
 }

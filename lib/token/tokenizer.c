@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "token/tokenizer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,12 +89,26 @@ static void make_room(struct dt_tokenizer *t, uint32_t id)
         grow_index(t);
 }
 
+/* The first bytes of a token as a message shows them. */
+#define SHOWN_BYTES 32
+static const char *shown(const char *bytes, size_t size, char text[4 * SHOWN_BYTES + 4])
+{
+    char *to = text;
+    for (size_t i = 0; i < size && i < SHOWN_BYTES; i++) {
+        bool plain = bytes[i] >= ' ' && bytes[i] <= '~';
+        to += sprintf(to, plain ? "%c" : "\\x%02x", (unsigned char)bytes[i]);
+    }
+    strcpy(to, size > SHOWN_BYTES ? "..." : "");
+    return text;
+}
+
 int dt_tokenizer_add(struct dt_tokenizer *t, uint64_t id, const char *bytes, size_t size,
                      struct dt_error *err)
 {
+    char text[4 * SHOWN_BYTES + 4], other[4 * SHOWN_BYTES + 4];
     if (id >= ID_LIMIT)
-        return dt_fail(err, DT_EFORMAT, "id %llu of token '%.*s' is not below %u",
-                       (unsigned long long)id, (int)(size < 64 ? size : 64), bytes, ID_LIMIT);
+        return dt_fail(err, DT_EFORMAT, "id %llu of token '%s' is not below %u",
+                       (unsigned long long)id, shown(bytes, size, text), ID_LIMIT);
     if (size == 0)
         return dt_fail(err, DT_EFORMAT, "token %llu is empty", (unsigned long long)id);
     if (size > BYTE_LIMIT - t->bytes.size)
@@ -101,9 +116,9 @@ int dt_tokenizer_add(struct dt_tokenizer *t, uint64_t id, const char *bytes, siz
     make_room(t, (uint32_t)id);
     struct dt_token_place *place = &t->tokens[id];
     if (place->length > 0)
-        return dt_fail(err, DT_EFORMAT, "id %llu stands for two tokens, '%.*s' and '%.*s'",
-                       (unsigned long long)id, (int)(place->length < 64 ? place->length : 64),
-                       t->bytes.data + place->start, (int)(size < 64 ? size : 64), bytes);
+        return dt_fail(
+            err, DT_EFORMAT, "id %llu stands for two tokens, '%s' and '%s'", (unsigned long long)id,
+            shown(t->bytes.data + place->start, place->length, other), shown(bytes, size, text));
     *place = (struct dt_token_place){(uint32_t)t->bytes.size, (uint32_t)size};
     dt_buffer_append(&t->bytes, bytes, size);
     insert_into_index(t, (uint32_t)id);

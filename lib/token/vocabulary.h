@@ -5,7 +5,7 @@
  *
  *     struct dt_tokenizer *t = dt_tokenizer_new(pattern);
  *     DT_TRY(dt_tokenizer_add(t, id, bytes, size, err));           for each token
- *     DT_TRY(dt_tokenizer_add_merge(t, left, right, result, err)); by rank
+ *     dt_tokenizer_add_merge(t, merge);                            by rank
  *     DT_TRY(dt_tokenizer_finish(t, err));
  */
 #ifndef DT_TOKEN_VOCABULARY_H

@@ -377,6 +377,7 @@ static const struct {
     {"\"added_tokens\": [", "\"added_tokens\": [{\"id\": 300, \"content\": \"an\"}, ",
      "token 'an' has the id 259, but 300 as added token"},
     {"\"!\": 0", "\"!\": 1", "id 1 stands for two tokens, '!' and '\"'"},
+    {"\"\xc4\x80\": 188", "\"\xc4\x80\": 187", "id 187 stands for two tokens, '\\xff' and '\\x00'"},
     {"\"!\": 0", "\"!\": 4194304", "id 4194304 of token '!' is not below 4194304"},
     {"\"!\": 0", "\"!\": -1", "the id of token '!' is no number from 0"},
     {"\"!\": 0", "\"!\": \"0\"", "the id of token '!' is no number from 0"},
