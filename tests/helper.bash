@@ -3,8 +3,10 @@
 # $T is a scratch directory of the test's own; the programs are on PATH.
 ROOT="$(cd "$BATS_TEST_DIRNAME/../.." && pwd)"
 PATH="${DT_BUILD:-$ROOT/build}/bin:$PATH"
-# Ubuntu 22.04 has bats 1.2, which makes no directory for a test.
+# Ubuntu 22.04 has bats 1.2, which makes no directory for a test or a file.
 T="${BATS_TEST_TMPDIR:-$(mktemp -d "$BATS_TMPDIR/dt-XXXXXX")}"
+export BATS_FILE_TMPDIR="${BATS_FILE_TMPDIR:-$BATS_TMPDIR/dt-${BATS_TEST_FILENAME##*/}}"
+mkdir -p "$BATS_FILE_TMPDIR"
 
 # Skips the test unless $TESTDATA holds the named file.
 need_data() {
