@@ -12,7 +12,7 @@
 #include "io/input.h"
 #include "shard/shard.h"
 #include "token/bulk.h"
-#include "token/id_lines.h"
+#include "token/id-lines.h"
 #include "token/tokenizer.h"
 
 enum text_format { TO_TEXT, TO_JSONL };

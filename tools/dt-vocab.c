@@ -4,7 +4,7 @@
 #include "base/progress.h"
 #include "io/document.h"
 #include "token/tokenizer.h"
-#include "token/vocab_trainer.h"
+#include "token/vocab-trainer.h"
 
 static const char *const patterns[] = {"gpt2", NULL};
 static const char *default_specials[] = {"<|endoftext|>"};

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "token/vocabulary.h"
-#include "token/word_count.h"
+#include "token/word-count.h"
 
 /* Adds merges and the tokens they make to t, which holds the 256 bytes with the
  * ids 0 .. 255 and nothing else, until it has size tokens or no pair is left

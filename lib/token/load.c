@@ -6,8 +6,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "token/byte_level.h"
-#include "token/tokenizer_file.h"
+#include "token/byte-level.h"
+#include "token/tokenizer-file.h"
 
 #define MERGES_LIMIT ((size_t)1 << 28)
 

@@ -7,8 +7,8 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/rng.h"
-#include "token/byte_level.h"
-#include "token/vocab_trainer.h"
+#include "token/byte-level.h"
+#include "token/vocab-trainer.h"
 #include "token/vocabulary.h"
 
 static const char *specials[] = {"<|endoftext|>"};

@@ -10,8 +10,8 @@
 #include "base/json.h"
 #include "base/rng.h"
 #include "io/document.h"
-#include "token/byte_level.h"
-#include "token/id_lines.h"
+#include "token/byte-level.h"
+#include "token/id-lines.h"
 #include "token/tokenizer.h"
 #include "token/vocabulary.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/word_count.h"
+#include "token/word-count.h"
 
 #include <stdlib.h>
 #include <string.h>

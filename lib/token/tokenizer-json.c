@@ -9,8 +9,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "token/byte_level.h"
-#include "token/tokenizer_file.h"
+#include "token/byte-level.h"
+#include "token/tokenizer-file.h"
 
 /* What a component {"type": ...} calls itself; "null" for null. */
 static const char *type_of(struct json_object *component)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/byte_level.h"
+#include "token/byte-level.h"
 
 #include "token/character.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/vocab_trainer.h"
+#include "token/vocab-trainer.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/pool.h"
-#include "token/byte_level.h"
+#include "token/byte-level.h"
 #include "token/character.h"
 #include "token/learn.h"
-#include "token/word_count.h"
+#include "token/word-count.h"
 
 #define JOB_BYTES ((size_t)1 << 20)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/id_lines.h"
+#include "token/id-lines.h"
 
 #include <string.h>
 
