@@ -67,12 +67,7 @@ static int print_step(struct dt_device *dev, double peak, const struct dt_settin
 
 static int read_settings(struct dt_settings *settings, struct dt_error *err)
 {
-    memset(settings, 0, sizeof *settings);
-    dt_config_defaults(dt_settings_schema, settings);
-    if (opt.config)
-        DT_TRY(dt_config_read(dt_settings_schema, settings, opt.config, err));
-    for (int i = 0; i < opt.set.count; i++)
-        DT_TRY(dt_config_override(dt_settings_schema, settings, opt.set.items[i], err));
+    DT_TRY(dt_settings_read(settings, opt.config, opt.set.items, opt.set.count, err));
     return dt_settings_resolve(settings, 1, opt.config ? opt.config : "settings", err);
 }
 

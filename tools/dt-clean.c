@@ -52,14 +52,9 @@ static bool same(const char *a, const char *b)
 
 static void check_options(void)
 {
-    if (opt.separator && opt.from == DT_FROM_AUTO)
-        opt.from = DT_FROM_SEPARATOR;
-    if (opt.separator && opt.from != DT_FROM_SEPARATOR)
-        dt_usage("--separator goes with --from sep only");
-    if (opt.from == DT_FROM_SEPARATOR && !(opt.separator && *opt.separator))
-        dt_usage("--from sep needs a --separator line");
-    if (opt.separator && strchr(opt.separator, '\n'))
-        dt_usage("--separator takes one line");
+    const char *problem = dt_documents_check(&opt.from, opt.separator);
+    if (problem)
+        dt_usage("%s", problem);
     if (opt.max_chars > 0 && opt.max_chars < opt.min_chars)
         dt_usage("--max-chars %ld is below --min-chars %ld", opt.max_chars, opt.min_chars);
     if (same(opt.out, opt.rejects) || same(opt.out, opt.stats) || same(opt.rejects, opt.stats))

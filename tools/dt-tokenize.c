@@ -249,12 +249,9 @@ static int run(struct sink *sink, char **files, int count, struct dt_error *err)
 
 static void check_options(void)
 {
-    if (opt.separator && opt.from == DT_FROM_AUTO)
-        opt.from = DT_FROM_SEPARATOR;
-    if (opt.separator && opt.from != DT_FROM_SEPARATOR)
-        dt_usage("--separator goes with --from sep only");
-    if (opt.from == DT_FROM_SEPARATOR && !(opt.separator && *opt.separator))
-        dt_usage("--from sep needs a --separator line");
+    const char *problem = dt_documents_check(&opt.from, opt.separator);
+    if (problem)
+        dt_usage("%s", problem);
     if (opt.to != TO_TEXT && !opt.decode)
         dt_usage("--to goes with -d only");
     if (opt.decode && (opt.no_eot || opt.allow_special || opt.from != DT_FROM_AUTO))

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/hash.h"
 #include "base/program.h"
@@ -47,17 +46,6 @@ static void ask_to_stop(int number)
 {
     stop_signal = number;
     signal(number, SIG_DFL); /* a second one ends the program at once */
-}
-
-static int read_settings(struct dt_settings *settings, struct dt_error *err)
-{
-    memset(settings, 0, sizeof *settings);
-    dt_config_defaults(dt_settings_schema, settings);
-    if (opt.config)
-        DT_TRY(dt_config_read(dt_settings_schema, settings, opt.config, err));
-    for (int i = 0; i < opt.set.count; i++)
-        DT_TRY(dt_config_override(dt_settings_schema, settings, opt.set.items[i], err));
-    return 0;
 }
 
 static int print_settings(const struct dt_settings *settings)
@@ -161,7 +149,7 @@ int main(int argc, char **argv)
     struct dt_settings settings;
     struct dt_device *dev;
     int first = dt_parse_options(&command, argc, argv);
-    if (read_settings(&settings, &err) < 0)
+    if (dt_settings_read(&settings, opt.config, opt.set.items, opt.set.count, &err) < 0)
         return dt_report(&err);
     if (opt.print_config)
         return print_settings(&settings);

@@ -91,12 +91,9 @@ static int train(struct dt_tokenizer **t, char **files, int count, struct dt_err
 
 static void check_options(void)
 {
-    if (opt.separator && opt.from == DT_FROM_AUTO)
-        opt.from = DT_FROM_SEPARATOR;
-    if (opt.separator && opt.from != DT_FROM_SEPARATOR)
-        dt_usage("--separator goes with --from sep only");
-    if (opt.from == DT_FROM_SEPARATOR && !(opt.separator && *opt.separator))
-        dt_usage("--from sep needs a --separator line");
+    const char *problem = dt_documents_check(&opt.from, opt.separator);
+    if (problem)
+        dt_usage("%s", problem);
 }
 
 int main(int argc, char **argv)

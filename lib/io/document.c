@@ -22,6 +22,19 @@ struct dt_documents {
     struct dt_buffer scratch;
 };
 
+const char *dt_documents_check(int *format, const char *separator)
+{
+    if (separator && *format == DT_FROM_AUTO)
+        *format = DT_FROM_SEPARATOR;
+    if (separator && *format != DT_FROM_SEPARATOR)
+        return "--separator goes with --from sep only";
+    if (*format == DT_FROM_SEPARATOR && !(separator && *separator))
+        return "--from sep needs a --separator line";
+    if (separator && strchr(separator, '\n'))
+        return "--separator takes one line";
+    return NULL;
+}
+
 void dt_document_release(struct dt_document *doc)
 {
     dt_buffer_release(&doc->id);

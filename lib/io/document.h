@@ -51,6 +51,11 @@ struct dt_documents_options {
     const char *field;     /* JSON member that holds the text; NULL is "text" */
 };
 
+/* For programs with options --from and --separator: a separator alone means
+ * DT_FROM_SEPARATOR. Returns what is wrong with the two together, for a usage
+ * message, or NULL. */
+const char *dt_documents_check(int *format, const char *separator);
+
 struct dt_documents;
 
 /* Reads the named files one after the other; none is stdin. paths are borrowed

@@ -2,6 +2,7 @@
 #include "train/settings.h"
 
 #include <math.h>
+#include <string.h>
 
 #define AT(field) offsetof(struct dt_settings, field)
 
@@ -38,6 +39,18 @@ const struct dt_setting dt_settings_schema[] = {
     {"data.shuffle", DT_SET_BOOL, AT(data.shuffle), "true"},
     {NULL},
 };
+
+int dt_settings_read(struct dt_settings *s, const char *path, const char *const *overrides,
+                     int count, struct dt_error *err)
+{
+    memset(s, 0, sizeof *s);
+    dt_config_defaults(dt_settings_schema, s);
+    if (path)
+        DT_TRY(dt_config_read(dt_settings_schema, s, path, err));
+    for (int i = 0; i < count; i++)
+        DT_TRY(dt_config_override(dt_settings_schema, s, overrides[i], err));
+    return 0;
+}
 
 int dt_settings_resolve(struct dt_settings *s, uint32_t vocab_size, const char *path,
                         struct dt_error *err)

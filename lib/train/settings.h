@@ -31,6 +31,10 @@ struct dt_settings {
 
 extern const struct dt_setting dt_settings_schema[];
 
+/* Defaults, then the file at path (NULL: none), then "section.key=value" overrides. */
+int dt_settings_read(struct dt_settings *settings, const char *path, const char *const *overrides,
+                     int count, struct dt_error *err) DT_MUST_CHECK;
+
 /* Settles what is derived from others or from the data, and checks the whole.
  * path names the configuration in errors. */
 int dt_settings_resolve(struct dt_settings *settings, uint32_t vocab_size, const char *path,
