@@ -67,8 +67,11 @@ static int print_step(struct dt_device *dev, double peak, const struct dt_settin
 
 static int read_settings(struct dt_settings *settings, struct dt_error *err)
 {
+    const char *path = opt.config ? opt.config : "settings";
     DT_TRY(dt_settings_read(settings, opt.config, opt.set.items, opt.set.count, err));
-    return dt_settings_resolve(settings, 1, opt.config ? opt.config : "settings", err);
+    if (settings->model.vocab_size == 0)
+        return dt_fail(err, DT_EINVALID, "%s: model.vocab_size is needed: there are no data", path);
+    return dt_settings_resolve(settings, 1, path, err);
 }
 
 static int bench(const char *what, struct dt_device *dev, struct dt_error *err)

@@ -20,8 +20,12 @@ load ../helper
 }
 
 @test "bad input is named" {
-    run dt-bench --set model.num_heads=7 step
+    run dt-bench --set model.vocab_size=500 --set model.num_heads=7 step
     assert_one_line_error dt-bench
+    [[ "$output" == *"not a multiple of num_heads"* ]]
+    run dt-bench step
+    assert_one_line_error dt-bench
+    [[ "$output" == *"settings: model.vocab_size is needed: there are no data"* ]]
     run dt-bench sleep
     [ "$status" -eq 2 ]
     run dt-bench
