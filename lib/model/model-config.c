@@ -33,6 +33,10 @@ int dt_model_config_check(struct dt_model_config *c, const char *subject, struct
                        subject, c->hidden_size, c->num_heads);
     if (!(c->layer_norm_epsilon > 0 && c->layer_norm_epsilon < 1))
         return dt_fail(err, DT_EINVALID, "%s.layer_norm_epsilon must be between 0 and 1", subject);
+    if (c->initializer_range == 0)
+        c->initializer_range = 0.02;
+    if (!(c->initializer_range > 0 && c->initializer_range < 10))
+        return dt_fail(err, DT_EINVALID, "%s.initializer_range must be between 0 and 10", subject);
     return 0;
 }
 
@@ -94,6 +98,8 @@ static int read_object(struct dt_model_config *c, struct json_object *object, co
     c->layer_norm_epsilon = 1e-5;
     if (json_object_object_get(object, "layer_norm_epsilon"))
         DT_TRY(dt_json_get_real(object, "layer_norm_epsilon", path, &c->layer_norm_epsilon, err));
+    if (json_object_object_get(object, "initializer_range"))
+        DT_TRY(dt_json_get_real(object, "initializer_range", path, &c->initializer_range, err));
     return dt_model_config_check(c, path, err);
 }
 
@@ -117,6 +123,13 @@ static void add_string(struct json_object *object, const char *name, const char 
     json_object_object_add(object, name, json_object_new_string(value));
 }
 
+static void add_real(struct json_object *object, const char *name, double value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%g", value);
+    json_object_object_add(object, name, json_object_new_double_s(value, text));
+}
+
 int dt_model_config_write(const struct dt_model_config *c, uint32_t eot, const char *path,
                           struct dt_error *err)
 {
@@ -133,10 +146,8 @@ int dt_model_config_write(const struct dt_model_config *c, uint32_t eot, const c
     add_int(object, "n_layer", c->num_layers);
     add_int(object, "n_head", c->num_heads);
     add_int(object, "n_inner", c->intermediate_size);
-    char epsilon[32];
-    snprintf(epsilon, sizeof epsilon, "%g", c->layer_norm_epsilon);
-    json_object_object_add(object, "layer_norm_epsilon",
-                           json_object_new_double_s(c->layer_norm_epsilon, epsilon));
+    add_real(object, "layer_norm_epsilon", c->layer_norm_epsilon);
+    add_real(object, "initializer_range", c->initializer_range);
     for (const char *const *p =
              (const char *const[]){"attn_pdrop", "embd_pdrop", "resid_pdrop", NULL};
          *p; p++)

@@ -20,6 +20,7 @@ struct dt_model_config {
     long num_heads;            /* H; C is a multiple of it */
     long intermediate_size;    /* of the MLP; 0 means 4 C */
     double layer_norm_epsilon; /* added to the variance */
+    double initializer_range;  /* standard deviation of initial weights; 0 means 0.02 */
 };
 
 /* Fills in what is derived, and fails on sizes that cannot be. subject names

@@ -78,7 +78,7 @@ static void add(struct dt_table *t, const struct spec *s, int layer,
                            .shape = {size_of(s->rows, c), size_of(s->columns, c)},
                            .decay = s->columns != ONE,
                            .init = s->init,
-                           .init_std = 0.02f,
+                           .init_std = (float)c->initializer_range,
                            .offset = t->elements};
     if (s->residual)
         p->init_std /= sqrtf(2.0f * (float)c->num_layers);

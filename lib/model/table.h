@@ -72,8 +72,8 @@ struct dt_tensor dt_table_view(const struct dt_table *table, float *base, enum d
                                int layer);
 
 /* Writes the initial values of a flat arena in host memory: weights normal
- * with standard deviation 0.02, those that write into the residual stream
- * divided by sqrt(2 L) (Radford et al. 2019). A pure function of the seed. */
+ * with standard deviation initializer_range, those that write into the residual
+ * stream divided by sqrt(2 L) (Radford et al. 2019). A pure function of the seed. */
 void dt_table_initialize(const struct dt_table *table, uint64_t seed, float *parameters);
 
 #endif

@@ -15,6 +15,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"model.intermediate_size", DT_SET_INT, AT(model.intermediate_size), "0", 0, 1 << 20},
     {"model.max_seq_len", DT_SET_INT, AT(model.max_seq_len), "1024", 1, 1 << 24},
     {"model.layer_norm_epsilon", DT_SET_REAL, AT(model.layer_norm_epsilon), "1e-5", 1e-12, 0.1},
+    {"model.initializer_range", DT_SET_REAL, AT(model.initializer_range), "0.02", 1e-6, 10},
     {"training.batch_size", DT_SET_INT, AT(training.batch_size), "8", 1, 1 << 20},
     {"training.gradient_accumulation_steps", DT_SET_INT, AT(training.gradient_accumulation_steps),
      "1", 1, 1 << 20},

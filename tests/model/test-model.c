@@ -22,7 +22,8 @@ static const struct dt_model_config tiny = {.vocab_size = 19,
                                             .num_layers = 2,
                                             .num_heads = 2,
                                             .intermediate_size = 32,
-                                            .layer_norm_epsilon = 1e-5};
+                                            .layer_norm_epsilon = 1e-5,
+                                            .initializer_range = 0.02};
 
 static int open_device(void **state)
 {
@@ -182,6 +183,25 @@ static void scoring_looks_at_no_later_token(void **state)
     dt_model_free(m);
 }
 
+static void initial_weights_spread_as_the_configuration_says(void **state)
+{
+    (void)state;
+    struct dt_model_config c = tiny;
+    struct dt_table t;
+    c.hidden_size = 64;
+    c.initializer_range = 0.5;
+    dt_table_init(&t, &c);
+    float *parameters = dt_alloc((size_t)t.elements, sizeof *parameters);
+    dt_table_initialize(&t, 1, parameters);
+    const struct dt_param *p = dt_table_find(&t, DT_QKV_WEIGHT, 0);
+    double squares = 0;
+    for (int64_t i = 0; i < p->count; i++)
+        squares += (double)parameters[p->offset + i] * parameters[p->offset + i];
+    assert_float_equal(sqrt(squares / (double)p->count), 0.5, 0.02);
+    free(parameters);
+    dt_table_release(&t);
+}
+
 static void table_has_gpt2s_names_shapes_and_size(void **state)
 {
     (void)state;
@@ -271,6 +291,7 @@ int main(void)
         cmocka_unit_test(gradients_accumulate_and_scale),
         cmocka_unit_test(decoding_agrees_with_scoring),
         cmocka_unit_test(scoring_looks_at_no_later_token),
+        cmocka_unit_test(initial_weights_spread_as_the_configuration_says),
         cmocka_unit_test(table_has_gpt2s_names_shapes_and_size),
         cmocka_unit_test(a_saved_model_loads_equal),
         cmocka_unit_test(damaged_weights_are_refused),
