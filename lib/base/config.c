@@ -48,6 +48,14 @@ static int set_choice(const struct dt_setting *s, int *value, const char *text, 
     return rc;
 }
 
+static bool is_plain(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || (unsigned char)*text >= 0x7f)
+            return false;
+    return true;
+}
+
 /* place is "" or "FILE:LINE:COLUMN: ". */
 static int set(const struct dt_setting *s, void *object, const char *text, const char *place,
                struct dt_error *err)
@@ -72,6 +80,8 @@ static int set(const struct dt_setting *s, void *object, const char *text, const
     case DT_SET_STRING:
         if (strlen(text) >= DT_SETTING_STRING)
             return bad_value(s, text, place, "shorter", err);
+        if (!is_plain(text)) /* what YAML might give back as something else */
+            return bad_value(s, text, place, "written in ASCII, without control characters", err);
         strcpy(field, text);
         return 0;
     }
@@ -156,6 +166,20 @@ static int expect(struct walk *w, yaml_event_type_t type, const char *what, stru
     return dt_fail(err, DT_EFORMAT, "%s%s", place_of(w, w->event.start_mark), what);
 }
 
+/* The event is a scalar and nothing more; what says what is needed. */
+static int expect_scalar(struct walk *w, const char *what, struct dt_error *err)
+{
+    DT_TRY(expect(w, YAML_SCALAR_EVENT, what, err));
+    const char *text = (const char *)w->event.data.scalar.value, *wrong = NULL;
+    if (w->event.data.scalar.anchor || w->event.data.scalar.tag)
+        wrong = "anchors and tags are not read";
+    else if (strlen(text) != w->event.data.scalar.length)
+        wrong = "a text holds a zero byte";
+    if (wrong == NULL)
+        return 0;
+    return dt_fail(err, DT_EFORMAT, "%s%s", place_of(w, w->event.start_mark), wrong);
+}
+
 static int read_value(struct walk *w, const char *name, yaml_mark_t mark, struct dt_error *err)
 {
     const struct dt_setting *s = find(w->schema, name);
@@ -165,7 +189,7 @@ static int read_value(struct walk *w, const char *name, yaml_mark_t mark, struct
         return dt_fail(err, DT_EINVALID, "%skey '%s' is given twice", place_of(w, mark), name);
     w->given[s - w->schema] = true;
     DT_TRY(next(w, err));
-    DT_TRY(expect(w, YAML_SCALAR_EVENT, "a single value is needed here", err));
+    DT_TRY(expect_scalar(w, "a single value is needed here", err));
     const char *text = (const char *)w->event.data.scalar.value;
     bool quoted = w->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     const char *place = place_of(w, w->event.start_mark);
@@ -214,7 +238,7 @@ static int read_section(struct walk *w, const char *section, struct dt_error *er
         DT_TRY(next(w, err));
         if (w->event.type == YAML_MAPPING_END_EVENT)
             return 0;
-        DT_TRY(expect(w, YAML_SCALAR_EVENT, "a key is needed here", err));
+        DT_TRY(expect_scalar(w, "a key is needed here", err));
         char *name = dt_format("%s.%s", section, (const char *)w->event.data.scalar.value);
         int rc = read_value(w, name, w->event.start_mark, err);
         free(name);
@@ -235,7 +259,7 @@ static int read_document(struct walk *w, struct dt_error *err)
         DT_TRY(next(w, err));
         if (w->event.type == YAML_MAPPING_END_EVENT)
             break;
-        DT_TRY(expect(w, YAML_SCALAR_EVENT, "a section name is needed here", err));
+        DT_TRY(expect_scalar(w, "a section name is needed here", err));
         yaml_mark_t mark = w->event.start_mark;
         char section[64];
         snprintf(section, sizeof section, "%s", (const char *)w->event.data.scalar.value);
@@ -271,6 +295,18 @@ int dt_config_read(const struct dt_setting *schema, void *object, const char *pa
     return rc;
 }
 
+/* The shortest of the decimal forms that read back as x. */
+static void print_real(double x, struct dt_buffer *b)
+{
+    char text[40];
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        if (strtod(text, NULL) == x)
+            break;
+    }
+    dt_buffer_add_string(b, text);
+}
+
 static void print_value(const struct dt_setting *s, const void *object, struct dt_buffer *b)
 {
     const void *field = (const char *)object + s->offset;
@@ -279,7 +315,7 @@ static void print_value(const struct dt_setting *s, const void *object, struct d
         dt_buffer_printf(b, "%ld", *(const long *)field);
         break;
     case DT_SET_REAL:
-        dt_buffer_printf(b, "%.17g", *(const double *)field);
+        print_real(*(const double *)field, b);
         break;
     case DT_SET_BOOL:
         dt_buffer_add_string(b, *(const bool *)field ? "true" : "false");
