@@ -136,7 +136,7 @@ int dt_config_override(const struct dt_setting *schema, void *object, const char
 struct walk {
     const struct dt_setting *schema;
     void *object;
-    const char *path;
+    const char *path, *text;
     yaml_parser_t parser;
     yaml_event_t event;
     bool given[MAX_SETTINGS];
@@ -150,34 +150,53 @@ static const char *place_of(struct walk *w, yaml_mark_t mark)
     return w->place.data;
 }
 
+/* libyaml gives no mark, but an offset, where bytes are no text at all. */
+static yaml_mark_t problem_mark(const struct walk *w)
+{
+    yaml_mark_t mark = {0, 0, 0};
+    if (w->parser.error != YAML_READER_ERROR)
+        return w->parser.problem_mark;
+    for (; mark.index < w->parser.problem_offset; mark.index++) {
+        bool ends_line = w->text[mark.index] == '\n';
+        mark.line += ends_line;
+        mark.column = ends_line ? 0 : mark.column + 1;
+    }
+    return mark;
+}
+
 static int next(struct walk *w, struct dt_error *err)
 {
     yaml_event_delete(&w->event);
     if (yaml_parser_parse(&w->parser, &w->event))
         return 0;
-    return dt_fail(err, DT_EFORMAT, "%s%s", place_of(w, w->parser.problem_mark),
+    return dt_fail(err, DT_EFORMAT, "%s%s", place_of(w, problem_mark(w)),
                    w->parser.problem ? w->parser.problem : "is not YAML");
+}
+
+/* Anchors and tags would be passed over in silence. */
+static bool is_decorated(const yaml_event_t *e)
+{
+    if (e->type == YAML_SCALAR_EVENT)
+        return e->data.scalar.anchor || e->data.scalar.tag;
+    return e->type == YAML_MAPPING_START_EVENT &&
+           (e->data.mapping_start.anchor || e->data.mapping_start.tag);
 }
 
 static int expect(struct walk *w, yaml_event_type_t type, const char *what, struct dt_error *err)
 {
-    if (w->event.type == type)
+    if (w->event.type == type && is_decorated(&w->event))
+        what = "anchors and tags are not read";
+    else if (w->event.type == type)
         return 0;
     return dt_fail(err, DT_EFORMAT, "%s%s", place_of(w, w->event.start_mark), what);
 }
 
-/* The event is a scalar and nothing more; what says what is needed. */
-static int expect_scalar(struct walk *w, const char *what, struct dt_error *err)
+static int expect_text(struct walk *w, const char *what, struct dt_error *err)
 {
     DT_TRY(expect(w, YAML_SCALAR_EVENT, what, err));
-    const char *text = (const char *)w->event.data.scalar.value, *wrong = NULL;
-    if (w->event.data.scalar.anchor || w->event.data.scalar.tag)
-        wrong = "anchors and tags are not read";
-    else if (strlen(text) != w->event.data.scalar.length)
-        wrong = "a text holds a zero byte";
-    if (wrong == NULL)
+    if (strlen((const char *)w->event.data.scalar.value) == w->event.data.scalar.length)
         return 0;
-    return dt_fail(err, DT_EFORMAT, "%s%s", place_of(w, w->event.start_mark), wrong);
+    return dt_fail(err, DT_EFORMAT, "%sa text holds a zero byte", place_of(w, w->event.start_mark));
 }
 
 static int read_value(struct walk *w, const char *name, yaml_mark_t mark, struct dt_error *err)
@@ -189,7 +208,7 @@ static int read_value(struct walk *w, const char *name, yaml_mark_t mark, struct
         return dt_fail(err, DT_EINVALID, "%skey '%s' is given twice", place_of(w, mark), name);
     w->given[s - w->schema] = true;
     DT_TRY(next(w, err));
-    DT_TRY(expect_scalar(w, "a single value is needed here", err));
+    DT_TRY(expect_text(w, "a single value is needed here", err));
     const char *text = (const char *)w->event.data.scalar.value;
     bool quoted = w->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     const char *place = place_of(w, w->event.start_mark);
@@ -231,14 +250,15 @@ static int unknown_section(struct walk *w, const char *name, yaml_mark_t mark, s
 static int read_section(struct walk *w, const char *section, struct dt_error *err)
 {
     DT_TRY(next(w, err));
-    if (w->event.type == YAML_SCALAR_EVENT && w->event.data.scalar.length == 0)
+    if (w->event.type == YAML_SCALAR_EVENT && w->event.data.scalar.length == 0 &&
+        !is_decorated(&w->event))
         return 0; /* "section:" with nothing in it */
     DT_TRY(expect(w, YAML_MAPPING_START_EVENT, "a section holds 'key: value' lines", err));
     for (;;) {
         DT_TRY(next(w, err));
         if (w->event.type == YAML_MAPPING_END_EVENT)
             return 0;
-        DT_TRY(expect_scalar(w, "a key is needed here", err));
+        DT_TRY(expect_text(w, "a key is needed here", err));
         char *name = dt_format("%s.%s", section, (const char *)w->event.data.scalar.value);
         int rc = read_value(w, name, w->event.start_mark, err);
         free(name);
@@ -259,7 +279,7 @@ static int read_document(struct walk *w, struct dt_error *err)
         DT_TRY(next(w, err));
         if (w->event.type == YAML_MAPPING_END_EVENT)
             break;
-        DT_TRY(expect_scalar(w, "a section name is needed here", err));
+        DT_TRY(expect_text(w, "a section name is needed here", err));
         yaml_mark_t mark = w->event.start_mark;
         char section[64];
         snprintf(section, sizeof section, "%s", (const char *)w->event.data.scalar.value);
@@ -285,6 +305,7 @@ int dt_config_read(const struct dt_setting *schema, void *object, const char *pa
     size_t size;
     struct walk w = {.schema = schema, .object = object, .path = path};
     DT_TRY(dt_file_read(path, CONFIG_LIMIT, &text, &size, err));
+    w.text = text;
     yaml_parser_initialize(&w.parser);
     yaml_parser_set_input_string(&w.parser, (const unsigned char *)text, size);
     int rc = read_document(&w, err);
