@@ -95,7 +95,7 @@ $(OUT)/story-%.txt: $(OUT)/run/finished $(OUT)/settings/story
 	  --temperature $(TEMPERATURE) --seed $* -o $@
 
 $(OUT)/loss.%: $(OUT)/run/finished $(OUT)/floor
-	$(call timed,plot-$*) dt-plot loss $(OUT)/run --title '$(NAME)' $$(cat $(OUT)/floor) -o $@
+	$(call timed,plot-$*) dt-plot loss $(OUT)/run --title '$(NAME)' --log y $$(cat $(OUT)/floor) -o $@
 
 outputs := $(OUT)/eval.json $(STORIES:%=$(OUT)/story-%.txt) $(OUT)/loss.svg $(OUT)/loss.png
 
