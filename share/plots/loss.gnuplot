@@ -45,7 +45,8 @@ if (log_x) {
 if (log_y) {
     set logscale y
     set autoscale yfix
-    set ytics (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 50, 100)
+    set ytics (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1, 1.5, \
+               2, 3, 4, 5, 6, 8, 10, 15, 20, 50, 100)
 }
 
 has_floor = exists("floor_level")
@@ -65,5 +66,6 @@ if (format eq "text") {
          for [i=1:runs] $valid index i-1 with linespoints \
              linecolor rgb color_of(i) linewidth 0.8 dashtype 3 \
              pointtype shape_of(i) pointsize 0.7 title valid_label(i), \
-         level with lines linecolor rgb "#444444" dashtype 2 linewidth 1.2 title floor_name
+         level with lines linecolor rgb "#444444" dashtype 2 linewidth 1.2 title floor_name, \
+         0.95 * level with lines linecolor rgb "#FFFFFFFF" notitle # room below the floor
 }
