@@ -65,7 +65,7 @@ int dt_documents_open(struct dt_documents **result, char *const *paths, int coun
         return dt_fail(err, DT_EINVALID, "a separator is one line");
     for (int i = 0; i < count; i++) /* a name mistyped last must not cost the work before it */
         if (strcmp(paths[i], "-") != 0 && !dt_file_exists(paths[i]))
-            return dt_fail(err, DT_EMISSING, "cannot open '%s': no such file", paths[i]);
+            return dt_fail_errno(err, "cannot open '%s'", paths[i]);
     struct dt_documents *d = dt_alloc(1, sizeof *d);
     d->paths = count ? paths : only_stdin;
     d->count = count ? count : 1;
@@ -109,16 +109,21 @@ static bool looks_like_json_object(const char *p, size_t size)
 
 static int open_next(struct dt_documents *d, struct dt_error *err)
 {
+    static const char mark[] = "\xef\xbb\xbf"; /* UTF-8's byte order mark */
     DT_TRY(dt_input_open(&d->in, d->paths[d->next_path++], err));
     d->line = d->number = 0;
     d->format = d->options.format;
-    if (d->format != DT_FROM_AUTO)
+    if (d->format != DT_FROM_AUTO && d->format != DT_FROM_JSONL)
         return 0;
     const char *data;
+    char skipped[3];
     size_t size;
     DT_TRY(dt_input_peek(d->in, &data, &size, err));
-    d->format = looks_like_json_object(data, size) ? DT_FROM_JSONL : DT_FROM_TEXT;
-    return 0;
+    size_t start = size >= 3 && memcmp(data, mark, 3) == 0 ? 3 : 0;
+    if (d->format == DT_FROM_AUTO)
+        d->format =
+            looks_like_json_object(data + start, size - start) ? DT_FROM_JSONL : DT_FROM_TEXT;
+    return d->format == DT_FROM_JSONL ? dt_input_read_exactly(d->in, skipped, start, err) : 0;
 }
 
 static void close_current(struct dt_documents *d)
@@ -178,6 +183,12 @@ static int next_whole_file(struct dt_documents *d, struct dt_document *doc, stru
     return take_plain(d, doc);
 }
 
+static void drop_last(struct dt_buffer *text, char c)
+{
+    if (text->size > 0 && text->data[text->size - 1] == c)
+        text->data[--text->size] = '\0';
+}
+
 static int next_delimited(struct dt_documents *d, struct dt_document *doc, char delimiter,
                           struct dt_error *err)
 {
@@ -185,6 +196,8 @@ static int next_delimited(struct dt_documents *d, struct dt_document *doc, char 
     DT_TRY(dt_input_read_until(d->in, delimiter, &doc->text, &found, err));
     if (!found && doc->text.size == 0)
         return 0;
+    if (found && delimiter == '\n')
+        drop_last(&doc->text, '\r');
     return take_plain(d, doc);
 }
 
@@ -196,7 +209,7 @@ static bool is_separator(const struct dt_documents *d, const struct dt_buffer *l
     return size == n && memcmp(line->data, d->options.separator, n) == 0;
 }
 
-/* The lines up to the next separator or the end; the line feed of the last is
+/* The lines up to the next separator or the end; the end of the last line is
  * no part of the text. Nothing between two separators is no document. */
 static int next_separated(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
 {
@@ -210,8 +223,10 @@ static int next_separated(struct dt_documents *d, struct dt_document *doc, struc
             dt_buffer_add_char(&doc->text, '\n');
         if (!ends || doc->text.size == 0)
             continue;
-        if (doc->text.data[doc->text.size - 1] == '\n')
-            doc->text.data[--doc->text.size] = '\0';
+        if (doc->text.data[doc->text.size - 1] == '\n') {
+            drop_last(&doc->text, '\n');
+            drop_last(&doc->text, '\r');
+        }
         if (doc->text.size == 0)
             continue;
         return take_plain(d, doc);

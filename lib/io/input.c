@@ -12,6 +12,7 @@
 
 #define RAW_SIZE   ((size_t)1 << 17)
 #define PLAIN_SIZE ((size_t)1 << 18)
+#define SIGNATURE  12 /* bytes that tell what a file is */
 
 enum coding { PLAIN, GZIP, ZSTD };
 
@@ -62,9 +63,16 @@ static int check_name(const struct dt_input *in, struct dt_error *err)
     return 0;
 }
 
+/* A token stream decompresses to ids, which would pass for text. */
+static bool is_token_stream(const struct dt_input *in)
+{
+    return in->raw_to >= SIGNATURE && memcmp(in->raw, "\x50\x2a\x4d\x18", 4) == 0 &&
+           memcmp(in->raw + 8, "dtsH", 4) == 0;
+}
+
 static int start_decoding(struct dt_input *in, struct dt_error *err)
 {
-    while (!in->raw_ended && in->raw_to < 4) { /* a pipe may deliver byte by byte */
+    while (!in->raw_ended && in->raw_to < SIGNATURE) { /* a pipe may deliver byte by byte */
         ssize_t n = read(in->fd, in->raw + in->raw_to, RAW_SIZE - in->raw_to);
         if (n < 0 && errno == EINTR)
             continue;
@@ -74,6 +82,8 @@ static int start_decoding(struct dt_input *in, struct dt_error *err)
         in->raw_to += (size_t)n;
         in->taken += (uint64_t)n;
     }
+    if (is_token_stream(in))
+        return dt_fail(err, DT_EFORMAT, "%s: is a dt token stream, not text", in->name);
     if (in->raw_to >= 2 && memcmp(in->raw, "\x1f\x8b", 2) == 0) {
         in->coding = GZIP;
         if (inflateInit2(&in->gzip, 15 + 16) != Z_OK)
@@ -97,7 +107,7 @@ static int open_input(struct dt_input **result, const char *path, bool raw, stru
         return dt_fail_errno(err, "cannot open '%s'", path);
     if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
         close(fd);
-        return dt_fail(err, DT_EIO, "cannot read '%s': is a directory", path);
+        return dt_fail(err, DT_EIO, "cannot read '%s': is a directory", is_stdin ? "stdin" : path);
     }
     struct dt_input *in = dt_alloc(1, sizeof *in);
     in->fd = fd;

@@ -3,7 +3,8 @@
  * Bytes from a file, a pipe or stdin ("-"); gzip and zstd are recognised by
  * their first bytes and decompressed on the way. A compressed input that ends
  * too early or fails its checksum is an error, never a short read; so is a
- * file named .gz or .zst that is none.
+ * file named .gz or .zst that is none. A token stream (dt-shard(5)), whose ids
+ * would pass for text, is read by dt_input_open_raw alone.
  */
 #ifndef DT_IO_INPUT_H
 #define DT_IO_INPUT_H

@@ -95,7 +95,7 @@ static void a_line_is_a_document_and_may_be_empty(void **state)
     DOCUMENTS(DT_FROM_LINES, "", "");
     DOCUMENTS(DT_FROM_LINES, "\n", "f:1=|");
     DOCUMENTS(DT_FROM_LINES, "a\n\nb", "f:1=a|f:2=|f:3=b|");
-    DOCUMENTS(DT_FROM_LINES, "a\r\nb\n", "f:1=a\r|f:2=b|");
+    DOCUMENTS(DT_FROM_LINES, "a\r\n\r\nb\rc\r", "f:1=a|f:2=|f:3=b\rc\r|");
 }
 
 static void a_nul_ends_a_document(void **state)
@@ -111,7 +111,7 @@ static void a_separator_line_ends_a_document(void **state)
     DOCUMENTS(DT_FROM_SEPARATOR, "a\nb\n<sep>\nc\n<sep>\n", "f:1=a\nb|f:2=c|");
     DOCUMENTS(DT_FROM_SEPARATOR, "a\n<sep>\nb\n", "f:1=a|f:2=b|");
     DOCUMENTS(DT_FROM_SEPARATOR, "a\n<sep>\nb", "f:1=a|f:2=b|");
-    DOCUMENTS(DT_FROM_SEPARATOR, "a\r\n<sep>\r\nb\n<sep>", "f:1=a\r|f:2=b|");
+    DOCUMENTS(DT_FROM_SEPARATOR, "a\r\n<sep>\r\n\r\n<sep>\r\nb\r\nc\r", "f:1=a|f:2=b\r\nc\r|");
     DOCUMENTS(DT_FROM_SEPARATOR, "a\n <sep>\n<sep>!\n\n<sep>\n", "f:1=a\n <sep>\n<sep>!\n|");
 }
 
@@ -128,6 +128,9 @@ static void json_gives_id_text_and_meta(void **state)
     JSONL("{\"id\":\"x\",\"text\":\"a\",\"meta\":{\"n\":1}}", "x=a{\"n\":1}|");
     JSONL("{\"text\":\"a\"}\n\n \t\n{\"text\":\"b\",\"id\":null}", "f:1=a|f:2=b|");
     JSONL("{\"text\":\"a\",\"id\":\"\"}\n{\"id\":12,\"text\":\"\"}", "f:1=a|12=|");
+    JSONL("\xef\xbb\xbf{\"text\":\"a\"}", "f:1=a|");
+    DOCUMENTS(DT_FROM_AUTO, "\xef\xbb\xbf{\"text\":\"a\"}", "f:1=a|");
+    DOCUMENTS(DT_FROM_AUTO, "\xef\xbb\xbf{a", "f:1=\xef\xbb\xbf{a|");
     JSONL(" { \"text\" : \"a\" , \"meta\" : {} } \r", "f:1=a{}|");
     DOCUMENTS(DT_FROM_JSONL, "{\"text\":\"no line feed\"}", "f:1=no line feed|");
 }
@@ -333,7 +336,7 @@ static void what_cannot_be_read_is_said_before_the_work(void **state)
     struct dt_documents_options options = {.format = DT_FROM_TEXT};
     struct dt_buffer out = DT_BUFFER_EMPTY;
     write_bytes("f", "text", 4);
-    assert_int_equal(list(paths, 2, &options, &out), DT_EMISSING);
+    assert_int_equal(list(paths, 2, &options, &out), DT_EIO);
     assert_int_equal(out.size, 0);
     options.format = DT_FROM_SEPARATOR;
     assert_int_equal(list(paths, 1, &options, &out), DT_EINVALID);

@@ -309,3 +309,41 @@ END
     dt-clean -q --from lines -o f f
     [ "$(text_of <f)" = "$(printf 'a\nb')" ]
 }
+
+@test "a name that cannot be opened is refused with the reason, before any work" {
+    printf 'text' >good
+    ln -s loop loop
+    run dt-clean -q good nosuch
+    assert_one_line_error dt-clean
+    [[ "$output" == *"'nosuch': No such file"* ]]
+    run dt-clean -q good good/x
+    assert_one_line_error dt-clean
+    [[ "$output" == *"'good/x': Not a directory"* ]]
+    run dt-clean -q good loop
+    assert_one_line_error dt-clean
+    [[ "$output" == *"'loop': Too many levels"* ]]
+}
+
+@test "a token stream is not taken for text" {
+    dt-synth -n 20 >docs.jsonl
+    dt-vocab -q -s 300 -o tok.json docs.jsonl
+    dt-tokenize -q -t tok.json -o ids.dts docs.jsonl
+    for command in dt-clean "dt-vocab -s 300" "dt-tokenize -t tok.json --ids"; do
+        for format in auto text jsonl; do
+            run $command -q --from $format -o out ids.dts
+            assert_one_line_error "${command%% *}"
+            [[ "$output" == *"ids.dts: is a dt token stream, not text" ]]
+            [ ! -e out ]
+        done
+    done
+    run dt-clean -q - <ids.dts
+    assert_one_line_error dt-clean
+    [[ "$output" == *"stdin: is a dt token stream, not text" ]]
+}
+
+@test "files of other systems: CR LF ends a line, a byte order mark starts a file" {
+    printf 'a\r\n\r\nb\r\n' >crlf
+    [ "$(dt-clean -q --from lines crlf | text_of)" = "$(printf 'a\nb')" ]
+    printf '\357\273\277{"text":"a"}\r\n' >marked.jsonl
+    [ "$(dt-clean -q marked.jsonl | text_of)" = a ]
+}
