@@ -79,7 +79,8 @@ static int run(const struct dt_grammar *grammar, struct dt_error *err)
         dt_output_abandon(&out);
     else if (opt.summary)
         fprintf(stderr,
-                "%" PRIu64 " documents, %" PRIu64 " bytes of text, %.3f nats a document here, "
+                "dt-synth: %" PRIu64 " documents, %" PRIu64
+                " bytes of text, %.3f nats a document here, "
                 "%.3f expected\n",
                 totals.documents, totals.bytes, -totals.logprob / (double)totals.documents,
                 dt_grammar_entropy(grammar));

@@ -32,7 +32,7 @@ load ../helper
 @test "--summary agrees with the documents, and the mean with --entropy" {
     dt-synth -n 5000 --summary -o "$T/a" 2>"$T/said"
     sum=$(sed 's/.*"logprob":-//; s/}}//' "$T/a" | awk '{s += $1} END {printf "%.3f", s / NR}')
-    grep -qF "5000 documents" "$T/said"
+    grep -q "^dt-synth: 5000 documents" "$T/said"
     grep -qF "$sum nats a document here" "$T/said"
     dt-synth --entropy | awk -v mean="$sum" '{d = $1 - mean; exit !(d > -1 && d < 1)}'
 }
