@@ -85,7 +85,7 @@ static int find_sources(struct sources *s, char *const *paths, int count, struct
     s->manifests = dt_alloc((size_t)count, sizeof *s->manifests);
     s->manifest_count = count;
     for (int i = 0; i < count; i++) {
-        if (dt_is_directory(paths[i]))
+        if (strcmp(paths[i], "-") != 0 && dt_is_directory(paths[i]))
             DT_TRY(add_directory(s, &s->manifests[i], paths[i], err));
         else
             add_source(s, dt_strdup(paths[i]));
@@ -461,8 +461,8 @@ int main(int argc, char **argv)
     struct dt_error err;
     int first = dt_parse_options(&command, argc, argv);
     int count = argc - first;
-    if ((opt.info || opt.json) + opt.verify + opt.ids + opt.text + opt.lineage > 1)
-        dt_usage("--info, --verify, --ids, --text and --lineage exclude each other");
+    if (opt.info + opt.json + opt.verify + opt.ids + opt.text + opt.lineage > 1)
+        dt_usage("--info, --json, --verify, --ids, --text and --lineage exclude each other");
     if (opt.text != (opt.tokenizer != NULL))
         dt_usage("--text and -t TOKENIZER go together");
     if (opt.document >= 0 && !opt.ids && !opt.text)

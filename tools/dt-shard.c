@@ -186,6 +186,10 @@ int main(int argc, char **argv)
     for (int i = 0; i < opt.splits.count; i++)
         if (dt_split_parse(opt.splits.items[i], &splits[i], &err) < 0)
             dt_usage("%s", err.text);
+    if (dt_splits_check(splits, opt.splits.count, &err) < 0)
+        dt_usage("%s", err.text);
+    if (strcmp(opt.output, "-") == 0)
+        dt_usage("--output takes a directory; one that is called - is ./-");
     const struct dt_sharder_options how = {
         .splits = splits,
         .count = opt.splits.count,

@@ -111,7 +111,8 @@ int dt_run_metrics_read(struct dt_run_metrics *m, const char *path, struct dt_er
 {
     memset(m, 0, sizeof *m);
     m->name = name_of(path);
-    char *file = dt_is_directory(path) ? dt_path_join(path, "metrics.jsonl") : dt_strdup(path);
+    bool directory = strcmp(path, "-") != 0 && dt_is_directory(path);
+    char *file = directory ? dt_path_join(path, "metrics.jsonl") : dt_strdup(path);
     int rc = read_lines(m, file, err);
     free(file);
     if (rc < 0)

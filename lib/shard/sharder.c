@@ -50,17 +50,17 @@ int dt_split_parse(const char *text, struct dt_split *split, struct dt_error *er
     return 0;
 }
 
-static int check_splits(const struct dt_sharder_options *options, struct dt_error *err)
+int dt_splits_check(const struct dt_split *splits, int count, struct dt_error *err)
 {
     double sum = 0;
-    for (int i = 0; i < options->count; i++) {
-        const char *name = options->splits[i].name;
-        sum += options->splits[i].fraction;
+    for (int i = 0; i < count; i++) {
+        const char *name = splits[i].name;
+        sum += splits[i].fraction;
         if (strcmp(name, DT_REST_SPLIT) == 0)
             return dt_fail(err, DT_EINVALID, "split '%s' is what the others leave: give it none",
                            name);
         for (int k = 0; k < i; k++)
-            if (strcmp(name, options->splits[k].name) == 0)
+            if (strcmp(name, splits[k].name) == 0)
                 return dt_fail(err, DT_EINVALID, "split '%s' is given twice", name);
     }
     if (sum >= 1)
@@ -292,7 +292,7 @@ int dt_sharder_new(struct dt_sharder **result, const char *directory,
                    struct dt_error *err)
 {
     *result = NULL;
-    DT_TRY(check_splits(options, err));
+    DT_TRY(dt_splits_check(options->splits, options->count, err));
     struct dt_sharder *s = dt_alloc(1, sizeof *s);
     s->directory = dt_strdup(directory);
     s->options = options;

@@ -34,6 +34,8 @@ struct dt_split {
 
 /* Parses "val=0.01". */
 int dt_split_parse(const char *text, struct dt_split *split, struct dt_error *err) DT_MUST_CHECK;
+/* DT_EINVALID if a name comes twice or is that of the rest, or if nothing is left for the rest. */
+int dt_splits_check(const struct dt_split *splits, int count, struct dt_error *err) DT_MUST_CHECK;
 
 struct dt_sharder_options {
     const struct dt_split *splits; /* besides DT_REST_SPLIT, which comes before them */

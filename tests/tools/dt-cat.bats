@@ -181,8 +181,15 @@ flip() {
     done
 }
 
+@test "- is the standard input where a directory has that name too" {
+    mkdir ./-
+    run dt-cat --verify - <all.dts
+    [ "$status" -eq 0 ]
+    [[ "$output" == *": whole" ]]
+}
+
 @test "options that exclude each other are usage errors" {
-    for options in "--ids --verify" "--text" "--ids -t tok.json" "--doc 1" "--json --lineage"; do
+    for options in "--ids --verify" "--text" "--ids -t tok.json" "--doc 1" "--json --lineage" "--info --json"; do
         run dt-cat $options all.dts
         [ "$status" -eq 2 ]
     done

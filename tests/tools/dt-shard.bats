@@ -182,7 +182,7 @@ assert_unfinished() {
     done
     for splits in "train=0.1" "a=0.1 --split a=0.1" "a=0.5 --split b=0.5"; do
         run dt-shard -o out --split $splits all.dts
-        assert_one_line_error dt-shard
+        [ "$status" -eq 2 ]
     done
     [ ! -e out ]
 }
@@ -213,6 +213,12 @@ assert_unfinished() {
     assert_one_line_error dt-shard
     [[ "$output" == *"No space left"* ]]
     [ -z "$left" ]
+}
+
+@test "the standard output is no directory" {
+    run dt-shard -o - all.dts
+    [ "$status" -eq 2 ]
+    [ ! -e ./- ]
 }
 
 @test "a directory that cannot be made is an error" {
