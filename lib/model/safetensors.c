@@ -125,29 +125,62 @@ static int bad(const char *path, const char *name, const char *reason, struct dt
     return dt_fail(err, DT_EFORMAT, "%s: tensor '%s' %s", path, name, reason);
 }
 
+/* A whole number without sign; json-c would make one of anything. */
+static bool get_size(struct json_object *value, uint64_t *size)
+{
+    *size = json_object_get_uint64(value);
+    return json_object_is_type(value, json_type_int) &&
+           (json_object_get_int64(value) >= 0 || *size > INT64_MAX);
+}
+
+static bool count_bytes(struct json_object *shape, uint64_t *bytes)
+{
+    *bytes = sizeof(float);
+    for (size_t i = 0; i < json_object_array_length(shape); i++) {
+        uint64_t size;
+        if (!get_size(json_object_array_get_idx(shape, i), &size) ||
+            __builtin_mul_overflow(*bytes, size, bytes))
+            return false;
+    }
+    return true;
+}
+
 static int parse_entry(const char *path, const char *name, struct json_object *value,
                        struct entry *e, struct dt_error *err)
 {
     struct json_object *offsets;
     const char *dtype;
-    uint64_t bytes = sizeof(float);
+    uint64_t bytes;
+    if (!json_object_is_type(value, json_type_object))
+        return bad(path, name, "is not a JSON object", err);
     DT_TRY(dt_json_get_string(value, "dtype", path, &dtype, err));
     DT_TRY(dt_json_get(value, "shape", json_type_array, path, &e->shape, err));
     DT_TRY(dt_json_get(value, "data_offsets", json_type_array, path, &offsets, err));
-    if (json_object_array_length(offsets) != 2)
-        return bad(path, name, "has no two data_offsets", err);
     e->name = name;
-    e->from = json_object_get_uint64(json_object_array_get_idx(offsets, 0));
-    e->to = json_object_get_uint64(json_object_array_get_idx(offsets, 1));
+    if (json_object_array_length(offsets) != 2 ||
+        !get_size(json_object_array_get_idx(offsets, 0), &e->from) ||
+        !get_size(json_object_array_get_idx(offsets, 1), &e->to))
+        return bad(path, name, "has no two data_offsets", err);
     if (strcmp(dtype, "F32") != 0)
         return bad(path, name, "is not of type F32", err);
-    for (size_t i = 0; i < json_object_array_length(e->shape); i++)
-        if (__builtin_mul_overflow(
-                bytes, json_object_get_uint64(json_object_array_get_idx(e->shape, i)), &bytes))
-            return bad(path, name, "is too large", err);
+    if (!count_bytes(e->shape, &bytes))
+        return bad(path, name, "has a shape that cannot be", err);
     if (e->to < e->from || e->to - e->from != bytes)
         return bad(path, name, "has offsets that do not fit its shape", err);
     return 0;
+}
+
+static int check_metadata(const char *path, struct json_object *metadata, struct dt_error *err)
+{
+    bool good = json_object_is_type(metadata, json_type_object);
+    if (good) {
+        json_object_object_foreach(metadata, name, value)
+        {
+            (void)name;
+            good = good && json_object_is_type(value, json_type_string);
+        }
+    }
+    return good ? 0 : dt_fail(err, DT_EFORMAT, "%s: __metadata__ is not a map of strings", path);
 }
 
 /* Collects the entries in file order and checks that they cover it without gap or overlap. */
@@ -158,8 +191,10 @@ static int parse_header(const char *path, struct json_object *header, uint64_t d
     *count = 0;
     json_object_object_foreach(header, name, value)
     {
-        if (strcmp(name, "__metadata__") == 0)
+        if (strcmp(name, "__metadata__") == 0) {
+            DT_TRY(check_metadata(path, value, err));
             continue;
+        }
         DT_TRY(parse_entry(path, name, value, &entries[*count], err));
         (*count)++;
     }
@@ -247,22 +282,77 @@ static int read_bytes(const char *path, char **data, size_t *size, struct dt_err
                    ZSTD_isError(rc) ? ZSTD_getErrorName(rc) : "ends too early");
 }
 
+/* Members of all objects in a JSON text: colons outside of strings. */
+static size_t count_colons(const char *text, size_t size)
+{
+    size_t count = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < size; i++) {
+        if (quoted && text[i] == '\\')
+            i++;
+        else if (text[i] == '"')
+            quoted = !quoted;
+        else
+            count += !quoted && text[i] == ':';
+    }
+    return count;
+}
+
+static size_t count_members(struct json_object *value)
+{
+    size_t count = 0;
+    if (!json_object_is_type(value, json_type_object))
+        return 0;
+    json_object_object_foreach(value, name, member)
+    {
+        (void)name;
+        count += 1 + count_members(member);
+    }
+    return count;
+}
+
+static bool is_utf8(const char *text, size_t size)
+{
+    struct json_tokener *t = json_tokener_new();
+    json_tokener_set_flags(t, JSON_TOKENER_VALIDATE_UTF8);
+    json_object_put(json_tokener_parse_ex(t, text, (int)size));
+    bool valid = json_tokener_get_error(t) != json_tokener_error_parse_utf8_string;
+    json_tokener_free(t);
+    return valid;
+}
+
+/* What json-c passes over: of members of one name it keeps the last, it cuts
+ * names at a zero byte, and it takes any bytes for text. */
+static int check_header(const char *path, const char *text, size_t size, struct json_object *header,
+                        struct dt_error *err)
+{
+    const char *reason = NULL;
+    if (*text != '{')
+        reason = "is not a JSON object";
+    else if (!is_utf8(text, size))
+        reason = "is not UTF-8";
+    else if (memmem(text, size, "\\u0000", 6))
+        reason = "holds a zero byte";
+    else if (count_colons(text, size) != count_members(header))
+        reason = "gives a name twice";
+    return reason ? dt_fail(err, DT_EFORMAT, "%s: its header %s", path, reason) : 0;
+}
+
 static int read_tensors(const char *path, const char *file, size_t size,
                         const struct dt_named_tensor *tensors, int count,
                         const char *const *ignored, struct dt_error *err)
 {
     uint64_t header_size = 0;
     struct json_object *header;
+    int entry_count = 0;
     if (size >= 8)
         memcpy(&header_size, file, 8);
     if (size < 8 || header_size > MOST_HEADER || header_size > size - 8)
         return dt_fail(err, DT_EFORMAT, "%s: is not a safetensors file, or ends too early", path);
     DT_TRY(dt_json_parse(file + 8, header_size, path, &header, err));
-    int rc, entry_count = 0;
     struct entry *entries = NULL;
-    if (!json_object_is_type(header, json_type_object)) {
-        rc = dt_fail(err, DT_EFORMAT, "%s: its header is not a JSON object", path);
-    } else {
+    int rc = check_header(path, file + 8, header_size, header, err);
+    if (rc == 0) {
         entries = dt_alloc((size_t)json_object_object_length(header) + 1, sizeof *entries);
         rc = parse_header(path, header, size - 8 - header_size, entries, &entry_count, err);
     }

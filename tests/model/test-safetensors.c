@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "model/safetensors.h"
+
+static struct dt_error err;
+static char scratch[] = "/tmp/dt-test-safetensors-XXXXXX";
+static char *path;
+
+static float a_data[6], b_data[2];
+static const struct dt_named_tensor two[] = {
+    {"a", 2, {3, 2}, a_data},
+    {"b", 1, {2, 0}, b_data},
+};
+
+static int make_scratch(void **state)
+{
+    (void)state;
+    if (mkdtemp(scratch) == NULL)
+        return -1;
+    path = dt_path_join(scratch, "x.safetensors");
+    return 0;
+}
+
+static int remove_scratch(void **state)
+{
+    (void)state;
+    free(path);
+    return dt_remove_tree(scratch, &err);
+}
+
+static void fill(void)
+{
+    for (int i = 0; i < 6; i++)
+        a_data[i] = (float)i + 0.5f;
+    b_data[0] = -1;
+    b_data[1] = 1e-40f; /* subnormal */
+}
+
+static void clear(void)
+{
+    memset(a_data, 0, sizeof a_data);
+    memset(b_data, 0, sizeof b_data);
+}
+
+static void assert_filled(void)
+{
+    float a[6], b[2];
+    memcpy(a, a_data, sizeof a);
+    memcpy(b, b_data, sizeof b);
+    fill();
+    assert_memory_equal(a, a_data, sizeof a);
+    assert_memory_equal(b, b_data, sizeof b);
+}
+
+static int read_two(const char *const *ignored)
+{
+    clear();
+    return dt_safetensors_read(path, two, 2, ignored, &err);
+}
+
+static void write_bytes(const void *data, size_t size)
+{
+    assert_int_equal(dt_file_write(path, data, size, &err), 0);
+}
+
+/* A file with that header and data_size bytes of data, zeros and then ones. */
+static void write_header(const char *header, size_t data_size)
+{
+    struct dt_buffer b = DT_BUFFER_EMPTY;
+    uint64_t size = strlen(header);
+    dt_buffer_append(&b, &size, sizeof size);
+    dt_buffer_add_string(&b, header);
+    for (size_t i = 0; i < data_size; i++)
+        dt_buffer_add_char(&b, i < 24 ? 0 : 1);
+    write_bytes(b.data, b.size);
+    dt_buffer_release(&b);
+}
+
+static void assert_refused(const char *header, size_t data_size, const char *reason)
+{
+    write_header(header, data_size);
+    if (read_two(NULL) != DT_EFORMAT)
+        fail_msg("accepted: %s", header);
+    if (strstr(err.text, reason) == NULL || strncmp(err.text, path, strlen(path)) != 0)
+        fail_msg("%s: %s", header, err.text);
+}
+
+#define A "\"a\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]}"
+#define B "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}"
+#define B_WITH(shape, offsets)                                                                     \
+    "{" A ",\"b\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
+
+static void tensors_come_back(void **state)
+{
+    (void)state;
+    for (int compress = 0; compress <= 1; compress++) {
+        fill();
+        assert_int_equal(dt_safetensors_write(path, two, 2, compress, &err), 0);
+        assert_int_equal(read_two(NULL), 0);
+        assert_filled();
+    }
+}
+
+static void the_file_is_as_the_format_says(void **state)
+{
+    (void)state;
+    char *file;
+    size_t size;
+    uint64_t header_size;
+    const char *header = "{\"__metadata__\":{\"format\":\"pt\"}," A "," B "}";
+    fill();
+    assert_int_equal(dt_safetensors_write(path, two, 2, false, &err), 0);
+    assert_int_equal(dt_file_read(path, 1000, &file, &size, &err), 0);
+    memcpy(&header_size, file, 8);
+    assert_int_equal(header_size % 8, 0);
+    assert_int_equal(size, 8 + header_size + 32);
+    assert_memory_equal(file + 8, header, strlen(header));
+    assert_int_equal(strspn(file + 8 + strlen(header), " "), header_size - strlen(header));
+    assert_memory_equal(file + 8 + header_size, a_data, 24);
+    assert_memory_equal(file + 8 + header_size + 24, b_data, 8);
+    free(file);
+}
+
+static void compression_is_zstd_over_the_same_bytes(void **state)
+{
+    (void)state;
+    char *plain, *packed, unpacked[1000];
+    size_t size, packed_size;
+    fill();
+    assert_int_equal(dt_safetensors_write(path, two, 2, false, &err), 0);
+    assert_int_equal(dt_file_read(path, 1000, &plain, &size, &err), 0);
+    assert_int_equal(dt_safetensors_write(path, two, 2, true, &err), 0);
+    assert_int_equal(dt_file_read(path, 1000, &packed, &packed_size, &err), 0);
+    assert_int_equal(ZSTD_decompress(unpacked, sizeof unpacked, packed, packed_size), size);
+    assert_memory_equal(unpacked, plain, size);
+    free(plain);
+    free(packed);
+}
+
+static void files_of_others_are_read(void **state)
+{
+    (void)state;
+    const char *good[] = {
+        "{" A "," B "}", "{" B "," A "}   ", "{\"__metadata__\":{}," A "," B "}",
+        "{ \"__metadata__\": {\"x:\\\"y\": \"{:}\"}, " A ", " B " }",
+        "{" A ",\"\\u0062\":{\"data_offsets\":[24,32],\"shape\":[2],\"dtype\":\"F32\"}}"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        write_header(good[i], 32);
+        if (read_two(NULL) != 0)
+            fail_msg("%s: %s", good[i], err.text);
+        assert_true(a_data[5] == 0);
+        assert_memory_equal(b_data, "\1\1\1\1\1\1\1\1", 8);
+    }
+}
+
+static void headers_that_are_no_header_are_refused(void **state)
+{
+    (void)state;
+    const char *early = "is not a safetensors file, or ends too early";
+    const uint64_t sizes[] = {100000001, 1, UINT64_MAX, UINT64_MAX - 7};
+    for (size_t size = 0; size < 8; size++) {
+        write_bytes("\0\0\0\0\0\0\0", size);
+        assert_int_equal(read_two(NULL), DT_EFORMAT);
+        assert_non_null(strstr(err.text, early));
+    }
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        write_bytes(&sizes[i], 8);
+        assert_int_equal(read_two(NULL), DT_EFORMAT);
+        assert_non_null(strstr(err.text, early));
+    }
+    assert_refused("", 32, "JSON text ends too early");
+    assert_refused("{", 32, "JSON text ends too early");
+    assert_refused("{" A "," B "} x", 32, "text follows");
+    assert_refused("[]", 32, "its header is not a JSON object");
+    assert_refused("null", 32, "its header is not a JSON object");
+    assert_refused(" {" A "," B "}", 32, "its header is not a JSON object");
+    assert_refused("{\"\xff\":1," A "," B "}", 32, "its header is not UTF-8");
+    assert_refused("{" A ",\"b\\u0000c\":{\"dtype\":\"F32\",\"shape\":[2],"
+                   "\"data_offsets\":[24,32]}}",
+                   32, "its header holds a zero byte");
+}
+
+static void names_given_twice_are_refused(void **state)
+{
+    (void)state;
+    const char *twice = "its header gives a name twice";
+    assert_refused("{" A "," B "," B "}", 32, twice);
+    assert_refused("{" A "," B ",\"\\u0061\":{}}", 32, twice);
+    assert_refused("{\"__metadata__\":{},\"__metadata__\":{}," A "," B "}", 32, twice);
+    assert_refused("{\"__metadata__\":{\"x\":\"\",\"x\":\"\"}," A "," B "}", 32, twice);
+    assert_refused("{" A ",\"b\":{\"dtype\":\"F16\",\"dtype\":\"F32\",\"shape\":[2],"
+                   "\"data_offsets\":[24,32]}}",
+                   32, twice);
+}
+
+static void metadata_must_be_strings(void **state)
+{
+    (void)state;
+    const char *reason = "__metadata__ is not a map of strings";
+    assert_refused("{\"__metadata__\":{\"x\":1}," A "," B "}", 32, reason);
+    assert_refused("{\"__metadata__\":{\"x\":1,\"y\":\"\"}," A "," B "}", 32, reason);
+    assert_refused("{\"__metadata__\":null," A "," B "}", 32, reason);
+    assert_refused("{\"__metadata__\":[]," A "," B "}", 32, reason);
+}
+
+static void tensors_that_cannot_be_are_refused(void **state)
+{
+    (void)state;
+    const char *offsets = "'b' has no two data_offsets", *shape = "'b' has a shape that cannot be";
+    const char *fit = "'b' has offsets that do not fit its shape";
+    assert_refused("{" A ",\"b\":5}", 32, "'b' is not a JSON object");
+    assert_refused("{" A ",\"b\":{\"shape\":[2],\"data_offsets\":[24,32]}}", 32, "dtype");
+    assert_refused("{" A ",\"b\":{\"dtype\":\"F16\",\"shape\":[4],\"data_offsets\":[24,32]}}", 32,
+                   "'b' is not of type F32");
+    assert_refused("{" A ",\"b\":{\"dtype\":\"X\",\"shape\":[2],\"data_offsets\":[24,32]}}", 32,
+                   "'b' is not of type F32");
+    assert_refused(B_WITH("2", "[24,32]"), 32, "shape");
+    assert_refused(B_WITH("[-2]", "[24,32]"), 32, shape);
+    assert_refused(B_WITH("[2.0]", "[24,32]"), 32, shape);
+    assert_refused(B_WITH("[\"2\"]", "[24,32]"), 32, shape);
+    assert_refused(B_WITH("[4294967296,4294967296]", "[24,32]"), 32, shape);
+    assert_refused(B_WITH("[4611686018427387904]", "[24,24]"), 24, shape);
+    assert_refused(B_WITH("[2]", "32"), 32, "data_offsets");
+    assert_refused(B_WITH("[2]", "[24]"), 32, offsets);
+    assert_refused(B_WITH("[2]", "[24,32,40]"), 32, offsets);
+    assert_refused(B_WITH("[2]", "[\"24\",32]"), 32, offsets);
+    assert_refused(B_WITH("[2]", "[24,-1]"), 32, offsets);
+    assert_refused(B_WITH("[2]", "[24.0,32]"), 32, offsets);
+    assert_refused(B_WITH("[2]", "[32,24]"), 32, fit);
+    assert_refused(B_WITH("[2]", "[24,28]"), 32, fit);
+    assert_refused(B_WITH("[2]", "[24,18446744073709551615]"), 32, fit);
+}
+
+static void data_must_be_covered_without_gap_or_overlap(void **state)
+{
+    (void)state;
+    const char *gap = "leaves a gap or overlaps another";
+    assert_refused(B_WITH("[2]", "[28,36]"), 36, gap);
+    assert_refused(B_WITH("[2]", "[20,28]"), 28, gap);
+    assert_refused("{\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 12, gap);
+    assert_refused("{" A "," B "}", 31, "holds 31 bytes of data, its header says 32");
+    assert_refused("{" A "," B "}", 33, "holds 33 bytes of data, its header says 32");
+    assert_refused("{}", 32, "holds 32 bytes of data, its header says 0");
+}
+
+static void the_tensors_must_be_those_asked_for(void **state)
+{
+    (void)state;
+    const char *with_mask = "{" A "," B ",\"h.mask\":{\"dtype\":\"F32\",\"shape\":[],"
+                            "\"data_offsets\":[32,36]},\"none.mask\":{\"dtype\":\"F32\","
+                            "\"shape\":[0,7],\"data_offsets\":[36,36]}}";
+    const char *const ignored[] = {".bias", ".mask", NULL};
+    assert_refused("{" A "}", 24, "has no tensor 'b'");
+    assert_refused("{" A ",\"b\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[24,32]}}", 32,
+                   "'b' has another shape than the model's");
+    assert_refused(with_mask, 36, "mask' is not one of this model");
+    assert_int_equal(read_two(ignored), 0);
+}
+
+/* Every prefix of a compressed file, and every file with one bit turned. */
+static void damaged_compressed_files_are_refused(void **state)
+{
+    (void)state;
+    char *file;
+    size_t size;
+    fill();
+    assert_int_equal(dt_safetensors_write(path, two, 2, true, &err), 0);
+    assert_int_equal(dt_file_read(path, 1000, &file, &size, &err), 0);
+    for (size_t n = 0; n < size; n++) {
+        write_bytes(file, n);
+        assert_int_equal(read_two(NULL), DT_EFORMAT);
+    }
+    for (size_t bit = 0; bit < 8 * size; bit++) {
+        file[bit / 8] = (char)(file[bit / 8] ^ 1 << bit % 8);
+        write_bytes(file, size);
+        int rc = read_two(NULL);
+        if (rc == 0) /* a bit of the frame's header that means nothing here */
+            assert_filled();
+        else
+            assert_int_equal(rc, DT_EFORMAT);
+        file[bit / 8] = (char)(file[bit / 8] ^ 1 << bit % 8);
+    }
+    free(file);
+}
+
+static void files_that_cannot_be_opened_are_named(void **state)
+{
+    (void)state;
+    assert_true(dt_safetensors_read("/tmp/dt-no-such-file", two, 2, NULL, &err) < 0);
+    assert_non_null(strstr(err.text, "/tmp/dt-no-such-file"));
+    assert_int_equal(dt_safetensors_write("/tmp/dt-no-such-dir/x", two, 2, false, &err), DT_EIO);
+    assert_non_null(strstr(err.text, "/tmp/dt-no-such-dir/x"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tensors_come_back),
+        cmocka_unit_test(the_file_is_as_the_format_says),
+        cmocka_unit_test(compression_is_zstd_over_the_same_bytes),
+        cmocka_unit_test(files_of_others_are_read),
+        cmocka_unit_test(headers_that_are_no_header_are_refused),
+        cmocka_unit_test(names_given_twice_are_refused),
+        cmocka_unit_test(metadata_must_be_strings),
+        cmocka_unit_test(tensors_that_cannot_be_are_refused),
+        cmocka_unit_test(data_must_be_covered_without_gap_or_overlap),
+        cmocka_unit_test(the_tensors_must_be_those_asked_for),
+        cmocka_unit_test(damaged_compressed_files_are_refused),
+        cmocka_unit_test(files_that_cannot_be_opened_are_named),
+    };
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+}
