@@ -79,6 +79,18 @@ static char *follow_links(const char *path)
     return target ? target : dt_strdup(path);
 }
 
+/* A file that takes the place of another is no more readable than that was. */
+static int create_like(const char *path, const char *model)
+{
+    struct stat st;
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd >= 0 && stat(model, &st) == 0 && fchmod(fd, st.st_mode & 0777) < 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
 int dt_output_open(struct dt_output *out, const char *path, struct dt_error *err)
 {
     *out = (struct dt_output){.fd = -1, .path = dt_strdup(path), .target = follow_links(path)};
@@ -101,7 +113,7 @@ int dt_output_open(struct dt_output *out, const char *path, struct dt_error *err
         free(dir);
         watch_signals();
         replace_unfinished(NULL, out->temporary);
-        out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        out->fd = create_like(out->temporary, out->target);
     }
     if (out->fd < 0) {
         int rc = dt_fail_errno(err, "cannot create '%s'", path);

@@ -8,7 +8,8 @@
  * finished, and no file at all if a signal other than SIGKILL ended it.
  * "-" stands for stdout, which cannot be made atomic but is checked to the
  * last byte; so do /dev/stdout, /dev/stderr and /dev/fd/N for open
- * files. A symbolic link stays one, and the file that it names is replaced.
+ * files. A symbolic link stays one, and the file that it names is replaced; the
+ * new file has the permissions of the old.
  *
  *     struct dt_output out;
  *     DT_TRY(dt_output_open(&out, path, err));

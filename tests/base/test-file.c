@@ -143,6 +143,19 @@ static void a_symbolic_link_stays_one(void **state)
     assert_holds("there/target", "new");
 }
 
+static void permissions_stay(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct stat st;
+    assert_int_equal(dt_file_write("private", "old", 3, &err), 0);
+    assert_int_equal(chmod("private", 0600), 0);
+    assert_int_equal(dt_file_write("private", "new", 3, &err), 0);
+    assert_int_equal(stat("private", &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_holds("private", "new");
+}
+
 /* /dev/stdout is a link to what may be a regular file; it must never be renamed over. */
 static void a_descriptor_by_name_is_written_and_not_replaced(void **state)
 {
@@ -345,6 +358,7 @@ int main(void)
         IN_SCRATCH(what_cannot_be_written_is_an_error),
         IN_SCRATCH(a_device_is_written_in_place),
         IN_SCRATCH(a_symbolic_link_stays_one),
+        IN_SCRATCH(permissions_stay),
         IN_SCRATCH(a_descriptor_by_name_is_written_and_not_replaced),
         IN_SCRATCH(a_name_with_a_dash_is_no_stdout),
         IN_SCRATCH(a_write_that_fails_leaves_nothing),
