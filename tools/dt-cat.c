@@ -299,7 +299,8 @@ static int verify_source(struct printer *p, const struct source *source, struct 
     DT_TRY(rc);
     dt_buffer_printf(&p->line, "%s: %" PRIu64 " documents, %" PRIu64 " tokens: whole\n",
                      source->path, info.documents, info.tokens);
-    return flush_line(p, err);
+    DT_TRY(flush_line(p, err));
+    return dt_output_flush(&p->out, err); /* what follows may be damaged */
 }
 
 static int verify(struct printer *p, const struct sources *s, struct dt_error *err)

@@ -90,6 +90,13 @@ flip() {
 }
 
 # tests/shard/test-stream.c tries every bit.
+@test "--verify says what is whole before the first damage" {
+    head -c 100 all.dts >cut.dts
+    ! dt-cat --verify all.dts cut.dts >said 2>complaint
+    [[ "$(cat said)" == "all.dts: 300 documents, "*" tokens: whole" ]]
+    [[ "$(cat complaint)" == "dt-cat: cut.dts: "* ]]
+}
+
 @test "--verify finds a flipped bit wherever it is" {
     for file in version-1 version-1-compressed; do
         size=$(stat -c %s "$ROOT/tests/shard/$file.dts")
