@@ -97,6 +97,17 @@ void dt_buffer_printf(struct dt_buffer *b, const char *fmt, ...)
     b->size += size;
 }
 
+void dt_buffer_add_real(struct dt_buffer *b, double x)
+{
+    char text[40];
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        if (strtod(text, NULL) == x)
+            break;
+    }
+    dt_buffer_add_string(b, text);
+}
+
 void dt_buffer_clear(struct dt_buffer *b)
 {
     b->size = 0;

@@ -31,6 +31,8 @@ void dt_buffer_append(struct dt_buffer *b, const void *data, size_t size);
 void dt_buffer_add_char(struct dt_buffer *b, char c);
 void dt_buffer_add_string(struct dt_buffer *b, const char *s);
 void dt_buffer_printf(struct dt_buffer *b, const char *fmt, ...) DT_PRINTF(2, 3);
+/* A finite number in the shortest decimal form that reads back as the same. */
+void dt_buffer_add_real(struct dt_buffer *b, double x);
 void dt_buffer_clear(struct dt_buffer *b);   /* keeps the memory */
 void dt_buffer_release(struct dt_buffer *b); /* frees it; the buffer is empty again */
 

@@ -316,18 +316,6 @@ int dt_config_read(const struct dt_setting *schema, void *object, const char *pa
     return rc;
 }
 
-/* The shortest of the decimal forms that read back as x. */
-static void print_real(double x, struct dt_buffer *b)
-{
-    char text[40];
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, x);
-        if (strtod(text, NULL) == x)
-            break;
-    }
-    dt_buffer_add_string(b, text);
-}
-
 static void print_value(const struct dt_setting *s, const void *object, struct dt_buffer *b)
 {
     const void *field = (const char *)object + s->offset;
@@ -336,7 +324,7 @@ static void print_value(const struct dt_setting *s, const void *object, struct d
         dt_buffer_printf(b, "%ld", *(const long *)field);
         break;
     case DT_SET_REAL:
-        print_real(*(const double *)field, b);
+        dt_buffer_add_real(b, *(const double *)field);
         break;
     case DT_SET_BOOL:
         dt_buffer_add_string(b, *(const bool *)field ? "true" : "false");

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/json.h"
 
 const char *const dt_families[] = {"gpt2", NULL};
@@ -125,9 +126,10 @@ static void add_string(struct json_object *object, const char *name, const char 
 
 static void add_real(struct json_object *object, const char *name, double value)
 {
-    char text[32];
-    snprintf(text, sizeof text, "%g", value);
-    json_object_object_add(object, name, json_object_new_double_s(value, text));
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    dt_buffer_add_real(&text, value);
+    json_object_object_add(object, name, json_object_new_double_s(value, text.data));
+    dt_buffer_release(&text);
 }
 
 int dt_model_config_write(const struct dt_model_config *c, uint32_t eot, const char *path,

@@ -36,6 +36,18 @@ struct dt_training {
 /* --- opening -----------------------------------------------------------------------------------
  */
 
+/* A split must give one sample at least. */
+static int check_length(const struct dt_training *t, const struct dt_dataset *split,
+                        const char *name, const char *data, struct dt_error *err)
+{
+    uint64_t tokens = dt_dataset_info(split)->tokens;
+    uint64_t needed = (uint64_t)t->settings.training.sequence_length + 1;
+    if (tokens >= needed)
+        return 0;
+    return dt_fail(err, DT_EINVALID, "%s: split '%s' has %llu tokens, a sequence needs %llu", data,
+                   name, (unsigned long long)tokens, (unsigned long long)needed);
+}
+
 static int open_data(struct dt_training *t, const struct dt_training_options *o,
                      struct dt_error *err)
 {
@@ -45,11 +57,7 @@ static int open_data(struct dt_training *t, const struct dt_training_options *o,
         return dt_fail(err, DT_EINVALID, "%s: is not the tokenizer that made %s", o->tokenizer_path,
                        o->data);
     DT_TRY(dt_settings_resolve(&t->settings, info->vocab_size, o->settings_path, err));
-    uint64_t needed = (uint64_t)t->settings.training.sequence_length + 1;
-    if (info->tokens < needed)
-        return dt_fail(err, DT_EINVALID, "%s: split '%s' has %llu tokens, a sequence needs %llu",
-                       o->data, t->settings.data.train_split, (unsigned long long)info->tokens,
-                       (unsigned long long)needed);
+    DT_TRY(check_length(t, t->train, t->settings.data.train_split, o->data, err));
     t->identity = (struct dt_run_identity){.settings = &t->settings,
                                            .eot = info->eot,
                                            .data_tokens = info->tokens,
@@ -60,8 +68,9 @@ static int open_data(struct dt_training *t, const struct dt_training_options *o,
     if (t->settings.training.eval_interval == 0 || !dt_is_directory(o->data))
         return 0;
     int rc = dt_dataset_open(&t->val, o->data, t->settings.data.val_split, err);
-    return rc == DT_EMISSING ? 0
-                             : rc; /* data without that split is trained on without validation */
+    if (rc == DT_EMISSING)
+        return 0; /* data without that split is trained on without validation */
+    return rc < 0 ? rc : check_length(t, t->val, t->settings.data.val_split, o->data, err);
 }
 
 static int open_model(struct dt_training *t, struct dt_error *err)

@@ -54,6 +54,19 @@ static void nothing_appended_is_an_empty_string(void **state)
     dt_buffer_release(&b);
 }
 
+static void numbers_are_as_short_as_they_can_be(void **state)
+{
+    (void)state;
+    struct dt_buffer b = DT_BUFFER_EMPTY;
+    const double numbers[] = {0.1, 6e-4, -3, 1e300, 0.1 + 0.2};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        dt_buffer_add_real(&b, numbers[i]);
+        dt_buffer_add_char(&b, ' ');
+    }
+    assert_string_equal(b.data, "0.1 0.0006 -3 1e+300 0.30000000000000004 ");
+    dt_buffer_release(&b);
+}
+
 static void ids_grow(void **state)
 {
     (void)state;
@@ -132,6 +145,7 @@ int main(void)
         cmocka_unit_test(a_buffer_holds_what_was_appended),
         cmocka_unit_test(reserved_room_is_not_moved),
         cmocka_unit_test(nothing_appended_is_an_empty_string),
+        cmocka_unit_test(numbers_are_as_short_as_they_can_be),
         cmocka_unit_test(ids_grow),
         cmocka_unit_test(strings_are_copied_and_made),
         cmocka_unit_test(a_list_doubles_when_full),

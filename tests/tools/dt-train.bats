@@ -148,6 +148,20 @@ train() {
     [ ! -e run/latest ]
 }
 
+@test "a validation split shorter than a sequence is named" {
+    dt-tokenize -q -t "$tok" "$BATS_FILE_TMPDIR/docs.jsonl" |
+        dt-shard --split val=0.0003 --split-by tail -o short
+    run dt-train -q "${small[@]}" -o run short
+    assert_one_line_error dt-train
+    [[ "$output" == *"short: split 'val' has "*" tokens, a sequence needs 33" ]]
+    dt-train -q "${small[@]}" --set training.eval_interval=0 --set training.max_steps=1 -o run short
+}
+
+@test "config.json keeps numbers to the last bit" {
+    train --set training.max_steps=10 --set model.layer_norm_epsilon=1.2345678901e-5
+    grep -q '"layer_norm_epsilon": 1.2345678901e-05' run/latest/config.json
+}
+
 @test "missing, damaged and foreign data are named" {
     run dt-train -q "${small[@]}" -o run nowhere
     assert_one_line_error dt-train
