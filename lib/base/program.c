@@ -304,6 +304,19 @@ static void finish_stdout(void)
 
 enum { SHORTLESS = 1000, HELP = 2000, VERSION };
 
+/* Unless name begins at least two of the names, returns. */
+static void reject_ambiguous(const char *name, const char *const *names)
+{
+    struct dt_buffer fitting = DT_BUFFER_EMPTY;
+    int count = 0;
+    for (; *names; names++)
+        if (strncmp(*names, name, strlen(name)) == 0)
+            dt_buffer_printf(&fitting, "%s--%s", count++ ? ", " : "", *names);
+    if (count > 1)
+        dt_usage("option '--%s' could be one of %s", name, fitting.data);
+    dt_buffer_release(&fitting);
+}
+
 static void reject_unknown(const struct dt_command *c, const char *word)
 {
     const char *names[MAX_OPTIONS + 3] = {"help", "version"};
@@ -314,6 +327,7 @@ static void reject_unknown(const struct dt_command *c, const char *word)
     if (optopt != 0)
         dt_usage("unknown option '-%c'", optopt);
     char *name = dt_strndup(word + 2, strcspn(word + 2, "="));
+    reject_ambiguous(name, names);
     const char *near = dt_did_you_mean(name, names);
     if (near)
         dt_usage("unknown option '--%s': did you mean '--%s'?", name, near);

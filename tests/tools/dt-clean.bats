@@ -347,3 +347,12 @@ END
     printf '\357\273\277{"text":"a"}\r\n' >marked.jsonl
     [ "$(dt-clean -q marked.jsonl | text_of)" = a ]
 }
+
+@test "an abbreviation that fits two options names both" {
+    printf 'text' >in
+    run dt-clean --stat=s -q in
+    [ "$status" -eq 0 ]
+    run dt-clean --max 5 --m 5 in
+    [ "$status" -eq 2 ]
+    [ "${lines[0]}" = "dt-clean: option '--m' could be one of --min-chars, --max-chars" ]
+}
