@@ -3,10 +3,12 @@
 # make demo                children's stories of known entropy, from dt-synth
 # make demo CORPUS=FILE    the same on your text
 NAME        := demo
-CONFIG      := share/configs/demo.yaml
 CLEAN_FLAGS ?= --normalize nfc --dedup
 
 ifdef CORPUS
+# (More text wants more: SET='training.max_steps=10000 model.hidden_size=256'.)
+CONFIG        := share/configs/text.yaml
+VOCAB_SIZE    := 1024
 OUT           := build/demo-$(basename $(notdir $(CORPUS)))
 SPLIT_FLAGS   := --split val=0.05 --split-by tail
 PROMPT        := The
@@ -14,6 +16,7 @@ else
 STORY_COUNT   ?= 36000
 STORY_SEED    ?= 1
 HELD_OUT      ?= 300
+CONFIG        := share/configs/demo.yaml
 OUT           := build/demo
 SPLIT_FLAGS   := --split val=0.01
 EVAL_DATA      = $(OUT)/held-out.jsonl

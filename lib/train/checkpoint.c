@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,8 +100,7 @@ static int save_state(const char *path, const struct dt_store *store,
     json_object_object_add(o, "step", json_object_new_int64(state->step));
     json_object_object_add(o, "samples", json_object_new_int64((int64_t)state->samples));
     json_object_object_add(o, "seconds", json_object_new_double(state->seconds));
-    json_object_object_add(o, "data_tokens", json_object_new_int64((int64_t)identity->data_tokens));
-    add_hex(o, "tokenizer", identity->tokenizer);
+    add_hex(o, "data", identity->data);
     add_hex(o, "parameters", dt_model_hash(store->model));
     int rc = dt_json_write(path, o, err);
     json_object_put(o);
@@ -110,8 +110,8 @@ static int save_state(const char *path, const struct dt_store *store,
 static int parse_state(struct json_object *o, const char *path, struct dt_progress_state *state,
                        const struct dt_run_identity *identity, struct dt_error *err)
 {
-    int64_t version, step, samples, tokens;
-    const char *tokenizer;
+    int64_t version, step, samples;
+    const char *data;
     char hex[DT_HEX64];
     DT_TRY(dt_json_get_int(o, "version", path, &version, err));
     if (version != 1)
@@ -120,10 +120,8 @@ static int parse_state(struct json_object *o, const char *path, struct dt_progre
     DT_TRY(dt_json_get_int(o, "step", path, &step, err));
     DT_TRY(dt_json_get_int(o, "samples", path, &samples, err));
     DT_TRY(dt_json_get_real(o, "seconds", path, &state->seconds, err));
-    DT_TRY(dt_json_get_int(o, "data_tokens", path, &tokens, err));
-    DT_TRY(dt_json_get_string(o, "tokenizer", path, &tokenizer, err));
-    if ((uint64_t)tokens != identity->data_tokens ||
-        strcmp(tokenizer, dt_hex64(identity->tokenizer, hex)) != 0)
+    DT_TRY(dt_json_get_string(o, "data", path, &data, err));
+    if (strcmp(data, dt_hex64(identity->data, hex)) != 0)
         return dt_fail(err, DT_EINVALID, "%s: the run was trained on other data", path);
     state->step = (long)step;
     state->samples = (uint64_t)samples;
@@ -222,13 +220,24 @@ static int fill_directory(const char *directory, const struct dt_store *store,
     return rc;
 }
 
-/* Puts the finished directory in its place; one of the same step is replaced. */
+/* Gives the finished directory its name. One of the same step changes places
+ * with it in one move, and is removed under the temporary name. */
+static int take_place(const char *temporary, const char *final, struct dt_error *err)
+{
+    if (rename(temporary, final) == 0)
+        return 0;
+    if (errno != EEXIST && errno != ENOTEMPTY)
+        return dt_fail_errno(err, "cannot rename to '%s'", final);
+    if (renameat2(AT_FDCWD, temporary, AT_FDCWD, final, RENAME_EXCHANGE) == 0)
+        return dt_remove_tree(temporary, err);
+    DT_TRY(dt_remove_tree(final, err)); /* a file system that cannot exchange */
+    return rename(temporary, final) < 0 ? dt_fail_errno(err, "cannot rename to '%s'", final) : 0;
+}
+
 static int publish(const char *run, const char *temporary, const char *name, struct dt_error *err)
 {
     char *final = dt_path_join(run, name), *latest = dt_path_join(run, "latest");
-    int rc = dt_remove_tree(final, err);
-    if (rc == 0 && rename(temporary, final) < 0)
-        rc = dt_fail_errno(err, "cannot rename to '%s'", final);
+    int rc = take_place(temporary, final, err);
     rc = rc < 0 ? rc : dt_sync_directory(run, err);
     rc = rc < 0 ? rc : dt_replace_symlink(name, latest, err);
     rc = rc < 0 ? rc : dt_sync_directory(run, err);

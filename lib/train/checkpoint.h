@@ -31,9 +31,9 @@ struct dt_progress_state {
 struct dt_run_identity {
     const struct dt_settings *settings;
     uint32_t eot;
-    uint64_t data_tokens, tokenizer; /* of the training split: a resume needs the same data */
-    const char *tokenizer_path;      /* copied into checkpoints; NULL: none */
-    const char *lineage;             /* lines, each ended by a newline */
+    uint64_t data;              /* fingerprint of the training split: a resume needs the same */
+    const char *tokenizer_path; /* copied into checkpoints; NULL: none */
+    const char *lineage;        /* lines, each ended by a newline */
 };
 
 /* Writes RUN/step-N and points RUN/latest at it. */

@@ -4,9 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/progress.h"
 #include "model/directory.h"
 #include "shard/dataset.h"
@@ -48,6 +50,25 @@ static int check_length(const struct dt_training *t, const struct dt_dataset *sp
                    name, (unsigned long long)tokens, (unsigned long long)needed);
 }
 
+#define PROBES       64
+#define PROBE_TOKENS 64
+
+/* What tells one data set from another, however it is cut into shards: its
+ * size, its tokenizer, and tokens from places all over it. */
+static int fingerprint(struct dt_dataset *data, uint64_t *hash, struct dt_error *err)
+{
+    const struct dt_shard_info *info = dt_dataset_info(data);
+    uint64_t facts[2] = {info->tokens, info->tokenizer};
+    uint64_t count = info->tokens < PROBE_TOKENS ? info->tokens : PROBE_TOKENS;
+    *hash = dt_hash(facts, sizeof facts);
+    for (uint64_t i = 0; i < PROBES; i++) {
+        uint32_t ids[PROBE_TOKENS];
+        DT_TRY(dt_dataset_tokens(data, (info->tokens - count) * i / (PROBES - 1), count, ids, err));
+        *hash = dt_hash_seeded(ids, count * sizeof *ids, *hash);
+    }
+    return 0;
+}
+
 static int open_data(struct dt_training *t, const struct dt_training_options *o,
                      struct dt_error *err)
 {
@@ -58,11 +79,9 @@ static int open_data(struct dt_training *t, const struct dt_training_options *o,
                        o->data);
     DT_TRY(dt_settings_resolve(&t->settings, info->vocab_size, o->settings_path, err));
     DT_TRY(check_length(t, t->train, t->settings.data.train_split, o->data, err));
-    t->identity = (struct dt_run_identity){.settings = &t->settings,
-                                           .eot = info->eot,
-                                           .data_tokens = info->tokens,
-                                           .tokenizer = info->tokenizer,
-                                           .tokenizer_path = t->tokenizer_path};
+    t->identity = (struct dt_run_identity){
+        .settings = &t->settings, .eot = info->eot, .tokenizer_path = t->tokenizer_path};
+    DT_TRY(fingerprint(t->train, &t->identity.data, err));
     t->lineage = dt_format("%s%s\n", info->provenance ? info->provenance : "", o->command_line);
     t->identity.lineage = t->lineage;
     if (t->settings.training.eval_interval == 0 || !dt_is_directory(o->data))
@@ -89,7 +108,8 @@ static int find_checkpoint(const struct dt_training *t, const char *resume, char
                            struct dt_error *err)
 {
     char *latest = dt_path_join(t->run, "latest");
-    bool exists = dt_file_exists(latest);
+    struct stat st;
+    bool exists = lstat(latest, &st) == 0; /* a link to nothing is a damaged run, not a new one */
     *found = NULL;
     int rc = 0;
     if (strcmp(resume, "auto") == 0)

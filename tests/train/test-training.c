@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
@@ -20,7 +21,7 @@ static char scratch[] = "/tmp/dt-test-training-XXXXXX";
 static char *data_path;
 
 /* Tokens with something to learn: each is the last plus 1, 2 or 3, modulo 50. */
-static int write_data(void)
+static int write_data(uint64_t key)
 {
     struct dt_output out;
     struct dt_shard_writer *w;
@@ -31,7 +32,7 @@ static int write_data(void)
                                        .eot = UINT32_MAX,
                                        .tokenizer = 7,
                                        .provenance = "test\n"};
-    dt_rng_init(&rng, 2);
+    dt_rng_init(&rng, key);
     for (int i = 0; i < 6000; i++)
         ids[i] = ((i ? ids[i - 1] : 0) + 1 + dt_rng_below(&rng, 3)) % 50;
     DT_TRY(dt_output_open(&out, data_path, &err));
@@ -48,7 +49,7 @@ static int set_up(void **state)
     if (mkdtemp(scratch) == NULL)
         return -1;
     data_path = dt_path_join(scratch, "data.dts");
-    if (write_data() == 0)
+    if (write_data(2) == 0)
         return 0;
     print_error("%s\n", err.text);
     return -1;
@@ -184,6 +185,10 @@ static void a_run_refuses_other_settings_and_other_data(void **state)
     s = small_settings();
     assert_true(open_run(&t, dev, &s, "fixed", "none") < 0);
     assert_non_null(strstr(err.text, "already holds a run"));
+    assert_int_equal(write_data(4), 0);
+    assert_true(open_run(&t, dev, &s, "fixed", "auto") < 0);
+    assert_non_null(strstr(err.text, "trained on other data"));
+    assert_int_equal(write_data(2), 0);
     dt_device_close(dev);
 }
 
@@ -214,6 +219,38 @@ static void a_damaged_checkpoint_is_refused(void **state)
     assert_int_equal(open_run(&t, dev, &s, "damaged", "auto"), 0);
     dt_training_free(t);
     dt_device_close(dev);
+}
+
+static void a_link_to_a_lost_checkpoint_is_no_new_run(void **state)
+{
+    (void)state;
+    struct dt_settings s = small_settings();
+    struct dt_device *dev;
+    struct dt_training *t;
+    char *lost = dt_path_join(scratch, "lost/step-00000020");
+    train("cpu", 2, "lost", "auto", 99, NULL, NULL);
+    assert_int_equal(dt_remove_tree(lost, &err), 0);
+    assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
+    assert_true(open_run(&t, dev, &s, "lost", "auto") < 0);
+    assert_non_null(strstr(err.text, "lost/latest"));
+    dt_device_close(dev);
+    free(lost);
+}
+
+static void a_checkpoint_of_the_same_step_is_replaced(void **state)
+{
+    (void)state;
+    struct dt_settings s = small_settings();
+    s.training.save_interval = 10;
+    uint64_t hash = train("cpu", 2, "replaced", "auto", 99, NULL, &s);
+    char *latest = dt_path_join(scratch, "replaced/latest");
+    assert_int_equal(dt_replace_symlink("step-00000010", latest, &err), 0);
+    assert_true(hash == train("cpu", 2, "replaced", "auto", 99, NULL, &s));
+    char target[32] = "";
+    assert_true(readlink(latest, target, sizeof target - 1) > 0);
+    assert_string_equal(target, "step-00000020");
+    assert_true(hash == train("cpu", 2, "replaced", "auto", 99, NULL, &s));
+    free(latest);
 }
 
 static void accumulation_equals_one_larger_batch(void **state)
@@ -268,6 +305,8 @@ int main(void)
         cmocka_unit_test(a_finished_run_does_nothing_more),
         cmocka_unit_test(a_run_refuses_other_settings_and_other_data),
         cmocka_unit_test(a_damaged_checkpoint_is_refused),
+        cmocka_unit_test(a_link_to_a_lost_checkpoint_is_no_new_run),
+        cmocka_unit_test(a_checkpoint_of_the_same_step_is_replaced),
         cmocka_unit_test(accumulation_equals_one_larger_batch),
         cmocka_unit_test(learning_rate_warms_up_and_decays_to_a_tenth),
         cmocka_unit_test(gradients_are_clipped_to_the_norm),
