@@ -59,7 +59,7 @@ bool dt_file_exists(const char *path);
 /* Creates a directory and its missing parents; an existing one is fine. */
 int dt_make_directories(const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Removes a directory and all it holds; an absent one is fine, a link is an error. */
-int dt_remove_tree(const char *path, struct dt_error *err) DT_MUST_CHECK;
+int dt_remove_tree(const char *path, struct dt_error *err);
 /* Makes the entries of a directory durable. */
 int dt_sync_directory(const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Makes link point to target, atomically, whether or not link exists. */

@@ -256,8 +256,8 @@ int dt_checkpoint_save(const char *run, const struct dt_store *store,
     struct dt_error ignored;
     int rc = fill_directory(temporary, store, state, identity, err);
     rc = rc < 0 ? rc : publish(run, temporary, name, err);
-    if (rc < 0 && dt_remove_tree(temporary, &ignored) < 0)
-        rc = dt_fail_context(err, "checkpoint"); /* the first failure is the one to tell */
+    if (rc < 0)
+        dt_remove_tree(temporary, &ignored); /* what stays is for dt_checkpoint_clean */
     free(temporary);
     return rc;
 }

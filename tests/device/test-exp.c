@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include <math.h>
+
+#include "device/cpu/cpu.h"
+
+/* Errors in units of the last place of the exact value. */
+static double ulps(float got, double want)
+{
+    float near = (float)want;
+    return fabs((double)got - want) / ((double)nextafterf(near, INFINITY) - (double)near);
+}
+
+static void exp_is_right_to_two_ulp(void **state)
+{
+    (void)state;
+    double worst = 0;
+    for (float x = -86.9f; x < 88.0f; x += 0.00037f) {
+        double error = ulps(dt_cpu_exp(x), exp((double)x));
+        worst = error > worst ? error : worst;
+    }
+    assert_true(worst < 2);
+    assert_true(dt_cpu_exp(0) == 1);
+    assert_true(dt_cpu_exp(-88.5f) == 0);
+    assert_true(dt_cpu_exp(-INFINITY) == 0);
+    assert_true(dt_cpu_exp(1000) > 1e38f);
+    assert_true(isnan(dt_cpu_exp(NAN)) != 0);
+}
+
+static void tanh_is_right_and_bounded(void **state)
+{
+    (void)state;
+    for (float x = -20; x < 20; x += 0.0011f)
+        assert_true(fabs((double)dt_cpu_tanh(x) - tanh((double)x)) < 2e-7);
+    assert_true(dt_cpu_tanh(1e30f) == 1 && dt_cpu_tanh(-1e30f) == -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exp_is_right_to_two_ulp),
+        cmocka_unit_test(tanh_is_right_and_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
