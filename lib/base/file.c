@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,15 +80,78 @@ static char *follow_links(const char *path)
     return target ? target : dt_strdup(path);
 }
 
+/* Creates and locks a temporary file. A file unlinked in between was taken for
+ * a stale one by remove_if_stale; file systems without locks have none of those. */
+static int create_locked(const char *path)
+{
+    for (;;) {
+        struct stat st;
+        int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 || flock(fd, LOCK_EX) < 0 || fstat(fd, &st) < 0 || st.st_nlink > 0)
+            return fd;
+        close(fd);
+    }
+}
+
 /* A file that takes the place of another is no more readable than that was. */
 static int create_like(const char *path, const char *model)
 {
     struct stat st;
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int fd = create_locked(path);
     if (fd >= 0 && stat(model, &st) == 0 && fchmod(fd, st.st_mode & 0777) < 0) {
         close(fd);
         return -1;
     }
+    return fd;
+}
+
+/* A writer holds the lock of its temporary file for as long as it lives: one
+ * that can be locked belongs to nobody. */
+static void remove_if_stale(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0)
+        unlink(path);
+    close(fd);
+}
+
+/* Removes temporary files of killed writers of the same file: prefix and a number. */
+static void remove_stale(const char *directory, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    DIR *dir = opendir(directory);
+    for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
+        const char *number = e->d_name + n;
+        if (strncmp(e->d_name, prefix, n) != 0 || number[strspn(number, "0123456789")] != '\0')
+            continue;
+        char *path = dt_path_join(directory, e->d_name);
+        remove_if_stale(path);
+        free(path);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+/* Opens the temporary neighbour of the target; -1 with errno set if it cannot. */
+static int open_temporary(struct dt_output *out)
+{
+    char *dir = directory_of(out->target);
+    char *prefix = dt_format(".%s.tmp-", dt_path_base(out->target));
+    char *path = dt_format("%s/%s%ld", dir, prefix, (long)getpid());
+    remove_stale(dir, prefix);
+    free(dir);
+    free(prefix);
+    int fd = create_like(path, out->target);
+    if (fd < 0) {
+        free(path);
+        return -1;
+    }
+    out->temporary = path;
+    watch_signals();
+    replace_unfinished(NULL, path);
     return fd;
 }
 
@@ -107,13 +171,7 @@ int dt_output_open(struct dt_output *out, const char *path, struct dt_error *err
     } else if (is_special(path)) {
         out->fd = open(path, O_WRONLY | O_CLOEXEC);
     } else {
-        char *dir = directory_of(out->target);
-        out->temporary =
-            dt_format("%s/.%s.tmp-%ld", dir, dt_path_base(out->target), (long)getpid());
-        free(dir);
-        watch_signals();
-        replace_unfinished(NULL, out->temporary);
-        out->fd = create_like(out->temporary, out->target);
+        out->fd = open_temporary(out);
     }
     if (out->fd < 0) {
         int rc = dt_fail_errno(err, "cannot create '%s'", path);
@@ -177,14 +235,12 @@ static int publish(struct dt_output *out, struct dt_error *err)
     DT_TRY(dt_output_flush(out, err));
     if (out->temporary && fsync(out->fd) < 0)
         return cannot_write(out, err);
-    int fd = out->fd;
-    out->fd = -1;
-    if (close(fd) < 0)
-        return cannot_write(out, err);
-    if (out->temporary && rename(out->temporary, out->target) < 0)
+    if (out->temporary && rename(out->temporary, out->target) < 0) /* while it is locked */
         return dt_fail_errno(err, "cannot rename to '%s'", out->path);
     forget_temporary(out);
-    return 0;
+    int fd = out->fd;
+    out->fd = -1;
+    return close(fd) < 0 ? cannot_write(out, err) : 0;
 }
 
 int dt_output_commit(struct dt_output *out, struct dt_error *err)

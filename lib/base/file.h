@@ -5,7 +5,9 @@
  * A struct dt_output is a file being made: bytes go to a hidden temporary
  * neighbour (".NAME.tmp-PID"), and only dt_output_commit, after fsync, gives
  * it its name. A program that dies half-way leaves no file that looks
- * finished, and no file at all if a signal other than SIGKILL ended it.
+ * finished, and no file at all if a signal other than SIGKILL ended it; what
+ * SIGKILL left is removed by the next writer of the same file. (A writer holds a
+ * flock(2) on its temporary file, so that one without is known to be stale.)
  * "-" stands for stdout, which cannot be made atomic but is checked to the
  * last byte; so do /dev/stdout, /dev/stderr and /dev/fd/N for open
  * files. A symbolic link stays one, and the file that it names is replaced; the

@@ -259,6 +259,54 @@ static void a_signal_leaves_nothing(void **state)
     assert_false(dt_file_exists("x"));
 }
 
+static void the_next_writer_removes_what_a_killed_one_left(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct dt_output other;
+    status_of_death_by(SIGKILL);
+    assert_int_equal(entries("."), 1);
+    assert_int_equal(dt_file_write("xx", "", 0, &err), 0);
+    assert_int_equal(dt_file_write(".x.tmp-1a", "", 0, &err), 0);
+    assert_int_equal(dt_output_open(&other, "xx", &err), 0);
+    assert_int_equal(entries("."), 4); /* of other files */
+    dt_output_abandon(&other);
+    assert_int_equal(dt_file_write("x", "", 0, &err), 0);
+    assert_int_equal(entries("."), 3);
+    assert_true(dt_file_exists(".x.tmp-1a"));
+}
+
+static void a_living_writer_is_left_alone(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct dt_output ours;
+    assert_int_equal(dt_output_open(&ours, "x", &err), 0);
+    assert_int_equal(dt_output_write(&ours, "ours", 4, &err), 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(dt_file_write("x", "theirs", 6, &err) == 0 ? 0 : 1);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_holds("x", "theirs");
+    assert_int_equal(dt_output_commit(&ours, &err), 0);
+    assert_holds("x", "ours");
+    assert_int_equal(entries("."), 1);
+}
+
+static void one_program_writes_a_file_once_at_a_time(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct dt_output a, b;
+    assert_int_equal(dt_output_open(&a, "x", &err), 0);
+    assert_int_equal(dt_output_open(&b, "x", &err), DT_EIO);
+    assert_string_equal(err.text, "cannot create 'x': File exists");
+    assert_int_equal(dt_output_commit(&a, &err), 0);
+    assert_holds("x", "");
+}
+
 static void handlers_of_the_program_are_kept(void **state)
 {
     (void)state;
@@ -364,6 +412,9 @@ int main(void)
         IN_SCRATCH(a_write_that_fails_leaves_nothing),
         IN_SCRATCH(a_full_disk_leaves_the_old_file),
         IN_SCRATCH(a_signal_leaves_nothing),
+        IN_SCRATCH(the_next_writer_removes_what_a_killed_one_left),
+        IN_SCRATCH(a_living_writer_is_left_alone),
+        IN_SCRATCH(one_program_writes_a_file_once_at_a_time),
         IN_SCRATCH(handlers_of_the_program_are_kept),
         IN_SCRATCH(reading_has_a_limit),
         IN_SCRATCH(directories_are_made_and_removed),
