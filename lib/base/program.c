@@ -16,6 +16,7 @@
 #include "base/file.h"
 
 #define MAX_OPTIONS 64
+#define MAX_INT     0x1p53 /* whole numbers up to here are exact in a double */
 
 static const char *program_name = "dt";
 static struct dt_buffer command_line;
@@ -87,17 +88,24 @@ int dt_parse_real(const char *text, double *value)
     return 0;
 }
 
-int dt_parse_int(const char *text, long *value)
+/* A whole number of any size. */
+static int parse_whole(const char *text, double *value)
 {
     const char *end;
-    double x;
-    if (parse_decimal(text, &x, &end) < 0)
+    if (parse_decimal(text, value, &end) < 0)
         return -1;
-    double unit = *end == 'k' ? 1e3 : *end == 'M' ? 1e6 : *end == 'G' ? 1e9 : 1;
+    bool thousands = *end == 'k' || *end == 'K';
+    double unit = thousands ? 1e3 : *end == 'M' ? 1e6 : *end == 'G' ? 1e9 : 1;
     if (unit > 1)
         end++;
-    x *= unit;
-    if (*end != '\0' || fabs(x) > 0x1p53 || x != floor(x))
+    *value *= unit;
+    return *end != '\0' || *value != floor(*value) ? -1 : 0;
+}
+
+int dt_parse_int(const char *text, long *value)
+{
+    double x;
+    if (parse_whole(text, &x) < 0 || fabs(x) > MAX_INT)
         return -1;
     *value = (long)x;
     return 0;
@@ -172,7 +180,7 @@ static void print_help(const struct dt_command *c)
     printf("\n%s: %s\n\n", c->name, c->summary);
     for (const struct dt_option *o = c->options; o->name; o++)
         print_option(o);
-    printf("      --help                show this help\n"
+    printf("  -h, --help                show this help\n"
            "      --version             show the version\n");
     dt_buffer_release(&usage);
 }
@@ -186,9 +194,20 @@ static const char *described(const struct dt_option *o)
 
 static void check_range(const struct dt_option *o, double x, const char *text)
 {
-    if ((o->min != 0 || o->max != 0) && (x < o->min || x > o->max))
-        dt_usage("%s takes a number from %.15g to %.15g, not '%s'", described(o), o->min, o->max,
-                 text);
+    bool any = o->min == 0 && o->max == 0;
+    double limit = o->kind == DT_OPT_INT ? MAX_INT : HUGE_VAL;
+    double min = any ? -limit : o->min, max = any ? limit : fmin(o->max, limit);
+    if (x < min || x > max)
+        dt_usage("%s takes a number from %.16g to %.16g, not '%s'", described(o), min, max, text);
+}
+
+static void set_int(const struct dt_option *o, const char *text)
+{
+    double x;
+    if (parse_whole(text, &x) < 0)
+        dt_usage("%s takes a whole number, not '%s'", described(o), text);
+    check_range(o, x, text);
+    *(long *)o->value = (long)x;
 }
 
 static void set_choice(const struct dt_option *o, const char *text)
@@ -221,9 +240,7 @@ static void set_option(const struct dt_option *o, const char *text)
         *(const char **)o->value = text;
         break;
     case DT_OPT_INT:
-        if (dt_parse_int(text, o->value) < 0)
-            dt_usage("%s takes a whole number, not '%s'", described(o), text);
-        check_range(o, (double)*(long *)o->value, text);
+        set_int(o, text);
         break;
     case DT_OPT_REAL:
         if (dt_parse_real(text, o->value) < 0)
@@ -302,7 +319,7 @@ static void finish_stdout(void)
     exit(0);
 }
 
-enum { SHORTLESS = 1000, HELP = 2000, VERSION };
+enum { SHORTLESS = 1000, HELP = 'h', VERSION = 2000 };
 
 /* Unless name begins at least two of the names, returns. */
 static void reject_ambiguous(const char *name, const char *const *names)
@@ -348,6 +365,7 @@ static int build_tables(const struct dt_command *c, struct option *longs, char *
                 *shorts++ = ':';
         }
     }
+    *shorts++ = HELP;
     *shorts = '\0';
     longs[n] = (struct option){"help", no_argument, NULL, HELP};
     longs[n + 1] = (struct option){"version", no_argument, NULL, VERSION};
@@ -365,10 +383,18 @@ static const struct dt_option *find_option(const struct dt_command *c, int key)
     return NULL;
 }
 
+/* getopt's optopt is the option's letter, alone or the last of several, or its key. */
+static void reject_valueless(const struct dt_command *c)
+{
+    if (optopt < SHORTLESS)
+        dt_usage("option '-%c' needs a value", optopt);
+    dt_usage("option '--%s' needs a value", find_option(c, optopt)->name);
+}
+
 int dt_parse_options(const struct dt_command *c, int argc, char **argv)
 {
     struct option longs[MAX_OPTIONS + 3];
-    char shorts[2 * MAX_OPTIONS + 2];
+    char shorts[2 * MAX_OPTIONS + 3];
     bool given[MAX_OPTIONS] = {false};
     program_name = c->name;
     dt_buffer_clear(&command_line);
@@ -385,7 +411,7 @@ int dt_parse_options(const struct dt_command *c, int argc, char **argv)
         } else if (key == '?') {
             reject_unknown(c, argv[optind - 1]);
         } else if (key == ':') {
-            dt_usage("option '%s' needs a value", argv[optind - 1]);
+            reject_valueless(c);
         }
         const struct dt_option *o = find_option(c, key);
         given[o - c->options] = true;

@@ -14,7 +14,7 @@
  *         "dt-x", "do one thing", "[FILE ...]", options};
  *     int first = dt_parse_options(&command, argc, argv);  // operands start here
  *
- * --help and --version are added by the parser. A wrong option or number ends
+ * -h, --help and --version are added by the parser. A wrong option or number ends
  * the program with exit status 2 and a usage message.
  */
 #ifndef DT_BASE_PROGRAM_H
@@ -29,7 +29,7 @@
 enum dt_option_kind {
     DT_OPT_FLAG,   /* bool *: set to true */
     DT_OPT_STRING, /* const char **, borrowed from argv */
-    DT_OPT_INT,    /* long *, in min .. max; suffixes k, M, G (powers of 1000) */
+    DT_OPT_INT,    /* long *, in min .. max; suffixes k (or K), M, G: powers of 1000 */
     DT_OPT_REAL,   /* double *, in min .. max */
     DT_OPT_CHOICE, /* int *: index into choices */
     DT_OPT_LIST    /* struct dt_string_list *: may be given several times */
@@ -74,7 +74,8 @@ const char *dt_program_name(void);
  * change what is made. */
 const char *dt_command_line(void);
 
-/* Parses "123", "64k", "10M", "1e6" into a number; -1 on anything else. */
+/* Parses "123", "64k", "10M", "1e6" into a number; -1 on anything else and
+ * on what is beyond 2^53. */
 int dt_parse_int(const char *text, long *value);
 int dt_parse_real(const char *text, double *value);
 
