@@ -43,6 +43,16 @@ static enum dt_plot_format format_of(const char *path)
     dt_usage("the name '%s' ends in none of .svg, .png and .txt", path);
 }
 
+static void warn_of_losses_left_out(const struct dt_run_metrics *runs, int count)
+{
+    size_t points = 0;
+    for (int r = 0; r < count; r++)
+        points += runs[r].not_finite;
+    if (points > 0)
+        dt_warn("%zu point%s not drawn: a loss that is not a finite number", points,
+                points == 1 ? "" : "s");
+}
+
 static int draw(const struct dt_run_metrics *runs, int count, struct dt_error *err)
 {
     struct dt_plot plot = {.format = format_of(opt.output),
@@ -75,6 +85,8 @@ int main(int argc, char **argv)
         rc = dt_run_metrics_read(&runs[read], argv[first + 1 + read], &err);
         read += rc == 0;
     }
+    if (rc == 0)
+        warn_of_losses_left_out(runs, count);
     if (rc == 0)
         rc = draw(runs, count, &err);
     while (read > 0)

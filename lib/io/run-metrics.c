@@ -21,6 +21,15 @@ static bool get_number(struct json_object *line, const char *name, double *value
     return isfinite(*value);
 }
 
+/* A loss, present in the line; one that is NaN, infinite or null is counted instead. */
+static bool get_loss(struct dt_run_metrics *m, struct json_object *line, const char *name,
+                     double *loss)
+{
+    bool there = json_object_object_get_ex(line, name, NULL), finite = get_number(line, name, loss);
+    m->not_finite += there && !finite;
+    return finite;
+}
+
 static void add_point(struct dt_curve *curve, struct dt_metric point)
 {
     while (curve->count > 0 && curve->items[curve->count - 1].step >= point.step)
@@ -42,8 +51,8 @@ static int add_line(struct dt_run_metrics *m, struct json_object *line, const ch
         m->name = dt_strdup(json_object_get_string(run));
     }
     double train, valid;
-    bool trains = get_number(line, "loss", &train),
-         validates = get_number(line, "val_loss", &valid);
+    bool trains = get_loss(m, line, "loss", &train),
+         validates = get_loss(m, line, "val_loss", &valid);
     if (!trains && !validates)
         return 0;
     DT_TRY(dt_json_get_real(line, "step", subject, &point.step, err));
@@ -86,7 +95,8 @@ static int read_lines(struct dt_run_metrics *m, const char *path, struct dt_erro
     dt_buffer_release(&text);
     dt_input_close(in);
     if (rc == 0 && m->train.count + m->valid.count == 0)
-        rc = dt_fail(err, DT_EFORMAT, "%s: holds no loss", path);
+        rc = dt_fail(err, DT_EFORMAT, "%s: holds no %sloss", path,
+                     m->not_finite > 0 ? "finite " : "");
     return rc;
 }
 

@@ -6,7 +6,7 @@
  *     {"step": 10, "tokens": 81920, "time": 3.2, "loss": 5.1, ...}  training
  *     {"step": 10, "tokens": 81920, "time": 3.9, "val_loss": 5.0}   validation
  *
- * Members not named here are ignored, and so are lines without a loss and a
+ * Members not named here are ignored, and so are lines without a finite loss and a
  * last line without its newline, which a running trainer may still be writing.
  * A line whose step is not above the one before replaces what was read from
  * that step on: a resumed run tells the repeated steps again.
@@ -37,6 +37,7 @@ struct dt_curve { /* steps increase */
 struct dt_run_metrics {
     char *name; /* of the run: its header's "run", else the directory's or file's name */
     struct dt_curve train, valid;
+    size_t not_finite; /* losses that are NaN, infinite or no number; in no curve */
 };
 
 /* Reads PATH, or PATH/metrics.jsonl if PATH is a directory. A run without any

@@ -48,6 +48,7 @@ static void losses_are_read_and_the_rest_is_ignored(void **state)
     assert_true(isnan(m.train.items[1].tokens));
     assert_int_equal(m.valid.count, 1);
     assert_float_equal(m.valid.items[0].loss, 3.25, 0);
+    assert_int_equal(m.not_finite, 1);
     dt_run_metrics_release(&m);
 }
 

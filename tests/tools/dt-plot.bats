@@ -128,3 +128,15 @@ set output 'pwned'"
     run bash -c "dt-plot loss '$T/run' >/dev/full"
     assert_one_line_error dt-plot
 }
+
+@test "points that are not finite are counted in a warning" {
+    printf '%s\n' '{"step":1,"loss":2}' '{"step":2,"loss":NaN}' '{"step":3,"loss":Infinity}' \
+        '{"step":4,"loss":1,"val_loss":null}' >"$T/m"
+    dt-plot loss "$T/m" >"$T/out" 2>"$T/err"
+    [ "$(cat "$T/err")" = "dt-plot: 3 points not drawn: a loss that is not a finite number" ]
+    [ -s "$T/out" ]
+    echo '{"step":2,"loss":NaN}' >"$T/m"
+    run dt-plot loss "$T/m"
+    assert_one_line_error dt-plot
+    [[ "$output" == *"holds no finite loss" ]]
+}
