@@ -224,8 +224,12 @@ int dt_tokenizer_load_json(struct dt_tokenizer **t, const char *path, struct dt_
 {
     struct json_object *root;
     *t = NULL;
-    DT_TRY(dt_json_read(path, &root, err));
-    int rc = load_root(t, root, path, err);
+    struct dt_error why;
+    int rc = dt_json_read(path, &root, &why);
+    if (rc < 0)
+        return dt_fail(err, rc, "%s%s", why.text,
+                       rc == DT_EFORMAT ? ": is no whole tokenizer.json" : "");
+    rc = load_root(t, root, path, err);
     json_object_put(root);
     return rc;
 }

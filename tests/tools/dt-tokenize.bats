@@ -242,3 +242,10 @@ repeat() {
         dt-tokenize -t "$TESTDATA/gpt2.vocab.json" -d f.dts | cmp - f
     done
 }
+
+@test "a text given as tokenizer is said to be none" {
+    echo 'Once upon a time' >"$T/tale.txt"
+    run dt-tokenize -t "$T/tale.txt" "$T/tale.txt"
+    assert_one_line_error dt-tokenize
+    [[ "$output" == "dt-tokenize: $T/tale.txt:"*": is no whole tokenizer.json" ]]
+}
