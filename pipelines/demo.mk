@@ -2,17 +2,18 @@
 #
 # make demo                children's stories of known entropy, from dt-synth
 # make demo CORPUS=FILE    the same on your text
-NAME        := demo
 CLEAN_FLAGS ?= --normalize nfc --dedup
 
-ifdef CORPUS
+ifneq ($(origin CORPUS),undefined)
 # (More text wants more: SET='training.max_steps=10000 model.hidden_size=256'.)
 CONFIG        := share/configs/text.yaml
 VOCAB_SIZE    := 1024
-OUT           := build/demo-$(basename $(notdir $(CORPUS)))
+NAME          := $(basename $(notdir $(CORPUS)))
+OUT           := build/demo-$(NAME)
 SPLIT_FLAGS   := --split val=0.05 --split-by tail
 PROMPT        := The
 else
+NAME          := demo
 STORY_COUNT   ?= 36000
 STORY_SEED    ?= 1
 HELD_OUT      ?= 300
@@ -28,7 +29,7 @@ demo: summary
 
 include pipelines/rules.mk
 
-ifdef CORPUS
+ifneq ($(origin CORPUS),undefined)
 $(OUT)/corpus: $(existing_corpus)
 	mkdir -p $(@D)
 	ln -sfn '$(abspath $(CORPUS))' $@

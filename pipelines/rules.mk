@@ -43,8 +43,9 @@ export PATH := $(abspath $B/bin):$(PATH)
 here   := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 timed   = $(here)/timed $(OUT)/seconds/$1
 
-# CORPUS, which must be there.
-existing_corpus = $(or $(wildcard $(CORPUS)),$(error CORPUS: no file '$(CORPUS)'))
+# CORPUS, which must be a file with something in it.
+corpus_problem  = $(shell $(here)/corpus-problem '$(subst ','\'',$(CORPUS))')
+existing_corpus = $(if $(corpus_problem),$(error CORPUS='$(CORPUS)': $(corpus_problem)),$(CORPUS))
 
 # --- settings: for each SETTINGS_STAGE a file that changes when it does --------------------------
 SETTINGS_clean = $(CLEAN_FLAGS)

@@ -27,7 +27,7 @@ tinystories: summary
 
 include pipelines/rules.mk
 
-ifdef CORPUS
+ifneq ($(origin CORPUS),undefined)
 $(OUT)/corpus: $(existing_corpus)
 	mkdir -p $(@D)
 	ln -sfn '$(abspath $(CORPUS))' $@
