@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/program.h"
@@ -26,7 +28,8 @@ static const struct dt_option options[] = {
     {"ids", 0, DT_OPT_FLAG, &opt.ids, NULL, "print the ids, a line a document"},
     {"text", 0, DT_OPT_FLAG, &opt.text, NULL, "print the text; needs -t"},
     {"lineage", 0, DT_OPT_FLAG, &opt.lineage, NULL, "print the commands that made the shards"},
-    {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "TOKENIZER", "decode with TOKENIZER"},
+    {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "TOKENIZER",
+     "with --text: tokenizer.json, vocab.json with merges.txt beside it, or a directory"},
     {"doc", 0, DT_OPT_INT, &opt.document, "N", "print document N alone, from 0", .min = 0,
      .max = 1e18},
     {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write to FILE"},
@@ -297,8 +300,9 @@ static int verify_source(struct printer *p, const struct source *source, struct 
         rc = read_through(source->path, &info, &provenance, err);
     free(provenance);
     DT_TRY(rc);
-    dt_buffer_printf(&p->line, "%s: %" PRIu64 " documents, %" PRIu64 " tokens: whole\n",
-                     source->path, info.documents, info.tokens);
+    dt_buffer_printf(&p->line, "%s: %" PRIu64 " document%s, %" PRIu64 " token%s: whole\n",
+                     source->path, info.documents, dt_plural(info.documents), info.tokens,
+                     dt_plural(info.tokens));
     DT_TRY(flush_line(p, err));
     return dt_output_flush(&p->out, err); /* what follows may be damaged */
 }
@@ -350,8 +354,21 @@ static void add_json(struct dt_buffer *b, const char *path, const struct dt_shar
                      dt_hex64(info->hash, hex));
 }
 
+/* The first column holds the longest path, unless the terminal is too narrow. */
+static int path_width(const struct sources *s, int fd)
+{
+    enum { NUMBERS = 57, LEAST = 22 };
+    struct winsize window;
+    int width = LEAST;
+    for (int i = 0; i < s->count; i++)
+        width = (int)strlen(s->items[i].path) > width ? (int)strlen(s->items[i].path) : width;
+    if (ioctl(fd, TIOCGWINSZ, &window) == 0 && width > window.ws_col - NUMBERS)
+        width = window.ws_col - NUMBERS > LEAST ? window.ws_col - NUMBERS : LEAST;
+    return width;
+}
+
 /* What all rows of the table below it share. */
-static void add_heading(struct dt_buffer *b, const struct dt_shard_info *info)
+static void add_heading(struct dt_buffer *b, int width, const struct dt_shard_info *info)
 {
     char hex[DT_HEX64];
     dt_buffer_printf(b, "tokenizer %s, vocabulary %u, ", dt_hex64(info->tokenizer, hex),
@@ -360,18 +377,18 @@ static void add_heading(struct dt_buffer *b, const struct dt_shard_info *info)
         dt_buffer_add_string(b, "no end-of-text");
     else
         dt_buffer_printf(b, "end-of-text %u", info->eot);
-    dt_buffer_printf(b, ", ids of %u bytes\n%-22s%12s%16s%15s%14s\n", info->token_bytes, "file",
-                     "documents", "tokens", "text bytes", "file bytes");
+    dt_buffer_printf(b, ", ids of %u bytes\n%-*s%12s%16s%15s%14s\n", info->token_bytes, width,
+                     "file", "documents", "tokens", "text bytes", "file bytes");
 }
 
-static void add_row(struct dt_buffer *b, const char *path, const struct dt_shard_info *info,
-                    uint64_t size)
+static void add_row(struct dt_buffer *b, int width, const char *path,
+                    const struct dt_shard_info *info, uint64_t size)
 {
-    size_t n = strlen(path);
-    if (n > 21) /* its end tells more than its beginning */
-        dt_buffer_printf(b, "...%-19s", path + n - 18);
+    int n = (int)strlen(path);
+    if (n > width) /* its end tells more than its beginning */
+        dt_buffer_printf(b, "...%s", path + n - width + 3);
     else
-        dt_buffer_printf(b, "%-22s", path);
+        dt_buffer_printf(b, "%-*s", width, path);
     dt_buffer_printf(b, "%12" PRIu64 "%16" PRIu64 "%15" PRIu64 "%14" PRIu64 "\n", info->documents,
                      info->tokens, info->text_bytes, size);
 }
@@ -400,6 +417,7 @@ static int print_info(struct printer *p, const struct sources *s, struct dt_erro
 {
     struct dt_shard_info info, last = {0}, total = {0};
     uint64_t bytes = 0;
+    int width = path_width(s, p->out.fd);
     for (int i = 0; i < s->count; i++) {
         char *provenance = NULL;
         int rc = look_at(s->items[i].path, &info, &provenance, err);
@@ -409,8 +427,8 @@ static int print_info(struct printer *p, const struct sources *s, struct dt_erro
             add_json(&p->line, s->items[i].path, &info);
         } else {
             if (i == 0 || !same_tokenizer(&info, &last))
-                add_heading(&p->line, &info);
-            add_row(&p->line, s->items[i].path, &info, file_size(s->items[i].path));
+                add_heading(&p->line, width, &info);
+            add_row(&p->line, width, s->items[i].path, &info, file_size(s->items[i].path));
         }
         bytes += file_size(s->items[i].path);
         add_to_total(&total, &info);
@@ -418,7 +436,7 @@ static int print_info(struct printer *p, const struct sources *s, struct dt_erro
         DT_TRY(flush_line(p, err));
     }
     if (!opt.json && s->count > 1)
-        add_row(&p->line, "total", &total, bytes);
+        add_row(&p->line, width, "total", &total, bytes);
     if (!opt.json && total.documents > 0 && total.tokens > 0)
         dt_buffer_printf(&p->line, "%.1f tokens a document, %.3f text bytes a token\n",
                          (double)total.tokens / (double)total.documents,

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/buffer.h"
 #include "base/file.h"
 #include "base/program.h"
 #include "base/progress.h"
@@ -79,11 +80,11 @@ static int run(const struct dt_grammar *grammar, struct dt_error *err)
         dt_output_abandon(&out);
     else if (opt.summary)
         fprintf(stderr,
-                "dt-synth: %" PRIu64 " documents, %" PRIu64
+                "dt-synth: %" PRIu64 " document%s, %" PRIu64
                 " bytes of text, %.3f nats a document here, "
                 "%.3f expected\n",
-                totals.documents, totals.bytes, -totals.logprob / (double)totals.documents,
-                dt_grammar_entropy(grammar));
+                totals.documents, dt_plural(totals.documents), totals.bytes,
+                -totals.logprob / (double)totals.documents, dt_grammar_entropy(grammar));
     return rc;
 }
 

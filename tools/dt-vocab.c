@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/buffer.h"
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
@@ -106,8 +107,9 @@ int main(int argc, char **argv)
     if (train(&t, argv + first, argc - first, &err) < 0)
         return dt_report(&err);
     if (dt_tokenizer_size(t) < opt.size)
-        dt_warn("no pair is left that occurs %ld times: the vocabulary has %u tokens, not %ld",
-                opt.min_frequency, dt_tokenizer_size(t), opt.size);
+        dt_warn("no pair is left that occurs %ld time%s: the vocabulary has %u tokens, not %ld",
+                opt.min_frequency, dt_plural((uint64_t)opt.min_frequency), dt_tokenizer_size(t),
+                opt.size);
     int rc = dt_tokenizer_save(t, opt.out, &err);
     dt_tokenizer_free(t);
     return rc < 0 ? dt_report(&err) : 0;

@@ -44,6 +44,11 @@ char *dt_strdup(const char *s)
     return dt_strndup(s, strlen(s));
 }
 
+const char *dt_plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 char *dt_format(const char *fmt, ...)
 {
     va_list args;

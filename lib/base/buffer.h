@@ -44,6 +44,9 @@ char *dt_strdup(const char *s);
 char *dt_strndup(const char *s, size_t n);
 char *dt_format(const char *fmt, ...) DT_PRINTF(1, 2); /* owned by the caller */
 
+/* The ending of a noun that n counts: "" or "s". */
+const char *dt_plural(uint64_t n);
+
 /* Owned token ids, growing; all-zero is a valid empty list; free with
  * dt_ids_release. */
 struct dt_ids {

@@ -26,7 +26,7 @@ stages() {
     demo >"$T/log" 2>"$T/err" || { cat "$T/log" "$T/err"; return 1; }
     [ "$(stages "$(cat "$T/log")")" = "clean eval plot shard story synth train vocab" ]
     summary=$(sed -n '/^----/,$p' "$T/log")
-    for part in '100 documents' ' parameters, 1 layers, 16 wide' '4 steps' 'train [0-9.]+ s' \
+    for part in '100 documents' ' parameters, 1 layer, 16 wide' '4 steps' 'train [0-9.]+ s' \
         'validation loss +[0-9.]+ nats' 'floor +[0-9.]+' 'gap +[0-9.]+%' 'perplexity' 'loss.svg'; do
         grep -qE "$part" <<<"$summary" || { echo "no '$part' in: $summary"; return 1; }
     done
@@ -62,9 +62,20 @@ stages() {
     grep -q -e '--split-by tail' "$T/log"
     grep -q 'validation loss' "$T/log"
     ! grep -q 'above the floor' "$T/log"
-    run demo CORPUS="$T/none.txt"
-    [ "$status" -eq 2 ]
-    [[ "$output" == *"no file '$T/none.txt'"* ]]
+    grep -q '>corpus<' "$T/out/loss.svg" # the title
+}
+
+@test "a CORPUS that is no text file is refused in one line" {
+    : >"$T/empty.txt"
+    for refused in '' "$T" "$T/none.txt" "$T/empty.txt" "$T/it's" "$T/a b"; do
+        run demo CORPUS="$refused"
+        [ "$status" -eq 2 ]
+        [ "${#lines[@]}" -eq 1 ] || { echo "$output"; return 1; }
+        [[ "$output" == *" CORPUS='$refused': "* ]]
+        [ ! -e "$T/out/corpus" ]
+    done
+    run make -C "$ROOT" -f pipelines/tinystories.mk OUT="$T/out" CORPUS=
+    [[ "$output" == *" CORPUS='': names no file"* ]]
 }
 
 @test "a failing stage leaves no file, and its time is not recorded" {

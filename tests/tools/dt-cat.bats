@@ -207,3 +207,13 @@ flip() {
         tr -s ' \n' '\n' >shown
     od -An -v -tx1 -w1 "$ROOT/tests/shard/version-1.dts" | tr -d ' ' | cmp - shown
 }
+
+@test "the table has room for long paths" {
+    mkdir -p a/directory/with/quite/a/long/name
+    path=a/directory/with/quite/a/long/name/all.dts
+    cp all.dts $path
+    dt-cat $path | grep -qE "^$path +300 "
+    script -qc "stty cols 80; dt-cat $path" /dev/null >screen
+    grep -qE '^\.\.\.[a-z/]*/name/all.dts +300 ' screen
+    [ "$(tr -d '\r' <screen | wc -L)" -le 80 ]
+}
