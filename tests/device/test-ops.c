@@ -137,6 +137,31 @@ static void matmul_matches_the_reference(void **state)
         }
 }
 
+/* Long sums over few outputs are what a library would cut along K. */
+static void products_have_the_same_bits_on_any_number_of_threads(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][3] = {{384, 128, 4096}, {128, 512, 2048}, {1, 300, 700}};
+    for (size_t s = 0; s < 3; s++)
+        for (int variant = 0; variant < 4; variant++) {
+            int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
+            struct dt_matmul how = {.transpose_a = variant & 1, .transpose_b = variant & 2};
+            struct dt_tensor a = how.transpose_a ? random_matrix(k, m) : random_matrix(m, k);
+            struct dt_tensor b = how.transpose_b ? random_matrix(n, k) : random_matrix(k, n);
+            struct dt_tensor one = random_matrix(m, n), many = random_matrix(m, n);
+            for (int threads = 1; threads <= 7; threads += 2) {
+                struct dt_device *other;
+                struct dt_error err;
+                assert_int_equal(dt_device_open(&other, "cpu", threads, &err), 0);
+                other->ops->matmul(other, threads == 1 ? &one : &many, &a, &b, &how);
+                dt_device_close(other);
+                if (threads > 1)
+                    assert_memory_equal(one.data, many.data, (size_t)(m * n) * sizeof(float));
+            }
+            free(a.data), free(b.data), free(one.data), free(many.data);
+        }
+}
+
 struct mlp {
     struct dt_tensor x, w, bias, r;
 };
@@ -472,6 +497,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matmul_matches_the_reference),
+        cmocka_unit_test(products_have_the_same_bits_on_any_number_of_threads),
         cmocka_unit_test(linear_and_gelu_backward_match_finite_differences),
         cmocka_unit_test(norm_and_its_backward_match_the_reference),
         cmocka_unit_test(attention_and_its_backward_match_the_reference),
