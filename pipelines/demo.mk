@@ -29,11 +29,7 @@ demo: summary
 
 include pipelines/rules.mk
 
-ifneq ($(origin CORPUS),undefined)
-$(OUT)/corpus: $(existing_corpus)
-	mkdir -p $(@D)
-	ln -sfn '$(abspath $(CORPUS))' $@
-else
+ifeq ($(origin CORPUS),undefined)
 $(OUT)/corpus: $(OUT)/settings/synth
 	$(call timed,synth) dt-synth -n $(STORY_COUNT) --seed $(STORY_SEED) -o $@
 

@@ -2,7 +2,8 @@
 #
 # The stages from text to a trained model, for experiments to include. An
 # experiment sets the variables below, has a rule for $(OUT)/corpus (JSON Lines
-# or whatever CLEAN_FLAGS tells dt-clean to read), and includes this file:
+# or whatever CLEAN_FLAGS tells dt-clean to read) unless CORPUS=FILE is given, and
+# includes this file:
 #
 #   corpus ─clean─> documents.jsonl ─vocab─> tokenizer.json
 #                        └─tokenize, shard─> data/ ─train─> run/ ─┬─ eval.json
@@ -43,9 +44,7 @@ export PATH := $(abspath $B/bin):$(PATH)
 here   := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 timed   = $(here)/timed $(OUT)/seconds/$1
 
-# CORPUS, which must be a file with something in it.
-corpus_problem  = $(shell $(here)/corpus-problem '$(subst ','\'',$(CORPUS))')
-existing_corpus = $(if $(corpus_problem),$(error CORPUS='$(CORPUS)': $(corpus_problem)),$(CORPUS))
+corpus_problem = $(shell $(here)/corpus-problem '$(subst ','\'',$(CORPUS))')
 
 # --- settings: for each SETTINGS_STAGE a file that changes when it does --------------------------
 SETTINGS_clean = $(CLEAN_FLAGS)
@@ -62,6 +61,12 @@ $(settings): $(OUT)/settings/%: FORCE
 	  cmp -s - $@ <<<"$$settings" || printf '%s\n' "$$settings" >$@
 
 # --- stages -------------------------------------------------------------------------------------
+ifneq ($(origin CORPUS),undefined)
+$(OUT)/corpus: $(if $(corpus_problem),$(error CORPUS='$(CORPUS)': $(corpus_problem)),$(CORPUS))
+	mkdir -p $(@D)
+	ln -sfn '$(abspath $(CORPUS))' $@
+endif
+
 $(OUT)/documents.jsonl: $(OUT)/corpus $(OUT)/settings/clean
 	$(call timed,clean) dt-clean $(CLEAN_FLAGS) --stats $(OUT)/clean.json -o $@ $<
 

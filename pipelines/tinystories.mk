@@ -27,11 +27,7 @@ tinystories: summary
 
 include pipelines/rules.mk
 
-ifneq ($(origin CORPUS),undefined)
-$(OUT)/corpus: $(existing_corpus)
-	mkdir -p $(@D)
-	ln -sfn '$(abspath $(CORPUS))' $@
-else
+ifeq ($(origin CORPUS),undefined)
 $(OUT)/corpus: $(OUT)/settings/download
 	pipelines/download '$(TINYSTORIES_URL)' $@.txt $(TINYSTORIES_SHA256)
 	grep -q -m 1 -F '<|endoftext|>' $@.txt || \
