@@ -34,7 +34,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
 DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -fPIC -fno-math-errno -ffp-contract=off $(WARNINGS)
 LIBS      := -lzstd -lz -lutf8proc -ljson-c -lyaml -lxxhash -lm -ldl -lpthread
 
-MODULES  := base io text token shard device comm model train eval
+MODULES  := base io text token shard device model train eval
 LIB_SRC  := $(foreach m,$(MODULES),$(wildcard lib/$m/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$B/obj/%.o)
 LIBDT    := $B/lib/libdt.a

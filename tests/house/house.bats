@@ -89,3 +89,13 @@ copy_house() {
     echo "$output"
     [ -z "$output" ]
 }
+
+@test "every source that the guides name exists" {
+    named=$(grep -ohE '[a-z0-9-]+(/[a-z0-9-]+)*/[a-z0-9-]+\.[ch]\b' \
+        "$ROOT/man/man7/dt-architecture.7" "$ROOT/man/man7/dt-hacking.7" "$ROOT/README.md" | sort -u)
+    [ "$(wc -l <<<"$named")" -gt 30 ]
+    for file in $named; do
+        [ -e "$ROOT/$file" ] || [ -e "$ROOT/lib/$file" ] || [[ $file == *dt-x.c ]] ||
+            { echo "there is no $file"; return 1; }
+    done
+}
