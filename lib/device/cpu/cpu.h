@@ -51,8 +51,8 @@ static inline float *dt_cpu_row(const struct dt_tensor *x, int64_t row)
     return (float *)x->data + row * x->stride;
 }
 
-/* The part of 0 .. n that thread number i of count does, in multiples of unit. */
-static inline void dt_cpu_share(int64_t n, int64_t unit, int i, int count, int64_t *from,
+/* Part number i of count of 0 .. n, cut at multiples of unit. */
+static inline void dt_cpu_share(int64_t n, int64_t unit, int64_t i, int64_t count, int64_t *from,
                                 int64_t *to)
 {
     int64_t units = (n + unit - 1) / unit;
