@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
@@ -43,9 +44,13 @@ static int keep_until(const char *path, long last_step, struct dt_error *err)
 
 int dt_metrics_open(struct dt_metrics *m, const char *path, long last_step, struct dt_error *err)
 {
+    struct stat st;
     *m = (struct dt_metrics){.file = NULL};
-    if (dt_file_exists(path))
+    if (stat(path, &st) == 0) {
+        if (!S_ISREG(st.st_mode)) /* a pipe or a device could be read for ever */
+            return dt_fail(err, DT_EINVALID, "'%s' is not a regular file", path);
         DT_TRY(keep_until(path, last_step, err));
+    }
     m->file = fopen(path, "ae");
     if (m->file == NULL)
         return dt_fail_errno(err, "cannot open '%s'", path);
