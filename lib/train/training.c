@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/training.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
@@ -19,6 +23,7 @@ struct dt_training {
     struct dt_settings settings;
     struct dt_run_identity identity;
     char *run, *lineage, *tokenizer_path;
+    int lock; /* of the run directory */
     struct dt_device *device;
     double peak;
     struct dt_dataset *train, *val; /* val NULL: no validation */
@@ -103,6 +108,19 @@ static int open_model(struct dt_training *t, struct dt_error *err)
     return 0;
 }
 
+/* Two programs that train into one directory would remove each other's checkpoints
+ * in the making. The lock ends with the program, however it ends. */
+static int lock_run(struct dt_training *t, struct dt_error *err)
+{
+    DT_TRY(dt_make_directories(t->run, err));
+    t->lock = open(t->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (t->lock < 0)
+        return dt_fail_errno(err, "cannot open '%s'", t->run);
+    if (flock(t->lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return dt_fail(err, DT_EINVALID, "another program is training into '%s'", t->run);
+    return 0; /* file systems without locks are used without one */
+}
+
 /* The checkpoint to go on from, or NULL; owned by the caller. */
 static int find_checkpoint(const struct dt_training *t, const char *resume, char **found,
                            struct dt_error *err)
@@ -128,7 +146,7 @@ static int find_checkpoint(const struct dt_training *t, const char *resume, char
 static int start_or_resume(struct dt_training *t, const char *resume, struct dt_error *err)
 {
     char *checkpoint;
-    DT_TRY(dt_make_directories(t->run, err));
+    DT_TRY(lock_run(t, err));
     DT_TRY(dt_checkpoint_clean(t->run, err));
     DT_TRY(find_checkpoint(t, resume, &checkpoint, err));
     int rc = 0;
@@ -167,6 +185,7 @@ int dt_training_new(struct dt_training **result, const struct dt_training_option
     t->device = o->device;
     t->peak = o->peak;
     t->run = dt_strdup(o->run);
+    t->lock = -1;
     t->tokenizer_path = o->tokenizer_path ? dt_strdup(o->tokenizer_path) : NULL;
     int rc = open_data(t, o, err);
     rc = rc < 0 ? rc : open_model(t, err);
@@ -193,6 +212,8 @@ void dt_training_free(struct dt_training *t)
     dt_metrics_close(&t->metrics);
     free(t->val_ids);
     free(t->val_losses);
+    if (t->lock >= 0)
+        close(t->lock);
     free(t->run);
     free(t->lineage);
     free(t->tokenizer_path);

@@ -198,6 +198,27 @@ train() {
     [ -z "$left" ]
 }
 
+@test "a second program may not train into the same directory" {
+    cd "$T"
+    dt-train -q -j 1 "${small[@]}" --set training.max_steps=1000000 \
+        --set training.save_interval=0 -o run "$data" &
+    first=$!
+    while ! grep -qs '"step":10,' run/metrics.jsonl; do sleep 0.02; done
+    run dt-train -q -j 1 "${small[@]}" -o run "$data"
+    kill -9 $first
+    assert_one_line_error dt-train
+    [[ "$output" == "dt-train: another program is training into 'run'" ]]
+}
+
+@test "metrics.jsonl that is a pipe is refused, not waited for" {
+    cd "$T"
+    mkdir run
+    mkfifo run/metrics.jsonl
+    run timeout -s KILL 20 dt-train -q -j 1 "${small[@]}" -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == "dt-train: 'run/metrics.jsonl' is not a regular file" ]]
+}
+
 @test "usage errors end with status 2" {
     run dt-train -o run
     [ "$status" -eq 2 ]
