@@ -67,6 +67,17 @@ static int read_member(struct json_object *object, const struct member *m, const
     return 0;
 }
 
+/* A switch that dt knows in its default position alone; absent, it stands there. */
+static int need_switch(struct json_object *object, const char *name, bool needed, const char *path,
+                       struct dt_error *err)
+{
+    struct json_object *given = json_object_object_get(object, name);
+    if (given == NULL || json_object_get_boolean(given) == needed)
+        return 0;
+    return dt_fail(err, DT_EFORMAT, "%s: %s must be %s, dt knows no other", path, name,
+                   needed ? "true" : "false");
+}
+
 /* What would silently compute something else than the model's makers meant. */
 static int refuse_variants(struct json_object *object, const char *path, struct dt_error *err)
 {
@@ -80,9 +91,9 @@ static int refuse_variants(struct json_object *object, const char *path, struct 
     if (strcmp(activation, "gelu_new") != 0)
         return dt_fail(err, DT_EFORMAT, "%s: activation_function '%s' is not gelu_new", path,
                        activation);
-    if (json_object_get_boolean(json_object_object_get(object, "scale_attn_by_inverse_layer_idx")))
-        return dt_fail(err, DT_EFORMAT, "%s: scale_attn_by_inverse_layer_idx is not known", path);
-    return 0;
+    DT_TRY(need_switch(object, "scale_attn_by_inverse_layer_idx", false, path, err));
+    DT_TRY(need_switch(object, "scale_attn_weights", true, path, err));
+    return need_switch(object, "tie_word_embeddings", true, path, err);
 }
 
 static int read_object(struct dt_model_config *c, struct json_object *object, const char *path,

@@ -77,3 +77,15 @@ setup() {
     run dt-generate -m "$model" text
     [ "$status" -eq 2 ]
 }
+
+@test "variants of GPT-2 that compute something else are refused" {
+    cp -r "$(readlink -f "$model")" other
+    rm -r other/trainer
+    for change in 's/"tie_word_embeddings": *true/"tie_word_embeddings":false/' \
+        's/^{/{"scale_attn_weights":false,/' 's/^{/{"scale_attn_by_inverse_layer_idx":true,/'; do
+        sed "$change" "$model/config.json" >other/config.json
+        run dt-generate -m other -n 2
+        assert_one_line_error dt-generate
+        [[ "$output" == *"other/config.json: "*" must be "*", dt knows no other" ]]
+    done
+}
