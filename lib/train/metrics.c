@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 
-/* The step of a whole line, or -1. */
+/* The step of a line; 0 if it has none, as a name given to the run; -1 if it is no JSON. */
 static long step_of(const char *line, size_t size)
 {
     struct json_object *object;
@@ -19,7 +19,7 @@ static long step_of(const char *line, size_t size)
     if (dt_json_parse(line, size, "", &object, &ignored) < 0)
         return -1;
     if (dt_json_get_int(object, "step", "", &step, &ignored) < 0)
-        step = -1;
+        step = 0;
     json_object_put(object);
     return (long)step;
 }

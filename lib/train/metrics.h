@@ -20,7 +20,8 @@ struct dt_metrics {
 };
 
 /* Opens the file for appending. Lines of steps after last_step, and a last line
- * that was cut off, are removed first, so that a resumed run writes them anew. */
+ * that was cut off, are removed first, so that a resumed run writes them anew; lines
+ * without a step stay. */
 int dt_metrics_open(struct dt_metrics *metrics, const char *path, long last_step,
                     struct dt_error *err) DT_MUST_CHECK;
 /* Writes one line; it reaches the system before this returns. */

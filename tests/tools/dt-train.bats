@@ -210,6 +210,14 @@ train() {
     [[ "$output" == "dt-train: another program is training into 'run'" ]]
 }
 
+@test "a line that names the run survives a resume, a torn one does not" {
+    train >/dev/null
+    printf '%s\n{"step":' '{"run":"my run"}' >>run/metrics.jsonl
+    train --set training.max_steps=80 >/dev/null
+    [ "$(grep -c '"my run"' run/metrics.jsonl)" -eq 1 ]
+    [ "$(grep -c '"step":$' run/metrics.jsonl)" -eq 0 ]
+}
+
 @test "metrics.jsonl that is a pipe is refused, not waited for" {
     cd "$T"
     mkdir run
