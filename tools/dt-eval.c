@@ -66,12 +66,28 @@ static int check_vocabulary(const struct evaluation *e, uint32_t size, const cha
                    opt.model, e->model->config.vocab_size);
 }
 
+/* Shards and the model must speak of the same tokens, where the model says which. */
+static int check_tokenizer(const struct dt_shard_info *info, const char *data, struct dt_error *err)
+{
+    struct dt_tokenizer *tokenizer;
+    char *path = dt_path_join(opt.model, DT_TOKENIZER_FILE);
+    int rc = 0;
+    if (dt_file_exists(path) && (rc = dt_tokenizer_load(&tokenizer, path, err)) == 0) {
+        if (dt_tokenizer_fingerprint(tokenizer) != info->tokenizer)
+            rc = dt_fail(err, DT_EINVALID, "%s: was not made with %s", data, path);
+        dt_tokenizer_free(tokenizer);
+    }
+    free(path);
+    return rc;
+}
+
 static int score_shards(struct evaluation *e, const char *path, struct dt_error *err)
 {
     struct dt_dataset *data;
     DT_TRY(dt_dataset_open(&data, path, opt.split, err));
     const struct dt_shard_info *info = dt_dataset_info(data);
     int rc = check_vocabulary(e, info->vocab_size, path, err);
+    rc = rc < 0 ? rc : check_tokenizer(info, path, err);
     if (rc == 0)
         rc = dt_scorer_new(&e->scorer, e->model, info->eot, opt.batch, err);
     for (uint64_t i = 0, first; rc == 0 && i < info->documents; i++) {
@@ -197,7 +213,8 @@ static int print_result(struct evaluation *e, const char *data, struct dt_error 
         dt_scorer_finish(e->scorer, &score);
     dt_progress_clear(&e->progress);
     if (score.tokens == 0)
-        return dt_fail(err, DT_EFORMAT, "%s: holds no token to score", data);
+        return dt_fail(err, DT_EFORMAT, "%s: holds no token to score",
+                       strcmp(data, "-") == 0 ? "stdin" : data);
     (opt.json ? print_json : print_text)(&score, &e->text, &text);
     int rc = dt_output_open(&out, opt.output, err);
     if (rc == 0)

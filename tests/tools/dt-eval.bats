@@ -94,6 +94,14 @@ member() { # NAME: a member of the JSON object on stdin
     assert_one_line_error dt-eval
 }
 
+@test "shards of another tokenizer of the same size are refused" {
+    dt-synth -n 300 --seed 9 | tr a-m n-z | sed 's,[{},],,g' | dt-vocab -q --size 300 -o other.json
+    dt-tokenize -q -t other.json docs.jsonl >other.dts
+    run dt-eval -q -m run/latest perplexity other.dts
+    assert_one_line_error dt-eval
+    [ "$output" = "dt-eval: other.dts: was not made with run/latest/tokenizer.json" ]
+}
+
 @test "a failed write is an error, and leaves no file" {
     run dt-eval -q -m run/latest -o /dev/full perplexity data
     assert_one_line_error dt-eval
