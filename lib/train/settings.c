@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/settings.h"
 
-#include <math.h>
 #include <string.h>
+
+#include "train/schedule.h"
 
 #define AT(field) offsetof(struct dt_settings, field)
 
@@ -21,7 +22,9 @@ const struct dt_setting dt_settings_schema[] = {
      "1", 1, 1 << 20},
     {"training.sequence_length", DT_SET_INT, AT(training.sequence_length), "0", 0, 1 << 24},
     {"training.max_steps", DT_SET_INT, AT(training.max_steps), "1000", 1, 1e12},
+    {"training.schedule", DT_SET_CHOICE, AT(training.schedule), "cosine", .choices = dt_schedules},
     {"training.warmup_steps", DT_SET_INT, AT(training.warmup_steps), "100", 0, 1e12},
+    {"training.decay_fraction", DT_SET_REAL, AT(training.decay_fraction), "0.1", 0, 1},
     {"training.learning_rate", DT_SET_REAL, AT(training.learning_rate), "6e-4", 0, 10},
     {"training.min_learning_rate_ratio", DT_SET_REAL, AT(training.min_learning_rate_ratio), "0.1",
      0, 1},
@@ -74,15 +77,4 @@ int dt_settings_resolve(struct dt_settings *s, uint32_t vocab_size, const char *
         return dt_fail(err, DT_EINVALID, "%s: training.warmup_steps %ld is beyond max_steps %ld",
                        path, s->training.warmup_steps, s->training.max_steps);
     return 0;
-}
-
-double dt_learning_rate(const struct dt_settings *s, long step)
-{
-    double peak = s->training.learning_rate, low = peak * s->training.min_learning_rate_ratio;
-    long warmup = s->training.warmup_steps, decay = s->training.max_steps - warmup;
-    if (step < warmup)
-        return peak * (double)(step + 1) / (double)warmup;
-    double progress = decay > 1 ? (double)(step - warmup) / (double)(decay - 1) : 1;
-    progress = progress < 1 ? progress : 1;
-    return low + 0.5 * (peak - low) * (1 + cos(M_PI * progress));
 }

@@ -15,7 +15,10 @@ struct dt_settings {
         long batch_size; /* sequences of one forward and backward pass */
         long gradient_accumulation_steps;
         long sequence_length; /* 0: model.max_seq_len */
-        long max_steps, warmup_steps;
+        long max_steps;
+        int schedule; /* enum dt_schedule */
+        long warmup_steps;
+        double decay_fraction; /* of max_steps, with DT_SCHEDULE_WSD */
         double learning_rate, min_learning_rate_ratio;
         double weight_decay, beta1, beta2, epsilon;
         double grad_clip; /* 0: none */
@@ -39,9 +42,5 @@ int dt_settings_read(struct dt_settings *settings, const char *path, const char 
  * path names the configuration in errors. */
 int dt_settings_resolve(struct dt_settings *settings, uint32_t vocab_size, const char *path,
                         struct dt_error *err) DT_MUST_CHECK;
-
-/* Learning rate of step 0, 1, ...: linear warm-up, then a cosine from the peak
- * to min_learning_rate_ratio of it at max_steps (Loshchilov and Hutter 2017). */
-double dt_learning_rate(const struct dt_settings *settings, long step);
 
 #endif

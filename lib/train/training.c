@@ -18,6 +18,7 @@
 #include "shard/dataset.h"
 #include "train/checkpoint.h"
 #include "train/metrics.h"
+#include "train/schedule.h"
 
 struct dt_training {
     struct dt_settings settings;

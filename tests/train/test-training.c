@@ -266,20 +266,6 @@ static void accumulation_equals_one_larger_batch(void **state)
         assert_true(fabs(accumulated[i] - whole[i]) < 1e-4);
 }
 
-static void learning_rate_warms_up_and_decays_to_a_tenth(void **state)
-{
-    (void)state;
-    struct dt_settings s = small_settings();
-    s.training.learning_rate = 1;
-    s.training.warmup_steps = 10;
-    s.training.max_steps = 111;
-    assert_true(fabs(dt_learning_rate(&s, 0) - 0.1) < 1e-12);
-    assert_true(fabs(dt_learning_rate(&s, 9) - 1) < 1e-12);
-    assert_true(fabs(dt_learning_rate(&s, 10) - 1) < 1e-12);
-    assert_true(fabs(dt_learning_rate(&s, 60) - 0.55) < 1e-12); /* half-way */
-    assert_true(fabs(dt_learning_rate(&s, 110) - 0.1) < 1e-12);
-}
-
 static void gradients_are_clipped_to_the_norm(void **state)
 {
     (void)state;
@@ -308,7 +294,6 @@ int main(void)
         cmocka_unit_test(a_link_to_a_lost_checkpoint_is_no_new_run),
         cmocka_unit_test(a_checkpoint_of_the_same_step_is_replaced),
         cmocka_unit_test(accumulation_equals_one_larger_batch),
-        cmocka_unit_test(learning_rate_warms_up_and_decays_to_a_tenth),
         cmocka_unit_test(gradients_are_clipped_to_the_norm),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
