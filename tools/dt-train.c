@@ -83,6 +83,11 @@ static void show(struct dt_progress *progress, const struct dt_step_report *r, l
         dt_progress_show(progress, "step %ld/%ld  loss %.4f  %.0f tokens/s  MFU %.1f%%  %s left",
                          r->step, max_steps, r->loss, r->tokens_per_second, 100 * r->mfu,
                          dt_duration(per_step * (double)(max_steps - r->step), left));
+    if (r->save_error.code != DT_OK) {
+        dt_progress_clear(progress);
+        dt_warn("step %ld: %s; training goes on, the last checkpoint stays", r->step,
+                r->save_error.text);
+    }
     if (opt.quiet || isnan(r->val_loss))
         return;
     dt_progress_clear(progress);

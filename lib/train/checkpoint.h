@@ -48,6 +48,13 @@ int dt_checkpoint_load(const char *directory, struct dt_store *store,
                        struct dt_progress_state *state, const struct dt_run_identity *identity,
                        struct dt_error *err) DT_MUST_CHECK;
 
+/* Removes checkpoints of RUN up to step newest, but for the keep_last newest of
+ * them (0: all stay), those whose step keep_every divides (0: none), and those
+ * that RUN/latest or RUN/best points to. A later step, of a run that went on
+ * from an older checkpoint, is left alone. */
+int dt_checkpoint_prune(const char *run, long newest, long keep_last, long keep_every,
+                        struct dt_error *err) DT_MUST_CHECK;
+
 /* Removes what writers that died have left in RUN. */
 int dt_checkpoint_clean(const char *run, struct dt_error *err) DT_MUST_CHECK;
 

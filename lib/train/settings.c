@@ -41,6 +41,8 @@ const struct dt_setting dt_settings_schema[] = {
     {"data.train_split", DT_SET_STRING, AT(data.train_split), "train"},
     {"data.val_split", DT_SET_STRING, AT(data.val_split), "val"},
     {"data.shuffle", DT_SET_BOOL, AT(data.shuffle), "true"},
+    {"checkpoint.keep_last", DT_SET_INT, AT(checkpoint.keep_last), "0", 0, 1e12},
+    {"checkpoint.keep_every", DT_SET_INT, AT(checkpoint.keep_every), "0", 0, 1e12},
     {NULL},
 };
 

@@ -30,6 +30,10 @@ struct dt_settings {
         char train_split[DT_SETTING_STRING], val_split[DT_SETTING_STRING];
         bool shuffle;
     } data;
+    struct {
+        long keep_last;  /* newest checkpoints that stay; 0: all */
+        long keep_every; /* steps whose multiples stay besides; 0: none */
+    } checkpoint;
 };
 
 extern const struct dt_setting dt_settings_schema[];

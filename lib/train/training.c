@@ -326,6 +326,18 @@ static bool due(const struct dt_training *t, long interval)
            (interval > 0 && t->state.step % interval == 0);
 }
 
+static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
+{
+    if (!due(t, t->settings.training.save_interval))
+        return 0;
+    int rc = dt_training_save(t, err);
+    r->saved = rc == 0;
+    if (rc == 0 || t->state.step == t->settings.training.max_steps)
+        return rc;
+    r->save_error = *err;
+    return 0;
+}
+
 int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     double start = dt_now();
@@ -346,10 +358,7 @@ int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_
                                 "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f,\"val_loss\":%.9g}",
                                 r->step, (unsigned long long)r->tokens, r->seconds, r->val_loss));
     }
-    if (due(t, t->settings.training.save_interval)) {
-        DT_TRY(dt_training_save(t, err));
-        r->saved = true;
-    }
+    DT_TRY(save_if_due(t, r, err));
     return 1;
 }
 
@@ -359,5 +368,6 @@ int dt_training_save(struct dt_training *t, struct dt_error *err)
         return 0;
     DT_TRY(dt_checkpoint_save(t->run, &t->store, &t->state, &t->identity, err));
     t->saved_step = t->state.step;
-    return 0;
+    return dt_checkpoint_prune(t->run, t->state.step, t->settings.checkpoint.keep_last,
+                               t->settings.checkpoint.keep_every, err);
 }

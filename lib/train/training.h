@@ -52,6 +52,7 @@ struct dt_step_report {
     bool logged;
     double val_loss; /* NaN where none was computed */
     bool saved;
+    struct dt_error save_error; /* why a checkpoint that was due is not there; DT_OK: nothing */
 };
 
 struct dt_training;
@@ -64,7 +65,9 @@ void dt_training_facts(const struct dt_training *training, struct dt_training_fa
 
 /* One update, and the validation and checkpoint that are due after it. Returns
  * 1, or 0 when max_steps were done before. A loss or gradient that is not finite
- * is DT_EINVALID and leaves the last checkpoint as it is. */
+ * is DT_EINVALID and leaves the last checkpoint as it is. A checkpoint that
+ * cannot be written is an error after the last step only: before that, it is in
+ * the report, the one before it stays, and the next is tried when it is due. */
 int dt_training_step(struct dt_training *training, struct dt_step_report *report,
                      struct dt_error *err) DT_MUST_CHECK;
 /* A checkpoint now, unless the last step made one. */

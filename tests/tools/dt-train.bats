@@ -181,19 +181,49 @@ train() {
     [ ! -e run/latest ]
 }
 
-@test "a full disk ends the run with one line and keeps the last checkpoint" {
+@test "keep_last and keep_every say which checkpoints stay" {
+    expected=$(train -o straight)
+    [ "$(train --set checkpoint.keep_last=2 --set training.save_interval=10)" = "$expected" ]
+    [ "$(echo run/step-*)" = "run/step-00000050 run/step-00000060" ]
+    train -o some --set checkpoint.keep_last=1 --set checkpoint.keep_every=20 \
+        --set training.save_interval=10 --set training.max_steps=50
+    [ "$(echo some/step-*)" = "some/step-00000020 some/step-00000040 some/step-00000050" ]
+    [ -z "$(find run some -name '.*')" ]
+    mkdir some/step-7 some/step-00000005x # of another's making
+    train -o some --set checkpoint.keep_last=1
+    [ "$(cd some && echo step-*)" = "step-00000005x step-00000060 step-7" ]
+}
+
+@test "a run from an older checkpoint leaves later ones alone" {
+    train
+    train --resume run/step-00000020 --set checkpoint.keep_last=1 --set training.max_steps=30
+    [ "$(echo run/step-*)" = "run/step-00000030 run/step-00000040 run/step-00000060" ]
+}
+
+# A file system of 1.5 MB under small, where a run of these settings has no room.
+mount_small() {
     [ "$(id -u)" -eq 0 ] || skip "needs root for a small file system"
     mkdir small
     mount -t tmpfs -o size=1500k tmpfs small 2>/dev/null || skip "cannot mount a file system here"
-    run dt-train -q -j 1 "${small[@]}" --set training.max_steps=2000 --set training.save_interval=10 \
+}
+
+@test "a full disk keeps the last checkpoint; training goes on, but must save in the end" {
+    mount_small
+    run dt-train -q -j 1 "${small[@]}" --set training.max_steps=100 --set training.save_interval=10 \
         -o small/run "$data"
-    saved=$status message=$output lines_out=${#lines[@]}
+    saved=$status
+    steps=$(tail -n 1 small/run/metrics.jsonl)
     kept=$(dt-eval -m small/run/latest -q perplexity --split val "$data" | head -n 1)
     left=$(find small -name '.step*')
     umount small
     [ "$saved" -eq 1 ]
-    [ "$lines_out" -eq 1 ]
-    [[ "$message" == "dt-train: "*"No space left on device" ]]
+    [ "${#lines[@]}" -gt 1 ]
+    last=$((${#lines[@]} - 1))
+    for i in $(seq 0 $((last - 1))); do
+        [[ "${lines[i]}" == "dt-train: step "*"No space left on device; training goes on, "* ]]
+    done
+    [[ "${lines[last]}" == "dt-train: "*"No space left on device" ]]
+    [[ "$steps" == '{"step":100,'* ]]
     [[ "$kept" == documents* ]]
     [ -z "$left" ]
 }
@@ -225,6 +255,25 @@ train() {
     run timeout -s KILL 20 dt-train -q -j 1 "${small[@]}" -o run "$data"
     assert_one_line_error dt-train
     [[ "$output" == "dt-train: 'run/metrics.jsonl' is not a regular file" ]]
+}
+
+@test "a disk that is full for a while costs checkpoints and nothing else" {
+    expected=$(train -o straight --set training.max_steps=400)
+    mount_small
+    head -c 1300k /dev/zero >small/ballast
+    dt-train -q -j 1 "${small[@]}" --set training.max_steps=400 --set training.save_interval=20 \
+        --set checkpoint.keep_last=1 -o small/run "$data" >out 2>err &
+    pid=$!
+    while kill -0 $pid 2>/dev/null && ! grep -q "training goes on" err; do sleep 0.02; done
+    rm small/ballast
+    status=0
+    wait $pid || status=$?
+    names=$(ls small/run)
+    umount small
+    [ "$status" -eq 0 ]
+    grep -q "training goes on" err
+    [ "$(cat out)" = "$expected" ]
+    [ "$names" = "$(printf 'latest\nmetrics.jsonl\nstep-00000400')" ]
 }
 
 @test "usage errors end with status 2" {
