@@ -93,6 +93,8 @@ static void show(struct dt_progress *progress, const struct dt_step_report *r, l
     dt_progress_clear(progress);
     fprintf(stderr, "step %-7ld loss %.4f  validation %.4f  %.0f tokens/s  MFU %.1f%%\n", r->step,
             r->loss, r->val_loss, r->tokens_per_second, 100 * r->mfu);
+    if (r->stopped_early)
+        fprintf(stderr, "stopped     validation has not improved for too long\n");
 }
 
 static int train(struct dt_training *trainer, struct dt_error *err)

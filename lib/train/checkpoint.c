@@ -93,6 +93,16 @@ static void add_hex(struct json_object *object, const char *name, uint64_t value
     json_object_object_add(object, name, json_object_new_string(dt_hex64(value, hex)));
 }
 
+static struct json_object *best_object(const struct dt_progress_state *state)
+{
+    struct json_object *o = json_object_new_object();
+    json_object_object_add(o, "step", json_object_new_int64(state->best_step));
+    json_object_object_add(o, "loss", json_object_new_double(state->best_loss));
+    json_object_object_add(o, "validations_since",
+                           json_object_new_int64(state->validations_since_best));
+    return o;
+}
+
 static int save_state(const char *path, const struct dt_store *store,
                       const struct dt_progress_state *state, const struct dt_run_identity *identity,
                       struct dt_error *err)
@@ -102,6 +112,8 @@ static int save_state(const char *path, const struct dt_store *store,
     json_object_object_add(o, "step", json_object_new_int64(state->step));
     json_object_object_add(o, "samples", json_object_new_int64((int64_t)state->samples));
     json_object_object_add(o, "seconds", json_object_new_double(state->seconds));
+    if (state->best_step > 0)
+        json_object_object_add(o, "best", best_object(state));
     add_hex(o, "data", identity->data);
     add_hex(o, "parameters", dt_model_hash(store->model));
     int rc = dt_json_write(path, o, err);
@@ -109,10 +121,23 @@ static int save_state(const char *path, const struct dt_store *store,
     return rc;
 }
 
+static int parse_best(struct json_object *o, const char *path, struct dt_progress_state *state,
+                      struct dt_error *err)
+{
+    int64_t step, since;
+    DT_TRY(dt_json_get_int(o, "step", path, &step, err));
+    DT_TRY(dt_json_get_real(o, "loss", path, &state->best_loss, err));
+    DT_TRY(dt_json_get_int(o, "validations_since", path, &since, err));
+    state->best_step = (long)step;
+    state->validations_since_best = (long)since;
+    return 0;
+}
+
 static int parse_state(struct json_object *o, const char *path, struct dt_progress_state *state,
                        const struct dt_run_identity *identity, struct dt_error *err)
 {
     int64_t version, step, samples;
+    struct json_object *best;
     const char *data;
     char hex[DT_HEX64];
     DT_TRY(dt_json_get_int(o, "version", path, &version, err));
@@ -127,7 +152,7 @@ static int parse_state(struct json_object *o, const char *path, struct dt_progre
         return dt_fail(err, DT_EINVALID, "%s: the run was trained on other data", path);
     state->step = (long)step;
     state->samples = (uint64_t)samples;
-    return 0;
+    return json_object_object_get_ex(o, "best", &best) ? parse_best(best, path, state, err) : 0;
 }
 
 static int load_state(const char *path, struct dt_progress_state *state,
@@ -149,6 +174,9 @@ static void forgive(struct dt_settings *s, const struct dt_settings *now)
     s->training.eval_batches = now->training.eval_batches;
     s->training.save_interval = now->training.save_interval;
     s->training.max_steps = now->training.max_steps;
+    s->training.max_tokens = now->training.max_tokens;
+    s->training.max_epochs = now->training.max_epochs;
+    s->training.patience = now->training.patience;
     s->checkpoint = now->checkpoint;
     memcpy(s->data.val_split, now->data.val_split, sizeof s->data.val_split);
 }
@@ -264,15 +292,25 @@ static int take_place(const char *temporary, const char *final, struct dt_error 
     return rename(temporary, final) < 0 ? dt_fail_errno(err, "cannot rename to '%s'", final) : 0;
 }
 
-static int publish(const char *run, const char *temporary, const char *name, struct dt_error *err)
+static int point(const char *run, const char *link, const char *name, struct dt_error *err)
 {
-    char *final = dt_path_join(run, name), *latest = dt_path_join(run, LATEST);
+    char *path = dt_path_join(run, link);
+    int rc = dt_replace_symlink(name, path, err);
+    free(path);
+    return rc;
+}
+
+static int publish(const char *run, const char *temporary, const struct dt_progress_state *state,
+                   struct dt_error *err)
+{
+    char name[NAME_SIZE], *final = dt_path_join(run, name_of(state->step, name));
     int rc = take_place(temporary, final, err);
     rc = rc < 0 ? rc : dt_sync_directory(run, err);
-    rc = rc < 0 ? rc : dt_replace_symlink(name, latest, err);
+    if (rc == 0 && state->best_step == state->step)
+        rc = point(run, BEST, name, err);
+    rc = rc < 0 ? rc : point(run, LATEST, name, err);
     rc = rc < 0 ? rc : dt_sync_directory(run, err);
     free(final);
-    free(latest);
     return rc;
 }
 
@@ -280,10 +318,10 @@ int dt_checkpoint_save(const char *run, const struct dt_store *store,
                        const struct dt_progress_state *state,
                        const struct dt_run_identity *identity, struct dt_error *err)
 {
-    char name[NAME_SIZE], *temporary = temporary_path(run, state->step);
+    char *temporary = temporary_path(run, state->step);
     struct dt_error ignored;
     int rc = fill_directory(temporary, store, state, identity, err);
-    rc = rc < 0 ? rc : publish(run, temporary, name_of(state->step, name), err);
+    rc = rc < 0 ? rc : publish(run, temporary, state, err);
     if (rc < 0)
         dt_remove_tree(temporary, &ignored); /* what stays is for dt_checkpoint_clean */
     free(temporary);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/settings.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "train/schedule.h"
@@ -22,6 +23,9 @@ const struct dt_setting dt_settings_schema[] = {
      "1", 1, 1 << 20},
     {"training.sequence_length", DT_SET_INT, AT(training.sequence_length), "0", 0, 1 << 24},
     {"training.max_steps", DT_SET_INT, AT(training.max_steps), "1000", 1, 1e12},
+    {"training.max_tokens", DT_SET_INT, AT(training.max_tokens), "0", 0, 1e15},
+    {"training.max_epochs", DT_SET_REAL, AT(training.max_epochs), "0", 0, 1e9},
+    {"training.patience", DT_SET_INT, AT(training.patience), "0", 0, 1e9},
     {"training.schedule", DT_SET_CHOICE, AT(training.schedule), "cosine", .choices = dt_schedules},
     {"training.warmup_steps", DT_SET_INT, AT(training.warmup_steps), "100", 0, 1e12},
     {"training.decay_fraction", DT_SET_REAL, AT(training.decay_fraction), "0.1", 0, 1},
@@ -75,8 +79,24 @@ int dt_settings_resolve(struct dt_settings *s, uint32_t vocab_size, const char *
         return dt_fail(err, DT_EINVALID,
                        "%s: training.sequence_length %ld is beyond model.max_seq_len %ld", path,
                        s->training.sequence_length, s->model.max_seq_len);
+    return 0;
+}
+
+int dt_settings_limit_steps(struct dt_settings *s, uint64_t samples, const char *path,
+                            struct dt_error *err)
+{
+    double samples_per_step =
+        (double)s->training.batch_size * (double)s->training.gradient_accumulation_steps;
+    double tokens_per_step = samples_per_step * (double)s->training.sequence_length;
+    double steps = (double)s->training.max_steps;
+    if (s->training.max_tokens > 0)
+        steps = fmin(steps, ceil((double)s->training.max_tokens / tokens_per_step));
+    if (s->training.max_epochs > 0)
+        steps = fmin(steps, ceil(s->training.max_epochs * (double)samples / samples_per_step));
+    s->training.max_steps = (long)steps;
     if (s->training.warmup_steps > s->training.max_steps)
-        return dt_fail(err, DT_EINVALID, "%s: training.warmup_steps %ld is beyond max_steps %ld",
-                       path, s->training.warmup_steps, s->training.max_steps);
+        return dt_fail(err, DT_EINVALID,
+                       "%s: training.warmup_steps %ld is beyond the last step, %ld", path,
+                       s->training.warmup_steps, s->training.max_steps);
     return 0;
 }

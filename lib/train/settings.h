@@ -16,7 +16,10 @@ struct dt_settings {
         long gradient_accumulation_steps;
         long sequence_length; /* 0: model.max_seq_len */
         long max_steps;
-        int schedule; /* enum dt_schedule */
+        long max_tokens;   /* 0: no limit */
+        double max_epochs; /* 0: no limit */
+        long patience;     /* validations without a better loss before the end; 0: no matter */
+        int schedule;      /* enum dt_schedule */
         long warmup_steps;
         double decay_fraction; /* of max_steps, with DT_SCHEDULE_WSD */
         double learning_rate, min_learning_rate_ratio;
@@ -46,5 +49,10 @@ int dt_settings_read(struct dt_settings *settings, const char *path, const char 
  * path names the configuration in errors. */
 int dt_settings_resolve(struct dt_settings *settings, uint32_t vocab_size, const char *path,
                         struct dt_error *err) DT_MUST_CHECK;
+
+/* Lowers max_steps to the first step that reaches max_tokens or max_epochs, of
+ * samples > 0 each, and checks the warm-up against it. */
+int dt_settings_limit_steps(struct dt_settings *settings, uint64_t samples, const char *path,
+                            struct dt_error *err) DT_MUST_CHECK;
 
 #endif

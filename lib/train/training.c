@@ -85,17 +85,29 @@ static int open_data(struct dt_training *t, const struct dt_training_options *o,
                        o->data);
     DT_TRY(dt_settings_resolve(&t->settings, info->vocab_size, o->settings_path, err));
     DT_TRY(check_length(t, t->train, t->settings.data.train_split, o->data, err));
+    uint64_t samples = (info->tokens - 1) / (uint64_t)t->settings.training.sequence_length;
+    DT_TRY(dt_settings_limit_steps(&t->settings, samples, o->settings_path, err));
     t->identity = (struct dt_run_identity){
         .settings = &t->settings, .eot = info->eot, .tokenizer_path = t->tokenizer_path};
     DT_TRY(fingerprint(t->train, &t->identity.data, err));
     t->lineage = dt_format("%s%s\n", info->provenance ? info->provenance : "", o->command_line);
     t->identity.lineage = t->lineage;
-    if (t->settings.training.eval_interval == 0 || !dt_is_directory(o->data))
-        return 0;
-    int rc = dt_dataset_open(&t->val, o->data, t->settings.data.val_split, err);
-    if (rc == DT_EMISSING)
-        return 0; /* data without that split is trained on without validation */
-    return rc < 0 ? rc : check_length(t, t->val, t->settings.data.val_split, o->data, err);
+    return 0;
+}
+
+static int open_validation(struct dt_training *t, const struct dt_training_options *o,
+                           struct dt_error *err)
+{
+    int rc = DT_EMISSING;
+    if (t->settings.training.eval_interval > 0 && dt_is_directory(o->data))
+        rc = dt_dataset_open(&t->val, o->data, t->settings.data.val_split, err);
+    if (rc != DT_EMISSING)
+        return rc < 0 ? rc : check_length(t, t->val, t->settings.data.val_split, o->data, err);
+    if (t->settings.training.patience > 0)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: training.patience needs validation, and there is none",
+                       o->settings_path);
+    return 0; /* data without that split is trained on without validation */
 }
 
 static int open_model(struct dt_training *t, struct dt_error *err)
@@ -189,6 +201,7 @@ int dt_training_new(struct dt_training **result, const struct dt_training_option
     t->lock = -1;
     t->tokenizer_path = o->tokenizer_path ? dt_strdup(o->tokenizer_path) : NULL;
     int rc = open_data(t, o, err);
+    rc = rc < 0 ? rc : open_validation(t, o, err);
     rc = rc < 0 ? rc : open_model(t, err);
     rc = rc < 0 ? rc : start_or_resume(t, o->resume, err);
     rc = rc < 0 ? rc : open_streams(t, err);
@@ -320,19 +333,55 @@ static int log_step(struct dt_training *t, struct dt_step_report *r, struct dt_e
                             r->learning_rate, r->gradient_norm, r->tokens_per_second, r->mfu);
 }
 
+static bool stopped_early(const struct dt_training *t)
+{
+    long patience = t->settings.training.patience;
+    return patience > 0 && t->state.validations_since_best >= patience;
+}
+
+static bool is_done(const struct dt_training *t)
+{
+    return t->state.step >= t->settings.training.max_steps || stopped_early(t);
+}
+
+static void note_best(struct dt_training *t, double loss)
+{
+    if (t->state.best_step > 0 && !(loss < t->state.best_loss)) {
+        t->state.validations_since_best++;
+        return;
+    }
+    t->state.best_step = t->state.step;
+    t->state.best_loss = loss;
+    t->state.validations_since_best = 0;
+}
+
 static bool due(const struct dt_training *t, long interval)
 {
     return t->state.step == t->settings.training.max_steps ||
            (interval > 0 && t->state.step % interval == 0);
 }
 
+static int validate_if_due(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
+{
+    if (t->val == NULL || !due(t, t->settings.training.eval_interval))
+        return 0;
+    DT_TRY(validate(t, &r->val_loss, err));
+    if (t->settings.training.patience > 0 && isfinite(r->val_loss))
+        note_best(t, r->val_loss);
+    r->stopped_early = stopped_early(t);
+    return dt_metrics_write(&t->metrics, err,
+                            "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f,\"val_loss\":%.9g}",
+                            r->step, (unsigned long long)r->tokens, r->seconds, r->val_loss);
+}
+
 static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
-    if (!due(t, t->settings.training.save_interval))
+    bool best = t->state.best_step == t->state.step;
+    if (!best && !is_done(t) && !due(t, t->settings.training.save_interval))
         return 0;
     int rc = dt_training_save(t, err);
     r->saved = rc == 0;
-    if (rc == 0 || t->state.step == t->settings.training.max_steps)
+    if (rc == 0 || is_done(t))
         return rc;
     r->save_error = *err;
     return 0;
@@ -342,7 +391,7 @@ int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_
 {
     double start = dt_now();
     *r = (struct dt_step_report){.val_loss = NAN};
-    if (t->state.step >= t->settings.training.max_steps)
+    if (is_done(t))
         return 0;
     DT_TRY(update(t, r, err));
     t->state.seconds += dt_now() - start;
@@ -352,12 +401,7 @@ int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_
     measure(t, r);
     if (due(t, t->settings.training.log_interval) || r->step == 1)
         DT_TRY(log_step(t, r, err));
-    if (t->val && due(t, t->settings.training.eval_interval)) {
-        DT_TRY(validate(t, &r->val_loss, err));
-        DT_TRY(dt_metrics_write(&t->metrics, err,
-                                "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f,\"val_loss\":%.9g}",
-                                r->step, (unsigned long long)r->tokens, r->seconds, r->val_loss));
-    }
+    DT_TRY(validate_if_due(t, r, err));
     DT_TRY(save_if_due(t, r, err));
     return 1;
 }

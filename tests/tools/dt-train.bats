@@ -276,6 +276,62 @@ mount_small() {
     [ "$names" = "$(printf 'latest\nmetrics.jsonl\nstep-00000400')" ]
 }
 
+# A rate at which the validation loss goes up and down.
+restless=(--set training.schedule=constant --set training.learning_rate=0.3
+    --set training.eval_interval=5 --set training.max_steps=200)
+
+@test "patience ends the run after so many validations without a better loss; best is kept" {
+    train -o all "${restless[@]}"
+    [ ! -e all/best ]
+    read -r best last <<<"$(sed -nE 's/.*"step":([0-9]+),.*"val_loss":(.*)\}/\1 \2/p' all/metrics.jsonl |
+        awk 'NR == 1 || $2 < low { low = $2; best = $1; since = 0; next }
+            ++since == 3 { print best, $1; exit }')"
+    [ "$best" -lt "$last" ]
+    expected=$(train "${restless[@]}" --set training.patience=3 --set checkpoint.keep_last=1)
+    [ "$(readlink run/best)" = "$(printf 'step-%08d' "$best")" ]
+    [ "$(readlink run/latest)" = "$(printf 'step-%08d' "$last")" ]
+    [ "$(ls run | wc -l)" -eq 5 ]
+    [ "$(train "${restless[@]}" --set training.patience=3)" = "$expected" ]
+    for _ in 1 2 3; do # and so does a run that is killed
+        dt-train -q -j 1 "${small[@]}" "${restless[@]}" --set training.patience=3 \
+            --set training.save_interval=1 -o killed "$data" >/dev/null &
+        sleep "0.$((RANDOM % 5))$((RANDOM % 10))"
+        kill -9 $! 2>/dev/null || true
+        wait $! || true
+    done
+    [ "$(train -o killed "${restless[@]}" --set training.patience=3 \
+        --set training.save_interval=1)" = "$expected" ]
+    [ "$(readlink killed/best)" = "$(readlink run/best)" ]
+    [ "$(readlink killed/latest)" = "$(readlink run/latest)" ]
+}
+
+@test "a run that goes on has not forgotten its validations" {
+    still=(--set training.learning_rate=0 --set training.eval_interval=5)
+    train "${still[@]}" --set training.patience=2
+    [ "$(readlink run/latest) $(readlink run/best)" = "step-00000015 step-00000005" ]
+    train "${still[@]}" --set training.patience=4
+    [ "$(readlink run/latest) $(readlink run/best)" = "step-00000025 step-00000005" ]
+    run dt-train -q "${small[@]}" --set training.patience=1 --set training.eval_interval=0 \
+        -o none "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"training.patience needs validation"* ]]
+}
+
+@test "max_tokens, max_epochs and max_steps: the first ends the run and its schedule" {
+    train --set training.max_tokens=2049 # 128 tokens a step
+    [ "$(readlink run/latest)" = step-00000017 ]
+    tail -n 2 run/metrics.jsonl | grep -qE '"step":17,"tokens":2176,.*"lr":6e-05,'
+    grep -q 'max_steps: 17$' run/latest/trainer/config.yaml
+    train --set training.max_tokens=1M
+    [ "$(readlink run/latest)" = step-00000060 ]
+    dt-train "${small[@]}" --set training.max_epochs=0.05 -o epochs "$data" 2>messages
+    samples=$((($(sed -nE 's/^data +([0-9]+) training tokens.*/\1/p' messages) - 1) / 32))
+    [ "$(readlink epochs/latest)" = "$(printf 'step-%08d' $(((samples + 79) / 80)))" ]
+    run dt-train -q "${small[@]}" --set training.max_tokens=1k -o none "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"training.warmup_steps 10 is beyond the last step, 8" ]]
+}
+
 @test "usage errors end with status 2" {
     run dt-train -o run
     [ "$status" -eq 2 ]
