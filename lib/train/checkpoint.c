@@ -103,6 +103,14 @@ static struct json_object *best_object(const struct dt_progress_state *state)
     return o;
 }
 
+static struct json_object *skipped_object(const struct dt_progress_state *state)
+{
+    struct json_object *o = json_object_new_object();
+    json_object_object_add(o, "updates", json_object_new_int64(state->skipped));
+    json_object_object_add(o, "in_a_row", json_object_new_int64(state->skipped_in_row));
+    return o;
+}
+
 static int save_state(const char *path, const struct dt_store *store,
                       const struct dt_progress_state *state, const struct dt_run_identity *identity,
                       struct dt_error *err)
@@ -114,6 +122,8 @@ static int save_state(const char *path, const struct dt_store *store,
     json_object_object_add(o, "seconds", json_object_new_double(state->seconds));
     if (state->best_step > 0)
         json_object_object_add(o, "best", best_object(state));
+    if (state->skipped > 0)
+        json_object_object_add(o, "skipped", skipped_object(state));
     add_hex(o, "data", identity->data);
     add_hex(o, "parameters", dt_model_hash(store->model));
     int rc = dt_json_write(path, o, err);
@@ -133,11 +143,22 @@ static int parse_best(struct json_object *o, const char *path, struct dt_progres
     return 0;
 }
 
+static int parse_skipped(struct json_object *o, const char *path, struct dt_progress_state *state,
+                         struct dt_error *err)
+{
+    int64_t skipped, in_row;
+    DT_TRY(dt_json_get_int(o, "updates", path, &skipped, err));
+    DT_TRY(dt_json_get_int(o, "in_a_row", path, &in_row, err));
+    state->skipped = (long)skipped;
+    state->skipped_in_row = (long)in_row;
+    return 0;
+}
+
 static int parse_state(struct json_object *o, const char *path, struct dt_progress_state *state,
                        const struct dt_run_identity *identity, struct dt_error *err)
 {
     int64_t version, step, samples;
-    struct json_object *best;
+    struct json_object *best, *skipped;
     const char *data;
     char hex[DT_HEX64];
     DT_TRY(dt_json_get_int(o, "version", path, &version, err));
@@ -152,7 +173,11 @@ static int parse_state(struct json_object *o, const char *path, struct dt_progre
         return dt_fail(err, DT_EINVALID, "%s: the run was trained on other data", path);
     state->step = (long)step;
     state->samples = (uint64_t)samples;
-    return json_object_object_get_ex(o, "best", &best) ? parse_best(best, path, state, err) : 0;
+    if (json_object_object_get_ex(o, "best", &best))
+        DT_TRY(parse_best(best, path, state, err));
+    if (json_object_object_get_ex(o, "skipped", &skipped))
+        DT_TRY(parse_skipped(skipped, path, state, err));
+    return 0;
 }
 
 static int load_state(const char *path, struct dt_progress_state *state,
@@ -177,6 +202,7 @@ static void forgive(struct dt_settings *s, const struct dt_settings *now)
     s->training.max_tokens = now->training.max_tokens;
     s->training.max_epochs = now->training.max_epochs;
     s->training.patience = now->training.patience;
+    s->training.max_skipped = now->training.max_skipped;
     s->checkpoint = now->checkpoint;
     memcpy(s->data.val_split, now->data.val_split, sizeof s->data.val_split);
 }

@@ -28,6 +28,7 @@ struct dt_progress_state {
     long best_step;   /* of the lowest validation loss so far; 0: none */
     double best_loss;
     long validations_since_best;
+    long skipped, skipped_in_row; /* updates, for a loss or gradient that was not finite */
 };
 
 /* What does not change during a run. */

@@ -37,6 +37,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.beta2", DT_SET_REAL, AT(training.beta2), "0.95", 0, 0.999999},
     {"training.epsilon", DT_SET_REAL, AT(training.epsilon), "1e-8", 1e-20, 1},
     {"training.grad_clip", DT_SET_REAL, AT(training.grad_clip), "1", 0, 1e9},
+    {"training.max_skipped", DT_SET_INT, AT(training.max_skipped), "10", 0, 1e9},
     {"training.seed", DT_SET_INT, AT(training.seed), "1337", 0, 1e15},
     {"training.log_interval", DT_SET_INT, AT(training.log_interval), "10", 1, 1e12},
     {"training.eval_interval", DT_SET_INT, AT(training.eval_interval), "250", 0, 1e12},

@@ -25,6 +25,7 @@ struct dt_settings {
         double learning_rate, min_learning_rate_ratio;
         double weight_decay, beta1, beta2, epsilon;
         double grad_clip; /* 0: none */
+        long max_skipped; /* updates in a row, for a loss or gradient that is not finite */
         long seed;
         long log_interval, eval_interval, eval_batches; /* eval_interval 0: never */
         long save_interval;                             /* 0: only at the end */

@@ -66,19 +66,22 @@ train() {
       "$(sed -E 's/"time":[^,]*,|,"tokens_per_second.*//g' straight/metrics.jsonl)" ]
 }
 
-@test "SIGTERM saves, and the same command goes on to the same bits" {
+@test "SIGTERM and SIGUSR1 save, and the same command goes on to the same bits" {
     expected=$(train -o straight --set training.max_steps=400)
-    dt-train -q -j 1 "${small[@]}" --set training.max_steps=400 --set training.save_interval=0 \
-        -o run "$data" >/dev/null 2>err &
-    pid=$!
-    while ! grep -qs '"step":20,' run/metrics.jsonl; do sleep 0.02; done
-    kill -TERM $pid
-    status=0
-    wait $pid || status=$?
-    [ "$status" -eq 143 ]
-    grep -q "stopped by a signal" err
-    [ -e run/latest/model.safetensors ]
-    [ "$(train --set training.max_steps=400)" = "$expected" ]
+    for signal in TERM USR1; do
+        rm -rf run
+        dt-train -q -j 1 "${small[@]}" --set training.max_steps=400 \
+            --set training.save_interval=0 -o run "$data" >/dev/null 2>err &
+        pid=$!
+        while ! grep -qs '"step":20,' run/metrics.jsonl; do sleep 0.02; done
+        kill -s $signal $pid
+        status=0
+        wait $pid || status=$?
+        [ "$status" -eq $((128 + $(kill -l $signal))) ]
+        grep -q "stopped by a signal" err
+        [ -e run/latest/model.safetensors ]
+        [ "$(train --set training.max_steps=400)" = "$expected" ]
+    done
 }
 
 @test "a step allocates nothing: twice the steps, the same number of allocations" {
@@ -330,6 +333,22 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     run dt-train -q "${small[@]}" --set training.max_tokens=1k -o none "$data"
     assert_one_line_error dt-train
     [[ "$output" == *"training.warmup_steps 10 is beyond the last step, 8" ]]
+}
+
+@test "losses that are not finite are skipped with a warning, and too many end the run" {
+    # The parameters grow by a factor of 99 a step.
+    run dt-train -q -j 1 "${small[@]}" --set training.weight_decay=10 \
+        --set training.learning_rate=10 --set training.warmup_steps=0 \
+        --set training.schedule=constant --set training.save_interval=1 \
+        --set training.max_skipped=2 -o run "$data"
+    [ "$status" -eq 1 ]
+    [ "${#lines[@]}" -eq 3 ]
+    [[ "${lines[0]}" =~ ^dt-train:\ step\ ([0-9]+):\ .*\ not\ finite\;\ update\ skipped$ ]]
+    first=${BASH_REMATCH[1]}
+    [[ "${lines[1]}" == "dt-train: step $((first + 1)): "*" update skipped" ]]
+    [[ "${lines[2]}" == "dt-train: step $((first + 2)): "*" after 2 skipped updates in a row" ]]
+    [ "$(readlink run/latest)" = "$(printf 'step-%08d' $((first - 1)))" ]
+    tail -n 1 run/metrics.jsonl | grep -qE "\"step\":$((first + 1)),.*null,.*\"skipped\":2}"
 }
 
 @test "usage errors end with status 2" {
