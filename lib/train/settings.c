@@ -59,7 +59,7 @@ int dt_settings_read(struct dt_settings *s, const char *path, const char *const 
     if (path)
         DT_TRY(dt_config_read(dt_settings_schema, s, path, err));
     for (int i = 0; i < count; i++)
-        DT_TRY(dt_config_override(dt_settings_schema, s, overrides[i], err));
+        DT_TRY(dt_config_override(dt_settings_schema, s, overrides[i], "--set", err));
     return 0;
 }
 
