@@ -2,8 +2,10 @@
 #include "train/settings.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "train/schedule.h"
 
 #define AT(field) offsetof(struct dt_settings, field)
@@ -51,6 +53,21 @@ const struct dt_setting dt_settings_schema[] = {
     {NULL},
 };
 
+#define ENVIRONMENT "DT_SET"
+
+/* Assignments with white space between them. */
+static int read_environment(struct dt_settings *s, struct dt_error *err)
+{
+    const char *value = getenv(ENVIRONMENT);
+    char *copy = dt_strdup(value ? value : ""), *rest = copy;
+    int rc = 0;
+    for (char *assignment; rc == 0 && (assignment = strsep(&rest, " \t\n")) != NULL;)
+        if (*assignment)
+            rc = dt_config_override(dt_settings_schema, s, assignment, ENVIRONMENT, err);
+    free(copy);
+    return rc;
+}
+
 int dt_settings_read(struct dt_settings *s, const char *path, const char *const *overrides,
                      int count, struct dt_error *err)
 {
@@ -58,6 +75,7 @@ int dt_settings_read(struct dt_settings *s, const char *path, const char *const 
     dt_config_defaults(dt_settings_schema, s);
     if (path)
         DT_TRY(dt_config_read(dt_settings_schema, s, path, err));
+    DT_TRY(read_environment(s, err));
     for (int i = 0; i < count; i++)
         DT_TRY(dt_config_override(dt_settings_schema, s, overrides[i], "--set", err));
     return 0;

@@ -42,7 +42,8 @@ struct dt_settings {
 
 extern const struct dt_setting dt_settings_schema[];
 
-/* Defaults, then the file at path (NULL: none), then "section.key=value" overrides. */
+/* Defaults, then the file at path (NULL: none), then "section.key=value" overrides:
+ * those in the environment's DT_SET, with white space between them, then these. */
 int dt_settings_read(struct dt_settings *settings, const char *path, const char *const *overrides,
                      int count, struct dt_error *err) DT_MUST_CHECK;
 

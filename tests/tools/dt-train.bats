@@ -134,6 +134,25 @@ train() {
     [ ! -e run ]
 }
 
+@test "DT_SET counts after the file and before --set, and errors name it" {
+    printf 'training:\n  batch_size: 4\n  max_steps: 5\n  seed: 6\n' >file.yaml
+    export DT_SET=$' training.max_steps=50\n\ttraining.seed=60 data.val_split=a=b'
+    dt-train -c file.yaml --set training.seed=600 --print-config >printed
+    for line in 'batch_size: 4' 'max_steps: 50' 'seed: 600' "val_split: 'a=b'"; do
+        grep -q "^  $line$" printed
+    done
+    DT_SET=training.learnin_rate=1 run dt-train --print-config
+    assert_one_line_error dt-train
+    [[ "$output" == *"DT_SET: unknown key 'training.learnin_rate': did you mean 'training.learning_rate'?" ]]
+    DT_SET="training.seed=1 x" run dt-train --print-config
+    assert_one_line_error dt-train
+    [[ "$output" == *"DT_SET takes section.key=value, not 'x'" ]]
+    DT_SET="training.seed=-1" run dt-bench step
+    assert_one_line_error dt-bench
+    [[ "$output" == *"DT_SET: training.seed must be from 0 to "* ]]
+    DT_SET="" dt-train --print-config >/dev/null
+}
+
 @test "impossible sizes are named" {
     run dt-train -q "${small[@]}" --set model.num_heads=3 -o run "$data"
     assert_one_line_error dt-train
