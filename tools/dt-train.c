@@ -83,11 +83,23 @@ static void show(struct dt_progress *progress, const struct dt_step_report *r, l
         dt_progress_show(progress, "step %ld/%ld  loss %.4f  %.0f tokens/s  MFU %.1f%%  %s left",
                          r->step, max_steps, r->loss, r->tokens_per_second, 100 * r->mfu,
                          dt_duration(per_step * (double)(max_steps - r->step), left));
+    if (r->skipped > 0) {
+        dt_progress_clear(progress);
+        dt_warn("step %ld: loss %g and gradient norm %g are not finite; update skipped", r->step,
+                r->loss, r->gradient_norm);
+    }
+    if (r->save_error.code != DT_OK) {
+        dt_progress_clear(progress);
+        dt_warn("step %ld: %s; training goes on, the last checkpoint stays", r->step,
+                r->save_error.text);
+    }
     if (opt.quiet || isnan(r->val_loss))
         return;
     dt_progress_clear(progress);
     fprintf(stderr, "step %-7ld loss %.4f  validation %.4f  %.0f tokens/s  MFU %.1f%%\n", r->step,
             r->loss, r->val_loss, r->tokens_per_second, 100 * r->mfu);
+    if (r->stopped_early)
+        fprintf(stderr, "stopped     validation has not improved for too long\n");
 }
 
 static int train(struct dt_training *trainer, struct dt_error *err)
@@ -160,6 +172,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGTERM, ask_to_stop);
     signal(SIGINT, ask_to_stop);
+    signal(SIGUSR1, ask_to_stop);
     if (dt_device_open(&dev, opt.device, (int)opt.threads, &err) < 0)
         return dt_report(&err);
     int rc = run(argv[first], &settings, dev, &err);

@@ -120,14 +120,17 @@ static const struct dt_setting *find(const struct dt_setting *schema, const char
 }
 
 int dt_config_override(const struct dt_setting *schema, void *object, const char *assignment,
-                       struct dt_error *err)
+                       const char *source, struct dt_error *err)
 {
     const char *equals = strchr(assignment, '=');
     if (equals == NULL)
-        return dt_fail(err, DT_EINVALID, "--set takes section.key=value, not '%s'", assignment);
+        return dt_fail(err, DT_EINVALID, "%s takes section.key=value, not '%s'", source,
+                       assignment);
     char *name = dt_strndup(assignment, (size_t)(equals - assignment));
+    char *place = dt_format("%s: ", source);
     const struct dt_setting *s = find(schema, name);
-    int rc = s ? set(s, object, equals + 1, "--set: ", err) : unknown(schema, name, "--set: ", err);
+    int rc = s ? set(s, object, equals + 1, place, err) : unknown(schema, name, place, err);
+    free(place);
     free(name);
     return rc;
 }

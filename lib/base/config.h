@@ -11,7 +11,7 @@
  *         {NULL}};
  *     dt_config_defaults(schema, &run);
  *     DT_TRY(dt_config_read(schema, &run, "run.yaml", err));
- *     DT_TRY(dt_config_override(schema, &run, "training.steps=10", err));
+ *     DT_TRY(dt_config_override(schema, &run, "training.steps=10", "--set", err));
  *
  * A setting is "section.key". Unknown, duplicate and mistyped keys are errors
  * with FILE:LINE:COLUMN.
@@ -45,9 +45,9 @@ struct dt_setting {
 void dt_config_defaults(const struct dt_setting *schema, void *object);
 int dt_config_read(const struct dt_setting *schema, void *object, const char *path,
                    struct dt_error *err) DT_MUST_CHECK;
-/* assignment: "section.key=value". */
+/* assignment: "section.key=value". source names the place it came from in errors. */
 int dt_config_override(const struct dt_setting *schema, void *object, const char *assignment,
-                       struct dt_error *err) DT_MUST_CHECK;
+                       const char *source, struct dt_error *err) DT_MUST_CHECK;
 /* Appends all settings as YAML that dt_config_read reads back. */
 void dt_config_print(const struct dt_setting *schema, const void *object, struct dt_buffer *yaml);
 /* The first setting whose values differ, or NULL. */

@@ -22,6 +22,8 @@
 #define SETTINGS_FILE  "trainer/config.yaml"
 #define LINEAGE_FILE   "trainer/lineage.txt"
 #define TEMPORARY      ".step-"
+#define LATEST         "latest"
+#define BEST           "best"
 #define MOST_TOKENIZER ((size_t)1 << 30)
 
 /* --- optimizer moments -------------------------------------------------------------------------
@@ -91,6 +93,24 @@ static void add_hex(struct json_object *object, const char *name, uint64_t value
     json_object_object_add(object, name, json_object_new_string(dt_hex64(value, hex)));
 }
 
+static struct json_object *best_object(const struct dt_progress_state *state)
+{
+    struct json_object *o = json_object_new_object();
+    json_object_object_add(o, "step", json_object_new_int64(state->best_step));
+    json_object_object_add(o, "loss", json_object_new_double(state->best_loss));
+    json_object_object_add(o, "validations_since",
+                           json_object_new_int64(state->validations_since_best));
+    return o;
+}
+
+static struct json_object *skipped_object(const struct dt_progress_state *state)
+{
+    struct json_object *o = json_object_new_object();
+    json_object_object_add(o, "updates", json_object_new_int64(state->skipped));
+    json_object_object_add(o, "in_a_row", json_object_new_int64(state->skipped_in_row));
+    return o;
+}
+
 static int save_state(const char *path, const struct dt_store *store,
                       const struct dt_progress_state *state, const struct dt_run_identity *identity,
                       struct dt_error *err)
@@ -100,6 +120,10 @@ static int save_state(const char *path, const struct dt_store *store,
     json_object_object_add(o, "step", json_object_new_int64(state->step));
     json_object_object_add(o, "samples", json_object_new_int64((int64_t)state->samples));
     json_object_object_add(o, "seconds", json_object_new_double(state->seconds));
+    if (state->best_step > 0)
+        json_object_object_add(o, "best", best_object(state));
+    if (state->skipped > 0)
+        json_object_object_add(o, "skipped", skipped_object(state));
     add_hex(o, "data", identity->data);
     add_hex(o, "parameters", dt_model_hash(store->model));
     int rc = dt_json_write(path, o, err);
@@ -107,10 +131,34 @@ static int save_state(const char *path, const struct dt_store *store,
     return rc;
 }
 
+static int parse_best(struct json_object *o, const char *path, struct dt_progress_state *state,
+                      struct dt_error *err)
+{
+    int64_t step, since;
+    DT_TRY(dt_json_get_int(o, "step", path, &step, err));
+    DT_TRY(dt_json_get_real(o, "loss", path, &state->best_loss, err));
+    DT_TRY(dt_json_get_int(o, "validations_since", path, &since, err));
+    state->best_step = (long)step;
+    state->validations_since_best = (long)since;
+    return 0;
+}
+
+static int parse_skipped(struct json_object *o, const char *path, struct dt_progress_state *state,
+                         struct dt_error *err)
+{
+    int64_t skipped, in_row;
+    DT_TRY(dt_json_get_int(o, "updates", path, &skipped, err));
+    DT_TRY(dt_json_get_int(o, "in_a_row", path, &in_row, err));
+    state->skipped = (long)skipped;
+    state->skipped_in_row = (long)in_row;
+    return 0;
+}
+
 static int parse_state(struct json_object *o, const char *path, struct dt_progress_state *state,
                        const struct dt_run_identity *identity, struct dt_error *err)
 {
     int64_t version, step, samples;
+    struct json_object *best, *skipped;
     const char *data;
     char hex[DT_HEX64];
     DT_TRY(dt_json_get_int(o, "version", path, &version, err));
@@ -125,6 +173,10 @@ static int parse_state(struct json_object *o, const char *path, struct dt_progre
         return dt_fail(err, DT_EINVALID, "%s: the run was trained on other data", path);
     state->step = (long)step;
     state->samples = (uint64_t)samples;
+    if (json_object_object_get_ex(o, "best", &best))
+        DT_TRY(parse_best(best, path, state, err));
+    if (json_object_object_get_ex(o, "skipped", &skipped))
+        DT_TRY(parse_skipped(skipped, path, state, err));
     return 0;
 }
 
@@ -147,6 +199,11 @@ static void forgive(struct dt_settings *s, const struct dt_settings *now)
     s->training.eval_batches = now->training.eval_batches;
     s->training.save_interval = now->training.save_interval;
     s->training.max_steps = now->training.max_steps;
+    s->training.max_tokens = now->training.max_tokens;
+    s->training.max_epochs = now->training.max_epochs;
+    s->training.patience = now->training.patience;
+    s->training.max_skipped = now->training.max_skipped;
+    s->checkpoint = now->checkpoint;
     memcpy(s->data.val_split, now->data.val_split, sizeof s->data.val_split);
 }
 
@@ -161,6 +218,33 @@ static int check_settings(const char *path, const struct dt_settings *now, struc
         return 0;
     return dt_fail(err, DT_EINVALID, "%s: the run began with another value of %s", path,
                    different->name);
+}
+
+/* --- names ------------------------------------------------------------------------------------
+ */
+
+#define NAME_SIZE 32
+
+static char *name_of(long step, char name[NAME_SIZE])
+{
+    snprintf(name, NAME_SIZE, "step-%08ld", step);
+    return name;
+}
+
+/* The hidden name of a checkpoint being made or removed; owned by the caller. */
+static char *temporary_path(const char *run, long step)
+{
+    return dt_format("%s/" TEMPORARY "%08ld.tmp-%ld", run, step, (long)getpid());
+}
+
+/* The step of a checkpoint's name, or -1. */
+static long step_of(const char *name)
+{
+    long step;
+    char again[NAME_SIZE];
+    if (sscanf(name, "step-%ld", &step) != 1 || step < 0)
+        return -1;
+    return strcmp(name_of(step, again), name) == 0 ? step : -1;
 }
 
 /* --- whole checkpoints -------------------------------------------------------------------------
@@ -234,15 +318,25 @@ static int take_place(const char *temporary, const char *final, struct dt_error 
     return rename(temporary, final) < 0 ? dt_fail_errno(err, "cannot rename to '%s'", final) : 0;
 }
 
-static int publish(const char *run, const char *temporary, const char *name, struct dt_error *err)
+static int point(const char *run, const char *link, const char *name, struct dt_error *err)
 {
-    char *final = dt_path_join(run, name), *latest = dt_path_join(run, "latest");
+    char *path = dt_path_join(run, link);
+    int rc = dt_replace_symlink(name, path, err);
+    free(path);
+    return rc;
+}
+
+static int publish(const char *run, const char *temporary, const struct dt_progress_state *state,
+                   struct dt_error *err)
+{
+    char name[NAME_SIZE], *final = dt_path_join(run, name_of(state->step, name));
     int rc = take_place(temporary, final, err);
     rc = rc < 0 ? rc : dt_sync_directory(run, err);
-    rc = rc < 0 ? rc : dt_replace_symlink(name, latest, err);
+    if (rc == 0 && state->best_step == state->step)
+        rc = point(run, BEST, name, err);
+    rc = rc < 0 ? rc : point(run, LATEST, name, err);
     rc = rc < 0 ? rc : dt_sync_directory(run, err);
     free(final);
-    free(latest);
     return rc;
 }
 
@@ -250,12 +344,10 @@ int dt_checkpoint_save(const char *run, const struct dt_store *store,
                        const struct dt_progress_state *state,
                        const struct dt_run_identity *identity, struct dt_error *err)
 {
-    char name[32];
-    snprintf(name, sizeof name, "step-%08ld", state->step);
-    char *temporary = dt_format("%s/" TEMPORARY "%08ld.tmp-%ld", run, state->step, (long)getpid());
+    char *temporary = temporary_path(run, state->step);
     struct dt_error ignored;
     int rc = fill_directory(temporary, store, state, identity, err);
-    rc = rc < 0 ? rc : publish(run, temporary, name, err);
+    rc = rc < 0 ? rc : publish(run, temporary, state, err);
     if (rc < 0)
         dt_remove_tree(temporary, &ignored); /* what stays is for dt_checkpoint_clean */
     free(temporary);
@@ -277,6 +369,78 @@ int dt_checkpoint_load(const char *directory, struct dt_store *store,
     free(settings);
     free(state_path);
     free(optimizer);
+    return rc;
+}
+
+/* --- keeping and removing ----------------------------------------------------------------------
+ */
+
+static int newest_first(const void *a, const void *b)
+{
+    long x = *(const long *)a, y = *(const long *)b;
+    return (x < y) - (x > y);
+}
+
+struct step_list {
+    long *steps;
+    size_t count, capacity;
+};
+
+/* The steps of RUN's checkpoints up to newest, sorted. */
+static int list_steps(const char *run, long newest, struct step_list *list, struct dt_error *err)
+{
+    DIR *dir = opendir(run);
+    if (dir == NULL)
+        return dt_fail_errno(err, "cannot open directory '%s'", run);
+    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+        long step = step_of(e->d_name);
+        if (step < 0 || step > newest)
+            continue;
+        DT_GROW(list->steps, list->count, list->capacity);
+        list->steps[list->count++] = step;
+    }
+    closedir(dir);
+    if (list->count > 0)
+        qsort(list->steps, list->count, sizeof *list->steps, newest_first);
+    return 0;
+}
+
+static bool points_to(const char *run, const char *link, const char *name)
+{
+    char target[NAME_SIZE] = "", *path = dt_path_join(run, link);
+    bool same = readlink(path, target, sizeof target - 1) > 0 && strcmp(target, name) == 0;
+    free(path);
+    return same;
+}
+
+/* Under a hidden name first, so that no half of it is ever taken for a checkpoint. */
+static int remove_checkpoint(const char *run, long step, struct dt_error *err)
+{
+    char name[NAME_SIZE], *path = dt_path_join(run, name_of(step, name));
+    char *temporary = temporary_path(run, step);
+    int rc = rename(path, temporary) < 0 ? dt_fail_errno(err, "cannot rename '%s'", path)
+                                         : dt_remove_tree(temporary, err);
+    free(path);
+    free(temporary);
+    return rc;
+}
+
+int dt_checkpoint_prune(const char *run, long newest, long keep_last, long keep_every,
+                        struct dt_error *err)
+{
+    struct step_list list = {NULL, 0, 0};
+    char name[NAME_SIZE];
+    if (keep_last == 0)
+        return 0;
+    int rc = list_steps(run, newest, &list, err);
+    for (size_t i = (size_t)keep_last; rc == 0 && i < list.count; i++) {
+        long step = list.steps[i];
+        bool kept = keep_every > 0 && step % keep_every == 0;
+        name_of(step, name);
+        if (!kept && !points_to(run, LATEST, name) && !points_to(run, BEST, name))
+            rc = remove_checkpoint(run, step, err);
+    }
+    free(list.steps);
     return rc;
 }
 

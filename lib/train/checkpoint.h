@@ -3,7 +3,7 @@
  * Checkpoints: RUN/step-00001000/, a model directory that transformers loads,
  * plus trainer/ with all that an exact resume needs. A checkpoint is made in a
  * hidden directory, synced, and renamed; its manifest is written last; RUN/latest
- * is a link that is replaced atomically. What is half made is never found.
+ * is a link that is replaced atomically, and so is RUN/best. What is half made is never found.
  *
  *     config.json  model.safetensors  [tokenizer.json]
  *     trainer/state.json                  step, samples, seconds, seed, hashes
@@ -25,6 +25,10 @@ struct dt_progress_state {
     long step;        /* updates done */
     uint64_t samples; /* sequences used: the state of the data */
     double seconds;   /* of training so far */
+    long best_step;   /* of the lowest validation loss so far; 0: none */
+    double best_loss;
+    long validations_since_best;
+    long skipped, skipped_in_row; /* updates, for a loss or gradient that was not finite */
 };
 
 /* What does not change during a run. */
@@ -36,7 +40,7 @@ struct dt_run_identity {
     const char *lineage;        /* lines, each ended by a newline */
 };
 
-/* Writes RUN/step-N and points RUN/latest at it. */
+/* Writes RUN/step-N and points RUN/latest at it, and RUN/best if it is the best step. */
 int dt_checkpoint_save(const char *run, const struct dt_store *store,
                        const struct dt_progress_state *state,
                        const struct dt_run_identity *identity, struct dt_error *err) DT_MUST_CHECK;
@@ -47,6 +51,13 @@ int dt_checkpoint_save(const char *run, const struct dt_store *store,
 int dt_checkpoint_load(const char *directory, struct dt_store *store,
                        struct dt_progress_state *state, const struct dt_run_identity *identity,
                        struct dt_error *err) DT_MUST_CHECK;
+
+/* Removes checkpoints of RUN up to step newest, but for the keep_last newest of
+ * them (0: all stay), those whose step keep_every divides (0: none), and those
+ * that RUN/latest or RUN/best points to. A later step, of a run that went on
+ * from an older checkpoint, is left alone. */
+int dt_checkpoint_prune(const char *run, long newest, long keep_last, long keep_every,
+                        struct dt_error *err) DT_MUST_CHECK;
 
 /* Removes what writers that died have left in RUN. */
 int dt_checkpoint_clean(const char *run, struct dt_error *err) DT_MUST_CHECK;

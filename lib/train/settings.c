@@ -2,7 +2,11 @@
 #include "train/settings.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/buffer.h"
+#include "train/schedule.h"
 
 #define AT(field) offsetof(struct dt_settings, field)
 
@@ -21,7 +25,12 @@ const struct dt_setting dt_settings_schema[] = {
      "1", 1, 1 << 20},
     {"training.sequence_length", DT_SET_INT, AT(training.sequence_length), "0", 0, 1 << 24},
     {"training.max_steps", DT_SET_INT, AT(training.max_steps), "1000", 1, 1e12},
+    {"training.max_tokens", DT_SET_INT, AT(training.max_tokens), "0", 0, 1e15},
+    {"training.max_epochs", DT_SET_REAL, AT(training.max_epochs), "0", 0, 1e9},
+    {"training.patience", DT_SET_INT, AT(training.patience), "0", 0, 1e9},
+    {"training.schedule", DT_SET_CHOICE, AT(training.schedule), "cosine", .choices = dt_schedules},
     {"training.warmup_steps", DT_SET_INT, AT(training.warmup_steps), "100", 0, 1e12},
+    {"training.decay_fraction", DT_SET_REAL, AT(training.decay_fraction), "0.1", 0, 1},
     {"training.learning_rate", DT_SET_REAL, AT(training.learning_rate), "6e-4", 0, 10},
     {"training.min_learning_rate_ratio", DT_SET_REAL, AT(training.min_learning_rate_ratio), "0.1",
      0, 1},
@@ -30,6 +39,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.beta2", DT_SET_REAL, AT(training.beta2), "0.95", 0, 0.999999},
     {"training.epsilon", DT_SET_REAL, AT(training.epsilon), "1e-8", 1e-20, 1},
     {"training.grad_clip", DT_SET_REAL, AT(training.grad_clip), "1", 0, 1e9},
+    {"training.max_skipped", DT_SET_INT, AT(training.max_skipped), "10", 0, 1e9},
     {"training.seed", DT_SET_INT, AT(training.seed), "1337", 0, 1e15},
     {"training.log_interval", DT_SET_INT, AT(training.log_interval), "10", 1, 1e12},
     {"training.eval_interval", DT_SET_INT, AT(training.eval_interval), "250", 0, 1e12},
@@ -38,8 +48,25 @@ const struct dt_setting dt_settings_schema[] = {
     {"data.train_split", DT_SET_STRING, AT(data.train_split), "train"},
     {"data.val_split", DT_SET_STRING, AT(data.val_split), "val"},
     {"data.shuffle", DT_SET_BOOL, AT(data.shuffle), "true"},
+    {"checkpoint.keep_last", DT_SET_INT, AT(checkpoint.keep_last), "0", 0, 1e12},
+    {"checkpoint.keep_every", DT_SET_INT, AT(checkpoint.keep_every), "0", 0, 1e12},
     {NULL},
 };
+
+#define ENVIRONMENT "DT_SET"
+
+/* Assignments with white space between them. */
+static int read_environment(struct dt_settings *s, struct dt_error *err)
+{
+    const char *value = getenv(ENVIRONMENT);
+    char *copy = dt_strdup(value ? value : ""), *rest = copy;
+    int rc = 0;
+    for (char *assignment; rc == 0 && (assignment = strsep(&rest, " \t\n")) != NULL;)
+        if (*assignment)
+            rc = dt_config_override(dt_settings_schema, s, assignment, ENVIRONMENT, err);
+    free(copy);
+    return rc;
+}
 
 int dt_settings_read(struct dt_settings *s, const char *path, const char *const *overrides,
                      int count, struct dt_error *err)
@@ -48,8 +75,9 @@ int dt_settings_read(struct dt_settings *s, const char *path, const char *const 
     dt_config_defaults(dt_settings_schema, s);
     if (path)
         DT_TRY(dt_config_read(dt_settings_schema, s, path, err));
+    DT_TRY(read_environment(s, err));
     for (int i = 0; i < count; i++)
-        DT_TRY(dt_config_override(dt_settings_schema, s, overrides[i], err));
+        DT_TRY(dt_config_override(dt_settings_schema, s, overrides[i], "--set", err));
     return 0;
 }
 
@@ -70,19 +98,24 @@ int dt_settings_resolve(struct dt_settings *s, uint32_t vocab_size, const char *
         return dt_fail(err, DT_EINVALID,
                        "%s: training.sequence_length %ld is beyond model.max_seq_len %ld", path,
                        s->training.sequence_length, s->model.max_seq_len);
-    if (s->training.warmup_steps > s->training.max_steps)
-        return dt_fail(err, DT_EINVALID, "%s: training.warmup_steps %ld is beyond max_steps %ld",
-                       path, s->training.warmup_steps, s->training.max_steps);
     return 0;
 }
 
-double dt_learning_rate(const struct dt_settings *s, long step)
+int dt_settings_limit_steps(struct dt_settings *s, uint64_t samples, const char *path,
+                            struct dt_error *err)
 {
-    double peak = s->training.learning_rate, low = peak * s->training.min_learning_rate_ratio;
-    long warmup = s->training.warmup_steps, decay = s->training.max_steps - warmup;
-    if (step < warmup)
-        return peak * (double)(step + 1) / (double)warmup;
-    double progress = decay > 1 ? (double)(step - warmup) / (double)(decay - 1) : 1;
-    progress = progress < 1 ? progress : 1;
-    return low + 0.5 * (peak - low) * (1 + cos(M_PI * progress));
+    double samples_per_step =
+        (double)s->training.batch_size * (double)s->training.gradient_accumulation_steps;
+    double tokens_per_step = samples_per_step * (double)s->training.sequence_length;
+    double steps = (double)s->training.max_steps;
+    if (s->training.max_tokens > 0)
+        steps = fmin(steps, ceil((double)s->training.max_tokens / tokens_per_step));
+    if (s->training.max_epochs > 0)
+        steps = fmin(steps, ceil(s->training.max_epochs * (double)samples / samples_per_step));
+    s->training.max_steps = (long)steps;
+    if (s->training.warmup_steps > s->training.max_steps)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: training.warmup_steps %ld is beyond the last step, %ld", path,
+                       s->training.warmup_steps, s->training.max_steps);
+    return 0;
 }

@@ -15,10 +15,17 @@ struct dt_settings {
         long batch_size; /* sequences of one forward and backward pass */
         long gradient_accumulation_steps;
         long sequence_length; /* 0: model.max_seq_len */
-        long max_steps, warmup_steps;
+        long max_steps;
+        long max_tokens;   /* 0: no limit */
+        double max_epochs; /* 0: no limit */
+        long patience;     /* validations without a better loss before the end; 0: no matter */
+        int schedule;      /* enum dt_schedule */
+        long warmup_steps;
+        double decay_fraction; /* of max_steps, with DT_SCHEDULE_WSD */
         double learning_rate, min_learning_rate_ratio;
         double weight_decay, beta1, beta2, epsilon;
         double grad_clip; /* 0: none */
+        long max_skipped; /* updates in a row, for a loss or gradient that is not finite */
         long seed;
         long log_interval, eval_interval, eval_batches; /* eval_interval 0: never */
         long save_interval;                             /* 0: only at the end */
@@ -27,11 +34,16 @@ struct dt_settings {
         char train_split[DT_SETTING_STRING], val_split[DT_SETTING_STRING];
         bool shuffle;
     } data;
+    struct {
+        long keep_last;  /* newest checkpoints that stay; 0: all */
+        long keep_every; /* steps whose multiples stay besides; 0: none */
+    } checkpoint;
 };
 
 extern const struct dt_setting dt_settings_schema[];
 
-/* Defaults, then the file at path (NULL: none), then "section.key=value" overrides. */
+/* Defaults, then the file at path (NULL: none), then "section.key=value" overrides:
+ * those in the environment's DT_SET, with white space between them, then these. */
 int dt_settings_read(struct dt_settings *settings, const char *path, const char *const *overrides,
                      int count, struct dt_error *err) DT_MUST_CHECK;
 
@@ -40,8 +52,9 @@ int dt_settings_read(struct dt_settings *settings, const char *path, const char 
 int dt_settings_resolve(struct dt_settings *settings, uint32_t vocab_size, const char *path,
                         struct dt_error *err) DT_MUST_CHECK;
 
-/* Learning rate of step 0, 1, ...: linear warm-up, then a cosine from the peak
- * to min_learning_rate_ratio of it at max_steps (Loshchilov and Hutter 2017). */
-double dt_learning_rate(const struct dt_settings *settings, long step);
+/* Lowers max_steps to the first step that reaches max_tokens or max_epochs, of
+ * samples > 0 each, and checks the warm-up against it. */
+int dt_settings_limit_steps(struct dt_settings *settings, uint64_t samples, const char *path,
+                            struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "train/schedule.h"
+
 static void lay_out(struct dt_store *s)
 {
     size_t bytes = (size_t)s->elements * sizeof(float);

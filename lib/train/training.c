@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -18,6 +19,7 @@
 #include "shard/dataset.h"
 #include "train/checkpoint.h"
 #include "train/metrics.h"
+#include "train/schedule.h"
 
 struct dt_training {
     struct dt_settings settings;
@@ -84,17 +86,29 @@ static int open_data(struct dt_training *t, const struct dt_training_options *o,
                        o->data);
     DT_TRY(dt_settings_resolve(&t->settings, info->vocab_size, o->settings_path, err));
     DT_TRY(check_length(t, t->train, t->settings.data.train_split, o->data, err));
+    uint64_t samples = (info->tokens - 1) / (uint64_t)t->settings.training.sequence_length;
+    DT_TRY(dt_settings_limit_steps(&t->settings, samples, o->settings_path, err));
     t->identity = (struct dt_run_identity){
         .settings = &t->settings, .eot = info->eot, .tokenizer_path = t->tokenizer_path};
     DT_TRY(fingerprint(t->train, &t->identity.data, err));
     t->lineage = dt_format("%s%s\n", info->provenance ? info->provenance : "", o->command_line);
     t->identity.lineage = t->lineage;
-    if (t->settings.training.eval_interval == 0 || !dt_is_directory(o->data))
-        return 0;
-    int rc = dt_dataset_open(&t->val, o->data, t->settings.data.val_split, err);
-    if (rc == DT_EMISSING)
-        return 0; /* data without that split is trained on without validation */
-    return rc < 0 ? rc : check_length(t, t->val, t->settings.data.val_split, o->data, err);
+    return 0;
+}
+
+static int open_validation(struct dt_training *t, const struct dt_training_options *o,
+                           struct dt_error *err)
+{
+    int rc = DT_EMISSING;
+    if (t->settings.training.eval_interval > 0 && dt_is_directory(o->data))
+        rc = dt_dataset_open(&t->val, o->data, t->settings.data.val_split, err);
+    if (rc != DT_EMISSING)
+        return rc < 0 ? rc : check_length(t, t->val, t->settings.data.val_split, o->data, err);
+    if (t->settings.training.patience > 0)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: training.patience needs validation, and there is none",
+                       o->settings_path);
+    return 0; /* data without that split is trained on without validation */
 }
 
 static int open_model(struct dt_training *t, struct dt_error *err)
@@ -188,6 +202,7 @@ int dt_training_new(struct dt_training **result, const struct dt_training_option
     t->lock = -1;
     t->tokenizer_path = o->tokenizer_path ? dt_strdup(o->tokenizer_path) : NULL;
     int rc = open_data(t, o, err);
+    rc = rc < 0 ? rc : open_validation(t, o, err);
     rc = rc < 0 ? rc : open_model(t, err);
     rc = rc < 0 ? rc : start_or_resume(t, o->resume, err);
     rc = rc < 0 ? rc : open_streams(t, err);
@@ -249,6 +264,19 @@ uint64_t dt_training_hash(const struct dt_training *t)
 /* --- a step ------------------------------------------------------------------------------------
  */
 
+/* Of the next step, whose loss or gradient is not finite. */
+static int skip_update(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
+{
+    if (t->state.skipped_in_row >= t->settings.training.max_skipped)
+        return dt_fail(err, DT_EINVALID,
+                       "step %ld: loss %g and gradient norm %g are not finite, after %ld skipped "
+                       "updates in a row",
+                       t->state.step + 1, r->loss, r->gradient_norm, t->state.skipped_in_row);
+    t->state.skipped_in_row++;
+    r->skipped = ++t->state.skipped;
+    return 0;
+}
+
 static int update(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     long batch = t->settings.training.batch_size, length = t->settings.training.sequence_length;
@@ -264,11 +292,13 @@ static int update(struct dt_training *t, struct dt_step_report *r, struct dt_err
     r->loss = sum / tokens;
     r->gradient_norm = dt_store_gradient_norm(&t->store);
     r->learning_rate = dt_learning_rate(&t->settings, t->state.step);
-    if (!isfinite(r->loss) || !isfinite(r->gradient_norm))
-        return dt_fail(err, DT_EINVALID, "step %ld: loss %g and gradient norm %g are not finite",
-                       t->state.step + 1, r->loss, r->gradient_norm);
-    dt_store_update(&t->store, &t->settings, t->state.step, r->gradient_norm);
-    DT_TRY(t->device->ops->synchronize(t->device, err));
+    if (isfinite(r->loss) && isfinite(r->gradient_norm)) {
+        dt_store_update(&t->store, &t->settings, t->state.step, r->gradient_norm);
+        DT_TRY(t->device->ops->synchronize(t->device, err));
+        t->state.skipped_in_row = 0;
+    } else {
+        DT_TRY(skip_update(t, r, err));
+    }
     t->state.step++;
     t->state.samples += (uint64_t)(batch * passes);
     return 0;
@@ -306,17 +336,52 @@ static void measure(struct dt_training *t, struct dt_step_report *r)
     r->mfu = t->peak > 0 ? r->tokens_per_second * flops / t->peak : 0;
 }
 
+#define REAL_TEXT 32
+
+/* As JSON, which has no word for what is not finite. */
+static const char *real_text(double x, char text[REAL_TEXT])
+{
+    snprintf(text, REAL_TEXT, isfinite(x) ? "%.9g" : "null", x);
+    return text;
+}
+
 static int log_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
+    char loss[REAL_TEXT], norm[REAL_TEXT], skipped[REAL_TEXT + 16] = "";
+    if (r->skipped > 0)
+        snprintf(skipped, sizeof skipped, ",\"skipped\":%ld", r->skipped);
     t->logged_seconds = r->seconds;
     t->logged_tokens = r->tokens;
     r->logged = true;
-    return dt_metrics_write(&t->metrics, err,
-                            "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f,\"loss\":%.9g,"
-                            "\"lr\":%.9g,\"grad_norm\":%.9g,\"tokens_per_second\":%.1f,"
-                            "\"mfu\":%.4f}",
-                            r->step, (unsigned long long)r->tokens, r->seconds, r->loss,
-                            r->learning_rate, r->gradient_norm, r->tokens_per_second, r->mfu);
+    return dt_metrics_write(
+        &t->metrics, err,
+        "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f,\"loss\":%s,"
+        "\"lr\":%.9g,\"grad_norm\":%s,\"tokens_per_second\":%.1f,"
+        "\"mfu\":%.4f%s}",
+        r->step, (unsigned long long)r->tokens, r->seconds, real_text(r->loss, loss),
+        r->learning_rate, real_text(r->gradient_norm, norm), r->tokens_per_second, r->mfu, skipped);
+}
+
+static bool stopped_early(const struct dt_training *t)
+{
+    long patience = t->settings.training.patience;
+    return patience > 0 && t->state.validations_since_best >= patience;
+}
+
+static bool is_done(const struct dt_training *t)
+{
+    return t->state.step >= t->settings.training.max_steps || stopped_early(t);
+}
+
+static void note_best(struct dt_training *t, double loss)
+{
+    if (t->state.best_step > 0 && !(loss < t->state.best_loss)) {
+        t->state.validations_since_best++;
+        return;
+    }
+    t->state.best_step = t->state.step;
+    t->state.best_loss = loss;
+    t->state.validations_since_best = 0;
 }
 
 static bool due(const struct dt_training *t, long interval)
@@ -325,11 +390,41 @@ static bool due(const struct dt_training *t, long interval)
            (interval > 0 && t->state.step % interval == 0);
 }
 
+static int validate_if_due(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
+{
+    if (t->val == NULL || !due(t, t->settings.training.eval_interval))
+        return 0;
+    char text[REAL_TEXT];
+    DT_TRY(validate(t, &r->val_loss, err));
+    if (t->settings.training.patience > 0 && isfinite(r->val_loss))
+        note_best(t, r->val_loss);
+    r->stopped_early = stopped_early(t);
+    return dt_metrics_write(
+        &t->metrics, err, "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f,\"val_loss\":%s}", r->step,
+        (unsigned long long)r->tokens, r->seconds, real_text(r->val_loss, text));
+}
+
+/* A checkpoint after skipped updates waits for one that succeeds: the model may
+ * be beyond help, and the checkpoint before it is what to go back to. */
+static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
+{
+    bool best = t->state.best_step == t->state.step;
+    bool regular = due(t, t->settings.training.save_interval) && t->state.skipped_in_row == 0;
+    if (!best && !is_done(t) && !regular)
+        return 0;
+    int rc = dt_training_save(t, err);
+    r->saved = rc == 0;
+    if (rc == 0 || is_done(t))
+        return rc;
+    r->save_error = *err;
+    return 0;
+}
+
 int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     double start = dt_now();
     *r = (struct dt_step_report){.val_loss = NAN};
-    if (t->state.step >= t->settings.training.max_steps)
+    if (is_done(t))
         return 0;
     DT_TRY(update(t, r, err));
     t->state.seconds += dt_now() - start;
@@ -337,18 +432,10 @@ int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_
     r->seconds = t->state.seconds;
     r->tokens = t->state.samples * (uint64_t)t->settings.training.sequence_length;
     measure(t, r);
-    if (due(t, t->settings.training.log_interval) || r->step == 1)
+    if (due(t, t->settings.training.log_interval) || r->step == 1 || r->skipped > 0)
         DT_TRY(log_step(t, r, err));
-    if (t->val && due(t, t->settings.training.eval_interval)) {
-        DT_TRY(validate(t, &r->val_loss, err));
-        DT_TRY(dt_metrics_write(&t->metrics, err,
-                                "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f,\"val_loss\":%.9g}",
-                                r->step, (unsigned long long)r->tokens, r->seconds, r->val_loss));
-    }
-    if (due(t, t->settings.training.save_interval)) {
-        DT_TRY(dt_training_save(t, err));
-        r->saved = true;
-    }
+    DT_TRY(validate_if_due(t, r, err));
+    DT_TRY(save_if_due(t, r, err));
     return 1;
 }
 
@@ -358,5 +445,8 @@ int dt_training_save(struct dt_training *t, struct dt_error *err)
         return 0;
     DT_TRY(dt_checkpoint_save(t->run, &t->store, &t->state, &t->identity, err));
     t->saved_step = t->state.step;
-    return 0;
+    if (t->state.skipped_in_row > 0)
+        return 0; /* the older ones may be all that is good */
+    return dt_checkpoint_prune(t->run, t->state.step, t->settings.checkpoint.keep_last,
+                               t->settings.checkpoint.keep_every, err);
 }

@@ -40,7 +40,7 @@ struct dt_training_facts {
     uint64_t train_tokens, val_tokens; /* val_tokens 0: no validation */
     uint64_t samples;                  /* sequences of one epoch */
     int64_t tokens_per_step;
-    long first_step, max_steps; /* first_step > 0: resumed */
+    long first_step, max_steps; /* first_step > 0: resumed; max_steps: the last at most */
 };
 
 struct dt_step_report {
@@ -49,9 +49,12 @@ struct dt_step_report {
     double seconds;  /* of training so far, without validation and checkpoints */
     double loss, learning_rate, gradient_norm;
     double tokens_per_second, mfu; /* since the last logged step */
+    long skipped;                  /* updates of the run so far, if this step's was; otherwise 0 */
     bool logged;
-    double val_loss; /* NaN where none was computed */
+    double val_loss;    /* NaN where none was computed */
+    bool stopped_early; /* this is the last step: validation has not improved for too long */
     bool saved;
+    struct dt_error save_error; /* why a checkpoint that was due is not there; DT_OK: nothing */
 };
 
 struct dt_training;
@@ -63,8 +66,12 @@ int dt_training_new(struct dt_training **training, const struct dt_training_opti
 void dt_training_facts(const struct dt_training *training, struct dt_training_facts *facts);
 
 /* One update, and the validation and checkpoint that are due after it. Returns
- * 1, or 0 when max_steps were done before. A loss or gradient that is not finite
- * is DT_EINVALID and leaves the last checkpoint as it is. */
+ * 1, or 0 when the run was at its end before: max_steps, or training.patience.
+ * A step whose loss or gradient is not finite leaves the parameters as they are;
+ * after training.max_skipped of them in a row, the next is DT_EINVALID, and the
+ * last checkpoint stays as it is. A checkpoint that cannot be written is an error
+ * after the last step only: before that, it is in the report, the one before it
+ * stays, and the next is tried when it is due. */
 int dt_training_step(struct dt_training *training, struct dt_step_report *report,
                      struct dt_error *err) DT_MUST_CHECK;
 /* A checkpoint now, unless the last step made one. */

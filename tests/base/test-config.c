@@ -235,10 +235,10 @@ static void texts_that_yaml_would_change_are_refused(void **state)
     }
     memset(text, 'x', sizeof text);
     snprintf(assignment, sizeof assignment, "look.name=%.256s", text);
-    assert_int_equal(dt_config_override(schema, &o, assignment, &err), DT_EINVALID);
+    assert_int_equal(dt_config_override(schema, &o, assignment, "--set", &err), DT_EINVALID);
     assert_non_null(strstr(err.text, "look.name must be shorter"));
     assignment[strlen(assignment) - 1] = '\0';
-    assert_int_equal(dt_config_override(schema, &o, assignment, &err), 0);
+    assert_int_equal(dt_config_override(schema, &o, assignment, "--set", &err), 0);
     assert_int_equal(strlen(o.name), DT_SETTING_STRING - 1);
 }
 
@@ -255,13 +255,13 @@ static void overrides_change_one_setting(void **state)
     (void)state;
     struct object o;
     dt_config_defaults(schema, &o);
-    assert_int_equal(dt_config_override(schema, &o, "run.steps=5k", &err), 0);
-    assert_int_equal(dt_config_override(schema, &o, "look.name=a=b", &err), 0);
-    assert_int_equal(dt_config_override(schema, &o, "look.color=red", &err), 0);
+    assert_int_equal(dt_config_override(schema, &o, "run.steps=5k", "--set", &err), 0);
+    assert_int_equal(dt_config_override(schema, &o, "look.name=a=b", "--set", &err), 0);
+    assert_int_equal(dt_config_override(schema, &o, "look.color=red", "--set", &err), 0);
     assert_int_equal(o.steps, 5000);
     assert_string_equal(o.name, "a=b");
     assert_int_equal(o.color, 0);
-    assert_int_equal(dt_config_override(schema, &o, "look.name=", &err), 0);
+    assert_int_equal(dt_config_override(schema, &o, "look.name=", "--set", &err), 0);
     assert_string_equal(o.name, "");
 }
 
@@ -269,7 +269,7 @@ static void assert_override_refused(const char *assignment, const char *message)
 {
     struct object o;
     dt_config_defaults(schema, &o);
-    assert_int_equal(dt_config_override(schema, &o, assignment, &err), DT_EINVALID);
+    assert_int_equal(dt_config_override(schema, &o, assignment, "--set", &err), DT_EINVALID);
     assert_string_equal(err.text, message);
 }
 

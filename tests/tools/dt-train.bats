@@ -66,19 +66,22 @@ train() {
       "$(sed -E 's/"time":[^,]*,|,"tokens_per_second.*//g' straight/metrics.jsonl)" ]
 }
 
-@test "SIGTERM saves, and the same command goes on to the same bits" {
+@test "SIGTERM and SIGUSR1 save, and the same command goes on to the same bits" {
     expected=$(train -o straight --set training.max_steps=400)
-    dt-train -q -j 1 "${small[@]}" --set training.max_steps=400 --set training.save_interval=0 \
-        -o run "$data" >/dev/null 2>err &
-    pid=$!
-    while ! grep -qs '"step":20,' run/metrics.jsonl; do sleep 0.02; done
-    kill -TERM $pid
-    status=0
-    wait $pid || status=$?
-    [ "$status" -eq 143 ]
-    grep -q "stopped by a signal" err
-    [ -e run/latest/model.safetensors ]
-    [ "$(train --set training.max_steps=400)" = "$expected" ]
+    for signal in TERM USR1; do
+        rm -rf run
+        dt-train -q -j 1 "${small[@]}" --set training.max_steps=400 \
+            --set training.save_interval=0 -o run "$data" >/dev/null 2>err &
+        pid=$!
+        while ! grep -qs '"step":20,' run/metrics.jsonl; do sleep 0.02; done
+        kill -s $signal $pid
+        status=0
+        wait $pid || status=$?
+        [ "$status" -eq $((128 + $(kill -l $signal))) ]
+        grep -q "stopped by a signal" err
+        [ -e run/latest/model.safetensors ]
+        [ "$(train --set training.max_steps=400)" = "$expected" ]
+    done
 }
 
 @test "a step allocates nothing: twice the steps, the same number of allocations" {
@@ -131,6 +134,25 @@ train() {
     [ ! -e run ]
 }
 
+@test "DT_SET counts after the file and before --set, and errors name it" {
+    printf 'training:\n  batch_size: 4\n  max_steps: 5\n  seed: 6\n' >file.yaml
+    export DT_SET=$' training.max_steps=50\n\ttraining.seed=60 data.val_split=a=b'
+    dt-train -c file.yaml --set training.seed=600 --print-config >printed
+    for line in 'batch_size: 4' 'max_steps: 50' 'seed: 600' "val_split: 'a=b'"; do
+        grep -q "^  $line$" printed
+    done
+    DT_SET=training.learnin_rate=1 run dt-train --print-config
+    assert_one_line_error dt-train
+    [[ "$output" == *"DT_SET: unknown key 'training.learnin_rate': did you mean 'training.learning_rate'?" ]]
+    DT_SET="training.seed=1 x" run dt-train --print-config
+    assert_one_line_error dt-train
+    [[ "$output" == *"DT_SET takes section.key=value, not 'x'" ]]
+    DT_SET="training.seed=-1" run dt-bench step
+    assert_one_line_error dt-bench
+    [[ "$output" == *"DT_SET: training.seed must be from 0 to "* ]]
+    DT_SET="" dt-train --print-config >/dev/null
+}
+
 @test "impossible sizes are named" {
     run dt-train -q "${small[@]}" --set model.num_heads=3 -o run "$data"
     assert_one_line_error dt-train
@@ -181,19 +203,49 @@ train() {
     [ ! -e run/latest ]
 }
 
-@test "a full disk ends the run with one line and keeps the last checkpoint" {
+@test "keep_last and keep_every say which checkpoints stay" {
+    expected=$(train -o straight)
+    [ "$(train --set checkpoint.keep_last=2 --set training.save_interval=10)" = "$expected" ]
+    [ "$(echo run/step-*)" = "run/step-00000050 run/step-00000060" ]
+    train -o some --set checkpoint.keep_last=1 --set checkpoint.keep_every=20 \
+        --set training.save_interval=10 --set training.max_steps=50
+    [ "$(echo some/step-*)" = "some/step-00000020 some/step-00000040 some/step-00000050" ]
+    [ -z "$(find run some -name '.*')" ]
+    mkdir some/step-7 some/step-00000005x # of another's making
+    train -o some --set checkpoint.keep_last=1
+    [ "$(cd some && echo step-*)" = "step-00000005x step-00000060 step-7" ]
+}
+
+@test "a run from an older checkpoint leaves later ones alone" {
+    train
+    train --resume run/step-00000020 --set checkpoint.keep_last=1 --set training.max_steps=30
+    [ "$(echo run/step-*)" = "run/step-00000030 run/step-00000040 run/step-00000060" ]
+}
+
+# A file system of 1.5 MB under small, where a run of these settings has no room.
+mount_small() {
     [ "$(id -u)" -eq 0 ] || skip "needs root for a small file system"
     mkdir small
     mount -t tmpfs -o size=1500k tmpfs small 2>/dev/null || skip "cannot mount a file system here"
-    run dt-train -q -j 1 "${small[@]}" --set training.max_steps=2000 --set training.save_interval=10 \
+}
+
+@test "a full disk keeps the last checkpoint; training goes on, but must save in the end" {
+    mount_small
+    run dt-train -q -j 1 "${small[@]}" --set training.max_steps=100 --set training.save_interval=10 \
         -o small/run "$data"
-    saved=$status message=$output lines_out=${#lines[@]}
+    saved=$status
+    steps=$(tail -n 1 small/run/metrics.jsonl)
     kept=$(dt-eval -m small/run/latest -q perplexity --split val "$data" | head -n 1)
     left=$(find small -name '.step*')
     umount small
     [ "$saved" -eq 1 ]
-    [ "$lines_out" -eq 1 ]
-    [[ "$message" == "dt-train: "*"No space left on device" ]]
+    [ "${#lines[@]}" -gt 1 ]
+    last=$((${#lines[@]} - 1))
+    for i in $(seq 0 $((last - 1))); do
+        [[ "${lines[i]}" == "dt-train: step "*"No space left on device; training goes on, "* ]]
+    done
+    [[ "${lines[last]}" == "dt-train: "*"No space left on device" ]]
+    [[ "$steps" == '{"step":100,'* ]]
     [[ "$kept" == documents* ]]
     [ -z "$left" ]
 }
@@ -225,6 +277,97 @@ train() {
     run timeout -s KILL 20 dt-train -q -j 1 "${small[@]}" -o run "$data"
     assert_one_line_error dt-train
     [[ "$output" == "dt-train: 'run/metrics.jsonl' is not a regular file" ]]
+}
+
+@test "a disk that is full for a while costs checkpoints and nothing else" {
+    expected=$(train -o straight --set training.max_steps=400)
+    mount_small
+    head -c 1300k /dev/zero >small/ballast
+    dt-train -q -j 1 "${small[@]}" --set training.max_steps=400 --set training.save_interval=20 \
+        --set checkpoint.keep_last=1 -o small/run "$data" >out 2>err &
+    pid=$!
+    while kill -0 $pid 2>/dev/null && ! grep -q "training goes on" err; do sleep 0.02; done
+    rm small/ballast
+    status=0
+    wait $pid || status=$?
+    names=$(ls small/run)
+    umount small
+    [ "$status" -eq 0 ]
+    grep -q "training goes on" err
+    [ "$(cat out)" = "$expected" ]
+    [ "$names" = "$(printf 'latest\nmetrics.jsonl\nstep-00000400')" ]
+}
+
+# A rate at which the validation loss goes up and down.
+restless=(--set training.schedule=constant --set training.learning_rate=0.3
+    --set training.eval_interval=5 --set training.max_steps=200)
+
+@test "patience ends the run after so many validations without a better loss; best is kept" {
+    train -o all "${restless[@]}"
+    [ ! -e all/best ]
+    read -r best last <<<"$(sed -nE 's/.*"step":([0-9]+),.*"val_loss":(.*)\}/\1 \2/p' all/metrics.jsonl |
+        awk 'NR == 1 || $2 < low { low = $2; best = $1; since = 0; next }
+            ++since == 3 { print best, $1; exit }')"
+    [ "$best" -lt "$last" ]
+    expected=$(train "${restless[@]}" --set training.patience=3 --set checkpoint.keep_last=1)
+    [ "$(readlink run/best)" = "$(printf 'step-%08d' "$best")" ]
+    [ "$(readlink run/latest)" = "$(printf 'step-%08d' "$last")" ]
+    [ "$(ls run | wc -l)" -eq 5 ]
+    [ "$(train "${restless[@]}" --set training.patience=3)" = "$expected" ]
+    for _ in 1 2 3; do # and so does a run that is killed
+        dt-train -q -j 1 "${small[@]}" "${restless[@]}" --set training.patience=3 \
+            --set training.save_interval=1 -o killed "$data" >/dev/null &
+        sleep "0.$((RANDOM % 5))$((RANDOM % 10))"
+        kill -9 $! 2>/dev/null || true
+        wait $! || true
+    done
+    [ "$(train -o killed "${restless[@]}" --set training.patience=3 \
+        --set training.save_interval=1)" = "$expected" ]
+    [ "$(readlink killed/best)" = "$(readlink run/best)" ]
+    [ "$(readlink killed/latest)" = "$(readlink run/latest)" ]
+}
+
+@test "a run that goes on has not forgotten its validations" {
+    still=(--set training.learning_rate=0 --set training.eval_interval=5)
+    train "${still[@]}" --set training.patience=2
+    [ "$(readlink run/latest) $(readlink run/best)" = "step-00000015 step-00000005" ]
+    train "${still[@]}" --set training.patience=4
+    [ "$(readlink run/latest) $(readlink run/best)" = "step-00000025 step-00000005" ]
+    run dt-train -q "${small[@]}" --set training.patience=1 --set training.eval_interval=0 \
+        -o none "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"training.patience needs validation"* ]]
+}
+
+@test "max_tokens, max_epochs and max_steps: the first ends the run and its schedule" {
+    train --set training.max_tokens=2049 # 128 tokens a step
+    [ "$(readlink run/latest)" = step-00000017 ]
+    tail -n 2 run/metrics.jsonl | grep -qE '"step":17,"tokens":2176,.*"lr":6e-05,'
+    grep -q 'max_steps: 17$' run/latest/trainer/config.yaml
+    train --set training.max_tokens=1M
+    [ "$(readlink run/latest)" = step-00000060 ]
+    dt-train "${small[@]}" --set training.max_epochs=0.05 -o epochs "$data" 2>messages
+    samples=$((($(sed -nE 's/^data +([0-9]+) training tokens.*/\1/p' messages) - 1) / 32))
+    [ "$(readlink epochs/latest)" = "$(printf 'step-%08d' $(((samples + 79) / 80)))" ]
+    run dt-train -q "${small[@]}" --set training.max_tokens=1k -o none "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"training.warmup_steps 10 is beyond the last step, 8" ]]
+}
+
+@test "losses that are not finite are skipped with a warning, and too many end the run" {
+    # The parameters grow by a factor of 99 a step.
+    run dt-train -q -j 1 "${small[@]}" --set training.weight_decay=10 \
+        --set training.learning_rate=10 --set training.warmup_steps=0 \
+        --set training.schedule=constant --set training.save_interval=1 \
+        --set training.max_skipped=2 -o run "$data"
+    [ "$status" -eq 1 ]
+    [ "${#lines[@]}" -eq 3 ]
+    [[ "${lines[0]}" =~ ^dt-train:\ step\ ([0-9]+):\ .*\ not\ finite\;\ update\ skipped$ ]]
+    first=${BASH_REMATCH[1]}
+    [[ "${lines[1]}" == "dt-train: step $((first + 1)): "*" update skipped" ]]
+    [[ "${lines[2]}" == "dt-train: step $((first + 2)): "*" after 2 skipped updates in a row" ]]
+    [ "$(readlink run/latest)" = "$(printf 'step-%08d' $((first - 1)))" ]
+    tail -n 1 run/metrics.jsonl | grep -qE "\"step\":$((first + 1)),.*null,.*\"skipped\":2}"
 }
 
 @test "usage errors end with status 2" {

@@ -266,20 +266,6 @@ static void accumulation_equals_one_larger_batch(void **state)
         assert_true(fabs(accumulated[i] - whole[i]) < 1e-4);
 }
 
-static void learning_rate_warms_up_and_decays_to_a_tenth(void **state)
-{
-    (void)state;
-    struct dt_settings s = small_settings();
-    s.training.learning_rate = 1;
-    s.training.warmup_steps = 10;
-    s.training.max_steps = 111;
-    assert_true(fabs(dt_learning_rate(&s, 0) - 0.1) < 1e-12);
-    assert_true(fabs(dt_learning_rate(&s, 9) - 1) < 1e-12);
-    assert_true(fabs(dt_learning_rate(&s, 10) - 1) < 1e-12);
-    assert_true(fabs(dt_learning_rate(&s, 60) - 0.55) < 1e-12); /* half-way */
-    assert_true(fabs(dt_learning_rate(&s, 110) - 0.1) < 1e-12);
-}
-
 static void gradients_are_clipped_to_the_norm(void **state)
 {
     (void)state;
@@ -296,6 +282,113 @@ static void gradients_are_clipped_to_the_norm(void **state)
     assert_true(free_hash != train("cpu", 2, "tight", "none", 9, NULL, &s));
 }
 
+/* Gradients that overflow in the steps of a 1. */
+static const struct dt_ops *sound_ops;
+static const char *overflows;
+static long norm_step;
+
+static double sum_squares_or_infinity(struct dt_device *dev, const float *x, int64_t n)
+{
+    double sum = sound_ops->sum_squares(dev, x, n);
+    return overflows[norm_step++] == '1' ? INFINITY : sum;
+}
+
+/* Goes on with run name until step most; returns the last result, and the run. */
+static int train_overflowing(struct dt_device *dev, const struct dt_settings *s, const char *name,
+                             long most, struct dt_training **t)
+{
+    struct dt_step_report report = {.step = 0};
+    struct dt_training_facts facts;
+    struct dt_ops ops = *dev->ops;
+    int rc = 1;
+    sound_ops = dev->ops;
+    ops.sum_squares = sum_squares_or_infinity;
+    dev->ops = &ops;
+    if (open_run(t, dev, s, name, "auto") < 0)
+        fail_msg("%s", err.text);
+    dt_training_facts(*t, &facts);
+    norm_step = facts.first_step;
+    while (report.step < most && (rc = dt_training_step(*t, &report, &err)) > 0)
+        assert_int_equal(report.skipped > 0, overflows[report.step - 1] == '1');
+    dev->ops = sound_ops;
+    return rc;
+}
+
+static bool has_checkpoint(const char *name, long step)
+{
+    char *path = dt_format("%s/%s/step-%08ld", scratch, name, step);
+    bool found = dt_is_directory(path);
+    free(path);
+    return found;
+}
+
+static void updates_that_are_not_finite_are_skipped(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"until-2", "until-4", "until-5"};
+    static const long steps[] = {2, 4, 5};
+    struct dt_settings s = small_settings();
+    struct dt_device *dev;
+    struct dt_training *t;
+    uint64_t hashes[3];
+    overflows = "00110001010000000000";
+    s.training.save_interval = 4;
+    s.training.max_skipped = 2;
+    assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(train_overflowing(dev, &s, names[i], steps[i], &t), 1);
+        hashes[i] = dt_training_hash(t);
+        assert_int_equal(dt_training_save(t, &err), 0);
+        dt_training_free(t);
+    }
+    assert_true(hashes[0] == hashes[1]);
+    assert_true(hashes[1] != hashes[2]);
+    assert_int_equal(train_overflowing(dev, &s, "skipping", 99, &t), 0);
+    uint64_t straight = dt_training_hash(t);
+    dt_training_free(t);
+    assert_false(has_checkpoint("skipping", 4));
+    assert_false(has_checkpoint("skipping", 8));
+    assert_true(has_checkpoint("skipping", 12));
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(train_overflowing(dev, &s, names[i], 99, &t), 0);
+        assert_true(straight == dt_training_hash(t));
+        dt_training_free(t);
+    }
+    dt_device_close(dev);
+}
+
+static void too_many_skipped_updates_end_the_run(void **state)
+{
+    (void)state;
+    struct dt_settings s = small_settings();
+    struct dt_device *dev;
+    struct dt_training *t;
+    overflows = "00001110000000000000";
+    s.training.save_interval = 2;
+    s.training.max_skipped = 2;
+    s.checkpoint.keep_last = 1;
+    assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
+    for (int i = 0; i < 2; i++) { /* and again from the last checkpoint */
+        assert_int_equal(train_overflowing(dev, &s, "overflowing", 99, &t), DT_EINVALID);
+        assert_non_null(strstr(err.text, "step 7: "));
+        dt_training_free(t);
+        assert_true(has_checkpoint("overflowing", 4));
+        assert_false(has_checkpoint("overflowing", 6));
+    }
+    /* One asked to stop among them has not forgotten them, and keeps the one before. */
+    assert_int_equal(train_overflowing(dev, &s, "overflowing", 6, &t), 1);
+    assert_int_equal(dt_training_save(t, &err), 0);
+    dt_training_free(t);
+    assert_true(has_checkpoint("overflowing", 4));
+    assert_int_equal(train_overflowing(dev, &s, "overflowing", 99, &t), DT_EINVALID);
+    assert_non_null(strstr(err.text, "step 7: "));
+    dt_training_free(t);
+    s.training.max_skipped = 3;
+    assert_int_equal(train_overflowing(dev, &s, "overflowing", 99, &t), 0);
+    dt_training_free(t);
+    dt_device_close(dev);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,8 +401,9 @@ int main(void)
         cmocka_unit_test(a_link_to_a_lost_checkpoint_is_no_new_run),
         cmocka_unit_test(a_checkpoint_of_the_same_step_is_replaced),
         cmocka_unit_test(accumulation_equals_one_larger_batch),
-        cmocka_unit_test(learning_rate_warms_up_and_decays_to_a_tenth),
         cmocka_unit_test(gradients_are_clipped_to_the_norm),
+        cmocka_unit_test(updates_that_are_not_finite_are_skipped),
+        cmocka_unit_test(too_many_skipped_updates_end_the_run),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
