@@ -157,6 +157,18 @@ static int find_checkpoint(const struct dt_training *t, const char *resume, char
     return rc;
 }
 
+/* A run that is resumed without a tokenizer keeps the one it has. */
+static void keep_tokenizer(struct dt_training *t, const char *checkpoint)
+{
+    char *path = dt_path_join(checkpoint, DT_TOKENIZER_FILE);
+    if (t->tokenizer_path == NULL && dt_file_exists(path)) {
+        t->tokenizer_path = path;
+        t->identity.tokenizer_path = path;
+    } else {
+        free(path);
+    }
+}
+
 static int start_or_resume(struct dt_training *t, const char *resume, struct dt_error *err)
 {
     char *checkpoint;
@@ -168,6 +180,7 @@ static int start_or_resume(struct dt_training *t, const char *resume, struct dt_
     if (checkpoint) {
         rc = dt_checkpoint_load(checkpoint, &t->store, &t->state, &t->identity, err);
         t->saved_step = t->state.step;
+        keep_tokenizer(t, checkpoint);
     } else {
         dt_model_initialize(t->model, (uint64_t)t->settings.training.seed);
     }

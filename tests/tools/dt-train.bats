@@ -102,6 +102,13 @@ train() {
     ! grep -q val_loss run/metrics.jsonl
 }
 
+@test "a run resumed without -t keeps its tokenizer" {
+    train -t "$tok" --set training.max_steps=20
+    train --set training.max_steps=30
+    [ "$(readlink run/latest)" = step-00000030 ]
+    cmp run/latest/tokenizer.json "$tok"
+}
+
 @test "--print-config prints settings that read back the same" {
     dt-train "${small[@]}" --print-config >a.yaml
     dt-train -c a.yaml --print-config | cmp - a.yaml
