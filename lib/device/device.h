@@ -54,9 +54,13 @@ struct dt_matmul {
 
 /* Causal attention of queries over keys. Row t of sequence b is row b*T + t of
  * q, y and their gradients; of k and v it is row b*key_stride + t, so that a
- * cache with room for more can be read in place. Query t sees keys 0 .. past+t. */
+ * cache with room for more can be read in place. Query t sees keys 0 .. past+t.
+ * Each head of k and v serves heads / kv_heads heads of q that stand side by
+ * side (Ainslie et al. 2023). */
 struct dt_attention {
-    int64_t batch, heads;
+    int64_t batch;
+    int64_t heads;      /* of q and y */
+    int64_t kv_heads;   /* of k and v; heads is a multiple of it */
     int64_t queries;    /* T of q */
     int64_t past;       /* keys before the first query */
     int64_t key_stride; /* rows of k and v from one sequence to the next */
@@ -90,11 +94,12 @@ struct dt_ops {
     /* bias (1xN) += sum over the rows of dy (RxN). */
     void (*bias_backward)(struct dt_device *, struct dt_tensor *dbias, const struct dt_tensor *dy);
 
-    /* y (RxC) = tokens[ids[r]] + positions[past + r mod T]; ids lie on the device. */
+    /* y (RxC) = tokens[ids[r]] + positions[past + r mod T] (positions NULL: without
+     * them); ids lie on the device. */
     void (*embedding_forward)(struct dt_device *, struct dt_tensor *y, const int32_t *ids,
                               const struct dt_tensor *tokens, const struct dt_tensor *positions,
                               int64_t length, int64_t past);
-    /* dtokens[ids[r]] += dy[r], dpositions[r mod T] += dy[r]. */
+    /* dtokens[ids[r]] += dy[r], dpositions[r mod T] += dy[r]; dpositions may be NULL. */
     void (*embedding_backward)(struct dt_device *, struct dt_tensor *dtokens,
                                struct dt_tensor *dpositions, const struct dt_tensor *dy,
                                const int32_t *ids, int64_t length);
@@ -112,6 +117,31 @@ struct dt_ops {
                           struct dt_tensor *dbias, const struct dt_tensor *dy,
                           const struct dt_tensor *sum, const struct dt_tensor *weight,
                           const struct dt_tensor *stats);
+
+    /* sum as in norm_forward; y = sum * rstd * weight over each row, where rstd is
+     * 1 / sqrt(mean of squares + epsilon) (Zhang and Sennrich 2019). rstd (Rx1) is kept. */
+    void (*rms_norm_forward)(struct dt_device *, struct dt_tensor *y, struct dt_tensor *rstd,
+                             struct dt_tensor *sum, const struct dt_tensor *x,
+                             const struct dt_tensor *add, const struct dt_tensor *weight,
+                             float epsilon);
+    /* dsum += gradient through the norm; dweight += its own. */
+    void (*rms_norm_backward)(struct dt_device *, struct dt_tensor *dsum, struct dt_tensor *dweight,
+                              const struct dt_tensor *dy, const struct dt_tensor *sum,
+                              const struct dt_tensor *weight, const struct dt_tensor *rstd);
+
+    /* Rotates x (Rx(heads*D)) in place (Su et al. 2021): in each head of D channels,
+     * channels j and j + D/2 of row r are one point of a plane, turned by the angle
+     * whose cosine and sine are channels j and j + D/2 of turns[past + r mod T].
+     * inverse turns back, which is also the gradient's way. turns has D columns. */
+    void (*rope)(struct dt_device *, struct dt_tensor *x, const struct dt_tensor *turns,
+                 int64_t length, int64_t past, bool inverse);
+
+    /* y = gate / (1 + exp(-gate)) * up, element by element (Shazeer 2020). */
+    void (*swiglu_forward)(struct dt_device *, struct dt_tensor *y, const struct dt_tensor *gate,
+                           const struct dt_tensor *up);
+    /* Sets dgate, and turns dy into the gradient of up. */
+    void (*swiglu_backward)(struct dt_device *, struct dt_tensor *dgate, struct dt_tensor *dy,
+                            const struct dt_tensor *gate, const struct dt_tensor *up);
 
     /* y (RxC) = softmax(q k' / sqrt(C/H)) v, head by head, without storing the
      * scores (Dao et al. 2022); lse (R x H) keeps each row's log-sum-exp. */
@@ -148,7 +178,7 @@ struct dt_engine {
     int (*open)(struct dt_device *, struct dt_error *);
     void (*close)(struct dt_device *);
 };
-#define DT_ENGINE_ABI 1
+#define DT_ENGINE_ABI 2
 
 struct dt_device {
     const struct dt_ops *ops;

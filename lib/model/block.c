@@ -1,27 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/block.h"
 
-void dt_block_layout(struct dt_block *b, struct dt_arena *arena, const struct dt_model_config *c,
+#include "model/layer.h"
+
+static bool is_gated(const struct dt_model *m)
+{
+    return dt_table_find(&m->table, DT_GATE_WEIGHT, 0) != NULL;
+}
+
+void dt_block_layout(struct dt_block *b, struct dt_arena *arena, const struct dt_model *m,
                      int64_t rows)
 {
+    const struct dt_model_config *c = &m->config;
     b->input = dt_arena_matrix(arena, rows, c->hidden_size);
     b->norm1 = dt_arena_matrix(arena, rows, c->hidden_size);
-    b->stats1 = dt_arena_matrix(arena, rows, 2);
-    b->qkv = dt_arena_matrix(arena, rows, 3 * c->hidden_size);
+    b->stats1 = dt_arena_matrix(arena, rows, dt_norm_statistics(m));
+    b->qkv = dt_arena_matrix(arena, rows, c->hidden_size + 2 * dt_model_kv_width(c));
     b->attention = dt_arena_matrix(arena, rows, c->hidden_size);
     b->lse = dt_arena_matrix(arena, rows, c->num_heads);
     b->middle = dt_arena_matrix(arena, rows, c->hidden_size);
     b->norm2 = dt_arena_matrix(arena, rows, c->hidden_size);
-    b->stats2 = dt_arena_matrix(arena, rows, 2);
+    b->stats2 = dt_arena_matrix(arena, rows, dt_norm_statistics(m));
+    if (is_gated(m))
+        b->gate = dt_arena_matrix(arena, rows, c->intermediate_size);
     b->up = dt_arena_matrix(arena, rows, c->intermediate_size);
     b->active = dt_arena_matrix(arena, rows, c->intermediate_size);
 }
 
 void dt_block_scratch_layout(struct dt_block_scratch *s, struct dt_arena *arena,
-                             const struct dt_model_config *c, int64_t rows)
+                             const struct dt_model *m, int64_t rows)
 {
+    const struct dt_model_config *c = &m->config;
     s->width = dt_arena_matrix(arena, rows, c->hidden_size);
-    s->qkv = dt_arena_matrix(arena, rows, 3 * c->hidden_size);
+    s->qkv = dt_arena_matrix(arena, rows, c->hidden_size + 2 * dt_model_kv_width(c));
+    if (is_gated(m))
+        s->gate = dt_arena_matrix(arena, rows, c->intermediate_size);
     s->inner = dt_arena_matrix(arena, rows, c->intermediate_size);
 }
 
@@ -38,6 +51,7 @@ static struct dt_block first_rows(const struct dt_block *b, int64_t rows)
         .middle = dt_rows(&b->middle, 0, rows),
         .norm2 = dt_rows(&b->norm2, 0, rows),
         .stats2 = dt_rows(&b->stats2, 0, rows),
+        .gate = dt_rows(&b->gate, 0, rows),
         .up = dt_rows(&b->up, 0, rows),
         .active = dt_rows(&b->active, 0, rows),
     };
@@ -47,61 +61,93 @@ struct qkv {
     struct dt_tensor q, k, v;
 };
 
-static struct qkv split(const struct dt_tensor *qkv)
+static struct qkv split(const struct dt_model *m, const struct dt_tensor *qkv)
 {
-    int64_t width = qkv->columns / 3;
-    return (struct qkv){dt_columns(qkv, 0, width), dt_columns(qkv, width, width),
-                        dt_columns(qkv, 2 * width, width)};
+    int64_t width = m->config.hidden_size, keys = dt_model_kv_width(&m->config);
+    return (struct qkv){dt_columns(qkv, 0, width), dt_columns(qkv, width, keys),
+                        dt_columns(qkv, width + keys, keys)};
 }
 
-/* y = x w + b, w and b the tensors of two roles. */
-static void linear(const struct dt_model *m, int layer, enum dt_role weight, enum dt_role bias,
-                   struct dt_tensor *y, const struct dt_tensor *x, enum dt_activation activation,
-                   struct dt_tensor *aux)
+static bool is_fused(const struct dt_model *m)
 {
-    struct dt_tensor w = dt_table_view(&m->table, m->parameters, weight, layer);
-    struct dt_tensor b = dt_table_view(&m->table, m->parameters, bias, layer);
-    m->device->ops->matmul(m->device, y, x, &w,
-                           &(struct dt_matmul){.bias = &b, .activation = activation, .aux = aux});
+    return dt_table_find(&m->table, DT_QKV_WEIGHT, 0) != NULL;
 }
 
-/* dx = dy w' (times the activation's derivative at aux), dw += x' dy, db += dy. */
-static void linear_backward(const struct dt_model *m, float *gradients, int layer,
-                            enum dt_role weight, enum dt_role bias, struct dt_tensor *dx,
-                            const struct dt_tensor *dy, const struct dt_tensor *x,
-                            enum dt_activation activation, const struct dt_tensor *aux)
+/* Turns queries and keys by their positions, where the model's are rotary. */
+static void rotate(const struct dt_model *m, struct qkv *s, const struct dt_attention *how,
+                   bool inverse)
 {
-    const struct dt_ops *ops = m->device->ops;
-    struct dt_tensor w = dt_table_view(&m->table, m->parameters, weight, layer);
-    struct dt_tensor dw = dt_table_view(&m->table, gradients, weight, layer);
-    struct dt_tensor db = dt_table_view(&m->table, gradients, bias, layer);
-    ops->matmul(m->device, &dw, x, dy,
-                &(struct dt_matmul){.transpose_a = true, .accumulate = true});
-    ops->bias_backward(m->device, &db, dy);
-    ops->matmul(m->device, dx, dy, &w,
-                &(struct dt_matmul){
-                    .transpose_b = true, .activation = activation, .aux = (struct dt_tensor *)aux});
+    if (m->turns.data == NULL)
+        return;
+    m->device->ops->rope(m->device, &s->q, &m->turns, how->queries, how->past, inverse);
+    m->device->ops->rope(m->device, &s->k, &m->turns, how->queries, how->past, inverse);
 }
 
-static void norm(const struct dt_model *m, int layer, enum dt_role weight, enum dt_role bias,
-                 struct dt_tensor *y, struct dt_tensor *stats, struct dt_tensor *sum,
-                 const struct dt_tensor *x, const struct dt_tensor *add)
+/* Queries, keys and values of the rows x. */
+static struct qkv project(const struct dt_model *m, int layer, struct dt_tensor *qkv,
+                          const struct dt_tensor *x, const struct dt_attention *how)
 {
-    struct dt_tensor w = dt_table_view(&m->table, m->parameters, weight, layer);
-    struct dt_tensor b = dt_table_view(&m->table, m->parameters, bias, layer);
-    m->device->ops->norm_forward(m->device, y, stats, sum, x, add, &w, &b,
-                                 (float)m->config.layer_norm_epsilon);
+    struct qkv s = split(m, qkv);
+    if (is_fused(m)) {
+        dt_linear_forward(m, layer, DT_QKV_WEIGHT, DT_QKV_BIAS, qkv, x, NULL);
+    } else {
+        dt_linear_forward(m, layer, DT_Q_WEIGHT, DT_NO_ROLE, &s.q, x, NULL);
+        dt_linear_forward(m, layer, DT_K_WEIGHT, DT_NO_ROLE, &s.k, x, NULL);
+        dt_linear_forward(m, layer, DT_V_WEIGHT, DT_NO_ROLE, &s.v, x, NULL);
+    }
+    rotate(m, &s, how, false);
+    return s;
 }
 
-static void norm_backward(const struct dt_model *m, float *gradients, int layer,
-                          enum dt_role weight, enum dt_role bias, struct dt_tensor *dsum,
-                          const struct dt_tensor *dy, const struct dt_tensor *sum,
-                          const struct dt_tensor *stats)
+static void project_backward(const struct dt_model *m, float *gradients, int layer,
+                             struct dt_tensor *dx, struct dt_tensor *dqkv,
+                             const struct dt_tensor *x, const struct dt_attention *how)
 {
-    struct dt_tensor w = dt_table_view(&m->table, m->parameters, weight, layer);
-    struct dt_tensor dw = dt_table_view(&m->table, gradients, weight, layer);
-    struct dt_tensor db = dt_table_view(&m->table, gradients, bias, layer);
-    m->device->ops->norm_backward(m->device, dsum, &dw, &db, dy, sum, &w, stats);
+    const struct dt_matmul add = {.accumulate = true};
+    struct qkv d = split(m, dqkv);
+    rotate(m, &d, how, true);
+    if (is_fused(m)) {
+        dt_linear_backward(m, gradients, layer, DT_QKV_WEIGHT, DT_QKV_BIAS, dx, dqkv, x, NULL);
+        return;
+    }
+    dt_linear_backward(m, gradients, layer, DT_Q_WEIGHT, DT_NO_ROLE, dx, &d.q, x, NULL);
+    dt_linear_backward(m, gradients, layer, DT_K_WEIGHT, DT_NO_ROLE, dx, &d.k, x, &add);
+    dt_linear_backward(m, gradients, layer, DT_V_WEIGHT, DT_NO_ROLE, dx, &d.v, x, &add);
+}
+
+static void mlp(const struct dt_model *m, int layer, struct dt_block *b, struct dt_tensor *out)
+{
+    if (is_gated(m)) {
+        dt_linear_forward(m, layer, DT_GATE_WEIGHT, DT_NO_ROLE, &b->gate, &b->norm2, NULL);
+        dt_linear_forward(m, layer, DT_UP_WEIGHT, DT_UP_BIAS, &b->up, &b->norm2, NULL);
+        m->device->ops->swiglu_forward(m->device, &b->active, &b->gate, &b->up);
+    } else {
+        dt_linear_forward(m, layer, DT_UP_WEIGHT, DT_UP_BIAS, &b->active, &b->norm2,
+                          &(struct dt_matmul){.activation = DT_ACT_GELU, .aux = &b->up});
+    }
+    dt_linear_forward(m, layer, DT_DOWN_WEIGHT, DT_DOWN_BIAS, out, &b->active, NULL);
+}
+
+/* dnorm: the gradient of the MLP's input. */
+static void mlp_backward(const struct dt_model *m, float *gradients, int layer,
+                         struct dt_tensor *dnorm, const struct dt_tensor *dout, struct dt_block *b,
+                         struct dt_tensor *inner, struct dt_tensor *gate)
+{
+    if (!is_gated(m)) {
+        dt_linear_backward(m, gradients, layer, DT_DOWN_WEIGHT, DT_DOWN_BIAS, inner, dout,
+                           &b->active,
+                           &(struct dt_matmul){.activation = DT_ACT_GELU_BACKWARD, .aux = &b->up});
+        dt_linear_backward(m, gradients, layer, DT_UP_WEIGHT, DT_UP_BIAS, dnorm, inner, &b->norm2,
+                           NULL);
+        return;
+    }
+    dt_linear_backward(m, gradients, layer, DT_DOWN_WEIGHT, DT_DOWN_BIAS, inner, dout, &b->active,
+                       NULL);
+    m->device->ops->swiglu_backward(m->device, gate, inner, &b->gate, &b->up);
+    dt_linear_backward(m, gradients, layer, DT_UP_WEIGHT, DT_UP_BIAS, dnorm, inner, &b->norm2,
+                       NULL);
+    dt_linear_backward(m, gradients, layer, DT_GATE_WEIGHT, DT_NO_ROLE, dnorm, gate, &b->norm2,
+                       &(struct dt_matmul){.accumulate = true});
 }
 
 static void append(struct dt_device *dev, struct dt_tensor *cache, const struct dt_tensor *rows,
@@ -117,9 +163,9 @@ void dt_block_forward(const struct dt_model *m, int layer, struct dt_block *buff
 {
     struct dt_device *dev = m->device;
     struct dt_block b = first_rows(buffers, x->rows);
-    norm(m, layer, DT_NORM1_WEIGHT, DT_NORM1_BIAS, &b.norm1, &b.stats1, &b.input, x, add);
-    linear(m, layer, DT_QKV_WEIGHT, DT_QKV_BIAS, &b.qkv, &b.norm1, DT_ACT_NONE, NULL);
-    struct qkv s = split(&b.qkv);
+    dt_norm_forward(m, layer, DT_NORM1_WEIGHT, DT_NORM1_BIAS, &b.norm1, &b.stats1, &b.input, x,
+                    add);
+    struct qkv s = project(m, layer, &b.qkv, &b.norm1, how);
     if (cache) {
         append(dev, &cache->keys, &s.k, how->past);
         append(dev, &cache->values, &s.v, how->past);
@@ -127,11 +173,10 @@ void dt_block_forward(const struct dt_model *m, int layer, struct dt_block *buff
         s.v = cache->values;
     }
     dev->ops->attention_forward(dev, &b.attention, &b.lse, &s.q, &s.k, &s.v, how);
-    linear(m, layer, DT_PROJECTION_WEIGHT, DT_PROJECTION_BIAS, out, &b.attention, DT_ACT_NONE,
-           NULL);
-    norm(m, layer, DT_NORM2_WEIGHT, DT_NORM2_BIAS, &b.norm2, &b.stats2, &b.middle, &b.input, out);
-    linear(m, layer, DT_UP_WEIGHT, DT_UP_BIAS, &b.active, &b.norm2, DT_ACT_GELU, &b.up);
-    linear(m, layer, DT_DOWN_WEIGHT, DT_DOWN_BIAS, out, &b.active, DT_ACT_NONE, NULL);
+    dt_linear_forward(m, layer, DT_PROJECTION_WEIGHT, DT_PROJECTION_BIAS, out, &b.attention, NULL);
+    dt_norm_forward(m, layer, DT_NORM2_WEIGHT, DT_NORM2_BIAS, &b.norm2, &b.stats2, &b.middle,
+                    &b.input, out);
+    mlp(m, layer, &b, out);
 }
 
 void dt_block_backward(const struct dt_model *m, int layer, const struct dt_block *buffers,
@@ -141,21 +186,18 @@ void dt_block_backward(const struct dt_model *m, int layer, const struct dt_bloc
     int64_t rows = stream->rows;
     struct dt_block b = first_rows(buffers, rows);
     struct dt_tensor width = dt_rows(&scratch->width, 0, rows);
+    struct dt_tensor gate = dt_rows(&scratch->gate, 0, rows);
     struct dt_tensor inner = dt_rows(&scratch->inner, 0, rows);
     struct dt_tensor dqkv = dt_rows(&scratch->qkv, 0, rows);
-    linear_backward(m, gradients, layer, DT_DOWN_WEIGHT, DT_DOWN_BIAS, &inner, stream, &b.active,
-                    DT_ACT_GELU_BACKWARD, &b.up);
-    linear_backward(m, gradients, layer, DT_UP_WEIGHT, DT_UP_BIAS, &width, &inner, &b.norm2,
-                    DT_ACT_NONE, NULL);
-    norm_backward(m, gradients, layer, DT_NORM2_WEIGHT, DT_NORM2_BIAS, stream, &width, &b.middle,
-                  &b.stats2);
-    linear_backward(m, gradients, layer, DT_PROJECTION_WEIGHT, DT_PROJECTION_BIAS, &width, stream,
-                    &b.attention, DT_ACT_NONE, NULL);
-    struct qkv s = split(&b.qkv), d = split(&dqkv);
+    mlp_backward(m, gradients, layer, &width, stream, &b, &inner, &gate);
+    dt_norm_backward(m, gradients, layer, DT_NORM2_WEIGHT, DT_NORM2_BIAS, stream, &width, &b.middle,
+                     &b.stats2);
+    dt_linear_backward(m, gradients, layer, DT_PROJECTION_WEIGHT, DT_PROJECTION_BIAS, &width,
+                       stream, &b.attention, NULL);
+    struct qkv s = split(m, &b.qkv), d = split(m, &dqkv);
     m->device->ops->attention_backward(m->device, &d.q, &d.k, &d.v, &width, &b.attention, &b.lse,
                                        &s.q, &s.k, &s.v, how);
-    linear_backward(m, gradients, layer, DT_QKV_WEIGHT, DT_QKV_BIAS, &width, &dqkv, &b.norm1,
-                    DT_ACT_NONE, NULL);
-    norm_backward(m, gradients, layer, DT_NORM1_WEIGHT, DT_NORM1_BIAS, stream, &width, &b.input,
-                  &b.stats1);
+    project_backward(m, gradients, layer, &width, &dqkv, &b.norm1, how);
+    dt_norm_backward(m, gradients, layer, DT_NORM1_WEIGHT, DT_NORM1_BIAS, stream, &width, &b.input,
+                     &b.stats1);
 }

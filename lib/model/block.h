@@ -11,33 +11,35 @@
 struct dt_block {
     struct dt_tensor input;     /* R x C: the residual stream as the block got it */
     struct dt_tensor norm1;     /* R x C */
-    struct dt_tensor stats1;    /* R x 2 */
-    struct dt_tensor qkv;       /* R x 3C */
+    struct dt_tensor stats1;    /* R x dt_norm_statistics */
+    struct dt_tensor qkv;       /* R x (C + 2 K): queries, keys, values; K = dt_model_kv_width */
     struct dt_tensor attention; /* R x C: heads side by side, before the projection */
     struct dt_tensor lse;       /* R x H */
     struct dt_tensor middle;    /* R x C: the residual stream between attention and MLP */
     struct dt_tensor norm2;     /* R x C */
-    struct dt_tensor stats2;    /* R x 2 */
-    struct dt_tensor up;        /* R x intermediate: before the activation */
+    struct dt_tensor stats2;    /* as stats1 */
+    struct dt_tensor gate;      /* R x intermediate, where the MLP has a gate */
+    struct dt_tensor up;        /* R x intermediate: before activation or gate */
     struct dt_tensor active;    /* R x intermediate: behind it */
 };
 
 /* Gradients that live only inside one block's backward pass. */
 struct dt_block_scratch {
     struct dt_tensor width; /* R x C */
-    struct dt_tensor qkv;   /* R x 3C */
+    struct dt_tensor qkv;   /* R x (C + 2 K) */
+    struct dt_tensor gate;  /* R x intermediate, where the MLP has a gate */
     struct dt_tensor inner; /* R x intermediate */
 };
 
-/* Keys and values of the tokens so far, when decoding: capacity x C each. */
+/* Keys and values of the tokens so far, when decoding: capacity x K each. */
 struct dt_cache {
     struct dt_tensor keys, values;
 };
 
-void dt_block_layout(struct dt_block *block, struct dt_arena *arena,
-                     const struct dt_model_config *config, int64_t rows);
+void dt_block_layout(struct dt_block *block, struct dt_arena *arena, const struct dt_model *model,
+                     int64_t rows);
 void dt_block_scratch_layout(struct dt_block_scratch *scratch, struct dt_arena *arena,
-                             const struct dt_model_config *config, int64_t rows);
+                             const struct dt_model *model, int64_t rows);
 
 /* The block's input is x + add (add NULL: x); out (R x C) is what the block adds
  * to its residual stream, block->middle, in the end. cache NULL: attention

@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "model/block.h"
+#include "model/layer.h"
 
 #define STEP 64 /* tokens of a prompt that go through the layers together */
 
@@ -26,12 +27,12 @@ static void lay_out(struct dt_decoder *d)
     d->out = dt_arena_matrix(a, STEP, c->hidden_size);
     d->last = dt_arena_matrix(a, STEP, c->hidden_size);
     d->norm = dt_arena_matrix(a, STEP, c->hidden_size);
-    d->stats = dt_arena_matrix(a, STEP, 2);
+    d->stats = dt_arena_matrix(a, STEP, dt_norm_statistics(d->model));
     d->logits = dt_arena_matrix(a, 1, c->vocab_size);
-    dt_block_layout(&d->block, a, c, STEP);
+    dt_block_layout(&d->block, a, d->model, STEP);
     for (int64_t i = 0; i < c->num_layers; i++) {
-        d->cache[i].keys = dt_arena_matrix(a, d->capacity, c->hidden_size);
-        d->cache[i].values = dt_arena_matrix(a, d->capacity, c->hidden_size);
+        d->cache[i].keys = dt_arena_matrix(a, d->capacity, dt_model_kv_width(c));
+        d->cache[i].values = dt_arena_matrix(a, d->capacity, dt_model_kv_width(c));
     }
 }
 
@@ -82,29 +83,26 @@ static void feed_some(struct dt_decoder *d, const uint32_t *ids, int64_t count)
     const struct dt_table *t = &m->table;
     struct dt_tensor tokens = dt_table_view(t, m->parameters, DT_TOKEN_EMBEDDING, -1);
     struct dt_tensor positions = dt_table_view(t, m->parameters, DT_POSITION_EMBEDDING, -1);
-    struct dt_tensor weight = dt_table_view(t, m->parameters, DT_FINAL_NORM_WEIGHT, t->layers);
-    struct dt_tensor bias = dt_table_view(t, m->parameters, DT_FINAL_NORM_BIAS, t->layers);
     struct dt_tensor x = dt_rows(&d->x, 0, count), out = dt_rows(&d->out, 0, count);
     struct dt_tensor last = dt_rows(&d->last, 0, count), norm = dt_rows(&d->norm, 0, count);
     struct dt_tensor stats = dt_rows(&d->stats, 0, count);
-    struct dt_attention how = {.batch = 1,
-                               .heads = m->config.num_heads,
-                               .queries = count,
-                               .past = d->length,
-                               .key_stride = d->capacity};
+    struct dt_attention how = dt_model_attention(m, 1, count);
+    how.past = d->length;
+    how.key_stride = d->capacity;
     int32_t host[STEP];
     for (int64_t i = 0; i < count; i++)
         host[i] = (int32_t)ids[i];
     dev->ops->upload(dev, d->ids, host, (size_t)count * sizeof *host);
-    dev->ops->embedding_forward(dev, &x, d->ids, &tokens, &positions, count, d->length);
+    dev->ops->embedding_forward(dev, &x, d->ids, &tokens, positions.data ? &positions : NULL, count,
+                                d->length);
     const struct dt_tensor *add = NULL;
     for (int layer = 0; layer < t->layers; layer++) {
         dt_block_forward(m, layer, &d->block, &x, add, &out, &d->cache[layer], &how);
         x = dt_rows(&d->block.middle, 0, count);
         add = &out;
     }
-    dev->ops->norm_forward(dev, &norm, &stats, &last, &x, add, &weight, &bias,
-                           (float)m->config.layer_norm_epsilon);
+    dt_norm_forward(m, t->layers, DT_FINAL_NORM_WEIGHT, DT_FINAL_NORM_BIAS, &norm, &stats, &last,
+                    &x, add);
     d->length += count;
 }
 
@@ -119,8 +117,8 @@ void dt_decoder_feed(struct dt_decoder *d, const uint32_t *ids, int64_t count, f
         feed_some(d, ids + from, some);
         last = some - 1;
     }
-    struct dt_tensor tokens = dt_table_view(&m->table, m->parameters, DT_TOKEN_EMBEDDING, -1);
+    struct dt_tensor head = dt_head_view(m, m->parameters);
     struct dt_tensor norm = dt_rows(&d->norm, last, 1);
-    dev->ops->matmul(dev, &d->logits, &norm, &tokens, &(struct dt_matmul){.transpose_b = true});
+    dev->ops->matmul(dev, &d->logits, &norm, &head, &(struct dt_matmul){.transpose_b = true});
     dev->ops->download(dev, logits, d->logits.data, (size_t)m->config.vocab_size * sizeof *logits);
 }

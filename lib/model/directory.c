@@ -44,9 +44,9 @@ uint64_t dt_model_hash(const struct dt_model *m)
 
 int dt_model_restore(struct dt_model *m, const char *directory, struct dt_error *err)
 {
-    /* The tied head, and causal masks, which some writers of GPT-2 files add. */
+    /* The tied head, GPT-2's causal masks and Llama's angles, which some writers add. */
     static const char *const ignored[] = {"lm_head.weight", ".attn.bias", ".attn.masked_bias",
-                                          NULL};
+                                          ".rotary_emb.inv_freq", NULL};
     size_t bytes = (size_t)m->table.elements * sizeof(float);
     float *host = dt_alloc(1, bytes);
     struct dt_named_tensor *list = dt_model_named_tensors(&m->table, host, "");

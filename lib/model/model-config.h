@@ -3,30 +3,37 @@
 #ifndef DT_MODEL_MODEL_CONFIG_H
 #define DT_MODEL_MODEL_CONFIG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
 
-enum dt_family { DT_GPT2 };
+enum dt_family { DT_GPT2, DT_LLAMA };
 /* Names as in config.json's model_type, in the order above, ended by NULL. */
 extern const char *const dt_families[];
 
 struct dt_model_config {
-    int family;                /* enum dt_family */
-    long vocab_size;           /* V */
-    long max_seq_len;          /* positions: the longest context */
-    long hidden_size;          /* C */
-    long num_layers;           /* L */
-    long num_heads;            /* H; C is a multiple of it */
-    long intermediate_size;    /* of the MLP; 0 means 4 C */
-    double layer_norm_epsilon; /* added to the variance */
+    int family;             /* enum dt_family */
+    long vocab_size;        /* V */
+    long max_seq_len;       /* positions: the longest context */
+    long hidden_size;       /* C */
+    long num_layers;        /* L */
+    long num_heads;         /* H; C is a multiple of it */
+    long num_kv_heads;      /* heads of keys and values; H is a multiple of it; 0 means H */
+    long intermediate_size; /* of the MLP; 0 means 4 C, with Llama 8/3 C up to a multiple of 64 */
+    double layer_norm_epsilon; /* added to the variance, or to the mean square */
+    double rope_theta;         /* base of the angles of rotary positions */
     double initializer_range;  /* standard deviation of initial weights; 0 means 0.02 */
+    bool tie_word_embeddings;  /* the token embeddings are the output head too */
 };
 
 /* Fills in what is derived, and fails on sizes that cannot be. subject names
  * the place in errors: "FILE: model" or "FILE". */
 int dt_model_config_check(struct dt_model_config *config, const char *subject,
                           struct dt_error *err) DT_MUST_CHECK;
+
+/* Columns of keys, and of values: C num_kv_heads / H. */
+int64_t dt_model_kv_width(const struct dt_model_config *config);
 
 /* Floating-point operations of forward and backward for one token at context
  * length T: 6 N + 6 L C T, where N counts the parameters that take part in

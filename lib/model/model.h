@@ -26,12 +26,19 @@ struct dt_model {
     struct dt_model_config config;
     struct dt_table table;
     float *parameters; /* a flat arena on the device, owned */
+    /* max_seq_len x C/H: cosines and sines of rotary positions, as ops->rope reads
+     * them; owned; data NULL where positions are learnt. */
+    struct dt_tensor turns;
 };
 
 int dt_model_new(struct dt_model **model, struct dt_device *dev,
                  const struct dt_model_config *config, struct dt_error *err) DT_MUST_CHECK;
 void dt_model_initialize(struct dt_model *model, uint64_t seed);
-void dt_model_free(struct dt_model *model); /* NULL is fine */
+size_t dt_model_bytes(const struct dt_model *model); /* on the device */
+void dt_model_free(struct dt_model *model);          /* NULL is fine */
+
+/* Attention inside batch whole sequences of length tokens each. */
+struct dt_attention dt_model_attention(const struct dt_model *model, int64_t batch, int64_t length);
 
 /* Activations for up to batch x length tokens. For training every layer keeps
  * its own, for scoring they share one layer's. */

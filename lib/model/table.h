@@ -17,25 +17,35 @@
 #include "device/device.h"
 #include "model/model-config.h"
 
-/* What a tensor is to the forward pass. Shapes in elements, row-major. */
+/* What a tensor is to the forward pass. Shapes in elements, row-major; matrices
+ * are given as input x output, and those that are transposed lie the other way.
+ * The roles that a model lacks say how it computes: without position embedding
+ * positions are rotary, norms without bias are RMSNorm, an MLP with a gate is
+ * SwiGLU, and without a head the token embedding is it. */
 enum dt_role {
-    DT_TOKEN_EMBEDDING,    /* V x C; also the output head */
+    DT_TOKEN_EMBEDDING,    /* V x C */
     DT_POSITION_EMBEDDING, /* max_seq_len x C */
     DT_NORM1_WEIGHT,       /* C; before attention */
     DT_NORM1_BIAS,
-    DT_QKV_WEIGHT, /* C x 3C: input by output, as Hugging Face's Conv1D */
+    DT_QKV_WEIGHT, /* C x 3C: queries, keys and values in one, or in three: */
     DT_QKV_BIAS,
+    DT_Q_WEIGHT,          /* C x C */
+    DT_K_WEIGHT,          /* C x dt_model_kv_width */
+    DT_V_WEIGHT,          /* C x dt_model_kv_width */
     DT_PROJECTION_WEIGHT, /* C x C */
     DT_PROJECTION_BIAS,
     DT_NORM2_WEIGHT, /* C; before the MLP */
     DT_NORM2_BIAS,
-    DT_UP_WEIGHT, /* C x intermediate */
+    DT_GATE_WEIGHT, /* C x intermediate */
+    DT_UP_WEIGHT,   /* C x intermediate */
     DT_UP_BIAS,
     DT_DOWN_WEIGHT, /* intermediate x C */
     DT_DOWN_BIAS,
     DT_FINAL_NORM_WEIGHT, /* C */
     DT_FINAL_NORM_BIAS,
-    DT_ROLES
+    DT_HEAD_WEIGHT, /* V x C */
+    DT_ROLES,
+    DT_NO_ROLE = DT_ROLES /* the bias of what never has one */
 };
 
 enum dt_init { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL };
@@ -46,6 +56,7 @@ struct dt_param {
     int layer;        /* 0 .. L-1; -1 before the first block, L behind the last */
     int rank;         /* 1 or 2 dimensions */
     int64_t shape[2]; /* as in the file; shape[1] is 1 for vectors */
+    bool transposed;  /* a linear map's matrix that lies as output x input */
     bool decay;       /* subject to weight decay: matrices */
     enum dt_init init;
     float init_std;
@@ -66,8 +77,10 @@ struct dt_table {
 void dt_table_init(struct dt_table *table, const struct dt_model_config *config);
 void dt_table_release(struct dt_table *table);
 
+/* NULL if the model has no such tensor. */
 const struct dt_param *dt_table_find(const struct dt_table *table, enum dt_role role, int layer);
-/* A tensor of the table as a view into a flat arena at base; vectors are 1 x C. */
+/* A tensor of the table as a view into a flat arena at base; vectors are 1 x C.
+ * All zero, data NULL, if the model has no such tensor. */
 struct dt_tensor dt_table_view(const struct dt_table *table, float *base, enum dt_role role,
                                int layer);
 

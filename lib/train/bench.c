@@ -83,8 +83,7 @@ static int run(struct bench *b, struct dt_device *dev, int steps, struct dt_step
         .flops = (double)tokens * dt_model_flops_per_token(&b->settings->model, length),
         .tokens = tokens,
         .parameters = b->model->table.parameters,
-        .memory = (size_t)b->model->table.elements * sizeof(float) + b->store.arena.size +
-                  dt_workspace_bytes(b->work),
+        .memory = dt_model_bytes(b->model) + b->store.arena.size + dt_workspace_bytes(b->work),
     };
     return 0;
 }

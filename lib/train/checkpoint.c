@@ -212,6 +212,7 @@ static int check_settings(const char *path, const struct dt_settings *now, struc
     struct dt_settings saved;
     dt_config_defaults(dt_settings_schema, &saved);
     DT_TRY(dt_config_read(dt_settings_schema, &saved, path, err));
+    DT_TRY(dt_model_config_check(&saved.model, path, err)); /* keys that are younger than it */
     forgive(&saved, now);
     const struct dt_setting *different = dt_config_difference(dt_settings_schema, &saved, now);
     if (different == NULL)

@@ -258,8 +258,7 @@ void dt_training_facts(const struct dt_training *t, struct dt_training_facts *fa
 {
     *facts = (struct dt_training_facts){
         .parameters = t->model->table.parameters,
-        .memory = (size_t)t->model->table.elements * sizeof(float) + t->store.arena.size +
-                  dt_workspace_bytes(t->work),
+        .memory = dt_model_bytes(t->model) + t->store.arena.size + dt_workspace_bytes(t->work),
         .train_tokens = dt_dataset_info(t->train)->tokens,
         .val_tokens = t->val ? dt_dataset_info(t->val)->tokens : 0,
         .samples = dt_loader_samples(t->loader),

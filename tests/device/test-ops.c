@@ -272,6 +272,114 @@ static void norm_and_its_backward_match_the_reference(void **state)
     free(want);
 }
 
+static double rms_norm_loss(void *context)
+{
+    struct norm *l = context;
+    double sum = 0;
+    for (int64_t i = 0; i < l->x.rows; i++) {
+        double squares = 0;
+        for (int64_t j = 0; j < l->x.columns; j++)
+            squares += pow(at(&l->x, i, j), 2) / (double)l->x.columns;
+        for (int64_t j = 0; j < l->x.columns; j++)
+            sum += at(&l->x, i, j) / sqrt(squares + 1e-5) * at(&l->weight, 0, j) * at(&l->r, i, j);
+    }
+    return sum;
+}
+
+/* The loss is linear in r: its derivative by r is the norm's output. */
+static void rms_norm_and_its_backward_match_the_reference(void **state)
+{
+    (void)state;
+    const int64_t rows = 5, n = 37;
+    struct norm l = {
+        .x = random_matrix(rows, n), .weight = random_matrix(1, n), .r = random_matrix(rows, n)};
+    struct dt_tensor a = random_matrix(rows, n), b = random_matrix(rows, n);
+    struct dt_tensor y = random_matrix(rows, n), rstd = random_matrix(rows, 1);
+    dev->ops->rms_norm_forward(dev, &y, &rstd, &l.x, &a, &b, &l.weight, 1e-5f);
+    for (int64_t i = 0; i < rows * n; i++)
+        assert_true(((float *)l.x.data)[i] == ((float *)a.data)[i] + ((float *)b.data)[i]);
+    assert_gradient(&y, &l.r, rms_norm_loss, &l);
+    struct dt_tensor dx = random_matrix(rows, n), dw = random_matrix(1, n);
+    dev->ops->zero(dev, &dx), dev->ops->zero(dev, &dw);
+    dev->ops->rms_norm_backward(dev, &dx, &dw, &l.r, &l.x, &l.weight, &rstd);
+    assert_gradient(&dx, &l.x, rms_norm_loss, &l);
+    assert_gradient(&dw, &l.weight, rms_norm_loss, &l);
+    double *want = dt_alloc((size_t)(rows * n), sizeof *want);
+    for (int64_t i = 0; i < rows * n; i++) /* it adds */
+        want[i] = 2.0 * ((float *)dx.data)[i];
+    dev->ops->rms_norm_backward(dev, &dx, &dw, &l.r, &l.x, &l.weight, &rstd);
+    assert_near(&dx, want, 1e-5);
+    struct dt_tensor *all[] = {&l.x, &l.weight, &l.r, &a, &b, &y, &rstd, &dx, &dw};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]->data);
+    free(want);
+}
+
+/* Turned back, x is what it was; as a rotation keeps lengths and angles, the
+ * way back is the gradient's as well. */
+static void rope_and_its_inverse_match_the_reference(void **state)
+{
+    (void)state;
+    enum { LENGTH = 3, PAST = 4, SIZE = 6, HALF = 3, HEADS = 2, ROWS = 6 };
+    struct dt_tensor turns = random_matrix(PAST + LENGTH, SIZE);
+    struct dt_tensor qkv = random_matrix(ROWS, 3 * HEADS * SIZE);
+    struct dt_tensor x = dt_columns(&qkv, HEADS * SIZE, HEADS * SIZE);
+    double before[ROWS * HEADS * SIZE], want[ROWS * HEADS * SIZE];
+    for (int t = 0; t < PAST + LENGTH; t++)
+        for (int j = 0; j < HALF; j++) {
+            ((float *)turns.data)[t * SIZE + j] = (float)cos(t * pow(10, -j));
+            ((float *)turns.data)[t * SIZE + HALF + j] = (float)sin(t * pow(10, -j));
+        }
+    for (int r = 0; r < ROWS; r++)
+        for (int c = 0; c < HEADS * SIZE; c++) {
+            int j = c % SIZE % HALF, first = c / SIZE * SIZE + j;
+            double angle = (PAST + r % LENGTH) * pow(10, -j);
+            double a = at(&x, r, first), b = at(&x, r, first + HALF);
+            before[r * HEADS * SIZE + c] = at(&x, r, c);
+            want[r * HEADS * SIZE + c] =
+                c == first ? a * cos(angle) - b * sin(angle) : b * cos(angle) + a * sin(angle);
+        }
+    dev->ops->rope(dev, &x, &turns, LENGTH, PAST, false);
+    assert_near(&x, want, 1e-6);
+    dev->ops->rope(dev, &x, &turns, LENGTH, PAST, true);
+    assert_near(&x, before, 1e-6);
+    free(turns.data), free(qkv.data);
+}
+
+struct gated {
+    struct dt_tensor gate, up, r;
+};
+
+static double gated_loss(void *context)
+{
+    struct gated *l = context;
+    double sum = 0;
+    for (int64_t i = 0; i < l->r.rows; i++)
+        for (int64_t j = 0; j < l->r.columns; j++)
+            sum += at(&l->gate, i, j) / (1 + exp(-at(&l->gate, i, j))) * at(&l->up, i, j) *
+                   at(&l->r, i, j);
+    return sum;
+}
+
+static void swiglu_and_its_backward_match_the_reference(void **state)
+{
+    (void)state;
+    struct gated l = {random_matrix(4, 33), random_matrix(4, 33), random_matrix(4, 33)};
+    struct dt_tensor y = random_matrix(4, 33), dgate = random_matrix(4, 33);
+    struct dt_tensor dup = random_matrix(4, 33);
+    for (int i = 0; i < 33; i++)
+        ((float *)l.gate.data)[i] *= 10;
+    ((float *)l.gate.data)[40] = -200; /* beyond what exp can hold */
+    dev->ops->swiglu_forward(dev, &y, &l.gate, &l.up);
+    assert_gradient(&y, &l.r, gated_loss, &l);
+    memcpy(dup.data, l.r.data, 4 * 33 * sizeof(float));
+    dev->ops->swiglu_backward(dev, &dgate, &dup, &l.gate, &l.up);
+    assert_gradient(&dgate, &l.gate, gated_loss, &l);
+    assert_gradient(&dup, &l.up, gated_loss, &l);
+    free(l.gate.data), free(l.up.data), free(l.r.data), free(y.data), free(dgate.data);
+    free(dup.data);
+}
+
 struct attention {
     struct dt_tensor q, k, v, r;
     struct dt_attention how;
@@ -285,18 +393,19 @@ static void attention_reference(const struct attention *l, double *y)
         for (int64_t h = 0; h < l->how.heads; h++)
             for (int64_t t = 0; t < l->how.queries; t++) {
                 int64_t seen = l->how.past + t + 1, row = b * l->how.queries + t;
+                int64_t shared = h / (l->how.heads / l->how.kv_heads) * size;
                 double sum = 0;
                 for (int64_t s = 0; s < seen; s++) {
                     double dot = 0;
                     for (int64_t j = 0; j < size; j++)
                         dot += (double)at(&l->q, row, h * size + j) *
-                               at(&l->k, b * l->how.key_stride + s, h * size + j);
+                               at(&l->k, b * l->how.key_stride + s, shared + j);
                     sum += w[s] = exp(dot / sqrt((double)size));
                 }
                 for (int64_t j = 0; j < size; j++) {
                     double out = 0;
                     for (int64_t s = 0; s < seen; s++)
-                        out += w[s] / sum * at(&l->v, b * l->how.key_stride + s, h * size + j);
+                        out += w[s] / sum * at(&l->v, b * l->how.key_stride + s, shared + j);
                     y[row * width + h * size + j] = out;
                 }
             }
@@ -315,24 +424,28 @@ static double attention_loss(void *context)
     return sum;
 }
 
-static void check_attention(int64_t batch, int64_t heads, int64_t length, int64_t size,
-                            bool gradients)
+static void check_attention(int64_t batch, int64_t heads, int64_t kv_heads, int64_t length,
+                            int64_t size, bool gradients)
 {
-    int64_t rows = batch * length, width = heads * size;
-    struct dt_tensor qkv = random_matrix(rows, 3 * width), dqkv = random_matrix(rows, 3 * width);
-    struct attention l = {
-        dt_columns(&qkv, 0, width),
-        dt_columns(&qkv, width, width),
-        dt_columns(&qkv, 2 * width, width),
-        random_matrix(rows, width),
-        {.batch = batch, .heads = heads, .queries = length, .key_stride = length}};
+    int64_t rows = batch * length, width = heads * size, keys = kv_heads * size;
+    struct dt_tensor qkv = random_matrix(rows, width + 2 * keys);
+    struct dt_tensor dqkv = random_matrix(rows, width + 2 * keys);
+    struct attention l = {dt_columns(&qkv, 0, width),
+                          dt_columns(&qkv, width, keys),
+                          dt_columns(&qkv, width + keys, keys),
+                          random_matrix(rows, width),
+                          {.batch = batch,
+                           .heads = heads,
+                           .kv_heads = kv_heads,
+                           .queries = length,
+                           .key_stride = length}};
     struct dt_tensor y = random_matrix(rows, width), lse = random_matrix(rows, heads);
     double *want = dt_alloc((size_t)(rows * width), sizeof *want);
     attention_reference(&l, want);
     dev->ops->attention_forward(dev, &y, &lse, &l.q, &l.k, &l.v, &l.how);
     assert_near(&y, want, 1e-6);
-    struct dt_tensor dq = dt_columns(&dqkv, 0, width), dk = dt_columns(&dqkv, width, width);
-    struct dt_tensor dv = dt_columns(&dqkv, 2 * width, width);
+    struct dt_tensor dq = dt_columns(&dqkv, 0, width), dk = dt_columns(&dqkv, width, keys);
+    struct dt_tensor dv = dt_columns(&dqkv, width + keys, keys);
     if (gradients) {
         dev->ops->attention_backward(dev, &dq, &dk, &dv, &l.r, &y, &lse, &l.q, &l.k, &l.v, &l.how);
         assert_gradient(&dq, &l.q, attention_loss, &l);
@@ -345,22 +458,32 @@ static void check_attention(int64_t batch, int64_t heads, int64_t length, int64_
 static void attention_and_its_backward_match_the_reference(void **state)
 {
     (void)state;
-    check_attention(2, 2, 5, 4, true);
-    check_attention(1, 3, 1, 8, true);
-    check_attention(1, 1, 70, 2, true);    /* crosses a block of queries */
-    check_attention(3, 2, 130, 16, false); /* ends inside a third block */
+    check_attention(2, 2, 2, 5, 4, true);
+    check_attention(1, 3, 3, 1, 8, true);
+    check_attention(1, 1, 1, 70, 2, true);    /* crosses a block of queries */
+    check_attention(3, 2, 2, 130, 16, false); /* ends inside a third block */
+}
+
+static void heads_share_keys_and_values(void **state)
+{
+    (void)state;
+    check_attention(2, 4, 2, 5, 4, true);
+    check_attention(1, 3, 1, 6, 2, true);
+    check_attention(1, 2, 1, 70, 2, true);
+    check_attention(2, 6, 2, 130, 8, false);
 }
 
 static void attention_reads_a_cache(void **state)
 {
     (void)state;
-    const int64_t past = 9, room = 20, width = 12;
-    struct attention l = {random_matrix(6, width),
-                          random_matrix(2 * room, width),
-                          random_matrix(2 * room, width),
-                          random_matrix(6, width),
-                          {.batch = 2, .heads = 3, .queries = 3, .past = past, .key_stride = room}};
-    struct dt_tensor y = random_matrix(6, width), lse = random_matrix(6, 3);
+    const int64_t past = 9, room = 20, width = 16, keys = 8;
+    struct attention l = {
+        random_matrix(6, width),
+        random_matrix(2 * room, keys),
+        random_matrix(2 * room, keys),
+        random_matrix(6, width),
+        {.batch = 2, .heads = 4, .kv_heads = 2, .queries = 3, .past = past, .key_stride = room}};
+    struct dt_tensor y = random_matrix(6, width), lse = random_matrix(6, 4);
     double *want = dt_alloc((size_t)(6 * width), sizeof *want);
     attention_reference(&l, want);
     dev->ops->attention_forward(dev, &y, &lse, &l.q, &l.k, &l.v, &l.how);
@@ -450,6 +573,26 @@ static void embedding_and_its_backward_match_the_reference(void **state)
     free(dpositions.data), free(want);
 }
 
+static void embedding_does_without_positions(void **state)
+{
+    (void)state;
+    const int32_t ids[4] = {2, 0, 2, 1};
+    struct dt_tensor tokens = random_matrix(3, 19), y = random_matrix(4, 19);
+    struct dt_tensor dtokens = random_matrix(3, 19);
+    double want[3 * 19] = {0};
+    dev->ops->embedding_forward(dev, &y, ids, &tokens, NULL, 2, 0);
+    for (int64_t i = 0; i < 4; i++)
+        assert_memory_equal((float *)y.data + i * 19, (float *)tokens.data + ids[i] * 19,
+                            19 * sizeof(float));
+    dev->ops->zero(dev, &dtokens);
+    dev->ops->embedding_backward(dev, &dtokens, NULL, &y, ids, 2);
+    for (int64_t i = 0; i < 4; i++)
+        for (int64_t j = 0; j < 19; j++)
+            want[ids[i] * 19 + j] += at(&y, i, j);
+    assert_near(&dtokens, want, 1e-6);
+    free(tokens.data), free(y.data), free(dtokens.data);
+}
+
 static void adamw_matches_the_paper(void **state)
 {
     (void)state;
@@ -500,11 +643,16 @@ int main(void)
         cmocka_unit_test(products_have_the_same_bits_on_any_number_of_threads),
         cmocka_unit_test(linear_and_gelu_backward_match_finite_differences),
         cmocka_unit_test(norm_and_its_backward_match_the_reference),
+        cmocka_unit_test(rms_norm_and_its_backward_match_the_reference),
+        cmocka_unit_test(rope_and_its_inverse_match_the_reference),
+        cmocka_unit_test(swiglu_and_its_backward_match_the_reference),
         cmocka_unit_test(attention_and_its_backward_match_the_reference),
+        cmocka_unit_test(heads_share_keys_and_values),
         cmocka_unit_test(attention_reads_a_cache),
         cmocka_unit_test(cross_entropy_and_its_gradient_match_the_reference),
         cmocka_unit_test(cross_entropy_survives_large_logits),
         cmocka_unit_test(embedding_and_its_backward_match_the_reference),
+        cmocka_unit_test(embedding_does_without_positions),
         cmocka_unit_test(adamw_matches_the_paper),
         cmocka_unit_test(sums_match_the_reference),
     };

@@ -21,9 +21,23 @@ static const struct dt_model_config tiny = {.vocab_size = 19,
                                             .hidden_size = 8,
                                             .num_layers = 2,
                                             .num_heads = 2,
+                                            .num_kv_heads = 2,
                                             .intermediate_size = 32,
                                             .layer_norm_epsilon = 1e-5,
-                                            .initializer_range = 0.02};
+                                            .initializer_range = 0.02,
+                                            .tie_word_embeddings = true};
+/* Four heads that share two of keys and values, and a head of its own. */
+static const struct dt_model_config tiny_llama = {.family = DT_LLAMA,
+                                                  .vocab_size = 19,
+                                                  .max_seq_len = 12,
+                                                  .hidden_size = 8,
+                                                  .num_layers = 2,
+                                                  .num_heads = 4,
+                                                  .num_kv_heads = 2,
+                                                  .intermediate_size = 20,
+                                                  .layer_norm_epsilon = 1e-6,
+                                                  .rope_theta = 100,
+                                                  .initializer_range = 0.02};
 
 static int open_device(void **state)
 {
@@ -41,14 +55,19 @@ static int close_device(void **state)
     return 0;
 }
 
-static struct dt_model *new_model(void)
+static struct dt_model *new_model_of(const struct dt_model_config *config)
 {
     struct dt_model *m;
-    assert_int_equal(dt_model_new(&m, dev, &tiny, &err), 0);
+    assert_int_equal(dt_model_new(&m, dev, config, &err), 0);
     dt_model_initialize(m, 3);
     for (int64_t i = 0; i < m->table.elements; i++) /* far from the flat start */
         m->parameters[i] *= 8;
     return m;
+}
+
+static struct dt_model *new_model(void)
+{
+    return new_model_of(&tiny);
 }
 
 static void fill_ids(uint32_t *ids, size_t count, uint64_t key)
@@ -72,11 +91,10 @@ static double total_loss(const struct dt_model *m, struct dt_workspace *w, const
 
 /* Every tensor of the table: the directional derivative along a random
  * direction against a central difference of the loss. */
-static void gradients_match_finite_differences(void **state)
+static void check_gradients(const struct dt_model_config *config)
 {
-    (void)state;
     const int64_t batch = 3, length = 9;
-    struct dt_model *m = new_model();
+    struct dt_model *m = new_model_of(config);
     struct dt_workspace *w;
     uint32_t ids[3 * 10];
     float *gradients = dt_alloc((size_t)m->table.elements, sizeof *gradients);
@@ -112,6 +130,21 @@ static void gradients_match_finite_differences(void **state)
     dt_model_free(m);
 }
 
+static void gradients_match_finite_differences(void **state)
+{
+    (void)state;
+    check_gradients(&tiny);
+}
+
+static void llamas_gradients_match_finite_differences(void **state)
+{
+    (void)state;
+    struct dt_model_config tied = tiny_llama;
+    check_gradients(&tiny_llama);
+    tied.tie_word_embeddings = true;
+    check_gradients(&tied);
+}
+
 static void gradients_accumulate_and_scale(void **state)
 {
     (void)state;
@@ -133,10 +166,9 @@ static void gradients_accumulate_and_scale(void **state)
 }
 
 /* The decoder's logits, turned into a loss, are what scoring says of the same tokens. */
-static void decoding_agrees_with_scoring(void **state)
+static void check_decoding(const struct dt_model_config *config)
 {
-    (void)state;
-    struct dt_model *m = new_model();
+    struct dt_model *m = new_model_of(config);
     struct dt_workspace *w;
     struct dt_decoder *d;
     uint32_t ids[13];
@@ -162,6 +194,13 @@ static void decoding_agrees_with_scoring(void **state)
     dt_decoder_free(d);
     dt_workspace_free(w);
     dt_model_free(m);
+}
+
+static void decoding_agrees_with_scoring(void **state)
+{
+    (void)state;
+    check_decoding(&tiny);
+    check_decoding(&tiny_llama);
 }
 
 static void scoring_looks_at_no_later_token(void **state)
@@ -210,7 +249,8 @@ static void table_has_gpt2s_names_shapes_and_size(void **state)
                                    .hidden_size = 768,
                                    .num_layers = 12,
                                    .num_heads = 12,
-                                   .layer_norm_epsilon = 1e-5};
+                                   .layer_norm_epsilon = 1e-5,
+                                   .tie_word_embeddings = true};
     struct dt_table t;
     assert_int_equal(dt_model_config_check(&gpt2, "model", &err), 0);
     dt_table_init(&t, &gpt2);
@@ -227,13 +267,55 @@ static void table_has_gpt2s_names_shapes_and_size(void **state)
     dt_table_release(&t);
 }
 
-static char scratch[] = "/tmp/dt-test-model-XXXXXX";
-
-static void a_saved_model_loads_equal(void **state)
+/* Llama 3 8B (Grattafiori et al. 2024): 8,030,261,248 parameters. */
+static void table_has_llamas_names_shapes_and_size(void **state)
 {
     (void)state;
-    struct dt_model *m = new_model(), *again;
-    assert_non_null(mkdtemp(scratch));
+    struct dt_model_config llama = {.family = DT_LLAMA,
+                                    .vocab_size = 128256,
+                                    .max_seq_len = 8192,
+                                    .hidden_size = 4096,
+                                    .num_layers = 32,
+                                    .num_heads = 32,
+                                    .num_kv_heads = 8,
+                                    .intermediate_size = 14336,
+                                    .layer_norm_epsilon = 1e-5,
+                                    .rope_theta = 500000};
+    struct dt_table t;
+    assert_int_equal(dt_model_config_check(&llama, "model", &err), 0);
+    dt_table_init(&t, &llama);
+    assert_int_equal(t.parameters, 8030261248);
+    assert_int_equal(t.count, 1 + 32 * 9 + 2);
+    const struct dt_param *p = dt_table_find(&t, DT_K_WEIGHT, 31);
+    assert_string_equal(p->name, "model.layers.31.self_attn.k_proj.weight");
+    assert_int_equal(p->shape[0], 1024);
+    assert_int_equal(p->shape[1], 4096);
+    assert_true(p->transposed && p->decay);
+    assert_false(dt_table_find(&t, DT_NORM2_WEIGHT, 0)->decay);
+    assert_string_equal(dt_table_find(&t, DT_HEAD_WEIGHT, 32)->name, "lm_head.weight");
+    assert_null(dt_table_find(&t, DT_POSITION_EMBEDDING, -1));
+    assert_null(dt_table_find(&t, DT_NORM1_BIAS, 0));
+    dt_table_release(&t);
+    llama.tie_word_embeddings = true;
+    dt_table_init(&t, &llama);
+    assert_null(dt_table_find(&t, DT_HEAD_WEIGHT, 32));
+    dt_table_release(&t);
+}
+
+/* 6 operations a parameter of a product, and causal attention. */
+static void operations_are_counted_by_product(void **state)
+{
+    (void)state;
+    double block = 8 * 8 + 2 * 8 * 4 + 8 * 8 + 3 * 8 * 20;
+    assert_true(dt_model_flops_per_token(&tiny_llama, 12) ==
+                6 * (2 * block + 19 * 8) + 6 * 2 * 8 * 12);
+}
+
+static char scratch[] = "/tmp/dt-test-model-XXXXXX";
+
+static void check_saving(const struct dt_model_config *config)
+{
+    struct dt_model *m = new_model_of(config), *again;
     assert_int_equal(dt_model_save(m, 18, scratch, &err), 0);
     assert_int_equal(dt_model_load(&again, dev, scratch, &err), 0);
     assert_memory_equal(&again->config, &m->config, sizeof m->config);
@@ -242,6 +324,71 @@ static void a_saved_model_loads_equal(void **state)
     assert_true(dt_model_hash(again) != dt_model_hash(m));
     dt_model_free(again);
     dt_model_free(m);
+}
+
+static void a_saved_model_loads_equal(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(scratch));
+    check_saving(&tiny_llama);
+    check_saving(&tiny);
+}
+
+static int read_config(const char *text, struct dt_model_config *config)
+{
+    char *path = dt_path_join(scratch, "other.json");
+    assert_int_equal(dt_file_write(path, text, strlen(text), &err), 0);
+    int rc = dt_model_config_read(config, path, &err);
+    free(path);
+    return rc;
+}
+
+#define LLAMA_JSON                                                                                 \
+    "{\"model_type\": \"llama\", \"vocab_size\": 300, \"max_position_embeddings\": 64, "           \
+    "\"hidden_size\": 32, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, "                  \
+    "\"intermediate_size\": 96"
+
+static void configurations_of_other_makers_are_read(void **state)
+{
+    (void)state;
+    struct dt_model_config c;
+    assert_int_equal(read_config(LLAMA_JSON "}", &c), 0);
+    assert_int_equal(c.num_kv_heads, 4);
+    assert_false(c.tie_word_embeddings);
+    assert_true(c.layer_norm_epsilon == 1e-6 && c.rope_theta == 10000);
+    assert_int_equal(read_config(LLAMA_JSON ", \"rope_theta\": 5e5, \"rope_scaling\": null}", &c),
+                     0);
+    assert_true(c.rope_theta == 5e5);
+    assert_int_equal(read_config(LLAMA_JSON ", \"rope_parameters\": {\"rope_type\": \"default\", "
+                                            "\"rope_theta\": 250000}, \"head_dim\": 8, "
+                                            "\"num_key_value_heads\": 2}",
+                                 &c),
+                     0);
+    assert_true(c.rope_theta == 250000 && c.num_kv_heads == 2);
+}
+
+static void variants_of_llama_are_refused(void **state)
+{
+    (void)state;
+    static const char *const variants[][2] = {
+        {", \"hidden_act\": \"gelu\"}", "hidden_act 'gelu' is not silu"},
+        {", \"attention_bias\": true}", "attention_bias is not known"},
+        {", \"mlp_bias\": true}", "mlp_bias is not known"},
+        {", \"head_dim\": 16}", "head_dim 16 is not"},
+        {", \"num_key_value_heads\": 3}", "num_heads 4 is not a multiple of num_kv_heads 3"},
+        {", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}}",
+         "rope_scaling of type 'linear' is not known"},
+        {", \"rope_parameters\": {\"rope_type\": \"llama3\"}}",
+         "rope_parameters of type 'llama3' is not known"},
+        {", \"rope_theta\": 0.5}", "rope_theta must be from 1"},
+    };
+    struct dt_model_config c;
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        char *text = dt_format("%s%s", LLAMA_JSON, variants[i][0]);
+        assert_true(read_config(text, &c) < 0);
+        assert_non_null(strstr(err.text, variants[i][1]));
+        free(text);
+    }
 }
 
 /* Every cut of a weights file, and every change of a byte of its header or
@@ -282,20 +429,52 @@ static void impossible_shapes_are_named(void **state)
     c.num_layers = 0;
     assert_true(dt_model_config_check(&c, "model", &err) < 0);
     assert_non_null(strstr(err.text, "num_layers"));
+    c = tiny;
+    c.num_kv_heads = 1;
+    assert_true(dt_model_config_check(&c, "model", &err) < 0);
+    assert_string_equal(err.text, "model.num_kv_heads must be num_heads with gpt2");
+    c = tiny;
+    c.tie_word_embeddings = false;
+    assert_true(dt_model_config_check(&c, "model", &err) < 0);
+    assert_string_equal(err.text, "model.tie_word_embeddings must be true with gpt2");
+    c = tiny_llama;
+    c.num_heads = c.num_kv_heads = 8;
+    assert_true(dt_model_config_check(&c, "model", &err) < 0);
+    assert_non_null(strstr(err.text, "cannot turn by pairs"));
+}
+
+static void llamas_mlp_has_a_default_width(void **state)
+{
+    (void)state;
+    struct dt_model_config c = tiny_llama;
+    c.intermediate_size = 0;
+    c.hidden_size = 288;
+    assert_int_equal(dt_model_config_check(&c, "model", &err), 0);
+    assert_int_equal(c.intermediate_size, 768); /* 8/3 of 288 exactly */
+    c.intermediate_size = 0;
+    c.hidden_size = 128;
+    assert_int_equal(dt_model_config_check(&c, "model", &err), 0);
+    assert_int_equal(c.intermediate_size, 384); /* from 341 1/3 */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_match_finite_differences),
+        cmocka_unit_test(llamas_gradients_match_finite_differences),
         cmocka_unit_test(gradients_accumulate_and_scale),
         cmocka_unit_test(decoding_agrees_with_scoring),
         cmocka_unit_test(scoring_looks_at_no_later_token),
         cmocka_unit_test(initial_weights_spread_as_the_configuration_says),
         cmocka_unit_test(table_has_gpt2s_names_shapes_and_size),
+        cmocka_unit_test(table_has_llamas_names_shapes_and_size),
+        cmocka_unit_test(operations_are_counted_by_product),
         cmocka_unit_test(a_saved_model_loads_equal),
+        cmocka_unit_test(configurations_of_other_makers_are_read),
+        cmocka_unit_test(variants_of_llama_are_refused),
         cmocka_unit_test(damaged_weights_are_refused),
         cmocka_unit_test(impossible_shapes_are_named),
+        cmocka_unit_test(llamas_mlp_has_a_default_width),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

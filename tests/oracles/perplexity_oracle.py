@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 directory, documents, loss = sys.argv[1], sys.argv[2], float(sys.argv[3])
 model = AutoModelForCausalLM.from_pretrained(directory).eval()
 tokenizer = AutoTokenizer.from_pretrained(directory)
-end, length = model.config.eos_token_id, model.config.n_positions
+end, length = model.config.eos_token_id, model.config.max_position_embeddings
 nats = tokens = 0
 with torch.no_grad():
     for line in open(documents, encoding="utf-8"):

@@ -2,7 +2,8 @@
 /* Attention by blocks of queries (Dao et al. 2022): the scores of one block
  * live in a thread's scratch and are never stored; backward computes them
  * again from the log-sum-exp. A (sequence, head) pair is one thread's work from
- * beginning to end, so no sum crosses threads. */
+ * beginning to end; backward, where heads add to the keys and values that they
+ * share, a (sequence, head of keys) pair is: so no sum crosses threads. */
 #include <assert.h>
 #include <math.h>
 #include <omp.h>
@@ -43,8 +44,9 @@ static void forward_head(struct dt_tensor *y, struct dt_tensor *lse, const struc
                          const struct dt_attention *how, int64_t b, int64_t h, float *scores)
 {
     int64_t size = q->columns / how->heads, length = how->queries, first = b * length;
-    const float *keys = head_of(k, b * how->key_stride, h, size);
-    const float *values = head_of(v, b * how->key_stride, h, size);
+    int64_t shared = h / (how->heads / how->kv_heads);
+    const float *keys = head_of(k, b * how->key_stride, shared, size);
+    const float *values = head_of(v, b * how->key_stride, shared, size);
     float scale = 1.0f / sqrtf((float)size);
     for (int64_t t = 0; t < length; t += QUERY_BLOCK) {
         int64_t rows = length - t < QUERY_BLOCK ? length - t : QUERY_BLOCK;
@@ -64,6 +66,8 @@ void dt_cpu_attention_forward(struct dt_device *dev, struct dt_tensor *y, struct
                               const struct dt_tensor *v, const struct dt_attention *how)
 {
     assert(q->columns % how->heads == 0 && q->rows == how->batch * how->queries);
+    assert(how->heads % how->kv_heads == 0);
+    assert(k->columns * how->heads == q->columns * how->kv_heads);
     size_t need = QUERY_BLOCK * (size_t)(how->past + how->queries);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t i = 0; i < how->batch * how->heads; i++)
@@ -103,13 +107,15 @@ static void backward_block(const struct backward *w, int64_t first, int64_t h, i
                            int64_t rows, float *p, float *dp)
 {
     int64_t size = w->q->columns / w->how->heads, seen = t + rows;
-    float scale = 1.0f / sqrtf((float)size), add = t > 0 ? 1.0f : 0.0f;
-    const float *q = head_of(w->q, first + t, h, size), *k = head_of(w->k, first, h, size);
-    const float *v = head_of(w->v, first, h, size), *dy = head_of(w->dy, first + t, h, size);
-    float *dk = (float *)head_of(w->dk, first, h, size);
-    float *dv = (float *)head_of(w->dv, first, h, size);
+    int64_t group = w->how->heads / w->how->kv_heads, shared = h / group;
+    bool opens = h % group == 0; /* the first head that adds to these keys */
+    float scale = 1.0f / sqrtf((float)size), add = t > 0 || !opens ? 1.0f : 0.0f;
+    const float *q = head_of(w->q, first + t, h, size), *k = head_of(w->k, first, shared, size);
+    const float *v = head_of(w->v, first, shared, size), *dy = head_of(w->dy, first + t, h, size);
+    float *dk = (float *)head_of(w->dk, first, shared, size);
+    float *dv = (float *)head_of(w->dv, first, shared, size);
     /* The last rows of this block are seen here for the first time: start them at 0. */
-    for (int64_t i = t; t > 0 && i < seen; i++) {
+    for (int64_t i = t; opens && t > 0 && i < seen; i++) {
         memset(dk + i * w->dk->stride, 0, (size_t)size * sizeof *dk);
         memset(dv + i * w->dv->stride, 0, (size_t)size * sizeof *dv);
     }
@@ -131,6 +137,15 @@ static void backward_block(const struct backward *w, int64_t first, int64_t h, i
                  w->dv->stride);
 }
 
+static void backward_head(const struct backward *w, int64_t b, int64_t h, float *p, float *dp)
+{
+    int64_t length = w->how->queries;
+    for (int64_t t = 0; t < length; t += QUERY_BLOCK) {
+        int64_t rows = length - t < QUERY_BLOCK ? length - t : QUERY_BLOCK;
+        backward_block(w, b * length, h, t, rows, p, dp);
+    }
+}
+
 void dt_cpu_attention_backward(struct dt_device *dev, struct dt_tensor *dq, struct dt_tensor *dk,
                                struct dt_tensor *dv, const struct dt_tensor *dy,
                                const struct dt_tensor *y, const struct dt_tensor *lse,
@@ -140,13 +155,12 @@ void dt_cpu_attention_backward(struct dt_device *dev, struct dt_tensor *dq, stru
     assert(how->past == 0 && how->key_stride == how->queries);
     struct backward w = {dq, dk, dv, dy, y, lse, q, k, v, how};
     size_t block = QUERY_BLOCK * (size_t)how->queries;
+    int64_t group = how->heads / how->kv_heads;
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
-    for (int64_t i = 0; i < how->batch * how->heads; i++) {
+    for (int64_t i = 0; i < how->batch * how->kv_heads; i++) {
         float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), 2 * block);
-        int64_t first = i / how->heads * how->queries;
-        for (int64_t t = 0; t < how->queries; t += QUERY_BLOCK) {
-            int64_t left = how->queries - t, rows = left < QUERY_BLOCK ? left : QUERY_BLOCK;
-            backward_block(&w, first, i % how->heads, t, rows, scratch, scratch + block);
-        }
+        int64_t head = i % how->kv_heads * group;
+        for (int64_t h = head; h < head + group; h++)
+            backward_head(&w, i / how->kv_heads, h, scratch, scratch + block);
     }
 }

@@ -24,6 +24,18 @@ void dt_cpu_norm_forward(struct dt_device *, struct dt_tensor *, struct dt_tenso
 void dt_cpu_norm_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                           struct dt_tensor *, const struct dt_tensor *, const struct dt_tensor *,
                           const struct dt_tensor *, const struct dt_tensor *);
+void dt_cpu_rms_norm_forward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
+                             struct dt_tensor *, const struct dt_tensor *, const struct dt_tensor *,
+                             const struct dt_tensor *, float);
+void dt_cpu_rms_norm_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
+                              const struct dt_tensor *, const struct dt_tensor *,
+                              const struct dt_tensor *, const struct dt_tensor *);
+void dt_cpu_rope(struct dt_device *, struct dt_tensor *, const struct dt_tensor *, int64_t, int64_t,
+                 bool);
+void dt_cpu_swiglu_forward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
+                           const struct dt_tensor *);
+void dt_cpu_swiglu_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
+                            const struct dt_tensor *, const struct dt_tensor *);
 void dt_cpu_attention_forward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                               const struct dt_tensor *, const struct dt_tensor *,
                               const struct dt_tensor *, const struct dt_attention *);
@@ -49,6 +61,22 @@ void dt_cpu_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int6
 static inline float *dt_cpu_row(const struct dt_tensor *x, int64_t row)
 {
     return (float *)x->data + row * x->stride;
+}
+
+/* Row number row of sum = x + add (add NULL: of sum = x, which may be the same memory). */
+static inline float *dt_cpu_sum_row(const struct dt_tensor *sum, const struct dt_tensor *x,
+                                    const struct dt_tensor *add, int64_t row)
+{
+    float *to = dt_cpu_row(sum, row);
+    const float *from = dt_cpu_row(x, row);
+    if (add) {
+        const float *restrict more = dt_cpu_row(add, row);
+        for (int64_t j = 0; j < x->columns; j++)
+            to[j] = from[j] + more[j];
+    } else if (to != from) {
+        memcpy(to, from, (size_t)x->columns * sizeof *to);
+    }
+    return to;
 }
 
 /* Part number i of count of 0 .. n, cut at multiples of unit. */

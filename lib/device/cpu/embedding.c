@@ -14,11 +14,21 @@ void dt_cpu_embedding_forward(struct dt_device *dev, struct dt_tensor *y, const 
     for (int64_t r = 0; r < y->rows; r++) {
         assert(ids[r] >= 0 && ids[r] < tokens->rows);
         const float *restrict token = dt_cpu_row(tokens, ids[r]);
-        const float *restrict position = dt_cpu_row(positions, past + r % length);
         float *restrict out = dt_cpu_row(y, r);
+        if (positions == NULL) {
+            memcpy(out, token, (size_t)y->columns * sizeof *out);
+            continue;
+        }
+        const float *restrict position = dt_cpu_row(positions, past + r % length);
         for (int64_t j = 0; j < y->columns; j++)
             out[j] = token[j] + position[j];
     }
+}
+
+static void add_part(float *restrict sum, const float *restrict x, int64_t from, int64_t to)
+{
+    for (int64_t j = from; j < to; j++)
+        sum[j] += x[j];
 }
 
 /* Tokens repeat, so rows cannot go to threads; columns can. */
@@ -32,13 +42,10 @@ void dt_cpu_embedding_backward(struct dt_device *dev, struct dt_tensor *dtokens,
         dt_cpu_share(dy->columns, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads(), &from,
                      &to);
         for (int64_t r = 0; r < dy->rows; r++) {
-            const float *restrict in = dt_cpu_row(dy, r);
-            float *restrict token = dt_cpu_row(dtokens, ids[r]);
-            float *restrict position = dt_cpu_row(dpositions, r % length);
-            for (int64_t j = from; j < to; j++) {
-                token[j] += in[j];
-                position[j] += in[j];
-            }
+            const float *in = dt_cpu_row(dy, r);
+            add_part(dt_cpu_row(dtokens, ids[r]), in, from, to);
+            if (dpositions)
+                add_part(dt_cpu_row(dpositions, r % length), in, from, to);
         }
     }
 }

@@ -7,13 +7,6 @@
 
 #define COLUMN_UNIT 64
 
-static void add_rows(float *restrict sum, const float *restrict x, const float *restrict add,
-                     int64_t n)
-{
-    for (int64_t j = 0; j < n; j++)
-        sum[j] = x[j] + add[j];
-}
-
 static void mean_and_rstd(const float *x, int64_t n, float epsilon, float stats[2])
 {
     float sum = 0, squares = 0;
@@ -45,12 +38,7 @@ void dt_cpu_norm_forward(struct dt_device *dev, struct dt_tensor *y, struct dt_t
     assert(y->columns == n && sum->columns == n && weight->columns == n && stats->columns == 2);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t i = 0; i < x->rows; i++) {
-        float *to = dt_cpu_row(sum, i), *from = dt_cpu_row(x, i);
-        if (add)
-            add_rows(to, from, dt_cpu_row(add, i), n);
-        else if (to != from)
-            memcpy(to, from, (size_t)n * sizeof *to);
-        float *s = dt_cpu_row(stats, i);
+        float *to = dt_cpu_sum_row(sum, x, add, i), *s = dt_cpu_row(stats, i);
         mean_and_rstd(to, n, epsilon, s);
         scale_row(dt_cpu_row(y, i), to, weight->data, bias->data, s, n);
     }

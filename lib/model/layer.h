@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* What blocks, head and decoder are made of: linear maps and norms, named by
+ * the roles of their tensors, in the form that the model's family gives them. */
+#ifndef DT_MODEL_LAYER_H
+#define DT_MODEL_LAYER_H
+
+#include "model/model.h"
+
+/* y = x W + b, W and b the tensors of two roles; without b where the model has
+ * none. how: activation, aux and accumulate of the product, or NULL. */
+void dt_linear_forward(const struct dt_model *model, int layer, enum dt_role weight,
+                       enum dt_role bias, struct dt_tensor *y, const struct dt_tensor *x,
+                       const struct dt_matmul *how);
+/* Adds to the gradients (a flat arena) of W and b; dx = dy W', finished as how says. */
+void dt_linear_backward(const struct dt_model *model, float *gradients, int layer,
+                        enum dt_role weight, enum dt_role bias, struct dt_tensor *dx,
+                        const struct dt_tensor *dy, const struct dt_tensor *x,
+                        const struct dt_matmul *how);
+
+/* Columns of a norm's statistics, which forward leaves for backward. */
+int64_t dt_norm_statistics(const struct dt_model *model);
+/* sum = x + add (add NULL: x); y = its norm. */
+void dt_norm_forward(const struct dt_model *model, int layer, enum dt_role weight,
+                     enum dt_role bias, struct dt_tensor *y, struct dt_tensor *stats,
+                     struct dt_tensor *sum, const struct dt_tensor *x, const struct dt_tensor *add);
+/* Adds to dsum, and to the gradients of weight and bias. */
+void dt_norm_backward(const struct dt_model *model, float *gradients, int layer,
+                      enum dt_role weight, enum dt_role bias, struct dt_tensor *dsum,
+                      const struct dt_tensor *dy, const struct dt_tensor *sum,
+                      const struct dt_tensor *stats);
+
+/* The output head (V x C) as a view into a flat arena at base. */
+struct dt_tensor dt_head_view(const struct dt_model *model, float *base);
+
+#endif
