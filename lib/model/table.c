@@ -13,7 +13,7 @@
 enum dimension { ONE, VOCABULARY, POSITIONS, WIDTH, WIDTH_3, KEYS, INNER };
 enum place { NOWHERE, BEFORE, BLOCK, BEHIND };
 enum kind {
-    PLAIN,
+    PLAIN = 0,
     RESIDUAL = 1,  /* writes into the residual stream */
     TRANSPOSED = 2 /* output x input */
 };

@@ -19,6 +19,15 @@ load ../helper
     [[ "$output" == *"\"parameters\":$((2 * (12 * 64 * 64 + 13 * 64) + 1524 * 64 + 128)),"* ]]
 }
 
+@test "step counts a llama's parameters" {
+    run dt-bench --json -n 1 --set model.name=llama --set model.hidden_size=64 \
+        --set model.num_layers=2 --set model.num_heads=4 --set model.num_kv_heads=2 \
+        --set model.vocab_size=500 --set training.sequence_length=32 step
+    [ "$status" -eq 0 ]
+    # 2 layers of 3 C^2 for attention, 3 x 192 C for the MLP and 2 C; embedding, final norm
+    [[ "$output" == *"\"parameters\":$((2 * (3 * 64 * 64 + 3 * 192 * 64 + 128) + 501 * 64)),"* ]]
+}
+
 @test "bad input is named" {
     run dt-bench --set model.vocab_size=500 --set model.num_heads=7 step
     assert_one_line_error dt-bench

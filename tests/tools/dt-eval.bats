@@ -20,6 +20,13 @@ member() { # NAME: a member of the JSON object on stdin
     sed -nE "s/.*\"$1\":([-0-9.e]+).*/\1/p"
 }
 
+train_llama() { # TIED: a small model of that family in llama-TIED
+    dt-train -q --set model.name=llama --set model.hidden_size=32 --set model.num_layers=2 \
+        --set model.num_heads=4 --set model.num_kv_heads=2 --set model.max_seq_len=48 \
+        --set model.tie_word_embeddings="$1" --set training.batch_size=4 \
+        --set training.max_steps=30 --set training.warmup_steps=5 -t tok.json -o "llama-$1" data
+}
+
 @test "documents and the shards made of them have the same score" {
     dt-tokenize -q -t tok.json docs.jsonl >all.dts
     dt-eval -q --json -m run/latest perplexity docs.jsonl >a
@@ -58,6 +65,22 @@ member() { # NAME: a member of the JSON object on stdin
     need_python torch transformers
     dt-eval -q --json -m run/latest perplexity docs.jsonl >a
     "$PYTHON" "$ROOT/tests/oracles/perplexity_oracle.py" run/latest docs.jsonl "$(member loss <a)"
+}
+
+@test "the score of a llama is that of transformers" {
+    need_python torch transformers
+    for tied in true false; do
+        train_llama $tied
+        dt-eval -q --json -m llama-$tied/latest perplexity docs.jsonl >a
+        "$PYTHON" "$ROOT/tests/oracles/perplexity_oracle.py" llama-$tied/latest docs.jsonl \
+            "$(member loss <a)"
+    done
+}
+
+@test "a llama has the same score whatever the threads and the batch" {
+    train_llama false
+    dt-eval -q --json -j 1 -m llama-false/latest perplexity docs.jsonl >a
+    dt-eval -q --json -j 3 --batch 5 -m llama-false/latest perplexity docs.jsonl | cmp - a
 }
 
 @test "bad input is named" {

@@ -56,6 +56,29 @@ setup() {
     "$PYTHON" "$ROOT/tests/oracles/greedy_oracle.py" "$model" 'Once upon a time' 30 | cmp - a
 }
 
+train_llama() {
+    dt-train -q --set model.name=llama --set model.hidden_size=32 --set model.num_layers=2 \
+        --set model.num_heads=4 --set model.num_kv_heads=1 --set model.max_seq_len=48 \
+        --set model.tie_word_embeddings=false --set training.batch_size=8 \
+        --set training.max_steps=60 --set training.warmup_steps=5 \
+        --set training.learning_rate=5e-3 -t "$BATS_FILE_TMPDIR/tok.json" -o llama \
+        "$BATS_FILE_TMPDIR/data"
+}
+
+@test "a llama writes the same text with any number of threads, and beyond its context" {
+    train_llama
+    dt-generate -m llama/latest -n 100 -j 1 >a
+    dt-generate -m llama/latest -n 100 -j 3 | cmp - a
+    [ "$(wc -c <a)" -gt 50 ]
+}
+
+@test "greedy text of a llama is that of transformers" {
+    need_python torch transformers
+    train_llama
+    dt-generate -m llama/latest -p 'Once upon a time' -n 30 --temperature 0 -o a
+    "$PYTHON" "$ROOT/tests/oracles/greedy_oracle.py" llama/latest 'Once upon a time' 30 | cmp - a
+}
+
 @test "bad input is named" {
     run dt-generate -m nowhere
     assert_one_line_error dt-generate

@@ -38,6 +38,13 @@ train() {
     grep -q "^dt-train" run/latest/trainer/lineage.txt
 }
 
+@test "the configurations that are installed are read" {
+    for f in "$ROOT"/share/configs/*.yaml; do
+        dt-train -c "$f" --print-config >printed
+        grep -q '^  name: ' printed
+    done
+}
+
 @test "the loss falls" {
     train --set training.learning_rate=5e-3
     first=$(sed -nE '1s/.*"loss":([0-9.]+).*/\1/p' run/metrics.jsonl)

@@ -80,6 +80,16 @@ static struct dt_settings small_settings(void)
     return s;
 }
 
+static struct dt_settings small_llama(void)
+{
+    struct dt_settings s = small_settings();
+    s.model.family = DT_LLAMA;
+    s.model.num_heads = 4;
+    s.model.num_kv_heads = 2;
+    s.model.tie_word_embeddings = false;
+    return s;
+}
+
 static int open_run(struct dt_training **t, struct dt_device *dev, const struct dt_settings *s,
                     const char *name, const char *resume)
 {
@@ -117,8 +127,24 @@ static uint64_t train(const char *engine, int threads, const char *name, const c
     return hash;
 }
 
-/* The trajectory was recorded with cpu-generic; other instruction sets round
+/* Trajectories were recorded with cpu-generic; other instruction sets round
  * differently, and agree to a few units of fp32. */
+static void check_recorded(const char *name, const struct dt_settings *settings,
+                           const double *recorded)
+{
+    const char *engines[] = {"cpu", "cpu-generic"};
+    for (int e = 0; e < 2; e++) {
+        double losses[20] = {0};
+        char *run = dt_format("recorded-%s-%s", name, engines[e]);
+        train(engines[e], 2, run, "none", 99, losses, settings);
+        free(run);
+        for (int i = 0; i < 20; i++)
+            if (!(fabs(losses[i] - recorded[i]) < 1e-5))
+                fail_msg("%s: step %d: loss %.7f, recorded %.7f", engines[e], i + 1, losses[i],
+                         recorded[i]);
+    }
+}
+
 static void twenty_steps_have_the_recorded_losses(void **state)
 {
     (void)state;
@@ -126,15 +152,18 @@ static void twenty_steps_have_the_recorded_losses(void **state)
                                         3.6253509, 3.5222043, 3.4338586, 3.3348840, 3.2556422,
                                         3.1637716, 3.0779016, 3.0239300, 2.9829329, 2.9266524,
                                         2.8851955, 2.8578841, 2.8339845, 2.8320248, 2.8038140};
-    const char *engines[] = {"cpu", "cpu-generic"};
-    for (int e = 0; e < 2; e++) {
-        double losses[20] = {0};
-        train(engines[e], 2, e ? "recorded-generic" : "recorded", "none", 99, losses, NULL);
-        for (int i = 0; i < 20; i++)
-            if (!(fabs(losses[i] - recorded[i]) < 1e-5))
-                fail_msg("%s: step %d: loss %.7f, recorded %.7f", engines[e], i + 1, losses[i],
-                         recorded[i]);
-    }
+    check_recorded("gpt2", NULL, recorded);
+}
+
+static void twenty_steps_of_llama_have_the_recorded_losses(void **state)
+{
+    (void)state;
+    static const double recorded[20] = {3.9156083, 3.8849343, 3.8482657, 3.7865315, 3.7071713,
+                                        3.6194510, 3.5314836, 3.4431559, 3.3312389, 3.2587530,
+                                        3.1642249, 3.1019291, 3.0365528, 2.9808714, 2.9252819,
+                                        2.8906675, 2.8551361, 2.8401511, 2.8318594, 2.8079764};
+    struct dt_settings s = small_llama();
+    check_recorded("llama", &s, recorded);
 }
 
 static void any_number_of_threads_gives_the_same_bits(void **state)
@@ -144,16 +173,27 @@ static void any_number_of_threads_gives_the_same_bits(void **state)
     assert_true(one == train("cpu", 2, "two", "none", 99, NULL, NULL));
     assert_true(one == train("cpu", 3, "three", "none", 99, NULL, NULL));
     assert_true(one == train("cpu", 7, "seven", "none", 99, NULL, NULL));
+    struct dt_settings s = small_llama();
+    one = train("cpu", 1, "llama-one", "none", 99, NULL, &s);
+    assert_true(one == train("cpu", 2, "llama-two", "none", 99, NULL, &s));
+    assert_true(one == train("cpu", 5, "llama-five", "none", 99, NULL, &s));
+}
+
+/* A run that is stopped and resumed ends with the same parameters as one that is not. */
+static void check_resuming(struct dt_settings *s, const char *straight_name, const char *name)
+{
+    s->training.save_interval = 3;
+    uint64_t straight = train("cpu", 2, straight_name, "auto", 99, NULL, s);
+    train("cpu", 2, name, "auto", 8, NULL, s); /* dies two steps after step-6 */
+    assert_true(straight == train("cpu", 2, name, "auto", 99, NULL, s));
 }
 
 static void a_resumed_run_equals_one_never_stopped(void **state)
 {
     (void)state;
-    struct dt_settings s = small_settings();
-    s.training.save_interval = 3;
-    uint64_t straight = train("cpu", 2, "straight", "auto", 99, NULL, &s);
-    train("cpu", 2, "stopped", "auto", 8, NULL, &s); /* dies two steps after step-6 */
-    assert_true(straight == train("cpu", 2, "stopped", "auto", 99, NULL, &s));
+    struct dt_settings s = small_settings(), llama = small_llama();
+    check_resuming(&llama, "llama-straight", "llama-stopped");
+    check_resuming(&s, "straight", "stopped");
     char *metrics = dt_path_join(scratch, "stopped/metrics.jsonl"), *text;
     size_t size, lines = 0;
     assert_int_equal(dt_file_read(metrics, 1 << 20, &text, &size, &err), 0);
@@ -393,6 +433,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(twenty_steps_have_the_recorded_losses),
+        cmocka_unit_test(twenty_steps_of_llama_have_the_recorded_losses),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
         cmocka_unit_test(a_resumed_run_equals_one_never_stopped),
         cmocka_unit_test(a_finished_run_does_nothing_more),
