@@ -81,6 +81,18 @@ static int read_real(struct json_object *object, const char *name, double *value
     return is_given(object, name) ? dt_json_get_real(object, name, path, value, err) : 0;
 }
 
+static int read_tie(struct dt_model_config *c, struct json_object *object, bool otherwise,
+                    const char *path, struct dt_error *err)
+{
+    struct json_object *tie;
+    c->tie_word_embeddings = otherwise;
+    if (!is_given(object, "tie_word_embeddings"))
+        return 0;
+    DT_TRY(dt_json_get(object, "tie_word_embeddings", json_type_boolean, path, &tie, err));
+    c->tie_word_embeddings = json_object_get_boolean(tie);
+    return 0;
+}
+
 static int read_family(struct dt_model_config *c, struct json_object *object, const char *path,
                        struct dt_error *err)
 {
@@ -159,10 +171,7 @@ static int read_object(struct dt_model_config *c, struct json_object *object, co
     c->layer_norm_epsilon = d->epsilon;
     DT_TRY(read_real(object, d->epsilon_name, &c->layer_norm_epsilon, path, err));
     DT_TRY(read_real(object, "initializer_range", &c->initializer_range, path, err));
-    c->tie_word_embeddings = d->tied;
-    if (is_given(object, "tie_word_embeddings"))
-        c->tie_word_embeddings =
-            json_object_get_boolean(json_object_object_get(object, "tie_word_embeddings"));
+    DT_TRY(read_tie(c, object, d->tied, path, err));
     if (c->family == DT_LLAMA)
         DT_TRY(read_rope(c, object, path, err));
     DT_TRY(dt_model_config_check(c, path, err));

@@ -381,6 +381,9 @@ static void variants_of_llama_are_refused(void **state)
         {", \"rope_parameters\": {\"rope_type\": \"llama3\"}}",
          "rope_parameters of type 'llama3' is not known"},
         {", \"rope_theta\": 0.5}", "rope_theta must be from 1"},
+        {", \"rope_parameters\": []}", "rope_parameters"},
+        {", \"tie_word_embeddings\": \"no\"}", "tie_word_embeddings"},
+        {", \"model_type\": \"mistral\"}", "model_type 'mistral' is not a family"},
     };
     struct dt_model_config c;
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
