@@ -110,6 +110,7 @@ static void check_gradients(const struct dt_model_config *config)
         for (int64_t j = 0; j < p->count; j++)
             norm += pow((double)gradients[p->offset + j], 2);
         norm = sqrt(norm);
+        assert_true(norm > 0); /* every tensor takes part */
         double step = 2e-2 / (norm > 1e-3 ? norm : 1e-3);
         /* Along the gradient itself, the derivative is its norm. */
         double up, down;
@@ -311,6 +312,17 @@ static void operations_are_counted_by_product(void **state)
                 6 * (2 * block + 19 * 8) + 6 * 2 * 8 * 12);
 }
 
+/* A Llama keeps cosine and sine of each position and pair besides. */
+static void memory_is_that_of_parameters_and_turns(void **state)
+{
+    (void)state;
+    struct dt_model *gpt2 = new_model(), *llama = new_model_of(&tiny_llama);
+    assert_int_equal(dt_model_bytes(gpt2), 4 * gpt2->table.elements);
+    assert_int_equal(dt_model_bytes(llama), 4 * (llama->table.elements + 12 * 2));
+    dt_model_free(gpt2);
+    dt_model_free(llama);
+}
+
 static char scratch[] = "/tmp/dt-test-model-XXXXXX";
 
 static void check_saving(const struct dt_model_config *config)
@@ -472,6 +484,7 @@ int main(void)
         cmocka_unit_test(table_has_gpt2s_names_shapes_and_size),
         cmocka_unit_test(table_has_llamas_names_shapes_and_size),
         cmocka_unit_test(operations_are_counted_by_product),
+        cmocka_unit_test(memory_is_that_of_parameters_and_turns),
         cmocka_unit_test(a_saved_model_loads_equal),
         cmocka_unit_test(configurations_of_other_makers_are_read),
         cmocka_unit_test(variants_of_llama_are_refused),

@@ -11,7 +11,9 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/inventory.h"
 #include "base/rng.h"
+#include "model/directory.h"
 #include "shard/shard.h"
 #include "train/checkpoint.h"
 #include "train/training.h"
@@ -202,6 +204,38 @@ static void a_resumed_run_equals_one_never_stopped(void **state)
     assert_int_equal(lines, 20); /* steps 7 and 8 were done twice, and stand there once */
     free(metrics);
     free(text);
+}
+
+/* Takes the line of a setting out of the run's configuration, as if it had not been there yet. */
+static void forget_setting(const char *run, const char *key)
+{
+    static const char *const files[] = {"config.json",
+                                        "model.safetensors",
+                                        "trainer/optimizer.safetensors.zst",
+                                        "trainer/state.json",
+                                        "trainer/config.yaml",
+                                        "trainer/lineage.txt",
+                                        NULL};
+    char *directory = dt_format("%s/%s/latest", scratch, run), *text;
+    char *path = dt_path_join(directory, "trainer/config.yaml");
+    size_t size;
+    assert_int_equal(dt_file_read(path, 1 << 20, &text, &size, &err), 0);
+    char *line = strstr(text, key);
+    assert_non_null(line);
+    memset(line - 2, '\n', (size_t)(strchr(line, '\n') - line) + 2);
+    assert_int_equal(dt_file_write(path, text, size, &err), 0);
+    assert_int_equal(dt_inventory_write(directory, DT_MANIFEST_FILE, files, &err), 0);
+    free(text);
+    free(path);
+    free(directory);
+}
+
+static void a_run_older_than_a_setting_is_resumed(void **state)
+{
+    (void)state;
+    uint64_t hash = train("cpu", 2, "older", "auto", 99, NULL, NULL);
+    forget_setting("older", "num_kv_heads");
+    assert_true(hash == train("cpu", 2, "older", "auto", 99, NULL, NULL));
 }
 
 static void a_finished_run_does_nothing_more(void **state)
@@ -436,6 +470,7 @@ int main(void)
         cmocka_unit_test(twenty_steps_of_llama_have_the_recorded_losses),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
         cmocka_unit_test(a_resumed_run_equals_one_never_stopped),
+        cmocka_unit_test(a_run_older_than_a_setting_is_resumed),
         cmocka_unit_test(a_finished_run_does_nothing_more),
         cmocka_unit_test(a_run_refuses_other_settings_and_other_data),
         cmocka_unit_test(a_damaged_checkpoint_is_refused),
