@@ -36,6 +36,25 @@ static const struct member llama_members[] = {
     {NULL},
 };
 
+/* A switch that dt knows in one position alone; absent, it stands there. */
+struct fixed_switch {
+    const char *name;
+    bool needed;
+};
+
+static const struct fixed_switch gpt2_switches[] = {
+    {"scale_attn_by_inverse_layer_idx", false},
+    {"scale_attn_weights", true},
+    {"tie_word_embeddings", true},
+    {NULL},
+};
+
+static const struct fixed_switch llama_switches[] = {
+    {"attention_bias", false},
+    {"mlp_bias", false},
+    {NULL},
+};
+
 /* What differs between the families' files. */
 static const struct dialect {
     const char *architecture;
@@ -44,13 +63,12 @@ static const struct dialect {
     double epsilon; /* where the file gives none */
     bool tied;      /* likewise */
     const struct member *members;
-    const char *const *variants; /* truths that would compute something else; ended by NULL */
+    const struct fixed_switch *switches;
 } dialects[] = {
     [DT_GPT2] = {"GPT2LMHeadModel", "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5,
-                 true, gpt2_members,
-                 (const char *const[]){"scale_attn_by_inverse_layer_idx", NULL}},
+                 true, gpt2_members, gpt2_switches},
     [DT_LLAMA] = {"LlamaForCausalLM", "hidden_act", "silu", "rms_norm_eps", 1e-6, false,
-                  llama_members, (const char *const[]){"attention_bias", "mlp_bias", NULL}},
+                  llama_members, llama_switches},
 };
 
 static long *field(struct dt_model_config *c, const struct member *m)
@@ -115,9 +133,12 @@ static int refuse_variants(const struct dialect *d, struct json_object *object, 
     if (strcmp(activation, d->activation) != 0)
         return dt_fail(err, DT_EFORMAT, "%s: %s '%s' is not %s", path, d->activation_name,
                        activation, d->activation);
-    for (const char *const *name = d->variants; *name; name++)
-        if (json_object_get_boolean(json_object_object_get(object, *name)))
-            return dt_fail(err, DT_EFORMAT, "%s: %s is not known", path, *name);
+    for (const struct fixed_switch *f = d->switches; f->name; f++) {
+        struct json_object *given = json_object_object_get(object, f->name);
+        if (given && json_object_get_boolean(given) != f->needed)
+            return dt_fail(err, DT_EFORMAT, "%s: %s must be %s, dt knows no other", path, f->name,
+                           f->needed ? "true" : "false");
+    }
     return 0;
 }
 

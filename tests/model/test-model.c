@@ -384,8 +384,8 @@ static void variants_of_llama_are_refused(void **state)
     (void)state;
     static const char *const variants[][2] = {
         {", \"hidden_act\": \"gelu\"}", "hidden_act 'gelu' is not silu"},
-        {", \"attention_bias\": true}", "attention_bias is not known"},
-        {", \"mlp_bias\": true}", "mlp_bias is not known"},
+        {", \"attention_bias\": true}", "attention_bias must be false, dt knows no other"},
+        {", \"mlp_bias\": true}", "mlp_bias must be false, dt knows no other"},
         {", \"head_dim\": 16}", "head_dim 16 is not"},
         {", \"num_key_value_heads\": 3}", "num_heads 4 is not a multiple of num_kv_heads 3"},
         {", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}}",
