@@ -195,7 +195,8 @@ static int read_object(struct dt_model_config *c, struct json_object *object, co
     DT_TRY(read_tie(c, object, d->tied, path, err));
     if (c->family == DT_LLAMA)
         DT_TRY(read_rope(c, object, path, err));
-    DT_TRY(dt_model_config_check(c, path, err));
+    if (dt_model_config_check(c, "model", err) < 0) /* by the names of dt-config(5) */
+        return dt_fail_context(err, "%s", path);
     return c->family == DT_LLAMA ? check_head_size(c, object, path, err) : 0;
 }
 

@@ -125,6 +125,15 @@ train_llama() { # TIED: a small model of that family in llama-TIED
     [ "$output" = "dt-eval: other.dts: was not made with run/latest/tokenizer.json" ]
 }
 
+@test "an impossible size in config.json is named" {
+    mkdir m
+    cp run/latest/* m/ 2>/dev/null || true
+    sed -i 's/"n_embd": 32/"n_embd": 0/' m/config.json
+    run dt-eval -q -m m perplexity docs.jsonl
+    assert_one_line_error dt-eval
+    [ "$output" = "dt-eval: m/config.json: model.hidden_size must be from 1 to 131072, not 0" ]
+}
+
 @test "a failed write is an error, and leaves no file" {
     run dt-eval -q -m run/latest -o /dev/full perplexity data
     assert_one_line_error dt-eval
