@@ -11,10 +11,16 @@ void *dt_arena_take(struct dt_arena *arena, size_t bytes)
     return arena->memory ? arena->memory + at : NULL;
 }
 
+struct dt_tensor dt_arena_matrix_of(struct dt_arena *arena, enum dt_dtype dtype, int64_t rows,
+                                    int64_t columns)
+{
+    size_t bytes = (size_t)rows * (size_t)columns * dt_dtype_size(dtype);
+    return dt_matrix_of(dtype, dt_arena_take(arena, bytes), rows, columns);
+}
+
 struct dt_tensor dt_arena_matrix(struct dt_arena *arena, int64_t rows, int64_t columns)
 {
-    return dt_matrix(dt_arena_take(arena, (size_t)rows * (size_t)columns * sizeof(float)), rows,
-                     columns);
+    return dt_arena_matrix_of(arena, DT_F32, rows, columns);
 }
 
 int dt_arena_allocate(struct dt_arena *arena, struct dt_device *dev, struct dt_error *err)

@@ -21,8 +21,10 @@ struct dt_arena {
     size_t used, size;
 };
 
-/* rows x columns fp32 elements, 64-byte aligned. */
-struct dt_tensor dt_arena_matrix(struct dt_arena *arena, int64_t rows, int64_t columns);
+/* rows x columns elements, 64-byte aligned. */
+struct dt_tensor dt_arena_matrix(struct dt_arena *arena, int64_t rows, int64_t columns); /* fp32 */
+struct dt_tensor dt_arena_matrix_of(struct dt_arena *arena, enum dt_dtype dtype, int64_t rows,
+                                    int64_t columns);
 /* bytes of anything, 64-byte aligned; NULL while counting. */
 void *dt_arena_take(struct dt_arena *arena, size_t bytes);
 /* Allocates what was counted, zeroed, and starts again at its beginning. */

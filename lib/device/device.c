@@ -142,15 +142,31 @@ double dt_device_peak(struct dt_device *dev)
     return peak;
 }
 
+size_t dt_dtype_size(enum dt_dtype dtype)
+{
+    return dtype == DT_F32 ? 4 : 2;
+}
+
+struct dt_tensor dt_matrix_of(enum dt_dtype dtype, void *data, int64_t rows, int64_t columns)
+{
+    return (struct dt_tensor){data, dtype, rows, columns, columns};
+}
+
 struct dt_tensor dt_matrix(void *data, int64_t rows, int64_t columns)
 {
-    return (struct dt_tensor){data, DT_F32, rows, columns, columns};
+    return dt_matrix_of(DT_F32, data, rows, columns);
+}
+
+/* elements further; nowhere stays nowhere. */
+static void *advance(const struct dt_tensor *x, int64_t elements)
+{
+    return x->data ? (char *)x->data + elements * (int64_t)dt_dtype_size(x->dtype) : NULL;
 }
 
 struct dt_tensor dt_rows(const struct dt_tensor *x, int64_t first, int64_t count)
 {
     struct dt_tensor view = *x;
-    view.data = (float *)x->data + first * x->stride;
+    view.data = advance(x, first * x->stride);
     view.rows = count;
     return view;
 }
@@ -158,7 +174,7 @@ struct dt_tensor dt_rows(const struct dt_tensor *x, int64_t first, int64_t count
 struct dt_tensor dt_columns(const struct dt_tensor *x, int64_t first, int64_t count)
 {
     struct dt_tensor view = *x;
-    view.data = (float *)x->data + first;
+    view.data = advance(x, first);
     view.columns = count;
     return view;
 }

@@ -27,21 +27,22 @@
 
 #include "base/error.h"
 
-enum dt_dtype { DT_F32 };
+/* Element types. The 16-bit ones are for storage: every op computes in fp32 and
+ * rounds its result to nearest even. */
+enum dt_dtype { DT_F32, DT_BF16, DT_F16 };
 
 /* rows x columns elements, stride elements from one row to the next. The
- * memory is borrowed from an arena or a buffer of the device. */
+ * memory is borrowed from an arena or a buffer of the device. A stride of 0
+ * makes every row the same one, for operands that are only read. */
 struct dt_tensor {
     void *data;
     enum dt_dtype dtype;
     int64_t rows, columns, stride;
 };
 
-enum dt_activation {
-    DT_ACT_NONE,
-    DT_ACT_GELU,         /* tanh form, GPT-2's "gelu_new"; the input is kept in aux */
-    DT_ACT_GELU_BACKWARD /* multiplies by GELU's derivative at aux */
-};
+/* GELU (Hendrycks and Gimpel 2016): x times the normal distribution's function of
+ * x, in its tanh approximation ("gelu_new", GPT-2) and exactly ("gelu", BERT). */
+enum dt_activation { DT_ACT_NONE, DT_ACT_GELU_TANH, DT_ACT_GELU_ERF };
 
 /* How matmul treats its operands, and what it does to the product. */
 struct dt_matmul {
@@ -49,12 +50,27 @@ struct dt_matmul {
     bool accumulate;              /* C += instead of C = */
     const struct dt_tensor *bias; /* 1 x N, added to each row; or NULL */
     enum dt_activation activation;
-    struct dt_tensor *aux; /* as C; see enum dt_activation */
+    /* As C, where there is an activation: what it is applied to is kept there. With
+     * derivative, C is the product times the activation's derivative at aux. */
+    struct dt_tensor *aux;
+    bool derivative;
 };
 
-/* Causal attention of queries over keys. Row t of sequence b is row b*T + t of
- * q, y and their gradients; of k and v it is row b*key_stride + t, so that a
- * cache with room for more can be read in place. Query t sees keys 0 .. past+t.
+/* Dropout (Srivastava et al. 2014) as a function: element e of a sequence, of the
+ * global index sample + (its place in the batch), is kept where word e mod 4 of
+ * dt_random(key, index, e / 4) is at least rate * 2^32, and then divided by 1 - rate.
+ * So no mask is stored, and backward repeats forward. */
+struct dt_dropout {
+    float rate;      /* 0: none */
+    uint64_t key;    /* of (seed, layer, place in the layer) */
+    uint64_t sample; /* global index of the batch's first sequence */
+};
+
+/* Attention of queries over keys. Row t of sequence b is row b*T + t of q, y and
+ * their gradients; of k and v it is row b*key_stride + t, so that a cache with
+ * room for more can be read in place. Query t sees keys 0 .. past+t, or all of
+ * its sequence when bidirectional; and of these, with begins and ends, those from
+ * begins[r] to below ends[r], where r is the query's row (documents, padding).
  * Each head of k and v serves heads / kv_heads heads of q that stand side by
  * side (Ainslie et al. 2023). */
 struct dt_attention {
@@ -64,6 +80,21 @@ struct dt_attention {
     int64_t queries;    /* T of q */
     int64_t past;       /* keys before the first query */
     int64_t key_stride; /* rows of k and v from one sequence to the next */
+    bool bidirectional;
+    const int32_t *begins, *ends; /* on the device, batch x queries each; or NULL */
+    /* Of the weights: element (h T + t) T + k for head h, query t, key k. */
+    struct dt_dropout dropout;
+};
+
+struct dt_cross_entropy {
+    float scale;           /* of the gradient; 0: none is wanted */
+    float label_smoothing; /* s: the target is 1 - s on its token and s / V on every one */
+    float z_loss;          /* z: adds z * (log of the softmax's sum)^2 (Chowdhery et al. 2022) */
+};
+
+struct dt_sgd {
+    float learning_rate, momentum, weight_decay;
+    float gradient_scale; /* from clipping; 1 if none */
 };
 
 struct dt_adamw {
@@ -80,18 +111,33 @@ struct dt_ops {
     void (*release)(struct dt_device *, void *memory, size_t bytes);
     void (*upload)(struct dt_device *, void *device_memory, const void *host, size_t bytes);
     void (*download)(struct dt_device *, void *host, const void *device_memory, size_t bytes);
+    /* Bytes that allocate could still give. */
+    size_t (*available)(struct dt_device *);
     int (*synchronize)(struct dt_device *, struct dt_error *);
 
-    /* to = from, row by row; the strides may differ. */
+    /* to = from, row by row; strides and element types may differ. */
     void (*copy)(struct dt_device *, struct dt_tensor *to, const struct dt_tensor *from);
     /* x = 0, all rows. */
     void (*zero)(struct dt_device *, struct dt_tensor *x);
+    /* y = a x + b y, element by element. */
+    void (*combine)(struct dt_device *, struct dt_tensor *y, float b, const struct dt_tensor *x,
+                    float a);
 
-    /* C (MxN) = act(op(A) (MxK) * op(B) (KxN) + bias). */
+    /* C (MxN) = act(op(A) (MxK) * op(B) (KxN) + bias). A and B have one element type;
+     * C has it too, or is fp32. */
     void (*matmul)(struct dt_device *, struct dt_tensor *c, const struct dt_tensor *a,
                    const struct dt_tensor *b, const struct dt_matmul *how);
 
-    /* bias (1xN) += sum over the rows of dy (RxN). */
+    /* y = activation of x, as matmul's. */
+    void (*activation_forward)(struct dt_device *, struct dt_tensor *y, const struct dt_tensor *x,
+                               enum dt_activation);
+
+    /* x (RxC) = dropout of x, where row r is row r mod T of sequence r / T; element
+     * (t, c) of a sequence is its element t C + c. */
+    void (*dropout)(struct dt_device *, struct dt_tensor *x, int64_t length,
+                    const struct dt_dropout *how);
+
+    /* bias (1xN) += sum over the rows of dy (RxN). Gradients of parameters are fp32. */
     void (*bias_backward)(struct dt_device *, struct dt_tensor *dbias, const struct dt_tensor *dy);
 
     /* y (RxC) = tokens[ids[r]] + positions[past + r mod T] (positions NULL: without
@@ -119,7 +165,9 @@ struct dt_ops {
                           const struct dt_tensor *stats);
 
     /* sum as in norm_forward; y = sum * rstd * weight over each row, where rstd is
-     * 1 / sqrt(mean of squares + epsilon) (Zhang and Sennrich 2019). rstd (Rx1) is kept. */
+     * 1 / sqrt(mean of squares + epsilon) (Zhang and Sennrich 2019). rstd (Rx1) is kept.
+     * If x has G times the columns of weight, each row is G groups with a norm of its
+     * own (the heads of queries or keys), and rstd is RxG. */
     void (*rms_norm_forward)(struct dt_device *, struct dt_tensor *y, struct dt_tensor *rstd,
                              struct dt_tensor *sum, const struct dt_tensor *x,
                              const struct dt_tensor *add, const struct dt_tensor *weight,
@@ -155,10 +203,12 @@ struct dt_ops {
                                const struct dt_tensor *q, const struct dt_tensor *k,
                                const struct dt_tensor *v, const struct dt_attention *how);
 
-    /* losses[r] = -log softmax(logits[r])[targets[r]]; 0 where the target is
-     * negative. If scale is not 0, logits become scale * dloss/dlogits. */
-    void (*cross_entropy)(struct dt_device *, float *losses, struct dt_tensor *logits,
-                          const int32_t *targets, float scale);
+    /* losses[r] = -log softmax(logits[r])[targets[r]], and what label smoothing and
+     * z-loss make of it; 0 where the target is negative. hits[r], unless hits is NULL, is
+     * 1 where the target is the first of the highest logits, otherwise 0. If scale is
+     * not 0, logits become scale * dloss/dlogits. */
+    void (*cross_entropy)(struct dt_device *, float *losses, float *hits, struct dt_tensor *logits,
+                          const int32_t *targets, const struct dt_cross_entropy *how);
 
     /* Sum of squares of n floats, in fp64 over fixed blocks. Waits for the result. */
     double (*sum_squares)(struct dt_device *, const float *x, int64_t n);
@@ -168,6 +218,11 @@ struct dt_ops {
     /* AdamW (Loshchilov and Hutter 2019) on n parameters; m and v are its moments. */
     void (*adamw)(struct dt_device *, float *parameters, float *m, float *v, const float *gradients,
                   int64_t n, const struct dt_adamw *how);
+    /* Stochastic gradient descent with momentum, on n parameters:
+     * momentum = how->momentum * momentum + gradient; parameters -= rate * momentum;
+     * weight decay is decoupled, as AdamW's. */
+    void (*sgd)(struct dt_device *, float *parameters, float *momentum, const float *gradients,
+                int64_t n, const struct dt_sgd *how);
 };
 
 /* What a plug-in exports, under the name "dt_engine". */
@@ -178,7 +233,7 @@ struct dt_engine {
     int (*open)(struct dt_device *, struct dt_error *);
     void (*close)(struct dt_device *);
 };
-#define DT_ENGINE_ABI 2
+#define DT_ENGINE_ABI 3
 
 struct dt_device {
     const struct dt_ops *ops;
@@ -199,8 +254,11 @@ void dt_device_close(struct dt_device *dev); /* NULL is fine */
  * floating-point operations a second: what MFU is measured against. */
 double dt_device_peak(struct dt_device *dev);
 
+size_t dt_dtype_size(enum dt_dtype dtype); /* bytes of an element */
+
 /* Views. */
-struct dt_tensor dt_matrix(void *data, int64_t rows, int64_t columns);
+struct dt_tensor dt_matrix(void *data, int64_t rows, int64_t columns); /* of fp32 */
+struct dt_tensor dt_matrix_of(enum dt_dtype dtype, void *data, int64_t rows, int64_t columns);
 struct dt_tensor dt_rows(const struct dt_tensor *x, int64_t first, int64_t count);
 struct dt_tensor dt_columns(const struct dt_tensor *x, int64_t first, int64_t count);
 

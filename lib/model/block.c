@@ -123,7 +123,7 @@ static void mlp(const struct dt_model *m, int layer, struct dt_block *b, struct 
         m->device->ops->swiglu_forward(m->device, &b->active, &b->gate, &b->up);
     } else {
         dt_linear_forward(m, layer, DT_UP_WEIGHT, DT_UP_BIAS, &b->active, &b->norm2,
-                          &(struct dt_matmul){.activation = DT_ACT_GELU, .aux = &b->up});
+                          &(struct dt_matmul){.activation = DT_ACT_GELU_TANH, .aux = &b->up});
     }
     dt_linear_forward(m, layer, DT_DOWN_WEIGHT, DT_DOWN_BIAS, out, &b->active, NULL);
 }
@@ -134,9 +134,9 @@ static void mlp_backward(const struct dt_model *m, float *gradients, int layer,
                          struct dt_tensor *inner, struct dt_tensor *gate)
 {
     if (!is_gated(m)) {
-        dt_linear_backward(m, gradients, layer, DT_DOWN_WEIGHT, DT_DOWN_BIAS, inner, dout,
-                           &b->active,
-                           &(struct dt_matmul){.activation = DT_ACT_GELU_BACKWARD, .aux = &b->up});
+        dt_linear_backward(
+            m, gradients, layer, DT_DOWN_WEIGHT, DT_DOWN_BIAS, inner, dout, &b->active,
+            &(struct dt_matmul){.activation = DT_ACT_GELU_TANH, .derivative = true, .aux = &b->up});
         dt_linear_backward(m, gradients, layer, DT_UP_WEIGHT, DT_UP_BIAS, dnorm, inner, &b->norm2,
                            NULL);
         return;

@@ -240,8 +240,8 @@ static void head(const struct dt_model *m, struct dt_workspace *w, int64_t rows,
         struct dt_tensor norm = dt_rows(&w->norm, from, count);
         struct dt_tensor logits = dt_rows(&w->logits, 0, count);
         ops->matmul(m->device, &logits, &norm, &weight, &(struct dt_matmul){.transpose_b = true});
-        ops->cross_entropy(m->device, w->losses + from, &logits, w->targets + from,
-                           gradients ? scale : 0);
+        ops->cross_entropy(m->device, w->losses + from, NULL, &logits, w->targets + from,
+                           &(struct dt_cross_entropy){.scale = gradients ? scale : 0});
         if (gradients == NULL)
             continue;
         struct dt_tensor dweight = dt_head_view(m, gradients);

@@ -117,7 +117,7 @@ static void matmul_matches_the_reference(void **state)
             matmul_reference(want, &a, &b, &how, m, n, k);
             dev->ops->matmul(dev, &c, &a, &b, &how);
             assert_near(&c, want, 1e-6);
-            how.activation = DT_ACT_GELU;
+            how.activation = DT_ACT_GELU_TANH;
             how.aux = &aux;
             dev->ops->matmul(dev, &c, &a, &b, &how);
             assert_near(&aux, want, 1e-6);
@@ -186,16 +186,18 @@ static void linear_and_gelu_backward_match_finite_differences(void **state)
     struct mlp l = {random_matrix(m, k), random_matrix(k, n), random_matrix(1, n),
                     random_matrix(m, n)};
     struct dt_tensor y = random_matrix(m, n), pre = random_matrix(m, n), one = random_matrix(n, n);
-    dev->ops->matmul(dev, &y, &l.x, &l.w,
-                     &(struct dt_matmul){.bias = &l.bias, .activation = DT_ACT_GELU, .aux = &pre});
+    dev->ops->matmul(
+        dev, &y, &l.x, &l.w,
+        &(struct dt_matmul){.bias = &l.bias, .activation = DT_ACT_GELU_TANH, .aux = &pre});
     /* The derivative is applied behind a product, as in a block's backward: here by identity. */
     for (int64_t i = 0; i < n * n; i++)
         ((float *)one.data)[i] = i % (n + 1) == 0;
     struct dt_tensor dpre = random_matrix(m, n), dx = random_matrix(m, k);
     struct dt_tensor dw = random_matrix(k, n), db = random_matrix(1, n);
     dev->ops->zero(dev, &db);
-    dev->ops->matmul(dev, &dpre, &l.r, &one,
-                     &(struct dt_matmul){.activation = DT_ACT_GELU_BACKWARD, .aux = &pre});
+    dev->ops->matmul(
+        dev, &dpre, &l.r, &one,
+        &(struct dt_matmul){.activation = DT_ACT_GELU_TANH, .derivative = true, .aux = &pre});
     dev->ops->matmul(dev, &dx, &dpre, &l.w, &(struct dt_matmul){.transpose_b = true});
     dev->ops->matmul(dev, &dw, &l.x, &dpre, &(struct dt_matmul){.transpose_a = true});
     dev->ops->bias_backward(dev, &db, &dpre);
@@ -523,9 +525,10 @@ static void cross_entropy_and_its_gradient_match_the_reference(void **state)
     struct dt_tensor gradient = random_matrix(6, 33);
     float losses[6], again[6];
     memcpy(gradient.data, l.logits.data, 6 * 33 * sizeof(float));
-    dev->ops->cross_entropy(dev, again, &gradient, l.targets, 0);
+    dev->ops->cross_entropy(dev, again, NULL, &gradient, l.targets, &(struct dt_cross_entropy){0});
     assert_memory_equal(gradient.data, l.logits.data, 6 * 33 * sizeof(float));
-    dev->ops->cross_entropy(dev, losses, &gradient, l.targets, 0.25f);
+    dev->ops->cross_entropy(dev, losses, NULL, &gradient, l.targets,
+                            &(struct dt_cross_entropy){.scale = 0.25f});
     assert_memory_equal(losses, again, sizeof losses);
     for (int64_t i = 0; i < 6; i++)
         assert_true(fabs(losses[i] - row_loss_reference(&l, i)) < 2e-6);
@@ -539,7 +542,8 @@ static void cross_entropy_survives_large_logits(void **state)
     float logits[3] = {1000, -1000, 999}, loss;
     int32_t target = 2;
     struct dt_tensor row = dt_matrix(logits, 1, 3);
-    dev->ops->cross_entropy(dev, &loss, &row, &target, 1);
+    dev->ops->cross_entropy(dev, &loss, NULL, &row, &target,
+                            &(struct dt_cross_entropy){.scale = 1});
     assert_true(fabs(loss - (1 + log(1 + exp(-1)))) < 1e-5);
 }
 

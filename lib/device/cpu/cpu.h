@@ -44,7 +44,8 @@ void dt_cpu_attention_backward(struct dt_device *, struct dt_tensor *, struct dt
                                const struct dt_tensor *, const struct dt_tensor *,
                                const struct dt_tensor *, const struct dt_tensor *,
                                const struct dt_tensor *, const struct dt_attention *);
-void dt_cpu_cross_entropy(struct dt_device *, float *, struct dt_tensor *, const int32_t *, float);
+void dt_cpu_cross_entropy(struct dt_device *, float *, float *, struct dt_tensor *, const int32_t *,
+                          const struct dt_cross_entropy *);
 double dt_cpu_sum_squares(struct dt_device *, const float *, int64_t);
 double dt_cpu_sum(struct dt_device *, const float *, int64_t);
 void dt_cpu_adamw(struct dt_device *, float *, float *, float *, const float *, int64_t,

@@ -36,9 +36,12 @@ static float row_loss(float *restrict x, int64_t n, int32_t target, float scale)
     return logf(sum) + (most - at_target);
 }
 
-void dt_cpu_cross_entropy(struct dt_device *dev, float *losses, struct dt_tensor *logits,
-                          const int32_t *targets, float scale)
+void dt_cpu_cross_entropy(struct dt_device *dev, float *losses, float *hits,
+                          struct dt_tensor *logits, const int32_t *targets,
+                          const struct dt_cross_entropy *how)
 {
+    float scale = how->scale;
+    assert(hits == NULL);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t i = 0; i < logits->rows; i++) {
         float *row = dt_cpu_row(logits, i);

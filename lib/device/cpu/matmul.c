@@ -63,10 +63,10 @@ static void finish_rows(const struct dt_tensor *c, int64_t row, int64_t rows, in
         float *aux = how->aux ? dt_cpu_row(how->aux, i) + column : NULL;
         if (how->bias)
             add_bias(y, (const float *)how->bias->data + column, columns);
-        if (how->activation == DT_ACT_GELU)
-            gelu(y, aux, columns);
-        else if (how->activation == DT_ACT_GELU_BACKWARD)
+        if (how->activation != DT_ACT_NONE && how->derivative)
             gelu_backward(y, aux, columns);
+        else if (how->activation != DT_ACT_NONE)
+            gelu(y, aux, columns);
     }
 }
 
