@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/program.h"
 #include "base/rng.h"
+#include "model/decode.h"
 #include "model/directory.h"
 #include "model/sample.h"
 #include "token/tokenizer.h"

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "model/pass.h"
 
 struct dt_scorer {
     const struct dt_model *model;
     struct dt_workspace *work;
+    struct dt_batch scored;
     uint32_t eot;
     int64_t batch, length; /* windows, and tokens predicted in the longest */
     uint32_t *windows;     /* batch x (length + 1): one token of context, then those predicted */
@@ -33,7 +35,8 @@ int dt_scorer_new(struct dt_scorer **result, const struct dt_model *model, uint3
     s->packed = dt_alloc(size, sizeof *s->packed);
     s->losses = dt_alloc(size, sizeof *s->losses);
     s->counts = dt_alloc((size_t)batch, sizeof *s->counts);
-    int rc = dt_workspace_new(&s->work, model, batch, s->length, false, err);
+    dt_batch_init(&s->scored, batch, s->length);
+    int rc = dt_workspace_new(&s->work, model, &(struct dt_workspace_shape){batch, s->length}, err);
     if (rc < 0) {
         dt_scorer_free(s);
         return rc;
@@ -47,6 +50,7 @@ void dt_scorer_free(struct dt_scorer *s)
     if (s == NULL)
         return;
     dt_workspace_free(s->work);
+    dt_batch_release(&s->scored);
     free(s->windows);
     free(s->packed);
     free(s->counts);
@@ -67,7 +71,8 @@ static void score_waiting(struct dt_scorer *s)
     for (int64_t i = 0; i < s->waiting; i++)
         memcpy(s->packed + i * (longest + 1), s->windows + i * (s->length + 1),
                (size_t)(s->counts[i] + 1) * sizeof *s->packed);
-    dt_model_score(s->model, s->work, s->packed, s->waiting, longest, s->losses);
+    dt_batch_next_token(&s->scored, s->packed, s->waiting, longest);
+    dt_model_score(s->model, s->work, &s->scored, s->losses, NULL);
     for (int64_t i = 0; i < s->waiting; i++)
         for (int64_t t = 0; t < s->counts[i]; t++)
             s->score.nats += (double)s->losses[i * longest + t];

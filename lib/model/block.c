@@ -12,30 +12,30 @@ void dt_block_layout(struct dt_block *b, struct dt_arena *arena, const struct dt
                      int64_t rows)
 {
     const struct dt_model_config *c = &m->config;
-    b->input = dt_arena_matrix(arena, rows, c->hidden_size);
-    b->norm1 = dt_arena_matrix(arena, rows, c->hidden_size);
+    b->input = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
+    b->norm1 = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
     b->stats1 = dt_arena_matrix(arena, rows, dt_norm_statistics(m));
-    b->qkv = dt_arena_matrix(arena, rows, c->hidden_size + 2 * dt_model_kv_width(c));
-    b->attention = dt_arena_matrix(arena, rows, c->hidden_size);
+    b->qkv = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size + 2 * dt_model_kv_width(c));
+    b->attention = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
     b->lse = dt_arena_matrix(arena, rows, c->num_heads);
-    b->middle = dt_arena_matrix(arena, rows, c->hidden_size);
-    b->norm2 = dt_arena_matrix(arena, rows, c->hidden_size);
+    b->middle = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
+    b->norm2 = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
     b->stats2 = dt_arena_matrix(arena, rows, dt_norm_statistics(m));
     if (is_gated(m))
-        b->gate = dt_arena_matrix(arena, rows, c->intermediate_size);
-    b->up = dt_arena_matrix(arena, rows, c->intermediate_size);
-    b->active = dt_arena_matrix(arena, rows, c->intermediate_size);
+        b->gate = dt_arena_matrix_of(arena, m->compute, rows, c->intermediate_size);
+    b->up = dt_arena_matrix_of(arena, m->compute, rows, c->intermediate_size);
+    b->active = dt_arena_matrix_of(arena, m->compute, rows, c->intermediate_size);
 }
 
 void dt_block_scratch_layout(struct dt_block_scratch *s, struct dt_arena *arena,
                              const struct dt_model *m, int64_t rows)
 {
     const struct dt_model_config *c = &m->config;
-    s->width = dt_arena_matrix(arena, rows, c->hidden_size);
-    s->qkv = dt_arena_matrix(arena, rows, c->hidden_size + 2 * dt_model_kv_width(c));
+    s->width = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
+    s->qkv = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size + 2 * dt_model_kv_width(c));
     if (is_gated(m))
-        s->gate = dt_arena_matrix(arena, rows, c->intermediate_size);
-    s->inner = dt_arena_matrix(arena, rows, c->intermediate_size);
+        s->gate = dt_arena_matrix_of(arena, m->compute, rows, c->intermediate_size);
+    s->inner = dt_arena_matrix_of(arena, m->compute, rows, c->intermediate_size);
 }
 
 /* Only the first rows of the buffers are in use when a batch is smaller. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "model/decode.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
@@ -23,16 +25,18 @@ static void lay_out(struct dt_decoder *d)
     const struct dt_model_config *c = &d->model->config;
     struct dt_arena *a = &d->arena;
     d->ids = dt_arena_take(a, STEP * sizeof *d->ids);
-    d->x = dt_arena_matrix(a, STEP, c->hidden_size);
-    d->out = dt_arena_matrix(a, STEP, c->hidden_size);
-    d->last = dt_arena_matrix(a, STEP, c->hidden_size);
-    d->norm = dt_arena_matrix(a, STEP, c->hidden_size);
+    d->x = dt_arena_matrix_of(a, d->model->compute, STEP, c->hidden_size);
+    d->out = dt_arena_matrix_of(a, d->model->compute, STEP, c->hidden_size);
+    d->last = dt_arena_matrix_of(a, d->model->compute, STEP, c->hidden_size);
+    d->norm = dt_arena_matrix_of(a, d->model->compute, STEP, c->hidden_size);
     d->stats = dt_arena_matrix(a, STEP, dt_norm_statistics(d->model));
     d->logits = dt_arena_matrix(a, 1, c->vocab_size);
     dt_block_layout(&d->block, a, d->model, STEP);
     for (int64_t i = 0; i < c->num_layers; i++) {
-        d->cache[i].keys = dt_arena_matrix(a, d->capacity, dt_model_kv_width(c));
-        d->cache[i].values = dt_arena_matrix(a, d->capacity, dt_model_kv_width(c));
+        d->cache[i].keys =
+            dt_arena_matrix_of(a, d->model->compute, d->capacity, dt_model_kv_width(c));
+        d->cache[i].values =
+            dt_arena_matrix_of(a, d->model->compute, d->capacity, dt_model_kv_width(c));
     }
 }
 
@@ -81,8 +85,8 @@ static void feed_some(struct dt_decoder *d, const uint32_t *ids, int64_t count)
     const struct dt_model *m = d->model;
     struct dt_device *dev = m->device;
     const struct dt_table *t = &m->table;
-    struct dt_tensor tokens = dt_table_view(t, m->parameters, DT_TOKEN_EMBEDDING, -1);
-    struct dt_tensor positions = dt_table_view(t, m->parameters, DT_POSITION_EMBEDDING, -1);
+    struct dt_tensor tokens = dt_model_weight(m, DT_TOKEN_EMBEDDING, -1);
+    struct dt_tensor positions = dt_model_weight(m, DT_POSITION_EMBEDDING, -1);
     struct dt_tensor x = dt_rows(&d->x, 0, count), out = dt_rows(&d->out, 0, count);
     struct dt_tensor last = dt_rows(&d->last, 0, count), norm = dt_rows(&d->norm, 0, count);
     struct dt_tensor stats = dt_rows(&d->stats, 0, count);
@@ -117,7 +121,7 @@ void dt_decoder_feed(struct dt_decoder *d, const uint32_t *ids, int64_t count, f
         feed_some(d, ids + from, some);
         last = some - 1;
     }
-    struct dt_tensor head = dt_head_view(m, m->parameters);
+    struct dt_tensor head = dt_head_weight(m);
     struct dt_tensor norm = dt_rows(&d->norm, last, 1);
     dev->ops->matmul(dev, &d->logits, &norm, &head, &(struct dt_matmul){.transpose_b = true});
     dev->ops->download(dev, logits, d->logits.data, (size_t)m->config.vocab_size * sizeof *logits);

@@ -54,7 +54,7 @@ int dt_model_restore(struct dt_model *m, const char *directory, struct dt_error 
     int rc = dt_safetensors_read(path, list, m->table.count, ignored, err);
     free(path);
     if (rc == 0)
-        m->device->ops->upload(m->device, m->parameters, host, bytes);
+        dt_model_set_parameters(m, host);
     free(list);
     free(host);
     return rc;
@@ -78,7 +78,7 @@ int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *di
     DT_TRY(verify(directory, err));
     char *config_path = dt_path_join(directory, DT_CONFIG_FILE);
     int rc = dt_model_config_read(&config, config_path, err);
-    rc = rc < 0 ? rc : dt_model_new(model, dev, &config, err);
+    rc = rc < 0 ? rc : dt_model_new(model, dev, &config, DT_F32, err);
     rc = rc < 0 ? rc : dt_model_restore(*model, directory, err);
     free(config_path);
     if (rc < 0) {

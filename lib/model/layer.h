@@ -29,7 +29,8 @@ void dt_norm_backward(const struct dt_model *model, float *gradients, int layer,
                       const struct dt_tensor *dy, const struct dt_tensor *sum,
                       const struct dt_tensor *stats);
 
-/* The output head (V x C) as a view into a flat arena at base. */
-struct dt_tensor dt_head_view(const struct dt_model *model, float *base);
+/* The output head (V x C), and its gradient in a flat arena. */
+struct dt_tensor dt_head_weight(const struct dt_model *model);
+struct dt_tensor dt_head_gradient(const struct dt_model *model, float *gradients);
 
 #endif

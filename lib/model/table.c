@@ -163,13 +163,15 @@ const struct dt_param *dt_table_find(const struct dt_table *t, enum dt_role role
     return i < 0 ? NULL : &t->params[i];
 }
 
-struct dt_tensor dt_table_view(const struct dt_table *t, float *base, enum dt_role role, int layer)
+struct dt_tensor dt_table_view(const struct dt_table *t, enum dt_dtype dtype, void *base,
+                               enum dt_role role, int layer)
 {
     const struct dt_param *p = dt_table_find(t, role, layer);
     if (p == NULL)
         return (struct dt_tensor){0};
-    return p->rank == 1 ? dt_matrix(base + p->offset, 1, p->count)
-                        : dt_matrix(base + p->offset, p->shape[0], p->shape[1]);
+    void *data = (char *)base + p->offset * (int64_t)dt_dtype_size(dtype);
+    return p->rank == 1 ? dt_matrix_of(dtype, data, 1, p->count)
+                        : dt_matrix_of(dtype, data, p->shape[0], p->shape[1]);
 }
 
 static void fill_normal(float *values, int64_t count, float std, uint64_t key)

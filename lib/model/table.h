@@ -79,10 +79,10 @@ void dt_table_release(struct dt_table *table);
 
 /* NULL if the model has no such tensor. */
 const struct dt_param *dt_table_find(const struct dt_table *table, enum dt_role role, int layer);
-/* A tensor of the table as a view into a flat arena at base; vectors are 1 x C.
- * All zero, data NULL, if the model has no such tensor. */
-struct dt_tensor dt_table_view(const struct dt_table *table, float *base, enum dt_role role,
-                               int layer);
+/* A tensor of the table as a view into a flat arena at base of that element type;
+ * vectors are 1 x C. All zero, data NULL, if the model has no such tensor. */
+struct dt_tensor dt_table_view(const struct dt_table *table, enum dt_dtype dtype, void *base,
+                               enum dt_role role, int layer);
 
 /* Writes the initial values of a flat arena in host memory: weights normal
  * with standard deviation initializer_range, those that write into the residual

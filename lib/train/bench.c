@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/progress.h"
 #include "base/rng.h"
+#include "model/pass.h"
 #include "train/store.h"
 
 static int compare_doubles(const void *a, const void *b)
@@ -25,7 +26,7 @@ struct bench {
     struct dt_model *model;
     struct dt_store store;
     struct dt_workspace *work;
-    uint32_t *ids;
+    struct dt_batch batch;
     double *forward_backward, *update, *total;
 };
 
@@ -34,16 +35,21 @@ static int open_bench(struct bench *b, struct dt_device *dev, int steps, struct 
     long batch = b->settings->training.batch_size, length = b->settings->training.sequence_length;
     struct dt_rng rng;
     dt_rng_init(&rng, 1);
-    b->ids = dt_alloc((size_t)(batch * (length + 1)), sizeof *b->ids);
-    for (long i = 0; i < batch * (length + 1); i++)
-        b->ids[i] = dt_rng_below(&rng, (uint32_t)b->settings->model.vocab_size);
+    dt_batch_init(&b->batch, batch, length);
+    b->batch.count = batch;
+    b->batch.length = length;
+    for (long i = 0; i < batch * length; i++) {
+        b->batch.inputs[i] = (int32_t)dt_rng_below(&rng, (uint32_t)b->settings->model.vocab_size);
+        b->batch.targets[i] = (int32_t)dt_rng_below(&rng, (uint32_t)b->settings->model.vocab_size);
+    }
     b->forward_backward = dt_alloc((size_t)steps, sizeof(double));
     b->update = dt_alloc((size_t)steps, sizeof(double));
     b->total = dt_alloc((size_t)steps, sizeof(double));
-    DT_TRY(dt_model_new(&b->model, dev, &b->settings->model, err));
+    DT_TRY(dt_model_new(&b->model, dev, &b->settings->model, DT_F32, err));
     dt_model_initialize(b->model, 1);
     DT_TRY(dt_store_init(&b->store, b->model, err));
-    return dt_workspace_new(&b->work, b->model, batch, length, true, err);
+    return dt_workspace_new(&b->work, b->model, &(struct dt_workspace_shape){batch, length, true},
+                            err);
 }
 
 static int one_step(struct bench *b, long step, double *forward_backward, double *update,
@@ -53,8 +59,8 @@ static int one_step(struct bench *b, long step, double *forward_backward, double
     struct dt_device *dev = b->model->device;
     double start = dt_now();
     dt_store_zero_gradients(&b->store);
-    dt_model_backward(b->model, b->work, b->ids, batch, length, b->store.gradients,
-                      1.0f / (float)(batch * length));
+    dt_model_backward(b->model, b->work, &b->batch, b->store.gradients,
+                      &(struct dt_pass){.scale = 1.0f / (float)(batch * length)});
     DT_TRY(dev->ops->synchronize(dev, err));
     double middle = dt_now();
     dt_store_update(&b->store, b->settings, step, dt_store_gradient_norm(&b->store));
@@ -96,7 +102,7 @@ int dt_bench_step(struct dt_device *dev, const struct dt_settings *settings, int
     dt_workspace_free(b.work);
     dt_store_release(&b.store);
     dt_model_free(b.model);
-    free(b.ids);
+    dt_batch_release(&b.batch);
     free(b.forward_backward);
     free(b.update);
     free(b.total);

@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/progress.h"
 #include "model/directory.h"
+#include "model/pass.h"
 #include "shard/dataset.h"
 #include "train/checkpoint.h"
 #include "train/metrics.h"
@@ -33,6 +34,7 @@ struct dt_training {
     struct dt_model *model;
     struct dt_store store;
     struct dt_workspace *work;
+    struct dt_batch batch;
     struct dt_metrics metrics;
     struct dt_progress_state state;
     long first_step, saved_step;
@@ -114,9 +116,11 @@ static int open_validation(struct dt_training *t, const struct dt_training_optio
 static int open_model(struct dt_training *t, struct dt_error *err)
 {
     long batch = t->settings.training.batch_size, length = t->settings.training.sequence_length;
-    DT_TRY(dt_model_new(&t->model, t->device, &t->settings.model, err));
+    DT_TRY(dt_model_new(&t->model, t->device, &t->settings.model, DT_F32, err));
     DT_TRY(dt_store_init(&t->store, t->model, err));
-    DT_TRY(dt_workspace_new(&t->work, t->model, batch, length, true, err));
+    DT_TRY(dt_workspace_new(&t->work, t->model, &(struct dt_workspace_shape){batch, length, true},
+                            err));
+    dt_batch_init(&t->batch, batch, length);
     t->val_ids = dt_alloc((size_t)(batch * (length + 1)), sizeof *t->val_ids);
     t->val_losses = dt_alloc((size_t)(batch * length), sizeof *t->val_losses);
     return 0;
@@ -235,6 +239,7 @@ void dt_training_free(struct dt_training *t)
     dt_dataset_close(t->train);
     dt_dataset_close(t->val);
     dt_workspace_free(t->work);
+    dt_batch_release(&t->batch);
     dt_store_release(&t->store);
     dt_model_free(t->model);
     dt_metrics_close(&t->metrics);
@@ -298,8 +303,9 @@ static int update(struct dt_training *t, struct dt_step_report *r, struct dt_err
     for (long i = 0; i < passes; i++) {
         const uint32_t *ids;
         DT_TRY(dt_loader_next(t->loader, &ids, err));
-        sum += dt_model_backward(t->model, t->work, ids, batch, length, t->store.gradients,
-                                 (float)(1 / tokens));
+        dt_batch_next_token(&t->batch, ids, batch, length);
+        sum += dt_model_backward(t->model, t->work, &t->batch, t->store.gradients,
+                                 &(struct dt_pass){.scale = (float)(1 / tokens)});
     }
     r->loss = sum / tokens;
     r->gradient_norm = dt_store_gradient_norm(&t->store);
@@ -330,8 +336,8 @@ static int validate(struct dt_training *t, double *loss, struct dt_error *err)
         for (uint64_t i = 0; i < rows; i++)
             DT_TRY(dt_dataset_tokens(t->val, dt_sample_at(seed, samples, from + i) * length,
                                      length + 1, t->val_ids + i * (length + 1), err));
-        dt_model_score(t->model, t->work, t->val_ids, (int64_t)rows, (int64_t)length,
-                       t->val_losses);
+        dt_batch_next_token(&t->batch, t->val_ids, (int64_t)rows, (int64_t)length);
+        dt_model_score(t->model, t->work, &t->batch, t->val_losses, NULL);
         for (uint64_t i = 0; i < rows * length; i++)
             sum += (double)t->val_losses[i];
     }

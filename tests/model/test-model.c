@@ -11,8 +11,9 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/rng.h"
+#include "model/decode.h"
 #include "model/directory.h"
-#include "model/model.h"
+#include "model/pass.h"
 
 static struct dt_device *dev;
 static struct dt_error err;
@@ -58,7 +59,7 @@ static int close_device(void **state)
 static struct dt_model *new_model_of(const struct dt_model_config *config)
 {
     struct dt_model *m;
-    assert_int_equal(dt_model_new(&m, dev, config, &err), 0);
+    assert_int_equal(dt_model_new(&m, dev, config, DT_F32, &err), 0);
     dt_model_initialize(m, 3);
     for (int64_t i = 0; i < m->table.elements; i++) /* far from the flat start */
         m->parameters[i] *= 8;
@@ -78,12 +79,33 @@ static void fill_ids(uint32_t *ids, size_t count, uint64_t key)
         ids[i] = dt_rng_below(&rng, 19);
 }
 
+static void score(const struct dt_model *m, struct dt_workspace *w, const uint32_t *ids,
+                  int64_t count, int64_t length, float *losses)
+{
+    struct dt_batch batch;
+    dt_batch_init(&batch, count, length);
+    dt_batch_next_token(&batch, ids, count, length);
+    dt_model_score(m, w, &batch, losses, NULL);
+    dt_batch_release(&batch);
+}
+
+static double backward(const struct dt_model *m, struct dt_workspace *w, const uint32_t *ids,
+                       int64_t count, int64_t length, float *gradients, float scale)
+{
+    struct dt_batch batch;
+    dt_batch_init(&batch, count, length);
+    dt_batch_next_token(&batch, ids, count, length);
+    double loss = dt_model_backward(m, w, &batch, gradients, &(struct dt_pass){.scale = scale});
+    dt_batch_release(&batch);
+    return loss;
+}
+
 static double total_loss(const struct dt_model *m, struct dt_workspace *w, const uint32_t *ids,
                          int64_t batch, int64_t length)
 {
     float losses[64];
     double sum = 0;
-    dt_model_score(m, w, ids, batch, length, losses);
+    score(m, w, ids, batch, length, losses);
     for (int64_t i = 0; i < batch * length; i++)
         sum += (double)losses[i];
     return sum;
@@ -99,8 +121,9 @@ static void check_gradients(const struct dt_model_config *config)
     uint32_t ids[3 * 10];
     float *gradients = dt_alloc((size_t)m->table.elements, sizeof *gradients);
     fill_ids(ids, 30, 5);
-    assert_int_equal(dt_workspace_new(&w, m, batch, length, true, &err), 0);
-    double loss = dt_model_backward(m, w, ids, batch, length, gradients, 1.0f);
+    assert_int_equal(
+        dt_workspace_new(&w, m, &(struct dt_workspace_shape){batch, length, true}, &err), 0);
+    double loss = backward(m, w, ids, batch, length, gradients, 1.0f);
     assert_true(fabs(loss - total_loss(m, w, ids, batch, length)) < 1e-4);
     for (int i = 0; i < m->table.count; i++) {
         const struct dt_param *p = &m->table.params[i];
@@ -155,10 +178,10 @@ static void gradients_accumulate_and_scale(void **state)
     size_t n = (size_t)m->table.elements;
     float *once = dt_alloc(n, sizeof *once), *twice = dt_alloc(n, sizeof *twice);
     fill_ids(ids, 16, 6);
-    assert_int_equal(dt_workspace_new(&w, m, 2, 7, true, &err), 0);
-    dt_model_backward(m, w, ids, 2, 7, once, 1.0f);
-    dt_model_backward(m, w, ids, 2, 7, twice, 0.25f);
-    dt_model_backward(m, w, ids, 2, 7, twice, 0.25f);
+    assert_int_equal(dt_workspace_new(&w, m, &(struct dt_workspace_shape){2, 7, true}, &err), 0);
+    backward(m, w, ids, 2, 7, once, 1.0f);
+    backward(m, w, ids, 2, 7, twice, 0.25f);
+    backward(m, w, ids, 2, 7, twice, 0.25f);
     for (size_t i = 0; i < n; i++)
         assert_true(fabsf(once[i] - 2 * twice[i]) <= 1e-4f * (fabsf(once[i]) + 0.1f));
     free(once), free(twice);
@@ -175,9 +198,9 @@ static void check_decoding(const struct dt_model_config *config)
     uint32_t ids[13];
     float losses[12], logits[19];
     fill_ids(ids, 13, 7);
-    assert_int_equal(dt_workspace_new(&w, m, 1, 12, false, &err), 0);
+    assert_int_equal(dt_workspace_new(&w, m, &(struct dt_workspace_shape){1, 12, false}, &err), 0);
     assert_int_equal(dt_decoder_new(&d, m, 12, &err), 0);
-    dt_model_score(m, w, ids, 1, 12, losses);
+    score(m, w, ids, 1, 12, losses);
     for (int64_t t = 0; t < 12; t++) {
         double sum = 0;
         if (t == 0)
@@ -214,9 +237,9 @@ static void scoring_looks_at_no_later_token(void **state)
     fill_ids(ids, 13, 8);
     memcpy(changed, ids, sizeof ids);
     changed[9] = (changed[9] + 1) % 19;
-    assert_int_equal(dt_workspace_new(&w, m, 1, 12, false, &err), 0);
-    dt_model_score(m, w, ids, 1, 12, a);
-    dt_model_score(m, w, changed, 1, 12, b);
+    assert_int_equal(dt_workspace_new(&w, m, &(struct dt_workspace_shape){1, 12, false}, &err), 0);
+    score(m, w, ids, 1, 12, a);
+    score(m, w, changed, 1, 12, b);
     assert_memory_equal(a, b, 8 * sizeof *a);
     assert_true(a[8] != b[8] && a[10] != b[10]);
     dt_workspace_free(w);
@@ -312,13 +335,18 @@ static void operations_are_counted_by_product(void **state)
                 6 * (2 * block + 19 * 8) + 6 * 2 * 8 * 12);
 }
 
-/* A Llama keeps cosine and sine of each position and pair besides. */
+/* A Llama keeps cosine and sine of each position and pair besides, up to a full line of 64
+ * bytes; and a plan says what the model will take. */
 static void memory_is_that_of_parameters_and_turns(void **state)
 {
     (void)state;
     struct dt_model *gpt2 = new_model(), *llama = new_model_of(&tiny_llama);
     assert_int_equal(dt_model_bytes(gpt2), 4 * gpt2->table.elements);
-    assert_int_equal(dt_model_bytes(llama), 4 * (llama->table.elements + 12 * 2));
+    assert_int_equal(dt_model_bytes(llama), 4 * (llama->table.elements + 12 * 2 + 8));
+    struct dt_model *plan = dt_model_plan(dev, &tiny_llama, DT_BF16);
+    assert_int_equal(dt_model_bytes(plan),
+                     dt_model_bytes(llama) + 2 * (size_t)llama->table.elements);
+    dt_model_free(plan);
     dt_model_free(gpt2);
     dt_model_free(llama);
 }

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/batch.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+
+void dt_batch_init(struct dt_batch *b, int64_t count, int64_t length)
+{
+    *b = (struct dt_batch){.capacity = count * length};
+    b->inputs = dt_alloc((size_t)b->capacity, sizeof *b->inputs);
+    b->targets = dt_alloc((size_t)b->capacity, sizeof *b->targets);
+}
+
+void dt_batch_release(struct dt_batch *b)
+{
+    free(b->inputs);
+    free(b->targets);
+    *b = (struct dt_batch){0};
+}
+
+void dt_batch_next_token(struct dt_batch *b, const uint32_t *ids, int64_t count, int64_t length)
+{
+    assert(count * length <= b->capacity);
+    b->count = count;
+    b->length = length;
+    for (int64_t i = 0; i < count; i++, ids += length + 1)
+        for (int64_t t = 0; t < length; t++) {
+            b->inputs[i * length + t] = (int32_t)ids[t];
+            b->targets[i * length + t] = (int32_t)ids[t + 1];
+        }
+}
+
+int64_t dt_batch_targets(const struct dt_batch *b)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < b->count * b->length; i++)
+        count += b->targets[i] >= 0;
+    return count;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Sequences in host memory, and what is to be predicted at each of their places. */
+#ifndef DT_MODEL_BATCH_H
+#define DT_MODEL_BATCH_H
+
+#include <stdint.h>
+
+#define DT_NO_TARGET (-1)
+
+struct dt_batch {
+    int64_t count, length; /* B sequences of T tokens */
+    int32_t *inputs;       /* B x T */
+    int32_t *targets;      /* B x T; DT_NO_TARGET: nothing is predicted there */
+    uint64_t first_sample; /* global index of the first sequence, which names its random numbers */
+    int64_t capacity;      /* B x T at most */
+};
+
+/* Takes memory for up to count x length tokens. Release with dt_batch_release. */
+void dt_batch_init(struct dt_batch *batch, int64_t count, int64_t length);
+void dt_batch_release(struct dt_batch *batch);
+
+/* Next-token prediction: ids holds count rows of length + 1; the first length of
+ * each are the inputs, its last length the targets. */
+void dt_batch_next_token(struct dt_batch *batch, const uint32_t *ids, int64_t count,
+                         int64_t length);
+/* Tokens with a target. */
+int64_t dt_batch_targets(const struct dt_batch *batch);
+
+#endif
