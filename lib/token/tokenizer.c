@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utf8proc.h>
 
 #include "base/hash.h"
+#include "token/character.h"
 #include "token/vocabulary.h"
 
 #define ID_LIMIT   (1u << 22) /* no published vocabulary comes near; ids size tables */
@@ -28,6 +30,7 @@ void dt_tokenizer_free(struct dt_tokenizer *t)
         return;
     dt_buffer_release(&t->bytes);
     free(t->tokens);
+    free(t->traits);
     free(t->index);
     free(t->merges);
     free(t->slots);
@@ -163,6 +166,21 @@ const char *dt_tokenizer_bytes(const struct dt_tokenizer *t, uint32_t id, size_t
     return *size ? t->bytes.data + t->tokens[id].start : "";
 }
 
+static bool has_trait(const struct dt_tokenizer *t, uint32_t id, enum dt_token_trait trait)
+{
+    return id < t->size && (t->traits[id] & trait);
+}
+
+bool dt_tokenizer_is_special(const struct dt_tokenizer *t, uint32_t id)
+{
+    return has_trait(t, id, DT_TOKEN_SPECIAL);
+}
+
+bool dt_tokenizer_continues_word(const struct dt_tokenizer *t, uint32_t id)
+{
+    return has_trait(t, id, DT_TOKEN_CONTINUES);
+}
+
 int dt_decode(const struct dt_tokenizer *t, const uint32_t *ids, size_t count,
               struct dt_buffer *text, struct dt_error *err)
 {
@@ -215,6 +233,31 @@ static void make_byte_pairs(struct dt_tokenizer *t)
     t->byte_pairs = dt_alloc(65536, sizeof *t->byte_pairs);
     for (unsigned i = 0; i < 65536; i++)
         t->byte_pairs[i] = dt_pair_rank(t, t->byte_ids[i >> 8], t->byte_ids[i & 255]);
+}
+
+/* Half a character is taken for a part of a word: most such tokens are. */
+static bool begins_inside_word(const struct dt_tokenizer *t, uint32_t id)
+{
+    size_t size;
+    const char *bytes = dt_tokenizer_bytes(t, id, &size);
+    if (size == 0)
+        return false;
+    uint32_t code;
+    dt_character((const unsigned char *)bytes, (const unsigned char *)bytes + size, &code);
+    if (code == DT_CHAR_INVALID)
+        return true;
+    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
+    return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NO; /* L, M, N */
+}
+
+static void find_traits(struct dt_tokenizer *t)
+{
+    t->traits = dt_alloc(t->size, sizeof *t->traits);
+    for (uint32_t id = 0; id < t->size; id++)
+        if (begins_inside_word(t, id))
+            t->traits[id] = DT_TOKEN_CONTINUES;
+    for (uint32_t i = 0; i < t->added_count; i++)
+        t->traits[t->added[i].id] = t->added[i].special ? DT_TOKEN_SPECIAL : 0;
 }
 
 static bool is_added(const struct dt_tokenizer *t, uint32_t id)
@@ -275,6 +318,7 @@ int dt_tokenizer_finish(struct dt_tokenizer *t, struct dt_error *err)
     DT_TRY(make_slots(t, err));
     make_byte_pairs(t);
     find_eot(t);
+    find_traits(t);
     t->fingerprint = compute_fingerprint(t);
     return 0;
 }

@@ -14,6 +14,7 @@
 #ifndef DT_TOKEN_TOKENIZER_H
 #define DT_TOKEN_TOKENIZER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,14 @@ uint64_t dt_tokenizer_fingerprint(const struct dt_tokenizer *t);
 uint32_t dt_tokenizer_find(const struct dt_tokenizer *t, const char *bytes, size_t size);
 /* The bytes of a token; borrowed. *size is 0 for an id that has none. */
 const char *dt_tokenizer_bytes(const struct dt_tokenizer *t, uint32_t id, size_t *size);
+/* Whether text leads to the id only where special tokens are allowed: what marks
+ * documents, fills or masks, such as "[MASK]". */
+bool dt_tokenizer_is_special(const struct dt_tokenizer *t, uint32_t id);
+/* Whether the token goes on with the word that the token before it began, as
+ * masking of whole words needs it: in WordPiece one with "##", in byte-level BPE
+ * one that begins with a letter, a number, a mark or half a character. A word's
+ * first token without a blank before it is taken for one that goes on. */
+bool dt_tokenizer_continues_word(const struct dt_tokenizer *t, uint32_t id);
 
 /* Encoders borrow their tokenizer. */
 struct dt_encoder *dt_encoder_new(const struct dt_tokenizer *t);

@@ -43,10 +43,14 @@ struct dt_token_place {
     uint32_t start, length;
 };
 
+/* What is asked of single ids; bits of traits[id]. */
+enum dt_token_trait { DT_TOKEN_SPECIAL = 1, DT_TOKEN_CONTINUES = 2 };
+
 struct dt_tokenizer {
     const struct dt_pattern *pattern;
     struct dt_buffer bytes;
     struct dt_token_place *tokens;
+    uint8_t *traits;         /* [size], filled by dt_tokenizer_finish */
     uint32_t size, capacity; /* highest id + 1 */
     uint32_t *index;         /* hash table from bytes to ids, DT_NO_TOKEN: empty */
     uint32_t index_size, indexed;

@@ -154,6 +154,29 @@ static void tokens_are_found_by_bytes_and_by_id(void **state)
     dt_tokenizer_free(t);
 }
 
+static void ids_know_whether_they_are_special_or_go_on_with_a_word(void **state)
+{
+    (void)state;
+    struct dt_tokenizer *t = load(GOLDEN "tokenizer.json");
+    static const struct {
+        const char *token;
+        bool continues;
+    } tokens[] = {{"he", true},  {" ", false},   {" he", false}, {",", false},
+                  {"\n", false}, {"\xc3", true}, {"7", true}};
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+        uint32_t id = dt_tokenizer_find(t, tokens[i].token, strlen(tokens[i].token));
+        assert_int_not_equal(id, DT_NO_TOKEN);
+        assert_int_equal(dt_tokenizer_continues_word(t, id), tokens[i].continues);
+        assert_false(dt_tokenizer_is_special(t, id));
+    }
+    uint32_t eot = dt_tokenizer_eot(t);
+    assert_true(dt_tokenizer_is_special(t, eot));
+    assert_false(dt_tokenizer_continues_word(t, eot));
+    assert_false(dt_tokenizer_is_special(t, dt_tokenizer_size(t)));
+    assert_false(dt_tokenizer_continues_word(t, DT_NO_TOKEN));
+    dt_tokenizer_free(t);
+}
+
 static void any_bytes_come_back(void **state)
 {
     (void)state;
@@ -542,6 +565,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_ids_are_those_of_other_implementations),
         cmocka_unit_test(tokens_are_found_by_bytes_and_by_id),
+        cmocka_unit_test(ids_know_whether_they_are_special_or_go_on_with_a_word),
         cmocka_unit_test(any_bytes_come_back),
         cmocka_unit_test(a_text_at_the_end_of_memory_is_not_overrun),
         cmocka_unit_test(ids_outside_the_vocabulary_are_refused),
