@@ -25,6 +25,8 @@ struct dt_model_config {
     double rope_theta;         /* base of the angles of rotary positions */
     double initializer_range;  /* standard deviation of initial weights; 0 means 0.02 */
     bool tie_word_embeddings;  /* the token embeddings are the output head too */
+    double dropout;            /* rate, in training: of embeddings and of what blocks add */
+    double attention_dropout;  /* rate, in training: of attention's weights */
 };
 
 /* Fills in what is derived, and fails on sizes that cannot be. subject names
