@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/block.h"
 
+#include "base/rng.h"
 #include "model/layer.h"
 
 static bool is_gated(const struct dt_model *m)
@@ -8,23 +9,44 @@ static bool is_gated(const struct dt_model *m)
     return dt_table_find(&m->table, DT_GATE_WEIGHT, 0) != NULL;
 }
 
+const char *const dt_recomputes[] = {"none", "selective", "full", NULL};
+
+/* What a call of dt_block_layout lays out. */
+struct layout {
+    struct dt_arena *arena;
+    int64_t rows;
+    enum dt_recompute recompute;
+    bool kept; /* what a block keeps for itself, or what all share */
+};
+
+/* A tensor that blocks keep up to that degree of recomputing. */
+static void place(const struct layout *l, struct dt_tensor *x, enum dt_recompute most,
+                  enum dt_dtype dtype, int64_t columns)
+{
+    if ((l->recompute <= most) == l->kept)
+        *x = dt_arena_matrix_of(l->arena, dtype, l->rows, columns);
+}
+
 void dt_block_layout(struct dt_block *b, struct dt_arena *arena, const struct dt_model *m,
-                     int64_t rows)
+                     int64_t rows, enum dt_recompute recompute, const struct dt_block *shared)
 {
     const struct dt_model_config *c = &m->config;
-    b->input = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
-    b->norm1 = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
-    b->stats1 = dt_arena_matrix(arena, rows, dt_norm_statistics(m));
-    b->qkv = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size + 2 * dt_model_kv_width(c));
-    b->attention = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
-    b->lse = dt_arena_matrix(arena, rows, c->num_heads);
-    b->middle = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
-    b->norm2 = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
-    b->stats2 = dt_arena_matrix(arena, rows, dt_norm_statistics(m));
+    const struct layout l = {arena, rows, recompute, shared != NULL};
+    int64_t width = c->hidden_size, inner = c->intermediate_size;
+    *b = shared ? *shared : (struct dt_block){0};
+    place(&l, &b->input, DT_RECOMPUTE_FULL, m->compute, width);
+    place(&l, &b->norm1, DT_RECOMPUTE_NONE, m->compute, width);
+    place(&l, &b->stats1, DT_RECOMPUTE_NONE, DT_F32, dt_norm_statistics(m));
+    place(&l, &b->qkv, DT_RECOMPUTE_SELECTIVE, m->compute, width + 2 * dt_model_kv_width(c));
+    place(&l, &b->attention, DT_RECOMPUTE_SELECTIVE, m->compute, width);
+    place(&l, &b->lse, DT_RECOMPUTE_SELECTIVE, DT_F32, c->num_heads);
+    place(&l, &b->middle, DT_RECOMPUTE_SELECTIVE, m->compute, width);
+    place(&l, &b->norm2, DT_RECOMPUTE_NONE, m->compute, width);
+    place(&l, &b->stats2, DT_RECOMPUTE_NONE, DT_F32, dt_norm_statistics(m));
     if (is_gated(m))
-        b->gate = dt_arena_matrix_of(arena, m->compute, rows, c->intermediate_size);
-    b->up = dt_arena_matrix_of(arena, m->compute, rows, c->intermediate_size);
-    b->active = dt_arena_matrix_of(arena, m->compute, rows, c->intermediate_size);
+        place(&l, &b->gate, DT_RECOMPUTE_SELECTIVE, m->compute, inner);
+    place(&l, &b->up, DT_RECOMPUTE_SELECTIVE, m->compute, inner);
+    place(&l, &b->active, DT_RECOMPUTE_NONE, m->compute, inner);
 }
 
 void dt_block_scratch_layout(struct dt_block_scratch *s, struct dt_arena *arena,
@@ -36,6 +58,8 @@ void dt_block_scratch_layout(struct dt_block_scratch *s, struct dt_arena *arena,
     if (is_gated(m))
         s->gate = dt_arena_matrix_of(arena, m->compute, rows, c->intermediate_size);
     s->inner = dt_arena_matrix_of(arena, m->compute, rows, c->intermediate_size);
+    if (c->dropout > 0)
+        s->added = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
 }
 
 /* Only the first rows of the buffers are in use when a batch is smaller. */
@@ -115,7 +139,8 @@ static void project_backward(const struct dt_model *m, float *gradients, int lay
     dt_linear_backward(m, gradients, layer, DT_V_WEIGHT, DT_NO_ROLE, dx, &d.v, x, &add);
 }
 
-static void mlp(const struct dt_model *m, int layer, struct dt_block *b, struct dt_tensor *out)
+/* The MLP up to its last product. */
+static void mlp_inner(const struct dt_model *m, int layer, struct dt_block *b)
 {
     if (is_gated(m)) {
         dt_linear_forward(m, layer, DT_GATE_WEIGHT, DT_NO_ROLE, &b->gate, &b->norm2, NULL);
@@ -125,7 +150,6 @@ static void mlp(const struct dt_model *m, int layer, struct dt_block *b, struct 
         dt_linear_forward(m, layer, DT_UP_WEIGHT, DT_UP_BIAS, &b->active, &b->norm2,
                           &(struct dt_matmul){.activation = DT_ACT_GELU_TANH, .aux = &b->up});
     }
-    dt_linear_forward(m, layer, DT_DOWN_WEIGHT, DT_DOWN_BIAS, out, &b->active, NULL);
 }
 
 /* dnorm: the gradient of the MLP's input. */
@@ -157,31 +181,105 @@ static void append(struct dt_device *dev, struct dt_tensor *cache, const struct 
     dev->ops->copy(dev, &place, rows);
 }
 
-void dt_block_forward(const struct dt_model *m, int layer, struct dt_block *buffers,
-                      const struct dt_tensor *x, const struct dt_tensor *add, struct dt_tensor *out,
-                      struct dt_cache *cache, const struct dt_attention *how)
+static struct dt_dropout dropout(double rate, int layer, enum dt_dropout_place place,
+                                 const struct dt_block_pass *pass)
+{
+    return (struct dt_dropout){
+        .rate = pass->dropout ? (float)rate : 0,
+        .key = dt_random_key(pass->seed, 'D', 4 * (uint64_t)(layer + 1) + (uint64_t)place),
+        .sample = pass->sample,
+    };
+}
+
+void dt_drop(const struct dt_model *m, int layer, enum dt_dropout_place place, struct dt_tensor *x,
+             const struct dt_block_pass *pass)
+{
+    struct dt_dropout how = dropout(m->config.dropout, layer, place, pass);
+    if (how.rate > 0)
+        m->device->ops->dropout(m->device, x, pass->attention.queries, &how);
+}
+
+static struct dt_attention attention_of(const struct dt_model *m, int layer,
+                                        const struct dt_block_pass *pass)
+{
+    struct dt_attention how = pass->attention;
+    how.dropout = dropout(m->config.attention_dropout, layer, DT_DROP_ATTENTION, pass);
+    return how;
+}
+
+/* From norm1 to the activation behind the MLP's first product. out is left with
+ * what attention added. */
+static void forward_inside(const struct dt_model *m, int layer, struct dt_block *b,
+                           struct dt_tensor *out, struct dt_cache *cache,
+                           const struct dt_block_pass *pass)
 {
     struct dt_device *dev = m->device;
-    struct dt_block b = first_rows(buffers, x->rows);
-    dt_norm_forward(m, layer, DT_NORM1_WEIGHT, DT_NORM1_BIAS, &b.norm1, &b.stats1, &b.input, x,
-                    add);
-    struct qkv s = project(m, layer, &b.qkv, &b.norm1, how);
+    struct dt_attention how = attention_of(m, layer, pass);
+    struct qkv s = project(m, layer, &b->qkv, &b->norm1, &how);
     if (cache) {
-        append(dev, &cache->keys, &s.k, how->past);
-        append(dev, &cache->values, &s.v, how->past);
+        append(dev, &cache->keys, &s.k, how.past);
+        append(dev, &cache->values, &s.v, how.past);
         s.k = cache->keys;
         s.v = cache->values;
     }
-    dev->ops->attention_forward(dev, &b.attention, &b.lse, &s.q, &s.k, &s.v, how);
-    dt_linear_forward(m, layer, DT_PROJECTION_WEIGHT, DT_PROJECTION_BIAS, out, &b.attention, NULL);
-    dt_norm_forward(m, layer, DT_NORM2_WEIGHT, DT_NORM2_BIAS, &b.norm2, &b.stats2, &b.middle,
-                    &b.input, out);
-    mlp(m, layer, &b, out);
+    dev->ops->attention_forward(dev, &b->attention, &b->lse, &s.q, &s.k, &s.v, &how);
+    dt_linear_forward(m, layer, DT_PROJECTION_WEIGHT, DT_PROJECTION_BIAS, out, &b->attention, NULL);
+    dt_drop(m, layer, DT_DROP_PROJECTION, out, pass);
+    dt_norm_forward(m, layer, DT_NORM2_WEIGHT, DT_NORM2_BIAS, &b->norm2, &b->stats2, &b->middle,
+                    &b->input, out);
+    mlp_inner(m, layer, b);
 }
 
-void dt_block_backward(const struct dt_model *m, int layer, const struct dt_block *buffers,
+void dt_block_forward(const struct dt_model *m, int layer, struct dt_block *buffers,
+                      const struct dt_tensor *x, const struct dt_tensor *add, struct dt_tensor *out,
+                      struct dt_cache *cache, const struct dt_block_pass *pass)
+{
+    struct dt_block b = first_rows(buffers, x->rows);
+    dt_norm_forward(m, layer, DT_NORM1_WEIGHT, DT_NORM1_BIAS, &b.norm1, &b.stats1, &b.input, x,
+                    add);
+    forward_inside(m, layer, &b, out, cache, pass);
+    dt_linear_forward(m, layer, DT_DOWN_WEIGHT, DT_DOWN_BIAS, out, &b.active, NULL);
+    dt_drop(m, layer, DT_DROP_MLP, out, pass);
+}
+
+/* Computes again what forward has not kept; spare (R x C) is overwritten. */
+static void forward_again(const struct dt_model *m, int layer, struct dt_block *b,
+                          struct dt_tensor *spare, enum dt_recompute recompute,
+                          const struct dt_block_pass *pass)
+{
+    const struct dt_ops *ops = m->device->ops;
+    if (recompute == DT_RECOMPUTE_NONE)
+        return;
+    dt_norm_forward(m, layer, DT_NORM1_WEIGHT, DT_NORM1_BIAS, &b->norm1, &b->stats1, &b->input,
+                    &b->input, NULL);
+    if (recompute == DT_RECOMPUTE_FULL) {
+        forward_inside(m, layer, b, spare, NULL, pass);
+        return;
+    }
+    dt_norm_forward(m, layer, DT_NORM2_WEIGHT, DT_NORM2_BIAS, &b->norm2, &b->stats2, &b->middle,
+                    &b->middle, NULL);
+    if (is_gated(m))
+        ops->swiglu_forward(m->device, &b->active, &b->gate, &b->up);
+    else
+        ops->activation_forward(m->device, &b->active, &b->up, DT_ACT_GELU_TANH);
+}
+
+/* The gradient of what the block added at that place: the stream's, through dropout. */
+static const struct dt_tensor *added(const struct dt_model *m, int layer,
+                                     enum dt_dropout_place place, struct dt_tensor *spare,
+                                     const struct dt_tensor *stream,
+                                     const struct dt_block_pass *pass)
+{
+    if (m->config.dropout == 0 || !pass->dropout)
+        return stream;
+    m->device->ops->copy(m->device, spare, stream);
+    dt_drop(m, layer, place, spare, pass);
+    return spare;
+}
+
+void dt_block_backward(const struct dt_model *m, int layer, struct dt_block *buffers,
                        struct dt_tensor *stream, struct dt_block_scratch *scratch, float *gradients,
-                       const struct dt_attention *how)
+                       enum dt_recompute recompute, const struct dt_block_pass *pass)
 {
     int64_t rows = stream->rows;
     struct dt_block b = first_rows(buffers, rows);
@@ -189,15 +287,20 @@ void dt_block_backward(const struct dt_model *m, int layer, const struct dt_bloc
     struct dt_tensor gate = dt_rows(&scratch->gate, 0, rows);
     struct dt_tensor inner = dt_rows(&scratch->inner, 0, rows);
     struct dt_tensor dqkv = dt_rows(&scratch->qkv, 0, rows);
-    mlp_backward(m, gradients, layer, &width, stream, &b, &inner, &gate);
+    struct dt_tensor spare = dt_rows(&scratch->added, 0, rows);
+    struct dt_attention how = attention_of(m, layer, pass);
+    forward_again(m, layer, &b, &width, recompute, pass);
+    mlp_backward(m, gradients, layer, &width, added(m, layer, DT_DROP_MLP, &spare, stream, pass),
+                 &b, &inner, &gate);
     dt_norm_backward(m, gradients, layer, DT_NORM2_WEIGHT, DT_NORM2_BIAS, stream, &width, &b.middle,
                      &b.stats2);
     dt_linear_backward(m, gradients, layer, DT_PROJECTION_WEIGHT, DT_PROJECTION_BIAS, &width,
-                       stream, &b.attention, NULL);
+                       added(m, layer, DT_DROP_PROJECTION, &spare, stream, pass), &b.attention,
+                       NULL);
     struct qkv s = split(m, &b.qkv), d = split(m, &dqkv);
     m->device->ops->attention_backward(m->device, &d.q, &d.k, &d.v, &width, &b.attention, &b.lse,
-                                       &s.q, &s.k, &s.v, how);
-    project_backward(m, gradients, layer, &width, &dqkv, &b.norm1, how);
+                                       &s.q, &s.k, &s.v, &how);
+    project_backward(m, gradients, layer, &width, &dqkv, &b.norm1, &how);
     dt_norm_backward(m, gradients, layer, DT_NORM1_WEIGHT, DT_NORM1_BIAS, stream, &width, &b.input,
                      &b.stats1);
 }

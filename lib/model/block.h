@@ -7,6 +7,24 @@
 #include "device/arena.h"
 #include "model/model.h"
 
+/* How much of a block's activations backward computes again instead of reading
+ * it: the same bits, less memory, more time (Chen et al. 2016). */
+enum dt_recompute {
+    DT_RECOMPUTE_NONE,
+    DT_RECOMPUTE_SELECTIVE, /* norms and activation functions, which cost little */
+    DT_RECOMPUTE_FULL       /* all but the block's input */
+};
+/* Their names in the order of the enum, ended by NULL. */
+extern const char *const dt_recomputes[];
+
+/* What one pass does in every block. */
+struct dt_block_pass {
+    struct dt_attention attention;
+    bool dropout;    /* at the rates of the model's configuration */
+    uint64_t seed;   /* of dropout */
+    uint64_t sample; /* global index of the first sequence */
+};
+
 /* What a block leaves for its backward pass. */
 struct dt_block {
     struct dt_tensor input;     /* R x C: the residual stream as the block got it */
@@ -29,6 +47,7 @@ struct dt_block_scratch {
     struct dt_tensor qkv;   /* R x (C + 2 K) */
     struct dt_tensor gate;  /* R x intermediate, where the MLP has a gate */
     struct dt_tensor inner; /* R x intermediate */
+    struct dt_tensor added; /* R x C, of models with dropout: gradient of what was added */
 };
 
 /* Keys and values of the tokens so far, when decoding: capacity x K each. */
@@ -36,8 +55,11 @@ struct dt_cache {
     struct dt_tensor keys, values;
 };
 
+/* Two calls lay out a model's blocks: one with shared NULL for what all of them
+ * share, as each computes it again; then one a block, which gets what it keeps and
+ * a view of the shared. */
 void dt_block_layout(struct dt_block *block, struct dt_arena *arena, const struct dt_model *model,
-                     int64_t rows);
+                     int64_t rows, enum dt_recompute recompute, const struct dt_block *shared);
 void dt_block_scratch_layout(struct dt_block_scratch *scratch, struct dt_arena *arena,
                              const struct dt_model *model, int64_t rows);
 
@@ -46,12 +68,18 @@ void dt_block_scratch_layout(struct dt_block_scratch *scratch, struct dt_arena *
  * inside the rows themselves. */
 void dt_block_forward(const struct dt_model *model, int layer, struct dt_block *block,
                       const struct dt_tensor *x, const struct dt_tensor *add, struct dt_tensor *out,
-                      struct dt_cache *cache, const struct dt_attention *how);
+                      struct dt_cache *cache, const struct dt_block_pass *pass);
 
 /* stream (R x C): the gradient of the residual stream behind the block on
  * entry, before the block on return. Adds to gradients, a flat arena. */
-void dt_block_backward(const struct dt_model *model, int layer, const struct dt_block *block,
+void dt_block_backward(const struct dt_model *model, int layer, struct dt_block *block,
                        struct dt_tensor *stream, struct dt_block_scratch *scratch, float *gradients,
-                       const struct dt_attention *how);
+                       enum dt_recompute recompute, const struct dt_block_pass *pass);
+
+/* Dropout of what stands at a place of a layer, as the pass says: of the embeddings
+ * (layer -1), of what a block adds behind its attention, and behind its MLP. */
+enum dt_dropout_place { DT_DROP_EMBEDDING, DT_DROP_ATTENTION, DT_DROP_PROJECTION, DT_DROP_MLP };
+void dt_drop(const struct dt_model *model, int layer, enum dt_dropout_place place,
+             struct dt_tensor *x, const struct dt_block_pass *pass);
 
 #endif

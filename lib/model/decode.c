@@ -31,7 +31,7 @@ static void lay_out(struct dt_decoder *d)
     d->norm = dt_arena_matrix_of(a, d->model->compute, STEP, c->hidden_size);
     d->stats = dt_arena_matrix(a, STEP, dt_norm_statistics(d->model));
     d->logits = dt_arena_matrix(a, 1, c->vocab_size);
-    dt_block_layout(&d->block, a, d->model, STEP);
+    dt_block_layout(&d->block, a, d->model, STEP, DT_RECOMPUTE_NONE, &(struct dt_block){0});
     for (int64_t i = 0; i < c->num_layers; i++) {
         d->cache[i].keys =
             dt_arena_matrix_of(a, d->model->compute, d->capacity, dt_model_kv_width(c));
@@ -90,9 +90,9 @@ static void feed_some(struct dt_decoder *d, const uint32_t *ids, int64_t count)
     struct dt_tensor x = dt_rows(&d->x, 0, count), out = dt_rows(&d->out, 0, count);
     struct dt_tensor last = dt_rows(&d->last, 0, count), norm = dt_rows(&d->norm, 0, count);
     struct dt_tensor stats = dt_rows(&d->stats, 0, count);
-    struct dt_attention how = dt_model_attention(m, 1, count);
-    how.past = d->length;
-    how.key_stride = d->capacity;
+    struct dt_block_pass pass = {.attention = dt_model_attention(m, 1, count)};
+    pass.attention.past = d->length;
+    pass.attention.key_stride = d->capacity;
     int32_t host[STEP];
     for (int64_t i = 0; i < count; i++)
         host[i] = (int32_t)ids[i];
@@ -101,7 +101,7 @@ static void feed_some(struct dt_decoder *d, const uint32_t *ids, int64_t count)
                                 d->length);
     const struct dt_tensor *add = NULL;
     for (int layer = 0; layer < t->layers; layer++) {
-        dt_block_forward(m, layer, &d->block, &x, add, &out, &d->cache[layer], &how);
+        dt_block_forward(m, layer, &d->block, &x, add, &out, &d->cache[layer], &pass);
         x = dt_rows(&d->block.middle, 0, count);
         add = &out;
     }

@@ -41,8 +41,10 @@ static void lay_out(struct dt_workspace *w)
     w->norm = dt_arena_matrix_of(a, m->compute, rows, width);
     w->stats = dt_arena_matrix(a, rows, dt_norm_statistics(m));
     w->logits = dt_arena_matrix_of(a, m->compute, w->chunk, m->config.vocab_size);
+    struct dt_block shared;
+    dt_block_layout(&shared, a, m, rows, w->shape.recompute, NULL);
     for (int64_t i = 0; i < w->layers; i++)
-        dt_block_layout(&w->blocks[i], a, m, rows);
+        dt_block_layout(&w->blocks[i], a, m, rows, w->shape.recompute, &shared);
     if (w->shape.training) {
         w->dstream = dt_arena_matrix_of(a, m->compute, rows, width);
         w->dnorm = dt_arena_matrix_of(a, m->compute, rows, width);
@@ -114,7 +116,7 @@ static int64_t stage(struct dt_workspace *w, const struct dt_batch *batch)
 
 /* Embedding, blocks and final norm; leaves the norm's output in w->norm. */
 static void forward(const struct dt_model *m, struct dt_workspace *w,
-                    const struct dt_attention *how, int64_t rows)
+                    const struct dt_block_pass *pass, int64_t rows)
 {
     int layers = m->table.layers;
     struct dt_tensor tokens = dt_model_weight(m, DT_TOKEN_EMBEDDING, -1);
@@ -123,11 +125,13 @@ static void forward(const struct dt_model *m, struct dt_workspace *w,
     struct dt_tensor last = dt_rows(&w->last, 0, rows), norm = dt_rows(&w->norm, 0, rows);
     struct dt_tensor stats = dt_rows(&w->stats, 0, rows);
     m->device->ops->embedding_forward(m->device, &x, w->inputs, &tokens,
-                                      positions.data ? &positions : NULL, how->queries, 0);
+                                      positions.data ? &positions : NULL, pass->attention.queries,
+                                      0);
+    dt_drop(m, -1, DT_DROP_EMBEDDING, &x, pass);
     const struct dt_tensor *add = NULL;
     for (int layer = 0; layer < layers; layer++) {
         struct dt_block *block = &w->blocks[layer % w->layers];
-        dt_block_forward(m, layer, block, &x, add, &out, NULL, how);
+        dt_block_forward(m, layer, block, &x, add, &out, NULL, pass);
         x = dt_rows(&block->middle, 0, rows);
         add = &out;
     }
@@ -160,7 +164,7 @@ static void head(const struct dt_model *m, struct dt_workspace *w, int64_t rows,
 }
 
 static void backward(const struct dt_model *m, struct dt_workspace *w,
-                     const struct dt_attention *how, int64_t rows, float *gradients)
+                     const struct dt_block_pass *pass, int64_t rows, float *gradients)
 {
     const struct dt_ops *ops = m->device->ops;
     const struct dt_table *t = &m->table;
@@ -173,21 +177,28 @@ static void backward(const struct dt_model *m, struct dt_workspace *w,
     dt_norm_backward(m, gradients, layers, DT_FINAL_NORM_WEIGHT, DT_FINAL_NORM_BIAS, &stream,
                      &dnorm, &last, &stats);
     for (int layer = layers - 1; layer >= 0; layer--)
-        dt_block_backward(m, layer, &w->blocks[layer], &stream, &w->scratch, gradients, how);
+        dt_block_backward(m, layer, &w->blocks[layer], &stream, &w->scratch, gradients,
+                          w->shape.recompute, pass);
+    dt_drop(m, -1, DT_DROP_EMBEDDING, &stream, pass);
     ops->embedding_backward(m->device, &dtokens, dpositions.data ? &dpositions : NULL, &stream,
-                            w->inputs, how->queries);
+                            w->inputs, pass->attention.queries);
 }
 
 double dt_model_backward(const struct dt_model *m, struct dt_workspace *w,
                          const struct dt_batch *batch, float *gradients, const struct dt_pass *how)
 {
     int64_t rows = stage(w, batch);
-    struct dt_attention attention = dt_model_attention(m, batch->count, batch->length);
+    const struct dt_block_pass pass = {
+        .attention = dt_model_attention(m, batch->count, batch->length),
+        .dropout = true,
+        .seed = how->seed,
+        .sample = batch->first_sample,
+    };
     const struct dt_cross_entropy loss = {how->scale, how->label_smoothing, how->z_loss};
     assert(w->shape.training);
-    forward(m, w, &attention, rows);
+    forward(m, w, &pass, rows);
     head(m, w, rows, NULL, gradients, &loss);
-    backward(m, w, &attention, rows, gradients);
+    backward(m, w, &pass, rows, gradients);
     return m->device->ops->sum(m->device, w->losses, rows);
 }
 
@@ -196,9 +207,10 @@ void dt_model_score(const struct dt_model *m, struct dt_workspace *w, const stru
 {
     struct dt_device *dev = m->device;
     int64_t rows = stage(w, batch);
-    struct dt_attention attention = dt_model_attention(m, batch->count, batch->length);
+    const struct dt_block_pass pass = {.attention =
+                                           dt_model_attention(m, batch->count, batch->length)};
     size_t bytes = (size_t)rows * sizeof *losses;
-    forward(m, w, &attention, rows);
+    forward(m, w, &pass, rows);
     head(m, w, rows, hits ? w->hits : NULL, NULL, &(struct dt_cross_entropy){0});
     dev->ops->download(dev, losses, w->losses, bytes);
     if (hits)

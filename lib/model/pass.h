@@ -11,11 +11,13 @@
 #define DT_MODEL_PASS_H
 
 #include "model/batch.h"
+#include "model/block.h"
 #include "model/model.h"
 
 struct dt_workspace_shape {
-    int64_t batch, length; /* up to batch x length tokens */
-    bool training;         /* every layer keeps its activations; otherwise they share one's */
+    int64_t batch, length;       /* up to batch x length tokens */
+    bool training;               /* every layer keeps its activations; otherwise they share one's */
+    enum dt_recompute recompute; /* what layers do not keep, when training */
 };
 
 /* The activations of a pass. */
