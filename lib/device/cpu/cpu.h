@@ -11,8 +11,10 @@
 
 void dt_cpu_copy(struct dt_device *, struct dt_tensor *, const struct dt_tensor *);
 void dt_cpu_zero(struct dt_device *, struct dt_tensor *);
+void dt_cpu_combine(struct dt_device *, struct dt_tensor *, float, const struct dt_tensor *, float);
 void dt_cpu_matmul(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
                    const struct dt_tensor *, const struct dt_matmul *);
+void dt_cpu_dropout(struct dt_device *, struct dt_tensor *, int64_t, const struct dt_dropout *);
 void dt_cpu_bias_backward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *);
 void dt_cpu_embedding_forward(struct dt_device *, struct dt_tensor *, const int32_t *,
                               const struct dt_tensor *, const struct dt_tensor *, int64_t, int64_t);
@@ -50,6 +52,8 @@ double dt_cpu_sum_squares(struct dt_device *, const float *, int64_t);
 double dt_cpu_sum(struct dt_device *, const float *, int64_t);
 void dt_cpu_adamw(struct dt_device *, float *, float *, float *, const float *, int64_t,
                   const struct dt_adamw *);
+void dt_cpu_sgd(struct dt_device *, float *, float *, const float *, int64_t,
+                const struct dt_sgd *);
 
 /* Scratch of one thread, at least size floats, kept from call to call. */
 float *dt_cpu_scratch(struct dt_device *dev, int thread, size_t size);

@@ -94,7 +94,9 @@ static const struct dt_ops ops = {
     .synchronize = synchronize,
     .copy = dt_cpu_copy,
     .zero = dt_cpu_zero,
+    .combine = dt_cpu_combine,
     .matmul = dt_cpu_matmul,
+    .dropout = dt_cpu_dropout,
     .bias_backward = dt_cpu_bias_backward,
     .embedding_forward = dt_cpu_embedding_forward,
     .embedding_backward = dt_cpu_embedding_backward,
@@ -111,6 +113,7 @@ static const struct dt_ops ops = {
     .sum_squares = dt_cpu_sum_squares,
     .sum = dt_cpu_sum,
     .adamw = dt_cpu_adamw,
+    .sgd = dt_cpu_sgd,
 };
 
 /* dt_engine is found by dlsym; the engine is built with hidden symbols otherwise. */

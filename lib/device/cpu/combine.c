@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#include <assert.h>
+
+#include "device/cpu/cpu.h"
+
+#define BLOCK 4096 /* columns that are one thread's work: parameters are one long row */
+
+static void combine_block(float *restrict y, float b, const float *restrict x, float a, int64_t n)
+{
+    if (b == 0) { /* y may hold anything, even no number */
+        for (int64_t j = 0; j < n; j++)
+            y[j] = a * x[j];
+        return;
+    }
+    for (int64_t j = 0; j < n; j++)
+        y[j] = a * x[j] + b * y[j];
+}
+
+void dt_cpu_combine(struct dt_device *dev, struct dt_tensor *y, float b, const struct dt_tensor *x,
+                    float a)
+{
+    assert(x->rows == y->rows && x->columns == y->columns);
+    int64_t blocks = (y->columns + BLOCK - 1) / BLOCK;
+#pragma omp parallel for num_threads(dev->threads) schedule(static)
+    for (int64_t i = 0; i < y->rows * blocks; i++) {
+        int64_t row = i / blocks, from = i % blocks * BLOCK;
+        int64_t size = y->columns - from < BLOCK ? y->columns - from : BLOCK;
+        combine_block(dt_cpu_row(y, row) + from, b, dt_cpu_row(x, row) + from, a, size);
+    }
+}

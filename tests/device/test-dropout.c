@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/matrix.h"
+
+#include "device/cpu/random.h"
+
+static const float rate = 0.25f;
+
+static void many_blocks_have_the_bits_of_one(void **state)
+{
+    (void)state;
+    uint64_t low[DT_CPU_LANES];
+    uint32_t words[4][DT_CPU_LANES];
+    for (int i = 0; i < DT_CPU_LANES; i++)
+        low[i] = (uint64_t)i << (4 * i); /* past 2^32 too */
+    dt_cpu_random(0x0123456789abcdef, 0xfedcba9876543210, low, words);
+    for (int i = 0; i < DT_CPU_LANES; i++)
+        for (int w = 0; w < 4; w++)
+            assert_int_equal(words[w][i],
+                             dt_random(0x0123456789abcdef, 0xfedcba9876543210, low[i]).word[w]);
+}
+
+/* Every element, by the definition in device.h. */
+static void dropout_is_the_function_that_the_contract_names(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{6, 64}, {6, 100}, {3, 7}, {4, 1}, {2, 333}};
+    struct dt_dropout how = {.rate = rate, .key = 42, .sample = 7};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        int64_t length = shapes[s][0], n = shapes[s][1];
+        struct dt_tensor wide = random_matrix(3 * length, n + 5), x = dt_columns(&wide, 2, n);
+        struct dt_tensor before = copy_of(&wide), from = dt_columns(&before, 2, n);
+        dev->ops->dropout(dev, &x, length, &how);
+        for (int64_t i = 0; i < 3 * length; i++)
+            for (int64_t j = 0; j < n; j++) {
+                uint64_t e = (uint64_t)(i % length * n + j);
+                uint64_t index = 7 + (uint64_t)(i / length);
+                bool keep = dt_random(42, index, e / 4).word[e % 4] >= rate * 0x1p32;
+                float want = keep ? at(&from, i, j) * (1 / (1 - rate)) : 0;
+                assert_true(at(&x, i, j) == want);
+            }
+        for (int64_t i = 0; i < 3 * length; i++) /* what stands beside x is not touched */
+            assert_true(at(&wide, i, 1) == at(&before, i, 1) &&
+                        at(&wide, i, n + 2) == at(&before, i, n + 2));
+        free(wide.data), free(before.data);
+    }
+}
+
+static void dropout_keeps_the_share_that_it_should(void **state)
+{
+    (void)state;
+    static const float rates[] = {0.1f, 0.5f, 0.9f};
+    const int64_t rows = 256, n = 1024;
+    for (int i = 0; i < 3; i++) {
+        struct dt_tensor x = random_matrix(rows, n);
+        int64_t dropped = 0;
+        dev->ops->dropout(dev, &x, 16, &(struct dt_dropout){.rate = rates[i], .key = 3});
+        for (int64_t j = 0; j < rows * n; j++)
+            dropped += ((float *)x.data)[j] == 0;
+        double share = (double)dropped / (double)(rows * n);
+        double deviation = sqrt(rates[i] * (1.0 - rates[i]) / (double)(rows * n));
+        assert_true(fabs(share - rates[i]) < 4 * deviation);
+        free(x.data);
+    }
+}
+
+/* Sequences 4 .. 7 of a batch, alone in two batches: the same elements fall. */
+static void the_place_in_a_batch_does_not_matter(void **state)
+{
+    (void)state;
+    const int64_t length = 5, n = 30;
+    struct dt_tensor whole = random_matrix(4 * length, n), parts = copy_of(&whole);
+    struct dt_dropout how = {.rate = rate, .key = 9, .sample = 4};
+    dev->ops->dropout(dev, &whole, length, &how);
+    for (int64_t half = 0; half < 2; half++) {
+        struct dt_tensor part = dt_rows(&parts, half * 2 * length, 2 * length);
+        how.sample = 4 + 2 * (uint64_t)half;
+        dev->ops->dropout(dev, &part, length, &how);
+    }
+    assert_same_bits(&whole, &parts);
+    free(whole.data), free(parts.data);
+}
+
+static void no_rate_changes_nothing(void **state)
+{
+    (void)state;
+    struct dt_tensor x = random_matrix(4, 9), before = copy_of(&x);
+    dev->ops->dropout(dev, &x, 2, &(struct dt_dropout){.key = 1});
+    assert_same_bits(&x, &before);
+    free(x.data), free(before.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_blocks_have_the_bits_of_one),
+        cmocka_unit_test(dropout_is_the_function_that_the_contract_names),
+        cmocka_unit_test(dropout_keeps_the_share_that_it_should),
+        cmocka_unit_test(the_place_in_a_batch_does_not_matter),
+        cmocka_unit_test(no_rate_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* What changes parameters beside AdamW: SGD, and weighted sums (averages of parameters). */
+#include "device/matrix.h"
+
+static void sgd_is_gradient_descent_with_momentum(void **state)
+{
+    (void)state;
+    enum { N = 20011 };
+    struct dt_tensor p = random_matrix(1, N), m = random_matrix(1, N), g = random_matrix(1, N);
+    double *want_p = dt_alloc(N, sizeof *want_p), *want_m = dt_alloc(N, sizeof *want_m);
+    for (int64_t i = 0; i < N; i++) {
+        want_m[i] = 0.9 * at(&m, 0, i) + 0.5 * at(&g, 0, i);
+        want_p[i] = at(&p, 0, i) * (1 - 0.01 * 0.1) - 0.01 * want_m[i];
+    }
+    dev->ops->sgd(dev, p.data, m.data, g.data, N,
+                  &(struct dt_sgd){.learning_rate = 0.01f,
+                                   .momentum = 0.9f,
+                                   .weight_decay = 0.1f,
+                                   .gradient_scale = 0.5f});
+    assert_near(&p, want_p, 1e-6);
+    assert_near(&m, want_m, 1e-6);
+    free(p.data), free(m.data), free(g.data), free(want_p), free(want_m);
+}
+
+static void combine_weighs_and_adds(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{1, 20011}, {7, 33}};
+    for (int s = 0; s < 2; s++) {
+        int64_t rows = shapes[s][0], n = shapes[s][1];
+        struct dt_tensor y = random_matrix(rows, n), x = random_matrix(rows, n);
+        double *want = dt_alloc((size_t)(rows * n), sizeof *want);
+        for (int64_t i = 0; i < rows * n; i++)
+            want[i] = 0.25 * ((float *)x.data)[i] + 0.75 * ((float *)y.data)[i];
+        dev->ops->combine(dev, &y, 0.75f, &x, 0.25f);
+        assert_near(&y, want, 1e-6);
+        free(x.data), free(y.data), free(want);
+    }
+}
+
+static void combine_with_nothing_of_y_does_not_read_it(void **state)
+{
+    (void)state;
+    float y[2] = {NAN, INFINITY}, x[2] = {1, 2};
+    struct dt_tensor to = dt_matrix(y, 1, 2), from = dt_matrix(x, 1, 2);
+    dev->ops->combine(dev, &to, 0, &from, 3);
+    assert_true(y[0] == 3 && y[1] == 6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sgd_is_gradient_descent_with_momentum),
+        cmocka_unit_test(combine_weighs_and_adds),
+        cmocka_unit_test(combine_with_nothing_of_y_does_not_read_it),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
