@@ -11,22 +11,35 @@
 #include "base/program.h"
 #include "base/progress.h"
 #include "eval/perplexity.h"
+#include "eval/translation-corpus.h"
 #include "io/document.h"
 #include "model/directory.h"
 #include "shard/dataset.h"
 #include "token/tokenizer.h"
 
 static struct {
-    const char *model, *tokenizer, *split, *device, *output;
-    long threads, batch;
+    const char *model, *tokenizer, *split, *device, *output, *items;
+    struct dt_string_list references;
+    long threads, batch, resamples, seed;
+    int words; /* enum dt_translation_words_kind */
     bool json, quiet;
-} opt = {.split = "val", .device = "cpu", .output = "-", .batch = 16};
+} opt = {.split = "val", .device = "cpu", .output = "-", .batch = 16, .seed = 12345};
 
 static const struct dt_option options[] = {
-    {"model", 'm', DT_OPT_STRING, &opt.model, "DIR", "score the model in DIR", .required = true},
+    {"model", 'm', DT_OPT_STRING, &opt.model, "DIR", "score the model in DIR"},
     {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "FILE",
      "tokenizer of documents (default: the one in the model's directory)"},
     {"split", 0, DT_OPT_STRING, &opt.split, "NAME", "split of a directory of shards (default val)"},
+    {"reference", 'r', DT_OPT_LIST, &opt.references, "FILE",
+     "compare translations with the lines of FILE; several give several references"},
+    {"words", 0, DT_OPT_CHOICE, &opt.words, "KIND", "how BLEU cuts words: 13a (the default), ...",
+     .choices = dt_translation_words_names},
+    {"bootstrap", 0, DT_OPT_INT, &opt.resamples, "N",
+     "resample the segments N times: how sure scores and their differences are", .min = 1,
+     .max = 1e6},
+    {"seed", 0, DT_OPT_INT, &opt.seed, "N", "seed of resampling (default 12345)", .min = 0,
+     .max = 1e15},
+    {"items", 0, DT_OPT_STRING, &opt.items, "FILE", "write the scores of each item to FILE"},
     {"json", 0, DT_OPT_FLAG, &opt.json, NULL, "print one JSON object"},
     {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write the result to FILE"},
     {"batch", 0, DT_OPT_INT, &opt.batch, "N", "score N windows at a time (default 16)", .min = 1,
@@ -38,7 +51,8 @@ static const struct dt_option options[] = {
     {NULL},
 };
 
-static const struct dt_command command = {"dt-eval", "score a model", "perplexity DATA", options};
+static const struct dt_command command = {"dt-eval", "score models and translations",
+                                          "perplexity|bleu DATA ...", options};
 
 /* What is known of the scored text beside the model's score. */
 struct text_facts {
@@ -204,11 +218,21 @@ static void print_text(const struct dt_score *s, const struct text_facts *t, str
                          floor, loss - floor, 100 * (loss - floor) / floor);
 }
 
+static int write_text(const char *path, const struct dt_buffer *text, struct dt_error *err)
+{
+    struct dt_output out;
+    DT_TRY(dt_output_open(&out, path, err));
+    int rc = dt_output_write(&out, text->data, text->size, err);
+    if (rc == 0)
+        rc = dt_output_commit(&out, err);
+    dt_output_abandon(&out);
+    return rc;
+}
+
 static int print_result(struct evaluation *e, const char *data, struct dt_error *err)
 {
     struct dt_score score = {0};
     struct dt_buffer text = DT_BUFFER_EMPTY;
-    struct dt_output out;
     if (e->scorer)
         dt_scorer_finish(e->scorer, &score);
     dt_progress_clear(&e->progress);
@@ -216,12 +240,7 @@ static int print_result(struct evaluation *e, const char *data, struct dt_error 
         return dt_fail(err, DT_EFORMAT, "%s: holds no token to score",
                        strcmp(data, "-") == 0 ? "stdin" : data);
     (opt.json ? print_json : print_text)(&score, &e->text, &text);
-    int rc = dt_output_open(&out, opt.output, err);
-    if (rc == 0)
-        rc = dt_output_write(&out, text.data, text.size, err);
-    if (rc == 0)
-        rc = dt_output_commit(&out, err);
-    dt_output_abandon(&out);
+    int rc = write_text(opt.output, &text, err);
     dt_buffer_release(&text);
     return rc;
 }
@@ -244,16 +263,80 @@ static int evaluate(char *data, struct dt_device *dev, struct dt_error *err)
     return rc;
 }
 
+static int perplexity(char **data, int count, struct dt_error *err)
+{
+    struct dt_device *dev;
+    (void)count;
+    DT_TRY(dt_device_open(&dev, opt.device, (int)opt.threads, err));
+    int rc = evaluate(data[0], dev, err);
+    dt_device_close(dev);
+    return rc;
+}
+
+static int report_translations(const struct dt_translation_corpus *corpus, struct dt_error *err)
+{
+    struct dt_buffer text = DT_BUFFER_EMPTY, items = DT_BUFFER_EMPTY;
+    int rc = 0;
+    if (opt.items) {
+        dt_translation_corpus_items(corpus, &items);
+        rc = write_text(opt.items, &items, err);
+    }
+    if (rc == 0) {
+        dt_translation_corpus_report(corpus, opt.resamples, (uint64_t)opt.seed, opt.json, &text);
+        rc = write_text(opt.output, &text, err);
+    }
+    dt_buffer_release(&text);
+    dt_buffer_release(&items);
+    return rc;
+}
+
+static int bleu(char **paths, int count, struct dt_error *err)
+{
+    struct dt_translation_corpus *corpus;
+    DT_TRY(dt_translation_corpus_open(&corpus, opt.references.items, opt.references.count,
+                                      (enum dt_translation_words_kind)opt.words, err));
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < count; i++)
+        rc = dt_translation_corpus_add(corpus, paths[i], err);
+    rc = rc < 0 ? rc : report_translations(corpus, err);
+    dt_translation_corpus_free(corpus);
+    return rc;
+}
+
+static const struct mode {
+    const char *name, *data;
+    bool model; /* needs one; otherwise references */
+    int most;   /* operands behind the name */
+    int (*run)(char **operands, int count, struct dt_error *err);
+} modes[] = {
+    {"perplexity", "DATA", true, 1, perplexity},
+    {"bleu", "FILE ...", false, 1000, bleu},
+    {NULL},
+};
+
+static const struct mode *mode_of(int count, char **operands)
+{
+    const struct mode *m = modes;
+    if (count == 0)
+        dt_usage("what to score is needed: perplexity DATA, or bleu FILE ...");
+    while (m->name && strcmp(m->name, operands[0]) != 0)
+        m++;
+    if (m->name == NULL)
+        dt_usage("'%s' is nothing that can be scored: perplexity or bleu is", operands[0]);
+    if (count < 2 || count - 1 > m->most)
+        dt_usage("%s needs %s", m->name, m->data);
+    if (m->model && opt.model == NULL)
+        dt_usage("%s needs a model: --model DIR", m->name);
+    if (!m->model && opt.references.count == 0)
+        dt_usage("%s needs what is right: --reference FILE", m->name);
+    return m;
+}
+
 int main(int argc, char **argv)
 {
     struct dt_error err;
-    struct dt_device *dev;
     int first = dt_parse_options(&command, argc, argv);
-    if (first + 2 != argc || strcmp(argv[first], "perplexity") != 0)
-        dt_usage("what to score is needed: perplexity DATA");
-    if (dt_device_open(&dev, opt.device, (int)opt.threads, &err) < 0)
-        return dt_report(&err);
-    int rc = evaluate(argv[first + 1], dev, &err);
-    dt_device_close(dev);
+    const struct mode *mode = mode_of(argc - first, argv + first);
+    int rc = mode->run(argv + first + 1, argc - first - 1, &err);
     return rc < 0 ? dt_report(&err) : 0;
 }

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scores of translations against references: BLEU (Papineni et al. 2002) as
+ * sacreBLEU 2.6 computes it, chrF (Popović 2015) and chrF++ (Popović 2017).
+ *
+ * A segment gives a few counts; a corpus' score is a function of their sums, so
+ * that a resampled corpus is scored without looking at text again.
+ *
+ *     struct dt_translation_metric bleu = {DT_BLEU, DT_WORDS_13A};
+ *     struct dt_segment_counts sum = {{0}};
+ *     for each segment:
+ *         dt_translation_counts(&bleu, &hypothesis, references, 1, &one);
+ *         dt_segment_counts_add(&sum, &one);
+ *     printf("%.2f\n", dt_translation_score(&bleu, &sum).score);
+ *
+ * Sentences are code points (dt_code_points).
+ */
+#ifndef DT_EVAL_TRANSLATION_SCORE_H
+#define DT_EVAL_TRANSLATION_SCORE_H
+
+#include "eval/translation-words.h"
+
+enum dt_translation_metric_kind { DT_BLEU, DT_CHRF, DT_CHRF_WORDS, DT_TRANSLATION_METRICS };
+/* BLEU, chrF2, chrF2++, in the order above. */
+extern const char *const dt_translation_metric_names[];
+
+struct dt_translation_metric {
+    enum dt_translation_metric_kind kind;
+    enum dt_translation_words_kind words; /* of BLEU */
+};
+
+/* BLEU: words of the hypothesis, of the reference, then n-grams that match and
+ * n-grams of the hypothesis, n = 1 .. 4. chrF: for each order n-grams of the
+ * hypothesis, of the reference, and those that match. */
+#define DT_SEGMENT_COUNTS 24
+struct dt_segment_counts {
+    double of[DT_SEGMENT_COUNTS];
+};
+
+struct dt_translation_result {
+    double score;         /* 0 .. 100 */
+    double precisions[4]; /* of BLEU, in percent, smoothed; and: */
+    double brevity_penalty;
+};
+
+void dt_translation_counts(const struct dt_translation_metric *metric,
+                           const struct dt_ids *hypothesis, const struct dt_ids *references,
+                           int reference_count, struct dt_segment_counts *counts);
+void dt_segment_counts_add(struct dt_segment_counts *sum, const struct dt_segment_counts *more);
+struct dt_translation_result dt_translation_score(const struct dt_translation_metric *metric,
+                                                  const struct dt_segment_counts *sum);
+
+/* Appends sacreBLEU's signature, "nrefs:1|case:mixed|...". */
+void dt_translation_signature(const struct dt_translation_metric *metric, int reference_count,
+                              struct dt_buffer *text);
+
+/* Two systems over the same segments. */
+struct dt_paired_bootstrap {
+    double mean, interval; /* of the second system's score: half the 95% interval's width */
+    double p;              /* of a difference as large as theirs if they were equal */
+};
+/* Paired bootstrap resampling (Koehn 2004) as sacreBLEU does it, but for the
+ * random numbers, which are a function of the seed. first NULL: p is 1. */
+struct dt_paired_bootstrap dt_paired_bootstrap(const struct dt_translation_metric *metric,
+                                               const struct dt_segment_counts *first,
+                                               const struct dt_segment_counts *second,
+                                               size_t segments, long resamples, uint64_t seed);
+
+#endif
