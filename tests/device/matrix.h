@@ -86,4 +86,26 @@ static inline void assert_near(const struct dt_tensor *got, const double *want, 
         fail_msg("differs by %g of %g", worst, largest);
 }
 
+/* A loss sum(y * r) of a reference y = f(tensors), differentiated by each
+ * element of x in turn; compared with the gradient an op gave. */
+typedef double reference_loss(void *context);
+
+static inline void assert_gradient(const struct dt_tensor *gradient, const struct dt_tensor *x,
+                                   reference_loss *loss, void *context)
+{
+    double *want = dt_alloc((size_t)(x->rows * x->columns), sizeof *want);
+    const float step = 1.0f / 256;
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < x->columns; j++) {
+            float *value = (float *)x->data + i * x->stride + j, kept = *value;
+            *value = kept + step;
+            double up = loss(context), high = *value;
+            *value = kept - step;
+            want[i * x->columns + j] = (up - loss(context)) / (high - *value);
+            *value = kept;
+        }
+    assert_near(gradient, want, 2e-4);
+    free(want);
+}
+
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the cpu engine share: its ops, its scratch memory, and the
- * few functions of mathematics that must vectorize the same way everywhere. */
+/* What the files of the cpu engine share: its ops and its scratch memory. */
 #ifndef DT_DEVICE_CPU_CPU_H
 #define DT_DEVICE_CPU_CPU_H
 
 #include <stdint.h>
 #include <string.h>
 
+#include "device/cpu/functions.h"
 #include "device/device.h"
 
 void dt_cpu_copy(struct dt_device *, struct dt_tensor *, const struct dt_tensor *);
@@ -15,6 +15,8 @@ void dt_cpu_combine(struct dt_device *, struct dt_tensor *, float, const struct 
 void dt_cpu_matmul(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
                    const struct dt_tensor *, const struct dt_matmul *);
 void dt_cpu_dropout(struct dt_device *, struct dt_tensor *, int64_t, const struct dt_dropout *);
+void dt_cpu_activation_forward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
+                               enum dt_activation);
 void dt_cpu_bias_backward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *);
 void dt_cpu_embedding_forward(struct dt_device *, struct dt_tensor *, const int32_t *,
                               const struct dt_tensor *, const struct dt_tensor *, int64_t, int64_t);
@@ -55,6 +57,11 @@ void dt_cpu_adamw(struct dt_device *, float *, float *, float *, const float *, 
 void dt_cpu_sgd(struct dt_device *, float *, float *, const float *, int64_t,
                 const struct dt_sgd *);
 
+/* Rows of n: y = activation of y, which aux keeps; dy *= the activation's derivative at aux. */
+void dt_cpu_activate(float *restrict y, float *restrict aux, int64_t n, enum dt_activation);
+void dt_cpu_activate_backward(float *restrict dy, const float *restrict aux, int64_t n,
+                              enum dt_activation);
+
 /* Scratch of one thread, at least size floats, kept from call to call. */
 float *dt_cpu_scratch(struct dt_device *dev, int thread, size_t size);
 
@@ -93,37 +100,6 @@ static inline void dt_cpu_share(int64_t n, int64_t unit, int64_t i, int64_t coun
     *to = units * (i + 1) / count * unit;
     *to = *to < n ? *to : n;
     *from = *from < n ? *from : n;
-}
-
-/* exp(x) to 2 ulp over the fp32 range, 0 below it: x = k ln2 + r, a polynomial
- * of degree 6 in r, then k into the exponent. Plain C without branches, so that
- * compilers vectorize it; libm's vector functions exist on some platforms only. */
-static inline float dt_cpu_exp(float x)
-{
-    const float log2e = 1.44269504f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
-    const float round = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number */
-    float clamped = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;
-    float shifted = clamped * log2e + round;
-    float k = shifted - round;
-    float r = clamped - k * ln2_high - k * ln2_low;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
-    int32_t bits, exponent;
-    memcpy(&exponent, &shifted, sizeof exponent);
-    memcpy(&bits, &p, sizeof bits);
-    bits += (int32_t)((uint32_t)exponent << 23);
-    memcpy(&p, &bits, sizeof p);
-    return x < -87.0f ? 0.0f : p;
-}
-
-static inline float dt_cpu_tanh(float x)
-{
-    return 1.0f - 2.0f / (dt_cpu_exp(2.0f * x) + 1.0f);
 }
 
 #endif

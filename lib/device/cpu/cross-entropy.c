@@ -13,45 +13,81 @@ static float row_maximum(const float *x, int64_t n)
     return most;
 }
 
-/* One row: the loss; with a scale, the row becomes (softmax - onehot) * scale. */
-static float row_loss(float *restrict x, int64_t n, int32_t target, float scale)
+static float is_first_maximum(const float *x, int32_t target, float most)
 {
-    float most = row_maximum(x, n), sum = 0;
-    float at_target = x[target];
-    if (scale == 0) {
+    int32_t before = 0;
+    for (int32_t j = 0; j < target; j++)
+        before += x[j] == most;
+    return x[target] == most && before == 0 ? 1.0f : 0.0f;
+}
+
+static float exp_sum(const float *x, int64_t n, float most)
+{
+    float sum = 0;
 #pragma omp simd reduction(+ : sum)
-        for (int64_t j = 0; j < n; j++)
-            sum += dt_cpu_exp(x[j] - most);
-    } else {
+    for (int64_t j = 0; j < n; j++)
+        sum += dt_cpu_exp(x[j] - most);
+    return sum;
+}
+
+/* How far the row lies below its highest on average. */
+static float mean_below(const float *x, int64_t n, float most)
+{
+    float sum = 0;
 #pragma omp simd reduction(+ : sum)
-        for (int64_t j = 0; j < n; j++) {
-            x[j] = dt_cpu_exp(x[j] - most);
-            sum += x[j];
-        }
-        float factor = scale / sum;
-        for (int64_t j = 0; j < n; j++)
-            x[j] *= factor;
-        x[target] -= scale;
+    for (int64_t j = 0; j < n; j++)
+        sum += most - x[j];
+    return sum / (float)n;
+}
+
+/* Turns x into e^(x - most) and returns their sum. */
+static float exponentiate(float *x, int64_t n, float most)
+{
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < n; j++) {
+        x[j] = dt_cpu_exp(x[j] - most);
+        sum += x[j];
     }
-    return logf(sum) + (most - at_target);
+    return sum;
+}
+
+/* One row: the loss; with a scale, the row becomes the gradient's. With p = softmax(x),
+ * L = log(sum exp x), label smoothing s and z-loss z:
+ *     loss = L - (1 - s) x[target] - s mean(x) + z L^2
+ *     its gradient = p (1 + 2 z L) - s/n - (1 - s) [j is the target] */
+static float row_loss(float *x, int64_t n, int32_t target, const struct dt_cross_entropy *how)
+{
+    float smoothing = how->label_smoothing, most = row_maximum(x, n);
+    float below = (1.0f - smoothing) * (most - x[target]);
+    if (smoothing != 0)
+        below += smoothing * mean_below(x, n, most);
+    float sum = how->scale == 0 ? exp_sum(x, n, most) : exponentiate(x, n, most);
+    float log_sum = logf(sum) + most;
+    if (how->scale != 0) {
+        float factor = how->scale * (1.0f + 2.0f * how->z_loss * log_sum) / sum;
+        float spread = how->scale * smoothing / (float)n;
+        for (int64_t j = 0; j < n; j++)
+            x[j] = x[j] * factor - spread;
+        x[target] -= how->scale * (1.0f - smoothing);
+    }
+    return logf(sum) + below + how->z_loss * log_sum * log_sum;
 }
 
 void dt_cpu_cross_entropy(struct dt_device *dev, float *losses, float *hits,
                           struct dt_tensor *logits, const int32_t *targets,
                           const struct dt_cross_entropy *how)
 {
-    float scale = how->scale;
-    assert(hits == NULL);
+    int64_t n = logits->columns;
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t i = 0; i < logits->rows; i++) {
         float *row = dt_cpu_row(logits, i);
-        assert(targets[i] < logits->columns);
-        if (targets[i] >= 0) {
-            losses[i] = row_loss(row, logits->columns, targets[i], scale);
-        } else {
-            losses[i] = 0;
-            if (scale != 0)
-                memset(row, 0, (size_t)logits->columns * sizeof *row);
-        }
+        int32_t target = targets[i];
+        assert(target < n);
+        if (hits)
+            hits[i] = target < 0 ? 0 : is_first_maximum(row, target, row_maximum(row, n));
+        losses[i] = target < 0 ? 0 : row_loss(row, n, target, how);
+        if (target < 0 && how->scale != 0)
+            memset(row, 0, (size_t)n * sizeof *row);
     }
 }

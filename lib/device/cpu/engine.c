@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "base/memory.h"
 #include "device/cpu/cpu.h"
 
 struct scratch {
@@ -40,6 +41,12 @@ static void copy_in(struct dt_device *dev, void *to, const void *from, size_t by
 {
     (void)dev;
     memcpy(to, from, bytes);
+}
+
+static size_t available(struct dt_device *dev)
+{
+    (void)dev;
+    return dt_memory_available("");
 }
 
 static int synchronize(struct dt_device *dev, struct dt_error *err)
@@ -91,12 +98,14 @@ static const struct dt_ops ops = {
     .release = release,
     .upload = copy_in,
     .download = copy_in,
+    .available = available,
     .synchronize = synchronize,
     .copy = dt_cpu_copy,
     .zero = dt_cpu_zero,
     .combine = dt_cpu_combine,
     .matmul = dt_cpu_matmul,
     .dropout = dt_cpu_dropout,
+    .activation_forward = dt_cpu_activation_forward,
     .bias_backward = dt_cpu_bias_backward,
     .embedding_forward = dt_cpu_embedding_forward,
     .embedding_backward = dt_cpu_embedding_backward,

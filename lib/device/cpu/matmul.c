@@ -23,34 +23,10 @@ void dt_cpu_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int6
     (void)status;
 }
 
-/* GELU, tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016). */
-static inline float gelu_inner(float x)
-{
-    return 0.7978845608f * (x + 0.044715f * x * x * x);
-}
-
 static void add_bias(float *y, const float *bias, int64_t n)
 {
     for (int64_t j = 0; j < n; j++)
         y[j] += bias[j];
-}
-
-static void gelu(float *restrict y, float *restrict aux, int64_t n)
-{
-    for (int64_t j = 0; j < n; j++) {
-        float x = y[j];
-        aux[j] = x;
-        y[j] = 0.5f * x * (1.0f + dt_cpu_tanh(gelu_inner(x)));
-    }
-}
-
-static void gelu_backward(float *restrict dy, const float *restrict aux, int64_t n)
-{
-    for (int64_t j = 0; j < n; j++) {
-        float x = aux[j], t = dt_cpu_tanh(gelu_inner(x));
-        float slope = 0.7978845608f * (1.0f + 3.0f * 0.044715f * x * x);
-        dy[j] *= 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * slope;
-    }
 }
 
 static void finish_rows(const struct dt_tensor *c, int64_t row, int64_t rows, int64_t column,
@@ -64,9 +40,9 @@ static void finish_rows(const struct dt_tensor *c, int64_t row, int64_t rows, in
         if (how->bias)
             add_bias(y, (const float *)how->bias->data + column, columns);
         if (how->activation != DT_ACT_NONE && how->derivative)
-            gelu_backward(y, aux, columns);
+            dt_cpu_activate_backward(y, aux, columns, how->activation);
         else if (how->activation != DT_ACT_NONE)
-            gelu(y, aux, columns);
+            dt_cpu_activate(y, aux, columns, how->activation);
     }
 }
 

@@ -28,13 +28,16 @@ void dt_cpu_rms_norm_forward(struct dt_device *dev, struct dt_tensor *y, struct 
                              const struct dt_tensor *add, const struct dt_tensor *weight,
                              float epsilon)
 {
-    int64_t n = x->columns;
-    assert(y->columns == n && sum->columns == n && weight->columns == n && rstd->columns == 1);
+    int64_t n = weight->columns, groups = x->columns / n;
+    assert(groups * n == x->columns && rstd->columns == groups);
+    assert(y->columns == x->columns && sum->columns == x->columns);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t i = 0; i < x->rows; i++) {
         float *to = dt_cpu_sum_row(sum, x, add, i), *r = dt_cpu_row(rstd, i);
-        *r = reciprocal_rms(to, n, epsilon);
-        scale_row(dt_cpu_row(y, i), to, weight->data, *r, n);
+        for (int64_t g = 0; g < groups; g++) {
+            r[g] = reciprocal_rms(to + g * n, n, epsilon);
+            scale_row(dt_cpu_row(y, i) + g * n, to + g * n, weight->data, r[g], n);
+        }
     }
 }
 
@@ -55,12 +58,15 @@ static void columns_backward(float *restrict dweight, const struct dt_tensor *dy
                              const struct dt_tensor *sum, const struct dt_tensor *rstd,
                              int64_t from, int64_t to)
 {
-    for (int64_t i = 0; i < dy->rows; i++) {
-        const float *restrict g = dt_cpu_row(dy, i), *restrict x = dt_cpu_row(sum, i);
-        float r = *dt_cpu_row(rstd, i);
-        for (int64_t j = from; j < to; j++)
-            dweight[j] += g[j] * x[j] * r;
-    }
+    for (int64_t i = 0; i < dy->rows; i++)
+        for (int64_t g = 0; g < rstd->columns; g++) {
+            int64_t group = g * (dy->columns / rstd->columns);
+            const float *restrict in = dt_cpu_row(dy, i) + group;
+            const float *restrict x = dt_cpu_row(sum, i) + group;
+            float r = dt_cpu_row(rstd, i)[g];
+            for (int64_t j = from; j < to; j++)
+                dweight[j] += in[j] * x[j] * r;
+        }
 }
 
 void dt_cpu_rms_norm_backward(struct dt_device *dev, struct dt_tensor *dsum,
@@ -68,14 +74,16 @@ void dt_cpu_rms_norm_backward(struct dt_device *dev, struct dt_tensor *dsum,
                               const struct dt_tensor *sum, const struct dt_tensor *weight,
                               const struct dt_tensor *rstd)
 {
-    int64_t n = dy->columns;
-    assert(dsum->columns == n && sum->columns == n && dweight->columns == n);
+    int64_t n = weight->columns, groups = rstd->columns;
+    assert(dy->columns == n * groups && dweight->columns == n);
+    assert(dsum->columns == dy->columns && sum->columns == dy->columns);
 #pragma omp parallel num_threads(dev->threads)
     {
 #pragma omp for schedule(static) nowait
         for (int64_t i = 0; i < dy->rows; i++)
-            row_backward(dt_cpu_row(dsum, i), dt_cpu_row(dy, i), dt_cpu_row(sum, i), weight->data,
-                         *dt_cpu_row(rstd, i), n);
+            for (int64_t g = 0; g < groups; g++)
+                row_backward(dt_cpu_row(dsum, i) + g * n, dt_cpu_row(dy, i) + g * n,
+                             dt_cpu_row(sum, i) + g * n, weight->data, dt_cpu_row(rstd, i)[g], n);
         int64_t from, to;
         dt_cpu_share(n, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads(), &from, &to);
         columns_backward(dweight->data, dy, sum, rstd, from, to);

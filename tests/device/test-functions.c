@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "device/cpu/cpu.h"
+#include "device/cpu/functions.h"
 
 /* Errors in units of the last place of the exact value. */
 static double ulps(float got, double want)
@@ -36,10 +36,26 @@ static void tanh_is_right_and_bounded(void **state)
     assert_true(dt_cpu_tanh(1e30f) == 1 && dt_cpu_tanh(-1e30f) == -1);
 }
 
+static void erf_is_right_to_two_ulp(void **state)
+{
+    (void)state;
+    double worst = 0;
+    for (float x = -6; x < 6; x += 0.00007f) {
+        double error = ulps(fabsf(dt_cpu_erf(x)), fabs(erf((double)x)));
+        worst = error > worst ? error : worst;
+        assert_true((dt_cpu_erf(x) < 0) == (x < 0));
+    }
+    assert_true(worst < 2);
+    assert_true(dt_cpu_erf(0) == 0 && dt_cpu_erf(INFINITY) == 1 && dt_cpu_erf(-INFINITY) == -1);
+    assert_true(fabs((double)dt_cpu_erf(1e-30f) / 1.1283791671e-30 - 1) < 1e-7);
+    assert_true(isnan(dt_cpu_erf(NAN)) != 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exp_is_right_to_two_ulp),
+        cmocka_unit_test(erf_is_right_to_two_ulp),
         cmocka_unit_test(tanh_is_right_and_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* The functions of mathematics that the ops need, in plain C without branches, so
+ * that compilers vectorize them the same way everywhere; libm's vector functions
+ * exist on some platforms only. */
+#ifndef DT_DEVICE_CPU_FUNCTIONS_H
+#define DT_DEVICE_CPU_FUNCTIONS_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* exp(x) to 2 ulp over the fp32 range, 0 below it: x = k ln2 + r, a polynomial
+ * of degree 6 in r, then k into the exponent. */
+static inline float dt_cpu_exp(float x)
+{
+    const float log2e = 1.44269504f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
+    const float round = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number */
+    float clamped = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;
+    float shifted = clamped * log2e + round;
+    float k = shifted - round;
+    float r = clamped - k * ln2_high - k * ln2_low;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * r * r + r + 1.0f;
+    int32_t bits, exponent;
+    memcpy(&exponent, &shifted, sizeof exponent);
+    memcpy(&bits, &p, sizeof bits);
+    bits += (int32_t)((uint32_t)exponent << 23);
+    memcpy(&p, &bits, sizeof p);
+    return x < -87.0f ? 0.0f : p;
+}
+
+static inline float dt_cpu_tanh(float x)
+{
+    return 1.0f - 2.0f / (dt_cpu_exp(2.0f * x) + 1.0f);
+}
+
+/* erf(x) to 2 ulp: below 1 an odd polynomial of degree 13; above, 1 - exp(-q(x)) with a
+ * polynomial q of degree 6. Both were fitted for the least relative error of erf. */
+static inline float dt_cpu_erf(float x)
+{
+    float size = fabsf(x), s = x * x;
+    float u = size > 4.0f ? 4.0f : size; /* from here on it is 1 in fp32 */
+    float p = 7.854012461e-5f;
+    p = p * s - 8.010243758e-4f;
+    p = p * s + 5.188334091e-3f;
+    p = p * s - 2.685381587e-2f;
+    p = p * s + 1.128358527e-1f;
+    p = p * s - 3.761262584e-1f;
+    p = p * s + 1.283791656e-1f;
+    p = p * x + x;
+    float q = -2.101823281e-4f;
+    q = q * u + 3.183119205e-3f;
+    q = q * u - 2.278609213e-2f;
+    q = q * u + 1.050966782e-1f;
+    q = q * u + 6.358463924e-1f;
+    q = q * u + 1.128475579e+0f;
+    return size < 1.0f ? p : copysignf(1.0f - dt_cpu_exp(-q * u), x);
+}
+
+#endif

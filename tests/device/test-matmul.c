@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* Products, their biases and activations, against the plain sums that define them. */
+#include "device/matrix.h"
+
+static double activation_reference(enum dt_activation activation, double x)
+{
+    if (activation == DT_ACT_NONE)
+        return x;
+    if (activation == DT_ACT_GELU_ERF)
+        return 0.5 * x * (1 + erf(x / sqrt(2)));
+    return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+static void matmul_reference(double *c, const struct dt_tensor *a, const struct dt_tensor *b,
+                             const struct dt_matmul *how, int64_t m, int64_t n, int64_t k)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double sum = how->bias ? at(how->bias, 0, j) : 0;
+            for (int64_t p = 0; p < k; p++)
+                sum += (double)(how->transpose_a ? at(a, p, i) : at(a, i, p)) *
+                       (how->transpose_b ? at(b, j, p) : at(b, p, j));
+            c[i * n + j] = sum;
+        }
+}
+
+static void matmul_matches_the_reference(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][3] = {{1, 7, 5}, {3, 130, 17}, {70, 33, 64}, {129, 65, 100}};
+    for (size_t s = 0; s < 4; s++)
+        for (int variant = 0; variant < 4; variant++) {
+            int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
+            bool ta = variant & 1, tb = variant & 2;
+            struct dt_tensor a = ta ? random_matrix(k, m) : random_matrix(m, k);
+            struct dt_tensor b = tb ? random_matrix(n, k) : random_matrix(k, n);
+            struct dt_tensor bias = random_matrix(1, n), c = random_matrix(m, n);
+            struct dt_tensor aux = random_matrix(m, n);
+            struct dt_matmul how = {.transpose_a = ta, .transpose_b = tb, .bias = &bias};
+            double *want = dt_alloc((size_t)(m * n), sizeof *want);
+            matmul_reference(want, &a, &b, &how, m, n, k);
+            dev->ops->matmul(dev, &c, &a, &b, &how);
+            assert_near(&c, want, 1e-6);
+            how.activation = s % 2 ? DT_ACT_GELU_TANH : DT_ACT_GELU_ERF;
+            how.aux = &aux;
+            dev->ops->matmul(dev, &c, &a, &b, &how);
+            assert_near(&aux, want, 1e-6);
+            for (int64_t i = 0; i < m * n; i++)
+                want[i] = activation_reference(how.activation, want[i]);
+            assert_near(&c, want, 1e-6);
+            how = (struct dt_matmul){.transpose_a = ta, .transpose_b = tb, .accumulate = true};
+            struct dt_tensor before = random_matrix(m, n);
+            memcpy(c.data, before.data, (size_t)(m * n) * sizeof(float));
+            matmul_reference(want, &a, &b, &how, m, n, k);
+            for (int64_t i = 0; i < m * n; i++)
+                want[i] += ((float *)before.data)[i];
+            dev->ops->matmul(dev, &c, &a, &b, &how);
+            assert_near(&c, want, 1e-6);
+            free(a.data), free(b.data), free(bias.data), free(c.data), free(aux.data);
+            free(before.data), free(want);
+        }
+}
+
+/* Long sums over few outputs are what a library would cut along K. */
+static void products_have_the_same_bits_on_any_number_of_threads(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][3] = {{384, 128, 4096}, {128, 512, 2048}, {1, 300, 700}};
+    for (size_t s = 0; s < 3; s++)
+        for (int variant = 0; variant < 4; variant++) {
+            int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
+            struct dt_matmul how = {.transpose_a = variant & 1, .transpose_b = variant & 2};
+            struct dt_tensor a = how.transpose_a ? random_matrix(k, m) : random_matrix(m, k);
+            struct dt_tensor b = how.transpose_b ? random_matrix(n, k) : random_matrix(k, n);
+            struct dt_tensor one = random_matrix(m, n), many = random_matrix(m, n);
+            for (int threads = 1; threads <= 7; threads += 2) {
+                struct dt_device *other;
+                struct dt_error err;
+                assert_int_equal(dt_device_open(&other, "cpu", threads, &err), 0);
+                other->ops->matmul(other, threads == 1 ? &one : &many, &a, &b, &how);
+                dt_device_close(other);
+                if (threads > 1)
+                    assert_memory_equal(one.data, many.data, (size_t)(m * n) * sizeof(float));
+            }
+            free(a.data), free(b.data), free(one.data), free(many.data);
+        }
+}
+
+static void activations_match_the_reference(void **state)
+{
+    (void)state;
+    struct dt_tensor x = random_matrix(5, 131), y = random_matrix(5, 131);
+    double *want = dt_alloc(5 * 131, sizeof *want);
+    for (int64_t i = 0; i < 5 * 131; i++)
+        ((float *)x.data)[i] *= 8;
+    for (enum dt_activation a = DT_ACT_NONE; a <= DT_ACT_GELU_ERF; a++) {
+        for (int64_t i = 0; i < 5 * 131; i++)
+            want[i] = activation_reference(a, ((float *)x.data)[i]);
+        dev->ops->activation_forward(dev, &y, &x, a);
+        assert_near(&y, want, 1e-6);
+    }
+    free(x.data), free(y.data), free(want);
+}
+
+struct mlp {
+    enum dt_activation activation;
+    struct dt_tensor x, w, bias, r;
+};
+
+static double mlp_loss(void *context)
+{
+    struct mlp *l = context;
+    double sum = 0, *y = dt_alloc((size_t)(l->r.rows * l->r.columns), sizeof *y);
+    matmul_reference(y, &l->x, &l->w, &(struct dt_matmul){.bias = &l->bias}, l->r.rows,
+                     l->r.columns, l->x.columns);
+    for (int64_t i = 0; i < l->r.rows * l->r.columns; i++)
+        sum += activation_reference(l->activation, y[i]) * ((float *)l->r.data)[i];
+    free(y);
+    return sum;
+}
+
+/* y = activation(x w + b): dy -> gradients of x, w and b, by the ops that training uses. */
+static void check_linear_backward(enum dt_activation activation)
+{
+    const int64_t m = 5, n = 7, k = 6;
+    struct mlp l = {activation, random_matrix(m, k), random_matrix(k, n), random_matrix(1, n),
+                    random_matrix(m, n)};
+    struct dt_tensor y = random_matrix(m, n), pre = random_matrix(m, n), one = random_matrix(n, n);
+    dev->ops->matmul(dev, &y, &l.x, &l.w,
+                     &(struct dt_matmul){.bias = &l.bias, .activation = activation, .aux = &pre});
+    /* The derivative is applied behind a product, as in a block's backward: here by identity. */
+    for (int64_t i = 0; i < n * n; i++)
+        ((float *)one.data)[i] = i % (n + 1) == 0;
+    struct dt_tensor dpre = random_matrix(m, n), dx = random_matrix(m, k);
+    struct dt_tensor dw = random_matrix(k, n), db = random_matrix(1, n);
+    dev->ops->zero(dev, &db);
+    dev->ops->matmul(
+        dev, &dpre, &l.r, &one,
+        &(struct dt_matmul){.activation = activation, .derivative = true, .aux = &pre});
+    dev->ops->matmul(dev, &dx, &dpre, &l.w, &(struct dt_matmul){.transpose_b = true});
+    dev->ops->matmul(dev, &dw, &l.x, &dpre, &(struct dt_matmul){.transpose_a = true});
+    dev->ops->bias_backward(dev, &db, &dpre);
+    assert_gradient(&dx, &l.x, mlp_loss, &l);
+    assert_gradient(&dw, &l.w, mlp_loss, &l);
+    assert_gradient(&db, &l.bias, mlp_loss, &l);
+    struct dt_tensor *all[] = {&l.x, &l.w, &l.bias, &l.r, &y, &pre, &one, &dpre, &dx, &dw, &db};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]->data);
+}
+
+static void linear_and_gelu_backward_match_finite_differences(void **state)
+{
+    (void)state;
+    check_linear_backward(DT_ACT_GELU_TANH);
+    check_linear_backward(DT_ACT_GELU_ERF);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(matmul_matches_the_reference),
+        cmocka_unit_test(products_have_the_same_bits_on_any_number_of_threads),
+        cmocka_unit_test(activations_match_the_reference),
+        cmocka_unit_test(linear_and_gelu_backward_match_finite_differences),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}

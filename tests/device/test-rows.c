@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* What reads and writes rows: embeddings, rotary positions, gates and sums. */
+#include "device/matrix.h"
+
+static void embedding_and_its_backward_match_the_reference(void **state)
+{
+    (void)state;
+    const int64_t length = 3, n = 19;
+    int32_t ids[6] = {4, 0, 4, 1, 4, 2};
+    struct dt_tensor tokens = random_matrix(5, n), positions = random_matrix(8, n);
+    struct dt_tensor y = random_matrix(6, n), dtokens = random_matrix(5, n);
+    struct dt_tensor dpositions = random_matrix(8, n);
+    double *want = dt_alloc((size_t)(8 * n), sizeof *want);
+    dev->ops->embedding_forward(dev, &y, ids, &tokens, &positions, length, 5);
+    for (int64_t i = 0; i < 6; i++)
+        for (int64_t j = 0; j < n; j++)
+            want[i * n + j] = (double)at(&tokens, ids[i], j) + at(&positions, 5 + i % length, j);
+    assert_near(&y, want, 1e-6);
+    dev->ops->zero(dev, &dtokens), dev->ops->zero(dev, &dpositions);
+    dev->ops->embedding_backward(dev, &dtokens, &dpositions, &y, ids, length);
+    memset(want, 0, (size_t)(8 * n) * sizeof *want);
+    for (int64_t i = 0; i < 6; i++)
+        for (int64_t j = 0; j < n; j++)
+            want[ids[i] * n + j] += at(&y, i, j);
+    assert_near(&dtokens, want, 1e-6);
+    memset(want, 0, (size_t)(8 * n) * sizeof *want);
+    for (int64_t i = 0; i < 6; i++)
+        for (int64_t j = 0; j < n; j++)
+            want[i % length * n + j] += at(&y, i, j);
+    assert_near(&dpositions, want, 1e-6);
+    free(tokens.data), free(positions.data), free(y.data), free(dtokens.data);
+    free(dpositions.data), free(want);
+}
+
+static void embedding_does_without_positions(void **state)
+{
+    (void)state;
+    const int32_t ids[4] = {2, 0, 2, 1};
+    struct dt_tensor tokens = random_matrix(3, 19), y = random_matrix(4, 19);
+    struct dt_tensor dtokens = random_matrix(3, 19);
+    double want[3 * 19] = {0};
+    dev->ops->embedding_forward(dev, &y, ids, &tokens, NULL, 2, 0);
+    for (int64_t i = 0; i < 4; i++)
+        assert_memory_equal((float *)y.data + i * 19, (float *)tokens.data + ids[i] * 19,
+                            19 * sizeof(float));
+    dev->ops->zero(dev, &dtokens);
+    dev->ops->embedding_backward(dev, &dtokens, NULL, &y, ids, 2);
+    for (int64_t i = 0; i < 4; i++)
+        for (int64_t j = 0; j < 19; j++)
+            want[ids[i] * 19 + j] += at(&y, i, j);
+    assert_near(&dtokens, want, 1e-6);
+    free(tokens.data), free(y.data), free(dtokens.data);
+}
+
+/* Turned back, x is what it was; as a rotation keeps lengths and angles, the
+ * way back is the gradient's as well. */
+static void rope_and_its_inverse_match_the_reference(void **state)
+{
+    (void)state;
+    enum { LENGTH = 3, PAST = 4, SIZE = 6, HALF = 3, HEADS = 2, ROWS = 6 };
+    struct dt_tensor turns = random_matrix(PAST + LENGTH, SIZE);
+    struct dt_tensor qkv = random_matrix(ROWS, 3 * HEADS * SIZE);
+    struct dt_tensor x = dt_columns(&qkv, HEADS * SIZE, HEADS * SIZE);
+    double before[ROWS * HEADS * SIZE], want[ROWS * HEADS * SIZE];
+    for (int t = 0; t < PAST + LENGTH; t++)
+        for (int j = 0; j < HALF; j++) {
+            ((float *)turns.data)[t * SIZE + j] = (float)cos(t * pow(10, -j));
+            ((float *)turns.data)[t * SIZE + HALF + j] = (float)sin(t * pow(10, -j));
+        }
+    for (int r = 0; r < ROWS; r++)
+        for (int c = 0; c < HEADS * SIZE; c++) {
+            int j = c % SIZE % HALF, first = c / SIZE * SIZE + j;
+            double angle = (PAST + r % LENGTH) * pow(10, -j);
+            double a = at(&x, r, first), b = at(&x, r, first + HALF);
+            before[r * HEADS * SIZE + c] = at(&x, r, c);
+            want[r * HEADS * SIZE + c] =
+                c == first ? a * cos(angle) - b * sin(angle) : b * cos(angle) + a * sin(angle);
+        }
+    dev->ops->rope(dev, &x, &turns, LENGTH, PAST, false);
+    assert_near(&x, want, 1e-6);
+    dev->ops->rope(dev, &x, &turns, LENGTH, PAST, true);
+    assert_near(&x, before, 1e-6);
+    free(turns.data), free(qkv.data);
+}
+
+struct gated {
+    struct dt_tensor gate, up, r;
+};
+
+static double gated_loss(void *context)
+{
+    struct gated *l = context;
+    double sum = 0;
+    for (int64_t i = 0; i < l->r.rows; i++)
+        for (int64_t j = 0; j < l->r.columns; j++)
+            sum += at(&l->gate, i, j) / (1 + exp(-at(&l->gate, i, j))) * at(&l->up, i, j) *
+                   at(&l->r, i, j);
+    return sum;
+}
+
+static void swiglu_and_its_backward_match_the_reference(void **state)
+{
+    (void)state;
+    struct gated l = {random_matrix(4, 33), random_matrix(4, 33), random_matrix(4, 33)};
+    struct dt_tensor y = random_matrix(4, 33), dgate = random_matrix(4, 33);
+    struct dt_tensor dup = random_matrix(4, 33);
+    for (int i = 0; i < 33; i++)
+        ((float *)l.gate.data)[i] *= 10;
+    ((float *)l.gate.data)[40] = -200; /* beyond what exp can hold */
+    dev->ops->swiglu_forward(dev, &y, &l.gate, &l.up);
+    assert_gradient(&y, &l.r, gated_loss, &l);
+    memcpy(dup.data, l.r.data, 4 * 33 * sizeof(float));
+    dev->ops->swiglu_backward(dev, &dgate, &dup, &l.gate, &l.up);
+    assert_gradient(&dgate, &l.gate, gated_loss, &l);
+    assert_gradient(&dup, &l.up, gated_loss, &l);
+    free(l.gate.data), free(l.up.data), free(l.r.data), free(y.data), free(dgate.data);
+    free(dup.data);
+}
+
+static void sums_match_the_reference(void **state)
+{
+    (void)state;
+    enum { N = 100003 };
+    struct dt_tensor x = random_matrix(1, N);
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < N; i++) {
+        sum += at(&x, 0, i);
+        squares += (double)at(&x, 0, i) * at(&x, 0, i);
+    }
+    assert_true(fabs(dev->ops->sum(dev, x.data, N) - sum) < 1e-8);
+    assert_true(fabs(dev->ops->sum_squares(dev, x.data, N) - squares) < 1e-8);
+    free(x.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(embedding_and_its_backward_match_the_reference),
+        cmocka_unit_test(embedding_does_without_positions),
+        cmocka_unit_test(rope_and_its_inverse_match_the_reference),
+        cmocka_unit_test(swiglu_and_its_backward_match_the_reference),
+        cmocka_unit_test(sums_match_the_reference),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
