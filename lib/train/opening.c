@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* Opening a run: data, model, memory, and the checkpoint to go on from. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "model/directory.h"
+#include "train/training-parts.h"
+
+/* A split must give one sample at least. */
+static int check_length(const struct dt_training *t, const struct dt_dataset *split,
+                        const char *name, const char *data, struct dt_error *err)
+{
+    uint64_t tokens = dt_dataset_info(split)->tokens;
+    uint64_t needed = (uint64_t)t->settings.training.sequence_length + 1;
+    if (tokens >= needed)
+        return 0;
+    return dt_fail(err, DT_EINVALID, "%s: split '%s' has %llu tokens, a sequence needs %llu", data,
+                   name, (unsigned long long)tokens, (unsigned long long)needed);
+}
+
+#define PROBES       64
+#define PROBE_TOKENS 64
+
+/* What tells one data set from another, however it is cut into shards: its
+ * size, its tokenizer, and tokens from places all over it. */
+static int fingerprint(struct dt_dataset *data, uint64_t *hash, struct dt_error *err)
+{
+    const struct dt_shard_info *info = dt_dataset_info(data);
+    uint64_t facts[2] = {info->tokens, info->tokenizer};
+    uint64_t count = info->tokens < PROBE_TOKENS ? info->tokens : PROBE_TOKENS;
+    *hash = dt_hash(facts, sizeof facts);
+    for (uint64_t i = 0; i < PROBES; i++) {
+        uint32_t ids[PROBE_TOKENS];
+        DT_TRY(dt_dataset_tokens(data, (info->tokens - count) * i / (PROBES - 1), count, ids, err));
+        *hash = dt_hash_seeded(ids, count * sizeof *ids, *hash);
+    }
+    return 0;
+}
+
+static int open_data(struct dt_training *t, const struct dt_training_options *o,
+                     struct dt_error *err)
+{
+    DT_TRY(dt_dataset_open(&t->train, o->data, t->settings.data.train_split, err));
+    const struct dt_shard_info *info = dt_dataset_info(t->train);
+    if (o->tokenizer_path && o->tokenizer != info->tokenizer)
+        return dt_fail(err, DT_EINVALID, "%s: is not the tokenizer that made %s", o->tokenizer_path,
+                       o->data);
+    DT_TRY(dt_settings_resolve(&t->settings, info->vocab_size, o->settings_path, err));
+    DT_TRY(check_length(t, t->train, t->settings.data.train_split, o->data, err));
+    uint64_t samples = (info->tokens - 1) / (uint64_t)t->settings.training.sequence_length;
+    DT_TRY(dt_settings_limit_steps(&t->settings, samples, o->settings_path, err));
+    t->identity = (struct dt_run_identity){
+        .settings = &t->settings, .eot = info->eot, .tokenizer_path = t->tokenizer_path};
+    DT_TRY(fingerprint(t->train, &t->identity.data, err));
+    t->lineage = dt_format("%s%s\n", info->provenance ? info->provenance : "", o->command_line);
+    t->identity.lineage = t->lineage;
+    return 0;
+}
+
+static int open_validation(struct dt_training *t, const struct dt_training_options *o,
+                           struct dt_error *err)
+{
+    int rc = DT_EMISSING;
+    if (t->settings.training.eval_interval > 0 && dt_is_directory(o->data))
+        rc = dt_dataset_open(&t->val, o->data, t->settings.data.val_split, err);
+    if (rc != DT_EMISSING)
+        return rc < 0 ? rc : check_length(t, t->val, t->settings.data.val_split, o->data, err);
+    if (t->settings.training.patience > 0)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: training.patience needs validation, and there is none",
+                       o->settings_path);
+    return 0; /* data without that split is trained on without validation */
+}
+
+static int open_model(struct dt_training *t, struct dt_error *err)
+{
+    long batch = t->settings.training.batch_size, length = t->settings.training.sequence_length;
+    DT_TRY(dt_model_new(&t->model, t->device, &t->settings.model, DT_F32, err));
+    DT_TRY(dt_store_init(&t->store, t->model, err));
+    DT_TRY(dt_workspace_new(&t->work, t->model, &(struct dt_workspace_shape){batch, length, true},
+                            err));
+    dt_batch_init(&t->batch, batch, length);
+    t->val_ids = dt_alloc((size_t)(batch * (length + 1)), sizeof *t->val_ids);
+    t->val_losses = dt_alloc((size_t)(batch * length), sizeof *t->val_losses);
+    return 0;
+}
+
+/* Two programs that train into one directory would remove each other's checkpoints
+ * in the making. The lock ends with the program, however it ends. */
+static int lock_run(struct dt_training *t, struct dt_error *err)
+{
+    DT_TRY(dt_make_directories(t->run, err));
+    t->lock = open(t->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (t->lock < 0)
+        return dt_fail_errno(err, "cannot open '%s'", t->run);
+    if (flock(t->lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return dt_fail(err, DT_EINVALID, "another program is training into '%s'", t->run);
+    return 0; /* file systems without locks are used without one */
+}
+
+/* The checkpoint to go on from, or NULL; owned by the caller. */
+static int find_checkpoint(const struct dt_training *t, const char *resume, char **found,
+                           struct dt_error *err)
+{
+    char *latest = dt_path_join(t->run, "latest");
+    struct stat st;
+    bool exists = lstat(latest, &st) == 0; /* a link to nothing is a damaged run, not a new one */
+    *found = NULL;
+    int rc = 0;
+    if (strcmp(resume, "auto") == 0)
+        *found = exists ? dt_strdup(latest) : NULL;
+    else if (strcmp(resume, "none") == 0 && exists)
+        rc = dt_fail(err, DT_EINVALID,
+                     "'%s' already holds a run: go on with --resume auto, or "
+                     "choose another directory",
+                     t->run);
+    else if (strcmp(resume, "none") != 0)
+        *found = dt_strdup(resume);
+    free(latest);
+    return rc;
+}
+
+/* A run that is resumed without a tokenizer keeps the one it has. */
+static void keep_tokenizer(struct dt_training *t, const char *checkpoint)
+{
+    char *path = dt_path_join(checkpoint, DT_TOKENIZER_FILE);
+    if (t->tokenizer_path == NULL && dt_file_exists(path)) {
+        t->tokenizer_path = path;
+        t->identity.tokenizer_path = path;
+    } else {
+        free(path);
+    }
+}
+
+static int start_or_resume(struct dt_training *t, const char *resume, struct dt_error *err)
+{
+    char *checkpoint;
+    DT_TRY(lock_run(t, err));
+    DT_TRY(dt_checkpoint_clean(t->run, err));
+    DT_TRY(find_checkpoint(t, resume, &checkpoint, err));
+    int rc = 0;
+    t->saved_step = -1;
+    if (checkpoint) {
+        rc = dt_checkpoint_load(checkpoint, &t->store, &t->state, &t->identity, err);
+        t->saved_step = t->state.step;
+        keep_tokenizer(t, checkpoint);
+    } else {
+        dt_model_initialize(t->model, (uint64_t)t->settings.training.seed);
+    }
+    free(checkpoint);
+    t->first_step = t->state.step;
+    t->logged_seconds = t->state.seconds;
+    t->logged_tokens = t->state.samples * (uint64_t)t->settings.training.sequence_length;
+    return rc;
+}
+
+static int open_streams(struct dt_training *t, struct dt_error *err)
+{
+    char *path = dt_path_join(t->run, "metrics.jsonl");
+    int rc = dt_metrics_open(&t->metrics, path, t->state.step, err);
+    free(path);
+    DT_TRY(rc);
+    return dt_loader_new(&t->loader, t->train, (uint32_t)t->settings.training.sequence_length,
+                         (uint32_t)t->settings.training.batch_size,
+                         (uint64_t)t->settings.training.seed, t->settings.data.shuffle,
+                         t->state.samples, err);
+}
+
+int dt_training_open(struct dt_training *t, const struct dt_training_options *o,
+                     struct dt_error *err)
+{
+    t->settings = *o->settings;
+    t->device = o->device;
+    t->peak = o->peak;
+    t->run = dt_strdup(o->run);
+    t->lock = -1;
+    t->tokenizer_path = o->tokenizer_path ? dt_strdup(o->tokenizer_path) : NULL;
+    DT_TRY(open_data(t, o, err));
+    DT_TRY(open_validation(t, o, err));
+    DT_TRY(open_model(t, err));
+    DT_TRY(start_or_resume(t, o->resume, err));
+    return open_streams(t, err);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of a training run share; training.h is for its users. */
+#ifndef DT_TRAIN_TRAINING_PARTS_H
+#define DT_TRAIN_TRAINING_PARTS_H
+
+#include "model/pass.h"
+#include "shard/dataset.h"
+#include "train/checkpoint.h"
+#include "train/metrics.h"
+#include "train/training.h"
+
+struct dt_training {
+    struct dt_settings settings;
+    struct dt_run_identity identity;
+    char *run, *lineage, *tokenizer_path;
+    int lock; /* of the run directory */
+    struct dt_device *device;
+    double peak;
+    struct dt_dataset *train, *val; /* val NULL: no validation */
+    struct dt_loader *loader;
+    struct dt_model *model;
+    struct dt_store store;
+    struct dt_workspace *work;
+    struct dt_batch batch;
+    struct dt_metrics metrics;
+    struct dt_progress_state state;
+    long first_step, saved_step;
+    double logged_seconds; /* state.seconds and tokens at the last logged step */
+    uint64_t logged_tokens;
+    uint32_t *val_ids; /* batch x (T + 1), and the losses they give */
+    float *val_losses;
+};
+
+/* opening.c: everything of a run before its first step. */
+int dt_training_open(struct dt_training *training, const struct dt_training_options *options,
+                     struct dt_error *err) DT_MUST_CHECK;
+
+/* update.c: passes over the batches of a step, and the update, or why there is none. */
+int dt_training_update(struct dt_training *training, struct dt_step_report *report,
+                       struct dt_error *err) DT_MUST_CHECK;
+int64_t dt_training_tokens_per_step(const struct dt_training *training);
+
+/* validation.c: the loss on the validation split, and whether it is the best so far. */
+int dt_training_validate(struct dt_training *training, struct dt_step_report *report,
+                         struct dt_error *err) DT_MUST_CHECK;
+bool dt_training_stopped_early(const struct dt_training *training);
+
+/* log.c: the speed since the last logged step; lines of metrics.jsonl. */
+void dt_training_measure(const struct dt_training *training, struct dt_step_report *report);
+int dt_training_log_step(struct dt_training *training, struct dt_step_report *report,
+                         struct dt_error *err) DT_MUST_CHECK;
+int dt_training_log_validation(struct dt_training *training, const struct dt_step_report *report,
+                               struct dt_error *err) DT_MUST_CHECK;
+
+#endif
