@@ -202,17 +202,53 @@ double dt_model_backward(const struct dt_model *m, struct dt_workspace *w,
     return m->device->ops->sum(m->device, w->losses, rows);
 }
 
+/* Moves the rows of w->norm that have targets to the front, and their targets, so
+ * that the head computes no others; returns how many they are. */
+static int64_t gather_targets(struct dt_workspace *w, const struct dt_batch *batch)
+{
+    struct dt_device *dev = w->model->device;
+    int64_t rows = batch->count * batch->length, count = 0;
+    int32_t *targets = dt_alloc((size_t)rows, sizeof *targets);
+    for (int64_t from = 0, to; from < rows; from = to) {
+        for (to = from; to < rows && batch->targets[to] >= 0; to++)
+            targets[count + to - from] = batch->targets[to];
+        struct dt_tensor here = dt_rows(&w->norm, from, to - from);
+        struct dt_tensor there = dt_rows(&w->last, count, to - from);
+        if (to > from)
+            dev->ops->copy(dev, &there, &here);
+        count += to - from;
+        while (to < rows && batch->targets[to] < 0)
+            to++;
+    }
+    struct dt_tensor gathered = w->last;
+    w->last = w->norm;
+    w->norm = gathered;
+    dev->ops->upload(dev, w->targets, targets, (size_t)count * sizeof *targets);
+    free(targets);
+    return count;
+}
+
+/* Gives what was computed for the rows with targets back to their places. */
+static void scatter(float *values, const struct dt_batch *batch, int64_t count)
+{
+    for (int64_t row = batch->count * batch->length - 1; row >= 0; row--)
+        values[row] = batch->targets[row] < 0 ? 0 : values[--count];
+}
+
 void dt_model_score(const struct dt_model *m, struct dt_workspace *w, const struct dt_batch *batch,
                     float *losses, float *hits)
 {
     struct dt_device *dev = m->device;
     int64_t rows = stage(w, batch);
-    const struct dt_block_pass pass = {.attention =
-                                           dt_model_attention(m, batch->count, batch->length)};
-    size_t bytes = (size_t)rows * sizeof *losses;
-    forward(m, w, &pass, rows);
-    head(m, w, rows, hits ? w->hits : NULL, NULL, &(struct dt_cross_entropy){0});
+    struct dt_attention attention = dt_model_attention(m, batch->count, batch->length);
+    forward(m, w, &attention, rows);
+    int64_t count = gather_targets(w, batch);
+    size_t bytes = (size_t)count * sizeof *losses;
+    head(m, w, count, hits ? w->hits : NULL, NULL, &(struct dt_cross_entropy){0});
     dev->ops->download(dev, losses, w->losses, bytes);
-    if (hits)
-        dev->ops->download(dev, hits, w->hits, bytes);
+    scatter(losses, batch, count);
+    if (hits == NULL)
+        return;
+    dev->ops->download(dev, hits, w->hits, bytes);
+    scatter(hits, batch, count);
 }

@@ -246,6 +246,32 @@ static void scoring_looks_at_no_later_token(void **state)
     dt_model_free(m);
 }
 
+static void only_what_has_a_target_is_scored(void **state)
+{
+    (void)state;
+    struct dt_model *m = new_model();
+    struct dt_workspace *w;
+    struct dt_batch batch;
+    uint32_t ids[3 * 6];
+    float all[15], some[15];
+    assert_int_equal(dt_workspace_new(&w, m, &(struct dt_workspace_shape){3, 5, false}, &err), 0);
+    fill_ids(ids, 18, 4);
+    dt_batch_init(&batch, 3, 5);
+    dt_batch_next_token(&batch, ids, 3, 5);
+    dt_model_score(m, w, &batch, all, NULL);
+    for (int times = 0; times < 2; times++) {
+        for (int i = 0; i < 15; i++)
+            if (i % 4 < 2 || i == 6)
+                batch.targets[i] = DT_NO_TARGET;
+        dt_model_score(m, w, &batch, some, NULL);
+        for (int i = 0; i < 15; i++)
+            assert_float_equal(some[i], batch.targets[i] < 0 ? 0 : all[i], 1e-5);
+    }
+    dt_batch_release(&batch);
+    dt_workspace_free(w);
+    dt_model_free(m);
+}
+
 static void initial_weights_spread_as_the_configuration_says(void **state)
 {
     (void)state;
@@ -508,6 +534,7 @@ int main(void)
         cmocka_unit_test(gradients_accumulate_and_scale),
         cmocka_unit_test(decoding_agrees_with_scoring),
         cmocka_unit_test(scoring_looks_at_no_later_token),
+        cmocka_unit_test(only_what_has_a_target_is_scored),
         cmocka_unit_test(initial_weights_spread_as_the_configuration_says),
         cmocka_unit_test(table_has_gpt2s_names_shapes_and_size),
         cmocka_unit_test(table_has_llamas_names_shapes_and_size),
