@@ -240,8 +240,9 @@ void dt_model_score(const struct dt_model *m, struct dt_workspace *w, const stru
 {
     struct dt_device *dev = m->device;
     int64_t rows = stage(w, batch);
-    struct dt_attention attention = dt_model_attention(m, batch->count, batch->length);
-    forward(m, w, &attention, rows);
+    const struct dt_block_pass pass = {.attention =
+                                           dt_model_attention(m, batch->count, batch->length)};
+    forward(m, w, &pass, rows);
     int64_t count = gather_targets(w, batch);
     size_t bytes = (size_t)count * sizeof *losses;
     head(m, w, count, hits ? w->hits : NULL, NULL, &(struct dt_cross_entropy){0});
