@@ -42,40 +42,84 @@ static inline int close_device(void **state)
     return 0;
 }
 
+/* Memory for a matrix; free(x.data). */
+static inline struct dt_tensor new_matrix(enum dt_dtype dtype, int64_t rows, int64_t columns)
+{
+    void *data = dt_alloc((size_t)(rows * columns), dt_dtype_size(dtype));
+    return dt_matrix_of(dtype, data, rows, columns);
+}
+
 /* Of numbers between -1 and 1. */
 static inline struct dt_tensor random_matrix(int64_t rows, int64_t columns)
 {
-    float *x = dt_alloc((size_t)(rows * columns), sizeof *x);
+    struct dt_tensor x = new_matrix(DT_F32, rows, columns);
     for (int64_t i = 0; i < rows * columns; i++)
-        x[i] = (float)(2 * dt_rng_double(&rng) - 1);
-    return dt_matrix(x, rows, columns);
+        ((float *)x.data)[i] = (float)(2 * dt_rng_double(&rng) - 1);
+    return x;
+}
+
+/* The same as another element type, rounded. */
+static inline struct dt_tensor as_type(enum dt_dtype dtype, const struct dt_tensor *x)
+{
+    struct dt_tensor copy = new_matrix(dtype, x->rows, x->columns);
+    dev->ops->copy(dev, &copy, x);
+    return copy;
+}
+
+static inline struct dt_tensor random_matrix_of(enum dt_dtype dtype, int64_t rows, int64_t columns)
+{
+    struct dt_tensor x = random_matrix(rows, columns), result = as_type(dtype, &x);
+    free(x.data);
+    return result;
 }
 
 static inline struct dt_tensor copy_of(const struct dt_tensor *x)
 {
-    struct dt_tensor copy = random_matrix(x->rows, x->columns);
-    for (int64_t i = 0; i < x->rows; i++)
-        memcpy((float *)copy.data + i * copy.stride, (float *)x->data + i * x->stride,
-               (size_t)x->columns * sizeof(float));
-    return copy;
+    return as_type(x->dtype, x);
+}
+
+static inline float float_of(enum dt_dtype dtype, uint16_t half)
+{
+    int exponent = half >> 10 & 31, fraction = half & 1023;
+    uint32_t bits = (uint32_t)half << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    if (dtype == DT_BF16)
+        return x;
+    if (exponent == 31)
+        x = fraction ? NAN : INFINITY;
+    else
+        x = (float)ldexp(fraction + (exponent ? 1024 : 0), (exponent ? exponent : 1) - 25);
+    return half >> 15 ? -x : x;
 }
 
 static inline float at(const struct dt_tensor *x, int64_t row, int64_t column)
 {
-    return ((float *)x->data)[row * x->stride + column];
+    int64_t place = row * x->stride + column;
+    return x->dtype == DT_F32 ? ((float *)x->data)[place]
+                              : float_of(x->dtype, ((uint16_t *)x->data)[place]);
 }
 
 static inline void assert_same_bits(const struct dt_tensor *a, const struct dt_tensor *b)
 {
+    size_t size = dt_dtype_size(a->dtype);
     for (int64_t i = 0; i < a->rows; i++)
-        assert_memory_equal((float *)a->data + i * a->stride, (float *)b->data + i * b->stride,
-                            (size_t)a->columns * sizeof(float));
+        assert_memory_equal((char *)a->data + (size_t)(i * a->stride) * size,
+                            (char *)b->data + (size_t)(i * b->stride) * size,
+                            (size_t)a->columns * size);
 }
 
-/* max |got - want| against the largest |want|. */
+/* What rounding to an element type may add to an error. */
+static inline double rounding_of(enum dt_dtype dtype)
+{
+    return dtype == DT_F32 ? 0 : dtype == DT_BF16 ? 0x1p-8 : 0x1p-11;
+}
+
+/* max |got - want| against the largest |want|; rounded results may differ by their rounding. */
 static inline void assert_near(const struct dt_tensor *got, const double *want, double tolerance)
 {
     double worst = 0, largest = 1e-2;
+    tolerance += rounding_of(got->dtype);
     for (int64_t i = 0; i < got->rows; i++)
         for (int64_t j = 0; j < got->columns; j++) {
             double w = want[i * got->columns + j], difference = fabs(at(got, i, j) - w);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "device/cpu/elements.h"
 #include "device/cpu/functions.h"
 #include "device/device.h"
 
@@ -69,11 +70,6 @@ float *dt_cpu_scratch(struct dt_device *dev, int thread, size_t size);
 void dt_cpu_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
                   const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
                   int64_t ldc);
-
-static inline float *dt_cpu_row(const struct dt_tensor *x, int64_t row)
-{
-    return (float *)x->data + row * x->stride;
-}
 
 /* Row number row of sum = x + add (add NULL: of sum = x, which may be the same memory). */
 static inline float *dt_cpu_sum_row(const struct dt_tensor *sum, const struct dt_tensor *x,
