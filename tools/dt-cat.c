@@ -347,11 +347,17 @@ static void add_json(struct dt_buffer *b, const char *path, const struct dt_shar
         dt_buffer_add_string(b, "null");
     else
         dt_buffer_printf(b, "%u", info->eot);
+    dt_buffer_printf(b, ",\"token_bytes\":%u,\"layout\":\"%s\"", info->token_bytes,
+                     info->row ? "padded" : "list");
+    if (info->row)
+        dt_buffer_printf(b, ",\"length\":%u,\"padding_id\":%u,\"padding\":%" PRIu64, info->row - 1,
+                         info->padding_id, info->padding);
+    if (info->masked)
+        dt_buffer_printf(b, ",\"targets\":%" PRIu64, info->targets);
     dt_buffer_printf(b,
-                     ",\"token_bytes\":%u,\"layout\":\"list\",\"documents\":%" PRIu64
-                     ",\"tokens\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"hash\":\"%s\"}\n",
-                     info->token_bytes, info->documents, info->tokens, info->text_bytes,
-                     dt_hex64(info->hash, hex));
+                     ",\"documents\":%" PRIu64 ",\"tokens\":%" PRIu64 ",\"bytes\":%" PRIu64
+                     ",\"hash\":\"%s\"}\n",
+                     info->documents, info->tokens, info->text_bytes, dt_hex64(info->hash, hex));
 }
 
 /* The first column holds the longest path, unless the terminal is too narrow. */
@@ -377,8 +383,13 @@ static void add_heading(struct dt_buffer *b, int width, const struct dt_shard_in
         dt_buffer_add_string(b, "no end-of-text");
     else
         dt_buffer_printf(b, "end-of-text %u", info->eot);
-    dt_buffer_printf(b, ", ids of %u bytes\n%-*s%12s%16s%15s%14s\n", info->token_bytes, width,
-                     "file", "documents", "tokens", "text bytes", "file bytes");
+    dt_buffer_printf(b, ", ids of %u bytes\n", info->token_bytes);
+    if (info->row)
+        dt_buffer_printf(b, "rows of %u + 1 ids, padding %u\n", info->row - 1, info->padding_id);
+    else if (info->masked)
+        dt_buffer_add_string(b, "a list with a loss mask\n");
+    dt_buffer_printf(b, "%-*s%12s%16s%15s%14s\n", width, "file", "documents", "tokens",
+                     "text bytes", "file bytes");
 }
 
 static void add_row(struct dt_buffer *b, int width, const char *path,
@@ -406,11 +417,15 @@ static void add_to_total(struct dt_shard_info *total, const struct dt_shard_info
     total->documents += info->documents;
     total->tokens += info->tokens;
     total->text_bytes += info->text_bytes;
+    total->padding += info->padding;
+    total->targets += info->targets;
 }
 
-static bool same_tokenizer(const struct dt_shard_info *a, const struct dt_shard_info *b)
+/* Whether one heading is enough for both. */
+static bool same_kind(const struct dt_shard_info *a, const struct dt_shard_info *b)
 {
-    return a->tokenizer == b->tokenizer && a->vocab_size == b->vocab_size && a->eot == b->eot;
+    return a->tokenizer == b->tokenizer && a->vocab_size == b->vocab_size && a->eot == b->eot &&
+           a->row == b->row && a->padding_id == b->padding_id && a->masked == b->masked;
 }
 
 static int print_info(struct printer *p, const struct sources *s, struct dt_error *err)
@@ -426,7 +441,7 @@ static int print_info(struct printer *p, const struct sources *s, struct dt_erro
         if (opt.json) {
             add_json(&p->line, s->items[i].path, &info);
         } else {
-            if (i == 0 || !same_tokenizer(&info, &last))
+            if (i == 0 || !same_kind(&info, &last))
                 add_heading(&p->line, width, &info);
             add_row(&p->line, width, s->items[i].path, &info, file_size(s->items[i].path));
         }
@@ -439,8 +454,12 @@ static int print_info(struct printer *p, const struct sources *s, struct dt_erro
         add_row(&p->line, width, "total", &total, bytes);
     if (!opt.json && total.documents > 0 && total.tokens > 0)
         dt_buffer_printf(&p->line, "%.1f tokens a document, %.3f text bytes a token\n",
-                         (double)total.tokens / (double)total.documents,
-                         (double)total.text_bytes / (double)total.tokens);
+                         (double)(total.tokens - total.padding) / (double)total.documents,
+                         (double)total.text_bytes / (double)(total.tokens - total.padding));
+    if (!opt.json && total.targets < total.tokens)
+        dt_buffer_printf(&p->line, "%.2f%% padding, %.2f%% of the tokens carry loss\n",
+                         100 * (double)total.padding / (double)total.tokens,
+                         100 * (double)total.targets / (double)total.tokens);
     return flush_line(p, err);
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "shard/format.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <zstd.h>
 
 #include "base/hash.h"
 
 #define STORED_BLOCK ((size_t)128 << 10) /* zstd's largest block */
+#define HAS_MASK     1u                  /* the only flag of a header of version 2 */
 
 static void put16(struct dt_buffer *b, uint16_t v)
 {
@@ -42,23 +42,28 @@ void dt_put_header(struct dt_buffer *b, const struct dt_shard_info *info)
 {
     const char *provenance = info->provenance ? info->provenance : "";
     size_t start = b->size, n = strlen(provenance);
-    put_head(b, DT_HEADER_FRAME, DT_HEADER_HEAD + n + 8, "dtsH");
-    put16(b, DT_FORMAT_VERSION);
+    put_head(b, DT_HEADER_FRAME, DT_HEADER_HEAD(info->masked) + n + 8, "dtsH");
+    put16(b, info->masked ? 2 : 1);
     dt_buffer_add_char(b, (char)info->token_bytes);
-    dt_buffer_add_char(b, DT_LAYOUT_LIST);
+    dt_buffer_add_char(b, info->row ? DT_LAYOUT_PADDED : DT_LAYOUT_LIST);
     put32(b, info->vocab_size);
     put32(b, info->eot);
     put64(b, info->tokenizer);
     put32(b, (uint32_t)n);
+    if (info->masked) {
+        put32(b, HAS_MASK);
+        put32(b, info->row);
+        put32(b, info->padding_id);
+    }
     dt_buffer_append(b, provenance, n);
     put_checksum(b, start);
 }
 
 void dt_put_index(struct dt_buffer *b, const struct dt_index *index, const void *records,
-                  size_t size)
+                  size_t size, const void *mask)
 {
-    size_t start = b->size;
-    put_head(b, DT_INDEX_FRAME, DT_INDEX_HEAD + size + 8, "dtsI");
+    size_t start = b->size, mask_size = index->masked ? index->mask_size : 0;
+    put_head(b, DT_INDEX_FRAME, DT_INDEX_HEAD(index->masked) + size + mask_size + 8, "dtsI");
     put32(b, index->tokens);
     put32(b, index->data_size);
     put32(b, index->documents);
@@ -67,20 +72,29 @@ void dt_put_index(struct dt_buffer *b, const struct dt_index *index, const void 
     put64(b, index->first_document);
     put64(b, index->document_start);
     put64(b, index->data_hash);
+    if (index->masked)
+        put32(b, index->mask_size);
     dt_buffer_append(b, records, size);
+    if (mask_size > 0)
+        dt_buffer_append(b, mask, mask_size);
     put_checksum(b, start);
 }
 
-void dt_put_footer(struct dt_buffer *b, const struct dt_footer *footer)
+void dt_put_footer(struct dt_buffer *b, const struct dt_footer *footer, bool masked)
 {
     size_t start = b->size;
-    put_head(b, DT_FOOTER_FRAME, DT_FOOTER_SIZE, "dtsF");
+    put_head(b, DT_FOOTER_FRAME, DT_FOOTER_SIZE(masked), "dtsF");
     put64(b, footer->tokens);
-    put64(b, footer->documents);
+    put64(b, footer->records);
     put64(b, footer->text_bytes);
     put64(b, footer->frames);
     put64(b, footer->hash);
     put64(b, footer->seek_hash);
+    if (masked) {
+        put64(b, footer->padding);
+        put64(b, footer->padding_records);
+        put64(b, footer->targets);
+    }
     put_checksum(b, start);
 }
 
@@ -118,11 +132,12 @@ size_t dt_frame_limit(uint32_t magic)
 {
     switch (magic) {
     case DT_HEADER_FRAME:
-        return DT_HEADER_HEAD + DT_PROVENANCE_MAX + 8;
+        return DT_HEADER_HEAD(true) + DT_PROVENANCE_MAX + 8;
     case DT_INDEX_FRAME:
-        return DT_INDEX_HEAD + sizeof(struct dt_shard_document) * DT_FRAME_DOCUMENTS + 8;
+        return DT_INDEX_HEAD(true) + sizeof(struct dt_shard_document) * DT_FRAME_DOCUMENTS +
+               dt_mask_bytes(DT_FRAME_TOKENS) + 8;
     case DT_FOOTER_FRAME:
-        return DT_FOOTER_SIZE;
+        return DT_FOOTER_SIZE(true);
     case DT_SEEK_FRAME:
         return DT_FRAME_HEAD + (size_t)DT_SEEK_FRAMES * DT_SEEK_ENTRY + DT_SEEK_END;
     default:
@@ -142,61 +157,97 @@ static int check_frame(const char *frame, size_t size, size_t least, uint32_t ma
     return 0;
 }
 
+/* What version 2 adds to the header. */
+static int get_layout(const char *p, uint32_t layout, struct dt_shard_info *info,
+                      struct dt_error *err)
+{
+    info->masked = true;
+    info->row = dt_get32(p + 40);
+    info->padding_id = dt_get32(p + 44);
+    if (dt_get32(p + 36) != HAS_MASK)
+        return dt_fail(err, DT_EFORMAT, "flags %u: this program knows no such", dt_get32(p + 36));
+    if (layout == DT_LAYOUT_LIST
+            ? info->row != 0 || info->padding_id != 0
+            : info->row < 2 || info->row > DT_ROW_MAX || info->padding_id >= info->vocab_size)
+        return dt_fail(err, DT_EFORMAT, "the header contradicts itself");
+    return 0;
+}
+
 int dt_get_header(const void *frame, size_t size, struct dt_shard_info *info, char **provenance,
                   struct dt_error *err)
 {
     const char *p = frame;
     *provenance = NULL;
-    DT_TRY(check_frame(p, size, DT_HEADER_HEAD + 8, DT_HEADER_FRAME, "dtsH", err));
+    DT_TRY(check_frame(p, size, DT_HEADER_HEAD(false) + 8, DT_HEADER_FRAME, "dtsH", err));
     unsigned version = dt_get32(p + 12) & 0xffff, layout = (unsigned char)p[15];
-    if (version != DT_FORMAT_VERSION)
-        return dt_fail(err, DT_EFORMAT, "format version %u: this program reads version %d", version,
-                       DT_FORMAT_VERSION);
-    if (layout != DT_LAYOUT_LIST)
-        return dt_fail(err, DT_EFORMAT, "layout %u: this program reads layout 0, list", layout);
+    if (version < 1 || version > DT_FORMAT_VERSION)
+        return dt_fail(err, DT_EFORMAT, "format version %u: this program reads versions 1 to %d",
+                       version, DT_FORMAT_VERSION);
+    if (layout > (version == 1 ? DT_LAYOUT_LIST : DT_LAYOUT_PADDED))
+        return dt_fail(err, DT_EFORMAT, "layout %u: this program knows no such", layout);
+    bool masked = version == 2;
+    size_t head = DT_HEADER_HEAD(masked);
     *info = (struct dt_shard_info){.token_bytes = (unsigned char)p[14],
                                    .vocab_size = dt_get32(p + 16),
                                    .eot = dt_get32(p + 20),
                                    .tokenizer = dt_get64(p + 24)};
-    if (dt_get32(p + 32) != size - DT_HEADER_HEAD - 8 || info->vocab_size == 0 ||
+    if (size < head + 8 || dt_get32(p + 32) != size - head - 8 || info->vocab_size == 0 ||
         info->vocab_size > DT_VOCAB_MAX ||
         info->token_bytes != (info->vocab_size <= 65536 ? 2 : 4) ||
         (info->eot != UINT32_MAX && info->eot >= info->vocab_size))
         return dt_fail(err, DT_EFORMAT, "the header contradicts itself");
-    *provenance = dt_strndup(p + DT_HEADER_HEAD, size - DT_HEADER_HEAD - 8);
+    if (masked)
+        DT_TRY(get_layout(p, layout, info, err));
+    *provenance = dt_strndup(p + head, size - head - 8);
     info->provenance = *provenance;
     return 0;
 }
 
-int dt_get_index(const void *frame, size_t size, struct dt_index *index, struct dt_error *err)
+int dt_get_index(const void *frame, size_t size, bool masked, struct dt_index *index,
+                 struct dt_error *err)
 {
     const char *p = frame;
-    DT_TRY(check_frame(p, size, DT_INDEX_HEAD + 8, DT_INDEX_FRAME, "dtsI", err));
+    DT_TRY(check_frame(p, size, DT_INDEX_HEAD(masked) + 8, DT_INDEX_FRAME, "dtsI", err));
     *index = (struct dt_index){.tokens = dt_get32(p + 12),
                                .data_size = dt_get32(p + 16),
                                .documents = dt_get32(p + 20),
                                .compressed = dt_get32(p + 24),
+                               .mask_size = masked ? dt_get32(p + 60) : 0,
+                               .masked = masked,
                                .first_token = dt_get64(p + 28),
                                .first_document = dt_get64(p + 36),
                                .document_start = dt_get64(p + 44),
                                .data_hash = dt_get64(p + 52)};
     if (index->tokens > DT_FRAME_TOKENS || index->documents > DT_FRAME_DOCUMENTS ||
-        index->compressed > 1 || index->document_start > index->first_token ||
+        index->compressed > (masked ? 3 : 1) || index->document_start > index->first_token ||
+        index->mask_size > size - DT_INDEX_HEAD(masked) - 8 ||
         index->data_size > ZSTD_COMPRESSBOUND((size_t)4 * DT_FRAME_TOKENS))
         return dt_fail(err, DT_EFORMAT, "the index contradicts itself");
     return 0;
 }
 
-int dt_get_footer(const void *frame, size_t size, struct dt_footer *footer, struct dt_error *err)
+int dt_get_footer(const void *frame, size_t size, bool masked, struct dt_footer *footer,
+                  struct dt_error *err)
 {
     const char *p = frame;
-    DT_TRY(check_frame(p, size, DT_FOOTER_SIZE, DT_FOOTER_FRAME, "dtsF", err));
+    if (size != DT_FOOTER_SIZE(masked))
+        return dt_fail(err, DT_EFORMAT, "is not a dt token stream or is damaged");
+    DT_TRY(check_frame(p, size, DT_FOOTER_SIZE(masked), DT_FOOTER_FRAME, "dtsF", err));
     *footer = (struct dt_footer){.tokens = dt_get64(p + 12),
-                                 .documents = dt_get64(p + 20),
+                                 .records = dt_get64(p + 20),
                                  .text_bytes = dt_get64(p + 28),
                                  .frames = dt_get64(p + 36),
                                  .hash = dt_get64(p + 44),
-                                 .seek_hash = dt_get64(p + 52)};
+                                 .seek_hash = dt_get64(p + 52),
+                                 .targets = dt_get64(p + 12)};
+    if (!masked)
+        return 0;
+    footer->padding = dt_get64(p + 60);
+    footer->padding_records = dt_get64(p + 68);
+    footer->targets = dt_get64(p + 76);
+    if (footer->padding > footer->tokens || footer->padding_records > footer->records ||
+        footer->targets > footer->tokens)
+        return dt_fail(err, DT_EFORMAT, "the footer contradicts itself");
     return 0;
 }
 
@@ -238,28 +289,59 @@ int dt_decode_documents(struct dt_frame_decoder *d, const void *frame, size_t si
                         const struct dt_index *index, const struct dt_shard_document **documents,
                         struct dt_error *err)
 {
-    const char *records = (const char *)frame + DT_INDEX_HEAD;
-    size_t n = size - DT_INDEX_HEAD - 8, plain = index->documents * sizeof *d->documents;
+    size_t head = DT_INDEX_HEAD(index->masked);
+    const char *records = (const char *)frame + head;
+    size_t n = size - head - index->mask_size - 8;
+    size_t plain = index->documents * sizeof *d->documents;
     if (index->documents > d->capacity) {
         d->capacity = index->documents;
         d->documents = dt_realloc(d->documents, d->capacity, sizeof *d->documents);
     }
     *documents = d->documents;
-    if (index->compressed)
+    if (index->compressed & DT_RECORDS_COMPRESSED)
         DT_TRY(decompress(d, d->documents, plain, records, n, err));
     else if (n != plain)
         return dt_fail(err, DT_EFORMAT, "the index contradicts itself");
     else if (n > 0)
         memcpy(d->documents, records, n);
     uint64_t start = index->document_start, end = index->first_token + index->tokens;
+    uint64_t kinds = index->masked ? DT_KINDS : 0;
     for (uint32_t i = 0; i < index->documents; i++) {
-        uint64_t tokens = d->documents[i].tokens;
+        uint64_t tokens = d->documents[i].tokens & ~kinds;
         if (tokens > end - start || start + tokens < index->first_token)
             return dt_fail(err, DT_EFORMAT, "document %llu does not end in its frame",
                            (unsigned long long)(index->first_document + i));
         start += tokens;
     }
     return 0;
+}
+
+int dt_decode_mask(struct dt_frame_decoder *d, const void *frame, size_t size,
+                   const struct dt_index *index, uint8_t *mask, struct dt_error *err)
+{
+    const char *from = (const char *)frame + size - 8 - index->mask_size;
+    size_t plain = dt_mask_bytes(index->tokens);
+    if (index->compressed & DT_MASK_COMPRESSED)
+        return decompress(d, mask, plain, from, index->mask_size, err);
+    if (index->mask_size != plain)
+        return dt_fail(err, DT_EFORMAT, "the index contradicts itself");
+    if (plain > 0)
+        memcpy(mask, from, plain);
+    return 0;
+}
+
+void dt_mark_ids(uint32_t *ids, size_t count, const uint8_t *mask, size_t first)
+{
+    for (size_t i = 0; i < count; i++, first++)
+        ids[i] |= (mask[first / 8] >> (first % 8) & 1) ? 0 : DT_NO_LOSS;
+}
+
+uint64_t dt_count_targets(const uint8_t *mask, size_t count)
+{
+    uint64_t targets = 0;
+    for (size_t i = 0; i < count; i++)
+        targets += mask[i / 8] >> (i % 8) & 1;
+    return targets;
 }
 
 static uint32_t get_id(const void *ids, size_t i, uint32_t token_bytes)
@@ -281,30 +363,49 @@ int dt_decode_ids(struct dt_frame_decoder *d, const void *data, const struct dt_
     return 0;
 }
 
-void dt_content_init(struct dt_content *c)
+void dt_content_init(struct dt_content *c, bool masked)
 {
     if (c->ids == NULL) {
         c->ids = XXH64_createState();
         c->records = XXH64_createState();
+        c->mask = XXH64_createState();
     }
+    c->masked = masked;
     XXH64_reset(c->ids, 0);
     XXH64_reset(c->records, 0);
+    XXH64_reset(c->mask, 0);
 }
 
 void dt_content_release(struct dt_content *c)
 {
     XXH64_freeState(c->ids);
     XXH64_freeState(c->records);
+    XXH64_freeState(c->mask);
     *c = (struct dt_content){0};
 }
 
+/* A byte for each id: frames may end within a byte of bits. */
+static void add_mask(struct dt_content *c, const uint8_t *mask, size_t tokens)
+{
+    uint8_t bytes[512];
+    for (size_t i = 0; i < tokens;) {
+        size_t n = 0;
+        for (; n < sizeof bytes && i < tokens; i++)
+            bytes[n++] = mask[i / 8] >> (i % 8) & 1;
+        XXH64_update(c->mask, bytes, n);
+    }
+}
+
 void dt_content_add(struct dt_content *c, const void *ids, size_t ids_size,
-                    const struct dt_shard_document *documents, size_t count)
+                    const struct dt_shard_document *documents, size_t count, const uint8_t *mask,
+                    size_t tokens)
 {
     if (ids_size > 0)
         XXH64_update(c->ids, ids, ids_size);
     if (count > 0)
         XXH64_update(c->records, documents, count * sizeof *documents);
+    if (c->masked)
+        add_mask(c, mask, tokens);
 }
 
 uint64_t dt_join_hashes(uint64_t before, uint64_t next)
@@ -315,7 +416,8 @@ uint64_t dt_join_hashes(uint64_t before, uint64_t next)
 
 uint64_t dt_content_hash(const struct dt_content *c)
 {
-    return dt_join_hashes(XXH64_digest(c->ids), XXH64_digest(c->records));
+    uint64_t hash = dt_join_hashes(XXH64_digest(c->ids), XXH64_digest(c->records));
+    return c->masked ? dt_join_hashes(hash, XXH64_digest(c->mask)) : hash;
 }
 
 /* last - id wraps, and so has its top bit set, if id is above last; or id itself

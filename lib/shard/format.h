@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bytes of the .dts format, version 1; dt-shard(5) describes them. Private
+ * The bytes of the .dts format, versions 1 and 2; dt-shard(5) describes them. Private
  * to lib/shard.
  *
  *     header, {index, data} ..., footer, seek table
@@ -9,10 +9,15 @@
  * ours ends with the XXH64 of all its bytes before, the frame's own head
  * included; the index before a data frame holds the XXH64 of that frame, and
  * the footer that of the seek table. So every bit of a file is covered.
+ *
+ * Version 2 is version 1 with a loss mask, and perhaps rows: what the header says
+ * in struct dt_shard_info's masked decides between them. What needs no mask is
+ * written as version 1.
  */
 #ifndef DT_SHARD_FORMAT_H
 #define DT_SHARD_FORMAT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <xxhash.h>
@@ -23,11 +28,12 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "integers are written as they lie");
 
-#define DT_FORMAT_VERSION  1
+#define DT_FORMAT_VERSION  2      /* the newest */
 #define DT_FRAME_TOKENS    65536u /* at most, in one data frame */
 #define DT_FRAME_DOCUMENTS 65536u /* at most, in one index */
 #define DT_PROVENANCE_MAX  (16u << 20)
 #define DT_VOCAB_MAX       (1u << 31)
+#define DT_ROW_MAX         (1u << 24)
 
 #define DT_HEADER_FRAME  0x184d2a50u
 #define DT_INDEX_FRAME   0x184d2a51u
@@ -41,12 +47,15 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "integers are written 
 #define DT_EMPTY_CHECKSUM 0x51d8e999u
 #define DT_SEEK_FRAMES    0x8000000u /* that zstd's seekable format allows */
 
-#define DT_FRAME_HEAD  8u  /* u32 frame magic, u32 size of what follows */
-#define DT_HEADER_HEAD 36u /* bytes of a header frame before the provenance */
-#define DT_INDEX_HEAD  60u /* bytes of an index frame before the records */
-#define DT_FOOTER_SIZE 68u /* bytes of a footer frame, its checksum included */
+#define DT_FRAME_HEAD 8u /* u32 frame magic, u32 size of what follows */
+/* Bytes of a header frame before the provenance, of an index frame before the
+ * records, and of a footer frame with its checksum. */
+#define DT_HEADER_HEAD(masked) ((masked) ? 48u : 36u)
+#define DT_INDEX_HEAD(masked)  ((masked) ? 64u : 60u)
+#define DT_FOOTER_SIZE(masked) ((masked) ? 92u : 68u)
 
-enum dt_layout { DT_LAYOUT_LIST = 0 };
+enum dt_layout { DT_LAYOUT_LIST = 0, DT_LAYOUT_PADDED = 1 };
+enum { DT_RECORDS_COMPRESSED = 1, DT_MASK_COMPRESSED = 2 };
 
 /* What an index frame says of the data frame behind it and of the documents
  * that end in it; document number first_document begins at token
@@ -55,16 +64,19 @@ struct dt_index {
     uint32_t tokens;    /* in the data frame */
     uint32_t data_size; /* bytes of the data frame */
     uint32_t documents;
-    uint32_t compressed; /* 1: the records are a zstd frame; 0: they are as they are */
+    uint32_t compressed; /* DT_RECORDS_COMPRESSED, DT_MASK_COMPRESSED: is a zstd frame */
+    uint32_t mask_size;  /* bytes of the mask in this frame */
+    bool masked;         /* the stream has a mask */
     uint64_t first_token, first_document, document_start;
     uint64_t data_hash; /* XXH64 of the data frame's bytes */
 };
 
 struct dt_footer {
-    uint64_t tokens, documents, text_bytes;
-    uint64_t frames;    /* data frames */
-    uint64_t hash;      /* of the ids and the documents' records: dt_content_hash */
-    uint64_t seek_hash; /* XXH64 of the seek table's frame */
+    uint64_t tokens, records, text_bytes;       /* records: of documents and of padding */
+    uint64_t frames;                            /* data frames */
+    uint64_t hash;                              /* of ids, records and mask: dt_content_hash */
+    uint64_t seek_hash;                         /* XXH64 of the seek table's frame */
+    uint64_t padding, padding_records, targets; /* ids, records, ids */
 };
 
 struct dt_seek_entry {
@@ -90,8 +102,8 @@ static inline uint64_t dt_get64(const void *p)
 /* Appending one frame each. Each frame is below 4 GiB by the limits above. */
 void dt_put_header(struct dt_buffer *b, const struct dt_shard_info *info);
 void dt_put_index(struct dt_buffer *b, const struct dt_index *index, const void *records,
-                  size_t size);
-void dt_put_footer(struct dt_buffer *b, const struct dt_footer *footer);
+                  size_t size, const void *mask);
+void dt_put_footer(struct dt_buffer *b, const struct dt_footer *footer, bool masked);
 void dt_put_seek_table(struct dt_buffer *b, const struct dt_seek_entry *entries, size_t count);
 /* A zstd frame of stored blocks: what a compressor at level 0 would write. */
 void dt_put_stored(struct dt_buffer *b, const void *data, size_t size);
@@ -101,9 +113,9 @@ void dt_put_stored(struct dt_buffer *b, const void *data, size_t size);
  * owned by the caller. */
 int dt_get_header(const void *frame, size_t size, struct dt_shard_info *info, char **provenance,
                   struct dt_error *err) DT_MUST_CHECK;
-int dt_get_index(const void *frame, size_t size, struct dt_index *index,
+int dt_get_index(const void *frame, size_t size, bool masked, struct dt_index *index,
                  struct dt_error *err) DT_MUST_CHECK;
-int dt_get_footer(const void *frame, size_t size, struct dt_footer *footer,
+int dt_get_footer(const void *frame, size_t size, bool masked, struct dt_footer *footer,
                   struct dt_error *err) DT_MUST_CHECK;
 
 /* The bytes that a frame of ours may have at most, by its magic; 0 for others. */
@@ -123,16 +135,34 @@ int dt_decode_documents(struct dt_frame_decoder *d, const void *frame, size_t si
 int dt_decode_ids(struct dt_frame_decoder *d, const void *data, const struct dt_index *index,
                   const struct dt_shard_info *info, void *ids, struct dt_error *err) DT_MUST_CHECK;
 
+/* The mask of an index frame, dt_mask_bytes(index->tokens) of it. */
+int dt_decode_mask(struct dt_frame_decoder *d, const void *frame, size_t size,
+                   const struct dt_index *index, uint8_t *mask, struct dt_error *err) DT_MUST_CHECK;
+
+/* A mask has a bit for each id, the lowest of a byte first: 1 where it carries loss. */
+static inline size_t dt_mask_bytes(size_t tokens)
+{
+    return (tokens + 7) / 8;
+}
+/* Sets DT_NO_LOSS in those of ids whose bits, from first on, are 0. */
+void dt_mark_ids(uint32_t *ids, size_t count, const uint8_t *mask, size_t first);
+/* Bits that are 1 among the first count. */
+uint64_t dt_count_targets(const uint8_t *mask, size_t count);
+
 /* The hash of what a stream holds, whatever its frames and their compression:
- * XXH64 of the XXH64 of all ids and the XXH64 of all records. */
+ * XXH64 of the XXH64 of all ids and the XXH64 of all records; with a mask, XXH64
+ * of that and the XXH64 of the mask with a byte, 0 or 1, for each id. */
 struct dt_content {
-    XXH64_state_t *ids, *records;
+    XXH64_state_t *ids, *records, *mask;
+    bool masked;
 };
 
-void dt_content_init(struct dt_content *c); /* of all-zero memory, or to begin again */
+void dt_content_init(struct dt_content *c, bool masked); /* of all-zero memory, or to begin again */
 void dt_content_release(struct dt_content *c);
+/* tokens ids of the bytes in ids_size, and their mask if there is one. */
 void dt_content_add(struct dt_content *c, const void *ids, size_t ids_size,
-                    const struct dt_shard_document *documents, size_t count);
+                    const struct dt_shard_document *documents, size_t count, const uint8_t *mask,
+                    size_t tokens);
 uint64_t dt_content_hash(const struct dt_content *c);
 /* The hash of several streams or shards one behind the other. */
 uint64_t dt_join_hashes(uint64_t before, uint64_t next);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "shard/manifest.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "shard/format.h"
 #include "shard/shared.h"
 
-#define MANIFEST_VERSION 1
+#define MANIFEST_VERSION 2 /* the newest; 1 is written where there is no mask */
 
 const struct dt_manifest_split *dt_manifest_find(const struct dt_manifest *m, const char *name)
 {
@@ -86,11 +88,18 @@ static int read_shard(struct dt_manifest *m, struct dt_manifest_split *split,
     DT_TRY(get_count(object, "bytes", subject, &s->text_bytes, err));
     DT_TRY(get_count(object, "size", subject, &s->size, err));
     DT_TRY(get_hash(object, "hash", subject, &s->hash, err));
-    if (s->tokens > INT64_MAX - m->info.tokens)
+    s->targets = s->tokens;
+    if (m->info.masked) {
+        DT_TRY(get_count(object, "padding", subject, &s->padding, err));
+        DT_TRY(get_count(object, "targets", subject, &s->targets, err));
+    }
+    if (s->padding > s->tokens || s->targets > s->tokens || s->tokens > INT64_MAX - m->info.tokens)
         return dt_fail(err, DT_EFORMAT, "%s: the counts of tokens are impossible", subject);
     m->info.tokens += s->tokens;
     m->info.documents += s->documents;
     m->info.text_bytes += s->text_bytes;
+    m->info.padding += s->padding;
+    m->info.targets += s->targets;
     return 0;
 }
 
@@ -126,15 +135,36 @@ static int read_provenance(struct dt_manifest *m, struct json_object *root, cons
     return 0;
 }
 
+/* What version 2 adds. */
+static int read_layout(struct dt_manifest *m, struct json_object *root, const char *subject,
+                       struct dt_error *err)
+{
+    const char *layout;
+    uint64_t length = 0, padding_id = 0;
+    DT_TRY(dt_json_get_string(root, "layout", subject, &layout, err));
+    if (strcmp(layout, "list") != 0 && strcmp(layout, "padded") != 0)
+        return dt_fail(err, DT_EFORMAT, "%s: '%s' is no layout", subject, layout);
+    m->info.masked = true;
+    if (strcmp(layout, "list") == 0)
+        return 0;
+    DT_TRY(get_count(root, "length", subject, &length, err));
+    DT_TRY(get_count(root, "padding_id", subject, &padding_id, err));
+    if (length < 1 || length > DT_ROW_MAX - 1 || padding_id >= m->info.vocab_size)
+        return dt_fail(err, DT_EFORMAT, "%s: 'length' or 'padding_id' is impossible", subject);
+    m->info.row = (uint32_t)length + 1;
+    m->info.padding_id = (uint32_t)padding_id;
+    return 0;
+}
+
 static int read_info(struct dt_manifest *m, struct json_object *root, const char *subject,
                      struct dt_error *err)
 {
     uint64_t version = 0, vocab_size = 0, eot = UINT32_MAX;
     struct json_object *end;
     DT_TRY(get_count(root, "version", subject, &version, err));
-    if (version != MANIFEST_VERSION)
-        return dt_fail(err, DT_EFORMAT, "%s: version %llu: this program reads version %d", subject,
-                       (unsigned long long)version, MANIFEST_VERSION);
+    if (version < 1 || version > MANIFEST_VERSION)
+        return dt_fail(err, DT_EFORMAT, "%s: version %llu: this program reads versions 1 to %d",
+                       subject, (unsigned long long)version, MANIFEST_VERSION);
     DT_TRY(get_hash(root, "tokenizer", subject, &m->info.tokenizer, err));
     DT_TRY(get_count(root, "vocab_size", subject, &vocab_size, err));
     if (json_object_object_get_ex(root, "eot", &end) && end != NULL)
@@ -145,6 +175,8 @@ static int read_info(struct dt_manifest *m, struct json_object *root, const char
     m->info.vocab_size = (uint32_t)vocab_size;
     m->info.eot = (uint32_t)eot;
     m->info.token_bytes = vocab_size <= 65536 ? 2 : 4;
+    if (version == 2)
+        DT_TRY(read_layout(m, root, subject, err));
     return read_provenance(m, root, subject, err);
 }
 
@@ -195,7 +227,7 @@ static void add_hash(struct json_object *object, const char *name, uint64_t valu
     json_object_object_add(object, name, json_object_new_string(dt_hex64(value, text)));
 }
 
-static struct json_object *split_to_json(const struct dt_manifest_split *split)
+static struct json_object *split_to_json(const struct dt_manifest_split *split, bool masked)
 {
     struct json_object *object = json_object_new_object(), *shards = json_object_new_array();
     uint64_t tokens = 0, documents = 0, text_bytes = 0;
@@ -208,6 +240,10 @@ static struct json_object *split_to_json(const struct dt_manifest_split *split)
         add_count(shard, "bytes", s->text_bytes);
         add_count(shard, "size", s->size);
         add_hash(shard, "hash", s->hash);
+        if (masked) {
+            add_count(shard, "padding", s->padding);
+            add_count(shard, "targets", s->targets);
+        }
         json_object_array_add(shards, shard);
         tokens += s->tokens;
         documents += s->documents;
@@ -234,14 +270,19 @@ static struct json_object *lines_to_json(const char *text)
 int dt_manifest_write(const struct dt_manifest *m, const char *directory, struct dt_error *err)
 {
     struct json_object *root = json_object_new_object(), *splits = json_object_new_object();
-    add_count(root, "version", MANIFEST_VERSION);
+    add_count(root, "version", m->info.masked ? MANIFEST_VERSION : 1);
     add_hash(root, "tokenizer", m->info.tokenizer);
     add_count(root, "vocab_size", m->info.vocab_size);
     json_object_object_add(root, "eot",
                            m->info.eot == UINT32_MAX ? NULL : json_object_new_int64(m->info.eot));
-    json_object_object_add(root, "layout", json_object_new_string("list"));
+    json_object_object_add(root, "layout", json_object_new_string(m->info.row ? "padded" : "list"));
+    if (m->info.row) {
+        add_count(root, "length", m->info.row - 1);
+        add_count(root, "padding_id", m->info.padding_id);
+    }
     for (int i = 0; i < m->count; i++)
-        json_object_object_add(splits, m->splits[i].name, split_to_json(&m->splits[i]));
+        json_object_object_add(splits, m->splits[i].name,
+                               split_to_json(&m->splits[i], m->info.masked));
     json_object_object_add(root, "splits", splits);
     json_object_object_add(root, "provenance", lines_to_json(m->info.provenance));
     char *path = dt_path_join(directory, DT_MANIFEST_NAME);
@@ -249,6 +290,16 @@ int dt_manifest_write(const struct dt_manifest *m, const char *directory, struct
     free(path);
     json_object_put(root);
     return rc < 0 ? rc : dt_sync_directory(directory, err);
+}
+
+void dt_manifest_set(struct dt_manifest_shard *s, const struct dt_shard_info *totals)
+{
+    s->tokens = totals->tokens;
+    s->documents = totals->documents;
+    s->text_bytes = totals->text_bytes;
+    s->hash = totals->hash;
+    s->padding = totals->padding;
+    s->targets = totals->targets;
 }
 
 int dt_manifest_check(const struct dt_manifest *m, const struct dt_manifest_shard *listed,
@@ -259,10 +310,14 @@ int dt_manifest_check(const struct dt_manifest *m, const struct dt_manifest_shar
     if (info->tokenizer != m->info.tokenizer || info->vocab_size != m->info.vocab_size ||
         info->eot != m->info.eot)
         what = "tokenizer";
+    else if (info->row != m->info.row || info->masked != m->info.masked ||
+             info->padding_id != m->info.padding_id)
+        what = "layout";
     else if (dt_shard_file_size(shard) != listed->size)
         what = "file size";
     else if (info->tokens != listed->tokens || info->documents != listed->documents ||
-             info->text_bytes != listed->text_bytes || info->hash != listed->hash)
+             info->text_bytes != listed->text_bytes || info->hash != listed->hash ||
+             info->padding != listed->padding || info->targets != listed->targets)
         what = "contents";
     if (what)
         return dt_fail(err, DT_EFORMAT, "%s: does not agree with %s: another %s", path,

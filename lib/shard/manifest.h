@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * index.json: what a directory of shards holds. It is written last, so a
- * directory with one is complete. dt-shard(5) describes it.
+ * directory with one is complete, and what it does not list does not count.
+ * dt-shard(5) describes it.
  */
 #ifndef DT_SHARD_MANIFEST_H
 #define DT_SHARD_MANIFEST_H
@@ -16,8 +17,9 @@
 struct dt_manifest_shard {
     char *file; /* within the directory */
     uint64_t tokens, documents, text_bytes;
-    uint64_t size; /* of the file, in bytes */
-    uint64_t hash; /* struct dt_shard_info's */
+    uint64_t size;             /* of the file, in bytes */
+    uint64_t hash;             /* struct dt_shard_info's */
+    uint64_t padding, targets; /* likewise */
 };
 
 struct dt_manifest_split {
@@ -47,6 +49,9 @@ const struct dt_manifest_split *dt_manifest_find(const struct dt_manifest *m, co
  * next call. */
 struct dt_manifest_split *dt_manifest_add_split(struct dt_manifest *m, const char *name);
 struct dt_manifest_shard *dt_manifest_add_shard(struct dt_manifest_split *split, const char *file);
+
+/* Takes a shard's counts and hash from what its writer says. */
+void dt_manifest_set(struct dt_manifest_shard *shard, const struct dt_shard_info *totals);
 
 /* Checks that a shard is the one that the manifest lists. path names it in errors. */
 int dt_manifest_check(const struct dt_manifest *m, const struct dt_manifest_shard *listed,

@@ -13,6 +13,8 @@ struct dt_shard_reader {
     char *provenance;
     struct dt_frame_decoder *decoder;
     struct dt_buffer frame, data, ids; /* of the frame at hand: index, data, decoded ids */
+    struct dt_buffer mask;             /* likewise */
+    bool mark;
     struct dt_index index;
     const struct dt_shard_document *documents;
     uint32_t document; /* the next of documents */
@@ -98,9 +100,9 @@ static int begin_stream(struct dt_shard_reader *r, struct dt_error *err)
     r->in_stream = true;
     r->entries = 0;
     r->seen = (struct dt_footer){0};
-    dt_content_init(&r->content);
     r->document_start = 0;
     DT_TRY(dt_get_header(r->frame.data, r->frame.size, &info, &provenance, err));
+    dt_content_init(&r->content, info.masked);
     add_entry(r, r->frame.size, 0, DT_EMPTY_CHECKSUM);
     if (first) {
         r->info = info;
@@ -112,6 +114,9 @@ static int begin_stream(struct dt_shard_reader *r, struct dt_error *err)
         info.tokenizer != r->info.tokenizer)
         return dt_fail(err, DT_EFORMAT,
                        "this stream was made with another tokenizer than the one before it");
+    if (info.row != r->info.row || info.masked != r->info.masked ||
+        info.padding_id != r->info.padding_id)
+        return dt_fail(err, DT_EFORMAT, "this stream has another layout than the one before it");
     return 0;
 }
 
@@ -148,11 +153,16 @@ const struct dt_shard_info *dt_shard_reader_info(const struct dt_shard_reader *r
 static int begin_frame(struct dt_shard_reader *r, struct dt_error *err)
 {
     struct dt_index *x = &r->index;
-    DT_TRY(dt_get_index(r->frame.data, r->frame.size, x, err));
-    if (x->first_token != r->seen.tokens || x->first_document != r->seen.documents ||
+    DT_TRY(dt_get_index(r->frame.data, r->frame.size, r->info.masked, x, err));
+    if (x->first_token != r->seen.tokens || x->first_document != r->seen.records ||
         x->document_start != r->document_start)
         return dt_fail(err, DT_EFORMAT, "does not continue the frame before it");
     DT_TRY(dt_decode_documents(r->decoder, r->frame.data, r->frame.size, x, &r->documents, err));
+    if (r->info.masked) {
+        dt_buffer_reserve(&r->mask, dt_mask_bytes(x->tokens) + 1);
+        DT_TRY(dt_decode_mask(r->decoder, r->frame.data, r->frame.size, x, (uint8_t *)r->mask.data,
+                              err));
+    }
     add_entry(r, r->frame.size, 0, DT_EMPTY_CHECKSUM);
     r->offset = r->next;
     dt_buffer_clear(&r->data);
@@ -161,13 +171,21 @@ static int begin_frame(struct dt_shard_reader *r, struct dt_error *err)
     dt_buffer_reserve(&r->ids, size);
     DT_TRY(dt_decode_ids(r->decoder, r->data.data, x, &r->info, r->ids.data, err));
     add_entry(r, x->data_size, size, (uint32_t)dt_hash_xxh64(r->ids.data, size));
-    dt_content_add(&r->content, r->ids.data, size, r->documents, x->documents);
+    const uint8_t *mask = (const uint8_t *)r->mask.data;
+    dt_content_add(&r->content, r->ids.data, size, r->documents, x->documents, mask, x->tokens);
     r->seen.frames++;
     r->seen.tokens += x->tokens;
-    r->seen.documents += x->documents;
+    r->seen.records += x->documents;
+    r->seen.targets += r->info.masked ? dt_count_targets(mask, x->tokens) : x->tokens;
     for (uint32_t i = 0; i < x->documents; i++) {
-        r->seen.text_bytes += r->documents[i].bytes;
-        r->document_start += r->documents[i].tokens;
+        const struct dt_shard_document *d = &r->documents[i];
+        uint64_t kinds = r->info.masked ? d->tokens & DT_KINDS : 0;
+        r->seen.text_bytes += d->bytes;
+        r->document_start += d->tokens - kinds;
+        r->seen.padding += kinds & DT_PADDING ? d->tokens - kinds : 0;
+        r->seen.padding_records += kinds & DT_PADDING ? 1 : 0;
+        if (kinds && (r->info.row == 0 || kinds == DT_KINDS || d->tokens == DT_CONTINUES))
+            return dt_fail(err, DT_EFORMAT, "the index contradicts itself");
     }
     r->document = 0;
     r->position = 0;
@@ -180,11 +198,12 @@ static int end_stream(struct dt_shard_reader *r, struct dt_error *err)
     struct dt_footer f;
     struct dt_buffer table = DT_BUFFER_EMPTY;
     uint32_t magic;
-    DT_TRY(dt_get_footer(r->frame.data, r->frame.size, &f, err));
+    DT_TRY(dt_get_footer(r->frame.data, r->frame.size, r->info.masked, &f, err));
     add_entry(r, r->frame.size, 0, DT_EMPTY_CHECKSUM);
     r->seen.seek_hash = f.seek_hash;
     r->seen.hash = dt_content_hash(&r->content);
-    if (memcmp(&f, &r->seen, sizeof f) != 0 || r->document_start != f.tokens)
+    if (memcmp(&f, &r->seen, sizeof f) != 0 || r->document_start != f.tokens ||
+        (r->info.row && f.tokens % r->info.row != 0))
         return dt_fail(err, DT_EFORMAT, "the totals do not agree with the data");
     DT_TRY(take_frame(r, &magic, err));
     dt_put_seek_table(&table, r->seek, r->entries);
@@ -197,8 +216,10 @@ static int end_stream(struct dt_shard_reader *r, struct dt_error *err)
     if (differ)
         return dt_fail(err, DT_EFORMAT, "the seek table does not agree with the data");
     r->info.tokens += f.tokens;
-    r->info.documents += f.documents;
+    r->info.documents += f.records - f.padding_records;
     r->info.text_bytes += f.text_bytes;
+    r->info.padding += f.padding;
+    r->info.targets += f.targets;
     r->info.hash = r->streams++ == 0 ? f.hash : dt_join_hashes(r->info.hash, f.hash);
     r->in_stream = false;
     return 0;
@@ -232,12 +253,20 @@ static void move_ids(struct dt_shard_reader *r, struct dt_ids *ids, size_t count
     dt_ids_reserve(ids, ids->count + count);
     dt_widen_ids(ids->data + ids->count, r->ids.data + r->position * width, count,
                  r->info.token_bytes);
+    if (r->mark && r->info.masked && count > 0)
+        dt_mark_ids(ids->data + ids->count, count, (const uint8_t *)r->mask.data, r->position);
     ids->count += count;
     r->position += (uint32_t)count;
 }
 
-int dt_shard_read(struct dt_shard_reader *r, struct dt_ids *ids, struct dt_shard_document *document,
-                  struct dt_error *err)
+void dt_shard_reader_mark(struct dt_shard_reader *r)
+{
+    r->mark = true;
+}
+
+/* The next record, of a document or of padding; as dt_shard_read. */
+static int read_record(struct dt_shard_reader *r, struct dt_ids *ids,
+                       struct dt_shard_document *document, struct dt_error *err)
 {
     ids->count = 0;
     while (r->document == r->index.documents) {
@@ -251,8 +280,23 @@ int dt_shard_read(struct dt_shard_reader *r, struct dt_ids *ids, struct dt_shard
             return 0;
     }
     *document = r->documents[r->document++];
-    move_ids(r, ids, (size_t)document->tokens - ids->count);
+    uint64_t kinds = r->info.row ? DT_KINDS : 0;
+    move_ids(r, ids, (size_t)(document->tokens & ~kinds) - ids->count);
     return 1;
+}
+
+int dt_shard_read(struct dt_shard_reader *r, struct dt_ids *ids, struct dt_shard_document *document,
+                  struct dt_error *err)
+{
+    int rc;
+    do
+        rc = read_record(r, ids, document, err);
+    while (rc > 0 && r->info.row && document->tokens & DT_PADDING);
+    if (rc > 0 && r->info.row && document->tokens & DT_CONTINUES) {
+        document->tokens -= DT_CONTINUES + 1;
+        memmove(ids->data, ids->data + 1, --ids->count * sizeof *ids->data);
+    }
+    return rc;
 }
 
 void dt_shard_reader_close(struct dt_shard_reader *r)
@@ -265,6 +309,7 @@ void dt_shard_reader_close(struct dt_shard_reader *r)
     dt_buffer_release(&r->frame);
     dt_buffer_release(&r->data);
     dt_buffer_release(&r->ids);
+    dt_buffer_release(&r->mask);
     free(r->provenance);
     free(r->seek);
     free(r);

@@ -84,7 +84,7 @@ static int use_table(struct dt_shard *s, const char *entries, uint64_t table_siz
     }
     s->first_token[n] = token;
     s->offset[n] = offset;
-    if (offset + DT_FOOTER_SIZE + table_size != s->size)
+    if (offset + DT_FOOTER_SIZE(s->info.masked) + table_size != s->size)
         return dt_fail(err, DT_EFORMAT,
                        "is not one whole stream; if several were joined, let dt-shard make shards");
     if (token != s->info.tokens)
@@ -96,19 +96,20 @@ static int use_table(struct dt_shard *s, const char *entries, uint64_t table_siz
 static int read_end(struct dt_shard *s, struct dt_footer *footer, uint64_t *table_size,
                     struct dt_error *err)
 {
-    if (s->size < DT_HEADER_HEAD + DT_FOOTER_SIZE + DT_FRAME_HEAD + DT_SEEK_END)
+    size_t footer_size = DT_FOOTER_SIZE(s->info.masked);
+    if (s->size < DT_HEADER_HEAD(s->info.masked) + footer_size + DT_FRAME_HEAD + DT_SEEK_END)
         return not_whole(err);
     DT_TRY(read_at(s, s->size - DT_SEEK_END, DT_SEEK_END, err));
     uint64_t entries = dt_get32(s->bytes.data);
     *table_size = DT_FRAME_HEAD + entries * DT_SEEK_ENTRY + DT_SEEK_END;
     if (dt_get32(s->bytes.data + 5) != DT_SEEK_MAGIC || entries > DT_SEEK_FRAMES ||
-        *table_size + DT_FOOTER_SIZE > s->size)
+        *table_size + footer_size > s->size)
         return not_whole(err);
-    DT_TRY(read_at(s, s->size - *table_size - DT_FOOTER_SIZE, DT_FOOTER_SIZE + *table_size, err));
-    if (dt_get_footer(s->bytes.data, DT_FOOTER_SIZE, footer, err) < 0)
+    DT_TRY(read_at(s, s->size - *table_size - footer_size, footer_size + *table_size, err));
+    if (dt_get_footer(s->bytes.data, footer_size, s->info.masked, footer, err) < 0)
         return dt_fail_context(err, "footer at byte %llu",
-                               (unsigned long long)(s->size - *table_size - DT_FOOTER_SIZE));
-    if (dt_hash_xxh64(s->bytes.data + DT_FOOTER_SIZE, *table_size) != footer->seek_hash ||
+                               (unsigned long long)(s->size - *table_size - footer_size));
+    if (dt_hash_xxh64(s->bytes.data + footer_size, *table_size) != footer->seek_hash ||
         entries < 2 || entries % 2 != 0 || footer->frames != (entries - 2) / 2)
         return dt_fail(err, DT_EFORMAT, "seek table at byte %llu: is damaged",
                        (unsigned long long)(s->size - *table_size));
@@ -135,11 +136,13 @@ static int load(struct dt_shard *s, struct dt_error *err)
     size_t header_size = s->bytes.size;
     DT_TRY(read_end(s, &footer, &table_size, err));
     s->info.tokens = footer.tokens;
-    s->info.documents = footer.documents;
+    s->info.documents = footer.records - footer.padding_records;
     s->info.text_bytes = footer.text_bytes;
+    s->info.padding = footer.padding;
+    s->info.targets = footer.targets;
     s->info.hash = footer.hash;
     s->frames = footer.frames;
-    const char *entries = s->bytes.data + DT_FOOTER_SIZE + DT_FRAME_HEAD;
+    const char *entries = s->bytes.data + DT_FOOTER_SIZE(s->info.masked) + DT_FRAME_HEAD;
     if (dt_get32(entries) != header_size)
         return dt_fail(err, DT_EFORMAT,
                        "is not one whole stream; if several were joined, let dt-shard make shards");
@@ -147,9 +150,16 @@ static int load(struct dt_shard *s, struct dt_error *err)
 }
 
 /* Of the ids of data frame k. */
-static size_t frame_bytes(const struct dt_shard *s, uint64_t k)
+static size_t id_bytes(const struct dt_shard *s, uint64_t k)
 {
     return (size_t)(s->first_token[k + 1] - s->first_token[k]) * s->info.token_bytes;
+}
+
+/* Of these and, behind them, their mask. */
+static size_t frame_bytes(const struct dt_shard *s, uint64_t k)
+{
+    size_t tokens = (size_t)(s->first_token[k + 1] - s->first_token[k]);
+    return id_bytes(s, k) + (s->info.masked ? dt_mask_bytes(tokens) : 0);
 }
 
 static size_t largest_frame(const struct dt_shard *s)
@@ -211,7 +221,7 @@ uint64_t dt_shard_file_size(const struct dt_shard *s)
 /* Checks the index of frame k in s->bytes against the seek table. */
 static int check_index(struct dt_shard *s, uint64_t k, struct dt_index *x, struct dt_error *err)
 {
-    DT_TRY(dt_get_index(s->bytes.data, s->index_size[k], x, err));
+    DT_TRY(dt_get_index(s->bytes.data, s->index_size[k], s->info.masked, x, err));
     if (x->first_token != s->first_token[k] ||
         x->tokens != s->first_token[k + 1] - s->first_token[k] ||
         x->data_size != s->offset[k + 1] - s->offset[k] - s->index_size[k])
@@ -219,11 +229,14 @@ static int check_index(struct dt_shard *s, uint64_t k, struct dt_index *x, struc
     return 0;
 }
 
-static int decode_frame(struct dt_shard *s, uint64_t k, void *ids, struct dt_error *err)
+static int decode_frame(struct dt_shard *s, uint64_t k, char *ids, struct dt_error *err)
 {
     struct dt_index x;
     DT_TRY(read_at(s, s->offset[k], (size_t)(s->offset[k + 1] - s->offset[k]), err));
     DT_TRY(check_index(s, k, &x, err));
+    if (s->info.masked)
+        DT_TRY(dt_decode_mask(s->decoder, s->bytes.data, s->index_size[k], &x,
+                              (uint8_t *)ids + id_bytes(s, k), err));
     return dt_decode_ids(s->decoder, s->bytes.data + s->index_size[k], &x, &s->info, ids, err);
 }
 
@@ -257,8 +270,8 @@ static uint64_t find_frame(const struct dt_shard *s, uint64_t token)
     return low;
 }
 
-int dt_shard_tokens(struct dt_shard *s, uint64_t first, uint64_t count, uint32_t *ids,
-                    struct dt_error *err)
+static int get_tokens(struct dt_shard *s, uint64_t first, uint64_t count, uint32_t *ids, bool mark,
+                      struct dt_error *err)
 {
     if (first > s->info.tokens || count > s->info.tokens - first)
         return dt_fail(err, DT_EINVALID, "%s: tokens %llu and %llu more asked for, but it has %llu",
@@ -269,13 +282,27 @@ int dt_shard_tokens(struct dt_shard *s, uint64_t first, uint64_t count, uint32_t
         uint64_t n = s->first_token[k + 1] - first;
         n = n < count ? n : count;
         DT_TRY(get_frame(s, k, &frame, err));
-        dt_widen_ids(ids, frame + (first - s->first_token[k]) * s->info.token_bytes, (size_t)n,
-                     s->info.token_bytes);
+        size_t at = (size_t)(first - s->first_token[k]);
+        dt_widen_ids(ids, frame + at * s->info.token_bytes, (size_t)n, s->info.token_bytes);
+        if (mark)
+            dt_mark_ids(ids, (size_t)n, (const uint8_t *)frame + id_bytes(s, k), at);
         ids += n;
         first += n;
         count -= n;
     }
     return 0;
+}
+
+int dt_shard_tokens(struct dt_shard *s, uint64_t first, uint64_t count, uint32_t *ids,
+                    struct dt_error *err)
+{
+    return get_tokens(s, first, count, ids, false, err);
+}
+
+int dt_shard_targets(struct dt_shard *s, uint64_t first, uint64_t count, uint32_t *ids,
+                     struct dt_error *err)
+{
+    return get_tokens(s, first, count, ids, s->info.masked, err);
 }
 
 /* Loads the documents that end in frame k. */
@@ -307,7 +334,7 @@ static int find_document(struct dt_shard *s, uint64_t i, uint64_t *frame, struct
     uint64_t low = 0, high = s->frames;
     while (low + 1 < high) {
         uint64_t middle = low + (high - low) / 2;
-        DT_TRY(read_at(s, s->offset[middle], DT_INDEX_HEAD, err));
+        DT_TRY(read_at(s, s->offset[middle], DT_INDEX_HEAD(false), err));
         if (dt_get64(s->bytes.data + 36) <= i)
             low = middle;
         else
@@ -327,6 +354,9 @@ int dt_shard_get_document(struct dt_shard *s, uint64_t i, uint64_t *first,
                           struct dt_shard_document *document, struct dt_error *err)
 {
     uint64_t k;
+    if (s->info.row)
+        return dt_fail(err, DT_EINVALID, "%s: is in rows, whose documents have no numbers",
+                       s->path);
     if (i >= s->info.documents)
         return dt_fail(err, DT_EMISSING, "%s: has no document %llu; it has %llu, from 0", s->path,
                        (unsigned long long)i, (unsigned long long)s->info.documents);

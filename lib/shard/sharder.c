@@ -10,6 +10,7 @@
 
 #include "base/program.h"
 #include "base/rng.h"
+#include "shard/rows.h"
 
 #define SPLIT_KEY 0x73706c6974ull /* "split": what the randomness is for */
 
@@ -20,12 +21,15 @@ struct stream {
     uint64_t tokens; /* written in all */
     struct dt_output out;
     struct dt_shard_writer *writer; /* NULL: no shard is open */
+    struct dt_rows *rows;           /* NULL: a list */
 };
 
 struct dt_sharder {
     char *directory;
     const struct dt_sharder_options *options;
-    struct dt_manifest manifest; /* a split for each stream, in the same order */
+    struct dt_manifest manifest; /* the first splits are the streams', in their order */
+    struct dt_manifest old;      /* what the directory has; empty if it has none */
+    int generation;              /* of the names: not those that the old one lists */
     struct stream *streams;      /* [0] is DT_REST_SPLIT */
     int count;
     uint64_t documents, tokens;
@@ -71,18 +75,22 @@ int dt_splits_check(const struct dt_split *splits, int count, struct dt_error *e
 /* --- the directory ------------------------------------------------------------------------------
  */
 
-/* Whether a file name is one that a sharder gives: NAME-00000.dts, or the
- * temporary name of one or of a spool. */
+#define OTHER ".b.dts" /* ends the names of the other generation */
+
+/* Whether a file name is one that a sharder gives: NAME-00000.dts, NAME-00000.b.dts,
+ * or the temporary name of one, of a spool or of a shuffler. */
 static bool is_ours(const char *name)
 {
     const char *temporary = strstr(name, ".tmp-");
     if (name[0] == '.')
-        return temporary && (strncmp(name, ".spool.tmp-", 11) == 0 ||
-                             (temporary > name + 4 && strncmp(temporary - 4, ".dts", 4) == 0));
+        return temporary &&
+               (strncmp(name, ".spool.tmp-", 11) == 0 || strncmp(name, ".shuffle.tmp-", 13) == 0 ||
+                (temporary > name + 4 && strncmp(temporary - 4, ".dts", 4) == 0));
     size_t n = strlen(name), digits = 0;
     if (n < 5 || strcmp(name + n - 4, ".dts") != 0)
         return false;
-    for (n -= 4; n > 0 && name[n - 1] >= '0' && name[n - 1] <= '9'; n--)
+    n -= n > 6 && strcmp(name + n - 6, OTHER) == 0 ? 6 : 4;
+    for (; n > 0 && name[n - 1] >= '0' && name[n - 1] <= '9'; n--)
         digits++;
     return digits >= 5 && n > 1 && name[n - 1] == '-';
 }
@@ -120,12 +128,44 @@ static int remove_leftovers(const struct dt_sharder *s, struct dt_error *err)
     return rc;
 }
 
-/* Makes sure that until the end the directory does not look complete. */
+/* New shards take names that the old index.json does not list. */
+static void choose_generation(struct dt_sharder *s)
+{
+    for (int i = 0; i < s->old.count; i++) {
+        for (int k = 0; k < s->old.splits[i].count; k++) {
+            const char *name = s->old.splits[i].shards[k].file;
+            size_t n = strlen(name);
+            s->generation = s->options->append == (n > 6 && strcmp(name + n - 6, OTHER) == 0);
+        }
+    }
+}
+
+static int check_append(const struct dt_sharder *s, struct dt_error *err)
+{
+    const struct dt_shard_info *a = &s->old.info, *b = &s->manifest.info;
+    if (a->tokenizer != b->tokenizer || a->vocab_size != b->vocab_size || a->eot != b->eot)
+        return dt_fail(err, DT_EINVALID, "%s: its shards are of another tokenizer", s->directory);
+    if (a->row != b->row || a->masked != b->masked || a->padding_id != b->padding_id)
+        return dt_fail(err, DT_EINVALID, "%s: its shards have another layout or mask",
+                       s->directory);
+    return 0;
+}
+
 static int begin_directory(struct dt_sharder *s, struct dt_error *err)
 {
+    struct dt_error why;
     DT_TRY(dt_make_directories(s->directory, err));
-    DT_TRY(remove_file(s->directory, DT_MANIFEST_NAME, err));
-    return dt_sync_directory(s->directory, err);
+    if (dt_manifest_read(&s->old, s->directory, &why) < 0) {
+        dt_manifest_release(&s->old); /* what cannot be read has nothing to lose */
+        if (s->options->append) {
+            *err = why;
+            return why.code;
+        }
+    }
+    if (s->options->append)
+        DT_TRY(check_append(s, err));
+    choose_generation(s);
+    return 0;
 }
 
 /* --- one stream of shards -----------------------------------------------------------------------
@@ -134,7 +174,7 @@ static int begin_directory(struct dt_sharder *s, struct dt_error *err)
 static int open_shard(struct dt_sharder *s, struct stream *t, struct dt_error *err)
 {
     struct dt_manifest_split *split = &s->manifest.splits[t - s->streams];
-    char *name = dt_format("%s-%05d.dts", split->name, split->count);
+    char *name = dt_format("%s-%05d%s", split->name, split->count, s->generation ? OTHER : ".dts");
     char *path = dt_path_join(s->directory, name);
     int rc = dt_output_open(&t->out, path, err);
     if (rc == 0)
@@ -153,14 +193,13 @@ static int close_shard(struct dt_sharder *s, struct stream *t, struct dt_error *
     struct dt_manifest_split *split = &s->manifest.splits[t - s->streams];
     struct dt_manifest_shard *shard = &split->shards[split->count - 1];
     struct dt_shard_info totals;
+    if (t->rows)
+        DT_TRY(dt_rows_flush(t->rows, t->writer, err));
     DT_TRY(dt_shard_writer_finish(t->writer, err));
     dt_shard_writer_totals(t->writer, &totals);
     dt_shard_writer_free(t->writer);
     t->writer = NULL;
-    shard->tokens = totals.tokens;
-    shard->documents = totals.documents;
-    shard->text_bytes = totals.text_bytes;
-    shard->hash = totals.hash;
+    dt_manifest_set(shard, &totals);
     shard->size = t->out.written;
     return dt_output_commit(&t->out, err);
 }
@@ -169,14 +208,19 @@ static int add_to(struct dt_sharder *s, struct stream *t, const uint32_t *ids,
                   const struct dt_shard_document *document, struct dt_error *err)
 {
     struct dt_shard_info totals;
+    uint64_t needed =
+        t->rows ? dt_rows_needed(s->manifest.info.row, document->tokens) : document->tokens;
     if (t->writer) {
         dt_shard_writer_totals(t->writer, &totals);
-        if (totals.tokens > 0 && totals.tokens + document->tokens > s->options->tokens_per_shard)
+        uint64_t held = totals.tokens + (t->rows ? dt_rows_open(t->rows) : 0);
+        if (held > 0 && held + needed > s->options->tokens_per_shard)
             DT_TRY(close_shard(s, t, err));
     }
     if (t->writer == NULL)
         DT_TRY(open_shard(s, t, err));
     t->tokens += document->tokens;
+    if (t->rows)
+        return dt_rows_add(t->rows, t->writer, ids, document, err);
     return dt_shard_write(t->writer, ids, document, err);
 }
 
@@ -190,14 +234,6 @@ static struct stream *choose(struct dt_sharder *s, uint64_t hash)
         if (place < s->streams[i].upper)
             return &s->streams[i];
     return &s->streams[0];
-}
-
-/* The bytes of the first count tokens, taking all tokens for equally long. */
-static uint64_t share_of_bytes(const struct dt_shard_document *d, uint64_t count)
-{
-    if (d->tokens == 0)
-        return d->bytes;
-    return d->bytes / d->tokens * count + d->bytes % d->tokens * count / d->tokens;
 }
 
 /* The stream of the token at place. */
@@ -221,8 +257,8 @@ static int add_cut(struct dt_sharder *s, uint64_t place, const uint32_t *ids,
             end = s->streams[i + 1].begin - place;
         struct dt_shard_document piece = {.hash = document->hash,
                                           .tokens = end - done,
-                                          .bytes = share_of_bytes(document, end) -
-                                                   (done ? share_of_bytes(document, done) : 0)};
+                                          .bytes = dt_share_of_bytes(document, end) -
+                                                   (done ? dt_share_of_bytes(document, done) : 0)};
         DT_TRY(add_to(s, &s->streams[i], ids + done, &piece, err));
         done = end;
     } while (done < document->tokens);
@@ -257,6 +293,7 @@ static int split_spool(struct dt_sharder *s, struct dt_error *err)
     DT_TRY(dt_shard_writer_finish(s->spooler, err));
     DT_TRY(dt_output_flush(&s->spool, err));
     DT_TRY(dt_shard_reader_open(&r, s->spool.temporary, err));
+    dt_shard_reader_mark(r);
     int rc = add_spooled(s, r, err);
     dt_shard_reader_close(r);
     return rc;
@@ -268,7 +305,9 @@ static int open_spool(struct dt_sharder *s, struct dt_error *err)
     int rc = dt_output_open(&s->spool, path, err);
     free(path);
     DT_TRY(rc);
-    return dt_shard_writer_new(&s->spooler, &s->spool, &s->manifest.info, 0, err);
+    struct dt_shard_info list = s->manifest.info;
+    list.row = list.padding_id = 0;
+    return dt_shard_writer_new(&s->spooler, &s->spool, &list, 0, err);
 }
 
 /* --- all together -------------------------------------------------------------------------------
@@ -285,6 +324,30 @@ static void add_streams(struct dt_sharder *s)
         s->streams[i].upper = upper;
         dt_manifest_add_split(&s->manifest, s->options->splits[i - 1].name);
     }
+    for (int i = 0; i < s->count; i++)
+        if (s->options->layout != DT_SHARDS_LIST)
+            s->streams[i].rows = dt_rows_new(s->manifest.info.row, s->manifest.info.padding_id,
+                                             s->options->layout == DT_SHARDS_PACKED);
+}
+
+/* The old shards come before the new ones of each split. */
+static void take_old_shards(struct dt_sharder *s)
+{
+    for (int i = 0; i < s->old.count; i++) {
+        const struct dt_manifest_split *from = &s->old.splits[i];
+        struct dt_manifest_split *to = NULL;
+        for (int k = 0; k < s->manifest.count; k++)
+            if (strcmp(s->manifest.splits[k].name, from->name) == 0)
+                to = &s->manifest.splits[k];
+        if (to == NULL)
+            to = dt_manifest_add_split(&s->manifest, from->name);
+        for (int k = 0; k < from->count; k++) {
+            struct dt_manifest_shard *shard = dt_manifest_add_shard(to, from->shards[k].file);
+            char *file = shard->file;
+            *shard = from->shards[k];
+            shard->file = file;
+        }
+    }
 }
 
 int dt_sharder_new(struct dt_sharder **result, const char *directory,
@@ -299,6 +362,8 @@ int dt_sharder_new(struct dt_sharder **result, const char *directory,
     s->manifest.info = *info;
     add_streams(s);
     int rc = begin_directory(s, err);
+    if (rc == 0 && options->append)
+        take_old_shards(s);
     if (rc == 0 && options->count > 0 && options->split_by == DT_SPLIT_BY_TAIL)
         rc = open_spool(s, err);
     if (rc < 0) {
@@ -319,10 +384,16 @@ int dt_sharder_add(struct dt_sharder *s, const uint32_t *ids,
     return add_to(s, choose(s, document->hash), ids, document, err);
 }
 
+/* Whether the split has shards that are appended to. */
+static bool has_old(const struct dt_sharder *s, int split)
+{
+    return s->options->append && dt_manifest_find(&s->old, s->manifest.splits[split].name) != NULL;
+}
+
 static int check_none_is_empty(const struct dt_sharder *s, struct dt_error *err)
 {
     for (int i = 0; i < s->count; i++) {
-        if (s->streams[i].tokens > 0)
+        if (s->streams[i].tokens > 0 || has_old(s, i))
             continue;
         if (s->spooler)
             return dt_fail(
@@ -347,10 +418,10 @@ int dt_sharder_finish(struct dt_sharder *s, struct dt_error *err)
     for (int i = 0; i < s->count; i++)
         if (s->streams[i].writer)
             DT_TRY(close_shard(s, &s->streams[i], err));
-    DT_TRY(remove_leftovers(s, err));
+    DT_TRY(dt_sync_directory(s->directory, err));
     DT_TRY(dt_manifest_write(&s->manifest, s->directory, err));
-    s->finished = true;
-    return 0;
+    s->finished = true; /* the new shards are the ones that count */
+    return remove_leftovers(s, err);
 }
 
 static void remove_shards(struct dt_sharder *s)
@@ -358,7 +429,8 @@ static void remove_shards(struct dt_sharder *s)
     struct dt_error ignored;
     for (int i = 0; i < s->manifest.count; i++)
         for (int k = 0; k < s->manifest.splits[i].count; k++)
-            (void)!remove_file(s->directory, s->manifest.splits[i].shards[k].file, &ignored);
+            if (!is_listed(&s->old, s->manifest.splits[i].shards[k].file))
+                (void)!remove_file(s->directory, s->manifest.splits[i].shards[k].file, &ignored);
 }
 
 void dt_sharder_free(struct dt_sharder *s)
@@ -368,13 +440,26 @@ void dt_sharder_free(struct dt_sharder *s)
     for (int i = 0; i < s->count; i++) {
         dt_shard_writer_free(s->streams[i].writer);
         dt_output_abandon(&s->streams[i].out);
+        dt_rows_free(s->streams[i].rows);
     }
     dt_shard_writer_free(s->spooler);
     dt_output_abandon(&s->spool);
     if (!s->finished)
         remove_shards(s);
     dt_manifest_release(&s->manifest);
+    dt_manifest_release(&s->old);
     free(s->streams);
     free(s->directory);
     free(s);
+}
+
+int dt_mask_until(uint32_t *ids, size_t count, uint32_t last, struct dt_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        bool found = (ids[i] & ~DT_NO_LOSS) == last;
+        ids[i] |= DT_NO_LOSS;
+        if (found)
+            return 0;
+    }
+    return dt_fail(err, DT_EINVALID, "lacks the id %u, behind which its loss would begin", last);
 }

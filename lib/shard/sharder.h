@@ -7,9 +7,11 @@
  *     DT_TRY(dt_sharder_finish(s, err));
  *     dt_sharder_free(s);
  *
- * The directory has its index.json only when it is complete: an older one is
- * removed first, the new one written last. What earlier runs left behind is
- * removed too. What is written does not depend on the number of threads.
+ * The directory has its index.json only when it is complete. An older one, and
+ * the shards that it lists, stay as they are until the new one takes its place in
+ * one step; the new shards have other names until then. What earlier runs left
+ * behind is removed at the end. What is written does not depend on the number
+ * of threads.
  */
 #ifndef DT_SHARD_SHARDER_H
 #define DT_SHARD_SHARDER_H
@@ -21,6 +23,12 @@
 #include "shard/shard.h"
 
 #define DT_REST_SPLIT "train" /* what the named splits leave */
+
+enum dt_sharder_layout {
+    DT_SHARDS_LIST,
+    DT_SHARDS_PADDED, /* rows of a document each */
+    DT_SHARDS_PACKED  /* rows of several, by best fit; padded like the others */
+};
 
 enum dt_split_by {
     DT_SPLIT_BY_DOCUMENT, /* by each document's hash, whatever the order of documents */
@@ -43,17 +51,25 @@ struct dt_sharder_options {
     enum dt_split_by split_by;
     uint64_t tokens_per_shard; /* exceeded only by a single longer document */
     int level, threads;
+    enum dt_sharder_layout layout; /* rows: of the info's row ids */
+    bool append;                   /* to the shards that the directory has */
 };
 
 struct dt_sharder;
-/* What *info and *options point to is borrowed until dt_sharder_finish. */
+/* What *info and *options point to is borrowed until dt_sharder_finish. To append,
+ * the directory's shards must be of the same tokenizer, layout and mask. */
 int dt_sharder_new(struct dt_sharder **s, const char *directory, const struct dt_shard_info *info,
                    const struct dt_sharder_options *options, struct dt_error *err) DT_MUST_CHECK;
+/* Ids may have DT_NO_LOSS if the info has a mask. */
 int dt_sharder_add(struct dt_sharder *s, const uint32_t *ids,
                    const struct dt_shard_document *document, struct dt_error *err) DT_MUST_CHECK;
 /* Fails with DT_EINVALID if a split came out empty. */
 int dt_sharder_finish(struct dt_sharder *s, struct dt_error *err) DT_MUST_CHECK;
 /* Removes the shards written if the sharder did not finish. NULL is fine. */
 void dt_sharder_free(struct dt_sharder *s);
+
+/* Sets DT_NO_LOSS in all ids up to the first that is `last`, itself included;
+ * DT_EINVALID if it is not among them. */
+int dt_mask_until(uint32_t *ids, size_t count, uint32_t last, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

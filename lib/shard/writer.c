@@ -12,20 +12,23 @@
 #include "base/pool.h"
 #include "shard/format.h"
 
-/* Tokens in a compressed frame. A sample drawn at random costs the decoding of a
- * frame; 64Ki tokens would compress English by 3% more and cost four times that. */
-#define COMPRESSED_TOKENS 16384u
+/* Tokens in a compressed frame. A sample drawn at random costs the decoding of the
+ * frames it lies in: twice the tokens would compress English by 3% more, and cost
+ * nearly twice that. */
+#define COMPRESSED_TOKENS 8192u
 
 /* One data frame and its index on their way. */
 struct frame {
     struct frame *next; /* in the list of those at rest */
     struct dt_index index;
     void *ids;
+    uint8_t *mask; /* NULL without one */
     struct dt_shard_document *documents;
     size_t capacity;
     ZSTD_CCtx *zstd;             /* NULL until needed */
     struct dt_buffer data, head; /* the two frames made of these */
     struct dt_buffer records;    /* compressed; scratch */
+    struct dt_buffer mask_bytes; /* likewise */
     uint32_t checksum;           /* low half of the XXH64 of the ids */
 };
 
@@ -33,6 +36,7 @@ struct dt_shard_writer {
     struct dt_output *out;
     int level;
     struct dt_shard_info info; /* with the totals so far */
+    uint64_t records;          /* of documents and of padding, so far */
     uint64_t open_start;       /* token at which the next document begins */
     uint64_t frames;
     struct dt_content content;
@@ -56,6 +60,22 @@ static void compress(struct frame *f, const void *data, size_t size, int level,
     to->size = ZSTD_isError(made) ? 0 : made; /* only without memory; then it is stored */
 }
 
+/* The bytes of the mask, as they are or compressed. */
+static const void *encode_mask(struct frame *f, int level)
+{
+    size_t plain = f->mask ? dt_mask_bytes(f->index.tokens) : 0;
+    f->index.mask_size = (uint32_t)plain;
+    dt_buffer_clear(&f->mask_bytes);
+    if (plain == 0 || level == 0)
+        return f->mask;
+    compress(f, f->mask, plain, level, &f->mask_bytes);
+    if (f->mask_bytes.size == 0 || f->mask_bytes.size >= plain)
+        return f->mask;
+    f->index.compressed |= DT_MASK_COMPRESSED;
+    f->index.mask_size = (uint32_t)f->mask_bytes.size;
+    return f->mask_bytes.data;
+}
+
 /* Makes the bytes of both frames; runs on the pool's threads. */
 static void encode_frame(void *job, void *context)
 {
@@ -75,12 +95,14 @@ static void encode_frame(void *job, void *context)
     f->index.data_hash = dt_hash_xxh64(f->data.data, f->data.size);
     if (w->level > 0)
         compress(f, records, plain, w->level, &f->records);
-    f->index.compressed = f->records.size > 0 && f->records.size < plain;
-    if (f->index.compressed) {
+    f->index.compressed = 0;
+    if (f->records.size > 0 && f->records.size < plain) {
+        f->index.compressed |= DT_RECORDS_COMPRESSED;
         records = f->records.data;
         plain = f->records.size;
     }
-    dt_put_index(&f->head, &f->index, records, plain);
+    const void *mask = encode_mask(f, w->level);
+    dt_put_index(&f->head, &f->index, records, plain, mask);
 }
 
 static void add_entry(struct dt_shard_writer *w, size_t size, size_t plain, uint32_t checksum)
@@ -99,7 +121,8 @@ static int emit_frame(struct dt_shard_writer *w, struct frame *f, struct dt_erro
                        DT_SEEK_FRAMES);
     size_t size = (size_t)f->index.tokens * w->info.token_bytes;
     w->frames++;
-    dt_content_add(&w->content, f->ids, size, f->documents, f->index.documents);
+    dt_content_add(&w->content, f->ids, size, f->documents, f->index.documents, f->mask,
+                   f->index.tokens);
     add_entry(w, f->head.size, 0, DT_EMPTY_CHECKSUM);
     add_entry(w, f->data.size, size, f->checksum);
     DT_TRY(dt_output_write(w->out, f->head.data, f->head.size, err));
@@ -114,9 +137,12 @@ static void begin_frame(struct dt_shard_writer *w)
     } else {
         f = dt_alloc(1, sizeof *f);
         f->ids = dt_alloc(w->frame_tokens, w->info.token_bytes);
+        if (w->info.masked)
+            f->mask = dt_alloc(dt_mask_bytes(w->frame_tokens), 1);
     }
     f->index = (struct dt_index){.first_token = w->info.tokens,
-                                 .first_document = w->info.documents,
+                                 .first_document = w->records,
+                                 .masked = w->info.masked,
                                  .document_start = w->open_start};
     w->filling = f;
 }
@@ -148,6 +174,11 @@ static int check_info(const struct dt_shard_info *info, int level, struct dt_err
     if (info->provenance && strlen(info->provenance) > DT_PROVENANCE_MAX)
         return dt_fail(err, DT_EINVALID, "the provenance is longer than %u bytes",
                        DT_PROVENANCE_MAX);
+    if (info->row == 0 ? info->padding_id != 0
+                       : !info->masked || info->row < 2 || info->row > DT_ROW_MAX ||
+                             info->padding_id >= info->vocab_size)
+        return dt_fail(err, DT_EINVALID, "rows of %u ids filled up with %u are impossible",
+                       info->row, info->padding_id);
     if (level < 0 || level > 19)
         return dt_fail(err, DT_EINVALID, "compression level %d is not in 0 .. 19", level);
     return 0;
@@ -165,9 +196,12 @@ int dt_shard_writer_new(struct dt_shard_writer **result, struct dt_output *out,
                                      .vocab_size = info->vocab_size,
                                      .eot = info->eot,
                                      .tokenizer = info->tokenizer,
+                                     .row = info->row,
+                                     .padding_id = info->padding_id,
+                                     .masked = info->masked,
                                      .provenance = info->provenance};
     w->frame_tokens = level > 0 ? COMPRESSED_TOKENS : DT_FRAME_TOKENS;
-    dt_content_init(&w->content);
+    dt_content_init(&w->content, info->masked);
     w->pool = dt_pool_new(1, encode_frame, w);
     struct dt_buffer header = DT_BUFFER_EMPTY;
     dt_put_header(&header, &w->info);
@@ -190,12 +224,33 @@ void dt_shard_writer_use_threads(struct dt_shard_writer *w, int threads)
     w->pool = dt_pool_new(w->level > 0 ? threads : 1, encode_frame, w);
 }
 
+/* The bits of the next count ids. */
+static void add_mask(struct dt_shard_writer *w, const uint32_t *ids, size_t count)
+{
+    struct frame *f = w->filling;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = f->index.tokens + i;
+        uint32_t bit = !(ids[i] & DT_NO_LOSS);
+        if (at % 8 == 0)
+            f->mask[at / 8] = 0;
+        f->mask[at / 8] |= (uint8_t)(bit << (at % 8));
+        w->info.targets += bit;
+    }
+}
+
 /* Adds count ids to the frame being filled, which has the room. */
 static void add_ids(struct dt_shard_writer *w, const uint32_t *ids, size_t count)
 {
     struct frame *f = w->filling;
+    if (w->info.masked)
+        add_mask(w, ids, count);
+    else
+        w->info.targets += count;
     if (w->info.token_bytes == 4) {
-        memcpy((uint32_t *)f->ids + f->index.tokens, ids, count * 4);
+        uint32_t *to = (uint32_t *)f->ids + f->index.tokens,
+                 keep = w->info.masked ? ~DT_NO_LOSS : ~0u;
+        for (size_t i = 0; i < count; i++)
+            to[i] = ids[i] & keep;
     } else {
         uint16_t *to = (uint16_t *)f->ids + f->index.tokens;
         for (size_t i = 0; i < count; i++)
@@ -203,6 +258,17 @@ static void add_ids(struct dt_shard_writer *w, const uint32_t *ids, size_t count
     }
     f->index.tokens += (uint32_t)count;
     w->info.tokens += count;
+}
+
+/* The first of count ids that no vocabulary has. */
+static size_t find_wrong_id(const struct dt_shard_writer *w, const uint32_t *ids, size_t count)
+{
+    if (!w->info.masked)
+        return (size_t)dt_find_id_above(ids, count, 4, w->info.vocab_size - 1);
+    size_t i = 0;
+    while (i < count && (ids[i] & ~DT_NO_LOSS) < w->info.vocab_size)
+        i++;
+    return i;
 }
 
 static int write_ids(struct dt_shard_writer *w, const uint32_t *ids, uint64_t count,
@@ -215,7 +281,7 @@ static int write_ids(struct dt_shard_writer *w, const uint32_t *ids, uint64_t co
             begin_frame(w);
         size_t n = w->frame_tokens - w->filling->index.tokens;
         n = n < count ? n : (size_t)count;
-        uint64_t i = dt_find_id_above(ids, n, 4, w->info.vocab_size - 1);
+        size_t i = find_wrong_id(w, ids, n);
         if (i < n)
             return dt_fail(err, DT_EINVALID, "document %llu holds id %u, but the vocabulary has %u",
                            (unsigned long long)w->info.documents, ids[i], w->info.vocab_size);
@@ -231,14 +297,18 @@ int dt_shard_write(struct dt_shard_writer *w, const uint32_t *ids,
 {
     if (w->filling && w->filling->index.documents == DT_FRAME_DOCUMENTS)
         DT_TRY(close_frame(w, err));
-    DT_TRY(write_ids(w, ids, document->tokens, err));
+    uint64_t kinds = w->info.row ? DT_KINDS : 0, tokens = document->tokens & ~kinds;
+    bool padding = document->tokens & kinds & DT_PADDING;
+    DT_TRY(write_ids(w, ids, tokens, err));
     if (w->filling == NULL)
         begin_frame(w);
     struct frame *f = w->filling;
     DT_GROW(f->documents, f->index.documents, f->capacity);
     f->documents[f->index.documents++] = *document;
-    w->open_start += document->tokens;
-    w->info.documents++;
+    w->open_start += tokens;
+    w->records++;
+    w->info.documents += !padding;
+    w->info.padding += padding ? tokens : 0;
     w->info.text_bytes += document->bytes;
     return 0;
 }
@@ -249,15 +319,20 @@ int dt_shard_writer_finish(struct dt_shard_writer *w, struct dt_error *err)
         DT_TRY(close_frame(w, err));
     DT_TRY(drain(w, err));
     struct dt_buffer footer = DT_BUFFER_EMPTY, table = DT_BUFFER_EMPTY;
-    add_entry(w, DT_FOOTER_SIZE, 0, DT_EMPTY_CHECKSUM);
+    add_entry(w, DT_FOOTER_SIZE(w->info.masked), 0, DT_EMPTY_CHECKSUM);
     dt_put_seek_table(&table, w->seek, w->entries);
     w->info.hash = dt_content_hash(&w->content);
-    dt_put_footer(&footer, &(struct dt_footer){.tokens = w->info.tokens,
-                                               .documents = w->info.documents,
-                                               .text_bytes = w->info.text_bytes,
-                                               .frames = w->frames,
-                                               .hash = w->info.hash,
-                                               .seek_hash = dt_hash_xxh64(table.data, table.size)});
+    dt_put_footer(&footer,
+                  &(struct dt_footer){.tokens = w->info.tokens,
+                                      .records = w->records,
+                                      .text_bytes = w->info.text_bytes,
+                                      .frames = w->frames,
+                                      .hash = w->info.hash,
+                                      .seek_hash = dt_hash_xxh64(table.data, table.size),
+                                      .padding = w->info.padding,
+                                      .padding_records = w->records - w->info.documents,
+                                      .targets = w->info.targets},
+                  w->info.masked);
     int rc = dt_output_write(w->out, footer.data, footer.size, err);
     if (rc == 0)
         rc = dt_output_write(w->out, table.data, table.size, err);
@@ -279,6 +354,8 @@ static void free_frame(struct frame *f)
     dt_buffer_release(&f->data);
     dt_buffer_release(&f->head);
     dt_buffer_release(&f->records);
+    dt_buffer_release(&f->mask_bytes);
+    free(f->mask);
     free(f->documents);
     free(f->ids);
     free(f);

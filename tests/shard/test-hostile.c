@@ -11,11 +11,13 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "shard/format.h"
+#include "shard/rows.h"
 
 static char path[] = "/tmp/dt-test-hostile-XXXXXX";
 
-/* A small file of several frames: a long document, short and empty ones. */
-static char *make_file(int level, size_t *size)
+/* A small file of several frames: a long document, short and empty ones; as a list,
+ * with a mask if row is 1, or in rows. */
+static char *make_file(int level, uint32_t row, size_t *size)
 {
     struct dt_error err;
     struct dt_output out;
@@ -23,14 +25,24 @@ static char *make_file(int level, size_t *size)
     char *data;
     static uint32_t ids[70000];
     const uint64_t lengths[] = {70000, 3, 0, 1, 60000, 9};
-    const struct dt_shard_info info = {
-        .vocab_size = 300, .eot = 299, .tokenizer = 5, .provenance = "dt-test\n"};
+    const struct dt_shard_info info = {.vocab_size = 300,
+                                       .eot = 299,
+                                       .tokenizer = 5,
+                                       .row = row > 1 ? row : 0,
+                                       .masked = row > 0,
+                                       .provenance = "dt-test\n"};
+    struct dt_rows *rows = dt_rows_new(row, 0, true);
     assert_int_equal(dt_output_open(&out, path, &err), 0);
     assert_int_equal(dt_shard_writer_new(&w, &out, &info, level, &err), 0);
     for (uint64_t i = 0; i < 6; i++) {
         struct dt_shard_document d = {i, lengths[i], 2 * lengths[i]};
-        assert_int_equal(dt_shard_write(w, ids, &d, &err), 0);
+        if (row > 1)
+            assert_int_equal(dt_rows_add(rows, w, ids, &d, &err), 0);
+        else
+            assert_int_equal(dt_shard_write(w, ids, &d, &err), 0);
     }
+    assert_int_equal(dt_rows_flush(rows, w, &err), 0);
+    dt_rows_free(rows);
     assert_int_equal(dt_shard_writer_finish(w, &err), 0);
     dt_shard_writer_free(w);
     assert_int_equal(dt_output_commit(&out, &err), 0);
@@ -44,7 +56,7 @@ static void put64(char *p, uint64_t v)
 }
 
 /* Where the frames of an unchanged file begin; the last is the file's end. */
-static size_t find_frames(const char *data, size_t size, size_t starts[32])
+static size_t find_frames(const char *data, size_t size, size_t starts[64])
 {
     size_t count = dt_get32(data + size - DT_SEEK_END), offset = 0;
     const char *entries = data + size - DT_SEEK_END - count * DT_SEEK_ENTRY;
@@ -59,7 +71,7 @@ static size_t find_frames(const char *data, size_t size, size_t starts[32])
 
 /* Makes the hashes right: of the data frames, the seek table, and the frames
  * with a name. */
-static void seal(char *data, const size_t starts[32], size_t count)
+static void seal(char *data, const size_t starts[64], size_t count)
 {
     for (size_t i = 2; i + 1 < count; i += 2)
         put64(data + starts[i - 1] + 52,
@@ -104,7 +116,7 @@ static int read_anywhere(void)
         if (dt_shard_get_document(s, i, &first, &d, &err) < 0)
             rc = err.code;
     for (uint64_t i = 0; i < tokens && i < 200000; i += 50000)
-        if (dt_shard_tokens(s, i, tokens - i < 20000 ? tokens - i : 20000, ids, &err) < 0)
+        if (dt_shard_targets(s, i, tokens - i < 20000 ? tokens - i : 20000, ids, &err) < 0)
             rc = err.code;
     dt_shard_close(s);
     return rc;
@@ -118,12 +130,12 @@ static void write_plain(const char *data, size_t size)
     assert_int_equal(fclose(f), 0);
 }
 
-static void try_changes(int level, int rounds)
+static void try_changes(int level, uint32_t row, int rounds)
 {
     static const char edges[] = {0, 1, 2, 127, (char)128, (char)255};
     struct dt_rng rng;
-    size_t size, starts[32];
-    char *good = make_file(level, &size), *bad = malloc(size);
+    size_t size, starts[64];
+    char *good = make_file(level, row, &size), *bad = malloc(size);
     size_t count = find_frames(good, size, starts);
     int accepted = 0;
     dt_rng_init(&rng, (uint64_t)level);
@@ -148,15 +160,19 @@ static void try_changes(int level, int rounds)
 static void changed_files_do_no_harm(void **state)
 {
     (void)state;
-    try_changes(0, 100);
-    try_changes(3, 2000);
+    try_changes(0, 0, 100);
+    try_changes(3, 0, 1500);
+    try_changes(0, 1, 100);
+    try_changes(3, 1, 1500);
+    try_changes(0, 129, 100);
+    try_changes(3, 129, 1500);
 }
 
 static void ids_beyond_the_vocabulary_are_found(void **state)
 {
     (void)state;
-    size_t size, starts[32];
-    char *data = make_file(0, &size);
+    size_t size, starts[64];
+    char *data = make_file(0, 0, &size);
     size_t count = find_frames(data, size, starts);
     data[starts[2] + 9 + 3 + 1] = 2; /* the first id becomes 512 */
     seal(data, starts, count);

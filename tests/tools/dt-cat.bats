@@ -217,3 +217,25 @@ flip() {
     grep -qE '^\.\.\.[a-z/]*/name/all.dts +300 ' screen
     [ "$(tr -d '\r' <screen | wc -L)" -le 80 ]
 }
+
+# layouts NAME...: shards of every layout, and of ids of 4 bytes, in NAME/train-00000.dts.
+layouts() {
+    dt-shard -o list all.dts
+    dt-shard -o stored --level 0 all.dts
+    dt-shard -o padded --layout padded --length 100 all.dts
+    dt-shard -o packed --layout packed --length 100 all.dts
+    dt-shard -o masked --loss-after 319 all.dts
+    cp "$ROOT/tests/shard/version-2-padded-wide.dts" wide.dts
+}
+
+@test "the Python of dt-shard(5) reads a shard of every layout" {
+    need_python numpy zstandard
+    layouts
+    python=$(sed -n '/^numpy.frombuffer/,/^\.Ed/p' "$ROOT/man/man5/dt-shard.5" | grep -v '^\.')
+    for name in list stored padded packed masked; do
+        printf 'import numpy, sys, zstandard\nids = %s\nsys.stdout.buffer.write(ids.tobytes())\n' \
+            "$python" >read.py
+        (cd $name && "$PYTHON" ../read.py) | cmp - <(zstd -dcq $name/train-00000.dts)
+        (cd $name && "$PYTHON" ../read.py) | cmp - <(dt-cat --as raw $name/train-00000.dts)
+    done
+}

@@ -110,8 +110,10 @@ assert_unfinished() {
     dt-shard -o out --tokens-per-shard 5000 --split val=0.5 all.dts
     echo mine >out/notes.txt
     dt-tokenize -t tok.json --from text "$ROOT/LICENSE" | dt-shard -o out
-    [ "$(ls out)" = "$(printf 'index.json\nnotes.txt\ntrain-00000.dts')" ]
+    [ "$(ls out)" = "$(printf 'index.json\nnotes.txt\ntrain-00000.b.dts')" ]
     dt-cat --verify out
+    dt-shard -o out all.dts
+    [ "$(ls out)" = "$(printf 'index.json\nnotes.txt\ntrain-00000.dts')" ]
 }
 
 @test "an empty split is an error that says what to do" {
@@ -150,12 +152,27 @@ assert_unfinished() {
     assert_one_line_error dt-shard
 }
 
-@test "a failed run leaves no older index.json beside newer shards" {
-    dt-shard -o out all.dts
+@test "a run that fails or is killed leaves the older shards whole" {
+    dt-shard -o out --tokens-per-shard 5000 all.dts
+    dt-cat --ids out >before
     head -c 20000 all.dts >cut.dts
-    run dt-shard -o out cut.dts
+    run dt-shard -o out --tokens-per-shard 1000 cut.dts
     assert_one_line_error dt-shard
-    [ ! -e out/index.json ]
+    mkfifo pipe
+    dt-shard -o out --tokens-per-shard 1000 pipe &
+    pid=$!
+    exec 9>pipe
+    cat all.dts all.dts >&9
+    for _ in $(seq 50); do ls -A out | grep -q '\.b\.dts' && break; sleep 0.1; done
+    kill -9 $pid
+    exec 9>&-
+    wait $pid || true
+    [ -n "$(ls -A out | grep 'b\.dts')" ]
+    dt-cat --verify out
+    cmp before <(dt-cat --ids out)
+    dt-shard -o out --tokens-per-shard 1000 all.dts
+    [ "$(ls -A out/ | grep -vc '\.b\.dts')" -eq 1 ] # index.json
+    cmp before <(dt-cat --ids out)
 }
 
 @test "streams of two tokenizers are refused before any work" {
@@ -227,4 +244,100 @@ assert_unfinished() {
     assert_one_line_error dt-shard
     run dt-shard -o /dev/null all.dts
     assert_one_line_error dt-shard
+}
+
+@test "rows hold the documents, and zstd sees the padding" {
+    for layout in padded packed; do
+        dt-shard -o $layout --layout $layout --length 63 --padding-id 5 all.dts
+        dt-cat --verify $layout
+        cmp <(column all.dts | sort) <(column $layout | sort)
+        zstd -dcq $layout/train-00000.dts | od -An -v -w128 -tu2 >rows
+        zstd -tq $layout/train-00000.dts
+        json=$(dt-cat --json $layout/train-00000.dts)
+        [[ "$json" == *'"layout":"padded","length":63,"padding_id":5,'* ]]
+        padding=$(sed 's/.*"padding":\([0-9]*\).*/\1/' <<<"$json")
+        [ $(($(wc -l <rows) * 64 - padding)) -ge "$(column all.dts | wc -l)" ]
+        wc -l <rows >$layout.rows
+    done
+    cmp <(column all.dts) <(column padded)
+    [ "$(cat packed.rows)" -lt "$(cat padded.rows)" ]
+    dt-shard -o again padded # rows are input, too
+    cmp <(column all.dts) <(column again)
+}
+
+@test "--tokens-per-shard counts rows, and shards hold whole ones" {
+    dt-shard -o out --layout packed --length 31 --tokens-per-shard 2000 all.dts
+    [ "$(ls out | wc -l)" -gt 5 ]
+    dt-cat --json out | sed 's/.*"tokens":\([0-9]*\).*/\1/' | awk '$1 > 2000 || $1 % 32 {exit 1}'
+    cmp <(column all.dts | sort) <(column out | sort)
+}
+
+@test "--loss-after gives no loss to a prompt" {
+    colon=$(printf '{"text":":"}' | dt-tokenize -t tok.json --no-eot --ids)
+    seq 50 | sed 's/.*/{"text":"number &: & times &"}/' | dt-tokenize -t tok.json -o sums.dts
+    dt-shard -o out --loss-after "$colon" sums.dts
+    after=$(dt-cat --ids sums.dts | awk -v c="$colon" '{ f = 0
+        for (i = 1; i <= NF; i++) { n += f; if ($i == c) f = 1 } } END { print n }')
+    [[ "$(dt-cat --json out)" == *"\"layout\":\"list\",\"targets\":$after,"* ]]
+    dt-cat --ids out | cmp - <(dt-cat --ids sums.dts)
+    dt-shard -o twice --split-by tail --split val=0.1 out # masks stay
+    dt-cat --json twice | grep -o '"targets":[0-9]*' | cut -d: -f2 | paste -sd+ | bc | grep -qx "$after"
+    run dt-shard -o out --loss-after "$colon" all.dts
+    assert_one_line_error dt-shard
+    [[ "$output" == *"document 0: lacks the id $colon"* ]]
+}
+
+@test "--shuffle orders documents by the seed, within the memory" {
+    dt-shard -o a --shuffle all.dts
+    dt-shard -o b --shuffle --memory 5k -j 1 all.dts
+    dt-shard -o c --shuffle --seed 2 all.dts
+    cmp <(grep '"hash"' a/index.json) <(grep '"hash"' b/index.json)
+    ! cmp -s <(dt-cat --ids a) <(dt-cat --ids c)
+    ! cmp -s <(dt-cat --ids a) <(dt-cat --ids all.dts)
+    cmp <(dt-cat --ids a | sort) <(dt-cat --ids all.dts | sort)
+    cmp <(dt-cat --ids c | sort) <(dt-cat --ids all.dts | sort)
+    [ -z "$(ls -A b | grep tmp)" ]
+}
+
+@test "--append adds shards and keeps those that are there" {
+    dt-tokenize -t tok.json <(head -n 300 docs.jsonl) >a.dts
+    dt-tokenize -t tok.json <(tail -n +301 docs.jsonl) >b.dts
+    dt-shard -o out --split val=0.2 a.dts
+    sum=$(cat out/train-00000.dts | md5sum)
+    dt-shard -o out --split val=0.2 --append b.dts
+    [ "$sum" = "$(cat out/train-00000.dts | md5sum)" ]
+    [ "$(ls out | wc -l)" -eq 5 ]
+    dt-cat --verify out
+    dt-shard -o all --split val=0.2 all.dts
+    for split in train val; do cmp <(column out/$split-*.dts) <(column all/$split-*.dts); done
+    for other in "--layout padded --length 9" "--loss-after 319"; do
+        run dt-shard -o out --append $other b.dts
+        assert_one_line_error dt-shard
+        [[ "$output" == *"another layout or mask"* ]]
+    done
+    head -c 3000 b.dts >cut.dts
+    run dt-shard -o out --append cut.dts
+    assert_one_line_error dt-shard
+    dt-cat --verify out
+    run dt-shard -o none --append b.dts
+    assert_one_line_error dt-shard
+}
+
+@test "directories are merged" {
+    dt-shard -o a --split val=0.2 --tokens-per-shard 5000 all.dts
+    dt-shard -o b a all.dts
+    cmp <(column b | sort) <(column all.dts all.dts | sort)
+    run dt-shard -o a a
+    assert_one_line_error dt-shard
+}
+
+@test "options of rows that do not fit together are usage errors" {
+    for options in "--layout padded" "--length 5" "--padding-id 3" "--layout packed --length 0" \
+        "--append --split-by tail --split val=0.1"; do
+        run dt-shard -o out $options all.dts
+        [ "$status" -eq 2 ]
+    done
+    run dt-shard -o out --layout padded --length 5 --padding-id 320 all.dts
+    assert_one_line_error dt-shard
+    [ ! -e out ]
 }
