@@ -2,36 +2,164 @@
 /* Attention of queries over keys. */
 #include "device/matrix.h"
 
+enum spans { ALL, DOCUMENTS, PADDING };
+
+struct shape {
+    int64_t batch, heads, kv_heads, length, size;
+    bool bidirectional;
+    enum spans spans;
+    float rate; /* of dropout */
+};
+
 struct attention {
-    struct dt_tensor q, k, v, r;
+    struct dt_tensor qkv, q, k, v, r;
+    struct dt_tensor dqkv, dq, dk, dv, y, lse;
+    int32_t *begins, *ends;
     struct dt_attention how;
 };
 
+/* Documents of 9, 10, ... tokens; or sequences of which only the first tokens are real. */
+static void set_spans(struct attention *l, enum spans spans)
+{
+    int64_t length = l->how.queries, begin = 0, end = 0;
+    for (int64_t r = 0; r < l->how.batch * length; r++) {
+        int64_t b = r / length, t = r % length;
+        if (t == 0)
+            begin = 0, end = spans == PADDING ? (length + b) / (b + 1) : 9;
+        if (t == end && spans == DOCUMENTS)
+            begin = end, end += 9 + r % 50;
+        l->begins[r] = (int32_t)begin;
+        l->ends[r] = (int32_t)(end < length ? end : length);
+    }
+    l->how.begins = l->begins, l->how.ends = l->ends;
+}
+
+static struct attention make_attention(const struct shape *s)
+{
+    int64_t rows = s->batch * s->length, width = s->heads * s->size, keys = s->kv_heads * s->size;
+    struct attention l = {.qkv = random_matrix(rows, width + 2 * keys),
+                          .dqkv = random_matrix(rows, width + 2 * keys),
+                          .r = random_matrix(rows, width),
+                          .y = random_matrix(rows, width),
+                          .lse = random_matrix(rows, s->heads),
+                          .begins = dt_alloc((size_t)rows, sizeof *l.begins),
+                          .ends = dt_alloc((size_t)rows, sizeof *l.ends),
+                          .how = {.batch = s->batch,
+                                  .heads = s->heads,
+                                  .kv_heads = s->kv_heads,
+                                  .queries = s->length,
+                                  .key_stride = s->length,
+                                  .bidirectional = s->bidirectional,
+                                  .dropout = {.rate = s->rate, .key = 5, .sample = 11}}};
+    l.q = dt_columns(&l.qkv, 0, width), l.dq = dt_columns(&l.dqkv, 0, width);
+    l.k = dt_columns(&l.qkv, width, keys), l.dk = dt_columns(&l.dqkv, width, keys);
+    l.v = dt_columns(&l.qkv, width + keys, keys), l.dv = dt_columns(&l.dqkv, width + keys, keys);
+    if (s->spans != ALL)
+        set_spans(&l, s->spans);
+    return l;
+}
+
+static void free_attention(struct attention *l)
+{
+    free(l->qkv.data), free(l->dqkv.data), free(l->r.data), free(l->y.data), free(l->lse.data);
+    free(l->begins), free(l->ends);
+}
+
+static bool sees(const struct dt_attention *how, int64_t b, int64_t t, int64_t key)
+{
+    int64_t row = b * how->queries + t;
+    return (how->bidirectional || key <= how->past + t) &&
+           (how->begins == NULL || (key >= how->begins[row] && key < how->ends[row]));
+}
+
+static double drop_factor(const struct dt_attention *how, int64_t b, int64_t h, int64_t t,
+                          int64_t key)
+{
+    const struct dt_dropout *d = &how->dropout;
+    uint64_t e = (uint64_t)((h * how->queries + t) * how->queries + key);
+    uint32_t word = dt_random(d->key, d->sample + (uint64_t)b, e / 4).word[e % 4];
+    return d->rate == 0                               ? 1
+           : (double)word >= (double)d->rate * 0x1p32 ? 1 / (1 - (double)d->rate)
+                                                      : 0;
+}
+
+/* One query's weights before dropout, 0 for the keys that it does not see. */
+static void weigh(const struct attention *l, int64_t b, int64_t h, int64_t t, double *w)
+{
+    const struct dt_attention *how = &l->how;
+    int64_t size = l->q.columns / how->heads, keys = how->past + how->queries;
+    int64_t shared = h / (how->heads / how->kv_heads) * size;
+    double sum = 0;
+    for (int64_t s = 0; s < keys; s++) {
+        double dot = 0;
+        for (int64_t j = 0; j < size; j++)
+            dot += (double)at(&l->q, b * how->queries + t, h * size + j) *
+                   at(&l->k, b * how->key_stride + s, shared + j);
+        sum += w[s] = sees(how, b, t, s) ? exp(dot / sqrt((double)size)) : 0;
+    }
+    for (int64_t s = 0; s < keys; s++)
+        w[s] /= sum;
+}
+
 static void attention_reference(const struct attention *l, double *y)
 {
-    int64_t size = l->q.columns / l->how.heads, width = l->q.columns;
-    double *w = dt_alloc((size_t)(l->how.past + l->how.queries), sizeof *w);
-    for (int64_t b = 0; b < l->how.batch; b++)
-        for (int64_t h = 0; h < l->how.heads; h++)
-            for (int64_t t = 0; t < l->how.queries; t++) {
-                int64_t seen = l->how.past + t + 1, row = b * l->how.queries + t;
-                int64_t shared = h / (l->how.heads / l->how.kv_heads) * size;
-                double sum = 0;
-                for (int64_t s = 0; s < seen; s++) {
-                    double dot = 0;
-                    for (int64_t j = 0; j < size; j++)
-                        dot += (double)at(&l->q, row, h * size + j) *
-                               at(&l->k, b * l->how.key_stride + s, shared + j);
-                    sum += w[s] = exp(dot / sqrt((double)size));
-                }
-                for (int64_t j = 0; j < size; j++) {
-                    double out = 0;
-                    for (int64_t s = 0; s < seen; s++)
-                        out += w[s] / sum * at(&l->v, b * l->how.key_stride + s, shared + j);
-                    y[row * width + h * size + j] = out;
-                }
-            }
+    const struct dt_attention *how = &l->how;
+    int64_t size = l->q.columns / how->heads, width = l->q.columns;
+    int64_t keys = how->past + how->queries;
+    double *w = dt_alloc((size_t)keys, sizeof *w);
+    memset(y, 0, (size_t)(l->q.rows * width) * sizeof *y);
+    for (int64_t i = 0; i < how->batch * how->heads * how->queries; i++) {
+        int64_t t = i % how->queries, h = i / how->queries % how->heads;
+        int64_t b = i / how->queries / how->heads;
+        int64_t shared = h / (how->heads / how->kv_heads) * size;
+        weigh(l, b, h, t, w);
+        for (int64_t s = 0; s < keys; s++) {
+            double weight = w[s] > 0 ? w[s] * drop_factor(how, b, h, t, s) : 0;
+            for (int64_t j = 0; j < size; j++)
+                y[(b * how->queries + t) * width + h * size + j] +=
+                    weight * at(&l->v, b * how->key_stride + s, shared + j);
+        }
+    }
     free(w);
+}
+
+/* Adds to the gradients of what query t of head h sees. */
+static void query_backward(const struct attention *l, int64_t b, int64_t h, int64_t t, double *w,
+                           double *dw, double *dqkv)
+{
+    const struct dt_attention *how = &l->how;
+    int64_t size = l->q.columns / how->heads, wide = l->qkv.columns, row = b * how->queries;
+    int64_t shared = h / (how->heads / how->kv_heads) * size, width = l->q.columns;
+    double delta = 0, scale = 1 / sqrt((double)size);
+    weigh(l, b, h, t, w);
+    for (int64_t s = 0; s < how->queries; s++) {
+        dw[s] = 0;
+        double factor = w[s] > 0 ? drop_factor(how, b, h, t, s) : 0;
+        for (int64_t j = 0; j < size; j++) {
+            double r = at(&l->r, row + t, h * size + j);
+            dw[s] += factor * r * at(&l->v, row + s, shared + j);
+            dqkv[(row + s) * wide + width + l->k.columns + shared + j] += w[s] * factor * r;
+        }
+        delta += w[s] * dw[s];
+    }
+    for (int64_t s = 0; s < how->queries; s++)
+        for (int64_t j = 0; j < size; j++) {
+            double ds = scale * w[s] * (dw[s] - delta);
+            dqkv[(row + t) * wide + h * size + j] += ds * at(&l->k, row + s, shared + j);
+            dqkv[(row + s) * wide + width + shared + j] += ds * at(&l->q, row + t, h * size + j);
+        }
+}
+
+static void backward_reference(const struct attention *l, double *dqkv)
+{
+    const struct dt_attention *how = &l->how;
+    double *w = dt_alloc((size_t)how->queries, sizeof *w);
+    double *dw = dt_alloc((size_t)how->queries, sizeof *dw);
+    memset(dqkv, 0, (size_t)(l->qkv.rows * l->qkv.columns) * sizeof *dqkv);
+    for (int64_t i = 0; i < how->batch * how->heads * how->queries; i++)
+        query_backward(l, i / how->queries / how->heads, i / how->queries % how->heads,
+                       i % how->queries, w, dw, dqkv);
+    free(w), free(dw);
 }
 
 static double attention_loss(void *context)
@@ -46,80 +174,207 @@ static double attention_loss(void *context)
     return sum;
 }
 
-static void check_attention(int64_t batch, int64_t heads, int64_t kv_heads, int64_t length,
-                            int64_t size, bool gradients)
+static void run_attention(struct dt_device *on, struct attention *l)
 {
-    int64_t rows = batch * length, width = heads * size, keys = kv_heads * size;
-    struct dt_tensor qkv = random_matrix(rows, width + 2 * keys);
-    struct dt_tensor dqkv = random_matrix(rows, width + 2 * keys);
-    struct attention l = {dt_columns(&qkv, 0, width),
-                          dt_columns(&qkv, width, keys),
-                          dt_columns(&qkv, width + keys, keys),
-                          random_matrix(rows, width),
-                          {.batch = batch,
-                           .heads = heads,
-                           .kv_heads = kv_heads,
-                           .queries = length,
-                           .key_stride = length}};
-    struct dt_tensor y = random_matrix(rows, width), lse = random_matrix(rows, heads);
-    double *want = dt_alloc((size_t)(rows * width), sizeof *want);
+    on->ops->attention_forward(on, &l->y, &l->lse, &l->q, &l->k, &l->v, &l->how);
+    on->ops->attention_backward(on, &l->dq, &l->dk, &l->dv, &l->r, &l->y, &l->lse, &l->q, &l->k,
+                                &l->v, &l->how);
+}
+
+static void check_attention(const struct shape *shape)
+{
+    struct attention l = make_attention(shape);
+    double *want = dt_alloc((size_t)(l.qkv.rows * l.qkv.columns), sizeof *want);
+    run_attention(dev, &l);
     attention_reference(&l, want);
-    dev->ops->attention_forward(dev, &y, &lse, &l.q, &l.k, &l.v, &l.how);
-    assert_near(&y, want, 1e-6);
-    struct dt_tensor dq = dt_columns(&dqkv, 0, width), dk = dt_columns(&dqkv, width, keys);
-    struct dt_tensor dv = dt_columns(&dqkv, width + keys, keys);
-    if (gradients) {
-        dev->ops->attention_backward(dev, &dq, &dk, &dv, &l.r, &y, &lse, &l.q, &l.k, &l.v, &l.how);
-        assert_gradient(&dq, &l.q, attention_loss, &l);
-        assert_gradient(&dk, &l.k, attention_loss, &l);
-        assert_gradient(&dv, &l.v, attention_loss, &l);
+    assert_near(&l.y, want, 1e-6);
+    backward_reference(&l, want);
+    assert_near(&l.dqkv, want, 3e-6);
+    free(want);
+    free_attention(&l);
+}
+
+static void gradients_match_finite_differences(void **state)
+{
+    (void)state;
+    static const struct shape shapes[] = {
+        {2, 2, 2, 5, 4},
+        {1, 3, 3, 1, 8},
+        {2, 4, 2, 5, 4, .bidirectional = true},
+        {1, 3, 1, 12, 2, .spans = DOCUMENTS, .rate = 0.3f},
+        {1, 1, 1, 70, 2}, /* crosses a block of queries */
+        {1, 2, 1, 67, 2, .bidirectional = true, .spans = PADDING, .rate = 0.1f},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct attention l = make_attention(&shapes[i]);
+        run_attention(dev, &l);
+        assert_gradient(&l.dq, &l.q, attention_loss, &l);
+        assert_gradient(&l.dk, &l.k, attention_loss, &l);
+        assert_gradient(&l.dv, &l.v, attention_loss, &l);
+        free_attention(&l);
     }
-    free(qkv.data), free(dqkv.data), free(l.r.data), free(y.data), free(lse.data), free(want);
 }
 
 static void attention_and_its_backward_match_the_reference(void **state)
 {
     (void)state;
-    check_attention(2, 2, 2, 5, 4, true);
-    check_attention(1, 3, 3, 1, 8, true);
-    check_attention(1, 1, 1, 70, 2, true);    /* crosses a block of queries */
-    check_attention(3, 2, 2, 130, 16, false); /* ends inside a third block */
+    check_attention(&(struct shape){3, 2, 2, 130, 16}); /* ends inside a third block */
+    check_attention(&(struct shape){2, 6, 2, 130, 8});  /* heads share keys */
+    check_attention(&(struct shape){1, 2, 1, 64, 64});
+    check_attention(&(struct shape){2, 2, 1, 63, 80});
+    check_attention(&(struct shape){1, 3, 3, 257, 5});
+    check_attention(&(struct shape){2, 4, 4, 129, 33, .bidirectional = true});
 }
 
-static void heads_share_keys_and_values(void **state)
+static void queries_see_their_spans_alone(void **state)
 {
     (void)state;
-    check_attention(2, 4, 2, 5, 4, true);
-    check_attention(1, 3, 1, 6, 2, true);
-    check_attention(1, 2, 1, 70, 2, true);
-    check_attention(2, 6, 2, 130, 8, false);
+    for (int bidirectional = 0; bidirectional < 2; bidirectional++)
+        for (int spans = DOCUMENTS; spans <= PADDING; spans++) {
+            check_attention(&(struct shape){3, 2, 1, 200, 8, bidirectional, spans, 0});
+            check_attention(&(struct shape){1, 1, 1, 31, 16, bidirectional, spans, 0});
+        }
+}
+
+/* What lies outside of the spans is not even read, were it no number. */
+static void keys_that_no_query_sees_are_not_read(void **state)
+{
+    (void)state;
+    struct attention l = make_attention(&(struct shape){1, 2, 2, 300, 8, .bidirectional = true});
+    for (int i = 0; i < 300; i++)
+        l.begins[i] = i < 128 ? 0 : 128, l.ends[i] = i < 128 ? 128 : 300;
+    l.how.begins = l.begins, l.how.ends = l.ends;
+    for (int64_t i = 128; i < 300; i++)
+        for (int64_t j = 0; j < 48; j++)
+            ((float *)l.qkv.data)[i * 48 + j] = NAN;
+    run_attention(dev, &l);
+    for (int64_t i = 0; i < 128; i++)
+        for (int64_t j = 0; j < 48; j++) {
+            assert_true(j >= 16 || isfinite(at(&l.y, i, j)));
+            assert_true(isfinite(at(&l.dqkv, i, j)));
+        }
+    assert_true(isnan(at(&l.y, 130, 0)) != 0);
+    free_attention(&l);
 }
 
 static void attention_reads_a_cache(void **state)
 {
     (void)state;
-    const int64_t past = 9, room = 20, width = 16, keys = 8;
-    struct attention l = {
-        random_matrix(6, width),
-        random_matrix(2 * room, keys),
-        random_matrix(2 * room, keys),
-        random_matrix(6, width),
-        {.batch = 2, .heads = 4, .kv_heads = 2, .queries = 3, .past = past, .key_stride = room}};
-    struct dt_tensor y = random_matrix(6, width), lse = random_matrix(6, 4);
-    double *want = dt_alloc((size_t)(6 * width), sizeof *want);
-    attention_reference(&l, want);
-    dev->ops->attention_forward(dev, &y, &lse, &l.q, &l.k, &l.v, &l.how);
-    assert_near(&y, want, 1e-6);
-    free(l.q.data), free(l.k.data), free(l.v.data), free(l.r.data), free(y.data), free(lse.data);
-    free(want);
+    const int64_t room = 150, width = 16, keys = 8;
+    for (int64_t past = 0; past < 140; past += 69) {
+        struct attention l = {.q = random_matrix(6, width),
+                              .k = random_matrix(2 * room, keys),
+                              .v = random_matrix(2 * room, keys),
+                              .y = random_matrix(6, width),
+                              .lse = random_matrix(6, 4),
+                              .how = {.batch = 2,
+                                      .heads = 4,
+                                      .kv_heads = 2,
+                                      .queries = 3,
+                                      .past = past,
+                                      .key_stride = room}};
+        double *want = dt_alloc((size_t)(6 * width), sizeof *want);
+        attention_reference(&l, want);
+        dev->ops->attention_forward(dev, &l.y, &l.lse, &l.q, &l.k, &l.v, &l.how);
+        assert_near(&l.y, want, 1e-6);
+        free(l.q.data), free(l.k.data), free(l.v.data), free(l.y.data), free(l.lse.data);
+        free(want);
+    }
+}
+
+/* Scores of thousands: the log-sum-exp is then the largest score, nearly. */
+static void scores_may_be_large(void **state)
+{
+    (void)state;
+    struct attention l = make_attention(&(struct shape){1, 1, 1, 140, 8});
+    for (int64_t i = 0; i < l.qkv.rows * l.qkv.columns; i++)
+        ((float *)l.qkv.data)[i] *= i % 24 < 16 ? 60.0f : 1.0f;
+    run_attention(dev, &l);
+    for (int64_t t = 0; t < 140; t++) {
+        double most = -INFINITY;
+        for (int64_t s = 0; s <= t; s++) {
+            double dot = 0;
+            for (int64_t j = 0; j < 8; j++)
+                dot += (double)at(&l.q, t, j) * at(&l.k, s, j);
+            most = fmax(most, dot / sqrt(8));
+        }
+        assert_true(at(&l.lse, t, 0) > most - 0.01 && at(&l.lse, t, 0) < most + 1);
+        for (int64_t j = 0; j < 8; j++)
+            assert_true(isfinite(at(&l.y, t, j)) && isfinite(at(&l.dq, t, j)));
+    }
+    free_attention(&l);
+}
+
+static void dropped_weights_match_the_reference(void **state)
+{
+    (void)state;
+    check_attention(&(struct shape){2, 2, 2, 128, 8, .rate = 0.1f});
+    check_attention(&(struct shape){2, 4, 2, 131, 8, .rate = 0.5f});
+    check_attention(&(struct shape){1, 2, 1, 70, 8, true, DOCUMENTS, 0.25f});
+}
+
+/* A batch of 3 against the same sequences one by one. */
+static void dropout_does_not_depend_on_the_place_in_the_batch(void **state)
+{
+    (void)state;
+    struct attention l = make_attention(&(struct shape){3, 2, 2, 66, 8, .rate = 0.2f});
+    struct attention one = l;
+    run_attention(dev, &l);
+    one.y = random_matrix(l.y.rows, l.y.columns);
+    one.lse = random_matrix(l.lse.rows, l.lse.columns);
+    one.how.batch = 1;
+    for (int64_t b = 0; b < 3; b++) {
+        struct dt_tensor y = dt_rows(&one.y, b * 66, 66), lse = dt_rows(&one.lse, b * 66, 66);
+        struct dt_tensor q = dt_rows(&l.q, b * 66, 66), k = dt_rows(&l.k, b * 66, 66);
+        struct dt_tensor v = dt_rows(&l.v, b * 66, 66);
+        one.how.dropout.sample = 11 + (uint64_t)b;
+        dev->ops->attention_forward(dev, &y, &lse, &q, &k, &v, &one.how);
+    }
+    assert_same_bits(&l.y, &one.y);
+    free(one.y.data), free(one.lse.data);
+    free_attention(&l);
+}
+
+/* Few heads and many threads take another way through backward. */
+static void bits_do_not_depend_on_the_number_of_threads(void **state)
+{
+    (void)state;
+    static const struct shape shapes[] = {
+        {1, 4, 2, 300, 16, .rate = 0.1f},
+        {2, 3, 3, 129, 40, .bidirectional = true},
+        {1, 2, 1, 250, 8, .spans = DOCUMENTS},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct attention l = make_attention(&shapes[i]);
+        struct dt_tensor y = {0}, gradients = {0};
+        for (int threads = 1; threads <= 9; threads += 2) {
+            struct dt_device *on = open_with(threads);
+            run_attention(on, &l);
+            dt_device_close(on);
+            if (threads == 1) {
+                y = copy_of(&l.y), gradients = copy_of(&l.dqkv);
+                continue;
+            }
+            assert_same_bits(&l.y, &y);
+            assert_same_bits(&l.dqkv, &gradients);
+        }
+        free(y.data), free(gradients.data);
+        free_attention(&l);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_match_finite_differences),
         cmocka_unit_test(attention_and_its_backward_match_the_reference),
-        cmocka_unit_test(heads_share_keys_and_values),
+        cmocka_unit_test(queries_see_their_spans_alone),
+        cmocka_unit_test(keys_that_no_query_sees_are_not_read),
         cmocka_unit_test(attention_reads_a_cache),
+        cmocka_unit_test(scores_may_be_large),
+        cmocka_unit_test(dropped_weights_match_the_reference),
+        cmocka_unit_test(dropout_does_not_depend_on_the_place_in_the_batch),
+        cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Backward makes the weights again from the log-sum-exp, pair by pair of a block
+ * of queries and one of keys. The gradient of queries is a sum over blocks of keys,
+ * those of keys and values are sums over heads and blocks of queries, each in
+ * rising order. Where there are sequences and heads enough for all threads, one
+ * thread makes all three of a head of keys in one walk. Otherwise queries and keys
+ * have walks of their own, which cut finer but make the weights twice. The sums
+ * and so their bits are the same.
+ */
+#include <assert.h>
+#include <math.h>
+#include <omp.h>
+
+#include "device/cpu/attention.h"
+
+/* A thread's work and scratch; q times the scale of scores. */
+struct backward {
+    const struct dt_attention *how;
+    struct dt_tensor *dq, *dk, *dv;
+    const struct dt_tensor *dy, *y, *lse, *q, *k, *v;
+    int64_t size, width;
+    struct dt_cpu_queries queries;
+    float *q_rows, *q_transposed;   /* DT_CPU_BLOCK x width, size x DT_CPU_BLOCK */
+    float *dy_rows, *dy_transposed; /* likewise */
+    float *k_rows, *v_rows;         /* DT_CPU_BLOCK x width */
+    float *weights, *scores;        /* keys x queries: weights; gradients of these, of scores */
+    float *factors;                 /* of dropout, likewise */
+    float *dq_sums;                 /* DT_CPU_BLOCK x width */
+    float *dk_sums, *dv_sums;       /* keys x width: of one block, or of all */
+    float log_sums[DT_CPU_BLOCK], deltas[DT_CPU_BLOCK];
+};
+
+static size_t lay_out(struct backward *w, float *scratch, int64_t key_blocks)
+{
+    int64_t rows = DT_CPU_BLOCK * w->width, square = DT_CPU_BLOCK * DT_CPU_BLOCK;
+    float **parts[] = {&w->q_rows,       &w->dy_rows,       &w->k_rows,  &w->v_rows,
+                       &w->q_transposed, &w->dy_transposed, &w->dq_sums, &w->weights,
+                       &w->scores,       &w->factors,       &w->dk_sums, &w->dv_sums};
+    size_t used = 0;
+    for (int i = 0; i < 12; i++) {
+        *parts[i] = scratch ? scratch + used : NULL;
+        used += (size_t)(i < 7 ? rows : i < 10 ? square : key_blocks * rows);
+    }
+    return used;
+}
+
+static float dot(const float *a, const float *b, int64_t n)
+{
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < n; j++)
+        sum += a[j] * b[j];
+    return sum;
+}
+
+static void load_queries(struct backward *w, int64_t sequence, int64_t head, int64_t block)
+{
+    struct dt_cpu_queries *q = &w->queries;
+    dt_cpu_find_queries(q, w->how, sequence, head, block);
+    int64_t row = sequence * w->how->queries + q->first;
+    dt_cpu_load_head(w->dy_rows, q->lanes, w->y, row, q->count, head, w->size, 1.0f);
+    memcpy(w->q_rows, w->dy_rows, (size_t)(q->count * w->width) * sizeof *w->q_rows);
+    dt_cpu_load_head(w->dy_rows, q->lanes, w->dy, row, q->count, head, w->size, 1.0f);
+    for (int64_t i = 0; i < q->lanes; i++) {
+        bool real = i < q->count;
+        w->log_sums[i] = real ? dt_cpu_row(w->lse, row + i)[head] : 0;
+        w->deltas[i] =
+            real ? dot(w->q_rows + i * w->width, w->dy_rows + i * w->width, w->width) : 0;
+    }
+    dt_cpu_load_head(w->q_rows, q->lanes, w->q, row, q->count, head, w->size,
+                     dt_cpu_score_scale(w->size));
+    dt_cpu_transpose_head(w->q_transposed, w->q_rows, w->size, q->lanes);
+    dt_cpu_transpose_head(w->dy_transposed, w->dy_rows, w->size, q->lanes);
+}
+
+/* weights: scores in, weights out. */
+static void weigh(float *restrict weights, const float *restrict log_sums, int64_t rows,
+                  int64_t lanes)
+{
+    for (int64_t j = 0; j < rows; j++)
+        for (int64_t i = 0; i < lanes; i++)
+            weights[j * DT_CPU_BLOCK + i] = dt_cpu_exp(weights[j * DT_CPU_BLOCK + i] - log_sums[i]);
+}
+
+/* scores: gradients of weights in, of scores out. */
+static void softmax_backward(float *restrict scores, const float *restrict weights,
+                             const float *restrict deltas, int64_t rows, int64_t lanes)
+{
+    for (int64_t j = 0; j < rows; j++)
+        for (int64_t i = 0; i < lanes; i++) {
+            int64_t at = j * DT_CPU_BLOCK + i;
+            scores[at] = weights[at] * (scores[at] - deltas[i]);
+        }
+}
+
+/* The loaded queries with a block of keys: adds to the gradients of the queries,
+ * and to dk and dv, the sums of this block; or to one side, where the other is NULL. */
+static void add_pair(struct backward *w, const struct dt_cpu_keys *keys, float *dq, float *dk,
+                     float *dv)
+{
+    const struct dt_cpu_queries *q = &w->queries;
+    int64_t row = q->sequence * w->how->key_stride + keys->first;
+    int64_t shared = q->head / (w->how->heads / w->how->kv_heads), width = w->width;
+    dt_cpu_load_head(w->k_rows, keys->rows, w->k, row, keys->count, shared, w->size, 1.0f);
+    dt_cpu_load_head(w->v_rows, keys->rows, w->v, row, keys->count, shared, w->size, 1.0f);
+    dt_cpu_score(w->weights, w->k_rows, w->q_transposed, keys, q, w->size);
+    dt_cpu_hide(w->weights, keys, q);
+    weigh(w->weights, w->log_sums, keys->rows, q->lanes);
+    dt_cpu_score(w->scores, w->v_rows, w->dy_transposed, keys, q, w->size);
+    if (w->how->dropout.rate > 0) {
+        dt_cpu_weight_dropout(w->factors, w->how, keys, q);
+        dt_cpu_scale_weights(w->scores, w->factors, keys, q);
+    }
+    softmax_backward(w->scores, w->weights, w->deltas, keys->rows, q->lanes);
+    if (dq)
+        dt_cpu_multiply_transposed(dq, width, w->scores, DT_CPU_BLOCK, w->k_rows, width, q->lanes,
+                                   width, keys->rows);
+    if (dk == NULL)
+        return;
+    if (w->how->dropout.rate > 0)
+        dt_cpu_scale_weights(w->weights, w->factors, keys, q);
+    dt_cpu_multiply(dk, width, w->scores, DT_CPU_BLOCK, w->q_rows, width, keys->rows, width,
+                    q->count);
+    dt_cpu_multiply(dv, width, w->weights, DT_CPU_BLOCK, w->dy_rows, width, keys->rows, width,
+                    q->count);
+}
+
+/* One block of queries along all its keys; with dk and dv if they are wanted. */
+static void walk_keys(struct backward *w, int64_t sequence, int64_t head, int64_t block, bool all)
+{
+    load_queries(w, sequence, head, block);
+    const struct dt_cpu_queries *q = &w->queries;
+    memset(w->dq_sums, 0, (size_t)(q->lanes * w->width) * sizeof *w->dq_sums);
+    struct dt_cpu_keys keys;
+    for (int64_t b = q->begin / DT_CPU_BLOCK; dt_cpu_find_keys(&keys, q, b); b++)
+        add_pair(w, &keys, w->dq_sums, all ? w->dk_sums + keys.first * w->width : NULL,
+                 all ? w->dv_sums + keys.first * w->width : NULL);
+    dt_cpu_store_head(w->dq, sequence * w->how->queries + q->first, q->count, head, w->size,
+                      w->dq_sums, dt_cpu_score_scale(w->size));
+}
+
+/* One block of keys along all queries that see it. */
+static void walk_queries(struct backward *w, int64_t sequence, int64_t head, int64_t block)
+{
+    struct dt_cpu_keys keys;
+    for (int64_t b = 0; b < dt_cpu_blocks(w->how->queries); b++) {
+        dt_cpu_find_queries(&w->queries, w->how, sequence, head, b);
+        if (!dt_cpu_find_keys(&keys, &w->queries, block))
+            continue;
+        load_queries(w, sequence, head, b);
+        add_pair(w, &keys, NULL, w->dk_sums, w->dv_sums);
+    }
+}
+
+static void clear_key_sums(struct backward *w, int64_t blocks)
+{
+    size_t size = (size_t)(blocks * DT_CPU_BLOCK * w->width) * sizeof(float);
+    memset(w->dk_sums, 0, size);
+    memset(w->dv_sums, 0, size);
+}
+
+static void store_key_sums(struct backward *w, int64_t sequence, int64_t shared, int64_t first,
+                           int64_t count)
+{
+    int64_t row = sequence * w->how->queries + first;
+    dt_cpu_store_head(w->dk, row, count, shared, w->size, w->dk_sums, 1.0f);
+    dt_cpu_store_head(w->dv, row, count, shared, w->size, w->dv_sums, 1.0f);
+}
+
+/* All gradients of a head of keys, and of the heads that share it. */
+static void whole_head(struct backward *w, int64_t sequence, int64_t shared)
+{
+    int64_t group = w->how->heads / w->how->kv_heads, blocks = dt_cpu_blocks(w->how->queries);
+    clear_key_sums(w, blocks);
+    for (int64_t h = shared * group; h < (shared + 1) * group; h++)
+        for (int64_t b = 0; b < blocks; b++)
+            walk_keys(w, sequence, h, b, true);
+    store_key_sums(w, sequence, shared, 0, w->how->queries);
+}
+
+static void key_block(struct backward *w, int64_t sequence, int64_t shared, int64_t block)
+{
+    int64_t group = w->how->heads / w->how->kv_heads, first = block * DT_CPU_BLOCK;
+    int64_t left = w->how->queries - first;
+    clear_key_sums(w, 1);
+    for (int64_t h = shared * group; h < (shared + 1) * group; h++)
+        walk_queries(w, sequence, h, block);
+    store_key_sums(w, sequence, shared, first, left < DT_CPU_BLOCK ? left : DT_CPU_BLOCK);
+}
+
+static void backward_by_heads(struct dt_device *dev, const struct backward *shared)
+{
+    const struct dt_attention *how = shared->how;
+#pragma omp parallel num_threads(dev->threads)
+    {
+        struct backward w = *shared;
+        int64_t blocks = dt_cpu_blocks(how->queries);
+        size_t size = lay_out(&w, NULL, blocks);
+        lay_out(&w, dt_cpu_scratch(dev, omp_get_thread_num(), size), blocks);
+#pragma omp for schedule(dynamic)
+        for (int64_t i = 0; i < how->batch * how->kv_heads; i++)
+            whole_head(&w, i / how->kv_heads, i % how->kv_heads);
+    }
+}
+
+static void backward_by_blocks(struct dt_device *dev, const struct backward *shared)
+{
+    const struct dt_attention *how = shared->how;
+    int64_t blocks = dt_cpu_blocks(how->queries);
+#pragma omp parallel num_threads(dev->threads)
+    {
+        struct backward w = *shared;
+        size_t size = lay_out(&w, NULL, 1);
+        lay_out(&w, dt_cpu_scratch(dev, omp_get_thread_num(), size), 1);
+#pragma omp for schedule(dynamic) nowait
+        for (int64_t i = 0; i < how->batch * how->kv_heads * blocks; i++) {
+            int64_t head = i / blocks;
+            key_block(&w, head / how->kv_heads, head % how->kv_heads, i % blocks);
+        }
+#pragma omp for schedule(dynamic)
+        for (int64_t i = 0; i < how->batch * how->heads * blocks; i++) {
+            int64_t head = i / blocks;
+            walk_keys(&w, head / how->heads, head % how->heads, i % blocks, false);
+        }
+    }
+}
+
+void dt_cpu_attention_backward(struct dt_device *dev, struct dt_tensor *dq, struct dt_tensor *dk,
+                               struct dt_tensor *dv, const struct dt_tensor *dy,
+                               const struct dt_tensor *y, const struct dt_tensor *lse,
+                               const struct dt_tensor *q, const struct dt_tensor *k,
+                               const struct dt_tensor *v, const struct dt_attention *how)
+{
+    assert(how->past == 0 && how->key_stride == how->queries);
+    int64_t size = q->columns / how->heads;
+    struct backward w = {how, dq, dk, dv, dy, y, lse, q, k, v, size, dt_cpu_head_width(size)};
+    /* Of the 5 products of a pair, 2 are made twice by walks of their own. */
+    int64_t heads = how->batch * how->kv_heads, rounds = (heads + dev->threads - 1) / dev->threads;
+    if (5 * rounds * dev->threads <= 7 * heads)
+        backward_by_heads(dev, &w);
+    else
+        backward_by_blocks(dev, &w);
+}

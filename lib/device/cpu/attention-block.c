@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/cpu/attention.h"
+
+/* Padding repeats the last query: nothing then needs to ask whether a lane is real. */
+static void find_spans(struct dt_cpu_queries *q, const struct dt_attention *how)
+{
+    for (int64_t i = 0; i < q->lanes; i++) {
+        int64_t t = q->first + (i < q->count ? i : q->count - 1);
+        int64_t row = q->sequence * how->queries + t;
+        int64_t end = how->past + (how->bidirectional ? how->queries : t + 1);
+        int64_t ends = how->ends ? how->ends[row] : end;
+        q->begins[i] = how->begins ? how->begins[row] : 0;
+        q->ends[i] = (int32_t)(ends < end ? ends : end);
+    }
+}
+
+void dt_cpu_find_queries(struct dt_cpu_queries *q, const struct dt_attention *how, int64_t sequence,
+                         int64_t head, int64_t block)
+{
+    int64_t left = how->queries - block * DT_CPU_BLOCK;
+    q->sequence = sequence, q->head = head, q->first = block * DT_CPU_BLOCK;
+    q->count = left < DT_CPU_BLOCK ? left : DT_CPU_BLOCK;
+    q->lanes = dt_cpu_round_up(q->count, DT_CPU_QUERY_UNIT);
+    find_spans(q, how);
+    q->begin = q->common_begin = q->begins[0];
+    q->end = q->common_end = q->ends[0];
+    for (int64_t i = 1; i < q->count; i++) {
+        q->begin = q->begins[i] < q->begin ? q->begins[i] : q->begin;
+        q->common_begin = q->begins[i] > q->common_begin ? q->begins[i] : q->common_begin;
+        q->end = q->ends[i] > q->end ? q->ends[i] : q->end;
+        q->common_end = q->ends[i] < q->common_end ? q->ends[i] : q->common_end;
+    }
+}
+
+bool dt_cpu_find_keys(struct dt_cpu_keys *k, const struct dt_cpu_queries *q, int64_t block)
+{
+    int64_t left = q->end - block * DT_CPU_BLOCK;
+    k->first = block * DT_CPU_BLOCK;
+    k->count = left < DT_CPU_BLOCK ? left : DT_CPU_BLOCK;
+    k->rows = dt_cpu_round_up(k->count, DT_CPU_TILE_ROWS);
+    return left > 0 && k->first + k->count > q->begin;
+}
+
+void dt_cpu_load_head(float *to, int64_t padded, const struct dt_tensor *x, int64_t first,
+                      int64_t count, int64_t head, int64_t size, float scale)
+{
+    int64_t width = dt_cpu_head_width(size);
+    for (int64_t i = 0; i < count; i++, to += width) {
+        const float *restrict from = dt_cpu_row(x, first + i) + head * size;
+        for (int64_t j = 0; j < size; j++)
+            to[j] = from[j] * scale;
+        for (int64_t j = size; j < width; j++)
+            to[j] = 0;
+    }
+    memset(to, 0, (size_t)((padded - count) * width) * sizeof *to);
+}
+
+void dt_cpu_store_head(const struct dt_tensor *x, int64_t first, int64_t count, int64_t head,
+                       int64_t size, const float *from, float scale)
+{
+    int64_t width = dt_cpu_head_width(size);
+    for (int64_t i = 0; i < count; i++, from += width) {
+        float *restrict to = dt_cpu_row(x, first + i) + head * size;
+        for (int64_t j = 0; j < size; j++)
+            to[j] = from[j] * scale;
+    }
+}
+
+void dt_cpu_transpose_head(float *restrict to, const float *restrict from, int64_t size,
+                           int64_t lanes)
+{
+    int64_t width = dt_cpu_head_width(size);
+    for (int64_t j = 0; j < size; j++)
+        for (int64_t i = 0; i < lanes; i++)
+            to[j * DT_CPU_BLOCK + i] = from[i * width + j];
+}
+
+void dt_cpu_score(float *scores, const float *keys, const float *queries,
+                  const struct dt_cpu_keys *k, const struct dt_cpu_queries *q, int64_t size)
+{
+    for (int64_t j = 0; j < k->rows; j++)
+        memset(scores + j * DT_CPU_BLOCK, 0, (size_t)q->lanes * sizeof *scores);
+    dt_cpu_multiply(scores, DT_CPU_BLOCK, keys, dt_cpu_head_width(size), queries, DT_CPU_BLOCK,
+                    k->rows, q->lanes, size);
+}
+
+void dt_cpu_hide(float *restrict scores, const struct dt_cpu_keys *k,
+                 const struct dt_cpu_queries *q)
+{
+    if (k->first >= q->common_begin && k->first + k->rows <= q->common_end)
+        return;
+    for (int64_t j = 0; j < k->rows; j++) {
+        int32_t key = (int32_t)(k->first + j);
+        for (int64_t i = 0; i < q->lanes; i++)
+            if (key < q->begins[i] || key >= q->ends[i])
+                scores[j * DT_CPU_BLOCK + i] = -INFINITY;
+    }
+}
+
+/* Of DT_CPU_LANES queries, for each the number of its first element. Where that is
+ * no multiple of 4, its words begin inside of a block of four. */
+static void drop_lanes(float *restrict factors, const struct dt_dropout *how, uint64_t index,
+                       const uint64_t *first, int64_t rows, bool aligned)
+{
+    uint32_t threshold = dt_cpu_dropout_threshold(how), words[4][DT_CPU_LANES];
+    uint64_t low[DT_CPU_LANES];
+    float kept = 1.0f / (1.0f - how->rate);
+    for (int64_t n = 0; n < rows / 4 + !aligned; n++) {
+        for (int i = 0; i < DT_CPU_LANES; i++)
+            low[i] = first[i] / 4 + (uint64_t)n;
+        dt_cpu_random(how->key, index, low, words);
+        for (int64_t w = 0; w < 4; w++)
+            for (int i = 0; i < DT_CPU_LANES; i++) {
+                int64_t row = 4 * n + w - (aligned ? 0 : (int64_t)(first[i] % 4));
+                if (aligned || (row >= 0 && row < rows))
+                    factors[row * DT_CPU_BLOCK + i] = words[w][i] >= threshold ? kept : 0;
+            }
+    }
+}
+
+void dt_cpu_weight_dropout(float *factors, const struct dt_attention *how,
+                           const struct dt_cpu_keys *keys, const struct dt_cpu_queries *q)
+{
+    uint64_t index = how->dropout.sample + (uint64_t)q->sequence;
+    for (int64_t lane = 0; lane < q->lanes; lane += DT_CPU_LANES) {
+        uint64_t first[DT_CPU_LANES];
+        for (int64_t i = 0; i < DT_CPU_LANES; i++)
+            first[i] = (uint64_t)((q->head * how->queries + q->first + lane + i) * how->queries +
+                                  keys->first);
+        if (how->queries % 4 == 0)
+            drop_lanes(factors + lane, &how->dropout, index, first, keys->rows, true);
+        else
+            drop_lanes(factors + lane, &how->dropout, index, first, keys->rows, false);
+    }
+}
+
+void dt_cpu_scale_weights(float *restrict weights, const float *restrict factors,
+                          const struct dt_cpu_keys *keys, const struct dt_cpu_queries *q)
+{
+    for (int64_t j = 0; j < keys->rows; j++)
+        for (int64_t i = 0; i < q->lanes; i++)
+            weights[j * DT_CPU_BLOCK + i] *= factors[j * DT_CPU_BLOCK + i];
+}
