@@ -47,7 +47,8 @@ static int open_bench(struct bench *b, struct dt_device *dev, int steps, struct 
     b->total = dt_alloc((size_t)steps, sizeof(double));
     DT_TRY(dt_model_new(&b->model, dev, &b->settings->model, DT_F32, err));
     dt_model_initialize(b->model, 1);
-    DT_TRY(dt_store_init(&b->store, b->model, err));
+    dt_store_plan(&b->store, b->model, b->settings);
+    DT_TRY(dt_store_allocate(&b->store, err));
     return dt_workspace_new(&b->work, b->model, &(struct dt_workspace_shape){batch, length, true},
                             err);
 }

@@ -29,27 +29,19 @@
 /* --- optimizer moments -------------------------------------------------------------------------
  */
 
-/* Both moments as one list of tensors over host copies. */
+/* The optimizer's state as one list of tensors over host copies. */
 struct moments {
     float *first, *second;
     struct dt_named_tensor *list;
     int count;
-    size_t bytes;
 };
 
-static struct moments moments_new(const struct dt_store *s)
+static struct moments moments_new(const struct dt_optimizer *o)
 {
-    const struct dt_table *t = &s->model->table;
-    struct moments m = {.count = 2 * t->count, .bytes = (size_t)s->elements * sizeof(float)};
-    m.first = dt_alloc(1, m.bytes);
-    m.second = dt_alloc(1, m.bytes);
-    m.list = dt_alloc((size_t)m.count, sizeof *m.list);
-    struct dt_named_tensor *first = dt_model_named_tensors(t, m.first, ".first_moment");
-    struct dt_named_tensor *second = dt_model_named_tensors(t, m.second, ".second_moment");
-    memcpy(m.list, first, (size_t)t->count * sizeof *first);
-    memcpy(m.list + t->count, second, (size_t)t->count * sizeof *second);
-    free(first);
-    free(second);
+    struct moments m;
+    m.first = dt_alloc(1, dt_optimizer_first_bytes(o));
+    m.second = dt_alloc(1, dt_optimizer_second_bytes(o));
+    m.list = dt_optimizer_named_tensors(o, m.first, m.second, &m.count);
     return m;
 }
 
@@ -63,9 +55,10 @@ static void moments_free(struct moments *m)
 static int save_moments(const struct dt_store *s, const char *path, struct dt_error *err)
 {
     struct dt_device *dev = s->model->device;
-    struct moments m = moments_new(s);
-    dev->ops->download(dev, m.first, s->first_moment, m.bytes);
-    dev->ops->download(dev, m.second, s->second_moment, m.bytes);
+    const struct dt_optimizer *o = &s->optimizer;
+    struct moments m = moments_new(o);
+    dev->ops->download(dev, m.first, o->first, dt_optimizer_first_bytes(o));
+    dev->ops->download(dev, m.second, o->second, dt_optimizer_second_bytes(o));
     int rc = dt_safetensors_write(path, m.list, m.count, true, err);
     moments_free(&m);
     return rc;
@@ -74,11 +67,12 @@ static int save_moments(const struct dt_store *s, const char *path, struct dt_er
 static int load_moments(struct dt_store *s, const char *path, struct dt_error *err)
 {
     struct dt_device *dev = s->model->device;
-    struct moments m = moments_new(s);
+    struct dt_optimizer *o = &s->optimizer;
+    struct moments m = moments_new(o);
     int rc = dt_safetensors_read(path, m.list, m.count, NULL, err);
     if (rc == 0) {
-        dev->ops->upload(dev, s->first_moment, m.first, m.bytes);
-        dev->ops->upload(dev, s->second_moment, m.second, m.bytes);
+        dev->ops->upload(dev, o->first, m.first, dt_optimizer_first_bytes(o));
+        dev->ops->upload(dev, o->second, m.second, dt_optimizer_second_bytes(o));
     }
     moments_free(&m);
     return rc;

@@ -84,7 +84,8 @@ static int open_model(struct dt_training *t, struct dt_error *err)
 {
     long batch = t->settings.training.batch_size, length = t->settings.training.sequence_length;
     DT_TRY(dt_model_new(&t->model, t->device, &t->settings.model, DT_F32, err));
-    DT_TRY(dt_store_init(&t->store, t->model, err));
+    dt_store_plan(&t->store, t->model, &t->settings);
+    DT_TRY(dt_store_allocate(&t->store, err));
     DT_TRY(dt_workspace_new(&t->work, t->model, &(struct dt_workspace_shape){batch, length, true},
                             err));
     dt_batch_init(&t->batch, batch, length);

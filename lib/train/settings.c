@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "train/optimizer.h"
 #include "train/schedule.h"
 
 #define AT(field) offsetof(struct dt_settings, field)
@@ -31,6 +32,8 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.max_tokens", DT_SET_INT, AT(training.max_tokens), "0", 0, 1e15},
     {"training.max_epochs", DT_SET_REAL, AT(training.max_epochs), "0", 0, 1e9},
     {"training.patience", DT_SET_INT, AT(training.patience), "0", 0, 1e9},
+    {"training.optimizer", DT_SET_CHOICE, AT(training.optimizer), "adamw",
+     .choices = dt_optimizers},
     {"training.schedule", DT_SET_CHOICE, AT(training.schedule), "cosine", .choices = dt_schedules},
     {"training.warmup_steps", DT_SET_INT, AT(training.warmup_steps), "100", 0, 1e12},
     {"training.decay_fraction", DT_SET_REAL, AT(training.decay_fraction), "0.1", 0, 1},
@@ -41,6 +44,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.beta1", DT_SET_REAL, AT(training.beta1), "0.9", 0, 0.9999},
     {"training.beta2", DT_SET_REAL, AT(training.beta2), "0.95", 0, 0.999999},
     {"training.epsilon", DT_SET_REAL, AT(training.epsilon), "1e-8", 1e-20, 1},
+    {"training.momentum", DT_SET_REAL, AT(training.momentum), "0.95", 0, 0.9999},
     {"training.grad_clip", DT_SET_REAL, AT(training.grad_clip), "1", 0, 1e9},
     {"training.max_skipped", DT_SET_INT, AT(training.max_skipped), "10", 0, 1e9},
     {"training.seed", DT_SET_INT, AT(training.seed), "1337", 0, 1e15},

@@ -19,11 +19,12 @@ struct dt_settings {
         long max_tokens;   /* 0: no limit */
         double max_epochs; /* 0: no limit */
         long patience;     /* validations without a better loss before the end; 0: no matter */
+        int optimizer;     /* enum dt_rule */
         int schedule;      /* enum dt_schedule */
         long warmup_steps;
         double decay_fraction; /* of max_steps, with DT_SCHEDULE_WSD */
         double learning_rate, min_learning_rate_ratio;
-        double weight_decay, beta1, beta2, epsilon;
+        double weight_decay, beta1, beta2, epsilon, momentum;
         double grad_clip; /* 0: none */
         long max_skipped; /* updates in a row, for a loss or gradient that is not finite */
         long seed;

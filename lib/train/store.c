@@ -3,21 +3,35 @@
 
 #include <math.h>
 
-#include "train/schedule.h"
+/* Bytes that the arena has grown by since the last call. */
+static size_t taken(const struct dt_arena *arena, size_t *before)
+{
+    size_t bytes = arena->used - *before;
+    *before = arena->used;
+    return bytes;
+}
 
 static void lay_out(struct dt_store *s)
 {
-    size_t bytes = (size_t)s->elements * sizeof(float);
-    s->gradients = dt_arena_take(&s->arena, bytes);
-    s->first_moment = dt_arena_take(&s->arena, bytes);
-    s->second_moment = dt_arena_take(&s->arena, bytes);
+    size_t before = 0;
+    s->gradients = dt_arena_take(&s->arena, (size_t)s->elements * sizeof(float));
+    s->gradient_bytes = taken(&s->arena, &before);
+    dt_optimizer_layout_moments(&s->optimizer, &s->arena);
+    s->moment_bytes = taken(&s->arena, &before);
+    dt_optimizer_layout_scratch(&s->optimizer, &s->arena);
+    s->scratch_bytes = taken(&s->arena, &before);
 }
 
-int dt_store_init(struct dt_store *s, struct dt_model *model, struct dt_error *err)
+void dt_store_plan(struct dt_store *s, struct dt_model *model, const struct dt_settings *settings)
 {
     *s = (struct dt_store){.model = model, .elements = model->table.elements};
+    dt_optimizer_init(&s->optimizer, &model->table, settings);
     lay_out(s);
-    DT_TRY(dt_arena_allocate(&s->arena, model->device, err));
+}
+
+int dt_store_allocate(struct dt_store *s, struct dt_error *err)
+{
+    DT_TRY(dt_arena_allocate(&s->arena, s->model->device, err));
     lay_out(s);
     return 0;
 }
@@ -26,6 +40,7 @@ void dt_store_release(struct dt_store *s)
 {
     if (s->model)
         dt_arena_release(&s->arena, s->model->device);
+    dt_optimizer_release(&s->optimizer);
     s->model = NULL;
 }
 
@@ -49,21 +64,9 @@ double dt_store_gradient_norm(struct dt_store *s)
 
 void dt_store_update(struct dt_store *s, const struct dt_settings *settings, long step, double norm)
 {
-    struct dt_device *dev = s->model->device;
-    double clip = settings->training.grad_clip, t = (double)step + 1;
-    struct dt_adamw how = {
-        .learning_rate = (float)dt_learning_rate(settings, step),
-        .beta1 = (float)settings->training.beta1,
-        .beta2 = (float)settings->training.beta2,
-        .epsilon = (float)settings->training.epsilon,
-        .correction1 = (float)(1 - pow(settings->training.beta1, t)),
-        .correction2 = (float)(1 - pow(settings->training.beta2, t)),
-        .gradient_scale = clip > 0 && norm > clip ? (float)(clip / norm) : 1.0f,
-    };
-    for (int i = 0; i < s->model->table.count; i++) {
-        const struct dt_param *p = &s->model->table.params[i];
-        how.weight_decay = p->decay ? (float)settings->training.weight_decay : 0.0f;
-        dev->ops->adamw(dev, s->model->parameters + p->offset, s->first_moment + p->offset,
-                        s->second_moment + p->offset, s->gradients + p->offset, p->count, &how);
-    }
+    double clip = settings->training.grad_clip;
+    double scale = clip > 0 && norm > clip ? clip / norm : 1;
+    dt_optimizer_update(&s->optimizer, s->model->device, s->model->parameters, s->gradients,
+                        settings, step, scale);
+    dt_model_refresh(s->model);
 }

@@ -1,28 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* The parameter store: gradients and optimizer moments beside a model's
- * parameters, all flat arenas in tensor-table order, and the update that goes
- * over them. */
+/* The parameter store: gradients and optimizer state beside a model's
+ * parameters, flat arenas in the order of the tensor table, and the update that
+ * goes over them. */
 #ifndef DT_TRAIN_STORE_H
 #define DT_TRAIN_STORE_H
 
 #include "model/model.h"
+#include "train/optimizer.h"
 #include "train/settings.h"
 
 struct dt_store {
     struct dt_model *model; /* borrowed */
+    struct dt_optimizer optimizer;
     struct dt_arena arena;
-    float *gradients, *first_moment, *second_moment;
+    float *gradients;
     int64_t elements;
+    size_t gradient_bytes, moment_bytes, scratch_bytes; /* of the arena */
 };
 
-int dt_store_init(struct dt_store *store, struct dt_model *model,
-                  struct dt_error *err) DT_MUST_CHECK;
+/* A store without memory yet; released like one that has it. */
+void dt_store_plan(struct dt_store *store, struct dt_model *model,
+                   const struct dt_settings *settings);
+int dt_store_allocate(struct dt_store *store, struct dt_error *err) DT_MUST_CHECK;
 void dt_store_release(struct dt_store *store);
 
 void dt_store_zero_gradients(struct dt_store *store);
 /* Euclidean norm of all gradients. */
 double dt_store_gradient_norm(struct dt_store *store);
-/* One AdamW step; step counts from 0. Gradients of norm above grad_clip are
+/* One update of the model; step counts from 0. Gradients of norm above grad_clip are
  * scaled down to it. */
 void dt_store_update(struct dt_store *store, const struct dt_settings *settings, long step,
                      double gradient_norm);

@@ -206,6 +206,25 @@ static void a_resumed_run_equals_one_never_stopped(void **state)
     free(text);
 }
 
+static void every_optimizer_is_resumed_and_no_other_takes_over(void **state)
+{
+    (void)state;
+    for (int i = 1; dt_optimizers[i]; i++) {
+        struct dt_settings s = small_settings();
+        struct dt_device *dev;
+        struct dt_training *t;
+        char *straight = dt_format("straight-%s", dt_optimizers[i]);
+        s.training.optimizer = i;
+        check_resuming(&s, straight, dt_optimizers[i]);
+        assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
+        s.training.optimizer = DT_RULE_ADAMW;
+        assert_true(open_run(&t, dev, &s, straight, "auto") < 0);
+        assert_non_null(strstr(err.text, "training.optimizer"));
+        dt_device_close(dev);
+        free(straight);
+    }
+}
+
 /* Takes the line of a setting out of the run's configuration, as if it had not been there yet. */
 static void forget_setting(const char *run, const char *key)
 {
@@ -470,6 +489,7 @@ int main(void)
         cmocka_unit_test(twenty_steps_of_llama_have_the_recorded_losses),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
         cmocka_unit_test(a_resumed_run_equals_one_never_stopped),
+        cmocka_unit_test(every_optimizer_is_resumed_and_no_other_takes_over),
         cmocka_unit_test(a_run_older_than_a_setting_is_resumed),
         cmocka_unit_test(a_finished_run_does_nothing_more),
         cmocka_unit_test(a_run_refuses_other_settings_and_other_data),
