@@ -132,6 +132,10 @@ struct dt_ops {
     void (*activation_forward)(struct dt_device *, struct dt_tensor *y, const struct dt_tensor *x,
                                enum dt_activation);
 
+    /* dx (RxC), the gradient of an activation's result, becomes that of its input x. */
+    void (*activation_backward)(struct dt_device *, struct dt_tensor *dx, const struct dt_tensor *x,
+                                enum dt_activation);
+
     /* x (RxC) = dropout of x, where row r is row r mod T of sequence r / T; element
      * (t, c) of a sequence is its element t C + c. */
     void (*dropout)(struct dt_device *, struct dt_tensor *x, int64_t length,
@@ -149,6 +153,13 @@ struct dt_ops {
     void (*embedding_backward)(struct dt_device *, struct dt_tensor *dtokens,
                                struct dt_tensor *dpositions, const struct dt_tensor *dy,
                                const int32_t *ids, int64_t length);
+
+    /* Whole rows: y[r] = x[rows[r]], and y[rows[r]] = x[r], where rows, which lie on the
+     * device, are distinct and the other rows of y stay. */
+    void (*gather)(struct dt_device *, struct dt_tensor *y, const struct dt_tensor *x,
+                   const int32_t *rows);
+    void (*scatter)(struct dt_device *, struct dt_tensor *y, const struct dt_tensor *x,
+                    const int32_t *rows);
 
     /* sum (RxC) = x + add (add NULL: sum = x, and sum may be x itself);
      * y = (sum - mean) * rstd * weight + bias over each row (Ba et al. 2016).

@@ -31,6 +31,8 @@ struct dt_block {
     struct dt_tensor norm1;     /* R x C */
     struct dt_tensor stats1;    /* R x dt_norm_statistics */
     struct dt_tensor qkv;       /* R x (C + 2 K): queries, keys, values; K = dt_model_kv_width */
+    struct dt_tensor qk;        /* R x (C + K): queries and keys before their norm, with qk_norm */
+    struct dt_tensor qk_stats;  /* R x (H + num_kv_heads): of these norms */
     struct dt_tensor attention; /* R x C: heads side by side, before the projection */
     struct dt_tensor lse;       /* R x H */
     struct dt_tensor middle;    /* R x C: the residual stream between attention and MLP */
@@ -45,6 +47,7 @@ struct dt_block {
 struct dt_block_scratch {
     struct dt_tensor width; /* R x C */
     struct dt_tensor qkv;   /* R x (C + 2 K) */
+    struct dt_tensor qk;    /* R x (C + K), with qk_norm */
     struct dt_tensor gate;  /* R x intermediate, where the MLP has a gate */
     struct dt_tensor inner; /* R x intermediate */
     struct dt_tensor added; /* R x C, of models with dropout: gradient of what was added */
@@ -64,11 +67,15 @@ void dt_block_scratch_layout(struct dt_block_scratch *scratch, struct dt_arena *
                              const struct dt_model *model, int64_t rows);
 
 /* The block's input is x + add (add NULL: x); out (R x C) is what the block adds
- * to its residual stream, block->middle, in the end. cache NULL: attention
+ * to its residual stream, dt_block_stream, in the end. cache NULL: attention
  * inside the rows themselves. */
 void dt_block_forward(const struct dt_model *model, int layer, struct dt_block *block,
                       const struct dt_tensor *x, const struct dt_tensor *add, struct dt_tensor *out,
                       struct dt_cache *cache, const struct dt_block_pass *pass);
+
+/* The residual stream between attention and MLP, as it goes on behind the block:
+ * the input of its norm, or with post-norm (families.h) the output. */
+const struct dt_tensor *dt_block_stream(const struct dt_model *model, const struct dt_block *block);
 
 /* stream (R x C): the gradient of the residual stream behind the block on
  * entry, before the block on return. Adds to gradients, a flat arena. */
@@ -77,7 +84,8 @@ void dt_block_backward(const struct dt_model *model, int layer, struct dt_block 
                        enum dt_recompute recompute, const struct dt_block_pass *pass);
 
 /* Dropout of what stands at a place of a layer, as the pass says: of the embeddings
- * (layer -1), of what a block adds behind its attention, and behind its MLP. */
+ * (layer -1; with post-norm the first block does it, behind their norm), of what a block adds
+ * behind its attention, and behind its MLP. */
 enum dt_dropout_place { DT_DROP_EMBEDDING, DT_DROP_ATTENTION, DT_DROP_PROJECTION, DT_DROP_MLP };
 void dt_drop(const struct dt_model *model, int layer, enum dt_dropout_place place,
              struct dt_tensor *x, const struct dt_block_pass *pass);

@@ -43,9 +43,14 @@ static void lay_out(struct dt_decoder *d)
 int dt_decoder_new(struct dt_decoder **result, const struct dt_model *m, int64_t capacity,
                    struct dt_error *err)
 {
-    struct dt_decoder *d = dt_alloc(1, sizeof *d);
     *result = NULL;
     assert(capacity <= m->config.max_seq_len);
+    if (dt_model_is_masked(&m->config))
+        return dt_fail(err, DT_EINVALID,
+                       "a model of the family '%s' fills in masked tokens, and "
+                       "does not continue text",
+                       dt_families[m->config.family]);
+    struct dt_decoder *d = dt_alloc(1, sizeof *d);
     d->model = m;
     d->capacity = capacity;
     d->cache = dt_alloc((size_t)m->config.num_layers, sizeof *d->cache);
@@ -102,7 +107,7 @@ static void feed_some(struct dt_decoder *d, const uint32_t *ids, int64_t count)
     const struct dt_tensor *add = NULL;
     for (int layer = 0; layer < t->layers; layer++) {
         dt_block_forward(m, layer, &d->block, &x, add, &out, &d->cache[layer], &pass);
-        x = dt_rows(&d->block.middle, 0, count);
+        x = dt_rows(dt_block_stream(m, &d->block), 0, count);
         add = &out;
     }
     dt_norm_forward(m, t->layers, DT_FINAL_NORM_WEIGHT, DT_FINAL_NORM_BIAS, &norm, &stats, &last,

@@ -6,7 +6,7 @@
 #include "model/model.h"
 
 struct dt_decoder;
-/* capacity: the longest sequence, at most max_seq_len. */
+/* capacity: the longest sequence, at most max_seq_len. A masked model is refused. */
 int dt_decoder_new(struct dt_decoder **decoder, const struct dt_model *model, int64_t capacity,
                    struct dt_error *err) DT_MUST_CHECK;
 void dt_decoder_reset(struct dt_decoder *decoder); /* the empty sequence again */

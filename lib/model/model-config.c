@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-const char *const dt_families[] = {"gpt2", "llama", NULL};
+const char *const dt_families[] = {"gpt2", "llama", "bert", "distilbert", NULL};
 
 static int check_range(const char *subject, const char *name, long value, long most,
                        struct dt_error *err)
@@ -12,6 +12,13 @@ static int check_range(const char *subject, const char *name, long value, long m
         return 0;
     return dt_fail(err, DT_EINVALID, "%s.%s must be from 1 to %ld, not %ld", subject, name, most,
                    value);
+}
+
+static int check_rate(const char *subject, const char *name, double rate, struct dt_error *err)
+{
+    if (rate >= 0 && rate < 1)
+        return 0;
+    return dt_fail(err, DT_EINVALID, "%s.%s must be at least 0 and below 1", subject, name);
 }
 
 static void derive(struct dt_model_config *c)
@@ -24,6 +31,8 @@ static void derive(struct dt_model_config *c)
         c->intermediate_size = 4 * c->hidden_size;
     if (c->initializer_range == 0)
         c->initializer_range = 0.02;
+    if (c->layer_norm_epsilon == 0)
+        c->layer_norm_epsilon = dt_model_is_masked(c) ? 1e-12 : 1e-5;
 }
 
 static int check_heads(const struct dt_model_config *c, const char *subject, struct dt_error *err)
@@ -37,12 +46,21 @@ static int check_heads(const struct dt_model_config *c, const char *subject, str
     return 0;
 }
 
-static int check_gpt2(const struct dt_model_config *c, const char *subject, struct dt_error *err)
+/* GPT-2, BERT and DistilBERT. */
+static int check_plain(const struct dt_model_config *c, const char *subject, struct dt_error *err)
 {
+    const char *family = dt_families[c->family];
     if (c->num_kv_heads != c->num_heads)
-        return dt_fail(err, DT_EINVALID, "%s.num_kv_heads must be num_heads with gpt2", subject);
+        return dt_fail(err, DT_EINVALID, "%s.num_kv_heads must be num_heads with %s", subject,
+                       family);
     if (!c->tie_word_embeddings)
-        return dt_fail(err, DT_EINVALID, "%s.tie_word_embeddings must be true with gpt2", subject);
+        return dt_fail(err, DT_EINVALID, "%s.tie_word_embeddings must be true with %s", subject,
+                       family);
+    if (c->qk_norm)
+        return dt_fail(err, DT_EINVALID, "%s.qk_norm must be false with %s", subject, family);
+    if (c->family == DT_DISTILBERT && c->layer_norm_epsilon != 1e-12)
+        return dt_fail(err, DT_EINVALID, "%s.layer_norm_epsilon must be 1e-12 with %s", subject,
+                       family);
     return 0;
 }
 
@@ -72,7 +90,14 @@ int dt_model_config_check(struct dt_model_config *c, const char *subject, struct
         return dt_fail(err, DT_EINVALID, "%s.layer_norm_epsilon must be between 0 and 1", subject);
     if (!(c->initializer_range > 0 && c->initializer_range < 10))
         return dt_fail(err, DT_EINVALID, "%s.initializer_range must be between 0 and 10", subject);
-    return c->family == DT_LLAMA ? check_llama(c, subject, err) : check_gpt2(c, subject, err);
+    DT_TRY(check_rate(subject, "dropout", c->dropout, err));
+    DT_TRY(check_rate(subject, "attention_dropout", c->attention_dropout, err));
+    return c->family == DT_LLAMA ? check_llama(c, subject, err) : check_plain(c, subject, err);
+}
+
+bool dt_model_is_masked(const struct dt_model_config *c)
+{
+    return c->family == DT_BERT || c->family == DT_DISTILBERT;
 }
 
 int64_t dt_model_kv_width(const struct dt_model_config *c)
@@ -86,6 +111,10 @@ double dt_model_flops_per_token(const struct dt_model_config *c, int64_t length)
     double matrices = c->family == DT_LLAMA ? 3 : 2; /* of the MLP */
     double block = 2 * width * width + 2 * width * (double)dt_model_kv_width(c) +
                    matrices * width * (double)c->intermediate_size;
-    double in_products = layers * block + (double)c->vocab_size * width;
-    return 6 * in_products + 6 * layers * width * (double)length;
+    double head = (double)c->vocab_size * width, causal = 0.5;
+    if (dt_model_is_masked(c)) {
+        head = 0.15 * (head + width * width);
+        causal = 1;
+    }
+    return 6 * (layers * block + head) + 12 * causal * layers * width * (double)length;
 }

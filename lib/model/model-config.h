@@ -8,8 +8,9 @@
 
 #include "base/error.h"
 
-enum dt_family { DT_GPT2, DT_LLAMA };
-/* Names as in config.json's model_type, in the order above, ended by NULL. */
+enum dt_family { DT_GPT2, DT_LLAMA, DT_BERT, DT_DISTILBERT };
+/* Their names, in the order above, ended by NULL: config.json's model_type, where a
+ * Llama with qk_norm is "qwen3". */
 extern const char *const dt_families[];
 
 struct dt_model_config {
@@ -21,7 +22,9 @@ struct dt_model_config {
     long num_heads;         /* H; C is a multiple of it */
     long num_kv_heads;      /* heads of keys and values; H is a multiple of it; 0 means H */
     long intermediate_size; /* of the MLP; 0 means 4 C, with Llama 8/3 C up to a multiple of 64 */
-    double layer_norm_epsilon; /* added to the variance, or to the mean square */
+    bool qk_norm;           /* RMSNorm of each head of queries and keys, with Llama: Qwen3 */
+    double layer_norm_epsilon; /* added to the variance, or to the mean square; 0 means 1e-12
+                                * with BERT and DistilBERT, otherwise 1e-5 */
     double rope_theta;         /* base of the angles of rotary positions */
     double initializer_range;  /* standard deviation of initial weights; 0 means 0.02 */
     bool tie_word_embeddings;  /* the token embeddings are the output head too */
@@ -34,12 +37,17 @@ struct dt_model_config {
 int dt_model_config_check(struct dt_model_config *config, const char *subject,
                           struct dt_error *err) DT_MUST_CHECK;
 
+/* Whether the model fills in masked tokens and sees those on both sides (BERT,
+ * DistilBERT); otherwise it predicts the next token from those before it. */
+bool dt_model_is_masked(const struct dt_model_config *config);
+
 /* Columns of keys, and of values: C num_kv_heads / H. */
 int64_t dt_model_kv_width(const struct dt_model_config *config);
 
 /* Floating-point operations of forward and backward for one token at context
  * length T: 6 N + 6 L C T, where N counts the parameters that take part in
- * matrix products (embedding look-ups do not) and causal attention half. */
+ * matrix products (embedding look-ups do not) and causal attention half. Masked
+ * models: 12 L C T, and of the head 15%, as the other tokens have no target. */
 double dt_model_flops_per_token(const struct dt_model_config *config, int64_t length);
 
 /* config.json of a Hugging Face model directory. */

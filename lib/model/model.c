@@ -124,5 +124,6 @@ struct dt_attention dt_model_attention(const struct dt_model *m, int64_t batch, 
                                  .heads = m->config.num_heads,
                                  .kv_heads = m->config.num_kv_heads,
                                  .queries = length,
-                                 .key_stride = length};
+                                 .key_stride = length,
+                                 .bidirectional = dt_model_is_masked(&m->config)};
 }

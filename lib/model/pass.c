@@ -6,23 +6,21 @@
 
 #include "base/buffer.h"
 #include "model/block.h"
+#include "model/families.h"
+#include "model/head.h"
 #include "model/layer.h"
-
-/* Logits of at most this many bytes exist at a time: the head works in chunks of rows. */
-#define LOGITS_BYTES ((int64_t)256 << 20)
 
 struct dt_workspace {
     struct dt_arena arena;
     const struct dt_model *model; /* borrowed */
     struct dt_workspace_shape shape;
-    int64_t layers, chunk;
-    int32_t *inputs, *targets;          /* on the device, batch x length */
-    float *losses, *hits;               /* likewise */
+    int64_t layers;
+    int32_t *inputs;                    /* on the device, batch x length */
     struct dt_tensor x, out;            /* R x C: embeddings; what a block adds */
     struct dt_tensor last, norm, stats; /* the final residual stream and its norm */
-    struct dt_tensor logits;            /* chunk x V */
-    struct dt_block *blocks;            /* one a layer, or one for all when scoring */
-    struct dt_tensor dstream, dnorm;    /* R x C gradients, training only */
+    struct dt_head head;
+    struct dt_block *blocks;         /* one a layer, or one for all when scoring */
+    struct dt_tensor dstream, dnorm; /* R x C gradients, training only */
     struct dt_block_scratch scratch;
 };
 
@@ -32,15 +30,12 @@ static void lay_out(struct dt_workspace *w)
     int64_t rows = w->shape.batch * w->shape.length, width = m->config.hidden_size;
     struct dt_arena *a = &w->arena;
     w->inputs = dt_arena_take(a, (size_t)rows * sizeof *w->inputs);
-    w->targets = dt_arena_take(a, (size_t)rows * sizeof *w->targets);
-    w->losses = dt_arena_take(a, (size_t)rows * sizeof *w->losses);
-    w->hits = dt_arena_take(a, (size_t)rows * sizeof *w->hits);
     w->x = dt_arena_matrix_of(a, m->compute, rows, width);
     w->out = dt_arena_matrix_of(a, m->compute, rows, width);
     w->last = dt_arena_matrix_of(a, m->compute, rows, width);
     w->norm = dt_arena_matrix_of(a, m->compute, rows, width);
     w->stats = dt_arena_matrix(a, rows, dt_norm_statistics(m));
-    w->logits = dt_arena_matrix_of(a, m->compute, w->chunk, m->config.vocab_size);
+    dt_head_layout(&w->head, a, m, w->shape.training);
     struct dt_block shared;
     dt_block_layout(&shared, a, m, rows, w->shape.recompute, NULL);
     for (int64_t i = 0; i < w->layers; i++)
@@ -56,13 +51,11 @@ struct dt_workspace *dt_workspace_plan(const struct dt_model *m,
                                        const struct dt_workspace_shape *shape)
 {
     struct dt_workspace *w = dt_alloc(1, sizeof *w);
-    int64_t rows = shape->batch * shape->length;
-    int64_t most = LOGITS_BYTES / (int64_t)dt_dtype_size(m->compute) / m->config.vocab_size;
     assert(shape->length <= m->config.max_seq_len);
     w->model = m;
     w->shape = *shape;
     w->layers = shape->training ? m->config.num_layers : 1;
-    w->chunk = most < 1 ? 1 : most < rows ? most : rows;
+    dt_head_init(&w->head, m, shape->batch * shape->length);
     w->blocks = dt_alloc((size_t)w->layers, sizeof *w->blocks);
     lay_out(w);
     return w;
@@ -99,6 +92,7 @@ void dt_workspace_free(struct dt_workspace *w)
     if (w == NULL)
         return;
     dt_arena_release(&w->arena, w->model->device);
+    dt_head_release(&w->head);
     free(w->blocks);
     free(w);
 }
@@ -110,8 +104,17 @@ static int64_t stage(struct dt_workspace *w, const struct dt_batch *batch)
     size_t bytes = (size_t)rows * sizeof *w->inputs;
     assert(rows <= w->shape.batch * w->shape.length);
     dev->ops->upload(dev, w->inputs, batch->inputs, bytes);
-    dev->ops->upload(dev, w->targets, batch->targets, bytes);
+    dt_head_stage(&w->head, w->model, batch);
     return rows;
+}
+
+/* The first row of x as so many rows: all tokens are of the first type. */
+static struct dt_tensor repeat_first(const struct dt_tensor *x, int64_t rows)
+{
+    struct dt_tensor repeated = *x;
+    repeated.rows = rows;
+    repeated.stride = 0;
+    return repeated;
 }
 
 /* Embedding, blocks and final norm; leaves the norm's output in w->norm. */
@@ -121,46 +124,25 @@ static void forward(const struct dt_model *m, struct dt_workspace *w,
     int layers = m->table.layers;
     struct dt_tensor tokens = dt_model_weight(m, DT_TOKEN_EMBEDDING, -1);
     struct dt_tensor positions = dt_model_weight(m, DT_POSITION_EMBEDDING, -1);
+    struct dt_tensor types = dt_model_weight(m, DT_TYPE_EMBEDDING, -1);
+    struct dt_tensor type = repeat_first(&types, rows);
     struct dt_tensor x = dt_rows(&w->x, 0, rows), out = dt_rows(&w->out, 0, rows);
     struct dt_tensor last = dt_rows(&w->last, 0, rows), norm = dt_rows(&w->norm, 0, rows);
     struct dt_tensor stats = dt_rows(&w->stats, 0, rows);
     m->device->ops->embedding_forward(m->device, &x, w->inputs, &tokens,
                                       positions.data ? &positions : NULL, pass->attention.queries,
                                       0);
-    dt_drop(m, -1, DT_DROP_EMBEDDING, &x, pass);
-    const struct dt_tensor *add = NULL;
+    if (!dt_architecture_of(&m->config)->post_norm)
+        dt_drop(m, -1, DT_DROP_EMBEDDING, &x, pass);
+    const struct dt_tensor *add = types.data ? &type : NULL;
     for (int layer = 0; layer < layers; layer++) {
         struct dt_block *block = &w->blocks[layer % w->layers];
         dt_block_forward(m, layer, block, &x, add, &out, NULL, pass);
-        x = dt_rows(&block->middle, 0, rows);
+        x = dt_rows(dt_block_stream(m, block), 0, rows);
         add = &out;
     }
     dt_norm_forward(m, layers, DT_FINAL_NORM_WEIGHT, DT_FINAL_NORM_BIAS, &norm, &stats, &last, &x,
                     add);
-}
-
-/* Head and loss, chunk by chunk; with gradients also the head's backward pass,
- * so that the logits of all rows never exist together. */
-static void head(const struct dt_model *m, struct dt_workspace *w, int64_t rows, float *hits,
-                 float *gradients, const struct dt_cross_entropy *loss)
-{
-    const struct dt_ops *ops = m->device->ops;
-    struct dt_tensor weight = dt_head_weight(m);
-    for (int64_t from = 0; from < rows; from += w->chunk) {
-        int64_t count = rows - from < w->chunk ? rows - from : w->chunk;
-        struct dt_tensor norm = dt_rows(&w->norm, from, count);
-        struct dt_tensor logits = dt_rows(&w->logits, 0, count);
-        ops->matmul(m->device, &logits, &norm, &weight, &(struct dt_matmul){.transpose_b = true});
-        ops->cross_entropy(m->device, w->losses + from, hits ? hits + from : NULL, &logits,
-                           w->targets + from, loss);
-        if (gradients == NULL)
-            continue;
-        struct dt_tensor dweight = dt_head_gradient(m, gradients);
-        struct dt_tensor dnorm = dt_rows(&w->dnorm, from, count);
-        ops->matmul(m->device, &dnorm, &logits, &weight, &(struct dt_matmul){.accumulate = false});
-        ops->matmul(m->device, &dweight, &logits, &norm,
-                    &(struct dt_matmul){.transpose_a = true, .accumulate = true});
-    }
 }
 
 static void backward(const struct dt_model *m, struct dt_workspace *w,
@@ -171,6 +153,7 @@ static void backward(const struct dt_model *m, struct dt_workspace *w,
     int layers = t->layers;
     struct dt_tensor dtokens = dt_table_view(t, DT_F32, gradients, DT_TOKEN_EMBEDDING, -1);
     struct dt_tensor dpositions = dt_table_view(t, DT_F32, gradients, DT_POSITION_EMBEDDING, -1);
+    struct dt_tensor dtypes = dt_table_view(t, DT_F32, gradients, DT_TYPE_EMBEDDING, -1);
     struct dt_tensor stream = dt_rows(&w->dstream, 0, rows), dnorm = dt_rows(&w->dnorm, 0, rows);
     struct dt_tensor last = dt_rows(&w->last, 0, rows), stats = dt_rows(&w->stats, 0, rows);
     ops->zero(m->device, &stream);
@@ -179,7 +162,12 @@ static void backward(const struct dt_model *m, struct dt_workspace *w,
     for (int layer = layers - 1; layer >= 0; layer--)
         dt_block_backward(m, layer, &w->blocks[layer], &stream, &w->scratch, gradients,
                           w->shape.recompute, pass);
-    dt_drop(m, -1, DT_DROP_EMBEDDING, &stream, pass);
+    if (!dt_architecture_of(&m->config)->post_norm)
+        dt_drop(m, -1, DT_DROP_EMBEDDING, &stream, pass);
+    if (dtypes.data) {
+        struct dt_tensor dtype = dt_rows(&dtypes, 0, 1);
+        ops->bias_backward(m->device, &dtype, &stream);
+    }
     ops->embedding_backward(m->device, &dtokens, dpositions.data ? &dpositions : NULL, &stream,
                             w->inputs, pass->attention.queries);
 }
@@ -195,61 +183,24 @@ double dt_model_backward(const struct dt_model *m, struct dt_workspace *w,
         .sample = batch->first_sample,
     };
     const struct dt_cross_entropy loss = {how->scale, how->label_smoothing, how->z_loss};
+    struct dt_tensor norm = dt_rows(&w->norm, 0, rows), dnorm = dt_rows(&w->dnorm, 0, rows);
     assert(w->shape.training);
     forward(m, w, &pass, rows);
-    head(m, w, rows, NULL, gradients, &loss);
+    dt_head_run(&w->head, m, &norm, false, gradients, &dnorm, &loss);
     backward(m, w, &pass, rows, gradients);
-    return m->device->ops->sum(m->device, w->losses, rows);
-}
-
-/* Moves the rows of w->norm that have targets to the front, and their targets, so
- * that the head computes no others; returns how many they are. */
-static int64_t gather_targets(struct dt_workspace *w, const struct dt_batch *batch)
-{
-    struct dt_device *dev = w->model->device;
-    int64_t rows = batch->count * batch->length, count = 0;
-    int32_t *targets = dt_alloc((size_t)rows, sizeof *targets);
-    for (int64_t from = 0, to; from < rows; from = to) {
-        for (to = from; to < rows && batch->targets[to] >= 0; to++)
-            targets[count + to - from] = batch->targets[to];
-        struct dt_tensor here = dt_rows(&w->norm, from, to - from);
-        struct dt_tensor there = dt_rows(&w->last, count, to - from);
-        if (to > from)
-            dev->ops->copy(dev, &there, &here);
-        count += to - from;
-        while (to < rows && batch->targets[to] < 0)
-            to++;
-    }
-    struct dt_tensor gathered = w->last;
-    w->last = w->norm;
-    w->norm = gathered;
-    dev->ops->upload(dev, w->targets, targets, (size_t)count * sizeof *targets);
-    free(targets);
-    return count;
-}
-
-/* Gives what was computed for the rows with targets back to their places. */
-static void scatter(float *values, const struct dt_batch *batch, int64_t count)
-{
-    for (int64_t row = batch->count * batch->length - 1; row >= 0; row--)
-        values[row] = batch->targets[row] < 0 ? 0 : values[--count];
+    return m->device->ops->sum(m->device, w->head.losses, w->head.count);
 }
 
 void dt_model_score(const struct dt_model *m, struct dt_workspace *w, const struct dt_batch *batch,
                     float *losses, float *hits)
 {
-    struct dt_device *dev = m->device;
     int64_t rows = stage(w, batch);
     const struct dt_block_pass pass = {.attention =
                                            dt_model_attention(m, batch->count, batch->length)};
+    struct dt_tensor norm = dt_rows(&w->norm, 0, rows);
     forward(m, w, &pass, rows);
-    int64_t count = gather_targets(w, batch);
-    size_t bytes = (size_t)count * sizeof *losses;
-    head(m, w, count, hits ? w->hits : NULL, NULL, &(struct dt_cross_entropy){0});
-    dev->ops->download(dev, losses, w->losses, bytes);
-    scatter(losses, batch, count);
-    if (hits == NULL)
-        return;
-    dev->ops->download(dev, hits, w->hits, bytes);
-    scatter(hits, batch, count);
+    dt_head_run(&w->head, m, &norm, hits != NULL, NULL, NULL, &(struct dt_cross_entropy){0});
+    dt_head_download(&w->head, m, batch, w->head.losses, losses);
+    if (hits)
+        dt_head_download(&w->head, m, batch, w->head.hits, hits);
 }

@@ -7,133 +7,78 @@
 
 #include "base/buffer.h"
 #include "base/rng.h"
+#include "model/families.h"
 
 #define ALIGNMENT 16 /* elements: a cache line */
 
-enum dimension { ONE, VOCABULARY, POSITIONS, WIDTH, WIDTH_3, KEYS, INNER };
-enum place { NOWHERE, BEFORE, BLOCK, BEHIND };
-enum kind {
-    PLAIN = 0,
-    RESIDUAL = 1,  /* writes into the residual stream */
-    TRANSPOSED = 2 /* output x input */
-};
-
-struct spec {
-    enum dt_role role;
-    enum place place; /* NOWHERE ends a list */
-    const char *name; /* with %d for the layer inside blocks */
-    enum dimension rows, columns;
-    enum dt_init init;
-    int kind; /* of enum kind, added up */
-};
-
-/* GPT-2 (Radford et al. 2019). */
-static const struct spec gpt2[] = {
-    {DT_TOKEN_EMBEDDING, BEFORE, "transformer.wte.weight", VOCABULARY, WIDTH, DT_INIT_NORMAL,
-     PLAIN},
-    {DT_POSITION_EMBEDDING, BEFORE, "transformer.wpe.weight", POSITIONS, WIDTH, DT_INIT_NORMAL,
-     PLAIN},
-    {DT_NORM1_WEIGHT, BLOCK, "transformer.h.%d.ln_1.weight", WIDTH, ONE, DT_INIT_ONE, PLAIN},
-    {DT_NORM1_BIAS, BLOCK, "transformer.h.%d.ln_1.bias", WIDTH, ONE, DT_INIT_ZERO, PLAIN},
-    {DT_QKV_WEIGHT, BLOCK, "transformer.h.%d.attn.c_attn.weight", WIDTH, WIDTH_3, DT_INIT_NORMAL,
-     PLAIN},
-    {DT_QKV_BIAS, BLOCK, "transformer.h.%d.attn.c_attn.bias", WIDTH_3, ONE, DT_INIT_ZERO, PLAIN},
-    {DT_PROJECTION_WEIGHT, BLOCK, "transformer.h.%d.attn.c_proj.weight", WIDTH, WIDTH,
-     DT_INIT_NORMAL, RESIDUAL},
-    {DT_PROJECTION_BIAS, BLOCK, "transformer.h.%d.attn.c_proj.bias", WIDTH, ONE, DT_INIT_ZERO,
-     PLAIN},
-    {DT_NORM2_WEIGHT, BLOCK, "transformer.h.%d.ln_2.weight", WIDTH, ONE, DT_INIT_ONE, PLAIN},
-    {DT_NORM2_BIAS, BLOCK, "transformer.h.%d.ln_2.bias", WIDTH, ONE, DT_INIT_ZERO, PLAIN},
-    {DT_UP_WEIGHT, BLOCK, "transformer.h.%d.mlp.c_fc.weight", WIDTH, INNER, DT_INIT_NORMAL, PLAIN},
-    {DT_UP_BIAS, BLOCK, "transformer.h.%d.mlp.c_fc.bias", INNER, ONE, DT_INIT_ZERO, PLAIN},
-    {DT_DOWN_WEIGHT, BLOCK, "transformer.h.%d.mlp.c_proj.weight", INNER, WIDTH, DT_INIT_NORMAL,
-     RESIDUAL},
-    {DT_DOWN_BIAS, BLOCK, "transformer.h.%d.mlp.c_proj.bias", WIDTH, ONE, DT_INIT_ZERO, PLAIN},
-    {DT_FINAL_NORM_WEIGHT, BEHIND, "transformer.ln_f.weight", WIDTH, ONE, DT_INIT_ONE, PLAIN},
-    {DT_FINAL_NORM_BIAS, BEHIND, "transformer.ln_f.bias", WIDTH, ONE, DT_INIT_ZERO, PLAIN},
-    {.place = NOWHERE},
-};
-
-/* Llama (Touvron et al. 2023). */
-static const struct spec llama[] = {
-    {DT_TOKEN_EMBEDDING, BEFORE, "model.embed_tokens.weight", VOCABULARY, WIDTH, DT_INIT_NORMAL,
-     PLAIN},
-    {DT_NORM1_WEIGHT, BLOCK, "model.layers.%d.input_layernorm.weight", WIDTH, ONE, DT_INIT_ONE,
-     PLAIN},
-    {DT_Q_WEIGHT, BLOCK, "model.layers.%d.self_attn.q_proj.weight", WIDTH, WIDTH, DT_INIT_NORMAL,
-     TRANSPOSED},
-    {DT_K_WEIGHT, BLOCK, "model.layers.%d.self_attn.k_proj.weight", KEYS, WIDTH, DT_INIT_NORMAL,
-     TRANSPOSED},
-    {DT_V_WEIGHT, BLOCK, "model.layers.%d.self_attn.v_proj.weight", KEYS, WIDTH, DT_INIT_NORMAL,
-     TRANSPOSED},
-    {DT_PROJECTION_WEIGHT, BLOCK, "model.layers.%d.self_attn.o_proj.weight", WIDTH, WIDTH,
-     DT_INIT_NORMAL, TRANSPOSED + RESIDUAL},
-    {DT_NORM2_WEIGHT, BLOCK, "model.layers.%d.post_attention_layernorm.weight", WIDTH, ONE,
-     DT_INIT_ONE, PLAIN},
-    {DT_GATE_WEIGHT, BLOCK, "model.layers.%d.mlp.gate_proj.weight", INNER, WIDTH, DT_INIT_NORMAL,
-     TRANSPOSED},
-    {DT_UP_WEIGHT, BLOCK, "model.layers.%d.mlp.up_proj.weight", INNER, WIDTH, DT_INIT_NORMAL,
-     TRANSPOSED},
-    {DT_DOWN_WEIGHT, BLOCK, "model.layers.%d.mlp.down_proj.weight", WIDTH, INNER, DT_INIT_NORMAL,
-     TRANSPOSED + RESIDUAL},
-    {DT_FINAL_NORM_WEIGHT, BEHIND, "model.norm.weight", WIDTH, ONE, DT_INIT_ONE, PLAIN},
-    {DT_HEAD_WEIGHT, BEHIND, "lm_head.weight", VOCABULARY, WIDTH, DT_INIT_NORMAL, TRANSPOSED},
-    {.place = NOWHERE},
-};
-
-static const struct spec *const families[] = {[DT_GPT2] = gpt2, [DT_LLAMA] = llama};
-
-static int64_t size_of(enum dimension d, const struct dt_model_config *c)
+static int64_t size_of(enum dt_dimension d, const struct dt_model_config *c)
 {
     switch (d) {
-    case VOCABULARY:
-        return c->vocab_size;
-    case POSITIONS:
-        return c->max_seq_len;
-    case WIDTH:
-        return c->hidden_size;
-    case WIDTH_3:
-        return 3 * c->hidden_size;
-    case KEYS:
-        return dt_model_kv_width(c);
-    case INNER:
-        return c->intermediate_size;
-    default:
+    case DT_ONE:
         return 1;
+    case DT_VOCABULARY:
+        return c->vocab_size;
+    case DT_POSITIONS:
+        return c->max_seq_len;
+    case DT_TYPES:
+        return 2;
+    case DT_WIDTH:
+        return c->hidden_size;
+    case DT_WIDTH3:
+        return 3 * c->hidden_size;
+    case DT_KEYS:
+        return dt_model_kv_width(c);
+    case DT_HEAD:
+        return c->hidden_size / c->num_heads;
+    case DT_INNER:
+        return c->intermediate_size;
     }
+    abort();
 }
 
-static void add(struct dt_table *t, const struct spec *s, int layer,
+static enum dt_init init_of(const struct dt_tensor_spec *s)
+{
+    if (s->columns != DT_ONE)
+        return DT_INIT_NORMAL;
+    return s->kind & DT_SCALE ? DT_INIT_ONE : DT_INIT_ZERO;
+}
+
+/* block: the number in the name. */
+static void add(struct dt_table *t, const struct dt_tensor_spec *s, int layer, int block,
                 const struct dt_model_config *c)
 {
     struct dt_param *p = &t->params[t->count];
     *p = (struct dt_param){.role = s->role,
                            .layer = layer,
-                           .rank = s->columns == ONE ? 1 : 2,
+                           .rank = s->columns == DT_ONE ? 1 : 2,
                            .shape = {size_of(s->rows, c), size_of(s->columns, c)},
-                           .transposed = s->kind & TRANSPOSED,
-                           .decay = s->columns != ONE,
-                           .init = s->init,
+                           .transposed = s->kind & DT_TRANSPOSED,
+                           .decay = s->columns != DT_ONE,
+                           .init = init_of(s),
                            .init_std = (float)c->initializer_range,
                            .offset = t->elements};
-    if (s->kind & RESIDUAL)
+    if (s->kind & DT_RESIDUAL)
         p->init_std /= sqrtf(2.0f * (float)c->num_layers);
-    if (s->place == BLOCK)
-        snprintf(p->name, sizeof p->name, s->name, layer);
-    else
-        snprintf(p->name, sizeof p->name, "%s", s->name);
+    snprintf(p->name, sizeof p->name, s->name, block);
     p->count = p->shape[0] * p->shape[1];
     t->parameters += p->count;
     t->elements += (p->count + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     t->index[(int)s->role * (t->layers + 2) + layer + 1] = t->count++;
 }
 
-static void add_place(struct dt_table *t, enum place place, int layer,
+static bool is_left_out(enum dt_role role, const struct dt_model_config *c)
+{
+    bool norm = role == DT_Q_NORM_WEIGHT || role == DT_K_NORM_WEIGHT;
+    return (norm && !c->qk_norm) || (role == DT_HEAD_WEIGHT && c->tie_word_embeddings);
+}
+
+static void add_place(struct dt_table *t, enum dt_place place, int layer, int block,
                       const struct dt_model_config *c)
 {
-    for (const struct spec *s = families[c->family]; s->place != NOWHERE; s++)
-        if (s->place == place && !(s->role == DT_HEAD_WEIGHT && c->tie_word_embeddings))
-            add(t, s, layer, c);
+    for (const struct dt_tensor_spec *s = dt_architecture_of(c)->tensors; s->place != DT_NOWHERE;
+         s++)
+        if (s->place == place && !is_left_out(s->role, c))
+            add(t, s, layer, block, c);
 }
 
 void dt_table_init(struct dt_table *t, const struct dt_model_config *c)
@@ -144,10 +89,12 @@ void dt_table_init(struct dt_table *t, const struct dt_model_config *c)
     t->index = dt_alloc((size_t)roles, sizeof *t->index);
     for (int i = 0; i < roles; i++)
         t->index[i] = -1;
-    add_place(t, BEFORE, -1, c);
-    for (int layer = 0; layer < layers; layer++)
-        add_place(t, BLOCK, layer, c);
-    add_place(t, BEHIND, layers, c);
+    add_place(t, DT_BEFORE, -1, 0, c);
+    for (int layer = 0; layer < layers; layer++) {
+        add_place(t, layer == 0 ? DT_FIRST : DT_BETWEEN, layer, layer - 1, c);
+        add_place(t, DT_BLOCK, layer, layer, c);
+    }
+    add_place(t, DT_BEHIND, layers, layers - 1, c);
 }
 
 void dt_table_release(struct dt_table *t)

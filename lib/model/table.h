@@ -21,17 +21,23 @@
  * are given as input x output, and those that are transposed lie the other way.
  * The roles that a model lacks say how it computes: without position embedding
  * positions are rotary, norms without bias are RMSNorm, an MLP with a gate is
- * SwiGLU, and without a head the token embedding is it. */
+ * SwiGLU, and without a head's weight the token embedding is it. */
 enum dt_role {
     DT_TOKEN_EMBEDDING,    /* V x C */
     DT_POSITION_EMBEDDING, /* max_seq_len x C */
+    DT_TYPE_EMBEDDING,     /* 2 x C: of segments; row 0 is added to every token */
     DT_NORM1_WEIGHT,       /* C; before attention */
     DT_NORM1_BIAS,
     DT_QKV_WEIGHT, /* C x 3C: queries, keys and values in one, or in three: */
     DT_QKV_BIAS,
-    DT_Q_WEIGHT,          /* C x C */
-    DT_K_WEIGHT,          /* C x dt_model_kv_width */
-    DT_V_WEIGHT,          /* C x dt_model_kv_width */
+    DT_Q_WEIGHT, /* C x C */
+    DT_Q_BIAS,
+    DT_K_WEIGHT, /* C x dt_model_kv_width */
+    DT_K_BIAS,
+    DT_V_WEIGHT, /* C x dt_model_kv_width */
+    DT_V_BIAS,
+    DT_Q_NORM_WEIGHT, /* C/H; of each head of queries, before they turn */
+    DT_K_NORM_WEIGHT,
     DT_PROJECTION_WEIGHT, /* C x C */
     DT_PROJECTION_BIAS,
     DT_NORM2_WEIGHT, /* C; before the MLP */
@@ -43,7 +49,12 @@ enum dt_role {
     DT_DOWN_BIAS,
     DT_FINAL_NORM_WEIGHT, /* C */
     DT_FINAL_NORM_BIAS,
+    DT_HEAD_DENSE_WEIGHT, /* C x C: a layer with activation and norm before the logits */
+    DT_HEAD_DENSE_BIAS,
+    DT_HEAD_NORM_WEIGHT, /* C */
+    DT_HEAD_NORM_BIAS,
     DT_HEAD_WEIGHT, /* V x C */
+    DT_HEAD_BIAS,   /* V */
     DT_ROLES,
     DT_NO_ROLE = DT_ROLES /* the bias of what never has one */
 };

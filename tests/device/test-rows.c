@@ -52,6 +52,56 @@ static void embedding_does_without_positions(void **state)
     free(tokens.data), free(y.data), free(dtokens.data);
 }
 
+static void rows_are_gathered_and_scattered(void **state)
+{
+    (void)state;
+    const int32_t places[3] = {4, 0, 3};
+    struct dt_tensor x = random_matrix(5, 21), y = random_matrix(3, 19), z = random_matrix(5, 19);
+    struct dt_tensor columns = dt_columns(&x, 1, 19), kept = copy_of(&z);
+    dev->ops->gather(dev, &y, &columns, places);
+    dev->ops->scatter(dev, &z, &y, places);
+    for (int64_t i = 0; i < 3; i++)
+        for (int64_t j = 0; j < 19; j++) {
+            assert_true(at(&y, i, j) == at(&columns, places[i], j));
+            assert_true(at(&z, places[i], j) == at(&columns, places[i], j));
+        }
+    for (int64_t i = 1; i < 3; i++)
+        assert_memory_equal((float *)z.data + i * 19, (float *)kept.data + i * 19, 19 * 4);
+    free(x.data), free(y.data), free(z.data), free(kept.data);
+}
+
+struct activation_case {
+    struct dt_tensor x;
+    const struct dt_tensor *weights;
+    enum dt_activation activation;
+};
+
+static double activation_loss(void *context)
+{
+    const struct activation_case *c = context;
+    double sum = 0;
+    for (int64_t i = 0; i < c->x.rows; i++)
+        for (int64_t j = 0; j < c->x.columns; j++) {
+            double x = at(&c->x, i, j), cubic = sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+            double part = c->activation == DT_ACT_GELU_ERF ? erf(x / sqrt(2)) : tanh(cubic);
+            sum += 0.5 * x * (1 + part) * at(c->weights, i, j);
+        }
+    return sum;
+}
+
+static void an_activations_gradient_comes_back_alone(void **state)
+{
+    (void)state;
+    const enum dt_activation activations[] = {DT_ACT_GELU_ERF, DT_ACT_GELU_TANH};
+    for (int i = 0; i < 2; i++) {
+        struct dt_tensor weights = random_matrix(5, 19), dx = copy_of(&weights);
+        struct activation_case c = {random_matrix(5, 19), &weights, activations[i]};
+        dev->ops->activation_backward(dev, &dx, &c.x, activations[i]);
+        assert_gradient(&dx, &c.x, activation_loss, &c);
+        free(weights.data), free(dx.data), free(c.x.data);
+    }
+}
+
 /* Turned back, x is what it was; as a rotation keeps lengths and angles, the
  * way back is the gradient's as well. */
 static void rope_and_its_inverse_match_the_reference(void **state)
@@ -137,6 +187,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(embedding_and_its_backward_match_the_reference),
         cmocka_unit_test(embedding_does_without_positions),
+        cmocka_unit_test(rows_are_gathered_and_scattered),
+        cmocka_unit_test(an_activations_gradient_comes_back_alone),
         cmocka_unit_test(rope_and_its_inverse_match_the_reference),
         cmocka_unit_test(swiglu_and_its_backward_match_the_reference),
         cmocka_unit_test(sums_match_the_reference),

@@ -82,3 +82,12 @@ void dt_cpu_activation_forward(struct dt_device *dev, struct dt_tensor *y,
     for (int64_t i = 0; i < y->rows; i++)
         apply(dt_cpu_row(y, i), dt_cpu_row(x, i), y->columns, activation);
 }
+
+void dt_cpu_activation_backward(struct dt_device *dev, struct dt_tensor *dx,
+                                const struct dt_tensor *x, enum dt_activation activation)
+{
+    assert(x->rows == dx->rows && x->columns == dx->columns);
+#pragma omp parallel for num_threads(dev->threads) schedule(static)
+    for (int64_t i = 0; i < x->rows; i++)
+        dt_cpu_activate_backward(dt_cpu_row(dx, i), dt_cpu_row(x, i), x->columns, activation);
+}

@@ -18,11 +18,17 @@ void dt_cpu_matmul(struct dt_device *, struct dt_tensor *, const struct dt_tenso
 void dt_cpu_dropout(struct dt_device *, struct dt_tensor *, int64_t, const struct dt_dropout *);
 void dt_cpu_activation_forward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
                                enum dt_activation);
+void dt_cpu_activation_backward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
+                                enum dt_activation);
 void dt_cpu_bias_backward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *);
 void dt_cpu_embedding_forward(struct dt_device *, struct dt_tensor *, const int32_t *,
                               const struct dt_tensor *, const struct dt_tensor *, int64_t, int64_t);
 void dt_cpu_embedding_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                                const struct dt_tensor *, const int32_t *, int64_t);
+void dt_cpu_gather(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
+                   const int32_t *);
+void dt_cpu_scatter(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
+                    const int32_t *);
 void dt_cpu_norm_forward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                          struct dt_tensor *, const struct dt_tensor *, const struct dt_tensor *,
                          const struct dt_tensor *, const struct dt_tensor *, float);

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/head.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "model/families.h"
+#include "model/layer.h"
+
+/* Logits of at most this many bytes exist at a time. */
+#define LOGITS_BYTES ((int64_t)256 << 20)
+
+static bool has_dense(const struct dt_model *m)
+{
+    return dt_table_find(&m->table, DT_HEAD_DENSE_WEIGHT, m->table.layers) != NULL;
+}
+
+void dt_head_init(struct dt_head *h, const struct dt_model *m, int64_t rows)
+{
+    int64_t most = LOGITS_BYTES / (int64_t)dt_dtype_size(m->compute) / m->config.vocab_size;
+    *h = (struct dt_head){.rows = rows, .chunk = most < 1 ? 1 : most < rows ? most : rows};
+    h->host = dt_alloc((size_t)(2 * rows), sizeof *h->host);
+}
+
+void dt_head_release(struct dt_head *h)
+{
+    free(h->host);
+    *h = (struct dt_head){0};
+}
+
+void dt_head_layout(struct dt_head *h, struct dt_arena *a, const struct dt_model *m, bool training)
+{
+    int64_t width = m->config.hidden_size;
+    h->places = dt_arena_take(a, (size_t)h->rows * sizeof *h->places);
+    h->targets = dt_arena_take(a, (size_t)h->rows * sizeof *h->targets);
+    h->losses = dt_arena_take(a, (size_t)h->rows * sizeof *h->losses);
+    h->hits = dt_arena_take(a, (size_t)h->rows * sizeof *h->hits);
+    h->picked = dt_arena_matrix_of(a, m->compute, h->chunk, width);
+    h->logits = dt_arena_matrix_of(a, m->compute, h->chunk, m->config.vocab_size);
+    if (training)
+        h->dpicked = dt_arena_matrix_of(a, m->compute, h->chunk, width);
+    if (!has_dense(m))
+        return;
+    h->dense = dt_arena_matrix_of(a, m->compute, h->chunk, width);
+    h->active = dt_arena_matrix_of(a, m->compute, h->chunk, width);
+    h->normed = dt_arena_matrix_of(a, m->compute, h->chunk, width);
+    h->stats = dt_arena_matrix(a, h->chunk, dt_norm_statistics(m));
+    if (training) {
+        h->dnormed = dt_arena_matrix_of(a, m->compute, h->chunk, width);
+        h->dactive = dt_arena_matrix_of(a, m->compute, h->chunk, width);
+    }
+}
+
+void dt_head_stage(struct dt_head *h, const struct dt_model *m, const struct dt_batch *batch)
+{
+    const struct dt_ops *ops = m->device->ops;
+    int64_t rows = batch->count * batch->length;
+    int32_t *places = h->host, *targets = h->host + h->rows;
+    assert(rows <= h->rows);
+    h->count = 0;
+    for (int64_t row = 0; row < rows; row++)
+        if (batch->targets[row] >= 0) {
+            places[h->count] = (int32_t)row;
+            targets[h->count++] = batch->targets[row];
+        }
+    h->scattered = h->count < rows;
+    ops->upload(m->device, h->places, places, (size_t)h->count * sizeof *places);
+    ops->upload(m->device, h->targets, targets, (size_t)h->count * sizeof *targets);
+}
+
+/* The first rows of what a chunk needs. */
+static struct dt_head first_rows(const struct dt_head *h, int64_t n)
+{
+    struct dt_head chunk = *h;
+    struct dt_tensor *const tensors[] = {&chunk.picked,  &chunk.dense,   &chunk.active,
+                                         &chunk.normed,  &chunk.stats,   &chunk.logits,
+                                         &chunk.dpicked, &chunk.dnormed, &chunk.dactive};
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+        *tensors[i] = dt_rows(tensors[i], 0, n);
+    return chunk;
+}
+
+/* Logits of the rows x of the final norm. */
+static void forward(struct dt_head *h, const struct dt_model *m, const struct dt_tensor *x)
+{
+    int layer = m->table.layers;
+    struct dt_tensor weight = dt_head_weight(m), bias = dt_model_weight(m, DT_HEAD_BIAS, layer);
+    if (has_dense(m)) {
+        enum dt_activation activation = dt_architecture_of(&m->config)->activation;
+        dt_linear_forward(m, layer, DT_HEAD_DENSE_WEIGHT, DT_HEAD_DENSE_BIAS, &h->active, x,
+                          &(struct dt_matmul){.activation = activation, .aux = &h->dense});
+        dt_norm_forward(m, layer, DT_HEAD_NORM_WEIGHT, DT_HEAD_NORM_BIAS, &h->normed, &h->stats,
+                        &h->active, &h->active, NULL);
+        x = &h->normed;
+    }
+    m->device->ops->matmul(
+        m->device, &h->logits, x, &weight,
+        &(struct dt_matmul){.transpose_b = true, .bias = bias.data ? &bias : NULL});
+}
+
+/* From the gradient of the logits, which stands in their place, to dx, that of x. */
+static void backward(struct dt_head *h, const struct dt_model *m, const struct dt_tensor *x,
+                     float *gradients, struct dt_tensor *dx)
+{
+    const struct dt_ops *ops = m->device->ops;
+    int layer = m->table.layers;
+    struct dt_tensor weight = dt_head_weight(m), dweight = dt_head_gradient(m, gradients);
+    struct dt_tensor dbias = dt_table_view(&m->table, DT_F32, gradients, DT_HEAD_BIAS, layer);
+    struct dt_tensor *dinput = has_dense(m) ? &h->dnormed : dx;
+    ops->matmul(m->device, dinput, &h->logits, &weight, &(struct dt_matmul){.accumulate = false});
+    ops->matmul(m->device, &dweight, &h->logits, has_dense(m) ? &h->normed : x,
+                &(struct dt_matmul){.transpose_a = true, .accumulate = true});
+    if (dbias.data)
+        ops->bias_backward(m->device, &dbias, &h->logits);
+    if (!has_dense(m))
+        return;
+    ops->zero(m->device, &h->dactive);
+    dt_norm_backward(m, gradients, layer, DT_HEAD_NORM_WEIGHT, DT_HEAD_NORM_BIAS, &h->dactive,
+                     &h->dnormed, &h->active, &h->stats);
+    ops->activation_backward(m->device, &h->dactive, &h->dense,
+                             dt_architecture_of(&m->config)->activation);
+    dt_linear_backward(m, gradients, layer, DT_HEAD_DENSE_WEIGHT, DT_HEAD_DENSE_BIAS, dx,
+                       &h->dactive, x, NULL);
+}
+
+/* Rows from .. from + n of those with a target. */
+static void run_chunk(const struct dt_head *h, const struct dt_model *m, int64_t from, int64_t n,
+                      const struct dt_tensor *norm, bool hits, float *gradients,
+                      struct dt_tensor *dnorm, const struct dt_cross_entropy *how)
+{
+    const struct dt_ops *ops = m->device->ops;
+    struct dt_head chunk = first_rows(h, n);
+    struct dt_tensor x = h->scattered ? chunk.picked : dt_rows(norm, from, n);
+    if (h->scattered)
+        ops->gather(m->device, &x, norm, h->places + from);
+    forward(&chunk, m, &x);
+    ops->cross_entropy(m->device, h->losses + from, hits ? h->hits + from : NULL, &chunk.logits,
+                       h->targets + from, how);
+    if (gradients == NULL)
+        return;
+    struct dt_tensor dx = h->scattered ? chunk.dpicked : dt_rows(dnorm, from, n);
+    backward(&chunk, m, &x, gradients, &dx);
+    if (h->scattered)
+        ops->scatter(m->device, dnorm, &dx, h->places + from);
+}
+
+void dt_head_run(struct dt_head *h, const struct dt_model *m, const struct dt_tensor *norm,
+                 bool hits, float *gradients, struct dt_tensor *dnorm,
+                 const struct dt_cross_entropy *how)
+{
+    if (gradients && h->scattered)
+        m->device->ops->zero(m->device, dnorm);
+    for (int64_t from = 0; from < h->count; from += h->chunk) {
+        int64_t n = h->count - from < h->chunk ? h->count - from : h->chunk;
+        run_chunk(h, m, from, n, norm, hits, gradients, dnorm, how);
+    }
+}
+
+void dt_head_download(const struct dt_head *h, const struct dt_model *m,
+                      const struct dt_batch *batch, const float *values, float *host)
+{
+    int64_t count = h->count;
+    m->device->ops->download(m->device, host, values, (size_t)count * sizeof *host);
+    for (int64_t row = batch->count * batch->length - 1; row >= 0; row--)
+        host[row] = batch->targets[row] < 0 ? 0 : host[--count];
+}
