@@ -4,10 +4,10 @@
 #include "base/program.h"
 #include "base/progress.h"
 #include "io/document.h"
+#include "token/pattern.h"
 #include "token/tokenizer.h"
 #include "token/vocab-trainer.h"
 
-static const char *const patterns[] = {"gpt2", NULL};
 static const char *default_specials[] = {"<|endoftext|>"};
 
 static struct {
@@ -22,8 +22,8 @@ static const struct dt_option options[] = {
     {"size", 's', DT_OPT_INT, &opt.size, "N",
      "tokens in the vocabulary, bytes and special tokens included", .min = 256, .max = 4194304,
      .required = true},
-    {"pattern", 0, DT_OPT_CHOICE, &opt.pattern, "PATTERN", "how text is cut into pieces: gpt2",
-     .choices = patterns},
+    {"pattern", 0, DT_OPT_CHOICE, &opt.pattern, "PATTERN",
+     "how text is cut into pieces (default: gpt2)", .choices = dt_pattern_names},
     {"special", 0, DT_OPT_LIST, &opt.specials, "TOKEN",
      "a special token, instead of <|endoftext|>"},
     {"min-frequency", 0, DT_OPT_INT, &opt.min_frequency, "N",
@@ -69,7 +69,7 @@ static int count_all(struct dt_bpe_trainer *trainer, struct dt_documents *docume
 static int train(struct dt_tokenizer **t, char **files, int count, struct dt_error *err)
 {
     struct dt_bpe_trainer_options how = {
-        .pattern = patterns[opt.pattern],
+        .pattern = dt_pattern_names[opt.pattern],
         .size = (uint32_t)opt.size,
         .min_frequency = (uint64_t)opt.min_frequency,
         .specials = opt.specials.count ? opt.specials.items : default_specials,

@@ -10,15 +10,23 @@ struct dt_character_table dt_characters;
 
 static uint8_t class_of(uint32_t code)
 {
+    if (code == '\n' || code == '\r')
+        return DT_CHAR_NEWLINE;
     if ((code >= 0x09 && code <= 0x0d) || code == 0x85)
         return DT_CHAR_SPACE;
     switch (utf8proc_category((utf8proc_int32_t)code)) {
     case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
+        return DT_CHAR_UPPER;
+    case UTF8PROC_CATEGORY_LL:
+        return DT_CHAR_LOWER;
     case UTF8PROC_CATEGORY_LM:
     case UTF8PROC_CATEGORY_LO:
-        return DT_CHAR_LETTER;
+        return DT_CHAR_UNCASED;
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+        return DT_CHAR_MARK;
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
     case UTF8PROC_CATEGORY_NO:

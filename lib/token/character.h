@@ -11,11 +11,28 @@
 
 #include <stdint.h>
 
-/* \p{L}, \p{N}, \s (White_Space) and the rest, by the Unicode version of the
- * installed utf8proc. */
-enum dt_char_class { DT_CHAR_OTHER, DT_CHAR_LETTER, DT_CHAR_NUMBER, DT_CHAR_SPACE };
+/* General categories as patterns tell them apart, by the Unicode version of
+ * the installed utf8proc. */
+enum dt_char_class {
+    DT_CHAR_OTHER,
+    DT_CHAR_UPPER,   /* Lu and Lt */
+    DT_CHAR_LOWER,   /* Ll */
+    DT_CHAR_UNCASED, /* Lm and Lo */
+    DT_CHAR_MARK,    /* M */
+    DT_CHAR_NUMBER,  /* N */
+    DT_CHAR_SPACE,   /* White_Space but for the newlines */
+    DT_CHAR_NEWLINE, /* \r and \n */
+    DT_CHAR_CLASSES
+};
 
-#define DT_CHAR_LONG    255 /* in byte[]: part of a character of several bytes */
+/* Sets of classes: bit C for class C. */
+#define DT_SET(class) (1u << (class))
+#define DT_SET_LETTERS                                                                             \
+    (DT_SET(DT_CHAR_UPPER) | DT_SET(DT_CHAR_LOWER) | DT_SET(DT_CHAR_UNCASED)) /* \p{L} */
+#define DT_SET_SPACES (DT_SET(DT_CHAR_SPACE) | DT_SET(DT_CHAR_NEWLINE))       /* \s */
+#define DT_SET_OTHERS (DT_SET(DT_CHAR_OTHER) | DT_SET(DT_CHAR_MARK))          /* [^\s\p{L}\p{N}] */
+
+#define DT_CHAR_LONG    31 /* in byte[]: part of a character of several bytes; in no set */
 #define DT_CHAR_INVALID UINT32_MAX
 #define DT_CHAR_BLOCKS  256
 
@@ -59,15 +76,19 @@ static inline unsigned dt_character(const unsigned char *p, const unsigned char 
     return 1;
 }
 
+/* The class of a character by its number, which is none of DT_CHAR_INVALID. */
+static inline unsigned dt_class_of_code(uint32_t code)
+{
+    return dt_characters.classes[dt_characters.block[code >> 8]][code & 0xff];
+}
+
 /* The class of the character at p < end, and its length. */
 static inline unsigned dt_character_class(const unsigned char *p, const unsigned char *end,
                                           unsigned *length)
 {
     uint32_t code;
     *length = dt_character(p, end, &code);
-    if (code == DT_CHAR_INVALID)
-        return DT_CHAR_OTHER;
-    return dt_characters.classes[dt_characters.block[code >> 8]][code & 0xff];
+    return code == DT_CHAR_INVALID ? DT_CHAR_OTHER : dt_class_of_code(code);
 }
 
 #endif

@@ -13,7 +13,7 @@
 #define CACHE_BITS 16
 #define KEY_BYTES  15 /* and one for the length */
 #define KEY_IDS    4
-#define BATCH      64
+#define BATCH      256
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "keys are packed little-endian");
 

@@ -22,7 +22,7 @@
 #include "token/tokenizer.h"
 
 struct dt_bpe_trainer_options {
-    const char *pattern;    /* "gpt2" */
+    const char *pattern;    /* one of dt_pattern_names */
     uint32_t size;          /* of the vocabulary: bytes, merges and special tokens */
     uint64_t min_frequency; /* a pair that occurs less often is not merged; 1 or more */
     const char **specials;  /* UTF-8; borrowed until the trainer is freed */

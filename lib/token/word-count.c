@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 
-#define BATCH 64
+#define BATCH 256
 #define EMPTY UINT32_MAX
 
 void dt_word_counts_release(struct dt_word_counts *c)

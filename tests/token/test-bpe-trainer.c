@@ -43,9 +43,10 @@ static void cut_corpus(struct corpus *c, const struct dt_tokenizer *t, const cha
                        size_t size)
 {
     const unsigned char *p = (const unsigned char *)text, *end = p + size;
-    size_t stop;
+    size_t stop, ends[DT_SPLIT_LEAST];
     for (c->count = 0; p < end; p += stop) {
-        t->pattern->split(p, end, &stop, 1);
+        t->pattern->split(p, end, ends, DT_SPLIT_LEAST);
+        stop = ends[0];
         assert_true(c->count < MAX_WORDS && stop < MAX_LENGTH);
         for (size_t i = 0; i < stop; i++)
             c->words[c->count][i] = dt_tokenizer_find(t, (const char *)p + i, 1);

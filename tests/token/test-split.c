@@ -5,9 +5,36 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/json.h"
 #include "base/rng.h"
+#include "io/input.h"
 #include "token/character.h"
 #include "token/pattern.h"
+#include "token/scan-scalar.h"
+#include "token/scanners.h"
+
+/* Made by: tests/oracles/split_oracle.py 1 20 */
+#define GOLDEN "tests/token/golden/splits.jsonl"
+
+#define MOST_PIECES 4096
+
+/* The ends of all pieces of text by one scanner, capacity of them at a time. */
+static size_t split_all(dt_split *scan, const char *text, size_t size, size_t capacity, size_t *all)
+{
+    const unsigned char *start = (const unsigned char *)text, *end = start + size, *p = start;
+    size_t count = 0, ends[MOST_PIECES];
+    while (p < end) {
+        size_t n = scan(p, end, ends, capacity), from = 0;
+        assert_in_range(n, 1, capacity);
+        for (size_t i = 0; i < n; from = ends[i++]) {
+            assert_true(ends[i] > from);
+            assert_true(count < MOST_PIECES);
+            all[count++] = (size_t)(p - start) + ends[i];
+        }
+        p += from;
+    }
+    return count;
+}
 
 /* The pieces of text with a '|' between, capacity of them at a time. */
 static char *split(const char *text, size_t size, size_t capacity)
@@ -15,7 +42,7 @@ static char *split(const char *text, size_t size, size_t capacity)
     const struct dt_pattern *pattern = dt_pattern_find("gpt2");
     const unsigned char *p = (const unsigned char *)text, *end = p + size;
     struct dt_buffer all = DT_BUFFER_EMPTY;
-    size_t ends[64];
+    size_t ends[512];
     dt_buffer_add_string(&all, "");
     while (p < end) {
         size_t n = pattern->split(p, end, ends, capacity), from = 0;
@@ -73,7 +100,7 @@ static void gpt2_splits_as_its_pattern_says(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof gpt2_splits / sizeof *gpt2_splits; i++) {
         const char *text = gpt2_splits[i].text;
-        for (size_t capacity = 1; capacity <= 64; capacity *= 8) {
+        for (size_t capacity = DT_SPLIT_LEAST; capacity <= 512; capacity *= 2) {
             char *pieces = split(text, strlen(text), capacity);
             assert_string_equal(pieces, gpt2_splits[i].pieces);
             free(pieces);
@@ -95,9 +122,17 @@ static void a_nul_byte_is_a_symbol(void **state)
 /* Text made of what patterns look at, valid or not. */
 static void add_random_text(struct dt_rng *rng, struct dt_buffer *text)
 {
-    static const char *const parts[] = {
-        " ", "\n",     "a",  "Zq",   "'s",  "'",  "\xff", "1",      "  ",  "\u3000",
-        ",", "\u00e9", "\t", "\xe8", "e\n", "b ", "\r",   "\u0301", "the", "\U0001f525"};
+    static const char *const parts[] = {" ",       "\n",         "a",
+                                        "Zq",      "'s",         "'",
+                                        "\xff",    "1",          "  ",
+                                        "\u3000",  ",",          "\u00e9",
+                                        "\t",      "\xe8",       "e\n",
+                                        "b ",      "\r",         "\u0301",
+                                        "the",     "\U0001f525", "'",
+                                        "'ll",     "/",          "/\n",
+                                        "\u4e2d",  "A",          "'\u017f",
+                                        "12345",   "\u00a0",     "\u0661",
+                                        "\u00c9a", ".",          "word and word "};
     size_t count = sizeof parts / sizeof *parts;
     for (uint32_t n = dt_rng_below(rng, 40); n > 0; n--)
         dt_buffer_add_string(text, parts[dt_rng_below(rng, (uint32_t)count)]);
@@ -173,13 +208,113 @@ static void characters_are_decoded_strictly(void **state)
     }
 }
 
+/* The scanner sets that this processor has. */
+static int usable_sets(const struct dt_scanner_set *sets[3])
+{
+    int count = 0;
+    dt_pattern_find("gpt2");
+    sets[count++] = &dt_scanners_generic;
+#ifdef __x86_64__
+    if (dt_scanners_avx2.split[0] && __builtin_cpu_supports("avx2"))
+        sets[count++] = &dt_scanners_avx2;
+    if (dt_scanners_avx512.split[0] && __builtin_cpu_supports("avx512bw"))
+        sets[count++] = &dt_scanners_avx512;
+#endif
+    return count;
+}
+
+static int number_of_pattern(const char *name)
+{
+    int number = 0;
+    while (strcmp(dt_pattern_names[number], name) != 0)
+        number++;
+    return number;
+}
+
+static void check_golden_line(struct json_object *line)
+{
+    const struct dt_scanner_set *sets[3];
+    size_t ends[MOST_PIECES];
+    const char *name = json_object_get_string(json_object_object_get(line, "pattern"));
+    struct json_object *text = json_object_object_get(line, "text");
+    struct json_object *expected = json_object_object_get(line, "ends");
+    for (int i = usable_sets(sets); i-- > 0;) {
+        size_t n = split_all(sets[i]->split[number_of_pattern(name)], json_object_get_string(text),
+                             (size_t)json_object_get_string_len(text), DT_SPLIT_LEAST, ends);
+        assert_int_equal(n, json_object_array_length(expected));
+        for (size_t k = 0; k < n; k++)
+            assert_int_equal(ends[k],
+                             json_object_get_int64(json_object_array_get_idx(expected, k)));
+    }
+}
+
+static void pieces_are_those_of_the_regular_expressions(void **state)
+{
+    (void)state;
+    struct dt_input *in;
+    struct dt_error err;
+    struct dt_buffer line = DT_BUFFER_EMPTY;
+    bool found;
+    int lines = 0;
+    assert_int_equal(dt_input_open(&in, GOLDEN, &err), 0);
+    while (dt_input_read_until(in, '\n', &line, &found, &err) == 0 && found) {
+        struct json_object *value;
+        assert_int_equal(dt_json_parse(line.data, line.size, GOLDEN, &value, &err), 0);
+        check_golden_line(value);
+        json_object_put(value);
+        lines++;
+    }
+    assert_true(lines > 300);
+    dt_buffer_release(&line);
+    dt_input_close(in);
+}
+
+static const struct style styles[DT_SCANNERS] = {
+    [DT_SCAN_LLAMA3] = {.digits = 3},
+    [DT_SCAN_CL100K] = {.digits = 3, .white_space_at_end = true},
+    [DT_SCAN_QWEN] = {.digits = 1},
+    [DT_SCAN_QWEN35] = {.digits = 1, .marks_are_letters = true},
+    [DT_SCAN_O200K] = {.digits = 3, .cased_words = true, .contractions = true},
+    [DT_SCAN_TEKKEN] = {.digits = 1, .cased_words = true},
+};
+
+/* Windows against the scanners that go character by character. */
+static void windows_cut_as_single_steps_do(void **state)
+{
+    (void)state;
+    const struct dt_scanner_set *sets[3];
+    int count = usable_sets(sets);
+    struct dt_rng rng;
+    size_t ends[MOST_PIECES];
+    dt_rng_init(&rng, 5);
+    for (int round = 0; round < 2000; round++) {
+        struct dt_buffer text = DT_BUFFER_EMPTY;
+        dt_buffer_add_char(&text, 'x');
+        for (int i = 0; i < 6; i++)
+            add_random_text(&rng, &text);
+        for (int s = 0; s < DT_SCANNERS; s++)
+            for (int i = 0; i < count; i++) {
+                size_t n = split_all(sets[i]->split[s], text.data, text.size, 100, ends);
+                const unsigned char *p = (const unsigned char *)text.data, *end = p + text.size;
+                for (size_t k = 0; k < n; k++) {
+                    p = s == DT_SCAN_GPT2 ? gpt2_end(p, end) : style_end(p, end, styles[s]);
+                    assert_int_equal(p - (const unsigned char *)text.data, ends[k]);
+                }
+            }
+        dt_buffer_release(&text);
+    }
+}
+
 static void unknown_patterns_are_not_found(void **state)
 {
     (void)state;
     assert_null(dt_pattern_find("gpt3"));
     assert_null(dt_pattern_find_regex("\\w+"));
-    const struct dt_pattern *gpt2 = dt_pattern_find("gpt2");
-    assert_ptr_equal(dt_pattern_find_regex(gpt2->regex), gpt2);
+    for (int i = 0; dt_pattern_names[i]; i++) {
+        const struct dt_pattern *pattern = dt_pattern_find(dt_pattern_names[i]);
+        assert_string_equal(pattern->name, dt_pattern_names[i]);
+        assert_ptr_equal(dt_pattern_find_regex(pattern->regex), pattern);
+    }
 }
 
 int main(void)
@@ -189,6 +324,8 @@ int main(void)
         cmocka_unit_test(a_nul_byte_is_a_symbol),
         cmocka_unit_test(a_safe_cut_changes_nothing),
         cmocka_unit_test(a_safe_cut_is_sought_from_least_on),
+        cmocka_unit_test(pieces_are_those_of_the_regular_expressions),
+        cmocka_unit_test(windows_cut_as_single_steps_do),
         cmocka_unit_test(characters_are_decoded_strictly),
         cmocka_unit_test(unknown_patterns_are_not_found),
     };

@@ -38,6 +38,16 @@ merges_of() {
     gzip -c f | dt-vocab -s 1000 --from text | cmp - 1.json
 }
 
+@test "each pattern can be trained with, and is written down" {
+    for pattern in gpt2 llama3 cl100k qwen qwen35 o200k tekken; do
+        dt-vocab -s 400 --pattern $pattern -o $pattern.json "$GOLDEN/corpus.txt"
+        dt-tokenize -t $pattern.json --from text "$GOLDEN/corpus.txt" >f.dts
+        dt-tokenize -t $pattern.json -d f.dts | cmp - "$GOLDEN/corpus.txt"
+    done
+    [ "$(cat ./*.json | grep -c '"Regex"')" -eq 6 ] # gpt2 is built in
+    [ "$(cat ./*.json | sort -u | grep -c '"Regex"')" -eq 6 ]
+}
+
 @test "documents are counted in each input format" {
     printf 'he he he\n' >f
     printf '{"text":"he he"}\n{"text":"he\\n"}\n' >f.jsonl
@@ -130,4 +140,15 @@ merges_of() {
     "$PYTHON" "$ORACLE" strings 3 5000 >f.jsonl
     dt-tokenize -t t.json --ids --no-eot f.jsonl >ours
     "$PYTHON" "$ORACLE" encode t.json f.jsonl | cmp - ours
+}
+
+@test "with each pattern, what was learnt gives the same ids in tokenizers" {
+    need_data grimm.txt
+    need_python tokenizers
+    "$PYTHON" "$ORACLE" strings 4 5000 >f.jsonl
+    for pattern in gpt2 llama3 cl100k qwen qwen35 o200k tekken; do
+        dt-vocab -s 2000 --pattern $pattern -o t.json "$TESTDATA/grimm.txt"
+        dt-tokenize -t t.json --ids --no-eot --allow-special f.jsonl >ours
+        "$PYTHON" "$ORACLE" encode t.json f.jsonl | cmp - ours
+    done
 }
