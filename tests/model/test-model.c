@@ -213,6 +213,92 @@ static void masked_models_gradients_match_finite_differences(void **state)
     check_gradients(&tiny_distilbert);
 }
 
+/* Gradients of a pass that recomputes, or drops, or both; and the bytes it took. */
+static double pass(const struct dt_model *m, enum dt_recompute recompute, float *gradients,
+                   size_t *bytes)
+{
+    struct dt_workspace *w;
+    struct dt_batch batch;
+    uint32_t ids[3 * 10];
+    fill_ids(ids, 30, 5);
+    dt_batch_init(&batch, 3, 9);
+    dt_batch_next_token(&batch, ids, 3, 9);
+    batch.first_sample = 77;
+    struct dt_workspace_shape shape = {3, 9, true, recompute};
+    memset(gradients, 0, (size_t)m->table.elements * sizeof *gradients);
+    assert_int_equal(dt_workspace_new(&w, m, &shape, &err), 0);
+    double loss =
+        dt_model_backward(m, w, &batch, gradients, &(struct dt_pass){.scale = 1, .seed = 4});
+    *bytes = dt_workspace_bytes(w);
+    dt_workspace_free(w);
+    dt_batch_release(&batch);
+    return loss;
+}
+
+static void recomputing_gives_the_same_bits_in_less_memory(void **state)
+{
+    (void)state;
+    struct dt_model_config configs[] = {tiny, tiny_llama, tiny};
+    configs[2].dropout = 0.2;
+    configs[2].attention_dropout = 0.3;
+    for (int i = 0; i < 3; i++) {
+        struct dt_model *m = new_model_of(&configs[i]);
+        size_t n = (size_t)m->table.elements, last = SIZE_MAX, bytes;
+        float *kept = dt_alloc(n, sizeof *kept), *again = dt_alloc(n, sizeof *again);
+        double loss = pass(m, DT_RECOMPUTE_NONE, kept, &last);
+        for (enum dt_recompute r = DT_RECOMPUTE_SELECTIVE; r <= DT_RECOMPUTE_FULL; r++) {
+            assert_true(pass(m, r, again, &bytes) == loss);
+            assert_memory_equal(again, kept, n * sizeof *kept);
+            assert_true(bytes < last);
+            last = bytes;
+        }
+        free(kept), free(again);
+        dt_model_free(m);
+    }
+}
+
+static double loss_of(const struct dt_model *m, float *gradients)
+{
+    size_t bytes;
+    return pass(m, DT_RECOMPUTE_NONE, gradients, &bytes);
+}
+
+/* The seed fixes what is dropped, so that a pass with dropout has a derivative too. */
+static void gradients_pass_through_dropout(void **state)
+{
+    (void)state;
+    struct dt_model_config dropping = tiny;
+    dropping.dropout = 0.3;
+    dropping.attention_dropout = 0.4;
+    struct dt_model *m = new_model_of(&dropping), *plain = new_model();
+    size_t n = (size_t)m->table.elements;
+    float *gradients = dt_alloc(n, sizeof *gradients), *ignored = dt_alloc(n, sizeof *ignored);
+    assert_true(fabs(loss_of(m, gradients) - loss_of(plain, ignored)) > 1e-3);
+    loss_of(m, gradients);
+    for (int i = 0; i < m->table.count; i++) {
+        const struct dt_param *p = &m->table.params[i];
+        double norm = 0, losses[2];
+        for (int64_t j = 0; j < p->count; j++)
+            norm += pow((double)gradients[p->offset + j], 2);
+        norm = sqrt(norm);
+        float step = (float)(2e-2 / norm / (norm > 1e-3 ? norm : 1e-3));
+        for (int side = 0; side < 2; side++) {
+            float by = side ? -2 * step : step;
+            for (int64_t j = 0; j < p->count; j++)
+                m->parameters[p->offset + j] += by * gradients[p->offset + j];
+            losses[side] = loss_of(m, ignored);
+        }
+        for (int64_t j = 0; j < p->count; j++)
+            m->parameters[p->offset + j] += step * gradients[p->offset + j];
+        double along = (losses[0] - losses[1]) / (2 * (double)step * norm);
+        if (!(fabs(along - norm) <= 0.02 * norm + 1e-3))
+            fail_msg("%s: gradient norm %g, finite difference %g", p->name, norm, along);
+    }
+    free(gradients), free(ignored);
+    dt_model_free(m);
+    dt_model_free(plain);
+}
+
 static void gradients_accumulate_and_scale(void **state)
 {
     (void)state;
@@ -577,6 +663,8 @@ int main(void)
         cmocka_unit_test(gradients_match_finite_differences),
         cmocka_unit_test(llamas_gradients_match_finite_differences),
         cmocka_unit_test(masked_models_gradients_match_finite_differences),
+        cmocka_unit_test(recomputing_gives_the_same_bits_in_less_memory),
+        cmocka_unit_test(gradients_pass_through_dropout),
         cmocka_unit_test(gradients_accumulate_and_scale),
         cmocka_unit_test(decoding_agrees_with_scoring),
         cmocka_unit_test(scoring_looks_at_no_later_token),

@@ -40,3 +40,14 @@ load ../helper
     run dt-bench
     [ "$status" -eq 2 ]
 }
+
+@test "a step beside PyTorch's: the same model, a row for each, ratios to dt" {
+    need_python torch yaml
+    run "$PYTHON" "$ROOT/share/bench/step-vs-pytorch.py" --json -r 1 -n 1 -j 1 \
+        -c "$ROOT/share/configs/llama-tiny.yaml" --set model.vocab_size=300 \
+        --set model.num_layers=1 --set training.batch_size=1 --set training.sequence_length=16
+    [ "$status" -eq 0 ]
+    line="${lines[-1]}"
+    [[ "$line" == *'"dt": {"step_s": '*'"ratio": 1.0}'* ]]
+    [[ "$line" == *'"PyTorch eager": {"step_s": '* && "$line" == *'"PyTorch compile": {"step_s": '* ]]
+}

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Times one training step of dt and of PyTorch, side by side.
+
+    share/bench/step-vs-pytorch.py -c share/configs/gpt2-124m.yaml --set training.batch_size=1
+
+The same model, batch, precision fp32, clipping and AdamW on the same number of
+threads, in one run: `dt-bench step`, PyTorch eager and torch.compile take turns,
+each a process of its own. The PyTorch model is written for speed (fused
+scaled_dot_product_attention, fused AdamW) and holds no dropout. Reported are the
+median step of each, its ratio to dt, and the peak resident memory of the process.
+Needs torch and PyYAML; dt-bench on PATH.
+"""
+import argparse, json, os, statistics, subprocess, sys, time
+
+DEFAULTS = {"model": {"name": "gpt2", "hidden_size": 768, "num_layers": 12, "num_heads": 12,
+                      "num_kv_heads": 0, "intermediate_size": 0, "max_seq_len": 1024,
+                      "tie_word_embeddings": True, "rope_theta": 10000.0},
+            "training": {"batch_size": 8, "sequence_length": 0}}
+
+
+def settings(path, overrides):
+    import yaml
+    with open(path) as file:
+        given = yaml.safe_load(file)
+    merged = {part: {**DEFAULTS[part], **given.get(part, {})} for part in DEFAULTS}
+    for assignment in overrides:
+        key, value = assignment.split("=", 1)
+        part, name = key.split(".", 1)
+        merged.setdefault(part, {})[name] = yaml.safe_load(value)
+    return merged
+
+
+def build(torch, c):
+    nn, F = torch.nn, torch.nn.functional
+    width, heads = c["hidden_size"], c["num_heads"]
+    llama = c["name"] == "llama"
+    kv = c["num_kv_heads"] or heads
+    size = width // heads
+    inner = c["intermediate_size"] or ((8 * width + 191) // 192 * 64 if llama else 4 * width)
+
+    def rotate(x, cos, sin):
+        a, b = x.chunk(2, -1)
+        return x * cos + torch.cat((-b, a), -1) * sin
+
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv = nn.Linear(width, width + 2 * kv * size, bias=not llama)
+            self.out = nn.Linear(width, width, bias=not llama)
+
+        def forward(self, x, turns):
+            b, t, _ = x.shape
+            q, k, v = self.qkv(x).split([width, kv * size, kv * size], -1)
+            q, k, v = (y.view(b, t, -1, size).transpose(1, 2) for y in (q, k, v))
+            if turns is not None:
+                q, k = rotate(q, *turns), rotate(k, *turns)
+            if kv != heads:
+                k, v = (y.repeat_interleave(heads // kv, 1) for y in (k, v))
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return self.out(y.transpose(1, 2).reshape(b, t, width))
+
+    class MLP(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up = nn.Linear(width, inner, bias=not llama)
+            self.gate = nn.Linear(width, inner, bias=False) if llama else None
+            self.down = nn.Linear(inner, width, bias=not llama)
+
+        def forward(self, x):
+            if self.gate is None:
+                return self.down(F.gelu(self.up(x), approximate="tanh"))
+            return self.down(F.silu(self.gate(x)) * self.up(x))
+
+    norm = (lambda: nn.RMSNorm(width, eps=1e-5)) if llama else (lambda: nn.LayerNorm(width))
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm1, self.attention, self.norm2, self.mlp = norm(), Attention(), norm(), MLP()
+
+        def forward(self, x, turns):
+            x = x + self.attention(self.norm1(x), turns)
+            return x + self.mlp(self.norm2(x))
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens = nn.Embedding(c["vocab_size"], width)
+            self.positions = None if llama else nn.Embedding(c["max_seq_len"], width)
+            self.blocks = nn.ModuleList(Block() for _ in range(c["num_layers"]))
+            self.norm = norm()
+            self.head = nn.Linear(width, c["vocab_size"], bias=False)
+            if c["tie_word_embeddings"]:
+                self.head.weight = self.tokens.weight
+            for p in self.parameters():
+                if p.dim() == 2:
+                    nn.init.normal_(p, std=0.02)
+            angles = torch.outer(torch.arange(c["max_seq_len"]).float(),
+                                 c["rope_theta"] ** (-torch.arange(0, size, 2).float() / size))
+            angles = torch.cat((angles, angles), -1)
+            self.register_buffer("cos", angles.cos(), persistent=False)
+            self.register_buffer("sin", angles.sin(), persistent=False)
+
+        def forward(self, ids, targets):
+            t = ids.shape[1]
+            x = self.tokens(ids)
+            turns = (self.cos[:t], self.sin[:t]) if llama else None
+            if not llama:
+                x = x + self.positions.weight[:t]
+            for block in self.blocks:
+                x = block(x, turns)
+            logits = self.head(self.norm(x))
+            return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.reshape(-1))
+
+    return Model()
+
+
+def torch_steps(s, steps, threads, compiled):
+    import torch
+    torch.set_num_threads(threads)
+    torch.manual_seed(1)
+    batch = s["training"]["batch_size"]
+    length = s["training"]["sequence_length"] or s["model"]["max_seq_len"]
+    model = build(torch, s["model"])
+    forward = torch.compile(model) if compiled else model
+    optimizer = torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95),
+                                  weight_decay=0.1, fused=True)
+    ids = torch.randint(s["model"]["vocab_size"], (batch, length + 1))
+    times = []
+    for i in range(steps + 2):  # two to warm up: compiling, memory
+        start = time.perf_counter()
+        loss = forward(ids[:, :-1], ids[:, 1:])
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        if i >= 2:
+            times.append(time.perf_counter() - start)
+    print(json.dumps({"step_s": statistics.median(times), "tokens": batch * length}))
+
+
+def run(command):
+    child = subprocess.Popen(command, stdout=subprocess.PIPE)
+    text = child.stdout.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    if status != 0:
+        sys.exit(f"step-vs-pytorch: {command[0]} failed")
+    result = json.loads(text)
+    return result["step_s"], result["tokens"], usage.ru_maxrss * 1024
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Times one training step of dt and of PyTorch.")
+    parser.add_argument("-c", "--config", required=True, help="a configuration file of dt-train")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("-n", "--steps", type=int, default=5, help="steps a run (default 5)")
+    parser.add_argument("-r", "--rounds", type=int, default=3, help="runs of each (default 3)")
+    parser.add_argument("-j", "--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--torch", choices=["eager", "compile"], help=argparse.SUPPRESS)
+    a = parser.parse_args()
+    if a.torch:
+        torch_steps(settings(a.config, a.set), a.steps, a.threads, a.torch == "compile")
+        return
+    common = ["-c", a.config, "-n", str(a.steps), "-j", str(a.threads)]
+    common += [word for assignment in a.set for word in ("--set", assignment)]
+    peers = {"dt": ["dt-bench", "step", "--json"] + common}
+    for kind in ("eager", "compile"):
+        peers["PyTorch " + kind] = [sys.executable, __file__, "--torch", kind] + common
+    runs = {name: [] for name in peers}
+    for _ in range(a.rounds):
+        for name, command in peers.items():
+            runs[name].append(run(command))
+    rows = {name: {"step_s": statistics.median(r[0] for r in results),
+                   "tokens_per_second": results[0][1] / statistics.median(r[0] for r in results),
+                   "peak_bytes": max(r[2] for r in results)} for name, results in runs.items()}
+    for row in rows.values():
+        row["ratio"] = row["step_s"] / rows["dt"]["step_s"]
+    if a.json:
+        print(json.dumps({"config": a.config, "set": a.set, "threads": a.threads, "rows": rows}))
+        return
+    print(f"{'':16} {'step ms':>9} {'tokens/s':>9} {'dt faster by':>13} {'peak MiB':>9}")
+    for name, row in rows.items():
+        print(f"{name:16} {row['step_s'] * 1e3:9.1f} {row['tokens_per_second']:9.0f} "
+              f"{row['ratio']:12.2f}x {row['peak_bytes'] / 2**20:9.0f}")
+
+
+if __name__ == "__main__":
+    main()
