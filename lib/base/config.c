@@ -12,7 +12,7 @@
 #include "base/program.h"
 
 #define CONFIG_LIMIT ((size_t)1 << 20)
-#define MAX_SETTINGS 128
+#define MAX_SETTINGS 256
 
 static int bad_value(const struct dt_setting *s, const char *text, const char *place,
                      const char *wanted, struct dt_error *err)
@@ -84,15 +84,28 @@ static int set(const struct dt_setting *s, void *object, const char *text, const
             return bad_value(s, text, place, "written in ASCII, without control characters", err);
         strcpy(field, text);
         return 0;
+    case DT_SET_FIXED:
+        if (strcmp(text, s->initial) == 0)
+            return 0;
+        return dt_fail(err, DT_EINVALID, "%s%s can only be %s: %s", place, s->name, s->initial,
+                       s->advice);
+    case DT_SET_ALIAS:
+        break; /* its setting was set */
     }
     return 0;
+}
+
+/* Others have no value of their own. */
+static bool is_printed(const struct dt_setting *s)
+{
+    return s->kind != DT_SET_ALIAS && s->kind != DT_SET_FIXED;
 }
 
 void dt_config_defaults(const struct dt_setting *schema, void *object)
 {
     struct dt_error err;
     for (const struct dt_setting *s = schema; s->name; s++) {
-        int rc = set(s, object, s->initial, "", &err);
+        int rc = is_printed(s) ? set(s, object, s->initial, "", &err) : 0;
         assert(rc == 0);
         (void)rc;
     }
@@ -119,6 +132,20 @@ static const struct dt_setting *find(const struct dt_setting *schema, const char
     return NULL;
 }
 
+/* The setting that an alias stands for, and what its word means there. */
+static const struct dt_setting *resolve(const struct dt_setting *schema, const struct dt_setting *s,
+                                        const char **text)
+{
+    if (s == NULL || s->kind != DT_SET_ALIAS)
+        return s;
+    for (const char *const *word = s->words; word && *word; word += 2)
+        if (strcmp(word[0], *text) == 0) {
+            *text = word[1];
+            break;
+        }
+    return find(schema, s->initial);
+}
+
 int dt_config_override(const struct dt_setting *schema, void *object, const char *assignment,
                        const char *source, struct dt_error *err)
 {
@@ -128,8 +155,9 @@ int dt_config_override(const struct dt_setting *schema, void *object, const char
                        assignment);
     char *name = dt_strndup(assignment, (size_t)(equals - assignment));
     char *place = dt_format("%s: ", source);
-    const struct dt_setting *s = find(schema, name);
-    int rc = s ? set(s, object, equals + 1, place, err) : unknown(schema, name, place, err);
+    const char *text = equals + 1;
+    const struct dt_setting *s = resolve(schema, find(schema, name), &text);
+    int rc = s ? set(s, object, text, place, err) : unknown(schema, name, place, err);
     free(place);
     free(name);
     return rc;
@@ -204,18 +232,22 @@ static int expect_text(struct walk *w, const char *what, struct dt_error *err)
 
 static int read_value(struct walk *w, const char *name, yaml_mark_t mark, struct dt_error *err)
 {
-    const struct dt_setting *s = find(w->schema, name);
+    const char *text = "";
+    const struct dt_setting *named = find(w->schema, name);
+    const struct dt_setting *s = resolve(w->schema, named, &text);
     if (s == NULL)
         return unknown(w->schema, name, place_of(w, mark), err);
     if (w->given[s - w->schema])
-        return dt_fail(err, DT_EINVALID, "%skey '%s' is given twice", place_of(w, mark), name);
+        return dt_fail(err, DT_EINVALID, "%skey '%s' is given twice%s%s", place_of(w, mark), name,
+                       s == named ? "" : ": it is another name of ", s == named ? "" : s->name);
     w->given[s - w->schema] = true;
     DT_TRY(next(w, err));
     DT_TRY(expect_text(w, "a single value is needed here", err));
-    const char *text = (const char *)w->event.data.scalar.value;
+    text = (const char *)w->event.data.scalar.value;
+    resolve(w->schema, named, &text);
     bool quoted = w->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     const char *place = place_of(w, w->event.start_mark);
-    if (quoted && s->kind != DT_SET_STRING && s->kind != DT_SET_CHOICE)
+    if (quoted && s->kind != DT_SET_STRING && s->kind != DT_SET_CHOICE && s->kind != DT_SET_FIXED)
         return bad_value(s, text, place, "written without quotes", err);
     return set(s, w->object, text, place, err);
 }
@@ -341,6 +373,9 @@ static void print_value(const struct dt_setting *s, const void *object, struct d
             dt_buffer_printf(b, "%s%c", *c == '\'' ? "'" : "", *c);
         dt_buffer_add_char(b, '\'');
         break;
+    case DT_SET_ALIAS:
+    case DT_SET_FIXED:
+        break;
     }
 }
 
@@ -350,6 +385,8 @@ void dt_config_print(const struct dt_setting *schema, const void *object, struct
     const char *last = "";
     for (const struct dt_setting *s = schema; s->name; s++) {
         size_t n = strcspn(s->name, ".");
+        if (!is_printed(s))
+            continue;
         if (n != section || strncmp(last, s->name, n) != 0)
             dt_buffer_printf(b, "%.*s:\n", (int)n, s->name);
         section = n;
@@ -366,6 +403,8 @@ const struct dt_setting *dt_config_difference(const struct dt_setting *schema, c
     const struct dt_setting *different = NULL;
     struct dt_buffer x = DT_BUFFER_EMPTY, y = DT_BUFFER_EMPTY;
     for (const struct dt_setting *s = schema; s->name && different == NULL; s++) {
+        if (!is_printed(s))
+            continue;
         dt_buffer_clear(&x);
         dt_buffer_clear(&y);
         print_value(s, a, &x);

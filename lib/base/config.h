@@ -13,8 +13,9 @@
  *     DT_TRY(dt_config_read(schema, &run, "run.yaml", err));
  *     DT_TRY(dt_config_override(schema, &run, "training.steps=10", "--set", err));
  *
- * A setting is "section.key". Unknown, duplicate and mistyped keys are errors
- * with FILE:LINE:COLUMN.
+ * A setting is "section.key". Aliases and fixed settings are read, not printed, so
+ * that files written for other programs can be used as they are. Unknown, duplicate and mistyped
+ * keys are errors with FILE:LINE:COLUMN.
  */
 #ifndef DT_BASE_CONFIG_H
 #define DT_BASE_CONFIG_H
@@ -29,7 +30,9 @@ enum dt_setting_kind {
     DT_SET_REAL,   /* double */
     DT_SET_BOOL,   /* bool: true or false */
     DT_SET_CHOICE, /* int: index into choices */
-    DT_SET_STRING  /* char[DT_SETTING_STRING] */
+    DT_SET_STRING, /* char[DT_SETTING_STRING] */
+    DT_SET_ALIAS,  /* another name of the setting named by initial */
+    DT_SET_FIXED   /* takes the value initial alone, which changes nothing */
 };
 #define DT_SETTING_STRING 256
 
@@ -40,6 +43,10 @@ struct dt_setting {
     const char *initial;
     double min, max; /* of numbers; both 0 means any */
     const char *const *choices;
+    /* Of an alias: pairs of a word and what it means to the setting, ended by NULL;
+     * other values go through as they are. */
+    const char *const *words;
+    const char *advice; /* of a fixed one: what to do instead */
 };
 
 void dt_config_defaults(const struct dt_setting *schema, void *object);

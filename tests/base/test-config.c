@@ -21,6 +21,7 @@ struct object {
 #define AT(field) offsetof(struct object, field)
 
 static const char *const colors[] = {"red", "green", NULL};
+static const char *const paints[] = {"true", "red", "none", "green", NULL};
 static const struct dt_setting schema[] = {
     {"run.steps", DT_SET_INT, AT(steps), "1000", 1, 1e6},
     {"run.any", DT_SET_INT, AT(any), "-5"},
@@ -28,6 +29,9 @@ static const struct dt_setting schema[] = {
     {"run.shuffle", DT_SET_BOOL, AT(shuffle), "true"},
     {"look.color", DT_SET_CHOICE, AT(color), "green", .choices = colors},
     {"look.name", DT_SET_STRING, AT(name), "it's"},
+    {"look.paint", DT_SET_ALIAS, .initial = "look.color", .words = paints},
+    {"other.pace", DT_SET_ALIAS, .initial = "run.rate"},
+    {"other.wheels", DT_SET_FIXED, .initial = "4", .advice = "build another car"},
     {NULL},
 };
 
@@ -332,6 +336,33 @@ static void the_first_difference_is_found(void **state)
     assert_string_equal(dt_config_difference(schema, &a, &b)->name, "run.rate");
 }
 
+static void aliases_set_what_they_stand_for(void **state)
+{
+    (void)state;
+    struct object o;
+    assert_int_equal(read_text("look:\n  paint: true\nother:\n  pace: 0.5\n  wheels: 4\n", &o), 0);
+    assert_int_equal(o.color, 0);
+    assert_true(o.rate == 0.5);
+    assert_int_equal(dt_config_override(schema, &o, "look.paint=none", "--set", &err), 0);
+    assert_int_equal(o.color, 1);
+    assert_int_equal(dt_config_override(schema, &o, "look.paint=red", "--set", &err), 0);
+    assert_int_equal(o.color, 0);
+    assert_int_equal(read_text("run:\n  rate: 0.5\nother:\n  pace: 0.5\n", &o), DT_EINVALID);
+    assert_non_null(strstr(err.text, ":4:3: key 'other.pace' is given twice: it is another name of "
+                                     "run.rate"));
+    assert_int_equal(read_text("look:\n  paint: false\n", &o), DT_EINVALID);
+    assert_non_null(strstr(err.text, "look.color must be one of red, green, not 'false'"));
+}
+
+static void a_fixed_setting_takes_one_value_and_says_what_to_do(void **state)
+{
+    (void)state;
+    struct object o;
+    assert_int_equal(read_text("other:\n  wheels: 3\n", &o), DT_EINVALID);
+    assert_non_null(strstr(err.text, ":2:11: other.wheels can only be 4: build another car"));
+    assert_int_equal(dt_config_override(schema, &o, "other.wheels=4", "--set", &err), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +384,8 @@ int main(void)
         cmocka_unit_test(printed_settings_read_back_the_same),
         cmocka_unit_test(settings_print_as_people_write_them),
         cmocka_unit_test(the_first_difference_is_found),
+        cmocka_unit_test(aliases_set_what_they_stand_for),
+        cmocka_unit_test(a_fixed_setting_takes_one_value_and_says_what_to_do),
     };
     return cmocka_run_group_tests(tests, make_file, remove_file);
 }
