@@ -30,14 +30,20 @@ static float *download(const struct dt_model *m)
     return host;
 }
 
+uint64_t dt_parameters_hash(const struct dt_table *t, const float *parameters)
+{
+    uint64_t hash = 0;
+    for (int i = 0; i < t->count; i++) {
+        const struct dt_param *p = &t->params[i];
+        hash = dt_hash_seeded(parameters + p->offset, (size_t)p->count * sizeof(float), hash);
+    }
+    return hash;
+}
+
 uint64_t dt_model_hash(const struct dt_model *m)
 {
     float *host = download(m);
-    uint64_t hash = 0;
-    for (int i = 0; i < m->table.count; i++) {
-        const struct dt_param *p = &m->table.params[i];
-        hash = dt_hash_seeded(host + p->offset, (size_t)p->count * sizeof(float), hash);
-    }
+    uint64_t hash = dt_parameters_hash(&m->table, host);
     free(host);
     return hash;
 }
@@ -88,18 +94,25 @@ int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *di
     return rc;
 }
 
-int dt_model_save(const struct dt_model *m, uint32_t eot, const char *directory,
-                  struct dt_error *err)
+int dt_parameters_save(const struct dt_model *m, float *parameters, uint32_t eot,
+                       const char *directory, struct dt_error *err)
 {
     char *config_path = dt_path_join(directory, DT_CONFIG_FILE);
     char *weights_path = dt_path_join(directory, DT_WEIGHTS_FILE);
-    float *host = download(m);
-    struct dt_named_tensor *list = dt_model_named_tensors(&m->table, host, "");
+    struct dt_named_tensor *list = dt_model_named_tensors(&m->table, parameters, "");
     int rc = dt_model_config_write(&m->config, eot, config_path, err);
     rc = rc < 0 ? rc : dt_safetensors_write(weights_path, list, m->table.count, false, err);
     free(list);
-    free(host);
     free(config_path);
     free(weights_path);
+    return rc;
+}
+
+int dt_model_save(const struct dt_model *m, uint32_t eot, const char *directory,
+                  struct dt_error *err)
+{
+    float *host = download(m);
+    int rc = dt_parameters_save(m, host, eot, directory, err);
+    free(host);
     return rc;
 }

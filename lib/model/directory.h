@@ -29,6 +29,10 @@ int dt_model_restore(struct dt_model *model, const char *directory,
 int dt_model_save(const struct dt_model *model, uint32_t eot, const char *directory,
                   struct dt_error *err) DT_MUST_CHECK;
 
+/* The same with parameters in host memory, a flat arena, in place of the model's own. */
+int dt_parameters_save(const struct dt_model *model, float *parameters, uint32_t eot,
+                       const char *directory, struct dt_error *err) DT_MUST_CHECK;
+
 /* One tensor of the list for each of the table's, with the data in the flat
  * arena at base (host memory) and suffix behind the name. Owned by the caller
  * (free). */
@@ -37,5 +41,7 @@ struct dt_named_tensor *dt_model_named_tensors(const struct dt_table *table, flo
 
 /* Hash of the parameters, in table order, without padding: equal for equal models. */
 uint64_t dt_model_hash(const struct dt_model *model);
+/* The same of a flat arena in host memory. */
+uint64_t dt_parameters_hash(const struct dt_table *table, const float *parameters);
 
 #endif
