@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* config.json: the configuration under the names that Hugging Face gives each family. */
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
@@ -36,40 +37,118 @@ static const struct member llama_members[] = {
     {NULL},
 };
 
-/* A switch that dt knows in one position alone; absent, it stands there. */
-struct fixed_switch {
-    const char *name;
-    bool needed;
-};
-
-static const struct fixed_switch gpt2_switches[] = {
-    {"scale_attn_by_inverse_layer_idx", false},
-    {"scale_attn_weights", true},
-    {"tie_word_embeddings", true},
+static const struct member bert_members[] = {
+    {"vocab_size", AT(vocab_size), false},
+    {"max_position_embeddings", AT(max_seq_len), false},
+    {"hidden_size", AT(hidden_size), false},
+    {"num_hidden_layers", AT(num_layers), false},
+    {"num_attention_heads", AT(num_heads), false},
+    {"intermediate_size", AT(intermediate_size), false},
     {NULL},
 };
 
-static const struct fixed_switch llama_switches[] = {
-    {"attention_bias", false},
-    {"mlp_bias", false},
+static const struct member distilbert_members[] = {
+    {"vocab_size", AT(vocab_size), false},
+    {"max_position_embeddings", AT(max_seq_len), false},
+    {"dim", AT(hidden_size), false},
+    {"n_layers", AT(num_layers), false},
+    {"n_heads", AT(num_heads), false},
+    {"hidden_dim", AT(intermediate_size), false},
+    {NULL},
+};
+
+/* A switch or number that dt knows with one value alone. */
+struct fixed {
+    const char *name;
+    int value; /* 0 and 1 are false and true of a switch */
+    bool number;
+    bool written;  /* because readers would take another for granted */
+    int otherwise; /* what the file means where it does not say */
+};
+
+static const struct fixed gpt2_fixed[] = {
+    {"scale_attn_by_inverse_layer_idx", false, .otherwise = false},
+    {"scale_attn_weights", true, .otherwise = true},
+    {"add_cross_attention", false, .otherwise = false},
+    {NULL},
+};
+
+static const struct fixed llama_fixed[] = {
+    {"attention_bias", false, .otherwise = false},
+    {"mlp_bias", false, .otherwise = false},
+    {"use_sliding_window", false, .otherwise = false},
+    {NULL},
+};
+
+static const struct fixed bert_fixed[] = {
+    {"is_decoder", false, .otherwise = false},
+    {"add_cross_attention", false, .otherwise = false},
+    {"type_vocab_size", 2, .number = true, .written = true, .otherwise = 2},
+    {NULL},
+};
+
+static const struct fixed distilbert_fixed[] = {
+    {"sinusoidal_pos_embds", false, .written = true, .otherwise = false},
+    {NULL},
+};
+
+/* Rates of dropout. Where one is given under several names, the last stands for all. */
+struct rate {
+    const char *name;
+    size_t offset; /* of a double in struct dt_model_config */
+    double otherwise;
+};
+
+static const struct rate gpt2_rates[] = {
+    {"embd_pdrop", AT(dropout), 0.1},
+    {"resid_pdrop", AT(dropout), 0.1},
+    {"attn_pdrop", AT(attention_dropout), 0.1},
+    {NULL},
+};
+
+static const struct rate llama_rates[] = {
+    {"attention_dropout", AT(attention_dropout), 0},
+    {NULL},
+};
+
+static const struct rate bert_rates[] = {
+    {"hidden_dropout_prob", AT(dropout), 0.1},
+    {"attention_probs_dropout_prob", AT(attention_dropout), 0.1},
+    {NULL},
+};
+
+static const struct rate distilbert_rates[] = {
+    {"dropout", AT(dropout), 0.1},
+    {"attention_dropout", AT(attention_dropout), 0.1},
     {NULL},
 };
 
 /* What differs between the families' files. */
 static const struct dialect {
+    const char *model_type;
+    int family;
+    bool qk_norm;
     const char *architecture;
     const char *activation_name, *activation;
-    const char *epsilon_name;
-    double epsilon; /* where the file gives none */
-    bool tied;      /* likewise */
+    const char *epsilon_name; /* NULL: the family has one alone */
+    double epsilon;           /* where the file gives none */
+    bool tied;                /* likewise */
     const struct member *members;
-    const struct fixed_switch *switches;
+    const struct fixed *fixed;
+    const struct rate *rates;
 } dialects[] = {
-    [DT_GPT2] = {"GPT2LMHeadModel", "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5,
-                 true, gpt2_members, gpt2_switches},
-    [DT_LLAMA] = {"LlamaForCausalLM", "hidden_act", "silu", "rms_norm_eps", 1e-6, false,
-                  llama_members, llama_switches},
+    {"gpt2", DT_GPT2, false, "GPT2LMHeadModel", "activation_function", "gelu_new",
+     "layer_norm_epsilon", 1e-5, true, gpt2_members, gpt2_fixed, gpt2_rates},
+    {"llama", DT_LLAMA, false, "LlamaForCausalLM", "hidden_act", "silu", "rms_norm_eps", 1e-6,
+     false, llama_members, llama_fixed, llama_rates},
+    {"qwen3", DT_LLAMA, true, "Qwen3ForCausalLM", "hidden_act", "silu", "rms_norm_eps", 1e-6, false,
+     llama_members, llama_fixed, llama_rates},
+    {"bert", DT_BERT, false, "BertForMaskedLM", "hidden_act", "gelu", "layer_norm_eps", 1e-12, true,
+     bert_members, bert_fixed, bert_rates},
+    {"distilbert", DT_DISTILBERT, false, "DistilBertForMaskedLM", "activation", "gelu", NULL, 1e-12,
+     true, distilbert_members, distilbert_fixed, distilbert_rates},
 };
+#define DIALECTS (sizeof dialects / sizeof *dialects)
 
 static long *field(struct dt_model_config *c, const struct member *m)
 {
@@ -111,16 +190,41 @@ static int read_tie(struct dt_model_config *c, struct json_object *object, bool 
     return 0;
 }
 
-static int read_family(struct dt_model_config *c, struct json_object *object, const char *path,
-                       struct dt_error *err)
+static int find_dialect(const struct dialect **found, struct json_object *object, const char *path,
+                        struct dt_error *err)
 {
+    struct dt_buffer known = DT_BUFFER_EMPTY;
     const char *type;
     DT_TRY(dt_json_get_string(object, "model_type", path, &type, err));
-    for (c->family = 0; dt_families[c->family]; c->family++)
-        if (strcmp(type, dt_families[c->family]) == 0)
+    for (size_t i = 0; i < DIALECTS; i++) {
+        *found = &dialects[i];
+        if (strcmp(type, dialects[i].model_type) == 0) {
+            dt_buffer_release(&known);
             return 0;
-    return dt_fail(err, DT_EFORMAT,
-                   "%s: model_type '%s' is not a family that dt knows (gpt2, llama)", path, type);
+        }
+        dt_buffer_printf(&known, "%s%s", i > 0 ? ", " : "", dialects[i].model_type);
+    }
+    int rc = dt_fail(err, DT_EFORMAT, "%s: model_type '%s' is not a family that dt knows (%s)",
+                     path, type, known.data);
+    dt_buffer_release(&known);
+    return rc;
+}
+
+static int check_fixed(const struct fixed *f, struct json_object *object, const char *path,
+                       struct dt_error *err)
+{
+    int64_t number = f->otherwise;
+    if (f->number && is_given(object, f->name))
+        DT_TRY(dt_json_get_int(object, f->name, path, &number, err));
+    if (!f->number && is_given(object, f->name))
+        number = json_object_get_boolean(json_object_object_get(object, f->name));
+    if (number == f->value)
+        return 0;
+    if (f->number)
+        return dt_fail(err, DT_EFORMAT, "%s: %s must be %d, dt knows no other", path, f->name,
+                       f->value);
+    return dt_fail(err, DT_EFORMAT, "%s: %s must be %s, dt knows no other", path, f->name,
+                   f->value ? "true" : "false");
 }
 
 /* What would silently compute something else than the model's makers meant. */
@@ -133,11 +237,23 @@ static int refuse_variants(const struct dialect *d, struct json_object *object, 
     if (strcmp(activation, d->activation) != 0)
         return dt_fail(err, DT_EFORMAT, "%s: %s '%s' is not %s", path, d->activation_name,
                        activation, d->activation);
-    for (const struct fixed_switch *f = d->switches; f->name; f++) {
-        struct json_object *given = json_object_object_get(object, f->name);
-        if (given && json_object_get_boolean(given) != f->needed)
-            return dt_fail(err, DT_EFORMAT, "%s: %s must be %s, dt knows no other", path, f->name,
-                           f->needed ? "true" : "false");
+    for (const struct fixed *f = d->fixed; f->name; f++)
+        DT_TRY(check_fixed(f, object, path, err));
+    return 0;
+}
+
+static double *rate_of(struct dt_model_config *c, const struct rate *r)
+{
+    return (double *)((char *)c + r->offset);
+}
+
+static int read_rates(struct dt_model_config *c, const struct dialect *d,
+                      struct json_object *object, const char *path, struct dt_error *err)
+{
+    for (const struct rate *r = d->rates; r->name; r++) {
+        double *rate = rate_of(c, r);
+        *rate = r->otherwise;
+        DT_TRY(read_real(object, r->name, rate, path, err));
     }
     return 0;
 }
@@ -171,10 +287,9 @@ static int read_rope(struct dt_model_config *c, struct json_object *object, cons
 static int check_head_size(const struct dt_model_config *c, struct json_object *object,
                            const char *path, struct dt_error *err)
 {
-    int64_t size;
-    if (!is_given(object, "head_dim"))
-        return 0;
-    DT_TRY(dt_json_get_int(object, "head_dim", path, &size, err));
+    int64_t size = c->qk_norm ? 128 : c->hidden_size / c->num_heads; /* where it is not given */
+    if (is_given(object, "head_dim"))
+        DT_TRY(dt_json_get_int(object, "head_dim", path, &size, err));
     if (size == c->hidden_size / c->num_heads)
         return 0;
     return dt_fail(err, DT_EFORMAT, "%s: head_dim %lld is not hidden_size / num_attention_heads",
@@ -184,14 +299,18 @@ static int check_head_size(const struct dt_model_config *c, struct json_object *
 static int read_object(struct dt_model_config *c, struct json_object *object, const char *path,
                        struct dt_error *err)
 {
-    DT_TRY(read_family(c, object, path, err));
-    const struct dialect *d = &dialects[c->family];
+    const struct dialect *d;
+    DT_TRY(find_dialect(&d, object, path, err));
     DT_TRY(refuse_variants(d, object, path, err));
+    c->family = d->family;
+    c->qk_norm = d->qk_norm;
     for (const struct member *m = d->members; m->name; m++)
         DT_TRY(read_member(c, object, m, path, err));
     c->layer_norm_epsilon = d->epsilon;
-    DT_TRY(read_real(object, d->epsilon_name, &c->layer_norm_epsilon, path, err));
+    if (d->epsilon_name)
+        DT_TRY(read_real(object, d->epsilon_name, &c->layer_norm_epsilon, path, err));
     DT_TRY(read_real(object, "initializer_range", &c->initializer_range, path, err));
+    DT_TRY(read_rates(c, d, object, path, err));
     DT_TRY(read_tie(c, object, d->tied, path, err));
     if (c->family == DT_LLAMA)
         DT_TRY(read_rope(c, object, path, err));
@@ -240,40 +359,73 @@ static void add_rope(struct json_object *object, const struct dt_model_config *c
     json_object_object_add(object, "rope_parameters", rope);
 }
 
-/* What readers of GPT-2's file expect besides. */
-static void add_gpt2(struct json_object *object, const struct dt_model_config *c)
+static void add_truth(struct json_object *object, const char *name, bool value)
 {
-    static const char *const names[] = {"attn_pdrop", "embd_pdrop", "resid_pdrop"};
-    add_int(object, "n_ctx", c->max_seq_len);
-    for (int i = 0; i < 3; i++)
-        add_real(object, names[i], 0);
+    json_object_object_add(object, name, json_object_new_boolean(value));
+}
+
+static const struct dialect *dialect_of(const struct dt_model_config *c)
+{
+    for (size_t i = 0; i < DIALECTS; i++)
+        if (dialects[i].family == c->family && dialects[i].qk_norm == c->qk_norm)
+            return &dialects[i];
+    abort(); /* dt_model_config_check lets no other through */
+}
+
+static void add_dimensions(struct json_object *object, const struct dialect *d,
+                           struct dt_model_config *c)
+{
+    for (const struct member *m = d->members; m->name; m++)
+        add_int(object, m->name, *field(c, m));
+    if (c->family == DT_GPT2)
+        add_int(object, "n_ctx", c->max_seq_len);
+    if (c->qk_norm) /* Qwen3's readers take 128 for granted */
+        add_int(object, "head_dim", c->hidden_size / c->num_heads);
+    for (const struct fixed *f = d->fixed; f->name; f++)
+        if (f->written && f->number)
+            add_int(object, f->name, f->value);
+        else if (f->written)
+            add_truth(object, f->name, f->value);
+}
+
+static void add_reals(struct json_object *object, const struct dialect *d,
+                      struct dt_model_config *c)
+{
+    if (d->epsilon_name)
+        add_real(object, d->epsilon_name, c->layer_norm_epsilon);
+    add_real(object, "initializer_range", c->initializer_range);
+    for (const struct rate *r = d->rates; r->name; r++)
+        add_real(object, r->name, *rate_of(c, r));
+    if (c->family == DT_LLAMA)
+        add_rope(object, c);
+}
+
+/* Ids of the tokens that begin and end documents, and with masked models fill rows. */
+static void add_tokens(struct json_object *object, const struct dt_model_config *c, uint32_t eot)
+{
+    if (eot == UINT32_MAX)
+        return;
+    add_int(object, "bos_token_id", eot);
+    add_int(object, "eos_token_id", eot);
+    if (dt_model_is_masked(c))
+        add_int(object, "pad_token_id", eot);
 }
 
 int dt_model_config_write(const struct dt_model_config *c, uint32_t eot, const char *path,
                           struct dt_error *err)
 {
-    const struct dialect *d = &dialects[c->family];
+    const struct dialect *d = dialect_of(c);
     struct dt_model_config copy = *c;
     struct json_object *object = json_object_new_object();
     struct json_object *architectures = json_object_new_array();
     json_object_array_add(architectures, json_object_new_string(d->architecture));
     json_object_object_add(object, "architectures", architectures);
-    add_string(object, "model_type", dt_families[c->family]);
+    add_string(object, "model_type", d->model_type);
     add_string(object, d->activation_name, d->activation);
-    for (const struct member *m = d->members; m->name; m++)
-        add_int(object, m->name, *field(&copy, m));
-    add_real(object, d->epsilon_name, c->layer_norm_epsilon);
-    add_real(object, "initializer_range", c->initializer_range);
-    if (c->family == DT_LLAMA)
-        add_rope(object, c);
-    else
-        add_gpt2(object, c);
-    if (eot != UINT32_MAX) {
-        add_int(object, "bos_token_id", eot);
-        add_int(object, "eos_token_id", eot);
-    }
-    json_object_object_add(object, "tie_word_embeddings",
-                           json_object_new_boolean(c->tie_word_embeddings));
+    add_dimensions(object, d, &copy);
+    add_reals(object, d, &copy);
+    add_tokens(object, c, eot);
+    add_truth(object, "tie_word_embeddings", c->tie_word_embeddings);
     add_string(object, "torch_dtype", "float32");
     int rc = dt_json_write(path, object, err);
     json_object_put(object);

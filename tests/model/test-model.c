@@ -527,7 +527,13 @@ static void a_saved_model_loads_equal(void **state)
 {
     (void)state;
     assert_non_null(mkdtemp(scratch));
+    struct dt_model_config dropping = tiny_bert;
+    dropping.dropout = 0.25;
+    dropping.attention_dropout = 0.125;
     check_saving(&tiny_llama);
+    check_saving(&tiny_qwen3);
+    check_saving(&dropping);
+    check_saving(&tiny_distilbert);
     check_saving(&tiny);
 }
 
@@ -562,6 +568,47 @@ static void configurations_of_other_makers_are_read(void **state)
                                  &c),
                      0);
     assert_true(c.rope_theta == 250000 && c.num_kv_heads == 2);
+}
+
+static void rates_that_a_file_leaves_out_are_its_makers(void **state)
+{
+    (void)state;
+    static const char *const gpt2 = "{\"model_type\": \"gpt2\", \"vocab_size\": 300, "
+                                    "\"n_positions\": 64, \"n_embd\": 32, \"n_layer\": 2, "
+                                    "\"n_head\": 4, \"n_inner\": null%s}";
+    struct dt_model_config c;
+    char *silent = dt_format(gpt2, ""), *spoken = dt_format(gpt2, ", \"resid_pdrop\": 0.0");
+    assert_int_equal(read_config(silent, &c), 0);
+    assert_true(c.dropout == 0.1 && c.attention_dropout == 0.1);
+    assert_int_equal(read_config(spoken, &c), 0);
+    assert_true(c.dropout == 0 && c.attention_dropout == 0.1);
+    assert_int_equal(read_config(LLAMA_JSON "}", &c), 0);
+    assert_true(c.dropout == 0 && c.attention_dropout == 0);
+    free(silent);
+    free(spoken);
+}
+
+static void variants_of_bert_are_refused(void **state)
+{
+    (void)state;
+    static const char *const variants[][2] = {
+        {"\"is_decoder\": true", "is_decoder must be false, dt knows no other"},
+        {"\"type_vocab_size\": 4", "type_vocab_size must be 2, dt knows no other"},
+        {"\"hidden_act\": \"gelu_new\"", "hidden_act 'gelu_new' is not gelu"},
+        {"\"tie_word_embeddings\": false", "tie_word_embeddings must be true with bert"},
+        {"\"hidden_dropout_prob\": 1.5", "dropout must be at least 0 and below 1"},
+    };
+    struct dt_model_config c;
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        char *text = dt_format("{\"model_type\": \"bert\", \"vocab_size\": 300, "
+                               "\"max_position_embeddings\": 64, \"hidden_size\": 32, "
+                               "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, "
+                               "\"intermediate_size\": 64, %s}",
+                               variants[i][0]);
+        assert_true(read_config(text, &c) < 0);
+        assert_non_null(strstr(err.text, variants[i][1]));
+        free(text);
+    }
 }
 
 static void variants_of_llama_are_refused(void **state)
@@ -676,6 +723,8 @@ int main(void)
         cmocka_unit_test(memory_is_that_of_parameters_and_turns),
         cmocka_unit_test(a_saved_model_loads_equal),
         cmocka_unit_test(configurations_of_other_makers_are_read),
+        cmocka_unit_test(rates_that_a_file_leaves_out_are_its_makers),
+        cmocka_unit_test(variants_of_bert_are_refused),
         cmocka_unit_test(variants_of_llama_are_refused),
         cmocka_unit_test(damaged_weights_are_refused),
         cmocka_unit_test(impossible_shapes_are_named),
