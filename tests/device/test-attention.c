@@ -9,6 +9,7 @@ struct shape {
     bool bidirectional;
     enum spans spans;
     float rate; /* of dropout */
+    enum dt_dtype dtype;
 };
 
 struct attention {
@@ -37,10 +38,10 @@ static void set_spans(struct attention *l, enum spans spans)
 static struct attention make_attention(const struct shape *s)
 {
     int64_t rows = s->batch * s->length, width = s->heads * s->size, keys = s->kv_heads * s->size;
-    struct attention l = {.qkv = random_matrix(rows, width + 2 * keys),
-                          .dqkv = random_matrix(rows, width + 2 * keys),
-                          .r = random_matrix(rows, width),
-                          .y = random_matrix(rows, width),
+    struct attention l = {.qkv = random_matrix_of(s->dtype, rows, width + 2 * keys),
+                          .dqkv = random_matrix_of(s->dtype, rows, width + 2 * keys),
+                          .r = random_matrix_of(s->dtype, rows, width),
+                          .y = random_matrix_of(s->dtype, rows, width),
                           .lse = random_matrix(rows, s->heads),
                           .begins = dt_alloc((size_t)rows, sizeof *l.begins),
                           .ends = dt_alloc((size_t)rows, sizeof *l.ends),
@@ -189,7 +190,7 @@ static void check_attention(const struct shape *shape)
     attention_reference(&l, want);
     assert_near(&l.y, want, 1e-6);
     backward_reference(&l, want);
-    assert_near(&l.dqkv, want, 3e-6);
+    assert_near(&l.dqkv, want, 3e-6 + 2 * rounding_of(shape->dtype)); /* y is rounded too */
     free(want);
     free_attention(&l);
 }
@@ -313,6 +314,15 @@ static void dropped_weights_match_the_reference(void **state)
     check_attention(&(struct shape){1, 2, 1, 70, 8, true, DOCUMENTS, 0.25f});
 }
 
+static void tensors_may_have_16_bits(void **state)
+{
+    (void)state;
+    for (enum dt_dtype dtype = DT_BF16; dtype <= DT_F16; dtype++) {
+        check_attention(&(struct shape){2, 4, 2, 129, 16, .dtype = dtype});
+        check_attention(&(struct shape){1, 2, 2, 66, 7, true, PADDING, 0.1f, dtype});
+    }
+}
+
 /* A batch of 3 against the same sequences one by one. */
 static void dropout_does_not_depend_on_the_place_in_the_batch(void **state)
 {
@@ -343,6 +353,7 @@ static void bits_do_not_depend_on_the_number_of_threads(void **state)
         {1, 4, 2, 300, 16, .rate = 0.1f},
         {2, 3, 3, 129, 40, .bidirectional = true},
         {1, 2, 1, 250, 8, .spans = DOCUMENTS},
+        {1, 2, 1, 130, 24, .dtype = DT_BF16},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct attention l = make_attention(&shapes[i]);
@@ -373,6 +384,7 @@ int main(void)
         cmocka_unit_test(attention_reads_a_cache),
         cmocka_unit_test(scores_may_be_large),
         cmocka_unit_test(dropped_weights_match_the_reference),
+        cmocka_unit_test(tensors_may_have_16_bits),
         cmocka_unit_test(dropout_does_not_depend_on_the_place_in_the_batch),
         cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
     };

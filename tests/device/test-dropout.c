@@ -20,29 +20,32 @@ static void many_blocks_have_the_bits_of_one(void **state)
 }
 
 /* Every element, by the definition in device.h. */
+static void check_dropout(enum dt_dtype dtype, int64_t length, int64_t n)
+{
+    struct dt_dropout how = {.rate = rate, .key = 42, .sample = 7};
+    struct dt_tensor wide = random_matrix_of(dtype, 3 * length, n + 5), x = dt_columns(&wide, 2, n);
+    struct dt_tensor before = copy_of(&wide), from = dt_columns(&before, 2, n);
+    dev->ops->dropout(dev, &x, length, &how);
+    for (int64_t i = 0; i < 3 * length; i++)
+        for (int64_t j = 0; j < n; j++) {
+            uint64_t e = (uint64_t)(i % length * n + j), index = 7 + (uint64_t)(i / length);
+            bool keep = dt_random(42, index, e / 4).word[e % 4] >= rate * 0x1p32;
+            double want = keep ? at(&from, i, j) / (1.0 - rate) : 0;
+            assert_true(fabs(at(&x, i, j) - want) <= (rounding_of(dtype) + 1e-7) * fabs(want));
+        }
+    for (int64_t i = 0; i < 3 * length; i++) /* what stands beside x is not touched */
+        assert_true(at(&wide, i, 1) == at(&before, i, 1) &&
+                    at(&wide, i, n + 2) == at(&before, i, n + 2));
+    free(wide.data), free(before.data);
+}
+
 static void dropout_is_the_function_that_the_contract_names(void **state)
 {
     (void)state;
     static const int64_t shapes[][2] = {{6, 64}, {6, 100}, {3, 7}, {4, 1}, {2, 333}};
-    struct dt_dropout how = {.rate = rate, .key = 42, .sample = 7};
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
-        int64_t length = shapes[s][0], n = shapes[s][1];
-        struct dt_tensor wide = random_matrix(3 * length, n + 5), x = dt_columns(&wide, 2, n);
-        struct dt_tensor before = copy_of(&wide), from = dt_columns(&before, 2, n);
-        dev->ops->dropout(dev, &x, length, &how);
-        for (int64_t i = 0; i < 3 * length; i++)
-            for (int64_t j = 0; j < n; j++) {
-                uint64_t e = (uint64_t)(i % length * n + j);
-                uint64_t index = 7 + (uint64_t)(i / length);
-                bool keep = dt_random(42, index, e / 4).word[e % 4] >= rate * 0x1p32;
-                float want = keep ? at(&from, i, j) * (1 / (1 - rate)) : 0;
-                assert_true(at(&x, i, j) == want);
-            }
-        for (int64_t i = 0; i < 3 * length; i++) /* what stands beside x is not touched */
-            assert_true(at(&wide, i, 1) == at(&before, i, 1) &&
-                        at(&wide, i, n + 2) == at(&before, i, n + 2));
-        free(wide.data), free(before.data);
-    }
+    for (enum dt_dtype dtype = DT_F32; dtype <= DT_F16; dtype++)
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+            check_dropout(dtype, shapes[s][0], shapes[s][1]);
 }
 
 static void dropout_keeps_the_share_that_it_should(void **state)

@@ -22,19 +22,24 @@ static void sgd_is_gradient_descent_with_momentum(void **state)
     free(p.data), free(m.data), free(g.data), free(want_p), free(want_m);
 }
 
+static void check_combine(enum dt_dtype y_type, enum dt_dtype x_type, int64_t rows, int64_t n)
+{
+    struct dt_tensor y = random_matrix_of(y_type, rows, n), x = random_matrix_of(x_type, rows, n);
+    double *want = dt_alloc((size_t)(rows * n), sizeof *want);
+    for (int64_t i = 0; i < rows * n; i++)
+        want[i] = 0.25 * at(&x, i / n, i % n) + 0.75 * at(&y, i / n, i % n);
+    dev->ops->combine(dev, &y, 0.75f, &x, 0.25f);
+    assert_near(&y, want, 1e-6);
+    free(x.data), free(y.data), free(want);
+}
+
 static void combine_weighs_and_adds(void **state)
 {
     (void)state;
-    static const int64_t shapes[][2] = {{1, 20011}, {7, 33}};
-    for (int s = 0; s < 2; s++) {
-        int64_t rows = shapes[s][0], n = shapes[s][1];
-        struct dt_tensor y = random_matrix(rows, n), x = random_matrix(rows, n);
-        double *want = dt_alloc((size_t)(rows * n), sizeof *want);
-        for (int64_t i = 0; i < rows * n; i++)
-            want[i] = 0.25 * ((float *)x.data)[i] + 0.75 * ((float *)y.data)[i];
-        dev->ops->combine(dev, &y, 0.75f, &x, 0.25f);
-        assert_near(&y, want, 1e-6);
-        free(x.data), free(y.data), free(want);
+    for (enum dt_dtype dtype = DT_F32; dtype <= DT_F16; dtype++) {
+        check_combine(dtype, dtype, 1, 20011);
+        check_combine(dtype, DT_F32, 7, 33);
+        check_combine(DT_F32, dtype, 7, 33);
     }
 }
 

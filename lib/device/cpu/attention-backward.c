@@ -59,17 +59,16 @@ static void load_queries(struct backward *w, int64_t sequence, int64_t head, int
     struct dt_cpu_queries *q = &w->queries;
     dt_cpu_find_queries(q, w->how, sequence, head, block);
     int64_t row = sequence * w->how->queries + q->first;
-    dt_cpu_load_head(w->dy_rows, q->lanes, w->y, row, q->count, head, w->size, 1.0f);
-    memcpy(w->q_rows, w->dy_rows, (size_t)(q->count * w->width) * sizeof *w->q_rows);
-    dt_cpu_load_head(w->dy_rows, q->lanes, w->dy, row, q->count, head, w->size, 1.0f);
+    dt_cpu_load_head(w->q_rows, q->lanes, w->y, row, q->count, head, w->size); /* for deltas */
+    dt_cpu_load_head(w->dy_rows, q->lanes, w->dy, row, q->count, head, w->size);
     for (int64_t i = 0; i < q->lanes; i++) {
         bool real = i < q->count;
         w->log_sums[i] = real ? dt_cpu_row(w->lse, row + i)[head] : 0;
         w->deltas[i] =
             real ? dot(w->q_rows + i * w->width, w->dy_rows + i * w->width, w->width) : 0;
     }
-    dt_cpu_load_head(w->q_rows, q->lanes, w->q, row, q->count, head, w->size,
-                     dt_cpu_score_scale(w->size));
+    dt_cpu_load_head(w->q_rows, q->lanes, w->q, row, q->count, head, w->size);
+    dt_cpu_scale(w->q_rows, q->lanes * w->width, dt_cpu_score_scale(w->size));
     dt_cpu_transpose_head(w->q_transposed, w->q_rows, w->size, q->lanes);
     dt_cpu_transpose_head(w->dy_transposed, w->dy_rows, w->size, q->lanes);
 }
@@ -102,8 +101,8 @@ static void add_pair(struct backward *w, const struct dt_cpu_keys *keys, float *
     const struct dt_cpu_queries *q = &w->queries;
     int64_t row = q->sequence * w->how->key_stride + keys->first;
     int64_t shared = q->head / (w->how->heads / w->how->kv_heads), width = w->width;
-    dt_cpu_load_head(w->k_rows, keys->rows, w->k, row, keys->count, shared, w->size, 1.0f);
-    dt_cpu_load_head(w->v_rows, keys->rows, w->v, row, keys->count, shared, w->size, 1.0f);
+    dt_cpu_load_head(w->k_rows, keys->rows, w->k, row, keys->count, shared, w->size);
+    dt_cpu_load_head(w->v_rows, keys->rows, w->v, row, keys->count, shared, w->size);
     dt_cpu_score(w->weights, w->k_rows, w->q_transposed, keys, q, w->size);
     dt_cpu_hide(w->weights, keys, q);
     weigh(w->weights, w->log_sums, keys->rows, q->lanes);
@@ -136,8 +135,9 @@ static void walk_keys(struct backward *w, int64_t sequence, int64_t head, int64_
     for (int64_t b = q->begin / DT_CPU_BLOCK; dt_cpu_find_keys(&keys, q, b); b++)
         add_pair(w, &keys, w->dq_sums, all ? w->dk_sums + keys.first * w->width : NULL,
                  all ? w->dv_sums + keys.first * w->width : NULL);
+    dt_cpu_scale(w->dq_sums, q->lanes * w->width, dt_cpu_score_scale(w->size));
     dt_cpu_store_head(w->dq, sequence * w->how->queries + q->first, q->count, head, w->size,
-                      w->dq_sums, dt_cpu_score_scale(w->size));
+                      w->dq_sums);
 }
 
 /* One block of keys along all queries that see it. */
@@ -164,8 +164,8 @@ static void store_key_sums(struct backward *w, int64_t sequence, int64_t shared,
                            int64_t count)
 {
     int64_t row = sequence * w->how->queries + first;
-    dt_cpu_store_head(w->dk, row, count, shared, w->size, w->dk_sums, 1.0f);
-    dt_cpu_store_head(w->dv, row, count, shared, w->size, w->dv_sums, 1.0f);
+    dt_cpu_store_head(w->dk, row, count, shared, w->size, w->dk_sums);
+    dt_cpu_store_head(w->dv, row, count, shared, w->size, w->dv_sums);
 }
 
 /* All gradients of a head of keys, and of the heads that share it. */

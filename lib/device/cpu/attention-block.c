@@ -42,13 +42,13 @@ bool dt_cpu_find_keys(struct dt_cpu_keys *k, const struct dt_cpu_queries *q, int
 }
 
 void dt_cpu_load_head(float *to, int64_t padded, const struct dt_tensor *x, int64_t first,
-                      int64_t count, int64_t head, int64_t size, float scale)
+                      int64_t count, int64_t head, int64_t size)
 {
     int64_t width = dt_cpu_head_width(size);
     for (int64_t i = 0; i < count; i++, to += width) {
-        const float *restrict from = dt_cpu_row(x, first + i) + head * size;
-        for (int64_t j = 0; j < size; j++)
-            to[j] = from[j] * scale;
+        const float *from = dt_cpu_load(x, first + i, head * size, size, to);
+        if (from != to)
+            memcpy(to, from, (size_t)size * sizeof *to);
         for (int64_t j = size; j < width; j++)
             to[j] = 0;
     }
@@ -56,14 +56,10 @@ void dt_cpu_load_head(float *to, int64_t padded, const struct dt_tensor *x, int6
 }
 
 void dt_cpu_store_head(const struct dt_tensor *x, int64_t first, int64_t count, int64_t head,
-                       int64_t size, const float *from, float scale)
+                       int64_t size, const float *from)
 {
-    int64_t width = dt_cpu_head_width(size);
-    for (int64_t i = 0; i < count; i++, from += width) {
-        float *restrict to = dt_cpu_row(x, first + i) + head * size;
-        for (int64_t j = 0; j < size; j++)
-            to[j] = from[j] * scale;
-    }
+    for (int64_t i = 0; i < count; i++)
+        dt_cpu_store(x, first + i, head * size, size, from + i * dt_cpu_head_width(size));
 }
 
 void dt_cpu_transpose_head(float *restrict to, const float *restrict from, int64_t size,

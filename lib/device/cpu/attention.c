@@ -69,8 +69,7 @@ static void rescale(struct forward *f, const float *restrict before)
             continue;
         float factor = dt_cpu_exp(before[i] - f->most[i]);
         f->total[i] *= factor;
-        for (int64_t j = 0; j < f->width; j++)
-            f->sums[i * f->width + j] *= factor;
+        dt_cpu_scale(f->sums + i * f->width, f->width, factor);
     }
 }
 
@@ -80,7 +79,7 @@ static void add_keys(struct forward *f, const struct dt_cpu_keys *keys)
     int64_t row = q->sequence * f->how->key_stride + keys->first;
     int64_t shared = q->head / (f->how->heads / f->how->kv_heads);
     float before[DT_CPU_BLOCK];
-    dt_cpu_load_head(f->loaded, keys->rows, f->k, row, keys->count, shared, f->size, 1.0f);
+    dt_cpu_load_head(f->loaded, keys->rows, f->k, row, keys->count, shared, f->size);
     dt_cpu_score(f->weights, f->loaded, f->transposed, keys, q, f->size);
     dt_cpu_hide(f->weights, keys, q);
     memcpy(before, f->most, sizeof before);
@@ -91,7 +90,7 @@ static void add_keys(struct forward *f, const struct dt_cpu_keys *keys)
         dt_cpu_weight_dropout(f->factors, f->how, keys, q);
         dt_cpu_scale_weights(f->weights, f->factors, keys, q);
     }
-    dt_cpu_load_head(f->loaded, keys->rows, f->v, row, keys->count, shared, f->size, 1.0f);
+    dt_cpu_load_head(f->loaded, keys->rows, f->v, row, keys->count, shared, f->size);
     dt_cpu_multiply_transposed(f->sums, f->width, f->weights, DT_CPU_BLOCK, f->loaded, f->width,
                                q->lanes, f->width, keys->rows);
 }
@@ -100,8 +99,8 @@ static void forward_block(struct forward *f, struct dt_tensor *y, struct dt_tens
 {
     const struct dt_cpu_queries *q = &f->queries;
     int64_t row = q->sequence * f->how->queries + q->first;
-    dt_cpu_load_head(f->loaded, q->lanes, f->q, row, q->count, q->head, f->size,
-                     dt_cpu_score_scale(f->size));
+    dt_cpu_load_head(f->loaded, q->lanes, f->q, row, q->count, q->head, f->size);
+    dt_cpu_scale(f->loaded, q->lanes * f->width, dt_cpu_score_scale(f->size));
     dt_cpu_transpose_head(f->transposed, f->loaded, f->size, q->lanes);
     memset(f->sums, 0, (size_t)(q->lanes * f->width) * sizeof *f->sums);
     for (int64_t i = 0; i < q->lanes; i++)
@@ -110,12 +109,10 @@ static void forward_block(struct forward *f, struct dt_tensor *y, struct dt_tens
     for (int64_t block = q->begin / DT_CPU_BLOCK; dt_cpu_find_keys(&keys, q, block); block++)
         add_keys(f, &keys);
     for (int64_t i = 0; i < q->count; i++) {
-        float factor = 1.0f / f->total[i];
-        for (int64_t j = 0; j < f->width; j++)
-            f->sums[i * f->width + j] *= factor;
+        dt_cpu_scale(f->sums + i * f->width, f->width, 1.0f / f->total[i]);
         dt_cpu_row(lse, row + i)[q->head] = f->most[i] + logf(f->total[i]);
     }
-    dt_cpu_store_head(y, row, q->count, q->head, f->size, f->sums, 1.0f);
+    dt_cpu_store_head(y, row, q->count, q->head, f->size, f->sums);
 }
 
 void dt_cpu_attention_forward(struct dt_device *dev, struct dt_tensor *y, struct dt_tensor *lse,

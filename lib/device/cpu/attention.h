@@ -63,13 +63,20 @@ void dt_cpu_find_queries(struct dt_cpu_queries *queries, const struct dt_attenti
 bool dt_cpu_find_keys(struct dt_cpu_keys *keys, const struct dt_cpu_queries *queries,
                       int64_t block);
 
-/* to (padded x width) = rows first .. first+count of one head, times scale, then zeros. */
+/* to (padded x width) = rows first .. first+count of one head, then zeros. */
 void dt_cpu_load_head(float *to, int64_t padded, const struct dt_tensor *x, int64_t first,
-                      int64_t count, int64_t head, int64_t size, float scale);
+                      int64_t count, int64_t head, int64_t size);
 
-/* Rows first .. first+count of one head = from (count x width) times scale. */
+/* Rows first .. first+count of one head = from (count x width). */
 void dt_cpu_store_head(const struct dt_tensor *x, int64_t first, int64_t count, int64_t head,
-                       int64_t size, const float *from, float scale);
+                       int64_t size, const float *from);
+
+/* x *= factor, n numbers. */
+static inline void dt_cpu_scale(float *x, int64_t n, float factor)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] *= factor;
+}
 
 /* to (size x DT_CPU_BLOCK) = from (DT_CPU_BLOCK x width), as far as there are lanes. */
 void dt_cpu_transpose_head(float *to, const float *from, int64_t size, int64_t lanes);

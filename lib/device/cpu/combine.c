@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <assert.h>
+#include <omp.h>
 
 #include "device/cpu/cpu.h"
 
@@ -25,6 +26,11 @@ void dt_cpu_combine(struct dt_device *dev, struct dt_tensor *y, float b, const s
     for (int64_t i = 0; i < y->rows * blocks; i++) {
         int64_t row = i / blocks, from = i % blocks * BLOCK;
         int64_t size = y->columns - from < BLOCK ? y->columns - from : BLOCK;
-        combine_block(dt_cpu_row(y, row) + from, b, dt_cpu_row(x, row) + from, a, size);
+        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), 2 * BLOCK);
+        float *sum = dt_cpu_place(y, row, from, room);
+        if (b != 0)
+            dt_cpu_load(y, row, from, size, room);
+        combine_block(sum, b, dt_cpu_load(x, row, from, size, room + BLOCK), a, size);
+        dt_cpu_store(y, row, from, size, sum);
     }
 }

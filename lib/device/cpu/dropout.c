@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <assert.h>
+#include <omp.h>
 
 #include "device/cpu/cpu.h"
 #include "device/cpu/random.h"
@@ -40,7 +41,12 @@ void dt_cpu_dropout(struct dt_device *dev, struct dt_tensor *x, int64_t length,
     if (how->rate == 0)
         return;
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
-    for (int64_t r = 0; r < x->rows; r++)
-        drop(dt_cpu_row(x, r), x->columns, (uint64_t)(r % length * x->columns),
+    for (int64_t r = 0; r < x->rows; r++) {
+        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)x->columns);
+        float *row = dt_cpu_place(x, r, 0, room);
+        dt_cpu_load(x, r, 0, x->columns, room);
+        drop(row, x->columns, (uint64_t)(r % length * x->columns),
              how->sample + (uint64_t)(r / length), how);
+        dt_cpu_store(x, r, 0, x->columns, row);
+    }
 }
