@@ -7,6 +7,7 @@
 #include "test.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,13 +18,15 @@
 static struct dt_device *dev;
 static struct dt_rng rng;
 
+/* As dev, or as the best engine while there is none. */
 static inline struct dt_device *open_with(int threads)
 {
     struct dt_device *opened;
     struct dt_error err;
-    const char *name = getenv("DT_TEST_ENGINE");
-    if (dt_device_open(&opened, name ? name : "cpu", threads, &err))
+    char *name = dev ? dt_format("cpu-%s", dev->engine->isa) : dt_strdup("cpu");
+    if (dt_device_open(&opened, name, threads, &err))
         fail_msg("%s", err.text);
+    free(name);
     return opened;
 }
 
@@ -39,8 +42,50 @@ static inline int close_device(void **state)
 {
     (void)state;
     dt_device_close(dev);
+    dev = NULL;
     return 0;
 }
+
+/* Opens the engine of an instruction set, or the best there is on a machine without it. */
+static inline int open_isa(const char *name)
+{
+    struct dt_error err;
+    bool supported = true;
+#if defined(__x86_64__)
+    supported = strcmp(name, "cpu-avx512") != 0 || __builtin_cpu_supports("avx512vl");
+    supported = supported && (strcmp(name, "cpu-avx2") != 0 || __builtin_cpu_supports("avx2"));
+#endif
+    dt_rng_init(&rng, 1);
+    if (supported && dt_device_open(&dev, name, 2, &err) == 0)
+        return 0;
+    return dt_device_open(&dev, "cpu", 2, &err);
+}
+
+static inline int open_generic(void **state)
+{
+    (void)state;
+    return open_isa("cpu-generic");
+}
+
+static inline int open_avx2(void **state)
+{
+    (void)state;
+    return open_isa("cpu-avx2");
+}
+
+static inline int open_avx512(void **state)
+{
+    (void)state;
+    return open_isa("cpu-avx512");
+}
+
+/* clang-format off */
+/* Entries of a table of tests. */
+#define ON_EACH_ISA(test) \
+    {#test " (generic)", test, open_generic, close_device, NULL}, \
+    {#test " (avx2)", test, open_avx2, close_device, NULL}, \
+    {#test " (avx512)", test, open_avx512, close_device, NULL}
+/* clang-format on */
 
 /* Memory for a matrix; free(x.data). */
 static inline struct dt_tensor new_matrix(enum dt_dtype dtype, int64_t rows, int64_t columns)

@@ -11,54 +11,120 @@ static double activation_reference(enum dt_activation activation, double x)
     return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
+/* op(x) in double precision, row by row. */
+static double *doubles_of(const struct dt_tensor *x, bool transpose)
+{
+    double *y = dt_alloc((size_t)(x->rows * x->columns), sizeof *y);
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < x->columns; j++)
+            y[transpose ? j * x->rows + i : i * x->columns + j] = at(x, i, j);
+    return y;
+}
+
 static void matmul_reference(double *c, const struct dt_tensor *a, const struct dt_tensor *b,
                              const struct dt_matmul *how, int64_t m, int64_t n, int64_t k)
 {
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < n; j++) {
-            double sum = how->bias ? at(how->bias, 0, j) : 0;
-            for (int64_t p = 0; p < k; p++)
-                sum += (double)(how->transpose_a ? at(a, p, i) : at(a, i, p)) *
-                       (how->transpose_b ? at(b, j, p) : at(b, p, j));
-            c[i * n + j] = sum;
-        }
+    double *x = doubles_of(a, how->transpose_a), *y = doubles_of(b, how->transpose_b);
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < n; j++)
+            c[i * n + j] = how->bias ? at(how->bias, 0, j) : 0;
+        for (int64_t p = 0; p < k; p++)
+            for (int64_t j = 0; j < n; j++)
+                c[i * n + j] += x[i * k + p] * y[p * n + j];
+    }
+    free(x), free(y);
+}
+
+/* All that a product can be asked for, of one shape. */
+static void check_matmul(enum dt_dtype type, enum dt_dtype to, bool ta, bool tb, int64_t m,
+                         int64_t n, int64_t k)
+{
+    struct dt_tensor a = random_matrix_of(type, ta ? k : m, ta ? m : k);
+    struct dt_tensor b = random_matrix_of(type, tb ? n : k, tb ? k : n);
+    struct dt_tensor bias = random_matrix_of(type, 1, n), c = new_matrix(to, m, n);
+    struct dt_tensor aux = new_matrix(to, m, n), before = random_matrix_of(to, m, n);
+    struct dt_matmul how = {.transpose_a = ta, .transpose_b = tb, .bias = &bias};
+    double *want = dt_alloc((size_t)(m * n), sizeof *want);
+    matmul_reference(want, &a, &b, &how, m, n, k);
+    dev->ops->matmul(dev, &c, &a, &b, &how);
+    assert_near(&c, want, 1e-6);
+    how.activation = m % 2 ? DT_ACT_GELU_TANH : DT_ACT_GELU_ERF;
+    how.aux = &aux;
+    dev->ops->matmul(dev, &c, &a, &b, &how);
+    assert_near(&aux, want, 1e-6);
+    for (int64_t i = 0; i < m * n; i++) /* of what was kept, so that it can be computed again */
+        want[i] = activation_reference(how.activation, at(&aux, i / n, i % n));
+    assert_near(&c, want, 1e-6);
+    struct dt_tensor again = new_matrix(to, m, n);
+    dev->ops->activation_forward(dev, &again, &aux, how.activation);
+    assert_same_bits(&again, &c);
+    how = (struct dt_matmul){.transpose_a = ta, .transpose_b = tb, .accumulate = true};
+    dev->ops->copy(dev, &c, &before);
+    matmul_reference(want, &a, &b, &how, m, n, k);
+    for (int64_t i = 0; i < m * n; i++)
+        want[i] += at(&before, i / n, i % n);
+    dev->ops->matmul(dev, &c, &a, &b, &how);
+    assert_near(&c, want, 1e-6);
+    free(a.data), free(b.data), free(bias.data), free(c.data), free(aux.data);
+    free(before.data), free(again.data), free(want);
 }
 
 static void matmul_matches_the_reference(void **state)
 {
     (void)state;
-    static const int64_t sizes[][3] = {{1, 7, 5}, {3, 130, 17}, {70, 33, 64}, {129, 65, 100}};
+    static const int64_t sizes[][3] = {{1, 7, 5}, {3, 130, 17}, {70, 33, 64}, {130, 65, 100}};
     for (size_t s = 0; s < 4; s++)
+        for (int variant = 0; variant < 4; variant++)
+            for (enum dt_dtype type = DT_F32; type <= DT_F16; type++)
+                for (int wide = 0; wide < 2; wide++)
+                    check_matmul(type, wide ? DT_F32 : type, variant & 1, variant & 2, sizes[s][0],
+                                 sizes[s][1], sizes[s][2]);
+    for (enum dt_dtype type = DT_F32; type <= DT_F16; type++) /* cut along every side */
+        check_matmul(type, type, false, type == DT_BF16, 513, 515, 530);
+}
+
+static void matmul_reads_parts_of_wider_matrices(void **state)
+{
+    (void)state;
+    for (enum dt_dtype type = DT_F32; type <= DT_F16; type++)
         for (int variant = 0; variant < 4; variant++) {
-            int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
             bool ta = variant & 1, tb = variant & 2;
-            struct dt_tensor a = ta ? random_matrix(k, m) : random_matrix(m, k);
-            struct dt_tensor b = tb ? random_matrix(n, k) : random_matrix(k, n);
-            struct dt_tensor bias = random_matrix(1, n), c = random_matrix(m, n);
-            struct dt_tensor aux = random_matrix(m, n);
-            struct dt_matmul how = {.transpose_a = ta, .transpose_b = tb, .bias = &bias};
-            double *want = dt_alloc((size_t)(m * n), sizeof *want);
-            matmul_reference(want, &a, &b, &how, m, n, k);
+            struct dt_tensor wide = random_matrix_of(type, 40, 131);
+            struct dt_tensor out = new_matrix(type, 23, 77), c = dt_columns(&out, 9, 21);
+            struct dt_tensor rows = dt_rows(&wide, 3, ta ? 33 : 23);
+            struct dt_tensor a = dt_columns(&rows, 5, ta ? 23 : 33);
+            rows = dt_rows(&wide, 1, tb ? 21 : 33);
+            struct dt_tensor b = dt_columns(&rows, 60, tb ? 33 : 21);
+            struct dt_matmul how = {.transpose_a = ta, .transpose_b = tb};
+            double want[23 * 21];
+            matmul_reference(want, &a, &b, &how, 23, 21, 33);
             dev->ops->matmul(dev, &c, &a, &b, &how);
             assert_near(&c, want, 1e-6);
-            how.activation = s % 2 ? DT_ACT_GELU_TANH : DT_ACT_GELU_ERF;
-            how.aux = &aux;
-            dev->ops->matmul(dev, &c, &a, &b, &how);
-            assert_near(&aux, want, 1e-6);
-            for (int64_t i = 0; i < m * n; i++)
-                want[i] = activation_reference(how.activation, want[i]);
-            assert_near(&c, want, 1e-6);
-            how = (struct dt_matmul){.transpose_a = ta, .transpose_b = tb, .accumulate = true};
-            struct dt_tensor before = random_matrix(m, n);
-            memcpy(c.data, before.data, (size_t)(m * n) * sizeof(float));
-            matmul_reference(want, &a, &b, &how, m, n, k);
-            for (int64_t i = 0; i < m * n; i++)
-                want[i] += ((float *)before.data)[i];
+            for (int64_t i = 0; i < 23; i++)
+                assert_true(at(&out, i, 8) == 0 && at(&out, i, 30) == 0);
+            b.stride = 0; /* one row for all */
+            matmul_reference(want, &a, &b, &how, 23, 21, 33);
             dev->ops->matmul(dev, &c, &a, &b, &how);
             assert_near(&c, want, 1e-6);
-            free(a.data), free(b.data), free(bias.data), free(c.data), free(aux.data);
-            free(before.data), free(want);
+            free(wide.data), free(out.data);
         }
+}
+
+static void check_bits(enum dt_dtype type, enum dt_dtype to, const int64_t size[3], int variant)
+{
+    int64_t m = size[0], n = size[1], k = size[2];
+    struct dt_matmul how = {.transpose_a = variant & 1, .transpose_b = variant & 2};
+    struct dt_tensor a = random_matrix_of(type, how.transpose_a ? k : m, how.transpose_a ? m : k);
+    struct dt_tensor b = random_matrix_of(type, how.transpose_b ? n : k, how.transpose_b ? k : n);
+    struct dt_tensor one = new_matrix(to, m, n), many = new_matrix(to, m, n);
+    for (int threads = 1; threads <= 7; threads += 2) {
+        struct dt_device *other = open_with(threads);
+        other->ops->matmul(other, threads == 1 ? &one : &many, &a, &b, &how);
+        dt_device_close(other);
+        if (threads > 1)
+            assert_same_bits(&one, &many);
+    }
+    free(a.data), free(b.data), free(one.data), free(many.data);
 }
 
 /* Long sums over few outputs are what a library would cut along K. */
@@ -67,23 +133,9 @@ static void products_have_the_same_bits_on_any_number_of_threads(void **state)
     (void)state;
     static const int64_t sizes[][3] = {{384, 128, 4096}, {128, 512, 2048}, {1, 300, 700}};
     for (size_t s = 0; s < 3; s++)
-        for (int variant = 0; variant < 4; variant++) {
-            int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
-            struct dt_matmul how = {.transpose_a = variant & 1, .transpose_b = variant & 2};
-            struct dt_tensor a = how.transpose_a ? random_matrix(k, m) : random_matrix(m, k);
-            struct dt_tensor b = how.transpose_b ? random_matrix(n, k) : random_matrix(k, n);
-            struct dt_tensor one = random_matrix(m, n), many = random_matrix(m, n);
-            for (int threads = 1; threads <= 7; threads += 2) {
-                struct dt_device *other;
-                struct dt_error err;
-                assert_int_equal(dt_device_open(&other, "cpu", threads, &err), 0);
-                other->ops->matmul(other, threads == 1 ? &one : &many, &a, &b, &how);
-                dt_device_close(other);
-                if (threads > 1)
-                    assert_memory_equal(one.data, many.data, (size_t)(m * n) * sizeof(float));
-            }
-            free(a.data), free(b.data), free(one.data), free(many.data);
-        }
+        for (int variant = 0; variant < 4; variant++)
+            for (enum dt_dtype type = DT_F32; type <= DT_F16; type++)
+                check_bits(type, variant % 2 ? DT_F32 : type, sizes[s], variant);
 }
 
 static void activations_match_the_reference(void **state)
@@ -158,10 +210,11 @@ static void linear_and_gelu_backward_match_finite_differences(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matmul_matches_the_reference),
-        cmocka_unit_test(products_have_the_same_bits_on_any_number_of_threads),
-        cmocka_unit_test(activations_match_the_reference),
-        cmocka_unit_test(linear_and_gelu_backward_match_finite_differences),
+        ON_EACH_ISA(matmul_matches_the_reference),
+        ON_EACH_ISA(matmul_reads_parts_of_wider_matrices),
+        ON_EACH_ISA(products_have_the_same_bits_on_any_number_of_threads),
+        ON_EACH_ISA(activations_match_the_reference),
+        ON_EACH_ISA(linear_and_gelu_backward_match_finite_differences),
     };
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,10 +155,10 @@ static void what_is_added_may_be_one_row_for_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(norm_and_its_backward_match_the_reference),
-        cmocka_unit_test(rms_norm_and_its_backward_match_the_reference),
-        cmocka_unit_test(rms_norm_takes_rows_in_groups),
-        cmocka_unit_test(what_is_added_may_be_one_row_for_all),
+        ON_EACH_ISA(norm_and_its_backward_match_the_reference),
+        ON_EACH_ISA(rms_norm_and_its_backward_match_the_reference),
+        ON_EACH_ISA(rms_norm_takes_rows_in_groups),
+        ON_EACH_ISA(what_is_added_may_be_one_row_for_all),
     };
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,13 +185,13 @@ static void sums_match_the_reference(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(embedding_and_its_backward_match_the_reference),
-        cmocka_unit_test(embedding_does_without_positions),
-        cmocka_unit_test(rows_are_gathered_and_scattered),
-        cmocka_unit_test(an_activations_gradient_comes_back_alone),
-        cmocka_unit_test(rope_and_its_inverse_match_the_reference),
-        cmocka_unit_test(swiglu_and_its_backward_match_the_reference),
-        cmocka_unit_test(sums_match_the_reference),
+        ON_EACH_ISA(embedding_and_its_backward_match_the_reference),
+        ON_EACH_ISA(embedding_does_without_positions),
+        ON_EACH_ISA(rows_are_gathered_and_scattered),
+        ON_EACH_ISA(an_activations_gradient_comes_back_alone),
+        ON_EACH_ISA(rope_and_its_inverse_match_the_reference),
+        ON_EACH_ISA(swiglu_and_its_backward_match_the_reference),
+        ON_EACH_ISA(sums_match_the_reference),
     };
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

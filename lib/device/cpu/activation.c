@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <assert.h>
+#include <omp.h>
 
 #include "device/cpu/cpu.h"
 
@@ -37,7 +38,7 @@ static inline float gelu_erf_slope(float x)
     return normal_distribution(x) + 0.3989422804f * x * dt_cpu_exp(-0.5f * x * x);
 }
 
-static void apply(float *y, const float *x, int64_t n, enum dt_activation activation)
+void dt_cpu_activate(float *y, const float *x, int64_t n, enum dt_activation activation)
 {
     switch (activation) {
     case DT_ACT_NONE:
@@ -56,38 +57,42 @@ static void apply(float *y, const float *x, int64_t n, enum dt_activation activa
     }
 }
 
-void dt_cpu_activate(float *restrict y, float *restrict aux, int64_t n,
-                     enum dt_activation activation)
-{
-    memcpy(aux, y, (size_t)n * sizeof *aux);
-    apply(y, aux, n, activation);
-}
-
-void dt_cpu_activate_backward(float *restrict dy, const float *restrict aux, int64_t n,
+void dt_cpu_activate_backward(float *restrict dy, const float *restrict x, int64_t n,
                               enum dt_activation activation)
 {
     if (activation == DT_ACT_GELU_TANH)
         for (int64_t j = 0; j < n; j++)
-            dy[j] *= gelu_tanh_slope(aux[j]);
+            dy[j] *= gelu_tanh_slope(x[j]);
     else if (activation == DT_ACT_GELU_ERF)
         for (int64_t j = 0; j < n; j++)
-            dy[j] *= gelu_erf_slope(aux[j]);
+            dy[j] *= gelu_erf_slope(x[j]);
 }
 
 void dt_cpu_activation_forward(struct dt_device *dev, struct dt_tensor *y,
                                const struct dt_tensor *x, enum dt_activation activation)
 {
-    assert(x->rows == y->rows && x->columns == y->columns);
+    int64_t n = y->columns;
+    assert(x->rows == y->rows && x->columns == n);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
-    for (int64_t i = 0; i < y->rows; i++)
-        apply(dt_cpu_row(y, i), dt_cpu_row(x, i), y->columns, activation);
+    for (int64_t i = 0; i < y->rows; i++) {
+        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)n);
+        float *to = dt_cpu_place(y, i, 0, room);
+        dt_cpu_activate(to, dt_cpu_load(x, i, 0, n, room), n, activation);
+        dt_cpu_store(y, i, 0, n, to);
+    }
 }
 
 void dt_cpu_activation_backward(struct dt_device *dev, struct dt_tensor *dx,
                                 const struct dt_tensor *x, enum dt_activation activation)
 {
-    assert(x->rows == dx->rows && x->columns == dx->columns);
+    int64_t n = dx->columns;
+    assert(x->rows == dx->rows && x->columns == n);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
-    for (int64_t i = 0; i < x->rows; i++)
-        dt_cpu_activate_backward(dt_cpu_row(dx, i), dt_cpu_row(x, i), x->columns, activation);
+    for (int64_t i = 0; i < x->rows; i++) {
+        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), 2 * (size_t)n);
+        float *to = dt_cpu_place(dx, i, 0, room);
+        dt_cpu_load(dx, i, 0, n, to);
+        dt_cpu_activate_backward(to, dt_cpu_load(x, i, 0, n, room + n), n, activation);
+        dt_cpu_store(dx, i, 0, n, to);
+    }
 }

@@ -64,33 +64,40 @@ void dt_cpu_adamw(struct dt_device *, float *, float *, float *, const float *, 
 void dt_cpu_sgd(struct dt_device *, float *, float *, const float *, int64_t,
                 const struct dt_sgd *);
 
-/* Rows of n: y = activation of y, which aux keeps; dy *= the activation's derivative at aux. */
-void dt_cpu_activate(float *restrict y, float *restrict aux, int64_t n, enum dt_activation);
-void dt_cpu_activate_backward(float *restrict dy, const float *restrict aux, int64_t n,
+/* Rows of n: y = activation of x; dy *= the activation's derivative at x. */
+void dt_cpu_activate(float *y, const float *x, int64_t n, enum dt_activation);
+void dt_cpu_activate_backward(float *restrict dy, const float *restrict x, int64_t n,
                               enum dt_activation);
 
-/* Scratch of one thread, at least size floats, kept from call to call. */
+/* Scratch of one thread, at least size floats, kept from call to call; and one that
+ * the threads of an op share, taken before they start. */
 float *dt_cpu_scratch(struct dt_device *dev, int thread, size_t size);
+float *dt_cpu_shared_scratch(struct dt_device *dev, size_t size);
 
 /* One thread's product, row-major as everything here: C = op(A) op(B) * alpha + C * beta. */
 void dt_cpu_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
                   const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
                   int64_t ldc);
 
-/* Row number row of sum = x + add (add NULL: of sum = x, which may be the same memory). */
-static inline float *dt_cpu_sum_row(const struct dt_tensor *sum, const struct dt_tensor *x,
-                                    const struct dt_tensor *add, int64_t row)
+/* Row number row of sum = x + add (add NULL: of sum = x, which may be the same memory),
+ * as it was stored, so that what follows from it can be computed again. The room is 2
+ * rows' where they are not fp32. */
+static inline const float *dt_cpu_sum_row(const struct dt_tensor *sum, const struct dt_tensor *x,
+                                          const struct dt_tensor *add, int64_t row, float *room)
 {
-    float *to = dt_cpu_row(sum, row);
-    const float *from = dt_cpu_row(x, row);
+    int64_t n = x->columns;
+    const float *from = dt_cpu_load(x, row, 0, n, room);
     if (add) {
-        const float *restrict more = dt_cpu_row(add, row);
-        for (int64_t j = 0; j < x->columns; j++)
+        const float *more = dt_cpu_load(add, row, 0, n, room + n);
+        float *to = dt_cpu_place(sum, row, 0, room);
+#pragma omp simd
+        for (int64_t j = 0; j < n; j++)
             to[j] = from[j] + more[j];
-    } else if (to != from) {
-        memcpy(to, from, (size_t)x->columns * sizeof *to);
+        from = to;
     }
-    return to;
+    if (add || sum->data != x->data)
+        dt_cpu_store(sum, row, 0, n, from);
+    return dt_cpu_load(sum, row, 0, n, room);
 }
 
 /* Part number i of count of 0 .. n, cut at multiples of unit. */

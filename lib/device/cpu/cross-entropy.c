@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <assert.h>
 #include <math.h>
+#include <omp.h>
 
 #include "device/cpu/cpu.h"
 
@@ -81,13 +82,17 @@ void dt_cpu_cross_entropy(struct dt_device *dev, float *losses, float *hits,
     int64_t n = logits->columns;
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t i = 0; i < logits->rows; i++) {
-        float *row = dt_cpu_row(logits, i);
+        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)n);
+        float *row = dt_cpu_place(logits, i, 0, room);
         int32_t target = targets[i];
         assert(target < n);
+        dt_cpu_load(logits, i, 0, n, row);
         if (hits)
             hits[i] = target < 0 ? 0 : is_first_maximum(row, target, row_maximum(row, n));
         losses[i] = target < 0 ? 0 : row_loss(row, n, target, how);
         if (target < 0 && how->scale != 0)
             memset(row, 0, (size_t)n * sizeof *row);
+        if (how->scale != 0)
+            dt_cpu_store(logits, i, 0, n, row);
     }
 }

@@ -6,29 +6,30 @@
 
 #define COLUMN_UNIT 16
 
+static void add_part(float *restrict sum, const float *restrict x, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++)
+        sum[j] += x[j];
+}
+
 void dt_cpu_embedding_forward(struct dt_device *dev, struct dt_tensor *y, const int32_t *ids,
                               const struct dt_tensor *tokens, const struct dt_tensor *positions,
                               int64_t length, int64_t past)
 {
+    int64_t n = y->columns;
+    assert(tokens->columns == n && (positions == NULL || positions->columns == n));
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t r = 0; r < y->rows; r++) {
+        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), 2 * (size_t)n);
+        float *to = dt_cpu_place(y, r, 0, room);
         assert(ids[r] >= 0 && ids[r] < tokens->rows);
-        const float *restrict token = dt_cpu_row(tokens, ids[r]);
-        float *restrict out = dt_cpu_row(y, r);
-        if (positions == NULL) {
-            memcpy(out, token, (size_t)y->columns * sizeof *out);
-            continue;
-        }
-        const float *restrict position = dt_cpu_row(positions, past + r % length);
-        for (int64_t j = 0; j < y->columns; j++)
-            out[j] = token[j] + position[j];
+        const float *token = dt_cpu_load(tokens, ids[r], 0, n, to);
+        if (token != to)
+            memcpy(to, token, (size_t)n * sizeof *to);
+        if (positions)
+            add_part(to, dt_cpu_load(positions, past + r % length, 0, n, room + n), n);
+        dt_cpu_store(y, r, 0, n, to);
     }
-}
-
-static void add_part(float *restrict sum, const float *restrict x, int64_t from, int64_t to)
-{
-    for (int64_t j = from; j < to; j++)
-        sum[j] += x[j];
 }
 
 /* Tokens repeat, so rows cannot go to threads; columns can. */
@@ -41,11 +42,12 @@ void dt_cpu_embedding_backward(struct dt_device *dev, struct dt_tensor *dtokens,
         int64_t from, to;
         dt_cpu_share(dy->columns, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads(), &from,
                      &to);
+        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)dy->columns);
         for (int64_t r = 0; r < dy->rows; r++) {
-            const float *in = dt_cpu_row(dy, r);
-            add_part(dt_cpu_row(dtokens, ids[r]), in, from, to);
+            const float *part = dt_cpu_load(dy, r, from, to - from, room);
+            add_part(dt_cpu_row(dtokens, ids[r]) + from, part, to - from);
             if (dpositions)
-                add_part(dt_cpu_row(dpositions, r % length), in, from, to);
+                add_part(dt_cpu_row(dpositions, r % length) + from, part, to - from);
         }
     }
 }

@@ -14,7 +14,7 @@ struct scratch {
 };
 
 struct state {
-    struct scratch *scratch; /* one a thread */
+    struct scratch *scratch; /* one a thread, and one that they share */
 };
 
 #define HUGE_PAGE ((size_t)2 << 20)
@@ -69,11 +69,16 @@ float *dt_cpu_scratch(struct dt_device *dev, int thread, size_t size)
     return s->data;
 }
 
+float *dt_cpu_shared_scratch(struct dt_device *dev, size_t size)
+{
+    return dt_cpu_scratch(dev, dev->threads, size);
+}
+
 static int open_engine(struct dt_device *dev, struct dt_error *err)
 {
     struct state *s = calloc(1, sizeof *s);
     if (s)
-        s->scratch = calloc((size_t)dev->threads, sizeof *s->scratch);
+        s->scratch = calloc((size_t)dev->threads + 1, sizeof *s->scratch);
     if (s == NULL || s->scratch == NULL) {
         free(s);
         return dt_fail(err, DT_ENOMEM, "no memory for the cpu engine");
@@ -87,7 +92,7 @@ static int open_engine(struct dt_device *dev, struct dt_error *err)
 static void close_engine(struct dt_device *dev)
 {
     struct state *s = dev->state;
-    for (int i = 0; i < dev->threads; i++)
+    for (int i = 0; i <= dev->threads; i++)
         free(s->scratch[i].data);
     free(s->scratch);
     free(s);

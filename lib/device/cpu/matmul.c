@@ -5,6 +5,7 @@
  * The bits then do not depend on the number of threads. */
 #include <assert.h>
 #include <dnnl.h>
+#include <omp.h>
 
 #include "device/cpu/cpu.h"
 
@@ -12,6 +13,7 @@
 #define COLUMN_UNIT 64
 #define TILE_SIDE   256       /* tiles have about as many rows and columns, or more */
 #define TILE_WORK   (1 << 28) /* multiplications that make a tile of their own worth it */
+#define DEPTH       512       /* how much of a sum operands of 16 bits are widened for at once */
 
 void dt_cpu_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
                   const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
@@ -23,26 +25,52 @@ void dt_cpu_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int6
     (void)status;
 }
 
-static void add_bias(float *y, const float *bias, int64_t n)
+struct product {
+    const struct dt_tensor *c, *a, *b;
+    const struct dt_matmul *how;
+    int64_t k;
+};
+
+/* The part of a product that one thread makes. */
+struct tile {
+    int64_t row, rows, column, columns;
+};
+
+static void add_bias(float *restrict y, const float *restrict bias, int64_t n)
 {
     for (int64_t j = 0; j < n; j++)
         y[j] += bias[j];
 }
 
-static void finish_rows(const struct dt_tensor *c, int64_t row, int64_t rows, int64_t column,
-                        int64_t columns, const struct dt_matmul *how)
+/* The activation is that of what aux keeps, which may have been rounded: so it can be
+ * computed again. */
+static void finish_row(const struct product *p, int64_t row, int64_t column, int64_t columns,
+                       float *y, float *room)
 {
-    if (how->bias == NULL && how->activation == DT_ACT_NONE)
+    const struct dt_matmul *how = p->how;
+    if (how->bias)
+        add_bias(y, dt_cpu_load(how->bias, 0, column, columns, room), columns);
+    if (how->activation == DT_ACT_NONE)
         return;
-    for (int64_t i = row; i < row + rows; i++) {
-        float *y = dt_cpu_row(c, i) + column;
-        float *aux = how->aux ? dt_cpu_row(how->aux, i) + column : NULL;
-        if (how->bias)
-            add_bias(y, (const float *)how->bias->data + column, columns);
-        if (how->activation != DT_ACT_NONE && how->derivative)
-            dt_cpu_activate_backward(y, aux, columns, how->activation);
-        else if (how->activation != DT_ACT_NONE)
-            dt_cpu_activate(y, aux, columns, how->activation);
+    if (!how->derivative)
+        dt_cpu_store(how->aux, row, column, columns, y);
+    const float *aux = dt_cpu_load(how->aux, row, column, columns, room);
+    if (how->derivative)
+        dt_cpu_activate_backward(y, aux, columns, how->activation);
+    else
+        dt_cpu_activate(y, aux, columns, how->activation);
+}
+
+/* Rows of sums become rows of C. */
+static void finish_tile(const struct product *p, const struct tile *t, float *sums, int64_t stride,
+                        float *room)
+{
+    bool in_place = p->c->dtype == DT_F32;
+    if (in_place && p->how->bias == NULL && p->how->activation == DT_ACT_NONE)
+        return;
+    for (int64_t i = 0; i < t->rows; i++) {
+        finish_row(p, t->row + i, t->column, t->columns, sums + i * stride, room);
+        dt_cpu_store(p->c, t->row + i, t->column, t->columns, sums + i * stride);
     }
 }
 
@@ -69,33 +97,92 @@ static struct grid grid_of(int64_t m, int64_t n, int64_t k)
     return (struct grid){rows, power_of_two_below(n / TILE_SIDE, most / rows)};
 }
 
-static void multiply_tile(const struct dt_tensor *c, const struct dt_tensor *a,
-                          const struct dt_tensor *b, const struct dt_matmul *how, int64_t k,
-                          int64_t row, int64_t rows, int64_t column, int64_t columns)
+/* A block of x as a matrix of its own. */
+static void widen_block(const struct dt_tensor *x, int64_t row, int64_t rows, int64_t column,
+                        int64_t columns, float *to)
 {
-    const float *from_a = (const float *)a->data + (how->transpose_a ? row : row * a->stride);
-    const float *from_b = (const float *)b->data + (how->transpose_b ? column * b->stride : column);
-    dt_cpu_sgemm(how->transpose_a, how->transpose_b, rows, columns, k, 1.0f, from_a, a->stride,
-                 from_b, b->stride, how->accumulate ? 1.0f : 0.0f, dt_cpu_row(c, row) + column,
-                 c->stride);
-    finish_rows(c, row, rows, column, columns, how);
+    for (int64_t i = 0; i < rows; i++) {
+        float *out = to + i * columns;
+        const float *in = dt_cpu_load(x, row + i, column, columns, out);
+        if (in != out)
+            memcpy(out, in, (size_t)columns * sizeof *out);
+    }
+}
+
+/* Through copies of the operands as fp32, a block of k at a time. */
+static void multiply_widened(const struct product *p, const struct tile *t, float *sums,
+                             int64_t stride, float *room)
+{
+    bool ta = p->how->transpose_a, tb = p->how->transpose_b;
+    float *a = room, *b = room + t->rows * DEPTH;
+    for (int64_t first = 0; first < p->k; first += DEPTH) {
+        int64_t depth = p->k - first < DEPTH ? p->k - first : DEPTH;
+        if (ta)
+            widen_block(p->a, first, depth, t->row, t->rows, a);
+        else
+            widen_block(p->a, t->row, t->rows, first, depth, a);
+        if (tb)
+            widen_block(p->b, t->column, t->columns, first, depth, b);
+        else
+            widen_block(p->b, first, depth, t->column, t->columns, b);
+        dt_cpu_sgemm(ta, tb, t->rows, t->columns, depth, 1.0f, a, ta ? t->rows : depth, b,
+                     tb ? depth : t->columns, first > 0 || p->how->accumulate ? 1.0f : 0.0f, sums,
+                     stride);
+    }
+}
+
+static void multiply_in_place(const struct product *p, const struct tile *t, float *sums,
+                              int64_t stride)
+{
+    bool ta = p->how->transpose_a, tb = p->how->transpose_b;
+    const float *a = dt_cpu_at(p->a, ta ? 0 : t->row, ta ? t->row : 0);
+    const float *b = dt_cpu_at(p->b, tb ? t->column : 0, tb ? 0 : t->column);
+    dt_cpu_sgemm(ta, tb, t->rows, t->columns, p->k, 1.0f, a, p->a->stride, b, p->b->stride,
+                 p->how->accumulate ? 1.0f : 0.0f, sums, stride);
+}
+
+static bool lies_as_sgemm_takes_it(const struct dt_tensor *x)
+{
+    return x->dtype == DT_F32 && x->stride >= x->columns;
+}
+
+static void multiply_tile(struct dt_device *dev, const struct product *p, const struct tile *t)
+{
+    bool in_place = p->c->dtype == DT_F32;
+    bool direct = lies_as_sgemm_takes_it(p->a) && lies_as_sgemm_takes_it(p->b);
+    int64_t outside = in_place ? 0 : t->rows * t->columns;
+    int64_t operands = direct ? t->columns : (t->rows + t->columns) * DEPTH;
+    float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(outside + operands));
+    float *sums = in_place ? dt_cpu_at(p->c, t->row, t->column) : room + operands;
+    int64_t stride = in_place ? p->c->stride : t->columns;
+    if (!in_place && p->how->accumulate)
+        widen_block(p->c, t->row, t->rows, t->column, t->columns, sums);
+    if (direct)
+        multiply_in_place(p, t, sums, stride);
+    else
+        multiply_widened(p, t, sums, stride, room);
+    finish_tile(p, t, sums, stride, room);
 }
 
 void dt_cpu_matmul(struct dt_device *dev, struct dt_tensor *c, const struct dt_tensor *a,
                    const struct dt_tensor *b, const struct dt_matmul *how)
 {
-    int64_t k = how->transpose_a ? a->rows : a->columns;
+    struct product p = {c, a, b, how, how->transpose_a ? a->rows : a->columns};
     assert((how->transpose_a ? a->columns : a->rows) == c->rows);
     assert((how->transpose_b ? b->rows : b->columns) == c->columns);
-    assert((how->transpose_b ? b->columns : b->rows) == k);
+    assert((how->transpose_b ? b->columns : b->rows) == p.k);
+    assert(a->dtype == b->dtype && (c->dtype == a->dtype || c->dtype == DT_F32));
     assert(how->activation == DT_ACT_NONE || how->aux != NULL);
-    struct grid grid = grid_of(c->rows, c->columns, k);
+    struct grid grid = grid_of(c->rows, c->columns, p.k);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
-    for (int64_t tile = 0; tile < grid.rows * grid.columns; tile++) {
-        int64_t row, row_end, column, column_end;
-        dt_cpu_share(c->rows, ROW_UNIT, tile / grid.columns, grid.rows, &row, &row_end);
-        dt_cpu_share(c->columns, COLUMN_UNIT, tile % grid.columns, grid.columns, &column,
+    for (int64_t i = 0; i < grid.rows * grid.columns; i++) {
+        struct tile t;
+        int64_t row_end, column_end;
+        dt_cpu_share(c->rows, ROW_UNIT, i / grid.columns, grid.rows, &t.row, &row_end);
+        dt_cpu_share(c->columns, COLUMN_UNIT, i % grid.columns, grid.columns, &t.column,
                      &column_end);
-        multiply_tile(c, a, b, how, k, row, row_end - row, column, column_end - column);
+        t.rows = row_end - t.row;
+        t.columns = column_end - t.column;
+        multiply_tile(dev, &p, &t);
     }
 }

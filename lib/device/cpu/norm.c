@@ -4,8 +4,7 @@
 #include <omp.h>
 
 #include "device/cpu/cpu.h"
-
-#define COLUMN_UNIT 64
+#include "device/cpu/partial-sums.h"
 
 static void mean_and_rstd(const float *x, int64_t n, float epsilon, float stats[2])
 {
@@ -36,16 +35,26 @@ void dt_cpu_norm_forward(struct dt_device *dev, struct dt_tensor *y, struct dt_t
 {
     int64_t n = x->columns;
     assert(y->columns == n && sum->columns == n && weight->columns == n && stats->columns == 2);
-#pragma omp parallel for num_threads(dev->threads) schedule(static)
-    for (int64_t i = 0; i < x->rows; i++) {
-        float *to = dt_cpu_sum_row(sum, x, add, i), *s = dt_cpu_row(stats, i);
-        mean_and_rstd(to, n, epsilon, s);
-        scale_row(dt_cpu_row(y, i), to, weight->data, bias->data, s, n);
+#pragma omp parallel num_threads(dev->threads)
+    {
+        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), 4 * (size_t)n);
+        const float *w = dt_cpu_load(weight, 0, 0, n, room + 2 * n);
+        const float *b = dt_cpu_load(bias, 0, 0, n, room + 3 * n);
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < x->rows; i++) {
+            const float *row = dt_cpu_sum_row(sum, x, add, i, room);
+            float *to = dt_cpu_place(y, i, 0, room + n), *s = dt_cpu_row(stats, i);
+            mean_and_rstd(row, n, epsilon, s);
+            scale_row(to, row, w, b, s, n);
+            dt_cpu_store(y, i, 0, n, to);
+        }
     }
 }
 
-/* dx = rstd * (g - mean(g) - xhat * mean(g * xhat)) with g = dy * weight. */
-static void row_backward(float *restrict dx, const float *restrict dy, const float *restrict x,
+/* With g = dy * weight and xhat = (x - mean) * rstd:
+ *     dx += rstd * (g - mean(g) - xhat * mean(g * xhat)), dweight += dy * xhat, dbias += dy */
+static void row_backward(float *restrict dx, float *restrict dweight, float *restrict dbias,
+                         const float *restrict dy, const float *restrict x,
                          const float *restrict weight, const float stats[2], int64_t n)
 {
     float mean = stats[0], rstd = stats[1], g_sum = 0, gx_sum = 0;
@@ -59,22 +68,25 @@ static void row_backward(float *restrict dx, const float *restrict dy, const flo
     for (int64_t j = 0; j < n; j++) {
         float xhat = (x[j] - mean) * rstd;
         dx[j] += rstd * (dy[j] * weight[j] - g_mean - xhat * gx_mean);
+        dweight[j] += dy[j] * xhat;
+        dbias[j] += dy[j];
     }
 }
 
-static void columns_backward(struct dt_tensor *dweight, struct dt_tensor *dbias,
-                             const struct dt_tensor *dy, const struct dt_tensor *sum,
-                             const struct dt_tensor *stats, int64_t from, int64_t to)
+struct backward {
+    const struct dt_tensor *dsum, *dy, *sum, *stats;
+    const float *weight;
+};
+
+/* Row i, with room for three; sums are dweight's and dbias's. */
+static void tensor_row_backward(const struct backward *w, int64_t i, float *sums, float *room)
 {
-    float *restrict dw = dweight->data, *restrict db = dbias->data;
-    for (int64_t i = 0; i < dy->rows; i++) {
-        const float *restrict g = dt_cpu_row(dy, i), *restrict x = dt_cpu_row(sum, i);
-        float mean = dt_cpu_row(stats, i)[0], rstd = dt_cpu_row(stats, i)[1];
-        for (int64_t j = from; j < to; j++) {
-            dw[j] += g[j] * (x[j] - mean) * rstd;
-            db[j] += g[j];
-        }
-    }
+    int64_t n = w->dy->columns;
+    float *dx = dt_cpu_place(w->dsum, i, 0, room);
+    dt_cpu_load(w->dsum, i, 0, n, dx);
+    row_backward(dx, sums, sums + n, dt_cpu_load(w->dy, i, 0, n, room + n),
+                 dt_cpu_load(w->sum, i, 0, n, room + 2 * n), w->weight, dt_cpu_row(w->stats, i), n);
+    dt_cpu_store(w->dsum, i, 0, n, dx);
 }
 
 void dt_cpu_norm_backward(struct dt_device *dev, struct dt_tensor *dsum, struct dt_tensor *dweight,
@@ -84,14 +96,21 @@ void dt_cpu_norm_backward(struct dt_device *dev, struct dt_tensor *dsum, struct 
 {
     int64_t n = dy->columns;
     assert(dsum->columns == n && sum->columns == n && dweight->columns == n);
+    const struct dt_cpu_partial_sums sums = dt_cpu_partial_sums(dev, dy->rows, 2 * n);
 #pragma omp parallel num_threads(dev->threads)
     {
-#pragma omp for schedule(static) nowait
-        for (int64_t i = 0; i < dy->rows; i++)
-            row_backward(dt_cpu_row(dsum, i), dt_cpu_row(dy, i), dt_cpu_row(sum, i), weight->data,
-                         dt_cpu_row(stats, i), n);
+        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), 4 * (size_t)n);
+        const struct backward w = {dsum, dy, sum, stats, dt_cpu_load(weight, 0, 0, n, room)};
+#pragma omp for schedule(static)
+        for (int64_t block = 0; block < sums.blocks; block++) {
+            float *of_block = dt_cpu_open_block(&sums, block);
+            int64_t end = (block + 1) * sums.block_rows;
+            for (int64_t i = block * sums.block_rows; i < end && i < dy->rows; i++)
+                tensor_row_backward(&w, i, of_block, room + n);
+        }
         int64_t from, to;
-        dt_cpu_share(n, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads(), &from, &to);
-        columns_backward(dweight, dbias, dy, sum, stats, from, to);
+        dt_cpu_share(n, 1, omp_get_thread_num(), omp_get_num_threads(), &from, &to);
+        dt_cpu_add_blocks(&sums, from, to, dt_cpu_row(dweight, 0) + from);
+        dt_cpu_add_blocks(&sums, n + from, n + to, dt_cpu_row(dbias, 0) + from);
     }
 }

@@ -18,11 +18,12 @@ void dt_cpu_bias_backward(struct dt_device *dev, struct dt_tensor *dbias,
         int64_t from, to;
         dt_cpu_share(dy->columns, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads(), &from,
                      &to);
-        float *restrict sum = dbias->data;
+        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)dy->columns);
+        float *restrict sum = dt_cpu_row(dbias, 0) + from;
         for (int64_t i = 0; i < dy->rows; i++) {
-            const float *restrict row = dt_cpu_row(dy, i);
-            for (int64_t j = from; j < to; j++)
-                sum[j] += row[j];
+            const float *restrict part = dt_cpu_load(dy, i, from, to - from, room);
+            for (int64_t j = 0; j < to - from; j++)
+                sum[j] += part[j];
         }
     }
 }

@@ -4,8 +4,7 @@
 #include <omp.h>
 
 #include "device/cpu/cpu.h"
-
-#define COLUMN_UNIT 64
+#include "device/cpu/partial-sums.h"
 
 static float reciprocal_rms(const float *x, int64_t n, float epsilon)
 {
@@ -31,42 +30,58 @@ void dt_cpu_rms_norm_forward(struct dt_device *dev, struct dt_tensor *y, struct 
     int64_t n = weight->columns, groups = x->columns / n;
     assert(groups * n == x->columns && rstd->columns == groups);
     assert(y->columns == x->columns && sum->columns == x->columns);
-#pragma omp parallel for num_threads(dev->threads) schedule(static)
-    for (int64_t i = 0; i < x->rows; i++) {
-        float *to = dt_cpu_sum_row(sum, x, add, i), *r = dt_cpu_row(rstd, i);
-        for (int64_t g = 0; g < groups; g++) {
-            r[g] = reciprocal_rms(to + g * n, n, epsilon);
-            scale_row(dt_cpu_row(y, i) + g * n, to + g * n, weight->data, r[g], n);
+#pragma omp parallel num_threads(dev->threads)
+    {
+        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), 3 * (size_t)x->columns + (size_t)n);
+        const float *w = dt_cpu_load(weight, 0, 0, n, room + 3 * x->columns);
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < x->rows; i++) {
+            const float *row = dt_cpu_sum_row(sum, x, add, i, room);
+            float *to = dt_cpu_place(y, i, 0, room + 2 * x->columns), *r = dt_cpu_row(rstd, i);
+            for (int64_t g = 0; g < groups; g++) {
+                r[g] = reciprocal_rms(row + g * n, n, epsilon);
+                scale_row(to + g * n, row + g * n, w, r[g], n);
+            }
+            dt_cpu_store(y, i, 0, x->columns, to);
         }
     }
 }
 
-/* dx = rstd * (g - xhat * mean(g * xhat)) with g = dy * weight, xhat = x * rstd. */
-static void row_backward(float *restrict dx, const float *restrict dy, const float *restrict x,
-                         const float *restrict weight, float rstd, int64_t n)
+/* With g = dy * weight and xhat = x * rstd:
+ *     dx += rstd * (g - xhat * mean(g * xhat)), dweight += dy * xhat */
+static void row_backward(float *restrict dx, float *restrict dweight, const float *restrict dy,
+                         const float *restrict x, const float *restrict weight, float rstd,
+                         int64_t n)
 {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t j = 0; j < n; j++)
         sum += dy[j] * weight[j] * x[j];
     float mean = sum * rstd / (float)n;
-    for (int64_t j = 0; j < n; j++)
-        dx[j] += rstd * (dy[j] * weight[j] - x[j] * rstd * mean);
+    for (int64_t j = 0; j < n; j++) {
+        float xhat = x[j] * rstd;
+        dx[j] += rstd * (dy[j] * weight[j] - xhat * mean);
+        dweight[j] += dy[j] * xhat;
+    }
 }
 
-static void columns_backward(float *restrict dweight, const struct dt_tensor *dy,
-                             const struct dt_tensor *sum, const struct dt_tensor *rstd,
-                             int64_t from, int64_t to)
+struct backward {
+    const struct dt_tensor *dsum, *dy, *sum, *rstd;
+    const float *weight;
+};
+
+/* Row i, with room for three; sums are dweight's. */
+static void tensor_row_backward(const struct backward *w, int64_t i, float *sums, float *room)
 {
-    for (int64_t i = 0; i < dy->rows; i++)
-        for (int64_t g = 0; g < rstd->columns; g++) {
-            int64_t group = g * (dy->columns / rstd->columns);
-            const float *restrict in = dt_cpu_row(dy, i) + group;
-            const float *restrict x = dt_cpu_row(sum, i) + group;
-            float r = dt_cpu_row(rstd, i)[g];
-            for (int64_t j = from; j < to; j++)
-                dweight[j] += in[j] * x[j] * r;
-        }
+    int64_t columns = w->dy->columns, n = columns / w->rstd->columns;
+    float *dx = dt_cpu_place(w->dsum, i, 0, room);
+    const float *dy = dt_cpu_load(w->dy, i, 0, columns, room + columns);
+    const float *x = dt_cpu_load(w->sum, i, 0, columns, room + 2 * columns);
+    dt_cpu_load(w->dsum, i, 0, columns, dx);
+    for (int64_t g = 0; g < w->rstd->columns; g++)
+        row_backward(dx + g * n, sums, dy + g * n, x + g * n, w->weight, dt_cpu_row(w->rstd, i)[g],
+                     n);
+    dt_cpu_store(w->dsum, i, 0, columns, dx);
 }
 
 void dt_cpu_rms_norm_backward(struct dt_device *dev, struct dt_tensor *dsum,
@@ -74,18 +89,24 @@ void dt_cpu_rms_norm_backward(struct dt_device *dev, struct dt_tensor *dsum,
                               const struct dt_tensor *sum, const struct dt_tensor *weight,
                               const struct dt_tensor *rstd)
 {
-    int64_t n = weight->columns, groups = rstd->columns;
-    assert(dy->columns == n * groups && dweight->columns == n);
-    assert(dsum->columns == dy->columns && sum->columns == dy->columns);
+    int64_t n = weight->columns, columns = dy->columns;
+    assert(columns == n * rstd->columns && dweight->columns == n);
+    assert(dsum->columns == columns && sum->columns == columns);
+    const struct dt_cpu_partial_sums sums = dt_cpu_partial_sums(dev, dy->rows, n);
 #pragma omp parallel num_threads(dev->threads)
     {
-#pragma omp for schedule(static) nowait
-        for (int64_t i = 0; i < dy->rows; i++)
-            for (int64_t g = 0; g < groups; g++)
-                row_backward(dt_cpu_row(dsum, i) + g * n, dt_cpu_row(dy, i) + g * n,
-                             dt_cpu_row(sum, i) + g * n, weight->data, dt_cpu_row(rstd, i)[g], n);
+        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(3 * columns + n));
+        const struct backward w = {dsum, dy, sum, rstd,
+                                   dt_cpu_load(weight, 0, 0, n, room + 3 * columns)};
+#pragma omp for schedule(static)
+        for (int64_t block = 0; block < sums.blocks; block++) {
+            float *of_block = dt_cpu_open_block(&sums, block);
+            int64_t end = (block + 1) * sums.block_rows;
+            for (int64_t i = block * sums.block_rows; i < end && i < dy->rows; i++)
+                tensor_row_backward(&w, i, of_block, room);
+        }
         int64_t from, to;
-        dt_cpu_share(n, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads(), &from, &to);
-        columns_backward(dweight->data, dy, sum, rstd, from, to);
+        dt_cpu_share(n, 1, omp_get_thread_num(), omp_get_num_threads(), &from, &to);
+        dt_cpu_add_blocks(&sums, from, to, dt_cpu_row(dweight, 0) + from);
     }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <assert.h>
+#include <omp.h>
 
 #include "device/cpu/cpu.h"
 
@@ -17,12 +18,16 @@ static void turn(float *restrict x, const float *restrict turns, int64_t half, f
 void dt_cpu_rope(struct dt_device *dev, struct dt_tensor *x, const struct dt_tensor *turns,
                  int64_t length, int64_t past, bool inverse)
 {
-    int64_t size = turns->columns;
-    assert(size % 2 == 0 && x->columns % size == 0 && past + length <= turns->rows);
+    int64_t size = turns->columns, n = x->columns;
+    assert(size % 2 == 0 && n % size == 0 && past + length <= turns->rows);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t r = 0; r < x->rows; r++) {
-        float *row = dt_cpu_row(x, r);
-        for (int64_t j = 0; j < x->columns; j += size)
-            turn(row + j, dt_cpu_row(turns, past + r % length), size / 2, inverse ? -1.0f : 1.0f);
+        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(n + size));
+        const float *angles = dt_cpu_load(turns, past + r % length, 0, size, room + n);
+        float *row = dt_cpu_place(x, r, 0, room);
+        dt_cpu_load(x, r, 0, n, row);
+        for (int64_t j = 0; j < n; j += size)
+            turn(row + j, angles, size / 2, inverse ? -1.0f : 1.0f);
+        dt_cpu_store(x, r, 0, n, row);
     }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <assert.h>
+#include <omp.h>
 
 #include "device/cpu/cpu.h"
 
@@ -28,18 +29,32 @@ static void backward_row(float *restrict dgate, float *restrict dy, const float 
 void dt_cpu_swiglu_forward(struct dt_device *dev, struct dt_tensor *y, const struct dt_tensor *gate,
                            const struct dt_tensor *up)
 {
-    assert(gate->columns == y->columns && up->columns == y->columns);
+    int64_t n = y->columns;
+    assert(gate->columns == n && up->columns == n);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
-    for (int64_t i = 0; i < y->rows; i++)
-        forward_row(dt_cpu_row(y, i), dt_cpu_row(gate, i), dt_cpu_row(up, i), y->columns);
+    for (int64_t i = 0; i < y->rows; i++) {
+        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), 3 * (size_t)n);
+        float *to = dt_cpu_place(y, i, 0, room);
+        forward_row(to, dt_cpu_load(gate, i, 0, n, room + n),
+                    dt_cpu_load(up, i, 0, n, room + 2 * n), n);
+        dt_cpu_store(y, i, 0, n, to);
+    }
 }
 
 void dt_cpu_swiglu_backward(struct dt_device *dev, struct dt_tensor *dgate, struct dt_tensor *dy,
                             const struct dt_tensor *gate, const struct dt_tensor *up)
 {
-    assert(gate->columns == dy->columns && up->columns == dy->columns);
+    int64_t n = dy->columns;
+    assert(gate->columns == n && up->columns == n && dgate->columns == n);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
-    for (int64_t i = 0; i < dy->rows; i++)
-        backward_row(dt_cpu_row(dgate, i), dt_cpu_row(dy, i), dt_cpu_row(gate, i),
-                     dt_cpu_row(up, i), dy->columns);
+    for (int64_t i = 0; i < dy->rows; i++) {
+        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), 4 * (size_t)n);
+        float *to_gate = dt_cpu_place(dgate, i, 0, room);
+        float *to_up = dt_cpu_place(dy, i, 0, room + n);
+        dt_cpu_load(dy, i, 0, n, to_up);
+        backward_row(to_gate, to_up, dt_cpu_load(gate, i, 0, n, room + 2 * n),
+                     dt_cpu_load(up, i, 0, n, room + 3 * n), n);
+        dt_cpu_store(dgate, i, 0, n, to_gate);
+        dt_cpu_store(dy, i, 0, n, to_up);
+    }
 }

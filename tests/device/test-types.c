@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* An op on 16-bit tensors is the op on the same numbers as fp32, rounded. What the ops
+ * on fp32 are is tested by theme beside this. */
+#include "device/matrix.h"
+
+enum { ROWS = 71, LENGTH = 10, N = 37 };
+
+static const enum dt_dtype halves[] = {DT_BF16, DT_F16};
+
+/* The same numbers twice. */
+struct pair {
+    struct dt_tensor half, wide;
+};
+
+static struct pair random_pair(enum dt_dtype type, int64_t rows, int64_t columns)
+{
+    struct pair x = {.half = random_matrix_of(type, rows, columns)};
+    x.wide = as_type(DT_F32, &x.half);
+    return x;
+}
+
+static void free_pair(struct pair *x)
+{
+    free(x->half.data), free(x->wide.data);
+}
+
+static void assert_close(const struct dt_tensor *got, const struct dt_tensor *want)
+{
+    double *values = dt_alloc((size_t)(want->rows * want->columns), sizeof *values);
+    for (int64_t i = 0; i < want->rows * want->columns; i++)
+        values[i] = at(want, i / want->columns, i % want->columns);
+    assert_near(got, values, 1e-6);
+    free(values);
+}
+
+static void check_pair(struct pair *x)
+{
+    assert_close(&x->half, &x->wide);
+    free_pair(x);
+}
+
+static void activations_and_biases(void **state)
+{
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        struct pair x = random_pair(halves[t], ROWS, N), y = random_pair(halves[t], ROWS, N);
+        struct dt_tensor sum = random_matrix(1, N), wide_sum = copy_of(&sum);
+        dev->ops->bias_backward(dev, &sum, &x.half);
+        dev->ops->bias_backward(dev, &wide_sum, &x.wide);
+        assert_same_bits(&sum, &wide_sum);
+        dev->ops->activation_forward(dev, &y.half, &x.half, DT_ACT_GELU_ERF);
+        dev->ops->activation_forward(dev, &y.wide, &x.wide, DT_ACT_GELU_ERF);
+        assert_close(&y.half, &y.wide);
+        dev->ops->copy(dev, &y.wide, &y.half);
+        dev->ops->activation_backward(dev, &y.half, &x.half, DT_ACT_GELU_TANH);
+        dev->ops->activation_backward(dev, &y.wide, &x.wide, DT_ACT_GELU_TANH);
+        check_pair(&y);
+        free_pair(&x), free(sum.data), free(wide_sum.data);
+    }
+}
+
+static void embeddings(void **state)
+{
+    (void)state;
+    int32_t ids[ROWS];
+    for (int i = 0; i < ROWS; i++)
+        ids[i] = i * i % 7;
+    for (int t = 0; t < 2; t++)
+        for (int with_positions = 0; with_positions < 2; with_positions++) {
+            struct pair tokens = random_pair(halves[t], 7, N);
+            struct pair positions = random_pair(halves[t], LENGTH + 2, N);
+            struct pair y = random_pair(halves[t], ROWS, N);
+            struct dt_tensor dtokens[2], dpositions[2];
+            for (int wide = 0; wide < 2; wide++) {
+                struct dt_tensor *of = with_positions ? &dpositions[wide] : NULL;
+                struct dt_tensor *from = wide ? &positions.wide : &positions.half;
+                dev->ops->embedding_forward(dev, wide ? &y.wide : &y.half, ids,
+                                            wide ? &tokens.wide : &tokens.half,
+                                            with_positions ? from : NULL, LENGTH, 2);
+                dtokens[wide] = new_matrix(DT_F32, 7, N);
+                dpositions[wide] = new_matrix(DT_F32, LENGTH, N);
+                struct dt_tensor dy = as_type(wide ? DT_F32 : halves[t], &y.half);
+                dev->ops->embedding_backward(dev, &dtokens[wide], of, &dy, ids, LENGTH);
+                free(dy.data);
+            }
+            assert_same_bits(&dtokens[0], &dtokens[1]);
+            assert_same_bits(&dpositions[0], &dpositions[1]);
+            check_pair(&y);
+            free_pair(&tokens), free_pair(&positions);
+            for (int wide = 0; wide < 2; wide++)
+                free(dtokens[wide].data), free(dpositions[wide].data);
+        }
+}
+
+/* The norm is one of the sum as it was stored, so that it can be computed again. */
+static void check_norm(enum dt_dtype type, bool rms)
+{
+    struct pair x = random_pair(type, ROWS, N), add = random_pair(type, ROWS, N);
+    struct pair weight = random_pair(type, 1, N), bias = random_pair(type, 1, N);
+    struct pair y = random_pair(type, ROWS, N), sum = random_pair(type, ROWS, N);
+    struct pair dy = random_pair(type, ROWS, N), dsum = random_pair(type, ROWS, N);
+    struct dt_tensor stats = new_matrix(DT_F32, ROWS, rms ? 1 : 2), wide_stats = copy_of(&stats);
+    struct dt_tensor dw = random_matrix(1, N), db = random_matrix(1, N);
+    struct dt_tensor wide_dw = copy_of(&dw), wide_db = copy_of(&db);
+    const struct dt_ops *ops = dev->ops;
+    if (rms)
+        ops->rms_norm_forward(dev, &y.half, &stats, &sum.half, &x.half, &add.half, &weight.half,
+                              1e-5f);
+    else
+        ops->norm_forward(dev, &y.half, &stats, &sum.half, &x.half, &add.half, &weight.half,
+                          &bias.half, 1e-5f);
+    for (int64_t i = 0; i < ROWS * N; i++) /* in the place of x */
+        ((float *)x.wide.data)[i] += ((float *)add.wide.data)[i];
+    assert_close(&sum.half, &x.wide);
+    ops->copy(dev, &sum.wide, &sum.half);
+    if (rms) {
+        ops->rms_norm_forward(dev, &y.wide, &wide_stats, &sum.wide, &sum.wide, NULL, &weight.wide,
+                              1e-5f);
+        ops->rms_norm_backward(dev, &dsum.half, &dw, &dy.half, &sum.half, &weight.half, &stats);
+        ops->rms_norm_backward(dev, &dsum.wide, &wide_dw, &dy.wide, &sum.wide, &weight.wide,
+                               &stats);
+    } else {
+        ops->norm_forward(dev, &y.wide, &wide_stats, &sum.wide, &sum.wide, NULL, &weight.wide,
+                          &bias.wide, 1e-5f);
+        ops->norm_backward(dev, &dsum.half, &dw, &db, &dy.half, &sum.half, &weight.half, &stats);
+        ops->norm_backward(dev, &dsum.wide, &wide_dw, &wide_db, &dy.wide, &sum.wide, &weight.wide,
+                           &stats);
+    }
+    assert_same_bits(&stats, &wide_stats);
+    assert_same_bits(&dw, &wide_dw), assert_same_bits(&db, &wide_db);
+    check_pair(&y), check_pair(&dsum);
+    free_pair(&x), free_pair(&add), free_pair(&weight), free_pair(&bias), free_pair(&sum);
+    free_pair(&dy), free(stats.data), free(wide_stats.data), free(dw.data), free(db.data);
+    free(wide_dw.data), free(wide_db.data);
+}
+
+static void norms(void **state)
+{
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        check_norm(halves[t], false);
+        check_norm(halves[t], true);
+    }
+}
+
+static void rotations_and_gates(void **state)
+{
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        struct pair x = random_pair(halves[t], ROWS, 3 * 12),
+                    turns = random_pair(halves[t], 20, 12);
+        dev->ops->rope(dev, &x.half, &turns.half, LENGTH, 10, true);
+        dev->ops->rope(dev, &x.wide, &turns.half, LENGTH, 10, true); /* of mixed types */
+        check_pair(&x), free_pair(&turns);
+        struct pair gate = random_pair(halves[t], ROWS, N), up = random_pair(halves[t], ROWS, N);
+        struct pair y = random_pair(halves[t], ROWS, N), dgate = random_pair(halves[t], ROWS, N);
+        dev->ops->swiglu_forward(dev, &y.half, &gate.half, &up.half);
+        dev->ops->swiglu_forward(dev, &y.wide, &gate.wide, &up.wide);
+        assert_close(&y.half, &y.wide);
+        dev->ops->copy(dev, &y.wide, &y.half);
+        dev->ops->swiglu_backward(dev, &dgate.half, &y.half, &gate.half, &up.half);
+        dev->ops->swiglu_backward(dev, &dgate.wide, &y.wide, &gate.wide, &up.wide);
+        check_pair(&dgate), check_pair(&y), free_pair(&gate), free_pair(&up);
+    }
+}
+
+static void losses(void **state)
+{
+    (void)state;
+    int32_t targets[ROWS];
+    float loss[2][ROWS], hits[2][ROWS];
+    struct dt_cross_entropy how = {.label_smoothing = 0.1f, .z_loss = 0.01f};
+    for (int i = 0; i < ROWS; i++)
+        targets[i] = i % N - 1;
+    for (int t = 0; t < 2; t++) {
+        struct pair logits = random_pair(halves[t], ROWS, N);
+        struct dt_tensor before = copy_of(&logits.half);
+        for (how.scale = 0; how.scale <= 2; how.scale += 2) {
+            dev->ops->cross_entropy(dev, loss[0], hits[0], &logits.half, targets, &how);
+            if (how.scale == 0)
+                assert_same_bits(&logits.half, &before);
+            dev->ops->cross_entropy(dev, loss[1], hits[1], &logits.wide, targets, &how);
+            assert_memory_equal(loss[0], loss[1], sizeof loss[0]);
+            assert_memory_equal(hits[0], hits[1], sizeof hits[0]);
+        }
+        check_pair(&logits), free(before.data);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_EACH_ISA(activations_and_biases), ON_EACH_ISA(embeddings), ON_EACH_ISA(norms),
+        ON_EACH_ISA(rotations_and_gates),    ON_EACH_ISA(losses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
