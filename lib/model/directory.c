@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
@@ -48,17 +49,52 @@ uint64_t dt_model_hash(const struct dt_model *m)
     return hash;
 }
 
+/* Older names: GPT-2's without the first part, and those of BERT's norms. */
+static void add_alias(struct dt_named_tensor *t)
+{
+    static const char prefix[] = "transformer.";
+    static const char *const norms[][2] = {{"LayerNorm.weight", "gamma"},
+                                           {"LayerNorm.bias", "beta"}};
+    size_t n = strlen(t->name);
+    if (strncmp(t->name, prefix, sizeof prefix - 1) == 0)
+        snprintf(t->alias, sizeof t->alias, "%s", t->name + sizeof prefix - 1);
+    for (int i = 0; i < 2; i++) {
+        size_t suffix = strlen(norms[i][0]);
+        if (n > suffix && strcmp(t->name + n - suffix, norms[i][0]) == 0)
+            snprintf(t->alias, sizeof t->alias, "%.*s.%s", (int)(strrchr(t->name, '.') - t->name),
+                     t->name, norms[i][1]);
+    }
+}
+
+/* Tied heads, constants, and heads for other purposes, which some writers add. */
+static const char *const ignored[] = {"lm_head.weight",
+                                      "cls.predictions.decoder.weight",
+                                      "cls.predictions.decoder.bias",
+                                      "vocab_projector.weight",
+                                      ".attn.bias",
+                                      ".attn.masked_bias",
+                                      ".rotary_emb.inv_freq",
+                                      ".position_ids",
+                                      "cls.seq_relationship.weight",
+                                      "cls.seq_relationship.bias",
+                                      "bert.pooler.dense.weight",
+                                      "bert.pooler.dense.bias",
+                                      NULL};
+
 int dt_model_restore(struct dt_model *m, const char *directory, struct dt_error *err)
 {
-    /* The tied head, GPT-2's causal masks and Llama's angles, which some writers add. */
-    static const char *const ignored[] = {"lm_head.weight", ".attn.bias", ".attn.masked_bias",
-                                          ".rotary_emb.inv_freq", NULL};
     size_t bytes = (size_t)m->table.elements * sizeof(float);
     float *host = dt_alloc(1, bytes);
     struct dt_named_tensor *list = dt_model_named_tensors(&m->table, host, "");
     char *path = dt_path_join(directory, DT_WEIGHTS_FILE);
-    int rc = dt_safetensors_read(path, list, m->table.count, ignored, err);
+    char *index = dt_path_join(directory, DT_INDEX_FILE);
+    for (int i = 0; i < m->table.count; i++)
+        add_alias(&list[i]);
+    int rc = !dt_file_exists(path) && dt_file_exists(index)
+                 ? dt_safetensors_read_index(index, list, m->table.count, ignored, err)
+                 : dt_safetensors_read(path, list, m->table.count, ignored, err);
     free(path);
+    free(index);
     if (rc == 0)
         dt_model_set_parameters(m, host);
     free(list);

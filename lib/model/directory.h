@@ -12,6 +12,7 @@
 
 #define DT_CONFIG_FILE    "config.json"
 #define DT_WEIGHTS_FILE   "model.safetensors"
+#define DT_INDEX_FILE     "model.safetensors.index.json" /* of weights in several files */
 #define DT_TOKENIZER_FILE "tokenizer.json"
 #define DT_TRAINER_DIR    "trainer"
 #define DT_MANIFEST_FILE  "trainer/manifest.json"
@@ -21,7 +22,8 @@ int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *di
                   struct dt_error *err) DT_MUST_CHECK;
 
 /* Replaces the parameters of a model of the same configuration by those in the
- * directory; the caller has checked the manifest. */
+ * directory, which may be F32, F16 or BF16, and in several files; the caller has
+ * checked the manifest. */
 int dt_model_restore(struct dt_model *model, const char *directory,
                      struct dt_error *err) DT_MUST_CHECK;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * safetensors files: named tensors behind a JSON header, as Hugging Face reads
- * and writes them. Here always fp32, little-endian, row-major. With
- * compression the same bytes pass through zstd (checksum included), so that
- * `zstd -d` gives an ordinary safetensors file.
+ * and writes them, little-endian and row-major. In memory always fp32; files may
+ * hold F32, F16 or BF16 (safetensors-read.c), and are written (safetensors.c) as
+ * F32. With compression the same bytes pass through zstd (checksum included), so
+ * that `zstd -d` gives an ordinary safetensors file.
  */
 #ifndef DT_MODEL_SAFETENSORS_H
 #define DT_MODEL_SAFETENSORS_H
@@ -17,7 +18,8 @@ struct dt_named_tensor {
     char name[80];
     int rank; /* 1 or 2 */
     int64_t shape[2];
-    float *data; /* host memory, borrowed */
+    float *data;    /* host memory, borrowed */
+    char alias[80]; /* another name that files may have for it; empty: none */
 };
 
 /* Writes the tensors in the order given, atomically. */
@@ -30,5 +32,10 @@ int dt_safetensors_write(const char *path, const struct dt_named_tensor *tensors
  * a rule of the format is refused. */
 int dt_safetensors_read(const char *path, const struct dt_named_tensor *tensors, int count,
                         const char *const *ignored, struct dt_error *err) DT_MUST_CHECK;
+
+/* The same from several files that an index (model.safetensors.index.json) beside
+ * them maps the names to. */
+int dt_safetensors_read_index(const char *path, const struct dt_named_tensor *tensors, int count,
+                              const char *const *ignored, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

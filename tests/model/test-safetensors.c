@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,10 +220,12 @@ static void tensors_that_cannot_be_are_refused(void **state)
     const char *fit = "'b' has offsets that do not fit its shape";
     assert_refused("{" A ",\"b\":5}", 32, "'b' is not a JSON object");
     assert_refused("{" A ",\"b\":{\"shape\":[2],\"data_offsets\":[24,32]}}", 32, "dtype");
-    assert_refused("{" A ",\"b\":{\"dtype\":\"F16\",\"shape\":[4],\"data_offsets\":[24,32]}}", 32,
-                   "'b' is not of type F32");
+    assert_refused("{" A ",\"b\":{\"dtype\":\"I32\",\"shape\":[2],\"data_offsets\":[24,32]}}", 32,
+                   "'b' is not of type F32, F16 or BF16");
+    assert_refused("{" A ",\"b\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[24,32]}}", 32,
+                   fit);
     assert_refused("{" A ",\"b\":{\"dtype\":\"X\",\"shape\":[2],\"data_offsets\":[24,32]}}", 32,
-                   "'b' is not of type F32");
+                   "'b' is of a type that the format has not");
     assert_refused(B_WITH("2", "[24,32]"), 32, "shape");
     assert_refused(B_WITH("[-2]", "[24,32]"), 32, shape);
     assert_refused(B_WITH("[2.0]", "[24,32]"), 32, shape);
@@ -264,6 +267,118 @@ static void the_tensors_must_be_those_asked_for(void **state)
                    "'b' has another shape than the model's");
     assert_refused(with_mask, 36, "mask' is not one of this model");
     assert_int_equal(read_two(ignored), 0);
+}
+
+/* A file with header and data. */
+static void write_file(const char *name, const char *header, const void *data, size_t data_size)
+{
+    struct dt_buffer b = DT_BUFFER_EMPTY;
+    uint64_t size = strlen(header);
+    char *place = dt_path_join(scratch, name);
+    dt_buffer_append(&b, &size, sizeof size);
+    dt_buffer_append(&b, header, size);
+    dt_buffer_append(&b, data, data_size);
+    assert_int_equal(dt_file_write(place, b.data, b.size, &err), 0);
+    dt_buffer_release(&b);
+    free(place);
+}
+
+static void sixteen_bits_become_thirty_two(void **state)
+{
+    (void)state;
+    /* 1, -2.5, 65504, the smallest subnormal, infinity, -0; then of bf16 1.5 and -1e38. */
+    static const uint16_t bits[8] = {0x3c00, 0xc100, 0x7bff, 0x0001,
+                                     0x7c00, 0x8000, 0x3fc0, 0xfe96};
+    static const float halves[6] = {1, -2.5f, 65504, 5.9604644775390625e-8f, INFINITY, -0.0f};
+    write_file("x.safetensors",
+               "{\"a\":{\"dtype\":\"F16\",\"shape\":[3,2],\"data_offsets\":[0,12]},"
+               "\"b\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[12,16]}}",
+               bits, sizeof bits);
+    assert_int_equal(read_two(NULL), 0);
+    assert_memory_equal(a_data, halves, sizeof halves);
+    assert_true(b_data[0] == 1.5f && fabsf(b_data[1] / -1e38f - 1) < 0.01f);
+    const uint16_t nan[6] = {0x7e00};
+    write_file("x.safetensors",
+               "{\"a\":{\"dtype\":\"F16\",\"shape\":[3,2],\"data_offsets\":[0,12]}}", nan, 12);
+    assert_true(read_two(NULL) < 0); /* no b, but a is filled */
+    assert_true(isnan(a_data[0]));
+}
+
+static void other_names_are_found(void **state)
+{
+    (void)state;
+    struct dt_named_tensor named[] = {two[0], two[1]};
+    strcpy(named[1].alias, "old.b");
+    fill();
+    write_file("x.safetensors",
+               "{" A ",\"old.b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}}",
+               (float[8]){0.5f, 1.5f, 2.5f, 3.5f, 4.5f, 5.5f, -1, 1e-40f}, 32);
+    clear();
+    assert_int_equal(dt_safetensors_read(path, named, 2, NULL, &err), 0);
+    assert_filled();
+    write_file("x.safetensors",
+               "{" A "," B ",\"old.b\":{\"dtype\":\"F32\",\"shape\":[2],"
+               "\"data_offsets\":[32,40]}}",
+               (float[10]){0}, 40);
+    assert_true(dt_safetensors_read(path, named, 2, NULL, &err) < 0);
+    assert_non_null(strstr(err.text, "'old.b' is there under two names"));
+}
+
+static int read_index(const char *index)
+{
+    char *place = dt_path_join(scratch, "x.index.json");
+    assert_int_equal(dt_file_write(place, index, strlen(index), &err), 0);
+    clear();
+    int rc = dt_safetensors_read_index(place, two, 2, NULL, &err);
+    free(place);
+    return rc;
+}
+
+static void write_parts(void)
+{
+    static const float values[] = {0.5f, 1.5f, 2.5f, 3.5f, 4.5f, 5.5f, -1, 1e-40f};
+    write_file("1.safetensors", "{" A "}", values, 24);
+    write_file("2.safetensors", "{\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+               values + 6, 8);
+}
+
+static void models_in_several_files_are_read(void **state)
+{
+    (void)state;
+    write_parts();
+    assert_int_equal(read_index("{\"metadata\":{\"total_size\":32},\"weight_map\":{"
+                                "\"a\":\"1.safetensors\",\"b\":\"2.safetensors\"}}"),
+                     0);
+    assert_filled();
+}
+
+static void an_index_must_fit_its_files(void **state)
+{
+    (void)state;
+#define ONE "\"a\":\"1.safetensors\""
+    static const char *const wrong[][2] = {
+        {"{}", "weight_map"},
+        {"[]", "x.index.json: is not a JSON object"},
+        {"{\"weight_map\":[]}", "weight_map"},
+        {"{\"weight_map\":{}}", "has no tensor 'a'"},
+        {"{\"weight_map\":{" ONE "}}", "has no tensor 'b'"},
+        {"{\"weight_map\":{" ONE ",\"b\":\"1.safetensors\"}}", "has no tensor 'b'"},
+        {"{\"weight_map\":{" ONE ",\"c\":\"2.safetensors\"}}",
+         "2.safetensors: tensor 'b' is not where the index says"},
+        {"{\"weight_map\":{" ONE ",\"b\":\"3.safetensors\"}}", "3.safetensors"},
+        {"{\"weight_map\":{" ONE ",\"b\":7}}", "'b' is given no file beside the index"},
+        {"{\"weight_map\":{" ONE ",\"b\":\"\"}}", "'b' is given no file beside the index"},
+        {"{\"weight_map\":{" ONE ",\"b\":\"../2.safetensors\"}}", "no file beside the index"},
+        {"{\"weight_map\":{" ONE ",\"b\":\"/etc/passwd\"}}", "no file beside the index"},
+        {"{\"weight_map\":{" ONE "," ONE ",\"b\":\"2.safetensors\"}}", "gives a name twice"},
+    };
+    write_parts();
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        if (read_index(wrong[i][0]) == 0)
+            fail_msg("accepted: %s", wrong[i][0]);
+        if (strstr(err.text, wrong[i][1]) == NULL)
+            fail_msg("%s: %s", wrong[i][0], err.text);
+    }
 }
 
 /* Every prefix of a compressed file, and every file with one bit turned. */
@@ -314,6 +429,10 @@ int main(void)
         cmocka_unit_test(tensors_that_cannot_be_are_refused),
         cmocka_unit_test(data_must_be_covered_without_gap_or_overlap),
         cmocka_unit_test(the_tensors_must_be_those_asked_for),
+        cmocka_unit_test(sixteen_bits_become_thirty_two),
+        cmocka_unit_test(other_names_are_found),
+        cmocka_unit_test(models_in_several_files_are_read),
+        cmocka_unit_test(an_index_must_fit_its_files),
         cmocka_unit_test(damaged_compressed_files_are_refused),
         cmocka_unit_test(files_that_cannot_be_opened_are_named),
     };

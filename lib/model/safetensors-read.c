@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "model/safetensors.h"
+
+#define MOST_HEADER 100000000u
+
+/* What is wanted, and what has been found of it. */
+struct search {
+    const struct dt_named_tensor *tensors;
+    int count;
+    const char *const *ignored;
+    bool *seen;
+    struct json_object *map; /* names to files, of a model in several; or NULL */
+    const char *file;        /* the one at hand */
+};
+
+enum number { OTHER, F32, F16, BF16 };
+
+/* The types of the format and their bytes. */
+static const struct number_type {
+    const char *name;
+    enum number number;
+    uint64_t bytes;
+} number_types[] = {
+    {"F32", F32, 4},    {"F16", F16, 2},       {"BF16", BF16, 2},     {"F64", OTHER, 8},
+    {"I64", OTHER, 8},  {"U64", OTHER, 8},     {"I32", OTHER, 4},     {"U32", OTHER, 4},
+    {"I16", OTHER, 2},  {"U16", OTHER, 2},     {"I8", OTHER, 1},      {"U8", OTHER, 1},
+    {"BOOL", OTHER, 1}, {"F8_E4M3", OTHER, 1}, {"F8_E5M2", OTHER, 1},
+};
+
+static const struct number_type *find_type(const char *name)
+{
+    for (size_t i = 0; i < sizeof number_types / sizeof *number_types; i++)
+        if (strcmp(number_types[i].name, name) == 0)
+            return &number_types[i];
+    return NULL;
+}
+
+static float from_bf16(uint16_t bits)
+{
+    uint32_t wide = (uint32_t)bits << 16;
+    float x;
+    memcpy(&x, &wide, sizeof x);
+    return x;
+}
+
+static float from_f16(uint16_t bits)
+{
+    int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    float x = exponent == 31 ? (fraction ? NAN : INFINITY)
+              : exponent     ? ldexpf((float)(1024 + fraction), exponent - 25)
+                             : ldexpf((float)fraction, -24);
+    return bits >> 15 ? -x : x;
+}
+
+static void convert(float *to, const char *from, enum number number, int64_t count)
+{
+    if (number == F32) {
+        memcpy(to, from, (size_t)count * sizeof *to);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        uint16_t bits;
+        memcpy(&bits, from + 2 * i, sizeof bits);
+        to[i] = number == BF16 ? from_bf16(bits) : from_f16(bits);
+    }
+}
+
+/* A tensor that the file names, and where its bytes lie behind the header. */
+struct entry {
+    const char *name;
+    const struct number_type *type;
+    struct json_object *shape;
+    uint64_t from, to;
+};
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
+}
+
+static bool is_ignored(const char *name, const char *const *ignored)
+{
+    size_t n = strlen(name);
+    for (; ignored && *ignored; ignored++) {
+        size_t suffix = strlen(*ignored);
+        if (n >= suffix && strcmp(name + n - suffix, *ignored) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int bad(const char *path, const char *name, const char *reason, struct dt_error *err)
+{
+    return dt_fail(err, DT_EFORMAT, "%s: tensor '%s' %s", path, name, reason);
+}
+
+/* A whole number without sign; json-c would make one of anything. */
+static bool get_size(struct json_object *value, uint64_t *size)
+{
+    *size = json_object_get_uint64(value);
+    return json_object_is_type(value, json_type_int) &&
+           (json_object_get_int64(value) >= 0 || *size > INT64_MAX);
+}
+
+/* bytes holds those of one number. */
+static bool count_bytes(struct json_object *shape, uint64_t *bytes)
+{
+    for (size_t i = 0; i < json_object_array_length(shape); i++) {
+        uint64_t size;
+        if (!get_size(json_object_array_get_idx(shape, i), &size) ||
+            __builtin_mul_overflow(*bytes, size, bytes))
+            return false;
+    }
+    return true;
+}
+
+static int parse_entry(const char *path, const char *name, struct json_object *value,
+                       struct entry *e, struct dt_error *err)
+{
+    struct json_object *offsets;
+    const char *dtype;
+    uint64_t bytes;
+    if (!json_object_is_type(value, json_type_object))
+        return bad(path, name, "is not a JSON object", err);
+    DT_TRY(dt_json_get_string(value, "dtype", path, &dtype, err));
+    DT_TRY(dt_json_get(value, "shape", json_type_array, path, &e->shape, err));
+    DT_TRY(dt_json_get(value, "data_offsets", json_type_array, path, &offsets, err));
+    e->name = name;
+    if (json_object_array_length(offsets) != 2 ||
+        !get_size(json_object_array_get_idx(offsets, 0), &e->from) ||
+        !get_size(json_object_array_get_idx(offsets, 1), &e->to))
+        return bad(path, name, "has no two data_offsets", err);
+    e->type = find_type(dtype);
+    if (e->type == NULL)
+        return bad(path, name, "is of a type that the format has not", err);
+    bytes = e->type->bytes;
+    if (!count_bytes(e->shape, &bytes))
+        return bad(path, name, "has a shape that cannot be", err);
+    if (e->to < e->from || e->to - e->from != bytes)
+        return bad(path, name, "has offsets that do not fit its shape", err);
+    return 0;
+}
+
+static int check_metadata(const char *path, struct json_object *metadata, struct dt_error *err)
+{
+    bool good = json_object_is_type(metadata, json_type_object);
+    if (good) {
+        json_object_object_foreach(metadata, name, value)
+        {
+            (void)name;
+            good = good && json_object_is_type(value, json_type_string);
+        }
+    }
+    return good ? 0 : dt_fail(err, DT_EFORMAT, "%s: __metadata__ is not a map of strings", path);
+}
+
+/* Collects the entries in file order and checks that they cover it without gap or overlap. */
+static int parse_header(const char *path, struct json_object *header, uint64_t data_size,
+                        struct entry *entries, int *count, struct dt_error *err)
+{
+    uint64_t at = 0;
+    *count = 0;
+    json_object_object_foreach(header, name, value)
+    {
+        if (strcmp(name, "__metadata__") == 0) {
+            DT_TRY(check_metadata(path, value, err));
+            continue;
+        }
+        DT_TRY(parse_entry(path, name, value, &entries[*count], err));
+        (*count)++;
+    }
+    qsort(entries, (size_t)*count, sizeof *entries, compare_entries);
+    for (int i = 0; i < *count; i++) {
+        if (entries[i].from != at)
+            return bad(path, entries[i].name, "leaves a gap or overlaps another", err);
+        at = entries[i].to;
+    }
+    if (at != data_size)
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: holds %" PRIu64 " bytes of data, its header says %" PRIu64, path,
+                       data_size, at);
+    return 0;
+}
+
+static int find(const struct search *s, const char *name)
+{
+    for (int i = 0; i < s->count; i++)
+        if (strcmp(s->tensors[i].name, name) == 0 ||
+            (*s->tensors[i].alias && strcmp(s->tensors[i].alias, name) == 0))
+            return i;
+    return -1;
+}
+
+static bool same_shape(const struct dt_named_tensor *t, struct json_object *shape)
+{
+    if (json_object_array_length(shape) != (size_t)t->rank)
+        return false;
+    for (int i = 0; i < t->rank; i++)
+        if (json_object_get_int64(json_object_array_get_idx(shape, (size_t)i)) != t->shape[i])
+            return false;
+    return true;
+}
+
+/* A model in several files says of each tensor which of them holds it. */
+static bool is_mapped_here(const struct search *s, const char *name)
+{
+    struct json_object *file = s->map ? json_object_object_get(s->map, name) : NULL;
+    return s->map == NULL || (file && strcmp(json_object_get_string(file), s->file) == 0);
+}
+
+static int copy_entry(const char *path, const struct entry *e, struct search *s, const char *data,
+                      struct dt_error *err)
+{
+    int t = find(s, e->name);
+    if (!is_mapped_here(s, e->name))
+        return bad(path, e->name, "is not where the index says", err);
+    if (t < 0 && is_ignored(e->name, s->ignored))
+        return 0;
+    if (t < 0)
+        return bad(path, e->name, "is not one of this model", err);
+    if (s->seen[t])
+        return bad(path, e->name, "is there under two names", err);
+    if (!same_shape(&s->tensors[t], e->shape))
+        return bad(path, e->name, "has another shape than the model's", err);
+    if (e->type->number == OTHER)
+        return bad(path, e->name, "is not of type F32, F16 or BF16", err);
+    convert(s->tensors[t].data, data + e->from, e->type->number,
+            (int64_t)((e->to - e->from) / e->type->bytes));
+    s->seen[t] = true;
+    return 0;
+}
+
+static int check_complete(const char *path, const struct search *s, struct dt_error *err)
+{
+    for (int t = 0; t < s->count; t++)
+        if (!s->seen[t])
+            return dt_fail(err, DT_EFORMAT, "%s: has no tensor '%s'", path, s->tensors[t].name);
+    return 0;
+}
+
+/* Whole file in memory, decompressed if it is zstd. */
+static int read_bytes(const char *path, char **data, size_t *size, struct dt_error *err)
+{
+    DT_TRY(dt_file_read(path, SIZE_MAX / 2, data, size, err));
+    if (*size < 4 || memcmp(*data, "\x28\xb5\x2f\xfd", 4) != 0)
+        return 0;
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    ZSTD_DStream *zstd = ZSTD_createDStream();
+    ZSTD_inBuffer in = {*data, *size, 0};
+    size_t rc = 1;
+    while (in.pos < in.size && !ZSTD_isError(rc)) {
+        dt_buffer_reserve(&out, out.size + ZSTD_DStreamOutSize());
+        ZSTD_outBuffer o = {out.data + out.size, ZSTD_DStreamOutSize(), 0};
+        rc = ZSTD_decompressStream(zstd, &o, &in);
+        out.size += o.pos;
+    }
+    ZSTD_freeDStream(zstd);
+    free(*data);
+    *data = out.data;
+    *size = out.size;
+    if (rc == 0)
+        return 0;
+    free(out.data);
+    *data = NULL;
+    return dt_fail(err, DT_EFORMAT, "%s: %s", path,
+                   ZSTD_isError(rc) ? ZSTD_getErrorName(rc) : "ends too early");
+}
+
+/* Members of all objects in a JSON text: colons outside of strings. */
+static size_t count_colons(const char *text, size_t size)
+{
+    size_t count = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < size; i++) {
+        if (quoted && text[i] == '\\')
+            i++;
+        else if (text[i] == '"')
+            quoted = !quoted;
+        else
+            count += !quoted && text[i] == ':';
+    }
+    return count;
+}
+
+static size_t count_members(struct json_object *value)
+{
+    size_t count = 0;
+    if (!json_object_is_type(value, json_type_object))
+        return 0;
+    json_object_object_foreach(value, name, member)
+    {
+        (void)name;
+        count += 1 + count_members(member);
+    }
+    return count;
+}
+
+static bool is_utf8(const char *text, size_t size)
+{
+    struct json_tokener *t = json_tokener_new();
+    json_tokener_set_flags(t, JSON_TOKENER_VALIDATE_UTF8);
+    json_object_put(json_tokener_parse_ex(t, text, (int)size));
+    bool valid = json_tokener_get_error(t) != json_tokener_error_parse_utf8_string;
+    json_tokener_free(t);
+    return valid;
+}
+
+/* What json-c passes over: of members of one name it keeps the last, it cuts
+ * names at a zero byte, and it takes any bytes for text. */
+static int check_json(const char *path, const char *part, const char *text, size_t size,
+                      struct json_object *value, struct dt_error *err)
+{
+    const char *reason = NULL;
+    if (*text != '{')
+        reason = "is not a JSON object";
+    else if (!is_utf8(text, size))
+        reason = "is not UTF-8";
+    else if (memmem(text, size, "\\u0000", 6))
+        reason = "holds a zero byte";
+    else if (count_colons(text, size) != count_members(value))
+        reason = "gives a name twice";
+    return reason ? dt_fail(err, DT_EFORMAT, "%s: %s%s", path, part, reason) : 0;
+}
+
+static int read_tensors(const char *path, const char *file, size_t size, struct search *s,
+                        struct dt_error *err)
+{
+    uint64_t header_size = 0;
+    struct json_object *header;
+    int entry_count = 0;
+    if (size >= 8)
+        memcpy(&header_size, file, 8);
+    if (size < 8 || header_size > MOST_HEADER || header_size > size - 8)
+        return dt_fail(err, DT_EFORMAT, "%s: is not a safetensors file, or ends too early", path);
+    DT_TRY(dt_json_parse(file + 8, header_size, path, &header, err));
+    struct entry *entries = NULL;
+    int rc = check_json(path, "its header ", file + 8, header_size, header, err);
+    if (rc == 0) {
+        entries = dt_alloc((size_t)json_object_object_length(header) + 1, sizeof *entries);
+        rc = parse_header(path, header, size - 8 - header_size, entries, &entry_count, err);
+    }
+    for (int i = 0; rc == 0 && i < entry_count; i++)
+        rc = copy_entry(path, &entries[i], s, file + 8 + header_size, err);
+    free(entries);
+    json_object_put(header);
+    return rc;
+}
+
+static int read_file(const char *path, struct search *s, struct dt_error *err)
+{
+    char *file;
+    size_t size;
+    DT_TRY(read_bytes(path, &file, &size, err));
+    int rc = read_tensors(path, file, size, s, err);
+    free(file);
+    return rc;
+}
+
+int dt_safetensors_read(const char *path, const struct dt_named_tensor *tensors, int count,
+                        const char *const *ignored, struct dt_error *err)
+{
+    struct search s = {.tensors = tensors, .count = count, .ignored = ignored};
+    s.seen = dt_alloc((size_t)count, sizeof *s.seen);
+    int rc = read_file(path, &s, err);
+    rc = rc < 0 ? rc : check_complete(path, &s, err);
+    free(s.seen);
+    return rc;
+}
+
+/* The map of an index, whose values are names of files beside it. */
+static int parse_index(const char *path, struct json_object *index, struct json_object **map,
+                       struct dt_error *err)
+{
+    DT_TRY(dt_json_get(index, "weight_map", json_type_object, path, map, err));
+    json_object_object_foreach(*map, name, value)
+    {
+        const char *file = json_object_get_string(value);
+        if (!json_object_is_type(value, json_type_string) || *file == '\0' || *file == '.' ||
+            strchr(file, '/'))
+            return bad(path, name, "is given no file beside the index", err);
+    }
+    return 0;
+}
+
+/* Whether a member of the map before this one names the same file. */
+static bool was_read(struct json_object *map, const char *until, const char *file)
+{
+    json_object_object_foreach(map, name, value)
+    {
+        if (strcmp(name, until) == 0)
+            return false;
+        if (strcmp(json_object_get_string(value), file) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int read_mapped(const char *path, struct search *s, struct dt_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    json_object_object_foreach(s->map, name, value)
+    {
+        s->file = json_object_get_string(value);
+        if (was_read(s->map, name, s->file))
+            continue;
+        char *shard = dt_format("%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, s->file);
+        int rc = read_file(shard, s, err);
+        free(shard);
+        DT_TRY(rc);
+    }
+    return check_complete(path, s, err);
+}
+
+static int read_index(const char *path, const char *text, size_t size, struct search *s,
+                      struct dt_error *err)
+{
+    struct json_object *index;
+    DT_TRY(dt_json_parse(text, size, path, &index, err));
+    int rc = check_json(path, "", text, size, index, err);
+    rc = rc < 0 ? rc : parse_index(path, index, &s->map, err);
+    rc = rc < 0 ? rc : read_mapped(path, s, err);
+    json_object_put(index);
+    return rc;
+}
+
+int dt_safetensors_read_index(const char *path, const struct dt_named_tensor *tensors, int count,
+                              const char *const *ignored, struct dt_error *err)
+{
+    struct search s = {.tensors = tensors, .count = count, .ignored = ignored};
+    char *text;
+    size_t size;
+    DT_TRY(dt_file_read(path, MOST_HEADER, &text, &size, err));
+    s.seen = dt_alloc((size_t)count, sizeof *s.seen);
+    int rc = read_index(path, text, size, &s, err);
+    free(s.seen);
+    free(text);
+    return rc;
+}
