@@ -34,7 +34,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
 DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -fPIC -fno-math-errno -ffp-contract=off $(WARNINGS)
 LIBS      := -lzstd -lz -lutf8proc -ljson-c -lyaml -lxxhash -lm -ldl -lpthread
 
-MODULES  := base io text token shard device model train eval
+MODULES  := base io text token shard device comm model train eval
 LIB_SRC  := $(foreach m,$(MODULES),$(wildcard lib/$m/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$B/obj/%.o)
 LIBDT    := $B/lib/libdt.a
@@ -55,6 +55,14 @@ ISA_avx512  := -march=x86-64-v4 -mprefer-vector-width=512
 ENGINE_CFLAGS := $(filter-out -ffp-contract=off,$(DT_CFLAGS)) -ffp-contract=fast -fopenmp \
                  -fvisibility=hidden -O3
 ENGINES := $(if $(CPU_SRC),$(CPU_ISAS:%=$B/lib/dt/cpu-%.so))
+
+# --- the transport of several ranks: a plug-in where MPI is; MPI=0 leaves it out ------------------
+MPICC   ?= mpicc
+MPI     ?= $(if $(shell command -v $(MPICC) 2>/dev/null),1,0)
+MPI_SRC := $(wildcard lib/comm/mpi/*.c)
+ifeq ($(MPI),1)
+ENGINES += $B/lib/dt/mpi.so
+endif
 
 # --- what is installed besides programs and engines ---------------------------------------------
 SHARE := $(patsubst share/%,%,$(shell find share -type f -not -path 'share/setup/*'))
@@ -112,6 +120,10 @@ $B/lib/dt/cpu-$1.so: $(CPU_SRC:lib/device/cpu/%.c=$B/obj/cpu-$1/%.o) $(LIBDT)
 	$$(call say,LD) $$(CC) $$(CFLAGS) $$(LDFLAGS) -shared -fopenmp $$^ -Wl,-z,defs -ldnnl -lm -o $$@
 endef
 $(foreach i,$(CPU_ISAS),$(eval $(call engine_rules,$i)))
+
+$B/lib/dt/mpi.so: $(MPI_SRC) lib/comm/transport.h $(LIBDT)
+	@mkdir -p $(@D)
+	$(call say,LD) $(MPICC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $(MPI_SRC) $(LIBDT) -Wl,-z,defs -o $@
 
 $(PRELOADS): $B/%.so: %.c | deps-check
 	@mkdir -p $(@D)

@@ -51,10 +51,7 @@ static void set_wait_policy(void)
 
 static int load(struct dt_device *dev, const char *name, struct dt_error *err)
 {
-    const char *set = getenv("DT_ENGINES");
-    char *directory = set ? dt_strdup(set) : dt_installed_path("lib/dt");
-    char *path = dt_format("%s/%s.so", directory, name);
-    free(directory);
+    char *path = dt_plugin_path(name);
     int rc = 0;
     set_wait_policy();
     if (!dt_file_exists(path)) {

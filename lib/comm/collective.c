@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* Collective operations: who sends what to whom. Every rank sends straight to
+ * every other, so that what it sends in all is what the best rings send. */
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "comm/job.h"
+
+#define GATHER_CHUNK ((size_t)16 << 20) /* bytes of a rank's piece in flight at a time */
+#define REDUCE_CHUNK ((size_t)1 << 16)  /* floats, likewise */
+
+static size_t chunk_of(size_t size, size_t chunk, size_t from)
+{
+    return from >= size ? 0 : size - from < chunk ? size - from : chunk;
+}
+
+static int exchange(const struct dt_operation *op, struct dt_transfer *transfers, int count,
+                    struct dt_error *err)
+{
+    DT_TRY(dt_exchange_begin(op, transfers, count, err));
+    return dt_exchange_end(op, transfers, count, err);
+}
+
+/* --- all-gather --------------------------------------------------------------------------------
+ */
+
+static size_t longest_piece(const size_t *offsets, int size)
+{
+    size_t most = 0;
+    for (int r = 0; r < size; r++)
+        most = offsets[r + 1] - offsets[r] > most ? offsets[r + 1] - offsets[r] : most;
+    return most;
+}
+
+static int run_all_gather(const struct dt_operation *op, struct dt_error *err)
+{
+    const struct dt_comm *c = op->comm;
+    const size_t *at = op->offsets;
+    char *data = op->data;
+    struct dt_transfer *t = dt_alloc((size_t)(2 * c->size), sizeof *t);
+    size_t mine = at[c->rank + 1] - at[c->rank], most = longest_piece(at, c->size);
+    int rc = 0;
+    for (size_t from = 0; rc == 0 && from < most; from += GATHER_CHUNK) {
+        int count = 0;
+        for (int i = 1; i < c->size; i++) {
+            int to = (c->rank + i) % c->size, source = (c->rank + c->size - i) % c->size;
+            size_t theirs = at[source + 1] - at[source];
+            t[count++] = (struct dt_transfer){true, to, data + at[c->rank] + from,
+                                              chunk_of(mine, GATHER_CHUNK, from), NULL};
+            t[count++] = (struct dt_transfer){false, source, data + at[source] + from,
+                                              chunk_of(theirs, GATHER_CHUNK, from), NULL};
+        }
+        rc = exchange(op, t, count, err);
+    }
+    free(t);
+    return rc;
+}
+
+dt_ticket dt_comm_all_gather(struct dt_comm *comm, void *data, const size_t *offsets)
+{
+    return dt_comm_submit(
+        comm, (struct dt_operation){
+                  .name = "all-gather", .run = run_all_gather, .data = data, .offsets = offsets});
+}
+
+/* --- broadcast and single messages ---------------------------------------------------------------
+ */
+
+static int run_broadcast(const struct dt_operation *op, struct dt_error *err)
+{
+    const struct dt_comm *c = op->comm;
+    struct dt_transfer *t = dt_alloc((size_t)c->size, sizeof *t);
+    bool root = c->rank == op->peer;
+    int rc = 0;
+    for (size_t from = 0; rc == 0 && from < op->bytes; from += GATHER_CHUNK) {
+        size_t bytes = chunk_of(op->bytes, GATHER_CHUNK, from);
+        int count = 0;
+        for (int r = 0; r < c->size; r++)
+            if (root ? r != c->rank : r == op->peer)
+                t[count++] = (struct dt_transfer){root, r, (char *)op->data + from, bytes, NULL};
+        rc = exchange(op, t, count, err);
+    }
+    free(t);
+    return rc;
+}
+
+dt_ticket dt_comm_broadcast(struct dt_comm *comm, void *data, size_t bytes, int root)
+{
+    return dt_comm_submit(
+        comm,
+        (struct dt_operation){
+            .name = "broadcast", .run = run_broadcast, .data = data, .bytes = bytes, .peer = root});
+}
+
+static int run_message(const struct dt_operation *op, bool sends, struct dt_error *err)
+{
+    for (size_t from = 0; from < op->bytes; from += GATHER_CHUNK) {
+        struct dt_transfer t = {sends, op->peer, (char *)op->data + from,
+                                chunk_of(op->bytes, GATHER_CHUNK, from), NULL};
+        DT_TRY(exchange(op, &t, 1, err));
+    }
+    return 0;
+}
+
+static int run_send(const struct dt_operation *op, struct dt_error *err)
+{
+    return run_message(op, true, err);
+}
+
+static int run_receive(const struct dt_operation *op, struct dt_error *err)
+{
+    return run_message(op, false, err);
+}
+
+dt_ticket dt_comm_send(struct dt_comm *comm, int to, const void *data, size_t bytes)
+{
+    return dt_comm_submit(comm, (struct dt_operation){.name = "send",
+                                                      .run = run_send,
+                                                      .data = (void *)(uintptr_t)data,
+                                                      .bytes = bytes,
+                                                      .peer = to});
+}
+
+dt_ticket dt_comm_receive(struct dt_comm *comm, int from, void *data, size_t bytes)
+{
+    return dt_comm_submit(
+        comm,
+        (struct dt_operation){
+            .name = "receive", .run = run_receive, .data = data, .bytes = bytes, .peer = from});
+}
+
+/* --- reduce-scatter ------------------------------------------------------------------------------
+ */
+
+/* The parts of every rank's leaves, in the order of the leaves. */
+struct parts {
+    struct dt_tree_part *all; /* their values: this chunk's, of this rank's piece */
+    int *first;               /* rank r's are first[r] .. first[r + 1] - 1 */
+    float *staging;           /* what the others send: a chunk for each of their parts */
+    struct dt_transfer *transfers;
+};
+
+static void open_parts(struct parts *p, const struct dt_comm *c, const struct dt_reduction *r)
+{
+    p->first = dt_alloc((size_t)c->size + 1, sizeof *p->first);
+    p->all = dt_alloc((size_t)c->size * DT_TREE_NODES, sizeof *p->all);
+    for (int rank = 0; rank < c->size; rank++) {
+        struct dt_tree_node nodes[DT_TREE_NODES];
+        int count = dt_tree_cover(r->firsts[rank], r->firsts[rank + 1], r->firsts[c->size], nodes);
+        assert(rank != c->rank || count == r->count);
+        for (int i = 0; i < count; i++)
+            p->all[p->first[rank] + i].node = nodes[i];
+        p->first[rank + 1] = p->first[rank] + count;
+    }
+    size_t parts = (size_t)p->first[c->size];
+    p->staging = dt_alloc(parts * REDUCE_CHUNK, sizeof *p->staging);
+    p->transfers = dt_alloc(parts + (size_t)(r->count * c->size), sizeof *p->transfers);
+}
+
+static void release_parts(struct parts *p)
+{
+    free(p->all);
+    free(p->first);
+    free(p->staging);
+    free(p->transfers);
+}
+
+/* A chunk of every other rank's piece leaves, of this rank's piece comes in. */
+static int exchange_chunk(const struct dt_operation *op, struct parts *p, size_t from,
+                          struct dt_error *err)
+{
+    const struct dt_comm *c = op->comm;
+    const struct dt_reduction *r = &op->reduction;
+    int count = 0;
+    for (int i = 1; i < c->size; i++) {
+        int to = (c->rank + i) % c->size;
+        size_t n = chunk_of(r->offsets[to + 1] - r->offsets[to], REDUCE_CHUNK, from);
+        for (int j = 0; j < r->count; j++)
+            p->transfers[count++] = (struct dt_transfer){
+                true, to, r->parts[j].values + r->offsets[to] + from, n * sizeof(float), NULL};
+    }
+    size_t n = chunk_of(r->offsets[c->rank + 1] - r->offsets[c->rank], REDUCE_CHUNK, from);
+    for (int rank = 0; rank < c->size; rank++)
+        for (int j = p->first[rank]; j < p->first[rank + 1]; j++) {
+            struct dt_tree_part *part = &p->all[j];
+            part->values = p->staging + (size_t)j * REDUCE_CHUNK;
+            if (rank == c->rank)
+                part->values = r->parts[j - p->first[rank]].values + r->offsets[c->rank] + from;
+            else
+                p->transfers[count++] =
+                    (struct dt_transfer){false, rank, part->values, n * sizeof(float), NULL};
+        }
+    return exchange(op, p->transfers, count, err);
+}
+
+static int run_reduce_scatter(const struct dt_operation *op, struct dt_error *err)
+{
+    const struct dt_comm *c = op->comm;
+    const struct dt_reduction *r = &op->reduction;
+    size_t mine = r->offsets[c->rank + 1] - r->offsets[c->rank];
+    size_t most = longest_piece(r->offsets, c->size);
+    struct parts p = {0};
+    int rc = 0;
+    open_parts(&p, c, r);
+    for (size_t from = 0; rc == 0 && from < most; from += REDUCE_CHUNK) {
+        size_t n = chunk_of(mine, REDUCE_CHUNK, from);
+        rc = exchange_chunk(op, &p, from, err);
+        if (rc < 0 || n == 0)
+            continue;
+        float *to = r->sum + r->offsets[c->rank] + from;
+        const float *sum = dt_tree_sum(p.all, p.first[c->size], r->firsts[c->size], n);
+        if (sum != to)
+            memcpy(to, sum, n * sizeof *to);
+    }
+    release_parts(&p);
+    return rc;
+}
+
+dt_ticket dt_comm_reduce_scatter(struct dt_comm *comm, const struct dt_reduction *reduction)
+{
+    return dt_comm_submit(comm, (struct dt_operation){.name = "reduce-scatter",
+                                                      .run = run_reduce_scatter,
+                                                      .reduction = *reduction});
+}
+
+/* --- barrier
+ * --------------------------------------------------------------------------------------- */
+
+int dt_comm_barrier(struct dt_comm *comm, struct dt_error *err)
+{
+    size_t size = (size_t)comm->size, *offsets = dt_alloc(size + 1, sizeof *offsets);
+    char *signs = dt_alloc(size, 1);
+    for (size_t i = 0; i <= size; i++)
+        offsets[i] = i;
+    int rc = dt_comm_wait(comm, dt_comm_all_gather(comm, signs, offsets), err);
+    free(offsets);
+    free(signs);
+    return rc;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/comm.h"
+
+#include <assert.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/program.h"
+#include "comm/job.h"
+
+static struct dt_comm *new_group(struct dt_job *job, const int *members, int size, int rank)
+{
+    struct dt_comm *c = dt_alloc(1, sizeof *c);
+    *c = (struct dt_comm){.job = job, .rank = rank, .size = size, .context = job->group_count};
+    c->members = dt_alloc((size_t)size, sizeof *c->members);
+    memcpy(c->members, members, (size_t)size * sizeof *members);
+    DT_GROW(job->groups, job->group_count, job->group_capacity);
+    job->groups[job->group_count++] = c;
+    return c;
+}
+
+static void new_world(struct dt_job *job, int rank, int size)
+{
+    int *members = dt_alloc((size_t)size, sizeof *members);
+    for (int i = 0; i < size; i++)
+        members[i] = i;
+    new_group(job, members, size, rank);
+    free(members);
+}
+
+struct dt_comm *dt_comm_group(struct dt_comm *parent, const int *ranks, int count)
+{
+    int *members = dt_alloc((size_t)count, sizeof *members), rank = -1;
+    for (int i = 0; i < count; i++) {
+        members[i] = parent->members[ranks[i]];
+        rank = ranks[i] == parent->rank ? i : rank;
+    }
+    assert(rank >= 0);
+    struct dt_comm *group = new_group(parent->job, members, count, rank);
+    free(members);
+    return group;
+}
+
+/* --- the job's thread --------------------------------------------------------------------------
+ */
+
+static void finish(struct dt_job *job, int rc, const struct dt_error *err)
+{
+    if (rc < 0 && job->failed == 0) {
+        job->failed = rc;
+        job->error = *err;
+    }
+    job->finished++;
+    pthread_cond_broadcast(&job->finished_one);
+}
+
+static int join(struct dt_job *job, struct dt_error *err)
+{
+    int rank, size;
+    DT_TRY(job->transport->open(&job->state, &rank, &size, err));
+    new_world(job, rank, size);
+    return 0;
+}
+
+/* The transport is opened, used and closed on this thread alone. */
+static void *serve(void *argument)
+{
+    struct dt_job *job = argument;
+    struct dt_error err;
+    int rc = join(job, &err);
+    bool joined = rc == 0;
+    pthread_mutex_lock(&job->lock);
+    if (!joined) {
+        job->failed = rc;
+        job->error = err;
+    }
+    job->opened = true;
+    pthread_cond_broadcast(&job->finished_one);
+    while (joined) {
+        while (job->finished == job->submitted && !job->closing)
+            pthread_cond_wait(&job->submitted_one, &job->lock);
+        if (job->finished == job->submitted)
+            break;
+        const struct dt_operation *op = &job->queue[job->finished % DT_QUEUE];
+        int failed = job->failed;
+        pthread_mutex_unlock(&job->lock);
+        rc = failed ? failed : op->run(op, &err);
+        pthread_mutex_lock(&job->lock);
+        finish(job, rc, &err);
+    }
+    pthread_mutex_unlock(&job->lock);
+    /* After a failure others may wait in vain for what this rank owes them, and
+     * closing could wait for them: the program's end is enough then. */
+    if (joined && job->failed == 0)
+        job->transport->close(job->state);
+    return NULL;
+}
+
+dt_ticket dt_comm_submit(struct dt_comm *comm, struct dt_operation op)
+{
+    struct dt_job *job = comm->job;
+    struct dt_error err;
+    pthread_mutex_lock(&job->lock);
+    while (job->submitted - job->finished == DT_QUEUE)
+        pthread_cond_wait(&job->finished_one, &job->lock);
+    op.comm = comm;
+    op.number = comm->number++;
+    dt_ticket ticket = job->submitted++;
+    job->queue[ticket % DT_QUEUE] = op;
+    if (job->transport == NULL)
+        finish(job, op.run(&op, &err), &err);
+    pthread_cond_signal(&job->submitted_one);
+    pthread_mutex_unlock(&job->lock);
+    return ticket;
+}
+
+int dt_comm_wait(struct dt_comm *comm, dt_ticket ticket, struct dt_error *err)
+{
+    struct dt_job *job = comm->job;
+    pthread_mutex_lock(&job->lock);
+    while (job->finished <= ticket)
+        pthread_cond_wait(&job->finished_one, &job->lock);
+    int rc = job->failed;
+    if (rc < 0)
+        *err = job->error;
+    pthread_mutex_unlock(&job->lock);
+    return rc;
+}
+
+/* --- opening and closing ------------------------------------------------------------------------
+ */
+
+static struct dt_job *new_job(const struct dt_transport *transport, double patience)
+{
+    struct dt_job *job = dt_alloc(1, sizeof *job);
+    job->transport = transport;
+    job->patience = patience;
+    pthread_mutex_init(&job->lock, NULL);
+    pthread_cond_init(&job->submitted_one, NULL);
+    pthread_cond_init(&job->finished_one, NULL);
+    return job;
+}
+
+static void free_job(struct dt_job *job)
+{
+    for (int i = 0; i < job->group_count; i++) {
+        free(job->groups[i]->members);
+        free(job->groups[i]);
+    }
+    free(job->groups);
+    pthread_mutex_destroy(&job->lock);
+    pthread_cond_destroy(&job->submitted_one);
+    pthread_cond_destroy(&job->finished_one);
+    free(job);
+}
+
+static void await_opening(struct dt_job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    while (!job->opened)
+        pthread_cond_wait(&job->finished_one, &job->lock);
+    pthread_mutex_unlock(&job->lock);
+}
+
+int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport, double patience,
+                    struct dt_error *err)
+{
+    struct dt_job *job = new_job(transport, patience);
+    *world = NULL;
+    if (pthread_create(&job->thread, NULL, serve, job) != 0) {
+        free_job(job);
+        return dt_fail(err, DT_ENOMEM, "cannot start the thread that communicates");
+    }
+    await_opening(job);
+    if (job->failed < 0) {
+        int rc = job->failed;
+        *err = job->error;
+        pthread_join(job->thread, NULL);
+        free_job(job);
+        return rc;
+    }
+    *world = job->groups[0];
+    return 0;
+}
+
+static struct dt_comm *open_alone(void)
+{
+    struct dt_job *job = new_job(NULL, 0);
+    new_world(job, 0, 1);
+    return job->groups[0];
+}
+
+static bool launched_by_mpi(void)
+{
+    static const char *const signs[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", NULL};
+    for (int i = 0; signs[i]; i++)
+        if (getenv(signs[i]))
+            return true;
+    return false;
+}
+
+static int load(const char *name, const struct dt_transport **transport, struct dt_error *err)
+{
+    char *path = dt_plugin_path(name);
+    void *library = dt_file_exists(path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    int rc = 0;
+    if (!dt_file_exists(path))
+        rc = dt_fail(err, DT_EMISSING, "no transport '%s': there is no %s", name, path);
+    else if (library == NULL)
+        rc = dt_fail(err, DT_EMISSING, "cannot load transport '%s': %s", name, dlerror());
+    else if ((*transport = dlsym(library, "dt_transport")) == NULL ||
+             (*transport)->abi != DT_TRANSPORT_ABI)
+        rc = dt_fail(err, DT_EFORMAT, "'%s' is not a transport of this version of dt", path);
+    free(path);
+    return rc;
+}
+
+int dt_comm_open(struct dt_comm **world, const char *name, double patience, struct dt_error *err)
+{
+    const struct dt_transport *transport = NULL;
+    if (strcmp(name, "auto") == 0)
+        name = launched_by_mpi() ? "mpi" : "self";
+    *world = NULL;
+    if (strcmp(name, "self") == 0) {
+        *world = open_alone();
+        return 0;
+    }
+    DT_TRY(load(name, &transport, err));
+    return dt_comm_open_on(world, transport, patience, err);
+}
+
+void dt_comm_close(struct dt_comm *world)
+{
+    if (world == NULL)
+        return;
+    struct dt_job *job = world->job;
+    assert(world == job->groups[0]);
+    pthread_mutex_lock(&job->lock);
+    job->closing = true;
+    pthread_cond_signal(&job->submitted_one);
+    pthread_mutex_unlock(&job->lock);
+    if (job->transport)
+        pthread_join(job->thread, NULL);
+    free_job(job);
+}
+
+void dt_comm_abort(struct dt_comm *world, int status)
+{
+    if (world && world->job->transport)
+        world->job->transport->abort(world->job->state, status);
+}
+
+int dt_comm_rank(const struct dt_comm *comm)
+{
+    return comm->rank;
+}
+
+int dt_comm_size(const struct dt_comm *comm)
+{
+    return comm->size;
+}
+
+uint64_t dt_comm_bytes_sent(const struct dt_comm *comm)
+{
+    return comm->job->bytes_sent;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Communicators: groups of ranks that exchange and add up memory.
+ *
+ *     struct dt_comm *world;
+ *     DT_TRY(dt_comm_open(&world, "auto", 60, err));
+ *     dt_ticket done = dt_comm_reduce_scatter(world, &reduction);
+ *     ...                                          computes meanwhile
+ *     DT_TRY(dt_comm_wait(world, done, err));
+ *     dt_comm_close(world);
+ *
+ * Operations run one after another, in the order they were submitted, on a thread
+ * of their own; every rank of a group submits the same ones in the same order. A
+ * ticket is waited for; memory belongs to the operation until then. All sums are
+ * dt's own, in the order of tree.h: their bits depend on the leaves alone.
+ *
+ * An operation that no longer moves for the time given at opening fails, and says
+ * which rank it waits for and what that rank has sent instead. After a failure
+ * every wait fails with the first one's error.
+ */
+#ifndef DT_COMM_COMM_H
+#define DT_COMM_COMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "comm/transport.h"
+#include "comm/tree.h"
+
+struct dt_comm;
+
+/* name: "self", one rank alone; "mpi"; or "auto": mpi where a launcher of MPI has
+ * started this process, otherwise self. patience: seconds. */
+int dt_comm_open(struct dt_comm **world, const char *name, double patience,
+                 struct dt_error *err) DT_MUST_CHECK;
+/* The same over a transport given as it is. */
+int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport, double patience,
+                    struct dt_error *err) DT_MUST_CHECK;
+/* Closes the world, when its operations are over; NULL is fine. */
+void dt_comm_close(struct dt_comm *world);
+/* Ends every rank of the job with that status; returns only where there is one rank. */
+void dt_comm_abort(struct dt_comm *world, int status);
+
+int dt_comm_rank(const struct dt_comm *comm); /* of this process in the group */
+int dt_comm_size(const struct dt_comm *comm);
+
+/* A group of some ranks of parent, this one among them, in the order given; all
+ * of them make it, and all groups of a job are made in the same order by all ranks
+ * that make any. It lives as long as the world. */
+struct dt_comm *dt_comm_group(struct dt_comm *parent, const int *ranks, int count);
+
+typedef uint64_t dt_ticket;
+int dt_comm_wait(struct dt_comm *comm, dt_ticket ticket, struct dt_error *err) DT_MUST_CHECK;
+
+/* Every rank has filled bytes offsets[rank] to below offsets[rank + 1] of data; in
+ * the end all have all. offsets (size + 1) stays valid until the wait. */
+dt_ticket dt_comm_all_gather(struct dt_comm *comm, void *data, const size_t *offsets);
+
+/* Every rank has the root's bytes. */
+dt_ticket dt_comm_broadcast(struct dt_comm *comm, void *data, size_t bytes, int root);
+
+/* One message; the other side calls the other one. */
+dt_ticket dt_comm_send(struct dt_comm *comm, int to, const void *data, size_t bytes);
+dt_ticket dt_comm_receive(struct dt_comm *comm, int from, void *data, size_t bytes);
+
+/* Sums over the leaves of all ranks, cut up among them: rank r gets floats offsets[r]
+ * to below offsets[r + 1] of the sum. Rank r has leaves firsts[r] to below firsts[r+1]. */
+struct dt_reduction {
+    const size_t *offsets;      /* size + 1, in floats */
+    const int64_t *firsts;      /* size + 1; the last is the number of leaves */
+    struct dt_tree_part *parts; /* this rank's leaves, as dt_tree_cover says; arrays of
+                                 * offsets[size] floats, overwritten */
+    int count;
+    float *sum; /* offsets[size] floats, or one of the parts' arrays: the rank's piece of it */
+};
+dt_ticket dt_comm_reduce_scatter(struct dt_comm *comm, const struct dt_reduction *reduction);
+
+/* Returns when every rank has come here. */
+int dt_comm_barrier(struct dt_comm *comm, struct dt_error *err) DT_MUST_CHECK;
+
+/* Bytes that this process has sent to others so far, by all its groups. */
+uint64_t dt_comm_bytes_sent(const struct dt_comm *comm);
+
+#endif

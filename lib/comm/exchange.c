@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* Messages of an operation, under the eyes of a watchdog. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/progress.h"
+#include "comm/job.h"
+
+#define SPINS        2000  /* tests in a row before the thread begins to sleep */
+#define PAUSE_NS     20000 /* what it then sleeps at a time */
+#define CONTEXT_BITS 10
+#define NUMBER_BITS  16
+
+/* Group and number of the operation, so that a message out of step meets no receive. */
+static int tag_of(const struct dt_operation *op)
+{
+    uint64_t number = op->number & ((1u << NUMBER_BITS) - 1);
+    uint64_t context = (uint64_t)op->comm->context & ((1u << CONTEXT_BITS) - 1);
+    return (int)(context << NUMBER_BITS | number);
+}
+
+static int start(const struct dt_operation *op, struct dt_transfer *t, struct dt_error *err)
+{
+    struct dt_job *job = op->comm->job;
+    int peer = op->comm->members[t->peer];
+    t->request = NULL;
+    if (t->bytes == 0)
+        return 0;
+    if (!t->sends)
+        return job->transport->receive(job->state, peer, tag_of(op), t->data, t->bytes, &t->request,
+                                       err);
+    job->bytes_sent += t->bytes;
+    return job->transport->send(job->state, peer, tag_of(op), t->data, t->bytes, &t->request, err);
+}
+
+int dt_exchange_begin(const struct dt_operation *op, struct dt_transfer *transfers, int count,
+                      struct dt_error *err)
+{
+    for (int i = 0; i < count; i++)
+        transfers[i].request = NULL;
+    for (int i = 0; i < count; i++)
+        if (!transfers[i].sends) /* receives first: then messages find their place at once */
+            DT_TRY(start(op, &transfers[i], err));
+    for (int i = 0; i < count; i++)
+        if (transfers[i].sends)
+            DT_TRY(start(op, &transfers[i], err));
+    return 0;
+}
+
+static int stalled(const struct dt_operation *op, const struct dt_transfer *t, struct dt_error *err)
+{
+    const struct dt_comm *comm = op->comm;
+    struct dt_job *job = comm->job;
+    char instead[96] = "it has sent nothing";
+    size_t bytes;
+    int tag;
+    if (job->transport->waiting(job->state, comm->members[t->peer], &tag, &bytes))
+        snprintf(instead, sizeof instead, "it has sent %zu bytes for operation %d of group %d",
+                 bytes, tag & ((1 << NUMBER_BITS) - 1), tag >> NUMBER_BITS);
+    return dt_fail(err, DT_EIO,
+                   "rank %d: %s, operation %llu of group %d: %zu bytes %s rank %d have not moved "
+                   "for %.0f seconds; %s",
+                   job->groups[0]->rank, op->name,
+                   (unsigned long long)(op->number & ((1u << NUMBER_BITS) - 1)), comm->context,
+                   t->bytes, t->sends ? "to" : "from", comm->members[t->peer], job->patience,
+                   instead);
+}
+
+static int test(const struct dt_operation *op, struct dt_transfer *t, struct dt_error *err)
+{
+    struct dt_job *job = op->comm->job;
+    size_t bytes = t->bytes;
+    int rc = job->transport->test(job->state, &t->request, &bytes, err);
+    if (rc > 0 && bytes != t->bytes)
+        return dt_fail(err, DT_EIO, "rank %d: %s, operation %llu: rank %d sent %zu bytes, not %zu",
+                       job->groups[0]->rank, op->name, (unsigned long long)op->number,
+                       op->comm->members[t->peer], bytes, t->bytes);
+    return rc;
+}
+
+static void pause_after(int tests)
+{
+    struct timespec pause = {0, PAUSE_NS};
+    if (tests > SPINS)
+        nanosleep(&pause, NULL);
+}
+
+int dt_exchange_end(const struct dt_operation *op, struct dt_transfer *transfers, int count,
+                    struct dt_error *err)
+{
+    double since = dt_now();
+    int tests = 0;
+    for (int i = 0; i < count;) {
+        int rc = transfers[i].request ? test(op, &transfers[i], err) : 1;
+        if (rc < 0)
+            return rc;
+        if (rc > 0) {
+            tests = 0;
+            since = dt_now();
+            i++;
+            continue;
+        }
+        pause_after(++tests);
+        if (tests % 64 == 0 && dt_now() - since > op->comm->job->patience)
+            return stalled(op, &transfers[i], err);
+    }
+    return 0;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a communicator needs of the network: bytes from one rank to another.
+ *
+ * A transport is a plug-in (mpi.so) that exports one struct dt_transport under
+ * the name "dt_transport". It knows nothing of reductions: dt adds up itself, in
+ * an order of its own, so no library's choice of algorithm reaches the result.
+ * All calls come from one thread. Messages between two ranks with one tag arrive
+ * in the order they were sent.
+ */
+#ifndef DT_COMM_TRANSPORT_H
+#define DT_COMM_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+#define DT_TRANSPORT_ABI 1
+
+struct dt_transport {
+    int abi;
+    const char *name;
+    /* Joins the job that a launcher started; *state is the transport's own. */
+    int (*open)(void **state, int *rank, int *size, struct dt_error *);
+    void (*close)(void *state);
+
+    /* Starts a transfer. The memory stays the caller's, untouched until test says
+     * that it is over. bytes is at most DT_TRANSFER_MOST. */
+    int (*send)(void *state, int to, int tag, const void *data, size_t bytes, void **request,
+                struct dt_error *);
+    int (*receive)(void *state, int from, int tag, void *data, size_t bytes, void **request,
+                   struct dt_error *);
+    /* 1 when the transfer is over, and the request gone; 0 while it is not. *bytes: what
+     * a receive brought. */
+    int (*test)(void *state, void **request, size_t *bytes, struct dt_error *);
+    /* Whether a message from that rank waits for a receive, and which. */
+    bool (*waiting)(void *state, int from, int *tag, size_t *bytes);
+    /* Ends every rank of the job with that exit status; does not return. */
+    void (*abort)(void *state, int status);
+};
+
+#define DT_TRANSFER_MOST ((size_t)1 << 30)
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include <math.h>
+
+#include "base/rng.h"
+#include "threads.h"
+
+/* --- the tree ----------------------------------------------------------------------------------
+ */
+
+#define FLOATS 5
+
+static void leaf_values(int64_t leaf, float *values)
+{
+    for (int i = 0; i < FLOATS; i++) {
+        double pair[2];
+        dt_normal_pair(dt_random(9, (uint64_t)leaf, (uint64_t)i), pair);
+        values[i] = (float)(pair[0] * exp(3 * pair[1]));
+    }
+}
+
+/* Leaves first .. end-1 pushed one after another; returns the number of parts. */
+static int sum_range(int64_t first, int64_t end, int64_t total, struct dt_tree_part *parts)
+{
+    struct dt_tree_stack stack = {.total = total, .n = FLOATS};
+    for (int64_t leaf = first; leaf < end; leaf++) {
+        float *values = dt_alloc(FLOATS, sizeof *values), *freed[DT_TREE_NODES];
+        leaf_values(leaf, values);
+        int count = dt_tree_push(&stack, leaf, values, freed);
+        for (int i = 0; i < count; i++)
+            free(freed[i]);
+    }
+    memcpy(parts, stack.parts, (size_t)stack.count * sizeof *parts);
+    return stack.count;
+}
+
+static void any_deal_of_the_leaves_gives_the_same_bits(void **state)
+{
+    (void)state;
+    for (int64_t total = 1; total < 40; total++) {
+        float whole[FLOATS];
+        for (int ranks = 1; ranks <= 9; ranks++) {
+            struct dt_tree_part parts[9 * DT_TREE_NODES];
+            int count = 0;
+            for (int r = 0; r < ranks; r++) {
+                struct dt_tree_node nodes[DT_TREE_NODES];
+                int64_t first = total * r / ranks, end = total * (r + 1) / ranks;
+                int some = sum_range(first, end, total, parts + count);
+                assert_int_equal(dt_tree_cover(first, end, total, nodes), some);
+                for (int i = 0; i < some; i++) {
+                    assert_int_equal(nodes[i].level, parts[count + i].node.level);
+                    assert_int_equal(nodes[i].index, parts[count + i].node.index);
+                }
+                count += some;
+            }
+            float *sum = dt_tree_sum(parts, count, total, FLOATS);
+            if (ranks == 1)
+                memcpy(whole, sum, sizeof whole);
+            assert_memory_equal(sum, whole, sizeof whole);
+            for (int i = 0; i < count; i++)
+                free(parts[i].values);
+        }
+    }
+}
+
+/* --- communicators ------------------------------------------------------------------------------
+ */
+
+static void gather(struct dt_comm *world, void *context)
+{
+    struct dt_error err;
+    int size = dt_comm_size(world), rank = dt_comm_rank(world);
+    int values[3 * MOST_RANKS] = {0};
+    size_t offsets[MOST_RANKS + 1] = {0};
+    (void)context;
+    for (int r = 0; r < size; r++) /* rank 1 has nothing to give */
+        offsets[r + 1] = offsets[r] + (r == 1 ? 0 : (size_t)(r % 3 + 1)) * sizeof *values;
+    for (size_t i = offsets[rank] / sizeof *values; i < offsets[rank + 1] / sizeof *values; i++)
+        values[i] = 100 * rank + (int)i;
+    assert_int_equal(dt_comm_wait(world, dt_comm_all_gather(world, values, offsets), &err), 0);
+    for (int r = 0; r < size; r++)
+        for (size_t i = offsets[r] / sizeof *values; i < offsets[r + 1] / sizeof *values; i++)
+            assert_int_equal(values[i], 100 * r + (int)i);
+    assert_int_equal(dt_comm_bytes_sent(world),
+                     (size_t)(size - 1) * (offsets[rank + 1] - offsets[rank]));
+}
+
+static void all_gather_brings_every_piece_to_all(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= MOST_RANKS; size++)
+        run_ranks(size, 10, gather, NULL);
+}
+
+#define SUM_FLOATS 150001 /* more than two chunks for each of two ranks */
+#define LEAVES     12
+
+struct sums {
+    float *whole; /* of all ranks' pieces */
+};
+
+static void reduce(struct dt_comm *world, void *context)
+{
+    struct sums *sums = context;
+    struct dt_error err;
+    int size = dt_comm_size(world), rank = dt_comm_rank(world);
+    size_t offsets[MOST_RANKS + 1];
+    int64_t firsts[MOST_RANKS + 1];
+    for (int r = 0; r <= size; r++) {
+        offsets[r] = (size_t)(SUM_FLOATS * (int64_t)r / size);
+        firsts[r] = LEAVES * r / size;
+    }
+    struct dt_tree_stack stack = {.total = LEAVES, .n = SUM_FLOATS};
+    for (int64_t leaf = firsts[rank]; leaf < firsts[rank + 1]; leaf++) {
+        float *values = dt_alloc(SUM_FLOATS, sizeof *values), *freed[DT_TREE_NODES];
+        for (int64_t i = 0; i < SUM_FLOATS; i++)
+            values[i] = (float)sin((double)(i * 13 + leaf * 7)) * (float)(leaf + 1);
+        int count = dt_tree_push(&stack, leaf, values, freed);
+        for (int i = 0; i < count; i++)
+            free(freed[i]);
+    }
+    float *sum = dt_alloc(SUM_FLOATS, sizeof *sum);
+    struct dt_reduction how = {offsets, firsts, stack.parts, stack.count, sum};
+    assert_int_equal(dt_comm_wait(world, dt_comm_reduce_scatter(world, &how), &err), 0);
+    memcpy(sums->whole + offsets[rank], sum + offsets[rank],
+           (offsets[rank + 1] - offsets[rank]) * sizeof *sum);
+    for (int i = 0; i < stack.count; i++)
+        free(stack.parts[i].values);
+    free(sum);
+}
+
+static void sums_have_the_same_bits_on_any_number_of_ranks(void **state)
+{
+    (void)state;
+    float *one = dt_alloc(SUM_FLOATS, sizeof *one), *some = dt_alloc(SUM_FLOATS, sizeof *some);
+    run_ranks(1, 10, reduce, &(struct sums){one});
+    double expected = 0;
+    for (int leaf = 0; leaf < LEAVES; leaf++)
+        expected += sin((double)(5 * 13 + leaf * 7)) * (leaf + 1);
+    assert_true(fabs((double)one[5] - expected) < 1e-4);
+    for (int size = 2; size <= MOST_RANKS; size++) {
+        run_ranks(size, 10, reduce, &(struct sums){some});
+        assert_memory_equal(some, one, SUM_FLOATS * sizeof *one);
+    }
+    free(one), free(some);
+}
+
+static void exchange_in_groups(struct dt_comm *world, void *context)
+{
+    struct dt_error err;
+    int size = dt_comm_size(world), rank = dt_comm_rank(world), count = 0;
+    int same[MOST_RANKS], value = rank == size - 1 ? 77 : 0, sent = rank, got = -1;
+    (void)context;
+    for (int r = rank % 2; r < size; r += 2) /* the even ranks, and the odd ones */
+        same[count++] = r;
+    struct dt_comm *group = dt_comm_group(world, same, count);
+    assert_int_equal(dt_comm_size(group), count);
+    assert_int_equal(dt_comm_rank(group), rank / 2);
+    dt_ticket everywhere = dt_comm_broadcast(world, &value, sizeof value, size - 1);
+    if (count > 1 && rank / 2 == 0)
+        assert_int_equal(dt_comm_wait(group, dt_comm_send(group, 1, &sent, sizeof sent), &err), 0);
+    if (rank / 2 == 1) {
+        assert_int_equal(dt_comm_wait(group, dt_comm_receive(group, 0, &got, sizeof got), &err), 0);
+        assert_int_equal(got, rank - 2);
+    }
+    assert_int_equal(dt_comm_wait(world, everywhere, &err), 0);
+    assert_int_equal(value, 77);
+    assert_int_equal(dt_comm_barrier(world, &err), 0);
+}
+
+static void groups_and_messages_find_each_other(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= MOST_RANKS; size++)
+        run_ranks(size, 10, exchange_in_groups, NULL);
+}
+
+/* Rank 1 comes to another operation than rank 0, and then to no more. */
+static void disagree(struct dt_comm *world, void *context)
+{
+    struct dt_error err;
+    int value = 1, rc;
+    (void)context;
+    if (dt_comm_rank(world) == 1) {
+        assert_int_equal(dt_comm_wait(world, dt_comm_send(world, 0, &value, 3), &err), 0);
+        return;
+    }
+    rc = dt_comm_wait(world, dt_comm_receive(world, 1, &value, sizeof value), &err);
+    assert_int_equal(rc, DT_EIO);
+    assert_non_null(strstr(err.text, "rank 0: receive"));
+    assert_non_null(strstr(err.text, "rank 1 sent 3 bytes, not 4"));
+    rc = dt_comm_barrier(world, &err); /* nothing goes on after that */
+    assert_int_equal(rc, DT_EIO);
+}
+
+static void starve(struct dt_comm *world, void *context)
+{
+    struct dt_error err;
+    int value = 1;
+    (void)context;
+    if (dt_comm_rank(world) == 1)
+        return;
+    assert_int_equal(dt_comm_wait(world, dt_comm_receive(world, 1, &value, sizeof value), &err),
+                     DT_EIO);
+    assert_non_null(strstr(err.text, "4 bytes from rank 1 have not moved for 0 seconds"));
+    assert_non_null(strstr(err.text, "it has sent nothing"));
+}
+
+static void what_does_not_fit_or_does_not_come_is_an_error(void **state)
+{
+    (void)state;
+    run_ranks(2, 10, disagree, NULL);
+    run_ranks(2, 0.2, starve, NULL);
+}
+
+static void one_rank_alone_needs_no_transport(void **state)
+{
+    struct dt_comm *world;
+    struct dt_error err;
+    float *sum = dt_alloc(SUM_FLOATS, sizeof *sum);
+    (void)state;
+    assert_int_equal(dt_comm_open(&world, "self", 1, &err), 0);
+    reduce(world, &(struct sums){sum});
+    gather(world, NULL);
+    dt_comm_close(world);
+    assert_int_equal(dt_comm_open(&world, "carrier-pigeon", 1, &err), DT_EMISSING);
+    assert_non_null(strstr(err.text, "no transport 'carrier-pigeon'"));
+    free(sum);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_deal_of_the_leaves_gives_the_same_bits),
+        cmocka_unit_test(all_gather_brings_every_piece_to_all),
+        cmocka_unit_test(sums_have_the_same_bits_on_any_number_of_ranks),
+        cmocka_unit_test(groups_and_messages_find_each_other),
+        cmocka_unit_test(what_does_not_fit_or_does_not_come_is_an_error),
+        cmocka_unit_test(one_rank_alone_needs_no_transport),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
