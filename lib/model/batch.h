@@ -20,7 +20,8 @@ void dt_batch_init(struct dt_batch *batch, int64_t count, int64_t length);
 void dt_batch_release(struct dt_batch *batch);
 
 /* Next-token prediction: ids holds count rows of length + 1; the first length of
- * each are the inputs, its last length the targets. */
+ * each are the inputs, its last length the targets. An id whose highest bit is set
+ * is no target; as an input it is what the other bits say. */
 void dt_batch_next_token(struct dt_batch *batch, const uint32_t *ids, int64_t count,
                          int64_t length);
 /* Tokens with a target. */

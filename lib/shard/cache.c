@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 
@@ -20,16 +21,21 @@ struct dt_frame_cache {
     uint32_t count, capacity, hand;
 };
 
+void dt_frame_cache_limit(struct dt_frame_cache *c, size_t budget)
+{
+    size_t frames = budget / c->frame_size;
+    frames = frames < 2 ? 2 : frames < UINT32_MAX / 2 ? frames : UINT32_MAX / 2;
+    c->capacity = c->count > 1 + (uint32_t)frames ? c->count : 1 + (uint32_t)frames;
+    c->slots = dt_realloc(c->slots, c->capacity, sizeof *c->slots);
+    memset(c->slots + c->count, 0, (c->capacity - c->count) * sizeof *c->slots);
+}
+
 struct dt_frame_cache *dt_frame_cache_new(size_t budget, size_t frame_size)
 {
     struct dt_frame_cache *c = dt_alloc(1, sizeof *c);
-    size_t frames = budget / frame_size;
     c->frame_size = frame_size;
-    c->capacity = 1 + (uint32_t)(frames < 2                ? 2
-                                 : frames < UINT32_MAX / 2 ? frames
-                                                           : UINT32_MAX / 2);
-    c->slots = dt_alloc(c->capacity, sizeof *c->slots);
     c->count = c->hand = 1;
+    dt_frame_cache_limit(c, budget);
     return c;
 }
 

@@ -20,6 +20,8 @@ struct dt_frame_cache;
 
 /* Room for budget bytes of frames of up to frame_size bytes each, two at least. */
 struct dt_frame_cache *dt_frame_cache_new(size_t budget, size_t frame_size);
+/* Lowers or raises the budget, as far as no frame in the cache has to go. */
+void dt_frame_cache_limit(struct dt_frame_cache *c, size_t budget);
 void dt_frame_cache_free(struct dt_frame_cache *c); /* NULL is fine */
 /* Memory for a frame of size bytes; *slot is set, and is reset when the frame has
  * to go. A frame above frame_size is taken, beyond the budget. */

@@ -3,38 +3,56 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "base/rng.h"
 #include "shard/format.h"
 #include "shard/manifest.h"
+#include "shard/mixture.h"
 #include "shard/shared.h"
 
-#define OPEN_SHARDS 256             /* at a time: far below the usual limit of open files */
-#define ORDER_KEY   0x6f72646572ull /* "order": what the randomness is for */
+#define OPEN_SHARDS 2048 /* at a time, if this part of the files allowed is as many: */
+#define FILES_OF(n) ((n) / 8)
+#define ORDER_KEY   0x6f72646572ull /* "order", "mixture": what the randomness is for */
+#define MIXTURE_KEY 0x6d697874757265ull
 
 /* One shard in the row of all. */
 struct part {
     char *path;
+    const struct dt_manifest *manifest;
     const struct dt_manifest_shard *listed; /* NULL for a file given by itself */
-    uint64_t first_token, first_document;
+    uint64_t first_token, first_document, tokens, documents;
     struct dt_shard *shard; /* NULL while closed */
 };
 
-struct dt_dataset {
+/* What one directory or file gave; a data set that is no mixture has one. */
+struct component {
     struct dt_manifest manifest;
-    struct dt_shard_info info;
-    char *provenance;
-    struct part *parts;
-    int count;
-    int opened[OPEN_SHARDS]; /* a ring of the parts that are open, oldest at next */
-    int next;
-    struct dt_frame_cache *cache;
+    uint64_t first_token, tokens;
+    uint32_t first_slot, slots; /* of DT_MIXTURE_SLOTS */
 };
+
+struct dt_dataset {
+    char *path, *split;
+    struct component *components;
+    int component_count;
+    struct dt_shard_info info;
+    struct part *parts;
+    int count, capacity;
+    int *opened; /* a ring of the parts that are open, oldest at next; -1: none */
+    int next, most;
+    struct dt_frame_cache *cache;
+    size_t memory;
+};
+
+/* --- shards -------------------------------------------------------------------------------------
+ */
 
 static int open_listed(struct dt_dataset *d, struct part *p, struct dt_error *err)
 {
-    DT_TRY(dt_shard_open_shared(&p->shard, p->path, &d->cache, err));
-    int rc = p->listed ? dt_manifest_check(&d->manifest, p->listed, p->shard, p->path, err) : 0;
+    DT_TRY(dt_shard_open_shared(&p->shard, p->path, &d->cache, d->memory, err));
+    int rc = p->listed ? dt_manifest_check(p->manifest, p->listed, p->shard, p->path, err) : 0;
     if (rc < 0) {
         dt_shard_close(p->shard);
         p->shard = NULL;
@@ -54,9 +72,19 @@ static int open_part(struct dt_dataset *d, int i, struct dt_error *err)
     }
     DT_TRY(open_listed(d, &d->parts[i], err));
     d->opened[d->next] = i;
-    d->next = (d->next + 1) % OPEN_SHARDS;
+    d->next = (d->next + 1) % d->most;
     return 0;
 }
+
+static struct part *add_part(struct dt_dataset *d, char *path)
+{
+    DT_GROW(d->parts, d->count, d->capacity);
+    d->parts[d->count] = (struct part){.path = path};
+    return &d->parts[d->count++];
+}
+
+/* --- opening ------------------------------------------------------------------------------------
+ */
 
 /* "train, val" into text, for the person who asked for a third. */
 static void list_splits(const struct dt_manifest *m, struct dt_buffer *text)
@@ -65,59 +93,153 @@ static void list_splits(const struct dt_manifest *m, struct dt_buffer *text)
         dt_buffer_printf(text, "%s%s", i ? ", " : "", m->splits[i].name);
 }
 
-static int find_split(struct dt_dataset *d, const char *path, const char *name,
+static int find_split(struct dt_manifest *m, const char *path, const char *name,
                       const struct dt_manifest_split **split, struct dt_error *err)
 {
-    DT_TRY(dt_manifest_read(&d->manifest, path, err));
-    *split = dt_manifest_find(&d->manifest, name);
+    DT_TRY(dt_manifest_read(m, path, err));
+    *split = dt_manifest_find(m, name);
     if (*split && (*split)->count > 0)
         return 0;
     struct dt_buffer names = DT_BUFFER_EMPTY;
-    list_splits(&d->manifest, &names);
+    list_splits(m, &names);
     int rc = dt_fail(err, DT_EMISSING, "%s: has no split '%s'; it has: %s", path, name, names.data);
     dt_buffer_release(&names);
     return rc;
 }
 
-static void add_up(struct dt_dataset *d, struct part *p, const struct dt_shard_info *shard)
+static int check_size(const struct part *p, struct dt_error *err)
 {
-    p->first_token = d->info.tokens;
-    p->first_document = d->info.documents;
-    d->info.tokens += shard->tokens;
-    d->info.documents += shard->documents;
-    d->info.text_bytes += shard->text_bytes;
-    d->info.hash = dt_join_hashes(d->info.hash, shard->hash);
+    struct stat st;
+    if (stat(p->path, &st) < 0)
+        return dt_fail_errno(err, "cannot open '%s'", p->path);
+    if ((uint64_t)st.st_size != p->listed->size)
+        return dt_fail(err, DT_EFORMAT, "%s: does not agree with %s: another file size", p->path,
+                       DT_MANIFEST_NAME);
+    return 0;
 }
 
-static int open_directory(struct dt_dataset *d, const char *path, const char *name,
-                          struct dt_error *err)
+static int add_directory(struct dt_dataset *d, struct component *c, const char *path,
+                         struct dt_error *err)
 {
     const struct dt_manifest_split *split;
-    DT_TRY(find_split(d, path, name, &split, err));
-    d->info = d->manifest.info;
-    d->info.tokens = d->info.documents = d->info.text_bytes = 0;
-    d->parts = dt_alloc((size_t)split->count, sizeof *d->parts);
-    d->count = split->count;
-    for (int i = 0; i < d->count; i++) {
-        struct part *p = &d->parts[i];
-        p->listed = &split->shards[i];
-        p->path = dt_path_join(path, p->listed->file);
-        DT_TRY(open_part(d, i, err));
-        add_up(d, p, dt_shard_get_info(p->shard));
+    uint64_t tokens = 0;
+    DT_TRY(find_split(&c->manifest, path, d->split, &split, err));
+    for (int i = 0; i < split->count; i++)
+        tokens += split->shards[i].tokens;
+    for (int i = 0; i < split->count; i++) {
+        const struct dt_manifest_shard *listed = &split->shards[i];
+        struct part *p = add_part(d, dt_path_join(path, listed->file));
+        p->manifest = &c->manifest;
+        p->listed = listed;
+        p->tokens = listed->tokens;
+        p->documents = listed->documents;
+        DT_TRY(check_size(p, err));
+        if (tokens <= DT_CHECKED_TOKENS)
+            DT_TRY(open_part(d, d->count - 1, err));
+        c->manifest.info.hash = dt_join_hashes(c->manifest.info.hash, listed->hash);
+    }
+    uint64_t hash = c->manifest.info.hash;
+    c->manifest.info.tokens = c->manifest.info.documents = c->manifest.info.text_bytes = 0;
+    c->manifest.info.padding = c->manifest.info.targets = 0;
+    c->manifest.info.hash = hash;
+    for (int i = 0; i < split->count; i++)
+        dt_shard_info_add(&c->manifest.info, &(struct dt_shard_info){
+                                                 .tokens = split->shards[i].tokens,
+                                                 .documents = split->shards[i].documents,
+                                                 .text_bytes = split->shards[i].text_bytes,
+                                                 .padding = split->shards[i].padding,
+                                                 .targets = split->shards[i].targets,
+                                             });
+    return 0;
+}
+
+static int add_file(struct dt_dataset *d, struct component *c, const char *path,
+                    struct dt_error *err)
+{
+    struct part *p = add_part(d, dt_strdup(path));
+    DT_TRY(open_part(d, d->count - 1, err));
+    c->manifest.info = *dt_shard_get_info(p->shard);
+    c->manifest.provenance = dt_strdup(c->manifest.info.provenance);
+    c->manifest.info.provenance = c->manifest.provenance;
+    p->tokens = c->manifest.info.tokens;
+    p->documents = c->manifest.info.documents;
+    return 0;
+}
+
+/* Adds up the components, which must be of one kind. */
+static int join(struct dt_dataset *d, struct component *c, const char *path, struct dt_error *err)
+{
+    const struct dt_shard_info *a = &d->info, *b = &c->manifest.info;
+    c->first_token = d->info.tokens;
+    c->tokens = b->tokens;
+    if (c == d->components) {
+        d->info = *b;
+        return 0;
+    }
+    if (a->tokenizer != b->tokenizer || a->vocab_size != b->vocab_size || a->eot != b->eot)
+        return dt_fail(err, DT_EINVALID, "%s: is of another tokenizer than %s", path, d->path);
+    if (a->row != b->row)
+        return dt_fail(err, DT_EINVALID, "%s: has other rows than what stands before it in %s",
+                       path, d->path);
+    if (b->tokens > INT64_MAX - a->tokens)
+        return dt_fail(err, DT_EINVALID, "%s: the counts of tokens are impossible", path);
+    d->info.masked = a->masked || b->masked;
+    d->info.hash = dt_join_hashes(a->hash, b->hash);
+    dt_shard_info_add(&d->info, b);
+    return 0;
+}
+
+static int add_component(struct dt_dataset *d, int i, const char *path, struct dt_error *err)
+{
+    struct component *c = &d->components[i];
+    int first = d->count;
+    if (dt_is_directory(path))
+        DT_TRY(add_directory(d, c, path, err));
+    else
+        DT_TRY(add_file(d, c, path, err));
+    DT_TRY(join(d, c, path, err));
+    uint64_t token = c->first_token;
+    for (int k = first; k < d->count; k++) {
+        struct part *p = &d->parts[k];
+        p->first_token = token;
+        p->first_document = k > 0 ? p[-1].first_document + p[-1].documents : 0;
+        token += p->tokens;
     }
     return 0;
 }
 
-static int open_file(struct dt_dataset *d, const char *path, struct dt_error *err)
+static int open_mixture(struct dt_dataset *d, const char *path, struct dt_error *err)
 {
-    d->parts = dt_alloc(1, sizeof *d->parts);
-    d->count = 1;
-    d->parts->path = dt_strdup(path);
-    DT_TRY(open_part(d, 0, err));
-    d->info = *dt_shard_get_info(d->parts->shard);
-    d->provenance = dt_strdup(d->info.provenance);
-    d->info.provenance = d->provenance;
-    return 0;
+    struct dt_mixture m;
+    int rc = dt_mixture_read(&m, path, err);
+    d->component_count = m.count;
+    d->components = dt_alloc((size_t)m.count + 1, sizeof *d->components);
+    uint32_t slot = 0;
+    for (int i = 0; rc == 0 && i < m.count; i++) {
+        d->components[i].first_slot = slot;
+        d->components[i].slots = m.parts[i].slots;
+        slot += m.parts[i].slots;
+        rc = add_component(d, i, m.parts[i].path, err);
+    }
+    dt_mixture_release(&m);
+    return rc;
+}
+
+static int open_all(struct dt_dataset *d, const char *path, struct dt_error *err)
+{
+    struct rlimit files = {0};
+    getrlimit(RLIMIT_NOFILE, &files);
+    rlim_t part = FILES_OF(files.rlim_cur);
+    d->most = part > OPEN_SHARDS ? OPEN_SHARDS : part < 4 ? 4 : (int)part;
+    d->opened = dt_alloc((size_t)d->most, sizeof *d->opened);
+    for (int i = 0; i < d->most; i++)
+        d->opened[i] = -1;
+    if (!dt_is_directory(path) && dt_mixture_is_named(path))
+        return open_mixture(d, path, err);
+    d->component_count = 1;
+    d->components = dt_alloc(1, sizeof *d->components);
+    d->components->slots = DT_MIXTURE_SLOTS;
+    return add_component(d, 0, path, err);
 }
 
 int dt_dataset_open(struct dt_dataset **result, const char *path, const char *split,
@@ -125,9 +247,10 @@ int dt_dataset_open(struct dt_dataset **result, const char *path, const char *sp
 {
     *result = NULL;
     struct dt_dataset *d = dt_alloc(1, sizeof *d);
-    for (int i = 0; i < OPEN_SHARDS; i++)
-        d->opened[i] = -1;
-    int rc = dt_is_directory(path) ? open_directory(d, path, split, err) : open_file(d, path, err);
+    d->path = dt_strdup(path);
+    d->split = dt_strdup(split);
+    d->memory = DT_DATASET_MEMORY;
+    int rc = open_all(d, path, err);
     if (rc < 0) {
         dt_dataset_close(d);
         return rc;
@@ -136,10 +259,58 @@ int dt_dataset_open(struct dt_dataset **result, const char *path, const char *sp
     return 0;
 }
 
+int dt_dataset_clone(struct dt_dataset **copy, const struct dt_dataset *d, struct dt_error *err)
+{
+    DT_TRY(dt_dataset_open(copy, d->path, d->split, err));
+    if ((*copy)->info.hash == d->info.hash)
+        return 0;
+    dt_dataset_close(*copy);
+    *copy = NULL;
+    return dt_fail(err, DT_EFORMAT, "%s: was changed while it was read", d->path);
+}
+
+void dt_dataset_close(struct dt_dataset *d)
+{
+    if (d == NULL)
+        return;
+    for (int i = 0; i < d->count; i++) {
+        dt_shard_close(d->parts[i].shard);
+        free(d->parts[i].path);
+    }
+    for (int i = 0; d->components && i < d->component_count; i++)
+        dt_manifest_release(&d->components[i].manifest);
+    dt_frame_cache_free(d->cache);
+    free(d->components);
+    free(d->opened);
+    free(d->parts);
+    free(d->path);
+    free(d->split);
+    free(d);
+}
+
 const struct dt_shard_info *dt_dataset_info(const struct dt_dataset *d)
 {
     return &d->info;
 }
+
+void dt_dataset_limit_memory(struct dt_dataset *d, size_t bytes)
+{
+    d->memory = bytes;
+    if (d->cache)
+        dt_frame_cache_limit(d->cache, bytes);
+}
+
+size_t dt_dataset_memory(const struct dt_dataset *d)
+{
+    uint64_t decoded = d->info.tokens * d->info.token_bytes;
+    size_t bytes = decoded < d->memory ? (size_t)decoded : d->memory;
+    for (int i = 0; i < d->count; i++)
+        bytes += sizeof d->parts[i] + (d->parts[i].shard ? dt_shard_memory(d->parts[i].shard) : 0);
+    return bytes;
+}
+
+/* --- tokens and documents -----------------------------------------------------------------------
+ */
 
 /* The part that holds a token. */
 static int find_token(const struct dt_dataset *d, uint64_t token)
@@ -155,8 +326,11 @@ static int find_token(const struct dt_dataset *d, uint64_t token)
     return low;
 }
 
-int dt_dataset_tokens(struct dt_dataset *d, uint64_t first, uint64_t count, uint32_t *ids,
-                      struct dt_error *err)
+typedef int read_tokens(struct dt_shard *s, uint64_t first, uint64_t count, uint32_t *ids,
+                        struct dt_error *err);
+
+static int get_tokens(struct dt_dataset *d, uint64_t first, uint64_t count, uint32_t *ids,
+                      read_tokens *read, struct dt_error *err)
 {
     if (first > d->info.tokens || count > d->info.tokens - first)
         return dt_fail(err, DT_EINVALID, "tokens %llu and %llu more asked for, but there are %llu",
@@ -165,14 +339,20 @@ int dt_dataset_tokens(struct dt_dataset *d, uint64_t first, uint64_t count, uint
     for (int i = count > 0 ? find_token(d, first) : 0; count > 0; i++) {
         struct part *p = &d->parts[i];
         DT_TRY(open_part(d, i, err));
-        uint64_t n = p->first_token + dt_shard_get_info(p->shard)->tokens - first;
+        uint64_t n = p->first_token + p->tokens - first;
         n = n < count ? n : count;
-        DT_TRY(dt_shard_tokens(p->shard, first - p->first_token, n, ids, err));
+        DT_TRY(read(p->shard, first - p->first_token, n, ids, err));
         ids += n;
         first += n;
         count -= n;
     }
     return 0;
+}
+
+int dt_dataset_tokens(struct dt_dataset *d, uint64_t first, uint64_t count, uint32_t *ids,
+                      struct dt_error *err)
+{
+    return get_tokens(d, first, count, ids, dt_shard_tokens, err);
 }
 
 int dt_dataset_document(struct dt_dataset *d, uint64_t i, uint64_t *first,
@@ -196,23 +376,73 @@ int dt_dataset_document(struct dt_dataset *d, uint64_t i, uint64_t *first,
     return 0;
 }
 
-void dt_dataset_close(struct dt_dataset *d)
+/* --- samples ------------------------------------------------------------------------------------
+ */
+
+static uint64_t count_samples(const struct dt_dataset *d, const struct component *c,
+                              uint32_t length)
 {
-    if (d == NULL)
-        return;
-    for (int i = 0; i < d->count; i++) {
-        dt_shard_close(d->parts[i].shard);
-        free(d->parts[i].path);
+    if (d->info.row)
+        return c->tokens / d->info.row;
+    return c->tokens > 0 ? (c->tokens - 1) / length : 0;
+}
+
+int dt_dataset_samples(const struct dt_dataset *d, uint32_t length, uint64_t *samples,
+                       struct dt_error *err)
+{
+    *samples = 0;
+    if (length == 0 || (d->info.row && length != d->info.row - 1))
+        return dt_fail(err, DT_EINVALID, "%s: has rows for sequences of %u tokens, not of %u",
+                       d->path, d->info.row - 1, length);
+    for (int i = 0; i < d->component_count; i++) {
+        uint64_t count = count_samples(d, &d->components[i], length);
+        if (count == 0)
+            return dt_fail(err, DT_EINVALID,
+                           "%s: the split has %llu tokens, but one sample of length %u needs %llu",
+                           d->path, (unsigned long long)d->components[i].tokens, length,
+                           (unsigned long long)length + 1);
+        *samples += count;
     }
-    dt_frame_cache_free(d->cache);
-    dt_manifest_release(&d->manifest);
-    free(d->parts);
-    free(d->provenance);
-    free(d);
+    return 0;
+}
+
+int dt_dataset_sample(struct dt_dataset *d, uint32_t length, uint64_t k, uint32_t *ids,
+                      struct dt_error *err)
+{
+    const struct component *c = d->components, *last = c + d->component_count - 1;
+    uint64_t count;
+    while (k >= (count = count_samples(d, c, length)) && c < last) {
+        k -= count;
+        c++;
+    }
+    if (k >= count)
+        return dt_fail(err, DT_EINVALID, "%s: a sample is asked for that it does not have",
+                       d->path);
+    uint64_t stride = d->info.row ? d->info.row : length;
+    return get_tokens(d, c->first_token + k * stride, (uint64_t)length + 1, ids, dt_shard_targets,
+                      err);
 }
 
 uint64_t dt_sample_at(uint64_t seed, uint64_t samples, uint64_t index)
 {
     uint64_t epoch = index / samples;
     return dt_permute(dt_random_key(seed, ORDER_KEY, epoch), samples, index % samples);
+}
+
+uint64_t dt_dataset_order(const struct dt_dataset *d, uint32_t length, uint64_t seed, bool shuffle,
+                          uint64_t index)
+{
+    uint64_t before = 0;
+    const struct component *c = d->components;
+    if (d->component_count > 1) {
+        uint64_t block = index / DT_MIXTURE_SLOTS;
+        uint64_t slot = dt_permute(dt_random_key(seed, MIXTURE_KEY, block), DT_MIXTURE_SLOTS,
+                                   index % DT_MIXTURE_SLOTS);
+        for (; slot >= c->first_slot + c->slots; c++)
+            before += count_samples(d, c, length);
+        index = block * c->slots + slot - c->first_slot;
+        seed = dt_random_key(seed, MIXTURE_KEY, (uint64_t)(c - d->components));
+    }
+    uint64_t samples = count_samples(d, c, length);
+    return before + (shuffle ? dt_sample_at(seed, samples, index) : index % samples);
 }

@@ -1,56 +1,85 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A data set: the shards of one split, read as one long row of tokens, and
- * cut into samples in an order that is a pure function.
+ * A data set: the shards of one split, read as one long row of tokens; or several
+ * of them, mixed by weights. It is cut into samples, in an order that is a pure
+ * function.
  *
- * Sample k of a data set of N tokens, length T, is tokens kT .. kT+T (T+1 of
- * them: samples overlap by one, so no target is lost). Place i of epoch e
- * holds sample dt_permute(key(seed, e), samples, i). The state of the data is
- * the one number of samples already used; it depends on no rank, worker or
- * shard size.
+ * Sample k of length T has T+1 ids. Of a list of N tokens these are tokens
+ * kT .. kT+T (samples overlap by one, so no target is lost), of rows they are row
+ * k. Place i of the order holds sample dt_permute(key(seed, i / samples), samples,
+ * i % samples). The state of the data is the one number of samples already used;
+ * it depends on no rank, worker or shard size.
  *
- * Decoded tokens stay in memory up to 1 GiB, so a small data set is decoded
- * once; of a larger one, the 64Ki tokens around a sample are decoded again when
- * they have had to go.
+ * A mixture is a JSON file that names directories, relative to itself, with the
+ * share that each has of the samples used:
+ *
+ *     {"version": 1, "mixture": [{"data": "web", "weight": 0.7},
+ *                                {"data": "code", "weight": 0.3}]}
+ *
+ * Of every DT_MIXTURE_SLOTS places, each part has its share exactly, to one slot;
+ * which of these places are its own is a permutation of them, and each part has an
+ * order of its own, over and over.
+ *
+ * Decoded tokens stay in memory up to DT_DATASET_MEMORY, so a small data set is
+ * decoded once; of a larger one, the 8Ki tokens around a sample are decoded again
+ * when they have had to go.
  */
 #ifndef DT_SHARD_DATASET_H
 #define DT_SHARD_DATASET_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
 #include "shard/shard.h"
 
+#define DT_DATASET_MEMORY ((size_t)1 << 30)
+#define DT_MIXTURE_SLOTS  65536u
+#define DT_CHECKED_TOKENS ((uint64_t)1 << 32)
+
 struct dt_dataset;
 
-/* directory: what dt-shard wrote (index.json and shards); or one .dts file,
- * whose split then does not matter. split: "train", "val", ... Checks that the
- * shards exist, are whole, and agree with index.json. */
+/* path: what dt-shard wrote (a directory with index.json and shards); or one .dts
+ * file, whose split then does not matter; or a mixture. split: "train", "val", ...
+ * Checks that the shards exist with the size that index.json says. That they agree
+ * with it otherwise and have a whole end is checked when they are first used; of
+ * splits up to DT_CHECKED_TOKENS, now. */
 int dt_dataset_open(struct dt_dataset **d, const char *path, const char *split,
                     struct dt_error *err) DT_MUST_CHECK;
+/* The same data set for another thread, with a memory of its own. */
+int dt_dataset_clone(struct dt_dataset **copy, const struct dt_dataset *d,
+                     struct dt_error *err) DT_MUST_CHECK;
 /* Totals over the split, and what all shards share. provenance is that of the first. */
 const struct dt_shard_info *dt_dataset_info(const struct dt_dataset *d);
+/* Keeps no more than that many bytes of decoded tokens (two frames at least). For a
+ * data set from which nothing was read yet. */
+void dt_dataset_limit_memory(struct dt_dataset *d, size_t bytes);
+/* Bytes that it may come to use: decoded tokens, and the tables of the shards that
+ * are open now. */
+size_t dt_dataset_memory(const struct dt_dataset *d);
+
 int dt_dataset_tokens(struct dt_dataset *d, uint64_t first, uint64_t count, uint32_t *ids,
                       struct dt_error *err) DT_MUST_CHECK;
 /* Document number i over all shards of the split. */
 int dt_dataset_document(struct dt_dataset *d, uint64_t i, uint64_t *first,
                         struct dt_shard_document *document, struct dt_error *err) DT_MUST_CHECK;
+
+/* How many samples of length tokens there are. DT_EINVALID if there is none, or if
+ * rows are of another length. */
+int dt_dataset_samples(const struct dt_dataset *d, uint32_t length, uint64_t *samples,
+                       struct dt_error *err) DT_MUST_CHECK;
+/* The length + 1 ids of sample k, with DT_NO_LOSS where the data say so. */
+int dt_dataset_sample(struct dt_dataset *d, uint32_t length, uint64_t k, uint32_t *ids,
+                      struct dt_error *err) DT_MUST_CHECK;
+/* Which sample stands at place index (counted over all epochs) of the order that
+ * seed gives; without shuffle they stand as they lie. dt_dataset_samples must have
+ * succeeded for this length. */
+uint64_t dt_dataset_order(const struct dt_dataset *d, uint32_t length, uint64_t seed, bool shuffle,
+                          uint64_t index);
 void dt_dataset_close(struct dt_dataset *d); /* NULL is fine */
 
-/* Which sample stands at place index (counted over all epochs) of the order
- * that seed gives; samples > 0. */
+/* The order of one part; samples > 0. */
 uint64_t dt_sample_at(uint64_t seed, uint64_t samples, uint64_t index);
-
-/* Reads batches of samples ahead of their use on a thread of its own. */
-struct dt_loader;
-/* dataset is borrowed, and only the loader may read it from now on.
- * Fails (DT_EINVALID) if the split holds fewer than length+1 tokens. first is
- * the place to begin at; shuffle false gives the samples in file order. */
-int dt_loader_new(struct dt_loader **l, struct dt_dataset *dataset, uint32_t length, uint32_t batch,
-                  uint64_t seed, int shuffle, uint64_t first, struct dt_error *err) DT_MUST_CHECK;
-uint64_t dt_loader_samples(const struct dt_loader *l); /* of one epoch */
-/* The next batch: batch x (length + 1) ids, row by row; borrowed until the next call. */
-int dt_loader_next(struct dt_loader *l, const uint32_t **ids, struct dt_error *err) DT_MUST_CHECK;
-void dt_loader_free(struct dt_loader *l); /* NULL is fine */
 
 #endif

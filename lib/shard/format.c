@@ -408,6 +408,15 @@ void dt_content_add(struct dt_content *c, const void *ids, size_t ids_size,
         add_mask(c, mask, tokens);
 }
 
+void dt_shard_info_add(struct dt_shard_info *total, const struct dt_shard_info *more)
+{
+    total->tokens += more->tokens;
+    total->documents += more->documents;
+    total->text_bytes += more->text_bytes;
+    total->padding += more->padding;
+    total->targets += more->targets;
+}
+
 uint64_t dt_join_hashes(uint64_t before, uint64_t next)
 {
     uint64_t words[2] = {before, next};

@@ -164,6 +164,9 @@ void dt_content_add(struct dt_content *c, const void *ids, size_t ids_size,
                     const struct dt_shard_document *documents, size_t count, const uint8_t *mask,
                     size_t tokens);
 uint64_t dt_content_hash(const struct dt_content *c);
+/* Adds the counts of one to those of the other. */
+void dt_shard_info_add(struct dt_shard_info *total, const struct dt_shard_info *more);
+
 /* The hash of several streams or shards one behind the other. */
 uint64_t dt_join_hashes(uint64_t before, uint64_t next);
 

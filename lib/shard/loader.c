@@ -1,95 +1,207 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread fills a ring of batches; all memory is taken at the start. */
+/* Threads fill a ring of batches, each batch by one of them; all memory for
+ * batches is taken at the start. */
+#include "shard/loader.h"
+
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "shard/dataset.h"
 
-#define AHEAD 4 /* batches, the one in use included */
+/* A batch in the ring: number n lies in slot n % slots. */
+struct slot {
+    uint32_t *ids, *starts;
+    uint64_t targets;
+    bool done;
+    int failed; /* its code; the batches before it are good */
+    struct dt_error error;
+};
+
+struct worker {
+    struct dt_loader *loader;
+    struct dt_dataset *dataset;
+    pthread_t thread;
+};
 
 struct dt_loader {
-    struct dt_dataset *dataset;
-    uint32_t length, batch;
-    uint64_t seed, samples, place;
-    bool shuffle;
-    uint32_t *ids[AHEAD];
-    struct dt_error error;
-    int failed; /* its code; the batches before it are good */
-    /* Batches made, and batches that the user is done with. */
-    uint64_t made, released;
-    bool in_use, stopping;
-    pthread_t thread;
+    struct dt_loader_options o;
+    uint32_t first_row, rows; /* of each global batch */
+    uint64_t samples;
+    size_t memory;
+    uint32_t eot;
+    struct worker *workers; /* [0] reads the caller's data set */
+    int datasets, threads;
+    struct slot *slots;
+    uint64_t slot_count;
+    /* Batches begun by workers, taken by the user, and done with by the user. */
+    uint64_t begun, taken, released;
+    bool stopping;
     pthread_mutex_t lock;
     pthread_cond_t one_made, one_released;
 };
 
-static int fill_batch(struct dt_loader *l, uint32_t *ids, struct dt_error *err)
+/* --- one batch ----------------------------------------------------------------------------------
+ */
+
+static void find_starts(const struct dt_loader *l, const uint32_t *ids, uint32_t *starts)
 {
-    for (uint32_t i = 0; i < l->batch; i++, l->place++) {
-        uint64_t sample =
-            l->shuffle ? dt_sample_at(l->seed, l->samples, l->place) : l->place % l->samples;
-        DT_TRY(
-            dt_dataset_tokens(l->dataset, sample * l->length, (uint64_t)l->length + 1, ids, err));
-        ids += l->length + 1;
+    uint32_t start = 0;
+    for (uint32_t t = 0; t < l->o.length; t++) {
+        starts[t] = start;
+        if ((ids[t] & ~DT_NO_LOSS) == l->eot)
+            start = t + 1;
+    }
+}
+
+static uint64_t count_targets(const uint32_t *ids, uint32_t length)
+{
+    uint64_t none = 0;
+    for (uint32_t t = 1; t <= length; t++)
+        none += ids[t] >> 31;
+    return length - none;
+}
+
+static int fill_batch(struct dt_loader *l, struct dt_dataset *d, uint64_t number, struct slot *s)
+{
+    uint64_t place = l->o.first + number * l->o.batch + l->first_row;
+    s->targets = 0;
+    for (uint32_t row = 0; row < l->rows; row++, place++) {
+        uint32_t *ids = s->ids + (size_t)row * (l->o.length + 1);
+        uint64_t k = dt_dataset_order(d, l->o.length, l->o.seed, l->o.shuffle, place);
+        DT_TRY(dt_dataset_sample(d, l->o.length, k, ids, &s->error));
+        s->targets += count_targets(ids, l->o.length);
+        if (s->starts)
+            find_starts(l, ids, s->starts + (size_t)row * l->o.length);
     }
     return 0;
 }
 
+/* --- workers ------------------------------------------------------------------------------------
+ */
+
 static void *run(void *argument)
 {
-    struct dt_loader *l = argument;
+    struct worker *w = argument;
+    struct dt_loader *l = w->loader;
     pthread_mutex_lock(&l->lock);
-    while (l->failed == 0) {
-        while (l->made - l->released == AHEAD && !l->stopping)
+    for (;;) {
+        while (l->begun - l->released >= l->slot_count && !l->stopping)
             pthread_cond_wait(&l->one_released, &l->lock);
         if (l->stopping)
             break;
-        uint32_t *ids = l->ids[l->made % AHEAD];
+        uint64_t number = l->begun++;
+        struct slot *s = &l->slots[number % l->slot_count];
         pthread_mutex_unlock(&l->lock);
-        int rc = fill_batch(l, ids, &l->error);
+        int rc = fill_batch(l, w->dataset, number, s);
         pthread_mutex_lock(&l->lock);
-        l->failed = rc;
-        l->made += rc == 0;
-        pthread_cond_signal(&l->one_made);
+        s->failed = rc;
+        s->done = true;
+        l->stopping |= rc < 0;
+        pthread_cond_broadcast(rc < 0 ? &l->one_released : &l->one_made);
+        if (rc < 0)
+            pthread_cond_broadcast(&l->one_made);
     }
     pthread_mutex_unlock(&l->lock);
     return NULL;
 }
 
-int dt_loader_new(struct dt_loader **result, struct dt_dataset *dataset, uint32_t length,
-                  uint32_t batch, uint64_t seed, int shuffle, uint64_t first, struct dt_error *err)
+static int start_workers(struct dt_loader *l, struct dt_error *err)
 {
-    uint64_t tokens = dt_dataset_info(dataset)->tokens;
+    for (; l->threads < l->o.workers; l->threads++)
+        if (pthread_create(&l->workers[l->threads].thread, NULL, run, &l->workers[l->threads]) != 0)
+            return dt_fail(err, DT_ENOMEM, "cannot start the threads that read ahead");
+    return 0;
+}
+
+/* --- opening ------------------------------------------------------------------------------------
+ */
+
+static int check_options(const struct dt_loader_options *o, struct dt_error *err)
+{
+    if (o->length == 0 || o->batch == 0)
+        return dt_fail(err, DT_EINVALID, "a batch of %u samples of %u tokens is impossible",
+                       o->batch, o->length);
+    if (o->ranks > o->batch || o->rank >= o->ranks)
+        return dt_fail(err, DT_EINVALID, "rank %u of %u has no part of a batch of %u", o->rank,
+                       o->ranks, o->batch);
+    return 0;
+}
+
+/* Each worker reads through a data set of its own, with a part of the memory. */
+static int open_datasets(struct dt_loader *l, struct dt_dataset *dataset, struct dt_error *err)
+{
+    int count = l->o.workers > 1 ? l->o.workers : 1;
+    size_t memory = (l->o.memory ? l->o.memory : DT_DATASET_MEMORY) / (size_t)count;
+    l->workers = dt_alloc((size_t)count, sizeof *l->workers);
+    for (; l->datasets < count; l->datasets++) {
+        struct worker *w = &l->workers[l->datasets];
+        w->loader = l;
+        w->dataset = dataset;
+        if (l->datasets > 0)
+            DT_TRY(dt_dataset_clone(&w->dataset, dataset, err));
+        dt_dataset_limit_memory(w->dataset, memory);
+        l->memory += dt_dataset_memory(w->dataset);
+    }
+    return 0;
+}
+
+static void make_slots(struct dt_loader *l)
+{
+    size_t row = ((size_t)l->o.length * (l->o.starts ? 2 : 1) + 1) * sizeof(uint32_t);
+    l->slot_count = l->o.workers > 0 ? 2 + 2 * (uint64_t)l->o.workers : 1;
+    l->slots = dt_alloc(l->slot_count, sizeof *l->slots);
+    for (uint64_t i = 0; i < l->slot_count; i++) {
+        l->slots[i].ids = dt_alloc(l->rows, ((size_t)l->o.length + 1) * sizeof(uint32_t));
+        if (l->o.starts)
+            l->slots[i].starts = dt_alloc(l->rows, (size_t)l->o.length * sizeof(uint32_t));
+    }
+    l->memory += l->slot_count * (sizeof *l->slots + l->rows * row);
+}
+
+int dt_loader_open(struct dt_loader **result, struct dt_dataset *dataset,
+                   const struct dt_loader_options *options, struct dt_error *err)
+{
+    struct dt_loader_options o = *options;
+    uint64_t samples;
     *result = NULL;
-    if (length == 0 || batch == 0)
-        return dt_fail(err, DT_EINVALID, "a batch of %u samples of %u tokens is impossible", batch,
-                       length);
-    if (tokens <= length)
+    o.ranks = o.ranks ? o.ranks : 1;
+    DT_TRY(check_options(&o, err));
+    DT_TRY(dt_dataset_samples(dataset, o.length, &samples, err));
+    if (o.starts && dt_dataset_info(dataset)->eot == UINT32_MAX)
         return dt_fail(err, DT_EINVALID,
-                       "the split has %llu tokens, but one sample of length %u needs %llu",
-                       (unsigned long long)tokens, length, (unsigned long long)length + 1);
+                       "the data have no end-of-text token, which would tell where documents end");
     struct dt_loader *l = dt_alloc(1, sizeof *l);
-    *l = (struct dt_loader){.dataset = dataset,
-                            .length = length,
-                            .batch = batch,
-                            .seed = seed,
-                            .samples = (tokens - 1) / length,
-                            .place = first,
-                            .shuffle = shuffle != 0};
-    for (int i = 0; i < AHEAD; i++)
-        l->ids[i] = dt_alloc(batch, ((size_t)length + 1) * sizeof *l->ids[i]);
+    l->o = o;
+    l->samples = samples;
+    l->eot = dt_dataset_info(dataset)->eot;
+    l->first_row = (uint32_t)((uint64_t)o.batch * o.rank / o.ranks);
+    l->rows = (uint32_t)((uint64_t)o.batch * (o.rank + 1) / o.ranks) - l->first_row;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->one_made, NULL);
     pthread_cond_init(&l->one_released, NULL);
-    if (pthread_create(&l->thread, NULL, run, l) != 0) {
-        l->batch = 0; /* no thread to join */
+    make_slots(l);
+    int rc = open_datasets(l, dataset, err);
+    if (rc == 0)
+        rc = start_workers(l, err);
+    if (rc < 0) {
         dt_loader_free(l);
-        return dt_fail(err, DT_ENOMEM, "cannot start the thread that reads ahead");
+        return rc;
     }
     *result = l;
     return 0;
+}
+
+int dt_loader_new(struct dt_loader **l, struct dt_dataset *dataset, uint32_t length, uint32_t batch,
+                  uint64_t seed, int shuffle, uint64_t first, struct dt_error *err)
+{
+    return dt_loader_open(l, dataset,
+                          &(struct dt_loader_options){.length = length,
+                                                      .batch = batch,
+                                                      .seed = seed,
+                                                      .shuffle = shuffle != 0,
+                                                      .first = first,
+                                                      .workers = 1},
+                          err);
 }
 
 uint64_t dt_loader_samples(const struct dt_loader *l)
@@ -97,24 +209,60 @@ uint64_t dt_loader_samples(const struct dt_loader *l)
     return l->samples;
 }
 
+uint32_t dt_loader_rows(const struct dt_loader *l)
+{
+    return l->rows;
+}
+
+size_t dt_loader_memory(const struct dt_loader *l)
+{
+    return l->memory;
+}
+
+/* --- use ----------------------------------------------------------------------------------------
+ */
+
+/* Gives the batch that the user had back to the workers, and waits for the next. */
+static struct slot *wait_for_next(struct dt_loader *l)
+{
+    struct slot *s = &l->slots[l->taken % l->slot_count];
+    pthread_mutex_lock(&l->lock);
+    if (l->released < l->taken) {
+        l->slots[l->released % l->slot_count].done = false;
+        l->released++;
+        pthread_cond_signal(&l->one_released);
+    }
+    while (!s->done)
+        pthread_cond_wait(&l->one_made, &l->lock);
+    pthread_mutex_unlock(&l->lock);
+    return s;
+}
+
+int dt_loader_next_batch(struct dt_loader *l, struct dt_samples *batch, struct dt_error *err)
+{
+    struct slot *s = l->slots;
+    if (l->threads > 0)
+        s = wait_for_next(l);
+    else
+        s->failed = fill_batch(l, l->workers->dataset, l->taken, s);
+    if (s->failed < 0) {
+        *err = s->error;
+        return s->failed;
+    }
+    *batch = (struct dt_samples){.ids = s->ids,
+                                 .starts = s->starts,
+                                 .targets = s->targets,
+                                 .place = l->o.first + l->taken * l->o.batch};
+    l->taken++;
+    return 0;
+}
+
 int dt_loader_next(struct dt_loader *l, const uint32_t **ids, struct dt_error *err)
 {
-    int rc = 0;
-    pthread_mutex_lock(&l->lock);
-    l->released += l->in_use;
-    l->in_use = false;
-    pthread_cond_signal(&l->one_released);
-    while (l->made == l->released && l->failed == 0)
-        pthread_cond_wait(&l->one_made, &l->lock);
-    if (l->made > l->released) {
-        *ids = l->ids[l->released % AHEAD];
-        l->in_use = true;
-    } else {
-        *err = l->error;
-        rc = l->failed;
-    }
-    pthread_mutex_unlock(&l->lock);
-    return rc;
+    struct dt_samples batch;
+    DT_TRY(dt_loader_next_batch(l, &batch, err));
+    *ids = batch.ids;
+    return 0;
 }
 
 void dt_loader_free(struct dt_loader *l)
@@ -123,14 +271,20 @@ void dt_loader_free(struct dt_loader *l)
         return;
     pthread_mutex_lock(&l->lock);
     l->stopping = true;
-    pthread_cond_signal(&l->one_released);
+    pthread_cond_broadcast(&l->one_released);
     pthread_mutex_unlock(&l->lock);
-    if (l->batch > 0)
-        pthread_join(l->thread, NULL);
+    for (int i = 0; i < l->threads; i++)
+        pthread_join(l->workers[i].thread, NULL);
     pthread_mutex_destroy(&l->lock);
     pthread_cond_destroy(&l->one_made);
     pthread_cond_destroy(&l->one_released);
-    for (int i = 0; i < AHEAD; i++)
-        free(l->ids[i]);
+    for (int i = 1; i < l->datasets; i++)
+        dt_dataset_close(l->workers[i].dataset);
+    for (uint64_t i = 0; i < l->slot_count; i++) {
+        free(l->slots[i].ids);
+        free(l->slots[i].starts);
+    }
+    free(l->slots);
+    free(l->workers);
     free(l);
 }

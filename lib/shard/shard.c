@@ -11,6 +11,8 @@
 #include "shard/format.h"
 #include "shard/shared.h"
 
+#define OWN_CACHE ((size_t)64 << 20) /* bytes, of a shard by itself */
+
 /* Frame k here is the data frame k with its index. */
 struct dt_shard {
     int fd;
@@ -171,7 +173,7 @@ static size_t largest_frame(const struct dt_shard *s)
 }
 
 int dt_shard_open_shared(struct dt_shard **result, const char *path, struct dt_frame_cache **cache,
-                         struct dt_error *err)
+                         size_t budget, struct dt_error *err)
 {
     struct stat st;
     *result = NULL;
@@ -194,7 +196,7 @@ int dt_shard_open_shared(struct dt_shard **result, const char *path, struct dt_f
         return rc;
     }
     if (*cache == NULL)
-        *cache = dt_frame_cache_new(DT_CACHE_BUDGET, largest_frame(s));
+        *cache = dt_frame_cache_new(budget, largest_frame(s));
     s->cache = *cache;
     *result = s;
     return 0;
@@ -203,7 +205,7 @@ int dt_shard_open_shared(struct dt_shard **result, const char *path, struct dt_f
 int dt_shard_open(struct dt_shard **s, const char *path, struct dt_error *err)
 {
     struct dt_frame_cache *cache = NULL;
-    DT_TRY(dt_shard_open_shared(s, path, &cache, err));
+    DT_TRY(dt_shard_open_shared(s, path, &cache, OWN_CACHE, err));
     (*s)->own_cache = cache;
     return 0;
 }
@@ -211,6 +213,12 @@ int dt_shard_open(struct dt_shard **s, const char *path, struct dt_error *err)
 const struct dt_shard_info *dt_shard_get_info(const struct dt_shard *s)
 {
     return &s->info;
+}
+
+size_t dt_shard_memory(const struct dt_shard *s)
+{
+    size_t entry = sizeof *s->first_token + sizeof *s->offset + sizeof *s->index_size;
+    return (size_t)(s->frames + 1) * (entry + sizeof *s->slots);
 }
 
 uint64_t dt_shard_file_size(const struct dt_shard *s)
@@ -259,7 +267,11 @@ static int get_frame(struct dt_shard *s, uint64_t k, const char **ids, struct dt
 /* The frame that holds a token of the shard. */
 static uint64_t find_frame(const struct dt_shard *s, uint64_t token)
 {
-    uint64_t low = 0, high = s->frames;
+    uint64_t low = 0, high = s->frames, guess = 0;
+    if (high > 0 && s->first_token[1] > 0)
+        guess = token / s->first_token[1];
+    if (guess < high && s->first_token[guess] <= token && token < s->first_token[guess + 1])
+        return guess; /* where all frames are of one size */
     while (low + 1 < high) {
         uint64_t middle = low + (high - low) / 2;
         if (s->first_token[middle] <= token)

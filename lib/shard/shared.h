@@ -6,12 +6,12 @@
 #include "shard/cache.h"
 #include "shard/shard.h"
 
-#define DT_CACHE_BUDGET ((size_t)1 << 30) /* bytes of decoded tokens kept in memory */
-
-/* As dt_shard_open. *cache is made if it is NULL; it is the caller's to free,
- * after all shards that use it. These must have ids of one width. */
+/* As dt_shard_open. *cache is made if it is NULL, with that budget in bytes; it is the caller's to
+ * free, after all shards that use it. These must have ids of one width. */
 int dt_shard_open_shared(struct dt_shard **s, const char *path, struct dt_frame_cache **cache,
-                         struct dt_error *err) DT_MUST_CHECK;
+                         size_t budget, struct dt_error *err) DT_MUST_CHECK;
+/* Bytes of its tables in memory. */
+size_t dt_shard_memory(const struct dt_shard *s);
 /* Size of the file in bytes. */
 uint64_t dt_shard_file_size(const struct dt_shard *s);
 

@@ -18,10 +18,10 @@
 static int check_length(const struct dt_training *t, const struct dt_dataset *split,
                         const char *name, const char *data, struct dt_error *err)
 {
-    uint64_t tokens = dt_dataset_info(split)->tokens;
+    uint64_t tokens = dt_dataset_info(split)->tokens, samples;
     uint64_t needed = (uint64_t)t->settings.training.sequence_length + 1;
     if (tokens >= needed)
-        return 0;
+        return dt_dataset_samples(split, (uint32_t)needed - 1, &samples, err);
     return dt_fail(err, DT_EINVALID, "%s: split '%s' has %llu tokens, a sequence needs %llu", data,
                    name, (unsigned long long)tokens, (unsigned long long)needed);
 }
@@ -55,7 +55,9 @@ static int open_data(struct dt_training *t, const struct dt_training_options *o,
                        o->data);
     DT_TRY(dt_settings_resolve(&t->settings, info->vocab_size, o->settings_path, err));
     DT_TRY(check_length(t, t->train, t->settings.data.train_split, o->data, err));
-    uint64_t samples = (info->tokens - 1) / (uint64_t)t->settings.training.sequence_length;
+    uint64_t samples = 0;
+    DT_TRY(dt_dataset_samples(t->train, (uint32_t)t->settings.training.sequence_length, &samples,
+                              err));
     DT_TRY(dt_settings_limit_steps(&t->settings, samples, o->settings_path, err));
     t->identity = (struct dt_run_identity){
         .settings = &t->settings, .eot = info->eot, .tokenizer_path = t->tokenizer_path};
@@ -170,7 +172,8 @@ static int open_streams(struct dt_training *t, struct dt_error *err)
     free(path);
     DT_TRY(rc);
     return dt_loader_new(&t->loader, t->train, (uint32_t)t->settings.training.sequence_length,
-                         (uint32_t)t->settings.training.batch_size,
+                         (uint32_t)(t->settings.training.batch_size *
+                                    t->settings.training.gradient_accumulation_steps),
                          (uint64_t)t->settings.training.seed, t->settings.data.shuffle,
                          t->state.samples, err);
 }

@@ -4,7 +4,7 @@
 #define DT_TRAIN_TRAINING_PARTS_H
 
 #include "model/pass.h"
-#include "shard/dataset.h"
+#include "shard/loader.h"
 #include "train/checkpoint.h"
 #include "train/metrics.h"
 #include "train/training.h"

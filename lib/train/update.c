@@ -27,16 +27,17 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
 {
     long batch = t->settings.training.batch_size, length = t->settings.training.sequence_length;
     long passes = t->settings.training.gradient_accumulation_steps;
-    double tokens = (double)dt_training_tokens_per_step(t), sum = 0;
+    double sum = 0;
+    struct dt_samples samples; /* of all passes */
     dt_store_zero_gradients(&t->store);
+    DT_TRY(dt_loader_next_batch(t->loader, &samples, err));
+    double targets = (double)samples.targets;
     for (long i = 0; i < passes; i++) {
-        const uint32_t *ids;
-        DT_TRY(dt_loader_next(t->loader, &ids, err));
-        dt_batch_next_token(&t->batch, ids, batch, length);
+        dt_batch_next_token(&t->batch, samples.ids + i * batch * (length + 1), batch, length);
         sum += dt_model_backward(t->model, t->work, &t->batch, t->store.gradients,
-                                 &(struct dt_pass){.scale = (float)(1 / tokens)});
+                                 &(struct dt_pass){.scale = (float)(1 / targets)});
     }
-    r->loss = sum / tokens;
+    r->loss = sum / targets;
     r->gradient_norm = dt_store_gradient_norm(&t->store);
     r->learning_rate = dt_learning_rate(&t->settings, t->state.step);
     if (isfinite(r->loss) && isfinite(r->gradient_norm)) {

@@ -8,21 +8,24 @@ static int validate(struct dt_training *t, double *loss, struct dt_error *err)
 {
     uint64_t length = (uint64_t)t->settings.training.sequence_length, seed = 0;
     uint64_t batch = (uint64_t)t->settings.training.batch_size;
-    uint64_t samples = (dt_dataset_info(t->val)->tokens - 1) / length;
+    uint64_t samples = 0, targets = 0;
+    DT_TRY(dt_dataset_samples(t->val, (uint32_t)length, &samples, err));
     uint64_t wanted = batch * (uint64_t)t->settings.training.eval_batches;
     uint64_t count = wanted < samples ? wanted : samples;
     double sum = 0;
     for (uint64_t from = 0; from < count; from += batch) {
         uint64_t rows = count - from < batch ? count - from : batch;
         for (uint64_t i = 0; i < rows; i++)
-            DT_TRY(dt_dataset_tokens(t->val, dt_sample_at(seed, samples, from + i) * length,
-                                     length + 1, t->val_ids + i * (length + 1), err));
+            DT_TRY(dt_dataset_sample(t->val, (uint32_t)length,
+                                     dt_sample_at(seed, samples, from + i),
+                                     t->val_ids + i * (length + 1), err));
         dt_batch_next_token(&t->batch, t->val_ids, (int64_t)rows, (int64_t)length);
         dt_model_score(t->model, t->work, &t->batch, t->val_losses, NULL);
         for (uint64_t i = 0; i < rows * length; i++)
             sum += (double)t->val_losses[i];
+        targets += (uint64_t)dt_batch_targets(&t->batch);
     }
-    *loss = sum / (double)(count * length);
+    *loss = sum / (double)targets;
     return 0;
 }
 

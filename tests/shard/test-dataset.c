@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "shard/dataset.h"
+#include "shard/loader.h"
 #include "shard/manifest.h"
 
 #define VOCAB  50257

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "shard/mixture.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "shard/dataset.h"
+
+bool dt_mixture_is_named(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 5 && strcmp(path + n - 5, ".json") == 0;
+}
+
+void dt_mixture_release(struct dt_mixture *m)
+{
+    for (int i = 0; i < m->count; i++)
+        free(m->parts[i].path);
+    free(m->parts);
+    *m = (struct dt_mixture){0};
+}
+
+static int read_part(struct dt_mixture *m, struct json_object *object, const char *subject,
+                     struct dt_error *err)
+{
+    const char *data, *slash = strrchr(subject, '/');
+    double weight;
+    if (!json_object_is_type(object, json_type_object))
+        return dt_fail(err, DT_EFORMAT, "%s: part %d is not an object", subject, m->count);
+    DT_TRY(dt_json_get_string(object, "data", subject, &data, err));
+    DT_TRY(dt_json_get_real(object, "weight", subject, &weight, err));
+    if (!(weight > 0) || !isfinite(weight))
+        return dt_fail(err, DT_EFORMAT, "%s: the weight of '%s' is not above 0", subject, data);
+    DT_GROW(m->parts, m->count, m->capacity);
+    struct dt_mixture_part *part = &m->parts[m->count++];
+    *part = (struct dt_mixture_part){.weight = weight};
+    if (*data == '/' || slash == NULL)
+        part->path = dt_strdup(data);
+    else
+        part->path = dt_format("%.*s/%s", (int)(slash - subject), subject, data);
+    if (!dt_is_directory(part->path) && dt_mixture_is_named(part->path))
+        return dt_fail(err, DT_EFORMAT, "%s: '%s' is itself a mixture", subject, data);
+    return 0;
+}
+
+/* Shares the slots out by weight: whole ones first, those left to the largest
+ * remainders, the first of equals first. */
+static int share_slots(struct dt_mixture *m, const char *subject, struct dt_error *err)
+{
+    double sum = 0;
+    uint32_t left = DT_MIXTURE_SLOTS;
+    for (int i = 0; i < m->count; i++)
+        sum += m->parts[i].weight;
+    for (int i = 0; i < m->count; i++) {
+        double exact = m->parts[i].weight / sum * DT_MIXTURE_SLOTS;
+        m->parts[i].slots = (uint32_t)exact;
+        m->parts[i].weight = exact - floor(exact);
+        left -= m->parts[i].slots;
+    }
+    for (; left > 0; left--) {
+        int most = 0;
+        for (int i = 1; i < m->count; i++)
+            if (m->parts[i].weight > m->parts[most].weight)
+                most = i;
+        m->parts[most].slots++;
+        m->parts[most].weight = -1;
+    }
+    for (int i = 0; i < m->count; i++)
+        if (m->parts[i].slots == 0)
+            return dt_fail(err, DT_EFORMAT, "%s: the weight of '%s' is below 1 in %u of all",
+                           subject, m->parts[i].path, DT_MIXTURE_SLOTS);
+    return 0;
+}
+
+static int read_root(struct dt_mixture *m, struct json_object *root, const char *subject,
+                     struct dt_error *err)
+{
+    struct json_object *parts;
+    int64_t version;
+    if (!json_object_is_type(root, json_type_object))
+        return dt_fail(err, DT_EFORMAT, "%s: is not a JSON object", subject);
+    DT_TRY(dt_json_get(root, "mixture", json_type_array, subject, &parts, err));
+    DT_TRY(dt_json_get_int(root, "version", subject, &version, err));
+    if (version != 1)
+        return dt_fail(err, DT_EFORMAT, "%s: version %lld: this program reads version 1", subject,
+                       (long long)version);
+    for (size_t i = 0; i < json_object_array_length(parts); i++)
+        DT_TRY(read_part(m, json_object_array_get_idx(parts, i), subject, err));
+    if (m->count == 0)
+        return dt_fail(err, DT_EFORMAT, "%s: mixes nothing", subject);
+    return share_slots(m, subject, err);
+}
+
+int dt_mixture_read(struct dt_mixture *m, const char *path, struct dt_error *err)
+{
+    struct json_object *root = NULL;
+    *m = (struct dt_mixture){0};
+    int rc = dt_json_read(path, &root, err);
+    if (rc == 0)
+        rc = read_root(m, root, path, err);
+    json_object_put(root);
+    return rc;
+}
