@@ -74,6 +74,9 @@ void dt_cpu_activate_backward(float *restrict dy, const float *restrict x, int64
 float *dt_cpu_scratch(struct dt_device *dev, int thread, size_t size);
 float *dt_cpu_shared_scratch(struct dt_device *dev, size_t size);
 
+/* What multiplies bf16, or NULL; opened when it is first asked for, by one thread. */
+struct dt_cpu_bf16 *dt_cpu_bf16(struct dt_device *dev);
+
 /* One thread's product, row-major as everything here: C = op(A) op(B) * alpha + C * beta. */
 void dt_cpu_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
                   const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "base/memory.h"
+#include "device/cpu/bf16.h"
 #include "device/cpu/cpu.h"
 
 struct scratch {
@@ -15,6 +16,8 @@ struct scratch {
 
 struct state {
     struct scratch *scratch; /* one a thread, and one that they share */
+    struct dt_cpu_bf16 *bf16;
+    bool bf16_asked; /* whether bf16 is what there is */
 };
 
 #define HUGE_PAGE ((size_t)2 << 20)
@@ -74,6 +77,15 @@ float *dt_cpu_shared_scratch(struct dt_device *dev, size_t size)
     return dt_cpu_scratch(dev, dev->threads, size);
 }
 
+struct dt_cpu_bf16 *dt_cpu_bf16(struct dt_device *dev)
+{
+    struct state *s = dev->state;
+    if (!s->bf16_asked)
+        s->bf16 = dt_cpu_bf16_open(dev->threads);
+    s->bf16_asked = true;
+    return s->bf16;
+}
+
 static int open_engine(struct dt_device *dev, struct dt_error *err)
 {
     struct state *s = calloc(1, sizeof *s);
@@ -95,6 +107,7 @@ static void close_engine(struct dt_device *dev)
     for (int i = 0; i <= dev->threads; i++)
         free(s->scratch[i].data);
     free(s->scratch);
+    dt_cpu_bf16_close(s->bf16);
     free(s);
 }
 

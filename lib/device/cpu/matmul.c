@@ -7,6 +7,7 @@
 #include <dnnl.h>
 #include <omp.h>
 
+#include "device/cpu/bf16.h"
 #include "device/cpu/cpu.h"
 
 #define ROW_UNIT    16 /* what tiles begin at a multiple of */
@@ -29,6 +30,7 @@ struct product {
     const struct dt_tensor *c, *a, *b;
     const struct dt_matmul *how;
     int64_t k;
+    struct dt_cpu_bf16 *bf16; /* what multiplies A and B as they are, if not sgemm */
 };
 
 /* The part of a product that one thread makes. */
@@ -141,33 +143,53 @@ static void multiply_in_place(const struct product *p, const struct tile *t, flo
                  p->how->accumulate ? 1.0f : 0.0f, sums, stride);
 }
 
-static bool lies_as_sgemm_takes_it(const struct dt_tensor *x)
+static void multiply_bf16(const struct product *p, const struct tile *t, float *sums,
+                          int64_t stride)
 {
-    return x->dtype == DT_F32 && x->stride >= x->columns;
+    bool ta = p->how->transpose_a, tb = p->how->transpose_b;
+    struct dt_cpu_bf16_operand a = {dt_cpu_at(p->a, ta ? 0 : t->row, ta ? t->row : 0), p->a->stride,
+                                    ta};
+    struct dt_cpu_bf16_operand b = {dt_cpu_at(p->b, tb ? t->column : 0, tb ? 0 : t->column),
+                                    p->b->stride, tb};
+    dt_cpu_bf16_multiply(p->bf16, omp_get_thread_num(), t->rows, t->columns, p->k, a, b,
+                         p->how->accumulate, sums, stride);
+}
+
+/* Products take operands where they lie, unless one row stands for many. */
+static bool lies_as_matrix(const struct dt_tensor *x)
+{
+    return x->stride >= x->columns;
 }
 
 static void multiply_tile(struct dt_device *dev, const struct product *p, const struct tile *t)
 {
-    bool in_place = p->c->dtype == DT_F32;
-    bool direct = lies_as_sgemm_takes_it(p->a) && lies_as_sgemm_takes_it(p->b);
+    bool in_place = p->c->dtype == DT_F32, direct = lies_as_matrix(p->a) && lies_as_matrix(p->b);
+    direct = direct && (p->a->dtype == DT_F32 || p->bf16);
     int64_t outside = in_place ? 0 : t->rows * t->columns;
-    int64_t operands = direct ? t->columns : (t->rows + t->columns) * DEPTH;
+    int64_t operands = direct ? (t->columns + 15) / 16 * 16 : (t->rows + t->columns) * DEPTH;
     float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(outside + operands));
     float *sums = in_place ? dt_cpu_at(p->c, t->row, t->column) : room + operands;
     int64_t stride = in_place ? p->c->stride : t->columns;
     if (!in_place && p->how->accumulate)
         widen_block(p->c, t->row, t->rows, t->column, t->columns, sums);
-    if (direct)
-        multiply_in_place(p, t, sums, stride);
-    else
+    if (!direct)
         multiply_widened(p, t, sums, stride, room);
+    else if (p->bf16)
+        multiply_bf16(p, t, sums, stride);
+    else
+        multiply_in_place(p, t, sums, stride);
     finish_tile(p, t, sums, stride, room);
 }
 
 void dt_cpu_matmul(struct dt_device *dev, struct dt_tensor *c, const struct dt_tensor *a,
                    const struct dt_tensor *b, const struct dt_matmul *how)
 {
-    struct product p = {c, a, b, how, how->transpose_a ? a->rows : a->columns};
+    struct product p = {c,
+                        a,
+                        b,
+                        how,
+                        how->transpose_a ? a->rows : a->columns,
+                        a->dtype == DT_BF16 ? dt_cpu_bf16(dev) : NULL};
     assert((how->transpose_a ? a->columns : a->rows) == c->rows);
     assert((how->transpose_b ? b->rows : b->columns) == c->columns);
     assert((how->transpose_b ? b->columns : b->rows) == p.k);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* One primitive for each way of transposing and adding serves every shape, which it
+ * learns when it runs. It needs no scratchpad, so threads can share it. */
+#include "device/cpu/bf16.h"
+
+#include <assert.h>
+#include <dnnl.h>
+#include <stdlib.h>
+
+struct dt_cpu_bf16 {
+    int threads;
+    dnnl_engine_t engine;
+    dnnl_primitive_t primitives[8]; /* bits: A transposed, B transposed, C added to */
+    dnnl_stream_t streams[];        /* one a thread */
+};
+
+static bool machine_has_bf16(void)
+{
+#if defined(__AVX512F__)
+    return __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}
+
+static dnnl_memory_desc_t describe(int64_t rows, int64_t columns, int64_t stride, bool transposed,
+                                   dnnl_data_type_t type)
+{
+    dnnl_memory_desc_t result;
+    dnnl_dims_t sides = {rows, columns}, strides = {stride, 1};
+    if (transposed)
+        strides[0] = 1, strides[1] = stride;
+    dnnl_status_t status = dnnl_memory_desc_init_by_strides(&result, 2, sides, type, strides);
+    assert(status == dnnl_success);
+    (void)status;
+    return result;
+}
+
+static bool create_primitive(dnnl_engine_t engine, dnnl_primitive_t *result, bool transpose_a,
+                             bool transpose_b, bool add)
+{
+    const int64_t later = DNNL_RUNTIME_DIM_VAL;
+    dnnl_memory_desc_t a = describe(later, later, later, transpose_a, dnnl_bf16);
+    dnnl_memory_desc_t b = describe(later, later, later, transpose_b, dnnl_bf16);
+    dnnl_memory_desc_t c = describe(later, later, later, false, dnnl_f32);
+    dnnl_matmul_desc_t product;
+    dnnl_primitive_attr_t how = NULL;
+    dnnl_post_ops_t sum = NULL;
+    dnnl_primitive_desc_t description = NULL;
+    bool made =
+        dnnl_matmul_desc_init(&product, &a, &b, NULL, &c) == dnnl_success &&
+        dnnl_primitive_attr_create(&how) == dnnl_success &&
+        dnnl_primitive_attr_set_scratchpad_mode(how, dnnl_scratchpad_mode_user) == dnnl_success &&
+        dnnl_post_ops_create(&sum) == dnnl_success &&
+        (!add || dnnl_post_ops_append_sum(sum, 1.0f) == dnnl_success) &&
+        dnnl_primitive_attr_set_post_ops(how, sum) == dnnl_success &&
+        dnnl_primitive_desc_create(&description, &product, how, engine, NULL) == dnnl_success;
+    if (made) { /* without a scratchpad alone can threads share it */
+        const dnnl_memory_desc_t *scratchpad =
+            dnnl_primitive_desc_query_md(description, dnnl_query_scratchpad_md, 0);
+        made = (scratchpad == NULL || dnnl_memory_desc_get_size(scratchpad) == 0) &&
+               dnnl_primitive_create(result, description) == dnnl_success;
+    }
+    dnnl_primitive_desc_destroy(description);
+    dnnl_post_ops_destroy(sum);
+    dnnl_primitive_attr_destroy(how);
+    return made;
+}
+
+struct dt_cpu_bf16 *dt_cpu_bf16_open(int threads)
+{
+    if (!machine_has_bf16())
+        return NULL;
+    struct dt_cpu_bf16 *p = calloc(1, sizeof *p + (size_t)threads * sizeof *p->streams);
+    if (p == NULL)
+        return NULL;
+    p->threads = threads;
+    bool made = dnnl_engine_create(&p->engine, dnnl_cpu, 0) == dnnl_success;
+    for (int i = 0; i < 8; i++)
+        made = made && create_primitive(p->engine, &p->primitives[i], i & 1, i & 2, i & 4);
+    for (int i = 0; i < threads; i++)
+        made = made && dnnl_stream_create(&p->streams[i], p->engine, dnnl_stream_default_flags) ==
+                           dnnl_success;
+    if (made)
+        return p;
+    dt_cpu_bf16_close(p);
+    return NULL;
+}
+
+void dt_cpu_bf16_close(struct dt_cpu_bf16 *p)
+{
+    if (p == NULL)
+        return;
+    for (int i = 0; i < p->threads; i++)
+        dnnl_stream_destroy(p->streams[i]);
+    for (int i = 0; i < 8; i++)
+        dnnl_primitive_destroy(p->primitives[i]);
+    dnnl_engine_destroy(p->engine);
+    free(p);
+}
+
+static dnnl_memory_t memory_of(const struct dt_cpu_bf16 *p, const dnnl_memory_desc_t *description,
+                               const void *data)
+{
+    dnnl_memory_t memory;
+    if (dnnl_memory_create(&memory, description, p->engine, (void *)data) != dnnl_success)
+        abort(); /* no memory for a few bytes */
+    return memory;
+}
+
+void dt_cpu_bf16_multiply(struct dt_cpu_bf16 *p, int thread, int64_t m, int64_t n, int64_t k,
+                          struct dt_cpu_bf16_operand a, struct dt_cpu_bf16_operand b,
+                          bool accumulate, float *c, int64_t stride)
+{
+    dnnl_memory_desc_t of_a = describe(m, k, a.stride, a.transposed, dnnl_bf16);
+    dnnl_memory_desc_t of_b = describe(k, n, b.stride, b.transposed, dnnl_bf16);
+    dnnl_memory_desc_t of_c = describe(m, n, stride, false, dnnl_f32);
+    dnnl_exec_arg_t arguments[3] = {{DNNL_ARG_SRC, memory_of(p, &of_a, a.data)},
+                                    {DNNL_ARG_WEIGHTS, memory_of(p, &of_b, b.data)},
+                                    {DNNL_ARG_DST, memory_of(p, &of_c, c)}};
+    dnnl_status_t status =
+        dnnl_primitive_execute(p->primitives[a.transposed | b.transposed << 1 | accumulate << 2],
+                               p->streams[thread], 3, arguments);
+    assert(status == dnnl_success);
+    (void)status;
+    for (int i = 0; i < 3; i++)
+        dnnl_memory_destroy(arguments[i].memory);
+}
