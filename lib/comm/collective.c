@@ -40,10 +40,9 @@ static int run_all_gather(const struct dt_operation *op, struct dt_error *err)
     const struct dt_comm *c = op->comm;
     const size_t *at = op->offsets;
     char *data = op->data;
-    struct dt_transfer *t = dt_alloc((size_t)(2 * c->size), sizeof *t);
+    struct dt_transfer *t = dt_job_scratch(c->job, (size_t)(2 * c->size) * sizeof *t);
     size_t mine = at[c->rank + 1] - at[c->rank], most = longest_piece(at, c->size);
-    int rc = 0;
-    for (size_t from = 0; rc == 0 && from < most; from += GATHER_CHUNK) {
+    for (size_t from = 0; from < most; from += GATHER_CHUNK) {
         int count = 0;
         for (int i = 1; i < c->size; i++) {
             int to = (c->rank + i) % c->size, source = (c->rank + c->size - i) % c->size;
@@ -53,10 +52,9 @@ static int run_all_gather(const struct dt_operation *op, struct dt_error *err)
             t[count++] = (struct dt_transfer){false, source, data + at[source] + from,
                                               chunk_of(theirs, GATHER_CHUNK, from), NULL};
         }
-        rc = exchange(op, t, count, err);
+        DT_TRY(exchange(op, t, count, err));
     }
-    free(t);
-    return rc;
+    return 0;
 }
 
 dt_ticket dt_comm_all_gather(struct dt_comm *comm, void *data, const size_t *offsets)
@@ -72,19 +70,17 @@ dt_ticket dt_comm_all_gather(struct dt_comm *comm, void *data, const size_t *off
 static int run_broadcast(const struct dt_operation *op, struct dt_error *err)
 {
     const struct dt_comm *c = op->comm;
-    struct dt_transfer *t = dt_alloc((size_t)c->size, sizeof *t);
+    struct dt_transfer *t = dt_job_scratch(c->job, (size_t)c->size * sizeof *t);
     bool root = c->rank == op->peer;
-    int rc = 0;
-    for (size_t from = 0; rc == 0 && from < op->bytes; from += GATHER_CHUNK) {
+    for (size_t from = 0; from < op->bytes; from += GATHER_CHUNK) {
         size_t bytes = chunk_of(op->bytes, GATHER_CHUNK, from);
         int count = 0;
         for (int r = 0; r < c->size; r++)
             if (root ? r != c->rank : r == op->peer)
                 t[count++] = (struct dt_transfer){root, r, (char *)op->data + from, bytes, NULL};
-        rc = exchange(op, t, count, err);
+        DT_TRY(exchange(op, t, count, err));
     }
-    free(t);
-    return rc;
+    return 0;
 }
 
 dt_ticket dt_comm_broadcast(struct dt_comm *comm, void *data, size_t bytes, int root)
@@ -137,35 +133,43 @@ dt_ticket dt_comm_receive(struct dt_comm *comm, int from, void *data, size_t byt
 
 /* The parts of every rank's leaves, in the order of the leaves. */
 struct parts {
-    struct dt_tree_part *all; /* their values: this chunk's, of this rank's piece */
     int *first;               /* rank r's are first[r] .. first[r + 1] - 1 */
-    float *staging;           /* what the others send: a chunk for each of their parts */
+    struct dt_tree_part *all; /* their values: this chunk's, of this rank's piece */
     struct dt_transfer *transfers;
+    float *staging; /* what the others send: a chunk for each of their parts */
 };
 
-static void open_parts(struct parts *p, const struct dt_comm *c, const struct dt_reduction *r)
+static int count_parts(const struct dt_reduction *r, int size)
 {
-    p->first = dt_alloc((size_t)c->size + 1, sizeof *p->first);
-    p->all = dt_alloc((size_t)c->size * DT_TREE_NODES, sizeof *p->all);
-    for (int rank = 0; rank < c->size; rank++) {
-        struct dt_tree_node nodes[DT_TREE_NODES];
-        int count = dt_tree_cover(r->firsts[rank], r->firsts[rank + 1], r->firsts[c->size], nodes);
-        assert(rank != c->rank || count == r->count);
-        for (int i = 0; i < count; i++)
-            p->all[p->first[rank] + i].node = nodes[i];
-        p->first[rank + 1] = p->first[rank] + count;
-    }
-    size_t parts = (size_t)p->first[c->size];
-    p->staging = dt_alloc(parts * REDUCE_CHUNK, sizeof *p->staging);
-    p->transfers = dt_alloc(parts + (size_t)(r->count * c->size), sizeof *p->transfers);
+    struct dt_tree_node nodes[DT_TREE_NODES];
+    int count = 0;
+    for (int rank = 0; rank < size; rank++)
+        count += dt_tree_cover(r->firsts[rank], r->firsts[rank + 1], r->firsts[size], nodes);
+    return count;
 }
 
-static void release_parts(struct parts *p)
+static struct parts open_parts(const struct dt_comm *c, const struct dt_reduction *r)
 {
-    free(p->all);
-    free(p->first);
-    free(p->staging);
-    free(p->transfers);
+    size_t count = (size_t)count_parts(r, c->size), size = (size_t)c->size;
+    size_t transfers = count + (size_t)r->count * size;
+    struct parts p;
+    char *scratch =
+        dt_job_scratch(c->job, count * REDUCE_CHUNK * sizeof *p.staging + count * sizeof *p.all +
+                                   transfers * sizeof *p.transfers + (size + 1) * sizeof *p.first);
+    p.staging = (float *)scratch;
+    p.all = (struct dt_tree_part *)(p.staging + count * REDUCE_CHUNK);
+    p.transfers = (struct dt_transfer *)(p.all + count);
+    p.first = (int *)(p.transfers + transfers);
+    p.first[0] = 0;
+    for (int rank = 0; rank < c->size; rank++) {
+        struct dt_tree_node nodes[DT_TREE_NODES];
+        int some = dt_tree_cover(r->firsts[rank], r->firsts[rank + 1], r->firsts[size], nodes);
+        assert(rank != c->rank || some == r->count);
+        for (int i = 0; i < some; i++)
+            p.all[p.first[rank] + i].node = nodes[i];
+        p.first[rank + 1] = p.first[rank] + some;
+    }
+    return p;
 }
 
 /* A chunk of every other rank's piece leaves, of this rank's piece comes in. */
@@ -196,27 +200,32 @@ static int exchange_chunk(const struct dt_operation *op, struct parts *p, size_t
     return exchange(op, p->transfers, count, err);
 }
 
+static void put(float *to, const float *from, size_t n)
+{
+    if (from != to)
+        memcpy(to, from, n * sizeof *to);
+}
+
 static int run_reduce_scatter(const struct dt_operation *op, struct dt_error *err)
 {
     const struct dt_comm *c = op->comm;
     const struct dt_reduction *r = &op->reduction;
+    int64_t leaves = r->firsts[c->size];
+    if (c->size == 1) {
+        put(r->sum, dt_tree_sum(r->parts, r->count, leaves, r->offsets[1]), r->offsets[1]);
+        return 0;
+    }
     size_t mine = r->offsets[c->rank + 1] - r->offsets[c->rank];
     size_t most = longest_piece(r->offsets, c->size);
-    struct parts p = {0};
-    int rc = 0;
-    open_parts(&p, c, r);
-    for (size_t from = 0; rc == 0 && from < most; from += REDUCE_CHUNK) {
+    struct parts p = open_parts(c, r);
+    for (size_t from = 0; from < most; from += REDUCE_CHUNK) {
         size_t n = chunk_of(mine, REDUCE_CHUNK, from);
-        rc = exchange_chunk(op, &p, from, err);
-        if (rc < 0 || n == 0)
-            continue;
-        float *to = r->sum + r->offsets[c->rank] + from;
-        const float *sum = dt_tree_sum(p.all, p.first[c->size], r->firsts[c->size], n);
-        if (sum != to)
-            memcpy(to, sum, n * sizeof *to);
+        DT_TRY(exchange_chunk(op, &p, from, err));
+        if (n > 0)
+            put(r->sum + r->offsets[c->rank] + from,
+                dt_tree_sum(p.all, p.first[c->size], leaves, n), n);
     }
-    release_parts(&p);
-    return rc;
+    return 0;
 }
 
 dt_ticket dt_comm_reduce_scatter(struct dt_comm *comm, const struct dt_reduction *reduction)

@@ -99,6 +99,16 @@ static void *serve(void *argument)
     return NULL;
 }
 
+void *dt_job_scratch(struct dt_job *job, size_t bytes)
+{
+    if (job->scratch_bytes < bytes) {
+        free(job->scratch);
+        job->scratch = dt_alloc(1, bytes);
+        job->scratch_bytes = bytes;
+    }
+    return job->scratch;
+}
+
 dt_ticket dt_comm_submit(struct dt_comm *comm, struct dt_operation op)
 {
     struct dt_job *job = comm->job;
@@ -151,6 +161,7 @@ static void free_job(struct dt_job *job)
         free(job->groups[i]);
     }
     free(job->groups);
+    free(job->scratch);
     pthread_mutex_destroy(&job->lock);
     pthread_cond_destroy(&job->submitted_one);
     pthread_cond_destroy(&job->finished_one);

@@ -34,6 +34,8 @@ struct dt_job {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t submitted_one, finished_one;
+    void *scratch; /* of the operation that runs */
+    size_t scratch_bytes;
     struct dt_operation queue[DT_QUEUE];
     uint64_t submitted, finished;
     bool opened, closing;
@@ -64,6 +66,9 @@ int dt_exchange_begin(const struct dt_operation *op, struct dt_transfer *transfe
                       struct dt_error *err) DT_MUST_CHECK;
 int dt_exchange_end(const struct dt_operation *op, struct dt_transfer *transfers, int count,
                     struct dt_error *err) DT_MUST_CHECK;
+
+/* Memory for the operation that runs, until the next call; kept from operation to operation. */
+void *dt_job_scratch(struct dt_job *job, size_t bytes);
 
 /* Puts an operation of the group into the queue; run, name and operands are filled in. */
 dt_ticket dt_comm_submit(struct dt_comm *comm, struct dt_operation op);

@@ -42,10 +42,20 @@ int dt_tree_cover(int64_t first, int64_t end, int64_t total, struct dt_tree_node
     return count;
 }
 
-static void add(float *restrict sum, const float *restrict x, size_t n)
+static void add_floats(float *restrict sum, const float *restrict x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         sum[i] += x[i];
+}
+
+static void add_to(const struct dt_tree_stack *s, float *sum, const float *x)
+{
+    if (sum == x)
+        return; /* counting alone, without arrays */
+    if (s->add)
+        s->add(s->context, sum, x, s->n);
+    else
+        add_floats(sum, x, s->n);
 }
 
 int dt_tree_push(struct dt_tree_stack *s, int64_t leaf, float *values, float **free_values)
@@ -62,7 +72,7 @@ int dt_tree_push(struct dt_tree_stack *s, int64_t leaf, float *values, float **f
         if (!right && end_leaf(parent(node), s->total) > end_leaf(node, s->total))
             break; /* its right half is still to come */
         if (whole_left) {
-            add(left->values, values, s->n);
+            add_to(s, left->values, values);
             free_values[freed++] = values;
             values = left->values;
             s->count--;
@@ -71,6 +81,18 @@ int dt_tree_push(struct dt_tree_stack *s, int64_t leaf, float *values, float **f
     assert(s->count < DT_TREE_NODES);
     s->parts[s->count++] = (struct dt_tree_part){node, values};
     return freed;
+}
+
+int dt_tree_arrays(int64_t first, int64_t end, int64_t total)
+{
+    struct dt_tree_stack stack = {.total = total};
+    float *freed[DT_TREE_NODES];
+    int most = 0;
+    for (int64_t leaf = first; leaf < end; leaf++) {
+        most = stack.count + 1 > most ? stack.count + 1 : most;
+        dt_tree_push(&stack, leaf, NULL, freed);
+    }
+    return most;
 }
 
 /* The sum below a node, from the parts that begin at *at. */
@@ -85,7 +107,7 @@ static float *sum_below(struct dt_tree_node node, struct dt_tree_part *parts, in
     assert(node.level > 0);
     float *sum = sum_below(left, parts, count, at, total, n);
     if (first_leaf(right) < total)
-        add(sum, sum_below(right, parts, count, at, total, n), n);
+        add_floats(sum, sum_below(right, parts, count, at, total, n), n);
     return sum;
 }
 

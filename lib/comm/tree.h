@@ -38,6 +38,9 @@ struct dt_tree_part {
 struct dt_tree_stack {
     int64_t total; /* leaves of the tree */
     size_t n;      /* floats of each array */
+    /* sum += x; NULL: in plain C. */
+    void (*add)(void *context, float *sum, const float *x, size_t n);
+    void *context;
     int count;
     struct dt_tree_part parts[DT_TREE_NODES];
 };
@@ -46,6 +49,10 @@ struct dt_tree_stack {
  * that a sum has used up is handed back through *free_values, up to one a level: the
  * return value is their number. */
 int dt_tree_push(struct dt_tree_stack *stack, int64_t leaf, float *values, float **free_values);
+
+/* Arrays in use at most while leaves first .. end-1 are pushed, the leaf in the making
+ * included. */
+int dt_tree_arrays(int64_t first, int64_t end, int64_t total);
 
 /* The sum of all parts, which must make up the whole tree, in their order; it lies in
  * one of their arrays. */
