@@ -7,9 +7,12 @@
 
 #include "base/buffer.h"
 
+#define SLAB_FRAMES 1024u /* whose memory is asked for at a time; it is used as they come */
+
 struct slot {
-    void *frame;          /* NULL until first used */
-    size_t size;          /* of that memory */
+    void *frame; /* in a slab, or for a larger frame its own; NULL until first used */
+    size_t size; /* of that memory */
+    bool own;
     dt_frame_slot *owner; /* NULL: free */
     bool used;            /* since the hand last passed */
 };
@@ -19,6 +22,8 @@ struct dt_frame_cache {
     size_t frame_size;
     struct slot *slots;
     uint32_t count, capacity, hand;
+    char **slabs;
+    uint32_t slab_count, slab_capacity, slab_left; /* frames left in the last */
 };
 
 void dt_frame_cache_limit(struct dt_frame_cache *c, size_t budget)
@@ -33,7 +38,7 @@ void dt_frame_cache_limit(struct dt_frame_cache *c, size_t budget)
 struct dt_frame_cache *dt_frame_cache_new(size_t budget, size_t frame_size)
 {
     struct dt_frame_cache *c = dt_alloc(1, sizeof *c);
-    c->frame_size = frame_size;
+    c->frame_size = (frame_size + 15) / 16 * 16; /* frames are aligned for any id */
     c->count = c->hand = 1;
     dt_frame_cache_limit(c, budget);
     return c;
@@ -44,9 +49,37 @@ void dt_frame_cache_free(struct dt_frame_cache *c)
     if (c == NULL)
         return;
     for (uint32_t i = 1; i < c->count; i++)
-        free(c->slots[i].frame);
+        if (c->slots[i].own)
+            free(c->slots[i].frame);
+    for (uint32_t i = 0; i < c->slab_count; i++)
+        free(c->slabs[i]);
+    free(c->slabs);
     free(c->slots);
     free(c);
+}
+
+/* Memory for a frame that is not larger than usual. */
+static void *take_from_slab(struct dt_frame_cache *c)
+{
+    if (c->slab_left == 0) {
+        uint32_t left = c->capacity - c->count + 1;
+        c->slab_left = left < SLAB_FRAMES ? left : SLAB_FRAMES;
+        DT_GROW(c->slabs, c->slab_count, c->slab_capacity);
+        c->slabs[c->slab_count++] = dt_alloc(c->slab_left, c->frame_size);
+    }
+    return c->slabs[c->slab_count - 1] + --c->slab_left * c->frame_size;
+}
+
+/* Sees to it that a slot has memory for size bytes. */
+static void make_room(struct dt_frame_cache *c, struct slot *s, size_t size)
+{
+    if (s->frame && size <= s->size)
+        return;
+    if (s->own)
+        free(s->frame);
+    s->own = size > c->frame_size;
+    s->size = s->own ? size : c->frame_size;
+    s->frame = s->own ? dt_alloc(size, 1) : take_from_slab(c);
 }
 
 /* A slot that is free or has not been used for a round. */
@@ -72,11 +105,7 @@ void *dt_frame_cache_add(struct dt_frame_cache *c, dt_frame_slot *owner, size_t 
     s->owner = owner;
     s->used = false; /* only a second use keeps it */
     *owner = i;
-    if (s->frame == NULL || size > s->size) {
-        s->size = size > c->frame_size ? size : c->frame_size;
-        free(s->frame);
-        s->frame = dt_alloc(s->size, 1);
-    }
+    make_room(c, s, size);
     return s->frame;
 }
 

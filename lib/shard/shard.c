@@ -164,6 +164,16 @@ static size_t frame_bytes(const struct dt_shard *s, uint64_t k)
     return id_bytes(s, k) + (s->info.masked ? dt_mask_bytes(tokens) : 0);
 }
 
+/* Takes the memory that reading any frame needs, so that reading takes none. */
+static void reserve_bytes(struct dt_shard *s)
+{
+    uint64_t largest = 0;
+    for (uint64_t k = 0; k < s->frames; k++)
+        if (s->offset[k + 1] - s->offset[k] > largest)
+            largest = s->offset[k + 1] - s->offset[k];
+    dt_buffer_reserve(&s->bytes, (size_t)largest);
+}
+
 static size_t largest_frame(const struct dt_shard *s)
 {
     size_t largest = 1;
@@ -198,6 +208,7 @@ int dt_shard_open_shared(struct dt_shard **result, const char *path, struct dt_f
     if (*cache == NULL)
         *cache = dt_frame_cache_new(budget, largest_frame(s));
     s->cache = *cache;
+    reserve_bytes(s);
     *result = s;
     return 0;
 }
