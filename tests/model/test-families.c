@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each family against transformers: losses, gradients and log-probabilities.
+ *
+ * golden/families.txt was made by
+ *     build/oracles/bin/python tests/oracles/families_oracle.py golden
+ * from models and batches that are formulas (scattered), so that it holds results
+ * alone, and is always checked. Where Python has torch and transformers (make
+ * oracles-torch), random models go from there to here and from here to there.
+ */
+#include "test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "model/directory.h"
+#include "model/pass.h"
+
+static struct dt_device *dev;
+static struct dt_error err;
+static char scratch[] = "/tmp/dt-test-families-XXXXXX";
+
+static int open_device(void **state)
+{
+    (void)state;
+    if (mkdtemp(scratch) && dt_device_open(&dev, "cpu", 2, &err) == 0)
+        return 0;
+    print_error("%s\n", err.text);
+    return -1;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    dt_device_close(dev);
+    return dt_remove_tree(scratch, &err);
+}
+
+/* Forward and backward; the gradients are the caller's to free. */
+static float *backward(struct dt_model *m, const struct dt_batch *batch, double *loss)
+{
+    struct dt_workspace *w;
+    float *gradients = dt_alloc((size_t)m->table.elements, sizeof *gradients);
+    assert_int_equal(
+        dt_workspace_new(&w, m, &(struct dt_workspace_shape){batch->count, batch->length, true},
+                         &err),
+        0);
+    *loss = dt_model_backward(m, w, batch, gradients, &(struct dt_pass){.scale = 1});
+    dt_workspace_free(w);
+    return gradients;
+}
+
+/* --- golden ------------------------------------------------------------------------------------
+ */
+
+/* Numbers from -1/2 to 1/2, a function of name and place, as in families_oracle.py. */
+static void scattered(const char *prefix, const char *name, double *values, int64_t count)
+{
+    const char *parts[] = {prefix, name};
+    uint32_t key = 2166136261u;
+    for (int i = 0; i < 2; i++)
+        for (const char *c = parts[i]; *c; c++)
+            key = (key ^ (uint8_t)*c) * 16777619u;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t x = (key + (uint32_t)i) * 2654435761u;
+        x = (x ^ x >> 16) * 2246822507u;
+        x ^= x >> 13;
+        values[i] = (double)(x >> 8) * 0x1p-24 - 0.5;
+    }
+}
+
+enum { GOLDEN_ROWS = 3, GOLDEN_LENGTH = 10, GOLDEN_VOCABULARY = 29 };
+
+static void fill_golden_batch(struct dt_batch *b)
+{
+    enum { TOKENS = GOLDEN_ROWS * GOLDEN_LENGTH };
+    double inputs[TOKENS], targets[TOKENS], chosen[TOKENS];
+    dt_batch_init(b, GOLDEN_ROWS, GOLDEN_LENGTH);
+    b->count = GOLDEN_ROWS;
+    b->length = GOLDEN_LENGTH;
+    scattered("", "inputs", inputs, TOKENS);
+    scattered("", "targets", targets, TOKENS);
+    scattered("", "chosen", chosen, TOKENS);
+    for (int i = 0; i < TOKENS; i++) {
+        b->inputs[i] = (int32_t)((inputs[i] + 0.5) * GOLDEN_VOCABULARY);
+        b->targets[i] =
+            chosen[i] > 0.2 ? DT_NO_TARGET : (int32_t)((targets[i] + 0.5) * GOLDEN_VOCABULARY);
+    }
+}
+
+static struct dt_model *new_golden_model(const char *family)
+{
+    struct dt_model_config c = {.vocab_size = GOLDEN_VOCABULARY,
+                                .max_seq_len = 16,
+                                .hidden_size = 16,
+                                .num_layers = 2,
+                                .num_heads = 4,
+                                .intermediate_size = 24,
+                                .rope_theta = 10000,
+                                .qk_norm = strcmp(family, "qwen3") == 0};
+    const char *name = c.qk_norm ? "llama" : family;
+    while (strcmp(dt_families[c.family], name) != 0)
+        c.family++;
+    c.tie_word_embeddings = c.family != DT_LLAMA;
+    c.num_kv_heads = c.family == DT_LLAMA ? 2 : 0;
+    c.layer_norm_epsilon = c.family == DT_LLAMA ? 1e-6 : 0;
+    struct dt_model *m;
+    assert_int_equal(dt_model_config_check(&c, "model", &err), 0);
+    assert_int_equal(dt_model_new(&m, dev, &c, DT_F32, &err), 0);
+    for (int i = 0; i < m->table.count; i++) {
+        const struct dt_param *p = &m->table.params[i];
+        double *values = dt_alloc((size_t)p->count, sizeof *values);
+        scattered("", p->name, values, p->count);
+        for (int64_t j = 0; j < p->count; j++)
+            m->parameters[p->offset + j] = (float)(0.5 * values[j] + (p->init == DT_INIT_ONE));
+        free(values);
+    }
+    return m;
+}
+
+/* "NAME NORM ALONG": a gradient's norm, and its product with scattered numbers. A key's
+ * bias changes no softmax, so that its gradient is nothing but rounding. */
+static void check_golden_gradient(const struct dt_model *m, const float *gradients,
+                                  const char *name, double norm, double along)
+{
+    for (int i = 0; i < m->table.count; i++) {
+        const struct dt_param *p = &m->table.params[i];
+        if (strcmp(p->name, name) != 0)
+            continue;
+        double squares = 0, product = 0, *values = dt_alloc((size_t)p->count, sizeof *values);
+        scattered("along ", name, values, p->count);
+        for (int64_t j = 0; j < p->count; j++) {
+            squares += pow((double)gradients[p->offset + j], 2);
+            product += values[j] * (double)gradients[p->offset + j];
+        }
+        free(values);
+        double slack = p->role == DT_K_BIAS ? 1e-5 : 5e-6 * norm;
+        if (!(fabs(sqrt(squares) - norm) <= slack && fabs(product - along) <= slack))
+            fail_msg("%s: %.9g %.9g instead of %.9g %.9g", name, sqrt(squares), product, norm,
+                     along);
+        return;
+    }
+    fail_msg("there is no %s", name);
+}
+
+static void check_golden_family(const char *family, FILE *file, double want)
+{
+    struct dt_model *m = new_golden_model(family);
+    struct dt_batch b;
+    char name[80];
+    double loss, norm, along;
+    fill_golden_batch(&b);
+    float *gradients = backward(m, &b, &loss);
+    if (!(fabs(loss - want) <= 1e-6 * want))
+        fail_msg("%s: the loss is %.9g instead of %.9g", family, loss, want);
+    for (int i = 0; i < m->table.count; i++) {
+        assert_int_equal(fscanf(file, "%79s %lf %lf", name, &norm, &along), 3);
+        check_golden_gradient(m, gradients, name, norm, along);
+    }
+    free(gradients);
+    dt_batch_release(&b);
+    dt_model_free(m);
+}
+
+static void losses_and_gradients_are_those_recorded(void **state)
+{
+    (void)state;
+    FILE *file = fopen("tests/model/golden/families.txt", "r");
+    char family[40];
+    double loss;
+    int count = 0;
+    assert_non_null(file);
+    for (; fscanf(file, " family %39s %lf", family, &loss) == 2; count++)
+        check_golden_family(family, file, loss);
+    assert_int_equal(count, 5);
+    assert_true(feof(file));
+    fclose(file);
+}
+
+/* --- against transformers at work ---------------------------------------------------------------
+ */
+
+static bool run_oracle(const char *arguments)
+{
+    const char *named = getenv("PYTHON");
+    const char *python = access("build/oracles/bin/python", X_OK) == 0 ? "build/oracles/bin/python"
+                         : named                                       ? named
+                                                                       : "python3";
+    char *command = dt_format("'%s' %s", python, arguments);
+    int rc = system(command);
+    free(command);
+    return rc == 0;
+}
+
+static void need_transformers(void)
+{
+    if (run_oracle("-c 'import torch, transformers, safetensors' 2>/dev/null"))
+        return;
+    print_message("# Python has no torch and transformers\n");
+    skip();
+}
+
+static char *path_of(const char *model, const char *file)
+{
+    return dt_format("%s/%s/%s", scratch, model, file);
+}
+
+static char *read_whole(const char *model, const char *file, size_t *size)
+{
+    char *data, *path = path_of(model, file);
+    if (dt_file_read(path, 1 << 24, &data, size, &err) < 0)
+        fail_msg("%s", err.text);
+    free(path);
+    return data;
+}
+
+static void read_batch(const char *model, struct dt_batch *b)
+{
+    size_t size;
+    char *data = read_whole(model, "batch", &size);
+    int32_t shape[2];
+    memcpy(shape, data, sizeof shape);
+    size_t bytes = (size_t)(shape[0] * shape[1]) * sizeof(int32_t);
+    assert_int_equal(size, sizeof shape + 2 * bytes);
+    dt_batch_init(b, shape[0], shape[1]);
+    b->count = shape[0];
+    b->length = shape[1];
+    memcpy(b->inputs, data + sizeof shape, bytes);
+    memcpy(b->targets, data + sizeof shape + bytes, bytes);
+    free(data);
+}
+
+/* Of every token at every place: minus the loss that it would have as the target. */
+static float *log_probabilities(const struct dt_model *m, const struct dt_batch *b)
+{
+    struct dt_workspace *w;
+    int64_t rows = b->count * b->length, vocabulary = m->config.vocab_size;
+    struct dt_batch asked = *b;
+    float *values = dt_alloc((size_t)(rows * vocabulary), sizeof *values);
+    float *losses = dt_alloc((size_t)rows, sizeof *losses);
+    asked.targets = dt_alloc((size_t)rows, sizeof *asked.targets);
+    assert_int_equal(
+        dt_workspace_new(&w, m, &(struct dt_workspace_shape){b->count, b->length, false}, &err), 0);
+    for (int64_t id = 0; id < vocabulary; id++) {
+        for (int64_t row = 0; row < rows; row++)
+            asked.targets[row] = (int32_t)id;
+        dt_model_score(m, w, &asked, losses, NULL);
+        for (int64_t row = 0; row < rows; row++)
+            values[row * vocabulary + id] = -losses[row];
+    }
+    dt_workspace_free(w);
+    free(asked.targets);
+    free(losses);
+    return values;
+}
+
+static double largest_difference(const float *a, const float *b, int64_t count)
+{
+    double worst = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double difference = fabs((double)a[i] - (double)b[i]);
+        worst = difference <= worst ? worst : difference;
+    }
+    return worst;
+}
+
+static void check_log_probabilities(const char *name, const struct dt_model *m,
+                                    const struct dt_batch *b)
+{
+    size_t size;
+    char *want = read_whole(name, "log-probabilities", &size);
+    int64_t count = b->count * b->length * m->config.vocab_size;
+    float *got = log_probabilities(m, b);
+    assert_int_equal(size, (size_t)count * sizeof *got);
+    double worst = largest_difference(got, (const float *)(const void *)want, count);
+    print_message("# %s: log-probabilities differ by %.2g at most\n", name, worst);
+    assert_true(worst <= 1e-4);
+    free(got);
+    free(want);
+}
+
+static double norm_of_difference(const float *a, const float *b, int64_t count)
+{
+    double squares = 0;
+    for (int64_t i = 0; i < count; i++)
+        squares += pow((double)a[i] - (b ? (double)b[i] : 0), 2);
+    return sqrt(squares);
+}
+
+/* Relative L2 of a gradient's error. That of a key's bias, which is rounding alone, is
+ * held against the query's. */
+static double error_of(const struct dt_table *t, const struct dt_param *p, const float *got,
+                       const float *want)
+{
+    const struct dt_param *scale = p->role == DT_K_BIAS ? dt_table_find(t, DT_Q_BIAS, p->layer) : p;
+    return norm_of_difference(got + p->offset, want + p->offset, p->count) /
+           norm_of_difference(want + scale->offset, NULL, scale->count);
+}
+
+static void check_gradients(const char *name, struct dt_model *m, const struct dt_batch *b)
+{
+    const struct dt_table *t = &m->table;
+    double loss, worst = 0;
+    float *want = dt_alloc((size_t)t->elements, sizeof *want), *got = backward(m, b, &loss);
+    struct dt_named_tensor *list = dt_model_named_tensors(t, want, "");
+    char *path = path_of(name, "gradients");
+    size_t size;
+    if (dt_safetensors_read(path, list, t->count, NULL, &err) < 0)
+        fail_msg("%s", err.text);
+    for (int i = 0; i < t->count; i++) {
+        double error = error_of(t, &t->params[i], got, want);
+        if (!(error <= 1e-5))
+            fail_msg("%s: %s is off by %g", name, t->params[i].name, error);
+        worst = fmax(worst, error);
+    }
+    print_message("# %s: gradients are off by %.2g at most\n", name, worst);
+    char *text = read_whole(name, "loss", &size);
+    assert_true(fabs(loss / strtod(text, NULL) - 1) < 1e-6);
+    free(text);
+    free(path);
+    free(list);
+    free(got);
+    free(want);
+}
+
+static void random_models_of_transformers_compute_the_same_here(void **state)
+{
+    (void)state;
+    static const char *const families[] = {"gpt2", "llama", "qwen3", "bert", "distilbert"};
+    static const char *const types[] = {"", "-bfloat16", "-float16"};
+    need_transformers();
+    char *make = dt_format("tests/oracles/families_oracle.py make '%s'", scratch);
+    assert_true(run_oracle(make));
+    free(make);
+    for (int i = 0; i < 15; i++) {
+        char *name = dt_format("%s%s", families[i / 3], types[i % 3]);
+        char *directory = path_of(name, "");
+        struct dt_model *m;
+        struct dt_batch b;
+        if (dt_model_load(&m, dev, directory, &err) < 0)
+            fail_msg("%s", err.text);
+        read_batch(name, &b);
+        check_gradients(name, m, &b);
+        check_log_probabilities(name, m, &b);
+        dt_batch_release(&b);
+        dt_model_free(m);
+        free(directory);
+        free(name);
+    }
+}
+
+static void write_numbers(const char *model, const char *file, const void *data, size_t size)
+{
+    char *path = path_of(model, file);
+    assert_int_equal(dt_file_write(path, data, size, &err), 0);
+    free(path);
+}
+
+/* A golden model as a directory, with the log-probabilities that dt gives it. */
+static void export(const char *family)
+{
+    struct dt_model *m = new_golden_model(family);
+    struct dt_batch b;
+    char *directory = path_of(family, "");
+    fill_golden_batch(&b);
+    size_t bytes = (size_t)(b.count * b.length) * sizeof *b.inputs;
+    struct dt_buffer batch = DT_BUFFER_EMPTY;
+    dt_buffer_append(&batch, (int32_t[]){GOLDEN_ROWS, GOLDEN_LENGTH}, 2 * sizeof(int32_t));
+    dt_buffer_append(&batch, b.inputs, bytes);
+    dt_buffer_append(&batch, b.targets, bytes);
+    assert_int_equal(dt_make_directories(directory, &err), 0);
+    assert_int_equal(dt_model_save(m, 7, directory, &err), 0);
+    float *values = log_probabilities(m, &b);
+    write_numbers(family, "batch", batch.data, batch.size);
+    write_numbers(family, "log-probabilities", values,
+                  (size_t)(b.count * b.length * m->config.vocab_size) * sizeof *values);
+    free(values);
+    free(directory);
+    dt_buffer_release(&batch);
+    dt_batch_release(&b);
+    dt_model_free(m);
+}
+
+static void saved_models_compute_the_same_in_transformers(void **state)
+{
+    (void)state;
+    static const char *const families[] = {"gpt2", "llama", "qwen3", "bert", "distilbert"};
+    struct dt_buffer arguments = DT_BUFFER_EMPTY;
+    need_transformers();
+    dt_buffer_add_string(&arguments, "tests/oracles/families_oracle.py check");
+    for (int i = 0; i < 5; i++) {
+        char *directory = path_of(families[i], "");
+        assert_int_equal(dt_remove_tree(directory, &err), 0);
+        export(families[i]);
+        dt_buffer_printf(&arguments, " '%s'", directory);
+        free(directory);
+    }
+    assert_true(run_oracle(arguments.data));
+    dt_buffer_release(&arguments);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(losses_and_gradients_are_those_recorded),
+        cmocka_unit_test(random_models_of_transformers_compute_the_same_here),
+        cmocka_unit_test(saved_models_compute_the_same_in_transformers),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
