@@ -42,16 +42,15 @@ TOOLS    := $(patsubst tools/%.c,%,$(wildcard tools/dt-*.c))
 PROGRAMS := $(TOOLS:%=$B/bin/%)
 
 # --- engines: one plug-in an instruction set ----------------------------------------------------
-ARCH    := $(shell uname -m)
+ARCH    := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 CPU_SRC := $(wildcard lib/device/cpu/*.c)
 ifeq ($(ARCH),x86_64)
-CPU_ISAS := generic avx2 avx512
+CPU_ISAS   := generic avx2 avx512
+ISA_avx2   := -march=x86-64-v3
+ISA_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 else
 CPU_ISAS := generic
 endif
-ISA_generic :=
-ISA_avx2    := -march=x86-64-v3
-ISA_avx512  := -march=x86-64-v4 -mprefer-vector-width=512
 ENGINE_CFLAGS := $(filter-out -ffp-contract=off,$(DT_CFLAGS)) -ffp-contract=fast -fopenmp \
                  -fvisibility=hidden -O3
 ENGINES := $(if $(CPU_SRC),$(CPU_ISAS:%=$B/lib/dt/cpu-%.so))
