@@ -1,33 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-/* dt-bench: measures what a machine does with dt's kernels and steps. */
+/* dt-bench: measures what a machine does with dt's kernels, steps and data. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/program.h"
+#include "shard/load-bench.h"
 #include "train/bench.h"
 
 static struct {
     const char *config, *device;
     struct dt_string_list set;
-    long steps, threads;
+    long steps, threads, memory;
+    double seconds;
     bool json;
-} opt = {.device = "cpu", .steps = 5};
+} opt = {.device = "cpu", .steps = 5, .memory = 1000000000, .seconds = 3};
 
 static const struct dt_option options[] = {
     {"config", 'c', DT_OPT_STRING, &opt.config, "FILE",
-     "step: read settings from FILE, as dt-train"},
-    {"set", 0, DT_OPT_LIST, &opt.set, "KEY=VALUE", "step: change one setting"},
+     "step and load: read settings from FILE, as dt-train"},
+    {"set", 0, DT_OPT_LIST, &opt.set, "KEY=VALUE", "step and load: change one setting"},
     {"steps", 'n', DT_OPT_INT, &opt.steps, "N", "step: measure N steps (default 5)", .min = 1,
      .max = 1e6},
     {"device", 0, DT_OPT_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ..."},
-    {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
-     .min = 1, .max = 4096},
+    {"threads", 'j', DT_OPT_INT, &opt.threads, "N",
+     "use N threads (default: all processors; load: the caller)", .min = 1, .max = 4096},
+    {"memory", 0, DT_OPT_INT, &opt.memory, "BYTES",
+     "load: keep that many bytes of decoded tokens (default 1G)", .min = 1, .max = 1e15},
+    {"seconds", 0, DT_OPT_REAL, &opt.seconds, "S", "load: read for S seconds (default 3)",
+     .min = 0.01, .max = 1e6},
     {"json", 0, DT_OPT_FLAG, &opt.json, NULL, "print one JSON object"},
     {NULL},
 };
 
-static const struct dt_command command = {"dt-bench", "measure kernels and training steps",
-                                          "gemm|step", options};
+static const struct dt_command command = {"dt-bench",
+                                          "measure kernels, training steps and the reading of data",
+                                          "gemm|step|load [DATA]", options};
 
 static void print_machine(const struct dt_device *dev, double peak)
 {
@@ -89,19 +96,66 @@ static int bench(const char *what, struct dt_device *dev, struct dt_error *err)
     return 0;
 }
 
+static int print_load(const char *name, const char *data, struct dt_settings *settings,
+                      bool shuffle, struct dt_error *err)
+{
+    struct dt_load_speed s;
+    const struct dt_loader_options o = {.length = (uint32_t)settings->training.sequence_length,
+                                        .batch = (uint32_t)settings->training.batch_size,
+                                        .seed = (uint64_t)settings->training.seed,
+                                        .shuffle = shuffle,
+                                        .workers = (int)opt.threads,
+                                        .memory = (size_t)opt.memory};
+    DT_TRY(dt_bench_load(data, settings->data.train_split, &o, opt.seconds, &s, err));
+    double tokens = (double)s.tokens;
+    if (opt.json)
+        printf("%s\"%s\":{\"tokens_per_second\":%.1f,\"tokens_per_core_second\":%.1f,"
+               "\"targets_per_second\":%.1f,\"bytes\":%zu}",
+               shuffle ? "," : "{", name, tokens / s.seconds, tokens / s.processor_seconds,
+               (double)s.targets / s.seconds, s.memory);
+    else
+        printf("%-17s %.1f M tokens/s, %.1f M a second of processor time, %.1f%% of them targets, "
+               "memory up to %.1f MiB\n",
+               name, tokens / s.seconds * 1e-6, tokens / s.processor_seconds * 1e-6,
+               100 * (double)s.targets / tokens, (double)s.memory / (1 << 20));
+    return 0;
+}
+
+static int bench_load(const char *data, struct dt_error *err)
+{
+    struct dt_settings settings;
+    DT_TRY(dt_settings_read(&settings, opt.config, opt.set.items, opt.set.count, err));
+    if (settings.training.sequence_length == 0)
+        settings.training.sequence_length = settings.model.max_seq_len;
+    DT_TRY(print_load("sequential", data, &settings, false, err));
+    DT_TRY(print_load("shuffled", data, &settings, true, err));
+    if (opt.json)
+        printf("}\n");
+    return 0;
+}
+
+static int bench_device(const char *what, struct dt_error *err)
+{
+    struct dt_device *dev;
+    DT_TRY(dt_device_open(&dev, opt.device, (int)opt.threads, err));
+    int rc = bench(what, dev, err);
+    dt_device_close(dev);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     struct dt_error err;
-    struct dt_device *dev;
     int first = dt_parse_options(&command, argc, argv);
-    if (first + 1 != argc)
-        dt_usage("one thing to measure is needed: gemm or step");
-    if (strcmp(argv[first], "gemm") != 0 && strcmp(argv[first], "step") != 0)
-        dt_usage("'%s' is nothing to measure: gemm or step", argv[first]);
-    if (dt_device_open(&dev, opt.device, (int)opt.threads, &err) < 0)
-        return dt_report(&err);
-    int rc = bench(argv[first], dev, &err);
-    dt_device_close(dev);
+    const char *what = argv[first];
+    if (first == argc)
+        dt_usage("one thing to measure is needed: gemm, step or load DATA");
+    bool load = strcmp(what, "load") == 0;
+    if (!load && strcmp(what, "gemm") != 0 && strcmp(what, "step") != 0)
+        dt_usage("'%s' is nothing to measure: gemm, step or load DATA", what);
+    if (argc - first != 1 + load)
+        dt_usage(load ? "load needs one data set" : "%s takes no operand", what);
+    int rc = load ? bench_load(argv[first + 1], &err) : bench_device(what, &err);
     if (rc < 0)
         return dt_report(&err);
     if (fflush(stdout) != 0) {

@@ -51,3 +51,26 @@ load ../helper
     [[ "$line" == *'"dt": {"step_s": '*'"ratio": 1.0}'* ]]
     [[ "$line" == *'"PyTorch eager": {"step_s": '* && "$line" == *'"PyTorch compile": {"step_s": '* ]]
 }
+
+@test "load measures sequential and shuffled reading, and says what memory it takes" {
+    cd "$T"
+    dt-synth -n 300 >docs.jsonl
+    dt-vocab -q -s 300 -o tok.json docs.jsonl 2>/dev/null
+    dt-tokenize -q -t tok.json -o all.dts docs.jsonl
+    dt-shard -o data all.dts
+    dt-shard -o padded --layout padded --length 64 all.dts
+    for options in "" "-j 2"; do
+        dt-bench --seconds 0.1 --set training.sequence_length=64 $options load data >out
+        grep -qE '^sequential +[0-9.]+ M tokens/s, .* 100.0% of them targets, memory up to [0-9.]+ MiB$' out
+        grep -qE '^shuffled +[0-9.]+ M tokens/s' out
+    done
+    run dt-bench --json --seconds 0.1 --set training.sequence_length=64 load padded
+    [[ "$output" == '{"sequential":{"tokens_per_second":'*'},"shuffled":{'*'}}' ]]
+    run dt-bench --seconds 0.1 --set training.sequence_length=63 load padded
+    assert_one_line_error dt-bench
+    [[ "$output" == *"padded: has rows for sequences of 64 tokens, not of 63" ]]
+    for wrong in "load" "load data data" "gemm data"; do
+        run dt-bench $wrong
+        [ "$status" -eq 2 ]
+    done
+}

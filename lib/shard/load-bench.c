@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#include "shard/load-bench.h"
+
+#include <sys/resource.h>
+
+#include "base/progress.h"
+
+static double processor_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+static int measure(struct dt_loader *l, uint32_t length, double seconds,
+                   struct dt_load_speed *speed, struct dt_error *err)
+{
+    struct dt_samples samples;
+    DT_TRY(dt_loader_next_batch(l, &samples, err));
+    double start = dt_now(), processor = processor_seconds();
+    *speed = (struct dt_load_speed){.memory = dt_loader_memory(l)};
+    do {
+        DT_TRY(dt_loader_next_batch(l, &samples, err));
+        speed->tokens += (uint64_t)dt_loader_rows(l) * length;
+        speed->targets += samples.targets;
+        speed->seconds = dt_now() - start;
+    } while (speed->seconds < seconds);
+    speed->processor_seconds = processor_seconds() - processor;
+    return 0;
+}
+
+int dt_bench_load(const char *path, const char *split, const struct dt_loader_options *options,
+                  double seconds, struct dt_load_speed *speed, struct dt_error *err)
+{
+    struct dt_dataset *d;
+    struct dt_loader *l;
+    DT_TRY(dt_dataset_open(&d, path, split, err));
+    int rc = dt_loader_open(&l, d, options, err);
+    if (rc == 0)
+        rc = measure(l, options->length, seconds, speed, err);
+    dt_loader_free(l);
+    dt_dataset_close(d);
+    return rc;
+}

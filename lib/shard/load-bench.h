@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* How fast batches come from a data set when nothing waits for them. */
+#ifndef DT_SHARD_LOAD_BENCH_H
+#define DT_SHARD_LOAD_BENCH_H
+
+#include "shard/loader.h"
+
+struct dt_load_speed {
+    uint64_t tokens;  /* read: rows x length */
+    uint64_t targets; /* of these */
+    double seconds, processor_seconds;
+    size_t memory; /* dt_loader_memory */
+};
+
+/* Reads for that many seconds, after one batch that is not counted. */
+int dt_bench_load(const char *path, const char *split, const struct dt_loader_options *options,
+                  double seconds, struct dt_load_speed *speed, struct dt_error *err) DT_MUST_CHECK;
+
+#endif
