@@ -175,6 +175,9 @@ build/oracles/ready: tests/oracles/requirements.txt | deps-oracles
 oracles-torch: oracles ## the same with torch and transformers (gigabytes)
 	build/oracles/bin/pip install -q --disable-pip-version-check -r tests/oracles/requirements-torch.txt
 
+oracles-datatrove: oracles ## the same with datatrove and spaCy (hundreds of megabytes)
+	build/oracles/bin/pip install -q --disable-pip-version-check -r tests/oracles/requirements-datatrove.txt
+
 demo: deps-demo all ## text to a trained model that writes, in minutes; CORPUS=FILE for your text
 	@$(MAKE) --no-print-directory -f pipelines/demo.mk
 
@@ -201,6 +204,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
 .PHONY: all share deps deps-build deps-demo deps-check deps-oracles check check-built asan \
-        demo tinystories check-deps check-headers check-warnings check-format oracles oracles-torch install \
+        demo tinystories check-deps check-headers check-warnings check-format oracles oracles-torch \
+        oracles-datatrove install \
         uninstall format clean help
 -include $(shell find $B -name '*.d' 2>/dev/null)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <json-c/json.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -7,33 +8,66 @@
 #include "base/program.h"
 #include "base/progress.h"
 #include "text/clean.h"
+#include "text/contamination.h"
+#include "text/drop-list.h"
 
 static const char *const invalid_names[] = {"repair", "reject", NULL};
+static const char *const line_end_names[] = {"lf", "keep", NULL};
+static const char *const part_names[] = {"none", "paragraphs", "lines", NULL};
 
 static struct {
-    int from, invalid, space, form;
-    const char *separator, *field, *rejects, *stats, *out;
-    long min_chars, max_chars, threads;
-    bool dedup, quiet;
-} opt = {.out = "-", .min_chars = 1};
+    int from, to, invalid, line_ends, space, form, part;
+    const char *separator, *field, *languages, *mask, *drop, *rejects, *stats, *out;
+    struct dt_string_list rules, contamination;
+    long min_chars, max_chars, max_masked, sequence, threads;
+    bool mojibake, invisible, casefold, dedup, attributes, quiet;
+    unsigned masks;
+} opt = {.out = "-", .min_chars = 1, .max_masked = -1, .sequence = 13};
 
 static const struct dt_option options[] = {
     {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
      "read auto, text, lines, sep, nul or jsonl (default auto)", .choices = dt_document_formats},
     {"separator", 0, DT_OPT_STRING, &opt.separator, "LINE",
      "documents end with this line (makes --from sep the default)"},
-    {"field", 0, DT_OPT_STRING, &opt.field, "NAME", "JSON member with the text (default text)"},
+    {"field", 0, DT_OPT_STRING, &opt.field, "NAME",
+     "JSON member with the text, or a path a.b (default text)"},
+    {"to", 0, DT_OPT_CHOICE, &opt.to, "FORMAT", "write jsonl, text or nul (default jsonl)",
+     .choices = dt_document_outputs},
     {"invalid", 0, DT_OPT_CHOICE, &opt.invalid, "WHAT",
      "repair or reject text that is no UTF-8 (default repair)", .choices = invalid_names},
-    {"space", 0, DT_OPT_CHOICE, &opt.space, "POLICY",
-     "keep, trim or squeeze white space (default keep)", .choices = dt_space_names},
+    {"mojibake", 0, DT_OPT_FLAG, &opt.mojibake, NULL, "undo double encodings"},
+    {"invisible", 0, DT_OPT_FLAG, &opt.invisible, NULL,
+     "remove zero-width and bidirectional control characters"},
+    {"line-ends", 0, DT_OPT_CHOICE, &opt.line_ends, "WHAT",
+     "make line ends lf, or keep them (default lf)", .choices = line_end_names},
     {"normalize", 0, DT_OPT_CHOICE, &opt.form, "FORM",
      "Unicode form none, nfc or nfkc (default none)", .choices = dt_normal_form_names},
+    {"casefold", 0, DT_OPT_FLAG, &opt.casefold, NULL, "fold upper and lower case"},
+    {"space", 0, DT_OPT_CHOICE, &opt.space, "POLICY",
+     "keep, trim or squeeze white space (default keep)", .choices = dt_space_names},
     {"min-chars", 0, DT_OPT_INT, &opt.min_chars, "N",
      "drop documents of fewer characters (default 1: empty ones)", .min = 0, .max = 1e15},
     {"max-chars", 0, DT_OPT_INT, &opt.max_chars, "N",
      "drop documents of more characters (default 0: no limit)", .min = 0, .max = 1e15},
+    {"language", 0, DT_OPT_STRING, &opt.languages, "LIST",
+     "drop documents whose meta.lang is not of LIST (en,de)"},
+    {"rules", 0, DT_OPT_LIST, &opt.rules, "FILE",
+     "apply a rule file: gopher, c4, fineweb, dolma, or your own"},
+    {"decontaminate", 0, DT_OPT_LIST, &opt.contamination, "FILE",
+     "drop documents that share words with evaluation texts"},
+    {"sequence", 0, DT_OPT_INT, &opt.sequence, "N",
+     "--decontaminate looks for sequences of N words (default 13)", .min = 1,
+     .max = DT_SHINGLE_WORDS},
+    {"mask", 0, DT_OPT_STRING, &opt.mask, "LIST",
+     "mask personal data: email,ipv6,ipv4,iban,card,phone or all"},
+    {"max-masked", 0, DT_OPT_INT, &opt.max_masked, "N",
+     "drop documents with more than N masked places", .min = 0, .max = 1e15},
+    {"drop", 0, DT_OPT_STRING, &opt.drop, "LIST", "drop the documents that dt-dedup(1) listed"},
     {"dedup", 0, DT_OPT_FLAG, &opt.dedup, NULL, "drop documents whose text came before"},
+    {"dedup-parts", 0, DT_OPT_CHOICE, &opt.part, "WHAT",
+     "remove paragraphs or lines that came before (default none)", .choices = part_names},
+    {"attributes", 0, DT_OPT_FLAG, &opt.attributes, NULL,
+     "write what the rules find, not documents"},
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
     {"rejects", 0, DT_OPT_STRING, &opt.rejects, "FILE", "write dropped documents to FILE"},
@@ -43,7 +77,7 @@ static const struct dt_option options[] = {
     {NULL}};
 
 static const struct dt_command command = {
-    "dt-clean", "repair, normalize, filter and deduplicate documents", "[FILE ...]", options};
+    "dt-clean", "repair, normalize, filter, mask and deduplicate documents", "[FILE ...]", options};
 
 static bool same(const char *a, const char *b)
 {
@@ -57,6 +91,14 @@ static void check_options(void)
         dt_usage("%s", problem);
     if (opt.max_chars > 0 && opt.max_chars < opt.min_chars)
         dt_usage("--max-chars %ld is below --min-chars %ld", opt.max_chars, opt.min_chars);
+    const char *mask = opt.mask ? dt_mask_parse(opt.mask, &opt.masks) : NULL;
+    if (mask)
+        dt_usage("--mask '%.*s': none of email, ipv6, ipv4, iban, card, phone, all",
+                 (int)strcspn(mask, ","), mask);
+    if (opt.max_masked >= 0 && opt.masks == 0)
+        dt_usage("--max-masked goes with --mask only");
+    if (opt.attributes && (opt.dedup || opt.part || opt.drop || opt.rejects || opt.to))
+        dt_usage("--attributes goes without --dedup, --dedup-parts, --drop, --rejects and --to");
     if (same(opt.out, opt.rejects) || same(opt.out, opt.stats) || same(opt.rejects, opt.stats))
         dt_usage("--output, --rejects and --stats must be different files");
     if (opt.threads == 0)
@@ -118,20 +160,40 @@ static int finish(const struct dt_clean_statistics *s, double seconds, struct dt
     return rc;
 }
 
-static int run(struct dt_documents *in, struct dt_output *out, struct dt_output *rejects,
-               struct dt_error *err)
+static struct dt_clean_options settings(const struct dt_contamination *contamination,
+                                        struct dt_drop_list *drop)
 {
-    double start = dt_now();
-    const struct dt_clean_options settings = {
+    return (struct dt_clean_options){
         .reject_invalid = opt.invalid == 1,
+        .mojibake = opt.mojibake,
+        .invisible = opt.invisible,
+        .keep_line_ends = opt.line_ends == 1,
+        .casefold = opt.casefold,
         .space = (enum dt_space)opt.space,
         .form = (enum dt_normal_form)opt.form,
         .min_chars = (uint64_t)opt.min_chars,
         .max_chars = (uint64_t)opt.max_chars,
+        .languages = opt.languages,
+        .masks = opt.masks,
+        .max_masked = opt.max_masked < 0 ? UINT64_MAX : (uint64_t)opt.max_masked,
+        .rule_files = opt.rules.items,
+        .rule_file_count = opt.rules.count,
+        .contamination = contamination,
+        .drop = drop,
         .dedup = opt.dedup,
+        .dedup_part = (enum dt_dedup_part)opt.part,
+        .measure_only = opt.attributes,
+        .to = (enum dt_document_output)opt.to,
         .threads = (int)opt.threads,
     };
-    struct dt_cleaner *cleaner = dt_cleaner_new(&settings, in, out, opt.rejects ? rejects : NULL);
+}
+
+static int run(const struct dt_clean_options *how, struct dt_documents *in, struct dt_output *out,
+               struct dt_output *rejects, struct dt_error *err)
+{
+    double start = dt_now();
+    struct dt_cleaner *cleaner;
+    DT_TRY(dt_cleaner_new(&cleaner, how, in, out, opt.rejects ? rejects : NULL, err));
     int rc = clean(cleaner, in, err);
     if (rc == 0)
         rc = finish(dt_cleaner_statistics(cleaner), dt_now() - start, out, rejects, err);
@@ -139,11 +201,55 @@ static int run(struct dt_documents *in, struct dt_output *out, struct dt_output 
     return rc;
 }
 
+/* Reads what documents are compared with; says what it costs before the work starts. */
+static int read_contamination(struct dt_contamination **c, struct dt_error *err)
+{
+    int count = opt.contamination.count;
+    if (count == 0)
+        return 0;
+    char **paths = dt_alloc((size_t)count, sizeof *paths);
+    for (int i = 0; i < count; i++)
+        paths[i] = dt_strdup(opt.contamination.items[i]);
+    int rc = dt_contamination_read(c, (int)opt.sequence, paths, count, opt.field, err);
+    for (int i = 0; i < count; i++)
+        free(paths[i]);
+    free(paths);
+    if (rc < 0 || opt.quiet)
+        return rc;
+    struct dt_contamination_size size = dt_contamination_size(*c);
+    dt_warn("evaluation texts: %llu, of them %llu too short to be found; %llu sequences, %.1f MB",
+            (unsigned long long)size.texts, (unsigned long long)size.too_short,
+            (unsigned long long)size.sequences, (double)size.bytes / 1e6);
+    return 0;
+}
+
+static int open_and_run(struct dt_documents *in, struct dt_error *err)
+{
+    struct dt_contamination *contamination = NULL;
+    struct dt_drop_list *drop = NULL;
+    struct dt_output out = {.fd = -1}, rejects = {.fd = -1};
+    int rc = read_contamination(&contamination, err);
+    if (rc == 0 && opt.drop)
+        rc = dt_drop_list_open(&drop, opt.drop, err);
+    if (rc == 0)
+        rc = dt_output_open(&out, opt.out, err);
+    if (rc == 0 && opt.rejects)
+        rc = dt_output_open(&rejects, opt.rejects, err);
+    if (rc == 0) {
+        struct dt_clean_options how = settings(contamination, drop);
+        rc = run(&how, in, &out, &rejects, err);
+    }
+    dt_output_abandon(&out);
+    dt_output_abandon(&rejects);
+    dt_drop_list_close(drop);
+    dt_contamination_free(contamination);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     struct dt_error err;
     struct dt_documents *in = NULL;
-    struct dt_output out = {.fd = -1}, rejects = {.fd = -1};
     int first = dt_parse_options(&command, argc, argv);
     check_options();
     const struct dt_documents_options reading = {.format = (enum dt_document_format)opt.from,
@@ -151,13 +257,7 @@ int main(int argc, char **argv)
                                                  .field = opt.field};
     int rc = dt_documents_open(&in, argv + first, argc - first, &reading, &err);
     if (rc == 0)
-        rc = dt_output_open(&out, opt.out, &err);
-    if (rc == 0 && opt.rejects)
-        rc = dt_output_open(&rejects, opt.rejects, &err);
-    if (rc == 0)
-        rc = run(in, &out, &rejects, &err);
+        rc = open_and_run(in, &err);
     dt_documents_close(in);
-    dt_output_abandon(&out);
-    dt_output_abandon(&rejects);
     return rc < 0 ? dt_report(&err) : 0;
 }

@@ -10,6 +10,7 @@
 #include "io/json-line.h"
 
 const char *const dt_document_formats[] = {"auto", "text", "lines", "sep", "nul", "jsonl", NULL};
+const char *const dt_document_outputs[] = {"jsonl", "text", "nul", NULL};
 
 struct dt_documents {
     char *const *paths;
@@ -299,4 +300,18 @@ void dt_document_to_json(const struct dt_document *doc, struct dt_buffer *line)
         dt_buffer_append(line, doc->meta.data, doc->meta.size);
     }
     dt_buffer_add_string(line, "}\n");
+}
+
+void dt_document_write(enum dt_document_output format, const struct dt_document *doc,
+                       struct dt_buffer *out)
+{
+    if (format == DT_TO_JSONL) {
+        dt_document_to_json(doc, out);
+        return;
+    }
+    dt_buffer_append(out, doc->text.data, doc->text.size);
+    if (format == DT_TO_NUL)
+        dt_buffer_add_char(out, '\0');
+    else if (doc->text.size == 0 || doc->text.data[doc->text.size - 1] != '\n')
+        dt_buffer_add_char(out, '\n');
 }

@@ -48,7 +48,7 @@ void dt_document_release(struct dt_document *doc);
 struct dt_documents_options {
     enum dt_document_format format;
     const char *separator; /* for DT_FROM_SEPARATOR; without the newline */
-    const char *field;     /* JSON member that holds the text; NULL is "text" */
+    const char *field;     /* JSON member that holds the text, or a path a.b; NULL is "text" */
 };
 
 /* For programs with options --from and --separator: a separator alone means
@@ -73,5 +73,15 @@ void dt_documents_close(struct dt_documents *docs); /* NULL is fine */
 
 /* Appends the document as a line of JSON. */
 void dt_document_to_json(const struct dt_document *doc, struct dt_buffer *line);
+
+enum dt_document_output {
+    DT_TO_JSONL,
+    DT_TO_TEXT, /* the text, and a line feed if it does not end with one */
+    DT_TO_NUL   /* the text and a NUL */
+};
+/* Names for the option table, in the order above: jsonl text nul. */
+extern const char *const dt_document_outputs[];
+void dt_document_write(enum dt_document_output format, const struct dt_document *doc,
+                       struct dt_buffer *out);
 
 #endif

@@ -254,16 +254,82 @@ static void append_span(struct dt_buffer *b, struct span span)
     dt_buffer_append(b, span.from, (size_t)(span.to - span.from));
 }
 
-static bool take_member(struct reader *r, const char *field, struct found *found,
-                        struct dt_buffer *others)
+/* The name of a member and the colon behind it. */
+static bool skip_name(struct reader *r, struct span *name)
 {
-    struct span name;
-    if (!skip_string(r, &name))
+    if (!skip_string(r, name))
         return false;
     if (!skip_char(r, ':'))
         return fail(r, "':' expected");
     skip_space(r);
-    struct span value = {.from = r->p};
+    return true;
+}
+
+static void add_member(struct dt_buffer *b, const char *comma, struct span name, struct span value)
+{
+    dt_buffer_add_string(b, comma);
+    dt_buffer_add_char(b, '"');
+    append_span(b, name);
+    dt_buffer_add_string(b, "\":");
+    append_span(b, value);
+}
+
+/* What follows in the path behind its first name, if that is name; else NULL. */
+static const char *path_below(struct span name, const char *path)
+{
+    size_t n = (size_t)(name.to - name.from);
+    return strncmp(path, name.from, n) == 0 && path[n] == '.' && path[n + 1] ? path + n + 1 : NULL;
+}
+
+/* Takes the text from below an object; the object's other members are added to
+ * others. depth: objects around it. */
+static bool take_nested(struct reader *r, const char *path, int depth, struct found *found,
+                        struct dt_buffer *others)
+{
+    const char *comma = "{";
+    if (depth > DEEPEST)
+        return fail(r, "nesting too deep");
+    r->p++;
+    if (skip_char(r, '}')) {
+        dt_buffer_add_string(others, "{}");
+        return true;
+    }
+    do {
+        struct span name;
+        if (!skip_name(r, &name))
+            return false;
+        const char *below = path_below(name, path);
+        struct span value = {.from = r->p, .to = r->p};
+        bool nested = below && *r->p == '{';
+        if (nested)
+            add_member(others, comma, name, value);
+        if (nested ? !take_nested(r, below, depth + 1, found, others) : !skip_value(r, depth))
+            return false;
+        value.to = r->p;
+        if (!nested && is_named(name, path))
+            found->text = value;
+        else if (!nested)
+            add_member(others, comma, name, value);
+        comma = nested || !is_named(name, path) ? "," : comma;
+    } while (skip_char(r, ','));
+    if (*comma == '{')
+        dt_buffer_add_char(others, '{');
+    dt_buffer_add_char(others, '}');
+    return skip_char(r, '}') || fail(r, "',' or '}' expected");
+}
+
+static bool take_member(struct reader *r, const char *field, struct found *found,
+                        struct dt_buffer *others)
+{
+    struct span name;
+    if (!skip_name(r, &name))
+        return false;
+    struct span value = {.from = r->p, .to = r->p};
+    const char *below = path_below(name, field);
+    if (below && *r->p == '{') {
+        add_member(others, ",", name, value);
+        return take_nested(r, below, 2, found, others);
+    }
     if (!skip_value(r, 1))
         return false;
     value.to = r->p;
@@ -274,10 +340,7 @@ static bool take_member(struct reader *r, const char *field, struct found *found
     } else if (is_named(name, "meta") && (*value.from == '{' || *value.from == 'n')) {
         found->meta = *value.from == '{' ? value : (struct span){NULL, NULL};
     } else {
-        dt_buffer_add_string(others, ",\"");
-        append_span(others, name);
-        dt_buffer_add_string(others, "\":");
-        append_span(others, value);
+        add_member(others, ",", name, value);
     }
     return true;
 }

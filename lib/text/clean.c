@@ -7,7 +7,9 @@
 
 #include "base/json.h"
 #include "base/pool.h"
-#include "text/duplicates.h"
+#include "text/attributes.h"
+#include "text/drop-list.h"
+#include "text/parts.h"
 #include "text/utf8.h"
 
 #define BATCH_DOCUMENTS 256
@@ -17,15 +19,18 @@
 /* What became of one document of a batch. */
 struct outcome {
     bool dropped;
+    bool listed;            /* in options.drop, with the document that it is like */
     size_t line, line_size; /* in the batch's lines; size 0 if nothing is to be written */
     struct dt_hash128 hash; /* of the text, if it is to be deduplicated */
+    size_t like;            /* place of a name in the batch's like, if listed */
 };
 
 struct batch {
     struct dt_document documents[BATCH_DOCUMENTS];
     struct outcome outcomes[BATCH_DOCUMENTS];
     int count;
-    struct dt_buffer lines; /* of JSON */
+    struct dt_buffer lines; /* of JSON, or as options.to says */
+    struct dt_buffer like;  /* the names of documents that listed ones are like, each ended by 0 */
     struct dt_rule_scratch scratch;
     struct dt_clean_statistics statistics; /* of this batch */
     struct batch *next;                    /* in the list of spare batches */
@@ -39,8 +44,10 @@ struct dt_cleaner {
     struct dt_output *out, *rejects;
     struct dt_pool *pool;
     struct batch *spare;
-    struct dt_duplicates seen;
+    struct dt_duplicates seen, seen_parts;
     struct dt_clean_statistics statistics;
+    struct dt_rule_count *near, *duplicate, *part; /* in statistics; NULL if not wanted */
+    uint64_t number;                               /* of documents read */
     bool input_ended;
 };
 
@@ -56,16 +63,17 @@ static void repair(struct dt_buffer *bytes, struct dt_buffer *scratch)
 
 /* The index of the rule that dropped the document, or -1. */
 static int apply_rules(const struct dt_cleaner *c, struct batch *b, struct dt_document *document,
-                       uint64_t *amount)
+                       struct dt_finding *finding)
 {
+    dt_rule_start(&b->scratch);
     for (int i = 0; i < c->rule_count; i++) {
         struct dt_rule_count *count = &b->statistics.rules[i];
-        if (!c->rules[i].apply(&c->rules[i], document, &b->scratch, amount)) {
+        if (!dt_rule_apply(&c->rules[i], document, &b->scratch, finding)) {
             count->dropped++;
             return i;
         }
-        count->changed += *amount > 0;
-        count->changes += *amount;
+        count->changed += finding->changes > 0;
+        count->changes += finding->changes;
     }
     return -1;
 }
@@ -98,27 +106,60 @@ static void add_reject(struct dt_buffer *meta, const char *rule, const char *val
     dt_buffer_printf(meta, "%s\"reject\":{\"rule\":\"%s\",\"value\":%s}}", comma, rule, value);
 }
 
+/* The document as it was dropped, with the reason. */
+static void write_reject(struct dt_document *document, const char *rule, const char *value,
+                         struct dt_buffer *lines)
+{
+    add_reject(&document->meta, rule, value);
+    dt_document_to_json(document, lines);
+}
+
+static void reject_by_rule(struct batch *b, struct dt_document *document, const char *rule,
+                           double value)
+{
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    dt_buffer_add_real(&text, value);
+    write_reject(document, rule, text.data, &b->lines);
+    dt_buffer_release(&text);
+}
+
+/* A document on the list of near duplicates: no rule looks at it. */
+static void reject_listed(const struct dt_cleaner *c, struct batch *b, struct dt_document *document,
+                          size_t like)
+{
+    struct dt_buffer value = DT_BUFFER_EMPTY;
+    if (c->rejects == NULL)
+        return;
+    repair(&document->text, &b->scratch.text);
+    dt_json_add_string(&value, b->like.data + like, strlen(b->like.data + like));
+    repair(&value, &b->scratch.text);
+    write_reject(document, c->near->name, value.data, &b->lines);
+    dt_buffer_release(&value);
+}
+
 static void clean_document(const struct dt_cleaner *c, struct batch *b, int i)
 {
     struct dt_document *document = &b->documents[i];
     struct outcome *outcome = &b->outcomes[i];
-    uint64_t amount;
-    b->statistics.documents_in++;
-    b->statistics.bytes_in += document->text.size;
+    struct dt_finding finding;
     repair(&document->id, &b->scratch.text);
     repair(&document->meta, &b->scratch.text);
-    int rule = apply_rules(c, b, document, &amount);
-    *outcome = (struct outcome){.dropped = rule >= 0, .line = b->lines.size};
-    if (rule >= 0 && c->rejects == NULL)
-        return;
-    if (rule >= 0) {
-        char value[24];
-        snprintf(value, sizeof value, "%llu", (unsigned long long)amount);
-        add_reject(&document->meta, c->rules[rule].name, value);
-    } else if (c->options.dedup) {
-        outcome->hash = dt_hash128(document->text.data, document->text.size);
+    outcome->line = b->lines.size;
+    if (c->options.measure_only) {
+        dt_attributes_write(c->rules, c->rule_count, document, &b->scratch, &b->lines);
+    } else if (outcome->listed) {
+        outcome->dropped = true;
+        reject_listed(c, b, document, outcome->like);
+    } else {
+        int rule = apply_rules(c, b, document, &finding);
+        outcome->dropped = rule >= 0;
+        if (rule >= 0 && c->rejects)
+            reject_by_rule(b, document, c->rules[rule].name, finding.value);
+        if (rule < 0 && c->options.dedup)
+            outcome->hash = dt_hash128(document->text.data, document->text.size);
+        if (rule < 0 && c->part == NULL)
+            dt_document_write(c->options.to, document, &b->lines);
     }
-    dt_document_to_json(document, &b->lines);
     outcome->line_size = b->lines.size - outcome->line;
 }
 
@@ -127,8 +168,11 @@ static void clean_batch(void *job, void *context)
     struct batch *b = job;
     memset(&b->statistics, 0, sizeof b->statistics);
     dt_buffer_clear(&b->lines);
-    for (int i = 0; i < b->count; i++)
+    for (int i = 0; i < b->count; i++) {
+        b->statistics.documents_in++;
+        b->statistics.bytes_in += b->documents[i].text.size;
         clean_document(context, b, i);
+    }
 }
 
 static void release_if_large(struct dt_buffer *b)
@@ -161,40 +205,91 @@ static struct batch *take_spare(struct dt_cleaner *c)
     return b;
 }
 
+/* Notes whether a document that was read is on the list of those to drop. */
+static int look_up(struct dt_cleaner *c, struct batch *b, int i, struct dt_error *err)
+{
+    struct outcome *outcome = &b->outcomes[i];
+    const struct dt_buffer *text = &b->documents[i].text;
+    *outcome = (struct outcome){0};
+    c->number++;
+    if (c->options.drop == NULL)
+        return 0;
+    DT_TRY(dt_drop_list_ask(c->options.drop, c->number, text->data, text->size, &outcome->listed,
+                            &b->scratch.text, err));
+    if (!outcome->listed)
+        return 0;
+    outcome->like = b->like.size;
+    dt_buffer_append(&b->like, b->scratch.text.data, b->scratch.text.size + 1);
+    return 0;
+}
+
 static int fill(struct dt_cleaner *c, struct batch *b, struct dt_error *err)
 {
+    dt_buffer_clear(&b->like);
     for (size_t bytes = 0; b->count < BATCH_DOCUMENTS && bytes < BATCH_BYTES; b->count++) {
         struct dt_document *document = &b->documents[b->count];
         int rc = dt_documents_next(c->in, document, err);
         if (rc <= 0) {
             c->input_ended = true;
-            return rc;
+            return rc < 0 || c->options.drop == NULL ? rc : dt_drop_list_end(c->options.drop, err);
         }
+        DT_TRY(look_up(c, b, b->count, err));
         bytes += document->text.size;
     }
     return 0;
 }
 
-static int reject_duplicate(struct dt_cleaner *c, struct batch *b, int i, struct dt_error *err)
+static int reject_late(struct dt_cleaner *c, struct batch *b, int i, struct dt_rule_count *rule,
+                       const char *value, struct dt_error *err)
 {
-    struct dt_document *document = &b->documents[i];
-    char high[DT_HEX64], low[DT_HEX64], value[2 * DT_HEX64 + 2];
-    c->statistics.rules[c->rule_count].dropped++;
+    rule->dropped++;
     if (c->rejects == NULL)
         return 0;
+    dt_buffer_clear(&b->scratch.text);
+    write_reject(&b->documents[i], rule->name, value, &b->scratch.text);
+    return dt_output_write(c->rejects, b->scratch.text.data, b->scratch.text.size, err);
+}
+
+static int reject_duplicate(struct dt_cleaner *c, struct batch *b, int i, struct dt_error *err)
+{
+    char high[DT_HEX64], low[DT_HEX64], value[2 * DT_HEX64 + 2];
     snprintf(value, sizeof value, "\"%s%s\"", dt_hex64(b->outcomes[i].hash.high, high),
              dt_hex64(b->outcomes[i].hash.low, low));
-    add_reject(&document->meta, "duplicate", value);
+    return reject_late(c, b, i, c->duplicate, value, err);
+}
+
+/* A document whose parts are to be new; it is written here, not by a thread. */
+static int write_new_parts(struct dt_cleaner *c, struct batch *b, int i, struct dt_error *err)
+{
+    struct dt_document *document = &b->documents[i];
+    uint64_t removed =
+        dt_remove_seen_parts(&c->seen_parts, c->options.dedup_part == DT_DEDUP_PARAGRAPHS,
+                             document->text.data, &document->text.size);
+    if (document->text.data)
+        document->text.data[document->text.size] = '\0';
+    if (removed > 0 && document->text.size == 0) {
+        char value[24];
+        snprintf(value, sizeof value, "%llu", (unsigned long long)removed);
+        return reject_late(c, b, i, c->part, value, err);
+    }
+    c->part->changed += removed > 0;
+    c->part->changes += removed;
+    c->statistics.documents_out++;
+    c->statistics.bytes_out += document->text.size;
     dt_buffer_clear(&b->scratch.text);
-    dt_document_to_json(document, &b->scratch.text);
-    return dt_output_write(c->rejects, b->scratch.text.data, b->scratch.text.size, err);
+    dt_document_write(c->options.to, document, &b->scratch.text);
+    return dt_output_write(c->out, b->scratch.text.data, b->scratch.text.size, err);
 }
 
 static int write_document(struct dt_cleaner *c, struct batch *b, int i, struct dt_error *err)
 {
     const struct outcome *outcome = &b->outcomes[i];
-    if (!outcome->dropped && c->options.dedup && !dt_duplicates_add(&c->seen, outcome->hash))
+    if (outcome->listed && c->near)
+        c->near->dropped++;
+    if (!outcome->dropped && c->duplicate && !dt_duplicates_add(&c->seen, outcome->hash))
         return reject_duplicate(c, b, i, err);
+    if (!outcome->dropped && c->part)
+        return write_new_parts(c, b, i, err);
     if (!outcome->dropped) {
         c->statistics.documents_out++;
         c->statistics.bytes_out += b->documents[i].text.size;
@@ -223,27 +318,45 @@ static int emit(struct dt_cleaner *c, struct batch *b, struct dt_error *err)
     add_statistics(c, &b->statistics);
     for (int i = 0; i < b->count && rc == 0; i++)
         rc = write_document(c, b, i, err);
-    c->statistics.dedup_bytes = dt_duplicates_bytes(&c->seen);
+    c->statistics.dedup_bytes = dt_duplicates_bytes(&c->seen) + dt_duplicates_bytes(&c->seen_parts);
     recycle(c, b);
     return rc;
 }
 
-struct dt_cleaner *dt_cleaner_new(const struct dt_clean_options *options, struct dt_documents *in,
-                                  struct dt_output *out, struct dt_output *rejects)
+static struct dt_rule_count *add_count(struct dt_cleaner *c, bool wanted, const char *name)
+{
+    if (!wanted)
+        return NULL;
+    struct dt_rule_count *count = &c->statistics.rules[c->statistics.rule_count++];
+    count->name = name;
+    return count;
+}
+
+int dt_cleaner_new(struct dt_cleaner **result, const struct dt_clean_options *options,
+                   struct dt_documents *in, struct dt_output *out, struct dt_output *rejects,
+                   struct dt_error *err)
 {
     struct dt_cleaner *c = dt_alloc(1, sizeof *c);
+    int rc = dt_rules_select(options, c->rules, &c->rule_count, err);
+    *result = NULL;
+    if (rc < 0) {
+        free(c);
+        return rc;
+    }
     c->options = *options;
-    c->rule_count = dt_rules_select(options, c->rules);
     c->in = in;
     c->out = out;
     c->rejects = rejects;
-    c->pool = dt_pool_new(options->threads, clean_batch, c);
-    c->statistics.rule_count = c->rule_count;
     for (int i = 0; i < c->rule_count; i++)
-        c->statistics.rules[i].name = c->rules[i].name;
-    if (options->dedup)
-        c->statistics.rules[c->statistics.rule_count++].name = "duplicate";
-    return c;
+        add_count(c, true, c->rules[i].name);
+    c->near = add_count(c, options->drop != NULL, "near-duplicate");
+    c->duplicate = add_count(c, options->dedup, "duplicate");
+    c->part = add_count(c, options->dedup_part != DT_DEDUP_NO_PART,
+                        options->dedup_part == DT_DEDUP_LINES ? "duplicate-lines"
+                                                              : "duplicate-paragraphs");
+    c->pool = dt_pool_new(options->threads, clean_batch, c);
+    *result = c;
+    return 0;
 }
 
 int dt_cleaner_step(struct dt_cleaner *c, struct dt_error *err)
@@ -276,6 +389,7 @@ static void free_batch(struct batch *b)
     for (int i = 0; i < BATCH_DOCUMENTS; i++)
         dt_document_release(&b->documents[i]);
     dt_buffer_release(&b->lines);
+    dt_buffer_release(&b->like);
     dt_rule_scratch_release(&b->scratch);
     free(b);
 }
@@ -292,5 +406,6 @@ void dt_cleaner_free(struct dt_cleaner *c)
         free_batch(b);
     }
     dt_duplicates_release(&c->seen);
+    dt_duplicates_release(&c->seen_parts);
     free(c);
 }

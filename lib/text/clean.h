@@ -4,7 +4,8 @@
  * threads, deduplicate, and write, in the order in which they came. The output
  * does not depend on the number of threads.
  *
- *     struct dt_cleaner *c = dt_cleaner_new(&options, documents, &out, NULL);
+ *     struct dt_cleaner *c;
+ *     DT_TRY(dt_cleaner_new(&c, &options, documents, &out, NULL, err));
  *     while ((rc = dt_cleaner_step(c, err)) > 0)
  *         show_progress();
  *     const struct dt_clean_statistics *s = dt_cleaner_statistics(c);
@@ -27,17 +28,19 @@ struct dt_rule_count {
 
 struct dt_clean_statistics {
     uint64_t documents_in, documents_out;
-    uint64_t bytes_in, bytes_out;             /* of text, before and after */
-    struct dt_rule_count rules[DT_RULES_MAX]; /* in the order in which they apply */
+    uint64_t bytes_in, bytes_out;                 /* of text, before and after */
+    struct dt_rule_count rules[DT_RULES_MAX + 3]; /* in the order in which they apply */
     int rule_count;
     uint64_t dedup_bytes; /* memory that holds the hashes; 0 without deduplication */
 };
 
 struct dt_cleaner;
 
-/* All arguments are borrowed; rejects may be NULL, and then dropped documents vanish. */
-struct dt_cleaner *dt_cleaner_new(const struct dt_clean_options *options, struct dt_documents *in,
-                                  struct dt_output *out, struct dt_output *rejects);
+/* All arguments are borrowed; rejects may be NULL, and then dropped documents vanish.
+ * *c is owned by the caller (dt_cleaner_free). */
+int dt_cleaner_new(struct dt_cleaner **c, const struct dt_clean_options *options,
+                   struct dt_documents *in, struct dt_output *out, struct dt_output *rejects,
+                   struct dt_error *err) DT_MUST_CHECK;
 /* Does a little more of the work: 1 if there is more to do, 0 when all is
  * written, or an error. */
 int dt_cleaner_step(struct dt_cleaner *c, struct dt_error *err) DT_MUST_CHECK;

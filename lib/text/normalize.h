@@ -34,4 +34,8 @@ void dt_code_points_release(struct dt_code_points *points);
 bool dt_normalize(enum dt_normal_form form, const char *text, size_t size,
                   struct dt_code_points *scratch, struct dt_buffer *out);
 
+/* Appends text, which must be valid UTF-8, in folded case (full case folding, C + F)
+ * to out. Returns the number of characters changed; with 0, out is of no use. */
+uint64_t dt_casefold(const char *text, size_t size, struct dt_buffer *out);
+
 #endif

@@ -7,20 +7,26 @@
 #include "base/rng.h"
 #include "text/rule.h"
 
-/* Applies the rules that options select; *dropped_by is NULL if the document stays. */
+/* Applies the rules that options select; *dropped_by is NULL if the document stays.
+ * *amount is the value that dropped it, or the changes made to it. */
 static void apply(const struct dt_clean_options *options, struct dt_document *document,
                   const char **dropped_by, uint64_t *amount)
 {
     struct dt_rule rules[DT_RULES_MAX];
     struct dt_rule_scratch scratch = {0};
-    int count = dt_rules_select(options, rules);
-    uint64_t one;
+    struct dt_clean_options all = *options;
+    struct dt_error err;
+    int count;
+    all.max_masked = UINT64_MAX;
+    assert_int_equal(dt_rules_select(&all, rules, &count, &err), 0);
     *dropped_by = NULL;
     *amount = 0;
+    dt_rule_start(&scratch);
     for (int i = 0; i < count && *dropped_by == NULL; i++) {
-        if (!rules[i].apply(&rules[i], document, &scratch, &one))
+        struct dt_finding one;
+        if (!dt_rule_apply(&rules[i], document, &scratch, &one))
             *dropped_by = rules[i].name;
-        *amount = *dropped_by ? one : *amount + one;
+        *amount = *dropped_by ? (uint64_t)one.value : *amount + one.changes;
     }
     dt_rule_scratch_release(&scratch);
 }

@@ -352,7 +352,153 @@ END
     printf 'text' >in
     run dt-clean --stat=s -q in
     [ "$status" -eq 0 ]
-    run dt-clean --max 5 --m 5 in
+    run dt-clean --max-c 5 --m 5 in
     [ "$status" -eq 2 ]
-    [ "${lines[0]}" = "dt-clean: option '--m' could be one of --min-chars, --max-chars" ]
+    [ "${lines[0]}" = "dt-clean: option '--m' could be one of --mojibake, --min-chars, --max-chars, --mask, --max-masked" ]
+}
+
+@test "the text may lie below other members" {
+    printf '{"a":{"x":1,"b":{"c":"text","d":[2]}},"id":"i"}\n{"a":{"b":{"c":"more"}}}\n' >in
+    run dt-clean -q --field a.b.c in
+    [ "${lines[0]}" = '{"id":"i","text":"text","meta":{"a":{"x":1,"b":{"d":[2]}}}}' ]
+    [ "${lines[1]}" = '{"id":"in:2","text":"more","meta":{"a":{"b":{}}}}' ]
+    printf '{"a.b":"dotted","a":{"c":1}}\n' >dots
+    [ "$(dt-clean -q --field a.b dots)" = '{"id":"dots:1","text":"dotted","meta":{"a":{"c":1}}}' ]
+    for line in '{"a":{}}' '{"a":1}' '{"a":{"b":5}}' '{"a":{"b":"x"' '{"a":{"b":"x",}}'; do
+        echo "$line" >bad
+        run dt-clean -q --field a.b bad
+        assert_one_line_error dt-clean
+    done
+}
+
+@test "output as text and with NULs" {
+    printf '{"text":"a\\nb"}\n{"text":"c\\n"}\n' >in
+    dt-clean -q --to text in >out
+    [ "$(od -An -c <out | tr -d ' ')" = 'a\nb\nc\n' ]
+    dt-clean -q --to nul in >out
+    [ "$(od -An -c <out | tr -d ' ')" = 'a\nb\0c\n\0' ]
+    dt-clean -q --from nul out --to nul | cmp - out
+}
+
+@test "double encodings, invisible characters, case, line ends" {
+    printf 'Caf\303\203\302\251 A\342\200\213B\r\n' >in
+    [ "$(dt-clean -q --mojibake --invisible in | text_of)" = "$(printf 'Caf\303\251 AB\\n')" ]
+    [ "$(dt-clean -q --casefold in | text_of | cut -c 1-3)" = caf ]
+    [ "$(dt-clean -q --line-ends keep in | text_of | tail -c 5)" = '\r\n' ]
+}
+
+@test "personal data is masked, counted, and limited" {
+    printf 'me@example.org 8.8.8.8 10.0.0.1\n+49 30 1234567\n' >in
+    run dt-clean -q --from lines --mask email,ipv4 --stats s in
+    [ "$(text_of <<<"${lines[0]}")" = '|||EMAIL_ADDRESS||| |||IP_ADDRESS||| 10.0.0.1' ]
+    [ "$(text_of <<<"${lines[1]}")" = '+49 30 1234567' ]
+    tr -d '\n ' <s | grep -qF '{"rule":"mask-email","dropped":0,"changed":1,"changes":1}'
+    run dt-clean -q --from lines --mask all --max-masked 1 --rejects r in
+    [ "$(text_of <<<"$output")" = '|||PHONE_NUMBER|||' ]
+    grep -q '"reject":{"rule":"max-masked","value":2}' r
+    run dt-clean --mask mail in
+    [ "$status" -eq 2 ]
+}
+
+@test "documents of other languages go" {
+    printf '{"text":"a","meta":{"lang":"en"}}\n{"text":"b","lang":"de"}\n{"text":"c"}\n' >in
+    [ "$(dt-clean -q --language en in | wc -l)" -eq 1 ]
+    [ "$(dt-clean -q --language de,en in | wc -l)" -eq 2 ]
+    [ "$(dt-clean -q --language d in 2>&1 | wc -l)" -eq 1 ]
+}
+
+@test "lines and paragraphs that came before go, in whatever document" {
+    printf '{"text":"menu\\none\\n\\n"}\n{"text":"menu\\n\\ntwo\\n menu "}\n{"text":"menu"}\n' >in
+    run dt-clean -q --dedup-parts lines --rejects r in
+    [ "$(text_of <<<"${lines[0]}")" = 'menu\none\n\n' ]
+    [ "$(text_of <<<"${lines[1]}")" = '\ntwo\n' ]
+    [ "${#lines[@]}" -eq 2 ]
+    grep -q '"rule":"duplicate-lines","value":1' r
+    run dt-clean -q --dedup-parts paragraphs in
+    [ "$(text_of <<<"${lines[1]}")" = 'menu\n\ntwo\n menu ' ]
+    [ "${#lines[@]}" -eq 2 ]
+}
+
+@test "rule files: thresholds, order, reasons, mistakes" {
+    printf 'one two three\nfour five six seven\n' >in
+    printf '# mine\n  gopher-words-min : 4 # words\n\n' >my.rules
+    run dt-clean -q --from lines --rules ./my.rules --rejects r --stats s in
+    [ "$output" = '{"id":"in:2","text":"four five six seven"}' ]
+    [ "$(cat r)" = '{"id":"in:1","text":"one two three","meta":{"reject":{"rule":"gopher-words-min","value":3}}}' ]
+    tr -d '\n ' <s | grep -qF '{"rule":"gopher-words-min","dropped":1,"changed":0,"changes":0}'
+    for bad in 'gopher-words-mni: 4' 'gopher-words-min 4' 'gopher-words-min: x' '# nothing' \
+        'gopher-words-min: -1' 'nothing: 1'; do
+        echo "$bad" >bad.rules
+        run dt-clean -q --rules ./bad.rules in
+        assert_one_line_error dt-clean
+        [[ "$output" == *bad.rules* ]]
+    done
+    run dt-clean -q --rules nosuch in
+    assert_one_line_error dt-clean
+    printf 'gopher-words-min: 1\ngopher-words-mni: 4\n' >bad.rules
+    run dt-clean -q --rules bad.rules in
+    [ "$output" = "dt-clean: bad.rules:2: unknown rule 'gopher-words-mni' (did you mean 'gopher-words-min'?)" ]
+}
+
+@test "the rule files that dt brings can be read, and each rule is documented" {
+    dt-synth --bytes 20k -o in.jsonl
+    for set in gopher c4 fineweb dolma; do
+        run dt-clean -q --rules $set --attributes in.jsonl
+        [ "$status" -eq 0 ]
+        sed -E 's/#.*//; s/:.*//; /^ *$/d' "$ROOT/share/rules/$set.rules" >names
+        [ -s names ]
+        while read -r name; do
+            grep -q "\"dt__$name\":" <<<"${lines[0]}"
+            grep -q "$name" "$ROOT/man/man5/dt-rules.5"
+        done <names
+    done
+}
+
+@test "attributes: every rule's value for every document, and nothing dropped" {
+    printf 'one two {three}\n\n' >in
+    printf 'gopher-words-min: 50\nc4-braces: 0\n' >my.rules
+    run dt-clean -q --from lines --min-chars 0 --rules ./my.rules --attributes in
+    [ "${lines[0]}" = '{"id":"in:1","attributes":{"dt__utf8":[[0,15,0]],"dt__controls":[[0,15,0]],"dt__line-ends":[[0,15,0]],"dt__gopher-words-min":[[0,15,3]],"dt__c4-braces":[[0,15,1]],"dt__drop":[[0,15,1]]}}' ]
+    [ "${#lines[@]}" -eq 2 ]
+    run dt-clean --attributes --dedup in
+    [ "$status" -eq 2 ]
+}
+
+@test "C4 drops lines, counts them by rule, and documents without enough sentences" {
+    printf 'Menu\n A line that ends well.[12] \nToo few.\nNo mark at the end\n' >in
+    printf 'We use JavaScript here now.\nWe use cookies on this page.\nIt is a good end!\n' >>in
+    sed 's/c4-sentences: 5/c4-sentences: 2/' "$ROOT/share/rules/c4.rules" >two.rules
+    run dt-clean -q --rules ./two.rules --stats s in
+    [ "$(text_of <<<"$output")" = 'A line that ends well.\nIt is a good end!' ]
+    for count in '"c4-line-words","dropped":0,"changed":1,"changes":2' '"c4-notes","dropped":0,"changed":1,"changes":1' \
+        '"c4-line-end-mark","dropped":0,"changed":1,"changes":1' '"c4-line-policy","dropped":0,"changed":1,"changes":1'; do
+        tr -d '\n ' <s | grep -qF "$count"
+    done
+    run dt-clean -q --rules c4 in
+    [ "$output" = "dt-clean: no document came out: 1 in, 0 out (dropped: 1 c4-sentences)" ]
+}
+
+@test "evaluation texts are kept out" {
+    printf 'It was the best of times, it was the worst of times, it was the age of wisdom.\n' >eval.txt
+    printf 'short\n' >short.txt
+    printf 'He read: it was the BEST of times; it was the worst of times - it was the age of wit.\n' >in
+    printf 'It was the best of times, and it was the worst of all times, they say, and so on.\n' >>in
+    run dt-clean --from lines --decontaminate eval.txt --decontaminate short.txt --rejects r in
+    [[ "${lines[0]}" == "dt-clean: evaluation texts: 2, of them 1 too short to be found; 6 sequences, "* ]]
+    grep -q '"id":"in:2"' <<<"$output"
+    grep -q '"id":"in:1".*"rule":"contamination","value":5' r
+    run dt-clean -q --from lines --sequence 4 --decontaminate eval.txt in
+    assert_one_line_error dt-clean
+    run dt-clean -q --decontaminate short.txt in
+    [ "$output" = "dt-clean: no evaluation text has 13 words" ]
+}
+
+@test "the output of all rules together does not depend on the number of threads" {
+    dt-synth --bytes 2M -o in.jsonl
+    for j in 1 3; do
+        dt-clean -q -j $j --rules fineweb --mask all --casefold --dedup --dedup-parts lines \
+            --rejects r$j in.jsonl >o$j || [ "$j" -ne 1 ]
+    done
+    cmp o1 o3
+    cmp r1 r3
 }
