@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A model as a directory that transformers loads as it is: config.json,
- * model.safetensors, and tokenizer.json where there is one. A directory that
+ * model.safetensors, and tokenizer.json with its tokenizer_config.json where there
+ * is one. A directory that
  * dt-train made also holds trainer/, whose manifest lists the hashes of all.
  */
 #ifndef DT_MODEL_DIRECTORY_H
@@ -10,12 +11,13 @@
 #include "model/model.h"
 #include "model/safetensors.h"
 
-#define DT_CONFIG_FILE    "config.json"
-#define DT_WEIGHTS_FILE   "model.safetensors"
-#define DT_INDEX_FILE     "model.safetensors.index.json" /* of weights in several files */
-#define DT_TOKENIZER_FILE "tokenizer.json"
-#define DT_TRAINER_DIR    "trainer"
-#define DT_MANIFEST_FILE  "trainer/manifest.json"
+#define DT_CONFIG_FILE           "config.json"
+#define DT_WEIGHTS_FILE          "model.safetensors"
+#define DT_INDEX_FILE            "model.safetensors.index.json" /* of weights in several files */
+#define DT_TOKENIZER_FILE        "tokenizer.json"
+#define DT_TOKENIZER_CONFIG_FILE "tokenizer_config.json"
+#define DT_TRAINER_DIR           "trainer"
+#define DT_MANIFEST_FILE         "trainer/manifest.json"
 
 /* Loads the model; where there is a manifest, checks it first. */
 int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *directory,
@@ -34,6 +36,12 @@ int dt_model_save(const struct dt_model *model, uint32_t eot, const char *direct
 /* The same with parameters in host memory, a flat arena, in place of the model's own. */
 int dt_parameters_save(const struct dt_model *model, float *parameters, uint32_t eot,
                        const char *directory, struct dt_error *err) DT_MUST_CHECK;
+
+/* Writes tokenizer_config.json beside the tokenizer.json in a directory, so that
+ * transformers takes the latter as it is, whatever the model's family. eot: as in
+ * config.json; max_length: of a sequence, in tokens. */
+int dt_tokenizer_config_write(const char *directory, uint32_t eot, long max_length,
+                              struct dt_error *err) DT_MUST_CHECK;
 
 /* One tensor of the list for each of the table's, with the data in the flat
  * arena at base (host memory) and suffix behind the name. Owned by the caller

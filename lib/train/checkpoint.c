@@ -267,6 +267,9 @@ static int save_texts(const char *directory, const struct dt_run_identity *ident
     rc = rc < 0 ? rc : dt_file_write(lineage, identity->lineage, strlen(identity->lineage), err);
     if (rc == 0 && identity->tokenizer_path)
         rc = copy_file(identity->tokenizer_path, tokenizer, err);
+    if (rc == 0 && identity->tokenizer_path)
+        rc = dt_tokenizer_config_write(directory, identity->eot,
+                                       identity->settings->model.max_seq_len, err);
     dt_buffer_release(&yaml);
     free(settings);
     free(lineage);
@@ -278,10 +281,19 @@ static int fill_directory(const char *directory, const struct dt_store *store,
                           const struct dt_progress_state *state,
                           const struct dt_run_identity *identity, struct dt_error *err)
 {
-    const char *files[] = {DT_CONFIG_FILE, DT_WEIGHTS_FILE, STATE_FILE, OPTIMIZER_FILE,
-                           SETTINGS_FILE,  LINEAGE_FILE,    NULL,       NULL};
-    if (identity->tokenizer_path)
+    const char *files[] = {DT_CONFIG_FILE,
+                           DT_WEIGHTS_FILE,
+                           STATE_FILE,
+                           OPTIMIZER_FILE,
+                           SETTINGS_FILE,
+                           LINEAGE_FILE,
+                           NULL,
+                           NULL,
+                           NULL};
+    if (identity->tokenizer_path) {
         files[6] = DT_TOKENIZER_FILE;
+        files[7] = DT_TOKENIZER_CONFIG_FILE;
+    }
     char *trainer = dt_path_join(directory, DT_TRAINER_DIR);
     char *state_path = dt_path_join(directory, STATE_FILE);
     char *optimizer = dt_path_join(directory, OPTIMIZER_FILE);

@@ -537,6 +537,33 @@ static void a_saved_model_loads_equal(void **state)
     check_saving(&tiny);
 }
 
+static void a_tokenizers_purpose_is_told(void **state)
+{
+    (void)state;
+    static const char tokenizer[] =
+        "{\"added_tokens\": [{\"id\": 5, \"content\": \"<eot>\"}, {\"id\": 6, \"content\": "
+        "\"[MASK]\"}, "
+        "{\"content\": \"<pad>\"}, {\"id\": 8, \"content\": \"<pad>\"}, 7]}";
+    char *path = dt_path_join(scratch, DT_TOKENIZER_FILE), *text;
+    char *config = dt_path_join(scratch, DT_TOKENIZER_CONFIG_FILE);
+    size_t size;
+    assert_int_equal(dt_file_write(path, tokenizer, strlen(tokenizer), &err), 0);
+    assert_int_equal(dt_tokenizer_config_write(scratch, 5, 64, &err), 0);
+    assert_int_equal(dt_file_read(config, 10000, &text, &size, &err), 0);
+    assert_non_null(strstr(text, "\"tokenizer_class\": \"PreTrainedTokenizerFast\""));
+    assert_non_null(strstr(text, "\"model_max_length\": 64"));
+    assert_non_null(strstr(text, "\"bos_token\": \"<eot>\""));
+    assert_non_null(strstr(text, "\"mask_token\": \"[MASK]\""));
+    assert_non_null(strstr(text, "\"pad_token\": \"<pad>\""));
+    free(text);
+    assert_int_equal(dt_file_write(path, "[]", 2, &err), 0);
+    assert_int_equal(dt_tokenizer_config_write(scratch, 5, 64, &err), 0);
+    assert_int_equal(dt_file_write(path, "[", 1, &err), 0);
+    assert_true(dt_tokenizer_config_write(scratch, 5, 64, &err) < 0);
+    free(path);
+    free(config);
+}
+
 static int read_config(const char *text, struct dt_model_config *config)
 {
     char *path = dt_path_join(scratch, "other.json");
@@ -722,6 +749,7 @@ int main(void)
         cmocka_unit_test(operations_are_counted_by_product),
         cmocka_unit_test(memory_is_that_of_parameters_and_turns),
         cmocka_unit_test(a_saved_model_loads_equal),
+        cmocka_unit_test(a_tokenizers_purpose_is_told),
         cmocka_unit_test(configurations_of_other_makers_are_read),
         cmocka_unit_test(rates_that_a_file_leaves_out_are_its_makers),
         cmocka_unit_test(variants_of_bert_are_refused),

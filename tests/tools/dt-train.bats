@@ -32,6 +32,7 @@ train() {
     [ "$(ls run)" = "$(printf 'latest\nmetrics.jsonl\nstep-00000020\nstep-00000040\nstep-00000060')" ]
     [ "$(readlink run/latest)" = step-00000060 ]
     cmp run/latest/tokenizer.json "$tok"
+    grep -q '"eos_token": "<|endoftext|>"' run/latest/tokenizer_config.json
     [ "$(grep -c '"loss"' run/metrics.jsonl)" -eq 7 ]
     [ "$(grep -c '"val_loss"' run/metrics.jsonl)" -eq 2 ]
     grep -q "^dt-tokenize" run/latest/trainer/lineage.txt
@@ -394,4 +395,16 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     run dt-train -q "${small[@]}" --device tpu -o run "$data"
     assert_one_line_error dt-train
     [[ "$output" == *"no engine 'tpu'"* ]]
+}
+
+@test "checkpoints of every family load in transformers, with their tokenizer" {
+    need_python torch transformers
+    dt-vocab -q --size 300 --special '<|endoftext|>' --special '[MASK]' -o tok.json \
+        "$BATS_FILE_TMPDIR/docs.jsonl"
+    dt-tokenize -q -t tok.json "$BATS_FILE_TMPDIR/docs.jsonl" | dt-shard -o masked
+    for family in gpt2 llama bert distilbert; do
+        dt-train -q -j 1 "${small[@]}" --set model.name=$family --set training.max_steps=10 \
+            --set training.warmup_steps=1 -t tok.json -o $family masked
+        "$PYTHON" "$ROOT/tests/oracles/load_oracle.py" $family/latest tok.json
+    done
 }
