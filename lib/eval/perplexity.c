@@ -3,107 +3,195 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utf8proc.h>
 
-#include "base/buffer.h"
-#include "model/pass.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "eval/translation-words.h"
+#include "io/document.h"
+#include "shard/dataset.h"
 
-struct dt_scorer {
-    const struct dt_model *model;
-    struct dt_workspace *work;
-    struct dt_batch scored;
-    uint32_t eot;
-    int64_t batch, length; /* windows, and tokens predicted in the longest */
-    uint32_t *windows;     /* batch x (length + 1): one token of context, then those predicted */
-    uint32_t *packed;      /* the same at the width of the longest that waits */
-    int64_t *counts;       /* tokens predicted in each window */
-    float *losses;
-    int64_t waiting;
-    struct dt_score score;
+#define QUEUE ((size_t)4 << 20) /* tokens that wait before they are scored */
+
+struct measurement {
+    struct dt_perplexity *result;
+    struct dt_subject *subject;
+    const struct dt_perplexity_options *how;
+    struct dt_likelihoods *likelihoods;
 };
 
-int dt_scorer_new(struct dt_scorer **result, const struct dt_model *model, uint32_t eot,
-                  int64_t batch, struct dt_error *err)
+/* Queues a document; total and taken say which part of all input was read. */
+static int add_document(struct measurement *m, uint32_t eot, const uint32_t *ids, size_t count,
+                        uint64_t taken, uint64_t total, struct dt_error *err)
 {
-    struct dt_scorer *s = dt_alloc(1, sizeof *s);
-    *result = NULL;
-    s->model = model;
-    s->eot = eot;
-    s->batch = batch;
-    s->length = model->config.max_seq_len;
-    size_t size = (size_t)(batch * (s->length + 1));
-    s->windows = dt_alloc(size, sizeof *s->windows);
-    s->packed = dt_alloc(size, sizeof *s->packed);
-    s->losses = dt_alloc(size, sizeof *s->losses);
-    s->counts = dt_alloc((size_t)batch, sizeof *s->counts);
-    dt_batch_init(&s->scored, batch, s->length);
-    int rc = dt_workspace_new(&s->work, model, &(struct dt_workspace_shape){batch, s->length}, err);
-    if (rc < 0) {
-        dt_scorer_free(s);
-        return rc;
+    bool ends = count > 0 && ids[count - 1] == eot;
+    size_t item = dt_likelihoods_item(m->likelihoods);
+    dt_likelihoods_add_rolling(m->likelihoods, item, eot, ids,
+                               count - (ends && !m->how->end ? 1 : 0));
+    m->result->documents++;
+    if (dt_likelihoods_waiting(m->likelihoods) < QUEUE)
+        return 0;
+    return dt_likelihoods_run(m->likelihoods, total ? (double)taken / (double)total : 0, err);
+}
+
+/* Shards and the model must speak of the same tokens, where the model says which. */
+static int check_tokenizer(const struct dt_subject *s, const struct dt_shard_info *info,
+                           const char *data, struct dt_error *err)
+{
+    struct dt_tokenizer *tokenizer;
+    char *path = dt_path_join(s->directory, DT_TOKENIZER_FILE);
+    int rc = 0;
+    if (dt_file_exists(path) && (rc = dt_tokenizer_load(&tokenizer, path, err)) == 0) {
+        if (dt_tokenizer_fingerprint(tokenizer) != info->tokenizer)
+            rc = dt_fail(err, DT_EINVALID, "%s: was not made with %s", data, path);
+        dt_tokenizer_free(tokenizer);
     }
-    *result = s;
+    free(path);
+    return rc;
+}
+
+static int add_shards(struct measurement *m, struct dt_dataset *data, struct dt_error *err)
+{
+    const struct dt_shard_info *info = dt_dataset_info(data);
+    struct dt_ids ids = DT_IDS_EMPTY;
+    int rc = 0;
+    for (uint64_t i = 0, first; rc == 0 && i < info->documents; i++) {
+        struct dt_shard_document document;
+        rc = dt_dataset_document(data, i, &first, &document, err);
+        if (rc < 0)
+            break;
+        dt_ids_reserve(&ids, document.tokens);
+        rc = dt_dataset_tokens(data, first, document.tokens, ids.data, err);
+        if (rc < 0)
+            break;
+        m->result->bytes += document.bytes;
+        rc = add_document(m, info->eot, ids.data, document.tokens, i + 1, info->documents, err);
+    }
+    dt_ids_release(&ids);
+    return rc;
+}
+
+static int measure_shards(struct measurement *m, const char *path, struct dt_error *err)
+{
+    struct dt_dataset *data;
+    DT_TRY(dt_dataset_open(&data, path, m->how->split, err));
+    const struct dt_shard_info *info = dt_dataset_info(data);
+    int rc = dt_subject_check_vocabulary(m->subject, info->vocab_size, path, err);
+    rc = rc < 0 ? rc : check_tokenizer(m->subject, info, path, err);
+    rc = rc < 0 ? rc : add_shards(m, data, err);
+    dt_dataset_close(data);
+    return rc;
+}
+
+/* Adds meta.logprob, which dt-synth knows and nobody else. */
+static int add_floor(struct dt_perplexity *p, const struct dt_document *doc, struct dt_error *err)
+{
+    struct json_object *meta, *logprob;
+    if (doc->meta.size == 0) {
+        p->has_floor = false;
+        return 0;
+    }
+    DT_TRY(dt_json_parse(doc->meta.data, doc->meta.size, "meta", &meta, err));
+    if (json_object_object_get_ex(meta, "logprob", &logprob))
+        p->floor -= json_object_get_double(logprob);
+    else
+        p->has_floor = false;
+    json_object_put(meta);
     return 0;
 }
 
-void dt_scorer_free(struct dt_scorer *s)
+/* Pieces between runs of white space; bytes that are no UTF-8 are none. */
+static uint64_t count_words(const char *text, size_t size)
 {
-    if (s == NULL)
-        return;
-    dt_workspace_free(s->work);
-    dt_batch_release(&s->scored);
-    free(s->windows);
-    free(s->packed);
-    free(s->counts);
-    free(s->losses);
-    free(s);
+    uint64_t words = 1;
+    bool space = false;
+    for (size_t at = 0; at < size;) {
+        utf8proc_int32_t point;
+        utf8proc_ssize_t taken = utf8proc_iterate((const utf8proc_uint8_t *)text + at,
+                                                  (utf8proc_ssize_t)(size - at), &point);
+        bool here = taken > 0 && dt_is_python_space((uint32_t)point);
+        words += here && !space;
+        space = here;
+        at += taken > 0 ? (size_t)taken : 1;
+    }
+    return words;
 }
 
-static void score_waiting(struct dt_scorer *s)
+static int take_document(struct measurement *m, const struct dt_document *doc, struct dt_ids *ids,
+                         uint64_t taken, uint64_t total, struct dt_error *err)
 {
-    int64_t longest = 0;
-    for (int64_t i = 0; i < s->waiting; i++)
-        longest = s->counts[i] > longest ? s->counts[i] : longest;
-    if (longest == 0)
-        return;
-    /* Shorter windows are filled up behind their end, where causal attention
-     * does not look. */
-    memset(s->packed, 0, (size_t)(s->waiting * (longest + 1)) * sizeof *s->packed);
-    for (int64_t i = 0; i < s->waiting; i++)
-        memcpy(s->packed + i * (longest + 1), s->windows + i * (s->length + 1),
-               (size_t)(s->counts[i] + 1) * sizeof *s->packed);
-    dt_batch_next_token(&s->scored, s->packed, s->waiting, longest);
-    dt_model_score(s->model, s->work, &s->scored, s->losses, NULL);
-    for (int64_t i = 0; i < s->waiting; i++)
-        for (int64_t t = 0; t < s->counts[i]; t++)
-            s->score.nats += (double)s->losses[i * longest + t];
-    s->waiting = 0;
+    uint32_t eot = dt_tokenizer_eot(m->subject->tokenizer);
+    ids->count = 0;
+    dt_encode(m->subject->encoder, doc->text.data, doc->text.size, ids);
+    if (eot != DT_NO_TOKEN)
+        dt_ids_add(ids, eot);
+    m->result->bytes += doc->text.size;
+    m->result->words += count_words(doc->text.data, doc->text.size);
+    DT_TRY(add_floor(m->result, doc, err));
+    return add_document(m, eot, ids->data, ids->count, taken, total, err);
 }
 
-static void add_window(struct dt_scorer *s, uint32_t context, const uint32_t *ids, int64_t count)
+static int measure_documents(struct measurement *m, char *path, struct dt_error *err)
 {
-    uint32_t *window = s->windows + s->waiting * (s->length + 1);
-    window[0] = context;
-    memcpy(window + 1, ids, (size_t)count * sizeof *ids);
-    s->counts[s->waiting++] = count;
-    s->score.tokens += (uint64_t)count;
-    if (s->waiting == s->batch)
-        score_waiting(s);
+    struct dt_documents *docs;
+    struct dt_document doc = DT_DOCUMENT_EMPTY;
+    struct dt_ids ids = DT_IDS_EMPTY;
+    int rc;
+    DT_TRY(dt_subject_need_tokenizer(m->subject, m->how->tokenizer, err));
+    DT_TRY(dt_documents_open(&docs, &path, 1, &(struct dt_documents_options){DT_FROM_AUTO}, err));
+    m->result->has_floor = m->how->end;
+    while ((rc = dt_documents_next(docs, &doc, err)) > 0) {
+        uint64_t taken, total;
+        dt_documents_position(docs, &taken, &total);
+        if ((rc = take_document(m, &doc, &ids, taken, total, err)) < 0)
+            break;
+    }
+    dt_documents_close(docs);
+    dt_document_release(&doc);
+    dt_ids_release(&ids);
+    return rc;
 }
 
-void dt_scorer_add(struct dt_scorer *s, const uint32_t *ids, size_t count)
+/* Shards begin with the header frame that dt-shard(5) describes. */
+static bool holds_shards(const char *path)
 {
-    size_t from = s->eot == UINT32_MAX ? 1 : 0;
-    s->score.documents++;
-    while (from < count) {
-        size_t left = count - from, most = (size_t)s->length;
-        size_t some = left < most ? left : most;
-        add_window(s, from > 0 ? ids[from - 1] : s->eot, ids + from, (int64_t)some);
-        from += some;
+    size_t n = strlen(path);
+    return dt_is_directory(path) || (n > 4 && strcmp(path + n - 4, ".dts") == 0);
+}
+
+static void sum_up(struct measurement *m)
+{
+    struct dt_perplexity *p = m->result;
+    p->items = dt_alloc(p->documents + 1, sizeof *p->items);
+    for (uint64_t i = 0; i < p->documents; i++) {
+        const struct dt_likelihood *item = dt_likelihoods_of(m->likelihoods, i);
+        p->items[i] = item->nats;
+        p->nats += item->nats;
+        p->tokens += item->tokens;
     }
 }
 
-void dt_scorer_finish(struct dt_scorer *s, struct dt_score *score)
+int dt_perplexity_measure(struct dt_perplexity *result, struct dt_subject *subject, char *data,
+                          const struct dt_perplexity_options *how, struct dt_progress *progress,
+                          struct dt_error *err)
 {
-    score_waiting(s);
-    *score = s->score;
+    struct measurement m = {result, subject, how, NULL};
+    *result = (struct dt_perplexity){.directory = dt_strdup(subject->directory)};
+    m.likelihoods = dt_likelihoods_new(subject->model, how->batch, progress);
+    int rc = holds_shards(data) ? measure_shards(&m, data, err) : measure_documents(&m, data, err);
+    rc = rc < 0 ? rc : dt_likelihoods_run(m.likelihoods, 1, err);
+    if (rc == 0)
+        sum_up(&m);
+    dt_likelihoods_free(m.likelihoods);
+    if (rc == 0 && result->tokens == 0)
+        return dt_fail(err, DT_EFORMAT, "%s: holds no token to score",
+                       strcmp(data, "-") == 0 ? "stdin" : data);
+    return rc;
+}
+
+void dt_perplexity_release(struct dt_perplexity *p)
+{
+    free(p->directory);
+    free(p->items);
+    *p = (struct dt_perplexity){0};
 }

@@ -2,37 +2,46 @@
 /*
  * How well a model predicts documents: nats a token, perplexity, bits a byte.
  *
- * Each document is scored alone. Its first window of up to max_seq_len tokens
- * is predicted from the end-of-text token, as documents begin in training;
- * each later window from the one token before it. Every token is predicted
- * once, the end-of-text token at the end of a document included.
- *
- *     struct dt_scorer *s;
- *     DT_TRY(dt_scorer_new(&s, model, eot, 16, err));
- *     dt_scorer_add(s, ids, count);      for each document
- *     dt_scorer_finish(s, &score);
+ * Each document is scored alone, in rolling windows (eval/likelihood.h). Every
+ * token is predicted once, from the end-of-text token on that documents begin
+ * behind in training; with end, that token's return at the end of a document too.
  */
 #ifndef DT_EVAL_PERPLEXITY_H
 #define DT_EVAL_PERPLEXITY_H
 
-#include "model/model.h"
+#include "base/buffer.h"
+#include "eval/likelihood.h"
+#include "eval/subject.h"
 
-struct dt_score {
-    double nats; /* sum of -log p over the tokens */
-    uint64_t tokens, documents;
+struct dt_perplexity_options {
+    const char *tokenizer; /* of documents; NULL: the one in the model's directory */
+    const char *split;     /* of a directory of shards */
+    long batch;
+    bool end; /* predict the end of documents too */
 };
 
-struct dt_scorer;
+struct dt_perplexity {
+    char *directory; /* of the model, owned */
+    double nats;     /* sum of -ln p over the tokens */
+    uint64_t tokens, documents, bytes;
+    uint64_t
+        words;    /* runs between white space, as Python's re.split(r"\s+") counts; 0: not known */
+    double floor; /* nats: -sum of the true log-probabilities that dt-synth tells */
+    bool has_floor;
+    double *items; /* nats of each document, owned */
+};
 
-/* eot: the token that documents begin behind, or UINT32_MAX if there is none:
- * then a document's first token is not predicted. batch: windows scored at a
- * time. model is borrowed. */
-int dt_scorer_new(struct dt_scorer **scorer, const struct dt_model *model, uint32_t eot,
-                  int64_t batch, struct dt_error *err) DT_MUST_CHECK;
-/* ids: those of one document, every one below the model's vocabulary. */
-void dt_scorer_add(struct dt_scorer *scorer, const uint32_t *ids, size_t count);
-/* Scores what still waits, and says the sums. */
-void dt_scorer_finish(struct dt_scorer *scorer, struct dt_score *score);
-void dt_scorer_free(struct dt_scorer *scorer); /* NULL is fine */
+/* data: a directory of shards, a .dts file, or documents ("-": stdin). Release
+ * the result with dt_perplexity_release, after a failure too. */
+int dt_perplexity_measure(struct dt_perplexity *result, struct dt_subject *subject, char *data,
+                          const struct dt_perplexity_options *how, struct dt_progress *progress,
+                          struct dt_error *err) DT_MUST_CHECK;
+void dt_perplexity_release(struct dt_perplexity *result);
+
+/* Appends the results of count models over the same data. */
+void dt_perplexity_report(const struct dt_perplexity *results, int count, bool json,
+                          struct dt_buffer *text);
+/* Appends a line of JSON for each document and model. */
+void dt_perplexity_items(const struct dt_perplexity *results, int count, struct dt_buffer *lines);
 
 #endif

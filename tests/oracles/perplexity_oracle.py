@@ -17,9 +17,11 @@ with torch.no_grad():
         ids = tokenizer(json.loads(line)["text"]).input_ids + [end]
         context = [end] + ids
         for begin in range(0, len(ids), length):
-            window = torch.tensor(context[begin : begin + length + 1])
-            logits = model(window[None, :-1]).logits[0].double()
-            nats += torch.nn.functional.cross_entropy(logits, window[1:], reduction="sum").item()
-            tokens += len(window) - 1
+            end_of_window = min(begin + length, len(ids))
+            new = end_of_window - begin
+            window = torch.tensor(context[max(0, end_of_window - length) : end_of_window + 1])
+            logits = model(window[None, :-1]).logits[0].double()[-new:]
+            nats += torch.nn.functional.cross_entropy(logits, window[-new:], reduction="sum").item()
+            tokens += new
 print(f"transformers {nats / tokens:.6f}, dt {loss:.6f}")
 sys.exit(abs(nats / tokens - loss) > 1e-5)

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+#include "eval/choice.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "base/json.h"
+#include "eval/certainty.h"
+#include "eval/translation-words.h"
+
+static const char *const rule_names[DT_CHOICE_RULES] = {"acc", "acc_norm", "acc_bytes"};
+
+/* --- measuring --------------------------------------------------------------------------------*/
+
+/* Where text's last white space begins; its size if there is none at the end. */
+static size_t end_without_space(const char *text, size_t size)
+{
+    while (size > 0) {
+        utf8proc_int32_t point;
+        size_t from = size - 1;
+        while (from > 0 && ((unsigned char)text[from] & 0xc0) == 0x80)
+            from--;
+        if (utf8proc_iterate((const utf8proc_uint8_t *)text + from, (utf8proc_ssize_t)(size - from),
+                             &point) <= 0 ||
+            !dt_is_python_space((uint32_t)point))
+            break;
+        size = from;
+    }
+    return size;
+}
+
+/* White space at the end of the context is the answer's: tokens begin with it. An
+ * answer's tokens are those of both together behind as many as the context has alone,
+ * and they are predicted from the context's own, even where the two would merge. */
+static void add_answer(struct dt_likelihoods *l, struct dt_subject *s,
+                       const struct dt_choice_item *item, int choice)
+{
+    struct dt_ids ids = DT_IDS_EMPTY, context = DT_IDS_EMPTY;
+    char *text = dt_format("%s%s%s", item->context, item->delimiter, item->choices[choice]);
+    size_t size = strlen(item->context), kept = end_without_space(item->context, size);
+    uint32_t eot = dt_tokenizer_eot(s->tokenizer);
+    dt_encode(s->encoder, text, kept, &context);
+    if (kept == 0 && eot != DT_NO_TOKEN)
+        dt_ids_add(&ids, eot);
+    size_t before = ids.count;
+    dt_encode(s->encoder, text, strlen(text), &ids);
+    for (size_t i = 0; i < context.count && before + i < ids.count; i++)
+        ids.data[before + i] = context.data[i];
+    dt_likelihoods_add(l, dt_likelihoods_item(l), ids.data, ids.count,
+                       before + context.count > 0 ? before + context.count : 1);
+    free(text);
+    dt_ids_release(&ids);
+    dt_ids_release(&context);
+}
+
+static double length_of(const char *text, enum dt_choice_rule rule)
+{
+    double bytes = (double)strlen(text), points = 0;
+    for (const char *p = text; *p; p++)
+        points += ((unsigned char)*p & 0xc0) != 0x80;
+    return rule == DT_ACC ? 1 : rule == DT_ACC_NORM ? points : bytes;
+}
+
+static int pick(const struct dt_choice_item *item, const struct dt_likelihood *answers,
+                enum dt_choice_rule rule)
+{
+    int best = 0;
+    double most = 0;
+    for (int c = 0; c < item->count; c++) {
+        double score = -answers[c].nats / length_of(item->choices[c], rule);
+        if (c == 0 || score > most) {
+            best = c;
+            most = score;
+        }
+    }
+    return best;
+}
+
+static void judge(struct dt_choice_result *r)
+{
+    const struct dt_likelihood *answers = r->answers;
+    for (size_t i = 0; i < r->data->count; i++) {
+        const struct dt_choice_item *item = &r->data->items[i];
+        for (int rule = 0; rule < DT_CHOICE_RULES; rule++)
+            r->right[rule][i] = item->count == 1
+                                    ? answers->greedy
+                                    : pick(item, answers, (enum dt_choice_rule)rule) == item->gold;
+        r->nats[i] = answers[item->gold].nats;
+        answers += item->count;
+    }
+}
+
+static void allocate(struct dt_choice_result *r, size_t answers)
+{
+    r->answers = dt_alloc(answers, sizeof *r->answers);
+    r->nats = dt_alloc(r->data->count, sizeof *r->nats);
+    for (int rule = 0; rule < DT_CHOICE_RULES; rule++)
+        r->right[rule] = dt_alloc(r->data->count, sizeof *r->right[rule]);
+}
+
+int dt_choice_measure(struct dt_choice_result *r, struct dt_subject *s,
+                      const struct dt_choice_data *data, const char *tokenizer, long batch,
+                      struct dt_progress *progress, struct dt_error *err)
+{
+    size_t answers = 0;
+    *r = (struct dt_choice_result){.directory = dt_strdup(s->directory), .data = data};
+    DT_TRY(dt_subject_need_tokenizer(s, tokenizer, err));
+    struct dt_likelihoods *l = dt_likelihoods_new(s->model, batch, progress);
+    for (size_t i = 0; i < data->count; i++)
+        for (int c = 0; c < data->items[i].count; c++, answers++)
+            add_answer(l, s, &data->items[i], c);
+    int rc = dt_likelihoods_run(l, 1, err);
+    if (rc == 0) {
+        allocate(r, answers);
+        for (size_t i = 0; i < answers; i++)
+            r->answers[i] = *dt_likelihoods_of(l, i);
+        judge(r);
+    }
+    dt_likelihoods_free(l);
+    return rc;
+}
+
+void dt_choice_release(struct dt_choice_result *r)
+{
+    free(r->directory);
+    free(r->answers);
+    free(r->nats);
+    for (int rule = 0; rule < DT_CHOICE_RULES; rule++)
+        free(r->right[rule]);
+    *r = (struct dt_choice_result){0};
+}
+
+/* --- reports ----------------------------------------------------------------------------------*/
+
+static double mean_of(const double *x, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += x[i];
+    return sum / (double)n;
+}
+
+static bool is_guessing(const struct dt_choice_result *r)
+{
+    return r->data->items[0].count == 1;
+}
+
+static uint64_t tokens_of(const struct dt_choice_result *r)
+{
+    const struct dt_likelihood *a = r->answers;
+    uint64_t tokens = 0;
+    for (size_t i = 0; i < r->data->count; i++)
+        for (int c = 0; c < r->data->items[i].count; c++)
+            tokens += (a++)->tokens;
+    return tokens;
+}
+
+static void report_json(const struct dt_choice_result *results, int count, struct dt_buffer *b)
+{
+    for (int i = 0; i < count; i++) {
+        const struct dt_choice_result *r = &results[i];
+        size_t n = r->data->count;
+        dt_buffer_add_string(b, "{\"model\":");
+        dt_json_add_string(b, r->directory, strlen(r->directory));
+        dt_buffer_printf(b, ",\"items\":%zu,\"tokens\":%llu", n, (unsigned long long)tokens_of(r));
+        for (int rule = 0; rule < (is_guessing(r) ? 1 : DT_CHOICE_RULES); rule++) {
+            dt_buffer_printf(b, ",\"%s\":%.9g,\"%s_stderr\":%.9g", rule_names[rule],
+                             mean_of(r->right[rule], n), rule_names[rule],
+                             dt_standard_error(r->right[rule], n));
+            if (i > 0)
+                dt_buffer_printf(b, ",\"%s_p\":%.6g", rule_names[rule],
+                                 dt_paired_p(results[0].right[rule], r->right[rule], n));
+        }
+        if (is_guessing(r))
+            dt_buffer_printf(b, ",\"perplexity\":%.9g", exp(mean_of(r->nats, n)));
+        dt_buffer_add_string(b, "}\n");
+    }
+}
+
+static void report_text(const struct dt_choice_result *results, int count, struct dt_buffer *b)
+{
+    int rules = is_guessing(results) ? 1 : DT_CHOICE_RULES;
+    dt_buffer_printf(b, "items  %zu\n", results->data->count);
+    for (int rule = 0; rule < rules; rule++) {
+        dt_buffer_printf(b, "%s\n", rule_names[rule]);
+        for (int i = 0; i < count; i++) {
+            const double *right = results[i].right[rule];
+            size_t n = results[i].data->count;
+            dt_buffer_printf(b, "  %.4f ± %.4f", mean_of(right, n), dt_standard_error(right, n));
+            if (i > 0) {
+                double p = dt_paired_p(results[0].right[rule], right, n);
+                dt_buffer_printf(b, "  p = %.4f%s", p, p < 0.05 ? " *" : "  ");
+            } else if (count > 1) {
+                dt_buffer_printf(b, "  %12s", "");
+            }
+            if (rules == 1)
+                dt_buffer_printf(b, "  perplexity %.5g", exp(mean_of(results[i].nats, n)));
+            dt_buffer_printf(b, "  %s\n", results[i].directory);
+        }
+    }
+}
+
+void dt_choice_report(const struct dt_choice_result *results, int count, bool json,
+                      struct dt_buffer *text)
+{
+    (json ? report_json : report_text)(results, count, text);
+}
+
+static void add_item(const struct dt_choice_result *r, size_t number,
+                     const struct dt_likelihood *answers, struct dt_buffer *b)
+{
+    const struct dt_choice_item *item = &r->data->items[number];
+    dt_buffer_add_string(b, "{\"model\":");
+    dt_json_add_string(b, r->directory, strlen(r->directory));
+    dt_buffer_add_string(b, ",\"id\":");
+    dt_json_add_string(b, item->id, strlen(item->id));
+    dt_buffer_printf(b, ",\"gold\":%d", item->gold);
+    for (int rule = 0; rule < (item->count == 1 ? 1 : DT_CHOICE_RULES); rule++)
+        dt_buffer_printf(b, ",\"%s\":%.0f", rule_names[rule], r->right[rule][number]);
+    dt_buffer_add_string(b, ",\"choices\":[");
+    for (int c = 0; c < item->count; c++)
+        dt_buffer_printf(b, "%s{\"log_likelihood\":%.9g,\"is_greedy\":%s,\"tokens\":%llu}",
+                         c ? "," : "", -answers[c].nats, answers[c].greedy ? "true" : "false",
+                         (unsigned long long)answers[c].tokens);
+    dt_buffer_add_string(b, "]}\n");
+}
+
+void dt_choice_items(const struct dt_choice_result *results, int count, struct dt_buffer *lines)
+{
+    for (int m = 0; m < count; m++) {
+        const struct dt_likelihood *answers = results[m].answers;
+        for (size_t i = 0; i < results[m].data->count; i++) {
+            add_item(&results[m], i, answers, lines);
+            answers += results[m].data->items[i].count;
+        }
+    }
+}

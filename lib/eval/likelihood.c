@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#include "eval/likelihood.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "model/pass.h"
+
+struct request {
+    size_t item, first; /* where its ids begin in the queue */
+    uint32_t count, from;
+};
+
+struct dt_likelihoods {
+    const struct dt_model *model;
+    struct dt_progress *progress;
+    struct dt_workspace *work; /* NULL until something was scored */
+    int64_t work_length;
+    struct dt_batch batch;
+    int64_t most; /* sequences in a batch */
+    float *losses, *hits;
+    struct dt_ids queue;
+    struct request *requests;
+    size_t request_count, request_capacity;
+    struct dt_likelihood *items;
+    size_t item_count, item_capacity;
+    double begun, done; /* when scoring began; tokens through the model since */
+};
+
+struct dt_likelihoods *dt_likelihoods_new(const struct dt_model *model, int64_t batch,
+                                          struct dt_progress *progress)
+{
+    struct dt_likelihoods *l = dt_alloc(1, sizeof *l);
+    l->model = model;
+    l->progress = progress;
+    l->most = batch;
+    return l;
+}
+
+void dt_likelihoods_free(struct dt_likelihoods *l)
+{
+    if (l == NULL)
+        return;
+    dt_workspace_free(l->work);
+    dt_batch_release(&l->batch);
+    dt_ids_release(&l->queue);
+    free(l->losses);
+    free(l->hits);
+    free(l->requests);
+    free(l->items);
+    free(l);
+}
+
+size_t dt_likelihoods_item(struct dt_likelihoods *l)
+{
+    DT_GROW(l->items, l->item_count, l->item_capacity);
+    l->items[l->item_count] = (struct dt_likelihood){.greedy = true};
+    return l->item_count++;
+}
+
+const struct dt_likelihood *dt_likelihoods_of(const struct dt_likelihoods *l, size_t item)
+{
+    return &l->items[item];
+}
+
+size_t dt_likelihoods_waiting(const struct dt_likelihoods *l)
+{
+    return l->queue.count;
+}
+
+void dt_likelihoods_add(struct dt_likelihoods *l, size_t item, const uint32_t *ids, size_t count,
+                        size_t from)
+{
+    size_t most = (size_t)l->model->config.max_seq_len + 1, cut = count > most ? count - most : 0;
+    size_t first = from > cut + 1 ? from - cut : 1;
+    if (count - cut <= first)
+        return;
+    DT_GROW(l->requests, l->request_count, l->request_capacity);
+    l->requests[l->request_count++] =
+        (struct request){item, l->queue.count, (uint32_t)(count - cut), (uint32_t)first};
+    dt_ids_append(&l->queue, ids + cut, count - cut);
+}
+
+void dt_likelihoods_add_rolling(struct dt_likelihoods *l, size_t item, uint32_t prefix,
+                                const uint32_t *ids, size_t count)
+{
+    size_t length = (size_t)l->model->config.max_seq_len;
+    struct dt_ids all = DT_IDS_EMPTY;
+    if (prefix != UINT32_MAX)
+        dt_ids_add(&all, prefix);
+    if (count > 0)
+        dt_ids_append(&all, ids, count);
+    for (size_t from = 1, to; from < all.count; from = to) {
+        to = all.count - from < length ? all.count : from + length;
+        size_t context = to > length + 1 ? to - length - 1 : 0;
+        dt_likelihoods_add(l, item, all.data + context, to - context, from - context);
+    }
+    dt_ids_release(&all);
+}
+
+/* --- scoring ----------------------------------------------------------------------------------*/
+
+/* Longest first, so that what takes most memory comes first; else as queued. */
+static int compare_requests(const void *a, const void *b)
+{
+    const struct request *x = a, *y = b;
+    if (x->count != y->count)
+        return x->count > y->count ? -1 : 1;
+    return (x->first > y->first) - (x->first < y->first);
+}
+
+static int make_room(struct dt_likelihoods *l, int64_t length, struct dt_error *err)
+{
+    if (l->work && length <= l->work_length)
+        return 0;
+    dt_workspace_free(l->work);
+    l->work = NULL;
+    DT_TRY(
+        dt_workspace_new(&l->work, l->model, &(struct dt_workspace_shape){l->most, length}, err));
+    dt_batch_release(&l->batch);
+    dt_batch_init(&l->batch, l->most, length);
+    l->losses = dt_realloc(l->losses, (size_t)(l->most * length), sizeof *l->losses);
+    l->hits = dt_realloc(l->hits, (size_t)(l->most * length), sizeof *l->hits);
+    l->work_length = length;
+    return 0;
+}
+
+/* Shorter sequences are filled up behind their end, where causal attention does not look. */
+static void pack(struct dt_likelihoods *l, const struct request *requests, int64_t count,
+                 int64_t length)
+{
+    l->batch.count = count;
+    l->batch.length = length;
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t *ids = l->queue.data + requests[i].first;
+        int64_t given = (int64_t)requests[i].count - 1;
+        for (int64_t t = 0; t < length; t++) {
+            bool predicted = t < given && t + 1 >= (int64_t)requests[i].from;
+            l->batch.inputs[i * length + t] = t < given ? (int32_t)ids[t] : 0;
+            l->batch.targets[i * length + t] = predicted ? (int32_t)ids[t + 1] : DT_NO_TARGET;
+        }
+    }
+}
+
+static void collect(struct dt_likelihoods *l, const struct request *requests, int64_t count,
+                    int64_t length)
+{
+    for (int64_t i = 0; i < count; i++) {
+        struct dt_likelihood *item = &l->items[requests[i].item];
+        for (int64_t t = requests[i].from - 1; t + 1 < (int64_t)requests[i].count; t++) {
+            item->nats += (double)l->losses[i * length + t];
+            item->greedy = item->greedy && l->hits[i * length + t] > 0;
+            item->tokens++;
+        }
+    }
+}
+
+/* expected: tokens that all scoring will have been, 0 if not known. */
+static void show_progress(struct dt_likelihoods *l, double expected)
+{
+    char left[DT_DURATION];
+    double seconds = dt_now() - l->begun;
+    if (!dt_progress_due(l->progress))
+        return;
+    if (expected > 0)
+        dt_progress_show(l->progress, "%.0f%%, %.0f tokens/s, %s left", 100 * l->done / expected,
+                         l->done / seconds,
+                         dt_duration(seconds * (expected - l->done) / l->done, left));
+    else
+        dt_progress_show(l->progress, "%.0f tokens, %.0f tokens/s", l->done, l->done / seconds);
+}
+
+int dt_likelihoods_run(struct dt_likelihoods *l, double share, struct dt_error *err)
+{
+    double expected = share > 0 ? (l->done + (double)l->queue.count) / share : 0;
+    if (l->begun == 0)
+        l->begun = dt_now();
+    if (l->request_count > 1)
+        qsort(l->requests, l->request_count, sizeof *l->requests, compare_requests);
+    for (size_t at = 0; at < l->request_count;) {
+        size_t left = l->request_count - at;
+        int64_t count = left < (size_t)l->most ? (int64_t)left : l->most;
+        int64_t length = (int64_t)l->requests[at].count - 1;
+        DT_TRY(make_room(l, length, err));
+        pack(l, l->requests + at, count, length);
+        dt_model_score(l->model, l->work, &l->batch, l->losses, l->hits);
+        collect(l, l->requests + at, count, length);
+        for (int64_t i = 0; i < count; i++)
+            l->done += l->requests[at + (size_t)i].count;
+        at += (size_t)count;
+        show_progress(l, expected);
+    }
+    l->queue.count = l->request_count = 0;
+    return 0;
+}

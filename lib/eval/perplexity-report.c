@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "eval/certainty.h"
+#include "eval/perplexity.h"
+
+static double loss_of(const struct dt_perplexity *p)
+{
+    return p->nats / (double)p->tokens;
+}
+
+/* Of a difference from the first model, document by document. */
+static double certainty(const struct dt_perplexity *results, int i)
+{
+    return dt_paired_p(results[0].items, results[i].items, results[0].documents);
+}
+
+static void add_json(const struct dt_perplexity *p, struct dt_buffer *b)
+{
+    double loss = loss_of(p), floor = p->floor / (double)p->tokens;
+    dt_buffer_printf(b,
+                     "\"documents\":%" PRIu64 ",\"tokens\":%" PRIu64 ",\"bytes\":%" PRIu64
+                     ",\"loss\":%.6f,\"perplexity\":%.6f",
+                     p->documents, p->tokens, p->bytes, loss, exp(loss));
+    if (p->bytes)
+        dt_buffer_printf(b, ",\"byte_perplexity\":%.6f,\"bits_per_byte\":%.6f",
+                         exp(p->nats / (double)p->bytes), p->nats / (double)p->bytes / M_LN2);
+    if (p->words)
+        dt_buffer_printf(b, ",\"words\":%" PRIu64 ",\"word_perplexity\":%.9g", p->words,
+                         exp(p->nats / (double)p->words));
+    if (p->has_floor)
+        dt_buffer_printf(b, ",\"floor\":%.6f,\"gap\":%.6f", floor, loss - floor);
+}
+
+static void report_json(const struct dt_perplexity *results, int count, struct dt_buffer *b)
+{
+    for (int i = 0; i < count; i++) {
+        dt_buffer_add_string(b, "{\"model\":");
+        dt_json_add_string(b, results[i].directory, strlen(results[i].directory));
+        dt_buffer_add_char(b, ',');
+        add_json(&results[i], b);
+        if (i > 0)
+            dt_buffer_printf(b, ",\"p\":%.6g", certainty(results, i));
+        dt_buffer_add_string(b, "}\n");
+    }
+}
+
+static void report_one(const struct dt_perplexity *p, struct dt_buffer *b)
+{
+    double loss = loss_of(p), floor = p->floor / (double)p->tokens;
+    dt_buffer_printf(b,
+                     "documents        %" PRIu64 "\n"
+                     "tokens           %" PRIu64 "\n"
+                     "loss             %.4f nats a token\n"
+                     "perplexity       %.4f\n",
+                     p->documents, p->tokens, loss, exp(loss));
+    if (p->words)
+        dt_buffer_printf(b, "  of words       %.6g\n", exp(p->nats / (double)p->words));
+    if (p->bytes)
+        dt_buffer_printf(b,
+                         "  of bytes       %.4f\n"
+                         "bits per byte    %.4f\n",
+                         exp(p->nats / (double)p->bytes), p->nats / (double)p->bytes / M_LN2);
+    if (p->has_floor)
+        dt_buffer_printf(b,
+                         "floor            %.4f nats a token: the entropy of the text\n"
+                         "gap              %.4f nats a token, %.1f%% of the floor\n",
+                         floor, loss - floor, 100 * (loss - floor) / floor);
+}
+
+static void report_table(const struct dt_perplexity *results, int count, struct dt_buffer *b)
+{
+    dt_buffer_add_string(b, "    loss  perplexity  bits per byte         p  model\n");
+    for (int i = 0; i < count; i++) {
+        const struct dt_perplexity *p = &results[i];
+        double loss = loss_of(p), bits = p->nats / (double)p->bytes / M_LN2;
+        dt_buffer_printf(b, "%8.4f  %10.4f  %13.4f  ", loss, exp(loss), bits);
+        if (i == 0)
+            dt_buffer_printf(b, "%8s  %s\n", "", p->directory);
+        else
+            dt_buffer_printf(b, "%8.4f  %s\n", certainty(results, i), p->directory);
+    }
+}
+
+void dt_perplexity_report(const struct dt_perplexity *results, int count, bool json,
+                          struct dt_buffer *text)
+{
+    if (json)
+        report_json(results, count, text);
+    else if (count == 1)
+        report_one(results, text);
+    else
+        report_table(results, count, text);
+}
+
+void dt_perplexity_items(const struct dt_perplexity *results, int count, struct dt_buffer *lines)
+{
+    for (int i = 0; i < count; i++)
+        for (uint64_t d = 0; d < results[i].documents; d++) {
+            dt_buffer_add_string(lines, "{\"model\":");
+            dt_json_add_string(lines, results[i].directory, strlen(results[i].directory));
+            dt_buffer_printf(lines, ",\"document\":%" PRIu64 ",\"nats\":%.9g}\n", d + 1,
+                             results[i].items[d]);
+        }
+}

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+# dt-eval choice: multiple choice, and endings to guess. The other modes: dt-eval.bats.
+load ../helper
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR"
+    dt-synth -n 300 >docs.jsonl
+    dt-vocab -q --size 300 -o tok.json docs.jsonl
+    dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o data
+    train() {
+        dt-train -q --set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads=2 \
+            --set model.max_seq_len=48 --set training.batch_size=4 --set training.warmup_steps=1 \
+            --set training.learning_rate=3e-3 -t tok.json "$@" data
+    }
+    train -o run --set training.max_steps=60
+    train -o first --set training.max_steps=2
+    sed -E 's/.*"text":"([^"\\]*).*/\1/' docs.jsonl | awk 'length > 40 {
+        n = split($0, w, " "); context = w[1]; for (i = 2; i < 9; i++) context = context " " w[i]
+        printf "{\"id\":\"d%d\",\"context\":\"%s\",\"choices\":[\"%s\",\"zq zq\",\"%s xx\"],\"gold\":0}\n",
+            NR, context, w[9], w[3] }' >questions.jsonl
+}
+
+setup() {
+    cd "$T"
+    ln -s "$BATS_FILE_TMPDIR"/{run,first,data,tok.json,docs.jsonl,questions.jsonl} .
+}
+
+ask() { # QUESTION...: items of lines of JSON
+    printf '%s\n' "$@" >q.jsonl
+    dt-eval -q -m run/latest --items items -o /dev/null choice q.jsonl
+}
+
+member() { # NAME: of the JSON object on stdin
+    sed -nE "s/.*\"$1\":([-0-9.e]+).*/\1/p"
+}
+
+@test "a trained model finds the ending that was there" {
+    dt-eval -q -m run/latest --json choice questions.jsonl >a
+    awk -v acc="$(member acc <a)" -v error="$(member acc_stderr <a)" -v n="$(member items <a)" \
+        'BEGIN { exit !(acc > 0.6 && n > 200 && (error - sqrt(acc * (1 - acc) / (n - 1))) ^ 2 < 1e-9) }'
+    dt-eval -q -m run/latest choice - <questions.jsonl | grep -q '^acc_norm$'
+}
+
+@test "threads and batches change nothing" {
+    dt-eval -q -m run/latest --json -j 1 --batch 1 choice questions.jsonl >a
+    dt-eval -q -m run/latest --json -j 3 --batch 50 choice questions.jsonl | cmp - a
+}
+
+@test "several models stand in one table, with how sure their differences are" {
+    dt-eval -q -m first/latest -m run/latest -m first/latest choice questions.jsonl >table
+    [ "$(grep -c first/latest table)" -eq 6 ]
+    grep -qE 'p = 0\.0000 \*  run/latest' table
+    grep -qE 'p = 1\.0000    first/latest' table
+    dt-eval -q --json -m first/latest -m run/latest choice questions.jsonl >lines
+    [ "$(wc -l <lines)" -eq 2 ]
+    tail -n 1 lines | grep -q '"acc_p":'
+}
+
+@test "acc_norm counts characters of the answer alone, acc_bytes bytes" {
+    ask '{"context":"x","choices":["a","aaaa","äää"],"gold":1}'
+    grep -qE '"choices":\[\{"log_likelihood":-[0-9.]+,"is_greedy":false,"tokens":[0-9]+\}(,\{[^}]*\}){2}\]' items
+    ll() { sed -E 's/"log_likelihood":/\n/g' items | sed -n "$(($1 + 2))s/,.*//p"; }
+    best() { # divisors of the three
+        awk -v a="$(ll 0)" -v b="$(ll 1)" -v c="$(ll 2)" -v x="$1" -v y="$2" -v z="$3" 'BEGIN {
+            a /= x; b /= y; c /= z; print (a >= b && a >= c) ? 0 : (b >= c) ? 1 : 2 }'
+    }
+    right() { [ "$(best "$@")" -eq 1 ] && echo 1 || echo 0; }
+    [ "$(member acc <items)" = "$(right 1 1 1)" ]
+    [ "$(member acc_norm <items)" = "$(right 1 4 3)" ]
+    [ "$(member acc_bytes <items)" = "$(right 1 4 6)" ]
+}
+
+@test "white space at the end of a context belongs to the answer" {
+    ask '{"context":"One day","choices":["the","a"],"gold":0}'
+    mv items a
+    ask '{"context":"One day ","choices":["the","a"],"gold":0,"delimiter":""}'
+    cmp items a
+    ask '{"context":"","choices":["the","a"],"gold":0}'
+    [ "$(wc -l <items)" -eq 1 ]
+}
+
+@test "the published forms are read as their prompts say" {
+    hellaswag='{"ind":7,"activity_label":"Cleaning [x] up","ctx_a":"A man [title] goes.","ctx_b":"he SITS","endings":["down  now [step] and","up"],"label":1}'
+    ask "$hellaswag" && mv items a
+    ask '{"id":"7","context":"Cleaning up: A man. goes. He sits","choices":["down now and","up"],"gold":1}'
+    cmp items a
+    ask '{"id":"m","question":{"stem":"Why?","choices":[{"text":"so","label":"A"},{"text":"no","label":"B"}]},"answerKey":"B"}'
+    mv items a
+    ask '{"id":"m","context":"Question: Why?\nAnswer:","choices":["so","no"],"gold":1}'
+    cmp items a
+    printf '0\n1\n' >q-labels.lst
+    ask '{"goal":"g","sol1":"a","sol2":"b"}' '{"goal":"h","sol1":"a","sol2":"b"}' && mv items a
+    ask '{"context":"Question: g\nAnswer:","choices":["a","b"],"gold":0}' \
+        '{"context":"Question: h\nAnswer:","choices":["a","b"],"gold":1}'
+    cmp items a
+    ask '{"text":"One day the"}' && mv items a
+    ask '{"context":"One day","target":"the"}'
+    cmp items a
+}
+
+@test "what is to be guessed has a perplexity and no acc_norm" {
+    for word in Once One There; do # what the model itself says comes next, and what does not
+        next=$(dt-generate --no-eot -m run/latest -p "$word" -n 1 --temperature 0)
+        printf '{"context":"%s","target":"%s","delimiter":""}\n' "$word" "${next#"$word"}" \
+            "$word" "${next#"$word"}q"
+    done >guess.jsonl
+    dt-eval -q --json -m run/latest --items items choice guess.jsonl >a
+    [ -z "$(member acc_norm <a)" ]
+    awk -v acc="$(member acc <a)" -v greedy="$(grep -c '"is_greedy":true' items)" -v n="$(wc -l <guess.jsonl)" \
+        'BEGIN { exit !(greedy > 0 && (acc - greedy / n) ^ 2 < 1e-9) }'
+    sum=$(sed -E 's/.*"log_likelihood":([-0-9.e]+).*/\1/' items | awk '{ s -= $1 } END { printf "%.9f", exp(s / NR) }')
+    awk -v a="$(member perplexity <a)" -v b="$sum" 'BEGIN { exit !((a / b - 1) ^ 2 < 1e-12) }'
+}
+
+@test "likelihoods and decisions are those of lm-evaluation-harness" {
+    need_python lm_eval accelerate
+    cp -rL run/latest m
+    rm -r m/trainer
+    "$PYTHON" "$ROOT/tests/oracles/choice_oracle.py" questions 1 200 >q.jsonl
+    dt-eval -q -m m --items items -o /dev/null choice q.jsonl
+    "$PYTHON" "$ROOT/tests/oracles/choice_oracle.py" compare m q.jsonl items
+}
+
+@test "bad questions are named with their line" {
+    bad() { # REASON LINE...
+        printf '%s\n' "${@:2}" >bad.jsonl
+        run dt-eval -q -m run/latest choice bad.jsonl
+        assert_one_line_error dt-eval
+        [[ "$output" == "dt-eval: bad.jsonl:"*"$1"* ]] || { echo "$output"; return 1; }
+    }
+    bad '1: has neither' '{"a":1}'
+    bad '1: is not a JSON object' '[]'
+    bad '1: ' '{"context":"x"'
+    bad 'right answer has number 2 of 2' '{"context":"x","choices":["a","b"],"gold":2}'
+    bad 'right answer has number -1' '{"context":"x","choices":["a","b"],"gold":-1}'
+    bad '1: "choices" must have' '{"context":"x","choices":[],"gold":0}'
+    bad '1: "choices" must hold strings' '{"context":"x","choices":[1],"gold":0}'
+    bad '2: has no member "gold"' '{"context":"x","choices":["a"],"gold":0}' '{"context":"x","choices":["a"]}'
+    bad '1: "text" has no two words' '{"text":"one"}'
+    bad 'right answer has number -1' '{"question":{"stem":"s","choices":[{"text":"a","label":"A"}]},"answerKey":"Z"}'
+    : >empty.jsonl
+    run dt-eval -q -m run/latest choice empty.jsonl
+    assert_one_line_error dt-eval
+    [ "$output" = "dt-eval: empty.jsonl: holds no question" ]
+    echo '{"goal":"g","sol1":"a","sol2":"b"}' >nolabels.jsonl
+    run dt-eval -q -m run/latest choice nolabels.jsonl
+    assert_one_line_error dt-eval
+    printf '7\n' >nolabels-labels.lst
+    run dt-eval -q -m run/latest choice nolabels.jsonl
+    assert_one_line_error dt-eval
+    [[ "$output" == "dt-eval: nolabels-labels.lst:1: is not 0 or 1" ]]
+}
