@@ -67,12 +67,18 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
             "engine      %s, %s, %d threads, GEMM peak %.0f GFLOP/s measured\n"
             "model       %.2f M parameters, %.2f GiB with gradients, moments and activations\n"
             "data        %" PRIu64 " training tokens, %" PRIu64 " for validation%s\n"
-            "steps       %ld to %ld of %" PRId64 " tokens, %.2f epochs in all\n",
+            "steps       %ld to %ld of %" PRIu64 " tokens, %.2f epochs in all\n",
             dev->engine->name, dev->engine->isa, dev->threads, peak * 1e-9,
-            (double)f.parameters * 1e-6, (double)f.memory / (1 << 30), f.train_tokens, f.val_tokens,
-            f.first_step > 0 ? "; resumed" : "", f.first_step + 1, f.max_steps, f.tokens_per_step,
-            (double)f.max_steps * (double)f.tokens_per_step / (double)f.train_tokens);
+            (double)f.parameters * 1e-6, (double)f.memory.total / (1 << 30), f.train_tokens,
+            f.val_tokens, f.first_step > 0 ? "; resumed" : "", f.first_step + 1, f.max_steps,
+            f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
 }
+
+static const char *const reasons[] = {
+    [DT_SKIP_NOT_FINITE] = "are not finite",
+    [DT_SKIP_OVERFLOW] = "overflow in fp16: the loss scale is halved",
+    [DT_SKIP_SPIKE] = "are a spike",
+};
 
 static void show(struct dt_progress *progress, const struct dt_step_report *r, long max_steps,
                  double started, long first_step)
@@ -83,10 +89,10 @@ static void show(struct dt_progress *progress, const struct dt_step_report *r, l
         dt_progress_show(progress, "step %ld/%ld  loss %.4f  %.0f tokens/s  MFU %.1f%%  %s left",
                          r->step, max_steps, r->loss, r->tokens_per_second, 100 * r->mfu,
                          dt_duration(per_step * (double)(max_steps - r->step), left));
-    if (r->skipped > 0) {
+    if (r->skip != DT_SKIP_NONE) {
         dt_progress_clear(progress);
-        dt_warn("step %ld: loss %g and gradient norm %g are not finite; update skipped", r->step,
-                r->loss, r->gradient_norm);
+        dt_warn("step %ld: loss %g and gradient norm %g %s; update skipped", r->step, r->loss,
+                r->gradient_norm, reasons[r->skip]);
     }
     if (r->save_error.code != DT_OK) {
         dt_progress_clear(progress);

@@ -45,12 +45,14 @@ static int open_bench(struct bench *b, struct dt_device *dev, int steps, struct 
     b->forward_backward = dt_alloc((size_t)steps, sizeof(double));
     b->update = dt_alloc((size_t)steps, sizeof(double));
     b->total = dt_alloc((size_t)steps, sizeof(double));
-    DT_TRY(dt_model_new(&b->model, dev, &b->settings->model, DT_F32, err));
+    DT_TRY(dt_model_new(&b->model, dev, &b->settings->model,
+                        (enum dt_dtype)b->settings->training.precision, err));
     dt_model_initialize(b->model, 1);
     dt_store_plan(&b->store, b->model, b->settings);
     DT_TRY(dt_store_allocate(&b->store, err));
-    return dt_workspace_new(&b->work, b->model, &(struct dt_workspace_shape){batch, length, true},
-                            err);
+    const struct dt_workspace_shape shape = {batch, length, true,
+                                             (enum dt_recompute)b->settings->training.recompute};
+    return dt_workspace_new(&b->work, b->model, &shape, err);
 }
 
 static int one_step(struct bench *b, long step, double *forward_backward, double *update,
@@ -64,7 +66,7 @@ static int one_step(struct bench *b, long step, double *forward_backward, double
                       &(struct dt_pass){.scale = 1.0f / (float)(batch * length)});
     DT_TRY(dev->ops->synchronize(dev, err));
     double middle = dt_now();
-    dt_store_update(&b->store, b->settings, step, dt_store_gradient_norm(&b->store));
+    dt_store_update(&b->store, b->settings, step, dt_store_gradient_norm(&b->store), 1);
     DT_TRY(dev->ops->synchronize(dev, err));
     *forward_backward = middle - start;
     *update = dt_now() - middle;

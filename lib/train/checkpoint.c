@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +11,12 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/inventory.h"
-#include "base/json.h"
 #include "model/directory.h"
 
 #define STATE_FILE     "trainer/state.json"
 #define OPTIMIZER_FILE "trainer/optimizer.safetensors.zst"
+#define AVERAGE_DIR    "ema"
 #define SETTINGS_FILE  "trainer/config.yaml"
 #define LINEAGE_FILE   "trainer/lineage.txt"
 #define TEMPORARY      ".step-"
@@ -26,163 +24,57 @@
 #define BEST           "best"
 #define MOST_TOKENIZER ((size_t)1 << 30)
 
-/* --- optimizer moments -------------------------------------------------------------------------
+/* --- tensors -----------------------------------------------------------------------------------
  */
 
-/* The optimizer's state as one list of tensors over host copies. */
-struct moments {
-    float *first, *second;
-    struct dt_named_tensor *list;
+/* The list is the optimizer's state over moments, a host copy of both of its arenas. */
+static struct dt_named_tensor *list_moments(const struct dt_store *s, float *moments, int *count)
+{
+    return dt_optimizer_named_tensors(&s->optimizer, moments,
+                                      dt_optimizer_second_moments(&s->optimizer, moments), count);
+}
+
+static int save_moments(struct dt_snapshot *snapshot, const char *path, struct dt_error *err)
+{
     int count;
-};
-
-static struct moments moments_new(const struct dt_optimizer *o)
-{
-    struct moments m;
-    m.first = dt_alloc(1, dt_optimizer_first_bytes(o));
-    m.second = dt_alloc(1, dt_optimizer_second_bytes(o));
-    m.list = dt_optimizer_named_tensors(o, m.first, m.second, &m.count);
-    return m;
-}
-
-static void moments_free(struct moments *m)
-{
-    free(m->first);
-    free(m->second);
-    free(m->list);
-}
-
-static int save_moments(const struct dt_store *s, const char *path, struct dt_error *err)
-{
-    struct dt_device *dev = s->model->device;
-    const struct dt_optimizer *o = &s->optimizer;
-    struct moments m = moments_new(o);
-    dev->ops->download(dev, m.first, o->first, dt_optimizer_first_bytes(o));
-    dev->ops->download(dev, m.second, o->second, dt_optimizer_second_bytes(o));
-    int rc = dt_safetensors_write(path, m.list, m.count, true, err);
-    moments_free(&m);
+    float *moments = dt_snapshot_part(snapshot, DT_PART_MOMENTS);
+    struct dt_named_tensor *list = list_moments(snapshot->store, moments, &count);
+    int rc = dt_safetensors_write(path, list, count, true, err);
+    free(list);
     return rc;
 }
 
 static int load_moments(struct dt_store *s, const char *path, struct dt_error *err)
 {
     struct dt_device *dev = s->model->device;
-    struct dt_optimizer *o = &s->optimizer;
-    struct moments m = moments_new(o);
-    int rc = dt_safetensors_read(path, m.list, m.count, NULL, err);
-    if (rc == 0) {
-        dev->ops->upload(dev, o->first, m.first, dt_optimizer_first_bytes(o));
-        dev->ops->upload(dev, o->second, m.second, dt_optimizer_second_bytes(o));
-    }
-    moments_free(&m);
+    int count;
+    float *moments = dt_alloc(1, s->bytes.moments);
+    struct dt_named_tensor *list = list_moments(s, moments, &count);
+    int rc = dt_safetensors_read(path, list, count, NULL, err);
+    if (rc == 0)
+        dev->ops->upload(dev, s->optimizer.first, moments, s->bytes.moments);
+    free(list);
+    free(moments);
     return rc;
 }
 
-/* --- state -------------------------------------------------------------------------------------
+static int load_average(struct dt_store *s, const char *path, struct dt_error *err)
+{
+    struct dt_device *dev = s->model->device;
+    if (s->average == NULL)
+        return 0;
+    float *average = dt_alloc(1, s->bytes.average);
+    struct dt_named_tensor *list = dt_model_named_tensors(&s->model->table, average, "");
+    int rc = dt_safetensors_read(path, list, s->model->table.count, NULL, err);
+    if (rc == 0)
+        dev->ops->upload(dev, s->average, average, s->bytes.average);
+    free(list);
+    free(average);
+    return rc;
+}
+
+/* --- settings ----------------------------------------------------------------------------------
  */
-
-static void add_hex(struct json_object *object, const char *name, uint64_t value)
-{
-    char hex[DT_HEX64];
-    json_object_object_add(object, name, json_object_new_string(dt_hex64(value, hex)));
-}
-
-static struct json_object *best_object(const struct dt_progress_state *state)
-{
-    struct json_object *o = json_object_new_object();
-    json_object_object_add(o, "step", json_object_new_int64(state->best_step));
-    json_object_object_add(o, "loss", json_object_new_double(state->best_loss));
-    json_object_object_add(o, "validations_since",
-                           json_object_new_int64(state->validations_since_best));
-    return o;
-}
-
-static struct json_object *skipped_object(const struct dt_progress_state *state)
-{
-    struct json_object *o = json_object_new_object();
-    json_object_object_add(o, "updates", json_object_new_int64(state->skipped));
-    json_object_object_add(o, "in_a_row", json_object_new_int64(state->skipped_in_row));
-    return o;
-}
-
-static int save_state(const char *path, const struct dt_store *store,
-                      const struct dt_progress_state *state, const struct dt_run_identity *identity,
-                      struct dt_error *err)
-{
-    struct json_object *o = json_object_new_object();
-    json_object_object_add(o, "version", json_object_new_int(1));
-    json_object_object_add(o, "step", json_object_new_int64(state->step));
-    json_object_object_add(o, "samples", json_object_new_int64((int64_t)state->samples));
-    json_object_object_add(o, "seconds", json_object_new_double(state->seconds));
-    if (state->best_step > 0)
-        json_object_object_add(o, "best", best_object(state));
-    if (state->skipped > 0)
-        json_object_object_add(o, "skipped", skipped_object(state));
-    add_hex(o, "data", identity->data);
-    add_hex(o, "parameters", dt_model_hash(store->model));
-    int rc = dt_json_write(path, o, err);
-    json_object_put(o);
-    return rc;
-}
-
-static int parse_best(struct json_object *o, const char *path, struct dt_progress_state *state,
-                      struct dt_error *err)
-{
-    int64_t step, since;
-    DT_TRY(dt_json_get_int(o, "step", path, &step, err));
-    DT_TRY(dt_json_get_real(o, "loss", path, &state->best_loss, err));
-    DT_TRY(dt_json_get_int(o, "validations_since", path, &since, err));
-    state->best_step = (long)step;
-    state->validations_since_best = (long)since;
-    return 0;
-}
-
-static int parse_skipped(struct json_object *o, const char *path, struct dt_progress_state *state,
-                         struct dt_error *err)
-{
-    int64_t skipped, in_row;
-    DT_TRY(dt_json_get_int(o, "updates", path, &skipped, err));
-    DT_TRY(dt_json_get_int(o, "in_a_row", path, &in_row, err));
-    state->skipped = (long)skipped;
-    state->skipped_in_row = (long)in_row;
-    return 0;
-}
-
-static int parse_state(struct json_object *o, const char *path, struct dt_progress_state *state,
-                       const struct dt_run_identity *identity, struct dt_error *err)
-{
-    int64_t version, step, samples;
-    struct json_object *best, *skipped;
-    const char *data;
-    char hex[DT_HEX64];
-    DT_TRY(dt_json_get_int(o, "version", path, &version, err));
-    if (version != 1)
-        return dt_fail(err, DT_EFORMAT, "%s: has version %" PRId64 ", this program reads 1", path,
-                       version);
-    DT_TRY(dt_json_get_int(o, "step", path, &step, err));
-    DT_TRY(dt_json_get_int(o, "samples", path, &samples, err));
-    DT_TRY(dt_json_get_real(o, "seconds", path, &state->seconds, err));
-    DT_TRY(dt_json_get_string(o, "data", path, &data, err));
-    if (strcmp(data, dt_hex64(identity->data, hex)) != 0)
-        return dt_fail(err, DT_EINVALID, "%s: the run was trained on other data", path);
-    state->step = (long)step;
-    state->samples = (uint64_t)samples;
-    if (json_object_object_get_ex(o, "best", &best))
-        DT_TRY(parse_best(best, path, state, err));
-    if (json_object_object_get_ex(o, "skipped", &skipped))
-        DT_TRY(parse_skipped(skipped, path, state, err));
-    return 0;
-}
-
-static int load_state(const char *path, struct dt_progress_state *state,
-                      const struct dt_run_identity *identity, struct dt_error *err)
-{
-    struct json_object *o;
-    DT_TRY(dt_json_read(path, &o, err));
-    int rc = parse_state(o, path, state, identity, err);
-    json_object_put(o);
-    return rc;
-}
 
 /* Settings that may change between the parts of a run: how it is watched and
  * saved, and how long it goes on (which moves the end of the schedule). */
@@ -198,6 +90,8 @@ static void forgive(struct dt_settings *s, const struct dt_settings *now)
     s->training.patience = now->training.patience;
     s->training.max_skipped = now->training.max_skipped;
     s->checkpoint = now->checkpoint;
+    s->data.num_workers = now->data.num_workers;
+    s->training.recompute = now->training.recompute; /* the same bits */
     memcpy(s->data.val_split, now->data.val_split, sizeof s->data.val_split);
 }
 
@@ -261,52 +155,93 @@ static int save_texts(const char *directory, const struct dt_run_identity *ident
     struct dt_buffer yaml = DT_BUFFER_EMPTY;
     char *settings = dt_path_join(directory, SETTINGS_FILE);
     char *lineage = dt_path_join(directory, LINEAGE_FILE);
-    char *tokenizer = dt_path_join(directory, DT_TOKENIZER_FILE);
     dt_config_print(dt_settings_schema, identity->settings, &yaml);
     int rc = dt_file_write(settings, yaml.data, yaml.size, err);
     rc = rc < 0 ? rc : dt_file_write(lineage, identity->lineage, strlen(identity->lineage), err);
+    dt_buffer_release(&yaml);
+    free(settings);
+    free(lineage);
+    return rc;
+}
+
+/* Parameters, configuration and tokenizer, as transformers loads them. */
+static int save_model(const char *directory, const struct dt_store *store, float *parameters,
+                      const struct dt_run_identity *identity, struct dt_error *err)
+{
+    char *tokenizer = dt_path_join(directory, DT_TOKENIZER_FILE);
+    int rc = dt_make_directories(directory, err);
+    rc = rc < 0 ? rc : dt_parameters_save(store->model, parameters, identity->eot, directory, err);
     if (rc == 0 && identity->tokenizer_path)
         rc = copy_file(identity->tokenizer_path, tokenizer, err);
     if (rc == 0 && identity->tokenizer_path)
         rc = dt_tokenizer_config_write(directory, identity->eot,
                                        identity->settings->model.max_seq_len, err);
-    dt_buffer_release(&yaml);
-    free(settings);
-    free(lineage);
     free(tokenizer);
     return rc;
 }
 
-static int fill_directory(const char *directory, const struct dt_store *store,
-                          const struct dt_progress_state *state,
+static int save_average(const char *directory, struct dt_snapshot *snapshot,
+                        const struct dt_run_identity *identity, struct dt_error *err)
+{
+    float *average = dt_snapshot_part(snapshot, DT_PART_AVERAGE);
+    char *path = dt_path_join(directory, AVERAGE_DIR);
+    int rc = average ? save_model(path, snapshot->store, average, identity, err) : 0;
+    if (rc == 0 && average)
+        rc = dt_sync_directory(path, err);
+    free(path);
+    return rc;
+}
+
+/* state.json holds the hash of the parameters, so both come from one copy of them. */
+static int save_parameters(const char *directory, struct dt_snapshot *snapshot,
+                           const struct dt_run_identity *identity, struct dt_error *err)
+{
+    float *parameters = dt_snapshot_part(snapshot, DT_PART_PARAMETERS);
+    uint64_t hash = dt_parameters_hash(&snapshot->store->model->table, parameters);
+    char *state = dt_path_join(directory, STATE_FILE);
+    int rc = save_model(directory, snapshot->store, parameters, identity, err);
+    rc = rc < 0 ? rc : dt_progress_state_write(&snapshot->state, identity->data, hash, state, err);
+    free(state);
+    return rc;
+}
+
+#define MOST_FILES 16
+
+static int save_manifest(const char *directory, const struct dt_snapshot *snapshot,
+                         const struct dt_run_identity *identity, struct dt_error *err)
+{
+    const char *files[MOST_FILES] = {DT_CONFIG_FILE, DT_WEIGHTS_FILE, STATE_FILE,
+                                     OPTIMIZER_FILE, SETTINGS_FILE,   LINEAGE_FILE};
+    int count = 6;
+    if (identity->tokenizer_path) {
+        files[count++] = DT_TOKENIZER_FILE;
+        files[count++] = DT_TOKENIZER_CONFIG_FILE;
+    }
+    if (snapshot->store->average) {
+        files[count++] = AVERAGE_DIR "/" DT_CONFIG_FILE;
+        files[count++] = AVERAGE_DIR "/" DT_WEIGHTS_FILE;
+    }
+    if (snapshot->store->average && identity->tokenizer_path) {
+        files[count++] = AVERAGE_DIR "/" DT_TOKENIZER_FILE;
+        files[count++] = AVERAGE_DIR "/" DT_TOKENIZER_CONFIG_FILE;
+    }
+    return dt_inventory_write(directory, DT_MANIFEST_FILE, files, err);
+}
+
+static int fill_directory(const char *directory, struct dt_snapshot *snapshot,
                           const struct dt_run_identity *identity, struct dt_error *err)
 {
-    const char *files[] = {DT_CONFIG_FILE,
-                           DT_WEIGHTS_FILE,
-                           STATE_FILE,
-                           OPTIMIZER_FILE,
-                           SETTINGS_FILE,
-                           LINEAGE_FILE,
-                           NULL,
-                           NULL,
-                           NULL};
-    if (identity->tokenizer_path) {
-        files[6] = DT_TOKENIZER_FILE;
-        files[7] = DT_TOKENIZER_CONFIG_FILE;
-    }
     char *trainer = dt_path_join(directory, DT_TRAINER_DIR);
-    char *state_path = dt_path_join(directory, STATE_FILE);
     char *optimizer = dt_path_join(directory, OPTIMIZER_FILE);
     int rc = dt_make_directories(trainer, err);
-    rc = rc < 0 ? rc : dt_model_save(store->model, identity->eot, directory, err);
-    rc = rc < 0 ? rc : save_moments(store, optimizer, err);
-    rc = rc < 0 ? rc : save_state(state_path, store, state, identity, err);
+    rc = rc < 0 ? rc : save_parameters(directory, snapshot, identity, err);
+    rc = rc < 0 ? rc : save_moments(snapshot, optimizer, err);
+    rc = rc < 0 ? rc : save_average(directory, snapshot, identity, err);
     rc = rc < 0 ? rc : save_texts(directory, identity, err);
-    rc = rc < 0 ? rc : dt_inventory_write(directory, DT_MANIFEST_FILE, files, err);
+    rc = rc < 0 ? rc : save_manifest(directory, snapshot, identity, err);
     rc = rc < 0 ? rc : dt_sync_directory(trainer, err);
     rc = rc < 0 ? rc : dt_sync_directory(directory, err);
     free(trainer);
-    free(state_path);
     free(optimizer);
     return rc;
 }
@@ -347,14 +282,13 @@ static int publish(const char *run, const char *temporary, const struct dt_progr
     return rc;
 }
 
-int dt_checkpoint_save(const char *run, const struct dt_store *store,
-                       const struct dt_progress_state *state,
+int dt_checkpoint_save(const char *run, struct dt_snapshot *snapshot,
                        const struct dt_run_identity *identity, struct dt_error *err)
 {
-    char *temporary = temporary_path(run, state->step);
+    char *temporary = temporary_path(run, snapshot->state.step);
     struct dt_error ignored;
-    int rc = fill_directory(temporary, store, state, identity, err);
-    rc = rc < 0 ? rc : publish(run, temporary, state, err);
+    int rc = fill_directory(temporary, snapshot, identity, err);
+    rc = rc < 0 ? rc : publish(run, temporary, &snapshot->state, err);
     if (rc < 0)
         dt_remove_tree(temporary, &ignored); /* what stays is for dt_checkpoint_clean */
     free(temporary);
@@ -368,11 +302,14 @@ int dt_checkpoint_load(const char *directory, struct dt_store *store,
     char *settings = dt_path_join(directory, SETTINGS_FILE);
     char *state_path = dt_path_join(directory, STATE_FILE);
     char *optimizer = dt_path_join(directory, OPTIMIZER_FILE);
+    char *average = dt_path_join(directory, AVERAGE_DIR "/" DT_WEIGHTS_FILE);
     int rc = dt_inventory_verify(directory, DT_MANIFEST_FILE, err);
     rc = rc < 0 ? rc : check_settings(settings, identity->settings, err);
-    rc = rc < 0 ? rc : load_state(state_path, state, identity, err);
+    rc = rc < 0 ? rc : dt_progress_state_read(state, identity->data, state_path, err);
     rc = rc < 0 ? rc : dt_model_restore(store->model, directory, err);
     rc = rc < 0 ? rc : load_moments(store, optimizer, err);
+    rc = rc < 0 ? rc : load_average(store, average, err);
+    free(average);
     free(settings);
     free(state_path);
     free(optimizer);

@@ -7,29 +7,21 @@
  *
  *     config.json  model.safetensors  [tokenizer.json]
  *     trainer/state.json                  step, samples, seconds, seed, hashes
- *     trainer/optimizer.safetensors.zst   NAME.first_moment, NAME.second_moment
+ *     trainer/optimizer.safetensors.zst   as dt_optimizer_named_tensors
  *     trainer/config.yaml                 the resolved configuration
  *     trainer/lineage.txt                 one line a program, oldest first
  *     trainer/manifest.json
+ *     ema/                                the average of the parameters, a model directory
  */
 #ifndef DT_TRAIN_CHECKPOINT_H
 #define DT_TRAIN_CHECKPOINT_H
 
 #include <stdbool.h>
 
+#include "train/progress-state.h"
 #include "train/settings.h"
+#include "train/snapshot.h"
 #include "train/store.h"
-
-/* Where a run is; with the parameters and moments, everything. */
-struct dt_progress_state {
-    long step;        /* updates done */
-    uint64_t samples; /* sequences used: the state of the data */
-    double seconds;   /* of training so far */
-    long best_step;   /* of the lowest validation loss so far; 0: none */
-    double best_loss;
-    long validations_since_best;
-    long skipped, skipped_in_row; /* updates, for a loss or gradient that was not finite */
-};
 
 /* What does not change during a run. */
 struct dt_run_identity {
@@ -41,8 +33,7 @@ struct dt_run_identity {
 };
 
 /* Writes RUN/step-N and points RUN/latest at it, and RUN/best if it is the best step. */
-int dt_checkpoint_save(const char *run, const struct dt_store *store,
-                       const struct dt_progress_state *state,
+int dt_checkpoint_save(const char *run, struct dt_snapshot *snapshot,
                        const struct dt_run_identity *identity, struct dt_error *err) DT_MUST_CHECK;
 
 /* Restores model, moments and state from a checkpoint directory. Settings that

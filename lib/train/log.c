@@ -13,37 +13,42 @@ void dt_training_measure(const struct dt_training *t, struct dt_step_report *r)
     r->mfu = t->peak > 0 ? r->tokens_per_second * flops / t->peak : 0;
 }
 
-#define REAL_TEXT 32
+#define REAL_TEXT 48
 
-/* As JSON, which has no word for what is not finite. */
-static const char *real_text(double x, char text[REAL_TEXT])
+/* ,"NAME":X as JSON, which has no word for what is not finite. */
+static const char *member(const char *name, double x, char text[REAL_TEXT])
 {
-    snprintf(text, REAL_TEXT, isfinite(x) ? "%.9g" : "null", x);
+    snprintf(text, REAL_TEXT, isfinite(x) ? ",\"%s\":%.9g" : ",\"%s\":null", name, x);
     return text;
 }
 
 int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
-    char loss[REAL_TEXT], norm[REAL_TEXT], skipped[REAL_TEXT + 16] = "";
+    char loss[REAL_TEXT], rate[REAL_TEXT], norm[REAL_TEXT], scale[REAL_TEXT] = "";
+    char skipped[REAL_TEXT] = "";
+    if (t->settings.training.precision == DT_F16)
+        member("loss_scale", r->loss_scale, scale);
     if (r->skipped > 0)
-        snprintf(skipped, sizeof skipped, ",\"skipped\":%ld", r->skipped);
+        member("skipped", (double)r->skipped, skipped);
     t->logged_seconds = r->seconds;
     t->logged_tokens = r->tokens;
     r->logged = true;
     return dt_metrics_write(
         &t->metrics, err,
-        "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f,\"loss\":%s,"
-        "\"lr\":%.9g,\"grad_norm\":%s,\"tokens_per_second\":%.1f,"
-        "\"mfu\":%.4f%s}",
-        r->step, (unsigned long long)r->tokens, r->seconds, real_text(r->loss, loss),
-        r->learning_rate, real_text(r->gradient_norm, norm), r->tokens_per_second, r->mfu, skipped);
+        "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f%s%s%s,\"tokens_per_second\":%.1f,"
+        "\"mfu\":%.4f%s%s}",
+        r->step, (unsigned long long)r->tokens, r->seconds, member("loss", r->loss, loss),
+        member("lr", r->learning_rate, rate), member("grad_norm", r->gradient_norm, norm),
+        r->tokens_per_second, r->mfu, scale, skipped);
 }
 
 int dt_training_log_validation(struct dt_training *t, const struct dt_step_report *r,
                                struct dt_error *err)
 {
-    char text[REAL_TEXT];
-    return dt_metrics_write(
-        &t->metrics, err, "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f,\"val_loss\":%s}", r->step,
-        (unsigned long long)r->tokens, r->seconds, real_text(r->val_loss, text));
+    char loss[REAL_TEXT], average[REAL_TEXT] = "";
+    if (t->store.average)
+        member("ema_val_loss", r->ema_val_loss, average);
+    return dt_metrics_write(&t->metrics, err, "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f%s%s}",
+                            r->step, (unsigned long long)r->tokens, r->seconds,
+                            member("val_loss", r->val_loss, loss), average);
 }

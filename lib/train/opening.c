@@ -55,10 +55,9 @@ static int open_data(struct dt_training *t, const struct dt_training_options *o,
                        o->data);
     DT_TRY(dt_settings_resolve(&t->settings, info->vocab_size, o->settings_path, err));
     DT_TRY(check_length(t, t->train, t->settings.data.train_split, o->data, err));
-    uint64_t samples = 0;
-    DT_TRY(dt_dataset_samples(t->train, (uint32_t)t->settings.training.sequence_length, &samples,
+    DT_TRY(dt_dataset_samples(t->train, (uint32_t)t->settings.training.sequence_length, &t->samples,
                               err));
-    DT_TRY(dt_settings_limit_steps(&t->settings, samples, o->settings_path, err));
+    DT_TRY(dt_settings_limit_steps(&t->settings, t->samples, o->settings_path, err));
     t->identity = (struct dt_run_identity){
         .settings = &t->settings, .eot = info->eot, .tokenizer_path = t->tokenizer_path};
     DT_TRY(fingerprint(t->train, &t->identity.data, err));
@@ -82,14 +81,28 @@ static int open_validation(struct dt_training *t, const struct dt_training_optio
     return 0; /* data without that split is trained on without validation */
 }
 
-static int open_model(struct dt_training *t, struct dt_error *err)
+/* What the run will take, of which nothing is taken yet. */
+static void plan_memory(struct dt_training *t)
+{
+    const struct dt_workspace_shape shape = {t->settings.training.batch_size,
+                                             t->settings.training.sequence_length, true,
+                                             (enum dt_recompute)t->settings.training.recompute};
+    t->model =
+        dt_model_plan(t->device, &t->settings.model, (enum dt_dtype)t->settings.training.precision);
+    t->work = dt_workspace_plan(t->model, &shape);
+    dt_store_plan(&t->store, t->model, &t->settings);
+    dt_snapshot_plan(&t->snapshot, &t->store, t->settings.checkpoint.background);
+    t->memory = dt_memory_plan(t->model, &t->store, t->work, &t->snapshot);
+}
+
+static int take_memory(struct dt_training *t, struct dt_error *err)
 {
     long batch = t->settings.training.batch_size, length = t->settings.training.sequence_length;
-    DT_TRY(dt_model_new(&t->model, t->device, &t->settings.model, DT_F32, err));
-    dt_store_plan(&t->store, t->model, &t->settings);
+    DT_TRY(dt_memory_check(&t->memory, t->model, err));
+    DT_TRY(dt_model_allocate(t->model, err));
     DT_TRY(dt_store_allocate(&t->store, err));
-    DT_TRY(dt_workspace_new(&t->work, t->model, &(struct dt_workspace_shape){batch, length, true},
-                            err));
+    DT_TRY(dt_workspace_allocate(t->work, err));
+    dt_snapshot_allocate(&t->snapshot);
     dt_batch_init(&t->batch, batch, length);
     t->val_ids = dt_alloc((size_t)(batch * (length + 1)), sizeof *t->val_ids);
     t->val_losses = dt_alloc((size_t)(batch * length), sizeof *t->val_losses);
@@ -150,14 +163,17 @@ static int start_or_resume(struct dt_training *t, const char *resume, struct dt_
     DT_TRY(dt_checkpoint_clean(t->run, err));
     DT_TRY(find_checkpoint(t, resume, &checkpoint, err));
     int rc = 0;
-    t->saved_step = -1;
+    t->state.loss_scale.factor = 1;
+    if (t->settings.training.precision == DT_F16)
+        t->state.loss_scale = dt_loss_scale_first();
     if (checkpoint) {
         rc = dt_checkpoint_load(checkpoint, &t->store, &t->state, &t->identity, err);
-        t->saved_step = t->state.step;
         keep_tokenizer(t, checkpoint);
     } else {
         dt_model_initialize(t->model, (uint64_t)t->settings.training.seed);
+        dt_store_begin_average(&t->store);
     }
+    t->saver = dt_saver_new(t->run, &t->snapshot, &t->identity, checkpoint ? t->state.step : -1);
     free(checkpoint);
     t->first_step = t->state.step;
     t->logged_seconds = t->state.seconds;
@@ -171,11 +187,15 @@ static int open_streams(struct dt_training *t, struct dt_error *err)
     int rc = dt_metrics_open(&t->metrics, path, t->state.step, err);
     free(path);
     DT_TRY(rc);
-    return dt_loader_new(&t->loader, t->train, (uint32_t)t->settings.training.sequence_length,
-                         (uint32_t)(t->settings.training.batch_size *
-                                    t->settings.training.gradient_accumulation_steps),
-                         (uint64_t)t->settings.training.seed, t->settings.data.shuffle,
-                         t->state.samples, err);
+    const struct dt_loader_options loader = {
+        .length = (uint32_t)t->settings.training.sequence_length,
+        .batch = (uint32_t)t->settings.training.batch_size,
+        .seed = (uint64_t)t->settings.training.seed,
+        .shuffle = t->settings.data.shuffle,
+        .first = t->state.samples,
+        .workers = (int)t->settings.data.num_workers,
+    };
+    return dt_loader_open(&t->loader, t->train, &loader, err);
 }
 
 int dt_training_open(struct dt_training *t, const struct dt_training_options *o,
@@ -184,12 +204,15 @@ int dt_training_open(struct dt_training *t, const struct dt_training_options *o,
     t->settings = *o->settings;
     t->device = o->device;
     t->peak = o->peak;
-    t->run = dt_strdup(o->run);
+    t->run = o->run ? dt_strdup(o->run) : NULL;
     t->lock = -1;
     t->tokenizer_path = o->tokenizer_path ? dt_strdup(o->tokenizer_path) : NULL;
     DT_TRY(open_data(t, o, err));
     DT_TRY(open_validation(t, o, err));
-    DT_TRY(open_model(t, err));
+    plan_memory(t);
+    if (o->plan_only)
+        return 0;
+    DT_TRY(take_memory(t, err));
     DT_TRY(start_or_resume(t, o->resume, err));
     return open_streams(t, err);
 }

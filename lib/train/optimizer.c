@@ -138,6 +138,11 @@ void dt_optimizer_update(struct dt_optimizer *o, struct dt_device *dev, float *p
     }
 }
 
+float *dt_optimizer_second_moments(const struct dt_optimizer *o, float *moments)
+{
+    return moments + (o->second - o->first); /* as on the device */
+}
+
 static struct dt_named_tensor named(const struct dt_param *p, const char *suffix, float *data)
 {
     struct dt_named_tensor tensor = {

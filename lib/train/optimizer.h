@@ -51,6 +51,8 @@ void dt_optimizer_update(struct dt_optimizer *optimizer, struct dt_device *dev, 
 /* Bytes of the two arenas of moments. */
 size_t dt_optimizer_first_bytes(const struct dt_optimizer *optimizer);
 size_t dt_optimizer_second_bytes(const struct dt_optimizer *optimizer);
+/* Where the second moments stand in a host copy of both arenas, of store->bytes.moments. */
+float *dt_optimizer_second_moments(const struct dt_optimizer *optimizer, float *moments);
 /* The state under the names of its files, over host copies of both arenas:
  * NAME.first_moment and NAME.second_moment, or NAME.momentum. Owned by the caller (free). */
 struct dt_named_tensor *dt_optimizer_named_tensors(const struct dt_optimizer *optimizer,

@@ -6,10 +6,15 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "model/block.h"
+#include "train/batch-ramp.h"
 #include "train/optimizer.h"
 #include "train/schedule.h"
 
 #define AT(field) offsetof(struct dt_settings, field)
+
+/* In the order of enum dt_dtype. */
+static const char *const precisions[] = {"fp32", "bf16", "fp16", NULL};
 
 const struct dt_setting dt_settings_schema[] = {
     {"model.name", DT_SET_CHOICE, AT(model.family), "gpt2", .choices = dt_families},
@@ -30,11 +35,15 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.batch_size", DT_SET_INT, AT(training.batch_size), "8", 1, 1 << 20},
     {"training.gradient_accumulation_steps", DT_SET_INT, AT(training.gradient_accumulation_steps),
      "1", 1, 1 << 20},
+    {"training.batch_ramp_tokens", DT_SET_INT, AT(training.batch_ramp_tokens), "0", 0, 1e15},
+    {"training.batch_ramp_start", DT_SET_INT, AT(training.batch_ramp_start), "1", 1, 1 << 20},
     {"training.sequence_length", DT_SET_INT, AT(training.sequence_length), "0", 0, 1 << 24},
     {"training.max_steps", DT_SET_INT, AT(training.max_steps), "1000", 1, 1e12},
     {"training.max_tokens", DT_SET_INT, AT(training.max_tokens), "0", 0, 1e15},
     {"training.max_epochs", DT_SET_REAL, AT(training.max_epochs), "0", 0, 1e9},
     {"training.patience", DT_SET_INT, AT(training.patience), "0", 0, 1e9},
+    {"training.precision", DT_SET_CHOICE, AT(training.precision), "fp32", .choices = precisions},
+    {"training.recompute", DT_SET_CHOICE, AT(training.recompute), "none", .choices = dt_recomputes},
     {"training.optimizer", DT_SET_CHOICE, AT(training.optimizer), "adamw",
      .choices = dt_optimizers},
     {"training.schedule", DT_SET_CHOICE, AT(training.schedule), "cosine", .choices = dt_schedules},
@@ -49,6 +58,10 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.epsilon", DT_SET_REAL, AT(training.epsilon), "1e-8", 1e-20, 1},
     {"training.momentum", DT_SET_REAL, AT(training.momentum), "0.95", 0, 0.9999},
     {"training.grad_clip", DT_SET_REAL, AT(training.grad_clip), "1", 0, 1e9},
+    {"training.label_smoothing", DT_SET_REAL, AT(training.label_smoothing), "0", 0, 0.99},
+    {"training.z_loss", DT_SET_REAL, AT(training.z_loss), "0", 0, 1},
+    {"training.ema_decay", DT_SET_REAL, AT(training.ema_decay), "0", 0, 0.999999},
+    {"training.spike_threshold", DT_SET_REAL, AT(training.spike_threshold), "0", 0, 1e6},
     {"training.max_skipped", DT_SET_INT, AT(training.max_skipped), "10", 0, 1e9},
     {"training.seed", DT_SET_INT, AT(training.seed), "1337", 0, 1e15},
     {"training.log_interval", DT_SET_INT, AT(training.log_interval), "10", 1, 1e12},
@@ -58,8 +71,10 @@ const struct dt_setting dt_settings_schema[] = {
     {"data.train_split", DT_SET_STRING, AT(data.train_split), "train"},
     {"data.val_split", DT_SET_STRING, AT(data.val_split), "val"},
     {"data.shuffle", DT_SET_BOOL, AT(data.shuffle), "true"},
+    {"data.num_workers", DT_SET_INT, AT(data.num_workers), "1", 0, 64},
     {"checkpoint.keep_last", DT_SET_INT, AT(checkpoint.keep_last), "0", 0, 1e12},
     {"checkpoint.keep_every", DT_SET_INT, AT(checkpoint.keep_every), "0", 0, 1e12},
+    {"checkpoint.background", DT_SET_BOOL, AT(checkpoint.background), "false"},
     {NULL},
 };
 
@@ -108,21 +123,23 @@ int dt_settings_resolve(struct dt_settings *s, uint32_t vocab_size, const char *
         return dt_fail(err, DT_EINVALID,
                        "%s: training.sequence_length %ld is beyond model.max_seq_len %ld", path,
                        s->training.sequence_length, s->model.max_seq_len);
+    if (s->training.batch_ramp_start > s->training.gradient_accumulation_steps)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: training.batch_ramp_start %ld is beyond "
+                       "training.gradient_accumulation_steps %ld",
+                       path, s->training.batch_ramp_start, s->training.gradient_accumulation_steps);
     return 0;
 }
 
 int dt_settings_limit_steps(struct dt_settings *s, uint64_t samples, const char *path,
                             struct dt_error *err)
 {
-    double samples_per_step =
-        (double)s->training.batch_size * (double)s->training.gradient_accumulation_steps;
-    double tokens_per_step = samples_per_step * (double)s->training.sequence_length;
-    double steps = (double)s->training.max_steps;
+    double most = INFINITY;
     if (s->training.max_tokens > 0)
-        steps = fmin(steps, ceil((double)s->training.max_tokens / tokens_per_step));
+        most = (double)s->training.max_tokens / (double)s->training.sequence_length;
     if (s->training.max_epochs > 0)
-        steps = fmin(steps, ceil(s->training.max_epochs * (double)samples / samples_per_step));
-    s->training.max_steps = (long)steps;
+        most = fmin(most, s->training.max_epochs * (double)samples);
+    s->training.max_steps = dt_batch_steps(s, most, s->training.max_steps);
     if (s->training.warmup_steps > s->training.max_steps)
         return dt_fail(err, DT_EINVALID,
                        "%s: training.warmup_steps %ld is beyond the last step, %ld", path,

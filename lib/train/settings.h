@@ -14,19 +14,27 @@ struct dt_settings {
     struct {
         long batch_size; /* sequences of one forward and backward pass */
         long gradient_accumulation_steps;
-        long sequence_length; /* 0: model.max_seq_len */
+        long batch_ramp_tokens; /* over which accumulation grows to that; 0: no ramp */
+        long batch_ramp_start;  /* accumulation at its beginning */
+        long sequence_length;   /* 0: model.max_seq_len */
         long max_steps;
         long max_tokens;   /* 0: no limit */
         double max_epochs; /* 0: no limit */
         long patience;     /* validations without a better loss before the end; 0: no matter */
+        int precision;     /* enum dt_dtype: of weights and activations */
+        int recompute;     /* enum dt_recompute */
         int optimizer;     /* enum dt_rule */
         int schedule;      /* enum dt_schedule */
         long warmup_steps;
         double decay_fraction; /* of max_steps, with DT_SCHEDULE_WSD */
         double learning_rate, min_learning_rate_ratio;
         double weight_decay, beta1, beta2, epsilon, momentum;
-        double grad_clip; /* 0: none */
-        long max_skipped; /* updates in a row, for a loss or gradient that is not finite */
+        double grad_clip;               /* 0: none */
+        double label_smoothing, z_loss; /* as in struct dt_pass */
+        double ema_decay;               /* of the average of the parameters; 0: no average */
+        double spike_threshold;         /* standard deviations; 0: no loss is a spike */
+        long max_skipped; /* updates in a row, for a loss or gradient that is not finite, or a spike
+                           */
         long seed;
         long log_interval, eval_interval, eval_batches; /* eval_interval 0: never */
         long save_interval;                             /* 0: only at the end */
@@ -34,10 +42,12 @@ struct dt_settings {
     struct {
         char train_split[DT_SETTING_STRING], val_split[DT_SETTING_STRING];
         bool shuffle;
+        long num_workers; /* threads that read ahead; 0: reading waits until it is asked for */
     } data;
     struct {
         long keep_last;  /* newest checkpoints that stay; 0: all */
         long keep_every; /* steps whose multiples stay besides; 0: none */
+        bool background; /* written on a thread */
     } checkpoint;
 };
 

@@ -11,28 +11,30 @@ static size_t taken(const struct dt_arena *arena, size_t *before)
     return bytes;
 }
 
-static void lay_out(struct dt_store *s)
+static void lay_out(struct dt_store *s, bool averaged)
 {
     size_t before = 0;
     s->gradients = dt_arena_take(&s->arena, (size_t)s->elements * sizeof(float));
-    s->gradient_bytes = taken(&s->arena, &before);
+    s->bytes.gradients = taken(&s->arena, &before);
     dt_optimizer_layout_moments(&s->optimizer, &s->arena);
-    s->moment_bytes = taken(&s->arena, &before);
+    s->bytes.moments = taken(&s->arena, &before);
+    s->average = averaged ? dt_arena_take(&s->arena, (size_t)s->elements * sizeof(float)) : NULL;
+    s->bytes.average = taken(&s->arena, &before);
     dt_optimizer_layout_scratch(&s->optimizer, &s->arena);
-    s->scratch_bytes = taken(&s->arena, &before);
+    s->bytes.scratch = taken(&s->arena, &before);
 }
 
 void dt_store_plan(struct dt_store *s, struct dt_model *model, const struct dt_settings *settings)
 {
     *s = (struct dt_store){.model = model, .elements = model->table.elements};
     dt_optimizer_init(&s->optimizer, &model->table, settings);
-    lay_out(s);
+    lay_out(s, settings->training.ema_decay > 0);
 }
 
 int dt_store_allocate(struct dt_store *s, struct dt_error *err)
 {
     DT_TRY(dt_arena_allocate(&s->arena, s->model->device, err));
-    lay_out(s);
+    lay_out(s, s->bytes.average > 0);
     return 0;
 }
 
@@ -62,11 +64,32 @@ double dt_store_gradient_norm(struct dt_store *s)
     return sqrt(dev->ops->sum_squares(dev, s->gradients, s->elements));
 }
 
-void dt_store_update(struct dt_store *s, const struct dt_settings *settings, long step, double norm)
+void dt_store_begin_average(struct dt_store *s)
+{
+    struct dt_tensor from = dt_matrix(s->model->parameters, 1, s->elements);
+    struct dt_tensor to = dt_matrix(s->average, 1, s->elements);
+    if (s->average)
+        s->model->device->ops->copy(s->model->device, &to, &from);
+}
+
+/* The first updates weigh more, so that the initial parameters are soon forgotten. */
+static void update_average(struct dt_store *s, double decay, long step)
+{
+    struct dt_tensor now = dt_matrix(s->model->parameters, 1, s->elements);
+    struct dt_tensor average = dt_matrix(s->average, 1, s->elements);
+    double keep = fmin(decay, (1 + (double)step) / (10 + (double)step));
+    if (s->average)
+        s->model->device->ops->combine(s->model->device, &average, (float)keep, &now,
+                                       (float)(1 - keep));
+}
+
+void dt_store_update(struct dt_store *s, const struct dt_settings *settings, long step, double norm,
+                     double factor)
 {
     double clip = settings->training.grad_clip;
     double scale = clip > 0 && norm > clip ? clip / norm : 1;
     dt_optimizer_update(&s->optimizer, s->model->device, s->model->parameters, s->gradients,
-                        settings, step, scale);
+                        settings, step, scale / factor);
+    update_average(s, settings->training.ema_decay, step);
     dt_model_refresh(s->model);
 }

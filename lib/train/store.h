@@ -14,8 +14,11 @@ struct dt_store {
     struct dt_optimizer optimizer;
     struct dt_arena arena;
     float *gradients;
+    float *average; /* of the parameters over the updates; NULL: none */
     int64_t elements;
-    size_t gradient_bytes, moment_bytes, scratch_bytes; /* of the arena */
+    struct {
+        size_t gradients, moments, average, scratch;
+    } bytes; /* of the arena */
 };
 
 /* A store without memory yet; released like one that has it. */
@@ -27,9 +30,12 @@ void dt_store_release(struct dt_store *store);
 void dt_store_zero_gradients(struct dt_store *store);
 /* Euclidean norm of all gradients. */
 double dt_store_gradient_norm(struct dt_store *store);
-/* One update of the model; step counts from 0. Gradients of norm above grad_clip are
- * scaled down to it. */
+/* One update of the model, and of the average; step counts from 0. The gradients are
+ * factor times what they should be (loss scaling); those whose norm, without that, is
+ * above grad_clip are scaled down to it. */
 void dt_store_update(struct dt_store *store, const struct dt_settings *settings, long step,
-                     double gradient_norm);
+                     double gradient_norm, double factor);
+/* The average begins as the parameters are now. */
+void dt_store_begin_average(struct dt_store *store);
 
 #endif

@@ -5,8 +5,9 @@
 
 #include "model/pass.h"
 #include "shard/loader.h"
-#include "train/checkpoint.h"
+#include "train/memory-plan.h"
 #include "train/metrics.h"
+#include "train/saver.h"
 #include "train/training.h"
 
 struct dt_training {
@@ -17,14 +18,18 @@ struct dt_training {
     struct dt_device *device;
     double peak;
     struct dt_dataset *train, *val; /* val NULL: no validation */
+    uint64_t samples;               /* of one epoch */
     struct dt_loader *loader;
     struct dt_model *model;
     struct dt_store store;
     struct dt_workspace *work;
+    struct dt_snapshot snapshot;
+    struct dt_memory_plan memory;
+    struct dt_saver *saver;
     struct dt_batch batch;
     struct dt_metrics metrics;
     struct dt_progress_state state;
-    long first_step, saved_step;
+    long first_step;
     double logged_seconds; /* state.seconds and tokens at the last logged step */
     uint64_t logged_tokens;
     uint32_t *val_ids; /* batch x (T + 1), and the losses they give */
@@ -38,7 +43,6 @@ int dt_training_open(struct dt_training *training, const struct dt_training_opti
 /* update.c: passes over the batches of a step, and the update, or why there is none. */
 int dt_training_update(struct dt_training *training, struct dt_step_report *report,
                        struct dt_error *err) DT_MUST_CHECK;
-int64_t dt_training_tokens_per_step(const struct dt_training *training);
 
 /* validation.c: the loss on the validation split, and whether it is the best so far. */
 int dt_training_validate(struct dt_training *training, struct dt_step_report *report,

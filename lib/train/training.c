@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/progress.h"
 #include "model/directory.h"
+#include "train/batch-ramp.h"
 #include "train/training-parts.h"
 
 int dt_training_new(struct dt_training **result, const struct dt_training_options *o,
@@ -28,6 +29,8 @@ void dt_training_free(struct dt_training *t)
     dt_dataset_close(t->val);
     dt_workspace_free(t->work);
     dt_batch_release(&t->batch);
+    dt_saver_free(t->saver);
+    dt_snapshot_release(&t->snapshot);
     dt_store_release(&t->store);
     dt_model_free(t->model);
     dt_metrics_close(&t->metrics);
@@ -43,13 +46,18 @@ void dt_training_free(struct dt_training *t)
 
 void dt_training_facts(const struct dt_training *t, struct dt_training_facts *facts)
 {
+    uint64_t length = (uint64_t)t->settings.training.sequence_length;
     *facts = (struct dt_training_facts){
         .parameters = t->model->table.parameters,
-        .memory = dt_model_bytes(t->model) + t->store.arena.size + dt_workspace_bytes(t->work),
+        .memory = t->memory,
+        .available = t->device->ops->available(t->device),
         .train_tokens = dt_dataset_info(t->train)->tokens,
         .val_tokens = t->val ? dt_dataset_info(t->val)->tokens : 0,
-        .samples = dt_loader_samples(t->loader),
-        .tokens_per_step = dt_training_tokens_per_step(t),
+        .samples = t->samples,
+        .tokens_per_step = (uint64_t)(t->settings.training.batch_size *
+                                      t->settings.training.gradient_accumulation_steps) *
+                           length,
+        .tokens = dt_batch_samples(&t->settings, t->settings.training.max_steps) * length,
         .first_step = t->first_step,
         .max_steps = t->settings.training.max_steps,
     };
@@ -79,20 +87,27 @@ static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct d
     bool regular = due(t, t->settings.training.save_interval) && t->state.skipped_in_row == 0;
     if (!best && !is_done(t) && !regular)
         return 0;
-    int rc = dt_training_save(t, err);
-    r->saved = rc == 0;
-    if (rc == 0 || is_done(t))
-        return rc;
-    r->save_error = *err;
+    if (is_done(t)) {
+        DT_TRY(dt_training_save(t, err));
+        r->saved = true;
+        return 0;
+    }
+    struct dt_error failure;
+    dt_saver_wait(t->saver);
+    dt_saver_failed(t->saver, &r->save_error);
+    r->saved = dt_saver_save(t->saver, &t->state, &failure) == 0;
+    if (!r->saved)
+        r->save_error = failure;
     return 0;
 }
 
 int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     double start = dt_now();
-    *r = (struct dt_step_report){.val_loss = NAN};
+    *r = (struct dt_step_report){.val_loss = NAN, .ema_val_loss = NAN};
     if (is_done(t))
         return 0;
+    dt_saver_failed(t->saver, &r->save_error);
     DT_TRY(dt_training_update(t, r, err));
     t->state.seconds += dt_now() - start;
     r->step = t->state.step;
@@ -109,12 +124,11 @@ int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_
 
 int dt_training_save(struct dt_training *t, struct dt_error *err)
 {
-    if (t->saved_step == t->state.step)
+    struct dt_error earlier; /* of a checkpoint that this one makes good */
+    dt_saver_wait(t->saver);
+    if (!dt_saver_failed(t->saver, &earlier) && dt_saver_saved_step(t->saver) == t->state.step)
         return 0;
-    DT_TRY(dt_checkpoint_save(t->run, &t->store, &t->state, &t->identity, err));
-    t->saved_step = t->state.step;
-    if (t->state.skipped_in_row > 0)
-        return 0; /* the older ones may be all that is good */
-    return dt_checkpoint_prune(t->run, t->state.step, t->settings.checkpoint.keep_last,
-                               t->settings.checkpoint.keep_every, err);
+    DT_TRY(dt_saver_save(t->saver, &t->state, err));
+    dt_saver_wait(t->saver);
+    return dt_saver_failed(t->saver, err) ? err->code : 0;
 }

@@ -18,8 +18,8 @@
 
 #include <stdbool.h>
 
+#include "train/memory-plan.h"
 #include "train/settings.h"
-#include "train/store.h"
 
 struct dt_training_options {
     const struct dt_settings *settings;
@@ -32,15 +32,26 @@ struct dt_training_options {
     const char *command_line;   /* for the lineage */
     struct dt_device *device;   /* borrowed */
     double peak;                /* of the device, operations a second; 0: not measured */
+    bool plan_only; /* takes no memory and writes nothing: for dt_training_facts alone */
 };
 
 struct dt_training_facts {
     int64_t parameters;
-    size_t memory;                     /* bytes of the device in use */
+    struct dt_memory_plan memory;
+    size_t available;                  /* bytes that the device could still give */
     uint64_t train_tokens, val_tokens; /* val_tokens 0: no validation */
     uint64_t samples;                  /* sequences of one epoch */
-    int64_t tokens_per_step;
-    long first_step, max_steps; /* first_step > 0: resumed; max_steps: the last at most */
+    uint64_t tokens_per_step;          /* the largest, with a batch ramp */
+    uint64_t tokens;                   /* that the whole run uses */
+    long first_step, max_steps;        /* first_step > 0: resumed; max_steps: the last at most */
+};
+
+/* Why there was no update. */
+enum dt_skip {
+    DT_SKIP_NONE,
+    DT_SKIP_NOT_FINITE,
+    DT_SKIP_OVERFLOW, /* of scaled fp16 gradients: the scale was halved */
+    DT_SKIP_SPIKE
 };
 
 struct dt_step_report {
@@ -49,9 +60,11 @@ struct dt_step_report {
     double seconds;  /* of training so far, without validation and checkpoints */
     double loss, learning_rate, gradient_norm;
     double tokens_per_second, mfu; /* since the last logged step */
-    long skipped;                  /* updates of the run so far, if this step's was; otherwise 0 */
+    double loss_scale;             /* of this step; 1: none */
+    enum dt_skip skip;
+    long skipped; /* updates of the run so far, if this step's was; otherwise 0 */
     bool logged;
-    double val_loss;    /* NaN where none was computed */
+    double val_loss, ema_val_loss; /* NaN where none was computed */
     bool stopped_early; /* this is the last step: validation has not improved for too long */
     bool saved;
     struct dt_error save_error; /* why a checkpoint that was due is not there; DT_OK: nothing */
@@ -67,9 +80,10 @@ void dt_training_facts(const struct dt_training *training, struct dt_training_fa
 
 /* One update, and the validation and checkpoint that are due after it. Returns
  * 1, or 0 when the run was at its end before: max_steps, or training.patience.
- * A step whose loss or gradient is not finite leaves the parameters as they are;
- * after training.max_skipped of them in a row, the next is DT_EINVALID, and the
- * last checkpoint stays as it is. A checkpoint that cannot be written is an error
+ * A step whose loss or gradient is not finite, or whose loss is a spike, leaves the
+ * parameters as they are; after training.max_skipped of them in a row, the next is
+ * DT_EINVALID, and the last checkpoint stays as it is. Overflows that a smaller loss
+ * scale may mend are not among these. A checkpoint that cannot be written is an error
  * after the last step only: before that, it is in the report, the one before it
  * stays, and the next is tried when it is due. */
 int dt_training_step(struct dt_training *training, struct dt_step_report *report,

@@ -4,7 +4,8 @@
 #include "train/training-parts.h"
 
 /* Mean loss over a fixed, random choice of the validation split's sequences. */
-static int validate(struct dt_training *t, double *loss, struct dt_error *err)
+static int validate(struct dt_training *t, const struct dt_model *model, double *loss,
+                    struct dt_error *err)
 {
     uint64_t length = (uint64_t)t->settings.training.sequence_length, seed = 0;
     uint64_t batch = (uint64_t)t->settings.training.batch_size;
@@ -20,7 +21,7 @@ static int validate(struct dt_training *t, double *loss, struct dt_error *err)
                                      dt_sample_at(seed, samples, from + i),
                                      t->val_ids + i * (length + 1), err));
         dt_batch_next_token(&t->batch, t->val_ids, (int64_t)rows, (int64_t)length);
-        dt_model_score(t->model, t->work, &t->batch, t->val_losses, NULL);
+        dt_model_score(model, t->work, &t->batch, t->val_losses, NULL);
         for (uint64_t i = 0; i < rows * length; i++)
             sum += (double)t->val_losses[i];
         targets += (uint64_t)dt_batch_targets(&t->batch);
@@ -46,9 +47,24 @@ bool dt_training_stopped_early(const struct dt_training *t)
     return patience > 0 && t->state.validations_since_best >= patience;
 }
 
+/* The same with the average of the parameters, which takes the place of the model's own. */
+static int validate_average(struct dt_training *t, double *loss, struct dt_error *err)
+{
+    struct dt_model averaged = *t->model;
+    averaged.parameters = t->store.average;
+    if (averaged.compute == DT_F32)
+        averaged.weights = averaged.parameters;
+    dt_model_refresh(&averaged);
+    int rc = validate(t, &averaged, loss, err);
+    dt_model_refresh(t->model);
+    return rc;
+}
+
 int dt_training_validate(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
-    DT_TRY(validate(t, &r->val_loss, err));
+    DT_TRY(validate(t, t->model, &r->val_loss, err));
+    if (t->store.average)
+        DT_TRY(validate_average(t, &r->ema_val_loss, err));
     if (t->settings.training.patience > 0 && isfinite(r->val_loss))
         note_best(t, r->val_loss);
     r->stopped_early = dt_training_stopped_early(t);

@@ -199,7 +199,7 @@ static void each_optimizer_has_the_state_that_it_needs(void **state)
         assert_int_equal(dt_optimizer_first_bytes(&store.optimizer),
                          4 * (size_t)model->table.elements);
         second[i] = dt_optimizer_second_bytes(&store.optimizer);
-        assert_true((store.scratch_bytes > 0) == (i == DT_RULE_MUON));
+        assert_true((store.bytes.scratch > 0) == (i == DT_RULE_MUON));
         dt_store_release(&store);
         dt_model_free(model);
     }
