@@ -1,133 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Training runs over a small data set: their numbers, their independence of
  * threads and of interruptions, and what they refuse. */
-#include "test.h"
+#include "train/small-run.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
-#include "base/file.h"
 #include "base/inventory.h"
-#include "base/rng.h"
 #include "model/directory.h"
-#include "shard/shard.h"
 #include "train/checkpoint.h"
-#include "train/training.h"
-
-static struct dt_error err;
-static char scratch[] = "/tmp/dt-test-training-XXXXXX";
-static char *data_path;
-
-/* Tokens with something to learn: each is the last plus 1, 2 or 3, modulo 50. */
-static int write_data(uint64_t key)
-{
-    struct dt_output out;
-    struct dt_shard_writer *w;
-    struct dt_rng rng;
-    uint32_t ids[6000];
-    const struct dt_shard_info info = {.token_bytes = 2,
-                                       .vocab_size = 50,
-                                       .eot = UINT32_MAX,
-                                       .tokenizer = 7,
-                                       .provenance = "test\n"};
-    dt_rng_init(&rng, key);
-    for (int i = 0; i < 6000; i++)
-        ids[i] = ((i ? ids[i - 1] : 0) + 1 + dt_rng_below(&rng, 3)) % 50;
-    DT_TRY(dt_output_open(&out, data_path, &err));
-    DT_TRY(dt_shard_writer_new(&w, &out, &info, 1, &err));
-    DT_TRY(dt_shard_write(w, ids, &(struct dt_shard_document){1, 6000, 9000}, &err));
-    DT_TRY(dt_shard_writer_finish(w, &err));
-    dt_shard_writer_free(w);
-    return dt_output_commit(&out, &err);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    if (mkdtemp(scratch) == NULL)
-        return -1;
-    data_path = dt_path_join(scratch, "data.dts");
-    if (write_data(2) == 0)
-        return 0;
-    print_error("%s\n", err.text);
-    return -1;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    free(data_path);
-    return dt_remove_tree(scratch, &err);
-}
-
-static struct dt_settings small_settings(void)
-{
-    struct dt_settings s;
-    memset(&s, 0, sizeof s);
-    dt_config_defaults(dt_settings_schema, &s);
-    s.model.hidden_size = 16;
-    s.model.num_layers = 2;
-    s.model.num_heads = 2;
-    s.model.max_seq_len = 24;
-    s.training.batch_size = 4;
-    s.training.gradient_accumulation_steps = 2;
-    s.training.max_steps = 20;
-    s.training.warmup_steps = 5;
-    s.training.learning_rate = 1e-2;
-    s.training.log_interval = 1;
-    return s;
-}
-
-static struct dt_settings small_llama(void)
-{
-    struct dt_settings s = small_settings();
-    s.model.family = DT_LLAMA;
-    s.model.num_heads = 4;
-    s.model.num_kv_heads = 2;
-    s.model.tie_word_embeddings = false;
-    return s;
-}
-
-static int open_run(struct dt_training **t, struct dt_device *dev, const struct dt_settings *s,
-                    const char *name, const char *resume)
-{
-    char *run = dt_path_join(scratch, name);
-    int rc = dt_training_new(t,
-                             &(struct dt_training_options){.settings = s,
-                                                           .settings_path = "small.yaml",
-                                                           .data = data_path,
-                                                           .run = run,
-                                                           .resume = resume,
-                                                           .command_line = "test",
-                                                           .device = dev},
-                             &err);
-    free(run);
-    return rc;
-}
-
-/* Runs until the end, or for some steps; returns the hash of the parameters. */
-static uint64_t train(const char *engine, int threads, const char *name, const char *resume,
-                      int most, double *losses, const struct dt_settings *settings)
-{
-    struct dt_settings s = settings ? *settings : small_settings();
-    struct dt_device *dev;
-    struct dt_training *t;
-    struct dt_step_report report;
-    assert_int_equal(dt_device_open(&dev, engine, threads, &err), 0);
-    if (open_run(&t, dev, &s, name, resume) < 0)
-        fail_msg("%s", err.text);
-    for (int i = 0; i < most && dt_training_step(t, &report, &err) > 0; i++)
-        if (losses)
-            losses[report.step - 1] = report.loss;
-    uint64_t hash = dt_training_hash(t);
-    dt_training_free(t);
-    dt_device_close(dev);
-    return hash;
-}
 
 /* Trajectories were recorded with cpu-generic; other instruction sets round
  * differently, and agree to a few units of fp32. */
@@ -179,15 +60,6 @@ static void any_number_of_threads_gives_the_same_bits(void **state)
     one = train("cpu", 1, "llama-one", "none", 99, NULL, &s);
     assert_true(one == train("cpu", 2, "llama-two", "none", 99, NULL, &s));
     assert_true(one == train("cpu", 5, "llama-five", "none", 99, NULL, &s));
-}
-
-/* A run that is stopped and resumed ends with the same parameters as one that is not. */
-static void check_resuming(struct dt_settings *s, const char *straight_name, const char *name)
-{
-    s->training.save_interval = 3;
-    uint64_t straight = train("cpu", 2, straight_name, "auto", 99, NULL, s);
-    train("cpu", 2, name, "auto", 8, NULL, s); /* dies two steps after step-6 */
-    assert_true(straight == train("cpu", 2, name, "auto", 99, NULL, s));
 }
 
 static void a_resumed_run_equals_one_never_stopped(void **state)
@@ -482,6 +354,174 @@ static void too_many_skipped_updates_end_the_run(void **state)
     dt_device_close(dev);
 }
 
+static void the_average_of_the_parameters_follows_them(void **state)
+{
+    (void)state;
+    struct dt_settings s = small_settings();
+    uint64_t plain = train("cpu", 2, "not-averaged", "none", 99, NULL, &s);
+    s.training.ema_decay = 0.9;
+    check_resuming(&s, "averaged", "averaged-stopped");
+    assert_true(plain == train("cpu", 2, "averaged", "auto", 99, NULL, &s));
+    char *paths[] = {dt_path_join(scratch, "averaged/latest/ema"),
+                     dt_path_join(scratch, "averaged-stopped/latest/ema"),
+                     dt_path_join(scratch, "averaged/latest")};
+    struct dt_device *dev;
+    struct dt_model *models[3];
+    double distance[2] = {0, 0};
+    assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(dt_model_load(&models[i], dev, paths[i], &err), 0);
+    assert_true(dt_model_hash(models[0]) == dt_model_hash(models[1]));
+    for (int64_t i = 0; i < models[0]->table.elements; i++) {
+        distance[0] += fabs((double)models[0]->parameters[i] - (double)models[2]->parameters[i]);
+        distance[1] += fabs((double)models[2]->parameters[i]);
+    }
+    assert_true(distance[0] > 0 && distance[0] < 0.5 * distance[1]);
+    for (int i = 0; i < 3; i++) {
+        dt_model_free(models[i]);
+        free(paths[i]);
+    }
+    dt_device_close(dev);
+}
+
+static void checkpoints_in_the_background_are_the_same(void **state)
+{
+    (void)state;
+    struct dt_settings s = small_settings();
+    s.training.ema_decay = 0.9;
+    s.training.save_interval = 1;
+    s.checkpoint.keep_last = 2;
+    uint64_t hash = train("cpu", 2, "foreground", "none", 99, NULL, &s);
+    s.checkpoint.background = true;
+    assert_true(hash == train("cpu", 2, "background", "none", 99, NULL, &s));
+    assert_true(has_checkpoint("background", 19));
+    assert_false(has_checkpoint("background", 18));
+    char *manifests[2];
+    for (int i = 0; i < 2; i++) {
+        size_t size;
+        char *path = dt_format("%s/%s/step-00000020/model.safetensors", scratch,
+                               i ? "background" : "foreground");
+        assert_int_equal(dt_file_read(path, 1 << 24, &manifests[i], &size, &err), 0);
+        free(path);
+    }
+    assert_memory_equal(manifests[0], manifests[1], 1000);
+    free(manifests[0]);
+    free(manifests[1]);
+    assert_true(hash == train("cpu", 2, "background", "auto", 99, NULL, &s));
+}
+
+/* A run whose directory is taken away cannot save; it says so at the next step, once. */
+static void a_checkpoint_that_fails_in_the_background_is_reported(void **state)
+{
+    (void)state;
+    struct dt_settings s = small_settings();
+    struct dt_device *dev;
+    struct dt_training *t;
+    struct dt_step_report report;
+    int reports = 0;
+    s.checkpoint.background = true;
+    s.training.save_interval = 5;
+    assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
+    assert_int_equal(open_run(&t, dev, &s, "taken", "none"), 0);
+    char *run = dt_path_join(scratch, "taken"), *away = dt_path_join(scratch, "away");
+    char *file = dt_path_join(scratch, "taken");
+    assert_int_equal(rename(run, away), 0);
+    assert_int_equal(dt_file_write(file, "x", 1, &err), 0);
+    for (int i = 0; i < 12; i++) {
+        assert_int_equal(dt_training_step(t, &report, &err), 1);
+        reports += report.save_error.code != DT_OK;
+    }
+    assert_true(reports >= 1 && reports <= 2);
+    assert_int_equal(remove(file), 0);
+    assert_int_equal(rename(away, run), 0);
+    while (dt_training_step(t, &report, &err) > 0)
+        ;
+    assert_true(has_checkpoint("taken", 20));
+    dt_training_free(t);
+    dt_device_close(dev);
+    free(run);
+    free(away);
+    free(file);
+}
+
+/* Losses times 50 from a step on: finite, but absurd. */
+static long absurd_from, absurd_until, losses_summed;
+
+static double sum_or_absurd(struct dt_device *dev, const float *x, int64_t n)
+{
+    long step = losses_summed++ / 2 + 1; /* two passes a step */
+    double sum = sound_ops->sum(dev, x, n);
+    return step >= absurd_from && step < absurd_until ? 50 * sum : sum;
+}
+
+static void loss_spikes_are_skipped_and_limited(void **state)
+{
+    (void)state;
+    struct dt_settings s = small_settings();
+    struct dt_device *dev;
+    struct dt_training *t;
+    struct dt_step_report report = {.step = 0};
+    s.training.max_steps = 150;
+    s.training.max_skipped = 3;
+    s.training.spike_threshold = 8;
+    assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
+    struct dt_ops ops = *dev->ops;
+    ops.sum = sum_or_absurd;
+    for (int i = 0; i < 3; i++) { /* within the limit; beyond it; without a guard */
+        char *name = dt_format("spikes-%d", i);
+        s.training.spike_threshold = i == 2 ? 0 : 8;
+        absurd_from = 120;
+        absurd_until = i == 0 ? 123 : 124;
+        losses_summed = 0;
+        sound_ops = dev->ops;
+        dev->ops = &ops;
+        assert_int_equal(open_run(&t, dev, &s, name, "none"), 0);
+        int rc;
+        while ((rc = dt_training_step(t, &report, &err)) > 0)
+            assert_int_equal(report.skip, i < 2 && report.step >= 120 && report.step < 123
+                                              ? DT_SKIP_SPIKE
+                                              : DT_SKIP_NONE);
+        dev->ops = sound_ops;
+        assert_int_equal(rc, i == 1 ? DT_EINVALID : 0);
+        if (i == 1)
+            assert_non_null(strstr(err.text, "are a spike, after 3 skipped updates"));
+        dt_training_free(t);
+        free(name);
+    }
+    dt_device_close(dev);
+}
+
+static void what_the_guard_has_seen_is_resumed(void **state)
+{
+    (void)state;
+    struct dt_settings s = small_settings();
+    s.training.spike_threshold = 0.1; /* so low that many updates are skipped behind step 100 */
+    s.training.learning_rate = 1e-4;
+    s.training.max_skipped = 100;
+    s.training.max_steps = 130;
+    s.training.save_interval = 115;
+    uint64_t straight = train("cpu", 2, "guarded", "none", 200, NULL, &s);
+    train("cpu", 2, "guarded-stopped", "auto", 117, NULL, &s);
+    assert_true(straight == train("cpu", 2, "guarded-stopped", "auto", 200, NULL, &s));
+    s.training.spike_threshold = 0;
+    assert_true(straight != train("cpu", 2, "not-guarded", "none", 200, NULL, &s));
+}
+
+static void smoothing_and_z_loss_add_to_the_loss(void **state)
+{
+    (void)state;
+    double plain[20], smooth[20], z[20];
+    struct dt_settings s = small_settings();
+    train("cpu", 2, "plain-loss", "none", 99, plain, &s);
+    s.training.label_smoothing = 0.1;
+    train("cpu", 2, "smooth-loss", "none", 99, smooth, &s);
+    s.training.label_smoothing = 0;
+    s.training.z_loss = 1e-2;
+    train("cpu", 2, "z-loss", "none", 99, z, &s);
+    assert_true(smooth[19] > plain[19] + 0.05);
+    assert_true(z[0] > plain[0] + 0.1); /* log 50 squared, times 1e-2 */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -500,6 +540,12 @@ int main(void)
         cmocka_unit_test(gradients_are_clipped_to_the_norm),
         cmocka_unit_test(updates_that_are_not_finite_are_skipped),
         cmocka_unit_test(too_many_skipped_updates_end_the_run),
+        cmocka_unit_test(the_average_of_the_parameters_follows_them),
+        cmocka_unit_test(checkpoints_in_the_background_are_the_same),
+        cmocka_unit_test(a_checkpoint_that_fails_in_the_background_is_reported),
+        cmocka_unit_test(loss_spikes_are_skipped_and_limited),
+        cmocka_unit_test(what_the_guard_has_seen_is_resumed),
+        cmocka_unit_test(smoothing_and_z_loss_add_to_the_loss),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

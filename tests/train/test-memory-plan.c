@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* What is planned is what is taken, to the byte; and what cannot be is refused first. */
+#include "train/small-run.h"
+
+static const struct dt_ops *sound_ops;
+static size_t taken;
+static size_t free_bytes;
+
+static void *count_allocate(struct dt_device *dev, size_t bytes)
+{
+    taken += bytes;
+    return sound_ops->allocate(dev, bytes);
+}
+
+static size_t some_available(struct dt_device *dev)
+{
+    (void)dev;
+    return free_bytes;
+}
+
+static struct dt_device *counting_device(struct dt_ops *ops)
+{
+    struct dt_device *dev;
+    assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
+    sound_ops = dev->ops;
+    *ops = *dev->ops;
+    ops->allocate = count_allocate;
+    ops->available = some_available;
+    dev->ops = ops;
+    free_bytes = SIZE_MAX;
+    return dev;
+}
+
+/* The plan of a run, made without one, and what a run then takes. */
+static void check_plan(struct dt_device *dev, const struct dt_settings *s, const char *name)
+{
+    struct dt_training *t;
+    struct dt_training_facts planned, real;
+    struct dt_step_report report;
+    const struct dt_training_options o = {.settings = s,
+                                          .settings_path = "small.yaml",
+                                          .data = data_path,
+                                          .resume = "none",
+                                          .command_line = "test",
+                                          .device = dev,
+                                          .plan_only = true};
+    taken = 0;
+    assert_int_equal(dt_training_new(&t, &o, &err), 0);
+    dt_training_facts(t, &planned);
+    dt_training_free(t);
+    assert_int_equal(taken, 0);
+    assert_int_equal(open_run(&t, dev, s, name, "none"), 0);
+    dt_training_facts(t, &real);
+    assert_memory_equal(&planned.memory, &real.memory, sizeof real.memory);
+    while (dt_training_step(t, &report, &err) > 0)
+        ;
+    dt_training_free(t);
+    if (taken != planned.memory.device)
+        fail_msg("%s: planned %zu bytes, taken %zu", name, planned.memory.device, taken);
+}
+
+static void plans_are_what_is_taken(void **state)
+{
+    (void)state;
+    struct dt_ops ops;
+    struct dt_device *dev = counting_device(&ops);
+    for (int precision = 0; precision < 3; precision++)
+        for (int recompute = 0; recompute < 3; recompute++)
+            for (int optimizer = 0; optimizer < 3; optimizer++) {
+                struct dt_settings s = optimizer == 1 ? small_llama() : small_settings();
+                char *name = dt_format("plan-%d-%d-%d", precision, recompute, optimizer);
+                s.training.max_steps = 5;
+                s.training.precision = precision;
+                s.training.recompute = recompute;
+                s.training.optimizer = optimizer;
+                s.training.ema_decay = precision == 1 ? 0.5 : 0;
+                s.checkpoint.background = recompute == 1;
+                check_plan(dev, &s, name);
+                free(name);
+            }
+    dev->ops = sound_ops;
+    dt_device_close(dev);
+}
+
+static size_t planned_bytes(struct dt_device *dev, const struct dt_settings *s)
+{
+    struct dt_training *t;
+    struct dt_training_facts facts;
+    const struct dt_training_options o = {.settings = s,
+                                          .settings_path = "small.yaml",
+                                          .data = data_path,
+                                          .resume = "none",
+                                          .command_line = "test",
+                                          .device = dev,
+                                          .plan_only = true};
+    assert_int_equal(dt_training_new(&t, &o, &err), 0);
+    dt_training_facts(t, &facts);
+    dt_training_free(t);
+    return facts.memory.total;
+}
+
+static void each_way_to_save_memory_saves_some(void **state)
+{
+    (void)state;
+    struct dt_ops ops;
+    struct dt_device *dev = counting_device(&ops);
+    struct dt_settings s = small_settings();
+    size_t full = planned_bytes(dev, &s);
+    s.training.recompute = 1;
+    size_t selective = planned_bytes(dev, &s);
+    s.training.recompute = 2;
+    size_t recomputed = planned_bytes(dev, &s);
+    assert_true(recomputed < selective && selective < full);
+    s = small_settings();
+    s.training.optimizer = DT_RULE_SGD;
+    assert_true(planned_bytes(dev, &s) < full);
+    s = small_settings();
+    s.checkpoint.background = true;
+    assert_true(planned_bytes(dev, &s) > full);
+    dev->ops = sound_ops;
+    dt_device_close(dev);
+}
+
+static void a_model_too_large_is_refused_before_it_is_allocated(void **state)
+{
+    (void)state;
+    struct dt_ops ops;
+    struct dt_device *dev = counting_device(&ops);
+    struct dt_settings s = small_settings();
+    struct dt_training *t;
+    char *run = dt_path_join(scratch, "too-large");
+    free_bytes = 1 << 20;
+    taken = 0;
+    s.model.hidden_size = 4096;
+    assert_int_equal(open_run(&t, dev, &s, "too-large", "none"), DT_ENOMEM);
+    assert_non_null(strstr(err.text, "million parameters needs "));
+    assert_non_null(strstr(err.text, "and 0.00 GiB are free: parameters "));
+    assert_int_equal(taken, 0);
+    assert_false(dt_file_exists(run));
+    free(run);
+    dev->ops = sound_ops;
+    dt_device_close(dev);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plans_are_what_is_taken),
+        cmocka_unit_test(each_way_to_save_memory_saves_some),
+        cmocka_unit_test(a_model_too_large_is_refused_before_it_is_allocated),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
