@@ -4,8 +4,11 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/hash.h"
+#include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
 #include "token/tokenizer.h"
@@ -41,6 +44,12 @@ static const struct dt_command command = {"dt-train", "train a model over shards
                                           options};
 
 static volatile sig_atomic_t stop_signal;
+static struct dt_comm *world; /* the ranks that train together */
+
+static bool leads(void)
+{
+    return dt_comm_rank(world) == 0;
+}
 
 static void ask_to_stop(int number)
 {
@@ -63,6 +72,8 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
 {
     struct dt_training_facts f;
     dt_training_facts(trainer, &f);
+    if (dt_comm_size(world) > 1)
+        fprintf(stderr, "ranks       %d; what follows is one's\n", dt_comm_size(world));
     fprintf(stderr,
             "engine      %s, %s, %d threads, GEMM peak %.0f GFLOP/s measured\n"
             "model       %.2f M parameters, %.2f GiB with gradients, moments and activations\n"
@@ -108,21 +119,24 @@ static void show(struct dt_progress *progress, const struct dt_step_report *r, l
         fprintf(stderr, "stopped     validation has not improved for too long\n");
 }
 
-static int train(struct dt_training *trainer, struct dt_error *err)
+/* *stopped: a rank was asked to stop. */
+static int train(struct dt_training *trainer, bool *stopped, struct dt_error *err)
 {
     struct dt_progress progress;
     struct dt_step_report report;
     struct dt_training_facts facts;
     int rc = 0;
     dt_training_facts(trainer, &facts);
-    dt_progress_init(&progress, opt.quiet);
+    dt_progress_init(&progress, opt.quiet || !leads());
     double started = dt_now();
-    while (!stop_signal && (rc = dt_training_step(trainer, &report, err)) > 0)
-        show(&progress, &report, facts.max_steps, started, facts.first_step);
+    for (*stopped = false; !*stopped; *stopped = report.stop) {
+        if ((rc = dt_training_step(trainer, &report, err)) <= 0)
+            break;
+        if (leads())
+            show(&progress, &report, facts.max_steps, started, facts.first_step);
+    }
     dt_progress_clear(&progress);
-    if (rc >= 0 && stop_signal)
-        rc = dt_training_save(trainer, err);
-    return rc;
+    return rc >= 0 && *stopped ? dt_training_save(trainer, err) : rc;
 }
 
 static int open_tokenizer(struct dt_training_options *o, struct dt_error *err)
@@ -137,7 +151,7 @@ static int open_tokenizer(struct dt_training_options *o, struct dt_error *err)
 }
 
 static int run(const char *data, const struct dt_settings *settings, struct dt_device *dev,
-               struct dt_error *err)
+               bool *stopped, struct dt_error *err)
 {
     struct dt_training *trainer;
     struct dt_training_options o = {.settings = settings,
@@ -147,25 +161,67 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
                                     .resume = opt.resume,
                                     .tokenizer_path = opt.tokenizer,
                                     .command_line = dt_command_line(),
-                                    .device = dev};
+                                    .device = dev,
+                                    .comm = world,
+                                    .stop = &stop_signal};
     DT_TRY(open_tokenizer(&o, err));
     o.peak = dt_device_peak(dev);
     DT_TRY(dt_training_new(&trainer, &o, err));
-    if (!opt.quiet)
+    if (!opt.quiet && leads())
         print_facts(trainer, dev, o.peak);
-    int rc = train(trainer, err);
+    int rc = train(trainer, stopped, err);
     char hash[DT_HEX64];
-    if (rc >= 0 && !stop_signal)
+    if (rc >= 0 && !*stopped && leads())
         printf("parameters %s\n", dt_hex64(dt_training_hash(trainer), hash));
     dt_training_free(trainer);
     return rc;
+}
+
+/* Ranks on one machine share its processors, unless the launcher has given them some each. */
+static int threads_of_rank(int *threads, struct dt_error *err)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    int neighbours;
+    DT_TRY(dt_comm_neighbours(world, &neighbours, err));
+    *threads = dt_processors();
+    if (*threads >= online)
+        *threads = *threads / neighbours > 0 ? *threads / neighbours : 1;
+    return 0;
+}
+
+static int open_and_run(const char *data, const struct dt_settings *settings, bool *stopped,
+                        struct dt_error *err)
+{
+    struct dt_device *dev;
+    int threads = (int)opt.threads;
+    if (threads == 0 && dt_comm_size(world) > 1)
+        DT_TRY(threads_of_rank(&threads, err));
+    DT_TRY(dt_device_open(&dev, opt.device, threads, err));
+    int rc = run(data, settings, dev, stopped, err);
+    dt_device_close(dev);
+    return rc;
+}
+
+#define LEADERS_START 200000000 /* nanoseconds */
+
+/* Ends all ranks. Most failures are everyone's: then the first rank's word is enough. */
+static int fail(const struct dt_error *err)
+{
+    struct timespec pause = {0, LEADERS_START};
+    if (!leads()) {
+        nanosleep(&pause, NULL);
+        fprintf(stderr, "dt-train: rank %d: ", dt_comm_rank(world));
+    }
+    int status = dt_report(err);
+    dt_comm_abort(world, status);
+    return status;
 }
 
 int main(int argc, char **argv)
 {
     struct dt_error err;
     struct dt_settings settings;
-    struct dt_device *dev;
+    bool stopped;
     int first = dt_parse_options(&command, argc, argv);
     if (dt_settings_read(&settings, opt.config, opt.set.items, opt.set.count, &err) < 0)
         return dt_report(&err);
@@ -179,15 +235,17 @@ int main(int argc, char **argv)
     signal(SIGTERM, ask_to_stop);
     signal(SIGINT, ask_to_stop);
     signal(SIGUSR1, ask_to_stop);
-    if (dt_device_open(&dev, opt.device, (int)opt.threads, &err) < 0)
+    if (dt_comm_open(&world, dt_backends[settings.distributed.backend],
+                     (double)settings.distributed.timeout, &err) < 0)
         return dt_report(&err);
-    int rc = run(argv[first], &settings, dev, &err);
-    dt_device_close(dev);
+    int rc = open_and_run(argv[first], &settings, &stopped, &err);
     if (rc < 0)
-        return dt_report(&err);
-    if (stop_signal) {
+        return fail(&err);
+    bool led = leads();
+    dt_comm_close(world);
+    if (stopped && led)
         dt_warn("stopped by a signal; the same command goes on from here");
+    if (stop_signal)
         raise(stop_signal); /* its default action tells the parent why */
-    }
     return fflush(stdout) == 0 ? 0 : 1;
 }

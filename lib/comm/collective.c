@@ -5,8 +5,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/hash.h"
 #include "comm/job.h"
 
 #define GATHER_CHUNK ((size_t)16 << 20) /* bytes of a rank's piece in flight at a time */
@@ -238,14 +240,35 @@ dt_ticket dt_comm_reduce_scatter(struct dt_comm *comm, const struct dt_reduction
 /* --- barrier
  * --------------------------------------------------------------------------------------- */
 
-int dt_comm_barrier(struct dt_comm *comm, struct dt_error *err)
+/* Every rank's value, in the order of the ranks. */
+static int gather_values(struct dt_comm *comm, uint64_t *values, struct dt_error *err)
 {
     size_t size = (size_t)comm->size, *offsets = dt_alloc(size + 1, sizeof *offsets);
-    char *signs = dt_alloc(size, 1);
     for (size_t i = 0; i <= size; i++)
-        offsets[i] = i;
-    int rc = dt_comm_wait(comm, dt_comm_all_gather(comm, signs, offsets), err);
+        offsets[i] = i * sizeof *values;
+    int rc = dt_comm_wait(comm, dt_comm_all_gather(comm, values, offsets), err);
     free(offsets);
+    return rc;
+}
+
+int dt_comm_barrier(struct dt_comm *comm, struct dt_error *err)
+{
+    uint64_t *signs = dt_alloc((size_t)comm->size, sizeof *signs);
+    int rc = gather_values(comm, signs, err);
     free(signs);
+    return rc;
+}
+
+int dt_comm_neighbours(struct dt_comm *comm, int *count, struct dt_error *err)
+{
+    uint64_t *machines = dt_alloc((size_t)comm->size, sizeof *machines);
+    char name[256] = "";
+    gethostname(name, sizeof name - 1);
+    machines[comm->rank] = dt_hash(name, strlen(name));
+    int rc = gather_values(comm, machines, err);
+    *count = 0;
+    for (int r = 0; r < comm->size; r++)
+        *count += machines[r] == machines[comm->rank];
+    free(machines);
     return rc;
 }

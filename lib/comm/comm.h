@@ -77,6 +77,9 @@ struct dt_reduction {
 };
 dt_ticket dt_comm_reduce_scatter(struct dt_comm *comm, const struct dt_reduction *reduction);
 
+/* Ranks on this one's machine, itself included; every rank of the group asks. */
+int dt_comm_neighbours(struct dt_comm *comm, int *count, struct dt_error *err) DT_MUST_CHECK;
+
 /* Returns when every rank has come here. */
 int dt_comm_barrier(struct dt_comm *comm, struct dt_error *err) DT_MUST_CHECK;
 

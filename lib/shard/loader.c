@@ -11,7 +11,7 @@
 /* A batch in the ring: number n lies in slot n % slots. */
 struct slot {
     uint32_t *ids, *starts;
-    uint64_t targets;
+    uint64_t place, targets;
     bool done;
     int failed; /* its code; the batches before it are good */
     struct dt_error error;
@@ -61,9 +61,15 @@ static uint64_t count_targets(const uint32_t *ids, uint32_t length)
     return length - none;
 }
 
-static int fill_batch(struct dt_loader *l, struct dt_dataset *d, uint64_t number, struct slot *s)
+/* Where batch number n, the next, begins. */
+static uint64_t place_of(struct dt_loader *l, uint64_t number)
 {
-    uint64_t place = l->o.first + number * l->o.batch + l->first_row;
+    return l->o.next_place ? l->o.next_place(l->o.context) : l->o.first + number * l->o.batch;
+}
+
+static int fill_batch(struct dt_loader *l, struct dt_dataset *d, struct slot *s)
+{
+    uint64_t place = s->place + l->first_row;
     s->targets = 0;
     for (uint32_t row = 0; row < l->rows; row++, place++) {
         uint32_t *ids = s->ids + (size_t)row * (l->o.length + 1);
@@ -91,8 +97,9 @@ static void *run(void *argument)
             break;
         uint64_t number = l->begun++;
         struct slot *s = &l->slots[number % l->slot_count];
+        s->place = place_of(l, number);
         pthread_mutex_unlock(&l->lock);
-        int rc = fill_batch(l, w->dataset, number, s);
+        int rc = fill_batch(l, w->dataset, s);
         pthread_mutex_lock(&l->lock);
         s->failed = rc;
         s->done = true;
@@ -241,18 +248,18 @@ static struct slot *wait_for_next(struct dt_loader *l)
 int dt_loader_next_batch(struct dt_loader *l, struct dt_samples *batch, struct dt_error *err)
 {
     struct slot *s = l->slots;
-    if (l->threads > 0)
+    if (l->threads > 0) {
         s = wait_for_next(l);
-    else
-        s->failed = fill_batch(l, l->workers->dataset, l->taken, s);
+    } else {
+        s->place = place_of(l, l->taken);
+        s->failed = fill_batch(l, l->workers->dataset, s);
+    }
     if (s->failed < 0) {
         *err = s->error;
         return s->failed;
     }
-    *batch = (struct dt_samples){.ids = s->ids,
-                                 .starts = s->starts,
-                                 .targets = s->targets,
-                                 .place = l->o.first + l->taken * l->o.batch};
+    *batch = (struct dt_samples){
+        .ids = s->ids, .starts = s->starts, .targets = s->targets, .place = s->place};
     l->taken++;
     return 0;
 }

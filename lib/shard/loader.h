@@ -27,6 +27,10 @@ struct dt_loader_options {
     uint64_t seed;
     bool shuffle;   /* otherwise samples come as they lie */
     uint64_t first; /* the place to begin at: samples used so far */
+    /* Where the next batch begins, for batches that do not follow one another; called
+     * once a batch, in their order, but not in any one thread. NULL: they do. */
+    uint64_t (*next_place)(void *context);
+    void *context;
     uint32_t ranks; /* processes that share a batch, at most batch; 0 means 1 */
     uint32_t rank;  /* which of them this is */
     int workers;    /* threads that read ahead; 0: the caller's own reads, when asked */

@@ -27,6 +27,7 @@ struct bench {
     struct dt_store store;
     struct dt_workspace *work;
     struct dt_batch batch;
+    struct dt_comm *alone;
     double *forward_backward, *update, *total;
 };
 
@@ -48,7 +49,8 @@ static int open_bench(struct bench *b, struct dt_device *dev, int steps, struct 
     DT_TRY(dt_model_new(&b->model, dev, &b->settings->model,
                         (enum dt_dtype)b->settings->training.precision, err));
     dt_model_initialize(b->model, 1);
-    dt_store_plan(&b->store, b->model, b->settings);
+    DT_TRY(dt_comm_open(&b->alone, "self", 0, err));
+    DT_TRY(dt_store_plan(&b->store, b->model, b->settings, b->alone, err));
     DT_TRY(dt_store_allocate(&b->store, err));
     const struct dt_workspace_shape shape = {batch, length, true,
                                              (enum dt_recompute)b->settings->training.recompute};
@@ -61,12 +63,14 @@ static int one_step(struct bench *b, long step, double *forward_backward, double
     long batch = b->settings->training.batch_size, length = b->settings->training.sequence_length;
     struct dt_device *dev = b->model->device;
     double start = dt_now();
-    dt_store_zero_gradients(&b->store);
-    dt_model_backward(b->model, b->work, &b->batch, b->store.gradients,
+    dt_parallel_begin(&b->store.parallel, 1);
+    dt_model_backward(b->model, b->work, &b->batch, dt_parallel_gradients(&b->store.parallel),
                       &(struct dt_pass){.scale = 1.0f / (float)(batch * length)});
     DT_TRY(dev->ops->synchronize(dev, err));
-    double middle = dt_now();
-    dt_store_update(&b->store, b->settings, step, dt_store_gradient_norm(&b->store), 1);
+    double middle = dt_now(), norm;
+    dt_parallel_add(&b->store.parallel, 0);
+    DT_TRY(dt_parallel_sum(&b->store.parallel, &norm, err));
+    dt_store_update(&b->store, b->settings, step, norm, 1);
     DT_TRY(dev->ops->synchronize(dev, err));
     *forward_backward = middle - start;
     *update = dt_now() - middle;
@@ -106,6 +110,7 @@ int dt_bench_step(struct dt_device *dev, const struct dt_settings *settings, int
     dt_store_release(&b.store);
     dt_model_free(b.model);
     dt_batch_release(&b.batch);
+    dt_comm_close(b.alone);
     free(b.forward_backward);
     free(b.update);
     free(b.total);

@@ -61,16 +61,21 @@ static int arrays_needed(const struct dt_parallel *p, int64_t most)
 }
 
 int dt_parallel_init(struct dt_parallel *p, struct dt_comm *comm, struct dt_device *device,
-                     int64_t elements, int64_t most, bool invariant, struct dt_error *err)
+                     int64_t elements, const struct dt_settings *settings, struct dt_error *err)
 {
     size_t size = (size_t)dt_comm_size(comm);
-    *p = (struct dt_parallel){
-        .comm = comm, .device = device, .elements = elements, .invariant = invariant};
-    if (most < (int64_t)size)
-        return dt_fail(err, DT_EINVALID,
-                       "a step of %lld micro-batch%s cannot be shared by %zu ranks: raise "
-                       "training.gradient_accumulation_steps",
-                       (long long)most, most == 1 ? "" : "es", size);
+    long most = settings->training.gradient_accumulation_steps;
+    long least =
+        settings->training.batch_ramp_tokens > 0 ? settings->training.batch_ramp_start : most;
+    *p = (struct dt_parallel){.comm = comm,
+                              .device = device,
+                              .elements = elements,
+                              .invariant = settings->distributed.invariant};
+    if (least < (long)size)
+        return dt_fail(
+            err, DT_EINVALID, "a step of %ld micro-batch%s cannot be shared by %zu ranks: raise %s",
+            least, least == 1 ? "" : "es", size,
+            least < most ? "training.batch_ramp_start" : "training.gradient_accumulation_steps");
     p->pieces = dt_alloc(size + 1, sizeof *p->pieces);
     p->piece_bytes = dt_alloc(size + 1, sizeof *p->piece_bytes);
     p->firsts = dt_alloc(size + 1, sizeof *p->firsts);
@@ -131,12 +136,17 @@ static void add(void *context, float *sum, const float *x, size_t n)
         dev->ops->combine(dev, &to[i], 1, &from[i], 1);
 }
 
+void dt_parallel_part(const struct dt_parallel *p, int64_t count, int64_t *first, int64_t *end)
+{
+    int size = dt_comm_size(p->comm), rank = dt_comm_rank(p->comm);
+    *first = share(count, rank, size);
+    *end = share(count, rank + 1, size);
+}
+
 void dt_parallel_begin(struct dt_parallel *p, int64_t batches)
 {
     int size = dt_comm_size(p->comm), rank = dt_comm_rank(p->comm);
-    p->batches = batches;
-    p->first = share(batches, rank, size);
-    p->end = share(batches, rank + 1, size);
+    dt_parallel_part(p, batches, &p->first, &p->end);
     for (int r = 0; r <= size; r++)
         p->firsts[r] = p->invariant ? share(batches, r, size) : r;
     p->stack = (struct dt_tree_stack){
@@ -194,10 +204,11 @@ int dt_parallel_sum(struct dt_parallel *p, double *norm, struct dt_error *err)
     return 0;
 }
 
-int dt_parallel_share(struct dt_parallel *p, double *values, int64_t each, struct dt_error *err)
+int dt_parallel_share(struct dt_parallel *p, double *values, int64_t count, int64_t each,
+                      struct dt_error *err)
 {
     int size = dt_comm_size(p->comm);
     for (int r = 0; r <= size; r++)
-        p->shared[r] = (size_t)(share(p->batches, r, size) * each) * sizeof *values;
+        p->shared[r] = (size_t)(share(count, r, size) * each) * sizeof *values;
     return dt_comm_wait(p->comm, dt_comm_all_gather(p->comm, values, p->shared), err);
 }

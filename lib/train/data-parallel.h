@@ -3,6 +3,7 @@
  * Data parallelism: which micro-batches of a step a rank passes through the model,
  * and how the ranks' gradients become one sum.
  *
+ *     dt_parallel_begin(&p, batches);
  *     for (int64_t i = p.first; i < p.end; i++)
  *         backward into dt_parallel_gradients(&p), then dt_parallel_add(&p, i);
  *     DT_TRY(dt_parallel_sum(&p, &norm, err));
@@ -18,6 +19,7 @@
 
 #include "comm/comm.h"
 #include "device/arena.h"
+#include "train/settings.h"
 
 struct dt_parallel {
     struct dt_comm *comm; /* borrowed */
@@ -25,7 +27,6 @@ struct dt_parallel {
     bool invariant;
     int64_t elements;    /* of the flat arena */
     int64_t first, end;  /* this rank's micro-batches of the step */
-    int64_t batches;     /* of all ranks */
     float *gradients;    /* the sum, in the end; a flat arena */
     size_t *pieces;      /* size + 1: floats where each rank's blocks begin */
     size_t *piece_bytes; /* the same in bytes */
@@ -38,10 +39,10 @@ struct dt_parallel {
     float **buffers, **spares; /* flat arenas: all, and those not in use */
 };
 
-/* most: micro-batches of a step at most. Cuts up the work; no memory of the device yet.
- * DT_EINVALID if a step has fewer micro-batches than there are ranks. */
+/* Cuts up the work; no memory of the device yet. DT_EINVALID if a step has fewer
+ * micro-batches than there are ranks. */
 int dt_parallel_init(struct dt_parallel *parallel, struct dt_comm *comm, struct dt_device *device,
-                     int64_t elements, int64_t most, bool invariant,
+                     int64_t elements, const struct dt_settings *settings,
                      struct dt_error *err) DT_MUST_CHECK;
 void dt_parallel_layout(struct dt_parallel *parallel, struct dt_arena *arena);
 void dt_parallel_release(struct dt_parallel *parallel);
@@ -55,9 +56,12 @@ void dt_parallel_add(struct dt_parallel *parallel, int64_t batch);
 /* All ranks have the sum in parallel->gradients, and its Euclidean norm. */
 int dt_parallel_sum(struct dt_parallel *parallel, double *norm, struct dt_error *err) DT_MUST_CHECK;
 
-/* Every rank gives `each` values for each of its micro-batches, at their place in an array
- * of batches * each, and gets those of the others. */
-int dt_parallel_share(struct dt_parallel *parallel, double *values, int64_t each,
+/* This rank's part, first to below end, of count things dealt out in their order. */
+void dt_parallel_part(const struct dt_parallel *parallel, int64_t count, int64_t *first,
+                      int64_t *end);
+/* Every rank gives `each` values for each thing of its part, at their place in an array
+ * of count * each, and gets those of the others. */
+int dt_parallel_share(struct dt_parallel *parallel, double *values, int64_t count, int64_t each,
                       struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -33,6 +33,8 @@ int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct
     t->logged_seconds = r->seconds;
     t->logged_tokens = r->tokens;
     r->logged = true;
+    if (!t->leads)
+        return 0;
     return dt_metrics_write(
         &t->metrics, err,
         "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f%s%s%s,\"tokens_per_second\":%.1f,"
@@ -48,6 +50,8 @@ int dt_training_log_validation(struct dt_training *t, const struct dt_step_repor
     char loss[REAL_TEXT], average[REAL_TEXT] = "";
     if (t->store.average)
         member("ema_val_loss", r->ema_val_loss, average);
+    if (!t->leads)
+        return 0;
     return dt_metrics_write(&t->metrics, err, "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f%s%s}",
                             r->step, (unsigned long long)r->tokens, r->seconds,
                             member("val_loss", r->val_loss, loss), average);

@@ -2,6 +2,7 @@
 /* Opening a run: data, model, memory, and the checkpoint to go on from. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -82,7 +83,7 @@ static int open_validation(struct dt_training *t, const struct dt_training_optio
 }
 
 /* What the run will take, of which nothing is taken yet. */
-static void plan_memory(struct dt_training *t)
+static int plan_memory(struct dt_training *t, struct dt_error *err)
 {
     const struct dt_workspace_shape shape = {t->settings.training.batch_size,
                                              t->settings.training.sequence_length, true,
@@ -90,9 +91,10 @@ static void plan_memory(struct dt_training *t)
     t->model =
         dt_model_plan(t->device, &t->settings.model, (enum dt_dtype)t->settings.training.precision);
     t->work = dt_workspace_plan(t->model, &shape);
-    dt_store_plan(&t->store, t->model, &t->settings);
-    dt_snapshot_plan(&t->snapshot, &t->store, t->settings.checkpoint.background);
+    DT_TRY(dt_store_plan(&t->store, t->model, &t->settings, t->comm, err));
+    dt_snapshot_plan(&t->snapshot, &t->store, t->settings.checkpoint.background && t->leads);
     t->memory = dt_memory_plan(t->model, &t->store, t->work, &t->snapshot);
+    return 0;
 }
 
 static int take_memory(struct dt_training *t, struct dt_error *err)
@@ -102,10 +104,13 @@ static int take_memory(struct dt_training *t, struct dt_error *err)
     DT_TRY(dt_model_allocate(t->model, err));
     DT_TRY(dt_store_allocate(&t->store, err));
     DT_TRY(dt_workspace_allocate(t->work, err));
-    dt_snapshot_allocate(&t->snapshot);
+    if (t->leads)
+        dt_snapshot_allocate(&t->snapshot);
     dt_batch_init(&t->batch, batch, length);
     t->val_ids = dt_alloc((size_t)(batch * (length + 1)), sizeof *t->val_ids);
     t->val_losses = dt_alloc((size_t)(batch * length), sizeof *t->val_losses);
+    t->val_values = dt_training_validation_values(&t->settings);
+    t->pass_values = dt_training_pass_values(&t->settings);
     return 0;
 }
 
@@ -156,46 +161,87 @@ static void keep_tokenizer(struct dt_training *t, const char *checkpoint)
     }
 }
 
+#define PATH_BYTES 4096
+
+/* Makes the run's directory ready, and tells all ranks what to go on from: the path of a
+ * checkpoint, or nothing. */
+static int agree_on_checkpoint(struct dt_training *t, const char *resume, char path[PATH_BYTES],
+                               struct dt_error *err)
+{
+    char *found = NULL;
+    path[0] = '\0';
+    if (t->leads) {
+        DT_TRY(lock_run(t, err));
+        DT_TRY(dt_checkpoint_clean(t->run, err));
+        DT_TRY(find_checkpoint(t, resume, &found, err));
+        if (found)
+            snprintf(path, PATH_BYTES, "%s", found);
+        free(found);
+    }
+    return dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, path, PATH_BYTES, 0), err);
+}
+
 static int start_or_resume(struct dt_training *t, const char *resume, struct dt_error *err)
 {
-    char *checkpoint;
-    DT_TRY(lock_run(t, err));
-    DT_TRY(dt_checkpoint_clean(t->run, err));
-    DT_TRY(find_checkpoint(t, resume, &checkpoint, err));
+    char checkpoint[PATH_BYTES];
+    DT_TRY(agree_on_checkpoint(t, resume, checkpoint, err));
     int rc = 0;
     t->state.loss_scale.factor = 1;
     if (t->settings.training.precision == DT_F16)
         t->state.loss_scale = dt_loss_scale_first();
-    if (checkpoint) {
+    if (*checkpoint) {
         rc = dt_checkpoint_load(checkpoint, &t->store, &t->state, &t->identity, err);
         keep_tokenizer(t, checkpoint);
     } else {
         dt_model_initialize(t->model, (uint64_t)t->settings.training.seed);
         dt_store_begin_average(&t->store);
     }
-    t->saver = dt_saver_new(t->run, &t->snapshot, &t->identity, checkpoint ? t->state.step : -1);
-    free(checkpoint);
+    if (t->leads)
+        t->saver =
+            dt_saver_new(t->run, &t->snapshot, &t->identity, *checkpoint ? t->state.step : -1);
     t->first_step = t->state.step;
     t->logged_seconds = t->state.seconds;
     t->logged_tokens = t->state.samples * (uint64_t)t->settings.training.sequence_length;
     return rc;
 }
 
-static int open_streams(struct dt_training *t, struct dt_error *err)
+static int open_metrics(struct dt_training *t, struct dt_error *err)
 {
+    if (!t->leads)
+        return 0;
     char *path = dt_path_join(t->run, "metrics.jsonl");
     int rc = dt_metrics_open(&t->metrics, path, t->state.step, err);
     free(path);
-    DT_TRY(rc);
+    return rc;
+}
+
+static int open_streams(struct dt_training *t, struct dt_error *err)
+{
+    DT_TRY(open_metrics(t, err));
+    dt_reading_begin(&t->reading, &t->settings, &t->store.parallel, t->state.samples);
     const struct dt_loader_options loader = {
         .length = (uint32_t)t->settings.training.sequence_length,
         .batch = (uint32_t)t->settings.training.batch_size,
         .seed = (uint64_t)t->settings.training.seed,
         .shuffle = t->settings.data.shuffle,
         .first = t->state.samples,
+        .next_place = dt_reading_next_place,
+        .context = &t->reading,
         .workers = (int)t->settings.data.num_workers,
     };
     return dt_loader_open(&t->loader, t->train, &loader, err);
+}
+
+static int join_ranks(struct dt_training *t, const struct dt_training_options *o,
+                      struct dt_error *err)
+{
+    if (o->comm == NULL)
+        DT_TRY(dt_comm_open(&t->alone, "self", 0, err));
+    t->comm = o->comm ? o->comm : t->alone;
+    t->leads = dt_comm_rank(t->comm) == 0;
+    t->peak = o->peak * dt_comm_size(t->comm);
+    t->stop = o->stop;
+    return 0;
 }
 
 int dt_training_open(struct dt_training *t, const struct dt_training_options *o,
@@ -203,13 +249,14 @@ int dt_training_open(struct dt_training *t, const struct dt_training_options *o,
 {
     t->settings = *o->settings;
     t->device = o->device;
-    t->peak = o->peak;
     t->run = o->run ? dt_strdup(o->run) : NULL;
     t->lock = -1;
     t->tokenizer_path = o->tokenizer_path ? dt_strdup(o->tokenizer_path) : NULL;
     DT_TRY(open_data(t, o, err));
     DT_TRY(open_validation(t, o, err));
-    plan_memory(t);
+    DT_TRY(join_ranks(t, o, err));
+    if (plan_memory(t, err) < 0)
+        return dt_fail_context(err, "%s", o->settings_path);
     if (o->plan_only)
         return 0;
     DT_TRY(take_memory(t, err));

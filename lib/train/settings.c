@@ -16,6 +16,8 @@
 /* In the order of enum dt_dtype. */
 static const char *const precisions[] = {"fp32", "bf16", "fp16", NULL};
 
+const char *const dt_backends[] = {"auto", "self", "mpi", NULL};
+
 const struct dt_setting dt_settings_schema[] = {
     {"model.name", DT_SET_CHOICE, AT(model.family), "gpt2", .choices = dt_families},
     {"model.vocab_size", DT_SET_INT, AT(model.vocab_size), "0", 0, 1 << 24},
@@ -68,6 +70,9 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.eval_interval", DT_SET_INT, AT(training.eval_interval), "250", 0, 1e12},
     {"training.eval_batches", DT_SET_INT, AT(training.eval_batches), "20", 1, 1e9},
     {"training.save_interval", DT_SET_INT, AT(training.save_interval), "1000", 0, 1e12},
+    {"distributed.backend", DT_SET_CHOICE, AT(distributed.backend), "auto", .choices = dt_backends},
+    {"distributed.invariant", DT_SET_BOOL, AT(distributed.invariant), "false"},
+    {"distributed.timeout", DT_SET_INT, AT(distributed.timeout), "600", 1, 1e6},
     {"data.train_split", DT_SET_STRING, AT(data.train_split), "train"},
     {"data.val_split", DT_SET_STRING, AT(data.val_split), "val"},
     {"data.shuffle", DT_SET_BOOL, AT(data.shuffle), "true"},

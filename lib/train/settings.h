@@ -40,6 +40,11 @@ struct dt_settings {
         long save_interval;                             /* 0: only at the end */
     } training;
     struct {
+        int backend;    /* place in dt_backends */
+        bool invariant; /* the same bits whatever the number of ranks */
+        long timeout;   /* seconds that a rank waits for another */
+    } distributed;
+    struct {
         char train_split[DT_SETTING_STRING], val_split[DT_SETTING_STRING];
         bool shuffle;
         long num_workers; /* threads that read ahead; 0: reading waits until it is asked for */
@@ -52,6 +57,8 @@ struct dt_settings {
 };
 
 extern const struct dt_setting dt_settings_schema[];
+/* Names of distributed.backend, as dt_comm_open knows them, ended by NULL. */
+extern const char *const dt_backends[];
 
 /* Defaults, then the file at path (NULL: none), then "section.key=value" overrides:
  * those in the environment's DT_SET, with white space between them, then these. */

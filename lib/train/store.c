@@ -14,7 +14,8 @@ static size_t taken(const struct dt_arena *arena, size_t *before)
 static void lay_out(struct dt_store *s, bool averaged)
 {
     size_t before = 0;
-    s->gradients = dt_arena_take(&s->arena, (size_t)s->elements * sizeof(float));
+    dt_parallel_layout(&s->parallel, &s->arena);
+    s->gradients = s->parallel.gradients;
     s->bytes.gradients = taken(&s->arena, &before);
     dt_optimizer_layout_moments(&s->optimizer, &s->arena);
     s->bytes.moments = taken(&s->arena, &before);
@@ -24,11 +25,14 @@ static void lay_out(struct dt_store *s, bool averaged)
     s->bytes.scratch = taken(&s->arena, &before);
 }
 
-void dt_store_plan(struct dt_store *s, struct dt_model *model, const struct dt_settings *settings)
+int dt_store_plan(struct dt_store *s, struct dt_model *model, const struct dt_settings *settings,
+                  struct dt_comm *comm, struct dt_error *err)
 {
     *s = (struct dt_store){.model = model, .elements = model->table.elements};
+    DT_TRY(dt_parallel_init(&s->parallel, comm, model->device, s->elements, settings, err));
     dt_optimizer_init(&s->optimizer, &model->table, settings);
     lay_out(s, settings->training.ema_decay > 0);
+    return 0;
 }
 
 int dt_store_allocate(struct dt_store *s, struct dt_error *err)
@@ -43,25 +47,8 @@ void dt_store_release(struct dt_store *s)
     if (s->model)
         dt_arena_release(&s->arena, s->model->device);
     dt_optimizer_release(&s->optimizer);
+    dt_parallel_release(&s->parallel);
     s->model = NULL;
-}
-
-#define ZERO_BLOCK ((int64_t)1 << 16)
-
-void dt_store_zero_gradients(struct dt_store *s)
-{
-    struct dt_device *dev = s->model->device;
-    int64_t whole = s->elements / ZERO_BLOCK * ZERO_BLOCK;
-    struct dt_tensor blocks = dt_matrix(s->gradients, whole / ZERO_BLOCK, ZERO_BLOCK);
-    struct dt_tensor rest = dt_matrix(s->gradients + whole, 1, s->elements - whole);
-    dev->ops->zero(dev, &blocks);
-    dev->ops->zero(dev, &rest);
-}
-
-double dt_store_gradient_norm(struct dt_store *s)
-{
-    struct dt_device *dev = s->model->device;
-    return sqrt(dev->ops->sum_squares(dev, s->gradients, s->elements));
 }
 
 void dt_store_begin_average(struct dt_store *s)

@@ -3,6 +3,8 @@
 #ifndef DT_TRAIN_TRAINING_PARTS_H
 #define DT_TRAIN_TRAINING_PARTS_H
 
+#include <signal.h>
+
 #include "model/pass.h"
 #include "shard/loader.h"
 #include "train/memory-plan.h"
@@ -10,16 +12,28 @@
 #include "train/saver.h"
 #include "train/training.h"
 
+/* Which batches of the epoch the loader reads: this rank's part of every step. */
+struct dt_reading {
+    const struct dt_settings *settings;
+    const struct dt_parallel *parallel;
+    uint64_t samples;  /* before the step */
+    int64_t pass, end; /* of the step */
+};
+
 struct dt_training {
     struct dt_settings settings;
     struct dt_run_identity identity;
     char *run, *lineage, *tokenizer_path;
     int lock; /* of the run directory */
     struct dt_device *device;
-    double peak;
+    double peak;                  /* of all ranks' devices */
+    struct dt_comm *comm, *alone; /* the ranks that train together; alone: made here, for one */
+    bool leads;                   /* the rank that writes metrics and checkpoints */
+    const volatile sig_atomic_t *stop;
     struct dt_dataset *train, *val; /* val NULL: no validation */
     uint64_t samples;               /* of one epoch */
     struct dt_loader *loader;
+    struct dt_reading reading; /* where the loader is */
     struct dt_model *model;
     struct dt_store store;
     struct dt_workspace *work;
@@ -32,8 +46,10 @@ struct dt_training {
     long first_step;
     double logged_seconds; /* state.seconds and tokens at the last logged step */
     uint64_t logged_tokens;
-    uint32_t *val_ids; /* batch x (T + 1), and the losses they give */
+    double *pass_values; /* what ranks tell each other of the passes of a step */
+    uint32_t *val_ids;   /* batch x (T + 1), and the losses they give */
     float *val_losses;
+    double *val_values; /* what ranks tell each other of the batches of a validation */
 };
 
 /* opening.c: everything of a run before its first step. */
@@ -43,10 +59,18 @@ int dt_training_open(struct dt_training *training, const struct dt_training_opti
 /* update.c: passes over the batches of a step, and the update, or why there is none. */
 int dt_training_update(struct dt_training *training, struct dt_step_report *report,
                        struct dt_error *err) DT_MUST_CHECK;
+double *dt_training_pass_values(const struct dt_settings *settings); /* owned by the caller */
+
+/* reading.c: the order of batches. Begins behind so many samples; the place of the next
+ * batch is for dt_loader_options.next_place. */
+void dt_reading_begin(struct dt_reading *reading, const struct dt_settings *settings,
+                      const struct dt_parallel *parallel, uint64_t samples);
+uint64_t dt_reading_next_place(void *reading);
 
 /* validation.c: the loss on the validation split, and whether it is the best so far. */
 int dt_training_validate(struct dt_training *training, struct dt_step_report *report,
                          struct dt_error *err) DT_MUST_CHECK;
+double *dt_training_validation_values(const struct dt_settings *settings); /* likewise */
 bool dt_training_stopped_early(const struct dt_training *training);
 
 /* log.c: the speed since the last logged step; lines of metrics.jsonl. */

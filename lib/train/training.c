@@ -36,6 +36,9 @@ void dt_training_free(struct dt_training *t)
     dt_metrics_close(&t->metrics);
     free(t->val_ids);
     free(t->val_losses);
+    free(t->val_values);
+    free(t->pass_values);
+    dt_comm_close(t->alone);
     if (t->lock >= 0)
         close(t->lock);
     free(t->run);
@@ -85,7 +88,7 @@ static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct d
 {
     bool best = t->state.best_step == t->state.step;
     bool regular = due(t, t->settings.training.save_interval) && t->state.skipped_in_row == 0;
-    if (!best && !is_done(t) && !regular)
+    if (!t->leads || (!best && !is_done(t) && !regular))
         return 0;
     if (is_done(t)) {
         DT_TRY(dt_training_save(t, err));
@@ -107,7 +110,8 @@ int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_
     *r = (struct dt_step_report){.val_loss = NAN, .ema_val_loss = NAN};
     if (is_done(t))
         return 0;
-    dt_saver_failed(t->saver, &r->save_error);
+    if (t->leads)
+        dt_saver_failed(t->saver, &r->save_error);
     DT_TRY(dt_training_update(t, r, err));
     t->state.seconds += dt_now() - start;
     r->step = t->state.step;
@@ -125,6 +129,8 @@ int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_
 int dt_training_save(struct dt_training *t, struct dt_error *err)
 {
     struct dt_error earlier; /* of a checkpoint that this one makes good */
+    if (!t->leads)
+        return 0;
     dt_saver_wait(t->saver);
     if (!dt_saver_failed(t->saver, &earlier) && dt_saver_saved_step(t->saver) == t->state.step)
         return 0;

@@ -16,8 +16,10 @@
 #ifndef DT_TRAIN_TRAINING_H
 #define DT_TRAIN_TRAINING_H
 
+#include <signal.h>
 #include <stdbool.h>
 
+#include "comm/comm.h"
 #include "train/memory-plan.h"
 #include "train/settings.h"
 
@@ -32,6 +34,8 @@ struct dt_training_options {
     const char *command_line;   /* for the lineage */
     struct dt_device *device;   /* borrowed */
     double peak;                /* of the device, operations a second; 0: not measured */
+    struct dt_comm *comm;       /* the ranks that train together, borrowed; NULL: this one alone */
+    const volatile sig_atomic_t *stop; /* not 0: this rank is asked to stop; NULL: never */
     bool plan_only; /* takes no memory and writes nothing: for dt_training_facts alone */
 };
 
@@ -65,6 +69,7 @@ struct dt_step_report {
     long skipped; /* updates of the run so far, if this step's was; otherwise 0 */
     bool logged;
     double val_loss, ema_val_loss; /* NaN where none was computed */
+    bool stop;                     /* some rank is asked to stop: this is to be the last step */
     bool stopped_early; /* this is the last step: validation has not improved for too long */
     bool saved;
     struct dt_error save_error; /* why a checkpoint that was due is not there; DT_OK: nothing */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
 
+#include "base/buffer.h"
 #include "train/batch-ramp.h"
 #include "train/schedule.h"
 #include "train/training-parts.h"
@@ -26,32 +27,56 @@ static int skip_update(struct dt_training *t, struct dt_step_report *r, struct d
     return 0;
 }
 
-/* Adds up gradients and losses of passes over the next batches. The gradients are
- * gradient_factor times those of the mean loss: the loss scale, and what is put
- * right when the number of targets is known. */
-static int accumulate(struct dt_training *t, long passes, struct dt_step_report *r,
-                      double *gradient_factor, struct dt_error *err)
+/* What ranks tell each other of every pass. */
+enum { PASS_LOSS, PASS_TARGETS, PASS_STOP, PASS_VALUES };
+
+/* Passes over this rank's part of the step's batches. */
+static int pass_own(struct dt_training *t, double scale, double *values, struct dt_error *err)
 {
+    struct dt_parallel *p = &t->store.parallel;
     long batch = t->settings.training.batch_size, length = t->settings.training.sequence_length;
-    double places = (double)passes * (double)batch * (double)length, sum = 0;
-    int64_t targets = 0;
     const struct dt_pass how = {
-        .scale = (float)(r->loss_scale / places),
+        .scale = (float)scale,
         .label_smoothing = (float)t->settings.training.label_smoothing,
         .z_loss = (float)t->settings.training.z_loss,
         .seed = (uint64_t)t->settings.training.seed,
     };
-    dt_store_zero_gradients(&t->store);
-    for (long i = 0; i < passes; i++) {
+    for (int64_t i = p->first; i < p->end; i++) {
         const uint32_t *ids;
+        double *of_pass = values + i * PASS_VALUES;
         DT_TRY(dt_loader_next(t->loader, &ids, err));
         dt_batch_next_token(&t->batch, ids, batch, length);
         t->batch.first_sample = t->state.samples + (uint64_t)(i * batch);
-        targets += dt_batch_targets(&t->batch);
-        sum += dt_model_backward(t->model, t->work, &t->batch, t->store.gradients, &how);
+        of_pass[PASS_TARGETS] = (double)dt_batch_targets(&t->batch);
+        of_pass[PASS_LOSS] =
+            dt_model_backward(t->model, t->work, &t->batch, dt_parallel_gradients(p), &how);
+        of_pass[PASS_STOP] = t->stop && *t->stop;
+        dt_parallel_add(p, i);
     }
-    r->loss = targets > 0 ? sum / (double)targets : 0;
-    *gradient_factor = targets > 0 ? r->loss_scale * ((double)targets / places) : 1;
+    return 0;
+}
+
+/* Adds up gradients and losses of passes over the next batches, of all ranks. The
+ * gradients are gradient_factor times those of the mean loss: the loss scale, and what
+ * is put right when the number of targets is known. */
+static int accumulate(struct dt_training *t, long passes, struct dt_step_report *r,
+                      double *gradient_factor, struct dt_error *err)
+{
+    long samples = passes * t->settings.training.batch_size;
+    double places = (double)samples * (double)t->settings.training.sequence_length;
+    double sum = 0, targets = 0;
+    dt_parallel_begin(&t->store.parallel, passes);
+    DT_TRY(pass_own(t, r->loss_scale / places, t->pass_values, err));
+    DT_TRY(dt_parallel_share(&t->store.parallel, t->pass_values, passes, PASS_VALUES, err));
+    for (long i = 0; i < passes; i++) {
+        sum += t->pass_values[i * PASS_VALUES + PASS_LOSS];
+        targets += t->pass_values[i * PASS_VALUES + PASS_TARGETS];
+        r->stop |= t->pass_values[i * PASS_VALUES + PASS_STOP] > 0;
+    }
+    r->loss = targets > 0 ? sum / targets : 0;
+    *gradient_factor = targets > 0 ? r->loss_scale * (targets / places) : 1;
+    DT_TRY(dt_parallel_sum(&t->store.parallel, &r->gradient_norm, err));
+    r->gradient_norm /= *gradient_factor;
     return 0;
 }
 
@@ -81,13 +106,18 @@ static int apply(struct dt_training *t, const struct dt_step_report *r, double g
     return 0;
 }
 
+double *dt_training_pass_values(const struct dt_settings *settings)
+{
+    return dt_alloc((size_t)settings->training.gradient_accumulation_steps,
+                    PASS_VALUES * sizeof(double));
+}
+
 int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     long passes = dt_batch_passes(&t->settings, t->state.samples);
     double factor;
     r->loss_scale = t->state.loss_scale.factor;
     DT_TRY(accumulate(t, passes, r, &factor, err));
-    r->gradient_norm = dt_store_gradient_norm(&t->store) / factor;
     r->learning_rate = dt_learning_rate(&t->settings, t->state.step);
     r->skip = judge(t, r);
     if (r->skip == DT_SKIP_NONE)

@@ -1,32 +1,59 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
 
+#include "base/buffer.h"
 #include "train/training-parts.h"
 
-/* Mean loss over a fixed, random choice of the validation split's sequences. */
+/* What ranks tell each other of every batch. */
+enum { BATCH_LOSS, BATCH_TARGETS, BATCH_VALUES };
+
+double *dt_training_validation_values(const struct dt_settings *settings)
+{
+    return dt_alloc((size_t)settings->training.eval_batches, BATCH_VALUES * sizeof(double));
+}
+
+/* Loss of the samples at places first .. first + rows - 1 of the order. */
+static int validate_batch(struct dt_training *t, const struct dt_model *model, uint64_t samples,
+                          uint64_t first, uint64_t rows, double *values, struct dt_error *err)
+{
+    uint64_t length = (uint64_t)t->settings.training.sequence_length, seed = 0;
+    for (uint64_t i = 0; i < rows; i++)
+        DT_TRY(dt_dataset_sample(t->val, (uint32_t)length, dt_sample_at(seed, samples, first + i),
+                                 t->val_ids + i * (length + 1), err));
+    dt_batch_next_token(&t->batch, t->val_ids, (int64_t)rows, (int64_t)length);
+    dt_model_score(model, t->work, &t->batch, t->val_losses, NULL);
+    values[BATCH_LOSS] = 0;
+    for (uint64_t i = 0; i < rows * length; i++)
+        values[BATCH_LOSS] += (double)t->val_losses[i];
+    values[BATCH_TARGETS] = (double)dt_batch_targets(&t->batch);
+    return 0;
+}
+
+/* Mean loss over a fixed, random choice of the validation split's sequences, each
+ * batch by one of the ranks. */
 static int validate(struct dt_training *t, const struct dt_model *model, double *loss,
                     struct dt_error *err)
 {
-    uint64_t length = (uint64_t)t->settings.training.sequence_length, seed = 0;
-    uint64_t batch = (uint64_t)t->settings.training.batch_size;
-    uint64_t samples = 0, targets = 0;
-    DT_TRY(dt_dataset_samples(t->val, (uint32_t)length, &samples, err));
+    uint64_t batch = (uint64_t)t->settings.training.batch_size, samples = 0;
+    double sum = 0, targets = 0;
+    int64_t first, end;
+    DT_TRY(
+        dt_dataset_samples(t->val, (uint32_t)t->settings.training.sequence_length, &samples, err));
     uint64_t wanted = batch * (uint64_t)t->settings.training.eval_batches;
     uint64_t count = wanted < samples ? wanted : samples;
-    double sum = 0;
-    for (uint64_t from = 0; from < count; from += batch) {
-        uint64_t rows = count - from < batch ? count - from : batch;
-        for (uint64_t i = 0; i < rows; i++)
-            DT_TRY(dt_dataset_sample(t->val, (uint32_t)length,
-                                     dt_sample_at(seed, samples, from + i),
-                                     t->val_ids + i * (length + 1), err));
-        dt_batch_next_token(&t->batch, t->val_ids, (int64_t)rows, (int64_t)length);
-        dt_model_score(model, t->work, &t->batch, t->val_losses, NULL);
-        for (uint64_t i = 0; i < rows * length; i++)
-            sum += (double)t->val_losses[i];
-        targets += (uint64_t)dt_batch_targets(&t->batch);
+    int64_t batches = (int64_t)((count + batch - 1) / batch);
+    dt_parallel_part(&t->store.parallel, batches, &first, &end);
+    for (int64_t i = first; i < end; i++) {
+        uint64_t from = (uint64_t)i * batch, rows = count - from < batch ? count - from : batch;
+        DT_TRY(
+            validate_batch(t, model, samples, from, rows, t->val_values + i * BATCH_VALUES, err));
     }
-    *loss = sum / (double)targets;
+    DT_TRY(dt_parallel_share(&t->store.parallel, t->val_values, batches, BATCH_VALUES, err));
+    for (int64_t i = 0; i < batches; i++) {
+        sum += t->val_values[i * BATCH_VALUES + BATCH_LOSS];
+        targets += t->val_values[i * BATCH_VALUES + BATCH_TARGETS];
+    }
+    *loss = sum / targets;
     return 0;
 }
 

@@ -36,8 +36,11 @@ static void sum_up(struct dt_comm *world, void *context)
     struct dt_arena arena = {0};
     double norm, values[40];
     assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
-    assert_int_equal(dt_parallel_init(&p, world, dev, ELEMENTS, job->batches, job->invariant, &err),
-                     0);
+    struct dt_settings settings = {
+        .training.gradient_accumulation_steps = job->batches,
+        .distributed.invariant = job->invariant,
+    };
+    assert_int_equal(dt_parallel_init(&p, world, dev, ELEMENTS, &settings, &err), 0);
     dt_parallel_layout(&p, &arena);
     assert_int_equal(dt_arena_allocate(&arena, dev, &err), 0);
     dt_parallel_layout(&p, &arena);
@@ -49,7 +52,7 @@ static void sum_up(struct dt_comm *world, void *context)
             values[i] = (double)(i * i);
         }
         assert_int_equal(dt_parallel_sum(&p, &norm, &err), 0);
-        assert_int_equal(dt_parallel_share(&p, values, 1, &err), 0);
+        assert_int_equal(dt_parallel_share(&p, values, job->batches, 1, &err), 0);
     }
     for (int64_t i = 0; i < job->batches; i++)
         assert_true(values[i] == (double)(i * i));
@@ -107,7 +110,8 @@ static void too_few_batches_for_the_ranks_are_refused(struct dt_comm *world, voi
     struct dt_parallel p;
     struct dt_error err;
     (void)context;
-    assert_int_equal(dt_parallel_init(&p, world, NULL, 100, 2, false, &err), DT_EINVALID);
+    struct dt_settings settings = {.training.gradient_accumulation_steps = 2};
+    assert_int_equal(dt_parallel_init(&p, world, NULL, 100, &settings, &err), DT_EINVALID);
     assert_non_null(strstr(err.text, "2 micro-batches cannot be shared by 3 ranks"));
 }
 

@@ -67,7 +67,9 @@ static void check_recorded(const char *engine, enum dt_rule optimizer)
     struct dt_store store;
     assert_int_equal(dt_device_open(&dev, engine, 2, &err), 0);
     assert_int_equal(dt_model_new(&model, dev, &s.model, DT_F32, &err), 0);
-    dt_store_plan(&store, model, &s);
+    struct dt_comm *alone;
+    assert_int_equal(dt_comm_open(&alone, "self", 0, &err), 0);
+    assert_int_equal(dt_store_plan(&store, model, &s, alone, &err), 0);
     assert_int_equal(dt_store_allocate(&store, &err), 0);
     fill(&model->table, 0, model->parameters);
     for (int step = 0; step < 5; step++) {
@@ -82,6 +84,7 @@ static void check_recorded(const char *engine, enum dt_rule optimizer)
                      model->table.params[i].name, sum, recorded[optimizer][i]);
     }
     dt_store_release(&store);
+    dt_comm_close(alone);
     dt_model_free(model);
     dt_device_close(dev);
 }
@@ -195,12 +198,15 @@ static void each_optimizer_has_the_state_that_it_needs(void **state)
         struct dt_settings s = settings_of((enum dt_rule)i);
         struct dt_model *model = dt_model_plan(dev, &s.model, DT_F32);
         struct dt_store store;
-        dt_store_plan(&store, model, &s);
+        struct dt_comm *alone;
+        assert_int_equal(dt_comm_open(&alone, "self", 0, &err), 0);
+        assert_int_equal(dt_store_plan(&store, model, &s, alone, &err), 0);
         assert_int_equal(dt_optimizer_first_bytes(&store.optimizer),
                          4 * (size_t)model->table.elements);
         second[i] = dt_optimizer_second_bytes(&store.optimizer);
         assert_true((store.bytes.scratch > 0) == (i == DT_RULE_MUON));
         dt_store_release(&store);
+        dt_comm_close(alone);
         dt_model_free(model);
     }
     assert_int_equal(second[DT_RULE_SGD], 0);
