@@ -207,12 +207,39 @@ static void linear_and_gelu_backward_match_finite_differences(void **state)
     check_linear_backward(DT_ACT_GELU_ERF);
 }
 
+/* As text that is generated needs it: a row does not depend on those beside it. */
+static void a_row_has_the_same_bits_whatever_is_beside_it(void **state)
+{
+    (void)state;
+    for (int tb = 0; tb < 2; tb++) {
+        int64_t k = 203, n = 331;
+        struct dt_tensor a = random_matrix_of(DT_F32, 16, k), bias = random_matrix_of(DT_F32, 1, n);
+        struct dt_tensor b = random_matrix_of(DT_F32, tb ? n : k, tb ? k : n);
+        struct dt_tensor one = new_matrix(DT_F32, 16, n), aux = new_matrix(DT_F32, 16, n);
+        const struct dt_matmul how = {
+            .transpose_b = tb, .bias = &bias, .activation = DT_ACT_GELU_TANH, .aux = &aux};
+        for (int64_t i = 0; i < 16; i++) {
+            struct dt_tensor x = dt_rows(&a, i, 1), y = dt_rows(&one, i, 1);
+            dev->ops->matmul(dev, &y, &x, &b, &how);
+        }
+        for (int64_t rows = 1; rows <= 16; rows++) {
+            struct dt_tensor all = new_matrix(DT_F32, rows, n), x = dt_rows(&a, 16 - rows, rows);
+            struct dt_tensor want = dt_rows(&one, 16 - rows, rows);
+            dev->ops->matmul(dev, &all, &x, &b, &how);
+            assert_same_bits(&all, &want);
+            free(all.data);
+        }
+        free(a.data), free(b.data), free(bias.data), free(one.data), free(aux.data);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_EACH_ISA(matmul_matches_the_reference),
         ON_EACH_ISA(matmul_reads_parts_of_wider_matrices),
         ON_EACH_ISA(products_have_the_same_bits_on_any_number_of_threads),
+        ON_EACH_ISA(a_row_has_the_same_bits_whatever_is_beside_it),
         ON_EACH_ISA(activations_match_the_reference),
         ON_EACH_ISA(linear_and_gelu_backward_match_finite_differences),
     };

@@ -2,13 +2,15 @@
 /* Products through oneDNN, cut into tiles. Which kernel and which order of
  * summation the library takes depends on a product's shape and on its threads;
  * so the tiles follow from the shape alone, and each is one call by one thread.
- * The bits then do not depend on the number of threads. */
+ * The bits then do not depend on the number of threads. Products of few rows go
+ * through few-rows.c. */
 #include <assert.h>
 #include <dnnl.h>
 #include <omp.h>
 
 #include "device/cpu/bf16.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/few-rows.h"
 
 #define ROW_UNIT    16 /* what tiles begin at a multiple of */
 #define COLUMN_UNIT 64
@@ -181,6 +183,32 @@ static void multiply_tile(struct dt_device *dev, const struct product *p, const 
     finish_tile(p, t, sums, stride, room);
 }
 
+static bool has_few_rows(const struct product *p)
+{
+    return p->c->rows <= DT_CPU_FEW_ROWS && !p->how->transpose_a && p->a->dtype == DT_F32 &&
+           p->c->dtype == DT_F32 && lies_as_matrix(p->a) && lies_as_matrix(p->b);
+}
+
+static void multiply_few_rows(struct dt_device *dev, const struct product *p)
+{
+    const struct dt_cpu_few_rows few = {dt_cpu_row(p->c, 0), p->a->data,   p->b->data,
+                                        p->c->rows,          p->k,         p->c->stride,
+                                        p->a->stride,        p->b->stride, p->how->transpose_b};
+#pragma omp parallel num_threads(dev->threads)
+    {
+        struct tile t = {.row = 0, .rows = p->c->rows};
+        int64_t end;
+        dt_cpu_share(p->c->columns, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads(),
+                     &t.column, &end);
+        t.columns = end - t.column;
+        for (int64_t i = 0; !p->how->accumulate && i < t.rows; i++)
+            memset(dt_cpu_row(p->c, i) + t.column, 0, (size_t)t.columns * sizeof(float));
+        dt_cpu_multiply_few_rows(&few, t.column, end);
+        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)t.columns + 16);
+        finish_tile(p, &t, dt_cpu_row(p->c, 0) + t.column, p->c->stride, room);
+    }
+}
+
 void dt_cpu_matmul(struct dt_device *dev, struct dt_tensor *c, const struct dt_tensor *a,
                    const struct dt_tensor *b, const struct dt_matmul *how)
 {
@@ -195,6 +223,10 @@ void dt_cpu_matmul(struct dt_device *dev, struct dt_tensor *c, const struct dt_t
     assert((how->transpose_b ? b->columns : b->rows) == p.k);
     assert(a->dtype == b->dtype && (c->dtype == a->dtype || c->dtype == DT_F32));
     assert(how->activation == DT_ACT_NONE || how->aux != NULL);
+    if (has_few_rows(&p)) {
+        multiply_few_rows(dev, &p);
+        return;
+    }
     struct grid grid = grid_of(c->rows, c->columns, p.k);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t i = 0; i < grid.rows * grid.columns; i++) {
