@@ -238,10 +238,12 @@ static double pass(const struct dt_model *m, enum dt_recompute recompute, float 
 static void recomputing_gives_the_same_bits_in_less_memory(void **state)
 {
     (void)state;
-    struct dt_model_config configs[] = {tiny, tiny_llama, tiny};
-    configs[2].dropout = 0.2;
-    configs[2].attention_dropout = 0.3;
-    for (int i = 0; i < 3; i++) {
+    struct dt_model_config configs[] = {tiny, tiny_llama, tiny_qwen3, tiny, tiny_bert};
+    for (int i = 3; i < 5; i++) {
+        configs[i].dropout = 0.2;
+        configs[i].attention_dropout = 0.3;
+    }
+    for (int i = 0; i < 5; i++) {
         struct dt_model *m = new_model_of(&configs[i]);
         size_t n = (size_t)m->table.elements, last = SIZE_MAX, bytes;
         float *kept = dt_alloc(n, sizeof *kept), *again = dt_alloc(n, sizeof *again);
@@ -264,13 +266,12 @@ static double loss_of(const struct dt_model *m, float *gradients)
 }
 
 /* The seed fixes what is dropped, so that a pass with dropout has a derivative too. */
-static void gradients_pass_through_dropout(void **state)
+static void check_dropout(const struct dt_model_config *config)
 {
-    (void)state;
-    struct dt_model_config dropping = tiny;
+    struct dt_model_config dropping = *config;
     dropping.dropout = 0.3;
     dropping.attention_dropout = 0.4;
-    struct dt_model *m = new_model_of(&dropping), *plain = new_model();
+    struct dt_model *m = new_model_of(&dropping), *plain = new_model_of(config);
     size_t n = (size_t)m->table.elements;
     float *gradients = dt_alloc(n, sizeof *gradients), *ignored = dt_alloc(n, sizeof *ignored);
     assert_true(fabs(loss_of(m, gradients) - loss_of(plain, ignored)) > 1e-3);
@@ -297,6 +298,14 @@ static void gradients_pass_through_dropout(void **state)
     free(gradients), free(ignored);
     dt_model_free(m);
     dt_model_free(plain);
+}
+
+static void gradients_pass_through_dropout(void **state)
+{
+    (void)state;
+    check_dropout(&tiny);
+    check_dropout(&tiny_llama);
+    check_dropout(&tiny_bert);
 }
 
 static void gradients_accumulate_and_scale(void **state)
@@ -356,6 +365,27 @@ static void decoding_agrees_with_scoring(void **state)
     check_decoding(&tiny);
     check_decoding(&tiny_llama);
     check_decoding(&tiny_qwen3);
+}
+
+static void masked_models_see_both_sides_and_do_not_continue_text(void **state)
+{
+    (void)state;
+    struct dt_model *m = new_model_of(&tiny_bert);
+    struct dt_workspace *w;
+    struct dt_decoder *d;
+    uint32_t ids[13];
+    float a[12], b[12];
+    fill_ids(ids, 13, 8);
+    assert_int_equal(dt_workspace_new(&w, m, &(struct dt_workspace_shape){1, 12, false}, &err), 0);
+    score(m, w, ids, 1, 12, a);
+    ids[11] = (ids[11] + 1) % 19;
+    score(m, w, ids, 1, 12, b);
+    for (int t = 0; t < 9; t++)
+        assert_true(a[t] != b[t]);
+    assert_int_equal(dt_decoder_new(&d, m, 12, &err), DT_EINVALID);
+    assert_non_null(strstr(err.text, "'bert' fills in masked tokens"));
+    dt_workspace_free(w);
+    dt_model_free(m);
 }
 
 static void scoring_looks_at_no_later_token(void **state)
@@ -741,6 +771,7 @@ int main(void)
         cmocka_unit_test(gradients_pass_through_dropout),
         cmocka_unit_test(gradients_accumulate_and_scale),
         cmocka_unit_test(decoding_agrees_with_scoring),
+        cmocka_unit_test(masked_models_see_both_sides_and_do_not_continue_text),
         cmocka_unit_test(scoring_looks_at_no_later_token),
         cmocka_unit_test(only_what_has_a_target_is_scored),
         cmocka_unit_test(initial_weights_spread_as_the_configuration_says),
