@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/program.h"
+#include "shard/foreign.h"
 #include "shard/manifest.h"
 #include "shard/shard.h"
 #include "token/tokenizer.h"
@@ -18,8 +19,13 @@
 static struct {
     bool info, json, verify, ids, text, lineage;
     long document;
+    int as, from;
     const char *tokenizer, *output;
 } opt = {.document = -1, .output = "-"};
+
+enum { AS_NOTHING, AS_RAW, AS_DTS }; /* the formats behind these are foreign */
+static const char *const as_names[] = {"", "raw", "dts", "mds", "megatron", "llmc", NULL};
+static const char *const from_names[] = {"dts", "mds", "megatron", "llmc", NULL};
 
 static const struct dt_option options[] = {
     {"info", 0, DT_OPT_FLAG, &opt.info, NULL, "print what the shards hold (default)"},
@@ -28,8 +34,13 @@ static const struct dt_option options[] = {
     {"ids", 0, DT_OPT_FLAG, &opt.ids, NULL, "print the ids, a line a document"},
     {"text", 0, DT_OPT_FLAG, &opt.text, NULL, "print the text; needs -t"},
     {"lineage", 0, DT_OPT_FLAG, &opt.lineage, NULL, "print the commands that made the shards"},
+    {"as", 0, DT_OPT_CHOICE, &opt.as, "raw|dts|mds|megatron|llmc",
+     "write plain ids, a token stream, or the files of another program", .choices = as_names},
+    {"from", 0, DT_OPT_CHOICE, &opt.from, "dts|mds|megatron|llmc",
+     "read the files of another program; needs --as dts and -t", .choices = from_names},
     {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "TOKENIZER",
-     "with --text: tokenizer.json, vocab.json with merges.txt beside it, or a directory"},
+     "for --text, --from and --verify: tokenizer.json, vocab.json with merges.txt "
+     "beside it, or a directory"},
     {"doc", 0, DT_OPT_INT, &opt.document, "N", "print document N alone, from 0", .min = 0,
      .max = 1e18},
     {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write to FILE"},
@@ -43,6 +54,7 @@ static char *const standard_input[] = {"-"};
 /* A shard or stream to be read, as named or as a directory's index.json lists it. */
 struct source {
     char *path;
+    bool is_text;                       /* the lineage of a checkpoint */
     const struct dt_manifest *manifest; /* NULL for one named by itself */
     const struct dt_manifest_shard *listed;
 };
@@ -83,12 +95,29 @@ static int add_directory(struct sources *s, struct dt_manifest *m, const char *p
     return 0;
 }
 
+/* With --lineage, a checkpoint (or a run, by its latest) stands for its lineage. */
+static bool add_checkpoint(struct sources *s, const char *path)
+{
+    static const char *const places[] = {"trainer/lineage.txt", "latest/trainer/lineage.txt"};
+    for (int i = 0; opt.lineage && i < 2; i++) {
+        char *file = dt_path_join(path, places[i]);
+        if (dt_file_exists(file)) {
+            add_source(s, file)->is_text = true;
+            return true;
+        }
+        free(file);
+    }
+    return false;
+}
+
 static int find_sources(struct sources *s, char *const *paths, int count, struct dt_error *err)
 {
     s->manifests = dt_alloc((size_t)count, sizeof *s->manifests);
     s->manifest_count = count;
     for (int i = 0; i < count; i++) {
-        if (strcmp(paths[i], "-") != 0 && dt_is_directory(paths[i]))
+        if (add_checkpoint(s, paths[i]))
+            continue;
+        if (opt.from == 0 && strcmp(paths[i], "-") != 0 && dt_is_directory(paths[i]))
             DT_TRY(add_directory(s, &s->manifests[i], paths[i], err));
         else
             add_source(s, dt_strdup(paths[i]));
@@ -169,7 +198,7 @@ static int check_tokenizer(const struct printer *p, const struct dt_shard_info *
                            const char *path, struct dt_error *err)
 {
     char made[DT_HEX64], given[DT_HEX64];
-    if (!opt.text || info->tokenizer == dt_tokenizer_fingerprint(p->tokenizer))
+    if (p->tokenizer == NULL || info->tokenizer == dt_tokenizer_fingerprint(p->tokenizer))
         return 0;
     return dt_fail(err, DT_EINVALID, "%s: was made by tokenizer %s, but '%s' is %s", path,
                    dt_hex64(info->tokenizer, made), opt.tokenizer,
@@ -298,6 +327,8 @@ static int verify_source(struct printer *p, const struct source *source, struct 
     }
     if (rc == 0)
         rc = read_through(source->path, &info, &provenance, err);
+    if (rc == 0)
+        rc = check_tokenizer(p, &info, source->path, err);
     free(provenance);
     DT_TRY(rc);
     dt_buffer_printf(&p->line, "%s: %" PRIu64 " document%s, %" PRIu64 " token%s: whole\n",
@@ -314,13 +345,23 @@ static int verify(struct printer *p, const struct sources *s, struct dt_error *e
     return 0;
 }
 
-static int print_lineage(struct printer *p, const struct sources *s, struct dt_error *err)
+#define LINEAGE_LIMIT ((size_t)16 << 20)
+
+static int look_at_lineage(const struct source *source, char **lines, struct dt_error *err)
 {
     struct dt_shard_info info;
+    size_t size;
+    if (source->is_text)
+        return dt_file_read(source->path, LINEAGE_LIMIT, lines, &size, err);
+    return look_at(source->path, &info, lines, err);
+}
+
+static int print_lineage(struct printer *p, const struct sources *s, struct dt_error *err)
+{
     char *last = NULL;
     for (int i = 0; i < s->count; i++) {
         char *provenance = NULL;
-        int rc = look_at(s->items[i].path, &info, &provenance, err);
+        int rc = look_at_lineage(&s->items[i], &provenance, err);
         if (rc == 0 && (last == NULL || strcmp(last, provenance) != 0))
             dt_buffer_printf(&p->line, "%s:\n%s", s->items[i].path, provenance);
         free(last);
@@ -463,8 +504,151 @@ static int print_info(struct printer *p, const struct sources *s, struct dt_erro
     return flush_line(p, err);
 }
 
+/* --- other formats ------------------------------------------------------------------------------
+ */
+
+static int write_raw(struct printer *p, const char *path, struct dt_error *err)
+{
+    struct dt_shard_reader *r;
+    struct dt_ids ids = DT_IDS_EMPTY;
+    int rc;
+    DT_TRY(dt_shard_reader_open(&r, path, err));
+    uint32_t width = dt_shard_reader_info(r)->token_bytes;
+    while ((rc = dt_shard_read_frame(r, &ids, err)) > 0) {
+        dt_foreign_put_ids(&p->line, ids.data, ids.count, width);
+        rc = flush_line(p, err);
+        if (rc < 0)
+            break;
+    }
+    dt_ids_release(&ids);
+    dt_shard_reader_close(r);
+    return rc;
+}
+
+/* Where converted documents go: one of these. */
+struct sink {
+    struct dt_shard_writer *stream;
+    struct dt_foreign *foreign;
+};
+
+static int put_document(struct sink *to, const struct dt_ids *ids,
+                        const struct dt_shard_document *document, struct dt_error *err)
+{
+    if (to->stream)
+        return dt_shard_write(to->stream, ids->data, document, err);
+    return dt_foreign_add(to->foreign, ids->data, ids->count, err);
+}
+
+/* Opens the sink for documents of that kind, unless it is open. */
+static int open_sink(struct printer *p, struct sink *to, const struct dt_shard_info *info,
+                     struct dt_error *err)
+{
+    struct dt_shard_info list = *info;
+    if (to->stream || to->foreign)
+        return 0;
+    if (opt.as != AS_DTS)
+        return dt_foreign_create(&to->foreign, as_names[opt.as], opt.output, info, err);
+    char *provenance =
+        dt_format("%s%s\n", info->provenance ? info->provenance : "", dt_command_line());
+    list.provenance = provenance;
+    list.row = list.padding_id = 0;
+    int rc = dt_shard_writer_new(&to->stream, &p->out, &list, 0, err);
+    free(provenance);
+    return rc;
+}
+
+static int convert_shard(struct printer *p, struct sink *to, const char *path,
+                         struct dt_shard_info *first, struct dt_error *err)
+{
+    struct dt_shard_reader *r;
+    struct dt_ids ids = DT_IDS_EMPTY;
+    struct dt_shard_document document;
+    DT_TRY(dt_shard_reader_open(&r, path, err));
+    const struct dt_shard_info *info = dt_shard_reader_info(r);
+    if (first->vocab_size == 0)
+        *first = (struct dt_shard_info){.tokenizer = info->tokenizer,
+                                        .vocab_size = info->vocab_size,
+                                        .eot = info->eot,
+                                        .masked = info->masked};
+    int rc = open_sink(p, to, info, err);
+    if (rc == 0 && (info->tokenizer != first->tokenizer || info->masked != first->masked ||
+                    info->vocab_size != first->vocab_size || info->eot != first->eot))
+        rc = dt_fail(err, DT_EFORMAT, "%s: is of another tokenizer or mask than what came before",
+                     path);
+    if (opt.as == AS_DTS)
+        dt_shard_reader_mark(r);
+    while (rc == 0 && (rc = dt_shard_read(r, &ids, &document, err)) > 0)
+        rc = put_document(to, &ids, &document, err);
+    dt_ids_release(&ids);
+    dt_shard_reader_close(r);
+    return rc;
+}
+
+/* The identity of a document that comes without its text: that of its ids' text. */
+static int identify(struct printer *p, const struct dt_ids *ids, uint32_t eot,
+                    struct dt_shard_document *document, struct dt_error *err)
+{
+    bool ends = ids->count > 0 && ids->data[ids->count - 1] == eot;
+    dt_buffer_clear(&p->line);
+    DT_TRY(dt_decode(p->tokenizer, ids->data, ids->count - ends, &p->line, err));
+    *document = (struct dt_shard_document){
+        .hash = dt_hash(p->line.data, p->line.size), .tokens = ids->count, .bytes = p->line.size};
+    return 0;
+}
+
+static int convert_foreign(struct printer *p, struct sink *to, const char *path,
+                           struct dt_error *err)
+{
+    struct dt_foreign *from;
+    struct dt_ids ids = DT_IDS_EMPTY;
+    struct dt_shard_document document;
+    const struct dt_shard_info info = {.vocab_size = dt_tokenizer_size(p->tokenizer),
+                                       .eot = dt_tokenizer_eot(p->tokenizer),
+                                       .tokenizer = dt_tokenizer_fingerprint(p->tokenizer)};
+    DT_TRY(open_sink(p, to, &info, err));
+    DT_TRY(dt_foreign_open(&from, from_names[opt.from], path, info.eot, err));
+    int rc;
+    while ((rc = dt_foreign_next(from, &ids, err)) > 0) {
+        rc = identify(p, &ids, info.eot, &document, err);
+        if (rc < 0)
+            dt_fail_context(err, "%s", path);
+        if (rc == 0)
+            rc = put_document(to, &ids, &document, err);
+        if (rc < 0)
+            break;
+    }
+    dt_ids_release(&ids);
+    dt_foreign_free(from);
+    return rc;
+}
+
+static int convert(struct printer *p, const struct sources *s, struct dt_error *err)
+{
+    struct sink to = {0};
+    struct dt_shard_info first = {0};
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < s->count; i++) {
+        if (opt.as == AS_RAW)
+            rc = write_raw(p, s->items[i].path, err);
+        else if (opt.from > 0)
+            rc = convert_foreign(p, &to, s->items[i].path, err);
+        else
+            rc = convert_shard(p, &to, s->items[i].path, &first, err);
+    }
+    if (rc == 0 && to.stream)
+        rc = dt_shard_writer_finish(to.stream, err);
+    if (rc == 0 && to.foreign)
+        rc = dt_foreign_finish(to.foreign, err);
+    dt_shard_writer_free(to.stream);
+    dt_foreign_free(to.foreign);
+    return rc;
+}
+
 static int print(struct printer *p, const struct sources *s, struct dt_error *err)
 {
+    if (opt.as)
+        return convert(p, s, err);
+
     if (opt.ids || opt.text)
         return print_documents(p, s, err);
     if (opt.verify)
@@ -477,15 +661,16 @@ static int run(char *const *paths, int count, struct dt_error *err)
     struct sources sources = {0};
     struct printer p = {0};
     int rc = 0;
-    if (opt.text)
+    if (opt.tokenizer)
         rc = dt_tokenizer_load(&p.tokenizer, opt.tokenizer, err);
     if (rc == 0)
         rc = find_sources(&sources, paths, count, err);
-    if (rc == 0)
+    bool foreign = opt.as > AS_DTS; /* which makes files of its own */
+    if (rc == 0 && !foreign)
         rc = dt_output_open(&p.out, opt.output, err);
     if (rc == 0)
         rc = print(&p, &sources, err);
-    if (rc == 0)
+    if (rc == 0 && !foreign)
         rc = dt_output_commit(&p.out, err);
     dt_output_abandon(&p.out);
     dt_buffer_release(&p.line);
@@ -494,17 +679,28 @@ static int run(char *const *paths, int count, struct dt_error *err)
     return rc;
 }
 
+static void check_options(void)
+{
+    if (opt.info + opt.json + opt.verify + opt.ids + opt.text + opt.lineage + (opt.as > 0) > 1)
+        dt_usage("--info, --json, --verify, --ids, --text, --lineage and --as exclude each other");
+    if (opt.from > 0 && opt.as != AS_DTS)
+        dt_usage("--from %s needs --as dts", from_names[opt.from]);
+    bool needed = opt.text || opt.from > 0;
+    if (needed ? opt.tokenizer == NULL : opt.tokenizer && !opt.verify)
+        dt_usage("-t TOKENIZER goes with --verify, and --text and --from need it");
+    if (opt.document >= 0 && !opt.ids && !opt.text)
+        dt_usage("--doc goes with --ids or --text");
+    if ((opt.as == AS_RAW || opt.as == AS_DTS) && strcmp(opt.output, "-") == 0 &&
+        isatty(STDOUT_FILENO))
+        dt_usage("ids are not for a terminal: redirect them, or name a file with -o");
+}
+
 int main(int argc, char **argv)
 {
     struct dt_error err;
     int first = dt_parse_options(&command, argc, argv);
     int count = argc - first;
-    if (opt.info + opt.json + opt.verify + opt.ids + opt.text + opt.lineage > 1)
-        dt_usage("--info, --json, --verify, --ids, --text and --lineage exclude each other");
-    if (opt.text != (opt.tokenizer != NULL))
-        dt_usage("--text and -t TOKENIZER go together");
-    if (opt.document >= 0 && !opt.ids && !opt.text)
-        dt_usage("--doc goes with --ids or --text");
+    check_options();
     if (count == 0 && isatty(STDIN_FILENO))
         dt_usage("name a SHARD, or pipe a token stream in");
     int rc = run(count ? argv + first : standard_input, count ? count : 1, &err);

@@ -299,6 +299,18 @@ int dt_shard_read(struct dt_shard_reader *r, struct dt_ids *ids, struct dt_shard
     return rc;
 }
 
+int dt_shard_read_frame(struct dt_shard_reader *r, struct dt_ids *ids, struct dt_error *err)
+{
+    ids->count = 0;
+    r->position = 0;
+    int rc = next_frame(r, err);
+    if (rc < 0)
+        return at_frame(r, err);
+    if (rc > 0)
+        move_ids(r, ids, r->index.tokens);
+    return rc;
+}
+
 void dt_shard_reader_close(struct dt_shard_reader *r)
 {
     if (r == NULL)

@@ -97,6 +97,10 @@ void dt_shard_reader_mark(struct dt_shard_reader *r);
  * row ends is several, none of them with the repeated id. */
 int dt_shard_read(struct dt_shard_reader *r, struct dt_ids *ids, struct dt_shard_document *document,
                   struct dt_error *err) DT_MUST_CHECK;
+/* 1 and all ids of the next data frame, padding included, which are what zstd -d would
+ * print; 0 at the end; or an error. Not to be mixed with dt_shard_read. */
+int dt_shard_read_frame(struct dt_shard_reader *r, struct dt_ids *ids,
+                        struct dt_error *err) DT_MUST_CHECK;
 void dt_shard_reader_close(struct dt_shard_reader *r); /* NULL is fine */
 
 struct dt_shard;

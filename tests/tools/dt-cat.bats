@@ -196,7 +196,8 @@ flip() {
 }
 
 @test "options that exclude each other are usage errors" {
-    for options in "--ids --verify" "--text" "--ids -t tok.json" "--doc 1" "--json --lineage" "--info --json"; do
+    for options in "--ids --verify" "--text" "--ids -t tok.json" "--ids --as raw" "--from mds" \
+        "--as dts --from mds" "--doc 1" "--json --lineage" "--info --json"; do
         run dt-cat $options all.dts
         [ "$status" -eq 2 ]
     done
@@ -238,4 +239,115 @@ layouts() {
         (cd $name && "$PYTHON" ../read.py) | cmp - <(zstd -dcq $name/train-00000.dts)
         (cd $name && "$PYTHON" ../read.py) | cmp - <(dt-cat --as raw $name/train-00000.dts)
     done
+}
+
+@test "zstd and dt-cat --as raw agree for every layout" {
+    layouts
+    for f in list/*.dts stored/*.dts padded/*.dts packed/*.dts masked/*.dts wide.dts all.dts; do
+        zstd -tq "$f"
+        [ "$(zstd -dcq "$f" | sha256sum)" = "$(dt-cat --as raw "$f" | sha256sum)" ]
+        dt-cat --as raw <"$f" | cmp - <(zstd -dcq "$f")
+    done
+}
+
+@test "--as dts is a token stream with the mask and the history" {
+    layouts
+    for name in list padded masked; do
+        dt-cat --as dts $name >again.dts
+        dt-cat --ids again.dts | cmp - <(dt-cat --ids $name)
+        dt-cat --lineage again.dts | tail -n 1 | grep -q -e '--as dts'
+    done
+    dt-cat --as dts masked | dt-shard -o again
+    [ "$(grep '"hash"' again/index.json)" = "$(grep '"hash"' masked/index.json)" ]
+    run dt-cat --as dts -o none.dts list masked
+    assert_one_line_error dt-cat
+    [ ! -e none.dts ]
+}
+
+@test "files of other programs keep the documents there and back" {
+    layouts
+    dt-cat --json all.dts | grep -o '"hash":.*' >hash
+    for format in mds megatron llmc; do
+        dt-cat --as $format -o x.$format list
+        dt-cat --from $format --as dts -t tok.json x.$format >back.dts
+        dt-cat --ids back.dts | cmp - <(dt-cat --ids all.dts)
+        dt-cat --json back.dts | grep -o '"hash":.*' | cmp - hash
+    done
+    dt-cat --as megatron -o y padded # padding stays behind
+    dt-cat --as dts --from megatron -t tok.json y | dt-cat --ids | cmp - <(dt-cat --ids padded)
+}
+
+@test "streaming and megatron-core read what is written, and are read" {
+    need_python numpy streaming
+    need_python numpy torch megatron.core
+    oracle="$ROOT/tests/oracles/foreign_oracle.py"
+    dt-cat --ids all.dts >ids
+    for format in mds megatron; do
+        dt-cat --as $format -o ours all.dts
+        "$PYTHON" "$oracle" $format ours 2>err | cmp - ids || { cat err; return 1; }
+        "$PYTHON" "$oracle" write-$format theirs <ids >/dev/null 2>err || { cat err; return 1; }
+        dt-cat --from $format --as dts -t tok.json theirs | dt-cat --ids | cmp - ids
+        rm -r ours* theirs*
+    done
+}
+
+@test "files of other programs that are damaged or not finished are errors" {
+    for format in mds megatron llmc; do
+        run dt-cat --as $format -o /dev/full/x all.dts
+        assert_one_line_error dt-cat
+        run dt-cat --as $format -o - all.dts
+        assert_one_line_error dt-cat
+        head -c 20000 all.dts >cut.dts
+        run dt-cat --as $format -o x cut.dts
+        assert_one_line_error dt-cat
+        [ ! -e x.idx ] && [ ! -e x.bin ] && [ ! -f x ] && [ ! -e x/index.json ]
+        rm -rf x
+        run dt-cat --from $format --as dts -t tok.json -o y docs.jsonl
+        assert_one_line_error dt-cat
+        [ ! -e y ]
+    done
+    dt-cat --as llmc -o x all.dts
+    dt-vocab -q -s 300 -o small.json docs.jsonl
+    run dt-cat --from llmc --as dts -t small.json -o y x
+    assert_one_line_error dt-cat
+    [[ "$output" == *"x: "* ]]
+    head -c 3000 x >cut
+    run dt-cat --from llmc --as dts -t tok.json -o y cut
+    assert_one_line_error dt-cat
+}
+
+@test "--verify -t finds shards of another tokenizer" {
+    dt-cat --verify -t tok.json out
+    dt-vocab -q -s 300 -o other.json docs.jsonl
+    run dt-cat --verify -t other.json out
+    assert_one_line_error dt-cat
+    [[ "$output" == *"out/train-00000.dts: was made by tokenizer "* ]]
+}
+
+@test "--lineage follows a checkpoint back to the text" {
+    dt-train --set model.hidden_size=16 --set model.num_layers=1 --set model.num_heads=1 \
+        --set model.max_seq_len=32 --set training.max_steps=2 --set training.warmup_steps=0 \
+        --set training.batch_size=1 --set training.eval_interval=0 -q -j 1 -o run out
+    for where in run run/latest run/step-00000002; do
+        dt-cat --lineage $where >lines
+        [ "$(sed -n 's/^\(dt-[a-z]*\) .*/\1/p' lines | paste -sd ' ')" = "dt-tokenize dt-shard dt-train" ]
+    done
+}
+
+@test "two frames that were swapped are found" {
+    for _ in 1 2 3 4; do cat all.dts; done | dt-shard -o many
+    # The places of frames 1 and 2 with their indexes, from the seek table.
+    python3 - many/train-00000.dts <<'END' || skip "no python3"
+import struct, sys
+data = bytearray(open(sys.argv[1], "rb").read())
+count = struct.unpack_from("<I", data, len(data) - 9)[0]
+table = len(data) - 9 - 12 * count
+sizes = [struct.unpack_from("<I", data, table + 12 * i)[0] for i in range(count)]
+a, b = sum(sizes[:3]), sum(sizes[:5])
+one, two = data[a:b], data[b:b + sizes[5] + sizes[6]]
+open("swapped.dts", "wb").write(data[:a] + two + one + data[b + len(two):])
+END
+    run dt-cat --verify swapped.dts
+    assert_one_line_error dt-cat
+    [[ "$output" == *"swapped.dts: frame 3 at byte "*": does not continue the frame before it" ]]
 }
