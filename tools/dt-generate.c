@@ -77,7 +77,7 @@ static int load(struct generation *g, struct dt_device *dev, struct dt_error *er
     if (size > (uint32_t)g->model->config.vocab_size)
         return dt_fail(err, DT_EINVALID, "%s: has %u tokens, the model only %ld", tokenizer, size,
                        g->model->config.vocab_size);
-    DT_TRY(dt_decoder_new(&g->decoder, g->model, g->model->config.max_seq_len, err));
+    DT_TRY(dt_decoder_new(&g->decoder, g->model, 1, g->model->config.max_seq_len, err));
     g->sampler =
         dt_sampler_new(&opt.sampling, size); /* rows that pad the vocabulary are no tokens */
     g->logits = dt_alloc((size_t)g->model->config.vocab_size, sizeof *g->logits);
@@ -104,12 +104,13 @@ static void look_ahead(struct generation *g)
 {
     size_t capacity = (size_t)g->model->config.max_seq_len;
     size_t from = g->ids.count - 1; /* usually one new token */
-    if (dt_decoder_length(g->decoder) == 0 || dt_decoder_length(g->decoder) == (int64_t)capacity) {
+    if (dt_decoder_length(g->decoder, 0) == 0 ||
+        dt_decoder_length(g->decoder, 0) == (int64_t)capacity) {
         size_t keep = g->ids.count <= capacity ? g->ids.count : (capacity + 1) / 2;
         from = g->ids.count - keep;
-        dt_decoder_reset(g->decoder);
+        dt_decoder_reset(g->decoder, 0);
     }
-    dt_decoder_feed(g->decoder, g->ids.data + from, (int64_t)(g->ids.count - from), g->logits);
+    dt_decoder_feed(g->decoder, 0, g->ids.data + from, (int64_t)(g->ids.count - from), g->logits);
 }
 
 static int write_token(struct generation *g, uint32_t id, struct dt_error *err)
@@ -125,7 +126,7 @@ static int generate_one(struct generation *g, long sample, struct dt_error *err)
     uint64_t key = dt_random_key((uint64_t)opt.seed, 'G', (uint64_t)sample);
     uint32_t eot = dt_tokenizer_eot(g->tokenizer);
     g->ids.count = g->prompt_size;
-    dt_decoder_reset(g->decoder);
+    dt_decoder_reset(g->decoder, 0);
     DT_TRY(dt_output_write(&g->out, opt.prompt, strlen(opt.prompt), err));
     for (long i = 0; i < opt.tokens; i++) {
         look_ahead(g);

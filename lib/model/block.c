@@ -141,8 +141,7 @@ static struct qk split_qk(const struct dt_model *m, const struct dt_tensor *qk,
 }
 
 /* Queries, keys and values of the rows b->norm1. */
-static struct qkv project(const struct dt_model *m, int layer, struct dt_block *b,
-                          const struct dt_attention *how)
+static struct qkv project(const struct dt_model *m, int layer, struct dt_block *b)
 {
     struct qkv s = split(m, &b->qkv);
     struct dt_tensor *x = &b->norm1;
@@ -162,7 +161,6 @@ static struct qkv project(const struct dt_model *m, int layer, struct dt_block *
     }
     if (!is_fused(m))
         dt_linear_forward(m, layer, DT_V_WEIGHT, DT_V_BIAS, &s.v, x, NULL);
-    rotate(m, &s, how, false);
     return s;
 }
 
@@ -238,6 +236,29 @@ static void append(struct dt_device *dev, struct dt_tensor *cache, const struct 
     dev->ops->copy(dev, &place, rows);
 }
 
+/* Each sequence by itself, as long as it is so far. */
+static void attend_streams(const struct dt_model *m, const struct dt_block *b, const struct qkv *s,
+                           struct dt_cache *caches, const struct dt_attention *how,
+                           const struct dt_stream *streams)
+{
+    struct dt_device *dev = m->device;
+    struct dt_attention one = *how;
+    one.batch = 1;
+    for (int64_t i = 0; i < how->batch; i++) {
+        int64_t from = i * how->queries, count = how->queries;
+        struct dt_cache *cache = &caches[streams[i].slot];
+        struct qkv own = {dt_rows(&s->q, from, count), dt_rows(&s->k, from, count),
+                          dt_rows(&s->v, from, count)};
+        struct dt_tensor y = dt_rows(&b->attention, from, count);
+        struct dt_tensor lse = dt_rows(&b->lse, from, count);
+        one.past = streams[i].past;
+        rotate(m, &own, &one, false);
+        append(dev, &cache->keys, &own.k, one.past);
+        append(dev, &cache->values, &own.v, one.past);
+        dev->ops->attention_forward(dev, &y, &lse, &own.q, &cache->keys, &cache->values, &one);
+    }
+}
+
 static struct dt_dropout dropout(double rate, int layer, enum dt_dropout_place place,
                                  const struct dt_block_pass *pass)
 {
@@ -288,19 +309,18 @@ static void enter(const struct dt_model *m, int layer, struct dt_block *b,
 /* From norm1 to the activation behind the MLP's first product. out is left with
  * what attention added. */
 static void forward_inside(const struct dt_model *m, int layer, struct dt_block *b,
-                           struct dt_tensor *out, struct dt_cache *cache,
+                           struct dt_tensor *out, struct dt_cache *caches,
                            const struct dt_block_pass *pass)
 {
     struct dt_device *dev = m->device;
     struct dt_attention how = attention_of(m, layer, pass);
-    struct qkv s = project(m, layer, b, &how);
-    if (cache) {
-        append(dev, &cache->keys, &s.k, how.past);
-        append(dev, &cache->values, &s.v, how.past);
-        s.k = cache->keys;
-        s.v = cache->values;
+    struct qkv s = project(m, layer, b);
+    if (caches) {
+        attend_streams(m, b, &s, caches, &how, pass->streams);
+    } else {
+        rotate(m, &s, &how, false);
+        dev->ops->attention_forward(dev, &b->attention, &b->lse, &s.q, &s.k, &s.v, &how);
     }
-    dev->ops->attention_forward(dev, &b->attention, &b->lse, &s.q, &s.k, &s.v, &how);
     dt_linear_forward(m, layer, DT_PROJECTION_WEIGHT, DT_PROJECTION_BIAS, out, &b->attention, NULL);
     dt_drop(m, layer, DT_DROP_PROJECTION, out, pass);
     dt_norm_forward(m, layer, DT_NORM2_WEIGHT, DT_NORM2_BIAS, &b->norm2, &b->stats2, &b->middle,
@@ -310,11 +330,11 @@ static void forward_inside(const struct dt_model *m, int layer, struct dt_block 
 
 void dt_block_forward(const struct dt_model *m, int layer, struct dt_block *buffers,
                       const struct dt_tensor *x, const struct dt_tensor *add, struct dt_tensor *out,
-                      struct dt_cache *cache, const struct dt_block_pass *pass)
+                      struct dt_cache *caches, const struct dt_block_pass *pass)
 {
     struct dt_block b = first_rows(buffers, x->rows);
     enter(m, layer, &b, x, add, pass);
-    forward_inside(m, layer, &b, out, cache, pass);
+    forward_inside(m, layer, &b, out, caches, pass);
     dt_linear_forward(m, layer, DT_DOWN_WEIGHT, DT_DOWN_BIAS, out, &b.active, NULL);
     dt_drop(m, layer, DT_DROP_MLP, out, pass);
 }

@@ -17,12 +17,18 @@ enum dt_recompute {
 /* Their names in the order of the enum, ended by NULL. */
 extern const char *const dt_recomputes[];
 
+/* A sequence that grows: which of the caches is its own, and how many tokens that holds. */
+struct dt_stream {
+    int64_t slot, past;
+};
+
 /* What one pass does in every block. */
 struct dt_block_pass {
     struct dt_attention attention;
-    bool dropout;    /* at the rates of the model's configuration */
-    uint64_t seed;   /* of dropout */
-    uint64_t sample; /* global index of the first sequence */
+    bool dropout;                    /* at the rates of the model's configuration */
+    uint64_t seed;                   /* of dropout */
+    uint64_t sample;                 /* global index of the first sequence */
+    const struct dt_stream *streams; /* with caches: one a sequence of the batch */
 };
 
 /* What a block leaves for its backward pass. */
@@ -67,11 +73,12 @@ void dt_block_scratch_layout(struct dt_block_scratch *scratch, struct dt_arena *
                              const struct dt_model *model, int64_t rows);
 
 /* The block's input is x + add (add NULL: x); out (R x C) is what the block adds
- * to its residual stream, dt_block_stream, in the end. cache NULL: attention
- * inside the rows themselves. */
+ * to its residual stream, dt_block_stream, in the end. caches NULL: attention
+ * inside the rows themselves; otherwise over what caches[slot] of each stream holds
+ * and them, which are kept there. */
 void dt_block_forward(const struct dt_model *model, int layer, struct dt_block *block,
                       const struct dt_tensor *x, const struct dt_tensor *add, struct dt_tensor *out,
-                      struct dt_cache *cache, const struct dt_block_pass *pass);
+                      struct dt_cache *caches, const struct dt_block_pass *pass);
 
 /* The residual stream between attention and MLP, as it goes on behind the block:
  * the input of its norm, or with post-norm (families.h) the output. */

@@ -8,13 +8,16 @@
 #include "model/block.h"
 #include "model/layer.h"
 
-#define STEP 64 /* tokens of a prompt that go through the layers together */
+/* Rows that go through the layers together: as many as a product of few rows may
+ * have (device/cpu/few-rows.h), which gives each the same bits as alone. */
+#define STEP 16
 
 struct dt_decoder {
     const struct dt_model *model;
     struct dt_arena arena;
-    int64_t capacity, length;
-    struct dt_cache *cache; /* one a layer */
+    int64_t slots, capacity;
+    int64_t *lengths;       /* of the sequence in each slot */
+    struct dt_cache *cache; /* those of all slots, layer after layer */
     struct dt_block block;
     int32_t *ids;
     struct dt_tensor x, out, last, norm, stats, logits;
@@ -30,9 +33,9 @@ static void lay_out(struct dt_decoder *d)
     d->last = dt_arena_matrix_of(a, d->model->compute, STEP, c->hidden_size);
     d->norm = dt_arena_matrix_of(a, d->model->compute, STEP, c->hidden_size);
     d->stats = dt_arena_matrix(a, STEP, dt_norm_statistics(d->model));
-    d->logits = dt_arena_matrix(a, 1, c->vocab_size);
+    d->logits = dt_arena_matrix(a, STEP, c->vocab_size);
     dt_block_layout(&d->block, a, d->model, STEP, DT_RECOMPUTE_NONE, &(struct dt_block){0});
-    for (int64_t i = 0; i < c->num_layers; i++) {
+    for (int64_t i = 0; i < c->num_layers * d->slots; i++) {
         d->cache[i].keys =
             dt_arena_matrix_of(a, d->model->compute, d->capacity, dt_model_kv_width(c));
         d->cache[i].values =
@@ -40,8 +43,8 @@ static void lay_out(struct dt_decoder *d)
     }
 }
 
-int dt_decoder_new(struct dt_decoder **result, const struct dt_model *m, int64_t capacity,
-                   struct dt_error *err)
+int dt_decoder_new(struct dt_decoder **result, const struct dt_model *m, int64_t slots,
+                   int64_t capacity, struct dt_error *err)
 {
     *result = NULL;
     assert(capacity <= m->config.max_seq_len);
@@ -52,8 +55,10 @@ int dt_decoder_new(struct dt_decoder **result, const struct dt_model *m, int64_t
                        dt_families[m->config.family]);
     struct dt_decoder *d = dt_alloc(1, sizeof *d);
     d->model = m;
+    d->slots = slots;
     d->capacity = capacity;
-    d->cache = dt_alloc((size_t)m->config.num_layers, sizeof *d->cache);
+    d->lengths = dt_alloc((size_t)slots, sizeof *d->lengths);
+    d->cache = dt_alloc((size_t)(m->config.num_layers * slots), sizeof *d->cache);
     lay_out(d);
     int rc = dt_arena_allocate(&d->arena, m->device, err);
     if (rc < 0) {
@@ -71,63 +76,116 @@ void dt_decoder_free(struct dt_decoder *d)
         return;
     dt_arena_release(&d->arena, d->model->device);
     free(d->cache);
+    free(d->lengths);
     free(d);
 }
 
-void dt_decoder_reset(struct dt_decoder *d)
+void dt_decoder_reset(struct dt_decoder *d, int64_t slot)
 {
-    d->length = 0;
+    d->lengths[slot] = 0;
 }
 
-int64_t dt_decoder_length(const struct dt_decoder *d)
+int64_t dt_decoder_length(const struct dt_decoder *d, int64_t slot)
 {
-    return d->length;
+    return d->lengths[slot];
 }
 
-/* Up to STEP tokens through all layers; the last row of d->norm is theirs. */
-static void feed_some(struct dt_decoder *d, const uint32_t *ids, int64_t count)
+void dt_decoder_copy(struct dt_decoder *d, int64_t to, int64_t from)
+{
+    struct dt_device *dev = d->model->device;
+    int64_t length = d->lengths[from];
+    for (int64_t i = 0; length > 0 && to != from && i < d->model->config.num_layers; i++) {
+        struct dt_cache *caches = d->cache + i * d->slots;
+        struct dt_tensor keys = dt_rows(&caches[from].keys, 0, length);
+        struct dt_tensor values = dt_rows(&caches[from].values, 0, length);
+        struct dt_tensor new_keys = dt_rows(&caches[to].keys, 0, length);
+        struct dt_tensor new_values = dt_rows(&caches[to].values, 0, length);
+        dev->ops->copy(dev, &new_keys, &keys);
+        dev->ops->copy(dev, &new_values, &values);
+    }
+    d->lengths[to] = length;
+}
+
+/* Tokens as the first layer takes them; positions differ between streams. */
+static void embed(struct dt_decoder *d, const uint32_t *ids, const struct dt_stream *streams,
+                  int64_t batch, int64_t length)
 {
     const struct dt_model *m = d->model;
-    struct dt_device *dev = m->device;
-    const struct dt_table *t = &m->table;
     struct dt_tensor tokens = dt_model_weight(m, DT_TOKEN_EMBEDDING, -1);
     struct dt_tensor positions = dt_model_weight(m, DT_POSITION_EMBEDDING, -1);
+    int32_t host[STEP];
+    for (int64_t i = 0; i < batch * length; i++)
+        host[i] = (int32_t)ids[i];
+    m->device->ops->upload(m->device, d->ids, host, (size_t)(batch * length) * sizeof *host);
+    for (int64_t i = 0; i < batch; i++) {
+        struct dt_tensor x = dt_rows(&d->x, i * length, length);
+        m->device->ops->embedding_forward(m->device, &x, d->ids + i * length, &tokens,
+                                          positions.data ? &positions : NULL, length,
+                                          streams[i].past);
+    }
+}
+
+/* Up to STEP tokens, length of each stream, through all layers into d->norm. */
+static void feed_some(struct dt_decoder *d, const uint32_t *ids, const struct dt_stream *streams,
+                      int64_t batch, int64_t length)
+{
+    const struct dt_model *m = d->model;
+    int64_t count = batch * length;
+    int layers = m->table.layers;
     struct dt_tensor x = dt_rows(&d->x, 0, count), out = dt_rows(&d->out, 0, count);
     struct dt_tensor last = dt_rows(&d->last, 0, count), norm = dt_rows(&d->norm, 0, count);
     struct dt_tensor stats = dt_rows(&d->stats, 0, count);
-    struct dt_block_pass pass = {.attention = dt_model_attention(m, 1, count)};
-    pass.attention.past = d->length;
+    struct dt_block_pass pass = {.attention = dt_model_attention(m, batch, length),
+                                 .streams = streams};
     pass.attention.key_stride = d->capacity;
-    int32_t host[STEP];
-    for (int64_t i = 0; i < count; i++)
-        host[i] = (int32_t)ids[i];
-    dev->ops->upload(dev, d->ids, host, (size_t)count * sizeof *host);
-    dev->ops->embedding_forward(dev, &x, d->ids, &tokens, positions.data ? &positions : NULL, count,
-                                d->length);
+    embed(d, ids, streams, batch, length);
     const struct dt_tensor *add = NULL;
-    for (int layer = 0; layer < t->layers; layer++) {
-        dt_block_forward(m, layer, &d->block, &x, add, &out, &d->cache[layer], &pass);
+    for (int layer = 0; layer < layers; layer++) {
+        dt_block_forward(m, layer, &d->block, &x, add, &out, d->cache + layer * d->slots, &pass);
         x = dt_rows(dt_block_stream(m, &d->block), 0, count);
         add = &out;
     }
-    dt_norm_forward(m, t->layers, DT_FINAL_NORM_WEIGHT, DT_FINAL_NORM_BIAS, &norm, &stats, &last,
-                    &x, add);
-    d->length += count;
+    dt_norm_forward(m, layers, DT_FINAL_NORM_WEIGHT, DT_FINAL_NORM_BIAS, &norm, &stats, &last, &x,
+                    add);
+    for (int64_t i = 0; i < batch; i++)
+        d->lengths[streams[i].slot] += length;
 }
 
-void dt_decoder_feed(struct dt_decoder *d, const uint32_t *ids, int64_t count, float *logits)
+static void read_logits(struct dt_decoder *d, int64_t first, int64_t count, float *logits)
 {
     const struct dt_model *m = d->model;
-    struct dt_device *dev = m->device;
-    int64_t last = 0;
-    assert(count > 0 && d->length + count <= d->capacity);
-    for (int64_t from = 0; from < count; from += STEP) {
-        int64_t some = count - from < STEP ? count - from : STEP;
-        feed_some(d, ids + from, some);
-        last = some - 1;
+    struct dt_tensor head = dt_head_weight(m), norm = dt_rows(&d->norm, first, count);
+    struct dt_tensor rows = dt_rows(&d->logits, 0, count);
+    m->device->ops->matmul(m->device, &rows, &norm, &head,
+                           &(struct dt_matmul){.transpose_b = true});
+    m->device->ops->download(m->device, logits, d->logits.data,
+                             (size_t)(count * m->config.vocab_size) * sizeof *logits);
+}
+
+void dt_decoder_feed(struct dt_decoder *d, int64_t slot, const uint32_t *ids, int64_t count,
+                     float *logits)
+{
+    int64_t some = 0;
+    assert(count > 0 && d->lengths[slot] + count <= d->capacity);
+    for (int64_t from = 0; from < count; from += some) {
+        const struct dt_stream stream = {slot, d->lengths[slot]};
+        some = count - from < STEP ? count - from : STEP;
+        feed_some(d, ids + from, &stream, 1, some);
     }
-    struct dt_tensor head = dt_head_weight(m);
-    struct dt_tensor norm = dt_rows(&d->norm, last, 1);
-    dev->ops->matmul(dev, &d->logits, &norm, &head, &(struct dt_matmul){.transpose_b = true});
-    dev->ops->download(dev, logits, d->logits.data, (size_t)m->config.vocab_size * sizeof *logits);
+    read_logits(d, some - 1, 1, logits);
+}
+
+void dt_decoder_step(struct dt_decoder *d, const int64_t *slots, const uint32_t *ids, int64_t count,
+                     float *logits)
+{
+    for (int64_t from = 0, some; from < count; from += some) {
+        struct dt_stream streams[STEP];
+        some = count - from < STEP ? count - from : STEP;
+        for (int64_t i = 0; i < some; i++) {
+            streams[i] = (struct dt_stream){slots[from + i], d->lengths[slots[from + i]]};
+            assert(streams[i].past < d->capacity);
+        }
+        feed_some(d, ids + from, streams, some, 1);
+        read_logits(d, 0, some, logits + from * d->model->config.vocab_size);
+    }
 }

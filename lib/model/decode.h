@@ -1,19 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-/* One sequence that grows token by token, with its keys and values kept. */
+/*
+ * Sequences that grow token by token, with their keys and values kept.
+ *
+ *     struct dt_decoder *d;
+ *     DT_TRY(dt_decoder_new(&d, model, 8, capacity, err));
+ *     dt_decoder_feed(d, 0, prompt, count, logits);         slot 0 begins
+ *     dt_decoder_step(d, slots, ids, 3, logits);            a token more for each of three
+ *
+ * With fp32 on the cpu engine a sequence's logits have the same bits whatever goes
+ * on in other slots, and whether its tokens are fed one by one or together.
+ */
 #ifndef DT_MODEL_DECODE_H
 #define DT_MODEL_DECODE_H
 
 #include "model/model.h"
 
 struct dt_decoder;
-/* capacity: the longest sequence, at most max_seq_len. A masked model is refused. */
-int dt_decoder_new(struct dt_decoder **decoder, const struct dt_model *model, int64_t capacity,
-                   struct dt_error *err) DT_MUST_CHECK;
-void dt_decoder_reset(struct dt_decoder *decoder); /* the empty sequence again */
-int64_t dt_decoder_length(const struct dt_decoder *decoder);
+/* slots: how many sequences can grow side by side; capacity: the longest one, at
+ * most max_seq_len. A masked model is refused. */
+int dt_decoder_new(struct dt_decoder **decoder, const struct dt_model *model, int64_t slots,
+                   int64_t capacity, struct dt_error *err) DT_MUST_CHECK;
+void dt_decoder_reset(struct dt_decoder *decoder, int64_t slot); /* the empty sequence again */
+int64_t dt_decoder_length(const struct dt_decoder *decoder, int64_t slot);
+/* Makes the sequence in slot to that in slot from. */
+void dt_decoder_copy(struct dt_decoder *decoder, int64_t to, int64_t from);
 /* Appends count tokens (they must fit) and writes the V logits of what follows
  * the last of them to host memory. */
-void dt_decoder_feed(struct dt_decoder *decoder, const uint32_t *ids, int64_t count, float *logits);
+void dt_decoder_feed(struct dt_decoder *decoder, int64_t slot, const uint32_t *ids, int64_t count,
+                     float *logits);
+/* Appends one token to each of count different slots; logits: count x V. */
+void dt_decoder_step(struct dt_decoder *decoder, const int64_t *slots, const uint32_t *ids,
+                     int64_t count, float *logits);
 void dt_decoder_free(struct dt_decoder *decoder); /* NULL is fine */
 
 #endif

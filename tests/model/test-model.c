@@ -338,18 +338,18 @@ static void check_decoding(const struct dt_model_config *config)
     float losses[12], logits[19];
     fill_ids(ids, 13, 7);
     assert_int_equal(dt_workspace_new(&w, m, &(struct dt_workspace_shape){1, 12, false}, &err), 0);
-    assert_int_equal(dt_decoder_new(&d, m, 12, &err), 0);
+    assert_int_equal(dt_decoder_new(&d, m, 1, 12, &err), 0);
     score(m, w, ids, 1, 12, losses);
     for (int64_t t = 0; t < 12; t++) {
         double sum = 0;
         if (t == 0)
-            dt_decoder_feed(d, ids, 1, logits);
+            dt_decoder_feed(d, 0, ids, 1, logits);
         else if (t == 5) { /* a prompt in one piece gives what single tokens give */
-            dt_decoder_reset(d);
-            dt_decoder_feed(d, ids, 6, logits);
+            dt_decoder_reset(d, 0);
+            dt_decoder_feed(d, 0, ids, 6, logits);
         } else
-            dt_decoder_feed(d, ids + t, 1, logits);
-        assert_int_equal(dt_decoder_length(d), t + 1);
+            dt_decoder_feed(d, 0, ids + t, 1, logits);
+        assert_int_equal(dt_decoder_length(d, 0), t + 1);
         for (int j = 0; j < 19; j++)
             sum += exp((double)logits[j]);
         assert_true(fabs(log(sum) - (double)logits[ids[t + 1]] - (double)losses[t]) < 1e-4);
@@ -382,7 +382,7 @@ static void masked_models_see_both_sides_and_do_not_continue_text(void **state)
     score(m, w, ids, 1, 12, b);
     for (int t = 0; t < 9; t++)
         assert_true(a[t] != b[t]);
-    assert_int_equal(dt_decoder_new(&d, m, 12, &err), DT_EINVALID);
+    assert_int_equal(dt_decoder_new(&d, m, 1, 12, &err), DT_EINVALID);
     assert_non_null(strstr(err.text, "'bert' fills in masked tokens"));
     dt_workspace_free(w);
     dt_model_free(m);

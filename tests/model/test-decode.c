@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* Text that is generated does not depend on how, or beside what, it is computed. */
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/rng.h"
+#include "model/decode.h"
+
+#define V      211
+#define LENGTH 90
+
+static struct dt_device *dev;
+static struct dt_error err;
+static uint32_t ids[4][LENGTH];
+
+static const struct dt_model_config shapes[] = {
+    {.family = DT_GPT2,
+     .vocab_size = V,
+     .max_seq_len = 96,
+     .hidden_size = 48,
+     .num_layers = 2,
+     .num_heads = 3,
+     .layer_norm_epsilon = 1e-5,
+     .tie_word_embeddings = true},
+    {.family = DT_LLAMA,
+     .vocab_size = V,
+     .max_seq_len = 96,
+     .hidden_size = 48,
+     .num_layers = 2,
+     .num_heads = 4,
+     .num_kv_heads = 2,
+     .intermediate_size = 100,
+     .layer_norm_epsilon = 1e-6,
+     .rope_theta = 10000},
+};
+
+static int open_device(void **state)
+{
+    (void)state;
+    struct dt_rng rng;
+    dt_rng_init(&rng, 5);
+    for (int i = 0; i < 4 * LENGTH; i++)
+        ids[i / LENGTH][i % LENGTH] = dt_rng_below(&rng, V);
+    return dt_device_open(&dev, "cpu", 2, &err);
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    dt_device_close(dev);
+    return 0;
+}
+
+static struct dt_model *new_model(int shape)
+{
+    struct dt_model *m;
+    struct dt_model_config config = shapes[shape];
+    assert_int_equal(dt_model_config_check(&config, "model", &err), 0);
+    assert_int_equal(dt_model_new(&m, dev, &config, DT_F32, &err), 0);
+    dt_model_initialize(m, 3);
+    for (int64_t i = 0; i < m->table.elements; i++)
+        m->parameters[i] *= 4;
+    return m;
+}
+
+/* Logits behind each token of a sequence, computed token by token in a decoder alone. */
+static float *one_by_one(const struct dt_model *m, const uint32_t *sequence)
+{
+    struct dt_decoder *d;
+    float *all = dt_alloc(LENGTH * V, sizeof *all);
+    assert_int_equal(dt_decoder_new(&d, m, 1, LENGTH, &err), 0);
+    for (int t = 0; t < LENGTH; t++)
+        dt_decoder_feed(d, 0, sequence + t, 1, all + t * V);
+    dt_decoder_free(d);
+    return all;
+}
+
+static void cached_is_uncached_to_the_bit(void **state)
+{
+    (void)state;
+    for (int shape = 0; shape < 2; shape++) {
+        struct dt_model *m = new_model(shape);
+        struct dt_decoder *d;
+        float *want = one_by_one(m, ids[0]), logits[V];
+        assert_int_equal(dt_decoder_new(&d, m, 1, LENGTH, &err), 0);
+        for (int t = 1; t <= LENGTH; t++) { /* all from the beginning each time */
+            dt_decoder_reset(d, 0);
+            dt_decoder_feed(d, 0, ids[0], t, logits);
+            assert_memory_equal(logits, want + (t - 1) * V, sizeof logits);
+        }
+        free(want);
+        dt_decoder_free(d);
+        dt_model_free(m);
+    }
+}
+
+static void sequences_side_by_side_are_those_alone(void **state)
+{
+    (void)state;
+    for (int shape = 0; shape < 2; shape++) {
+        struct dt_model *m = new_model(shape);
+        struct dt_decoder *d;
+        float *want[4], *logits = dt_alloc(20 * V, sizeof *logits);
+        assert_int_equal(dt_decoder_new(&d, m, 20, LENGTH, &err), 0);
+        for (int i = 0; i < 4; i++) {
+            want[i] = one_by_one(m, ids[i]);
+            dt_decoder_feed(d, 5 * i, ids[i], 7 * i + 1, logits); /* of different lengths */
+            for (int copy = 1; copy < 5; copy++)
+                dt_decoder_copy(d, 5 * i + copy, 5 * i);
+        }
+        for (int t = 0; t < LENGTH - 22; t++) {
+            int64_t slots[20];
+            uint32_t next[20];
+            for (int i = 0; i < 20; i++) {
+                slots[i] = (i * 7) % 20;
+                int64_t length = dt_decoder_length(d, slots[i]);
+                assert_int_equal(length, 7 * (slots[i] / 5) + 1 + t);
+                next[i] = ids[slots[i] / 5][length];
+            }
+            dt_decoder_step(d, slots, next, 20, logits);
+            for (int i = 0; i < 20; i++)
+                assert_memory_equal(logits + i * V,
+                                    want[slots[i] / 5] + (dt_decoder_length(d, slots[i]) - 1) * V,
+                                    V * sizeof *logits);
+        }
+        for (int i = 0; i < 4; i++)
+            free(want[i]);
+        free(logits);
+        dt_decoder_free(d);
+        dt_model_free(m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cached_is_uncached_to_the_bit),
+        cmocka_unit_test(sequences_side_by_side_are_those_alone),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
