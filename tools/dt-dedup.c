@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* dt-dedup: finds near duplicates. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/pool.h"
+#include "base/program.h"
+#include "base/progress.h"
+#include "text/minhash.h"
+#include "text/near-duplicates.h"
+#include "text/shingle.h"
+#include "text/signer.h"
+
+static struct {
+    int from;
+    const char *separator, *field, *out;
+    long bands, rows, words, seed, threads;
+    bool quiet;
+} opt = {.bands = 14, .rows = 8, .words = 5, .seed = 1};
+
+static const struct dt_option options[] = {
+    {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
+     "read auto, text, lines, sep, nul or jsonl (default auto)", .choices = dt_document_formats},
+    {"separator", 0, DT_OPT_STRING, &opt.separator, "LINE",
+     "documents end with this line (makes --from sep the default)"},
+    {"field", 0, DT_OPT_STRING, &opt.field, "NAME",
+     "JSON member with the text, or a path a.b (default text)"},
+    {"bands", 0, DT_OPT_INT, &opt.bands, "N", "bands of hashes (default 14)", .min = 1,
+     .max = DT_MINHASH_BANDS},
+    {"rows", 0, DT_OPT_INT, &opt.rows, "N", "hashes a band (default 8)", .min = 1,
+     .max = DT_MINHASH_ROWS},
+    {"words", 0, DT_OPT_INT, &opt.words, "N", "words that are compared at a time (default 5)",
+     .min = 1, .max = DT_SHINGLE_WORDS},
+    {"seed", 0, DT_OPT_INT, &opt.seed, "N", "seed of the hashes (default 1)", .min = 0,
+     .max = 1e15},
+    {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
+     .min = 1, .max = 1024},
+    {"output", 'o', DT_OPT_STRING, &opt.out, "PATH",
+     "sign: write signatures to PATH; match: write lists into the directory PATH",
+     .required = true},
+    {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "print no numbers and no progress"},
+    {NULL}};
+
+static const struct dt_command command = {"dt-dedup", "find near duplicates among documents",
+                                          "sign|match [FILE ...]", options};
+
+/* What will be found, and what by mistake, before the work starts. */
+static void tell_probabilities(const struct dt_signature_settings *s)
+{
+    int bands = (int)s->bands, rows = (int)s->rows;
+    if (opt.quiet)
+        return;
+    dt_warn(
+        "%d bands of %d hashes of %u words: documents of similarity 0.5, 0.6, 0.7, 0.8, 0.9 are "
+        "found with probability %.3f, %.3f, %.3f, %.3f, %.3f",
+        bands, rows, s->words, dt_minhash_probability(bands, rows, 0.5),
+        dt_minhash_probability(bands, rows, 0.6), dt_minhash_probability(bands, rows, 0.7),
+        dt_minhash_probability(bands, rows, 0.8), dt_minhash_probability(bands, rows, 0.9));
+}
+
+/* --- sign ------------------------------------------------------------------------------------- */
+
+static int sign_all(struct dt_signer *signer, const struct dt_documents *in, struct dt_error *err)
+{
+    struct dt_progress progress;
+    int rc;
+    dt_progress_init(&progress, opt.quiet);
+    while ((rc = dt_signer_step(signer, err)) > 0) {
+        uint64_t taken, total;
+        if (!dt_progress_due(&progress))
+            continue;
+        dt_documents_position(in, &taken, &total);
+        dt_progress_show(&progress, "%.1f MB, %llu documents", (double)taken / 1e6,
+                         (unsigned long long)dt_signer_statistics(signer)->documents);
+    }
+    dt_progress_clear(&progress);
+    if (rc == 0 && dt_signer_statistics(signer)->documents == 0)
+        return dt_fail(err, DT_EFORMAT, "no document to sign");
+    return rc;
+}
+
+static void tell_signed(const struct dt_signer_statistics *s, double seconds)
+{
+    if (!opt.quiet)
+        dt_warn("signed %llu documents, %llu of them too short to be compared; %.1f MB in %.2f s",
+                (unsigned long long)s->documents, (unsigned long long)s->keyless,
+                (double)s->bytes / 1e6, seconds);
+}
+
+static int sign_documents(struct dt_documents *in, struct dt_output *out, struct dt_error *err)
+{
+    const struct dt_signature_settings settings = {(uint32_t)opt.bands, (uint32_t)opt.rows,
+                                                   (uint32_t)opt.words, (uint64_t)opt.seed};
+    struct dt_signer *signer;
+    double start = dt_now();
+    tell_probabilities(&settings);
+    if (!opt.quiet)
+        dt_warn("memory: %.0f MB and the documents at work; file: %u bytes a document",
+                (double)dt_signer_bytes(&settings) / 1e6, 8 + 12 * settings.bands);
+    DT_TRY(dt_signer_open(&signer, &settings, (int)opt.threads, in, out, err));
+    int rc = sign_all(signer, in, err);
+    if (rc == 0)
+        rc = dt_output_commit(out, err);
+    if (rc == 0)
+        tell_signed(dt_signer_statistics(signer), dt_now() - start);
+    dt_signer_close(signer);
+    return rc;
+}
+
+static int run_sign(char **files, int count, struct dt_error *err)
+{
+    const char *problem = dt_documents_check(&opt.from, opt.separator);
+    if (problem)
+        dt_usage("%s", problem);
+    const struct dt_documents_options reading = {.format = (enum dt_document_format)opt.from,
+                                                 .separator = opt.separator,
+                                                 .field = opt.field};
+    struct dt_documents *in = NULL;
+    struct dt_output out = {.fd = -1};
+    int rc = dt_documents_open(&in, files, count, &reading, err);
+    if (rc == 0)
+        rc = dt_output_open(&out, opt.out, err);
+    if (rc == 0)
+        rc = sign_documents(in, &out, err);
+    dt_documents_close(in);
+    dt_output_abandon(&out);
+    return rc;
+}
+
+/* --- match ------------------------------------------------------------------------------------ */
+
+static void tell_costs(const struct dt_near_duplicates_size *size)
+{
+    double pairs = (double)size->documents * (double)size->documents / 2;
+    tell_probabilities(&size->settings);
+    if (!opt.quiet)
+        dt_warn("%llu documents in %llu runs: %.1f MB of memory; keys equal by chance: %.1g pairs",
+                (unsigned long long)size->documents, (unsigned long long)size->runs,
+                (double)size->bytes / 1e6, pairs * size->settings.bands / 0x1p64);
+}
+
+static int write_list(struct dt_near_duplicates *d, int i, const char *path, struct dt_error *err)
+{
+    char *name = dt_near_duplicates_name(path);
+    char *file = dt_format("%s/%s.drop", opt.out, name);
+    struct dt_output out = {.fd = -1};
+    int rc = dt_output_open(&out, file, err);
+    if (rc == 0)
+        rc = dt_near_duplicates_list(d, i, &out, err);
+    if (rc == 0)
+        rc = dt_output_commit(&out, err);
+    dt_output_abandon(&out);
+    free(file);
+    free(name);
+    return rc;
+}
+
+static int match_all(struct dt_near_duplicates *d, char **files, int count, struct dt_error *err)
+{
+    struct dt_near_duplicates_size size = dt_near_duplicates_size(d);
+    struct dt_progress progress;
+    tell_costs(&size);
+    dt_progress_init(&progress, opt.quiet);
+    for (uint32_t band = 0; band < size.settings.bands; band++) {
+        if (dt_progress_due(&progress))
+            dt_progress_show(&progress, "band %u of %u", band + 1, size.settings.bands);
+        DT_TRY(dt_near_duplicates_merge(d, band, err));
+    }
+    dt_progress_clear(&progress);
+    DT_TRY(dt_make_directories(opt.out, err));
+    for (int i = 0; i < count; i++)
+        DT_TRY(write_list(d, i, files[i], err));
+    size = dt_near_duplicates_size(d);
+    if (!opt.quiet)
+        dt_warn("%llu of %llu documents are near duplicates of others",
+                (unsigned long long)size.duplicates, (unsigned long long)size.documents);
+    return 0;
+}
+
+static int run_match(char **files, int count, struct dt_error *err)
+{
+    struct dt_near_duplicates *d;
+    if (count == 0)
+        dt_usage("match needs files of signatures");
+    DT_TRY(dt_near_duplicates_open(&d, files, count, err));
+    int rc = match_all(d, files, count, err);
+    dt_near_duplicates_close(d);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct dt_error err;
+    int first = dt_parse_options(&command, argc, argv), rc;
+    if (opt.threads == 0)
+        opt.threads = dt_processors();
+    if (first == argc)
+        dt_usage("what to do is missing: sign or match");
+    if (strcmp(argv[first], "sign") == 0)
+        rc = run_sign(argv + first + 1, argc - first - 1, &err);
+    else if (strcmp(argv[first], "match") == 0)
+        rc = run_match(argv + first + 1, argc - first - 1, &err);
+    else
+        dt_usage("'%s' is nothing that can be done: sign and match are", argv[first]);
+    return rc < 0 ? dt_report(&err) : 0;
+}
