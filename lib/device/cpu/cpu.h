@@ -85,23 +85,8 @@ void dt_cpu_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int6
 /* Row number row of sum = x + add (add NULL: of sum = x, which may be the same memory),
  * as it was stored, so that what follows from it can be computed again. The room is 2
  * rows' where they are not fp32. */
-static inline const float *dt_cpu_sum_row(const struct dt_tensor *sum, const struct dt_tensor *x,
-                                          const struct dt_tensor *add, int64_t row, float *room)
-{
-    int64_t n = x->columns;
-    const float *from = dt_cpu_load(x, row, 0, n, room);
-    if (add) {
-        const float *more = dt_cpu_load(add, row, 0, n, room + n);
-        float *to = dt_cpu_place(sum, row, 0, room);
-#pragma omp simd
-        for (int64_t j = 0; j < n; j++)
-            to[j] = from[j] + more[j];
-        from = to;
-    }
-    if (add || sum->data != x->data)
-        dt_cpu_store(sum, row, 0, n, from);
-    return dt_cpu_load(sum, row, 0, n, room);
-}
+const float *dt_cpu_sum_row(const struct dt_tensor *sum, const struct dt_tensor *x,
+                            const struct dt_tensor *add, int64_t row, float *room);
 
 /* Part number i of count of 0 .. n, cut at multiples of unit. */
 static inline void dt_cpu_share(int64_t n, int64_t unit, int64_t i, int64_t count, int64_t *from,

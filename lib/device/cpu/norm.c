@@ -6,6 +6,24 @@
 #include "device/cpu/cpu.h"
 #include "device/cpu/partial-sums.h"
 
+const float *dt_cpu_sum_row(const struct dt_tensor *sum, const struct dt_tensor *x,
+                            const struct dt_tensor *add, int64_t row, float *room)
+{
+    int64_t n = x->columns;
+    const float *from = dt_cpu_load(x, row, 0, n, room);
+    if (add) {
+        const float *more = dt_cpu_load(add, row, 0, n, room + n);
+        float *to = dt_cpu_place(sum, row, 0, room);
+#pragma omp simd
+        for (int64_t j = 0; j < n; j++)
+            to[j] = from[j] + more[j];
+        from = to;
+    }
+    if (add || sum->data != x->data)
+        dt_cpu_store(sum, row, 0, n, from);
+    return dt_cpu_load(sum, row, 0, n, room);
+}
+
 static void mean_and_rstd(const float *x, int64_t n, float epsilon, float stats[2])
 {
     float sum = 0, squares = 0;
