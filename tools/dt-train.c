@@ -113,8 +113,11 @@ static void show(struct dt_progress *progress, const struct dt_step_report *r, l
     if (opt.quiet || isnan(r->val_loss))
         return;
     dt_progress_clear(progress);
-    fprintf(stderr, "step %-7ld loss %.4f  validation %.4f  %.0f tokens/s  MFU %.1f%%\n", r->step,
-            r->loss, r->val_loss, r->tokens_per_second, 100 * r->mfu);
+    char accuracy[40] = "";
+    if (!isnan(r->val_accuracy))
+        snprintf(accuracy, sizeof accuracy, "  accuracy %.2f%%", 100 * r->val_accuracy);
+    fprintf(stderr, "step %-7ld loss %.4f  validation %.4f%s  %.0f tokens/s  MFU %.1f%%\n", r->step,
+            r->loss, r->val_loss, accuracy, r->tokens_per_second, 100 * r->mfu);
     if (r->stopped_early)
         fprintf(stderr, "stopped     validation has not improved for too long\n");
 }

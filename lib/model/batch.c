@@ -20,8 +20,6 @@ void dt_batch_release(struct dt_batch *b)
     *b = (struct dt_batch){0};
 }
 
-#define DT_MARK 0x80000000u /* above every vocabulary */
-
 void dt_batch_next_token(struct dt_batch *b, const uint32_t *ids, int64_t count, int64_t length)
 {
     assert(count * length <= b->capacity);
@@ -29,8 +27,9 @@ void dt_batch_next_token(struct dt_batch *b, const uint32_t *ids, int64_t count,
     b->length = length;
     for (int64_t i = 0; i < count; i++, ids += length + 1)
         for (int64_t t = 0; t < length; t++) {
-            b->inputs[i * length + t] = (int32_t)(ids[t] & ~DT_MARK);
-            b->targets[i * length + t] = ids[t + 1] & DT_MARK ? DT_NO_TARGET : (int32_t)ids[t + 1];
+            b->inputs[i * length + t] = (int32_t)(ids[t] & ~DT_NOT_PREDICTED);
+            b->targets[i * length + t] =
+                ids[t + 1] & DT_NOT_PREDICTED ? DT_NO_TARGET : (int32_t)ids[t + 1];
         }
 }
 

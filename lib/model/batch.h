@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 #define DT_NO_TARGET (-1)
+/* In an id that is given to a batch: it is read, but not to be predicted. */
+#define DT_NOT_PREDICTED 0x80000000u /* above every vocabulary */
 
 struct dt_batch {
     int64_t count, length; /* B sequences of T tokens */

@@ -62,9 +62,10 @@ void dt_masking_free(struct dt_masking *m)
     free(m);
 }
 
+/* Whether it may not be chosen. */
 static bool is_special(const struct dt_masking *m, uint32_t id)
 {
-    return id == m->mask || m->flags[id] & DT_ID_SPECIAL;
+    return id & DT_NOT_PREDICTED || id == m->mask || m->flags[id] & DT_ID_SPECIAL;
 }
 
 /* One sequence. */
@@ -82,8 +83,8 @@ static int64_t end_of_word(const struct sequence *s, int64_t from)
     int64_t to = from + 1;
     if (!s->masking->whole_words || is_special(s->masking, s->ids[from]))
         return to;
-    while (to < s->length && s->masking->flags[s->ids[to]] & DT_ID_CONTINUES &&
-           !is_special(s->masking, s->ids[to]))
+    while (to < s->length && !is_special(s->masking, s->ids[to]) &&
+           s->masking->flags[s->ids[to]] & DT_ID_CONTINUES)
         to++;
     return to;
 }
@@ -137,8 +138,9 @@ void dt_batch_mask(struct dt_batch *b, const struct dt_masking *m, const uint32_
         const struct sequence s = {m,      b->first_sample + (uint64_t)i, ids + i * stride,
                                    length, b->inputs + i * length,        b->targets + i * length};
         for (int64_t t = 0; t < length; t++) {
-            assert(s.ids[t] < m->count);
-            s.inputs[t] = (int32_t)s.ids[t];
+            uint32_t id = s.ids[t] & ~DT_NOT_PREDICTED;
+            assert(id < m->count);
+            s.inputs[t] = (int32_t)id;
             s.targets[t] = DT_NO_TARGET;
         }
         mask_sequence(&s);

@@ -47,8 +47,9 @@ void dt_masking_free(struct dt_masking *masking); /* NULL is fine */
 
 /* Fills the batch, whose first_sample is set, with count sequences of length tokens:
  * the first of each row of ids, which are stride apart. (A row that a loader made for
- * the next token holds one more, with which the next row begins.) A sequence that has
- * tokens to choose from has one target at least. */
+ * the next token holds one more, with which the next row begins.) Ids marked
+ * DT_NOT_PREDICTED are not chosen, as special ones. A sequence that has tokens to choose from has
+ * one target at least. */
 void dt_batch_mask(struct dt_batch *batch, const struct dt_masking *masking, const uint32_t *ids,
                    int64_t count, int64_t length, int64_t stride);
 

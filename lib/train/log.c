@@ -47,12 +47,14 @@ int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct
 int dt_training_log_validation(struct dt_training *t, const struct dt_step_report *r,
                                struct dt_error *err)
 {
-    char loss[REAL_TEXT], average[REAL_TEXT] = "";
+    char loss[REAL_TEXT], average[REAL_TEXT] = "", accuracy[REAL_TEXT] = "";
     if (t->store.average)
         member("ema_val_loss", r->ema_val_loss, average);
+    if (t->objective.validation)
+        member("val_accuracy", r->val_accuracy, accuracy);
     if (!t->leads)
         return 0;
-    return dt_metrics_write(&t->metrics, err, "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f%s%s}",
+    return dt_metrics_write(&t->metrics, err, "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f%s%s%s}",
                             r->step, (unsigned long long)r->tokens, r->seconds,
-                            member("val_loss", r->val_loss, loss), average);
+                            member("val_loss", r->val_loss, loss), accuracy, average);
 }

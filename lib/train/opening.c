@@ -109,6 +109,7 @@ static int take_memory(struct dt_training *t, struct dt_error *err)
     dt_batch_init(&t->batch, batch, length);
     t->val_ids = dt_alloc((size_t)(batch * (length + 1)), sizeof *t->val_ids);
     t->val_losses = dt_alloc((size_t)(batch * length), sizeof *t->val_losses);
+    t->val_hits = dt_alloc((size_t)(batch * length), sizeof *t->val_hits);
     t->val_values = dt_training_validation_values(&t->settings);
     t->pass_values = dt_training_pass_values(&t->settings);
     return 0;
@@ -261,5 +262,6 @@ int dt_training_open(struct dt_training *t, const struct dt_training_options *o,
         return 0;
     DT_TRY(take_memory(t, err));
     DT_TRY(start_or_resume(t, o->resume, err));
+    DT_TRY(dt_objective_open(&t->objective, &t->settings, t->tokenizer_path, err));
     return open_streams(t, err);
 }

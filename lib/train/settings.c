@@ -76,6 +76,8 @@ const struct dt_setting dt_settings_schema[] = {
     {"data.train_split", DT_SET_STRING, AT(data.train_split), "train"},
     {"data.val_split", DT_SET_STRING, AT(data.val_split), "val"},
     {"data.shuffle", DT_SET_BOOL, AT(data.shuffle), "true"},
+    {"data.mask_rate", DT_SET_REAL, AT(data.mask_rate), "0.15", 0.001, 0.9},
+    {"data.mask_whole_words", DT_SET_BOOL, AT(data.mask_whole_words), "false"},
     {"data.num_workers", DT_SET_INT, AT(data.num_workers), "1", 0, 64},
     {"checkpoint.keep_last", DT_SET_INT, AT(checkpoint.keep_last), "0", 0, 1e12},
     {"checkpoint.keep_every", DT_SET_INT, AT(checkpoint.keep_every), "0", 0, 1e12},

@@ -47,6 +47,8 @@ struct dt_settings {
     struct {
         char train_split[DT_SETTING_STRING], val_split[DT_SETTING_STRING];
         bool shuffle;
+        double mask_rate; /* of tokens, with masked models */
+        bool mask_whole_words;
         long num_workers; /* threads that read ahead; 0: reading waits until it is asked for */
     } data;
     struct {

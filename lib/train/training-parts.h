@@ -9,6 +9,7 @@
 #include "shard/loader.h"
 #include "train/memory-plan.h"
 #include "train/metrics.h"
+#include "train/objective.h"
 #include "train/saver.h"
 #include "train/training.h"
 
@@ -40,6 +41,7 @@ struct dt_training {
     struct dt_snapshot snapshot;
     struct dt_memory_plan memory;
     struct dt_saver *saver;
+    struct dt_objective objective;
     struct dt_batch batch;
     struct dt_metrics metrics;
     struct dt_progress_state state;
@@ -48,7 +50,7 @@ struct dt_training {
     uint64_t logged_tokens;
     double *pass_values; /* what ranks tell each other of the passes of a step */
     uint32_t *val_ids;   /* batch x (T + 1), and the losses they give */
-    float *val_losses;
+    float *val_losses, *val_hits;
     double *val_values; /* what ranks tell each other of the batches of a validation */
 };
 

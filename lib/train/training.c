@@ -28,6 +28,7 @@ void dt_training_free(struct dt_training *t)
     dt_dataset_close(t->train);
     dt_dataset_close(t->val);
     dt_workspace_free(t->work);
+    dt_objective_release(&t->objective);
     dt_batch_release(&t->batch);
     dt_saver_free(t->saver);
     dt_snapshot_release(&t->snapshot);
@@ -36,6 +37,7 @@ void dt_training_free(struct dt_training *t)
     dt_metrics_close(&t->metrics);
     free(t->val_ids);
     free(t->val_losses);
+    free(t->val_hits);
     free(t->val_values);
     free(t->pass_values);
     dt_comm_close(t->alone);
@@ -107,7 +109,7 @@ static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct d
 int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     double start = dt_now();
-    *r = (struct dt_step_report){.val_loss = NAN, .ema_val_loss = NAN};
+    *r = (struct dt_step_report){.val_loss = NAN, .ema_val_loss = NAN, .val_accuracy = NAN};
     if (is_done(t))
         return 0;
     if (t->leads)

@@ -69,6 +69,7 @@ struct dt_step_report {
     long skipped; /* updates of the run so far, if this step's was; otherwise 0 */
     bool logged;
     double val_loss, ema_val_loss; /* NaN where none was computed */
+    double val_accuracy;           /* share of targets that were the likeliest token; likewise */
     bool stop;                     /* some rank is asked to stop: this is to be the last step */
     bool stopped_early; /* this is the last step: validation has not improved for too long */
     bool saved;

@@ -45,8 +45,8 @@ static int pass_own(struct dt_training *t, double scale, double *values, struct 
         const uint32_t *ids;
         double *of_pass = values + i * PASS_VALUES;
         DT_TRY(dt_loader_next(t->loader, &ids, err));
-        dt_batch_next_token(&t->batch, ids, batch, length);
         t->batch.first_sample = t->state.samples + (uint64_t)(i * batch);
+        dt_objective_fill(&t->objective, &t->batch, ids, batch, length);
         of_pass[PASS_TARGETS] = (double)dt_batch_targets(&t->batch);
         of_pass[PASS_LOSS] =
             dt_model_backward(t->model, t->work, &t->batch, dt_parallel_gradients(p), &how);

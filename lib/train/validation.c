@@ -5,7 +5,7 @@
 #include "train/training-parts.h"
 
 /* What ranks tell each other of every batch. */
-enum { BATCH_LOSS, BATCH_TARGETS, BATCH_VALUES };
+enum { BATCH_LOSS, BATCH_HITS, BATCH_TARGETS, BATCH_VALUES };
 
 double *dt_training_validation_values(const struct dt_settings *settings)
 {
@@ -20,22 +20,27 @@ static int validate_batch(struct dt_training *t, const struct dt_model *model, u
     for (uint64_t i = 0; i < rows; i++)
         DT_TRY(dt_dataset_sample(t->val, (uint32_t)length, dt_sample_at(seed, samples, first + i),
                                  t->val_ids + i * (length + 1), err));
-    dt_batch_next_token(&t->batch, t->val_ids, (int64_t)rows, (int64_t)length);
-    dt_model_score(model, t->work, &t->batch, t->val_losses, NULL);
-    values[BATCH_LOSS] = 0;
-    for (uint64_t i = 0; i < rows * length; i++)
+    float *hits = t->objective.validation ? t->val_hits : NULL;
+    t->batch.first_sample = first;
+    dt_objective_fill_validation(&t->objective, &t->batch, t->val_ids, (int64_t)rows,
+                                 (int64_t)length);
+    dt_model_score(model, t->work, &t->batch, t->val_losses, hits);
+    values[BATCH_LOSS] = values[BATCH_HITS] = 0;
+    for (uint64_t i = 0; i < rows * length; i++) {
         values[BATCH_LOSS] += (double)t->val_losses[i];
+        values[BATCH_HITS] += hits ? (double)hits[i] : 0;
+    }
     values[BATCH_TARGETS] = (double)dt_batch_targets(&t->batch);
     return 0;
 }
 
-/* Mean loss over a fixed, random choice of the validation split's sequences, each
- * batch by one of the ranks. */
+/* Mean loss, and of masked models the share of targets that were the likeliest token, over a fixed,
+ * random choice of the validation split's sequences, each batch by one of the ranks. */
 static int validate(struct dt_training *t, const struct dt_model *model, double *loss,
-                    struct dt_error *err)
+                    double *accuracy, struct dt_error *err)
 {
     uint64_t batch = (uint64_t)t->settings.training.batch_size, samples = 0;
-    double sum = 0, targets = 0;
+    double sum = 0, hits = 0, targets = 0;
     int64_t first, end;
     DT_TRY(
         dt_dataset_samples(t->val, (uint32_t)t->settings.training.sequence_length, &samples, err));
@@ -51,9 +56,11 @@ static int validate(struct dt_training *t, const struct dt_model *model, double 
     DT_TRY(dt_parallel_share(&t->store.parallel, t->val_values, batches, BATCH_VALUES, err));
     for (int64_t i = 0; i < batches; i++) {
         sum += t->val_values[i * BATCH_VALUES + BATCH_LOSS];
+        hits += t->val_values[i * BATCH_VALUES + BATCH_HITS];
         targets += t->val_values[i * BATCH_VALUES + BATCH_TARGETS];
     }
     *loss = sum / targets;
+    *accuracy = t->objective.validation ? hits / targets : NAN;
     return 0;
 }
 
@@ -77,19 +84,20 @@ bool dt_training_stopped_early(const struct dt_training *t)
 /* The same with the average of the parameters, which takes the place of the model's own. */
 static int validate_average(struct dt_training *t, double *loss, struct dt_error *err)
 {
+    double accuracy;
     struct dt_model averaged = *t->model;
     averaged.parameters = t->store.average;
     if (averaged.compute == DT_F32)
         averaged.weights = averaged.parameters;
     dt_model_refresh(&averaged);
-    int rc = validate(t, &averaged, loss, err);
+    int rc = validate(t, &averaged, loss, &accuracy, err);
     dt_model_refresh(t->model);
     return rc;
 }
 
 int dt_training_validate(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
-    DT_TRY(validate(t, t->model, &r->val_loss, err));
+    DT_TRY(validate(t, t->model, &r->val_loss, &r->val_accuracy, err));
     if (t->store.average)
         DT_TRY(validate_average(t, &r->ema_val_loss, err));
     if (t->settings.training.patience > 0 && isfinite(r->val_loss))

@@ -157,14 +157,17 @@ static void short_sequences_have_a_target(void **state)
 {
     (void)state;
     struct dt_masking *m = new_masking(0.01, false, 1);
-    const uint32_t rows[3][2] = {{50, 0}, {0, 51}, {0, 1}};
-    const int64_t targets[3] = {1, 1, 0};
+    const uint32_t rows[5][2] = {
+        {50, 0}, {0, 51}, {0, 1}, {50, 51 | DT_NOT_PREDICTED}, {0, 51 | DT_NOT_PREDICTED}};
+    const int64_t targets[5] = {1, 1, 0, 1, 0};
     struct dt_batch b;
     dt_batch_init(&b, 1, 2);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 5; i++)
         for (b.first_sample = 0; b.first_sample < 20; b.first_sample++) {
             dt_batch_mask(&b, m, rows[i], 1, 2, 2);
             assert_int_equal(dt_batch_targets(&b), targets[i]);
+            if (i > 2)
+                assert_int_equal(b.inputs[1], 51);
         }
     dt_batch_release(&b);
     dt_masking_free(m);

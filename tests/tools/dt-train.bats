@@ -397,11 +397,46 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     [[ "$output" == *"no engine 'tpu'"* ]]
 }
 
+# A run of a masked model, into $1, with more arguments.
+train_masked() {
+    local out=$1
+    shift
+    [ -e tok.json ] || dt-vocab -q --size 300 --special '<|endoftext|>' --special '[MASK]' \
+        -o tok.json "$BATS_FILE_TMPDIR/docs.jsonl"
+    [ -e masked ] || dt-tokenize -q -t tok.json "$BATS_FILE_TMPDIR/docs.jsonl" |
+        dt-shard --split val=0.1 -o masked
+    dt-train -q "${small[@]}" --set model.name=distilbert --set training.learning_rate=3e-3 \
+        -t tok.json -o "$out" "$@" masked
+}
+
+@test "a masked model learns to fill in, tells its accuracy, and resumes to the same bits" {
+    train_masked a -j 1 --set training.max_steps=120 >expected
+    loss() { sed -nE "s/.*\"step\":$1,.*\"val_loss\":([0-9.]+),\"val_accuracy\":.*/\1/p" a/metrics.jsonl; }
+    [ "$(grep -c '"val_accuracy":0\.[0-9]' a/metrics.jsonl)" -eq 4 ]
+    awk -v first="$(loss 30)" -v last="$(loss 120)" 'BEGIN { exit !(last < first - 0.2) }'
+    grep -q '"architectures"' a/latest/config.json
+    train_masked b -j 2 --set training.max_steps=120 --set data.mask_whole_words=true >other
+    ! cmp -s expected other
+    train_masked a -j 2 --set training.max_steps=120 --resume a/step-00000060 >again
+    cmp expected again
+}
+
+@test "a masked model needs its tokenizer, and that a token for masks" {
+    run dt-train -q "${small[@]}" --set model.name=bert -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"'bert' needs the data's tokenizer"* ]]
+    run dt-train -q "${small[@]}" --set model.name=bert -t "$tok" -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"has no token [MASK]"* ]]
+    train_masked a --set training.max_steps=20
+    run dt-generate -m a/latest
+    assert_one_line_error dt-generate
+    [[ "$output" == *"'distilbert' fills in masked tokens"* ]]
+}
+
 @test "checkpoints of every family load in transformers, with their tokenizer" {
     need_python torch transformers
-    dt-vocab -q --size 300 --special '<|endoftext|>' --special '[MASK]' -o tok.json \
-        "$BATS_FILE_TMPDIR/docs.jsonl"
-    dt-tokenize -q -t tok.json "$BATS_FILE_TMPDIR/docs.jsonl" | dt-shard -o masked
+    train_masked any --set training.max_steps=10
     for family in gpt2 llama bert distilbert; do
         dt-train -q -j 1 "${small[@]}" --set model.name=$family --set training.max_steps=10 \
             --set training.warmup_steps=1 -t tok.json -o $family masked

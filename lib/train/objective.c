@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/objective.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "token/tokenizer.h"
+
+static uint32_t find_mask(const struct dt_tokenizer *t)
+{
+    static const char *const spellings[] = {"[MASK]", "<mask>", "<|mask|>"};
+    uint32_t id = DT_NO_TOKEN;
+    for (int i = 0; i < 3 && id == DT_NO_TOKEN; i++)
+        id = dt_tokenizer_find(t, spellings[i], strlen(spellings[i]));
+    return id;
+}
+
+static uint8_t *list_flags(const struct dt_tokenizer *t)
+{
+    uint32_t count = dt_tokenizer_size(t);
+    uint8_t *flags = dt_alloc(count, sizeof *flags);
+    for (uint32_t id = 0; id < count; id++)
+        flags[id] = (uint8_t)((dt_tokenizer_is_special(t, id) ? DT_ID_SPECIAL : 0) |
+                              (dt_tokenizer_continues_word(t, id) ? DT_ID_CONTINUES : 0));
+    return flags;
+}
+
+static int open_masking(struct dt_objective *o, const struct dt_settings *s,
+                        const struct dt_tokenizer *t, const char *path, struct dt_error *err)
+{
+    uint8_t *flags = list_flags(t);
+    struct dt_masking_options options = {
+        .flags = flags,
+        .count = dt_tokenizer_size(t),
+        .mask = find_mask(t),
+        .rate = s->data.mask_rate,
+        .whole_words = s->data.mask_whole_words,
+        .seed = (uint64_t)s->training.seed,
+    };
+    int rc = 0;
+    if (options.mask == DT_NO_TOKEN)
+        rc = dt_fail(err, DT_EINVALID, "%s: has no token [MASK], which masked models need", path);
+    rc = rc < 0 ? rc : dt_masking_new(&o->training, &options, err);
+    options.seed = 0;
+    rc = rc < 0 ? rc : dt_masking_new(&o->validation, &options, err);
+    free(flags);
+    return rc;
+}
+
+int dt_objective_open(struct dt_objective *o, const struct dt_settings *s, const char *path,
+                      struct dt_error *err)
+{
+    struct dt_tokenizer *tokenizer;
+    *o = (struct dt_objective){0};
+    if (!dt_model_is_masked(&s->model))
+        return 0;
+    if (path == NULL)
+        return dt_fail(err, DT_EINVALID, "a model of the family '%s' needs the data's tokenizer",
+                       dt_families[s->model.family]);
+    DT_TRY(dt_tokenizer_load(&tokenizer, path, err));
+    int rc = open_masking(o, s, tokenizer, path, err);
+    dt_tokenizer_free(tokenizer);
+    return rc;
+}
+
+void dt_objective_release(struct dt_objective *o)
+{
+    dt_masking_free(o->training);
+    dt_masking_free(o->validation);
+    *o = (struct dt_objective){0};
+}
+
+static void fill(const struct dt_masking *masking, struct dt_batch *batch, const uint32_t *ids,
+                 int64_t count, int64_t length)
+{
+    if (masking)
+        dt_batch_mask(batch, masking, ids, count, length, length + 1);
+    else
+        dt_batch_next_token(batch, ids, count, length);
+}
+
+void dt_objective_fill(const struct dt_objective *o, struct dt_batch *batch, const uint32_t *ids,
+                       int64_t count, int64_t length)
+{
+    fill(o->training, batch, ids, count, length);
+}
+
+void dt_objective_fill_validation(const struct dt_objective *o, struct dt_batch *batch,
+                                  const uint32_t *ids, int64_t count, int64_t length)
+{
+    fill(o->validation, batch, ids, count, length);
+}
