@@ -76,6 +76,14 @@ BATS     := $(wildcard tests/*/*.bats)
 ASAN     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
             -fno-omit-frame-pointer
 
+# --- fuzzers: clang's libFuzzer, with AddressSanitizer and UBSan ---------------------------------
+FUZZ_SRC     := $(wildcard tests/fuzz/fuzz-*.c)
+FUZZERS      := $(FUZZ_SRC:tests/fuzz/%.c=$B/fuzz/%)
+FUZZ_OBJ     := $(patsubst %.c,$B/fuzz/%.o,$(foreach m,base io text,$(wildcard lib/$m/*.c)))
+FUZZ_CFLAGS  := -std=c11 -D_GNU_SOURCE -Ilib -Itests/fuzz -O1 -g -fsanitize=address,undefined \
+                -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+FUZZ_SECONDS ?= 60
+
 all: $(PROGRAMS) $(ENGINES) share ## build programs and engines into build/
 
 # Programs in $B/bin and tests in $B/tests/MODULE find engines and share/ as installed ones do.
@@ -166,6 +174,20 @@ check-format: ## the sources are as clang-format 14 leaves them
 	  if grep .; then exit 1; fi
 	@echo 'format: as clang-format leaves it'
 
+$B/fuzz/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC) clang $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@
+
+$B/fuzz/fuzz-%: tests/fuzz/fuzz-%.c $(FUZZ_OBJ)
+	$(call say,LD) clang $(FUZZ_CFLAGS) -fsanitize=fuzzer -MMD -MP $^ $(LIBS) -o $@
+
+fuzz: $(FUZZERS) ## run every fuzzer for FUZZ_SECONDS (needs clang); what it finds stays in build/fuzz
+	@for f in $(FUZZERS); do name=$${f##*/}; mkdir -p $$f.found && \
+	  $$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -rss_limit_mb=2048 \
+	    -artifact_prefix=$$f.found/ $$f.found $$(ls -d tests/fuzz/corpus/$$name 2>/dev/null) \
+	    >$$f.log 2>&1 || { tail -n 40 $$f.log; echo "$$name: see $$f.found"; exit 1; }; \
+	  echo "$$name: nothing found in $(FUZZ_SECONDS) s"; done
+
 oracles: build/oracles/ready ## a Python environment to compare with other implementations
 build/oracles/ready: tests/oracles/requirements.txt | deps-oracles
 	$(PYTHON) -m venv build/oracles
@@ -204,7 +226,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
 .PHONY: all share deps deps-build deps-demo deps-check deps-oracles check check-built asan \
-        demo tinystories check-deps check-headers check-warnings check-format oracles oracles-torch \
+        demo tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove install \
         uninstall format clean help
 -include $(shell find $B -name '*.d' 2>/dev/null)
