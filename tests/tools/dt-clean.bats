@@ -454,6 +454,20 @@ END
     done
 }
 
+# Golden: dt-clean -q golden/rules.jsonl >d.jsonl
+# && build/oracles/bin/python tests/oracles/datatrove_oracle.py d.jsonl >golden/rules.tsv
+@test "documents are kept and dropped, by the same rule, as datatrove does" {
+    for set in gopher c4 fineweb; do
+        dt-clean -q --rules $set --rejects $set.rejects "$ROOT/tests/tools/golden/rules.jsonl" >$set.kept
+        {
+            sed -E 's/^\{"id":"([^"]*)".*/\1 keep/' $set.kept
+            sed -E 's/^\{"id":"([^"]*)".*"reject":\{"rule":"([^"]*)".*/\1 \2/' $set.rejects
+        } | LC_ALL=C sort >$set.decisions
+    done
+    join gopher.decisions c4.decisions | join - fineweb.decisions | tr ' ' '\t' >ours
+    LC_ALL=C sort "$ROOT/tests/tools/golden/rules.tsv" | diff - ours
+}
+
 @test "attributes: every rule's value for every document, and nothing dropped" {
     printf 'one two {three}\n\n' >in
     printf 'gopher-words-min: 50\nc4-braces: 0\n' >my.rules
