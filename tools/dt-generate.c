@@ -6,25 +6,32 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/program.h"
 #include "base/rng.h"
-#include "model/decode.h"
+#include "eval/generation.h"
+#include "io/input.h"
 #include "model/directory.h"
-#include "model/sample.h"
+#include "text/utf8.h"
 #include "token/tokenizer.h"
 
 static struct {
-    const char *model, *tokenizer, *prompt, *device, *output;
-    long tokens, seed, samples, threads;
-    struct dt_sampling sampling;
+    const char *model, *tokenizer, *prompt, *prompts, *device, *output;
+    struct dt_string_list stops;
+    long seed, samples, threads;
+    struct dt_generation how;
     bool no_eot;
 } opt = {.prompt = "",
          .device = "cpu",
          .output = "-",
-         .tokens = 256,
          .seed = 1,
          .samples = 1,
-         .sampling = {.temperature = 1, .top_p = 1}};
+         .how = {.sampling = {.temperature = 1, .top_p = 1},
+                 .repetition_penalty = 1,
+                 .tokens = 256,
+                 .slots = 16,
+                 .beams = 1,
+                 .length_penalty = 1}};
 
 static const struct dt_option options[] = {
     {"model", 'm', DT_OPT_STRING, &opt.model, "DIR", "use the model in DIR", .required = true},
@@ -32,17 +39,33 @@ static const struct dt_option options[] = {
      "use this tokenizer (default: the one in the model's directory)"},
     {"prompt", 'p', DT_OPT_STRING, &opt.prompt, "TEXT",
      "continue TEXT (default: begin a document)"},
-    {"tokens", 'n', DT_OPT_INT, &opt.tokens, "N", "add at most N tokens (default 256)", .min = 1,
-     .max = 1e9},
+    {"prompts", 0, DT_OPT_STRING, &opt.prompts, "FILE",
+     "continue the prompts in FILE, JSON Lines; so is what is written"},
+    {"batch", 0, DT_OPT_INT, &opt.how.slots, "N", "continue N of them side by side (default 16)",
+     .min = 1, .max = 4096},
+    {"tokens", 'n', DT_OPT_INT, &opt.how.tokens, "N", "add at most N tokens (default 256)",
+     .min = 1, .max = 1e9},
     {"samples", 's', DT_OPT_INT, &opt.samples, "N", "continue it N times, each its own way",
      .min = 1, .max = 1e9},
-    {"temperature", 0, DT_OPT_REAL, &opt.sampling.temperature, "X",
+    {"temperature", 0, DT_OPT_REAL, &opt.how.sampling.temperature, "X",
      "divide the logits by X (default 1); 0 takes the most probable token", .min = 0, .max = 1000},
-    {"top-k", 0, DT_OPT_INT, &opt.sampling.top_k, "N", "choose among the N most probable tokens",
-     .min = 1, .max = 1e9},
-    {"top-p", 0, DT_OPT_REAL, &opt.sampling.top_p, "X",
+    {"top-k", 0, DT_OPT_INT, &opt.how.sampling.top_k, "N",
+     "choose among the N most probable tokens", .min = 1, .max = 1e9},
+    {"top-p", 0, DT_OPT_REAL, &opt.how.sampling.top_p, "X",
      "choose among the most probable tokens that reach probability X together", .min = 1e-9,
      .max = 1},
+    {"min-p", 0, DT_OPT_REAL, &opt.how.sampling.min_p, "X",
+     "choose among tokens at least X times as probable as the most probable one", .min = 0,
+     .max = 1},
+    {"repetition-penalty", 0, DT_OPT_REAL, &opt.how.repetition_penalty, "X",
+     "make tokens that are there already less probable (default 1: do not)", .min = 0.01,
+     .max = 100},
+    {"beams", 0, DT_OPT_INT, &opt.how.beams, "N", "search with N beams in place of sampling",
+     .min = 1, .max = 1024},
+    {"length-penalty", 0, DT_OPT_REAL, &opt.how.length_penalty, "X",
+     "divide a beam's log-probability by its length to the power X (default 1)", .min = -100,
+     .max = 100},
+    {"stop", 0, DT_OPT_LIST, &opt.stops, "TEXT", "end before TEXT"},
     {"seed", 0, DT_OPT_INT, &opt.seed, "N", "seed of the random choices (default 1)", .min = 0,
      .max = 1e15},
     {"no-eot", 0, DT_OPT_FLAG, &opt.no_eot, NULL,
@@ -60,11 +83,8 @@ static const struct dt_command command = {"dt-generate", "continue a prompt with
 struct generation {
     struct dt_model *model;
     struct dt_tokenizer *tokenizer;
-    struct dt_decoder *decoder;
-    struct dt_sampler *sampler;
-    struct dt_ids ids; /* the sequence so far: prompt and what was added */
-    size_t prompt_size;
-    float *logits;
+    struct dt_encoder *encoder;
+    struct dt_generator *generator;
     struct dt_output out;
 };
 
@@ -77,87 +97,185 @@ static int load(struct generation *g, struct dt_device *dev, struct dt_error *er
     if (size > (uint32_t)g->model->config.vocab_size)
         return dt_fail(err, DT_EINVALID, "%s: has %u tokens, the model only %ld", tokenizer, size,
                        g->model->config.vocab_size);
-    DT_TRY(dt_decoder_new(&g->decoder, g->model, 1, g->model->config.max_seq_len, err));
-    g->sampler =
-        dt_sampler_new(&opt.sampling, size); /* rows that pad the vocabulary are no tokens */
-    g->logits = dt_alloc((size_t)g->model->config.vocab_size, sizeof *g->logits);
+    g->encoder = dt_encoder_new(g->tokenizer);
+    opt.how.stops = opt.stops.items;
+    opt.how.stop_count = opt.stops.count;
+    if (opt.prompts == NULL)
+        opt.how.slots = 1;
+    DT_TRY(dt_generator_new(&g->generator, g->model, g->tokenizer, &opt.how, err));
     return dt_output_open(&g->out, opt.output, err);
 }
 
-static int encode_prompt(struct generation *g, struct dt_error *err)
+/* number: of the prompt, from 0; sample likewise. */
+static int begin(struct generation *g, struct dt_continuation *item, const char *prompt,
+                 size_t size, uint64_t number, uint64_t sample, struct dt_error *err)
 {
-    struct dt_encoder *encoder = dt_encoder_new(g->tokenizer);
+    uint64_t seed = number ? dt_random_key((uint64_t)opt.seed, 'P', number) : (uint64_t)opt.seed;
     uint32_t eot = dt_tokenizer_eot(g->tokenizer);
+    *item = (struct dt_continuation){.key = dt_random_key(seed, 'G', sample)};
     if (!opt.no_eot && eot != DT_NO_TOKEN)
-        dt_ids_add(&g->ids, eot);
-    dt_encode(encoder, opt.prompt, strlen(opt.prompt), &g->ids);
-    dt_encoder_free(encoder);
-    g->prompt_size = g->ids.count;
-    if (g->ids.count == 0)
+        dt_ids_add(&item->ids, eot);
+    dt_encode(g->encoder, prompt, size, &item->ids);
+    if (item->ids.count == 0)
         return dt_fail(err, DT_EINVALID, "there is nothing to continue: give a prompt");
     return 0;
 }
 
-/* Feeds the decoder what it has not seen. When the context is full, its newer
- * half becomes the beginning of a fresh one. */
-static void look_ahead(struct generation *g)
+/* --- one prompt, as text ----------------------------------------------------------------------*/
+
+static int write_now(void *context, const char *text, size_t size, struct dt_error *err)
 {
-    size_t capacity = (size_t)g->model->config.max_seq_len;
-    size_t from = g->ids.count - 1; /* usually one new token */
-    if (dt_decoder_length(g->decoder, 0) == 0 ||
-        dt_decoder_length(g->decoder, 0) == (int64_t)capacity) {
-        size_t keep = g->ids.count <= capacity ? g->ids.count : (capacity + 1) / 2;
-        from = g->ids.count - keep;
-        dt_decoder_reset(g->decoder, 0);
-    }
-    dt_decoder_feed(g->decoder, 0, g->ids.data + from, (int64_t)(g->ids.count - from), g->logits);
+    struct dt_output *out = context;
+    DT_TRY(dt_output_write(out, text, size, err));
+    return strcmp(opt.output, "-") == 0 ? dt_output_flush(out, err) : 0;
 }
 
-static int write_token(struct generation *g, uint32_t id, struct dt_error *err)
+static int continue_prompt(struct generation *g, long sample, struct dt_error *err)
 {
-    size_t size;
-    const char *bytes = dt_tokenizer_bytes(g->tokenizer, id, &size);
-    DT_TRY(dt_output_write(&g->out, bytes, size, err));
-    return strcmp(opt.output, "-") == 0 ? dt_output_flush(&g->out, err) : 0;
+    struct dt_continuation item;
+    if (sample > 0)
+        DT_TRY(dt_output_write(&g->out, "\n", 1, err));
+    int rc = begin(g, &item, opt.prompt, strlen(opt.prompt), 0, (uint64_t)sample, err);
+    rc = rc < 0 ? rc : dt_output_write(&g->out, opt.prompt, strlen(opt.prompt), err);
+    rc = rc < 0 ? rc : dt_generate(g->generator, &item, 1, write_now, &g->out, err);
+    rc = rc < 0 ? rc : dt_output_write(&g->out, "\n", 1, err);
+    dt_continuation_release(&item);
+    return rc;
 }
 
-static int generate_one(struct generation *g, long sample, struct dt_error *err)
+/* --- many prompts, as JSON Lines --------------------------------------------------------------*/
+
+#define READ_AHEAD 256 /* prompts that are continued before their results are written */
+
+struct job {
+    struct json_object *line;      /* owned */
+    struct dt_continuation *items; /* one a sample */
+};
+
+static int read_job(struct generation *g, struct job *job, const struct dt_buffer *text,
+                    uint64_t number, const char *place, struct dt_error *err)
 {
-    uint64_t key = dt_random_key((uint64_t)opt.seed, 'G', (uint64_t)sample);
-    uint32_t eot = dt_tokenizer_eot(g->tokenizer);
-    g->ids.count = g->prompt_size;
-    dt_decoder_reset(g->decoder, 0);
-    DT_TRY(dt_output_write(&g->out, opt.prompt, strlen(opt.prompt), err));
-    for (long i = 0; i < opt.tokens; i++) {
-        look_ahead(g);
-        struct dt_random bits = dt_random(key, 0, (uint64_t)i);
-        double uniform = dt_uniform_double(((uint64_t)bits.word[0] << 32) | bits.word[1]);
-        uint32_t id = dt_sampler_choose(g->sampler, g->logits, uniform);
-        if (id == eot)
+    struct json_object *prompt;
+    DT_TRY(dt_json_parse(text->data, text->size, place, &job->line, err));
+    const char *name = json_object_object_get(job->line, "prompt") ? "prompt" : "context";
+    if (!json_object_is_type(job->line, json_type_object) ||
+        !json_object_object_get(job->line, name))
+        return dt_fail(err, DT_EFORMAT, "%s: has no member \"prompt\"", place);
+    DT_TRY(dt_json_get(job->line, name, json_type_string, place, &prompt, err));
+    job->items = dt_alloc((size_t)opt.samples, sizeof *job->items);
+    for (long i = 0; i < opt.samples; i++)
+        if (begin(g, &job->items[i], json_object_get_string(prompt),
+                  (size_t)json_object_get_string_len(prompt), number, (uint64_t)i, err) < 0)
+            return dt_fail_context(err, "%s", place);
+    return 0;
+}
+
+static void release_job(struct job *job)
+{
+    for (long i = 0; job->items && i < opt.samples; i++)
+        dt_continuation_release(&job->items[i]);
+    free(job->items);
+    json_object_put(job->line);
+    *job = (struct job){0};
+}
+
+/* The line as it came, with what was added to it. */
+static int write_item(struct generation *g, struct job *job, const struct dt_continuation *item,
+                      long sample, struct dt_error *err)
+{
+    struct dt_buffer text = DT_BUFFER_EMPTY, valid = DT_BUFFER_EMPTY;
+    const int flags = JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE;
+    json_object_object_del(job->line, "text");
+    dt_buffer_add_string(&text, json_object_to_json_string_ext(job->line, flags));
+    text.size--; /* the brace, and so the line goes on */
+    dt_buffer_add_string(&text, ",\"text\":");
+    if (item->text.size > 0) /* which may end inside a character */
+        dt_utf8_repair(item->text.data, item->text.size, &valid);
+    dt_json_add_string(&text, valid.data ? valid.data : "", valid.size);
+    dt_buffer_release(&valid);
+    if (opt.samples > 1)
+        dt_buffer_printf(&text, ",\"sample\":%ld", sample);
+    dt_buffer_printf(&text, ",\"tokens\":%zu,\"finish\":\"%s\"", item->added,
+                     dt_finishes[item->finish]);
+    if (opt.how.beams > 1)
+        dt_buffer_printf(&text, ",\"log_probability\":%.9g", item->log_probability);
+    dt_buffer_add_string(&text, "}\n");
+    int rc = dt_output_write(&g->out, text.data, text.size, err);
+    dt_buffer_release(&text);
+    return rc;
+}
+
+/* All samples of all jobs side by side; results in the order of the prompts. */
+static int run_jobs(struct generation *g, struct job *jobs, size_t count, struct dt_error *err)
+{
+    size_t samples = (size_t)opt.samples;
+    struct dt_continuation *all = dt_alloc(count * samples + 1, sizeof *all);
+    for (size_t i = 0; i < count; i++)
+        memcpy(all + i * samples, jobs[i].items, samples * sizeof *all);
+    int rc = dt_generate(g->generator, all, count * samples, NULL, NULL, err);
+    for (size_t i = 0; i < count; i++)
+        memcpy(jobs[i].items, all + i * samples, samples * sizeof *all);
+    free(all);
+    for (size_t i = 0; i < count; i++)
+        for (size_t s = 0; rc == 0 && s < samples; s++)
+            rc = write_item(g, &jobs[i], &jobs[i].items[s], (long)s, err);
+    return rc < 0 ? rc : dt_output_flush(&g->out, err);
+}
+
+/* Up to READ_AHEAD jobs; *count is 0 at the end. */
+static int read_jobs(struct generation *g, struct dt_input *in, struct job *jobs, size_t *count,
+                     uint64_t *number, struct dt_error *err)
+{
+    struct dt_buffer line = DT_BUFFER_EMPTY;
+    bool found = true;
+    int rc = 0;
+    *count = 0;
+    while (rc == 0 && *count < READ_AHEAD) {
+        rc = dt_input_read_until(in, '\n', &line, &found, err);
+        if (rc < 0 || (!found && line.size == 0))
             break;
-        dt_ids_add(&g->ids, id);
-        DT_TRY(write_token(g, id, err));
+        char *place = dt_format("%s:%llu", dt_input_name(in), (unsigned long long)*number + 1);
+        rc = read_job(g, &jobs[(*count)++], &line, *number, place, err);
+        ++*number;
+        free(place);
     }
-    return dt_output_write(&g->out, "\n", 1, err);
+    dt_buffer_release(&line);
+    return rc;
+}
+
+static int continue_file(struct generation *g, struct dt_error *err)
+{
+    struct dt_input *in;
+    struct job *jobs = dt_alloc(READ_AHEAD, sizeof *jobs);
+    uint64_t number = 0;
+    size_t count = 1;
+    int rc = dt_input_open(&in, opt.prompts, err);
+    while (rc == 0 && count > 0) {
+        rc = read_jobs(g, in, jobs, &count, &number, err);
+        rc = rc < 0 || count == 0 ? rc : run_jobs(g, jobs, count, err);
+        for (size_t i = 0; i < count; i++)
+            release_job(&jobs[i]);
+    }
+    if (rc == 0 && number == 0)
+        rc = dt_fail(err, DT_EFORMAT, "%s: holds no prompt", dt_input_name(in));
+    dt_input_close(in);
+    free(jobs);
+    return rc;
 }
 
 static int generate(struct dt_device *dev, struct dt_error *err)
 {
     struct generation g = {0};
     int rc = load(&g, dev, err);
-    rc = rc < 0 ? rc : encode_prompt(&g, err);
-    for (long sample = 0; rc == 0 && sample < opt.samples; sample++) {
-        if (sample > 0)
-            rc = dt_output_write(&g.out, "\n", 1, err);
-        rc = rc < 0 ? rc : generate_one(&g, sample, err);
-    }
+    if (rc == 0 && opt.prompts)
+        rc = continue_file(&g, err);
+    for (long sample = 0; rc == 0 && opt.prompts == NULL && sample < opt.samples; sample++)
+        rc = continue_prompt(&g, sample, err);
     rc = rc < 0 ? rc : dt_output_commit(&g.out, err);
     dt_output_abandon(&g.out);
-    free(g.logits);
-    dt_sampler_free(g.sampler);
-    dt_decoder_free(g.decoder);
+    dt_generator_free(g.generator);
+    dt_encoder_free(g.encoder);
     dt_tokenizer_free(g.tokenizer);
-    dt_ids_release(&g.ids);
     dt_model_free(g.model);
     return rc;
 }
@@ -169,6 +287,11 @@ int main(int argc, char **argv)
     int first = dt_parse_options(&command, argc, argv);
     if (first != argc)
         dt_usage("no operand is taken: '%s'", argv[first]);
+    if (opt.prompts && *opt.prompt)
+        dt_usage("one of --prompt and --prompts is enough");
+    for (int i = 0; i < opt.stops.count; i++)
+        if (*opt.stops.items[i] == 0)
+            dt_usage("an empty text cannot stop anything");
     if (dt_device_open(&dev, opt.device, (int)opt.threads, &err) < 0)
         return dt_report(&err);
     int rc = generate(dev, &err);

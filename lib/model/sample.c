@@ -84,6 +84,59 @@ static uint32_t draw(const struct candidate *c, uint32_t count, double uniform)
     return c[count - 1].id;
 }
 
+/* Keeps the k first of the candidates, in any order: a heap whose root is the last
+ * of those kept so far. */
+static void sift_down(struct candidate *heap, uint32_t count, uint32_t at)
+{
+    for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && more_probable_first(&heap[child], &heap[child + 1]) < 0)
+            child++;
+        if (more_probable_first(&heap[at], &heap[child]) >= 0)
+            return;
+        struct candidate swap = heap[at];
+        heap[at] = heap[child];
+        heap[child] = swap;
+    }
+}
+
+static void keep_first(struct candidate *c, uint32_t count, uint32_t k)
+{
+    for (uint32_t i = k / 2; i-- > 0;)
+        sift_down(c, k, i);
+    for (uint32_t i = k; i < count; i++)
+        if (more_probable_first(&c[i], &c[0]) < 0) {
+            c[0] = c[i];
+            sift_down(c, k, 0);
+        }
+}
+
+/* Keeps candidates of at least that weight, in order. */
+static uint32_t keep_heavy(struct candidate *c, uint32_t count, double least)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (c[i].weight >= least)
+            c[kept++] = c[i];
+    return kept;
+}
+
+/* The candidates that sampling may choose among, the most probable first. */
+static uint32_t select_candidates(const struct dt_sampling *how, struct candidate *c,
+                                  uint32_t count)
+{
+    if (how->top_k > 0 && how->top_k < (long)count) {
+        keep_first(c, count, (uint32_t)how->top_k);
+        count = (uint32_t)how->top_k;
+    }
+    double total = total_weight(c, count);
+    if (how->top_p < 1) /* all that is lighter cannot make up the rest together */
+        count = keep_heavy(c, count, (1 - how->top_p) * total / (2.0 * count));
+    qsort(c, count, sizeof *c, more_probable_first);
+    if (how->top_p < 1)
+        count = nucleus(c, count, total, how->top_p);
+    return keep_heavy(c, count, how->min_p);
+}
+
 uint32_t dt_sampler_choose(struct dt_sampler *s, const float *logits, double uniform)
 {
     uint32_t best = most_probable(logits, s->vocab_size), count = s->vocab_size;
@@ -94,11 +147,19 @@ uint32_t dt_sampler_choose(struct dt_sampler *s, const float *logits, double uni
         c[i] = (struct candidate){
             i, logits[i], exp(((double)logits[i] - (double)logits[best]) / s->how.temperature)};
     bool all = (s->how.top_k == 0 || s->how.top_k >= (long)count) && s->how.top_p >= 1;
-    if (!all) {
-        qsort(c, count, sizeof *c, more_probable_first);
-        if (s->how.top_k > 0 && s->how.top_k < (long)count)
-            count = (uint32_t)s->how.top_k;
-        count = nucleus(c, count, total_weight(c, count), s->how.top_p);
-    }
+    if (!all || s->how.min_p > 0)
+        count = select_candidates(&s->how, c, count);
     return draw(c, count, uniform);
+}
+
+void dt_penalize_repetition(float *logits, const uint32_t *ids, size_t count, double penalty)
+{
+    float factor = (float)penalty;
+    for (size_t i = 0; i < count; i++) {
+        bool again = false;
+        for (size_t j = 0; j < i && !again; j++)
+            again = ids[j] == ids[i];
+        if (!again)
+            logits[ids[i]] *= logits[ids[i]] > 0 ? 1 / factor : factor;
+    }
 }

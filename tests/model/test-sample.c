@@ -71,6 +71,35 @@ static void top_p_keeps_the_smallest_set_that_reaches_p(void **state)
     assert_true(chi_square(more, three, 1) < 13.8);
 }
 
+static void min_p_keeps_what_is_nearly_as_probable(void **state)
+{
+    (void)state;
+    /* At temperature 2 the one at 1.0 is exp(-1/2) = 0.61 times as probable as those at 2.0. */
+    int count[V] = {0}, two[V] = {0, 1, 0, 1, 0, 0}, three[V] = {0, 1, 0, 1, 0, 1}, more[V] = {0};
+    draw_many(&(struct dt_sampling){.temperature = 2, .top_p = 1, .min_p = 0.62}, count);
+    assert_true(chi_square(count, two, 2) < 10.9);
+    draw_many(&(struct dt_sampling){.temperature = 2, .top_p = 1, .min_p = 0.6}, more);
+    assert_true(chi_square(more, three, 2) < 13.8);
+}
+
+static void rules_apply_one_after_the_other(void **state)
+{
+    (void)state;
+    int count[V] = {0}, two[V] = {0, 1, 0, 1, 0, 0};
+    draw_many(&(struct dt_sampling){.temperature = 1, .top_k = 3, .top_p = 0.8, .min_p = 0.1},
+              count);
+    assert_true(chi_square(count, two, 1) < 10.9); /* of three, two have 0.84 */
+}
+
+static void repeated_tokens_are_penalized_once(void **state)
+{
+    (void)state;
+    float x[4] = {2, -2, 0, 1};
+    const uint32_t ids[] = {0, 1, 0, 2, 1};
+    dt_penalize_repetition(x, ids, 5, 4);
+    assert_true(x[0] == 0.5f && x[1] == -8 && x[2] == 0 && x[3] == 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -78,6 +107,9 @@ int main(void)
         cmocka_unit_test(samples_follow_the_softmax),
         cmocka_unit_test(top_k_keeps_the_k_most_probable),
         cmocka_unit_test(top_p_keeps_the_smallest_set_that_reaches_p),
+        cmocka_unit_test(min_p_keeps_what_is_nearly_as_probable),
+        cmocka_unit_test(rules_apply_one_after_the_other),
+        cmocka_unit_test(repeated_tokens_are_penalized_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,6 +79,102 @@ train_llama() {
     "$PYTHON" "$ROOT/tests/oracles/greedy_oracle.py" llama/latest 'Once upon a time' 30 | cmp - a
 }
 
+prompts() { # COUNT: lines of JSON
+    for ((i = 0; i < $1; i++)); do
+        words=(Once there was a young lion named Mia who)
+        echo "{\"id\":$i,\"prompt\":\"${words[*]:0:i % 8 + 1}\"}"
+    done
+}
+
+texts() { sed -E 's/.*"text":"(.*)","tokens".*/\1/'; }
+
+@test "prompts in JSON Lines come back with text, in order, whatever the batch" {
+    prompts 40 >in.jsonl
+    dt-generate -m "$model" --prompts in.jsonl -n 30 >a
+    [ "$(wc -l <a)" -eq 40 ]
+    [ "$(sed -E 's/.*"id":([0-9]+).*/\1/' a | paste -sd ' ')" = "$(seq -s ' ' 0 39)" ]
+    for batch in 1 7 64; do
+        dt-generate -m "$model" --prompts - --batch $batch -j 1 -n 30 <in.jsonl | cmp - a
+    done
+    head -n 9 in.jsonl | dt-generate -m "$model" --prompts - -n 30 | cmp - <(head -n 9 a)
+    [ "$(texts <a | sort -u | wc -l)" -gt 30 ]
+    dt-generate -m "$model" --prompts in.jsonl -n 200 --batch 3 >long # beyond the context
+    dt-generate -m "$model" --prompts in.jsonl -n 200 --batch 1 | cmp - long
+}
+
+@test "a prompt in a file is continued as on the command line" {
+    dt-generate -m "$model" -p 'Once there' -n 20 >a
+    echo '{"prompt":"Once there"}' | dt-generate -m "$model" --prompts - -n 20 >b
+    [ "Once there$(texts <b)" = "$(cat a)" ]
+    echo '{"prompt":"Once there"}' | dt-generate -m "$model" --prompts - -n 20 -s 3 >c
+    [ "$(grep -c '"sample":' c)" -eq 3 ]
+    [ "$(texts <c | sort -u | wc -l)" -eq 3 ]
+    [ "$(sed -n 1p c | sed 's/"sample":0,//')" = "$(cat b)" ]
+}
+
+@test "text ends before a stop string, also while it streams" {
+    dt-generate -m "$model" -p Once -n 60 --temperature 0 >all
+    word=$(cut -d ' ' -f 4 all)
+    dt-generate -m "$model" -p Once -n 60 --temperature 0 --stop "zzz" --stop " $word" >cut
+    [ "$(cat cut)" = "$(sed "s/ $word.*//" all)" ]
+    echo '{"prompt":"Once"}' |
+        dt-generate -m "$model" --prompts - -n 60 --temperature 0 --stop " $word" >b
+    [ "Once$(texts <b)" = "$(cat cut)" ]
+    grep -q '"finish":"stop"' b
+}
+
+@test "a penalty of repetition repeats less, and min-p 1 is greedy" {
+    dt-generate -m "$model" -p Once -n 60 --temperature 0 >greedy
+    dt-generate -m "$model" -p Once -n 60 --min-p 1 | cmp - greedy
+    dt-generate -m "$model" -p Once -n 60 --temperature 0 --repetition-penalty 3 >less
+    words() { tr -c 'A-Za-z' '\n' <"$1" | sort -u | wc -l; }
+    [ "$(words less)" -gt "$(words greedy)" ]
+}
+
+@test "more beams find what is more probable, whatever stands beside it" {
+    prompts 6 >in.jsonl
+    last=-1000000
+    for beams in 2 8; do
+        dt-generate -m "$model" --prompts in.jsonl -n 12 --length-penalty 0 --beams $beams >b
+        [ "$(wc -l <b)" -eq 6 ]
+        sum=$(sed -E 's/.*"log_probability":([-0-9.e]+).*/\1/' b | awk '{ s += $1 } END { print s }')
+        awk -v a="$last" -v b="$sum" 'BEGIN { exit !(b >= a) }'
+        last=$sum
+    done
+    tail -n 1 in.jsonl | dt-generate -m "$model" --prompts - -n 12 --length-penalty 0 --beams 8 |
+        cmp - <(tail -n 1 b)
+}
+
+@test "beams are those of transformers" {
+    need_python torch transformers
+    prompts 6 >in.jsonl
+    for beams in 2 5; do
+        dt-generate -m "$model" --prompts in.jsonl -n 20 --beams $beams >b
+        "$PYTHON" "$ROOT/tests/oracles/beam_oracle.py" "$model" b 20 $beams
+    done
+}
+
+@test "prompts that are none are named with their line" {
+    printf '{"prompt":"a"}\n{"text":"b"}\n' >bad.jsonl
+    run dt-generate -m "$model" --prompts bad.jsonl -o out
+    assert_one_line_error dt-generate
+    [ "$output" = 'dt-generate: bad.jsonl:2: has no member "prompt"' ]
+    [ ! -e out ]
+    for line in '[]' '{' '{"prompt":1}' '7'; do
+        echo "$line" >bad.jsonl
+        run dt-generate -m "$model" --prompts bad.jsonl
+        assert_one_line_error dt-generate
+        [[ "$output" == "dt-generate: bad.jsonl:1: "* ]]
+    done
+    : >empty.jsonl
+    run dt-generate -m "$model" --prompts empty.jsonl
+    assert_one_line_error dt-generate
+    run dt-generate -m "$model" --prompts bad.jsonl -p x
+    [ "$status" -eq 2 ]
+    run dt-generate -m "$model" --stop ''
+    [ "$status" -eq 2 ]
+}
+
 @test "bad input is named" {
     run dt-generate -m nowhere
     assert_one_line_error dt-generate

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* Beam search: the continuations of highest probability found by keeping, token by
+ * token, the best few. A finished one is ranked by its log-probability divided by its
+ * length to a power (Wu et al. 2016 have another form of this penalty). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "eval/generation-parts.h"
+
+struct beam {
+    struct dt_ids ids; /* that were added */
+    double score;      /* their log-probability */
+    int64_t slot;
+};
+
+struct extension {
+    int parent;
+    uint32_t id;
+    double score;
+};
+
+struct search {
+    struct dt_generator *g;
+    struct dt_continuation *item;
+    struct beam *live, *next;
+    int count, width; /* live beams, and the most there may be */
+    struct extension *best;
+    int best_count;
+    double *ranks; /* of the best that finished, up to width, the best first */
+    int ranked;
+    struct dt_ids answer_ids;
+    double answer_score;
+    enum dt_finish answer_finish;
+};
+
+static bool comes_before(const struct extension *a, const struct extension *b)
+{
+    if (a->score != b->score)
+        return a->score > b->score;
+    return a->parent != b->parent ? a->parent < b->parent : a->id < b->id;
+}
+
+/* Keeps the 2 width best extensions, the best first. */
+static void offer(struct search *s, struct extension e)
+{
+    int most = 2 * s->width, at = s->best_count;
+    if (at == most && !comes_before(&e, &s->best[at - 1]))
+        return;
+    if (at < most)
+        s->best_count++;
+    else
+        at--;
+    for (; at > 0 && comes_before(&e, &s->best[at - 1]); at--)
+        s->best[at] = s->best[at - 1];
+    s->best[at] = e;
+}
+
+static void extend_all(struct search *s)
+{
+    int64_t vocabulary = s->g->model->config.vocab_size;
+    s->best_count = 0;
+    for (int b = 0; b < s->count; b++) {
+        float *logits = s->g->logits + b * vocabulary;
+        if (s->g->how.repetition_penalty != 1) {
+            dt_penalize_repetition(logits, s->item->ids.data, s->item->ids.count,
+                                   s->g->how.repetition_penalty);
+            dt_penalize_repetition(logits, s->live[b].ids.data, s->live[b].ids.count,
+                                   s->g->how.repetition_penalty);
+        }
+        double most = (double)logits[0], sum = 0;
+        for (uint32_t i = 1; i < s->g->size; i++)
+            most = (double)logits[i] > most ? (double)logits[i] : most;
+        for (uint32_t i = 0; i < s->g->size; i++)
+            sum += exp((double)logits[i] - most);
+        for (uint32_t i = 0; i < s->g->size; i++)
+            offer(s,
+                  (struct extension){b, i, s->live[b].score + (double)logits[i] - most - log(sum)});
+    }
+}
+
+/* A continuation that ended; tokens: its length with the one that ended it. */
+static void finish(struct search *s, const struct dt_ids *ids, double score, size_t tokens,
+                   enum dt_finish how)
+{
+    double rank = score / pow((double)tokens, s->g->how.length_penalty);
+    int at = s->ranked;
+    if (at == s->width && rank <= s->ranks[at - 1])
+        return;
+    at = at < s->width ? s->ranked++ : at - 1;
+    for (; at > 0 && rank > s->ranks[at - 1]; at--)
+        s->ranks[at] = s->ranks[at - 1];
+    s->ranks[at] = rank;
+    if (at > 0)
+        return;
+    s->answer_score = score;
+    s->answer_finish = how;
+    s->answer_ids.count = 0;
+    if (ids->count > 0)
+        dt_ids_append(&s->answer_ids, ids->data, ids->count);
+}
+
+static bool stops(const struct search *s, const struct dt_ids *ids)
+{
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    for (size_t i = 0; i < ids->count && s->g->how.stop_count > 0; i++)
+        dt_add_token_text(s->g, ids->data[i], &text);
+    bool found = dt_find_stop(s->g, &text, 0) != SIZE_MAX;
+    dt_buffer_release(&text);
+    return found;
+}
+
+/* The best extensions become the live beams, or finished ones. */
+static void take_best(struct search *s)
+{
+    int taken = 0;
+    int64_t free_slot = s->live[0].slot < s->width ? s->width : 0;
+    for (int i = 0; i < s->best_count && taken < s->width; i++) {
+        const struct extension *e = &s->best[i];
+        const struct beam *parent = &s->live[e->parent];
+        struct beam *child = &s->next[taken];
+        if (e->id == s->g->eot) {
+            if (i < s->width) /* as transformers: only from among the best */
+                finish(s, &parent->ids, e->score, parent->ids.count + 1, DT_FINISH_END);
+            continue;
+        }
+        child->ids.count = 0;
+        if (parent->ids.count > 0)
+            dt_ids_append(&child->ids, parent->ids.data, parent->ids.count);
+        dt_ids_add(&child->ids, e->id);
+        child->score = e->score;
+        if (stops(s, &child->ids)) {
+            finish(s, &child->ids, child->score, child->ids.count, DT_FINISH_STOP);
+            continue;
+        }
+        child->slot = free_slot + taken++;
+        dt_decoder_copy(s->g->decoder, child->slot, parent->slot);
+    }
+    struct beam *swap = s->live;
+    s->live = s->next;
+    s->next = swap;
+    s->count = taken;
+}
+
+static void look_ahead(struct search *s)
+{
+    int64_t *slots = dt_alloc((size_t)s->count, sizeof *slots);
+    uint32_t *ids = dt_alloc((size_t)s->count, sizeof *ids);
+    for (int i = 0; i < s->count; i++) {
+        slots[i] = s->live[i].slot;
+        ids[i] = s->live[i].ids.data[s->live[i].ids.count - 1];
+    }
+    dt_decoder_step(s->g->decoder, slots, ids, s->count, s->g->logits);
+    free(slots);
+    free(ids);
+}
+
+/* Whether to go on: until as many have finished as there are beams, and none that is
+ * alive would be ranked above the last of them as long as it is now. */
+static bool is_open(const struct search *s, size_t added, size_t most)
+{
+    if (s->count == 0 || added == most)
+        return false;
+    if (s->ranked < s->width || added == 0)
+        return true;
+    double rank = s->live[0].score / pow((double)added, s->g->how.length_penalty);
+    return rank > s->ranks[s->width - 1];
+}
+
+static void answer(struct search *s)
+{
+    struct dt_continuation *item = s->item;
+    dt_ids_append(&item->ids, s->answer_ids.data, s->answer_ids.count);
+    for (size_t i = 0; i < s->answer_ids.count; i++)
+        dt_add_token_text(s->g, s->answer_ids.data[i], &item->text);
+    size_t stop = dt_find_stop(s->g, &item->text, 0);
+    if (stop != SIZE_MAX)
+        item->text.size = stop;
+    item->added = s->answer_ids.count;
+    item->log_probability = s->answer_score;
+    item->finish = s->answer_finish;
+}
+
+void dt_beam_search(struct dt_generator *g, struct dt_continuation *item)
+{
+    size_t width = (size_t)g->how.beams, capacity = (size_t)g->capacity, added = 0;
+    size_t keep = item->ids.count < capacity ? item->ids.count : (capacity + 1) / 2;
+    size_t room = capacity - keep,
+           most = (size_t)g->how.tokens < room ? (size_t)g->how.tokens : room;
+    struct search s = {.g = g, .item = item, .count = 1, .width = (int)width};
+    s.live = dt_alloc(width, sizeof *s.live);
+    s.next = dt_alloc(width, sizeof *s.next);
+    s.best = dt_alloc(2 * width, sizeof *s.best);
+    s.ranks = dt_alloc(width, sizeof *s.ranks);
+    dt_decoder_reset(g->decoder, 0);
+    dt_decoder_feed(g->decoder, 0, item->ids.data + item->ids.count - keep, (int64_t)keep,
+                    g->logits);
+    while (is_open(&s, added, most)) {
+        extend_all(&s);
+        take_best(&s);
+        if (++added < most && s.count > 0)
+            look_ahead(&s);
+    }
+    for (int i = 0; i < s.count; i++)
+        finish(&s, &s.live[i].ids, s.live[i].score, s.live[i].ids.count, DT_FINISH_LENGTH);
+    answer(&s);
+    for (size_t i = 0; i < width; i++) {
+        dt_ids_release(&s.live[i].ids);
+        dt_ids_release(&s.next[i].ids);
+    }
+    dt_ids_release(&s.answer_ids);
+    free(s.live), free(s.next), free(s.best), free(s.ranks);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* What sampling and beam search share, inside lib/eval. */
+#ifndef DT_EVAL_GENERATION_PARTS_H
+#define DT_EVAL_GENERATION_PARTS_H
+
+#include "eval/generation.h"
+#include "model/decode.h"
+
+struct dt_generator {
+    const struct dt_model *model;
+    const struct dt_tokenizer *tokenizer;
+    struct dt_generation how;
+    uint32_t size, eot; /* ids that are tokens; the one that ends text */
+    int64_t capacity;
+    struct dt_decoder *decoder;
+    struct dt_sampler *sampler;
+    float *logits; /* a row for each slot */
+};
+
+/* Appends the bytes of a token. */
+void dt_add_token_text(const struct dt_generator *g, uint32_t id, struct dt_buffer *text);
+/* Where the first stop string begins in text at or behind from; SIZE_MAX if none does. */
+size_t dt_find_stop(const struct dt_generator *g, const struct dt_buffer *text, size_t from);
+void dt_beam_search(struct dt_generator *g, struct dt_continuation *item);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include "eval/generation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "eval/generation-parts.h"
+
+const char *const dt_finishes[] = {"length", "end", "stop", NULL};
+
+/* A prompt that grows in a slot. */
+struct growth {
+    struct dt_continuation *item;
+    int64_t slot;
+    size_t prompt, told; /* ids of the prompt; bytes of text that the sink has */
+};
+
+int dt_generator_new(struct dt_generator **result, const struct dt_model *model,
+                     const struct dt_tokenizer *tokenizer, const struct dt_generation *how,
+                     struct dt_error *err)
+{
+    struct dt_generator *g = dt_alloc(1, sizeof *g);
+    int64_t slots = how->beams > 1 ? 2 * how->beams : how->slots;
+    *result = NULL;
+    g->model = model;
+    g->tokenizer = tokenizer;
+    g->how = *how;
+    g->size = dt_tokenizer_size(tokenizer); /* rows that pad the vocabulary are no tokens */
+    g->eot = dt_tokenizer_eot(tokenizer);
+    g->capacity = model->config.max_seq_len;
+    int rc = dt_decoder_new(&g->decoder, model, slots, g->capacity, err);
+    if (rc < 0) {
+        dt_generator_free(g);
+        return rc;
+    }
+    g->sampler = dt_sampler_new(&how->sampling, g->size);
+    g->logits = dt_alloc((size_t)(slots * model->config.vocab_size), sizeof *g->logits);
+    *result = g;
+    return 0;
+}
+
+void dt_generator_free(struct dt_generator *g)
+{
+    if (g == NULL)
+        return;
+    dt_decoder_free(g->decoder);
+    dt_sampler_free(g->sampler);
+    free(g->logits);
+    free(g);
+}
+
+void dt_continuation_release(struct dt_continuation *item)
+{
+    dt_ids_release(&item->ids);
+    dt_buffer_release(&item->text);
+}
+
+/* --- text -------------------------------------------------------------------------------------*/
+
+void dt_add_token_text(const struct dt_generator *g, uint32_t id, struct dt_buffer *text)
+{
+    size_t size;
+    const char *bytes = dt_tokenizer_bytes(g->tokenizer, id, &size);
+    dt_buffer_append(text, bytes, size);
+}
+
+size_t dt_find_stop(const struct dt_generator *g, const struct dt_buffer *text, size_t from)
+{
+    size_t first = SIZE_MAX;
+    for (int i = 0; i < g->how.stop_count; i++) {
+        size_t size = strlen(g->how.stops[i]), begin = from > size ? from - size : 0;
+        const char *at = text->size > begin
+                             ? memmem(text->data + begin, text->size - begin, g->how.stops[i], size)
+                             : NULL;
+        if (at && (size_t)(at - text->data) < first)
+            first = (size_t)(at - text->data);
+    }
+    return first;
+}
+
+/* Bytes at the end of text with which a stop string may begin. */
+static size_t unsettled(const struct dt_generator *g, const struct dt_buffer *text)
+{
+    size_t most = 0;
+    for (int i = 0; i < g->how.stop_count; i++)
+        for (size_t n = strlen(g->how.stops[i]) - 1; n > most; n--)
+            if (n <= text->size && memcmp(text->data + text->size - n, g->how.stops[i], n) == 0)
+                most = n;
+    return most;
+}
+
+/* --- sampling ---------------------------------------------------------------------------------*/
+
+/* The token that follows logits; UINT32_MAX where text ends. */
+static uint32_t choose(struct dt_generator *g, const struct growth *w, float *logits)
+{
+    const struct dt_continuation *item = w->item;
+    if (g->how.repetition_penalty != 1)
+        dt_penalize_repetition(logits, item->ids.data, item->ids.count, g->how.repetition_penalty);
+    struct dt_random bits = dt_random(item->key, 0, item->added);
+    double uniform = dt_uniform_double(((uint64_t)bits.word[0] << 32) | bits.word[1]);
+    uint32_t id = dt_sampler_choose(g->sampler, logits, uniform);
+    return id == g->eot ? UINT32_MAX : id;
+}
+
+/* Takes the next token; true if that was the last one. */
+static bool grow(struct dt_generator *g, struct growth *w, float *logits)
+{
+    struct dt_continuation *item = w->item;
+    uint32_t id = choose(g, w, logits);
+    item->finish = DT_FINISH_END;
+    if (id == UINT32_MAX)
+        return true;
+    size_t before = item->text.size;
+    dt_ids_add(&item->ids, id);
+    dt_add_token_text(g, id, &item->text);
+    item->added++;
+    size_t stop = dt_find_stop(g, &item->text, before);
+    item->finish = stop == SIZE_MAX ? DT_FINISH_LENGTH : DT_FINISH_STOP;
+    if (stop != SIZE_MAX)
+        item->text.size = stop;
+    return stop != SIZE_MAX || item->added == (size_t)g->how.tokens;
+}
+
+static int tell(const struct dt_generator *g, struct growth *w, bool last, dt_text_sink *sink,
+                void *context, struct dt_error *err)
+{
+    const struct dt_buffer *text = &w->item->text;
+    size_t settled = last ? text->size : text->size - unsettled(g, text);
+    if (sink == NULL || settled <= w->told)
+        return 0;
+    size_t from = w->told;
+    w->told = settled;
+    return sink(context, text->data + from, settled - from, err);
+}
+
+/* Begins a sequence, or begins it again with its newer half where the context is full. */
+static void begin(struct dt_generator *g, const struct growth *w, float *logits)
+{
+    const struct dt_ids *ids = &w->item->ids;
+    size_t capacity = (size_t)g->capacity;
+    size_t keep = ids->count <= capacity ? ids->count : (capacity + 1) / 2;
+    dt_decoder_reset(g->decoder, w->slot);
+    dt_decoder_feed(g->decoder, w->slot, ids->data + ids->count - keep, (int64_t)keep, logits);
+}
+
+/* The logits of all that grow: together, but for those whose context is full. */
+static void look_ahead(struct dt_generator *g, const struct growth *all, size_t count,
+                       int64_t *slots, uint32_t *ids, size_t *rows)
+{
+    int64_t vocabulary = g->model->config.vocab_size, together = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (dt_decoder_length(g->decoder, all[i].slot) == g->capacity)
+            continue;
+        rows[i] = (size_t)together;
+        slots[together] = all[i].slot;
+        ids[together++] = all[i].item->ids.data[all[i].item->ids.count - 1];
+    }
+    dt_decoder_step(g->decoder, slots, ids, together, g->logits);
+    for (size_t i = 0; i < count; i++) {
+        if (dt_decoder_length(g->decoder, all[i].slot) < g->capacity || rows[i] != SIZE_MAX)
+            continue;
+        rows[i] = (size_t)together++;
+        begin(g, &all[i], g->logits + (int64_t)rows[i] * vocabulary);
+    }
+}
+
+struct wave {
+    struct growth *all; /* those that still grow */
+    size_t count;
+    int64_t *slots;
+    uint32_t *ids;
+    size_t *rows; /* of logits that each one has */
+};
+
+/* The prompts that find room take their first token. */
+static int start_some(struct dt_generator *g, struct wave *v, struct dt_continuation *items,
+                      size_t count, size_t *next, int64_t slot, dt_text_sink *sink, void *context,
+                      struct dt_error *err)
+{
+    while (*next < count) {
+        struct growth w = {&items[*next], slot, items[*next].ids.count, 0};
+        ++*next;
+        begin(g, &w, g->logits);
+        bool last = grow(g, &w, g->logits);
+        DT_TRY(tell(g, &w, last, sink, context, err));
+        if (last)
+            continue;
+        v->all[v->count++] = w;
+        return 0;
+    }
+    return 0;
+}
+
+static int step(struct dt_generator *g, struct wave *v, struct dt_continuation *items, size_t count,
+                size_t *next, dt_text_sink *sink, void *context, struct dt_error *err)
+{
+    size_t growing = v->count, done = 0;
+    for (size_t i = 0; i < growing; i++)
+        v->rows[i] = SIZE_MAX;
+    look_ahead(g, v->all, growing, v->slots, v->ids, v->rows);
+    v->count = 0;
+    for (size_t i = 0; i < growing; i++) {
+        struct growth w = v->all[i];
+        bool last = grow(g, &w, g->logits + (int64_t)v->rows[i] * g->model->config.vocab_size);
+        DT_TRY(tell(g, &w, last, sink, context, err));
+        if (last)
+            v->slots[done++] = w.slot;
+        else
+            v->all[v->count++] = w;
+    }
+    for (size_t i = 0; i < done; i++)
+        DT_TRY(start_some(g, v, items, count, next, v->slots[i], sink, context, err));
+    return 0;
+}
+
+static int sample_all(struct dt_generator *g, struct dt_continuation *items, size_t count,
+                      dt_text_sink *sink, void *context, struct dt_error *err)
+{
+    size_t slots = (size_t)g->how.slots, next = 0;
+    struct wave v = {dt_alloc(slots, sizeof *v.all), 0, dt_alloc(slots, sizeof *v.slots),
+                     dt_alloc(slots, sizeof *v.ids), dt_alloc(slots, sizeof *v.rows)};
+    int rc = 0;
+    for (size_t slot = 0; rc == 0 && slot < slots; slot++)
+        rc = start_some(g, &v, items, count, &next, (int64_t)slot, sink, context, err);
+    while (rc == 0 && v.count > 0)
+        rc = step(g, &v, items, count, &next, sink, context, err);
+    free(v.all), free(v.slots), free(v.ids), free(v.rows);
+    return rc;
+}
+
+int dt_generate(struct dt_generator *g, struct dt_continuation *items, size_t count,
+                dt_text_sink *sink, void *context, struct dt_error *err)
+{
+    if (g->how.beams <= 1)
+        return sample_all(g, items, count, count == 1 ? sink : NULL, context, err);
+    for (size_t i = 0; i < count; i++) {
+        dt_beam_search(g, &items[i]);
+        if (sink && count == 1 && items[i].text.size > 0)
+            DT_TRY(sink(context, items[i].text.data, items[i].text.size, err));
+    }
+    return 0;
+}
