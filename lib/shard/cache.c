@@ -3,7 +3,6 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/buffer.h"
 
@@ -22,6 +21,7 @@ struct dt_frame_cache {
     size_t frame_size;
     struct slot *slots;
     uint32_t count, capacity, hand;
+    uint32_t allocated; /* slots that there is memory for: what is small costs little */
     char **slabs;
     uint32_t slab_count, slab_capacity, slab_left; /* frames left in the last */
 };
@@ -31,8 +31,6 @@ void dt_frame_cache_limit(struct dt_frame_cache *c, size_t budget)
     size_t frames = budget / c->frame_size;
     frames = frames < 2 ? 2 : frames < UINT32_MAX / 2 ? frames : UINT32_MAX / 2;
     c->capacity = c->count > 1 + (uint32_t)frames ? c->count : 1 + (uint32_t)frames;
-    c->slots = dt_realloc(c->slots, c->capacity, sizeof *c->slots);
-    memset(c->slots + c->count, 0, (c->capacity - c->count) * sizeof *c->slots);
 }
 
 struct dt_frame_cache *dt_frame_cache_new(size_t budget, size_t frame_size)
@@ -85,8 +83,11 @@ static void make_room(struct dt_frame_cache *c, struct slot *s, size_t size)
 /* A slot that is free or has not been used for a round. */
 static uint32_t find_slot(struct dt_frame_cache *c)
 {
-    if (c->count < c->capacity)
+    if (c->count < c->capacity) {
+        DT_GROW(c->slots, c->count, c->allocated);
+        c->slots[c->count] = (struct slot){0};
         return c->count++;
+    }
     for (;;) {
         uint32_t i = c->hand;
         c->hand = c->hand + 1 < c->capacity ? c->hand + 1 : 1;

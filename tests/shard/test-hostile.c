@@ -8,9 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "base/rng.h"
-#include "shard/format.h"
+#include "shard/reseal.h"
 #include "shard/rows.h"
 
 static char path[] = "/tmp/dt-test-hostile-XXXXXX";
@@ -48,41 +47,6 @@ static char *make_file(int level, uint32_t row, size_t *size)
     assert_int_equal(dt_output_commit(&out, &err), 0);
     assert_int_equal(dt_file_read(path, 1 << 20, &data, size, &err), 0);
     return data;
-}
-
-static void put64(char *p, uint64_t v)
-{
-    memcpy(p, &v, sizeof v);
-}
-
-/* Where the frames of an unchanged file begin; the last is the file's end. */
-static size_t find_frames(const char *data, size_t size, size_t starts[64])
-{
-    size_t count = dt_get32(data + size - DT_SEEK_END), offset = 0;
-    const char *entries = data + size - DT_SEEK_END - count * DT_SEEK_ENTRY;
-    for (size_t i = 0; i < count; i++) {
-        starts[i] = offset;
-        offset += dt_get32(entries + i * DT_SEEK_ENTRY);
-    }
-    starts[count] = offset;
-    starts[count + 1] = size;
-    return count;
-}
-
-/* Makes the hashes right: of the data frames, the seek table, and the frames
- * with a name. */
-static void seal(char *data, const size_t starts[64], size_t count)
-{
-    for (size_t i = 2; i + 1 < count; i += 2)
-        put64(data + starts[i - 1] + 52,
-              dt_hash_xxh64(data + starts[i], starts[i + 1] - starts[i]));
-    put64(data + starts[count - 1] + 52,
-          dt_hash_xxh64(data + starts[count], starts[count + 1] - starts[count]));
-    for (size_t i = 0; i < count; i++) {
-        size_t n = starts[i + 1] - starts[i];
-        if (i == 0 || i + 1 == count || i % 2 == 1)
-            put64(data + starts[i + 1] - 8, dt_hash_xxh64(data + starts[i], n - 8));
-    }
 }
 
 static int read_in_order(void)
@@ -134,7 +98,7 @@ static void try_changes(int level, uint32_t row, int rounds)
 {
     static const char edges[] = {0, 1, 2, 127, (char)128, (char)255};
     struct dt_rng rng;
-    size_t size, starts[64];
+    size_t size, starts[MOST_FRAMES] = {0};
     char *good = make_file(level, row, &size), *bad = malloc(size);
     size_t count = find_frames(good, size, starts);
     int accepted = 0;
@@ -171,7 +135,7 @@ static void changed_files_do_no_harm(void **state)
 static void ids_beyond_the_vocabulary_are_found(void **state)
 {
     (void)state;
-    size_t size, starts[64];
+    size_t size, starts[MOST_FRAMES] = {0};
     char *data = make_file(0, 0, &size);
     size_t count = find_frames(data, size, starts);
     data[starts[2] + 9 + 3 + 1] = 2; /* the first id becomes 512 */
