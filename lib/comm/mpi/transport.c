@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The mpi transport: point-to-point messages of MPI-3, and nothing else of it. */
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "comm/transport.h"
 
@@ -105,10 +107,13 @@ static bool is_waiting(void *state, int from, int *tag, size_t *bytes)
     return true;
 }
 
+/* A rank that leaves without finalizing ends the job: launchers see to that. MPI_Abort
+ * of Open MPI 4.1 does the same with much more to say, and not always alive. */
 static void abort_job(void *state, int status)
 {
     (void)state;
-    MPI_Abort(MPI_COMM_WORLD, status);
+    fflush(NULL);
+    _exit(status);
 }
 
 /* Found by dlsym. */
