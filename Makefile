@@ -179,7 +179,7 @@ $B/fuzz/%.o: %.c
 	$(call say,CC) clang $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@
 
 $B/fuzz/fuzz-%: tests/fuzz/fuzz-%.c $(FUZZ_OBJ)
-	$(call say,LD) clang $(FUZZ_CFLAGS) -fsanitize=fuzzer -MMD -MP $^ $(LIBS) -o $@
+	$(call say,LD) clang $(FUZZ_CFLAGS) -fsanitize=fuzzer -MMD -MP $< $(FUZZ_OBJ) $(LIBS) -o $@
 
 fuzz: $(FUZZERS) ## run every fuzzer for FUZZ_SECONDS (needs clang); what it finds stays in build/fuzz
 	@for f in $(FUZZERS); do name=$${f##*/}; mkdir -p $$f.found && \

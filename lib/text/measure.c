@@ -29,6 +29,13 @@ void dt_measures_start(struct dt_measures *m, const char *text, size_t size)
     m->known = 0;
 }
 
+void dt_measures_restart(struct dt_measures *m, const char *text, size_t size)
+{
+    unsigned known = m->known & KNOWN_WORDS;
+    dt_measures_start(m, text, size);
+    m->known = known;
+}
+
 void dt_measures_release(struct dt_measures *m)
 {
     dt_words_release(&m->words);
@@ -122,40 +129,56 @@ static unsigned stop_word_bit(const char *word, size_t size)
     return 0;
 }
 
-/* The same by the hash of a word. */
-static unsigned stop_hash_bit(uint64_t hash)
+/* The stop words that a text was not yet found to have. */
+struct missing {
+    uint64_t hashes[8], likely; /* likely: a bit for each hash & 63 */
+    size_t count;
+};
+
+static void start_missing(struct missing *s)
 {
-    static _Thread_local uint64_t hashes[8], likely; /* likely: a bit for each hash & 63 */
-    if (likely == 0)
-        for (int i = 0; i < 8; i++) {
-            hashes[i] = dt_word_hash(stop_words[i], strlen(stop_words[i]));
-            likely |= UINT64_C(1) << (hashes[i] & 63);
-        }
-    if (!(likely >> (hash & 63) & 1))
-        return 0;
-    for (unsigned i = 0; i < 8; i++)
-        if (hashes[i] == hash)
-            return 1u << i;
-    return 0;
+    s->likely = 0;
+    s->count = sizeof stop_words / sizeof *stop_words;
+    for (size_t i = 0; i < s->count; i++) {
+        s->hashes[i] = dt_word_hash(stop_words[i], strlen(stop_words[i]));
+        s->likely |= UINT64_C(1) << (s->hashes[i] & 63);
+    }
+}
+
+/* Most words are not among them, and soon none is. */
+static inline void look_for(struct missing *s, uint64_t hash)
+{
+    if (!(s->likely >> (hash & 63) & 1))
+        return;
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->hashes[i] != hash)
+            continue;
+        s->hashes[i] = s->hashes[--s->count];
+        s->likely = 0;
+        for (size_t k = 0; k < s->count; k++)
+            s->likely |= UINT64_C(1) << (s->hashes[k] & 63);
+    }
 }
 
 static void count_words(struct dt_measures *m)
 {
-    struct dt_word_counts *c = &m->word_counts;
-    unsigned found = 0;
+    struct dt_word_counts c = {0};
+    struct missing missing;
     dt_words_split(&m->words, m->text, m->size);
-    *c = (struct dt_word_counts){.count = m->words.count, .items = m->words.items};
-    for (size_t i = 0; i < c->count; i++) {
-        const struct dt_word *w = &c->items[i];
-        if (!(w->kind & DT_WORD_IS_SYMBOL)) {
-            c->proper++;
-            c->proper_chars += w->chars;
-        }
-        c->with_letter += (w->kind & DT_WORD_HAS_LETTER) != 0;
-        if (w->chars >= 2 && w->chars <= 4)
-            found |= stop_hash_bit(w->hash);
+    start_missing(&missing);
+    for (size_t i = 0; i < m->words.count; i++) {
+        const struct dt_word *w = &m->words.items[i];
+        bool proper = !(w->kind & DT_WORD_IS_SYMBOL);
+        c.proper += proper;
+        c.proper_chars += proper ? w->chars : 0;
+        c.with_letter += w->kind & DT_WORD_HAS_LETTER;
+        look_for(&missing, w->hash);
     }
-    c->stop_words = (size_t)__builtin_popcount(found);
+    _Static_assert(DT_WORD_HAS_LETTER == 1, "it is added up");
+    c.stop_words = sizeof stop_words / sizeof *stop_words - missing.count;
+    c.count = m->words.count;
+    c.items = m->words.items;
+    m->word_counts = c;
 }
 
 const struct dt_word_counts *dt_measure_words(struct dt_measures *m)

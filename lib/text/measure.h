@@ -90,6 +90,9 @@ struct dt_measures {
 
 /* Forgets what was measured; text is borrowed and must be valid UTF-8. */
 void dt_measures_start(struct dt_measures *m, const char *text, size_t size);
+/* The same where the text lost nothing but blank lines and blanks at the ends of lines:
+ * its words are those it had. */
+void dt_measures_restart(struct dt_measures *m, const char *text, size_t size);
 void dt_measures_release(struct dt_measures *m);
 
 uint64_t dt_measure_chars(struct dt_measures *m);

@@ -114,24 +114,28 @@ static int judge_line(const struct dt_rule *rules, int count, struct dt_line *li
     return -1;
 }
 
-/* Copies the lines that stay, without the blanks around them, to scratch->text.
- * Returns the rule that drops the document, or -1. */
+/* Copies the lines that stay, without the blanks around them, to scratch->text;
+ * *same_words tells whether only blanks were lost. Returns the rule that drops the
+ * document, or -1. */
 static int copy_lines(const struct dt_rule *rules, struct dt_buffer *text,
-                      struct dt_rule_scratch *scratch, double *value)
+                      struct dt_rule_scratch *scratch, bool *same_words)
 {
     struct dt_buffer *out = &scratch->text;
     bool started = false;
+    *same_words = true;
     dt_buffer_clear(out);
     dt_buffer_reserve(out, text->size + 1);
     for (size_t i = 0, size, ending; i < text->size; i += size + ending) {
         size = find_line_end(text->data + i, text->size - i, &ending);
         struct dt_line line = trimmed(text->data + i, size);
-        size_t before = out->size;
+        size_t before = out->size, filled = line.size;
         if (started)
             out->data[out->size++] = '\n';
         memcpy(out->data + out->size, line.text, line.size);
         line.text = out->data + out->size;
-        int rule = judge_line(rules, rules->group, &line, scratch->line_changes, value);
+        int rule =
+            judge_line(rules, rules->group, &line, scratch->line_changes, &scratch->line_value);
+        *same_words = *same_words && ending < 3 && (rule < 0 ? line.size == filled : filled == 0);
         out->size = rule < 0 ? out->size + line.size : before;
         started = started || rule < 0;
         if (rule < 0)
@@ -148,16 +152,21 @@ static void apply_group(const struct dt_rule *rules, struct dt_buffer *text,
                         struct dt_rule_scratch *scratch)
 {
     memset(scratch->line_changes, 0, (size_t)rules->group * sizeof *scratch->line_changes);
-    scratch->line_drop = copy_lines(rules, text, scratch, &scratch->line_value);
+    bool same_words;
+    scratch->line_drop = copy_lines(rules, text, scratch, &same_words);
     if (scratch->line_drop >= 0) {
         memset(scratch->line_changes, 0, (size_t)rules->group * sizeof *scratch->line_changes);
         return;
     }
     struct dt_line all = trimmed(scratch->text.data, scratch->text.size);
-    if (all.size != text->size)
-        scratch->measured = false;
+    size_t before = text->size;
     dt_buffer_clear(text);
     dt_buffer_append(text, all.text, all.size);
+    scratch->measured = scratch->measured && same_words;
+    if (scratch->measured && before != text->size)
+        dt_measures_restart(&scratch->measures, text->data, text->size);
+    else if (scratch->measured)
+        scratch->measures.text = text->data; /* the same, at another place perhaps */
 }
 
 static bool apply_lines(const struct dt_rule *rule, struct dt_document *document,

@@ -272,7 +272,7 @@ bool dt_rule_apply(const struct dt_rule *rule, struct dt_document *document,
     bool stays = rule->apply(rule, document, scratch, finding);
     if (finding->changes > 0) {
         finding->value = (double)finding->changes;
-        scratch->measured = false;
+        scratch->measured = scratch->measured && rule->group > 0; /* those see to it themselves */
     }
     return stays;
 }

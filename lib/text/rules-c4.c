@@ -7,7 +7,7 @@
 #include "text/quality.h"
 
 #define STRIDE        256 /* bytes */
-#define COUNTED_WORDS 100 /* no threshold on the words of a line is above */
+#define COUNTED_WORDS 20  /* no threshold on the words of a line is above */
 
 /* --- phrases ---------------------------------------------------------------------------------- */
 

@@ -40,18 +40,36 @@ struct json_object *dt_clean_statistics_json(const struct dt_clean_statistics *s
     return all;
 }
 
+#define SHOWN_RULES 6
+
+/* How many rules dropped more documents than this one, or as many and come before. */
+static int rank(const struct dt_clean_statistics *s, int rule)
+{
+    int before = 0;
+    for (int i = 0; i < s->rule_count; i++)
+        before += s->rules[i].dropped > s->rules[rule].dropped ||
+                  (s->rules[i].dropped == s->rules[rule].dropped && i < rule);
+    return before;
+}
+
+/* The rules that dropped most, in their order, and the sum of the others. */
 void dt_clean_statistics_text(const struct dt_clean_statistics *s, struct dt_buffer *text)
 {
     const char *before = " (dropped: ";
+    uint64_t others = 0;
     dt_buffer_printf(text, "%llu in, %llu out", (unsigned long long)s->documents_in,
                      (unsigned long long)s->documents_out);
     for (int i = 0; i < s->rule_count; i++) {
-        if (s->rules[i].dropped == 0)
+        uint64_t dropped = s->rules[i].dropped;
+        bool shown = dropped > 0 && rank(s, i) < SHOWN_RULES;
+        others += shown ? 0 : dropped;
+        if (!shown)
             continue;
-        dt_buffer_printf(text, "%s%llu %s", before, (unsigned long long)s->rules[i].dropped,
-                         s->rules[i].name);
+        dt_buffer_printf(text, "%s%llu %s", before, (unsigned long long)dropped, s->rules[i].name);
         before = ", ";
     }
+    if (others > 0)
+        dt_buffer_printf(text, ", %llu by other rules", (unsigned long long)others);
     if (s->documents_out < s->documents_in)
         dt_buffer_add_char(text, ')');
 }

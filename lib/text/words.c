@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "text/words.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #define XXH_INLINE_ALL
@@ -65,7 +66,7 @@ static uint64_t scramble(uint64_t x)
 
 /* The bytes of a word of at most 8, as a little-endian number. readable: bytes that
  * may be read at p, at least size. */
-static uint64_t bytes_of(const char *p, size_t size, size_t readable)
+static inline uint64_t bytes_of(const char *p, size_t size, size_t readable)
 {
     uint64_t x = 0;
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -79,7 +80,7 @@ static uint64_t bytes_of(const char *p, size_t size, size_t readable)
 }
 
 /* XXH3 for long words; most are short, and two multiplications do. */
-static uint64_t hash_word(const char *p, size_t size, size_t readable)
+static inline uint64_t hash_word(const char *p, size_t size, size_t readable)
 {
     if (size > 16 || size == 0)
         return XXH3_64bits(p, size);
@@ -93,43 +94,59 @@ uint64_t dt_word_hash(const char *word, size_t size)
     return hash_word(word, size, size);
 }
 
-static void add_word(struct dt_words *w, const char *from, const char *to, uint32_t chars,
-                     uint32_t kind)
+#define CUT_SLOTS   128 /* a power of two, twice the words and more */
+#define LIKELY_BITS 512
+
+/* What is looked up for every word; made once. */
+static struct dt_word_tables {
+    uint64_t cut_hash[CUT_SLOTS]; /* open addressing */
+    uint32_t cut_at[CUT_SLOTS];
+    uint64_t likely[LIKELY_BITS / 64]; /* a bit for each word of whole; most others have none */
+} tables;
+static pthread_once_t tables_made = PTHREAD_ONCE_INIT;
+
+static unsigned likely_bit(uint64_t key)
+{
+    return (unsigned)(scramble(key) % LIKELY_BITS);
+}
+
+static void make_tables(void)
+{
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        uint64_t hash = dt_word_hash(cuts[i].word, strlen(cuts[i].word)), k = hash;
+        while (tables.cut_hash[k % CUT_SLOTS])
+            k++;
+        tables.cut_hash[k % CUT_SLOTS] = hash;
+        tables.cut_at[k % CUT_SLOTS] = cuts[i].at;
+    }
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        unsigned bit = likely_bit(load8(whole[i]));
+        tables.likely[bit / 64] |= UINT64_C(1) << (bit % 64);
+    }
+}
+
+static inline void add_word(struct dt_words *w, const char *from, const char *to, uint32_t chars,
+                            uint32_t kind)
 {
     uint64_t hash = hash_word(from, (size_t)(to - from), (size_t)(w->end - from));
     DT_GROW(w->items, w->count, w->capacity);
     w->items[w->count++] = (struct dt_word){hash, chars, kind};
 }
 
-#define CUT_SLOTS 128 /* a power of two, twice the words and more */
-
 /* Where a word is cut in two, or 0. */
-static uint32_t cut_of(uint64_t hash)
+static uint32_t cut_of(const struct dt_word_tables *t, uint64_t hash)
 {
-    static _Thread_local struct {
-        uint64_t hash;
-        uint32_t at;
-    } slots[CUT_SLOTS];
-    static _Thread_local bool filled;
-    for (size_t i = 0; !filled && i < sizeof cuts / sizeof *cuts; i++) {
-        uint64_t key = dt_word_hash(cuts[i].word, strlen(cuts[i].word)), k = key;
-        while (slots[k % CUT_SLOTS].hash)
-            k++;
-        slots[k % CUT_SLOTS].hash = key;
-        slots[k % CUT_SLOTS].at = cuts[i].at;
-    }
-    filled = true;
-    for (uint64_t k = hash; slots[k % CUT_SLOTS].hash; k++)
-        if (slots[k % CUT_SLOTS].hash == hash)
-            return slots[k % CUT_SLOTS].at;
+    for (uint64_t k = hash; t->cut_hash[k % CUT_SLOTS]; k++)
+        if (t->cut_hash[k % CUT_SLOTS] == hash)
+            return t->cut_at[k % CUT_SLOTS];
     return 0;
 }
 
 /* A word of ASCII letters without marks around it. */
-static void add_letters(struct dt_words *w, const char *from, size_t size)
+static inline void add_letters(struct dt_words *w, const char *from, size_t size)
 {
     add_word(w, from, from + size, (uint32_t)size, DT_WORD_HAS_LETTER);
-    uint32_t at = size <= 7 ? cut_of(w->items[w->count - 1].hash) : 0;
+    uint32_t at = size <= 7 ? cut_of(w->tables, w->items[w->count - 1].hash) : 0;
     if (at == 0)
         return;
     w->count--;
@@ -169,7 +186,7 @@ static bool equals(const char *a, size_t size, const char *name)
     return strlen(name) == size && memcmp(a, name, size) == 0;
 }
 
-static bool is_whole_word(const char *p, size_t size)
+static bool is_whole_word(const struct dt_word_tables *t, const char *p, size_t size)
 {
     size_t low = 0, high = sizeof whole / sizeof *whole;
     char key[8] = {0};
@@ -178,6 +195,9 @@ static bool is_whole_word(const char *p, size_t size)
     if (size < 2 || size > 7)
         return false;
     memcpy(key, p, size);
+    unsigned bit = likely_bit(load8(key));
+    if (!(t->likely[bit / 64] >> (bit % 64) & 1))
+        return false;
     while (low < high) {
         size_t middle = (low + high) / 2;
         int order = memcmp(key, whole[middle], sizeof key);
@@ -193,7 +213,8 @@ static bool is_whole_word(const char *p, size_t size)
 
 static bool is_whole(const struct dt_words *w, size_t from, size_t to)
 {
-    return is_whole_word(w->chunk[from].at, (size_t)(w->chunk[to].at - w->chunk[from].at));
+    return is_whole_word(w->tables, w->chunk[from].at,
+                         (size_t)(w->chunk[to].at - w->chunk[from].at));
 }
 
 /* Characters of the mark that [from, to) begins with, or 0. */
@@ -384,10 +405,27 @@ static size_t contraction(const struct dt_words *w, size_t from, size_t to)
     return is ? i - 1 : to;
 }
 
+#define EACH_BYTE(x) (UINT64_C(0x0101010101010101) * (x))
+
+/* The highest bit of each byte that is no ASCII letter. */
+static inline uint64_t no_letters(uint64_t bytes)
+{
+    uint64_t small = (bytes | EACH_BYTE(0x20)) & EACH_BYTE(0x7f);
+    uint64_t from_a = small + EACH_BYTE(0x80 - 'a'), behind_z = small + EACH_BYTE(0x7f - 'z');
+    return ~(from_a & ~behind_z & ~bytes) & EACH_BYTE(0x80);
+}
+
 /* Bytes of the ASCII letters that text begins with. */
-static size_t letters_prefix(const char *text, size_t size)
+static inline size_t letters_prefix(const char *text, size_t size)
 {
     size_t n = 0;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    for (; n + 8 <= size; n += 8) {
+        uint64_t others = no_letters(load8(text + n));
+        if (others)
+            return n + (size_t)__builtin_ctzll(others) / 8;
+    }
+#endif
     while (n < size && (unsigned char)text[n] < 0x80 && dt_ascii_kinds[(int)text[n]] & DT_LETTER)
         n++;
     return n;
@@ -466,7 +504,7 @@ static size_t read_chunk(struct dt_words *w, const char *text, size_t size)
 
 /* Most chunks are letters with at most one mark behind them. Bytes taken, or 0
  * if the chunk at text is of another kind. */
-static size_t take_simple(struct dt_words *w, const char *text, size_t size)
+static inline size_t take_simple(struct dt_words *w, const char *text, size_t size)
 {
     size_t n = letters_prefix(text, size);
     if (n == 0 || (n < size && (unsigned char)text[n] >= 0x80))
@@ -476,7 +514,7 @@ static size_t take_simple(struct dt_words *w, const char *text, size_t size)
         char c = text[n];
         bool simple = c == ',' || c == ';' || c == ':' || c == '!' || c == '?' || c == ')' ||
                       (c == '.' && dt_ascii_kinds[(int)text[n - 1]] & DT_LOWER &&
-                       !is_whole_word(text, n + 1));
+                       !is_whole_word(w->tables, text, n + 1));
         if (!simple || (n + 1 < size && ((unsigned char)text[n + 1] >= 0x80 ||
                                          !(dt_ascii_kinds[(int)text[n + 1]] & DT_BLANK))))
             return 0;
@@ -492,8 +530,10 @@ static size_t take_simple(struct dt_words *w, const char *text, size_t size)
 void dt_words_split(struct dt_words *w, const char *text, size_t size)
 {
     bool starts_line = true;
+    pthread_once(&tables_made, make_tables);
     w->count = 0;
     w->end = text + size;
+    w->tables = &tables;
     for (size_t i = 0, n, taken; i < size; i += taken) {
         unsigned char c = (unsigned char)text[i];
         taken = n = 1;

@@ -34,7 +34,8 @@ struct dt_word {
 struct dt_words {
     struct dt_word *items;
     size_t count, capacity;
-    const char *end;                  /* of the text */
+    const char *end; /* of the text */
+    const struct dt_word_tables *tables;
     struct dt_chunk_character *chunk; /* the characters between two blanks */
     size_t chunk_size, chunk_capacity;
 };

@@ -454,6 +454,13 @@ END
     done
 }
 
+@test "the summary names the rules that dropped most, in one line" {
+    run dt-clean --rules gopher -o o "$ROOT/tests/tools/golden/rules.jsonl"
+    [ "${#lines[@]}" -eq 1 ]
+    [ "${#output}" -lt 400 ]
+    [[ "$output" == *" by other rules); "*" MB in "* ]]
+}
+
 # Golden: dt-clean -q golden/rules.jsonl >d.jsonl
 # && build/oracles/bin/python tests/oracles/datatrove_oracle.py d.jsonl >golden/rules.tsv
 @test "documents are kept and dropped, by the same rule, as datatrove does" {
