@@ -6,9 +6,10 @@
 #include "base/program.h"
 #include "shard/load-bench.h"
 #include "train/bench.h"
+#include "train/text-samples.h"
 
 static struct {
-    const char *config, *device;
+    const char *config, *device, *tokenizer;
     struct dt_string_list set;
     long steps, threads, memory;
     double seconds;
@@ -26,6 +27,8 @@ static const struct dt_option options[] = {
      "use N threads (default: all processors; load: the caller)", .min = 1, .max = 4096},
     {"memory", 0, DT_OPT_INT, &opt.memory, "BYTES",
      "load: keep that many bytes of decoded tokens (default 1G)", .min = 1, .max = 1e15},
+    {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "TOKENIZER",
+     "load: for text, which is tokenized while it is read"},
     {"seconds", 0, DT_OPT_REAL, &opt.seconds, "S", "load: read for S seconds (default 3)",
      .min = 0.01, .max = 1e6},
     {"json", 0, DT_OPT_FLAG, &opt.json, NULL, "print one JSON object"},
@@ -96,6 +99,21 @@ static int bench(const char *what, struct dt_device *dev, struct dt_error *err)
     return 0;
 }
 
+static int open_dataset(struct dt_dataset **dataset, const char *data,
+                        const struct dt_settings *settings, bool shuffle, struct dt_error *err)
+{
+    if (!dt_text_is_named(data))
+        return dt_dataset_open(dataset, data, settings->data.train_split, err);
+    return dt_text_open(
+        dataset, data,
+        &(struct dt_text_options){.tokenizer_path = opt.tokenizer,
+                                  .layout = (enum dt_text_layout)settings->data.layout,
+                                  .length = (uint32_t)settings->training.sequence_length,
+                                  .seed = (uint64_t)settings->training.seed,
+                                  .shuffle = shuffle},
+        err);
+}
+
 static int print_load(const char *name, const char *data, struct dt_settings *settings,
                       bool shuffle, struct dt_error *err)
 {
@@ -106,7 +124,11 @@ static int print_load(const char *name, const char *data, struct dt_settings *se
                                         .shuffle = shuffle,
                                         .workers = (int)opt.threads,
                                         .memory = (size_t)opt.memory};
-    DT_TRY(dt_bench_load(data, settings->data.train_split, &o, opt.seconds, &s, err));
+    struct dt_dataset *dataset;
+    DT_TRY(open_dataset(&dataset, data, settings, shuffle, err));
+    int rc = dt_bench_load(dataset, &o, opt.seconds, &s, err);
+    dt_dataset_close(dataset);
+    DT_TRY(rc);
     double tokens = (double)s.tokens;
     if (opt.json)
         printf("%s\"%s\":{\"tokens_per_second\":%.1f,\"tokens_per_core_second\":%.1f,"

@@ -44,6 +44,7 @@ struct dt_dataset {
     int next, most;
     struct dt_frame_cache *cache;
     size_t memory;
+    struct dt_sample_source source; /* read NULL: shards */
 };
 
 /* --- shards -------------------------------------------------------------------------------------
@@ -259,8 +260,33 @@ int dt_dataset_open(struct dt_dataset **result, const char *path, const char *sp
     return 0;
 }
 
+struct dt_dataset *dt_dataset_from(const struct dt_sample_source *source)
+{
+    struct dt_dataset *d = dt_alloc(1, sizeof *d);
+    d->path = dt_strdup("the text");
+    d->source = *source;
+    d->info = source->info;
+    return d;
+}
+
+bool dt_dataset_has_tokens(const struct dt_dataset *d)
+{
+    return d->source.read == NULL;
+}
+
+static int clone_source(struct dt_dataset **copy, const struct dt_dataset *d, struct dt_error *err)
+{
+    struct dt_sample_source source = d->source;
+    *copy = NULL;
+    DT_TRY(d->source.clone(&source.state, d->source.state, err));
+    *copy = dt_dataset_from(&source);
+    return 0;
+}
+
 int dt_dataset_clone(struct dt_dataset **copy, const struct dt_dataset *d, struct dt_error *err)
 {
+    if (d->source.read)
+        return clone_source(copy, d, err);
     DT_TRY(dt_dataset_open(copy, d->path, d->split, err));
     if ((*copy)->info.hash == d->info.hash)
         return 0;
@@ -279,6 +305,8 @@ void dt_dataset_close(struct dt_dataset *d)
     }
     for (int i = 0; d->components && i < d->component_count; i++)
         dt_manifest_release(&d->components[i].manifest);
+    if (d->source.free)
+        d->source.free(d->source.state);
     dt_frame_cache_free(d->cache);
     free(d->components);
     free(d->opened);
@@ -332,6 +360,8 @@ typedef int read_tokens(struct dt_shard *s, uint64_t first, uint64_t count, uint
 static int get_tokens(struct dt_dataset *d, uint64_t first, uint64_t count, uint32_t *ids,
                       read_tokens *read, struct dt_error *err)
 {
+    if (d->source.read)
+        return dt_fail(err, DT_EINVALID, "%s has no numbered tokens", d->path);
     if (first > d->info.tokens || count > d->info.tokens - first)
         return dt_fail(err, DT_EINVALID, "tokens %llu and %llu more asked for, but there are %llu",
                        (unsigned long long)first, (unsigned long long)count,
@@ -358,6 +388,8 @@ int dt_dataset_tokens(struct dt_dataset *d, uint64_t first, uint64_t count, uint
 int dt_dataset_document(struct dt_dataset *d, uint64_t i, uint64_t *first,
                         struct dt_shard_document *document, struct dt_error *err)
 {
+    if (d->source.read)
+        return dt_fail(err, DT_EINVALID, "%s has no numbered documents", d->path);
     if (i >= d->info.documents)
         return dt_fail(err, DT_EMISSING, "there is no document %llu; there are %llu, from 0",
                        (unsigned long long)i, (unsigned long long)d->info.documents);
@@ -390,7 +422,10 @@ static uint64_t count_samples(const struct dt_dataset *d, const struct component
 int dt_dataset_samples(const struct dt_dataset *d, uint32_t length, uint64_t *samples,
                        struct dt_error *err)
 {
-    *samples = 0;
+    *samples = d->source.samples;
+    if (d->source.read && length != d->source.length)
+        return dt_fail(err, DT_EINVALID, "%s was opened for sequences of %u tokens, not of %u",
+                       d->path, d->source.length, length);
     if (length == 0 || (d->info.row && length != d->info.row - 1))
         return dt_fail(err, DT_EINVALID, "%s: has rows for sequences of %u tokens, not of %u",
                        d->path, d->info.row - 1, length);
@@ -409,6 +444,8 @@ int dt_dataset_samples(const struct dt_dataset *d, uint32_t length, uint64_t *sa
 int dt_dataset_sample(struct dt_dataset *d, uint32_t length, uint64_t k, uint32_t *ids,
                       struct dt_error *err)
 {
+    if (d->source.read)
+        return d->source.read(d->source.state, k, ids, err);
     const struct component *c = d->components, *last = c + d->component_count - 1;
     uint64_t count;
     while (k >= (count = count_samples(d, c, length)) && c < last) {
@@ -434,6 +471,10 @@ uint64_t dt_dataset_order(const struct dt_dataset *d, uint32_t length, uint64_t 
 {
     uint64_t before = 0;
     const struct component *c = d->components;
+    if (d->source.has_order)
+        return index;
+    if (d->source.read)
+        return shuffle ? dt_sample_at(seed, d->source.samples, index) : index % d->source.samples;
     if (d->component_count > 1) {
         uint64_t block = index / DT_MIXTURE_SLOTS;
         uint64_t slot = dt_permute(dt_random_key(seed, MIXTURE_KEY, block), DT_MIXTURE_SLOTS,

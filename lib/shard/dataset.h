@@ -79,6 +79,24 @@ uint64_t dt_dataset_order(const struct dt_dataset *d, uint32_t length, uint64_t 
                           uint64_t index);
 void dt_dataset_close(struct dt_dataset *d); /* NULL is fine */
 
+/* Samples that come from elsewhere than shards: from text that is tokenized when they
+ * are asked for. */
+struct dt_sample_source {
+    struct dt_shard_info info; /* its tokens may be an estimate; its hash tells it from others */
+    uint32_t length;
+    uint64_t samples; /* of one epoch; where it has an order of its own, an estimate */
+    bool has_order;   /* sample k is that of place k, over all epochs */
+    int (*read)(void *state, uint64_t k, uint32_t *ids, struct dt_error *err);
+    int (*clone)(void **copy, const void *state, struct dt_error *err); /* for another thread */
+    void (*free)(void *state);
+    void *state;
+};
+
+/* state belongs to the data set from now on. It has samples, but no numbered tokens and
+ * documents (DT_EINVALID). */
+struct dt_dataset *dt_dataset_from(const struct dt_sample_source *source);
+bool dt_dataset_has_tokens(const struct dt_dataset *d);
+
 /* The order of one part; samples > 0. */
 uint64_t dt_sample_at(uint64_t seed, uint64_t samples, uint64_t index);
 

@@ -30,16 +30,13 @@ static int measure(struct dt_loader *l, uint32_t length, double seconds,
     return 0;
 }
 
-int dt_bench_load(const char *path, const char *split, const struct dt_loader_options *options,
+int dt_bench_load(struct dt_dataset *dataset, const struct dt_loader_options *options,
                   double seconds, struct dt_load_speed *speed, struct dt_error *err)
 {
-    struct dt_dataset *d;
     struct dt_loader *l;
-    DT_TRY(dt_dataset_open(&d, path, split, err));
-    int rc = dt_loader_open(&l, d, options, err);
+    int rc = dt_loader_open(&l, dataset, options, err);
     if (rc == 0)
         rc = measure(l, options->length, seconds, speed, err);
     dt_loader_free(l);
-    dt_dataset_close(d);
     return rc;
 }

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "model/directory.h"
+#include "train/text-samples.h"
 #include "train/training-parts.h"
 
 /* A split must give one sample at least. */
@@ -38,6 +39,10 @@ static int fingerprint(struct dt_dataset *data, uint64_t *hash, struct dt_error 
     uint64_t facts[2] = {info->tokens, info->tokenizer};
     uint64_t count = info->tokens < PROBE_TOKENS ? info->tokens : PROBE_TOKENS;
     *hash = dt_hash(facts, sizeof facts);
+    if (!dt_dataset_has_tokens(data)) {
+        *hash = info->hash;
+        return 0;
+    }
     for (uint64_t i = 0; i < PROBES; i++) {
         uint32_t ids[PROBE_TOKENS];
         DT_TRY(dt_dataset_tokens(data, (info->tokens - count) * i / (PROBES - 1), count, ids, err));
@@ -46,10 +51,28 @@ static int fingerprint(struct dt_dataset *data, uint64_t *hash, struct dt_error 
     return 0;
 }
 
+/* Shards, or text that is tokenized while training. */
+static int open_train_split(struct dt_training *t, const struct dt_training_options *o,
+                            struct dt_error *err)
+{
+    const struct dt_settings *s = &t->settings;
+    long length = s->training.sequence_length;
+    if (!dt_text_is_named(o->data))
+        return dt_dataset_open(&t->train, o->data, s->data.train_split, err);
+    return dt_text_open(
+        &t->train, o->data,
+        &(struct dt_text_options){.tokenizer_path = o->tokenizer_path,
+                                  .layout = (enum dt_text_layout)s->data.layout,
+                                  .length = (uint32_t)(length > 0 ? length : s->model.max_seq_len),
+                                  .seed = (uint64_t)s->training.seed,
+                                  .shuffle = s->data.shuffle},
+        err);
+}
+
 static int open_data(struct dt_training *t, const struct dt_training_options *o,
                      struct dt_error *err)
 {
-    DT_TRY(dt_dataset_open(&t->train, o->data, t->settings.data.train_split, err));
+    DT_TRY(open_train_split(t, o, err));
     const struct dt_shard_info *info = dt_dataset_info(t->train);
     if (o->tokenizer_path && o->tokenizer != info->tokenizer)
         return dt_fail(err, DT_EINVALID, "%s: is not the tokenizer that made %s", o->tokenizer_path,

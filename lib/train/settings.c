@@ -18,6 +18,8 @@ static const char *const precisions[] = {"fp32", "bf16", "fp16", NULL};
 
 const char *const dt_backends[] = {"auto", "self", "mpi", NULL};
 
+static const char *const text_layouts[] = {"list", "padded", NULL};
+
 const struct dt_setting dt_settings_schema[] = {
     {"model.name", DT_SET_CHOICE, AT(model.family), "gpt2", .choices = dt_families},
     {"model.vocab_size", DT_SET_INT, AT(model.vocab_size), "0", 0, 1 << 24},
@@ -76,6 +78,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"data.train_split", DT_SET_STRING, AT(data.train_split), "train"},
     {"data.val_split", DT_SET_STRING, AT(data.val_split), "val"},
     {"data.shuffle", DT_SET_BOOL, AT(data.shuffle), "true"},
+    {"data.layout", DT_SET_CHOICE, AT(data.layout), "list", .choices = text_layouts},
     {"data.mask_rate", DT_SET_REAL, AT(data.mask_rate), "0.15", 0.001, 0.9},
     {"data.mask_whole_words", DT_SET_BOOL, AT(data.mask_whole_words), "false"},
     {"data.num_workers", DT_SET_INT, AT(data.num_workers), "1", 0, 64},

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/text-samples.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/hash.h"
+#include "io/json-line.h"
+#include "token/tokenizer.h"
+
+#define SCAN_BYTES      ((size_t)1 << 20)
+#define BYTES_PER_TOKEN 4 /* of the estimate */
+
+/* What copies share, and nobody changes. */
+struct text {
+    int fd, users;
+    char *path;
+    struct dt_tokenizer *tokenizer;
+    struct dt_text_options o;
+    uint64_t *lines; /* where each begins; count + 1 */
+    uint64_t count, capacity, size, hash;
+};
+
+struct reader {
+    struct text *text;
+    struct dt_encoder *encoder;
+    struct dt_buffer line;
+    struct dt_document document;
+    struct dt_ids ids;
+    /* Of a list: the tokens at hand begin with the first of the sample at `place`. */
+    uint64_t place, next; /* next: the document behind them, counted over all epochs */
+};
+
+bool dt_text_is_named(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 6 && strcmp(path + n - 6, ".jsonl") == 0;
+}
+
+static void free_text(struct text *t)
+{
+    if (__atomic_sub_fetch(&t->users, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    if (t->fd >= 0)
+        close(t->fd);
+    dt_tokenizer_free(t->tokenizer);
+    free(t->path);
+    free(t->lines);
+    free(t);
+}
+
+static void free_reader(void *state)
+{
+    struct reader *r = state;
+    dt_encoder_free(r->encoder);
+    dt_buffer_release(&r->line);
+    dt_document_release(&r->document);
+    dt_ids_release(&r->ids);
+    free_text(r->text);
+    free(r);
+}
+
+static struct reader *new_reader(struct text *t)
+{
+    struct reader *r = dt_alloc(1, sizeof *r);
+    __atomic_add_fetch(&t->users, 1, __ATOMIC_ACQ_REL);
+    r->text = t;
+    r->encoder = dt_encoder_new(t->tokenizer);
+    return r;
+}
+
+static int clone_reader(void **copy, const void *state, struct dt_error *err)
+{
+    (void)err;
+    *copy = new_reader(((const struct reader *)state)->text);
+    return 0;
+}
+
+/* --- the table of lines -------------------------------------------------------------------------
+ */
+
+static void note_lines(struct text *t, const char *bytes, size_t size)
+{
+    for (const char *p = bytes; (p = memchr(p, '\n', size - (size_t)(p - bytes))) != NULL; p++) {
+        DT_GROW(t->lines, t->count + 1, t->capacity);
+        t->lines[++t->count] = t->size + (uint64_t)(p - bytes) + 1;
+    }
+    t->size += size;
+}
+
+static int scan(struct text *t, struct dt_error *err)
+{
+    char *bytes = dt_alloc(SCAN_BYTES, 1);
+    ssize_t n;
+    DT_GROW(t->lines, t->count + 1, t->capacity);
+    t->lines[0] = 0;
+    while ((n = read(t->fd, bytes, SCAN_BYTES)) > 0) {
+        t->hash = dt_hash_seeded(bytes, (size_t)n, t->hash);
+        note_lines(t, bytes, (size_t)n);
+    }
+    free(bytes);
+    if (n < 0)
+        return dt_fail_errno(err, "cannot read '%s'", t->path);
+    if (t->lines[t->count] < t->size) { /* the last line has no end */
+        DT_GROW(t->lines, t->count + 1, t->capacity);
+        t->lines[++t->count] = t->size;
+    }
+    if (t->count == 0)
+        return dt_fail(err, DT_EFORMAT, "%s: is empty", t->path);
+    return 0;
+}
+
+/* --- documents ----------------------------------------------------------------------------------
+ */
+
+/* Appends the ids of document i to r->ids. */
+static int encode(struct reader *r, uint64_t i, struct dt_error *err)
+{
+    const struct text *t = r->text;
+    size_t size = (size_t)(t->lines[i + 1] - t->lines[i]);
+    dt_buffer_clear(&r->line);
+    dt_buffer_reserve(&r->line, size);
+    if (pread(t->fd, r->line.data, size, (off_t)t->lines[i]) != (ssize_t)size)
+        return dt_fail(err, DT_EIO, "%s: was changed while it was read", t->path);
+    size -= size > 0 && r->line.data[size - 1] == '\n';
+    r->line.data[size] = '\0';
+    if (dt_json_line_read(r->line.data, size, "text", &r->document, err) < 0)
+        return dt_fail_context(err, "%s:%llu", t->path, (unsigned long long)(i + 1));
+    dt_encode(r->encoder, r->document.text.data, r->document.text.size, &r->ids);
+    dt_ids_add(&r->ids, dt_tokenizer_eot(t->tokenizer));
+    return 0;
+}
+
+static int read_padded(void *state, uint64_t k, uint32_t *ids, struct dt_error *err)
+{
+    struct reader *r = state;
+    size_t row = (size_t)r->text->o.length + 1;
+    r->ids.count = 0;
+    DT_TRY(encode(r, k, err));
+    size_t n = r->ids.count < row ? r->ids.count : row;
+    memcpy(ids, r->ids.data, n * sizeof *ids);
+    for (; n < row; n++)
+        ids[n] = dt_tokenizer_eot(r->text->tokenizer) | DT_NO_LOSS;
+    ids[0] |= DT_NO_LOSS;
+    return 0;
+}
+
+/* The document at a place of the order. */
+static uint64_t document_at(const struct text *t, uint64_t place)
+{
+    return t->o.shuffle ? dt_sample_at(t->o.seed, t->count, place) : place % t->count;
+}
+
+static int read_list(void *state, uint64_t k, uint32_t *ids, struct dt_error *err)
+{
+    struct reader *r = state;
+    size_t length = r->text->o.length;
+    if (k < r->place) { /* from the beginning */
+        r->place = r->next = 0;
+        r->ids.count = 0;
+    }
+    for (;; r->place++) {
+        while (r->ids.count <= length)
+            DT_TRY(encode(r, document_at(r->text, r->next++), err));
+        if (r->place == k)
+            break;
+        r->ids.count -= length;
+        memmove(r->ids.data, r->ids.data + length, r->ids.count * sizeof *ids);
+    }
+    memcpy(ids, r->ids.data, (length + 1) * sizeof *ids);
+    return 0;
+}
+
+/* --- opening ------------------------------------------------------------------------------------
+ */
+
+static int open_text(struct text *t, const char *path, const struct dt_text_options *o,
+                     struct dt_error *err)
+{
+    if (o->tokenizer_path == NULL)
+        return dt_fail(err, DT_EINVALID, "%s: is text, which needs a tokenizer: -t", path);
+    DT_TRY(dt_tokenizer_load(&t->tokenizer, o->tokenizer_path, err));
+    if (dt_tokenizer_eot(t->tokenizer) == DT_NO_TOKEN)
+        return dt_fail(err, DT_EINVALID, "%s: has no end-of-text token to end documents with",
+                       o->tokenizer_path);
+    t->hash = dt_tokenizer_fingerprint(t->tokenizer);
+    t->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (t->fd < 0)
+        return dt_fail_errno(err, "cannot open '%s'", path);
+    return scan(t, err);
+}
+
+int dt_text_open(struct dt_dataset **d, const char *path, const struct dt_text_options *o,
+                 struct dt_error *err)
+{
+    struct text *t = dt_alloc(1, sizeof *t);
+    *d = NULL;
+    t->fd = -1;
+    t->users = 1;
+    t->path = dt_strdup(path);
+    t->o = *o;
+    int rc = open_text(t, path, o, err);
+    if (rc == 0) {
+        bool padded = o->layout == DT_TEXT_PADDED;
+        uint64_t samples = padded ? t->count : t->size / BYTES_PER_TOKEN / o->length + 1;
+        *d = dt_dataset_from(&(struct dt_sample_source){
+            .info = {.token_bytes = dt_tokenizer_size(t->tokenizer) <= 65536 ? 2 : 4,
+                     .vocab_size = dt_tokenizer_size(t->tokenizer),
+                     .eot = dt_tokenizer_eot(t->tokenizer),
+                     .tokenizer = dt_tokenizer_fingerprint(t->tokenizer),
+                     .masked = padded,
+                     .provenance = "",
+                     .tokens = samples * o->length + 1,
+                     .documents = t->count,
+                     .text_bytes = t->size,
+                     .hash = t->hash},
+            .length = o->length,
+            .samples = samples,
+            .has_order = !padded,
+            .read = padded ? read_padded : read_list,
+            .clone = clone_reader,
+            .free = free_reader,
+            .state = new_reader(t)});
+    }
+    free_text(t);
+    return rc;
+}

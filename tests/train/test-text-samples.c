@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* Samples tokenized while they are asked for. */
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "shard/loader.h"
+#include "token/tokenizer.h"
+#include "train/text-samples.h"
+
+#define TOKENIZER "tests/token/golden/tokenizer.json"
+#define DOCUMENTS 40
+#define LENGTH    16
+
+static char root[] = "/tmp/dt-test-text-XXXXXX";
+static char *path;
+static struct dt_ids documents[DOCUMENTS], all; /* all: in the order of the file */
+static uint32_t eot;
+
+static int make_root(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct dt_tokenizer *t;
+    struct dt_buffer lines = DT_BUFFER_EMPTY, text = DT_BUFFER_EMPTY;
+    if (mkdtemp(root) == NULL || dt_tokenizer_load(&t, TOKENIZER, &err) < 0)
+        return -1;
+    struct dt_encoder *e = dt_encoder_new(t);
+    eot = dt_tokenizer_eot(t);
+    for (int i = 0; i < DOCUMENTS; i++) {
+        dt_buffer_clear(&text);
+        for (int k = 0; k < i; k++)
+            dt_buffer_printf(&text, "word %d of %d ", k, i);
+        dt_buffer_printf(&lines, "{\"text\":\"%s\"}\n", text.data ? text.data : "");
+        dt_encode(e, text.data, text.size, &documents[i]);
+        dt_ids_add(&documents[i], eot);
+        dt_ids_append(&all, documents[i].data, documents[i].count);
+    }
+    path = dt_path_join(root, "text.jsonl");
+    int rc = dt_file_write(path, lines.data, lines.size, &err);
+    dt_buffer_release(&lines);
+    dt_buffer_release(&text);
+    dt_encoder_free(e);
+    dt_tokenizer_free(t);
+    return rc;
+}
+
+static int remove_root(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    for (int i = 0; i < DOCUMENTS; i++)
+        dt_ids_release(&documents[i]);
+    dt_ids_release(&all);
+    free(path);
+    return dt_remove_tree(root, &err);
+}
+
+static struct dt_dataset *open_text(enum dt_text_layout layout, bool shuffle)
+{
+    struct dt_error err = {0};
+    struct dt_dataset *d;
+    const struct dt_text_options o = {.tokenizer_path = TOKENIZER,
+                                      .layout = layout,
+                                      .length = LENGTH,
+                                      .seed = 3,
+                                      .shuffle = shuffle};
+    if (dt_text_open(&d, path, &o, &err) < 0)
+        fail_msg("%s", err.text);
+    return d;
+}
+
+static void padded_samples_are_documents(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct dt_dataset *d = open_text(DT_TEXT_PADDED, true);
+    uint32_t ids[LENGTH + 1];
+    uint64_t samples;
+    assert_int_equal(dt_dataset_samples(d, LENGTH, &samples, &err), 0);
+    assert_int_equal(samples, DOCUMENTS);
+    for (uint64_t k = 0; k < DOCUMENTS; k++) {
+        assert_int_equal(dt_dataset_sample(d, LENGTH, k, ids, &err), 0);
+        for (size_t i = 0; i <= LENGTH; i++) {
+            bool there = i < documents[k].count;
+            uint32_t id = there ? documents[k].data[i] : eot;
+            assert_int_equal(ids[i], id | (there && i > 0 ? 0 : DT_NO_LOSS));
+        }
+    }
+    assert_int_equal(dt_dataset_sample(d, LENGTH, 0, ids, &err), 0);
+    assert_int_equal(dt_dataset_samples(d, LENGTH + 1, &samples, &err), DT_EINVALID);
+    assert_int_equal(dt_dataset_tokens(d, 0, 1, ids, &err), DT_EINVALID);
+    dt_dataset_close(d);
+}
+
+static void a_list_is_the_documents_one_behind_the_other(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct dt_dataset *d = open_text(DT_TEXT_LIST, false);
+    uint32_t ids[LENGTH + 1];
+    const uint64_t places[] = {0, 1, 2, 50, 7, 51, 0};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        assert_int_equal(dt_dataset_sample(d, LENGTH, places[i], ids, &err), 0);
+        assert_memory_equal(ids, all.data + places[i] * LENGTH, sizeof ids);
+    }
+    /* Behind the last document comes the first again. */
+    uint64_t last = all.count / LENGTH;
+    assert_int_equal(dt_dataset_sample(d, LENGTH, last, ids, &err), 0);
+    for (size_t i = 0; i <= LENGTH; i++)
+        assert_int_equal(ids[i], all.data[(last * LENGTH + i) % all.count]);
+    dt_dataset_close(d);
+}
+
+/* The first 12 batches of 8, put together from all ranks. */
+static void collect(enum dt_text_layout layout, uint32_t ranks, int workers, uint32_t *to)
+{
+    struct dt_error err = {0};
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        struct dt_dataset *d = open_text(layout, true);
+        struct dt_loader *l;
+        struct dt_samples s;
+        const struct dt_loader_options o = {.length = LENGTH,
+                                            .batch = 8,
+                                            .seed = 5,
+                                            .shuffle = true,
+                                            .ranks = ranks,
+                                            .rank = rank,
+                                            .workers = workers};
+        assert_int_equal(dt_loader_open(&l, d, &o, &err), 0);
+        for (uint64_t b = 0; b < 12; b++) {
+            assert_int_equal(dt_loader_next_batch(l, &s, &err), 0);
+            memcpy(to + (b * 8 + 8 * rank / ranks) * (LENGTH + 1), s.ids,
+                   dt_loader_rows(l) * (LENGTH + 1) * sizeof *to);
+        }
+        dt_loader_free(l);
+        dt_dataset_close(d);
+    }
+}
+
+static void ranks_and_workers_change_nothing(void **state)
+{
+    (void)state;
+    static uint32_t expected[12 * 8 * (LENGTH + 1)], got[12 * 8 * (LENGTH + 1)];
+    for (enum dt_text_layout layout = DT_TEXT_LIST; layout <= DT_TEXT_PADDED; layout++) {
+        collect(layout, 1, 0, expected);
+        for (uint32_t ranks = 1; ranks <= 4; ranks++) {
+            collect(layout, ranks, (int)ranks - 1, got);
+            assert_memory_equal(got, expected, sizeof got);
+        }
+    }
+}
+
+static void text_that_is_none_is_an_error(void **state)
+{
+    (void)state;
+    struct dt_error err = {0};
+    struct dt_dataset *d;
+    struct dt_text_options o = {.length = LENGTH};
+    uint32_t ids[LENGTH + 1];
+    char *bad = dt_path_join(root, "bad.jsonl");
+    assert_int_equal(dt_text_open(&d, path, &o, &err), DT_EINVALID); /* no tokenizer */
+    o.tokenizer_path = TOKENIZER;
+    assert_int_equal(dt_text_open(&d, bad, &o, &err), DT_EIO);
+    assert_int_equal(dt_file_write(bad, "", 0, &err), 0);
+    assert_int_equal(dt_text_open(&d, bad, &o, &err), DT_EFORMAT);
+    assert_int_equal(dt_file_write(bad, "{\"text\":\"a\"}\n{\"text\":", 21, &err), 0);
+    assert_int_equal(dt_text_open(&d, bad, &o, &err), 0);
+    assert_int_equal(dt_dataset_sample(d, LENGTH, 5, ids, &err), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "bad.jsonl:2: "));
+    dt_dataset_close(d);
+    free(bad);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(padded_samples_are_documents),
+        cmocka_unit_test(a_list_is_the_documents_one_behind_the_other),
+        cmocka_unit_test(ranks_and_workers_change_nothing),
+        cmocka_unit_test(text_that_is_none_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, make_root, remove_root);
+}
