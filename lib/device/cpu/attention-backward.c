@@ -74,23 +74,18 @@ static void load_queries(struct backward *w, int64_t sequence, int64_t head, int
 }
 
 /* weights: scores in, weights out. */
-static void weigh(float *restrict weights, const float *restrict log_sums, int64_t rows,
-                  int64_t lanes)
+static void weigh(float *restrict weights, const float *restrict log_sums, int64_t vectors)
 {
-    for (int64_t j = 0; j < rows; j++)
-        for (int64_t i = 0; i < lanes; i++)
-            weights[j * DT_CPU_BLOCK + i] = dt_cpu_exp(weights[j * DT_CPU_BLOCK + i] - log_sums[i]);
+    for (int64_t i = 0; i < vectors * DT_CPU_VECTOR; i++)
+        weights[i] = dt_cpu_exp(weights[i] - log_sums[i]);
 }
 
 /* scores: gradients of weights in, of scores out. */
 static void softmax_backward(float *restrict scores, const float *restrict weights,
-                             const float *restrict deltas, int64_t rows, int64_t lanes)
+                             const float *restrict deltas, int64_t vectors)
 {
-    for (int64_t j = 0; j < rows; j++)
-        for (int64_t i = 0; i < lanes; i++) {
-            int64_t at = j * DT_CPU_BLOCK + i;
-            scores[at] = weights[at] * (scores[at] - deltas[i]);
-        }
+    for (int64_t i = 0; i < vectors * DT_CPU_VECTOR; i++)
+        scores[i] = weights[i] * (scores[i] - deltas[i]);
 }
 
 /* The loaded queries with a block of keys: adds to the gradients of the queries,
@@ -99,30 +94,31 @@ static void add_pair(struct backward *w, const struct dt_cpu_keys *keys, float *
                      float *dv)
 {
     const struct dt_cpu_queries *q = &w->queries;
-    int64_t row = q->sequence * w->how->key_stride + keys->first;
+    int64_t first = q->sequence * w->how->key_stride + keys->first;
     int64_t shared = q->head / (w->how->heads / w->how->kv_heads), width = w->width;
-    dt_cpu_load_head(w->k_rows, keys->rows, w->k, row, keys->count, shared, w->size);
-    dt_cpu_load_head(w->v_rows, keys->rows, w->v, row, keys->count, shared, w->size);
+    dt_cpu_load_head(w->k_rows, keys->rows, w->k, first, keys->count, shared, w->size);
+    dt_cpu_load_head(w->v_rows, keys->rows, w->v, first, keys->count, shared, w->size);
     dt_cpu_score(w->weights, w->k_rows, w->q_transposed, keys, q, w->size);
     dt_cpu_hide(w->weights, keys, q);
-    weigh(w->weights, w->log_sums, keys->rows, q->lanes);
+    DT_CPU_EACH_ROW(keys, q, row, lane)
+    weigh(w->weights + row * DT_CPU_BLOCK + lane, w->log_sums + lane,
+          (q->lanes - lane) / DT_CPU_VECTOR);
     dt_cpu_score(w->scores, w->v_rows, w->dy_transposed, keys, q, w->size);
     if (w->how->dropout.rate > 0) {
         dt_cpu_weight_dropout(w->factors, w->how, keys, q);
         dt_cpu_scale_weights(w->scores, w->factors, keys, q);
     }
-    softmax_backward(w->scores, w->weights, w->deltas, keys->rows, q->lanes);
+    DT_CPU_EACH_ROW(keys, q, row, lane)
+    softmax_backward(w->scores + row * DT_CPU_BLOCK + lane, w->weights + row * DT_CPU_BLOCK + lane,
+                     w->deltas + lane, (q->lanes - lane) / DT_CPU_VECTOR);
     if (dq)
-        dt_cpu_multiply_transposed(dq, width, w->scores, DT_CPU_BLOCK, w->k_rows, width, q->lanes,
-                                   width, keys->rows);
+        dt_cpu_sum_keys(dq, w->scores, w->k_rows, keys, q, width);
     if (dk == NULL)
         return;
     if (w->how->dropout.rate > 0)
         dt_cpu_scale_weights(w->weights, w->factors, keys, q);
-    dt_cpu_multiply(dk, width, w->scores, DT_CPU_BLOCK, w->q_rows, width, keys->rows, width,
-                    q->count);
-    dt_cpu_multiply(dv, width, w->weights, DT_CPU_BLOCK, w->dy_rows, width, keys->rows, width,
-                    q->count);
+    dt_cpu_sum_queries(dk, w->scores, w->q_rows, keys, q, width);
+    dt_cpu_sum_queries(dv, w->weights, w->dy_rows, keys, q, width);
 }
 
 /* One block of queries along all its keys; with dk and dv if they are wanted. */

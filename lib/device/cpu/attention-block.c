@@ -21,6 +21,7 @@ void dt_cpu_find_queries(struct dt_cpu_queries *q, const struct dt_attention *ho
     q->sequence = sequence, q->head = head, q->first = block * DT_CPU_BLOCK;
     q->count = left < DT_CPU_BLOCK ? left : DT_CPU_BLOCK;
     q->lanes = dt_cpu_round_up(q->count, DT_CPU_QUERY_UNIT);
+    q->reach = how->bidirectional ? INT64_MAX : how->past + q->first;
     find_spans(q, how);
     q->begin = q->common_begin = q->begins[0];
     q->end = q->common_end = q->ends[0];
@@ -41,10 +42,25 @@ bool dt_cpu_find_keys(struct dt_cpu_keys *k, const struct dt_cpu_queries *q, int
     return left > 0 && k->first + k->count > q->begin;
 }
 
+/* Rows of whole vectors need no call for each. */
+static void copy_rows(float *restrict to, const float *restrict from, int64_t stride, int64_t rows,
+                      int64_t width)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < width; j += DT_CPU_VECTOR)
+            *(dt_cpu_vector *)(to + i * width + j) =
+                *(const dt_cpu_vector *)(from + i * stride + j);
+}
+
 void dt_cpu_load_head(float *to, int64_t padded, const struct dt_tensor *x, int64_t first,
                       int64_t count, int64_t head, int64_t size)
 {
     int64_t width = dt_cpu_head_width(size);
+    memset(to + count * width, 0, (size_t)((padded - count) * width) * sizeof *to);
+    if (x->dtype == DT_F32 && size == width) {
+        copy_rows(to, dt_cpu_row(x, first) + head * size, x->stride, count, width);
+        return;
+    }
     for (int64_t i = 0; i < count; i++, to += width) {
         const float *from = dt_cpu_load(x, first + i, head * size, size, to);
         if (from != to)
@@ -52,7 +68,6 @@ void dt_cpu_load_head(float *to, int64_t padded, const struct dt_tensor *x, int6
         for (int64_t j = size; j < width; j++)
             to[j] = 0;
     }
-    memset(to, 0, (size_t)((padded - count) * width) * sizeof *to);
 }
 
 void dt_cpu_store_head(const struct dt_tensor *x, int64_t first, int64_t count, int64_t head,
@@ -71,13 +86,50 @@ void dt_cpu_transpose_head(float *restrict to, const float *restrict from, int64
             to[j * DT_CPU_BLOCK + i] = from[i * width + j];
 }
 
-void dt_cpu_score(float *scores, const float *keys, const float *queries,
-                  const struct dt_cpu_keys *k, const struct dt_cpu_queries *q, int64_t size)
+void dt_cpu_score(float *scores, const float *rows, const float *lanes,
+                  const struct dt_cpu_keys *keys, const struct dt_cpu_queries *q, int64_t size)
 {
-    for (int64_t j = 0; j < k->rows; j++)
-        memset(scores + j * DT_CPU_BLOCK, 0, (size_t)q->lanes * sizeof *scores);
-    dt_cpu_multiply(scores, DT_CPU_BLOCK, keys, dt_cpu_head_width(size), queries, DT_CPU_BLOCK,
-                    k->rows, q->lanes, size);
+    int64_t width = dt_cpu_head_width(size);
+    for (int64_t j = 0; j < keys->rows; j += DT_CPU_TILE_ROWS) {
+        int64_t lane = dt_cpu_first_lane(keys, q, j, DT_CPU_TILE_VECTORS * DT_CPU_VECTOR);
+        float *to = scores + j * DT_CPU_BLOCK + lane;
+        for (int64_t i = 0; i < DT_CPU_TILE_ROWS; i++)
+            memset(to + i * DT_CPU_BLOCK, 0, (size_t)(q->lanes - lane) * sizeof *to);
+        dt_cpu_multiply(to, DT_CPU_BLOCK, rows + j * width, width, lanes + lane, DT_CPU_BLOCK,
+                        DT_CPU_TILE_ROWS, q->lanes - lane, size);
+    }
+}
+
+void dt_cpu_sum_keys(float *sums, const float *weights, const float *rows,
+                     const struct dt_cpu_keys *keys, const struct dt_cpu_queries *q, int64_t width)
+{
+    for (int64_t i = 0; i < q->lanes; i += DT_CPU_TILE_ROWS) {
+        int64_t seen = keys->rows, reach = i + DT_CPU_TILE_ROWS - 1;
+        while (seen > 0 && dt_cpu_first_lane(keys, q, seen - 1, 1) > reach)
+            seen--;
+        dt_cpu_multiply_transposed(sums + i * width, width, weights + i, DT_CPU_BLOCK, rows, width,
+                                   DT_CPU_TILE_ROWS, width, seen);
+    }
+}
+
+void dt_cpu_sum_queries(float *sums, const float *weights, const float *rows,
+                        const struct dt_cpu_keys *keys, const struct dt_cpu_queries *q,
+                        int64_t width)
+{
+    for (int64_t j = 0; j < keys->rows; j += DT_CPU_TILE_ROWS) {
+        int64_t lane = dt_cpu_first_lane(keys, q, j, 1);
+        if (lane < q->count)
+            dt_cpu_multiply(sums + j * width, width, weights + j * DT_CPU_BLOCK + lane,
+                            DT_CPU_BLOCK, rows + lane * width, width, DT_CPU_TILE_ROWS, width,
+                            q->count - lane);
+    }
+}
+
+static void hide(float *restrict scores, int32_t key, const int32_t *restrict begins,
+                 const int32_t *restrict ends, int64_t vectors)
+{
+    for (int64_t i = 0; i < vectors * DT_CPU_VECTOR; i++)
+        scores[i] = key >= begins[i] && key < ends[i] ? scores[i] : -INFINITY;
 }
 
 void dt_cpu_hide(float *restrict scores, const struct dt_cpu_keys *k,
@@ -85,12 +137,9 @@ void dt_cpu_hide(float *restrict scores, const struct dt_cpu_keys *k,
 {
     if (k->first >= q->common_begin && k->first + k->rows <= q->common_end)
         return;
-    for (int64_t j = 0; j < k->rows; j++) {
-        int32_t key = (int32_t)(k->first + j);
-        for (int64_t i = 0; i < q->lanes; i++)
-            if (key < q->begins[i] || key >= q->ends[i])
-                scores[j * DT_CPU_BLOCK + i] = -INFINITY;
-    }
+    DT_CPU_EACH_ROW(k, q, row, lane)
+    hide(scores + row * DT_CPU_BLOCK + lane, (int32_t)(k->first + row), q->begins + lane,
+         q->ends + lane, (q->lanes - lane) / DT_CPU_VECTOR);
 }
 
 /* Of DT_CPU_LANES queries, for each the number of its first element. Where that is
@@ -130,10 +179,16 @@ void dt_cpu_weight_dropout(float *factors, const struct dt_attention *how,
     }
 }
 
+static void multiply(float *restrict x, const float *restrict factors, int64_t vectors)
+{
+    for (int64_t i = 0; i < vectors * DT_CPU_VECTOR; i++)
+        x[i] *= factors[i];
+}
+
 void dt_cpu_scale_weights(float *restrict weights, const float *restrict factors,
                           const struct dt_cpu_keys *keys, const struct dt_cpu_queries *q)
 {
-    for (int64_t j = 0; j < keys->rows; j++)
-        for (int64_t i = 0; i < q->lanes; i++)
-            weights[j * DT_CPU_BLOCK + i] *= factors[j * DT_CPU_BLOCK + i];
+    DT_CPU_EACH_ROW(keys, q, row, lane)
+    multiply(weights + row * DT_CPU_BLOCK + lane, factors + row * DT_CPU_BLOCK + lane,
+             (q->lanes - lane) / DT_CPU_VECTOR);
 }

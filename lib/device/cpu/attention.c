@@ -39,26 +39,21 @@ static void lay_out(struct forward *f, float *scratch)
     f->factors = f->weights + DT_CPU_BLOCK * DT_CPU_BLOCK;
 }
 
-static void raise_maxima(float *restrict most, const float *restrict scores, int64_t rows,
-                         int64_t lanes)
+static void raise_maxima(float *restrict most, const float *restrict scores, int64_t vectors)
 {
-    for (int64_t j = 0; j < rows; j++)
-        for (int64_t i = 0; i < lanes; i++) {
-            float x = scores[j * DT_CPU_BLOCK + i];
-            most[i] = x > most[i] ? x : most[i];
-        }
+    for (int64_t i = 0; i < vectors * DT_CPU_VECTOR; i++)
+        most[i] = scores[i] > most[i] ? scores[i] : most[i];
 }
 
 /* Scores become exp(score - most), which total adds up. */
 static void exponentiate(float *restrict scores, const float *restrict most, float *restrict total,
-                         int64_t rows, int64_t lanes)
+                         int64_t vectors)
 {
-    for (int64_t j = 0; j < rows; j++)
-        for (int64_t i = 0; i < lanes; i++) {
-            float x = dt_cpu_exp(scores[j * DT_CPU_BLOCK + i] - most[i]);
-            scores[j * DT_CPU_BLOCK + i] = x;
-            total[i] += x;
-        }
+    for (int64_t i = 0; i < vectors * DT_CPU_VECTOR; i++) {
+        float x = dt_cpu_exp(scores[i] - most[i]);
+        scores[i] = x;
+        total[i] += x;
+    }
 }
 
 /* What was summed with the old maxima, as if it had been with the new. */
@@ -76,23 +71,26 @@ static void rescale(struct forward *f, const float *restrict before)
 static void add_keys(struct forward *f, const struct dt_cpu_keys *keys)
 {
     const struct dt_cpu_queries *q = &f->queries;
-    int64_t row = q->sequence * f->how->key_stride + keys->first;
+    int64_t first = q->sequence * f->how->key_stride + keys->first;
     int64_t shared = q->head / (f->how->heads / f->how->kv_heads);
     float before[DT_CPU_BLOCK];
-    dt_cpu_load_head(f->loaded, keys->rows, f->k, row, keys->count, shared, f->size);
+    dt_cpu_load_head(f->loaded, keys->rows, f->k, first, keys->count, shared, f->size);
     dt_cpu_score(f->weights, f->loaded, f->transposed, keys, q, f->size);
     dt_cpu_hide(f->weights, keys, q);
     memcpy(before, f->most, sizeof before);
-    raise_maxima(f->most, f->weights, keys->rows, q->lanes);
+    DT_CPU_EACH_ROW(keys, q, row, lane)
+    raise_maxima(f->most + lane, f->weights + row * DT_CPU_BLOCK + lane,
+                 (q->lanes - lane) / DT_CPU_VECTOR);
     rescale(f, before);
-    exponentiate(f->weights, f->most, f->total, keys->rows, q->lanes);
+    DT_CPU_EACH_ROW(keys, q, row, lane)
+    exponentiate(f->weights + row * DT_CPU_BLOCK + lane, f->most + lane, f->total + lane,
+                 (q->lanes - lane) / DT_CPU_VECTOR);
     if (f->how->dropout.rate > 0) {
         dt_cpu_weight_dropout(f->factors, f->how, keys, q);
         dt_cpu_scale_weights(f->weights, f->factors, keys, q);
     }
-    dt_cpu_load_head(f->loaded, keys->rows, f->v, row, keys->count, shared, f->size);
-    dt_cpu_multiply_transposed(f->sums, f->width, f->weights, DT_CPU_BLOCK, f->loaded, f->width,
-                               q->lanes, f->width, keys->rows);
+    dt_cpu_load_head(f->loaded, keys->rows, f->v, first, keys->count, shared, f->size);
+    dt_cpu_sum_keys(f->sums, f->weights, f->loaded, keys, q, f->width);
 }
 
 static void forward_block(struct forward *f, struct dt_tensor *y, struct dt_tensor *lse)

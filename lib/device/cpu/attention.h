@@ -28,8 +28,9 @@ struct dt_cpu_queries {
     int64_t sequence, head, first, count;
     int64_t lanes;                                    /* count, padded with the last query */
     int32_t begins[DT_CPU_BLOCK], ends[DT_CPU_BLOCK]; /* of the keys that each sees */
-    int64_t begin, end;                               /* that any of them sees */
-    int64_t common_begin, common_end;                 /* that all of them see */
+    int64_t reach;                    /* the last key that the first query may see */
+    int64_t begin, end;               /* that any of them sees */
+    int64_t common_begin, common_end; /* that all of them see */
 };
 
 /* A block of keys, as far as the queries see it. */
@@ -81,10 +82,39 @@ static inline void dt_cpu_scale(float *x, int64_t n, float factor)
 /* to (size x DT_CPU_BLOCK) = from (DT_CPU_BLOCK x width), as far as there are lanes. */
 void dt_cpu_transpose_head(float *to, const float *from, int64_t size, int64_t lanes);
 
-/* scores (keys x DT_CPU_BLOCK) = keys (keys x width) times queries (size x DT_CPU_BLOCK);
- * also the gradient of weights, from values and the gradients of outputs. */
-void dt_cpu_score(float *scores, const float *keys, const float *queries,
-                  const struct dt_cpu_keys *k, const struct dt_cpu_queries *q, int64_t size);
+/* The first lane, at a multiple of unit, of a query that may see row number row of the
+ * keys: with a causal mask, what lies before it in that row is neither made nor read. */
+static inline int64_t dt_cpu_first_lane(const struct dt_cpu_keys *keys,
+                                        const struct dt_cpu_queries *queries, int64_t row,
+                                        int64_t unit)
+{
+    int64_t lane = keys->first + row - queries->reach;
+    return lane <= 0 ? 0 : lane / unit * unit;
+}
+
+/* Each row of scores, with its first lane that is made. */
+#define DT_CPU_EACH_ROW(keys, queries, row, lane)                                                  \
+    for (int64_t row = 0, lane;                                                                    \
+         row < (keys)->rows &&                                                                     \
+         (lane = dt_cpu_first_lane(keys, queries, row, DT_CPU_VECTOR), true);                      \
+         row++)
+
+/* scores (keys x DT_CPU_BLOCK) = rows (keys x width) times lanes (size x DT_CPU_BLOCK):
+ * keys times queries, or values times gradients of outputs. */
+void dt_cpu_score(float *scores, const float *rows, const float *lanes,
+                  const struct dt_cpu_keys *keys, const struct dt_cpu_queries *queries,
+                  int64_t size);
+
+/* sums (queries x width) += weights' (keys x DT_CPU_BLOCK, transposed) times rows (keys x width).
+ */
+void dt_cpu_sum_keys(float *sums, const float *weights, const float *rows,
+                     const struct dt_cpu_keys *keys, const struct dt_cpu_queries *queries,
+                     int64_t width);
+
+/* sums (keys x width) += weights (keys x DT_CPU_BLOCK) times rows (queries x width). */
+void dt_cpu_sum_queries(float *sums, const float *weights, const float *rows,
+                        const struct dt_cpu_keys *keys, const struct dt_cpu_queries *queries,
+                        int64_t width);
 
 /* Scores that a query does not see become minus infinity. */
 void dt_cpu_hide(float *scores, const struct dt_cpu_keys *keys,

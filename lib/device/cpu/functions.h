@@ -9,16 +9,16 @@
 #include <stdint.h>
 #include <string.h>
 
-/* exp(x) to 2 ulp over the fp32 range, 0 below it: x = k ln2 + r, a polynomial
- * of degree 6 in r, then k into the exponent. */
+/* exp(x) to 2 ulp for x from -87 to 88, 0 below and exp(88) above: x = k ln2 + r, a
+ * polynomial of degree 6 in r, then k into the exponent. What comes of other x is masked
+ * out: compilers fold a choice of constants into branches, which do not vectorize. */
 static inline float dt_cpu_exp(float x)
 {
     const float log2e = 1.44269504f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
     const float round = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number */
-    float clamped = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;
-    float shifted = clamped * log2e + round;
+    float shifted = x * log2e + round;
     float k = shifted - round;
-    float r = clamped - k * ln2_high - k * ln2_low;
+    float r = x - k * ln2_high - k * ln2_low;
     float p = 1.9875691500e-4f;
     p = p * r + 1.3981999507e-3f;
     p = p * r + 8.3334519073e-3f;
@@ -26,12 +26,14 @@ static inline float dt_cpu_exp(float x)
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * r * r + r + 1.0f;
-    int32_t bits, exponent;
+    uint32_t bits, exponent;
     memcpy(&exponent, &shifted, sizeof exponent);
     memcpy(&bits, &p, sizeof bits);
-    bits += (int32_t)((uint32_t)exponent << 23);
+    uint32_t below = -(uint32_t)(x < -87.0f), above = -(uint32_t)(x > 88.0f);
+    uint32_t none = -(uint32_t)(x != x), largest = 0x7ef882b7;
+    bits = ((bits + (exponent << 23)) & ~(below | above)) | (above & largest) | none;
     memcpy(&p, &bits, sizeof p);
-    return x < -87.0f ? 0.0f : p;
+    return p;
 }
 
 static inline float dt_cpu_tanh(float x)
