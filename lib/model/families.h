@@ -39,7 +39,8 @@ enum dt_place {
 enum dt_tensor_kind {
     DT_RESIDUAL = 1,   /* writes into the residual stream of pre-norm blocks */
     DT_TRANSPOSED = 2, /* output x input */
-    DT_SCALE = 4       /* a norm's weights, which begin at 1; other vectors begin at 0 */
+    DT_SCALE = 4,      /* a norm's weights, which begin at 1; other vectors begin at 0 */
+    DT_WAVES = 8       /* positions that begin as waves */
 };
 
 struct dt_tensor_spec {

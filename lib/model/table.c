@@ -39,7 +39,7 @@ static int64_t size_of(enum dt_dimension d, const struct dt_model_config *c)
 static enum dt_init init_of(const struct dt_tensor_spec *s)
 {
     if (s->columns != DT_ONE)
-        return DT_INIT_NORMAL;
+        return s->kind & DT_WAVES ? DT_INIT_WAVES : DT_INIT_NORMAL;
     return s->kind & DT_SCALE ? DT_INIT_ONE : DT_INIT_ZERO;
 }
 
@@ -132,6 +132,19 @@ static void fill_normal(float *values, int64_t count, float std, uint64_t key)
     }
 }
 
+/* Columns 2 j and 2 j + 1 are sine and cosine of the row over 10000^(2j / columns): rows
+ * at the same distance look alike everywhere, so that attention to neighbours is learnt
+ * for all places at once. */
+static void fill_waves(float *values, const int64_t shape[2], float std)
+{
+    double height = sqrt(2) * (double)std;
+    for (int64_t t = 0; t < shape[0]; t++)
+        for (int64_t c = 0; c < shape[1]; c++) {
+            double angle = (double)t * pow(10000, -2.0 * (double)(c / 2) / (double)shape[1]);
+            values[t * shape[1] + c] = (float)(height * (c % 2 ? cos(angle) : sin(angle)));
+        }
+}
+
 void dt_table_initialize(const struct dt_table *t, uint64_t seed, float *parameters)
 {
     for (int64_t i = 0; i < t->elements; i++)
@@ -141,6 +154,8 @@ void dt_table_initialize(const struct dt_table *t, uint64_t seed, float *paramet
         float *values = parameters + p->offset;
         if (p->init == DT_INIT_NORMAL)
             fill_normal(values, p->count, p->init_std, dt_random_key(seed, 'I', (uint64_t)i));
+        if (p->init == DT_INIT_WAVES)
+            fill_waves(values, p->shape, p->init_std);
         for (int64_t j = 0; p->init == DT_INIT_ONE && j < p->count; j++)
             values[j] = 1;
     }

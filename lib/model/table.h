@@ -59,7 +59,7 @@ enum dt_role {
     DT_NO_ROLE = DT_ROLES /* the bias of what never has one */
 };
 
-enum dt_init { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL };
+enum dt_init { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL, DT_INIT_WAVES };
 
 struct dt_param {
     char name[64];
@@ -97,7 +97,8 @@ struct dt_tensor dt_table_view(const struct dt_table *table, enum dt_dtype dtype
 
 /* Writes the initial values of a flat arena in host memory: weights normal
  * with standard deviation initializer_range, those that write into the residual
- * stream divided by sqrt(2 L) (Radford et al. 2019). A pure function of the seed. */
+ * stream divided by sqrt(2 L) (Radford et al. 2019); positions of masked models as
+ * waves (Vaswani et al. 2017) of that deviation. A pure function of the seed. */
 void dt_table_initialize(const struct dt_table *table, uint64_t seed, float *parameters);
 
 #endif

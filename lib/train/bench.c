@@ -42,6 +42,8 @@ static int open_bench(struct bench *b, struct dt_device *dev, int steps, struct 
     for (long i = 0; i < batch * length; i++) {
         b->batch.inputs[i] = (int32_t)dt_rng_below(&rng, (uint32_t)b->settings->model.vocab_size);
         b->batch.targets[i] = (int32_t)dt_rng_below(&rng, (uint32_t)b->settings->model.vocab_size);
+        if (dt_model_is_masked(&b->settings->model) && i % 20 >= 3) /* 15% are predicted */
+            b->batch.targets[i] = DT_NO_TARGET;
     }
     b->forward_backward = dt_alloc((size_t)steps, sizeof(double));
     b->update = dt_alloc((size_t)steps, sizeof(double));

@@ -182,6 +182,24 @@ static void losses_and_gradients_are_those_recorded(void **state)
     fclose(file);
 }
 
+/* Sine and cosine of the position, as strong as the other weights. */
+static void positions_of_masked_models_begin_as_waves(void **state)
+{
+    (void)state;
+    static const char *const families[] = {"bert", "distilbert"};
+    for (int i = 0; i < 2; i++) {
+        struct dt_model *m = new_golden_model(families[i]);
+        const struct dt_param *p = dt_table_find(&m->table, DT_POSITION_EMBEDDING, -1);
+        dt_model_initialize(m, 1);
+        const float *row = m->parameters + p->offset + 5 * 16;
+        float height = 0.02f * sqrtf(2);
+        assert_float_equal(row[0], height * sinf(5), 1e-6);
+        assert_float_equal(row[1], height * cosf(5), 1e-6);
+        assert_float_equal(row[8], height * sinf(5e-2f), 1e-6);
+        dt_model_free(m);
+    }
+}
+
 /* --- against transformers at work ---------------------------------------------------------------
  */
 
@@ -408,6 +426,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_and_gradients_are_those_recorded),
+        cmocka_unit_test(positions_of_masked_models_begin_as_waves),
         cmocka_unit_test(random_models_of_transformers_compute_the_same_here),
         cmocka_unit_test(saved_models_compute_the_same_in_transformers),
     };

@@ -21,7 +21,7 @@ static const struct preset {
     {"bert-base.yaml", 109514298},
     {"demo.yaml", 954112},
     {"distilbert-base.yaml", 66985530},
-    {"distilbert-tiny.yaml", 1589992},
+    {"distilbert-tiny.yaml", 749032},
     {"gpt2-124m.yaml", 124439808},
     {"gpt2-1558m.yaml", 1557611200},
     {"gpt2-355m.yaml", 354823168},
