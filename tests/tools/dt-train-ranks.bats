@@ -82,7 +82,7 @@ results() {
 }
 
 @test "SIGTERM to one rank: all stop behind the same step, and go on as if nothing was" {
-    invariant=(--set distributed.invariant=true --set training.max_steps=2000)
+    invariant=(--set distributed.invariant=true --set training.max_steps=400)
     ranks 2 "${invariant[@]}" -o straight >expected
     ranks 2 "${invariant[@]}" -o run >got 2>messages &
     job=$!
@@ -97,7 +97,7 @@ results() {
 }
 
 @test "SIGKILL to one rank ends the job at once; the same command goes on" {
-    invariant=(--set distributed.invariant=true --set training.max_steps=2000)
+    invariant=(--set distributed.invariant=true --set training.max_steps=400)
     ranks 3 "${invariant[@]}" -o run >got 2>messages &
     job=$!
     until [ -e run/latest ]; do sleep 0.05; done
