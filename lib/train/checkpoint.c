@@ -91,6 +91,8 @@ static void forgive(struct dt_settings *s, const struct dt_settings *now)
     s->training.max_skipped = now->training.max_skipped;
     s->checkpoint = now->checkpoint;
     s->data.num_workers = now->data.num_workers;
+    s->distributed.backend = now->distributed.backend;
+    s->distributed.timeout = now->distributed.timeout;
     s->training.recompute = now->training.recompute; /* the same bits */
     memcpy(s->data.val_split, now->data.val_split, sizeof s->data.val_split);
 }
