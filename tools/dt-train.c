@@ -4,22 +4,26 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
+#include "model/directory.h"
 #include "token/tokenizer.h"
 #include "train/training.h"
 
 static struct {
-    const char *config, *output, *resume, *tokenizer, *device;
+    const char *config, *output, *resume, *init_from, *tokenizer, *device;
     struct dt_string_list set;
     long threads;
-    bool quiet, print_config;
-} opt = {.resume = "auto", .device = "cpu"};
+    bool quiet, print_config, dry_run;
+} opt = {.device = "cpu"};
 
 static const struct dt_option options[] = {
     {"config", 'c', DT_OPT_STRING, &opt.config, "FILE", "read settings from the YAML file FILE"},
@@ -30,12 +34,16 @@ static const struct dt_option options[] = {
      "put this tokenizer.json into the checkpoints"},
     {"resume", 0, DT_OPT_STRING, &opt.resume, "WHAT",
      "auto: from the newest checkpoint in DIR, if any (the default); none; or a checkpoint"},
+    {"init-from", 0, DT_OPT_STRING, &opt.init_from, "DIR",
+     "begin with shape and parameters of the model in DIR"},
     {"device", 0, DT_OPT_STRING, &opt.device, "NAME",
      "cpu (the default), or one instruction set of it: cpu-avx512, cpu-avx2, cpu-generic"},
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 4096},
     {"print-config", 0, DT_OPT_FLAG, &opt.print_config, NULL,
      "print all settings as YAML, and stop"},
+    {"dry-run", 0, DT_OPT_FLAG, &opt.dry_run, NULL,
+     "print the steps and the memory that the run would take, and stop"},
     {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "say only what goes wrong"},
     {NULL},
 };
@@ -44,6 +52,8 @@ static const struct dt_command command = {"dt-train", "train a model over shards
                                           options};
 
 static volatile sig_atomic_t stop_signal;
+static char source[4096]; /* of the settings, for errors */
+static const char *data_path;
 static struct dt_comm *world; /* the ranks that train together */
 
 static bool leads(void)
@@ -145,6 +155,13 @@ static int train(struct dt_training *trainer, bool *stopped, struct dt_error *er
 static int open_tokenizer(struct dt_training_options *o, struct dt_error *err)
 {
     struct dt_tokenizer *tokenizer;
+    if (opt.tokenizer == NULL && opt.init_from) {
+        char *theirs = dt_path_join(opt.init_from, DT_TOKENIZER_FILE);
+        if (dt_file_exists(theirs))
+            opt.tokenizer = o->tokenizer_path = theirs; /* for as long as the program runs */
+        else
+            free(theirs);
+    }
     if (opt.tokenizer == NULL)
         return 0;
     DT_TRY(dt_tokenizer_load(&tokenizer, opt.tokenizer, err));
@@ -153,12 +170,41 @@ static int open_tokenizer(struct dt_training_options *o, struct dt_error *err)
     return 0;
 }
 
+static void print_plan(const struct dt_training *trainer)
+{
+    struct dt_training_facts f;
+    dt_training_facts(trainer, &f);
+    const struct {
+        const char *name;
+        size_t bytes;
+    } rows[] = {{"parameters", f.memory.parameters},
+                {"weights", f.memory.weights},
+                {"gradients", f.memory.gradients},
+                {"moments", f.memory.moments},
+                {"average", f.memory.average},
+                {"scratch", f.memory.scratch},
+                {"activations", f.memory.activations},
+                {"snapshot", f.memory.snapshot},
+                {"total", f.memory.total},
+                {"available", f.available}};
+    printf("parameters   %15" PRId64 "\nsteps        %15ld\ntokens       %15" PRIu64
+           "\ntokens/step  %15" PRIu64 "\nepochs       %15.2f\n\nmemory                 bytes"
+           "        GiB\n",
+           f.parameters, f.max_steps, f.tokens, f.tokens_per_step,
+           (double)f.tokens / (double)f.train_tokens);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        printf("%-11s  %15zu  %9.3f\n", rows[i].name, rows[i].bytes,
+               (double)rows[i].bytes / (1 << 30));
+}
+
 static int run(const char *data, const struct dt_settings *settings, struct dt_device *dev,
                bool *stopped, struct dt_error *err)
 {
     struct dt_training *trainer;
     struct dt_training_options o = {.settings = settings,
-                                    .settings_path = opt.config ? opt.config : "settings",
+                                    .settings_path = source,
+                                    .init_from = opt.init_from,
+                                    .plan_only = opt.dry_run,
                                     .data = data,
                                     .run = opt.output,
                                     .resume = opt.resume,
@@ -168,8 +214,16 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
                                     .comm = world,
                                     .stop = &stop_signal};
     DT_TRY(open_tokenizer(&o, err));
-    o.peak = dt_device_peak(dev);
+    if (!opt.dry_run)
+        o.peak = dt_device_peak(dev);
     DT_TRY(dt_training_new(&trainer, &o, err));
+    if (opt.dry_run) {
+        if (leads())
+            print_plan(trainer);
+        dt_training_free(trainer);
+        *stopped = false;
+        return 0;
+    }
     if (!opt.quiet && leads())
         print_facts(trainer, dev, o.peak);
     int rc = train(trainer, stopped, err);
@@ -220,6 +274,36 @@ static int fail(const struct dt_error *err)
     return 1;
 }
 
+/* What the command line does not say, the settings may. */
+static void take_operands(const struct dt_settings *s, int count, char **operands)
+{
+    const char *resume_from = s->checkpoint.resume_from;
+    bool resumes = *resume_from && strcmp(resume_from, "null") != 0;
+    if (opt.output == NULL && *s->checkpoint.dir)
+        opt.output = s->checkpoint.dir;
+    if (opt.resume == NULL)
+        opt.resume = resumes ? resume_from : "auto";
+    if (opt.output == NULL && !opt.dry_run)
+        dt_usage("option --output is needed");
+    if (count > 1 || (count == 0 && *s->data.dataset == 0))
+        dt_usage("one directory of shards is needed");
+    data_path = count == 1 ? operands[0] : s->data.dataset;
+}
+
+/* What errors name that lie in no single line of the file. */
+static void name_source(void)
+{
+    const char *set = getenv("DT_SET");
+    const char *changes = opt.set.count > 0 ? "--set" : set && *set ? "DT_SET" : NULL;
+    if (opt.config && changes)
+        snprintf(source, sizeof source, "%s with %s", opt.config, changes);
+    else
+        snprintf(source, sizeof source, "%s",
+                 opt.config ? opt.config
+                 : changes  ? changes
+                            : "settings");
+}
+
 int main(int argc, char **argv)
 {
     struct dt_error err;
@@ -230,10 +314,8 @@ int main(int argc, char **argv)
         return dt_report(&err);
     if (opt.print_config)
         return print_settings(&settings);
-    if (opt.output == NULL)
-        dt_usage("option --output is needed");
-    if (first + 1 != argc)
-        dt_usage("one directory of shards is needed");
+    name_source();
+    take_operands(&settings, argc - first, argv + first);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGTERM, ask_to_stop);
     signal(SIGINT, ask_to_stop);
@@ -241,7 +323,7 @@ int main(int argc, char **argv)
     if (dt_comm_open(&world, dt_backends[settings.distributed.backend],
                      (double)settings.distributed.timeout, &err) < 0)
         return dt_report(&err);
-    int rc = open_and_run(argv[first], &settings, &stopped, &err);
+    int rc = open_and_run(data_path, &settings, &stopped, &err);
     if (rc < 0)
         return fail(&err);
     bool led = leads();

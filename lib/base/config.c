@@ -170,7 +170,8 @@ struct walk {
     const char *path, *text;
     yaml_parser_t parser;
     yaml_event_t event;
-    bool given[MAX_SETTINGS];
+    bool given[MAX_SETTINGS]; /* by that name */
+    bool set[MAX_SETTINGS];   /* by whatever name */
     struct dt_buffer place;
 };
 
@@ -230,6 +231,53 @@ static int expect_text(struct walk *w, const char *what, struct dt_error *err)
     return dt_fail(err, DT_EFORMAT, "%sa text holds a zero byte", place_of(w, w->event.start_mark));
 }
 
+static void print_value(const struct dt_setting *s, const void *object, struct dt_buffer *b)
+{
+    const void *field = (const char *)object + s->offset;
+    switch (s->kind) {
+    case DT_SET_INT:
+        dt_buffer_printf(b, "%ld", *(const long *)field);
+        break;
+    case DT_SET_REAL:
+        dt_buffer_add_real(b, *(const double *)field);
+        break;
+    case DT_SET_BOOL:
+        dt_buffer_add_string(b, *(const bool *)field ? "true" : "false");
+        break;
+    case DT_SET_CHOICE:
+        dt_buffer_add_string(b, s->choices[*(const int *)field]);
+        break;
+    case DT_SET_STRING:
+        dt_buffer_add_char(b, '\'');
+        for (const char *c = field; *c; c++)
+            dt_buffer_printf(b, "%s%c", *c == '\'' ? "'" : "", *c);
+        dt_buffer_add_char(b, '\'');
+        break;
+    case DT_SET_ALIAS:
+    case DT_SET_FIXED:
+        break;
+    }
+}
+
+/* A setting under two of its names must be the same under both. */
+static int set_once(struct walk *w, const struct dt_setting *s, const char *name, const char *text,
+                    struct dt_error *err)
+{
+    const char *place = place_of(w, w->event.start_mark);
+    struct dt_buffer before = DT_BUFFER_EMPTY, after = DT_BUFFER_EMPTY;
+    bool *given = &w->set[s - w->schema];
+    print_value(s, w->object, &before);
+    int rc = set(s, w->object, text, place, err);
+    print_value(s, w->object, &after);
+    if (rc == 0 && *given && s->kind != DT_SET_FIXED && strcmp(before.data, after.data) != 0)
+        rc = dt_fail(err, DT_EINVALID, "%s%s is %s, but was given as %s before", place, name,
+                     after.data, before.data);
+    *given = true;
+    dt_buffer_release(&before);
+    dt_buffer_release(&after);
+    return rc;
+}
+
 static int read_value(struct walk *w, const char *name, yaml_mark_t mark, struct dt_error *err)
 {
     const char *text = "";
@@ -237,10 +285,9 @@ static int read_value(struct walk *w, const char *name, yaml_mark_t mark, struct
     const struct dt_setting *s = resolve(w->schema, named, &text);
     if (s == NULL)
         return unknown(w->schema, name, place_of(w, mark), err);
-    if (w->given[s - w->schema])
-        return dt_fail(err, DT_EINVALID, "%skey '%s' is given twice%s%s", place_of(w, mark), name,
-                       s == named ? "" : ": it is another name of ", s == named ? "" : s->name);
-    w->given[s - w->schema] = true;
+    if (w->given[named - w->schema])
+        return dt_fail(err, DT_EINVALID, "%skey '%s' is given twice", place_of(w, mark), name);
+    w->given[named - w->schema] = true;
     DT_TRY(next(w, err));
     DT_TRY(expect_text(w, "a single value is needed here", err));
     text = (const char *)w->event.data.scalar.value;
@@ -249,7 +296,7 @@ static int read_value(struct walk *w, const char *name, yaml_mark_t mark, struct
     const char *place = place_of(w, w->event.start_mark);
     if (quoted && s->kind != DT_SET_STRING && s->kind != DT_SET_CHOICE && s->kind != DT_SET_FIXED)
         return bad_value(s, text, place, "written without quotes", err);
-    return set(s, w->object, text, place, err);
+    return set_once(w, s, name, text, err);
 }
 
 static bool is_section(const struct dt_setting *schema, const char *name)
@@ -349,34 +396,6 @@ int dt_config_read(const struct dt_setting *schema, void *object, const char *pa
     dt_buffer_release(&w.place);
     free(text);
     return rc;
-}
-
-static void print_value(const struct dt_setting *s, const void *object, struct dt_buffer *b)
-{
-    const void *field = (const char *)object + s->offset;
-    switch (s->kind) {
-    case DT_SET_INT:
-        dt_buffer_printf(b, "%ld", *(const long *)field);
-        break;
-    case DT_SET_REAL:
-        dt_buffer_add_real(b, *(const double *)field);
-        break;
-    case DT_SET_BOOL:
-        dt_buffer_add_string(b, *(const bool *)field ? "true" : "false");
-        break;
-    case DT_SET_CHOICE:
-        dt_buffer_add_string(b, s->choices[*(const int *)field]);
-        break;
-    case DT_SET_STRING:
-        dt_buffer_add_char(b, '\'');
-        for (const char *c = field; *c; c++)
-            dt_buffer_printf(b, "%s%c", *c == '\'' ? "'" : "", *c);
-        dt_buffer_add_char(b, '\'');
-        break;
-    case DT_SET_ALIAS:
-    case DT_SET_FIXED:
-        break;
-    }
 }
 
 void dt_config_print(const struct dt_setting *schema, const void *object, struct dt_buffer *b)

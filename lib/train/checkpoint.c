@@ -4,9 +4,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -90,6 +92,8 @@ static void forgive(struct dt_settings *s, const struct dt_settings *now)
     s->training.patience = now->training.patience;
     s->training.max_skipped = now->training.max_skipped;
     s->checkpoint = now->checkpoint;
+    s->tracking = now->tracking;
+    memcpy(s->data.dataset, now->data.dataset, sizeof s->data.dataset);
     s->data.num_workers = now->data.num_workers;
     s->distributed.backend = now->distributed.backend;
     s->distributed.timeout = now->distributed.timeout;
@@ -348,6 +352,24 @@ static int list_steps(const char *run, long newest, struct step_list *list, stru
     closedir(dir);
     if (list->count > 0)
         qsort(list->steps, list->count, sizeof *list->steps, newest_first);
+    return 0;
+}
+
+int dt_checkpoint_find(const char *run, char **path, struct dt_error *err)
+{
+    struct step_list list = {NULL, 0, 0};
+    char name[NAME_SIZE], *latest = dt_path_join(run, LATEST);
+    struct stat st;
+    *path = NULL;
+    if (lstat(latest, &st) == 0) { /* a link to nothing is a damaged run, not a new one */
+        *path = latest;
+        return 0;
+    }
+    free(latest);
+    DT_TRY(list_steps(run, LONG_MAX, &list, err));
+    if (list.count > 0)
+        *path = dt_path_join(run, name_of(list.steps[0], name));
+    free(list.steps);
     return 0;
 }
 

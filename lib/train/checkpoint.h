@@ -43,6 +43,10 @@ int dt_checkpoint_load(const char *directory, struct dt_store *store,
                        struct dt_progress_state *state, const struct dt_run_identity *identity,
                        struct dt_error *err) DT_MUST_CHECK;
 
+/* The checkpoint that RUN/latest points to, or, if there is no such link, the one of the
+ * highest step; NULL if there is none. *path is owned by the caller. */
+int dt_checkpoint_find(const char *run, char **path, struct dt_error *err) DT_MUST_CHECK;
+
 /* Removes checkpoints of RUN up to step newest, but for the keep_last newest of
  * them (0: all stay), those whose step keep_every divides (0: none), and those
  * that RUN/latest or RUN/best points to. A later step, of a run that went on

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "train/training-parts.h"
 
 void dt_training_measure(const struct dt_training *t, struct dt_step_report *r)
@@ -20,6 +21,23 @@ static const char *member(const char *name, double x, char text[REAL_TEXT])
 {
     snprintf(text, REAL_TEXT, isfinite(x) ? ",\"%s\":%.9g" : ",\"%s\":null", name, x);
     return text;
+}
+
+int dt_training_log_run(struct dt_training *t, struct dt_error *err)
+{
+    const char *const members[][2] = {{"run", t->settings.tracking.run_name},
+                                      {"project", t->settings.tracking.project},
+                                      {"tags", t->settings.tracking.tags}};
+    struct json_object *line = json_object_new_object();
+    for (int i = 0; i < 3; i++)
+        if (*members[i][1])
+            json_object_object_add(line, members[i][0], json_object_new_string(members[i][1]));
+    int rc = 0;
+    if (json_object_object_length(line) > 0 && ftell(t->metrics.file) == 0)
+        rc = dt_metrics_write(&t->metrics, err, "%s",
+                              json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN));
+    json_object_put(line);
+    return rc;
 }
 
 int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)

@@ -54,6 +54,7 @@ int dt_metrics_open(struct dt_metrics *m, const char *path, long last_step, stru
     m->file = fopen(path, "ae");
     if (m->file == NULL)
         return dt_fail_errno(err, "cannot open '%s'", path);
+    fseek(m->file, 0, SEEK_END); /* so that ftell tells whether it is empty */
     m->path = dt_strdup(path);
     return 0;
 }

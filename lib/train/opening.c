@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/inventory.h"
 #include "model/directory.h"
 #include "train/text-samples.h"
 #include "train/training-parts.h"
@@ -69,9 +69,37 @@ static int open_train_split(struct dt_training *t, const struct dt_training_opti
         err);
 }
 
+/* The shape of the model in a directory; what only training knows stays as it is set. */
+static int take_shape(struct dt_model_config *config, const char *directory, struct dt_error *err)
+{
+    struct dt_model_config theirs;
+    char *path = dt_path_join(directory, DT_CONFIG_FILE);
+    int rc = dt_model_config_read(&theirs, path, err);
+    free(path);
+    if (rc < 0)
+        return rc;
+    if (theirs.rope_theta == 0) /* a family without rotary positions */
+        theirs.rope_theta = config->rope_theta;
+    theirs.dropout = config->dropout;
+    theirs.attention_dropout = config->attention_dropout;
+    *config = theirs;
+    return 0;
+}
+
+/* The parameters of the model in a directory, whole if it says what it holds. */
+static int take_parameters(struct dt_model *model, const char *directory, struct dt_error *err)
+{
+    char *manifest = dt_path_join(directory, DT_MANIFEST_FILE);
+    int rc = dt_file_exists(manifest) ? dt_inventory_verify(directory, DT_MANIFEST_FILE, err) : 0;
+    free(manifest);
+    return rc < 0 ? rc : dt_model_restore(model, directory, err);
+}
+
 static int open_data(struct dt_training *t, const struct dt_training_options *o,
                      struct dt_error *err)
 {
+    if (o->init_from)
+        DT_TRY(take_shape(&t->settings.model, o->init_from, err));
     DT_TRY(open_train_split(t, o, err));
     const struct dt_shard_info *info = dt_dataset_info(t->train);
     if (o->tokenizer_path && o->tokenizer != info->tokenizer)
@@ -155,22 +183,23 @@ static int lock_run(struct dt_training *t, struct dt_error *err)
 static int find_checkpoint(const struct dt_training *t, const char *resume, char **found,
                            struct dt_error *err)
 {
-    char *latest = dt_path_join(t->run, "latest");
-    struct stat st;
-    bool exists = lstat(latest, &st) == 0; /* a link to nothing is a damaged run, not a new one */
+    char *newest;
     *found = NULL;
-    int rc = 0;
-    if (strcmp(resume, "auto") == 0)
-        *found = exists ? dt_strdup(latest) : NULL;
-    else if (strcmp(resume, "none") == 0 && exists)
-        rc = dt_fail(err, DT_EINVALID,
-                     "'%s' already holds a run: go on with --resume auto, or "
-                     "choose another directory",
-                     t->run);
-    else if (strcmp(resume, "none") != 0)
+    DT_TRY(dt_checkpoint_find(t->run, &newest, err));
+    if (strcmp(resume, "auto") == 0) {
+        *found = newest;
+        return 0;
+    }
+    bool exists = newest != NULL;
+    free(newest);
+    if (strcmp(resume, "none") == 0 && exists)
+        return dt_fail(err, DT_EINVALID,
+                       "'%s' already holds a run: go on with --resume auto, or "
+                       "choose another directory",
+                       t->run);
+    if (strcmp(resume, "none") != 0)
         *found = dt_strdup(resume);
-    free(latest);
-    return rc;
+    return 0;
 }
 
 /* A run that is resumed without a tokenizer keeps the one it has. */
@@ -205,10 +234,11 @@ static int agree_on_checkpoint(struct dt_training *t, const char *resume, char p
     return dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, path, PATH_BYTES, 0), err);
 }
 
-static int start_or_resume(struct dt_training *t, const char *resume, struct dt_error *err)
+static int start_or_resume(struct dt_training *t, const struct dt_training_options *o,
+                           struct dt_error *err)
 {
     char checkpoint[PATH_BYTES];
-    DT_TRY(agree_on_checkpoint(t, resume, checkpoint, err));
+    DT_TRY(agree_on_checkpoint(t, o->resume, checkpoint, err));
     int rc = 0;
     t->state.loss_scale.factor = 1;
     if (t->settings.training.precision == DT_F16)
@@ -217,7 +247,10 @@ static int start_or_resume(struct dt_training *t, const char *resume, struct dt_
         rc = dt_checkpoint_load(checkpoint, &t->store, &t->state, &t->identity, err);
         keep_tokenizer(t, checkpoint);
     } else {
-        dt_model_initialize(t->model, (uint64_t)t->settings.training.seed);
+        if (o->init_from)
+            rc = take_parameters(t->model, o->init_from, err);
+        else
+            dt_model_initialize(t->model, (uint64_t)t->settings.training.seed);
         dt_store_begin_average(&t->store);
     }
     if (t->leads)
@@ -236,7 +269,7 @@ static int open_metrics(struct dt_training *t, struct dt_error *err)
     char *path = dt_path_join(t->run, "metrics.jsonl");
     int rc = dt_metrics_open(&t->metrics, path, t->state.step, err);
     free(path);
-    return rc;
+    return rc < 0 ? rc : dt_training_log_run(t, err);
 }
 
 static int open_streams(struct dt_training *t, struct dt_error *err)
@@ -284,7 +317,7 @@ int dt_training_open(struct dt_training *t, const struct dt_training_options *o,
     if (o->plan_only)
         return 0;
     DT_TRY(take_memory(t, err));
-    DT_TRY(start_or_resume(t, o->resume, err));
+    DT_TRY(start_or_resume(t, o, err));
     DT_TRY(dt_objective_open(&t->objective, &t->settings, t->tokenizer_path, err));
     return open_streams(t, err);
 }

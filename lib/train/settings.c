@@ -20,6 +20,12 @@ const char *const dt_backends[] = {"auto", "self", "mpi", NULL};
 
 static const char *const text_layouts[] = {"list", "padded", NULL};
 
+/* Words that other programs' files have, and what they mean here. */
+static const char *const truth_of_recompute[] = {"true", "full", "false", "none", NULL};
+static const char *const other_precisions[] = {"no",      "fp32",    "none", "fp32",     "null",
+                                               "fp32",    "float32", "fp32", "bfloat16", "bf16",
+                                               "float16", "fp16",    NULL};
+
 const struct dt_setting dt_settings_schema[] = {
     {"model.name", DT_SET_CHOICE, AT(model.family), "gpt2", .choices = dt_families},
     {"model.vocab_size", DT_SET_INT, AT(model.vocab_size), "0", 0, 1 << 24},
@@ -36,6 +42,8 @@ const struct dt_setting dt_settings_schema[] = {
     {"model.attention_dropout", DT_SET_REAL, AT(model.attention_dropout), "0", 0, 0.99},
     {"model.tie_word_embeddings", DT_SET_BOOL, AT(model.tie_word_embeddings), "true"},
     {"model.initializer_range", DT_SET_REAL, AT(model.initializer_range), "0.02", 1e-6, 10},
+    {"model.gradient_checkpointing", DT_SET_ALIAS, .initial = "training.recompute",
+     .words = truth_of_recompute},
     {"training.batch_size", DT_SET_INT, AT(training.batch_size), "8", 1, 1 << 20},
     {"training.gradient_accumulation_steps", DT_SET_INT, AT(training.gradient_accumulation_steps),
      "1", 1, 1 << 20},
@@ -75,6 +83,15 @@ const struct dt_setting dt_settings_schema[] = {
     {"distributed.backend", DT_SET_CHOICE, AT(distributed.backend), "auto", .choices = dt_backends},
     {"distributed.invariant", DT_SET_BOOL, AT(distributed.invariant), "false"},
     {"distributed.timeout", DT_SET_INT, AT(distributed.timeout), "600", 1, 1e6},
+    {"distributed.mixed_precision", DT_SET_ALIAS, .initial = "training.precision",
+     .words = other_precisions},
+    {"fsdp.sharding_strategy", DT_SET_FIXED, .initial = "NO_SHARD",
+     .advice = "every rank holds the whole model"},
+    {"fsdp.cpu_offload", DT_SET_FIXED, .initial = "false",
+     .advice = "training.recompute and training.precision save memory"},
+    {"fsdp.activation_checkpointing", DT_SET_ALIAS, .initial = "training.recompute",
+     .words = truth_of_recompute},
+    {"data.dataset", DT_SET_STRING, AT(data.dataset), ""},
     {"data.train_split", DT_SET_STRING, AT(data.train_split), "train"},
     {"data.val_split", DT_SET_STRING, AT(data.val_split), "val"},
     {"data.shuffle", DT_SET_BOOL, AT(data.shuffle), "true"},
@@ -85,6 +102,11 @@ const struct dt_setting dt_settings_schema[] = {
     {"checkpoint.keep_last", DT_SET_INT, AT(checkpoint.keep_last), "0", 0, 1e12},
     {"checkpoint.keep_every", DT_SET_INT, AT(checkpoint.keep_every), "0", 0, 1e12},
     {"checkpoint.background", DT_SET_BOOL, AT(checkpoint.background), "false"},
+    {"checkpoint.dir", DT_SET_STRING, AT(checkpoint.dir), ""},
+    {"checkpoint.resume_from", DT_SET_STRING, AT(checkpoint.resume_from), ""},
+    {"tracking.project", DT_SET_STRING, AT(tracking.project), ""},
+    {"tracking.run_name", DT_SET_STRING, AT(tracking.run_name), ""},
+    {"tracking.tags", DT_SET_STRING, AT(tracking.tags), ""},
     {NULL},
 };
 

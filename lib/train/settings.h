@@ -45,6 +45,7 @@ struct dt_settings {
         long timeout;   /* seconds that a rank waits for another */
     } distributed;
     struct {
+        char dataset[DT_SETTING_STRING]; /* the data, if the command line names none */
         char train_split[DT_SETTING_STRING], val_split[DT_SETTING_STRING];
         bool shuffle;
         int layout; /* of text that is tokenized while training: enum dt_text_layout */
@@ -56,7 +57,11 @@ struct dt_settings {
         long keep_last;  /* newest checkpoints that stay; 0: all */
         long keep_every; /* steps whose multiples stay besides; 0: none */
         bool background; /* written on a thread */
+        char dir[DT_SETTING_STRING], resume_from[DT_SETTING_STRING]; /* as --output, --resume */
     } checkpoint;
+    struct {
+        char project[DT_SETTING_STRING], run_name[DT_SETTING_STRING], tags[DT_SETTING_STRING];
+    } tracking; /* what metrics.jsonl begins with */
 };
 
 extern const struct dt_setting dt_settings_schema[];

@@ -77,6 +77,8 @@ bool dt_training_stopped_early(const struct dt_training *training);
 
 /* log.c: the speed since the last logged step; lines of metrics.jsonl. */
 void dt_training_measure(const struct dt_training *training, struct dt_step_report *report);
+/* The line that names the run, if it has a name and the file is new. */
+int dt_training_log_run(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 int dt_training_log_step(struct dt_training *training, struct dt_step_report *report,
                          struct dt_error *err) DT_MUST_CHECK;
 int dt_training_log_validation(struct dt_training *training, const struct dt_step_report *report,

@@ -28,7 +28,9 @@ struct dt_training_options {
     const char *settings_path; /* names the configuration in errors */
     const char *data;          /* a directory of shards, or one .dts */
     const char *run;           /* directory of metrics.jsonl and checkpoints; made if absent */
-    const char *resume; /* "auto": from RUN/latest if there is one; "none"; or a checkpoint */
+    const char *resume;    /* "auto": from RUN/latest if there is one; "none"; or a checkpoint */
+    const char *init_from; /* a model's directory, whose shape and parameters a new run begins
+                            * with; NULL: those of the settings */
     const char *tokenizer_path; /* copied into checkpoints; NULL: none */
     uint64_t tokenizer;         /* its fingerprint, checked against the data's */
     const char *command_line;   /* for the lineage */

@@ -17,12 +17,12 @@ printed() {
 
 # The same from the entries of the page.
 documented() {
-    sed -nE 's/^\.It Va ([^ ]+) No = (.*)$/\1=\2/p' "$PAGE"
+    sed -nE 's/^\.It Va ([^ ]+) No = ?(.*)$/\1=\2/p' "$PAGE"
 }
 
 # The line under the entry of setting $1.
 first_line() {
-    grep -F -A 1 ".It Va $1 No = " "$PAGE" | tail -n 1
+    grep -F -A 1 ".It Va $1 No =" "$PAGE" | tail -n 1
 }
 
 @test "dt-config(5) has each setting once, in order, with its default, and no other" {

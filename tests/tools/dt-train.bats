@@ -385,6 +385,134 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     tail -n 1 run/metrics.jsonl | grep -qE "\"step\":$((first + 1)),.*null,.*\"skipped\":2}"
 }
 
+@test "--dry-run prints steps and memory, and writes and takes nothing" {
+    dt-train "${small[@]}" --dry-run "$data" >plan
+    [ ! -e run ]
+    grep -qE '^steps +60$' plan
+    grep -qE '^tokens/step +128$' plan
+    awk '/^(parameters|weights|gradients|moments|average|scratch|activations|snapshot) / && NF == 3 \
+        { sum += $2 } /^total/ { total = $2 } END { exit !(sum == total && total > 0) }' plan
+    dt-train "${small[@]}" --dry-run --set model.hidden_size=65536 --set model.num_layers=96 \
+        "$data" >plan # more than any machine has
+    awk '/^total/ { total = $2 } /^available/ { free = $2 } END { exit !(total > free) }' plan
+    run dt-train -q "${small[@]}" --set model.hidden_size=65536 --set model.num_layers=96 \
+        -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"million parameters needs "*" GiB, and "*" GiB are free: parameters "* ]]
+    [ ! -e run ]
+}
+
+@test "--init-from begins with shape, parameters and tokenizer of another model" {
+    hash=$(train -t "$tok")
+    [ "$(dt-train -q -j 1 --init-from run/latest --set training.sequence_length=32 \
+        --set training.batch_size=2 --set training.max_steps=1 --set training.warmup_steps=0 \
+        --set training.learning_rate=0 -o tuned "$data")" = "$hash" ]
+    cmp tuned/latest/tokenizer.json "$tok"
+    cmp tuned/latest/config.json run/latest/config.json
+    grep -q -- '--init-from' tuned/latest/trainer/lineage.txt
+    # The same command goes on, and does not begin again.
+    dt-train -q -j 1 --init-from run/latest --set training.sequence_length=32 \
+        --set training.batch_size=2 --set training.max_steps=2 --set training.warmup_steps=0 \
+        --set training.learning_rate=0 -o tuned "$data"
+    [ "$(readlink tuned/latest)" = step-00000002 ]
+    cp -r run/latest/ copy
+    printf x | dd of=copy/model.safetensors bs=1 seek=2000 conv=notrunc 2>/dev/null
+    run dt-train -q --init-from copy --set training.sequence_length=32 -o tuned2 "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"copy"*"model.safetensors"* ]]
+    run dt-train -q --init-from nowhere -o tuned2 "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"nowhere/config.json"* ]]
+}
+
+@test "a run whose latest is gone goes on from its newest checkpoint" {
+    expected=$(train)
+    rm run/latest
+    rm -r run/step-00000060
+    [ "$(train)" = "$expected" ]
+    grep -q '"step":50,' run/metrics.jsonl
+    rm run/latest
+    run train --resume none
+    assert_one_line_error dt-train
+    [[ "$output" == *"'run' already holds a run"* ]]
+}
+
+@test "a configuration file of another project runs as it is" {
+    cat >other.yaml <<'END'
+model: {name: gpt2, vocab_size: 300, hidden_size: 32, num_layers: 2, num_heads: 2,
+        intermediate_size: 128, max_seq_len: 32, dropout: 0.1, attention_dropout: 0.1,
+        gradient_checkpointing: true}
+training: {batch_size: 4, gradient_accumulation_steps: 2, learning_rate: 6.0e-4,
+           weight_decay: 0.1, beta1: 0.9, beta2: 0.95, grad_clip: 1.0, max_steps: 20,
+           warmup_steps: 5, log_interval: 10, eval_interval: 10, save_interval: 10}
+distributed: {backend: auto, mixed_precision: bf16}
+fsdp: {sharding_strategy: NO_SHARD, cpu_offload: false, activation_checkpointing: true}
+data: {dataset: data, num_workers: 2}
+checkpoint: {dir: out, resume_from: null}
+tracking: {project: lessons, run_name: "first, small", tags: "gpt2 bf16"}
+END
+    ln -s "$data" data
+    dt-train -q -j 1 -c other.yaml
+    [ "$(readlink out/latest)" = step-00000020 ]
+    head -n 1 out/metrics.jsonl |
+        grep -qxF '{"run":"first, small","project":"lessons","tags":"gpt2 bf16"}'
+    grep -q '  recompute: full$' out/latest/trainer/config.yaml
+    grep -q '  precision: bf16$' out/latest/trainer/config.yaml
+    dt-train -q -j 1 -c other.yaml --set training.max_steps=30
+    [ "$(grep -c '"run"' out/metrics.jsonl)" -eq 1 ]
+    cp -r out twin
+    sed -i "s/first, small/second/" twin/metrics.jsonl
+    dt-plot -o plot.svg loss out twin
+    grep -q 'first, small' plot.svg
+    sed 's/NO_SHARD/FULL_SHARD/' other.yaml >shard.yaml
+    run dt-train -q -c shard.yaml -o other
+    assert_one_line_error dt-train
+    [[ "$output" == *"shard.yaml:8:"*"fsdp.sharding_strategy can only be NO_SHARD: "* ]]
+    sed 's/activation_checkpointing: true/activation_checkpointing: false/' other.yaml >two.yaml
+    run dt-train -q -c two.yaml -o other
+    assert_one_line_error dt-train
+    [[ "$output" == *"two.yaml:8:"*" is none, but was given as full before" ]]
+}
+
+@test "errors of several settings name where these came from" {
+    printf 'model:\n  num_heads: 3\n  hidden_size: 32\n' >file.yaml
+    for how in "-c file.yaml" "-c file.yaml --set training.seed=1" "--set model.num_heads=5"; do
+        run dt-train -q $how -o run "$data"
+        assert_one_line_error dt-train
+        case $how in
+        *.yaml) wanted="file.yaml: model." ;;
+        *seed*) wanted="file.yaml with --set: model." ;;
+        *) wanted="--set: model." ;;
+        esac
+        [[ "$output" == "dt-train: $wanted"* ]]
+    done
+    DT_SET=model.num_heads=5 run dt-train -q -o run "$data"
+    [[ "$output" == "dt-train: DT_SET: model."* ]]
+}
+
+@test "ema/ is a model of its own, and validation tells its loss" {
+    train -t "$tok" --set training.ema_decay=0.99
+    [ "$(grep -c '"ema_val_loss"' run/metrics.jsonl)" -eq 2 ]
+    dt-eval -m run/latest/ema -q perplexity --split val "$data" | grep -q '^documents'
+    dt-eval -m run/latest -q perplexity --split val "$data" | grep -q '^documents'
+}
+
+@test "kill -9 while checkpoints are written in the background: the same bits" {
+    settings=(--set training.max_steps=150 --set training.save_interval=2
+        --set checkpoint.background=true --set checkpoint.keep_last=2)
+    expected=$(dt-train -q -j 1 "${small[@]}" "${settings[@]}" -o straight "$data")
+    for _ in 1 2 3 4 5; do
+        dt-train -q -j 1 "${small[@]}" "${settings[@]}" -o run "$data" >/dev/null &
+        pid=$!
+        while [ ! -e run/latest ]; do sleep 0.01; done
+        sleep "0.0$((RANDOM % 10))"
+        kill -9 $pid 2>/dev/null || true
+        wait $pid || true
+    done
+    [ "$(dt-train -q -j 1 "${small[@]}" "${settings[@]}" -o run "$data")" = "$expected" ]
+    [ -z "$(find run -name '.*tmp*')" ]
+}
+
 @test "usage errors end with status 2" {
     run dt-train -o run
     [ "$status" -eq 2 ]
