@@ -203,6 +203,9 @@ oracles-datatrove: oracles ## the same with datatrove and spaCy (hundreds of meg
 demo: deps-demo all ## text to a trained model that writes, in minutes; CORPUS=FILE for your text
 	@$(MAKE) --no-print-directory -f pipelines/demo.mk
 
+pretokenize: deps-demo all ## tokenizing before training against while training: table and plot
+	@$(MAKE) --no-print-directory -f pipelines/pretokenize.mk PYTHON='$(PYTHON)'
+
 tinystories: deps-demo all ## the same on the TinyStories corpus: downloads it, or takes CORPUS=FILE
 	@$(MAKE) --no-print-directory -f pipelines/tinystories.mk
 
@@ -226,7 +229,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
 .PHONY: all share deps deps-build deps-demo deps-check deps-oracles check check-built asan \
-        demo tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
+        demo pretokenize tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove install \
         uninstall format clean help
 -include $(shell find $B -name '*.d' 2>/dev/null)

@@ -142,3 +142,18 @@ need_curl() { command -v curl >/dev/null || skip "no curl"; }
     [[ "$output" == *"holds no <|endoftext|>"* ]]
     [ ! -e "$T/tiny/corpus" ]
 }
+
+@test "pretokenize compares four ways over batches, in a table of 80 columns and a plot" {
+    make -C "$ROOT" --no-print-directory -f pipelines/pretokenize.mk B="${DT_BUILD:-build}" \
+        OUT="$T/out" STORY_COUNT=60 VOCAB_SIZE=400 LENGTH=16 BATCHES='1 2' STEPS=2 SECONDS=0.02 \
+        MODEL='model.hidden_size=16 model.num_layers=1 model.num_heads=1' PYTHON=false \
+        >"$T/log" 2>&1 || { cat "$T/log"; return 1; }
+    for part in '^60 documents, sequences of 16 tokens' '^fly-padded .* s$' '^pre-list ' \
+        '^cold-list ' 'pre-list / fly-list +[0-9.]+x' '^batch +1 +2$' '^pre-padded( +[0-9]+){2}$'; do
+        grep -qE "$part" "$T/out/table.txt" || { echo "no '$part'"; cat "$T/out/table.txt"; return 1; }
+    done
+    [ "$(wc -L <"$T/out/table.txt")" -le 80 ]
+    [ "$(wc -l <"$T/out/training.dat")" -eq 2 ]
+    grep -q 'list, pretokenized' "$T/out/plot.svg"
+    [ -s "$T/out/plot.png" ]
+}
