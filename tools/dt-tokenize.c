@@ -13,6 +13,7 @@
 #include "shard/shard.h"
 #include "token/bulk.h"
 #include "token/id-lines.h"
+#include "token/pattern.h"
 #include "token/tokenizer.h"
 
 enum text_format { TO_TEXT, TO_JSONL };
@@ -20,21 +21,31 @@ static const char *const text_formats[] = {"text", "jsonl", NULL};
 
 static struct {
     const char *tokenizer, *out, *separator;
-    bool ids, decode, no_eot, allow_special, quiet;
-    long threads;
-    int from, to;
-} opt = {.out = "-"};
+    bool ids, offsets, decode, special, quiet;
+    long threads, most, stride;
+    int from, to, frame, pattern;
+} opt = {.out = "-", .stride = -1, .pattern = -1};
 
 static const struct dt_option options[] = {
     {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "TOKENIZER",
-     "tokenizer.json, vocab.json with merges.txt beside it, or a directory", .required = true},
+     "tokenizer.json, or a file of another kind, or a directory", .required = true},
+    {"pattern", 0, DT_OPT_CHOICE, &opt.pattern, "PATTERN",
+     "how text is cut into pieces, whatever TOKENIZER says", .choices = dt_pattern_names},
     {"ids", 0, DT_OPT_FLAG, &opt.ids, NULL, "ids as text, a line a document"},
+    {"offsets", 0, DT_OPT_FLAG, &opt.offsets, NULL,
+     "ids as text, each with the bytes of the document that it comes from"},
     {"decode", 'd', DT_OPT_FLAG, &opt.decode, NULL, "ids to text"},
     {"to", 0, DT_OPT_CHOICE, &opt.to, "FORMAT", "with -d, write text or jsonl",
      .choices = text_formats},
-    {"no-eot", 0, DT_OPT_FLAG, &opt.no_eot, NULL, "do not end documents with the EOT token"},
-    {"allow-special", 0, DT_OPT_FLAG, &opt.allow_special, NULL,
+    {"frame", 0, DT_OPT_CHOICE, &opt.frame, "FRAME",
+     "put around documents: auto, none, eot, bos, bos-eot or template (default: auto)",
+     .choices = dt_frame_policies},
+    {"special", 0, DT_OPT_FLAG, &opt.special, NULL,
      "text that spells a special token is that token"},
+    {"truncate", 0, DT_OPT_INT, &opt.most, "N", "give a document at most N ids", .min = 1,
+     .max = 1e15},
+    {"stride", 0, DT_OPT_INT, &opt.stride, "N",
+     "with --truncate, make documents of the rest that overlap by N ids", .min = 0, .max = 1e15},
     {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
      "read auto, text, lines, sep, nul or jsonl (default: auto)", .choices = dt_document_formats},
     {"separator", 0, DT_OPT_STRING, &opt.separator, "LINE",
@@ -71,15 +82,25 @@ static int take_document(const struct dt_encoded *d, void *context, struct dt_er
         struct dt_shard_document document = {d->hash, d->count, d->bytes};
         return dt_shard_write(sink->writer, d->ids, &document, err);
     }
-    dt_ids_to_line(d->ids, d->count, &sink->text);
+    if (opt.offsets)
+        dt_ids_to_span_line(d->ids, d->spans, d->count, &sink->text);
+    else
+        dt_ids_to_line(d->ids, d->count, &sink->text);
     return write_text(sink, err);
 }
 
-static int open_stream(struct sink *sink, const struct dt_tokenizer *t, struct dt_error *err)
+/* The token that documents end with, so that they can be told apart. */
+static uint32_t last_of(const struct dt_frame *frame)
+{
+    return frame->after_count ? frame->after[frame->after_count - 1] : DT_NO_TOKEN;
+}
+
+static int open_stream(struct sink *sink, const struct dt_tokenizer *t,
+                       const struct dt_frame *frame, struct dt_error *err)
 {
     char *provenance = dt_format("%s\n", dt_command_line());
     struct dt_shard_info info = {.vocab_size = dt_tokenizer_size(t),
-                                 .eot = opt.no_eot ? DT_NO_TOKEN : dt_tokenizer_eot(t),
+                                 .eot = last_of(frame),
                                  .tokenizer = dt_tokenizer_fingerprint(t),
                                  .provenance = provenance};
     int rc = dt_shard_writer_new(&sink->writer, &sink->out, &info, 0, err);
@@ -123,11 +144,23 @@ static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files,
 {
     struct dt_documents_options from = {.format = (enum dt_document_format)opt.from,
                                         .separator = opt.separator};
-    struct dt_bulk_options how = {(int)opt.threads, !opt.no_eot, opt.allow_special};
+    struct dt_bulk_options how = {.threads = (int)opt.threads,
+                                  .allow_special = opt.special,
+                                  .keep_spans = opt.offsets,
+                                  .most = (size_t)opt.most,
+                                  .stride = opt.stride > 0 ? (size_t)opt.stride : 0,
+                                  .overlap = opt.stride >= 0};
     struct dt_documents *documents;
+    DT_TRY(dt_tokenizer_frame(t, (enum dt_frame_policy)opt.frame, &how.frame, err));
+    size_t frame = how.frame.before_count + how.frame.after_count;
+    if (how.most > 0 && how.most <= frame + how.stride)
+        return dt_fail(err, DT_EINVALID,
+                       "--truncate %ld leaves no room beside %zu ids of the frame and %zu of the "
+                       "stride",
+                       opt.most, frame, how.stride);
     DT_TRY(dt_documents_open(&documents, files, count, &from, err));
     struct dt_bulk *bulk = dt_bulk_new(t, &how, take_document, sink);
-    int rc = opt.ids ? 0 : open_stream(sink, t, err);
+    int rc = opt.ids ? 0 : open_stream(sink, t, &how.frame, err);
     if (rc == 0)
         rc = encode_all(bulk, documents, err);
     if (rc == 0 && sink->documents == 0)
@@ -139,16 +172,32 @@ static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files,
     return rc;
 }
 
-/* Writes one document as text, without the EOT at its end; name is that of its file. */
+/* Takes off the frame that documents have by default, and an EOT. */
+static void take_off_frame(const struct dt_tokenizer *t, uint32_t eot, const uint32_t **ids,
+                           size_t *count)
+{
+    struct dt_frame frame;
+    struct dt_error none;
+    if (*count > 0 && (*ids)[*count - 1] == eot)
+        --*count;
+    if (dt_tokenizer_frame(t, DT_FRAME_AUTO, &frame, &none) == 0 && frame.before_count > 0 &&
+        *count >= frame.before_count &&
+        memcmp(*ids, frame.before, frame.before_count * sizeof **ids) == 0) {
+        *ids += frame.before_count;
+        *count -= frame.before_count;
+    }
+}
+
+/* Writes one document as text, without the tokens around it; name is that of its file. */
 static int decode_document(struct sink *sink, const struct dt_tokenizer *t,
-                           const struct dt_ids *ids, uint32_t eot, const char *name,
+                           const struct dt_ids *framed, uint32_t eot, const char *name,
                            uint64_t number, struct dt_error *err)
 {
-    size_t count = ids->count;
-    if (count > 0 && ids->data[count - 1] == eot)
-        count--;
+    const uint32_t *ids = framed->data;
+    size_t count = framed->count;
+    take_off_frame(t, eot, &ids, &count);
     struct dt_document document = DT_DOCUMENT_EMPTY;
-    if (dt_decode(t, ids->data, count, &document.text, err) < 0) {
+    if (dt_decode(t, ids, count, &document.text, err) < 0) {
         dt_document_release(&document);
         return dt_fail_context(err, "%s: document %llu", name, (unsigned long long)number);
     }
@@ -234,7 +283,8 @@ static int decode(struct sink *sink, const struct dt_tokenizer *t, char **files,
 static int run(struct sink *sink, char **files, int count, struct dt_error *err)
 {
     struct dt_tokenizer *t;
-    DT_TRY(dt_tokenizer_load(&t, opt.tokenizer, err));
+    DT_TRY(dt_tokenizer_load_with(&t, opt.tokenizer,
+                                  opt.pattern < 0 ? NULL : dt_pattern_names[opt.pattern], err));
     int rc = dt_output_open(&sink->out, opt.out, err);
     if (rc == 0)
         rc = opt.decode ? decode(sink, t, files, count, err) : encode(sink, t, files, count, err);
@@ -254,8 +304,12 @@ static void check_options(void)
         dt_usage("%s", problem);
     if (opt.to != TO_TEXT && !opt.decode)
         dt_usage("--to goes with -d only");
-    if (opt.decode && (opt.no_eot || opt.allow_special || opt.from != DT_FROM_AUTO))
-        dt_usage("--no-eot, --allow-special and --from do not go with -d");
+    if (opt.decode &&
+        (opt.frame || opt.special || opt.from != DT_FROM_AUTO || opt.offsets || opt.most))
+        dt_usage("--frame, --special, --offsets, --truncate and --from do not go with -d");
+    if (opt.stride >= 0 && opt.most == 0)
+        dt_usage("--stride goes with --truncate only");
+    opt.ids |= opt.offsets;
 }
 
 int main(int argc, char **argv)

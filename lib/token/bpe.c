@@ -34,7 +34,7 @@ static size_t encode_short(const struct dt_tokenizer *t, const unsigned char *pi
             best = ranks[i] < ranks[best] ? i : best;
         if (ranks[best] == DT_NO_RANK)
             break;
-        ids[best] = t->merges[ranks[best]].result;
+        ids[best] = t->results[ranks[best]];
         size--;
         for (size_t i = best + 1; i < size; i++) {
             ids[i] = ids[i + 1];
@@ -117,7 +117,7 @@ static void update_rank(const struct dt_tokenizer *t, struct dt_bpe_work *w, siz
 static void merge_at(const struct dt_tokenizer *t, struct dt_bpe_work *w, size_t *count, uint32_t i)
 {
     struct dt_bpe_symbol *s = &w->symbols[i], *absorbed = &w->symbols[s->next];
-    s->id = t->merges[s->rank].result;
+    s->id = t->results[s->rank];
     s->next = absorbed->next;
     absorbed->rank = DT_NO_RANK;
     if (s->next != NONE)

@@ -20,6 +20,7 @@ struct segment {
 struct job {
     struct dt_buffer text;
     struct dt_ids ids;
+    struct dt_spans spans;
     struct segment *segments;
     size_t count, capacity;
 };
@@ -34,7 +35,9 @@ struct dt_bulk {
     struct job *filling;
     struct job **idle; /* jobs to be filled again */
     size_t idle_count, idle_capacity;
-    struct dt_ids begun; /* ids of the document whose end is still to come */
+    struct dt_ids begun;  /* ids of the document whose end is still to come */
+    struct dt_ids framed; /* the document as it is handed on */
+    struct dt_spans framed_spans;
     pthread_mutex_t lock;
     struct dt_encoder **encoders; /* those that no thread is using, warmest last */
     size_t encoder_count, encoder_capacity;
@@ -68,11 +71,10 @@ static void encode_job(void *work, void *context)
     struct dt_bulk *b = context;
     struct dt_encoder *e = take_encoder(b);
     size_t from = 0;
+    dt_encoder_keep_spans(e, b->options.keep_spans ? &job->spans : NULL);
     for (size_t i = 0; i < job->count; i++) {
         struct segment *s = &job->segments[i];
         dt_encode(e, job->text.data + from, s->text_end - from, &job->ids);
-        if (s->ends_document && b->options.eot && b->tokenizer->eot != DT_NO_TOKEN)
-            dt_ids_add(&job->ids, b->tokenizer->eot);
         s->ids_end = job->ids.count;
         from = s->text_end;
     }
@@ -94,7 +96,7 @@ struct dt_bulk *dt_bulk_new(const struct dt_tokenizer *t, const struct dt_bulk_o
     struct dt_bulk *b = dt_alloc(1, sizeof *b);
     b->tokenizer = t;
     b->options = *options;
-    b->cut_documents = !looks_for_added_tokens(t, options->allow_special);
+    b->cut_documents = !options->keep_spans && !looks_for_added_tokens(t, options->allow_special);
     b->receive = receive;
     b->context = context;
     pthread_mutex_init(&b->lock, NULL);
@@ -108,6 +110,7 @@ static void free_job(struct job *job)
         return;
     dt_buffer_release(&job->text);
     dt_ids_release(&job->ids);
+    dt_spans_release(&job->spans);
     free(job->segments);
     free(job);
 }
@@ -126,16 +129,66 @@ void dt_bulk_free(struct dt_bulk *b)
         dt_encoder_free(b->encoders[--b->encoder_count]);
     pthread_mutex_destroy(&b->lock);
     dt_ids_release(&b->begun);
+    dt_ids_release(&b->framed);
+    dt_spans_release(&b->framed_spans);
     free(b->idle);
     free(b->encoders);
     free(b);
 }
 
+/* Whether a document can be handed on as it was encoded, without a copy. */
+static bool as_it_is(const struct dt_bulk *b, size_t count)
+{
+    const struct dt_frame *f = &b->options.frame;
+    return f->before_count + f->after_count == 0 &&
+           (b->options.most == 0 || count <= b->options.most);
+}
+
+static void add_framed(struct dt_bulk *b, const uint32_t *ids, const struct dt_span *spans,
+                       size_t count)
+{
+    dt_ids_append(&b->framed, ids, count);
+    for (size_t i = 0; b->options.keep_spans && i < count; i++) {
+        DT_GROW(b->framed_spans.data, b->framed_spans.count, b->framed_spans.capacity);
+        b->framed_spans.data[b->framed_spans.count++] = spans ? spans[i] : (struct dt_span){0, 0};
+    }
+}
+
+/* Hands on ids from .. to of the document in its frame. */
+static int deliver_part(struct dt_bulk *b, const struct dt_encoded *d, size_t from, size_t to,
+                        struct dt_error *err)
+{
+    const struct dt_frame *f = &b->options.frame;
+    struct dt_encoded part = *d;
+    b->framed.count = b->framed_spans.count = 0;
+    add_framed(b, f->before, NULL, f->before_count);
+    add_framed(b, d->ids + from, d->spans ? d->spans + from : NULL, to - from);
+    add_framed(b, f->after, NULL, f->after_count);
+    part.ids = b->framed.data;
+    part.spans = b->framed_spans.data;
+    part.count = b->framed.count;
+    return b->receive(&part, b->context, err);
+}
+
+static int deliver_document(struct dt_bulk *b, const struct dt_encoded *d, struct dt_error *err)
+{
+    const struct dt_bulk_options *o = &b->options;
+    if (as_it_is(b, d->count))
+        return b->receive(d, b->context, err);
+    size_t room = o->most ? o->most - o->frame.before_count - o->frame.after_count : d->count;
+    for (size_t from = 0;; from += room - o->stride) {
+        size_t to = d->count - from < room ? d->count : from + room;
+        DT_TRY(deliver_part(b, d, from, to, err));
+        if (to == d->count || !o->overlap)
+            return 0;
+    }
+}
+
 /* Hands a segment's ids on, or keeps them until their document is complete. */
 static int deliver_segment(struct dt_bulk *b, const struct segment *s, const uint32_t *ids,
-                           size_t count, struct dt_error *err)
+                           const struct dt_span *spans, size_t count, struct dt_error *err)
 {
-    struct dt_encoded document = {ids, count, s->bytes, s->hash};
+    struct dt_encoded document = {ids, count, spans, s->bytes, s->hash};
     if (b->begun.count > 0 || !s->ends_document) {
         dt_ids_append(&b->begun, ids, count);
         document.ids = b->begun.data;
@@ -144,7 +197,7 @@ static int deliver_segment(struct dt_bulk *b, const struct segment *s, const uin
     if (!s->ends_document)
         return 0;
     b->begun.count = 0;
-    return b->receive(&document, b->context, err);
+    return deliver_document(b, &document, err);
 }
 
 static int deliver(struct dt_bulk *b, struct job *job, struct dt_error *err)
@@ -153,11 +206,12 @@ static int deliver(struct dt_bulk *b, struct job *job, struct dt_error *err)
     size_t from = 0;
     for (size_t i = 0; rc == 0 && i < job->count; i++) {
         const struct segment *s = &job->segments[i];
-        rc = deliver_segment(b, s, job->ids.data + from, s->ids_end - from, err);
+        const struct dt_span *spans = b->options.keep_spans ? job->spans.data + from : NULL;
+        rc = deliver_segment(b, s, job->ids.data + from, spans, s->ids_end - from, err);
         from = s->ids_end;
     }
     dt_buffer_clear(&job->text);
-    job->ids.count = job->count = 0;
+    job->ids.count = job->spans.count = job->count = 0;
     DT_GROW(b->idle, b->idle_count, b->idle_capacity);
     b->idle[b->idle_count++] = job;
     return rc;

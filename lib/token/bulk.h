@@ -20,9 +20,10 @@
 #include "token/tokenizer.h"
 
 struct dt_encoded {
-    const uint32_t *ids; /* borrowed, until the receiver returns */
+    const uint32_t *ids; /* borrowed, until the receiver returns, as spans is */
     size_t count;
-    uint64_t bytes, hash; /* of the text; the hash is dt_hash */
+    const struct dt_span *spans; /* of each id, where they are kept; 0 .. 0 for the frame */
+    uint64_t bytes, hash;        /* of the text; the hash is dt_hash */
 };
 
 /* Takes the next document; an error ends the work. */
@@ -31,8 +32,14 @@ typedef int dt_encoded_receiver(const struct dt_encoded *document, void *context
 
 struct dt_bulk_options {
     int threads;
-    bool eot;           /* end each document with the tokenizer's EOT, if it has one */
-    bool allow_special; /* see dt_encoder_allow_special */
+    struct dt_frame frame; /* of each document */
+    bool allow_special;    /* see dt_encoder_allow_special */
+    bool keep_spans;
+    /* The most ids of a document, its frame included; 0: any number. What is beyond
+     * is dropped or, with overlap, given to further documents, each with its own
+     * frame, that begin with the last stride ids of the one before. */
+    size_t most, stride;
+    bool overlap;
 };
 
 struct dt_bulk;

@@ -2,9 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "token/added.h"
+#include "token/bert-words.h"
 #include "token/bpe.h"
+#include "token/nfc.h"
 #include "token/tokenizer.h"
 #include "token/vocabulary.h"
+#include "token/word-piece.h"
 
 /* Text repeats its words, so an encoder remembers the ids of short pieces: a
  * table of fixed size, two entries to a cache line, the older one replaced. An
@@ -34,32 +38,36 @@ struct dt_encoder {
     const struct dt_tokenizer *tokenizer;
     struct line *cache;
     struct dt_bpe_work work;
-    uint32_t *added; /* the active ones, longest first */
-    uint32_t added_count;
-    bool added_starts[256]; /* the bytes that they start with */
+    struct dt_added_finder raw, normalized; /* added tokens, in the text and the normalized text */
+    struct dt_buffer normal;                /* the normalized text */
+    struct dt_nfc_changes changes;
+    struct dt_bert_words words;
+    uint32_t word_ids[DT_BERT_LONGEST];
+    size_t word_ends[DT_BERT_LONGEST];
+    struct dt_spans *spans; /* NULL: not kept */
 };
-
-static int longer_first(const void *a, const void *b, void *tokenizer)
-{
-    const struct dt_tokenizer *t = tokenizer;
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    uint32_t length_x = t->tokens[x].length, length_y = t->tokens[y].length;
-    return length_x != length_y ? (length_x < length_y) - (length_x > length_y) : (x > y) - (x < y);
-}
 
 void dt_encoder_allow_special(struct dt_encoder *e, int allow)
 {
-    const struct dt_tokenizer *t = e->tokenizer;
-    e->added_count = 0;
-    memset(e->added_starts, 0, sizeof e->added_starts);
-    for (uint32_t i = 0; i < t->added_count; i++) {
-        if (t->added[i].special && !allow)
-            continue;
-        uint32_t id = t->added[i].id;
-        e->added[e->added_count++] = id;
-        e->added_starts[(unsigned char)t->bytes.data[t->tokens[id].start]] = true;
-    }
-    qsort_r(e->added, e->added_count, sizeof *e->added, longer_first, (void *)(uintptr_t)t);
+    dt_added_release(&e->raw);
+    dt_added_release(&e->normalized);
+    dt_added_init(&e->raw, e->tokenizer, false, allow != 0);
+    dt_added_init(&e->normalized, e->tokenizer, true, allow != 0);
+}
+
+void dt_encoder_keep_spans(struct dt_encoder *e, struct dt_spans *spans)
+{
+    e->spans = spans;
+    if (e->tokenizer->model != DT_WORD_PIECE)
+        return;
+    dt_bert_words_release(&e->words);
+    dt_bert_words_init(&e->words, &e->tokenizer->bert, spans != NULL);
+}
+
+void dt_spans_release(struct dt_spans *spans)
+{
+    free(spans->data);
+    *spans = (struct dt_spans){NULL, 0, 0};
 }
 
 struct dt_encoder *dt_encoder_new(const struct dt_tokenizer *t)
@@ -71,8 +79,8 @@ struct dt_encoder *dt_encoder_new(const struct dt_tokenizer *t)
         lines = dt_realloc(NULL, size, 1); /* slower, or ends the program */
     e->tokenizer = t;
     e->cache = memset(lines, 0, size);
-    e->added = dt_alloc(t->added_count, sizeof *e->added);
     dt_encoder_allow_special(e, 0);
+    dt_encoder_keep_spans(e, NULL);
     return e;
 }
 
@@ -81,7 +89,11 @@ void dt_encoder_free(struct dt_encoder *e)
     if (e == NULL)
         return;
     free(e->cache);
-    free(e->added);
+    dt_added_release(&e->raw);
+    dt_added_release(&e->normalized);
+    dt_buffer_release(&e->normal);
+    dt_nfc_changes_release(&e->changes);
+    dt_bert_words_release(&e->words);
     dt_bpe_work_release(&e->work);
     free(e);
 }
@@ -115,30 +127,54 @@ static inline bool same_key(struct key a, struct key b)
     return ((a.low ^ b.low) | (a.high ^ b.high)) == 0;
 }
 
+/* The token that a piece as a whole is, where that comes before all merges. */
+static uint32_t whole_token(const struct dt_tokenizer *t, const unsigned char *piece, size_t size)
+{
+    if (!t->whole_pieces || size > t->longest)
+        return DT_NO_TOKEN;
+    uint32_t id = dt_tokenizer_find(t, (const char *)piece, size);
+    return dt_tokenizer_is_special(t, id) ? DT_NO_TOKEN : id;
+}
+
+/* Runs the merges on a piece that ids has room for. */
+static size_t run_merges(struct dt_encoder *e, const unsigned char *piece, size_t size,
+                         uint32_t *ids)
+{
+    ids[0] = whole_token(e->tokenizer, piece, size);
+    if (ids[0] != DT_NO_TOKEN)
+        return 1;
+    return dt_bpe_encode(e->tokenizer, &e->work, piece, size, ids);
+}
+
 static void encode_long(struct dt_encoder *e, const unsigned char *piece, size_t size,
                         struct dt_ids *ids)
 {
     while (size > 0) {
         size_t part = size < DT_BPE_LONGEST ? size : DT_BPE_LONGEST;
         dt_ids_reserve(ids, ids->count + part);
-        ids->count += dt_bpe_encode(e->tokenizer, &e->work, piece, part, ids->data + ids->count);
+        ids->count += run_merges(e, piece, part, ids->data + ids->count);
         piece += part;
         size -= part;
     }
+}
+
+static void remember(struct line *line, struct key key, const uint32_t *ids, size_t count)
+{
+    if (count > KEY_IDS)
+        return;
+    struct entry made = {key, {DT_NO_TOKEN, DT_NO_TOKEN, DT_NO_TOKEN, DT_NO_TOKEN}};
+    memcpy(made.ids, ids, count * sizeof *made.ids);
+    line->older = line->newer;
+    line->newer = made;
 }
 
 /* Encodes a piece that the cache lacks, and puts it there if it fits. */
 static void encode_new(struct dt_encoder *e, const unsigned char *piece, struct key key,
                        struct line *line, struct dt_ids *ids)
 {
-    size_t count =
-        dt_bpe_encode(e->tokenizer, &e->work, piece, key.high >> 56, ids->data + ids->count);
-    if (count <= KEY_IDS) {
-        struct entry made = {key, {DT_NO_TOKEN, DT_NO_TOKEN, DT_NO_TOKEN, DT_NO_TOKEN}};
-        memcpy(made.ids, ids->data + ids->count, count * sizeof *made.ids);
-        line->older = line->newer;
-        line->newer = made;
-    }
+    uint32_t *to = ids->data + ids->count;
+    size_t count = run_merges(e, piece, key.high >> 56, to);
+    remember(line, key, to, count);
     ids->count += count;
 }
 
@@ -191,33 +227,133 @@ static void encode_plain(struct dt_encoder *e, const unsigned char *text, size_t
     }
 }
 
-/* The added token at text, the longest if there are several; DT_NO_TOKEN if none. */
-static uint32_t added_at(const struct dt_encoder *e, const unsigned char *text, size_t size)
+/* --- spans of the ids from first on, whose bytes begin at place in the normalized text ----------
+ */
+
+static void add_span(struct dt_spans *spans, uint64_t start, uint64_t end)
 {
-    if (!e->added_starts[*text])
-        return DT_NO_TOKEN;
-    for (uint32_t i = 0; i < e->added_count; i++) {
-        size_t length;
-        const char *bytes = dt_tokenizer_bytes(e->tokenizer, e->added[i], &length);
-        if (length <= size && memcmp(bytes, text, length) == 0)
-            return e->added[i];
+    DT_GROW(spans->data, spans->count, spans->capacity);
+    spans->data[spans->count++] = (struct dt_span){start, end};
+}
+
+/* offset is that of the text that was normalized. */
+static void add_spans(struct dt_encoder *e, const struct dt_ids *ids, size_t first, size_t place,
+                      size_t offset, size_t *next)
+{
+    for (size_t i = first; i < ids->count; i++) {
+        uint64_t start = dt_nfc_origin(&e->changes, place, false, next);
+        place += e->tokenizer->tokens[ids->data[i]].length;
+        uint64_t end = dt_nfc_origin(&e->changes, place, true, next);
+        add_span(e->spans, offset + start, offset + end);
     }
-    return DT_NO_TOKEN;
+}
+
+/* --- text without added tokens -------------------------------------------------------------------
+ */
+
+static void encode_word(struct dt_encoder *e, struct dt_ids *ids)
+{
+    struct dt_bert_words *w = &e->words;
+    struct line *line = NULL;
+    struct key key = {0, 0};
+    if (w->size <= KEY_BYTES) {
+        key = make_key((const unsigned char *)w->word, w->size, sizeof key);
+        line = &e->cache[line_of(key)];
+        dt_ids_reserve(ids, ids->count + KEY_IDS);
+        if (same_key(line->newer.key, key)) {
+            take_entry(&line->newer, ids);
+            return;
+        }
+    }
+    size_t count = dt_word_piece_encode(e->tokenizer, w->word, w->size, w->characters, e->word_ids,
+                                        e->word_ends);
+    dt_ids_append(ids, e->word_ids, count);
+    if (line)
+        remember(line, key, e->word_ids, count);
+}
+
+static void encode_word_with_spans(struct dt_encoder *e, size_t offset, struct dt_ids *ids)
+{
+    struct dt_bert_words *w = &e->words;
+    size_t count = dt_word_piece_encode(e->tokenizer, w->word, w->size, w->characters, e->word_ids,
+                                        e->word_ends);
+    for (size_t i = 0, from = 0; i < count; from = e->word_ends[i++])
+        add_span(e->spans, offset + w->origins[from].start,
+                 offset + w->origins[e->word_ends[i] - 1].end);
+    dt_ids_append(ids, e->word_ids, count);
+}
+
+static void encode_words(struct dt_encoder *e, const char *text, size_t size, size_t offset,
+                         struct dt_ids *ids)
+{
+    dt_bert_words_start(&e->words, text, size);
+    while (dt_bert_words_next(&e->words))
+        if (e->spans)
+            encode_word_with_spans(e, offset, ids);
+        else
+            encode_word(e, ids);
+}
+
+/* text may be normalized, and changes then tells its places from those of the
+ * original, which is at offset. */
+static void encode_normal(struct dt_encoder *e, const char *text, size_t size, size_t offset,
+                          struct dt_ids *ids)
+{
+    struct dt_added_match m = {size, size, DT_NO_TOKEN};
+    size_t from = 0, next = 0;
+    for (bool found = true; found; from = m.end) {
+        found = dt_added_next(&e->normalized, text, size, from, &m);
+        size_t stop = found ? m.start : size, first = ids->count;
+        encode_plain(e, (const unsigned char *)text + from, stop - from, ids);
+        if (e->spans)
+            add_spans(e, ids, first, from, offset, &next);
+        if (!found)
+            return;
+        dt_ids_add(ids, m.id);
+        if (e->spans)
+            add_span(e->spans, offset + dt_nfc_origin(&e->changes, m.start, false, &next),
+                     offset + dt_nfc_origin(&e->changes, m.end, true, &next));
+    }
+}
+
+/* Text is normalized in parts, where no added token may be cut, so that memory
+ * stays bounded. */
+#define NORMAL_BYTES ((size_t)1 << 20)
+
+static void encode_segment(struct dt_encoder *e, const char *text, size_t size, size_t offset,
+                           struct dt_ids *ids)
+{
+    if (e->tokenizer->model == DT_WORD_PIECE) {
+        encode_words(e, text, size, offset, ids);
+        return;
+    }
+    e->changes.count = 0;
+    if (!e->tokenizer->nfc || dt_nfc_is_plain(text, size)) {
+        encode_normal(e, text, size, offset, ids);
+        return;
+    }
+    while (size > 0) {
+        size_t part = size;
+        if (size > NORMAL_BYTES && !dt_added_any(&e->normalized))
+            part = dt_pattern_safe_cut(text, size, NORMAL_BYTES);
+        dt_nfc(text, part, &e->normal, &e->changes);
+        encode_normal(e, e->normal.data, e->normal.size, offset, ids);
+        text += part;
+        size -= part;
+        offset += part;
+    }
 }
 
 void dt_encode(struct dt_encoder *e, const char *text, size_t size, struct dt_ids *ids)
 {
-    const unsigned char *p = (const unsigned char *)text, *end = p + size, *from = p;
-    while (e->added_count > 0 && p < end) {
-        uint32_t id = added_at(e, p, (size_t)(end - p));
-        if (id == DT_NO_TOKEN) {
-            p++;
-            continue;
-        }
-        encode_plain(e, from, (size_t)(p - from), ids);
-        dt_ids_add(ids, id);
-        p += e->tokenizer->tokens[id].length;
-        from = p;
+    struct dt_added_match m;
+    size_t from = 0;
+    while (dt_added_next(&e->raw, text, size, from, &m)) {
+        encode_segment(e, text + from, m.start - from, from, ids);
+        dt_ids_add(ids, m.id);
+        if (e->spans)
+            add_span(e->spans, m.start, m.end);
+        from = m.end;
     }
-    encode_plain(e, from, (size_t)(end - from), ids);
+    encode_segment(e, text + from, size - from, from, ids);
 }

@@ -26,6 +26,15 @@ void dt_ids_to_line(const uint32_t *ids, size_t count, struct dt_buffer *line)
     *to = '\0';
 }
 
+void dt_ids_to_span_line(const uint32_t *ids, const struct dt_span *spans, size_t count,
+                         struct dt_buffer *line)
+{
+    for (size_t i = 0; i < count; i++)
+        dt_buffer_printf(line, "%s%u:%llu:%llu", i ? " " : "", ids[i],
+                         (unsigned long long)spans[i].start, (unsigned long long)spans[i].end);
+    dt_buffer_add_char(line, '\n');
+}
+
 int dt_ids_from_line(const char *line, size_t size, const char *place, struct dt_ids *ids,
                      struct dt_error *err)
 {

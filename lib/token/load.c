@@ -9,8 +9,6 @@
 #include "token/byte-level.h"
 #include "token/tokenizer-file.h"
 
-#define MERGES_LIMIT ((size_t)1 << 28)
-
 /* One member of a vocabulary; added as for dt_tokenizer_add_vocabulary. */
 static int add_token(struct dt_tokenizer *t, const char *spelled, struct json_object *id,
                      struct json_object *added, struct dt_buffer *bytes, struct dt_error *err)
@@ -27,7 +25,7 @@ static int add_token(struct dt_tokenizer *t, const char *spelled, struct json_ob
         return 0;
     }
     dt_buffer_clear(bytes);
-    if (!dt_byte_level_read(spelled, strlen(spelled), bytes))
+    if (t->model == DT_WORD_PIECE || !dt_byte_level_read(spelled, strlen(spelled), bytes))
         dt_buffer_add_string(bytes, spelled);
     return dt_tokenizer_add(t, (uint64_t)number, bytes->data, bytes->size, err);
 }
@@ -106,7 +104,7 @@ static int add_merges_file(struct dt_tokenizer *t, const char *path, struct dt_e
 {
     char *text;
     size_t size;
-    DT_TRY(dt_file_read(path, MERGES_LIMIT, &text, &size, err));
+    DT_TRY(dt_file_read(path, DT_TOKENIZER_LIMIT, &text, &size, err));
     int rc = 0, number = 0;
     for (char *line = text, *next; rc == 0 && line < text + size; line = next) {
         char *end = memchr(line, '\n', (size_t)(text + size - line));
@@ -135,13 +133,13 @@ static void mark_special(struct dt_tokenizer *t)
         size_t size;
         const char *bytes = dt_tokenizer_bytes(t, id, &size);
         if (!made[id] && size > 2 && bytes[0] == '<' && bytes[size - 1] == '>')
-            dt_tokenizer_mark_added(t, id, true);
+            dt_tokenizer_mark_added(t, (struct dt_added_token){.id = id, .special = true});
     }
     free(made);
 }
 
-static int load_pair(struct dt_tokenizer *t, const char *vocabulary_path, const char *merges_path,
-                     struct dt_error *err)
+static int fill_from_pair(struct dt_tokenizer *t, const char *vocabulary_path,
+                          const char *merges_path, struct dt_error *err)
 {
     struct json_object *vocabulary;
     DT_TRY(dt_json_read(vocabulary_path, &vocabulary, err));
@@ -161,45 +159,76 @@ static int load_pair(struct dt_tokenizer *t, const char *vocabulary_path, const 
 
 static const char pair_name[] = "vocab.json";
 
-static bool names_pair(const char *path)
+static bool ends_with(const char *path, const char *tail)
 {
-    size_t size = strlen(path), tail = sizeof pair_name - 1;
-    return size >= tail && strcmp(path + size - tail, pair_name) == 0;
+    size_t size = strlen(path), length = strlen(tail);
+    return size >= length && strcmp(path + size - length, tail) == 0;
 }
 
-static int load_file(struct dt_tokenizer **t, const char *path, struct dt_error *err)
+static int load_pair(struct dt_tokenizer **t, const char *path, const struct dt_pattern *pattern,
+                     struct dt_error *err)
 {
-    if (!names_pair(path))
-        return dt_tokenizer_load_json(t, path, err);
-    char *merges = dt_format("%.*smerges.txt", (int)(strlen(path) - sizeof pair_name + 1), path);
-    *t = dt_tokenizer_new(dt_pattern_find("gpt2"));
-    int rc = load_pair(*t, path, merges, err);
+    char *merges = dt_format("%.*smerges.txt", (int)(strlen(path) - strlen(pair_name)), path);
+    *t = dt_tokenizer_new(pattern ? pattern : dt_pattern_find("gpt2"));
+    int rc = fill_from_pair(*t, path, merges, err);
     free(merges);
     return rc;
 }
 
-static int load_directory(struct dt_tokenizer **t, const char *path, struct dt_error *err)
+/* What the end of a file's name says; all else is JSON that says itself what it is. */
+static const struct {
+    const char *tail;
+    dt_tokenizer_reader *load;
+} kinds[] = {
+    {pair_name, load_pair},
+    {"vocab.txt", dt_tokenizer_load_bert},
+    {".tiktoken", dt_tokenizer_load_tiktoken},
+    {"tokenizer.model", dt_tokenizer_load_tiktoken},
+};
+
+static int load_file(struct dt_tokenizer **t, const char *path, const struct dt_pattern *pattern,
+                     struct dt_error *err)
 {
-    char *whole = dt_path_join(path, "tokenizer.json"), *pair = dt_path_join(path, pair_name);
-    int rc;
-    if (dt_file_exists(whole))
-        rc = load_file(t, whole, err);
-    else if (dt_file_exists(pair))
-        rc = load_file(t, pair, err);
-    else
-        rc = dt_fail(err, DT_EMISSING, "%s: holds neither tokenizer.json nor vocab.json", path);
-    free(whole);
-    free(pair);
-    return rc;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (ends_with(path, kinds[i].tail))
+            return kinds[i].load(t, path, pattern, err);
+    return dt_tokenizer_load_json(t, path, pattern, err);
 }
 
-int dt_tokenizer_load(struct dt_tokenizer **t, const char *path, struct dt_error *err)
+static int load_directory(struct dt_tokenizer **t, const char *path,
+                          const struct dt_pattern *pattern, struct dt_error *err)
 {
+    static const char *const names[] = {"tokenizer.json", "tekken.json", "vocab.json", "vocab.txt",
+                                        "tokenizer.model"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *file = dt_path_join(path, names[i]);
+        bool exists = dt_file_exists(file);
+        int rc = exists ? load_file(t, file, pattern, err) : 0;
+        free(file);
+        if (exists)
+            return rc;
+    }
+    return dt_fail(err, DT_EMISSING, "%s: holds no tokenizer.json, and no file of another kind",
+                   path);
+}
+
+int dt_tokenizer_load_with(struct dt_tokenizer **t, const char *path, const char *pattern,
+                           struct dt_error *err)
+{
+    const struct dt_pattern *cut = pattern ? dt_pattern_find(pattern) : NULL;
     *t = NULL;
-    int rc = dt_is_directory(path) ? load_directory(t, path, err) : load_file(t, path, err);
+    if (pattern && cut == NULL)
+        return dt_fail(err, DT_EINVALID, "there is no pattern '%s'", pattern);
+    int rc =
+        dt_is_directory(path) ? load_directory(t, path, cut, err) : load_file(t, path, cut, err);
     if (rc < 0) {
         dt_tokenizer_free(*t);
         *t = NULL;
     }
     return rc;
+}
+
+int dt_tokenizer_load(struct dt_tokenizer **t, const char *path, struct dt_error *err)
+{
+    return dt_tokenizer_load_with(t, path, NULL, err);
 }

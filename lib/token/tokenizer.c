@@ -14,13 +14,15 @@
 #define BYTE_LIMIT (1u << 30) /* of all tokens together */
 
 /* Names that tokens ending a document have, the most usual first. */
-static const char *const eot_names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>"};
+static const char *const eot_names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>",
+                                        "<eos>",         "[SEP]",           NULL};
+static const char *const bos_names[] = {"<|begin_of_text|>", "<s>", "<bos>", "[CLS]", NULL};
 
 struct dt_tokenizer *dt_tokenizer_new(const struct dt_pattern *pattern)
 {
     struct dt_tokenizer *t = dt_alloc(1, sizeof *t);
     t->pattern = pattern;
-    t->eot = DT_NO_TOKEN;
+    t->bos = t->eot = t->unknown = DT_NO_TOKEN;
     return t;
 }
 
@@ -33,9 +35,12 @@ void dt_tokenizer_free(struct dt_tokenizer *t)
     free(t->traits);
     free(t->index);
     free(t->merges);
+    free(t->results);
     free(t->slots);
     free(t->byte_pairs);
     free(t->added);
+    dt_ids_release(&t->before);
+    dt_ids_release(&t->after);
     free(t);
 }
 
@@ -123,15 +128,16 @@ int dt_tokenizer_add(struct dt_tokenizer *t, uint64_t id, const char *bytes, siz
             err, DT_EFORMAT, "id %llu stands for two tokens, '%s' and '%s'", (unsigned long long)id,
             shown(t->bytes.data + place->start, place->length, other), shown(bytes, size, text));
     *place = (struct dt_token_place){(uint32_t)t->bytes.size, (uint32_t)size};
+    t->longest = size > t->longest ? (uint32_t)size : t->longest;
     dt_buffer_append(&t->bytes, bytes, size);
     insert_into_index(t, (uint32_t)id);
     return 0;
 }
 
-void dt_tokenizer_mark_added(struct dt_tokenizer *t, uint32_t id, bool special)
+void dt_tokenizer_mark_added(struct dt_tokenizer *t, struct dt_added_token token)
 {
     DT_GROW(t->added, t->added_count, t->added_capacity);
-    t->added[t->added_count++] = (struct dt_added_token){id, special};
+    t->added[t->added_count++] = token;
 }
 
 void dt_tokenizer_add_merge(struct dt_tokenizer *t, struct dt_merge merge)
@@ -148,6 +154,11 @@ uint32_t dt_tokenizer_size(const struct dt_tokenizer *t)
 uint32_t dt_tokenizer_eot(const struct dt_tokenizer *t)
 {
     return t->eot;
+}
+
+uint32_t dt_tokenizer_bos(const struct dt_tokenizer *t)
+{
+    return t->bos;
 }
 
 uint64_t dt_tokenizer_fingerprint(const struct dt_tokenizer *t)
@@ -181,19 +192,6 @@ bool dt_tokenizer_continues_word(const struct dt_tokenizer *t, uint32_t id)
     return has_trait(t, id, DT_TOKEN_CONTINUES);
 }
 
-int dt_decode(const struct dt_tokenizer *t, const uint32_t *ids, size_t count,
-              struct dt_buffer *text, struct dt_error *err)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (ids[i] >= t->size || t->tokens[ids[i]].length == 0)
-            return dt_fail(err, DT_EFORMAT, "id %u at place %zu is not in the vocabulary", ids[i],
-                           i);
-        struct dt_token_place place = t->tokens[ids[i]];
-        dt_buffer_append(text, t->bytes.data + place.start, place.length);
-    }
-    return 0;
-}
-
 static int find_bytes(struct dt_tokenizer *t, struct dt_error *err)
 {
     for (unsigned c = 0; c < 256; c++) {
@@ -205,27 +203,74 @@ static int find_bytes(struct dt_tokenizer *t, struct dt_error *err)
     return 0;
 }
 
-static int make_slots(struct dt_tokenizer *t, struct dt_error *err)
+static void reserve_slots(struct dt_tokenizer *t, size_t pairs)
 {
     t->slot_bits = 4;
-    while ((1u << t->slot_bits) < 2 * t->merge_count)
+    while (((size_t)1 << t->slot_bits) < 2 * pairs)
         t->slot_bits++;
-    uint32_t mask = (1u << t->slot_bits) - 1;
-    t->slots = dt_alloc((size_t)mask + 1, sizeof *t->slots);
-    for (uint32_t i = 0; i <= mask; i++)
+    size_t count = (size_t)1 << t->slot_bits;
+    t->slots = dt_alloc(count, sizeof *t->slots);
+    for (size_t i = 0; i < count; i++)
         t->slots[i] = (struct dt_merge_slot){DT_NO_TOKEN, DT_NO_TOKEN, DT_NO_RANK};
+}
+
+/* The pair must not be there. */
+static void add_slot(struct dt_tokenizer *t, uint32_t left, uint32_t right, uint32_t rank)
+{
+    uint32_t mask = (1u << t->slot_bits) - 1, i = dt_pair_hash(left, right, t->slot_bits);
+    while (t->slots[i].rank != DT_NO_RANK)
+        i = (i + 1) & mask;
+    t->slots[i] = (struct dt_merge_slot){left, right, rank};
+}
+
+static int add_listed_merges(struct dt_tokenizer *t, struct dt_error *err)
+{
+    reserve_slots(t, t->merge_count);
+    t->results = dt_alloc(t->merge_count, sizeof *t->results);
     for (uint32_t rank = 0; rank < t->merge_count; rank++) {
         const struct dt_merge *m = &t->merges[rank];
         uint32_t earlier = dt_pair_rank(t, m->left, m->right);
         if (earlier != DT_NO_RANK)
             return dt_fail(err, DT_EFORMAT, "merges %u and %u (counted from 1) are the same",
                            earlier + 1, rank + 1);
-        uint32_t i = dt_pair_hash(m->left, m->right, t->slot_bits);
-        while (t->slots[i].rank != DT_NO_RANK)
-            i = (i + 1) & mask;
-        t->slots[i] = (struct dt_merge_slot){m->left, m->right, rank};
+        add_slot(t, m->left, m->right, rank);
+        t->results[rank] = m->result;
     }
     return 0;
+}
+
+/* Adds a slot for each way to cut a token in two tokens, once there are slots;
+ * returns the number of ways. */
+static size_t add_cuts(struct dt_tokenizer *t, uint32_t id)
+{
+    size_t size, cuts = 0;
+    const char *bytes = dt_tokenizer_bytes(t, id, &size);
+    for (size_t cut = 1; cut < size; cut++) {
+        uint32_t left = dt_tokenizer_find(t, bytes, cut);
+        if (left == DT_NO_TOKEN || dt_tokenizer_is_special(t, left))
+            continue;
+        uint32_t right = dt_tokenizer_find(t, bytes + cut, size - cut);
+        if (right == DT_NO_TOKEN || dt_tokenizer_is_special(t, right))
+            continue;
+        cuts++;
+        if (t->slots)
+            add_slot(t, left, right, id);
+    }
+    return cuts;
+}
+
+static void add_ranked_merges(struct dt_tokenizer *t)
+{
+    size_t cuts = 0;
+    for (uint32_t id = 0; id < t->size; id++)
+        cuts += dt_tokenizer_is_special(t, id) ? 0 : add_cuts(t, id);
+    reserve_slots(t, cuts);
+    t->results = dt_alloc(t->size, sizeof *t->results);
+    for (uint32_t id = 0; id < t->size; id++) {
+        t->results[id] = id;
+        if (!dt_tokenizer_is_special(t, id))
+            add_cuts(t, id);
+    }
 }
 
 static void make_byte_pairs(struct dt_tokenizer *t)
@@ -240,8 +285,8 @@ static bool begins_inside_word(const struct dt_tokenizer *t, uint32_t id)
 {
     size_t size;
     const char *bytes = dt_tokenizer_bytes(t, id, &size);
-    if (size == 0)
-        return false;
+    if (size == 0 || t->model == DT_WORD_PIECE)
+        return size > 2 && bytes[0] == '#' && bytes[1] == '#';
     uint32_t code;
     dt_character((const unsigned char *)bytes, (const unsigned char *)bytes + size, &code);
     if (code == DT_CHAR_INVALID)
@@ -268,15 +313,15 @@ static bool is_added(const struct dt_tokenizer *t, uint32_t id)
     return false;
 }
 
-static void find_eot(struct dt_tokenizer *t)
+/* The first of names that is an added token. */
+static uint32_t find_added(const struct dt_tokenizer *t, const char *const *names)
 {
-    for (size_t i = 0; i < sizeof eot_names / sizeof *eot_names; i++) {
-        uint32_t id = dt_tokenizer_find(t, eot_names[i], strlen(eot_names[i]));
-        if (id != DT_NO_TOKEN && is_added(t, id)) {
-            t->eot = id;
-            return;
-        }
+    for (; *names; names++) {
+        uint32_t id = dt_tokenizer_find(t, *names, strlen(*names));
+        if (id != DT_NO_TOKEN && is_added(t, id))
+            return id;
     }
+    return DT_NO_TOKEN;
 }
 
 static void add_number(struct dt_buffer *b, uint32_t n)
@@ -285,12 +330,32 @@ static void add_number(struct dt_buffer *b, uint32_t n)
     dt_buffer_append(b, bytes, sizeof bytes);
 }
 
+/* What only some tokenizers have; nothing where a list of merges is all. */
+static void add_peculiarities(const struct dt_tokenizer *t, struct dt_buffer *all)
+{
+    if (t->model == DT_BPE_RANKS)
+        dt_buffer_add_string(all, "ranks");
+    else if (t->whole_pieces)
+        dt_buffer_add_string(all, "whole");
+    if (t->nfc)
+        dt_buffer_add_string(all, "nfc");
+    for (uint32_t i = 0; i < t->added_count; i++) {
+        const struct dt_added_token *a = &t->added[i];
+        if (a->single_word || a->strip_left || a->strip_right)
+            dt_buffer_printf(all, "%u:%d%d%d", a->id, a->single_word, a->strip_left,
+                             a->strip_right);
+    }
+    if (t->model == DT_WORD_PIECE)
+        dt_buffer_printf(all, "%d%d%d%d %u %u", t->bert.clean, t->bert.isolate_cjk,
+                         t->bert.strip_accents, t->bert.lower, t->unknown, t->longest_word);
+}
+
 /* Covers all that decides which ids a text gets, and nothing of how a file
  * spelled it. */
 static uint64_t compute_fingerprint(const struct dt_tokenizer *t)
 {
     struct dt_buffer all = DT_BUFFER_EMPTY;
-    dt_buffer_add_string(&all, t->pattern->name);
+    dt_buffer_add_string(&all, t->pattern ? t->pattern->name : "bert");
     add_number(&all, t->size);
     for (uint32_t id = 0; id < t->size; id++)
         add_number(&all, t->tokens[id].length);
@@ -307,18 +372,31 @@ static uint64_t compute_fingerprint(const struct dt_tokenizer *t)
     for (uint32_t i = 0; i < t->added_count; i++)
         if (!t->added[i].special)
             add_number(&all, t->added[i].id);
+    add_peculiarities(t, &all);
     uint64_t hash = dt_hash(all.data, all.size);
     dt_buffer_release(&all);
     return hash;
 }
 
+static int make_tables(struct dt_tokenizer *t, struct dt_error *err)
+{
+    if (t->model == DT_WORD_PIECE)
+        return 0;
+    DT_TRY(find_bytes(t, err));
+    if (t->model == DT_BPE_RANKS)
+        add_ranked_merges(t);
+    else
+        DT_TRY(add_listed_merges(t, err));
+    make_byte_pairs(t);
+    return 0;
+}
+
 int dt_tokenizer_finish(struct dt_tokenizer *t, struct dt_error *err)
 {
-    DT_TRY(find_bytes(t, err));
-    DT_TRY(make_slots(t, err));
-    make_byte_pairs(t);
-    find_eot(t);
     find_traits(t);
+    DT_TRY(make_tables(t, err));
+    t->bos = find_added(t, bos_names);
+    t->eot = find_added(t, eot_names);
     t->fingerprint = compute_fingerprint(t);
     return 0;
 }

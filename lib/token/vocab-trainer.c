@@ -193,7 +193,7 @@ static int add_special(struct dt_tokenizer *t, const char *special, struct dt_er
     if (taken)
         return dt_fail(err, DT_EINVALID, "the special token '%s' is also an ordinary one", special);
     DT_TRY(dt_tokenizer_add(t, id, special, strlen(special), err));
-    dt_tokenizer_mark_added(t, id, true);
+    dt_tokenizer_mark_added(t, (struct dt_added_token){.id = id, .special = true});
     return 0;
 }
 

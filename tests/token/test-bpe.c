@@ -202,8 +202,10 @@ static void documents_come_back_in_order_whole_and_once(void **state)
     assert_int_equal(dt_tokenizer_add(t, t->size, "</s>", 4, &err), 0);
     t->eot = t->size - 1;
     for (int threads = 1; threads <= 4; threads++) {
-        struct dt_bulk_options options = {threads, threads % 2 == 0, false};
-        struct expected x = {texts, dt_encoder_new(t), options.eot ? t->eot : DT_NO_TOKEN, 0, 0};
+        bool eot = threads % 2 == 0;
+        struct dt_bulk_options options = {.threads = threads,
+                                          .frame = {.after = {t->eot}, .after_count = eot}};
+        struct expected x = {texts, dt_encoder_new(t), eot ? t->eot : DT_NO_TOKEN, 0, 0};
         struct dt_bulk *b = dt_bulk_new(t, &options, receive, &x);
         for (size_t i = 0; i < COUNT; i++)
             assert_int_equal(dt_bulk_add(b, texts[i].data, texts[i].size, &err), 0);

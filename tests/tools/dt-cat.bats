@@ -53,7 +53,7 @@ flip() {
     dt-cat --text -t tok.json all.dts >text
     dt-clean --from sep --separator '<|endoftext|>' text 2>/dev/null |
         dt-tokenize -t tok.json --ids | cmp - <(dt-cat --ids all.dts)
-    dt-tokenize -t tok.json --no-eot docs.jsonl | dt-cat --text -t tok.json |
+    dt-tokenize -t tok.json --frame none docs.jsonl | dt-cat --text -t tok.json |
         cmp - <(dt-tokenize -d -t tok.json all.dts)
 }
 

@@ -128,7 +128,7 @@ assert_unfinished() {
 }
 
 @test "no tokens are an error" {
-    printf '{"text":""}\n' | dt-tokenize -t tok.json --no-eot >none.dts
+    printf '{"text":""}\n' | dt-tokenize -t tok.json --frame none >none.dts
     run dt-shard -o out none.dts
     assert_one_line_error dt-shard
     assert_unfinished out
@@ -273,7 +273,7 @@ assert_unfinished() {
 }
 
 @test "--loss-after gives no loss to a prompt" {
-    colon=$(printf '{"text":":"}' | dt-tokenize -t tok.json --no-eot --ids)
+    colon=$(printf '{"text":":"}' | dt-tokenize -t tok.json --frame none --ids)
     seq 50 | sed 's/.*/{"text":"number &: & times &"}/' | dt-tokenize -t tok.json -o sums.dts
     dt-shard -o out --loss-after "$colon" sums.dts
     after=$(dt-cat --ids sums.dts | awk -v c="$colon" '{ f = 0

@@ -17,7 +17,7 @@ repeat() {
 
 @test "ids of documents are those that tokenizers gives" {
     for name in tokenizer hugging-face; do
-        dt-tokenize -t "$GOLDEN/$name.json" --ids --no-eot "$GOLDEN/documents.jsonl" >ids
+        dt-tokenize -t "$GOLDEN/$name.json" --ids --frame none "$GOLDEN/documents.jsonl" >ids
         cmp ids "$GOLDEN/$name.ids"
     done
 }
@@ -25,7 +25,7 @@ repeat() {
 @test "each document ends with the EOT token, unless told otherwise" {
     printf 'he\nhe he\n' >f
     [ "$(dt-tokenize -t t.json --ids --from lines f)" = "$(printf '256 419\n256 398 419')" ]
-    [ "$(dt-tokenize -t t.json --ids --no-eot --from lines f)" = "$(printf '256\n256 398')" ]
+    [ "$(dt-tokenize -t t.json --ids --frame none --from lines f)" = "$(printf '256\n256 398')" ]
     printf '\n' | dt-tokenize -t t.json --ids --from lines >ids
     [ "$(cat ids)" = 419 ]
 }
@@ -36,7 +36,7 @@ repeat() {
     dt-tokenize -t t.json --from text f >f.dts
     dt-tokenize -t t.json -d f.dts | cmp - f
     dt-tokenize -t t.json -d <f.dts | cmp - f
-    dt-tokenize -t t.json --no-eot --from text f | dt-tokenize -t t.json -d | cmp - f
+    dt-tokenize -t t.json --frame none --from text f | dt-tokenize -t t.json -d | cmp - f
     dt-tokenize -t t.json --ids --from text f | dt-tokenize -t t.json -d --ids | cmp - f
 }
 
@@ -56,28 +56,28 @@ repeat() {
 
 @test "each input format" {
     printf 'he\n--\nan\n' >f
-    [ "$(dt-tokenize -t t.json --ids --no-eot --from lines f | wc -l)" -eq 3 ]
-    [ "$(dt-tokenize -t t.json --ids --no-eot --separator -- f)" = "$(printf '256\n259')" ]
-    [ "$(printf 'he\0an\0' | dt-tokenize -t t.json --ids --no-eot --from nul)" = "$(printf '256\n259')" ]
+    [ "$(dt-tokenize -t t.json --ids --frame none --from lines f | wc -l)" -eq 3 ]
+    [ "$(dt-tokenize -t t.json --ids --frame none --separator -- f)" = "$(printf '256\n259')" ]
+    [ "$(printf 'he\0an\0' | dt-tokenize -t t.json --ids --frame none --from nul)" = "$(printf '256\n259')" ]
     printf 'he' | gzip >f.gz
     printf 'an' | zstd -q >f.zst
-    [ "$(dt-tokenize -t t.json --ids --no-eot f.gz f.zst)" = "$(printf '256\n259')" ]
+    [ "$(dt-tokenize -t t.json --ids --frame none f.gz f.zst)" = "$(printf '256\n259')" ]
 }
 
 @test "text that spells a special token is that token only where it is allowed" {
     printf 'he<|endoftext|>he' >f
-    [ "$(dt-tokenize -t t.json --ids --allow-special f)" = "256 419 256 419" ]
-    [[ " $(dt-tokenize -t t.json --ids --no-eot f) " != *" 419 "* ]]
+    [ "$(dt-tokenize -t t.json --ids --special f)" = "256 419 256 419" ]
+    [[ " $(dt-tokenize -t t.json --ids --frame none f) " != *" 419 "* ]]
     dt-tokenize -t t.json f | dt-tokenize -t t.json -d | cmp - f
     printf '<|endoftext|>' >f
-    dt-tokenize -t t.json --allow-special --no-eot f | dt-tokenize -t t.json -d | cmp - f
-    dt-tokenize -t t.json --allow-special f | dt-tokenize -t t.json -d | cmp - f
+    dt-tokenize -t t.json --special --frame none f | dt-tokenize -t t.json -d | cmp - f
+    dt-tokenize -t t.json --special f | dt-tokenize -t t.json -d | cmp - f
 }
 
 @test "long text is not cut inside a token that is looked for" {
     dt-vocab -s 257 --special 'a b' -o special.json t.json
     repeat '1a b' 1000000 >f # the only letters before a blank are in the token
-    dt-tokenize -t special.json --ids --allow-special -j 2 f | tr ' ' '\n' | sort | uniq -c |
+    dt-tokenize -t special.json --ids --special -j 2 f | tr ' ' '\n' | sort | uniq -c |
         awk '{ print $1, $2 }' >counts
     [ "$(cat counts)" = "$(printf '250000 16\n250000 256')" ]
 }
@@ -115,10 +115,10 @@ repeat() {
 @test "the tokenizer's files are found by directory and by vocab.json" {
     mkdir tokenizer
     cp t.json tokenizer/tokenizer.json
-    [ "$(printf he | dt-tokenize -t tokenizer --ids --no-eot)" = 256 ]
+    [ "$(printf he | dt-tokenize -t tokenizer --ids --frame none)" = 256 ]
     run dt-tokenize -t . --ids t.json
     assert_one_line_error dt-tokenize
-    [[ "$output" == *".: holds neither tokenizer.json nor vocab.json" ]]
+    [[ "$output" == *".: holds no tokenizer.json, and no file of another kind" ]]
 }
 
 @test "a stream of another tokenizer is refused" {
@@ -182,7 +182,7 @@ repeat() {
 
 @test "usage errors end with status 2" {
     for arguments in "--ids t.json" "-t t.json --to jsonl t.json" "-t t.json -d --from text t.json" \
-        "-t t.json -d --no-eot f" "-t t.json --from sep t.json" "-t t.json --to x t.json" \
+        "-t t.json -d --frame none f" "-t t.json --from sep t.json" "-t t.json --to x t.json" \
         "-t t.json --from lines --separator -- t.json" "-t t.json -j 0 t.json"; do
         run dt-tokenize $arguments
         [ "$status" -eq 2 ]
@@ -206,14 +206,14 @@ repeat() {
     run script -qec "dt-tokenize -t t.json --from text t.json" /dev/null
     [ "$status" -eq 1 ]
     [[ "$output" == "dt-tokenize: a token stream is not written to a terminal: use -o or --ids"* ]]
-    run script -qec "printf he | dt-tokenize -t t.json --ids --no-eot" /dev/null
+    run script -qec "printf he | dt-tokenize -t t.json --ids --frame none" /dev/null
     [ "$status" -eq 0 ]
 }
 
 @test "GPT-2's ids are those of tokenizers and tiktoken: files" {
     need_data gpt2.vocab.json
     need_python tokenizers tiktoken
-    (LC_ALL=C && cd "$TESTDATA" && dt-tokenize -t gpt2.vocab.json --ids --no-eot --from text *) >ids
+    (LC_ALL=C && cd "$TESTDATA" && dt-tokenize -t gpt2.vocab.json --ids --frame none --from text *) >ids
     "$PYTHON" "$ORACLE" compare-files "$TESTDATA" ids
 }
 
@@ -221,7 +221,7 @@ repeat() {
     need_data gpt2.vocab.json
     need_python tokenizers tiktoken
     "$PYTHON" "$ORACLE" strings 7 100000 >strings.jsonl
-    dt-tokenize -t "$TESTDATA/gpt2.vocab.json" --ids --no-eot strings.jsonl >ids
+    dt-tokenize -t "$TESTDATA/gpt2.vocab.json" --ids --frame none strings.jsonl >ids
     "$PYTHON" "$ORACLE" compare "$TESTDATA" strings.jsonl ids
 }
 

@@ -76,7 +76,7 @@ merges_of() {
     grep -qF '{"id": 298, "content": "<eos>",' t.json
     grep -qF '{"id": 299, "content": "<a \"b\">",' t.json
     ! grep -qF endoftext t.json
-    [ "$(printf '<a "b">' | dt-tokenize -t t.json --ids --allow-special)" = "299 298" ]
+    [ "$(printf '<a "b">' | dt-tokenize -t t.json --ids --special)" = "299 298" ]
 }
 
 @test "impossible sizes and special tokens are one clear line" {
@@ -138,7 +138,7 @@ merges_of() {
     need_python tokenizers
     dt-vocab -s 3000 --special '<eos>' --special '<a "b">' -o t.json "$TESTDATA/grimm.txt"
     "$PYTHON" "$ORACLE" strings 3 5000 >f.jsonl
-    dt-tokenize -t t.json --ids --no-eot f.jsonl >ours
+    dt-tokenize -t t.json --ids --frame none f.jsonl >ours
     "$PYTHON" "$ORACLE" encode t.json f.jsonl | cmp - ours
 }
 
@@ -148,7 +148,7 @@ merges_of() {
     "$PYTHON" "$ORACLE" strings 4 5000 >f.jsonl
     for pattern in gpt2 llama3 cl100k qwen qwen35 o200k tekken; do
         dt-vocab -s 2000 --pattern $pattern -o t.json "$TESTDATA/grimm.txt"
-        dt-tokenize -t t.json --ids --no-eot --allow-special f.jsonl >ours
+        dt-tokenize -t t.json --ids --frame none --special f.jsonl >ours
         "$PYTHON" "$ORACLE" encode t.json f.jsonl | cmp - ours
     done
 }

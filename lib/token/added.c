@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+#include "token/added.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "base/hash.h"
+#include "token/character.h"
+
+#define EMPTY UINT32_MAX
+
+void dt_added_release(struct dt_added_finder *f)
+{
+    free(f->slots);
+    free(f->lengths);
+    *f = (struct dt_added_finder){.tokenizer = NULL};
+}
+
+static const char *content(const struct dt_added_finder *f, uint32_t place, size_t *size)
+{
+    return dt_tokenizer_bytes(f->tokenizer, f->tokenizer->added[place].id, size);
+}
+
+/* The slot of the token that is spelled so, or the empty one that it would take. */
+static uint32_t *find_slot(const struct dt_added_finder *f, const char *text, size_t size)
+{
+    uint32_t mask = (1u << f->slot_bits) - 1;
+    for (uint32_t i = (uint32_t)dt_hash(text, size) & mask;; i = (i + 1) & mask) {
+        size_t length = 0;
+        const char *bytes = f->slots[i] == EMPTY ? "" : content(f, f->slots[i], &length);
+        if (f->slots[i] == EMPTY || (length == size && memcmp(bytes, text, size) == 0))
+            return &f->slots[i];
+    }
+}
+
+static int longer_first(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x < y) - (x > y);
+}
+
+static void add_length(struct dt_added_finder *f, uint32_t length)
+{
+    for (uint32_t i = 0; i < f->length_count; i++)
+        if (f->lengths[i] == length)
+            return;
+    f->lengths[f->length_count++] = length;
+}
+
+static void add_token(struct dt_added_finder *f, uint32_t place)
+{
+    size_t size;
+    const char *bytes = content(f, place, &size);
+    *find_slot(f, bytes, size) = place;
+    add_length(f, (uint32_t)size);
+    f->starts[(unsigned char)bytes[0]] = true;
+}
+
+/* Special tokens that are not allowed matter only where others may overlap them. */
+static bool is_looked_for(const struct dt_added_token *a, bool normalized, bool special,
+                          bool others)
+{
+    return a->normalized == normalized && (special || others || !a->special);
+}
+
+static void find_only_start(struct dt_added_finder *f)
+{
+    int count = 0;
+    for (int c = 0; c < 256; c++)
+        if (f->starts[c]) {
+            f->only_start = c;
+            count++;
+        }
+    if (count != 1)
+        f->only_start = -1;
+}
+
+void dt_added_init(struct dt_added_finder *f, const struct dt_tokenizer *t, bool normalized,
+                   bool special)
+{
+    bool others = false;
+    *f = (struct dt_added_finder){.tokenizer = t, .special = special, .slot_bits = 4};
+    for (uint32_t i = 0; i < t->added_count; i++)
+        others |= t->added[i].normalized == normalized && !t->added[i].special;
+    while (1u << f->slot_bits < 2 * t->added_count)
+        f->slot_bits++;
+    f->slots = dt_alloc((size_t)1 << f->slot_bits, sizeof *f->slots);
+    memset(f->slots, 0xff, sizeof *f->slots << f->slot_bits);
+    f->lengths = dt_alloc(t->added_count, sizeof *f->lengths);
+    for (uint32_t i = 0; i < t->added_count; i++)
+        if (is_looked_for(&t->added[i], normalized, special, others))
+            add_token(f, i);
+    find_only_start(f);
+    qsort(f->lengths, f->length_count, sizeof *f->lengths, longer_first);
+}
+
+/* The longest token at text; NULL if none. */
+static const struct dt_added_token *token_at(const struct dt_added_finder *f, const char *text,
+                                             size_t size, size_t *length)
+{
+    for (uint32_t i = 0; i < f->length_count; i++) {
+        *length = f->lengths[i];
+        if (*length > size)
+            continue;
+        uint32_t place = *find_slot(f, text, *length);
+        if (place != EMPTY)
+            return &f->tokenizer->added[place];
+    }
+    return NULL;
+}
+
+/* \w: letters, marks, decimal digits, connectors, and what is like them. */
+static bool is_word_character(uint32_t code)
+{
+    if (code == DT_CHAR_INVALID)
+        return false;
+    if (code == 0x200c || code == 0x200d || (code >= 0x24b6 && code <= 0x24e9) ||
+        (code >= 0x1f130 && code <= 0x1f149) || (code >= 0x1f150 && code <= 0x1f169) ||
+        (code >= 0x1f170 && code <= 0x1f189))
+        return true;
+    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
+    return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NL) ||
+           category == UTF8PROC_CATEGORY_PC;
+}
+
+/* The start of the character that ends at p > text. */
+static const unsigned char *character_before(const unsigned char *text, const unsigned char *p)
+{
+    const unsigned char *start = p - 1;
+    while (start > text && p - start < 4 && (*start & 0xc0) == 0x80)
+        start--;
+    uint32_t code;
+    return start + dt_character(start, p, &code) == p ? start : p - 1;
+}
+
+static bool stands_alone(const unsigned char *text, const unsigned char *start,
+                         const unsigned char *stop, const unsigned char *end)
+{
+    uint32_t before = DT_CHAR_INVALID, behind = DT_CHAR_INVALID;
+    if (start > text)
+        dt_character(character_before(text, start), start, &before);
+    if (stop < end)
+        dt_character(stop, end, &behind);
+    return !is_word_character(before) && !is_word_character(behind);
+}
+
+static bool is_space(const unsigned char *p, const unsigned char *end, unsigned *length)
+{
+    return DT_SET_SPACES >> dt_character_class(p, end, length) & 1;
+}
+
+static size_t strip_left(const unsigned char *text, size_t from, size_t start)
+{
+    unsigned length;
+    while (start > from) {
+        const unsigned char *p = character_before(text + from, text + start);
+        if (!is_space(p, text + start, &length))
+            break;
+        start = (size_t)(p - text);
+    }
+    return start;
+}
+
+static size_t strip_right(const unsigned char *text, size_t size, size_t end)
+{
+    unsigned length;
+    while (end < size && is_space(text + end, text + size, &length))
+        end += length;
+    return end;
+}
+
+/* The next place, from at on, where a token may begin; size if there is none. */
+static size_t next_start(const struct dt_added_finder *f, const char *text, size_t size, size_t at)
+{
+    if (f->only_start >= 0) {
+        const char *p = memchr(text + at, f->only_start, size - at);
+        return p ? (size_t)(p - text) : size;
+    }
+    while (at < size && !f->starts[(unsigned char)text[at]])
+        at++;
+    return at;
+}
+
+bool dt_added_next(const struct dt_added_finder *f, const char *text, size_t size, size_t from,
+                   struct dt_added_match *match)
+{
+    const unsigned char *bytes = (const unsigned char *)text;
+    if (!dt_added_any(f))
+        return false;
+    for (size_t at = from; (at = next_start(f, text, size, at)) < size;) {
+        size_t length;
+        const struct dt_added_token *token = token_at(f, text + at, size - at, &length);
+        if (token == NULL) {
+            at++;
+            continue;
+        }
+        size_t stop = at + length;
+        if ((token->special && !f->special) ||
+            (token->single_word && !stands_alone(bytes, bytes + at, bytes + stop, bytes + size))) {
+            at = stop;
+            continue;
+        }
+        match->id = token->id;
+        match->start = token->strip_left ? strip_left(bytes, from, at) : at;
+        match->end = token->strip_right ? strip_right(bytes, size, stop) : stop;
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#include "token/bert-words.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "token/bert-unicode.h"
+#include "token/character.h"
+
+/* What a character does to words. */
+enum role { IN_WORD, IS_WORD, BETWEEN, DROPPED };
+
+static bool is_dropped(uint32_t code)
+{
+    if (code == '\t' || code == '\n' || code == '\r')
+        return false;
+    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
+    return code == 0 || code == 0xfffd || category == UTF8PROC_CATEGORY_CC ||
+           category == UTF8PROC_CATEGORY_CO || dt_bert_is_format(code);
+}
+
+static enum role role_of(uint32_t code, const struct dt_bert_rules *rules)
+{
+    if ((code | 0x20) - 'a' < 26 || code - '0' < 10)
+        return IN_WORD;
+    if (code == ' ')
+        return BETWEEN;
+    if (rules->clean && is_dropped(code))
+        return DROPPED;
+    if (DT_SET_SPACES >> dt_class_of_code(code) & 1)
+        return BETWEEN;
+    return dt_bert_is_punctuation(code) ? IS_WORD : IN_WORD;
+}
+
+void dt_bert_words_init(struct dt_bert_words *w, const struct dt_bert_rules *rules,
+                        bool keep_origins)
+{
+    *w = (struct dt_bert_words){.rules = rules};
+    dt_characters_init();
+    w->buffer = dt_alloc(DT_BERT_HEADROOM + DT_BERT_LONGEST + 16, 1);
+    w->word = w->buffer + DT_BERT_HEADROOM;
+    if (keep_origins)
+        w->origins = dt_alloc(DT_BERT_LONGEST, sizeof *w->origins);
+}
+
+void dt_bert_words_release(struct dt_bert_words *w)
+{
+    free(w->buffer);
+    free(w->origins);
+    *w = (struct dt_bert_words){.buffer = NULL};
+}
+
+void dt_bert_words_start(struct dt_bert_words *w, const char *text, size_t size)
+{
+    w->text = w->at = (const unsigned char *)text;
+    w->end = w->text + size;
+    w->part_count = w->next_part = 0;
+}
+
+static void add_part(struct dt_bert_words *w, uint32_t code)
+{
+    if (w->part_count < sizeof w->parts / sizeof *w->parts)
+        w->parts[w->part_count++] = code;
+}
+
+/* Lower case as it is without regard to what stands around; only U+0130 becomes
+ * two characters. */
+static void add_lowered(struct dt_bert_words *w, uint32_t code)
+{
+    if (!w->rules->lower) {
+        add_part(w, code);
+    } else if (code == 0x130) {
+        add_part(w, 'i');
+        add_part(w, 0x307);
+    } else {
+        add_part(w, (uint32_t)utf8proc_tolower((utf8proc_int32_t)code));
+    }
+}
+
+/* Marks that take no space are dropped. Of the others, few have a place in an
+ * order that decomposing would have to restore, and those stay as they come. */
+static void add_stripped(struct dt_bert_words *w, uint32_t code)
+{
+    utf8proc_int32_t parts[8];
+    int boundary = 0;
+    utf8proc_ssize_t n =
+        utf8proc_decompose_char((utf8proc_int32_t)code, parts, 8, UTF8PROC_DECOMPOSE, &boundary);
+    for (utf8proc_ssize_t i = 0; i < n && i < 8; i++)
+        if (!dt_bert_is_mark((uint32_t)parts[i]))
+            add_lowered(w, (uint32_t)parts[i]);
+}
+
+/* Reads a character into parts; it may have become none. */
+static void read_character(struct dt_bert_words *w)
+{
+    uint32_t code;
+    unsigned length = dt_character(w->at, w->end, &code);
+    size_t from = (size_t)(w->at - w->text);
+    w->origin = (struct dt_span){from, from + length};
+    w->at += length;
+    w->part_count = w->next_part = 0;
+    code = code == DT_CHAR_INVALID ? 0xfffd : code;
+    if (code < 0x80) {
+        w->parts[w->part_count++] = w->rules->lower && code - 'A' < 26 ? code | 0x20 : code;
+        return;
+    }
+    if (w->rules->clean && role_of(code, w->rules) == DROPPED)
+        return;
+    bool alone = w->rules->isolate_cjk && dt_bert_is_cjk(code);
+    if (alone)
+        add_part(w, ' ');
+    if (w->rules->strip_accents)
+        add_stripped(w, code);
+    else
+        add_lowered(w, code);
+    if (alone)
+        add_part(w, ' ');
+}
+
+static void add_to_word(struct dt_bert_words *w, uint32_t code)
+{
+    utf8proc_uint8_t bytes[4];
+    utf8proc_ssize_t length = utf8proc_encode_char((utf8proc_int32_t)code, bytes);
+    w->characters++;
+    if (w->size + 4 > DT_BERT_LONGEST)
+        return;
+    for (utf8proc_ssize_t i = 0; i < length; i++) {
+        if (w->origins)
+            w->origins[w->size] = w->origin;
+        w->word[w->size++] = (char)bytes[i];
+    }
+}
+
+bool dt_bert_words_next(struct dt_bert_words *w)
+{
+    w->size = w->characters = 0;
+    for (;;) {
+        while (w->next_part == w->part_count) {
+            if (w->at == w->end)
+                return w->size > 0;
+            read_character(w);
+        }
+        uint32_t code = w->parts[w->next_part];
+        enum role role = role_of(code, w->rules);
+        if (w->size > 0 && (role == BETWEEN || role == IS_WORD))
+            return true;
+        w->next_part++;
+        if (role == IN_WORD || role == IS_WORD)
+            add_to_word(w, code);
+        if (role == IS_WORD)
+            return true;
+    }
+}

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading of Hugging Face's tokenizer.json, as far as it describes byte-level BPE
+ * or WordPiece. Whatever would change the ids and is not known is refused by
+ * name: a wrong id is worse than none. */
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "token/byte-level.h"
+#include "token/tokenizer-file.h"
+
+/* What a component {"type": ...} calls itself; "null" for null. */
+static const char *type_of(struct json_object *component)
+{
+    struct json_object *type = json_object_is_type(component, json_type_object)
+                                   ? json_object_object_get(component, "type")
+                                   : NULL;
+    const char *name = json_object_get_string(type);
+    return component == NULL ? "null" : name ? name : "(no type)";
+}
+
+static bool is_type(struct json_object *component, const char *name)
+{
+    return strcmp(type_of(component), name) == 0;
+}
+
+/* A member that must be absent, null, false or empty, because dt does not do
+ * what it asks for. */
+static int refuse_member(struct json_object *object, const char *name, const char *place,
+                         struct dt_error *err)
+{
+    struct json_object *value = json_object_object_get(object, name);
+    if (value == NULL ||
+        (json_object_is_type(value, json_type_boolean) && !json_object_get_boolean(value)))
+        return 0;
+    if (json_object_is_type(value, json_type_string) && json_object_get_string_len(value) == 0)
+        return 0;
+    if (json_object_is_type(value, json_type_double) && json_object_get_double(value) == 0)
+        return 0;
+    return dt_fail(err, DT_EFORMAT, "%s: \"%s\": %.64s is not supported", place, name,
+                   json_object_to_json_string(value));
+}
+
+/* Split by a regular expression, then ByteLevel without one of its own. */
+static int find_split(struct json_object *steps, const struct dt_pattern **pattern,
+                      const char *path, struct dt_error *err)
+{
+    struct json_object *split = json_object_array_get_idx(steps, 0), *regex;
+    struct json_object *bytes = json_object_array_get_idx(steps, 1);
+    for (size_t i = 0; i < json_object_array_length(steps); i++) {
+        const char *type = type_of(json_object_array_get_idx(steps, i));
+        if (strcmp(type, i == 0 ? "Split" : "ByteLevel") != 0 || i > 1)
+            return dt_fail(err, DT_EFORMAT, "%s: pre_tokenizer %s as step %zu is not supported",
+                           path, type, i + 1);
+    }
+    const char *behavior = json_object_get_string(json_object_object_get(split, "behavior"));
+    struct json_object *own = json_object_object_get(bytes, "use_regex");
+    DT_TRY(dt_json_get(split, "pattern", json_type_object, path, &regex, err));
+    DT_TRY(dt_json_get(regex, "Regex", json_type_string, path, &regex, err));
+    DT_TRY(refuse_member(split, "invert", path, err));
+    DT_TRY(refuse_member(bytes, "add_prefix_space", path, err));
+    if (behavior == NULL || strcmp(behavior, "Isolated") != 0 || own == NULL ||
+        json_object_get_boolean(own))
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: a Split that is not isolated, or not followed by a "
+                       "ByteLevel without regex, is not supported",
+                       path);
+    *pattern = dt_pattern_find_regex(json_object_get_string(regex));
+    if (*pattern == NULL)
+        return dt_fail(err, DT_EFORMAT, "%s: pre_tokenizer Split with the pattern %s is not known",
+                       path, json_object_get_string(regex));
+    return 0;
+}
+
+static int find_pattern(struct json_object *root, const struct dt_pattern **pattern,
+                        const char *path, struct dt_error *err)
+{
+    struct json_object *pre = json_object_object_get(root, "pre_tokenizer");
+    if (is_type(pre, "Sequence")) {
+        struct json_object *steps;
+        DT_TRY(dt_json_get(pre, "pretokenizers", json_type_array, path, &steps, err));
+        return find_split(steps, pattern, path, err);
+    }
+    if (!is_type(pre, "ByteLevel"))
+        return dt_fail(err, DT_EFORMAT, "%s: pre_tokenizer %s is not supported", path,
+                       type_of(pre));
+    struct json_object *regex = json_object_object_get(pre, "use_regex");
+    if (regex && !json_object_get_boolean(regex))
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: pre_tokenizer ByteLevel without regex is not supported", path);
+    DT_TRY(refuse_member(pre, "add_prefix_space", path, err));
+    *pattern = dt_pattern_find("gpt2");
+    return 0;
+}
+
+/* --- components of byte-level BPE
+ * ----------------------------------------------------------------- */
+
+static int read_bpe_normalizer(struct dt_tokenizer *t, struct json_object *normalizer,
+                               const char *path, struct dt_error *err)
+{
+    struct json_object *steps = json_object_object_get(normalizer, "normalizers");
+    if (normalizer == NULL ||
+        (is_type(normalizer, "Sequence") && steps && json_object_is_type(steps, json_type_array) &&
+         json_object_array_length(steps) == 0))
+        return 0;
+    if (!is_type(normalizer, "NFC"))
+        return dt_fail(err, DT_EFORMAT, "%s: normalizer %s is not supported", path,
+                       type_of(normalizer));
+    t->nfc = true;
+    return 0;
+}
+
+/* Files of Mistral's tokenizer were published with the pattern of Llama 3. */
+static int refuse_wrong_mistral(const struct dt_tokenizer *t, const char *path,
+                                struct dt_error *err)
+{
+    if (strcmp(t->pattern->name, "llama3") != 0 ||
+        dt_tokenizer_find(t, "[INST]", 6) == DT_NO_TOKEN ||
+        dt_tokenizer_find(t, "<s>", 3) == DT_NO_TOKEN)
+        return 0;
+    return dt_fail(err, DT_EFORMAT,
+                   "%s: is a tokenizer of Mistral with the pattern llama3 in place of tekken, a "
+                   "known mistake of published files: name the pattern to use",
+                   path);
+}
+
+static int check_bpe(struct json_object *root, struct json_object *model, const char *path,
+                     struct dt_error *err)
+{
+    static const char *const refused[] = {"dropout", "continuing_subword_prefix", "byte_fallback",
+                                          "end_of_word_suffix", NULL};
+    struct json_object *decoder = json_object_object_get(root, "decoder");
+    if (decoder && !is_type(decoder, "ByteLevel"))
+        return dt_fail(err, DT_EFORMAT, "%s: decoder %s is not supported", path, type_of(decoder));
+    for (int i = 0; refused[i]; i++)
+        DT_TRY(refuse_member(model, refused[i], path, err));
+    return 0;
+}
+
+/* --- components of WordPiece
+ * ---------------------------------------------------------------------- */
+
+static bool flag(struct json_object *object, const char *name, bool absent)
+{
+    struct json_object *value = json_object_object_get(object, name);
+    return value ? json_object_get_boolean(value) : absent;
+}
+
+static int check_word_piece(struct json_object *root, struct json_object *model, const char *path,
+                            struct dt_error *err)
+{
+    struct json_object *normalizer = json_object_object_get(root, "normalizer");
+    struct json_object *pre = json_object_object_get(root, "pre_tokenizer");
+    struct json_object *decoder = json_object_object_get(root, "decoder");
+    const char *prefix;
+    if (!is_type(normalizer, "BertNormalizer"))
+        return dt_fail(err, DT_EFORMAT, "%s: normalizer %s with WordPiece is not supported", path,
+                       type_of(normalizer));
+    if (!is_type(pre, "BertPreTokenizer"))
+        return dt_fail(err, DT_EFORMAT, "%s: pre_tokenizer %s with WordPiece is not supported",
+                       path, type_of(pre));
+    if (decoder && !is_type(decoder, "WordPiece"))
+        return dt_fail(err, DT_EFORMAT, "%s: decoder %s is not supported", path, type_of(decoder));
+    DT_TRY(dt_json_get_string(model, "continuing_subword_prefix", path, &prefix, err));
+    if (strcmp(prefix, "##") != 0)
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: \"continuing_subword_prefix\": \"%s\" is not supported", path, prefix);
+    return 0;
+}
+
+static int read_word_piece(struct dt_tokenizer *t, struct json_object *root,
+                           struct json_object *model, const char *path, struct dt_error *err)
+{
+    struct json_object *normalizer = json_object_object_get(root, "normalizer");
+    const char *unknown;
+    int64_t longest;
+    t->bert.lower = flag(normalizer, "lowercase", true);
+    t->bert.strip_accents = flag(normalizer, "strip_accents", t->bert.lower);
+    t->bert.clean = flag(normalizer, "clean_text", true);
+    t->bert.isolate_cjk = flag(normalizer, "handle_chinese_chars", true);
+    DT_TRY(dt_json_get_string(model, "unk_token", path, &unknown, err));
+    DT_TRY(dt_json_get_int(model, "max_input_chars_per_word", path, &longest, err));
+    t->unknown = dt_tokenizer_find(t, unknown, strlen(unknown));
+    if (t->unknown == DT_NO_TOKEN)
+        return dt_fail(err, DT_EFORMAT, "%s: the unknown token '%s' is not in the vocabulary", path,
+                       unknown);
+    if (longest < 1 || longest > 1000)
+        return dt_fail(err, DT_EFORMAT, "%s: \"max_input_chars_per_word\" is not 1 to 1000", path);
+    t->longest_word = (uint32_t)longest;
+    for (uint32_t i = 0; i < t->added_count; i++)
+        if (t->added[i].normalized)
+            return dt_fail(err, DT_EFORMAT,
+                           "%s: added token %u: \"normalized\" with BertNormalizer is not "
+                           "supported",
+                           path, i + 1);
+    return 0;
+}
+
+/* --- the template for documents
+ * ------------------------------------------------------------------- */
+
+static int add_template_id(const struct dt_tokenizer *t, struct dt_ids *ids, int64_t id,
+                           const char *path, struct dt_error *err)
+{
+    if (id < 0 || id >= t->size || t->tokens[id].length == 0 || ids->count == DT_FRAME_MOST)
+        return dt_fail(err, DT_EFORMAT, "%s: post_processor: id %lld is unknown or one too many",
+                       path, (long long)id);
+    dt_ids_add(ids, (uint32_t)id);
+    return 0;
+}
+
+/* ["[SEP]", 102] */
+static int add_named_id(const struct dt_tokenizer *t, struct json_object *post, const char *name,
+                        struct dt_ids *ids, const char *path, struct dt_error *err)
+{
+    struct json_object *pair;
+    DT_TRY(dt_json_get(post, name, json_type_array, path, &pair, err));
+    return add_template_id(t, ids, json_object_get_int64(json_object_array_get_idx(pair, 1)), path,
+                           err);
+}
+
+static int add_template_step(struct dt_tokenizer *t, struct json_object *post,
+                             struct json_object *step, bool *behind, const char *path,
+                             struct dt_error *err)
+{
+    struct json_object *special = json_object_object_get(step, "SpecialToken"), *all, *token, *ids;
+    const char *name;
+    if (special == NULL) {
+        *behind = true;
+        return 0;
+    }
+    DT_TRY(dt_json_get_string(special, "id", path, &name, err));
+    DT_TRY(dt_json_get(post, "special_tokens", json_type_object, path, &all, err));
+    DT_TRY(dt_json_get(all, name, json_type_object, path, &token, err));
+    DT_TRY(dt_json_get(token, "ids", json_type_array, path, &ids, err));
+    for (size_t i = 0; i < json_object_array_length(ids); i++)
+        DT_TRY(add_template_id(t, *behind ? &t->after : &t->before,
+                               json_object_get_int64(json_object_array_get_idx(ids, i)), path,
+                               err));
+    return 0;
+}
+
+static int read_template(struct dt_tokenizer *t, struct json_object *post, const char *path,
+                         struct dt_error *err)
+{
+    struct json_object *single;
+    bool behind = false;
+    DT_TRY(dt_json_get(post, "single", json_type_array, path, &single, err));
+    for (size_t i = 0; i < json_object_array_length(single); i++)
+        DT_TRY(
+            add_template_step(t, post, json_object_array_get_idx(single, i), &behind, path, err));
+    return 0;
+}
+
+static int read_post_processor(struct dt_tokenizer *t, struct json_object *post, const char *path,
+                               struct dt_error *err)
+{
+    struct json_object *steps;
+    if (post == NULL || is_type(post, "ByteLevel"))
+        return 0;
+    if (is_type(post, "TemplateProcessing"))
+        return read_template(t, post, path, err);
+    if (is_type(post, "BertProcessing") || is_type(post, "RobertaProcessing")) {
+        DT_TRY(add_named_id(t, post, "cls", &t->before, path, err));
+        return add_named_id(t, post, "sep", &t->after, path, err);
+    }
+    if (!is_type(post, "Sequence"))
+        return dt_fail(err, DT_EFORMAT, "%s: post_processor %s is not supported", path,
+                       type_of(post));
+    DT_TRY(dt_json_get(post, "processors", json_type_array, path, &steps, err));
+    for (size_t i = 0; i < json_object_array_length(steps); i++) {
+        struct json_object *step = json_object_array_get_idx(steps, i);
+        if (is_type(step, "Sequence"))
+            return dt_fail(err, DT_EFORMAT, "%s: post_processor: a Sequence in a Sequence", path);
+        DT_TRY(read_post_processor(t, step, path, err));
+    }
+    return 0;
+}
+
+/* --- vocabulary and merges
+ * ------------------------------------------------------------------------ */
+
+/* Makes {"content": added token} out of the list, each element checked. */
+static int index_added(struct json_object *list, struct json_object *index, const char *path,
+                       struct dt_error *err)
+{
+    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+        struct json_object *token = json_object_array_get_idx(list, i);
+        const char *content;
+        int64_t id;
+        char place[DT_ERROR_TEXT];
+        snprintf(place, sizeof place, "%s: added token %zu", path, i + 1);
+        DT_TRY(dt_json_get_string(token, "content", place, &content, err));
+        DT_TRY(dt_json_get_int(token, "id", place, &id, err));
+        if (id < 0 || json_object_object_get_ex(index, content, NULL))
+            return dt_fail(err, DT_EFORMAT, "%s: '%s' %s", place, content,
+                           id < 0 ? "has a negative id" : "stands there twice");
+        json_object_object_add(index, content, json_object_get(token));
+    }
+    return 0;
+}
+
+static int add_added(struct dt_tokenizer *t, struct json_object *index, const char *path,
+                     struct dt_error *err)
+{
+    int rc = 0;
+    json_object_object_foreach(index, content, token)
+    {
+        int64_t id = json_object_get_int64(json_object_object_get(token, "id"));
+        if (rc == 0)
+            rc = dt_tokenizer_add(t, (uint64_t)id, content, strlen(content), err);
+        if (rc == 0)
+            dt_tokenizer_mark_added(
+                t, (struct dt_added_token){.id = (uint32_t)id,
+                                           .special = flag(token, "special", false),
+                                           .normalized = flag(token, "normalized", false),
+                                           .single_word = flag(token, "single_word", false),
+                                           .strip_left = flag(token, "lstrip", false),
+                                           .strip_right = flag(token, "rstrip", false)});
+    }
+    return rc < 0 ? dt_fail_context(err, "%s", path) : 0;
+}
+
+static int add_merge(struct dt_tokenizer *t, struct json_object *merge, const char *place,
+                     struct dt_error *err)
+{
+    if (json_object_is_type(merge, json_type_string))
+        return dt_tokenizer_add_merge_line(t, json_object_get_string(merge),
+                                           (size_t)json_object_get_string_len(merge), place, err);
+    bool is_pair = json_object_is_type(merge, json_type_array) &&
+                   json_object_array_length(merge) == 2 &&
+                   json_object_is_type(json_object_array_get_idx(merge, 0), json_type_string) &&
+                   json_object_is_type(json_object_array_get_idx(merge, 1), json_type_string);
+    if (!is_pair)
+        return dt_fail(err, DT_EFORMAT, "%s: is neither \"left right\" nor [\"left\", \"right\"]",
+                       place);
+    struct json_object *left = json_object_array_get_idx(merge, 0);
+    struct json_object *right = json_object_array_get_idx(merge, 1);
+    return dt_tokenizer_add_spelled_merge(
+        t, json_object_get_string(left), (size_t)json_object_get_string_len(left),
+        json_object_get_string(right), (size_t)json_object_get_string_len(right), place, err);
+}
+
+static int add_merges(struct dt_tokenizer *t, struct json_object *merges, const char *path,
+                      struct dt_error *err)
+{
+    char place[DT_ERROR_TEXT];
+    for (size_t i = 0; i < json_object_array_length(merges); i++) {
+        snprintf(place, sizeof place, "%s: merge %zu", path, i + 1);
+        DT_TRY(add_merge(t, json_object_array_get_idx(merges, i), place, err));
+    }
+    return 0;
+}
+
+static int fill(struct dt_tokenizer *t, struct json_object *root, struct json_object *model,
+                struct json_object *index, const char *path, struct dt_error *err)
+{
+    struct json_object *vocabulary, *merges, *added = json_object_object_get(root, "added_tokens");
+    bool is_bpe = t->model == DT_BPE_MERGES;
+    if (added && !json_object_is_type(added, json_type_array))
+        return dt_fail(err, DT_EFORMAT, "%s: member \"added_tokens\" is not an array", path);
+    DT_TRY(dt_json_get(model, "vocab", json_type_object, path, &vocabulary, err));
+    if (is_bpe)
+        DT_TRY(dt_json_get(model, "merges", json_type_array, path, &merges, err));
+    DT_TRY(index_added(added, index, path, err));
+    DT_TRY(dt_tokenizer_add_vocabulary(t, vocabulary, index, path, err));
+    DT_TRY(add_added(t, index, path, err));
+    if (is_bpe)
+        DT_TRY(add_merges(t, merges, path, err));
+    else
+        DT_TRY(read_word_piece(t, root, model, path, err));
+    DT_TRY(read_post_processor(t, json_object_object_get(root, "post_processor"), path, err));
+    return dt_tokenizer_finish(t, err) < 0 ? dt_fail_context(err, "%s", path) : 0;
+}
+
+static int new_bpe(struct dt_tokenizer **t, struct json_object *root, struct json_object *model,
+                   const struct dt_pattern *pattern, const char *path, struct dt_error *err)
+{
+    DT_TRY(check_bpe(root, model, path, err));
+    if (pattern == NULL)
+        DT_TRY(find_pattern(root, &pattern, path, err));
+    *t = dt_tokenizer_new(pattern);
+    (*t)->whole_pieces = flag(model, "ignore_merges", false);
+    return read_bpe_normalizer(*t, json_object_object_get(root, "normalizer"), path, err);
+}
+
+static int new_word_piece(struct dt_tokenizer **t, struct json_object *root,
+                          struct json_object *model, const struct dt_pattern *pattern,
+                          const char *path, struct dt_error *err)
+{
+    if (pattern)
+        return dt_fail(err, DT_EINVALID, "%s: WordPiece has no pattern", path);
+    DT_TRY(check_word_piece(root, model, path, err));
+    *t = dt_tokenizer_new_word_piece(true);
+    return 0;
+}
+
+static int load_root(struct dt_tokenizer **t, struct json_object *root,
+                     const struct dt_pattern *pattern, const char *path, struct dt_error *err)
+{
+    struct json_object *model;
+    if (json_object_object_get(root, "config") &&
+        json_object_is_type(json_object_object_get(root, "vocab"), json_type_array)) {
+        *t = dt_tokenizer_new(NULL);
+        return dt_tokenizer_fill_from_tekken(*t, root, pattern, path, err);
+    }
+    DT_TRY(dt_json_get(root, "model", json_type_object, path, &model, err));
+    if (is_type(model, "WordPiece"))
+        DT_TRY(new_word_piece(t, root, model, pattern, path, err));
+    else if (is_type(model, "BPE") || json_object_object_get(model, "type") == NULL)
+        DT_TRY(new_bpe(t, root, model, pattern, path, err));
+    else
+        return dt_fail(err, DT_EFORMAT, "%s: model %s is not supported", path, type_of(model));
+    struct json_object *index = json_object_new_object();
+    int rc = fill(*t, root, model, index, path, err);
+    json_object_put(index);
+    if (rc == 0 && (*t)->pattern && pattern == NULL)
+        rc = refuse_wrong_mistral(*t, path, err);
+    return rc;
+}
+
+int dt_tokenizer_load_json(struct dt_tokenizer **t, const char *path,
+                           const struct dt_pattern *pattern, struct dt_error *err)
+{
+    struct json_object *root;
+    *t = NULL;
+    struct dt_error why;
+    int rc = dt_json_read(path, &root, &why);
+    if (rc < 0)
+        return dt_fail(err, rc, "%s%s", why.text,
+                       rc == DT_EFORMAT ? ": is no whole tokenizer.json" : "");
+    rc = load_root(t, root, pattern, path, err);
+    json_object_put(root);
+    return rc;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/* Vocabularies in which a token's rank is all that is said of its merges: lines
+ * of "base64 rank" (tiktoken), and tekken.json (Mistral). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "token/tokenizer-file.h"
+
+static int base64_digit(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* Replaces bytes by what text is the Base64 of; false if it is none. */
+static bool decode_base64(const char *text, size_t size, struct dt_buffer *bytes)
+{
+    dt_buffer_clear(bytes);
+    if (size == 0 || size % 4 != 0)
+        return false;
+    size_t filled = size - (text[size - 1] == '=') - (text[size - 2] == '=');
+    uint32_t bits = 0;
+    for (size_t i = 0; i < filled; i++) {
+        int digit = base64_digit(text[i]);
+        if (digit < 0)
+            return false;
+        bits = bits << 6 | (uint32_t)digit;
+        if (i % 4 > 0)
+            dt_buffer_add_char(bytes, (char)(bits >> (6 - 2 * (i % 4))));
+    }
+    return true;
+}
+
+static struct dt_added_token special_token(uint32_t id)
+{
+    return (struct dt_added_token){.id = id, .special = true};
+}
+
+static int add_special(struct dt_tokenizer *t, uint32_t id, const char *text, struct dt_error *err)
+{
+    DT_TRY(dt_tokenizer_add(t, id, text, strlen(text), err));
+    dt_tokenizer_mark_added(t, special_token(id));
+    return 0;
+}
+
+/* --- tiktoken ------------------------------------------------------------------------------------
+ */
+
+/* Published vocabularies, known by the hash of all their tokens, and what
+ * belongs to them although their files do not say so. */
+static const struct {
+    uint64_t hash;
+    const char *pattern;
+    bool nfc;
+    struct {
+        uint32_t id;
+        const char *text;
+    } special[8];
+} published[] = {
+    /* r50k_base (GPT-2), p50k_base, cl100k_base, o200k_base, Qwen to Qwen 3 */
+    {0x244c4ccba753ded4, "gpt2", false, {{50256, "<|endoftext|>"}}},
+    {0x7769138b88df9a6a, "gpt2", false, {{50256, "<|endoftext|>"}}},
+    {0x61b81323db3e0c9c,
+     "cl100k",
+     false,
+     {{100257, "<|endoftext|>"},
+      {100258, "<|fim_prefix|>"},
+      {100259, "<|fim_middle|>"},
+      {100260, "<|fim_suffix|>"},
+      {100276, "<|endofprompt|>"}}},
+    {0x3c1132c7577ec170, "o200k", false, {{199999, "<|endoftext|>"}, {200018, "<|endofprompt|>"}}},
+    {0x20b0f06d50d1dcff,
+     "qwen",
+     true,
+     {{151643, "<|endoftext|>"}, {151644, "<|im_start|>"}, {151645, "<|im_end|>"}}},
+};
+
+static int find_published(const struct dt_tokenizer *t)
+{
+    uint64_t hash = dt_hash(t->bytes.data, t->bytes.size);
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++)
+        if (published[i].hash == hash)
+            return (int)i;
+    return -1;
+}
+
+static int add_ranked_line(struct dt_tokenizer *t, const char *line, const char *end,
+                           struct dt_buffer *bytes, struct dt_error *err)
+{
+    const char *blank = memchr(line, ' ', (size_t)(end - line));
+    uint64_t rank = 0;
+    if (blank == NULL || blank + 1 == end || end - blank > 11 ||
+        !decode_base64(line, (size_t)(blank - line), bytes))
+        return dt_fail(err, DT_EFORMAT, "is no 'base64 rank'");
+    for (const char *p = blank + 1; p < end; p++) {
+        if (*p < '0' || *p > '9')
+            return dt_fail(err, DT_EFORMAT, "is no 'base64 rank'");
+        rank = 10 * rank + (uint64_t)(*p - '0');
+    }
+    return dt_tokenizer_add(t, rank, bytes->data, bytes->size, err);
+}
+
+static int add_ranked_lines(struct dt_tokenizer *t, const char *text, size_t size, const char *path,
+                            struct dt_error *err)
+{
+    struct dt_buffer bytes = DT_BUFFER_EMPTY;
+    int rc = 0, number = 0;
+    for (const char *line = text, *next; rc == 0 && line < text + size; line = next) {
+        const char *end = memchr(line, '\n', (size_t)(text + size - line));
+        end = end ? end : text + size;
+        next = end + 1;
+        number++;
+        end -= end > line && end[-1] == '\r';
+        if (end > line)
+            rc = add_ranked_line(t, line, end, &bytes, err);
+        if (rc < 0)
+            dt_fail_context(err, "%s:%d", path, number);
+    }
+    dt_buffer_release(&bytes);
+    return rc;
+}
+
+static int complete_tiktoken(struct dt_tokenizer *t, const struct dt_pattern *pattern,
+                             struct dt_error *err)
+{
+    int known = find_published(t);
+    if (known >= 0) {
+        t->pattern = dt_pattern_find(published[known].pattern);
+        t->nfc = published[known].nfc;
+    }
+    if (pattern)
+        t->pattern = pattern;
+    if (t->pattern == NULL)
+        return dt_fail(err, DT_EFORMAT,
+                       "does not say how text is cut, and is no vocabulary that "
+                       "is known: name the pattern");
+    for (int i = 0; known >= 0 && i < 8 && published[known].special[i].text; i++)
+        DT_TRY(
+            add_special(t, published[known].special[i].id, published[known].special[i].text, err));
+    return dt_tokenizer_finish(t, err);
+}
+
+int dt_tokenizer_load_tiktoken(struct dt_tokenizer **t, const char *path,
+                               const struct dt_pattern *pattern, struct dt_error *err)
+{
+    char *text;
+    size_t size;
+    DT_TRY(dt_file_read(path, DT_TOKENIZER_LIMIT, &text, &size, err));
+    *t = dt_tokenizer_new(NULL);
+    (*t)->model = DT_BPE_RANKS;
+    (*t)->whole_pieces = true;
+    int rc = add_ranked_lines(*t, text, size, path, err);
+    free(text);
+    DT_TRY(rc);
+    return complete_tiktoken(*t, pattern, err) < 0 ? dt_fail_context(err, "%s", path) : 0;
+}
+
+/* --- tekken.json ---------------------------------------------------------------------------------
+ */
+
+/* The special tokens of files that list none. */
+static const char *const first_specials[] = {"<unk>",
+                                             "<s>",
+                                             "</s>",
+                                             "[INST]",
+                                             "[/INST]",
+                                             "[AVAILABLE_TOOLS]",
+                                             "[/AVAILABLE_TOOLS]",
+                                             "[TOOL_RESULTS]",
+                                             "[/TOOL_RESULTS]",
+                                             "[TOOL_CALLS]",
+                                             "[IMG]",
+                                             "<pad>",
+                                             "[IMG_BREAK]",
+                                             "[IMG_END]",
+                                             "[PREFIX]",
+                                             "[MIDDLE]",
+                                             "[SUFFIX]",
+                                             "[SYSTEM_PROMPT]",
+                                             "[/SYSTEM_PROMPT]",
+                                             "[TOOL_CONTENT]"};
+#define FIRST_SPECIALS (sizeof first_specials / sizeof *first_specials)
+
+static int add_listed_special(struct dt_tokenizer *t, struct json_object *token, int64_t most,
+                              const char *place, struct dt_error *err)
+{
+    const char *text;
+    int64_t rank;
+    DT_TRY(dt_json_get_string(token, "token_str", place, &text, err));
+    DT_TRY(dt_json_get_int(token, "rank", place, &rank, err));
+    if (rank < 0 || rank >= most)
+        return dt_fail(err, DT_EFORMAT, "%s: rank %lld is not below %lld", place, (long long)rank,
+                       (long long)most);
+    return add_special(t, (uint32_t)rank, text, err);
+}
+
+/* Ids 0 .. count are special; those that the file does not name are called
+ * <SPECIAL_id>. */
+static int add_specials(struct dt_tokenizer *t, struct json_object *list, int64_t count,
+                        const char *path, struct dt_error *err)
+{
+    char text[DT_ERROR_TEXT];
+    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+        snprintf(text, sizeof text, "%s: special token %zu", path, i + 1);
+        DT_TRY(add_listed_special(t, json_object_array_get_idx(list, i), count, text, err));
+    }
+    for (uint32_t id = 0; id < count; id++) {
+        if (id < t->size && t->tokens[id].length > 0)
+            continue;
+        snprintf(text, sizeof text, "<SPECIAL_%u>", id);
+        bool named = list == NULL && id < FIRST_SPECIALS;
+        DT_TRY(add_special(t, id, named ? first_specials[id] : text, err));
+    }
+    return 0;
+}
+
+static int add_ranked(struct dt_tokenizer *t, struct json_object *token, int64_t specials,
+                      int64_t size, struct dt_buffer *bytes, const char *place,
+                      struct dt_error *err)
+{
+    const char *base64;
+    int64_t rank;
+    DT_TRY(dt_json_get_string(token, "token_bytes", place, &base64, err));
+    DT_TRY(dt_json_get_int(token, "rank", place, &rank, err));
+    if (rank < 0 || !decode_base64(base64, strlen(base64), bytes))
+        return dt_fail(err, DT_EFORMAT, "%s: has no rank from 0 or no bytes in Base64", place);
+    if (rank + specials >= size)
+        return 0; /* beyond the vocabulary that is used */
+    if (dt_tokenizer_add(t, (uint64_t)(rank + specials), bytes->data, bytes->size, err) < 0)
+        return dt_fail_context(err, "%s", place);
+    return 0;
+}
+
+static int add_ranked_list(struct dt_tokenizer *t, struct json_object *list, int64_t specials,
+                           int64_t size, const char *path, struct dt_error *err)
+{
+    struct dt_buffer bytes = DT_BUFFER_EMPTY;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < json_object_array_length(list); i++) {
+        char place[DT_ERROR_TEXT];
+        snprintf(place, sizeof place, "%s: token %zu", path, i + 1);
+        rc = add_ranked(t, json_object_array_get_idx(list, i), specials, size, &bytes, place, err);
+    }
+    dt_buffer_release(&bytes);
+    return rc;
+}
+
+static int find_tekken_pattern(struct dt_tokenizer *t, struct json_object *config,
+                               const struct dt_pattern *pattern, const char *path,
+                               struct dt_error *err)
+{
+    const char *regex;
+    DT_TRY(dt_json_get_string(config, "pattern", path, &regex, err));
+    t->pattern = pattern ? pattern : dt_pattern_find_regex(regex);
+    return t->pattern ? 0
+                      : dt_fail(err, DT_EFORMAT, "%s: the pattern %s is not known", path, regex);
+}
+
+int dt_tokenizer_fill_from_tekken(struct dt_tokenizer *t, struct json_object *root,
+                                  const struct dt_pattern *pattern, const char *path,
+                                  struct dt_error *err)
+{
+    struct json_object *config, *vocabulary, *list = json_object_object_get(root, "special_tokens");
+    int64_t specials, size;
+    DT_TRY(dt_json_get(root, "config", json_type_object, path, &config, err));
+    DT_TRY(dt_json_get(root, "vocab", json_type_array, path, &vocabulary, err));
+    DT_TRY(dt_json_get_int(config, "default_num_special_tokens", path, &specials, err));
+    DT_TRY(dt_json_get_int(config, "default_vocab_size", path, &size, err));
+    if (specials < 0 || size < specials || size > 1 << 22)
+        return dt_fail(err, DT_EFORMAT, "%s: %lld tokens, %lld of them special, cannot be", path,
+                       (long long)size, (long long)specials);
+    if (list && !json_object_is_type(list, json_type_array))
+        return dt_fail(err, DT_EFORMAT, "%s: member \"special_tokens\" is not an array", path);
+    DT_TRY(find_tekken_pattern(t, config, pattern, path, err));
+    t->model = DT_BPE_RANKS;
+    t->whole_pieces = true;
+    DT_TRY(add_specials(t, list, specials, path, err));
+    DT_TRY(add_ranked_list(t, vocabulary, specials, size, path, err));
+    if (dt_tokenizer_finish(t, err) < 0)
+        return dt_fail_context(err, "%s", path);
+    if (t->bos != DT_NO_TOKEN)
+        dt_ids_add(&t->before, t->bos);
+    return 0;
+}

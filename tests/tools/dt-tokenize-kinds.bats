@@ -1,0 +1,132 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Tokenizer files of all kinds. kinds was made by
+#   tests/oracles/make_kinds.py tests/token/kinds 420 tests/token/golden/corpus.txt
+#   tests/oracles/make_kinds.py ids KIND.json documents.jsonl [special]
+# and ranks.ids by tiktoken with the pattern o200k.
+load ../helper
+
+KINDS="$BATS_TEST_DIRNAME/../token/kinds"
+ORACLES="$BATS_TEST_DIRNAME/../oracles"
+
+setup() {
+    cd "$T"
+}
+
+@test "ids in the template of the file are those that tokenizers gives, special tokens in text or not" {
+    for kind in llama3 nemo bert bert-cased; do
+        dt-tokenize -t "$KINDS/$kind.json" --frame template --ids "$KINDS/documents.jsonl" | cmp - "$KINDS/$kind.ids"
+        dt-tokenize -t "$KINDS/$kind.json" --frame template --special --ids "$KINDS/documents.jsonl" |
+            cmp - "$KINDS/$kind.special.ids"
+    done
+    dt-tokenize -t "$KINDS/qwen.json" --frame none --ids "$KINDS/documents.jsonl" | cmp - "$KINDS/qwen.ids"
+    dt-tokenize -t "$KINDS/qwen.json" --frame none --special --ids "$KINDS/documents.jsonl" |
+        cmp - "$KINDS/qwen.special.ids"
+}
+
+@test "WordPiece has the template by default, and vocab.txt is the same tokenizer" {
+    dt-tokenize -t "$KINDS/bert.json" --ids "$KINDS/documents.jsonl" | cmp - "$KINDS/bert.ids"
+    dt-tokenize -t "$KINDS/uncased-vocab.txt" --ids "$KINDS/documents.jsonl" | cmp - "$KINDS/bert.ids"
+    dt-tokenize -t "$KINDS/bert.json" "$KINDS/documents.jsonl" >f.dts
+    dt-tokenize -t "$KINDS/uncased-vocab.txt" -d f.dts >text
+    printf 'The Ferryman, and he sang.' >f
+    [ "$(dt-tokenize -t "$KINDS/bert.json" f | dt-tokenize -t "$KINDS/bert.json" -d)" = "the ferryman, and he sang." ]
+    printf '{"do_lower_case": false}' >tokenizer_config.json
+    cp "$KINDS/uncased-vocab.txt" vocab.txt
+    [ "$(dt-tokenize -t . --frame none --ids f)" != "$(dt-tokenize -t "$KINDS/bert.json" --frame none --ids f)" ]
+}
+
+@test "a .tiktoken file needs a pattern, and gives the ids of tiktoken" {
+    run dt-tokenize -t "$KINDS/ranks.tiktoken" --ids "$KINDS/documents.jsonl"
+    assert_one_line_error dt-tokenize
+    [[ "$output" == *"ranks.tiktoken: does not say how text is cut"* ]]
+    dt-tokenize -t "$KINDS/ranks.tiktoken" --pattern o200k --ids "$KINDS/documents.jsonl" | cmp - "$KINDS/ranks.ids"
+    head -c 300000 /dev/urandom >f
+    dt-tokenize -t "$KINDS/ranks.tiktoken" --pattern o200k --from text f >f.dts
+    dt-tokenize -t "$KINDS/ranks.tiktoken" --pattern o200k -d f.dts | cmp - f
+}
+
+# tekken.json with the ranks of ranks.tiktoken and 5 special tokens
+make_tekken() {
+    printf '{"config": {"pattern": "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*|\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n/]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+",'
+    printf '"num_vocab_tokens": 420, "default_vocab_size": 415, "default_num_special_tokens": 5, "version": "v3"},\n"vocab": ['
+    awk '{ printf "%s{\"rank\": %d, \"token_bytes\": \"%s\", \"token_str\": null}", (NR > 1 ? ",\n" : ""), $2, $1 }' "$KINDS/ranks.tiktoken"
+    printf ']}\n'
+}
+
+@test "tekken.json: ids are ranks behind the special tokens" {
+    make_tekken >tekken.json
+    printf 'he sang' >f
+    shifted=$(dt-tokenize -t "$KINDS/ranks.tiktoken" --pattern tekken --ids f | awk '{ for (i = 1; i <= NF; i++) $i += 5; print }')
+    [ "$(dt-tokenize -t . --ids --frame none f)" = "$shifted" ]
+    [ "$(dt-tokenize -t . --ids f)" = "$shifted 2" ]
+    [ "$(dt-tokenize -t . --ids --frame bos-eot f)" = "1 $shifted 2" ]
+    [ "$(printf '[INST]' | dt-tokenize -t . --special --ids --frame none)" = 3 ]
+}
+
+@test "a file of Mistral with the pattern of Llama 3 is named, and --pattern mends it" {
+    nemo=$(grep -o '{"Regex":"[^"]*"}' "$KINDS/nemo.json")
+    llama3=$(grep -o '{"Regex":"[^"]*"}' "$KINDS/llama3.json")
+    text=$(cat "$KINDS/nemo.json")
+    printf %s "${text/"$nemo"/"$llama3"}" >wrong.json
+    run dt-tokenize -t wrong.json --ids "$KINDS/documents.jsonl"
+    assert_one_line_error dt-tokenize
+    [[ "$output" == *"the pattern llama3 in place of tekken, a known mistake"* ]]
+    dt-tokenize -t wrong.json --pattern tekken --frame template --ids "$KINDS/documents.jsonl" | cmp - "$KINDS/nemo.ids"
+}
+
+@test "frames" {
+    printf 'he\n' >f
+    he=$(dt-tokenize -t "$KINDS/llama3.json" --ids --frame none --from lines f)
+    [ "$(dt-tokenize -t "$KINDS/llama3.json" --ids --from lines f)" = "$he 1" ]
+    [ "$(dt-tokenize -t "$KINDS/llama3.json" --ids --frame eot --from lines f)" = "$he 1" ]
+    [ "$(dt-tokenize -t "$KINDS/llama3.json" --ids --frame bos --from lines f)" = "0 $he" ]
+    [ "$(dt-tokenize -t "$KINDS/llama3.json" --ids --frame bos-eot --from lines f)" = "0 $he 1" ]
+    [ "$(dt-tokenize -t "$KINDS/llama3.json" --ids --frame template --from lines f)" = "0 $he" ]
+    run dt-tokenize -t "$KINDS/qwen.json" --frame bos --ids f
+    assert_one_line_error dt-tokenize
+    run dt-tokenize -t "$KINDS/qwen.json" --frame template --ids f
+    assert_one_line_error dt-tokenize
+}
+
+@test "--truncate drops the rest of a document, --stride makes documents of it" {
+    printf 'QZXJKVWY\n' >f # none of its letters merge
+    run dt-tokenize -t "$KINDS/llama3.json" --ids --frame none --from lines f
+    all=($output)
+    [ "${#all[@]}" -eq 8 ]
+    [ "$(dt-tokenize -t "$KINDS/llama3.json" --ids --truncate 5 --from lines f)" = "${all[*]:0:4} 1" ]
+    [ "$(dt-tokenize -t "$KINDS/llama3.json" --ids --truncate 5 --stride 1 --from lines f)" = "${all[*]:0:4} 1
+${all[*]:3:4} 1
+${all[*]:6:2} 1" ]
+    [ "$(dt-tokenize -t "$KINDS/llama3.json" --ids --frame none --truncate 8 --stride 2 --from lines f)" = "${all[*]}" ]
+    [ "$(dt-tokenize -t "$KINDS/llama3.json" --truncate 5 --stride 0 --from lines f | dt-tokenize -t "$KINDS/llama3.json" -d)" = QZXJKVWY ]
+    for wrong in "--truncate 1" "--truncate 3 --stride 2"; do
+        run dt-tokenize -t "$KINDS/llama3.json" --ids $wrong f
+        assert_one_line_error dt-tokenize
+    done
+    run dt-tokenize -t "$KINDS/llama3.json" --ids --stride 2 f
+    [ "$status" -eq 2 ]
+}
+
+@test "--offsets are bytes of the document" {
+    printf 'h\303\251 s\n' >f
+    [ "$(dt-tokenize -t "$KINDS/bert-cased.json" --frame none --offsets --from lines f | sed 's/[0-9]*:\([0-9]*:[0-9]*\)/\1/g')" = "0:1 1:3 4:5" ]
+    [ "$(dt-tokenize -t "$KINDS/bert.json" --offsets --from lines f | sed 's/[0-9]*:\([0-9]*:[0-9]*\)/\1/g')" = "0:0 0:3 4:5 0:0" ]
+    printf 'e\314\201<left>  <left>\n' >f # composed, then blanks that the token takes
+    [ "$(dt-tokenize -t "$KINDS/qwen.json" --frame none --offsets --from lines f | sed 's/[0-9]*:\([0-9]*:[0-9]*\)/\1/g')" = "0:3 3:9 9:17" ]
+}
+
+@test "ids of all kinds are those of the oracles: 5,000 random strings" {
+    need_python tokenizers tiktoken
+    "$PYTHON" "$ORACLES/tokenizers_oracle.py" strings 12 5000 >f.jsonl
+    for kind in llama3 nemo qwen bert bert-cased; do
+        dt-tokenize -t "$KINDS/$kind.json" --frame none --ids f.jsonl >ids
+        "$PYTHON" "$ORACLES/kinds_oracle.py" "$KINDS/$kind.json" f.jsonl ids
+        dt-tokenize -t "$KINDS/$kind.json" --frame none --special --ids f.jsonl >ids
+        "$PYTHON" "$ORACLES/kinds_oracle.py" "$KINDS/$kind.json" f.jsonl ids --special
+    done
+    for pattern in gpt2 llama3 cl100k o200k tekken; do
+        dt-tokenize -t "$KINDS/ranks.tiktoken" --pattern $pattern --ids f.jsonl >ids
+        "$PYTHON" "$ORACLES/kinds_oracle.py" "$KINDS/ranks.tiktoken" f.jsonl ids --pattern $pattern
+    done
+}
