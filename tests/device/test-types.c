@@ -187,11 +187,80 @@ static void losses(void **state)
     }
 }
 
+/* All ops that sum over rows or walk along them, one after the other. */
+struct results {
+    struct dt_tensor y, dx, dw, db, half_dw, logits, dtokens;
+    float losses[ROWS];
+};
+
+static struct results compute(struct dt_device *on, enum dt_dtype type)
+{
+    enum { GROUPS = 4, WIDTH = 4 * N };
+    struct dt_tensor x, weight, bias, stats = new_matrix(DT_F32, ROWS, 2);
+    struct dt_tensor rstd = new_matrix(DT_F32, ROWS, GROUPS);
+    int32_t ids[ROWS];
+    dt_rng_init(&rng, 7);
+    for (int i = 0; i < ROWS; i++)
+        ids[i] = i * i % 5;
+    x = random_matrix_of(type, ROWS, WIDTH);
+    weight = random_matrix_of(type, 1, WIDTH), bias = random_matrix_of(type, 1, WIDTH);
+    struct results r = {.y = random_matrix_of(type, ROWS, WIDTH),
+                        .dx = random_matrix_of(type, ROWS, WIDTH),
+                        .dw = random_matrix(1, WIDTH),
+                        .db = random_matrix(1, WIDTH),
+                        .half_dw = random_matrix(1, N),
+                        .logits = random_matrix_of(type, ROWS, WIDTH),
+                        .dtokens = random_matrix(5, WIDTH)};
+    struct dt_tensor group = dt_columns(&weight, 0, N);
+    const struct dt_ops *ops = on->ops;
+    ops->norm_forward(on, &r.y, &stats, &x, &x, NULL, &weight, &bias, 1e-5f);
+    ops->norm_backward(on, &r.dx, &r.dw, &r.db, &r.y, &x, &weight, &stats);
+    ops->rms_norm_forward(on, &r.y, &rstd, &x, &x, NULL, &group, 1e-5f);
+    ops->rms_norm_backward(on, &r.dx, &r.half_dw, &r.y, &x, &group, &rstd);
+    ops->bias_backward(on, &r.db, &r.dx);
+    ops->swiglu_backward(on, &r.dx, &r.y, &x, &x);
+    ops->embedding_backward(on, &r.dtokens, NULL, &r.y, ids, LENGTH);
+    ops->cross_entropy(on, r.losses, NULL, &r.logits, ids, &(struct dt_cross_entropy){.scale = 1});
+    free(x.data), free(weight.data), free(bias.data), free(stats.data), free(rstd.data);
+    return r;
+}
+
+static void free_results(struct results *r)
+{
+    free(r->y.data), free(r->dx.data), free(r->dw.data), free(r->db.data), free(r->half_dw.data);
+    free(r->logits.data), free(r->dtokens.data);
+}
+
+static void threads_change_no_bit(void **state)
+{
+    (void)state;
+    for (enum dt_dtype type = DT_F32; type <= DT_F16; type++) {
+        struct results want = compute(dev, type);
+        for (int threads = 1; threads <= 7; threads += 3) {
+            struct dt_device *other = open_with(threads);
+            struct results got = compute(other, type);
+            dt_device_close(other);
+            assert_same_bits(&got.y, &want.y), assert_same_bits(&got.dx, &want.dx);
+            assert_same_bits(&got.dw, &want.dw), assert_same_bits(&got.db, &want.db);
+            assert_same_bits(&got.half_dw, &want.half_dw);
+            assert_same_bits(&got.logits, &want.logits);
+            assert_same_bits(&got.dtokens, &want.dtokens);
+            assert_memory_equal(got.losses, want.losses, sizeof got.losses);
+            free_results(&got);
+        }
+        free_results(&want);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_EACH_ISA(activations_and_biases), ON_EACH_ISA(embeddings), ON_EACH_ISA(norms),
-        ON_EACH_ISA(rotations_and_gates),    ON_EACH_ISA(losses),
+        ON_EACH_ISA(activations_and_biases),
+        ON_EACH_ISA(embeddings),
+        ON_EACH_ISA(norms),
+        ON_EACH_ISA(rotations_and_gates),
+        ON_EACH_ISA(losses),
+        ON_EACH_ISA(threads_change_no_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,13 +53,13 @@ static float exponentiate(float *x, int64_t n, float most)
     return sum;
 }
 
-/* One row: the loss; with a scale, the row becomes the gradient's. With p = softmax(x),
- * L = log(sum exp x), label smoothing s and z-loss z:
- *     loss = L - (1 - s) x[target] - s mean(x) + z L^2
- *     its gradient = p (1 + 2 z L) - s/n - (1 - s) [j is the target] */
-static float row_loss(float *x, int64_t n, int32_t target, const struct dt_cross_entropy *how)
+/* One row, whose highest is most: the loss; with a scale, the row becomes the gradient's. With p =
+ * softmax(x), L = log(sum exp x), label smoothing s and z-loss z: loss = L - (1 - s) x[target] - s
+ * mean(x) + z L^2 its gradient = p (1 + 2 z L) - s/n - (1 - s) [j is the target] */
+static float row_loss(float *x, int64_t n, int32_t target, float most,
+                      const struct dt_cross_entropy *how)
 {
-    float smoothing = how->label_smoothing, most = row_maximum(x, n);
+    float smoothing = how->label_smoothing;
     float below = (1.0f - smoothing) * (most - x[target]);
     if (smoothing != 0)
         below += smoothing * mean_below(x, n, most);
@@ -87,9 +87,10 @@ void dt_cpu_cross_entropy(struct dt_device *dev, float *losses, float *hits,
         int32_t target = targets[i];
         assert(target < n);
         dt_cpu_load(logits, i, 0, n, row);
+        float most = row_maximum(row, n);
         if (hits)
-            hits[i] = target < 0 ? 0 : is_first_maximum(row, target, row_maximum(row, n));
-        losses[i] = target < 0 ? 0 : row_loss(row, n, target, how);
+            hits[i] = target < 0 ? 0 : is_first_maximum(row, target, most);
+        losses[i] = target < 0 ? 0 : row_loss(row, n, target, most, how);
         if (target < 0 && how->scale != 0)
             memset(row, 0, (size_t)n * sizeof *row);
         if (how->scale != 0)

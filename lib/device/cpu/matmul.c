@@ -40,10 +40,12 @@ struct tile {
     int64_t row, rows, column, columns;
 };
 
-static void add_bias(float *restrict y, const float *restrict bias, int64_t n)
+/* to = from + bias; each may be the same memory as another. */
+static void add_bias(float *to, const float *from, const float *bias, int64_t n)
 {
+#pragma omp simd
     for (int64_t j = 0; j < n; j++)
-        y[j] += bias[j];
+        to[j] = from[j] + bias[j];
 }
 
 /* The activation is that of what aux keeps, which may have been rounded: so it can be
@@ -52,12 +54,16 @@ static void finish_row(const struct product *p, int64_t row, int64_t column, int
                        float *y, float *room)
 {
     const struct dt_matmul *how = p->how;
+    bool keeps = how->activation != DT_ACT_NONE && !how->derivative;
+    float *x = keeps ? dt_cpu_place(how->aux, row, column, room) : y;
     if (how->bias)
-        add_bias(y, dt_cpu_load(how->bias, 0, column, columns, room), columns);
+        add_bias(x, y, dt_cpu_load(how->bias, 0, column, columns, room), columns);
+    else if (keeps)
+        memcpy(x, y, (size_t)columns * sizeof *x);
+    if (keeps)
+        dt_cpu_store(how->aux, row, column, columns, x);
     if (how->activation == DT_ACT_NONE)
         return;
-    if (!how->derivative)
-        dt_cpu_store(how->aux, row, column, columns, y);
     const float *aux = dt_cpu_load(how->aux, row, column, columns, room);
     if (how->derivative)
         dt_cpu_activate_backward(y, aux, columns, how->activation);
