@@ -219,7 +219,7 @@ static void need_transformers(void)
 {
     if (run_oracle("-c 'import torch, transformers, safetensors' 2>/dev/null"))
         return;
-    print_message("# Python has no torch and transformers\n");
+    print_message("# Python has no modules torch, transformers, safetensors\n");
     skip();
 }
 
