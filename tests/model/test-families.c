@@ -200,6 +200,40 @@ static void positions_of_masked_models_begin_as_waves(void **state)
     }
 }
 
+/* Gradients computed in 16 bits against those in fp32, all tensors of a model together. */
+static double error_in(enum dt_dtype compute, const char *family)
+{
+    struct dt_model *m = new_golden_model(family), *rounded;
+    struct dt_batch b;
+    double loss, rounded_loss, difference = 0, whole = 0;
+    fill_golden_batch(&b);
+    assert_int_equal(dt_model_new(&rounded, dev, &m->config, compute, &err), 0);
+    dt_model_set_parameters(rounded, m->parameters);
+    float *want = backward(m, &b, &loss), *got = backward(rounded, &b, &rounded_loss);
+    for (int64_t i = 0; i < m->table.elements; i++) {
+        difference += pow((double)got[i] - (double)want[i], 2);
+        whole += pow((double)want[i], 2);
+    }
+    assert_true(rounded_loss != loss && fabs(rounded_loss / loss - 1) < 0.01);
+    free(want);
+    free(got);
+    dt_batch_release(&b);
+    dt_model_free(m);
+    dt_model_free(rounded);
+    return sqrt(difference / whole);
+}
+
+static void sixteen_bits_are_near_thirty_two(void **state)
+{
+    (void)state;
+    static const char *const families[] = {"gpt2", "llama", "qwen3", "bert", "distilbert"};
+    for (int i = 0; i < 5; i++) {
+        double bf16 = error_in(DT_BF16, families[i]), f16 = error_in(DT_F16, families[i]);
+        if (!(bf16 < 0.02 && f16 < 0.0025))
+            fail_msg("%s: gradients are off by %g in bf16, %g in fp16", families[i], bf16, f16);
+    }
+}
+
 /* --- against transformers at work ---------------------------------------------------------------
  */
 
@@ -426,6 +460,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_and_gradients_are_those_recorded),
+        cmocka_unit_test(sixteen_bits_are_near_thirty_two),
         cmocka_unit_test(positions_of_masked_models_begin_as_waves),
         cmocka_unit_test(random_models_of_transformers_compute_the_same_here),
         cmocka_unit_test(saved_models_compute_the_same_in_transformers),
