@@ -17,7 +17,7 @@ struct dt_rows {
     bool pack;
     uint32_t *padding; /* row of them, without loss */
     struct open_row open[DT_OPEN_ROWS];
-    int count;
+    int count, most;
 };
 
 struct dt_rows *dt_rows_new(uint32_t row, uint32_t padding_id, bool pack)
@@ -26,6 +26,7 @@ struct dt_rows *dt_rows_new(uint32_t row, uint32_t padding_id, bool pack)
     r->row = row;
     r->padding_id = padding_id;
     r->pack = pack;
+    r->most = row <= DT_OPEN_IDS / DT_OPEN_ROWS ? DT_OPEN_ROWS : (int)(DT_OPEN_IDS / row);
     r->padding = dt_alloc(row, sizeof *r->padding);
     for (uint32_t i = 0; i < row; i++)
         r->padding[i] = padding_id | DT_NO_LOSS;
@@ -127,7 +128,7 @@ static int add_piece(struct dt_rows *r, struct dt_shard_writer *w, const uint32_
                      const struct dt_shard_document *piece, struct dt_error *err)
 {
     struct open_row *to = r->pack ? find_best(r, n) : NULL;
-    if (to == NULL && r->count == DT_OPEN_ROWS)
+    if (to == NULL && r->count == r->most)
         DT_TRY(close_row(r, fullest(r), w, err));
     if (to == NULL)
         to = &r->open[r->count++];

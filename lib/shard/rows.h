@@ -15,8 +15,8 @@
  * row joins others: of the rows still open it goes to the one that it leaves
  * the least room in (best fit; Ding et al., "Fewer truncations improve language
  * modeling", ICML 2024), so that only documents longer than a row are cut. The
- * open rows are few (DT_OPEN_ROWS), so memory is bounded and rows stay near the
- * place of their documents.
+ * open rows are few (DT_OPEN_ROWS, and fewer of very long ones, of DT_OPEN_IDS ids in
+ * all), so memory is bounded and rows stay near the place of their documents.
  */
 #ifndef DT_SHARD_ROWS_H
 #define DT_SHARD_ROWS_H
@@ -26,6 +26,7 @@
 #include "shard/shard.h"
 
 #define DT_OPEN_ROWS 512
+#define DT_OPEN_IDS  (1u << 25)
 
 struct dt_rows;
 

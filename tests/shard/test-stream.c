@@ -268,6 +268,20 @@ static void ids_outside_the_vocabulary_are_refused(void **state)
     dt_output_abandon(&out);
 }
 
+/* A mask, and rows, of ids of 2 and 4 bytes. */
+static const char *const goldens[] = {
+    "tests/shard/version-1-wide.dts", "tests/shard/version-2-masked.dts",
+    "tests/shard/version-2-padded.dts", "tests/shard/version-2-padded-wide.dts"};
+
+static void copy_golden(const char *golden)
+{
+    char *data;
+    size_t n;
+    read_whole(golden, &data, &n);
+    write_plain(path, data, n);
+    free(data);
+}
+
 /* Changes the file in place: to truncate and write it anew costs a disk far more. */
 static void flip_bit(FILE *f, size_t byte, int bit, const char *data)
 {
@@ -276,13 +290,12 @@ static void flip_bit(FILE *f, size_t byte, int bit, const char *data)
     assert_int_equal(fflush(f), 0);
 }
 
-static void one_flipped_bit_is_detected(int level)
+/* Each bit of the file at path. */
+static void one_flipped_bit_is_detected(const char *name)
 {
     struct dt_error err = {0};
-    const uint64_t lengths[] = {20, 0, 300, 1};
     char *data;
     size_t n;
-    write_file(path, lengths, 4, 256, level, 1);
     read_whole(path, &data, &n);
     FILE *f = fopen(path, "r+b");
     assert_non_null(f);
@@ -290,8 +303,9 @@ static void one_flipped_bit_is_detected(int level)
         for (int bit = 0; bit < 8; bit++) {
             flip_bit(f, i, bit, data);
             if (read_to_end(path, &err) != DT_EFORMAT)
-                fail_msg("level %d: bit %d of byte %zu of %zu went unseen", level, bit, i, n);
+                fail_msg("%s: bit %d of byte %zu of %zu went unseen", name, bit, i, n);
             assert_non_null(strstr(err.text, path));
+            assert_non_null(strstr(err.text, ": frame "));
         }
         flip_bit(f, i, 8, data); /* as it was */
     }
@@ -303,24 +317,43 @@ static void one_flipped_bit_is_detected(int level)
 static void every_flipped_bit_is_detected(void **state)
 {
     (void)state;
-    one_flipped_bit_is_detected(0);
-    one_flipped_bit_is_detected(3);
+    const uint64_t lengths[] = {20, 0, 300, 1};
+    for (int level = 0; level <= 3; level += 3) {
+        write_file(path, lengths, 4, 256, level, 1);
+        one_flipped_bit_is_detected("a list");
+    }
+    for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
+        copy_golden(goldens[i]);
+        one_flipped_bit_is_detected(goldens[i]);
+    }
+}
+
+/* Each cut of the file at path. */
+static void one_cut_is_detected(const char *name)
+{
+    struct dt_error err = {0};
+    char *data;
+    size_t n;
+    read_whole(path, &data, &n);
+    while (n-- > 0) {
+        assert_int_equal(truncate(path, (off_t)n), 0);
+        if (read_to_end(path, &err) != DT_EFORMAT)
+            fail_msg("%s: a cut at byte %zu went unseen", name, n);
+        assert_non_null(strstr(err.text, ": frame "));
+    }
+    free(data);
 }
 
 static void every_cut_is_detected(void **state)
 {
     (void)state;
-    struct dt_error err = {0};
     const uint64_t lengths[] = {20, 0, 300, 1};
-    char *data;
-    size_t n;
     write_file(path, lengths, 4, 256, 3, 1);
-    read_whole(path, &data, &n);
-    while (n-- > 0) {
-        assert_int_equal(truncate(path, (off_t)n), 0);
-        assert_int_equal(read_to_end(path, &err), DT_EFORMAT);
+    one_cut_is_detected("a list");
+    for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
+        copy_golden(goldens[i]);
+        one_cut_is_detected(goldens[i]);
     }
-    free(data);
 }
 
 int main(void)

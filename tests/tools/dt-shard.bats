@@ -341,3 +341,22 @@ assert_unfinished() {
     assert_one_line_error dt-shard
     [ ! -e out ]
 }
+
+@test "a kill at any moment leaves the older shards whole, or the new ones" {
+    for _ in 1 2 3 4 5 6 7 8; do cat all.dts; done >many.dts
+    dt-shard -o out --tokens-per-shard 9000 many.dts
+    dt-cat --ids out | md5sum >old
+    dt-cat --ids many.dts | sort | md5sum >sorted
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+        dt-shard -o out --tokens-per-shard 9000 --shuffle --seed $i --memory 100k many.dts &
+        sleep "0.0$((i * 7 % 10))$i"
+        kill -9 $! 2>/dev/null || true
+        wait $! 2>/dev/null || true
+        dt-cat --verify out >/dev/null
+        dt-cat --ids out | sort | md5sum | cmp - sorted
+    done
+    dt-shard -o out --tokens-per-shard 9000 many.dts
+    dt-cat --ids out | md5sum | cmp - old
+    [ -z "$(ls -A out | grep tmp)" ]
+    [ "$(ls out/*.dts | wc -l)" -eq "$(grep -c '"file"' out/index.json)" ]
+}
