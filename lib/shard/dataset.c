@@ -260,6 +260,19 @@ int dt_dataset_open(struct dt_dataset **result, const char *path, const char *sp
     return 0;
 }
 
+bool dt_dataset_has_splits(const char *path)
+{
+    return dt_is_directory(path) || dt_mixture_is_named(path);
+}
+
+uint64_t dt_dataset_weights(const struct dt_dataset *d)
+{
+    uint64_t hash = 0;
+    for (int i = 0; d->component_count > 1 && i < d->component_count; i++)
+        hash = dt_join_hashes(hash, d->components[i].slots);
+    return hash;
+}
+
 struct dt_dataset *dt_dataset_from(const struct dt_sample_source *source)
 {
     struct dt_dataset *d = dt_alloc(1, sizeof *d);

@@ -47,6 +47,10 @@ struct dt_dataset;
  * splits up to DT_CHECKED_TOKENS, now. */
 int dt_dataset_open(struct dt_dataset **d, const char *path, const char *split,
                     struct dt_error *err) DT_MUST_CHECK;
+/* Whether what is at path has splits: a directory or a mixture, not a single file. */
+bool dt_dataset_has_splits(const char *path);
+/* A hash of the weights of a mixture, which are part of its order; 0 if it is none. */
+uint64_t dt_dataset_weights(const struct dt_dataset *d);
 /* The same data set for another thread, with a memory of its own. */
 int dt_dataset_clone(struct dt_dataset **copy, const struct dt_dataset *d,
                      struct dt_error *err) DT_MUST_CHECK;

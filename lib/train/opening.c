@@ -48,6 +48,9 @@ static int fingerprint(struct dt_dataset *data, uint64_t *hash, struct dt_error 
         DT_TRY(dt_dataset_tokens(data, (info->tokens - count) * i / (PROBES - 1), count, ids, err));
         *hash = dt_hash_seeded(ids, count * sizeof *ids, *hash);
     }
+    uint64_t weights = dt_dataset_weights(data);
+    if (weights != 0)
+        *hash = dt_hash_seeded(&weights, sizeof weights, *hash);
     return 0;
 }
 
@@ -122,7 +125,7 @@ static int open_validation(struct dt_training *t, const struct dt_training_optio
                            struct dt_error *err)
 {
     int rc = DT_EMISSING;
-    if (t->settings.training.eval_interval > 0 && dt_is_directory(o->data))
+    if (t->settings.training.eval_interval > 0 && dt_dataset_has_splits(o->data))
         rc = dt_dataset_open(&t->val, o->data, t->settings.data.val_split, err);
     if (rc != DT_EMISSING)
         return rc < 0 ? rc : check_length(t, t->val, t->settings.data.val_split, o->data, err);

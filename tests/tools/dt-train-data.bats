@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+# What dt-train trains on: rows, masks, mixtures, text.
+load ../helper
+
+setup() {
+    cd "$T"
+    dt-synth -n 300 >docs.jsonl
+    dt-vocab -q -s 300 -o tok.json docs.jsonl 2>/dev/null
+    dt-tokenize -q -t tok.json -o all.dts docs.jsonl
+    export OMP_WAIT_POLICY=passive
+}
+
+# train RUN DATA [OPTION...]
+train() {
+    local run=$1 data=$2
+    shift 2
+    dt-train -q -j 1 --set model.hidden_size=16 --set model.num_layers=1 --set model.num_heads=1 \
+        --set model.max_seq_len=32 --set training.batch_size=2 --set training.max_steps=6 \
+        --set training.warmup_steps=1 --set training.eval_interval=3 \
+        --set training.log_interval=1 "$@" -o "$run" "$data"
+}
+
+losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/metrics.jsonl"; }
+
+@test "padding changes neither loss nor gradient" {
+    # The same rows in longer ones: what is added is padding, which is no target.
+    seq 8 | sed 's/.*/{"text":"& of 8"}/' | dt-tokenize -q -t tok.json -o short.dts
+    dt-shard -o a --layout padded --length 24 short.dts
+    dt-shard -o b --layout padded --length 32 short.dts
+    train ra a --set training.sequence_length=24 --set training.eval_interval=0
+    train rb b --set training.eval_interval=0
+    paste <(losses ra) <(losses rb) | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-5 * $1) exit 1 } END { exit NR != 6 }'
+}
+
+@test "rows fix the length of a sequence" {
+    dt-shard -o padded --layout padded --length 24 all.dts
+    run train run padded
+    assert_one_line_error dt-train
+    [[ "$output" == *"has rows for sequences of 24 tokens, not of 32" ]]
+}
+
+@test "a mixture is trained on, validated, and resumed with the same weights alone" {
+    dt-shard -o a --split val=0.2 all.dts
+    dt-synth -n 200 --seed 9 | dt-tokenize -q -t tok.json | dt-shard -o b --split val=0.2
+    mixture() { echo "{\"version\": 1, \"mixture\": [{\"data\": \"a\", \"weight\": $1}, {\"data\": \"b\", \"weight\": 1}]}"; }
+    mixture 3 >mix.json
+    whole=$(train whole mix.json)
+    grep -q val_loss whole/metrics.jsonl
+    train parts mix.json --set training.save_interval=2 --set training.max_steps=6 >/dev/null
+    [ "$(train again mix.json --resume parts/step-00000002)" = "$whole" ]
+    mixture 2 >mix.json
+    run train other mix.json --resume parts/step-00000002
+    assert_one_line_error dt-train
+    [[ "$output" == *"data"* ]]
+}
+
+@test "text is trained on as it is tokenized, and resumes" {
+    for layout in list padded; do
+        whole=$(train whole-$layout docs.jsonl -t tok.json --set data.layout=$layout)
+        train parts-$layout docs.jsonl -t tok.json --set data.layout=$layout --set training.save_interval=2 >/dev/null
+        [ "$(train again-$layout docs.jsonl -t tok.json --set data.layout=$layout --resume parts-$layout/step-00000004)" = "$whole" ]
+    done
+    run train none docs.jsonl
+    assert_one_line_error dt-train
+    [[ "$output" == *"docs.jsonl: is text, which needs a tokenizer: -t" ]]
+}
+
+@test "damaged shards end a run with file, frame and reason" {
+    dt-shard -o data all.dts
+    python3 - data/train-00000.dts <<'END' || skip "no python3"
+import sys
+data = bytearray(open(sys.argv[1], "rb").read())
+for i in range(2000, len(data) - 2000):
+    data[i] ^= 1
+open(sys.argv[1], "wb").write(data)
+END
+    run train run data
+    assert_one_line_error dt-train
+    [[ "$output" == *"data/train-00000.dts: data frame "*" at byte "*": "* ]]
+    dt-shard -o data all.dts
+    dt-vocab -q -s 290 -o other.json docs.jsonl
+    run train run2 data -t other.json
+    assert_one_line_error dt-train
+    [[ "$output" == *"other.json: is not the tokenizer that made data" ]]
+}
