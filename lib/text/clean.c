@@ -184,9 +184,12 @@ static void release_if_large(struct dt_buffer *b)
 /* A few long documents must not make every place of every batch as large. */
 static void recycle(struct dt_cleaner *c, struct batch *b)
 {
-    for (int i = 0; i < b->count; i++)
+    bool large = b->lines.capacity > 4 * BATCH_BYTES;
+    for (int i = 0; i < b->count; i++) {
+        large = large || b->documents[i].text.capacity > BATCH_BYTES;
         release_if_large(&b->documents[i].text);
-    if (b->lines.capacity > 4 * BATCH_BYTES) {
+    }
+    if (large) {
         dt_buffer_release(&b->lines);
         dt_rule_scratch_release(&b->scratch);
     }
