@@ -171,9 +171,10 @@ static int read_at(const struct dt_signature_file *f, uint64_t offset, void *dat
 static int read_header(struct dt_signature_file *f, struct dt_error *err)
 {
     struct header header;
-    DT_TRY(read_at(f, 0, &header, sizeof header, err));
-    if (memcmp(header.magic, magic, sizeof magic) != 0)
+    if (read_at(f, 0, header.magic, sizeof magic, err) < 0 ||
+        memcmp(header.magic, magic, sizeof magic) != 0)
         return dt_fail(err, DT_EFORMAT, "%s: is no file of signatures", f->path);
+    DT_TRY(read_at(f, 0, &header, sizeof header, err));
     if (header.version != VERSION)
         return dt_fail(err, DT_EFORMAT, "%s: version %u is unknown", f->path, header.version);
     if (header.checksum != dt_hash_xxh64(&header, HEADER_SIZE - 8) || header.bands == 0 ||
