@@ -121,12 +121,17 @@ void dt_cpu_attention_forward(struct dt_device *dev, struct dt_tensor *y, struct
     assert(how->heads % how->kv_heads == 0);
     assert(k->columns * how->heads == q->columns * how->kv_heads);
     int64_t size = q->columns / how->heads, blocks = dt_cpu_blocks(how->queries);
-#pragma omp parallel for num_threads(dev->threads) schedule(dynamic)
-    for (int64_t i = 0; i < how->batch * how->heads * blocks; i++) {
+#pragma omp parallel num_threads(dev->threads)
+    {
+        /* Each thread has its scratch from the first call on, whoever gets the work. */
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), forward_scratch(size));
         struct forward f = {how, q, k, v, .size = size, .width = dt_cpu_head_width(size)};
-        lay_out(&f, dt_cpu_scratch(dev, omp_get_thread_num(), forward_scratch(size)));
-        int64_t head = i / blocks;
-        dt_cpu_find_queries(&f.queries, how, head / how->heads, head % how->heads, i % blocks);
-        forward_block(&f, y, lse);
+        lay_out(&f, scratch);
+#pragma omp for schedule(dynamic)
+        for (int64_t i = 0; i < how->batch * how->heads * blocks; i++) {
+            int64_t head = i / blocks;
+            dt_cpu_find_queries(&f.queries, how, head / how->heads, head % how->heads, i % blocks);
+            forward_block(&f, y, lse);
+        }
     }
 }
