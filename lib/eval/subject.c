@@ -5,7 +5,13 @@ int dt_subject_open(struct dt_subject *s, struct dt_device *dev, const char *dir
                     struct dt_error *err)
 {
     *s = (struct dt_subject){.directory = directory};
-    return dt_model_load(&s->model, dev, directory, err);
+    DT_TRY(dt_model_load(&s->model, dev, directory, err));
+    if (!dt_model_is_masked(&s->model->config))
+        return 0;
+    return dt_fail(err, DT_EINVALID,
+                   "%s: a model of the family '%s' fills in masked tokens, and gives no "
+                   "probability to text",
+                   directory, dt_families[s->model->config.family]);
 }
 
 int dt_subject_check_vocabulary(const struct dt_subject *s, uint32_t size, const char *what,

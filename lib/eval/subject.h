@@ -13,7 +13,7 @@ struct dt_subject {
     struct dt_encoder *encoder;
 };
 
-/* Loads the model. Release with dt_subject_release, after a failure too. */
+/* Loads the model, which must not be a masked one. Release with dt_subject_release, after a failure too. */
 int dt_subject_open(struct dt_subject *subject, struct dt_device *dev, const char *directory,
                     struct dt_error *err) DT_MUST_CHECK;
 /* Loads the tokenizer at path, NULL: the one in the model's directory. */

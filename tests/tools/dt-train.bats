@@ -560,6 +560,9 @@ train_masked() {
     run dt-generate -m a/latest
     assert_one_line_error dt-generate
     [[ "$output" == *"'distilbert' fills in masked tokens"* ]]
+    run dt-eval -m a/latest perplexity "$BATS_FILE_TMPDIR/docs.jsonl"
+    assert_one_line_error dt-eval
+    [[ "$output" == *"'distilbert' fills in masked tokens"* ]]
 }
 
 @test "checkpoints of every family load in transformers, with their tokenizer" {
