@@ -10,7 +10,8 @@
 #include "base/rng.h"
 
 #define SHUFFLE_KEY 0x73687566666c65ull /* "shuffle": what the randomness is for */
-#define RUNS        64                  /* sorted files at a time; then they are merged to one */
+#define FAN         32                  /* sorted files of a level are merged to one of the next */
+#define LEVELS      8                   /* more documents than FAN^LEVELS memories do not exist */
 #define FILE_BUFFER ((size_t)256 << 10)
 
 /* A document at rest; its ids lie at `at` in the buffer, or behind it in a file. */
@@ -22,6 +23,7 @@ struct entry {
 
 /* A sorted file with the document that is next. */
 struct run {
+    int level; /* files merged into it, as a power of FAN */
     FILE *file;
     char *buffer;
     struct entry entry;
@@ -35,7 +37,7 @@ struct dt_shuffler {
     struct entry *entries;
     size_t used, capacity, next;
     struct dt_ids ids;
-    struct run runs[RUNS];
+    struct run runs[FAN * LEVELS]; /* levels fall from the first to the last */
     int run_count;
     bool reading;
 };
@@ -134,19 +136,20 @@ static int advance(const struct dt_shuffler *s, struct run *r, struct dt_error *
     return 0;
 }
 
-/* The run whose document is the next of all; NULL at the end. */
-static struct run *find_first(struct dt_shuffler *s)
+/* Of the runs from `from` on, the one whose document is the next of all; NULL at the
+ * end. */
+static struct run *find_first(struct dt_shuffler *s, int from)
 {
     struct run *first = NULL;
-    for (int i = 0; i < s->run_count; i++)
+    for (int i = from; i < s->run_count; i++)
         if (s->runs[i].file && (first == NULL || compare(&s->runs[i].entry, &first->entry) < 0))
             first = &s->runs[i];
     return first;
 }
 
-static int rewind_runs(struct dt_shuffler *s, struct dt_error *err)
+static int rewind_runs(struct dt_shuffler *s, int from, struct dt_error *err)
 {
-    for (int i = 0; i < s->run_count; i++) {
+    for (int i = from; i < s->run_count; i++) {
         if (fflush(s->runs[i].file) != 0 || fseeko(s->runs[i].file, 0, SEEK_SET) != 0)
             return io_error(s, err);
         DT_TRY(advance(s, &s->runs[i], err));
@@ -154,30 +157,33 @@ static int rewind_runs(struct dt_shuffler *s, struct dt_error *err)
     return 0;
 }
 
-/* Makes one run of all. */
-static int merge(struct dt_shuffler *s, struct dt_error *err)
+/* Makes one run of those from `from` on, which are of one level. */
+static int merge(struct dt_shuffler *s, int from, struct dt_error *err)
 {
     struct run whole;
-    DT_TRY(rewind_runs(s, err));
+    int level = s->runs[from].level + 1;
+    DT_TRY(rewind_runs(s, from, err));
     DT_TRY(open_run(s, &whole, err));
     int rc = 0;
-    for (struct run *r; rc == 0 && (r = find_first(s)) != NULL;) {
+    for (struct run *r; rc == 0 && (r = find_first(s, from)) != NULL;) {
         rc = put(s, &whole, &r->entry, r->ids.data, err);
         if (rc == 0)
             rc = advance(s, r, err);
     }
-    for (int i = 0; i < s->run_count; i++)
+    for (int i = from; i < s->run_count; i++)
         release_run(&s->runs[i]);
-    s->runs[0] = whole;
-    s->run_count = 1;
+    whole.level = level;
+    s->runs[from] = whole;
+    s->run_count = from + 1;
     return rc;
 }
 
 /* Sorts what is in memory and writes it to a run. */
 static int spill(struct dt_shuffler *s, struct dt_error *err)
 {
-    if (s->run_count == RUNS)
-        DT_TRY(merge(s, err));
+    while (s->run_count >= FAN &&
+           s->runs[s->run_count - FAN].level == s->runs[s->run_count - 1].level)
+        DT_TRY(merge(s, s->run_count - FAN, err));
     struct run *r = &s->runs[s->run_count];
     DT_TRY(open_run(s, r, err));
     s->run_count++;
@@ -213,7 +219,7 @@ static int begin_reading(struct dt_shuffler *s, struct dt_error *err)
         return 0;
     }
     DT_TRY(spill(s, err));
-    return rewind_runs(s, err);
+    return rewind_runs(s, 0, err);
 }
 
 int dt_shuffler_next(struct dt_shuffler *s, struct dt_ids *ids, struct dt_shard_document *document,
@@ -230,7 +236,7 @@ int dt_shuffler_next(struct dt_shuffler *s, struct dt_ids *ids, struct dt_shard_
         dt_ids_append(ids, s->ids.data + e->at, (size_t)document->tokens);
         return 1;
     }
-    struct run *r = find_first(s);
+    struct run *r = find_first(s, 0);
     if (r == NULL)
         return 0;
     *document = r->entry.document;

@@ -48,7 +48,7 @@ struct dt_settings {
         char dataset[DT_SETTING_STRING]; /* the data, if the command line names none */
         char train_split[DT_SETTING_STRING], val_split[DT_SETTING_STRING];
         bool shuffle;
-        int layout; /* of text that is tokenized while training: enum dt_text_layout */
+        int layout;       /* of text that is tokenized while training: enum dt_text_layout */
         double mask_rate; /* of tokens, with masked models */
         bool mask_whole_words;
         long num_workers; /* threads that read ahead; 0: reading waits until it is asked for */
