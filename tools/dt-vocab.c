@@ -14,18 +14,27 @@ static struct {
     const char *out, *separator;
     long size, min_frequency, threads;
     struct dt_string_list specials;
-    int pattern, from;
-    bool quiet;
-} opt = {.out = "-", .min_frequency = 2};
+    long alphabet;
+    int model, pattern, from;
+    bool cased, quiet;
+} opt = {.out = "-", .min_frequency = 2, .alphabet = 1000, .pattern = -1};
+
+enum { BPE, WORD_PIECE };
+static const char *const models[] = {"bpe", "wordpiece", NULL};
 
 static const struct dt_option options[] = {
     {"size", 's', DT_OPT_INT, &opt.size, "N",
-     "tokens in the vocabulary, bytes and special tokens included", .min = 256, .max = 4194304,
-     .required = true},
+     "tokens in the vocabulary, bytes or characters and special tokens included", .min = 6,
+     .max = 4194304, .required = true},
+    {"model", 0, DT_OPT_CHOICE, &opt.model, "MODEL", "bpe (the default) or wordpiece",
+     .choices = models},
+    {"cased", 0, DT_OPT_FLAG, &opt.cased, NULL, "wordpiece: keep capitals and accents"},
+    {"alphabet", 0, DT_OPT_INT, &opt.alphabet, "N",
+     "wordpiece: the N most frequent characters only (default: 1000)", .min = 1, .max = 1114112},
     {"pattern", 0, DT_OPT_CHOICE, &opt.pattern, "PATTERN",
      "how text is cut into pieces (default: gpt2)", .choices = dt_pattern_names},
     {"special", 0, DT_OPT_LIST, &opt.specials, "TOKEN",
-     "a special token, instead of <|endoftext|>"},
+     "a special token, instead of <|endoftext|> or beside those of BERT"},
     {"min-frequency", 0, DT_OPT_INT, &opt.min_frequency, "N",
      "merge no pair that occurs less than N times (default: 2)", .min = 1, .max = 1e15},
     {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
@@ -38,8 +47,8 @@ static const struct dt_option options[] = {
     {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "show no progress"},
     {NULL}};
 
-static const struct dt_command command = {
-    "dt-vocab", "train a byte-level BPE tokenizer on documents", "[FILE ...]", options};
+static const struct dt_command command = {"dt-vocab", "train a tokenizer on documents",
+                                          "[FILE ...]", options};
 
 static void show_progress(struct dt_progress *progress, const struct dt_documents *documents)
 {
@@ -69,11 +78,14 @@ static int count_all(struct dt_bpe_trainer *trainer, struct dt_documents *docume
 static int train(struct dt_tokenizer **t, char **files, int count, struct dt_error *err)
 {
     struct dt_bpe_trainer_options how = {
-        .pattern = dt_pattern_names[opt.pattern],
+        .word_piece = opt.model == WORD_PIECE,
+        .cased = opt.cased,
+        .alphabet = (uint32_t)opt.alphabet,
+        .pattern = dt_pattern_names[opt.pattern < 0 ? 0 : opt.pattern],
         .size = (uint32_t)opt.size,
         .min_frequency = (uint64_t)opt.min_frequency,
         .specials = opt.specials.count ? opt.specials.items : default_specials,
-        .special_count = opt.specials.count ? opt.specials.count : 1,
+        .special_count = opt.specials.count ? opt.specials.count : opt.model == BPE,
         .threads = (int)opt.threads};
     struct dt_documents_options from = {.format = (enum dt_document_format)opt.from,
                                         .separator = opt.separator};
@@ -95,6 +107,12 @@ static void check_options(void)
     const char *problem = dt_documents_check(&opt.from, opt.separator);
     if (problem)
         dt_usage("%s", problem);
+    if (opt.model == WORD_PIECE && opt.pattern >= 0)
+        dt_usage("--pattern does not go with --model wordpiece");
+    if (opt.model == BPE && (opt.cased || opt.alphabet != 1000))
+        dt_usage("--cased and --alphabet go with --model wordpiece only");
+    if (opt.model == BPE && opt.size < 256)
+        dt_usage("--size is at least 256 for bpe");
 }
 
 int main(int argc, char **argv)

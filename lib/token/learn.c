@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "token/character.h"
+#include "token/word-piece.h"
+
 #define EMPTY UINT32_MAX
 
 /* A word as the tokens it now consists of, at symbols[start]. */
@@ -187,23 +190,49 @@ static bool pop_best(struct learner *l, int64_t min_count, uint32_t *number)
     return false;
 }
 
+/* The symbols of a word that bytes spell; their number. */
+static uint32_t take_bytes(const struct dt_tokenizer *t, const char *bytes, uint32_t size,
+                           uint32_t *symbols)
+{
+    for (uint32_t i = 0; i < size; i++)
+        symbols[i] = dt_tokenizer_find(t, bytes + i, 1);
+    return size;
+}
+
+/* The same for characters; 0 if one of them is no token. */
+static uint32_t take_characters(const struct dt_tokenizer *t, const char *bytes, uint32_t size,
+                                uint32_t *symbols)
+{
+    char spelled[2 + 4] = DT_WORD_PIECE_PREFIX;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < size;) {
+        uint32_t code;
+        unsigned length = dt_character((const unsigned char *)bytes + i,
+                                       (const unsigned char *)bytes + size, &code);
+        memcpy(spelled + 2, bytes + i, length);
+        symbols[count] = i == 0 ? dt_tokenizer_find(t, spelled + 2, length)
+                                : dt_tokenizer_find(t, spelled, 2 + length);
+        if (symbols[count++] == DT_NO_TOKEN)
+            return 0;
+        i += length;
+    }
+    return count;
+}
+
 static void take_words(struct learner *l, const struct dt_tokenizer *t,
                        const struct dt_word_counts *counts)
 {
     l->words = dt_alloc(counts->count, sizeof *l->words);
     l->symbols = dt_alloc(counts->bytes.size, sizeof *l->symbols);
-    uint32_t ids[256];
-    for (unsigned c = 0; c < 256; c++) {
-        char byte = (char)c;
-        ids[c] = dt_tokenizer_find(t, &byte, 1);
-    }
-    for (size_t i = 0; i < counts->bytes.size; i++)
-        l->symbols[i] = ids[(unsigned char)counts->bytes.data[i]];
     for (uint32_t i = 0; i < counts->count; i++) {
         const struct dt_word *w = &counts->words[i];
-        l->words[i] = (struct word){w->start, w->length, (int64_t)w->count};
-        for (size_t k = w->start; k + 1 < w->start + w->length; k++)
-            raise_pair(l, l->symbols[k], l->symbols[k + 1], i, (int64_t)w->count);
+        const char *bytes = counts->bytes.data + w->start;
+        uint32_t *symbols = l->symbols + w->start;
+        uint32_t length = t->model == DT_WORD_PIECE ? take_characters(t, bytes, w->length, symbols)
+                                                    : take_bytes(t, bytes, w->length, symbols);
+        l->words[i] = (struct word){w->start, length, (int64_t)w->count};
+        for (uint32_t k = 0; k + 1 < length; k++)
+            raise_pair(l, symbols[k], symbols[k + 1], i, (int64_t)w->count);
     }
     for (uint32_t i = 0; i < l->pair_count; i++)
         queue(l, i);
@@ -216,12 +245,15 @@ static int add_merge(struct dt_tokenizer *t, const struct pair *p, struct dt_err
 {
     struct dt_buffer bytes = DT_BUFFER_EMPTY;
     uint32_t made = t->size;
-    int rc = dt_decode(t, (uint32_t[]){p->left, p->right}, 2, &bytes, err);
-    if (rc == 0) {
-        assert(dt_tokenizer_find(t, bytes.data, bytes.size) == DT_NO_TOKEN);
+    size_t left_size, right_size, prefix = t->model == DT_WORD_PIECE ? 2 : 0;
+    const char *left = dt_tokenizer_bytes(t, p->left, &left_size);
+    const char *right = dt_tokenizer_bytes(t, p->right, &right_size);
+    dt_buffer_append(&bytes, left, left_size);
+    dt_buffer_append(&bytes, right + prefix, right_size - prefix);
+    assert(dt_tokenizer_find(t, bytes.data, bytes.size) == DT_NO_TOKEN);
+    if (t->model != DT_WORD_PIECE)
         dt_tokenizer_add_merge(t, (struct dt_merge){p->left, p->right, made});
-        rc = dt_tokenizer_add(t, made, bytes.data, bytes.size, err);
-    }
+    int rc = dt_tokenizer_add(t, made, bytes.data, bytes.size, err);
     dt_buffer_release(&bytes);
     return rc;
 }

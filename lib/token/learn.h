@@ -12,9 +12,12 @@
 #include "token/vocabulary.h"
 #include "token/word-count.h"
 
-/* Adds merges and the tokens they make to t, which holds the 256 bytes with the
- * ids 0 .. 255 and nothing else, until it has size tokens or no pair is left
- * that occurs min_count times (at least 1). words is released on the way.
+/* Adds merges and the tokens they make to t, which holds all symbols that words
+ * consist of at first, until it has size tokens or no pair is left that occurs
+ * min_count times (at least 1). The symbols are bytes or, for DT_WORD_PIECE,
+ * characters, with "##" before all but a word's first; a word with a character
+ * that is no token is passed over, and only tokens are added, no merges. words
+ * is released on the way.
  *
  * Memory: about 50 bytes a distinct word, 12 a byte of them, and 50 a distinct
  * pair; time grows with the occurrences of the merged pairs in distinct words,

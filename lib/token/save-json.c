@@ -8,6 +8,11 @@
 #include "token/byte-level.h"
 #include "token/vocabulary.h"
 
+static const char *truth(bool value)
+{
+    return value ? "true" : "false";
+}
+
 static void add_added_list(const struct dt_tokenizer *t, struct dt_buffer *b)
 {
     dt_buffer_add_string(b, "  \"added_tokens\": [");
@@ -17,9 +22,11 @@ static void add_added_list(const struct dt_tokenizer *t, struct dt_buffer *b)
         dt_buffer_printf(b, "%s\n    {\"id\": %u, \"content\": ", i ? "," : "", t->added[i].id);
         dt_json_add_string(b, bytes, size);
         dt_buffer_printf(b,
-                         ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, "
-                         "\"normalized\": false, \"special\": %s}",
-                         t->added[i].special ? "true" : "false");
+                         ", \"single_word\": %s, \"lstrip\": %s, \"rstrip\": %s, "
+                         "\"normalized\": %s, \"special\": %s}",
+                         truth(t->added[i].single_word), truth(t->added[i].strip_left),
+                         truth(t->added[i].strip_right), truth(t->added[i].normalized),
+                         truth(t->added[i].special));
     }
     dt_buffer_add_string(b, t->added_count ? "\n  ],\n" : "],\n");
 }
@@ -49,10 +56,10 @@ static void add_vocabulary(const struct dt_tokenizer *t, struct dt_buffer *b)
             continue;
         dt_buffer_add_string(b, first ? "\n      " : ",\n      ");
         first = false;
-        add_spelled(t, id, added[id], b);
+        add_spelled(t, id, added[id] || t->model == DT_WORD_PIECE, b);
         dt_buffer_printf(b, ": %u", id);
     }
-    dt_buffer_add_string(b, "\n    },\n");
+    dt_buffer_add_string(b, t->model == DT_WORD_PIECE ? "\n    }\n" : "\n    },\n");
     free(added);
 }
 
@@ -91,23 +98,106 @@ static void add_pre_tokenizer(const struct dt_pattern *pattern, struct dt_buffer
                      built_in ? "true" : "false", built_in ? "" : "]}");
 }
 
+static void add_template_ids(const struct dt_tokenizer *t, const struct dt_ids *ids, bool whole,
+                             const char *before, struct dt_buffer *b)
+{
+    for (size_t i = 0; i < ids->count; i++) {
+        size_t size;
+        const char *bytes = dt_tokenizer_bytes(t, ids->data[i], &size);
+        dt_buffer_add_string(b, i ? ", " : before);
+        if (whole)
+            dt_json_add_string(b, bytes, size);
+        dt_buffer_add_string(b, whole ? ": {\"id\": " : "{\"SpecialToken\": {\"id\": ");
+        dt_json_add_string(b, bytes, size);
+        if (whole) {
+            dt_buffer_printf(b, ", \"ids\": [%u], \"tokens\": [", ids->data[i]);
+            dt_json_add_string(b, bytes, size);
+            dt_buffer_add_string(b, "]}");
+        } else {
+            dt_buffer_add_string(b, ", \"type_id\": 0}}");
+        }
+    }
+}
+
+/* The template for documents. Of two texts it says the same, one behind the
+ * other, and the last token once more. */
+static void add_post_processor(const struct dt_tokenizer *t, struct dt_buffer *b)
+{
+    if (t->before.count + t->after.count == 0) {
+        dt_buffer_add_string(b, "  \"post_processor\": null,\n");
+        return;
+    }
+    dt_buffer_add_string(b, "  \"post_processor\": {\"type\": \"TemplateProcessing\"");
+    for (int texts = 1; texts <= 2; texts++) {
+        dt_buffer_printf(b, ",\n    \"%s\": [", texts == 1 ? "single" : "pair");
+        add_template_ids(t, &t->before, false, "", b);
+        dt_buffer_printf(b, "%s{\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}",
+                         t->before.count ? ", " : "");
+        add_template_ids(t, &t->after, false, ", ", b);
+        if (texts == 2) {
+            dt_buffer_add_string(b, ", {\"Sequence\": {\"id\": \"B\", \"type_id\": 1}}");
+            add_template_ids(t, &t->after, false, ", ", b);
+        }
+        dt_buffer_add_char(b, ']');
+    }
+    dt_buffer_add_string(b, ",\n    \"special_tokens\": {");
+    add_template_ids(t, &t->before, true, "", b);
+    add_template_ids(t, &t->after, true, t->before.count ? ", " : "", b);
+    dt_buffer_add_string(b, "}},\n");
+}
+
+static void add_bpe(const struct dt_tokenizer *t, struct dt_buffer *b)
+{
+    dt_buffer_printf(b, "  \"normalizer\": %s,\n", t->nfc ? "{\"type\": \"NFC\"}" : "null");
+    add_pre_tokenizer(t->pattern, b);
+    add_post_processor(t, b);
+    dt_buffer_printf(b,
+                     "  \"decoder\": {\"type\": \"ByteLevel\", \"add_prefix_space\": true, "
+                     "\"trim_offsets\": true, \"use_regex\": true},\n"
+                     "  \"model\": {\n    \"type\": \"BPE\",\n    \"dropout\": null,\n"
+                     "    \"unk_token\": null,\n    \"continuing_subword_prefix\": null,\n"
+                     "    \"end_of_word_suffix\": null,\n    \"fuse_unk\": false,\n"
+                     "    \"byte_fallback\": false,\n    \"ignore_merges\": %s,\n",
+                     truth(t->whole_pieces));
+    add_vocabulary(t, b);
+    add_merge_list(t, b);
+}
+
+static void add_word_piece(const struct dt_tokenizer *t, struct dt_buffer *b)
+{
+    dt_buffer_printf(b,
+                     "  \"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": %s, "
+                     "\"handle_chinese_chars\": %s,\n    \"strip_accents\": %s, "
+                     "\"lowercase\": %s},\n"
+                     "  \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"},\n",
+                     truth(t->bert.clean), truth(t->bert.isolate_cjk), truth(t->bert.strip_accents),
+                     truth(t->bert.lower));
+    add_post_processor(t, b);
+    dt_buffer_add_string(b, "  \"decoder\": {\"type\": \"WordPiece\", \"prefix\": \"##\", "
+                            "\"cleanup\": true},\n"
+                            "  \"model\": {\n    \"type\": \"WordPiece\",\n    \"unk_token\": ");
+    size_t size;
+    const char *unknown = dt_tokenizer_bytes(t, t->unknown, &size);
+    dt_json_add_string(b, unknown, size);
+    dt_buffer_printf(b,
+                     ",\n    \"continuing_subword_prefix\": \"##\",\n"
+                     "    \"max_input_chars_per_word\": %u,\n",
+                     t->longest_word);
+    add_vocabulary(t, b);
+}
+
 int dt_tokenizer_save(const struct dt_tokenizer *t, const char *path, struct dt_error *err)
 {
     struct dt_buffer b = DT_BUFFER_EMPTY;
+    if (t->model == DT_BPE_RANKS)
+        return dt_fail(err, DT_EINVALID, "%s: a tokenizer.json cannot hold merges by rank", path);
     dt_buffer_add_string(&b, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n"
                              "  \"padding\": null,\n");
     add_added_list(t, &b);
-    dt_buffer_add_string(&b, "  \"normalizer\": null,\n");
-    add_pre_tokenizer(t->pattern, &b);
-    dt_buffer_add_string(&b, "  \"post_processor\": null,\n"
-                             "  \"decoder\": {\"type\": \"ByteLevel\", \"add_prefix_space\": true, "
-                             "\"trim_offsets\": true, \"use_regex\": true},\n"
-                             "  \"model\": {\n    \"type\": \"BPE\",\n    \"dropout\": null,\n"
-                             "    \"unk_token\": null,\n    \"continuing_subword_prefix\": null,\n"
-                             "    \"end_of_word_suffix\": null,\n    \"fuse_unk\": false,\n"
-                             "    \"byte_fallback\": false,\n    \"ignore_merges\": false,\n");
-    add_vocabulary(t, &b);
-    add_merge_list(t, &b);
+    if (t->model == DT_WORD_PIECE)
+        add_word_piece(t, &b);
+    else
+        add_bpe(t, &b);
     dt_buffer_add_string(&b, "  }\n}\n");
     int rc = dt_file_write(path, b.data, b.size, err);
     dt_buffer_release(&b);

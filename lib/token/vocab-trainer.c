@@ -4,14 +4,22 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utf8proc.h>
 
 #include "base/pool.h"
+#include "token/bert-words.h"
 #include "token/byte-level.h"
 #include "token/character.h"
 #include "token/learn.h"
 #include "token/word-count.h"
+#include "token/word-piece.h"
 
-#define JOB_BYTES ((size_t)1 << 20)
+#define JOB_BYTES    ((size_t)1 << 20)
+#define LONGEST_WORD 100 /* characters, in WordPiece */
+
+/* What each vocabulary of WordPiece has, as BERT's. */
+static const char *const bert_specials[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+#define BERT_SPECIALS (sizeof bert_specials / sizeof *bert_specials)
 
 struct job {
     struct dt_buffer text;
@@ -22,12 +30,37 @@ struct job {
 struct dt_bpe_trainer {
     struct dt_bpe_trainer_options options;
     const struct dt_pattern *pattern;
+    struct dt_bert_rules rules;
     struct dt_pool *pool;
     struct job *filling, *idle;
     pthread_mutex_t lock;
     struct dt_word_counts *counts; /* those that no thread is using */
     size_t count, capacity;
 };
+
+static void count_pieces(struct dt_word_counts *counts, const struct dt_pattern *pattern,
+                         const struct job *job)
+{
+    size_t from = 0;
+    for (size_t i = 0; i < job->count; from = job->ends[i++])
+        dt_word_counts_add_text(counts, pattern, job->text.data + from, job->ends[i] - from);
+}
+
+/* Words that are too long for WordPiece teach nothing. */
+static void count_words(struct dt_word_counts *counts, const struct dt_bert_rules *rules,
+                        const struct job *job)
+{
+    struct dt_bert_words w;
+    size_t from = 0;
+    dt_bert_words_init(&w, rules, false);
+    for (size_t i = 0; i < job->count; from = job->ends[i++]) {
+        dt_bert_words_start(&w, job->text.data + from, job->ends[i] - from);
+        while (dt_bert_words_next(&w))
+            if (w.characters <= LONGEST_WORD)
+                dt_word_counts_add_word(counts, w.word, w.size);
+    }
+    dt_bert_words_release(&w);
+}
 
 static void count_job(void *work, void *context)
 {
@@ -38,9 +71,10 @@ static void count_job(void *work, void *context)
     if (t->count > 0)
         counts = t->counts[--t->count];
     pthread_mutex_unlock(&t->lock);
-    size_t from = 0;
-    for (size_t i = 0; i < job->count; from = job->ends[i++])
-        dt_word_counts_add_text(&counts, t->pattern, job->text.data + from, job->ends[i] - from);
+    if (t->options.word_piece)
+        count_words(&counts, &t->rules, job);
+    else
+        count_pieces(&counts, t->pattern, job);
     pthread_mutex_lock(&t->lock);
     DT_GROW(t->counts, t->count, t->capacity);
     t->counts[t->count++] = counts;
@@ -66,13 +100,12 @@ static int check_special(const struct dt_bpe_trainer_options *o, int i, struct d
 
 static int check_options(const struct dt_bpe_trainer_options *o, struct dt_error *err)
 {
-    uint32_t least = 256 + (uint32_t)o->special_count;
-    if (dt_pattern_find(o->pattern) == NULL)
+    uint32_t least = (o->word_piece ? (uint32_t)BERT_SPECIALS : 256) + (uint32_t)o->special_count;
+    if (!o->word_piece && dt_pattern_find(o->pattern) == NULL)
         return dt_fail(err, DT_EINVALID, "there is no pattern '%s'", o->pattern);
     if (o->size < least)
-        return dt_fail(err, DT_EINVALID,
-                       "a vocabulary of %u is too small: bytes and special tokens are %u", o->size,
-                       least);
+        return dt_fail(err, DT_EINVALID, "a vocabulary of %u is too small: %sspecial tokens are %u",
+                       o->size, o->word_piece ? "" : "bytes and ", least);
     for (int i = 0; i < o->special_count; i++)
         DT_TRY(check_special(o, i, err));
     return 0;
@@ -85,7 +118,12 @@ int dt_bpe_trainer_new(struct dt_bpe_trainer **result, const struct dt_bpe_train
     DT_TRY(check_options(options, err));
     struct dt_bpe_trainer *t = dt_alloc(1, sizeof *t);
     t->options = *options;
-    t->pattern = dt_pattern_find(options->pattern);
+    if (!options->word_piece)
+        t->pattern = dt_pattern_find(options->pattern);
+    t->rules = (struct dt_bert_rules){.clean = true,
+                                      .isolate_cjk = true,
+                                      .strip_accents = !options->cased,
+                                      .lower = !options->cased};
     pthread_mutex_init(&t->lock, NULL);
     t->pool = dt_pool_new(options->threads, count_job, t);
     *result = t;
@@ -197,6 +235,97 @@ static int add_special(struct dt_tokenizer *t, const char *special, struct dt_er
     return 0;
 }
 
+/* --- WordPiece
+ * ------------------------------------------------------------------------------------ */
+
+struct letter {
+    uint32_t code;
+    uint64_t first, inner; /* how often it begins a word, and stands inside of one */
+};
+
+static int more_frequent_first(const void *a, const void *b)
+{
+    const struct letter *x = a, *y = b;
+    uint64_t m = x->first + x->inner, n = y->first + y->inner;
+    return m != n ? (m < n) - (m > n) : (x->code > y->code) - (x->code < y->code);
+}
+
+static int lower_code_first(const void *a, const void *b)
+{
+    const struct letter *x = a, *y = b;
+    return (x->code > y->code) - (x->code < y->code);
+}
+
+static void count_letters(const struct dt_word_counts *words, struct letter *letters)
+{
+    for (uint32_t i = 0; i < words->count; i++) {
+        const struct dt_word *w = &words->words[i];
+        const unsigned char *p = (const unsigned char *)words->bytes.data + w->start;
+        const unsigned char *start = p, *end = p + w->length;
+        for (uint32_t code; p < end;) {
+            bool first = p == start;
+            p += dt_character(p, end, &code);
+            if (code != DT_CHAR_INVALID)
+                *(first ? &letters[code].first : &letters[code].inner) += w->count;
+        }
+    }
+}
+
+static int add_letter(struct dt_tokenizer *t, uint32_t code, size_t prefix, struct dt_error *err)
+{
+    unsigned char spelled[2 + 4] = DT_WORD_PIECE_PREFIX;
+    size_t length = (size_t)utf8proc_encode_char((utf8proc_int32_t)code, spelled + 2);
+    return dt_tokenizer_add(t, t->size, (char *)spelled + 2 - prefix, length + prefix, err);
+}
+
+/* Adds the most frequent characters as tokens. */
+static int add_alphabet(struct dt_tokenizer *t, const struct dt_word_counts *words, uint32_t most,
+                        struct dt_error *err)
+{
+    struct letter *letters = dt_alloc(0x110000, sizeof *letters);
+    uint32_t count = 0;
+    int rc = 0;
+    for (uint32_t code = 0; code < 0x110000; code++)
+        letters[code].code = code;
+    count_letters(words, letters);
+    qsort(letters, 0x110000, sizeof *letters, more_frequent_first);
+    while (count < most && letters[count].first + letters[count].inner > 0)
+        count++;
+    qsort(letters, count, sizeof *letters, lower_code_first);
+    for (uint32_t i = 0; rc == 0 && i < count; i++)
+        rc = letters[i].first ? add_letter(t, letters[i].code, 0, err) : 0;
+    for (uint32_t i = 0; rc == 0 && i < count; i++)
+        rc = letters[i].inner ? add_letter(t, letters[i].code, 2, err) : 0;
+    free(letters);
+    return rc;
+}
+
+static int build_word_piece(struct dt_bpe_trainer *trainer, struct dt_tokenizer *t,
+                            struct dt_error *err)
+{
+    const struct dt_bpe_trainer_options *o = &trainer->options;
+    struct dt_word_counts *words = merge_counts(trainer);
+    t->model = DT_WORD_PIECE;
+    t->bert = trainer->rules;
+    t->longest_word = LONGEST_WORD;
+    for (size_t i = 0; i < BERT_SPECIALS; i++)
+        DT_TRY(add_special(t, bert_specials[i], err));
+    for (int i = 0; i < o->special_count; i++)
+        DT_TRY(add_special(t, o->specials[i], err));
+    t->unknown = 1;
+    dt_ids_add(&t->before, 2);
+    dt_ids_add(&t->after, 3);
+    if (words == NULL || words->count == 0)
+        return dt_fail(err, DT_EFORMAT, "the input holds no text");
+    DT_TRY(add_alphabet(t, words, o->alphabet, err));
+    if (t->size > o->size)
+        return dt_fail(err, DT_EINVALID,
+                       "a vocabulary of %u is too small: characters and special tokens are %u",
+                       o->size, t->size);
+    DT_TRY(dt_learn_merges(t, words, o->size, o->min_frequency, err));
+    return dt_tokenizer_finish(t, err);
+}
+
 static int build(struct dt_bpe_trainer *trainer, struct dt_tokenizer *t, struct dt_error *err)
 {
     const struct dt_bpe_trainer_options *o = &trainer->options;
@@ -214,7 +343,8 @@ int dt_bpe_trainer_finish(struct dt_bpe_trainer *trainer, struct dt_tokenizer **
                           struct dt_error *err)
 {
     *t = dt_tokenizer_new(trainer->pattern);
-    int rc = build(trainer, *t, err);
+    int rc =
+        trainer->options.word_piece ? build_word_piece(trainer, *t, err) : build(trainer, *t, err);
     if (rc < 0) {
         dt_tokenizer_free(*t);
         *t = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Training of a byte-level BPE tokenizer on documents. Pieces are counted on
+ * Training of a tokenizer on documents: byte-level BPE or WordPiece. Pieces are counted on
  * several threads as the documents come; only the counts stay in memory. The
  * result depends on nothing but the documents and the options.
  *
@@ -9,12 +9,16 @@
  *     DT_TRY(dt_bpe_trainer_finish(trainer, &tokenizer, err));
  *     dt_bpe_trainer_free(trainer);
  *
- * Ids: the 256 bytes in dt_byte_level_order, then a token a merge, then the
- * special tokens in the order given.
+ * Ids of BPE: the 256 bytes in dt_byte_level_order, then a token a merge, then
+ * the special tokens in the order given. Ids of WordPiece: [PAD], [UNK], [CLS],
+ * [SEP], [MASK], the special tokens given, the characters by code, each that
+ * stands inside of words with "##" after all that begin them, then a token a
+ * merge.
  */
 #ifndef DT_TOKEN_VOCAB_TRAINER_H
 #define DT_TOKEN_VOCAB_TRAINER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,7 +26,10 @@
 #include "token/tokenizer.h"
 
 struct dt_bpe_trainer_options {
-    const char *pattern;    /* one of dt_pattern_names */
+    bool word_piece;        /* and not BPE */
+    bool cased;             /* WordPiece: keep capitals and accents */
+    uint32_t alphabet;      /* WordPiece: at most that many characters, the most frequent */
+    const char *pattern;    /* one of dt_pattern_names; for BPE */
     uint32_t size;          /* of the vocabulary: bytes, merges and special tokens */
     uint64_t min_frequency; /* a pair that occurs less often is not merged; 1 or more */
     const char **specials;  /* UTF-8; borrowed until the trainer is freed */

@@ -49,6 +49,13 @@ static void add_word(struct dt_word_counts *c, const char *word, uint32_t length
     dt_buffer_append(&c->bytes, word, length);
 }
 
+void dt_word_counts_add_word(struct dt_word_counts *c, const char *word, size_t size)
+{
+    for (; size > DT_WORD_LONGEST; word += DT_WORD_LONGEST, size -= DT_WORD_LONGEST)
+        add_word(c, word, DT_WORD_LONGEST, 1);
+    add_word(c, word, (uint32_t)size, 1);
+}
+
 void dt_word_counts_add_text(struct dt_word_counts *c, const struct dt_pattern *pattern,
                              const char *text, size_t size)
 {
@@ -56,12 +63,8 @@ void dt_word_counts_add_text(struct dt_word_counts *c, const struct dt_pattern *
     while (size > 0) {
         const unsigned char *bytes = (const unsigned char *)text;
         size_t n = pattern->split(bytes, bytes + size, ends, BATCH), from = 0;
-        for (size_t i = 0; i < n; i++) {
-            for (; ends[i] - from > DT_WORD_LONGEST; from += DT_WORD_LONGEST)
-                add_word(c, text + from, DT_WORD_LONGEST, 1);
-            add_word(c, text + from, (uint32_t)(ends[i] - from), 1);
-            from = ends[i];
-        }
+        for (size_t i = 0; i < n; from = ends[i++])
+            dt_word_counts_add_word(c, text + from, ends[i] - from);
         text += from;
         size -= from;
     }

@@ -29,6 +29,8 @@ struct dt_word_counts {
  * costs no more than many short ones. */
 #define DT_WORD_LONGEST 1024
 
+/* Counts a word, of which bytes over DT_WORD_LONGEST make further ones. */
+void dt_word_counts_add_word(struct dt_word_counts *c, const char *word, size_t size);
 /* Counts the pieces that pattern cuts text into. */
 void dt_word_counts_add_text(struct dt_word_counts *c, const struct dt_pattern *pattern,
                              const char *text, size_t size);

@@ -48,6 +48,32 @@ merges_of() {
     [ "$(cat ./*.json | sort -u | grep -c '"Regex"')" -eq 6 ]
 }
 
+@test "WordPiece: special tokens, characters, then merges; tokenizers gives the same ids" {
+    dt-vocab --model wordpiece -s 200 --special '<x>' -o t.json "$GOLDEN/corpus.txt"
+    grep -qF '{"id": 4, "content": "[MASK]"' t.json
+    grep -qF '{"id": 5, "content": "<x>"' t.json
+    ! grep -q '"[A-Z]": ' t.json
+    [ "$(grep -c '^      "' t.json)" -eq 200 ]
+    dt-vocab --model wordpiece -s 200 --special '<x>' -j 4 "$GOLDEN/corpus.txt" | cmp - t.json
+    printf 'The zzz' >f
+    [[ " $(dt-tokenize -t t.json --ids f) " == " 2 "*" 3 " ]]
+    printf '[MASK]' >f
+    [ "$(dt-tokenize -t t.json --special --ids f)" = "2 4 3" ]
+    dt-vocab --model wordpiece --cased -s 200 -o cased.json "$GOLDEN/corpus.txt"
+    grep -q '"[A-Z]": ' cased.json
+    dt-vocab --model wordpiece --alphabet 3 --min-frequency 1 -s 12 -o few.json "$GOLDEN/corpus.txt" 2>/dev/null
+    [ "$(grep -cE '^      "(##)?.": ' few.json)" -le 6 ]
+    run dt-vocab --model wordpiece -s 20 -o out "$GOLDEN/corpus.txt"
+    assert_one_line_error dt-vocab
+    [ ! -e out ]
+    need_python tokenizers
+    "$PYTHON" "$ORACLE" strings 3 3000 >f.jsonl
+    for t in t cased few; do
+        dt-tokenize -t $t.json --ids --special f.jsonl >ours
+        "$PYTHON" "$ORACLE" encode $t.json f.jsonl | cmp - ours
+    done
+}
+
 @test "documents are counted in each input format" {
     printf 'he he he\n' >f
     printf '{"text":"he he"}\n{"text":"he\\n"}\n' >f.jsonl
@@ -91,7 +117,7 @@ merges_of() {
 
 @test "usage errors end with status 2" {
     for arguments in "" "-s 255" "-s x" "-s 5M" "-s 300 --pattern gpt5" "-s 300 --min-frequency 0" \
-        "-s 300 --from sep" "-s 300 --from lines --separator x"; do
+        "-s 300 --cased" "-s 300 --model wordpiece --pattern gpt2" "-s 300 --from sep" "-s 300 --from lines --separator x"; do
         run dt-vocab $arguments /dev/null
         [ "$status" -eq 2 ]
     done
