@@ -70,6 +70,7 @@ static const struct fixed gpt2_fixed[] = {
     {"scale_attn_by_inverse_layer_idx", false, .otherwise = false},
     {"scale_attn_weights", true, .otherwise = true},
     {"add_cross_attention", false, .otherwise = false},
+    {"tie_word_embeddings", true, .otherwise = true},
     {NULL},
 };
 
@@ -84,11 +85,13 @@ static const struct fixed bert_fixed[] = {
     {"is_decoder", false, .otherwise = false},
     {"add_cross_attention", false, .otherwise = false},
     {"type_vocab_size", 2, .number = true, .written = true, .otherwise = 2},
+    {"tie_word_embeddings", true, .otherwise = true},
     {NULL},
 };
 
 static const struct fixed distilbert_fixed[] = {
     {"sinusoidal_pos_embds", false, .written = true, .otherwise = false},
+    {"tie_word_embeddings", true, .otherwise = true},
     {NULL},
 };
 

@@ -652,7 +652,7 @@ static void variants_of_bert_are_refused(void **state)
         {"\"is_decoder\": true", "is_decoder must be false, dt knows no other"},
         {"\"type_vocab_size\": 4", "type_vocab_size must be 2, dt knows no other"},
         {"\"hidden_act\": \"gelu_new\"", "hidden_act 'gelu_new' is not gelu"},
-        {"\"tie_word_embeddings\": false", "tie_word_embeddings must be true with bert"},
+        {"\"tie_word_embeddings\": false", "tie_word_embeddings must be true, dt knows no other"},
         {"\"hidden_dropout_prob\": 1.5", "dropout must be at least 0 and below 1"},
     };
     struct dt_model_config c;
