@@ -23,7 +23,7 @@ STORY_COUNT ?= 20000
 LENGTH      ?= 256
 BATCHES     ?= 1 2 4 8
 STEPS       ?= 40
-SECONDS     ?= 1
+SECONDS     ?= 0.5
 MODEL       ?= model.hidden_size=128 model.num_layers=4 model.num_heads=4
 PYTHON      ?= python3
 SPLIT_FLAGS :=

@@ -29,8 +29,8 @@ static const struct dt_option options[] = {
      "load: keep that many bytes of decoded tokens (default 1G)", .min = 1, .max = 1e15},
     {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "TOKENIZER",
      "load: for text, which is tokenized while it is read"},
-    {"seconds", 0, DT_OPT_REAL, &opt.seconds, "S", "load: read for S seconds (default 3)",
-     .min = 0.01, .max = 1e6},
+    {"seconds", 0, DT_OPT_REAL, &opt.seconds, "S",
+     "load: read for S seconds of processor time (default 3)", .min = 0.01, .max = 1e6},
     {"json", 0, DT_OPT_FLAG, &opt.json, NULL, "print one JSON object"},
     {NULL},
 };

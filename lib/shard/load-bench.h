@@ -12,8 +12,8 @@ struct dt_load_speed {
     size_t memory; /* dt_loader_memory */
 };
 
-/* Reads for that many seconds, after one batch that is not counted. dataset
- * is borrowed. */
+/* Reads for that many seconds of processor time, after half as many that are not
+ * counted. dataset is borrowed. */
 int dt_bench_load(struct dt_dataset *dataset, const struct dt_loader_options *options,
                   double seconds, struct dt_load_speed *speed, struct dt_error *err) DT_MUST_CHECK;
 
