@@ -26,15 +26,15 @@
 #include "token/tokenizer.h"
 
 struct dt_bpe_trainer_options {
-    bool word_piece;        /* and not BPE */
-    bool cased;             /* WordPiece: keep capitals and accents */
-    uint32_t alphabet;      /* WordPiece: at most that many characters, the most frequent */
     const char *pattern;    /* one of dt_pattern_names; for BPE */
     uint32_t size;          /* of the vocabulary: bytes, merges and special tokens */
     uint64_t min_frequency; /* a pair that occurs less often is not merged; 1 or more */
     const char **specials;  /* UTF-8; borrowed until the trainer is freed */
     int special_count;
     int threads;
+    bool word_piece;   /* and not BPE */
+    bool cased;        /* WordPiece: keep capitals and accents */
+    uint32_t alphabet; /* WordPiece: at most that many characters, the most frequent */
 };
 
 struct dt_bpe_trainer;
