@@ -72,7 +72,8 @@ DEST   = $(DESTDIR)$(PREFIX)
 UNIT_SRC := $(wildcard tests/*/test-*.c)
 UNITS    := $(UNIT_SRC:tests/%.c=$B/tests/%)
 PRELOADS := $B/tests/tools/count-allocations.so
-BATS     := $(wildcard tests/*/*.bats)
+SLOW     := $(wildcard tests/full/*.bats)
+BATS     := $(filter-out $(SLOW),$(wildcard tests/*/*.bats))
 ASAN     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
             -fno-omit-frame-pointer
 
@@ -144,6 +145,9 @@ RUN_TESTS = DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' J
 
 check: all $(UNITS) $(PRELOADS) deps-check deps-demo ## run every test; ends with "N passed, M failed, K skipped"
 	@$(RUN_TESTS) $(UNITS) $(BATS) $(MAN)
+
+check-full: all ## the tests that take long
+	@TEST_TIMEOUT=7200 $(RUN_TESTS) $(SLOW)
 
 asan: ## run unit and program tests under AddressSanitizer and UBSan, in build/asan
 	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' LDFLAGS='$(ASAN)' check-built
@@ -228,7 +232,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all share deps deps-build deps-demo deps-check deps-oracles check check-built asan \
+.PHONY: all check-full share deps deps-build deps-demo deps-check deps-oracles check check-built asan \
         demo pretokenize tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove install \
         uninstall format clean help
