@@ -35,16 +35,18 @@ static int put(struct sink *s, const void *data, size_t size, bool last, struct 
 
 static size_t bytes_of(const struct dt_named_tensor *t)
 {
-    return (size_t)t->shape[0] * (size_t)(t->rank == 2 ? t->shape[1] : 1) * sizeof(float);
+    return (size_t)t->shape[0] * (size_t)(t->rank == 2 ? t->shape[1] : 1) * dt_dtype_size(t->dtype);
 }
 
 static void make_header(const struct dt_named_tensor *tensors, int count, struct dt_buffer *b)
 {
+    static const char *const types[] = {[DT_F32] = "F32", [DT_BF16] = "BF16", [DT_F16] = "F16"};
     uint64_t at = 0;
     dt_buffer_add_string(b, "{\"__metadata__\":{\"format\":\"pt\"}");
     for (int i = 0; i < count; i++) {
         const struct dt_named_tensor *t = &tensors[i];
-        dt_buffer_printf(b, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%" PRId64, t->name, t->shape[0]);
+        dt_buffer_printf(b, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[%" PRId64, t->name,
+                         types[t->dtype], t->shape[0]);
         if (t->rank == 2)
             dt_buffer_printf(b, ",%" PRId64, t->shape[1]);
         dt_buffer_printf(b, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at, at + bytes_of(t));

@@ -13,13 +13,15 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "device/device.h"
 
 struct dt_named_tensor {
     char name[80];
     int rank; /* 1 or 2 */
     int64_t shape[2];
-    float *data;    /* host memory, borrowed */
-    char alias[80]; /* another name that files may have for it; empty: none */
+    float *data;         /* host memory, borrowed */
+    char alias[80];      /* another name that files may have for it; empty: none */
+    enum dt_dtype dtype; /* of what is written; what is read becomes fp32 */
 };
 
 /* Writes the tensors in the order given, atomically. */

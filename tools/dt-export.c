@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* dt-export: models for other programs, and from them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/program.h"
+#include "model/export.h"
+#include "model/gguf.h"
+#include "token/tokenizer.h"
+
+enum { TO_HF, TO_GGUF };
+enum { F32, F16, BF16, Q8_0 };
+static const char *const forms[] = {"hf", "gguf", NULL};
+static const char *const types[] = {"f32", "f16", "bf16", "q8_0", NULL};
+
+static struct {
+    struct dt_string_list models;
+    const char *tokenizer, *output;
+    long most;
+    int form, type;
+    bool verify;
+} opt;
+
+static const struct dt_option options[] = {
+    {"model", 'm', DT_OPT_LIST, &opt.models, "MODEL",
+     "take the model in this directory or GGUF file; of several, the mean", .required = true},
+    {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "FILE",
+     "tokenizer.json that goes along (default: the one in the first model's directory)"},
+    {"to", 0, DT_OPT_CHOICE, &opt.form, "FORM", "hf, a directory (the default), or gguf, a file",
+     .choices = forms},
+    {"type", 0, DT_OPT_CHOICE, &opt.type, "TYPE", "f32 (the default), f16, bf16; of GGUF also q8_0",
+     .choices = types},
+    {"max-shard", 0, DT_OPT_INT, &opt.most, "BYTES", "cut weights into files of at most BYTES",
+     .min = 1, .max = 1e15},
+    {"verify", 0, DT_OPT_FLAG, &opt.verify, NULL, "read it back, and compare logits"},
+    {"output", 'o', DT_OPT_STRING, &opt.output, "PATH", "write to PATH", .required = true},
+    {NULL},
+};
+
+static const struct dt_command command = {"dt-export", "write a model for other programs", "",
+                                          options};
+
+/* Differences of logits that rounding explains, as a part of the largest logit. */
+static const double tolerances[] = {[F32] = 1e-4, [F16] = 1e-2, [BF16] = 8e-2, [Q8_0] = 8e-2};
+
+static bool is_gguf(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 5 && strcmp(path + n - 5, ".gguf") == 0;
+}
+
+static int load(struct dt_model **model, struct dt_device *dev, const char *path,
+                struct dt_error *err)
+{
+    return is_gguf(path) ? dt_gguf_read(model, dev, path, err)
+                         : dt_model_load(model, dev, path, err);
+}
+
+/* The mean of all models: of n, the n-th moves it by 1/n. */
+static int load_all(struct dt_model **mean, struct dt_device *dev, struct dt_error *err)
+{
+    DT_TRY(load(mean, dev, opt.models.items[0], err));
+    int rc = 0;
+    for (int i = 1; rc == 0 && i < opt.models.count; i++) {
+        struct dt_model *next;
+        float share = 1.0f / (float)(i + 1);
+        rc = load(&next, dev, opt.models.items[i], err);
+        if (rc == 0)
+            rc = dt_model_mix(*mean, 1 - share, next, share, opt.models.items[i], err);
+        dt_model_free(next);
+    }
+    return rc;
+}
+
+/* tokenizer.json that goes along, NULL if there is none; owned by the caller. */
+static char *find_tokenizer(void)
+{
+    if (opt.tokenizer)
+        return dt_strdup(opt.tokenizer);
+    char *path = dt_path_join(opt.models.items[0], DT_TOKENIZER_FILE);
+    if (!is_gguf(opt.models.items[0]) && dt_file_exists(path))
+        return path;
+    free(path);
+    return NULL;
+}
+
+static int read_eot(const char *tokenizer, const struct dt_model *m, uint32_t *eot,
+                    struct dt_error *err)
+{
+    struct dt_tokenizer *t;
+    *eot = DT_NO_TOKEN;
+    if (tokenizer == NULL)
+        return 0;
+    DT_TRY(dt_tokenizer_load(&t, tokenizer, err));
+    *eot = dt_tokenizer_eot(t);
+    uint32_t size = dt_tokenizer_size(t);
+    dt_tokenizer_free(t);
+    if (size <= (uint32_t)m->config.vocab_size)
+        return 0;
+    return dt_fail(err, DT_EINVALID, "%s: has %u tokens, the model only %ld", tokenizer, size,
+                   m->config.vocab_size);
+}
+
+/* What transformers' AutoTokenizer wants to know beside tokenizer.json. */
+static int write_tokenizer(const char *tokenizer, struct dt_error *err)
+{
+    char *data, *path = dt_path_join(opt.output, DT_TOKENIZER_FILE);
+    char *config = dt_path_join(opt.output, DT_TOKENIZER_CONFIG_FILE);
+    static const char text[] = "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}\n";
+    size_t size;
+    int rc = dt_file_read(tokenizer, (size_t)1 << 30, &data, &size, err);
+    if (rc == 0) {
+        rc = dt_file_write(path, data, size, err);
+        free(data);
+    }
+    rc = rc < 0 ? rc : dt_file_write(config, text, sizeof text - 1, err);
+    free(path);
+    free(config);
+    return rc;
+}
+
+static int write_directory(const struct dt_model *m, const char *tokenizer, uint32_t eot,
+                           struct dt_error *err)
+{
+    static const enum dt_dtype dtypes[] = {DT_F32, DT_F16, DT_BF16};
+    char *config = dt_path_join(opt.output, DT_CONFIG_FILE);
+    bool taken = dt_file_exists(config);
+    free(config);
+    if (taken)
+        return dt_fail(err, DT_EINVALID, "%s: holds a model already", opt.output);
+    DT_TRY(dt_make_directories(opt.output, err));
+    if (tokenizer)
+        DT_TRY(write_tokenizer(tokenizer, err));
+    return dt_model_export(m, dtypes[opt.type], (uint64_t)opt.most, eot, opt.output, err);
+}
+
+static int verify(const struct dt_model *m, struct dt_error *err)
+{
+    struct dt_model *again;
+    struct dt_model_difference d;
+    DT_TRY(opt.form == TO_GGUF ? dt_gguf_read(&again, m->device, opt.output, err)
+                               : dt_model_load(&again, m->device, opt.output, err));
+    int rc = dt_model_compare(&d, m, again, err);
+    dt_model_free(again);
+    if (rc == 0 && !(d.largest <= tolerances[opt.type] * d.range))
+        rc = dt_fail(err, DT_EFORMAT, "%s: logits differ by %.3g, of at most %.3g", opt.output,
+                     d.largest, d.range);
+    if (rc == 0)
+        printf("logits differ by %.3g at most; the largest is %.3g\n", d.largest, d.range);
+    return rc;
+}
+
+static int export(struct dt_device *dev, struct dt_error *err)
+{
+    struct dt_model *m = NULL;
+    char *tokenizer = find_tokenizer();
+    uint32_t eot;
+    int rc = load_all(&m, dev, err);
+    rc = rc < 0 ? rc : read_eot(tokenizer, m, &eot, err);
+    if (rc == 0)
+        rc = opt.form == TO_HF
+                 ? write_directory(m, tokenizer, eot, err)
+                 : dt_gguf_write(m, (enum dt_gguf_type)opt.type, tokenizer, eot, opt.output, err);
+    if (rc == 0 && opt.verify)
+        rc = verify(m, err);
+    free(tokenizer);
+    dt_model_free(m);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct dt_error err;
+    struct dt_device *dev;
+    int first = dt_parse_options(&command, argc, argv);
+    if (first != argc)
+        dt_usage("no operand is taken: '%s'", argv[first]);
+    if (opt.form == TO_HF && opt.type == Q8_0)
+        dt_usage("only GGUF has q8_0");
+    if (opt.form == TO_GGUF && opt.most > 0)
+        dt_usage("a GGUF file is not cut");
+    if (opt.form == TO_GGUF && opt.verify && !is_gguf(opt.output))
+        dt_usage("a GGUF file's name must end in .gguf");
+    if (dt_device_open(&dev, "cpu", 0, &err) < 0)
+        return dt_report(&err);
+    int rc = export(dev, &err);
+    dt_device_close(dev);
+    return rc < 0 ? dt_report(&err) : 0;
+}
