@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # dt-clean's rules against datatrove's: `make oracles-datatrove` installs it.
-# DOCUMENTS: how many to compare (default 100, in seconds; 10000 in some minutes).
+# DOCUMENTS: how many of this machine's documents to compare (default 100, in seconds;
+# 10000 in some minutes). DOCUMENTS_FILE: lines of JSON to compare in their place.
 load ../helper
 
 setup() {
@@ -38,7 +39,11 @@ decide() {
 
 @test "documents are kept and dropped as datatrove does" {
     need_python datatrove spacy
-    real_documents
+    if [ -n "${DOCUMENTS_FILE:-}" ]; then
+        dt-clean -q -o documents.jsonl "$DOCUMENTS_FILE"
+    else
+        real_documents
+    fi
     [ "$(wc -l <documents.jsonl)" -gt 20 ]
     decide >ours
     "$PYTHON" "$ROOT/tests/oracles/datatrove_oracle.py" documents.jsonl | LC_ALL=C sort >theirs
