@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* dt-bench: measures what a machine does with dt's kernels, steps and data. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/program.h"
 #include "shard/load-bench.h"
+#include "token/encode-bench.h"
 #include "train/bench.h"
 #include "train/text-samples.h"
+
+#define TEXT_LIMIT ((size_t)1 << 32)
 
 static struct {
     const char *config, *device, *tokenizer;
@@ -24,20 +29,21 @@ static const struct dt_option options[] = {
      .max = 1e6},
     {"device", 0, DT_OPT_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ..."},
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N",
-     "use N threads (default: all processors; load: the caller)", .min = 1, .max = 4096},
+     "use N threads (default: all processors; load: the caller; tokenize: 1)", .min = 1,
+     .max = 4096},
     {"memory", 0, DT_OPT_INT, &opt.memory, "BYTES",
      "load: keep that many bytes of decoded tokens (default 1G)", .min = 1, .max = 1e15},
     {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "TOKENIZER",
-     "load: for text, which is tokenized while it is read"},
+     "tokenize, and load of text: the tokenizer"},
     {"seconds", 0, DT_OPT_REAL, &opt.seconds, "S",
-     "load: read for S seconds of processor time (default 3)", .min = 0.01, .max = 1e6},
+     "load and tokenize: measure for S seconds (default 3)", .min = 0.01, .max = 1e6},
     {"json", 0, DT_OPT_FLAG, &opt.json, NULL, "print one JSON object"},
     {NULL},
 };
 
 static const struct dt_command command = {"dt-bench",
                                           "measure kernels, training steps and the reading of data",
-                                          "gemm|step|load [DATA]", options};
+                                          "gemm|step|load|tokenize [DATA]", options};
 
 static void print_machine(const struct dt_device *dev, double peak)
 {
@@ -156,6 +162,42 @@ static int bench_load(const char *data, struct dt_error *err)
     return 0;
 }
 
+static int print_encoding(const struct dt_tokenizer *t, const char *text, size_t size,
+                          struct dt_error *err)
+{
+    struct dt_encode_speed s;
+    int threads = opt.threads > 0 ? (int)opt.threads : 1;
+    DT_TRY(dt_bench_encode(t, text, size, threads, opt.seconds, &s, err));
+    double megabytes = (double)s.bytes * 1e-6;
+    if (opt.json)
+        printf("{\"threads\":%d,\"bytes\":%llu,\"tokens\":%llu,\"mb_per_second\":%.1f,"
+               "\"mb_per_core_second\":%.1f}\n",
+               threads, (unsigned long long)s.bytes, (unsigned long long)s.tokens,
+               megabytes / s.seconds, megabytes / s.processor_seconds);
+    else
+        printf("tokenize          %.1f MB/s on %d thread%s, %.1f MB a second of processor time, "
+               "%.2f bytes a token\n",
+               megabytes / s.seconds, threads, dt_plural((uint64_t)threads),
+               megabytes / s.processor_seconds, (double)s.bytes / (double)s.tokens);
+    return 0;
+}
+
+static int bench_tokenize(const char *path, struct dt_error *err)
+{
+    struct dt_tokenizer *t;
+    char *text;
+    size_t size;
+    DT_TRY(dt_tokenizer_load(&t, opt.tokenizer, err));
+    int rc = dt_file_read(path, TEXT_LIMIT, &text, &size, err);
+    if (rc == 0) {
+        rc = size > 0 ? print_encoding(t, text, size, err)
+                      : dt_fail(err, DT_EFORMAT, "%s: holds no text", path);
+        free(text);
+    }
+    dt_tokenizer_free(t);
+    return rc;
+}
+
 static int bench_device(const char *what, struct dt_error *err)
 {
     struct dt_device *dev;
@@ -171,13 +213,20 @@ int main(int argc, char **argv)
     int first = dt_parse_options(&command, argc, argv);
     const char *what = argv[first];
     if (first == argc)
-        dt_usage("one thing to measure is needed: gemm, step or load DATA");
-    bool load = strcmp(what, "load") == 0;
-    if (!load && strcmp(what, "gemm") != 0 && strcmp(what, "step") != 0)
-        dt_usage("'%s' is nothing to measure: gemm, step or load DATA", what);
-    if (argc - first != 1 + load)
-        dt_usage(load ? "load needs one data set" : "%s takes no operand", what);
-    int rc = load ? bench_load(argv[first + 1], &err) : bench_device(what, &err);
+        dt_usage("one thing to measure is needed: gemm, step, load DATA or tokenize FILE");
+    bool load = strcmp(what, "load") == 0, tokenize = strcmp(what, "tokenize") == 0;
+    if (!load && !tokenize && strcmp(what, "gemm") != 0 && strcmp(what, "step") != 0)
+        dt_usage("'%s' is nothing to measure: gemm, step, load DATA or tokenize FILE", what);
+    if (argc - first != 1 + (load || tokenize))
+        dt_usage(load       ? "load needs one data set"
+                 : tokenize ? "tokenize needs one file"
+                            : "%s takes no operand",
+                 what);
+    if (tokenize && opt.tokenizer == NULL)
+        dt_usage("tokenize needs --tokenizer");
+    int rc = load       ? bench_load(argv[first + 1], &err)
+             : tokenize ? bench_tokenize(argv[first + 1], &err)
+                        : bench_device(what, &err);
     if (rc < 0)
         return dt_report(&err);
     if (fflush(stdout) != 0) {

@@ -74,3 +74,18 @@ load ../helper
         [ "$status" -eq 2 ]
     done
 }
+
+@test "tokenize measures encoding, and counts the tokens that dt-tokenize gives" {
+    cd "$T"
+    golden="$BATS_TEST_DIRNAME/../token/golden"
+    for threads in 1 2; do
+        dt-bench --json -j $threads -t "$golden/tokenizer.json" --seconds 0.01 tokenize "$golden/corpus.txt" >out
+        grep -q "\"threads\":$threads,\"bytes\":$(stat -c %s "$golden/corpus.txt")," out
+        grep -q "\"tokens\":$(dt-tokenize -t "$golden/tokenizer.json" --ids --frame none --from text "$golden/corpus.txt" | wc -w)," out
+    done
+    : >empty
+    run dt-bench -t "$golden/tokenizer.json" tokenize empty
+    assert_one_line_error dt-bench
+    run dt-bench tokenize empty
+    [ "$status" -eq 2 ]
+}
