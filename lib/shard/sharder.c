@@ -3,9 +3,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/program.h"
@@ -28,6 +30,7 @@ struct dt_sharder {
     char *directory;
     const struct dt_sharder_options *options;
     struct dt_manifest manifest; /* the first splits are the streams', in their order */
+    int lock;                    /* of the directory */
     struct dt_manifest old;      /* what the directory has; empty if it has none */
     int generation;              /* of the names: not those that the old one lists */
     struct stream *streams;      /* [0] is DT_REST_SPLIT */
@@ -151,10 +154,24 @@ static int check_append(const struct dt_sharder *s, struct dt_error *err)
     return 0;
 }
 
+/* Two programs that write into one directory would remove each other's shards. The
+ * lock ends with the program, however it ends. */
+static int lock_directory(struct dt_sharder *s, struct dt_error *err)
+{
+    s->lock = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s->lock < 0)
+        return dt_fail_errno(err, "cannot open '%s'", s->directory);
+    if (flock(s->lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return dt_fail(err, DT_EINVALID, "another program is writing shards into '%s'",
+                       s->directory);
+    return 0; /* file systems without locks are used without one */
+}
+
 static int begin_directory(struct dt_sharder *s, struct dt_error *err)
 {
     struct dt_error why;
     DT_TRY(dt_make_directories(s->directory, err));
+    DT_TRY(lock_directory(s, err));
     if (dt_manifest_read(&s->old, s->directory, &why) < 0) {
         dt_manifest_release(&s->old); /* what cannot be read has nothing to lose */
         if (s->options->append) {
@@ -358,6 +375,7 @@ int dt_sharder_new(struct dt_sharder **result, const char *directory,
     DT_TRY(dt_splits_check(options->splits, options->count, err));
     struct dt_sharder *s = dt_alloc(1, sizeof *s);
     s->directory = dt_strdup(directory);
+    s->lock = -1;
     s->options = options;
     s->manifest.info = *info;
     add_streams(s);
@@ -448,6 +466,8 @@ void dt_sharder_free(struct dt_sharder *s)
         remove_shards(s);
     dt_manifest_release(&s->manifest);
     dt_manifest_release(&s->old);
+    if (s->lock >= 0)
+        close(s->lock);
     free(s->streams);
     free(s->directory);
     free(s);

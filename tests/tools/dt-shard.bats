@@ -360,3 +360,19 @@ assert_unfinished() {
     [ -z "$(ls -A out | grep tmp)" ]
     [ "$(ls out/*.dts | wc -l)" -eq "$(grep -c '"file"' out/index.json)" ]
 }
+
+@test "two programs do not write into one directory" {
+    dt-shard -o out all.dts
+    mkfifo pipe
+    dt-shard -o out pipe &
+    pid=$!
+    exec 9>pipe
+    cat all.dts >&9
+    for _ in $(seq 50); do ls -A out | grep -q tmp && break; sleep 0.1; done
+    run dt-shard -o out all.dts
+    exec 9>&-
+    wait $pid
+    assert_one_line_error dt-shard
+    [[ "$output" == *"another program is writing shards into 'out'" ]]
+    dt-cat --verify out
+}
