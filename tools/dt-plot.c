@@ -29,7 +29,7 @@ static const struct dt_option options[] = {
     {NULL}};
 
 static const struct dt_command command = {"dt-plot", "draw loss curves from metrics",
-                                          "loss RUN ...", options};
+                                          "WHAT RUN ...", options};
 
 static enum dt_plot_format format_of(const char *path)
 {
@@ -53,6 +53,8 @@ static void warn_of_losses_left_out(const struct dt_run_metrics *runs, int count
                 points == 1 ? "" : "s");
 }
 
+static const char *what; /* a member of the metrics */
+
 static int draw(const struct dt_run_metrics *runs, int count, struct dt_error *err)
 {
     struct dt_plot plot = {.format = format_of(opt.output),
@@ -60,7 +62,8 @@ static int draw(const struct dt_run_metrics *runs, int count, struct dt_error *e
                            .log_x = opt.log == 0 || opt.log == 2,
                            .log_y = opt.log >= 1,
                            .floor = opt.floor,
-                           .title = opt.title};
+                           .title = opt.title,
+                           .member = strcmp(what, "loss") == 0 ? NULL : what};
     struct dt_output out;
     DT_TRY(dt_output_open(&out, opt.output, err));
     int rc = dt_plot_loss(&plot, runs, count, &out, err);
@@ -74,15 +77,16 @@ static int draw(const struct dt_run_metrics *runs, int count, struct dt_error *e
 int main(int argc, char **argv)
 {
     int first = dt_parse_options(&command, argc, argv), count = argc - first - 1, read = 0, rc = 0;
-    if (count < 0 || strcmp(argv[first], "loss") != 0)
-        dt_usage("the first operand is what to plot: loss");
+    if (count < 0)
+        dt_usage("the first operand is what to plot: loss, lr, grad_norm, ...");
     if (count == 0)
-        dt_usage("plot the loss of which RUN?");
+        dt_usage("plot %s of which RUN?", argv[first]);
+    what = argv[first];
     format_of(opt.output);
     struct dt_error err;
     struct dt_run_metrics *runs = dt_alloc((size_t)count, sizeof *runs);
     while (read < count && rc == 0) {
-        rc = dt_run_metrics_read(&runs[read], argv[first + 1 + read], &err);
+        rc = dt_run_metrics_read_member(&runs[read], argv[first + 1 + read], what, &err);
         read += rc == 0;
     }
     if (rc == 0)

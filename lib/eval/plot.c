@@ -121,6 +121,7 @@ static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
     dt_gnuplot_set_string(script, "format", formats[plot->format]);
     dt_gnuplot_set_string(script, "heading", plot->title ? plot->title : "");
     dt_gnuplot_set_string(script, "x_label", axis->label);
+    dt_gnuplot_set_string(script, "y_label", plot->member ? plot->member : "loss (nats per token)");
     dt_buffer_printf(script, "log_x = %d\nlog_y = %d\nruns = %d\narray name[runs]\n", plot->log_x,
                      plot->log_y, count);
     for (int r = 0; r < count; r++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loss curves through gnuplot, which is run without a shell: the commands and
- * the data go to its standard input, and no text of the caller is ever
+ * Curves of the loss, or of another member of metrics, through gnuplot, which is run without a
+ * shell: the commands and the data go to its standard input, and no text of the caller is ever
  * interpreted.
  *
  *     struct dt_plot plot = {.format = DT_PLOT_SVG, .title = "demo", .floor = NAN};
@@ -24,8 +24,9 @@ struct dt_plot {
     enum dt_plot_format format;
     enum dt_plot_x x;
     bool log_x, log_y;
-    double floor;      /* a level to draw as a line, nats a token; NAN for none */
-    const char *title; /* NULL for none */
+    double floor;       /* a level to draw as a line, nats a token; NAN for none */
+    const char *title;  /* NULL for none */
+    const char *member; /* what the curves show, for the y axis; NULL: the loss */
 };
 
 /* Draws the curves of the runs into out. DT_EMISSING if gnuplot is not

@@ -38,8 +38,10 @@ static void add_point(struct dt_curve *curve, struct dt_metric point)
     curve->items[curve->count++] = point;
 }
 
-static int add_line(struct dt_run_metrics *m, struct json_object *line, const char *subject,
-                    struct dt_error *err)
+#define LOSS "loss"
+
+static int add_line(struct dt_run_metrics *m, struct json_object *line, const char *member,
+                    const char *subject, struct dt_error *err)
 {
     struct dt_metric point;
     struct json_object *run;
@@ -50,9 +52,9 @@ static int add_line(struct dt_run_metrics *m, struct json_object *line, const ch
         free(m->name);
         m->name = dt_strdup(json_object_get_string(run));
     }
-    double train, valid;
-    bool trains = get_loss(m, line, "loss", &train),
-         validates = get_loss(m, line, "val_loss", &valid);
+    double train, valid = NAN;
+    bool trains = get_loss(m, line, member, &train);
+    bool validates = strcmp(member, LOSS) == 0 && get_loss(m, line, "val_loss", &valid);
     if (!trains && !validates)
         return 0;
     DT_TRY(dt_json_get_real(line, "step", subject, &point.step, err));
@@ -67,20 +69,21 @@ static int add_line(struct dt_run_metrics *m, struct json_object *line, const ch
     return 0;
 }
 
-static int read_line(struct dt_run_metrics *m, const struct dt_buffer *text, const char *path,
-                     long number, struct dt_error *err)
+static int read_line(struct dt_run_metrics *m, const struct dt_buffer *text, const char *member,
+                     const char *path, long number, struct dt_error *err)
 {
     struct json_object *line = NULL;
     char *subject = dt_format("%s:%ld", path, number);
     int rc = dt_json_parse(text->data, text->size, subject, &line, err);
     if (rc == 0)
-        rc = add_line(m, line, subject, err);
+        rc = add_line(m, line, member, subject, err);
     json_object_put(line);
     free(subject);
     return rc;
 }
 
-static int read_lines(struct dt_run_metrics *m, const char *path, struct dt_error *err)
+static int read_lines(struct dt_run_metrics *m, const char *path, const char *member,
+                      struct dt_error *err)
 {
     struct dt_input *in;
     struct dt_buffer text = DT_BUFFER_EMPTY;
@@ -90,13 +93,13 @@ static int read_lines(struct dt_run_metrics *m, const char *path, struct dt_erro
     for (long number = 1; rc == 0 && whole; number++) {
         rc = dt_input_read_until(in, '\n', &text, &whole, err);
         if (rc == 0 && whole)
-            rc = read_line(m, &text, path, number, err);
+            rc = read_line(m, &text, member, path, number, err);
     }
     dt_buffer_release(&text);
     dt_input_close(in);
     if (rc == 0 && m->train.count + m->valid.count == 0)
-        rc = dt_fail(err, DT_EFORMAT, "%s: holds no %sloss", path,
-                     m->not_finite > 0 ? "finite " : "");
+        rc = dt_fail(err, DT_EFORMAT, "%s: holds no %s%s", path, m->not_finite > 0 ? "finite " : "",
+                     member);
     return rc;
 }
 
@@ -117,17 +120,23 @@ static char *name_of(const char *path)
     return name;
 }
 
-int dt_run_metrics_read(struct dt_run_metrics *m, const char *path, struct dt_error *err)
+int dt_run_metrics_read_member(struct dt_run_metrics *m, const char *path, const char *member,
+                               struct dt_error *err)
 {
     memset(m, 0, sizeof *m);
     m->name = name_of(path);
     bool directory = strcmp(path, "-") != 0 && dt_is_directory(path);
     char *file = directory ? dt_path_join(path, "metrics.jsonl") : dt_strdup(path);
-    int rc = read_lines(m, file, err);
+    int rc = read_lines(m, file, member, err);
     free(file);
     if (rc < 0)
         dt_run_metrics_release(m);
     return rc;
+}
+
+int dt_run_metrics_read(struct dt_run_metrics *m, const char *path, struct dt_error *err)
+{
+    return dt_run_metrics_read_member(m, path, LOSS, err);
 }
 
 void dt_run_metrics_release(struct dt_run_metrics *m)

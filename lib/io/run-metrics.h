@@ -26,7 +26,7 @@
 
 struct dt_metric {
     double step, tokens, time; /* time in seconds; NAN where a line lacks tokens or time */
-    double loss;               /* mean nats a token */
+    double loss;               /* mean nats a token; or what else was asked for */
 };
 
 struct dt_curve { /* steps increase */
@@ -44,6 +44,10 @@ struct dt_run_metrics {
  * loss is DT_EFORMAT. *m is released after a failure. */
 int dt_run_metrics_read(struct dt_run_metrics *m, const char *path,
                         struct dt_error *err) DT_MUST_CHECK;
+/* The same of another number that lines have, such as "lr": it is m->train, and m->valid
+ * is empty. */
+int dt_run_metrics_read_member(struct dt_run_metrics *m, const char *path, const char *member,
+                               struct dt_error *err) DT_MUST_CHECK;
 void dt_run_metrics_release(struct dt_run_metrics *m);
 
 #endif

@@ -43,7 +43,9 @@ int dt_training_log_run(struct dt_training *t, struct dt_error *err)
 int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     char loss[REAL_TEXT], rate[REAL_TEXT], norm[REAL_TEXT], scale[REAL_TEXT] = "";
-    char skipped[REAL_TEXT] = "";
+    char skipped[REAL_TEXT] = "", batch[REAL_TEXT] = "";
+    if (t->settings.training.batch_ramp_tokens > 0)
+        member("batch_tokens", (double)r->batch_tokens, batch);
     if (t->settings.training.precision == DT_F16)
         member("loss_scale", r->loss_scale, scale);
     if (r->skipped > 0)
@@ -56,10 +58,10 @@ int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct
     return dt_metrics_write(
         &t->metrics, err,
         "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f%s%s%s,\"tokens_per_second\":%.1f,"
-        "\"mfu\":%.4f%s%s}",
+        "\"mfu\":%.4f%s%s%s}",
         r->step, (unsigned long long)r->tokens, r->seconds, member("loss", r->loss, loss),
         member("lr", r->learning_rate, rate), member("grad_norm", r->gradient_norm, norm),
-        r->tokens_per_second, r->mfu, scale, skipped);
+        r->tokens_per_second, r->mfu, batch, scale, skipped);
 }
 
 int dt_training_log_validation(struct dt_training *t, const struct dt_step_report *r,

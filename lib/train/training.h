@@ -61,9 +61,10 @@ enum dt_skip {
 };
 
 struct dt_step_report {
-    long step;       /* updates done, this one included */
-    uint64_t tokens; /* used so far */
-    double seconds;  /* of training so far, without validation and checkpoints */
+    long step;             /* updates done, this one included */
+    uint64_t tokens;       /* used so far */
+    uint64_t batch_tokens; /* of this step */
+    double seconds;        /* of training so far, without validation and checkpoints */
     double loss, learning_rate, gradient_norm;
     double tokens_per_second, mfu; /* since the last logged step */
     double loss_scale;             /* of this step; 1: none */

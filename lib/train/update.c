@@ -115,6 +115,8 @@ double *dt_training_pass_values(const struct dt_settings *settings)
 int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     long passes = dt_batch_passes(&t->settings, t->state.samples);
+    r->batch_tokens =
+        (uint64_t)(passes * t->settings.training.batch_size * t->settings.training.sequence_length);
     double factor;
     r->loss_scale = t->state.loss_scale.factor;
     DT_TRY(accumulate(t, passes, r, &factor, err));

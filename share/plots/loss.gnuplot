@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Loss curves. dt-plot writes before this: format, heading, x_label, log_x,
+# Loss curves. dt-plot writes before this: format, heading, x_label, y_label, log_x,
 # log_y, runs, name[1..runs], has_train_I, has_valid_I, floor_level (if any),
 # and the data blocks $train, $smooth and $valid with a data set a run.
 
@@ -26,7 +26,7 @@ if (format eq "text") set terminal dumb 80 24 noenhanced
 
 set title heading noenhanced
 set xlabel x_label
-set ylabel "loss (nats per token)"
+set ylabel y_label
 set key top right noenhanced
 if (format ne "text") {
     set border 3 linecolor rgb "#444444"

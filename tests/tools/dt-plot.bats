@@ -118,8 +118,6 @@ set output 'pwned'"
     [ "$status" -eq 2 ]
     run dt-plot loss
     [ "$status" -eq 2 ]
-    run dt-plot gain "$T/run"
-    [ "$status" -eq 2 ]
     run dt-plot loss "$T/run" -o "$T/a.pdf"
     [ "$status" -eq 2 ]
 }
@@ -139,4 +137,16 @@ set output 'pwned'"
     run dt-plot loss "$T/m"
     assert_one_line_error dt-plot
     [[ "$output" == *"holds no finite loss" ]]
+}
+
+@test "any number in lines of training is drawn, under its name" {
+    printf '{"step":%d,"loss":%d,"lr":%s}\n' 1 8 1e-3 2 4 2e-3 3 3 3e-3 >metrics.jsonl
+    dt-plot lr metrics.jsonl -o lr.svg
+    grep -q '>lr<' lr.svg
+    ! grep -q 'nats' lr.svg
+    dt-plot loss metrics.jsonl -o loss.svg
+    grep -q 'nats per token' loss.svg
+    run dt-plot grad_norm metrics.jsonl
+    assert_one_line_error dt-plot
+    [[ "$output" == "dt-plot: metrics.jsonl: holds no grad_norm" ]]
 }
