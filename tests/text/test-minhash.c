@@ -239,6 +239,31 @@ static void clusters_are_those_of_looking_at_every_pair(void **state)
     }
 }
 
+/* A file of several runs: each document of the second is like one of the first. */
+static void clusters_reach_over_runs(void **state)
+{
+    (void)state;
+    char *paths[] = {"runs.sig"};
+    const struct dt_signature_settings settings = {1, 1, 5, 1};
+    struct dt_signature_writer *w;
+    struct dt_near_duplicates *d;
+    struct dt_output out;
+    assert_int_equal(dt_output_open(&out, "runs.sig", &err), 0);
+    assert_int_equal(dt_signature_writer_open(&w, &settings, &out, &err), 0);
+    for (uint64_t i = 0; i < DT_SIGNATURE_RUN + 1000; i++) {
+        uint64_t key = i % DT_SIGNATURE_RUN * UINT64_C(0x9e3779b97f4a7c15);
+        assert_int_equal(dt_signature_writer_add(w, i, &key, &err), 0);
+    }
+    assert_int_equal(dt_signature_writer_end(w, &err), 0);
+    dt_signature_writer_free(w);
+    assert_int_equal(dt_output_commit(&out, &err), 0);
+    assert_int_equal(dt_near_duplicates_open(&d, paths, 1, &err), 0);
+    assert_int_equal(dt_near_duplicates_merge(d, 0, &err), 0);
+    assert_int_equal(dt_near_duplicates_size(d).runs, 2);
+    assert_int_equal(dt_near_duplicates_size(d).duplicates, 1000);
+    dt_near_duplicates_close(d);
+}
+
 static void a_damaged_file_is_refused(void **state)
 {
     (void)state;
@@ -305,6 +330,7 @@ int main(void)
         cmocka_unit_test(pairs_are_found_with_the_probability_of_the_formula),
         cmocka_unit_test(keys_do_not_depend_on_order_or_repetition),
         cmocka_unit_test(clusters_are_those_of_looking_at_every_pair),
+        cmocka_unit_test(clusters_reach_over_runs),
         cmocka_unit_test(a_damaged_file_is_refused),
         cmocka_unit_test(a_list_of_other_documents_is_refused),
     };

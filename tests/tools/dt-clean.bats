@@ -514,6 +514,16 @@ END
     [ "$output" = "dt-clean: no evaluation text has 13 words" ]
 }
 
+@test "memory does not grow with the input" {
+    [[ "${DT_BUILD:-}" != *asan* ]] || skip "AddressSanitizer takes its own"
+    dt-synth --bytes 25M -o in.jsonl
+    # 16 MB do for 25; they would for any size.
+    run bash -c "ulimit -d 16000 && dt-clean -q -j 1 --rules fineweb --attributes -o /dev/null in.jsonl"
+    [ "$status" -eq 0 ]
+    run bash -c "ulimit -d 1000 && dt-clean -q -j 1 --rules fineweb --attributes -o /dev/null in.jsonl"
+    [ "$status" -ne 0 ]
+}
+
 @test "the output of all rules together does not depend on the number of threads" {
     dt-synth --bytes 2M -o in.jsonl
     for j in 1 3; do
