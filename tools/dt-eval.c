@@ -7,6 +7,7 @@
 #include "base/program.h"
 #include "base/progress.h"
 #include "eval/choice.h"
+#include "eval/masked.h"
 #include "eval/perplexity.h"
 #include "eval/translation-corpus.h"
 
@@ -15,8 +16,9 @@ static struct {
     struct dt_string_list models, references;
     long threads, batch, resamples, seed;
     int words; /* enum dt_translation_words_kind */
-    bool no_end, json, quiet;
-} opt = {.split = "val", .device = "cpu", .output = "-", .batch = 16, .seed = 12345};
+    double rate;
+    bool no_end, alone, json, quiet;
+} opt = {.split = "val", .device = "cpu", .output = "-", .batch = 16, .seed = 12345, .rate = 0.15};
 
 static const struct dt_option options[] = {
     {"model", 'm', DT_OPT_LIST, &opt.models, "DIR",
@@ -25,6 +27,9 @@ static const struct dt_option options[] = {
      "tokenizer of documents (default: the one in the model's directory)"},
     {"split", 0, DT_OPT_STRING, &opt.split, "NAME", "split of a directory of shards (default val)"},
     {"no-end", 0, DT_OPT_FLAG, &opt.no_end, NULL, "do not predict the ends of documents"},
+    {"mask-rate", 0, DT_OPT_REAL, &opt.rate, "X", "mask the share X of tokens (default 0.15)",
+     .min = 0.001, .max = 0.999},
+    {"alone", 0, DT_OPT_FLAG, &opt.alone, NULL, "mask each token alone: pseudo-perplexity"},
     {"reference", 'r', DT_OPT_LIST, &opt.references, "FILE",
      "compare translations with the lines of FILE; several give several references"},
     {"words", 0, DT_OPT_CHOICE, &opt.words, "KIND", "how BLEU cuts words: 13a (the default), ...",
@@ -32,8 +37,8 @@ static const struct dt_option options[] = {
     {"bootstrap", 0, DT_OPT_INT, &opt.resamples, "N",
      "resample the segments N times: how sure scores and their differences are", .min = 1,
      .max = 1e6},
-    {"seed", 0, DT_OPT_INT, &opt.seed, "N", "seed of resampling (default 12345)", .min = 0,
-     .max = 1e15},
+    {"seed", 0, DT_OPT_INT, &opt.seed, "N", "seed of resampling and of masks (default 12345)",
+     .min = 0, .max = 1e15},
     {"items", 0, DT_OPT_STRING, &opt.items, "FILE", "write the scores of each item to FILE"},
     {"json", 0, DT_OPT_FLAG, &opt.json, NULL, "print one JSON object"},
     {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write the result to FILE"},
@@ -47,7 +52,7 @@ static const struct dt_option options[] = {
 };
 
 static const struct dt_command command = {"dt-eval", "score models and translations",
-                                          "perplexity|choice|bleu DATA ...", options};
+                                          "perplexity|choice|masked|bleu DATA ...", options};
 
 static int write_text(const char *path, const struct dt_buffer *text, struct dt_error *err)
 {
@@ -97,6 +102,7 @@ static int measure_perplexity(void *results, int number, struct dt_subject *subj
 {
     struct dt_perplexity *all = results;
     const struct dt_perplexity_options how = {opt.tokenizer, opt.split, opt.batch, !opt.no_end};
+    DT_TRY(dt_subject_need_next_token(subject, err));
     DT_TRY(dt_perplexity_measure(&all[number], subject, data, &how, progress, err));
     if (all[number].documents != all[0].documents)
         return dt_fail(err, DT_EINVALID, "%s: gave %s fewer or more documents than the first model",
@@ -122,10 +128,37 @@ static int perplexity(char **data, int count, struct dt_error *err)
     return rc;
 }
 
+static int measure_masked(void *results, int number, struct dt_subject *subject, void *data,
+                          struct dt_progress *progress, struct dt_error *err)
+{
+    struct dt_masked_result *all = results;
+    const struct dt_masked_options how = {opt.tokenizer, opt.batch, opt.rate, (uint64_t)opt.seed,
+                                          opt.alone};
+    return dt_masked_measure(&all[number], subject, data, &how, progress, err);
+}
+
+static int masked(char **data, int count, struct dt_error *err)
+{
+    struct dt_masked_result *results = dt_alloc((size_t)opt.models.count, sizeof *results);
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    (void)count;
+    int rc = for_each_model(measure_masked, results, data[0], err);
+    if (rc == 0) {
+        dt_masked_report(results, opt.models.count, opt.alone, opt.json, &text);
+        rc = write_text(opt.output, &text, err);
+    }
+    dt_buffer_release(&text);
+    for (int i = 0; i < opt.models.count; i++)
+        dt_masked_release(&results[i]);
+    free(results);
+    return rc;
+}
+
 static int measure_choice(void *results, int number, struct dt_subject *subject, void *data,
                           struct dt_progress *progress, struct dt_error *err)
 {
     struct dt_choice_result *all = results;
+    DT_TRY(dt_subject_need_next_token(subject, err));
     return dt_choice_measure(&all[number], subject, data, opt.tokenizer, opt.batch, progress, err);
 }
 
@@ -177,6 +210,7 @@ static const struct mode {
 } modes[] = {
     {"perplexity", "DATA", true, 1, perplexity},
     {"choice", "DATA", true, 1, choice},
+    {"masked", "DATA", true, 1, masked},
     {"bleu", "FILE ...", false, 1000, bleu},
     {NULL},
 };
@@ -185,11 +219,12 @@ static const struct mode *mode_of(int count, char **operands)
 {
     const struct mode *m = modes;
     if (count == 0)
-        dt_usage("what to score is needed: perplexity, choice or bleu, and DATA");
+        dt_usage("what to score is needed: perplexity, choice, masked or bleu, and DATA");
     while (m->name && strcmp(m->name, operands[0]) != 0)
         m++;
     if (m->name == NULL)
-        dt_usage("'%s' is nothing that can be scored: perplexity, choice or bleu is", operands[0]);
+        dt_usage("'%s' is nothing that can be scored: perplexity, choice, masked or bleu is",
+                 operands[0]);
     if (count < 2 || count - 1 > m->most)
         dt_usage("%s needs %s", m->name, m->data);
     if (m->model && opt.models.count == 0)

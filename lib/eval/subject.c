@@ -5,13 +5,17 @@ int dt_subject_open(struct dt_subject *s, struct dt_device *dev, const char *dir
                     struct dt_error *err)
 {
     *s = (struct dt_subject){.directory = directory};
-    DT_TRY(dt_model_load(&s->model, dev, directory, err));
+    return dt_model_load(&s->model, dev, directory, err);
+}
+
+int dt_subject_need_next_token(const struct dt_subject *s, struct dt_error *err)
+{
     if (!dt_model_is_masked(&s->model->config))
         return 0;
     return dt_fail(err, DT_EINVALID,
                    "%s: a model of the family '%s' fills in masked tokens, and gives no "
                    "probability to text",
-                   directory, dt_families[s->model->config.family]);
+                   s->directory, dt_families[s->model->config.family]);
 }
 
 int dt_subject_check_vocabulary(const struct dt_subject *s, uint32_t size, const char *what,

@@ -13,9 +13,13 @@ struct dt_subject {
     struct dt_encoder *encoder;
 };
 
-/* Loads the model, which must not be a masked one. Release with dt_subject_release, after a failure too. */
+/* Loads the model. Release with dt_subject_release, after a failure
+ * too. */
 int dt_subject_open(struct dt_subject *subject, struct dt_device *dev, const char *directory,
                     struct dt_error *err) DT_MUST_CHECK;
+/* DT_EINVALID for a masked model, whose scores of whole texts would mean nothing. */
+int dt_subject_need_next_token(const struct dt_subject *subject,
+                               struct dt_error *err) DT_MUST_CHECK;
 /* Loads the tokenizer at path, NULL: the one in the model's directory. */
 int dt_subject_need_tokenizer(struct dt_subject *subject, const char *path,
                               struct dt_error *err) DT_MUST_CHECK;

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+#include "eval/masked.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "io/document.h"
+#include "model/masking.h"
+#include "model/pass.h"
+
+struct measurement {
+    struct dt_masked_result *result;
+    struct dt_subject *subject;
+    const struct dt_masked_options *how;
+    struct dt_progress *progress;
+    struct dt_workspace *work;
+    struct dt_batch batch;
+    struct dt_masking *masking;
+    uint32_t mask, eot;
+    uint64_t sequences; /* so far: they name the choice of masks */
+    float *losses, *hits;
+};
+
+static uint32_t find_mask(const struct dt_tokenizer *t)
+{
+    static const char *const spellings[] = {"[MASK]", "<mask>", "<|mask|>"};
+    uint32_t id = DT_NO_TOKEN;
+    for (int i = 0; i < 3 && id == DT_NO_TOKEN; i++)
+        id = dt_tokenizer_find(t, spellings[i], strlen(spellings[i]));
+    return id;
+}
+
+static int open_masking(struct measurement *m, struct dt_error *err)
+{
+    const struct dt_tokenizer *t = m->subject->tokenizer;
+    uint32_t size = dt_tokenizer_size(t);
+    uint8_t *flags = dt_alloc(size, 1);
+    for (uint32_t id = 0; id < size; id++)
+        flags[id] = dt_tokenizer_is_special(t, id) ? DT_ID_SPECIAL : 0;
+    m->mask = find_mask(t);
+    m->eot = dt_tokenizer_eot(t);
+    const struct dt_masking_options options = {
+        .flags = flags, .count = size, .mask = m->mask, .rate = m->how->rate, .seed = m->how->seed};
+    int rc = m->mask == DT_NO_TOKEN ? dt_fail(err, DT_EINVALID, "the tokenizer has no token [MASK]")
+                                    : dt_masking_new(&m->masking, &options, err);
+    free(flags);
+    return rc;
+}
+
+/* Scores what lies in the batch. */
+static void score(struct measurement *m, int64_t count, int64_t length)
+{
+    m->batch.count = count;
+    m->batch.length = length;
+    dt_model_score(m->subject->model, m->work, &m->batch, m->losses, m->hits);
+    for (int64_t i = 0; i < count * length; i++) {
+        if (m->batch.targets[i] < 0)
+            continue;
+        m->result->nats += (double)m->losses[i];
+        m->result->hits += m->hits[i] > 0;
+        m->result->predicted++;
+    }
+}
+
+/* As many copies of a sequence as it has tokens, each with another one masked. */
+static void score_alone(struct measurement *m, const uint32_t *ids, int64_t length)
+{
+    int64_t count = 0;
+    for (int64_t t = 0; t < length; t++) {
+        if (!dt_tokenizer_is_special(m->subject->tokenizer, ids[t])) {
+            int32_t *inputs = m->batch.inputs + count * length;
+            int32_t *targets = m->batch.targets + count * length;
+            for (int64_t i = 0; i < length; i++) {
+                inputs[i] = (int32_t)(i == t ? m->mask : ids[i]);
+                targets[i] = i == t ? (int32_t)ids[i] : DT_NO_TARGET;
+            }
+            count++;
+        }
+        if (count == m->how->batch || (t + 1 == length && count > 0)) {
+            score(m, count, length);
+            count = 0;
+        }
+    }
+}
+
+/* Sequences of one document are of one length but for its last, so that none is padded. */
+static void score_document(struct measurement *m, const uint32_t *ids, size_t size)
+{
+    size_t most = (size_t)m->subject->model->config.max_seq_len;
+    for (size_t from = 0; from < size;) {
+        size_t length = size - from < most ? size - from : most;
+        size_t count = length < most ? 1 : (size - from) / most;
+        if (count > (size_t)m->how->batch)
+            count = (size_t)m->how->batch;
+        if (m->how->alone) {
+            count = 1;
+            score_alone(m, ids + from, (int64_t)length);
+        } else {
+            m->batch.first_sample = m->sequences;
+            dt_batch_mask(&m->batch, m->masking, ids + from, (int64_t)count, (int64_t)length,
+                          (int64_t)length);
+            score(m, (int64_t)count, (int64_t)length);
+        }
+        m->sequences += count;
+        from += count * length;
+    }
+    m->result->documents++;
+    m->result->tokens += size;
+    if (dt_progress_due(m->progress))
+        dt_progress_show(m->progress, "document %" PRIu64 ", %" PRIu64 " tokens predicted",
+                         m->result->documents, m->result->predicted);
+}
+
+static int score_documents(struct measurement *m, char *path, struct dt_error *err)
+{
+    struct dt_documents *docs;
+    struct dt_document doc = DT_DOCUMENT_EMPTY;
+    struct dt_ids ids = DT_IDS_EMPTY;
+    int rc;
+    DT_TRY(dt_documents_open(&docs, &path, 1, &(struct dt_documents_options){DT_FROM_AUTO}, err));
+    while ((rc = dt_documents_next(docs, &doc, err)) > 0) {
+        ids.count = 0;
+        dt_encode(m->subject->encoder, doc.text.data, doc.text.size, &ids);
+        if (m->eot != DT_NO_TOKEN)
+            dt_ids_add(&ids, m->eot);
+        score_document(m, ids.data, ids.count);
+    }
+    dt_documents_close(docs);
+    dt_document_release(&doc);
+    dt_ids_release(&ids);
+    return rc;
+}
+
+static int prepare(struct measurement *m, struct dt_error *err)
+{
+    const struct dt_model *model = m->subject->model;
+    int64_t length = model->config.max_seq_len;
+    if (!dt_model_is_masked(&model->config))
+        return dt_fail(err, DT_EINVALID, "%s: is no masked model", m->subject->directory);
+    DT_TRY(dt_subject_need_tokenizer(m->subject, m->how->tokenizer, err));
+    if (open_masking(m, err) < 0)
+        return dt_fail_context(err, "%s", m->subject->directory);
+    dt_batch_init(&m->batch, m->how->batch, length);
+    m->losses = dt_alloc((size_t)(m->how->batch * length), sizeof *m->losses);
+    m->hits = dt_alloc((size_t)(m->how->batch * length), sizeof *m->hits);
+    return dt_workspace_new(&m->work, model,
+                            &(struct dt_workspace_shape){.batch = m->how->batch, .length = length},
+                            err);
+}
+
+int dt_masked_measure(struct dt_masked_result *result, struct dt_subject *subject, char *data,
+                      const struct dt_masked_options *how, struct dt_progress *progress,
+                      struct dt_error *err)
+{
+    struct measurement m = {.result = result, .subject = subject, .how = how, .progress = progress};
+    *result = (struct dt_masked_result){.directory = dt_strdup(subject->directory)};
+    int rc = prepare(&m, err);
+    rc = rc < 0 ? rc : score_documents(&m, data, err);
+    if (rc == 0 && result->predicted == 0)
+        rc = dt_fail(err, DT_EFORMAT, "%s: holds no token to predict", data);
+    dt_workspace_free(m.work);
+    dt_batch_release(&m.batch);
+    dt_masking_free(m.masking);
+    free(m.losses);
+    free(m.hits);
+    return rc;
+}
+
+void dt_masked_release(struct dt_masked_result *result)
+{
+    free(result->directory);
+    *result = (struct dt_masked_result){0};
+}
+
+void dt_masked_report(const struct dt_masked_result *results, int count, bool alone, bool json,
+                      struct dt_buffer *text)
+{
+    const char *name = alone ? "pseudo_perplexity" : "perplexity";
+    if (!json)
+        dt_buffer_printf(text, "accuracy      loss  %s\n", alone ? "pseudo-ppl" : "perplexity");
+    for (int i = 0; i < count; i++) {
+        const struct dt_masked_result *r = &results[i];
+        double loss = r->nats / (double)r->predicted;
+        double accuracy = (double)r->hits / (double)r->predicted;
+        if (!json) {
+            dt_buffer_printf(text, "%8.4f  %8.4f  %10.4f  %s\n", accuracy, loss, exp(loss),
+                             r->directory);
+            continue;
+        }
+        dt_buffer_add_string(text, "{\"model\":");
+        dt_json_add_string(text, r->directory, strlen(r->directory));
+        dt_buffer_printf(text,
+                         ",\"documents\":%" PRIu64 ",\"tokens\":%" PRIu64 ",\"predicted\":%" PRIu64
+                         ",\"accuracy\":%.9g,\"loss\":%.9g,\"%s\":%.9g}\n",
+                         r->documents, r->tokens, r->predicted, accuracy, loss, name, exp(loss));
+    }
+}
