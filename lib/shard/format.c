@@ -330,10 +330,42 @@ int dt_decode_mask(struct dt_frame_decoder *d, const void *frame, size_t size,
     return 0;
 }
 
+/* Loops of fixed length are those that GCC vectorizes at -O2. */
+#define BLOCK 64
+
+static void mark_eight(uint32_t *ids, uint32_t bits)
+{
+    for (unsigned k = 0; k < 8; k++)
+        ids[k] |= ~bits >> k << 31;
+}
+
+static void mark_block(uint32_t *ids)
+{
+    for (unsigned k = 0; k < BLOCK; k++)
+        ids[k] |= DT_NO_LOSS;
+}
+
+/* The bits of BLOCK ids that begin `shift` bits behind p. */
+static uint64_t get_bits(const uint8_t *p, unsigned shift)
+{
+    uint64_t bits = dt_get64(p);
+    return shift ? bits >> shift | (uint64_t)p[8] << (BLOCK - shift) : bits;
+}
+
 void dt_mark_ids(uint32_t *ids, size_t count, const uint8_t *mask, size_t first)
 {
-    for (size_t i = 0; i < count; i++, first++)
-        ids[i] |= (mask[first / 8] >> (first % 8) & 1) ? 0 : DT_NO_LOSS;
+    size_t i = 0;
+    const uint8_t *p = mask + first / 8;
+    for (; i + BLOCK <= count; i += BLOCK, p += BLOCK / 8) {
+        uint64_t bits = get_bits(p, first % 8);
+        if (bits == 0)
+            mark_block(ids + i);
+        else if (bits != UINT64_MAX)
+            for (unsigned k = 0; k < BLOCK; k += 8)
+                mark_eight(ids + i + k, (uint32_t)(bits >> k));
+    }
+    for (; i < count; i++)
+        ids[i] |= (mask[(first + i) / 8] >> ((first + i) % 8) & 1) ? 0 : DT_NO_LOSS;
 }
 
 uint64_t dt_count_targets(const uint8_t *mask, size_t count)
@@ -430,9 +462,7 @@ uint64_t dt_content_hash(const struct dt_content *c)
 }
 
 /* last - id wraps, and so has its top bit set, if id is above last; or id itself
- * has it. Loops of fixed length are those that GCC vectorizes at -O2. */
-#define BLOCK 64
-
+ * has it. */
 static bool wide_block_above(const uint32_t *ids, uint32_t last)
 {
     uint32_t bits = 0;
@@ -462,14 +492,24 @@ uint64_t dt_find_id_above(const void *ids, uint64_t count, uint32_t token_bytes,
     return i;
 }
 
+static void widen_block(uint32_t *to, const uint16_t *from)
+{
+    for (size_t k = 0; k < BLOCK; k++)
+        to[k] = from[k];
+}
+
 void dt_widen_ids(uint32_t *to, const void *from, size_t count, uint32_t token_bytes)
 {
     const uint16_t *narrow = from;
+    size_t i = 0;
     if (count == 0) /* and the pointers may be NULL */
         return;
-    if (token_bytes == 4)
+    if (token_bytes == 4) {
         memcpy(to, from, count * 4);
-    else
-        for (size_t i = 0; i < count; i++)
-            to[i] = narrow[i];
+        return;
+    }
+    for (; i + BLOCK <= count; i += BLOCK)
+        widen_block(to + i, narrow + i);
+    for (; i < count; i++)
+        to[i] = narrow[i];
 }

@@ -5,6 +5,8 @@
 
 #include "base/progress.h"
 
+#define LOOK_EVERY 65536 /* tokens: the clock costs as much as some hundreds */
+
 static double processor_seconds(void)
 {
     struct rusage u;
@@ -19,13 +21,17 @@ static int read_for(struct dt_loader *l, uint32_t length, double seconds,
                     struct dt_load_speed *speed, struct dt_error *err)
 {
     struct dt_samples samples;
+    uint64_t looked = 0;
     double start = dt_now(), processor = processor_seconds();
     *speed = (struct dt_load_speed){.memory = dt_loader_memory(l)};
     do {
         DT_TRY(dt_loader_next_batch(l, &samples, err));
         speed->tokens += (uint64_t)dt_loader_rows(l) * length;
         speed->targets += samples.targets;
-        speed->processor_seconds = processor_seconds() - processor;
+        if (speed->tokens >= looked + LOOK_EVERY) {
+            looked = speed->tokens;
+            speed->processor_seconds = processor_seconds() - processor;
+        }
     } while (speed->processor_seconds < seconds);
     speed->seconds = dt_now() - start;
     return 0;

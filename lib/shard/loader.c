@@ -53,10 +53,24 @@ static void find_starts(const struct dt_loader *l, const uint32_t *ids, uint32_t
     }
 }
 
+/* Loops of fixed length are those that GCC vectorizes at -O2. */
+#define BLOCK 64
+
+static uint32_t count_marks(const uint32_t *ids)
+{
+    uint32_t marks = 0;
+    for (size_t k = 0; k < BLOCK; k++)
+        marks += ids[k] >> 31;
+    return marks;
+}
+
 static uint64_t count_targets(const uint32_t *ids, uint32_t length)
 {
     uint64_t none = 0;
-    for (uint32_t t = 1; t <= length; t++)
+    uint32_t t = 1;
+    for (; t + BLOCK <= length + 1; t += BLOCK)
+        none += count_marks(ids + t);
+    for (; t <= length; t++)
         none += ids[t] >> 31;
     return length - none;
 }
