@@ -496,7 +496,7 @@ static void what_the_guard_has_seen_is_resumed(void **state)
     (void)state;
     struct dt_settings s = small_settings();
     s.training.spike_threshold = 0.1; /* so low that many updates are skipped behind step 100 */
-    s.training.learning_rate = 1e-7; /* the loss stays where it is */
+    s.training.learning_rate = 1e-7;  /* the loss stays where it is */
     s.training.max_skipped = 100;
     s.training.max_steps = 130;
     s.training.save_interval = 115;
