@@ -457,6 +457,15 @@ static void add_core(struct dt_words *w, size_t from, size_t to, bool plain)
     add_characters(w, cut, to);
 }
 
+/* Where the mark at i, behind a word, ends. */
+static size_t next_cut(const struct dt_words *w, size_t i)
+{
+    do
+        i++;
+    while (i < w->chunk_size && !(w->chunk[i].kind & DT_BLANK));
+    return i;
+}
+
 /* Marks are cut from both ends until none is left; those behind come out last. */
 static void split_chunk(struct dt_words *w)
 {
@@ -475,12 +484,12 @@ static void split_chunk(struct dt_words *w)
             break;
     }
     add_core(w, from, to, from >= to);
-    for (size_t i = to; i < w->chunk_size;) {
-        size_t end = i + 1;
-        while (end < w->chunk_size && !(w->chunk[end].kind & DT_BLANK))
-            end++;
+    for (size_t i = to, end; i < w->chunk_size; i = end) {
+        end = next_cut(w, i);
+        size_t two = end < w->chunk_size ? next_cut(w, end) : end;
+        if (two > end && is_whole(w, i, two)) /* "):" is one mark, as emoticons are */
+            end = two;
         add_characters(w, i, end);
-        i = end;
     }
 }
 
