@@ -80,7 +80,8 @@ ASAN     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined 
 # --- fuzzers: clang's libFuzzer, with AddressSanitizer and UBSan ---------------------------------
 FUZZ_SRC     := $(wildcard tests/fuzz/fuzz-*.c)
 FUZZERS      := $(FUZZ_SRC:tests/fuzz/%.c=$B/fuzz/%)
-FUZZ_OBJ     := $(patsubst %.c,$B/fuzz/%.o,$(foreach m,base io text token,$(wildcard lib/$m/*.c)))
+FUZZ_OBJ     := $(patsubst %.c,$B/fuzz/%.o,$(foreach m,$(filter-out train,$(MODULES)),\
+                $(wildcard lib/$m/*.c)))
 FUZZ_CFLAGS  := -std=c11 -D_GNU_SOURCE -Ilib -Itests/fuzz -O1 -g -fsanitize=address,undefined \
                 -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FUZZ_SECONDS ?= 60

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Files of models: GGUF, safetensors and their index, config.json. */
+#include <string.h>
+
+#include "base/buffer.h"
+#include "fuzz.h"
+#include "model/directory.h"
+#include "model/gguf.h"
+
+/* As much of a device as reading needs. */
+static void *allocate(struct dt_device *dev, size_t bytes)
+{
+    (void)dev;
+    return bytes > (size_t)64 << 20 ? NULL : calloc(bytes + 1, 1);
+}
+
+static void release(struct dt_device *dev, void *memory, size_t bytes)
+{
+    (void)dev, (void)bytes;
+    free(memory);
+}
+
+static void move(struct dt_device *dev, void *to, const void *from, size_t bytes)
+{
+    (void)dev;
+    memcpy(to, from, bytes);
+}
+
+static void copy(struct dt_device *dev, struct dt_tensor *to, const struct dt_tensor *from)
+{
+    (void)dev;
+    memset(to->data, 0, (size_t)to->columns * dt_dtype_size(to->dtype));
+    (void)from;
+}
+
+static const struct dt_ops ops = {
+    .allocate = allocate, .release = release, .upload = move, .download = move, .copy = copy};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static float room[64];
+    static const struct dt_named_tensor tensors[] = {
+        {.name = "a", .rank = 2, .shape = {3, 2}, .data = room},
+        {.name = "b", .rank = 1, .shape = {2, 1}, .data = room + 8},
+    };
+    char path[32];
+    struct dt_error err;
+    struct dt_device dev = {.ops = &ops, .threads = 1};
+    struct dt_model *model;
+    struct dt_model_config config;
+    int fd = fuzz_file(data, size, path);
+    if (dt_gguf_read(&model, &dev, path, &err) == 0)
+        dt_model_free(model);
+    if (dt_safetensors_read(path, tensors, 2, NULL, &err) == 0 && size < 40)
+        abort();
+    if (dt_safetensors_read_index(path, tensors, 2, NULL, &err) == 0)
+        abort(); /* there are no such files */
+    if (dt_model_config_read(&config, path, &err) == 0 && config.hidden_size < 1)
+        abort();
+    close(fd);
+    return 0;
+}
