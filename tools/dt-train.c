@@ -14,6 +14,7 @@
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
+#include "base/stop.h"
 #include "model/directory.h"
 #include "token/tokenizer.h"
 #include "train/training.h"
@@ -51,7 +52,7 @@ static const struct dt_option options[] = {
 static const struct dt_command command = {"dt-train", "train a model over shards", "[DATA]",
                                           options};
 
-static volatile sig_atomic_t stop_signal;
+static const volatile sig_atomic_t *stop_signal;
 static char source[4096]; /* of the settings, for errors */
 static const char *data_path;
 static struct dt_comm *world; /* the ranks that train together */
@@ -59,12 +60,6 @@ static struct dt_comm *world; /* the ranks that train together */
 static bool leads(void)
 {
     return dt_comm_rank(world) == 0;
-}
-
-static void ask_to_stop(int number)
-{
-    stop_signal = number;
-    signal(number, SIG_DFL); /* a second one ends the program at once */
 }
 
 static int print_settings(const struct dt_settings *settings)
@@ -212,7 +207,7 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
                                     .command_line = dt_command_line(),
                                     .device = dev,
                                     .comm = world,
-                                    .stop = &stop_signal};
+                                    .stop = stop_signal};
     DT_TRY(open_tokenizer(&o, err));
     if (!opt.dry_run)
         o.peak = dt_device_peak(dev);
@@ -267,8 +262,10 @@ static int fail(const struct dt_error *err)
     const struct timespec start = {LEADERS_START, 0};
     if (leads()) {
         dt_report(err);
-    } else if (nanosleep(&start, NULL) == 0) { /* not told to end meanwhile */
-        dt_warn("rank %d: %s", dt_comm_rank(world), err->text);
+    } else {
+        nanosleep(&start, NULL);
+        if (!*stop_signal) /* not told to end meanwhile */
+            dt_warn("rank %d: %s", dt_comm_rank(world), err->text);
     }
     dt_comm_abort(world, 1);
     return 1;
@@ -317,9 +314,7 @@ int main(int argc, char **argv)
     name_source();
     take_operands(&settings, argc - first, argv + first);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGTERM, ask_to_stop);
-    signal(SIGINT, ask_to_stop);
-    signal(SIGUSR1, ask_to_stop);
+    stop_signal = dt_stop_watch();
     if (dt_comm_open(&world, dt_backends[settings.distributed.backend],
                      (double)settings.distributed.timeout, &err) < 0)
         return dt_report(&err);
@@ -330,7 +325,7 @@ int main(int argc, char **argv)
     dt_comm_close(world);
     if (stopped && led)
         dt_warn("stopped by a signal; the same command goes on from here");
-    if (stop_signal)
-        raise(stop_signal); /* its default action tells the parent why */
+    if (*stop_signal)
+        dt_stop_now(*stop_signal);
     return fflush(stdout) == 0 ? 0 : 1;
 }
