@@ -161,10 +161,10 @@ static void print_option(const struct dt_option *o)
                       : snprintf(flags, sizeof flags, "      --%s", o->name);
     if (o->arg)
         snprintf(flags + n, sizeof flags - (size_t)n, " %s", placeholder(o));
-    int width = printf("%-28s", flags);
-    if (width > 28)
-        width = printf("\n%28s", "") - 1;
-    print_wrapped(o->help, width, 28);
+    printf("%-28s", flags);
+    if (strlen(flags) >= 28)
+        printf("\n%28s", "");
+    print_wrapped(o->help, 28, 28);
 }
 
 static void print_help(const struct dt_command *c)

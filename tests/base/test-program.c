@@ -178,6 +178,21 @@ static void help_shows_usage_and_options(void **state)
     assert_string_equal(RUN("--version").out, "dt-x (dt) " DT_VERSION "\n");
 }
 
+static void help_of_a_long_option_stands_on_the_next_line(void **state)
+{
+    (void)state;
+    static double x;
+    static const struct dt_option one[] = {{"seventeen-letters", 0, DT_OPT_REAL, &x, "X", "short"},
+                                           {"eighteen-letters-x", 0, DT_OPT_REAL, &x, "X", "long"},
+                                           {NULL}};
+    const struct dt_command c = {"dt-x", "do one thing", "", one};
+    const char *const args[] = {"--help", NULL};
+    struct outcome r = run_to(&c, args, NULL);
+    assert_non_null(strstr(r.out, "      --seventeen-letters X short\n"));
+    assert_non_null(
+        strstr(r.out, "      --eighteen-letters-x X\n                            long\n"));
+}
+
 static void help_that_cannot_be_written_is_an_error(void **state)
 {
     (void)state;
@@ -281,6 +296,7 @@ int main(void)
         cmocka_unit_test(wrong_values_are_usage_errors),
         cmocka_unit_test(a_needed_option_is_asked_for),
         cmocka_unit_test(help_shows_usage_and_options),
+        cmocka_unit_test(help_of_a_long_option_stands_on_the_next_line),
         cmocka_unit_test(help_that_cannot_be_written_is_an_error),
         cmocka_unit_test(whole_numbers_have_suffixes_and_limits),
         cmocka_unit_test(real_numbers_are_finite_decimals),

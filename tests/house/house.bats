@@ -60,6 +60,12 @@ copy_house() {
     done
 }
 
+@test "no drawing or data lies beside the README" {
+    run find "$ROOT" -maxdepth 1 -name "*.svg" -o -maxdepth 1 -name "*.png" -o -maxdepth 1 -name "*.jsonl"
+    echo "$output"
+    [ -z "$output" ]
+}
+
 @test "every source names its license" {
     run grep -rL --include='*.[ch]' --include='*.sh' --include='*.bats' --include='*.mk' \
         'SPDX-License-Identifier: MIT' "$ROOT/lib" "$ROOT/tools" "$ROOT/tests" "$ROOT/share"
