@@ -426,6 +426,20 @@ static int check_none_is_empty(const struct dt_sharder *s, struct dt_error *err)
     return 0;
 }
 
+/* Of a split without a target nothing could be learned. */
+static int check_targets(const struct dt_manifest *m, struct dt_error *err)
+{
+    for (int i = 0; m->info.masked && i < m->count; i++) {
+        uint64_t targets = 0;
+        for (int k = 0; k < m->splits[i].count; k++)
+            targets += m->splits[i].shards[k].targets;
+        if (targets == 0)
+            return dt_fail(err, DT_EINVALID, "no token of split '%s' carries loss",
+                           m->splits[i].name);
+    }
+    return 0;
+}
+
 int dt_sharder_finish(struct dt_sharder *s, struct dt_error *err)
 {
     if (s->tokens == 0)
@@ -436,6 +450,7 @@ int dt_sharder_finish(struct dt_sharder *s, struct dt_error *err)
     for (int i = 0; i < s->count; i++)
         if (s->streams[i].writer)
             DT_TRY(close_shard(s, &s->streams[i], err));
+    DT_TRY(check_targets(&s->manifest, err));
     DT_TRY(dt_sync_directory(s->directory, err));
     DT_TRY(dt_manifest_write(&s->manifest, s->directory, err));
     s->finished = true; /* the new shards are the ones that count */

@@ -225,7 +225,7 @@ layouts() {
     dt-shard -o stored --level 0 all.dts
     dt-shard -o padded --layout padded --length 100 all.dts
     dt-shard -o packed --layout packed --length 100 all.dts
-    dt-shard -o masked --loss-after 319 all.dts
+    dt-shard -o masked --loss-after 13 all.dts # a full stop
     cp "$ROOT/tests/shard/version-2-padded-wide.dts" wide.dts
 }
 

@@ -285,6 +285,11 @@ assert_unfinished() {
     run dt-shard -o out --loss-after "$colon" all.dts
     assert_one_line_error dt-shard
     [[ "$output" == *"document 0: lacks the id $colon"* ]]
+    eot=$(dt-cat --json all.dts | grep -o '"eot":[0-9]*' | cut -d: -f2)
+    run dt-shard -o nothing --loss-after "$eot" all.dts
+    assert_one_line_error dt-shard
+    [[ "$output" == *"no token of split 'train' carries loss" ]]
+    [ -z "$(ls nothing)" ]
 }
 
 @test "--shuffle orders documents by the seed, within the memory" {
