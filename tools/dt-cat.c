@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/program.h"
@@ -690,8 +691,7 @@ static void check_options(void)
         dt_usage("-t TOKENIZER goes with --verify, and --text and --from need it");
     if (opt.document >= 0 && !opt.ids && !opt.text)
         dt_usage("--doc goes with --ids or --text");
-    if ((opt.as == AS_RAW || opt.as == AS_DTS) && strcmp(opt.output, "-") == 0 &&
-        isatty(STDOUT_FILENO))
+    if ((opt.as == AS_RAW || opt.as == AS_DTS) && dt_output_is_terminal(opt.output))
         dt_usage("ids are not for a terminal: redirect them, or name a file with -o");
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/pool.h"
 #include "base/program.h"
@@ -124,7 +125,7 @@ static int clean(struct dt_cleaner *cleaner, const struct dt_documents *in, stru
 {
     struct dt_progress progress;
     int rc;
-    dt_progress_init(&progress, opt.quiet);
+    dt_progress_init(&progress, opt.quiet || dt_output_is_terminal(opt.out));
     while ((rc = dt_cleaner_step(cleaner, err)) > 0)
         show_progress(&progress, in, cleaner);
     dt_progress_clear(&progress);

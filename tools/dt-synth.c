@@ -46,7 +46,7 @@ static int write_stories(const struct dt_grammar *grammar, struct dt_output *out
     struct dt_document doc = DT_DOCUMENT_EMPTY;
     struct dt_buffer line = DT_BUFFER_EMPTY;
     struct dt_progress progress;
-    dt_progress_init(&progress, false);
+    dt_progress_init(&progress, dt_output_is_terminal(opt.output));
     int rc = 0;
     for (; rc == 0 && !finished(t); t->documents++) {
         t->logprob += dt_story_write(grammar, (uint64_t)opt.seed, t->documents, &doc);

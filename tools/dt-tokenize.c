@@ -124,7 +124,7 @@ static int encode_all(struct dt_bulk *bulk, struct dt_documents *documents, stru
 {
     struct dt_document document = DT_DOCUMENT_EMPTY;
     struct dt_progress progress;
-    dt_progress_init(&progress, opt.quiet);
+    dt_progress_init(&progress, opt.quiet || dt_output_is_terminal(opt.out));
     int rc;
     while ((rc = dt_documents_next(documents, &document, err)) > 0) {
         rc = dt_bulk_add(bulk, document.text.data, document.text.size, err);
@@ -319,7 +319,7 @@ int main(int argc, char **argv)
     check_options();
     struct dt_error err;
     struct sink sink = {.out = {.fd = -1}};
-    if (!opt.ids && !opt.decode && strcmp(opt.out, "-") == 0 && isatty(STDOUT_FILENO)) {
+    if (!opt.ids && !opt.decode && dt_output_is_terminal(opt.out)) {
         dt_fail(&err, DT_EINVALID, "a token stream is not written to a terminal: use -o or --ids");
         return dt_report(&err);
     }

@@ -307,6 +307,12 @@ int dt_file_write(const char *path, const void *data, size_t size, struct dt_err
     return dt_output_commit(&out, err);
 }
 
+bool dt_output_is_terminal(const char *path)
+{
+    int fd = strcmp(path, "-") == 0 ? STDOUT_FILENO : named_descriptor(path);
+    return fd >= 0 && isatty(fd);
+}
+
 bool dt_is_directory(const char *path)
 {
     struct stat st;

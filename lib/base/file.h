@@ -56,6 +56,9 @@ int dt_file_read(const char *path, size_t limit, char **data, size_t *size,
 int dt_file_write(const char *path, const void *data, size_t size,
                   struct dt_error *err) DT_MUST_CHECK;
 
+/* Whether dt_output_open(path) would write to a terminal. */
+bool dt_output_is_terminal(const char *path);
+
 bool dt_is_directory(const char *path);
 bool dt_file_exists(const char *path);
 /* Creates a directory and its missing parents; an existing one is fine. */

@@ -12,11 +12,13 @@
 double dt_now(void);
 
 struct dt_progress {
-    bool shown;  /* stderr is a terminal and the user did not ask for quiet */
+    bool shown;  /* stderr is a terminal, and quiet was not asked for */
     double next; /* when the line may change again */
     int width;   /* of the line now on the screen */
 };
 
+/* quiet: the user asked for it, or the output is on the terminal that the line
+ * would be drawn over. */
 void dt_progress_init(struct dt_progress *p, bool quiet);
 /* True at most five times a second: ask before computing what to show. */
 bool dt_progress_due(struct dt_progress *p);

@@ -533,3 +533,15 @@ END
     cmp o1 o3
     cmp r1 r3
 }
+
+@test "documents on a terminal are not mixed with progress" {
+    command -v script || skip "no script(1)"
+    printf 'One.\n' >one.txt
+    for c in 'dt-clean one.txt' 'dt-clean -o /dev/stdout one.txt' 'dt-synth -n 300'; do
+        run script -qec "$c" /dev/null
+        [ "$status" -eq 0 ]
+        [[ "$output" == '{"id":'* ]]
+    done
+    run script -qec 'dt-clean -o done.jsonl one.txt' /dev/null
+    [[ "$output" == $'\r'*documents* ]]
+}
