@@ -95,7 +95,7 @@ share:
 	@ln -sfn ../lib $B/tests/lib && ln -sfn ../share $B/tests/share
 
 # Packages that are missing; silent where all is there.
-deps-build deps-demo deps-check deps-oracles: deps-%:
+deps-build deps-demo deps-check deps-oracles deps-mpi: deps-%:
 	@CC='$(CC)' LIBS='$(LIBS) -ldnnl' share/setup/install-packages $*
 
 deps-demo deps-check: | deps-build # whose compiler they look through
