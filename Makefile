@@ -233,7 +233,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all check-full share deps deps-build deps-demo deps-check deps-oracles check check-built asan \
+.PHONY: all check-full share deps deps-build deps-demo deps-check deps-oracles deps-mpi check check-built asan \
         demo pretokenize tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove install \
         uninstall format clean help
