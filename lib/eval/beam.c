@@ -62,12 +62,7 @@ static void extend_all(struct search *s)
     s->best_count = 0;
     for (int b = 0; b < s->count; b++) {
         float *logits = s->g->logits + b * vocabulary;
-        if (s->g->how.repetition_penalty != 1) {
-            dt_penalize_repetition(logits, s->item->ids.data, s->item->ids.count,
-                                   s->g->how.repetition_penalty);
-            dt_penalize_repetition(logits, s->live[b].ids.data, s->live[b].ids.count,
-                                   s->g->how.repetition_penalty);
-        }
+        dt_penalize_text(s->g, logits, &s->item->ids, &s->live[b].ids);
         double most = (double)logits[0], sum = 0;
         for (uint32_t i = 1; i < s->g->size; i++)
             most = (double)logits[i] > most ? (double)logits[i] : most;
@@ -170,7 +165,8 @@ static bool is_open(const struct search *s, size_t added, size_t most)
 static void answer(struct search *s)
 {
     struct dt_continuation *item = s->item;
-    dt_ids_append(&item->ids, s->answer_ids.data, s->answer_ids.count);
+    if (s->answer_ids.count > 0)
+        dt_ids_append(&item->ids, s->answer_ids.data, s->answer_ids.count);
     for (size_t i = 0; i < s->answer_ids.count; i++)
         dt_add_token_text(s->g, s->answer_ids.data[i], &item->text);
     size_t stop = dt_find_stop(s->g, &item->text, 0);

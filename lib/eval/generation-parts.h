@@ -15,12 +15,16 @@ struct dt_generator {
     struct dt_decoder *decoder;
     struct dt_sampler *sampler;
     float *logits; /* a row for each slot */
+    bool *seen;    /* for each token whether it is there already, while logits are penalized */
 };
 
 /* Appends the bytes of a token. */
 void dt_add_token_text(const struct dt_generator *g, uint32_t id, struct dt_buffer *text);
 /* Where the first stop string begins in text at or behind from; SIZE_MAX if none does. */
 size_t dt_find_stop(const struct dt_generator *g, const struct dt_buffer *text, size_t from);
+/* Penalizes the tokens of the text so far, which is head and then tail. */
+void dt_penalize_text(struct dt_generator *g, float *logits, const struct dt_ids *head,
+                      const struct dt_ids *tail);
 void dt_beam_search(struct dt_generator *g, struct dt_continuation *item);
 
 #endif

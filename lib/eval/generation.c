@@ -36,6 +36,7 @@ int dt_generator_new(struct dt_generator **result, const struct dt_model *model,
     }
     g->sampler = dt_sampler_new(&how->sampling, g->size);
     g->logits = dt_alloc((size_t)(slots * model->config.vocab_size), sizeof *g->logits);
+    g->seen = dt_alloc((size_t)model->config.vocab_size, sizeof *g->seen);
     *result = g;
     return 0;
 }
@@ -47,6 +48,7 @@ void dt_generator_free(struct dt_generator *g)
     dt_decoder_free(g->decoder);
     dt_sampler_free(g->sampler);
     free(g->logits);
+    free(g->seen);
     free(g);
 }
 
@@ -90,14 +92,25 @@ static size_t unsettled(const struct dt_generator *g, const struct dt_buffer *te
     return most;
 }
 
+void dt_penalize_text(struct dt_generator *g, float *logits, const struct dt_ids *head,
+                      const struct dt_ids *tail)
+{
+    double penalty = g->how.repetition_penalty;
+    if (penalty == 1)
+        return;
+    memset(g->seen, 0, (size_t)g->model->config.vocab_size * sizeof *g->seen);
+    dt_penalize_repetition(logits, g->seen, head->data, head->count, penalty);
+    if (tail)
+        dt_penalize_repetition(logits, g->seen, tail->data, tail->count, penalty);
+}
+
 /* --- sampling ---------------------------------------------------------------------------------*/
 
 /* The token that follows logits; UINT32_MAX where text ends. */
 static uint32_t choose(struct dt_generator *g, const struct growth *w, float *logits)
 {
     const struct dt_continuation *item = w->item;
-    if (g->how.repetition_penalty != 1)
-        dt_penalize_repetition(logits, item->ids.data, item->ids.count, g->how.repetition_penalty);
+    dt_penalize_text(g, logits, &item->ids, NULL);
     struct dt_random bits = dt_random(item->key, 0, item->added);
     double uniform = dt_uniform_double(((uint64_t)bits.word[0] << 32) | bits.word[1]);
     uint32_t id = dt_sampler_choose(g->sampler, logits, uniform);

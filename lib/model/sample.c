@@ -152,14 +152,13 @@ uint32_t dt_sampler_choose(struct dt_sampler *s, const float *logits, double uni
     return draw(c, count, uniform);
 }
 
-void dt_penalize_repetition(float *logits, const uint32_t *ids, size_t count, double penalty)
+void dt_penalize_repetition(float *logits, bool *seen, const uint32_t *ids, size_t count,
+                            double penalty)
 {
     float factor = (float)penalty;
     for (size_t i = 0; i < count; i++) {
-        bool again = false;
-        for (size_t j = 0; j < i && !again; j++)
-            again = ids[j] == ids[i];
-        if (!again)
+        if (!seen[ids[i]])
             logits[ids[i]] *= logits[ids[i]] > 0 ? 1 / factor : factor;
+        seen[ids[i]] = true;
     }
 }

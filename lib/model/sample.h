@@ -3,6 +3,7 @@
 #ifndef DT_MODEL_SAMPLE_H
 #define DT_MODEL_SAMPLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,8 +24,10 @@ struct dt_sampler *dt_sampler_new(const struct dt_sampling *how, uint32_t vocab_
  * choice is a function of its arguments alone. */
 uint32_t dt_sampler_choose(struct dt_sampler *sampler, const float *logits, double uniform);
 /* Makes the tokens in ids less probable (Keskar et al. 2019): positive logits are
- * divided by penalty, others multiplied; once, however often a token stands there. */
-void dt_penalize_repetition(float *logits, const uint32_t *ids, size_t count, double penalty);
+ * divided by penalty, others multiplied; once, however often a token stands there.
+ * seen: for each token whether it has been; those that are not yet become so. */
+void dt_penalize_repetition(float *logits, bool *seen, const uint32_t *ids, size_t count,
+                            double penalty);
 void dt_sampler_free(struct dt_sampler *sampler); /* NULL is fine */
 
 #endif
