@@ -148,9 +148,10 @@ static int verify(const struct dt_model *m, struct dt_error *err)
     if (rc == 0 && !(d.largest <= tolerances[opt.type] * d.range))
         rc = dt_fail(err, DT_EFORMAT, "%s: logits differ by %.3g, of at most %.3g", opt.output,
                      d.largest, d.range);
-    if (rc == 0)
-        printf("logits differ by %.3g at most; the largest is %.3g\n", d.largest, d.range);
-    return rc;
+    if (rc < 0)
+        return rc;
+    printf("logits differ by %.3g at most; the largest is %.3g\n", d.largest, d.range);
+    return fflush(stdout) == 0 ? 0 : dt_fail_errno(err, "cannot write to stdout");
 }
 
 static int export(struct dt_device *dev, struct dt_error *err)

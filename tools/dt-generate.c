@@ -185,7 +185,9 @@ static int write_item(struct generation *g, struct job *job, const struct dt_con
 {
     struct dt_buffer text = DT_BUFFER_EMPTY, valid = DT_BUFFER_EMPTY;
     const int flags = JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE;
-    json_object_object_del(job->line, "text");
+    static const char *const added[] = {"text", "sample", "tokens", "finish", "log_probability"};
+    for (size_t i = 0; i < sizeof added / sizeof *added; i++)
+        json_object_object_del(job->line, added[i]);
     dt_buffer_add_string(&text, json_object_to_json_string_ext(job->line, flags));
     text.size--; /* the brace, and so the line goes on */
     dt_buffer_add_string(&text, ",\"text\":");
@@ -289,6 +291,8 @@ int main(int argc, char **argv)
         dt_usage("no operand is taken: '%s'", argv[first]);
     if (opt.prompts && *opt.prompt)
         dt_usage("one of --prompt and --prompts is enough");
+    if (opt.how.beams > 1 && opt.samples > 1)
+        dt_usage("beams find one continuation: --beams and --samples exclude each other");
     for (int i = 0; i < opt.stops.count; i++)
         if (*opt.stops.items[i] == 0)
             dt_usage("an empty text cannot stop anything");

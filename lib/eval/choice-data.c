@@ -215,6 +215,8 @@ static int read_arc(struct dt_choice_item *item, struct json_object *line, const
         if (strcmp(label, key) == 0)
             gold = (int64_t)i;
     }
+    if (gold < 0)
+        return dt_fail(err, DT_EFORMAT, "%s: no choice has the label '%s'", place, key);
     return set_gold(item, gold, place, err);
 }
 

@@ -137,7 +137,7 @@ member() { # NAME: of the JSON object on stdin
     bad '1: "choices" must hold strings' '{"context":"x","choices":[1],"gold":0}'
     bad '2: has no member "gold"' '{"context":"x","choices":["a"],"gold":0}' '{"context":"x","choices":["a"]}'
     bad '1: "text" has no two words' '{"text":"one"}'
-    bad 'right answer has number -1' '{"question":{"stem":"s","choices":[{"text":"a","label":"A"}]},"answerKey":"Z"}'
+    bad "no choice has the label 'Z'" '{"question":{"stem":"s","choices":[{"text":"a","label":"A"}]},"answerKey":"Z"}'
     : >empty.jsonl
     run dt-eval -q -m run/latest choice empty.jsonl
     assert_one_line_error dt-eval

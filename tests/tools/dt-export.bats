@@ -89,6 +89,8 @@ loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 
     [ ! -e out ]
     run dt-export -m gpt2/latest --to gguf -o /dev/full
     assert_one_line_error dt-export
+    run bash -c "dt-export -m gpt2/latest --verify -o checked >/dev/full"
+    assert_one_line_error dt-export
     run dt-export -m gpt2/latest --to gguf -o nowhere/m.gguf
     assert_one_line_error dt-export
     run dt-export -m gpt2/latest --type q8_0 -o out

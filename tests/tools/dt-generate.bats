@@ -102,6 +102,13 @@ texts() { sed -E 's/.*"text":"(.*)","tokens".*/\1/'; }
     dt-generate -m "$model" --prompts in.jsonl -n 200 --batch 1 | cmp - long
 }
 
+@test "what was written can be read again, and no member is there twice" {
+    echo '{"prompt":"Once","log_probability":-1,"sample":0}' >in.jsonl
+    dt-generate -m "$model" --prompts in.jsonl -n 3 >once
+    dt-generate -m "$model" --prompts once -n 3 | cmp - once
+    [ "$(grep -o '"[a-z_]*":' once | paste -sd ' ')" = '"prompt": "text": "tokens": "finish":' ]
+}
+
 @test "a prompt in a file is continued as on the command line" {
     dt-generate -m "$model" -p 'Once there' -n 20 >a
     echo '{"prompt":"Once there"}' | dt-generate -m "$model" --prompts - -n 20 >b
@@ -143,6 +150,24 @@ texts() { sed -E 's/.*"text":"(.*)","tokens".*/\1/'; }
     done
     tail -n 1 in.jsonl | dt-generate -m "$model" --prompts - -n 12 --length-penalty 0 --beams 8 |
         cmp - <(tail -n 1 b)
+}
+
+# penalized PROMPT N: the most probable continuation, with tokens of the prompt preferred.
+penalized() {
+    jq -cn --arg p "$1" '{prompt: $p}' | dt-generate -m "$model" --prompts - -n "$2" --beams 2 \
+        --length-penalty 0 --repetition-penalty 0.5
+}
+
+@test "beams penalize what stands in the prompt and behind it once" {
+    prompt='Once upon a time there was a cat'
+    x=$(penalized "$prompt" 1 | jq -r .text)
+    y=$(penalized "$prompt$x" 1 | jq -r .text)
+    [ -n "$x" ] && [[ "$prompt" == *"$x"* ]]
+    penalized "$prompt" 2 | jq -r .log_probability >both
+    { penalized "$prompt" 1; penalized "$prompt$x" 1; } | jq -r .log_probability >parts
+    [ "$(penalized "$prompt" 2 | jq -r .text)" = "$x$y" ]
+    awk 'NR == 1 { both = $1 } NR > 1 { both -= $1 } END { exit both < -1e-4 || both > 1e-4 }' \
+        both parts
 }
 
 @test "beams are those of transformers" {
@@ -194,6 +219,8 @@ texts() { sed -E 's/.*"text":"(.*)","tokens".*/\1/'; }
     run dt-generate -m "$model" --top-p 1.5
     [ "$status" -eq 2 ]
     run dt-generate -m "$model" text
+    [ "$status" -eq 2 ]
+    run dt-generate -m "$model" --beams 2 -s 2
     [ "$status" -eq 2 ]
 }
 
