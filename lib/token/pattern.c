@@ -19,10 +19,10 @@ static const char gpt2_regex[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 static const char llama3_regex[] =
     FOLDED "|" WORD "\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" NEWLINES;
-/* With \z, where tiktoken has $: to the regular expressions of tokenizer.json
- * that is the end of a line. */
+/* With \z and {1,3}, where tiktoken has $ and {1,3}+: to the regular expressions of
+ * tokenizer.json these are the end of a line, and three digits any number of times. */
 static const char cl100k_regex[] =
-    "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+|"
+    "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}|"
     " ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++\\z|\\s*[\\r\\n]|\\s+(?!\\S)|\\s";
 static const char qwen_regex[] =
     FOLDED "|" WORD "\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" NEWLINES;
