@@ -183,6 +183,8 @@ int main(int argc, char **argv)
         dt_usage("only GGUF has q8_0");
     if (opt.form == TO_GGUF && opt.most > 0)
         dt_usage("a GGUF file is not cut");
+    if (opt.form == TO_GGUF && dt_output_is_terminal(opt.output))
+        dt_usage("a model is not for a terminal: redirect it, or name a file with -o");
     if (opt.form == TO_GGUF && opt.verify && !is_gguf(opt.output))
         dt_usage("a GGUF file's name must end in .gguf");
     if (dt_device_open(&dev, "cpu", 0, &err) < 0)

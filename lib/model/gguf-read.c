@@ -315,6 +315,21 @@ static const struct entry *find_entry(const struct contents *f, const char *name
     return NULL;
 }
 
+/* Rotary positions other than those of Llama 1 and 2 would silently be computed as these. */
+static int check_rope(const struct cursor *c, const struct contents *f,
+                      const struct dt_model_config *config)
+{
+    const struct value *scaling = find_value(f, "llama.rope.scaling.type");
+    long size = config->hidden_size / config->num_heads, turned = size;
+    if (scaling && !is_text(scaling->text, "none"))
+        return dt_fail(c->err, DT_EFORMAT, "%s: llama.rope.scaling.type is not known", c->path);
+    DT_TRY(get_size(c, f, "llama", "rope.dimension_count", false, &turned));
+    if (turned != size)
+        return dt_fail(c->err, DT_EFORMAT, "%s: llama.rope.dimension_count is %ld, not %ld",
+                       c->path, turned, size);
+    return 0;
+}
+
 static int get_config(const struct cursor *c, const struct contents *f,
                       struct dt_model_config *config)
 {
@@ -343,7 +358,7 @@ static int get_config(const struct cursor *c, const struct contents *f,
                     &config->layer_norm_epsilon));
     if (dt_model_config_check(config, "model", c->err) < 0)
         return dt_fail_context(c->err, "%s", c->path);
-    return 0;
+    return gpt2 ? 0 : check_rope(c, f, config);
 }
 
 static void widen(struct dt_device *dev, enum dt_dtype type, float *to, const char *from, int64_t n)
