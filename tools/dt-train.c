@@ -327,5 +327,8 @@ int main(int argc, char **argv)
         dt_warn("stopped by a signal; the same command goes on from here");
     if (*stop_signal)
         dt_stop_now(*stop_signal);
-    return fflush(stdout) == 0 ? 0 : 1;
+    if (fflush(stdout) == 0)
+        return 0;
+    dt_warn("cannot write to stdout");
+    return 1;
 }

@@ -24,8 +24,9 @@ struct dt_memory_plan dt_memory_plan(const struct dt_model *model, const struct 
                                      const struct dt_workspace *work,
                                      const struct dt_snapshot *snapshot);
 
-/* DT_ENOMEM, with the numbers, if the device cannot give so much now. */
-int dt_memory_check(const struct dt_memory_plan *plan, const struct dt_model *model,
+/* DT_ENOMEM, with the numbers, if the machine cannot give so much now to each of the
+ * ranks on it. The snapshot counts: the device's memory is the host's. */
+int dt_memory_check(const struct dt_memory_plan *plan, const struct dt_model *model, int ranks,
                     struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -151,10 +151,19 @@ static int plan_memory(struct dt_training *t, struct dt_error *err)
     return 0;
 }
 
+/* No rank takes any before all on its machine have seen what is free. */
+static int check_memory(struct dt_training *t, struct dt_error *err)
+{
+    int neighbours;
+    DT_TRY(dt_comm_neighbours(t->comm, &neighbours, err));
+    DT_TRY(dt_memory_check(&t->memory, t->model, neighbours, err));
+    return dt_comm_barrier(t->comm, err);
+}
+
 static int take_memory(struct dt_training *t, struct dt_error *err)
 {
     long batch = t->settings.training.batch_size, length = t->settings.training.sequence_length;
-    DT_TRY(dt_memory_check(&t->memory, t->model, err));
+    DT_TRY(check_memory(t, err));
     DT_TRY(dt_model_allocate(t->model, err));
     DT_TRY(dt_store_allocate(&t->store, err));
     DT_TRY(dt_workspace_allocate(t->work, err));

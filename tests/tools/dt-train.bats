@@ -402,6 +402,16 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     [ ! -e run ]
 }
 
+@test "a hash or plan that cannot be printed is an error that is named" {
+    run bash -c 'dt-train -q -j 1 "$@" >/dev/full' - "${small[@]}" --set training.max_steps=10 \
+        -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"cannot write to stdout"* ]]
+    [ -e run/latest/model.safetensors ]
+    run bash -c 'dt-train "$@" >/dev/full' - "${small[@]}" --dry-run "$data"
+    assert_one_line_error dt-train
+}
+
 @test "--init-from begins with shape, parameters and tokenizer of another model" {
     hash=$(train -t "$tok")
     [ "$(dt-train -q -j 1 --init-from run/latest --set training.sequence_length=32 \

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What is planned is what is taken, to the byte; and what cannot be is refused first. */
+#include "test.h"
+
+#include "../comm/threads.h"
 #include "train/small-run.h"
 
 static const struct dt_ops *sound_ops;
@@ -142,12 +145,64 @@ static void a_model_too_large_is_refused_before_it_is_allocated(void **state)
     dt_device_close(dev);
 }
 
+/* What writing checkpoints takes counts too: a run must not die at its first one. */
+static void room_for_checkpoints_is_needed(void **state)
+{
+    (void)state;
+    struct dt_ops ops;
+    struct dt_device *dev = counting_device(&ops);
+    struct dt_settings s = small_settings();
+    struct dt_training *t;
+    free_bytes = planned_bytes(dev, &s) - 1;
+    assert_int_equal(open_run(&t, dev, &s, "tight", "none"), DT_ENOMEM);
+    assert_non_null(strstr(err.text, ", snapshot "));
+    free_bytes++;
+    assert_int_equal(open_run(&t, dev, &s, "tight", "none"), 0);
+    dt_training_free(t);
+    dev->ops = sound_ops;
+    dt_device_close(dev);
+}
+
+static void open_on_rank(struct dt_comm *world, void *context)
+{
+    struct dt_error e;
+    struct dt_training *t;
+    struct dt_device dev = *(struct dt_device *)context;
+    struct dt_settings s = small_settings();
+    char *run = dt_path_join(scratch, "ranks");
+    const struct dt_training_options o = {.settings = &s,
+                                          .settings_path = "small.yaml",
+                                          .data = data_path,
+                                          .run = run,
+                                          .resume = "none",
+                                          .command_line = "test",
+                                          .device = &dev,
+                                          .comm = world};
+    assert_int_equal(dt_training_new(&t, &o, &e), DT_ENOMEM);
+    assert_non_null(strstr(e.text, " GiB for each of 2 ranks, and "));
+    free(run);
+}
+
+static void ranks_share_the_memory_of_their_machine(void **state)
+{
+    (void)state;
+    struct dt_ops ops;
+    struct dt_device *dev = counting_device(&ops);
+    struct dt_settings s = small_settings();
+    free_bytes = 2 * planned_bytes(dev, &s) - 2;
+    run_ranks(2, 20, open_on_rank, dev);
+    dev->ops = sound_ops;
+    dt_device_close(dev);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_are_what_is_taken),
         cmocka_unit_test(each_way_to_save_memory_saves_some),
         cmocka_unit_test(a_model_too_large_is_refused_before_it_is_allocated),
+        cmocka_unit_test(room_for_checkpoints_is_needed),
+        cmocka_unit_test(ranks_share_the_memory_of_their_machine),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
