@@ -42,7 +42,8 @@ TOOLS    := $(patsubst tools/%.c,%,$(wildcard tools/dt-*.c))
 PROGRAMS := $(TOOLS:%=$B/bin/%)
 
 # --- engines: one plug-in an instruction set ----------------------------------------------------
-ARCH    := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+# What the compiler builds for; on a machine where make has yet to install one, what that is.
+ARCH    := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)))
 CPU_SRC := $(wildcard lib/device/cpu/*.c)
 ifeq ($(ARCH),x86_64)
 CPU_ISAS   := generic avx2 avx512

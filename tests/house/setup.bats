@@ -75,3 +75,9 @@ END
     install_packages garden
     [ "$status" -eq 2 ]
 }
+
+@test "a machine without a compiler yet builds the engines of its processor" {
+    cd "$ROOT"
+    make -n -p CC=no-such-compiler B="$T/build" 2>/dev/null >"$T/made" || true
+    grep -qE "^ARCH := $(uname -m)$" "$T/made"
+}
