@@ -3,6 +3,8 @@
 load ../helper
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+# MPI leaves much of its memory to the end of the process.
+export ASAN_OPTIONS=detect_leaks=0
 
 small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads=2
     --set model.max_seq_len=32 --set training.batch_size=2 --set model.dropout=0.1
