@@ -45,6 +45,10 @@ static int set_choice(const struct dt_setting *s, int *value, const char *text, 
     }
     int rc = bad_value(s, text, place, all.data, err);
     dt_buffer_release(&all);
+    if (s->advice) {
+        const struct dt_error refused = *err;
+        rc = dt_fail(err, rc, "%s: %s", refused.text, s->advice);
+    }
     return rc;
 }
 
@@ -111,13 +115,45 @@ void dt_config_defaults(const struct dt_setting *schema, void *object)
     }
 }
 
+/* Whether key is the first letters of the words of name: lr, of learning_rate. */
+static bool is_short_for(const char *key, const char *name)
+{
+    for (; *key && *name == *key; key++) {
+        name = strchr(name, '_');
+        if (name == NULL)
+            return key[1] == '\0';
+        name++;
+    }
+    return false;
+}
+
+/* A setting of that section whose name the key abbreviates, or one of another with that very
+ * key, or NULL. */
+static const char *find_by_key(const struct dt_setting *schema, const char *name)
+{
+    size_t section = strcspn(name, ".");
+    const char *key = name + section;
+    if (*key == '\0' || key[1] == '\0')
+        return NULL;
+    for (const struct dt_setting *s = schema; s->name; s++)
+        if (strncmp(s->name, name, section + 1) == 0 &&
+            is_short_for(key + 1, s->name + section + 1))
+            return s->name;
+    for (const struct dt_setting *s = schema; s->name; s++)
+        if (strcmp(s->name + strcspn(s->name, "."), key) == 0)
+            return s->name;
+    return NULL;
+}
+
 static int unknown(const struct dt_setting *schema, const char *name, const char *place,
                    struct dt_error *err)
 {
     const char *names[MAX_SETTINGS + 1] = {NULL};
     for (int i = 0; schema[i].name && i < MAX_SETTINGS; i++)
         names[i] = schema[i].name;
-    const char *near = dt_did_you_mean(name, names);
+    const char *near = find_by_key(schema, name);
+    if (near == NULL)
+        near = dt_did_you_mean(name, names);
     if (near)
         return dt_fail(err, DT_EINVALID, "%sunknown key '%s': did you mean '%s'?", place, name,
                        near);
@@ -231,7 +267,7 @@ static int expect_text(struct walk *w, const char *what, struct dt_error *err)
     return dt_fail(err, DT_EFORMAT, "%sa text holds a zero byte", place_of(w, w->event.start_mark));
 }
 
-static void print_value(const struct dt_setting *s, const void *object, struct dt_buffer *b)
+void dt_config_print_value(const struct dt_setting *s, const void *object, struct dt_buffer *b)
 {
     const void *field = (const char *)object + s->offset;
     switch (s->kind) {
@@ -266,9 +302,9 @@ static int set_once(struct walk *w, const struct dt_setting *s, const char *name
     const char *place = place_of(w, w->event.start_mark);
     struct dt_buffer before = DT_BUFFER_EMPTY, after = DT_BUFFER_EMPTY;
     bool *given = &w->set[s - w->schema];
-    print_value(s, w->object, &before);
+    dt_config_print_value(s, w->object, &before);
     int rc = set(s, w->object, text, place, err);
-    print_value(s, w->object, &after);
+    dt_config_print_value(s, w->object, &after);
     if (rc == 0 && *given && s->kind != DT_SET_FIXED && strcmp(before.data, after.data) != 0)
         rc = dt_fail(err, DT_EINVALID, "%s%s is %s, but was given as %s before", place, name,
                      after.data, before.data);
@@ -411,7 +447,7 @@ void dt_config_print(const struct dt_setting *schema, const void *object, struct
         section = n;
         last = s->name;
         dt_buffer_printf(b, "  %s: ", s->name + n + 1);
-        print_value(s, object, b);
+        dt_config_print_value(s, object, b);
         dt_buffer_add_char(b, '\n');
     }
 }
@@ -426,8 +462,8 @@ const struct dt_setting *dt_config_difference(const struct dt_setting *schema, c
             continue;
         dt_buffer_clear(&x);
         dt_buffer_clear(&y);
-        print_value(s, a, &x);
-        print_value(s, b, &y);
+        dt_config_print_value(s, a, &x);
+        dt_config_print_value(s, b, &y);
         if (strcmp(x.data, y.data) != 0)
             different = s;
     }

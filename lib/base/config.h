@@ -46,7 +46,7 @@ struct dt_setting {
     /* Of an alias: pairs of a word and what it means to the setting, ended by NULL;
      * other values go through as they are. */
     const char *const *words;
-    const char *advice; /* of a fixed one: what to do instead */
+    const char *advice; /* of a fixed one or a choice: what to do instead; or NULL */
 };
 
 void dt_config_defaults(const struct dt_setting *schema, void *object);
@@ -57,6 +57,9 @@ int dt_config_override(const struct dt_setting *schema, void *object, const char
                        const char *source, struct dt_error *err) DT_MUST_CHECK;
 /* Appends all settings as YAML that dt_config_read reads back. */
 void dt_config_print(const struct dt_setting *schema, const void *object, struct dt_buffer *yaml);
+/* Appends the value of one setting, as dt_config_print does. */
+void dt_config_print_value(const struct dt_setting *setting, const void *object,
+                           struct dt_buffer *yaml);
 /* The first setting whose values differ, or NULL. */
 const struct dt_setting *dt_config_difference(const struct dt_setting *schema, const void *a,
                                               const void *b);

@@ -22,7 +22,8 @@ enum dt_code {
     DT_EINVALID = -3, /* an argument or a combination of settings is impossible */
     DT_ENOMEM = -4,
     DT_EMISSING = -5, /* something asked for by name does not exist */
-    DT_ESTOP = -6     /* asked to stop; nothing is wrong */
+    DT_ESTOP = -6,    /* asked to stop; nothing is wrong */
+    DT_ESTALLED = -7  /* another rank has not done its part in time */
 };
 
 struct dt_error {

@@ -295,6 +295,14 @@ int dt_file_read(const char *path, size_t limit, char **data, size_t *size, stru
     return 0;
 }
 
+int dt_file_need_regular(const char *path, struct dt_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) < 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
+        return 0; /* opening it tells what is wrong */
+    return dt_fail(err, DT_EINVALID, "'%s' is not a regular file", path);
+}
+
 int dt_file_write(const char *path, const void *data, size_t size, struct dt_error *err)
 {
     struct dt_output out;

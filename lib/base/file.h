@@ -52,6 +52,9 @@ void dt_output_abandon(struct dt_output *out);
 int dt_file_read(const char *path, size_t limit, char **data, size_t *size,
                  struct dt_error *err) DT_MUST_CHECK;
 
+/* DT_EINVALID for what is there but no regular file: a pipe or a device that a directory
+ * of others names would be waited for, or read, for ever. */
+int dt_file_need_regular(const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Writes a whole file atomically. */
 int dt_file_write(const char *path, const void *data, size_t size,
                   struct dt_error *err) DT_MUST_CHECK;

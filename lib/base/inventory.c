@@ -17,6 +17,7 @@
 static int hash_file(const char *path, uint64_t *bytes, uint64_t *hash, struct dt_error *err)
 {
     struct stat st;
+    DT_TRY(dt_file_need_regular(path, err));
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return dt_fail_errno(err, "cannot open '%s'", path);

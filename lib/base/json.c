@@ -3,9 +3,11 @@
 
 #include <ctype.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/byte-scan.h"
 #include "base/file.h"
 
 #define JSON_LIMIT ((size_t)1 << 30)
@@ -173,26 +175,56 @@ int dt_json_get_real(struct json_object *object, const char *name, const char *s
     return 0;
 }
 
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c != '"' && c != '\\' && c != 0x7f;
+}
+
+size_t dt_json_plain(const char *text, size_t size)
+{
+    size_t i = 0;
+    for (; i + DT_BLOCK <= size; i += DT_BLOCK) {
+        dt_block b = dt_block_load(text + i);
+        size_t n = dt_block_first((dt_block)((b < 0x20) | (b == '"') | (b == '\\') | (b == 0x7f)));
+        if (n < DT_BLOCK)
+            return i + n;
+    }
+    while (i < size && is_plain((unsigned char)text[i]))
+        i++;
+    return i;
+}
+
+/* What stands behind the backslash for c; 0: only its number does. */
+static char escape_letter(unsigned char c)
+{
+    switch (c) {
+    case '\n':
+        return 'n';
+    case '\r':
+        return 'r';
+    case '\t':
+        return 't';
+    default:
+        return c == '"' || c == '\\' ? (char)c : 0;
+    }
+}
+
 void dt_json_add_string(struct dt_buffer *b, const char *text, size_t size)
 {
     static const char hex[] = "0123456789abcdef";
     dt_buffer_reserve(b, b->size + size + 2);
     dt_buffer_add_char(b, '"');
-    size_t from = 0;
     for (size_t i = 0; i < size; i++) {
+        size_t plain = dt_json_plain(text + i, size - i);
+        dt_buffer_append(b, text + i, plain);
+        i += plain;
+        if (i == size)
+            break;
         unsigned char c = (unsigned char)text[i];
-        if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f)
-            continue;
-        dt_buffer_append(b, text + from, i - from);
-        from = i + 1;
-        const char *plain = "\"\\\n\r\t", *letter = "\"\\nrt";
-        const char *found = c ? strchr(plain, c) : NULL;
-        char escape[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
-        if (found)
-            escape[1] = letter[found - plain];
-        dt_buffer_append(b, escape, found ? 2 : 6);
+        char letter = escape_letter(c);
+        char escape[6] = {'\\', letter ? letter : 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+        dt_buffer_append(b, escape, letter ? 2 : 6);
     }
-    dt_buffer_append(b, text + from, size - from);
     dt_buffer_add_char(b, '"');
 }
 

@@ -35,6 +35,9 @@ int dt_json_get_string(struct json_object *object, const char *name, const char 
 int dt_json_get_real(struct json_object *object, const char *name, const char *subject,
                      double *value, struct dt_error *err) DT_MUST_CHECK;
 
+/* Bytes that text begins with which stand for themselves between quotes: no control
+ * character (nor 0x7f), no quotation mark, no backslash. */
+size_t dt_json_plain(const char *text, size_t size);
 /* Appends text as a quoted JSON string. Bytes that are no UTF-8 pass as they are. */
 void dt_json_add_string(struct dt_buffer *b, const char *text, size_t size);
 

@@ -111,7 +111,7 @@ int dt_parse_int(const char *text, long *value)
     return 0;
 }
 
-static const char *placeholder(const struct dt_option *o)
+static const char *argument_name(const struct dt_option *o)
 {
     return o->arg ? o->arg : "";
 }
@@ -124,7 +124,7 @@ static void add_usage(struct dt_buffer *b, const struct dt_option *o)
     else
         dt_buffer_printf(b, "--%s", o->name);
     if (o->arg)
-        dt_buffer_printf(b, " %s", placeholder(o));
+        dt_buffer_printf(b, " %s", argument_name(o));
     dt_buffer_add_string(b, o->required ? "" : "]");
     if (o->kind == DT_OPT_LIST)
         dt_buffer_add_string(b, " ...");
@@ -160,7 +160,7 @@ static void print_option(const struct dt_option *o)
     int n = o->letter ? snprintf(flags, sizeof flags, "  -%c, --%s", o->letter, o->name)
                       : snprintf(flags, sizeof flags, "      --%s", o->name);
     if (o->arg)
-        snprintf(flags + n, sizeof flags - (size_t)n, " %s", placeholder(o));
+        snprintf(flags + n, sizeof flags - (size_t)n, " %s", argument_name(o));
     printf("%-28s", flags);
     if (strlen(flags) >= 28)
         printf("\n%28s", "");
@@ -183,6 +183,22 @@ static void print_help(const struct dt_command *c)
     printf("  -h, --help                show this help\n"
            "      --version             show the version\n");
     dt_buffer_release(&usage);
+}
+
+/* A line for each option, for the shells' completion: --name, -x, argument, choices, help,
+ * with tabs between. */
+static void print_option_table(const struct dt_command *c)
+{
+    for (const struct dt_option *o = c->options; o->name; o++) {
+        printf("--%s\t", o->name);
+        if (o->letter)
+            printf("-%c", o->letter);
+        printf("\t%s\t", argument_name(o));
+        for (int i = 0; o->kind == DT_OPT_CHOICE && o->choices[i]; i++)
+            printf("%s%s", i > 0 ? " " : "", o->choices[i]);
+        printf("\t%s\n", o->help);
+    }
+    printf("--help\t-h\t\t\tshow this help\n--version\t\t\t\tshow the version\n");
 }
 
 static const char *described(const struct dt_option *o)
@@ -310,13 +326,15 @@ static void remember_operands(char *const *operands, int count)
         add_argument(&command_line, operands[i]);
 }
 
-static void finish_stdout(void)
+int dt_finish_stdout(void)
 {
-    if (fflush(stdout) != 0 || ferror(stdout)) {
+    /* What a full buffer met earlier, the last flush does not know. */
+    bool lost = ferror(stdout), failed = fflush(stdout) != 0;
+    if (failed)
         dt_warn("cannot write to stdout: %s", strerror(errno));
-        exit(1);
-    }
-    exit(0);
+    else if (lost)
+        dt_warn("cannot write to stdout");
+    return failed || lost;
 }
 
 enum { SHORTLESS = 1000, HELP = 'h', VERSION = 2000 };
@@ -400,14 +418,18 @@ int dt_parse_options(const struct dt_command *c, int argc, char **argv)
     dt_buffer_clear(&command_line);
     dt_buffer_printf(&command_line, "%s %s:", c->name, DT_VERSION);
     int count = build_tables(c, longs, shorts);
+    if (argc == 2 && strcmp(argv[1], "--print-options") == 0) {
+        print_option_table(c);
+        exit(dt_finish_stdout());
+    }
     opterr = 0;
     for (int key; (key = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
         if (key == HELP) {
             print_help(c);
-            finish_stdout();
+            exit(dt_finish_stdout());
         } else if (key == VERSION) {
             printf("%s (dt) %s\n", c->name, DT_VERSION);
-            finish_stdout();
+            exit(dt_finish_stdout());
         } else if (key == '?') {
             reject_unknown(c, argv[optind - 1]);
         } else if (key == ':') {

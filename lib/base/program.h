@@ -14,7 +14,8 @@
  *         "dt-x", "do one thing", "[FILE ...]", options};
  *     int first = dt_parse_options(&command, argc, argv);  // operands start here
  *
- * -h, --help and --version are added by the parser. A wrong option or number ends
+ * -h, --help and --version are added by the parser, and so is --print-options, alone, the
+ * table itself for the completion of shells (share/completions). A wrong option or number ends
  * the program with exit status 2 and a usage message.
  */
 #ifndef DT_BASE_PROGRAM_H
@@ -63,6 +64,9 @@ int dt_parse_options(const struct dt_command *command, int argc, char **argv);
 
 /* "PROGRAM: text" to stderr; returns 1, the exit status of a failed program. */
 int dt_report(const struct dt_error *err);
+/* Writes out what stdout still holds; 0, or 1 after a line to stderr where any of it was
+ * lost: the exit status of a program that has ended well. */
+int dt_finish_stdout(void);
 /* "PROGRAM: text" to stderr. */
 void dt_warn(const char *fmt, ...) DT_PRINTF(1, 2);
 /* "PROGRAM: text" and a hint at --help to stderr; exits with status 2. */

@@ -67,3 +67,16 @@ char *dt_duration(double seconds, char text[DT_DURATION])
         snprintf(text, DT_DURATION, "%ld h %02ld min", s / 3600, s / 60 % 60);
     return text;
 }
+
+char *dt_bytes(double bytes, char text[DT_BYTES])
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    int unit = -1;
+    for (; bytes >= 1023.995 && unit < 3; unit++)
+        bytes /= 1024;
+    if (unit < 0)
+        snprintf(text, DT_BYTES, "%.0f bytes", bytes);
+    else
+        snprintf(text, DT_BYTES, "%.*f %s", bytes < 99.995 ? 2 : 1, bytes, units[unit]);
+    return text;
+}

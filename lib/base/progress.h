@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A line of progress on stderr, rewritten in place; silent where stderr is no
- * terminal, so that logs and pipes stay clean. */
+/* Time, and how it is told beside other quantities: a line of progress on stderr, rewritten in
+ * place; silent where stderr is no terminal, so that logs and pipes stay clean. */
 #ifndef DT_BASE_PROGRESS_H
 #define DT_BASE_PROGRESS_H
 
@@ -29,5 +29,10 @@ void dt_progress_clear(struct dt_progress *p);
 /* "1.5 s", "2 min 05 s", "3 h 20 min" into text; returns text. */
 #define DT_DURATION 32
 char *dt_duration(double seconds, char text[DT_DURATION]);
+
+/* "512 bytes", "1.50 KiB", "3.25 GiB": three digits of the largest unit that fits, into
+ * text; returns text. */
+#define DT_BYTES 32
+char *dt_bytes(double bytes, char text[DT_BYTES]);
 
 #endif

@@ -5,12 +5,14 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/json.h"
+
 #define DEEPEST 32 /* objects and arrays in each other; the recursion is as deep */
 
 /* A place in the line. The line ends with a 0 byte, which JSON cannot contain,
  * so that looking at *p is always allowed. */
 struct reader {
-    const char *p;
+    const char *p, *end;
     const char *reason; /* why the last function returned false */
 };
 
@@ -80,7 +82,10 @@ static bool skip_string(struct reader *r, struct span *content)
 {
     if (!skip_char(r, '"'))
         return fail(r, "string expected");
-    for (content->from = r->p; *r->p != '"'; r->p++) {
+    for (content->from = r->p;; r->p++) {
+        r->p += dt_json_plain(r->p, (size_t)(r->end - r->p));
+        if (*r->p == '"')
+            break;
         if ((unsigned char)*r->p < 0x20)
             return fail(r, "control character in a string");
         if (*r->p == '\\' && !skip_escape(r))
@@ -207,10 +212,27 @@ static int32_t unicode_escape(const char **p)
     return 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
 }
 
+static char meaning_of(char letter)
+{
+    switch (letter) {
+    case 'n':
+        return '\n';
+    case 't':
+        return '\t';
+    case 'r':
+        return '\r';
+    case 'b':
+        return '\b';
+    case 'f':
+        return '\f';
+    default:
+        return letter;
+    }
+}
+
 /* Sets b to the string with its escapes resolved; the result is never longer. */
 static void unescape(struct span string, struct dt_buffer *b)
 {
-    static const char letters[] = "bfnrt", meaning[] = "\b\f\n\r\t";
     dt_buffer_reserve(b, (size_t)(string.to - string.from));
     char *out = b->data;
     for (const char *p = string.from; p < string.to; p++) {
@@ -221,11 +243,10 @@ static void unescape(struct span string, struct dt_buffer *b)
         if (next == NULL)
             break;
         p = next + 1;
-        const char *letter = strchr(letters, *p);
         if (*p == 'u')
             out = put_utf8(out, unicode_escape(&p));
         else
-            *out++ = letter ? meaning[letter - letters] : *p;
+            *out++ = meaning_of(*p);
     }
     *out = '\0';
     b->size = (size_t)(out - b->data);
@@ -406,7 +427,7 @@ int dt_json_line_read(const char *line, size_t size, const char *field, struct d
                       struct dt_error *err)
 {
     struct found found = {0};
-    struct reader r = {.p = line};
+    struct reader r = {.p = line, .end = line + size};
     dt_buffer_clear(&doc->meta);
     if (take_members(&r, field, &found, &doc->meta) && r.p != line + size)
         fail(&r, "text behind the object");

@@ -25,6 +25,7 @@ static const char *const paints[] = {"true", "red", "none", "green", NULL};
 static const struct dt_setting schema[] = {
     {"run.steps", DT_SET_INT, AT(steps), "1000", 1, 1e6},
     {"run.any", DT_SET_INT, AT(any), "-5"},
+    {"run.step_count", DT_SET_ALIAS, .initial = "run.any"},
     {"run.rate", DT_SET_REAL, AT(rate), "6e-4", 0, 1},
     {"run.shuffle", DT_SET_BOOL, AT(shuffle), "true"},
     {"look.color", DT_SET_CHOICE, AT(color), "green", .choices = colors},
@@ -134,6 +135,10 @@ static void unknown_names_are_named_with_the_likely_one(void **state)
 {
     (void)state;
     assert_refused("run:\n  step: 1\n", "2:3: unknown key 'run.step': did you mean 'run.steps'?");
+    assert_refused("run:\n  anyth: 1\n", "2:3: unknown key 'run.anyth': did you mean 'run.any'?");
+    assert_refused("run:\n  color: red\n",
+                   "2:3: unknown key 'run.color': did you mean 'look.color'?");
+    assert_refused("run:\n  sc: 1\n", "2:3: unknown key 'run.sc': did you mean 'run.step_count'?");
     assert_refused("run:\n  xylophone: 1\n", "2:3: unknown key 'run.xylophone'");
     assert_refused("rum:\n  steps: 1\n", "1:1: unknown section 'rum': did you mean 'run'?");
     assert_refused("look:\n  name: a\nzzzzzz:\n", "3:1: unknown section 'zzzzzz'");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,6 +140,21 @@ static void escapes_are_the_short_ones(void **state)
     dt_buffer_release(&b);
 }
 
+/* Text is looked at in blocks: each byte at each place of some. */
+static void plain_bytes_are_told_from_others_at_any_place(void **state)
+{
+    (void)state;
+    for (size_t place = 0; place < 40; place++)
+        for (int c = 0; c < 256; c++) {
+            char text[40];
+            bool plain = c >= 0x20 && c != '"' && c != '\\' && c != 0x7f;
+            memset(text, 'a', sizeof text);
+            text[place] = (char)c;
+            assert_int_equal(dt_json_plain(text, sizeof text), plain ? sizeof text : place);
+            assert_int_equal(dt_json_plain(text, place), place);
+        }
+}
+
 static void files_are_written_and_read(void **state)
 {
     (void)state;
@@ -193,6 +209,7 @@ int main(void)
         cmocka_unit_test(strings_survive_a_round_trip),
         cmocka_unit_test(escapes_are_the_short_ones),
         cmocka_unit_test(escaped_pairs_are_their_characters),
+        cmocka_unit_test(plain_bytes_are_told_from_others_at_any_place),
         cmocka_unit_test(files_are_written_and_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -287,6 +287,19 @@ static void durations_are_readable(void **state)
     assert_string_equal(dt_duration(12000, text), "3 h 20 min");
 }
 
+static void bytes_have_the_unit_that_fits(void **state)
+{
+    (void)state;
+    char text[DT_BYTES];
+    assert_string_equal(dt_bytes(0, text), "0 bytes");
+    assert_string_equal(dt_bytes(1023, text), "1023 bytes");
+    assert_string_equal(dt_bytes(1536, text), "1.50 KiB");
+    assert_string_equal(dt_bytes(1024 * 1024 - 1, text), "1.00 MiB");
+    assert_string_equal(dt_bytes(345.6 * 1024 * 1024, text), "345.6 MiB");
+    assert_string_equal(dt_bytes(3.25 * (1 << 30), text), "3.25 GiB");
+    assert_string_equal(dt_bytes(1e18, text), "909494.7 TiB");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +316,7 @@ int main(void)
         cmocka_unit_test(near_names_are_suggested),
         cmocka_unit_test(parts_are_found_beside_the_program),
         cmocka_unit_test(durations_are_readable),
+        cmocka_unit_test(bytes_have_the_unit_that_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

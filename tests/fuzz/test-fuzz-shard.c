@@ -188,7 +188,8 @@ static void read_anywhere(struct dt_rng *rng)
     struct dt_loader_options o = {.length = info->row ? info->row - 1 : 1 + below(rng, 70),
                                   .batch = 2,
                                   .shuffle = true,
-                                  .starts = info->eot != UINT32_MAX};
+                                  .scope =
+                                      info->eot != UINT32_MAX ? DT_SCOPE_DOCUMENT : DT_SCOPE_ROW};
     if (o.length < 1 << 16 && dt_loader_open(&l, d, &o, &err) == 0) {
         for (int i = 0; i < 3 && dt_loader_next_batch(l, &s, &err) == 0; i++)
             for (uint32_t k = 0; k < 2 * (o.length + 1); k++)

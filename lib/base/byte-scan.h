@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Looking at 16 bytes at once, by the vectors that GCC and clang have in C.
+ *
+ *     for (; i + DT_BLOCK <= size; i += DT_BLOCK) {
+ *         dt_block b = dt_block_load(text + i);
+ *         size_t n = dt_block_first((dt_block)((b == '"') | (b == '\\')));
+ *         if (n < DT_BLOCK)
+ *             return i + n;
+ *     }
+ */
+#ifndef DT_BASE_BYTE_SCAN_H
+#define DT_BASE_BYTE_SCAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define DT_BLOCK 16
+
+typedef unsigned char dt_block __attribute__((vector_size(DT_BLOCK)));
+
+static inline dt_block dt_block_load(const char *p)
+{
+    dt_block b;
+    memcpy(&b, p, sizeof b);
+    return b;
+}
+
+/* The place of the first byte that is not 0, or DT_BLOCK. */
+static inline size_t dt_block_first(dt_block b)
+{
+    uint64_t halves[2];
+    size_t n = 0;
+    memcpy(halves, &b, sizeof halves);
+    if ((halves[0] | halves[1]) == 0)
+        return DT_BLOCK;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    n = halves[0] ? 0 : 8;
+    return n + (size_t)__builtin_ctzll(halves[n / 8]) / 8;
+#else
+    while (b[n] == 0)
+        n++;
+    return n;
+#endif
+}
+
+#endif
