@@ -16,7 +16,7 @@ static struct {
     const char *separator, *field, *out;
     long bands, rows, words, seed, threads;
     bool quiet;
-} opt = {.bands = 14, .rows = 8, .words = 5, .seed = 1};
+} opt = {.from = -1, .seed = -1}; /* what is not given is none of these, or 0 */
 
 static const struct dt_option options[] = {
     {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
@@ -25,14 +25,14 @@ static const struct dt_option options[] = {
      "documents end with this line (makes --from sep the default)"},
     {"field", 0, DT_OPT_STRING, &opt.field, "NAME",
      "JSON member with the text, or a path a.b (default text)"},
-    {"bands", 0, DT_OPT_INT, &opt.bands, "N", "bands of hashes (default 14)", .min = 1,
+    {"bands", 0, DT_OPT_INT, &opt.bands, "N", "make N bands of hashes (default 14)", .min = 1,
      .max = DT_MINHASH_BANDS},
-    {"rows", 0, DT_OPT_INT, &opt.rows, "N", "hashes a band (default 8)", .min = 1,
+    {"rows", 0, DT_OPT_INT, &opt.rows, "N", "make N hashes in each band (default 8)", .min = 1,
      .max = DT_MINHASH_ROWS},
-    {"words", 0, DT_OPT_INT, &opt.words, "N", "words that are compared at a time (default 5)",
-     .min = 1, .max = DT_SHINGLE_WORDS},
-    {"seed", 0, DT_OPT_INT, &opt.seed, "N", "seed of the hashes (default 1)", .min = 0,
-     .max = 1e15},
+    {"words", 0, DT_OPT_INT, &opt.words, "N", "compare N words at a time (default 5)", .min = 1,
+     .max = DT_SHINGLE_WORDS},
+    {"seed", 0, DT_OPT_INT, &opt.seed, "N", "number N of the families of hashes (default 1)",
+     .min = 0, .max = 1e15},
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
     {"output", 'o', DT_OPT_STRING, &opt.out, "PATH",
@@ -89,8 +89,12 @@ static void tell_signed(const struct dt_signer_statistics *s, double seconds)
 
 static int sign_documents(struct dt_documents *in, struct dt_output *out, struct dt_error *err)
 {
-    const struct dt_signature_settings settings = {(uint32_t)opt.bands, (uint32_t)opt.rows,
-                                                   (uint32_t)opt.words, (uint64_t)opt.seed};
+    const struct dt_signature_settings settings = {
+        .bands = opt.bands ? (uint32_t)opt.bands : 14,
+        .rows = opt.rows ? (uint32_t)opt.rows : 8,
+        .words = opt.words ? (uint32_t)opt.words : 5,
+        .seed = opt.seed >= 0 ? (uint64_t)opt.seed : 1,
+    };
     struct dt_signer *signer;
     double start = dt_now();
     tell_probabilities(&settings);
@@ -109,6 +113,8 @@ static int sign_documents(struct dt_documents *in, struct dt_output *out, struct
 
 static int run_sign(char **files, int count, struct dt_error *err)
 {
+    opt.from = opt.from < 0 ? DT_FROM_AUTO : opt.from;
+    opt.threads = opt.threads ? opt.threads : dt_processors();
     const char *problem = dt_documents_check(&opt.from, opt.separator);
     if (problem)
         dt_usage("%s", problem);
@@ -180,6 +186,9 @@ static int match_all(struct dt_near_duplicates *d, char **files, int count, stru
 static int run_match(char **files, int count, struct dt_error *err)
 {
     struct dt_near_duplicates *d;
+    if (opt.from >= 0 || opt.separator || opt.field || opt.bands || opt.rows || opt.words ||
+        opt.seed >= 0 || opt.threads)
+        dt_usage("match takes -o and -q alone: all else is said by the signatures");
     if (count == 0)
         dt_usage("match needs files of signatures");
     DT_TRY(dt_near_duplicates_open(&d, files, count, err));
@@ -192,8 +201,6 @@ int main(int argc, char **argv)
 {
     struct dt_error err;
     int first = dt_parse_options(&command, argc, argv), rc;
-    if (opt.threads == 0)
-        opt.threads = dt_processors();
     if (first == argc)
         dt_usage("what to do is missing: sign or match");
     if (strcmp(argv[first], "sign") == 0)

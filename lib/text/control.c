@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/byte-scan.h"
+
 /* Bytes that are a control character, or may be the first byte of one. */
 static const bool suspect[256] = {
     [0x00] = true, [0x01] = true, [0x02] = true, [0x03] = true, [0x04] = true, [0x05] = true,
@@ -13,6 +15,23 @@ static const bool suspect[256] = {
     [0x1b] = true, [0x1c] = true, [0x1d] = true, [0x1e] = true, [0x1f] = true, [0x7f] = true,
     [0xc2] = true, [0xef] = true,
 };
+
+/* Bytes that text begins with of which none is suspect. */
+static size_t plain_prefix(const char *text, size_t size)
+{
+    size_t i = 0;
+    for (; i + DT_BLOCK <= size; i += DT_BLOCK) {
+        dt_block b = dt_block_load(text + i), low = (dt_block)(b < 0x20);
+        dt_block space = (dt_block)((b == '\t') | (b == '\n') | (b == '\r'));
+        dt_block high = (dt_block)((b == 0x7f) | (b == 0xc2) | (b == 0xef));
+        size_t n = dt_block_first((low & ~space) | high);
+        if (n < DT_BLOCK)
+            return i + n;
+    }
+    while (i < size && !suspect[(unsigned char)text[i]])
+        i++;
+    return i;
+}
 
 /* Bytes of the control character at p; 0 if another character is there. */
 static size_t control_length(const char *p, size_t size)
@@ -30,7 +49,7 @@ uint64_t dt_remove_controls(char *text, size_t *size)
 {
     uint64_t removed = 0;
     size_t kept = 0, from = 0; /* [from, i) stays and has still to move to kept */
-    for (size_t i = 0; i < *size;) {
+    for (size_t i = 0; (i += plain_prefix(text + i, *size - i)) < *size;) {
         size_t n = control_length(text + i, *size - i);
         if (n == 0) {
             i++;

@@ -42,6 +42,7 @@ void dt_measures_release(struct dt_measures *m)
     free(m->table.slots);
     free(m->places);
     free(m->names);
+    free(m->seen);
     free(m->lengths);
     *m = (struct dt_measures){0};
 }
@@ -69,21 +70,6 @@ void dt_hash_table_clear(struct dt_hash_table *t, size_t elements)
     t->used = wanted;
 }
 
-struct dt_hash_slot *dt_hash_table_find(struct dt_hash_table *t, uint64_t key)
-{
-    size_t mask = t->used - 1;
-    key |= key == 0;
-    for (size_t i = (size_t)key & mask;; i = (i + 1) & mask) {
-        struct dt_hash_slot *slot = &t->slots[i];
-        if (slot->key == key)
-            return slot;
-        if (slot->key == 0) {
-            slot->key = key;
-            return slot;
-        }
-    }
-}
-
 uint64_t dt_measure_chars(struct dt_measures *m)
 {
     if (is_due(m, KNOWN_CHARS))
@@ -94,9 +80,8 @@ uint64_t dt_measure_chars(struct dt_measures *m)
 static void count_marks(struct dt_measures *m)
 {
     const char *end = m->text + m->size;
-    m->hashes = m->dots = 0;
-    for (const char *p = m->text; p < end; p++)
-        m->hashes += *p == '#';
+    m->hashes = dt_count_byte(m->text, m->size, '#');
+    m->dots = 0;
     for (const char *p = m->text; p + 3 <= end && (p = memchr(p, '.', (size_t)(end - p) - 2));)
         if (p[1] == '.' && p[2] == '.')
             m->dots++, p += 3;
@@ -324,17 +309,9 @@ static void count_filled_line(struct dt_measures *m, const char *line, size_t si
     add_element(m, &c->filled_repeats, line, size);
 }
 
-static size_t count_feeds(const char *text, size_t size)
-{
-    size_t feeds = 0;
-    for (size_t i = 0; i < size; i++)
-        feeds += text[i] == '\n';
-    return feeds;
-}
-
 static void count_lines(struct dt_measures *m)
 {
-    m->lines = (struct dt_line_counts){.feeds = count_feeds(m->text, m->size)};
+    m->lines = (struct dt_line_counts){.feeds = dt_count_byte(m->text, m->size, '\n')};
     dt_hash_table_clear(&m->table, m->lines.feeds + 1);
     for (size_t i = 0, end; i < m->size; i = end + 1) {
         const char *feed = memchr(m->text + i, '\n', m->size - i);
@@ -357,7 +334,7 @@ static void count_repeats(struct dt_measures *m, const char *text, size_t size, 
 {
     size_t from = 0, i = 0;
     *r = (struct dt_repeats){0};
-    dt_hash_table_clear(&m->table, count_feeds(text, size) + 1);
+    dt_hash_table_clear(&m->table, dt_count_byte(text, size, '\n') + 1);
     while (i < size) {
         const char *feed = memchr(text + i, '\n', size - i);
         if (feed == NULL)

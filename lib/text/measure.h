@@ -83,7 +83,8 @@ struct dt_measures {
     struct dt_sequences sequences[DT_LONGEST_SEQUENCE + 1];
     struct dt_hash_table table;
     uint32_t *places, *names; /* working memory of the sequences */
-    size_t places_capacity;
+    uint64_t *seen;
+    size_t places_capacity, seen_capacity;
     uint32_t *lengths;
     size_t lengths_capacity;
 };
@@ -109,7 +110,20 @@ const struct dt_sequences *dt_measure_sequences(struct dt_measures *m, int n);
 /* Shared by the files that measure. */
 void dt_hash_table_clear(struct dt_hash_table *t, size_t elements); /* makes room for elements */
 /* The slot of key, made if there is none (count is 0 then). */
-struct dt_hash_slot *dt_hash_table_find(struct dt_hash_table *t, uint64_t key);
+static inline struct dt_hash_slot *dt_hash_table_find(struct dt_hash_table *t, uint64_t key)
+{
+    size_t mask = t->used - 1;
+    key |= key == 0;
+    for (size_t i = (size_t)key & mask;; i = (i + 1) & mask) {
+        struct dt_hash_slot *slot = &t->slots[i];
+        if (slot->key == key)
+            return slot;
+        if (slot->key == 0) {
+            slot->key = key;
+            return slot;
+        }
+    }
+}
 void dt_measure_all_sequences(struct dt_measures *m);
 
 #endif

@@ -9,17 +9,21 @@
 #define LARGEST_FILE ((size_t)1 << 20)
 
 /* The path of a rule file; owned by the caller. */
-static char *find_file(const char *name)
+static int find_file(const char *name, char **path, struct dt_error *err)
 {
+    *path = dt_strdup(name);
     if (strchr(name, '/') || dt_file_exists(name))
-        return dt_strdup(name);
+        return 0;
     char *share = dt_installed_path("share/dt");
-    char *path = dt_format("%s/rules/%s.rules", share, name);
+    free(*path);
+    *path = dt_format("%s/rules/%s.rules", share, name);
     free(share);
-    if (dt_file_exists(path))
-        return path;
-    free(path);
-    return dt_strdup(name);
+    if (dt_file_exists(*path))
+        return 0;
+    return dt_fail(err, DT_EMISSING,
+                   "'%s': there is no such file, and the sets of rules are gopher, c4, fineweb and "
+                   "dolma",
+                   name);
 }
 
 /* Cuts comment and blanks from both ends of a line. */
@@ -73,9 +77,11 @@ static int read_lines(const char *path, char *text, struct dt_rule rules[DT_RULE
 int dt_rule_file_read(const char *name, struct dt_rule rules[DT_RULES_MAX], int *count,
                       struct dt_error *err)
 {
-    char *path = find_file(name), *text = NULL;
+    char *path, *text = NULL;
     size_t size;
-    int before = *count, rc = dt_file_read(path, LARGEST_FILE, &text, &size, err);
+    int before = *count, rc = find_file(name, &path, err);
+    if (rc == 0)
+        rc = dt_file_read(path, LARGEST_FILE, &text, &size, err);
     if (rc == 0 && strlen(text) != size)
         rc = dt_fail(err, DT_EFORMAT, "%s: holds a NUL byte", path);
     if (rc == 0)

@@ -6,10 +6,12 @@
  * so each length looks at the places that the length before it left: after the
  * pairs there are few. (The Apriori principle, Agrawal and Srikant 1994.)
  */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/buffer.h"
 #include "text/measure.h"
-
-#define NONE UINT32_MAX /* the name of a sequence that comes once */
 
 /* Places where a sequence that comes more than once begins, in order, and the
  * names of the sequences: equal ones have the same. */
@@ -40,29 +42,65 @@ static void keep_repeated(struct dt_hash_table *t, struct candidates *c)
 {
     size_t kept = 0;
     for (size_t i = 0; i < c->count; i++) {
-        if (c->name[i] == NONE || t->slots[c->name[i]].count < 2)
-            continue;
         c->place[kept] = c->place[i];
-        c->name[kept++] = c->name[i];
+        c->name[kept] = c->name[i];
+        kept += t->slots[c->name[i]].count >= 2; /* a branch would be guessed wrong often */
     }
     c->count = kept;
 }
 
-/* The pairs; every place is a candidate. */
+/* Counts the candidates in the table, by their keys, and keeps those that come again. */
+static void name_pairs(struct dt_measures *m, struct candidates *c)
+{
+    const struct dt_word *words = m->words.items;
+    dt_hash_table_clear(&m->table, c->count);
+    for (size_t i = 0; i < c->count; i++) {
+        const struct dt_word *pair = words + c->place[i];
+        struct dt_hash_slot *slot = dt_hash_table_find(&m->table, mix(pair[0].hash, pair[1].hash));
+        slot->count++;
+        c->name[i] = (uint32_t)(slot - m->table.slots);
+    }
+    keep_repeated(&m->table, c);
+}
+
+#define BITS_A_PAIR 8
+#define MOST_SEEN   (1u << 26) /* words of 64 bits: the place of a bit has 32 */
+
+/* Room for bits of two kinds, all 0; a power of two of each, in words of 64. */
+static size_t clear_seen(struct dt_measures *m, size_t pairs)
+{
+    size_t words = 1;
+    while (words * 64 < pairs * BITS_A_PAIR && words < MOST_SEEN)
+        words *= 2;
+    if (2 * words > m->seen_capacity) {
+        free(m->seen);
+        m->seen = dt_alloc(2 * words, sizeof *m->seen);
+        m->seen_capacity = 2 * words;
+    } else {
+        memset(m->seen, 0, 2 * words * sizeof *m->seen);
+    }
+    return words;
+}
+
+/* The pairs. Most come once, and need no slot of the table: those whose bit, of eight a
+ * pair, no other has. */
 static void find_pairs(struct dt_measures *m, struct candidates *c)
 {
     const struct dt_word *words = m->words.items;
-    size_t count = m->words.count - 1;
-    dt_hash_table_clear(&m->table, count);
+    size_t count = m->words.count - 1, mask = clear_seen(m, count) - 1, kept = 0;
+    uint64_t *seen = m->seen, *again = m->seen + mask + 1;
     for (size_t i = 0; i < count; i++) {
-        struct dt_hash_slot *slot =
-            dt_hash_table_find(&m->table, mix(words[i].hash, words[i + 1].hash));
-        slot->count++;
-        c->place[i] = (uint32_t)i;
-        c->name[i] = (uint32_t)(slot - m->table.slots);
+        uint64_t key = mix(words[i].hash, words[i + 1].hash), bit = UINT64_C(1) << (key >> 58);
+        again[key & mask] |= seen[key & mask] & bit;
+        seen[key & mask] |= bit;
+        c->name[i] = (uint32_t)(key & mask) << 6 | (uint32_t)(key >> 58);
     }
-    c->count = count;
-    keep_repeated(&m->table, c);
+    for (size_t i = 0; i < count; i++) {
+        c->place[kept] = (uint32_t)i;
+        kept += again[c->name[i] >> 6] >> (c->name[i] & 63) & 1;
+    }
+    c->count = kept;
+    name_pairs(m, c);
 }
 
 /* Candidates of one word more: those whose next place is one too. */
@@ -70,11 +108,11 @@ static void lengthen(struct dt_measures *m, struct candidates *c)
 {
     size_t kept = 0;
     for (size_t i = 0; i + 1 < c->count; i++) {
-        if (c->place[i + 1] != c->place[i] + 1)
-            continue;
+        bool goes_on = c->place[i + 1] == c->place[i] + 1;
         c->place[kept] = c->place[i];
-        m->names[kept++] = c->name[i + 1];
-        c->name[kept - 1] = c->name[i];
+        m->names[kept] = c->name[i + 1];
+        c->name[kept] = c->name[i];
+        kept += goes_on;
     }
     c->count = kept;
     dt_hash_table_clear(&m->table, kept);
@@ -126,7 +164,7 @@ void dt_measure_all_sequences(struct dt_measures *m)
     size_t count = dt_measure_words(m)->count;
     for (int n = 0; n <= DT_LONGEST_SEQUENCE; n++)
         m->sequences[n] = (struct dt_sequences){0};
-    if (count < 2 || count >= NONE)
+    if (count < 2 || count > UINT32_MAX)
         return;
     if (count > m->places_capacity) {
         m->places_capacity = count + count / 2;

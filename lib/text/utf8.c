@@ -5,7 +5,6 @@
 #include <string.h>
 
 #define HIGH_BITS UINT64_C(0x8080808080808080)
-#define LOW_BITS  UINT64_C(0x0101010101010101)
 
 static const char replacement[] = "\xef\xbf\xbd";
 
@@ -84,18 +83,45 @@ uint64_t dt_utf8_repair(const char *text, size_t size, struct dt_buffer *out)
     return replaced;
 }
 
+/* Loops of fixed length are those that GCC vectorizes at -O2; no count exceeds a byte. */
+#define BLOCK 64
+
+static unsigned continuations_in_block(const char *text)
+{
+    uint8_t count = 0;
+    for (int i = 0; i < BLOCK; i++)
+        count = (uint8_t)(count + ((signed char)text[i] < -0x40)); /* 10xxxxxx */
+    return count;
+}
+
 uint64_t dt_utf8_count(const char *text, size_t size)
 {
     uint64_t continuations = 0;
     size_t i = 0;
-    for (; i + 8 <= size; i += 8) { /* a continuation byte is 10xxxxxx */
-        uint64_t word = load8(text + i);
-        uint64_t marks = (word >> 7) & ~(word >> 6) & LOW_BITS;
-        continuations += (marks * LOW_BITS) >> 56;
-    }
+    for (; i + BLOCK <= size; i += BLOCK)
+        continuations += continuations_in_block(text + i);
     for (; i < size; i++)
         continuations += (text[i] & 0xc0) == 0x80;
     return size - continuations;
+}
+
+static unsigned bytes_in_block(const char *text, char byte)
+{
+    uint8_t count = 0;
+    for (int i = 0; i < BLOCK; i++)
+        count = (uint8_t)(count + (text[i] == byte));
+    return count;
+}
+
+uint64_t dt_count_byte(const char *text, size_t size, char byte)
+{
+    uint64_t count = 0;
+    size_t i = 0;
+    for (; i + BLOCK <= size; i += BLOCK)
+        count += bytes_in_block(text + i, byte);
+    for (; i < size; i++)
+        count += text[i] == byte;
+    return count;
 }
 
 size_t dt_utf8_length(char first)

@@ -27,6 +27,8 @@ uint64_t dt_utf8_repair(const char *text, size_t size, struct dt_buffer *out);
 
 /* Code points of valid UTF-8. */
 uint64_t dt_utf8_count(const char *text, size_t size);
+/* How often a byte comes. */
+uint64_t dt_count_byte(const char *text, size_t size, char byte);
 
 /* Bytes of the character that begins with this byte, in valid UTF-8. */
 size_t dt_utf8_length(char first);

@@ -17,7 +17,7 @@ struct dt_chunk_character {
     uint32_t point;
 };
 
-/* Words with marks that are a part of them; sorted. */
+/* Words with marks that are a part of them. */
 static const char whole[][8] = {"''",    "'Cause", "'bout", "'cause",  "'d",      "'em",    "'ll",
                                 "'re",   "'s",     "(:",    "(=",      "):",      "8)",     ":(",
                                 ":)",    ":-(",    ":-)",   ":-/",     ":/",      ":D",     ":P",
@@ -94,21 +94,18 @@ uint64_t dt_word_hash(const char *word, size_t size)
     return hash_word(word, size, size);
 }
 
-#define CUT_SLOTS   128 /* a power of two, twice the words and more */
-#define LIKELY_BITS 512
+#define CUT_SLOTS   128 /* powers of two, twice the words and more */
+#define WHOLE_SLOTS 512
+#define LIKELY_BITS 4096
 
 /* What is looked up for every word; made once. */
 static struct dt_word_tables {
     uint64_t cut_hash[CUT_SLOTS]; /* open addressing */
     uint32_t cut_at[CUT_SLOTS];
-    uint64_t likely[LIKELY_BITS / 64]; /* a bit for each word of whole; most others have none */
+    uint64_t likely[LIKELY_BITS / 64]; /* a bit for each of cuts; most other words have none */
+    uint64_t whole[WHOLE_SLOTS];       /* likewise: the bytes of these words */
 } tables;
 static pthread_once_t tables_made = PTHREAD_ONCE_INIT;
-
-static unsigned likely_bit(uint64_t key)
-{
-    return (unsigned)(scramble(key) % LIKELY_BITS);
-}
 
 static void make_tables(void)
 {
@@ -117,11 +114,15 @@ static void make_tables(void)
         while (tables.cut_hash[k % CUT_SLOTS])
             k++;
         tables.cut_hash[k % CUT_SLOTS] = hash;
+        tables.likely[hash % LIKELY_BITS / 64] |= UINT64_C(1) << (hash % 64);
         tables.cut_at[k % CUT_SLOTS] = cuts[i].at;
     }
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
-        unsigned bit = likely_bit(load8(whole[i]));
-        tables.likely[bit / 64] |= UINT64_C(1) << (bit % 64);
+        uint64_t key = bytes_of(whole[i], strlen(whole[i]), sizeof whole[i]);
+        size_t k = scramble(key);
+        while (tables.whole[k % WHOLE_SLOTS])
+            k++;
+        tables.whole[k % WHOLE_SLOTS] = key;
     }
 }
 
@@ -134,8 +135,10 @@ static inline void add_word(struct dt_words *w, const char *from, const char *to
 }
 
 /* Where a word is cut in two, or 0. */
-static uint32_t cut_of(const struct dt_word_tables *t, uint64_t hash)
+static inline uint32_t cut_of(const struct dt_word_tables *t, uint64_t hash)
 {
+    if (!(t->likely[hash % LIKELY_BITS / 64] >> (hash % 64) & 1))
+        return 0;
     for (uint64_t k = hash; t->cut_hash[k % CUT_SLOTS]; k++)
         if (t->cut_hash[k % CUT_SLOTS] == hash)
             return t->cut_at[k % CUT_SLOTS];
@@ -186,35 +189,22 @@ static bool equals(const char *a, size_t size, const char *name)
     return strlen(name) == size && memcmp(a, name, size) == 0;
 }
 
-static bool is_whole_word(const struct dt_word_tables *t, const char *p, size_t size)
+static inline bool is_whole_word(const struct dt_words *w, const char *p, size_t size)
 {
-    size_t low = 0, high = sizeof whole / sizeof *whole;
-    char key[8] = {0};
     if (size == 2 && p[0] >= 'a' && p[0] <= 'z' && p[1] == '.')
         return true;
     if (size < 2 || size > 7)
         return false;
-    memcpy(key, p, size);
-    unsigned bit = likely_bit(load8(key));
-    if (!(t->likely[bit / 64] >> (bit % 64) & 1))
-        return false;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        int order = memcmp(key, whole[middle], sizeof key);
-        if (order == 0)
+    uint64_t key = bytes_of(p, size, (size_t)(w->end - p));
+    for (size_t k = scramble(key); w->tables->whole[k % WHOLE_SLOTS]; k++)
+        if (w->tables->whole[k % WHOLE_SLOTS] == key)
             return true;
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
     return false;
 }
 
 static bool is_whole(const struct dt_words *w, size_t from, size_t to)
 {
-    return is_whole_word(w->tables, w->chunk[from].at,
-                         (size_t)(w->chunk[to].at - w->chunk[from].at));
+    return is_whole_word(w, w->chunk[from].at, (size_t)(w->chunk[to].at - w->chunk[from].at));
 }
 
 /* Characters of the mark that [from, to) begins with, or 0. */
@@ -523,7 +513,7 @@ static inline size_t take_simple(struct dt_words *w, const char *text, size_t si
         char c = text[n];
         bool simple = c == ',' || c == ';' || c == ':' || c == '!' || c == '?' || c == ')' ||
                       (c == '.' && dt_ascii_kinds[(int)text[n - 1]] & DT_LOWER &&
-                       !is_whole_word(w->tables, text, n + 1));
+                       !is_whole_word(w, text, n + 1));
         if (!simple || (n + 1 < size && ((unsigned char)text[n + 1] >= 0x80 ||
                                          !(dt_ascii_kinds[(int)text[n + 1]] & DT_BLANK))))
             return 0;

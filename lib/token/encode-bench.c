@@ -40,32 +40,28 @@ static uint64_t encode_alone(struct dt_encoder *e, const char *text, size_t size
     return tokens;
 }
 
-static int encode_together(const struct dt_tokenizer *t, const char *text, size_t size, int threads,
-                           uint64_t *tokens, struct dt_error *err)
+static int encode_together(struct dt_bulk *b, const char *text, size_t size, struct dt_error *err)
 {
-    struct dt_bulk_options options = {.threads = threads};
-    struct dt_bulk *b = dt_bulk_new(t, &options, count, tokens);
-    int rc = dt_bulk_add(b, text, size, err);
-    if (rc == 0)
-        rc = dt_bulk_finish(b, err);
-    dt_bulk_free(b);
-    return rc;
+    DT_TRY(dt_bulk_add(b, text, size, err));
+    return dt_bulk_finish(b, err);
 }
 
 int dt_bench_encode(const struct dt_tokenizer *t, const char *text, size_t size, int threads,
                     double seconds, struct dt_encode_speed *speed, struct dt_error *err)
 {
-    struct dt_encoder *e = dt_encoder_new(t);
+    struct dt_bulk_options options = {.threads = threads};
+    struct dt_encoder *e = threads == 1 ? dt_encoder_new(t) : NULL;
+    struct dt_bulk *b = threads > 1 ? dt_bulk_new(t, &options, count, &speed->tokens) : NULL;
     double begun = now(CLOCK_MONOTONIC);
     int rc = 0;
     *speed = (struct dt_encode_speed){.bytes = size};
     for (int pass = 0; rc == 0 && (pass < 3 || now(CLOCK_MONOTONIC) - begun < seconds); pass++) {
         double wall = now(CLOCK_MONOTONIC), processor = now(CLOCK_PROCESS_CPUTIME_ID);
         speed->tokens = 0;
-        if (threads == 1)
+        if (e)
             speed->tokens = encode_alone(e, text, size);
         else
-            rc = encode_together(t, text, size, threads, &speed->tokens, err);
+            rc = encode_together(b, text, size, err);
         wall = now(CLOCK_MONOTONIC) - wall;
         processor = now(CLOCK_PROCESS_CPUTIME_ID) - processor;
         if (pass == 0 || wall < speed->seconds)
@@ -73,6 +69,7 @@ int dt_bench_encode(const struct dt_tokenizer *t, const char *text, size_t size,
         if (pass == 0 || processor < speed->processor_seconds)
             speed->processor_seconds = processor;
     }
+    dt_bulk_free(b);
     dt_encoder_free(e);
     return rc;
 }

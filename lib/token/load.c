@@ -58,10 +58,12 @@ static int find_symbol(const struct dt_tokenizer *t, const char *spelled, size_t
                        struct dt_error *err)
 {
     size_t before = whole->size;
+    *id = DT_NO_TOKEN;
     if (!dt_byte_level_read(spelled, size, whole))
         dt_buffer_append(whole, spelled, size);
-    *id = dt_tokenizer_find(t, whole->data + before, whole->size - before);
-    if (size == 0 || *id == DT_NO_TOKEN)
+    if (size > 0)
+        *id = dt_tokenizer_find(t, whole->data + before, whole->size - before);
+    if (*id == DT_NO_TOKEN)
         return dt_fail(err, DT_EFORMAT, "%s: merges '%.*s', which is not in the vocabulary", place,
                        shown(spelled, size), spelled);
     return 0;
@@ -203,7 +205,9 @@ static int load_directory(struct dt_tokenizer **t, const char *path,
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char *file = dt_path_join(path, names[i]);
         bool exists = dt_file_exists(file);
-        int rc = exists ? load_file(t, file, pattern, err) : 0;
+        int rc = exists ? dt_file_need_regular(file, err) : 0;
+        if (exists && rc == 0)
+            rc = load_file(t, file, pattern, err);
         free(file);
         if (exists)
             return rc;

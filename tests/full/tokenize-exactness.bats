@@ -1,29 +1,69 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Ids of 1,000,000 random strings for each kind of tokenizer, against its oracle.
+# Ids of each kind of tokenizer against its oracle, over 1,000,000 random strings, 130 MB of
+# this machine's man pages, in all their languages, and documentation, and the corpora of
+# TESTDATA. `bats tests/full/tokenize-exactness.bats` prints a line of counts for each;
+# those that dt-tokenizer(5) has are of it. STRINGS and BYTES are for shorter runs.
 load ../helper
 
-KINDS="$BATS_TEST_DIRNAME/../token/kinds"
 ORACLES="$BATS_TEST_DIRNAME/../oracles"
+export TOKENIZERS_PARALLELISM=false
 
 setup_file() {
     need_python tokenizers tiktoken
-    "$PYTHON" "$ORACLES/tokenizers_oracle.py" strings 77 1000000 >"$BATS_FILE_TMPDIR/strings.jsonl"
+    cd "$BATS_FILE_TMPDIR"
+    "$PYTHON" "$ORACLES/tokenizers_oracle.py" strings 77 "${STRINGS:-1000000}" >strings.jsonl
+    "$PYTHON" "$ORACLES/real_texts.py" "${BYTES:-130000000}" /usr/share/man/[a-z][a-z] /usr/share/man/[a-z][a-z]_* \
+        /usr/share/doc /usr/share/man >documents.jsonl
+    [ -z "${TESTDATA:-}" ] || "$PYTHON" "$ORACLES/real_texts.py" 1000000000 "$TESTDATA" >testdata.jsonl
+    awk 'NR % 12 == 0' documents.jsonl >corpus.txt
+    "$PYTHON" "$ORACLES/make_kinds.py" kinds 8000 corpus.txt
 }
 
-@test "a million random strings: files of tokenizers" {
+setup() {
+    cd "$BATS_FILE_TMPDIR"
+}
+
+# compare TOKENIZER [OPTION...]: over all corpora
+compare() {
+    local corpus
     need_python tokenizers tiktoken
-    for kind in llama3 nemo qwen bert bert-cased; do
-        dt-tokenize -t "$KINDS/$kind.json" --frame none --ids "$BATS_FILE_TMPDIR/strings.jsonl" >"$T/ids"
-        "$PYTHON" "$ORACLES/kinds_oracle.py" "$KINDS/$kind.json" "$BATS_FILE_TMPDIR/strings.jsonl" "$T/ids"
+    for corpus in *.jsonl; do
+        dt-tokenize -q -j 1 -t "$@" --frame none --ids "$corpus" >"$T/ids"
+        echo "# $corpus: $("$PYTHON" "$ORACLES/kinds_oracle.py" "$1" "$corpus" "$T/ids" "${@:2}")" >&3
     done
 }
 
-@test "a million random strings: ranks in each pattern" {
-    need_python tokenizers tiktoken
-    for pattern in gpt2 llama3 cl100k o200k tekken; do
-        dt-tokenize -t "$KINDS/ranks.tiktoken" --pattern $pattern --ids "$BATS_FILE_TMPDIR/strings.jsonl" >"$T/ids"
-        "$PYTHON" "$ORACLES/kinds_oracle.py" "$KINDS/ranks.tiktoken" "$BATS_FILE_TMPDIR/strings.jsonl" "$T/ids" \
-            --pattern $pattern
+@test "Llama 3 (tokenizer.json)" { compare kinds/llama3.json; }
+@test "Mistral Nemo (tokenizer.json)" { compare kinds/nemo.json; }
+@test "Qwen (tokenizer.json)" { compare kinds/qwen.json; }
+@test "BERT (tokenizer.json)" { compare kinds/bert.json; }
+@test "BERT with capitals (tokenizer.json)" { compare kinds/bert-cased.json; }
+@test "GPT-2's pattern (.tiktoken)" { compare kinds/ranks.tiktoken --pattern gpt2; }
+@test "Llama 3's pattern (.tiktoken)" { compare kinds/ranks.tiktoken --pattern llama3; }
+@test "cl100k (.tiktoken)" { compare kinds/ranks.tiktoken --pattern cl100k; }
+@test "o200k (.tiktoken)" { compare kinds/ranks.tiktoken --pattern o200k; }
+@test "Nemo's pattern (.tiktoken)" { compare kinds/ranks.tiktoken --pattern tekken; }
+@test "Qwen 3.5's pattern (.tiktoken)" { compare kinds/ranks.tiktoken --pattern qwen35; }
+
+@test "tekken.json" {
+    need_python mistral_common
+    compare kinds/tekken.json
+}
+
+@test "vocab.txt" {
+    need_python transformers
+    compare kinds/uncased-vocab.txt
+}
+
+@test "GPT-2 (vocab.json and merges.txt)" {
+    need_data gpt2.vocab.json
+    compare "$TESTDATA/gpt2.vocab.json"
+}
+
+@test "random bytes come back" {
+    head -c 20000000 /dev/urandom >"$T/random"
+    for file in kinds/llama3.json kinds/nemo.json kinds/tekken.json; do
+        dt-tokenize -q -t "$file" --from text "$T/random" | dt-tokenize -q -t "$file" -d | cmp - "$T/random"
     done
 }

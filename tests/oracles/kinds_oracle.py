@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Compares dt's ids with those of the implementation that a tokenizer file belongs to.
 
-  kinds_oracle.py FILE DOCUMENTS IDS [--special] [--pattern NAME] [--offsets]
+  kinds_oracle.py FILE DOCUMENTS IDS [--special] [--pattern NAME] [--nfc] [--offsets]
 
-FILE is a tokenizer.json (`tokenizers`), a *.tiktoken (`tiktoken`, with the pattern
+FILE is a tokenizer.json (`tokenizers`), GPT-2's *vocab.json with *merges.txt beside it
+(`tokenizers`), a *.tiktoken (`tiktoken`, with the pattern
 of that name), a tekken*.json (`mistral-common`) or a *vocab.txt (`transformers`).
 DOCUMENTS are JSON Lines, IDS a line for each without a frame. With --special,
 text that spells special tokens is those. With --offsets, IDS has ID:START:END.
@@ -16,23 +17,27 @@ from split_oracle import PATTERNS
 
 
 def of_tokenizers(path, special):
-    from tokenizers import Tokenizer
-    t = Tokenizer.from_file(path)
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    if path.endswith("vocab.json"):
+        t = Tokenizer(models.BPE.from_file(path, path.replace("vocab.json", "merges.txt")))
+        t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    else:
+        t = Tokenizer.from_file(path)
     t.encode_special_tokens = not special
     return t
 
 
 def encode_tokenizers(path, special):
     t = of_tokenizers(path, special)
-    return lambda texts: [e.ids for e in t.encode_batch(texts, add_special_tokens=False)]
+    return lambda texts: [e.ids for e in t.encode_batch_fast(texts, add_special_tokens=False)]
 
 
-def encode_tiktoken(path, pattern):
+def encode_tiktoken(path, pattern, nfc):
     import tiktoken
     with open(path) as f:
         ranks = {base64.b64decode(a): int(b) for a, b in (line.split() for line in f)}
     e = tiktoken.Encoding("dt", pat_str=PATTERNS[pattern], mergeable_ranks=ranks, special_tokens={})
-    if not pattern.startswith("qwen"):
+    if not nfc:
         return lambda texts: [e.encode_ordinary(t) for t in texts]
     from tokenizers import normalizers
     form = normalizers.NFC()
@@ -78,6 +83,23 @@ def widened(text, spans):
     return result
 
 
+def batches(documents, lines):
+    """Texts and dt's lines of ids, as many at a time as all implementations have memory for."""
+    texts, mine, size = [], [], 0
+    for document in documents:
+        line = next(lines, None)
+        if line is None:
+            sys.exit("there are more documents than lines of ids")
+        texts.append(json.loads(document)["text"])
+        mine.append(line.split())
+        size += len(document)
+        if size > 2000000 or len(texts) == 20000:
+            yield texts, mine
+            texts, mine, size = [], [], 0
+    if texts:
+        yield texts, mine
+
+
 def main():
     special, arguments = "--special" in sys.argv, [a for a in sys.argv[1:] if a[0] != "-"]
     pattern = None
@@ -86,7 +108,7 @@ def main():
         arguments.remove(pattern)
     path, documents, ids = arguments
     if path.endswith(".tiktoken"):
-        encode = encode_tiktoken(path, pattern)
+        encode = encode_tiktoken(path, pattern, "--nfc" in sys.argv)
     elif "tekken" in path:
         encode = encode_tekken(path)
     elif path.endswith("vocab.txt"):
@@ -95,13 +117,7 @@ def main():
         encode = encode_tokenizers(path, special)
     count = wrong = total = 0
     with open(documents, newline="\n") as docs, open(ids) as lines:
-        while True:
-            texts = [json.loads(line)["text"] for _, line in zip(range(2000), docs)]
-            mine = [line.split() for _, line in zip(range(len(texts)), lines)]
-            if not texts:
-                break
-            if len(mine) != len(texts):
-                sys.exit(f"{documents} has more documents than {ids} has lines")
+        for texts, mine in batches(docs, lines):
             if "--offsets" in sys.argv:
                 theirs = offsets_in_bytes(path, special, texts)
                 mine = [widened(text, line) for text, line in zip(texts, mine)]

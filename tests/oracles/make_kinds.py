@@ -79,6 +79,23 @@ def save_ranks(t, path):
             print(base64.b64encode(bytes(byte_of[c] for c in token)).decode(), rank, file=f)
 
 
+def save_tekken(ranks, path):
+    """tekken.json with the tokens of a .tiktoken file, single bytes first as
+    mistral-common wants them, and five special ones."""
+    with open(ranks) as f:
+        tokens = [base64.b64decode(line.split()[0]) for line in f]
+    tokens.sort(key=lambda token: (token[0] if len(token) == 1 else 256))
+    vocabulary = [{"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
+                  for rank, token in enumerate(tokens)]
+    specials = ["<unk>", "<s>", "</s>", "[INST]", "[/INST]"]
+    config = {"pattern": PATTERNS["tekken"], "num_vocab_tokens": len(vocabulary),
+              "default_vocab_size": len(vocabulary) + len(specials),
+              "default_num_special_tokens": len(specials), "version": "v3"}
+    special_tokens = [{"rank": n, "token_str": s, "is_control": True} for n, s in enumerate(specials)]
+    with open(path, "w") as f:
+        json.dump({"config": config, "vocab": vocabulary, "special_tokens": special_tokens}, f)
+
+
 def make(folder, size, *corpus):
     size, corpus = int(size), list(corpus)
     os.makedirs(folder, exist_ok=True)
@@ -88,7 +105,9 @@ def make(folder, size, *corpus):
         t.save(os.path.join(folder, name + ".json"), pretty=False)
     with open(os.path.join(folder, "uncased-vocab.txt"), "w") as f:
         f.writelines(k + "\n" for k, _ in sorted(made["bert"].get_vocab().items(), key=lambda x: x[1]))
-    save_ranks(byte_level("o200k", size, corpus), os.path.join(folder, "ranks.tiktoken"))
+    ranks = os.path.join(folder, "ranks.tiktoken")
+    save_ranks(byte_level("o200k", size, corpus), ranks)
+    save_tekken(ranks, os.path.join(folder, "tekken.json"))
 
 
 def ids(path, documents, special=""):

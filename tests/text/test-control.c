@@ -45,6 +45,23 @@ static void every_ascii_control_but_three_goes(void **state)
     }
 }
 
+/* Text is looked at in blocks: each place of some. */
+static void a_control_goes_from_any_place(void **state)
+{
+    (void)state;
+    for (size_t place = 0; place < 40; place++) {
+        char text[40];
+        size_t size = sizeof text;
+        memset(text, 'a', size);
+        text[place] = '\x7f';
+        assert_int_equal(dt_remove_controls(text, &size), 1);
+        assert_int_equal(size, 39);
+        assert_null(memchr(text, '\x7f', size));
+        memset(text, '\t', size);
+        assert_int_equal(dt_remove_controls(text, &size), 0);
+    }
+}
+
 static void wide_controls_and_the_byte_order_mark_go(void **state)
 {
     (void)state;
@@ -69,6 +86,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(controls_go_and_text_stays),
         cmocka_unit_test(every_ascii_control_but_three_goes),
+        cmocka_unit_test(a_control_goes_from_any_place),
         cmocka_unit_test(wide_controls_and_the_byte_order_mark_go),
         cmocka_unit_test(line_ends_become_line_feeds),
     };

@@ -90,6 +90,20 @@ static void code_points_are_counted_and_decoded(void **state)
         assert_int_equal(dt_utf8_decode(p), points[i]);
 }
 
+static void counts_are_right_at_any_length(void **state)
+{
+    (void)state;
+    char text[300];
+    uint64_t bytes = 0, points = 0;
+    for (size_t i = 0; i < sizeof text; i++) {
+        text[i] = "a\xc3\xa9\xe2\x82\xac#"[i % 7];
+        assert_int_equal(dt_count_byte(text, i, '#'), bytes);
+        assert_int_equal(dt_utf8_count(text, i), points);
+        bytes += text[i] == '#';
+        points += (text[i] & 0xc0) != 0x80;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -99,6 +113,7 @@ int main(void)
         cmocka_unit_test(a_sequence_cut_off_by_the_end_is_one_subpart),
         cmocka_unit_test(one_bad_byte_is_found_at_every_place),
         cmocka_unit_test(code_points_are_counted_and_decoded),
+        cmocka_unit_test(counts_are_right_at_any_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

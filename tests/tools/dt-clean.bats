@@ -435,6 +435,7 @@ END
     done
     run dt-clean -q --rules nosuch in
     assert_one_line_error dt-clean
+    [[ "$output" == *"'nosuch'"*"gopher, c4, fineweb and dolma" ]]
     printf 'gopher-words-min: 1\ngopher-words-mni: 4\n' >bad.rules
     run dt-clean -q --rules bad.rules in
     [ "$output" = "dt-clean: bad.rules:2: unknown rule 'gopher-words-mni' (did you mean 'gopher-words-min'?)" ]

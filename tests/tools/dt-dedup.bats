@@ -103,7 +103,7 @@ lines:4" ]
 }
 
 @test "wrong usage ends with status 2" {
-    for options in "" "sign" "-o x" "-o x clean" "-o x match" "-o x --bands 0 sign in" "-o x --rows 65 sign in" \
+    for options in "" "sign" "-o x" "-o x clean" "-o x match" "-o x --bands 0 sign in" "-o x -j 2 match a.sig" "-o x --rows 8 match a.sig" "-o x --rows 65 sign in" \
         "-o x --from sep sign in"; do
         run dt-dedup $options </dev/null
         [ "$status" -eq 2 ] || { echo "$options: $status: $output"; return 1; }
