@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/program.h"
-#include "shard/foreign.h"
+#include "shard/convert.h"
 #include "shard/manifest.h"
 #include "shard/shard.h"
 #include "token/tokenizer.h"
@@ -508,88 +508,12 @@ static int print_info(struct printer *p, const struct sources *s, struct dt_erro
 /* --- other formats ------------------------------------------------------------------------------
  */
 
-static int write_raw(struct printer *p, const char *path, struct dt_error *err)
-{
-    struct dt_shard_reader *r;
-    struct dt_ids ids = DT_IDS_EMPTY;
-    int rc;
-    DT_TRY(dt_shard_reader_open(&r, path, err));
-    uint32_t width = dt_shard_reader_info(r)->token_bytes;
-    while ((rc = dt_shard_read_frame(r, &ids, err)) > 0) {
-        dt_foreign_put_ids(&p->line, ids.data, ids.count, width);
-        rc = flush_line(p, err);
-        if (rc < 0)
-            break;
-    }
-    dt_ids_release(&ids);
-    dt_shard_reader_close(r);
-    return rc;
-}
-
-/* Where converted documents go: one of these. */
-struct sink {
-    struct dt_shard_writer *stream;
-    struct dt_foreign *foreign;
-};
-
-static int put_document(struct sink *to, const struct dt_ids *ids,
-                        const struct dt_shard_document *document, struct dt_error *err)
-{
-    if (to->stream)
-        return dt_shard_write(to->stream, ids->data, document, err);
-    return dt_foreign_add(to->foreign, ids->data, ids->count, err);
-}
-
-/* Opens the sink for documents of that kind, unless it is open. */
-static int open_sink(struct printer *p, struct sink *to, const struct dt_shard_info *info,
-                     struct dt_error *err)
-{
-    struct dt_shard_info list = *info;
-    if (to->stream || to->foreign)
-        return 0;
-    if (opt.as != AS_DTS)
-        return dt_foreign_create(&to->foreign, as_names[opt.as], opt.output, info, err);
-    char *provenance =
-        dt_format("%s%s\n", info->provenance ? info->provenance : "", dt_command_line());
-    list.provenance = provenance;
-    list.row = list.padding_id = 0;
-    int rc = dt_shard_writer_new(&to->stream, &p->out, &list, 0, err);
-    free(provenance);
-    return rc;
-}
-
-static int convert_shard(struct printer *p, struct sink *to, const char *path,
-                         struct dt_shard_info *first, struct dt_error *err)
-{
-    struct dt_shard_reader *r;
-    struct dt_ids ids = DT_IDS_EMPTY;
-    struct dt_shard_document document;
-    DT_TRY(dt_shard_reader_open(&r, path, err));
-    const struct dt_shard_info *info = dt_shard_reader_info(r);
-    if (first->vocab_size == 0)
-        *first = (struct dt_shard_info){.tokenizer = info->tokenizer,
-                                        .vocab_size = info->vocab_size,
-                                        .eot = info->eot,
-                                        .masked = info->masked};
-    int rc = open_sink(p, to, info, err);
-    if (rc == 0 && (info->tokenizer != first->tokenizer || info->masked != first->masked ||
-                    info->vocab_size != first->vocab_size || info->eot != first->eot))
-        rc = dt_fail(err, DT_EFORMAT, "%s: is of another tokenizer or mask than what came before",
-                     path);
-    if (opt.as == AS_DTS)
-        dt_shard_reader_mark(r);
-    while (rc == 0 && (rc = dt_shard_read(r, &ids, &document, err)) > 0)
-        rc = put_document(to, &ids, &document, err);
-    dt_ids_release(&ids);
-    dt_shard_reader_close(r);
-    return rc;
-}
-
 /* The identity of a document that comes without its text: that of its ids' text. */
-static int identify(struct printer *p, const struct dt_ids *ids, uint32_t eot,
-                    struct dt_shard_document *document, struct dt_error *err)
+static int identify(void *context, const struct dt_ids *ids, struct dt_shard_document *document,
+                    struct dt_error *err)
 {
-    bool ends = ids->count > 0 && ids->data[ids->count - 1] == eot;
+    struct printer *p = context;
+    bool ends = ids->count > 0 && ids->data[ids->count - 1] == dt_tokenizer_eot(p->tokenizer);
     dt_buffer_clear(&p->line);
     DT_TRY(dt_decode(p->tokenizer, ids->data, ids->count - ends, &p->line, err));
     *document = (struct dt_shard_document){
@@ -597,51 +521,34 @@ static int identify(struct printer *p, const struct dt_ids *ids, uint32_t eot,
     return 0;
 }
 
-static int convert_foreign(struct printer *p, struct sink *to, const char *path,
-                           struct dt_error *err)
+static int add_source_to(struct dt_converter *c, struct printer *p, const char *path,
+                         struct dt_error *err)
 {
-    struct dt_foreign *from;
-    struct dt_ids ids = DT_IDS_EMPTY;
-    struct dt_shard_document document;
+    if (opt.from == 0)
+        return dt_converter_add_shard(c, path, err);
     const struct dt_shard_info info = {.vocab_size = dt_tokenizer_size(p->tokenizer),
                                        .eot = dt_tokenizer_eot(p->tokenizer),
                                        .tokenizer = dt_tokenizer_fingerprint(p->tokenizer)};
-    DT_TRY(open_sink(p, to, &info, err));
-    DT_TRY(dt_foreign_open(&from, from_names[opt.from], path, info.eot, err));
-    int rc;
-    while ((rc = dt_foreign_next(from, &ids, err)) > 0) {
-        rc = identify(p, &ids, info.eot, &document, err);
-        if (rc < 0)
-            dt_fail_context(err, "%s", path);
-        if (rc == 0)
-            rc = put_document(to, &ids, &document, err);
-        if (rc < 0)
-            break;
-    }
-    dt_ids_release(&ids);
-    dt_foreign_free(from);
-    return rc;
+    return dt_converter_add_foreign(c, from_names[opt.from], path, &info, identify, p, err);
 }
 
 static int convert(struct printer *p, const struct sources *s, struct dt_error *err)
 {
-    struct sink to = {0};
-    struct dt_shard_info first = {0};
+    struct dt_converter *c = dt_converter_new(&(struct dt_target){
+        .kind = opt.as == AS_RAW   ? DT_TO_RAW
+                : opt.as == AS_DTS ? DT_TO_STREAM
+                                   : DT_TO_FOREIGN,
+        .out = &p->out,
+        .format = as_names[opt.as],
+        .path = opt.output,
+        .command_line = dt_command_line(),
+    });
     int rc = 0;
-    for (int i = 0; rc == 0 && i < s->count; i++) {
-        if (opt.as == AS_RAW)
-            rc = write_raw(p, s->items[i].path, err);
-        else if (opt.from > 0)
-            rc = convert_foreign(p, &to, s->items[i].path, err);
-        else
-            rc = convert_shard(p, &to, s->items[i].path, &first, err);
-    }
-    if (rc == 0 && to.stream)
-        rc = dt_shard_writer_finish(to.stream, err);
-    if (rc == 0 && to.foreign)
-        rc = dt_foreign_finish(to.foreign, err);
-    dt_shard_writer_free(to.stream);
-    dt_foreign_free(to.foreign);
+    for (int i = 0; rc == 0 && i < s->count; i++)
+        rc = add_source_to(c, p, s->items[i].path, err);
+    if (rc == 0)
+        rc = dt_converter_finish(c, err);
+    dt_converter_free(c);
     return rc;
 }
 
@@ -649,7 +556,6 @@ static int print(struct printer *p, const struct sources *s, struct dt_error *er
 {
     if (opt.as)
         return convert(p, s, err);
-
     if (opt.ids || opt.text)
         return print_documents(p, s, err);
     if (opt.verify)

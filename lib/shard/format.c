@@ -333,16 +333,20 @@ int dt_decode_mask(struct dt_frame_decoder *d, const void *frame, size_t size,
 /* Loops of fixed length are those that GCC vectorizes at -O2. */
 #define BLOCK 64
 
-static void mark_eight(uint32_t *ids, uint32_t bits)
-{
-    for (unsigned k = 0; k < 8; k++)
-        ids[k] |= ~bits >> k << 31;
-}
-
-static void mark_block(uint32_t *ids)
+static void mark_all(uint32_t *ids)
 {
     for (unsigned k = 0; k < BLOCK; k++)
         ids[k] |= DT_NO_LOSS;
+}
+
+/* Marks those whose bit is 0; mostly these or the others are few. */
+static void mark_block(uint32_t *ids, uint64_t bits)
+{
+    bool few = __builtin_popcountll(bits) < BLOCK / 2;
+    if (few)
+        mark_all(ids);
+    for (uint64_t rest = few ? bits : ~bits; rest != 0; rest &= rest - 1)
+        ids[__builtin_ctzll(rest)] ^= DT_NO_LOSS;
 }
 
 /* The bits of BLOCK ids that begin `shift` bits behind p. */
@@ -358,11 +362,8 @@ void dt_mark_ids(uint32_t *ids, size_t count, const uint8_t *mask, size_t first)
     const uint8_t *p = mask + first / 8;
     for (; i + BLOCK <= count; i += BLOCK, p += BLOCK / 8) {
         uint64_t bits = get_bits(p, first % 8);
-        if (bits == 0)
-            mark_block(ids + i);
-        else if (bits != UINT64_MAX)
-            for (unsigned k = 0; k < BLOCK; k += 8)
-                mark_eight(ids + i + k, (uint32_t)(bits >> k));
+        if (bits != UINT64_MAX)
+            mark_block(ids + i, bits);
     }
     for (; i < count; i++)
         ids[i] |= (mask[(first + i) / 8] >> ((first + i) % 8) & 1) ? 0 : DT_NO_LOSS;

@@ -144,7 +144,7 @@ static inline size_t dt_mask_bytes(size_t tokens)
 {
     return (tokens + 7) / 8;
 }
-/* Sets DT_NO_LOSS in those of ids whose bits, from first on, are 0. */
+/* Sets DT_NO_LOSS in those of ids, which have it nowhere, whose bits, from first on, are 0. */
 void dt_mark_ids(uint32_t *ids, size_t count, const uint8_t *mask, size_t first);
 /* Bits that are 1 among the first count. */
 uint64_t dt_count_targets(const uint8_t *mask, size_t count);

@@ -10,7 +10,8 @@
 
 /* A batch in the ring: number n lies in slot n % slots. */
 struct slot {
-    uint32_t *ids, *starts;
+    uint32_t *ids;
+    int32_t *begins, *ends;
     uint64_t place, targets;
     bool done;
     int failed; /* its code; the batches before it are good */
@@ -28,7 +29,6 @@ struct dt_loader {
     uint32_t first_row, rows; /* of each global batch */
     uint64_t samples;
     size_t memory;
-    uint32_t eot;
     struct worker *workers; /* [0] reads the caller's data set */
     int datasets, threads;
     struct slot *slots;
@@ -42,16 +42,6 @@ struct dt_loader {
 
 /* --- one batch ----------------------------------------------------------------------------------
  */
-
-static void find_starts(const struct dt_loader *l, const uint32_t *ids, uint32_t *starts)
-{
-    uint32_t start = 0;
-    for (uint32_t t = 0; t < l->o.length; t++) {
-        starts[t] = start;
-        if ((ids[t] & ~DT_NO_LOSS) == l->eot)
-            start = t + 1;
-    }
-}
 
 /* Loops of fixed length are those that GCC vectorizes at -O2. */
 #define BLOCK 64
@@ -90,8 +80,10 @@ static int fill_batch(struct dt_loader *l, struct dt_dataset *d, struct slot *s)
         uint64_t k = dt_dataset_order(d, l->o.length, l->o.seed, l->o.shuffle, place);
         DT_TRY(dt_dataset_sample(d, l->o.length, k, ids, &s->error));
         s->targets += count_targets(ids, l->o.length);
-        if (s->starts)
-            find_starts(l, ids, s->starts + (size_t)row * l->o.length);
+        size_t from = (size_t)row * l->o.length;
+        if (s->begins)
+            dt_attention_spans(l->o.scope, dt_dataset_info(d), ids, l->o.length, s->begins + from,
+                               s->ends + from);
     }
     return 0;
 }
@@ -168,13 +160,15 @@ static int open_datasets(struct dt_loader *l, struct dt_dataset *dataset, struct
 
 static void make_slots(struct dt_loader *l)
 {
-    size_t row = ((size_t)l->o.length * (l->o.starts ? 2 : 1) + 1) * sizeof(uint32_t);
+    size_t row = ((size_t)l->o.length * (l->o.scope ? 3 : 1) + 1) * sizeof(uint32_t);
     l->slot_count = l->o.workers > 0 ? 2 + 2 * (uint64_t)l->o.workers : 1;
     l->slots = dt_alloc(l->slot_count, sizeof *l->slots);
     for (uint64_t i = 0; i < l->slot_count; i++) {
         l->slots[i].ids = dt_alloc(l->rows, ((size_t)l->o.length + 1) * sizeof(uint32_t));
-        if (l->o.starts)
-            l->slots[i].starts = dt_alloc(l->rows, (size_t)l->o.length * sizeof(uint32_t));
+        if (l->o.scope == DT_SCOPE_ROW)
+            continue;
+        l->slots[i].begins = dt_alloc(l->rows, (size_t)l->o.length * sizeof(int32_t));
+        l->slots[i].ends = dt_alloc(l->rows, (size_t)l->o.length * sizeof(int32_t));
     }
     l->memory += l->slot_count * (sizeof *l->slots + l->rows * row);
 }
@@ -188,13 +182,12 @@ int dt_loader_open(struct dt_loader **result, struct dt_dataset *dataset,
     o.ranks = o.ranks ? o.ranks : 1;
     DT_TRY(check_options(&o, err));
     DT_TRY(dt_dataset_samples(dataset, o.length, &samples, err));
-    if (o.starts && dt_dataset_info(dataset)->eot == UINT32_MAX)
+    if (o.scope == DT_SCOPE_DOCUMENT && dt_dataset_info(dataset)->eot == UINT32_MAX)
         return dt_fail(err, DT_EINVALID,
                        "the data have no end-of-text token, which would tell where documents end");
     struct dt_loader *l = dt_alloc(1, sizeof *l);
     l->o = o;
     l->samples = samples;
-    l->eot = dt_dataset_info(dataset)->eot;
     l->first_row = (uint32_t)((uint64_t)o.batch * o.rank / o.ranks);
     l->rows = (uint32_t)((uint64_t)o.batch * (o.rank + 1) / o.ranks) - l->first_row;
     pthread_mutex_init(&l->lock, NULL);
@@ -272,8 +265,11 @@ int dt_loader_next_batch(struct dt_loader *l, struct dt_samples *batch, struct d
         *err = s->error;
         return s->failed;
     }
-    *batch = (struct dt_samples){
-        .ids = s->ids, .starts = s->starts, .targets = s->targets, .place = s->place};
+    *batch = (struct dt_samples){.ids = s->ids,
+                                 .begins = s->begins,
+                                 .ends = s->ends,
+                                 .targets = s->targets,
+                                 .place = s->place};
     l->taken++;
     return 0;
 }
@@ -303,7 +299,8 @@ void dt_loader_free(struct dt_loader *l)
         dt_dataset_close(l->workers[i].dataset);
     for (uint64_t i = 0; i < l->slot_count; i++) {
         free(l->slots[i].ids);
-        free(l->slots[i].starts);
+        free(l->slots[i].begins);
+        free(l->slots[i].ends);
     }
     free(l->slots);
     free(l->workers);

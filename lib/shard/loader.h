@@ -20,6 +20,7 @@
 #ifndef DT_SHARD_LOADER_H
 #define DT_SHARD_LOADER_H
 
+#include "shard/attention-scope.h"
 #include "shard/dataset.h"
 
 struct dt_loader_options {
@@ -31,20 +32,18 @@ struct dt_loader_options {
      * once a batch, in their order, but not in any one thread. NULL: they do. */
     uint64_t (*next_place)(void *context);
     void *context;
-    uint32_t ranks; /* processes that share a batch, at most batch; 0 means 1 */
-    uint32_t rank;  /* which of them this is */
-    int workers;    /* threads that read ahead; 0: the caller's own reads, when asked */
-    bool starts;    /* say where documents begin */
-    size_t memory;  /* bytes of decoded tokens, over all workers; 0: DT_DATASET_MEMORY */
+    uint32_t ranks;      /* processes that share a batch, at most batch; 0 means 1 */
+    uint32_t rank;       /* which of them this is */
+    int workers;         /* threads that read ahead; 0: the caller's own reads, when asked */
+    enum dt_scope scope; /* what attention keeps to, if it is to be said */
+    size_t memory;       /* bytes of decoded tokens, over all workers; 0: DT_DATASET_MEMORY */
 };
 
 struct dt_samples {
-    const uint32_t *ids;    /* B x (T + 1); DT_NO_LOSS in those that carry none as targets */
-    const uint32_t *starts; /* B x T: the place in its row at which the document of each id
-                               begins, 0 if before it; for attention that keeps to documents.
-                               NULL unless asked for. */
-    uint64_t targets;       /* of the B x T that carry loss */
-    uint64_t place;         /* of the global batch's first sample */
+    const uint32_t *ids;          /* B x (T + 1); DT_NO_LOSS in those that carry none as targets */
+    const int32_t *begins, *ends; /* B x T: shard/attention-scope.h; NULL unless asked for */
+    uint64_t targets;             /* of the B x T that carry loss */
+    uint64_t place;               /* of the global batch's first sample */
 };
 
 struct dt_loader;
@@ -54,7 +53,7 @@ struct dt_loader;
  * begin at; shuffle false gives the samples in file order. */
 int dt_loader_new(struct dt_loader **l, struct dt_dataset *dataset, uint32_t length, uint32_t batch,
                   uint64_t seed, int shuffle, uint64_t first, struct dt_error *err) DT_MUST_CHECK;
-/* The same with all options. starts needs an end-of-text token. */
+/* The same with all options. DT_SCOPE_DOCUMENT needs an end-of-text token. */
 int dt_loader_open(struct dt_loader **l, struct dt_dataset *dataset,
                    const struct dt_loader_options *options, struct dt_error *err) DT_MUST_CHECK;
 uint64_t dt_loader_samples(const struct dt_loader *l); /* of one epoch */

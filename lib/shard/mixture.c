@@ -23,6 +23,20 @@ void dt_mixture_release(struct dt_mixture *m)
     *m = (struct dt_mixture){0};
 }
 
+/* Anything else than the two names is a slip of the pen, and would do nothing. */
+static int check_members(struct json_object *object, const char *subject, const char *one,
+                         const char *other, struct dt_error *err)
+{
+    json_object_object_foreach(object, name, value)
+    {
+        (void)value;
+        if (strcmp(name, one) != 0 && strcmp(name, other) != 0)
+            return dt_fail(err, DT_EFORMAT, "%s: unknown member '%s': there are '%s' and '%s'",
+                           subject, name, one, other);
+    }
+    return 0;
+}
+
 static int read_part(struct dt_mixture *m, struct json_object *object, const char *subject,
                      struct dt_error *err)
 {
@@ -30,6 +44,10 @@ static int read_part(struct dt_mixture *m, struct json_object *object, const cha
     double weight;
     if (!json_object_is_type(object, json_type_object))
         return dt_fail(err, DT_EFORMAT, "%s: part %d is not an object", subject, m->count);
+    char *place = dt_format("%s: part %d", subject, m->count);
+    int rc = check_members(object, place, "data", "weight", err);
+    free(place);
+    DT_TRY(rc);
     DT_TRY(dt_json_get_string(object, "data", subject, &data, err));
     DT_TRY(dt_json_get_real(object, "weight", subject, &weight, err));
     if (!(weight > 0) || !isfinite(weight))
@@ -82,6 +100,7 @@ static int read_root(struct dt_mixture *m, struct json_object *root, const char 
     int64_t version;
     if (!json_object_is_type(root, json_type_object))
         return dt_fail(err, DT_EFORMAT, "%s: is not a JSON object", subject);
+    DT_TRY(check_members(root, subject, "version", "mixture", err));
     DT_TRY(dt_json_get(root, "mixture", json_type_array, subject, &parts, err));
     DT_TRY(dt_json_get_int(root, "version", subject, &version, err));
     if (version != 1)

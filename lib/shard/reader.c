@@ -48,6 +48,22 @@ static int foreign(struct dt_error *err)
     return dt_fail(err, DT_EFORMAT, "is not a dt token stream or is damaged");
 }
 
+/* Something else than a .dts file, damaged or not, has no frames to be named. */
+static int check_beginning(struct dt_shard_reader *r, struct dt_error *err)
+{
+    const char *ahead, *name = dt_input_name(r->in);
+    size_t size;
+    DT_TRY(dt_input_peek(r->in, &ahead, &size, err));
+    if (size == 0)
+        return dt_fail(err, DT_EFORMAT, "%s: is empty, not a .dts file", name);
+    bool cut = size < 4 && memcmp(ahead, "\x50\x2a\x4d", size) == 0;
+    bool magic = size >= 4 && dt_get32(ahead) == DT_HEADER_FRAME;
+    bool named = size >= 12 && memcmp(ahead + DT_FRAME_HEAD, "dtsH", 4) == 0;
+    if (!cut && !magic && !named)
+        return dt_fail(err, DT_EFORMAT, "%s: is not a .dts file", name);
+    return 0;
+}
+
 /* Takes size bytes into b, at most a piece at a time, so that a damaged size
  * costs no more memory than there is input. */
 static int take(struct dt_shard_reader *r, struct dt_buffer *b, size_t size, struct dt_error *err)
@@ -127,10 +143,10 @@ int dt_shard_reader_open(struct dt_shard_reader **result, const char *path, stru
     uint32_t magic = 0;
     r->decoder = dt_frame_decoder_new();
     int rc = dt_input_open_raw(&r->in, path, err);
+    if (rc == 0)
+        rc = check_beginning(r, err);
     if (rc == 0) {
         rc = take_frame(r, &magic, err);
-        if (rc == 0 && magic == 0)
-            rc = dt_fail(err, DT_EFORMAT, "is empty, not a dt token stream");
         if (rc == 0)
             rc = begin_stream(r, err);
         if (rc < 0)
@@ -250,10 +266,12 @@ static int next_frame(struct dt_shard_reader *r, struct dt_error *err)
 static void move_ids(struct dt_shard_reader *r, struct dt_ids *ids, size_t count)
 {
     size_t width = r->info.token_bytes;
+    if (count == 0) /* and there may be no memory yet */
+        return;
     dt_ids_reserve(ids, ids->count + count);
     dt_widen_ids(ids->data + ids->count, r->ids.data + r->position * width, count,
                  r->info.token_bytes);
-    if (r->mark && r->info.masked && count > 0)
+    if (r->mark && r->info.masked)
         dt_mark_ids(ids->data + ids->count, count, (const uint8_t *)r->mask.data, r->position);
     ids->count += count;
     r->position += (uint32_t)count;

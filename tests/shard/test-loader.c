@@ -245,32 +245,47 @@ static void padding_is_no_target(void **state)
     }
 }
 
-static void documents_begin_behind_the_end_of_text(void **state)
+/* Where the document, or the padding, that a place belongs to begins and ends in its row. */
+static void check_spans(const uint32_t *ids, const int32_t *begins, const int32_t *ends, bool rows)
+{
+    const uint32_t padding = EOT | DT_NO_LOSS;
+    for (int32_t t = 0; t < LENGTH; t++) {
+        int32_t from = t, to = t + 1;
+        while (from > 0 && (ids[from - 1] & ~DT_NO_LOSS) != EOT)
+            from--;
+        while (to < LENGTH && (ids[to - 1] & ~DT_NO_LOSS) != EOT)
+            to++;
+        if (rows && ids[t] == padding) {
+            for (from = t; from > 0 && ids[from - 1] == padding;)
+                from--;
+            to = LENGTH;
+        }
+        assert_int_equal(begins[t], from);
+        assert_int_equal(ends[t], to);
+    }
+}
+
+static void attention_keeps_to_documents(void **state)
 {
     (void)state;
-    struct dt_error err;
-    struct dt_dataset *d = open_data("list");
-    struct dt_loader_options o = options_of(0, 1, 1);
-    struct dt_loader *l;
-    struct dt_samples s;
-    uint64_t inside = 0;
-    o.starts = true;
-    assert_int_equal(dt_loader_open(&l, d, &o, &err), 0);
-    for (int b = 0; b < 20; b++) {
-        assert_int_equal(dt_loader_next_batch(l, &s, &err), 0);
-        for (uint32_t row = 0; row < BATCH; row++) {
-            const uint32_t *ids = s.ids + (size_t)row * (LENGTH + 1);
-            const uint32_t *starts = s.starts + (size_t)row * LENGTH;
-            assert_int_equal(starts[0], 0);
-            for (uint32_t t = 1; t < LENGTH; t++) {
-                assert_int_equal(starts[t], ids[t - 1] == EOT ? t : starts[t - 1]);
-                inside += starts[t] > 0;
-            }
+    const char *const names[] = {"list", "padded", "packed"};
+    for (int i = 0; i < 3; i++) {
+        struct dt_error err;
+        struct dt_dataset *d = open_data(names[i]);
+        struct dt_loader_options o = options_of(0, 1, 1);
+        struct dt_loader *l;
+        struct dt_samples s;
+        o.scope = DT_SCOPE_DOCUMENT;
+        assert_int_equal(dt_loader_open(&l, d, &o, &err), 0);
+        for (int b = 0; b < 20; b++) {
+            assert_int_equal(dt_loader_next_batch(l, &s, &err), 0);
+            for (uint32_t row = 0; row < BATCH; row++)
+                check_spans(s.ids + (size_t)row * (LENGTH + 1), s.begins + (size_t)row * LENGTH,
+                            s.ends + (size_t)row * LENGTH, i > 0);
         }
+        dt_loader_free(l);
+        dt_dataset_close(d);
     }
-    assert_true(inside > 1000);
-    dt_loader_free(l);
-    dt_dataset_close(d);
 }
 
 static void a_mixture_has_its_weights_exactly(void **state)
@@ -320,6 +335,9 @@ static void mixtures_that_make_no_sense_are_refused(void **state)
     expect_refusal("m.json", "[]", "is not a JSON object");
     expect_refusal("m.json", "{\"version\": 2, \"mixture\": []}", "reads version 1");
     expect_refusal("m.json", MIXTURE("1"), "part 0 is not an object");
+    expect_refusal("m.json", MIXTURE("{\"data\": \"list\", \"weigth\": 1}"),
+                   "m.json: part 0: unknown member 'weigth'");
+    expect_refusal("m.json", "{\"version\": 1, \"mixtures\": []}", "unknown member 'mixtures'");
     expect_refusal("m.json", MIXTURE("{\"data\": \"list\"}"), "weight");
     expect_refusal("m.json", MIXTURE("{\"data\": \"list\", \"weight\": 0}"), "not above 0");
     expect_refusal("m.json", MIXTURE("{\"data\": \"none\", \"weight\": 1}"), "/none'");
@@ -464,7 +482,7 @@ int main(void)
         cmocka_unit_test(one_integer_resumes_with_other_ranks),
         cmocka_unit_test(every_epoch_of_a_rank_has_each_sample_once),
         cmocka_unit_test(padding_is_no_target),
-        cmocka_unit_test(documents_begin_behind_the_end_of_text),
+        cmocka_unit_test(attention_keeps_to_documents),
         cmocka_unit_test(a_mixture_has_its_weights_exactly),
         cmocka_unit_test(mixtures_that_make_no_sense_are_refused),
         cmocka_unit_test(ranks_and_boundaries_that_make_no_sense_are_refused),

@@ -2,6 +2,7 @@
 /* The stream writer and the sequential reader. */
 #include "test.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,6 +193,60 @@ static void threads_do_not_change_the_bytes(void **state)
     free(b);
 }
 
+#define WORKERS 3
+
+/* Nanoseconds on a processor of each thread but the first. */
+static int read_times_of_threads(double times[WORKERS])
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int count = 0;
+    assert_non_null(tasks);
+    for (struct dirent *entry; (entry = readdir(tasks)) != NULL;) {
+        char name[300];
+        if (entry->d_name[0] == '.' || atol(entry->d_name) == (long)getpid())
+            continue;
+        snprintf(name, sizeof name, "/proc/self/task/%s/schedstat", entry->d_name);
+        FILE *file = fopen(name, "r");
+        if (file == NULL)
+            break;
+        assert_true(count < WORKERS);
+        assert_int_equal(fscanf(file, "%lf", &times[count++]), 1);
+        fclose(file);
+    }
+    closedir(tasks);
+    return count;
+}
+
+static void level_3_is_compressed_on_all_threads(void **state)
+{
+    (void)state;
+    enum { TOKENS = 1 << 20, DOCUMENTS = 16 };
+    struct dt_error err = {0};
+    struct dt_output out;
+    struct dt_shard_writer *w;
+    struct dt_shard_info info = info_of(2000);
+    double times[WORKERS];
+    uint32_t *ids = malloc(TOKENS * sizeof *ids);
+    fill_ids(ids, 1, TOKENS, 2000);
+    assert_int_equal(dt_output_open(&out, path, &err), 0);
+    assert_int_equal(dt_shard_writer_new(&w, &out, &info, 3, &err), 0);
+    dt_shard_writer_use_threads(w, WORKERS);
+    for (uint64_t i = 0; i < DOCUMENTS; i++) {
+        struct dt_shard_document d = document_of(i, TOKENS);
+        assert_int_equal(dt_shard_write(w, ids, &d, &err), 0);
+    }
+    int count = read_times_of_threads(times);
+    assert_int_equal(dt_shard_writer_finish(w, &err), 0);
+    dt_shard_writer_free(w);
+    dt_output_abandon(&out);
+    free(ids);
+    if (count == 0)
+        skip(); /* the system does not say */
+    assert_int_equal(count, WORKERS);
+    for (int i = 0; i < WORKERS; i++) /* each has a fair part of the work */
+        assert_true(times[i] > 0.1 * (times[0] + times[1] + times[2]));
+}
+
 static void joined_streams_read_as_one(void **state)
 {
     (void)state;
@@ -305,7 +360,7 @@ static void one_flipped_bit_is_detected(const char *name)
             if (read_to_end(path, &err) != DT_EFORMAT)
                 fail_msg("%s: bit %d of byte %zu of %zu went unseen", name, bit, i, n);
             assert_non_null(strstr(err.text, path));
-            assert_non_null(strstr(err.text, ": frame "));
+            assert_non_null(strstr(err.text, n > 0 ? ": frame " : ": is empty"));
         }
         flip_bit(f, i, 8, data); /* as it was */
     }
@@ -339,7 +394,7 @@ static void one_cut_is_detected(const char *name)
         assert_int_equal(truncate(path, (off_t)n), 0);
         if (read_to_end(path, &err) != DT_EFORMAT)
             fail_msg("%s: a cut at byte %zu went unseen", name, n);
-        assert_non_null(strstr(err.text, ": frame "));
+        assert_non_null(strstr(err.text, n > 0 ? ": frame " : ": is empty"));
     }
     free(data);
 }
@@ -363,6 +418,7 @@ int main(void)
         cmocka_unit_test(many_empty_documents_span_frames),
         cmocka_unit_test(no_documents_are_a_whole_stream),
         cmocka_unit_test(threads_do_not_change_the_bytes),
+        cmocka_unit_test(level_3_is_compressed_on_all_threads),
         cmocka_unit_test(joined_streams_read_as_one),
         cmocka_unit_test(streams_of_two_tokenizers_do_not_join),
         cmocka_unit_test(ids_outside_the_vocabulary_are_refused),

@@ -139,15 +139,18 @@ assert_unfinished() {
     cp all.dts flipped.dts
     printf '\377' | dd of=flipped.dts bs=1 seek=20000 conv=notrunc status=none
     : >empty.dts
-    for f in cut flipped empty; do
+    for f in cut flipped; do
         run dt-shard -o out $f.dts
         assert_one_line_error dt-shard
         [[ "$output" == *"$f.dts: frame "*" at byte "* ]]
         [ ! -e out ] || assert_unfinished out
     done
+    run dt-shard -o out empty.dts
+    assert_one_line_error dt-shard
+    [ "$output" = "dt-shard: empty.dts: is empty, not a .dts file" ]
     run dt-shard -o out docs.jsonl
     assert_one_line_error dt-shard
-    [[ "$output" == *"is not a dt token stream"* ]]
+    [ "$output" = "dt-shard: docs.jsonl: is not a .dts file" ]
     run dt-shard -o out missing.dts
     assert_one_line_error dt-shard
 }
