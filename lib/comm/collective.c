@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/hash.h"
+#include "base/pool.h"
 #include "comm/job.h"
 
 #define GATHER_CHUNK ((size_t)16 << 20) /* bytes of a rank's piece in flight at a time */
@@ -66,7 +67,55 @@ dt_ticket dt_comm_all_gather(struct dt_comm *comm, void *data, const size_t *off
                   .name = "all-gather", .run = run_all_gather, .data = data, .offsets = offsets});
 }
 
-/* --- broadcast and single messages ---------------------------------------------------------------
+/* --- all-to-all --------------------------------------------------------------------------------
+ */
+
+static size_t longest_of(const struct dt_piece *pieces, const struct dt_comm *c)
+{
+    size_t most = 0;
+    for (int r = 0; r < c->size; r++)
+        most = r != c->rank && pieces[r].bytes > most ? pieces[r].bytes : most;
+    return most;
+}
+
+/* A chunk of a piece; nothing behind its end. */
+static struct dt_transfer transfer_of(bool sends, int peer, const struct dt_piece *piece,
+                                      size_t from)
+{
+    size_t bytes = chunk_of(piece->bytes, GATHER_CHUNK, from);
+    return (struct dt_transfer){sends, peer, bytes ? (char *)piece->data + from : NULL, bytes,
+                                NULL};
+}
+
+static int run_all_to_all(const struct dt_operation *op, struct dt_error *err)
+{
+    const struct dt_comm *c = op->comm;
+    struct dt_transfer *t = dt_job_scratch(c->job, (size_t)(2 * c->size) * sizeof *t);
+    size_t sent = longest_of(op->sends, c), received = longest_of(op->receives, c);
+    if (c->job->skipped >= 0 && op->number == (uint64_t)c->job->skipped)
+        return 0;
+    for (size_t from = 0; from < sent || from < received; from += GATHER_CHUNK) {
+        int count = 0;
+        for (int i = 1; i < c->size; i++) {
+            int to = (c->rank + i) % c->size, source = (c->rank + c->size - i) % c->size;
+            t[count++] = transfer_of(true, to, &op->sends[to], from);
+            t[count++] = transfer_of(false, source, &op->receives[source], from);
+        }
+        DT_TRY(exchange(op, t, count, err));
+    }
+    return 0;
+}
+
+dt_ticket dt_comm_all_to_all(struct dt_comm *comm, const struct dt_piece *sends,
+                             const struct dt_piece *receives)
+{
+    return dt_comm_submit(comm, (struct dt_operation){.name = "all-to-all",
+                                                      .run = run_all_to_all,
+                                                      .sends = sends,
+                                                      .receives = receives});
+}
+
+/* --- broadcast ----------------------------------------------------------------------------------
  */
 
 static int run_broadcast(const struct dt_operation *op, struct dt_error *err)
@@ -91,43 +140,6 @@ dt_ticket dt_comm_broadcast(struct dt_comm *comm, void *data, size_t bytes, int 
         comm,
         (struct dt_operation){
             .name = "broadcast", .run = run_broadcast, .data = data, .bytes = bytes, .peer = root});
-}
-
-static int run_message(const struct dt_operation *op, bool sends, struct dt_error *err)
-{
-    for (size_t from = 0; from < op->bytes; from += GATHER_CHUNK) {
-        struct dt_transfer t = {sends, op->peer, (char *)op->data + from,
-                                chunk_of(op->bytes, GATHER_CHUNK, from), NULL};
-        DT_TRY(exchange(op, &t, 1, err));
-    }
-    return 0;
-}
-
-static int run_send(const struct dt_operation *op, struct dt_error *err)
-{
-    return run_message(op, true, err);
-}
-
-static int run_receive(const struct dt_operation *op, struct dt_error *err)
-{
-    return run_message(op, false, err);
-}
-
-dt_ticket dt_comm_send(struct dt_comm *comm, int to, const void *data, size_t bytes)
-{
-    return dt_comm_submit(comm, (struct dt_operation){.name = "send",
-                                                      .run = run_send,
-                                                      .data = (void *)(uintptr_t)data,
-                                                      .bytes = bytes,
-                                                      .peer = to});
-}
-
-dt_ticket dt_comm_receive(struct dt_comm *comm, int from, void *data, size_t bytes)
-{
-    return dt_comm_submit(
-        comm,
-        (struct dt_operation){
-            .name = "receive", .run = run_receive, .data = data, .bytes = bytes, .peer = from});
 }
 
 /* --- reduce-scatter ------------------------------------------------------------------------------
@@ -237,6 +249,99 @@ dt_ticket dt_comm_reduce_scatter(struct dt_comm *comm, const struct dt_reduction
                                                       .reduction = *reduction});
 }
 
+/* --- rounds of a reduce-scatter ------------------------------------------------------------------
+ */
+
+/* Leaves that a round has. */
+static int leaves_of(const struct dt_round *r, int size)
+{
+    int64_t left = r->stack->total - r->first;
+    return left < size ? (int)left : size;
+}
+
+/* A chunk of the round's leaves: of this rank's piece into staging, but for its own leaf. */
+static int exchange_leaves(const struct dt_operation *op, struct dt_transfer *t, float *staging,
+                           size_t from, struct dt_error *err)
+{
+    const struct dt_comm *c = op->comm;
+    const struct dt_round *r = &op->round;
+    int count = 0, leaves = leaves_of(r, c->size);
+    size_t mine = r->offsets[c->rank + 1] - r->offsets[c->rank];
+    for (int i = 1; i < c->size; i++) {
+        int to = (c->rank + i) % c->size, source = (c->rank + c->size - i) % c->size;
+        size_t n = chunk_of(r->offsets[to + 1] - r->offsets[to], REDUCE_CHUNK, from);
+        if (c->rank < leaves)
+            t[count++] = (struct dt_transfer){true, to, r->values + r->offsets[to] + from,
+                                              n * sizeof(float), NULL};
+        if (source < leaves)
+            t[count++] =
+                (struct dt_transfer){false, source, staging + (size_t)source * REDUCE_CHUNK,
+                                     chunk_of(mine, REDUCE_CHUNK, from) * sizeof(float), NULL};
+    }
+    return exchange(op, t, count, err);
+}
+
+/* Pushes n floats of every leaf, which lie at from in the arrays of the stack. */
+static void push_chunk(const struct dt_operation *op, const float *staging, size_t from, size_t n,
+                       struct dt_tree_stack *stack, float **spares, int *spare_count)
+{
+    const struct dt_comm *c = op->comm;
+    const struct dt_round *r = &op->round;
+    for (int i = 0; i < stack->count; i++)
+        stack->parts[i].values += from;
+    for (int i = 0; i < *spare_count; i++)
+        spares[i] += from;
+    stack->n = n;
+    for (int leaf = 0; leaf < leaves_of(r, c->size); leaf++) {
+        const float *theirs = leaf == c->rank ? r->values + r->offsets[leaf] + from
+                                              : staging + (size_t)leaf * REDUCE_CHUNK;
+        float *values = spares[--*spare_count];
+        memcpy(values, theirs, n * sizeof *values);
+        *spare_count += dt_tree_push(stack, r->first + leaf, values, spares + *spare_count);
+    }
+}
+
+/* Chunk by chunk from the same stack; what it has become in the end is the same for all. */
+static int run_round(const struct dt_operation *op, struct dt_error *err)
+{
+    const struct dt_comm *c = op->comm;
+    const struct dt_round *r = &op->round;
+    size_t mine = r->offsets[c->rank + 1] - r->offsets[c->rank], size = (size_t)c->size;
+    size_t most = longest_piece(r->offsets, c->size), whole = r->stack->n;
+    int spare_count = *r->spare_count;
+    size_t spares_bytes = (size_t)spare_count * sizeof(float *);
+    char *scratch = dt_job_scratch(c->job, size * REDUCE_CHUNK * sizeof(float) +
+                                               2 * size * sizeof(struct dt_transfer) +
+                                               sizeof *r->stack + spares_bytes);
+    struct dt_transfer *transfers =
+        (struct dt_transfer *)(void *)(scratch + size * REDUCE_CHUNK * sizeof(float));
+    struct dt_tree_stack *before = (struct dt_tree_stack *)(void *)(transfers + 2 * size);
+    float **spares = (float **)(void *)(before + 1);
+    *before = *r->stack;
+    memcpy(spares, r->spares, spares_bytes);
+    for (size_t from = 0; from < most || from == 0; from += REDUCE_CHUNK) {
+        DT_TRY(exchange_leaves(op, transfers, (float *)(void *)scratch, from, err));
+        *r->stack = *before;
+        *r->spare_count = spare_count;
+        memcpy(r->spares, spares, spares_bytes);
+        size_t n = chunk_of(mine, REDUCE_CHUNK, from), at = n > 0 ? from : 0;
+        push_chunk(op, (float *)(void *)scratch, at, n, r->stack, r->spares, r->spare_count);
+        for (int i = 0; i < r->stack->count; i++)
+            r->stack->parts[i].values -= at;
+        for (int i = 0; i < *r->spare_count; i++)
+            r->spares[i] -= at;
+    }
+    r->stack->n = whole;
+    return 0;
+}
+
+dt_ticket dt_comm_reduce_round(struct dt_comm *comm, const struct dt_round *round)
+{
+    return dt_comm_submit(
+        comm,
+        (struct dt_operation){.name = "reduce-scatter round", .run = run_round, .round = *round});
+}
+
 /* --- barrier
  * --------------------------------------------------------------------------------------- */
 
@@ -259,6 +364,28 @@ int dt_comm_barrier(struct dt_comm *comm, struct dt_error *err)
     return rc;
 }
 
+int dt_comm_agree(struct dt_comm *comm, int rc, struct dt_error *err)
+{
+    size_t size = (size_t)comm->size, *offsets = dt_alloc(size + 1, sizeof *offsets);
+    struct dt_error *all = dt_alloc(size, sizeof *all), failure;
+    if (size == 1) /* nobody to tell */
+        goto done;
+    for (size_t i = 0; i <= size; i++)
+        offsets[i] = i * sizeof *all;
+    if (rc < 0)
+        all[comm->rank] = *err;
+    rc = dt_comm_wait(comm, dt_comm_all_gather(comm, all, offsets), err);
+    for (int r = 0; rc == 0 && r < comm->size; r++)
+        if (all[r].code < 0) {
+            failure = all[r];
+            rc = dt_fail(err, failure.code, "rank %d: %s", r, failure.text);
+        }
+done:
+    free(offsets);
+    free(all);
+    return rc;
+}
+
 int dt_comm_neighbours(struct dt_comm *comm, int *count, struct dt_error *err)
 {
     uint64_t *machines = dt_alloc((size_t)comm->size, sizeof *machines);
@@ -271,4 +398,15 @@ int dt_comm_neighbours(struct dt_comm *comm, int *count, struct dt_error *err)
         *count += machines[r] == machines[comm->rank];
     free(machines);
     return rc;
+}
+
+int dt_comm_processors(struct dt_comm *comm, int *count, struct dt_error *err)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    int neighbours;
+    DT_TRY(dt_comm_neighbours(comm, &neighbours, err));
+    *count = dt_processors();
+    if (*count >= online)
+        *count = *count / neighbours > 0 ? *count / neighbours : 1;
+    return 0;
 }

@@ -35,6 +35,9 @@ struct dt_comm;
  * started this process, otherwise self. patience: seconds. */
 int dt_comm_open(struct dt_comm **world, const char *name, double patience,
                  struct dt_error *err) DT_MUST_CHECK;
+/* The first of so many ranks that are not there: for plans, which ask for size and rank alone.
+ * Close with dt_comm_close. */
+struct dt_comm *dt_comm_imagine(int size);
 /* The same over a transport given as it is. */
 int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport, double patience,
                     struct dt_error *err) DT_MUST_CHECK;
@@ -58,12 +61,30 @@ int dt_comm_wait(struct dt_comm *comm, dt_ticket ticket, struct dt_error *err) D
  * the end all have all. offsets (size + 1) stays valid until the wait. */
 dt_ticket dt_comm_all_gather(struct dt_comm *comm, void *data, const size_t *offsets);
 
+/* A piece of memory for one rank of the group, or from it. */
+struct dt_piece {
+    void *data;
+    size_t bytes;
+};
+/* sends[r] goes to rank r, which receives as many bytes; receives[r] comes from it. Both are
+ * arrays of size that stay valid until the wait; a rank's own pieces are left alone. */
+dt_ticket dt_comm_all_to_all(struct dt_comm *comm, const struct dt_piece *sends,
+                             const struct dt_piece *receives);
+
 /* Every rank has the root's bytes. */
 dt_ticket dt_comm_broadcast(struct dt_comm *comm, void *data, size_t bytes, int root);
 
-/* One message; the other side calls the other one. */
-dt_ticket dt_comm_send(struct dt_comm *comm, int to, const void *data, size_t bytes);
-dt_ticket dt_comm_receive(struct dt_comm *comm, int from, void *data, size_t bytes);
+/* Messages go beside the queue: they do not wait for each other, and start between two
+ * operations. Those of one channel (0 .. 65535) between two ranks arrive in the order they
+ * were sent. At most DT_TRANSFER_MOST bytes; the memory is the message's until the wait. */
+struct dt_message;
+struct dt_message *dt_comm_send(struct dt_comm *comm, int to, int channel, const void *data,
+                                size_t bytes);
+struct dt_message *dt_comm_receive(struct dt_comm *comm, int from, int channel, void *data,
+                                   size_t bytes);
+/* Ends the message: every one is waited for once. NULL is fine. */
+int dt_comm_await(struct dt_comm *comm, struct dt_message *message,
+                  struct dt_error *err) DT_MUST_CHECK;
 
 /* Sums over the leaves of all ranks, cut up among them: rank r gets floats offsets[r]
  * to below offsets[r + 1] of the sum. Rank r has leaves firsts[r] to below firsts[r+1]. */
@@ -77,11 +98,40 @@ struct dt_reduction {
 };
 dt_ticket dt_comm_reduce_scatter(struct dt_comm *comm, const struct dt_reduction *reduction);
 
+/* One round of a sum that grows round by round: rank r has leaf first + r, as far as the
+ * stack's total goes. Every rank's piece of these leaves is pushed onto its own stack, in
+ * their order, so that in the end each has its piece of the whole tree's sum. */
+struct dt_round {
+    const size_t *offsets; /* size + 1, in floats: the pieces */
+    int64_t first;
+    float *values;               /* this rank's leaf, offsets[size] floats; unused beyond total */
+    struct dt_tree_stack *stack; /* of arrays of the piece's size */
+    float **spares;              /* arrays not in use, the last comes first */
+    int *spare_count;
+};
+dt_ticket dt_comm_reduce_round(struct dt_comm *comm, const struct dt_round *round);
+
 /* Ranks on this one's machine, itself included; every rank of the group asks. */
 int dt_comm_neighbours(struct dt_comm *comm, int *count, struct dt_error *err) DT_MUST_CHECK;
+/* Processors for this rank: those of the process, which ranks on one machine share
+ * unless the launcher has given them some each. Every rank of the group asks. */
+int dt_comm_processors(struct dt_comm *comm, int *count, struct dt_error *err) DT_MUST_CHECK;
+
+/* Where every rank runs: its machine, and the processors that it may use. Owned by the caller
+ * (free), also after a failure; every rank of the group asks. */
+#define DT_PLACE 64
+int dt_comm_places(struct dt_comm *comm, char (**places)[DT_PLACE],
+                   struct dt_error *err) DT_MUST_CHECK;
+
+/* Every rank says how it has fared: rc, with *err where that is negative. All get the same
+ * answer: 0, or the error of the first rank that has one, which is named in it. */
+int dt_comm_agree(struct dt_comm *comm, int rc, struct dt_error *err) DT_MUST_CHECK;
 
 /* Returns when every rank has come here. */
 int dt_comm_barrier(struct dt_comm *comm, struct dt_error *err) DT_MUST_CHECK;
+
+/* Seconds that this process has waited for operations so far. */
+double dt_comm_waited(const struct dt_comm *comm);
 
 /* Bytes that this process has sent to others so far, by all its groups. */
 uint64_t dt_comm_bytes_sent(const struct dt_comm *comm);

@@ -12,15 +12,16 @@
 #define CONTEXT_BITS 10
 #define NUMBER_BITS  16
 
-/* Group and number of the operation, so that a message out of step meets no receive. */
+/* Kind, group and number of the operation, so that a message out of step meets no receive. */
 static int tag_of(const struct dt_operation *op)
 {
     uint64_t number = op->number & ((1u << NUMBER_BITS) - 1);
     uint64_t context = (uint64_t)op->comm->context & ((1u << CONTEXT_BITS) - 1);
-    return (int)(context << NUMBER_BITS | number);
+    uint64_t kind = op->beside;
+    return (int)(kind << (NUMBER_BITS + CONTEXT_BITS) | context << NUMBER_BITS | number);
 }
 
-static int start(const struct dt_operation *op, struct dt_transfer *t, struct dt_error *err)
+int dt_transfer_start(const struct dt_operation *op, struct dt_transfer *t, struct dt_error *err)
 {
     struct dt_job *job = op->comm->job;
     int peer = op->comm->members[t->peer];
@@ -41,14 +42,15 @@ int dt_exchange_begin(const struct dt_operation *op, struct dt_transfer *transfe
         transfers[i].request = NULL;
     for (int i = 0; i < count; i++)
         if (!transfers[i].sends) /* receives first: then messages find their place at once */
-            DT_TRY(start(op, &transfers[i], err));
+            DT_TRY(dt_transfer_start(op, &transfers[i], err));
     for (int i = 0; i < count; i++)
         if (transfers[i].sends)
-            DT_TRY(start(op, &transfers[i], err));
+            DT_TRY(dt_transfer_start(op, &transfers[i], err));
     return 0;
 }
 
-static int stalled(const struct dt_operation *op, const struct dt_transfer *t, struct dt_error *err)
+int dt_transfer_stalled(const struct dt_operation *op, const struct dt_transfer *t,
+                        struct dt_error *err)
 {
     const struct dt_comm *comm = op->comm;
     struct dt_job *job = comm->job;
@@ -58,7 +60,7 @@ static int stalled(const struct dt_operation *op, const struct dt_transfer *t, s
     if (job->transport->waiting(job->state, comm->members[t->peer], &tag, &bytes))
         snprintf(instead, sizeof instead, "it has sent %zu bytes for operation %d of group %d",
                  bytes, tag & ((1 << NUMBER_BITS) - 1), tag >> NUMBER_BITS);
-    return dt_fail(err, DT_EIO,
+    return dt_fail(err, DT_ESTALLED,
                    "rank %d: %s, operation %llu of group %d: %zu bytes %s rank %d have not moved "
                    "for %.0f seconds; %s",
                    job->groups[0]->rank, op->name,
@@ -67,7 +69,7 @@ static int stalled(const struct dt_operation *op, const struct dt_transfer *t, s
                    instead);
 }
 
-static int test(const struct dt_operation *op, struct dt_transfer *t, struct dt_error *err)
+int dt_transfer_test(const struct dt_operation *op, struct dt_transfer *t, struct dt_error *err)
 {
     struct dt_job *job = op->comm->job;
     size_t bytes = t->bytes;
@@ -79,7 +81,7 @@ static int test(const struct dt_operation *op, struct dt_transfer *t, struct dt_
     return rc;
 }
 
-static void pause_after(int tests)
+void dt_pause_after(int tests)
 {
     struct timespec pause = {0, PAUSE_NS};
     if (tests > SPINS)
@@ -92,7 +94,7 @@ int dt_exchange_end(const struct dt_operation *op, struct dt_transfer *transfers
     double since = dt_now();
     int tests = 0;
     for (int i = 0; i < count;) {
-        int rc = transfers[i].request ? test(op, &transfers[i], err) : 1;
+        int rc = transfers[i].request ? dt_transfer_test(op, &transfers[i], err) : 1;
         if (rc < 0)
             return rc;
         if (rc > 0) {
@@ -101,9 +103,9 @@ int dt_exchange_end(const struct dt_operation *op, struct dt_transfer *transfers
             i++;
             continue;
         }
-        pause_after(++tests);
+        dt_pause_after(++tests);
         if (tests % 64 == 0 && dt_now() - since > op->comm->job->patience)
-            return stalled(op, &transfers[i], err);
+            return dt_transfer_stalled(op, &transfers[i], err);
     }
     return 0;
 }

@@ -14,12 +14,35 @@ struct dt_operation {
     /* Runs on the job's thread. */
     int (*run)(const struct dt_operation *, struct dt_error *);
     struct dt_comm *comm;
-    uint64_t number; /* of the group's operations */
+    uint64_t number; /* of the group's operations; a message's channel */
+    bool beside;     /* a message */
     void *data;
     size_t bytes;
     int peer;
     const size_t *offsets;
-    struct dt_reduction reduction;
+    const struct dt_piece *sends, *receives;
+    union {
+        struct dt_reduction reduction;
+        struct dt_round round;
+    };
+};
+
+/* One message of an exchange. */
+struct dt_transfer {
+    bool sends;
+    int peer; /* rank of the group */
+    void *data;
+    size_t bytes;
+    void *request;
+};
+
+/* A message, in the list of those that are free, posted, or under way. */
+struct dt_message {
+    struct dt_message *next;
+    struct dt_operation op; /* as which it is reported */
+    struct dt_transfer transfer;
+    double since; /* it was started */
+    bool over;
 };
 
 #define DT_QUEUE 256 /* operations in flight */
@@ -28,7 +51,9 @@ struct dt_job {
     const struct dt_transport *transport; /* NULL: one rank alone */
     void *state;                          /* the transport's */
     double patience;
+    long skipped; /* number of the all-to-all in its group that is left out; -1: none */
     atomic_uint_least64_t bytes_sent;
+    double waited;           /* seconds, by the thread that waits */
     struct dt_comm **groups; /* the world is the first */
     int group_count, group_capacity;
     pthread_t thread;
@@ -38,6 +63,8 @@ struct dt_job {
     size_t scratch_bytes;
     struct dt_operation queue[DT_QUEUE];
     uint64_t submitted, finished;
+    struct dt_message *free_messages, *posted; /* the newest first */
+    struct dt_message *under_way;              /* of the thread alone */
     bool opened, closing;
     int failed; /* code of the first failure */
     struct dt_error error;
@@ -51,21 +78,27 @@ struct dt_comm {
     uint64_t number; /* of operations submitted */
 };
 
-/* One message of an exchange. */
-struct dt_transfer {
-    bool sends;
-    int peer; /* rank of the group */
-    void *data;
-    size_t bytes;
-    void *request;
-};
-
 /* Starts count transfers; end waits until all are over. Those without bytes do not
  * take place. */
 int dt_exchange_begin(const struct dt_operation *op, struct dt_transfer *transfers, int count,
                       struct dt_error *err) DT_MUST_CHECK;
 int dt_exchange_end(const struct dt_operation *op, struct dt_transfer *transfers, int count,
                     struct dt_error *err) DT_MUST_CHECK;
+
+/* The same for one transfer: 1 when it is over, 0 while it is not. */
+int dt_transfer_start(const struct dt_operation *op, struct dt_transfer *transfer,
+                      struct dt_error *err) DT_MUST_CHECK;
+int dt_transfer_test(const struct dt_operation *op, struct dt_transfer *transfer,
+                     struct dt_error *err) DT_MUST_CHECK;
+/* The error of one that has not moved for too long. */
+int dt_transfer_stalled(const struct dt_operation *op, const struct dt_transfer *transfer,
+                        struct dt_error *err);
+void dt_pause_after(int tests); /* without a transfer that was over */
+
+/* On the job's thread, which holds the lock: starts what was posted and looks after what is
+ * under way. *moved: something was over. */
+int dt_messages_advance(struct dt_job *job, bool *moved, struct dt_error *err) DT_MUST_CHECK;
+void dt_messages_release(struct dt_job *job);
 
 /* Memory for the operation that runs, until the next call; kept from operation to operation. */
 void *dt_job_scratch(struct dt_job *job, size_t bytes);

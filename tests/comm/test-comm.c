@@ -93,6 +93,47 @@ static void all_gather_brings_every_piece_to_all(void **state)
         run_ranks(size, 10, gather, NULL);
 }
 
+#define MOST_BYTES (((size_t)16 << 20) + 7) /* more than goes at a time */
+
+/* Bytes from one rank to another: none, few, and once very many. */
+static size_t bytes_between(int from, int to)
+{
+    return from == 1 && to == 0 ? MOST_BYTES : (size_t)((from * 3 + to) % 5);
+}
+
+static void deal(struct dt_comm *world, void *context)
+{
+    struct dt_error err;
+    int size = dt_comm_size(world), rank = dt_comm_rank(world);
+    struct dt_piece sends[MOST_RANKS] = {0}, receives[MOST_RANKS] = {0};
+    size_t sent = 0;
+    (void)context;
+    for (int r = 0; r < size; r++) {
+        sends[r] = (struct dt_piece){dt_alloc(1, MOST_BYTES), bytes_between(rank, r)};
+        receives[r] = (struct dt_piece){dt_alloc(1, MOST_BYTES), bytes_between(r, rank)};
+        memset(sends[r].data, 10 * rank + r + 1, sends[r].bytes);
+        sent += r == rank ? 0 : sends[r].bytes;
+    }
+    assert_int_equal(dt_comm_wait(world, dt_comm_all_to_all(world, sends, receives), &err), 0);
+    for (int r = 0; r < size; r++) {
+        const unsigned char *got = receives[r].data;
+        for (size_t i = 0; r != rank && i < receives[r].bytes; i++)
+            if (got[i] != 10 * r + rank + 1)
+                fail_msg("byte %zu from rank %d to %d is %d", i, r, rank, got[i]);
+        assert_int_equal(got[r == rank ? 0 : receives[r].bytes], 0);
+    }
+    assert_int_equal(dt_comm_bytes_sent(world), sent);
+    for (int r = 0; r < size; r++)
+        free(sends[r].data), free(receives[r].data);
+}
+
+static void all_to_all_brings_each_piece_to_its_rank(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= 4; size++)
+        run_ranks(size, 10, deal, NULL);
+}
+
 #define SUM_FLOATS 150001 /* more than two chunks for each of two ranks */
 #define LEAVES     12
 
@@ -146,6 +187,48 @@ static void sums_have_the_same_bits_on_any_number_of_ranks(void **state)
     free(one), free(some);
 }
 
+/* The same sum, of leaves that are dealt out one by one and summed round by round. */
+static void reduce_in_rounds(struct dt_comm *world, void *context)
+{
+    struct sums *sums = context;
+    struct dt_error err;
+    int size = dt_comm_size(world), rank = dt_comm_rank(world), spare_count = 0;
+    size_t offsets[MOST_RANKS + 1];
+    for (int r = 0; r <= size; r++)
+        offsets[r] = (size_t)(SUM_FLOATS * (int64_t)r / size);
+    size_t piece = offsets[rank + 1] - offsets[rank];
+    float *arrays[DT_TREE_NODES], *spares[DT_TREE_NODES];
+    for (; spare_count < dt_tree_arrays(0, LEAVES, LEAVES); spare_count++)
+        arrays[spare_count] = spares[spare_count] = dt_alloc(piece, sizeof(float));
+    int count = spare_count;
+    struct dt_tree_stack stack = {.total = LEAVES, .n = piece};
+    float *values = dt_alloc(SUM_FLOATS, sizeof *values);
+    for (int64_t first = 0; first < LEAVES; first += size) {
+        for (int64_t i = 0, leaf = first + rank; i < SUM_FLOATS; i++)
+            values[i] = (float)sin((double)(i * 13 + leaf * 7)) * (float)(leaf + 1);
+        struct dt_round round = {offsets, first, values, &stack, spares, &spare_count};
+        assert_int_equal(dt_comm_wait(world, dt_comm_reduce_round(world, &round), &err), 0);
+    }
+    assert_int_equal(stack.count, 1);
+    memcpy(sums->whole + offsets[rank], stack.parts[0].values, piece * sizeof(float));
+    for (int i = 0; i < count; i++)
+        free(arrays[i]);
+    free(values);
+}
+
+static void sums_in_rounds_have_these_bits_too(void **state)
+{
+    (void)state;
+    float *one = dt_alloc(SUM_FLOATS, sizeof *one), *some = dt_alloc(SUM_FLOATS, sizeof *some);
+    run_ranks(1, 10, reduce, &(struct sums){one});
+    for (int size = 1; size <= MOST_RANKS; size++) {
+        memset(some, 0, SUM_FLOATS * sizeof *some);
+        run_ranks(size, 10, reduce_in_rounds, &(struct sums){some});
+        assert_memory_equal(some, one, SUM_FLOATS * sizeof *one);
+    }
+    free(one), free(some);
+}
+
 static void exchange_in_groups(struct dt_comm *world, void *context)
 {
     struct dt_error err;
@@ -159,9 +242,11 @@ static void exchange_in_groups(struct dt_comm *world, void *context)
     assert_int_equal(dt_comm_rank(group), rank / 2);
     dt_ticket everywhere = dt_comm_broadcast(world, &value, sizeof value, size - 1);
     if (count > 1 && rank / 2 == 0)
-        assert_int_equal(dt_comm_wait(group, dt_comm_send(group, 1, &sent, sizeof sent), &err), 0);
+        assert_int_equal(dt_comm_await(group, dt_comm_send(group, 1, 5, &sent, sizeof sent), &err),
+                         0);
     if (rank / 2 == 1) {
-        assert_int_equal(dt_comm_wait(group, dt_comm_receive(group, 0, &got, sizeof got), &err), 0);
+        assert_int_equal(dt_comm_await(group, dt_comm_receive(group, 0, 5, &got, sizeof got), &err),
+                         0);
         assert_int_equal(got, rank - 2);
     }
     assert_int_equal(dt_comm_wait(world, everywhere, &err), 0);
@@ -176,6 +261,72 @@ static void groups_and_messages_find_each_other(void **state)
         run_ranks(size, 10, exchange_in_groups, NULL);
 }
 
+/* Every rank sends round the ring in both directions before it receives, in another order,
+ * while operations of all ranks come and go. */
+static void post_in_any_order(struct dt_comm *world, void *context)
+{
+    enum { COUNT = 40, LONG = 5000 };
+    int size = dt_comm_size(world), rank = dt_comm_rank(world);
+    int next = (rank + 1) % size, before = (rank + size - 1) % size;
+    struct dt_message *sends[COUNT], *receives[COUNT];
+    static _Thread_local int out[COUNT][LONG], in[COUNT][LONG];
+    struct dt_error err;
+    (void)context;
+    for (int i = 0; i < COUNT; i++) {
+        out[i][LONG - 1] = 100 * rank + i;
+        sends[i] = dt_comm_send(world, i % 2 ? next : before, i, out[i], sizeof out[i]);
+        if (i % 7 == 0)
+            assert_int_equal(dt_comm_barrier(world, &err), 0);
+    }
+    for (int i = COUNT - 1; i >= 0; i--)
+        receives[i] = dt_comm_receive(world, i % 2 ? before : next, i, in[i], sizeof in[i]);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(dt_comm_await(world, receives[i], &err), 0);
+        assert_int_equal(dt_comm_await(world, sends[i], &err), 0);
+        assert_int_equal(in[i][LONG - 1], 100 * (i % 2 ? before : next) + i);
+    }
+    assert_int_equal(dt_comm_barrier(world, &err), 0);
+}
+
+static void messages_do_not_wait_for_each_other(void **state)
+{
+    (void)state;
+    for (int size = 2; size <= 5; size++)
+        run_ranks(size, 10, post_in_any_order, NULL);
+}
+
+/* A message that was sent before an operation leaves before it, also while another one is
+ * under way: rank 1 joins the operation when it has it. */
+static void send_then_meet(struct dt_comm *world, void *context)
+{
+    int rank = dt_comm_rank(world), last = 0, value = 0;
+    struct dt_error err;
+    (void)context;
+    struct dt_message *later = rank == 0 ? dt_comm_receive(world, 1, 9, &last, sizeof last) : NULL;
+    for (int i = 0; i < 3000; i++) {
+        struct dt_message *m = rank == 0 ? dt_comm_send(world, 1, 1, &i, sizeof i)
+                                         : dt_comm_receive(world, 0, 1, &value, sizeof value);
+        if (rank == 1)
+            assert_int_equal(dt_comm_await(world, m, &err), 0);
+        assert_int_equal(dt_comm_barrier(world, &err), 0);
+        if (rank == 0)
+            assert_int_equal(dt_comm_await(world, m, &err), 0);
+        else
+            assert_int_equal(value, i);
+    }
+    value = 5;
+    if (rank == 1)
+        later = dt_comm_send(world, 0, 9, &value, sizeof value);
+    assert_int_equal(dt_comm_await(world, later, &err), 0);
+    assert_int_equal(dt_comm_barrier(world, &err), 0);
+}
+
+static void messages_leave_before_later_operations(void **state)
+{
+    (void)state;
+    run_ranks(2, 10, send_then_meet, NULL);
+}
+
 /* Rank 1 comes to another operation than rank 0, and then to no more. */
 static void disagree(struct dt_comm *world, void *context)
 {
@@ -183,10 +334,10 @@ static void disagree(struct dt_comm *world, void *context)
     int value = 1, rc;
     (void)context;
     if (dt_comm_rank(world) == 1) {
-        assert_int_equal(dt_comm_wait(world, dt_comm_send(world, 0, &value, 3), &err), 0);
+        assert_int_equal(dt_comm_await(world, dt_comm_send(world, 0, 0, &value, 3), &err), 0);
         return;
     }
-    rc = dt_comm_wait(world, dt_comm_receive(world, 1, &value, sizeof value), &err);
+    rc = dt_comm_await(world, dt_comm_receive(world, 1, 0, &value, sizeof value), &err);
     assert_int_equal(rc, DT_EIO);
     assert_non_null(strstr(err.text, "rank 0: receive"));
     assert_non_null(strstr(err.text, "rank 1 sent 3 bytes, not 4"));
@@ -201,8 +352,8 @@ static void starve(struct dt_comm *world, void *context)
     (void)context;
     if (dt_comm_rank(world) == 1)
         return;
-    assert_int_equal(dt_comm_wait(world, dt_comm_receive(world, 1, &value, sizeof value), &err),
-                     DT_EIO);
+    assert_int_equal(dt_comm_await(world, dt_comm_receive(world, 1, 0, &value, sizeof value), &err),
+                     DT_ESTALLED);
     assert_non_null(strstr(err.text, "4 bytes from rank 1 have not moved for 0 seconds"));
     assert_non_null(strstr(err.text, "it has sent nothing"));
 }
@@ -234,8 +385,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_deal_of_the_leaves_gives_the_same_bits),
         cmocka_unit_test(all_gather_brings_every_piece_to_all),
+        cmocka_unit_test(all_to_all_brings_each_piece_to_its_rank),
         cmocka_unit_test(sums_have_the_same_bits_on_any_number_of_ranks),
+        cmocka_unit_test(sums_in_rounds_have_these_bits_too),
         cmocka_unit_test(groups_and_messages_find_each_other),
+        cmocka_unit_test(messages_do_not_wait_for_each_other),
+        cmocka_unit_test(messages_leave_before_later_operations),
         cmocka_unit_test(what_does_not_fit_or_does_not_come_is_an_error),
         cmocka_unit_test(one_rank_alone_needs_no_transport),
     };

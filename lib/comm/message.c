@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* Messages beside the queue of operations. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/progress.h"
+#include "comm/job.h"
+
+static struct dt_message *take_free(struct dt_job *job)
+{
+    struct dt_message *m = job->free_messages;
+    if (m)
+        job->free_messages = m->next;
+    return m ? m : dt_alloc(1, sizeof *m);
+}
+
+static struct dt_message *post(struct dt_comm *comm, const char *name, int channel,
+                               struct dt_transfer transfer)
+{
+    struct dt_job *job = comm->job;
+    assert(job->transport && transfer.bytes <= DT_TRANSFER_MOST);
+    pthread_mutex_lock(&job->lock);
+    struct dt_message *m = take_free(job);
+    *m = (struct dt_message){
+        .next = job->posted,
+        .op = {.name = name, .comm = comm, .number = (uint64_t)channel, .beside = true},
+        .transfer = transfer,
+    };
+    job->posted = m;
+    pthread_cond_signal(&job->submitted_one);
+    pthread_mutex_unlock(&job->lock);
+    return m;
+}
+
+struct dt_message *dt_comm_send(struct dt_comm *comm, int to, int channel, const void *data,
+                                size_t bytes)
+{
+    return post(comm, "send", channel,
+                (struct dt_transfer){true, to, (void *)(uintptr_t)data, bytes, NULL});
+}
+
+struct dt_message *dt_comm_receive(struct dt_comm *comm, int from, int channel, void *data,
+                                   size_t bytes)
+{
+    return post(comm, "receive", channel, (struct dt_transfer){false, from, data, bytes, NULL});
+}
+
+int dt_comm_await(struct dt_comm *comm, struct dt_message *m, struct dt_error *err)
+{
+    struct dt_job *job = comm->job;
+    if (m == NULL)
+        return 0;
+    pthread_mutex_lock(&job->lock);
+    while (!m->over && job->failed == 0)
+        pthread_cond_wait(&job->finished_one, &job->lock);
+    int rc = job->failed;
+    if (rc < 0) {
+        *err = job->error; /* the message stays where it is: the job is over */
+    } else {
+        m->next = job->free_messages;
+        job->free_messages = m;
+    }
+    pthread_mutex_unlock(&job->lock);
+    return rc;
+}
+
+/* What was posted, in its order, goes behind what is under way. */
+static int start_posted(struct dt_job *job, struct dt_error *err)
+{
+    struct dt_message *oldest = NULL, **end = &job->under_way;
+    while (job->posted) {
+        struct dt_message *m = job->posted;
+        job->posted = m->next;
+        m->next = oldest;
+        oldest = m;
+    }
+    while (*end)
+        end = &(*end)->next;
+    *end = oldest;
+    for (struct dt_message *m = oldest; m; m = m->next) {
+        m->since = dt_now();
+        DT_TRY(dt_transfer_start(&m->op, &m->transfer, err));
+    }
+    return 0;
+}
+
+int dt_messages_advance(struct dt_job *job, bool *moved, struct dt_error *err)
+{
+    *moved = false;
+    if (job->failed < 0) { /* nobody waits for them any more */
+        job->posted = job->under_way = NULL;
+        return 0;
+    }
+    DT_TRY(start_posted(job, err));
+    for (struct dt_message **place = &job->under_way; *place;) {
+        struct dt_message *m = *place;
+        int rc = m->transfer.request ? dt_transfer_test(&m->op, &m->transfer, err) : 1;
+        if (rc == 0 && dt_now() - m->since > job->patience)
+            rc = dt_transfer_stalled(&m->op, &m->transfer, err);
+        if (rc < 0)
+            return rc;
+        if (rc > 0) {
+            *place = m->next;
+            m->over = *moved = true;
+        } else {
+            place = &m->next;
+        }
+    }
+    return 0;
+}
+
+void dt_messages_release(struct dt_job *job)
+{
+    for (struct dt_message *m = job->free_messages, *next; m; m = next) {
+        next = m->next;
+        free(m);
+    }
+    job->free_messages = NULL;
+}
