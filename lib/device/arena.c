@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "base/progress.h"
+
 void *dt_arena_take(struct dt_arena *arena, size_t bytes)
 {
     size_t at = arena->used;
@@ -29,8 +31,8 @@ int dt_arena_allocate(struct dt_arena *arena, struct dt_device *dev, struct dt_e
     arena->used = 0;
     arena->memory = dev->ops->allocate(dev, arena->size);
     if (arena->memory == NULL)
-        return dt_fail(err, DT_ENOMEM, "the %s engine has no %.2f GiB of memory left",
-                       dev->engine->name, (double)arena->size / (1 << 30));
+        return dt_fail(err, DT_ENOMEM, "the %s engine has no %s of memory left", dev->engine->name,
+                       dt_bytes((double)arena->size, (char[DT_BYTES]){""}));
     return 0;
 }
 

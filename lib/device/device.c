@@ -102,13 +102,16 @@ void dt_device_close(struct dt_device *dev)
     free(dev);
 }
 
-static double time_matmul(struct dt_device *dev, int64_t m, int64_t n, int64_t k, float *memory)
+static double time_matmul(struct dt_device *dev, enum dt_dtype type, int64_t m, int64_t n,
+                          int64_t k, char *memory)
 {
     struct dt_error ignored;
-    struct dt_tensor a = dt_matrix(memory, m, k), b = dt_matrix(memory + m * k, k, n);
-    struct dt_tensor c = dt_matrix(memory + m * k + k * n, m, n);
+    int64_t size = (int64_t)dt_dtype_size(type);
+    struct dt_tensor a = dt_matrix_of(type, memory, m, k);
+    struct dt_tensor b = dt_matrix_of(type, memory + m * k * size, k, n);
+    struct dt_tensor c = dt_matrix_of(type, memory + (m * k + k * n) * size, m, n);
     double best = 1e30, begin = dt_now();
-    for (int i = 0; i < 3 || dt_now() - begin < 0.3; i++) {
+    for (int i = 0; i == 0 || dt_now() - begin < 0.3; i++) {
         double start = dt_now();
         dev->ops->matmul(dev, &c, &a, &b, &(struct dt_matmul){.accumulate = false});
         if (dev->ops->synchronize(dev, &ignored) < 0)
@@ -119,24 +122,86 @@ static double time_matmul(struct dt_device *dev, int64_t m, int64_t n, int64_t k
     return 2.0 * (double)m * (double)n * (double)k / best;
 }
 
-double dt_device_peak(struct dt_device *dev)
+static void fill(struct dt_device *dev, enum dt_dtype type, char *to, float *from, int64_t count)
 {
-    static const int64_t shapes[][3] = {{1024, 1024, 1024}, {1024, 3072, 768}, {512, 512, 512}};
-    const size_t bytes = sizeof(float) * (size_t)(1024 * 768 + 768 * 3072 + 1024 * 3072);
-    float *host = dt_alloc(1, bytes), *memory = dev->ops->allocate(dev, bytes);
-    for (size_t i = 0; i < bytes / sizeof *host; i++)
+    const struct dt_tensor values = dt_matrix(from, 1, count);
+    struct dt_tensor operands = dt_matrix_of(type, to, 1, count);
+    dev->ops->copy(dev, &operands, &values);
+}
+
+double dt_device_peak(struct dt_device *dev, enum dt_dtype type)
+{
+    static const int64_t shapes[][3] = {{512, 512, 512}, {1024, 1024, 1024}, {1024, 3072, 768}};
+    const int64_t count = 1024 * 768 + 768 * 3072 + 1024 * 3072;
+    const size_t bytes = sizeof(float) * (size_t)count;
+    float *host = dt_alloc(1, bytes), *values = dev->ops->allocate(dev, bytes);
+    char *operands = dev->ops->allocate(dev, bytes);
+    for (int64_t i = 0; i < count; i++)
         host[i] = (float)(i % 977) / 977 - 0.5f;
-    double peak = 0;
-    if (memory) {
-        dev->ops->upload(dev, memory, host, bytes);
-        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-            double speed = time_matmul(dev, shapes[i][0], shapes[i][1], shapes[i][2], memory);
+    double peak = 0, begin = dt_now();
+    if (values && operands) {
+        dev->ops->upload(dev, values, host, bytes);
+        fill(dev, type, operands, values, count);
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes && dt_now() - begin < 1; i++) {
+            double speed =
+                time_matmul(dev, type, shapes[i][0], shapes[i][1], shapes[i][2], operands);
             peak = speed > peak ? speed : peak;
         }
-        dev->ops->release(dev, memory, bytes);
     }
+    if (values)
+        dev->ops->release(dev, values, bytes);
+    if (operands)
+        dev->ops->release(dev, operands, bytes);
     free(host);
     return peak;
+}
+
+/* A thread's share of memory that is read. */
+struct reading {
+    const uint64_t *words;
+    size_t count;
+    uint64_t sum; /* so that it is read */
+};
+
+static void read_share(void *job, void *context)
+{
+    struct reading *r = job;
+    uint64_t sums[8] = {0};
+    (void)context;
+    for (size_t i = 0; i + 8 <= r->count; i += 8)
+        for (int j = 0; j < 8; j++)
+            sums[j] ^= r->words[i + (size_t)j];
+    for (int j = 0; j < 8; j++)
+        r->sum ^= sums[j];
+}
+
+double dt_device_read_speed(struct dt_device *dev)
+{
+    const size_t count = (size_t)1 << 26, bytes = count * sizeof(uint64_t);
+    size_t threads = (size_t)dev->threads, share = count / threads;
+    uint64_t *memory = dev->ops->allocate(dev, bytes);
+    if (memory == NULL)
+        return 0;
+    struct dt_tensor all = dt_matrix(memory, (int64_t)count >> 9, 1 << 10);
+    struct dt_pool *pool = dt_pool_new(dev->threads, read_share, NULL);
+    struct reading *shares = dt_alloc(threads, sizeof *shares);
+    double best = 1e30, begin = dt_now();
+    dev->ops->zero(dev, &all);
+    for (int i = 0; i < 5 || dt_now() - begin < 1; i++) {
+        double start = dt_now();
+        for (size_t t = 0; t < threads; t++) {
+            shares[t] = (struct reading){memory + t * share, share, 0};
+            dt_pool_submit(pool, &shares[t]);
+        }
+        while (dt_pool_next(pool))
+            ;
+        double seconds = dt_now() - start;
+        best = seconds < best ? seconds : best;
+    }
+    dt_pool_free(pool);
+    free(shares);
+    dev->ops->release(dev, memory, bytes);
+    return (double)bytes / best;
 }
 
 size_t dt_dtype_size(enum dt_dtype dtype)

@@ -64,6 +64,7 @@ struct dt_dropout {
     float rate;      /* 0: none */
     uint64_t key;    /* of (seed, layer, place in the layer) */
     uint64_t sample; /* global index of the batch's first sequence */
+    int64_t first;   /* row of the batch with which the operand of ops->dropout begins */
 };
 
 /* Attention of queries over keys. Row t of sequence b is row b*T + t of q, y and
@@ -84,6 +85,7 @@ struct dt_attention {
     const int32_t *begins, *ends; /* on the device, batch x queries each; or NULL */
     /* Of the weights: element (h T + t) T + k for head h, query t, key k. */
     struct dt_dropout dropout;
+    int64_t first_head; /* h of the first head of q, where others lie elsewhere */
 };
 
 struct dt_cross_entropy {
@@ -91,6 +93,11 @@ struct dt_cross_entropy {
     float label_smoothing; /* s: the target is 1 - s on its token and s / V on every one */
     float z_loss;          /* z: adds z * (log of the softmax's sum)^2 (Chowdhery et al. 2022) */
 };
+
+/* What is known of a row of logits from some of its columns: their number, the highest h, the
+ * sums of e^(x - h) and of h - x, the target's logit or minus infinity, and 1 if the target is
+ * the first of the highest, otherwise 0. */
+#define DT_LOGIT_SUMS 6
 
 struct dt_sgd {
     float learning_rate, momentum, weight_decay;
@@ -119,7 +126,7 @@ struct dt_ops {
     void (*copy)(struct dt_device *, struct dt_tensor *to, const struct dt_tensor *from);
     /* x = 0, all rows. */
     void (*zero)(struct dt_device *, struct dt_tensor *x);
-    /* y = a x + b y, element by element. */
+    /* y = a x + b y, element by element; element types may differ. */
     void (*combine)(struct dt_device *, struct dt_tensor *y, float b, const struct dt_tensor *x,
                     float a);
 
@@ -136,8 +143,8 @@ struct dt_ops {
     void (*activation_backward)(struct dt_device *, struct dt_tensor *dx, const struct dt_tensor *x,
                                 enum dt_activation);
 
-    /* x (RxC) = dropout of x, where row r is row r mod T of sequence r / T; element
-     * (t, c) of a sequence is its element t C + c. */
+    /* x (RxC) = dropout of x, where row r, counted from how->first, is row r mod T of sequence
+     * r / T; element (t, c) of a sequence is its element t C + c. */
     void (*dropout)(struct dt_device *, struct dt_tensor *x, int64_t length,
                     const struct dt_dropout *how);
 
@@ -145,7 +152,8 @@ struct dt_ops {
     void (*bias_backward)(struct dt_device *, struct dt_tensor *dbias, const struct dt_tensor *dy);
 
     /* y (RxC) = tokens[ids[r]] + positions[past + r mod T] (positions NULL: without
-     * them); ids lie on the device. */
+     * them); ids lie on the device. Ids below 0, or of no row of tokens, are other
+     * ranks': for these tokens count as 0, and have no gradient. */
     void (*embedding_forward)(struct dt_device *, struct dt_tensor *y, const int32_t *ids,
                               const struct dt_tensor *tokens, const struct dt_tensor *positions,
                               int64_t length, int64_t past);
@@ -220,6 +228,16 @@ struct dt_ops {
      * not 0, logits become scale * dloss/dlogits. */
     void (*cross_entropy)(struct dt_device *, float *losses, float *hits, struct dt_tensor *logits,
                           const int32_t *targets, const struct dt_cross_entropy *how);
+    /* The same of logits whose columns are dealt out to ranks. First the sums (R x
+     * DT_LOGIT_SUMS, fp32) over a rank's columns; targets count from the first of these, and
+     * those that are not among them are others'. Then, with the sums of all parts one below
+     * another in the order of their columns (R rows each), losses and hits, and with a scale
+     * the rank's columns of the gradient. Every row has a target. */
+    void (*logit_sums)(struct dt_device *, struct dt_tensor *sums, const struct dt_tensor *logits,
+                       const int32_t *targets);
+    void (*cross_entropy_of_sums)(struct dt_device *, float *losses, float *hits,
+                                  struct dt_tensor *logits, const struct dt_tensor *sums,
+                                  const int32_t *targets, const struct dt_cross_entropy *how);
 
     /* Sum of squares of n floats, in fp64 over fixed blocks. Waits for the result. */
     double (*sum_squares)(struct dt_device *, const float *x, int64_t n);
@@ -240,11 +258,13 @@ struct dt_ops {
 struct dt_engine {
     int abi;
     const char *name, *isa;
+    /* The device's memory is its own: the host reaches it by upload and download alone. */
+    bool own_memory;
     const struct dt_ops *ops;
     int (*open)(struct dt_device *, struct dt_error *);
     void (*close)(struct dt_device *);
 };
-#define DT_ENGINE_ABI 3
+#define DT_ENGINE_ABI 5
 
 struct dt_device {
     const struct dt_ops *ops;
@@ -261,9 +281,13 @@ int dt_device_open(struct dt_device **dev, const char *name, int threads,
                    struct dt_error *err) DT_MUST_CHECK;
 void dt_device_close(struct dt_device *dev); /* NULL is fine */
 
-/* The highest matmul speed that this device shows within about a second, in
- * floating-point operations a second: what MFU is measured against. */
-double dt_device_peak(struct dt_device *dev);
+/* The highest speed that this device shows within about a second in matrix products of
+ * elements of that type, in floating-point operations a second: what MFU is measured
+ * against. */
+double dt_device_peak(struct dt_device *dev, enum dt_dtype type);
+/* The highest speed at which the processors read memory too large for their caches, in
+ * bytes a second: what generating on them is measured against. */
+double dt_device_read_speed(struct dt_device *dev);
 
 size_t dt_dtype_size(enum dt_dtype dtype); /* bytes of an element */
 

@@ -1,167 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Attention of queries over keys. */
-#include "device/matrix.h"
-
-enum spans { ALL, DOCUMENTS, PADDING };
-
-struct shape {
-    int64_t batch, heads, kv_heads, length, size;
-    bool bidirectional;
-    enum spans spans;
-    float rate; /* of dropout */
-    enum dt_dtype dtype;
-};
-
-struct attention {
-    struct dt_tensor qkv, q, k, v, r;
-    struct dt_tensor dqkv, dq, dk, dv, y, lse;
-    int32_t *begins, *ends;
-    struct dt_attention how;
-};
-
-/* Documents of 9, 10, ... tokens; or sequences of which only the first tokens are real. */
-static void set_spans(struct attention *l, enum spans spans)
-{
-    int64_t length = l->how.queries, begin = 0, end = 0;
-    for (int64_t r = 0; r < l->how.batch * length; r++) {
-        int64_t b = r / length, t = r % length;
-        if (t == 0)
-            begin = 0, end = spans == PADDING ? (length + b) / (b + 1) : 9;
-        if (t == end && spans == DOCUMENTS)
-            begin = end, end += 9 + r % 50;
-        l->begins[r] = (int32_t)begin;
-        l->ends[r] = (int32_t)(end < length ? end : length);
-    }
-    l->how.begins = l->begins, l->how.ends = l->ends;
-}
-
-static struct attention make_attention(const struct shape *s)
-{
-    int64_t rows = s->batch * s->length, width = s->heads * s->size, keys = s->kv_heads * s->size;
-    struct attention l = {.qkv = random_matrix_of(s->dtype, rows, width + 2 * keys),
-                          .dqkv = random_matrix_of(s->dtype, rows, width + 2 * keys),
-                          .r = random_matrix_of(s->dtype, rows, width),
-                          .y = random_matrix_of(s->dtype, rows, width),
-                          .lse = random_matrix(rows, s->heads),
-                          .begins = dt_alloc((size_t)rows, sizeof *l.begins),
-                          .ends = dt_alloc((size_t)rows, sizeof *l.ends),
-                          .how = {.batch = s->batch,
-                                  .heads = s->heads,
-                                  .kv_heads = s->kv_heads,
-                                  .queries = s->length,
-                                  .key_stride = s->length,
-                                  .bidirectional = s->bidirectional,
-                                  .dropout = {.rate = s->rate, .key = 5, .sample = 11}}};
-    l.q = dt_columns(&l.qkv, 0, width), l.dq = dt_columns(&l.dqkv, 0, width);
-    l.k = dt_columns(&l.qkv, width, keys), l.dk = dt_columns(&l.dqkv, width, keys);
-    l.v = dt_columns(&l.qkv, width + keys, keys), l.dv = dt_columns(&l.dqkv, width + keys, keys);
-    if (s->spans != ALL)
-        set_spans(&l, s->spans);
-    return l;
-}
-
-static void free_attention(struct attention *l)
-{
-    free(l->qkv.data), free(l->dqkv.data), free(l->r.data), free(l->y.data), free(l->lse.data);
-    free(l->begins), free(l->ends);
-}
-
-static bool sees(const struct dt_attention *how, int64_t b, int64_t t, int64_t key)
-{
-    int64_t row = b * how->queries + t;
-    return (how->bidirectional || key <= how->past + t) &&
-           (how->begins == NULL || (key >= how->begins[row] && key < how->ends[row]));
-}
-
-static double drop_factor(const struct dt_attention *how, int64_t b, int64_t h, int64_t t,
-                          int64_t key)
-{
-    const struct dt_dropout *d = &how->dropout;
-    uint64_t e = (uint64_t)((h * how->queries + t) * how->queries + key);
-    uint32_t word = dt_random(d->key, d->sample + (uint64_t)b, e / 4).word[e % 4];
-    return d->rate == 0                               ? 1
-           : (double)word >= (double)d->rate * 0x1p32 ? 1 / (1 - (double)d->rate)
-                                                      : 0;
-}
-
-/* One query's weights before dropout, 0 for the keys that it does not see. */
-static void weigh(const struct attention *l, int64_t b, int64_t h, int64_t t, double *w)
-{
-    const struct dt_attention *how = &l->how;
-    int64_t size = l->q.columns / how->heads, keys = how->past + how->queries;
-    int64_t shared = h / (how->heads / how->kv_heads) * size;
-    double sum = 0;
-    for (int64_t s = 0; s < keys; s++) {
-        double dot = 0;
-        for (int64_t j = 0; j < size; j++)
-            dot += (double)at(&l->q, b * how->queries + t, h * size + j) *
-                   at(&l->k, b * how->key_stride + s, shared + j);
-        sum += w[s] = sees(how, b, t, s) ? exp(dot / sqrt((double)size)) : 0;
-    }
-    for (int64_t s = 0; s < keys; s++)
-        w[s] /= sum;
-}
-
-static void attention_reference(const struct attention *l, double *y)
-{
-    const struct dt_attention *how = &l->how;
-    int64_t size = l->q.columns / how->heads, width = l->q.columns;
-    int64_t keys = how->past + how->queries;
-    double *w = dt_alloc((size_t)keys, sizeof *w);
-    memset(y, 0, (size_t)(l->q.rows * width) * sizeof *y);
-    for (int64_t i = 0; i < how->batch * how->heads * how->queries; i++) {
-        int64_t t = i % how->queries, h = i / how->queries % how->heads;
-        int64_t b = i / how->queries / how->heads;
-        int64_t shared = h / (how->heads / how->kv_heads) * size;
-        weigh(l, b, h, t, w);
-        for (int64_t s = 0; s < keys; s++) {
-            double weight = w[s] > 0 ? w[s] * drop_factor(how, b, h, t, s) : 0;
-            for (int64_t j = 0; j < size; j++)
-                y[(b * how->queries + t) * width + h * size + j] +=
-                    weight * at(&l->v, b * how->key_stride + s, shared + j);
-        }
-    }
-    free(w);
-}
-
-/* Adds to the gradients of what query t of head h sees. */
-static void query_backward(const struct attention *l, int64_t b, int64_t h, int64_t t, double *w,
-                           double *dw, double *dqkv)
-{
-    const struct dt_attention *how = &l->how;
-    int64_t size = l->q.columns / how->heads, wide = l->qkv.columns, row = b * how->queries;
-    int64_t shared = h / (how->heads / how->kv_heads) * size, width = l->q.columns;
-    double delta = 0, scale = 1 / sqrt((double)size);
-    weigh(l, b, h, t, w);
-    for (int64_t s = 0; s < how->queries; s++) {
-        dw[s] = 0;
-        double factor = w[s] > 0 ? drop_factor(how, b, h, t, s) : 0;
-        for (int64_t j = 0; j < size; j++) {
-            double r = at(&l->r, row + t, h * size + j);
-            dw[s] += factor * r * at(&l->v, row + s, shared + j);
-            dqkv[(row + s) * wide + width + l->k.columns + shared + j] += w[s] * factor * r;
-        }
-        delta += w[s] * dw[s];
-    }
-    for (int64_t s = 0; s < how->queries; s++)
-        for (int64_t j = 0; j < size; j++) {
-            double ds = scale * w[s] * (dw[s] - delta);
-            dqkv[(row + t) * wide + h * size + j] += ds * at(&l->k, row + s, shared + j);
-            dqkv[(row + s) * wide + width + shared + j] += ds * at(&l->q, row + t, h * size + j);
-        }
-}
-
-static void backward_reference(const struct attention *l, double *dqkv)
-{
-    const struct dt_attention *how = &l->how;
-    double *w = dt_alloc((size_t)how->queries, sizeof *w);
-    double *dw = dt_alloc((size_t)how->queries, sizeof *dw);
-    memset(dqkv, 0, (size_t)(l->qkv.rows * l->qkv.columns) * sizeof *dqkv);
-    for (int64_t i = 0; i < how->batch * how->heads * how->queries; i++)
-        query_backward(l, i / how->queries / how->heads, i / how->queries % how->heads,
-                       i % how->queries, w, dw, dqkv);
-    free(w), free(dw);
-}
+#include "device/attention-case.h"
 
 static double attention_loss(void *context)
 {
@@ -173,13 +12,6 @@ static double attention_loss(void *context)
         sum += y[i] * ((float *)l->r.data)[i];
     free(y);
     return sum;
-}
-
-static void run_attention(struct dt_device *on, struct attention *l)
-{
-    on->ops->attention_forward(on, &l->y, &l->lse, &l->q, &l->k, &l->v, &l->how);
-    on->ops->attention_backward(on, &l->dq, &l->dk, &l->dv, &l->r, &l->y, &l->lse, &l->q, &l->k,
-                                &l->v, &l->how);
 }
 
 static void check_attention(const struct shape *shape)
@@ -345,6 +177,23 @@ static void dropout_does_not_depend_on_the_place_in_the_batch(void **state)
     free_attention(&l);
 }
 
+/* Heads 0 .. 3 of two for each head of keys, against the later two alone. */
+static void heads_apart_are_as_among_all(void **state)
+{
+    (void)state;
+    struct attention l = make_attention(&(struct shape){2, 4, 2, 66, 8, .rate = 0.2f});
+    struct dt_tensor y = random_matrix(l.y.rows, 16), lse = random_matrix(l.y.rows, 2);
+    struct dt_tensor q = dt_columns(&l.q, 16, 16), k = dt_columns(&l.k, 8, 8);
+    struct dt_tensor v = dt_columns(&l.v, 8, 8), want = dt_columns(&l.y, 16, 16);
+    struct dt_attention how = l.how;
+    run_attention(dev, &l);
+    how.heads = 2, how.kv_heads = 1, how.first_head = 2;
+    dev->ops->attention_forward(dev, &y, &lse, &q, &k, &v, &how);
+    assert_same_bits(&want, &y);
+    free(y.data), free(lse.data);
+    free_attention(&l);
+}
+
 /* Few heads and many threads take another way through backward. */
 static void bits_do_not_depend_on_the_number_of_threads(void **state)
 {
@@ -385,6 +234,7 @@ int main(void)
         cmocka_unit_test(scores_may_be_large),
         cmocka_unit_test(dropped_weights_match_the_reference),
         cmocka_unit_test(tensors_may_have_16_bits),
+        cmocka_unit_test(heads_apart_are_as_among_all),
         cmocka_unit_test(dropout_does_not_depend_on_the_place_in_the_batch),
         cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
     };

@@ -87,12 +87,95 @@ static void cross_entropy_survives_large_logits(void **state)
     assert_true(fabs(loss - (1 + log(1 + exp(-1)))) < 1e-5);
 }
 
+#define COLUMNS 33
+
+/* Where part k of count parts of the columns begins: uneven, and at other places than halves. */
+static int64_t first_column(int64_t k, int64_t count)
+{
+    return k == 0 ? 0 : COLUMNS * k / count + (k < count);
+}
+
+/* The loss and the gradient of logits whose columns lie in parts. */
+static void by_parts(struct dt_tensor *logits, const int32_t *targets, int64_t count,
+                     const struct dt_cross_entropy *how, float *losses, float *hits)
+{
+    int64_t rows = logits->rows;
+    struct dt_tensor sums = random_matrix(count * rows, DT_LOGIT_SUMS);
+    int32_t shifted[8];
+    for (int64_t pass = 0; pass < 2; pass++)
+        for (int64_t k = 0; k < count; k++) {
+            int64_t first = first_column(k, count), n = first_column(k + 1, count) - first;
+            struct dt_tensor part = dt_columns(logits, first, n), own = copy_of(&part);
+            struct dt_tensor place = dt_rows(&sums, k * rows, rows);
+            for (int64_t i = 0; i < rows; i++)
+                shifted[i] = targets[i] - (int32_t)first;
+            if (pass == 0)
+                dev->ops->logit_sums(dev, &place, &own, shifted);
+            else
+                dev->ops->cross_entropy_of_sums(dev, losses, hits, &own, &sums, shifted, how);
+            dev->ops->copy(dev, &part, &own);
+            free(own.data);
+        }
+    free(sums.data);
+}
+
+static void parts_of_the_columns_give_the_loss_of_all(void **state)
+{
+    (void)state;
+    const int32_t targets[6] = {0, 32, 7, 31, 5, 16};
+    const struct dt_cross_entropy hows[] = {{0.25f, 0, 0}, {0.25f, 0.2f, 0.1f}, {0, 0.1f, 0.01f}};
+    for (enum dt_dtype dtype = DT_F32; dtype <= DT_F16; dtype++)
+        for (size_t h = 0; h < sizeof hows / sizeof *hows; h++)
+            for (int64_t count = 1; count <= 5; count++) {
+                struct dt_tensor whole = random_matrix_of(dtype, 6, COLUMNS);
+                struct dt_tensor parts = copy_of(&whole);
+                float losses[2][6], hits[2][6];
+                dev->ops->cross_entropy(dev, losses[0], hits[0], &whole, targets, &hows[h]);
+                by_parts(&parts, targets, count, &hows[h], losses[1], hits[1]);
+                assert_memory_equal(hits[0], hits[1], sizeof hits[0]);
+                for (int64_t i = 0; i < 6; i++)
+                    assert_true(fabs(losses[0][i] - losses[1][i]) < 1e-6 * (1 + losses[0][i]));
+                double *want = dt_alloc(6 * COLUMNS, sizeof *want);
+                for (int64_t i = 0; i < 6 * COLUMNS; i++)
+                    want[i] = at(&whole, i / COLUMNS, i % COLUMNS);
+                assert_near(&parts, want, 1e-6);
+                free(whole.data), free(parts.data), free(want);
+            }
+}
+
+/* The highest logit stands in two parts, in one twice, and far from 0. */
+static void a_hit_in_parts_is_the_first_of_all(void **state)
+{
+    (void)state;
+    struct dt_tensor x = random_matrix(4, COLUMNS);
+    const int32_t targets[4] = {3, 5, 30, 30};
+    float losses[2][4], hits[4];
+    for (int64_t i = 0; i < 4; i++)
+        for (int64_t j = 0; j < COLUMNS; j++)
+            ((float *)x.data)[i * COLUMNS + j] += 5000;
+    for (int64_t i = 0; i < 3; i++)
+        for (int64_t j = 0; j < 3; j++) /* columns 3, 5 and 30 */
+            ((float *)x.data)[i * COLUMNS + (j == 0 ? 3 : j == 1 ? 5 : 30)] = 6000;
+    ((float *)x.data)[3 * COLUMNS + 30] = 6000;
+    dev->ops->cross_entropy(dev, losses[0], hits, &x, targets, &(struct dt_cross_entropy){0});
+    for (int64_t count = 1; count <= 3; count++) {
+        by_parts(&x, targets, count, &(struct dt_cross_entropy){0}, losses[1], hits);
+        for (int64_t i = 0; i < 4; i++) {
+            assert_true(hits[i] == (i == 0 || i == 3));
+            assert_true(fabs(losses[0][i] - losses[1][i]) < 1e-6);
+        }
+    }
+    free(x.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_EACH_ISA(cross_entropy_and_its_gradient_match_the_reference),
         ON_EACH_ISA(a_hit_is_the_first_of_the_highest_logits),
         ON_EACH_ISA(cross_entropy_survives_large_logits),
+        ON_EACH_ISA(parts_of_the_columns_give_the_loss_of_all),
+        ON_EACH_ISA(a_hit_in_parts_is_the_first_of_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

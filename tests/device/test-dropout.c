@@ -83,6 +83,23 @@ static void the_place_in_a_batch_does_not_matter(void **state)
     free(whole.data), free(parts.data);
 }
 
+/* Any rows of a batch, alone: the same elements fall. */
+static void a_part_of_the_rows_is_as_in_the_whole(void **state)
+{
+    (void)state;
+    const int64_t length = 5, n = 30, cuts[] = {0, 7, 7, 8, 20};
+    struct dt_tensor whole = random_matrix(4 * length, n), parts = copy_of(&whole);
+    struct dt_dropout how = {.rate = rate, .key = 9, .sample = 4};
+    dev->ops->dropout(dev, &whole, length, &how);
+    for (int i = 0; i < 4; i++) {
+        struct dt_tensor part = dt_rows(&parts, cuts[i], cuts[i + 1] - cuts[i]);
+        how.first = cuts[i];
+        dev->ops->dropout(dev, &part, length, &how);
+    }
+    assert_same_bits(&whole, &parts);
+    free(whole.data), free(parts.data);
+}
+
 static void no_rate_changes_nothing(void **state)
 {
     (void)state;
@@ -99,6 +116,7 @@ int main(void)
         cmocka_unit_test(dropout_is_the_function_that_the_contract_names),
         cmocka_unit_test(dropout_keeps_the_share_that_it_should),
         cmocka_unit_test(the_place_in_a_batch_does_not_matter),
+        cmocka_unit_test(a_part_of_the_rows_is_as_in_the_whole),
         cmocka_unit_test(no_rate_changes_nothing),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

@@ -131,6 +131,8 @@ static void check_bits(enum dt_dtype type, enum dt_dtype to, const int64_t size[
 static void products_have_the_same_bits_on_any_number_of_threads(void **state)
 {
     (void)state;
+    if (getenv("DT_TEST_ENGINE"))
+        skip(); /* threads are the cpu engine's */
     static const int64_t sizes[][3] = {{384, 128, 4096}, {128, 512, 2048}, {1, 300, 700}};
     for (size_t s = 0; s < 3; s++)
         for (int variant = 0; variant < 4; variant++)

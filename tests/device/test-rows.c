@@ -52,6 +52,33 @@ static void embedding_does_without_positions(void **state)
     free(tokens.data), free(y.data), free(dtokens.data);
 }
 
+/* A table cut in three: what its parts give adds up to the whole, and each gets its gradient. */
+static void embedding_of_a_part_of_the_table_leaves_out_the_rest(void **state)
+{
+    (void)state;
+    const int64_t n = 19, cuts[] = {0, 2, 3, 7};
+    const int32_t ids[6] = {6, 0, 2, 1, 2, 4};
+    struct dt_tensor tokens = random_matrix(7, n), positions = random_matrix(3, n);
+    struct dt_tensor whole = random_matrix(6, n), part = random_matrix(6, n), sum = copy_of(&part);
+    struct dt_tensor gradient = random_matrix(7, n), parts = copy_of(&gradient);
+    dev->ops->embedding_forward(dev, &whole, ids, &tokens, &positions, 3, 0);
+    dev->ops->embedding_backward(dev, &gradient, NULL, &whole, ids, 3);
+    for (int k = 0; k < 3; k++) {
+        int32_t shifted[6];
+        for (int i = 0; i < 6; i++)
+            shifted[i] = ids[i] - (int32_t)cuts[k];
+        struct dt_tensor own = dt_rows(&tokens, cuts[k], cuts[k + 1] - cuts[k]);
+        struct dt_tensor down = dt_rows(&parts, cuts[k], cuts[k + 1] - cuts[k]);
+        dev->ops->embedding_forward(dev, &part, shifted, &own, k == 1 ? &positions : NULL, 3, 0);
+        dev->ops->combine(dev, &sum, k > 0, &part, 1);
+        dev->ops->embedding_backward(dev, &down, NULL, &whole, shifted, 3);
+    }
+    assert_same_bits(&sum, &whole);
+    assert_same_bits(&parts, &gradient);
+    free(tokens.data), free(positions.data), free(whole.data), free(part.data), free(sum.data);
+    free(gradient.data), free(parts.data);
+}
+
 static void rows_are_gathered_and_scattered(void **state)
 {
     (void)state;
@@ -187,6 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_EACH_ISA(embedding_and_its_backward_match_the_reference),
         ON_EACH_ISA(embedding_does_without_positions),
+        ON_EACH_ISA(embedding_of_a_part_of_the_table_leaves_out_the_rest),
         ON_EACH_ISA(rows_are_gathered_and_scattered),
         ON_EACH_ISA(an_activations_gradient_comes_back_alone),
         ON_EACH_ISA(rope_and_its_inverse_match_the_reference),

@@ -167,10 +167,11 @@ void dt_cpu_weight_dropout(float *factors, const struct dt_attention *how,
                            const struct dt_cpu_keys *keys, const struct dt_cpu_queries *q)
 {
     uint64_t index = how->dropout.sample + (uint64_t)q->sequence;
+    int64_t head = how->first_head + q->head;
     for (int64_t lane = 0; lane < q->lanes; lane += DT_CPU_LANES) {
         uint64_t first[DT_CPU_LANES];
         for (int64_t i = 0; i < DT_CPU_LANES; i++)
-            first[i] = (uint64_t)((q->head * how->queries + q->first + lane + i) * how->queries +
+            first[i] = (uint64_t)((head * how->queries + q->first + lane + i) * how->queries +
                                   keys->first);
         if (how->queries % 4 == 0)
             drop_lanes(factors + lane, &how->dropout, index, first, keys->rows, true);

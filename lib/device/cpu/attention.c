@@ -5,7 +5,7 @@
 #include <math.h>
 #include <omp.h>
 
-#include "device/cpu/attention.h"
+#include "device/cpu/attention-few.h"
 
 /* Below every score, yet finite: minus infinity less itself is no number. */
 #define LOWEST -1e30f
@@ -121,6 +121,10 @@ void dt_cpu_attention_forward(struct dt_device *dev, struct dt_tensor *y, struct
     assert(how->heads % how->kv_heads == 0);
     assert(k->columns * how->heads == q->columns * how->kv_heads);
     int64_t size = q->columns / how->heads, blocks = dt_cpu_blocks(how->queries);
+    if (dt_cpu_has_few_queries(how)) {
+        dt_cpu_attend_few(dev, y, lse, q, k, v, how);
+        return;
+    }
 #pragma omp parallel num_threads(dev->threads)
     {
         /* Each thread has its scratch from the first call on, whoever gets the work. */

@@ -57,6 +57,11 @@ void dt_cpu_attention_backward(struct dt_device *, struct dt_tensor *, struct dt
                                const struct dt_tensor *, const struct dt_attention *);
 void dt_cpu_cross_entropy(struct dt_device *, float *, float *, struct dt_tensor *, const int32_t *,
                           const struct dt_cross_entropy *);
+void dt_cpu_logit_sums(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
+                       const int32_t *);
+void dt_cpu_cross_entropy_of_sums(struct dt_device *, float *, float *, struct dt_tensor *,
+                                  const struct dt_tensor *, const int32_t *,
+                                  const struct dt_cross_entropy *);
 double dt_cpu_sum_squares(struct dt_device *, const float *, int64_t);
 double dt_cpu_sum(struct dt_device *, const float *, int64_t);
 void dt_cpu_adamw(struct dt_device *, float *, float *, float *, const float *, int64_t,
@@ -81,6 +86,9 @@ struct dt_cpu_bf16 *dt_cpu_bf16(struct dt_device *dev);
 void dt_cpu_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
                   const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
                   int64_t ldc);
+
+/* Below so many multiplications one thread is done before others have woken up. */
+#define DT_CPU_SMALL_WORK 32768
 
 /* Row number row of sum = x + add (add NULL: of sum = x, which may be the same memory),
  * as it was stored, so that what follows from it can be computed again. The room is 2

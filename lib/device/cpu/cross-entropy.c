@@ -31,14 +31,14 @@ static float exp_sum(const float *x, int64_t n, float most)
     return sum;
 }
 
-/* How far the row lies below its highest on average. */
-static float mean_below(const float *x, int64_t n, float most)
+/* How far the row lies below its highest in all. */
+static float sum_below(const float *x, int64_t n, float most)
 {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t j = 0; j < n; j++)
         sum += most - x[j];
-    return sum / (float)n;
+    return sum;
 }
 
 /* Turns x into e^(x - most) and returns their sum. */
@@ -62,7 +62,7 @@ static float row_loss(float *x, int64_t n, int32_t target, float most,
     float smoothing = how->label_smoothing;
     float below = (1.0f - smoothing) * (most - x[target]);
     if (smoothing != 0)
-        below += smoothing * mean_below(x, n, most);
+        below += smoothing * (sum_below(x, n, most) / (float)n);
     float sum = how->scale == 0 ? exp_sum(x, n, most) : exponentiate(x, n, most);
     float log_sum = logf(sum) + most;
     if (how->scale != 0) {
@@ -93,6 +93,97 @@ void dt_cpu_cross_entropy(struct dt_device *dev, float *losses, float *hits,
         losses[i] = target < 0 ? 0 : row_loss(row, n, target, most, how);
         if (target < 0 && how->scale != 0)
             memset(row, 0, (size_t)n * sizeof *row);
+        if (how->scale != 0)
+            dt_cpu_store(logits, i, 0, n, row);
+    }
+}
+
+/* A row of DT_LOGIT_SUMS. */
+struct sums {
+    float columns, most, sum, below, target, is_first;
+};
+
+static struct sums row_sums(const float *x, int64_t n, int32_t target)
+{
+    float most = row_maximum(x, n);
+    bool there = target >= 0 && target < n;
+    return (struct sums){.columns = (float)n,
+                         .most = most,
+                         .sum = exp_sum(x, n, most),
+                         .below = sum_below(x, n, most),
+                         .target = there ? x[target] : -INFINITY,
+                         .is_first = there ? is_first_maximum(x, target, most) : 0};
+}
+
+void dt_cpu_logit_sums(struct dt_device *dev, struct dt_tensor *sums,
+                       const struct dt_tensor *logits, const int32_t *targets)
+{
+    int64_t n = logits->columns;
+    assert(sums->columns == DT_LOGIT_SUMS && sums->rows == logits->rows && n > 0);
+#pragma omp parallel for num_threads(dev->threads) schedule(static)
+    for (int64_t i = 0; i < logits->rows; i++) {
+        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)n);
+        struct sums s = row_sums(dt_cpu_load(logits, i, 0, n, room), n, targets[i]);
+        memcpy(dt_cpu_row(sums, i), &s, sizeof s);
+    }
+}
+
+/* Of row i, over the parts in their order. */
+static struct sums add_up(const struct dt_tensor *parts, int64_t i, int64_t rows)
+{
+    struct sums all = {.most = -INFINITY, .target = -INFINITY}, part;
+    for (int64_t r = i; r < parts->rows; r += rows) {
+        memcpy(&part, dt_cpu_row(parts, r), sizeof part);
+        if (part.most > all.most) {
+            all.most = part.most;
+            all.is_first = part.is_first;
+        }
+        all.target = part.target > all.target ? part.target : all.target;
+    }
+    for (int64_t r = i; r < parts->rows; r += rows) {
+        memcpy(&part, dt_cpu_row(parts, r), sizeof part);
+        all.columns += part.columns;
+        all.sum += part.sum * dt_cpu_exp(part.most - all.most);
+        all.below += part.below + part.columns * (all.most - part.most);
+    }
+    return all;
+}
+
+/* As row_loss, where the row is one of several parts. */
+static float loss_of_sums(const struct sums *s, float *x, int64_t n, int32_t target,
+                          const struct dt_cross_entropy *how)
+{
+    float smoothing = how->label_smoothing, log_sum = logf(s->sum) + s->most;
+    float below = (1.0f - smoothing) * (s->most - s->target);
+    if (smoothing != 0)
+        below += smoothing * (s->below / s->columns);
+    if (how->scale != 0) {
+        float factor = how->scale * (1.0f + 2.0f * how->z_loss * log_sum) / s->sum;
+        float spread = how->scale * smoothing / s->columns;
+        for (int64_t j = 0; j < n; j++)
+            x[j] = dt_cpu_exp(x[j] - s->most) * factor - spread;
+        if (target >= 0 && target < n)
+            x[target] -= how->scale * (1.0f - smoothing);
+    }
+    return logf(s->sum) + below + how->z_loss * log_sum * log_sum;
+}
+
+void dt_cpu_cross_entropy_of_sums(struct dt_device *dev, float *losses, float *hits,
+                                  struct dt_tensor *logits, const struct dt_tensor *sums,
+                                  const int32_t *targets, const struct dt_cross_entropy *how)
+{
+    int64_t n = logits->columns, rows = logits->rows;
+    assert(sums->columns == DT_LOGIT_SUMS && rows > 0 && sums->rows % rows == 0);
+#pragma omp parallel for num_threads(dev->threads) schedule(static)
+    for (int64_t i = 0; i < rows; i++) {
+        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)n);
+        float *row = dt_cpu_place(logits, i, 0, room);
+        struct sums all = add_up(sums, i, rows);
+        if (how->scale != 0)
+            dt_cpu_load(logits, i, 0, n, row);
+        losses[i] = loss_of_sums(&all, row, n, targets[i], how);
+        if (hits)
+            hits[i] = all.is_first;
         if (how->scale != 0)
             dt_cpu_store(logits, i, 0, n, row);
     }

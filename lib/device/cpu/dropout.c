@@ -37,7 +37,7 @@ static void drop(float *x, int64_t n, uint64_t first, uint64_t index, const stru
 void dt_cpu_dropout(struct dt_device *dev, struct dt_tensor *x, int64_t length,
                     const struct dt_dropout *how)
 {
-    assert(x->rows % length == 0 && how->rate >= 0 && how->rate < 1);
+    assert(how->first >= 0 && how->rate >= 0 && how->rate < 1);
     if (how->rate == 0)
         return;
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
@@ -45,8 +45,9 @@ void dt_cpu_dropout(struct dt_device *dev, struct dt_tensor *x, int64_t length,
         float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)x->columns);
         float *row = dt_cpu_place(x, r, 0, room);
         dt_cpu_load(x, r, 0, x->columns, room);
-        drop(row, x->columns, (uint64_t)(r % length * x->columns),
-             how->sample + (uint64_t)(r / length), how);
+        int64_t place = how->first + r;
+        drop(row, x->columns, (uint64_t)(place % length * x->columns),
+             how->sample + (uint64_t)(place / length), how);
         dt_cpu_store(x, r, 0, x->columns, row);
     }
 }

@@ -6,6 +6,11 @@
 
 #define COLUMN_UNIT 16
 
+static bool has_row(const struct dt_tensor *tokens, int32_t id)
+{
+    return id >= 0 && id < tokens->rows;
+}
+
 static void add_part(float *restrict sum, const float *restrict x, int64_t n)
 {
     for (int64_t j = 0; j < n; j++)
@@ -18,14 +23,18 @@ void dt_cpu_embedding_forward(struct dt_device *dev, struct dt_tensor *y, const 
 {
     int64_t n = y->columns;
     assert(tokens->columns == n && (positions == NULL || positions->columns == n));
-#pragma omp parallel for num_threads(dev->threads) schedule(static)
+#pragma omp parallel for num_threads(dev->threads)                                                 \
+    schedule(static) if (y->rows * n > DT_CPU_SMALL_WORK)
     for (int64_t r = 0; r < y->rows; r++) {
         float *room = dt_cpu_scratch(dev, omp_get_thread_num(), 2 * (size_t)n);
         float *to = dt_cpu_place(y, r, 0, room);
-        assert(ids[r] >= 0 && ids[r] < tokens->rows);
-        const float *token = dt_cpu_load(tokens, ids[r], 0, n, to);
-        if (token != to)
-            memcpy(to, token, (size_t)n * sizeof *to);
+        if (!has_row(tokens, ids[r])) {
+            memset(to, 0, (size_t)n * sizeof *to);
+        } else {
+            const float *token = dt_cpu_load(tokens, ids[r], 0, n, to);
+            if (token != to)
+                memcpy(to, token, (size_t)n * sizeof *to);
+        }
         if (positions)
             add_part(to, dt_cpu_load(positions, past + r % length, 0, n, room + n), n);
         dt_cpu_store(y, r, 0, n, to);
@@ -45,7 +54,8 @@ void dt_cpu_embedding_backward(struct dt_device *dev, struct dt_tensor *dtokens,
         float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)dy->columns);
         for (int64_t r = 0; r < dy->rows; r++) {
             const float *part = dt_cpu_load(dy, r, from, to - from, room);
-            add_part(dt_cpu_row(dtokens, ids[r]) + from, part, to - from);
+            if (has_row(dtokens, ids[r]))
+                add_part(dt_cpu_row(dtokens, ids[r]) + from, part, to - from);
             if (dpositions)
                 add_part(dt_cpu_row(dpositions, r % length) + from, part, to - from);
         }

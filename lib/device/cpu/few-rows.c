@@ -1,23 +1,75 @@
 /* SPDX-License-Identifier: MIT */
 /* Products of few rows with a large matrix, which is read once and from memory, as
  * when text is generated. Each element is summed in an order of its own that only
- * the length of the sum decides: a row has the same bits whatever rows are beside it. */
+ * the length of the sum decides: a row has the same bits whatever rows are beside it.
+ *
+ * The work is cut into tiles whose sums stay in registers. A function for each shape of
+ * tile comes from one inline function, whose shape is constant where it is called. */
 #include "device/cpu/few-rows.h"
 
 #include <string.h>
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
-#define LANES 16
-#define STEPS 8    /* rows of B that are added at once */
-#define ROOM  8192 /* elements of C that stay near */
+#pragma GCC diagnostic ignored "-Wpsabi" /* vectors are passed to what is inlined alone */
+
+#define LANES   16
+#define ROWS    4   /* of a tile */
+#define COLUMNS 4   /* of a tile; where B is not transposed, vectors of columns */
+#define DEPTH   128 /* rows of B that stay near while all rows of A meet them */
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 
-static inline void load(lanes *v, const float *x)
+/* Sums are in registers only where no loop over a tile is left. */
+#define UNROLL _Pragma("GCC unroll 4")
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE lanes load(const float *x)
 {
-    memcpy(v, x, sizeof *v);
+    lanes v;
+    memcpy(&v, x, sizeof v);
+    return v;
 }
 
-static float add_lanes(const lanes *v)
+INLINE float widen(uint16_t x)
+{
+    uint32_t word = (uint32_t)x << 16;
+    float wide;
+    memcpy(&wide, &word, sizeof wide);
+    return wide;
+}
+
+/* Element at of b, and a vector of them from there. */
+INLINE float element(const void *b, int64_t at, bool bf16)
+{
+    return bf16 ? widen(((const uint16_t *)b)[at]) : ((const float *)b)[at];
+}
+
+#if defined(__AVX512F__) /* GCC 12 makes several instructions of the one */
+INLINE lanes load_narrow(const uint16_t *x)
+{
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)x));
+    return (lanes)_mm512_slli_epi32(wide, 16);
+}
+#else
+typedef uint32_t words __attribute__((vector_size(LANES * sizeof(uint32_t))));
+typedef uint16_t halves __attribute__((vector_size(LANES * sizeof(uint16_t))));
+
+INLINE lanes load_narrow(const uint16_t *x)
+{
+    halves narrow;
+    memcpy(&narrow, x, sizeof narrow);
+    return (lanes)(__builtin_convertvector(narrow, words) << 16);
+}
+#endif
+
+INLINE lanes load_b(const void *b, int64_t at, bool bf16)
+{
+    return bf16 ? load_narrow((const uint16_t *)b + at) : load((const float *)b + at);
+}
+
+INLINE float add_lanes(const lanes *v)
 {
     float x[LANES];
     memcpy(x, v, sizeof x);
@@ -27,97 +79,152 @@ static float add_lanes(const lanes *v)
     return x[0];
 }
 
-/* Products of a with rows 0 .. 3 of b. */
-static void dot_four(const float *restrict a, const float *restrict b, int64_t stride, int64_t k,
-                     float sums[4])
+/* Sums over k of rows first .. of A and columns n .. of C, B being transposed. */
+INLINE void dot_tile(const struct dt_cpu_few_rows *p, int64_t first, int64_t n, int rows,
+                     int columns, bool bf16)
 {
-    lanes s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
-    int64_t i = 0;
-    for (; i + LANES <= k; i += LANES) {
-        lanes x, y0, y1, y2, y3;
-        load(&x, a + i);
-        load(&y0, b + i);
-        load(&y1, b + stride + i);
-        load(&y2, b + 2 * stride + i);
-        load(&y3, b + 3 * stride + i);
-        s0 += x * y0, s1 += x * y1, s2 += x * y2, s3 += x * y3;
-    }
-    sums[0] = add_lanes(&s0), sums[1] = add_lanes(&s1);
-    sums[2] = add_lanes(&s2), sums[3] = add_lanes(&s3);
-    for (; i < k; i++)
-        for (int j = 0; j < 4; j++)
-            sums[j] += a[i] * b[j * stride + i];
-}
-
-static float dot_one(const float *restrict a, const float *restrict b, int64_t k)
-{
-    lanes s = {0};
-    int64_t i = 0;
-    for (; i + LANES <= k; i += LANES) {
-        lanes x, y;
-        load(&x, a + i);
-        load(&y, b + i);
-        s += x * y;
-    }
-    float sum = add_lanes(&s);
-    for (; i < k; i++)
-        sum += a[i] * b[i];
-    return sum;
-}
-
-static void multiply_transposed(const struct dt_cpu_few_rows *p, int64_t from, int64_t to)
-{
-    int64_t n = from;
-    for (; n + 4 <= to; n += 4)
-        for (int64_t row = 0; row < p->rows; row++) {
-            float sums[4];
-            dot_four(p->a + row * p->a_stride, p->b + n * p->b_stride, p->b_stride, p->k, sums);
-            for (int j = 0; j < 4; j++)
-                p->c[row * p->c_stride + n + j] += sums[j];
+    lanes sums[ROWS][COLUMNS] = {0};
+    const float *a = p->a + first * p->a_stride;
+    int64_t b = n * p->b_stride, i = 0;
+    for (; i + LANES <= p->k; i += LANES) {
+        lanes y[COLUMNS];
+        UNROLL
+        for (int j = 0; j < columns; j++)
+            y[j] = load_b(p->b, b + j * p->b_stride + i, bf16);
+        UNROLL
+        for (int r = 0; r < rows; r++) {
+            lanes x = load(a + r * p->a_stride + i);
+            UNROLL
+            for (int j = 0; j < columns; j++)
+                sums[r][j] += x * y[j];
         }
-    for (; n < to; n++)
-        for (int64_t row = 0; row < p->rows; row++)
-            p->c[row * p->c_stride + n] +=
-                dot_one(p->a + row * p->a_stride, p->b + n * p->b_stride, p->k);
+    }
+    UNROLL
+    for (int r = 0; r < rows; r++)
+        UNROLL
+    for (int j = 0; j < columns; j++) {
+        float sum = add_lanes(&sums[r][j]);
+        for (int64_t rest = i; rest < p->k; rest++)
+            sum += a[r * p->a_stride + rest] * element(p->b, b + j * p->b_stride + rest, bf16);
+        p->c[(first + r) * p->c_stride + n + j] += sum;
+    }
 }
 
-static void add_eight(float *restrict c, const float *restrict a, const float *restrict b,
-                      int64_t stride, int64_t n)
+/* Adds to columns n .. of rows first .. what rows from .. to of B give them. */
+INLINE void add_tile(const struct dt_cpu_few_rows *p, int64_t first, int64_t n, int64_t from,
+                     int64_t to, int rows, int vectors, bool bf16)
 {
-    const float *restrict b1 = b + stride, *restrict b2 = b1 + stride, *restrict b3 = b2 + stride;
-    const float *restrict b4 = b3 + stride, *restrict b5 = b4 + stride, *restrict b6 = b5 + stride;
-    const float *restrict b7 = b6 + stride;
-    for (int64_t j = 0; j < n; j++)
-        c[j] = c[j] + a[0] * b[j] + a[1] * b1[j] + a[2] * b2[j] + a[3] * b3[j] + a[4] * b4[j] +
-               a[5] * b5[j] + a[6] * b6[j] + a[7] * b7[j];
+    lanes sums[ROWS][COLUMNS];
+    const float *a = p->a + first * p->a_stride;
+    float *c = p->c + first * p->c_stride + n;
+    UNROLL
+    for (int r = 0; r < rows; r++)
+        UNROLL
+    for (int j = 0; j < vectors; j++)
+        sums[r][j] = load(c + r * p->c_stride + j * LANES);
+    for (int64_t i = from; i < to; i++) {
+        lanes y[COLUMNS];
+        UNROLL
+        for (int j = 0; j < vectors; j++)
+            y[j] = load_b(p->b, i * p->b_stride + n + j * LANES, bf16);
+        UNROLL
+        for (int r = 0; r < rows; r++)
+            UNROLL
+        for (int j = 0; j < vectors; j++)
+            sums[r][j] += a[r * p->a_stride + i] * y[j];
+    }
+    UNROLL
+    for (int r = 0; r < rows; r++)
+        UNROLL
+    for (int j = 0; j < vectors; j++)
+        memcpy(c + r * p->c_stride + j * LANES, &sums[r][j], sizeof(lanes));
 }
 
-static void add_one(float *restrict c, float a, const float *restrict b, int64_t n)
+/* The last columns, less than a vector's. */
+static void add_columns(const struct dt_cpu_few_rows *p, int64_t first, int64_t n, int64_t end,
+                        int64_t from, int64_t to, int64_t rows)
 {
-    for (int64_t j = 0; j < n; j++)
-        c[j] += a * b[j];
+    for (int64_t r = first; r < first + rows; r++)
+        for (int64_t j = n; j < end; j++) {
+            float *c = p->c + r * p->c_stride + j;
+            for (int64_t i = from; i < to; i++)
+                *c += p->a[r * p->a_stride + i] * element(p->b, i * p->b_stride + j, p->bf16);
+        }
 }
 
-static void multiply_plain(const struct dt_cpu_few_rows *p, int64_t from, int64_t to)
+/* One row of A: whole pieces of rows of B, one behind the other, as memory is read fastest. */
+INLINE void add_rows(const struct dt_cpu_few_rows *p, int64_t n, int64_t end, bool bf16)
 {
+    enum { AT_ONCE = 8 };
     int64_t i = 0;
-    for (; i + STEPS <= p->k; i += STEPS)
-        for (int64_t row = 0; row < p->rows; row++)
-            add_eight(p->c + row * p->c_stride + from, p->a + row * p->a_stride + i,
-                      p->b + i * p->b_stride + from, p->b_stride, to - from);
+    for (; i + AT_ONCE <= p->k; i += AT_ONCE)
+        for (int64_t j = n; j < end; j += LANES) {
+            lanes sum = load(p->c + j);
+            for (int step = 0; step < AT_ONCE; step++)
+                sum += p->a[i + step] * load_b(p->b, (i + step) * p->b_stride + j, bf16);
+            memcpy(p->c + j, &sum, sizeof sum);
+        }
     for (; i < p->k; i++)
-        for (int64_t row = 0; row < p->rows; row++)
-            add_one(p->c + row * p->c_stride + from, p->a[row * p->a_stride + i],
-                    p->b + i * p->b_stride + from, to - from);
+        for (int64_t j = n; j < end; j += LANES) {
+            lanes sum = load(p->c + j) + p->a[i] * load_b(p->b, i * p->b_stride + j, bf16);
+            memcpy(p->c + j, &sum, sizeof sum);
+        }
+}
+
+/* Columns n to end, a whole number of vectors, of rows first ... */
+INLINE void add_block(const struct dt_cpu_few_rows *p, int64_t first, int64_t n, int64_t end,
+                      int64_t from, int64_t to, int rows, bool bf16)
+{
+    for (; n + COLUMNS * LANES <= end; n += COLUMNS * LANES)
+        add_tile(p, first, n, from, to, rows, COLUMNS, bf16);
+    for (; n < end; n += LANES)
+        add_tile(p, first, n, from, to, rows, 1, bf16);
+}
+
+INLINE void multiply_plain(const struct dt_cpu_few_rows *p, int64_t from, int64_t to, bool bf16)
+{
+    int64_t end = from + (to - from) / LANES * LANES;
+    if (p->rows == 1) {
+        add_rows(p, from, end, bf16);
+        add_columns(p, 0, end, to, 0, p->k, 1);
+        return;
+    }
+    for (int64_t i = 0; i < p->k; i += DEPTH) {
+        int64_t next = p->k - i < DEPTH ? p->k : i + DEPTH;
+        for (int64_t n = from; n < end; n += COLUMNS * LANES) {
+            int64_t stop = end - n < COLUMNS * LANES ? end : n + COLUMNS * LANES, row = 0;
+            for (; row + ROWS <= p->rows; row += ROWS)
+                add_block(p, row, n, stop, i, next, ROWS, bf16);
+            for (; row < p->rows; row++)
+                add_block(p, row, n, stop, i, next, 1, bf16);
+        }
+        add_columns(p, 0, end, to, i, next, p->rows);
+    }
+}
+
+INLINE void multiply_transposed(const struct dt_cpu_few_rows *p, int64_t from, int64_t to,
+                                bool bf16)
+{
+    for (int64_t n = from, columns; n < to; n += columns) {
+        int64_t row = 0;
+        columns = to - n < COLUMNS ? 1 : COLUMNS;
+        for (; columns == COLUMNS && row + ROWS <= p->rows; row += ROWS)
+            dot_tile(p, row, n, ROWS, COLUMNS, bf16);
+        for (; columns == COLUMNS && row < p->rows; row++)
+            dot_tile(p, row, n, 1, COLUMNS, bf16);
+        for (; row < p->rows; row++)
+            dot_tile(p, row, n, 1, 1, bf16);
+    }
 }
 
 void dt_cpu_multiply_few_rows(const struct dt_cpu_few_rows *p, int64_t from, int64_t to)
 {
-    int64_t width = ROOM / p->rows / LANES * LANES;
-    if (p->transpose_b) {
-        multiply_transposed(p, from, to);
-        return;
-    }
-    for (int64_t at = from; at < to; at += width)
-        multiply_plain(p, at, to - at < width ? to : at + width);
+    if (p->transpose_b && p->bf16)
+        multiply_transposed(p, from, to, true);
+    else if (p->transpose_b)
+        multiply_transposed(p, from, to, false);
+    else if (p->bf16)
+        multiply_plain(p, from, to, true);
+    else
+        multiply_plain(p, from, to, false);
 }

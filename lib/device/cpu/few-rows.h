@@ -10,9 +10,11 @@
 
 struct dt_cpu_few_rows {
     float *c; /* rows x N */
-    const float *a, *b;
+    const float *a;
+    const void *b; /* fp32, or bf16 */
     int64_t rows, k, c_stride, a_stride, b_stride;
     bool transpose_b; /* B is N x K, otherwise K x N */
+    bool bf16;        /* B's elements are */
 };
 
 /* Adds columns from .. to of A B to those of C. from is a multiple of 16, so that

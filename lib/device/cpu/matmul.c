@@ -189,29 +189,48 @@ static void multiply_tile(struct dt_device *dev, const struct product *p, const 
     finish_tile(p, t, sums, stride, room);
 }
 
+/* Rows of fp32, or of bf16 that meet a matrix of bf16. */
 static bool has_few_rows(const struct product *p)
 {
-    return p->c->rows <= DT_CPU_FEW_ROWS && !p->how->transpose_a && p->a->dtype == DT_F32 &&
-           p->c->dtype == DT_F32 && lies_as_matrix(p->a) && lies_as_matrix(p->b);
+    bool bf16 = p->a->dtype == DT_BF16, wide = p->a->dtype == DT_F32 && p->c->dtype == DT_F32;
+    return p->c->rows <= DT_CPU_FEW_ROWS && !p->how->transpose_a && (wide || bf16) &&
+           lies_as_matrix(p->a) && lies_as_matrix(p->b);
 }
 
+/* Sums are C itself, or where C is of 16 bits lie in the room; so do wide rows of A. */
 static void multiply_few_rows(struct dt_device *dev, const struct product *p)
 {
-    const struct dt_cpu_few_rows few = {dt_cpu_row(p->c, 0), p->a->data,   p->b->data,
-                                        p->c->rows,          p->k,         p->c->stride,
-                                        p->a->stride,        p->b->stride, p->how->transpose_b};
+    bool bf16 = p->a->dtype == DT_BF16, in_place = p->c->dtype == DT_F32;
+    int64_t rows = p->c->rows, n = p->c->columns;
+    float *room = bf16 ? dt_cpu_shared_scratch(dev, (size_t)(rows * (n + p->k))) : NULL;
+    float *sums = in_place ? dt_cpu_row(p->c, 0) : room + rows * p->k;
+    int64_t stride = in_place ? p->c->stride : n;
+    if (bf16)
+        widen_block(p->a, 0, rows, 0, p->k, room);
+    const struct dt_cpu_few_rows few = {sums,
+                                        bf16 ? room : p->a->data,
+                                        p->b->data,
+                                        rows,
+                                        p->k,
+                                        stride,
+                                        bf16 ? p->k : p->a->stride,
+                                        p->b->stride,
+                                        p->how->transpose_b,
+                                        bf16};
 #pragma omp parallel num_threads(dev->threads)
     {
-        struct tile t = {.row = 0, .rows = p->c->rows};
+        struct tile t = {.row = 0, .rows = rows};
         int64_t end;
-        dt_cpu_share(p->c->columns, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads(),
-                     &t.column, &end);
+        dt_cpu_share(n, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads(), &t.column, &end);
         t.columns = end - t.column;
-        for (int64_t i = 0; !p->how->accumulate && i < t.rows; i++)
-            memset(dt_cpu_row(p->c, i) + t.column, 0, (size_t)t.columns * sizeof(float));
+        for (int64_t i = 0; i < t.rows; i++)
+            if (!p->how->accumulate)
+                memset(sums + i * stride + t.column, 0, (size_t)t.columns * sizeof *sums);
+            else if (!in_place)
+                widen_block(p->c, i, 1, t.column, t.columns, sums + i * stride + t.column);
         dt_cpu_multiply_few_rows(&few, t.column, end);
-        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)t.columns + 16);
-        finish_tile(p, &t, dt_cpu_row(p->c, 0) + t.column, p->c->stride, room);
+        float *own = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)t.columns + 16);
+        finish_tile(p, &t, sums + t.column, stride, own);
     }
 }
 

@@ -22,7 +22,8 @@ void dt_cpu_copy(struct dt_device *dev, struct dt_tensor *to, const struct dt_te
 {
     assert(to->rows == from->rows && to->columns == from->columns);
     int64_t blocks = (to->columns + BLOCK - 1) / BLOCK;
-#pragma omp parallel for num_threads(dev->threads) schedule(static)
+    bool much = to->rows * to->columns > DT_CPU_SMALL_WORK;
+#pragma omp parallel for num_threads(dev->threads) schedule(static) if (much)
     for (int64_t i = 0; i < to->rows * blocks; i++) {
         int64_t column = i % blocks * BLOCK, left = to->columns - column;
         copy_elements(to, from, i / blocks, column, left < BLOCK ? left : BLOCK,

@@ -53,7 +53,7 @@ void dt_cpu_norm_forward(struct dt_device *dev, struct dt_tensor *y, struct dt_t
 {
     int64_t n = x->columns;
     assert(y->columns == n && sum->columns == n && weight->columns == n && stats->columns == 2);
-#pragma omp parallel num_threads(dev->threads)
+#pragma omp parallel num_threads(dev->threads) if (x->rows * n > DT_CPU_SMALL_WORK)
     {
         float *room = dt_cpu_scratch(dev, omp_get_thread_num(), 4 * (size_t)n);
         const float *w = dt_cpu_load(weight, 0, 0, n, room + 2 * n);
