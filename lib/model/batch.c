@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 
@@ -31,6 +32,18 @@ void dt_batch_next_token(struct dt_batch *b, const uint32_t *ids, int64_t count,
             b->targets[i * length + t] =
                 ids[t + 1] & DT_NOT_PREDICTED ? DT_NO_TARGET : (int32_t)ids[t + 1];
         }
+}
+
+void dt_batch_copy(struct dt_batch *batch, const struct dt_batch *from)
+{
+    size_t bytes = (size_t)(from->count * from->length) * sizeof *from->inputs;
+    memcpy(batch->inputs, from->inputs, bytes);
+    memcpy(batch->targets, from->targets, bytes);
+    batch->count = from->count;
+    batch->length = from->length;
+    batch->begins = from->begins;
+    batch->ends = from->ends;
+    batch->first_sample = from->first_sample;
 }
 
 int64_t dt_batch_targets(const struct dt_batch *b)

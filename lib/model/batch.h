@@ -13,6 +13,9 @@ struct dt_batch {
     int64_t count, length; /* B sequences of T tokens */
     int32_t *inputs;       /* B x T */
     int32_t *targets;      /* B x T; DT_NO_TARGET: nothing is predicted there */
+    /* B x T: the first place of its sequence that each looks at, and the first behind those;
+     * borrowed. NULL: all of them. */
+    const int32_t *begins, *ends;
     uint64_t first_sample; /* global index of the first sequence, which names its random numbers */
     int64_t capacity;      /* B x T at most */
 };
@@ -26,6 +29,8 @@ void dt_batch_release(struct dt_batch *batch);
  * is no target; as an input it is what the other bits say. */
 void dt_batch_next_token(struct dt_batch *batch, const uint32_t *ids, int64_t count,
                          int64_t length);
+/* The same sequences and targets; spans are shared. Both have memory of the same size. */
+void dt_batch_copy(struct dt_batch *batch, const struct dt_batch *from);
 /* Tokens with a target. */
 int64_t dt_batch_targets(const struct dt_batch *batch);
 

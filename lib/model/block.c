@@ -4,10 +4,11 @@
 #include "base/rng.h"
 #include "model/families.h"
 #include "model/layer.h"
+#include "model/peers.h"
 
 static bool is_gated(const struct dt_model *m)
 {
-    return dt_table_find(&m->table, DT_GATE_WEIGHT, 0) != NULL;
+    return m->table.has[DT_GATE_WEIGHT];
 }
 
 static bool is_post_norm(const struct dt_model *m)
@@ -25,75 +26,98 @@ const char *const dt_recomputes[] = {"none", "selective", "full", NULL};
 /* What a call of dt_block_layout lays out. */
 struct layout {
     struct dt_arena *arena;
-    int64_t rows;
     enum dt_recompute recompute;
     bool kept; /* what a block keeps for itself, or what all share */
 };
 
 /* A tensor that blocks keep up to that degree of recomputing. */
 static void place(const struct layout *l, struct dt_tensor *x, enum dt_recompute most,
-                  enum dt_dtype dtype, int64_t columns)
+                  enum dt_dtype dtype, int64_t rows, int64_t columns)
 {
     if ((l->recompute <= most) == l->kept)
-        *x = dt_arena_matrix_of(l->arena, dtype, l->rows, columns);
+        *x = dt_arena_matrix_of(l->arena, dtype, rows, columns);
+}
+
+int64_t dt_stream_most(const struct dt_model *m, int64_t rows)
+{
+    return m->part.sequence ? (rows + m->part.slices - 1) / m->part.slices : rows;
+}
+
+struct dt_tensor dt_stream_rows(const struct dt_model *m, const struct dt_tensor *x)
+{
+    struct dt_range own = dt_peers_rows(m, x->rows);
+    return dt_rows(x, own.first, own.count);
 }
 
 void dt_block_layout(struct dt_block *b, struct dt_arena *arena, const struct dt_model *m,
                      int64_t rows, enum dt_recompute recompute, const struct dt_block *shared)
 {
     const struct dt_model_config *c = &m->config;
-    const struct layout l = {arena, rows, recompute, shared != NULL};
-    int64_t width = c->hidden_size, inner = c->intermediate_size;
+    const struct layout l = {arena, recompute, shared != NULL};
+    int64_t width = c->hidden_size, inner = m->slice.inner.count, own = dt_stream_most(m, rows);
+    int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
+    int64_t heads = m->slice.heads.count, kv_heads = m->slice.kv_heads.count;
     *b = shared ? *shared : (struct dt_block){0};
-    place(&l, &b->input, DT_RECOMPUTE_FULL, m->compute, width);
-    place(&l, &b->norm1, DT_RECOMPUTE_NONE, m->compute, width);
-    place(&l, &b->stats1, DT_RECOMPUTE_NONE, DT_F32, dt_norm_statistics(m));
-    place(&l, &b->qkv, DT_RECOMPUTE_SELECTIVE, m->compute, width + 2 * dt_model_kv_width(c));
+    place(&l, &b->input, DT_RECOMPUTE_FULL, m->compute, own, width);
+    place(&l, &b->norm1, DT_RECOMPUTE_NONE, m->compute, rows, width);
+    place(&l, &b->stats1, DT_RECOMPUTE_NONE, DT_F32, own, dt_norm_statistics(m));
+    place(&l, &b->qkv, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries + 2 * keys);
     if (c->qk_norm) {
-        place(&l, &b->qk, DT_RECOMPUTE_SELECTIVE, m->compute, width + dt_model_kv_width(c));
-        place(&l, &b->qk_stats, DT_RECOMPUTE_SELECTIVE, DT_F32, c->num_heads + c->num_kv_heads);
+        place(&l, &b->qk, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries + keys);
+        place(&l, &b->qk_stats, DT_RECOMPUTE_SELECTIVE, DT_F32, rows, heads + kv_heads);
     }
-    place(&l, &b->attention, DT_RECOMPUTE_SELECTIVE, m->compute, width);
-    place(&l, &b->lse, DT_RECOMPUTE_SELECTIVE, DT_F32, c->num_heads);
-    place(&l, &b->middle, DT_RECOMPUTE_SELECTIVE, m->compute, width);
-    place(&l, &b->norm2, DT_RECOMPUTE_NONE, m->compute, width);
-    place(&l, &b->stats2, DT_RECOMPUTE_NONE, DT_F32, dt_norm_statistics(m));
+    place(&l, &b->attention, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries);
+    place(&l, &b->lse, DT_RECOMPUTE_SELECTIVE, DT_F32, rows, heads);
+    place(&l, &b->middle, DT_RECOMPUTE_SELECTIVE, m->compute, own, width);
+    place(&l, &b->norm2, DT_RECOMPUTE_NONE, m->compute, rows, width);
+    place(&l, &b->stats2, DT_RECOMPUTE_NONE, DT_F32, own, dt_norm_statistics(m));
     if (is_gated(m))
-        place(&l, &b->gate, DT_RECOMPUTE_SELECTIVE, m->compute, inner);
-    place(&l, &b->up, DT_RECOMPUTE_SELECTIVE, m->compute, inner);
-    place(&l, &b->active, DT_RECOMPUTE_NONE, m->compute, inner);
+        place(&l, &b->gate, DT_RECOMPUTE_SELECTIVE, m->compute, rows, inner);
+    place(&l, &b->up, DT_RECOMPUTE_SELECTIVE, m->compute, rows, inner);
+    place(&l, &b->active, DT_RECOMPUTE_NONE, m->compute, rows, inner);
+}
+
+static bool is_sliced(const struct dt_model *m)
+{
+    return m->part.slices > 1;
 }
 
 void dt_block_scratch_layout(struct dt_block_scratch *s, struct dt_arena *arena,
                              const struct dt_model *m, int64_t rows)
 {
     const struct dt_model_config *c = &m->config;
-    s->width = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
-    s->qkv = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size + 2 * dt_model_kv_width(c));
+    int64_t inner = m->slice.inner.count, own = dt_stream_most(m, rows);
+    int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
+    s->width = dt_arena_matrix_of(arena, m->compute, own, c->hidden_size);
+    s->qkv = dt_arena_matrix_of(arena, m->compute, rows, queries + 2 * keys);
     if (c->qk_norm)
-        s->qk = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size + dt_model_kv_width(c));
+        s->qk = dt_arena_matrix_of(arena, m->compute, rows, queries + keys);
     if (is_gated(m))
-        s->gate = dt_arena_matrix_of(arena, m->compute, rows, c->intermediate_size);
-    s->inner = dt_arena_matrix_of(arena, m->compute, rows, c->intermediate_size);
+        s->gate = dt_arena_matrix_of(arena, m->compute, rows, inner);
+    s->inner = dt_arena_matrix_of(arena, m->compute, rows, inner);
     if (c->dropout > 0)
-        s->added = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
+        s->added = dt_arena_matrix_of(arena, m->compute, own, c->hidden_size);
+    if (is_sliced(m)) {
+        s->wide = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
+        s->heads = dt_arena_matrix_of(arena, m->compute, rows, queries);
+    }
 }
 
 /* Only the first rows of the buffers are in use when a batch is smaller. */
-static struct dt_block first_rows(const struct dt_block *b, int64_t rows)
+static struct dt_block first_rows(const struct dt_block *b, int64_t rows, int64_t own)
 {
     return (struct dt_block){
-        .input = dt_rows(&b->input, 0, rows),
+        .input = dt_rows(&b->input, 0, own),
         .norm1 = dt_rows(&b->norm1, 0, rows),
-        .stats1 = dt_rows(&b->stats1, 0, rows),
+        .stats1 = dt_rows(&b->stats1, 0, own),
         .qkv = dt_rows(&b->qkv, 0, rows),
         .qk = dt_rows(&b->qk, 0, rows),
         .qk_stats = dt_rows(&b->qk_stats, 0, rows),
         .attention = dt_rows(&b->attention, 0, rows),
         .lse = dt_rows(&b->lse, 0, rows),
-        .middle = dt_rows(&b->middle, 0, rows),
+        .middle = dt_rows(&b->middle, 0, own),
         .norm2 = dt_rows(&b->norm2, 0, rows),
-        .stats2 = dt_rows(&b->stats2, 0, rows),
+        .stats2 = dt_rows(&b->stats2, 0, own),
         .gate = dt_rows(&b->gate, 0, rows),
         .up = dt_rows(&b->up, 0, rows),
         .active = dt_rows(&b->active, 0, rows),
@@ -106,14 +130,14 @@ struct qkv {
 
 static struct qkv split(const struct dt_model *m, const struct dt_tensor *qkv)
 {
-    int64_t width = m->config.hidden_size, keys = dt_model_kv_width(&m->config);
-    return (struct qkv){dt_columns(qkv, 0, width), dt_columns(qkv, width, keys),
-                        dt_columns(qkv, width + keys, keys)};
+    int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
+    return (struct qkv){dt_columns(qkv, 0, queries), dt_columns(qkv, queries, keys),
+                        dt_columns(qkv, queries + keys, keys)};
 }
 
 static bool is_fused(const struct dt_model *m)
 {
-    return dt_table_find(&m->table, DT_QKV_WEIGHT, 0) != NULL;
+    return m->table.has[DT_QKV_WEIGHT];
 }
 
 /* Turns queries and keys by their positions, where the model's are rotary. */
@@ -134,10 +158,10 @@ struct qk {
 static struct qk split_qk(const struct dt_model *m, const struct dt_tensor *qk,
                           const struct dt_tensor *stats)
 {
-    const struct dt_model_config *c = &m->config;
-    return (struct qk){
-        dt_columns(qk, 0, c->hidden_size), dt_columns(qk, c->hidden_size, dt_model_kv_width(c)),
-        dt_columns(stats, 0, c->num_heads), dt_columns(stats, c->num_heads, c->num_kv_heads)};
+    int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
+    int64_t heads = m->slice.heads.count, kv_heads = m->slice.kv_heads.count;
+    return (struct qk){dt_columns(qk, 0, queries), dt_columns(qk, queries, keys),
+                       dt_columns(stats, 0, heads), dt_columns(stats, heads, kv_heads)};
 }
 
 /* Queries, keys and values of the rows b->norm1. */
@@ -165,8 +189,8 @@ static struct qkv project(const struct dt_model *m, int layer, struct dt_block *
 }
 
 /* Gradients through the norms of queries and keys, from d into scratch. */
-static void qk_norm_backward(const struct dt_model *m, float *gradients, int layer, struct qkv *d,
-                             const struct dt_block *b, struct dt_tensor *scratch)
+static void qk_norm_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
+                             struct qkv *d, const struct dt_block *b, struct dt_tensor *scratch)
 {
     struct qk raw = split_qk(m, &b->qk, &b->qk_stats), draw = split_qk(m, scratch, &b->qk_stats);
     m->device->ops->zero(m->device, scratch);
@@ -179,7 +203,7 @@ static void qk_norm_backward(const struct dt_model *m, float *gradients, int lay
 }
 
 /* dx: the gradient of b->norm1, finished as how says. */
-static void project_backward(const struct dt_model *m, float *gradients, int layer,
+static void project_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
                              struct dt_tensor *dx, struct qkv *d, const struct dt_tensor *dqkv,
                              const struct dt_block *b, const struct dt_matmul *how)
 {
@@ -208,7 +232,7 @@ static void mlp_inner(const struct dt_model *m, int layer, struct dt_block *b)
 }
 
 /* dnorm: the gradient of the MLP's input, finished as how says. It may be dout. */
-static void mlp_backward(const struct dt_model *m, float *gradients, int layer,
+static void mlp_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
                          struct dt_tensor *dnorm, const struct dt_tensor *dout, struct dt_block *b,
                          struct dt_tensor *inner, struct dt_tensor *gate,
                          const struct dt_matmul *how)
@@ -273,6 +297,7 @@ void dt_drop(const struct dt_model *m, int layer, enum dt_dropout_place place, s
              const struct dt_block_pass *pass)
 {
     struct dt_dropout how = dropout(m->config.dropout, layer, place, pass);
+    how.first = dt_peers_rows(m, pass->attention.batch * pass->attention.queries).first;
     if (how.rate > 0)
         m->device->ops->dropout(m->device, x, pass->attention.queries, &how);
 }
@@ -285,9 +310,11 @@ static struct dt_attention attention_of(const struct dt_model *m, int layer,
     return how;
 }
 
-const struct dt_tensor *dt_block_stream(const struct dt_model *m, const struct dt_block *b)
+struct dt_tensor dt_block_stream(const struct dt_model *m, const struct dt_block *b, int64_t rows)
 {
-    return is_post_norm(m) ? &b->norm2 : &b->middle;
+    struct dt_tensor norm = dt_rows(&b->norm2, 0, rows);
+    return is_post_norm(m) ? dt_stream_rows(m, &norm)
+                           : dt_rows(&b->middle, 0, dt_peers_rows(m, rows).count);
 }
 
 static bool drops_embedding(const struct dt_model *m, int layer)
@@ -300,10 +327,22 @@ static void enter(const struct dt_model *m, int layer, struct dt_block *b,
                   const struct dt_tensor *x, const struct dt_tensor *add,
                   const struct dt_block_pass *pass)
 {
-    dt_norm_forward(m, layer, DT_NORM1_WEIGHT, DT_NORM1_BIAS, &b->norm1, &b->stats1, &b->input, x,
-                    add);
+    struct dt_tensor norm = dt_stream_rows(m, &b->norm1);
+    dt_norm_forward(m, layer, DT_NORM1_WEIGHT, DT_NORM1_BIAS, &norm, &b->stats1, &b->input, x, add);
     if (drops_embedding(m, layer))
-        dt_drop(m, -1, DT_DROP_EMBEDDING, &b->norm1, pass);
+        dt_drop(m, -1, DT_DROP_EMBEDDING, &norm, pass);
+    dt_peers_from_stream(m, &b->norm1);
+}
+
+/* The sum of stream and add between attention and MLP, which may be stream itself, and its
+ * norm. */
+static void pass_middle(const struct dt_model *m, int layer, struct dt_block *b,
+                        const struct dt_tensor *stream, const struct dt_tensor *add)
+{
+    struct dt_tensor norm = dt_stream_rows(m, &b->norm2);
+    dt_norm_forward(m, layer, DT_NORM2_WEIGHT, DT_NORM2_BIAS, &norm, &b->stats2, &b->middle, stream,
+                    add);
+    dt_peers_from_stream(m, &b->norm2);
 }
 
 /* From norm1 to the activation behind the MLP's first product. out is left with
@@ -322,9 +361,9 @@ static void forward_inside(const struct dt_model *m, int layer, struct dt_block 
         dev->ops->attention_forward(dev, &b->attention, &b->lse, &s.q, &s.k, &s.v, &how);
     }
     dt_linear_forward(m, layer, DT_PROJECTION_WEIGHT, DT_PROJECTION_BIAS, out, &b->attention, NULL);
-    dt_drop(m, layer, DT_DROP_PROJECTION, out, pass);
-    dt_norm_forward(m, layer, DT_NORM2_WEIGHT, DT_NORM2_BIAS, &b->norm2, &b->stats2, &b->middle,
-                    is_post_norm(m) ? &b->norm1 : &b->input, out);
+    struct dt_tensor add = dt_stream_rows(m, out), norm1 = dt_stream_rows(m, &b->norm1);
+    dt_drop(m, layer, DT_DROP_PROJECTION, &add, pass);
+    pass_middle(m, layer, b, is_post_norm(m) ? &norm1 : &b->input, &add);
     mlp_inner(m, layer, b);
 }
 
@@ -332,11 +371,12 @@ void dt_block_forward(const struct dt_model *m, int layer, struct dt_block *buff
                       const struct dt_tensor *x, const struct dt_tensor *add, struct dt_tensor *out,
                       struct dt_cache *caches, const struct dt_block_pass *pass)
 {
-    struct dt_block b = first_rows(buffers, x->rows);
+    struct dt_block b = first_rows(buffers, out->rows, x->rows);
     enter(m, layer, &b, x, add, pass);
     forward_inside(m, layer, &b, out, caches, pass);
     dt_linear_forward(m, layer, DT_DOWN_WEIGHT, DT_DOWN_BIAS, out, &b.active, NULL);
-    dt_drop(m, layer, DT_DROP_MLP, out, pass);
+    struct dt_tensor added = dt_stream_rows(m, out);
+    dt_drop(m, layer, DT_DROP_MLP, &added, pass);
 }
 
 /* Computes again what forward has not kept; spare (R x C) is overwritten. */
@@ -352,32 +392,62 @@ static void forward_again(const struct dt_model *m, int layer, struct dt_block *
         forward_inside(m, layer, b, spare, NULL, pass);
         return;
     }
-    dt_norm_forward(m, layer, DT_NORM2_WEIGHT, DT_NORM2_BIAS, &b->norm2, &b->stats2, &b->middle,
-                    &b->middle, NULL);
+    pass_middle(m, layer, b, &b->middle, NULL);
     if (is_gated(m))
         ops->swiglu_forward(m->device, &b->active, &b->gate, &b->up);
     else
         ops->activation_forward(m->device, &b->active, &b->up, activation_of(m));
 }
 
-/* The gradient of what the block added at that place: the stream's, through dropout. */
+/* The gradient of what the block added at that place, all of its rows: the stream's, through
+ * dropout. */
 static const struct dt_tensor *added(const struct dt_model *m, int layer,
-                                     enum dt_dropout_place place, struct dt_tensor *spare,
+                                     enum dt_dropout_place place, struct dt_block_scratch *s,
                                      const struct dt_tensor *stream,
                                      const struct dt_block_pass *pass)
 {
-    if (m->config.dropout == 0 || !pass->dropout)
+    bool drops = m->config.dropout > 0 && pass->dropout;
+    if (!drops && !m->part.sequence)
         return stream;
-    m->device->ops->copy(m->device, spare, stream);
-    dt_drop(m, layer, place, spare, pass);
+    struct dt_tensor *spare = m->part.sequence ? &s->wide : &s->added;
+    struct dt_tensor own = dt_stream_rows(m, spare);
+    m->device->ops->copy(m->device, &own, stream);
+    dt_drop(m, layer, place, &own, pass);
+    dt_peers_from_stream(m, spare);
     return spare;
+}
+
+/* Where the gradient of a norm's output is put together, and how its first part: where it is
+ * to be at once, or apart from it as long as it is one slice's. */
+struct gathering {
+    struct dt_tensor *dnorm;
+    struct dt_matmul how;
+};
+
+static struct gathering begin_gathering(const struct dt_model *m, struct dt_tensor *dnorm,
+                                        struct dt_block_scratch *s)
+{
+    if (is_sliced(m))
+        return (struct gathering){.dnorm = &s->wide};
+    return (struct gathering){dnorm, {.accumulate = is_post_norm(m)}};
+}
+
+static void end_gathering(const struct dt_model *m, struct dt_tensor *dnorm,
+                          const struct gathering *g)
+{
+    if (!is_sliced(m))
+        return;
+    dt_peers_to_stream(m, g->dnorm);
+    struct dt_tensor own = dt_stream_rows(m, g->dnorm);
+    m->device->ops->combine(m->device, dnorm, is_post_norm(m), &own, 1);
 }
 
 /* Gradient of a norm's input, sum, from that of its output: added to dsum, or with
  * post-norm, where nothing else goes on from the input, set. */
-static void through_norm(const struct dt_model *m, float *gradients, int layer, enum dt_role weight,
-                         enum dt_role bias, struct dt_tensor *dsum, const struct dt_tensor *dy,
-                         const struct dt_tensor *sum, const struct dt_tensor *stats)
+static void through_norm(const struct dt_model *m, const struct dt_flat *gradients, int layer,
+                         enum dt_role weight, enum dt_role bias, struct dt_tensor *dsum,
+                         const struct dt_tensor *dy, const struct dt_tensor *sum,
+                         const struct dt_tensor *stats)
 {
     if (is_post_norm(m))
         m->device->ops->zero(m->device, dsum);
@@ -385,35 +455,40 @@ static void through_norm(const struct dt_model *m, float *gradients, int layer, 
 }
 
 /* Attention and what stands before it. middle: the gradient of b->middle; other:
- * memory for that of b->attention. The gradient of b->norm1 goes to dnorm, as how says. */
+ * memory for that of b->attention, of a model that is one slice. The gradient of b->norm1 goes
+ * to dnorm. */
 static void attention_backward(const struct dt_model *m, int layer, const struct dt_block *b,
                                struct dt_tensor *dnorm, const struct dt_tensor *middle,
-                               struct dt_tensor *other, struct dt_block_scratch *scratch,
-                               float *gradients, const struct dt_matmul *how,
-                               const struct dt_block_pass *pass)
+                               struct dt_tensor *other, struct dt_block_scratch *s,
+                               const struct dt_flat *gradients, const struct dt_block_pass *pass)
 {
     struct dt_attention attention = attention_of(m, layer, pass);
-    struct qkv s = split(m, &b->qkv), d = split(m, &scratch->qkv);
-    dt_linear_backward(m, gradients, layer, DT_PROJECTION_WEIGHT, DT_PROJECTION_BIAS, other,
-                       added(m, layer, DT_DROP_PROJECTION, &scratch->added, middle, pass),
-                       &b->attention, NULL);
-    m->device->ops->attention_backward(m->device, &d.q, &d.k, &d.v, other, &b->attention, &b->lse,
-                                       &s.q, &s.k, &s.v, &attention);
+    struct qkv qkv = split(m, &b->qkv), d = split(m, &s->qkv);
+    struct dt_tensor *dattention = is_sliced(m) ? &s->heads : other;
+    struct gathering to = begin_gathering(m, dnorm, s);
+    dt_linear_backward(m, gradients, layer, DT_PROJECTION_WEIGHT, DT_PROJECTION_BIAS, dattention,
+                       added(m, layer, DT_DROP_PROJECTION, s, middle, pass), &b->attention, NULL);
+    m->device->ops->attention_backward(m->device, &d.q, &d.k, &d.v, dattention, &b->attention,
+                                       &b->lse, &qkv.q, &qkv.k, &qkv.v, &attention);
     rotate(m, &d, &attention, true);
     if (m->config.qk_norm)
-        qk_norm_backward(m, gradients, layer, &d, b, &scratch->qk);
-    project_backward(m, gradients, layer, dnorm, &d, &scratch->qkv, b, how);
+        qk_norm_backward(m, gradients, layer, &d, b, &s->qk);
+    project_backward(m, gradients, layer, to.dnorm, &d, &s->qkv, b, &to.how);
+    end_gathering(m, dnorm, &to);
 }
 
-static struct dt_block_scratch first_scratch_rows(const struct dt_block_scratch *s, int64_t rows)
+static struct dt_block_scratch first_scratch_rows(const struct dt_block_scratch *s, int64_t rows,
+                                                  int64_t own)
 {
     return (struct dt_block_scratch){
-        .width = dt_rows(&s->width, 0, rows),
+        .width = dt_rows(&s->width, 0, own),
         .qkv = dt_rows(&s->qkv, 0, rows),
         .qk = dt_rows(&s->qk, 0, rows),
         .gate = dt_rows(&s->gate, 0, rows),
         .inner = dt_rows(&s->inner, 0, rows),
-        .added = dt_rows(&s->added, 0, rows),
+        .added = dt_rows(&s->added, 0, own),
+        .wide = dt_rows(&s->wide, 0, rows),
+        .heads = dt_rows(&s->heads, 0, rows),
     };
 }
 
@@ -422,20 +497,23 @@ static struct dt_block_scratch first_scratch_rows(const struct dt_block_scratch 
  * from the output (post-norm), that gradient is already in stream, the branch's is
  * added to it, and the two change roles with each norm. */
 void dt_block_backward(const struct dt_model *m, int layer, struct dt_block *buffers,
-                       struct dt_tensor *stream, struct dt_block_scratch *scratch, float *gradients,
-                       enum dt_recompute recompute, const struct dt_block_pass *pass)
+                       struct dt_tensor *stream, struct dt_block_scratch *scratch,
+                       const struct dt_flat *gradients, enum dt_recompute recompute,
+                       const struct dt_block_pass *pass)
 {
-    struct dt_block b = first_rows(buffers, stream->rows);
-    struct dt_block_scratch s = first_scratch_rows(scratch, stream->rows);
-    const struct dt_matmul how = {.accumulate = is_post_norm(m)};
+    int64_t rows = pass->attention.batch * pass->attention.queries;
+    struct dt_block b = first_rows(buffers, rows, stream->rows);
+    struct dt_block_scratch s = first_scratch_rows(scratch, rows, stream->rows);
     struct dt_tensor *middle = is_post_norm(m) ? &s.width : stream;
     struct dt_tensor *other = is_post_norm(m) ? stream : &s.width;
-    forward_again(m, layer, &b, &s.width, recompute, pass);
-    mlp_backward(m, gradients, layer, other, added(m, layer, DT_DROP_MLP, &s.added, stream, pass),
-                 &b, &s.inner, &s.gate, &how);
+    struct gathering to = begin_gathering(m, other, &s);
+    forward_again(m, layer, &b, is_sliced(m) ? &s.wide : &s.width, recompute, pass);
+    mlp_backward(m, gradients, layer, to.dnorm, added(m, layer, DT_DROP_MLP, &s, stream, pass), &b,
+                 &s.inner, &s.gate, &to.how);
+    end_gathering(m, other, &to);
     through_norm(m, gradients, layer, DT_NORM2_WEIGHT, DT_NORM2_BIAS, middle, other, &b.middle,
                  &b.stats2);
-    attention_backward(m, layer, &b, &s.width, middle, other, &s, gradients, &how, pass);
+    attention_backward(m, layer, &b, &s.width, middle, other, &s, gradients, pass);
     if (drops_embedding(m, layer))
         dt_drop(m, -1, DT_DROP_EMBEDDING, &s.width, pass);
     through_norm(m, gradients, layer, DT_NORM1_WEIGHT, DT_NORM1_BIAS, stream, &s.width, &b.input,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "model/model-config.h"
 
@@ -312,6 +313,8 @@ static int read_object(struct dt_model_config *c, struct json_object *object, co
     c->layer_norm_epsilon = d->epsilon;
     if (d->epsilon_name)
         DT_TRY(read_real(object, d->epsilon_name, &c->layer_norm_epsilon, path, err));
+    if (!(c->layer_norm_epsilon > 0)) /* which elsewhere means: the usual one */
+        return dt_fail(err, DT_EINVALID, "%s: %s must be above 0", path, d->epsilon_name);
     DT_TRY(read_real(object, "initializer_range", &c->initializer_range, path, err));
     DT_TRY(read_rates(c, d, object, path, err));
     DT_TRY(read_tie(c, object, d->tied, path, err));
@@ -326,6 +329,7 @@ int dt_model_config_read(struct dt_model_config *c, const char *path, struct dt_
 {
     struct json_object *object;
     *c = (struct dt_model_config){.family = DT_GPT2};
+    DT_TRY(dt_file_need_regular(path, err));
     DT_TRY(dt_json_read(path, &object, err));
     int rc = read_object(c, object, path, err);
     json_object_put(object);

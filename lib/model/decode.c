@@ -47,7 +47,7 @@ int dt_decoder_new(struct dt_decoder **result, const struct dt_model *m, int64_t
                    int64_t capacity, struct dt_error *err)
 {
     *result = NULL;
-    assert(capacity <= m->config.max_seq_len);
+    assert(capacity <= m->config.max_seq_len && m->part.slices == 1 && m->part.stages == 1);
     if (dt_model_is_masked(&m->config))
         return dt_fail(err, DT_EINVALID,
                        "a model of the family '%s' fills in masked tokens, and "
@@ -142,7 +142,7 @@ static void feed_some(struct dt_decoder *d, const uint32_t *ids, const struct dt
     const struct dt_tensor *add = NULL;
     for (int layer = 0; layer < layers; layer++) {
         dt_block_forward(m, layer, &d->block, &x, add, &out, d->cache + layer * d->slots, &pass);
-        x = dt_rows(dt_block_stream(m, &d->block), 0, count);
+        x = dt_block_stream(m, &d->block, count);
         add = &out;
     }
     dt_norm_forward(m, layers, DT_FINAL_NORM_WEIGHT, DT_FINAL_NORM_BIAS, &norm, &stats, &last, &x,

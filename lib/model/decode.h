@@ -7,7 +7,7 @@
  *     dt_decoder_feed(d, 0, prompt, count, logits);         slot 0 begins
  *     dt_decoder_step(d, slots, ids, 3, logits);            a token more for each of three
  *
- * With fp32 on the cpu engine a sequence's logits have the same bits whatever goes
+ * With fp32 or bf16 on the cpu engine a sequence's logits have the same bits whatever goes
  * on in other slots, and whether its tokens are fed one by one or together.
  */
 #ifndef DT_MODEL_DECODE_H

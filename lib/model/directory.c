@@ -16,8 +16,9 @@ struct dt_named_tensor *dt_model_named_tensors(const struct dt_table *t, float *
     struct dt_named_tensor *list = dt_alloc((size_t)t->count, sizeof *list);
     for (int i = 0; i < t->count; i++) {
         const struct dt_param *p = &t->params[i];
-        list[i] = (struct dt_named_tensor){
-            .rank = p->rank, .shape = {p->shape[0], p->shape[1]}, .data = base + p->offset};
+        list[i] = (struct dt_named_tensor){.rank = p->rank,
+                                           .shape = {p->shape[0], p->shape[1]},
+                                           .data = base ? base + p->offset : NULL};
         snprintf(list[i].name, sizeof list[i].name, "%s%s", p->name, suffix);
     }
     return list;
@@ -81,23 +82,29 @@ static const char *const ignored[] = {"lm_head.weight",
                                       "bert.pooler.dense.bias",
                                       NULL};
 
-int dt_model_restore(struct dt_model *m, const char *directory, struct dt_error *err)
+int dt_parameters_read(const struct dt_table *t, const char *directory, float *parameters,
+                       struct dt_error *err)
 {
-    size_t bytes = (size_t)m->table.elements * sizeof(float);
-    float *host = dt_alloc(1, bytes);
-    struct dt_named_tensor *list = dt_model_named_tensors(&m->table, host, "");
+    struct dt_named_tensor *list = dt_model_named_tensors(t, parameters, "");
     char *path = dt_path_join(directory, DT_WEIGHTS_FILE);
     char *index = dt_path_join(directory, DT_INDEX_FILE);
-    for (int i = 0; i < m->table.count; i++)
+    for (int i = 0; i < t->count; i++)
         add_alias(&list[i]);
     int rc = !dt_file_exists(path) && dt_file_exists(index)
-                 ? dt_safetensors_read_index(index, list, m->table.count, ignored, err)
-                 : dt_safetensors_read(path, list, m->table.count, ignored, err);
+                 ? dt_safetensors_read_index(index, list, t->count, ignored, err)
+                 : dt_safetensors_read(path, list, t->count, ignored, err);
     free(path);
     free(index);
+    free(list);
+    return rc;
+}
+
+int dt_model_restore(struct dt_model *m, const char *directory, struct dt_error *err)
+{
+    float *host = dt_alloc(1, (size_t)m->table.elements * sizeof *host);
+    int rc = dt_parameters_read(&m->table, directory, host, err);
     if (rc == 0)
         dt_model_set_parameters(m, host);
-    free(list);
     free(host);
     return rc;
 }
@@ -113,6 +120,12 @@ static int verify(const char *directory, struct dt_error *err)
 int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *directory,
                   struct dt_error *err)
 {
+    return dt_model_load_as(model, dev, DT_F32, directory, err);
+}
+
+int dt_model_load_as(struct dt_model **model, struct dt_device *dev, enum dt_dtype compute,
+                     const char *directory, struct dt_error *err)
+{
     struct dt_model_config config;
     *model = NULL;
     if (!dt_is_directory(directory))
@@ -120,7 +133,7 @@ int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *di
     DT_TRY(verify(directory, err));
     char *config_path = dt_path_join(directory, DT_CONFIG_FILE);
     int rc = dt_model_config_read(&config, config_path, err);
-    rc = rc < 0 ? rc : dt_model_new(model, dev, &config, DT_F32, err);
+    rc = rc < 0 ? rc : dt_model_new(model, dev, &config, compute, err);
     rc = rc < 0 ? rc : dt_model_restore(*model, directory, err);
     free(config_path);
     if (rc < 0) {

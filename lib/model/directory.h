@@ -22,12 +22,19 @@
 /* Loads the model; where there is a manifest, checks it first. */
 int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *directory,
                   struct dt_error *err) DT_MUST_CHECK;
+/* The same to compute in another type than fp32. */
+int dt_model_load_as(struct dt_model **model, struct dt_device *dev, enum dt_dtype compute,
+                     const char *directory, struct dt_error *err) DT_MUST_CHECK;
 
 /* Replaces the parameters of a model of the same configuration by those in the
  * directory, which may be F32, F16 or BF16, and in several files; the caller has
  * checked the manifest. */
 int dt_model_restore(struct dt_model *model, const char *directory,
                      struct dt_error *err) DT_MUST_CHECK;
+
+/* The same into host memory, a flat arena of the table's. */
+int dt_parameters_read(const struct dt_table *table, const char *directory, float *parameters,
+                       struct dt_error *err) DT_MUST_CHECK;
 
 /* Writes config.json and model.safetensors into an existing directory. */
 int dt_model_save(const struct dt_model *model, uint32_t eot, const char *directory,
@@ -44,7 +51,7 @@ int dt_tokenizer_config_write(const char *directory, uint32_t eot, long max_leng
                               struct dt_error *err) DT_MUST_CHECK;
 
 /* One tensor of the list for each of the table's, with the data in the flat
- * arena at base (host memory) and suffix behind the name. Owned by the caller
+ * arena at base (host memory; NULL: without data) and suffix behind the name. Owned by the caller
  * (free). */
 struct dt_named_tensor *dt_model_named_tensors(const struct dt_table *table, float *base,
                                                const char *suffix);

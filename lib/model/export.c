@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
@@ -31,15 +32,27 @@ static int count_fitting(const struct dt_named_tensor *list, int count, uint64_t
     return n;
 }
 
+static char *shard_path(const char *directory, int number, int shards)
+{
+    return dt_format("%s/model-%05d-of-%05d.safetensors", directory, number, shards);
+}
+
+static void remove_shards(const char *directory, int shards)
+{
+    for (int number = 1; number <= shards; number++) {
+        char *path = shard_path(directory, number, shards);
+        remove(path);
+        free(path);
+    }
+}
+
 static int write_shard(const char *directory, int number, int shards,
                        const struct dt_named_tensor *list, int count, struct json_object *map,
                        struct dt_error *err)
 {
-    char name[64];
-    snprintf(name, sizeof name, "model-%05d-of-%05d.safetensors", number, shards);
-    char *path = dt_path_join(directory, name);
+    char *path = shard_path(directory, number, shards);
     for (int i = 0; i < count; i++)
-        json_object_object_add(map, list[i].name, json_object_new_string(name));
+        json_object_object_add(map, list[i].name, json_object_new_string(strrchr(path, '/') + 1));
     int rc = dt_safetensors_write(path, list, count, false, err);
     free(path);
     return rc;
@@ -62,6 +75,8 @@ static int write_shards(const char *directory, const struct dt_named_tensor *lis
     json_object_object_add(index, "weight_map", map);
     char *path = dt_path_join(directory, DT_INDEX_FILE);
     rc = rc < 0 ? rc : dt_json_write(path, index, err);
+    if (rc < 0)
+        remove_shards(directory, shards);
     free(path);
     json_object_put(index);
     return rc;

@@ -423,7 +423,7 @@ static int make_model(const struct cursor *c, const struct contents *f, struct d
     /* What the file holds bounds what is allocated. */
     if ((uint64_t)config.num_layers > f->entry_count)
         return dt_fail(c->err, DT_EFORMAT, "%s: has fewer tensors than layers", c->path);
-    struct dt_model *m = dt_model_plan(dev, &config, DT_F32);
+    struct dt_model *m = dt_model_plan(dev, &config, DT_F32, NULL);
     int rc = 0;
     if ((uint64_t)m->table.count != f->entry_count)
         rc = dt_fail(c->err, DT_EFORMAT, "%s: has %" PRIu64 " tensors, such a model has %d",
@@ -457,6 +457,7 @@ int dt_gguf_read(struct dt_model **model, struct dt_device *dev, const char *pat
     char *data;
     *model = NULL;
     struct cursor c = {.path = path, .err = err};
+    DT_TRY(dt_file_need_regular(path, err));
     DT_TRY(dt_file_read(path, SIZE_MAX / 2, &data, &c.size, err));
     c.data = data;
     int rc = take_contents(&c, &f);

@@ -7,18 +7,20 @@
 #include "base/buffer.h"
 #include "model/families.h"
 #include "model/layer.h"
+#include "model/peers.h"
 
 /* Logits of at most this many bytes exist at a time. */
 #define LOGITS_BYTES ((int64_t)256 << 20)
 
 static bool has_dense(const struct dt_model *m)
 {
-    return dt_table_find(&m->table, DT_HEAD_DENSE_WEIGHT, m->table.layers) != NULL;
+    return m->table.has[DT_HEAD_DENSE_WEIGHT];
 }
 
 void dt_head_init(struct dt_head *h, const struct dt_model *m, int64_t rows)
 {
-    int64_t most = LOGITS_BYTES / (int64_t)dt_dtype_size(m->compute) / m->config.vocab_size;
+    int64_t tokens = (m->config.vocab_size + m->part.slices - 1) / m->part.slices;
+    int64_t most = LOGITS_BYTES / (int64_t)dt_dtype_size(m->compute) / tokens;
     *h = (struct dt_head){.rows = rows, .chunk = most < 1 ? 1 : most < rows ? most : rows};
     h->host = dt_alloc((size_t)(2 * rows), sizeof *h->host);
 }
@@ -29,15 +31,14 @@ void dt_head_release(struct dt_head *h)
     *h = (struct dt_head){0};
 }
 
-void dt_head_layout(struct dt_head *h, struct dt_arena *a, const struct dt_model *m, bool training)
+static void lay_out_chunk(struct dt_head *h, struct dt_arena *a, const struct dt_model *m,
+                          bool training)
 {
     int64_t width = m->config.hidden_size;
-    h->places = dt_arena_take(a, (size_t)h->rows * sizeof *h->places);
-    h->targets = dt_arena_take(a, (size_t)h->rows * sizeof *h->targets);
-    h->losses = dt_arena_take(a, (size_t)h->rows * sizeof *h->losses);
-    h->hits = dt_arena_take(a, (size_t)h->rows * sizeof *h->hits);
     h->picked = dt_arena_matrix_of(a, m->compute, h->chunk, width);
-    h->logits = dt_arena_matrix_of(a, m->compute, h->chunk, m->config.vocab_size);
+    h->logits = dt_arena_matrix_of(a, m->compute, h->chunk, m->slice.tokens.count);
+    if (m->part.slices > 1)
+        h->sums = dt_arena_matrix(a, m->part.slices * h->chunk, DT_LOGIT_SUMS);
     if (training)
         h->dpicked = dt_arena_matrix_of(a, m->compute, h->chunk, width);
     if (!has_dense(m))
@@ -52,6 +53,33 @@ void dt_head_layout(struct dt_head *h, struct dt_arena *a, const struct dt_model
     }
 }
 
+static void borrow_chunk(struct dt_head *h, const struct dt_head *lender)
+{
+    h->picked = lender->picked;
+    h->logits = lender->logits;
+    h->sums = lender->sums;
+    h->dpicked = lender->dpicked;
+    h->dense = lender->dense;
+    h->active = lender->active;
+    h->normed = lender->normed;
+    h->stats = lender->stats;
+    h->dnormed = lender->dnormed;
+    h->dactive = lender->dactive;
+}
+
+void dt_head_layout(struct dt_head *h, struct dt_arena *a, const struct dt_model *m, bool training,
+                    const struct dt_head *lender)
+{
+    h->places = dt_arena_take(a, (size_t)h->rows * sizeof *h->places);
+    h->targets = dt_arena_take(a, (size_t)h->rows * sizeof *h->targets);
+    h->losses = dt_arena_take(a, (size_t)h->rows * sizeof *h->losses);
+    h->hits = dt_arena_take(a, (size_t)h->rows * sizeof *h->hits);
+    if (lender)
+        borrow_chunk(h, lender);
+    else
+        lay_out_chunk(h, a, m, training);
+}
+
 void dt_head_stage(struct dt_head *h, const struct dt_model *m, const struct dt_batch *batch)
 {
     const struct dt_ops *ops = m->device->ops;
@@ -62,7 +90,7 @@ void dt_head_stage(struct dt_head *h, const struct dt_model *m, const struct dt_
     for (int64_t row = 0; row < rows; row++)
         if (batch->targets[row] >= 0) {
             places[h->count] = (int32_t)row;
-            targets[h->count++] = batch->targets[row];
+            targets[h->count++] = batch->targets[row] - (int32_t)m->slice.tokens.first;
         }
     h->scattered = h->count < rows;
     ops->upload(m->device, h->places, places, (size_t)h->count * sizeof *places);
@@ -99,16 +127,41 @@ static void forward(struct dt_head *h, const struct dt_model *m, const struct dt
         &(struct dt_matmul){.transpose_b = true, .bias = bias.data ? &bias : NULL});
 }
 
+/* Losses and hits of a chunk; its logits become their gradient. */
+static void lose(struct dt_head *h, const struct dt_model *m, float *losses, float *hits,
+                 const int32_t *targets, const struct dt_cross_entropy *how)
+{
+    const struct dt_ops *ops = m->device->ops;
+    int64_t n = h->logits.rows;
+    if (m->part.slices == 1) {
+        ops->cross_entropy(m->device, losses, hits, &h->logits, targets, how);
+        return;
+    }
+    struct dt_tensor sums = dt_rows(&h->sums, 0, m->part.slices * n);
+    struct dt_tensor own = dt_rows(&sums, m->part.slice * n, n);
+    ops->logit_sums(m->device, &own, &h->logits, targets);
+    dt_peers_gather(m, &sums);
+    ops->cross_entropy_of_sums(m->device, losses, hits, &h->logits, &sums, targets, how);
+}
+
+/* Slices add up their parts of all rows' gradients once, where nothing needs them before. */
+static bool sums_late(const struct dt_model *m)
+{
+    return m->part.sequence && !has_dense(m);
+}
+
 /* From the gradient of the logits, which stands in their place, to dx, that of x. */
 static void backward(struct dt_head *h, const struct dt_model *m, const struct dt_tensor *x,
-                     float *gradients, struct dt_tensor *dx)
+                     const struct dt_flat *gradients, struct dt_tensor *dx)
 {
     const struct dt_ops *ops = m->device->ops;
     int layer = m->table.layers;
     struct dt_tensor weight = dt_head_weight(m), dweight = dt_head_gradient(m, gradients);
-    struct dt_tensor dbias = dt_table_view(&m->table, DT_F32, gradients, DT_HEAD_BIAS, layer);
+    struct dt_tensor dbias = dt_table_view(&m->table, gradients, DT_HEAD_BIAS, layer);
     struct dt_tensor *dinput = has_dense(m) ? &h->dnormed : dx;
     ops->matmul(m->device, dinput, &h->logits, &weight, &(struct dt_matmul){.accumulate = false});
+    if (!sums_late(m))
+        dt_peers_sum(m, dinput);
     ops->matmul(m->device, &dweight, &h->logits, has_dense(m) ? &h->normed : x,
                 &(struct dt_matmul){.transpose_a = true, .accumulate = true});
     if (dbias.data)
@@ -126,7 +179,7 @@ static void backward(struct dt_head *h, const struct dt_model *m, const struct d
 
 /* Rows from .. from + n of those with a target. */
 static void run_chunk(const struct dt_head *h, const struct dt_model *m, int64_t from, int64_t n,
-                      const struct dt_tensor *norm, bool hits, float *gradients,
+                      const struct dt_tensor *norm, bool hits, const struct dt_flat *gradients,
                       struct dt_tensor *dnorm, const struct dt_cross_entropy *how)
 {
     const struct dt_ops *ops = m->device->ops;
@@ -135,8 +188,7 @@ static void run_chunk(const struct dt_head *h, const struct dt_model *m, int64_t
     if (h->scattered)
         ops->gather(m->device, &x, norm, h->places + from);
     forward(&chunk, m, &x);
-    ops->cross_entropy(m->device, h->losses + from, hits ? h->hits + from : NULL, &chunk.logits,
-                       h->targets + from, how);
+    lose(&chunk, m, h->losses + from, hits ? h->hits + from : NULL, h->targets + from, how);
     if (gradients == NULL)
         return;
     struct dt_tensor dx = h->scattered ? chunk.dpicked : dt_rows(dnorm, from, n);
@@ -146,7 +198,7 @@ static void run_chunk(const struct dt_head *h, const struct dt_model *m, int64_t
 }
 
 void dt_head_run(struct dt_head *h, const struct dt_model *m, const struct dt_tensor *norm,
-                 bool hits, float *gradients, struct dt_tensor *dnorm,
+                 bool hits, const struct dt_flat *gradients, struct dt_tensor *dnorm,
                  const struct dt_cross_entropy *how)
 {
     if (gradients && h->scattered)
@@ -155,6 +207,8 @@ void dt_head_run(struct dt_head *h, const struct dt_model *m, const struct dt_te
         int64_t n = h->count - from < h->chunk ? h->count - from : h->chunk;
         run_chunk(h, m, from, n, norm, hits, gradients, dnorm, how);
     }
+    if (gradients && sums_late(m))
+        dt_peers_to_stream(m, dnorm);
 }
 
 void dt_head_download(const struct dt_head *h, const struct dt_model *m,

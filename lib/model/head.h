@@ -24,7 +24,8 @@ struct dt_head {
     /* Of models that have a dense layer here, n x C each: before and behind its activation,
      * and normed (stats: n x dt_norm_statistics). */
     struct dt_tensor dense, active, normed, stats;
-    struct dt_tensor logits; /* n x V */
+    struct dt_tensor logits; /* n x V, or the columns of the slice's tokens */
+    struct dt_tensor sums;   /* of all slices, n x DT_LOGIT_SUMS each, where there are several */
     /* Gradients, of training only: of picked, of normed and of active. */
     struct dt_tensor dpicked, dnormed, dactive;
 };
@@ -32,17 +33,18 @@ struct dt_head {
 /* Host memory; release with dt_head_release. */
 void dt_head_init(struct dt_head *head, const struct dt_model *model, int64_t rows);
 void dt_head_release(struct dt_head *head);
-/* Device memory. */
+/* Device memory: what a batch has until its backward pass, and what is needed only while
+ * dt_head_run computes, laid out anew or borrowed from another head. */
 void dt_head_layout(struct dt_head *head, struct dt_arena *arena, const struct dt_model *model,
-                    bool training);
+                    bool training, const struct dt_head *lender);
 
 /* Takes over what a batch predicts. */
 void dt_head_stage(struct dt_head *head, const struct dt_model *model,
                    const struct dt_batch *batch);
 /* Losses, and hits if wanted, of the staged batch from norm (R x C). With gradients
- * (a flat arena; or NULL) adds to them and sets dnorm (R x C). */
+ * (a flat arena; or NULL) adds to them and sets dnorm (R x C; its rows of the stream). */
 void dt_head_run(struct dt_head *head, const struct dt_model *model, const struct dt_tensor *norm,
-                 bool hits, float *gradients, struct dt_tensor *dnorm,
+                 bool hits, const struct dt_flat *gradients, struct dt_tensor *dnorm,
                  const struct dt_cross_entropy *how);
 /* Losses or hits, as head->losses or head->hits, at the places of the batch in host
  * memory; 0 where nothing was predicted. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/layer.h"
 
+#include "model/peers.h"
+
 static const struct dt_matmul plain = {.activation = DT_ACT_NONE};
 
 void dt_linear_forward(const struct dt_model *m, int layer, enum dt_role weight, enum dt_role bias,
@@ -9,20 +11,25 @@ void dt_linear_forward(const struct dt_model *m, int layer, enum dt_role weight,
     struct dt_tensor w = dt_model_weight(m, weight, layer);
     struct dt_tensor b = dt_model_weight(m, bias, layer);
     struct dt_matmul product = how ? *how : plain;
-    product.transpose_b = dt_table_find(&m->table, weight, layer)->transposed;
-    product.bias = b.data ? &b : NULL;
+    const struct dt_param *param = dt_table_find(&m->table, weight, layer);
+    bool summed = param->cut == DT_CUT_INPUTS && m->part.slices > 1;
+    product.transpose_b = param->transposed;
+    product.bias = b.data && !(summed && m->part.slice > 0) ? &b : NULL; /* once */
     m->device->ops->matmul(m->device, y, x, &w, &product);
+    if (summed)
+        dt_peers_to_stream(m, y);
 }
 
-void dt_linear_backward(const struct dt_model *m, float *gradients, int layer, enum dt_role weight,
-                        enum dt_role bias, struct dt_tensor *dx, const struct dt_tensor *dy,
-                        const struct dt_tensor *x, const struct dt_matmul *how)
+void dt_linear_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
+                        enum dt_role weight, enum dt_role bias, struct dt_tensor *dx,
+                        const struct dt_tensor *dy, const struct dt_tensor *x,
+                        const struct dt_matmul *how)
 {
     const struct dt_ops *ops = m->device->ops;
     bool transposed = dt_table_find(&m->table, weight, layer)->transposed;
     struct dt_tensor w = dt_model_weight(m, weight, layer);
-    struct dt_tensor dw = dt_table_view(&m->table, DT_F32, gradients, weight, layer);
-    struct dt_tensor db = dt_table_view(&m->table, DT_F32, gradients, bias, layer);
+    struct dt_tensor dw = dt_table_view(&m->table, gradients, weight, layer);
+    struct dt_tensor db = dt_table_view(&m->table, gradients, bias, layer);
     struct dt_matmul product = how ? *how : plain;
     product.transpose_b = !transposed;
     ops->matmul(m->device, &dw, transposed ? dy : x, transposed ? x : dy,
@@ -35,7 +42,7 @@ void dt_linear_backward(const struct dt_model *m, float *gradients, int layer, e
 /* Norms without a bias are RMSNorm, which keeps no mean either. */
 static bool is_rms(const struct dt_model *m)
 {
-    return dt_table_find(&m->table, DT_FINAL_NORM_BIAS, m->table.layers) == NULL;
+    return !m->table.has[DT_FINAL_NORM_BIAS];
 }
 
 int64_t dt_norm_statistics(const struct dt_model *m)
@@ -57,14 +64,15 @@ void dt_norm_forward(const struct dt_model *m, int layer, enum dt_role weight, e
         ops->norm_forward(m->device, y, stats, sum, x, add, &w, &b, epsilon);
 }
 
-void dt_norm_backward(const struct dt_model *m, float *gradients, int layer, enum dt_role weight,
-                      enum dt_role bias, struct dt_tensor *dsum, const struct dt_tensor *dy,
-                      const struct dt_tensor *sum, const struct dt_tensor *stats)
+void dt_norm_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
+                      enum dt_role weight, enum dt_role bias, struct dt_tensor *dsum,
+                      const struct dt_tensor *dy, const struct dt_tensor *sum,
+                      const struct dt_tensor *stats)
 {
     const struct dt_ops *ops = m->device->ops;
     struct dt_tensor w = dt_model_weight(m, weight, layer);
-    struct dt_tensor dw = dt_table_view(&m->table, DT_F32, gradients, weight, layer);
-    struct dt_tensor db = dt_table_view(&m->table, DT_F32, gradients, bias, layer);
+    struct dt_tensor dw = dt_table_view(&m->table, gradients, weight, layer);
+    struct dt_tensor db = dt_table_view(&m->table, gradients, bias, layer);
     if (is_rms(m))
         ops->rms_norm_backward(m->device, dsum, &dw, dy, sum, &w, stats);
     else
@@ -77,9 +85,27 @@ struct dt_tensor dt_head_weight(const struct dt_model *m)
     return head.data ? head : dt_model_weight(m, DT_TOKEN_EMBEDDING, -1);
 }
 
-struct dt_tensor dt_head_gradient(const struct dt_model *m, float *gradients)
+struct dt_tensor dt_head_gradient(const struct dt_model *m, const struct dt_flat *gradients)
 {
     const struct dt_table *t = &m->table;
-    struct dt_tensor head = dt_table_view(t, DT_F32, gradients, DT_HEAD_WEIGHT, t->layers);
-    return head.data ? head : dt_table_view(t, DT_F32, gradients, DT_TOKEN_EMBEDDING, -1);
+    int bucket = dt_head_gradient_bucket(m);
+    struct dt_tensor weight = dt_head_weight(m);
+    if (bucket != dt_head_weight_bucket(m))
+        return dt_matrix_of(gradients->dtype, gradients->buckets[bucket], weight.rows,
+                            weight.columns);
+    return dt_table_find(t, DT_HEAD_WEIGHT, t->layers)
+               ? dt_table_view(t, gradients, DT_HEAD_WEIGHT, t->layers)
+               : dt_table_view(t, gradients, DT_TOKEN_EMBEDDING, -1);
+}
+
+int dt_head_weight_bucket(const struct dt_model *m)
+{
+    const struct dt_param *head = dt_table_find(&m->table, DT_HEAD_WEIGHT, m->table.layers);
+    return head ? head->bucket : DT_TOKEN_BUCKET;
+}
+
+int dt_head_gradient_bucket(const struct dt_model *m)
+{
+    bool alone = m->table.gradient_elements > m->table.elements;
+    return alone ? dt_head_bucket(&m->table) : dt_head_weight_bucket(m);
 }

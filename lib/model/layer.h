@@ -7,12 +7,14 @@
 #include "model/model.h"
 
 /* y = x W + b, W and b the tensors of two roles; without b where the model has
- * none. how: activation, aux and accumulate of the product, or NULL. */
+ * none. how: activation, aux and accumulate of the product, or NULL. Where W is cut
+ * along its inputs, x has this slice's, and y is given to the stream (peers.h). */
 void dt_linear_forward(const struct dt_model *model, int layer, enum dt_role weight,
                        enum dt_role bias, struct dt_tensor *y, const struct dt_tensor *x,
                        const struct dt_matmul *how);
-/* Adds to the gradients (a flat arena) of W and b; dx = dy W', finished as how says. */
-void dt_linear_backward(const struct dt_model *model, float *gradients, int layer,
+/* Adds to the gradients of W and b; dx = dy W', finished as how says. Where W is cut along
+ * its outputs, dx is this slice's part of a sum. */
+void dt_linear_backward(const struct dt_model *model, const struct dt_flat *gradients, int layer,
                         enum dt_role weight, enum dt_role bias, struct dt_tensor *dx,
                         const struct dt_tensor *dy, const struct dt_tensor *x,
                         const struct dt_matmul *how);
@@ -24,13 +26,15 @@ void dt_norm_forward(const struct dt_model *model, int layer, enum dt_role weigh
                      enum dt_role bias, struct dt_tensor *y, struct dt_tensor *stats,
                      struct dt_tensor *sum, const struct dt_tensor *x, const struct dt_tensor *add);
 /* Adds to dsum, and to the gradients of weight and bias. */
-void dt_norm_backward(const struct dt_model *model, float *gradients, int layer,
+void dt_norm_backward(const struct dt_model *model, const struct dt_flat *gradients, int layer,
                       enum dt_role weight, enum dt_role bias, struct dt_tensor *dsum,
                       const struct dt_tensor *dy, const struct dt_tensor *sum,
                       const struct dt_tensor *stats);
 
-/* The output head (V x C), and its gradient in a flat arena. */
+/* The output head (V x C), and its gradient; the buckets in which they lie. */
 struct dt_tensor dt_head_weight(const struct dt_model *model);
-struct dt_tensor dt_head_gradient(const struct dt_model *model, float *gradients);
+struct dt_tensor dt_head_gradient(const struct dt_model *model, const struct dt_flat *gradients);
+int dt_head_weight_bucket(const struct dt_model *model);
+int dt_head_gradient_bucket(const struct dt_model *model);
 
 #endif

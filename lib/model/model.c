@@ -8,16 +8,34 @@
 
 static bool has_turns(const struct dt_model *m)
 {
-    return dt_table_find(&m->table, DT_POSITION_EMBEDDING, -1) == NULL;
+    return !m->table.has[DT_POSITION_EMBEDDING];
+}
+
+static void lay_out_room(struct dt_model *m)
+{
+    size_t chunk = DT_ROOM_ELEMENTS * sizeof(float), most = 0;
+    for (int i = 0; i < m->table.bucket_count; i++) {
+        const struct dt_partials *p = &m->table.partials[i];
+        size_t bytes = (size_t)(p->of_all + p->of_holders) * sizeof(float);
+        most = bytes > most ? bytes : most;
+    }
+    m->room.received = dt_arena_take(&m->arena, (size_t)m->part.slices * chunk);
+    m->room.sum = dt_arena_take(&m->arena, chunk);
+    m->room.partial = dt_arena_take(&m->arena, most);
 }
 
 static void lay_out(struct dt_model *m)
 {
     size_t elements = (size_t)m->table.elements;
-    m->parameters = dt_arena_take(&m->arena, elements * sizeof *m->parameters);
-    m->weights = m->compute == DT_F32
-                     ? m->parameters
-                     : dt_arena_take(&m->arena, elements * dt_dtype_size(m->compute));
+    if (!m->bare) {
+        m->parameters = dt_arena_take(&m->arena, elements * sizeof *m->parameters);
+        m->narrow = m->compute == DT_F32
+                        ? m->parameters
+                        : dt_arena_take(&m->arena, elements * dt_dtype_size(m->compute));
+    }
+    dt_flat_set(&m->weights, &m->table, m->compute, m->narrow);
+    if (m->part.slices > 1)
+        lay_out_room(m);
     if (has_turns(m))
         m->turns = dt_arena_matrix(&m->arena, m->config.max_seq_len,
                                    m->config.hidden_size / m->config.num_heads);
@@ -41,15 +59,27 @@ static void make_turns(struct dt_model *m)
 }
 
 struct dt_model *dt_model_plan(struct dt_device *dev, const struct dt_model_config *config,
-                               enum dt_dtype compute)
+                               enum dt_dtype compute, const struct dt_model_part *part)
 {
     struct dt_model *m = dt_alloc(1, sizeof *m);
     m->device = dev;
     m->config = *config;
+    m->part = part ? *part : DT_WHOLE_MODEL;
+    m->part.sequence = m->part.sequence && m->part.slices > 1;
+    m->slice = dt_slice_of(config, m->part.slice, m->part.slices);
     m->compute = compute;
-    dt_table_init(&m->table, config);
+    dt_table_init(&m->table, config, &m->part);
     lay_out(m);
     return m;
+}
+
+void dt_model_strip(struct dt_model *m)
+{
+    m->bare = true;
+    m->parameters = NULL;
+    m->narrow = NULL;
+    m->arena = (struct dt_arena){0};
+    lay_out(m);
 }
 
 int dt_model_allocate(struct dt_model *m, struct dt_error *err)
@@ -65,7 +95,7 @@ int dt_model_allocate(struct dt_model *m, struct dt_error *err)
 int dt_model_new(struct dt_model **result, struct dt_device *dev,
                  const struct dt_model_config *config, enum dt_dtype compute, struct dt_error *err)
 {
-    struct dt_model *m = dt_model_plan(dev, config, compute);
+    struct dt_model *m = dt_model_plan(dev, config, compute, NULL);
     *result = NULL;
     int rc = dt_model_allocate(m, err);
     if (rc < 0) {
@@ -86,6 +116,7 @@ void dt_model_free(struct dt_model *m)
     if (m == NULL)
         return;
     dt_arena_release(&m->arena, m->device);
+    dt_flat_release(&m->weights);
     dt_table_release(&m->table);
     free(m);
 }
@@ -93,9 +124,21 @@ void dt_model_free(struct dt_model *m)
 void dt_model_refresh(struct dt_model *m)
 {
     struct dt_tensor from = dt_matrix(m->parameters, 1, m->table.elements);
-    struct dt_tensor to = dt_matrix_of(m->compute, m->weights, 1, m->table.elements);
+    struct dt_tensor to = dt_matrix_of(m->compute, m->narrow, 1, m->table.elements);
     if (m->compute != DT_F32)
         m->device->ops->copy(m->device, &to, &from);
+}
+
+float *dt_model_exchange(struct dt_model *m, float *parameters)
+{
+    float *before = m->parameters;
+    m->parameters = parameters;
+    if (m->compute == DT_F32) {
+        m->narrow = parameters;
+        dt_flat_set(&m->weights, &m->table, DT_F32, parameters);
+    }
+    dt_model_refresh(m);
+    return before;
 }
 
 void dt_model_set_parameters(struct dt_model *m, const float *parameters)
@@ -113,16 +156,39 @@ void dt_model_initialize(struct dt_model *m, uint64_t seed)
     free(host);
 }
 
+void dt_bucket_enter(const struct dt_model *m, int bucket, bool gradients)
+{
+    if (m->hooks)
+        m->hooks->enter(m->hooks->context, bucket, gradients);
+}
+
+void dt_bucket_leave(const struct dt_model *m, int bucket, bool gradients)
+{
+    if (m->hooks)
+        m->hooks->leave(m->hooks->context, bucket, gradients);
+}
+
 struct dt_tensor dt_model_weight(const struct dt_model *m, enum dt_role role, int layer)
 {
-    return dt_table_view(&m->table, m->compute, m->weights, role, layer);
+    return dt_table_view(&m->table, &m->weights, role, layer);
+}
+
+int64_t dt_model_query_columns(const struct dt_model *m)
+{
+    return m->config.hidden_size / m->config.num_heads * m->slice.heads.count;
+}
+
+int64_t dt_model_key_columns(const struct dt_model *m)
+{
+    return m->config.hidden_size / m->config.num_heads * m->slice.kv_heads.count;
 }
 
 struct dt_attention dt_model_attention(const struct dt_model *m, int64_t batch, int64_t length)
 {
     return (struct dt_attention){.batch = batch,
-                                 .heads = m->config.num_heads,
-                                 .kv_heads = m->config.num_kv_heads,
+                                 .heads = m->slice.heads.count,
+                                 .kv_heads = m->slice.kv_heads.count,
+                                 .first_head = m->slice.heads.first,
                                  .queries = length,
                                  .key_stride = length,
                                  .bidirectional = dt_model_is_masked(&m->config)};

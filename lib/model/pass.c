@@ -9,42 +9,94 @@
 #include "model/families.h"
 #include "model/head.h"
 #include "model/layer.h"
+#include "model/peers.h"
 
 struct dt_workspace {
     struct dt_arena arena;
     const struct dt_model *model; /* borrowed */
     struct dt_workspace_shape shape;
-    int64_t layers;
-    int32_t *inputs;                    /* on the device, batch x length */
-    struct dt_tensor x, out;            /* R x C: embeddings; what a block adds */
-    struct dt_tensor last, norm, stats; /* the final residual stream and its norm */
+    /* The batch at hand. */
+    int64_t rows;
+    struct dt_block_pass pass;
+    struct dt_cross_entropy loss;
+    /* On the device, batch x length. */
+    int32_t *inputs, *span_begins, *span_ends;
+    int32_t *ids;                 /* in host memory, batch x length, where tokens are cut up */
+    struct dt_block *blocks;      /* one a layer of the run, or one for all when scoring */
+    struct dt_tensor last;        /* S x C (block.h): the residual stream behind the last block */
+    struct dt_tensor norm, stats; /* its norm, R x C and S x dt_norm_statistics */
     struct dt_head head;
-    struct dt_block *blocks;         /* one a layer, or one for all when scoring */
-    struct dt_tensor dstream, dnorm; /* R x C gradients, training only */
+    /* What a lender may lend. */
+    struct dt_tensor x, out;         /* R x C: what the first block gets; what a block adds */
+    struct dt_tensor dstream, dnorm; /* S x C and R x C gradients, training only */
     struct dt_block_scratch scratch;
+    struct dt_block shared; /* what blocks do not keep */
 };
 
-static void lay_out(struct dt_workspace *w)
+static bool begins(const struct dt_workspace *w)
+{
+    return w->shape.run.first == 0;
+}
+
+static bool ends(const struct dt_workspace *w)
+{
+    return w->shape.run.end == w->model->table.layers;
+}
+
+/* Blocks with memory of their own. */
+static int block_count(const struct dt_workspace *w)
+{
+    return w->shape.training ? w->shape.run.end - w->shape.run.first : 1;
+}
+
+static void lay_out_shared(struct dt_workspace *w)
 {
     const struct dt_model *m = w->model;
     int64_t rows = w->shape.batch * w->shape.length, width = m->config.hidden_size;
     struct dt_arena *a = &w->arena;
-    w->inputs = dt_arena_take(a, (size_t)rows * sizeof *w->inputs);
     w->x = dt_arena_matrix_of(a, m->compute, rows, width);
     w->out = dt_arena_matrix_of(a, m->compute, rows, width);
-    w->last = dt_arena_matrix_of(a, m->compute, rows, width);
-    w->norm = dt_arena_matrix_of(a, m->compute, rows, width);
-    w->stats = dt_arena_matrix(a, rows, dt_norm_statistics(m));
-    dt_head_layout(&w->head, a, m, w->shape.training);
-    struct dt_block shared;
-    dt_block_layout(&shared, a, m, rows, w->shape.recompute, NULL);
-    for (int64_t i = 0; i < w->layers; i++)
-        dt_block_layout(&w->blocks[i], a, m, rows, w->shape.recompute, &shared);
+    dt_block_layout(&w->shared, a, m, rows, w->shape.recompute, NULL);
     if (w->shape.training) {
-        w->dstream = dt_arena_matrix_of(a, m->compute, rows, width);
+        w->dstream = dt_arena_matrix_of(a, m->compute, dt_stream_most(m, rows), width);
         w->dnorm = dt_arena_matrix_of(a, m->compute, rows, width);
         dt_block_scratch_layout(&w->scratch, a, m, rows);
     }
+}
+
+static void borrow_shared(struct dt_workspace *w)
+{
+    const struct dt_workspace *lender = w->shape.lender;
+    w->x = lender->x;
+    w->out = lender->out;
+    w->shared = lender->shared;
+    w->dstream = lender->dstream;
+    w->dnorm = lender->dnorm;
+    w->scratch = lender->scratch;
+}
+
+static void lay_out(struct dt_workspace *w)
+{
+    const struct dt_model *m = w->model;
+    const struct dt_workspace *lender = w->shape.lender;
+    int64_t rows = w->shape.batch * w->shape.length, width = m->config.hidden_size;
+    int64_t own = dt_stream_most(m, rows);
+    struct dt_arena *a = &w->arena;
+    if (lender)
+        borrow_shared(w);
+    else
+        lay_out_shared(w);
+    w->inputs = dt_arena_take(a, (size_t)rows * sizeof *w->inputs);
+    w->span_begins = dt_arena_take(a, (size_t)rows * sizeof *w->span_begins);
+    w->span_ends = dt_arena_take(a, (size_t)rows * sizeof *w->span_ends);
+    w->last = dt_arena_matrix_of(a, m->compute, own, width);
+    if (dt_part_holds(&m->part, m->table.layers, m->table.layers)) {
+        w->norm = dt_arena_matrix_of(a, m->compute, rows, width);
+        w->stats = dt_arena_matrix(a, own, dt_norm_statistics(m));
+        dt_head_layout(&w->head, a, m, w->shape.training, lender ? &lender->head : NULL);
+    }
+    for (int i = 0; i < block_count(w); i++)
+        dt_block_layout(&w->blocks[i], a, m, rows, w->shape.recompute, &w->shared);
 }
 
 struct dt_workspace *dt_workspace_plan(const struct dt_model *m,
@@ -54,9 +106,12 @@ struct dt_workspace *dt_workspace_plan(const struct dt_model *m,
     assert(shape->length <= m->config.max_seq_len);
     w->model = m;
     w->shape = *shape;
-    w->layers = shape->training ? m->config.num_layers : 1;
+    if (shape->run.end == 0)
+        w->shape.run.end = m->table.layers;
     dt_head_init(&w->head, m, shape->batch * shape->length);
-    w->blocks = dt_alloc((size_t)w->layers, sizeof *w->blocks);
+    w->blocks = dt_alloc((size_t)block_count(w), sizeof *w->blocks);
+    if (m->part.slices > 1 && begins(w))
+        w->ids = dt_alloc((size_t)(shape->batch * shape->length), sizeof *w->ids);
     lay_out(w);
     return w;
 }
@@ -94,18 +149,85 @@ void dt_workspace_free(struct dt_workspace *w)
     dt_arena_release(&w->arena, w->model->device);
     dt_head_release(&w->head);
     free(w->blocks);
+    free(w->ids);
     free(w);
 }
 
-static int64_t stage(struct dt_workspace *w, const struct dt_batch *batch)
+/* Brings ids to the device, counted from the first of the tokens that lie here. */
+static void stage_ids(struct dt_workspace *w, const struct dt_batch *batch)
 {
     struct dt_device *dev = w->model->device;
-    int64_t rows = batch->count * batch->length;
-    size_t bytes = (size_t)rows * sizeof *w->inputs;
-    assert(rows <= w->shape.batch * w->shape.length);
-    dev->ops->upload(dev, w->inputs, batch->inputs, bytes);
-    dt_head_stage(&w->head, w->model, batch);
-    return rows;
+    const int32_t *ids = batch->inputs;
+    for (int64_t i = 0; i < w->rows; i++)
+        assert(ids[i] >= 0 && ids[i] < w->model->config.vocab_size);
+    for (int64_t i = 0; w->ids && i < w->rows; i++)
+        w->ids[i] = ids[i] - (int32_t)w->model->slice.tokens.first;
+    dev->ops->upload(dev, w->inputs, w->ids ? w->ids : ids, (size_t)w->rows * sizeof *ids);
+}
+
+/* Brings to the device what attention keeps to, where the batch says so. */
+static void stage_spans(struct dt_workspace *w, const struct dt_batch *batch)
+{
+    struct dt_device *dev = w->model->device;
+    size_t bytes = (size_t)w->rows * sizeof *w->span_begins;
+    if (batch->begins == NULL)
+        return;
+    dev->ops->upload(dev, w->span_begins, batch->begins, bytes);
+    dev->ops->upload(dev, w->span_ends, batch->ends, bytes);
+    w->pass.attention.begins = w->span_begins;
+    w->pass.attention.ends = w->span_ends;
+}
+
+void dt_pass_begin(struct dt_workspace *w, const struct dt_batch *batch, const struct dt_pass *how)
+{
+    const struct dt_model *m = w->model;
+    w->rows = batch->count * batch->length;
+    assert(w->rows <= w->shape.batch * w->shape.length);
+    w->pass = (struct dt_block_pass){
+        .attention = dt_model_attention(m, batch->count, batch->length),
+        .dropout = how != NULL,
+        .seed = how ? how->seed : 0,
+        .sample = batch->first_sample,
+    };
+    stage_spans(w, batch);
+    w->loss = how ? (struct dt_cross_entropy){how->scale, how->label_smoothing, how->z_loss}
+                  : (struct dt_cross_entropy){0};
+    if (begins(w))
+        stage_ids(w, batch);
+    if (ends(w))
+        dt_head_stage(&w->head, m, batch);
+}
+
+static struct dt_tensor rows_of(const struct dt_workspace *w, const struct dt_tensor *x)
+{
+    return dt_rows(x, 0, w->rows);
+}
+
+/* The rows of the stream that lie here: of what has all rows, and of what has these alone. */
+static struct dt_tensor stream_of(const struct dt_workspace *w, const struct dt_tensor *x)
+{
+    struct dt_tensor rows = rows_of(w, x);
+    return dt_stream_rows(w->model, &rows);
+}
+
+static struct dt_tensor own_of(const struct dt_workspace *w, const struct dt_tensor *x)
+{
+    return dt_rows(x, 0, dt_peers_rows(w->model, w->rows).count);
+}
+
+struct dt_tensor dt_pass_input(const struct dt_workspace *w)
+{
+    return stream_of(w, &w->x);
+}
+
+struct dt_tensor dt_pass_output(const struct dt_workspace *w)
+{
+    return own_of(w, &w->last);
+}
+
+struct dt_tensor dt_pass_gradient(const struct dt_workspace *w)
+{
+    return own_of(w, &w->dstream);
 }
 
 /* The first row of x as so many rows: all tokens are of the first type. */
@@ -117,90 +239,220 @@ static struct dt_tensor repeat_first(const struct dt_tensor *x, int64_t rows)
     return repeated;
 }
 
-/* Embedding, blocks and final norm; leaves the norm's output in w->norm. */
-static void forward(const struct dt_model *m, struct dt_workspace *w,
-                    const struct dt_block_pass *pass, int64_t rows)
+/* Token and position embeddings as the first block gets them. */
+static void embed(struct dt_workspace *w)
 {
-    int layers = m->table.layers;
+    const struct dt_model *m = w->model;
+    struct dt_tensor x = rows_of(w, &w->x), own = stream_of(w, &w->x);
     struct dt_tensor tokens = dt_model_weight(m, DT_TOKEN_EMBEDDING, -1);
     struct dt_tensor positions = dt_model_weight(m, DT_POSITION_EMBEDDING, -1);
-    struct dt_tensor types = dt_model_weight(m, DT_TYPE_EMBEDDING, -1);
-    struct dt_tensor type = repeat_first(&types, rows);
-    struct dt_tensor x = dt_rows(&w->x, 0, rows), out = dt_rows(&w->out, 0, rows);
-    struct dt_tensor last = dt_rows(&w->last, 0, rows), norm = dt_rows(&w->norm, 0, rows);
-    struct dt_tensor stats = dt_rows(&w->stats, 0, rows);
-    m->device->ops->embedding_forward(m->device, &x, w->inputs, &tokens,
-                                      positions.data ? &positions : NULL, pass->attention.queries,
-                                      0);
+    bool places = positions.data && m->part.slice == 0; /* once in the sum */
+    m->device->ops->embedding_forward(m->device, &x, w->inputs, &tokens, places ? &positions : NULL,
+                                      w->pass.attention.queries, 0);
+    if (m->part.slices > 1)
+        dt_peers_to_stream(m, &x);
     if (!dt_architecture_of(&m->config)->post_norm)
-        dt_drop(m, -1, DT_DROP_EMBEDDING, &x, pass);
-    const struct dt_tensor *add = types.data ? &type : NULL;
-    for (int layer = 0; layer < layers; layer++) {
-        struct dt_block *block = &w->blocks[layer % w->layers];
-        dt_block_forward(m, layer, block, &x, add, &out, NULL, pass);
-        x = dt_rows(dt_block_stream(m, block), 0, rows);
-        add = &out;
-    }
-    dt_norm_forward(m, layers, DT_FINAL_NORM_WEIGHT, DT_FINAL_NORM_BIAS, &norm, &stats, &last, &x,
-                    add);
+        dt_drop(m, -1, DT_DROP_EMBEDDING, &own, &w->pass);
 }
 
-static void backward(const struct dt_model *m, struct dt_workspace *w,
-                     const struct dt_block_pass *pass, int64_t rows, float *gradients)
+/* All rows of the gradient of the embeddings, from that of the stream. */
+static struct dt_tensor all_rows(struct dt_workspace *w, struct dt_tensor *own)
 {
-    const struct dt_ops *ops = m->device->ops;
-    const struct dt_table *t = &m->table;
-    int layers = t->layers;
-    struct dt_tensor dtokens = dt_table_view(t, DT_F32, gradients, DT_TOKEN_EMBEDDING, -1);
-    struct dt_tensor dpositions = dt_table_view(t, DT_F32, gradients, DT_POSITION_EMBEDDING, -1);
-    struct dt_tensor dtypes = dt_table_view(t, DT_F32, gradients, DT_TYPE_EMBEDDING, -1);
-    struct dt_tensor stream = dt_rows(&w->dstream, 0, rows), dnorm = dt_rows(&w->dnorm, 0, rows);
-    struct dt_tensor last = dt_rows(&w->last, 0, rows), stats = dt_rows(&w->stats, 0, rows);
-    ops->zero(m->device, &stream);
-    dt_norm_backward(m, gradients, layers, DT_FINAL_NORM_WEIGHT, DT_FINAL_NORM_BIAS, &stream,
-                     &dnorm, &last, &stats);
-    for (int layer = layers - 1; layer >= 0; layer--)
-        dt_block_backward(m, layer, &w->blocks[layer], &stream, &w->scratch, gradients,
-                          w->shape.recompute, pass);
+    const struct dt_model *m = w->model;
+    struct dt_tensor rows = rows_of(w, &w->dnorm), place = stream_of(w, &w->dnorm);
     if (!dt_architecture_of(&m->config)->post_norm)
-        dt_drop(m, -1, DT_DROP_EMBEDDING, &stream, pass);
+        dt_drop(m, -1, DT_DROP_EMBEDDING, own, &w->pass);
+    if (!m->part.sequence)
+        return *own;
+    m->device->ops->copy(m->device, &place, own);
+    dt_peers_gather(m, &rows);
+    return rows;
+}
+
+static void embed_backward(struct dt_workspace *w, const struct dt_flat *gradients)
+{
+    const struct dt_model *m = w->model;
+    const struct dt_ops *ops = m->device->ops;
+    struct dt_tensor own = own_of(w, &w->dstream), stream = all_rows(w, &own);
+    struct dt_tensor dtokens = dt_table_view(&m->table, gradients, DT_TOKEN_EMBEDDING, -1);
+    struct dt_tensor dpositions = dt_table_view(&m->table, gradients, DT_POSITION_EMBEDDING, -1);
+    struct dt_tensor dtypes = dt_table_view(&m->table, gradients, DT_TYPE_EMBEDDING, -1);
     if (dtypes.data) {
         struct dt_tensor dtype = dt_rows(&dtypes, 0, 1);
         ops->bias_backward(m->device, &dtype, &stream);
     }
     ops->embedding_backward(m->device, &dtokens, dpositions.data ? &dpositions : NULL, &stream,
-                            w->inputs, pass->attention.queries);
+                            w->inputs, w->pass.attention.queries);
+}
+
+/* Blocks, between what comes in in w->x and what leaves in w->last. */
+static void pass_blocks(struct dt_workspace *w)
+{
+    const struct dt_model *m = w->model;
+    struct dt_tensor x = stream_of(w, &w->x), out = rows_of(w, &w->out), type = {0};
+    struct dt_tensor added = stream_of(w, &w->out);
+    struct dt_tensor last = own_of(w, &w->last), stats = own_of(w, &w->stats);
+    const struct dt_tensor *add = NULL;
+    if (begins(w) && m->table.has[DT_TYPE_EMBEDDING]) {
+        struct dt_tensor types = dt_model_weight(m, DT_TYPE_EMBEDDING, -1);
+        type = repeat_first(&types, x.rows);
+        add = &type;
+    }
+    for (int layer = w->shape.run.first; layer < w->shape.run.end; layer++) {
+        struct dt_block *block = &w->blocks[(layer - w->shape.run.first) % block_count(w)];
+        dt_bucket_enter(m, dt_layer_bucket(layer), false);
+        dt_block_forward(m, layer, block, &x, add, &out, NULL, &w->pass);
+        dt_bucket_leave(m, dt_layer_bucket(layer), false);
+        x = dt_block_stream(m, block, w->rows);
+        add = &added;
+    }
+    if (ends(w)) {
+        struct dt_tensor norm = stream_of(w, &w->norm), rows = rows_of(w, &w->norm);
+        dt_bucket_enter(m, dt_layer_bucket(m->table.layers), false);
+        dt_norm_forward(m, m->table.layers, DT_FINAL_NORM_WEIGHT, DT_FINAL_NORM_BIAS, &norm, &stats,
+                        &last, &x, add);
+        dt_peers_from_stream(m, &rows);
+        dt_bucket_leave(m, dt_layer_bucket(m->table.layers), false);
+    } else {
+        m->device->ops->copy(m->device, &last, &x);
+        if (add)
+            m->device->ops->combine(m->device, &last, 1, add, 1);
+    }
+}
+
+void dt_pass_forward(struct dt_workspace *w)
+{
+    const struct dt_model *m = w->model;
+    if (begins(w)) {
+        dt_bucket_enter(m, DT_TOKEN_BUCKET, false);
+        dt_bucket_enter(m, dt_layer_bucket(-1), false);
+        embed(w);
+        dt_bucket_leave(m, DT_TOKEN_BUCKET, false);
+    }
+    pass_blocks(w);
+    if (begins(w))
+        dt_bucket_leave(m, dt_layer_bucket(-1), false);
+}
+
+/* --- the head ----------------------------------------------------------------------------------
+ */
+
+/* The head is the token embedding, to whose gradient it adds as that does. */
+static bool shares_gradient(const struct dt_model *m)
+{
+    return dt_head_gradient_bucket(m) == DT_TOKEN_BUCKET;
+}
+
+static void enter_head(const struct dt_model *m, bool gradients)
+{
+    int behind = dt_layer_bucket(m->table.layers), weight = dt_head_weight_bucket(m);
+    int gradient = dt_head_gradient_bucket(m);
+    dt_bucket_enter(m, behind, gradients);
+    if (weight != behind)
+        dt_bucket_enter(m, weight, gradients && gradient == weight);
+    if (gradients && gradient != weight)
+        dt_bucket_enter(m, gradient, true);
+}
+
+static void leave_head(const struct dt_model *m, bool gradients)
+{
+    int behind = dt_layer_bucket(m->table.layers), weight = dt_head_weight_bucket(m);
+    int gradient = dt_head_gradient_bucket(m);
+    if (gradients && gradient != weight)
+        dt_bucket_leave(m, gradient, true);
+    if (weight != behind && !(gradients && shares_gradient(m)))
+        dt_bucket_leave(m, weight, gradients && gradient == weight);
+    dt_bucket_leave(m, behind, gradients);
+}
+
+/* Gradients of a bucket that are sums over slices are put together apart until they are. */
+static struct dt_flat begin_gradients(const struct dt_model *m, int bucket,
+                                      const struct dt_flat *gradients)
+{
+    struct dt_flat apart = *gradients;
+    apart.partial = m->room.partial;
+    dt_peers_clear_partial(m, bucket);
+    return apart;
+}
+
+/* Leaves the gradient of the stream behind the last block. */
+static void head_backward(struct dt_workspace *w, const struct dt_flat *gradients)
+{
+    const struct dt_model *m = w->model;
+    int behind = dt_layer_bucket(m->table.layers);
+    struct dt_tensor norm = rows_of(w, &w->norm), dnorm = rows_of(w, &w->dnorm);
+    struct dt_tensor own = stream_of(w, &w->dnorm), stream = own_of(w, &w->dstream);
+    struct dt_tensor last = own_of(w, &w->last), stats = own_of(w, &w->stats);
+    enter_head(m, true);
+    struct dt_flat apart = begin_gradients(m, behind, gradients);
+    dt_head_run(&w->head, m, &norm, false, &apart, &dnorm, &w->loss);
+    m->device->ops->zero(m->device, &stream);
+    dt_norm_backward(m, &apart, m->table.layers, DT_FINAL_NORM_WEIGHT, DT_FINAL_NORM_BIAS, &stream,
+                     &own, &last, &stats);
+    dt_peers_add_partial(m, behind, gradients);
+    leave_head(m, true);
+}
+
+static void blocks_backward(struct dt_workspace *w, const struct dt_flat *gradients)
+{
+    const struct dt_model *m = w->model;
+    struct dt_tensor stream = own_of(w, &w->dstream);
+    for (int layer = w->shape.run.end - 1; layer >= w->shape.run.first; layer--) {
+        int bucket = dt_layer_bucket(layer);
+        dt_bucket_enter(m, bucket, true);
+        struct dt_flat apart = begin_gradients(m, bucket, gradients);
+        dt_block_backward(m, layer, &w->blocks[layer - w->shape.run.first], &stream, &w->scratch,
+                          &apart, w->shape.recompute, &w->pass);
+        dt_peers_add_partial(m, bucket, gradients);
+        dt_bucket_leave(m, bucket, true);
+    }
+}
+
+double dt_pass_backward(struct dt_workspace *w, const struct dt_flat *gradients)
+{
+    const struct dt_model *m = w->model;
+    assert(w->shape.training);
+    if (ends(w))
+        head_backward(w, gradients);
+    blocks_backward(w, gradients);
+    if (begins(w)) {
+        if (!(ends(w) && shares_gradient(m)))
+            dt_bucket_enter(m, DT_TOKEN_BUCKET, true);
+        dt_bucket_enter(m, dt_layer_bucket(-1), true);
+        embed_backward(w, gradients);
+        dt_bucket_leave(m, dt_layer_bucket(-1), true);
+        dt_bucket_leave(m, DT_TOKEN_BUCKET, true);
+    }
+    return ends(w) ? m->device->ops->sum(m->device, w->head.losses, w->head.count) : 0;
 }
 
 double dt_model_backward(const struct dt_model *m, struct dt_workspace *w,
-                         const struct dt_batch *batch, float *gradients, const struct dt_pass *how)
+                         const struct dt_batch *batch, const struct dt_flat *gradients,
+                         const struct dt_pass *how)
 {
-    int64_t rows = stage(w, batch);
-    const struct dt_block_pass pass = {
-        .attention = dt_model_attention(m, batch->count, batch->length),
-        .dropout = true,
-        .seed = how->seed,
-        .sample = batch->first_sample,
-    };
-    const struct dt_cross_entropy loss = {how->scale, how->label_smoothing, how->z_loss};
-    struct dt_tensor norm = dt_rows(&w->norm, 0, rows), dnorm = dt_rows(&w->dnorm, 0, rows);
-    assert(w->shape.training);
-    forward(m, w, &pass, rows);
-    dt_head_run(&w->head, m, &norm, false, gradients, &dnorm, &loss);
-    backward(m, w, &pass, rows, gradients);
-    return m->device->ops->sum(m->device, w->head.losses, w->head.count);
+    assert(w->model == m && begins(w) && ends(w));
+    dt_pass_begin(w, batch, how);
+    dt_pass_forward(w);
+    return dt_pass_backward(w, gradients);
+}
+
+void dt_pass_score(struct dt_workspace *w, const struct dt_batch *batch, float *losses, float *hits)
+{
+    const struct dt_model *m = w->model;
+    struct dt_tensor norm = rows_of(w, &w->norm);
+    enter_head(m, false);
+    dt_head_run(&w->head, m, &norm, hits != NULL, NULL, NULL, &w->loss);
+    leave_head(m, false);
+    dt_head_download(&w->head, m, batch, w->head.losses, losses);
+    if (hits)
+        dt_head_download(&w->head, m, batch, w->head.hits, hits);
 }
 
 void dt_model_score(const struct dt_model *m, struct dt_workspace *w, const struct dt_batch *batch,
                     float *losses, float *hits)
 {
-    int64_t rows = stage(w, batch);
-    const struct dt_block_pass pass = {.attention =
-                                           dt_model_attention(m, batch->count, batch->length)};
-    struct dt_tensor norm = dt_rows(&w->norm, 0, rows);
-    forward(m, w, &pass, rows);
-    dt_head_run(&w->head, m, &norm, hits != NULL, NULL, NULL, &(struct dt_cross_entropy){0});
-    dt_head_download(&w->head, m, batch, w->head.losses, losses);
-    if (hits)
-        dt_head_download(&w->head, m, batch, w->head.hits, hits);
+    assert(w->model == m && begins(w) && ends(w));
+    dt_pass_begin(w, batch, NULL);
+    dt_pass_forward(w);
+    dt_pass_score(w, batch, losses, hits);
 }

@@ -248,9 +248,11 @@ static int check_complete(const char *path, const struct search *s, struct dt_er
     return 0;
 }
 
-/* Whole file in memory, decompressed if it is zstd. */
-static int read_bytes(const char *path, char **data, size_t *size, struct dt_error *err)
+/* Whole file in memory, decompressed if it is zstd, to most bytes at most. */
+static int read_bytes(const char *path, size_t most, char **data, size_t *size,
+                      struct dt_error *err)
 {
+    DT_TRY(dt_file_need_regular(path, err));
     DT_TRY(dt_file_read(path, SIZE_MAX / 2, data, size, err));
     if (*size < 4 || memcmp(*data, "\x28\xb5\x2f\xfd", 4) != 0)
         return 0;
@@ -258,7 +260,7 @@ static int read_bytes(const char *path, char **data, size_t *size, struct dt_err
     ZSTD_DStream *zstd = ZSTD_createDStream();
     ZSTD_inBuffer in = {*data, *size, 0};
     size_t rc = 1;
-    while (in.pos < in.size && !ZSTD_isError(rc)) {
+    while (in.pos < in.size && !ZSTD_isError(rc) && out.size <= most) {
         dt_buffer_reserve(&out, out.size + ZSTD_DStreamOutSize());
         ZSTD_outBuffer o = {out.data + out.size, ZSTD_DStreamOutSize(), 0};
         rc = ZSTD_decompressStream(zstd, &o, &in);
@@ -268,12 +270,14 @@ static int read_bytes(const char *path, char **data, size_t *size, struct dt_err
     free(*data);
     *data = out.data;
     *size = out.size;
-    if (rc == 0)
+    if (rc == 0 && out.size <= most)
         return 0;
     free(out.data);
     *data = NULL;
     return dt_fail(err, DT_EFORMAT, "%s: %s", path,
-                   ZSTD_isError(rc) ? ZSTD_getErrorName(rc) : "ends too early");
+                   out.size > most    ? "is much larger, decompressed, than its tensors"
+                   : ZSTD_isError(rc) ? ZSTD_getErrorName(rc)
+                                      : "ends too early");
 }
 
 /* Members of all objects in a JSON text: colons outside of strings. */
@@ -356,11 +360,21 @@ static int read_tensors(const char *path, const char *file, size_t size, struct 
     return rc;
 }
 
+/* What a file with these tensors may have, and some that are ignored. */
+static size_t most_bytes(const struct search *s)
+{
+    size_t elements = 0;
+    for (int i = 0; i < s->count; i++)
+        elements += (size_t)s->tensors[i].shape[0] *
+                    (size_t)(s->tensors[i].rank == 2 ? s->tensors[i].shape[1] : 1);
+    return MOST_HEADER + 4 * elements * sizeof(float);
+}
+
 static int read_file(const char *path, struct search *s, struct dt_error *err)
 {
     char *file;
     size_t size;
-    DT_TRY(read_bytes(path, &file, &size, err));
+    DT_TRY(read_bytes(path, most_bytes(s), &file, &size, err));
     int rc = read_tensors(path, file, size, s, err);
     free(file);
     return rc;
@@ -439,6 +453,7 @@ int dt_safetensors_read_index(const char *path, const struct dt_named_tensor *te
     struct search s = {.tensors = tensors, .count = count, .ignored = ignored};
     char *text;
     size_t size;
+    DT_TRY(dt_file_need_regular(path, err));
     DT_TRY(dt_file_read(path, MOST_HEADER, &text, &size, err));
     s.seen = dt_alloc((size_t)count, sizeof *s.seen);
     int rc = read_index(path, text, size, &s, err);

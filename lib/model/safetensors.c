@@ -38,7 +38,7 @@ static size_t bytes_of(const struct dt_named_tensor *t)
     return (size_t)t->shape[0] * (size_t)(t->rank == 2 ? t->shape[1] : 1) * dt_dtype_size(t->dtype);
 }
 
-static void make_header(const struct dt_named_tensor *tensors, int count, struct dt_buffer *b)
+void dt_safetensors_header(const struct dt_named_tensor *tensors, int count, struct dt_buffer *b)
 {
     static const char *const types[] = {[DT_F32] = "F32", [DT_BF16] = "BF16", [DT_F16] = "F16"};
     uint64_t at = 0;
@@ -80,7 +80,7 @@ int dt_safetensors_write(const char *path, const struct dt_named_tensor *tensors
         ZSTD_CCtx_setParameter(s.zstd, ZSTD_c_checksumFlag, 1);
         s.chunk = dt_alloc(ZSTD_CStreamOutSize(), 1);
     }
-    make_header(tensors, count, &header);
+    dt_safetensors_header(tensors, count, &header);
     int rc = write_all(&s, tensors, count, &header, err);
     rc = rc < 0 ? rc : dt_output_commit(&s.out, err);
     dt_output_abandon(&s.out);

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "device/device.h"
 
@@ -27,6 +28,10 @@ struct dt_named_tensor {
 /* Writes the tensors in the order given, atomically. */
 int dt_safetensors_write(const char *path, const struct dt_named_tensor *tensors, int count,
                          bool compress, struct dt_error *err) DT_MUST_CHECK;
+
+/* The text of such a file's header, whose length is a multiple of 8. */
+void dt_safetensors_header(const struct dt_named_tensor *tensors, int count,
+                           struct dt_buffer *header);
 
 /* Fills the data of every tensor in the list from the file. Each must be there
  * with that shape, and the file must hold no other, but for names that end in

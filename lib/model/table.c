@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/table.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/rng.h"
@@ -36,6 +38,90 @@ static int64_t size_of(enum dt_dimension d, const struct dt_model_config *c)
     abort();
 }
 
+static const enum dt_cut cuts[DT_ROLES] = {
+    [DT_TOKEN_EMBEDDING] = DT_CUT_INPUTS, [DT_QKV_WEIGHT] = DT_CUT_OUTPUTS,
+    [DT_QKV_BIAS] = DT_CUT_OUTPUTS,       [DT_Q_WEIGHT] = DT_CUT_OUTPUTS,
+    [DT_Q_BIAS] = DT_CUT_OUTPUTS,         [DT_K_WEIGHT] = DT_CUT_OUTPUTS,
+    [DT_K_BIAS] = DT_CUT_OUTPUTS,         [DT_V_WEIGHT] = DT_CUT_OUTPUTS,
+    [DT_V_BIAS] = DT_CUT_OUTPUTS,         [DT_PROJECTION_WEIGHT] = DT_CUT_INPUTS,
+    [DT_GATE_WEIGHT] = DT_CUT_OUTPUTS,    [DT_UP_WEIGHT] = DT_CUT_OUTPUTS,
+    [DT_UP_BIAS] = DT_CUT_OUTPUTS,        [DT_DOWN_WEIGHT] = DT_CUT_INPUTS,
+    [DT_HEAD_WEIGHT] = DT_CUT_OUTPUTS,    [DT_HEAD_BIAS] = DT_CUT_OUTPUTS,
+};
+
+/* What a slice has of a dimension. */
+static int ranges_of(enum dt_dimension d, const struct dt_model_config *c,
+                     const struct dt_slice *slice, struct dt_range ranges[3])
+{
+    int64_t size = c->hidden_size / c->num_heads, width = c->hidden_size;
+    struct dt_range queries = {slice->heads.first * size, slice->heads.count * size};
+    struct dt_range keys = {slice->kv_heads.first * size, slice->kv_heads.count * size};
+    switch (d) {
+    case DT_WIDTH3:
+        for (int i = 0; i < 3; i++)
+            ranges[i] = (struct dt_range){i * width + queries.first, queries.count};
+        return 3;
+    case DT_WIDTH:
+        ranges[0] = queries;
+        return 1;
+    case DT_KEYS:
+        ranges[0] = keys;
+        return 1;
+    case DT_INNER:
+        ranges[0] = slice->inner;
+        return 1;
+    case DT_VOCABULARY:
+        ranges[0] = slice->tokens;
+        return 1;
+    default:
+        abort(); /* no other is cut */
+    }
+}
+
+/* Norms whose gradients are sums over what slices have apart: heads, or rows. */
+static bool is_partial(enum dt_role role, const struct dt_model_part *part)
+{
+    switch (role) {
+    case DT_Q_NORM_WEIGHT:
+    case DT_K_NORM_WEIGHT:
+        return part->slices > 1;
+    case DT_NORM1_WEIGHT:
+    case DT_NORM1_BIAS:
+    case DT_NORM2_WEIGHT:
+    case DT_NORM2_BIAS:
+    case DT_FINAL_NORM_WEIGHT:
+    case DT_FINAL_NORM_BIAS:
+        return part->sequence;
+    default:
+        return false;
+    }
+}
+
+/* Cuts a tensor of the whole model down to what lies here. */
+static void cut(struct dt_param *p, const struct dt_tensor_spec *s, const struct dt_model_config *c,
+                const struct dt_model_part *part)
+{
+    struct dt_slice slice = dt_slice_of(c, part->slice, part->slices);
+    bool outputs_last = p->rank == 2 && !p->transposed;
+    p->cut = cuts[p->role];
+    p->axis = (p->cut == DT_CUT_OUTPUTS) == outputs_last && p->rank == 2 ? 1 : 0;
+    p->holders = (struct dt_range){0, part->slices};
+    p->partial = is_partial(p->role, part);
+    p->ranges[0] = (struct dt_range){0, p->full[p->axis]};
+    p->range_count = 1;
+    if (p->cut != DT_UNCUT) {
+        bool keys = (p->axis == 0 ? s->rows : s->columns) == DT_KEYS;
+        p->holders = keys ? slice.key_holders : (struct dt_range){part->slice, 1};
+        p->partial = keys && c->num_kv_heads < part->slices;
+        p->range_count = ranges_of(p->axis == 0 ? s->rows : s->columns, c, &slice, p->ranges);
+        p->shape[p->axis] = 0;
+        for (int i = 0; i < p->range_count; i++)
+            p->shape[p->axis] += p->ranges[i].count;
+    }
+    p->leads = p->holders.first == part->slice;
+    p->count = p->shape[0] * p->shape[1];
+}
+
 static enum dt_init init_of(const struct dt_tensor_spec *s)
 {
     if (s->columns != DT_ONE)
@@ -43,27 +129,69 @@ static enum dt_init init_of(const struct dt_tensor_spec *s)
     return s->kind & DT_SCALE ? DT_INIT_ONE : DT_INIT_ZERO;
 }
 
-/* block: the number in the name. */
-static void add(struct dt_table *t, const struct dt_tensor_spec *s, int layer, int block,
-                const struct dt_model_config *c)
+static int64_t aligned(int64_t count)
 {
-    struct dt_param *p = &t->params[t->count];
-    *p = (struct dt_param){.role = s->role,
-                           .layer = layer,
-                           .rank = s->columns == DT_ONE ? 1 : 2,
-                           .shape = {size_of(s->rows, c), size_of(s->columns, c)},
-                           .transposed = s->kind & DT_TRANSPOSED,
-                           .decay = s->columns != DT_ONE,
-                           .init = init_of(s),
-                           .init_std = (float)c->initializer_range,
-                           .offset = t->elements};
+    return (count + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+int dt_layer_bucket(int layer)
+{
+    return layer + 2;
+}
+
+int dt_head_bucket(const struct dt_table *t)
+{
+    return dt_layer_bucket(t->layers) + 1;
+}
+
+/* Puts a tensor behind those that the table has. */
+static void append(struct dt_table *t, struct dt_param *p)
+{
+    struct dt_partials *partials = &t->partials[p->bucket];
+    int64_t *parts = p->cut == DT_UNCUT ? &partials->of_all : &partials->of_holders;
+    p->offset = t->elements;
+    p->partial_offset = *parts;
+    *parts += p->partial ? p->count : 0;
+    t->elements += aligned(p->count);
+    t->index[(int)p->role * (t->layers + 2) + p->layer + 1] = t->count;
+    for (int bucket = p->bucket + 1; bucket <= t->bucket_count; bucket++)
+        t->buckets[bucket] = t->elements;
+    t->params[t->count++] = *p;
+}
+
+/* What the table is made from. */
+struct making {
+    struct dt_table *table;
+    const struct dt_model_config *config;
+    const struct dt_model_part *part;
+    int number; /* tensors of the whole model so far */
+};
+
+/* block: the number in the name. */
+static void add(struct making *m, const struct dt_tensor_spec *s, int layer, int block)
+{
+    const struct dt_model_config *c = m->config;
+    struct dt_table *t = m->table;
+    struct dt_param p = {.role = s->role,
+                         .layer = layer,
+                         .bucket = s->role == DT_TOKEN_EMBEDDING ? DT_TOKEN_BUCKET
+                                                                 : dt_layer_bucket(layer),
+                         .number = m->number++,
+                         .rank = s->columns == DT_ONE ? 1 : 2,
+                         .shape = {size_of(s->rows, c), size_of(s->columns, c)},
+                         .full = {size_of(s->rows, c), size_of(s->columns, c)},
+                         .transposed = s->kind & DT_TRANSPOSED,
+                         .decay = s->columns != DT_ONE,
+                         .init = init_of(s),
+                         .init_std = (float)c->initializer_range};
     if (s->kind & DT_RESIDUAL)
-        p->init_std /= sqrtf(2.0f * (float)c->num_layers);
-    snprintf(p->name, sizeof p->name, s->name, block);
-    p->count = p->shape[0] * p->shape[1];
-    t->parameters += p->count;
-    t->elements += (p->count + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    t->index[(int)s->role * (t->layers + 2) + layer + 1] = t->count++;
+        p.init_std /= sqrtf(2.0f * (float)c->num_layers);
+    snprintf(p.name, sizeof p.name, s->name, block);
+    t->parameters += p.full[0] * p.full[1];
+    cut(&p, s, c, m->part);
+    t->has[s->role] = true;
+    if (dt_part_holds(m->part, t->layers, layer))
+        append(t, &p);
 }
 
 static bool is_left_out(enum dt_role role, const struct dt_model_config *c)
@@ -72,35 +200,67 @@ static bool is_left_out(enum dt_role role, const struct dt_model_config *c)
     return (norm && !c->qk_norm) || (role == DT_HEAD_WEIGHT && c->tie_word_embeddings);
 }
 
-static void add_place(struct dt_table *t, enum dt_place place, int layer, int block,
-                      const struct dt_model_config *c)
+static void add_place(struct making *m, enum dt_place place, int layer, int block)
 {
-    for (const struct dt_tensor_spec *s = dt_architecture_of(c)->tensors; s->place != DT_NOWHERE;
-         s++)
-        if (s->place == place && !is_left_out(s->role, c))
-            add(t, s, layer, block, c);
+    const struct dt_tensor_spec *s = dt_architecture_of(m->config)->tensors;
+    for (; s->place != DT_NOWHERE; s++)
+        if (s->place == place && !is_left_out(s->role, m->config))
+            add(m, s, layer, block);
 }
 
-void dt_table_init(struct dt_table *t, const struct dt_model_config *c)
+/* The head that is the token embedding: a copy in a stage that does not hold that; a
+ * gradient alone in one that does. */
+static void add_head_apart(struct making *m)
+{
+    struct dt_table *t = m->table, whole;
+    struct dt_model_part all = *m->part;
+    all.stage = 0;
+    all.stages = all.chunks = 1;
+    all.tied_apart = false;
+    dt_table_init(&whole, m->config, &all);
+    struct dt_param head = *dt_table_find(&whole, DT_TOKEN_EMBEDDING, -1);
+    dt_table_release(&whole);
+    head.role = DT_HEAD_WEIGHT;
+    head.layer = t->layers;
+    head.bucket = dt_head_bucket(t);
+    head.copy = true;
+    if (!dt_part_holds(m->part, t->layers, -1))
+        append(t, &head);
+    t->gradient_elements = t->elements;
+    if (dt_part_holds(m->part, t->layers, -1))
+        t->gradient_elements += aligned(head.count);
+    t->buckets[t->bucket_count] = t->gradient_elements;
+}
+
+void dt_table_init(struct dt_table *t, const struct dt_model_config *c,
+                   const struct dt_model_part *part)
 {
     int layers = (int)c->num_layers, roles = DT_ROLES * (layers + 2);
-    *t = (struct dt_table){.layers = layers};
+    struct making m = {.table = t, .config = c, .part = part ? part : &DT_WHOLE_MODEL};
+    *t = (struct dt_table){.layers = layers, .bucket_count = dt_layer_bucket(layers) + 2};
     t->params = dt_alloc((size_t)roles, sizeof *t->params);
     t->index = dt_alloc((size_t)roles, sizeof *t->index);
+    t->buckets = dt_alloc((size_t)t->bucket_count + 1, sizeof *t->buckets);
+    t->partials = dt_alloc((size_t)t->bucket_count, sizeof *t->partials);
     for (int i = 0; i < roles; i++)
         t->index[i] = -1;
-    add_place(t, DT_BEFORE, -1, 0, c);
+    add_place(&m, DT_BEFORE, -1, 0);
     for (int layer = 0; layer < layers; layer++) {
-        add_place(t, layer == 0 ? DT_FIRST : DT_BETWEEN, layer, layer - 1, c);
-        add_place(t, DT_BLOCK, layer, layer, c);
+        add_place(&m, layer == 0 ? DT_FIRST : DT_BETWEEN, layer, layer - 1);
+        add_place(&m, DT_BLOCK, layer, layer);
     }
-    add_place(t, DT_BEHIND, layers, layers - 1, c);
+    add_place(&m, DT_BEHIND, layers, layers - 1);
+    t->gradient_elements = t->elements;
+    if (c->tie_word_embeddings && m.part->tied_apart && dt_part_holds(m.part, layers, layers))
+        add_head_apart(&m);
 }
 
 void dt_table_release(struct dt_table *t)
 {
     free(t->params);
     free(t->index);
+    free(t->buckets);
+    free(t->partials);
     *t = (struct dt_table){0};
 }
 
@@ -110,25 +270,84 @@ const struct dt_param *dt_table_find(const struct dt_table *t, enum dt_role role
     return i < 0 ? NULL : &t->params[i];
 }
 
-struct dt_tensor dt_table_view(const struct dt_table *t, enum dt_dtype dtype, void *base,
+void dt_flat_set(struct dt_flat *flat, const struct dt_table *t, enum dt_dtype dtype, void *base)
+{
+    flat->dtype = dtype;
+    if (flat->buckets == NULL)
+        flat->buckets = dt_alloc((size_t)t->bucket_count, sizeof *flat->buckets);
+    for (int i = 0; base && i < t->bucket_count; i++)
+        flat->buckets[i] = (char *)base + t->buckets[i] * (int64_t)dt_dtype_size(dtype);
+}
+
+void dt_flat_release(struct dt_flat *flat)
+{
+    free(flat->buckets);
+    *flat = (struct dt_flat){0};
+}
+
+/* Where a tensor lies in an arena. */
+static void *place_of(const struct dt_table *t, const struct dt_flat *flat,
+                      const struct dt_param *p)
+{
+    if (p->partial && flat->partial)
+        return flat->partial + p->partial_offset +
+               (p->cut == DT_UNCUT ? 0 : t->partials[p->bucket].of_all);
+    int64_t place = (p->offset - t->buckets[p->bucket]) * (int64_t)dt_dtype_size(flat->dtype);
+    assert(flat->buckets[p->bucket]);
+    return (char *)flat->buckets[p->bucket] + place;
+}
+
+struct dt_tensor dt_table_view(const struct dt_table *t, const struct dt_flat *flat,
                                enum dt_role role, int layer)
 {
     const struct dt_param *p = dt_table_find(t, role, layer);
     if (p == NULL)
         return (struct dt_tensor){0};
-    void *data = (char *)base + p->offset * (int64_t)dt_dtype_size(dtype);
-    return p->rank == 1 ? dt_matrix_of(dtype, data, 1, p->count)
-                        : dt_matrix_of(dtype, data, p->shape[0], p->shape[1]);
+    void *data = place_of(t, flat, p);
+    return p->rank == 1 ? dt_matrix_of(flat->dtype, data, 1, p->count)
+                        : dt_matrix_of(flat->dtype, data, p->shape[0], p->shape[1]);
 }
 
-static void fill_normal(float *values, int64_t count, float std, uint64_t key)
+int64_t dt_param_runs(const struct dt_param *p)
 {
-    for (int64_t i = 0; i < count; i += 2) {
-        double pair[2];
-        dt_normal_pair(dt_random(key, 0, (uint64_t)i / 2), pair);
-        values[i] = std * (float)pair[0];
-        if (i + 1 < count)
-            values[i + 1] = std * (float)pair[1];
+    return p->cut != DT_UNCUT && p->axis == 1 ? p->shape[0] * p->range_count : p->range_count;
+}
+
+struct dt_param_run dt_param_run(const struct dt_param *p, int64_t i)
+{
+    if (p->cut == DT_UNCUT)
+        return (struct dt_param_run){0, 0, p->count};
+    int64_t row = i / p->range_count, before = 0, width = p->full[1];
+    const struct dt_range *range = &p->ranges[i % p->range_count];
+    for (const struct dt_range *r = p->ranges; r < range; r++)
+        before += r->count;
+    if (p->axis == 0) /* whole rows */
+        return (struct dt_param_run){before * width, range->first * width, range->count * width};
+    return (struct dt_param_run){row * p->shape[1] + before, row * p->full[1] + range->first,
+                                 range->count};
+}
+
+void dt_table_cut_out(const struct dt_table *part, float *to, const struct dt_table *whole,
+                      const float *from)
+{
+    for (int i = 0; i < part->count; i++) {
+        const struct dt_param *p = &part->params[i];
+        for (int64_t n = 0; n < dt_param_runs(p); n++) {
+            struct dt_param_run run = dt_param_run(p, n);
+            memcpy(to + p->offset + run.here, from + whole->params[p->number].offset + run.there,
+                   (size_t)run.count * sizeof *to);
+        }
+    }
+}
+
+/* Elements first to below first + count of the whole tensor. */
+static void fill_normal(float *values, int64_t first, int64_t count, float std, uint64_t key)
+{
+    double pair[2];
+    for (int64_t e = first; e < first + count; e++) {
+        if (e == first || e % 2 == 0)
+            dt_normal_pair(dt_random(key, 0, (uint64_t)e / 2), pair);
+        values[e - first] = std * (float)pair[e % 2];
     }
 }
 
@@ -152,10 +371,13 @@ void dt_table_initialize(const struct dt_table *t, uint64_t seed, float *paramet
     for (int i = 0; i < t->count; i++) {
         const struct dt_param *p = &t->params[i];
         float *values = parameters + p->offset;
-        if (p->init == DT_INIT_NORMAL)
-            fill_normal(values, p->count, p->init_std, dt_random_key(seed, 'I', (uint64_t)i));
+        for (int64_t r = 0; p->init == DT_INIT_NORMAL && r < dt_param_runs(p); r++) {
+            struct dt_param_run run = dt_param_run(p, r);
+            fill_normal(values + run.here, run.there, run.count, p->init_std,
+                        dt_random_key(seed, 'I', (uint64_t)p->number));
+        }
         if (p->init == DT_INIT_WAVES)
-            fill_waves(values, p->shape, p->init_std);
+            fill_waves(values, p->full, p->init_std);
         for (int64_t j = 0; p->init == DT_INIT_ONE && j < p->count; j++)
             values[j] = 1;
     }

@@ -54,15 +54,18 @@ static int close_device(void **state)
     return 0;
 }
 
-static struct dt_model *new_model(int shape)
+/* Each shape in fp32, then in bf16. */
+static struct dt_model *new_model(int number)
 {
+    const int shape = number % 2;
     struct dt_model *m;
     struct dt_model_config config = shapes[shape];
     assert_int_equal(dt_model_config_check(&config, "model", &err), 0);
-    assert_int_equal(dt_model_new(&m, dev, &config, DT_F32, &err), 0);
+    assert_int_equal(dt_model_new(&m, dev, &config, number < 2 ? DT_F32 : DT_BF16, &err), 0);
     dt_model_initialize(m, 3);
     for (int64_t i = 0; i < m->table.elements; i++)
         m->parameters[i] *= 4;
+    dt_model_refresh(m);
     return m;
 }
 
@@ -81,7 +84,7 @@ static float *one_by_one(const struct dt_model *m, const uint32_t *sequence)
 static void cached_is_uncached_to_the_bit(void **state)
 {
     (void)state;
-    for (int shape = 0; shape < 2; shape++) {
+    for (int shape = 0; shape < 4; shape++) {
         struct dt_model *m = new_model(shape);
         struct dt_decoder *d;
         float *want = one_by_one(m, ids[0]), logits[V];
@@ -100,7 +103,7 @@ static void cached_is_uncached_to_the_bit(void **state)
 static void sequences_side_by_side_are_those_alone(void **state)
 {
     (void)state;
-    for (int shape = 0; shape < 2; shape++) {
+    for (int shape = 0; shape < 4; shape++) {
         struct dt_model *m = new_model(shape);
         struct dt_decoder *d;
         float *want[4], *logits = dt_alloc(20 * V, sizeof *logits);

@@ -50,7 +50,10 @@ static float *backward(struct dt_model *m, const struct dt_batch *batch, double 
         dt_workspace_new(&w, m, &(struct dt_workspace_shape){batch->count, batch->length, true},
                          &err),
         0);
-    *loss = dt_model_backward(m, w, batch, gradients, &(struct dt_pass){.scale = 1});
+    struct dt_flat flat = {0};
+    dt_flat_set(&flat, &m->table, DT_F32, gradients);
+    *loss = dt_model_backward(m, w, batch, &flat, &(struct dt_pass){.scale = 1});
+    dt_flat_release(&flat);
     dt_workspace_free(w);
     return gradients;
 }

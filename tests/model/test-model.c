@@ -131,7 +131,10 @@ static double backward(const struct dt_model *m, struct dt_workspace *w, const u
     struct dt_batch batch;
     dt_batch_init(&batch, count, length);
     dt_batch_next_token(&batch, ids, count, length);
-    double loss = dt_model_backward(m, w, &batch, gradients, &(struct dt_pass){.scale = scale});
+    struct dt_flat flat = {0};
+    dt_flat_set(&flat, &m->table, DT_F32, gradients);
+    double loss = dt_model_backward(m, w, &batch, &flat, &(struct dt_pass){.scale = scale});
+    dt_flat_release(&flat);
     dt_batch_release(&batch);
     return loss;
 }
@@ -227,8 +230,10 @@ static double pass(const struct dt_model *m, enum dt_recompute recompute, float 
     struct dt_workspace_shape shape = {3, 9, true, recompute};
     memset(gradients, 0, (size_t)m->table.elements * sizeof *gradients);
     assert_int_equal(dt_workspace_new(&w, m, &shape, &err), 0);
-    double loss =
-        dt_model_backward(m, w, &batch, gradients, &(struct dt_pass){.scale = 1, .seed = 4});
+    struct dt_flat flat = {0};
+    dt_flat_set(&flat, &m->table, DT_F32, gradients);
+    double loss = dt_model_backward(m, w, &batch, &flat, &(struct dt_pass){.scale = 1, .seed = 4});
+    dt_flat_release(&flat);
     *bytes = dt_workspace_bytes(w);
     dt_workspace_free(w);
     dt_batch_release(&batch);
@@ -440,7 +445,7 @@ static void initial_weights_spread_as_the_configuration_says(void **state)
     struct dt_table t;
     c.hidden_size = 64;
     c.initializer_range = 0.5;
-    dt_table_init(&t, &c);
+    dt_table_init(&t, &c, NULL);
     float *parameters = dt_alloc((size_t)t.elements, sizeof *parameters);
     dt_table_initialize(&t, 1, parameters);
     const struct dt_param *p = dt_table_find(&t, DT_QKV_WEIGHT, 0);
@@ -464,7 +469,7 @@ static void table_has_gpt2s_names_shapes_and_size(void **state)
                                    .tie_word_embeddings = true};
     struct dt_table t;
     assert_int_equal(dt_model_config_check(&gpt2, "model", &err), 0);
-    dt_table_init(&t, &gpt2);
+    dt_table_init(&t, &gpt2, NULL);
     assert_int_equal(t.parameters, 124439808);
     assert_int_equal(t.count, 2 + 12 * 12 + 2);
     const struct dt_param *p = dt_table_find(&t, DT_QKV_WEIGHT, 11);
@@ -494,7 +499,7 @@ static void table_has_llamas_names_shapes_and_size(void **state)
                                     .rope_theta = 500000};
     struct dt_table t;
     assert_int_equal(dt_model_config_check(&llama, "model", &err), 0);
-    dt_table_init(&t, &llama);
+    dt_table_init(&t, &llama, NULL);
     assert_int_equal(t.parameters, 8030261248);
     assert_int_equal(t.count, 1 + 32 * 9 + 2);
     const struct dt_param *p = dt_table_find(&t, DT_K_WEIGHT, 31);
@@ -508,7 +513,7 @@ static void table_has_llamas_names_shapes_and_size(void **state)
     assert_null(dt_table_find(&t, DT_NORM1_BIAS, 0));
     dt_table_release(&t);
     llama.tie_word_embeddings = true;
-    dt_table_init(&t, &llama);
+    dt_table_init(&t, &llama, NULL);
     assert_null(dt_table_find(&t, DT_HEAD_WEIGHT, 32));
     dt_table_release(&t);
 }
@@ -530,7 +535,7 @@ static void memory_is_that_of_parameters_and_turns(void **state)
     struct dt_model *gpt2 = new_model(), *llama = new_model_of(&tiny_llama);
     assert_int_equal(dt_model_bytes(gpt2), 4 * gpt2->table.elements);
     assert_int_equal(dt_model_bytes(llama), 4 * (llama->table.elements + 12 * 2 + 8));
-    struct dt_model *plan = dt_model_plan(dev, &tiny_llama, DT_BF16);
+    struct dt_model *plan = dt_model_plan(dev, &tiny_llama, DT_BF16, NULL);
     assert_int_equal(dt_model_bytes(plan),
                      dt_model_bytes(llama) + (2 * (size_t)llama->table.elements + 63) / 64 * 64);
     dt_model_free(plan);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/decode-bench.h"
+
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/progress.h"
+#include "base/rng.h"
+#include "model/decode.h"
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Each weight once, but of tables that are looked into, which are no head, next to nothing. */
+static double weight_bytes(const struct dt_model *m)
+{
+    double elements = 0;
+    for (int i = 0; i < m->table.count; i++) {
+        enum dt_role role = m->table.params[i].role;
+        bool head = role == DT_TOKEN_EMBEDDING && m->config.tie_word_embeddings;
+        if (head || (role != DT_TOKEN_EMBEDDING && role != DT_POSITION_EMBEDDING))
+            elements += (double)m->table.params[i].count;
+    }
+    return elements * (double)dt_dtype_size(m->compute);
+}
+
+static double cache_bytes(const struct dt_model *m, int streams, double length)
+{
+    return 2.0 * (double)m->config.num_layers * streams * length *
+           (double)dt_model_kv_width(&m->config) * (double)dt_dtype_size(m->compute);
+}
+
+int dt_bench_decode(struct dt_model *m, int streams, int64_t past, int steps,
+                    struct dt_decode_speed *speed, struct dt_error *err)
+{
+    struct dt_decoder *d;
+    struct dt_rng rng;
+    DT_TRY(dt_decoder_new(&d, m, streams, past + steps, err));
+    size_t room = (size_t)(past > streams ? past : streams);
+    uint32_t *ids = dt_alloc(room, sizeof *ids);
+    int64_t *slots = dt_alloc((size_t)streams, sizeof *slots);
+    float *logits = dt_alloc((size_t)(streams * m->config.vocab_size), sizeof *logits);
+    double *times = dt_alloc((size_t)steps, sizeof *times);
+    dt_rng_init(&rng, 1);
+    for (size_t i = 0; i < room; i++)
+        ids[i] = dt_rng_below(&rng, (uint32_t)m->config.vocab_size);
+    for (int i = 0; i < streams; i++) {
+        slots[i] = i;
+        dt_decoder_feed(d, i, ids, past, logits);
+    }
+    for (int i = 0; i < steps; i++) {
+        double start = dt_now();
+        dt_decoder_step(d, slots, ids, streams, logits);
+        times[i] = dt_now() - start;
+    }
+    qsort(times, (size_t)steps, sizeof *times, compare_doubles);
+    *speed = (struct dt_decode_speed){
+        .step_s = times[steps / 2],
+        .least_s = times[0],
+        .bytes = weight_bytes(m) + cache_bytes(m, streams, (double)past + 0.5 * (steps + 1))};
+    free(ids), free(slots), free(logits), free(times);
+    dt_decoder_free(d);
+    return 0;
+}

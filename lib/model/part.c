@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/part.h"
+
+struct dt_layer_run dt_part_run(const struct dt_model_part *part, int layers, int i)
+{
+    long runs = (long)part->stages * part->chunks;
+    return (struct dt_layer_run){(int)(layers * (long)i / runs), (int)(layers * (i + 1L) / runs)};
+}
+
+bool dt_part_holds(const struct dt_model_part *part, int layers, int layer)
+{
+    if (layer < 0)
+        return part->stage == 0;
+    if (layer >= layers)
+        return part->stage == part->stages - 1;
+    for (int chunk = 0; chunk < part->chunks; chunk++) {
+        struct dt_layer_run run = dt_part_run(part, layers, chunk * part->stages + part->stage);
+        if (layer >= run.first && layer < run.end)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT */
+/* A model whose tensors are cut into slices, one a rank, computes what the whole does. */
+#include "test.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "../comm/threads.h"
+#include "base/rng.h"
+#include "model/pass.h"
+
+#define MOST_ROWS 64
+
+/* What is computed, and what the whole model made of it. */
+struct job {
+    struct dt_model_config config;
+    enum dt_dtype compute;
+    enum dt_recompute recompute;
+    int64_t count, length; /* of the batch */
+    bool sequence, masked;
+    struct dt_pass how;
+    int passes;
+    const struct dt_table *whole;
+    float *gradients; /* of the whole */
+    double loss;
+    float losses[MOST_ROWS], hits[MOST_ROWS];
+    double worst, worst_loss; /* relative errors: of a tensor's gradient, of a loss */
+    int other_hits;
+    uint64_t bytes; /* that all ranks have sent in a pass */
+    pthread_mutex_t lock;
+};
+
+static const struct dt_model_config gpt2 = {
+    .family = DT_GPT2,
+    .vocab_size = 53,
+    .max_seq_len = 9,
+    .hidden_size = 24,
+    .num_layers = 2,
+    .num_heads = 6,
+    .intermediate_size = 41,
+    .initializer_range = 0.1, /* about as far as 0.02 goes in 768 columns */
+    .tie_word_embeddings = true,
+};
+
+static const struct dt_model_config llama = {
+    .family = DT_LLAMA,
+    .vocab_size = 57,
+    .max_seq_len = 9,
+    .hidden_size = 40,
+    .num_layers = 2,
+    .num_heads = 10,
+    .num_kv_heads = 5,
+    .intermediate_size = 50,
+    .rope_theta = 100,
+    .initializer_range = 0.1, /* about as far as 0.02 goes in 768 columns */
+};
+
+static struct job job_of(const struct dt_model_config *config)
+{
+    struct dt_error err;
+    struct job job = {.config = *config,
+                      .how = {.scale = 0.5f, .seed = 4},
+                      .passes = 2,
+                      .count = 3,
+                      .length = 7,
+                      .masked = dt_model_is_masked(config),
+                      .lock = PTHREAD_MUTEX_INITIALIZER};
+    assert_int_equal(dt_model_config_check(&job.config, "model", &err), 0);
+    return job;
+}
+
+/* A batch in which, of masked models, few tokens are to be predicted. */
+static void fill_batch(struct dt_batch *batch, const struct job *job)
+{
+    struct dt_rng rng;
+    uint32_t ids[2 * MOST_ROWS], vocabulary = (uint32_t)job->config.vocab_size;
+    dt_rng_init(&rng, 8);
+    for (int64_t i = 0; i < job->count * (job->length + 1); i++)
+        ids[i] = dt_rng_below(&rng, vocabulary);
+    dt_batch_init(batch, job->count, job->length);
+    dt_batch_next_token(batch, ids, job->count, job->length);
+    for (int64_t i = 0; job->masked && i < job->count * job->length; i++)
+        if (i % 4 != 1)
+            batch->targets[i] = DT_NO_TARGET;
+    batch->first_sample = 100;
+}
+
+struct run {
+    struct dt_device *dev;
+    struct dt_model *model;
+    struct dt_workspace *work;
+    struct dt_batch batch;
+    float *gradients;
+    double loss;
+};
+
+static void open_run(struct run *r, const struct job *job, struct dt_comm *peers)
+{
+    struct dt_error err;
+    struct dt_model_part part = DT_WHOLE_MODEL;
+    struct dt_workspace_shape shape = {
+        .batch = job->count, .length = job->length, .training = true, .recompute = job->recompute};
+    if (peers) {
+        part.slice = dt_comm_rank(peers);
+        part.slices = dt_comm_size(peers);
+        part.peers = peers;
+        part.sequence = job->sequence;
+    }
+    assert_int_equal(dt_device_open(&r->dev, "cpu", 1, &err), 0);
+    r->model = dt_model_plan(r->dev, &job->config, job->compute, &part);
+    assert_int_equal(dt_model_allocate(r->model, &err), 0);
+    dt_model_initialize(r->model, 3);
+    assert_int_equal(dt_workspace_new(&r->work, r->model, &shape, &err), 0);
+    fill_batch(&r->batch, job);
+    r->gradients = dt_alloc((size_t)r->model->table.elements, sizeof *r->gradients);
+}
+
+/* Gradients of several passes add up. */
+static void run_backward(struct run *r, const struct job *job, int times)
+{
+    struct dt_flat flat = {0};
+    dt_flat_set(&flat, &r->model->table, DT_F32, r->gradients);
+    for (int i = 0; i < times; i++)
+        r->loss = dt_model_backward(r->model, r->work, &r->batch, &flat, &job->how);
+    dt_flat_release(&flat);
+}
+
+static void close_run(struct run *r)
+{
+    dt_batch_release(&r->batch);
+    dt_workspace_free(r->work);
+    dt_model_free(r->model);
+    dt_device_close(r->dev);
+    free(r->gradients);
+}
+
+static double norm_of(const float *x, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)x[i] * (double)x[i];
+    return sqrt(sum);
+}
+
+/* The gradient of a bias of keys is 0 but for rounding: softmax does not see it. */
+static double size_of(const struct job *job, const struct dt_param *all)
+{
+    return all->role == DT_K_BIAS ? norm_of(job->gradients, job->whole->elements)
+                                  : norm_of(job->gradients + all->offset, all->count);
+}
+
+static double error_of(const struct run *r, const struct job *job, int i)
+{
+    const struct dt_param *own = &r->model->table.params[i], *all = &job->whole->params[i];
+    double difference = 0;
+    for (int64_t n = 0; n < dt_param_runs(own); n++) {
+        struct dt_param_run run = dt_param_run(own, n);
+        const float *want = job->gradients + all->offset + run.there;
+        const float *got = r->gradients + own->offset + run.here;
+        for (int64_t e = 0; e < run.count; e++)
+            difference += pow((double)got[e] - (double)want[e], 2);
+    }
+    return sqrt(difference) / size_of(job, all);
+}
+
+static void compare(const struct run *r, struct job *job)
+{
+    float losses[MOST_ROWS], hits[MOST_ROWS];
+    dt_model_score(r->model, r->work, &r->batch, losses, hits);
+    pthread_mutex_lock(&job->lock);
+    for (int i = 0; i < r->model->table.count; i++)
+        job->worst = fmax(job->worst, error_of(r, job, i));
+    job->worst_loss = fmax(job->worst_loss, fabs(r->loss / job->loss - 1));
+    for (int64_t i = 0; i < job->count * job->length; i++) {
+        double want = (double)job->losses[i], got = (double)losses[i];
+        job->worst_loss = fmax(job->worst_loss, fabs(got - want) / (want + 1e-3));
+        job->other_hits += hits[i] != job->hits[i];
+    }
+    pthread_mutex_unlock(&job->lock);
+}
+
+static void run_slice(struct dt_comm *world, void *context)
+{
+    struct job *job = context;
+    struct run r;
+    open_run(&r, job, world);
+    run_backward(&r, job, 1);
+    pthread_mutex_lock(&job->lock);
+    job->bytes += dt_comm_bytes_sent(world);
+    pthread_mutex_unlock(&job->lock);
+    run_backward(&r, job, job->passes - 1);
+    compare(&r, job);
+    close_run(&r);
+}
+
+/* Slices against the whole. */
+static void run_slices(struct job *job, int slices)
+{
+    struct run whole;
+    open_run(&whole, job, NULL);
+    run_backward(&whole, job, job->passes);
+    job->whole = &whole.model->table;
+    job->gradients = whole.gradients;
+    job->loss = whole.loss;
+    job->worst = job->worst_loss = 0;
+    job->other_hits = 0;
+    job->bytes = 0;
+    dt_model_score(whole.model, whole.work, &whole.batch, job->losses, job->hits);
+    run_ranks(slices, 10, run_slice, job);
+    close_run(&whole);
+}
+
+/* Any number of slices, and rows of the stream dealt out or not. */
+static void check_slices(struct job *job)
+{
+    for (int slices = 1; slices <= 4; slices++)
+        for (int sequence = 0; sequence < 2; sequence++) {
+            job->sequence = sequence;
+            run_slices(job, slices);
+            if (!(job->worst <= 1e-6 && job->worst_loss <= 1e-6 && job->other_hits == 0))
+                fail_msg("%d slices%s: gradients %g, losses %g, hits %d", slices,
+                         sequence ? ", rows apart" : "", job->worst, job->worst_loss,
+                         job->other_hits);
+        }
+}
+
+static void gpt2_in_slices(void **state)
+{
+    (void)state;
+    struct job job = job_of(&gpt2);
+    check_slices(&job);
+}
+
+/* 5 heads of keys over 2 slices, and over 3 and 4. */
+static void llama_in_slices(void **state)
+{
+    (void)state;
+    struct job job = job_of(&llama);
+    check_slices(&job);
+}
+
+/* With norms of queries and keys, and fewer heads of keys than slices. */
+static void qwen3_in_slices(void **state)
+{
+    (void)state;
+    for (long kv_heads = 1; kv_heads <= 2; kv_heads++) {
+        struct dt_model_config config = llama;
+        config.qk_norm = true;
+        config.tie_word_embeddings = true;
+        config.num_heads = 4;
+        config.num_kv_heads = kv_heads;
+        struct job job = job_of(&config);
+        check_slices(&job);
+    }
+}
+
+static void masked_models_in_slices(void **state)
+{
+    (void)state;
+    const enum dt_family families[] = {DT_BERT, DT_DISTILBERT};
+    for (int f = 0; f < 2; f++) {
+        struct dt_model_config config = gpt2;
+        config.family = families[f];
+        struct job job = job_of(&config);
+        check_slices(&job);
+    }
+}
+
+/* The same elements fall, by their places in the whole. */
+static void dropout_is_that_of_the_whole(void **state)
+{
+    (void)state;
+    const enum dt_family families[] = {DT_GPT2, DT_LLAMA, DT_BERT};
+    for (int f = 0; f < 3; f++) {
+        struct dt_model_config config = f == 1 ? llama : gpt2;
+        config.family = families[f];
+        config.dropout = 0.2;
+        config.attention_dropout = 0.3;
+        struct job job = job_of(&config);
+        check_slices(&job);
+    }
+}
+
+static void what_is_computed_again_is_the_same(void **state)
+{
+    (void)state;
+    const enum dt_family families[] = {DT_GPT2, DT_LLAMA, DT_DISTILBERT};
+    for (int f = 0; f < 3; f++)
+        for (int recompute = 1; recompute <= DT_RECOMPUTE_FULL; recompute++) {
+            struct dt_model_config config = f == 1 ? llama : gpt2;
+            config.family = families[f];
+            config.dropout = 0.2;
+            struct job job = job_of(&config);
+            job.recompute = (enum dt_recompute)recompute;
+            check_slices(&job);
+        }
+}
+
+static void losses_may_be_smoothed(void **state)
+{
+    (void)state;
+    struct job job = job_of(&llama);
+    job.how.label_smoothing = 0.1f;
+    job.how.z_loss = 0.01f;
+    check_slices(&job);
+}
+
+/* 16-bit sums are rounded once a sum; the rest is their rounding too. */
+static void sixteen_bits_agree_as_far_as_they_go(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        for (int sequence = 0; sequence < 2; sequence++) {
+            struct job job = job_of(i ? &llama : &gpt2);
+            job.compute = i ? DT_F16 : DT_BF16;
+            job.sequence = sequence;
+            run_slices(&job, 3);
+            assert_true(job.worst > 1e-6 && job.worst < (i ? 5e-3 : 4e-2));
+            assert_true(job.worst_loss < (i ? 1e-3 : 1e-2));
+        }
+}
+
+/* Exchanges in a pass of gpt2, of two layers: of the embeddings, four in each layer and way (and
+ * where rows are apart the sum of gradients of norms), of the head. */
+#define EXCHANGES(sequence) ((sequence) ? 2 + 2 * (4 + 6) + 5 : 2 + 2 * (4 + 4) + 3)
+
+/* Each of them is needed. */
+static void without_any_one_exchange_the_gradients_are_wrong(void **state)
+{
+    (void)state;
+    for (int sequence = 0; sequence < 2; sequence++)
+        for (int i = 0; i <= EXCHANGES(sequence); i++) {
+            struct job job = job_of(&gpt2);
+            char number[16];
+            job.sequence = sequence;
+            job.passes = 1;
+            snprintf(number, sizeof number, "%d", i);
+            setenv("DT_DEBUG_SKIP_EXCHANGE", number, 1);
+            run_slices(&job, 2);
+            unsetenv("DT_DEBUG_SKIP_EXCHANGE");
+            bool all = i == EXCHANGES(sequence); /* the next is of scoring */
+            if (all != (job.worst <= 1e-6))
+                fail_msg("exchange %d left out: %g", i, job.worst);
+        }
+}
+
+/* Elements that all slices send for a sum of n, or to gather n: t - 1 times these. */
+static int64_t sum_of(int64_t n)
+{
+    return 2 * n;
+}
+
+/* Gradients in parts of a layer, and of the final norm. */
+static int64_t norm_sums(const struct job *job)
+{
+    int64_t width = job->config.hidden_size, layers = job->config.num_layers;
+    int64_t vectors = job->config.family == DT_LLAMA ? 1 : 2;
+    int64_t heads = job->config.qk_norm ? 2 * layers * width / job->config.num_heads : 0;
+    return sum_of(job->sequence ? vectors * (2 * layers + 1) * width + heads : heads);
+}
+
+/* Parts of gradients of keys and values that several slices hold, t - 1 times or so. */
+static int64_t key_sums(const struct job *job, int slices)
+{
+    const struct dt_model_config *c = &job->config;
+    int64_t columns = c->hidden_size / c->num_heads, sent = 0;
+    for (int64_t head = 0; head < c->num_kv_heads && c->num_kv_heads < slices; head++)
+        sent += (dt_range_part(slices, head, c->num_kv_heads).count - 1) *
+                sum_of(2 * columns * c->hidden_size * c->num_layers);
+    return sent;
+}
+
+/* Bytes that all slices send in a pass, of C columns and n targets in R rows:
+ *     embeddings  2 R C
+ *     layer       8 R C, and 2 R C or with rows apart 3 R C more where all is computed again,
+ *                 with rows apart 2 R C where norms are
+ *     head        2 n C (with rows apart 2 R C, and 2 n C where there is a dense layer), and of
+ *                 the losses 6 t n floats
+ * elements t - 1 times, and sums of gradients in parts. */
+static uint64_t expected_bytes(const struct job *job, int slices)
+{
+    const struct dt_model_config *c = &job->config;
+    int64_t rows = job->count * job->length, stream = rows * c->hidden_size, targets = rows;
+    int64_t layer = 8, size = (int64_t)dt_dtype_size(job->compute);
+    if (job->masked)
+        targets = (rows + 2) / 4;
+    if (job->recompute == DT_RECOMPUTE_FULL)
+        layer += job->sequence ? 3 : 2;
+    if (job->recompute == DT_RECOMPUTE_SELECTIVE)
+        layer += job->sequence ? 2 : 0;
+    int64_t sent = 2 * stream + layer * c->num_layers * stream;
+    sent += job->sequence ? stream + (job->masked ? 0 : stream) : 0;
+    sent += job->sequence && !job->masked ? 0 : 2 * targets * c->hidden_size;
+    int64_t floats = DT_LOGIT_SUMS * slices * targets + norm_sums(job);
+    return (uint64_t)((slices - 1) * (sent * size + floats * 4) + key_sums(job, slices) * 4);
+}
+
+static struct job random_job(struct dt_rng *rng)
+{
+    const enum dt_family families[] = {DT_GPT2, DT_LLAMA, DT_BERT, DT_DISTILBERT};
+    struct dt_model_config config = llama;
+    config.family = families[dt_rng_below(rng, 4)];
+    config.num_layers = 1 + dt_rng_below(rng, 3);
+    config.vocab_size = 20 + dt_rng_below(rng, 50);
+    config.intermediate_size = 20 + dt_rng_below(rng, 50);
+    config.num_heads = 4;
+    config.num_kv_heads = config.family == DT_LLAMA ? 1 << dt_rng_below(rng, 3) : 4;
+    config.qk_norm = config.family == DT_LLAMA && dt_rng_below(rng, 2);
+    config.tie_word_embeddings = config.family != DT_LLAMA || dt_rng_below(rng, 2);
+    struct job job = job_of(&config);
+    job.passes = 1;
+    job.count = 1 + dt_rng_below(rng, 4);
+    job.length = 3 + dt_rng_below(rng, 6);
+    job.compute = dt_rng_below(rng, 2) ? DT_F32 : DT_BF16;
+    job.recompute = (enum dt_recompute)dt_rng_below(rng, 3);
+    job.sequence = dt_rng_below(rng, 2);
+    return job;
+}
+
+static void bytes_sent_are_those_of_the_formula(void **state)
+{
+    (void)state;
+    struct dt_rng rng;
+    dt_rng_init(&rng, 5);
+    for (int i = 0; i < 50; i++) {
+        struct job job = random_job(&rng);
+        int slices = 2 + (int)dt_rng_below(&rng, 3);
+        run_slices(&job, slices);
+        if (job.bytes != expected_bytes(&job, slices))
+            fail_msg("layout %d: %llu bytes, not %llu", i, (unsigned long long)job.bytes,
+                     (unsigned long long)expected_bytes(&job, slices));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gpt2_in_slices),
+        cmocka_unit_test(llama_in_slices),
+        cmocka_unit_test(qwen3_in_slices),
+        cmocka_unit_test(masked_models_in_slices),
+        cmocka_unit_test(dropout_is_that_of_the_whole),
+        cmocka_unit_test(what_is_computed_again_is_the_same),
+        cmocka_unit_test(losses_may_be_smoothed),
+        cmocka_unit_test(sixteen_bits_agree_as_far_as_they_go),
+        cmocka_unit_test(without_any_one_exchange_the_gradients_are_wrong),
+        cmocka_unit_test(bytes_sent_are_those_of_the_formula),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
