@@ -11,7 +11,6 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
 #include "base/stop.h"
@@ -66,26 +65,42 @@ static int print_settings(const struct dt_settings *settings)
 {
     struct dt_buffer yaml = DT_BUFFER_EMPTY;
     dt_config_print(dt_settings_schema, settings, &yaml);
-    bool failed = fputs(yaml.data, stdout) < 0 || fflush(stdout) != 0;
+    fputs(yaml.data, stdout);
     dt_buffer_release(&yaml);
-    if (failed)
-        dt_warn("cannot write to stdout");
-    return failed;
+    return dt_finish_stdout();
 }
 
-static void print_facts(const struct dt_training *trainer, const struct dt_device *dev, double peak)
+#define PLACES_SHOWN 16
+
+/* Where ranks run; of many only the first. */
+static int print_places(struct dt_error *err)
+{
+    char(*places)[DT_PLACE];
+    int size = dt_comm_size(world), rc = dt_comm_places(world, &places, err);
+    bool shown = rc == 0 && leads() && !opt.quiet && size > 1;
+    for (int r = 0; shown && r < size && r < PLACES_SHOWN; r++)
+        fprintf(stderr, "rank %-6d %s\n", r, places[r]);
+    if (shown && size > PLACES_SHOWN)
+        fprintf(stderr, "            and %d more\n", size - PLACES_SHOWN);
+    free(places);
+    return rc;
+}
+
+static void print_facts(const struct dt_training *trainer, const struct dt_device *dev, double peak,
+                        const char *precision)
 {
     struct dt_training_facts f;
+    char memory[DT_BYTES];
     dt_training_facts(trainer, &f);
     if (dt_comm_size(world) > 1)
         fprintf(stderr, "ranks       %d; what follows is one's\n", dt_comm_size(world));
     fprintf(stderr,
-            "engine      %s, %s, %d threads, GEMM peak %.0f GFLOP/s measured\n"
-            "model       %.2f M parameters, %.2f GiB with gradients, moments and activations\n"
+            "engine      %s, %s, %d threads, GEMM peak %.0f GFLOP/s of %s measured\n"
+            "model       %.2f M parameters, %s with gradients, moments and activations\n"
             "data        %" PRIu64 " training tokens, %" PRIu64 " for validation%s\n"
             "steps       %ld to %ld of %" PRIu64 " tokens, %.2f epochs in all\n",
-            dev->engine->name, dev->engine->isa, dev->threads, peak * 1e-9,
-            (double)f.parameters * 1e-6, (double)f.memory.total / (1 << 30), f.train_tokens,
+            dev->engine->name, dev->engine->isa, dev->threads, peak * 1e-9, precision,
+            (double)f.parameters * 1e-6, dt_bytes((double)f.memory.total, memory), f.train_tokens,
             f.val_tokens, f.first_step > 0 ? "; resumed" : "", f.first_step + 1, f.max_steps,
             f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
 }
@@ -95,6 +110,8 @@ static const char *const reasons[] = {
     [DT_SKIP_OVERFLOW] = "overflow in fp16: the loss scale is halved",
     [DT_SKIP_SPIKE] = "are a spike",
 };
+
+#define SLOW 1.5 /* times the median of all ranks: worth a line */
 
 static void show(struct dt_progress *progress, const struct dt_step_report *r, long max_steps,
                  double started, long first_step)
@@ -115,6 +132,11 @@ static void show(struct dt_progress *progress, const struct dt_step_report *r, l
         dt_warn("step %ld: %s; training goes on, the last checkpoint stays", r->step,
                 r->save_error.text);
     }
+    if (!opt.quiet && r->slowest_factor > SLOW) {
+        dt_progress_clear(progress);
+        dt_warn("step %ld: rank %d computes %.1f times as long as others, which wait for it",
+                r->step, r->slowest_rank, r->slowest_factor);
+    }
     if (opt.quiet || isnan(r->val_loss))
         return;
     dt_progress_clear(progress);
@@ -124,7 +146,8 @@ static void show(struct dt_progress *progress, const struct dt_step_report *r, l
     fprintf(stderr, "step %-7ld loss %.4f  validation %.4f%s  %.0f tokens/s  MFU %.1f%%\n", r->step,
             r->loss, r->val_loss, accuracy, r->tokens_per_second, 100 * r->mfu);
     if (r->stopped_early)
-        fprintf(stderr, "stopped     validation has not improved for too long\n");
+        fprintf(stderr, "stopped     no validation since step %ld, loss %.4f, was better\n",
+                r->best_step, r->best_loss);
 }
 
 /* *stopped: a rank was asked to stop. */
@@ -159,6 +182,7 @@ static int open_tokenizer(struct dt_training_options *o, struct dt_error *err)
     }
     if (opt.tokenizer == NULL)
         return 0;
+    DT_TRY(dt_file_need_regular(opt.tokenizer, err)); /* it is copied too */
     DT_TRY(dt_tokenizer_load(&tokenizer, opt.tokenizer, err));
     o->tokenizer = dt_tokenizer_fingerprint(tokenizer);
     dt_tokenizer_free(tokenizer);
@@ -209,8 +233,9 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
                                     .comm = world,
                                     .stop = stop_signal};
     DT_TRY(open_tokenizer(&o, err));
+    DT_TRY(print_places(err));
     if (!opt.dry_run)
-        o.peak = dt_device_peak(dev);
+        o.peak = dt_device_peak(dev, (enum dt_dtype)settings->training.precision);
     DT_TRY(dt_training_new(&trainer, &o, err));
     if (opt.dry_run) {
         if (leads())
@@ -220,25 +245,16 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
         return 0;
     }
     if (!opt.quiet && leads())
-        print_facts(trainer, dev, o.peak);
+        print_facts(trainer, dev, o.peak, dt_precisions[settings->training.precision]);
     int rc = train(trainer, stopped, err);
-    char hash[DT_HEX64];
+    char hex[DT_HEX64];
+    uint64_t hash;
+    if (rc >= 0 && !*stopped)
+        rc = dt_training_hash(trainer, &hash, err);
     if (rc >= 0 && !*stopped && leads())
-        printf("parameters %s\n", dt_hex64(dt_training_hash(trainer), hash));
+        printf("parameters %s\n", dt_hex64(hash, hex));
     dt_training_free(trainer);
     return rc;
-}
-
-/* Ranks on one machine share its processors, unless the launcher has given them some each. */
-static int threads_of_rank(int *threads, struct dt_error *err)
-{
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    int neighbours;
-    DT_TRY(dt_comm_neighbours(world, &neighbours, err));
-    *threads = dt_processors();
-    if (*threads >= online)
-        *threads = *threads / neighbours > 0 ? *threads / neighbours : 1;
-    return 0;
 }
 
 static int open_and_run(const char *data, const struct dt_settings *settings, bool *stopped,
@@ -247,7 +263,7 @@ static int open_and_run(const char *data, const struct dt_settings *settings, bo
     struct dt_device *dev;
     int threads = (int)opt.threads;
     if (threads == 0 && dt_comm_size(world) > 1)
-        DT_TRY(threads_of_rank(&threads, err));
+        DT_TRY(dt_comm_processors(world, &threads, err));
     DT_TRY(dt_device_open(&dev, opt.device, threads, err));
     int rc = run(data, settings, dev, stopped, err);
     dt_device_close(dev);
@@ -256,13 +272,16 @@ static int open_and_run(const char *data, const struct dt_settings *settings, bo
 
 #define LEADERS_START 2 /* seconds */
 
-/* Ends all ranks. Most failures are everyone's: then the first rank's word is enough. */
+/* Ends all ranks. Most failures are everyone's: then the first rank's word is enough. Of ranks
+ * that wait for each other, each knows the next: all have their say. */
 static int fail(const struct dt_error *err)
 {
     const struct timespec start = {LEADERS_START, 0};
-    if (leads()) {
+    if (leads() || err->code == DT_ESTALLED)
         dt_report(err);
-    } else {
+    if (err->code == DT_ESTALLED) {
+        nanosleep(&start, NULL);
+    } else if (!leads()) {
         nanosleep(&start, NULL);
         if (!*stop_signal) /* not told to end meanwhile */
             dt_warn("rank %d: %s", dt_comm_rank(world), err->text);
@@ -327,8 +346,5 @@ int main(int argc, char **argv)
         dt_warn("stopped by a signal; the same command goes on from here");
     if (*stop_signal)
         dt_stop_now(*stop_signal);
-    if (fflush(stdout) == 0)
-        return 0;
-    dt_warn("cannot write to stdout");
-    return 1;
+    return dt_finish_stdout();
 }

@@ -28,6 +28,7 @@ struct bench {
     struct dt_workspace *work;
     struct dt_batch batch;
     struct dt_comm *alone;
+    struct dt_mesh mesh;
     double *forward_backward, *update, *total;
 };
 
@@ -48,11 +49,13 @@ static int open_bench(struct bench *b, struct dt_device *dev, int steps, struct 
     b->forward_backward = dt_alloc((size_t)steps, sizeof(double));
     b->update = dt_alloc((size_t)steps, sizeof(double));
     b->total = dt_alloc((size_t)steps, sizeof(double));
-    DT_TRY(dt_model_new(&b->model, dev, &b->settings->model,
-                        (enum dt_dtype)b->settings->training.precision, err));
-    dt_model_initialize(b->model, 1);
     DT_TRY(dt_comm_open(&b->alone, "self", 0, err));
-    DT_TRY(dt_store_plan(&b->store, b->model, b->settings, b->alone, err));
+    DT_TRY(dt_mesh_open(&b->mesh, b->alone, b->settings, err));
+    b->model = dt_model_plan(dev, &b->settings->model,
+                             (enum dt_dtype)b->settings->training.precision, &b->mesh.part);
+    DT_TRY(dt_model_allocate(b->model, err));
+    dt_model_initialize(b->model, 1);
+    DT_TRY(dt_store_plan(&b->store, b->model, b->settings, &b->mesh, err));
     DT_TRY(dt_store_allocate(&b->store, err));
     const struct dt_workspace_shape shape = {batch, length, true,
                                              (enum dt_recompute)b->settings->training.recompute};
@@ -66,12 +69,11 @@ static int one_step(struct bench *b, long step, double *forward_backward, double
     struct dt_device *dev = b->model->device;
     double start = dt_now();
     dt_parallel_begin(&b->store.parallel, 1);
-    dt_model_backward(b->model, b->work, &b->batch, dt_parallel_gradients(&b->store.parallel),
+    dt_model_backward(b->model, b->work, &b->batch, &b->store.gradients,
                       &(struct dt_pass){.scale = 1.0f / (float)(batch * length)});
     DT_TRY(dev->ops->synchronize(dev, err));
     double middle = dt_now(), norm;
-    dt_parallel_add(&b->store.parallel, 0);
-    DT_TRY(dt_parallel_sum(&b->store.parallel, &norm, err));
+    DT_TRY(dt_store_sum(&b->store, &norm, err));
     dt_store_update(&b->store, b->settings, step, norm, 1);
     DT_TRY(dev->ops->synchronize(dev, err));
     *forward_backward = middle - start;
@@ -111,6 +113,7 @@ int dt_bench_step(struct dt_device *dev, const struct dt_settings *settings, int
     dt_workspace_free(b.work);
     dt_store_release(&b.store);
     dt_model_free(b.model);
+    dt_mesh_release(&b.mesh);
     dt_batch_release(&b.batch);
     dt_comm_close(b.alone);
     free(b.forward_backward);

@@ -15,9 +15,11 @@
 #include "base/file.h"
 #include "base/inventory.h"
 #include "model/directory.h"
+#include "model/tensor-file.h"
 
 #define STATE_FILE     "trainer/state.json"
-#define OPTIMIZER_FILE "trainer/optimizer.safetensors.zst"
+#define OPTIMIZER_FILE "trainer/optimizer.safetensors"
+#define OLDER_FILE     "trainer/optimizer.safetensors.zst" /* what it was in older checkpoints */
 #define AVERAGE_DIR    "ema"
 #define SETTINGS_FILE  "trainer/config.yaml"
 #define LINEAGE_FILE   "trainer/lineage.txt"
@@ -29,49 +31,97 @@
 /* --- tensors -----------------------------------------------------------------------------------
  */
 
-/* The list is the optimizer's state over moments, a host copy of both of its arenas. */
-static struct dt_named_tensor *list_moments(const struct dt_store *s, float *moments, int *count)
+static const char *const part_files[] = {[DT_PART_PARAMETERS] = DT_WEIGHTS_FILE,
+                                         [DT_PART_MOMENTS] = OPTIMIZER_FILE,
+                                         [DT_PART_AVERAGE] = AVERAGE_DIR "/" DT_WEIGHTS_FILE};
+
+static bool has_part(const struct dt_store *s, enum dt_part part)
 {
-    return dt_optimizer_named_tensors(&s->optimizer, moments,
-                                      dt_optimizer_second_moments(&s->optimizer, moments), count);
+    return part != DT_PART_AVERAGE || s->averaged;
 }
 
-static int save_moments(struct dt_snapshot *snapshot, const char *path, struct dt_error *err)
+/* An empty file for a part, which all ranks then write into. */
+static int create_part(const char *directory, const struct dt_store *s, enum dt_part part,
+                       struct dt_error *err)
 {
     int count;
-    float *moments = dt_snapshot_part(snapshot, DT_PART_MOMENTS);
-    struct dt_named_tensor *list = list_moments(snapshot->store, moments, &count);
-    int rc = dt_safetensors_write(path, list, count, true, err);
-    free(list);
+    struct dt_named_tensor *tensors = dt_state_tensors(s, part, &count);
+    char *path = dt_path_join(directory, part_files[part]);
+    int rc = dt_tensor_file_create(path, tensors, count, err);
+    free(path);
+    free(tensors);
     return rc;
 }
 
-static int load_moments(struct dt_store *s, const char *path, struct dt_error *err)
+static int open_part(struct dt_tensor_file *file, const char *directory, const struct dt_store *s,
+                     enum dt_part part, bool writes, struct dt_error *err)
 {
-    struct dt_device *dev = s->model->device;
     int count;
-    float *moments = dt_alloc(1, s->bytes.moments);
-    struct dt_named_tensor *list = list_moments(s, moments, &count);
-    int rc = dt_safetensors_read(path, list, count, NULL, err);
-    if (rc == 0)
-        dev->ops->upload(dev, s->optimizer.first, moments, s->bytes.moments);
-    free(list);
-    free(moments);
+    struct dt_named_tensor *tensors = dt_state_tensors(s, part, &count);
+    char *path = dt_path_join(directory, part_files[part]);
+    if (!writes && part == DT_PART_MOMENTS && !dt_file_exists(path)) {
+        free(path);
+        path = dt_path_join(directory, OLDER_FILE);
+    }
+    int rc = dt_tensor_file_open(file, path, tensors, count, writes, err);
+    free(path);
+    free(tensors);
     return rc;
 }
 
-static int load_average(struct dt_store *s, const char *path, struct dt_error *err)
+/* What this rank owns of a part. */
+static int write_part(const char *directory, struct dt_snapshot *snapshot, enum dt_part part,
+                      struct dt_error *err)
+{
+    struct dt_tensor_file file;
+    size_t count;
+    DT_TRY(open_part(&file, directory, snapshot->store, part, true, err));
+    struct dt_state_piece *pieces = dt_state_pieces(snapshot->store, part, false, &count);
+    const float *values = dt_snapshot_part(snapshot, part);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        rc = dt_tensor_file_write(&file, pieces[i].tensor, pieces[i].first, pieces[i].count, values,
+                                  err);
+        values += pieces[i].count;
+    }
+    rc = rc < 0 ? rc : dt_tensor_file_sync(&file, err);
+    dt_tensor_file_close(&file);
+    free(pieces);
+    return rc;
+}
+
+/* What this rank keeps of a part. */
+static int load_part(const char *directory, struct dt_store *s, enum dt_part part,
+                     struct dt_error *err)
 {
     struct dt_device *dev = s->model->device;
-    if (s->average == NULL)
+    struct dt_tensor_file file;
+    size_t count;
+    int rc = 0;
+    if (!has_part(s, part))
         return 0;
-    float *average = dt_alloc(1, s->bytes.average);
-    struct dt_named_tensor *list = dt_model_named_tensors(&s->model->table, average, "");
-    int rc = dt_safetensors_read(path, list, s->model->table.count, NULL, err);
-    if (rc == 0)
-        dev->ops->upload(dev, s->average, average, s->bytes.average);
-    free(list);
-    free(average);
+    DT_TRY(open_part(&file, directory, s, part, false, err));
+    struct dt_state_piece *pieces = dt_state_pieces(s, part, true, &count);
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        const struct dt_state_piece *p = &pieces[i];
+        float *host = dt_alloc((size_t)p->count, sizeof *host);
+        rc = dt_tensor_file_read(&file, p->tensor, p->first, p->count, host, err);
+        if (rc == 0)
+            dev->ops->upload(dev, p->device, host, (size_t)p->count * sizeof *host);
+        free(host);
+    }
+    dt_tensor_file_close(&file);
+    free(pieces);
+    return rc;
+}
+
+static int hash_parameters(const char *directory, const struct dt_store *s, uint64_t *hash,
+                           struct dt_error *err)
+{
+    struct dt_tensor_file file;
+    DT_TRY(open_part(&file, directory, s, DT_PART_PARAMETERS, false, err));
+    int rc = dt_tensor_file_hash(&file, hash, err);
+    dt_tensor_file_close(&file);
     return rc;
 }
 
@@ -97,7 +147,15 @@ static void forgive(struct dt_settings *s, const struct dt_settings *now)
     s->data.num_workers = now->data.num_workers;
     s->distributed.backend = now->distributed.backend;
     s->distributed.timeout = now->distributed.timeout;
-    s->training.recompute = now->training.recompute; /* the same bits */
+    s->distributed.overlap = now->distributed.overlap; /* the same bits, as these: */
+    s->distributed.zero_stage = now->distributed.zero_stage;
+    s->distributed.check_interval = now->distributed.check_interval;
+    s->distributed.pp = now->distributed.pp;
+    s->distributed.tp = now->distributed.tp; /* this and the next to rounding */
+    s->distributed.sequence_parallel = now->distributed.sequence_parallel;
+    s->distributed.schedule = now->distributed.schedule;
+    s->distributed.virtual_stages = now->distributed.virtual_stages;
+    s->training.recompute = now->training.recompute;
     memcpy(s->data.val_split, now->data.val_split, sizeof s->data.val_split);
 }
 
@@ -111,8 +169,14 @@ static int check_settings(const char *path, const struct dt_settings *now, struc
     const struct dt_setting *different = dt_config_difference(dt_settings_schema, &saved, now);
     if (different == NULL)
         return 0;
-    return dt_fail(err, DT_EINVALID, "%s: the run began with another value of %s", path,
-                   different->name);
+    struct dt_buffer then = DT_BUFFER_EMPTY, asked = DT_BUFFER_EMPTY;
+    dt_config_print_value(different, &saved, &then);
+    dt_config_print_value(different, now, &asked);
+    dt_fail(err, DT_EINVALID, "%s: the run began with %s: %s, and is now to have %s", path,
+            different->name, then.data, asked.data);
+    dt_buffer_release(&then);
+    dt_buffer_release(&asked);
+    return DT_EINVALID;
 }
 
 /* --- names ------------------------------------------------------------------------------------
@@ -170,44 +234,32 @@ static int save_texts(const char *directory, const struct dt_run_identity *ident
     return rc;
 }
 
-/* Parameters, configuration and tokenizer, as transformers loads them. */
-static int save_model(const char *directory, const struct dt_store *store, float *parameters,
+/* Configuration and tokenizer, as transformers loads them. */
+static int save_model(const char *directory, const struct dt_store *store,
                       const struct dt_run_identity *identity, struct dt_error *err)
 {
+    char *config = dt_path_join(directory, DT_CONFIG_FILE);
     char *tokenizer = dt_path_join(directory, DT_TOKENIZER_FILE);
-    int rc = dt_make_directories(directory, err);
-    rc = rc < 0 ? rc : dt_parameters_save(store->model, parameters, identity->eot, directory, err);
+    int rc = dt_model_config_write(&store->model->config, identity->eot, config, err);
     if (rc == 0 && identity->tokenizer_path)
         rc = copy_file(identity->tokenizer_path, tokenizer, err);
     if (rc == 0 && identity->tokenizer_path)
         rc = dt_tokenizer_config_write(directory, identity->eot,
                                        identity->settings->model.max_seq_len, err);
+    free(config);
     free(tokenizer);
     return rc;
 }
 
-static int save_average(const char *directory, struct dt_snapshot *snapshot,
-                        const struct dt_run_identity *identity, struct dt_error *err)
+/* state.json holds the hash of the parameters, as they lie in the file. */
+static int save_state(const char *directory, const struct dt_snapshot *snapshot,
+                      const struct dt_run_identity *identity, struct dt_error *err)
 {
-    float *average = dt_snapshot_part(snapshot, DT_PART_AVERAGE);
-    char *path = dt_path_join(directory, AVERAGE_DIR);
-    int rc = average ? save_model(path, snapshot->store, average, identity, err) : 0;
-    if (rc == 0 && average)
-        rc = dt_sync_directory(path, err);
+    uint64_t hash;
+    DT_TRY(hash_parameters(directory, snapshot->store, &hash, err));
+    char *path = dt_path_join(directory, STATE_FILE);
+    int rc = dt_progress_state_write(&snapshot->state, identity->data, hash, path, err);
     free(path);
-    return rc;
-}
-
-/* state.json holds the hash of the parameters, so both come from one copy of them. */
-static int save_parameters(const char *directory, struct dt_snapshot *snapshot,
-                           const struct dt_run_identity *identity, struct dt_error *err)
-{
-    float *parameters = dt_snapshot_part(snapshot, DT_PART_PARAMETERS);
-    uint64_t hash = dt_parameters_hash(&snapshot->store->model->table, parameters);
-    char *state = dt_path_join(directory, STATE_FILE);
-    int rc = save_model(directory, snapshot->store, parameters, identity, err);
-    rc = rc < 0 ? rc : dt_progress_state_write(&snapshot->state, identity->data, hash, state, err);
-    free(state);
     return rc;
 }
 
@@ -223,32 +275,26 @@ static int save_manifest(const char *directory, const struct dt_snapshot *snapsh
         files[count++] = DT_TOKENIZER_FILE;
         files[count++] = DT_TOKENIZER_CONFIG_FILE;
     }
-    if (snapshot->store->average) {
+    if (snapshot->store->averaged) {
         files[count++] = AVERAGE_DIR "/" DT_CONFIG_FILE;
         files[count++] = AVERAGE_DIR "/" DT_WEIGHTS_FILE;
     }
-    if (snapshot->store->average && identity->tokenizer_path) {
+    if (snapshot->store->averaged && identity->tokenizer_path) {
         files[count++] = AVERAGE_DIR "/" DT_TOKENIZER_FILE;
         files[count++] = AVERAGE_DIR "/" DT_TOKENIZER_CONFIG_FILE;
     }
     return dt_inventory_write(directory, DT_MANIFEST_FILE, files, err);
 }
 
-static int fill_directory(const char *directory, struct dt_snapshot *snapshot,
-                          const struct dt_run_identity *identity, struct dt_error *err)
+static int sync_directories(const char *directory, bool averaged, struct dt_error *err)
 {
     char *trainer = dt_path_join(directory, DT_TRAINER_DIR);
-    char *optimizer = dt_path_join(directory, OPTIMIZER_FILE);
-    int rc = dt_make_directories(trainer, err);
-    rc = rc < 0 ? rc : save_parameters(directory, snapshot, identity, err);
-    rc = rc < 0 ? rc : save_moments(snapshot, optimizer, err);
-    rc = rc < 0 ? rc : save_average(directory, snapshot, identity, err);
-    rc = rc < 0 ? rc : save_texts(directory, identity, err);
-    rc = rc < 0 ? rc : save_manifest(directory, snapshot, identity, err);
-    rc = rc < 0 ? rc : dt_sync_directory(trainer, err);
+    char *average = dt_path_join(directory, AVERAGE_DIR);
+    int rc = dt_sync_directory(trainer, err);
+    rc = rc == 0 && averaged ? dt_sync_directory(average, err) : rc;
     rc = rc < 0 ? rc : dt_sync_directory(directory, err);
     free(trainer);
-    free(optimizer);
+    free(average);
     return rc;
 }
 
@@ -288,16 +334,57 @@ static int publish(const char *run, const char *temporary, const struct dt_progr
     return rc;
 }
 
-int dt_checkpoint_save(const char *run, struct dt_snapshot *snapshot,
-                       const struct dt_run_identity *identity, struct dt_error *err)
+char *dt_checkpoint_path(const char *run, long step)
 {
-    char *temporary = temporary_path(run, snapshot->state.step);
-    struct dt_error ignored;
-    int rc = fill_directory(temporary, snapshot, identity, err);
-    rc = rc < 0 ? rc : publish(run, temporary, &snapshot->state, err);
-    if (rc < 0)
-        dt_remove_tree(temporary, &ignored); /* what stays is for dt_checkpoint_clean */
-    free(temporary);
+    return temporary_path(run, step);
+}
+
+int dt_checkpoint_begin(const char *directory, const struct dt_store *store,
+                        const struct dt_run_identity *identity, struct dt_error *err)
+{
+    char *trainer = dt_path_join(directory, DT_TRAINER_DIR);
+    char *average = dt_path_join(directory, AVERAGE_DIR);
+    int rc = dt_make_directories(trainer, err);
+    rc = rc < 0 ? rc : save_model(directory, store, identity, err);
+    if (rc == 0 && store->averaged)
+        rc = dt_make_directories(average, err);
+    if (rc == 0 && store->averaged)
+        rc = save_model(average, store, identity, err);
+    rc = rc < 0 ? rc : save_texts(directory, identity, err);
+    for (int i = 0; rc == 0 && i < DT_PARTS; i++)
+        if (has_part(store, (enum dt_part)i))
+            rc = create_part(directory, store, (enum dt_part)i, err);
+    free(trainer);
+    free(average);
+    return rc;
+}
+
+int dt_checkpoint_write(const char *directory, struct dt_snapshot *snapshot, struct dt_error *err)
+{
+    for (int i = 0; i < DT_PARTS; i++)
+        if (has_part(snapshot->store, (enum dt_part)i))
+            DT_TRY(write_part(directory, snapshot, (enum dt_part)i, err));
+    return 0;
+}
+
+int dt_checkpoint_complete(const char *run, const char *directory,
+                           const struct dt_snapshot *snapshot,
+                           const struct dt_run_identity *identity, struct dt_error *err)
+{
+    DT_TRY(save_state(directory, snapshot, identity, err));
+    DT_TRY(save_manifest(directory, snapshot, identity, err));
+    DT_TRY(sync_directories(directory, snapshot->store->averaged, err));
+    return publish(run, directory, &snapshot->state, err);
+}
+
+/* What one rank checks for all. */
+static int check(const char *directory, const struct dt_run_identity *identity,
+                 struct dt_error *err)
+{
+    char *settings = dt_path_join(directory, SETTINGS_FILE);
+    int rc = dt_inventory_verify(directory, DT_MANIFEST_FILE, err);
+    rc = rc < 0 ? rc : check_settings(settings, identity->settings, err);
+    free(settings);
     return rc;
 }
 
@@ -305,20 +392,27 @@ int dt_checkpoint_load(const char *directory, struct dt_store *store,
                        struct dt_progress_state *state, const struct dt_run_identity *identity,
                        struct dt_error *err)
 {
-    char *settings = dt_path_join(directory, SETTINGS_FILE);
+    struct dt_comm *comm = store->mesh->world;
     char *state_path = dt_path_join(directory, STATE_FILE);
-    char *optimizer = dt_path_join(directory, OPTIMIZER_FILE);
-    char *average = dt_path_join(directory, AVERAGE_DIR "/" DT_WEIGHTS_FILE);
-    int rc = dt_inventory_verify(directory, DT_MANIFEST_FILE, err);
-    rc = rc < 0 ? rc : check_settings(settings, identity->settings, err);
-    rc = rc < 0 ? rc : dt_progress_state_read(state, identity->data, state_path, err);
-    rc = rc < 0 ? rc : dt_model_restore(store->model, directory, err);
-    rc = rc < 0 ? rc : load_moments(store, optimizer, err);
-    rc = rc < 0 ? rc : load_average(store, average, err);
-    free(average);
-    free(settings);
+    int rc = dt_comm_rank(comm) == 0 ? check(directory, identity, err) : 0;
+    rc = dt_comm_agree(comm, rc, err);
+    if (rc == 0) {
+        rc = dt_progress_state_read(state, identity->data, state_path, err);
+        for (int i = 0; rc == 0 && i < DT_PARTS; i++)
+            rc = load_part(directory, store, (enum dt_part)i, err);
+        rc = dt_comm_agree(comm, rc, err);
+    }
+    if (rc == 0)
+        dt_store_publish(store);
     free(state_path);
-    free(optimizer);
+    return rc;
+}
+
+int dt_checkpoint_hash(const char *run, uint64_t *parameters, struct dt_error *err)
+{
+    char *path = dt_path_join(run, LATEST "/" STATE_FILE);
+    int rc = dt_progress_state_hash(path, parameters, err);
+    free(path);
     return rc;
 }
 

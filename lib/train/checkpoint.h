@@ -4,10 +4,12 @@
  * plus trainer/ with all that an exact resume needs. A checkpoint is made in a
  * hidden directory, synced, and renamed; its manifest is written last; RUN/latest
  * is a link that is replaced atomically, and so is RUN/best. What is half made is never found.
+ * All ranks write their own parts into the same files: what is in them does not tell how many
+ * there were.
  *
  *     config.json  model.safetensors  [tokenizer.json]
  *     trainer/state.json                  step, samples, seconds, seed, hashes
- *     trainer/optimizer.safetensors.zst   as dt_optimizer_named_tensors
+ *     trainer/optimizer.safetensors       as dt_optimizer_named_tensors
  *     trainer/config.yaml                 the resolved configuration
  *     trainer/lineage.txt                 one line a program, oldest first
  *     trainer/manifest.json
@@ -32,11 +34,25 @@ struct dt_run_identity {
     const char *lineage;        /* lines, each ended by a newline */
 };
 
-/* Writes RUN/step-N and points RUN/latest at it, and RUN/best if it is the best step. */
-int dt_checkpoint_save(const char *run, struct dt_snapshot *snapshot,
-                       const struct dt_run_identity *identity, struct dt_error *err) DT_MUST_CHECK;
+/* Where the checkpoint of a step is made; owned by the caller. */
+char *dt_checkpoint_path(const char *run, long step);
+/* Making one, in three parts. One rank makes directory, with all but tensors: */
+int dt_checkpoint_begin(const char *directory, const struct dt_store *store,
+                        const struct dt_run_identity *identity, struct dt_error *err) DT_MUST_CHECK;
+/* then each writes what it owns of these, to the disk: */
+int dt_checkpoint_write(const char *directory, struct dt_snapshot *snapshot,
+                        struct dt_error *err) DT_MUST_CHECK;
+/* when all have, one makes it RUN/step-N and points RUN/latest at it, and RUN/best if it is
+ * the best step. */
+int dt_checkpoint_complete(const char *run, const char *directory,
+                           const struct dt_snapshot *snapshot,
+                           const struct dt_run_identity *identity,
+                           struct dt_error *err) DT_MUST_CHECK;
 
-/* Restores model, moments and state from a checkpoint directory. Settings that
+/* The hash of the parameters of the newest checkpoint. */
+int dt_checkpoint_hash(const char *run, uint64_t *parameters, struct dt_error *err) DT_MUST_CHECK;
+
+/* Restores model, moments and state from a checkpoint directory; all ranks do. Settings that
  * change the meaning of a step must be those of the checkpoint; the first that
  * is not is named. */
 int dt_checkpoint_load(const char *directory, struct dt_store *store,

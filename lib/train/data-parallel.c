@@ -1,67 +1,164 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/data-parallel.h"
 
-#include <math.h>
+#include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 
-#define BLOCK_LEAST ((int64_t)1 << 16) /* floats of a block, but for the last */
-#define BLOCKS_MOST 1024
-#define ALIGNMENT   16  /* floats */
-#define COUNTED     256 /* micro-batches up to which the arrays needed are counted, not bounded */
+#define COUNTED 256 /* micro-batches up to which the arrays needed are counted, not bounded */
 
-static int64_t block_size(const struct dt_parallel *p)
+const char *const dt_syncs[] = {"allreduce", "parameter_server", "local_sgd", "diloco", NULL};
+
+bool dt_sync_is_local(const struct dt_settings *s)
 {
-    int64_t even = (p->elements + BLOCKS_MOST - 1) / BLOCKS_MOST;
-    int64_t size = even > BLOCK_LEAST ? even : BLOCK_LEAST;
-    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return s->distributed.sync == DT_SYNC_LOCAL_SGD || s->distributed.sync == DT_SYNC_DILOCO;
 }
 
-static int64_t block_count(const struct dt_parallel *p)
+struct dt_bucket_sum {
+    int64_t passes; /* of this rank's that have left it */
+    bool entered;
+    struct dt_tree_stack stack;
+    float **spares; /* arrays not in use */
+    int spare_count;
+    size_t *offsets, *bytes; /* size + 1: each rank's blocks, from the bucket's beginning */
+    dt_ticket ticket;
+    bool pending;
+    float *host; /* staged: copies of what is exchanged */
+};
+
+static int size_of(const struct dt_parallel *p)
 {
-    return (p->elements + block_size(p) - 1) / block_size(p);
+    return dt_comm_size(p->comm);
 }
 
-/* Where part number i of count parts of total begins. */
-static int64_t share(int64_t total, int64_t i, int64_t count)
+static int rank_of(const struct dt_parallel *p)
 {
-    return total * i / count;
+    return dt_comm_rank(p->comm);
 }
 
-static void cut_up(struct dt_parallel *p)
+static int64_t bucket_size(const struct dt_parallel *p, int bucket)
 {
-    int size = dt_comm_size(p->comm);
-    int64_t blocks = block_count(p);
-    for (int r = 0; r <= size; r++) {
-        int64_t block = share(blocks, r, size), floats = block * block_size(p);
-        p->norms[r] = (size_t)block * sizeof *p->partial;
-        p->pieces[r] = (size_t)(floats < p->elements ? floats : p->elements);
-        p->piece_bytes[r] = p->pieces[r] * sizeof(float);
-    }
+    return p->sharding.buckets[bucket + 1] - p->sharding.buckets[bucket];
 }
 
-/* Gradient arenas that a rank has in use at a time, in any step of up to most micro-batches. */
+/* --- the deal of micro-batches ------------------------------------------------------------------
+ */
+
+void dt_parallel_part(const struct dt_parallel *p, int64_t count, int64_t *first, int64_t *end)
+{
+    *first = dt_share_of(count, rank_of(p), size_of(p));
+    *end = dt_share_of(count, rank_of(p) + 1, size_of(p));
+}
+
+static int64_t own_of(const struct dt_parallel *p, int64_t batches, int rank)
+{
+    int size = size_of(p);
+    if (p->keeping == DT_KEEP_ROUNDS)
+        return (batches - rank + size - 1) / size;
+    return dt_share_of(batches, rank + 1, size) - dt_share_of(batches, rank, size);
+}
+
+static int64_t batch_of(const struct dt_parallel *p, int64_t batches, int rank, int64_t i)
+{
+    if (p->keeping == DT_KEEP_ROUNDS)
+        return i * size_of(p) + rank;
+    return dt_share_of(batches, rank, size_of(p)) + i;
+}
+
+int64_t dt_parallel_own(const struct dt_parallel *p, int64_t batches)
+{
+    return own_of(p, batches, rank_of(p));
+}
+
+int64_t dt_parallel_batch(const struct dt_parallel *p, int64_t batches, int64_t i)
+{
+    return batch_of(p, batches, rank_of(p), i);
+}
+
+/* Idle rounds of a whole arena come first: then nothing is in it yet. */
+int64_t dt_parallel_leaf(const struct dt_parallel *p, int64_t round)
+{
+    int64_t i = p->keeping == DT_KEEP_WHOLE ? round - (p->rounds - p->own) : round;
+    return i < 0 || i >= p->own ? -1 : dt_parallel_batch(p, p->batches, i);
+}
+
+/* --- layout -------------------------------------------------------------------------------------
+ */
+
+/* Arrays that a tree takes at a time, in any step of up to most micro-batches. */
 static int arrays_needed(const struct dt_parallel *p, int64_t most)
 {
-    int size = dt_comm_size(p->comm), rank = dt_comm_rank(p->comm), needed = 1;
-    if (!p->invariant)
-        return 1;
+    int needed = 1;
+    bool rounds = p->keeping == DT_KEEP_ROUNDS;
     if (most > COUNTED) {
-        for (int64_t own = (most + size - 1) / size; own > 1; own /= 2)
+        for (int64_t own = rounds ? most : (most + size_of(p) - 1) / size_of(p); own > 1; own /= 2)
             needed += 2;
         return needed + 1;
     }
-    for (int64_t batches = size; batches <= most; batches++) {
-        int64_t first = share(batches, rank, size), end = share(batches, rank + 1, size);
+    for (int64_t batches = size_of(p); batches <= most; batches++) {
+        int64_t first = 0, end = batches;
+        if (!rounds)
+            dt_parallel_part(p, batches, &first, &end);
         int arrays = dt_tree_arrays(first, end, batches);
         needed = arrays > needed ? arrays : needed;
     }
     return needed;
 }
 
+static bool slotted(const struct dt_parallel *p)
+{
+    return p->keeping == DT_KEEP_PIECES || p->keeping == DT_KEEP_ROUNDS;
+}
+
+static enum dt_keeping keeping_of(const struct dt_parallel *p, int64_t most)
+{
+    bool pieces = p->stage >= 2;
+    if (p->invariant)
+        return pieces ? DT_KEEP_ROUNDS : DT_KEEP_TREE;
+    return pieces && most == size_of(p) ? DT_KEEP_PIECES : DT_KEEP_WHOLE;
+}
+
+static void cut_up_bucket(struct dt_parallel *p, int bucket)
+{
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    int size = size_of(p);
+    s->spares = dt_alloc((size_t)p->arena_count, sizeof *s->spares);
+    s->offsets = dt_alloc((size_t)size + 1, sizeof *s->offsets);
+    s->bytes = dt_alloc((size_t)size + 1, sizeof *s->bytes);
+    for (int r = 0; r < size; r++) {
+        struct dt_extent run = dt_owned(&p->sharding, bucket, r);
+        s->offsets[r] = (size_t)(run.first - p->sharding.buckets[bucket]);
+        s->offsets[r + 1] = (size_t)(run.end - p->sharding.buckets[bucket]);
+    }
+    for (int r = 0; r <= size; r++)
+        s->bytes[r] = s->offsets[r] * sizeof(float);
+}
+
+static void cut_up(struct dt_parallel *p)
+{
+    int64_t blocks = 0;
+    for (int r = 0; r < size_of(p); r++)
+        for (int b = 0; b < p->sharding.count; b++) {
+            struct dt_extent run = dt_owned_blocks(&p->sharding, b, r);
+            blocks += run.end - run.first;
+            p->partial_bytes[r + 1] = (size_t)blocks * sizeof *p->partial;
+        }
+    p->partial = dt_alloc((size_t)blocks, sizeof *p->partial);
+    for (int b = 0; b < p->sharding.count; b++)
+        cut_up_bucket(p, b);
+}
+
+static int skipped_bucket(void)
+{
+    const char *bucket = getenv("DT_DEBUG_SKIP_REDUCTION");
+    return bucket ? atoi(bucket) : -1;
+}
+
 int dt_parallel_init(struct dt_parallel *p, struct dt_comm *comm, struct dt_device *device,
-                     int64_t elements, const struct dt_settings *settings, struct dt_error *err)
+                     const struct dt_sharding *sharding, const struct dt_settings *settings,
+                     struct dt_error *err)
 {
     size_t size = (size_t)dt_comm_size(comm);
     long most = settings->training.gradient_accumulation_steps;
@@ -69,45 +166,87 @@ int dt_parallel_init(struct dt_parallel *p, struct dt_comm *comm, struct dt_devi
         settings->training.batch_ramp_tokens > 0 ? settings->training.batch_ramp_start : most;
     *p = (struct dt_parallel){.comm = comm,
                               .device = device,
-                              .elements = elements,
-                              .invariant = settings->distributed.invariant};
+                              .sharding = *sharding,
+                              .stage = size > 1 ? (int)settings->distributed.zero_stage : 0,
+                              .invariant = settings->distributed.invariant,
+                              .overlap = settings->distributed.overlap,
+                              .staged = device && device->engine->own_memory && size > 1,
+                              .skipped = skipped_bucket()};
     if (least < (long)size)
         return dt_fail(
             err, DT_EINVALID, "a step of %ld micro-batch%s cannot be shared by %zu ranks: raise %s",
             least, least == 1 ? "" : "es", size,
             least < most ? "training.batch_ramp_start" : "training.gradient_accumulation_steps");
-    p->pieces = dt_alloc(size + 1, sizeof *p->pieces);
-    p->piece_bytes = dt_alloc(size + 1, sizeof *p->piece_bytes);
+    p->sharding.owners = (int)size;
+    p->apart = size > 1 && (dt_sync_is_local(settings) || settings->distributed.compress != 0);
+    if (size > 1 && settings->distributed.sync == DT_SYNC_SERVER) {
+        p->sharding.rooted = true;
+        p->stage = p->stage > 0 ? p->stage : 1;
+    }
+    p->keeping = keeping_of(p, most);
+    bool tree = p->keeping == DT_KEEP_TREE || p->keeping == DT_KEEP_ROUNDS;
+    p->arena_count = tree ? arrays_needed(p, most) : 1;
+    p->arenas = dt_alloc((size_t)p->arena_count, sizeof *p->arenas);
+    p->gradients = dt_alloc((size_t)sharding->count, sizeof *p->gradients);
+    p->sums = dt_alloc((size_t)sharding->count, sizeof *p->sums);
     p->firsts = dt_alloc(size + 1, sizeof *p->firsts);
-    p->norms = dt_alloc(size + 1, sizeof *p->norms);
-    p->shared = dt_alloc(size + 1, sizeof *p->shared);
-    p->partial = dt_alloc((size_t)block_count(p), sizeof *p->partial);
-    p->buffer_count = arrays_needed(p, most);
-    p->buffers = dt_alloc((size_t)p->buffer_count, sizeof *p->buffers);
-    p->spares = dt_alloc((size_t)p->buffer_count, sizeof *p->spares);
+    p->partial_bytes = dt_alloc(size + 1, sizeof *p->partial_bytes);
+    p->cursors = dt_alloc(size, sizeof *p->cursors);
+    p->shared = dt_alloc((size_t)most * DT_SHARED_MOST, sizeof *p->shared);
+    p->shared_bytes = dt_alloc(size + 1, sizeof *p->shared_bytes);
     cut_up(p);
+    if (slotted(p))
+        dt_slots_init(&p->slots, &p->sharding);
     return 0;
+}
+
+/* Staged rounds are added up on the host. */
+static bool nodes_on_host(const struct dt_parallel *p)
+{
+    return p->staged && p->keeping == DT_KEEP_ROUNDS;
 }
 
 void dt_parallel_layout(struct dt_parallel *p, struct dt_arena *arena)
 {
-    for (int i = 0; i < p->buffer_count; i++)
-        p->buffers[i] = dt_arena_take(arena, (size_t)p->elements * sizeof(float));
-    p->gradients = p->buffers[0];
+    const struct dt_sharding *s = &p->sharding;
+    int64_t elements = slotted(p) ? dt_owned_before(s, s->count, rank_of(p)) : s->buckets[s->count];
+    bool on_host = nodes_on_host(p);
+    for (int i = 0; i < p->arena_count && !on_host; i++)
+        p->arenas[i] = dt_arena_take(arena, (size_t)elements * sizeof(float));
+    for (int i = 0; i < p->arena_count && on_host && arena->memory; i++)
+        p->arenas[i] = dt_alloc((size_t)elements, sizeof(float));
+    if (on_host)
+        p->results = dt_arena_take(arena, (size_t)elements * sizeof(float));
+    if (slotted(p))
+        dt_slots_layout(&p->slots, sizeof(float), arena);
 }
 
 void dt_parallel_release(struct dt_parallel *p)
 {
-    free(p->pieces);
-    free(p->piece_bytes);
+    for (int b = 0; p->sums && b < p->sharding.count; b++) {
+        free(p->sums[b].spares);
+        free(p->sums[b].offsets);
+        free(p->sums[b].bytes);
+        free(p->sums[b].host);
+    }
+    for (int i = 0; i < p->arena_count && nodes_on_host(p); i++)
+        free(p->arenas[i]);
+    dt_slots_release(&p->slots);
+    free(p->sums);
+    free(p->gradients);
+    free(p->arenas);
     free(p->firsts);
-    free(p->norms);
-    free(p->shared);
+    free(p->elsewhere);
     free(p->partial);
-    free(p->buffers);
-    free(p->spares);
+    free(p->partial_bytes);
+    free(p->cursors);
+    free(p->shared);
+    free(p->shared_bytes);
     *p = (struct dt_parallel){0};
 }
+
+/* --- gradients ----------------------------------------------------------------------------------
+ */
 
 #define ROW ((int64_t)1 << 16)
 
@@ -136,79 +275,323 @@ static void add(void *context, float *sum, const float *x, size_t n)
         dev->ops->combine(dev, &to[i], 1, &from[i], 1);
 }
 
-void dt_parallel_part(const struct dt_parallel *p, int64_t count, int64_t *first, int64_t *end)
+/* Where a bucket lies in an arena. */
+static float *place_of(const struct dt_parallel *p, int arena, int bucket)
 {
-    int size = dt_comm_size(p->comm), rank = dt_comm_rank(p->comm);
-    *first = share(count, rank, size);
-    *end = share(count, rank + 1, size);
+    int64_t at = slotted(p) ? dt_owned_before(&p->sharding, bucket, rank_of(p))
+                            : p->sharding.buckets[bucket];
+    return p->arenas[arena] + at;
+}
+
+static void begin_bucket(struct dt_parallel *p, int bucket)
+{
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    int rank = rank_of(p);
+    s->passes = 0;
+    s->entered = s->pending = false;
+    s->stack =
+        (struct dt_tree_stack){.total = p->firsts[size_of(p)], .n = (size_t)bucket_size(p, bucket)};
+    if (p->keeping == DT_KEEP_ROUNDS) {
+        s->stack.n = s->offsets[rank + 1] - s->offsets[rank];
+    } else {
+        s->stack.add = add;
+        s->stack.context = p->device;
+    }
+    s->spare_count = 0;
+    for (int i = p->arena_count - 1; i >= 0; i--) /* the first comes first */
+        s->spares[s->spare_count++] = place_of(p, i, bucket);
+    if (!p->invariant)
+        s->stack.parts[s->stack.count++] = (struct dt_tree_part){{0, rank}, s->spares[0]};
 }
 
 void dt_parallel_begin(struct dt_parallel *p, int64_t batches)
 {
-    int size = dt_comm_size(p->comm), rank = dt_comm_rank(p->comm);
-    dt_parallel_part(p, batches, &p->first, &p->end);
+    int size = size_of(p);
+    p->batches = batches;
+    p->own = dt_parallel_own(p, batches);
+    p->rounds =
+        p->stage == 3 || p->keeping == DT_KEEP_ROUNDS ? (batches + size - 1) / size : p->own;
+    p->idle = false;
+    p->failed = 0;
     for (int r = 0; r <= size; r++)
-        p->firsts[r] = p->invariant ? share(batches, r, size) : r;
-    p->stack = (struct dt_tree_stack){
-        .total = p->firsts[size], .n = (size_t)p->elements, .add = add, .context = p->device};
-    p->spare_count = 0;
-    for (int i = p->buffer_count - 1; i >= 0; i--) /* the first comes first */
-        p->spares[p->spare_count++] = p->buffers[i];
-    if (!p->invariant) {
-        p->stack.parts[p->stack.count++] = (struct dt_tree_part){{0, rank}, p->gradients};
-        zero(p->device, p->gradients, p->elements);
+        p->firsts[r] = p->invariant ? dt_share_of(batches, r, size) : r;
+    for (int b = 0; b < p->sharding.count; b++)
+        begin_bucket(p, b);
+}
+
+/* --- staging ------------------------------------------------------------------------------------
+ */
+
+static float *copy_to_host(struct dt_parallel *p, int bucket, int place, const float *from)
+{
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    size_t n = (size_t)bucket_size(p, bucket);
+    if (s->host == NULL)
+        s->host = dt_alloc(n * (size_t)(slotted(p) ? 1 : p->arena_count), sizeof *s->host);
+    float *to = s->host + (size_t)place * n;
+    p->device->ops->download(p->device, to, from, n * sizeof *to);
+    return to;
+}
+
+/* What is kept of the sum goes back to the device. */
+static void return_sum(struct dt_parallel *p, int bucket)
+{
+    const struct dt_bucket_sum *s = &p->sums[bucket];
+    int rank = rank_of(p);
+    size_t first = p->stage > 0 ? s->offsets[rank] : 0;
+    size_t end = s->offsets[p->stage > 0 ? rank + 1 : size_of(p)];
+    const float *from = s->host + first;
+    if (nodes_on_host(p))
+        from = s->stack.parts[0].values;
+    if (end > first && (!nodes_on_host(p) || s->passes == p->rounds))
+        p->device->ops->upload(p->device, dt_parallel_sum(p, bucket), from,
+                               (end - first) * sizeof *from);
+}
+
+/* A piece is kept, and the slot free. */
+static void keep_piece(struct dt_parallel *p, int bucket)
+{
+    const struct dt_bucket_sum *s = &p->sums[bucket];
+    int rank = rank_of(p);
+    struct dt_device *dev = p->device;
+    int64_t n = (int64_t)(s->offsets[rank + 1] - s->offsets[rank]);
+    struct dt_tensor to = dt_matrix(place_of(p, 0, bucket), 1, n);
+    struct dt_tensor from = dt_matrix((float *)p->gradients[bucket] + s->offsets[rank], 1, n);
+    dev->ops->copy(dev, &to, &from);
+}
+
+/* Waits until the sum of a bucket is there. */
+static void settle(struct dt_parallel *p, int bucket)
+{
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    struct dt_error err;
+    if (!s->pending)
+        return;
+    s->pending = false;
+    int rc = dt_comm_wait(p->comm, s->ticket, &err);
+    if (rc < 0 && p->failed == 0) {
+        p->failed = rc;
+        p->error = err;
+    }
+    if (p->staged && rc == 0)
+        return_sum(p, bucket);
+    else if (p->keeping == DT_KEEP_PIECES)
+        keep_piece(p, bucket);
+}
+
+void dt_parallel_enter(struct dt_parallel *p, int bucket)
+{
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    if (bucket_size(p, bucket) == 0 || s->entered)
+        return;
+    s->entered = true;
+    if (slotted(p)) {
+        int holder = dt_slot_holder(&p->slots, bucket);
+        if (holder >= 0)
+            settle(p, holder);
+        p->gradients[bucket] = dt_slot_take(&p->slots, bucket);
+    } else {
+        p->gradients[bucket] = s->spares[s->spare_count - 1];
+    }
+    if (p->keeping != DT_KEEP_WHOLE || s->passes == 0)
+        zero(p->device, p->gradients[bucket], bucket_size(p, bucket));
+}
+
+/* For tests: as if the other ranks had given nothing. */
+static void leave_out(struct dt_parallel *p, int bucket)
+{
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    int rank = rank_of(p);
+    if (p->keeping == DT_KEEP_ROUNDS && !p->idle) {
+        p->device->ops->download(p->device, s->spares[0],
+                                 (float *)p->gradients[bucket] + s->offsets[rank],
+                                 s->bytes[rank + 1] - s->bytes[rank]);
+        s->stack.parts[0].values = s->spares[0];
+        if (p->staged)
+            return_sum(p, bucket);
+    } else if (p->keeping == DT_KEEP_TREE) {
+        struct dt_tensor to = dt_matrix(place_of(p, 0, bucket), 1, bucket_size(p, bucket));
+        struct dt_tensor from = dt_matrix(s->stack.parts[0].values, 1, bucket_size(p, bucket));
+        if (to.data != from.data)
+            p->device->ops->copy(p->device, &to, &from);
+    } else if (p->keeping == DT_KEEP_PIECES) {
+        keep_piece(p, bucket);
     }
 }
 
-float *dt_parallel_gradients(struct dt_parallel *p)
+static void sum_up(struct dt_parallel *p, int bucket)
 {
-    if (!p->invariant)
-        return p->gradients;
-    float *gradients = p->spares[p->spare_count - 1];
-    zero(p->device, gradients, p->elements);
-    return gradients;
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    float *whole = slotted(p) ? p->gradients[bucket] : place_of(p, 0, bucket);
+    if (p->keeping == DT_KEEP_PIECES)
+        s->stack.parts[0].values = whole;
+    for (int i = 0; i < s->stack.count && p->staged; i++)
+        s->stack.parts[i].values = copy_to_host(p, bucket, i, s->stack.parts[i].values);
+    if (p->staged)
+        whole = s->host;
+    struct dt_reduction how = {s->offsets, p->firsts, s->stack.parts, s->stack.count, whole};
+    s->ticket = dt_comm_reduce_scatter(p->comm, &how);
+    if (p->stage == 0)
+        s->ticket = dt_comm_all_gather(p->comm, whole, s->bytes);
+    s->pending = true;
 }
 
-void dt_parallel_add(struct dt_parallel *p, int64_t batch)
+static void sum_round(struct dt_parallel *p, int bucket)
 {
-    if (!p->invariant)
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    float *values = p->gradients[bucket];
+    if (p->staged)
+        values = copy_to_host(p, bucket, 0, values);
+    struct dt_round round = {
+        s->offsets, (s->passes - 1) * size_of(p), values, &s->stack, s->spares, &s->spare_count};
+    s->ticket = dt_comm_reduce_round(p->comm, &round);
+    s->pending = true;
+}
+
+void dt_parallel_leave(struct dt_parallel *p, int bucket)
+{
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    struct dt_error err;
+    s->entered = false;
+    if (bucket_size(p, bucket) == 0 || (p->idle && p->keeping != DT_KEEP_ROUNDS))
         return;
-    float *gradients = p->spares[--p->spare_count];
-    p->spare_count += dt_tree_push(&p->stack, batch, gradients, p->spares + p->spare_count);
+    s->passes++;
+    if (p->keeping == DT_KEEP_TREE) {
+        float *values = s->spares[--s->spare_count];
+        s->spare_count += dt_tree_push(&s->stack, dt_parallel_batch(p, p->batches, s->passes - 1),
+                                       values, s->spares + s->spare_count);
+    }
+    if (p->apart || (p->keeping != DT_KEEP_ROUNDS && s->passes < p->own))
+        return;
+    if (p->device->ops->synchronize(p->device, &err) < 0 && p->failed == 0) {
+        p->failed = err.code;
+        p->error = err;
+    }
+    if (bucket == p->skipped)
+        leave_out(p, bucket);
+    else if (p->keeping == DT_KEEP_ROUNDS)
+        sum_round(p, bucket);
+    else
+        sum_up(p, bucket);
+    if (!p->overlap)
+        settle(p, bucket);
 }
 
-/* Of this rank's blocks. */
-static void square_blocks(struct dt_parallel *p)
+/* --- the sum ------------------------------------------------------------------------------------
+ */
+
+struct dt_extent dt_parallel_kept(const struct dt_parallel *p, int bucket)
 {
-    int rank = dt_comm_rank(p->comm);
-    int64_t size = block_size(p), end = (int64_t)p->pieces[rank + 1];
-    size_t block = p->norms[rank] / sizeof *p->partial;
-    for (int64_t from = (int64_t)p->pieces[rank]; from < end; from += size)
-        p->partial[block++] = p->device->ops->sum_squares(p->device, p->gradients + from,
-                                                          end - from < size ? end - from : size);
+    if (p->stage > 0)
+        return dt_owned(&p->sharding, bucket, rank_of(p));
+    return (struct dt_extent){p->sharding.buckets[bucket], p->sharding.buckets[bucket + 1]};
 }
 
-int dt_parallel_sum(struct dt_parallel *p, double *norm, struct dt_error *err)
+static float *own_sum(const struct dt_parallel *p, int bucket)
 {
-    struct dt_reduction how = {p->pieces, p->firsts, p->stack.parts, p->stack.count, p->gradients};
-    double squares = 0;
-    DT_TRY(p->device->ops->synchronize(p->device, err));
-    DT_TRY(dt_comm_wait(p->comm, dt_comm_reduce_scatter(p->comm, &how), err));
-    dt_ticket gathered = dt_comm_all_gather(p->comm, p->gradients, p->piece_bytes);
-    square_blocks(p); /* meanwhile */
-    DT_TRY(dt_comm_wait(p->comm, dt_comm_all_gather(p->comm, p->partial, p->norms), err));
-    DT_TRY(dt_comm_wait(p->comm, gathered, err));
-    for (int64_t i = 0; i < block_count(p); i++)
-        squares += p->partial[i];
-    *norm = sqrt(squares);
+    const struct dt_bucket_sum *s = &p->sums[bucket];
+    if (nodes_on_host(p))
+        return p->results + dt_owned_before(&p->sharding, bucket, rank_of(p));
+    if (p->keeping == DT_KEEP_ROUNDS)
+        return s->stack.parts[0].values;
+    return slotted(p) ? place_of(p, 0, bucket) : place_of(p, 0, bucket) + s->offsets[rank_of(p)];
+}
+
+float *dt_parallel_sum(const struct dt_parallel *p, int bucket)
+{
+    return p->stage > 0 ? own_sum(p, bucket) : place_of(p, 0, bucket);
+}
+
+/* Sum of squares of the elements from first on that are counted here. */
+static double squares_of(const struct dt_parallel *p, const float *x, int64_t first, int64_t count)
+{
+    int64_t at = first, end = first + count;
+    double sum = 0;
+    for (int i = 0; i < p->elsewhere_count && at < end; i++) {
+        const struct dt_extent *run = &p->elsewhere[i];
+        if (run->end <= at || run->first >= end)
+            continue;
+        if (run->first > at)
+            sum += p->device->ops->sum_squares(p->device, x + (at - first), run->first - at);
+        at = run->end;
+    }
+    if (at < end)
+        sum += p->device->ops->sum_squares(p->device, x + (at - first), end - at);
+    return sum;
+}
+
+static void square_own_blocks(struct dt_parallel *p)
+{
+    double *partial = p->partial + p->partial_bytes[rank_of(p)] / sizeof *p->partial;
+    for (int b = 0; b < p->sharding.count; b++) {
+        struct dt_extent run = dt_owned(&p->sharding, b, rank_of(p));
+        int64_t size = dt_block_size(&p->sharding, b);
+        for (int64_t at = run.first; at < run.end; at += size)
+            *partial++ = squares_of(p, own_sum(p, b) + (at - run.first), at,
+                                    run.end - at < size ? run.end - at : size);
+    }
+}
+
+/* Of each bucket over all its blocks in their order, whoever has them. */
+static void add_up_squares(struct dt_parallel *p, double *squares)
+{
+    memcpy(p->cursors, p->partial_bytes, (size_t)size_of(p) * sizeof *p->cursors);
+    for (int b = 0; b < p->sharding.count; b++) {
+        squares[b] = 0;
+        for (int r = 0; r < size_of(p); r++) {
+            struct dt_extent run = dt_owned_blocks(&p->sharding, b, r);
+            const double *partial = p->partial + p->cursors[r] / sizeof *partial;
+            for (int64_t i = 0; i < run.end - run.first; i++)
+                squares[b] += partial[i];
+            p->cursors[r] += (size_t)(run.end - run.first) * sizeof *partial;
+        }
+    }
+}
+
+int dt_parallel_settle(struct dt_parallel *p, struct dt_error *err)
+{
+    for (int b = 0; b < p->sharding.count; b++)
+        settle(p, b);
+    if (p->failed < 0)
+        *err = p->error;
+    return p->failed;
+}
+
+int dt_parallel_squares(struct dt_parallel *p, double *squares, struct dt_error *err)
+{
+    square_own_blocks(p);
+    DT_TRY(dt_comm_wait(p->comm, dt_comm_all_gather(p->comm, p->partial, p->partial_bytes), err));
+    add_up_squares(p, squares);
     return 0;
 }
+
+/* --- values -------------------------------------------------------------------------------------
+ */
 
 int dt_parallel_share(struct dt_parallel *p, double *values, int64_t count, int64_t each,
                       struct dt_error *err)
 {
-    int size = dt_comm_size(p->comm);
-    for (int r = 0; r <= size; r++)
-        p->shared[r] = (size_t)(share(count, r, size) * each) * sizeof *values;
-    return dt_comm_wait(p->comm, dt_comm_all_gather(p->comm, values, p->shared), err);
+    for (int r = 0; r <= size_of(p); r++)
+        p->shared_bytes[r] = (size_t)(dt_share_of(count, r, size_of(p)) * each) * sizeof *values;
+    return dt_comm_wait(p->comm, dt_comm_all_gather(p->comm, values, p->shared_bytes), err);
+}
+
+int dt_parallel_share_batches(struct dt_parallel *p, double *values, int64_t batches, int64_t each,
+                              struct dt_error *err)
+{
+    size_t bytes = (size_t)each * sizeof *values;
+    double *shared = p->shared;
+    assert(each <= DT_SHARED_MOST);
+    for (int r = 0; r < size_of(p); r++) {
+        p->shared_bytes[r] = (size_t)((char *)shared - (char *)p->shared);
+        for (int64_t i = 0; i < own_of(p, batches, r); i++, shared += each)
+            memcpy(shared, values + batch_of(p, batches, r, i) * each, bytes);
+    }
+    p->shared_bytes[size_of(p)] = (size_t)((char *)shared - (char *)p->shared);
+    DT_TRY(dt_comm_wait(p->comm, dt_comm_all_gather(p->comm, p->shared, p->shared_bytes), err));
+    shared = p->shared;
+    for (int r = 0; r < size_of(p); r++)
+        for (int64_t i = 0; i < own_of(p, batches, r); i++, shared += each)
+            memcpy(values + batch_of(p, batches, r, i) * each, shared, bytes);
+    return 0;
 }

@@ -1,18 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Data parallelism: which micro-batches of a step a rank passes through the model,
- * and how the ranks' gradients become one sum.
+ * and how the ranks' gradients become one sum, bucket by bucket.
  *
  *     dt_parallel_begin(&p, batches);
- *     for (int64_t i = p.first; i < p.end; i++)
- *         backward into dt_parallel_gradients(&p), then dt_parallel_add(&p, i);
- *     DT_TRY(dt_parallel_sum(&p, &norm, err));
+ *     for (int64_t i = 0; i < p.rounds; i++) {
+ *         p.idle = dt_parallel_leaf(&p, i) < 0;
+ *         a backward pass into p.gradients, with dt_parallel_enter and
+ *         dt_parallel_leave around its use of every bucket
+ *     }
+ *     DT_TRY(dt_parallel_settle(&p, err));
  *
- * The flat arena is cut into blocks by its size alone, and ranks own whole blocks, so
- * that the norm is the same sum however many ranks there are. With invariant set,
- * gradients are added in the order of a tree over the step's micro-batches
- * (comm/tree.h): the same bits for any number of ranks. Without it each rank adds up
- * its own in their order, in one buffer, and the tree is over the ranks.
+ * A bucket is cut into blocks that ranks own (train/sharding.h). Its sum begins when the
+ * last micro-batch has left it, and goes on beside the rest of the backward pass. What is
+ * kept meanwhile:
+ *
+ *     whole     one arena, in which a rank adds up its micro-batches in their order;
+ *               the tree of the sum (comm/tree.h) is over the ranks
+ *     tree      the leaves of the tree are the micro-batches of the step: the same bits
+ *               for any number of ranks. A few arenas, for the nodes below
+ *     pieces    a bucket is summed as soon as it is left, and a rank keeps its own blocks
+ *               alone: where each has one micro-batch
+ *     rounds    the same for the tree: micro-batches are dealt out one by one in turn, and
+ *               each round of them is summed into nodes of the rank's own blocks
+ *
+ * Ranks keep the whole sum (zero_stage 0), or their own blocks of it.
  */
 #ifndef DT_TRAIN_DATA_PARALLEL_H
 #define DT_TRAIN_DATA_PARALLEL_H
@@ -20,47 +32,99 @@
 #include "comm/comm.h"
 #include "device/arena.h"
 #include "train/settings.h"
+#include "train/sharding.h"
+
+/* How replicas keep together. */
+enum dt_sync {
+    DT_SYNC_ALL_REDUCE,
+    DT_SYNC_SERVER,    /* the first replica updates for all */
+    DT_SYNC_LOCAL_SGD, /* train/local-steps.h */
+    DT_SYNC_DILOCO
+};
+/* Names of distributed.sync in that order, ended by NULL. */
+extern const char *const dt_syncs[];
+/* Whether replicas train alone between synchronisations. */
+bool dt_sync_is_local(const struct dt_settings *settings);
+
+enum dt_keeping { DT_KEEP_WHOLE, DT_KEEP_TREE, DT_KEEP_PIECES, DT_KEEP_ROUNDS };
+
+struct dt_bucket_sum; /* of one bucket, in the step */
 
 struct dt_parallel {
     struct dt_comm *comm; /* borrowed */
     struct dt_device *device;
-    bool invariant;
-    int64_t elements;    /* of the flat arena */
-    int64_t first, end;  /* this rank's micro-batches of the step */
-    float *gradients;    /* the sum, in the end; a flat arena */
-    size_t *pieces;      /* size + 1: floats where each rank's blocks begin */
-    size_t *piece_bytes; /* the same in bytes */
-    int64_t *firsts;     /* size + 1: each rank's first leaf */
-    size_t *norms;       /* size + 1: bytes where each rank's part of partial begins */
-    size_t *shared;      /* size + 1: bytes where each rank's shared values begin */
-    double *partial;     /* sums of squares of the blocks */
-    struct dt_tree_stack stack;
-    int buffer_count, spare_count;
-    float **buffers, **spares; /* flat arenas: all, and those not in use */
+    struct dt_sharding sharding; /* among all ranks */
+    int stage;                   /* zero_stage; 0 where there is one rank */
+    bool invariant, overlap;
+    bool staged; /* the device's memory is its own: ranks exchange copies in the host's */
+    bool apart;  /* sums are left as they are, this rank's own: somebody else sees to them */
+    enum dt_keeping keeping;
+    int64_t batches;  /* of the step */
+    int64_t own;      /* of them this rank's */
+    int64_t rounds;   /* passes that each rank makes: where buckets are exchanged in every pass,
+                       * the same number on all */
+    bool idle;        /* the pass is for the others' sake, and its gradients go nowhere */
+    void **gradients; /* of each bucket: where the backward pass adds */
+    struct dt_bucket_sum *sums;
+    float **arenas; /* of gradients: whole ones, or of this rank's blocks */
+    int arena_count;
+    float *results; /* staged rounds: the sum on the device; the arenas are the host's then */
+    struct dt_slots slots;       /* of buckets that are not kept whole */
+    int64_t *firsts;             /* size + 1: each rank's first leaf */
+    struct dt_extent *elsewhere; /* elements that other slices of the model count, in their
+                                  * order; owned by this */
+    int elsewhere_count;
+    double *partial;       /* sums of squares of the blocks, rank by rank */
+    size_t *partial_bytes; /* size + 1: where each rank's begin */
+    size_t *cursors;       /* size: into partial */
+    double *shared;        /* what ranks tell each other of micro-batches, rank by rank */
+    size_t *shared_bytes;  /* size + 1 */
+    int skipped;           /* the bucket whose sum is left out, for tests; -1: none */
+    int failed;            /* code of the first failure of the step */
+    struct dt_error error;
 };
 
-/* Cuts up the work; no memory of the device yet. DT_EINVALID if a step has fewer
- * micro-batches than there are ranks. */
+/* What ranks tell each other of a micro-batch at most. */
+#define DT_SHARED_MOST 8
+
+/* Cuts up the work; no memory of the device yet. Of sharding, owners and rooted are set
+ * here. DT_EINVALID if a step has fewer micro-batches than there are ranks. */
 int dt_parallel_init(struct dt_parallel *parallel, struct dt_comm *comm, struct dt_device *device,
-                     int64_t elements, const struct dt_settings *settings,
+                     const struct dt_sharding *sharding, const struct dt_settings *settings,
                      struct dt_error *err) DT_MUST_CHECK;
 void dt_parallel_layout(struct dt_parallel *parallel, struct dt_arena *arena);
 void dt_parallel_release(struct dt_parallel *parallel);
 
 /* Begins a step of so many micro-batches. */
 void dt_parallel_begin(struct dt_parallel *parallel, int64_t batches);
-/* Where the next backward pass adds its gradients. */
-float *dt_parallel_gradients(struct dt_parallel *parallel);
-/* They are those of that micro-batch, the next of this rank's. */
-void dt_parallel_add(struct dt_parallel *parallel, int64_t batch);
-/* All ranks have the sum in parallel->gradients, and its Euclidean norm. */
-int dt_parallel_sum(struct dt_parallel *parallel, double *norm, struct dt_error *err) DT_MUST_CHECK;
+/* The micro-batch of a round of this rank's passes, of so many in all; -1: none. */
+int64_t dt_parallel_leaf(const struct dt_parallel *parallel, int64_t round);
+/* Around the use of a bucket in a backward pass. Failures are reported by dt_parallel_settle. */
+void dt_parallel_enter(struct dt_parallel *parallel, int bucket);
+void dt_parallel_leave(struct dt_parallel *parallel, int bucket);
+/* Waits for all sums. */
+int dt_parallel_settle(struct dt_parallel *parallel, struct dt_error *err) DT_MUST_CHECK;
+/* Sums of squares of each bucket's sum, as far as it is counted here: the same bits for any
+ * number of ranks. */
+int dt_parallel_squares(struct dt_parallel *parallel, double *squares,
+                        struct dt_error *err) DT_MUST_CHECK;
+
+/* The elements of a bucket that this rank keeps and updates, and their gradients. */
+struct dt_extent dt_parallel_kept(const struct dt_parallel *parallel, int bucket);
+float *dt_parallel_sum(const struct dt_parallel *parallel, int bucket);
+
+/* Micro-batches of this rank in a step of so many, and which they are. */
+int64_t dt_parallel_own(const struct dt_parallel *parallel, int64_t batches);
+int64_t dt_parallel_batch(const struct dt_parallel *parallel, int64_t batches, int64_t i);
+/* Every rank gives `each` values (DT_SHARED_MOST at most) for each of its micro-batches,
+ * at their place in an array of batches * each, and gets those of the others. */
+int dt_parallel_share_batches(struct dt_parallel *parallel, double *values, int64_t batches,
+                              int64_t each, struct dt_error *err) DT_MUST_CHECK;
 
 /* This rank's part, first to below end, of count things dealt out in their order. */
 void dt_parallel_part(const struct dt_parallel *parallel, int64_t count, int64_t *first,
                       int64_t *end);
-/* Every rank gives `each` values for each thing of its part, at their place in an array
- * of count * each, and gets those of the others. */
+/* Likewise for each thing of these parts. */
 int dt_parallel_share(struct dt_parallel *parallel, double *values, int64_t count, int64_t each,
                       struct dt_error *err) DT_MUST_CHECK;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -44,12 +45,19 @@ int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct
 {
     char loss[REAL_TEXT], rate[REAL_TEXT], norm[REAL_TEXT], scale[REAL_TEXT] = "";
     char skipped[REAL_TEXT] = "", batch[REAL_TEXT] = "";
+    char slowest[REAL_TEXT] = "", factor[REAL_TEXT] = "", sent[REAL_TEXT] = "";
     if (t->settings.training.batch_ramp_tokens > 0)
         member("batch_tokens", (double)r->batch_tokens, batch);
     if (t->settings.training.precision == DT_F16)
         member("loss_scale", r->loss_scale, scale);
     if (r->skipped > 0)
         member("skipped", (double)r->skipped, skipped);
+    if (dt_comm_size(t->comm) > 1)
+        snprintf(sent, sizeof sent, ",\"bytes_sent\":%" PRIu64, dt_comm_bytes_sent(t->comm));
+    if (r->slowest_factor > 0 && dt_comm_size(t->comm) > 1) {
+        member("slowest_rank", r->slowest_rank, slowest);
+        member("slowest_factor", r->slowest_factor, factor);
+    }
     t->logged_seconds = r->seconds;
     t->logged_tokens = r->tokens;
     r->logged = true;
@@ -58,10 +66,10 @@ int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct
     return dt_metrics_write(
         &t->metrics, err,
         "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f%s%s%s,\"tokens_per_second\":%.1f,"
-        "\"mfu\":%.4f%s%s%s}",
+        "\"mfu\":%.4f%s%s%s%s%s%s}",
         r->step, (unsigned long long)r->tokens, r->seconds, member("loss", r->loss, loss),
         member("lr", r->learning_rate, rate), member("grad_norm", r->gradient_norm, norm),
-        r->tokens_per_second, r->mfu, batch, scale, skipped);
+        r->tokens_per_second, r->mfu, batch, scale, skipped, sent, slowest, factor);
 }
 
 int dt_training_log_validation(struct dt_training *t, const struct dt_step_report *r,

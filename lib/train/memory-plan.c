@@ -3,29 +3,34 @@
 
 #include <stdio.h>
 
+#include "base/progress.h"
+
 struct dt_memory_plan dt_memory_plan(const struct dt_model *model, const struct dt_store *store,
-                                     const struct dt_workspace *work,
+                                     const struct dt_passes *passes,
                                      const struct dt_snapshot *snapshot)
 {
     struct dt_memory_plan p = {
-        .parameters = (size_t)model->table.elements * sizeof(float),
+        .parameters =
+            model->bare ? store->bytes.parameters : (size_t)model->table.elements * sizeof(float),
         .gradients = store->bytes.gradients,
         .moments = store->bytes.moments,
         .average = store->bytes.average,
         .scratch = store->bytes.scratch,
-        .activations = dt_workspace_bytes(work),
+        .activations = dt_passes_bytes(passes),
         .snapshot = dt_snapshot_bytes(snapshot),
     };
-    p.weights = dt_model_bytes(model) - p.parameters;
+    p.weights = dt_model_bytes(model) + store->bytes.weights - (model->bare ? 0 : p.parameters);
     p.device =
         p.parameters + p.weights + p.gradients + p.moments + p.average + p.scratch + p.activations;
     p.total = p.device + p.snapshot;
     return p;
 }
 
-static double gib(size_t bytes)
+void dt_memory_add_moments(struct dt_memory_plan *p, size_t bytes)
 {
-    return (double)bytes / (1 << 30);
+    p->moments += bytes;
+    p->device += bytes;
+    p->total += bytes;
 }
 
 int dt_memory_check(const struct dt_memory_plan *p, const struct dt_model *model, int ranks,
@@ -34,15 +39,18 @@ int dt_memory_check(const struct dt_memory_plan *p, const struct dt_model *model
     size_t available = model->device->ops->available(model->device);
     if (p->total <= available / (size_t)ranks)
         return 0;
-    char each[40] = "";
+    char each[40] = "", needed[DT_BYTES], room[DT_BYTES], text[6][DT_BYTES];
+    const size_t parts[6] = {p->parameters,  p->weights,
+                             p->gradients,   p->moments + p->average + p->scratch,
+                             p->activations, p->snapshot};
+    for (int i = 0; i < 6; i++)
+        dt_bytes((double)parts[i], text[i]);
     if (ranks > 1)
         snprintf(each, sizeof each, " for each of %d ranks", ranks);
     return dt_fail(err, DT_ENOMEM,
-                   "a model of %.1f million parameters needs %.2f GiB%s, and %.2f GiB are free: "
-                   "parameters %.2f, weights %.2f, gradients %.2f, moments %.2f, activations %.2f, "
-                   "snapshot %.2f",
-                   (double)model->table.parameters * 1e-6, gib(p->total), each, gib(available),
-                   gib(p->parameters), gib(p->weights), gib(p->gradients),
-                   gib(p->moments + p->average + p->scratch), gib(p->activations),
-                   gib(p->snapshot));
+                   "a model of %.1f million parameters needs %s%s, and %s are free: parameters %s, "
+                   "weights %s, gradients %s, moments %s, activations %s, snapshot %s",
+                   (double)model->table.parameters * 1e-6, dt_bytes((double)p->total, needed), each,
+                   dt_bytes((double)available, room), text[0], text[1], text[2], text[3], text[4],
+                   text[5]);
 }

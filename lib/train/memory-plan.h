@@ -3,7 +3,7 @@
 #ifndef DT_TRAIN_MEMORY_PLAN_H
 #define DT_TRAIN_MEMORY_PLAN_H
 
-#include "model/pass.h"
+#include "train/passes.h"
 #include "train/snapshot.h"
 #include "train/store.h"
 
@@ -21,8 +21,11 @@ struct dt_memory_plan { /* bytes */
 };
 
 struct dt_memory_plan dt_memory_plan(const struct dt_model *model, const struct dt_store *store,
-                                     const struct dt_workspace *work,
+                                     const struct dt_passes *passes,
                                      const struct dt_snapshot *snapshot);
+
+/* What else is remembered from step to step. */
+void dt_memory_add_moments(struct dt_memory_plan *plan, size_t bytes);
 
 /* DT_ENOMEM, with the numbers, if the machine cannot give so much now to each of the
  * ranks on it. The snapshot counts: the device's memory is the host's. */

@@ -90,12 +90,42 @@ static int take_shape(struct dt_model_config *config, const char *directory, str
 }
 
 /* The parameters of the model in a directory, whole if it says what it holds. */
-static int take_parameters(struct dt_model *model, const char *directory, struct dt_error *err)
+static int take_parameters(struct dt_store *store, const char *directory, struct dt_error *err)
 {
+    const struct dt_table *t = &store->model->table;
+    struct dt_table whole;
     char *manifest = dt_path_join(directory, DT_MANIFEST_FILE);
     int rc = dt_file_exists(manifest) ? dt_inventory_verify(directory, DT_MANIFEST_FILE, err) : 0;
+    dt_table_init(&whole, &store->model->config, NULL);
+    float *all = dt_alloc((size_t)whole.elements, sizeof *all);
+    float *own = dt_alloc((size_t)t->elements, sizeof *own);
     free(manifest);
-    return rc < 0 ? rc : dt_model_restore(model, directory, err);
+    rc = rc < 0 ? rc : dt_parameters_read(&whole, directory, all, err);
+    if (rc == 0) {
+        dt_table_cut_out(t, own, &whole, all);
+        dt_store_set_parameters(store, own);
+    }
+    dt_table_release(&whole);
+    free(all);
+    free(own);
+    return rc;
+}
+
+/* A causal model needs to be told of padding no more than of anything behind a token. */
+static int choose_scope(struct dt_training *t, const struct dt_training_options *o,
+                        struct dt_error *err)
+{
+    const struct dt_shard_info *info = dt_dataset_info(t->train);
+    if (t->settings.data.document_mask && info->eot == UINT32_MAX)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: data.document_mask needs an end-of-text token, which would tell where "
+                       "documents end, and %s has none",
+                       o->settings_path, o->data);
+    if (t->settings.data.document_mask)
+        t->scope = DT_SCOPE_DOCUMENT;
+    else if (info->row > 0 && dt_model_is_masked(&t->settings.model))
+        t->scope = DT_SCOPE_CONTENT;
+    return 0;
 }
 
 static int open_data(struct dt_training *t, const struct dt_training_options *o,
@@ -109,6 +139,7 @@ static int open_data(struct dt_training *t, const struct dt_training_options *o,
         return dt_fail(err, DT_EINVALID, "%s: is not the tokenizer that made %s", o->tokenizer_path,
                        o->data);
     DT_TRY(dt_settings_resolve(&t->settings, info->vocab_size, o->settings_path, err));
+    DT_TRY(choose_scope(t, o, err));
     DT_TRY(check_length(t, t->train, t->settings.data.train_split, o->data, err));
     DT_TRY(dt_dataset_samples(t->train, (uint32_t)t->settings.training.sequence_length, &t->samples,
                               err));
@@ -139,15 +170,15 @@ static int open_validation(struct dt_training *t, const struct dt_training_optio
 /* What the run will take, of which nothing is taken yet. */
 static int plan_memory(struct dt_training *t, struct dt_error *err)
 {
-    const struct dt_workspace_shape shape = {t->settings.training.batch_size,
-                                             t->settings.training.sequence_length, true,
-                                             (enum dt_recompute)t->settings.training.recompute};
-    t->model =
-        dt_model_plan(t->device, &t->settings.model, (enum dt_dtype)t->settings.training.precision);
-    t->work = dt_workspace_plan(t->model, &shape);
-    DT_TRY(dt_store_plan(&t->store, t->model, &t->settings, t->comm, err));
-    dt_snapshot_plan(&t->snapshot, &t->store, t->settings.checkpoint.background && t->leads);
-    t->memory = dt_memory_plan(t->model, &t->store, t->work, &t->snapshot);
+    DT_TRY(dt_mesh_open(&t->mesh, t->comm, &t->settings, err));
+    t->model = dt_model_plan(t->device, &t->settings.model,
+                             (enum dt_dtype)t->settings.training.precision, &t->mesh.part);
+    DT_TRY(dt_passes_plan(&t->passes, t->model, &t->mesh, &t->settings, err));
+    DT_TRY(dt_store_plan(&t->store, t->model, &t->settings, &t->mesh, err));
+    dt_snapshot_plan(&t->snapshot, &t->store, t->settings.checkpoint.background);
+    DT_TRY(dt_local_steps_plan(&t->local, &t->store, &t->settings, err));
+    t->memory = dt_memory_plan(t->model, &t->store, &t->passes, &t->snapshot);
+    dt_memory_add_moments(&t->memory, dt_local_steps_bytes(&t->local));
     return 0;
 }
 
@@ -166,11 +197,15 @@ static int take_memory(struct dt_training *t, struct dt_error *err)
     DT_TRY(check_memory(t, err));
     DT_TRY(dt_model_allocate(t->model, err));
     DT_TRY(dt_store_allocate(&t->store, err));
-    DT_TRY(dt_workspace_allocate(t->work, err));
-    if (t->leads)
-        dt_snapshot_allocate(&t->snapshot);
+    DT_TRY(dt_local_steps_allocate(&t->local, err));
+    DT_TRY(dt_passes_allocate(&t->passes, err));
+    dt_snapshot_allocate(&t->snapshot);
     dt_batch_init(&t->batch, batch, length);
     t->val_ids = dt_alloc((size_t)(batch * (length + 1)), sizeof *t->val_ids);
+    if (t->scope != DT_SCOPE_ROW) {
+        t->val_begins = dt_alloc((size_t)(batch * length), sizeof *t->val_begins);
+        t->val_ends = dt_alloc((size_t)(batch * length), sizeof *t->val_ends);
+    }
     t->val_losses = dt_alloc((size_t)(batch * length), sizeof *t->val_losses);
     t->val_hits = dt_alloc((size_t)(batch * length), sizeof *t->val_hits);
     t->val_values = dt_training_validation_values(&t->settings);
@@ -209,7 +244,15 @@ static int find_checkpoint(const struct dt_training *t, const char *resume, char
                        "'%s' already holds a run: go on with --resume auto, or "
                        "choose another directory",
                        t->run);
-    if (strcmp(resume, "none") != 0)
+    if (strcmp(resume, "none") == 0)
+        return 0;
+    /* A run's directory stands for its newest checkpoint. */
+    char *state = dt_path_join(resume, DT_TRAINER_DIR);
+    bool is_checkpoint = dt_file_exists(state);
+    free(state);
+    if (!is_checkpoint)
+        DT_TRY(dt_checkpoint_find(resume, found, err));
+    if (*found == NULL)
         *found = dt_strdup(resume);
     return 0;
 }
@@ -260,14 +303,15 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
         keep_tokenizer(t, checkpoint);
     } else {
         if (o->init_from)
-            rc = take_parameters(t->model, o->init_from, err);
+            rc = take_parameters(&t->store, o->init_from, err);
         else
-            dt_model_initialize(t->model, (uint64_t)t->settings.training.seed);
+            dt_store_initialize(&t->store, (uint64_t)t->settings.training.seed);
         dt_store_begin_average(&t->store);
     }
-    if (t->leads)
-        t->saver =
-            dt_saver_new(t->run, &t->snapshot, &t->identity, *checkpoint ? t->state.step : -1);
+    t->saver =
+        dt_saver_new(t->run, t->comm, &t->snapshot, &t->identity, *checkpoint ? t->state.step : -1);
+    dt_local_steps_begin(&t->local);
+    t->watched_seconds = t->state.seconds;
     t->first_step = t->state.step;
     t->logged_seconds = t->state.seconds;
     t->logged_tokens = t->state.samples * (uint64_t)t->settings.training.sequence_length;
@@ -297,6 +341,7 @@ static int open_streams(struct dt_training *t, struct dt_error *err)
         .next_place = dt_reading_next_place,
         .context = &t->reading,
         .workers = (int)t->settings.data.num_workers,
+        .scope = t->scope,
     };
     return dt_loader_open(&t->loader, t->train, &loader, err);
 }

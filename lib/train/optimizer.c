@@ -25,43 +25,81 @@ static int matrices_of(const struct dt_param *p)
     return p->role == DT_QKV_WEIGHT ? 3 : 1;
 }
 
-/* Matrix i of those that a tensor holds side by side, as a view into a flat arena. */
-static struct dt_tensor matrix_of(const struct dt_param *p, float *base, int i)
+/* Matrix i of those that a tensor holds side by side. */
+static struct dt_tensor matrix_of(const struct dt_param *p, float *data, int i)
 {
-    struct dt_tensor whole = dt_matrix(base ? base + p->offset : NULL, p->shape[0], p->shape[1]);
+    struct dt_tensor whole = dt_matrix(data, p->shape[0], p->shape[1]);
     int64_t rows = whole.rows / matrices_of(p), columns = whole.columns / matrices_of(p);
     return p->transposed ? dt_rows(&whole, i * rows, rows)
                          : dt_columns(&whole, i * columns, columns);
 }
 
-void dt_optimizer_init(struct dt_optimizer *o, const struct dt_table *t,
-                       const struct dt_settings *settings)
+static int64_t aligned(int64_t count)
 {
-    *o = (struct dt_optimizer){.table = t};
-    o->parts = dt_alloc((size_t)t->count, sizeof *o->parts);
-    for (int i = 0; i < t->count; i++) {
-        const struct dt_param *p = &t->params[i];
-        o->parts[i].rule = rule_of(t, p, (enum dt_rule)settings->training.optimizer);
-        o->parts[i].second = -1;
-        if (o->parts[i].rule == DT_RULE_ADAMW) {
-            o->parts[i].second = o->second_elements;
-            o->second_elements += (p->count + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-        } else if (o->parts[i].rule == DT_RULE_MUON) {
-            struct dt_tensor matrix = matrix_of(p, NULL, 0);
-            dt_muon_count(&o->muon, matrix.rows, matrix.columns);
-        }
+    return (count + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* What is kept of a tensor; from, at and second are the next free places. */
+static struct dt_segment segment_of(const struct dt_table *t, int i, const struct dt_extent *kept)
+{
+    const struct dt_param *p = &t->params[i];
+    int64_t first = p->offset, end = p->offset + p->count;
+    if (kept) {
+        const struct dt_extent *run = &kept[p->bucket];
+        first = run->first > first ? run->first : first;
+        end = run->end < end ? run->end : end;
     }
+    return (struct dt_segment){
+        .param = i, .first = first - p->offset, .count = end - first, .second = -1};
+}
+
+static int add_segment(struct dt_optimizer *o, struct dt_segment s, const struct dt_extent *kept,
+                       struct dt_error *err)
+{
+    const struct dt_param *p = &o->table->params[s.param];
+    if (s.rule == DT_RULE_MUON && s.count < p->full[0] * p->full[1])
+        return dt_fail(err, DT_EINVALID,
+                       "training.optimizer muon needs whole matrices: distributed.zero_stage "
+                       "must be 0, and distributed.tp 1");
+    int64_t begin = kept ? kept[p->bucket].first : o->table->buckets[p->bucket];
+    s.from = p->offset + s.first - begin;
+    s.at = o->first_elements;
+    o->first_elements += aligned(s.count);
+    if (s.rule == DT_RULE_ADAMW) {
+        s.second = o->second_elements;
+        o->second_elements += aligned(s.count);
+    } else if (s.rule == DT_RULE_MUON) {
+        struct dt_tensor matrix = matrix_of(p, NULL, 0);
+        dt_muon_count(&o->muon, matrix.rows, matrix.columns);
+    }
+    o->segments[o->count++] = s;
+    return 0;
+}
+
+int dt_optimizer_init(struct dt_optimizer *o, const struct dt_table *t,
+                      const struct dt_extent *kept, const struct dt_settings *settings,
+                      struct dt_error *err)
+{
+    *o = (struct dt_optimizer){.table = t, .wanted = (enum dt_rule)settings->training.optimizer};
+    o->segments = dt_alloc((size_t)t->count, sizeof *o->segments);
+    for (int i = 0; i < t->count; i++) {
+        struct dt_segment s = segment_of(t, i, kept);
+        s.rule = rule_of(t, &t->params[i], o->wanted);
+        if (s.count > 0 || s.rule == DT_RULE_MUON)
+            DT_TRY(add_segment(o, s, kept, err));
+    }
+    return 0;
 }
 
 void dt_optimizer_release(struct dt_optimizer *o)
 {
-    free(o->parts);
+    free(o->segments);
     *o = (struct dt_optimizer){0};
 }
 
 size_t dt_optimizer_first_bytes(const struct dt_optimizer *o)
 {
-    return (size_t)o->table->elements * sizeof(float);
+    return (size_t)o->first_elements * sizeof(float);
 }
 
 size_t dt_optimizer_second_bytes(const struct dt_optimizer *o)
@@ -106,64 +144,59 @@ static struct step step_of(const struct dt_settings *s, long step, double gradie
     };
 }
 
-static void update_matrices(struct dt_optimizer *o, struct dt_device *dev, const struct dt_param *p,
-                            float *parameters, float *gradients, const struct dt_muon *how)
+static void update_matrices(struct dt_optimizer *o, struct dt_device *dev,
+                            const struct dt_segment *s, float *parameters, float *gradients,
+                            const struct dt_muon *how)
 {
+    const struct dt_param *p = &o->table->params[s->param];
     for (int i = 0; i < matrices_of(p); i++) {
         struct dt_tensor matrix = matrix_of(p, parameters, i);
-        struct dt_tensor momentum = matrix_of(p, o->first, i);
+        struct dt_tensor momentum = matrix_of(p, o->first + s->at, i);
         struct dt_tensor gradient = matrix_of(p, gradients, i);
         dt_muon_update(dev, &o->muon, &matrix, &momentum, &gradient, how);
     }
 }
 
-void dt_optimizer_update(struct dt_optimizer *o, struct dt_device *dev, float *parameters,
-                         float *gradients, const struct dt_settings *settings, long step,
+void dt_optimizer_update(struct dt_optimizer *o, struct dt_device *dev, float *const *parameters,
+                         float *const *gradients, const struct dt_settings *settings, long step,
                          double gradient_scale)
 {
     struct step how = step_of(settings, step, gradient_scale);
-    for (int i = 0; i < o->table->count; i++) {
-        const struct dt_param *p = &o->table->params[i];
-        const struct dt_optimizer_part *part = &o->parts[i];
+    for (int i = 0; i < o->count; i++) {
+        const struct dt_segment *s = &o->segments[i];
+        const struct dt_param *p = &o->table->params[s->param];
         float decay = p->decay ? (float)settings->training.weight_decay : 0;
+        float *values = parameters[p->bucket] + s->from, *gradient = gradients[p->bucket] + s->from;
         how.adamw.weight_decay = how.sgd.weight_decay = how.muon.weight_decay = decay;
-        if (part->rule == DT_RULE_ADAMW)
-            dev->ops->adamw(dev, parameters + p->offset, o->first + p->offset,
-                            o->second + part->second, gradients + p->offset, p->count, &how.adamw);
-        else if (part->rule == DT_RULE_SGD)
-            dev->ops->sgd(dev, parameters + p->offset, o->first + p->offset, gradients + p->offset,
-                          p->count, &how.sgd);
+        if (s->rule == DT_RULE_ADAMW)
+            dev->ops->adamw(dev, values, o->first + s->at, o->second + s->second, gradient,
+                            s->count, &how.adamw);
+        else if (s->rule == DT_RULE_SGD)
+            dev->ops->sgd(dev, values, o->first + s->at, gradient, s->count, &how.sgd);
         else
-            update_matrices(o, dev, p, parameters, gradients, &how.muon);
+            update_matrices(o, dev, s, values, gradient, &how.muon);
     }
 }
 
-float *dt_optimizer_second_moments(const struct dt_optimizer *o, float *moments)
+static struct dt_named_tensor named(const struct dt_param *p, const char *suffix)
 {
-    return moments + (o->second - o->first); /* as on the device */
-}
-
-static struct dt_named_tensor named(const struct dt_param *p, const char *suffix, float *data)
-{
-    struct dt_named_tensor tensor = {
-        .rank = p->rank, .shape = {p->shape[0], p->shape[1]}, .data = data};
+    struct dt_named_tensor tensor = {.rank = p->rank, .shape = {p->shape[0], p->shape[1]}};
     snprintf(tensor.name, sizeof tensor.name, "%s%s", p->name, suffix);
     return tensor;
 }
 
-struct dt_named_tensor *dt_optimizer_named_tensors(const struct dt_optimizer *o, float *first,
-                                                   float *second, int *count)
+struct dt_named_tensor *dt_optimizer_named_tensors(const struct dt_table *t, enum dt_rule wanted,
+                                                   int **seconds, int *count)
 {
-    const struct dt_table *t = o->table;
     struct dt_named_tensor *list = dt_alloc(2 * (size_t)t->count, sizeof *list);
-    int n = 0;
+    *seconds = dt_alloc((size_t)t->count, sizeof **seconds);
+    *count = t->count;
     for (int i = 0; i < t->count; i++) {
-        const char *suffix = o->parts[i].second < 0 ? ".momentum" : ".first_moment";
-        list[n++] = named(&t->params[i], suffix, first + t->params[i].offset);
+        bool both = rule_of(t, &t->params[i], wanted) == DT_RULE_ADAMW;
+        list[i] = named(&t->params[i], both ? ".first_moment" : ".momentum");
+        (*seconds)[i] = both ? *count : -1;
+        if (both)
+            list[(*count)++] = named(&t->params[i], ".second_moment");
     }
-    for (int i = 0; i < t->count; i++)
-        if (o->parts[i].second >= 0)
-            list[n++] = named(&t->params[i], ".second_moment", second + o->parts[i].second);
-    *count = n;
     return list;
 }

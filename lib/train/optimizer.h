@@ -6,7 +6,8 @@
  *     sgd     every tensor: a momentum
  *     muon    matrices of blocks by Muon: a momentum; the rest by AdamW
  *
- * First moments and momenta lie in one flat arena in the order of the table, second
+ * A rank updates those elements of each bucket that it keeps: all of them, or a run.
+ * First moments and momenta of these lie in one arena in the order of the table, second
  * moments, of the tensors that have one, packed in another.
  */
 #ifndef DT_TRAIN_OPTIMIZER_H
@@ -16,46 +17,57 @@
 #include "model/table.h"
 #include "train/muon.h"
 #include "train/settings.h"
+#include "train/sharding.h"
 
 enum dt_rule { DT_RULE_ADAMW, DT_RULE_SGD, DT_RULE_MUON };
 
 /* Names of training.optimizer in that order, ended by NULL. */
 extern const char *const dt_optimizers[];
 
-/* What a tensor has of the optimizer. */
-struct dt_optimizer_part {
+/* Elements of one tensor that are kept. */
+struct dt_segment {
+    int param; /* place in the table */
     enum dt_rule rule;
-    int64_t second; /* place of its second moment among these; -1: none */
+    int64_t first, count; /* in the tensor */
+    int64_t from;         /* of first, from the beginning of what is kept of the bucket */
+    int64_t at;           /* among the first moments */
+    int64_t second;       /* among the second moments; -1: none */
 };
 
 struct dt_optimizer {
-    const struct dt_table *table;    /* borrowed */
-    struct dt_optimizer_part *parts; /* one a tensor of the table */
-    int64_t second_elements;
+    const struct dt_table *table; /* borrowed */
+    enum dt_rule wanted;
+    struct dt_segment *segments;
+    int count;
+    int64_t first_elements, second_elements;
     float *first, *second; /* on the device: moments */
     struct dt_muon_scratch muon;
 };
 
-/* Decides the rules. Release with dt_optimizer_release. */
-void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_table *table,
-                       const struct dt_settings *settings);
+/* Decides the rules. kept: of each bucket the elements of the arena that are; NULL: all.
+ * Release with dt_optimizer_release. DT_EINVALID if a rule needs more of a tensor than is
+ * kept. */
+int dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_table *table,
+                      const struct dt_extent *kept, const struct dt_settings *settings,
+                      struct dt_error *err) DT_MUST_CHECK;
 void dt_optimizer_release(struct dt_optimizer *optimizer);
 void dt_optimizer_layout_moments(struct dt_optimizer *optimizer, struct dt_arena *arena);
 void dt_optimizer_layout_scratch(struct dt_optimizer *optimizer, struct dt_arena *arena);
 
-/* One update of flat arenas; step counts from 0; gradients count gradient_scale times. */
-void dt_optimizer_update(struct dt_optimizer *optimizer, struct dt_device *dev, float *parameters,
-                         float *gradients, const struct dt_settings *settings, long step,
-                         double gradient_scale);
+/* One update of what is kept: parameters and gradients begin there, bucket by bucket. step
+ * counts from 0; gradients count gradient_scale times. */
+void dt_optimizer_update(struct dt_optimizer *optimizer, struct dt_device *dev,
+                         float *const *parameters, float *const *gradients,
+                         const struct dt_settings *settings, long step, double gradient_scale);
 
 /* Bytes of the two arenas of moments. */
 size_t dt_optimizer_first_bytes(const struct dt_optimizer *optimizer);
 size_t dt_optimizer_second_bytes(const struct dt_optimizer *optimizer);
-/* Where the second moments stand in a host copy of both arenas, of store->bytes.moments. */
-float *dt_optimizer_second_moments(const struct dt_optimizer *optimizer, float *moments);
-/* The state under the names of its files, over host copies of both arenas:
- * NAME.first_moment and NAME.second_moment, or NAME.momentum. Owned by the caller (free). */
-struct dt_named_tensor *dt_optimizer_named_tensors(const struct dt_optimizer *optimizer,
-                                                   float *first, float *second, int *count);
+/* The state of a model's optimizer under the names of its file, without data: of each tensor
+ * of the table NAME.first_moment or NAME.momentum, in their order, and then of each that has
+ * one NAME.second_moment. *seconds are the places of these in the list, for each tensor of the
+ * table; -1: none. Both are owned by the caller (free). */
+struct dt_named_tensor *dt_optimizer_named_tensors(const struct dt_table *table,
+                                                   enum dt_rule wanted, int **seconds, int *count);
 
 #endif

@@ -2,6 +2,7 @@
 #include "train/progress-state.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -153,6 +154,18 @@ int dt_progress_state_read(struct dt_progress_state *s, uint64_t data, const cha
     struct json_object *o;
     DT_TRY(dt_json_read(path, &o, err));
     int rc = parse(s, o, data, path, err);
+    json_object_put(o);
+    return rc;
+}
+
+int dt_progress_state_hash(const char *path, uint64_t *parameters, struct dt_error *err)
+{
+    struct json_object *o;
+    const char *hex = NULL;
+    DT_TRY(dt_json_read(path, &o, err));
+    int rc = dt_json_get_string(o, "parameters", path, &hex, err);
+    if (rc == 0 && sscanf(hex, "%16" SCNx64, parameters) != 1)
+        rc = dt_fail(err, DT_EFORMAT, "%s: 'parameters' is not a hash", path);
     json_object_put(o);
     return rc;
 }

@@ -30,5 +30,8 @@ int dt_progress_state_write(const struct dt_progress_state *state, uint64_t data
 /* DT_EINVALID if the file tells of other data. What it does not mention stays. */
 int dt_progress_state_read(struct dt_progress_state *state, uint64_t data, const char *path,
                            struct dt_error *err) DT_MUST_CHECK;
+/* The hash of the parameters that such a file names. */
+int dt_progress_state_hash(const char *path, uint64_t *parameters,
+                           struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -8,13 +8,15 @@
 #include "base/buffer.h"
 #include "model/block.h"
 #include "train/batch-ramp.h"
+#include "train/compression.h"
+#include "train/data-parallel.h"
 #include "train/optimizer.h"
+#include "train/pipeline.h"
 #include "train/schedule.h"
 
 #define AT(field) offsetof(struct dt_settings, field)
 
-/* In the order of enum dt_dtype. */
-static const char *const precisions[] = {"fp32", "bf16", "fp16", NULL};
+const char *const dt_precisions[] = {"fp32", "bf16", "fp16", NULL};
 
 const char *const dt_backends[] = {"auto", "self", "mpi", NULL};
 
@@ -25,6 +27,9 @@ static const char *const truth_of_recompute[] = {"true", "full", "false", "none"
 static const char *const other_precisions[] = {"no",      "fp32",    "none", "fp32",     "null",
                                                "fp32",    "float32", "fp32", "bfloat16", "bf16",
                                                "float16", "fp16",    NULL};
+
+static const char *const stages_of_sharding[] = {
+    "NO_SHARD", "0", "SHARD_GRAD_OP", "2", "FULL_SHARD", "3", NULL};
 
 const struct dt_setting dt_settings_schema[] = {
     {"model.name", DT_SET_CHOICE, AT(model.family), "gpt2", .choices = dt_families},
@@ -54,7 +59,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.max_tokens", DT_SET_INT, AT(training.max_tokens), "0", 0, 1e15},
     {"training.max_epochs", DT_SET_REAL, AT(training.max_epochs), "0", 0, 1e9},
     {"training.patience", DT_SET_INT, AT(training.patience), "0", 0, 1e9},
-    {"training.precision", DT_SET_CHOICE, AT(training.precision), "fp32", .choices = precisions},
+    {"training.precision", DT_SET_CHOICE, AT(training.precision), "fp32", .choices = dt_precisions},
     {"training.recompute", DT_SET_CHOICE, AT(training.recompute), "none", .choices = dt_recomputes},
     {"training.optimizer", DT_SET_CHOICE, AT(training.optimizer), "adamw",
      .choices = dt_optimizers},
@@ -80,13 +85,32 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.eval_interval", DT_SET_INT, AT(training.eval_interval), "250", 0, 1e12},
     {"training.eval_batches", DT_SET_INT, AT(training.eval_batches), "20", 1, 1e9},
     {"training.save_interval", DT_SET_INT, AT(training.save_interval), "1000", 0, 1e12},
-    {"distributed.backend", DT_SET_CHOICE, AT(distributed.backend), "auto", .choices = dt_backends},
+    {"distributed.backend", DT_SET_CHOICE, AT(distributed.backend), "auto", .choices = dt_backends,
+     .advice = "ranks exchange through MPI alone, and neither NCCL nor Gloo is used"},
+    {"distributed.pp", DT_SET_INT, AT(distributed.pp), "1", 1, 4096},
+    {"distributed.tp", DT_SET_INT, AT(distributed.tp), "1", 1, 4096},
+    {"distributed.sequence_parallel", DT_SET_BOOL, AT(distributed.sequence_parallel), "false"},
+    {"distributed.schedule", DT_SET_CHOICE, AT(distributed.schedule), "1f1b",
+     .choices = dt_pipeline_schedules},
+    {"distributed.virtual_stages", DT_SET_INT, AT(distributed.virtual_stages), "1", 1, 4096},
     {"distributed.invariant", DT_SET_BOOL, AT(distributed.invariant), "false"},
+    {"distributed.overlap", DT_SET_BOOL, AT(distributed.overlap), "true"},
+    {"distributed.zero_stage", DT_SET_INT, AT(distributed.zero_stage), "0", 0, 3},
+    {"distributed.sync", DT_SET_CHOICE, AT(distributed.sync), "allreduce", .choices = dt_syncs},
+    {"distributed.local_steps", DT_SET_INT, AT(distributed.local_steps), "8", 1, 1000000},
+    {"distributed.outer_learning_rate", DT_SET_REAL, AT(distributed.outer_learning_rate), "0.7", 0,
+     10},
+    {"distributed.outer_momentum", DT_SET_REAL, AT(distributed.outer_momentum), "0.9", 0, 0.9999},
+    {"distributed.compress", DT_SET_CHOICE, AT(distributed.compress), "none",
+     .choices = dt_compressions},
+    {"distributed.compress_share", DT_SET_REAL, AT(distributed.compress_share), "0.01", 1e-6, 1},
+    {"distributed.compress_rank", DT_SET_INT, AT(distributed.compress_rank), "4", 1, 1024},
+    {"distributed.check_interval", DT_SET_INT, AT(distributed.check_interval), "0", 0, 1e12},
     {"distributed.timeout", DT_SET_INT, AT(distributed.timeout), "600", 1, 1e6},
     {"distributed.mixed_precision", DT_SET_ALIAS, .initial = "training.precision",
      .words = other_precisions},
-    {"fsdp.sharding_strategy", DT_SET_FIXED, .initial = "NO_SHARD",
-     .advice = "every rank holds the whole model"},
+    {"fsdp.sharding_strategy", DT_SET_ALIAS, .initial = "distributed.zero_stage",
+     .words = stages_of_sharding},
     {"fsdp.cpu_offload", DT_SET_FIXED, .initial = "false",
      .advice = "training.recompute and training.precision save memory"},
     {"fsdp.activation_checkpointing", DT_SET_ALIAS, .initial = "training.recompute",
@@ -95,6 +119,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"data.train_split", DT_SET_STRING, AT(data.train_split), "train"},
     {"data.val_split", DT_SET_STRING, AT(data.val_split), "val"},
     {"data.shuffle", DT_SET_BOOL, AT(data.shuffle), "true"},
+    {"data.document_mask", DT_SET_BOOL, AT(data.document_mask), "false"},
     {"data.layout", DT_SET_CHOICE, AT(data.layout), "list", .choices = text_layouts},
     {"data.mask_rate", DT_SET_REAL, AT(data.mask_rate), "0.15", 0.001, 0.9},
     {"data.mask_whole_words", DT_SET_BOOL, AT(data.mask_whole_words), "false"},

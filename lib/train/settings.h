@@ -40,14 +40,27 @@ struct dt_settings {
         long save_interval;                             /* 0: only at the end */
     } training;
     struct {
-        int backend;    /* place in dt_backends */
-        bool invariant; /* the same bits whatever the number of ranks */
-        long timeout;   /* seconds that a rank waits for another */
+        int backend; /* place in dt_backends */
+        long pp, tp; /* pipeline stages, and slices of each layer; replicas are the rest */
+        bool sequence_parallel; /* slices share out the rows of the stream */
+        int schedule;           /* enum dt_pipeline_schedule */
+        long virtual_stages;    /* chunks of layers that a stage holds, when interleaved */
+        bool invariant;         /* the same bits whatever the number of ranks */
+        bool overlap;           /* ranks exchange while they compute */
+        long timeout;           /* seconds that a rank waits for another */
+        int sync;               /* enum dt_sync */
+        long local_steps;       /* between synchronisations of replicas that train alone */
+        double outer_learning_rate, outer_momentum; /* of diloco */
+        int compress;                               /* enum dt_compress */
+        double compress_share;                      /* of the numbers of a bucket that topk sends */
+        long compress_rank;                         /* of powersgd's products */
+        long check_interval; /* steps between comparisons of replicas; 0: none */
+        long zero_stage;     /* what ranks share out: moments; gradients too; parameters too */
     } distributed;
     struct {
         char dataset[DT_SETTING_STRING]; /* the data, if the command line names none */
         char train_split[DT_SETTING_STRING], val_split[DT_SETTING_STRING];
-        bool shuffle;
+        bool shuffle, document_mask;
         int layout;       /* of text that is tokenized while training: enum dt_text_layout */
         double mask_rate; /* of tokens, with masked models */
         bool mask_whole_words;
@@ -67,6 +80,8 @@ struct dt_settings {
 extern const struct dt_setting dt_settings_schema[];
 /* Names of distributed.backend, as dt_comm_open knows them, ended by NULL. */
 extern const char *const dt_backends[];
+/* Names of training.precision, by enum dt_dtype, ended by NULL. */
+extern const char *const dt_precisions[];
 
 /* Defaults, then the file at path (NULL: none), then "section.key=value" overrides:
  * those in the environment's DT_SET, with white space between them, then these. */

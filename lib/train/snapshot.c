@@ -4,18 +4,125 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
+#include "model/directory.h"
 
-static const float *device_part(const struct dt_store *s, enum dt_part part)
+/* --- pieces ------------------------------------------------------------------------------------
+ */
+
+struct dt_named_tensor *dt_state_tensors(const struct dt_store *s, enum dt_part part, int *count)
 {
-    const float *const parts[] = {s->model->parameters, s->optimizer.first, s->average};
-    return parts[part];
+    struct dt_table whole;
+    struct dt_named_tensor *list;
+    int *seconds;
+    dt_table_init(&whole, &s->model->config, NULL);
+    if (part == DT_PART_MOMENTS) {
+        list = dt_optimizer_named_tensors(&whole, s->optimizer.wanted, &seconds, count);
+        free(seconds);
+    } else {
+        list = dt_model_named_tensors(&whole, NULL, "");
+        *count = whole.count;
+    }
+    dt_table_release(&whole);
+    return list;
 }
+
+/* Pieces of one part. */
+struct list {
+    struct dt_state_piece *items;
+    size_t count, capacity;
+};
+
+static void add_piece(struct list *list, int tensor, int64_t first, int64_t count, float *device)
+{
+    DT_GROW(list->items, list->count, list->capacity);
+    list->items[list->count++] = (struct dt_state_piece){tensor, first, count, device};
+}
+
+/* Elements from to below end of a tensor here, of which the first lies at device, where they
+ * stand in the whole tensor. */
+static void add_runs(struct list *list, const struct dt_param *p, int tensor, int64_t from,
+                     int64_t end, float *device)
+{
+    for (int64_t i = 0; i < dt_param_runs(p); i++) {
+        struct dt_param_run run = dt_param_run(p, i);
+        int64_t first = run.here > from ? run.here : from;
+        int64_t behind = run.here + run.count < end ? run.here + run.count : end;
+        if (first < behind)
+            add_piece(list, tensor, run.there + (first - run.here), behind - first,
+                      device ? device + (first - from) : NULL);
+    }
+}
+
+static const struct dt_segment *segment_of(const struct dt_store *s, int param)
+{
+    for (int i = 0; i < s->optimizer.count; i++)
+        if (s->optimizer.segments[i].param == param)
+            return &s->optimizer.segments[i];
+    return NULL;
+}
+
+static void add_moments(struct list *list, const struct dt_store *s, int param, int64_t from,
+                        int64_t end, const int *seconds)
+{
+    const struct dt_optimizer *o = &s->optimizer;
+    const struct dt_param *p = &s->model->table.params[param];
+    const struct dt_segment *segment = segment_of(s, param);
+    int64_t behind = from - segment->first;
+    add_runs(list, p, p->number, from, end, o->first ? o->first + segment->at + behind : NULL);
+    if (segment->second >= 0)
+        add_runs(list, p, seconds[p->number], from, end,
+                 o->second ? o->second + segment->second + behind : NULL);
+}
+
+/* Places of second moments in the list of the moments; owned by the caller. */
+static int *second_places(const struct dt_store *s)
+{
+    struct dt_table whole;
+    int *seconds, count;
+    dt_table_init(&whole, &s->model->config, NULL);
+    free(dt_optimizer_named_tensors(&whole, s->optimizer.wanted, &seconds, &count));
+    dt_table_release(&whole);
+    return seconds;
+}
+
+struct dt_state_piece *dt_state_pieces(const struct dt_store *s, enum dt_part part, bool kept,
+                                       size_t *count)
+{
+    const struct dt_table *t = &s->model->table;
+    float *const *places = part == DT_PART_AVERAGE ? s->averages : s->parameters;
+    struct list list = {0};
+    int *seconds = second_places(s), rank = dt_comm_rank(s->parallel.comm);
+    for (int i = 0; i < t->count && (part != DT_PART_AVERAGE || s->averaged); i++) {
+        const struct dt_param *p = &t->params[i];
+        struct dt_extent own =
+            kept ? s->kept[p->bucket] : dt_owned(&s->parallel.sharding, p->bucket, rank);
+        int64_t from = own.first > p->offset ? own.first - p->offset : 0;
+        int64_t end = own.end < p->offset + p->count ? own.end - p->offset : p->count;
+        float *place = places[p->bucket];
+        if (from >= end || (!kept && (p->copy || !p->leads)))
+            continue;
+        if (part == DT_PART_MOMENTS)
+            add_moments(&list, s, i, from, end, seconds);
+        else
+            add_runs(&list, p, p->number, from, end,
+                     place ? place + (p->offset + from - s->kept[p->bucket].first) : NULL);
+    }
+    free(seconds);
+    *count = list.count;
+    return list.items;
+}
+
+/* --- snapshots ----------------------------------------------------------------------------------
+ */
 
 static size_t part_bytes(const struct dt_store *s, enum dt_part part)
 {
-    const size_t bytes[] = {(size_t)s->elements * sizeof(float), s->bytes.moments,
-                            s->bytes.average};
-    return bytes[part];
+    size_t bytes = 0, count;
+    struct dt_state_piece *pieces = dt_state_pieces(s, part, false, &count);
+    for (size_t i = 0; i < count; i++)
+        bytes += (size_t)pieces[i].count * sizeof(float);
+    free(pieces);
+    return bytes;
 }
 
 /* Where a part begins in a whole snapshot. */
@@ -46,7 +153,7 @@ size_t dt_snapshot_bytes(const struct dt_snapshot *s)
 
 void dt_snapshot_allocate(struct dt_snapshot *s)
 {
-    s->memory = dt_alloc(1, dt_snapshot_bytes(s));
+    s->memory = dt_alloc(1, dt_snapshot_bytes(s) + 1);
 }
 
 void dt_snapshot_release(struct dt_snapshot *s)
@@ -58,8 +165,14 @@ void dt_snapshot_release(struct dt_snapshot *s)
 static void fetch(struct dt_snapshot *s, enum dt_part part, char *to)
 {
     struct dt_device *dev = s->store->model->device;
-    if (part_bytes(s->store, part) > 0)
-        dev->ops->download(dev, to, device_part(s->store, part), part_bytes(s->store, part));
+    size_t count;
+    struct dt_state_piece *pieces = dt_state_pieces(s->store, part, false, &count);
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes = (size_t)pieces[i].count * sizeof(float);
+        dev->ops->download(dev, to, pieces[i].device, bytes);
+        to += bytes;
+    }
+    free(pieces);
 }
 
 void dt_snapshot_take(struct dt_snapshot *s, const struct dt_progress_state *state)
@@ -69,12 +182,10 @@ void dt_snapshot_take(struct dt_snapshot *s, const struct dt_progress_state *sta
         fetch(s, (enum dt_part)i, s->memory + part_offset(s->store, (enum dt_part)i));
 }
 
-float *dt_snapshot_part(struct dt_snapshot *s, enum dt_part part)
+const float *dt_snapshot_part(struct dt_snapshot *s, enum dt_part part)
 {
-    if (part_bytes(s->store, part) == 0)
-        return NULL;
     char *memory = s->whole ? s->memory + part_offset(s->store, part) : s->memory;
     if (!s->whole)
         fetch(s, part, memory);
-    return (float *)(void *)memory;
+    return (const float *)(const void *)memory;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a checkpoint is written from: a run's state in host memory.
+ * What a checkpoint is written from: a run's state in host memory, as far as this rank owns
+ * it, in pieces of tensors.
  *
  * A whole snapshot is a copy of everything at one step, which stays while training
  * goes on. One that is not whole has room for the largest part alone, which it
@@ -9,10 +10,26 @@
 #ifndef DT_TRAIN_SNAPSHOT_H
 #define DT_TRAIN_SNAPSHOT_H
 
+#include "model/safetensors.h"
 #include "train/progress-state.h"
 #include "train/store.h"
 
 enum dt_part { DT_PART_PARAMETERS, DT_PART_MOMENTS, DT_PART_AVERAGE, DT_PARTS };
+
+/* Elements of one tensor of a part, side by side in the whole tensor. */
+struct dt_state_piece {
+    int tensor; /* place in the part's list */
+    int64_t first, count;
+    float *device; /* where they are */
+};
+
+/* The tensors of a part of the whole model, without data; owned by the caller (free). */
+struct dt_named_tensor *dt_state_tensors(const struct dt_store *store, enum dt_part part,
+                                         int *count);
+/* What this rank owns of a part, or with kept all that it keeps of it: what others keep too,
+ * one of them owns. *count may be 0. Owned by the caller (free). */
+struct dt_state_piece *dt_state_pieces(const struct dt_store *store, enum dt_part part, bool kept,
+                                       size_t *count);
 
 struct dt_snapshot {
     const struct dt_store *store; /* borrowed */
@@ -28,8 +45,7 @@ void dt_snapshot_allocate(struct dt_snapshot *snapshot);
 void dt_snapshot_release(struct dt_snapshot *snapshot);
 
 void dt_snapshot_take(struct dt_snapshot *snapshot, const struct dt_progress_state *state);
-/* A part in host memory, valid until the next call; NULL if the run has none such.
- * Moments: the first ones, and those of dt_optimizer_second_moments behind them. */
-float *dt_snapshot_part(struct dt_snapshot *snapshot, enum dt_part part);
+/* A part in host memory, valid until the next call: the owned pieces, one behind the other. */
+const float *dt_snapshot_part(struct dt_snapshot *snapshot, enum dt_part part);
 
 #endif

@@ -212,6 +212,8 @@ int dt_text_open(struct dt_dataset **d, const char *path, const struct dt_text_o
                      .vocab_size = dt_tokenizer_size(t->tokenizer),
                      .eot = dt_tokenizer_eot(t->tokenizer),
                      .tokenizer = dt_tokenizer_fingerprint(t->tokenizer),
+                     .row = padded ? o->length + 1 : 0,
+                     .padding_id = dt_tokenizer_eot(t->tokenizer),
                      .masked = padded,
                      .provenance = "",
                      .tokens = samples * o->length + 1,

@@ -7,18 +7,22 @@
 
 #include "model/pass.h"
 #include "shard/loader.h"
+#include "train/local-steps.h"
 #include "train/memory-plan.h"
 #include "train/metrics.h"
 #include "train/objective.h"
+#include "train/passes.h"
 #include "train/saver.h"
 #include "train/training.h"
+#include "train/watch.h"
 
 /* Which batches of the epoch the loader reads: this rank's part of every step. */
 struct dt_reading {
     const struct dt_settings *settings;
     const struct dt_parallel *parallel;
     uint64_t samples;  /* before the step */
-    int64_t pass, end; /* of the step */
+    int64_t passes;    /* of the step, of all ranks */
+    int64_t pass, end; /* of them, this rank's */
 };
 
 struct dt_training {
@@ -29,27 +33,32 @@ struct dt_training {
     struct dt_device *device;
     double peak;                  /* of all ranks' devices */
     struct dt_comm *comm, *alone; /* the ranks that train together; alone: made here, for one */
-    bool leads;                   /* the rank that writes metrics and checkpoints */
+    struct dt_mesh mesh;
+    bool leads; /* the rank that writes metrics and checkpoints */
     const volatile sig_atomic_t *stop;
     struct dt_dataset *train, *val; /* val NULL: no validation */
     uint64_t samples;               /* of one epoch */
     struct dt_loader *loader;
+    enum dt_scope scope;       /* what attention keeps to */
     struct dt_reading reading; /* where the loader is */
     struct dt_model *model;
     struct dt_store store;
-    struct dt_workspace *work;
+    struct dt_local_steps local; /* replicas that train alone for a while */
+    struct dt_passes passes;
     struct dt_snapshot snapshot;
     struct dt_memory_plan memory;
     struct dt_saver *saver;
     struct dt_objective objective;
-    struct dt_batch batch;
+    struct dt_batch batch; /* of a validation */
     struct dt_metrics metrics;
     struct dt_progress_state state;
     long first_step;
-    double logged_seconds; /* state.seconds and tokens at the last logged step */
+    double watched_seconds, watched_waiting; /* at the last look at the ranks' pace */
+    double logged_seconds;                   /* state.seconds and tokens at the last logged step */
     uint64_t logged_tokens;
     double *pass_values; /* what ranks tell each other of the passes of a step */
     uint32_t *val_ids;   /* batch x (T + 1), and the losses they give */
+    int32_t *val_begins, *val_ends;
     float *val_losses, *val_hits;
     double *val_values; /* what ranks tell each other of the batches of a validation */
 };

@@ -27,19 +27,23 @@ void dt_training_free(struct dt_training *t)
     dt_loader_free(t->loader);
     dt_dataset_close(t->train);
     dt_dataset_close(t->val);
-    dt_workspace_free(t->work);
+    dt_passes_release(&t->passes);
     dt_objective_release(&t->objective);
     dt_batch_release(&t->batch);
     dt_saver_free(t->saver);
     dt_snapshot_release(&t->snapshot);
+    dt_local_steps_release(&t->local);
     dt_store_release(&t->store);
     dt_model_free(t->model);
     dt_metrics_close(&t->metrics);
     free(t->val_ids);
+    free(t->val_begins);
+    free(t->val_ends);
     free(t->val_losses);
     free(t->val_hits);
     free(t->val_values);
     free(t->pass_values);
+    dt_mesh_release(&t->mesh);
     dt_comm_close(t->alone);
     if (t->lock >= 0)
         close(t->lock);
@@ -68,9 +72,10 @@ void dt_training_facts(const struct dt_training *t, struct dt_training_facts *fa
     };
 }
 
-uint64_t dt_training_hash(const struct dt_training *t)
+int dt_training_hash(struct dt_training *t, uint64_t *hash, struct dt_error *err)
 {
-    return dt_model_hash(t->model);
+    bool whole = t->mesh.part.stages == 1 && t->mesh.part.slices == 1;
+    return whole ? dt_store_hash(&t->store, hash, err) : dt_checkpoint_hash(t->run, hash, err);
 }
 
 static bool is_done(const struct dt_training *t)
@@ -90,7 +95,7 @@ static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct d
 {
     bool best = t->state.best_step == t->state.step;
     bool regular = due(t, t->settings.training.save_interval) && t->state.skipped_in_row == 0;
-    if (!t->leads || (!best && !is_done(t) && !regular))
+    if (!best && !is_done(t) && !regular)
         return 0;
     if (is_done(t)) {
         DT_TRY(dt_training_save(t, err));
@@ -106,20 +111,39 @@ static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct d
     return 0;
 }
 
+/* What is to be told of ranks. */
+static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
+{
+    long interval = t->settings.distributed.check_interval;
+    bool same = dt_local_steps_due(&t->local, r->step, t->settings.training.max_steps);
+    if (interval > 0 && r->step % interval == 0 && same && dt_watch_replicas(&t->store, err) < 0)
+        return dt_fail_context(err, "step %ld", r->step);
+    if (!due(t, t->settings.training.log_interval))
+        return 0;
+    double waited = dt_comm_waited(t->comm), busy = t->state.seconds - t->watched_seconds;
+    struct dt_pace pace;
+    DT_TRY(dt_watch_pace(t->comm, busy - (waited - t->watched_waiting), &pace, err));
+    t->watched_seconds = t->state.seconds;
+    t->watched_waiting = waited;
+    r->slowest_rank = pace.slowest;
+    r->slowest_factor = pace.factor;
+    return 0;
+}
+
 int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     double start = dt_now();
     *r = (struct dt_step_report){.val_loss = NAN, .ema_val_loss = NAN, .val_accuracy = NAN};
     if (is_done(t))
         return 0;
-    if (t->leads)
-        dt_saver_failed(t->saver, &r->save_error);
+    dt_saver_failed(t->saver, &r->save_error);
     DT_TRY(dt_training_update(t, r, err));
     t->state.seconds += dt_now() - start;
     r->step = t->state.step;
     r->seconds = t->state.seconds;
     r->tokens = t->state.samples * (uint64_t)t->settings.training.sequence_length;
     dt_training_measure(t, r);
+    DT_TRY(watch(t, r, err));
     if (due(t, t->settings.training.log_interval) || r->step == 1 || r->skipped > 0)
         DT_TRY(dt_training_log_step(t, r, err));
     if (t->val && due(t, t->settings.training.eval_interval))
@@ -131,8 +155,6 @@ int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_
 int dt_training_save(struct dt_training *t, struct dt_error *err)
 {
     struct dt_error earlier; /* of a checkpoint that this one makes good */
-    if (!t->leads)
-        return 0;
     dt_saver_wait(t->saver);
     if (!dt_saver_failed(t->saver, &earlier) && dt_saver_saved_step(t->saver) == t->state.step)
         return 0;

@@ -28,7 +28,8 @@ struct dt_training_options {
     const char *settings_path; /* names the configuration in errors */
     const char *data;          /* a directory of shards, or one .dts */
     const char *run;           /* directory of metrics.jsonl and checkpoints; made if absent */
-    const char *resume;    /* "auto": from RUN/latest if there is one; "none"; or a checkpoint */
+    const char *resume;    /* "auto": from RUN/latest if there is one; "none"; or a checkpoint, or a
+                            * run, of which it is the latest */
     const char *init_from; /* a model's directory, whose shape and parameters a new run begins
                             * with; NULL: those of the settings */
     const char *tokenizer_path; /* copied into checkpoints; NULL: none */
@@ -73,8 +74,12 @@ struct dt_step_report {
     bool logged;
     double val_loss, ema_val_loss; /* NaN where none was computed */
     double val_accuracy;           /* share of targets that were the likeliest token; likewise */
+    int slowest_rank;              /* of logged steps, the rank that has computed longest lately, */
+    double slowest_factor;         /* and its time over the median of all; 0: not measured */
     bool stop;                     /* some rank is asked to stop: this is to be the last step */
     bool stopped_early; /* this is the last step: validation has not improved for too long */
+    long best_step;     /* whose validation loss is the lowest, with training.patience; 0: none */
+    double best_loss;
     bool saved;
     struct dt_error save_error; /* why a checkpoint that was due is not there; DT_OK: nothing */
 };
@@ -99,8 +104,10 @@ int dt_training_step(struct dt_training *training, struct dt_step_report *report
                      struct dt_error *err) DT_MUST_CHECK;
 /* A checkpoint now, unless the last step made one. */
 int dt_training_save(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
-/* Hash of the parameters. */
-uint64_t dt_training_hash(const struct dt_training *training);
+/* Hash of the parameters; of a run whose ranks hold parts of the model, those of its newest
+ * checkpoint. Every rank asks. */
+int dt_training_hash(struct dt_training *training, uint64_t *hash,
+                     struct dt_error *err) DT_MUST_CHECK;
 void dt_training_free(struct dt_training *training); /* NULL is fine */
 
 #endif

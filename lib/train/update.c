@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/buffer.h"
 #include "train/batch-ramp.h"
@@ -28,32 +29,105 @@ static int skip_update(struct dt_training *t, struct dt_step_report *r, struct d
 }
 
 /* What ranks tell each other of every pass. */
-enum { PASS_LOSS, PASS_TARGETS, PASS_STOP, PASS_VALUES };
+enum { PASS_LOSS, PASS_TARGETS, PASS_VALUES };
+/* And at the end of a step. */
+enum { FLAG_STOP = 1, FLAG_SAVING = 2 };
+
+/* The passes of a step: context of their source. */
+struct step_passes {
+    struct dt_training *training;
+    double *values;                /* PASS_VALUES of each micro-batch */
+    int64_t loaded;                /* the micro-batch that was filled in last; -1: none */
+    const struct dt_batch *filled; /* as which it was */
+};
+
+static int load_batch(struct dt_training *t, int64_t i, struct dt_batch *batch, double *values,
+                      struct dt_error *err)
+{
+    long size = t->settings.training.batch_size, length = t->settings.training.sequence_length;
+    struct dt_samples samples;
+    DT_TRY(dt_loader_next_batch(t->loader, &samples, err));
+    batch->first_sample = t->state.samples + (uint64_t)(i * size);
+    batch->begins = samples.begins;
+    batch->ends = samples.ends;
+    dt_objective_fill(&t->objective, batch, samples.ids, size, length);
+    values[PASS_TARGETS] = (double)dt_batch_targets(batch);
+    return 0;
+}
+
+/* In an idle round a rank passes a micro-batch that it has, or will have, anyway. */
+static int fill(void *context, int64_t round, struct dt_batch *batch, struct dt_error *err)
+{
+    struct step_passes *s = context;
+    const struct dt_parallel *p = &s->training->store.parallel;
+    int64_t i = dt_parallel_leaf(p, round);
+    if (i < 0)
+        i = s->loaded < 0 ? dt_parallel_leaf(p, round + 1) : s->loaded;
+    if (i != s->loaded)
+        DT_TRY(load_batch(s->training, i, batch, s->values + i * PASS_VALUES, err));
+    else if (batch != s->filled)
+        dt_batch_copy(batch, s->filled);
+    s->loaded = i;
+    s->filled = batch;
+    return 0;
+}
+
+static const struct dt_flat *gradients(void *context, int64_t round)
+{
+    struct step_passes *s = context;
+    struct dt_store *store = &s->training->store;
+    store->parallel.idle = dt_parallel_leaf(&store->parallel, round) < 0;
+    return &store->gradients;
+}
+
+static void note_loss(void *context, int64_t round, double loss)
+{
+    struct step_passes *s = context;
+    int64_t i = dt_parallel_leaf(&s->training->store.parallel, round);
+    if (i >= 0)
+        s->values[i * PASS_VALUES + PASS_LOSS] = loss;
+}
+
+/* For tests of what one rank's gradients do to all: this step's are not finite. */
+static bool is_poisoned(long step)
+{
+    const char *poisoned = getenv("DT_DEBUG_POISON");
+    return poisoned && atol(poisoned) == step;
+}
 
 /* Passes over this rank's part of the step's batches. */
 static int pass_own(struct dt_training *t, double scale, double *values, struct dt_error *err)
 {
-    struct dt_parallel *p = &t->store.parallel;
-    long batch = t->settings.training.batch_size, length = t->settings.training.sequence_length;
+    struct step_passes passes = {t, values, -1, NULL};
+    const struct dt_pass_source source = {&passes, fill, gradients, note_loss};
     const struct dt_pass how = {
-        .scale = (float)scale,
+        .scale = is_poisoned(t->state.step + 1) ? NAN : (float)scale,
         .label_smoothing = (float)t->settings.training.label_smoothing,
         .z_loss = (float)t->settings.training.z_loss,
         .seed = (uint64_t)t->settings.training.seed,
     };
-    for (int64_t i = p->first; i < p->end; i++) {
-        const uint32_t *ids;
-        double *of_pass = values + i * PASS_VALUES;
-        DT_TRY(dt_loader_next(t->loader, &ids, err));
-        t->batch.first_sample = t->state.samples + (uint64_t)(i * batch);
-        dt_objective_fill(&t->objective, &t->batch, ids, batch, length);
-        of_pass[PASS_TARGETS] = (double)dt_batch_targets(&t->batch);
-        of_pass[PASS_LOSS] =
-            dt_model_backward(t->model, t->work, &t->batch, dt_parallel_gradients(p), &how);
-        of_pass[PASS_STOP] = t->stop && *t->stop;
-        dt_parallel_add(p, i);
-    }
+    return dt_passes_run(&t->passes, t->store.parallel.rounds, &source, &how, err);
+}
+
+/* Whether some rank is asked to stop; and a checkpoint in the making goes on when all have
+ * written what is theirs. */
+static int share_flags(struct dt_training *t, bool *stop, struct dt_error *err)
+{
+    unsigned flags = t->stop && *t->stop ? FLAG_STOP : 0;
+    unsigned char any;
+    if (!dt_saver_idle(t->saver))
+        flags |= FLAG_SAVING;
+    DT_TRY(dt_mesh_flags(&t->mesh, (unsigned char)flags, &any, err));
+    if (!(any & FLAG_SAVING))
+        dt_saver_advance(t->saver);
+    *stop |= (any & FLAG_STOP) != 0;
     return 0;
+}
+
+/* The same without a sign if it is no number: nobody should read of "-nan". */
+static double plain(double x)
+{
+    return isnan(x) ? NAN : x;
 }
 
 /* Adds up gradients and losses of passes over the next batches, of all ranks. The
@@ -67,16 +141,21 @@ static int accumulate(struct dt_training *t, long passes, struct dt_step_report 
     double sum = 0, targets = 0;
     dt_parallel_begin(&t->store.parallel, passes);
     DT_TRY(pass_own(t, r->loss_scale / places, t->pass_values, err));
-    DT_TRY(dt_parallel_share(&t->store.parallel, t->pass_values, passes, PASS_VALUES, err));
+    DT_TRY(dt_mesh_from_last_stage(&t->mesh, t->pass_values, passes * PASS_VALUES, err));
+    DT_TRY(dt_parallel_share_batches(&t->store.parallel, t->pass_values, passes, PASS_VALUES, err));
+    DT_TRY(share_flags(t, &r->stop, err));
+    if (!dt_local_steps_due(&t->local, t->state.step + 1, t->settings.training.max_steps))
+        r->stop = false; /* until all are the same again */
     for (long i = 0; i < passes; i++) {
         sum += t->pass_values[i * PASS_VALUES + PASS_LOSS];
         targets += t->pass_values[i * PASS_VALUES + PASS_TARGETS];
-        r->stop |= t->pass_values[i * PASS_VALUES + PASS_STOP] > 0;
     }
-    r->loss = targets > 0 ? sum / targets : 0;
+    r->loss = plain(targets > 0 ? sum / targets : 0);
     *gradient_factor = targets > 0 ? r->loss_scale * (targets / places) : 1;
-    DT_TRY(dt_parallel_sum(&t->store.parallel, &r->gradient_norm, err));
-    r->gradient_norm /= *gradient_factor;
+    if (t->local.active) /* one replica's gradients, in place of all */
+        *gradient_factor /= dt_comm_size(t->mesh.data);
+    DT_TRY(dt_store_sum(&t->store, &r->gradient_norm, err));
+    r->gradient_norm = plain(r->gradient_norm / *gradient_factor);
     return 0;
 }
 
@@ -127,6 +206,9 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
     else
         DT_TRY(skip_update(t, r, err));
     t->state.step++;
+    if (t->local.active &&
+        dt_local_steps_due(&t->local, t->state.step, t->settings.training.max_steps))
+        DT_TRY(dt_local_steps_synchronize(&t->local, err));
     t->state.samples += (uint64_t)(passes * t->settings.training.batch_size);
     return 0;
 }

@@ -13,18 +13,25 @@ double *dt_training_validation_values(const struct dt_settings *settings)
 }
 
 /* Loss of the samples at places first .. first + rows - 1 of the order. */
-static int validate_batch(struct dt_training *t, const struct dt_model *model, uint64_t samples,
-                          uint64_t first, uint64_t rows, double *values, struct dt_error *err)
+static int validate_batch(struct dt_training *t, uint64_t samples, uint64_t first, uint64_t rows,
+                          double *values, struct dt_error *err)
 {
     uint64_t length = (uint64_t)t->settings.training.sequence_length, seed = 0;
-    for (uint64_t i = 0; i < rows; i++)
+    for (uint64_t i = 0; i < rows; i++) {
+        uint32_t *ids = t->val_ids + i * (length + 1);
         DT_TRY(dt_dataset_sample(t->val, (uint32_t)length, dt_sample_at(seed, samples, first + i),
-                                 t->val_ids + i * (length + 1), err));
+                                 ids, err));
+        if (t->scope != DT_SCOPE_ROW)
+            dt_attention_spans(t->scope, dt_dataset_info(t->val), ids, (uint32_t)length,
+                               t->val_begins + i * length, t->val_ends + i * length);
+    }
     float *hits = t->objective.validation ? t->val_hits : NULL;
     t->batch.first_sample = first;
+    t->batch.begins = t->val_begins;
+    t->batch.ends = t->val_ends;
     dt_objective_fill_validation(&t->objective, &t->batch, t->val_ids, (int64_t)rows,
                                  (int64_t)length);
-    dt_model_score(model, t->work, &t->batch, t->val_losses, hits);
+    DT_TRY(dt_passes_score(&t->passes, &t->batch, t->val_losses, hits, err));
     values[BATCH_LOSS] = values[BATCH_HITS] = 0;
     for (uint64_t i = 0; i < rows * length; i++) {
         values[BATCH_LOSS] += (double)t->val_losses[i];
@@ -34,10 +41,22 @@ static int validate_batch(struct dt_training *t, const struct dt_model *model, u
     return 0;
 }
 
+/* Where ranks bring each other weights in every pass, all make as many. */
+static int pass_idly(struct dt_training *t, uint64_t samples, int64_t own, int64_t batches,
+                     struct dt_error *err)
+{
+    int ranks = dt_comm_size(t->store.parallel.comm);
+    double nothing[BATCH_VALUES];
+    if (t->store.parallel.stage < 3)
+        return 0;
+    for (int64_t i = own; i < (batches + ranks - 1) / ranks; i++)
+        DT_TRY(validate_batch(t, samples, 0, 1, nothing, err));
+    return 0;
+}
+
 /* Mean loss, and of masked models the share of targets that were the likeliest token, over a fixed,
  * random choice of the validation split's sequences, each batch by one of the ranks. */
-static int validate(struct dt_training *t, const struct dt_model *model, double *loss,
-                    double *accuracy, struct dt_error *err)
+static int validate(struct dt_training *t, double *loss, double *accuracy, struct dt_error *err)
 {
     uint64_t batch = (uint64_t)t->settings.training.batch_size, samples = 0;
     double sum = 0, hits = 0, targets = 0;
@@ -50,16 +69,17 @@ static int validate(struct dt_training *t, const struct dt_model *model, double 
     dt_parallel_part(&t->store.parallel, batches, &first, &end);
     for (int64_t i = first; i < end; i++) {
         uint64_t from = (uint64_t)i * batch, rows = count - from < batch ? count - from : batch;
-        DT_TRY(
-            validate_batch(t, model, samples, from, rows, t->val_values + i * BATCH_VALUES, err));
+        DT_TRY(validate_batch(t, samples, from, rows, t->val_values + i * BATCH_VALUES, err));
     }
+    DT_TRY(pass_idly(t, samples, end - first, batches, err));
+    DT_TRY(dt_mesh_from_last_stage(&t->mesh, t->val_values, batches * BATCH_VALUES, err));
     DT_TRY(dt_parallel_share(&t->store.parallel, t->val_values, batches, BATCH_VALUES, err));
     for (int64_t i = 0; i < batches; i++) {
         sum += t->val_values[i * BATCH_VALUES + BATCH_LOSS];
         hits += t->val_values[i * BATCH_VALUES + BATCH_HITS];
         targets += t->val_values[i * BATCH_VALUES + BATCH_TARGETS];
     }
-    *loss = sum / targets;
+    *loss = isnan(sum) ? NAN : sum / targets; /* without a sign */
     *accuracy = t->objective.validation ? hits / targets : NAN;
     return 0;
 }
@@ -85,23 +105,21 @@ bool dt_training_stopped_early(const struct dt_training *t)
 static int validate_average(struct dt_training *t, double *loss, struct dt_error *err)
 {
     double accuracy;
-    struct dt_model averaged = *t->model;
-    averaged.parameters = t->store.average;
-    if (averaged.compute == DT_F32)
-        averaged.weights = averaged.parameters;
-    dt_model_refresh(&averaged);
-    int rc = validate(t, &averaged, loss, &accuracy, err);
-    dt_model_refresh(t->model);
+    dt_store_exchange_average(&t->store);
+    int rc = validate(t, loss, &accuracy, err);
+    dt_store_exchange_average(&t->store);
     return rc;
 }
 
 int dt_training_validate(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
-    DT_TRY(validate(t, t->model, &r->val_loss, &r->val_accuracy, err));
+    DT_TRY(validate(t, &r->val_loss, &r->val_accuracy, err));
     if (t->store.average)
         DT_TRY(validate_average(t, &r->ema_val_loss, err));
     if (t->settings.training.patience > 0 && isfinite(r->val_loss))
         note_best(t, r->val_loss);
     r->stopped_early = dt_training_stopped_early(t);
+    r->best_step = t->state.best_step;
+    r->best_loss = t->state.best_loss;
     return dt_training_log_validation(t, r, err);
 }

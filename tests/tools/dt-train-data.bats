@@ -32,6 +32,31 @@ losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/metrics.jsonl"; }
     paste <(losses ra) <(losses rb) | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-5 * $1) exit 1 } END { exit NR != 6 }'
 }
 
+@test "attention keeps to documents, in validation too, and a resume knows it" {
+    seq 200 | sed 's/.*/{"text":"& of 200"}/' | dt-tokenize -q -t tok.json | dt-shard -o a --split val=0.2
+    quick=(--set training.learning_rate=0.01 --set training.save_interval=3)
+    train ra a "${quick[@]}"
+    train rb a "${quick[@]}" --set data.document_mask=true
+    val_losses() { sed -n 's/.*"val_loss":\([^,}]*\).*/\1/p' "$1/metrics.jsonl"; }
+    [ "$(losses ra)" != "$(losses rb)" ]
+    [ "$(val_losses ra)" != "$(val_losses rb)" ]
+    run train rc a "${quick[@]}" --resume rb/step-00000003
+    assert_one_line_error dt-train
+    [[ "$output" == *"data.document_mask"* ]]
+}
+
+@test "a masked model does not see padding" {
+    dt-vocab -q -s 300 --special '<|endoftext|>' --special '[MASK]' -o mask.json docs.jsonl
+    seq 8 | sed 's/.*/{"text":"& of 8"}/' | dt-tokenize -q -t mask.json -o short.dts
+    for length in 20 32; do
+        dt-shard -o rows-$length --layout padded --length $length short.dts
+        train run-$length rows-$length --set training.sequence_length=$length --set model.name=bert \
+            --set training.learning_rate=0.01 --set training.eval_interval=0 -t mask.json
+    done
+    paste <(losses run-20) <(losses run-32) |
+        awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-5 * $1) exit 1 } END { exit NR != 6 }'
+}
+
 @test "rows fix the length of a sequence" {
     dt-shard -o padded --layout padded --length 24 all.dts
     run train run padded

@@ -1,43 +1,13 @@
 # SPDX-License-Identifier: MIT
 # Training on several ranks, over real MPI on this machine.
 load ../helper
-
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-# MPI leaves much of its memory to the end of the process.
-export ASAN_OPTIONS=detect_leaks=0
+load ../ranks
 
 small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads=2
     --set model.max_seq_len=32 --set training.batch_size=2 --set model.dropout=0.1
     --set training.gradient_accumulation_steps=8 --set training.max_steps=20
     --set training.warmup_steps=2 --set training.eval_interval=10 --set training.eval_batches=3
     --set training.save_interval=5)
-
-setup_file() {
-    cd "$BATS_FILE_TMPDIR"
-    dt-synth -n 300 >docs.jsonl
-    dt-vocab -q --size 300 -o tok.json docs.jsonl
-    dt-tokenize -q -t tok.json docs.jsonl | dt-shard --split val=0.1 -o data
-}
-
-setup() {
-    command -v mpirun >/dev/null || skip "there is no mpirun"
-    [ -e "$(dirname "$(command -v dt-train)")/../lib/dt/mpi.so" ] || skip "dt was built without MPI"
-    cd "$T"
-    data=$BATS_FILE_TMPDIR/data
-}
-
-# ranks N OPTION...: a run of N ranks with a thread each.
-ranks() {
-    local count=$1
-    shift
-    timeout 100 mpirun -n "$count" dt-train -q -j 1 "${small[@]}" "$@" "$data"
-}
-
-# Parameters and all of the optimizer's state, and what was measured but for times.
-results() {
-    (cd "$1/latest" && sha256sum model.safetensors trainer/optimizer.safetensors.zst)
-    sed -E 's/,"(time|tokens_per_second|mfu)":[^,}]*//g' "$1/metrics.jsonl"
-}
 
 @test "invariant: 1, 2, 3, 4 and 8 ranks come to the same bits, and say the same" {
     for count in 1 2 3 4 8; do
@@ -47,6 +17,13 @@ results() {
         cmp results-1 results-$count
     done
     [ "$(wc -l <results-1)" -ge 5 ]
+}
+
+@test "where every rank runs is said at the start" {
+    timeout 100 mpirun -n 2 --bind-to core dt-train -j 1 "${small[@]}" --set training.max_steps=1 \
+        --set training.warmup_steps=0 -o run "$data" 2>said
+    grep -qx "rank 0      $(hostname | cut -c1-39), processors 0" said
+    grep -qx "rank 1      $(hostname | cut -c1-39), processors 1" said
 }
 
 @test "invariant: any number of threads, and a batch ramp, of any type" {
@@ -120,7 +97,7 @@ results() {
     kill -STOP "$second"
     if wait $job; then false; fi
     kill -KILL "$second" 2>/dev/null || true
-    grep -qE "^dt-train: rank 0: [a-z-]+, operation [0-9]+ of group 0: [0-9]+ bytes (from|to) rank 1 have not moved for 2 seconds; " messages
+    grep -qE "^dt-train: rank 0: [a-z-]+, operation [0-9]+ of group [0-9]+: [0-9]+ bytes (from|to) rank 1 have not moved for 2 seconds; " messages
     [ -d run/latest/trainer ]
 }
 

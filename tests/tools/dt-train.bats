@@ -27,7 +27,7 @@ train() {
 @test "a run leaves metrics, checkpoints and the newest under latest" {
     dt-train -j 2 "${small[@]}" -t "$tok" -o run "$data" >out 2>messages
     grep -qE '^parameters [0-9a-f]{16}$' out
-    grep -qE '^engine +cpu, .*, 2 threads, GEMM peak [0-9]+ GFLOP/s measured$' messages
+    grep -qE '^engine +cpu, .*, 2 threads, GEMM peak [0-9]+ GFLOP/s of fp32 measured$' messages
     grep -qE '^step 60 .*validation [0-9.]+ ' messages
     [ "$(ls run)" = "$(printf 'latest\nmetrics.jsonl\nstep-00000020\nstep-00000040\nstep-00000060')" ]
     [ "$(readlink run/latest)" = step-00000060 ]
@@ -144,6 +144,12 @@ train() {
     run dt-train -c bad.yaml -o run "$data"
     assert_one_line_error dt-train
     [[ "$output" == *"bad.yaml:"* ]]
+    run dt-train --set training.lr=1 -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"unknown key 'training.lr': did you mean 'training.learning_rate'?" ]]
+    run dt-train --set distributed.backend=nccl -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"one of auto, self, mpi, not 'nccl': ranks exchange through MPI alone"* ]]
     run dt-train --set training.batch_size=0 -o run "$data"
     assert_one_line_error dt-train
     [ ! -e run ]
@@ -342,6 +348,32 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     [ "$(readlink killed/latest)" = "$(readlink run/latest)" ]
 }
 
+@test "what patience ended names its best validation" {
+    dt-train -j 1 "${small[@]}" "${restless[@]}" --set training.patience=3 -o run "$data" >/dev/null 2>err
+    best=$(readlink run/best)
+    grep -qE "^stopped     no validation since step $((10#${best#step-})), loss [0-9.]+, was better$" err
+}
+
+@test "a resume with other settings names both values, and a run's directory is its newest checkpoint" {
+    expected=$(train)
+    run dt-train -q -j 1 "${small[@]}" --set training.beta2=0.97 -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"the run began with training.beta2: 0.95, and is now to have 0.97" ]]
+    [ "$(train -o again --resume run)" = "$expected" ]
+    [ "$(train -o more --resume run/latest)" = "$expected" ]
+    mkdir empty
+    run dt-train -q -j 1 "${small[@]}" --resume empty -o third "$data"
+    assert_one_line_error dt-train
+}
+
+@test "memory of a small model is told in its unit, and the peak with its type" {
+    for precision in fp32 bf16; do
+        dt-train -j 1 "${small[@]}" --set training.precision=$precision -o $precision "$data" >/dev/null 2>err
+        grep -qE '^model .* [0-9.]+ [KM]iB with gradients' err
+        grep -qE "GEMM peak [0-9]+ GFLOP/s of $precision measured$" err
+    done
+}
+
 @test "a run that goes on has not forgotten its validations" {
     still=(--set training.learning_rate=0 --set training.eval_interval=5)
     train "${still[@]}" --set training.patience=2
@@ -398,7 +430,7 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     run dt-train -q "${small[@]}" --set model.hidden_size=65536 --set model.num_layers=96 \
         -o run "$data"
     assert_one_line_error dt-train
-    [[ "$output" == *"million parameters needs "*" GiB, and "*" GiB are free: parameters "* ]]
+    [[ "$output" == *"million parameters needs "*" and "*" GiB are free: parameters "* ]]
     [ ! -e run ]
 }
 
@@ -475,9 +507,11 @@ END
     dt-plot -o plot.svg loss out twin
     grep -q 'first, small' plot.svg
     sed 's/NO_SHARD/FULL_SHARD/' other.yaml >shard.yaml
-    run dt-train -q -c shard.yaml -o other
+    dt-train -q -c shard.yaml --print-config -o other | grep -q '  zero_stage: 3$'
+    sed 's/cpu_offload: false/cpu_offload: true/' other.yaml >offload.yaml
+    run dt-train -q -c offload.yaml -o other
     assert_one_line_error dt-train
-    [[ "$output" == *"shard.yaml:8:"*"fsdp.sharding_strategy can only be NO_SHARD: "* ]]
+    [[ "$output" == *"offload.yaml:8:"*"fsdp.cpu_offload can only be false: "* ]]
     sed 's/activation_checkpointing: true/activation_checkpointing: false/' other.yaml >two.yaml
     run dt-train -q -c two.yaml -o other
     assert_one_line_error dt-train

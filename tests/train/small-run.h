@@ -106,6 +106,13 @@ static inline int open_run(struct dt_training **t, struct dt_device *dev,
     return rc;
 }
 
+static inline uint64_t hash_of(struct dt_training *t)
+{
+    uint64_t hash;
+    assert_int_equal(dt_training_hash(t, &hash, &err), 0);
+    return hash;
+}
+
 /* Runs until the end, or for some steps; returns the hash of the parameters. */
 static inline uint64_t train(const char *engine, int threads, const char *name, const char *resume,
                              int most, double *losses, const struct dt_settings *settings)
@@ -120,7 +127,7 @@ static inline uint64_t train(const char *engine, int threads, const char *name, 
     for (int i = 0; i < most && dt_training_step(t, &report, &err) > 0; i++)
         if (losses)
             losses[report.step - 1] = report.loss;
-    uint64_t hash = dt_training_hash(t);
+    uint64_t hash = hash_of(t);
     dt_training_free(t);
     dt_device_close(dev);
     return hash;

@@ -8,25 +8,79 @@
 #include "base/rng.h"
 #include "train/data-parallel.h"
 
-#define ELEMENTS ((int64_t)200000) /* four blocks, the last one cut off */
+/* As of a model with four layers: the layers' buckets are from 2 to 5, one is empty. */
+static const int64_t buckets[] = {0, 50000, 50016, 90000, 130000, 130000, 170016, 200000};
+#define BUCKETS  7
+#define ELEMENTS ((int64_t)200000)
 
 struct job {
     int64_t batches;
-    bool invariant;
-    float *sum; /* what rank 0 got */
+    bool invariant, blocking;
+    long stage;
+    float *sum; /* put together from what the ranks keep */
     double norm;
+    uint64_t bytes[MOST_RANKS];   /* that a step sends */
+    int64_t elements[MOST_RANKS]; /* that a rank owns */
+    int64_t blocks[MOST_RANKS];   /* likewise */
+    enum dt_keeping keeping;
 };
 
-static void fill(float *gradients, int64_t batch)
+static void fill(float *gradients, int64_t batch, int bucket)
 {
-    for (int64_t i = 0; i < ELEMENTS; i += 4) {
+    for (int64_t i = buckets[bucket]; i < buckets[bucket + 1]; i += 4) {
         struct dt_random bits = dt_random(3, (uint64_t)batch, (uint64_t)i);
         for (int64_t j = 0; j < 4; j++)
-            gradients[i + j] += (dt_uniform_float(bits.word[j]) - 0.5f) * (float)(1 + i % 100);
+            gradients[i - buckets[bucket] + j] +=
+                (dt_uniform_float(bits.word[j]) - 0.5f) * (float)(1 + i % 100);
     }
 }
 
-/* Every rank must come to the same sum and norm. */
+/* The last bucket first, and the first is entered by the head too. */
+static void pass_backward(struct dt_parallel *p, int64_t batch)
+{
+    dt_parallel_enter(p, 0);
+    for (int b = BUCKETS - 1; b >= 0; b--) {
+        dt_parallel_enter(p, b);
+        if (buckets[b + 1] > buckets[b])
+            fill(p->gradients[b], batch, b);
+        dt_parallel_leave(p, b);
+    }
+}
+
+static double pass_all(struct dt_parallel *p, int64_t batches, double *values)
+{
+    struct dt_error err;
+    double squares[BUCKETS], sum = 0;
+    dt_parallel_begin(p, batches);
+    for (int64_t round = 0; round < p->rounds; round++) {
+        int64_t batch = dt_parallel_leaf(p, round);
+        p->idle = batch < 0;
+        pass_backward(p, p->idle ? 12345 : batch);
+        for (int i = 0; i < 2 && !p->idle; i++)
+            values[2 * batch + i] = (double)(batch * batch + i);
+    }
+    assert_int_equal(dt_parallel_settle(p, &err), 0);
+    assert_int_equal(dt_parallel_squares(p, squares, &err), 0);
+    for (int b = 0; b < BUCKETS; b++)
+        sum += squares[b];
+    return sqrt(sum);
+}
+
+static void open_parallel(struct dt_parallel *p, struct dt_comm *world, struct dt_device *dev,
+                          const struct job *job)
+{
+    struct dt_error err;
+    const struct dt_sharding sharding = {
+        .buckets = buckets, .count = BUCKETS, .first_layer = 2, .layers = 4};
+    struct dt_settings settings = {
+        .training.gradient_accumulation_steps = job->batches,
+        .distributed.invariant = job->invariant,
+        .distributed.overlap = !job->blocking,
+        .distributed.zero_stage = job->stage,
+    };
+    assert_int_equal(dt_parallel_init(p, world, dev, &sharding, &settings, &err), 0);
+}
+
 static void sum_up(struct dt_comm *world, void *context)
 {
     struct job *job = context;
@@ -34,38 +88,52 @@ static void sum_up(struct dt_comm *world, void *context)
     struct dt_error err;
     struct dt_parallel p;
     struct dt_arena arena = {0};
-    double norm, values[40];
+    double norm = 0, values[80];
+    int rank = dt_comm_rank(world);
     assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
-    struct dt_settings settings = {
-        .training.gradient_accumulation_steps = job->batches,
-        .distributed.invariant = job->invariant,
-    };
-    assert_int_equal(dt_parallel_init(&p, world, dev, ELEMENTS, &settings, &err), 0);
+    open_parallel(&p, world, dev, job);
     dt_parallel_layout(&p, &arena);
     assert_int_equal(dt_arena_allocate(&arena, dev, &err), 0);
     dt_parallel_layout(&p, &arena);
     for (int step = 0; step < 2; step++) { /* the second finds what the first has left */
-        dt_parallel_begin(&p, job->batches);
-        for (int64_t i = p.first; i < p.end; i++) {
-            fill(dt_parallel_gradients(&p), i);
-            dt_parallel_add(&p, i);
-            values[i] = (double)(i * i);
-        }
-        assert_int_equal(dt_parallel_sum(&p, &norm, &err), 0);
-        assert_int_equal(dt_parallel_share(&p, values, job->batches, 1, &err), 0);
+        uint64_t before = dt_comm_bytes_sent(world);
+        norm = pass_all(&p, job->batches, values);
+        job->bytes[rank] = dt_comm_bytes_sent(world) - before;
+        assert_int_equal(dt_parallel_share_batches(&p, values, job->batches, 2, &err), 0);
     }
-    for (int64_t i = 0; i < job->batches; i++)
-        assert_true(values[i] == (double)(i * i));
-    if (dt_comm_rank(world) == 0) {
-        memcpy(job->sum, p.gradients, ELEMENTS * sizeof *job->sum);
+    for (int64_t i = 0; i < 2 * job->batches; i++)
+        assert_true(values[i] == (double)(i / 2 * (i / 2) + i % 2));
+    for (int b = 0; b < BUCKETS; b++) {
+        struct dt_extent run = dt_parallel_kept(&p, b),
+                         blocks = dt_owned_blocks(&p.sharding, b, rank);
+        if (run.end > run.first && (p.stage > 0 || rank == 0))
+            memcpy(job->sum + run.first, dt_parallel_sum(&p, b),
+                   (size_t)(run.end - run.first) * sizeof *job->sum);
+        job->blocks[rank] += blocks.end - blocks.first;
+    }
+    job->elements[rank] = dt_owned_before(&p.sharding, BUCKETS, rank);
+    if (rank == 0)
         job->norm = norm;
-    }
+    job->keeping = p.keeping;
     assert_int_equal(dt_comm_barrier(world, &err), 0);
-    assert_memory_equal(job->sum, p.gradients, ELEMENTS * sizeof *job->sum);
+    for (int b = 0; b < BUCKETS; b++) {
+        struct dt_extent run = dt_parallel_kept(&p, b);
+        if (run.end > run.first)
+            assert_memory_equal(job->sum + run.first, dt_parallel_sum(&p, b),
+                                (size_t)(run.end - run.first) * sizeof *job->sum);
+    }
     assert_true(job->norm == norm);
     dt_parallel_release(&p);
     dt_arena_release(&arena, dev);
     dt_device_close(dev);
+}
+
+static struct job sum_on(int ranks, struct job job, float *sum)
+{
+    memset(sum, 0, ELEMENTS * sizeof *sum);
+    job.sum = sum;
+    run_ranks(ranks, 20, sum_up, &job);
+    return job;
 }
 
 static void the_invariant_sum_does_not_know_how_many_ranks_there_are(void **state)
@@ -74,14 +142,14 @@ static void the_invariant_sum_does_not_know_how_many_ranks_there_are(void **stat
     float *one = dt_alloc(ELEMENTS, sizeof *one), *some = dt_alloc(ELEMENTS, sizeof *some);
     (void)state;
     for (int b = 0; b < 3; b++) {
-        struct job alone = {batches[b], true, one, 0};
-        run_ranks(1, 20, sum_up, &alone);
-        for (int size = 2; size <= 8; size++) {
-            struct job job = {batches[b], true, some, 0};
-            run_ranks(size, 20, sum_up, &job);
-            assert_memory_equal(some, one, ELEMENTS * sizeof *one);
-            assert_true(job.norm == alone.norm);
-        }
+        struct job alone = sum_on(1, (struct job){batches[b], true}, one);
+        for (int size = 2; size <= 8; size += b == 1 ? 1 : 3)
+            for (int stage = 0; stage < 4; stage++) {
+                struct job job = sum_on(size, (struct job){batches[b], true, .stage = stage}, some);
+                assert_memory_equal(some, one, ELEMENTS * sizeof *one);
+                assert_true(job.norm == alone.norm);
+                assert_int_equal(job.keeping, stage < 2 ? DT_KEEP_TREE : DT_KEEP_ROUNDS);
+            }
     }
     free(one), free(some);
 }
@@ -91,11 +159,10 @@ static void the_invariant_sum_does_not_know_how_many_ranks_there_are(void **stat
 static void the_plain_sum_is_right_but_knows(void **state)
 {
     float *one = dt_alloc(ELEMENTS, sizeof *one), *some = dt_alloc(ELEMENTS, sizeof *some);
-    struct job alone = {8, false, one, 0}, job = {8, false, some, 0};
     double difference = 0, squares = 0;
     (void)state;
-    run_ranks(1, 20, sum_up, &alone);
-    run_ranks(4, 20, sum_up, &job);
+    struct job alone = sum_on(1, (struct job){8}, one);
+    sum_on(4, (struct job){8}, some);
     for (int64_t i = 0; i < ELEMENTS; i++) {
         difference += pow((double)one[i] - (double)some[i], 2);
         squares += pow((double)one[i], 2);
@@ -105,13 +172,84 @@ static void the_plain_sum_is_right_but_knows(void **state)
     free(one), free(some);
 }
 
+static void every_stage_comes_to_the_same_sum(void **state)
+{
+    float *plain = dt_alloc(ELEMENTS, sizeof *plain), *some = dt_alloc(ELEMENTS, sizeof *some);
+    (void)state;
+    for (int ranks = 2; ranks <= 5; ranks++)
+        for (int each = 1; each <= 3; each += 2) {
+            int64_t batches = ranks * each - (each > 1); /* not the same number for all */
+            struct job first = sum_on(ranks, (struct job){batches}, plain);
+            for (int stage = 0; stage < 4; stage++) {
+                const struct job wanted = {batches, .stage = stage, .blocking = stage % 2 == 0};
+                struct job job = sum_on(ranks, wanted, some);
+                assert_memory_equal(some, plain, ELEMENTS * sizeof *some);
+                assert_true(job.norm == first.norm);
+                assert_int_equal(job.keeping,
+                                 stage >= 2 && each == 1 ? DT_KEEP_PIECES : DT_KEEP_WHOLE);
+            }
+        }
+    free(plain), free(some);
+}
+
+/* Rank r sends what it does not own once, for each part of its leaves; its own blocks of
+ * the sum, where all keep it; and the sums of squares of its blocks. */
+static void bytes_sent_are_those_of_the_formulas(void **state)
+{
+    float *sum = dt_alloc(ELEMENTS, sizeof *sum);
+    (void)state;
+    for (int i = 0; i < 24; i++) {
+        struct dt_random bits = dt_random(7, (uint64_t)i, 0);
+        int64_t ranks = 2 + bits.word[0] % 5;
+        const struct job wanted = {ranks * (1 + bits.word[1] % 3), .stage = bits.word[2] % 4,
+                                   .invariant = bits.word[3] % 2};
+        struct job job = sum_on((int)ranks, wanted, sum);
+        for (int64_t r = 0; r < ranks; r++) {
+            struct dt_tree_node nodes[DT_TREE_NODES];
+            int64_t parts = 1, owned = job.elements[r];
+            if (job.keeping == DT_KEEP_TREE)
+                parts = dt_tree_cover(wanted.batches * r / ranks, wanted.batches * (r + 1) / ranks,
+                                      wanted.batches, nodes);
+            if (job.keeping == DT_KEEP_ROUNDS)
+                parts = wanted.batches / ranks;
+            int64_t bytes = 4 * parts * (ELEMENTS - owned) + 8 * job.blocks[r] * (ranks - 1);
+            bytes += wanted.stage == 0 ? 4 * owned * (ranks - 1) : 0;
+            int64_t even = ELEMENTS / ranks;
+            assert_true(llabs(owned - even) <= BUCKETS * 256);
+            assert_int_equal(job.bytes[r], bytes);
+        }
+    }
+    free(sum);
+}
+
+static void a_sum_that_is_left_out_is_missed(void **state)
+{
+    float *one = dt_alloc(ELEMENTS, sizeof *one), *some = dt_alloc(ELEMENTS, sizeof *some);
+    (void)state;
+    for (int invariant = 0; invariant < 2; invariant++)
+        for (int stage = 1; stage < 4; stage++) {
+            const struct job wanted = {4, .invariant = invariant, .stage = stage};
+            sum_on(4, wanted, one);
+            setenv("DT_DEBUG_SKIP_REDUCTION", "3", 1);
+            sum_on(4, wanted, some);
+            unsetenv("DT_DEBUG_SKIP_REDUCTION");
+            size_t before = (size_t)buckets[3], behind = (size_t)buckets[4];
+            assert_memory_equal(some, one, before * sizeof *one);
+            assert_memory_not_equal(some + before, one + before, (behind - before) * sizeof *one);
+            assert_memory_equal(some + behind, one + behind,
+                                ((size_t)ELEMENTS - behind) * sizeof *one);
+        }
+    free(one), free(some);
+}
+
 static void too_few_batches_for_the_ranks_are_refused(struct dt_comm *world, void *context)
 {
     struct dt_parallel p;
     struct dt_error err;
+    const struct dt_sharding sharding = {.buckets = buckets, .count = BUCKETS};
     (void)context;
     struct dt_settings settings = {.training.gradient_accumulation_steps = 2};
-    assert_int_equal(dt_parallel_init(&p, world, NULL, 100, &settings, &err), DT_EINVALID);
+    assert_int_equal(dt_parallel_init(&p, world, NULL, &sharding, &settings, &err), DT_EINVALID);
     assert_non_null(strstr(err.text, "2 micro-batches cannot be shared by 3 ranks"));
 }
 
@@ -126,6 +264,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_invariant_sum_does_not_know_how_many_ranks_there_are),
         cmocka_unit_test(the_plain_sum_is_right_but_knows),
+        cmocka_unit_test(every_stage_comes_to_the_same_sum),
+        cmocka_unit_test(bytes_sent_are_those_of_the_formulas),
+        cmocka_unit_test(a_sum_that_is_left_out_is_missed),
         cmocka_unit_test(every_rank_needs_a_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

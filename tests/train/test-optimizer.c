@@ -69,12 +69,17 @@ static void check_recorded(const char *engine, enum dt_rule optimizer)
     assert_int_equal(dt_model_new(&model, dev, &s.model, DT_F32, &err), 0);
     struct dt_comm *alone;
     assert_int_equal(dt_comm_open(&alone, "self", 0, &err), 0);
-    assert_int_equal(dt_store_plan(&store, model, &s, alone, &err), 0);
+    const struct dt_mesh mesh = {.data = alone, .part = DT_WHOLE_MODEL};
+    assert_int_equal(dt_store_plan(&store, model, &s, &mesh, &err), 0);
     assert_int_equal(dt_store_allocate(&store, &err), 0);
+    float *gradients[8];
+    assert_true(model->table.bucket_count <= 8);
     fill(&model->table, 0, model->parameters);
     for (int step = 0; step < 5; step++) {
-        fill(&model->table, step + 1, store.gradients);
-        dt_optimizer_update(&store.optimizer, dev, model->parameters, store.gradients, &s, step, 1);
+        fill(&model->table, step + 1, store.parallel.arenas[0]);
+        for (int b = 0; b < model->table.bucket_count; b++)
+            gradients[b] = store.parallel.arenas[0] + model->table.buckets[b];
+        dt_optimizer_update(&store.optimizer, dev, store.parameters, gradients, &s, step, 1);
     }
     assert_int_equal(model->table.count, 16);
     for (int i = 0; i < 16; i++) {
@@ -196,11 +201,12 @@ static void each_optimizer_has_the_state_that_it_needs(void **state)
     assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
     for (int i = 0; i < 3; i++) {
         struct dt_settings s = settings_of((enum dt_rule)i);
-        struct dt_model *model = dt_model_plan(dev, &s.model, DT_F32);
+        struct dt_model *model = dt_model_plan(dev, &s.model, DT_F32, NULL);
         struct dt_store store;
         struct dt_comm *alone;
         assert_int_equal(dt_comm_open(&alone, "self", 0, &err), 0);
-        assert_int_equal(dt_store_plan(&store, model, &s, alone, &err), 0);
+        const struct dt_mesh mesh = {.data = alone, .part = DT_WHOLE_MODEL};
+        assert_int_equal(dt_store_plan(&store, model, &s, &mesh, &err), 0);
         assert_int_equal(dt_optimizer_first_bytes(&store.optimizer),
                          4 * (size_t)model->table.elements);
         second[i] = dt_optimizer_second_bytes(&store.optimizer);

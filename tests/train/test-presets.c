@@ -50,7 +50,7 @@ static void each_preset_is_a_model_of_the_size_it_tells_of(void **state)
             dt_settings_resolve(&s, TOKENS, path, &err) < 0)
             fail_msg("%s", err.text);
         assert_true(s.training.warmup_steps < s.training.max_steps);
-        dt_table_init(&table, &s.model);
+        dt_table_init(&table, &s.model, NULL);
         if (table.parameters != presets[i].parameters)
             fail_msg("%s: %lld parameters", path, (long long)table.parameters);
         dt_table_release(&table);

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/compression.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/rng.h"
+
+const char *const dt_compressions[] = {"none", "bf16", "topk", "powersgd", NULL};
+
+static bool is_matrix(const struct dt_compression *c, const struct dt_param *p)
+{
+    return p->rank == 2 && p->shape[0] > c->rank && p->shape[1] > c->rank;
+}
+
+int dt_compression_init(struct dt_compression *c, struct dt_comm *comm, const struct dt_table *t,
+                        const struct dt_settings *s, struct dt_error *err)
+{
+    *c = (struct dt_compression){.comm = comm,
+                                 .table = t,
+                                 .share = s->distributed.compress_share,
+                                 .rank = s->distributed.compress_rank};
+    if (dt_comm_size(comm) > 1)
+        c->kind = (enum dt_compress)s->distributed.compress;
+    if (s->distributed.compress == DT_COMPRESS_NONE)
+        return 0;
+    if (s->distributed.invariant || s->distributed.zero_stage > 0 || s->distributed.sync != 0)
+        return dt_fail(
+            err, DT_EINVALID,
+            "distributed.compress goes with distributed.sync allreduce and zero_stage 0, "
+            "and not with invariant");
+    for (int i = 0; c->kind == DT_COMPRESS_POWERSGD && i < t->count; i++)
+        if (is_matrix(c, &t->params[i]))
+            c->thin_elements += t->params[i].shape[1] * c->rank;
+    return 0;
+}
+
+void dt_compression_layout(struct dt_compression *c, struct dt_arena *arena)
+{
+    bool feeds_back = c->kind == DT_COMPRESS_TOPK || c->kind == DT_COMPRESS_POWERSGD;
+    size_t elements = feeds_back ? (size_t)c->table->gradient_elements : 0;
+    c->errors = dt_arena_take(arena, elements * sizeof(float));
+    c->thin = dt_arena_take(arena, (size_t)c->thin_elements * sizeof(float));
+    if (c->errors == NULL || c->kind != DT_COMPRESS_POWERSGD)
+        return;
+    for (int64_t i = 0; i < c->thin_elements; i += 4) { /* the same on all ranks */
+        struct dt_random bits = dt_random(0, 'Q', (uint64_t)i);
+        for (int64_t j = 0; j < 4 && i + j < c->thin_elements; j++)
+            c->thin[i + j] = dt_uniform_float(bits.word[j]) - 0.5f;
+    }
+}
+
+void dt_compression_release(struct dt_compression *c)
+{
+    free(c->scratch);
+    *c = (struct dt_compression){0};
+}
+
+/* --- sums of everything -------------------------------------------------------------------------
+ */
+
+int dt_all_reduce(struct dt_comm *comm, float *values, int64_t n, struct dt_error *err)
+{
+    int size = dt_comm_size(comm), rank = dt_comm_rank(comm);
+    size_t *offsets = dt_alloc(2 * (size_t)(size + 1), sizeof *offsets);
+    size_t *bytes = offsets + size + 1;
+    int64_t *firsts = dt_alloc((size_t)size + 1, sizeof *firsts);
+    struct dt_tree_part part = {{0, rank}, values};
+    for (int r = 0; r <= size; r++) {
+        offsets[r] = (size_t)dt_share_of(n, r, size);
+        bytes[r] = offsets[r] * sizeof *values;
+        firsts[r] = r;
+    }
+    struct dt_reduction how = {offsets, firsts, &part, 1, values};
+    int rc = dt_comm_wait(comm, dt_comm_reduce_scatter(comm, &how), err);
+    rc = rc < 0 ? rc : dt_comm_wait(comm, dt_comm_all_gather(comm, values, bytes), err);
+    free(offsets);
+    free(firsts);
+    return rc;
+}
+
+/* --- bf16 ---------------------------------------------------------------------------------------
+ */
+
+static uint16_t to_bf16(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (x != x)
+        return 0x7fc0;
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16); /* to nearest even */
+}
+
+static float from_bf16(uint16_t narrow)
+{
+    uint32_t bits = (uint32_t)narrow << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Parts go to the owners of the sum, rounded; what they add up comes back, rounded. */
+static int sum_rounded(struct dt_compression *c, float *values, int64_t n, struct dt_error *err)
+{
+    size_t size = (size_t)dt_comm_size(c->comm), mine, count = (size_t)n;
+    int rank = dt_comm_rank(c->comm);
+    size_t *bytes = dt_alloc(size + 1, sizeof *bytes);
+    struct dt_piece *sends = dt_alloc(2 * size, sizeof *sends), *receives = sends + size;
+    for (size_t r = 0; r <= size; r++)
+        bytes[r] = (size_t)dt_share_of(n, (int64_t)r, (int64_t)size) * sizeof(uint16_t);
+    mine = (bytes[rank + 1] - bytes[rank]) / sizeof(uint16_t);
+    c->scratch = dt_realloc(c->scratch, count + size * mine, sizeof(uint16_t));
+    uint16_t *own = c->scratch, *theirs = own + count;
+    for (size_t i = 0; i < count; i++)
+        own[i] = to_bf16(values[i]);
+    for (size_t r = 0; r < size; r++) {
+        sends[r] = (struct dt_piece){(char *)own + bytes[r], bytes[r + 1] - bytes[r]};
+        receives[r] = (struct dt_piece){theirs + r * mine, mine * sizeof(uint16_t)};
+    }
+    int rc = dt_comm_wait(c->comm, dt_comm_all_to_all(c->comm, sends, receives), err);
+    uint16_t *sum = own + bytes[rank] / sizeof(uint16_t);
+    memcpy(theirs + (size_t)rank * mine, sum, mine * sizeof(uint16_t));
+    for (size_t i = 0; i < mine; i++) {
+        float x = 0;
+        for (size_t r = 0; r < size; r++)
+            x += from_bf16(theirs[r * mine + i]);
+        sum[i] = to_bf16(x);
+    }
+    rc = rc < 0 ? rc : dt_comm_wait(c->comm, dt_comm_all_gather(c->comm, own, bytes), err);
+    for (size_t i = 0; i < count; i++)
+        values[i] = from_bf16(own[i]);
+    free(bytes);
+    free(sends);
+    return rc;
+}
+
+/* --- topk ---------------------------------------------------------------------------------------
+ */
+
+struct entry {
+    uint32_t place;
+    float value;
+};
+
+/* Magnitudes are in the order of their bits; what is no number comes last. */
+static uint32_t magnitude(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & INT32_MAX;
+}
+
+/* The magnitude of the k-th largest of n numbers, byte by byte from the highest: of those
+ * that begin as it does, the next byte says how many are larger. */
+static float threshold_of(const float *values, int64_t n, int64_t k)
+{
+    uint32_t bits = 0;
+    for (int shift = 24; shift >= 0; shift -= 8) {
+        uint32_t known = shift == 24 ? 0 : UINT32_MAX << (shift + 8), byte = 255;
+        int64_t counts[256] = {0};
+        for (int64_t i = 0; i < n; i++)
+            if ((magnitude(values[i]) & known) == bits)
+                counts[magnitude(values[i]) >> shift & 255]++;
+        for (; counts[byte] < k; byte--)
+            k -= counts[byte];
+        bits |= byte << shift;
+    }
+    float threshold;
+    memcpy(&threshold, &bits, sizeof threshold);
+    return threshold;
+}
+
+/* Moves the k largest of the numbers into the list. */
+static void take_largest(float *values, int64_t n, int64_t k, struct entry *list)
+{
+    float threshold = threshold_of(values, n, k);
+    int64_t taken = 0;
+    for (int pass = 0; pass < 2; pass++) /* those above it, then as many at it as there is room */
+        for (int64_t i = 0; i < n && taken < k; i++) {
+            float x = fabsf(values[i]);
+            if (pass == 0 ? !(x > threshold) : !(x == threshold))
+                continue;
+            list[taken++] = (struct entry){(uint32_t)i, values[i]};
+            values[i] = 0;
+        }
+    for (; taken < k; taken++) /* numbers that are none */
+        list[taken] = (struct entry){0, NAN};
+}
+
+static int sum_largest(struct dt_compression *c, float *errors, float *values, int64_t n,
+                       struct dt_error *err)
+{
+    size_t size = (size_t)dt_comm_size(c->comm), *bytes = dt_alloc(size + 1, sizeof *bytes);
+    int64_t k = (int64_t)ceil(c->share * (double)n);
+    for (size_t r = 0; r <= size; r++)
+        bytes[r] = r * (size_t)k * sizeof(struct entry);
+    c->scratch = dt_realloc(c->scratch, size * (size_t)k, sizeof(struct entry));
+    struct entry *lists = c->scratch;
+    for (int64_t i = 0; i < n; i++)
+        errors[i] += values[i];
+    take_largest(errors, n, k, lists + dt_comm_rank(c->comm) * k);
+    int rc = dt_comm_wait(c->comm, dt_comm_all_gather(c->comm, lists, bytes), err);
+    memset(values, 0, (size_t)n * sizeof *values);
+    for (size_t i = 0; rc == 0 && i < size * (size_t)k; i++)
+        values[lists[i].place] += lists[i].value;
+    free(bytes);
+    return rc;
+}
+
+/* --- powersgd -----------------------------------------------------------------------------------
+ */
+
+/* Makes the columns of x (rows x rank, column by column) orthonormal, one after another. */
+static void orthonormalize(float *x, int64_t rows, int64_t rank)
+{
+    for (int64_t i = 0; i < rank; i++) {
+        float *column = x + i * rows;
+        double squares = 0;
+        for (int64_t j = 0; j < i; j++) {
+            double dot = 0;
+            for (int64_t r = 0; r < rows; r++)
+                dot += (double)x[j * rows + r] * (double)column[r];
+            for (int64_t r = 0; r < rows; r++)
+                column[r] -= (float)dot * x[j * rows + r];
+        }
+        for (int64_t r = 0; r < rows; r++)
+            squares += (double)column[r] * (double)column[r];
+        float scale = squares > 1e-30 ? (float)(1 / sqrt(squares)) : 0;
+        for (int64_t r = 0; r < rows; r++)
+            column[r] *= scale;
+    }
+}
+
+/* left = matrix right, and right = matrix' left; factors lie column by column. */
+static void multiply(const float *matrix, const int64_t shape[2], int64_t rank, float *left,
+                     float *right, bool to_left)
+{
+    memset(to_left ? left : right, 0,
+           (size_t)((to_left ? shape[0] : shape[1]) * rank) * sizeof(float));
+    for (int64_t i = 0; i < rank; i++) {
+        float *p = left + i * shape[0], *q = right + i * shape[1];
+        for (int64_t r = 0; r < shape[0]; r++)
+            for (int64_t k = 0; k < shape[1]; k++) {
+                float x = matrix[r * shape[1] + k];
+                if (to_left)
+                    p[r] += x * q[k];
+                else
+                    q[k] += x * p[r];
+            }
+    }
+}
+
+/* Sums what a matrix and its error are nearly, as a product of the given rank. */
+static int sum_matrix(struct dt_compression *c, const struct dt_param *p, float *right,
+                      float *errors, float *values, struct dt_error *err)
+{
+    int64_t rows = p->shape[0], columns = p->shape[1], rank = c->rank;
+    float *left = dt_alloc((size_t)(rows * rank), sizeof *left);
+    for (int64_t i = 0; i < p->count; i++)
+        errors[i] += values[i];
+    multiply(errors, p->shape, rank, left, right, true);
+    int rc = dt_all_reduce(c->comm, left, rows * rank, err);
+    orthonormalize(left, rows, rank);
+    multiply(errors, p->shape, rank, left, right, false);
+    for (int64_t r = 0; r < rows; r++) /* this rank's part of the sum is sent */
+        for (int64_t i = 0; i < rank; i++)
+            for (int64_t k = 0; k < columns; k++)
+                errors[r * columns + k] -= left[i * rows + r] * right[i * columns + k];
+    rc = rc < 0 ? rc : dt_all_reduce(c->comm, right, columns * rank, err);
+    memset(values, 0, (size_t)p->count * sizeof *values);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = 0; i < rank; i++)
+            for (int64_t k = 0; k < columns; k++)
+                values[r * columns + k] += left[i * rows + r] * right[i * columns + k];
+    free(left);
+    return rc;
+}
+
+static int sum_products(struct dt_compression *c, int bucket, float *values, struct dt_error *err)
+{
+    const struct dt_table *t = c->table;
+    float *right = c->thin;
+    for (int i = 0; i < t->count; i++) {
+        const struct dt_param *p = &t->params[i];
+        bool matrix = is_matrix(c, p);
+        float *own = values + (p->offset - t->buckets[bucket]);
+        if (p->bucket == bucket && matrix)
+            DT_TRY(sum_matrix(c, p, right, c->errors + p->offset, own, err));
+        else if (p->bucket == bucket)
+            DT_TRY(dt_all_reduce(c->comm, own, p->count, err));
+        right += matrix ? p->shape[1] * c->rank : 0;
+    }
+    return 0;
+}
+
+int dt_compression_sum(struct dt_compression *c, int bucket, float *values, struct dt_error *err)
+{
+    int64_t first = c->table->buckets[bucket], n = c->table->buckets[bucket + 1] - first;
+    if (n == 0)
+        return 0;
+    if (c->kind == DT_COMPRESS_BF16)
+        return sum_rounded(c, values, n, err);
+    if (c->kind == DT_COMPRESS_TOPK)
+        return sum_largest(c, c->errors + first, values, n, err);
+    return first < c->table->elements ? sum_products(c, bucket, values, err)
+                                      : dt_all_reduce(c->comm, values, n, err);
+}

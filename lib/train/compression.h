@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sums of gradients that cost fewer bytes than they have, at a loss of precision.
+ *
+ *     bf16      what ranks send each other, parts and sums, is rounded to bf16
+ *     topk      a rank sends the numbers of largest magnitude of each bucket alone, with
+ *               their places (Aji and Heafield 2017)
+ *     powersgd  a matrix is sent as the product of two thin ones, found by one step of the
+ *               power method from those of the step before (Vogels et al. 2019)
+ *
+ * What topk and powersgd leave out is added to the next step's gradients (error feedback);
+ * it is not in checkpoints. All ranks have the same sum, bit for bit.
+ */
+#ifndef DT_TRAIN_COMPRESSION_H
+#define DT_TRAIN_COMPRESSION_H
+
+#include "comm/comm.h"
+#include "device/arena.h"
+#include "model/table.h"
+#include "train/settings.h"
+#include "train/sharding.h"
+
+enum dt_compress { DT_COMPRESS_NONE, DT_COMPRESS_BF16, DT_COMPRESS_TOPK, DT_COMPRESS_POWERSGD };
+/* Names of distributed.compress in that order, ended by NULL. */
+extern const char *const dt_compressions[];
+
+struct dt_compression {
+    enum dt_compress kind;
+    struct dt_comm *comm; /* borrowed, as are these */
+    const struct dt_table *table;
+    double share;  /* of the numbers, with topk */
+    int64_t rank;  /* of products, with powersgd */
+    float *errors; /* a flat arena: what was left out */
+    float *thin;   /* of every matrix, its second factor */
+    int64_t thin_elements;
+    void *scratch; /* host memory */
+};
+
+/* DT_EINVALID where settings ask for what goes with no compression. */
+int dt_compression_init(struct dt_compression *compression, struct dt_comm *comm,
+                        const struct dt_table *table, const struct dt_settings *settings,
+                        struct dt_error *err) DT_MUST_CHECK;
+void dt_compression_layout(struct dt_compression *compression, struct dt_arena *arena);
+void dt_compression_release(struct dt_compression *compression);
+
+/* The gradients of a bucket become the sum of all ranks'. */
+int dt_compression_sum(struct dt_compression *compression, int bucket, float *gradients,
+                       struct dt_error *err) DT_MUST_CHECK;
+
+/* The sum of n numbers of every rank, on all; in scratch there is room for n + size floats. */
+int dt_all_reduce(struct dt_comm *comm, float *values, int64_t n,
+                  struct dt_error *err) DT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/local-steps.h"
+
+#include <string.h>
+
+static void lay_out(struct dt_local_steps *l)
+{
+    size_t bytes = l->outer ? (size_t)l->store->elements * sizeof(float) : 0;
+    l->before = dt_arena_take(&l->arena, bytes);
+    l->velocity = dt_arena_take(&l->arena, bytes);
+}
+
+static int check(const struct dt_settings *s, struct dt_error *err)
+{
+    long every = s->distributed.local_steps;
+    if (s->distributed.zero_stage > 0 || s->distributed.invariant)
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.sync %s goes with zero_stage 0, and not with invariant",
+                       dt_syncs[s->distributed.sync]);
+    if (s->training.save_interval % every != 0 || s->training.eval_interval % every != 0)
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.local_steps %ld must divide training.save_interval and "
+                       "training.eval_interval",
+                       every);
+    return 0;
+}
+
+int dt_local_steps_plan(struct dt_local_steps *l, struct dt_store *store,
+                        const struct dt_settings *s, struct dt_error *err)
+{
+    bool wanted = dt_sync_is_local(s);
+    *l = (struct dt_local_steps){.store = store,
+                                 .active = wanted && dt_comm_size(store->parallel.comm) > 1,
+                                 .every = s->distributed.local_steps,
+                                 .rate = (float)s->distributed.outer_learning_rate,
+                                 .momentum = (float)s->distributed.outer_momentum};
+    if (!wanted)
+        return 0;
+    l->outer = l->active && s->distributed.sync == DT_SYNC_DILOCO;
+    lay_out(l);
+    return check(s, err);
+}
+
+int dt_local_steps_allocate(struct dt_local_steps *l, struct dt_error *err)
+{
+    if (!l->outer)
+        return 0;
+    DT_TRY(dt_arena_allocate(&l->arena, l->store->model->device, err));
+    lay_out(l);
+    return 0;
+}
+
+void dt_local_steps_release(struct dt_local_steps *l)
+{
+    if (l->arena.memory)
+        dt_arena_release(&l->arena, l->store->model->device);
+    *l = (struct dt_local_steps){0};
+}
+
+size_t dt_local_steps_bytes(const struct dt_local_steps *l)
+{
+    return l->arena.memory ? l->arena.size : l->arena.used;
+}
+
+void dt_local_steps_begin(struct dt_local_steps *l)
+{
+    if (l->outer)
+        memcpy(l->before, l->store->model->parameters,
+               (size_t)l->store->elements * sizeof *l->before);
+}
+
+bool dt_local_steps_due(const struct dt_local_steps *l, long step, long last)
+{
+    return !l->active || step % l->every == 0 || step == last;
+}
+
+static int average(struct dt_comm *comm, float *values, int64_t n, struct dt_error *err)
+{
+    float scale = 1 / (float)dt_comm_size(comm);
+    DT_TRY(dt_all_reduce(comm, values, n, err));
+    for (int64_t i = 0; i < n; i++)
+        values[i] *= scale;
+    return 0;
+}
+
+/* theta -= rate (d + momentum v), where v = momentum v + d, and d is what was lost. */
+static void step_outside(struct dt_local_steps *l, float *parameters)
+{
+    for (int64_t i = 0; i < l->store->elements; i++) {
+        float lost = l->before[i] - parameters[i];
+        l->velocity[i] = l->momentum * l->velocity[i] + lost;
+        l->before[i] -= l->rate * (lost + l->momentum * l->velocity[i]);
+        parameters[i] = l->before[i];
+    }
+}
+
+int dt_local_steps_synchronize(struct dt_local_steps *l, struct dt_error *err)
+{
+    struct dt_store *s = l->store;
+    struct dt_comm *comm = s->parallel.comm;
+    float *parameters = s->model->parameters;
+    DT_TRY(average(comm, parameters, s->elements, err));
+    DT_TRY(average(comm, s->optimizer.first, s->optimizer.first_elements, err));
+    DT_TRY(average(comm, s->optimizer.second, s->optimizer.second_elements, err));
+    if (s->average)
+        DT_TRY(average(comm, s->average, s->elements, err));
+    if (l->outer)
+        step_outside(l, parameters);
+    dt_store_publish(s);
+    return 0;
+}

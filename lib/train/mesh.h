@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The mesh: which rank does what. Ranks are numbered
+ *
+ *     (stage * replicas + replica) * slices + slice
+ *
+ * so that the ranks that talk most, those of one layer's slices, are neighbours. Stages
+ * (pipeline parallelism) and slices (tensor parallelism) hold parts of one model; replicas
+ * (data parallelism) hold the same part and pass different micro-batches.
+ */
+#ifndef DT_TRAIN_MESH_H
+#define DT_TRAIN_MESH_H
+
+#include "comm/comm.h"
+#include "model/table.h"
+#include "train/settings.h"
+
+struct dt_mesh {
+    struct dt_comm *world; /* borrowed, like its groups: */
+    struct dt_comm *data;  /* the replicas of this rank's part */
+    struct dt_comm *slices, *stages;
+    struct dt_model_part part; /* what this rank holds */
+    unsigned char *flags;      /* of each rank of the world */
+    size_t *flag_offsets;
+    double *values; /* of buckets, stage by stage or slice by slice */
+    size_t *value_offsets;
+};
+
+/* DT_EINVALID if the ranks cannot be dealt out as distributed.pp and .tp say. Release with
+ * dt_mesh_release, also then. */
+int dt_mesh_open(struct dt_mesh *mesh, struct dt_comm *world, const struct dt_settings *settings,
+                 struct dt_error *err) DT_MUST_CHECK;
+
+void dt_mesh_release(struct dt_mesh *mesh);
+
+/* Flags that any rank of the world has set. */
+int dt_mesh_flags(const struct dt_mesh *mesh, unsigned char own, unsigned char *any,
+                  struct dt_error *err) DT_MUST_CHECK;
+
+/* The last stage's values, which all stages get. */
+int dt_mesh_from_last_stage(const struct dt_mesh *mesh, double *values, int64_t count,
+                            struct dt_error *err) DT_MUST_CHECK;
+
+/* Values of buckets, of which every slice has a part, become the sum of these. */
+int dt_mesh_add_up_slices(const struct dt_mesh *mesh, double *values, int buckets,
+                          struct dt_error *err) DT_MUST_CHECK;
+
+/* Values of the buckets of a whole model, one a bucket: every stage gives those of the buckets
+ * that it holds, and gets the others. */
+int dt_mesh_share_buckets(const struct dt_mesh *mesh, const struct dt_table *table, double *values,
+                          struct dt_error *err) DT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/passes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "model/peers.h"
+
+enum box { BOX_INPUT, BOX_OUTPUT, BOX_GRADIENT_IN, BOX_GRADIENT_OUT, BOXES };
+
+#define CHANNELS 65536 /* of a communicator's messages */
+
+/* --- shape -------------------------------------------------------------------------------------
+ */
+
+/* Micro-batches that a stage has passed forward through its first run and not yet through its
+ * last, which needs them again. */
+static int64_t count_held(const struct dt_passes *p)
+{
+    int64_t now = 0, most = 1;
+    int last = (p->pipeline.chunks - 1) * p->pipeline.stages;
+    for (size_t i = 0; i < p->actions.count; i++) {
+        const struct dt_action *a = &p->actions.actions[i];
+        if (a->kind != DT_FORWARD)
+            continue;
+        now += a->run < p->pipeline.stages;
+        most = now > most ? now : most;
+        now -= a->run >= last;
+    }
+    return most;
+}
+
+static int64_t count_slots(const struct dt_passes *p)
+{
+    int64_t most = 1;
+    for (int chunk = 0; chunk < p->pipeline.chunks; chunk++) {
+        int run = chunk * p->pipeline.stages + p->mesh->part.stage;
+        int64_t slots = dt_pipeline_under_way(&p->actions, run);
+        most = slots > most ? slots : most;
+    }
+    return most;
+}
+
+static int prepare(struct dt_passes *p, int64_t batches, struct dt_error *err)
+{
+    if (batches == p->batches)
+        return 0;
+    DT_TRY(dt_pipeline_check(&p->pipeline, batches, err));
+    dt_pipeline_actions(&p->pipeline, p->mesh->part.stage, batches, &p->actions);
+    p->batches = batches;
+    return 0;
+}
+
+static void plan_workspaces(struct dt_passes *p, enum dt_recompute recompute)
+{
+    const struct dt_model_part *part = &p->mesh->part;
+    int layers = p->model->table.layers;
+    p->work = dt_alloc((size_t)(p->pipeline.chunks * p->slots), sizeof *p->work);
+    for (int64_t i = 0; i < p->pipeline.chunks * p->slots; i++) {
+        int run = (int)(i / p->slots) * part->stages + part->stage;
+        const struct dt_workspace_shape shape = {
+            .batch = p->batch_size,
+            .length = p->length,
+            .training = true,
+            .recompute = recompute,
+            .run = dt_part_run(part, layers, run),
+            .lender = i > 0 ? p->work[0] : NULL,
+        };
+        p->work[i] = dt_workspace_plan(p->model, &shape);
+    }
+}
+
+int dt_passes_plan(struct dt_passes *p, struct dt_model *model, const struct dt_mesh *mesh,
+                   const struct dt_settings *s, struct dt_error *err)
+{
+    int stages = mesh->part.stages, replicas = dt_comm_size(mesh->data);
+    int64_t most = s->training.gradient_accumulation_steps;
+    struct dt_range rows =
+        dt_peers_rows(model, s->training.batch_size * s->training.sequence_length);
+    *p = (struct dt_passes){
+        .model = model,
+        .mesh = mesh,
+        .pipeline = {(enum dt_pipeline_schedule)s->distributed.schedule, stages, mesh->part.chunks},
+        .batch_size = s->training.batch_size,
+        .length = s->training.sequence_length,
+        .stream_bytes = (size_t)(rows.count * s->model.hidden_size) * dt_dtype_size(model->compute),
+    };
+    if (stages == 1) /* all schedules are one, but for what they would hold */
+        p->pipeline.schedule = DT_PIPELINE_1F1B;
+    DT_TRY(prepare(p, (most + replicas - 1) / replicas, err));
+    p->slots = count_slots(p);
+    p->held = count_held(p);
+    plan_workspaces(p, (enum dt_recompute)s->training.recompute);
+    return 0;
+}
+
+int dt_passes_allocate(struct dt_passes *p, struct dt_error *err)
+{
+    for (int64_t i = 0; i < p->pipeline.chunks * p->slots; i++)
+        DT_TRY(dt_workspace_allocate(p->work[i], err));
+    p->batch = dt_alloc((size_t)p->held, sizeof *p->batch);
+    p->spans = dt_alloc((size_t)p->held, sizeof *p->spans);
+    for (int64_t i = 0; i < p->held; i++) {
+        dt_batch_init(&p->batch[i], p->batch_size, p->length);
+        p->spans[i] = dt_alloc((size_t)(2 * p->batch_size * p->length), sizeof **p->spans);
+    }
+    for (int i = 0; p->pipeline.stages > 1 && i < BOXES * DT_BOXES; i++)
+        p->boxes[i / DT_BOXES].memory[i % DT_BOXES] = dt_alloc(1, p->stream_bytes);
+    return 0;
+}
+
+size_t dt_passes_bytes(const struct dt_passes *p)
+{
+    size_t bytes = 0;
+    for (int64_t i = 0; i < p->pipeline.chunks * p->slots; i++)
+        bytes += dt_workspace_bytes(p->work[i]);
+    return bytes;
+}
+
+void dt_passes_release(struct dt_passes *p)
+{
+    for (int64_t i = p->pipeline.chunks * p->slots - 1; p->work && i >= 0; i--)
+        dt_workspace_free(p->work[i]);
+    for (int64_t i = 0; p->batch && i < p->held; i++) {
+        dt_batch_release(&p->batch[i]);
+        free(p->spans[i]);
+    }
+    for (int i = 0; i < BOXES * DT_BOXES; i++)
+        free(p->boxes[i / DT_BOXES].memory[i % DT_BOXES]);
+    free(p->work);
+    free(p->batch);
+    free(p->spans);
+    free(p->actions.actions);
+    *p = (struct dt_passes){0};
+}
+
+/* --- messages ----------------------------------------------------------------------------------
+ */
+
+/* A step's messages between two stages have channels of their own. */
+static int channel(const struct dt_passes *p, int sender, int64_t batch, bool gradient)
+{
+    int64_t runs = p->pipeline.stages * p->pipeline.chunks;
+    return (int)(((batch * runs + sender) * 2 + gradient) % CHANNELS);
+}
+
+static int stage_of(const struct dt_passes *p, int run)
+{
+    return run % p->pipeline.stages;
+}
+
+static size_t bytes_of(const struct dt_tensor *stream)
+{
+    return (size_t)(stream->rows * stream->columns) * dt_dtype_size(stream->dtype);
+}
+
+/* Sends a stream of a run to the run before or behind it. */
+static int send_stream(struct dt_passes *p, enum box kind, int run, int to, int64_t batch,
+                       struct dt_tensor stream, struct dt_error *err)
+{
+    struct dt_stream_box *box = &p->boxes[kind];
+    int64_t i = box->begun++ % DT_BOXES;
+    struct dt_device *dev = p->model->device;
+    DT_TRY(dt_comm_await(p->mesh->stages, box->messages[i], err));
+    dev->ops->download(dev, box->memory[i], stream.data, bytes_of(&stream));
+    box->messages[i] = dt_comm_send(p->mesh->stages, stage_of(p, to),
+                                    channel(p, run, batch, kind == BOX_GRADIENT_OUT),
+                                    box->memory[i], bytes_of(&stream));
+    return 0;
+}
+
+static void receive_stream(struct dt_passes *p, enum box kind, int from, int64_t batch,
+                           size_t bytes)
+{
+    struct dt_stream_box *box = &p->boxes[kind];
+    int64_t i = box->begun++ % DT_BOXES;
+    box->messages[i] =
+        dt_comm_receive(p->mesh->stages, stage_of(p, from),
+                        channel(p, from, batch, kind == BOX_GRADIENT_IN), box->memory[i], bytes);
+}
+
+/* The oldest message that was begun comes into a stream. */
+static int take_stream(struct dt_passes *p, enum box kind, struct dt_tensor stream,
+                       struct dt_error *err)
+{
+    struct dt_stream_box *box = &p->boxes[kind];
+    int64_t i = box->ended++ % DT_BOXES;
+    struct dt_device *dev = p->model->device;
+    DT_TRY(dt_comm_await(p->mesh->stages, box->messages[i], err));
+    box->messages[i] = NULL;
+    dev->ops->upload(dev, stream.data, box->memory[i], bytes_of(&stream));
+    return 0;
+}
+
+/* Begins the next receives of the step, as many as there is room for. */
+static void receive_ahead(struct dt_passes *p, enum box kind)
+{
+    struct dt_stream_box *box = &p->boxes[kind];
+    bool input = kind == BOX_INPUT;
+    for (; box->next < p->actions.count && box->begun - box->ended < DT_BOXES; box->next++) {
+        const struct dt_action *a = &p->actions.actions[box->next];
+        if (a->kind == (input ? DT_RECEIVE_INPUT : DT_RECEIVE_GRADIENT))
+            receive_stream(p, kind, a->run + (input ? -1 : 1), a->batch, p->stream_bytes);
+    }
+}
+
+static int end_sends(struct dt_passes *p, enum box kind, struct dt_error *err)
+{
+    for (int i = 0; i < DT_BOXES; i++) {
+        struct dt_message *message = p->boxes[kind].messages[i];
+        p->boxes[kind].messages[i] = NULL;
+        DT_TRY(dt_comm_await(p->mesh->stages, message, err));
+    }
+    return 0;
+}
+
+/* --- a step ------------------------------------------------------------------------------------
+ */
+
+/* What the actions of a step are done with. */
+struct step {
+    struct dt_passes *passes;
+    const struct dt_pass_source *source;
+    const struct dt_pass *how;
+};
+
+static struct dt_workspace *work_of(const struct dt_passes *p, const struct dt_action *a)
+{
+    return p->work[a->run / p->pipeline.stages * p->slots + a->batch % p->slots];
+}
+
+/* The source lends spans until it is asked again. */
+static void keep_spans(struct dt_passes *p, int64_t i)
+{
+    struct dt_batch *batch = &p->batch[i];
+    int64_t places = batch->count * batch->length;
+    size_t bytes = (size_t)places * sizeof **p->spans;
+    if (batch->begins == NULL)
+        return;
+    memcpy(p->spans[i], batch->begins, bytes);
+    memcpy(p->spans[i] + places, batch->ends, bytes);
+    batch->begins = p->spans[i];
+    batch->ends = p->spans[i] + places;
+}
+
+/* The micro-batch of an action begins its pass through a run. */
+static int begin(const struct step *s, const struct dt_action *a, struct dt_error *err)
+{
+    struct dt_passes *p = s->passes;
+    int64_t i = a->batch % p->held;
+    if (a->run < p->pipeline.stages) {
+        DT_TRY(s->source->fill(s->source->context, a->batch, &p->batch[i], err));
+        keep_spans(p, i);
+    }
+    dt_pass_begin(work_of(p, a), &p->batch[i], s->how);
+    return 0;
+}
+
+static void backward(const struct step *s, const struct dt_action *a)
+{
+    struct dt_passes *p = s->passes;
+    const struct dt_pass_source *from = s->source;
+    double loss = dt_pass_backward(work_of(p, a), from->gradients(from->context, a->batch));
+    if (a->run == p->pipeline.stages * p->pipeline.chunks - 1)
+        from->loss(from->context, a->batch, loss);
+}
+
+static int act(const struct step *s, const struct dt_action *a, struct dt_error *err)
+{
+    struct dt_passes *p = s->passes;
+    struct dt_workspace *w = work_of(p, a);
+    switch (a->kind) {
+    case DT_RECEIVE_INPUT:
+        DT_TRY(begin(s, a, err));
+        DT_TRY(take_stream(p, BOX_INPUT, dt_pass_input(w), err));
+        receive_ahead(p, BOX_INPUT);
+        return 0;
+    case DT_FORWARD:
+        if (a->run == 0)
+            DT_TRY(begin(s, a, err));
+        dt_pass_forward(w);
+        return 0;
+    case DT_SEND_OUTPUT:
+        return send_stream(p, BOX_OUTPUT, a->run, a->run + 1, a->batch, dt_pass_output(w), err);
+    case DT_RECEIVE_GRADIENT:
+        DT_TRY(take_stream(p, BOX_GRADIENT_IN, dt_pass_gradient(w), err));
+        receive_ahead(p, BOX_GRADIENT_IN);
+        return 0;
+    case DT_BACKWARD:
+        backward(s, a);
+        return 0;
+    case DT_SEND_GRADIENT:
+        return send_stream(p, BOX_GRADIENT_OUT, a->run, a->run - 1, a->batch, dt_pass_gradient(w),
+                           err);
+    }
+    abort();
+}
+
+int dt_passes_run(struct dt_passes *p, int64_t count, const struct dt_pass_source *source,
+                  const struct dt_pass *how, struct dt_error *err)
+{
+    const struct step s = {p, source, how};
+    DT_TRY(prepare(p, count, err));
+    p->boxes[BOX_INPUT].next = p->boxes[BOX_GRADIENT_IN].next = 0;
+    receive_ahead(p, BOX_INPUT);
+    receive_ahead(p, BOX_GRADIENT_IN);
+    for (size_t i = 0; i < p->actions.count; i++)
+        DT_TRY(act(&s, &p->actions.actions[i], err));
+    DT_TRY(end_sends(p, BOX_OUTPUT, err));
+    return end_sends(p, BOX_GRADIENT_OUT, err);
+}
+
+int dt_passes_score(struct dt_passes *p, const struct dt_batch *batch, float *losses, float *hits,
+                    struct dt_error *err)
+{
+    int runs = p->pipeline.stages * p->pipeline.chunks;
+    for (int chunk = 0; chunk < p->pipeline.chunks; chunk++) {
+        int run = chunk * p->pipeline.stages + p->mesh->part.stage;
+        struct dt_workspace *w = p->work[chunk * p->slots];
+        dt_pass_begin(w, batch, NULL);
+        if (run > 0) {
+            struct dt_tensor input = dt_pass_input(w);
+            receive_stream(p, BOX_INPUT, run - 1, 0, bytes_of(&input));
+            DT_TRY(take_stream(p, BOX_INPUT, input, err));
+        }
+        dt_pass_forward(w);
+        if (run < runs - 1)
+            DT_TRY(send_stream(p, BOX_OUTPUT, run, run + 1, 0, dt_pass_output(w), err));
+        else
+            dt_pass_score(w, batch, losses, hits);
+    }
+    return end_sends(p, BOX_OUTPUT, err);
+}

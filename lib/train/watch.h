@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What tells of ranks that have come apart, or hold the others up. */
+#ifndef DT_TRAIN_WATCH_H
+#define DT_TRAIN_WATCH_H
+
+#include "train/store.h"
+
+/* Replicas compare hashes of what they all hold: parameters, or weights where parameters are
+ * shared out (nothing at stage 3). DT_EINVALID names the first rank and tensor that differ from
+ * the first rank's. */
+int dt_watch_replicas(struct dt_store *store, struct dt_error *err) DT_MUST_CHECK;
+
+/* A rank that computes longer than the others, who wait for it. */
+struct dt_pace {
+    int slowest;   /* rank */
+    double factor; /* its time over the median of all; near 1: all are alike */
+};
+/* busy: this rank's seconds of computing lately; every rank of the group asks. */
+int dt_watch_pace(struct dt_comm *comm, double busy, struct dt_pace *pace,
+                  struct dt_error *err) DT_MUST_CHECK;
+
+#endif

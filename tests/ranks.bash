@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+# Loaded behind helper.bash by tests of training on several ranks, over real MPI on this
+# machine. They set small, the options that make a run of theirs short.
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+# MPI leaves much of its memory to the end of the process.
+export ASAN_OPTIONS=detect_leaks=0
+
+# A vocabulary that 2, 3 and 4 do not divide.
+make_rank_data() {
+    cd "$BATS_FILE_TMPDIR"
+    dt-synth -n 300 >docs.jsonl
+    dt-vocab -q --size 301 -o tok.json docs.jsonl
+    dt-tokenize -q -t tok.json docs.jsonl | dt-shard --split val=0.1 -o data
+}
+
+setup_file() {
+    make_rank_data
+}
+
+setup() {
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    [ -e "$(dirname "$(command -v dt-train)")/../lib/dt/mpi.so" ] || skip "dt was built without MPI"
+    cd "$T"
+    data=$BATS_FILE_TMPDIR/data
+}
+
+# ranks N OPTION...: a run of N ranks with a thread each.
+ranks() {
+    local count=$1
+    shift
+    timeout 300 mpirun -n "$count" dt-train -q -j 1 "${small[@]}" "$@" "$data"
+}
+
+# layout STAGES REPLICAS SLICES OPTION...: a run of that mesh.
+layout() {
+    local stages=$1 replicas=$2 slices=$3
+    shift 3
+    ranks $((stages * replicas * slices)) --set distributed.pp="$stages" \
+        --set distributed.tp="$slices" "$@"
+}
+
+# Parameters and all of the optimizer's state, and what was measured but for times.
+results() {
+    (cd "$1/latest" && find . -name '*.safetensors' | sort | xargs sha256sum)
+    sed -E 's/,"(time|tokens_per_second|mfu|bytes_sent|slowest_[a-z]+)":[^,}]*//g' "$1/metrics.jsonl"
+}
+
+# numbers RUN NAME: what was measured of that name, step by step.
+numbers() { sed -nE 's/.*"'"$2"'":([0-9.e+-]+).*/\1/p' "$1/metrics.jsonl"; }

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+# What becomes of a run whose ranks fail, are slow, or compute what is no number.
+load ../helper
+load ../ranks
+
+small=(--set model.hidden_size=32 --set model.num_layers=4 --set model.num_heads=2
+    --set model.max_seq_len=32 --set training.batch_size=2 --set training.max_steps=8
+    --set training.gradient_accumulation_steps=4 --set training.warmup_steps=2
+    --set training.eval_interval=0 --set training.save_interval=0 --set training.log_interval=1
+    --set distributed.invariant=true --set distributed.check_interval=1)
+
+# `make check-full` kills a hundred: a few here.
+@test "ranks killed and stopped at random moments: the job ends, and goes on to the same bits" {
+    FAULTS_STOP_EVERY=3 "$ROOT/tests/full/faults" 3
+}
+
+@test "gradients of one rank that are no number: all ranks skip that update, and only that" {
+    DT_DEBUG_POISON=4 dt-train -q -j 1 "${small[@]}" -o one "$data" >expected 2>messages
+    grep -qE "^dt-train: step 4: loss [0-9.]+ and gradient norm nan are not finite; update skipped$" messages
+    dt-train -q -j 1 "${small[@]}" -o sound "$data" >sound.parameters
+    if cmp -s sound.parameters expected; then false; fi
+    for layout in "3 0 zero_stage=0" "3 1 zero_stage=1" "2 1 zero_stage=2" "2 1 zero_stage=3" "2 1 pp=2"; do
+        read -r ranks poisoned option <<<"$layout"
+        timeout 100 mpirun -n "$ranks" bash -c '
+            [ "$OMPI_COMM_WORLD_RANK" != "$1" ] || export DT_DEBUG_POISON=4
+            shift
+            exec "$@"' - "$poisoned" dt-train -q -j 1 "${small[@]}" --set "distributed.$option" \
+            -o run "$data" >got 2>messages || { cat messages && return 1; }
+        cmp expected got || { echo "$layout" && return 1; }
+        [ "$(grep -c "^dt-train: step 4: .* not finite; update skipped$" messages)" = 1 ]
+        [ "$(grep -c '"skipped":1' run/metrics.jsonl)" = 1 ]
+        rm -r run
+    done
+}
+
+@test "a rank that is slow is named, in a line and in the metrics" {
+    timeout 100 mpirun -n 2 dt-train -j 1 "${small[@]}" --set training.log_interval=100 \
+        --set training.max_steps=800 --set training.warmup_steps=1 -o run "$data" >got 2>messages &
+    job=$!
+    until [ -s run/metrics.jsonl ]; do sleep 0.02; done
+    mpirun=$(pgrep -P $job mpirun)
+    for pid in $(pgrep -P "$mpirun" dt-train); do
+        tr '\0' '\n' <"/proc/$pid/environ" | grep -q '^OMPI_COMM_WORLD_RANK=1$' && slow=$pid
+    done
+    for _ in $(seq 25); do # computes for a fifth of the time
+        kill -STOP "$slow" 2>/dev/null || break
+        sleep 0.08
+        kill -CONT "$slow" 2>/dev/null || break
+        sleep 0.02
+    done
+    wait $job
+    grep -qE "^dt-train: step [0-9]+: rank 1 computes [0-9.]+ times as long as others, which wait for it$" messages
+    factor=$(grep -o '"slowest_rank":1,"slowest_factor":[0-9.]*' run/metrics.jsonl | sed 's/.*://' | sort -g | tail -n 1)
+    awk -v f="$factor" 'BEGIN { exit !(f > 1.5) }'
+    [ "$(grep -c '"slowest_factor":[0-9.]*' run/metrics.jsonl)" = 8 ]
+}

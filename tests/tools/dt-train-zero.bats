@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+# Ranks that share out what they keep, and checkpoints that all of them write, over real MPI.
+load ../helper
+load ../ranks
+
+small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads=2
+    --set model.max_seq_len=32 --set training.batch_size=2 --set model.dropout=0.1
+    --set training.gradient_accumulation_steps=5 --set training.max_steps=10
+    --set training.warmup_steps=2 --set training.eval_interval=5 --set training.eval_batches=3
+    --set training.save_interval=5)
+
+@test "zero_stage 0, 1, 2 and 3: the same parameters, state and measurements" {
+    for type in fp32 bf16; do
+        for stage in 0 1 2 3; do
+            ranks 2 --set distributed.zero_stage=$stage --set training.ema_decay=0.9 \
+                --set training.precision=$type -o $type-$stage >parameters-$type-$stage
+            results $type-$stage >results-$type-$stage
+            cmp parameters-$type-0 parameters-$type-$stage
+            cmp results-$type-0 results-$type-$stage
+        done
+    done
+    [ "$(grep -c ema_val_loss results-fp32-3)" -eq 2 ]
+}
+
+@test "in the background all ranks write, and come to the same checkpoints" {
+    for background in false true; do
+        ranks 3 --set distributed.zero_stage=3 --set checkpoint.background=$background \
+            --set training.save_interval=2 -o run-$background >parameters-$background
+        [ "$(ls run-$background | grep -c '^step-')" -eq 5 ]
+        (cd run-$background && sha256sum step-*/model.safetensors step-*/trainer/optimizer.safetensors) \
+            >sums-$background
+    done
+    cmp parameters-false parameters-true
+    cmp sums-false sums-true
+}
+
+@test "a rank that cannot write is named; the checkpoint before stays" {
+    ranks 2 --set training.max_steps=5 --set training.schedule=constant -o run
+    for background in false true; do
+        run timeout 100 mpirun -n 1 dt-train -q -j 1 "${small[@]}" --set training.schedule=constant \
+            --set training.save_interval=2 --set checkpoint.background=$background -o run "$data" : \
+            -n 1 bash -c 'trap "" XFSZ; ulimit -f 20; exec "$@"' - dt-train -q -j 1 "${small[@]}" \
+            --set training.schedule=constant --set training.save_interval=2 \
+            --set checkpoint.background=$background -o run "$data"
+        [ "$status" -ne 0 ]
+        grep -qE "^dt-train: step [6-9]: rank 1: cannot write '.*': File too large; training goes on, the last checkpoint stays$" <<<"$output"
+        grep -qE "^dt-train: (rank [01]: )?rank 1: cannot write '.*': File too large$" <<<"$output"
+        [ "$(readlink run/latest)" = step-00000005 ]
+        [ "$(ls -A run | grep -c step)" -eq 1 ]
+    done
+    ranks 2 --set training.schedule=constant -o run
+    [ "$(readlink run/latest)" = step-00000010 ]
+}
+
+@test "a directory that disappears ends the run in the end, and nothing before" {
+    ranks 2 --set training.max_steps=600 --set training.eval_interval=0 -o run >got 2>messages &
+    job=$!
+    until [ -e run/latest ]; do sleep 0.02; done
+    mv run gone
+    : >run # nobody can make it again
+    if wait $job; then false; fi
+    grep -qE "^dt-train: step [0-9]+: rank 0: cannot .*; training goes on, the last checkpoint stays$" messages
+    [ -d gone/latest/trainer ]
+    rm run
+    mv gone run
+    ranks 2 --set training.max_steps=600 --set training.eval_interval=0 -o run
+    [ "$(readlink run/latest)" = step-00000600 ]
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs on several ranks, as threads, and what became of them. */
+#ifndef DT_TESTS_RANK_RUN_H
+#define DT_TESTS_RANK_RUN_H
+
+#include "../comm/threads.h"
+#include "base/hash.h"
+#include "train/small-run.h"
+
+/* A run on several ranks, as threads, and what became of it. */
+struct job {
+    struct dt_settings settings;
+    const char *name;
+    long most;                          /* steps */
+    const char *break_into;             /* a directory that disappears behind step 2; NULL: none */
+    uint64_t hash;                      /* of the parameters, on all ranks */
+    uint64_t model, optimizer, average; /* of the last checkpoint's files */
+    uint64_t bytes[MOST_RANKS];         /* sent in the last step but one */
+    size_t planned[MOST_RANKS], moments[MOST_RANKS], gradients[MOST_RANKS], state[MOST_RANKS];
+    double loss;               /* of the last step */
+    char error[DT_ERROR_TEXT]; /* that ended it, on the first rank */
+};
+
+/* Bytes of the device that a rank takes. */
+static _Thread_local size_t taken;
+static const struct dt_ops *sound_ops;
+
+static inline void *count_allocate(struct dt_device *dev, size_t bytes)
+{
+    taken += bytes;
+    return sound_ops->allocate(dev, bytes);
+}
+
+static inline void run_one(struct dt_comm *world, void *context)
+{
+    struct job *job = context;
+    struct dt_device *dev;
+    struct dt_training *t;
+    struct dt_training_facts facts;
+    struct dt_step_report report;
+    struct dt_error error;
+    uint64_t hash;
+    int rank = dt_comm_rank(world);
+    char *run = dt_path_join(scratch, job->name);
+    assert_int_equal(dt_device_open(&dev, "cpu", 1, &error), 0);
+    sound_ops = dev->ops; /* the same for all */
+    struct dt_ops ops = *dev->ops;
+    ops.allocate = count_allocate;
+    dev->ops = &ops;
+    taken = 0;
+    const struct dt_training_options options = {.settings = &job->settings,
+                                                .settings_path = "small.yaml",
+                                                .data = data_path,
+                                                .run = run,
+                                                .resume = "auto",
+                                                .command_line = "test",
+                                                .comm = world,
+                                                .device = dev};
+    if (dt_training_new(&t, &options, &error) < 0)
+        fail_msg("%s", error.text);
+    dt_training_facts(t, &facts);
+    job->planned[rank] = facts.memory.device;
+    job->moments[rank] = facts.memory.moments;
+    job->gradients[rank] = facts.memory.gradients;
+    job->state[rank] = facts.memory.parameters + facts.memory.weights;
+    int rc = 1;
+    for (report.step = 0; rc > 0 && report.step < job->most;) {
+        uint64_t before = dt_comm_bytes_sent(world);
+        rc = dt_training_step(t, &report, &error);
+        if (rc > 0 && !report.saved)
+            job->bytes[rank] = dt_comm_bytes_sent(world) - before;
+        if (rc > 0 && rank == 0)
+            job->loss = report.loss;
+    }
+    if (rc < 0 && rank == 0)
+        snprintf(job->error, sizeof job->error, "%s", error.text);
+    if (rc < 0)
+        goto done;
+    if (dt_training_hash(t, &hash, &error) < 0)
+        fail_msg("%s", error.text);
+    if (rank == 0)
+        job->hash = hash;
+    assert_int_equal(dt_comm_barrier(world, &error), 0);
+    assert_true(job->hash == hash);
+done:
+    dt_training_free(t);
+    assert_int_equal(taken, facts.memory.device);
+    dt_device_close(dev);
+    free(run);
+}
+
+static inline uint64_t hash_of_file(const char *run, const char *name)
+{
+    char *path = dt_format("%s/%s/latest/%s", scratch, run, name), *data;
+    size_t size;
+    if (!dt_file_exists(path)) {
+        free(path);
+        return 0;
+    }
+    assert_int_equal(dt_file_read(path, SIZE_MAX - 1, &data, &size, &err), 0);
+    uint64_t hash = dt_hash(data, size);
+    free(data);
+    free(path);
+    return hash;
+}
+
+static inline struct job run_job(int ranks, const struct dt_settings *settings, const char *name,
+                                 long most)
+{
+    struct job job = {.settings = *settings, .name = name, .most = most};
+    run_ranks(ranks, 60, run_one, &job);
+    job.model = hash_of_file(name, "model.safetensors");
+    job.optimizer = hash_of_file(name, "trainer/optimizer.safetensors");
+    job.average = hash_of_file(name, "ema/model.safetensors");
+    return job;
+}
+
+static inline struct job run_anew(int ranks, const struct dt_settings *settings)
+{
+    char *run = dt_path_join(scratch, "anew");
+    assert_int_equal(dt_remove_tree(run, &err), 0);
+    free(run);
+    return run_job(ranks, settings, "anew", 1000);
+}
+
+static inline void check_same(const struct job *a, const struct job *b)
+{
+    assert_true(a->hash == b->hash);
+    assert_true(a->model == b->model);
+    assert_true(a->optimizer == b->optimizer && a->optimizer != 0);
+    assert_true(a->average == b->average);
+}
+
+#endif

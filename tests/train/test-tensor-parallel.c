@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/* Training runs whose model lies in slices, beside replicas of these. */
+#include "test.h"
+
+#include <math.h>
+
+#include "../comm/threads.h"
+#include "train/schedule.h"
+#include "train/small-run.h"
+
+#define STEPS 20
+
+/* A run on several ranks, as threads, and what it came to. */
+struct job {
+    struct dt_settings settings;
+    const char *name, *init_from;
+    uint64_t hash; /* of the parameters, on all ranks */
+    double losses[STEPS], norms[STEPS], val_loss;
+};
+
+static void run_one(struct dt_comm *world, void *context)
+{
+    struct job *job = context;
+    struct dt_device *dev;
+    struct dt_training *t;
+    struct dt_step_report report;
+    struct dt_error error;
+    uint64_t hash;
+    char *run = dt_path_join(scratch, job->name);
+    assert_int_equal(dt_device_open(&dev, "cpu", 1, &error), 0);
+    const struct dt_training_options options = {.settings = &job->settings,
+                                                .settings_path = "small.yaml",
+                                                .data = data_path,
+                                                .run = run,
+                                                .resume = "auto",
+                                                .init_from = job->init_from,
+                                                .command_line = "test",
+                                                .comm = world,
+                                                .device = dev};
+    if (dt_training_new(&t, &options, &error) < 0)
+        fail_msg("%s", error.text);
+    while (dt_training_step(t, &report, &error) > 0)
+        if (dt_comm_rank(world) == 0) {
+            job->losses[report.step - 1] = report.loss;
+            job->norms[report.step - 1] = report.gradient_norm;
+        }
+    assert_int_equal(dt_training_hash(t, &hash, &error), 0);
+    if (dt_comm_rank(world) == 0)
+        job->hash = hash;
+    assert_int_equal(dt_comm_barrier(world, &error), 0);
+    assert_true(job->hash == hash);
+    dt_training_free(t);
+    dt_device_close(dev);
+    free(run);
+}
+
+static struct job run_job(int ranks, const struct dt_settings *settings, const char *name)
+{
+    struct job job = {.settings = *settings, .name = name};
+    run_ranks(ranks, 60, run_one, &job);
+    return job;
+}
+
+static struct job run_anew(int ranks, const struct dt_settings *settings)
+{
+    char *run = dt_path_join(scratch, "anew");
+    assert_int_equal(dt_remove_tree(run, &err), 0);
+    free(run);
+    return run_job(ranks, settings, "anew");
+}
+
+static struct dt_settings settings_of(bool llama)
+{
+    struct dt_settings s = llama ? small_llama() : small_settings();
+    s.model.num_heads = 4;
+    s.model.num_kv_heads = llama ? 1 : 4;
+    s.model.qk_norm = llama;
+    s.model.dropout = 0.1;
+    s.training.batch_size = 1;
+    s.training.gradient_accumulation_steps = 4;
+    s.training.max_steps = STEPS;
+    s.training.eval_interval = 0;
+    s.training.grad_clip = 0.5; /* below most norms, so that they count */
+    return s;
+}
+
+/* Losses and norms of every step agree, to what rounding has grown to. */
+static void check_close(const struct job *a, const struct job *b)
+{
+    for (int i = 0; i < STEPS; i++) {
+        double loss = fabs(a->losses[i] - b->losses[i]) / a->losses[i];
+        double norm = fabs(a->norms[i] - b->norms[i]) / a->norms[i];
+        if (!(loss < 1e-5 && norm < 1e-4))
+            fail_msg("step %d: loss %g, norm %g", i + 1, loss, norm);
+    }
+}
+
+static void slices_train_as_the_whole_does(void **state)
+{
+    (void)state;
+    for (int llama = 0; llama < 2; llama++) {
+        struct dt_settings s = settings_of(llama);
+        struct job whole = run_anew(1, &s);
+        for (int slices = 2; slices <= 4; slices++) {
+            s.distributed.tp = slices;
+            s.distributed.sequence_parallel = slices != 3;
+            struct job job = run_anew(slices, &s);
+            check_close(&whole, &job);
+            assert_true(job.hash != whole.hash);
+        }
+    }
+}
+
+/* At equal slices: any zero_stage, stages, and with invariant any number of replicas. */
+static void replicas_of_slices_come_to_the_same_bits(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(true);
+    s.distributed.tp = 2;
+    s.distributed.sequence_parallel = true;
+    struct job plain = run_anew(4, &s);
+    for (int stage = 1; stage <= 3; stage++) {
+        s.distributed.zero_stage = stage;
+        struct job job = run_anew(4, &s);
+        assert_true(job.hash == plain.hash);
+    }
+    s.distributed.pp = 2;
+    struct job stages = run_anew(8, &s);
+    assert_true(stages.hash == plain.hash);
+    s.distributed.pp = 1;
+    s.distributed.invariant = true;
+    struct job alone = run_anew(2, &s);
+    for (int replicas = 2; replicas <= 4; replicas++) {
+        s.distributed.zero_stage = replicas - 2;
+        struct job job = run_anew(2 * replicas, &s);
+        assert_true(job.hash == alone.hash);
+    }
+}
+
+/* What some slices have written, others read, to the bit. */
+static void checkpoints_do_not_know_slices(void **state)
+{
+    (void)state;
+    for (int llama = 0; llama < 2; llama++) {
+        struct dt_settings s = settings_of(llama);
+        s.training.ema_decay = 0.9;
+        s.distributed.tp = 3;
+        struct job three = run_anew(6, &s);
+        for (int slices = 1; slices <= 4; slices++) { /* nothing is left to do */
+            s.distributed.tp = slices;
+            s.distributed.zero_stage = slices - 1;
+            struct job job = run_job(slices == 4 ? 4 : 2 * slices, &s, "anew");
+            assert_true(job.hash == three.hash);
+        }
+    }
+}
+
+/* Stopped in 4 slices, resumed in none, and so on: moments go with their parameters. */
+static void a_run_goes_on_in_other_slices(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(true);
+    s.training.schedule = DT_SCHEDULE_CONSTANT;
+    struct job straight = run_anew(1, &s);
+    char *run = dt_path_join(scratch, "anew");
+    assert_int_equal(dt_remove_tree(run, &err), 0);
+    struct job parts = straight;
+    for (int slices = 4; slices >= 1; slices--) {
+        s.training.max_steps = (5 - slices) * STEPS / 4;
+        s.distributed.tp = slices;
+        struct job job = run_job(slices, &s, "anew");
+        for (long i = s.training.max_steps - STEPS / 4; i < s.training.max_steps; i++) {
+            parts.losses[i] = job.losses[i];
+            parts.norms[i] = job.norms[i];
+        }
+    }
+    check_close(&straight, &parts);
+    free(run);
+}
+
+static void a_model_read_is_cut_as_one_made(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false);
+    s.training.max_steps = 1;
+    s.training.warmup_steps = 0;
+    struct job made = run_anew(1, &s);
+    char *latest = dt_format("%s/anew/latest", scratch);
+    s.distributed.tp = 3;
+    s.training.learning_rate = 0; /* the step changes nothing */
+    struct job read = {.settings = s, .name = "read", .init_from = latest};
+    run_ranks(3, 60, run_one, &read);
+    assert_true(read.hash == made.hash);
+    free(latest);
+}
+
+struct refusal {
+    struct dt_settings settings;
+    const char *why;
+};
+
+static void refuse(struct dt_comm *world, void *context)
+{
+    struct refusal *r = context;
+    struct dt_device *dev;
+    struct dt_training *t;
+    struct dt_error error;
+    assert_int_equal(dt_device_open(&dev, "cpu", 1, &error), 0);
+    const struct dt_training_options options = {.settings = &r->settings,
+                                                .settings_path = "small.yaml",
+                                                .data = data_path,
+                                                .resume = "none",
+                                                .command_line = "test",
+                                                .comm = world,
+                                                .plan_only = true,
+                                                .device = dev};
+    assert_int_equal(dt_training_new(&t, &options, &error), DT_EINVALID);
+    if (strstr(error.text, r->why) == NULL)
+        fail_msg("%s", error.text);
+    dt_device_close(dev);
+}
+
+static void what_cannot_be_cut_is_refused(void **state)
+{
+    (void)state;
+    struct refusal r = {settings_of(false),
+                        "the model cannot be cut into 5 slices: num_heads is 4"};
+    r.settings.distributed.tp = 5;
+    run_ranks(5, 60, refuse, &r);
+    r.settings.distributed.tp = 2;
+    r.settings.training.optimizer = DT_RULE_MUON;
+    r.why = "muon needs whole matrices: distributed.zero_stage must be 0, and distributed.tp 1";
+    run_ranks(2, 60, refuse, &r);
+    r.why = "3 ranks cannot be dealt out";
+    run_ranks(3, 60, refuse, &r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slices_train_as_the_whole_does),
+        cmocka_unit_test(replicas_of_slices_come_to_the_same_bits),
+        cmocka_unit_test(checkpoints_do_not_know_slices),
+        cmocka_unit_test(a_run_goes_on_in_other_slices),
+        cmocka_unit_test(a_model_read_is_cut_as_one_made),
+        cmocka_unit_test(what_cannot_be_cut_is_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

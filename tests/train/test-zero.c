@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranks that share out what they keep come to the bits of those that do not. */
+#include "test.h"
+
+#include "train/rank-run.h"
+
+#define STEPS 6
+
+static struct dt_settings settings_of(bool llama, int ranks, int each)
+{
+    struct dt_settings s = llama ? small_llama() : small_settings();
+    s.model.num_layers = 3;
+    s.training.batch_size = 1;
+    s.training.gradient_accumulation_steps = ranks * each - (each > 1);
+    s.training.max_steps = STEPS;
+    s.training.warmup_steps = 2;
+    s.training.eval_interval = 0;
+    return s;
+}
+
+/* Every stage against stage 0. */
+static void check_stages(int ranks, struct dt_settings s)
+{
+    s.distributed.zero_stage = 0;
+    struct job plain = run_anew(ranks, &s);
+    for (int stage = 1; stage <= 3; stage++) {
+        s.distributed.zero_stage = stage;
+        s.distributed.overlap = stage != 2 || s.distributed.invariant;
+        struct job job = run_anew(ranks, &s);
+        check_same(&plain, &job);
+    }
+    s.distributed.zero_stage = 3;
+    s.distributed.overlap = false;
+    struct job blocking = run_anew(ranks, &s);
+    check_same(&plain, &blocking);
+}
+
+static void every_stage_comes_to_the_same_bits(void **state)
+{
+    (void)state;
+    for (int each = 1; each <= 3; each += 2)
+        for (int invariant = 0; invariant < 2; invariant++)
+            for (int llama = 0; llama < 2; llama++) {
+                struct dt_settings s = settings_of(llama, 3, each);
+                s.distributed.invariant = invariant;
+                check_stages(3, s);
+            }
+}
+
+static void so_they_do_in_other_types_and_with_an_average(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false, 2, 1);
+    s.training.precision = DT_BF16;
+    s.training.recompute = 2;
+    s.training.ema_decay = 0.9;
+    check_stages(2, s);
+    s.training.precision = DT_F32;
+    s.training.optimizer = DT_RULE_SGD;
+    check_stages(2, s);
+}
+
+static void the_invariant_run_does_not_know_ranks_or_stages(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false, 6, 1);
+    s.distributed.invariant = true;
+    struct job alone = run_anew(1, &s);
+    for (int ranks = 2; ranks <= 5; ranks++) {
+        s.distributed.zero_stage = ranks - 2;
+        struct job job = run_anew(ranks, &s);
+        check_same(&alone, &job);
+    }
+}
+
+static void any_stage_goes_on_from_any_other(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(true, 4, 2);
+    s.distributed.invariant = true;
+    struct job straight = run_anew(2, &s);
+    s.training.save_interval = 3;
+    for (int stage = 0; stage <= 3; stage++) {
+        char *name = dt_format("resumed-%d", stage);
+        s.distributed.zero_stage = stage;
+        run_job(3, &s, name, 4); /* dies a step behind the checkpoint */
+        s.distributed.zero_stage = 3 - stage;
+        struct job job = run_job(2 + stage % 2, &s, name, 1000);
+        check_same(&straight, &job);
+        free(name);
+    }
+}
+
+static void a_sum_that_is_left_out_is_missed(void **state)
+{
+    (void)state;
+    for (int stage = 0; stage <= 3; stage++) {
+        struct dt_settings s = settings_of(false, 2, 1);
+        s.distributed.zero_stage = stage;
+        struct job whole = run_anew(2, &s);
+        setenv("DT_DEBUG_SKIP_REDUCTION", "3", 1);
+        s.distributed.overlap = stage > 0;
+        struct job job = {.settings = s, .name = "skipped", .most = 1};
+        char *run = dt_path_join(scratch, "skipped");
+        assert_int_equal(dt_remove_tree(run, &err), 0);
+        if (stage > 0) { /* at stage 0 ranks come to different parameters */
+            run_ranks(2, 60, run_one, &job);
+            assert_true(job.hash != whole.hash);
+        }
+        unsetenv("DT_DEBUG_SKIP_REDUCTION");
+        free(run);
+    }
+}
+
+static void muon_is_refused_where_matrices_are_cut(struct dt_comm *world, void *context)
+{
+    struct dt_settings s = settings_of(false, 2, 1);
+    struct dt_device *dev;
+    struct dt_training *t;
+    struct dt_error error;
+    s.training.optimizer = DT_RULE_MUON;
+    s.distributed.zero_stage = 1;
+    (void)context;
+    assert_int_equal(dt_device_open(&dev, "cpu", 1, &error), 0);
+    const struct dt_training_options options = {.settings = &s,
+                                                .settings_path = "small.yaml",
+                                                .data = data_path,
+                                                .resume = "none",
+                                                .command_line = "test",
+                                                .comm = world,
+                                                .plan_only = true,
+                                                .device = dev};
+    assert_int_equal(dt_training_new(&t, &options, &error), DT_EINVALID);
+    assert_non_null(strstr(error.text, "distributed.zero_stage must be 0"));
+    dt_device_close(dev);
+}
+
+static void muon_needs_whole_matrices(void **state)
+{
+    (void)state;
+    run_ranks(2, 60, muon_is_refused_where_matrices_are_cut, NULL);
+}
+
+/* What a rank gathers in a step beyond what it owns of gradients: parameters, of m passes. */
+static int64_t weights_sent(const struct dt_table *t, const struct dt_sharding *s, int rank,
+                            int stage, int64_t m, int64_t width)
+{
+    int64_t sent = 0;
+    for (int b = 0; b < s->count && t->buckets[b] < t->elements && stage > 0; b++) {
+        struct dt_extent own = dt_owned(s, b, rank);
+        int layer = b - s->first_layer, layers = s->layers;
+        int64_t times = 1;
+        if (stage == 3 && layer >= 0 && layer < layers) /* two stay where the pass turns round */
+            times = 1 + (m - 1) * (layer >= 2) + m * (layer < layers - 2);
+        sent += times * (own.end - own.first) * width * (s->owners - 1);
+    }
+    return sent;
+}
+
+/* Micro-batches of rank r, and the parts of the sum that they are. */
+static int64_t parts_of(const struct dt_settings *s, int ranks, int r, int64_t *own)
+{
+    int64_t m = s->training.gradient_accumulation_steps;
+    struct dt_tree_node nodes[DT_TREE_NODES];
+    if (s->distributed.invariant && s->distributed.zero_stage >= 2)
+        return *own = (m - r + ranks - 1) / ranks;
+    *own = m * (r + 1) / ranks - m * r / ranks;
+    if (s->distributed.invariant)
+        return dt_tree_cover(m * r / ranks, m * (r + 1) / ranks, m, nodes);
+    return 1;
+}
+
+static void check_bytes(int ranks, const struct dt_settings *s)
+{
+    enum { VALUES = 2, FLAGS = 1 }; /* told of a micro-batch; bytes of a step */
+    struct dt_model_config config = s->model;
+    struct dt_table table;
+    config.vocab_size = 50;
+    assert_int_equal(dt_model_config_check(&config, "model", &err), 0);
+    struct dt_model_part part = DT_WHOLE_MODEL;
+    part.tied_apart = s->distributed.invariant;
+    dt_table_init(&table, &config, &part);
+    const struct dt_sharding sharding = {.buckets = table.buckets,
+                                         .count = table.bucket_count,
+                                         .first_layer = dt_layer_bucket(0),
+                                         .layers = table.layers,
+                                         .owners = ranks};
+    int stage = (int)s->distributed.zero_stage;
+    int64_t m = s->training.gradient_accumulation_steps, others = ranks - 1;
+    struct job job = run_anew(ranks, s);
+    for (int r = 0; r < ranks; r++) {
+        int64_t own, parts = parts_of(s, ranks, r, &own), blocks = 0;
+        int64_t owned = dt_owned_before(&sharding, sharding.count, r);
+        for (int b = 0; b < sharding.count; b++)
+            blocks += dt_owned_blocks(&sharding, b, r).end - dt_owned_blocks(&sharding, b, r).first;
+        int64_t bytes = 4 * parts * (table.gradient_elements - owned) +
+                        (8 * (blocks + VALUES * own) + FLAGS) * others;
+        bytes += stage == 0 ? 4 * owned * others : 0;
+        bytes += weights_sent(&table, &sharding, r, stage, (m + ranks - 1) / ranks,
+                              s->training.precision == DT_F32 ? 4 : 2);
+        if ((int64_t)job.bytes[r] != bytes)
+            fail_msg("rank %d of %d, stage %d, %d micro-batches, invariant %d: %lld, not %lld", r,
+                     ranks, stage, (int)m, s->distributed.invariant, (long long)job.bytes[r],
+                     (long long)bytes);
+    }
+    dt_table_release(&table);
+}
+
+/* As dt-config(5) says, to the byte. */
+static void bytes_sent_are_those_of_the_formulas(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < 50; i++) {
+        struct dt_random bits = dt_random(11, i, 0);
+        int ranks = 2 + (int)(bits.word[0] % 5), each = 1 + (int)(bits.word[1] % 3);
+        struct dt_settings s = settings_of(bits.word[2] % 2, ranks, each);
+        s.model.num_layers = 1 + bits.word[3] % 5;
+        s.training.max_steps = 3;
+        s.training.precision = (int)(bits.word[3] / 8 % 3);
+        s.distributed.zero_stage = (long)i % 4;
+        s.distributed.invariant = bits.word[2] / 2 % 2;
+        s.training.log_interval = 1000;
+        s.distributed.overlap = false; /* all of a step is sent within it */
+        check_bytes(ranks, &s);
+    }
+}
+
+static void a_server_comes_to_the_same_bits(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false, 3, 1);
+    struct job plain = run_anew(3, &s);
+    s.distributed.sync = DT_SYNC_SERVER;
+    for (int stage = 0; stage <= 3; stage += 3) {
+        s.distributed.zero_stage = stage;
+        struct job job = run_anew(3, &s);
+        check_same(&plain, &job);
+    }
+}
+
+/* Approximate sums and rare ones: the loss is near that of exact ones, for fewer bytes. */
+static void fewer_bytes_cost_little(void **state)
+{
+    static const struct {
+        enum dt_sync sync;
+        enum dt_compress compress;
+        double bytes, loss; /* of those of all-reduce; more than that of all-reduce */
+    } cases[] = {{DT_SYNC_ALL_REDUCE, DT_COMPRESS_BF16, 0.55, 0.02},
+                 {DT_SYNC_ALL_REDUCE, DT_COMPRESS_TOPK, 0.25, 0.8},
+                 {DT_SYNC_ALL_REDUCE, DT_COMPRESS_POWERSGD, 0.4, 0.4},
+                 {DT_SYNC_LOCAL_SGD, DT_COMPRESS_NONE, 0.01, 0.2},
+                 {DT_SYNC_DILOCO, DT_COMPRESS_NONE, 0.01, 0.2}};
+    (void)state;
+    struct dt_settings s = settings_of(false, 2, 1);
+    s.training.batch_size = 8;
+    s.training.max_steps = 66; /* the last but one is no synchronisation */
+    s.training.save_interval = 0;
+    s.training.log_interval = 1000;
+    s.distributed.overlap = false;
+    s.distributed.compress_share = 0.1;
+    struct job exact = run_anew(2, &s);
+    assert_true(exact.loss < 3.2);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        s.distributed.sync = cases[i].sync;
+        s.distributed.compress = cases[i].compress;
+        struct job job = run_anew(2, &s);
+        double bytes = (double)job.bytes[0] / (double)exact.bytes[0];
+        print_message("%s %s: %.3f of the bytes, loss %.3f, not %.3f\n", dt_syncs[cases[i].sync],
+                      dt_compressions[cases[i].compress], bytes, job.loss, exact.loss);
+        if (job.hash == exact.hash || bytes > cases[i].bytes ||
+            !(job.loss < exact.loss + cases[i].loss))
+            fail_msg("%s %s: %.3f of the bytes, loss %.3f, not %.3f", dt_syncs[cases[i].sync],
+                     dt_compressions[cases[i].compress], bytes, job.loss, exact.loss);
+    }
+}
+
+static void replicas_that_come_apart_are_named(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false, 2, 1);
+    s.distributed.check_interval = 2;
+    struct job sound = run_anew(2, &s);
+    assert_string_equal(sound.error, "");
+    setenv("DT_DEBUG_SKIP_REDUCTION", "3", 1);
+    struct job job = run_anew(2, &s);
+    unsetenv("DT_DEBUG_SKIP_REDUCTION");
+    assert_string_equal(job.error,
+                        "step 2: ranks have come apart: tensor 'transformer.h.1.ln_1.weight' of "
+                        "replica 1 is not that of replica 0");
+}
+
+/* Each stage keeps less. */
+static void stages_save_memory(void **state)
+{
+    (void)state;
+    struct job jobs[4];
+    for (int stage = 0; stage <= 3; stage++) {
+        struct dt_settings s = settings_of(false, 4, 1);
+        s.model.num_layers = 6;
+        s.training.max_steps = 2;
+        s.training.warmup_steps = 1;
+        s.distributed.zero_stage = stage;
+        jobs[stage] = run_anew(4, &s);
+    }
+    assert_true(jobs[1].moments[0] < jobs[0].moments[0] / 3);
+    assert_true(jobs[2].gradients[0] < jobs[1].gradients[0] * 3 / 4);
+    assert_true(jobs[3].state[0] < jobs[2].state[0] * 3 / 4);
+    assert_true(jobs[3].planned[0] < jobs[2].planned[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_stage_comes_to_the_same_bits),
+        cmocka_unit_test(so_they_do_in_other_types_and_with_an_average),
+        cmocka_unit_test(the_invariant_run_does_not_know_ranks_or_stages),
+        cmocka_unit_test(any_stage_goes_on_from_any_other),
+        cmocka_unit_test(a_sum_that_is_left_out_is_missed),
+        cmocka_unit_test(muon_needs_whole_matrices),
+        cmocka_unit_test(bytes_sent_are_those_of_the_formulas),
+        cmocka_unit_test(stages_save_memory),
+        cmocka_unit_test(a_server_comes_to_the_same_bits),
+        cmocka_unit_test(fewer_bytes_cost_little),
+        cmocka_unit_test(replicas_that_come_apart_are_named),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
