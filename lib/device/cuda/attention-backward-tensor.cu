@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Attention backward on the tensor cores, as attention-forward-tensor.cu.
+ *
+ * Two kernels make the weights again from the log-sum-exp: one keeps queries and walks over
+ * keys, for dq; the other keeps keys and walks over the queries of all heads that share
+ * them, for dk and dv. That is seven products of a pair of tiles where one kernel would need
+ * five, but that one would add dq up between blocks, in no order or in turns.
+ *
+ * Both keep 128 rows: 4 warps of 32 for heads of 64 channels (64 KB of shared memory, two
+ * blocks a multiprocessor), 8 warps of 16 for 128 channels (128 KB, one block), since the
+ * sums and the operands that stay leave no registers for more. What is walked over comes in
+ * tiles of 64 rows, the next one while this one is multiplied; scores of 32 are made at a
+ * time.
+ */
+#include "device/cuda/attention-tile.cuh"
+
+#define KEPT   128 /* rows of a block */
+#define WALKED DT_ATTENTION_TILE
+#define PART   32 /* rows whose scores exist at once */
+
+/* Warps and 16-row parts of each. */
+template <int SIZE> struct cut {
+    static constexpr int rows = SIZE == 64 ? 2 : 1, warps = KEPT / 16 / rows, threads = 32 * warps,
+                         blocks = SIZE == 64 ? 2 : 1; /* on a multiprocessor */
+};
+
+/* How keys and values lie that stay: with 64 channels there are no registers for them. */
+template <int SIZE> struct choose_kept {
+    typedef dt_held<SIZE, 1> type;
+};
+template <> struct choose_kept<64> {
+    typedef dt_lying<64, 2> type;
+};
+
+/* Where a block's tiles lie: two that are kept, two stages of two that are walked over, and
+ * what is known of each query. */
+template <int SIZE> struct layout {
+    static constexpr int tile = dt_tile_bytes<SIZE>(WALKED), second = dt_tile_bytes<SIZE>(KEPT),
+                         walked_first = 2 * second, walked_second = walked_first + 2 * tile,
+                         known = walked_second + 2 * tile,
+                         bytes = known + 2 * WALKED * (int)sizeof(struct dt_query_record);
+};
+
+/* A head's rows of a tensor, of one sequence. */
+static __device__ __forceinline__ uint16_t *
+head_rows(const struct dt_cuda_rows &x, const struct dt_cuda_attention &a, int sequence, int head)
+{
+    return (uint16_t *)x.data + (int64_t)sequence * a.queries * x.stride + head * a.size;
+}
+
+template <int ROWS, int SIZE>
+static __device__ __forceinline__ void clear(float (&sums)[ROWS][SIZE][4])
+{
+#pragma unroll
+    for (int m = 0; m < ROWS; m++)
+#pragma unroll
+        for (int n = 0; n < SIZE; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                sums[m][n][i] = 0;
+}
+
+/* --- queries ---------------------------------------------------------------------------------- */
+
+/* Scores become gradients of scores; products are those of dy and values. Rows are queries,
+ * the first of them number t, columns keys from first on. */
+template <int ROWS, bool DROPOUT>
+static __device__ __forceinline__ void
+differentiate_queries(const struct dt_cuda_attention &a, int sequence, int head,
+                      float (&scores)[ROWS][PART / 8][4], float (&products)[ROWS][PART / 8][4],
+                      const float (&log_sums)[ROWS][2], const float (&deltas)[ROWS][2], int32_t t,
+                      int32_t first)
+{
+    float scale = a.scale * DT_LOG2_E;
+#pragma unroll
+    for (int m = 0; m < ROWS; m++)
+#pragma unroll
+        for (int n = 0; n < PART / 8; n++) {
+            uint32_t bits = 0;
+            if (DROPOUT)
+                bits = dt_keep_keys(a, sequence, head, t + 16 * m + dt_lane() / 4,
+                                    first + 8 * n + dt_lane() % 4 * 2);
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                float weight = dt_exp2(fmaf(scores[m][n][i], scale, -log_sums[m][i / 2]));
+                if (DROPOUT)
+                    products[m][n][i] = bits >> i & 1 ? products[m][n][i] * a.kept : 0.0f;
+                scores[m][n][i] = weight * (products[m][n][i] - deltas[m][i / 2]);
+            }
+        }
+}
+
+template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>
+__global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
+    attention_backward_queries(const __grid_constant__ struct dt_cuda_attention a)
+{
+    DT_DYNAMIC_SHARED(unsigned char, memory);
+    typedef layout<SIZE> at;
+    constexpr int ROWS = cut<SIZE>::rows, THREADS = cut<SIZE>::threads;
+    unsigned char *keys = memory + at::walked_first, *values = memory + at::walked_second;
+    struct dt_span *spans = (struct dt_span *)(memory + at::known);
+    int32_t first = (int32_t)(gridDim.x - 1 - blockIdx.x) * KEPT;
+    int head = (int)blockIdx.y, sequence = (int)blockIdx.z;
+    int row = (int)threadIdx.x / 32 * 16 * ROWS, thread = (int)threadIdx.x;
+    const uint16_t *k = head_rows(a.k, a, sequence, head / a.group);
+    const uint16_t *v = head_rows(a.v, a, sequence, head / a.group);
+    struct dt_key_range block = dt_find_range(a, sequence, first, KEPT);
+    struct dt_key_range warp = dt_find_range(a, sequence, first + row, 16 * ROWS);
+
+    if (thread < KEPT)
+        spans[thread] = dt_find_span(a, sequence, min(first + thread, a.queries - 1));
+    int32_t from = block.begin / WALKED * WALKED;
+    dt_copy_rows<SIZE, KEPT, THREADS>(memory, head_rows(a.q, a, sequence, head), a.q.stride, first,
+                                      a.queries, a.size);
+    dt_copy_rows<SIZE, KEPT, THREADS>(memory + at::second, head_rows(a.dy, a, sequence, head),
+                                      a.dy.stride, first, a.queries, a.size);
+    dt_commit_copies();
+    dt_copy_rows<SIZE, WALKED, THREADS>(keys, k, a.k.stride, from, block.end, a.size);
+    dt_copy_rows<SIZE, WALKED, THREADS>(values, v, a.v.stride, from, block.end, a.size);
+    dt_commit_copies();
+
+    float log_sums[ROWS][2], deltas[ROWS][2], sums[ROWS][SIZE / 8][4];
+    const struct dt_query_record *records =
+        a.records + ((int64_t)sequence * a.heads + head) * a.queries;
+#pragma unroll
+    for (int m = 0; m < ROWS; m++)
+#pragma unroll
+        for (int side = 0; side < 2; side++) {
+            int32_t t = min(first + row + 16 * m + 8 * side + dt_lane() / 4, a.queries - 1);
+            log_sums[m][side] = records[t].log_sum;
+            deltas[m][side] = records[t].delta;
+        }
+    clear(sums);
+    dt_wait_copies<1>();
+    __syncthreads();
+    dt_held<SIZE, ROWS> queries, gradients;
+    queries.hold(memory, row);
+    gradients.hold(memory + at::second, row);
+    int stage = 0;
+    for (int32_t tile = from; tile < block.end || tile == from; tile += WALKED, stage ^= at::tile) {
+        dt_wait_copies<0>();
+        __syncthreads(); /* this tile is here, and nobody reads the one before any more */
+        if (tile + WALKED < block.end) {
+            int other = stage ^ at::tile;
+            dt_copy_rows<SIZE, WALKED, THREADS>(keys + other, k, a.k.stride, tile + WALKED,
+                                                block.end, a.size);
+            dt_copy_rows<SIZE, WALKED, THREADS>(values + other, v, a.v.stride, tile + WALKED,
+                                                block.end, a.size);
+            dt_commit_copies();
+        }
+#pragma unroll 1
+        for (int part = 0; part < WALKED; part += PART) {
+            if (!dt_sees(warp, tile + part, PART))
+                continue;
+            float scores[ROWS][PART / 8][4], products[ROWS][PART / 8][4];
+            dt_multiply_rows<TYPE, SIZE>(scores, queries, keys + stage, part);
+            if (!dt_sees_all(warp, tile + part, PART))
+                dt_hide_keys(scores, spans + row, tile + part);
+            dt_multiply_rows<TYPE, SIZE>(products, gradients, values + stage, part);
+            differentiate_queries<ROWS, DROPOUT>(a, sequence, head, scores, products, log_sums,
+                                                 deltas, first + row, tile + part);
+            dt_add_rows<TYPE, SIZE>(sums, scores, keys + stage, part);
+        }
+    }
+    float factors[ROWS][2];
+#pragma unroll
+    for (int m = 0; m < ROWS; m++)
+        factors[m][0] = factors[m][1] = a.scale;
+    dt_store_rows<TYPE, SIZE, ROWS>(head_rows(a.dq, a, sequence, head), a.dq.stride, first + row,
+                                    a.queries, a.size, sums, factors, memory, row);
+}
+
+/* --- keys and values -------------------------------------------------------------------------- */
+
+/* Tiles of queries, of all heads that share the keys, that see some of the block's keys: 32
+ * tiles are looked at together, a bit each. */
+struct walk {
+    int32_t head, base; /* of the current tile, and of the bits */
+    uint32_t bits;      /* tiles base .. base+32 that are still to come */
+};
+
+static __device__ __forceinline__ void look_ahead(struct walk &w, const struct dt_key_range *ranges,
+                                                  int32_t tiles, int32_t key)
+{
+    int32_t tile = w.base + dt_lane();
+    w.bits = __ballot_sync(~0u, tile < tiles && dt_sees(ranges[min(tile, tiles - 1)], key, KEPT));
+}
+
+/* The next tile, or -1 at the end of the last head. start: the first tile that may see the
+ * keys. */
+static __device__ __forceinline__ int32_t next_tile(struct walk &w,
+                                                    const struct dt_key_range *ranges,
+                                                    int32_t tiles, int32_t start, int32_t key,
+                                                    int32_t last_head)
+{
+    while (w.bits == 0) {
+        w.base += 32;
+        if (w.base >= tiles) {
+            if (w.head == last_head)
+                return -1;
+            w.head++;
+            w.base = start;
+        }
+        look_ahead(w, ranges, tiles, key);
+    }
+    int32_t tile = w.base + __ffs((int)w.bits) - 1;
+    w.bits &= w.bits - 1;
+    return tile;
+}
+
+/* Of a tile of queries. */
+template <int SIZE>
+static __device__ __forceinline__ void copy_queries(const struct dt_cuda_attention &a,
+                                                    unsigned char *memory, int stage, int sequence,
+                                                    int head, int32_t tile)
+{
+    typedef layout<SIZE> at;
+    constexpr int THREADS = cut<SIZE>::threads;
+    int32_t first = tile * WALKED, thread = (int32_t)threadIdx.x;
+    sequence = dt_again(sequence);
+    dt_copy_rows<SIZE, WALKED, THREADS>(memory + at::walked_first + stage * at::tile,
+                                        head_rows(a.q, a, sequence, head), a.q.stride, first,
+                                        a.queries, a.size);
+    dt_copy_rows<SIZE, WALKED, THREADS>(memory + at::walked_second + stage * at::tile,
+                                        head_rows(a.dy, a, sequence, head), a.dy.stride, first,
+                                        a.queries, a.size);
+    const struct dt_query_record *records =
+        a.records + ((int64_t)sequence * a.heads + head) * a.queries;
+    struct dt_query_record *known = (struct dt_query_record *)(memory + at::known);
+    bool exists = first + thread < a.queries;
+    if (thread < WALKED)
+        dt_copy_async(known + stage * WALKED + thread, exists ? records + first + thread : records,
+                      exists ? 16 : 0);
+}
+
+/* Scores of queries that do not see a key become minus infinity. Rows are keys, the first of
+ * them number first, columns queries, of which known tells. */
+template <int ROWS>
+static __device__ __forceinline__ void
+hide_queries(float (&scores)[ROWS][PART / 8][4], const struct dt_query_record *known, int32_t first)
+{
+#pragma unroll
+    for (int n = 0; n < PART / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const struct dt_query_record *query = known + 8 * n + dt_lane() % 4 * 2 + i;
+            struct dt_span span = {query->begin, query->end};
+#pragma unroll
+            for (int m = 0; m < 2 * ROWS; m++) {
+                int32_t key = first + 8 * m + dt_lane() / 4;
+                if (key < span.begin || key >= span.end)
+                    scores[m / 2][n][m % 2 * 2 + i] = -INFINITY;
+            }
+        }
+}
+
+/* Scores become weights. */
+template <int ROWS>
+static __device__ __forceinline__ void weigh_keys(float (&scores)[ROWS][PART / 8][4],
+                                                  const struct dt_query_record *known, float scale)
+{
+#pragma unroll
+    for (int n = 0; n < PART / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            float log_sum = known[8 * n + dt_lane() % 4 * 2 + i].log_sum;
+#pragma unroll
+            for (int m = 0; m < 2 * ROWS; m++) {
+                float &score = scores[m / 2][n][m % 2 * 2 + i];
+                score = dt_exp2(fmaf(score, scale, -log_sum));
+            }
+        }
+}
+
+/* Bit 4 n + 2 side + i of bits[m]: whether a weight was kept. t: the first query. */
+template <int ROWS>
+static __device__ __forceinline__ void find_kept(const struct dt_cuda_attention &a, int sequence,
+                                                 int head, uint32_t (&bits)[ROWS], int32_t t,
+                                                 int32_t first)
+{
+#pragma unroll
+    for (int m = 0; m < ROWS; m++) {
+        bits[m] = 0;
+        for (int n = 0; n < PART / 8; n++)
+            bits[m] |= dt_keep_queries(a, sequence, head, t + 8 * n + dt_lane() % 4 * 2,
+                                       first + 16 * m + dt_lane() / 4)
+                       << 4 * n;
+    }
+}
+
+/* products, of values and gradients of outputs, become gradients of scores. */
+template <int ROWS, bool DROPOUT>
+static __device__ __forceinline__ void
+differentiate_keys(const struct dt_cuda_attention &a, float (&products)[ROWS][PART / 8][4],
+                   const float (&weights)[ROWS][PART / 8][4], const uint32_t (&bits)[ROWS],
+                   const struct dt_query_record *known)
+{
+#pragma unroll
+    for (int n = 0; n < PART / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            float delta = known[8 * n + dt_lane() % 4 * 2 + i].delta;
+#pragma unroll
+            for (int m = 0; m < ROWS; m++)
+#pragma unroll
+                for (int side = 0; side < 2; side++) {
+                    float &product = products[m][n][2 * side + i];
+                    if (DROPOUT)
+                        product = bits[m] >> (4 * n + 2 * side + i) & 1 ? product * a.kept : 0.0f;
+                    product = weights[m][n][2 * side + i] * (product - delta);
+                }
+        }
+}
+
+/* values (16 ROWS x SIZE) += weights, as dropout left them, times gradients of outputs. */
+template <enum dt_dtype TYPE, int SIZE, int ROWS, bool DROPOUT>
+static __device__ __forceinline__ void
+add_values(const struct dt_cuda_attention &a, float (&values)[ROWS][SIZE / 8][4],
+           const float (&weights)[ROWS][PART / 8][4], const uint32_t (&bits)[ROWS],
+           unsigned char *gradients, int part)
+{
+    if constexpr (DROPOUT) {
+        float kept[ROWS][PART / 8][4];
+#pragma unroll
+        for (int m = 0; m < ROWS; m++)
+#pragma unroll
+            for (int i = 0; i < PART / 2; i++)
+                kept[m][i / 4][i % 4] = bits[m] >> i & 1 ? weights[m][i / 4][i % 4] * a.kept : 0.0f;
+        dt_add_rows<TYPE, SIZE>(values, kept, gradients, part);
+    } else {
+        dt_add_rows<TYPE, SIZE>(values, weights, gradients, part);
+    }
+}
+
+template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>
+__global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
+    attention_backward_keys(const __grid_constant__ struct dt_cuda_attention a)
+{
+    DT_DYNAMIC_SHARED(unsigned char, memory);
+    typedef layout<SIZE> at;
+    constexpr int ROWS = cut<SIZE>::rows, THREADS = cut<SIZE>::threads;
+    int32_t first = (int32_t)blockIdx.x * KEPT;
+    int shared = (int)blockIdx.y, sequence = (int)blockIdx.z;
+    int row = (int)threadIdx.x / 32 * 16 * ROWS;
+    int32_t tiles = dt_tiles(a.queries, WALKED), start = a.bidirectional ? 0 : first / WALKED;
+    const struct dt_key_range *ranges = a.ranges + (int64_t)sequence * tiles;
+
+    dt_copy_rows<SIZE, KEPT, THREADS>(memory, head_rows(a.k, a, sequence, shared), a.k.stride,
+                                      first, a.queries, a.size);
+    dt_copy_rows<SIZE, KEPT, THREADS>(memory + at::second, head_rows(a.v, a, sequence, shared),
+                                      a.v.stride, first, a.queries, a.size);
+    dt_commit_copies();
+    struct walk w = {shared * a.group, start, 0};
+    int32_t last_head = w.head + a.group - 1;
+    look_ahead(w, ranges, tiles, first);
+    int32_t tile = next_tile(w, ranges, tiles, start, first, last_head);
+    if (tile >= 0)
+        copy_queries<SIZE>(a, memory, 0, sequence, w.head, tile);
+    dt_commit_copies();
+    dt_wait_copies<1>();
+    __syncthreads();
+
+    float dk[ROWS][SIZE / 8][4], dv[ROWS][SIZE / 8][4];
+    clear(dk), clear(dv);
+    typename choose_kept<SIZE>::type keys;
+    dt_lying<SIZE, ROWS> values;
+    keys.hold(memory, row);
+    values.hold(memory + at::second, row);
+    for (int stage = 0; tile >= 0; stage ^= 1) {
+        int32_t head = w.head, t = tile * WALKED;
+        bool seen = dt_sees(ranges[tile], first + row, 16 * ROWS);
+        bool hidden = !dt_sees_all(ranges[tile], first + row, 16 * ROWS);
+        dt_wait_copies<0>();
+        __syncthreads(); /* this tile is here, and nobody reads the one before any more */
+        tile = next_tile(w, ranges, tiles, start, first, last_head);
+        if (tile >= 0)
+            copy_queries<SIZE>(a, memory, stage ^ 1, sequence, w.head, tile);
+        dt_commit_copies();
+        if (!seen)
+            continue;
+        unsigned char *queries = memory + at::walked_first + stage * at::tile;
+        unsigned char *gradients = memory + at::walked_second + stage * at::tile;
+        const struct dt_query_record *known =
+            (const struct dt_query_record *)(memory + at::known) + stage * WALKED;
+#pragma unroll 1
+        for (int part = 0; part < WALKED; part += PART) {
+            if (!a.bidirectional && t + part + PART <= first + row)
+                continue;
+            float weights[ROWS][PART / 8][4], products[ROWS][PART / 8][4];
+            uint32_t bits[ROWS] = {};
+            if (DROPOUT)
+                find_kept<ROWS>(a, sequence, head, bits, t + part, first + row);
+            dt_multiply_rows<TYPE, SIZE>(weights, keys, queries, part);
+            if (hidden)
+                hide_queries(weights, known + part, first + row);
+            weigh_keys(weights, known + part, a.scale * DT_LOG2_E);
+            add_values<TYPE, SIZE, ROWS, DROPOUT>(a, dv, weights, bits, gradients, part);
+            dt_multiply_rows<TYPE, SIZE>(products, values, gradients, part);
+            differentiate_keys<ROWS, DROPOUT>(a, products, weights, bits, known + part);
+            dt_add_rows<TYPE, SIZE>(dk, products, queries, part);
+        }
+    }
+    float scales[ROWS][2], ones[ROWS][2];
+#pragma unroll
+    for (int m = 0; m < ROWS; m++) {
+        scales[m][0] = scales[m][1] = a.scale;
+        ones[m][0] = ones[m][1] = 1;
+    }
+    dt_store_rows<TYPE, SIZE, ROWS>(head_rows(a.dk, a, sequence, shared), a.dk.stride, first + row,
+                                    a.queries, a.size, dk, scales, memory, row);
+    dt_store_rows<TYPE, SIZE, ROWS>(head_rows(a.dv, a, sequence, shared), a.dv.stride, first + row,
+                                    a.queries, a.size, dv, ones, memory + at::second, row);
+}
+
+template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>
+static void launch(const struct dt_cuda_attention *a, cudaStream_t stream)
+{
+    unsigned blocks = (unsigned)dt_tiles(a->queries, KEPT);
+    dim3 queries(blocks, (unsigned)a->heads, (unsigned)a->batch);
+    dim3 keys(blocks, (unsigned)(a->heads / a->group), (unsigned)a->batch);
+    dt_cuda_attention_launch(attention_backward_keys<TYPE, SIZE, DROPOUT>, keys, cut<SIZE>::threads,
+                             layout<SIZE>::bytes, stream, a);
+    dt_cuda_attention_launch(attention_backward_queries<TYPE, SIZE, DROPOUT>, queries,
+                             cut<SIZE>::threads, layout<SIZE>::bytes, stream, a);
+}
+
+void dt_cuda_attention_backward_tensor(const struct dt_cuda_attention *a, cudaStream_t stream)
+{
+    DT_ATTENTION_VARIANTS(launch, a, stream);
+}

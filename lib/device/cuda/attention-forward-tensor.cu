@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Attention forward on the tensor cores: heads of up to 128 channels, of 16-bit elements.
+ *
+ * A block of 4 warps has 128 queries, 32 a warp, and walks over tiles of 64 keys; while
+ * one tile is multiplied, the next one's keys and values are copied. With heads of 64
+ * channels queries stay in registers: 32 of them beside 64 of sums and 64 of scores, and
+ * 48 KB of shared memory. With 128 channels the sums take 128 registers, so queries are
+ * read again for each tile; 96 KB. Both leave room for two blocks on a multiprocessor of
+ * sm_90 (on sm_80, whose 164 KB hold one block of the second kind, that one is slower).
+ */
+#include "device/cuda/attention-tile.cuh"
+
+#define QUERIES 128
+#define THREADS 128
+#define KEYS    DT_ATTENTION_TILE
+
+/* Where a block's tiles lie in shared memory. */
+template <int SIZE> struct layout {
+    static constexpr int tile = dt_tile_bytes<SIZE>(KEYS), keys = dt_tile_bytes<SIZE>(QUERIES),
+                         values = keys + 2 * tile, spans = values + 2 * tile,
+                         ranges = spans + QUERIES * (int)sizeof(struct dt_span),
+                         bytes = ranges + THREADS / 32 * (int)sizeof(struct dt_key_range);
+};
+
+template <int SIZE> struct choose_left {
+    typedef dt_lying<SIZE, 2> type;
+};
+template <> struct choose_left<64> {
+    typedef dt_held<64, 2> type;
+};
+
+/* A warp's 32 queries so far. Of each row: the largest score, and this lane's part of the
+ * sum of weights; rows are numbered as by dt_multiply_add. */
+template <int SIZE> struct progress {
+    float sums[2][SIZE / 8][4], most[2][2], total[2][2];
+};
+
+/* Scores become weights, 2^(scale (score - most)); what was summed before is brought to
+ * the new maximum. */
+template <int SIZE>
+static __device__ __forceinline__ void weigh(struct progress<SIZE> &p,
+                                             float (&scores)[2][KEYS / 8][4], float scale)
+{
+#pragma unroll
+    for (int m = 0; m < 2; m++)
+#pragma unroll
+        for (int side = 0; side < 2; side++) {
+            float most = p.most[m][side], sum = 0;
+#pragma unroll
+            for (int n = 0; n < KEYS / 8; n++)
+                most = fmaxf(most, fmaxf(scores[m][n][2 * side], scores[m][n][2 * side + 1]));
+            most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
+            most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
+            /* Where nothing was seen yet, any finite number will do. */
+            float zero = most == -INFINITY ? 0.0f : most * scale;
+            float factor = dt_exp2(p.most[m][side] * scale - zero);
+            p.most[m][side] = most;
+#pragma unroll
+            for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+                for (int i = 2 * side; i < 2 * side + 2; i++) {
+                    scores[m][n][i] = dt_exp2(fmaf(scores[m][n][i], scale, -zero));
+                    sum += scores[m][n][i];
+                }
+            p.total[m][side] = p.total[m][side] * factor + sum;
+#pragma unroll
+            for (int n = 0; n < SIZE / 8; n++) {
+                p.sums[m][n][2 * side] *= factor;
+                p.sums[m][n][2 * side + 1] *= factor;
+            }
+        }
+}
+
+/* first_query: of the warp. */
+static __device__ __forceinline__ void drop(const struct dt_cuda_attention &a, int sequence,
+                                            int head, float (&weights)[2][KEYS / 8][4],
+                                            int32_t first_query, int32_t first_key)
+{
+#pragma unroll
+    for (int m = 0; m < 2; m++)
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; n++) {
+            uint32_t bits = dt_keep_keys(a, sequence, head, first_query + 16 * m + dt_lane() / 4,
+                                         first_key + 8 * n + dt_lane() % 4 * 2);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                weights[m][n][i] = bits >> i & 1 ? weights[m][n][i] * a.kept : 0.0f;
+        }
+}
+
+/* The sums become outputs, and their logarithms are kept. */
+template <enum dt_dtype TYPE, int SIZE>
+static __device__ __forceinline__ void finish(const struct dt_cuda_attention &a, int sequence,
+                                              int head, const struct progress<SIZE> &p,
+                                              int32_t first, unsigned char *tile, int row)
+{
+    float factors[2][2];
+    int64_t base = (int64_t)sequence * a.queries;
+#pragma unroll
+    for (int m = 0; m < 2; m++)
+#pragma unroll
+        for (int side = 0; side < 2; side++) {
+            float total = p.total[m][side];
+            total += __shfl_xor_sync(~0u, total, 1);
+            total += __shfl_xor_sync(~0u, total, 2);
+            factors[m][side] = total > 0 ? 1.0f / total : 0.0f;
+            int32_t t = first + 16 * m + 8 * side + dt_lane() / 4;
+            if (t < a.queries && dt_lane() % 4 == 0)
+                ((float *)a.lse.data)[(base + t) * a.lse.stride + head] =
+                    p.most[m][side] * a.scale + logf(total);
+        }
+    uint16_t *y = (uint16_t *)a.y.data + base * a.y.stride + head * a.size;
+    dt_store_rows<TYPE, SIZE, 2>(y, a.y.stride, first, a.queries, a.size, p.sums, factors, tile,
+                                 row);
+}
+
+template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>
+__global__ void __launch_bounds__(THREADS, 2)
+    attention_forward(const __grid_constant__ struct dt_cuda_attention a)
+{
+    DT_DYNAMIC_SHARED(unsigned char, memory);
+    typedef layout<SIZE> at;
+    unsigned char *keys = memory + at::keys, *values = memory + at::values;
+    struct dt_span *spans = (struct dt_span *)(memory + at::spans);
+    /* Blocks with the most keys first, so that short ones fill the end. */
+    int32_t first = (int32_t)(gridDim.x - 1 - blockIdx.x) * QUERIES;
+    int head = (int)blockIdx.y, sequence = (int)blockIdx.z, row = (int)threadIdx.x / 32 * 32;
+    const uint16_t *q =
+        (const uint16_t *)a.q.data + (int64_t)sequence * a.queries * a.q.stride + head * a.size;
+    int64_t cache = (int64_t)sequence * a.key_stride;
+    int shared = head / a.group * a.size;
+    const uint16_t *k = (const uint16_t *)a.k.data + cache * a.k.stride + shared;
+    const uint16_t *v = (const uint16_t *)a.v.data + cache * a.v.stride + shared;
+    struct dt_key_range block = dt_find_range(a, sequence, first, QUERIES);
+    /* Of the warp's queries; in shared memory, to keep registers for numbers. */
+    struct dt_key_range *range = (struct dt_key_range *)(memory + at::ranges) + row / 32;
+    struct dt_key_range seen = dt_find_range(a, sequence, first + row, 32);
+    if (dt_lane() == 0)
+        *range = seen;
+
+    spans[threadIdx.x] = dt_find_span(a, sequence, min(first + (int)threadIdx.x, a.queries - 1));
+    int32_t from = block.begin / KEYS * KEYS;
+    dt_copy_rows<SIZE, QUERIES, THREADS>(memory, q, a.q.stride, first, a.queries, a.size);
+    dt_commit_copies();
+    dt_copy_rows<SIZE, KEYS, THREADS>(keys, k, a.k.stride, from, block.end, a.size);
+    dt_copy_rows<SIZE, KEYS, THREADS>(values, v, a.v.stride, from, block.end, a.size);
+    dt_commit_copies();
+
+    struct progress<SIZE> p;
+    typename choose_left<SIZE>::type queries;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        p.most[i / 2][i % 2] = -INFINITY, p.total[i / 2][i % 2] = 0;
+#pragma unroll
+        for (int n = 0; n < SIZE / 8; n++)
+            p.sums[0][n][i] = p.sums[1][n][i] = 0;
+    }
+    dt_wait_copies<1>();
+    __syncthreads();
+    queries.hold(memory, row);
+    int stage = 0;
+    for (int32_t tile = from; tile < block.end || tile == from; tile += KEYS, stage ^= at::tile) {
+        dt_wait_copies<0>();
+        __syncthreads(); /* this tile is here, and nobody reads the one before any more */
+        if (tile + KEYS < block.end) {
+            int other = stage ^ at::tile;
+            dt_copy_rows<SIZE, KEYS, THREADS>(keys + other, k, a.k.stride, tile + KEYS, block.end,
+                                              a.size);
+            dt_copy_rows<SIZE, KEYS, THREADS>(values + other, v, a.v.stride, tile + KEYS, block.end,
+                                              a.size);
+            dt_commit_copies();
+        }
+        struct dt_key_range warp = *range;
+        if (!dt_sees(warp, tile, KEYS))
+            continue;
+        float scores[2][KEYS / 8][4];
+        dt_multiply_rows<TYPE, SIZE>(scores, queries, keys + stage, 0);
+        if (!dt_sees_all(warp, tile, KEYS))
+            dt_hide_keys(scores, spans + row, tile);
+        weigh(p, scores, a.scale * DT_LOG2_E);
+        if (DROPOUT)
+            drop(a, sequence, head, scores, first + row, tile);
+        dt_add_rows<TYPE, SIZE>(p.sums, scores, values + stage, 0);
+    }
+    finish<TYPE, SIZE>(a, sequence, head, p, first + row, memory, row);
+}
+
+template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>
+static void launch(const struct dt_cuda_attention *a, cudaStream_t stream)
+{
+    dim3 grid((unsigned)dt_tiles(a->queries, QUERIES), (unsigned)a->heads, (unsigned)a->batch);
+    dt_cuda_attention_launch(attention_forward<TYPE, SIZE, DROPOUT>, grid, THREADS,
+                             layout<SIZE>::bytes, stream, a);
+}
+
+void dt_cuda_attention_forward_tensor(const struct dt_cuda_attention *a, cudaStream_t stream)
+{
+    DT_ATTENTION_VARIANTS(launch, a, stream);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the kernels of attention share. Scores exist only block by block (Dao et al. 2022;
+ * Dao 2023): a block of threads keeps rows of queries, or of keys, and walks over tiles of
+ * the other side. Every sum is made by one thread in an order that the shape fixes, so
+ * results have the same bits on every run. Scores are in units of log2: weights are powers
+ * of two.
+ *
+ * Which keys a query sees is a span, whatever made it: a causal mask, documents, padding,
+ * the end of a cache. Tiles outside of all spans of a block are passed by; tiles inside of
+ * all need no masking.
+ */
+#ifndef DT_DEVICE_CUDA_ATTENTION_CUH
+#define DT_DEVICE_CUDA_ATTENTION_CUH
+
+#include <math.h>
+
+#include "device/cuda/ptx.cuh"
+#include "device/cuda/random.cuh"
+
+#define DT_ATTENTION_TILE     64  /* rows of a tile that is walked over */
+#define DT_ATTENTION_CHANNELS 256 /* of a head, at most */
+
+struct dt_cuda_rows {
+    void *data;
+    int64_t stride; /* elements from one row to the next */
+};
+
+/* What backward reads of a query, 16 bytes: its log-sum-exp in units of log2, the product
+ * of its output and the output's gradient, and its span. */
+struct alignas(16) dt_query_record {
+    float log_sum, delta;
+    int32_t begin, end;
+};
+
+/* Of a tile of queries: the keys that any of them sees, and those that all see. */
+struct alignas(16) dt_key_range {
+    int32_t begin, end, common_begin, common_end;
+};
+
+/* struct dt_attention and its operands, as kernels take them. */
+struct dt_cuda_attention {
+    struct dt_cuda_rows q, k, v, y, lse;
+    struct dt_cuda_rows dy, dq, dk, dv; /* of backward */
+    struct dt_query_record *records;    /* batch x heads x queries */
+    struct dt_key_range *ranges;        /* batch x tiles of queries */
+    int32_t batch, heads, first_head;
+    int32_t group;                           /* heads of q that share one of k */
+    int32_t queries, past, key_stride, size; /* size: channels of a head */
+    bool bidirectional;
+    const int32_t *begins, *ends;
+    enum dt_dtype dtype;
+    float scale; /* 1 / sqrt(size) */
+    uint64_t key, sample;
+    uint32_t threshold; /* of dropout: the least word that keeps its weight */
+    float kept;         /* what dropout multiplies kept weights by */
+};
+
+/* Kernels by way: on the tensor cores, heads of at most 128 channels of 16-bit elements,
+ * whose rows and heads begin at multiples of 16 bytes; or anything up to 256 channels. */
+void dt_cuda_attention_forward_tensor(const struct dt_cuda_attention *a, cudaStream_t stream);
+void dt_cuda_attention_forward_general(const struct dt_cuda_attention *a, cudaStream_t stream);
+void dt_cuda_attention_backward_tensor(const struct dt_cuda_attention *a, cudaStream_t stream);
+void dt_cuda_attention_backward_general(const struct dt_cuda_attention *a, cudaStream_t stream);
+
+/* launch<element type, channels, dropout>(a, stream), as a needs it. */
+#define DT_ATTENTION_VARIANTS(launch, a, stream)                                                   \
+    switch (((a)->dtype == DT_F16) * 4 + ((a)->size > 64) * 2 + ((a)->threshold > 0)) {            \
+    case 0:                                                                                        \
+        launch<DT_BF16, 64, false>(a, stream);                                                     \
+        break;                                                                                     \
+    case 1:                                                                                        \
+        launch<DT_BF16, 64, true>(a, stream);                                                      \
+        break;                                                                                     \
+    case 2:                                                                                        \
+        launch<DT_BF16, 128, false>(a, stream);                                                    \
+        break;                                                                                     \
+    case 3:                                                                                        \
+        launch<DT_BF16, 128, true>(a, stream);                                                     \
+        break;                                                                                     \
+    case 4:                                                                                        \
+        launch<DT_F16, 64, false>(a, stream);                                                      \
+        break;                                                                                     \
+    case 5:                                                                                        \
+        launch<DT_F16, 64, true>(a, stream);                                                       \
+        break;                                                                                     \
+    case 6:                                                                                        \
+        launch<DT_F16, 128, false>(a, stream);                                                     \
+        break;                                                                                     \
+    default:                                                                                       \
+        launch<DT_F16, 128, true>(a, stream);                                                      \
+    }
+
+typedef void dt_cuda_attention_kernel(const struct dt_cuda_attention a);
+
+static inline void dt_cuda_attention_launch(dt_cuda_attention_kernel *kernel, dim3 grid,
+                                            unsigned threads, size_t shared_bytes,
+                                            cudaStream_t stream, const struct dt_cuda_attention *a)
+{
+    (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               (int)shared_bytes);
+    dt_cuda_launch(stream, grid, dim3(threads), shared_bytes, kernel, *a);
+}
+
+static __device__ __forceinline__ float dt_element(const void *from, enum dt_dtype type, int64_t at)
+{
+    return type == DT_F32 ? ((const float *)from)[at]
+                          : dt_number(type, ((const uint16_t *)from)[at]);
+}
+
+#define DT_LOG2_E 1.4426950408889634f
+#define DT_LN_2   0.6931471805599453f
+
+static inline __host__ __device__ int32_t dt_tiles(int32_t rows, int32_t tile)
+{
+    return (rows + tile - 1) / tile;
+}
+
+/* --- which keys queries see ------------------------------------------------------------------- */
+struct dt_span {
+    int32_t begin, end;
+};
+
+static __device__ __forceinline__ struct dt_span dt_find_span(const struct dt_cuda_attention &a,
+                                                              int32_t sequence, int32_t t)
+{
+    int64_t row = (int64_t)sequence * a.queries + t;
+    int32_t end = a.past + (a.bidirectional ? a.queries : t + 1);
+    struct dt_span span = {0, end};
+    if (a.begins)
+        span.begin = a.begins[row];
+    if (a.ends)
+        span.end = min(a.ends[row], end);
+    return span;
+}
+
+/* Of queries first .. first+count, as far as there are any; all lanes of a warp together. */
+static __device__ __forceinline__ struct dt_key_range
+dt_find_range(const struct dt_cuda_attention &a, int32_t sequence, int32_t first, int32_t count)
+{
+    struct dt_key_range range = {INT32_MAX, 0, 0, INT32_MAX};
+    for (int32_t i = (int32_t)threadIdx.x % 32; i < count && first + i < a.queries; i += 32) {
+        struct dt_span span = dt_find_span(a, sequence, first + i);
+        range.begin = min(range.begin, span.begin);
+        range.end = max(range.end, span.end);
+        range.common_begin = max(range.common_begin, span.begin);
+        range.common_end = min(range.common_end, span.end);
+    }
+    for (int offset = 16; offset > 0; offset /= 2) {
+        range.begin = min(range.begin, __shfl_xor_sync(~0u, range.begin, offset));
+        range.end = max(range.end, __shfl_xor_sync(~0u, range.end, offset));
+        range.common_begin =
+            max(range.common_begin, __shfl_xor_sync(~0u, range.common_begin, offset));
+        range.common_end = min(range.common_end, __shfl_xor_sync(~0u, range.common_end, offset));
+    }
+    return range;
+}
+
+static __device__ __forceinline__ bool dt_sees(const struct dt_key_range &range, int32_t first,
+                                               int32_t count)
+{
+    return first < range.end && first + count > range.begin;
+}
+
+static __device__ __forceinline__ bool dt_sees_all(const struct dt_key_range &range, int32_t first,
+                                                   int32_t count)
+{
+    return first >= range.common_begin && first + count <= range.common_end;
+}
+
+/* --- dropout ---------------------------------------------------------------------------------- */
+
+/* Of four weights that stand side by side: bit w is set where word w keeps its own. */
+static __device__ __forceinline__ uint32_t dt_keep_bits(const struct dt_cuda_attention &a,
+                                                        int32_t sequence, uint64_t block)
+{
+    uint4 words = dt_cuda_random(a.key, a.sample + (uint64_t)sequence, block);
+    return (words.x >= a.threshold) | (words.y >= a.threshold) << 1 |
+           (words.z >= a.threshold) << 2 | (words.w >= a.threshold) << 3;
+}
+
+/* The number of the weight of query t and key 0. */
+static __device__ __forceinline__ uint64_t dt_first_weight(const struct dt_cuda_attention &a,
+                                                           int32_t head, int32_t t)
+{
+    return ((uint64_t)(a.first_head + head) * (uint64_t)a.queries + (uint64_t)t) *
+           (uint64_t)a.queries;
+}
+
+static __device__ __forceinline__ float dt_weight_factor(const struct dt_cuda_attention &a,
+                                                         int32_t sequence, int32_t head, int32_t t,
+                                                         int32_t key)
+{
+    uint64_t element = dt_first_weight(a, head, t) + (uint64_t)key;
+    return dt_keep_bits(a, sequence, element / 4) >> element % 4 & 1 ? a.kept : 0.0f;
+}
+
+#endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/cuda/blas.h"
+
+#include <cublasLt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORKSPACE_BYTES ((size_t)32 << 20)
+#define MOST_PLANS      1024
+#define TUNED_USE       3 /* shapes that come less often are not worth timing */
+#define CANDIDATES      8
+#define TIMED_RUNS      4
+#define WORTH           0.97f /* of the time of the library's own choice */
+
+/* What a plan depends on; compared as bytes. */
+struct key {
+    int64_t rows, columns, depth, a_stride, b_stride, c_stride, aux_stride;
+    int32_t a_alignment, b_alignment, c_alignment; /* bytes, 16 at most */
+    int16_t type, c_type, epilogue;
+    int8_t transpose_a, transpose_b, accumulate, unused[3];
+};
+
+struct plan {
+    struct key key;
+    cublasLtMatmulDesc_t product;
+    cublasLtMatrixLayout_t a, b, c;
+    cublasLtMatmulHeuristicResult_t choice;
+    int uses;
+    bool none;   /* the library has no algorithm */
+    bool slower; /* than what is done instead */
+};
+
+struct dt_cuda_blas {
+    cublasLtHandle_t library;
+    void *workspace;
+    struct plan *plans; /* MOST_PLANS; those beyond replace the oldest */
+    int count, next;
+    bool tune, tf32;
+    cudaEvent_t begin, end;
+};
+
+static bool is_set(const char *variable, bool otherwise)
+{
+    const char *value = getenv(variable);
+    return value && *value ? strcmp(value, "0") != 0 : otherwise;
+}
+
+int dt_cuda_blas_open(struct dt_device *dev, struct dt_error *err)
+{
+    struct dt_cuda_blas *blas = calloc(1, sizeof *blas);
+    dt_cuda_of(dev)->blas = blas;
+    if (blas == NULL || (blas->plans = calloc(MOST_PLANS, sizeof *blas->plans)) == NULL)
+        return dt_fail(err, DT_ENOMEM, "no memory for the cuda engine");
+    blas->tune = is_set("DT_CUDA_TUNE", true);
+    blas->tf32 = is_set("DT_CUDA_TF32", false);
+    cublasStatus_t status = cublasLtCreate(&blas->library);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return dt_fail(err, DT_EMISSING, "cuBLASLt does not start: status %d", (int)status);
+    if (cudaMalloc(&blas->workspace, WORKSPACE_BYTES) != cudaSuccess)
+        return dt_fail(err, DT_ENOMEM, "no device memory for the cuda engine");
+    if (cudaEventCreateWithFlags(&blas->begin, cudaEventDefault) != cudaSuccess ||
+        cudaEventCreateWithFlags(&blas->end, cudaEventDefault) != cudaSuccess)
+        return dt_fail(err, DT_EMISSING, "the cuda engine cannot measure time");
+    return 0;
+}
+
+static void release_plan(struct plan *p)
+{
+    if (p->a)
+        cublasLtMatrixLayoutDestroy(p->a);
+    if (p->b)
+        cublasLtMatrixLayoutDestroy(p->b);
+    if (p->c)
+        cublasLtMatrixLayoutDestroy(p->c);
+    if (p->product)
+        cublasLtMatmulDescDestroy(p->product);
+    *p = (struct plan){.uses = 0};
+}
+
+void dt_cuda_blas_close(struct dt_device *dev)
+{
+    struct dt_cuda_blas *blas = dt_cuda_of(dev)->blas;
+    if (blas == NULL)
+        return;
+    for (int i = 0; i < blas->count; i++)
+        release_plan(&blas->plans[i]);
+    free(blas->plans);
+    if (blas->begin)
+        cudaEventDestroy(blas->begin);
+    if (blas->end)
+        cudaEventDestroy(blas->end);
+    cudaFree(blas->workspace);
+    if (blas->library)
+        cublasLtDestroy(blas->library);
+    free(blas);
+}
+
+/* --- plans ------------------------------------------------------------------------------------ */
+static cudaDataType_t data_type(int dtype)
+{
+    return dtype == DT_F32 ? CUDA_R_32F : dtype == DT_BF16 ? CUDA_R_16BF : CUDA_R_16F;
+}
+
+static int32_t alignment_of(const void *memory)
+{
+    uintptr_t address = (uintptr_t)memory;
+    return address % 16 == 0 ? 16 : (int32_t)(address & -address);
+}
+
+/* The stride of a single row says nothing. */
+static int64_t stride_of(const struct dt_tensor *x)
+{
+    return x->rows <= 1 ? x->columns : x->stride;
+}
+
+static struct key key_of(const struct dt_cuda_product *p)
+{
+    struct key key;
+    memset(&key, 0, sizeof key); /* gaps too */
+    key.rows = p->c.rows;
+    key.columns = p->c.columns;
+    key.depth = p->transpose_a ? p->a.rows : p->a.columns;
+    key.a_stride = stride_of(&p->a);
+    key.b_stride = stride_of(&p->b);
+    key.c_stride = stride_of(&p->c);
+    key.aux_stride = p->epilogue >= DT_CUDA_GELU ? stride_of(&p->aux) : 0;
+    key.a_alignment = alignment_of(p->a.data);
+    key.b_alignment = alignment_of(p->b.data);
+    key.c_alignment = alignment_of(p->c.data);
+    key.type = (int16_t)p->a.dtype;
+    key.c_type = (int16_t)p->c.dtype;
+    key.epilogue = (int16_t)p->epilogue;
+    key.transpose_a = p->transpose_a;
+    key.transpose_b = p->transpose_b;
+    key.accumulate = p->accumulate;
+    return key;
+}
+
+static cublasLtEpilogue_t library_epilogue(int epilogue)
+{
+    static const cublasLtEpilogue_t of[] = {
+        [DT_CUDA_PLAIN] = CUBLASLT_EPILOGUE_DEFAULT,
+        [DT_CUDA_BIAS] = CUBLASLT_EPILOGUE_BIAS,
+        [DT_CUDA_GELU] = CUBLASLT_EPILOGUE_GELU_AUX,
+        [DT_CUDA_GELU_BIAS] = CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+        [DT_CUDA_GELU_SLOPE] = CUBLASLT_EPILOGUE_DGELU,
+    };
+    return of[epilogue];
+}
+
+/* Each returns true for success. */
+static bool set(struct plan *p, cublasLtMatmulDescAttributes_t attribute, const void *value,
+                size_t size)
+{
+    return cublasLtMatmulDescSetAttribute(p->product, attribute, value, size) ==
+           CUBLAS_STATUS_SUCCESS;
+}
+
+/* The library's matrices lie column by column. So C' = op(B)' op(A)' is asked for: our B
+ * comes first, and a row of ours is a column of theirs. */
+static bool describe(struct plan *p, bool tf32)
+{
+    const struct key *k = &p->key;
+    cublasComputeType_t compute =
+        k->type == DT_F32 && tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    cublasOperation_t first = k->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t second = k->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasLtEpilogue_t epilogue = library_epilogue(k->epilogue);
+    cudaDataType_t c_type = data_type(k->c_type);
+    bool ok = cublasLtMatmulDescCreate(&p->product, compute, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS;
+    ok = ok && set(p, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first);
+    ok = ok && set(p, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second);
+    ok = ok && set(p, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+    if (k->epilogue == DT_CUDA_BIAS || k->epilogue == DT_CUDA_GELU_BIAS)
+        ok = ok && set(p, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &c_type, sizeof c_type);
+    if (k->epilogue >= DT_CUDA_GELU) {
+        ok = ok && set(p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, &c_type, sizeof c_type);
+        ok = ok &&
+             set(p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &k->aux_stride, sizeof k->aux_stride);
+    }
+    return ok;
+}
+
+static bool lay_out(cublasLtMatrixLayout_t *layout, int dtype, int64_t rows, int64_t columns,
+                    int64_t stride)
+{
+    return cublasLtMatrixLayoutCreate(layout, data_type(dtype), (uint64_t)columns, (uint64_t)rows,
+                                      stride) == CUBLAS_STATUS_SUCCESS;
+}
+
+static bool lay_out_all(struct plan *p)
+{
+    const struct key *k = &p->key;
+    int64_t m = k->rows, n = k->columns, depth = k->depth;
+    return lay_out(&p->a, k->type, k->transpose_a ? depth : m, k->transpose_a ? m : depth,
+                   k->a_stride) &&
+           lay_out(&p->b, k->type, k->transpose_b ? n : depth, k->transpose_b ? depth : n,
+                   k->b_stride) &&
+           lay_out(&p->c, k->c_type, m, n, k->c_stride);
+}
+
+/* The library's best guesses; returns how many. */
+static int propose(struct dt_cuda_blas *blas, const struct plan *p,
+                   cublasLtMatmulHeuristicResult_t *found, int most)
+{
+    cublasLtMatmulPreference_t wish;
+    const size_t workspace = WORKSPACE_BYTES;
+    const uint32_t a = (uint32_t)p->key.a_alignment, b = (uint32_t)p->key.b_alignment;
+    const uint32_t c = (uint32_t)p->key.c_alignment;
+    int count = 0;
+    if (cublasLtMatmulPreferenceCreate(&wish) != CUBLAS_STATUS_SUCCESS)
+        return 0;
+    cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                                         sizeof workspace);
+    cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &b,
+                                         sizeof b);
+    cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &a,
+                                         sizeof a);
+    cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c,
+                                         sizeof c);
+    cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c,
+                                         sizeof c);
+    if (cublasLtMatmulAlgoGetHeuristic(blas->library, p->product, p->b, p->a, p->c, p->c, wish,
+                                       most, found, &count) != CUBLAS_STATUS_SUCCESS)
+        count = 0;
+    cublasLtMatmulPreferenceDestroy(wish);
+    return count;
+}
+
+static struct plan *find_plan(struct dt_cuda_blas *blas, const struct dt_cuda_product *product)
+{
+    const struct key key = key_of(product);
+    for (int i = 0; i < blas->count; i++)
+        if (memcmp(&blas->plans[i].key, &key, sizeof key) == 0)
+            return &blas->plans[i];
+    struct plan *p = &blas->plans[blas->next];
+    blas->next = (blas->next + 1) % MOST_PLANS;
+    blas->count += blas->count < MOST_PLANS;
+    release_plan(p);
+    p->key = key;
+    p->none = !describe(p, blas->tf32) || !lay_out_all(p) || propose(blas, p, &p->choice, 1) == 0;
+    return p;
+}
+
+/* --- running and timing ----------------------------------------------------------------------- */
+static bool run(struct dt_device *dev, struct plan *p, const struct dt_cuda_product *product,
+                const cublasLtMatmulHeuristicResult_t *choice, void *result)
+{
+    const float one = 1, beta = product->accumulate ? 1 : 0;
+    struct dt_cuda_blas *blas = dt_cuda_of(dev)->blas;
+    bool ok = true;
+    if (p->key.epilogue == DT_CUDA_BIAS || p->key.epilogue == DT_CUDA_GELU_BIAS)
+        ok = set(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &product->bias.data, sizeof(void *));
+    if (p->key.epilogue >= DT_CUDA_GELU)
+        ok = ok &&
+             set(p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &product->aux.data, sizeof(void *));
+    return ok && cublasLtMatmul(blas->library, p->product, &one, product->b.data, p->b,
+                                product->a.data, p->a, &beta, product->c.data, p->c, result, p->c,
+                                &choice->algo, blas->workspace, choice->workspaceSize,
+                                dt_cuda_of(dev)->stream) == CUBLAS_STATUS_SUCCESS;
+}
+
+/* What is timed: a product with one of the algorithms, or what is done instead of it. */
+struct contest {
+    struct plan *plan;
+    const struct dt_cuda_product *product;
+    const cublasLtMatmulHeuristicResult_t *choice; /* NULL: instead */
+    void *result;
+    void (*instead)(struct dt_device *, void *);
+    void *context;
+};
+
+static bool take_part(struct dt_device *dev, const struct contest *c)
+{
+    if (c->choice)
+        return run(dev, c->plan, c->product, c->choice, c->result);
+    c->instead(dev, c->context);
+    return true;
+}
+
+/* Milliseconds; of the runs, the first is not counted. */
+static float time_of(struct dt_device *dev, const struct contest *c)
+{
+    struct dt_cuda_blas *blas = dt_cuda_of(dev)->blas;
+    cudaStream_t stream = dt_cuda_of(dev)->stream;
+    float time = 1e30f;
+    bool ok = take_part(dev, c);
+    cudaEventRecord(blas->begin, stream);
+    for (int i = 0; ok && i < TIMED_RUNS; i++)
+        ok = take_part(dev, c);
+    cudaEventRecord(blas->end, stream);
+    if (cudaEventSynchronize(blas->end) == cudaSuccess && ok)
+        cudaEventElapsedTime(&time, blas->begin, blas->end);
+    return time;
+}
+
+/* Takes the fastest algorithm. Results go where they may be overwritten again and again:
+ * those of sums that go on are made beside, as far as there is memory. Returns its time. */
+static float tune(struct dt_device *dev, struct plan *p, const struct dt_cuda_product *product)
+{
+    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
+    size_t bytes = (size_t)(p->key.rows * p->key.c_stride) * dt_dtype_size(product->c.dtype);
+    void *beside = NULL;
+    if (product->accumulate && cudaMalloc(&beside, bytes) != cudaSuccess)
+        return 0;
+    void *result = product->accumulate ? beside : product->c.data;
+    int count = propose(dt_cuda_of(dev)->blas, p, found, CANDIDATES);
+    float best = 0;
+    for (int i = 0; i < count; i++) {
+        float time = time_of(dev, &(struct contest){p, product, &found[i], result, NULL, NULL});
+        if (i == 0 || time < best * WORTH) {
+            best = time;
+            p->choice = found[i];
+        }
+    }
+    cudaFree(beside);
+    return best;
+}
+
+static bool is_to_be_tuned(const struct dt_cuda_blas *blas, struct plan *p)
+{
+    return ++p->uses == TUNED_USE && blas->tune;
+}
+
+bool dt_cuda_blas_takes(struct dt_device *dev, const struct dt_cuda_product *product,
+                        void (*instead)(struct dt_device *, void *), void *context)
+{
+    struct plan *p = find_plan(dt_cuda_of(dev)->blas, product);
+    if (p->none || p->slower)
+        return false;
+    if (!product->accumulate && is_to_be_tuned(dt_cuda_of(dev)->blas, p)) {
+        float here = tune(dev, p, product);
+        float there = time_of(dev, &(struct contest){.instead = instead, .context = context});
+        /* What is done instead may have made plans, and one of them replaced this. */
+        p = find_plan(dt_cuda_of(dev)->blas, product);
+        p->slower = there < here * WORTH;
+    }
+    return !p->slower;
+}
+
+void dt_cuda_blas_multiply(struct dt_device *dev, const struct dt_cuda_product *product)
+{
+    struct plan *p = find_plan(dt_cuda_of(dev)->blas, product);
+    if (!p->none && product->epilogue == DT_CUDA_PLAIN && is_to_be_tuned(dt_cuda_of(dev)->blas, p))
+        tune(dev, p, product);
+    if (p->none || !run(dev, p, product, &p->choice, product->c.data))
+        dt_cuda_note_text(dev, "cuBLASLt refuses a product of matrices");
+}

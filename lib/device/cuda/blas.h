@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Products through cuBLASLt. For each shape, type, layout and epilogue there is a plan
+ * that is kept: which of the library's algorithms to run. It is the library's own choice
+ * at first; when a product comes again and again, the fastest of several that are timed
+ * (not with DT_CUDA_TUNE=0: then the same run has the same bits every time).
+ *
+ * fp32 is multiplied as fp32, unless DT_CUDA_TF32=1 allows tensor cores, which cut its
+ * significands to 10 bits. bf16 and fp16 are summed in fp32.
+ */
+#ifndef DT_DEVICE_CUDA_BLAS_H
+#define DT_DEVICE_CUDA_BLAS_H
+
+#include "device/cuda/cuda.h"
+
+/* What the library does to a product before it stores it. */
+enum dt_cuda_epilogue {
+    DT_CUDA_PLAIN,
+    DT_CUDA_BIAS,      /* adds bias */
+    DT_CUDA_GELU,      /* keeps the product in aux, and C is its GELU (tanh) */
+    DT_CUDA_GELU_BIAS, /* both */
+    DT_CUDA_GELU_SLOPE /* times GELU's derivative at aux */
+};
+
+struct dt_cuda_product {
+    struct dt_tensor c, a, b; /* strides of at least a row */
+    bool transpose_a, transpose_b, accumulate;
+    enum dt_cuda_epilogue epilogue;
+    struct dt_tensor bias, aux; /* of C's type */
+};
+
+int dt_cuda_blas_open(struct dt_device *dev, struct dt_error *err);
+void dt_cuda_blas_close(struct dt_device *dev);
+
+/* Whether the library has this product with its epilogue, and is not known to be slower
+ * than instead(dev, context), which does the same by other means. */
+bool dt_cuda_blas_takes(struct dt_device *dev, const struct dt_cuda_product *product,
+                        void (*instead)(struct dt_device *, void *), void *context);
+
+/* Puts the product into the stream. A product that the library does not have is noted as
+ * the device's failure. */
+void dt_cuda_blas_multiply(struct dt_device *dev, const struct dt_cuda_product *product);
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+#include <assert.h>
+#include <limits.h>
+
+#include "device/cuda/elements.cuh"
+#include "device/cuda/reduction.cuh"
+
+constexpr int most_threads = 512;
+
+namespace
+{
+/* What one pass over logits finds, so far: their highest, where it comes first, the sum
+ * of e^(x - highest) (Milakov and Gimelshein 2018), and the sum of x. */
+struct found {
+    float most, exp_sum, sum;
+    int first;
+};
+} // namespace
+
+template <int TYPE>
+static __device__ __forceinline__ void look_at(struct found *f, const struct dt_cuda_view &x,
+                                               int64_t row, int64_t column)
+{
+    constexpr int group = dt_cuda_group<TYPE>;
+    float v[group], most = f->most;
+    dt_cuda_load<TYPE>(x, row, column, v);
+#pragma unroll
+    for (int i = 0; i < group; i++)
+        if (column + i < x.columns) {
+            if (v[i] > most) {
+                most = v[i];
+                f->first = (int)column + i;
+            }
+            f->sum += v[i];
+        } else {
+            v[i] = -INFINITY;
+        }
+    if (most == -INFINITY)
+        return;
+    f->exp_sum *= __expf(f->most - most);
+    f->most = most;
+#pragma unroll
+    for (int i = 0; i < group; i++)
+        f->exp_sum += __expf(v[i] - most);
+}
+
+/* Over all threads of the block. */
+static __device__ __forceinline__ void join(struct found *f)
+{
+    float own = f->most, sums[2];
+    f->most = dt_cuda_block_join(own, -INFINITY, [](float a, float b) { return fmaxf(a, b); });
+    f->first = dt_cuda_block_join(own == f->most ? f->first : INT_MAX, INT_MAX,
+                                  [](int a, int b) { return a < b ? a : b; });
+    sums[0] = own == -INFINITY ? 0 : f->exp_sum * __expf(own - f->most);
+    sums[1] = f->sum;
+    dt_cuda_block_sum(sums);
+    f->exp_sum = sums[0];
+    f->sum = sums[1];
+}
+
+template <int TYPE>
+static __device__ void set_gradient(const struct dt_cuda_view &x, int64_t row, int target,
+                                    float most, float factor, float spread, float on_target)
+{
+    constexpr int group = dt_cuda_group<TYPE>;
+    float v[group];
+    for (int64_t column = (int64_t)threadIdx.x * group; column < x.columns;
+         column += (int64_t)blockDim.x * group) {
+        dt_cuda_load<TYPE>(x, row, column, v);
+#pragma unroll
+        for (int i = 0; i < group; i++)
+            v[i] = factor == 0 ? 0
+                               : __expf(v[i] - most) * factor - spread -
+                                     (column + i == target ? on_target : 0);
+        dt_cuda_store<TYPE>(x, row, column, v);
+    }
+}
+
+/* One pass over a row, by the block. */
+template <int TYPE>
+static __device__ struct found look_through(const struct dt_cuda_view &x, int64_t row)
+{
+    constexpr int group = dt_cuda_group<TYPE>;
+    struct found f = {-INFINITY, 0, 0, INT_MAX};
+    for (int64_t column = (int64_t)threadIdx.x * group; column < x.columns;
+         column += (int64_t)blockDim.x * group)
+        look_at<TYPE>(&f, x, row, column);
+    join(&f);
+    return f;
+}
+
+/* With p = softmax(x), L = log(sum exp x), label smoothing s and z-loss z:
+ *     loss = L - (1 - s) x[target] - s mean(x) + z L^2
+ *     its gradient = p (1 + 2 z L) - s/n - (1 - s) [j is the target]
+ * below is how far x lies below its highest in all. */
+static __device__ __forceinline__ float loss_of(float most, float exp_sum, float below,
+                                                float columns, float of_target,
+                                                const struct dt_cross_entropy &how)
+{
+    float log_sum = logf(exp_sum) + most, lower = (1.0f - how.label_smoothing) * (most - of_target);
+    if (how.label_smoothing != 0)
+        lower += how.label_smoothing * (below / columns);
+    return logf(exp_sum) + lower + how.z_loss * log_sum * log_sum;
+}
+
+template <int TYPE>
+static __device__ __forceinline__ void
+set_gradient_of(const struct dt_cuda_view &x, int64_t row, int target, float most, float exp_sum,
+                float columns, const struct dt_cross_entropy &how)
+{
+    float log_sum = logf(exp_sum) + most;
+    set_gradient<TYPE>(
+        x, row, target, most, how.scale * (1.0f + 2.0f * how.z_loss * log_sum) / exp_sum,
+        how.scale * how.label_smoothing / columns, how.scale * (1.0f - how.label_smoothing));
+}
+
+/* A block is a row: one pass to read, one more where the gradient is wanted. */
+template <int TYPE>
+static __global__ void __launch_bounds__(most_threads)
+    cross_entropy(float *losses, float *hits, struct dt_cuda_view x, const int32_t *targets,
+                  struct dt_cross_entropy how)
+{
+    int64_t row = blockIdx.x;
+    int target = targets[row];
+    if (target < 0) {
+        if (how.scale != 0)
+            set_gradient<TYPE>(x, row, target, 0, 0, 0, 0);
+        if (threadIdx.x == 0) {
+            losses[row] = 0;
+            if (hits)
+                hits[row] = 0;
+        }
+        return;
+    }
+    float n = (float)x.columns, of_target = dt_cuda_element(x, row, target);
+    struct found f = look_through<TYPE>(x, row);
+    if (threadIdx.x == 0) {
+        losses[row] = loss_of(f.most, f.exp_sum, n * f.most - f.sum, n, of_target, how);
+        if (hits)
+            hits[row] = f.first == target ? 1.0f : 0.0f;
+    }
+    if (how.scale == 0)
+        return;
+    __syncthreads(); /* every thread has read the target's logit */
+    set_gradient_of<TYPE>(x, row, target, f.most, f.exp_sum, n, how);
+}
+
+/* --- logits whose columns are dealt out to ranks ---------------------------------------------- */
+namespace
+{
+/* A row of DT_LOGIT_SUMS. */
+struct sums {
+    float columns, most, exp_sum, below, target, is_first;
+};
+} // namespace
+
+template <int TYPE>
+static __global__ void __launch_bounds__(most_threads)
+    logit_sums(float *sums, int64_t stride, struct dt_cuda_view x, const int32_t *targets)
+{
+    int64_t row = blockIdx.x;
+    int target = targets[row];
+    bool there = target >= 0 && target < x.columns;
+    struct found f = look_through<TYPE>(x, row);
+    if (threadIdx.x > 0)
+        return;
+    float n = (float)x.columns;
+    float of_target = there ? dt_cuda_element(x, row, target) : -INFINITY;
+    const struct sums s = {n,         f.most,
+                           f.exp_sum, n * f.most - f.sum,
+                           of_target, there && f.first == target ? 1.0f : 0.0f};
+    sums += row * stride;
+    sums[0] = s.columns, sums[1] = s.most, sums[2] = s.exp_sum;
+    sums[3] = s.below, sums[4] = s.target, sums[5] = s.is_first;
+}
+
+/* Of a row, over the parts in their order. */
+static __device__ struct sums add_up(const struct dt_cuda_view &parts, int64_t row, int64_t rows,
+                                     int64_t all_rows)
+{
+    struct sums all = {0, -INFINITY, 0, 0, -INFINITY, 0};
+    for (int64_t r = row; r < all_rows; r += rows) {
+        const float *part = static_cast<const float *>(parts.data) + r * parts.stride;
+        if (part[1] > all.most) {
+            all.most = part[1];
+            all.is_first = part[5];
+        }
+        all.target = fmaxf(all.target, part[4]);
+    }
+    for (int64_t r = row; r < all_rows; r += rows) {
+        const float *part = static_cast<const float *>(parts.data) + r * parts.stride;
+        all.columns += part[0];
+        all.exp_sum += part[2] * __expf(part[1] - all.most);
+        all.below += part[3] + part[0] * (all.most - part[1]);
+    }
+    return all;
+}
+
+template <int TYPE>
+static __global__ void __launch_bounds__(most_threads)
+    cross_entropy_of_sums(float *losses, float *hits, struct dt_cuda_view x,
+                          struct dt_cuda_view parts, int64_t all_rows, const int32_t *targets,
+                          struct dt_cross_entropy how)
+{
+    int64_t row = blockIdx.x;
+    const struct sums s = add_up(parts, row, gridDim.x, all_rows);
+    if (threadIdx.x == 0) {
+        losses[row] = loss_of(s.most, s.exp_sum, s.below, s.columns, s.target, how);
+        if (hits)
+            hits[row] = s.is_first;
+    }
+    if (how.scale != 0)
+        set_gradient_of<TYPE>(x, row, targets[row], s.most, s.exp_sum, s.columns, how);
+}
+
+/* --- launches --------------------------------------------------------------------------------- */
+template <int TYPE> static dim3 block_of(const struct dt_tensor *logits)
+{
+    constexpr int group = dt_cuda_group<TYPE>;
+    int64_t groups = (logits->columns + group - 1) / group;
+    return dim3((unsigned)(groups < most_threads ? (groups + 31) / 32 * 32 : most_threads));
+}
+
+void dt_cuda_cross_entropy(struct dt_device *dev, float *losses, float *hits,
+                           struct dt_tensor *logits, const int32_t *targets,
+                           const struct dt_cross_entropy *how)
+{
+    dt_cuda_for_type((int)logits->dtype, [&](auto type) {
+        dt_cuda_launch(dt_cuda_of(dev)->stream, dim3((unsigned)logits->rows),
+                       block_of<type.value>(logits), 0, cross_entropy<type.value>, losses, hits,
+                       dt_cuda_view_of(logits), targets, *how);
+    });
+}
+
+void dt_cuda_logit_sums(struct dt_device *dev, struct dt_tensor *sums,
+                        const struct dt_tensor *logits, const int32_t *targets)
+{
+    assert(sums->columns == DT_LOGIT_SUMS && sums->rows == logits->rows && logits->columns > 0);
+    dt_cuda_for_type((int)logits->dtype, [&](auto type) {
+        dt_cuda_launch(dt_cuda_of(dev)->stream, dim3((unsigned)logits->rows),
+                       block_of<type.value>(logits), 0, logit_sums<type.value>,
+                       static_cast<float *>(sums->data), sums->stride, dt_cuda_view_of(logits),
+                       targets);
+    });
+}
+
+void dt_cuda_cross_entropy_of_sums(struct dt_device *dev, float *losses, float *hits,
+                                   struct dt_tensor *logits, const struct dt_tensor *sums,
+                                   const int32_t *targets, const struct dt_cross_entropy *how)
+{
+    assert(sums->columns == DT_LOGIT_SUMS && logits->rows > 0 && sums->rows % logits->rows == 0);
+    dt_cuda_for_type((int)logits->dtype, [&](auto type) {
+        dt_cuda_launch(dt_cuda_of(dev)->stream, dim3((unsigned)logits->rows),
+                       block_of<type.value>(logits), 0, cross_entropy_of_sums<type.value>, losses,
+                       hits, dt_cuda_view_of(logits), dt_cuda_view_of(sums), sums->rows, targets,
+                       *how);
+    });
+}

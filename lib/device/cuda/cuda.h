@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the cuda engine share: its ops, its stream and its scratch
+ * memory. Host code is C; files of kernels (.cu) are C++ that begins with kernel.cuh.
+ *
+ * Ops only put work into one stream and return; what the host waits for is said
+ * where it does. What goes wrong is kept, and synchronize() reports it.
+ */
+#ifndef DT_DEVICE_CUDA_CUDA_H
+#define DT_DEVICE_CUDA_CUDA_H
+
+#include <cuda_runtime_api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "device/device.h"
+
+struct dt_cuda_blas;
+struct dt_cuda_staging;
+
+/* The engine's state of a device. */
+struct dt_cuda {
+    cudaStream_t stream; /* that every op works in */
+    int processors;      /* multiprocessors of the device */
+    int capability;      /* 80, 90, ... */
+    size_t shared_limit; /* of a block's shared memory, bytes */
+    void *scratch;
+    size_t scratch_bytes;
+    struct dt_cuda_blas *blas;
+    struct dt_cuda_staging *staging;
+    struct dt_error failure; /* the first; its code is DT_OK while there is none */
+};
+
+static inline struct dt_cuda *dt_cuda_of(struct dt_device *dev)
+{
+    return (struct dt_cuda *)dev->state;
+}
+
+/* Keeps what failed, unless something has before. Does nothing for cudaSuccess. */
+void dt_cuda_note(struct dt_device *dev, const char *what, cudaError_t error);
+void dt_cuda_note_text(struct dt_device *dev, const char *text);
+
+/* At least bytes that one op may use, in the order of the stream: the next op's are the
+ * same. 256-byte aligned, not zeroed. NULL, with the failure kept, when there is no
+ * memory. Grows on the first steps alone; then it waits for the device. */
+void *dt_cuda_scratch(struct dt_device *dev, size_t bytes);
+
+/* Memory and transfers. */
+void *dt_cuda_allocate(struct dt_device *, size_t);
+void dt_cuda_release(struct dt_device *, void *, size_t);
+void dt_cuda_upload(struct dt_device *, void *, const void *, size_t);
+void dt_cuda_download(struct dt_device *, void *, const void *, size_t);
+size_t dt_cuda_available(struct dt_device *);
+int dt_cuda_synchronize(struct dt_device *, struct dt_error *);
+
+/* The ops of struct dt_ops. */
+void dt_cuda_copy(struct dt_device *, struct dt_tensor *, const struct dt_tensor *);
+void dt_cuda_zero(struct dt_device *, struct dt_tensor *);
+void dt_cuda_combine(struct dt_device *, struct dt_tensor *, float, const struct dt_tensor *,
+                     float);
+void dt_cuda_matmul(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
+                    const struct dt_tensor *, const struct dt_matmul *);
+void dt_cuda_dropout(struct dt_device *, struct dt_tensor *, int64_t, const struct dt_dropout *);
+void dt_cuda_activation_forward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
+                                enum dt_activation);
+void dt_cuda_activation_backward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
+                                 enum dt_activation);
+void dt_cuda_bias_backward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *);
+void dt_cuda_embedding_forward(struct dt_device *, struct dt_tensor *, const int32_t *,
+                               const struct dt_tensor *, const struct dt_tensor *, int64_t,
+                               int64_t);
+void dt_cuda_embedding_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
+                                const struct dt_tensor *, const int32_t *, int64_t);
+void dt_cuda_gather(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
+                    const int32_t *);
+void dt_cuda_scatter(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
+                     const int32_t *);
+void dt_cuda_norm_forward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
+                          struct dt_tensor *, const struct dt_tensor *, const struct dt_tensor *,
+                          const struct dt_tensor *, const struct dt_tensor *, float);
+void dt_cuda_norm_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
+                           struct dt_tensor *, const struct dt_tensor *, const struct dt_tensor *,
+                           const struct dt_tensor *, const struct dt_tensor *);
+void dt_cuda_rms_norm_forward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
+                              struct dt_tensor *, const struct dt_tensor *,
+                              const struct dt_tensor *, const struct dt_tensor *, float);
+void dt_cuda_rms_norm_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
+                               const struct dt_tensor *, const struct dt_tensor *,
+                               const struct dt_tensor *, const struct dt_tensor *);
+void dt_cuda_rope(struct dt_device *, struct dt_tensor *, const struct dt_tensor *, int64_t,
+                  int64_t, bool);
+void dt_cuda_swiglu_forward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
+                            const struct dt_tensor *);
+void dt_cuda_swiglu_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
+                             const struct dt_tensor *, const struct dt_tensor *);
+void dt_cuda_attention_forward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
+                               const struct dt_tensor *, const struct dt_tensor *,
+                               const struct dt_tensor *, const struct dt_attention *);
+void dt_cuda_attention_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
+                                struct dt_tensor *, const struct dt_tensor *,
+                                const struct dt_tensor *, const struct dt_tensor *,
+                                const struct dt_tensor *, const struct dt_tensor *,
+                                const struct dt_tensor *, const struct dt_attention *);
+void dt_cuda_cross_entropy(struct dt_device *, float *, float *, struct dt_tensor *,
+                           const int32_t *, const struct dt_cross_entropy *);
+void dt_cuda_logit_sums(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
+                        const int32_t *);
+void dt_cuda_cross_entropy_of_sums(struct dt_device *, float *, float *, struct dt_tensor *,
+                                   const struct dt_tensor *, const int32_t *,
+                                   const struct dt_cross_entropy *);
+double dt_cuda_sum_squares(struct dt_device *, const float *, int64_t);
+double dt_cuda_sum(struct dt_device *, const float *, int64_t);
+void dt_cuda_adamw(struct dt_device *, float *, float *, float *, const float *, int64_t,
+                   const struct dt_adamw *);
+void dt_cuda_sgd(struct dt_device *, float *, float *, const float *, int64_t,
+                 const struct dt_sgd *);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* The cuda engine: one NVIDIA GPU, kernels of our own and cuBLASLt. */
+#include <stdlib.h>
+
+#include "device/cuda/blas.h"
+#include "device/cuda/cuda.h"
+#include "device/cuda/staging.h"
+
+#define LEAST_CAPABILITY 80 /* bf16 and asynchronous copies */
+
+void dt_cuda_note_text(struct dt_device *dev, const char *text)
+{
+    struct dt_error *failure = &dt_cuda_of(dev)->failure;
+    if (failure->code == DT_OK)
+        (void)dt_fail(failure, DT_EIO, "%s", text);
+}
+
+void dt_cuda_note(struct dt_device *dev, const char *what, cudaError_t error)
+{
+    struct dt_error *failure = &dt_cuda_of(dev)->failure;
+    if (error != cudaSuccess && failure->code == DT_OK)
+        (void)dt_fail(failure, error == cudaErrorMemoryAllocation ? DT_ENOMEM : DT_EIO,
+                      "the GPU failed (%s): %s", what, cudaGetErrorString(error));
+}
+
+/* --- memory ----------------------------------------------------------------------------------- */
+void *dt_cuda_allocate(struct dt_device *dev, size_t bytes)
+{
+    void *memory = NULL;
+    if (cudaMalloc(&memory, bytes ? bytes : 1) != cudaSuccess) {
+        (void)cudaGetLastError(); /* so that it is no failure of what follows */
+        return NULL;
+    }
+    dt_cuda_note(dev, "zero", cudaMemsetAsync(memory, 0, bytes, dt_cuda_of(dev)->stream));
+    return memory;
+}
+
+void dt_cuda_release(struct dt_device *dev, void *memory, size_t bytes)
+{
+    (void)bytes;
+    dt_cuda_note(dev, "release", cudaStreamSynchronize(dt_cuda_of(dev)->stream));
+    dt_cuda_note(dev, "release", cudaFree(memory));
+}
+
+void *dt_cuda_scratch(struct dt_device *dev, size_t bytes)
+{
+    struct dt_cuda *cuda = dt_cuda_of(dev);
+    if (cuda->scratch && bytes <= cuda->scratch_bytes)
+        return cuda->scratch;
+    dt_cuda_release(dev, cuda->scratch, cuda->scratch_bytes);
+    cuda->scratch_bytes = bytes + bytes / 4;
+    cuda->scratch = NULL;
+    cudaError_t error = cudaMalloc(&cuda->scratch, cuda->scratch_bytes + 1);
+    dt_cuda_note(dev, "memory for an operation", error);
+    if (error != cudaSuccess)
+        cuda->scratch = NULL;
+    return cuda->scratch;
+}
+
+size_t dt_cuda_available(struct dt_device *dev)
+{
+    size_t available = 0, total;
+    dt_cuda_note(dev, "memory", cudaMemGetInfo(&available, &total));
+    return available;
+}
+
+int dt_cuda_synchronize(struct dt_device *dev, struct dt_error *err)
+{
+    struct dt_cuda *cuda = dt_cuda_of(dev);
+    dt_cuda_note(dev, "step", cudaStreamSynchronize(cuda->stream));
+    dt_cuda_note(dev, "launch", cudaGetLastError());
+    if (cuda->failure.code == DT_OK)
+        return 0;
+    *err = cuda->failure;
+    return err->code;
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+/* Ranks of one machine take its GPUs in turn. */
+static int local_rank(void)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                                            "SLURM_LOCALID"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = getenv(variables[i]);
+        if (value && *value)
+            return atoi(value);
+    }
+    return 0;
+}
+
+static int no_device(cudaError_t error, struct dt_error *err)
+{
+    int driver = 0, needed = 0;
+    if (error == cudaErrorInsufficientDriver) {
+        cudaDriverGetVersion(&driver);
+        cudaRuntimeGetVersion(&needed);
+        if (driver == 0)
+            return dt_fail(err, DT_EMISSING, "no NVIDIA driver is installed");
+        return dt_fail(err, DT_EMISSING, "the NVIDIA driver supports CUDA %d.%d, needed is %d.%d",
+                       driver / 1000, driver % 1000 / 10, needed / 1000, needed % 1000 / 10);
+    }
+    if (error == cudaErrorNoDevice || error == cudaSuccess)
+        return dt_fail(err, DT_EMISSING, "no NVIDIA GPU is here");
+    return dt_fail(err, DT_EMISSING, "the GPU cannot be used: %s", cudaGetErrorString(error));
+}
+
+static int choose_device(struct dt_cuda *cuda, struct dt_error *err)
+{
+    int count = 0, device, major = 0, minor = 0, shared = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess || count == 0)
+        return no_device(error, err);
+    device = local_rank() % count;
+    error = cudaSetDevice(device);
+    if (error != cudaSuccess)
+        return no_device(error, err);
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    cudaDeviceGetAttribute(&cuda->processors, cudaDevAttrMultiProcessorCount, device);
+    cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    cuda->capability = 10 * major + minor;
+    cuda->shared_limit = (size_t)shared;
+    if (cuda->capability < LEAST_CAPABILITY)
+        return dt_fail(err, DT_EMISSING,
+                       "the GPU has compute capability %d.%d, needed is 8.0 or more", major, minor);
+    error = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
+    return error == cudaSuccess ? 0 : no_device(error, err);
+}
+
+static void close_engine(struct dt_device *dev)
+{
+    struct dt_cuda *cuda = dt_cuda_of(dev);
+    if (cuda->stream)
+        cudaStreamSynchronize(cuda->stream);
+    dt_cuda_blas_close(dev);
+    dt_cuda_staging_close(dev);
+    cudaFree(cuda->scratch);
+    if (cuda->stream)
+        cudaStreamDestroy(cuda->stream);
+    free(cuda);
+}
+
+static int open_engine(struct dt_device *dev, struct dt_error *err)
+{
+    struct dt_cuda *cuda = calloc(1, sizeof *cuda);
+    if (cuda == NULL)
+        return dt_fail(err, DT_ENOMEM, "no memory for the cuda engine");
+    dev->state = cuda;
+    int rc = choose_device(cuda, err);
+    rc = rc < 0 ? rc : dt_cuda_staging_open(dev, err);
+    rc = rc < 0 ? rc : dt_cuda_blas_open(dev, err);
+    if (rc < 0)
+        close_engine(dev);
+    return rc;
+}
+
+static const struct dt_ops ops = {
+    .allocate = dt_cuda_allocate,
+    .release = dt_cuda_release,
+    .upload = dt_cuda_upload,
+    .download = dt_cuda_download,
+    .available = dt_cuda_available,
+    .synchronize = dt_cuda_synchronize,
+    .copy = dt_cuda_copy,
+    .zero = dt_cuda_zero,
+    .combine = dt_cuda_combine,
+    .matmul = dt_cuda_matmul,
+    .dropout = dt_cuda_dropout,
+    .activation_forward = dt_cuda_activation_forward,
+    .activation_backward = dt_cuda_activation_backward,
+    .bias_backward = dt_cuda_bias_backward,
+    .embedding_forward = dt_cuda_embedding_forward,
+    .embedding_backward = dt_cuda_embedding_backward,
+    .gather = dt_cuda_gather,
+    .scatter = dt_cuda_scatter,
+    .norm_forward = dt_cuda_norm_forward,
+    .norm_backward = dt_cuda_norm_backward,
+    .rms_norm_forward = dt_cuda_rms_norm_forward,
+    .rms_norm_backward = dt_cuda_rms_norm_backward,
+    .rope = dt_cuda_rope,
+    .swiglu_forward = dt_cuda_swiglu_forward,
+    .swiglu_backward = dt_cuda_swiglu_backward,
+    .attention_forward = dt_cuda_attention_forward,
+    .attention_backward = dt_cuda_attention_backward,
+    .cross_entropy = dt_cuda_cross_entropy,
+    .logit_sums = dt_cuda_logit_sums,
+    .cross_entropy_of_sums = dt_cuda_cross_entropy_of_sums,
+    .sum_squares = dt_cuda_sum_squares,
+    .sum = dt_cuda_sum,
+    .adamw = dt_cuda_adamw,
+    .sgd = dt_cuda_sgd,
+};
+
+/* dt_engine is found by dlsym; the engine is built with hidden symbols otherwise. */
+extern const struct dt_engine dt_engine __attribute__((visibility("default")));
+const struct dt_engine dt_engine = {
+    .abi = DT_ENGINE_ABI,
+    .name = "cuda",
+    .isa = "sm_80 sm_90a",
+    .own_memory = true,
+    .ops = &ops,
+    .open = open_engine,
+    .close = close_engine,
+};

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every kernel file begins with: the toolkit's headers, arrays in shared memory,
+ * and launches.
+ *
+ * The sources are CUDA C++ as nvcc takes it, but for three spellings that let a C++
+ * compiler take them too, where the tests run them on the processor (tests/cuda):
+ *
+ *     DT_SHARED(float, sums, 32);             __shared__ float sums[32];
+ *     DT_DYNAMIC_SHARED(float, row);          the block's dynamic shared memory
+ *     dt_cuda_launch(stream, grid, block, bytes, kernel, x, n);
+ *                                             kernel<<<grid, block, bytes, stream>>>(x, n);
+ */
+#ifndef DT_DEVICE_CUDA_KERNEL_CUH
+#define DT_DEVICE_CUDA_KERNEL_CUH
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define DT_SHARED(type, name, count) __shared__ __align__(16) type name[count]
+#define DT_DYNAMIC_SHARED(type, name)                                                              \
+    extern __shared__ __align__(1024) unsigned char dt_dynamic_shared[];                           \
+    type *const name = reinterpret_cast<type *>(dt_dynamic_shared)
+#endif
+
+/* Nothing, for an empty grid. What went wrong at launch is kept by the runtime:
+ * synchronize() asks it. */
+template <class... Parameters, class... Arguments>
+void dt_cuda_launch(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
+                    void (*kernel)(Parameters...), Arguments... arguments)
+{
+    if (grid.x == 0 || block.x == 0)
+        return;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = stream;
+    (void)cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+#endif

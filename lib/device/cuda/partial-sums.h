@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Sums over many rows: rows are cut into chunks by their number alone, a block adds up
+ * each chunk, and these sums are added in their order. So they do not depend on which
+ * blocks run at once. */
+#ifndef DT_DEVICE_CUDA_PARTIAL_SUMS_H
+#define DT_DEVICE_CUDA_PARTIAL_SUMS_H
+
+#include "device/cuda/cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct dt_cuda_chunks {
+    int64_t rows, count; /* of each, and of chunks */
+};
+
+static inline struct dt_cuda_chunks dt_cuda_chunks_of(int64_t rows, int64_t fewest, int64_t most)
+{
+    int64_t each = (rows + most - 1) / most;
+    each = each < fewest ? fewest : each;
+    struct dt_cuda_chunks chunks = {each, (rows + each - 1) / each};
+    return chunks;
+}
+
+/* total[j] += sum over the chunks c of sums[c * width + j], j from 0 to below columns. */
+void dt_cuda_add_chunks(struct dt_device *dev, float *total, const float *sums, int64_t chunks,
+                        int64_t width, int64_t columns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

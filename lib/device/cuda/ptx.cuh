@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The instructions of sm_80 that C++ has no name for: matrices from shared memory to
+ * registers, products on the tensor cores, asynchronous copies, powers of two.
+ *
+ * Which lane of a warp holds which element is what NVIDIA's PTX ISA 8.5 says, in
+ * "Warp-level matrix instructions". Below, lane = 4 group + place; a register of 32 bits
+ * holds two elements of 16, the lower one first. Of an 8 x 8 matrix a lane holds row
+ * group, columns 2 place and 2 place + 1.
+ *
+ * Where no nvcc compiles this, tests/cuda/toolkit/emulated-ptx.h stands for the instructions;
+ * tests/cuda/conformance.cu compares the two on a GPU.
+ */
+#ifndef DT_DEVICE_CUDA_PTX_CUH
+#define DT_DEVICE_CUDA_PTX_CUH
+
+#include <string.h>
+
+#include "device/cuda/kernel.cuh"
+#include "device/device.h"
+
+#ifndef __CUDACC__
+#include "emulated-ptx.h"
+#else
+
+static __device__ __forceinline__ uint32_t dt_shared_address(const void *memory)
+{
+    return (uint32_t)__cvta_generic_to_shared(memory);
+}
+
+/* Four 8 x 8 matrices of 16-bit elements; lane i names row i mod 8 of matrix i / 8, 16
+ * bytes in shared memory. Register m of a lane gets its two elements of matrix m. */
+static __device__ __forceinline__ void dt_load_matrices(uint32_t (&to)[4], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(dt_shared_address(row))
+                 : "memory");
+}
+
+/* The same, each matrix transposed. */
+static __device__ __forceinline__ void dt_load_transposed(uint32_t (&to)[4], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(dt_shared_address(row))
+                 : "memory");
+}
+
+/* sums (16 x 8, fp32) += a (16 x 16) b (16 x 8), of 16-bit elements. Registers of a:
+ * rows 0-7 and 8-15 of columns 0-7, then of columns 8-15; of b, which lies as its
+ * transpose: rows 0-7, rows 8-15; of sums: row group, row group + 8, two columns each. */
+template <enum dt_dtype TYPE>
+static __device__ __forceinline__ void dt_multiply_add(float (&sums)[4], const uint32_t (&a)[4],
+                                                       uint32_t b0, uint32_t b1)
+{
+    if (TYPE == DT_BF16)
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                     : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    else
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                     : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/* 2^x to two units in the last place; of minus infinity 0. */
+static __device__ __forceinline__ float dt_exp2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/* x; the compiler cannot know that, so what depends on it is computed again rather than
+ * kept in registers throughout a loop. */
+static __device__ __forceinline__ int dt_again(int x)
+{
+    asm volatile("" : "+r"(x));
+    return x;
+}
+
+/* Begins to copy 16 bytes to shared memory: the first `filled` (0 to 16) of source, then
+ * zeros. Both addresses are multiples of 16; the copy passes by the first-level cache. */
+static __device__ __forceinline__ void dt_copy_async(void *shared, const void *source, int filled)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dt_shared_address(shared)),
+                 "l"(source), "r"(filled)
+                 : "memory");
+}
+
+/* Ends a group of this thread's copies. */
+static __device__ __forceinline__ void dt_commit_copies(void)
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Waits until at most LEFT groups of this thread are on their way. */
+template <int LEFT> static __device__ __forceinline__ void dt_wait_copies(void)
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+}
+
+#endif
+
+/* Two numbers, rounded to nearest even, as 16-bit elements of one register. */
+template <enum dt_dtype TYPE>
+static __device__ __forceinline__ uint32_t dt_pack(float lower, float upper)
+{
+    uint32_t pair;
+    if (TYPE == DT_BF16) {
+        __nv_bfloat162 x = __floats2bfloat162_rn(lower, upper);
+        memcpy(&pair, &x, sizeof pair);
+    } else {
+        __half2 x = __floats2half2_rn(lower, upper);
+        memcpy(&pair, &x, sizeof pair);
+    }
+    return pair;
+}
+
+static __device__ __forceinline__ float dt_number(enum dt_dtype type, uint16_t bits)
+{
+    return type == DT_BF16 ? __bfloat162float(__ushort_as_bfloat16(bits))
+                           : __half2float(__ushort_as_half(bits));
+}
+
+#endif

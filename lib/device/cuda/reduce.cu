@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* Sums whose order is fixed by the shape alone. */
+#include <assert.h>
+
+#include "device/cuda/elements.cuh"
+#include "device/cuda/partial-sums.h"
+#include "device/cuda/reduction.cuh"
+
+constexpr int sum_threads = 256;
+constexpr int64_t sum_block = 8192;  /* floats whose sum is one fp64 partial sum */
+constexpr int columns_of_block = 32; /* when chunks are added up */
+constexpr int lines = 16;            /* rows that a block adds up at once */
+
+/* --- sums of chunks --------------------------------------------------------------------------- */
+static __global__ void __launch_bounds__(columns_of_block *lines)
+    add_chunks(float *total, const float *sums, int64_t chunks, int64_t width, int64_t columns)
+{
+    DT_SHARED(float, part, lines *columns_of_block);
+    int64_t column = (int64_t)blockIdx.x * columns_of_block + threadIdx.x;
+    float sum = 0;
+    if (column < columns)
+        for (int64_t chunk = threadIdx.y; chunk < chunks; chunk += lines)
+            sum += sums[chunk * width + column];
+    part[threadIdx.y * columns_of_block + threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y > 0 || column >= columns)
+        return;
+    for (int line = 1; line < lines; line++)
+        sum += part[line * columns_of_block + threadIdx.x];
+    total[column] += sum;
+}
+
+void dt_cuda_add_chunks(struct dt_device *dev, float *total, const float *sums, int64_t chunks,
+                        int64_t width, int64_t columns)
+{
+    dim3 grid((unsigned)((columns + columns_of_block - 1) / columns_of_block));
+    dt_cuda_launch(dt_cuda_of(dev)->stream, grid, dim3(columns_of_block, lines), 0, add_chunks,
+                   total, sums, chunks, width, columns);
+}
+
+/* --- bias ------------------------------------------------------------------------------------- */
+/* A warp takes 32 groups of columns, and every lines-th row of the chunk. */
+template <int TYPE>
+static __global__ void __launch_bounds__(32 * lines)
+    sum_columns(float *sums, struct dt_cuda_view dy, int64_t rows, int64_t chunk_rows)
+{
+    constexpr int group = dt_cuda_group<TYPE>;
+    DT_SHARED(float, part, lines * 32 * group);
+    int64_t column = ((int64_t)blockIdx.x * 32 + threadIdx.x) * group;
+    int64_t first = blockIdx.y * chunk_rows, end = first + chunk_rows;
+    float sum[group] = {}, v[group];
+    end = end < rows ? end : rows;
+    if (column < dy.columns)
+        for (int64_t row = first + threadIdx.y; row < end; row += lines) {
+            dt_cuda_load<TYPE>(dy, row, column, v);
+#pragma unroll
+            for (int i = 0; i < group; i++)
+                sum[i] += v[i];
+        }
+#pragma unroll
+    for (int i = 0; i < group; i++)
+        part[(threadIdx.y * group + i) * 32 + threadIdx.x] = sum[i];
+    __syncthreads();
+    for (int i = threadIdx.y; i < group; i += lines)
+        if (column + i < dy.columns) {
+            float total = 0;
+            for (int line = 0; line < lines; line++)
+                total += part[(line * group + i) * 32 + threadIdx.x];
+            sums[blockIdx.y * dy.columns + column + i] = total;
+        }
+}
+
+void dt_cuda_bias_backward(struct dt_device *dev, struct dt_tensor *dbias,
+                           const struct dt_tensor *dy)
+{
+    int64_t n = dy->columns;
+    assert(dbias->columns == n && dbias->dtype == DT_F32);
+    struct dt_cuda_chunks chunks = dt_cuda_chunks_of(dy->rows, 128, 256);
+    float *sums =
+        static_cast<float *>(dt_cuda_scratch(dev, (size_t)(chunks.count * n) * sizeof(float)));
+    if (sums == nullptr || chunks.count == 0)
+        return;
+    dt_cuda_for_type((int)dy->dtype, [&](auto type) {
+        constexpr int columns = 32 * dt_cuda_group<type.value>;
+        dim3 grid((unsigned)((n + columns - 1) / columns), (unsigned)chunks.count);
+        dt_cuda_launch(dt_cuda_of(dev)->stream, grid, dim3(32, lines), 0, sum_columns<type.value>,
+                       sums, dt_cuda_view_of(dy), dy->rows, chunks.rows);
+    });
+    dt_cuda_add_chunks(dev, static_cast<float *>(dbias->data), sums, chunks.count, n, n);
+}
+
+/* --- sums of all ------------------------------------------------------------------------------ */
+template <bool SQUARES>
+static __global__ void __launch_bounds__(sum_threads)
+    sum_block_of(double *partial, const float *x, int64_t n)
+{
+    int64_t first = (int64_t)blockIdx.x * sum_block;
+    int64_t end = first + sum_block < n ? first + sum_block : n;
+    double sum = 0;
+    for (int64_t i = first + threadIdx.x; i < end; i += sum_threads) {
+        double v = x[i];
+        sum += SQUARES ? v * v : v;
+    }
+    sum = dt_cuda_block_sum_of(sum);
+    if (threadIdx.x == 0)
+        partial[blockIdx.x] = sum;
+}
+
+static __global__ void __launch_bounds__(sum_threads)
+    sum_partial(double *result, const double *partial, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = threadIdx.x; i < n; i += sum_threads)
+        sum += partial[i];
+    sum = dt_cuda_block_sum_of(sum);
+    if (threadIdx.x == 0)
+        *result = sum;
+}
+
+/* Waits for the result. */
+template <bool SQUARES> static double sum_all(struct dt_device *dev, const float *x, int64_t n)
+{
+    int64_t blocks = (n + sum_block - 1) / sum_block;
+    cudaStream_t stream = dt_cuda_of(dev)->stream;
+    double *partial =
+        static_cast<double *>(dt_cuda_scratch(dev, (size_t)(blocks + 1) * sizeof(double)));
+    double result = 0;
+    if (partial == nullptr || n == 0)
+        return 0;
+    dt_cuda_launch(stream, dim3((unsigned)blocks), dim3(sum_threads), 0, sum_block_of<SQUARES>,
+                   partial, x, n);
+    dt_cuda_launch(stream, dim3(1), dim3(sum_threads), 0, sum_partial, partial + blocks,
+                   static_cast<const double *>(partial), blocks);
+    dt_cuda_download(dev, &result, partial + blocks, sizeof result);
+    return result;
+}
+
+double dt_cuda_sum(struct dt_device *dev, const float *x, int64_t n)
+{
+    return sum_all<false>(dev, x, n);
+}
+
+double dt_cuda_sum_squares(struct dt_device *dev, const float *x, int64_t n)
+{
+    return sum_all<true>(dev, x, n);
+}

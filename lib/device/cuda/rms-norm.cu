@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+#include <assert.h>
+
+#include "device/cuda/partial-sums.h"
+#include "device/cuda/reduction.cuh"
+#include "device/cuda/row-team.cuh"
+
+namespace
+{
+struct forward {
+    struct dt_cuda_view y, sum, x, add, weight; /* add.data NULL: none */
+    float *rstd;
+    int64_t rstd_stride;
+    float epsilon;
+    unsigned groups; /* norms of a row */
+    bool keep_sum;   /* sum is to be written */
+};
+} // namespace
+
+/* Norm number block of x: the view of a row, cut off where its group ends. */
+static __device__ __forceinline__ struct dt_cuda_view up_to(struct dt_cuda_view x, int64_t end)
+{
+    x.columns = end;
+    return x;
+}
+
+template <int TYPE, int PARTS>
+static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm(struct forward f)
+{
+    constexpr int group = dt_cuda_group<TYPE>;
+    unsigned number = blockIdx.x % f.groups;
+    int64_t row = blockIdx.x / f.groups, n = f.weight.columns, begin = number * n, end = begin + n;
+    float v[PARTS][group] = {}, w[group], squares = 0;
+#pragma unroll
+    for (int part = 0; part < PARTS; part++) {
+        int64_t column = dt_cuda_part<TYPE>(part);
+        if (column >= n)
+            continue;
+        dt_cuda_load<TYPE>(up_to(f.x, end), row, begin + column, v[part]);
+        if (f.add.data) {
+            dt_cuda_load<TYPE>(up_to(f.add, end), row, begin + column, w);
+#pragma unroll
+            for (int i = 0; i < group; i++)
+                v[part][i] += w[i];
+        }
+        if (f.keep_sum) {
+            dt_cuda_store<TYPE>(up_to(f.sum, end), row, begin + column, v[part]);
+            dt_cuda_as_stored<TYPE>(f.sum, v[part]);
+        }
+#pragma unroll
+        for (int i = 0; i < group; i++)
+            squares += v[part][i] * v[part][i]; /* 0 behind the end */
+    }
+    float rstd = 1.0f / sqrtf(dt_cuda_block_sum_of(squares) / (float)n + f.epsilon);
+#pragma unroll
+    for (int part = 0; part < PARTS; part++) {
+        int64_t column = dt_cuda_part<TYPE>(part);
+        if (column >= n)
+            continue;
+        dt_cuda_load<TYPE>(f.weight, 0, column, w);
+#pragma unroll
+        for (int i = 0; i < group; i++)
+            v[part][i] *= rstd * w[i];
+        dt_cuda_store<TYPE>(up_to(f.y, end), row, begin + column, v[part]);
+    }
+    if (threadIdx.x == 0)
+        f.rstd[row * f.rstd_stride + number] = rstd;
+}
+
+/* Groups of accesses stay whole where norms begin in the middle of a row. */
+static struct dt_cuda_view view_of_groups(const struct dt_tensor *x, int64_t n)
+{
+    struct dt_cuda_view view = dt_cuda_view_of(x);
+    view.aligned = view.aligned && (n % 8 == 0 || n == x->columns);
+    return view;
+}
+
+void dt_cuda_rms_norm_forward(struct dt_device *dev, struct dt_tensor *y, struct dt_tensor *rstd,
+                              struct dt_tensor *sum, const struct dt_tensor *x,
+                              const struct dt_tensor *add, const struct dt_tensor *weight,
+                              float epsilon)
+{
+    int64_t n = weight->columns, groups = x->columns / n;
+    assert(groups * n == x->columns && rstd->columns == groups);
+    assert(y->columns == x->columns && sum->columns == x->columns);
+    struct forward f = {view_of_groups(y, n),
+                        view_of_groups(sum, n),
+                        view_of_groups(x, n),
+                        {},
+                        dt_cuda_view_of(weight),
+                        static_cast<float *>(rstd->data),
+                        rstd->stride,
+                        epsilon,
+                        (unsigned)groups,
+                        add != nullptr || sum->data != x->data};
+    if (add)
+        f.add = view_of_groups(add, n);
+    dt_cuda_for_type(dt_cuda_type_of({y, sum, x, add, weight}), [&](auto type) {
+        dt_cuda_for_team<type.value>(dev, n, [&](auto parts, dim3 block) {
+            dt_cuda_launch(dt_cuda_of(dev)->stream, dim3((unsigned)(x->rows * groups)), block, 0,
+                           rms_norm<type.value, parts.value>, f);
+        });
+    });
+}
+
+namespace
+{
+struct backward {
+    struct dt_cuda_view dsum, dy, sum, weight;
+    const float *rstd;
+    int64_t rstd_stride, norms, chunk_norms; /* of all rows, and of a block */
+    unsigned groups;
+    float *sums; /* of dweight, for each chunk */
+};
+} // namespace
+
+/* With g = dy * weight and xhat = x * rstd:
+ *     dx += rstd * (g - xhat * mean(g * xhat)), dweight += dy * xhat */
+template <int TYPE, int PARTS>
+static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm_backward(struct backward b)
+{
+    constexpr int group = dt_cuda_group<TYPE>;
+    int64_t n = b.weight.columns, first = blockIdx.x * b.chunk_norms, last = first + b.chunk_norms;
+    float w[group], dweight[PARTS][group] = {};
+    last = last < b.norms ? last : b.norms;
+    for (int64_t norm = first; norm < last; norm++) {
+        int64_t row = norm / b.groups, number = norm % b.groups, begin = number * n;
+        int64_t end = begin + n;
+        float rstd = b.rstd[row * b.rstd_stride + number];
+        float dy[PARTS][group] = {}, xhat[PARTS][group] = {}, sum = 0;
+#pragma unroll
+        for (int part = 0; part < PARTS; part++) {
+            int64_t column = dt_cuda_part<TYPE>(part);
+            if (column >= n)
+                continue;
+            dt_cuda_load<TYPE>(up_to(b.dy, end), row, begin + column, dy[part]);
+            dt_cuda_load<TYPE>(up_to(b.sum, end), row, begin + column, xhat[part]);
+            dt_cuda_load<TYPE>(b.weight, 0, column, w);
+#pragma unroll
+            for (int i = 0; i < group; i++) {
+                xhat[part][i] *= rstd;
+                dweight[part][i] += dy[part][i] * xhat[part][i];
+                dy[part][i] *= w[i]; /* g */
+                sum += dy[part][i] * xhat[part][i];
+            }
+        }
+        float mean = dt_cuda_block_sum_of(sum) / (float)n;
+#pragma unroll
+        for (int part = 0; part < PARTS; part++) {
+            int64_t column = dt_cuda_part<TYPE>(part);
+            float dx[group];
+            if (column >= n)
+                continue;
+            dt_cuda_load<TYPE>(up_to(b.dsum, end), row, begin + column, dx);
+#pragma unroll
+            for (int i = 0; i < group; i++)
+                dx[i] += rstd * (dy[part][i] - xhat[part][i] * mean);
+            dt_cuda_store<TYPE>(up_to(b.dsum, end), row, begin + column, dx);
+        }
+    }
+    float *sums = b.sums + (int64_t)blockIdx.x * n;
+#pragma unroll
+    for (int part = 0; part < PARTS; part++)
+#pragma unroll
+        for (int i = 0; i < group; i++)
+            if (dt_cuda_part<TYPE>(part) + i < n)
+                sums[dt_cuda_part<TYPE>(part) + i] = dweight[part][i];
+}
+
+void dt_cuda_rms_norm_backward(struct dt_device *dev, struct dt_tensor *dsum,
+                               struct dt_tensor *dweight, const struct dt_tensor *dy,
+                               const struct dt_tensor *sum, const struct dt_tensor *weight,
+                               const struct dt_tensor *rstd)
+{
+    int64_t n = weight->columns, groups = dy->columns / n, norms = dy->rows * groups;
+    assert(dy->columns == n * rstd->columns && dweight->columns == n);
+    assert(dsum->columns == dy->columns && sum->columns == dy->columns);
+    struct dt_cuda_chunks chunks = dt_cuda_chunks_of(norms, 8, 2048);
+    float *sums =
+        static_cast<float *>(dt_cuda_scratch(dev, (size_t)(chunks.count * n) * sizeof(float)));
+    if (sums == nullptr || chunks.count == 0)
+        return;
+    const struct backward b = {view_of_groups(dsum, n),
+                               view_of_groups(dy, n),
+                               view_of_groups(sum, n),
+                               dt_cuda_view_of(weight),
+                               static_cast<const float *>(rstd->data),
+                               rstd->stride,
+                               norms,
+                               chunks.rows,
+                               (unsigned)groups,
+                               sums};
+    dt_cuda_for_type(dt_cuda_type_of({dsum, dy, sum, weight}), [&](auto type) {
+        dt_cuda_for_team<type.value>(dev, n, [&](auto parts, dim3 block) {
+            dt_cuda_launch(dt_cuda_of(dev)->stream, dim3((unsigned)chunks.count), block, 0,
+                           rms_norm_backward<type.value, parts.value>, b);
+        });
+    });
+    dt_cuda_add_chunks(dev, static_cast<float *>(dweight->data), sums, chunks.count, n, n);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include <assert.h>
+
+#include "device/cuda/elements.cuh"
+
+/* A thread turns group points of one head of one row: channels j ... and j + points ... */
+template <int TYPE, int TURNS>
+static __global__ void rope(struct dt_cuda_view x, struct dt_cuda_view turns, int length, int past,
+                            float direction, int rows, int heads, int groups)
+{
+    constexpr int group = dt_cuda_group<TYPE>;
+    int64_t number = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (number >= (int64_t)rows * heads * groups)
+        return;
+    int size = (int)turns.columns, points = size / 2;
+    int row = (int)(number / (heads * groups)), rest = (int)(number % (heads * groups));
+    int head = rest / groups, j = rest % groups * group;
+    int angle_row = past + row % length;
+    int64_t base = (int64_t)head * size;
+    struct dt_cuda_view first = x, second = x, cosines = turns;
+    first.columns = base + points; /* where each half of the head ends */
+    second.columns = base + size;
+    second.aligned = x.aligned && points % group == 0;
+    cosines.columns = points;
+    float a[group], b[group], cosine[group], sine[group];
+    dt_cuda_load<TYPE>(first, row, base + j, a);
+    dt_cuda_load<TYPE>(second, row, base + points + j, b);
+    dt_cuda_load<TURNS>(cosines, angle_row, j, cosine);
+    dt_cuda_load<TURNS>(turns, angle_row, points + j, sine);
+#pragma unroll
+    for (int i = 0; i < group; i++) {
+        float turned = a[i] * cosine[i] - b[i] * direction * sine[i];
+        b[i] = b[i] * cosine[i] + a[i] * direction * sine[i];
+        a[i] = turned;
+    }
+    dt_cuda_store<TYPE>(first, row, base + j, a);
+    dt_cuda_store<TYPE>(second, row, base + points + j, b);
+}
+
+void dt_cuda_rope(struct dt_device *dev, struct dt_tensor *x, const struct dt_tensor *turns,
+                  int64_t length, int64_t past, bool inverse)
+{
+    int64_t size = turns->columns, heads = x->columns / size;
+    assert(size % 2 == 0 && x->columns % size == 0 && past + length <= turns->rows);
+    dt_cuda_for_type((int)x->dtype, [&](auto type) {
+        constexpr int group = dt_cuda_group<type.value>;
+        int64_t groups = (size / 2 + group - 1) / group, total = x->rows * heads * groups;
+        struct dt_cuda_view view = dt_cuda_view_of(x), angles = dt_cuda_view_of(turns);
+        /* Heads must begin at such multiples too, for accesses of whole groups. */
+        view.aligned = view.aligned && size % group == 0;
+        angles.aligned = angles.aligned && (size / 2) % group == 0;
+        auto kernel =
+            turns->dtype == DT_F32 ? rope<type.value, DT_F32> : rope<type.value, dt_cuda_mixed>;
+        dt_cuda_launch(dt_cuda_of(dev)->stream, dim3((unsigned)((total + 127) / 128)), dim3(128), 0,
+                       kernel, view, angles, (int)length, (int)past, inverse ? -1.0f : 1.0f,
+                       (int)x->rows, (int)heads, (int)groups);
+    });
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: MIT */
+#include "emulator.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <vector>
+
+#include "sanitizers.h"
+#include "settings.h"
+
+uint3 blockIdx;
+dim3 blockDim, gridDim;
+
+namespace emulator
+{
+namespace
+{
+constexpr size_t stack_bytes = 256 << 10;
+constexpr unsigned most_barriers = 16, most_warps = most_threads / warp_lanes;
+
+struct pending_copy {
+    void *destination;
+    const void *source;
+    unsigned bytes, filled;
+};
+
+struct fiber : thread {
+    void *stack_pointer;
+    char *stack;
+    size_t stack_size;
+    bool done, waits;
+    const char *waits_for;
+    const char *file; /* of the barrier that it waits at */
+    int line;
+    unsigned barrier;
+    std::deque<pending_copy> copies;
+    std::deque<size_t> groups; /* of copies: how many each has */
+    size_t uncommitted;
+    sanitized_fiber sanitizer;
+};
+
+struct block_barrier {
+    unsigned arrived, passed;
+    const char *file;
+    int line;
+};
+
+struct warp_group : slots {
+    unsigned arrived;
+    const char *what;
+};
+
+/* Two sets of fibers that blocks take in turn: to TSan, blocks then run at once. */
+std::vector<std::unique_ptr<fiber>> fiber_sets[2];
+std::vector<std::unique_ptr<fiber>> *fibers = &fiber_sets[0];
+fiber host;
+warp_group groups[most_warps][warp_lanes];
+block_barrier barriers[most_barriers];
+struct thread_queue {
+    unsigned numbers[warp_lanes], count;
+} ready[most_warps];           /* each warp's threads that can go on, the first first */
+unsigned priority[most_warps]; /* the highest of those that can go on runs */
+unsigned thread_count, alive;
+const std::function<void()> *body;
+void *dynamic_memory;
+std::vector<std::pair<const void *, void *>> static_memory; /* by key */
+std::vector<void *> old_memory; /* freed at the end of a launch, for TSan */
+uint32_t random_state;
+
+uint32_t draw()
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return random_state >> 8;
+}
+
+fiber *self()
+{
+    return static_cast<fiber *>(current);
+}
+} // namespace
+
+thread *current = &host;
+
+void stop(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("cuda emulator: ", stderr);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "\n  block (%u, %u, %u), thread (%u, %u, %u)\n", blockIdx.x, blockIdx.y,
+            blockIdx.z, current->index.x, current->index.y, current->index.z);
+    for (unsigned i = 0, shown = 0; i < thread_count && i < fibers->size() && shown < 8; i++) {
+        const fiber *f = (*fibers)[i].get();
+        if (!f->done && f->waits && ++shown)
+            fprintf(stderr, "  thread %u waits for %s %s:%d\n", i, f->waits_for,
+                    f->file ? f->file : "", f->line);
+    }
+    abort();
+}
+
+/* --- fibers ----------------------------------------------------------------------------------- */
+#if defined(__x86_64__)
+extern "C" void emulator_switch_stack(void **save, void *load);
+asm(".text\n"
+    ".globl emulator_switch_stack\n"
+    ".hidden emulator_switch_stack\n"
+    ".type emulator_switch_stack,@function\n"
+    "emulator_switch_stack:\n"
+    "pushq %rbp\n pushq %rbx\n pushq %r12\n pushq %r13\n pushq %r14\n pushq %r15\n"
+    "movq %rsp,(%rdi)\n movq %rsi,%rsp\n"
+    "popq %r15\n popq %r14\n popq %r13\n popq %r12\n popq %rbx\n popq %rbp\n ret\n"
+    ".size emulator_switch_stack,.-emulator_switch_stack\n");
+
+static void prepare_stack(fiber *f, void (*entry)())
+{
+    void **top = reinterpret_cast<void **>(f->stack + f->stack_size) - 1;
+    *top = nullptr; /* so that entry finds the stack as after a call */
+    *--top = reinterpret_cast<void *>(entry);
+    for (int saved = 0; saved < 6; saved++)
+        *--top = nullptr;
+    f->stack_pointer = top;
+}
+#else
+} // namespace emulator
+#include <ucontext.h>
+namespace emulator
+{
+static void prepare_stack(fiber *f, void (*entry)())
+{
+    ucontext_t *context = new ucontext_t;
+    getcontext(context);
+    context->uc_stack.ss_sp = f->stack;
+    context->uc_stack.ss_size = f->stack_size;
+    makecontext(context, entry, 0);
+    f->stack_pointer = context;
+}
+
+static void emulator_switch_stack(void **save, void *load)
+{
+    if (*save == nullptr)
+        *save = new ucontext_t;
+    swapcontext(static_cast<ucontext_t *>(*save), static_cast<ucontext_t *>(load));
+}
+#endif
+
+static void switch_to(fiber *to)
+{
+    fiber *from = self();
+    current = to;
+    sanitizer_leave(&from->sanitizer, &to->sanitizer, to->stack, to->stack_size);
+    emulator_switch_stack(&from->stack_pointer, to->stack_pointer);
+    sanitizer_enter(&from->sanitizer);
+}
+
+static void make_ready(unsigned number)
+{
+    thread_queue &queue = ready[number / warp_lanes];
+    unsigned last = queue.count++, other = settings().seed > 1 ? draw() % queue.count : last;
+    queue.numbers[last] = queue.numbers[other];
+    queue.numbers[other] = number;
+}
+
+/* The next thread of the warp that comes first, or the host when all have ended. */
+static void run_next()
+{
+    int best = -1;
+    for (unsigned w = 0; w < (thread_count + warp_lanes - 1) / warp_lanes; w++)
+        if (ready[w].count > 0 && (best < 0 || priority[w] > priority[best]))
+            best = (int)w;
+    if (best < 0) {
+        if (alive > 0)
+            stop("deadlock: no thread can go on");
+        switch_to(&host);
+        return;
+    }
+    thread_queue &queue = ready[best];
+    unsigned at = settings().seed == 1 ? queue.count - 1 : 0, number = queue.numbers[at];
+    for (queue.count--; at < queue.count; at++)
+        queue.numbers[at] = queue.numbers[at + 1];
+    if ((*fibers)[number].get() != current)
+        switch_to((*fibers)[number].get());
+}
+
+static void wait_for(const char *what)
+{
+    self()->waits = true;
+    self()->waits_for = what;
+    run_next();
+    self()->waits = false;
+}
+
+NO_ADDRESS_SANITIZER static void fiber_main()
+{
+    sanitizer_enter(nullptr);
+    for (;;) {
+        sanitizer_acquire(launch_begin);
+        (*body)();
+        if (!self()->copies.empty())
+            stop("a thread ends with asynchronous copies in flight");
+        self()->done = true;
+        alive--;
+        sanitizer_release(launch_end);
+        run_next();
+    }
+}
+
+static void new_fiber(std::vector<std::unique_ptr<fiber>> &set)
+{
+    std::unique_ptr<fiber> f(new fiber{});
+    f->number = (unsigned)set.size();
+    f->stack_size = stack_bytes;
+    f->stack = static_cast<char *>(mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    if (f->stack == MAP_FAILED)
+        stop("no memory for a thread's stack");
+    sanitizer_new_fiber(&f->sanitizer);
+    prepare_stack(f.get(), fiber_main);
+    set.push_back(std::move(f));
+}
+
+/* The stack of the thread that calls, as sanitizers want to know it. */
+static void describe_host()
+{
+    pthread_attr_t attributes;
+    void *low;
+    pthread_getattr_np(pthread_self(), &attributes);
+    pthread_attr_getstack(&attributes, &low, &host.stack_size);
+    pthread_attr_destroy(&attributes);
+    host.stack = static_cast<char *>(low);
+    sanitizer_host_fiber(&host.sanitizer);
+    current = &host;
+}
+
+/* --- shared memory ---------------------------------------------------------------------------- */
+static void *new_shared(size_t bytes)
+{
+    void *memory;
+    if (posix_memalign(&memory, 1024, bytes ? bytes : 1) != 0)
+        stop("no memory for shared memory");
+    memset(memory, 0xff, bytes);
+    sanitizer_uninitialized(memory, bytes);
+    return memory;
+}
+
+static void free_shared(void *memory)
+{
+    if (sanitizer_keeps_memory)
+        old_memory.push_back(memory); /* the same address again would be one variable to it */
+    else
+        free(memory);
+}
+
+void *dynamic_shared()
+{
+    return dynamic_memory;
+}
+
+void *static_shared(const void *key, size_t bytes)
+{
+    for (auto &entry : static_memory)
+        if (entry.first == key)
+            return entry.second;
+    static_memory.emplace_back(key, new_shared(bytes));
+    return static_memory.back().second;
+}
+
+/* --- launches --------------------------------------------------------------------------------- */
+static void start_threads()
+{
+    alive = thread_count;
+    for (auto &queue : ready)
+        queue.count = 0;
+    for (auto &b : barriers)
+        b = {};
+    for (unsigned w = 0; w < most_warps; w++)
+        priority[w] = settings().seed > 1 ? draw() : settings().seed == 1 ? w : 0;
+    for (unsigned i = 0; i < thread_count; i++) {
+        fiber *f = (*fibers)[i].get();
+        f->index = {i % blockDim.x, i / blockDim.x % blockDim.y, i / (blockDim.x * blockDim.y)};
+        f->done = false;
+        f->uncommitted = 0;
+        f->groups.clear();
+        make_ready(i);
+    }
+}
+
+static void run_block(unsigned number, size_t shared_bytes)
+{
+    blockIdx = {number % gridDim.x, number / gridDim.x % gridDim.y,
+                number / (gridDim.x * gridDim.y)};
+    fibers = &fiber_sets[number % 2];
+    dynamic_memory = new_shared(shared_bytes);
+    start_threads();
+    sanitizer_new_block();
+    sanitizer_release(launch_begin);
+    run_next();
+    free_shared(dynamic_memory);
+    for (auto &entry : static_memory)
+        free_shared(entry.second);
+    static_memory.clear();
+}
+
+static void check_launch(dim3 grid, dim3 block, size_t shared_bytes)
+{
+    thread_count = block.x * block.y * block.z;
+    if (thread_count == 0 || thread_count > most_threads || block.z > 64)
+        stop("a block of %u x %u x %u threads", block.x, block.y, block.z);
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > INT32_MAX || grid.y > 65535 ||
+        grid.z > 65535)
+        stop("a grid of %u x %u x %u blocks", grid.x, grid.y, grid.z);
+    if (shared_bytes > most_shared)
+        stop("%zu bytes of shared memory", shared_bytes);
+}
+
+void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &kernel)
+{
+    describe_host();
+    check_launch(grid, block, shared_bytes);
+    gridDim = grid;
+    blockDim = block;
+    body = &kernel;
+    for (auto &set : fiber_sets)
+        while (set.size() < thread_count)
+            new_fiber(set);
+    random_state += settings().seed;
+    uint64_t count = (uint64_t)grid.x * grid.y * grid.z, step = 1, first = 0;
+    if (settings().seed == 1) /* blocks in another order too */
+        first = count - 1, step = count - 1;
+    else if (settings().seed > 1)
+        first = draw() % count;
+    for (uint64_t i = 0; i < count; i++)
+        run_block((unsigned)((first + i * step) % count), shared_bytes);
+    sanitizer_acquire(launch_end);
+    for (void *memory : old_memory)
+        free(memory);
+    old_memory.clear();
+}
+
+/* --- barriers and collectives ----------------------------------------------------------------- */
+void barrier(const char *file, int line, unsigned id, unsigned count)
+{
+    block_barrier &b = barriers[id];
+    count = count ? count : thread_count;
+    if (b.arrived == 0)
+        b.file = file, b.line = line;
+    else if (id == 0 && (b.line != line || strcmp(b.file, file) != 0))
+        stop("threads of one block wait at different barriers, %s:%d and %s:%d", b.file, b.line,
+             file, line);
+    if (count == thread_count && alive != thread_count)
+        stop("a barrier at %s:%d after threads of the block have ended", file, line);
+    unsigned tag = (id * 2 + b.passed % 2);
+    sanitizer_release(block_tag(tag));
+    self()->file = file;
+    self()->line = line;
+    self()->barrier = id;
+    if (++b.arrived < count) {
+        wait_for("the barrier at");
+    } else {
+        b.arrived = 0;
+        b.passed++;
+        for (unsigned i = 0; i < thread_count; i++) {
+            fiber *f = (*fibers)[i].get();
+            if (!f->done && f->waits && f->file && f->barrier == id)
+                make_ready(i), f->file = nullptr;
+        }
+        self()->file = nullptr;
+        make_ready(current->number);
+        run_next();
+    }
+    self()->file = nullptr;
+    sanitizer_acquire(block_tag(tag));
+}
+
+bool arrive(unsigned mask, const char *what, const void *in, size_t bytes, slots **result)
+{
+    warp_group *warp = groups[current->number / warp_lanes], *g = warp;
+    unsigned bit = 1u << lane();
+    if (!(mask & bit))
+        stop("a lane takes part in %s, but is not in its mask %08x", what, mask);
+    for (; g < warp + warp_lanes && g->arrived && g->mask != mask; g++)
+        if (g->mask & mask)
+            stop("lanes of one warp meet in %s and %s with masks %08x and %08x", g->what, what,
+                 g->mask, mask);
+    if (g->arrived == 0)
+        g->what = what, g->mask = mask;
+    else if (strcmp(g->what, what) != 0)
+        stop("lanes of one warp meet in %s and %s", g->what, what);
+    memcpy(g->in[lane()], in, bytes);
+    g->arrived |= bit;
+    *result = g;
+    if (g->arrived == mask)
+        return true;
+    wait_for(what);
+    return false;
+}
+
+void complete(slots *group)
+{
+    warp_group *g = static_cast<warp_group *>(group);
+    unsigned first = current->number / warp_lanes * warp_lanes;
+    g->arrived = 0;
+    for (unsigned i = 0; i < warp_lanes; i++)
+        if (g->mask >> i & 1 && i != lane())
+            make_ready(first + i);
+}
+
+void take(const slots *group, void *out, size_t bytes)
+{
+    memcpy(out, group->out[lane()], bytes);
+}
+
+void ignore_begin()
+{
+    sanitizer_ignore_begin();
+}
+
+void ignore_end()
+{
+    sanitizer_ignore_end();
+}
+
+void warp_barrier(unsigned mask)
+{
+    struct nothing {
+    };
+    void *tag = warp_tag(current->number / warp_lanes);
+    sanitizer_release(tag);
+    collective<nothing, nothing>(mask, "__syncwarp", {},
+                                 [](const nothing *, nothing *, unsigned) {});
+    sanitizer_acquire(tag);
+}
+
+/* --- asynchronous copies ---------------------------------------------------------------------- */
+void copy_async(void *destination, const void *source, unsigned bytes, unsigned filled)
+{
+    static const uint64_t nan[2] = {UINT64_MAX, UINT64_MAX};
+    if ((reinterpret_cast<uintptr_t>(destination) | reinterpret_cast<uintptr_t>(source)) % bytes)
+        stop("an asynchronous copy of %u bytes at an address that is no multiple", bytes);
+    visible_copy(destination, nan, bytes);
+    sanitizer_uninitialized(destination, bytes);
+    self()->copies.push_back({destination, source, bytes, filled});
+    self()->uncommitted++;
+}
+
+void commit_async()
+{
+    self()->groups.push_back(self()->uncommitted);
+    self()->uncommitted = 0;
+}
+
+void wait_async(unsigned groups_left)
+{
+    fiber *f = self();
+    for (; f->groups.size() > groups_left; f->groups.pop_front())
+        for (size_t i = 0; i < f->groups.front(); i++) {
+            pending_copy c = f->copies.front();
+            uint64_t value[2] = {};
+            f->copies.pop_front();
+            memcpy(value, c.source, c.filled);
+            visible_copy(c.destination, value, c.bytes);
+        }
+}
+} // namespace emulator

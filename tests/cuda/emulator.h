@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CUDA kernels on the processor: each CUDA thread is a fiber, and one OS thread runs
+ * them all, block after block. The headers in toolkit/ stand for NVIDIA's and are
+ * written in terms of what is declared here, so that a kernel's own source compiles
+ * with a C++ compiler and runs under its sanitizers: ASan finds what memcheck finds,
+ * MSan initcheck, TSan racecheck.
+ *
+ * What the emulator itself stops at, with a message and abort(): threads of a block
+ * that wait at different barriers or collectives, lanes outside a mask, a thread that
+ * ends while others wait for it, copies still in flight at a thread's end, launches
+ * that no GPU would accept. Shared memory begins as NaN.
+ *
+ * CUDA_EMULATOR, a list of words, says how it runs:
+ *     eager       work is done when it is put in a stream; otherwise only when the host
+ *                 waits for it, and device memory cannot be touched by the host between
+ *     plain       cuBLASLt has no epilogues (blas.cpp)
+ *     seed=N      0: threads in their order; 1: backwards; others: a random order, in
+ *                 which some warps of a block hurry ahead of others as far as they can
+ */
+#ifndef DT_TEST_CUDA_EMULATOR_H
+#define DT_TEST_CUDA_EMULATOR_H
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+struct uint3 {
+    unsigned x, y, z;
+};
+
+struct dim3 {
+    unsigned x, y, z;
+    constexpr dim3(unsigned columns = 1, unsigned rows = 1, unsigned layers = 1)
+        : x(columns), y(rows), z(layers)
+    {
+    }
+};
+
+/* Of the block that runs. */
+extern uint3 blockIdx;
+extern dim3 blockDim, gridDim;
+
+namespace emulator
+{
+constexpr unsigned warp_lanes = 32, most_threads = 1024, most_shared = 227 << 10;
+constexpr unsigned most_shared_unasked = 48 << 10; /* without cudaFuncSetAttribute */
+
+struct thread {
+    uint3 index;
+    unsigned number; /* in its block */
+};
+extern thread *current;
+
+inline unsigned lane()
+{
+    return current->number % warp_lanes;
+}
+
+/* A bug of the kernel: prints it with the thread it happened in, and aborts. */
+[[noreturn]] void stop(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Runs a grid to its end, on the thread that calls. */
+void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &kernel);
+
+/* __syncthreads, or named barrier number id for count threads. */
+void barrier(const char *file, int line, unsigned id = 0, unsigned count = 0);
+
+/* Memory of the running block. A static array is known by the address of its key. */
+void *dynamic_shared();
+void *static_shared(const void *key, size_t bytes);
+
+/* What a lane brings to an operation of its warp, and takes from it. */
+constexpr size_t slot_bytes = 128;
+struct slots {
+    unsigned mask;
+    alignas(16) unsigned char in[warp_lanes][slot_bytes], out[warp_lanes][slot_bytes];
+};
+
+/* Deposits bytes of in for this lane. Returns once all lanes of mask have, and says
+ * whether this lane is the last, that computes for all and then calls complete. */
+bool arrive(unsigned mask, const char *what, const void *in, size_t bytes, slots **group);
+void complete(slots *group);
+void take(const slots *group, void *out, size_t bytes);
+/* What is done between is no access of the kernel, for TSan. */
+void ignore_begin();
+void ignore_end();
+
+/* One operation of a warp: compute(lane, in, out, mask) turns what the lanes of mask
+ * deposited, in[lane], into what they get, out[lane]. */
+template <class In, class Out, class Compute>
+Out collective(unsigned mask, const char *what, const In &in, Compute compute)
+{
+    static_assert(sizeof(In) <= slot_bytes && sizeof(Out) <= slot_bytes, "more than a slot");
+    slots *group;
+    ignore_begin();
+    if (arrive(mask, what, &in, sizeof in, &group)) {
+        In all[warp_lanes] = {};
+        Out results[warp_lanes] = {};
+        for (unsigned i = 0; i < warp_lanes; i++)
+            if (mask >> i & 1)
+                memcpy((void *)&all[i], group->in[i], sizeof(In));
+        compute(static_cast<const In *>(all), static_cast<Out *>(results), mask);
+        for (unsigned i = 0; i < warp_lanes; i++)
+            memcpy(group->out[i], (const void *)&results[i], sizeof(Out));
+        complete(group);
+    }
+    Out out;
+    take(group, (void *)&out, sizeof out);
+    ignore_end();
+    return out;
+}
+
+/* __syncwarp: lanes wait for each other and see what the others wrote. */
+void warp_barrier(unsigned mask);
+
+/* cp.async at its slowest: the destination is NaN until this thread waits for the group
+ * that the copy was committed to. Of bytes (4, 8 or 16), the first filled come from
+ * source, the others are 0. */
+void copy_async(void *destination, const void *source, unsigned bytes, unsigned filled);
+void commit_async();
+void wait_async(unsigned groups_left);
+
+/* A copy that sanitizers see as one of the kernel's own, element by element. */
+void visible_copy(void *to, const void *from, size_t bytes);
+} // namespace emulator
+
+#endif

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+# Mistakes in the kernels of sums, norms, losses and sorts, planted one by one:
+# tests/cuda/test-ops.c must find each.
+load ../helper
+load planting
+
+run_tests() {
+    timeout 120 "$BUILT/tests/cuda/test-ops"
+}
+
+@test "nothing planted: nothing is found" {
+    build norm -O1
+    link
+    test_engine 0
+}
+
+@test "norms: a barrier that is missing after the sums of warps" {
+    plant reduction.cuh 'parts[i * 32 + warp] = x[i];
+    __syncthreads();' 'parts[i * 32 + warp] = x[i];'
+    caught norm 0 1 2 3
+}
+
+@test "norms: a barrier that is missing between two sums" {
+    plant reduction.cuh '__syncthreads(); /* parts may' '/* parts may'
+    caught rms-norm 0 1 2 3 4 5
+}
+
+@test "norms: a lane that is left out" {
+    plant reduction.cuh 'int bit = 16; bit > 0' 'int bit = 8; bit > 0'
+    caught norm
+}
+
+@test "norms: elements behind the end of a row" {
+    plant norm.cu 'dt_cuda_part<TYPE>(part) + i < n)' 'dt_cuda_part<TYPE>(part) < n)'
+    caught norm
+}
+
+@test "norms: rows that are in no chunk" {
+    plant norm.cu 'row < end' 'row < end - 1'
+    caught norm
+}
+
+@test "bias: a line of the block that is not added" {
+    plant reduce.cu 'int line = 0; line < lines' 'int line = 1; line < lines'
+    caught reduce
+}
+
+@test "losses: the wrong column is the target" {
+    plant cross-entropy.cu 'column + i == target' 'column + i + 1 == target'
+    caught cross-entropy
+}
+
+@test "losses: sums that are not brought to a new highest" {
+    plant cross-entropy.cu 'f->exp_sum *= __expf(f->most - most);' ''
+    caught cross-entropy
+}
+
+@test "sort: ranks that forget the warps before" {
+    plant sort.cu 'return digit >= 0 ? rank + of_warp[warp * digits + digit] : 0;' \
+        'return digit >= 0 ? rank : 0;'
+    caught sort
+}
+
+@test "embedding: parts of a token that are not added" {
+    plant embedding.cu 'next = chunk + 1;' 'next = chunk + 2;'
+    caught embedding
+}
+
+@test "dropout: words in the wrong order" {
+    plant random.cuh 'number & 2 ? high : low' 'number & 2 ? low : high'
+    caught dropout
+}
+
+@test "elements: a row too many that is written" {
+    plant elements.cuh 'if (column + i < x.columns)
+                dt_cuda_round' 'if (column + i <= x.columns)
+                dt_cuda_round'
+    caught combine
+}
+
+@test "sums: too little shared memory" {
+    plant reduce.cu 'DT_SHARED(float, part, lines * 32 * group)' \
+        'DT_SHARED(float, part, lines * 31 * group)'
+    caught_by_asan reduce
+}

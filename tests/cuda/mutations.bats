@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+# Mistakes that kernels could have, planted one by one: the tests of ops, run by the
+# emulator, must find each. So they would find it in a kernel that is yet to be written.
+load ../helper
+load planting
+
+# The small test of attention.
+run_tests() {
+    "$BUILT/tests/cuda/test-attention" a_few_tiles_match_the_reference
+}
+
+@test "nothing planted: nothing is found" {
+    build attention-forward-tensor -O1
+    link
+    test_engine 0
+}
+
+@test "a barrier that is missing" {
+    plant attention-forward-tensor.cu '__syncthreads(); /* this tile' '/* this tile'
+    caught attention-forward-tensor 0 1 2 3 4
+}
+
+@test "a barrier that is missing between two uses of one tile" {
+    plant attention-forward-general.cu '__syncthreads(); /* nobody reads the keys' '/* nobody'
+    caught attention-forward-general 0 1 2 3 4
+}
+
+@test "a barrier that not all threads come to" {
+    plant attention-backward-tensor.cu '__syncthreads(); /* this tile' \
+        'if (threadIdx.x) __syncthreads(); /*'
+    caught attention-backward-tensor
+}
+
+@test "copies that nobody waits for" {
+    plant attention-forward-tensor.cu 'dt_wait_copies<0>();' 'dt_wait_copies<2>();'
+    caught attention-forward-tensor
+}
+
+@test "copies that the wait does not include" {
+    plant attention-backward-tensor.cu 'dt_wait_copies<1>();' 'dt_wait_copies<2>();'
+    caught attention-backward-tensor
+}
+
+@test "a mask one too far" {
+    plant attention-tile.cuh 'key >= span.end' 'key > span.end'
+    caught attention-forward-tensor
+}
+
+@test "a mask one too far, in what goes back to the keys" {
+    plant attention-backward-tensor.cu 'key >= span.end' 'key > span.end'
+    caught attention-backward-tensor
+}
+
+@test "registers of a fragment in the wrong order" {
+    plant attention-tile.cuh 'products[m][n], a[m], b[0], b[1]' 'products[m][n], a[m], b[0], b[2]'
+    caught attention-forward-tensor
+}
+
+@test "a fragment that should be transposed" {
+    plant attention-tile.cuh 'dt_load_transposed(b' 'dt_load_matrices(b'
+    caught attention-backward-tensor
+}
+
+@test "a tile that is not swizzled where it is read" {
+    plant attention-tile.cuh '((chunk ^ (row & 7)) << 4)' '(chunk << 4)'
+    caught attention-forward-tensor
+}
+
+@test "lanes that draw for each other, mixed up" {
+    plant attention-tile.cuh '(other >> 2) | (mine >> 2) << 2' '(mine >> 2) | (other >> 2) << 2'
+    caught attention-forward-tensor
+}
+
+@test "sums that are not brought to a new maximum" {
+    plant attention-forward-tensor.cu 'p.total[m][side] * factor + sum' 'p.total[m][side] + sum'
+    caught attention-forward-tensor
+}
+
+@test "a shuffle that not all lanes come to" {
+    plant attention-forward-tensor.cu 'most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));' \
+        'if (dt_lane() < 16) most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));'
+    caught attention-forward-tensor
+}
+
+@test "too little shared memory" {
+    plant attention-forward-tensor.cu 'bytes = ranges + THREADS / 32' 'bytes = ranges + 3'
+    caught_by_asan attention-forward-tensor
+}
+
+@test "a row too many that is read" {
+    plant attention-tile.cuh 'limit - first - row' 'limit + 1 - first - row'
+    caught_by_asan attention-backward-tensor
+}
+
+@test "a row too many that is written" {
+    plant attention-tile.cuh 'first + r < limit' 'first + r <= limit'
+    caught_by_asan attention-forward-tensor
+}

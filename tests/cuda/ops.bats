@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+# The tests of ops, of models and of training, on the cuda engine's own sources, which the
+# emulator runs on the processor (tests/cuda/emulator.h).
+load ../helper
+
+setup() {
+    export DT_TEST_ENGINE=cuda-emulated
+    UNITS="${DT_BUILD:-$ROOT/build}/tests"
+}
+
+# ops WORDS TEST...: work is done at once, since these tests' memory is the host's.
+ops() {
+    local words=$1 t
+    shift
+    for t in "$@"; do
+        CUDA_EMULATOR="eager $words" CMOCKA_MESSAGE_OUTPUT=STDOUT "$UNITS/device/test-$t"
+    done
+}
+
+@test "ops agree with double precision: elements, rows, sums" {
+    ops "" adamw dropout elements rows update
+}
+
+@test "ops agree with double precision: norms, losses, 16-bit types" {
+    ops "" norms cross-entropy types
+}
+
+@test "products agree with double precision" {
+    ops "" matmul
+}
+
+@test "products whose epilogues the library does not have" {
+    ops plain matmul
+}
+
+@test "attention agrees with double precision" {
+    ops "" attention
+}
+
+@test "backwards, and in random orders of threads, results are the same" {
+    local seed
+    for seed in 1 2 3; do
+        ops seed=$seed norms rows cross-entropy update
+    done
+}
+
+@test "a masked model in 16 bits follows the cpu engine, and --device names the engine" {
+    cd "$T"
+    dt-synth -n 200 -o docs.jsonl
+    dt-vocab -q --size 300 --special '<|endoftext|>' --special '[MASK]' -o tok.json docs.jsonl
+    dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o masked.dts
+    local small=(--set model.name=bert --set model.hidden_size=128 --set model.num_layers=1
+        --set model.num_heads=2 --set model.max_seq_len=32 --set training.batch_size=4
+        --set training.max_steps=4 --set training.warmup_steps=1
+        --set training.precision=bf16 --set training.log_interval=1)
+    dt-train -q "${small[@]}" -t tok.json -o cpu masked.dts
+    dt-train -q "${small[@]}" -t tok.json --device cuda-emulated -o cuda masked.dts
+    losses() { sed -nE 's/.*"loss":([0-9.]+).*/\1/p' "$1/metrics.jsonl"; }
+    [ "$(losses cuda | wc -l)" -eq 4 ]
+    paste <(losses cpu) <(losses cuda) |
+        awk '{ d = $1 - $2; if (d * d > 0.0025) bad = 1 } END { exit bad }'
+}

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+# Loaded by the bats files that plant mistakes in kernels: the engine of the emulator, with
+# one source changed.
+
+setup() {
+    BUILT="${DT_BUILD:-$ROOT/build}"
+    ENGINE="$BUILT/lib/dt/cuda-emulated.so"
+    nm -D "$ENGINE" | grep -q __asan_init && skip "the engine has sanitizers of its own"
+    mkdir "$T/engines" "$T/device"
+    ln -s "$BUILT"/lib/dt/cpu-*.so "$T/engines"
+    cp -r "$ROOT/lib/device/cuda" "$T/device/cuda"
+    export DT_ENGINES="$T/engines"
+}
+
+# compile SOURCE FLAG...: into $T/planted, as the Makefile does.
+compile() {
+    local source=$1
+    shift
+    mkdir -p "$T/planted/$(dirname "$source")"
+    "${CXX:-c++}" -x c++ -std=c++17 -D_GNU_SOURCE -I"$T" -I"$ROOT/lib" \
+        -I"$ROOT/tests" -I"$ROOT/tests/cuda/toolkit" -fPIC -fvisibility=hidden -w "$@" \
+        -c "$source" -o "$T/planted/$source.o"
+}
+
+# link FLAG...: the engine of what was compiled, and of what the Makefile compiled.
+link() {
+    local object
+    local -a objects=()
+    while read -r object; do
+        [ -e "$T/planted/$object" ] && object=$T/planted/$object || object=$BUILT/emulated/$object
+        objects+=("$object")
+    done < <(cd "$BUILT/emulated" && find lib tests -name '*.o' -not -name 'test-*')
+    "${CXX:-c++}" -shared "${objects[@]}" "$BUILT/lib/libdt.a" -lm -lpthread "$@" \
+        -o "$T/engines/cuda-emulated.so"
+}
+
+# plant FILE OLD NEW: where OLD stands in FILE, the first time, there is NEW.
+plant() {
+    local text
+    text=$(<"$T/device/cuda/$1")
+    [[ "$text" == *"$2"* ]] || { echo "$1 has no: $2"; return 1; }
+    printf '%s\n' "${text/"$2"/"$3"}" >"$T/device/cuda/$1"
+}
+
+# The emulator's own files, and the kernels $1.cu, with what was planted.
+build() {
+    (cd "$T" && mkdir -p lib/device && ln -sfn ../../device/cuda lib/device/cuda &&
+        ln -sfn "$ROOT/tests" tests && compile "lib/device/cuda/$1.cu" "${@:2}")
+}
+
+# test_engine SEED: what the file with the tests calls run_tests, on the engine.
+test_engine() {
+    export CUDA_EMULATOR="eager seed=$1"
+    run_tests
+}
+
+# caught KERNELS [SEED...]: some order of threads shows what was planted.
+caught() {
+    local seed
+    build "$1" -O1 && link
+    shift
+    for seed in "${@:-0}"; do
+        test_engine "$seed" >"$T/out" 2>&1 || { tail -n 3 "$T/out"; return 0; }
+    done
+    echo "not found"
+    return 1
+}
+
+# The same by AddressSanitizer, which is what compute-sanitizer's memcheck is to a GPU.
+caught_by_asan() {
+    local library f
+    library=$("${CXX:-c++}" -print-file-name=libasan.so)
+    [ -e "$library" ] || skip "there is no AddressSanitizer"
+    build "$1" -O1 -fsanitize=address
+    for f in emulator runtime visible-copy; do # which no test changes
+        [ -e "$BATS_FILE_TMPDIR/$f.cpp.o" ] ||
+            (cd "$T" && compile "tests/cuda/$f.cpp" -O1 -fsanitize=address &&
+                mv "planted/tests/cuda/$f.cpp.o" "$BATS_FILE_TMPDIR")
+        mkdir -p "$T/planted/tests/cuda"
+        ln -sf "$BATS_FILE_TMPDIR/$f.cpp.o" "$T/planted/tests/cuda"
+    done
+    link -fsanitize=address
+    (export LD_PRELOAD=$library ASAN_OPTIONS=detect_leaks=0; test_engine 0) >"$T/out" 2>&1 &&
+        return 1
+    grep -m 1 "AddressSanitizer: heap-buffer-overflow" "$T/out"
+}
+

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* What the environment variable CUDA_EMULATOR says: see emulator.h. */
+#ifndef DT_TEST_CUDA_SETTINGS_H
+#define DT_TEST_CUDA_SETTINGS_H
+
+#include <cstdlib>
+#include <cstring>
+
+namespace emulator
+{
+struct settings_list {
+    bool eager, plain;
+    unsigned seed;
+};
+
+inline settings_list read_settings()
+{
+    settings_list s = {};
+    const char *words = getenv("CUDA_EMULATOR"), *seed;
+    if (words == nullptr)
+        return s;
+    s.eager = strstr(words, "eager") != nullptr;
+    s.plain = strstr(words, "plain") != nullptr;
+    if ((seed = strstr(words, "seed=")) != nullptr)
+        s.seed = (unsigned)strtoul(seed + strlen("seed="), nullptr, 10);
+    return s;
+}
+
+inline const settings_list &settings()
+{
+    static const settings_list s = read_settings();
+    return s;
+}
+} // namespace emulator
+
+#endif

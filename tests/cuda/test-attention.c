@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/* Attention's kernels on the processor, against double precision and the cpu engine. */
+#include "device/attention-case.h"
+
+static struct dt_device *gpu; /* dev is the cpu */
+
+static double tolerance_of(enum dt_dtype dtype)
+{
+    return dtype == DT_F32 ? 1e-5 : dtype == DT_BF16 ? 1e-2 : 2e-3;
+}
+
+/* max |got - want| against the largest |want|. */
+static double difference(const struct dt_tensor *got, const double *want)
+{
+    double worst = 0, largest = 1e-2;
+    for (int64_t i = 0; i < got->rows * got->columns; i++) {
+        double d = fabs(at(got, i / got->columns, i % got->columns) - want[i]);
+        if (!(d <= worst)) /* NaN is the worst */
+            worst = isnan(d) ? INFINITY : d;
+        largest = fmax(largest, fabs(want[i]));
+    }
+    return worst / largest;
+}
+
+static double *numbers_of(const struct dt_tensor *x)
+{
+    double *numbers = dt_alloc((size_t)(x->rows * x->columns), sizeof *numbers);
+    for (int64_t i = 0; i < x->rows * x->columns; i++)
+        numbers[i] = at(x, i / x->columns, i % x->columns);
+    return numbers;
+}
+
+static void assert_close(const struct dt_tensor *got, const double *want, const char *what,
+                         const char *against)
+{
+    double d = difference(got, want);
+    if (!(d <= tolerance_of(got->dtype)))
+        fail_msg("%s differs from %s by %g", what, against, d);
+}
+
+/* Results become NaN, so that what is not written shows. */
+static void spoil(const struct dt_tensor *x)
+{
+    memset(x->data, 0xff, (size_t)(x->rows * x->stride) * dt_dtype_size(x->dtype));
+}
+
+static void finish(void)
+{
+    struct dt_error err;
+    if (gpu->ops->synchronize(gpu, &err))
+        fail_msg("%s", err.text);
+}
+
+static void run_gpu(struct attention *l)
+{
+    spoil(&l->y), spoil(&l->dqkv), spoil(&l->lse);
+    run_attention(gpu, l);
+    finish();
+}
+
+static void check(const struct shape *shape)
+{
+    struct attention l = make_attention(shape);
+    double *want = dt_alloc((size_t)(l.qkv.rows * l.qkv.columns), sizeof *want);
+    struct dt_tensor cpu[] = {copy_of(&l.y), copy_of(&l.lse), copy_of(&l.dqkv)};
+    run_gpu(&l);
+    attention_reference(&l, want);
+    assert_close(&l.y, want, "y", "double precision");
+    backward_reference(&l, want);
+    assert_close(&l.dqkv, want, "dqkv", "double precision");
+    free(want);
+
+    struct attention c = l;
+    c.y = cpu[0], c.lse = cpu[1], c.dqkv = cpu[2];
+    c.dq = dt_columns(&c.dqkv, 0, l.dq.columns);
+    c.dk = dt_columns(&c.dqkv, l.dq.columns, l.dk.columns);
+    c.dv = dt_columns(&c.dqkv, l.dq.columns + l.dk.columns, l.dv.columns);
+    run_attention(dev, &c);
+    double *y = numbers_of(&c.y), *lse = numbers_of(&c.lse), *dqkv = numbers_of(&c.dqkv);
+    assert_close(&l.y, y, "y", "the cpu engine");
+    assert_close(&l.lse, lse, "lse", "the cpu engine");
+    assert_close(&l.dqkv, dqkv, "dqkv", "the cpu engine");
+    free(y), free(lse), free(dqkv);
+    for (int i = 0; i < 3; i++)
+        free(cpu[i].data);
+    free_attention(&l);
+}
+
+/* Small, and enough to show most mistakes: tests/cuda/mutations.bats. */
+static void a_few_tiles_match_the_reference(void **unused)
+{
+    (void)unused;
+    check(&(struct shape){1, 2, 1, 150, 64, .dtype = DT_BF16});
+    check(&(struct shape){1, 1, 1, 68, 128, .rate = 0.2f, .dtype = DT_F16});
+    check(&(struct shape){1, 2, 1, 70, 8, .rate = 0.2f});
+}
+
+/* Heads of 64 and 128 channels, and those that are made as long by zeros. */
+static void tensor_cores_match_the_reference(void **unused)
+{
+    (void)unused;
+    check(&(struct shape){2, 2, 2, 200, 64, .dtype = DT_BF16});
+    check(&(struct shape){1, 2, 2, 129, 64, .bidirectional = true, .dtype = DT_F16});
+    check(&(struct shape){1, 2, 2, 131, 128, .dtype = DT_F16});
+    check(&(struct shape){1, 1, 1, 193, 128, .bidirectional = true, .dtype = DT_BF16});
+    check(&(struct shape){3, 1, 1, 1, 64, .dtype = DT_BF16});
+    check(&(struct shape){1, 2, 2, 65, 40, .dtype = DT_BF16});
+    check(&(struct shape){1, 2, 2, 63, 80, .dtype = DT_F16});
+}
+
+static void heads_share_keys(void **unused)
+{
+    (void)unused;
+    check(&(struct shape){2, 4, 2, 130, 64, .dtype = DT_BF16});
+    check(&(struct shape){1, 3, 1, 70, 128, .bidirectional = true, .dtype = DT_F16});
+    check(&(struct shape){2, 6, 2, 130, 8});
+}
+
+static void queries_see_their_spans_alone(void **unused)
+{
+    (void)unused;
+    for (int bidirectional = 0; bidirectional < 2; bidirectional++)
+        for (int spans = DOCUMENTS; spans <= PADDING; spans++) {
+            check(&(struct shape){2, 2, 1, 210, 64, bidirectional, spans, 0, DT_BF16});
+            check(&(struct shape){1, 1, 1, 141, 128, bidirectional, spans, 0, DT_F16});
+            check(&(struct shape){2, 2, 1, 150, 8, bidirectional, spans, 0, DT_F32});
+        }
+}
+
+static void dropped_weights_are_those_of_the_cpu(void **unused)
+{
+    (void)unused;
+    check(&(struct shape){2, 2, 1, 132, 64, .rate = 0.1f, .dtype = DT_BF16});
+    check(&(struct shape){1, 2, 1, 131, 64, .rate = 0.5f, .dtype = DT_F16, .first_head = 3});
+    check(&(struct shape){1, 2, 2, 68, 128, true, DOCUMENTS, 0.25f, DT_BF16});
+    check(&(struct shape){1, 1, 1, 70, 128, .rate = 0.1f, .dtype = DT_F16});
+    check(&(struct shape){2, 3, 1, 100, 8, .rate = 0.3f, .first_head = 6});
+    check(&(struct shape){1, 2, 1, 67, 16, true, PADDING, 0.1f});
+}
+
+/* fp32, and 16 bits whose rows do not begin at multiples of 16 bytes. */
+static void any_head_matches_the_reference(void **unused)
+{
+    (void)unused;
+    check(&(struct shape){2, 2, 2, 130, 64});
+    check(&(struct shape){1, 3, 3, 65, 5});
+    check(&(struct shape){1, 2, 1, 70, 128, .bidirectional = true});
+    check(&(struct shape){1, 1, 1, 40, 200});
+    check(&(struct shape){1, 1, 1, 33, 256, .rate = 0.2f});
+    check(&(struct shape){1, 2, 2, 66, 33, .dtype = DT_BF16});
+    check(&(struct shape){1, 1, 1, 34, 136, .dtype = DT_F16});
+}
+
+static void shapes_may_be_any(void **unused)
+{
+    (void)unused;
+    for (int i = 0; i < 12; i++) {
+        struct shape s = {1 + dt_rng_below(&rng, 2), 1 + dt_rng_below(&rng, 3), 1,
+                          1 + dt_rng_below(&rng, 180), 1 + dt_rng_below(&rng, 16)};
+        if (i % 3 > 0)
+            s.size *= 8;
+        s.bidirectional = dt_rng_below(&rng, 2), s.spans = (enum spans)dt_rng_below(&rng, 3);
+        s.rate = dt_rng_below(&rng, 3) ? 0 : 0.2f;
+        s.dtype = (enum dt_dtype)(i % 3);
+        check(&s);
+    }
+}
+
+/* Few queries behind many keys, in a cache with room for more, which is not read. */
+static void attention_reads_a_cache(void **unused)
+{
+    (void)unused;
+    for (int64_t past = 0; past < 220; past += 73)
+        for (int dtype = DT_F32; dtype <= DT_F16; dtype++) {
+            const int64_t room = 230, size = 64;
+            struct attention l = {.q = random_matrix_of((enum dt_dtype)dtype, 6, 4 * size),
+                                  .k = random_matrix_of((enum dt_dtype)dtype, 2 * room, 2 * size),
+                                  .v = random_matrix_of((enum dt_dtype)dtype, 2 * room, 2 * size),
+                                  .y = random_matrix_of((enum dt_dtype)dtype, 6, 4 * size),
+                                  .lse = random_matrix(6, 4),
+                                  .how = {.batch = 2,
+                                          .heads = 4,
+                                          .kv_heads = 2,
+                                          .queries = 3,
+                                          .past = past,
+                                          .key_stride = room}};
+            double *want = dt_alloc((size_t)(l.y.rows * l.y.columns), sizeof *want);
+            attention_reference(&l, want);
+            for (int64_t b = 0; b < 2; b++) {
+                struct dt_tensor k = dt_rows(&l.k, b * room + past + 3, room - past - 3);
+                struct dt_tensor v = dt_rows(&l.v, b * room + past + 3, room - past - 3);
+                spoil(&k), spoil(&v);
+            }
+            spoil(&l.y);
+            gpu->ops->attention_forward(gpu, &l.y, &l.lse, &l.q, &l.k, &l.v, &l.how);
+            finish();
+            assert_close(&l.y, want, "y", "double precision");
+            free(l.q.data), free(l.k.data), free(l.v.data), free(l.y.data), free(l.lse.data);
+            free(want);
+        }
+}
+
+/* Tiles of keys outside of all spans are passed by, were they no numbers. */
+static void keys_that_no_query_sees_are_not_read(void **unused)
+{
+    (void)unused;
+    for (int dtype = DT_F32; dtype <= DT_F16; dtype++) {
+        struct attention l = make_attention(
+            &(struct shape){1, 1, 1, 256, 64, true, DOCUMENTS, 0, (enum dt_dtype)dtype});
+        for (int i = 0; i < 256; i++)
+            l.begins[i] = i < 128 ? 0 : 128, l.ends[i] = i < 128 ? 128 : 256;
+        struct dt_tensor hidden = dt_rows(&l.qkv, 128, 128);
+        spoil(&hidden);
+        run_gpu(&l);
+        for (int64_t i = 0; i < 128; i++)
+            for (int64_t j = 0; j < 192; j++)
+                assert_true(isfinite(at(&l.dqkv, i, j)) && (j >= 64 || isfinite(at(&l.y, i, j))));
+        assert_true(isnan(at(&l.y, 130, 0)));
+        free_attention(&l);
+    }
+}
+
+/* A query of an empty span: zeros, and nothing of it in any gradient. */
+static void a_query_may_see_nothing(void **unused)
+{
+    (void)unused;
+    for (int dtype = DT_F32; dtype <= DT_F16; dtype++) {
+        struct attention l = make_attention(
+            &(struct shape){1, 2, 1, 90, 64, false, DOCUMENTS, 0, (enum dt_dtype)dtype});
+        l.begins[40] = l.ends[40] = 0;
+        run_gpu(&l);
+        for (int64_t i = 0; i < 90; i++)
+            for (int64_t j = 0; j < l.dqkv.columns; j++)
+                assert_true(isfinite(at(&l.dqkv, i, j)));
+        for (int64_t j = 0; j < 128; j++)
+            assert_true(at(&l.y, 40, j) == 0 && at(&l.dqkv, 40, j) == 0);
+        free_attention(&l);
+    }
+}
+
+/* Scores of thousands. */
+static void scores_may_be_large(void **unused)
+{
+    (void)unused;
+    struct attention l = make_attention(&(struct shape){1, 1, 1, 140, 64, .dtype = DT_BF16});
+    struct dt_tensor scaled = random_matrix(l.qkv.rows, l.qkv.columns);
+    for (int64_t i = 0; i < scaled.rows * scaled.columns; i++)
+        ((float *)scaled.data)[i] *= i % 192 < 128 ? 60.0f : 1.0f;
+    dev->ops->copy(dev, &l.qkv, &scaled);
+    run_gpu(&l);
+    for (int64_t i = 0; i < 140; i++)
+        for (int64_t j = 0; j < 64; j++)
+            assert_true(isfinite(at(&l.y, i, j)) && isfinite(at(&l.dq, i, j)));
+    free(scaled.data);
+    free_attention(&l);
+}
+
+static int open_both(void **unused)
+{
+    struct dt_error err;
+    open_device(unused);
+    if (dt_device_open(&gpu, "cuda-emulated", 1, &err))
+        fail_msg("%s", err.text);
+    return 0;
+}
+
+static int close_both(void **unused)
+{
+    dt_device_close(gpu);
+    return close_device(unused);
+}
+
+/* The argument, if there is one, names the test to run. */
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_few_tiles_match_the_reference),
+        cmocka_unit_test(tensor_cores_match_the_reference),
+        cmocka_unit_test(heads_share_keys),
+        cmocka_unit_test(queries_see_their_spans_alone),
+        cmocka_unit_test(dropped_weights_are_those_of_the_cpu),
+        cmocka_unit_test(any_head_matches_the_reference),
+        cmocka_unit_test(shapes_may_be_any),
+        cmocka_unit_test(attention_reads_a_cache),
+        cmocka_unit_test(keys_that_no_query_sees_are_not_read),
+        cmocka_unit_test(a_query_may_see_nothing),
+        cmocka_unit_test(scores_may_be_large),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, open_both, close_both);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/* The emulator runs correct kernels and stops at wrong ones. */
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern "C" {
+#include "test.h"
+}
+
+#include "device/cuda/kernel.cuh"
+
+namespace
+{
+constexpr int threads = 96, most = 1000;
+cudaStream_t stream;
+
+/* y[block] = the sum of x, through every kind of memory. */
+__global__ void sum_kernel(float *y, const float *x, int n)
+{
+    DT_SHARED(float, part, threads / 32);
+    DT_DYNAMIC_SHARED(float, row);
+    for (int i = (int)threadIdx.x; i < n; i += threads)
+        row[i] = x[i];
+    __syncthreads();
+    float sum = 0;
+    for (int i = (int)threadIdx.x; i < n; i += threads)
+        sum += row[n - 1 - i];
+    for (int bit = 16; bit > 0; bit /= 2)
+        sum += __shfl_xor_sync(~0u, sum, bit);
+    if (threadIdx.x % 32 == 0)
+        part[threadIdx.x / 32] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0)
+        y[blockIdx.x] = part[0] + part[1] + part[2];
+}
+
+__global__ void divergent_barrier()
+{
+    if (threadIdx.x < 32)
+        __syncthreads();
+    else
+        __syncthreads();
+}
+
+__global__ void left_before_barrier()
+{
+    if (threadIdx.x != 5)
+        __syncthreads();
+}
+
+__global__ void half_a_warp()
+{
+    if (threadIdx.x < 16)
+        (void)__shfl_xor_sync(~0u, 1, 1);
+}
+
+__global__ void outside_mask()
+{
+    (void)__shfl_xor_sync(0x0000ffffu, 1, 16);
+}
+
+__global__ void different_collectives()
+{
+    if (threadIdx.x % 2)
+        (void)__shfl_xor_sync(~0u, 1, 1);
+    else
+        (void)__ballot_sync(~0u, 1);
+}
+
+__global__ void copy_in_flight(float *x)
+{
+    DT_SHARED(float, tile, 4);
+    emulator::copy_async(tile, x, 16, 16);
+    emulator::commit_async();
+}
+
+/* What is read before the wait is no number; behind the filled bytes are zeros. */
+__global__ void copy_waited(float *y, const float *x)
+{
+    DT_SHARED(float, tile, 4);
+    emulator::copy_async(tile, x, 16, 8);
+    emulator::commit_async();
+    y[0] = tile[0];
+    emulator::wait_async(0);
+    for (int i = 0; i < 4; i++)
+        y[1 + i] = tile[i];
+}
+
+__global__ void uninitialized(float *y)
+{
+    DT_SHARED(float, x, 1);
+    y[0] = x[0];
+}
+
+/* Runs launch in a process of its own and says whether the emulator stopped it. */
+template <class Launch> bool stops(Launch launch)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        int status = 0;
+        if (freopen("/dev/null", "w", stderr) == nullptr)
+            _exit(1);
+        launch();
+        cudaStreamSynchronize(stream);
+        _exit(status);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+void test_correct_kernel(void **)
+{
+    float *x, *y, sums[3], numbers[most];
+    cudaMalloc(reinterpret_cast<void **>(&x), sizeof numbers);
+    cudaMalloc(reinterpret_cast<void **>(&y), sizeof sums);
+    for (int i = 0; i < most; i++)
+        numbers[i] = (float)(i % 7);
+    cudaMemcpyAsync(x, numbers, sizeof numbers, cudaMemcpyHostToDevice, stream);
+    dt_cuda_launch(stream, 3, threads, sizeof numbers, sum_kernel, y, x, most);
+    cudaMemcpyAsync(sums, y, sizeof sums, cudaMemcpyDeviceToHost, stream);
+    cudaStreamSynchronize(stream);
+    for (float sum : sums)
+        assert_true(sum == 2997);
+    cudaFree(x);
+    cudaFree(y);
+}
+
+void test_wrong_synchronization(void **)
+{
+    float *x = nullptr;
+    cudaMalloc(reinterpret_cast<void **>(&x), 64);
+    assert_true(stops([] { dt_cuda_launch(stream, 1, 64, 0, divergent_barrier); }));
+    assert_true(stops([] { dt_cuda_launch(stream, 1, 64, 0, left_before_barrier); }));
+    assert_true(stops([] { dt_cuda_launch(stream, 1, 32, 0, half_a_warp); }));
+    assert_true(stops([] { dt_cuda_launch(stream, 1, 32, 0, outside_mask); }));
+    assert_true(stops([] { dt_cuda_launch(stream, 1, 32, 0, different_collectives); }));
+    assert_true(stops([=] { dt_cuda_launch(stream, 1, 1, 0, copy_in_flight, x); }));
+    cudaFree(x);
+}
+
+void test_impossible_launches(void **)
+{
+    float *y = nullptr;
+    int blocks = 1 << 16;
+    assert_true(stops([=] { dt_cuda_launch(stream, 1, 1025, 0, uninitialized, y); }));
+    assert_true(stops([=] { dt_cuda_launch(stream, dim3(1, 0), 32, 0, uninitialized, y); }));
+    assert_true(stops([=] { dt_cuda_launch(stream, dim3(1, blocks), 1, 0, uninitialized, y); }));
+    assert_true(stops([=] { dt_cuda_launch(stream, 1, 1, 48 * 1024 + 1, uninitialized, y); }));
+    assert_true(stops([=] {
+        cudaFuncSetAttribute(uninitialized, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             228 * 1024);
+    }));
+}
+
+void test_what_is_not_there_yet_is_no_number(void **)
+{
+    float *x, *y, got[5], numbers[4] = {1, 2, 3, 4};
+    cudaMalloc(reinterpret_cast<void **>(&x), sizeof numbers);
+    cudaMalloc(reinterpret_cast<void **>(&y), sizeof got);
+    cudaMemcpyAsync(x, numbers, sizeof numbers, cudaMemcpyHostToDevice, stream);
+    dt_cuda_launch(stream, 1, 1, 0, copy_waited, y, x);
+    cudaMemcpyAsync(got, y, sizeof got, cudaMemcpyDeviceToHost, stream);
+    cudaStreamSynchronize(stream);
+    assert_true(std::isnan(got[0]));
+    assert_true(got[1] == 1 && got[2] == 2 && got[3] == 0 && got[4] == 0);
+    dt_cuda_launch(stream, 1, 1, 0, uninitialized, y);
+    cudaMemcpyAsync(got, y, sizeof *got, cudaMemcpyDeviceToHost, stream);
+    cudaStreamSynchronize(stream);
+    assert_true(std::isnan(got[0]));
+    cudaFree(x);
+    cudaFree(y);
+}
+
+/* A stream's work waits for the host to wait, and the device's memory is closed to it. */
+void test_host_that_does_not_wait(void **)
+{
+    float *x, got = -1, one = 1;
+    cudaMalloc(reinterpret_cast<void **>(&x), sizeof *x);
+    cudaMemcpyAsync(x, &one, sizeof one, cudaMemcpyHostToDevice, stream);
+    cudaMemcpyAsync(&got, x, sizeof got, cudaMemcpyDeviceToHost, stream);
+    assert_true(got == -1);
+    cudaStreamSynchronize(stream);
+    assert_true(got == 1);
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, [](int) { _exit(42); });
+        _exit(*reinterpret_cast<volatile float *>(x) == 1);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    cudaFree(x);
+}
+
+/* Events order streams, and the host waits for one. */
+void test_events(void **)
+{
+    cudaStream_t other;
+    cudaEvent_t done;
+    float *x, got = 0, one = 1, two = 2;
+    cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+    cudaEventCreateWithFlags(&done, cudaEventDisableTiming);
+    cudaMalloc(reinterpret_cast<void **>(&x), sizeof *x);
+    cudaMemcpyAsync(x, &one, sizeof one, cudaMemcpyHostToDevice, other);
+    cudaEventRecord(done, other);
+    cudaMemcpyAsync(x, &two, sizeof two, cudaMemcpyHostToDevice, other);
+    assert_int_equal(cudaEventQuery(done), cudaErrorNotReady);
+    cudaStreamWaitEvent(stream, done, 0);
+    cudaMemcpyAsync(&got, x, sizeof got, cudaMemcpyDeviceToHost, stream);
+    cudaStreamSynchronize(stream);
+    assert_int_equal(cudaEventQuery(done), cudaSuccess);
+    assert_true(got == 1);
+    cudaStreamDestroy(other);
+    cudaEventDestroy(done);
+    cudaFree(x);
+}
+
+int open_stream(void **)
+{
+    return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess;
+}
+
+int close_stream(void **)
+{
+    return cudaStreamDestroy(stream) != cudaSuccess;
+}
+} // namespace
+
+int main()
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_correct_kernel),
+        cmocka_unit_test(test_wrong_synchronization),
+        cmocka_unit_test(test_impossible_launches),
+        cmocka_unit_test(test_what_is_not_there_yet_is_no_number),
+        cmocka_unit_test(test_host_that_does_not_wait),
+        cmocka_unit_test(test_events),
+    };
+    return cmocka_run_group_tests(tests, open_stream, close_stream);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Preloaded to the tests of ops on a real GPU: these keep operands in memory of the host,
+ * which GPUs reach once it is registered. So the heap becomes one piece, and it, the stack
+ * and the program's own variables are registered before main. Launches must wait:
+ * CUDA_LAUNCH_BLOCKING=1.
+ */
+#include <cuda_runtime_api.h>
+#include <malloc.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HEAP_BYTES  ((size_t)512 << 20)
+#define STACK_BYTES ((size_t)1 << 20)
+#define PAGE        ((size_t)4096)
+#define RANGES      16
+
+static void register_range(unsigned long begin, unsigned long end)
+{
+    cudaError_t error = cudaHostRegister((void *)begin, end - begin, cudaHostRegisterDefault);
+    if (error != cudaSuccess) {
+        fprintf(stderr, "host-memory: %lu bytes: %s\n", end - begin, cudaGetErrorString(error));
+        _exit(1);
+    }
+}
+
+/* Pages that may be written, of the program itself, its heap and its stack. What is registered
+ * afterwards stays within them. */
+__attribute__((constructor)) static void register_all(void)
+{
+    volatile char stack[STACK_BYTES];
+    unsigned long begins[RANGES], ends[RANGES];
+    char line[512], mode[8], name[256], program[256] = "";
+    int count = 0;
+    bool variables = false;
+    for (size_t i = 0; i < STACK_BYTES; i += PAGE) /* so that its pages exist */
+        stack[i] = 0;
+    (void)stack[0];
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, -1);
+    free(malloc(HEAP_BYTES));
+    if (readlink("/proc/self/exe", program, sizeof program - 1) < 0)
+        _exit(1);
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps && count < RANGES && fgets(line, sizeof line, maps)) {
+        name[0] = 0;
+        sscanf(line, "%lx-%lx %7s %*s %*s %*s %255s", &begins[count], &ends[count], mode, name);
+        /* What follows the program's variables without a name are those that begin as 0. */
+        variables = strcmp(name, program) == 0 || (variables && name[0] == 0);
+        if (mode[1] == 'w' && (variables || !strcmp(name, "[heap]") || !strcmp(name, "[stack]")))
+            count++;
+    }
+    if (maps)
+        fclose(maps);
+    for (int i = 0; i < count; i++)
+        register_range(begins[i], ends[i]);
+}

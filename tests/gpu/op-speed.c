@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * op-speed [DEVICE [ROWS]]: how fast the ops of an engine are on activations of GPT-2
+ * 124M, bf16, against the copy and the product of matrices that the same device shows.
+ * One JSON object a line: the op, milliseconds, bytes or arithmetic a second, and the
+ * share of the measured peak. Bytes are those that an op must move: each operand once.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/progress.h"
+#include "base/rng.h"
+#include "device/device.h"
+
+enum { WIDTH = 768, HEADS = 12, LENGTH = 1024, VOCABULARY = 50304, REPEATS = 5 };
+
+struct operands {
+    struct dt_device *dev;
+    int64_t rows, logit_rows;
+    struct dt_tensor x, y, z, wide, wide2, qkv, logits, weight, bias, matrix, stats, lse;
+    struct dt_tensor dweight, dbias, dtable, table, flat, turns;
+    float *losses, *moments[3];
+    int64_t parameters;
+    int32_t *ids;
+};
+
+static void *allocate(struct dt_device *dev, size_t bytes)
+{
+    void *memory = dev->ops->allocate(dev, bytes);
+    if (memory == NULL) {
+        fprintf(stderr, "op-speed: no memory of the device left\n");
+        exit(1);
+    }
+    return memory;
+}
+
+/* Random numbers between -1 and 1, the same block again and again. */
+static struct dt_tensor matrix(struct dt_device *dev, enum dt_dtype dtype, int64_t rows,
+                               int64_t columns)
+{
+    enum { BLOCK = 1 << 16 };
+    static float block[BLOCK];
+    size_t bytes = (size_t)(rows * columns) * dt_dtype_size(dtype);
+    struct dt_tensor x = dt_matrix_of(dtype, allocate(dev, bytes), 1, rows * columns);
+    struct dt_tensor random = dt_matrix(allocate(dev, sizeof block), 1, BLOCK);
+    struct dt_rng rng;
+    dt_rng_init(&rng, (uint64_t)rows);
+    for (int i = 0; i < BLOCK; i++)
+        block[i] = (float)(2 * dt_rng_double(&rng) - 1);
+    dev->ops->upload(dev, random.data, block, sizeof block);
+    for (int64_t at = 0; at < x.columns; at += BLOCK) {
+        int64_t left = x.columns - at, count = left < BLOCK ? left : BLOCK;
+        struct dt_tensor to = dt_columns(&x, at, count), from = dt_columns(&random, 0, count);
+        dev->ops->copy(dev, &to, &from);
+    }
+    dev->ops->release(dev, random.data, sizeof block);
+    return dt_matrix_of(dtype, x.data, rows, columns);
+}
+
+static void prepare(struct operands *o, struct dt_device *dev, int64_t rows)
+{
+    *o = (struct operands){.dev = dev, .rows = rows, .logit_rows = rows / 8};
+    o->x = matrix(dev, DT_BF16, rows, WIDTH), o->y = matrix(dev, DT_BF16, rows, WIDTH);
+    o->z = matrix(dev, DT_BF16, rows, WIDTH);
+    o->wide = matrix(dev, DT_BF16, rows, 4 * WIDTH),
+    o->wide2 = matrix(dev, DT_BF16, rows, 4 * WIDTH);
+    o->qkv = matrix(dev, DT_BF16, rows, 3 * WIDTH);
+    o->logits = matrix(dev, DT_BF16, o->logit_rows, VOCABULARY);
+    o->weight = matrix(dev, DT_BF16, 1, WIDTH), o->bias = matrix(dev, DT_BF16, 1, 4 * WIDTH);
+    o->matrix = matrix(dev, DT_BF16, WIDTH, 4 * WIDTH);
+    o->table = matrix(dev, DT_BF16, VOCABULARY, WIDTH);
+    o->dtable = matrix(dev, DT_F32, VOCABULARY, WIDTH);
+    o->stats = matrix(dev, DT_F32, rows, 2), o->lse = matrix(dev, DT_F32, rows, HEADS);
+    o->dweight = matrix(dev, DT_F32, 1, 4 * WIDTH), o->dbias = matrix(dev, DT_F32, 1, 4 * WIDTH);
+    o->turns = matrix(dev, DT_F32, LENGTH, WIDTH / HEADS);
+    o->parameters = (int64_t)VOCABULARY * WIDTH;
+    for (int i = 0; i < 3; i++)
+        o->moments[i] = matrix(dev, DT_F32, 1, o->parameters).data;
+    dev->ops->zero(dev,
+                   &(struct dt_tensor){o->moments[1], DT_F32, 1, o->parameters, o->parameters});
+    o->losses = allocate(dev, (size_t)rows * sizeof *o->losses);
+    o->ids = allocate(dev, (size_t)rows * sizeof *o->ids);
+    int32_t *ids = dt_alloc((size_t)rows, sizeof *ids);
+    struct dt_rng rng;
+    dt_rng_init(&rng, 7);
+    for (int64_t i = 0; i < rows; i++) /* as of a text: low ids come often */
+        ids[i] =
+            (int32_t)(dt_rng_double(&rng) * dt_rng_double(&rng) * dt_rng_double(&rng) * VOCABULARY);
+    dev->ops->upload(dev, o->ids, ids, (size_t)rows * sizeof *ids);
+    free(ids);
+}
+
+static void copy(struct operands *o)
+{
+    o->dev->ops->copy(o->dev, &o->wide2, &o->wide);
+}
+
+static void multiply(struct operands *o)
+{
+    o->dev->ops->matmul(o->dev, &o->wide, &o->x, &o->matrix, &(struct dt_matmul){.bias = NULL});
+}
+
+static void multiply_bias_gelu(struct operands *o)
+{
+    o->dev->ops->matmul(
+        o->dev, &o->wide, &o->x, &o->matrix,
+        &(struct dt_matmul){.bias = &o->bias, .activation = DT_ACT_GELU_TANH, .aux = &o->wide2});
+}
+
+static void combine(struct operands *o)
+{
+    o->dev->ops->combine(o->dev, &o->wide, 0.5f, &o->wide2, 0.5f);
+}
+
+static void gelu(struct operands *o)
+{
+    o->dev->ops->activation_forward(o->dev, &o->wide, &o->wide2, DT_ACT_GELU_TANH);
+}
+
+static void gelu_erf_backward(struct operands *o)
+{
+    o->dev->ops->activation_backward(o->dev, &o->wide, &o->wide2, DT_ACT_GELU_ERF);
+}
+
+static void dropout(struct operands *o)
+{
+    o->dev->ops->dropout(o->dev, &o->x, LENGTH, &(struct dt_dropout){.rate = 0.1f, .key = 1});
+}
+
+static void bias_backward(struct operands *o)
+{
+    o->dev->ops->bias_backward(o->dev, &o->dbias, &o->wide);
+}
+
+static void embedding(struct operands *o)
+{
+    o->dev->ops->embedding_forward(o->dev, &o->x, o->ids, &o->table, NULL, LENGTH, 0);
+}
+
+static void embedding_backward(struct operands *o)
+{
+    o->dev->ops->embedding_backward(o->dev, &o->dtable, NULL, &o->x, o->ids, LENGTH);
+}
+
+static void norm(struct operands *o)
+{
+    struct dt_tensor bias = dt_columns(&o->bias, 0, WIDTH);
+    o->dev->ops->norm_forward(o->dev, &o->y, &o->stats, &o->z, &o->x, &o->y, &o->weight, &bias,
+                              1e-5f);
+}
+
+static void norm_backward(struct operands *o)
+{
+    struct dt_tensor dw = dt_columns(&o->dweight, 0, WIDTH), db = dt_columns(&o->dbias, 0, WIDTH);
+    o->dev->ops->norm_backward(o->dev, &o->z, &dw, &db, &o->y, &o->x, &o->weight, &o->stats);
+}
+
+static void rms_norm(struct operands *o)
+{
+    struct dt_tensor rstd = dt_matrix(o->stats.data, o->rows, 1);
+    o->dev->ops->rms_norm_forward(o->dev, &o->y, &rstd, &o->z, &o->x, &o->y, &o->weight, 1e-5f);
+}
+
+static void rope(struct operands *o)
+{
+    o->dev->ops->rope(o->dev, &o->x, &o->turns, LENGTH, 0, false);
+}
+
+static void swiglu(struct operands *o)
+{
+    o->dev->ops->swiglu_forward(o->dev, &o->wide, &o->wide, &o->wide2);
+}
+
+static void cross_entropy(struct operands *o)
+{
+    o->dev->ops->cross_entropy(o->dev, o->losses, NULL, &o->logits, o->ids,
+                               &(struct dt_cross_entropy){.scale = 1e-4f});
+}
+
+static void adamw(struct operands *o)
+{
+    o->dev->ops->adamw(o->dev, o->moments[0], o->moments[2], o->moments[1], o->dtable.data,
+                       o->parameters, &(struct dt_adamw){1e-4f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, 1, 1});
+}
+
+static void sum_squares(struct operands *o)
+{
+    (void)o->dev->ops->sum_squares(o->dev, o->dtable.data, o->parameters);
+}
+
+static struct dt_attention attention_of(const struct operands *o)
+{
+    return (struct dt_attention){.batch = o->rows / LENGTH,
+                                 .heads = HEADS,
+                                 .kv_heads = HEADS,
+                                 .queries = LENGTH,
+                                 .key_stride = LENGTH};
+}
+
+static void attention(struct operands *o)
+{
+    const struct dt_attention how = attention_of(o);
+    struct dt_tensor q = dt_columns(&o->qkv, 0, WIDTH), k = dt_columns(&o->qkv, WIDTH, WIDTH);
+    struct dt_tensor v = dt_columns(&o->qkv, 2 * WIDTH, WIDTH);
+    o->dev->ops->attention_forward(o->dev, &o->y, &o->lse, &q, &k, &v, &how);
+}
+
+static void attention_backward(struct operands *o)
+{
+    const struct dt_attention how = attention_of(o);
+    struct dt_tensor q = dt_columns(&o->qkv, 0, WIDTH), k = dt_columns(&o->qkv, WIDTH, WIDTH);
+    struct dt_tensor v = dt_columns(&o->qkv, 2 * WIDTH, WIDTH);
+    struct dt_tensor dq = dt_columns(&o->wide, 0, WIDTH), dk = dt_columns(&o->wide, WIDTH, WIDTH);
+    struct dt_tensor dv = dt_columns(&o->wide, 2 * WIDTH, WIDTH);
+    o->dev->ops->attention_backward(o->dev, &dq, &dk, &dv, &o->x, &o->y, &o->lse, &q, &k, &v, &how);
+}
+
+/* Seconds of one run: the median of some series of runs. */
+static double time_of(struct operands *o, void (*op)(struct operands *))
+{
+    struct dt_error err;
+    double times[REPEATS];
+    int runs = 1;
+    for (int i = 0; i < 4; i++) /* products are tuned at their third use */
+        op(o);
+    for (int i = 0; i < REPEATS; i++) {
+        if (o->dev->ops->synchronize(o->dev, &err) < 0) {
+            fprintf(stderr, "op-speed: %s\n", err.text);
+            exit(1);
+        }
+        double start = dt_now();
+        for (int run = 0; run < runs; run++)
+            op(o);
+        if (o->dev->ops->synchronize(o->dev, &err) < 0)
+            exit(1);
+        times[i] = (dt_now() - start) / runs;
+        if (i == 0)
+            runs = times[0] < 0.02 ? (int)(0.02 / times[0]) + 1 : 1;
+        for (int j = i; j > 0 && times[j] < times[j - 1]; j--) {
+            double smaller = times[j];
+            times[j] = times[j - 1], times[j - 1] = smaller;
+        }
+    }
+    return times[REPEATS / 2];
+}
+
+/* An op, and what it must move for each element of x or of the logits, or computes. */
+struct op {
+    const char *name;
+    void (*run)(struct operands *);
+    double bytes, flops; /* one of them */
+};
+
+static void measure_all(struct operands *o)
+{
+    double n = (double)o->rows * WIDTH, l = (double)o->logit_rows * VOCABULARY;
+    double parameters = (double)o->parameters, product = 2 * 4 * WIDTH * n;
+    double scores = 2.0 * LENGTH * n; /* 2 products of T/2 keys on average */
+    const struct op ops[] = {
+        {"copy", copy, 16 * n, 0},
+        {"matmul", multiply, 0, product},
+        {"matmul + bias + GELU", multiply_bias_gelu, 0, product},
+        {"combine", combine, 24 * n, 0},
+        {"GELU (tanh)", gelu, 16 * n, 0},
+        {"GELU (erf) backward", gelu_erf_backward, 24 * n, 0},
+        {"dropout", dropout, 4 * n, 0},
+        {"bias backward", bias_backward, 8 * n, 0},
+        {"embedding", embedding, 4 * n, 0},
+        {"embedding backward", embedding_backward, 10 * n, 0},
+        {"norm", norm, 8 * n, 0},
+        {"norm backward", norm_backward, 8 * n, 0},
+        {"RMS norm", rms_norm, 8 * n, 0},
+        {"rope", rope, 4 * n, 0},
+        {"SwiGLU", swiglu, 24 * n, 0},
+        {"cross-entropy", cross_entropy, 4 * l, 0},
+        {"AdamW", adamw, 28 * parameters, 0},
+        {"sum of squares", sum_squares, 4 * parameters, 0},
+        {"attention", attention, 0, scores},
+        {"attention backward", attention_backward, 0, 2.5 * scores},
+    };
+    double copied = 0, multiplied = 0;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        double seconds = time_of(o, ops[i].run), rate = (ops[i].bytes + ops[i].flops) / seconds;
+        copied = i == 0 ? rate : copied;
+        multiplied = i == 1 ? rate : multiplied;
+        printf("{\"op\": \"%s\", \"ms\": %.4f, \"%s\": %.1f, \"of_peak\": %.3f}\n", ops[i].name,
+               1e3 * seconds, ops[i].bytes > 0 ? "gigabytes_per_second" : "gigaflops", 1e-9 * rate,
+               rate / (ops[i].bytes > 0 ? copied : multiplied));
+        fflush(stdout);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct dt_device *dev;
+    struct dt_error err;
+    struct operands o;
+    int64_t rows = argc > 2 ? atoll(argv[2]) : 32 * LENGTH;
+    if (rows < LENGTH || rows % LENGTH != 0) {
+        fprintf(stderr, "op-speed: ROWS is a multiple of %d\n", LENGTH);
+        return 2;
+    }
+    if (dt_device_open(&dev, argc > 1 ? argv[1] : "cuda", 0, &err) < 0) {
+        fprintf(stderr, "op-speed: %s\n", err.text);
+        return 1;
+    }
+    prepare(&o, dev, rows);
+    measure_all(&o);
+    dt_device_close(dev);
+    return 0;
+}
