@@ -2,10 +2,12 @@
 /* dt-eval: scores a model. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/file.h"
 #include "base/program.h"
 #include "base/progress.h"
+#include "comm/comm.h"
 #include "eval/choice.h"
 #include "eval/masked.h"
 #include "eval/perplexity.h"
@@ -54,6 +56,16 @@ static const struct dt_option options[] = {
 static const struct dt_command command = {"dt-eval", "score models and translations",
                                           "perplexity|choice|masked|bleu DATA ...", options};
 
+#define PATIENCE      600 /* seconds that a rank waits for another */
+#define LEADERS_START 2   /* seconds for the first rank to say what is everyone's mistake */
+
+static struct dt_comm *world; /* the ranks that score together */
+
+static bool leads(void)
+{
+    return dt_comm_rank(world) == 0;
+}
+
 static int write_text(const char *path, const struct dt_buffer *text, struct dt_error *err)
 {
     struct dt_output out;
@@ -65,11 +77,13 @@ static int write_text(const char *path, const struct dt_buffer *text, struct dt_
     return rc;
 }
 
-/* Writes the scores of items, where they are wanted, and the report; releases both. */
+/* The first rank writes the scores of items, where they are wanted, and the report. Releases
+ * both. */
 static int write_results(struct dt_buffer *text, struct dt_buffer *items, struct dt_error *err)
 {
-    int rc = opt.items ? write_text(opt.items, items, err) : 0;
-    rc = rc < 0 ? rc : write_text(opt.output, text, err);
+    int rc = opt.items && leads() ? write_text(opt.items, items, err) : 0;
+    if (rc == 0 && leads())
+        rc = write_text(opt.output, text, err);
     dt_buffer_release(text);
     dt_buffer_release(items);
     return rc;
@@ -83,12 +97,15 @@ static int for_each_model(measure_model *measure, void *results, void *data, str
 {
     struct dt_device *dev;
     struct dt_progress progress;
-    DT_TRY(dt_device_open(&dev, opt.device, (int)opt.threads, err));
-    dt_progress_init(&progress, opt.quiet);
+    int threads = (int)opt.threads;
+    if (threads == 0 && dt_comm_size(world) > 1)
+        DT_TRY(dt_comm_processors(world, &threads, err));
+    DT_TRY(dt_device_open(&dev, opt.device, threads, err));
+    dt_progress_init(&progress, opt.quiet || !leads());
     int rc = 0;
     for (int i = 0; rc == 0 && i < opt.models.count; i++) {
         struct dt_subject subject;
-        rc = dt_subject_open(&subject, dev, opt.models.items[i], err);
+        rc = dt_subject_open(&subject, dev, world, opt.models.items[i], err);
         rc = rc < 0 ? rc : measure(results, i, &subject, data, &progress, err);
         dt_progress_clear(&progress);
         dt_subject_release(&subject);
@@ -140,14 +157,15 @@ static int measure_masked(void *results, int number, struct dt_subject *subject,
 static int masked(char **data, int count, struct dt_error *err)
 {
     struct dt_masked_result *results = dt_alloc((size_t)opt.models.count, sizeof *results);
-    struct dt_buffer text = DT_BUFFER_EMPTY;
+    struct dt_buffer text = DT_BUFFER_EMPTY, items = DT_BUFFER_EMPTY;
     (void)count;
     int rc = for_each_model(measure_masked, results, data[0], err);
     if (rc == 0) {
         dt_masked_report(results, opt.models.count, opt.alone, opt.json, &text);
-        rc = write_text(opt.output, &text, err);
+        if (opt.items)
+            dt_masked_items(results, opt.models.count, &items);
+        rc = write_results(&text, &items, err);
     }
-    dt_buffer_release(&text);
     for (int i = 0; i < opt.models.count; i++)
         dt_masked_release(&results[i]);
     free(results);
@@ -234,11 +252,40 @@ static const struct mode *mode_of(int count, char **operands)
     return m;
 }
 
+/* A launcher hands the standard input to one rank alone. */
+static int check_input(char **data, int count, struct dt_error *err)
+{
+    for (int i = 0; i < count; i++)
+        if (dt_comm_size(world) > 1 && strcmp(data[i], "-") == 0)
+            return dt_fail(err, DT_EINVALID, "several ranks cannot read the standard input");
+    return 0;
+}
+
+/* Ends all ranks. Most failures are everyone's: then the first rank's word is enough. */
+static int fail(const struct dt_error *err)
+{
+    const struct timespec start = {LEADERS_START, 0};
+    if (leads()) {
+        dt_report(err);
+    } else {
+        nanosleep(&start, NULL);
+        dt_warn("rank %d: %s", dt_comm_rank(world), err->text);
+    }
+    dt_comm_abort(world, 1);
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     struct dt_error err;
-    int first = dt_parse_options(&command, argc, argv);
+    int first = dt_parse_options(&command, argc, argv), count = argc - first - 1;
     const struct mode *mode = mode_of(argc - first, argv + first);
-    int rc = mode->run(argv + first + 1, argc - first - 1, &err);
-    return rc < 0 ? dt_report(&err) : 0;
+    if (dt_comm_open(&world, "auto", PATIENCE, &err) < 0)
+        return dt_report(&err);
+    int rc = check_input(argv + first + 1, count, &err);
+    rc = rc < 0 ? rc : mode->run(argv + first + 1, count, &err);
+    if (rc < 0)
+        return fail(&err);
+    dt_comm_close(world);
+    return 0;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
@@ -94,6 +95,7 @@ static int read_eot(const char *tokenizer, const struct dt_model *m, uint32_t *e
     *eot = DT_NO_TOKEN;
     if (tokenizer == NULL)
         return 0;
+    DT_TRY(dt_file_need_regular(tokenizer, err)); /* it is read again */
     DT_TRY(dt_tokenizer_load(&t, tokenizer, err));
     *eot = dt_tokenizer_eot(t);
     uint32_t size = dt_tokenizer_size(t);
@@ -104,22 +106,46 @@ static int read_eot(const char *tokenizer, const struct dt_model *m, uint32_t *e
                    m->config.vocab_size);
 }
 
-/* What transformers' AutoTokenizer wants to know beside tokenizer.json. */
-static int write_tokenizer(const char *tokenizer, struct dt_error *err)
+static int copy(const char *from, const char *to, struct dt_error *err)
 {
-    char *data, *path = dt_path_join(opt.output, DT_TOKENIZER_FILE);
-    char *config = dt_path_join(opt.output, DT_TOKENIZER_CONFIG_FILE);
-    static const char text[] = "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}\n";
+    char *data;
     size_t size;
-    int rc = dt_file_read(tokenizer, (size_t)1 << 30, &data, &size, err);
-    if (rc == 0) {
-        rc = dt_file_write(path, data, size, err);
-        free(data);
-    }
-    rc = rc < 0 ? rc : dt_file_write(config, text, sizeof text - 1, err);
+    DT_TRY(dt_file_need_regular(from, err));
+    DT_TRY(dt_file_read(from, (size_t)1 << 30, &data, &size, err));
+    int rc = dt_file_write(to, data, size, err);
+    free(data);
+    return rc;
+}
+
+/* The tokenizer, and what transformers' AutoTokenizer wants to know besides: as the model's
+ * directory has it, if the tokenizer is from there. */
+static int write_tokenizer(const char *tokenizer, uint32_t eot, long length, struct dt_error *err)
+{
+    char *path = dt_path_join(opt.output, DT_TOKENIZER_FILE);
+    char *config = dt_path_join(opt.output, DT_TOKENIZER_CONFIG_FILE);
+    char *theirs = dt_path_join(opt.models.items[0], DT_TOKENIZER_CONFIG_FILE);
+    int rc = copy(tokenizer, path, err);
+    if (rc == 0)
+        rc = opt.tokenizer == NULL && dt_file_exists(theirs)
+                 ? copy(theirs, config, err)
+                 : dt_tokenizer_config_write(opt.output, eot, length, err);
     free(path);
     free(config);
+    free(theirs);
     return rc;
+}
+
+/* After a failure, so that nothing looks like a model. */
+static void remove_parts(void)
+{
+    static const char *const names[] = {DT_TOKENIZER_FILE, DT_TOKENIZER_CONFIG_FILE,
+                                        DT_WEIGHTS_FILE, DT_INDEX_FILE};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *path = dt_path_join(opt.output, names[i]);
+        remove(path);
+        free(path);
+    }
+    rmdir(opt.output); /* unless something else is in it */
 }
 
 static int write_directory(const struct dt_model *m, const char *tokenizer, uint32_t eot,
@@ -132,9 +158,16 @@ static int write_directory(const struct dt_model *m, const char *tokenizer, uint
     if (taken)
         return dt_fail(err, DT_EINVALID, "%s: holds a model already", opt.output);
     DT_TRY(dt_make_directories(opt.output, err));
-    if (tokenizer)
-        DT_TRY(write_tokenizer(tokenizer, err));
-    return dt_model_export(m, dtypes[opt.type], (uint64_t)opt.most, eot, opt.output, err);
+    int rc = tokenizer ? write_tokenizer(tokenizer, eot, m->config.max_seq_len, err) : 0;
+    rc = rc < 0 ? rc
+                : dt_model_export(m, dtypes[opt.type], (uint64_t)opt.most, eot, opt.output, err);
+    if (rc < 0)
+        remove_parts();
+    else if (tokenizer == NULL)
+        dt_warn("%s: has no tokenizer, since %s; --tokenizer FILE adds one", opt.output,
+                is_gguf(opt.models.items[0]) ? "that of a GGUF file is not read"
+                                             : "the model has none");
+    return rc;
 }
 
 static int verify(const struct dt_model *m, struct dt_error *err)

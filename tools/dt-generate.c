@@ -15,8 +15,12 @@
 #include "text/utf8.h"
 #include "token/tokenizer.h"
 
+enum { FP32, BF16 };
+static const char *const precisions[] = {"fp32", "bf16", NULL};
+
 static struct {
     const char *model, *tokenizer, *prompt, *prompts, *device, *output;
+    int precision;
     struct dt_string_list stops;
     long seed, samples, threads;
     struct dt_generation how;
@@ -71,6 +75,8 @@ static const struct dt_option options[] = {
     {"no-eot", 0, DT_OPT_FLAG, &opt.no_eot, NULL,
      "do not put the end-of-text token before the prompt"},
     {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write to FILE"},
+    {"precision", 0, DT_OPT_CHOICE, &opt.precision, "TYPE",
+     "compute in fp32 (the default), or in bf16: faster, and less exact", .choices = precisions},
     {"device", 0, DT_OPT_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ..."},
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 4096},
@@ -91,7 +97,8 @@ struct generation {
 static int load(struct generation *g, struct dt_device *dev, struct dt_error *err)
 {
     const char *tokenizer = opt.tokenizer ? opt.tokenizer : opt.model;
-    DT_TRY(dt_model_load(&g->model, dev, opt.model, err));
+    DT_TRY(
+        dt_model_load_as(&g->model, dev, opt.precision == BF16 ? DT_BF16 : DT_F32, opt.model, err));
     DT_TRY(dt_tokenizer_load(&g->tokenizer, tokenizer, err));
     uint32_t size = dt_tokenizer_size(g->tokenizer);
     if (size > (uint32_t)g->model->config.vocab_size)
@@ -224,9 +231,19 @@ static int run_jobs(struct generation *g, struct job *jobs, size_t count, struct
     return rc < 0 ? rc : dt_output_flush(&g->out, err);
 }
 
-/* Up to READ_AHEAD jobs; *count is 0 at the end. */
+static bool is_blank(const struct dt_buffer *line)
+{
+    return line->size == 0 || strspn(line->data, " \t\r\n") == line->size;
+}
+
+/* How far the file has been read. */
+struct progress {
+    uint64_t lines, prompts;
+};
+
+/* Up to READ_AHEAD jobs; *count is 0 at the end. Lines of white space alone are passed over. */
 static int read_jobs(struct generation *g, struct dt_input *in, struct job *jobs, size_t *count,
-                     uint64_t *number, struct dt_error *err)
+                     struct progress *read, struct dt_error *err)
 {
     struct dt_buffer line = DT_BUFFER_EMPTY;
     bool found = true;
@@ -236,9 +253,11 @@ static int read_jobs(struct generation *g, struct dt_input *in, struct job *jobs
         rc = dt_input_read_until(in, '\n', &line, &found, err);
         if (rc < 0 || (!found && line.size == 0))
             break;
-        char *place = dt_format("%s:%llu", dt_input_name(in), (unsigned long long)*number + 1);
-        rc = read_job(g, &jobs[(*count)++], &line, *number, place, err);
-        ++*number;
+        read->lines++;
+        if (is_blank(&line))
+            continue;
+        char *place = dt_format("%s:%llu", dt_input_name(in), (unsigned long long)read->lines);
+        rc = read_job(g, &jobs[(*count)++], &line, read->prompts++, place, err);
         free(place);
     }
     dt_buffer_release(&line);
@@ -249,16 +268,16 @@ static int continue_file(struct generation *g, struct dt_error *err)
 {
     struct dt_input *in;
     struct job *jobs = dt_alloc(READ_AHEAD, sizeof *jobs);
-    uint64_t number = 0;
+    struct progress done = {0, 0};
     size_t count = 1;
     int rc = dt_input_open(&in, opt.prompts, err);
     while (rc == 0 && count > 0) {
-        rc = read_jobs(g, in, jobs, &count, &number, err);
+        rc = read_jobs(g, in, jobs, &count, &done, err);
         rc = rc < 0 || count == 0 ? rc : run_jobs(g, jobs, count, err);
         for (size_t i = 0; i < count; i++)
             release_job(&jobs[i]);
     }
-    if (rc == 0 && number == 0)
+    if (rc == 0 && done.prompts == 0)
         rc = dt_fail(err, DT_EFORMAT, "%s: holds no prompt", dt_input_name(in));
     dt_input_close(in);
     free(jobs);

@@ -6,16 +6,19 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/program.h"
-#include "eval/plot.h"
+#include "plot/charts.h"
+#include "plot/curves.h"
+#include "plot/timeline.h"
 
 static const char *const x_names[] = {"step", "tokens", "time", NULL};
 static const char *const log_names[] = {"x", "y", "xy", NULL};
 
 static struct {
-    const char *output, *title;
+    const char *output, *title, *axis;
     int x, log;
-    double floor;
-} opt = {.output = "-", .log = -1, .floor = NAN};
+    double floor, target, peak, bandwidth;
+    struct dt_string_list values;
+} opt = {.output = "-", .log = -1, .floor = NAN, .target = NAN};
 
 static const struct dt_option options[] = {
     {"output", 'o', DT_OPT_STRING, &opt.output, "FILE",
@@ -26,10 +29,17 @@ static const struct dt_option options[] = {
     {"log", 0, DT_OPT_CHOICE, &opt.log, "AXES", "logarithmic axes: x, y or xy",
      .choices = log_names},
     {"floor", 0, DT_OPT_REAL, &opt.floor, "LOSS", "draw a level line at LOSS nats a token"},
+    {"target", 0, DT_OPT_REAL, &opt.target, "LOSS", "target: the loss to reach"},
+    {"axis", 'a', DT_OPT_STRING, &opt.axis, "NAME", "scaling: the axis to the right"},
+    {"value", 'v', DT_OPT_LIST, &opt.values, "NAME", "scaling and bars: what is drawn"},
+    {"peak", 0, DT_OPT_REAL, &opt.peak, "GFLOPS", "roofline: 10^9 operations a second at most",
+     .min = 1e-9, .max = 1e12},
+    {"bandwidth", 0, DT_OPT_REAL, &opt.bandwidth, "GBS", "roofline: 10^9 bytes a second at most",
+     .min = 1e-9, .max = 1e12},
     {NULL}};
 
-static const struct dt_command command = {"dt-plot", "draw loss curves from metrics",
-                                          "WHAT RUN ...", options};
+static const struct dt_command command = {
+    "dt-plot", "draw curves of runs, results of matrices, and traces", "WHAT FILE ...", options};
 
 static enum dt_plot_format format_of(const char *path)
 {
@@ -55,7 +65,8 @@ static void warn_of_losses_left_out(const struct dt_run_metrics *runs, int count
 
 static const char *what; /* a member of the metrics */
 
-static int draw(const struct dt_run_metrics *runs, int count, struct dt_error *err)
+static int draw(const struct dt_run_metrics *runs, int count, struct dt_output *out,
+                struct dt_error *err)
 {
     struct dt_plot plot = {.format = format_of(opt.output),
                            .x = (enum dt_plot_x)opt.x,
@@ -64,37 +75,134 @@ static int draw(const struct dt_run_metrics *runs, int count, struct dt_error *e
                            .floor = opt.floor,
                            .title = opt.title,
                            .member = strcmp(what, "loss") == 0 ? NULL : what};
-    struct dt_output out;
-    DT_TRY(dt_output_open(&out, opt.output, err));
-    int rc = dt_plot_loss(&plot, runs, count, &out, err);
-    if (rc == 0)
-        rc = dt_output_commit(&out, err);
-    if (rc < 0)
-        dt_output_abandon(&out);
-    return rc;
+    return dt_plot_loss(&plot, runs, count, out, err);
 }
 
-int main(int argc, char **argv)
+static int curves(char **operands, int count, struct dt_output *out, struct dt_error *err)
 {
-    int first = dt_parse_options(&command, argc, argv), count = argc - first - 1, read = 0, rc = 0;
-    if (count < 0)
-        dt_usage("the first operand is what to plot: loss, lr, grad_norm, ...");
-    if (count == 0)
-        dt_usage("plot %s of which RUN?", argv[first]);
-    what = argv[first];
-    format_of(opt.output);
-    struct dt_error err;
+    int read = 0, rc = 0;
+    what = operands[0];
     struct dt_run_metrics *runs = dt_alloc((size_t)count, sizeof *runs);
-    while (read < count && rc == 0) {
-        rc = dt_run_metrics_read_member(&runs[read], argv[first + 1 + read], what, &err);
+    while (read < count - 1 && rc == 0) {
+        rc = dt_run_metrics_read_member(&runs[read], operands[1 + read], what, err);
         read += rc == 0;
     }
     if (rc == 0)
-        warn_of_losses_left_out(runs, count);
+        warn_of_losses_left_out(runs, count - 1);
     if (rc == 0)
-        rc = draw(runs, count, &err);
+        rc = draw(runs, count - 1, out, err);
     while (read > 0)
         dt_run_metrics_release(&runs[--read]);
     free(runs);
+    return rc;
+}
+
+/* --- charts --------------------------------------------------------------------------------- */
+
+static struct dt_chart chart(void)
+{
+    return (struct dt_chart){.format = format_of(opt.output),
+                             .title = opt.title,
+                             .axis = opt.axis,
+                             .values = opt.values.items,
+                             .value_count = opt.values.count,
+                             .peak = opt.peak,
+                             .bandwidth = opt.bandwidth};
+}
+
+static int chart_of_rows(char **operands, int count, struct dt_output *out, struct dt_error *err)
+{
+    struct dt_results results;
+    const struct dt_chart c = chart();
+    const char *kind = operands[0];
+    if (count != 2)
+        dt_usage("%s draws one file of rows, of dt-bench matrix", kind);
+    DT_TRY(dt_results_read(&results, operands[1], err));
+    int rc = strcmp(kind, "scaling") == 0 ? dt_plot_scaling(&c, &results, out, err)
+             : strcmp(kind, "bars") == 0  ? dt_plot_bars(&c, &results, out, err)
+                                          : dt_plot_roofline(&c, &results, out, err);
+    dt_results_release(&results);
+    return rc;
+}
+
+static int timeline(char **operands, int count, struct dt_output *out, struct dt_error *err)
+{
+    if (count != 2)
+        dt_usage("timeline draws one trace");
+    return dt_plot_timeline(format_of(opt.output), opt.title, operands[1], out, err);
+}
+
+/* Where a curve first is at the target or below; NAN if it never is. */
+static double reached(const struct dt_curve *curve)
+{
+    for (size_t i = 0; i < curve->count; i++) {
+        const struct dt_metric *m = &curve->items[i];
+        if (m->loss <= opt.target)
+            return opt.x == DT_PLOT_TIME ? m->time : opt.x == DT_PLOT_TOKENS ? m->tokens : m->step;
+    }
+    return NAN;
+}
+
+/* Validation counts where there is any; else training, smoothed. */
+static int time_to_target(char **operands, int count, struct dt_output *out, struct dt_error *err)
+{
+    static const char *const units[] = {"steps", "tokens", "seconds"};
+    int runs = count - 1, rc = 0, names_read = 0;
+    if (isnan(opt.target))
+        dt_usage("target needs --target LOSS");
+    const char **names = dt_alloc((size_t)runs, sizeof *names);
+    double *values = dt_alloc((size_t)runs, sizeof *values);
+    for (; names_read < runs && rc == 0; names_read += rc == 0) {
+        struct dt_run_metrics m;
+        if ((rc = dt_run_metrics_read(&m, operands[1 + names_read], err)) < 0)
+            break;
+        struct dt_curve smooth = dt_curve_smooth(&m.train);
+        values[names_read] = reached(m.valid.count > 0 ? &m.valid : &smooth);
+        names[names_read] = dt_strdup(m.name);
+        free(smooth.items);
+        dt_run_metrics_release(&m);
+    }
+    char *label = dt_format("%s to loss %g", units[opt.x], opt.target);
+    const struct dt_chart c = chart();
+    if (rc == 0)
+        rc = dt_plot_named_bars(&c, label, names, values, runs, out, err);
+    for (int i = 0; i < names_read; i++)
+        free((char *)names[i]);
+    free(label);
+    free(names);
+    free(values);
+    return rc;
+}
+
+static const struct {
+    const char *name;
+    int (*draw)(char **operands, int count, struct dt_output *out, struct dt_error *err);
+} kinds[] = {
+    {"scaling", chart_of_rows}, {"bars", chart_of_rows},    {"roofline", chart_of_rows},
+    {"timeline", timeline},     {"target", time_to_target},
+};
+
+int main(int argc, char **argv)
+{
+    int first = dt_parse_options(&command, argc, argv), count = argc - first;
+    int (*draw_it)(char **, int, struct dt_output *, struct dt_error *) = curves;
+    struct dt_output out;
+    struct dt_error err;
+    if (count < 1)
+        dt_usage("the first operand is what to plot: loss, lr, scaling, bars, timeline, ...");
+    if (count < 2)
+        dt_usage("plot %s of which file?", argv[first]);
+    format_of(opt.output);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(argv[first], kinds[i].name) == 0)
+            draw_it = kinds[i].draw;
+    int rc = dt_output_open(&out, opt.output, &err);
+    if (rc < 0)
+        return dt_report(&err);
+    rc = draw_it(argv + first, count, &out, &err);
+    if (rc == 0)
+        rc = dt_output_commit(&out, &err);
+    if (rc < 0)
+        dt_output_abandon(&out);
     return rc < 0 ? dt_report(&err) : 0;
 }

@@ -180,9 +180,10 @@ static void answer(struct search *s)
 void dt_beam_search(struct dt_generator *g, struct dt_continuation *item)
 {
     size_t width = (size_t)g->how.beams, capacity = (size_t)g->capacity, added = 0;
-    size_t keep = item->ids.count < capacity ? item->ids.count : (capacity + 1) / 2;
-    size_t room = capacity - keep,
-           most = (size_t)g->how.tokens < room ? (size_t)g->how.tokens : room;
+    size_t wanted = (size_t)g->how.tokens, half = capacity / 2;
+    size_t keep = capacity - (wanted < half ? wanted : half); /* so that long prompts leave room */
+    keep = item->ids.count < keep ? item->ids.count : keep;
+    size_t most = wanted < capacity - keep ? wanted : capacity - keep;
     struct search s = {.g = g, .item = item, .count = 1, .width = (int)width};
     s.live = dt_alloc(width, sizeof *s.live);
     s.next = dt_alloc(width, sizeof *s.next);

@@ -107,7 +107,7 @@ int dt_choice_measure(struct dt_choice_result *r, struct dt_subject *s,
     size_t answers = 0;
     *r = (struct dt_choice_result){.directory = dt_strdup(s->directory), .data = data};
     DT_TRY(dt_subject_need_tokenizer(s, tokenizer, err));
-    struct dt_likelihoods *l = dt_likelihoods_new(s->model, batch, progress);
+    struct dt_likelihoods *l = dt_likelihoods_new(s->model, s->ranks, batch, progress);
     for (size_t i = 0; i < data->count; i++)
         for (int c = 0; c < data->items[i].count; c++, answers++)
             add_answer(l, s, &data->items[i], c);

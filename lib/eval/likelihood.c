@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "eval/turns.h"
 #include "model/pass.h"
 
 struct request {
@@ -14,6 +15,7 @@ struct request {
 
 struct dt_likelihoods {
     const struct dt_model *model;
+    struct dt_comm *ranks;
     struct dt_progress *progress;
     struct dt_workspace *work; /* NULL until something was scored */
     int64_t work_length;
@@ -28,11 +30,12 @@ struct dt_likelihoods {
     double begun, done; /* when scoring began; tokens through the model since */
 };
 
-struct dt_likelihoods *dt_likelihoods_new(const struct dt_model *model, int64_t batch,
-                                          struct dt_progress *progress)
+struct dt_likelihoods *dt_likelihoods_new(const struct dt_model *model, struct dt_comm *ranks,
+                                          int64_t batch, struct dt_progress *progress)
 {
     struct dt_likelihoods *l = dt_alloc(1, sizeof *l);
     l->model = model;
+    l->ranks = ranks;
     l->progress = progress;
     l->most = batch;
     return l;
@@ -143,17 +146,28 @@ static void pack(struct dt_likelihoods *l, const struct request *requests, int64
     }
 }
 
-static void collect(struct dt_likelihoods *l, const struct request *requests, int64_t count,
-                    int64_t length)
+static struct dt_likelihood sum_of(const struct request *r, const float *losses, const float *hits)
 {
-    for (int64_t i = 0; i < count; i++) {
-        struct dt_likelihood *item = &l->items[requests[i].item];
-        for (int64_t t = requests[i].from - 1; t + 1 < (int64_t)requests[i].count; t++) {
-            item->nats += (double)l->losses[i * length + t];
-            item->greedy = item->greedy && l->hits[i * length + t] > 0;
-            item->tokens++;
-        }
+    struct dt_likelihood sum = {.greedy = true};
+    for (uint32_t t = r->from - 1; t + 1 < r->count; t++) {
+        sum.nats += (double)losses[t];
+        sum.greedy = sum.greedy && hits[t] > 0;
+        sum.tokens++;
     }
+    return sum;
+}
+
+/* Scores requests as one batch; scores: a place for each. */
+static int score_batch(struct dt_likelihoods *l, const struct request *requests, int64_t count,
+                       struct dt_likelihood *scores, struct dt_error *err)
+{
+    int64_t length = (int64_t)requests[0].count - 1;
+    DT_TRY(make_room(l, length, err));
+    pack(l, requests, count, length);
+    dt_model_score(l->model, l->work, &l->batch, l->losses, l->hits);
+    for (int64_t i = 0; i < count; i++)
+        scores[i] = sum_of(&requests[i], l->losses + i * length, l->hits + i * length);
+    return 0;
 }
 
 /* expected: tokens that all scoring will have been, 0 if not known. */
@@ -171,26 +185,45 @@ static void show_progress(struct dt_likelihoods *l, double expected)
         dt_progress_show(l->progress, "%.0f tokens, %.0f tokens/s", l->done, l->done / seconds);
 }
 
+/* Every rank's batches, in the order of the queue; batches have l->most places. */
+static int score_queue(struct dt_likelihoods *l, struct dt_likelihood *scores, size_t batches,
+                       double expected, struct dt_error *err)
+{
+    for (size_t b = 0; b < batches; b++) {
+        size_t at = b * (size_t)l->most, left = l->request_count - at;
+        size_t count = left < (size_t)l->most ? left : (size_t)l->most;
+        if (dt_turn_is_ours(l->ranks, b))
+            DT_TRY(score_batch(l, l->requests + at, (int64_t)count, scores + at, err));
+        for (size_t i = 0; i < count; i++)
+            l->done += l->requests[at + i].count;
+        show_progress(l, expected);
+    }
+    return dt_turns_gather(l->ranks, scores, batches, (size_t)l->most * sizeof *scores, err);
+}
+
+static void collect(struct dt_likelihoods *l, const struct dt_likelihood *scores)
+{
+    for (size_t i = 0; i < l->request_count; i++) {
+        struct dt_likelihood *item = &l->items[l->requests[i].item];
+        item->nats += scores[i].nats;
+        item->tokens += scores[i].tokens;
+        item->greedy = item->greedy && scores[i].greedy;
+    }
+    l->queue.count = l->request_count = 0;
+}
+
 int dt_likelihoods_run(struct dt_likelihoods *l, double share, struct dt_error *err)
 {
     double expected = share > 0 ? (l->done + (double)l->queue.count) / share : 0;
+    size_t batches = (l->request_count + (size_t)l->most - 1) / (size_t)l->most;
     if (l->begun == 0)
         l->begun = dt_now();
     if (l->request_count > 1)
         qsort(l->requests, l->request_count, sizeof *l->requests, compare_requests);
-    for (size_t at = 0; at < l->request_count;) {
-        size_t left = l->request_count - at;
-        int64_t count = left < (size_t)l->most ? (int64_t)left : l->most;
-        int64_t length = (int64_t)l->requests[at].count - 1;
-        DT_TRY(make_room(l, length, err));
-        pack(l, l->requests + at, count, length);
-        dt_model_score(l->model, l->work, &l->batch, l->losses, l->hits);
-        collect(l, l->requests + at, count, length);
-        for (int64_t i = 0; i < count; i++)
-            l->done += l->requests[at + (size_t)i].count;
-        at += (size_t)count;
-        show_progress(l, expected);
-    }
-    l->queue.count = l->request_count = 0;
-    return 0;
+    struct dt_likelihood *scores = dt_alloc(batches * (size_t)l->most, sizeof *scores);
+    int rc = score_queue(l, scores, batches, expected, err);
+    if (rc == 0)
+        collect(l, scores);
+    free(scores);
+    return rc;
 }

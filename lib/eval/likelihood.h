@@ -3,7 +3,7 @@
  * How probable a model finds text: sequences wait in a queue and are scored in
  * batches of about the same length.
  *
- *     struct dt_likelihoods *l = dt_likelihoods_new(model, 16, progress);
+ *     struct dt_likelihoods *l = dt_likelihoods_new(model, NULL, 16, progress);
  *     size_t item = dt_likelihoods_item(l);
  *     dt_likelihoods_add(l, item, ids, count, from);
  *     DT_TRY(dt_likelihoods_run(l, err));
@@ -11,11 +11,15 @@
  *
  * An item is what a sum is wanted of: an answer, or a document of any length,
  * whose windows are sequences of one item.
+ *
+ * Several ranks take batches in turn (eval/turns.h). All queue the same, and all come to
+ * the same bits, those of one rank.
  */
 #ifndef DT_EVAL_LIKELIHOOD_H
 #define DT_EVAL_LIKELIHOOD_H
 
 #include "base/progress.h"
+#include "comm/comm.h"
 #include "model/model.h"
 
 struct dt_likelihood {
@@ -26,9 +30,10 @@ struct dt_likelihood {
 
 struct dt_likelihoods;
 
-/* batch: sequences that are scored together at most. model and progress are borrowed. */
-struct dt_likelihoods *dt_likelihoods_new(const struct dt_model *model, int64_t batch,
-                                          struct dt_progress *progress);
+/* ranks: that score together; NULL: this one alone. batch: sequences that are scored
+ * together at most. model, ranks and progress are borrowed. */
+struct dt_likelihoods *dt_likelihoods_new(const struct dt_model *model, struct dt_comm *ranks,
+                                          int64_t batch, struct dt_progress *progress);
 /* A new item, numbered from 0. */
 size_t dt_likelihoods_item(struct dt_likelihoods *likelihoods);
 /* Queues ids, each below the model's vocabulary, of which those from place from

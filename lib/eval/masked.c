@@ -7,9 +7,17 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "eval/certainty.h"
+#include "eval/turns.h"
 #include "io/document.h"
 #include "model/masking.h"
 #include "model/pass.h"
+
+/* What a batch gave. */
+struct piece {
+    struct dt_masked_score score;
+    uint64_t document;
+};
 
 struct measurement {
     struct dt_masked_result *result;
@@ -20,7 +28,10 @@ struct measurement {
     struct dt_batch batch;
     struct dt_masking *masking;
     uint32_t mask, eot;
-    uint64_t sequences; /* so far: they name the choice of masks */
+    uint64_t sequences;   /* so far: they name the choice of masks */
+    struct piece *pieces; /* of all batches so far; other ranks' come in the end */
+    size_t piece_count, piece_capacity;
+    uint64_t predicted; /* so far */
     float *losses, *hits;
 };
 
@@ -50,19 +61,43 @@ static int open_masking(struct measurement *m, struct dt_error *err)
     return rc;
 }
 
-/* Scores what lies in the batch. */
+/* Scores what lies in the batch, if it is this rank's turn. */
 static void score(struct measurement *m, int64_t count, int64_t length)
 {
+    struct piece piece = {.document = m->result->documents};
     m->batch.count = count;
     m->batch.length = length;
-    dt_model_score(m->subject->model, m->work, &m->batch, m->losses, m->hits);
+    if (dt_turn_is_ours(m->subject->ranks, m->piece_count))
+        dt_model_score(m->subject->model, m->work, &m->batch, m->losses, m->hits);
     for (int64_t i = 0; i < count * length; i++) {
         if (m->batch.targets[i] < 0)
             continue;
-        m->result->nats += (double)m->losses[i];
-        m->result->hits += m->hits[i] > 0;
-        m->result->predicted++;
+        piece.score.nats += (double)m->losses[i];
+        piece.score.hits += m->hits[i] > 0;
+        piece.score.predicted++;
     }
+    m->predicted += piece.score.predicted;
+    DT_GROW(m->pieces, m->piece_count, m->piece_capacity);
+    m->pieces[m->piece_count++] = piece;
+}
+
+static void add(struct dt_masked_score *sum, const struct dt_masked_score *score)
+{
+    sum->nats += score->nats;
+    sum->hits += score->hits;
+    sum->predicted += score->predicted;
+}
+
+static int sum_up(struct measurement *m, struct dt_error *err)
+{
+    struct dt_masked_result *r = m->result;
+    DT_TRY(dt_turns_gather(m->subject->ranks, m->pieces, m->piece_count, sizeof *m->pieces, err));
+    r->items = dt_alloc(r->documents + 1, sizeof *r->items);
+    for (size_t i = 0; i < m->piece_count; i++) {
+        add(&r->items[m->pieces[i].document], &m->pieces[i].score);
+        add(&r->all, &m->pieces[i].score);
+    }
+    return 0;
 }
 
 /* As many copies of a sequence as it has tokens, each with another one masked. */
@@ -111,7 +146,7 @@ static void score_document(struct measurement *m, const uint32_t *ids, size_t si
     m->result->tokens += size;
     if (dt_progress_due(m->progress))
         dt_progress_show(m->progress, "document %" PRIu64 ", %" PRIu64 " tokens predicted",
-                         m->result->documents, m->result->predicted);
+                         m->result->documents, m->predicted);
 }
 
 static int score_documents(struct measurement *m, char *path, struct dt_error *err)
@@ -159,42 +194,90 @@ int dt_masked_measure(struct dt_masked_result *result, struct dt_subject *subjec
     *result = (struct dt_masked_result){.directory = dt_strdup(subject->directory)};
     int rc = prepare(&m, err);
     rc = rc < 0 ? rc : score_documents(&m, data, err);
-    if (rc == 0 && result->predicted == 0)
+    rc = rc < 0 ? rc : sum_up(&m, err);
+    if (rc == 0 && result->all.predicted == 0)
         rc = dt_fail(err, DT_EFORMAT, "%s: holds no token to predict", data);
     dt_workspace_free(m.work);
     dt_batch_release(&m.batch);
     dt_masking_free(m.masking);
     free(m.losses);
     free(m.hits);
+    free(m.pieces);
     return rc;
 }
 
 void dt_masked_release(struct dt_masked_result *result)
 {
     free(result->directory);
+    free(result->items);
     *result = (struct dt_masked_result){0};
+}
+
+/* Of a difference from the first model, document by document. */
+static double certainty(const struct dt_masked_result *results, int i)
+{
+    size_t n = results[0].documents;
+    double *x = dt_alloc(n, sizeof *x), *y = dt_alloc(n, sizeof *y);
+    for (size_t d = 0; d < n; d++) {
+        x[d] = results[0].items[d].nats;
+        y[d] = results[i].items[d].nats;
+    }
+    double p = dt_paired_p(x, y, n);
+    free(x);
+    free(y);
+    return p;
+}
+
+static void report_json(const struct dt_masked_result *results, int count, const char *name,
+                        struct dt_buffer *b)
+{
+    for (int i = 0; i < count; i++) {
+        const struct dt_masked_result *r = &results[i];
+        double n = (double)r->all.predicted, loss = r->all.nats / n;
+        dt_buffer_add_string(b, "{\"model\":");
+        dt_json_add_string(b, r->directory, strlen(r->directory));
+        dt_buffer_printf(b,
+                         ",\"documents\":%" PRIu64 ",\"tokens\":%" PRIu64 ",\"predicted\":%" PRIu64
+                         ",\"accuracy\":%.9g,\"loss\":%.9g,\"%s\":%.9g",
+                         r->documents, r->tokens, r->all.predicted, (double)r->all.hits / n, loss,
+                         name, exp(loss));
+        if (i > 0)
+            dt_buffer_printf(b, ",\"p\":%.6g", certainty(results, i));
+        dt_buffer_add_string(b, "}\n");
+    }
 }
 
 void dt_masked_report(const struct dt_masked_result *results, int count, bool alone, bool json,
                       struct dt_buffer *text)
 {
-    const char *name = alone ? "pseudo_perplexity" : "perplexity";
-    if (!json)
-        dt_buffer_printf(text, "accuracy      loss  %s\n", alone ? "pseudo-ppl" : "perplexity");
+    if (json) {
+        report_json(results, count, alone ? "pseudo_perplexity" : "perplexity", text);
+        return;
+    }
+    dt_buffer_printf(text, "accuracy      loss  %s%s  model\n", alone ? "pseudo-ppl" : "perplexity",
+                     count > 1 ? "         p" : "");
     for (int i = 0; i < count; i++) {
         const struct dt_masked_result *r = &results[i];
-        double loss = r->nats / (double)r->predicted;
-        double accuracy = (double)r->hits / (double)r->predicted;
-        if (!json) {
-            dt_buffer_printf(text, "%8.4f  %8.4f  %10.4f  %s\n", accuracy, loss, exp(loss),
-                             r->directory);
-            continue;
-        }
-        dt_buffer_add_string(text, "{\"model\":");
-        dt_json_add_string(text, r->directory, strlen(r->directory));
-        dt_buffer_printf(text,
-                         ",\"documents\":%" PRIu64 ",\"tokens\":%" PRIu64 ",\"predicted\":%" PRIu64
-                         ",\"accuracy\":%.9g,\"loss\":%.9g,\"%s\":%.9g}\n",
-                         r->documents, r->tokens, r->predicted, accuracy, loss, name, exp(loss));
+        double n = (double)r->all.predicted, loss = r->all.nats / n;
+        dt_buffer_printf(text, "%8.4f  %8.4f  %10.4f", (double)r->all.hits / n, loss, exp(loss));
+        if (i > 0)
+            dt_buffer_printf(text, "  %8.4f", certainty(results, i));
+        else if (count > 1)
+            dt_buffer_printf(text, "  %8s", "");
+        dt_buffer_printf(text, "  %s\n", r->directory);
     }
+}
+
+void dt_masked_items(const struct dt_masked_result *results, int count, struct dt_buffer *lines)
+{
+    for (int i = 0; i < count; i++)
+        for (uint64_t d = 0; d < results[i].documents; d++) {
+            const struct dt_masked_score *item = &results[i].items[d];
+            dt_buffer_add_string(lines, "{\"model\":");
+            dt_json_add_string(lines, results[i].directory, strlen(results[i].directory));
+            dt_buffer_printf(lines,
+                             ",\"document\":%" PRIu64 ",\"predicted\":%" PRIu64
+                             ",\"found\":%" PRIu64 ",\"nats\":%.9g}\n",
+                             d + 1, item->predicted, item->hits, item->nats);
+        }
 }

@@ -22,10 +22,17 @@ struct dt_masked_options {
     bool alone;    /* mask each token alone instead */
 };
 
+/* Of a document, or of all. */
+struct dt_masked_score {
+    uint64_t predicted, hits; /* tokens hidden, and found */
+    double nats;              /* sum of -ln p over the tokens hidden */
+};
+
 struct dt_masked_result {
     char *directory; /* of the model, owned */
-    uint64_t documents, tokens, predicted, hits;
-    double nats; /* sum of -ln p over the tokens predicted */
+    uint64_t documents, tokens;
+    struct dt_masked_score all;
+    struct dt_masked_score *items; /* of each document, owned */
 };
 
 /* data: documents ("-": stdin). Release the result, after a failure too. */
@@ -35,5 +42,7 @@ int dt_masked_measure(struct dt_masked_result *result, struct dt_subject *subjec
 void dt_masked_release(struct dt_masked_result *result);
 void dt_masked_report(const struct dt_masked_result *results, int count, bool alone, bool json,
                       struct dt_buffer *text);
+/* Appends a line of JSON for each document and model. */
+void dt_masked_items(const struct dt_masked_result *results, int count, struct dt_buffer *lines);
 
 #endif

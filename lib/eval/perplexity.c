@@ -40,8 +40,8 @@ static int check_tokenizer(const struct dt_subject *s, const struct dt_shard_inf
 {
     struct dt_tokenizer *tokenizer;
     char *path = dt_path_join(s->directory, DT_TOKENIZER_FILE);
-    int rc = 0;
-    if (dt_file_exists(path) && (rc = dt_tokenizer_load(&tokenizer, path, err)) == 0) {
+    int rc = dt_file_need_regular(path, err);
+    if (rc == 0 && dt_file_exists(path) && (rc = dt_tokenizer_load(&tokenizer, path, err)) == 0) {
         if (dt_tokenizer_fingerprint(tokenizer) != info->tokenizer)
             rc = dt_fail(err, DT_EINVALID, "%s: was not made with %s", data, path);
         dt_tokenizer_free(tokenizer);
@@ -78,6 +78,9 @@ static int measure_shards(struct measurement *m, const char *path, struct dt_err
     const struct dt_shard_info *info = dt_dataset_info(data);
     int rc = dt_subject_check_vocabulary(m->subject, info->vocab_size, path, err);
     rc = rc < 0 ? rc : check_tokenizer(m->subject, info, path, err);
+    if (rc == 0 && info->row > 0)
+        rc = dt_fail(err, DT_EINVALID, "%s: holds rows, which cut documents: score a list of them",
+                     path);
     rc = rc < 0 ? rc : add_shards(m, data, err);
     dt_dataset_close(data);
     return rc;
@@ -177,7 +180,7 @@ int dt_perplexity_measure(struct dt_perplexity *result, struct dt_subject *subje
 {
     struct measurement m = {result, subject, how, NULL};
     *result = (struct dt_perplexity){.directory = dt_strdup(subject->directory)};
-    m.likelihoods = dt_likelihoods_new(subject->model, how->batch, progress);
+    m.likelihoods = dt_likelihoods_new(subject->model, subject->ranks, how->batch, progress);
     int rc = holds_shards(data) ? measure_shards(&m, data, err) : measure_documents(&m, data, err);
     rc = rc < 0 ? rc : dt_likelihoods_run(m.likelihoods, 1, err);
     if (rc == 0)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "eval/subject.h"
 
-int dt_subject_open(struct dt_subject *s, struct dt_device *dev, const char *directory,
-                    struct dt_error *err)
+int dt_subject_open(struct dt_subject *s, struct dt_device *dev, struct dt_comm *ranks,
+                    const char *directory, struct dt_error *err)
 {
-    *s = (struct dt_subject){.directory = directory};
+    *s = (struct dt_subject){.directory = directory, .ranks = ranks};
     return dt_model_load(&s->model, dev, directory, err);
 }
 

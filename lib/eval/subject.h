@@ -3,11 +3,13 @@
 #ifndef DT_EVAL_SUBJECT_H
 #define DT_EVAL_SUBJECT_H
 
+#include "comm/comm.h"
 #include "model/directory.h"
 #include "token/tokenizer.h"
 
 struct dt_subject {
     const char *directory; /* borrowed */
+    struct dt_comm *ranks; /* that score it together, borrowed; NULL: this one alone */
     struct dt_model *model;
     struct dt_tokenizer *tokenizer; /* NULL until dt_subject_need_tokenizer */
     struct dt_encoder *encoder;
@@ -15,8 +17,8 @@ struct dt_subject {
 
 /* Loads the model. Release with dt_subject_release, after a failure
  * too. */
-int dt_subject_open(struct dt_subject *subject, struct dt_device *dev, const char *directory,
-                    struct dt_error *err) DT_MUST_CHECK;
+int dt_subject_open(struct dt_subject *subject, struct dt_device *dev, struct dt_comm *ranks,
+                    const char *directory, struct dt_error *err) DT_MUST_CHECK;
 /* DT_EINVALID for a masked model, whose scores of whole texts would mean nothing. */
 int dt_subject_need_next_token(const struct dt_subject *subject,
                                struct dt_error *err) DT_MUST_CHECK;

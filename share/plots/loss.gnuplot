@@ -1,39 +1,15 @@
 # SPDX-License-Identifier: MIT
-# Loss curves. dt-plot writes before this: format, heading, x_label, y_label, log_x,
+# Loss curves. dt-plot writes before this style.gnuplot and: x_label, y_label, log_x,
 # log_y, runs, name[1..runs], has_train_I, has_valid_I, floor_level (if any),
 # and the data blocks $train, $smooth and $valid with a data set a run.
 
-# Colours that remain distinct to the colour-blind (Okabe and Ito 2008).
-array color[7] = [0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7, 0x56B4E9, 0xE69F00, 0x000000]
-color_of(i) = color[(i - 1) % 7 + 1]
-light(i) = color_of(i) + 0xB0000000
-dash_of(i) = (i - 1) / 7 + 1
-array shape[5] = [7, 5, 9, 13, 11]
-shape_of(i) = shape[(i - 1) % 5 + 1]
 has_train(i) = value(sprintf("has_train_%d", i))
 has_valid(i) = value(sprintf("has_valid_%d", i))
 # With one run its name is in the way: the title says which it is.
 label(i, what) = runs == 1 ? what : name[i] . ", " . what
 
-if (format eq "svg") \
-    set terminal svg size 800,500 noenhanced font "DejaVu Sans,14" background "white"
-if (format eq "png" && strstrt(GPVAL_TERMINALS, "pngcairo")) \
-    set terminal pngcairo size 1600,1000 noenhanced font "DejaVu Sans,13" fontscale 2 \
-        linewidth 2 pointscale 2
-if (format eq "png" && !strstrt(GPVAL_TERMINALS, "pngcairo")) \
-    set terminal png truecolor size 1600,1000 noenhanced font "DejaVuSans" 24 linewidth 2
-if (format eq "text") set terminal dumb 80 24 noenhanced
-
-set title heading noenhanced
 set xlabel x_label
 set ylabel y_label
-set key top right noenhanced
-if (format ne "text") {
-    set border 3 linecolor rgb "#444444"
-    set tics nomirror out textcolor rgb "black"
-    set grid y linecolor rgb "#DDDDDD" linetype 1 linewidth 0.5
-    set key samplen 2 spacing 1.2
-}
 if (log_x) {
     set logscale x
     set autoscale xfix

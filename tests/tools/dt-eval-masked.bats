@@ -50,6 +50,16 @@ member() { # NAME: of the JSON object on stdin
     "$PYTHON" "$ROOT/tests/oracles/masked_oracle.py" run/latest few.jsonl "$(member loss <a)"
 }
 
+@test "each document's tokens are told, and a model is compared with itself" {
+    dt-eval -q -m run/latest -m run/latest --items items masked few.jsonl >table
+    [ "$(wc -l <items)" -eq 40 ]
+    dt-eval -q -m run/latest --json masked few.jsonl >all
+    sum=$(head -n 20 items | sed -E 's/.*"predicted":([0-9]+).*/\1/' | paste -sd + | bc)
+    [ "$sum" -eq "$(member predicted <all)" ]
+    [[ "$(head -n 1 table)" == "accuracy      loss  perplexity         p  model" ]]
+    [[ "$(tail -n 1 table)" == *"    1.0000  run/latest" ]]
+}
+
 @test "bad input is named" {
     : >empty.jsonl
     run dt-eval -q -m run/latest masked empty.jsonl

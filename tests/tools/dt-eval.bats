@@ -27,6 +27,13 @@ train_llama() { # TIED: a small model of that family in llama-TIED
         --set training.max_steps=30 --set training.warmup_steps=5 -t tok.json -o "llama-$1" data
 }
 
+@test "rows are refused" {
+    dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o rows --layout padded --length 48 --split val=0.1
+    run dt-eval -q -m run/latest perplexity rows
+    assert_one_line_error dt-eval
+    [[ "$output" == "dt-eval: rows: holds rows, which cut documents"* ]]
+}
+
 @test "documents and the shards made of them have the same score" {
     dt-tokenize -q -t tok.json docs.jsonl >all.dts
     dt-eval -q --json -m run/latest perplexity docs.jsonl >a

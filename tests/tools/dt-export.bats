@@ -68,6 +68,51 @@ loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 
     done
 }
 
+@test "a wrong transpose or permutation in a GGUF file is found" {
+    need_python torch transformers gguf
+    spoilt() { # MODEL TENSOR HEADS
+        dt-export -m $1/latest --to gguf -o spoilt.gguf
+        "$PYTHON" "$ROOT/tests/oracles/export_oracle.py" $1/latest spoilt.gguf 1e-5
+        "$PYTHON" "$ROOT/tests/oracles/gguf_spoil.py" spoilt.gguf "$2" "$3"
+        run "$PYTHON" "$ROOT/tests/oracles/export_oracle.py" $1/latest spoilt.gguf 1e-5
+        [ "$status" -eq 1 ]
+        [[ "$output" == *"logits differ by"* ]]
+    }
+    spoilt gpt2 blk.0.attn_output.weight 0
+    spoilt llama blk.1.attn_q.weight 4
+    spoilt llama blk.0.attn_k.weight 2
+}
+
+# With 16 or 8 bits llama.cpp rounds what it multiplies weights with to the weights' type too:
+# bf16 has 8 bits, and q8_0 8 for 32 numbers of one scale, where fp16 has 11.
+@test "llama.cpp finds the same logits in GGUF files of all types" {
+    need_python torch transformers llama_cpp
+    local files=()
+    for model in gpt2 llama tied; do
+        for type in f32:1e-4 f16:1e-3 bf16:4e-3 q8_0:1e-2; do
+            name=$model-${type%:*}
+            dt-export -m $model/latest --to gguf --type ${type%:*} -o $name.gguf
+            dt-export -m $name.gguf -t tok.json -o $name
+            files+=($name $name.gguf ${type#*:})
+        done
+    done
+    "$PYTHON" "$ROOT/tests/oracles/llama_cpp_oracle.py" "${files[@]}" >&3
+}
+
+@test "llama.cpp finds a wrong transpose or permutation" {
+    need_python torch transformers gguf llama_cpp
+    spoilt() { # MODEL TENSOR HEADS
+        dt-export -m $1/latest --to gguf -o spoilt.gguf
+        "$PYTHON" "$ROOT/tests/oracles/gguf_spoil.py" spoilt.gguf "$2" "$3"
+        run "$PYTHON" "$ROOT/tests/oracles/llama_cpp_oracle.py" $1/latest spoilt.gguf 1e-4
+        [ "$status" -eq 1 ]
+        [[ "$output" == *"llama.cpp's logits differ by"* ]]
+    }
+    spoilt gpt2 blk.0.attn_output.weight 0
+    spoilt llama blk.0.attn_q.weight 4
+    spoilt llama blk.0.attn_k.weight 2
+}
+
 @test "the mean of a model with itself is that model, and means do not depend on the order" {
     dt-export -m gpt2/latest -m gpt2/latest -o same
     cmp same/model.safetensors gpt2/latest/model.safetensors
@@ -107,6 +152,111 @@ loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 
         [[ "$output" == "dt-export: cut.gguf: "* ]]
     done
     [ ! -e out ]
+}
+
+@test "a full disk leaves nothing, and nothing that looks like a model" {
+    mkdir small
+    mount -t tmpfs -o size=100k none small 2>/dev/null || skip "cannot mount"
+    for how in "" "--max-shard 60k"; do
+        run dt-export -m gpt2/latest $how -o small/out
+        [ "$status" -eq 1 ] && [ "${#lines[@]}" -eq 1 ] && [ ! -e small/out ] || {
+            echo "$status: $output"; ls small small/out; umount small; return 1; }
+    done
+    umount small
+}
+
+@test "a tokenizer goes along with its configuration; where there is none, that is said" {
+    dt-export -m gpt2/latest -o a
+    cmp a/tokenizer_config.json gpt2/latest/tokenizer_config.json
+    dt-export -m gpt2/latest --to gguf -o m.gguf
+    dt-export -m m.gguf -t tok.json -o b
+    cmp b/tokenizer_config.json gpt2/latest/tokenizer_config.json
+    run dt-export -m m.gguf -o c
+    [ "$status" -eq 0 ]
+    [ "$output" = "dt-export: c: has no tokenizer, since that of a GGUF file is not read; --tokenizer FILE adds one" ]
+}
+
+@test "pipes, devices and bombs in a model directory are refused, and not waited for" {
+    hostile() { # REASON: of the model in bad
+        run timeout 20 dt-export -m bad -o out
+        assert_one_line_error dt-export
+        [[ "$output" == *"$1"* ]] || { echo "$output"; return 1; }
+    }
+    dt-export -m gpt2/latest --max-shard 50k -o good
+    part=$(basename "$(ls good/model-00001*)")
+    for file in "$part" model.safetensors.index.json config.json; do
+        rm -rf bad && cp -r good bad && rm "bad/$file"
+        mkfifo "bad/$file"
+        hostile "$file' is not a regular file"
+        rm "bad/$file" && ln -s /dev/zero "bad/$file"
+        hostile "$file' is not a regular file"
+    done
+    for name in ../good/$part /etc/passwd ..; do
+        rm -rf bad && cp -r good bad
+        sed -i "s,$part,$name,g" bad/model.safetensors.index.json
+        hostile "is given no file beside the index"
+    done
+    rm -rf bad && cp -r good bad
+    head -c 200000000 /dev/zero | zstd -q -c >"bad/$part"
+    hostile "is much larger, decompressed, than its tensors"
+    rm -rf bad && cp -r good bad
+    sed -i -E 's/("layer_norm_epsilon": ?)[^,]*/\10.0/' bad/config.json
+    hostile "layer_norm_epsilon must be above 0"
+    mkfifo pipe.gguf
+    run timeout 20 dt-export -m pipe.gguf -o out
+    assert_one_line_error dt-export
+    [ ! -e out ]
+}
+
+@test "deep nesting and huge counts in a model's files are one clear line" {
+    hostile() { # FILE REASON: of the model in bad
+        run timeout 20 dt-export -m bad -o out
+        assert_one_line_error dt-export
+        [[ "$output" == *"$1"*"$2"* ]] || { echo "$output"; return 1; }
+        [ ! -e out ]
+    }
+    header() { # LENGTH JSON: a file of safetensors
+        printf "$(printf '%016x' "$1" | sed -E 's/(..)(..)(..)(..)(..)(..)(..)(..)/\\x\8\\x\7\\x\6\\x\5\\x\4\\x\3\\x\2\\x\1/')"
+        printf '%s' "$2"
+    }
+    deep=$(head -c 100000 /dev/zero | tr '\0' '[')
+    dt-export -m gpt2/latest -o good
+    renew() { rm -rf bad && cp -r good bad; }
+    renew && printf '%s' "{\"a\":$deep" >bad/config.json
+    hostile config.json deep
+    renew && sed -i -E 's/("n_layer": ?)[0-9]+/\199999999999999999999/' bad/config.json
+    hostile config.json n_layer
+    renew && printf '%s' "{\"model\":$deep" >bad/tokenizer.json
+    hostile tokenizer.json deep
+    renew && sed -E 's/"id": ?[0-9]+/"id":4000000000/' good/tokenizer.json >bad/tokenizer.json
+    hostile tokenizer.json id
+    renew && header 100007 "{\"a\": $deep" >bad/model.safetensors
+    hostile model.safetensors ""
+    for length in $((1 << 62)) 100000001 4000; do
+        renew && header "$length" '{}' >bad/model.safetensors
+        hostile model.safetensors ""
+    done
+    tensor='{"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,16]}}'
+    renew && { header ${#tensor} "$tensor"; head -c 16 /dev/zero; } >bad/model.safetensors
+    hostile model.safetensors ""
+    dt-export -m gpt2/latest --to gguf -o good.gguf
+    for at in 8 16; do # tensors, and keys with values
+        cp good.gguf m.gguf
+        printf '\377\377\377\377\377\377\377\177' | dd of=m.gguf bs=1 seek=$at conv=notrunc status=none
+        run timeout 20 dt-export -m m.gguf -t tok.json -o out
+        assert_one_line_error dt-export
+        [[ "$output" == "dt-export: m.gguf: "* ]]
+        [ ! -e out ]
+    done
+    at=$(grep -obaF tokenizer.ggml.tokens good.gguf | cut -d : -f 1)
+    cp good.gguf m.gguf # the length of an array of texts, then arrays of arrays
+    printf '\377\377\377\377\377\377\377\177' | dd of=m.gguf bs=1 seek=$((at + 29)) conv=notrunc status=none
+    run timeout 20 dt-export -m m.gguf -t tok.json -o out
+    assert_one_line_error dt-export
+    cp good.gguf m.gguf
+    printf '\011\0\0\0' | dd of=m.gguf bs=1 seek=$((at + 25)) conv=notrunc status=none
+    run timeout 20 dt-export -m m.gguf -t tok.json -o out
+    assert_one_line_error dt-export
 }
 
 @test "rotary positions of another kind are refused, and a terminal takes no model" {

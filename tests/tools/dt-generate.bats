@@ -50,6 +50,12 @@ setup() {
     dt-generate -m "$model" -n 60 -j 3 | cmp - a
 }
 
+@test "in bf16 too, text depends on neither threads nor batch" {
+    printf '{"prompt":"%s"}\n' Once 'One day' There She >prompts.jsonl
+    dt-generate -m "$model" --precision bf16 --prompts prompts.jsonl -n 20 -j 1 --batch 1 >a
+    dt-generate -m "$model" --precision bf16 --prompts prompts.jsonl -n 20 -j 3 --batch 4 | cmp - a
+}
+
 @test "greedy text is that of transformers" {
     need_python torch transformers
     dt-generate -m "$model" -p 'Once upon a time' -n 30 --temperature 0 -o a
@@ -156,6 +162,51 @@ texts() { sed -E 's/.*"text":"(.*)","tokens".*/\1/'; }
 penalized() {
     jq -cn --arg p "$1" '{prompt: $p}' | dt-generate -m "$model" --prompts - -n "$2" --beams 2 \
         --length-penalty 0 --repetition-penalty 0.5
+}
+
+@test "beams have the same room behind prompts of any length" {
+    words=$(for i in $(seq 60); do printf 'Once upon a time '; done)
+    for size in 40 60 80 100 120 140 160 200 400; do
+        jq -cn --arg p "${words:0:size}" '{prompt: $p}'
+    done >in.jsonl
+    dt-generate -m "$model" --prompts in.jsonl -n 24 --beams 2 --length-penalty 9 >a
+    [ "$(jq -s 'length' a)" -eq 9 ]
+    [ "$(jq -r 'select(.finish == "length") | .tokens' a | sort -u)" = 24 ]
+    dt-generate -m "$model" --prompts in.jsonl -n 5 --beams 2 --length-penalty 9 >a
+    [ "$(jq -r 'select(.finish == "length") | .tokens' a | sort -u)" = 5 ]
+}
+
+@test "empty lines among prompts are passed over, and lines keep their numbers" {
+    prompts 3 >in.jsonl
+    dt-generate -m "$model" --prompts in.jsonl -n 8 >a
+    { echo; head -n 1 in.jsonl; printf ' \t\r\n\n'; tail -n 2 in.jsonl; printf '\n\n'; } |
+        dt-generate -m "$model" --prompts - -n 8 | cmp - a
+    printf '\n\n7\n' >bad.jsonl
+    run dt-generate -m "$model" --prompts bad.jsonl
+    assert_one_line_error dt-generate
+    [[ "$output" == "dt-generate: bad.jsonl:3: "* ]]
+    printf '\n\n' >bad.jsonl
+    run dt-generate -m "$model" --prompts bad.jsonl
+    assert_one_line_error dt-generate
+    [[ "$output" == *"holds no prompt" ]]
+}
+
+@test "a tokenizer that is a pipe or a device is refused, and not waited for" {
+    cp -rL "$model" bad
+    rm bad/tokenizer.json
+    mkfifo bad/tokenizer.json
+    run timeout 20 dt-generate -m bad -n 1 # the hashes of its files are compared first
+    assert_one_line_error dt-generate
+    [[ "$output" == *"bad/tokenizer.json' is not a regular file" ]]
+    rm bad/trainer/manifest.json
+    for command in "dt-generate -m bad -n 1" "dt-eval -m bad --split train perplexity $BATS_FILE_TMPDIR/data" \
+        "dt-export -m bad -o out" \
+        "dt-train --init-from bad -o run $BATS_FILE_TMPDIR/data"; do
+        run timeout 20 $command
+        assert_one_line_error "${command%% *}"
+        [[ "$output" == *"bad/tokenizer.json' is not a regular file" ]]
+        [ ! -e out ]
+    done
 }
 
 @test "beams penalize what stands in the prompt and behind it once" {

@@ -140,6 +140,7 @@ set output 'pwned'"
 }
 
 @test "any number in lines of training is drawn, under its name" {
+    cd "$T"
     printf '{"step":%d,"loss":%d,"lr":%s}\n' 1 8 1e-3 2 4 2e-3 3 3 3e-3 >metrics.jsonl
     dt-plot lr metrics.jsonl -o lr.svg
     grep -q '>lr<' lr.svg
@@ -149,4 +150,108 @@ set output 'pwned'"
     run dt-plot grad_norm metrics.jsonl
     assert_one_line_error dt-plot
     [[ "$output" == "dt-plot: metrics.jsonl: holds no grad_norm" ]]
+}
+
+# Rows of a matrix: two kinds over 1 to 4 ranks; the second kind loses a tenth each time.
+make_rows() {
+    dt-bench matrix -q -o "$T/rows" -r 3 -w 0 -a kind=good,bad -a ranks=1,2,4 -- awk -v n={ranks} -v k={kind} \
+        'BEGIN { e = k == "good" ? 1 : 0.9; for (r = 1000 * n; n > 1; n /= 2) r *= e; print "{\"tokens_per_second\":" r ",\"mfu\":0.4,\"gflops\":50,\"flops_per_byte\":4,\"weights\":10}" }' >/dev/null
+}
+
+@test "scaling draws throughput, efficiency and MFU of each line, beside the ideal" {
+    make_rows
+    dt-plot scaling -a ranks "$T/rows" -o "$T/a.svg" --title 'Two kinds'
+    for text in good bad ideal ranks tokens_per_second 'efficiency (%)' 'MFU (%)' 'Two kinds'; do
+        grep -qF ">$text<" "$T/a.svg" || { echo "no $text"; return 1; }
+    done
+    dt-plot scaling -a ranks "$T/rows" >"$T/a.txt"
+    grep -q ideal "$T/a.txt"
+    [ "$(awk 'length > 80' "$T/a.txt" | wc -l)" -eq 0 ]
+    run dt-plot scaling -a kind "$T/rows"
+    assert_one_line_error dt-plot
+    [[ "$output" == *"the value 'good' of axis kind is no number above 0" ]]
+    run dt-plot scaling -a rank "$T/rows"
+    assert_one_line_error dt-plot
+    run dt-plot scaling -a ranks -v speed "$T/rows" -o "$T/b.svg"
+    assert_one_line_error dt-plot
+    [ ! -e "$T/b.svg" ]
+}
+
+@test "bars are of one value or stacked, and lines of text in a terminal" {
+    make_rows
+    dt-plot bars -v tokens_per_second "$T/rows" -o "$T/a.svg"
+    grep -qF '>good<' "$T/a.svg"
+    grep -qF '>ranks 4<' "$T/a.svg"
+    dt-plot bars -v tokens_per_second "$T/rows" >"$T/a.txt"
+    grep -qE '^good, ranks 4 +\|#{40} 4000$' "$T/a.txt"
+    grep -qE '^good, ranks 1 +\|#{10} 1000$' "$T/a.txt"
+    dt-plot bars -v weights -v gflops "$T/rows" -o "$T/b.svg"
+    grep -qF '>bad, ranks 2<' "$T/b.svg"
+    grep -qF '>weights<' "$T/b.svg"
+}
+
+@test "a per cent sign below or beside an axis is no format" {
+    dt-bench matrix -q -o "$T/rows" -r 1 -w 0 -a kind=50%s,%d%n,100% -a n=1,2 -- \
+        sh -c 'echo "{\"x\":$1}"' {kind} {n} >/dev/null
+    dt-plot bars -v x "$T/rows" -o "$T/a.svg"
+    for text in '50%s' '%d%n' '100%'; do
+        grep -qF ">$text<" "$T/a.svg" || { echo "no $text"; return 1; }
+    done
+    cat >"$T/trace.json" <<'END'
+{"traceEvents":[{"ph":"M","name":"process_name","pid":1,"args":{"name":"50% of %s"}},
+{"ph":"X","name":"forward","pid":1,"tid":0,"ts":30,"dur":30}]}
+END
+    dt-plot timeline "$T/trace.json" -o "$T/b.svg"
+    grep -qF '>50% of %s<' "$T/b.svg"
+}
+
+@test "a roofline needs a roof" {
+    make_rows
+    dt-plot roofline --peak 100 --bandwidth 20 "$T/rows" -o "$T/a.svg"
+    grep -qF '>100 GFLOP/s, 20.0 GB/s<' "$T/a.svg"
+    grep -qF '>good, ranks 1<' "$T/a.svg"
+    run dt-plot roofline "$T/rows"
+    assert_one_line_error dt-plot
+    [[ "$output" == *"give --peak and --bandwidth" ]]
+}
+
+@test "target tells how long runs take to a loss" {
+    mkdir "$T/slow"
+    sed 's/"tale"/"slow"/; s/"time":/"time":1/' "$T/run/metrics.jsonl" >"$T/slow/metrics.jsonl"
+    dt-plot target --target 2 "$T/run" "$T/slow" >"$T/a.txt"
+    [ "$(head -n 1 "$T/a.txt")" = "steps to loss 2" ]
+    grep -qE '^tale +\|#{40} 100$' "$T/a.txt"
+    dt-plot target --target 2 --x time "$T/run" "$T/slow" | grep -qE '^tale +\|#+ 20$'
+    dt-plot target --target 0.5 "$T/run" | grep -qE '^tale +\| -$'
+    run dt-plot target "$T/run"
+    [ "$status" -eq 2 ]
+}
+
+@test "a timeline has a lane for each thread and a colour for each kind of box" {
+    cat >"$T/trace.json" <<'END'
+{"traceEvents":[
+{"ph":"M","name":"process_name","pid":1,"args":{"name":"stage 1"}},
+{"ph":"X","name":"backward 0","pid":1,"tid":0,"ts":30,"dur":30},
+{"ph":"X","name":"forward 0","pid":0,"tid":0,"ts":0,"dur":30},
+{"ph":"X","name":"forward 1","pid":0,"tid":0,"ts":30,"dur":30}]}
+END
+    dt-plot timeline "$T/trace.json" >"$T/a.txt"
+    cat "$T/a.txt"
+    f=$(printf 'F%.0s' {1..56}) dots=$(printf '.%.0s' {1..28}) b=$(printf 'B%.0s' {1..28})
+    grep -qxE "0\.0 +\|$f\|" "$T/a.txt"
+    grep -qxE "stage 1 +\|${dots//./\\.}$b\|" "$T/a.txt"
+    dt-plot timeline "$T/trace.json" -o "$T/a.svg"
+    for text in forward backward 'stage 1' 'time (microseconds)'; do
+        grep -qF ">$text<" "$T/a.svg" || { echo "no $text"; return 1; }
+    done
+    for wrong in '{}' '[]' '{"traceEvents":[]}' '{"traceEvents":[{"ph":"X"}]}' '[1,2]' 'x'; do
+        echo "$wrong" >"$T/trace.json"
+        run dt-plot timeline "$T/trace.json"
+        assert_one_line_error dt-plot
+    done
+}
+
+@test "what a schedule decides is drawn as it is" {
+    for s in 1 2 3 4 5 6; do echo "{\"step\":$s,\"lr\":$((s % 2))}"; done >"$T/m"
+    [ "$(dt-plot lr "$T/m" | grep -cE '\*')" -ge 15 ]
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "eval/plot.h"
+#include "plot/curves.h"
 
 struct dt_curve dt_curve_smooth(const struct dt_curve *curve)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Running gnuplot: commands in, a drawing out. */
-#ifndef DT_EVAL_GNUPLOT_H
-#define DT_EVAL_GNUPLOT_H
+#ifndef DT_PLOT_GNUPLOT_H
+#define DT_PLOT_GNUPLOT_H
 
 #include "base/buffer.h"
 #include "base/error.h"

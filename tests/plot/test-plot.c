@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "eval/gnuplot.h"
-#include "eval/plot.h"
+#include "plot/curves.h"
+#include "plot/gnuplot.h"
 
 enum { COUNT = 1000 };
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "eval/gnuplot.h"
+#include "plot/gnuplot.h"
 
 enum { NOT_FOUND = 127, NOT_RUN = 126 };
 

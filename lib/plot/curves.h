@@ -7,17 +7,17 @@
  *     struct dt_plot plot = {.format = DT_PLOT_SVG, .title = "demo", .floor = NAN};
  *     DT_TRY(dt_plot_loss(&plot, runs, count, &out, err));
  *
- * How a plot looks is told by share/plots/loss.gnuplot.
+ * How a plot looks is told by share/plots/loss.gnuplot and style.gnuplot.
  */
-#ifndef DT_EVAL_PLOT_H
-#define DT_EVAL_PLOT_H
+#ifndef DT_PLOT_CURVES_H
+#define DT_PLOT_CURVES_H
 
 #include <stdbool.h>
 
 #include "base/file.h"
 #include "io/run-metrics.h"
+#include "plot/figure.h"
 
-enum dt_plot_format { DT_PLOT_TEXT, DT_PLOT_SVG, DT_PLOT_PNG };
 enum dt_plot_x { DT_PLOT_STEP, DT_PLOT_TOKENS, DT_PLOT_TIME };
 
 struct dt_plot {

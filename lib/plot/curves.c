@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "eval/plot.h"
+#include "plot/curves.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/program.h"
-#include "eval/gnuplot.h"
+#include "plot/gnuplot.h"
 
-enum { MOST_POINTS = 2000, TEMPLATE_LIMIT = 1 << 20 };
+enum { MOST_POINTS = 2000 };
 
 /* What the x axis shows, in a unit that keeps its numbers short. */
 struct axis {
@@ -96,7 +95,17 @@ static void add_thinned(struct dt_buffer *script, const struct axis *axis, struc
     free(thin.items);
 }
 
-static void add_data(struct dt_buffer *script, const struct axis *axis,
+/* What a schedule decides has no noise that a mean could take away. */
+static bool is_noisy(const char *member)
+{
+    static const char *const exact[] = {"lr", "batch_tokens", "loss_scale", "skipped"};
+    for (size_t i = 0; member && i < sizeof exact / sizeof *exact; i++)
+        if (strcmp(member, exact[i]) == 0)
+            return false;
+    return true;
+}
+
+static void add_data(struct dt_buffer *script, const struct axis *axis, const char *member,
                      const struct dt_run_metrics *runs, int count)
 {
     dt_buffer_add_string(script, "$train << end_of_data\n");
@@ -104,8 +113,9 @@ static void add_data(struct dt_buffer *script, const struct axis *axis,
         add_thinned(script, axis, runs[r].train);
     dt_buffer_add_string(script, "end_of_data\n$smooth << end_of_data\n");
     for (int r = 0; r < count; r++) {
-        struct dt_curve smooth = dt_curve_smooth(&runs[r].train);
-        add_thinned(script, axis, smooth);
+        struct dt_curve smooth =
+            is_noisy(member) ? dt_curve_smooth(&runs[r].train) : (struct dt_curve){NULL, 0, 0};
+        add_thinned(script, axis, is_noisy(member) ? smooth : runs[r].train);
         free(smooth.items);
     }
     dt_buffer_add_string(script, "end_of_data\n$valid << end_of_data\n");
@@ -117,9 +127,6 @@ static void add_data(struct dt_buffer *script, const struct axis *axis,
 static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
                          const struct axis *axis, const struct dt_run_metrics *runs, int count)
 {
-    static const char *const formats[] = {"text", "svg", "png"};
-    dt_gnuplot_set_string(script, "format", formats[plot->format]);
-    dt_gnuplot_set_string(script, "heading", plot->title ? plot->title : "");
     dt_gnuplot_set_string(script, "x_label", axis->label);
     dt_gnuplot_set_string(script, "y_label", plot->member ? plot->member : "loss (nats per token)");
     dt_buffer_printf(script, "log_x = %d\nlog_y = %d\nruns = %d\narray name[runs]\n", plot->log_x,
@@ -135,40 +142,16 @@ static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
         dt_buffer_printf(script, "floor_level = %.9g\n", plot->floor);
 }
 
-static int add_template(struct dt_buffer *script, struct dt_error *err)
-{
-    char *path = dt_installed_path("share/dt/plots/loss.gnuplot"), *text = NULL;
-    size_t size;
-    int rc = dt_file_read(path, TEMPLATE_LIMIT, &text, &size, err);
-    if (rc == 0)
-        dt_buffer_append(script, text, size);
-    free(text);
-    free(path);
-    return rc;
-}
-
-static int write_drawing(const struct dt_plot *plot, const struct dt_buffer *drawing,
-                         struct dt_output *out, struct dt_error *err)
-{
-    /* gnuplot's text terminal begins with a form feed and an empty line. */
-    size_t skip = plot->format == DT_PLOT_TEXT ? strspn(drawing->data, "\f\n") : 0;
-    return dt_output_write(out, drawing->data + skip, drawing->size - skip, err);
-}
-
 int dt_plot_loss(const struct dt_plot *plot, const struct dt_run_metrics *runs, int count,
                  struct dt_output *out, struct dt_error *err)
 {
     struct axis axis;
-    struct dt_buffer script = DT_BUFFER_EMPTY, drawing = DT_BUFFER_EMPTY;
+    struct dt_buffer script = DT_BUFFER_EMPTY;
     DT_TRY(choose_axis(&axis, plot->x, runs, count, err));
     add_settings(&script, plot, &axis, runs, count);
-    add_data(&script, &axis, runs, count);
-    int rc = add_template(&script, err);
-    if (rc == 0)
-        rc = dt_gnuplot_run(&script, &drawing, err);
-    if (rc == 0)
-        rc = write_drawing(plot, &drawing, out, err);
+    add_data(&script, &axis, plot->member, runs, count);
+    int rc = dt_figure_draw(&(struct dt_figure){plot->format, plot->title, "loss", 1}, &script, out,
+                            err);
     dt_buffer_release(&script);
-    dt_buffer_release(&drawing);
     return rc;
 }

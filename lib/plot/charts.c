@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+#include "plot/charts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/program.h"
+#include "experiment/grid.h"
+#include "experiment/statistics.h"
+#include "plot/gnuplot.h"
+
+#define BAR_COLUMNS 40 /* of a bar drawn as text */
+
+static struct dt_summary summary_of(const struct dt_results *r, int cell, const char *name)
+{
+    double *values = dt_alloc((size_t)r->matrix.repeats, sizeof *values);
+    size_t used = 0;
+    dt_results_values(r, cell, name, values);
+    for (long i = 0; i < r->matrix.repeats; i++)
+        if (!isnan(values[i]))
+            values[used++] = values[i];
+    struct dt_summary s = dt_summarize(values, used);
+    free(values);
+    return s;
+}
+
+static bool was_measured(const struct dt_results *r, const char *name)
+{
+    for (int cell = 0; cell < r->matrix.cell_count; cell++)
+        if (summary_of(r, cell, name).count > 0)
+            return true;
+    return false;
+}
+
+/* "bf16", but "layers 2": a number does not say what of. Owned by the caller. */
+static char *value_name(const struct dt_axis *axis, int place)
+{
+    double number;
+    const char *value = axis->values[place];
+    return dt_parse_real(value, &number) == 0 ? dt_format("%s %s", axis->name, value)
+                                              : dt_strdup(value);
+}
+
+/* The values of a cell on all axes but one, "a, b 2"; owned by the caller. */
+static char *name_without(const struct dt_matrix *m, int cell, int without)
+{
+    struct dt_buffer name = DT_BUFFER_EMPTY;
+    dt_buffer_add_string(&name, "");
+    for (int a = 0; a < m->axis_count; a++)
+        if (a != without) {
+            char *value = value_name(&m->axes[a], dt_matrix_value(m, cell, a));
+            dt_buffer_printf(&name, "%s%s", name.size > 0 ? ", " : "", value);
+            free(value);
+        }
+    return name.data;
+}
+
+/* --- bars ----------------------------------------------------------------------------------- */
+
+struct bars {
+    int groups, series; /* bars: groups times series */
+    char **group_names, **series_names;
+    double *median, *low, *high; /* of group g and series s at g * series + s; NAN for none */
+    bool stacked;
+};
+
+static struct bars new_bars(int groups, int series)
+{
+    size_t count = (size_t)groups * (size_t)series;
+    struct bars b = {.groups = groups, .series = series};
+    b.group_names = dt_alloc((size_t)groups, sizeof *b.group_names);
+    b.series_names = dt_alloc((size_t)series, sizeof *b.series_names);
+    b.median = dt_alloc(3 * count, sizeof *b.median);
+    b.low = b.median + count;
+    b.high = b.low + count;
+    return b;
+}
+
+static void release_bars(struct bars *b)
+{
+    for (int g = 0; g < b->groups; g++)
+        free(b->group_names[g]);
+    for (int s = 0; s < b->series; s++)
+        free(b->series_names[s]);
+    free(b->group_names);
+    free(b->series_names);
+    free(b->median);
+}
+
+static void set_bar(struct bars *b, int group, int series, struct dt_summary s)
+{
+    int i = group * b->series + series;
+    b->median[i] = s.median;
+    b->low[i] = s.low;
+    b->high[i] = s.high;
+}
+
+/* A group for each cell but of the last axis, whose values are the series. */
+static struct bars bars_of_one_value(const struct dt_results *r, const char *name)
+{
+    const struct dt_matrix *m = &r->matrix;
+    int last = m->axis_count - 1, series = last >= 0 ? m->axes[last].count : 1;
+    struct bars b = new_bars(m->cell_count / series, series);
+    for (int s = 0; s < series; s++)
+        b.series_names[s] = last >= 0 ? value_name(&m->axes[last], s) : dt_strdup(name);
+    for (int g = 0; g < b.groups; g++)
+        b.group_names[g] = name_without(m, g * series, last);
+    for (int cell = 0; cell < m->cell_count; cell++)
+        set_bar(&b, cell / series, cell % series, summary_of(r, cell, name));
+    return b;
+}
+
+static struct bars bars_of_values(const struct dt_results *r, const char *const *names, int count)
+{
+    struct bars b = new_bars(r->matrix.cell_count, count);
+    b.stacked = true;
+    for (int s = 0; s < count; s++)
+        b.series_names[s] = dt_strdup(names[s]);
+    for (int cell = 0; cell < r->matrix.cell_count; cell++) {
+        b.group_names[cell] = name_without(&r->matrix, cell, -1);
+        for (int s = 0; s < count; s++)
+            set_bar(&b, cell, s, summary_of(r, cell, names[s]));
+    }
+    return b;
+}
+
+static void add_number(struct dt_buffer *b, double x)
+{
+    if (isfinite(x))
+        dt_buffer_printf(b, " %.9g", x);
+    else
+        dt_buffer_add_string(b, " NaN");
+}
+
+/* A line a group: its number, and for each series median, low and high. */
+static void add_bar_data(struct dt_buffer *script, const struct bars *b)
+{
+    dt_buffer_add_string(script, "$bars << end_of_data\n");
+    for (int g = 0; g < b->groups; g++) {
+        dt_buffer_printf(script, "%d", g);
+        for (int i = g * b->series; i < (g + 1) * b->series; i++) {
+            add_number(script, b->median[i]);
+            add_number(script, b->low[i]);
+            add_number(script, b->high[i]);
+        }
+        dt_buffer_add_string(script, "\n");
+    }
+    dt_buffer_add_string(script, "end_of_data\n");
+}
+
+/* gnuplot's bars of letters are hard to read; these have a line each. */
+static int write_text_bars(const struct bars *b, const char *title, const char *label,
+                           struct dt_output *out, struct dt_error *err)
+{
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    double largest = 0;
+    for (int i = 0; i < b->groups * b->series; i++)
+        largest = fmax(largest, isfinite(b->median[i]) ? b->median[i] : 0);
+    dt_buffer_printf(&text, "%s%s%s\n", title ? title : "", title ? ": " : "", label);
+    for (int i = 0; i < b->groups * b->series; i++) {
+        char number[DT_SHORT_NUMBER];
+        const char *group = b->group_names[i / b->series], *series = b->series_names[i % b->series];
+        char *name = b->series == 1 ? dt_strdup(group)
+                                    : dt_format("%s%s%s", group, *group ? ", " : "", series);
+        double part = largest > 0 && isfinite(b->median[i]) ? b->median[i] / largest : 0;
+        dt_buffer_printf(&text, "%-30.30s |", name);
+        for (int c = 0; c < (int)lround(part * BAR_COLUMNS); c++)
+            dt_buffer_add_char(&text, '#');
+        dt_buffer_printf(&text, " %s\n", dt_short_number(b->median[i], number));
+        free(name);
+    }
+    int rc = dt_output_write(out, text.data, text.size, err);
+    dt_buffer_release(&text);
+    return rc;
+}
+
+static int draw_bars(const struct dt_chart *chart, const struct bars *b, const char *label,
+                     struct dt_output *out, struct dt_error *err)
+{
+    struct dt_buffer script = DT_BUFFER_EMPTY;
+    double most = 0;
+    if (chart->format == DT_PLOT_TEXT)
+        return write_text_bars(b, chart->title, label, out, err);
+    for (int i = 0; i < b->groups * b->series; i++)
+        most = b->median[i] > most ? b->median[i] : most;
+    dt_gnuplot_set_string(&script, "y_label", label);
+    dt_buffer_printf(&script, "groups = %d\nseries = %d\nstacked = %d\nlarge = %d\n", b->groups,
+                     b->series, b->stacked, most >= 1e5);
+    dt_figure_set_ticks(&script, "group", (const char *const *)b->group_names, b->groups);
+    dt_figure_set_array(&script, "name", (const char *const *)b->series_names, b->series);
+    add_bar_data(&script, b);
+    int rc = dt_figure_draw(&(struct dt_figure){chart->format, chart->title, "bars", 1}, &script,
+                            out, err);
+    dt_buffer_release(&script);
+    return rc;
+}
+
+int dt_plot_bars(const struct dt_chart *chart, const struct dt_results *r, struct dt_output *out,
+                 struct dt_error *err)
+{
+    const char *name = chart->value_count > 0 ? chart->values[0] : "peak_bytes";
+    for (int i = 0; i < chart->value_count || i < 1; i++) {
+        const char *value = chart->value_count > 0 ? chart->values[i] : name;
+        if (!was_measured(r, value))
+            return dt_fail(err, DT_EMISSING, "%s: no run has a value '%s'", r->path, value);
+    }
+    struct bars b = chart->value_count > 1 ? bars_of_values(r, chart->values, chart->value_count)
+                                           : bars_of_one_value(r, name);
+    int rc = draw_bars(chart, &b, chart->value_count > 1 ? "" : name, out, err);
+    release_bars(&b);
+    return rc;
+}
+
+int dt_plot_named_bars(const struct dt_chart *chart, const char *label, const char *const *names,
+                       const double *values, int count, struct dt_output *out, struct dt_error *err)
+{
+    struct bars b = new_bars(count, 1);
+    b.series_names[0] = dt_strdup(label);
+    for (int g = 0; g < count; g++) {
+        b.group_names[g] = dt_strdup(names[g]);
+        set_bar(&b, g, 0,
+                (struct dt_summary){.median = values[g], .low = values[g], .high = values[g]});
+    }
+    int rc = draw_bars(chart, &b, label, out, err);
+    release_bars(&b);
+    return rc;
+}
+
+/* --- scaling -------------------------------------------------------------------------------- */
+
+struct scaling {
+    const struct dt_results *r;
+    int axis;
+    double *x; /* the values of the axis */
+    const char *value;
+};
+
+static int find_axis(struct scaling *s, const struct dt_chart *chart, struct dt_error *err)
+{
+    const struct dt_matrix *m = &s->r->matrix;
+    if (m->axis_count == 0)
+        return dt_fail(err, DT_EINVALID, "%s: has no axis", s->r->path);
+    for (s->axis = 0; chart->axis && s->axis < m->axis_count; s->axis++)
+        if (strcmp(m->axes[s->axis].name, chart->axis) == 0)
+            break;
+    if (s->axis == m->axis_count)
+        return dt_fail(err, DT_EMISSING, "%s: has no axis '%s'", s->r->path, chart->axis);
+    const struct dt_axis *axis = &m->axes[s->axis];
+    s->x = dt_alloc((size_t)axis->count, sizeof *s->x);
+    for (int i = 0; i < axis->count; i++)
+        if (dt_parse_real(axis->values[i], &s->x[i]) < 0 || s->x[i] <= 0)
+            return dt_fail(err, DT_EINVALID, "%s: the value '%s' of axis %s is no number above 0",
+                           s->r->path, axis->values[i], axis->name);
+    return 0;
+}
+
+/* The cell that differs from another in the place on the axis alone. */
+static int cell_at(const struct scaling *s, int cell, int place)
+{
+    const struct dt_matrix *m = &s->r->matrix;
+    int stride = 1;
+    for (int a = m->axis_count - 1; a > s->axis; a--)
+        stride *= m->axes[a].count;
+    return cell + (place - dt_matrix_value(m, cell, s->axis)) * stride;
+}
+
+/* A data set a line: x, median, low, high, share of the ideal, mfu. */
+static void add_line(struct dt_buffer *script, const struct scaling *s, int first)
+{
+    double unit = NAN;
+    for (int i = 0; i < s->r->matrix.axes[s->axis].count; i++) {
+        int cell = cell_at(s, first, i);
+        struct dt_summary v = summary_of(s->r, cell, s->value), mfu = summary_of(s->r, cell, "mfu");
+        if (isnan(unit) && v.count > 0)
+            unit = v.median / s->x[i];
+        dt_buffer_printf(script, "%.9g", s->x[i]);
+        add_number(script, v.median);
+        add_number(script, v.low);
+        add_number(script, v.high);
+        add_number(script, 100 * v.median / (unit * s->x[i]));
+        add_number(script, 100 * mfu.median);
+        add_number(script, unit * s->x[i]);
+        dt_buffer_add_string(script, "\n");
+    }
+    dt_buffer_add_string(script, "\n\n");
+}
+
+static int draw_scaling(const struct dt_chart *chart, const struct scaling *s,
+                        struct dt_output *out, struct dt_error *err)
+{
+    const struct dt_matrix *m = &s->r->matrix;
+    struct dt_buffer script = DT_BUFFER_EMPTY;
+    char **names = dt_alloc((size_t)m->cell_count, sizeof *names);
+    int lines = 0, panels = was_measured(s->r, "mfu") ? 3 : 2;
+    dt_buffer_add_string(&script, "$lines << end_of_data\n");
+    for (int cell = 0; cell < m->cell_count; cell++)
+        if (dt_matrix_value(m, cell, s->axis) == 0) {
+            names[lines++] = name_without(m, cell, s->axis);
+            add_line(&script, s, cell);
+        }
+    dt_buffer_printf(&script, "end_of_data\nlines = %d\n", lines);
+    dt_figure_set_array(&script, "name", (const char *const *)names, lines);
+    dt_gnuplot_set_string(&script, "x_label", m->axes[s->axis].name);
+    dt_gnuplot_set_string(&script, "y_label", s->value);
+    int rc = dt_figure_draw(&(struct dt_figure){chart->format, chart->title, "scaling",
+                                                chart->format == DT_PLOT_TEXT ? 1 : panels},
+                            &script, out, err);
+    for (int i = 0; i < lines; i++)
+        free(names[i]);
+    free(names);
+    dt_buffer_release(&script);
+    return rc;
+}
+
+int dt_plot_scaling(const struct dt_chart *chart, const struct dt_results *r, struct dt_output *out,
+                    struct dt_error *err)
+{
+    struct scaling s = {.r = r,
+                        .value = chart->value_count > 0 ? chart->values[0] : "tokens_per_second"};
+    int rc = find_axis(&s, chart, err);
+    if (rc == 0 && !was_measured(r, s.value))
+        rc = dt_fail(err, DT_EMISSING, "%s: no run has a value '%s'", r->path, s.value);
+    if (rc == 0)
+        rc = draw_scaling(chart, &s, out, err);
+    free(s.x);
+    return rc;
+}
+
+/* --- roofline ------------------------------------------------------------------------------- */
+
+static double largest(const struct dt_results *r, const char *name)
+{
+    double most = 0;
+    for (int cell = 0; cell < r->matrix.cell_count; cell++) {
+        double x = summary_of(r, cell, name).median;
+        most = x > most ? x : most;
+    }
+    return most;
+}
+
+int dt_plot_roofline(const struct dt_chart *chart, const struct dt_results *r,
+                     struct dt_output *out, struct dt_error *err)
+{
+    const struct dt_matrix *m = &r->matrix;
+    double peak = chart->peak > 0 ? chart->peak : largest(r, "gemm_gflops");
+    double bandwidth = chart->bandwidth > 0 ? chart->bandwidth : largest(r, "memory_gb_per_second");
+    if (!was_measured(r, "gflops") || !was_measured(r, "flops_per_byte"))
+        return dt_fail(err, DT_EMISSING,
+                       "%s: a roofline needs the values gflops and flops_per_byte", r->path);
+    if (peak == 0 || bandwidth == 0)
+        return dt_fail(err, DT_EMISSING, "%s: the roof is not known: give --peak and --bandwidth",
+                       r->path);
+    struct dt_buffer script = DT_BUFFER_EMPTY;
+    char **names = dt_alloc((size_t)m->cell_count, sizeof *names);
+    dt_buffer_printf(&script,
+                     "peak = %.9g\nbandwidth = %.9g\npoints = %d\n$points << end_of_data\n", peak,
+                     bandwidth, m->cell_count);
+    for (int cell = 0; cell < m->cell_count; cell++) {
+        names[cell] = name_without(m, cell, -1);
+        dt_buffer_printf(&script, "%d", cell + 1);
+        add_number(&script, summary_of(r, cell, "flops_per_byte").median);
+        add_number(&script, summary_of(r, cell, "gflops").median);
+        dt_buffer_add_string(&script, "\n");
+    }
+    dt_buffer_add_string(&script, "end_of_data\n");
+    dt_figure_set_array(&script, "name", (const char *const *)names, m->cell_count);
+    int rc = dt_figure_draw(&(struct dt_figure){chart->format, chart->title, "roofline", 1},
+                            &script, out, err);
+    for (int cell = 0; cell < m->cell_count; cell++)
+        free(names[cell]);
+    free(names);
+    dt_buffer_release(&script);
+    return rc;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#include "plot/figure.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/program.h"
+#include "plot/gnuplot.h"
+
+#define TEMPLATE_LIMIT ((size_t)1 << 20)
+
+static int add_template(struct dt_buffer *script, const char *name, struct dt_error *err)
+{
+    char *part = dt_format("share/dt/plots/%s.gnuplot", name), *path = dt_installed_path(part);
+    char *text = NULL;
+    size_t size;
+    int rc = dt_file_read(path, TEMPLATE_LIMIT, &text, &size, err);
+    if (rc == 0)
+        dt_buffer_append(script, text, size);
+    free(text);
+    free(path);
+    free(part);
+    return rc;
+}
+
+static int write_drawing(const struct dt_figure *figure, const struct dt_buffer *drawing,
+                         struct dt_output *out, struct dt_error *err)
+{
+    /* gnuplot's text terminal begins with a form feed and an empty line. */
+    size_t skip = figure->format == DT_PLOT_TEXT ? strspn(drawing->data, "\f\n") : 0;
+    return dt_output_write(out, drawing->data + skip, drawing->size - skip, err);
+}
+
+int dt_figure_draw(const struct dt_figure *figure, const struct dt_buffer *settings,
+                   struct dt_output *out, struct dt_error *err)
+{
+    static const char *const formats[] = {"text", "svg", "png"};
+    struct dt_buffer script = DT_BUFFER_EMPTY, drawing = DT_BUFFER_EMPTY;
+    dt_gnuplot_set_string(&script, "format", formats[figure->format]);
+    dt_gnuplot_set_string(&script, "heading", figure->title ? figure->title : "");
+    dt_buffer_printf(&script, "panels = %d\n", figure->panels);
+    int rc = add_template(&script, "style", err);
+    dt_buffer_append(&script, settings->data, settings->size);
+    if (rc == 0)
+        rc = add_template(&script, figure->template, err);
+    if (rc == 0)
+        rc = dt_gnuplot_run(&script, &drawing, err);
+    if (rc == 0)
+        rc = write_drawing(figure, &drawing, out, err);
+    dt_buffer_release(&script);
+    dt_buffer_release(&drawing);
+    return rc;
+}
+
+static void set_element(struct dt_buffer *settings, const char *name, int place, const char *text)
+{
+    char element[64];
+    snprintf(element, sizeof element, "%s[%d]", name, place + 1);
+    dt_gnuplot_set_string(settings, element, text);
+}
+
+void dt_figure_set_array(struct dt_buffer *settings, const char *name, const char *const *texts,
+                         int count)
+{
+    dt_buffer_printf(settings, "array %s[%d]\n", name, count > 0 ? count : 1);
+    for (int i = 0; i < count; i++)
+        set_element(settings, name, i, texts[i]);
+}
+
+void dt_figure_set_ticks(struct dt_buffer *settings, const char *name, const char *const *texts,
+                         int count)
+{
+    dt_buffer_printf(settings, "array %s[%d]\n", name, count > 0 ? count : 1);
+    for (int i = 0; i < count; i++) {
+        struct dt_buffer format = DT_BUFFER_EMPTY;
+        dt_buffer_add_string(&format, "");
+        for (const char *c = texts[i]; *c; c++)
+            dt_buffer_append(&format, *c == '%' ? "%%" : c, *c == '%' ? 2 : 1);
+        set_element(settings, name, i, format.data);
+        dt_buffer_release(&format);
+    }
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+#include "plot/timeline.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "plot/gnuplot.h"
+
+enum { TEXT_COLUMNS = 56, MOST_KINDS = 7, MOST_LABELS = 400, MOST_LANES = 512 };
+
+struct box {
+    int lane, kind;
+    double begin, end; /* microseconds */
+    char *name;
+};
+
+struct lane {
+    long process, thread;
+    char *name;
+};
+
+struct trace {
+    struct box *boxes;
+    size_t count, capacity;
+    struct lane lanes[MOST_LANES];
+    int lane_count;
+    char *kinds[MOST_KINDS + 1]; /* the last: what is left */
+    int kind_count;
+    double end;
+};
+
+static const char *text_of(struct json_object *event, const char *name)
+{
+    struct json_object *value;
+    return json_object_object_get_ex(event, name, &value) ? json_object_get_string(value) : "";
+}
+
+static double number_of(struct json_object *event, const char *name)
+{
+    struct json_object *value;
+    return json_object_object_get_ex(event, name, &value) ? json_object_get_double(value) : 0;
+}
+
+static int lane_of(struct trace *t, struct json_object *event)
+{
+    long process = (long)number_of(event, "pid"), thread = (long)number_of(event, "tid");
+    for (int i = 0; i < t->lane_count; i++)
+        if (t->lanes[i].process == process && t->lanes[i].thread == thread)
+            return i;
+    if (t->lane_count == MOST_LANES)
+        return -1;
+    t->lanes[t->lane_count] = (struct lane){process, thread, NULL};
+    return t->lane_count++;
+}
+
+/* The first word, by which a box has its colour. */
+static int kind_of(struct trace *t, const char *name)
+{
+    size_t size = 0;
+    while (isalpha((unsigned char)name[size]) || name[size] == '_' || name[size] == '-')
+        size++;
+    char *word = size > 0 ? dt_strndup(name, size) : dt_strdup("other");
+    int kind = 0;
+    while (kind < t->kind_count && strcmp(t->kinds[kind], word) != 0)
+        kind++;
+    if (kind == t->kind_count && kind < MOST_KINDS)
+        t->kinds[t->kind_count++] = dt_strdup(word);
+    free(word);
+    return kind < MOST_KINDS ? kind : MOST_KINDS - 1;
+}
+
+static void add_event(struct trace *t, struct json_object *event)
+{
+    if (strcmp(text_of(event, "ph"), "X") != 0)
+        return;
+    int lane = lane_of(t, event);
+    const char *name = text_of(event, "name");
+    double begin = number_of(event, "ts"), end = begin + number_of(event, "dur");
+    if (lane < 0 || !(end > begin))
+        return;
+    DT_GROW(t->boxes, t->count, t->capacity);
+    t->boxes[t->count++] = (struct box){lane, kind_of(t, name), begin, end, dt_strdup(name)};
+    t->end = fmax(t->end, end);
+}
+
+/* {"ph":"M","name":"process_name" or "thread_name","args":{"name":...}} */
+static void add_name(struct trace *t, struct json_object *event)
+{
+    struct json_object *args;
+    bool process = strcmp(text_of(event, "name"), "process_name") == 0;
+    if (strcmp(text_of(event, "ph"), "M") != 0 ||
+        !(process || strcmp(text_of(event, "name"), "thread_name") == 0) ||
+        !json_object_object_get_ex(event, "args", &args))
+        return;
+    for (int i = 0; i < t->lane_count; i++) {
+        struct lane *lane = &t->lanes[i];
+        if (lane->process != (long)number_of(event, "pid") ||
+            (!process && lane->thread != (long)number_of(event, "tid")))
+            continue;
+        char *old = lane->name;
+        const char *name = text_of(args, "name");
+        lane->name = old == NULL ? dt_strdup(name)
+                     : process   ? dt_format("%s %s", name, old)
+                                 : dt_format("%s %s", old, name);
+        free(old);
+    }
+}
+
+static int compare_lanes(const void *a, const void *b)
+{
+    const struct lane *x = a, *y = b;
+    return x->process != y->process ? (x->process > y->process) - (x->process < y->process)
+                                    : (x->thread > y->thread) - (x->thread < y->thread);
+}
+
+/* Lanes in the order of processes and threads; boxes know theirs by number. */
+static void sort_lanes(struct trace *t)
+{
+    struct lane old[MOST_LANES];
+    int place[MOST_LANES];
+    memcpy(old, t->lanes, sizeof old);
+    qsort(t->lanes, (size_t)t->lane_count, sizeof *t->lanes, compare_lanes);
+    for (int i = 0; i < t->lane_count; i++)
+        for (int j = 0; j < t->lane_count; j++)
+            if (compare_lanes(&old[i], &t->lanes[j]) == 0)
+                place[i] = j;
+    for (size_t i = 0; i < t->count; i++)
+        t->boxes[i].lane = place[t->boxes[i].lane];
+}
+
+static int read_trace(struct trace *t, const char *path, struct dt_error *err)
+{
+    struct json_object *top, *events;
+    DT_TRY(dt_json_read(path, &top, err));
+    int rc = 0;
+    events = top;
+    if (json_object_is_type(top, json_type_object))
+        rc = dt_json_get(top, "traceEvents", json_type_array, path, &events, err);
+    else if (!json_object_is_type(top, json_type_array))
+        rc = dt_fail(err, DT_EFORMAT, "%s: is no trace", path);
+    size_t count = rc == 0 ? json_object_array_length(events) : 0;
+    for (size_t i = 0; i < count; i++)
+        add_event(t, json_object_array_get_idx(events, i));
+    sort_lanes(t);
+    for (size_t i = 0; i < count; i++)
+        add_name(t, json_object_array_get_idx(events, i));
+    for (int i = 0; i < t->lane_count; i++)
+        if (t->lanes[i].name == NULL)
+            t->lanes[i].name = dt_format("%ld.%ld", t->lanes[i].process, t->lanes[i].thread);
+    if (rc == 0 && t->count == 0)
+        rc = dt_fail(err, DT_EFORMAT, "%s: holds no complete event (\"ph\":\"X\")", path);
+    json_object_put(top);
+    return rc;
+}
+
+static double first_moment(const struct trace *t)
+{
+    double first = INFINITY;
+    for (size_t i = 0; i < t->count; i++)
+        first = fmin(first, t->boxes[i].begin);
+    return first;
+}
+
+static int draw(const struct trace *t, enum dt_plot_format format, const char *title,
+                struct dt_output *out, struct dt_error *err)
+{
+    struct dt_buffer script = DT_BUFFER_EMPTY;
+    const char *names[MOST_LANES];
+    double begin = first_moment(t), span = t->end - begin;
+    double unit = span >= 2e6 ? 1e6 : span >= 2e3 ? 1e3 : 1;
+    for (int i = 0; i < t->lane_count; i++)
+        names[i] = t->lanes[i].name;
+    dt_gnuplot_set_string(&script, "x_label",
+                          unit > 1e3 ? "time (seconds)"
+                          : unit > 1 ? "time (milliseconds)"
+                                     : "time (microseconds)");
+    dt_buffer_printf(&script, "lanes = %d\nkinds = %d\nlabelled = %d\n", t->lane_count,
+                     t->kind_count, t->count <= MOST_LABELS);
+    dt_figure_set_ticks(&script, "lane", names, t->lane_count);
+    dt_figure_set_array(&script, "kind", (const char *const *)t->kinds, t->kind_count);
+    for (int k = 0; k < t->kind_count; k++) {
+        dt_buffer_printf(&script, "$kind_%d << end_of_data\n", k + 1);
+        for (size_t i = 0; i < t->count; i++) {
+            const struct box *b = &t->boxes[i];
+            const char *label = b->name + strcspn(b->name, "0123456789");
+            if (b->kind == k)
+                dt_buffer_printf(&script, "%.9g %.9g %d %.*s\n", (b->begin - begin) / unit,
+                                 (b->end - begin) / unit, b->lane + 1,
+                                 *label ? (int)strspn(label, "0123456789") : 1,
+                                 *label ? label : "-");
+        }
+        dt_buffer_add_string(&script, "end_of_data\n");
+    }
+    int rc = dt_figure_draw(&(struct dt_figure){format, title, "timeline", 1}, &script, out, err);
+    dt_buffer_release(&script);
+    return rc;
+}
+
+/* The letter of what fills most of a column of a lane; '.' where nothing does. */
+static char letter_at(const struct trace *t, int lane, double from, double to)
+{
+    double filled[MOST_KINDS] = {0}, most = (to - from) / 10;
+    char letter = '.';
+    for (size_t i = 0; i < t->count; i++) {
+        const struct box *b = &t->boxes[i];
+        if (b->lane == lane)
+            filled[b->kind] += fmax(0, fmin(b->end, to) - fmax(b->begin, from));
+    }
+    for (int k = 0; k < t->kind_count; k++)
+        if (filled[k] > most) {
+            most = filled[k];
+            letter = (char)toupper((unsigned char)t->kinds[k][0]);
+        }
+    return letter;
+}
+
+static int write_text(const struct trace *t, const char *title, struct dt_output *out,
+                      struct dt_error *err)
+{
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    double begin = first_moment(t), column = (t->end - begin) / TEXT_COLUMNS;
+    if (title)
+        dt_buffer_printf(&text, "%s\n", title);
+    for (int lane = 0; lane < t->lane_count; lane++) {
+        dt_buffer_printf(&text, "%-20.20s |", t->lanes[lane].name);
+        for (int c = 0; c < TEXT_COLUMNS; c++)
+            dt_buffer_add_char(&text,
+                               letter_at(t, lane, begin + c * column, begin + (c + 1) * column));
+        dt_buffer_add_string(&text, "|\n");
+    }
+    for (int k = 0; k < t->kind_count; k++)
+        dt_buffer_printf(&text, "%s%c %s", k > 0 ? ", " : "",
+                         toupper((unsigned char)t->kinds[k][0]), t->kinds[k]);
+    dt_buffer_printf(&text, "; %.6g ms in all\n", (t->end - begin) / 1e3);
+    int rc = dt_output_write(out, text.data, text.size, err);
+    dt_buffer_release(&text);
+    return rc;
+}
+
+static void release(struct trace *t)
+{
+    for (size_t i = 0; i < t->count; i++)
+        free(t->boxes[i].name);
+    free(t->boxes);
+    for (int i = 0; i < t->lane_count; i++)
+        free(t->lanes[i].name);
+    for (int i = 0; i < t->kind_count; i++)
+        free(t->kinds[i]);
+    free(t);
+}
+
+int dt_plot_timeline(enum dt_plot_format format, const char *title, const char *path,
+                     struct dt_output *out, struct dt_error *err)
+{
+    struct trace *t = dt_alloc(1, sizeof *t);
+    int rc = read_trace(t, path, err);
+    if (rc == 0)
+        rc = format == DT_PLOT_TEXT ? write_text(t, title, out, err)
+                                    : draw(t, format, title, out, err);
+    release(t);
+    return rc;
+}

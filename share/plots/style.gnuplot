@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+# What all drawings share. dt-plot writes before this: format (svg, png or text), heading,
+# panels (how many drawings stand side by side).
+
+# Colours that remain distinct to the colour-blind (Okabe and Ito 2008), dark enough for
+# lines on paper; the yellow of that palette is left out.
+array color[7] = [0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7, 0x56B4E9, 0xE69F00, 0x000000]
+color_of(i) = color[(i - 1) % 7 + 1]
+light(i) = color_of(i) + 0xB0000000
+dash_of(i) = (i - 1) / 7 + 1
+array shape[5] = [7, 5, 9, 13, 11]
+shape_of(i) = shape[(i - 1) % 5 + 1]
+
+if (format eq "svg") \
+    set terminal svg size panels == 1 ? 800 : 520 * panels,500 noenhanced \
+        font "DejaVu Sans,14" background "white"
+if (format eq "png" && strstrt(GPVAL_TERMINALS, "pngcairo")) \
+    set terminal pngcairo size panels == 1 ? 1600 : 1040 * panels,1000 noenhanced \
+        font "DejaVu Sans,13" fontscale 2 linewidth 2 pointscale 2
+if (format eq "png" && !strstrt(GPVAL_TERMINALS, "pngcairo")) \
+    set terminal png truecolor size panels == 1 ? 1600 : 1040 * panels,1000 noenhanced \
+        font "DejaVuSans" 24 linewidth 2
+if (format eq "text") set terminal dumb 80 24 noenhanced
+
+# Above the drawing, so that no curve runs through it.
+set key outside above left horizontal Left reverse noenhanced
+if (panels == 1) set title heading noenhanced
+if (format ne "text") {
+    set border 3 linecolor rgb "#444444"
+    set tics nomirror out textcolor rgb "black"
+    set grid y linecolor rgb "#DDDDDD" linetype 1 linewidth 0.5
+    set key samplen 2 spacing 1.2
+}

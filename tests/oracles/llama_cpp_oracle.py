@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""llama_cpp_oracle.py MODEL FILE.gguf TOLERANCE ...: runs llama.cpp on each FILE and
+transformers, in fp32, on its directory MODEL, and fails if logits of any differ by more than
+TOLERANCE times the largest. llama.cpp caches keys and values in fp32 here, so that only the
+file's type rounds."""
+import sys
+
+import llama_cpp
+import numpy as np
+import torch
+from transformers import AutoModelForCausalLM
+
+
+def expected_logits(directory):
+    model = AutoModelForCausalLM.from_pretrained(directory).float().eval()
+    ids = torch.randint(model.config.vocab_size, (1, 32), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        return ids[0].tolist(), model(ids).logits[0].numpy()
+
+
+def logits_of_llama_cpp(path, ids):
+    llama = llama_cpp.Llama(path, n_ctx=len(ids), n_threads=1, n_threads_batch=1, logits_all=True,
+                            type_k=llama_cpp.GGML_TYPE_F32, type_v=llama_cpp.GGML_TYPE_F32,
+                            verbose=False)
+    llama.eval(ids)
+    logits = np.array(llama.scores[:len(ids)])
+    llama.close()
+    return logits
+
+
+failed = False
+arguments = iter(sys.argv[1:])
+for directory, path, tolerance in zip(arguments, arguments, arguments):
+    ids, expected = expected_logits(directory)
+    found = logits_of_llama_cpp(path, ids)
+    assert found.shape == expected.shape, (found.shape, expected.shape)
+    difference = np.abs(found - expected).max() / np.abs(expected).max()
+    print(f"{path}: llama.cpp's logits differ by {difference:.2g} of the largest")
+    failed |= not difference <= float(tolerance)
+sys.exit(failed)
