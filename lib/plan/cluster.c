@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/cluster.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/program.h"
+
+#define AT(field) offsetof(struct dt_cluster, field)
+
+static const struct dt_setting schema[] = {
+    {"cluster.name", DT_SET_STRING, AT(name), ""},
+    {"cluster.nodes", DT_SET_INT, AT(nodes), "1", 1, 1e6},
+    {"cluster.devices", DT_SET_INT, AT(devices), "1", 1, 4096},
+    {"device.name", DT_SET_STRING, AT(device.name), ""},
+    {"device.memory", DT_SET_REAL, AT(device.memory), "16", 1e-3, 1e6},
+    {"device.reserved", DT_SET_REAL, AT(device.reserved), "0", 0, 1e6},
+    {"device.tflops_16", DT_SET_REAL, AT(device.tflops_16), "0.1", 1e-6, 1e6},
+    {"device.tflops_32", DT_SET_REAL, AT(device.tflops_32), "0.1", 1e-6, 1e6},
+    {"device.gemm_efficiency", DT_SET_REAL, AT(device.gemm_efficiency), "0.8", 1e-3, 1},
+    {"device.attention_efficiency", DT_SET_REAL, AT(device.attention_efficiency), "0.5", 1e-3, 1},
+    {"device.bandwidth", DT_SET_REAL, AT(device.bandwidth), "20", 1e-3, 1e6},
+    {"device.bandwidth_efficiency", DT_SET_REAL, AT(device.bandwidth_efficiency), "0.8", 1e-3, 1},
+    {"device.launch", DT_SET_REAL, AT(device.launch), "0", 0, 1e6},
+    {"device.spread", DT_SET_REAL, AT(device.spread), "0", 0, 10},
+    {"link.inside", DT_SET_REAL, AT(link.inside), "10", 1e-6, 1e6},
+    {"link.inside_efficiency", DT_SET_REAL, AT(link.inside_efficiency), "0.8", 1e-3, 1},
+    {"link.inside_latency", DT_SET_REAL, AT(link.inside_latency), "5", 0, 1e6},
+    {"link.between", DT_SET_REAL, AT(link.between), "1", 1e-6, 1e6},
+    {"link.between_efficiency", DT_SET_REAL, AT(link.between_efficiency), "0.8", 1e-3, 1},
+    {"link.between_latency", DT_SET_REAL, AT(link.between_latency), "10", 0, 1e6},
+    {"link.interference", DT_SET_REAL, AT(link.interference), "0", 0, 1},
+    {"reliability.device_mtbf", DT_SET_REAL, AT(reliability.device_mtbf), "0", 0, 1e9},
+    {"reliability.checkpoint_speed", DT_SET_REAL, AT(reliability.checkpoint_speed), "1", 1e-6, 1e6},
+    {"reliability.checkpoint_limit", DT_SET_REAL, AT(reliability.checkpoint_limit), "1", 1e-6, 1e6},
+    {"reliability.restart", DT_SET_REAL, AT(reliability.restart), "60", 0, 1e6},
+    {NULL},
+};
+
+/* The file that place stands for; owned by the caller. */
+static char *find(const char *place)
+{
+    if (strchr(place, '/') || dt_file_exists(place))
+        return dt_strdup(place);
+    char *folder = dt_installed_path("share/dt/clusters");
+    char *path = dt_format("%s/%s.yaml", folder, place);
+    free(folder);
+    if (dt_file_exists(path))
+        return path;
+    free(path);
+    return dt_strdup(place);
+}
+
+int dt_cluster_read(struct dt_cluster *c, const char *place, const char *const *overrides,
+                    int count, struct dt_error *err)
+{
+    memset(c, 0, sizeof *c);
+    dt_config_defaults(schema, c);
+    char *path = find(place);
+    int rc = dt_config_read(schema, c, path, err);
+    free(path);
+    for (int i = 0; i < count && rc == 0; i++)
+        rc = dt_config_override(schema, c, overrides[i], "--machine", err);
+    if (rc == 0 && c->device.reserved >= c->device.memory)
+        rc =
+            dt_fail(err, DT_EINVALID, "%s: device.reserved leaves nothing of device.memory", place);
+    return rc;
+}
+
+long dt_cluster_devices(const struct dt_cluster *c)
+{
+    return c->nodes * c->devices;
+}
+
+double dt_cluster_gemm_rate(const struct dt_cluster *c, size_t element_size)
+{
+    double peak = element_size == 2 ? c->device.tflops_16 : c->device.tflops_32;
+    return peak * 1e12 * c->device.gemm_efficiency;
+}
+
+double dt_cluster_memory_rate(const struct dt_cluster *c)
+{
+    return c->device.bandwidth * 1e9 * c->device.bandwidth_efficiency;
+}
+
+double dt_cluster_room(const struct dt_cluster *c)
+{
+    return (c->device.memory - c->device.reserved) * 1e9;
+}

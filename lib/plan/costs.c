@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/costs.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "model/block.h"
+
+/* What one pass is computed with. */
+struct rates {
+    double gemm, attention, memory; /* operations, operations and bytes a second */
+    double launch;                  /* seconds */
+    double element;                 /* bytes */
+};
+
+static struct rates rates_of(const struct dt_cluster *c, double element)
+{
+    double gemm = dt_cluster_gemm_rate(c, (size_t)element);
+    return (struct rates){
+        .gemm = gemm,
+        .attention = gemm / c->device.gemm_efficiency * c->device.attention_efficiency,
+        .memory = dt_cluster_memory_rate(c),
+        .launch = c->device.launch * 1e-6,
+        .element = element,
+    };
+}
+
+/* Reading hides behind the arithmetic, writing does not: a tile's result is written when its
+ * sums are complete. extra: bytes that are read and written besides. */
+static double product(const struct rates *r, double rows, double inner, double columns,
+                      double extra)
+{
+    double read = r->element * (rows * inner + inner * columns);
+    double written = r->element * rows * columns + extra;
+    return fmax(2 * rows * inner * columns / r->gemm, read / r->memory) + written / r->memory +
+           r->launch;
+}
+
+/* The two products of a linear map's backward pass; the gradient of its weight is added
+ * to what is there, in fp32. */
+static double product_backward(const struct rates *r, double rows, double inner, double columns)
+{
+    return product(r, rows, columns, inner, 0) +
+           product(r, inner, rows, columns, (2 * sizeof(float) - r->element) * inner * columns);
+}
+
+/* Operations that read and write so many elements in all. */
+static double passes(const struct rates *r, double elements, double operations)
+{
+    return elements * r->element / r->memory + operations * r->launch;
+}
+
+/* A block's sizes on one of tp devices. */
+struct block {
+    double rows, own;           /* of a micro-batch; those of this device outside the products */
+    double width, inner, heads; /* C; of the MLP, and columns of queries, on this device */
+    double keys, length;        /* columns of keys on this device; T */
+    double seen;                /* share of the keys that a query attends to */
+    bool gated, rotary;
+};
+
+static struct block block_of(const struct dt_settings *s, const struct dt_layout *l)
+{
+    const struct dt_model_config *m = &s->model;
+    double ranks = (double)l->tp, rows = (double)(l->batch * s->training.sequence_length);
+    bool llama = m->family == DT_LLAMA;
+    return (struct block){
+        .rows = rows,
+        .own = dt_layout_part(l, 0).sequence ? rows / ranks : rows,
+        .width = (double)m->hidden_size,
+        .inner = (double)m->intermediate_size / ranks,
+        .heads = (double)m->hidden_size / ranks,
+        .keys = fmax((double)dt_model_kv_width(m) / ranks, (double)(m->hidden_size / m->num_heads)),
+        .length = (double)s->training.sequence_length,
+        .seen = dt_model_is_masked(m) ? 1 : 0.5,
+        .gated = llama,
+        .rotary = llama,
+    };
+}
+
+static double attention(const struct rates *r, const struct block *b)
+{
+    return 4 * b->rows * b->length * b->seen * b->heads / r->attention + r->launch;
+}
+
+/* Norms read what is added and what it is added to, and write the sum and its norm. */
+static double norms(const struct rates *r, const struct block *b)
+{
+    return passes(r, 2 * 4 * b->own * b->width, 2);
+}
+
+static double activation(const struct rates *r, const struct block *b)
+{
+    return b->gated ? passes(r, 3 * b->rows * b->inner, 1) : passes(r, b->rows * b->inner, 0);
+}
+
+static double rotation(const struct rates *r, const struct block *b)
+{
+    return b->rotary ? passes(r, 2 * b->rows * (b->heads + b->keys), 2) : 0;
+}
+
+static double up(const struct rates *r, const struct block *b)
+{
+    return (b->gated ? 2 : 1) * product(r, b->rows, b->width, b->inner, 0);
+}
+
+static double block_forward(const struct rates *r, const struct block *b)
+{
+    return norms(r, b) + product(r, b->rows, b->width, b->heads + 2 * b->keys, 0) + rotation(r, b) +
+           attention(r, b) + product(r, b->rows, b->heads, b->width, 0) + up(r, b) +
+           activation(r, b) + product(r, b->rows, b->inner, b->width, 0);
+}
+
+static double block_again(const struct rates *r, const struct block *b, enum dt_recompute recompute)
+{
+    if (recompute == DT_RECOMPUTE_NONE)
+        return 0;
+    if (recompute == DT_RECOMPUTE_SELECTIVE)
+        return norms(r, b) + activation(r, b);
+    return block_forward(r, b) - product(r, b->rows, b->inner, b->width, 0);
+}
+
+static double block_backward(const struct rates *r, const struct block *b,
+                             enum dt_recompute recompute)
+{
+    const double flash = 2.5; /* five products of backward over two of forward (Dao 2022) */
+    double biases = b->gated ? 0 : passes(r, b->rows * (2 * b->width + b->heads + b->inner), 4);
+    return block_again(r, b, recompute) + norms(r, b) + rotation(r, b) + biases +
+           flash * attention(r, b) +
+           (b->gated ? passes(r, 5 * b->rows * b->inner, 1) : passes(r, b->rows * b->inner, 0)) +
+           product_backward(r, b->rows, b->width, b->heads + 2 * b->keys) +
+           product_backward(r, b->rows, b->heads, b->width) +
+           (b->gated ? 2 : 1) * product_backward(r, b->rows, b->width, b->inner) +
+           product_backward(r, b->rows, b->inner, b->width);
+}
+
+struct head {
+    double rows, width, vocab;
+};
+
+static struct head head_of(const struct dt_settings *s, const struct dt_layout *l)
+{
+    double rows = (double)(l->batch * s->training.sequence_length);
+    return (struct head){dt_model_is_masked(&s->model) ? 0.15 * rows : rows,
+                         (double)s->model.hidden_size, (double)s->model.vocab_size / (double)l->tp};
+}
+
+/* Logits are read for their loss, and their gradients written. */
+static double head_forward(const struct rates *r, const struct head *h)
+{
+    return product(r, h->rows, h->width, h->vocab, 0) + passes(r, 3 * h->rows * h->vocab, 1);
+}
+
+static double head_backward(const struct rates *r, const struct head *h)
+{
+    return product_backward(r, h->rows, h->width, h->vocab);
+}
+
+/* Members of a group of replicas that are in one node. */
+static double neighbours(const struct dt_layout *l, const struct dt_cluster *c)
+{
+    double members = (double)c->devices / (double)l->tp;
+    return fmin(fmax(floor(members), 1), (double)l->dp);
+}
+
+/* An all-gather, or reduce-scatter, of so many bytes over the replicas. Whatever their
+ * number in a node, each byte crosses its border once. */
+static struct dt_transfer collective(double bytes, const struct dt_layout *l,
+                                     const struct dt_cluster *c)
+{
+    double members = neighbours(l, c), nodes = ceil((double)l->dp / members);
+    double steps = ceil(log2((double)l->dp));
+    struct dt_transfer t = {0};
+    if (l->dp == 1)
+        return t;
+    if (members > 1)
+        t.inside = bytes * (double)(l->dp - 1) / (double)l->dp;
+    t.between = bytes * (nodes - 1) / nodes / members;
+    t.latency = steps * (nodes > 1 ? c->link.between_latency : c->link.inside_latency) * 1e-6;
+    return t;
+}
+
+static struct dt_transfer times(struct dt_transfer t, double n)
+{
+    return (struct dt_transfer){t.inside * n, t.between * n, t.latency * n};
+}
+
+static double inside_rate(const struct dt_cluster *c)
+{
+    return c->link.inside * 1e9 * c->link.inside_efficiency;
+}
+
+static double between_rate(const struct dt_cluster *c)
+{
+    return c->link.between / (double)c->devices * 1e9 * c->link.between_efficiency;
+}
+
+double dt_transfer_seconds(const struct dt_transfer *t, const struct dt_cluster *c)
+{
+    return fmax(t->inside / inside_rate(c), t->between / between_rate(c)) + t->latency;
+}
+
+/* Four collectives of a layer's stream: before and behind attention and MLP. */
+static double tensor_seconds(const struct dt_base *b, const struct dt_settings *s,
+                             const struct dt_layout *l, const struct dt_cluster *c)
+{
+    double stream = (double)(l->batch * s->training.sequence_length * s->model.hidden_size);
+    double bytes = 4 * stream * b->element * (double)(l->tp - 1) / (double)l->tp;
+    bool within = l->tp <= c->devices;
+    double latency = within ? c->link.inside_latency : c->link.between_latency;
+    if (l->tp == 1)
+        return 0;
+    return bytes / (within ? inside_rate(c) : between_rate(c)) +
+           4 * log2((double)l->tp) * latency * 1e-6;
+}
+
+static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct dt_settings *s,
+                                         const struct dt_layout *l, const struct dt_cluster *c,
+                                         long chunk)
+{
+    const struct rates r = rates_of(c, b->element);
+    const struct block block = block_of(s, l);
+    const struct head head = head_of(s, l);
+    long layers = dt_layout_layers(l, s->model.num_layers, chunk);
+    double count = (double)layers, tensor = tensor_seconds(b, s, l, c);
+    double stream = block.own * block.width;
+    double each = b->runs[chunk] / count;
+    struct dt_chunk_costs k = {
+        .layers = layers,
+        .forward = count * block_forward(&r, &block),
+        .backward = count * block_backward(&r, &block, (enum dt_recompute)l->recompute),
+        .forward_tensor = count * tensor,
+        .backward_tensor = count * tensor * (l->recompute == DT_RECOMPUTE_FULL ? 2 : 1),
+        .gather = collective(each * b->element, l, c),
+        .reduce = times(collective(each * sizeof(float), l, c), l->zero_stage == 0 ? 2 : 1),
+    };
+    if (chunk == 0) {
+        k.forward += passes(&r, 2 * stream, 1);
+        k.backward += passes(&r, 6 * stream, 1);
+    }
+    if (chunk == dt_layout_runs(l) - 1) {
+        k.forward += head_forward(&r, &head);
+        k.backward += head_backward(&r, &head);
+    }
+    return k;
+}
+
+/* Parameters and moments are read and written; gradients read twice, once for their norm,
+ * and cleared; weights written. */
+static double update_seconds(const struct dt_base *b, const struct dt_layout *l,
+                             const struct dt_cluster *c, double elements)
+{
+    double owned = l->zero_stage >= 1 ? elements / (double)l->dp : elements;
+    double bytes = owned * (2 * b->moments + 2 * sizeof(float) + sizeof(float) + b->element);
+    return (bytes + elements * 2 * sizeof(float)) / dt_cluster_memory_rate(c);
+}
+
+void dt_costs_init(struct dt_costs *k, const struct dt_base *b, const struct dt_settings *s,
+                   const struct dt_layout *l, const struct dt_cluster *c,
+                   const struct dt_measured *measured)
+{
+    const struct dt_measured as_predicted = {1, 1};
+    long chunks = dt_layout_runs(l), length = s->training.sequence_length;
+    double most = 0;
+    measured = measured ? measured : &as_predicted;
+    *k = (struct dt_costs){.chunks = dt_alloc((size_t)chunks, sizeof *k->chunks)};
+    for (long i = 0; i < chunks; i++) {
+        k->chunks[i] = chunk_costs(b, s, l, c, i);
+        k->chunks[i].forward *= measured->passes;
+        k->chunks[i].backward *= measured->passes;
+    }
+    for (long stage = 0; stage < l->pp; stage++)
+        most = fmax(most, b->stages[stage].elements);
+    k->update = update_seconds(b, l, c, most) * measured->update;
+    if (l->zero_stage == 1 || l->zero_stage == 2)
+        k->share = collective(most * b->element, l, c);
+    k->reductions = dt_reductions(s, l);
+    k->send = (double)(l->batch * length * s->model.hidden_size) * b->element / (double)l->tp;
+    k->tokens = (double)(l->batch * length * l->batches * l->dp);
+    k->flops = k->tokens * dt_model_flops_per_token(&s->model, length);
+}
+
+void dt_costs_release(struct dt_costs *k)
+{
+    free(k->chunks);
+    k->chunks = NULL;
+}
+
+static int check_same(double measured, double here, const char *name, const char *path,
+                      struct dt_error *err)
+{
+    if (measured == here)
+        return 0;
+    return dt_fail(err, DT_EINVALID, "%s: was measured with %.0f %s, but the settings have %.0f",
+                   path, measured, name, here);
+}
+
+static int compare(struct dt_measured *m, struct json_object *object, const char *path,
+                   const struct dt_base *b, const struct dt_costs *alone, struct dt_error *err)
+{
+    double parameters, tokens, passes_s, update_s;
+    DT_TRY(dt_json_get_real(object, "parameters", path, &parameters, err));
+    DT_TRY(dt_json_get_real(object, "tokens", path, &tokens, err));
+    DT_TRY(dt_json_get_real(object, "forward_backward_s", path, &passes_s, err));
+    DT_TRY(dt_json_get_real(object, "update_s", path, &update_s, err));
+    DT_TRY(check_same(parameters, b->parts.total, "parameters", path, err));
+    DT_TRY(check_same(tokens, alone->tokens, "tokens", path, err));
+    if (!(passes_s > 0) || !(update_s >= 0))
+        return dt_fail(err, DT_EFORMAT, "%s: a step takes some time", path);
+    *m = (struct dt_measured){passes_s / (alone->chunks->forward + alone->chunks->backward),
+                              update_s / alone->update};
+    return 0;
+}
+
+int dt_measured_read(struct dt_measured *m, const char *path, const struct dt_base *b,
+                     const struct dt_settings *s, const struct dt_layout *alone,
+                     const struct dt_cluster *c, struct dt_error *err)
+{
+    struct json_object *object;
+    struct dt_costs costs;
+    DT_TRY(dt_json_read(path, &object, err));
+    dt_costs_init(&costs, b, s, alone, c, NULL);
+    int rc = compare(m, object, path, b, &costs, err);
+    dt_costs_release(&costs);
+    json_object_put(object);
+    return rc;
+}

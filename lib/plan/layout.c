@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/layout.h"
+
+#include "train/optimizer.h"
+
+long dt_layout_ranks(const struct dt_layout *l)
+{
+    return l->pp * l->dp * l->tp;
+}
+
+long dt_layout_runs(const struct dt_layout *l)
+{
+    return l->pp * l->pipeline.chunks;
+}
+
+struct dt_model_part dt_layout_part(const struct dt_layout *l, long stage)
+{
+    return (struct dt_model_part){.stage = (int)stage,
+                                  .stages = (int)l->pp,
+                                  .chunks = l->pipeline.chunks,
+                                  .slices = (int)l->tp,
+                                  .tied_apart = l->pp > 1};
+}
+
+long dt_layout_layers(const struct dt_layout *l, long layers, long run)
+{
+    const struct dt_model_part part = dt_layout_part(l, 0);
+    struct dt_layer_run cut = dt_part_run(&part, (int)layers, (int)run);
+    return cut.end - cut.first;
+}
+
+const char *dt_layout_fault(const struct dt_layout *l, const struct dt_settings *s)
+{
+    const struct dt_model_config *m = &s->model;
+    struct dt_error err;
+    if (m->num_heads % l->tp != 0)
+        return "tp does not divide the heads of attention";
+    if (m->num_kv_heads % l->tp != 0 && l->tp % m->num_kv_heads != 0)
+        return "tp and the heads of keys and values do not divide each other";
+    if (m->intermediate_size % l->tp != 0)
+        return "tp does not divide the width of the MLP";
+    if (dt_layout_runs(l) > m->num_layers)
+        return "there are fewer layers than stages, or their chunks";
+    if (s->training.gradient_accumulation_steps < l->dp)
+        return "training.gradient_accumulation_steps is less than the replicas";
+    if (l->zero_stage > 0 && l->dp > 1 && s->training.optimizer == DT_RULE_MUON)
+        return "the optimizer muon needs whole matrices, which ZeRO cuts";
+    if (dt_pipeline_check(&l->pipeline, l->batches, &err) < 0)
+        return "the schedule cannot pass that many micro-batches";
+    return NULL;
+}
+
+int dt_layout_read(struct dt_layout *l, const struct dt_settings *s, long devices,
+                   struct dt_error *err)
+{
+    long accumulation = s->training.gradient_accumulation_steps;
+    *l = (struct dt_layout){
+        .pp = s->distributed.pp,
+        .tp = s->distributed.tp,
+        .dp = devices / (s->distributed.pp * s->distributed.tp),
+        .zero_stage = s->distributed.zero_stage,
+        .pipeline = {(enum dt_pipeline_schedule)s->distributed.schedule, (int)s->distributed.pp,
+                     (int)s->distributed.virtual_stages},
+        .batch = s->training.batch_size,
+        .recompute = s->training.recompute,
+    };
+    if (l->dp < 1 || devices % (l->pp * l->tp) != 0)
+        return dt_fail(err, DT_EINVALID,
+                       "%ld device%s cannot be cut into %ld stage%s of %ld tensor-parallel ranks",
+                       devices, devices == 1 ? "" : "s", l->pp, l->pp == 1 ? "" : "s", l->tp);
+    l->batches = (accumulation + l->dp - 1) / l->dp;
+    DT_TRY(dt_pipeline_check(&l->pipeline, l->batches, err));
+    const char *fault = dt_layout_fault(l, s);
+    if (fault)
+        return dt_fail(err, DT_EINVALID, "pp %ld, dp %ld, tp %ld: %s", l->pp, l->dp, l->tp, fault);
+    return 0;
+}

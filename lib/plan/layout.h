@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A layout: how a run is cut up over its ranks, a mesh of pp x dp x tp (train/mesh.h).
+ *
+ * Ranks fill the nodes in their order, so that tensor-parallel ranks are neighbours and
+ * stages lie far apart.
+ */
+#ifndef DT_PLAN_LAYOUT_H
+#define DT_PLAN_LAYOUT_H
+
+#include "model/part.h"
+#include "plan/cluster.h"
+#include "train/pipeline.h"
+#include "train/settings.h"
+
+struct dt_layout {
+    long pp, dp, tp;
+    long zero_stage;
+    struct dt_pipeline pipeline; /* schedule and chunks; stages are pp */
+    long batch;                  /* sequences of a micro-batch */
+    long batches;                /* micro-batches of a replica in a step */
+    int recompute;               /* enum dt_recompute */
+};
+
+/* The layout that settings ask for over that many devices; dp is what pp and tp leave over.
+ * DT_EINVALID if nothing is, or the layout cannot be. */
+int dt_layout_read(struct dt_layout *layout, const struct dt_settings *settings, long devices,
+                   struct dt_error *err) DT_MUST_CHECK;
+/* NULL, or why the layout cannot be, in words without its numbers. Slices must be even. */
+const char *dt_layout_fault(const struct dt_layout *layout, const struct dt_settings *settings);
+
+long dt_layout_ranks(const struct dt_layout *layout);
+/* Runs of layers, over all stages. */
+long dt_layout_runs(const struct dt_layout *layout);
+/* What the first of a stage's tensor-parallel ranks holds of the model. */
+struct dt_model_part dt_layout_part(const struct dt_layout *layout, long stage);
+/* Layers of a run. */
+long dt_layout_layers(const struct dt_layout *layout, long layers, long run);
+
+#endif

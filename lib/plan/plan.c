@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/plan.h"
+
+#include <math.h>
+
+struct dt_settings dt_plan_settings(const struct dt_settings *s, const struct dt_layout *l)
+{
+    struct dt_settings own = *s;
+    own.training.batch_size = l->batch;
+    own.training.gradient_accumulation_steps = l->batches * l->dp;
+    own.training.recompute = l->recompute;
+    own.distributed.zero_stage = l->zero_stage;
+    own.distributed.schedule = (int)l->pipeline.schedule;
+    return own;
+}
+
+/* Stages between the first and the last differ in their layers, and in what is under way. */
+static bool is_like_before(const struct dt_plan *p, const struct dt_base *b, long stage)
+{
+    return stage > 1 && stage < p->layout.pp - 1 &&
+           b->stages[stage].layers == b->stages[stage - 1].layers;
+}
+
+static int find_largest(struct dt_plan *p, const struct dt_settings *s, const struct dt_base *b,
+                        struct dt_error *err)
+{
+    struct dt_rank_sizes sizes = {0};
+    for (long stage = 0; stage < p->layout.pp; stage++) {
+        double activations = b->stages[stage].activations;
+        struct dt_traffic traffic = dt_stage_traffic(b, s, &p->layout, stage);
+        if (is_like_before(p, b, stage)) {
+            sizes.total += activations - sizes.activations;
+            sizes.activations = activations;
+        } else {
+            DT_TRY(dt_stage_sizes(&sizes, b, s, &p->layout, stage, err));
+        }
+        if (sizes.total > p->sizes.total) {
+            p->stage = stage;
+            p->sizes = sizes;
+        }
+        if (traffic.total > p->traffic.total)
+            p->traffic = traffic;
+    }
+    return 0;
+}
+
+static double ideal_bubble(const struct dt_layout *l)
+{
+    double others = (double)(l->pp - 1);
+    if (l->pipeline.schedule == DT_PIPELINE_MODEL_PARALLEL)
+        return others;
+    return others / (double)(l->batches * l->pipeline.chunks);
+}
+
+int dt_plan_size(struct dt_plan *p, const struct dt_plan_request *r, const struct dt_layout *l,
+                 const struct dt_base *b, struct dt_error *err)
+{
+    struct dt_settings s = dt_plan_settings(r->settings, l);
+    *p = (struct dt_plan){.layout = *l,
+                          .parts = b->parts,
+                          .element = b->element,
+                          .room = dt_cluster_room(r->cluster),
+                          .ideal_bubble = ideal_bubble(l)};
+    DT_TRY(find_largest(p, &s, b, err));
+    p->fits = p->sizes.total <= p->room;
+    return 0;
+}
+
+void dt_plan_time(struct dt_plan *p, const struct dt_plan_request *r, const struct dt_base *b)
+{
+    struct dt_settings s = dt_plan_settings(r->settings, &p->layout);
+    struct dt_costs costs;
+    const struct dt_cluster *c = r->cluster;
+    double peak = 1e12 * (b->element == 2 ? c->device.tflops_16 : c->device.tflops_32);
+    dt_costs_init(&costs, b, &s, &p->layout, c, &r->measured);
+    dt_simulate(&p->step, &costs, &p->layout, c, &r->simulation);
+    p->goodput = dt_goodput(b, &p->layout, c);
+    p->tokens = costs.tokens;
+    p->tokens_per_second = costs.tokens / p->step.seconds;
+    p->mfu = costs.flops / p->step.seconds / ((double)dt_layout_ranks(&p->layout) * peak);
+    dt_costs_release(&costs);
+}
+
+int dt_plan_make(struct dt_plan *p, const struct dt_plan_request *r, const struct dt_layout *l,
+                 struct dt_error *err)
+{
+    struct dt_settings s = dt_plan_settings(r->settings, l);
+    struct dt_base base;
+    DT_TRY(dt_base_init(&base, &s, l, err));
+    int rc = dt_plan_size(p, r, l, &base, err);
+    if (rc == 0)
+        dt_plan_time(p, r, &base);
+    dt_base_release(&base);
+    return rc;
+}
+
+double dt_plan_least_seconds(const struct dt_plan *p, const struct dt_plan_request *r,
+                             const struct dt_base *b)
+{
+    struct dt_settings s = dt_plan_settings(r->settings, &p->layout);
+    struct dt_costs costs;
+    double most = 0;
+    dt_costs_init(&costs, b, &s, &p->layout, r->cluster, &r->measured);
+    for (long stage = 0; stage < p->layout.pp; stage++) {
+        double seconds = 0;
+        for (long i = stage; i < dt_layout_runs(&p->layout); i += p->layout.pp) {
+            const struct dt_chunk_costs *k = &costs.chunks[i];
+            seconds += k->forward + k->backward + k->forward_tensor + k->backward_tensor;
+        }
+        most = fmax(most, seconds * (double)p->layout.batches);
+    }
+    most += costs.update;
+    dt_costs_release(&costs);
+    return most;
+}
+
+/* --- requests ------------------------------------------------------------------------------- */
+
+static int read_measured(struct dt_plan_request *r, const char *path, struct dt_error *err)
+{
+    const struct dt_layout alone = {.pp = 1,
+                                    .dp = 1,
+                                    .tp = 1,
+                                    .pipeline = {DT_PIPELINE_1F1B, 1, 1},
+                                    .batches = 1,
+                                    .batch = r->settings->training.batch_size,
+                                    .recompute = r->settings->training.recompute};
+    struct dt_base base;
+    r->measured = (struct dt_measured){1, 1};
+    if (path == NULL)
+        return 0;
+    DT_TRY(dt_base_init(&base, r->settings, &alone, err));
+    int rc = dt_measured_read(&r->measured, path, &base, r->settings, &alone, r->cluster, err);
+    dt_base_release(&base);
+    return rc;
+}
+
+int dt_plan_request_read(struct dt_plan_request *r, struct dt_settings *settings,
+                         struct dt_cluster *cluster, struct dt_layout *layout,
+                         const struct dt_plan_source *source, struct dt_error *err)
+{
+    const char *name = source->config ? source->config : "settings";
+    *r = (struct dt_plan_request){.settings = settings, .cluster = cluster};
+    DT_TRY(dt_settings_read(settings, source->config, source->set, source->set_count, err));
+    if (settings->model.vocab_size == 0)
+        return dt_fail(err, DT_EINVALID, "%s: model.vocab_size is needed: there are no data", name);
+    DT_TRY(dt_settings_resolve(settings, 1, name, err));
+    DT_TRY(dt_cluster_read(cluster, source->cluster, source->machine, source->machine_count, err));
+    r->simulation.spread = cluster->device.spread;
+    long part = settings->distributed.pp * settings->distributed.tp;
+    long devices = source->devices ? source->devices : part;
+    if (source->batches)
+        settings->training.gradient_accumulation_steps = source->batches * (devices / part);
+    DT_TRY(dt_layout_read(layout, settings, devices, err));
+    if (dt_layout_ranks(layout) > dt_cluster_devices(cluster))
+        return dt_fail(err, DT_EINVALID, "%s: has %ld devices, and not %ld: raise cluster.nodes",
+                       source->cluster, dt_cluster_devices(cluster), dt_layout_ranks(layout));
+    return read_measured(r, source->measured, err);
+}

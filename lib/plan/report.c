@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/report.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "model/block.h"
+
+#define GIB 1073741824.0
+
+static const char *const precisions[] = {"fp32", "bf16", "fp16"};
+
+/* --- text ----------------------------------------------------------------------------------- */
+
+static void print_model(struct dt_buffer *b, const struct dt_plan *p,
+                        const struct dt_plan_request *r)
+{
+    const struct dt_part_sizes *n = &p->parts;
+    const struct {
+        const char *name;
+        double count;
+    } rows[] = {{"embedding", n->embedding}, {"attention", n->attention}, {"MLP", n->mlp},
+                {"norms", n->norm},          {"head", n->head},           {"total", n->total}};
+    dt_buffer_printf(b, "parameters                number   share\n");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        dt_buffer_printf(b, "  %-13s  %15.0f  %5.1f%%\n", rows[i].name, rows[i].count,
+                         100 * rows[i].count / n->total);
+    dt_buffer_printf(b, "\ncluster          %s, %ld of %ld devices (%s)\n", r->cluster->name,
+                     dt_layout_ranks(&p->layout), dt_cluster_devices(r->cluster),
+                     r->cluster->device.name);
+}
+
+static void print_layout(struct dt_buffer *b, const struct dt_plan *p,
+                         const struct dt_plan_request *r)
+{
+    const struct dt_layout *l = &p->layout;
+    dt_buffer_printf(b, "layout           pp %ld x dp %ld x tp %ld, ZeRO %ld", l->pp, l->dp, l->tp,
+                     l->zero_stage);
+    if (l->pp > 1)
+        dt_buffer_printf(b, ", %s", dt_pipeline_schedules[l->pipeline.schedule]);
+    if (l->pipeline.chunks > 1)
+        dt_buffer_printf(b, " in %d chunks a stage", l->pipeline.chunks);
+    dt_buffer_printf(b,
+                     "\nstep             %.0f tokens: %ld micro-batch%s of %ld x %ld a replica\n"
+                     "computing in     %s, recomputation: %s\n",
+                     p->tokens, l->batches, l->batches == 1 ? "" : "es", l->batch,
+                     r->settings->training.sequence_length,
+                     precisions[r->settings->training.precision], dt_recomputes[l->recompute]);
+}
+
+struct row {
+    const char *name, *key;
+    double bytes;
+};
+
+static void print_bytes(struct dt_buffer *b, const struct row *rows, int count)
+{
+    for (int i = 0; i < count; i++)
+        dt_buffer_printf(b, "  %-13s  %15.0f  %9.3f\n", rows[i].name, rows[i].bytes,
+                         rows[i].bytes / GIB);
+}
+
+#define MEMORY_ROWS 8
+
+static void memory_rows(const struct dt_rank_sizes *s, struct row rows[MEMORY_ROWS])
+{
+    const struct row all[MEMORY_ROWS] = {{"parameters", "parameters", s->parameters},
+                                         {"weights", "weights", s->weights},
+                                         {"gradients", "gradients", s->gradients},
+                                         {"moments", "moments", s->moments},
+                                         {"average", "average", s->average},
+                                         {"scratch", "scratch", s->scratch},
+                                         {"activations", "activations", s->activations},
+                                         {"total", "total", s->total}};
+    for (int i = 0; i < MEMORY_ROWS; i++)
+        rows[i] = all[i];
+}
+
+static void print_memory(struct dt_buffer *b, const struct dt_plan *p)
+{
+    struct row rows[MEMORY_ROWS];
+    const struct row more[] = {{"device's room", "", p->room},
+                               {"host snapshot", "", p->sizes.snapshot}};
+    memory_rows(&p->sizes, rows);
+    dt_buffer_printf(b, "\nmemory of a rank           bytes        GiB");
+    if (p->layout.pp > 1)
+        dt_buffer_printf(b, "   (stage %ld, the largest)", p->stage);
+    dt_buffer_add_char(b, '\n');
+    print_bytes(b, rows, MEMORY_ROWS);
+    print_bytes(b, more, 2);
+}
+
+static int largest(const struct row *rows)
+{
+    int most = 0;
+    for (int i = 0; i < MEMORY_ROWS - 1; i++)
+        most = rows[i].bytes > rows[most].bytes ? i : most;
+    return most;
+}
+
+static void print_fit(struct dt_buffer *b, const struct dt_plan *p)
+{
+    struct row rows[MEMORY_ROWS];
+    double left = p->room - p->sizes.total;
+    memory_rows(&p->sizes, rows);
+    const struct row *most = &rows[largest(rows)];
+    if (p->fits)
+        dt_buffer_printf(b, "fits             %.3f GiB of each device are left\n", left / GIB);
+    else
+        dt_buffer_printf(b,
+                         "does not fit     devices of stage %ld lack %.0f bytes (%.3f GiB);\n"
+                         "                 the most are %s, %.3f GiB\n",
+                         p->stage, -left, -left / GIB, most->name, most->bytes / GIB);
+}
+
+static void print_traffic(struct dt_buffer *b, const struct dt_traffic *t)
+{
+    const struct row rows[] = {{"data", "", t->data},
+                               {"tensor", "", t->tensor},
+                               {"pipeline", "", t->pipeline},
+                               {"total", "", t->total}};
+    dt_buffer_printf(b, "\nsent by a rank             bytes        GiB   a step\n");
+    print_bytes(b, rows, 4);
+}
+
+static void print_seconds(struct dt_buffer *b, const char *name, double seconds, double of,
+                          const char *note)
+{
+    dt_buffer_printf(b, "  %-13s  %12.3f ms  %5.1f%%%s%s\n", name, seconds * 1e3,
+                     100 * seconds / of, *note ? "  " : "", note);
+}
+
+static void print_time(struct dt_buffer *b, const struct dt_plan *p)
+{
+    const struct dt_step_simulation *s = &p->step;
+    char bubble[80];
+    snprintf(bubble, sizeof bubble, "bubble %.1f%%, by formula %.1f%%", 100 * s->bubble,
+             100 * p->ideal_bubble);
+    dt_buffer_printf(b, "\ntime of a step                         share\n");
+    print_seconds(b, "computing", s->computing, s->seconds, "");
+    print_seconds(b, "tensor", s->tensor, s->seconds, "collectives within layers");
+    print_seconds(b, "pipeline", s->pipeline_wait, s->seconds, p->layout.pp > 1 ? bubble : "");
+    print_seconds(b, "data", s->data_wait, s->seconds, "gathers and reductions not hidden");
+    print_seconds(b, "update", s->update, s->seconds, "");
+    print_seconds(b, "total", s->seconds, s->seconds, "");
+    dt_buffer_printf(b, "speed            %.0f tokens/s, %.1f a device, MFU %.1f%% (6N + 6LCT)\n",
+                     p->tokens_per_second,
+                     p->tokens_per_second / (double)dt_layout_ranks(&p->layout), 100 * p->mfu);
+}
+
+static void print_goodput(struct dt_buffer *b, const struct dt_plan *p,
+                          const struct dt_plan_request *r)
+{
+    const struct dt_goodput *g = &p->goodput;
+    double progress = (double)r->settings->training.max_steps * p->step.seconds;
+    if (g->mtbf == 0)
+        return;
+    dt_buffer_printf(b,
+                     "\nfailures         one in %.1f hours; a checkpoint takes %.1f s, a restart "
+                     "%.0f s\n"
+                     "checkpoints      best every %.1f min (Young %.1f): %.0f steps\n"
+                     "progress         %.2f%% of the time; %.2f%% in a run of %ld steps drawn\n",
+                     g->mtbf / 3600, g->checkpoint, g->restart, g->daly / 60, g->young / 60,
+                     ceil(g->interval / p->step.seconds), 100 * g->share,
+                     100 * dt_goodput_simulated(g, g->interval, progress, r->simulation.seed),
+                     r->settings->training.max_steps);
+}
+
+void dt_report_plan(struct dt_buffer *b, const struct dt_plan *p, const struct dt_plan_request *r)
+{
+    print_model(b, p, r);
+    print_layout(b, p, r);
+    print_memory(b, p);
+    print_fit(b, p);
+    print_traffic(b, &p->traffic);
+    print_time(b, p);
+    print_goodput(b, p, r);
+}
+
+static void print_candidate(struct dt_buffer *b, int place, const struct dt_plan *p)
+{
+    const struct dt_layout *l = &p->layout;
+    char schedule[40] = "-";
+    if (l->pipeline.chunks > 1)
+        snprintf(schedule, sizeof schedule, "inter %d", l->pipeline.chunks);
+    else if (l->pp > 1)
+        snprintf(schedule, sizeof schedule, "%s", dt_pipeline_schedules[l->pipeline.schedule]);
+    dt_buffer_printf(b, "%3d %3ld %5ld %3ld %4ld %-8s %3ldx%-4ld %-9s %7.2f %8.2f %6.0f %4.1f\n",
+                     place, l->pp, l->dp, l->tp, l->zero_stage, schedule, l->batch, l->batches,
+                     dt_recomputes[l->recompute], p->sizes.total / GIB, p->step.seconds * 1e3,
+                     p->tokens_per_second / (double)dt_layout_ranks(l), 100 * p->mfu);
+}
+
+void dt_report_search(struct dt_buffer *b, const struct dt_search *s,
+                      const struct dt_plan_request *r, long devices)
+{
+    dt_buffer_printf(b,
+                     "%ld layouts on %ld devices of %s, %ld fit, %ld simulated\n\n"
+                     "     pp    dp  tp ZeRO schedule batches  recompute     GiB  ms/step "
+                     " tok/s  MFU\n",
+                     s->tried, devices, r->cluster->name, s->fitting, s->simulated);
+    for (int i = 0; i < s->count; i++)
+        print_candidate(b, i + 1, &s->best[i]);
+    if (s->count == 0)
+        dt_buffer_add_string(b, "  none fits\n");
+    if (s->failure_count > 0)
+        dt_buffer_add_string(b, "\nlayouts that cannot be\n");
+    for (int i = 0; i < s->failure_count; i++) {
+        const struct dt_search_failure *f = &s->failures[i];
+        dt_buffer_printf(b, "%8ld  %s\n", f->layouts, f->reason);
+        if (f->nearest.room > 0)
+            dt_buffer_printf(b,
+                             "          the nearest, pp %ld dp %ld tp %ld ZeRO %ld recompute %s: "
+                             "%.2f GiB too many\n",
+                             f->nearest.layout.pp, f->nearest.layout.dp, f->nearest.layout.tp,
+                             f->nearest.layout.zero_stage,
+                             dt_recomputes[f->nearest.layout.recompute],
+                             (f->nearest.sizes.total - f->nearest.room) / GIB);
+    }
+}
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+static void put(struct json_object *o, const char *name, double x)
+{
+    json_object_object_add(o, name, json_object_new_double(x));
+}
+
+static void put_int(struct json_object *o, const char *name, double x)
+{
+    json_object_object_add(o, name, json_object_new_int64((int64_t)llround(x)));
+}
+
+static void put_string(struct json_object *o, const char *name, const char *text)
+{
+    json_object_object_add(o, name, json_object_new_string(text));
+}
+
+static struct json_object *layout_json(const struct dt_layout *l)
+{
+    struct json_object *o = json_object_new_object();
+    put_int(o, "pp", (double)l->pp);
+    put_int(o, "dp", (double)l->dp);
+    put_int(o, "tp", (double)l->tp);
+    put_int(o, "zero_stage", (double)l->zero_stage);
+    put_string(o, "schedule", dt_pipeline_schedules[l->pipeline.schedule]);
+    put_int(o, "virtual_stages", (double)l->pipeline.chunks);
+    put_int(o, "batch_size", (double)l->batch);
+    put_int(o, "micro_batches", (double)l->batches);
+    put_string(o, "recompute", dt_recomputes[l->recompute]);
+    return o;
+}
+
+static struct json_object *memory_json(const struct dt_plan *p)
+{
+    struct json_object *o = json_object_new_object();
+    struct row rows[MEMORY_ROWS];
+    memory_rows(&p->sizes, rows);
+    for (int i = 0; i < MEMORY_ROWS; i++)
+        put_int(o, rows[i].key, rows[i].bytes);
+    put_int(o, "room", p->room);
+    put_int(o, "snapshot", p->sizes.snapshot);
+    put_int(o, "stage", (double)p->stage);
+    json_object_object_add(o, "fits", json_object_new_boolean(p->fits));
+    return o;
+}
+
+static struct json_object *parts_json(const struct dt_part_sizes *n)
+{
+    struct json_object *o = json_object_new_object();
+    put_int(o, "embedding", n->embedding);
+    put_int(o, "attention", n->attention);
+    put_int(o, "mlp", n->mlp);
+    put_int(o, "norm", n->norm);
+    put_int(o, "head", n->head);
+    put_int(o, "total", n->total);
+    return o;
+}
+
+static struct json_object *traffic_json(const struct dt_traffic *t)
+{
+    struct json_object *o = json_object_new_object();
+    put_int(o, "data", t->data);
+    put_int(o, "tensor", t->tensor);
+    put_int(o, "pipeline", t->pipeline);
+    put_int(o, "total", t->total);
+    return o;
+}
+
+static struct json_object *step_json(const struct dt_plan *p)
+{
+    struct json_object *o = json_object_new_object();
+    put(o, "seconds", p->step.seconds);
+    put(o, "computing", p->step.computing);
+    put(o, "tensor", p->step.tensor);
+    put(o, "pipeline_wait", p->step.pipeline_wait);
+    put(o, "data_wait", p->step.data_wait);
+    put(o, "update", p->step.update);
+    put(o, "bubble", p->step.bubble);
+    put(o, "bubble_by_formula", p->ideal_bubble);
+    put_int(o, "in_flight", (double)p->step.in_flight);
+    put_int(o, "tokens", p->tokens);
+    put(o, "tokens_per_second", p->tokens_per_second);
+    put(o, "tokens_per_second_per_device",
+        p->tokens_per_second / (double)dt_layout_ranks(&p->layout));
+    put(o, "mfu", p->mfu);
+    return o;
+}
+
+static struct json_object *goodput_json(const struct dt_plan *p)
+{
+    const struct dt_goodput *g = &p->goodput;
+    struct json_object *o = json_object_new_object();
+    put(o, "mtbf_s", g->mtbf);
+    put(o, "checkpoint_s", g->checkpoint);
+    put(o, "restart_s", g->restart);
+    put(o, "young_interval_s", g->young);
+    put(o, "daly_interval_s", g->daly);
+    put(o, "share", g->share);
+    return o;
+}
+
+struct json_object *dt_report_plan_json(const struct dt_plan *p, const struct dt_plan_request *r)
+{
+    struct json_object *o = json_object_new_object();
+    put_string(o, "cluster", r->cluster->name);
+    put_int(o, "devices", (double)dt_layout_ranks(&p->layout));
+    json_object_object_add(o, "layout", layout_json(&p->layout));
+    json_object_object_add(o, "parameters", parts_json(&p->parts));
+    json_object_object_add(o, "memory", memory_json(p));
+    json_object_object_add(o, "traffic", traffic_json(&p->traffic));
+    json_object_object_add(o, "step", step_json(p));
+    json_object_object_add(o, "goodput", goodput_json(p));
+    return o;
+}
+
+struct json_object *dt_report_search_json(const struct dt_search *s,
+                                          const struct dt_plan_request *r)
+{
+    struct json_object *o = json_object_new_object(), *best = json_object_new_array(),
+                       *failures = json_object_new_array();
+    for (int i = 0; i < s->count; i++)
+        json_object_array_add(best, dt_report_plan_json(&s->best[i], r));
+    for (int i = 0; i < s->failure_count; i++) {
+        struct json_object *failure = json_object_new_object();
+        put_string(failure, "reason", s->failures[i].reason);
+        put_int(failure, "layouts", (double)s->failures[i].layouts);
+        json_object_array_add(failures, failure);
+    }
+    put_int(o, "tried", (double)s->tried);
+    put_int(o, "fitting", (double)s->fitting);
+    put_int(o, "simulated", (double)s->simulated);
+    json_object_object_add(o, "best", best);
+    json_object_object_add(o, "failures", failures);
+    return o;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "model/block.h"
+
+#define NO_MEMORY "needs more memory than a device has"
+
+struct candidate {
+    struct dt_layout layout;
+    double least; /* seconds */
+};
+
+struct search {
+    struct dt_search *found;
+    const struct dt_plan_request *request;
+    long devices, sequences; /* of a step */
+    struct candidate *candidates;
+    long count, capacity;
+};
+
+static struct dt_search_failure *failure_of(struct dt_search *f, const char *reason)
+{
+    int i = 0;
+    while (i < f->failure_count && strcmp(f->failures[i].reason, reason) != 0)
+        i++;
+    if (i == f->failure_count && i < DT_SEARCH_REASONS)
+        f->failures[f->failure_count++].reason = reason;
+    return &f->failures[i < DT_SEARCH_REASONS ? i : DT_SEARCH_REASONS - 1];
+}
+
+static void too_large(struct dt_search *f, const struct dt_plan *plan)
+{
+    struct dt_search_failure *failure = failure_of(f, NO_MEMORY);
+    if (failure->layouts++ == 0 || plan->sizes.total < failure->nearest.sizes.total)
+        failure->nearest = *plan;
+}
+
+/* One layout: it is wrong, too large, or a candidate. base: of its stages, or NULL where they
+ * cannot be. */
+static int consider(struct search *s, const struct dt_layout *l, const struct dt_base *base,
+                    struct dt_error *err)
+{
+    struct dt_plan plan;
+    const struct dt_settings settings = dt_plan_settings(s->request->settings, l);
+    const char *fault = dt_layout_fault(l, &settings);
+    s->found->tried++;
+    if (fault) {
+        failure_of(s->found, fault)->layouts++;
+        return 0;
+    }
+    DT_TRY(dt_plan_size(&plan, s->request, l, base, err));
+    if (!plan.fits) {
+        too_large(s->found, &plan);
+        return 0;
+    }
+    DT_GROW(s->candidates, s->count, s->capacity);
+    s->candidates[s->count++] =
+        (struct candidate){*l, dt_plan_least_seconds(&plan, s->request, base)};
+    return 0;
+}
+
+/* Every state of ZeRO. */
+static int try_states(struct search *s, struct dt_layout *l, struct dt_error *err)
+{
+    struct dt_base base = {0};
+    int rc = 0;
+    const struct dt_settings settings = dt_plan_settings(s->request->settings, l);
+    if (dt_layout_fault(l, &settings) == NULL)
+        DT_TRY(dt_base_init(&base, &settings, l, err));
+    for (l->zero_stage = 0; l->zero_stage <= (l->dp > 1 ? 3 : 0) && rc == 0; l->zero_stage++)
+        rc = consider(s, l, &base, err);
+    l->zero_stage = 0;
+    dt_base_release(&base);
+    return rc;
+}
+
+/* All divisions of the ranks of a stage by dp and tp. */
+static int try_ranks(struct search *s, struct dt_layout *l, struct dt_error *err)
+{
+    long ranks = s->devices / l->pp, sequences = s->sequences / l->batch;
+    for (l->tp = 1; l->tp <= s->request->cluster->devices && l->tp <= ranks; l->tp++) {
+        l->dp = ranks / l->tp;
+        l->batches = sequences / l->dp;
+        if (l->dp * l->tp != ranks)
+            continue;
+        if (l->batches * l->dp == sequences) {
+            DT_TRY(try_states(s, l, err));
+            continue;
+        }
+        s->found->tried++;
+        failure_of(s->found, "the step's sequences do not divide by the replicas")->layouts++;
+    }
+    return 0;
+}
+
+/* Micro-batches of 1, 2, 4 ... sequences, with every recomputation. */
+static int try_batches(struct search *s, struct dt_layout *l, struct dt_error *err)
+{
+    for (l->batch = 1; l->batch <= s->sequences; l->batch *= 2) {
+        if (s->sequences % l->batch != 0)
+            continue;
+        for (l->recompute = DT_RECOMPUTE_NONE; l->recompute <= DT_RECOMPUTE_FULL; l->recompute++)
+            DT_TRY(try_ranks(s, l, err));
+    }
+    return 0;
+}
+
+/* Interleaving in every number of chunks that makes them equal. */
+static int try_all(struct search *s, struct dt_error *err)
+{
+    long layers = s->request->settings->model.num_layers;
+    struct dt_layout l = {0};
+    for (l.pp = 1; l.pp <= s->devices; l.pp++)
+        for (int chunks = 1; s->devices % l.pp == 0 && (chunks == 1 || chunks * l.pp <= layers);
+             chunks++) {
+            if (chunks > 1 && (l.pp == 1 || layers % (l.pp * chunks) != 0))
+                continue;
+            l.pipeline = (struct dt_pipeline){
+                chunks > 1 ? DT_PIPELINE_INTERLEAVED : DT_PIPELINE_1F1B, (int)l.pp, chunks};
+            DT_TRY(try_batches(s, &l, err));
+        }
+    return 0;
+}
+
+static int by_bound(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    return (x->least > y->least) - (x->least < y->least);
+}
+
+/* Keeps the fastest in their order. */
+static void keep(struct dt_search *f, const struct dt_plan *plan)
+{
+    int i = f->count < f->wanted ? f->count++ : f->wanted;
+    for (; i > 0 && plan->step.seconds < f->best[i - 1].step.seconds; i--)
+        if (i < f->wanted)
+            f->best[i] = f->best[i - 1];
+    if (i < f->wanted)
+        f->best[i] = *plan;
+}
+
+static int simulate(struct search *s, struct dt_error *err)
+{
+    struct dt_search *f = s->found;
+    if (s->count > 0)
+        qsort(s->candidates, (size_t)s->count, sizeof *s->candidates, by_bound);
+    for (long i = 0; i < s->count; i++) {
+        struct dt_plan plan;
+        if (f->count == f->wanted && s->candidates[i].least >= f->best[f->count - 1].step.seconds)
+            break;
+        DT_TRY(dt_plan_make(&plan, s->request, &s->candidates[i].layout, err));
+        f->simulated++;
+        keep(f, &plan);
+    }
+    return 0;
+}
+
+int dt_search(struct dt_search *f, const struct dt_plan_request *request, long devices, int wanted,
+              struct dt_error *err)
+{
+    const struct dt_settings *asked = request->settings;
+    struct search s = {.found = f,
+                       .request = request,
+                       .devices = devices,
+                       .sequences = asked->training.batch_size *
+                                    asked->training.gradient_accumulation_steps};
+    *f = (struct dt_search){.wanted = wanted};
+    f->best = dt_alloc((size_t)wanted, sizeof *f->best);
+    int rc = try_all(&s, err);
+    f->fitting = s.count;
+    if (rc == 0)
+        rc = simulate(&s, err);
+    free(s.candidates);
+    if (rc < 0)
+        dt_search_release(f);
+    return rc;
+}
+
+void dt_search_release(struct dt_search *f)
+{
+    free(f->best);
+    f->best = NULL;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/sizes.h"
+
+#include <stdlib.h>
+
+#include "comm/comm.h"
+#include "train/passes.h"
+#include "train/snapshot.h"
+#include "train/store.h"
+
+static double *part_of(struct dt_part_sizes *p, enum dt_role role)
+{
+    if (role <= DT_TYPE_EMBEDDING)
+        return &p->embedding;
+    if (role == DT_NORM1_WEIGHT || role == DT_NORM1_BIAS || role == DT_NORM2_WEIGHT ||
+        role == DT_NORM2_BIAS || role == DT_FINAL_NORM_WEIGHT || role == DT_FINAL_NORM_BIAS)
+        return &p->norm;
+    if (role <= DT_PROJECTION_BIAS)
+        return &p->attention;
+    return role <= DT_DOWN_BIAS ? &p->mlp : &p->head;
+}
+
+static double padded(const struct dt_table *t, int i)
+{
+    int64_t end = i + 1 < t->count ? t->params[i + 1].offset : t->elements;
+    return (double)(end - t->params[i].offset);
+}
+
+static void count_parts(struct dt_base *b, const struct dt_settings *s)
+{
+    struct dt_table table;
+    dt_table_init(&table, &s->model, NULL);
+    for (int i = 0; i < table.count; i++)
+        *part_of(&b->parts, table.params[i].role) += (double)table.params[i].count;
+    b->parts.total = (double)table.parameters;
+    dt_table_release(&table);
+}
+
+/* Number of the run that a tensor belongs to. */
+static long run_of(const struct dt_layout *l, const struct dt_table *t, int layer)
+{
+    long runs = dt_layout_runs(l), run = 0;
+    const struct dt_model_part part = dt_layout_part(l, 0);
+    if (layer >= t->layers)
+        return runs - 1;
+    while (layer >= dt_part_run(&part, t->layers, (int)run).end)
+        run++;
+    return run;
+}
+
+static void count_elements(struct dt_base *b, struct dt_stage_base *stage,
+                           const struct dt_layout *l, const struct dt_table *t)
+{
+    stage->elements = (double)t->elements;
+    if (stage == b->stages)
+        b->tied = (double)(t->buckets[DT_TOKEN_BUCKET + 1] - t->buckets[DT_TOKEN_BUCKET]);
+    for (int layer = 0; layer < t->layers; layer++)
+        stage->layers += dt_table_find(t, DT_PROJECTION_WEIGHT, layer) != NULL;
+    for (int i = 0; i < t->count; i++)
+        b->runs[run_of(l, t, t->params[i].layer)] += padded(t, i);
+}
+
+/* A rank's place among ranks that are not there; those of replicas are as many as dp. */
+static struct dt_mesh imagine(const struct dt_settings *s, const struct dt_layout *l, long stage,
+                              long dp)
+{
+    struct dt_mesh mesh = {.world = dt_comm_imagine((int)(l->pp * dp * l->tp)),
+                           .data = dt_comm_imagine((int)dp),
+                           .slices = dt_comm_imagine((int)l->tp),
+                           .stages = dt_comm_imagine((int)l->pp),
+                           .part = dt_layout_part(l, stage)};
+    mesh.part.tied_apart |= s->distributed.invariant;
+    return mesh;
+}
+
+static void dismiss(struct dt_mesh *mesh)
+{
+    dt_comm_close(mesh->world);
+    dt_comm_close(mesh->data);
+    dt_comm_close(mesh->slices);
+    dt_comm_close(mesh->stages);
+}
+
+/* What that rank holds, without a device: plans take no memory. */
+static struct dt_model *plan_model(const struct dt_settings *s, const struct dt_mesh *mesh)
+{
+    return dt_model_plan(NULL, &s->model, (enum dt_dtype)s->training.precision, &mesh->part);
+}
+
+/* Of all micro-batches that the stage has under way, as training plans them. */
+static int plan_activations(struct dt_stage_base *b, struct dt_model *model,
+                            const struct dt_settings *s, const struct dt_layout *l,
+                            const struct dt_mesh *mesh, struct dt_error *err)
+{
+    struct dt_passes passes;
+    struct dt_settings replica = *s;
+    replica.training.gradient_accumulation_steps = l->batches;
+    int rc = dt_passes_plan(&passes, model, mesh, &replica, err);
+    if (rc == 0)
+        b->activations = (double)dt_passes_bytes(&passes);
+    dt_passes_release(&passes);
+    return rc;
+}
+
+static int plan_stage(struct dt_base *b, const struct dt_settings *s, const struct dt_layout *l,
+                      long stage, struct dt_error *err)
+{
+    struct dt_mesh mesh = imagine(s, l, stage, 1);
+    struct dt_model *model = plan_model(s, &mesh);
+    int rc = plan_activations(&b->stages[stage], model, s, l, &mesh, err);
+    if (rc == 0)
+        count_elements(b, &b->stages[stage], l, &model->table);
+    dt_model_free(model);
+    dismiss(&mesh);
+    return rc;
+}
+
+/* Of a model that one rank holds. */
+static int count_state(struct dt_base *b, const struct dt_settings *s, struct dt_error *err)
+{
+    struct dt_rank_sizes whole;
+    const struct dt_layout one = {.pp = 1, .dp = 1, .tp = 1, .pipeline = {DT_PIPELINE_1F1B, 1, 1}};
+    struct dt_stage_base none = {0};
+    const struct dt_base base = {.stages = &none};
+    DT_TRY(dt_stage_sizes(&whole, &base, s, &one, 0, err));
+    b->moments = whole.moments / (whole.parameters / sizeof(float));
+    b->state = whole.parameters + whole.moments + whole.average;
+    return 0;
+}
+
+int dt_base_init(struct dt_base *b, const struct dt_settings *s, const struct dt_layout *l,
+                 struct dt_error *err)
+{
+    *b = (struct dt_base){
+        .element = (double)dt_dtype_size((enum dt_dtype)s->training.precision),
+        .runs = dt_alloc((size_t)dt_layout_runs(l), sizeof *b->runs),
+        .stages = dt_alloc((size_t)l->pp, sizeof *b->stages),
+    };
+    count_parts(b, s);
+    int rc = count_state(b, s, err);
+    for (long stage = 0; stage < l->pp && rc == 0; stage++)
+        rc = plan_stage(b, s, l, stage, err);
+    if (rc < 0)
+        dt_base_release(b);
+    return rc;
+}
+
+void dt_base_release(struct dt_base *b)
+{
+    free(b->stages);
+    free(b->runs);
+    b->stages = NULL;
+    b->runs = NULL;
+}
+
+long dt_reductions(const struct dt_settings *s, const struct dt_layout *l)
+{
+    return l->zero_stage >= 2 && s->distributed.invariant ? l->batches : 1;
+}
+
+/* Bytes of one tensor of the residual stream, of a micro-batch. */
+static double stream_bytes(const struct dt_base *b, const struct dt_settings *s,
+                           const struct dt_layout *l)
+{
+    return (double)(l->batch * s->training.sequence_length * s->model.hidden_size) * b->element;
+}
+
+/* As dt_memory_plan of a run. */
+static struct dt_rank_sizes sizes_of(const struct dt_stage_base *own, const struct dt_store *store,
+                                     const struct dt_settings *s)
+{
+    struct dt_snapshot snapshot;
+    const struct dt_model *model = store->model;
+    dt_snapshot_plan(&snapshot, store, s->checkpoint.background);
+    struct dt_rank_sizes r = {
+        .parameters = model->bare ? (double)store->bytes.parameters
+                                  : (double)model->table.elements * sizeof(float),
+        .gradients = (double)store->bytes.gradients,
+        .moments = (double)store->bytes.moments,
+        .average = (double)store->bytes.average,
+        .scratch = (double)store->bytes.scratch,
+        .activations = own->activations,
+        .snapshot = (double)dt_snapshot_bytes(&snapshot),
+    };
+    r.weights = (double)(dt_model_bytes(model) + store->bytes.weights);
+    r.weights -= model->bare ? 0 : r.parameters;
+    r.total =
+        r.parameters + r.weights + r.gradients + r.moments + r.average + r.scratch + r.activations;
+    return r;
+}
+
+int dt_stage_sizes(struct dt_rank_sizes *sizes, const struct dt_base *b,
+                   const struct dt_settings *s, const struct dt_layout *l, long stage,
+                   struct dt_error *err)
+{
+    struct dt_store store;
+    struct dt_mesh mesh = imagine(s, l, stage, l->dp);
+    struct dt_model *model = plan_model(s, &mesh);
+    int rc = dt_store_plan(&store, model, s, &mesh, err);
+    if (rc == 0)
+        *sizes = sizes_of(&b->stages[stage], &store, s);
+    dt_store_release(&store);
+    dt_model_free(model);
+    dismiss(&mesh);
+    return rc;
+}
+
+/* As dt-architecture(7) counts them: sums of the residual stream in each layer, for embeddings
+ * and head, and what losses need. Gradients of norms, which are small, are left out. */
+static double tensor_bytes(const struct dt_base *b, const struct dt_settings *s,
+                           const struct dt_layout *l, long stage)
+{
+    static const double each[2][3] = {{8, 8, 10}, {8, 10, 11}};
+    bool sequence = s->distributed.sequence_parallel, masked = dt_model_is_masked(&s->model);
+    double t = (double)l->tp, rows = (double)(l->batch * s->training.sequence_length);
+    double targets = masked ? s->data.mask_rate * rows : rows, floats = 0;
+    double streams = each[sequence][l->recompute] * rows * (double)b->stages[stage].layers;
+    if (stage == 0)
+        streams += 2 * rows;
+    if (stage == l->pp - 1) {
+        streams += !sequence ? 2 * targets : masked ? rows + 2 * targets : 2 * rows;
+        floats = 6 * t * targets;
+    }
+    return (t - 1) / t * (double)l->batches *
+           (streams * (double)s->model.hidden_size * b->element + floats * sizeof(float));
+}
+
+/* Of the gradients of an embedding that is the first stage's, and the last one's as its head. */
+static double tied_bytes(const struct dt_base *b, const struct dt_settings *s,
+                         const struct dt_layout *l, long stage)
+{
+    bool ends = stage == 0 || stage == l->pp - 1;
+    if (l->pp == 1 || !ends || !s->model.tie_word_embeddings)
+        return 0;
+    return b->tied * sizeof(float) / (l->zero_stage > 0 ? (double)l->dp : 1);
+}
+
+struct dt_traffic dt_stage_traffic(const struct dt_base *b, const struct dt_settings *s,
+                                   const struct dt_layout *l, long stage)
+{
+    const double gradient = sizeof(float);
+    double elements = b->stages[stage].elements, batches = (double)l->batches;
+    double replicas = (double)l->dp, ranks = (double)l->tp, stream = stream_bytes(b, s, l);
+    long sends = 2 * l->pipeline.chunks - (stage == 0) - (stage == l->pp - 1);
+    double reduced = gradient * (double)dt_reductions(s, l);
+    double gathered = l->zero_stage == 0   ? gradient
+                      : l->zero_stage == 3 ? 2 * batches * b->element
+                                           : b->element;
+    struct dt_traffic t = {
+        .data = (replicas - 1) / replicas * elements * (reduced + gathered),
+        .tensor = tensor_bytes(b, s, l, stage),
+        .pipeline = l->pp > 1 ? (double)sends * stream / ranks * batches : 0,
+    };
+    t.pipeline += tied_bytes(b, s, l, stage);
+    t.total = t.data + t.tensor + t.pipeline;
+    return t;
+}

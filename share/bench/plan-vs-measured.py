@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Twenty layouts on the processor at hand: what dt-plan predicts beside what is measured.
+
+    share/bench/plan-vs-measured.py [--only alone|ranks] [-n STEPS] [--json]
+
+Two figures of the machine are measured before each layout, since machines change their
+speed, for as many threads as a rank will have, by steps of a reference (dt-bench step): the rate of matrix products at which its passes
+take as long as they do, and the bandwidth of memory that its update reaches. With these
+in the place of those of share/clusters/cpu-box.yaml every layout is predicted; none is
+fitted by itself.
+
+The first ten layouts are one rank on all cores (dt-bench step), the others several ranks
+that share them (mpirun, dt-train). Memory is compared to the byte. Programs of dt on PATH;
+mpirun for the ranks. What cannot run is shown with its reason.
+"""
+import argparse, json, os, shutil, statistics, subprocess, sys, tempfile
+
+BASE = {"model.name": "gpt2", "model.vocab_size": 4096, "model.hidden_size": 256,
+        "model.num_layers": 4, "model.num_heads": 4, "model.max_seq_len": 512,
+        "training.sequence_length": 256, "training.batch_size": 8}
+
+ALONE = [
+    ("the reference", {}),
+    ("128 channels, 6 layers", {"model.hidden_size": 128, "model.num_layers": 6}),
+    ("384 channels, 6 layers", {"model.hidden_size": 384, "model.num_layers": 6,
+                                "model.num_heads": 6}),
+    ("512 channels", {"model.hidden_size": 512, "model.num_heads": 8}),
+    ("length 512, batch 2", {"training.sequence_length": 512, "training.batch_size": 2}),
+    ("batch 16", {"training.batch_size": 16}),
+    ("llama", {"model.name": "llama"}),
+    ("llama, 512 channels, 2 KV heads", {"model.name": "llama", "model.hidden_size": 512,
+                                         "model.num_heads": 8, "model.num_kv_heads": 2}),
+    ("recompute selective", {"training.recompute": "selective"}),
+    ("recompute full", {"training.recompute": "full"}),
+]
+
+RANKS = [  # ranks, changes
+    (2, "2 replicas", {}),
+    (2, "2 replicas, 512 channels", {"model.hidden_size": 512, "model.num_heads": 8}),
+    (2, "2 replicas, ZeRO 1", {"distributed.zero_stage": 1}),
+    (2, "2 replicas, ZeRO 2", {"distributed.zero_stage": 2}),
+    (2, "2 replicas, ZeRO 3", {"distributed.zero_stage": 3}),
+    (2, "2 stages, 1f1b", {"distributed.pp": 2}),
+    (2, "2 stages, afab", {"distributed.pp": 2, "distributed.schedule": "afab"}),
+    (2, "2 stages, model_parallel", {"distributed.pp": 2,
+                                     "distributed.schedule": "model_parallel"}),
+    (2, "2 slices", {"distributed.tp": 2}),
+    (4, "2 stages of 2 replicas", {"distributed.pp": 2}),
+]
+ACCUMULATION = 4
+
+
+class Failed(Exception):
+    pass
+
+
+def call(command, **more):
+    done = subprocess.run(command, capture_output=True, text=True, **more)
+    if done.returncode != 0:
+        reason = (done.stderr or done.stdout).strip().splitlines()
+        raise Failed(reason[0] if reason else f"status {done.returncode}")
+    return done.stdout
+
+
+def options(settings):
+    return [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+
+
+def machine_of(threads, steps):
+    """Figures of one rank's cores, as options of dt-plan."""
+    step = json.loads(call(["dt-bench", "--json", "-j", str(threads), "-n", str(steps)]
+                           + options(BASE) + ["step"]))
+    # Of each parameter and two moments: read and written; its gradient: read twice, cleared.
+    bandwidth = step["parameters"] * 4 * (3 * 2 + 3) / step["update_s"] * 1e-9
+    peak = step["gemm_gflops"] * 1e-3
+    for _ in range(8):  # as part of the passes is memory's
+        machine = {"device.tflops_32": peak, "device.tflops_16": peak,
+                   "device.bandwidth": bandwidth, "device.bandwidth_efficiency": 1}
+        passes = predict(BASE, 1, machine, 1)["step"]["computing"]
+        peak *= passes / step["forward_backward_s"]
+    return machine
+
+
+def predict(settings, ranks, machine, share):
+    figures = {**machine, "cluster.devices": ranks}
+    for name in ("device.tflops_32", "device.tflops_16", "device.bandwidth"):
+        figures[name] *= share
+    changes = [word for key, value in figures.items() for word in ("--machine", f"{key}={value}")]
+    return json.loads(call(["dt-plan", "--json", "--cluster", "cpu-box", "-n", str(ranks)]
+                           + changes + options(settings)))
+
+
+def measure_alone(settings, threads, steps):
+    step = json.loads(call(["dt-bench", "--json", "-j", str(threads), "-n", str(steps)]
+                           + options(settings) + ["step"]))
+    return step["step_s"], step["bytes"]
+
+
+def measure_ranks(settings, ranks, threads, steps, scratch):
+    """Median of the steps behind the first, from the times that metrics.jsonl states."""
+    run = os.path.join(scratch, "run")
+    shutil.rmtree(run, ignore_errors=True)
+    own = {**settings, "training.max_steps": steps + 2, "training.log_interval": 1,
+           "training.warmup_steps": 0, "training.eval_interval": 0, "training.save_interval": 0}
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                   "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    call(["mpirun", "--oversubscribe", "-n", str(ranks), "dt-train", "-q", "-j", str(threads),
+          "-o", run] + options(own) + [os.path.join(scratch, "data")], env=environment)
+    with open(os.path.join(run, "metrics.jsonl")) as file:
+        lines = [json.loads(line) for line in file]
+    times = [line["time"] for line in lines if "loss" in line]
+    return statistics.median(b - a for a, b in zip(times[1:], times[2:])), None
+
+
+def make_data(scratch):
+    name = lambda *parts: os.path.join(scratch, *parts)
+    call(["dt-synth", "-n", "4000", "-o", name("docs.jsonl")])
+    call(["dt-vocab", "-q", "-s", "400", "-o", name("tok.json"), name("docs.jsonl")])
+    call(["dt-tokenize", "-q", "-t", name("tok.json"), "-o", name("all.dts"), name("docs.jsonl")])
+    call(["dt-shard", "-o", name("data"), name("all.dts")])
+
+
+def row_of(name, settings, ranks, cores, steps, scratch):
+    threads = max(1, cores // ranks)
+    row = {"layout": name, "ranks": ranks}
+    try:
+        row["machine"] = machine_of(threads, steps)
+        plan = predict(settings, ranks, row["machine"], min(1, cores / ranks / threads))
+        row["predicted_s"] = plan["step"]["seconds"]
+        row["predicted_bytes"] = plan["memory"]["total"]
+        measured, taken = (measure_alone(settings, threads, steps) if ranks == 1 else
+                           measure_ranks(settings, ranks, threads, steps, scratch))
+        row.update(measured_s=measured, error=row["predicted_s"] / measured - 1)
+        if taken is not None:
+            row["measured_bytes"] = taken
+    except Failed as reason:
+        row["failed"] = str(reason)
+    return row
+
+
+def show(row):
+    if "failed" in row:
+        return f"{row['layout']:<34} {row['failed'][:44]}"
+    memory = ""
+    if "measured_bytes" in row:
+        difference = row["predicted_bytes"] - row["measured_bytes"]
+        memory = "memory exact" if difference == 0 else f"memory {difference:+d} bytes"
+    return (f"{row['layout']:<34} {row['measured_s'] * 1e3:9.1f} {row['predicted_s'] * 1e3:9.1f} "
+            f"{row['error'] * 100:+7.1f}%  {memory}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=["alone", "ranks"])
+    parser.add_argument("-n", "--steps", type=int, default=10)
+    parser.add_argument("-j", "--cores", type=int, default=os.cpu_count())
+    parser.add_argument("--json", action="store_true", help="print one JSON array")
+    args = parser.parse_args()
+    rows = []
+    layouts = [(1, name, changes) for name, changes in ALONE if args.only != "ranks"]
+    layouts += [(r, name, {"training.gradient_accumulation_steps": ACCUMULATION,
+                           "training.batch_size": 2, **changes})
+                for r, name, changes in RANKS if args.only != "alone"]
+    with tempfile.TemporaryDirectory() as scratch:
+        if args.only != "alone":
+            make_data(scratch)
+        if not args.json:
+            print(f"{'layout':<34} {'measured':>9} {'predicted':>9}    error  (ms)")
+        for ranks, name, changes in layouts:
+            rows.append(row_of(name, {**BASE, **changes}, ranks, args.cores, args.steps, scratch))
+            if not args.json:
+                print(show(rows[-1]), flush=True)
+    errors = [abs(row["error"]) for row in rows if "error" in row]
+    near = sum(error <= 0.15 for error in errors)
+    if args.json:
+        print(json.dumps(rows))
+    elif errors:
+        print(f"{near} of {len(errors)} within 15%; median error "
+              f"{statistics.median(errors) * 100:.1f}%, largest {max(errors) * 100:.1f}%")
+    return 0 if errors else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failed as reason:
+        sys.exit(f"plan-vs-measured.py: {reason}")

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/* Plans against closed formulas, against what is allocated, and against each other. */
+#include "test.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "plan/search.h"
+#include "train/passes.h"
+#include "train/store.h"
+
+static struct dt_error err;
+static struct dt_settings settings;
+static struct dt_cluster cluster;
+static struct dt_plan_request request;
+
+/* 8 layers, 4 heads; a node of 8 alike devices on links that take no time. */
+static int setup(void **state)
+{
+    (void)state;
+    const char *const set[] = {"model.vocab_size=1000", "model.hidden_size=64",
+                               "model.num_layers=8",    "model.num_heads=4",
+                               "model.max_seq_len=32",  "training.gradient_accumulation_steps=16",
+                               "training.batch_size=2"};
+    memset(&cluster, 0, sizeof cluster);
+    cluster.nodes = 16;
+    cluster.devices = 8;
+    cluster.device.memory = 1;
+    cluster.device.tflops_16 = cluster.device.tflops_32 = 1;
+    cluster.device.gemm_efficiency = cluster.device.attention_efficiency = 1;
+    cluster.device.bandwidth = 100;
+    cluster.device.bandwidth_efficiency = 1;
+    cluster.link.inside = cluster.link.between = 1e6;
+    cluster.link.inside_efficiency = cluster.link.between_efficiency = 1;
+    cluster.reliability.checkpoint_speed = cluster.reliability.checkpoint_limit = 1;
+    assert_int_equal(dt_settings_read(&settings, NULL, set, 7, &err), 0);
+    assert_int_equal(dt_settings_resolve(&settings, 1, "test", &err), 0);
+    request = (struct dt_plan_request){
+        .settings = &settings, .cluster = &cluster, .measured = {1, 1}, .simulation = {.seed = 1}};
+    return 0;
+}
+
+static struct dt_layout layout_of(long pp, long dp, long tp, long zero, int schedule, int chunks)
+{
+    return (struct dt_layout){
+        .pp = pp,
+        .dp = dp,
+        .tp = tp,
+        .zero_stage = zero,
+        .pipeline = {(enum dt_pipeline_schedule)schedule, (int)pp, chunks},
+        .batch = settings.training.batch_size,
+        .batches = settings.training.gradient_accumulation_steps / dp,
+        .recompute = settings.training.recompute,
+    };
+}
+
+static struct dt_plan plan_of(const struct dt_layout *layout)
+{
+    struct dt_plan plan;
+    assert_int_equal(dt_plan_make(&plan, &request, layout, &err), 0);
+    return plan;
+}
+
+static void assert_near(double a, double b, double tolerance)
+{
+    if (!(fabs(a - b) <= tolerance * fmax(fabs(a), fabs(b))))
+        fail_msg("%.9g is not %.9g", a, b);
+}
+
+/* What a rank allocates alone, in every precision and recomputation. */
+static void a_rank_alone_takes_what_is_planned(void **state)
+{
+    (void)state;
+    struct dt_device *dev;
+    struct dt_comm *alone;
+    assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
+    assert_int_equal(dt_comm_open(&alone, "self", 0, &err), 0);
+    for (int i = 0; i < 9; i++) {
+        struct dt_model *model;
+        struct dt_store store;
+        struct dt_workspace *work;
+        settings.training.precision = i % 3;
+        settings.training.recompute = i / 3;
+        const struct dt_workspace_shape shape = {.batch = settings.training.batch_size,
+                                                 .length = settings.training.sequence_length,
+                                                 .training = true,
+                                                 .recompute = (enum dt_recompute)(i / 3)};
+        const struct dt_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+        struct dt_plan plan = plan_of(&one);
+        struct dt_mesh mesh = {.data = alone, .part = DT_WHOLE_MODEL};
+        model = dt_model_plan(dev, &settings.model, (enum dt_dtype)(i % 3), &mesh.part);
+        assert_int_equal(dt_model_allocate(model, &err), 0);
+        assert_int_equal(dt_workspace_new(&work, model, &shape, &err), 0);
+        assert_int_equal(dt_store_plan(&store, model, &settings, &mesh, &err), 0);
+        assert_int_equal(dt_store_allocate(&store, &err), 0);
+        assert_int_equal((size_t)plan.sizes.total,
+                         dt_model_bytes(model) + store.arena.size + dt_workspace_bytes(work));
+        dt_store_release(&store);
+        dt_workspace_free(work);
+        dt_model_free(model);
+    }
+    settings.training.precision = settings.training.recompute = 0;
+    dt_comm_close(alone);
+    dt_device_close(dev);
+}
+
+static void parts_add_up(void **state)
+{
+    (void)state;
+    const struct dt_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+    const struct dt_part_sizes p = plan_of(&one).parts;
+    assert_near(p.embedding + p.attention + p.mlp + p.norm + p.head, p.total, 0);
+    assert_near(p.embedding, 1032 * 64, 0);
+    assert_near(p.attention, 8 * (4 * 64 * 64 + 4 * 64), 0);
+    assert_near(p.mlp, 8 * (8 * 64 * 64 + 5 * 64), 0);
+}
+
+/* States of 18 bytes a parameter in 16 bits, of which stages share out more and more; blocks are
+ * shared whole, and two layers and the embeddings come and go. */
+static void zero_shares_out_states(void **state)
+{
+    (void)state;
+    const double shared[] = {0, 12, 16, 18};
+    settings.training.precision = DT_BF16;
+    settings.training.gradient_accumulation_steps = 4;
+    struct dt_layout l = layout_of(1, 4, 1, 0, DT_PIPELINE_1F1B, 1);
+    const struct dt_rank_sizes all = plan_of(&l).sizes;
+    double elements = all.parameters / 4, before = all.total;
+    assert_near(all.parameters + all.weights + all.gradients + all.moments, 18 * elements, 1e-12);
+    for (l.zero_stage = 1; l.zero_stage <= 3; l.zero_stage++) {
+        const struct dt_rank_sizes s = plan_of(&l).sizes;
+        double bytes = s.parameters + s.weights + s.gradients + s.moments;
+        assert_true(bytes >= elements * (18 - shared[l.zero_stage] * 3 / 4) * 0.99);
+        assert_true(s.total < before);
+        assert_near(s.activations, all.activations, 0);
+        before = s.total;
+    }
+    settings.training.precision = DT_F32;
+    settings.training.gradient_accumulation_steps = 16;
+}
+
+/* As dt-config(5) states them. */
+static void traffic_follows_the_formulas(void **state)
+{
+    (void)state;
+    struct dt_layout l = layout_of(1, 4, 1, 0, DT_PIPELINE_1F1B, 1);
+    const struct dt_plan plan = plan_of(&l);
+    double elements = plan.sizes.parameters / 4, m = (double)l.batches;
+    assert_near(plan.traffic.total, 2 * 3.0 / 4 * elements * 4, 1e-12);
+    for (l.zero_stage = 1; l.zero_stage <= 2; l.zero_stage++)
+        assert_near(plan_of(&l).traffic.data, 3.0 / 4 * elements * (4 + 4), 1e-12);
+    assert_near(plan_of(&l).traffic.data, 3.0 / 4 * elements * (2 * m * 4 + 4), 1e-12);
+    settings.distributed.invariant = true;
+    assert_near(plan_of(&l).traffic.data, 3.0 / 4 * elements * (2 * m * 4 + m * 4), 1e-12);
+    settings.distributed.invariant = false;
+    double stream = 2.0 * 32 * 64 * 4;
+    l = layout_of(1, 1, 4, 0, DT_PIPELINE_1F1B, 1);
+    for (int recompute = DT_RECOMPUTE_NONE; recompute <= DT_RECOMPUTE_FULL; recompute++) {
+        const double streams[2][3] = {{8, 8, 10}, {8, 10, 11}};
+        for (int sequence = 0; sequence < 2; sequence++) {
+            settings.distributed.sequence_parallel = sequence;
+            l.recompute = recompute;
+            double bytes = (streams[sequence][recompute] * 8 + 4) * stream + 6 * 4 * 2 * 32 * 4.0;
+            assert_near(plan_of(&l).traffic.total, bytes * 3 / 4 * 16, 1e-12);
+        }
+    }
+    settings.distributed.sequence_parallel = false;
+    double embedding = 1000 * 64 * 4; /* is the head, too: its gradient goes either way */
+    l = layout_of(4, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+    assert_near(plan_of(&l).traffic.total, 2 * stream * 16, 1e-12); /* of one between the ends */
+    l = layout_of(2, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+    assert_near(plan_of(&l).traffic.total, stream * 16 + embedding, 1e-12);
+    l = layout_of(2, 1, 2, 0, DT_PIPELINE_INTERLEAVED, 2);
+    assert_near(plan_of(&l).traffic.pipeline, 3 * stream / 2 * 16 + embedding / 2, 1e-12);
+}
+
+/* Makes all chunks alike, so that formulas of the bubble hold. */
+static double simulated_bubble(const struct dt_layout *l)
+{
+    struct dt_base base;
+    struct dt_costs costs;
+    struct dt_step_simulation step;
+    const struct dt_settings s = dt_plan_settings(&settings, l);
+    assert_int_equal(dt_base_init(&base, &s, l, &err), 0);
+    dt_costs_init(&costs, &base, &s, l, &cluster, NULL);
+    costs.update = costs.send = 0;
+    for (long i = 0; i < dt_layout_runs(l); i++)
+        costs.chunks[i].backward = 2 * (costs.chunks[i].forward = 1);
+    dt_simulate(&step, &costs, l, &cluster, &request.simulation);
+    assert_near(step.computing, 3.0 * (double)(l->batches * l->pipeline.chunks), 1e-12);
+    dt_costs_release(&costs);
+    dt_base_release(&base);
+    return step.bubble;
+}
+
+static void simulated_bubbles_are_those_of_the_formulas(void **state)
+{
+    (void)state;
+    for (long pp = 2; pp <= 8; pp *= 2) {
+        for (int schedule = DT_PIPELINE_1F1B; schedule <= DT_PIPELINE_AFAB; schedule++) {
+            const struct dt_layout l = layout_of(pp, 1, 1, 0, schedule, 1);
+            assert_near(simulated_bubble(&l), (double)(pp - 1) / 16, 1e-9);
+        }
+        const struct dt_layout naive = layout_of(pp, 1, 1, 0, DT_PIPELINE_MODEL_PARALLEL, 1);
+        assert_near(simulated_bubble(&naive), (double)(pp - 1), 1e-9);
+    }
+    const struct dt_layout l = layout_of(4, 1, 1, 0, DT_PIPELINE_INTERLEAVED, 2);
+    assert_near(simulated_bubble(&l), 3.0 / (2 * 16), 1e-9);
+}
+
+static void stages_hold_what_their_schedule_says(void **state)
+{
+    (void)state;
+    const struct dt_layout all = layout_of(4, 1, 1, 0, DT_PIPELINE_AFAB, 1);
+    const struct dt_layout few = layout_of(4, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+    const struct dt_layout one = layout_of(4, 1, 1, 0, DT_PIPELINE_MODEL_PARALLEL, 1);
+    assert_int_equal(plan_of(&all).step.in_flight, 16);
+    assert_int_equal(plan_of(&few).step.in_flight, 4);
+    assert_int_equal(plan_of(&one).step.in_flight, 1);
+    assert_true(plan_of(&all).sizes.activations > 2 * plan_of(&few).sizes.activations);
+    assert_true(plan_of(&few).sizes.activations > 1.5 * plan_of(&one).sizes.activations);
+}
+
+/* One replica stands for all where all are alike: as to simulate every one, but for which of a
+ * message and a collective of the same moment is first. */
+static void symmetry_changes_nothing(void **state)
+{
+    (void)state;
+    cluster.link.inside = cluster.link.between = 0.5;
+    cluster.link.interference = 0.1;
+    for (long zero = 0; zero <= 3; zero++) {
+        const struct dt_layout l = layout_of(2, 4, 2, zero, DT_PIPELINE_1F1B, 1);
+        request.simulation.spread = 0;
+        struct dt_step_simulation one = plan_of(&l).step;
+        request.simulation.spread = 1e-12;
+        struct dt_step_simulation each = plan_of(&l).step;
+        assert_near(one.seconds, each.seconds, 0.01);
+        assert_near(one.computing, each.computing, 1e-6);
+        assert_true(each.events > 3 * one.events);
+    }
+    request.simulation.spread = 0;
+    cluster.link.inside = cluster.link.between = 1e6;
+    cluster.link.interference = 0;
+}
+
+static void stragglers_hold_up_all(void **state)
+{
+    (void)state;
+    const struct dt_layout l = layout_of(1, 8, 1, 0, DT_PIPELINE_1F1B, 1);
+    double before = plan_of(&l).step.seconds;
+    for (int i = 1; i <= 4; i++) {
+        request.simulation.spread = 0.05 * i;
+        double now = plan_of(&l).step.seconds;
+        assert_true(now > before);
+        assert_near(now, plan_of(&l).step.seconds, 0); /* drawn by the seed alone */
+        before = now;
+    }
+    request.simulation.seed = 2;
+    assert_true(plan_of(&l).step.seconds != before);
+    request.simulation.seed = 1;
+    request.simulation.spread = 0;
+}
+
+static void slow_links_are_waited_for(void **state)
+{
+    (void)state;
+    const struct dt_layout l = layout_of(1, 8, 1, 0, DT_PIPELINE_1F1B, 1);
+    const struct dt_plan fast = plan_of(&l);
+    cluster.link.inside = 1e-3;
+    const struct dt_plan slow = plan_of(&l);
+    cluster.link.inside = 1e6;
+    /* What a rank sends takes that long; a layer's backward pass at most is hidden. */
+    assert_true(slow.step.data_wait > 0.9 * slow.traffic.data / 1e6);
+    assert_true(fast.step.data_wait < 1e-3 * fast.step.seconds);
+}
+
+static void what_does_not_fit_is_told_to_the_byte(void **state)
+{
+    (void)state;
+    const struct dt_layout l = layout_of(1, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+    double total = plan_of(&l).sizes.total;
+    cluster.device.memory = total * 1e-9;
+    assert_true(plan_of(&l).fits);
+    cluster.device.memory = (total - 1) * 1e-9;
+    assert_false(plan_of(&l).fits);
+    cluster.device.memory = 1;
+}
+
+static void goodput_is_what_simulated_failures_leave(void **state)
+{
+    (void)state;
+    struct dt_goodput g = {.mtbf = 10000, .checkpoint = 20, .restart = 100};
+    double best = 0, at = 0, sum = 0;
+    for (double interval = 50; interval < 5000; interval += 1)
+        if (dt_goodput_expected(&g, interval) > best) {
+            best = dt_goodput_expected(&g, interval);
+            at = interval;
+        }
+    cluster.reliability.device_mtbf = g.mtbf / 3600;
+    cluster.reliability.restart = g.restart;
+    const struct dt_layout l = layout_of(1, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+    const struct dt_base base = {.state = 20e9};
+    const struct dt_goodput daly = dt_goodput(&base, &l, &cluster);
+    assert_near(daly.checkpoint, g.checkpoint, 1e-12);
+    assert_near(daly.young, sqrt(2 * 20 * 10000), 1e-12);
+    assert_near(daly.daly, at, 0.01);
+    assert_near(daly.share, best, 1e-5);
+    for (uint64_t seed = 0; seed < 20; seed++)
+        sum += dt_goodput_simulated(&g, at, 1e7, seed) / 20;
+    assert_near(sum, best, 0.005);
+    cluster.reliability.device_mtbf = 0;
+}
+
+/* The best of a search is the best of all layouts that can be, tried one by one. */
+static void search_finds_the_fastest(void **state)
+{
+    (void)state;
+    struct dt_search found;
+    cluster.device.memory = 0.004;
+    assert_int_equal(dt_search(&found, &request, 8, 3, &err), 0);
+    assert_int_equal(found.count, 3);
+    assert_true(found.failure_count > 0);
+    for (int i = 0; i < found.count; i++) {
+        const struct dt_plan *p = &found.best[i];
+        const struct dt_settings s = dt_plan_settings(&settings, &p->layout);
+        assert_true(p->fits);
+        assert_int_equal(dt_layout_ranks(&p->layout), 8);
+        assert_null(dt_layout_fault(&p->layout, &s));
+        assert_near(p->tokens, 2 * 16 * 32, 0);
+        assert_true(i == 0 || p->step.seconds >= found.best[i - 1].step.seconds);
+    }
+    for (long pp = 1; pp <= 8; pp *= 2)
+        for (long tp = 1; tp <= 4 && pp * tp <= 8; tp *= 2)
+            for (long zero = 0; zero <= (8 / pp / tp > 1 ? 3 : 0); zero++) {
+                const struct dt_layout l =
+                    layout_of(pp, 8 / pp / tp, tp, zero, DT_PIPELINE_1F1B, 1);
+                const struct dt_plan p = plan_of(&l);
+                assert_true(!p.fits || p.step.seconds >= found.best[0].step.seconds);
+            }
+    dt_search_release(&found);
+    cluster.device.memory = 1e-6;
+    assert_int_equal(dt_search(&found, &request, 8, 3, &err), 0);
+    assert_int_equal(found.count, 0);
+    dt_search_release(&found);
+    cluster.device.memory = 1;
+}
+
+static void thousands_of_ranks_take_no_longer(void **state)
+{
+    (void)state;
+    cluster.nodes = 4096;
+    settings.training.gradient_accumulation_steps = 4096;
+    const struct dt_layout many = layout_of(8, 1024, 4, 1, DT_PIPELINE_1F1B, 1);
+    const struct dt_layout few = layout_of(8, 2, 4, 1, DT_PIPELINE_1F1B, 1);
+    assert_true(plan_of(&many).step.events < plan_of(&few).step.events);
+    settings.training.gradient_accumulation_steps = 16;
+    cluster.nodes = 16;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rank_alone_takes_what_is_planned),
+        cmocka_unit_test(parts_add_up),
+        cmocka_unit_test(zero_shares_out_states),
+        cmocka_unit_test(traffic_follows_the_formulas),
+        cmocka_unit_test(simulated_bubbles_are_those_of_the_formulas),
+        cmocka_unit_test(stages_hold_what_their_schedule_says),
+        cmocka_unit_test(symmetry_changes_nothing),
+        cmocka_unit_test(stragglers_hold_up_all),
+        cmocka_unit_test(slow_links_are_waited_for),
+        cmocka_unit_test(what_does_not_fit_is_told_to_the_byte),
+        cmocka_unit_test(goodput_is_what_simulated_failures_leave),
+        cmocka_unit_test(search_finds_the_fastest),
+        cmocka_unit_test(thousands_of_ranks_take_no_longer),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: MIT
+load ../helper
+
+small="--set model.vocab_size=1000 --set model.hidden_size=64 --set model.num_layers=4
+    --set model.num_heads=4 --set model.max_seq_len=32 --set training.batch_size=2
+    --set training.gradient_accumulation_steps=8"
+
+setup() {
+    cd "$T"
+}
+
+@test "memory of a rank is what dt-train will take, to the byte" {
+    dt-synth -n 50 >docs.jsonl
+    dt-vocab -q -s 300 -o tok.json docs.jsonl
+    dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o data 2>/dev/null
+    for more in "" "--set training.precision=bf16 --set training.recompute=full" \
+        "--set model.name=llama --set model.num_kv_heads=2 --set training.optimizer=muon" \
+        "--set training.ema_decay=0.9 --set checkpoint.background=true"; do
+        dt-train --dry-run $small $more data |
+            awk '/^memory/ { on = 1; next } on && !/^(total|snapshot|available)/ { print $1, $2 }' >taken
+        [ "$(wc -l <taken)" -eq 7 ]
+        dt-plan $small $more | awk '/^memory/ { on = 1; next } on && / total / { exit } on { print $1, $2 }' >planned
+        diff taken planned
+    done
+}
+
+@test "memory of one of several ranks is what it takes, to the byte" {
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    [ -e "$(dirname "$(command -v dt-train)")/../lib/dt/mpi.so" ] || skip "dt was built without MPI"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS=detect_leaks=0
+    dt-synth -n 50 >docs.jsonl
+    dt-vocab -q -s 300 -o tok.json docs.jsonl
+    dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o data 2>/dev/null
+    for more in zero_stage=1 zero_stage=2 zero_stage=3 pp=2 tp=2; do
+        mpirun --oversubscribe -n 2 dt-train --dry-run $small --set training.precision=bf16 \
+            --set distributed.$more data |
+            awk '/^memory/ { on = 1; next } on && !/^(total|snapshot|available)/ { print $1, $2 }' >taken
+        [ "$(wc -l <taken)" -eq 7 ]
+        dt-plan -n 2 $small --set training.precision=bf16 --set distributed.$more |
+            awk '/^memory/ { on = 1; next } on && / total / { exit } on { print $1, $2 }' >planned
+        diff taken planned || { echo "$more"; return 1; }
+    done
+}
+
+@test "what does not fit is told with device, part and bytes" {
+    run dt-plan $small --machine device.memory=0.005 --machine device.reserved=0
+    [ "$status" -eq 0 ]
+    total=$(awk '/^memory/ { on = 1 } on && $1 == "total" { print $2; exit }' <<<"$output")
+    [[ "$output" == *"does not fit     devices of stage 0 lack $((total - 5000000)) bytes"* ]]
+    [[ "$output" == *"the most are moments"* ]]
+    run dt-plan $small --json --machine device.memory=0.005 --machine device.reserved=0
+    [[ "$output" == *'"fits":false'* ]]
+}
+
+@test "reports keep to 80 columns" {
+    dt-plan $small -n 8 --set distributed.pp=2 --set distributed.tp=2 >out
+    dt-plan $small --search 8 >>out
+    dt-plan --validate >>out
+    run awk 'length > 80 || / $/' out
+    [ -z "$output" ]
+}
+
+@test "published and predicted stand in columns, without exponents" {
+    dt-plan --validate >out
+    awk '/%$/ && (length != 80 || /e\+/) { print; bad = 1 } END { exit bad }' out
+}
+
+@test "output that is lost is an error, however long it is" {
+    for mode in --validate "--validate --json" "$small" "$small --json" "$small --search 8"; do
+        run sh -c "dt-plan $(echo $mode) >/dev/full"
+        assert_one_line_error dt-plan
+    done
+}
+
+@test "too few micro-batches are told with the setting that raises them" {
+    run dt-plan $small -n 16
+    assert_one_line_error dt-plan
+    [[ "$output" == *"training.gradient_accumulation_steps is less than the replicas"* ]]
+}
+
+@test "--json says the same as the table" {
+    need_python json
+    dt-plan $small -n 8 --set distributed.pp=2 --set distributed.tp=2 --json >plan.json
+    "$PYTHON" - <<'END'
+import json
+p = json.load(open("plan.json"))
+assert p["layout"]["dp"] == 2 and p["layout"]["micro_batches"] == 4, p["layout"]
+m = p["memory"]
+assert m["total"] == sum(m[k] for k in ("parameters", "weights", "gradients", "moments", "average",
+                                        "scratch", "activations"))
+t = p["traffic"]
+assert t["total"] == t["data"] + t["tensor"] + t["pipeline"] and t["pipeline"] > 0
+s = p["step"]
+whole = s["computing"] + s["tensor"] + s["pipeline_wait"] + s["data_wait"] + s["update"]
+assert abs(whole - s["seconds"]) < 1e-9, s
+END
+}
+
+@test "--search shows the fastest first, and why others cannot be" {
+    run dt-plan $small --search 8 --best 4
+    [ "$status" -eq 0 ]
+    [ "$(grep -cE '^ +[0-9]+ +[0-9]+ +[0-9]+ +[0-9]+ +[0-3] ' <<<"$output")" -eq 4 ]
+    awk '/^ +[0-9]+ +[0-9]+ +[0-9]+ +[0-9]+ +[0-3] / { if ($(NF-2) < last) exit 1; last = $(NF-2) }' \
+        <<<"$output"
+    [[ "$output" == *"tp does not divide the heads of attention"* ]]
+    run dt-plan $small --search 8 --machine device.memory=0.001 --machine device.reserved=0
+    [[ "$output" == *"none fits"*"needs more memory than a device has"*"GiB too many"* ]]
+}
+
+@test "--trace is a timeline without overlaps in a lane's computing" {
+    need_python json
+    dt-plan $small --set distributed.pp=4 --trace t.json >/dev/null
+    "$PYTHON" - <<'END'
+import json
+events = [e for e in json.load(open("t.json"))["traceEvents"] if e["ph"] == "X"]
+for stage in range(4):
+    lane = sorted((e["ts"], e["dur"], e["name"]) for e in events if e["pid"] == stage and e["tid"] == 0)
+    assert [n for _, _, n in lane].count("forward") == 8, lane
+    for a, b in zip(lane, lane[1:]):
+        assert a[0] + a[1] <= b[0] + 2e-3, (a, b)
+END
+    run dt-plan $small --trace /dev/full
+    assert_one_line_error dt-plan
+    run dt-plan $small --trace missing/t.json
+    assert_one_line_error dt-plan
+}
+
+@test "--measured puts a device's own speed in the place of the predicted" {
+    cat >one.json <<'END'
+{"parameters": 266112, "tokens": 64, "forward_backward_s": 2.0, "update_s": 0.5}
+END
+    dt-plan $small --measured one.json --set training.gradient_accumulation_steps=1 >out
+    grep -qE '^  computing +2000.000 ms' out
+    grep -qE '^  update +500.000 ms' out
+    run dt-plan $small --measured one.json --set model.num_layers=5
+    assert_one_line_error dt-plan
+    [[ "$output" == *"one.json: was measured with 266112 parameters, but the settings have"* ]]
+    for bad in '{}' '[]' 'x' '{"parameters": 266112, "tokens": 64, "forward_backward_s": 0, "update_s": 1}'; do
+        echo "$bad" >one.json
+        run dt-plan $small --measured one.json
+        assert_one_line_error dt-plan
+    done
+}
+
+@test "stragglers and failures are drawn by the seed" {
+    dt-plan $small -n 8 --stragglers 0.1 --seed 1 >a
+    dt-plan $small -n 8 --stragglers 0.1 --seed 1 >b
+    dt-plan $small -n 8 --stragglers 0.1 --seed 2 >c
+    diff a b
+    ! diff a c >/dev/null
+    grep -q '^failures ' a
+    grep -qE '^checkpoints +best every .* \(Young ' a
+}
+
+@test "every cluster that is shipped can be read, each figure with its source beside it" {
+    for file in "$ROOT"/share/clusters/*.yaml; do
+        dt-plan $small --cluster "$file" >/dev/null
+        name="$(basename "$file" .yaml)"
+        dt-plan $small --cluster "$name" | grep -q "^cluster  *$name, "
+    done
+}
+
+@test "published figures are within 20%, or say why not" {
+    need_python json
+    dt-plan --validate --json >v.json
+    "$PYTHON" - <<'END'
+import json
+rows = json.load(open("v.json"))
+assert len(rows) > 40
+assert all(r["source"] for r in rows)
+far = [r["name"] for r in rows if abs(r["error"]) > 0.2 and not r["explained"]]
+assert not far, far
+memory = [r for r in rows if r["metric"].endswith("_gb")]
+assert memory and all(abs(r["error"]) < 0.05 for r in memory), memory
+END
+}
+
+@test "a figure is compared with what its own cluster and settings give" {
+    mkdir clusters configs
+    printf 'model:\n  vocab_size: 1000\n' >configs/m.yaml
+    line='{"table":"T","name":"n","metric":"memory_gb","source":"s","cluster":"8xh100","config":"m.yaml"'
+    echo "$line,\"set\":[\"training.batch_size=1\"],\"published\":1.5}" >clusters/f.jsonl
+    run dt-plan --validate clusters/f.jsonl
+    [ "$status" -eq 0 ]
+    [[ "${lines[2]}" == "  n "*" 1.5 "*% ]]
+    for bad in '{}' 'x' '[]' "$line}" "$line,\"published\":0}" "$line,\"published\":1,\"set\":[1]}" \
+        "${line/memory_gb/speed},\"published\":1}" "${line/memory_gb/efficiency},\"published\":1}" \
+        "${line/m.yaml/n.yaml},\"published\":1}" "$line,\"published\":1,\"devices\":-1}"; do
+        echo "$bad" >clusters/f.jsonl
+        run dt-plan --validate clusters/f.jsonl
+        assert_one_line_error dt-plan
+        [[ "$output" == *"clusters/f.jsonl:1"* ]]
+    done
+    : >clusters/f.jsonl
+    run dt-plan --validate clusters/f.jsonl
+    assert_one_line_error dt-plan
+}
+
+@test "layouts that cannot be are refused with a reason" {
+    for wrong in "-n 3 --set distributed.pp=2" "--set distributed.tp=3" "--set distributed.pp=5" \
+        "-n 16" "--set distributed.zero_stage=4" "--set distributed.pp=x" \
+        "--set distributed.virtual_stages=2" "--set model.num_heads=5" "--cluster none" \
+        "--machine device.memory=-1" "--machine device.memory=1 --machine device.reserved=1" \
+        "-n 8 --machine cluster.devices=4" "--search 16" "--measured none.json"; do
+        run dt-plan $small $wrong
+        echo "$wrong: $output"
+        assert_one_line_error dt-plan
+    done
+    run dt-plan
+    assert_one_line_error dt-plan
+    [[ "$output" == *"model.vocab_size is needed"* ]]
+    for wrong in "x" "--validate a b" "-n 2 --search 2" "--search 2 --trace t" "--stragglers -1"; do
+        run dt-plan $small $wrong
+        [ "$status" -eq 2 ]
+    done
+    run bash -c "dt-plan $(tr -d '\n' <<<"$small") >/dev/full"
+    [ "$status" -eq 1 ]
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* dt-plan: predicts memory, traffic and time of a layout before it runs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/program.h"
+#include "plan/published.h"
+#include "plan/report.h"
+
+#define PUBLISHED "share/dt/clusters/published.jsonl"
+
+static struct {
+    const char *config, *cluster, *measured, *trace;
+    struct dt_string_list set, machine;
+    long devices, search, best, seed;
+    double stragglers;
+    bool json, validate;
+} opt = {.cluster = "8xh100", .best = 10, .seed = 1, .stragglers = -1};
+
+static const struct dt_option options[] = {
+    {"config", 'c', DT_OPT_STRING, &opt.config, "FILE", "read settings from FILE, as dt-train"},
+    {"set", 0, DT_OPT_LIST, &opt.set, "KEY=VALUE", "change one setting, as distributed.tp=8"},
+    {"cluster", 0, DT_OPT_STRING, &opt.cluster, "CLUSTER",
+     "a file, or a name in share/dt/clusters (default 8xh100)"},
+    {"machine", 0, DT_OPT_LIST, &opt.machine, "KEY=VALUE",
+     "change one figure of the cluster, as cluster.nodes=64"},
+    {"devices", 'n', DT_OPT_INT, &opt.devices, "N", "use N devices (default pp times tp)", .min = 1,
+     .max = 131072},
+    {"search", 0, DT_OPT_INT, &opt.search, "N", "find the fastest layouts that fit on N devices",
+     .min = 1, .max = 131072},
+    {"best", 0, DT_OPT_INT, &opt.best, "N", "with --search: show N (default 10)", .min = 1,
+     .max = 1000},
+    {"measured", 0, DT_OPT_STRING, &opt.measured, "FILE",
+     "start from what dt-bench --json step measured with these settings"},
+    {"stragglers", 0, DT_OPT_REAL, &opt.stragglers, "S",
+     "devices are slower by S (standard deviation; default: the cluster's)", .min = 0, .max = 10},
+    {"seed", 0, DT_OPT_INT, &opt.seed, "N", "of stragglers and failures (default 1)", .min = 0,
+     .max = 1e15},
+    {"trace", 0, DT_OPT_STRING, &opt.trace, "FILE", "write the step's timeline as trace events"},
+    {"validate", 0, DT_OPT_FLAG, &opt.validate, NULL,
+     "compare with published figures, or with those of FILE"},
+    {"json", 0, DT_OPT_FLAG, &opt.json, NULL, "print one JSON object"},
+    {NULL},
+};
+
+static const struct dt_command command = {"dt-plan", "predict memory, traffic and time of a layout",
+                                          "[FILE]", options};
+
+static int print_json(struct json_object *object)
+{
+    int rc = puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
+                                                             JSON_C_TO_STRING_NOSLASHESCAPE));
+    json_object_put(object);
+    return rc;
+}
+
+static void print_text(struct dt_buffer *text)
+{
+    fputs(text->data, stdout);
+    dt_buffer_release(text);
+}
+
+static int search(const struct dt_plan_request *request, struct dt_error *err)
+{
+    struct dt_search found;
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    DT_TRY(dt_search(&found, request, opt.search, (int)opt.best, err));
+    if (opt.json) {
+        print_json(dt_report_search_json(&found, request));
+    } else {
+        dt_report_search(&text, &found, request, opt.search);
+        print_text(&text);
+    }
+    dt_search_release(&found);
+    return 0;
+}
+
+static int plan(struct dt_plan_request *request, const struct dt_layout *layout,
+                struct dt_error *err)
+{
+    struct dt_plan made;
+    struct dt_timeline timeline = {0};
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    request->simulation.timeline = opt.trace ? &timeline : NULL;
+    int rc = dt_plan_make(&made, request, layout, err);
+    if (rc == 0 && opt.trace)
+        rc = dt_timeline_write(&timeline, opt.trace, err);
+    dt_timeline_release(&timeline);
+    DT_TRY(rc);
+    if (opt.json) {
+        print_json(dt_report_plan_json(&made, request));
+    } else {
+        dt_report_plan(&text, &made, request);
+        print_text(&text);
+    }
+    return 0;
+}
+
+static int run(struct dt_error *err)
+{
+    struct dt_settings settings;
+    struct dt_cluster cluster;
+    struct dt_layout layout;
+    struct dt_plan_request request;
+    DT_TRY(dt_plan_request_read(&request, &settings, &cluster, &layout,
+                                &(struct dt_plan_source){.config = opt.config,
+                                                         .cluster = opt.cluster,
+                                                         .measured = opt.measured,
+                                                         .set = opt.set.items,
+                                                         .machine = opt.machine.items,
+                                                         .set_count = opt.set.count,
+                                                         .machine_count = opt.machine.count,
+                                                         .devices = opt.devices},
+                                err));
+    if (opt.stragglers >= 0)
+        request.simulation.spread = opt.stragglers;
+    request.simulation.seed = (uint64_t)opt.seed;
+    if (opt.search > dt_cluster_devices(&cluster))
+        return dt_fail(err, DT_EINVALID, "%s: has %ld devices, and not %ld: raise cluster.nodes",
+                       opt.cluster, dt_cluster_devices(&cluster), opt.search);
+    return opt.search ? search(&request, err) : plan(&request, &layout, err);
+}
+
+static int validate(const char *path, struct dt_error *err)
+{
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    struct json_object *json;
+    char *installed = path ? NULL : dt_installed_path(PUBLISHED);
+    int rc = dt_published_compare(path ? path : installed, &text, &json, err);
+    free(installed);
+    DT_TRY(rc);
+    if (opt.json)
+        fputs(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PRETTY), stdout);
+    else
+        fputs(text.data, stdout);
+    json_object_put(json);
+    dt_buffer_release(&text);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct dt_error err;
+    int first = dt_parse_options(&command, argc, argv);
+    if (argc - first > (opt.validate ? 1 : 0))
+        dt_usage(opt.validate ? "validate takes one file" : "no operand is taken");
+    if (opt.search && opt.devices)
+        dt_usage("either --devices or --search");
+    if (opt.search && opt.trace)
+        dt_usage("--trace is of one layout, not of a search");
+    int rc = opt.validate ? validate(first < argc ? argv[first] : NULL, &err) : run(&err);
+    if (rc < 0)
+        return dt_report(&err);
+    return dt_finish_stdout();
+}
