@@ -8,11 +8,12 @@
 #   pre-padded    shards of padded rows
 #   pre-list      shards of a list
 #
-#   make pretokenize                stories from dt-synth; a few minutes on 2 cores
+#   make pretokenize                stories from dt-synth; two minutes on 2 cores that do
+#                                   nothing else, which speeds in training need
 #   make pretokenize CORPUS=FILE    your text
 #
-# The end is a table and a plot of storage, samples, tokens and targets a second and
-# padding, over batches of 1, 2, 4 and 8. With PYTHON=... that has the package
+# The end is a table, results.json and a plot of storage, samples, tokens and targets a
+# second and padding, over batches of 1, 2, 4 and 8. With PYTHON=... that has the package
 # `tokenizers`, that one's speed on the same documents stands beside it.
 NAME        := pretokenize
 OUT         ?= build/pretokenize
@@ -96,6 +97,6 @@ $(OUT)/plot.%: $(OUT)/table.txt
 pretokenize: $(OUT)/table.txt $(OUT)/plot.svg $(OUT)/plot.png ## compare, and show the table
 	@cat $(OUT)/table.txt
 	@echo
-	@echo 'plots: $(OUT)/plot.svg, $(OUT)/plot.png'
+	@echo 'plots: $(OUT)/plot.svg, $(OUT)/plot.png; numbers: $(OUT)/results.json'
 
 .PHONY: pretokenize

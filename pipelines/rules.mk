@@ -19,7 +19,12 @@ OUT         ?= build/$(NAME)
 CONFIG      ?= share/configs/demo.yaml
 CLEAN_FLAGS ?=
 VOCAB_SIZE  ?= 1536
+VOCAB_FLAGS ?=
 SPLIT_FLAGS ?= --split val=0.02
+# a tokenizer.json to use instead of learning one
+TOKENIZER   ?=
+# before dt-train: mpirun -n 8, srun, ...
+LAUNCH      ?=
 # key=value settings of dt-train that replace those of CONFIG
 SET         ?=
 # what dt-eval scores: documents, or shards with their flags
@@ -48,7 +53,7 @@ corpus_problem = $(shell $(here)/corpus-problem '$(subst ','\'',$(CORPUS))')
 
 # --- settings: for each SETTINGS_STAGE a file that changes when it does --------------------------
 SETTINGS_clean = $(CLEAN_FLAGS)
-SETTINGS_vocab = $(VOCAB_SIZE)
+SETTINGS_vocab = $(strip $(VOCAB_FLAGS) $(VOCAB_SIZE))
 SETTINGS_shard = $(SPLIT_FLAGS)
 SETTINGS_train = $(CONFIG) $(SET)
 SETTINGS_eval  = $(EVAL_DATA) $(EVAL_FLAGS)
@@ -70,8 +75,14 @@ endif
 $(OUT)/documents.jsonl: $(OUT)/corpus $(OUT)/settings/clean
 	$(call timed,clean) dt-clean $(CLEAN_FLAGS) --stats $(OUT)/clean.json -o $@ $<
 
+ifneq ($(TOKENIZER),)
+$(OUT)/tokenizer.json: $(TOKENIZER)
+	@mkdir -p $(@D)
+	cp '$<' $@
+else
 $(OUT)/tokenizer.json: $(OUT)/documents.jsonl $(OUT)/settings/vocab
-	$(call timed,vocab) dt-vocab -s $(VOCAB_SIZE) -o $@ $<
+	$(call timed,vocab) dt-vocab $(VOCAB_FLAGS) -s $(VOCAB_SIZE) -o $@ $<
+endif
 
 $(OUT)/data/index.json: $(OUT)/tokenizer.json $(OUT)/documents.jsonl $(OUT)/settings/shard
 	dt-tokenize -t $(OUT)/tokenizer.json $(OUT)/documents.jsonl | \
@@ -85,7 +96,7 @@ $(OUT)/run/begun: $(OUT)/data/index.json $(CONFIG) $(OUT)/settings/train
 	@touch $@
 
 $(OUT)/run/finished: $(OUT)/run/begun
-	$(call timed,train) dt-train --config $(CONFIG) $(SET:%=--set %) --resume auto \
+	$(call timed,train) $(LAUNCH) dt-train --config $(CONFIG) $(SET:%=--set %) --resume auto \
 	  -t $(OUT)/tokenizer.json -o $(OUT)/run $(OUT)/data
 	@touch $@
 

@@ -6,6 +6,14 @@
 
 #include "base/file.h"
 #include "base/program.h"
+#include "base/progress.h"
+#include "base/stop.h"
+#include "comm/collective-bench.h"
+#include "device/attention-bench.h"
+#include "experiment/plan.h"
+#include "experiment/run.h"
+#include "experiment/table.h"
+#include "model/decode-bench.h"
 #include "shard/load-bench.h"
 #include "token/encode-bench.h"
 #include "train/bench.h"
@@ -17,16 +25,22 @@ static struct {
     const char *config, *device, *tokenizer;
     struct dt_string_list set;
     long steps, threads, memory;
-    double seconds;
-    bool json;
-} opt = {.device = "cpu", .steps = 5, .memory = 1000000000, .seconds = 3};
+    double seconds, least;
+    bool json, shell, quiet;
+    const char *plan, *output, *repeats, *warmup, *seed, *limit, *metrics;
+    struct dt_string_list axes, baseline, targets, values, notes;
+    int format;
+} opt = {.device = "cpu", .steps = 5, .memory = 1000000000, .seconds = 3, .least = 0.02};
+
+static const char *const format_names[] = {"text", "markdown", "tsv", "json", NULL};
 
 static const struct dt_option options[] = {
     {"config", 'c', DT_OPT_STRING, &opt.config, "FILE",
-     "step and load: read settings from FILE, as dt-train"},
-    {"set", 0, DT_OPT_LIST, &opt.set, "KEY=VALUE", "step and load: change one setting"},
-    {"steps", 'n', DT_OPT_INT, &opt.steps, "N", "step: measure N steps (default 5)", .min = 1,
-     .max = 1e6},
+     "attention, step, decode and load: read settings from FILE, as dt-train"},
+    {"set", 0, DT_OPT_LIST, &opt.set, "KEY=VALUE",
+     "attention, step, decode and load: change one setting"},
+    {"steps", 'n', DT_OPT_INT, &opt.steps, "N", "step and decode: measure N steps (default 5)",
+     .min = 1, .max = 1e6},
     {"device", 0, DT_OPT_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ..."},
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N",
      "use N threads (default: all processors; load: the caller; tokenize: 1)", .min = 1,
@@ -36,29 +50,57 @@ static const struct dt_option options[] = {
     {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "TOKENIZER",
      "tokenize, and load of text: the tokenizer"},
     {"seconds", 0, DT_OPT_REAL, &opt.seconds, "S",
-     "load and tokenize: measure for S seconds (default 3)", .min = 0.01, .max = 1e6},
+     "attention, load and tokenize: measure for S seconds (default 3)", .min = 0.01, .max = 1e6},
     {"json", 0, DT_OPT_FLAG, &opt.json, NULL, "print one JSON object"},
+    {"plan", 'p', DT_OPT_STRING, &opt.plan, "FILE", "matrix: read the plan from FILE (YAML)"},
+    {"axis", 'a', DT_OPT_LIST, &opt.axes, "NAME=V,...",
+     "matrix: for {NAME} in the command each of the values"},
+    {"output", 'o', DT_OPT_STRING, &opt.output, "ROWS",
+     "matrix: append a line of JSON for each run to ROWS, and go on where it ends"},
+    {"repeats", 'r', DT_OPT_STRING, &opt.repeats, "N", "matrix: run each cell N times (default 7)"},
+    {"warmup", 'w', DT_OPT_STRING, &opt.warmup, "N",
+     "matrix: and before N times that do not count (default 1)"},
+    {"seed", 0, DT_OPT_STRING, &opt.seed, "N",
+     "matrix: {seed} is N in the first round, then N + 1, ... (default 1)"},
+    {"limit", 0, DT_OPT_STRING, &opt.limit, "S", "matrix: end a run that takes longer than S s"},
+    {"shell", 0, DT_OPT_FLAG, &opt.shell, NULL, "matrix: the command is a line for sh -c"},
+    {"metrics", 0, DT_OPT_STRING, &opt.metrics, "FILE",
+     "matrix: take values from the last lines of FILE too, as dt-train writes it"},
+    {"target", 0, DT_OPT_LIST, &opt.targets, "NAME=LEVEL",
+     "matrix: when NAME in the metrics first is LEVEL or less"},
+    {"note", 0, DT_OPT_LIST, &opt.notes, "NAME=TEXT", "matrix: keep a note beside the rows"},
+    {"baseline", 'b', DT_OPT_LIST, &opt.baseline, "NAME=V",
+     "matrix, report: ratios to the cells with this value"},
+    {"value", 'v', DT_OPT_LIST, &opt.values, "NAME", "matrix, report, compare: show this value"},
+    {"format", 0, DT_OPT_CHOICE, &opt.format, "FORMAT",
+     "matrix, report, compare: text, markdown, tsv or json", .choices = format_names},
+    {"least", 0, DT_OPT_REAL, &opt.least, "SHARE",
+     "compare: a smaller change is none (default 0.02)", .min = 0, .max = 1},
+    {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "matrix: no progress"},
     {NULL},
 };
 
 static const struct dt_command command = {"dt-bench",
-                                          "measure kernels, training steps and the reading of data",
-                                          "gemm|step|load|tokenize [DATA]", options};
+                                          "measure kernels, stages, steps and matrices of commands",
+                                          "WHAT [OPERAND ...]", options};
 
-static void print_machine(const struct dt_device *dev, double peak)
+static void print_machine(const struct dt_device *dev, double peak, const char *type)
 {
     if (opt.json)
-        printf("{\"engine\":\"%s\",\"isa\":\"%s\",\"threads\":%d,\"gemm_gflops\":%.1f",
-               dev->engine->name, dev->engine->isa, dev->threads, peak * 1e-9);
+        printf("{\"engine\":\"%s\",\"isa\":\"%s\",\"threads\":%d,\"gemm_gflops\":%.1f,\"gemm_"
+               "type\":\"%s\"",
+               dev->engine->name, dev->engine->isa, dev->threads, peak * 1e-9, type);
     else
-        printf("engine            %s, %s, %d threads\nGEMM peak         %.1f GFLOP/s\n",
-               dev->engine->name, dev->engine->isa, dev->threads, peak * 1e-9);
+        printf("engine            %s, %s, %d thread%s\nGEMM peak         %.1f GFLOP/s of %s\n",
+               dev->engine->name, dev->engine->isa, dev->threads, dt_plural((uint64_t)dev->threads),
+               peak * 1e-9, type);
 }
 
 static int print_step(struct dt_device *dev, double peak, const struct dt_settings *settings,
                       struct dt_error *err)
 {
     struct dt_step_times t;
+    char memory[DT_BYTES];
     DT_TRY(dt_bench_step(dev, settings, (int)opt.steps, &t, err));
     double rate = t.flops / t.total;
     if (opt.json)
@@ -68,16 +110,83 @@ static int print_step(struct dt_device *dev, double peak, const struct dt_settin
                (long long)t.parameters, (long long)t.tokens, t.forward_backward, t.update, t.total,
                (double)t.tokens / t.total, rate * 1e-9, rate / peak, t.memory);
     else
-        printf("parameters        %.1f M, %.2f GiB in all\n"
+        printf("parameters        %.1f M, %s in all\n"
                "tokens a step     %lld (batch %ld, length %ld)\n"
                "forward+backward  %.1f ms\n"
                "update            %.1f ms\n"
                "step              %.1f ms, %.0f tokens/s\n"
                "model arithmetic  %.1f GFLOP/s, %.1f%% of the GEMM peak\n",
-               (double)t.parameters * 1e-6, (double)t.memory / (1 << 30), (long long)t.tokens,
+               (double)t.parameters * 1e-6, dt_bytes((double)t.memory, memory), (long long)t.tokens,
                settings->training.batch_size, settings->training.sequence_length,
                t.forward_backward * 1e3, t.update * 1e3, t.total * 1e3, (double)t.tokens / t.total,
                rate * 1e-9, 100 * rate / peak);
+    return 0;
+}
+
+static int print_streams(struct dt_model *m, int streams, double read_speed, struct dt_error *err)
+{
+    struct dt_decode_speed s;
+    int64_t past = m->config.max_seq_len / 8;
+    int steps =
+        (int)(opt.steps < m->config.max_seq_len - past ? opt.steps : m->config.max_seq_len - past);
+    DT_TRY(dt_bench_decode(m, streams, past, steps, &s, err));
+    double speed = s.bytes / s.step_s, fastest = s.bytes / s.least_s;
+    if (opt.json)
+        printf(",\"streams_%d\":{\"tokens_per_second\":%.2f,\"fastest_tokens_per_second\":%.2f,"
+               "\"bytes_a_step\":%.0f,\"read_share\":%.4f,\"fastest_read_share\":%.4f}",
+               streams, streams / s.step_s, streams / s.least_s, s.bytes, speed / read_speed,
+               fastest / read_speed);
+    else
+        printf("%2d stream%-8s  %.1f tokens/s, %.1f in the fastest step; %.1f and %.1f GB/s, "
+               "%.0f and %.0f%%\n",
+               streams, dt_plural((uint64_t)streams), streams / s.step_s, streams / s.least_s,
+               speed * 1e-9, fastest * 1e-9, 100 * speed / read_speed, 100 * fastest / read_speed);
+    return 0;
+}
+
+static int print_decoding(struct dt_device *dev, const struct dt_settings *settings,
+                          struct dt_error *err)
+{
+    struct dt_model *m;
+    double read_speed = dt_device_read_speed(dev);
+    if (opt.json)
+        printf(",\"read_gb_per_second\":%.2f", read_speed * 1e-9);
+    else
+        printf("reading memory    %.1f GB/s\n", read_speed * 1e-9);
+    DT_TRY(
+        dt_model_new(&m, dev, &settings->model, (enum dt_dtype)settings->training.precision, err));
+    dt_model_initialize(m, 1);
+    int rc = print_streams(m, 1, read_speed, err);
+    rc = rc < 0 ? rc : print_streams(m, 16, read_speed, err);
+    dt_model_free(m);
+    return rc;
+}
+
+static int print_attention(struct dt_device *dev, double peak, const struct dt_settings *settings,
+                           struct dt_error *err)
+{
+    const struct dt_model_config *m = &settings->model;
+    const struct dt_attention_size size = {.batch = settings->training.batch_size,
+                                           .length = settings->training.sequence_length,
+                                           .width = m->hidden_size,
+                                           .heads = m->num_heads,
+                                           .kv_heads = m->num_kv_heads,
+                                           .bidirectional = dt_model_is_masked(m)};
+    struct dt_attention_speed s;
+    DT_TRY(dt_bench_attention(dev, &size, opt.seconds, &s, err));
+    double forward = s.forward_flops / s.forward, backward = s.backward_flops / s.backward;
+    double memory = dt_device_read_speed(dev);
+    if (opt.json)
+        printf(",\"forward_s\":%.9f,\"backward_s\":%.9f,\"gflops\":%.1f,"
+               "\"backward_gflops\":%.1f,\"flops_per_byte\":%.2f,\"memory_gb_per_second\":%.2f",
+               s.forward, s.backward, forward * 1e-9, backward * 1e-9, s.forward_flops / s.bytes,
+               memory * 1e-9);
+    else
+        printf("forward           %.3f ms, %.1f GFLOP/s, %.1f%% of the GEMM peak\n"
+               "backward          %.3f ms, %.1f GFLOP/s, %.1f%% of the GEMM peak\n"
+               "operations a byte %.1f of forward; memory is read at %.1f GB/s\n",
+               s.forward * 1e3, forward * 1e-9, 100 * forward / peak, s.backward * 1e3,
+               backward * 1e-9, 100 * backward / peak, s.forward_flops / s.bytes, memory * 1e-9);
     return 0;
 }
 
@@ -93,13 +202,19 @@ static int read_settings(struct dt_settings *settings, struct dt_error *err)
 static int bench(const char *what, struct dt_device *dev, struct dt_error *err)
 {
     struct dt_settings settings;
-    bool step = strcmp(what, "step") == 0;
-    if (step)
+    bool step = strcmp(what, "step") == 0, decode = strcmp(what, "decode") == 0;
+    bool attention = strcmp(what, "attention") == 0;
+    if (step || decode || attention)
         DT_TRY(read_settings(&settings, err));
-    double peak = dt_device_peak(dev);
-    print_machine(dev, peak);
+    enum dt_dtype type = step ? (enum dt_dtype)settings.training.precision : DT_F32;
+    double peak = dt_device_peak(dev, type);
+    print_machine(dev, peak, dt_precisions[type]);
     if (step)
         DT_TRY(print_step(dev, peak, &settings, err));
+    if (attention)
+        DT_TRY(print_attention(dev, peak, &settings, err));
+    if (decode)
+        DT_TRY(print_decoding(dev, &settings, err));
     if (opt.json)
         printf("}\n");
     return 0;
@@ -143,9 +258,9 @@ static int print_load(const char *name, const char *data, struct dt_settings *se
                (double)s.targets / s.seconds, s.memory);
     else
         printf("%-17s %.1f M tokens/s, %.1f M a second of processor time, %.1f%% of them targets, "
-               "memory up to %.1f MiB\n",
+               "memory up to %s\n",
                name, tokens / s.seconds * 1e-6, tokens / s.processor_seconds * 1e-6,
-               100 * (double)s.targets / tokens, (double)s.memory / (1 << 20));
+               100 * (double)s.targets / tokens, dt_bytes((double)s.memory, (char[DT_BYTES]){""}));
     return 0;
 }
 
@@ -207,31 +322,257 @@ static int bench_device(const char *what, struct dt_error *err)
     return rc;
 }
 
+/* --- matrices of commands ------------------------------------------------------------------ */
+
+static int plan_lists(struct json_object *plan, struct dt_error *err)
+{
+    const struct {
+        const char *key, *option;
+        const struct dt_string_list *list;
+        bool several;
+    } lists[] = {{"axes", "--axis", &opt.axes, true},
+                 {"targets", "--target", &opt.targets, false},
+                 {"notes", "--note", &opt.notes, false},
+                 {"baseline", "--baseline", &opt.baseline, false}};
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
+        for (int i = 0; i < lists[l].list->count; i++)
+            DT_TRY(dt_plan_add(plan, lists[l].key, lists[l].list->items[i], lists[l].several,
+                               lists[l].option, err));
+    return 0;
+}
+
+/* The file of --plan with what the options say. */
+static int open_plan(struct dt_matrix *m, char **words, int count, struct dt_error *err)
+{
+    struct json_object *plan;
+    const struct {
+        const char *key, *value;
+    } texts[] = {{"repeats", opt.repeats},
+                 {"warmup", opt.warmup},
+                 {"seed", opt.seed},
+                 {"limit", opt.limit},
+                 {"metrics", opt.metrics}};
+    DT_TRY(dt_plan_open(&plan, opt.plan, err));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i].value)
+            dt_plan_set(plan, texts[i].key, texts[i].value);
+    if (opt.shell)
+        dt_plan_set(plan, "shell", "true");
+    if (count > 0)
+        dt_plan_set_list(plan, "command", (const char *const *)words, count);
+    if (opt.values.count > 0)
+        dt_plan_set_list(plan, "values", opt.values.items, opt.values.count);
+    int rc = plan_lists(plan, err);
+    if (rc == 0)
+        return dt_matrix_init(m, plan, opt.plan ? opt.plan : "matrix", err);
+    json_object_put(plan);
+    return rc;
+}
+
+static struct dt_table_options table_options(void)
+{
+    return (struct dt_table_options){opt.json ? DT_TABLE_JSON : (enum dt_table_format)opt.format,
+                                     opt.values.items, opt.values.count, opt.least};
+}
+
+static int print_table(const char *path, struct dt_error *err)
+{
+    struct dt_results r;
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    const struct dt_table_options o = table_options();
+    DT_TRY(dt_results_read(&r, path, err));
+    int rc = plan_lists(r.matrix.plan, err);
+    if (rc == 0 && opt.baseline.count > 0)
+        rc = dt_results_renew(&r, err);
+    if (rc == 0)
+        rc = dt_results_table(&r, &o, &text, err);
+    if (rc == 0)
+        fwrite(text.data, 1, text.size, stdout);
+    dt_buffer_release(&text);
+    dt_results_release(&r);
+    return rc;
+}
+
+static void warn_of_failure(const char *cell, int status, const char *complaint)
+{
+    dt_warn("%s: exit status %d: %s", cell, status, *complaint ? complaint : "said nothing");
+}
+
+static int bench_matrix(char **words, int count, struct dt_error *err)
+{
+    struct dt_matrix m;
+    int failed = 0;
+    const struct dt_matrix_run_options o = {opt.quiet, dt_stop_watch(), warn_of_failure};
+    if (opt.output == NULL)
+        dt_usage("matrix needs -o ROWS, the file that its rows go to");
+    DT_TRY(open_plan(&m, words, count, err));
+    int rc = dt_matrix_run(&m, opt.output, &o, &failed, err), cells = m.cell_count;
+    dt_matrix_release(&m);
+    if (rc == DT_ESTOP)
+        dt_stop_now(*o.stop);
+    DT_TRY(rc);
+    DT_TRY(print_table(opt.output, err));
+    return failed == 0
+               ? 0
+               : dt_fail(err, DT_EINVALID, "%d of %d cells failed: their rows in '%s' say why",
+                         failed, cells, opt.output);
+}
+
+static int compare(const char *before, const char *after, struct dt_error *err)
+{
+    struct dt_results a, b;
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    const struct dt_table_options o = table_options();
+    int changed, rc;
+    DT_TRY(dt_results_read(&a, before, err));
+    if ((rc = dt_results_read(&b, after, err)) == 0) {
+        rc = dt_results_compare(&a, &b, &o, &text, &changed, err);
+        dt_results_release(&b);
+    }
+    if (rc == 0)
+        fwrite(text.data, 1, text.size, stdout);
+    dt_buffer_release(&text);
+    dt_results_release(&a);
+    return rc;
+}
+
+/* --- what there is to measure --------------------------------------------------------------- */
+
+static int measure_load(char **operands, int count, struct dt_error *err)
+{
+    (void)count;
+    return bench_load(operands[1], err);
+}
+
+static int measure_tokenize(char **operands, int count, struct dt_error *err)
+{
+    (void)count;
+    if (opt.tokenizer == NULL)
+        dt_usage("tokenize needs --tokenizer");
+    return bench_tokenize(operands[1], err);
+}
+
+static int measure_on_device(char **operands, int count, struct dt_error *err)
+{
+    (void)count;
+    return bench_device(operands[0], err);
+}
+
+/* Arrays from what fits into a cache to what a large layer has, in floats. */
+static const size_t collective_sizes[] = {1 << 10, 1 << 18, 1 << 24};
+
+static void print_collective(enum dt_collective what, size_t floats,
+                             const struct dt_collective_speed *s, bool first)
+{
+    size_t bytes = floats * sizeof(float);
+    double rate = (double)s->sent / s->seconds;
+    if (opt.json)
+        printf("%s{\"operation\":\"%s\",\"bytes\":%zu,\"seconds\":%.9f,\"sent\":%llu,"
+               "\"sent_per_second\":%.0f}",
+               first ? "" : ",", dt_collectives[what], bytes, s->seconds,
+               (unsigned long long)s->sent, rate);
+    else
+        printf("%-16s  %9.1f KiB  %9.3f ms, the first rank sends %.2f GB/s\n", dt_collectives[what],
+               (double)bytes / 1024, s->seconds * 1e3, rate * 1e-9);
+}
+
+static int bench_collectives(struct dt_comm *world, struct dt_error *err)
+{
+    bool leads = dt_comm_rank(world) == 0;
+    if (leads && opt.json)
+        printf("{\"ranks\":%d,\"collectives\":[", dt_comm_size(world));
+    else if (leads)
+        printf("ranks             %d\n", dt_comm_size(world));
+    for (int what = 0; what < DT_COLLECTIVES; what++)
+        for (size_t i = 0; i < sizeof collective_sizes / sizeof *collective_sizes; i++) {
+            struct dt_collective_speed s;
+            DT_TRY(
+                dt_bench_collective(world, (enum dt_collective)what, collective_sizes[i], &s, err));
+            if (leads)
+                print_collective((enum dt_collective)what, collective_sizes[i], &s,
+                                 what == 0 && i == 0);
+        }
+    if (leads && opt.json)
+        printf("]}\n");
+    return 0;
+}
+
+#define PATIENCE 60 /* seconds that a rank waits for another */
+
+static int measure_collective(char **operands, int count, struct dt_error *err)
+{
+    struct dt_comm *world;
+    (void)operands, (void)count;
+    DT_TRY(dt_comm_open(&world, "auto", PATIENCE, err));
+    int rc = dt_comm_size(world) > 1
+                 ? bench_collectives(world, err)
+                 : dt_fail(err, DT_EINVALID,
+                           "collective needs several ranks: start it with mpirun "
+                           "or srun");
+    dt_comm_close(world);
+    return rc;
+}
+
+static int measure_matrix(char **operands, int count, struct dt_error *err)
+{
+    return bench_matrix(operands + 1, count - 1, err);
+}
+
+static int measure_report(char **operands, int count, struct dt_error *err)
+{
+    (void)count;
+    return print_table(operands[1], err);
+}
+
+static int measure_compare(char **operands, int count, struct dt_error *err)
+{
+    (void)count;
+    return compare(operands[1], operands[2], err);
+}
+
+static const struct subject {
+    const char *name, *operands; /* what the operands behind the name are */
+    int count;                   /* how many there are; -1 any */
+    int (*measure)(char **operands, int count, struct dt_error *err);
+} subjects[] = {
+    {"gemm", "no operand", 0, measure_on_device},
+    {"attention", "no operand", 0, measure_on_device},
+    {"step", "no operand", 0, measure_on_device},
+    {"decode", "no operand", 0, measure_on_device},
+    {"collective", "no operand", 0, measure_collective},
+    {"load", "one data set", 1, measure_load},
+    {"tokenize", "one file", 1, measure_tokenize},
+    {"matrix", "a command", -1, measure_matrix},
+    {"report", "one file of rows", 1, measure_report},
+    {"compare", "two files of rows", 2, measure_compare},
+};
+#define SUBJECTS (sizeof subjects / sizeof *subjects)
+
+static const struct subject *find_subject(const char *name)
+{
+    const char *names[SUBJECTS + 1] = {NULL};
+    for (size_t i = 0; i < SUBJECTS; i++) {
+        names[i] = subjects[i].name;
+        if (strcmp(name, names[i]) == 0)
+            return &subjects[i];
+    }
+    struct dt_buffer all = DT_BUFFER_EMPTY;
+    for (size_t i = 0; i < SUBJECTS; i++)
+        dt_buffer_printf(&all, "%s%s", i > 0 ? ", " : "", names[i]);
+    dt_usage("'%s' is nothing to measure: %s", name, all.data);
+}
+
 int main(int argc, char **argv)
 {
     struct dt_error err;
-    int first = dt_parse_options(&command, argc, argv);
-    const char *what = argv[first];
-    if (first == argc)
-        dt_usage("one thing to measure is needed: gemm, step, load DATA or tokenize FILE");
-    bool load = strcmp(what, "load") == 0, tokenize = strcmp(what, "tokenize") == 0;
-    if (!load && !tokenize && strcmp(what, "gemm") != 0 && strcmp(what, "step") != 0)
-        dt_usage("'%s' is nothing to measure: gemm, step, load DATA or tokenize FILE", what);
-    if (argc - first != 1 + (load || tokenize))
-        dt_usage(load       ? "load needs one data set"
-                 : tokenize ? "tokenize needs one file"
-                            : "%s takes no operand",
-                 what);
-    if (tokenize && opt.tokenizer == NULL)
-        dt_usage("tokenize needs --tokenizer");
-    int rc = load       ? bench_load(argv[first + 1], &err)
-             : tokenize ? bench_tokenize(argv[first + 1], &err)
-                        : bench_device(what, &err);
-    if (rc < 0)
+    int first = dt_parse_options(&command, argc, argv), count = argc - first;
+    const struct subject *s = find_subject(count > 0 ? argv[first] : "");
+    if (s->count >= 0 && count - 1 != s->count)
+        dt_usage("%s takes %s", s->name, s->operands);
+    int rc = s->measure(argv + first, count, &err);
+    if (rc < 0) {
+        fflush(stdout);
         return dt_report(&err);
-    if (fflush(stdout) != 0) {
-        dt_warn("cannot write to stdout");
-        return 1;
     }
-    return 0;
+    return dt_finish_stdout();
 }

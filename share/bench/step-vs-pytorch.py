@@ -9,7 +9,7 @@ threads, in one run: `dt-bench step`, PyTorch eager and torch.compile take turns
 each a process of its own. The PyTorch model is written for speed (fused
 scaled_dot_product_attention, fused AdamW) and holds no dropout. Reported are the
 median step of each, its ratio to dt, and the peak resident memory of the process.
-Needs torch and PyYAML; dt-bench on PATH.
+Needs torch; dt-bench on PATH.
 """
 import argparse, json, os, statistics, subprocess, sys, time
 
@@ -19,15 +19,33 @@ DEFAULTS = {"model": {"name": "gpt2", "hidden_size": 768, "num_layers": 12, "num
             "training": {"batch_size": 8, "sequence_length": 0}}
 
 
-def settings(path, overrides):
-    import yaml
+def scalar(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def read(path):
+    """Sections of scalars, which is all the YAML that configurations of dt are."""
+    given = {}
     with open(path) as file:
-        given = yaml.safe_load(file)
+        for line in file:
+            key, _, value = (part.strip() for part in line.split("#")[0].partition(":"))
+            if key and line[0] != " ":
+                part = given.setdefault(key, {})
+            elif key:
+                part[key] = scalar(value)
+    return given
+
+
+def settings(path, overrides):
+    given = read(path)
     merged = {part: {**DEFAULTS[part], **given.get(part, {})} for part in DEFAULTS}
     for assignment in overrides:
         key, value = assignment.split("=", 1)
         part, name = key.split(".", 1)
-        merged.setdefault(part, {})[name] = yaml.safe_load(value)
+        merged.setdefault(part, {})[name] = scalar(value)
     return merged
 
 

@@ -154,6 +154,33 @@ need_curl() { command -v curl >/dev/null || skip "no curl"; }
     done
     [ "$(wc -L <"$T/out/table.txt")" -le 80 ]
     [ "$(wc -l <"$T/out/training.dat")" -eq 2 ]
+    [ "$(jq -c '[.documents, .batches, (."pre-list".training_tokens_per_second | length)]' "$T/out/results.json")" = '[60,[1,2],2]' ]
     grep -q 'list, pretokenized' "$T/out/plot.svg"
     [ -s "$T/out/plot.png" ]
+}
+
+@test "mlm scores masked models after each quarter, beside frequencies alone" {
+    mlm() {
+        make -C "$ROOT" --no-print-directory -f pipelines/mlm.mk B="${DT_BUILD:-build}" OUT="$T/out" \
+            VOCAB_SIZE=300 STORY_COUNT=200 HELD_OUT=10 ALONE=2 STEPS=8 \
+            SET='model.hidden_size=16 model.num_layers=1 model.num_heads=1 training.batch_size=2 training.warmup_steps=1 training.eval_interval=4' \
+            "$@" >"$T/log" 2>&1 || { cat "$T/log"; return 1; }
+    }
+    mlm
+    for part in '^8 steps, ' '^held-out documents +accuracy +loss +perplexity$' \
+        '^frequencies alone +[0-9.]+% +[0-9.]+ +[0-9.]+$' '^after step 2 ' '^after step 8 +[0-9.]+%' \
+        '^pseudo-perplexity of 2 documents after step 8: [0-9.]+$'; do
+        grep -qE "$part" "$T/out/table.txt" || { echo "no '$part'"; cat "$T/out/table.txt"; return 1; }
+    done
+    [ "$(grep -c '^after step' "$T/out/table.txt")" -eq 4 ]
+    [ "$(wc -L <"$T/out/table.txt")" -le 80 ]
+    [ "$(wc -l <"$T/out/mlm.dat")" -eq 2 ]
+    [[ "$(cat "$T/out/mlm.json")" == '{"steps":8,'*'"frequencies":{"accuracy":0.'*'"predicted":'*']}' ]]
+    grep -q 'masked tokens found' "$T/out/plot.svg"
+    [ -s "$T/out/plot.png" ]
+    mlm
+    [ -z "$(stages "$(cat "$T/log")")" ]
+    dt-synth -n 9 --seed 3 -o "$T/other.jsonl"
+    mlm CORPUS="$T/out/documents.jsonl" HELD="$T/other.jsonl"
+    [ "$(wc -l <"$T/out/held-out.jsonl")" -eq 9 ]
 }

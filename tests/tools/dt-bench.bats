@@ -4,8 +4,8 @@ load ../helper
 @test "gemm prints engine, instruction set, threads and the peak" {
     run dt-bench -j 1 gemm
     [ "$status" -eq 0 ]
-    [[ "${lines[0]}" == "engine "*"cpu, "*", 1 threads" ]]
-    [[ "${lines[1]}" =~ ^"GEMM peak "+[0-9.]+" GFLOP/s"$ ]]
+    [[ "${lines[0]}" == "engine "*"cpu, "*", 1 thread" ]]
+    [[ "${lines[1]}" =~ ^"GEMM peak "+[0-9.]+" GFLOP/s of fp32"$ ]]
 }
 
 @test "step measures a step and says its share of the peak" {
@@ -26,6 +26,30 @@ load ../helper
     [ "$status" -eq 0 ]
     # 2 layers of 3 C^2 for attention, 3 x 192 C for the MLP and 2 C; embedding, final norm
     [[ "$output" == *"\"parameters\":$((2 * (3 * 64 * 64 + 3 * 192 * 64 + 128) + 501 * 64)),"* ]]
+}
+
+@test "decode says how much of the speed of reading 1 and 16 streams reach" {
+    for precision in fp32 bf16; do
+        run dt-bench --json -n 3 --set model.hidden_size=64 --set model.num_layers=2 \
+            --set model.num_heads=4 --set model.vocab_size=500 --set training.precision=$precision decode
+        [ "$status" -eq 0 ]
+        for part in '"read_gb_per_second":[0-9]' '"streams_1":\{"tokens_per_second":[0-9]' \
+            '"streams_16":\{' '"fastest_read_share":0\.'; do
+            [[ "$output" =~ $part ]]
+        done
+    done
+}
+
+@test "attention is measured by itself, of any family's shape" {
+    cd "$T"
+    shape=(--set model.hidden_size=64 --set model.num_layers=1 --set model.num_heads=4
+        --set model.vocab_size=500 --set training.sequence_length=32 --set training.batch_size=2)
+    dt-bench --json --seconds 0.05 "${shape[@]}" attention >out
+    # q k' and the product with v: 4 B T T C, half of it causal; over q, k, v and y of 4 B T C
+    grep -q '"flops_per_byte":4.00,' out
+    grep -qE '"gflops":[0-9.]+,"backward_gflops":[0-9.]+,' out
+    dt-bench --seconds 0.05 "${shape[@]}" --set model.name=llama --set model.num_kv_heads=2 attention |
+        grep -qE '^backward +[0-9.]+ ms'
 }
 
 @test "bad input is named" {
@@ -61,7 +85,7 @@ load ../helper
     dt-shard -o padded --layout padded --length 64 all.dts
     for options in "" "-j 2"; do
         dt-bench --seconds 0.1 --set training.sequence_length=64 $options load data >out
-        grep -qE '^sequential +[0-9.]+ M tokens/s, .* 100.0% of them targets, memory up to [0-9.]+ MiB$' out
+        grep -qE '^sequential +[0-9.]+ M tokens/s, .* 100.0% of them targets, memory up to [0-9.]+ [KMG]iB$' out
         grep -qE '^shuffled +[0-9.]+ M tokens/s' out
     done
     run dt-bench --json --seconds 0.1 --set training.sequence_length=64 load padded
@@ -88,4 +112,20 @@ load ../helper
     assert_one_line_error dt-bench
     run dt-bench tokenize empty
     [ "$status" -eq 2 ]
+}
+
+@test "collective measures what ranks tell each other" {
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    [ -e "$(dirname "$(command -v dt-bench)")/../lib/dt/mpi.so" ] || skip "dt was built without MPI"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+    timeout 100 mpirun -n 3 dt-bench --json collective >speeds
+    [ "$(jq -r '.ranks' speeds)" = 3 ]
+    [ "$(jq '.collectives | length' speeds)" = 9 ]
+    [ "$(jq '[.collectives[] | select(.seconds > 0)] | length' speeds)" = 9 ]
+    # The first rank of three sends a third of an array to each of two others, and in a
+    # broadcast all of it.
+    [ "$(jq '.collectives[0].sent' speeds)" = 2732 ]
+    [ "$(jq '.collectives[8].sent' speeds)" = 134217728 ]
+    run dt-bench collective
+    assert_one_line_error dt-bench
 }

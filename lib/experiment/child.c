@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+#include "experiment/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/progress.h"
+#include "experiment/energy.h"
+
+#define MOST_OUTPUT  ((off_t)64 << 20)
+#define TIMED_OUT    124
+#define NOT_STARTED  127
+#define KIND_SECONDS 5 /* between asking to end and killing */
+#define LOOK_MS      50
+
+struct child {
+    pid_t pid;
+    int watch; /* a pidfd, or -1 where the kernel has none */
+    int out, complaints, failure;
+    struct rusage used;
+};
+
+/* An unnamed file: a child that writes much must not wait for a reader. */
+static int scratch_file(struct dt_error *err)
+{
+    FILE *file = tmpfile();
+    int fd = file ? fcntl(fileno(file), F_DUPFD_CLOEXEC, 3) : -1;
+    if (fd < 0)
+        dt_fail_errno(err, "cannot make a temporary file");
+    if (file)
+        fclose(file);
+    return fd < 0 ? DT_EIO : fd;
+}
+
+static void be_command(const struct child *c, char *const *words)
+{
+    sigset_t none;
+    int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    sigemptyset(&none);
+    setpgid(0, 0);
+    if (input >= 0 && dup2(input, 0) >= 0 && dup2(c->out, 1) >= 0 && dup2(c->complaints, 2) >= 0) {
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        execvp(words[0], words);
+    }
+    int number = errno;
+    if (write(c->failure, &number, sizeof number) < 0)
+        _exit(NOT_STARTED - 1);
+    _exit(NOT_STARTED);
+}
+
+static int start(struct child *c, char *const *words, struct dt_error *err)
+{
+    int pipe_fd[2], number;
+    if (pipe2(pipe_fd, O_CLOEXEC) < 0)
+        return dt_fail_errno(err, "cannot make a pipe");
+    c->failure = pipe_fd[1];
+    c->pid = fork();
+    if (c->pid == 0)
+        be_command(c, words);
+    close(pipe_fd[1]);
+    ssize_t n = c->pid > 0 ? read(pipe_fd[0], &number, sizeof number) : 0;
+    close(pipe_fd[0]);
+    if (c->pid < 0)
+        return dt_fail_errno(err, "cannot start a process");
+    if (n == sizeof number) {
+        waitpid(c->pid, NULL, 0);
+        errno = number;
+        dt_fail_errno(err, "cannot run '%s'", words[0]);
+        return err->code = DT_EMISSING;
+    }
+    setpgid(c->pid, c->pid);
+    c->watch = (int)syscall(SYS_pidfd_open, c->pid, 0);
+    return 0;
+}
+
+/* Waits for a moment, or until the child has ended. */
+static bool has_ended(struct child *c, int *status)
+{
+    struct pollfd p = {c->watch, POLLIN, 0};
+    poll(&p, c->watch >= 0, c->watch >= 0 ? LOOK_MS : 2);
+    pid_t pid = wait4(c->pid, status, WNOHANG, &c->used);
+    return pid == c->pid || (pid < 0 && errno == ECHILD);
+}
+
+/* Its group, and then what is left of it when its first process has ended. */
+static int end_group(struct child *c)
+{
+    double deadline = dt_now() + KIND_SECONDS;
+    int status = 0;
+    kill(-c->pid, SIGTERM);
+    while (!has_ended(c, &status) && dt_now() < deadline)
+        ;
+    kill(-c->pid, SIGKILL);
+    while (wait4(c->pid, &status, 0, &c->used) < 0 && errno == EINTR)
+        ;
+    return status;
+}
+
+static int wait_for(struct child *c, double limit, const volatile sig_atomic_t *stop,
+                    struct dt_child_result *r, struct dt_error *err)
+{
+    double start_time = dt_now();
+    int status = 0;
+    while (!has_ended(c, &status)) {
+        bool late = limit > 0 && dt_now() - start_time > limit;
+        if (!late && !*stop)
+            continue;
+        end_group(c);
+        r->status = TIMED_OUT;
+        snprintf(r->complaint, sizeof r->complaint, "took longer than %g s", limit);
+        return late ? 0 : dt_fail(err, DT_ESTOP, "stopped by signal %d", (int)*stop);
+    }
+    r->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return 0;
+}
+
+static double seconds(struct timeval t)
+{
+    return (double)t.tv_sec + (double)t.tv_usec * 1e-6;
+}
+
+/* The kernel counts what a process was before it became the command: this program. A
+ * command that takes less cannot be told. */
+static double peak_of(const struct rusage *used)
+{
+    struct rusage own;
+    getrusage(RUSAGE_SELF, &own);
+    return used->ru_maxrss > own.ru_maxrss ? 1024.0 * (double)used->ru_maxrss : NAN;
+}
+
+static int read_file(int fd, off_t from, struct dt_buffer *text, struct dt_error *err)
+{
+    char block[65536];
+    ssize_t n;
+    while ((n = pread(fd, block, sizeof block, from + (off_t)text->size)) > 0)
+        dt_buffer_append(text, block, (size_t)n);
+    return n < 0 ? dt_fail_errno(err, "cannot read what a command printed") : 0;
+}
+
+static int read_output(const struct child *c, struct dt_child_result *r, struct dt_error *err)
+{
+    off_t size = lseek(c->out, 0, SEEK_END);
+    return read_file(c->out, size > MOST_OUTPUT ? size - MOST_OUTPUT : 0, &r->output, err);
+}
+
+static bool is_rule(const char *line, size_t size)
+{
+    return size > 8 && strspn(line, "-") >= size;
+}
+
+/* The last line that says something; before the rule that mpirun draws above its own word
+ * on what a rank has said already. */
+static void take_complaint(char *text, struct dt_child_result *r)
+{
+    for (char *line = text, *next; line; line = next) {
+        size_t size = strcspn(line, "\n");
+        next = line[size] ? line + size + 1 : NULL;
+        line[size] = '\0';
+        if (is_rule(line, size) && *r->complaint)
+            return;
+        if (line[strspn(line, " \t-=*")])
+            snprintf(r->complaint, sizeof r->complaint, "%s", line);
+    }
+}
+
+static int read_complaint(const struct child *c, struct dt_child_result *r, struct dt_error *err)
+{
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    off_t size = lseek(c->complaints, 0, SEEK_END);
+    if (*r->complaint)
+        return 0;
+    int rc = read_file(c->complaints, size > 4096 ? size - 4096 : 0, &text, err);
+    if (text.size > 0)
+        take_complaint(text.data, r);
+    dt_buffer_release(&text);
+    return rc;
+}
+
+static int run(struct child *c, char *const *words, double limit, const volatile sig_atomic_t *stop,
+               struct dt_child_result *r, struct dt_error *err)
+{
+    struct dt_energy energy;
+    DT_TRY(c->out = scratch_file(err));
+    DT_TRY(c->complaints = scratch_file(err));
+    dt_energy_begin(&energy, "");
+    double begin = dt_now();
+    DT_TRY(start(c, words, err));
+    DT_TRY(wait_for(c, limit, stop, r, err));
+    r->wall = dt_now() - begin;
+    r->joules = dt_energy_end(&energy);
+    r->user = seconds(c->used.ru_utime);
+    r->system = seconds(c->used.ru_stime);
+    r->peak_bytes = peak_of(&c->used);
+    DT_TRY(read_output(c, r, err));
+    return read_complaint(c, r, err);
+}
+
+int dt_child_run(char *const *words, double limit, const volatile sig_atomic_t *stop,
+                 struct dt_child_result *result, struct dt_error *err)
+{
+    struct child c = {.watch = -1, .out = -1, .complaints = -1};
+    memset(result, 0, sizeof *result);
+    int rc = run(&c, words, limit, stop, result, err);
+    const int fds[] = {c.watch, c.out, c.complaints};
+    for (int i = 0; i < 3; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    if (rc < 0)
+        dt_child_release(result);
+    return rc < 0 ? rc : 0;
+}
+
+void dt_child_release(struct dt_child_result *result)
+{
+    dt_buffer_release(&result->output);
+}

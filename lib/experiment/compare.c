@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiment/grid.h"
+#include "experiment/reference.h"
+#include "experiment/statistics.h"
+#include "experiment/table.h"
+
+#define CHANCE 0.05
+
+struct comparison {
+    int cell; /* of the second results */
+    const char *name;
+    double before, after; /* medians */
+    double ratio, superiority, p;
+    size_t before_runs, after_runs;
+    bool changed;
+};
+
+struct comparisons {
+    double before_reference, after_reference; /* NAN: times are compared as they are */
+    struct comparison *items;
+    size_t count, capacity;
+};
+
+/* The values of all rounds. Times and rates are those of a processor that does the
+ * reference loop in the given seconds, unless that is NAN. */
+static size_t collect(const struct dt_results *r, int cell, const char *name, double reference,
+                      double **values)
+{
+    int power = isnan(reference) ? 0 : dt_reference_power(name);
+    *values = dt_alloc((size_t)r->matrix.repeats, sizeof **values);
+    dt_results_values(r, cell, name, *values);
+    size_t used = 0;
+    for (long i = 0; i < r->matrix.repeats; i++) {
+        const struct dt_row *row = dt_results_row(r, cell, i + 1);
+        if (!isnan((*values)[i]))
+            (*values)[used++] =
+                power == 0 ? (*values)[i] : (*values)[i] * pow(reference / row->reference, power);
+    }
+    return used;
+}
+
+/* The median over all rows of the time of the reference loop; NAN if some lack it. */
+static double reference_of(const struct dt_results *r)
+{
+    double *seconds = dt_alloc((size_t)r->count + 1, sizeof *seconds), median = NAN;
+    size_t used = 0;
+    for (int i = 0; i < r->count; i++)
+        if (r->rows[i].reference > 0)
+            seconds[used++] = r->rows[i].reference;
+    if (used == (size_t)r->count)
+        median = dt_summarize(seconds, used).median;
+    free(seconds);
+    return median;
+}
+
+static void add(struct comparisons *all, const struct dt_results *before, int before_cell,
+                const struct dt_results *after, int after_cell, const char *name)
+{
+    double *a, *b;
+    size_t n = collect(before, before_cell, name, all->before_reference, &a);
+    size_t m = collect(after, after_cell, name, all->before_reference, &b);
+    if (n > 0 && m > 0) {
+        struct comparison c = {.cell = after_cell, .name = name, .before_runs = n, .after_runs = m};
+        c.ratio = dt_shift_ratio(a, n, b, m);
+        c.superiority = dt_superiority(a, n, b, m);
+        c.p = dt_rank_sum_test(a, n, b, m);
+        c.before = dt_summarize(a, n).median;
+        c.after = dt_summarize(b, m).median;
+        DT_GROW(all->items, all->count, all->capacity);
+        all->items[all->count++] = c;
+    }
+    free(a);
+    free(b);
+}
+
+static int compare_cells(struct comparisons *all, const struct dt_results *before,
+                         const struct dt_results *after, struct json_object *names,
+                         struct dt_error *err)
+{
+    for (int cell = 0; cell < after->matrix.cell_count; cell++) {
+        struct json_object *object = dt_matrix_cell(&after->matrix, cell);
+        int other = dt_matrix_find(&before->matrix, object);
+        json_object_put(object);
+        for (size_t i = 0; other >= 0 && i < json_object_array_length(names); i++)
+            add(all, before, other, after, cell,
+                json_object_get_string(json_object_array_get_idx(names, i)));
+    }
+    return all->count > 0
+               ? 0
+               : dt_fail(err, DT_EINVALID, "'%s' and '%s' have no measured cell in common",
+                         before->path, after->path);
+}
+
+/* A value that is not above 0 has no ratio: its difference then counts, if beyond chance. */
+static int judge(struct comparisons *all, double least)
+{
+    double *p = dt_alloc(all->count, sizeof *p);
+    int changed = 0;
+    for (size_t i = 0; i < all->count; i++)
+        p[i] = all->items[i].p;
+    dt_adjust_for_many_tests(p, all->count);
+    for (size_t i = 0; i < all->count; i++) {
+        struct comparison *c = &all->items[i];
+        double size = isnan(c->ratio) ? INFINITY : fabs(c->ratio - 1);
+        c->p = p[i];
+        c->changed = c->p < CHANCE && size >= least;
+        changed += c->changed;
+    }
+    free(p);
+    return changed;
+}
+
+/* Whether even groups that do not overlap at all could be told from chance. */
+static bool too_few(const struct comparison *c, size_t tests)
+{
+    double ways = 1;
+    for (size_t i = 1; i <= c->after_runs; i++)
+        ways *= (double)(c->before_runs + i) / (double)i;
+    return 2 / ways * (double)tests >= CHANCE;
+}
+
+static void print_grid(const struct comparisons *all, const struct dt_results *after,
+                       enum dt_grid_format format, struct dt_buffer *out)
+{
+    static const char *const columns[] = {"value", "before", "after", "ratio", "p", "verdict"};
+    struct dt_grid g = {.columns = after->matrix.axis_count + 6};
+    char text[DT_SHORT_NUMBER];
+    for (int a = 0; a < after->matrix.axis_count; a++)
+        dt_grid_add(&g, after->matrix.axes[a].name);
+    for (int i = 0; i < 6; i++)
+        dt_grid_add(&g, columns[i]);
+    for (size_t i = 0; i < all->count; i++) {
+        const struct comparison *c = &all->items[i];
+        for (int a = 0; a < after->matrix.axis_count; a++)
+            dt_grid_add(&g,
+                        after->matrix.axes[a].values[dt_matrix_value(&after->matrix, c->cell, a)]);
+        dt_grid_add(&g, c->name);
+        dt_grid_add(&g, dt_short_number(c->before, text));
+        dt_grid_add(&g, dt_short_number(c->after, text));
+        if (isnan(c->ratio))
+            dt_grid_add(&g, "-");
+        else
+            dt_grid_printf(&g, "%.4f", c->ratio);
+        dt_grid_printf(&g, "%.2g", c->p);
+        if (c->changed && !isnan(c->ratio))
+            dt_grid_printf(&g, "%+.1f%%", 100 * (c->ratio - 1));
+        else
+            dt_grid_add(&g, c->changed               ? "changed"
+                            : too_few(c, all->count) ? "too few runs to tell"
+                                                     : "no change");
+    }
+    dt_grid_print(&g, format, out);
+    dt_grid_release(&g);
+}
+
+static struct json_object *comparison_json(const struct comparison *c,
+                                           const struct dt_results *after)
+{
+    struct json_object *object = json_object_new_object();
+    json_object_object_add(object, "cell", dt_matrix_cell(&after->matrix, c->cell));
+    json_object_object_add(object, "value", json_object_new_string(c->name));
+    json_object_object_add(object, "before", json_object_new_double(c->before));
+    json_object_object_add(object, "after", json_object_new_double(c->after));
+    if (!isnan(c->ratio))
+        json_object_object_add(object, "ratio", json_object_new_double(c->ratio));
+    json_object_object_add(object, "superiority", json_object_new_double(c->superiority));
+    json_object_object_add(object, "p", json_object_new_double(c->p));
+    json_object_object_add(object, "changed", json_object_new_boolean(c->changed));
+    return object;
+}
+
+static void print_json(const struct comparisons *all, const struct dt_results *after, int changed,
+                       struct dt_buffer *out)
+{
+    struct json_object *top = json_object_new_object(), *items = json_object_new_array();
+    for (size_t i = 0; i < all->count; i++)
+        json_object_array_add(items, comparison_json(&all->items[i], after));
+    json_object_object_add(top, "changed", json_object_new_int(changed));
+    json_object_object_add(top, "comparisons", items);
+    dt_buffer_printf(out, "%s\n",
+                     json_object_to_json_string_ext(top, JSON_C_TO_STRING_PRETTY |
+                                                             JSON_C_TO_STRING_NOSLASHESCAPE));
+    json_object_put(top);
+}
+
+/* Facts of the last machine of each that are not alike. */
+static void print_differences(const struct dt_results *before, const struct dt_results *after,
+                              struct dt_buffer *out)
+{
+    static const char *const facts[] = {"host", "cpu", "processors", "memory_bytes", "kernel"};
+    size_t n = json_object_array_length(before->machines);
+    size_t m = json_object_array_length(after->machines);
+    struct json_object *x, *y;
+    if (n == 0 || m == 0)
+        return;
+    struct json_object *a = json_object_array_get_idx(before->machines, n - 1);
+    struct json_object *b = json_object_array_get_idx(after->machines, m - 1);
+    for (int i = 0; i < 5; i++)
+        if (json_object_object_get_ex(a, facts[i], &x) &&
+            json_object_object_get_ex(b, facts[i], &y) && !json_object_equal(x, y))
+            dt_buffer_printf(out, "the machines differ: %s %s and %s\n", facts[i],
+                             json_object_get_string(x), json_object_get_string(y));
+    if (json_object_object_get_ex(a, "program_hash", &x) &&
+        json_object_object_get_ex(b, "program_hash", &y) && json_object_equal(x, y))
+        dt_buffer_add_string(out, "both ran the same program file\n");
+}
+
+int dt_results_compare(const struct dt_results *before, const struct dt_results *after,
+                       const struct dt_table_options *options, struct dt_buffer *out, int *changed,
+                       struct dt_error *err)
+{
+    struct json_object *names;
+    struct comparisons all = {reference_of(before), reference_of(after), NULL, 0, 0};
+    if (isnan(all.after_reference))
+        all.before_reference = NAN;
+    DT_TRY(dt_results_choose_names(after, options, &names, err));
+    int rc = compare_cells(&all, before, after, names, err);
+    if (rc == 0) {
+        *changed = judge(&all, options->least);
+        if (options->format == DT_TABLE_JSON)
+            print_json(&all, after, *changed, out);
+        else
+            print_grid(&all, after, (enum dt_grid_format)options->format, out);
+        if (options->format == DT_TABLE_TEXT || options->format == DT_TABLE_MARKDOWN) {
+            dt_buffer_add_string(out, options->format == DT_TABLE_MARKDOWN ? "\n" : "");
+            print_differences(before, after, out);
+            if (!isnan(all.before_reference))
+                dt_buffer_printf(out,
+                                 "the reference loop took %.4f of its time before; times and "
+                                 "rates are corrected for it\n",
+                                 all.after_reference / all.before_reference);
+            dt_buffer_printf(out, "%d of %zu values changed beyond noise\n", *changed, all.count);
+        }
+    }
+    free(all.items);
+    json_object_put(names);
+    return rc;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "experiment/grid.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void dt_grid_add(struct dt_grid *grid, const char *text)
+{
+    DT_GROW(grid->texts, grid->count, grid->capacity);
+    grid->texts[grid->count++] = dt_strdup(text);
+}
+
+void dt_grid_printf(struct dt_grid *grid, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    dt_grid_add(grid, text);
+}
+
+void dt_grid_release(struct dt_grid *grid)
+{
+    for (size_t i = 0; i < grid->count; i++)
+        free(grid->texts[i]);
+    free(grid->texts);
+    *grid = (struct dt_grid){0};
+}
+
+/* Places that a text takes on the screen, where each character takes one. */
+static int width_of(const char *text)
+{
+    int width = 0;
+    for (; *text; text++)
+        width += (*text & 0xC0) != 0x80;
+    return width;
+}
+
+static bool is_numeric(const char *text)
+{
+    size_t size = strlen(text);
+    return size == 0 || isdigit((unsigned char)text[0]) ||
+           (strchr("+-.", text[0]) &&
+            (size == 1 || isdigit((unsigned char)text[1]) || text[1] == '.'));
+}
+
+struct column {
+    int width;
+    bool numeric;
+};
+
+static struct column measure(const struct dt_grid *grid, int c)
+{
+    struct column column = {3, true};
+    for (size_t i = (size_t)c; i < grid->count; i += (size_t)grid->columns) {
+        int width = width_of(grid->texts[i]);
+        column.width = width > column.width ? width : column.width;
+        if (i >= (size_t)grid->columns)
+            column.numeric = column.numeric && is_numeric(grid->texts[i]);
+    }
+    return column;
+}
+
+static void add_plain(struct dt_buffer *out, const char *text, bool markdown)
+{
+    for (; *text; text++) {
+        if (markdown && *text == '|')
+            dt_buffer_add_char(out, '\\');
+        dt_buffer_add_char(out, (unsigned char)*text < ' ' ? ' ' : *text);
+    }
+}
+
+static void add_spaces(struct dt_buffer *out, int count)
+{
+    for (int i = 0; i < count; i++)
+        dt_buffer_add_char(out, ' ');
+}
+
+static void add_aligned(struct dt_buffer *out, const char *text, struct column column, bool last,
+                        bool markdown)
+{
+    int room = column.width - width_of(text);
+    if (column.numeric)
+        add_spaces(out, room);
+    add_plain(out, text, markdown);
+    if (!column.numeric && !last)
+        add_spaces(out, room);
+}
+
+static void add_rule(struct dt_buffer *out, const struct column *columns, int count)
+{
+    for (int c = 0; c < count; c++) {
+        dt_buffer_add_string(out, c > 0 ? " | " : "| ");
+        for (int i = 0; i < columns[c].width - columns[c].numeric; i++)
+            dt_buffer_add_char(out, '-');
+        dt_buffer_add_string(out, columns[c].numeric ? ":" : "");
+    }
+    dt_buffer_add_string(out, " |\n");
+}
+
+void dt_grid_print(const struct dt_grid *grid, enum dt_grid_format format, struct dt_buffer *out)
+{
+    struct column *columns = dt_alloc((size_t)grid->columns, sizeof *columns);
+    bool markdown = format == DT_GRID_MARKDOWN;
+    for (int c = 0; c < grid->columns; c++)
+        columns[c] = measure(grid, c);
+    for (size_t i = 0; i < grid->count; i++) {
+        int c = (int)(i % (size_t)grid->columns);
+        bool last = c == grid->columns - 1;
+        if (format == DT_GRID_TSV) {
+            add_plain(out, grid->texts[i], false);
+            dt_buffer_add_char(out, last ? '\n' : '\t');
+            continue;
+        }
+        dt_buffer_add_string(out, markdown ? (c > 0 ? " | " : "| ") : c > 0 ? "  " : "");
+        add_aligned(out, grid->texts[i], columns[c], last && !markdown, markdown);
+        if (last)
+            dt_buffer_add_string(out, markdown ? " |\n" : "\n");
+        if (last && markdown && i == (size_t)c)
+            add_rule(out, columns, grid->columns);
+    }
+    free(columns);
+}
+
+char *dt_short_number(double x, char text[DT_SHORT_NUMBER])
+{
+    static const char units[] = "kMGTPE";
+    double size = fabs(x);
+    int unit = -1;
+    if (isnan(x)) {
+        snprintf(text, DT_SHORT_NUMBER, "-");
+        return text;
+    }
+    if (size >= 9999.5)
+        for (; size >= 999.95 && unit < 5; unit++, size /= 1000)
+            x /= 1000;
+    snprintf(text, DT_SHORT_NUMBER, "%.4g%.*s", x, unit >= 0, unit >= 0 ? &units[unit] : "");
+    return text;
+}

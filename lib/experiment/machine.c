@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include "experiment/machine.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/pool.h"
+#include "base/program.h"
+
+#define PROGRAM_LIMIT ((size_t)1 << 30)
+
+static void add_text(struct json_object *facts, const char *name, const char *text)
+{
+    json_object_object_add(facts, name, json_object_new_string(text));
+}
+
+/* What /proc/cpuinfo calls the first processor; other architectures name parts only. */
+static void add_cpu(struct json_object *facts)
+{
+    char line[512];
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    while (file && fgets(line, sizeof line, file)) {
+        char *colon = strchr(line, ':');
+        if (colon == NULL || strncmp(line, "model name", 10) != 0)
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        add_text(facts, "cpu", colon + 1 + strspn(colon + 1, " "));
+        break;
+    }
+    if (file)
+        fclose(file);
+}
+
+/* The file that execvp would run; NULL if there is none. Owned by the caller. */
+static char *find_program(const char *command)
+{
+    const char *path = getenv("PATH");
+    if (strchr(command, '/') || path == NULL)
+        return access(command, X_OK) == 0 ? dt_strdup(command) : NULL;
+    while (path) {
+        size_t size = strcspn(path, ":");
+        char *file = dt_format("%.*s/%s", size > 0 ? (int)size : 1, size > 0 ? path : ".", command);
+        if (access(file, X_OK) == 0 && !dt_is_directory(file))
+            return file;
+        free(file);
+        path = path[size] ? path + size + 1 : NULL;
+    }
+    return NULL;
+}
+
+static void add_program(struct json_object *facts, const char *command)
+{
+    char *file = find_program(command), *bytes, hex[DT_HEX64];
+    size_t size;
+    struct dt_error ignored;
+    if (file == NULL)
+        return;
+    add_text(facts, "program", file);
+    if (dt_file_read(file, PROGRAM_LIMIT, &bytes, &size, &ignored) == 0) {
+        add_text(facts, "program_hash", dt_hex64(dt_hash(bytes, size), hex));
+        free(bytes);
+    }
+    free(file);
+}
+
+double dt_machine_load(void)
+{
+    double load;
+    return getloadavg(&load, 1) == 1 ? load : NAN;
+}
+
+struct json_object *dt_machine_facts(const char *command)
+{
+    struct json_object *facts = json_object_new_object();
+    struct utsname system;
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (uname(&system) == 0) {
+        add_text(facts, "host", system.nodename);
+        add_cpu(facts);
+        add_text(facts, "architecture", system.machine);
+        add_text(facts, "kernel", system.release);
+    }
+    json_object_object_add(facts, "processors", json_object_new_int(dt_processors()));
+    json_object_object_add(facts, "memory_bytes", json_object_new_int64((int64_t)pages * page));
+    add_text(facts, "version", DT_VERSION);
+    add_program(facts, command);
+    return facts;
+}

@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: MIT */
+#include "experiment/matrix.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/program.h"
+
+#define MOST_CELLS 100000
+
+static const char *const keys[] = {"command", "axes",  "repeats", "warmup",  "seed",
+                                   "limit",   "shell", "metrics", "targets", "baseline",
+                                   "values",  "notes", NULL};
+
+/* A list, or a text that stands for a list of one. */
+static size_t list_length(struct json_object *list)
+{
+    return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 1;
+}
+
+static const char *list_item(struct json_object *list, size_t i)
+{
+    if (json_object_is_type(list, json_type_array))
+        list = json_object_array_get_idx(list, i);
+    return json_object_is_type(list, json_type_string) ? json_object_get_string(list) : NULL;
+}
+
+/* --- the plan ----------------------------------------------------------------------------- */
+
+static int check_keys(struct json_object *plan, const char *subject, struct dt_error *err)
+{
+    if (!json_object_is_type(plan, json_type_object))
+        return dt_fail(err, DT_EFORMAT, "%s: is no mapping of keys", subject);
+    json_object_object_foreach(plan, key, value)
+    {
+        bool known = false;
+        for (int i = 0; keys[i]; i++)
+            known = known || strcmp(keys[i], key) == 0;
+        const char *near = dt_did_you_mean(key, keys);
+        if (!known && near)
+            return dt_fail(err, DT_EFORMAT, "%s: unknown key '%s': did you mean '%s'?", subject,
+                           key, near);
+        if (!known)
+            return dt_fail(err, DT_EFORMAT, "%s: unknown key '%s'", subject, key);
+        if (value == NULL)
+            return dt_fail(err, DT_EFORMAT, "%s: %s has no value", subject, key);
+    }
+    return 0;
+}
+
+static const char *text_of(struct json_object *plan, const char *key)
+{
+    struct json_object *value;
+    return json_object_object_get_ex(plan, key, &value) ? list_item(value, 0) : NULL;
+}
+
+static int whole(struct json_object *plan, const char *key, long least, long *value,
+                 const char *subject, struct dt_error *err)
+{
+    const char *text = text_of(plan, key);
+    if (text && (dt_parse_int(text, value) < 0 || *value < least || *value > 1000000000))
+        return dt_fail(err, DT_EINVALID, "%s: %s must be a whole number from %ld, not '%s'",
+                       subject, key, least, text);
+    return 0;
+}
+
+static int read_numbers(struct dt_matrix *m, const char *subject, struct dt_error *err)
+{
+    const char *limit = text_of(m->plan, "limit"), *shell = text_of(m->plan, "shell");
+    long seed = 1;
+    m->repeats = 7;
+    m->warmup = 1;
+    DT_TRY(whole(m->plan, "repeats", 1, &m->repeats, subject, err));
+    DT_TRY(whole(m->plan, "warmup", 0, &m->warmup, subject, err));
+    DT_TRY(whole(m->plan, "seed", 0, &seed, subject, err));
+    m->seed = seed;
+    if (limit && (dt_parse_real(limit, &m->limit) < 0 || m->limit < 0))
+        return dt_fail(err, DT_EINVALID, "%s: limit must be seconds, not '%s'", subject, limit);
+    if (shell && strcmp(shell, "true") != 0 && strcmp(shell, "false") != 0)
+        return dt_fail(err, DT_EINVALID, "%s: shell must be true or false, not '%s'", subject,
+                       shell);
+    m->shell = shell && strcmp(shell, "true") == 0;
+    return 0;
+}
+
+static bool is_name(const char *text)
+{
+    static const char *const taken[] = {"seed", "round", "cell"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, taken[i]) == 0)
+            return false;
+    if (!isalpha((unsigned char)*text))
+        return false;
+    for (; *text; text++)
+        if (!isalnum((unsigned char)*text) && !strchr("_.-", *text))
+            return false;
+    return true;
+}
+
+static int read_axis(struct dt_axis *axis, const char *name, struct json_object *values,
+                     const char *subject, struct dt_error *err)
+{
+    int count = (int)list_length(values);
+    axis->name = dt_strdup(name);
+    axis->values = dt_alloc((size_t)count + 1, sizeof *axis->values);
+    if (!is_name(name))
+        return dt_fail(err, DT_EINVALID, "%s: '%s' is no name for an axis", subject, name);
+    for (int i = 0; i < count; i++) {
+        const char *value = list_item(values, (size_t)i);
+        if (value == NULL)
+            return dt_fail(err, DT_EFORMAT, "%s: axis %s is no list of values", subject, name);
+        for (int k = 0; k < i; k++)
+            if (strcmp(axis->values[k], value) == 0)
+                return dt_fail(err, DT_EINVALID, "%s: axis %s has '%s' twice", subject, name,
+                               value);
+        axis->values[axis->count++] = dt_strdup(value);
+    }
+    if (count == 0)
+        return dt_fail(err, DT_EINVALID, "%s: axis %s has no value", subject, name);
+    return 0;
+}
+
+static int read_axes(struct dt_matrix *m, const char *subject, struct dt_error *err)
+{
+    struct json_object *axes;
+    m->cell_count = 1;
+    if (!json_object_object_get_ex(m->plan, "axes", &axes))
+        return 0;
+    if (!json_object_is_type(axes, json_type_object))
+        return dt_fail(err, DT_EFORMAT, "%s: axes is no mapping of names to values", subject);
+    m->axes = dt_alloc((size_t)json_object_object_length(axes) + 1, sizeof *m->axes);
+    json_object_object_foreach(axes, name, values)
+    {
+        struct dt_axis *axis = &m->axes[m->axis_count++];
+        DT_TRY(read_axis(axis, name, values, subject, err));
+        if (m->cell_count > MOST_CELLS / axis->count)
+            return dt_fail(err, DT_EINVALID, "%s: more than %d cells", subject, MOST_CELLS);
+        m->cell_count *= axis->count;
+    }
+    return 0;
+}
+
+/* Words between white space: what a command or a value in one text stands for. */
+static void add_split(char ***words, int *count, const char *text)
+{
+    for (text += strspn(text, " \t\n"); *text; text += strspn(text, " \t\n")) {
+        size_t size = strcspn(text, " \t\n");
+        *words = dt_realloc(*words, (size_t)*count + 2, sizeof **words);
+        (*words)[(*count)++] = dt_strndup(text, size);
+        (*words)[*count] = NULL;
+        text += size;
+    }
+}
+
+static int read_command(struct dt_matrix *m, const char *subject, struct dt_error *err)
+{
+    struct json_object *command;
+    int count = 0;
+    m->command = dt_alloc(1, sizeof *m->command);
+    if (!json_object_object_get_ex(m->plan, "command", &command))
+        return dt_fail(err, DT_EINVALID, "%s: there is no command to run", subject);
+    if (json_object_is_type(command, json_type_string)) {
+        add_split(&m->command, &count, json_object_get_string(command));
+    } else {
+        for (size_t i = 0; i < list_length(command); i++) {
+            const char *word = list_item(command, i);
+            if (word == NULL)
+                return dt_fail(err, DT_EFORMAT, "%s: command is no list of words", subject);
+            m->command = dt_realloc(m->command, (size_t)count + 2, sizeof *m->command);
+            m->command[count++] = dt_strdup(word);
+            m->command[count] = NULL;
+        }
+    }
+    return count > 0 ? 0 : dt_fail(err, DT_EINVALID, "%s: the command is empty", subject);
+}
+
+static int axis_of(const struct dt_matrix *m, const char *name, size_t size)
+{
+    for (int a = 0; a < m->axis_count; a++)
+        if (strlen(m->axes[a].name) == size && memcmp(m->axes[a].name, name, size) == 0)
+            return a;
+    return -1;
+}
+
+static int value_of(const struct dt_axis *axis, const char *value)
+{
+    for (int i = 0; i < axis->count; i++)
+        if (strcmp(axis->values[i], value) == 0)
+            return i;
+    return -1;
+}
+
+static int read_baseline(struct dt_matrix *m, const char *subject, struct dt_error *err)
+{
+    struct json_object *baseline;
+    m->baseline = dt_alloc((size_t)m->axis_count + 1, sizeof *m->baseline);
+    for (int a = 0; a < m->axis_count; a++)
+        m->baseline[a] = -1;
+    m->has_baseline = json_object_object_get_ex(m->plan, "baseline", &baseline);
+    if (!m->has_baseline)
+        return 0;
+    if (!json_object_is_type(baseline, json_type_object))
+        return dt_fail(err, DT_EFORMAT, "%s: baseline is no mapping of axes to values", subject);
+    json_object_object_foreach(baseline, name, value)
+    {
+        int a = axis_of(m, name, strlen(name));
+        const char *text = list_item(value, 0);
+        if (a < 0)
+            return dt_fail(err, DT_EINVALID, "%s: baseline: there is no axis '%s'", subject, name);
+        m->baseline[a] = text ? value_of(&m->axes[a], text) : -1;
+        if (m->baseline[a] < 0)
+            return dt_fail(err, DT_EINVALID, "%s: baseline: axis %s has no value '%s'", subject,
+                           name, text ? text : "");
+    }
+    return 0;
+}
+
+/* --- holes -------------------------------------------------------------------------------- */
+
+static size_t name_length(const char *text)
+{
+    size_t size = 0;
+    if (isalpha((unsigned char)*text))
+        while (isalnum((unsigned char)text[size]) || (text[size] && strchr("_.-", text[size])))
+            size++;
+    return size;
+}
+
+/* {NAME} at the head of text: the size of its name; 0 for none. */
+static size_t hole(const char *text)
+{
+    size_t size = text[0] == '{' ? name_length(text + 1) : 0;
+    return size > 0 && text[1 + size] == '}' ? size : 0;
+}
+
+/* {{NAME}}, which stands for {NAME}. */
+static size_t escaped_hole(const char *text)
+{
+    size_t size = text[0] == '{' ? hole(text + 1) : 0;
+    return size > 0 && text[size + 3] == '}' ? size : 0;
+}
+
+static bool is_builtin(const char *name, size_t size)
+{
+    return (size == 4 && memcmp(name, "seed", 4) == 0) ||
+           (size == 5 && memcmp(name, "round", 5) == 0) ||
+           (size == 4 && memcmp(name, "cell", 4) == 0);
+}
+
+/* The axis of a word that is {NAME:words}, or -1. */
+static int splitting_axis(const struct dt_matrix *m, const char *word)
+{
+    size_t size = strlen(word);
+    if (size < 9 || word[0] != '{' || strcmp(word + size - 7, ":words}") != 0)
+        return -1;
+    return axis_of(m, word + 1, size - 8);
+}
+
+static int check_template(const struct dt_matrix *m, const char *text, bool *used,
+                          const char *subject, struct dt_error *err)
+{
+    int a = splitting_axis(m, text);
+    if (a >= 0) {
+        used[a] = true;
+        return 0;
+    }
+    for (; *text; text++) {
+        size_t size = hole(text), escaped = escaped_hole(text);
+        if (escaped > 0)
+            text += escaped + 3;
+        if (escaped > 0 || size == 0)
+            continue;
+        a = axis_of(m, text + 1, size);
+        if (a < 0 && !is_builtin(text + 1, size))
+            return dt_fail(err, DT_EINVALID, "%s: {%.*s} names no axis (write {{%.*s}} for itself)",
+                           subject, (int)size, text + 1, (int)size, text + 1);
+        if (a >= 0)
+            used[a] = true;
+        text += size + 1;
+    }
+    return 0;
+}
+
+static int check_templates(const struct dt_matrix *m, const char *subject, struct dt_error *err)
+{
+    bool *used = dt_alloc((size_t)m->axis_count + 1, sizeof *used);
+    int rc = m->metrics ? check_template(m, m->metrics, used, subject, err) : 0;
+    for (int i = 0; m->command[i] && rc == 0; i++)
+        rc = check_template(m, m->command[i], used, subject, err);
+    for (int a = 0; a < m->axis_count && rc == 0; a++)
+        if (!used[a])
+            rc =
+                dt_fail(err, DT_EINVALID, "%s: the command has no {%s}: all values would run alike",
+                        subject, m->axes[a].name);
+    free(used);
+    return rc;
+}
+
+static void add_quoted(struct dt_buffer *b, const char *text)
+{
+    dt_buffer_add_char(b, '\'');
+    for (; *text; text++)
+        if (*text == '\'')
+            dt_buffer_add_string(b, "'\\''");
+        else
+            dt_buffer_add_char(b, *text);
+    dt_buffer_add_char(b, '\'');
+}
+
+static void fill_hole(const struct dt_matrix *m, int cell, long round, const char *name,
+                      size_t size, bool quote, struct dt_buffer *out)
+{
+    int a = axis_of(m, name, size);
+    if (a >= 0) {
+        const char *value = m->axes[a].values[dt_matrix_value(m, cell, a)];
+        if (quote)
+            add_quoted(out, value);
+        else
+            dt_buffer_add_string(out, value);
+    } else if (*name == 's') {
+        dt_buffer_printf(out, "%lld", (long long)(m->seed + (round > 0 ? round - 1 : 0)));
+    } else if (*name == 'r') {
+        dt_buffer_printf(out, "%ld", round);
+    } else if (quote) {
+        struct dt_buffer text = DT_BUFFER_EMPTY;
+        dt_matrix_name(m, cell, &text);
+        add_quoted(out, text.data ? text.data : "");
+        dt_buffer_release(&text);
+    } else {
+        dt_matrix_name(m, cell, out);
+    }
+}
+
+static void fill(const struct dt_matrix *m, int cell, long round, const char *text, bool quote,
+                 struct dt_buffer *out)
+{
+    dt_buffer_add_string(out, "");
+    for (; *text; text++) {
+        size_t size = hole(text), escaped = escaped_hole(text);
+        if (escaped > 0) {
+            dt_buffer_append(out, text + 1, escaped + 2);
+            text += escaped + 3;
+        } else if (size > 0) {
+            fill_hole(m, cell, round, text + 1, size, quote, out);
+            text += size + 1;
+        } else {
+            dt_buffer_add_char(out, *text);
+        }
+    }
+}
+
+static char **shell_words(const struct dt_matrix *m, int cell, long round)
+{
+    struct dt_buffer line = DT_BUFFER_EMPTY;
+    char **words = dt_alloc(4, sizeof *words);
+    for (int i = 0; m->command[i]; i++) {
+        int a = splitting_axis(m, m->command[i]);
+        dt_buffer_add_string(&line, i > 0 ? " " : "");
+        if (a >= 0)
+            dt_buffer_add_string(&line, m->axes[a].values[dt_matrix_value(m, cell, a)]);
+        else
+            fill(m, cell, round, m->command[i], true, &line);
+    }
+    words[0] = dt_strdup("sh");
+    words[1] = dt_strdup("-c");
+    words[2] = line.data;
+    return words;
+}
+
+char **dt_matrix_words(const struct dt_matrix *m, int cell, long round)
+{
+    if (m->shell)
+        return shell_words(m, cell, round);
+    char **words = dt_alloc(1, sizeof *words);
+    int count = 0;
+    for (int i = 0; m->command[i]; i++) {
+        int a = splitting_axis(m, m->command[i]);
+        if (a >= 0) {
+            add_split(&words, &count, m->axes[a].values[dt_matrix_value(m, cell, a)]);
+            continue;
+        }
+        struct dt_buffer word = DT_BUFFER_EMPTY;
+        fill(m, cell, round, m->command[i], false, &word);
+        words = dt_realloc(words, (size_t)count + 2, sizeof *words);
+        words[count++] = word.data;
+        words[count] = NULL;
+    }
+    return words;
+}
+
+void dt_matrix_free_words(char **words)
+{
+    for (int i = 0; words && words[i]; i++)
+        free(words[i]);
+    free(words);
+}
+
+char *dt_matrix_metrics(const struct dt_matrix *m, int cell, long round)
+{
+    struct dt_buffer path = DT_BUFFER_EMPTY;
+    if (m->metrics == NULL)
+        return NULL;
+    fill(m, cell, round, m->metrics, false, &path);
+    return path.data;
+}
+
+/* --- cells -------------------------------------------------------------------------------- */
+
+int dt_matrix_value(const struct dt_matrix *m, int cell, int axis)
+{
+    for (int a = m->axis_count - 1; a > axis; a--)
+        cell /= m->axes[a].count;
+    return cell % m->axes[axis].count;
+}
+
+int dt_matrix_baseline(const struct dt_matrix *m, int cell)
+{
+    int base = 0;
+    if (!m->has_baseline)
+        return -1;
+    for (int a = 0; a < m->axis_count; a++) {
+        int value = m->baseline[a] >= 0 ? m->baseline[a] : dt_matrix_value(m, cell, a);
+        base = base * m->axes[a].count + value;
+    }
+    return base;
+}
+
+struct json_object *dt_matrix_cell(const struct dt_matrix *m, int cell)
+{
+    struct json_object *object = json_object_new_object();
+    for (int a = 0; a < m->axis_count; a++)
+        json_object_object_add(
+            object, m->axes[a].name,
+            json_object_new_string(m->axes[a].values[dt_matrix_value(m, cell, a)]));
+    return object;
+}
+
+int dt_matrix_find(const struct dt_matrix *m, struct json_object *cell)
+{
+    int index = 0;
+    if (json_object_object_length(cell) != m->axis_count)
+        return -1;
+    for (int a = 0; a < m->axis_count; a++) {
+        struct json_object *value;
+        if (!json_object_object_get_ex(cell, m->axes[a].name, &value))
+            return -1;
+        int i = value_of(&m->axes[a], json_object_get_string(value));
+        if (i < 0)
+            return -1;
+        index = index * m->axes[a].count + i;
+    }
+    return index;
+}
+
+void dt_matrix_name(const struct dt_matrix *m, int cell, struct dt_buffer *name)
+{
+    for (int a = 0; a < m->axis_count; a++) {
+        size_t from = name->size;
+        dt_buffer_printf(name, "%s%s=%s", a > 0 ? "," : "", m->axes[a].name,
+                         m->axes[a].values[dt_matrix_value(m, cell, a)]);
+        for (size_t i = from; i < name->size; i++)
+            if (name->data[i] == '/')
+                name->data[i] = '_';
+    }
+}
+
+/* --- beginning and end -------------------------------------------------------------------- */
+
+int dt_matrix_init(struct dt_matrix *m, struct json_object *plan, const char *subject,
+                   struct dt_error *err)
+{
+    *m = (struct dt_matrix){.plan = plan};
+    int rc = check_keys(plan, subject, err);
+    if (rc == 0)
+        rc = read_numbers(m, subject, err);
+    if (rc == 0)
+        rc = read_axes(m, subject, err);
+    if (rc == 0)
+        rc = read_command(m, subject, err);
+    if (rc == 0)
+        rc = read_baseline(m, subject, err);
+    if (rc == 0 && text_of(plan, "metrics"))
+        m->metrics = dt_strdup(text_of(plan, "metrics"));
+    if (rc == 0)
+        rc = check_templates(m, subject, err);
+    if (rc < 0)
+        dt_matrix_release(m);
+    return rc;
+}
+
+void dt_matrix_release(struct dt_matrix *m)
+{
+    for (int a = 0; a < m->axis_count; a++) {
+        for (int i = 0; i < m->axes[a].count; i++)
+            free(m->axes[a].values[i]);
+        free(m->axes[a].values);
+        free(m->axes[a].name);
+    }
+    free(m->axes);
+    dt_matrix_free_words(m->command);
+    free(m->metrics);
+    free(m->baseline);
+    json_object_put(m->plan);
+    *m = (struct dt_matrix){NULL};
+}
+
+static bool equal(struct json_object *a, struct json_object *b, const char *key)
+{
+    struct json_object *x = NULL, *y = NULL;
+    json_object_object_get_ex(a, key, &x);
+    json_object_object_get_ex(b, key, &y);
+    return json_object_equal(x, y);
+}
+
+/* Axes of the same names in the same order. */
+static bool equal_axes(struct json_object *a, struct json_object *b)
+{
+    struct json_object *x = NULL, *y = NULL;
+    json_object_object_get_ex(a, "axes", &x);
+    json_object_object_get_ex(b, "axes", &y);
+    if (x == NULL || y == NULL)
+        return x == y;
+    if (json_object_object_length(x) != json_object_object_length(y))
+        return false;
+    json_object_object_foreach(x, name, values)
+    {
+        (void)values;
+        if (!json_object_object_get_ex(y, name, NULL))
+            return false;
+    }
+    return true;
+}
+
+bool dt_matrix_continues(struct json_object *old_plan, struct json_object *new_plan,
+                         const char **why)
+{
+    static const char *const same[] = {"command", "shell",   "seed", "warmup",
+                                       "metrics", "targets", NULL};
+    for (int i = 0; same[i]; i++)
+        if (!equal(old_plan, new_plan, same[i])) {
+            *why = same[i];
+            return false;
+        }
+    *why = "axes";
+    return equal_axes(old_plan, new_plan);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "experiment/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/yaml.h"
+
+int dt_plan_open(struct json_object **plan, const char *path, struct dt_error *err)
+{
+    if (path == NULL) {
+        *plan = json_object_new_object();
+        return 0;
+    }
+    DT_TRY(dt_yaml_read(path, plan, err));
+    if (json_object_is_type(*plan, json_type_object))
+        return 0;
+    json_object_put(*plan);
+    return dt_fail(err, DT_EFORMAT, "%s: is no mapping of keys", path);
+}
+
+void dt_plan_set(struct json_object *plan, const char *key, const char *value)
+{
+    json_object_object_add(plan, key, json_object_new_string(value));
+}
+
+void dt_plan_set_list(struct json_object *plan, const char *key, const char *const *items,
+                      int count)
+{
+    struct json_object *list = json_object_new_array();
+    for (int i = 0; i < count; i++)
+        json_object_array_add(list, json_object_new_string(items[i]));
+    json_object_object_add(plan, key, list);
+}
+
+static struct json_object *split(const char *text)
+{
+    struct json_object *list = json_object_new_array();
+    for (bool more = true; more;) {
+        size_t size = strcspn(text, ",");
+        json_object_array_add(list, json_object_new_string_len(text, (int)size));
+        more = text[size] == ',';
+        text += size + 1;
+    }
+    return list;
+}
+
+int dt_plan_add(struct json_object *plan, const char *key, const char *pair, bool list,
+                const char *option, struct dt_error *err)
+{
+    const char *sign = strchr(pair, '=');
+    struct json_object *mapping;
+    if (sign == NULL || sign == pair)
+        return dt_fail(err, DT_EINVALID, "%s takes NAME=VALUE, not '%s'", option, pair);
+    if (!json_object_object_get_ex(plan, key, &mapping) ||
+        !json_object_is_type(mapping, json_type_object)) {
+        mapping = json_object_new_object();
+        json_object_object_add(plan, key, mapping);
+    }
+    char *name = dt_strndup(pair, (size_t)(sign - pair));
+    json_object_object_add(mapping, name,
+                           list ? split(sign + 1) : json_object_new_string(sign + 1));
+    free(name);
+    return 0;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "experiment/readings.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/program.h"
+#include "io/input.h"
+
+#define MOST_DEPTH 8
+
+static bool is_number(struct json_object *value)
+{
+    return json_object_is_type(value, json_type_int) ||
+           json_object_is_type(value, json_type_double);
+}
+
+static void add_number(struct json_object *values, const char *name, double x)
+{
+    if (isfinite(x))
+        json_object_object_add(values, name, json_object_new_double(x));
+}
+
+static void add_members(struct json_object *values, struct json_object *object, const char *before,
+                        int depth)
+{
+    json_object_object_foreach(object, key, member)
+    {
+        char *name = dt_format("%s%s", before, key);
+        if (is_number(member))
+            add_number(values, name, json_object_get_double(member));
+        if (json_object_is_type(member, json_type_object) && depth < MOST_DEPTH) {
+            char *inside = dt_format("%s.", name);
+            add_members(values, member, inside, depth + 1);
+            free(inside);
+        }
+        free(name);
+    }
+}
+
+static bool add_text(struct json_object *values, const char *text, size_t size)
+{
+    struct json_object *object;
+    struct dt_error ignored;
+    if (dt_json_parse(text, size, "", &object, &ignored) < 0)
+        return false;
+    bool is_object = json_object_is_type(object, json_type_object);
+    if (is_object)
+        add_members(values, object, "", 0);
+    json_object_put(object);
+    return is_object;
+}
+
+void dt_readings_add_output(struct json_object *values, const struct dt_buffer *output)
+{
+    size_t end = output->size;
+    if (end == 0 || add_text(values, output->data, end))
+        return;
+    while (end > 0) {
+        size_t start = end;
+        while (start > 0 && output->data[start - 1] != '\n')
+            start--;
+        if (output->data[start] == '{' && add_text(values, output->data + start, end - start))
+            return;
+        end = start > 0 ? start - 1 : 0;
+    }
+}
+
+/* Where a target is met for the first time. */
+static void look_for_target(struct json_object *values, struct json_object *line, const char *name,
+                            double level)
+{
+    static const char *const of[] = {"step", "time", "tokens"};
+    struct json_object *member, *place;
+    if (!json_object_object_get_ex(line, name, &member) || !is_number(member) ||
+        !(json_object_get_double(member) <= level))
+        return;
+    for (int i = 0; i < 3; i++) {
+        char *key = dt_format("reached_%s_%s", name, of[i]);
+        if (!json_object_object_get_ex(values, key, NULL) &&
+            json_object_object_get_ex(line, of[i], &place) && is_number(place))
+            add_number(values, key, json_object_get_double(place));
+        free(key);
+    }
+}
+
+static int add_line(struct json_object *values, const struct dt_buffer *text, const char *subject,
+                    struct json_object *targets, struct dt_error *err)
+{
+    struct json_object *line;
+    DT_TRY(dt_json_parse(text->data, text->size, subject, &line, err));
+    if (json_object_is_type(line, json_type_object)) {
+        add_members(values, line, "", MOST_DEPTH);
+        if (targets) {
+            json_object_object_foreach(targets, name, level)
+            {
+                double x;
+                if (dt_parse_real(json_object_get_string(level), &x) == 0)
+                    look_for_target(values, line, name, x);
+            }
+        }
+    }
+    json_object_put(line);
+    return 0;
+}
+
+int dt_readings_add_metrics(struct json_object *values, const char *path,
+                            struct json_object *targets, struct dt_error *err)
+{
+    struct dt_input *in;
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    bool whole = true;
+    DT_TRY(dt_input_open(&in, path, err));
+    int rc = 0;
+    for (long number = 1; rc == 0 && whole; number++) {
+        rc = dt_input_read_until(in, '\n', &text, &whole, err);
+        char *subject = dt_format("%s:%ld", path, number);
+        if (rc == 0 && whole)
+            rc = add_line(values, &text, subject, targets, err);
+        free(subject);
+    }
+    dt_buffer_release(&text);
+    dt_input_close(in);
+    return rc;
+}

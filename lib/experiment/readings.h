@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The numbers that a run has left, as members of one flat JSON object: those of the
+ * JSON that it printed ("shuffled.tokens_per_second" for a nested one), and of its
+ * metrics.jsonl the last of each.
+ */
+#ifndef DT_EXPERIMENT_READINGS_H
+#define DT_EXPERIMENT_READINGS_H
+
+#include <json-c/json.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+/* Adds the numbers of what a command printed: one JSON object, or else the last line
+ * that is one. Text without any adds nothing. */
+void dt_readings_add_output(struct json_object *values, const struct dt_buffer *output);
+
+/* Adds the last number of each member of the lines of a metrics file (dt-metrics(5)),
+ * and for each target NAME: LEVEL {"reached_NAME_step","reached_NAME_time"} of the first
+ * line where NAME is at LEVEL or below, if there is one. */
+int dt_readings_add_metrics(struct json_object *values, const char *path,
+                            struct json_object *targets, struct dt_error *err) DT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+#include "experiment/results.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+
+#define ROWS_LIMIT ((size_t)1 << 30)
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+static int add_row(struct dt_results *r, struct json_object *line, const char *subject,
+                   struct dt_error *err)
+{
+    struct json_object *cell, *values = NULL, *error, *reference = NULL;
+    int64_t round, status;
+    if (r->matrix.plan == NULL)
+        return dt_fail(err, DT_EFORMAT, "%s: a row before its plan", subject);
+    DT_TRY(dt_json_get(line, "cell", json_type_object, subject, &cell, err));
+    DT_TRY(dt_json_get_int(line, "round", subject, &round, err));
+    DT_TRY(dt_json_get_int(line, "status", subject, &status, err));
+    if (status == 0)
+        DT_TRY(dt_json_get(line, "values", json_type_object, subject, &values, err));
+    json_object_object_get_ex(line, "reference_s", &reference);
+    bool says = json_object_object_get_ex(line, "error", &error);
+    DT_GROW(r->rows, r->count, r->capacity);
+    r->rows[r->count++] =
+        (struct dt_row){.cell = dt_matrix_find(&r->matrix, cell),
+                        .round = (long)round,
+                        .status = (int)status,
+                        .reference = reference ? json_object_get_double(reference) : NAN,
+                        .values = json_object_get(values),
+                        .error = says ? dt_strdup(json_object_get_string(error)) : NULL};
+    return 0;
+}
+
+/* Cells are numbered anew where axes have gained values. */
+static int take_plan(struct dt_results *r, struct json_object *plan, const char *subject,
+                     struct dt_error *err)
+{
+    struct dt_matrix matrix;
+    DT_TRY(dt_matrix_init(&matrix, json_object_get(plan), subject, err));
+    for (int i = 0; i < r->count; i++) {
+        struct json_object *cell =
+            r->rows[i].cell >= 0 ? dt_matrix_cell(&r->matrix, r->rows[i].cell) : NULL;
+        r->rows[i].cell = cell ? dt_matrix_find(&matrix, cell) : -1;
+        json_object_put(cell);
+    }
+    dt_matrix_release(&r->matrix);
+    r->matrix = matrix;
+    return 0;
+}
+
+int dt_results_renew(struct dt_results *r, struct dt_error *err)
+{
+    return take_plan(r, r->matrix.plan, r->path, err);
+}
+
+static int take_line(struct dt_results *r, const char *text, size_t size, const char *subject,
+                     struct dt_error *err)
+{
+    struct json_object *line, *member;
+    DT_TRY(dt_json_parse(text, size, subject, &line, err));
+    int rc = 0;
+    if (json_object_object_get_ex(line, "plan", &member))
+        rc = take_plan(r, member, subject, err);
+    else if (json_object_object_get_ex(line, "machine", &member))
+        json_object_array_add(r->machines, json_object_get(member));
+    else
+        rc = add_row(r, line, subject, err);
+    json_object_put(line);
+    return rc;
+}
+
+int dt_results_read(struct dt_results *r, const char *path, struct dt_error *err)
+{
+    char *text;
+    size_t size;
+    long number = 0;
+    int rc = 0;
+    *r = (struct dt_results){.path = NULL};
+    DT_TRY(dt_file_read(path, ROWS_LIMIT, &text, &size, err));
+    r->path = dt_strdup(path);
+    r->machines = json_object_new_array();
+    for (char *line = text, *end;
+         rc == 0 && (end = memchr(line, '\n', size - (size_t)(line - text))); line = end + 1) {
+        char *subject = dt_format("%s:%ld", path, ++number);
+        rc = take_line(r, line, (size_t)(end - line), subject, err);
+        free(subject);
+    }
+    free(text);
+    if (rc == 0 && r->matrix.plan == NULL)
+        rc = dt_fail(err, DT_EFORMAT, "%s: holds no plan of a matrix", path);
+    if (rc < 0)
+        dt_results_release(r);
+    return rc;
+}
+
+void dt_results_release(struct dt_results *r)
+{
+    for (int i = 0; i < r->count; i++) {
+        json_object_put(r->rows[i].values);
+        free(r->rows[i].error);
+    }
+    free(r->rows);
+    free(r->path);
+    json_object_put(r->machines);
+    dt_matrix_release(&r->matrix);
+    *r = (struct dt_results){.path = NULL};
+}
+
+const struct dt_row *dt_results_row(const struct dt_results *r, int cell, long round)
+{
+    for (int i = r->count - 1; i >= 0; i--)
+        if (r->rows[i].cell == cell && r->rows[i].round == round)
+            return &r->rows[i];
+    return NULL;
+}
+
+size_t dt_results_values(const struct dt_results *r, int cell, const char *name, double *by_round)
+{
+    size_t count = 0;
+    for (long round = 1; round <= r->matrix.repeats; round++) {
+        const struct dt_row *row = dt_results_row(r, cell, round);
+        struct json_object *value;
+        bool found = row && row->values && json_object_object_get_ex(row->values, name, &value);
+        by_round[round - 1] = found ? json_object_get_double(value) : NAN;
+        count += found;
+    }
+    return count;
+}
+
+struct json_object *dt_results_names(const struct dt_results *r)
+{
+    struct json_object *names = json_object_new_array(), *seen = json_object_new_object();
+    for (int i = 0; i < r->count; i++) {
+        if (r->rows[i].values == NULL)
+            continue;
+        json_object_object_foreach(r->rows[i].values, name, value)
+        {
+            (void)value;
+            if (json_object_object_get_ex(seen, name, NULL))
+                continue;
+            json_object_object_add(seen, name, NULL);
+            json_object_array_add(names, json_object_new_string(name));
+        }
+    }
+    json_object_put(seen);
+    return names;
+}
+
+/* --- appending ------------------------------------------------------------------------------ */
+
+int dt_results_write(FILE *file, struct json_object *line, const char *path, struct dt_error *err)
+{
+    const char *text = json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN |
+                                                                JSON_C_TO_STRING_NOSLASHESCAPE);
+    if (fputs(text, file) == EOF || putc('\n', file) == EOF || fflush(file) != 0)
+        return dt_fail_errno(err, "cannot write '%s'", path);
+    return 0;
+}
+
+static int write_member(FILE *file, const char *name, struct json_object *value, bool time_too,
+                        const char *path, struct dt_error *err)
+{
+    struct json_object *line = json_object_new_object();
+    json_object_object_add(line, name, json_object_get(value));
+    if (time_too)
+        json_object_object_add(line, "started", json_object_new_int64((int64_t)time(NULL)));
+    int rc = dt_results_write(file, line, path, err);
+    json_object_put(line);
+    return rc;
+}
+
+/* Removes what a program that died has begun to write. */
+static int cut_torn_line(FILE *file, const char *path, struct dt_error *err)
+{
+    char *text;
+    size_t size;
+    DT_TRY(dt_file_read(path, ROWS_LIMIT, &text, &size, err));
+    size_t whole = size;
+    while (whole > 0 && text[whole - 1] != '\n')
+        whole--;
+    free(text);
+    if (whole < size && ftruncate(fileno(file), (off_t)whole) < 0)
+        return dt_fail_errno(err, "cannot cut '%s'", path);
+    return 0;
+}
+
+static int continue_old(FILE *file, const char *path, struct json_object *plan,
+                        struct dt_error *err)
+{
+    struct dt_results old;
+    const char *why;
+    DT_TRY(cut_torn_line(file, path, err));
+    DT_TRY(dt_results_read(&old, path, err));
+    bool continues = dt_matrix_continues(old.matrix.plan, plan, &why);
+    bool changed = !json_object_equal(old.matrix.plan, plan);
+    dt_results_release(&old);
+    if (!continues)
+        return dt_fail(err, DT_EINVALID,
+                       "'%s' holds rows of another matrix, whose %s differ%s: name another file, "
+                       "or remove it",
+                       path, why,
+                       strcmp(why, "axes") == 0 || strcmp(why, "targets") == 0 ? "" : "s");
+    return changed ? write_member(file, "plan", plan, false, path, err) : 0;
+}
+
+int dt_results_append(FILE **file, const char *path, struct json_object *plan,
+                      struct json_object *machine, struct dt_error *err)
+{
+    struct stat st;
+    *file = fopen(path, "ae");
+    if (*file == NULL || fstat(fileno(*file), &st) < 0)
+        return dt_fail_errno(err, "cannot open '%s'", path);
+    int rc = 0;
+    if (!S_ISREG(st.st_mode))
+        rc = dt_fail(err, DT_EINVALID, "'%s' is not a regular file", path);
+    else if (flock(fileno(*file), LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        rc = dt_fail(err, DT_EINVALID, "another program is writing '%s'", path);
+    if (rc == 0)
+        rc = st.st_size > 0 ? continue_old(*file, path, plan, err)
+                            : write_member(*file, "plan", plan, false, path, err);
+    if (rc == 0)
+        rc = write_member(*file, "machine", machine, true, path, err);
+    if (rc < 0)
+        fclose(*file);
+    return rc;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include "experiment/run.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/progress.h"
+#include "base/rng.h"
+#include "experiment/child.h"
+#include "experiment/machine.h"
+#include "experiment/readings.h"
+#include "experiment/reference.h"
+#include "experiment/results.h"
+
+struct matrix_run {
+    const struct dt_matrix *matrix;
+    const struct dt_matrix_run_options *options;
+    const char *path;
+    FILE *file;
+    struct dt_results done; /* rows of earlier calls */
+    bool *failed;           /* for each cell */
+    struct dt_progress progress;
+};
+
+static void add_value(struct json_object *values, const char *name, double x)
+{
+    if (isfinite(x))
+        json_object_object_add(values, name, json_object_new_double(x));
+}
+
+/* What the machine did around a run. */
+struct surroundings {
+    double load, reference; /* seconds of the reference loop */
+};
+
+static int read_values(const struct matrix_run *run, int cell, long round,
+                       const struct dt_child_result *r, struct json_object *values,
+                       struct dt_error *err)
+{
+    struct json_object *targets = NULL;
+    char *metrics = dt_matrix_metrics(run->matrix, cell, round);
+    json_object_object_get_ex(run->matrix->plan, "targets", &targets);
+    dt_readings_add_output(values, &r->output);
+    int rc = metrics ? dt_readings_add_metrics(values, metrics, targets, err) : 0;
+    free(metrics);
+    add_value(values, "wall_s", r->wall);
+    add_value(values, "cpu_s", r->user + r->system);
+    add_value(values, "user_s", r->user);
+    add_value(values, "system_s", r->system);
+    add_value(values, "peak_bytes", r->peak_bytes);
+    add_value(values, "joules", r->joules);
+    return rc;
+}
+
+static int write_row(struct matrix_run *run, int cell, long round, struct surroundings around,
+                     const struct dt_child_result *r, struct dt_error *err)
+{
+    struct json_object *row = json_object_new_object(), *values = json_object_new_object();
+    json_object_object_add(row, "cell", dt_matrix_cell(run->matrix, cell));
+    json_object_object_add(row, "round", json_object_new_int64(round));
+    json_object_object_add(row, "seed", json_object_new_int64(run->matrix->seed + round - 1));
+    add_value(row, "load", around.load);
+    add_value(row, "reference_s", around.reference);
+    json_object_object_add(row, "status", json_object_new_int(r->status));
+    int rc = r->status == 0 ? read_values(run, cell, round, r, values, err) : 0;
+    if (r->status == 0)
+        json_object_object_add(row, "values", json_object_get(values));
+    else
+        json_object_object_add(row, "error", json_object_new_string(r->complaint));
+    if (rc == 0)
+        rc = dt_results_write(run->file, row, run->path, err);
+    json_object_put(values);
+    json_object_put(row);
+    return rc;
+}
+
+static void warn_of_failure(const struct matrix_run *run, int cell, const struct dt_child_result *r)
+{
+    struct dt_buffer name = DT_BUFFER_EMPTY;
+    dt_matrix_name(run->matrix, cell, &name);
+    if (run->options->warn)
+        run->options->warn(name.data ? name.data : "the command", r->status, r->complaint);
+    dt_buffer_release(&name);
+}
+
+/* round 0 warms up, and leaves a row only if it fails. */
+static int run_cell(struct matrix_run *run, int cell, long round, struct dt_error *err)
+{
+    struct dt_child_result r;
+    struct surroundings around = {dt_machine_load(), dt_reference_seconds()};
+    char **words = dt_matrix_words(run->matrix, cell, round);
+    int rc = dt_child_run(words, run->matrix->limit, run->options->stop, &r, err);
+    dt_matrix_free_words(words);
+    DT_TRY(rc);
+    around.reference = (around.reference + dt_reference_seconds()) / 2;
+    run->failed[cell] = r.status != 0;
+    if (round > 0 || r.status != 0)
+        rc = write_row(run, cell, round > 0 ? round : 1, around, &r, err);
+    if (r.status != 0) {
+        dt_progress_clear(&run->progress);
+        warn_of_failure(run, cell, &r);
+    }
+    dt_child_release(&r);
+    return rc;
+}
+
+static bool has_row(const struct matrix_run *run, int cell, long round)
+{
+    const struct dt_row *row = dt_results_row(&run->done, cell, round);
+    return row && row->status == 0;
+}
+
+static bool lacks_rows(const struct matrix_run *run, int cell)
+{
+    for (long round = 1; round <= run->matrix->repeats; round++)
+        if (!has_row(run, cell, round))
+            return true;
+    return false;
+}
+
+static int run_round(struct matrix_run *run, long round, uint64_t order, struct dt_error *err)
+{
+    uint64_t count = (uint64_t)run->matrix->cell_count;
+    for (uint64_t i = 0; i < count; i++) {
+        int cell = (int)dt_permute(order, count, i);
+        if (run->failed[cell] || (round > 0 ? has_row(run, cell, round) : !lacks_rows(run, cell)))
+            continue;
+        if (dt_progress_due(&run->progress))
+            dt_progress_show(&run->progress, "round %ld of %ld, run %d of %d", round,
+                             run->matrix->repeats, (int)i + 1, (int)count);
+        DT_TRY(run_cell(run, cell, round, err));
+    }
+    return 0;
+}
+
+static int run_rounds(struct matrix_run *run, struct dt_error *err)
+{
+    uint64_t seed = (uint64_t)run->matrix->seed;
+    for (long w = 1; w <= run->matrix->warmup; w++)
+        DT_TRY(run_round(run, 0, dt_random_key(seed, 0, (uint64_t)w), err));
+    for (long round = 1; round <= run->matrix->repeats; round++)
+        DT_TRY(run_round(run, round, dt_random_key(seed, 1, (uint64_t)round), err));
+    return 0;
+}
+
+int dt_matrix_run(const struct dt_matrix *m, const char *path,
+                  const struct dt_matrix_run_options *options, int *failed, struct dt_error *err)
+{
+    struct matrix_run run = {.matrix = m, .options = options, .path = path};
+    struct json_object *machine = dt_machine_facts(m->shell ? "sh" : m->command[0]);
+    int rc = dt_results_append(&run.file, path, m->plan, machine, err);
+    json_object_put(machine);
+    DT_TRY(rc);
+    rc = dt_results_read(&run.done, path, err);
+    if (rc == 0) {
+        run.failed = dt_alloc((size_t)m->cell_count, sizeof *run.failed);
+        dt_progress_init(&run.progress, options->quiet);
+        rc = run_rounds(&run, err);
+        dt_progress_clear(&run.progress);
+        *failed = 0;
+        for (int cell = 0; cell < m->cell_count; cell++)
+            *failed += run.failed[cell];
+        free(run.failed);
+        dt_results_release(&run.done);
+    }
+    if (fclose(run.file) != 0 && rc == 0)
+        rc = dt_fail_errno(err, "cannot write '%s'", path);
+    return rc;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+#include "experiment/statistics.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+
+#define MOST_EXACT 100
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static double quantile(const double *sorted, size_t count, double part)
+{
+    double place = part * (double)(count - 1);
+    size_t below = (size_t)place;
+    if (below + 1 >= count)
+        return sorted[count - 1];
+    return sorted[below] + (place - (double)below) * (sorted[below + 1] - sorted[below]);
+}
+
+struct dt_summary dt_summarize(double *values, size_t count)
+{
+    if (count == 0)
+        return (struct dt_summary){0, NAN, NAN, NAN, NAN, NAN};
+    qsort(values, count, sizeof *values, compare_doubles);
+    return (struct dt_summary){.count = count,
+                               .median = quantile(values, count, 0.5),
+                               .low = quantile(values, count, 0.25),
+                               .high = quantile(values, count, 0.75),
+                               .least = values[0],
+                               .most = values[count - 1]};
+}
+
+double dt_summary_spread(const struct dt_summary *s)
+{
+    return s->median != 0 ? fabs((s->high - s->low) / 2 / s->median) : 0;
+}
+
+struct ranked {
+    double value;
+    size_t twice; /* the middle of the ranks that equal values share, times 2 */
+    bool second;  /* of the second group; of a difference above 0 */
+};
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    return (x->value > y->value) - (x->value < y->value);
+}
+
+/* Ranks from 1, ties in the middle of theirs. Returns the sum of t^3 - t over ties. */
+static double rank(struct ranked *items, size_t count)
+{
+    double ties = 0;
+    qsort(items, count, sizeof *items, compare_ranked);
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i + 1; end < count && items[end].value == items[i].value; end++)
+            ;
+        double t = (double)(end - i);
+        ties += t * t * t - t;
+        for (size_t j = i; j < end; j++)
+            items[j].twice = i + 1 + end;
+    }
+    return ties;
+}
+
+/* Both tails of a distribution over sums: the share at least as far from the middle as
+ * the sum that was seen. */
+static double two_sided(const double *ways, size_t most, double middle, size_t seen)
+{
+    double all = 0, far = 0, distance = fabs((double)seen - middle);
+    for (size_t s = 0; s <= most; s++) {
+        all += ways[s];
+        if (fabs((double)s - middle) >= distance - 1e-9)
+            far += ways[s];
+    }
+    return far / all;
+}
+
+static double normal_two_sided(double distance, double variance)
+{
+    return variance > 0 ? erfc(fmax(distance, 0) / sqrt(2 * variance)) : 1;
+}
+
+/* In how many ways chosen of the items have each sum of doubled ranks. */
+static double exact_rank_sum(const struct ranked *items, size_t count, size_t chosen, size_t seen)
+{
+    size_t most = count * (count + 1), width = most + 1;
+    double *ways = dt_alloc((chosen + 1) * width, sizeof *ways);
+    ways[0] = 1;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = i < chosen ? i + 1 : chosen; k > 0; k--)
+            for (size_t s = most; s >= items[i].twice; s--)
+                ways[k * width + s] += ways[(k - 1) * width + s - items[i].twice];
+    double middle = (double)chosen * (double)(count + 1);
+    double p = two_sided(ways + chosen * width, most, middle, seen);
+    free(ways);
+    return p;
+}
+
+double dt_rank_sum_test(const double *a, size_t a_count, const double *b, size_t b_count)
+{
+    size_t count = a_count + b_count, seen = 0;
+    if (a_count == 0 || b_count == 0)
+        return 1;
+    struct ranked *items = dt_alloc(count, sizeof *items);
+    for (size_t i = 0; i < count; i++)
+        items[i] = (struct ranked){i < a_count ? a[i] : b[i - a_count], 0, i >= a_count};
+    double ties = rank(items, count), p, n = (double)a_count, m = (double)b_count, all = n + m;
+    for (size_t i = 0; i < count; i++)
+        seen += items[i].second ? items[i].twice : 0;
+    if (count <= MOST_EXACT)
+        p = exact_rank_sum(items, count, b_count, seen);
+    else
+        p = normal_two_sided(fabs((double)seen / 2 - m * (all + 1) / 2) - 0.5,
+                             n * m / 12 * (all + 1 - ties / (all * (all - 1))));
+    free(items);
+    return p;
+}
+
+static double exact_signed_rank(const struct ranked *items, size_t count, size_t seen)
+{
+    size_t most = count * (count + 1);
+    double *ways = dt_alloc(most + 1, sizeof *ways);
+    ways[0] = 1;
+    for (size_t i = 0; i < count; i++)
+        for (size_t s = most; s >= items[i].twice; s--)
+            ways[s] += ways[s - items[i].twice];
+    double p = two_sided(ways, most, (double)most / 2, seen);
+    free(ways);
+    return p;
+}
+
+double dt_signed_rank_test(const double *a, const double *b, size_t count)
+{
+    struct ranked *items = dt_alloc(count + 1, sizeof *items);
+    size_t used = 0, seen = 0;
+    for (size_t i = 0; i < count; i++)
+        if (a[i] != b[i])
+            items[used++] = (struct ranked){fabs(b[i] - a[i]), 0, b[i] > a[i]};
+    double ties = rank(items, used), p = 1, n = (double)used;
+    for (size_t i = 0; i < used; i++)
+        seen += items[i].second ? items[i].twice : 0;
+    if (used > MOST_EXACT)
+        p = normal_two_sided(fabs((double)seen / 2 - n * (n + 1) / 4) - 0.5,
+                             n * (n + 1) * (2 * n + 1) / 24 - ties / 48);
+    else if (used > 0)
+        p = exact_signed_rank(items, used, seen);
+    free(items);
+    return p;
+}
+
+double dt_shift_ratio(const double *a, size_t a_count, const double *b, size_t b_count)
+{
+    double *quotients = dt_alloc(a_count * b_count + 1, sizeof *quotients);
+    bool positive = true;
+    for (size_t i = 0; i < a_count; i++)
+        for (size_t j = 0; j < b_count; j++) {
+            positive = positive && a[i] > 0 && b[j] > 0;
+            quotients[i * b_count + j] = b[j] / a[i];
+        }
+    double ratio = positive ? dt_summarize(quotients, a_count * b_count).median : NAN;
+    free(quotients);
+    return ratio;
+}
+
+double dt_superiority(const double *a, size_t a_count, const double *b, size_t b_count)
+{
+    double above = 0;
+    for (size_t i = 0; i < a_count; i++)
+        for (size_t j = 0; j < b_count; j++)
+            above += b[j] > a[i] ? 1 : b[j] == a[i] ? 0.5 : 0;
+    return above / ((double)a_count * (double)b_count);
+}
+
+void dt_adjust_for_many_tests(double *p, size_t count)
+{
+    struct ranked *items = dt_alloc(count + 1, sizeof *items);
+    double largest = 0;
+    for (size_t i = 0; i < count; i++)
+        items[i] = (struct ranked){p[i], i, false};
+    qsort(items, count, sizeof *items, compare_ranked);
+    for (size_t i = 0; i < count; i++) {
+        largest = fmax(largest, fmin(1, items[i].value * (double)(count - i)));
+        p[items[i].twice] = largest;
+    }
+    free(items);
+}

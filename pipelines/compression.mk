@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+#
+# Ways in which replicas send less: gradients in bf16, the largest 1% of them, products of
+# matrices of 4 columns; sums every 8 steps alone, with an outer optimizer or without.
+# Each beside allreduce, which sends everything: the loss it comes to, and the bytes sent.
+#
+#   make -f pipelines/compression.mk CORPUS=tinyshakespeare.txt     needs mpirun; minutes on 2 cores
+#   make -f pipelines/compression.mk SIZE=full COUNT=8 LAUNCH='srun -n 8'
+#
+# Steps are a multiple of 8, so that all ways end with the same parameters on all ranks.
+NAME   := compression
+OUT    ?= build/compression
+SIZE   ?= small
+COUNT  ?= $(if $(filter full,$(SIZE)),8,2)
+STEPS  ?= $(if $(filter full,$(SIZE)),4000,800)
+LAUNCH ?= mpirun --oversubscribe -n $(COUNT)
+SMALL  := model.hidden_size=64 model.num_layers=2 model.max_seq_len=64 training.batch_size=4
+SET    ?= $(if $(filter small,$(SIZE)),$(SMALL)) training.max_steps=$(STEPS) \
+          training.warmup_steps=20 training.gradient_accumulation_steps=$(COUNT) \
+          training.eval_interval=$(STEPS)
+SHOW   ?= loss val_loss bytes_sent tokens_per_second
+
+COMPARISONS          := compression
+AXES_compression     ?= way=sync=allreduce,compress=bf16,compress=topk,compress=powersgd,sync=local_sgd,sync=diloco
+SET_compression      := distributed.{way}
+BASELINE_compression := way=sync=allreduce
+PLOT_compression     := bars --value val_loss
+
+SPLIT_FLAGS ?= --split val=0.1 --split-by tail
+VOCAB_SIZE  ?= 512
+include pipelines/matrix.mk
+export OMPI_ALLOW_RUN_AS_ROOT := 1
+export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+#
+# GPT-2 of 124M parameters, as OpenAI made it, on FineWeb or OpenWebText to a validation loss
+# of about 3.28 nats a token (the mark of llm.c and nanoGPT). A recipe for GPUs:
+#
+#   make -f pipelines/gpt2-124m.mk CORPUS=FILE TOKENIZER=tokenizer.json LAUNCH='mpirun -n 8'
+#
+# CORPUS is text as JSON Lines, as pipelines/openwebtext.mk or DuckDB makes it from Parquet
+# (dt(7)); TOKENIZER is GPT-2's own, without which one of 50,257 pieces is learnt. 10
+# billion tokens are 19,073 steps of half a million; SIZE=small has 100 steps of a small model.
+NAME   := gpt2-124m
+OUT    ?= build/gpt2-124m
+SIZE   ?= full
+VOCAB_SIZE ?= $(if $(filter small,$(SIZE)),1024,50257)
+ifeq ($(SIZE),small)
+CONFIG ?= share/configs/demo.yaml
+SET    ?= training.max_steps=100 training.warmup_steps=10 training.eval_interval=50
+else
+CONFIG ?= share/configs/gpt2-124m.yaml
+SET    ?= training.max_steps=19073 training.warmup_steps=700 training.learning_rate=6e-4 \
+          training.batch_size=32 training.gradient_accumulation_steps=16 training.sequence_length=1024 \
+          training.precision=bf16 training.eval_interval=250 training.save_interval=1000
+endif
+SPLIT_FLAGS ?= --split val=0.001
+CLEAN_FLAGS ?= --normalize nfc --dedup
+PROMPT      ?= In a shocking finding, scientists discovered
+
+gpt2-124m: summary
+
+ifeq ($(origin CORPUS),undefined)
+$(error CORPUS=FILE must name the text, as JSON Lines)
+endif
+
+include pipelines/rules.mk

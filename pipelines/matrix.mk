@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+#
+# Comparisons of training runs, for experiments to include after they have named what they
+# compare. Beside the variables of rules.mk:
+#
+#   COMPARISONS       their names; for each NAME of them
+#   AXES_NAME         its axes, as layers=1,2,4 (dt-bench(1))
+#   SET_NAME          settings that name the axes, as model.num_layers={layers}
+#   BASELINE_NAME     the value that ratios are to, as layers=1; may be empty
+#   CHECK_NAME        a program that is given its rows, and prints a line below the table
+#   PLOT_NAME         what dt-plot draws of it, as: bars -v tokens_per_second
+#   SET               settings that all runs share
+#   SHOW              the values of the table
+#   REPEATS           how often each run is made; rounds differ in their seed
+#   TARGET            of these, when the validation loss first is that low; may be empty
+#   LAUNCH            before dt-train: nothing, or mpirun -n {ranks}, or srun -n {ranks}
+#   SIZE              small, for two cores and minutes, or full
+#
+#   corpus ─ rules.mk ─> data/ ─dt-bench matrix of dt-train─> NAME/rows.jsonl ─┬─ NAME.md, NAME.json
+#                                                       NAME/runs/CELL/ROUND   └─ NAME.svg, NAME-loss.svg, .png
+#
+# A comparison that was interrupted, or has more values or repeats, goes on; new data
+# or settings begin a new one, the last one staying in NAME.before.
+SIZE        ?= small
+REPEATS     ?= 2
+SHOW        ?= loss val_loss tokens_per_second wall_s cpu_s peak_bytes
+TARGET      ?=
+LAUNCH      ?=
+STORY_COUNT ?= $(if $(filter full,$(SIZE)),400000,8000)
+VOCAB_SIZE  ?= $(if $(filter full,$(SIZE)),8192,1024)
+CONFIG      ?= $(if $(filter full,$(SIZE)),share/configs/llama-15m.yaml,share/configs/demo.yaml)
+CLEAN_FLAGS ?= --normalize nfc --dedup
+$(if $(filter small full,$(SIZE)),,$(error SIZE='$(SIZE)': small or full))
+SETTINGS_synth = $(STORY_COUNT)
+
+comparisons:
+
+include pipelines/rules.mk
+.DEFAULT_GOAL := comparisons
+
+ifeq ($(origin CORPUS),undefined)
+$(OUT)/corpus: $(OUT)/settings/synth
+	$(call timed,synth) dt-synth -n $(STORY_COUNT) -o $@
+endif
+
+COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
+
+# $1: a comparison
+define comparison
+SETTINGS_run-$1    = $(CONFIG) $(SET) $(SET_$1) $(LAUNCH) $(TARGET)
+SETTINGS_rounds-$1 = $(AXES_$1) $(REPEATS) $(BASELINE_$1) $(SHOW)
+
+$(OUT)/$1/begun: $(OUT)/data/index.json $(CONFIG) $(OUT)/settings/run-$1
+	@if [ -e $$(@D) ]; then rm -rf $$(@D).before; mv $$(@D) $$(@D).before; fi
+	@mkdir -p $$(@D)
+	@touch $$@
+
+$(OUT)/$1/finished: $(OUT)/$1/begun $(OUT)/settings/rounds-$1
+	dt-bench matrix -q -o $$(@D)/rows.jsonl --repeats $(REPEATS) --warmup 0 --note commit=$(COMMIT) \
+	  $(AXES_$1:%=--axis %) $(BASELINE_$1:%=--baseline %) $(SHOW:%=--value %) \
+	  --metrics $$(@D)/runs/{cell}/{round}/metrics.jsonl $(TARGET:%=--target val_loss=%) -- \
+	  $(LAUNCH) dt-train -q --config $(CONFIG) $(SET:%=--set %) $(SET_$1:%=--set %) \
+	    --set training.seed={seed} --set tracking.run_name={cell} --set training.save_interval=0 \
+	    -t $(OUT)/tokenizer.json -o $$(@D)/runs/{cell}/{round} $(OUT)/data >$(OUT)/$1.txt
+	@touch $$@
+
+$(OUT)/$1.md: $(OUT)/$1/finished
+	dt-bench report --format markdown $(OUT)/$1/rows.jsonl >$$@
+	$(CHECK_$1:%=% $(OUT)/$1/rows.jsonl >>$$@)
+
+$(OUT)/$1.json: $(OUT)/$1/finished
+	dt-bench report --json $(OUT)/$1/rows.jsonl >$$@
+
+$(OUT)/$1-loss.%: $(OUT)/$1/finished
+	dt-plot loss $(OUT)/$1/runs/*/1 --title '$(NAME), $1' -o $$@
+
+$(OUT)/$1.svg $(OUT)/$1.png: $(OUT)/$1.%: $(OUT)/$1/finished
+	dt-plot $(PLOT_$1) $(OUT)/$1/rows.jsonl --title '$(NAME), $1' -o $$@
+endef
+$(foreach c,$(COMPARISONS),$(eval $(call comparison,$c)))
+settings_of := $(foreach c,$(COMPARISONS),$(OUT)/settings/run-$c $(OUT)/settings/rounds-$c)
+$(settings_of): $(OUT)/settings/%: FORCE
+	@mkdir -p $(@D)
+	@settings='$(subst ','\'',$(SETTINGS_$*))'; \
+	  cmp -s - $@ <<<"$$settings" || printf '%s\n' "$$settings" >$@
+
+results := $(foreach c,$(COMPARISONS),$(addprefix $(OUT)/$c,.md .json .svg .png -loss.svg -loss.png))
+
+comparisons: $(results) ## run what is not up to date, and show the tables
+	@$(foreach c,$(COMPARISONS),echo; echo '$(NAME), $c:'; dt-bench report $(OUT)/$c/rows.jsonl; \
+	  $(CHECK_$c:%=% $(OUT)/$c/rows.jsonl;)) :
+	@echo; echo 'tables, JSON and plots: $(COMPARISONS:%=$(OUT)/%.{md,json,svg,png})'
+
+.PHONY: comparisons

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+#
+# A model of OpenWebText (Gokaslan and Cohen 2019), from the first of its parts or all:
+#
+#   make -f pipelines/openwebtext.mk                              the first part, some GB
+#   make -f pipelines/openwebtext.mk PARTS="$$(seq -w 0 79)"      all 80
+#   make -f pipelines/openwebtext.mk CORPUS=FILE                  a file that is here
+#
+# OPENWEBTEXT_URL names the parts, {} standing for a number of five digits: JSON Lines, plain or
+# compressed, or Parquet, which needs duckdb (PyPI or its own site) on PATH. SIZE=full trains
+# GPT-2 of 124M, as pipelines/gpt2-124m.mk does; SIZE=small what two cores can.
+NAME := openwebtext
+OUT  ?= build/openwebtext
+SIZE ?= small
+
+OPENWEBTEXT_SITE ?= https://huggingface.co/datasets/Skylion007/openwebtext
+OPENWEBTEXT_URL  ?= $(OPENWEBTEXT_SITE)/resolve/main/plain_text/train-{}-of-00080.parquet
+PARTS            ?= 0
+CLEAN_FLAGS      ?= --normalize nfc --dedup
+SPLIT_FLAGS      ?= --split val=0.002
+PROMPT           ?= The report says that
+ifeq ($(SIZE),full)
+CONFIG     ?= share/configs/gpt2-124m.yaml
+VOCAB_SIZE ?= 50257
+SET        ?= training.max_steps=19073 training.warmup_steps=700 training.learning_rate=6e-4 \
+              training.batch_size=32 training.gradient_accumulation_steps=16 \
+              training.sequence_length=1024 training.precision=bf16
+else
+CONFIG     ?= share/configs/text.yaml
+VOCAB_SIZE ?= 4096
+endif
+
+SETTINGS_download = $(OPENWEBTEXT_URL) $(PARTS)
+
+openwebtext: summary
+
+include pipelines/rules.mk
+
+ifeq ($(origin CORPUS),undefined)
+number = $(shell echo 0000$1 | sed 's/.*\(.....\)$$/\1/')
+url    = $(subst {},$(call number,$1),$(OPENWEBTEXT_URL))
+part   = $(OUT)/parts/$(notdir $(call url,$1))
+
+define fetched
+$(call part,$1): $(OUT)/settings/download
+	@mkdir -p $$(@D)
+	pipelines/download '$(call url,$1)' $$@
+endef
+$(foreach p,$(PARTS),$(eval $(call fetched,$p)))
+
+$(OUT)/corpus: $(foreach p,$(PARTS),$(call part,$p))
+	@for f in $^; do case $$f in \
+	  *.parquet) duckdb -c "copy (select text from '$$f') to '/dev/stdout' (format json)" ;; \
+	  *) dt-clean -q "$$f" ;; \
+	esac; done >$@.new
+	@mv $@.new $@
+endif

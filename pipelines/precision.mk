@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+#
+# What precision costs and buys: speed, memory and loss after equal steps in fp32, bf16 and
+# fp16.
+#
+#   make -f pipelines/precision.mk                  stories; minutes on 2 cores
+#   make -f pipelines/precision.mk SIZE=full LAUNCH='srun -n 8'
+#   make -f pipelines/precision.mk CORPUS=FILE      your text
+NAME  := precision
+OUT   ?= build/precision
+SIZE  ?= small
+STEPS ?= $(if $(filter full,$(SIZE)),20000,200)
+SET   ?= training.max_steps=$(STEPS) training.warmup_steps=20 training.eval_interval=$(STEPS)
+
+COMPARISONS        := precision
+AXES_precision     ?= precision=fp32,bf16,fp16
+SET_precision      := training.precision={precision}
+BASELINE_precision := precision=fp32
+PLOT_precision     := bars --value tokens_per_second
+
+include pipelines/matrix.mk

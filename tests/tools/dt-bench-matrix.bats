@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+# dt-bench matrix, report and compare.
+load ../helper
+
+setup() {
+    cd "$T"
+}
+
+# A program of $1 million turns of work, and nothing else.
+make_work() {
+    echo "int main(void) { volatile unsigned x = 1; for (long i = 0; i < $1 * 1000000; i++) x = x * 69069 + 1; return 0; }" >work.c
+    "${CC:-cc}" -O1 -o work work.c
+}
+
+@test "a matrix runs all combinations, and prints medians in every format" {
+    run dt-bench matrix -q -o rows -r 3 -w 0 -a a=1,2 -a b=x,y -v n -- sh -c 'echo "{\"n\":$1$3}"' sh '{a}' '{b}' '{round}'
+    [ "$status" -eq 0 ]
+    [[ "${lines[0]}" =~ ^\ *a\ +b\ +runs\ +n\ +spread$ ]]
+    [[ "${lines[4]}" =~ ^\ *2\ +y\ +3\ +22\ +2\.3%$ ]]
+    [[ "${lines[5]}" == "on "*" processors, "*" GiB; medians of 3 rounds" ]]
+    [ "$(grep -c '"cell"' rows)" -eq 12 ]
+    dt-bench report rows --format markdown | grep -qE '^\| *2 \| y *\| *3 \| *22 \| *2.3% \|$'
+    dt-bench report rows --format tsv >tsv
+    [ "$(sed -n 5p tsv)" = "$(printf '2\ty\tn\t3\t22\t21.5\t22.5\t21\t23\t\t\t\t')" ]
+    dt-bench report rows --json >json
+    [ "$(jq -c '.cells[3].values.n | [.count, .median, .low]' json)" = '[3,22,21.5]' ]
+    [ "$(jq -r '.machines[0].processors' json)" -ge 1 ]
+    [ "$(jq -r '.machines[0].program' json)" = "$(command -v sh)" ]
+    [ "$(jq -r '.cells[0].values.wall_s.median > 0' json)" = true ]
+}
+
+@test "a plan can be a YAML file, which options replace" {
+    cat >plan.yaml <<'END'
+command: [sh, -c, 'echo "{\"loss\":$0}"', "{rate}"]
+axes:
+  rate: [1e-3, 2e-3]
+repeats: 9
+warmup: 0
+values: [loss]
+notes: {commit: abc}
+END
+    run dt-bench matrix -q -p plan.yaml -r 2 -o rows
+    [ "$status" -eq 0 ]
+    [[ "${lines[1]}" =~ ^\ *1e-3\ +2\ +0\.001 ]]
+    grep -q '"notes":{"commit":"abc"}' rows
+    printf 'command: x\ncommand: y\n' >plan.yaml
+    run dt-bench matrix -q -p plan.yaml -o other
+    assert_one_line_error dt-bench
+    [[ "$output" == *"plan.yaml:2:1: this key was given before" ]]
+    printf 'command: [x\n' >plan.yaml
+    run dt-bench matrix -q -p plan.yaml -o other
+    assert_one_line_error dt-bench
+    printf 'command: x\nrepeat: 2\n' >plan.yaml
+    run dt-bench matrix -q -p plan.yaml -o other
+    assert_one_line_error dt-bench
+    [[ "$output" == *"did you mean 'repeats'?" ]]
+    [ ! -e other ]
+}
+
+@test "a rerun runs what is missing: nothing, more rounds, more values" {
+    again() { dt-bench matrix -q -o rows -w 0 "$@" -- sh -c 'echo $0 >>log' '{a}' >/dev/null; }
+    again -r 2 -a a=1,2
+    [ "$(wc -l <log)" -eq 4 ]
+    again -r 2 -a a=1,2
+    [ "$(wc -l <log)" -eq 4 ]
+    again -r 3 -a a=0,1,2
+    [ "$(sort log | uniq -c | tr -s ' \n' ' ')" = ' 3 0 3 1 3 2 ' ]
+    printf '{"cell":{"a":"1"},"rou' >>rows # a program that died
+    again -r 4 -a a=0,1,2
+    [ "$(wc -l <log)" -eq 12 ]
+    ! grep -v '}$' rows
+    run dt-bench matrix -q -o rows -w 0 -a a=1 -- echo '{a}'
+    assert_one_line_error dt-bench
+    [[ "$output" == *"rows of another matrix, whose command differs: "* ]]
+}
+
+@test "every round runs every cell once, in orders that differ" {
+    dt-bench matrix -q -o rows -r 6 -w 0 -a a=1,2,3,4,5 -- true '{a}' >/dev/null
+    grep -o '"a":"[0-9]"},"round":[0-9]' rows | tr -dc '0-9\n' >order
+    for round in 1 2 3 4 5 6; do
+        [ "$(sed -n $((5 * round - 4)),$((5 * round))p order | sort | tr -d '\n')" = "1${round}2${round}3${round}4${round}5${round}" ]
+        sed -n $((5 * round - 4)),$((5 * round))p order | cut -c 1 | tr -d '\n'
+        echo
+    done >rounds
+    [ "$(sort -u rounds | wc -l)" -gt 2 ]
+}
+
+@test "what fails is told, leaves its reason in the rows, and is tried again" {
+    run dt-bench matrix -q -o rows -r 2 -a a=1,2 -- sh -c 'test -e ok || test $0 = 1 || { echo bad luck >&2; exit 3; }' '{a}'
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"dt-bench: a=2: exit status 3: bad luck"* ]]
+    [[ "$output" == *"failed: a=2: bad luck"* ]]
+    [[ "${lines[-1]}" == "dt-bench: 1 of 2 cells failed: "* ]]
+    [ "$(jq -c 'select(.status == 3) | .error' rows)" = '"bad luck"' ]
+    touch ok
+    run dt-bench matrix -q -o rows -r 2 -a a=1,2 -- sh -c 'test -e ok || test $0 = 1 || { echo bad luck >&2; exit 3; }' '{a}'
+    [ "$status" -eq 0 ]
+    [[ "$output" != *fail* ]]
+    run dt-bench matrix -q -o none -- no-such-program
+    assert_one_line_error dt-bench
+    [[ "$output" == *"cannot run 'no-such-program': No such file or directory" ]]
+}
+
+@test "a run that takes too long is ended, and all that it started" {
+    run dt-bench matrix -q -o rows -r 1 -w 0 --limit 0.3 -- sh -c 'sleep 77.7 & wait'
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"exit status 124: took longer than 0.3 s"* ]]
+    ! pgrep -f 'sleep 77\.7'
+}
+
+@test "SIGINT ends the run that goes on, keeps whole rows, and is how dt-bench ends" {
+    env --default-signal=INT dt-bench matrix -q -o rows -r 3 -w 0 -a a=0,88.8 -- sleep '{a}' >out 2>&1 &
+    while ! pgrep -f 'sleep 88\.8' >/dev/null; do sleep 0.05; done
+    kill -INT $!
+    status=0
+    wait $! || status=$?
+    [ "$status" -eq 130 ]
+    ! pgrep -f 'sleep 88\.8'
+    ! grep -v '}$' rows
+}
+
+@test "seeds differ from round to round and are equal for all cells" {
+    dt-bench matrix -q -o rows -r 3 -w 0 --seed 7 -a a=x,y -- sh -c 'echo $0 $1 >>log' '{a}' '{seed}' >/dev/null
+    [ "$(sort log | tr '\n' ';')" = 'x 7;x 8;x 9;y 7;y 8;y 9;' ]
+}
+
+@test "metrics give their last values, and when a target was met" {
+    printf '{"step":%d,"time":%d,"loss":%d}\n' 1 10 9 2 20 5 3 30 4 >m-1.jsonl
+    printf '{"step":%d,"time":%d,"loss":%d}\n' 1 10 9 2 20 8 3 30 7 >m-2.jsonl
+    dt-bench matrix -q -o rows -r 1 -w 0 -a a=1,2 --metrics 'm-{a}.jsonl' --target loss=5 --json -- true >json
+    [ "$(jq -c '[.cells[].values | .loss.median, .reached_loss_step.median, .reached_loss_time.median]' json)" = '[4,2,20,7,null,null]' ]
+}
+
+@test "ratios are of pairs of one round, so that drift does not reach them" {
+    echo 0 >count
+    dt-bench matrix -q -o rows -r 8 -w 0 -a a=10,11 -b a=10 -v n -- \
+        sh -c 'echo "{\"n\":$(($0 * (100 + 50 * $1)))}"' '{a}' '{round}' >out
+    grep -qE '^ *11 +8 +3575 +[0-9.]+% +1\.100$' out
+    dt-bench matrix -q -o same -r 8 -w 0 -a a=1,2 -b a=1 -v n -- \
+        sh -c 'echo "{\"n\":$((100 + ($0 * $1 * 7919) % 10))}"' '{a}' '{round}' >out
+    grep -qE '[0-9]~$' out
+}
+
+@test "two matrices of one build are no change, and 5% more work is found" {
+    make_work 50
+    for rows in a b; do
+        dt-bench matrix -q -o $rows -r 15 -v cpu_s ./work >/dev/null
+    done
+    make_work 53 # a loop of 50 to 52.5, and what starting costs
+    dt-bench matrix -q -o c -r 15 -v cpu_s ./work >/dev/null
+    dt-bench compare a b >same
+    grep -q '^0 of 1 values changed beyond noise$' same || { cat same; return 1; }
+    grep -q '^both ran the same program file$' same
+    dt-bench compare a c >slow
+    grep -qE '^cpu_s .*\+[2-9]\.[0-9]%$' slow || { cat slow; return 1; }
+    [ "$(dt-bench compare a c --json | jq .changed)" -eq 1 ]
+    ! grep -q 'same program' slow
+}
+
+@test "too few runs are no verdict" {
+    for rows in a b; do
+        dt-bench matrix -q -o $rows -r 2 -w 0 -v n -- echo "{\"n\":$([ $rows = a ] && echo 1 || echo 2)}" >/dev/null
+    done
+    # Commands differ, yet cells (there is one) are the same.
+    dt-bench compare a b | grep -q 'too few runs to tell'
+}
+
+@test "wrong usage and damaged rows are one line" {
+    for wrong in "matrix true" "compare a" "report" "report a b"; do
+        run dt-bench $wrong
+        [ "$status" -eq 2 ]
+    done
+    run dt-bench matrix -o rows -a a -- true '{a}'
+    assert_one_line_error dt-bench
+    run dt-bench matrix -o rows
+    assert_one_line_error dt-bench
+    echo '{"plan":{"command":"true"}}' >rows
+    echo 'nonsense' >>rows
+    run dt-bench report rows
+    assert_one_line_error dt-bench
+    [[ "$output" == *"rows:2: "* ]]
+    echo '{"cell":{},"round":1,"status":0}' >rows
+    run dt-bench report rows
+    assert_one_line_error dt-bench
+    run dt-bench matrix -o /dev/full -- true
+    assert_one_line_error dt-bench
+    run bash -c 'echo "{\"plan\":{\"command\":\"true\"}}" >rows; dt-bench report rows >/dev/full'
+    assert_one_line_error dt-bench
+    run dt-bench report nothing
+    assert_one_line_error dt-bench
+}
