@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT */
+#include "track/mlflow.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "base/json.h"
+
+/* Limits of the server for one request. */
+enum { MOST_METRICS = 1000, MOST_PARAMETERS = 100, MOST_TAGS = 100, MOST_VALUE = 250 };
+#define KEY_TAG    "dt.key"
+#define FILE_LIMIT ((size_t)256 << 20)
+
+struct waiting_point {
+    char *name;
+    double value;
+    int64_t step, timestamp;
+};
+
+struct dt_mlflow {
+    const struct dt_http *http;
+    void *client;
+    const struct dt_mlflow_options *options;
+    char *experiment_id, *run_id, *artifacts;
+    struct json_object *parameters;   /* that the server has; NULL before it was asked */
+    struct dt_last_steps has, queued; /* the server; the server and points */
+    bool sure;                        /* has is what the server says */
+    struct waiting_point points[MOST_METRICS];
+    int count;
+    struct dt_http_answer answer;
+};
+
+/* --- requests ------------------------------------------------------------------------------- */
+
+static const char *text_member(struct json_object *object, const char *name)
+{
+    struct json_object *value;
+    return object && json_object_object_get_ex(object, name, &value) ? json_object_get_string(value)
+                                                                     : NULL;
+}
+
+/* What an answer that is no success means: come again, or never. */
+static int judge(struct dt_mlflow *m, const char *path, struct json_object *answer,
+                 struct dt_error *err)
+{
+    long status = m->answer.status;
+    bool later = status >= 500 || status == 429 || status == 408;
+    const char *message = text_member(answer, "message");
+    return dt_fail(err, later ? DT_EIO : DT_EINVALID, "%s%s: status %ld%s%.200s", m->options->url,
+                   path, status, message ? ": " : "", message ? message : "");
+}
+
+/* Sends a JSON body, which this releases; *answer is owned by the caller, and is set where
+ * the server refused as well. */
+static int call(struct dt_mlflow *m, const char *method, const char *path, struct json_object *body,
+                struct json_object **answer, struct dt_error *err)
+{
+    const char *text = body ? json_object_to_json_string_ext(body, JSON_C_TO_STRING_PLAIN) : NULL;
+    char *url = dt_format("%s/api/2.0/mlflow/%s", m->options->url, path);
+    struct dt_error no_json;
+    *answer = NULL;
+    int rc = m->http->request(m->client,
+                              &(struct dt_http_request){.method = method,
+                                                        .url = url,
+                                                        .type = body ? "application/json" : NULL,
+                                                        .body = text,
+                                                        .size = text ? strlen(text) : 0},
+                              &m->answer, err);
+    if (rc == 0 &&
+        dt_json_parse(m->answer.body.data, m->answer.body.size, url, answer, &no_json) < 0)
+        *answer = NULL;
+    if (rc == 0 && m->answer.status != 200)
+        rc = judge(m, strstr(url, "/api/"), *answer, err);
+    else if (rc == 0 && *answer == NULL)
+        rc = dt_fail(err, DT_EINVALID, "%s: does not answer as MLflow does", url);
+    if (rc < 0)
+        m->sure = false;
+    json_object_put(body);
+    free(url);
+    return rc;
+}
+
+static struct json_object *object_with(const char *name, const char *text)
+{
+    struct json_object *o = json_object_new_object();
+    json_object_object_add(o, name, json_object_new_string(text));
+    return o;
+}
+
+/* {"key": name, "value": text}, cut to what the server takes. */
+static struct json_object *pair(const char *name, const char *text)
+{
+    struct json_object *o = object_with("key", name);
+    size_t size = strlen(text);
+    for (size = size > MOST_VALUE ? MOST_VALUE : size; size > 0 && (text[size] & 0xC0) == 0x80;
+         size--)
+        ; /* not inside of a character */
+    json_object_object_add(o, "value", json_object_new_string_len(text, (int)size));
+    return o;
+}
+
+/* --- experiment and run --------------------------------------------------------------------- */
+
+static char *escape(const char *text)
+{
+    struct dt_buffer b = DT_BUFFER_EMPTY;
+    dt_buffer_add_string(&b, "");
+    for (; *text; text++)
+        if (isalnum((unsigned char)*text) || strchr("-._~", *text))
+            dt_buffer_add_char(&b, *text);
+        else
+            dt_buffer_printf(&b, "%%%02X", (unsigned char)*text);
+    return b.data;
+}
+
+static int find_experiment(struct dt_mlflow *m, struct dt_error *err)
+{
+    struct json_object *answer, *experiment = NULL;
+    char *name = escape(m->options->experiment);
+    char *path = dt_format("experiments/get-by-name?experiment_name=%s", name);
+    int rc = call(m, "GET", path, NULL, &answer, err);
+    if (rc == 0 && json_object_object_get_ex(answer, "experiment", &experiment) &&
+        text_member(experiment, "experiment_id"))
+        m->experiment_id = dt_strdup(text_member(experiment, "experiment_id"));
+    else if (rc == DT_EINVALID && m->answer.status == 404)
+        rc = 0; /* it is to be made */
+    json_object_put(answer);
+    free(path);
+    free(name);
+    return rc;
+}
+
+static int make_experiment(struct dt_mlflow *m, struct dt_error *err)
+{
+    struct json_object *answer;
+    int rc = call(m, "POST", "experiments/create", object_with("name", m->options->experiment),
+                  &answer, err);
+    const char *id = text_member(answer, "experiment_id");
+    const char *code = text_member(answer, "error_code");
+    if (rc == 0 && id)
+        m->experiment_id = dt_strdup(id);
+    else if (code && strcmp(code, "RESOURCE_ALREADY_EXISTS") == 0)
+        rc = find_experiment(m, err);
+    json_object_put(answer);
+    if (rc == 0 && m->experiment_id == NULL)
+        rc = dt_fail(err, DT_EINVALID, "%s: gives the experiment no number", m->options->url);
+    return rc;
+}
+
+static void take_run(struct dt_mlflow *m, struct json_object *run)
+{
+    struct json_object *info = NULL;
+    if (run == NULL || !json_object_object_get_ex(run, "info", &info))
+        return;
+    free(m->run_id);
+    free(m->artifacts);
+    m->run_id = text_member(info, "run_id") ? dt_strdup(text_member(info, "run_id")) : NULL;
+    m->artifacts =
+        text_member(info, "artifact_uri") ? dt_strdup(text_member(info, "artifact_uri")) : NULL;
+}
+
+/* A run with our key that an earlier request made, whose answer was lost. */
+static int find_run(struct dt_mlflow *m, struct dt_error *err)
+{
+    struct json_object *answer, *runs, *ids = json_object_new_array();
+    struct json_object *body = json_object_new_object();
+    char *filter = dt_format("tags.`" KEY_TAG "` = '%s'", m->options->key);
+    json_object_array_add(ids, json_object_new_string(m->experiment_id));
+    json_object_object_add(body, "experiment_ids", ids);
+    json_object_object_add(body, "filter", json_object_new_string(filter));
+    json_object_object_add(body, "max_results", json_object_new_int(1));
+    free(filter);
+    int rc = call(m, "POST", "runs/search", body, &answer, err);
+    if (rc == 0 && json_object_object_get_ex(answer, "runs", &runs) &&
+        json_object_array_length(runs) > 0)
+        take_run(m, json_object_array_get_idx(runs, 0));
+    json_object_put(answer);
+    return rc;
+}
+
+static int make_run(struct dt_mlflow *m, struct dt_error *err)
+{
+    struct json_object *answer, *run = NULL, *tags = json_object_new_array();
+    struct json_object *body = object_with("experiment_id", m->experiment_id);
+    json_object_array_add(tags, pair(KEY_TAG, m->options->key));
+    if (m->options->tags) {
+        json_object_object_foreach(m->options->tags, name, text)
+        {
+            json_object_array_add(tags, pair(name, json_object_get_string(text)));
+        }
+    }
+    json_object_object_add(body, "tags", tags);
+    json_object_object_add(body, "start_time", json_object_new_int64(m->options->start));
+    if (m->options->run_name)
+        json_object_object_add(body, "run_name", json_object_new_string(m->options->run_name));
+    int rc = call(m, "POST", "runs/create", body, &answer, err);
+    if (rc == 0 && json_object_object_get_ex(answer, "run", &run))
+        take_run(m, run);
+    json_object_put(answer);
+    if (rc == 0 && m->run_id == NULL)
+        rc = dt_fail(err, DT_EINVALID, "%s: gives the run no number", m->options->url);
+    return rc;
+}
+
+/* Takes the last step of each name, and the parameters, from the server's answer. */
+static void take_data(struct dt_mlflow *m, struct json_object *run)
+{
+    struct json_object *data = NULL, *list;
+    dt_forget(&m->has);
+    json_object_put(m->parameters);
+    m->parameters = json_object_new_object();
+    if (!json_object_object_get_ex(run, "data", &data))
+        return;
+    for (size_t i = 0;
+         json_object_object_get_ex(data, "metrics", &list) && i < json_object_array_length(list);
+         i++) {
+        struct json_object *metric = json_object_array_get_idx(list, i), *step;
+        if (json_object_object_get_ex(metric, "step", &step))
+            dt_remember(&m->has, text_member(metric, "key"), json_object_get_int64(step));
+    }
+    for (size_t i = 0;
+         json_object_object_get_ex(data, "params", &list) && i < json_object_array_length(list);
+         i++) {
+        struct json_object *parameter = json_object_array_get_idx(list, i);
+        const char *value = text_member(parameter, "value");
+        json_object_object_add(m->parameters, text_member(parameter, "key"),
+                               json_object_new_string(value ? value : ""));
+    }
+}
+
+/* Asks how far the server is. */
+static int ask(struct dt_mlflow *m, struct dt_error *err)
+{
+    struct json_object *answer, *run = NULL;
+    char *path = dt_format("runs/get?run_id=%s", m->run_id);
+    int rc = call(m, "GET", path, NULL, &answer, err);
+    if (rc == 0 && json_object_object_get_ex(answer, "run", &run)) {
+        take_run(m, run);
+        take_data(m, run);
+        m->sure = true;
+    }
+    json_object_put(answer);
+    free(path);
+    return rc;
+}
+
+/* Everything that a request needs before. */
+static int be_ready(struct dt_mlflow *m, struct dt_error *err)
+{
+    if (m->sure)
+        return 0;
+    if (m->run_id == NULL && m->experiment_id == NULL)
+        DT_TRY(find_experiment(m, err));
+    if (m->run_id == NULL && m->experiment_id == NULL)
+        DT_TRY(make_experiment(m, err));
+    if (m->run_id == NULL)
+        DT_TRY(find_run(m, err));
+    if (m->run_id == NULL)
+        DT_TRY(make_run(m, err));
+    return ask(m, err);
+}
+
+/* --- points --------------------------------------------------------------------------------- */
+
+bool dt_mlflow_room(const struct dt_mlflow *m)
+{
+    return m->count + DT_MOST_POINTS <= MOST_METRICS;
+}
+
+void dt_mlflow_add(struct dt_mlflow *m, const struct dt_point *point)
+{
+    char *name = dt_strdup(point->name);
+    for (char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("/_.- ", *c))
+            *c = '_';
+    if (!dt_is_new(&m->queued, name, point->step)) {
+        free(name);
+        return;
+    }
+    dt_remember(&m->queued, name, point->step);
+    m->points[m->count++] =
+        (struct waiting_point){name, point->value, point->step,
+                               m->options->start + (int64_t)(point->seconds * 1000 + 0.5)};
+}
+
+static struct json_object *metric_json(const struct waiting_point *p)
+{
+    struct json_object *o = object_with("key", p->name);
+    json_object_object_add(o, "value", json_object_new_double(p->value));
+    json_object_object_add(o, "timestamp", json_object_new_int64(p->timestamp));
+    json_object_object_add(o, "step", json_object_new_int64(p->step));
+    return o;
+}
+
+/* One list of log-batch. */
+static int log_batch(struct dt_mlflow *m, const char *what, struct json_object *list,
+                     struct dt_error *err)
+{
+    struct json_object *answer, *body = object_with("run_id", m->run_id);
+    json_object_object_add(body, what, list);
+    int rc = call(m, "POST", "runs/log-batch", body, &answer, err);
+    json_object_put(answer);
+    return rc;
+}
+
+int dt_mlflow_send(struct dt_mlflow *m, struct dt_error *err)
+{
+    DT_TRY(be_ready(m, err));
+    struct json_object *metrics = json_object_new_array();
+    for (int i = 0; i < m->count; i++)
+        if (dt_is_new(&m->has, m->points[i].name, m->points[i].step))
+            json_object_array_add(metrics, metric_json(&m->points[i]));
+    if (json_object_array_length(metrics) > 0)
+        DT_TRY(log_batch(m, "metrics", metrics, err));
+    else
+        json_object_put(metrics);
+    for (int i = 0; i < m->count; i++) {
+        if (dt_is_new(&m->has, m->points[i].name, m->points[i].step))
+            dt_remember(&m->has, m->points[i].name, m->points[i].step);
+        free(m->points[i].name);
+    }
+    m->count = 0;
+    return 0;
+}
+
+/* --- settings, files, status ---------------------------------------------------------------- */
+
+static int send_in_parts(struct dt_mlflow *m, const char *what, struct json_object *all,
+                         size_t most, struct dt_error *err)
+{
+    size_t count = json_object_array_length(all);
+    int rc = 0;
+    for (size_t from = 0; from < count && rc == 0; from += most) {
+        struct json_object *part = json_object_new_array();
+        for (size_t i = from; i < count && i < from + most; i++)
+            json_object_array_add(part, json_object_get(json_object_array_get_idx(all, i)));
+        rc = log_batch(m, what, part, err);
+    }
+    json_object_put(all);
+    return rc;
+}
+
+int dt_mlflow_send_settings(struct dt_mlflow *m, struct json_object *settings, struct dt_error *err)
+{
+    struct json_object *fresh = json_object_new_array(), *changed = json_object_new_array();
+    int rc = be_ready(m, err);
+    json_object_object_foreach(settings, name, text)
+    {
+        const char *value = json_object_get_string(text);
+        const char *known = text_member(m->parameters, name);
+        if (*value == '\0')
+            continue;
+        struct json_object *p = pair(name, value);
+        if (known == NULL)
+            json_object_array_add(fresh, json_object_get(p));
+        else if (strcmp(known, text_member(p, "value")) != 0)
+            json_object_array_add(changed, json_object_get(p));
+        json_object_put(p);
+    }
+    if (rc == 0)
+        rc = send_in_parts(m, "params", json_object_get(fresh), MOST_PARAMETERS, err);
+    if (rc == 0)
+        rc = send_in_parts(m, "tags", json_object_get(changed), MOST_TAGS, err);
+    json_object_put(fresh);
+    json_object_put(changed);
+    return rc;
+}
+
+int dt_mlflow_send_file(struct dt_mlflow *m, const char *path, const char *name,
+                        struct dt_error *err)
+{
+    static const char proxied[] = "mlflow-artifacts:/";
+    char *data;
+    size_t size;
+    DT_TRY(be_ready(m, err));
+    if (m->artifacts == NULL || strncmp(m->artifacts, proxied, sizeof proxied - 1) != 0)
+        return dt_fail(err, DT_EMISSING,
+                       "the server keeps artifacts at '%s', and takes none itself",
+                       m->artifacts ? m->artifacts : "?");
+    DT_TRY(dt_file_read(path, FILE_LIMIT, &data, &size, err));
+    const char *place = m->artifacts + sizeof proxied - 1;
+    char *escaped = escape(name);
+    char *url = dt_format("%s/api/2.0/mlflow-artifacts/artifacts/%s/%s", m->options->url,
+                          place + strspn(place, "/"), escaped);
+    int rc = m->http->request(m->client,
+                              &(struct dt_http_request){.method = "PUT",
+                                                        .url = url,
+                                                        .type = "application/octet-stream",
+                                                        .body = data,
+                                                        .size = size,
+                                                        .patience = 600},
+                              &m->answer, err);
+    if (rc == 0 && m->answer.status != 200)
+        rc = judge(m, strstr(url, "/api/"), NULL, err);
+    free(url);
+    free(escaped);
+    free(data);
+    return rc;
+}
+
+int dt_mlflow_set_status(struct dt_mlflow *m, const char *status, struct dt_error *err)
+{
+    struct json_object *answer;
+    DT_TRY(be_ready(m, err));
+    struct json_object *body = object_with("run_id", m->run_id);
+    json_object_object_add(body, "status", json_object_new_string(status));
+    if (strcmp(status, "RUNNING") != 0)
+        json_object_object_add(body, "end_time", json_object_new_int64((int64_t)time(NULL) * 1000));
+    int rc = call(m, "POST", "runs/update", body, &answer, err);
+    json_object_put(answer);
+    return rc;
+}
+
+const char *dt_mlflow_run_id(const struct dt_mlflow *m)
+{
+    return m->run_id;
+}
+
+int dt_mlflow_open(struct dt_mlflow **m, const struct dt_http *http,
+                   const struct dt_mlflow_options *options, struct dt_error *err)
+{
+    void *client;
+    DT_TRY(http->open(&client, err));
+    *m = dt_alloc(1, sizeof **m);
+    (*m)->http = http;
+    (*m)->client = client;
+    (*m)->options = options;
+    (*m)->run_id = options->run_id ? dt_strdup(options->run_id) : NULL;
+    return 0;
+}
+
+void dt_mlflow_close(struct dt_mlflow *m)
+{
+    if (m == NULL)
+        return;
+    for (int i = 0; i < m->count; i++)
+        free(m->points[i].name);
+    m->http->close(m->client);
+    free(m->experiment_id);
+    free(m->run_id);
+    free(m->artifacts);
+    json_object_put(m->parameters);
+    dt_forget(&m->has);
+    dt_forget(&m->queued);
+    dt_buffer_release(&m->answer.body);
+    free(m);
+}

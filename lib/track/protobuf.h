@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Protocol Buffers by hand: the wire format of the few messages that TensorBoard reads.
+ *
+ *     dt_pb_double(&event, 1, wall_time);
+ *     dt_pb_varint(&event, 2, step);
+ *     dt_pb_bytes(&event, 5, summary.data, summary.size);
+ *
+ *     struct dt_pb_reader r = {data, size};
+ *     while (dt_pb_next(&r))
+ *         if (r.field == 2)
+ *             step = r.number;
+ */
+#ifndef DT_TRACK_PROTOBUF_H
+#define DT_TRACK_PROTOBUF_H
+
+#include <stdbool.h>
+
+#include "base/buffer.h"
+
+void dt_pb_varint(struct dt_buffer *b, int field, uint64_t x);
+void dt_pb_double(struct dt_buffer *b, int field, double x);
+void dt_pb_float(struct dt_buffer *b, int field, float x);
+void dt_pb_bytes(struct dt_buffer *b, int field, const void *data, size_t size);
+void dt_pb_string(struct dt_buffer *b, int field, const char *text);
+/* A message inside of another. */
+void dt_pb_message(struct dt_buffer *b, int field, const struct dt_buffer *message);
+
+struct dt_pb_reader {
+    const unsigned char *data; /* what is still to read */
+    size_t size;
+    int field;
+    uint64_t number;            /* a varint, or the bits of a fixed number */
+    const unsigned char *bytes; /* of a field that has a length, which is number; else NULL */
+};
+
+/* The next field; false at the end, and where the data are damaged. */
+bool dt_pb_next(struct dt_pb_reader *r);
+
+#endif

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: MIT */
+#include "track/track.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/progress.h"
+#include "track/event-file.h"
+#include "track/follow.h"
+#include "track/mlflow.h"
+
+#define LOCKS "/proc/locks"
+
+#define LONGEST     60.0 /* seconds that a server is left alone */
+#define TEXT_LIMIT  ((size_t)1 << 20)
+#define MEMORY_FILE "track/state.json"
+
+struct tracker {
+    const struct dt_track_options *o;
+    char *metrics;
+    struct json_object *memory; /* of state.json */
+    struct json_object *header; /* the first line of the metrics, if it names the run */
+    double start;               /* of the run, seconds since 1970 */
+    long last_step;
+    struct json_object *settings; /* NULL until they are known */
+
+    struct dt_event_file *events;
+    struct dt_follower to_events;
+
+    struct dt_mlflow *mlflow;
+    struct dt_mlflow_options mlflow_options;
+    struct dt_follower to_mlflow;
+    bool waiting; /* points are in the client that the server has not taken */
+    bool settings_sent;
+    int files_sent;
+    double pause, next; /* how long the server is left alone, and until when */
+    double answered;    /* when it last did */
+    bool refused;       /* for good, for the reason: */
+    struct dt_error refusal;
+};
+
+/* --- what is remembered ---------------------------------------------------------------------- */
+
+static char *memory_path(const struct tracker *t)
+{
+    return dt_path_join(t->o->run, MEMORY_FILE);
+}
+
+static int save_memory(const struct tracker *t, struct dt_error *err)
+{
+    char *path = memory_path(t), *directory = dt_path_join(t->o->run, "track");
+    int rc = dt_make_directories(directory, err);
+    if (rc == 0)
+        rc = dt_json_write(path, t->memory, err);
+    free(directory);
+    free(path);
+    return rc;
+}
+
+/* Reads what is there once: the run's own name, and the time of the last line. */
+static int scan(struct tracker *t, double *seconds, struct dt_error *err)
+{
+    struct dt_follower f;
+    struct json_object *line, *time;
+    bool found = true;
+    int rc = 0;
+    *seconds = 0;
+    dt_follow(&f, t->metrics);
+    while (rc == 0 && found) {
+        rc = dt_follow_next(&f, &line, &found, err);
+        if (rc < 0 || !found)
+            break;
+        if (f.number == 1 && !json_object_object_get_ex(line, "step", NULL))
+            t->header = json_object_get(line);
+        if (json_object_object_get_ex(line, "time", &time))
+            *seconds = json_object_get_double(time);
+        json_object_put(line);
+    }
+    dt_follow_end(&f);
+    return rc;
+}
+
+/* The last line was written when the file last changed. */
+static double guess_start(const struct tracker *t, double seconds)
+{
+    struct stat st;
+    if (stat(t->metrics, &st) < 0)
+        return (double)time(NULL);
+    return (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec * 1e-9 - seconds;
+}
+
+static void make_key(struct tracker *t)
+{
+    char host[256] = "", hex[DT_HEX64];
+    char *real = realpath(t->o->run, NULL);
+    gethostname(host, sizeof host - 1);
+    char *facts = dt_format("%s %s %.6f %d", host, real ? real : "", t->start, (int)getpid());
+    json_object_object_add(t->memory, "start", json_object_new_double(t->start));
+    json_object_object_add(t->memory, "key",
+                           json_object_new_string(dt_hex64(dt_hash(facts, strlen(facts)), hex)));
+    json_object_object_add(t->memory, "mlflow", json_object_new_object());
+    free(facts);
+    free(real);
+}
+
+static int remember(struct tracker *t, struct dt_error *err)
+{
+    char *path = memory_path(t);
+    double seconds;
+    int rc = scan(t, &seconds, err);
+    bool known = dt_file_exists(path);
+    if (rc == 0 && known)
+        rc = dt_json_read(path, &t->memory, err);
+    if (rc == 0 && known)
+        rc = dt_json_get_real(t->memory, "start", path, &t->start, err);
+    free(path);
+    if (rc < 0 || known)
+        return rc;
+    t->memory = json_object_new_object();
+    t->start = guess_start(t, seconds);
+    make_key(t);
+    return save_memory(t, err);
+}
+
+static const char *remembered(const struct tracker *t, const char *name)
+{
+    struct json_object *value;
+    return json_object_object_get_ex(t->memory, name, &value) ? json_object_get_string(value) : "";
+}
+
+static struct json_object *remembered_runs(const struct tracker *t)
+{
+    struct json_object *runs = NULL;
+    json_object_object_get_ex(t->memory, "mlflow", &runs);
+    return runs;
+}
+
+static int remember_run(struct tracker *t, struct dt_error *err)
+{
+    struct json_object *runs = remembered_runs(t);
+    const char *id = dt_mlflow_run_id(t->mlflow);
+    if (runs == NULL || id == NULL || json_object_object_get_ex(runs, t->o->mlflow, NULL))
+        return 0;
+    json_object_object_add(runs, t->o->mlflow, json_object_new_string(id));
+    return save_memory(t, err);
+}
+
+/* --- opening -------------------------------------------------------------------------------- */
+
+static void pause_for(const struct tracker *t, double seconds)
+{
+    const struct timespec slice = {0, 20000000};
+    for (double end = dt_now() + seconds; dt_now() < end && !*t->o->stop;)
+        nanosleep(&slice, NULL);
+}
+
+static int wait_for_metrics(const struct tracker *t, struct dt_error *err)
+{
+    for (double begin = dt_now(); !dt_file_exists(t->metrics); pause_for(t, 0.2)) {
+        if (*t->o->stop)
+            return dt_fail(err, DT_ESTOP, "stopped by signal %d", (int)*t->o->stop);
+        if (t->o->once || dt_now() - begin > t->o->patience)
+            return dt_fail(err, DT_EMISSING, "there is no run: no '%s'", t->metrics);
+    }
+    return 0;
+}
+
+static const char *header_text(const struct tracker *t, const char *name)
+{
+    struct json_object *value;
+    return t->header && json_object_object_get_ex(t->header, name, &value)
+               ? json_object_get_string(value)
+               : NULL;
+}
+
+static int open_mlflow(struct tracker *t, struct dt_error *err)
+{
+    const struct dt_http *http;
+    struct json_object *id, *runs = remembered_runs(t);
+    const char *project = header_text(t, "project"), *tags = header_text(t, "tags");
+    DT_TRY(dt_http_load(&http, err));
+    t->mlflow_options = (struct dt_mlflow_options){
+        .url = t->o->mlflow,
+        .experiment = t->o->experiment ? t->o->experiment
+                      : project        ? project
+                                       : "dt",
+        .run_name = header_text(t, "run"),
+        .key = remembered(t, "key"),
+        .start = (int64_t)(t->start * 1000),
+    };
+    if (runs && json_object_object_get_ex(runs, t->o->mlflow, &id))
+        t->mlflow_options.run_id = json_object_get_string(id);
+    if (tags) {
+        t->mlflow_options.tags = json_object_new_object();
+        json_object_object_add(t->mlflow_options.tags, "tags", json_object_new_string(tags));
+    }
+    dt_follow(&t->to_mlflow, t->metrics);
+    t->answered = dt_now();
+    return dt_mlflow_open(&t->mlflow, http, &t->mlflow_options, err);
+}
+
+static int open_sinks(struct tracker *t, struct dt_error *err)
+{
+    DT_TRY(wait_for_metrics(t, err));
+    DT_TRY(remember(t, err));
+    if (t->o->tensorboard) {
+        DT_TRY(dt_event_file_open(&t->events, t->o->tensorboard, t->start, err));
+        dt_follow(&t->to_events, t->metrics);
+    }
+    return t->o->mlflow ? open_mlflow(t, err) : 0;
+}
+
+/* --- passing on ------------------------------------------------------------------------------ */
+
+static int next_points(struct tracker *t, struct dt_follower *from, struct json_object **line,
+                       struct dt_point *points, int *count, bool *found, struct dt_error *err)
+{
+    DT_TRY(dt_follow_next(from, line, found, err));
+    *count = *found ? dt_points_of(*line, points) : 0;
+    if (*count > 0 && points[0].step > t->last_step)
+        t->last_step = (long)points[0].step;
+    return 0;
+}
+
+static int feed_events(struct tracker *t, struct dt_error *err)
+{
+    struct dt_point points[DT_MOST_POINTS];
+    struct json_object *line;
+    bool found = true;
+    int count, rc = 0;
+    while (rc == 0 && found) {
+        DT_TRY(next_points(t, &t->to_events, &line, points, &count, &found, err));
+        for (int i = 0; i < count && rc == 0; i++)
+            rc = dt_event_file_add(t->events, &points[i], err);
+        if (found)
+            json_object_put(line);
+    }
+    if (rc == 0 && t->settings)
+        rc = dt_event_file_add_settings(t->events, t->settings, err);
+    return rc == 0 ? dt_event_file_flush(t->events, err) : rc;
+}
+
+static void say(const struct tracker *t, const char *text)
+{
+    if (t->o->say)
+        t->o->say(text);
+}
+
+/* Takes what a call to the server came to; true if it succeeded. A server that is away
+ * is left alone for longer each time. */
+static bool was_taken(struct tracker *t, int rc, const struct dt_error *why)
+{
+    if (rc == 0) {
+        if (t->pause > 0)
+            say(t, "the server answers again");
+        t->pause = 0;
+        t->answered = dt_now();
+    } else if (rc == DT_EIO) {
+        if (t->pause == 0) {
+            char *text = dt_format("%s; what is new waits in '%s'", why->text, t->metrics);
+            say(t, text);
+            free(text);
+        }
+        t->pause = t->pause > 0 ? fmin(2 * t->pause, LONGEST) : t->o->interval;
+        t->next = dt_now() + t->pause;
+    } else {
+        t->refused = true;
+        t->refusal = *why;
+    }
+    return rc == 0;
+}
+
+static int fill_mlflow(struct tracker *t, struct dt_error *err)
+{
+    struct dt_point points[DT_MOST_POINTS];
+    struct json_object *line;
+    bool found = true;
+    int count;
+    while (found && dt_mlflow_room(t->mlflow)) {
+        DT_TRY(next_points(t, &t->to_mlflow, &line, points, &count, &found, err));
+        for (int i = 0; i < count; i++)
+            dt_mlflow_add(t->mlflow, &points[i]);
+        t->waiting = t->waiting || count > 0;
+        if (found)
+            json_object_put(line);
+    }
+    return 0;
+}
+
+/* Until nothing is left or the server is away. */
+static int feed_mlflow(struct tracker *t, struct dt_error *err)
+{
+    struct dt_error why;
+    while (!t->refused && dt_now() >= t->next) {
+        DT_TRY(fill_mlflow(t, err));
+        if (t->waiting && !was_taken(t, dt_mlflow_send(t->mlflow, &why), &why))
+            return 0;
+        DT_TRY(remember_run(t, err));
+        if (!t->waiting)
+            break;
+        t->waiting = false;
+    }
+    if (!t->refused && !t->waiting && t->settings && !t->settings_sent && dt_now() >= t->next)
+        t->settings_sent =
+            was_taken(t, dt_mlflow_send_settings(t->mlflow, t->settings, &why), &why);
+    return 0;
+}
+
+static int feed(struct tracker *t, struct dt_error *err)
+{
+    if (t->settings == NULL)
+        t->settings = dt_run_settings(t->o->run);
+    if (t->events)
+        DT_TRY(feed_events(t, err));
+    return t->mlflow ? feed_mlflow(t, err) : 0;
+}
+
+/* --- the end -------------------------------------------------------------------------------- */
+
+static int add_texts(struct tracker *t, struct dt_error *err)
+{
+    for (int i = 0; i < t->o->text_count; i++) {
+        char *text, *tag = dt_format("samples/%s", dt_path_base(t->o->texts[i]));
+        size_t size;
+        int rc = dt_file_read(t->o->texts[i], TEXT_LIMIT, &text, &size, err);
+        if (rc == 0) {
+            rc = dt_event_file_add_text(t->events, tag, t->last_step, text, size, err);
+            free(text);
+        }
+        free(tag);
+        DT_TRY(rc);
+    }
+    return 0;
+}
+
+/* The file that is to be sent after count others; NULL behind the last. Owned by the
+ * caller. */
+static char *file_to_send(const struct tracker *t, int count)
+{
+    static const char *const own[] = {"metrics.jsonl", "latest/trainer/config.yaml",
+                                      "latest/trainer/lineage.txt"};
+    const struct dt_track_options *o = t->o;
+    if (count < 3)
+        return dt_path_join(o->run, own[count]);
+    if (count - 3 < o->text_count)
+        return dt_strdup(o->texts[count - 3]);
+    count -= 3 + o->text_count;
+    return count < o->artifact_count ? dt_strdup(o->artifacts[count]) : NULL;
+}
+
+/* Those that are there; each once, whatever goes wrong between them. */
+static int send_files(struct tracker *t, struct dt_error *err)
+{
+    for (char *path; (path = file_to_send(t, t->files_sent)); t->files_sent++) {
+        bool own = t->files_sent < 3;
+        int rc = own && !dt_file_exists(path)
+                     ? 0
+                     : dt_mlflow_send_file(t->mlflow, path, dt_path_base(path), err);
+        free(path);
+        DT_TRY(rc);
+    }
+    return 0;
+}
+
+static int send_end(struct tracker *t, enum dt_run_state state, struct dt_error *err)
+{
+    static const char *const names[] = {[DT_RUN_GOES_ON] = "RUNNING",
+                                        [DT_RUN_FINISHED] = "FINISHED",
+                                        [DT_RUN_STOPPED] = "KILLED",
+                                        [DT_RUN_BROKEN] = "FAILED"};
+    if (t->settings && !t->settings_sent)
+        DT_TRY(dt_mlflow_send_settings(t->mlflow, t->settings, err));
+    t->settings_sent = true;
+    if (state != DT_RUN_GOES_ON) {
+        int rc = send_files(t, err);
+        if (rc == DT_EMISSING)
+            say(t, err->text);
+        else if (rc < 0)
+            return rc;
+    }
+    return dt_mlflow_set_status(t->mlflow, names[state], err);
+}
+
+/* The rest, as long as the server is worth waiting for. */
+static int finish_mlflow(struct tracker *t, enum dt_run_state state, struct dt_error *err)
+{
+    struct dt_error why;
+    for (bool done = false; !done && !t->refused;) {
+        DT_TRY(feed_mlflow(t, err));
+        if (!t->refused && !t->waiting && dt_now() >= t->next)
+            done = was_taken(t, send_end(t, state, &why), &why);
+        if (done || t->refused)
+            break;
+        if (*t->o->stop || dt_now() - t->answered > t->o->give_up)
+            return dt_fail(err, DT_EIO,
+                           "%s does not answer; nothing is lost: the same command goes on",
+                           t->o->mlflow);
+        pause_for(t, fmax(0.05, fmin(t->next - dt_now(), t->o->interval)));
+    }
+    if (t->refused) {
+        *err = t->refusal;
+        return err->code;
+    }
+    return remember_run(t, err);
+}
+
+static int finish(struct tracker *t, enum dt_run_state state, struct dt_error *err)
+{
+    if (t->events) {
+        DT_TRY(add_texts(t, err));
+        if (state != DT_RUN_GOES_ON)
+            DT_TRY(dt_event_file_add_end(t->events, state == DT_RUN_FINISHED, err));
+        DT_TRY(dt_event_file_flush(t->events, err));
+    }
+    return t->mlflow ? finish_mlflow(t, state, err) : 0;
+}
+
+/* Until the run is over, or this is to stop. */
+static int follow(struct tracker *t, enum dt_run_state *state, struct dt_error *err)
+{
+    bool seen = false;
+    for (double begin = dt_now();; pause_for(t, t->o->interval)) {
+        *state = dt_run_look(t->o->run, t->last_step, LOCKS);
+        DT_TRY(feed(t, err)); /* behind the look, so that nothing is missed at the end */
+        seen = seen || *state == DT_RUN_GOES_ON;
+        if (t->o->once || *t->o->stop)
+            break;
+        if (*state != DT_RUN_GOES_ON &&
+            (seen || *state == DT_RUN_FINISHED || dt_now() - begin > t->o->patience))
+            break;
+    }
+    *state = dt_run_look(t->o->run, t->last_step, LOCKS);
+    return 0;
+}
+
+static void close_all(struct tracker *t)
+{
+    struct dt_error ignored;
+    if (t->events) {
+        if (dt_event_file_close(t->events, &ignored) < 0)
+            say(t, ignored.text);
+        dt_follow_end(&t->to_events);
+    }
+    if (t->to_mlflow.path)
+        dt_follow_end(&t->to_mlflow);
+    dt_mlflow_close(t->mlflow);
+    json_object_put(t->mlflow_options.tags);
+    json_object_put(t->settings);
+    json_object_put(t->header);
+    json_object_put(t->memory);
+    free(t->metrics);
+}
+
+int dt_track(const struct dt_track_options *options, struct dt_track_report *report,
+             struct dt_error *err)
+{
+    struct tracker t = {.o = options, .metrics = dt_path_join(options->run, "metrics.jsonl")};
+    *report = (struct dt_track_report){.state = DT_RUN_GOES_ON};
+    int rc = open_sinks(&t, err);
+    if (rc == 0)
+        rc = follow(&t, &report->state, err);
+    if (rc == 0)
+        rc = finish(&t, report->state, err);
+    report->last_step = t.last_step;
+    if (rc == 0 && t.events)
+        report->event_file = dt_strdup(dt_event_file_path(t.events));
+    if (rc == 0 && t.mlflow && dt_mlflow_run_id(t.mlflow))
+        report->mlflow_run = dt_strdup(dt_mlflow_run_id(t.mlflow));
+    close_all(&t);
+    return rc;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "track/crc32c.h"
+#include "track/follow.h"
+#include "track/points.h"
+#include "track/protobuf.h"
+#include "track/run-watch.h"
+
+static char scratch[] = "/tmp/dt-test-track-XXXXXX";
+
+static int enter(void **state)
+{
+    (void)state;
+    return mkdtemp(scratch) && chdir(scratch) == 0 ? 0 : -1;
+}
+
+static int leave(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    return dt_remove_tree(scratch, &err);
+}
+
+static void write_text(const char *path, const char *text)
+{
+    struct dt_error err;
+    assert_int_equal(dt_file_write(path, text, strlen(text), &err), 0);
+}
+
+/* RFC 3720, B.4, and the check value of the catalogue of CRCs. */
+static void crc32c_matches_its_known_answers(void **state)
+{
+    (void)state;
+    unsigned char zeros[32] = {0};
+    assert_int_equal(dt_crc32c(zeros, 32), 0x8a9136aa);
+    assert_int_equal(dt_crc32c("123456789", 9), 0xe3069283);
+    assert_int_equal(dt_crc32c_masked("123456789", 9),
+                     (uint32_t)((0xe3069283u >> 15 | 0xe3069283u << 17) + 0xa282ead8u));
+}
+
+static void messages_are_read_as_they_were_written(void **state)
+{
+    (void)state;
+    struct dt_buffer b = DT_BUFFER_EMPTY;
+    dt_pb_varint(&b, 2, 300);
+    dt_pb_string(&b, 16, "ab");
+    dt_pb_double(&b, 1, 1.5);
+    dt_pb_float(&b, 3, 0.5f);
+    assert_memory_equal(b.data,
+                        "\x10\xac\x02\x82\x01\x02"
+                        "ab\x09",
+                        9);
+    struct dt_pb_reader r = {.data = (unsigned char *)b.data, .size = b.size};
+    assert_true(dt_pb_next(&r) && r.field == 2 && r.number == 300);
+    assert_true(dt_pb_next(&r) && r.field == 16 && r.number == 2 && r.bytes[1] == 'b');
+    assert_true(dt_pb_next(&r) && r.field == 1 && r.number == 0x3ff8000000000000u);
+    assert_true(dt_pb_next(&r) && r.field == 3 && r.number == 0x3f000000u);
+    assert_false(dt_pb_next(&r));
+    for (size_t cut = 0; cut < b.size; cut++) { /* never beyond what is there */
+        unsigned char *part = malloc(cut + 1);
+        memcpy(part, b.data, cut);
+        struct dt_pb_reader short_one = {.data = part, .size = cut};
+        while (dt_pb_next(&short_one))
+            ;
+        free(part);
+    }
+    dt_buffer_release(&b);
+}
+
+static long next_step(struct dt_follower *f)
+{
+    struct json_object *line, *step;
+    struct dt_error err;
+    bool found;
+    assert_int_equal(dt_follow_next(f, &line, &found, &err), 0);
+    if (!found)
+        return 0;
+    json_object_object_get_ex(line, "step", &step);
+    long x = (long)json_object_get_int64(step);
+    json_object_put(line);
+    return x;
+}
+
+static void a_file_is_followed_as_it_grows_and_is_replaced(void **state)
+{
+    (void)state;
+    struct dt_follower f;
+    dt_follow(&f, "m.jsonl");
+    assert_int_equal(next_step(&f), 0); /* not there yet */
+    FILE *file = fopen("m.jsonl", "w");
+    fputs("{\"step\":1}\n{\"st", file);
+    fflush(file);
+    assert_int_equal(next_step(&f), 1);
+    assert_int_equal(next_step(&f), 0);
+    fputs("ep\":2}\n", file);
+    fclose(file);
+    assert_int_equal(next_step(&f), 2);
+    write_text("m.jsonl", "{\"step\":1}\n"); /* dt-train goes on from step 1 */
+    assert_int_equal(next_step(&f), 1);
+    assert_int_equal(next_step(&f), 0);
+    dt_follow_end(&f);
+}
+
+static void points_are_numbers_and_new_by_name_and_step(void **state)
+{
+    (void)state;
+    struct json_object *line = json_tokener_parse(
+        "{\"step\":3,\"time\":1.5,\"loss\":2,\"grad_norm\":null,\"note\":\"x\"}");
+    struct dt_point points[DT_MOST_POINTS];
+    struct dt_last_steps last = {NULL};
+    assert_int_equal(dt_points_of(line, points), 2);
+    assert_string_equal(points[1].name, "loss");
+    assert_int_equal(points[1].step, 3);
+    assert_true(points[1].seconds > 1.49 && points[1].value == 2);
+    assert_true(dt_is_new(&last, "loss", 3));
+    dt_remember(&last, "loss", 3);
+    assert_false(dt_is_new(&last, "loss", 3));
+    assert_true(dt_is_new(&last, "loss", 4));
+    assert_true(dt_is_new(&last, "lr", 1));
+    dt_forget(&last);
+    json_object_put(line);
+}
+
+static void the_state_of_a_run_is_seen_from_outside(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct stat st;
+    char locks[256];
+    assert_int_equal(dt_make_directories("run/latest/trainer", &err), 0);
+    assert_int_equal(stat("run", &st), 0);
+    write_text("none", "1: POSIX  ADVISORY  WRITE 1 00:01:5 0 EOF\n");
+    assert_int_equal(dt_run_look("run", 10, "none"), DT_RUN_BROKEN);
+    assert_null(dt_run_settings("run"));
+    snprintf(locks, sizeof locks, "1: FLOCK  ADVISORY  WRITE 7 %02x:%02x:%lu 0 EOF\n",
+             major(st.st_dev), minor(st.st_dev), (unsigned long)st.st_ino);
+    write_text("locks", locks);
+    assert_int_equal(dt_run_look("run", 10, "locks"), DT_RUN_GOES_ON);
+    write_text("run/latest/trainer/config.yaml", "training:\n  max_steps: 20\n  patience: 2\n");
+    write_text("run/latest/trainer/state.json", "{\"step\":10}");
+    assert_int_equal(dt_run_look("run", 10, "none"), DT_RUN_STOPPED);
+    assert_int_equal(dt_run_look("run", 11, "none"), DT_RUN_BROKEN);
+    assert_int_equal(dt_run_look("run", 11, "no such file"), DT_RUN_GOES_ON);
+    write_text("run/latest/trainer/state.json",
+               "{\"step\":12,\"best\":{\"step\":8,\"validations_since\":2}}");
+    assert_int_equal(dt_run_look("run", 12, "none"), DT_RUN_FINISHED);
+    write_text("run/latest/trainer/state.json", "{\"step\":20}");
+    assert_int_equal(dt_run_look("run", 20, "none"), DT_RUN_FINISHED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(crc32c_matches_its_known_answers),
+        cmocka_unit_test(messages_are_read_as_they_were_written),
+        cmocka_unit_test(a_file_is_followed_as_it_grows_and_is_replaced),
+        cmocka_unit_test(points_are_numbers_and_new_by_name_and_step),
+        cmocka_unit_test(the_state_of_a_run_is_seen_from_outside),
+    };
+    return cmocka_run_group_tests(tests, enter, leave);
+}

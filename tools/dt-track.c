@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* dt-track: passes on what a run of dt-train reports, to TensorBoard and MLflow. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/program.h"
+#include "base/stop.h"
+#include "track/track.h"
+
+static struct {
+    const char *tensorboard, *mlflow, *experiment;
+    struct dt_string_list texts, artifacts;
+    double interval, patience, give_up;
+    bool once, quiet;
+} opt = {.interval = 1, .patience = 60, .give_up = 600};
+
+static const struct dt_option options[] = {
+    {"tensorboard", 't', DT_OPT_STRING, &opt.tensorboard, "DIR",
+     "write an event file for TensorBoard to DIR"},
+    {"mlflow", 'm', DT_OPT_STRING, &opt.mlflow, "URL",
+     "log to the MLflow server at URL (default: $MLFLOW_TRACKING_URI)"},
+    {"experiment", 'e', DT_OPT_STRING, &opt.experiment, "NAME",
+     "of MLflow (default: tracking.project of the run, or dt)"},
+    {"text", 0, DT_OPT_LIST, &opt.texts, "FILE", "pass on FILE, a sample, at the end"},
+    {"artifact", 0, DT_OPT_LIST, &opt.artifacts, "FILE", "upload FILE to MLflow at the end"},
+    {"interval", 0, DT_OPT_REAL, &opt.interval, "S", "look every S seconds (default 1)",
+     .min = 0.01, .max = 3600},
+    {"patience", 0, DT_OPT_REAL, &opt.patience, "S",
+     "wait S seconds for a run to begin or go on (default 60)", .min = 0, .max = 1e9},
+    {"give-up", 0, DT_OPT_REAL, &opt.give_up, "S",
+     "after the run, wait S seconds for a server that is away (default 600)", .min = 0, .max = 1e9},
+    {"once", '1', DT_OPT_FLAG, &opt.once, NULL, "pass on what is there, and do not follow"},
+    {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "say nothing but errors"},
+    {NULL},
+};
+
+static const struct dt_command command = {
+    "dt-track", "follow a run into TensorBoard event files and an MLflow server", "RUN", options};
+
+static void say(const char *text)
+{
+    if (!opt.quiet)
+        dt_warn("%s", text);
+}
+
+static void print_report(const struct dt_track_report *r)
+{
+    static const char *const states[] = {[DT_RUN_GOES_ON] = "goes on",
+                                         [DT_RUN_FINISHED] = "finished",
+                                         [DT_RUN_STOPPED] = "stopped",
+                                         [DT_RUN_BROKEN] = "broken off"};
+    printf("run          %s, step %ld\n", states[r->state], r->last_step);
+    if (r->event_file)
+        printf("tensorboard  %s\n", r->event_file);
+    if (r->mlflow_run)
+        printf("mlflow       %s\n", r->mlflow_run);
+}
+
+/* "http://host:5000/" as "http://host:5000". */
+static char *server_of(const char *url)
+{
+    size_t size = strlen(url);
+    while (size > 0 && url[size - 1] == '/')
+        size--;
+    return dt_strndup(url, size);
+}
+
+int main(int argc, char **argv)
+{
+    struct dt_error err;
+    struct dt_track_report report;
+    int first = dt_parse_options(&command, argc, argv);
+    if (argc - first != 1)
+        dt_usage("one RUN is needed, the directory that dt-train writes");
+    if (opt.mlflow == NULL)
+        opt.mlflow = getenv("MLFLOW_TRACKING_URI");
+    if (opt.mlflow && *opt.mlflow == 0)
+        opt.mlflow = NULL;
+    if (opt.mlflow == NULL && opt.tensorboard == NULL)
+        dt_usage("nowhere to go: --tensorboard DIR or --mlflow URL is needed");
+    if (opt.mlflow && strncmp(opt.mlflow, "http://", 7) != 0 &&
+        strncmp(opt.mlflow, "https://", 8) != 0)
+        dt_usage("'%s' is no address of an MLflow server: http://HOST:PORT", opt.mlflow);
+    char *server = opt.mlflow ? server_of(opt.mlflow) : NULL;
+    const volatile sig_atomic_t *stop = dt_stop_watch();
+    const struct dt_track_options o = {argv[first],
+                                       opt.tensorboard,
+                                       server,
+                                       opt.experiment,
+                                       opt.texts.items,
+                                       opt.artifacts.items,
+                                       opt.texts.count,
+                                       opt.artifacts.count,
+                                       opt.interval,
+                                       opt.patience,
+                                       opt.give_up,
+                                       opt.once,
+                                       stop,
+                                       say};
+    int rc = dt_track(&o, &report, &err);
+    free(server);
+    if (rc < 0 && *stop)
+        dt_stop_now(*stop);
+    if (rc < 0)
+        return dt_report(&err);
+    if (!opt.quiet)
+        print_report(&report);
+    free(report.event_file);
+    free(report.mlflow_run);
+    return dt_finish_stdout();
+}
