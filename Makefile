@@ -34,7 +34,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
 DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -fPIC -fno-math-errno -ffp-contract=off $(WARNINGS)
 LIBS      := -lzstd -lz -lutf8proc -ljson-c -lyaml -lxxhash -lm -ldl -lpthread
 
-MODULES  := base io text token shard device comm model train eval
+MODULES  := base io experiment track plot text token shard device comm model train eval plan
 LIB_SRC  := $(foreach m,$(MODULES),$(wildcard lib/$m/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$B/obj/%.o)
 LIBDT    := $B/lib/libdt.a
@@ -64,14 +64,46 @@ ifeq ($(MPI),1)
 ENGINES += $B/lib/dt/mpi.so
 endif
 
+# --- the engine of NVIDIA's GPUs: a plug-in where nvcc is; CUDA=0 leaves it out -------------------
+NVCC      ?= nvcc
+CUDA      ?= $(if $(shell command -v $(NVCC) 2>/dev/null),1,0)
+CUDA_HOME ?= $(patsubst %/bin/,%,$(dir $(realpath $(shell command -v $(NVCC) 2>/dev/null))))
+CUDA_LIB  := $(CUDA_HOME)/lib64
+CUDA_ARCHITECTURES := -gencode=arch=compute_80,code=sm_80 \
+                      -gencode=arch=compute_90a,code=sm_90a
+NVCC_FLAGS := -std=c++17 -O3 -Ilib $(CUDA_ARCHITECTURES) -Werror all-warnings \
+              -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra,-Werror
+ifeq ($(CUDA),1)
+ENGINES += $B/lib/dt/cuda.so
+endif
+
+# --- CUDA kernels, whose sources the tests run on the processor: tests/cuda/emulator.h ------------
+CUDA_SRC      := $(wildcard lib/device/cuda/*.cu lib/device/cuda/*.c)
+EMULATOR_SRC  := $(filter-out tests/cuda/test-%,$(wildcard tests/cuda/*.cpp))
+EMULATED_OBJ  := $(patsubst %,$B/emulated/%.o,$(CUDA_SRC) $(EMULATOR_SRC))
+EMULATED      := -Ilib -Itests -Itests/cuda/toolkit -fPIC -fvisibility=hidden
+CUDA_EMULATED := $B/lib/dt/cuda-emulated.so
+CXX_WARNINGS  := $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARNINGS))
+EMULATED_CXXFLAGS := -std=c++17 -D_GNU_SOURCE $(EMULATED) $(CXX_WARNINGS) -Wno-unknown-pragmas
+
+# --- the HTTP client of dt-track: a plug-in where libcurl is; CURL=0 leaves it out ---------------
+CURL     ?= $(shell printf '\043include <curl/curl.h>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo 1 || echo 0)
+CURL_SRC := $(wildcard lib/track/curl/*.c)
+ifeq ($(CURL),1)
+ENGINES += $B/lib/dt/http.so
+endif
+
 # --- what is installed besides programs and engines ---------------------------------------------
 SHARE := $(patsubst share/%,%,$(shell find share -type f -not -path 'share/setup/*'))
 MAN   := $(wildcard man/man*/*.[1-9])
 DEST   = $(DESTDIR)$(PREFIX)
+BASH_COMPLETIONS := share/bash-completion/completions
+ZSH_COMPLETIONS  := share/zsh/site-functions
 
 # --- tests --------------------------------------------------------------------------------------
 UNIT_SRC := $(wildcard tests/*/test-*.c)
-UNITS    := $(UNIT_SRC:tests/%.c=$B/tests/%)
+UNIT_CXX := $(wildcard tests/*/test-*.cpp)
+UNITS    := $(UNIT_SRC:tests/%.c=$B/tests/%) $(UNIT_CXX:tests/%.cpp=$B/tests/%)
 PRELOADS := $B/tests/tools/count-allocations.so
 SLOW     := $(wildcard tests/full/*.bats)
 BATS     := $(filter-out $(SLOW),$(wildcard tests/*/*.bats))
@@ -81,7 +113,7 @@ ASAN     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined 
 # --- fuzzers: clang's libFuzzer, with AddressSanitizer and UBSan ---------------------------------
 FUZZ_SRC     := $(wildcard tests/fuzz/fuzz-*.c)
 FUZZERS      := $(FUZZ_SRC:tests/fuzz/%.c=$B/fuzz/%)
-FUZZ_OBJ     := $(patsubst %.c,$B/fuzz/%.o,$(foreach m,$(filter-out train,$(MODULES)),\
+FUZZ_OBJ     := $(patsubst %.c,$B/fuzz/%.o,$(foreach m,$(filter-out train plan,$(MODULES)),\
                 $(wildcard lib/$m/*.c)))
 FUZZ_CFLAGS  := -std=c11 -D_GNU_SOURCE -Ilib -Itests/fuzz -O1 -g -fsanitize=address,undefined \
                 -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -96,13 +128,13 @@ share:
 	@ln -sfn ../lib $B/tests/lib && ln -sfn ../share $B/tests/share
 
 # Packages that are missing; silent where all is there.
-deps-build deps-demo deps-check deps-oracles deps-mpi: deps-%:
+deps-build deps-demo deps-check deps-oracles deps-mpi deps-track: deps-%:
 	@CC='$(CC)' LIBS='$(LIBS) -ldnnl' share/setup/install-packages $*
 
 deps-demo deps-check: | deps-build # whose compiler they look through
 
-deps: ## install the packages that building, the demo and the tests need
-	@CC='$(CC)' LIBS='$(LIBS) -ldnnl' share/setup/install-packages build demo check
+deps: ## install the packages that building, the demo, the tests and dt-track need
+	@CC='$(CC)' LIBS='$(LIBS) -ldnnl' share/setup/install-packages build demo check track
 
 $B/obj/%.o: %.c | deps-build
 	@mkdir -p $(@D)
@@ -135,6 +167,41 @@ $B/lib/dt/mpi.so: $(MPI_SRC) lib/comm/transport.h $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,LD) $(MPICC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $(MPI_SRC) $(LIBDT) -Wl,-z,defs -o $@
 
+$B/obj/lib/device/cuda/%.cu.o: lib/device/cuda/%.cu
+	@mkdir -p $(@D)
+	$(call say,NVCC) $(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+$B/obj/lib/device/cuda/%.o: DT_CFLAGS += -fvisibility=hidden -isystem $(CUDA_HOME)/include
+$B/lib/dt/cuda.so: $(patsubst %.c,$B/obj/%.o,$(filter %.c,$(CUDA_SRC))) \
+                   $(patsubst %.cu,$B/obj/%.cu.o,$(filter %.cu,$(CUDA_SRC))) $(LIBDT)
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(CFLAGS) $(LDFLAGS) -shared $^ -Wl,-z,defs -L$(CUDA_LIB) -lcudart_static \
+	  -lcublasLt -lstdc++ -lm -ldl -lrt -lpthread -Wl,-rpath,$(CUDA_LIB) -o $@
+
+$B/emulated/%.c.o: %.c | deps-build
+	@mkdir -p $(@D)
+	$(call say,CC) $(CC) $(EMULATED) $(DT_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+$B/emulated/%.cu.o: %.cu | deps-build
+	@mkdir -p $(@D)
+	$(call say,CXX) $(CXX) -x c++ $(EMULATED_CXXFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+$B/emulated/%.cpp.o: %.cpp | deps-build
+	@mkdir -p $(@D)
+	$(call say,CXX) $(CXX) $(EMULATED_CXXFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$B/emulated/tests/cuda/blas.cpp.o: EMULATED_CXXFLAGS += -O3
+
+# As the engine is a plug-in, so is what stands for it in tests.
+$B/lib/dt/cuda-emulated.so: $(EMULATED_OBJ) $(LIBDT)
+	@mkdir -p $(@D)
+	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) -shared $^ -Wl,-z,defs -lm -lpthread -o $@
+
+$B/tests/cuda/%: $B/emulated/tests/cuda/%.cpp.o $(EMULATED_OBJ) $(LIBDT)
+	@mkdir -p $(@D)
+	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) $^ -Wl,--as-needed $(LIBS) -lcmocka -o $@
+
+$B/lib/dt/http.so: $(CURL_SRC) lib/track/http.h $(LIBDT)
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $(CURL_SRC) $(LIBDT) -Wl,-z,defs -lcurl -Wl,--as-needed $(LIBS) -o $@
+
 $(PRELOADS): $B/%.so: %.c | deps-check
 	@mkdir -p $(@D)
 	$(call say,CC) $(CC) $(DT_CFLAGS) $(CFLAGS) -shared -MMD -MP $< -ldl -o $@
@@ -145,7 +212,7 @@ $B/tests/%: tests/%.c $(LIBDT) | deps-check
 
 RUN_TESTS = DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' JOBS='$(JOBS)' tests/run
 
-check: all $(UNITS) $(PRELOADS) deps-check deps-demo ## run every test; ends with "N passed, M failed, K skipped"
+check: all $(UNITS) $(PRELOADS) $(CUDA_EMULATED) deps-check deps-demo ## run every test; ends with "N passed, M failed, K skipped"
 	@$(RUN_TESTS) $(UNITS) $(BATS) $(MAN)
 
 check-full: all ## the tests that take long
@@ -154,16 +221,43 @@ check-full: all ## the tests that take long
 asan: ## run unit and program tests under AddressSanitizer and UBSan, in build/asan
 	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' LDFLAGS='$(ASAN)' check-built
 
-check-built: all $(UNITS) $(PRELOADS) deps-check deps-demo
+check-built: all $(UNITS) $(PRELOADS) $(CUDA_EMULATED) deps-check deps-demo
 	@LSAN_OPTIONS='use_tls=0:suppressions=$(CURDIR)/tests/leaks-not-ours:print_suppressions=0' \
 	  $(RUN_TESTS) $(UNITS) $(filter-out tests/house/%,$(BATS)) $(MAN)
+
+GPU_TESTS := $(foreach t,adamw attention cross-entropy dropout elements matmul norms rows types \
+               update,$B/tests/device/test-$t)
+
+# On a GPU: build/gpu is a bundle that may be carried to a machine without compilers.
+$B/gpu/op-speed: tests/gpu/op-speed.c $(LIBDT)
+	@mkdir -p $(@D)
+	$(call say,CC) $(CC) $(DT_CFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP $< $(LIBDT) -Wl,--as-needed $(LIBS) -o $@
+
+$B/gpu/host-memory.so: tests/gpu/host-memory.c
+	@mkdir -p $(@D)
+	$(call say,CC) $(CC) $(DT_CFLAGS) -isystem $(CUDA_HOME)/include $(CFLAGS) -shared $< -L$(CUDA_LIB) -lcudart_static -ldl -lrt -lpthread -o $@
+
+$B/gpu/conformance: tests/cuda/conformance.cu
+	@mkdir -p $(@D)
+	$(call say,NVCC) $(NVCC) $(NVCC_FLAGS) $< -o $@
+
+gpu-bundle: all $(GPU_TESTS) $B/gpu/op-speed $B/gpu/host-memory.so $B/gpu/conformance ## what the next two need, in build/gpu
+	@tests/gpu/bundle $B $B/gpu
+
+check-gpu: ## tests on the GPU of this machine, with build/gpu; OUT=FOLDER for the results
+	@[ -e $B/gpu/commit ] || $(MAKE) --no-print-directory gpu-bundle
+	@OUT='$(OUT)' tests/gpu/check $B/gpu
+
+bench-gpu: ## its speed: ops against measured peaks, a step of GPT-2 124M, PyTorch's; OUT=FOLDER
+	@[ -e $B/gpu/commit ] || $(MAKE) --no-print-directory gpu-bundle
+	@OUT='$(OUT)' tests/gpu/bench $B/gpu --set training.batch_size=32
 
 check-deps: ## modules include each other only as lib/layers says
 	@tests/check-deps
 
 check-headers: | deps-build ## each header compiles alone
 	@for h in $$(find lib -name '*.h' | sort); do echo "#include \"$${h#lib/}\"" | \
-	  $(CC) $(DT_CFLAGS) -Werror -fsyntax-only -x c - || exit 1; done
+	  $(CC) $(DT_CFLAGS) -Itests/cuda/toolkit -Werror -fsyntax-only -x c - || exit 1; done
 	@echo 'headers: each compiles alone'
 
 check-warnings: | deps-build deps-check ## no compiler warning in any source
@@ -187,6 +281,9 @@ $B/fuzz/%.o: %.c
 $B/fuzz/fuzz-%: tests/fuzz/fuzz-%.c $(FUZZ_OBJ)
 	$(call say,LD) clang $(FUZZ_CFLAGS) -fsanitize=fuzzer -MMD -MP $< $(FUZZ_OBJ) $(LIBS) -o $@
 
+cuda-registers: ## what nvcc says of each kernel: registers, bytes spilled (slow)
+	@NVCC='$(NVCC)' tests/cuda/registers $(filter %.cu,$(CUDA_SRC))
+
 fuzz: $(FUZZERS) ## run every fuzzer for FUZZ_SECONDS (needs clang); what it finds stays in build/fuzz
 	@for f in $(FUZZERS); do name=$${f##*/}; mkdir -p $$f.found && \
 	  $$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -rss_limit_mb=2048 \
@@ -206,11 +303,20 @@ oracles-torch: oracles ## the same with torch and transformers (gigabytes)
 oracles-datatrove: oracles ## the same with datatrove and spaCy (hundreds of megabytes)
 	build/oracles/bin/pip install -q --disable-pip-version-check -r tests/oracles/requirements-datatrove.txt
 
+oracles-mlflow: oracles ## the same with an MLflow server and TensorBoard (hundreds of megabytes)
+	build/oracles/bin/pip install -q --disable-pip-version-check -r tests/oracles/requirements-mlflow.txt
+
+oracles-scores: oracles-torch ## the same with lm-evaluation-harness and llama.cpp (compiles)
+	build/oracles/bin/pip install -q --disable-pip-version-check -r tests/oracles/requirements-scores.txt
+
 demo: deps-demo all ## text to a trained model that writes, in minutes; CORPUS=FILE for your text
 	@$(MAKE) --no-print-directory -f pipelines/demo.mk
 
 pretokenize: deps-demo all ## tokenizing before training against while training: table and plot
 	@$(MAKE) --no-print-directory -f pipelines/pretokenize.mk PYTHON='$(PYTHON)'
+
+mlm: deps-demo all ## masked pretraining of a small DistilBERT: table, plot and JSON of its accuracy
+	@$(MAKE) --no-print-directory -f pipelines/mlm.mk
 
 tinystories: deps-demo all ## the same on the TinyStories corpus: downloads it, or takes CORPUS=FILE
 	@$(MAKE) --no-print-directory -f pipelines/tinystories.mk
@@ -218,11 +324,14 @@ tinystories: deps-demo all ## the same on the TinyStories corpus: downloads it, 
 install: all ## install below DESTDIR and PREFIX
 	@for f in $(PROGRAMS); do install -D -m 755 $$f '$(DEST)'/bin/$${f##*/}; done
 	@for f in $(ENGINES); do install -D -m 644 $$f '$(DEST)'/lib/dt/$${f##*/}; done
-	@for f in $(SHARE); do install -D -m 644 share/$$f '$(DEST)'/share/dt/$$f; done
+	@for f in $(SHARE); do install -D -m $$([ -x share/$$f ] && echo 755 || echo 644) share/$$f '$(DEST)'/share/dt/$$f; done
 	@for f in $(MAN); do install -D -m 644 $$f '$(DEST)'/share/$$f; done
+	@for f in $(TOOLS); do install -D -m 644 share/completions/dt.bash '$(DEST)'/$(BASH_COMPLETIONS)/$$f; done
+	@install -D -m 644 share/completions/_dt '$(DEST)'/$(ZSH_COMPLETIONS)/_dt
 
 uninstall: ## remove what install put below DESTDIR and PREFIX
 	@rm -f $(PROGRAMS:$B/%='$(DEST)'/%) $(MAN:%='$(DEST)'/share/%)
+	@rm -f $(TOOLS:%='$(DEST)'/$(BASH_COMPLETIONS)/%) '$(DEST)'/$(ZSH_COMPLETIONS)/_dt
 	@rm -rf '$(DEST)'/lib/dt '$(DEST)'/share/dt
 
 format: ## reformat the C sources
@@ -234,8 +343,8 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all check-full share deps deps-build deps-demo deps-check deps-oracles deps-mpi check check-built asan \
-        demo pretokenize tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
-        oracles-datatrove install \
+.PHONY: all gpu-bundle check-gpu bench-gpu check-full share deps deps-build deps-demo deps-check deps-oracles deps-mpi deps-track check check-built asan \
+        demo pretokenize mlm tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
+        oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help
 -include $(shell find $B -name '*.d' 2>/dev/null)
