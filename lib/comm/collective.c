@@ -145,73 +145,109 @@ dt_ticket dt_comm_broadcast(struct dt_comm *comm, void *data, size_t bytes, int 
 /* --- reduce-scatter ------------------------------------------------------------------------------
  */
 
-/* The parts of every rank's leaves, in the order of the leaves. */
-struct parts {
-    int *first;               /* rank r's are first[r] .. first[r + 1] - 1 */
-    struct dt_tree_part *all; /* their values: this chunk's, of this rank's piece */
+/* Ranks that add up their parts together, each a piece of it, chunk by chunk. */
+struct level {
+    int base, stride;         /* rank i of them is base + i * stride of the communicator */
+    int size, own;            /* own: which of them this is */
+    const int64_t *firsts;    /* i's leaves begin at firsts[i * stride] */
+    int64_t leaves;           /* of the tree */
+    int64_t *first;           /* the parts of i's leaves are first[i] .. first[i + 1] - 1 */
+    struct dt_tree_part *all; /* in the order of the leaves: this chunk's, of this rank's piece */
     struct dt_transfer *transfers;
     float *staging; /* what the others send: a chunk for each of their parts */
 };
 
-static int count_parts(const struct dt_reduction *r, int size)
+/* Ranks of this one's group, or those of its piece in all groups. */
+static struct level level_of(const struct dt_comm *c, const struct dt_reduction *r, bool within)
+{
+    int groups = r->groups > 1 ? r->groups : 1, size = c->size / groups;
+    int own = c->rank % size, group = c->rank / size;
+    return (struct level){
+        .base = within ? group * size : own,
+        .stride = within ? 1 : size,
+        .size = within ? size : groups,
+        .own = within ? own : group,
+        .firsts = r->firsts + (within ? group * size : 0),
+        .leaves = r->firsts[c->size],
+    };
+}
+
+static int cover(const struct level *l, int i, struct dt_tree_node *nodes)
+{
+    return dt_tree_cover(l->firsts[i * l->stride], l->firsts[(i + 1) * l->stride], l->leaves,
+                         nodes);
+}
+
+static size_t count_parts(const struct level *l)
 {
     struct dt_tree_node nodes[DT_TREE_NODES];
     int count = 0;
-    for (int rank = 0; rank < size; rank++)
-        count += dt_tree_cover(r->firsts[rank], r->firsts[rank + 1], r->firsts[size], nodes);
-    return count;
+    for (int i = 0; i < l->size; i++)
+        count += cover(l, i, nodes);
+    return (size_t)count;
 }
 
-static struct parts open_parts(const struct dt_comm *c, const struct dt_reduction *r)
+/* Of a reduction's chunk, or of a gathering. */
+static size_t most_transfers(const struct level *l)
 {
-    size_t count = (size_t)count_parts(r, c->size), size = (size_t)c->size;
-    size_t transfers = count + (size_t)r->count * size;
-    struct parts p;
-    char *scratch =
-        dt_job_scratch(c->job, count * REDUCE_CHUNK * sizeof *p.staging + count * sizeof *p.all +
-                                   transfers * sizeof *p.transfers + (size + 1) * sizeof *p.first);
-    p.staging = (float *)scratch;
-    p.all = (struct dt_tree_part *)(p.staging + count * REDUCE_CHUNK);
-    p.transfers = (struct dt_transfer *)(p.all + count);
-    p.first = (int *)(p.transfers + transfers);
-    p.first[0] = 0;
-    for (int rank = 0; rank < c->size; rank++) {
-        struct dt_tree_node nodes[DT_TREE_NODES];
-        int some = dt_tree_cover(r->firsts[rank], r->firsts[rank + 1], r->firsts[size], nodes);
-        assert(rank != c->rank || some == r->count);
-        for (int i = 0; i < some; i++)
-            p.all[p.first[rank] + i].node = nodes[i];
-        p.first[rank + 1] = p.first[rank] + some;
-    }
-    return p;
+    struct dt_tree_node nodes[DT_TREE_NODES];
+    return count_parts(l) + (size_t)(l->size * (cover(l, l->own, nodes) + 2));
 }
 
-/* A chunk of every other rank's piece leaves, of this rank's piece comes in. */
-static int exchange_chunk(const struct dt_operation *op, struct parts *p, size_t from,
+static size_t level_bytes(const struct level *l)
+{
+    return count_parts(l) * (REDUCE_CHUNK * sizeof *l->staging + sizeof *l->all) +
+           most_transfers(l) * sizeof *l->transfers + ((size_t)l->size + 1) * sizeof *l->first;
+}
+
+/* Lays it out in level_bytes from scratch on. */
+static void open_level(struct level *l, char *scratch)
+{
+    size_t count = count_parts(l);
+    l->staging = (float *)(void *)scratch;
+    l->all = (struct dt_tree_part *)(void *)(l->staging + count * REDUCE_CHUNK);
+    l->transfers = (struct dt_transfer *)(void *)(l->all + count);
+    l->first = (int64_t *)(void *)(l->transfers + most_transfers(l));
+    l->first[0] = 0;
+    for (int i = 0; i < l->size; i++) {
+        struct dt_tree_node nodes[DT_TREE_NODES];
+        int some = cover(l, i, nodes);
+        for (int j = 0; j < some; j++)
+            l->all[l->first[i] + j].node = nodes[j];
+        l->first[i + 1] = l->first[i] + some;
+    }
+}
+
+static int peer_of(const struct level *l, int i)
+{
+    return l->base + i * l->stride;
+}
+
+/* Of the parts of this rank a chunk of every other one's piece leaves, of its own comes in. */
+static int exchange_chunk(const struct dt_operation *op, const struct level *l,
+                          const struct dt_tree_part *own, const size_t *offsets, size_t from,
                           struct dt_error *err)
 {
-    const struct dt_comm *c = op->comm;
-    const struct dt_reduction *r = &op->reduction;
-    int count = 0;
-    for (int i = 1; i < c->size; i++) {
-        int to = (c->rank + i) % c->size;
-        size_t n = chunk_of(r->offsets[to + 1] - r->offsets[to], REDUCE_CHUNK, from);
-        for (int j = 0; j < r->count; j++)
-            p->transfers[count++] = (struct dt_transfer){
-                true, to, r->parts[j].values + r->offsets[to] + from, n * sizeof(float), NULL};
+    int count = 0, parts = (int)(l->first[l->own + 1] - l->first[l->own]);
+    for (int i = 1; i < l->size; i++) {
+        int to = (l->own + i) % l->size;
+        size_t n = chunk_of(offsets[to + 1] - offsets[to], REDUCE_CHUNK, from);
+        for (int j = 0; j < parts; j++)
+            l->transfers[count++] = (struct dt_transfer){
+                true, peer_of(l, to), own[j].values + offsets[to] + from, n * sizeof(float), NULL};
     }
-    size_t n = chunk_of(r->offsets[c->rank + 1] - r->offsets[c->rank], REDUCE_CHUNK, from);
-    for (int rank = 0; rank < c->size; rank++)
-        for (int j = p->first[rank]; j < p->first[rank + 1]; j++) {
-            struct dt_tree_part *part = &p->all[j];
-            part->values = p->staging + (size_t)j * REDUCE_CHUNK;
-            if (rank == c->rank)
-                part->values = r->parts[j - p->first[rank]].values + r->offsets[c->rank] + from;
+    size_t n = chunk_of(offsets[l->own + 1] - offsets[l->own], REDUCE_CHUNK, from);
+    for (int i = 0; i < l->size; i++)
+        for (int64_t j = l->first[i]; j < l->first[i + 1]; j++) {
+            struct dt_tree_part *part = &l->all[j];
+            part->values = l->staging + (size_t)j * REDUCE_CHUNK;
+            if (i == l->own)
+                part->values = own[j - l->first[i]].values + offsets[i] + from;
             else
-                p->transfers[count++] =
-                    (struct dt_transfer){false, rank, part->values, n * sizeof(float), NULL};
+                l->transfers[count++] = (struct dt_transfer){false, peer_of(l, i), part->values,
+                                                             n * sizeof(float), NULL};
         }
-    return exchange(op, p->transfers, count, err);
+    return exchange(op, l->transfers, count, err);
 }
 
 static void put(float *to, const float *from, size_t n)
@@ -220,24 +256,53 @@ static void put(float *to, const float *from, size_t n)
         memcpy(to, from, n * sizeof *to);
 }
 
+/* n floats that all groups have sums of, in parts, become everything's sum on all of them. */
+static int add_groups(const struct dt_operation *op, const struct level *l,
+                      const struct dt_tree_part *parts, size_t *shares, size_t n, float *sum,
+                      struct dt_error *err)
+{
+    int count = 0;
+    for (int i = 0; i <= l->size; i++)
+        shares[i] = n * (size_t)i / (size_t)l->size;
+    DT_TRY(exchange_chunk(op, l, parts, shares, 0, err));
+    size_t first = shares[l->own], own = shares[l->own + 1] - first;
+    put(sum + first, dt_tree_sum(l->all, (int)l->first[l->size], l->leaves, own), own);
+    for (int i = 1; i < l->size; i++) {
+        int to = (l->own + i) % l->size, source = (l->own + l->size - i) % l->size;
+        l->transfers[count++] =
+            (struct dt_transfer){true, peer_of(l, to), sum + first, own * sizeof *sum, NULL};
+        l->transfers[count++] =
+            (struct dt_transfer){false, peer_of(l, source), sum + shares[source],
+                                 (shares[source + 1] - shares[source]) * sizeof *sum, NULL};
+    }
+    return exchange(op, l->transfers, count, err);
+}
+
 static int run_reduce_scatter(const struct dt_operation *op, struct dt_error *err)
 {
     const struct dt_comm *c = op->comm;
     const struct dt_reduction *r = &op->reduction;
-    int64_t leaves = r->firsts[c->size];
-    if (c->size == 1) {
-        put(r->sum, dt_tree_sum(r->parts, r->count, leaves, r->offsets[1]), r->offsets[1]);
-        return 0;
-    }
-    size_t mine = r->offsets[c->rank + 1] - r->offsets[c->rank];
-    size_t most = longest_piece(r->offsets, c->size);
-    struct parts p = open_parts(c, r);
+    struct level within = level_of(c, r, true), across = level_of(c, r, false);
+    size_t bytes = level_bytes(&within), most = longest_piece(r->offsets, within.size);
+    char *scratch = dt_job_scratch(c->job, bytes + level_bytes(&across) +
+                                               ((size_t)across.size + 1) * sizeof(size_t));
+    size_t *shares = (size_t *)(void *)(scratch + bytes + level_bytes(&across));
+    struct dt_tree_part sums[DT_TREE_NODES]; /* of the group's leaves */
+    size_t first = r->offsets[within.own], mine = r->offsets[within.own + 1] - first;
+    float *sum = (r->sum ? r->sum : r->parts[0].values) + first;
+    open_level(&within, scratch);
+    open_level(&across, scratch + bytes);
+    assert(within.first[within.own + 1] - within.first[within.own] == r->count);
     for (size_t from = 0; from < most; from += REDUCE_CHUNK) {
         size_t n = chunk_of(mine, REDUCE_CHUNK, from);
-        DT_TRY(exchange_chunk(op, &p, from, err));
-        if (n > 0)
-            put(r->sum + r->offsets[c->rank] + from,
-                dt_tree_sum(p.all, p.first[c->size], leaves, n), n);
+        DT_TRY(exchange_chunk(op, &within, r->parts, r->offsets, from, err));
+        if (n == 0)
+            continue;
+        dt_tree_merge(within.all, (int)within.first[within.size], within.leaves, n, sums);
+        if (across.size > 1)
+            DT_TRY(add_groups(op, &across, sums, shares, n, sum + from, err));
+        else
+            put(sum + from, sums[0].values, n);
     }
     return 0;
 }
@@ -255,7 +320,7 @@ dt_ticket dt_comm_reduce_scatter(struct dt_comm *comm, const struct dt_reduction
 /* Leaves that a round has. */
 static int leaves_of(const struct dt_round *r, int size)
 {
-    int64_t left = r->stack->total - r->first;
+    int64_t left = r->end - r->first;
     return left < size ? (int)left : size;
 }
 

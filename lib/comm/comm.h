@@ -87,24 +87,30 @@ int dt_comm_await(struct dt_comm *comm, struct dt_message *message,
                   struct dt_error *err) DT_MUST_CHECK;
 
 /* Sums over the leaves of all ranks, cut up among them: rank r gets floats offsets[r]
- * to below offsets[r + 1] of the sum. Rank r has leaves firsts[r] to below firsts[r+1]. */
+ * to below offsets[r + 1] of the sum. Rank r has leaves firsts[r] to below firsts[r+1].
+ *
+ * Ranks may be so many groups of neighbours, all of one size, each of which gets the whole sum,
+ * cut up among its ranks: these add up the leaves of their group, and then ranks of the same
+ * piece theirs, so that of each piece 2 (groups - 1) / groups is sent between groups. */
 struct dt_reduction {
-    const size_t *offsets;      /* size + 1, in floats */
+    const size_t *offsets;      /* size of a group + 1, in floats */
     const int64_t *firsts;      /* size + 1; the last is the number of leaves */
     struct dt_tree_part *parts; /* this rank's leaves, as dt_tree_cover says; arrays of
-                                 * offsets[size] floats, overwritten */
+                                 * as many floats as the last offset says, overwritten */
     int count;
-    float *sum; /* offsets[size] floats, or one of the parts' arrays: the rank's piece of it */
+    float *sum; /* likewise, or one of the parts' arrays: the rank's piece of it; NULL: the first
+                 * of the parts' arrays */
+    int groups; /* 0: one */
 };
 dt_ticket dt_comm_reduce_scatter(struct dt_comm *comm, const struct dt_reduction *reduction);
 
-/* One round of a sum that grows round by round: rank r has leaf first + r, as far as the
- * stack's total goes. Every rank's piece of these leaves is pushed onto its own stack, in
- * their order, so that in the end each has its piece of the whole tree's sum. */
+/* One round of a sum that grows round by round: rank r has leaf first + r, as far as there are
+ * leaves below end. Every rank's piece of these leaves is pushed onto its own stack, in
+ * their order, so that in the end each has its piece of the sums of all leaves below end. */
 struct dt_round {
     const size_t *offsets; /* size + 1, in floats: the pieces */
-    int64_t first;
-    float *values;               /* this rank's leaf, offsets[size] floats; unused beyond total */
+    int64_t first, end;
+    float *values;               /* this rank's leaf, offsets[size] floats; unused beyond end */
     struct dt_tree_stack *stack; /* of arrays of the piece's size */
     float **spares;              /* arrays not in use, the last comes first */
     int *spare_count;

@@ -111,13 +111,22 @@ static float *sum_below(struct dt_tree_node node, struct dt_tree_part *parts, in
     return sum;
 }
 
+int dt_tree_merge(struct dt_tree_part *parts, int count, int64_t total, size_t n,
+                  struct dt_tree_part *sums)
+{
+    struct dt_tree_node nodes[DT_TREE_NODES];
+    int at = 0, merged = dt_tree_cover(first_leaf(parts[0].node),
+                                       end_leaf(parts[count - 1].node, total), total, nodes);
+    for (int i = 0; i < merged; i++)
+        sums[i] = (struct dt_tree_part){nodes[i], sum_below(nodes[i], parts, count, &at, total, n)};
+    assert(at == count);
+    return merged;
+}
+
 float *dt_tree_sum(struct dt_tree_part *parts, int count, int64_t total, size_t n)
 {
-    struct dt_tree_node root = {0, 0};
-    int at = 0;
-    while (!is_root(root, total))
-        root = parent(root);
-    float *sum = sum_below(root, parts, count, &at, total, n);
-    assert(at == count);
-    return sum;
+    struct dt_tree_part sums[DT_TREE_NODES];
+    int roots = dt_tree_merge(parts, count, total, n, sums);
+    assert(roots == 1);
+    return sums[0].values;
 }

@@ -54,6 +54,11 @@ int dt_tree_push(struct dt_tree_stack *stack, int64_t leaf, float *values, float
  * included. */
 int dt_tree_arrays(int64_t first, int64_t end, int64_t total);
 
+/* Adds up parts, whose leaves follow one another, to sums at the nodes of dt_tree_cover, which
+ * lie in arrays of the parts; the return value is their number. */
+int dt_tree_merge(struct dt_tree_part *parts, int count, int64_t total, size_t n,
+                  struct dt_tree_part *sums);
+
 /* The sum of all parts, which must make up the whole tree, in their order; it lies in
  * one of their arrays. */
 float *dt_tree_sum(struct dt_tree_part *parts, int count, int64_t total, size_t n);

@@ -157,33 +157,47 @@ static double head_backward(const struct rates *r, const struct head *h)
     return product_backward(r, h->rows, h->width, h->vocab);
 }
 
-/* Members of a group of replicas that are in one node. */
-static double neighbours(const struct dt_layout *l, const struct dt_cluster *c)
-{
-    double members = (double)c->devices / (double)l->tp;
-    return fmin(fmax(floor(members), 1), (double)l->dp);
-}
-
-/* An all-gather, or reduce-scatter, of so many bytes over the replicas. Whatever their
- * number in a node, each byte crosses its border once. */
-static struct dt_transfer collective(double bytes, const struct dt_layout *l,
+/* An all-gather, or reduce-scatter, of so many bytes over so many ranks, of which a device in
+ * stride is one. Whatever their number in a node, each byte crosses its border once. */
+static struct dt_transfer collective(double bytes, long ranks, long stride,
                                      const struct dt_cluster *c)
 {
-    double members = neighbours(l, c), nodes = ceil((double)l->dp / members);
-    double steps = ceil(log2((double)l->dp));
+    double size = (double)ranks, fitting = floor((double)c->devices / (double)stride);
+    double members = fmin(fmax(fitting, 1), size), nodes = ceil(size / members);
+    double steps = ceil(log2(size));
     struct dt_transfer t = {0};
-    if (l->dp == 1)
+    if (ranks == 1)
         return t;
     if (members > 1)
-        t.inside = bytes * (double)(l->dp - 1) / (double)l->dp;
+        t.inside = bytes * (size - 1) / size;
     t.between = bytes * (nodes - 1) / nodes / members;
     t.latency = steps * (nodes > 1 ? c->link.between_latency : c->link.inside_latency) * 1e-6;
     return t;
 }
 
-static struct dt_transfer times(struct dt_transfer t, double n)
+/* One behind the other, so many times. */
+static struct dt_transfer add(struct dt_transfer a, struct dt_transfer b, double times)
 {
-    return (struct dt_transfer){t.inside * n, t.between * n, t.latency * n};
+    return (struct dt_transfer){a.inside + b.inside * times, a.between + b.between * times,
+                                a.latency + b.latency * times};
+}
+
+/* The same over the ranks of a group of replicas. */
+static struct dt_transfer share_out(double bytes, const struct dt_layout *l,
+                                    const struct dt_cluster *c)
+{
+    return collective(bytes, dt_layout_owners(l), l->tp, c);
+}
+
+/* The sum of gradients of so many bytes, which groups then add up piece by piece. */
+static struct dt_transfer reduce(double bytes, const struct dt_layout *l,
+                                 const struct dt_cluster *c)
+{
+    long owners = dt_layout_owners(l);
+    struct dt_transfer within = share_out(bytes, l, c);
+    struct dt_transfer across =
+        collective(bytes / (double)owners, dt_layout_groups(l), l->tp * owners, c);
+    return add(add(within, within, l->zero_stage == 0 ? 1 : 0), across, 2);
 }
 
 static double inside_rate(const struct dt_cluster *c)
@@ -232,8 +246,9 @@ static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct d
         .backward = count * block_backward(&r, &block, (enum dt_recompute)l->recompute),
         .forward_tensor = count * tensor,
         .backward_tensor = count * tensor * (l->recompute == DT_RECOMPUTE_FULL ? 2 : 1),
-        .gather = collective(each * b->element, l, c),
-        .reduce = times(collective(each * sizeof(float), l, c), l->zero_stage == 0 ? 2 : 1),
+        .gather = share_out(each * b->element, l, c),
+        .reduce = reduce(each * sizeof(float), l, c),
+        .round = share_out(each * sizeof(float), l, c),
     };
     if (chunk == 0) {
         k.forward += passes(&r, 2 * stream, 1);
@@ -251,7 +266,7 @@ static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct d
 static double update_seconds(const struct dt_base *b, const struct dt_layout *l,
                              const struct dt_cluster *c, double elements)
 {
-    double owned = l->zero_stage >= 1 ? elements / (double)l->dp : elements;
+    double owned = l->zero_stage >= 1 ? elements / (double)dt_layout_owners(l) : elements;
     double bytes = owned * (2 * b->moments + 2 * sizeof(float) + sizeof(float) + b->element);
     return (bytes + elements * 2 * sizeof(float)) / dt_cluster_memory_rate(c);
 }
@@ -274,7 +289,7 @@ void dt_costs_init(struct dt_costs *k, const struct dt_base *b, const struct dt_
         most = fmax(most, b->stages[stage].elements);
     k->update = update_seconds(b, l, c, most) * measured->update;
     if (l->zero_stage == 1 || l->zero_stage == 2)
-        k->share = collective(most * b->element, l, c);
+        k->share = share_out(most * b->element, l, c);
     k->reductions = dt_reductions(s, l);
     k->send = (double)(l->batch * length * s->model.hidden_size) * b->element / (double)l->tp;
     k->tokens = (double)(l->batch * length * l->batches * l->dp);

@@ -22,7 +22,9 @@ struct dt_chunk_costs {
     double forward, backward;               /* seconds of computing, recomputation included */
     double forward_tensor, backward_tensor; /* seconds in collectives of tensor parallelism */
     long layers;
-    struct dt_transfer gather, reduce; /* of one layer's share of the chunk, over the replicas */
+    /* Of one layer's share of the chunk, over the replicas; round: what is reduced of a micro-batch
+     * before the last one. */
+    struct dt_transfer gather, reduce, round;
 };
 
 struct dt_costs {

@@ -13,6 +13,16 @@ long dt_layout_runs(const struct dt_layout *l)
     return l->pp * l->pipeline.chunks;
 }
 
+long dt_layout_owners(const struct dt_layout *l)
+{
+    return l->shard > 0 ? l->shard : l->dp;
+}
+
+long dt_layout_groups(const struct dt_layout *l)
+{
+    return l->dp / dt_layout_owners(l);
+}
+
 struct dt_model_part dt_layout_part(const struct dt_layout *l, long stage)
 {
     return (struct dt_model_part){.stage = (int)stage,
@@ -43,6 +53,8 @@ const char *dt_layout_fault(const struct dt_layout *l, const struct dt_settings 
         return "there are fewer layers than stages, or their chunks";
     if (s->training.gradient_accumulation_steps < l->dp)
         return "training.gradient_accumulation_steps is less than the replicas";
+    if (l->dp % dt_layout_owners(l) != 0)
+        return "shard_ranks does not divide the replicas";
     if (l->zero_stage > 0 && l->dp > 1 && s->training.optimizer == DT_RULE_MUON)
         return "the optimizer muon needs whole matrices, which ZeRO cuts";
     if (dt_pipeline_check(&l->pipeline, l->batches, &err) < 0)
@@ -59,6 +71,7 @@ int dt_layout_read(struct dt_layout *l, const struct dt_settings *s, long device
         .tp = s->distributed.tp,
         .dp = devices / (s->distributed.pp * s->distributed.tp),
         .zero_stage = s->distributed.zero_stage,
+        .shard = s->distributed.shard_ranks,
         .pipeline = {(enum dt_pipeline_schedule)s->distributed.schedule, (int)s->distributed.pp,
                      (int)s->distributed.virtual_stages},
         .batch = s->training.batch_size,

@@ -16,6 +16,7 @@
 struct dt_layout {
     long pp, dp, tp;
     long zero_stage;
+    long shard;                  /* replicas of a group, as distributed.shard_ranks; 0: all */
     struct dt_pipeline pipeline; /* schedule and chunks; stages are pp */
     long batch;                  /* sequences of a micro-batch */
     long batches;                /* micro-batches of a replica in a step */
@@ -32,6 +33,9 @@ const char *dt_layout_fault(const struct dt_layout *layout, const struct dt_sett
 long dt_layout_ranks(const struct dt_layout *layout);
 /* Runs of layers, over all stages. */
 long dt_layout_runs(const struct dt_layout *layout);
+/* Groups of replicas, each of which has all that its replicas share out, and their size. */
+long dt_layout_groups(const struct dt_layout *layout);
+long dt_layout_owners(const struct dt_layout *layout);
 /* What the first of a stage's tensor-parallel ranks holds of the model. */
 struct dt_model_part dt_layout_part(const struct dt_layout *layout, long stage);
 /* Layers of a run. */

@@ -10,6 +10,7 @@ struct dt_settings dt_plan_settings(const struct dt_settings *s, const struct dt
     own.training.gradient_accumulation_steps = l->batches * l->dp;
     own.training.recompute = l->recompute;
     own.distributed.zero_stage = l->zero_stage;
+    own.distributed.shard_ranks = l->shard;
     own.distributed.schedule = (int)l->pipeline.schedule;
     return own;
 }

@@ -36,6 +36,8 @@ static void print_layout(struct dt_buffer *b, const struct dt_plan *p,
     const struct dt_layout *l = &p->layout;
     dt_buffer_printf(b, "layout           pp %ld x dp %ld x tp %ld, ZeRO %ld", l->pp, l->dp, l->tp,
                      l->zero_stage);
+    if (dt_layout_groups(l) > 1)
+        dt_buffer_printf(b, " in groups of %ld", l->shard);
     if (l->pp > 1)
         dt_buffer_printf(b, ", %s", dt_pipeline_schedules[l->pipeline.schedule]);
     if (l->pipeline.chunks > 1)
@@ -180,13 +182,15 @@ void dt_report_plan(struct dt_buffer *b, const struct dt_plan *p, const struct d
 static void print_candidate(struct dt_buffer *b, int place, const struct dt_plan *p)
 {
     const struct dt_layout *l = &p->layout;
-    char schedule[40] = "-";
+    char schedule[40] = "-", shared[48];
+    snprintf(shared, sizeof shared, dt_layout_groups(l) > 1 ? "%ld/%ld" : "%ld", l->zero_stage,
+             l->shard);
     if (l->pipeline.chunks > 1)
         snprintf(schedule, sizeof schedule, "inter %d", l->pipeline.chunks);
     else if (l->pp > 1)
         snprintf(schedule, sizeof schedule, "%s", dt_pipeline_schedules[l->pipeline.schedule]);
-    dt_buffer_printf(b, "%3d %3ld %5ld %3ld %4ld %-8s %3ldx%-4ld %-9s %7.2f %8.2f %6.0f %4.1f\n",
-                     place, l->pp, l->dp, l->tp, l->zero_stage, schedule, l->batch, l->batches,
+    dt_buffer_printf(b, "%3d %3ld %5ld %3ld %4s %-8s %3ldx%-4ld %-9s %7.2f %8.2f %6.0f %4.1f\n",
+                     place, l->pp, l->dp, l->tp, shared, schedule, l->batch, l->batches,
                      dt_recomputes[l->recompute], p->sizes.total / GIB, p->step.seconds * 1e3,
                      p->tokens_per_second / (double)dt_layout_ranks(l), 100 * p->mfu);
 }
@@ -243,6 +247,7 @@ static struct json_object *layout_json(const struct dt_layout *l)
     put_int(o, "dp", (double)l->dp);
     put_int(o, "tp", (double)l->tp);
     put_int(o, "zero_stage", (double)l->zero_stage);
+    put_int(o, "shard_ranks", (double)dt_layout_owners(l));
     put_string(o, "schedule", dt_pipeline_schedules[l->pipeline.schedule]);
     put_int(o, "virtual_stages", (double)l->pipeline.chunks);
     put_int(o, "batch_size", (double)l->batch);

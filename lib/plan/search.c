@@ -63,6 +63,20 @@ static int consider(struct search *s, const struct dt_layout *l, const struct dt
     return 0;
 }
 
+/* Among all replicas, or those of a node. */
+static int try_groups(struct search *s, struct dt_layout *l, const struct dt_base *base,
+                      struct dt_error *err)
+{
+    long neighbours = s->request->cluster->devices / l->tp;
+    DT_TRY(consider(s, l, base, err));
+    if (l->zero_stage == 0 || neighbours == 1 || neighbours >= l->dp || l->dp % neighbours != 0)
+        return 0;
+    l->shard = neighbours;
+    int rc = consider(s, l, base, err);
+    l->shard = 0;
+    return rc;
+}
+
 /* Every state of ZeRO. */
 static int try_states(struct search *s, struct dt_layout *l, struct dt_error *err)
 {
@@ -72,7 +86,7 @@ static int try_states(struct search *s, struct dt_layout *l, struct dt_error *er
     if (dt_layout_fault(l, &settings) == NULL)
         DT_TRY(dt_base_init(&base, &settings, l, err));
     for (l->zero_stage = 0; l->zero_stage <= (l->dp > 1 ? 3 : 0) && rc == 0; l->zero_stage++)
-        rc = consider(s, l, &base, err);
+        rc = try_groups(s, l, &base, err);
     l->zero_stage = 0;
     dt_base_release(&base);
     return rc;

@@ -217,13 +217,19 @@ static bool receive(struct simulation *s, struct actor *a, const struct dt_actio
 
 static bool gathers(const struct simulation *s)
 {
-    return s->layout->zero_stage == 3 && s->layout->dp > 1;
+    return s->layout->zero_stage == 3 && dt_layout_owners(s->layout) > 1;
 }
 
-static bool reduces(const struct simulation *s, const struct dt_action *action)
+/* What of a layer's gradients is reduced behind the action; NULL: nothing. */
+static const struct dt_transfer *reduction(const struct simulation *s,
+                                           const struct dt_action *action)
 {
-    bool last = action->batch == s->layout->batches - 1;
-    return action->kind == DT_BACKWARD && s->layout->dp > 1 && (last || s->costs->reductions > 1);
+    const struct dt_chunk_costs *k = &s->costs->chunks[action->run];
+    if (action->kind != DT_BACKWARD || s->layout->dp == 1)
+        return NULL;
+    if (action->batch == s->layout->batches - 1)
+        return &k->reduce;
+    return s->costs->reductions > 1 ? &k->round : NULL;
 }
 
 /* Whether no pass comes behind the action at hand. */
@@ -260,8 +266,8 @@ static bool compute(struct simulation *s, struct actor *a, const struct dt_actio
 {
     const struct dt_chunk_costs *k = &s->costs->chunks[action->run];
     bool backward = action->kind == DT_BACKWARD;
-    bool reducing = reduces(s, action);
-    long segments = gathers(s) || reducing ? k->layers : 1;
+    const struct dt_transfer *reduced = reduction(s, action);
+    long segments = gathers(s) || reduced ? k->layers : 1;
     if (!gather(s, a, k))
         return false;
     double computing = (backward ? k->backward : k->forward) / (double)segments * a->slow;
@@ -280,8 +286,8 @@ static bool compute(struct simulation *s, struct actor *a, const struct dt_actio
                                  a->now};
     if (a->replica == 0)
         dt_timeline_add(s->timeline, &span);
-    if (reducing)
-        a->reduced = join(s, a, &k->reduce, "reduce");
+    if (reduced)
+        a->reduced = join(s, a, reduced, "reduce");
     if (++a->segment < segments)
         return true;
     hold(a, backward);

@@ -60,12 +60,21 @@ static void count_elements(struct dt_base *b, struct dt_stage_base *stage,
         b->runs[run_of(l, t, t->params[i].layer)] += padded(t, i);
 }
 
+static struct dt_replicas imagine_replicas(const struct dt_layout *l, long dp)
+{
+    struct dt_replicas r = {.all = dt_comm_imagine((int)dp)};
+    long groups = dp > 1 ? dt_layout_groups(l) : 1;
+    r.group = groups > 1 ? dt_comm_imagine((int)(dp / groups)) : r.all;
+    r.across = groups > 1 ? dt_comm_imagine((int)groups) : NULL;
+    return r;
+}
+
 /* A rank's place among ranks that are not there; those of replicas are as many as dp. */
 static struct dt_mesh imagine(const struct dt_settings *s, const struct dt_layout *l, long stage,
                               long dp)
 {
     struct dt_mesh mesh = {.world = dt_comm_imagine((int)(l->pp * dp * l->tp)),
-                           .data = dt_comm_imagine((int)dp),
+                           .data = imagine_replicas(l, dp),
                            .slices = dt_comm_imagine((int)l->tp),
                            .stages = dt_comm_imagine((int)l->pp),
                            .part = dt_layout_part(l, stage)};
@@ -76,7 +85,10 @@ static struct dt_mesh imagine(const struct dt_settings *s, const struct dt_layou
 static void dismiss(struct dt_mesh *mesh)
 {
     dt_comm_close(mesh->world);
-    dt_comm_close(mesh->data);
+    if (mesh->data.group != mesh->data.all)
+        dt_comm_close(mesh->data.group);
+    dt_comm_close(mesh->data.across);
+    dt_comm_close(mesh->data.all);
     dt_comm_close(mesh->slices);
     dt_comm_close(mesh->stages);
 }
@@ -232,22 +244,30 @@ static double tied_bytes(const struct dt_base *b, const struct dt_settings *s,
     bool ends = stage == 0 || stage == l->pp - 1;
     if (l->pp == 1 || !ends || !s->model.tie_word_embeddings)
         return 0;
-    return b->tied * sizeof(float) / (l->zero_stage > 0 ? (double)l->dp : 1);
+    return b->tied * sizeof(float) / (l->zero_stage > 0 ? (double)dt_layout_owners(l) : 1);
+}
+
+/* Of one parameter: what a group shares out, and sums that groups add up. */
+static double data_bytes(const struct dt_base *b, const struct dt_settings *s,
+                         const struct dt_layout *l)
+{
+    const double gradient = sizeof(float), owners = (double)dt_layout_owners(l);
+    double groups = (double)dt_layout_groups(l), replicas = (double)l->dp;
+    double reduced = gradient * (double)dt_reductions(s, l);
+    double gathered = l->zero_stage == 0   ? gradient
+                      : l->zero_stage == 3 ? 2 * (double)l->batches * b->element
+                                           : b->element;
+    return (owners - 1) / owners * (reduced + gathered) + 2 * (groups - 1) / replicas * gradient;
 }
 
 struct dt_traffic dt_stage_traffic(const struct dt_base *b, const struct dt_settings *s,
                                    const struct dt_layout *l, long stage)
 {
-    const double gradient = sizeof(float);
-    double elements = b->stages[stage].elements, batches = (double)l->batches;
-    double replicas = (double)l->dp, ranks = (double)l->tp, stream = stream_bytes(b, s, l);
+    const double batches = (double)l->batches;
+    double ranks = (double)l->tp, stream = stream_bytes(b, s, l);
     long sends = 2 * l->pipeline.chunks - (stage == 0) - (stage == l->pp - 1);
-    double reduced = gradient * (double)dt_reductions(s, l);
-    double gathered = l->zero_stage == 0   ? gradient
-                      : l->zero_stage == 3 ? 2 * batches * b->element
-                                           : b->element;
     struct dt_traffic t = {
-        .data = (replicas - 1) / replicas * elements * (reduced + gathered),
+        .data = b->stages[stage].elements * data_bytes(b, s, l),
         .tensor = tensor_bytes(b, s, l, stage),
         .pipeline = l->pp > 1 ? (double)sends * stream / ranks * batches : 0,
     };

@@ -149,6 +149,7 @@ static void forgive(struct dt_settings *s, const struct dt_settings *now)
     s->distributed.timeout = now->distributed.timeout;
     s->distributed.overlap = now->distributed.overlap; /* the same bits, as these: */
     s->distributed.zero_stage = now->distributed.zero_stage;
+    s->distributed.shard_ranks = now->distributed.shard_ranks;
     s->distributed.check_interval = now->distributed.check_interval;
     s->distributed.pp = now->distributed.pp;
     s->distributed.tp = now->distributed.tp; /* this and the next to rounding */

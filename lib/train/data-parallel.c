@@ -22,7 +22,9 @@ struct dt_bucket_sum {
     struct dt_tree_stack stack;
     float **spares; /* arrays not in use */
     int spare_count;
-    size_t *offsets, *bytes; /* size + 1: each rank's blocks, from the bucket's beginning */
+    size_t *offsets, *bytes; /* of a group's ranks, and 1: their blocks, from the bucket's
+                              * beginning */
+    size_t piece[2];         /* 0, and the floats of this rank's */
     dt_ticket ticket;
     bool pending;
     float *host; /* staged: copies of what is exchanged */
@@ -30,12 +32,18 @@ struct dt_bucket_sum {
 
 static int size_of(const struct dt_parallel *p)
 {
-    return dt_comm_size(p->comm);
+    return dt_comm_size(p->replicas.all);
 }
 
 static int rank_of(const struct dt_parallel *p)
 {
-    return dt_comm_rank(p->comm);
+    return dt_comm_rank(p->replicas.all);
+}
+
+/* Which owner of its group this rank is. */
+static int owner_of(const struct dt_parallel *p)
+{
+    return dt_comm_rank(p->replicas.group);
 }
 
 static int64_t bucket_size(const struct dt_parallel *p, int bucket)
@@ -52,18 +60,32 @@ void dt_parallel_part(const struct dt_parallel *p, int64_t count, int64_t *first
     *end = dt_share_of(count, rank_of(p) + 1, size_of(p));
 }
 
+static int group_of(const struct dt_parallel *p)
+{
+    return rank_of(p) / p->sharding.owners;
+}
+
+/* What a group has of the micro-batches, which its ranks pass in turn with rounds. */
+static struct dt_extent group_part(const struct dt_parallel *p, int64_t batches, int group)
+{
+    return (struct dt_extent){dt_share_of(batches, group, p->sharding.groups),
+                              dt_share_of(batches, group + 1, p->sharding.groups)};
+}
+
 static int64_t own_of(const struct dt_parallel *p, int64_t batches, int rank)
 {
-    int size = size_of(p);
+    int size = size_of(p), owners = p->sharding.owners;
+    struct dt_extent group = group_part(p, batches, rank / owners);
     if (p->keeping == DT_KEEP_ROUNDS)
-        return (batches - rank + size - 1) / size;
+        return (group.end - group.first - rank % owners + owners - 1) / owners;
     return dt_share_of(batches, rank + 1, size) - dt_share_of(batches, rank, size);
 }
 
 static int64_t batch_of(const struct dt_parallel *p, int64_t batches, int rank, int64_t i)
 {
+    int owners = p->sharding.owners;
     if (p->keeping == DT_KEEP_ROUNDS)
-        return i * size_of(p) + rank;
+        return group_part(p, batches, rank / owners).first + i * owners + rank % owners;
     return dt_share_of(batches, rank, size_of(p)) + i;
 }
 
@@ -93,15 +115,16 @@ static int arrays_needed(const struct dt_parallel *p, int64_t most)
     int needed = 1;
     bool rounds = p->keeping == DT_KEEP_ROUNDS;
     if (most > COUNTED) {
-        for (int64_t own = rounds ? most : (most + size_of(p) - 1) / size_of(p); own > 1; own /= 2)
+        int64_t ranges = rounds ? p->sharding.groups : size_of(p);
+        for (int64_t own = (most + ranges - 1) / ranges; own > 1; own /= 2)
             needed += 2;
         return needed + 1;
     }
     for (int64_t batches = size_of(p); batches <= most; batches++) {
-        int64_t first = 0, end = batches;
+        struct dt_extent own = group_part(p, batches, group_of(p));
         if (!rounds)
-            dt_parallel_part(p, batches, &first, &end);
-        int arrays = dt_tree_arrays(first, end, batches);
+            dt_parallel_part(p, batches, &own.first, &own.end);
+        int arrays = dt_tree_arrays(own.first, own.end, batches);
         needed = arrays > needed ? arrays : needed;
     }
     return needed;
@@ -123,23 +146,24 @@ static enum dt_keeping keeping_of(const struct dt_parallel *p, int64_t most)
 static void cut_up_bucket(struct dt_parallel *p, int bucket)
 {
     struct dt_bucket_sum *s = &p->sums[bucket];
-    int size = size_of(p);
+    int owners = p->sharding.owners;
     s->spares = dt_alloc((size_t)p->arena_count, sizeof *s->spares);
-    s->offsets = dt_alloc((size_t)size + 1, sizeof *s->offsets);
-    s->bytes = dt_alloc((size_t)size + 1, sizeof *s->bytes);
-    for (int r = 0; r < size; r++) {
+    s->offsets = dt_alloc((size_t)owners + 1, sizeof *s->offsets);
+    s->bytes = dt_alloc((size_t)owners + 1, sizeof *s->bytes);
+    for (int r = 0; r < owners; r++) {
         struct dt_extent run = dt_owned(&p->sharding, bucket, r);
         s->offsets[r] = (size_t)(run.first - p->sharding.buckets[bucket]);
         s->offsets[r + 1] = (size_t)(run.end - p->sharding.buckets[bucket]);
     }
-    for (int r = 0; r <= size; r++)
+    for (int r = 0; r <= owners; r++)
         s->bytes[r] = s->offsets[r] * sizeof(float);
+    s->piece[1] = s->offsets[owner_of(p) + 1] - s->offsets[owner_of(p)];
 }
 
 static void cut_up(struct dt_parallel *p)
 {
     int64_t blocks = 0;
-    for (int r = 0; r < size_of(p); r++)
+    for (int r = 0; r < p->sharding.owners; r++)
         for (int b = 0; b < p->sharding.count; b++) {
             struct dt_extent run = dt_owned_blocks(&p->sharding, b, r);
             blocks += run.end - run.first;
@@ -156,28 +180,43 @@ static int skipped_bucket(void)
     return bucket ? atoi(bucket) : -1;
 }
 
-int dt_parallel_init(struct dt_parallel *p, struct dt_comm *comm, struct dt_device *device,
-                     const struct dt_sharding *sharding, const struct dt_settings *settings,
-                     struct dt_error *err)
+/* Whether the work can be dealt out to so many ranks. */
+static int check(const struct dt_settings *settings, int size, int groups, struct dt_error *err)
 {
-    size_t size = (size_t)dt_comm_size(comm);
     long most = settings->training.gradient_accumulation_steps;
     long least =
         settings->training.batch_ramp_tokens > 0 ? settings->training.batch_ramp_start : most;
-    *p = (struct dt_parallel){.comm = comm,
+    if (least < size)
+        return dt_fail(
+            err, DT_EINVALID, "a step of %ld micro-batch%s cannot be shared by %d ranks: raise %s",
+            least, least == 1 ? "" : "es", size,
+            least < most ? "training.batch_ramp_start" : "training.gradient_accumulation_steps");
+    if (groups > 1 &&
+        (settings->distributed.sync != DT_SYNC_ALL_REDUCE || settings->distributed.compress != 0))
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.shard_ranks goes with distributed.sync allreduce, and not with "
+                       "distributed.compress");
+    return 0;
+}
+
+int dt_parallel_init(struct dt_parallel *p, const struct dt_replicas *replicas,
+                     struct dt_device *device, const struct dt_sharding *sharding,
+                     const struct dt_settings *settings, struct dt_error *err)
+{
+    size_t size = (size_t)dt_comm_size(replicas->all), groups = (size_t)dt_groups(replicas);
+    size_t owners = size / groups;
+    long most = settings->training.gradient_accumulation_steps;
+    *p = (struct dt_parallel){.replicas = *replicas,
                               .device = device,
                               .sharding = *sharding,
-                              .stage = size > 1 ? (int)settings->distributed.zero_stage : 0,
+                              .stage = owners > 1 ? (int)settings->distributed.zero_stage : 0,
                               .invariant = settings->distributed.invariant,
                               .overlap = settings->distributed.overlap,
                               .staged = device && device->engine->own_memory && size > 1,
                               .skipped = skipped_bucket()};
-    if (least < (long)size)
-        return dt_fail(
-            err, DT_EINVALID, "a step of %ld micro-batch%s cannot be shared by %zu ranks: raise %s",
-            least, least == 1 ? "" : "es", size,
-            least < most ? "training.batch_ramp_start" : "training.gradient_accumulation_steps");
-    p->sharding.owners = (int)size;
+    DT_TRY(check(settings, (int)size, (int)groups, err));
+    p->sharding.owners = (int)owners;
+    p->sharding.groups = (int)groups;
     p->apart = size > 1 && (dt_sync_is_local(settings) || settings->distributed.compress != 0);
     if (size > 1 && settings->distributed.sync == DT_SYNC_SERVER) {
         p->sharding.rooted = true;
@@ -190,8 +229,9 @@ int dt_parallel_init(struct dt_parallel *p, struct dt_comm *comm, struct dt_devi
     p->gradients = dt_alloc((size_t)sharding->count, sizeof *p->gradients);
     p->sums = dt_alloc((size_t)sharding->count, sizeof *p->sums);
     p->firsts = dt_alloc(size + 1, sizeof *p->firsts);
-    p->partial_bytes = dt_alloc(size + 1, sizeof *p->partial_bytes);
-    p->cursors = dt_alloc(size, sizeof *p->cursors);
+    p->group_firsts = dt_alloc(groups + 1, sizeof *p->group_firsts);
+    p->partial_bytes = dt_alloc(owners + 1, sizeof *p->partial_bytes);
+    p->cursors = dt_alloc(owners, sizeof *p->cursors);
     p->shared = dt_alloc((size_t)most * DT_SHARED_MOST, sizeof *p->shared);
     p->shared_bytes = dt_alloc(size + 1, sizeof *p->shared_bytes);
     cut_up(p);
@@ -209,7 +249,8 @@ static bool nodes_on_host(const struct dt_parallel *p)
 void dt_parallel_layout(struct dt_parallel *p, struct dt_arena *arena)
 {
     const struct dt_sharding *s = &p->sharding;
-    int64_t elements = slotted(p) ? dt_owned_before(s, s->count, rank_of(p)) : s->buckets[s->count];
+    int64_t elements =
+        slotted(p) ? dt_owned_before(s, s->count, owner_of(p)) : s->buckets[s->count];
     bool on_host = nodes_on_host(p);
     for (int i = 0; i < p->arena_count && !on_host; i++)
         p->arenas[i] = dt_arena_take(arena, (size_t)elements * sizeof(float));
@@ -236,6 +277,7 @@ void dt_parallel_release(struct dt_parallel *p)
     free(p->gradients);
     free(p->arenas);
     free(p->firsts);
+    free(p->group_firsts);
     free(p->elsewhere);
     free(p->partial);
     free(p->partial_bytes);
@@ -278,7 +320,7 @@ static void add(void *context, float *sum, const float *x, size_t n)
 /* Where a bucket lies in an arena. */
 static float *place_of(const struct dt_parallel *p, int arena, int bucket)
 {
-    int64_t at = slotted(p) ? dt_owned_before(&p->sharding, bucket, rank_of(p))
+    int64_t at = slotted(p) ? dt_owned_before(&p->sharding, bucket, owner_of(p))
                             : p->sharding.buckets[bucket];
     return p->arenas[arena] + at;
 }
@@ -286,13 +328,12 @@ static float *place_of(const struct dt_parallel *p, int arena, int bucket)
 static void begin_bucket(struct dt_parallel *p, int bucket)
 {
     struct dt_bucket_sum *s = &p->sums[bucket];
-    int rank = rank_of(p);
     s->passes = 0;
     s->entered = s->pending = false;
     s->stack =
         (struct dt_tree_stack){.total = p->firsts[size_of(p)], .n = (size_t)bucket_size(p, bucket)};
     if (p->keeping == DT_KEEP_ROUNDS) {
-        s->stack.n = s->offsets[rank + 1] - s->offsets[rank];
+        s->stack.n = s->piece[1];
     } else {
         s->stack.add = add;
         s->stack.context = p->device;
@@ -301,7 +342,7 @@ static void begin_bucket(struct dt_parallel *p, int bucket)
     for (int i = p->arena_count - 1; i >= 0; i--) /* the first comes first */
         s->spares[s->spare_count++] = place_of(p, i, bucket);
     if (!p->invariant)
-        s->stack.parts[s->stack.count++] = (struct dt_tree_part){{0, rank}, s->spares[0]};
+        s->stack.parts[s->stack.count++] = (struct dt_tree_part){{0, rank_of(p)}, s->spares[0]};
 }
 
 void dt_parallel_begin(struct dt_parallel *p, int64_t batches)
@@ -315,6 +356,8 @@ void dt_parallel_begin(struct dt_parallel *p, int64_t batches)
     p->failed = 0;
     for (int r = 0; r <= size; r++)
         p->firsts[r] = p->invariant ? dt_share_of(batches, r, size) : r;
+    for (int g = 0; g <= p->sharding.groups; g++)
+        p->group_firsts[g] = p->firsts[g * p->sharding.owners];
     for (int b = 0; b < p->sharding.count; b++)
         begin_bucket(p, b);
 }
@@ -337,9 +380,9 @@ static float *copy_to_host(struct dt_parallel *p, int bucket, int place, const f
 static void return_sum(struct dt_parallel *p, int bucket)
 {
     const struct dt_bucket_sum *s = &p->sums[bucket];
-    int rank = rank_of(p);
-    size_t first = p->stage > 0 ? s->offsets[rank] : 0;
-    size_t end = s->offsets[p->stage > 0 ? rank + 1 : size_of(p)];
+    int owner = owner_of(p);
+    size_t first = p->stage > 0 ? s->offsets[owner] : 0;
+    size_t end = s->offsets[p->stage > 0 ? owner + 1 : p->sharding.owners];
     const float *from = s->host + first;
     if (nodes_on_host(p))
         from = s->stack.parts[0].values;
@@ -352,11 +395,10 @@ static void return_sum(struct dt_parallel *p, int bucket)
 static void keep_piece(struct dt_parallel *p, int bucket)
 {
     const struct dt_bucket_sum *s = &p->sums[bucket];
-    int rank = rank_of(p);
     struct dt_device *dev = p->device;
-    int64_t n = (int64_t)(s->offsets[rank + 1] - s->offsets[rank]);
-    struct dt_tensor to = dt_matrix(place_of(p, 0, bucket), 1, n);
-    struct dt_tensor from = dt_matrix((float *)p->gradients[bucket] + s->offsets[rank], 1, n);
+    float *own = (float *)p->gradients[bucket] + s->offsets[owner_of(p)];
+    struct dt_tensor to = dt_matrix(place_of(p, 0, bucket), 1, (int64_t)s->piece[1]);
+    struct dt_tensor from = dt_matrix(own, 1, (int64_t)s->piece[1]);
     dev->ops->copy(dev, &to, &from);
 }
 
@@ -368,7 +410,7 @@ static void settle(struct dt_parallel *p, int bucket)
     if (!s->pending)
         return;
     s->pending = false;
-    int rc = dt_comm_wait(p->comm, s->ticket, &err);
+    int rc = dt_comm_wait(p->replicas.all, s->ticket, &err);
     if (rc < 0 && p->failed == 0) {
         p->failed = rc;
         p->error = err;
@@ -401,11 +443,10 @@ void dt_parallel_enter(struct dt_parallel *p, int bucket)
 static void leave_out(struct dt_parallel *p, int bucket)
 {
     struct dt_bucket_sum *s = &p->sums[bucket];
-    int rank = rank_of(p);
     if (p->keeping == DT_KEEP_ROUNDS && !p->idle) {
         p->device->ops->download(p->device, s->spares[0],
-                                 (float *)p->gradients[bucket] + s->offsets[rank],
-                                 s->bytes[rank + 1] - s->bytes[rank]);
+                                 (float *)p->gradients[bucket] + s->offsets[owner_of(p)],
+                                 s->piece[1] * sizeof(float));
         s->stack.parts[0].values = s->spares[0];
         if (p->staged)
             return_sum(p, bucket);
@@ -429,22 +470,49 @@ static void sum_up(struct dt_parallel *p, int bucket)
         s->stack.parts[i].values = copy_to_host(p, bucket, i, s->stack.parts[i].values);
     if (p->staged)
         whole = s->host;
-    struct dt_reduction how = {s->offsets, p->firsts, s->stack.parts, s->stack.count, whole};
-    s->ticket = dt_comm_reduce_scatter(p->comm, &how);
+    struct dt_reduction how = {.offsets = s->offsets,
+                               .firsts = p->firsts,
+                               .parts = s->stack.parts,
+                               .count = s->stack.count,
+                               .sum = whole,
+                               .groups = p->sharding.groups};
+    s->ticket = dt_comm_reduce_scatter(p->replicas.all, &how);
     if (p->stage == 0)
-        s->ticket = dt_comm_all_gather(p->comm, whole, s->bytes);
+        s->ticket = dt_comm_all_gather(p->replicas.group, whole, s->bytes);
     s->pending = true;
+}
+
+/* What rounds have made of the groups' leaves becomes everything's sum. */
+static void sum_across(struct dt_parallel *p, int bucket)
+{
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    struct dt_tree_node nodes[DT_TREE_NODES];
+    const int64_t *first = &p->group_firsts[group_of(p)];
+    struct dt_reduction how = {.offsets = s->piece,
+                               .firsts = p->group_firsts,
+                               .parts = s->stack.parts,
+                               .count = dt_tree_cover(first[0], first[1], p->batches, nodes),
+                               .groups = p->sharding.groups};
+    s->ticket = dt_comm_reduce_scatter(p->replicas.across, &how);
 }
 
 static void sum_round(struct dt_parallel *p, int bucket)
 {
     struct dt_bucket_sum *s = &p->sums[bucket];
     float *values = p->gradients[bucket];
+    const int64_t *first = &p->group_firsts[group_of(p)];
     if (p->staged)
         values = copy_to_host(p, bucket, 0, values);
-    struct dt_round round = {
-        s->offsets, (s->passes - 1) * size_of(p), values, &s->stack, s->spares, &s->spare_count};
-    s->ticket = dt_comm_reduce_round(p->comm, &round);
+    struct dt_round round = {.offsets = s->offsets,
+                             .first = first[0] + (s->passes - 1) * p->sharding.owners,
+                             .end = first[1],
+                             .values = values,
+                             .stack = &s->stack,
+                             .spares = s->spares,
+                             .spare_count = &s->spare_count};
+    s->ticket = dt_comm_reduce_round(p->replicas.group, &round);
+    if (p->sharding.groups > 1 && s->passes == p->rounds)
+        sum_across(p, bucket);
     s->pending = true;
 }
 
@@ -483,18 +551,23 @@ void dt_parallel_leave(struct dt_parallel *p, int bucket)
 struct dt_extent dt_parallel_kept(const struct dt_parallel *p, int bucket)
 {
     if (p->stage > 0)
-        return dt_owned(&p->sharding, bucket, rank_of(p));
+        return dt_owned(&p->sharding, bucket, owner_of(p));
     return (struct dt_extent){p->sharding.buckets[bucket], p->sharding.buckets[bucket + 1]};
+}
+
+struct dt_extent dt_parallel_owned(const struct dt_parallel *p, int bucket)
+{
+    return dt_owned_share(&p->sharding, bucket, owner_of(p), group_of(p));
 }
 
 static float *own_sum(const struct dt_parallel *p, int bucket)
 {
     const struct dt_bucket_sum *s = &p->sums[bucket];
     if (nodes_on_host(p))
-        return p->results + dt_owned_before(&p->sharding, bucket, rank_of(p));
+        return p->results + dt_owned_before(&p->sharding, bucket, owner_of(p));
     if (p->keeping == DT_KEEP_ROUNDS)
         return s->stack.parts[0].values;
-    return slotted(p) ? place_of(p, 0, bucket) : place_of(p, 0, bucket) + s->offsets[rank_of(p)];
+    return slotted(p) ? place_of(p, 0, bucket) : place_of(p, 0, bucket) + s->offsets[owner_of(p)];
 }
 
 float *dt_parallel_sum(const struct dt_parallel *p, int bucket)
@@ -522,9 +595,9 @@ static double squares_of(const struct dt_parallel *p, const float *x, int64_t fi
 
 static void square_own_blocks(struct dt_parallel *p)
 {
-    double *partial = p->partial + p->partial_bytes[rank_of(p)] / sizeof *p->partial;
+    double *partial = p->partial + p->partial_bytes[owner_of(p)] / sizeof *p->partial;
     for (int b = 0; b < p->sharding.count; b++) {
-        struct dt_extent run = dt_owned(&p->sharding, b, rank_of(p));
+        struct dt_extent run = dt_owned(&p->sharding, b, owner_of(p));
         int64_t size = dt_block_size(&p->sharding, b);
         for (int64_t at = run.first; at < run.end; at += size)
             *partial++ = squares_of(p, own_sum(p, b) + (at - run.first), at,
@@ -535,10 +608,10 @@ static void square_own_blocks(struct dt_parallel *p)
 /* Of each bucket over all its blocks in their order, whoever has them. */
 static void add_up_squares(struct dt_parallel *p, double *squares)
 {
-    memcpy(p->cursors, p->partial_bytes, (size_t)size_of(p) * sizeof *p->cursors);
+    memcpy(p->cursors, p->partial_bytes, (size_t)p->sharding.owners * sizeof *p->cursors);
     for (int b = 0; b < p->sharding.count; b++) {
         squares[b] = 0;
-        for (int r = 0; r < size_of(p); r++) {
+        for (int r = 0; r < p->sharding.owners; r++) {
             struct dt_extent run = dt_owned_blocks(&p->sharding, b, r);
             const double *partial = p->partial + p->cursors[r] / sizeof *partial;
             for (int64_t i = 0; i < run.end - run.first; i++)
@@ -559,8 +632,9 @@ int dt_parallel_settle(struct dt_parallel *p, struct dt_error *err)
 
 int dt_parallel_squares(struct dt_parallel *p, double *squares, struct dt_error *err)
 {
+    struct dt_comm *group = p->replicas.group;
     square_own_blocks(p);
-    DT_TRY(dt_comm_wait(p->comm, dt_comm_all_gather(p->comm, p->partial, p->partial_bytes), err));
+    DT_TRY(dt_comm_wait(group, dt_comm_all_gather(group, p->partial, p->partial_bytes), err));
     add_up_squares(p, squares);
     return 0;
 }
@@ -571,9 +645,10 @@ int dt_parallel_squares(struct dt_parallel *p, double *squares, struct dt_error 
 int dt_parallel_share(struct dt_parallel *p, double *values, int64_t count, int64_t each,
                       struct dt_error *err)
 {
+    struct dt_comm *all = p->replicas.all;
     for (int r = 0; r <= size_of(p); r++)
         p->shared_bytes[r] = (size_t)(dt_share_of(count, r, size_of(p)) * each) * sizeof *values;
-    return dt_comm_wait(p->comm, dt_comm_all_gather(p->comm, values, p->shared_bytes), err);
+    return dt_comm_wait(all, dt_comm_all_gather(all, values, p->shared_bytes), err);
 }
 
 int dt_parallel_share_batches(struct dt_parallel *p, double *values, int64_t batches, int64_t each,
@@ -581,6 +656,7 @@ int dt_parallel_share_batches(struct dt_parallel *p, double *values, int64_t bat
 {
     size_t bytes = (size_t)each * sizeof *values;
     double *shared = p->shared;
+    struct dt_comm *all = p->replicas.all;
     assert(each <= DT_SHARED_MOST);
     for (int r = 0; r < size_of(p); r++) {
         p->shared_bytes[r] = (size_t)((char *)shared - (char *)p->shared);
@@ -588,7 +664,7 @@ int dt_parallel_share_batches(struct dt_parallel *p, double *values, int64_t bat
             memcpy(shared, values + batch_of(p, batches, r, i) * each, bytes);
     }
     p->shared_bytes[size_of(p)] = (size_t)((char *)shared - (char *)p->shared);
-    DT_TRY(dt_comm_wait(p->comm, dt_comm_all_gather(p->comm, p->shared, p->shared_bytes), err));
+    DT_TRY(dt_comm_wait(all, dt_comm_all_gather(all, p->shared, p->shared_bytes), err));
     shared = p->shared;
     for (int r = 0; r < size_of(p); r++)
         for (int64_t i = 0; i < own_of(p, batches, r); i++, shared += each)

@@ -24,14 +24,15 @@
  *     rounds    the same for the tree: micro-batches are dealt out one by one in turn, and
  *               each round of them is summed into nodes of the rank's own blocks
  *
- * Ranks keep the whole sum (zero_stage 0), or their own blocks of it.
+ * Ranks keep the whole sum (zero_stage 0), or their own blocks of it. Where they are several
+ * groups (train/mesh.h) each group does so: it adds up its own leaves, and then groups add up
+ * theirs, block by block. The tree is that of all leaves, whatever the groups.
  */
 #ifndef DT_TRAIN_DATA_PARALLEL_H
 #define DT_TRAIN_DATA_PARALLEL_H
 
-#include "comm/comm.h"
 #include "device/arena.h"
-#include "train/settings.h"
+#include "train/mesh.h"
 #include "train/sharding.h"
 
 /* How replicas keep together. */
@@ -51,10 +52,10 @@ enum dt_keeping { DT_KEEP_WHOLE, DT_KEEP_TREE, DT_KEEP_PIECES, DT_KEEP_ROUNDS };
 struct dt_bucket_sum; /* of one bucket, in the step */
 
 struct dt_parallel {
-    struct dt_comm *comm; /* borrowed */
+    struct dt_replicas replicas;
     struct dt_device *device;
-    struct dt_sharding sharding; /* among all ranks */
-    int stage;                   /* zero_stage; 0 where there is one rank */
+    struct dt_sharding sharding; /* among the ranks of a group */
+    int stage;                   /* zero_stage; 0 where a group is one rank */
     bool invariant, overlap;
     bool staged; /* the device's memory is its own: ranks exchange copies in the host's */
     bool apart;  /* sums are left as they are, this rank's own: somebody else sees to them */
@@ -70,15 +71,16 @@ struct dt_parallel {
     int arena_count;
     float *results; /* staged rounds: the sum on the device; the arenas are the host's then */
     struct dt_slots slots;       /* of buckets that are not kept whole */
-    int64_t *firsts;             /* size + 1: each rank's first leaf */
+    int64_t *firsts;             /* of all ranks, and 1: each rank's first leaf */
+    int64_t *group_firsts;       /* likewise of the groups */
     struct dt_extent *elsewhere; /* elements that other slices of the model count, in their
                                   * order; owned by this */
     int elsewhere_count;
-    double *partial;       /* sums of squares of the blocks, rank by rank */
-    size_t *partial_bytes; /* size + 1: where each rank's begin */
-    size_t *cursors;       /* size: into partial */
+    double *partial;       /* sums of squares of the blocks, rank by rank of a group */
+    size_t *partial_bytes; /* of its ranks, and 1: where each one's begin */
+    size_t *cursors;       /* of its ranks: into partial */
     double *shared;        /* what ranks tell each other of micro-batches, rank by rank */
-    size_t *shared_bytes;  /* size + 1 */
+    size_t *shared_bytes;  /* of all ranks, and 1 */
     int skipped;           /* the bucket whose sum is left out, for tests; -1: none */
     int failed;            /* code of the first failure of the step */
     struct dt_error error;
@@ -87,11 +89,12 @@ struct dt_parallel {
 /* What ranks tell each other of a micro-batch at most. */
 #define DT_SHARED_MOST 8
 
-/* Cuts up the work; no memory of the device yet. Of sharding, owners and rooted are set
- * here. DT_EINVALID if a step has fewer micro-batches than there are ranks. */
-int dt_parallel_init(struct dt_parallel *parallel, struct dt_comm *comm, struct dt_device *device,
-                     const struct dt_sharding *sharding, const struct dt_settings *settings,
-                     struct dt_error *err) DT_MUST_CHECK;
+/* Cuts up the work; no memory of the device yet. Of sharding, owners, groups and rooted are set
+ * here. DT_EINVALID if a step has fewer micro-batches than there are ranks, or groups do not go
+ * with the way that replicas keep together. */
+int dt_parallel_init(struct dt_parallel *parallel, const struct dt_replicas *replicas,
+                     struct dt_device *device, const struct dt_sharding *sharding,
+                     const struct dt_settings *settings, struct dt_error *err) DT_MUST_CHECK;
 void dt_parallel_layout(struct dt_parallel *parallel, struct dt_arena *arena);
 void dt_parallel_release(struct dt_parallel *parallel);
 
@@ -112,6 +115,9 @@ int dt_parallel_squares(struct dt_parallel *parallel, double *squares,
 /* The elements of a bucket that this rank keeps and updates, and their gradients. */
 struct dt_extent dt_parallel_kept(const struct dt_parallel *parallel, int bucket);
 float *dt_parallel_sum(const struct dt_parallel *parallel, int bucket);
+
+/* Those that this rank owns alone, of what it keeps and others keep too. */
+struct dt_extent dt_parallel_owned(const struct dt_parallel *parallel, int bucket);
 
 /* Micro-batches of this rank in a step of so many, and which they are. */
 int64_t dt_parallel_own(const struct dt_parallel *parallel, int64_t batches);

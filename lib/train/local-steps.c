@@ -30,7 +30,7 @@ int dt_local_steps_plan(struct dt_local_steps *l, struct dt_store *store,
 {
     bool wanted = dt_sync_is_local(s);
     *l = (struct dt_local_steps){.store = store,
-                                 .active = wanted && dt_comm_size(store->parallel.comm) > 1,
+                                 .active = wanted && dt_comm_size(store->parallel.replicas.all) > 1,
                                  .every = s->distributed.local_steps,
                                  .rate = (float)s->distributed.outer_learning_rate,
                                  .momentum = (float)s->distributed.outer_momentum};
@@ -97,7 +97,7 @@ static void step_outside(struct dt_local_steps *l, float *parameters)
 int dt_local_steps_synchronize(struct dt_local_steps *l, struct dt_error *err)
 {
     struct dt_store *s = l->store;
-    struct dt_comm *comm = s->parallel.comm;
+    struct dt_comm *comm = s->parallel.replicas.all;
     float *parameters = s->model->parameters;
     DT_TRY(average(comm, parameters, s->elements, err));
     DT_TRY(average(comm, s->optimizer.first, s->optimizer.first_elements, err));

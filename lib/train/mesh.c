@@ -9,6 +9,7 @@
 /* Sizes of the mesh, and a rank's place in it. */
 struct place {
     int stages, replicas, slices;
+    int shards; /* replicas of a group */
     int stage, replica, slice;
 };
 
@@ -35,10 +36,42 @@ static int find_place(struct place *p, struct dt_comm *world, const struct dt_se
                        s->distributed.virtual_stages > 1 ? "' chunks" : "");
     DT_TRY(dt_slices_check(&s->model, p->slices, "the model", err));
     p->replicas = size / (p->stages * p->slices);
+    p->shards = s->distributed.shard_ranks > 0 ? (int)s->distributed.shard_ranks : p->replicas;
+    if (p->replicas % p->shards != 0)
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.shard_ranks (%d) must divide the replicas, of which there are "
+                       "%d",
+                       p->shards, p->replicas);
     p->slice = rank % p->slices;
     p->replica = rank / p->slices % p->replicas;
     p->stage = rank / p->slices / p->replicas;
     return 0;
+}
+
+/* A group of count replicas, first + i * stride. ranks: room for all. */
+static struct dt_comm *group_replicas(struct dt_comm *world, const struct place *p, int first,
+                                      int stride, int count, int *ranks)
+{
+    for (int i = 0; i < count; i++)
+        ranks[i] = rank_at(p, p->stage, first + i * stride, p->slice);
+    return dt_comm_group(world, ranks, count);
+}
+
+static void open_replicas(struct dt_replicas *r, struct dt_comm *world, const struct place *p,
+                          int *ranks)
+{
+    int number = p->replica % p->shards, groups = p->replicas / p->shards;
+    r->all = group_replicas(world, p, 0, 1, p->replicas, ranks);
+    r->group = r->all;
+    if (groups == 1)
+        return;
+    r->group = group_replicas(world, p, p->replica - number, 1, p->shards, ranks);
+    r->across = group_replicas(world, p, number, p->shards, groups, ranks);
+}
+
+int dt_groups(const struct dt_replicas *r)
+{
+    return r->across ? dt_comm_size(r->across) : 1;
 }
 
 int dt_mesh_open(struct dt_mesh *m, struct dt_comm *world, const struct dt_settings *s,
@@ -48,9 +81,7 @@ int dt_mesh_open(struct dt_mesh *m, struct dt_comm *world, const struct dt_setti
     DT_TRY(find_place(&p, world, s, err));
     int *ranks = dt_alloc((size_t)dt_comm_size(world), sizeof *ranks);
     *m = (struct dt_mesh){.world = world};
-    for (int i = 0; i < p.replicas; i++)
-        ranks[i] = rank_at(&p, p.stage, i, p.slice);
-    m->data = dt_comm_group(world, ranks, p.replicas);
+    open_replicas(&m->data, world, &p, ranks);
     for (int i = 0; i < p.slices; i++)
         ranks[i] = rank_at(&p, p.stage, p.replica, i);
     m->slices = dt_comm_group(world, ranks, p.slices);

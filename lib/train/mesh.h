@@ -7,6 +7,9 @@
  * so that the ranks that talk most, those of one layer's slices, are neighbours. Stages
  * (pipeline parallelism) and slices (tensor parallelism) hold parts of one model; replicas
  * (data parallelism) hold the same part and pass different micro-batches.
+ *
+ * Replicas are groups of neighbours, each of distributed.shard_ranks, or one group of all. What
+ * replicas share out (zero_stage) a group shares out, and every group has all of it.
  */
 #ifndef DT_TRAIN_MESH_H
 #define DT_TRAIN_MESH_H
@@ -15,9 +18,16 @@
 #include "model/table.h"
 #include "train/settings.h"
 
+/* Replicas: replica i is the one of number i % size of a group in group i / size of a group. */
+struct dt_replicas {
+    struct dt_comm *all;    /* of this rank's part; borrowed, as are these */
+    struct dt_comm *group;  /* those that share out what they keep; all, if there is one group */
+    struct dt_comm *across; /* those of this one's number in every group; NULL: one group */
+};
+
 struct dt_mesh {
     struct dt_comm *world; /* borrowed, like its groups: */
-    struct dt_comm *data;  /* the replicas of this rank's part */
+    struct dt_replicas data;
     struct dt_comm *slices, *stages;
     struct dt_model_part part; /* what this rank holds */
     unsigned char *flags;      /* of each rank of the world */
@@ -26,12 +36,15 @@ struct dt_mesh {
     size_t *value_offsets;
 };
 
-/* DT_EINVALID if the ranks cannot be dealt out as distributed.pp and .tp say. Release with
- * dt_mesh_release, also then. */
+/* DT_EINVALID if the ranks cannot be dealt out as distributed.pp, .tp and .shard_ranks say.
+ * Release with dt_mesh_release, also then. */
 int dt_mesh_open(struct dt_mesh *mesh, struct dt_comm *world, const struct dt_settings *settings,
                  struct dt_error *err) DT_MUST_CHECK;
 
 void dt_mesh_release(struct dt_mesh *mesh);
+
+/* How many groups the replicas are. */
+int dt_groups(const struct dt_replicas *replicas);
 
 /* Flags that any rank of the world has set. */
 int dt_mesh_flags(const struct dt_mesh *mesh, unsigned char own, unsigned char *any,

@@ -74,7 +74,7 @@ static void plan_workspaces(struct dt_passes *p, enum dt_recompute recompute)
 int dt_passes_plan(struct dt_passes *p, struct dt_model *model, const struct dt_mesh *mesh,
                    const struct dt_settings *s, struct dt_error *err)
 {
-    int stages = mesh->part.stages, replicas = dt_comm_size(mesh->data);
+    int stages = mesh->part.stages, replicas = dt_comm_size(mesh->data.all);
     int64_t most = s->training.gradient_accumulation_steps;
     struct dt_range rows =
         dt_peers_rows(model, s->training.batch_size * s->training.sequence_length);

@@ -96,6 +96,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"distributed.invariant", DT_SET_BOOL, AT(distributed.invariant), "false"},
     {"distributed.overlap", DT_SET_BOOL, AT(distributed.overlap), "true"},
     {"distributed.zero_stage", DT_SET_INT, AT(distributed.zero_stage), "0", 0, 3},
+    {"distributed.shard_ranks", DT_SET_INT, AT(distributed.shard_ranks), "0", 0, 1 << 20},
     {"distributed.sync", DT_SET_CHOICE, AT(distributed.sync), "allreduce", .choices = dt_syncs},
     {"distributed.local_steps", DT_SET_INT, AT(distributed.local_steps), "8", 1, 1000000},
     {"distributed.outer_learning_rate", DT_SET_REAL, AT(distributed.outer_learning_rate), "0.7", 0,

@@ -56,6 +56,7 @@ struct dt_settings {
         long compress_rank;                         /* of powersgd's products */
         long check_interval; /* steps between comparisons of replicas; 0: none */
         long zero_stage;     /* what ranks share out: moments; gradients too; parameters too */
+        long shard_ranks;    /* replicas that share it out among them; 0: all */
     } distributed;
     struct {
         char dataset[DT_SETTING_STRING]; /* the data, if the command line names none */

@@ -54,6 +54,14 @@ struct dt_extent dt_owned(const struct dt_sharding *s, int bucket, int owner)
                               first_element(s, bucket, blocks.end)};
 }
 
+/* Cut up among all owners of all groups, those of one number side by side. */
+struct dt_extent dt_owned_share(const struct dt_sharding *s, int bucket, int owner, int group)
+{
+    struct dt_sharding all = *s;
+    all.owners *= s->groups;
+    return dt_owned(&all, bucket, owner * s->groups + group);
+}
+
 int64_t dt_owned_before(const struct dt_sharding *s, int bucket, int owner)
 {
     int64_t elements = 0;

@@ -6,6 +6,7 @@
  * follows from the bucket's alone, and the blocks of each bucket are dealt evenly to
  * the owners in their order. So every owner has an even part of every bucket, in one
  * piece, and sums over blocks in their order do not depend on how many owners there are.
+ * Several groups of owners may each have all of it.
  */
 #ifndef DT_TRAIN_SHARDING_H
 #define DT_TRAIN_SHARDING_H
@@ -19,8 +20,9 @@ struct dt_sharding {
     const int64_t *buckets; /* count + 1: first elements; borrowed */
     int count;
     int first_layer, layers; /* the buckets of layers, which are used one after another */
-    int owners;
-    bool rooted; /* the first owner owns all */
+    int owners;              /* in each group */
+    int groups;              /* each has everything */
+    bool rooted;             /* the first owner owns all */
 };
 
 /* Elements first to below end. */
@@ -37,6 +39,9 @@ int64_t dt_block_count(const struct dt_sharding *sharding, int bucket);
 /* What an owner has of a bucket, in blocks of it, and in elements of the arena. */
 struct dt_extent dt_owned_blocks(const struct dt_sharding *sharding, int bucket, int owner);
 struct dt_extent dt_owned(const struct dt_sharding *sharding, int bucket, int owner);
+/* Of what owners of several groups have alike, a group's even share. */
+struct dt_extent dt_owned_share(const struct dt_sharding *sharding, int bucket, int owner,
+                                int group);
 /* Its elements in the buckets before that one; of all buckets with bucket = count. */
 int64_t dt_owned_before(const struct dt_sharding *sharding, int bucket, int owner);
 

@@ -91,11 +91,11 @@ struct dt_state_piece *dt_state_pieces(const struct dt_store *s, enum dt_part pa
     const struct dt_table *t = &s->model->table;
     float *const *places = part == DT_PART_AVERAGE ? s->averages : s->parameters;
     struct list list = {0};
-    int *seconds = second_places(s), rank = dt_comm_rank(s->parallel.comm);
+    int *seconds = second_places(s);
     for (int i = 0; i < t->count && (part != DT_PART_AVERAGE || s->averaged); i++) {
         const struct dt_param *p = &t->params[i];
         struct dt_extent own =
-            kept ? s->kept[p->bucket] : dt_owned(&s->parallel.sharding, p->bucket, rank);
+            kept ? s->kept[p->bucket] : dt_parallel_owned(&s->parallel, p->bucket);
         int64_t from = own.first > p->offset ? own.first - p->offset : 0;
         int64_t end = own.end < p->offset + p->count ? own.end - p->offset : p->count;
         float *place = places[p->bucket];

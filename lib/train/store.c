@@ -225,10 +225,10 @@ int dt_store_plan(struct dt_store *s, struct dt_model *model, const struct dt_se
     size_t count = (size_t)t->bucket_count;
     *s = (struct dt_store){
         .model = model, .mesh = mesh, .averaged = settings->training.ema_decay > 0};
-    DT_TRY(dt_parallel_init(&s->parallel, mesh->data, model->device, &sharding, settings, err));
+    DT_TRY(dt_parallel_init(&s->parallel, &mesh->data, model->device, &sharding, settings, err));
     DT_TRY(check_memory(s, settings, err));
     note_elsewhere(s);
-    DT_TRY(dt_compression_init(&s->compression, mesh->data, t, settings, err));
+    DT_TRY(dt_compression_init(&s->compression, mesh->data.all, t, settings, err));
     s->kept = dt_alloc(count, sizeof *s->kept);
     s->parameters = dt_alloc(count, sizeof *s->parameters);
     s->sums = dt_alloc(count, sizeof *s->sums);
@@ -367,7 +367,7 @@ void dt_store_update(struct dt_store *s, const struct dt_settings *settings, lon
 static int gather_bucket(struct dt_store *s, int bucket, float *host, struct dt_error *err)
 {
     struct dt_device *dev = s->model->device;
-    struct dt_comm *comm = s->parallel.comm;
+    struct dt_comm *comm = s->parallel.replicas.group;
     const struct dt_extent *run = &s->kept[bucket];
     int64_t first = s->model->table.buckets[bucket];
     size_t size = (size_t)dt_comm_size(comm), *bytes = dt_alloc(size + 1, sizeof *bytes);

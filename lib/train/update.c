@@ -153,7 +153,7 @@ static int accumulate(struct dt_training *t, long passes, struct dt_step_report 
     r->loss = plain(targets > 0 ? sum / targets : 0);
     *gradient_factor = targets > 0 ? r->loss_scale * (targets / places) : 1;
     if (t->local.active) /* one replica's gradients, in place of all */
-        *gradient_factor /= dt_comm_size(t->mesh.data);
+        *gradient_factor /= dt_comm_size(t->mesh.data.all);
     DT_TRY(dt_store_sum(&t->store, &r->gradient_norm, err));
     r->gradient_norm = plain(r->gradient_norm / *gradient_factor);
     return 0;

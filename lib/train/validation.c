@@ -45,7 +45,7 @@ static int validate_batch(struct dt_training *t, uint64_t samples, uint64_t firs
 static int pass_idly(struct dt_training *t, uint64_t samples, int64_t own, int64_t batches,
                      struct dt_error *err)
 {
-    int ranks = dt_comm_size(t->store.parallel.comm);
+    int ranks = dt_comm_size(t->store.parallel.replicas.all);
     double nothing[BATCH_VALUES];
     if (t->store.parallel.stage < 3)
         return 0;

@@ -21,19 +21,26 @@ static int gather(struct dt_comm *comm, void *all, size_t bytes, struct dt_error
 /* --- replicas ----------------------------------------------------------------------------------
  */
 
+/* Of what this rank has of each tensor: its weights, or at stages 0 and 3 its parameters. */
 static void hash_tensors(const struct dt_store *s, uint64_t *hashes)
 {
     const struct dt_model *m = s->model;
     const struct dt_table *t = &m->table;
-    size_t element = s->parallel.stage > 0 ? dt_dtype_size(m->compute) : sizeof(float);
+    bool weights = s->parallel.stage == 1 || s->parallel.stage == 2;
+    size_t element = weights ? dt_dtype_size(m->compute) : sizeof(float);
     for (int i = 0; i < t->count; i++) {
         const struct dt_param *p = &t->params[i];
-        int64_t at = p->offset - t->buckets[p->bucket];
-        const char *bucket = s->parallel.stage > 0 ? m->weights.buckets[p->bucket]
-                                                   : (const char *)s->parameters[p->bucket];
-        size_t bytes = (size_t)p->count * element;
+        const char *bucket =
+            weights ? m->weights.buckets[p->bucket] : (const char *)s->parameters[p->bucket];
+        int64_t begin = weights ? t->buckets[p->bucket] : s->kept[p->bucket].first;
+        int64_t kept = s->kept[p->bucket].end, end = p->offset + p->count;
+        int64_t first = p->offset > begin ? p->offset : begin;
+        end = !weights && kept < end ? kept : end;
+        size_t bytes = end > first ? (size_t)(end - first) * element : 0;
         char *host = dt_alloc(1, bytes);
-        m->device->ops->download(m->device, host, bucket + (size_t)at * element, bytes);
+        if (bytes > 0)
+            m->device->ops->download(m->device, host, bucket + (size_t)(first - begin) * element,
+                                     bytes);
         hashes[i] = dt_hash(host, bytes);
         free(host);
     }
@@ -41,9 +48,12 @@ static void hash_tensors(const struct dt_store *s, uint64_t *hashes)
 
 int dt_watch_replicas(struct dt_store *s, struct dt_error *err)
 {
-    struct dt_comm *comm = s->parallel.comm;
-    size_t size = (size_t)dt_comm_size(comm), count = (size_t)s->model->table.count;
-    if (size == 1 || s->parallel.stage == 3)
+    const struct dt_replicas *r = &s->parallel.replicas;
+    struct dt_comm *comm = s->parallel.stage == 3 ? r->across : r->all;
+    size_t size = comm ? (size_t)dt_comm_size(comm) : 1, count = (size_t)s->model->table.count;
+    size_t first = comm == r->all ? 0 : (size_t)dt_comm_rank(r->group);
+    size_t stride = comm == r->all ? 1 : (size_t)dt_comm_size(r->group);
+    if (size == 1)
         return 0;
     if (s->parallel.stage > 0)
         DT_TRY(dt_weights_settle(&s->weights, err));
@@ -54,8 +64,8 @@ int dt_watch_replicas(struct dt_store *s, struct dt_error *err)
         if (all[i] != all[i % count])
             rc = dt_fail(
                 err, DT_EINVALID,
-                "ranks have come apart: tensor '%s' of replica %zu is not that of replica 0",
-                s->model->table.params[i % count].name, i / count);
+                "ranks have come apart: tensor '%s' of replica %zu is not that of replica %zu",
+                s->model->table.params[i % count].name, first + i / count * stride, first);
     free(all);
     return rc;
 }

@@ -6,8 +6,8 @@
 #include "train/store.h"
 
 /* Replicas compare hashes of what they all hold: parameters, or weights where parameters are
- * shared out (nothing at stage 3). DT_EINVALID names the first rank and tensor that differ from
- * the first rank's. */
+ * shared out, and at stage 3 what groups of replicas have alike. DT_EINVALID names the first rank
+ * and tensor that differ from the first rank's. */
 int dt_watch_replicas(struct dt_store *store, struct dt_error *err) DT_MUST_CHECK;
 
 /* A rank that computes longer than the others, who wait for it. */

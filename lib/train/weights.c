@@ -25,7 +25,8 @@ void dt_weights_init(struct dt_weights *w, struct dt_model *model,
                      float **parameters)
 {
     const struct dt_sharding *s = &parallel->sharding;
-    size_t element = dt_dtype_size(model->compute), size = (size_t)dt_comm_size(parallel->comm);
+    size_t element = dt_dtype_size(model->compute),
+           size = (size_t)dt_comm_size(parallel->replicas.group);
     *w = (struct dt_weights){
         .model = model, .parallel = parallel, .kept = kept, .parameters = parameters};
     w->buckets = dt_alloc((size_t)s->count, sizeof *w->buckets);
@@ -66,7 +67,8 @@ static void bring_to_device(const struct dt_weights *w, int bucket)
 {
     const struct dt_bucket_weights *b = &w->buckets[bucket];
     struct dt_device *dev = w->model->device;
-    int rank = dt_comm_rank(w->parallel->comm), size = dt_comm_size(w->parallel->comm);
+    int rank = dt_comm_rank(w->parallel->replicas.group),
+        size = dt_comm_size(w->parallel->replicas.group);
     size_t behind = b->bytes[rank + 1];
     if (b->bytes[rank] > 0)
         dev->ops->upload(dev, b->place, b->host, b->bytes[rank]);
@@ -81,7 +83,7 @@ static void await(struct dt_weights *w, int bucket)
     if (!b->pending)
         return;
     b->pending = false;
-    int rc = dt_comm_wait(w->parallel->comm, b->ticket, &err);
+    int rc = dt_comm_wait(w->parallel->replicas.group, b->ticket, &err);
     if (rc < 0 && w->failed == 0) {
         w->failed = rc;
         w->error = err;
@@ -94,7 +96,8 @@ static char *copy_to_host(struct dt_weights *w, int bucket, char *place)
 {
     struct dt_bucket_weights *b = &w->buckets[bucket];
     struct dt_device *dev = w->model->device;
-    int rank = dt_comm_rank(w->parallel->comm), size = dt_comm_size(w->parallel->comm);
+    int rank = dt_comm_rank(w->parallel->replicas.group),
+        size = dt_comm_size(w->parallel->replicas.group);
     size_t first = b->bytes[rank];
     if (b->host == NULL)
         b->host = dt_alloc(b->bytes[size], 1);
@@ -110,7 +113,7 @@ static void gather(struct dt_weights *w, int bucket)
     struct dt_model *m = w->model;
     const struct dt_extent *run = &w->kept[bucket];
     char *place = m->weights.buckets[bucket];
-    char *own = place + b->bytes[dt_comm_rank(w->parallel->comm)];
+    char *own = place + b->bytes[dt_comm_rank(w->parallel->replicas.group)];
     struct dt_tensor from = dt_matrix(w->parameters[bucket], 1, run->end - run->first);
     struct dt_tensor to = dt_matrix_of(m->compute, own, 1, run->end - run->first);
     if (own != (char *)w->parameters[bucket])
@@ -119,7 +122,7 @@ static void gather(struct dt_weights *w, int bucket)
         w->failed = w->error.code;
     if (w->parallel->staged)
         place = copy_to_host(w, bucket, place);
-    b->ticket = dt_comm_all_gather(w->parallel->comm, place, b->bytes);
+    b->ticket = dt_comm_all_gather(w->parallel->replicas.group, place, b->bytes);
     b->pending = b->fresh = true;
     if (!w->parallel->overlap)
         await(w, bucket);

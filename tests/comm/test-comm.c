@@ -139,6 +139,7 @@ static void all_to_all_brings_each_piece_to_its_rank(void **state)
 
 struct sums {
     float *whole; /* of all ranks' pieces */
+    int groups;   /* 0: one */
 };
 
 static void reduce(struct dt_comm *world, void *context)
@@ -146,12 +147,13 @@ static void reduce(struct dt_comm *world, void *context)
     struct sums *sums = context;
     struct dt_error err;
     int size = dt_comm_size(world), rank = dt_comm_rank(world);
+    int groups = sums->groups ? sums->groups : 1, owners = size / groups, owner = rank % owners;
     size_t offsets[MOST_RANKS + 1];
     int64_t firsts[MOST_RANKS + 1];
-    for (int r = 0; r <= size; r++) {
-        offsets[r] = (size_t)(SUM_FLOATS * (int64_t)r / size);
+    for (int r = 0; r <= owners; r++)
+        offsets[r] = (size_t)(SUM_FLOATS * (int64_t)r / owners);
+    for (int r = 0; r <= size; r++)
         firsts[r] = LEAVES * r / size;
-    }
     struct dt_tree_stack stack = {.total = LEAVES, .n = SUM_FLOATS};
     for (int64_t leaf = firsts[rank]; leaf < firsts[rank + 1]; leaf++) {
         float *values = dt_alloc(SUM_FLOATS, sizeof *values), *freed[DT_TREE_NODES];
@@ -162,10 +164,14 @@ static void reduce(struct dt_comm *world, void *context)
             free(freed[i]);
     }
     float *sum = dt_alloc(SUM_FLOATS, sizeof *sum);
-    struct dt_reduction how = {offsets, firsts, stack.parts, stack.count, sum};
+    struct dt_reduction how = {offsets, firsts, stack.parts, stack.count, sum, sums->groups};
     assert_int_equal(dt_comm_wait(world, dt_comm_reduce_scatter(world, &how), &err), 0);
-    memcpy(sums->whole + offsets[rank], sum + offsets[rank],
-           (offsets[rank + 1] - offsets[rank]) * sizeof *sum);
+    if (rank / owners == groups - 1) /* every group has it all */
+        memcpy(sums->whole + offsets[owner], sum + offsets[owner],
+               (offsets[owner + 1] - offsets[owner]) * sizeof *sum);
+    assert_int_equal(dt_comm_barrier(world, &err), 0);
+    assert_memory_equal(sums->whole + offsets[owner], sum + offsets[owner],
+                        (offsets[owner + 1] - offsets[owner]) * sizeof *sum);
     for (int i = 0; i < stack.count; i++)
         free(stack.parts[i].values);
     free(sum);
@@ -180,10 +186,14 @@ static void sums_have_the_same_bits_on_any_number_of_ranks(void **state)
     for (int leaf = 0; leaf < LEAVES; leaf++)
         expected += sin((double)(5 * 13 + leaf * 7)) * (leaf + 1);
     assert_true(fabs((double)one[5] - expected) < 1e-4);
-    for (int size = 2; size <= MOST_RANKS; size++) {
-        run_ranks(size, 10, reduce, &(struct sums){some});
-        assert_memory_equal(some, one, SUM_FLOATS * sizeof *one);
-    }
+    for (int size = 2; size <= MOST_RANKS; size++)
+        for (int groups = 1; groups <= size; groups++) {
+            if (size % groups != 0)
+                continue;
+            memset(some, 0, SUM_FLOATS * sizeof *some);
+            run_ranks(size, 10, reduce, &(struct sums){some, groups});
+            assert_memory_equal(some, one, SUM_FLOATS * sizeof *one);
+        }
     free(one), free(some);
 }
 
@@ -206,7 +216,7 @@ static void reduce_in_rounds(struct dt_comm *world, void *context)
     for (int64_t first = 0; first < LEAVES; first += size) {
         for (int64_t i = 0, leaf = first + rank; i < SUM_FLOATS; i++)
             values[i] = (float)sin((double)(i * 13 + leaf * 7)) * (float)(leaf + 1);
-        struct dt_round round = {offsets, first, values, &stack, spares, &spare_count};
+        struct dt_round round = {offsets, first, LEAVES, values, &stack, spares, &spare_count};
         assert_int_equal(dt_comm_wait(world, dt_comm_reduce_round(world, &round), &err), 0);
     }
     assert_int_equal(stack.count, 1);

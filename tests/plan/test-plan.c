@@ -89,7 +89,7 @@ static void a_rank_alone_takes_what_is_planned(void **state)
                                                  .recompute = (enum dt_recompute)(i / 3)};
         const struct dt_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_1F1B, 1);
         struct dt_plan plan = plan_of(&one);
-        struct dt_mesh mesh = {.data = alone, .part = DT_WHOLE_MODEL};
+        struct dt_mesh mesh = {.data = {alone, alone, NULL}, .part = DT_WHOLE_MODEL};
         model = dt_model_plan(dev, &settings.model, (enum dt_dtype)(i % 3), &mesh.part);
         assert_int_equal(dt_model_allocate(model, &err), 0);
         assert_int_equal(dt_workspace_new(&work, model, &shape, &err), 0);
@@ -141,6 +141,42 @@ static void zero_shares_out_states(void **state)
     settings.training.gradient_accumulation_steps = 16;
 }
 
+/* Replicas of a group share out what as many alone do; the other groups have it all again. */
+static void groups_share_out_among_themselves(void **state)
+{
+    (void)state;
+    for (long zero = 0; zero <= 3; zero++) {
+        const struct dt_layout few = layout_of(1, 4, 1, zero, DT_PIPELINE_1F1B, 1);
+        struct dt_layout many = layout_of(1, 16, 1, zero, DT_PIPELINE_1F1B, 1);
+        many.shard = 4;
+        many.batches = few.batches;
+        const struct dt_plan four = plan_of(&few), all = plan_of(&many);
+        assert_near(all.sizes.total, four.sizes.total, 0);
+        assert_near(all.sizes.moments, four.sizes.moments, 0);
+        /* a quarter is added up over four groups */
+        double bytes = zero == 3 ? 4 * four.sizes.parameters : four.sizes.parameters;
+        assert_near(all.traffic.data, four.traffic.data + bytes / 4 * 2 * 3 / 4, 0.01);
+    }
+    struct dt_layout l = layout_of(1, 16, 1, 3, DT_PIPELINE_1F1B, 1);
+    cluster.link.between = 0.5; /* two nodes, between which weights need not go */
+    l.batches = 8;
+    const struct dt_plan apart = plan_of(&l);
+    l.shard = 8;
+    const struct dt_plan grouped = plan_of(&l);
+    assert_true(grouped.step.data_wait < 0.5 * apart.step.data_wait);
+    assert_true(grouped.sizes.total > apart.sizes.total);
+    struct dt_search found;
+    int in_groups = 0;
+    assert_int_equal(dt_search(&found, &request, 16, 1000, &err), 0);
+    for (int i = 0; i < found.count; i++)
+        in_groups += dt_layout_groups(&found.best[i].layout) > 1;
+    assert_true(in_groups > 0);
+    dt_search_release(&found);
+    cluster.link.between = 1e6;
+    l.shard = 3;
+    assert_string_equal(dt_layout_fault(&l, &settings), "shard_ranks does not divide the replicas");
+}
+
 /* As dt-config(5) states them. */
 static void traffic_follows_the_formulas(void **state)
 {
@@ -152,6 +188,10 @@ static void traffic_follows_the_formulas(void **state)
     for (l.zero_stage = 1; l.zero_stage <= 2; l.zero_stage++)
         assert_near(plan_of(&l).traffic.data, 3.0 / 4 * elements * (4 + 4), 1e-12);
     assert_near(plan_of(&l).traffic.data, 3.0 / 4 * elements * (2 * m * 4 + 4), 1e-12);
+    l.shard = 2;
+    assert_near(plan_of(&l).traffic.data, elements * (1.0 / 2 * (2 * m * 4 + 4) + 2.0 / 4 * 4),
+                1e-12);
+    l.shard = 0;
     settings.distributed.invariant = true;
     assert_near(plan_of(&l).traffic.data, 3.0 / 4 * elements * (2 * m * 4 + m * 4), 1e-12);
     settings.distributed.invariant = false;
@@ -365,6 +405,7 @@ int main(void)
         cmocka_unit_test(a_rank_alone_takes_what_is_planned),
         cmocka_unit_test(parts_add_up),
         cmocka_unit_test(zero_shares_out_states),
+        cmocka_unit_test(groups_share_out_among_themselves),
         cmocka_unit_test(traffic_follows_the_formulas),
         cmocka_unit_test(simulated_bubbles_are_those_of_the_formulas),
         cmocka_unit_test(stages_hold_what_their_schedule_says),

@@ -31,14 +31,17 @@ setup() {
     dt-synth -n 50 >docs.jsonl
     dt-vocab -q -s 300 -o tok.json docs.jsonl
     dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o data 2>/dev/null
-    for more in zero_stage=1 zero_stage=2 zero_stage=3 pp=2 tp=2; do
-        mpirun --oversubscribe -n 2 dt-train --dry-run $small --set training.precision=bf16 \
-            --set distributed.$more data |
+    local layout settings more
+    for layout in "2 zero_stage=1" "2 zero_stage=2" "2 zero_stage=3" "2 pp=2" "2 tp=2" \
+        "4 zero_stage=2 shard_ranks=2" "4 zero_stage=3 shard_ranks=2 invariant=true"; do
+        read -ra settings <<<"${layout// / --set distributed.}"
+        more="--set training.precision=bf16 ${settings[*]:1}"
+        mpirun --oversubscribe -n ${layout%% *} dt-train --dry-run $small $more data |
             awk '/^memory/ { on = 1; next } on && !/^(total|snapshot|available)/ { print $1, $2 }' >taken
         [ "$(wc -l <taken)" -eq 7 ]
-        dt-plan -n 2 $small --set training.precision=bf16 --set distributed.$more |
+        dt-plan -n ${layout%% *} $small $more |
             awk '/^memory/ { on = 1; next } on && / total / { exit } on { print $1, $2 }' >planned
-        diff taken planned || { echo "$more"; return 1; }
+        diff taken planned || { echo "$layout"; return 1; }
     done
 }
 

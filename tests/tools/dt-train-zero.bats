@@ -22,6 +22,30 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
     [ "$(grep -c ema_val_loss results-fp32-3)" -eq 2 ]
 }
 
+@test "groups of replicas, with slices too: the bits of all replicas together" {
+    ranks 4 -o all >parameters
+    results all >expected
+    for layout in "0 2" "1 1" "2 2" "3 2"; do
+        ranks 4 --set distributed.zero_stage="${layout% *}" --set distributed.check_interval=1 \
+            --set distributed.shard_ranks="${layout#* }" -o run >got
+        cmp parameters got
+        results run | cmp expected
+        rm -r run
+    done
+    ranks 8 --set distributed.tp=2 -o sliced >parameters
+    ranks 8 --set distributed.tp=2 --set distributed.zero_stage=3 \
+        --set distributed.shard_ranks=2 --set checkpoint.background=true -o grouped >got
+    cmp parameters got
+    results sliced >expected
+    results grouped | cmp expected
+}
+
+@test "groups that are not even are refused in one line" {
+    run ranks 2 --set distributed.shard_ranks=3 -o run
+    [ "$status" -ne 0 ]
+    grep -qF "distributed.shard_ranks (3) must divide the replicas, of which there are 2" <<<"$output"
+}
+
 @test "in the background all ranks write, and come to the same checkpoints" {
     for background in false true; do
         ranks 3 --set distributed.zero_stage=3 --set checkpoint.background=$background \

@@ -17,6 +17,7 @@ struct job {
     int64_t batches;
     bool invariant, blocking;
     long stage;
+    int owners; /* of a group; 0: all ranks */
     float *sum; /* put together from what the ranks keep */
     double norm;
     uint64_t bytes[MOST_RANKS];   /* that a step sends */
@@ -66,6 +67,22 @@ static double pass_all(struct dt_parallel *p, int64_t batches, double *values)
     return sqrt(sum);
 }
 
+/* Groups of so many neighbours. */
+static struct dt_replicas replicas_of(struct dt_comm *world, int owners)
+{
+    int size = dt_comm_size(world), rank = dt_comm_rank(world), ranks[MOST_RANKS];
+    struct dt_replicas r = {.all = world, .group = world};
+    if (owners == 0 || owners == size)
+        return r;
+    for (int i = 0; i < owners; i++)
+        ranks[i] = rank / owners * owners + i;
+    r.group = dt_comm_group(world, ranks, owners);
+    for (int i = 0; i < size / owners; i++)
+        ranks[i] = rank % owners + i * owners;
+    r.across = dt_comm_group(world, ranks, size / owners);
+    return r;
+}
+
 static void open_parallel(struct dt_parallel *p, struct dt_comm *world, struct dt_device *dev,
                           const struct job *job)
 {
@@ -78,7 +95,8 @@ static void open_parallel(struct dt_parallel *p, struct dt_comm *world, struct d
         .distributed.overlap = !job->blocking,
         .distributed.zero_stage = job->stage,
     };
-    assert_int_equal(dt_parallel_init(p, world, dev, &sharding, &settings, &err), 0);
+    const struct dt_replicas replicas = replicas_of(world, job->owners);
+    assert_int_equal(dt_parallel_init(p, &replicas, dev, &sharding, &settings, &err), 0);
 }
 
 static void sum_up(struct dt_comm *world, void *context)
@@ -92,6 +110,7 @@ static void sum_up(struct dt_comm *world, void *context)
     int rank = dt_comm_rank(world);
     assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
     open_parallel(&p, world, dev, job);
+    int owner = dt_comm_rank(p.replicas.group);
     dt_parallel_layout(&p, &arena);
     assert_int_equal(dt_arena_allocate(&arena, dev, &err), 0);
     dt_parallel_layout(&p, &arena);
@@ -105,13 +124,13 @@ static void sum_up(struct dt_comm *world, void *context)
         assert_true(values[i] == (double)(i / 2 * (i / 2) + i % 2));
     for (int b = 0; b < BUCKETS; b++) {
         struct dt_extent run = dt_parallel_kept(&p, b),
-                         blocks = dt_owned_blocks(&p.sharding, b, rank);
-        if (run.end > run.first && (p.stage > 0 || rank == 0))
+                         blocks = dt_owned_blocks(&p.sharding, b, owner);
+        if (run.end > run.first && (p.stage > 0 || rank == 0) && rank < p.sharding.owners)
             memcpy(job->sum + run.first, dt_parallel_sum(&p, b),
                    (size_t)(run.end - run.first) * sizeof *job->sum);
         job->blocks[rank] += blocks.end - blocks.first;
     }
-    job->elements[rank] = dt_owned_before(&p.sharding, BUCKETS, rank);
+    job->elements[rank] = dt_owned_before(&p.sharding, BUCKETS, owner);
     if (rank == 0)
         job->norm = norm;
     job->keeping = p.keeping;
@@ -144,12 +163,16 @@ static void the_invariant_sum_does_not_know_how_many_ranks_there_are(void **stat
     for (int b = 0; b < 3; b++) {
         struct job alone = sum_on(1, (struct job){batches[b], true}, one);
         for (int size = 2; size <= 8; size += b == 1 ? 1 : 3)
-            for (int stage = 0; stage < 4; stage++) {
-                struct job job = sum_on(size, (struct job){batches[b], true, .stage = stage}, some);
-                assert_memory_equal(some, one, ELEMENTS * sizeof *one);
-                assert_true(job.norm == alone.norm);
-                assert_int_equal(job.keeping, stage < 2 ? DT_KEEP_TREE : DT_KEEP_ROUNDS);
-            }
+            for (int owners = 1; owners <= size; owners++)
+                for (int stage = 0; size % owners == 0 && stage < 4; stage++) {
+                    struct job job = sum_on(
+                        size, (struct job){batches[b], true, .stage = stage, .owners = owners},
+                        some);
+                    assert_memory_equal(some, one, ELEMENTS * sizeof *one);
+                    assert_true(job.norm == alone.norm);
+                    assert_int_equal(job.keeping,
+                                     stage < 2 || owners == 1 ? DT_KEEP_TREE : DT_KEEP_ROUNDS);
+                }
     }
     free(one), free(some);
 }
@@ -176,49 +199,92 @@ static void every_stage_comes_to_the_same_sum(void **state)
 {
     float *plain = dt_alloc(ELEMENTS, sizeof *plain), *some = dt_alloc(ELEMENTS, sizeof *some);
     (void)state;
-    for (int ranks = 2; ranks <= 5; ranks++)
+    for (int ranks = 2; ranks <= 6; ranks++)
         for (int each = 1; each <= 3; each += 2) {
             int64_t batches = ranks * each - (each > 1); /* not the same number for all */
             struct job first = sum_on(ranks, (struct job){batches}, plain);
-            for (int stage = 0; stage < 4; stage++) {
-                const struct job wanted = {batches, .stage = stage, .blocking = stage % 2 == 0};
-                struct job job = sum_on(ranks, wanted, some);
-                assert_memory_equal(some, plain, ELEMENTS * sizeof *some);
-                assert_true(job.norm == first.norm);
-                assert_int_equal(job.keeping,
-                                 stage >= 2 && each == 1 ? DT_KEEP_PIECES : DT_KEEP_WHOLE);
-            }
+            for (int owners = 1; owners <= ranks; owners++)
+                for (int stage = 0; ranks % owners == 0 && stage < 4; stage++) {
+                    const struct job wanted = {batches, .stage = stage, .blocking = stage % 2 == 0,
+                                               .owners = owners};
+                    bool pieces = stage >= 2 && each == 1 && owners > 1;
+                    struct job job = sum_on(ranks, wanted, some);
+                    assert_memory_equal(some, plain, ELEMENTS * sizeof *some);
+                    assert_true(job.norm == first.norm);
+                    assert_int_equal(job.keeping, pieces ? DT_KEEP_PIECES : DT_KEEP_WHOLE);
+                }
         }
     free(plain), free(some);
 }
 
-/* Rank r sends what it does not own once, for each part of its leaves; its own blocks of
- * the sum, where all keep it; and the sums of squares of its blocks. */
+/* Leaves first to below end are so many parts of the sum. */
+static int64_t parts_of(const struct job *job, int64_t first, int64_t end, int64_t leaves)
+{
+    struct dt_tree_node nodes[DT_TREE_NODES];
+    return dt_tree_cover(first, end, job->keeping == DT_KEEP_ROUNDS ? job->batches : leaves, nodes);
+}
+
+/* What a rank sends of its piece of a bucket, which groups add up in chunks: each chunk's shares
+ * go to the other groups once for each part that a group has, and back as the sum. */
+static int64_t across_bytes(int64_t piece, int64_t group, int64_t groups, int64_t parts)
+{
+    const int64_t chunk = 65536;
+    int64_t floats = 0;
+    for (int64_t from = 0; from < piece; from += chunk) {
+        int64_t n = piece - from < chunk ? piece - from : chunk;
+        int64_t own = n * (group + 1) / groups - n * group / groups;
+        floats += parts * (n - own) + own * (groups - 1);
+    }
+    return 4 * floats;
+}
+
+/* Rank r sends what it does not own once to its group, for each part of its leaves; what it owns
+ * to the ranks of its piece in other groups; its own blocks of the sum, where all keep it; and the
+ * sums of squares of its blocks. */
+static int64_t bytes_of(const struct job *job, int64_t ranks, int64_t r)
+{
+    const struct dt_sharding sharding = {
+        .buckets = buckets, .count = BUCKETS, .owners = job->owners ? job->owners : (int)ranks};
+    int64_t owners = sharding.owners, groups = ranks / owners, group = r / owners;
+    int64_t leaves = job->keeping == DT_KEEP_TREE ? job->batches : ranks;
+    int64_t own = job->elements[r], bytes = 0;
+    int64_t parts = parts_of(job, leaves * r / ranks, leaves * (r + 1) / ranks, leaves);
+    int64_t first = leaves * group / groups, end = leaves * (group + 1) / groups;
+    if (job->keeping == DT_KEEP_ROUNDS) { /* each of its leaves in a round */
+        first = job->batches * group / groups;
+        end = job->batches * (group + 1) / groups;
+        parts = (end - first - r % owners + owners - 1) / owners;
+    }
+    for (int b = 0; b < BUCKETS; b++) {
+        struct dt_extent run = dt_owned(&sharding, b, (int)(r % owners));
+        bytes +=
+            across_bytes(run.end - run.first, group, groups, parts_of(job, first, end, leaves));
+    }
+    bytes += 4 * parts * (ELEMENTS - own) + 8 * job->blocks[r] * (owners - 1);
+    return bytes + (job->stage == 0 || owners == 1 ? 4 * own * (owners - 1) : 0);
+}
+
 static void bytes_sent_are_those_of_the_formulas(void **state)
 {
     float *sum = dt_alloc(ELEMENTS, sizeof *sum);
+    int grouped = 0;
     (void)state;
-    for (int i = 0; i < 24; i++) {
+    for (int i = 0; i < 40; i++) {
         struct dt_random bits = dt_random(7, (uint64_t)i, 0);
-        int64_t ranks = 2 + bits.word[0] % 5;
-        const struct job wanted = {ranks * (1 + bits.word[1] % 3), .stage = bits.word[2] % 4,
-                                   .invariant = bits.word[3] % 2};
+        int64_t ranks = 2 + bits.word[0] % 7;
+        int owners = 1 + (int)(bits.word[0] / 7 % (uint32_t)ranks / 2);
+        const struct job wanted = {ranks * (1 + bits.word[1] % 3) + bits.word[1] / 3 % 2,
+                                   .stage = bits.word[2] % 4, .invariant = bits.word[3] % 2,
+                                   .owners = ranks % owners == 0 ? owners : 0};
         struct job job = sum_on((int)ranks, wanted, sum);
+        grouped += job.owners > 1 && job.owners < ranks;
         for (int64_t r = 0; r < ranks; r++) {
-            struct dt_tree_node nodes[DT_TREE_NODES];
-            int64_t parts = 1, owned = job.elements[r];
-            if (job.keeping == DT_KEEP_TREE)
-                parts = dt_tree_cover(wanted.batches * r / ranks, wanted.batches * (r + 1) / ranks,
-                                      wanted.batches, nodes);
-            if (job.keeping == DT_KEEP_ROUNDS)
-                parts = wanted.batches / ranks;
-            int64_t bytes = 4 * parts * (ELEMENTS - owned) + 8 * job.blocks[r] * (ranks - 1);
-            bytes += wanted.stage == 0 ? 4 * owned * (ranks - 1) : 0;
-            int64_t even = ELEMENTS / ranks;
-            assert_true(llabs(owned - even) <= BUCKETS * 256);
-            assert_int_equal(job.bytes[r], bytes);
+            int64_t even = ELEMENTS / (job.owners ? job.owners : ranks);
+            assert_true(llabs(job.elements[r] - even) <= BUCKETS * 256);
+            assert_int_equal(job.bytes[r], bytes_of(&job, ranks, r));
         }
     }
+    assert_true(grouped >= 3);
     free(sum);
 }
 
@@ -249,7 +315,9 @@ static void too_few_batches_for_the_ranks_are_refused(struct dt_comm *world, voi
     const struct dt_sharding sharding = {.buckets = buckets, .count = BUCKETS};
     (void)context;
     struct dt_settings settings = {.training.gradient_accumulation_steps = 2};
-    assert_int_equal(dt_parallel_init(&p, world, NULL, &sharding, &settings, &err), DT_EINVALID);
+    const struct dt_replicas replicas = replicas_of(world, 0);
+    assert_int_equal(dt_parallel_init(&p, &replicas, NULL, &sharding, &settings, &err),
+                     DT_EINVALID);
     assert_non_null(strstr(err.text, "2 micro-batches cannot be shared by 3 ranks"));
 }
 

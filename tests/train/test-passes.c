@@ -201,7 +201,8 @@ static void memory_follows_the_schedule(void **state)
         struct dt_passes passes;
         struct dt_comm *alone;
         assert_int_equal(dt_comm_open(&alone, "self", 1, &err), 0);
-        mesh.data = mesh.stages = alone;
+        mesh.data = (struct dt_replicas){alone, alone, NULL};
+        mesh.stages = alone;
         struct dt_model *m = dt_model_plan(dev, &s.model, DT_F32, &mesh.part);
         assert_int_equal(dt_passes_plan(&passes, m, &mesh, &s, &err), 0);
         assert_int_equal(passes.slots, i == 0 ? 2 : MOST);

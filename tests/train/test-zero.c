@@ -73,6 +73,45 @@ static void the_invariant_run_does_not_know_ranks_or_stages(void **state)
     }
 }
 
+/* Groups that share out, and have copies of it all, against all replicas together. */
+static void groups_come_to_the_bits_of_all(void **state)
+{
+    (void)state;
+    for (int ranks = 4; ranks <= 6; ranks += 2)
+        for (int each = 1; each <= 3; each += 2) {
+            struct dt_settings s = settings_of(ranks == 4, ranks, each);
+            s.training.max_steps = 3;
+            s.training.precision = each == 3 ? DT_BF16 : DT_F32;
+            s.training.ema_decay = 0.9;
+            s.distributed.check_interval = 1; /* replicas are compared, and at stage 3 groups */
+            struct job plain = run_anew(ranks, &s);
+            for (int stage = 0; stage <= 3; stage++) {
+                s.distributed.zero_stage = stage;
+                s.distributed.overlap = stage % 2;
+                s.distributed.shard_ranks = stage == 2 ? ranks / 2 : 2;
+                struct job job = run_anew(ranks, &s);
+                check_same(&plain, &job);
+            }
+        }
+}
+
+static void invariant_runs_do_not_know_groups(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false, 11, 1);
+    s.training.max_steps = 3;
+    s.distributed.invariant = true;
+    struct job alone = run_anew(1, &s);
+    for (int ranks = 4; ranks <= 8; ranks += 2)
+        for (int owners = 1; owners <= ranks / 2; owners++)
+            if (ranks % owners == 0) {
+                s.distributed.zero_stage = (ranks / 2 + owners) % 4;
+                s.distributed.shard_ranks = owners;
+                struct job job = run_anew(ranks, &s);
+                check_same(&alone, &job);
+            }
+}
+
 static void any_stage_goes_on_from_any_other(void **state)
 {
     (void)state;
@@ -83,8 +122,10 @@ static void any_stage_goes_on_from_any_other(void **state)
     for (int stage = 0; stage <= 3; stage++) {
         char *name = dt_format("resumed-%d", stage);
         s.distributed.zero_stage = stage;
-        run_job(3, &s, name, 4); /* dies a step behind the checkpoint */
+        s.distributed.shard_ranks = 2;
+        run_job(4, &s, name, 4); /* dies a step behind the checkpoint */
         s.distributed.zero_stage = 3 - stage;
+        s.distributed.shard_ranks = stage / 2; /* all ranks, or each alone */
         struct job job = run_job(2 + stage % 2, &s, name, 1000);
         check_same(&straight, &job);
         free(name);
@@ -112,17 +153,29 @@ static void a_sum_that_is_left_out_is_missed(void **state)
     }
 }
 
-static void muon_is_refused_where_matrices_are_cut(struct dt_comm *world, void *context)
+/* Replicas of other groups come apart where groups do not add up their sums. */
+static void copies_that_come_apart_are_named(void **state)
 {
-    struct dt_settings s = settings_of(false, 2, 1);
+    (void)state;
+    struct dt_settings s = settings_of(false, 4, 1);
+    s.distributed.zero_stage = 3;
+    s.distributed.shard_ranks = 2;
+    s.distributed.check_interval = 2;
+    setenv("DT_DEBUG_SKIP_REDUCTION", "3", 1);
+    struct job job = run_anew(4, &s);
+    unsetenv("DT_DEBUG_SKIP_REDUCTION");
+    assert_string_equal(job.error,
+                        "step 2: ranks have come apart: tensor 'transformer.h.1.ln_1.weight' of "
+                        "replica 2 is not that of replica 0");
+}
+
+static void check_refused(struct dt_comm *world, const struct dt_settings *s, const char *why)
+{
     struct dt_device *dev;
     struct dt_training *t;
     struct dt_error error;
-    s.training.optimizer = DT_RULE_MUON;
-    s.distributed.zero_stage = 1;
-    (void)context;
     assert_int_equal(dt_device_open(&dev, "cpu", 1, &error), 0);
-    const struct dt_training_options options = {.settings = &s,
+    const struct dt_training_options options = {.settings = s,
                                                 .settings_path = "small.yaml",
                                                 .data = data_path,
                                                 .resume = "none",
@@ -131,8 +184,39 @@ static void muon_is_refused_where_matrices_are_cut(struct dt_comm *world, void *
                                                 .plan_only = true,
                                                 .device = dev};
     assert_int_equal(dt_training_new(&t, &options, &error), DT_EINVALID);
-    assert_non_null(strstr(error.text, "distributed.zero_stage must be 0"));
+    assert_non_null(strstr(error.text, why));
     dt_device_close(dev);
+}
+
+static void muon_is_refused_where_matrices_are_cut(struct dt_comm *world, void *context)
+{
+    struct dt_settings s = settings_of(false, 2, 1);
+    s.training.optimizer = DT_RULE_MUON;
+    s.distributed.zero_stage = 1;
+    (void)context;
+    check_refused(world, &s, "distributed.zero_stage must be 0");
+}
+
+static void some_groups_are_refused(struct dt_comm *world, void *context)
+{
+    struct dt_settings s = settings_of(false, 4, 1);
+    (void)context;
+    s.distributed.shard_ranks = 3;
+    check_refused(world, &s,
+                  "distributed.shard_ranks (3) must divide the replicas, of which "
+                  "there are 4");
+    s.distributed.shard_ranks = 2;
+    s.distributed.sync = DT_SYNC_SERVER;
+    check_refused(world, &s, "distributed.shard_ranks goes with distributed.sync allreduce");
+    s.distributed.sync = DT_SYNC_ALL_REDUCE;
+    s.distributed.compress = DT_COMPRESS_BF16;
+    check_refused(world, &s, "not with distributed.compress");
+}
+
+static void groups_must_be_even(void **state)
+{
+    (void)state;
+    run_ranks(4, 60, some_groups_are_refused, NULL);
 }
 
 static void muon_needs_whole_matrices(void **state)
@@ -289,6 +373,25 @@ static void replicas_that_come_apart_are_named(void **state)
                         "replica 1 is not that of replica 0");
 }
 
+/* A group of four keeps what four replicas alone do, and every rank what is planned. */
+static void groups_keep_what_their_ranks_would_alone(void **state)
+{
+    (void)state;
+    for (int stage = 1; stage <= 3; stage++) {
+        struct dt_settings s = settings_of(false, 4, 1);
+        s.training.max_steps = 2;
+        s.distributed.zero_stage = stage;
+        struct job four = run_anew(4, &s);
+        s.training.gradient_accumulation_steps = 8;
+        s.distributed.shard_ranks = 4;
+        struct job eight = run_anew(8, &s);
+        for (int r = 0; r < 8; r++) {
+            assert_int_equal(eight.planned[r], four.planned[r % 4]);
+            assert_int_equal(eight.moments[r], four.moments[r % 4]);
+        }
+    }
+}
+
 /* Each stage keeps less. */
 static void stages_save_memory(void **state)
 {
@@ -312,6 +415,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_stage_comes_to_the_same_bits),
+        cmocka_unit_test(groups_come_to_the_bits_of_all),
+        cmocka_unit_test(invariant_runs_do_not_know_groups),
+        cmocka_unit_test(copies_that_come_apart_are_named),
+        cmocka_unit_test(groups_must_be_even),
         cmocka_unit_test(so_they_do_in_other_types_and_with_an_average),
         cmocka_unit_test(the_invariant_run_does_not_know_ranks_or_stages),
         cmocka_unit_test(any_stage_goes_on_from_any_other),
@@ -319,6 +426,7 @@ int main(void)
         cmocka_unit_test(muon_needs_whole_matrices),
         cmocka_unit_test(bytes_sent_are_those_of_the_formulas),
         cmocka_unit_test(stages_save_memory),
+        cmocka_unit_test(groups_keep_what_their_ranks_would_alone),
         cmocka_unit_test(a_server_comes_to_the_same_bits),
         cmocka_unit_test(fewer_bytes_cost_little),
         cmocka_unit_test(replicas_that_come_apart_are_named),
