@@ -5,11 +5,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buffer.h"
-#include "base/hash.h"
-#include "base/pool.h"
 #include "comm/job.h"
 
 #define GATHER_CHUNK ((size_t)16 << 20) /* bytes of a rank's piece in flight at a time */
@@ -38,22 +35,36 @@ static size_t longest_piece(const size_t *offsets, int size)
     return most;
 }
 
+/* A chunk of a piece; nothing behind its end. */
+static struct dt_transfer transfer_of(bool sends, int peer, const struct dt_piece *piece,
+                                      size_t from)
+{
+    size_t bytes = chunk_of(piece->bytes, GATHER_CHUNK, from);
+    return (struct dt_transfer){sends, peer, bytes ? (char *)piece->data + from : NULL, bytes,
+                                NULL};
+}
+
+/* What a rank gives: as the offsets say, or as many bytes as every other. */
+static struct dt_piece piece_of(const struct dt_operation *op, int rank)
+{
+    size_t from = op->offsets ? op->offsets[rank] : (size_t)rank * op->bytes;
+    size_t bytes = op->offsets ? op->offsets[rank + 1] - from : op->bytes;
+    return (struct dt_piece){(char *)op->data + from, bytes};
+}
+
 static int run_all_gather(const struct dt_operation *op, struct dt_error *err)
 {
     const struct dt_comm *c = op->comm;
-    const size_t *at = op->offsets;
-    char *data = op->data;
     struct dt_transfer *t = dt_job_scratch(c->job, (size_t)(2 * c->size) * sizeof *t);
-    size_t mine = at[c->rank + 1] - at[c->rank], most = longest_piece(at, c->size);
+    struct dt_piece mine = piece_of(op, c->rank);
+    size_t most = op->offsets ? longest_piece(op->offsets, c->size) : op->bytes;
     for (size_t from = 0; from < most; from += GATHER_CHUNK) {
         int count = 0;
         for (int i = 1; i < c->size; i++) {
             int to = (c->rank + i) % c->size, source = (c->rank + c->size - i) % c->size;
-            size_t theirs = at[source + 1] - at[source];
-            t[count++] = (struct dt_transfer){true, to, data + at[c->rank] + from,
-                                              chunk_of(mine, GATHER_CHUNK, from), NULL};
-            t[count++] = (struct dt_transfer){false, source, data + at[source] + from,
-                                              chunk_of(theirs, GATHER_CHUNK, from), NULL};
+            struct dt_piece theirs = piece_of(op, source);
+            t[count++] = transfer_of(true, to, &mine, from);
+            t[count++] = transfer_of(false, source, &theirs, from);
         }
         DT_TRY(exchange(op, t, count, err));
     }
@@ -67,6 +78,14 @@ dt_ticket dt_comm_all_gather(struct dt_comm *comm, void *data, const size_t *off
                   .name = "all-gather", .run = run_all_gather, .data = data, .offsets = offsets});
 }
 
+int dt_comm_share(struct dt_comm *comm, void *all, size_t bytes, struct dt_error *err)
+{
+    dt_ticket done = dt_comm_submit(
+        comm, (struct dt_operation){
+                  .name = "all-gather", .run = run_all_gather, .data = all, .bytes = bytes});
+    return dt_comm_wait(comm, done, err);
+}
+
 /* --- all-to-all --------------------------------------------------------------------------------
  */
 
@@ -76,15 +95,6 @@ static size_t longest_of(const struct dt_piece *pieces, const struct dt_comm *c)
     for (int r = 0; r < c->size; r++)
         most = r != c->rank && pieces[r].bytes > most ? pieces[r].bytes : most;
     return most;
-}
-
-/* A chunk of a piece; nothing behind its end. */
-static struct dt_transfer transfer_of(bool sends, int peer, const struct dt_piece *piece,
-                                      size_t from)
-{
-    size_t bytes = chunk_of(piece->bytes, GATHER_CHUNK, from);
-    return (struct dt_transfer){sends, peer, bytes ? (char *)piece->data + from : NULL, bytes,
-                                NULL};
 }
 
 static int run_all_to_all(const struct dt_operation *op, struct dt_error *err)
@@ -407,71 +417,48 @@ dt_ticket dt_comm_reduce_round(struct dt_comm *comm, const struct dt_round *roun
         (struct dt_operation){.name = "reduce-scatter round", .run = run_round, .round = *round});
 }
 
-/* --- barrier
- * --------------------------------------------------------------------------------------- */
+/* --- all ranks together --------------------------------------------------------------------- */
 
-/* Every rank's value, in the order of the ranks. */
-static int gather_values(struct dt_comm *comm, uint64_t *values, struct dt_error *err)
+int dt_comm_all_reduce(struct dt_comm *comm, float *values, int64_t n, struct dt_error *err)
 {
-    size_t size = (size_t)comm->size, *offsets = dt_alloc(size + 1, sizeof *offsets);
-    for (size_t i = 0; i <= size; i++)
-        offsets[i] = i * sizeof *values;
-    int rc = dt_comm_wait(comm, dt_comm_all_gather(comm, values, offsets), err);
+    size_t size = (size_t)comm->size, *offsets = dt_alloc(2 * (size + 1), sizeof *offsets);
+    size_t *bytes = offsets + size + 1;
+    int64_t *firsts = dt_alloc(size + 1, sizeof *firsts);
+    struct dt_tree_part part = {{0, comm->rank}, values};
+    for (size_t r = 0; r <= size; r++) {
+        offsets[r] = (size_t)n * r / size;
+        bytes[r] = offsets[r] * sizeof *values;
+        firsts[r] = (int64_t)r;
+    }
+    struct dt_reduction how = {offsets, firsts, &part, 1, values};
+    int rc = dt_comm_wait(comm, dt_comm_reduce_scatter(comm, &how), err);
+    rc = rc < 0 ? rc : dt_comm_wait(comm, dt_comm_all_gather(comm, values, bytes), err);
     free(offsets);
+    free(firsts);
     return rc;
 }
 
 int dt_comm_barrier(struct dt_comm *comm, struct dt_error *err)
 {
-    uint64_t *signs = dt_alloc((size_t)comm->size, sizeof *signs);
-    int rc = gather_values(comm, signs, err);
+    char *signs = dt_alloc((size_t)comm->size, 1);
+    int rc = dt_comm_share(comm, signs, 1, err);
     free(signs);
     return rc;
 }
 
 int dt_comm_agree(struct dt_comm *comm, int rc, struct dt_error *err)
 {
-    size_t size = (size_t)comm->size, *offsets = dt_alloc(size + 1, sizeof *offsets);
-    struct dt_error *all = dt_alloc(size, sizeof *all), failure;
-    if (size == 1) /* nobody to tell */
-        goto done;
-    for (size_t i = 0; i <= size; i++)
-        offsets[i] = i * sizeof *all;
+    if (comm->size == 1) /* nobody to tell */
+        return rc;
+    struct dt_error *all = dt_alloc((size_t)comm->size, sizeof *all), failure;
     if (rc < 0)
         all[comm->rank] = *err;
-    rc = dt_comm_wait(comm, dt_comm_all_gather(comm, all, offsets), err);
+    rc = dt_comm_share(comm, all, sizeof *all, err);
     for (int r = 0; rc == 0 && r < comm->size; r++)
         if (all[r].code < 0) {
             failure = all[r];
             rc = dt_fail(err, failure.code, "rank %d: %s", r, failure.text);
         }
-done:
-    free(offsets);
     free(all);
     return rc;
-}
-
-int dt_comm_neighbours(struct dt_comm *comm, int *count, struct dt_error *err)
-{
-    uint64_t *machines = dt_alloc((size_t)comm->size, sizeof *machines);
-    char name[256] = "";
-    gethostname(name, sizeof name - 1);
-    machines[comm->rank] = dt_hash(name, strlen(name));
-    int rc = gather_values(comm, machines, err);
-    *count = 0;
-    for (int r = 0; r < comm->size; r++)
-        *count += machines[r] == machines[comm->rank];
-    free(machines);
-    return rc;
-}
-
-int dt_comm_processors(struct dt_comm *comm, int *count, struct dt_error *err)
-{
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    int neighbours;
-    DT_TRY(dt_comm_neighbours(comm, &neighbours, err));
-    *count = dt_processors();
-    if (*count >= online)
-        *count = *count / neighbours > 0 ? *count / neighbours : 1;
-    return 0;
 }

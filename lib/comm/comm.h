@@ -61,6 +61,10 @@ int dt_comm_wait(struct dt_comm *comm, dt_ticket ticket, struct dt_error *err) D
  * the end all have all. offsets (size + 1) stays valid until the wait. */
 dt_ticket dt_comm_all_gather(struct dt_comm *comm, void *data, const size_t *offsets);
 
+/* The same where every rank has as many bytes, at all + rank * bytes; returns when it is over. */
+int dt_comm_share(struct dt_comm *comm, void *all, size_t bytes,
+                  struct dt_error *err) DT_MUST_CHECK;
+
 /* A piece of memory for one rank of the group, or from it. */
 struct dt_piece {
     void *data;
@@ -103,6 +107,10 @@ struct dt_reduction {
     int groups; /* 0: one */
 };
 dt_ticket dt_comm_reduce_scatter(struct dt_comm *comm, const struct dt_reduction *reduction);
+
+/* Every rank's n values become their sum, over a tree of the ranks; returns when it is over. */
+int dt_comm_all_reduce(struct dt_comm *comm, float *values, int64_t n,
+                       struct dt_error *err) DT_MUST_CHECK;
 
 /* One round of a sum that grows round by round: rank r has leaf first + r, as far as there are
  * leaves below end. Every rank's piece of these leaves is pushed onto its own stack, in

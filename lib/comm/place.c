@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/hash.h"
+#include "base/pool.h"
 #include "comm/comm.h"
 
 /* Appends runs of processors, as "0-3,8", as far as they fit. */
@@ -42,12 +44,33 @@ static void describe(char place[DT_PLACE])
 
 int dt_comm_places(struct dt_comm *comm, char (**places)[DT_PLACE], struct dt_error *err)
 {
-    size_t size = (size_t)dt_comm_size(comm), *offsets = dt_alloc(size + 1, sizeof *offsets);
-    *places = dt_alloc(size, DT_PLACE);
-    for (size_t r = 0; r <= size; r++)
-        offsets[r] = r * DT_PLACE;
+    *places = dt_alloc((size_t)dt_comm_size(comm), DT_PLACE);
     describe((*places)[dt_comm_rank(comm)]);
-    int rc = dt_comm_wait(comm, dt_comm_all_gather(comm, *places, offsets), err);
-    free(offsets);
+    return dt_comm_share(comm, *places, DT_PLACE, err);
+}
+
+int dt_comm_neighbours(struct dt_comm *comm, int *count, struct dt_error *err)
+{
+    int size = dt_comm_size(comm), rank = dt_comm_rank(comm);
+    uint64_t *machines = dt_alloc((size_t)size, sizeof *machines);
+    char name[256] = "";
+    gethostname(name, sizeof name - 1);
+    machines[rank] = dt_hash(name, strlen(name));
+    int rc = dt_comm_share(comm, machines, sizeof *machines, err);
+    *count = 0;
+    for (int r = 0; r < size; r++)
+        *count += machines[r] == machines[rank];
+    free(machines);
     return rc;
+}
+
+int dt_comm_processors(struct dt_comm *comm, int *count, struct dt_error *err)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    int neighbours;
+    DT_TRY(dt_comm_neighbours(comm, &neighbours, err));
+    *count = dt_processors();
+    if (*count >= online)
+        *count = *count / neighbours > 0 ? *count / neighbours : 1;
+    return 0;
 }

@@ -58,29 +58,6 @@ void dt_compression_release(struct dt_compression *c)
     *c = (struct dt_compression){0};
 }
 
-/* --- sums of everything -------------------------------------------------------------------------
- */
-
-int dt_all_reduce(struct dt_comm *comm, float *values, int64_t n, struct dt_error *err)
-{
-    int size = dt_comm_size(comm), rank = dt_comm_rank(comm);
-    size_t *offsets = dt_alloc(2 * (size_t)(size + 1), sizeof *offsets);
-    size_t *bytes = offsets + size + 1;
-    int64_t *firsts = dt_alloc((size_t)size + 1, sizeof *firsts);
-    struct dt_tree_part part = {{0, rank}, values};
-    for (int r = 0; r <= size; r++) {
-        offsets[r] = (size_t)dt_share_of(n, r, size);
-        bytes[r] = offsets[r] * sizeof *values;
-        firsts[r] = r;
-    }
-    struct dt_reduction how = {offsets, firsts, &part, 1, values};
-    int rc = dt_comm_wait(comm, dt_comm_reduce_scatter(comm, &how), err);
-    rc = rc < 0 ? rc : dt_comm_wait(comm, dt_comm_all_gather(comm, values, bytes), err);
-    free(offsets);
-    free(firsts);
-    return rc;
-}
-
 /* --- bf16 ---------------------------------------------------------------------------------------
  */
 
@@ -192,20 +169,17 @@ static void take_largest(float *values, int64_t n, int64_t k, struct entry *list
 static int sum_largest(struct dt_compression *c, float *errors, float *values, int64_t n,
                        struct dt_error *err)
 {
-    size_t size = (size_t)dt_comm_size(c->comm), *bytes = dt_alloc(size + 1, sizeof *bytes);
+    size_t size = (size_t)dt_comm_size(c->comm);
     int64_t k = (int64_t)ceil(c->share * (double)n);
-    for (size_t r = 0; r <= size; r++)
-        bytes[r] = r * (size_t)k * sizeof(struct entry);
     c->scratch = dt_realloc(c->scratch, size * (size_t)k, sizeof(struct entry));
     struct entry *lists = c->scratch;
     for (int64_t i = 0; i < n; i++)
         errors[i] += values[i];
     take_largest(errors, n, k, lists + dt_comm_rank(c->comm) * k);
-    int rc = dt_comm_wait(c->comm, dt_comm_all_gather(c->comm, lists, bytes), err);
+    int rc = dt_comm_share(c->comm, lists, (size_t)k * sizeof *lists, err);
     memset(values, 0, (size_t)n * sizeof *values);
     for (size_t i = 0; rc == 0 && i < size * (size_t)k; i++)
         values[lists[i].place] += lists[i].value;
-    free(bytes);
     return rc;
 }
 
@@ -261,14 +235,14 @@ static int sum_matrix(struct dt_compression *c, const struct dt_param *p, float 
     for (int64_t i = 0; i < p->count; i++)
         errors[i] += values[i];
     multiply(errors, p->shape, rank, left, right, true);
-    int rc = dt_all_reduce(c->comm, left, rows * rank, err);
+    int rc = dt_comm_all_reduce(c->comm, left, rows * rank, err);
     orthonormalize(left, rows, rank);
     multiply(errors, p->shape, rank, left, right, false);
     for (int64_t r = 0; r < rows; r++) /* this rank's part of the sum is sent */
         for (int64_t i = 0; i < rank; i++)
             for (int64_t k = 0; k < columns; k++)
                 errors[r * columns + k] -= left[i * rows + r] * right[i * columns + k];
-    rc = rc < 0 ? rc : dt_all_reduce(c->comm, right, columns * rank, err);
+    rc = rc < 0 ? rc : dt_comm_all_reduce(c->comm, right, columns * rank, err);
     memset(values, 0, (size_t)p->count * sizeof *values);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < rank; i++)
@@ -289,7 +263,7 @@ static int sum_products(struct dt_compression *c, int bucket, float *values, str
         if (p->bucket == bucket && matrix)
             DT_TRY(sum_matrix(c, p, right, c->errors + p->offset, own, err));
         else if (p->bucket == bucket)
-            DT_TRY(dt_all_reduce(c->comm, own, p->count, err));
+            DT_TRY(dt_comm_all_reduce(c->comm, own, p->count, err));
         right += matrix ? p->shape[1] * c->rank : 0;
     }
     return 0;
@@ -305,5 +279,5 @@ int dt_compression_sum(struct dt_compression *c, int bucket, float *values, stru
     if (c->kind == DT_COMPRESS_TOPK)
         return sum_largest(c, c->errors + first, values, n, err);
     return first < c->table->elements ? sum_products(c, bucket, values, err)
-                                      : dt_all_reduce(c->comm, values, n, err);
+                                      : dt_comm_all_reduce(c->comm, values, n, err);
 }

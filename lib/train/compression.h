@@ -47,8 +47,4 @@ void dt_compression_release(struct dt_compression *compression);
 int dt_compression_sum(struct dt_compression *compression, int bucket, float *gradients,
                        struct dt_error *err) DT_MUST_CHECK;
 
-/* The sum of n numbers of every rank, on all; in scratch there is room for n + size floats. */
-int dt_all_reduce(struct dt_comm *comm, float *values, int64_t n,
-                  struct dt_error *err) DT_MUST_CHECK;
-
 #endif

@@ -77,7 +77,7 @@ bool dt_local_steps_due(const struct dt_local_steps *l, long step, long last)
 static int average(struct dt_comm *comm, float *values, int64_t n, struct dt_error *err)
 {
     float scale = 1 / (float)dt_comm_size(comm);
-    DT_TRY(dt_all_reduce(comm, values, n, err));
+    DT_TRY(dt_comm_all_reduce(comm, values, n, err));
     for (int64_t i = 0; i < n; i++)
         values[i] *= scale;
     return 0;

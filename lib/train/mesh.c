@@ -93,10 +93,6 @@ int dt_mesh_open(struct dt_mesh *m, struct dt_comm *world, const struct dt_setti
     size_t most = (size_t)(p.stages > p.slices ? p.stages : p.slices);
     m->values =
         dt_alloc(most * (size_t)(dt_layer_bucket((int)s->model.num_layers) + 2), sizeof *m->values);
-    m->value_offsets = dt_alloc(most + 1, sizeof *m->value_offsets);
-    m->flag_offsets = dt_alloc((size_t)dt_comm_size(world) + 1, sizeof *m->flag_offsets);
-    for (int r = 0; r <= dt_comm_size(world); r++)
-        m->flag_offsets[r] = (size_t)r;
     m->part = (struct dt_model_part){
         .stage = p.stage,
         .stages = p.stages,
@@ -113,9 +109,7 @@ int dt_mesh_open(struct dt_mesh *m, struct dt_comm *world, const struct dt_setti
 void dt_mesh_release(struct dt_mesh *m)
 {
     free(m->flags);
-    free(m->flag_offsets);
     free(m->values);
-    free(m->value_offsets);
     *m = (struct dt_mesh){0};
 }
 
@@ -123,7 +117,7 @@ int dt_mesh_flags(const struct dt_mesh *m, unsigned char own, unsigned char *any
                   struct dt_error *err)
 {
     m->flags[dt_comm_rank(m->world)] = own;
-    DT_TRY(dt_comm_wait(m->world, dt_comm_all_gather(m->world, m->flags, m->flag_offsets), err));
+    DT_TRY(dt_comm_share(m->world, m->flags, 1, err));
     *any = 0;
     for (int r = 0; r < dt_comm_size(m->world); r++)
         *any |= m->flags[r];
@@ -138,15 +132,13 @@ int dt_mesh_from_last_stage(const struct dt_mesh *m, double *values, int64_t cou
                         err);
 }
 
-/* Every rank of a group of so many gives count values. */
-static int gather_values(const struct dt_mesh *m, struct dt_comm *group, const double *values,
-                         size_t count, struct dt_error *err)
+/* Every rank of a group gives count values. */
+static int share_values(const struct dt_mesh *m, struct dt_comm *group, const double *values,
+                        size_t count, struct dt_error *err)
 {
-    size_t size = (size_t)dt_comm_size(group);
-    memcpy(m->values + (size_t)dt_comm_rank(group) * count, values, count * sizeof *values);
-    for (size_t r = 0; r <= size; r++)
-        m->value_offsets[r] = r * count * sizeof *values;
-    return dt_comm_wait(group, dt_comm_all_gather(group, m->values, m->value_offsets), err);
+    size_t bytes = count * sizeof *values;
+    memcpy(m->values + (size_t)dt_comm_rank(group) * count, values, bytes);
+    return dt_comm_share(group, m->values, bytes, err);
 }
 
 int dt_mesh_add_up_slices(const struct dt_mesh *m, double *values, int buckets,
@@ -155,7 +147,7 @@ int dt_mesh_add_up_slices(const struct dt_mesh *m, double *values, int buckets,
     size_t count = (size_t)buckets;
     if (m->part.slices == 1)
         return 0;
-    DT_TRY(gather_values(m, m->slices, values, count, err));
+    DT_TRY(share_values(m, m->slices, values, count, err));
     for (size_t b = 0; b < count; b++) {
         values[b] = 0;
         for (size_t r = 0; r < (size_t)m->part.slices; r++)
@@ -181,7 +173,7 @@ int dt_mesh_share_buckets(const struct dt_mesh *m, const struct dt_table *t, dou
     size_t stages = (size_t)m->part.stages, count = (size_t)t->bucket_count;
     if (stages == 1)
         return 0;
-    DT_TRY(gather_values(m, m->stages, values, count, err));
+    DT_TRY(share_values(m, m->stages, values, count, err));
     for (size_t b = 0; b < count; b++)
         values[b] = m->values[(size_t)holder_of(m, t, (int)b) * count + b];
     return 0;

@@ -31,9 +31,7 @@ struct dt_mesh {
     struct dt_comm *slices, *stages;
     struct dt_model_part part; /* what this rank holds */
     unsigned char *flags;      /* of each rank of the world */
-    size_t *flag_offsets;
-    double *values; /* of buckets, stage by stage or slice by slice */
-    size_t *value_offsets;
+    double *values;            /* of buckets, stage by stage or slice by slice */
 };
 
 /* DT_EINVALID if the ranks cannot be dealt out as distributed.pp, .tp and .shard_ranks say.

@@ -7,17 +7,6 @@
 #include "base/buffer.h"
 #include "base/hash.h"
 
-/* Everyone's count values of so many bytes each, rank by rank; this rank's are there. */
-static int gather(struct dt_comm *comm, void *all, size_t bytes, struct dt_error *err)
-{
-    size_t size = (size_t)dt_comm_size(comm), *offsets = dt_alloc(size + 1, sizeof *offsets);
-    for (size_t r = 0; r <= size; r++)
-        offsets[r] = r * bytes;
-    int rc = dt_comm_wait(comm, dt_comm_all_gather(comm, all, offsets), err);
-    free(offsets);
-    return rc;
-}
-
 /* --- replicas ----------------------------------------------------------------------------------
  */
 
@@ -59,7 +48,7 @@ int dt_watch_replicas(struct dt_store *s, struct dt_error *err)
         DT_TRY(dt_weights_settle(&s->weights, err));
     uint64_t *all = dt_alloc(size * count, sizeof *all);
     hash_tensors(s, all + (size_t)dt_comm_rank(comm) * count);
-    int rc = gather(comm, all, count * sizeof *all, err);
+    int rc = dt_comm_share(comm, all, count * sizeof *all, err);
     for (size_t i = 0; rc == 0 && i < size * count; i++)
         if (all[i] != all[i % count])
             rc = dt_fail(
@@ -87,7 +76,7 @@ int dt_watch_pace(struct dt_comm *comm, double busy, struct dt_pace *pace, struc
         return 0;
     double *all = dt_alloc(size, sizeof *all), median;
     all[dt_comm_rank(comm)] = busy;
-    int rc = gather(comm, all, sizeof *all, err);
+    int rc = dt_comm_share(comm, all, sizeof *all, err);
     for (size_t r = 1; r < size; r++)
         pace->slowest = all[r] > all[pace->slowest] ? (int)r : pace->slowest;
     double most = all[pace->slowest];
