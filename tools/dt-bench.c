@@ -10,7 +10,7 @@
 #include "base/stop.h"
 #include "comm/collective-bench.h"
 #include "device/attention-bench.h"
-#include "experiment/plan.h"
+#include "experiment/design.h"
 #include "experiment/run.h"
 #include "experiment/table.h"
 #include "model/decode-bench.h"
@@ -27,7 +27,7 @@ static struct {
     long steps, threads, memory;
     double seconds, least;
     bool json, shell, quiet;
-    const char *plan, *output, *repeats, *warmup, *seed, *limit, *metrics;
+    const char *design, *output, *repeats, *warmup, *seed, *limit, *metrics;
     struct dt_string_list axes, baseline, targets, values, notes;
     int format;
 } opt = {.device = "cpu", .steps = 5, .memory = 1000000000, .seconds = 3, .least = 0.02};
@@ -52,7 +52,7 @@ static const struct dt_option options[] = {
     {"seconds", 0, DT_OPT_REAL, &opt.seconds, "S",
      "attention, load and tokenize: measure for S seconds (default 3)", .min = 0.01, .max = 1e6},
     {"json", 0, DT_OPT_FLAG, &opt.json, NULL, "print one JSON object"},
-    {"plan", 'p', DT_OPT_STRING, &opt.plan, "FILE", "matrix: read the plan from FILE (YAML)"},
+    {"design", 'd', DT_OPT_STRING, &opt.design, "FILE", "matrix: read the design from FILE (YAML)"},
     {"axis", 'a', DT_OPT_LIST, &opt.axes, "NAME=V,...",
      "matrix: for {NAME} in the command each of the values"},
     {"output", 'o', DT_OPT_STRING, &opt.output, "ROWS",
@@ -264,14 +264,15 @@ static int print_load(const char *name, const char *data, struct dt_settings *se
     return 0;
 }
 
-static int bench_load(const char *data, struct dt_error *err)
+static int measure_load(char **operands, int count, struct dt_error *err)
 {
     struct dt_settings settings;
+    (void)count;
     DT_TRY(dt_settings_read(&settings, opt.config, opt.set.items, opt.set.count, err));
     if (settings.training.sequence_length == 0)
         settings.training.sequence_length = settings.model.max_seq_len;
-    DT_TRY(print_load("sequential", data, &settings, false, err));
-    DT_TRY(print_load("shuffled", data, &settings, true, err));
+    DT_TRY(print_load("sequential", operands[1], &settings, false, err));
+    DT_TRY(print_load("shuffled", operands[1], &settings, true, err));
     if (opt.json)
         printf("}\n");
     return 0;
@@ -297,11 +298,15 @@ static int print_encoding(const struct dt_tokenizer *t, const char *text, size_t
     return 0;
 }
 
-static int bench_tokenize(const char *path, struct dt_error *err)
+static int measure_tokenize(char **operands, int count, struct dt_error *err)
 {
+    const char *path = operands[1];
     struct dt_tokenizer *t;
     char *text;
     size_t size;
+    (void)count;
+    if (opt.tokenizer == NULL)
+        dt_usage("tokenize needs --tokenizer");
     DT_TRY(dt_tokenizer_load(&t, opt.tokenizer, err));
     int rc = dt_file_read(path, TEXT_LIMIT, &text, &size, err);
     if (rc == 0) {
@@ -313,18 +318,19 @@ static int bench_tokenize(const char *path, struct dt_error *err)
     return rc;
 }
 
-static int bench_device(const char *what, struct dt_error *err)
+static int measure_on_device(char **operands, int count, struct dt_error *err)
 {
     struct dt_device *dev;
+    (void)count;
     DT_TRY(dt_device_open(&dev, opt.device, (int)opt.threads, err));
-    int rc = bench(what, dev, err);
+    int rc = bench(operands[0], dev, err);
     dt_device_close(dev);
     return rc;
 }
 
 /* --- matrices of commands ------------------------------------------------------------------ */
 
-static int plan_lists(struct json_object *plan, struct dt_error *err)
+static int add_lists(struct json_object *design, struct dt_error *err)
 {
     const struct {
         const char *key, *option;
@@ -336,15 +342,15 @@ static int plan_lists(struct json_object *plan, struct dt_error *err)
                  {"baseline", "--baseline", &opt.baseline, false}};
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
         for (int i = 0; i < lists[l].list->count; i++)
-            DT_TRY(dt_plan_add(plan, lists[l].key, lists[l].list->items[i], lists[l].several,
-                               lists[l].option, err));
+            DT_TRY(dt_design_add(design, lists[l].key, lists[l].list->items[i], lists[l].several,
+                                 lists[l].option, err));
     return 0;
 }
 
-/* The file of --plan with what the options say. */
-static int open_plan(struct dt_matrix *m, char **words, int count, struct dt_error *err)
+/* The file of --design with what the options say. */
+static int open_design(struct dt_matrix *m, char **words, int count, struct dt_error *err)
 {
-    struct json_object *plan;
+    struct json_object *design;
     const struct {
         const char *key, *value;
     } texts[] = {{"repeats", opt.repeats},
@@ -352,20 +358,20 @@ static int open_plan(struct dt_matrix *m, char **words, int count, struct dt_err
                  {"seed", opt.seed},
                  {"limit", opt.limit},
                  {"metrics", opt.metrics}};
-    DT_TRY(dt_plan_open(&plan, opt.plan, err));
+    DT_TRY(dt_design_open(&design, opt.design, err));
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (texts[i].value)
-            dt_plan_set(plan, texts[i].key, texts[i].value);
+            dt_design_set(design, texts[i].key, texts[i].value);
     if (opt.shell)
-        dt_plan_set(plan, "shell", "true");
+        dt_design_set(design, "shell", "true");
     if (count > 0)
-        dt_plan_set_list(plan, "command", (const char *const *)words, count);
+        dt_design_set_list(design, "command", (const char *const *)words, count);
     if (opt.values.count > 0)
-        dt_plan_set_list(plan, "values", opt.values.items, opt.values.count);
-    int rc = plan_lists(plan, err);
+        dt_design_set_list(design, "values", opt.values.items, opt.values.count);
+    int rc = add_lists(design, err);
     if (rc == 0)
-        return dt_matrix_init(m, plan, opt.plan ? opt.plan : "matrix", err);
-    json_object_put(plan);
+        return dt_matrix_init(m, design, opt.design ? opt.design : "matrix", err);
+    json_object_put(design);
     return rc;
 }
 
@@ -381,7 +387,7 @@ static int print_table(const char *path, struct dt_error *err)
     struct dt_buffer text = DT_BUFFER_EMPTY;
     const struct dt_table_options o = table_options();
     DT_TRY(dt_results_read(&r, path, err));
-    int rc = plan_lists(r.matrix.plan, err);
+    int rc = add_lists(r.matrix.design, err);
     if (rc == 0 && opt.baseline.count > 0)
         rc = dt_results_renew(&r, err);
     if (rc == 0)
@@ -398,14 +404,14 @@ static void warn_of_failure(const char *cell, int status, const char *complaint)
     dt_warn("%s: exit status %d: %s", cell, status, *complaint ? complaint : "said nothing");
 }
 
-static int bench_matrix(char **words, int count, struct dt_error *err)
+static int measure_matrix(char **operands, int count, struct dt_error *err)
 {
     struct dt_matrix m;
     int failed = 0;
     const struct dt_matrix_run_options o = {opt.quiet, dt_stop_watch(), warn_of_failure};
     if (opt.output == NULL)
         dt_usage("matrix needs -o ROWS, the file that its rows go to");
-    DT_TRY(open_plan(&m, words, count, err));
+    DT_TRY(open_design(&m, operands + 1, count - 1, err));
     int rc = dt_matrix_run(&m, opt.output, &o, &failed, err), cells = m.cell_count;
     dt_matrix_release(&m);
     if (rc == DT_ESTOP)
@@ -418,15 +424,22 @@ static int bench_matrix(char **words, int count, struct dt_error *err)
                          failed, cells, opt.output);
 }
 
-static int compare(const char *before, const char *after, struct dt_error *err)
+static int measure_report(char **operands, int count, struct dt_error *err)
+{
+    (void)count;
+    return print_table(operands[1], err);
+}
+
+static int measure_compare(char **operands, int count, struct dt_error *err)
 {
     struct dt_results a, b;
     struct dt_buffer text = DT_BUFFER_EMPTY;
     const struct dt_table_options o = table_options();
-    int changed, rc;
-    DT_TRY(dt_results_read(&a, before, err));
-    if ((rc = dt_results_read(&b, after, err)) == 0) {
-        rc = dt_results_compare(&a, &b, &o, &text, &changed, err);
+    int rc;
+    (void)count;
+    DT_TRY(dt_results_read(&a, operands[1], err));
+    if ((rc = dt_results_read(&b, operands[2], err)) == 0) {
+        rc = dt_results_compare(&a, &b, &o, &text, err);
         dt_results_release(&b);
     }
     if (rc == 0)
@@ -436,27 +449,7 @@ static int compare(const char *before, const char *after, struct dt_error *err)
     return rc;
 }
 
-/* --- what there is to measure --------------------------------------------------------------- */
-
-static int measure_load(char **operands, int count, struct dt_error *err)
-{
-    (void)count;
-    return bench_load(operands[1], err);
-}
-
-static int measure_tokenize(char **operands, int count, struct dt_error *err)
-{
-    (void)count;
-    if (opt.tokenizer == NULL)
-        dt_usage("tokenize needs --tokenizer");
-    return bench_tokenize(operands[1], err);
-}
-
-static int measure_on_device(char **operands, int count, struct dt_error *err)
-{
-    (void)count;
-    return bench_device(operands[0], err);
-}
+/* --- several ranks ------------------------------------------------------------------------- */
 
 /* Arrays from what fits into a cache to what a large layer has, in floats. */
 static const size_t collective_sizes[] = {1 << 10, 1 << 18, 1 << 24};
@@ -513,22 +506,7 @@ static int measure_collective(char **operands, int count, struct dt_error *err)
     return rc;
 }
 
-static int measure_matrix(char **operands, int count, struct dt_error *err)
-{
-    return bench_matrix(operands + 1, count - 1, err);
-}
-
-static int measure_report(char **operands, int count, struct dt_error *err)
-{
-    (void)count;
-    return print_table(operands[1], err);
-}
-
-static int measure_compare(char **operands, int count, struct dt_error *err)
-{
-    (void)count;
-    return compare(operands[1], operands[2], err);
-}
+/* --- what there is to measure --------------------------------------------------------------- */
 
 static const struct subject {
     const char *name, *operands; /* what the operands behind the name are */

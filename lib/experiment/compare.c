@@ -8,8 +8,6 @@
 #include "experiment/statistics.h"
 #include "experiment/table.h"
 
-#define CHANCE 0.05
-
 struct comparison {
     int cell; /* of the second results */
     const char *name;
@@ -107,7 +105,7 @@ static int judge(struct comparisons *all, double least)
         struct comparison *c = &all->items[i];
         double size = isnan(c->ratio) ? INFINITY : fabs(c->ratio - 1);
         c->p = p[i];
-        c->changed = c->p < CHANCE && size >= least;
+        c->changed = c->p < DT_CHANCE && size >= least;
         changed += c->changed;
     }
     free(p);
@@ -120,7 +118,7 @@ static bool too_few(const struct comparison *c, size_t tests)
     double ways = 1;
     for (size_t i = 1; i <= c->after_runs; i++)
         ways *= (double)(c->before_runs + i) / (double)i;
-    return 2 / ways * (double)tests >= CHANCE;
+    return 2 / ways * (double)tests >= DT_CHANCE;
 }
 
 static void print_grid(const struct comparisons *all, const struct dt_results *after,
@@ -136,8 +134,7 @@ static void print_grid(const struct comparisons *all, const struct dt_results *a
     for (size_t i = 0; i < all->count; i++) {
         const struct comparison *c = &all->items[i];
         for (int a = 0; a < after->matrix.axis_count; a++)
-            dt_grid_add(&g,
-                        after->matrix.axes[a].values[dt_matrix_value(&after->matrix, c->cell, a)]);
+            dt_grid_add(&g, dt_matrix_text(&after->matrix, c->cell, a));
         dt_grid_add(&g, c->name);
         dt_grid_add(&g, dt_short_number(c->before, text));
         dt_grid_add(&g, dt_short_number(c->after, text));
@@ -210,7 +207,7 @@ static void print_differences(const struct dt_results *before, const struct dt_r
 }
 
 int dt_results_compare(const struct dt_results *before, const struct dt_results *after,
-                       const struct dt_table_options *options, struct dt_buffer *out, int *changed,
+                       const struct dt_table_options *options, struct dt_buffer *out,
                        struct dt_error *err)
 {
     struct json_object *names;
@@ -220,9 +217,9 @@ int dt_results_compare(const struct dt_results *before, const struct dt_results 
     DT_TRY(dt_results_choose_names(after, options, &names, err));
     int rc = compare_cells(&all, before, after, names, err);
     if (rc == 0) {
-        *changed = judge(&all, options->least);
+        int changed = judge(&all, options->least);
         if (options->format == DT_TABLE_JSON)
-            print_json(&all, after, *changed, out);
+            print_json(&all, after, changed, out);
         else
             print_grid(&all, after, (enum dt_grid_format)options->format, out);
         if (options->format == DT_TABLE_TEXT || options->format == DT_TABLE_MARKDOWN) {
@@ -233,7 +230,7 @@ int dt_results_compare(const struct dt_results *before, const struct dt_results 
                                  "the reference loop took %.4f of its time before; times and "
                                  "rates are corrected for it\n",
                                  all.after_reference / all.before_reference);
-            dt_buffer_printf(out, "%d of %zu values changed beyond noise\n", *changed, all.count);
+            dt_buffer_printf(out, "%d of %zu values changed beyond noise\n", changed, all.count);
         }
     }
     free(all.items);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "experiment/plan.h"
+#include "experiment/design.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,31 +7,31 @@
 #include "base/buffer.h"
 #include "base/yaml.h"
 
-int dt_plan_open(struct json_object **plan, const char *path, struct dt_error *err)
+int dt_design_open(struct json_object **design, const char *path, struct dt_error *err)
 {
     if (path == NULL) {
-        *plan = json_object_new_object();
+        *design = json_object_new_object();
         return 0;
     }
-    DT_TRY(dt_yaml_read(path, plan, err));
-    if (json_object_is_type(*plan, json_type_object))
+    DT_TRY(dt_yaml_read(path, design, err));
+    if (json_object_is_type(*design, json_type_object))
         return 0;
-    json_object_put(*plan);
+    json_object_put(*design);
     return dt_fail(err, DT_EFORMAT, "%s: is no mapping of keys", path);
 }
 
-void dt_plan_set(struct json_object *plan, const char *key, const char *value)
+void dt_design_set(struct json_object *design, const char *key, const char *value)
 {
-    json_object_object_add(plan, key, json_object_new_string(value));
+    json_object_object_add(design, key, json_object_new_string(value));
 }
 
-void dt_plan_set_list(struct json_object *plan, const char *key, const char *const *items,
-                      int count)
+void dt_design_set_list(struct json_object *design, const char *key, const char *const *items,
+                        int count)
 {
     struct json_object *list = json_object_new_array();
     for (int i = 0; i < count; i++)
         json_object_array_add(list, json_object_new_string(items[i]));
-    json_object_object_add(plan, key, list);
+    json_object_object_add(design, key, list);
 }
 
 static struct json_object *split(const char *text)
@@ -46,17 +46,17 @@ static struct json_object *split(const char *text)
     return list;
 }
 
-int dt_plan_add(struct json_object *plan, const char *key, const char *pair, bool list,
-                const char *option, struct dt_error *err)
+int dt_design_add(struct json_object *design, const char *key, const char *pair, bool list,
+                  const char *option, struct dt_error *err)
 {
     const char *sign = strchr(pair, '=');
     struct json_object *mapping;
     if (sign == NULL || sign == pair)
         return dt_fail(err, DT_EINVALID, "%s takes NAME=VALUE, not '%s'", option, pair);
-    if (!json_object_object_get_ex(plan, key, &mapping) ||
+    if (!json_object_object_get_ex(design, key, &mapping) ||
         !json_object_is_type(mapping, json_type_object)) {
         mapping = json_object_new_object();
-        json_object_object_add(plan, key, mapping);
+        json_object_object_add(design, key, mapping);
     }
     char *name = dt_strndup(pair, (size_t)(sign - pair));
     json_object_object_add(mapping, name,

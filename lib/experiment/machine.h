@@ -2,7 +2,7 @@
 /*
  * The facts of a machine that a measurement depends on, as one JSON object:
  *
- *     {"host","cpu","architecture","processors","memory_bytes","kernel","version","load"}
+ *     {"host","cpu","architecture","processors","memory_bytes","kernel","version"}
  *
  * and, of the command measured, the file that is run and the hash of its bytes, which
  * tells two builds apart.

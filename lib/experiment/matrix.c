@@ -26,13 +26,13 @@ static const char *list_item(struct json_object *list, size_t i)
     return json_object_is_type(list, json_type_string) ? json_object_get_string(list) : NULL;
 }
 
-/* --- the plan ----------------------------------------------------------------------------- */
+/* --- the design ----------------------------------------------------------------------------- */
 
-static int check_keys(struct json_object *plan, const char *subject, struct dt_error *err)
+static int check_keys(struct json_object *design, const char *subject, struct dt_error *err)
 {
-    if (!json_object_is_type(plan, json_type_object))
+    if (!json_object_is_type(design, json_type_object))
         return dt_fail(err, DT_EFORMAT, "%s: is no mapping of keys", subject);
-    json_object_object_foreach(plan, key, value)
+    json_object_object_foreach(design, key, value)
     {
         bool known = false;
         for (int i = 0; keys[i]; i++)
@@ -49,16 +49,16 @@ static int check_keys(struct json_object *plan, const char *subject, struct dt_e
     return 0;
 }
 
-static const char *text_of(struct json_object *plan, const char *key)
+static const char *text_of(struct json_object *design, const char *key)
 {
     struct json_object *value;
-    return json_object_object_get_ex(plan, key, &value) ? list_item(value, 0) : NULL;
+    return json_object_object_get_ex(design, key, &value) ? list_item(value, 0) : NULL;
 }
 
-static int whole(struct json_object *plan, const char *key, long least, long *value,
+static int whole(struct json_object *design, const char *key, long least, long *value,
                  const char *subject, struct dt_error *err)
 {
-    const char *text = text_of(plan, key);
+    const char *text = text_of(design, key);
     if (text && (dt_parse_int(text, value) < 0 || *value < least || *value > 1000000000))
         return dt_fail(err, DT_EINVALID, "%s: %s must be a whole number from %ld, not '%s'",
                        subject, key, least, text);
@@ -67,13 +67,13 @@ static int whole(struct json_object *plan, const char *key, long least, long *va
 
 static int read_numbers(struct dt_matrix *m, const char *subject, struct dt_error *err)
 {
-    const char *limit = text_of(m->plan, "limit"), *shell = text_of(m->plan, "shell");
+    const char *limit = text_of(m->design, "limit"), *shell = text_of(m->design, "shell");
     long seed = 1;
     m->repeats = 7;
     m->warmup = 1;
-    DT_TRY(whole(m->plan, "repeats", 1, &m->repeats, subject, err));
-    DT_TRY(whole(m->plan, "warmup", 0, &m->warmup, subject, err));
-    DT_TRY(whole(m->plan, "seed", 0, &seed, subject, err));
+    DT_TRY(whole(m->design, "repeats", 1, &m->repeats, subject, err));
+    DT_TRY(whole(m->design, "warmup", 0, &m->warmup, subject, err));
+    DT_TRY(whole(m->design, "seed", 0, &seed, subject, err));
     m->seed = seed;
     if (limit && (dt_parse_real(limit, &m->limit) < 0 || m->limit < 0))
         return dt_fail(err, DT_EINVALID, "%s: limit must be seconds, not '%s'", subject, limit);
@@ -84,18 +84,31 @@ static int read_numbers(struct dt_matrix *m, const char *subject, struct dt_erro
     return 0;
 }
 
-static bool is_name(const char *text)
+/* What a hole can name besides axes. */
+enum builtin { SEED, ROUND, CELL, BUILTINS };
+
+static enum builtin builtin_of(const char *name, size_t size)
 {
-    static const char *const taken[] = {"seed", "round", "cell"};
-    for (int i = 0; i < 3; i++)
-        if (strcmp(text, taken[i]) == 0)
-            return false;
-    if (!isalpha((unsigned char)*text))
-        return false;
-    for (; *text; text++)
-        if (!isalnum((unsigned char)*text) && !strchr("_.-", *text))
-            return false;
-    return true;
+    static const char *const names[] = {"seed", "round", "cell"};
+    for (int i = 0; i < BUILTINS; i++)
+        if (strlen(names[i]) == size && memcmp(names[i], name, size) == 0)
+            return (enum builtin)i;
+    return BUILTINS;
+}
+
+static size_t name_length(const char *text)
+{
+    size_t size = 0;
+    if (isalpha((unsigned char)*text))
+        while (isalnum((unsigned char)text[size]) || (text[size] && strchr("_.-", text[size])))
+            size++;
+    return size;
+}
+
+static bool names_axis(const char *text)
+{
+    size_t size = strlen(text);
+    return size > 0 && name_length(text) == size && builtin_of(text, size) == BUILTINS;
 }
 
 static int read_axis(struct dt_axis *axis, const char *name, struct json_object *values,
@@ -104,7 +117,7 @@ static int read_axis(struct dt_axis *axis, const char *name, struct json_object 
     int count = (int)list_length(values);
     axis->name = dt_strdup(name);
     axis->values = dt_alloc((size_t)count + 1, sizeof *axis->values);
-    if (!is_name(name))
+    if (!names_axis(name))
         return dt_fail(err, DT_EINVALID, "%s: '%s' is no name for an axis", subject, name);
     for (int i = 0; i < count; i++) {
         const char *value = list_item(values, (size_t)i);
@@ -125,7 +138,7 @@ static int read_axes(struct dt_matrix *m, const char *subject, struct dt_error *
 {
     struct json_object *axes;
     m->cell_count = 1;
-    if (!json_object_object_get_ex(m->plan, "axes", &axes))
+    if (!json_object_object_get_ex(m->design, "axes", &axes))
         return 0;
     if (!json_object_is_type(axes, json_type_object))
         return dt_fail(err, DT_EFORMAT, "%s: axes is no mapping of names to values", subject);
@@ -141,14 +154,20 @@ static int read_axes(struct dt_matrix *m, const char *subject, struct dt_error *
     return 0;
 }
 
+/* Appends a word, which the list then owns. */
+static void add_word(char ***words, int *count, char *word)
+{
+    *words = dt_realloc(*words, (size_t)*count + 2, sizeof **words);
+    (*words)[(*count)++] = word;
+    (*words)[*count] = NULL;
+}
+
 /* Words between white space: what a command or a value in one text stands for. */
 static void add_split(char ***words, int *count, const char *text)
 {
     for (text += strspn(text, " \t\n"); *text; text += strspn(text, " \t\n")) {
         size_t size = strcspn(text, " \t\n");
-        *words = dt_realloc(*words, (size_t)*count + 2, sizeof **words);
-        (*words)[(*count)++] = dt_strndup(text, size);
-        (*words)[*count] = NULL;
+        add_word(words, count, dt_strndup(text, size));
         text += size;
     }
 }
@@ -158,7 +177,7 @@ static int read_command(struct dt_matrix *m, const char *subject, struct dt_erro
     struct json_object *command;
     int count = 0;
     m->command = dt_alloc(1, sizeof *m->command);
-    if (!json_object_object_get_ex(m->plan, "command", &command))
+    if (!json_object_object_get_ex(m->design, "command", &command))
         return dt_fail(err, DT_EINVALID, "%s: there is no command to run", subject);
     if (json_object_is_type(command, json_type_string)) {
         add_split(&m->command, &count, json_object_get_string(command));
@@ -167,9 +186,7 @@ static int read_command(struct dt_matrix *m, const char *subject, struct dt_erro
             const char *word = list_item(command, i);
             if (word == NULL)
                 return dt_fail(err, DT_EFORMAT, "%s: command is no list of words", subject);
-            m->command = dt_realloc(m->command, (size_t)count + 2, sizeof *m->command);
-            m->command[count++] = dt_strdup(word);
-            m->command[count] = NULL;
+            add_word(&m->command, &count, dt_strdup(word));
         }
     }
     return count > 0 ? 0 : dt_fail(err, DT_EINVALID, "%s: the command is empty", subject);
@@ -197,7 +214,7 @@ static int read_baseline(struct dt_matrix *m, const char *subject, struct dt_err
     m->baseline = dt_alloc((size_t)m->axis_count + 1, sizeof *m->baseline);
     for (int a = 0; a < m->axis_count; a++)
         m->baseline[a] = -1;
-    m->has_baseline = json_object_object_get_ex(m->plan, "baseline", &baseline);
+    m->has_baseline = json_object_object_get_ex(m->design, "baseline", &baseline);
     if (!m->has_baseline)
         return 0;
     if (!json_object_is_type(baseline, json_type_object))
@@ -218,15 +235,6 @@ static int read_baseline(struct dt_matrix *m, const char *subject, struct dt_err
 
 /* --- holes -------------------------------------------------------------------------------- */
 
-static size_t name_length(const char *text)
-{
-    size_t size = 0;
-    if (isalpha((unsigned char)*text))
-        while (isalnum((unsigned char)text[size]) || (text[size] && strchr("_.-", text[size])))
-            size++;
-    return size;
-}
-
 /* {NAME} at the head of text: the size of its name; 0 for none. */
 static size_t hole(const char *text)
 {
@@ -239,13 +247,6 @@ static size_t escaped_hole(const char *text)
 {
     size_t size = text[0] == '{' ? hole(text + 1) : 0;
     return size > 0 && text[size + 3] == '}' ? size : 0;
-}
-
-static bool is_builtin(const char *name, size_t size)
-{
-    return (size == 4 && memcmp(name, "seed", 4) == 0) ||
-           (size == 5 && memcmp(name, "round", 5) == 0) ||
-           (size == 4 && memcmp(name, "cell", 4) == 0);
 }
 
 /* The axis of a word that is {NAME:words}, or -1. */
@@ -272,7 +273,7 @@ static int check_template(const struct dt_matrix *m, const char *text, bool *use
         if (escaped > 0 || size == 0)
             continue;
         a = axis_of(m, text + 1, size);
-        if (a < 0 && !is_builtin(text + 1, size))
+        if (a < 0 && builtin_of(text + 1, size) == BUILTINS)
             return dt_fail(err, DT_EINVALID, "%s: {%.*s} names no axis (write {{%.*s}} for itself)",
                            subject, (int)size, text + 1, (int)size, text + 1);
         if (a >= 0)
@@ -311,25 +312,23 @@ static void add_quoted(struct dt_buffer *b, const char *text)
 static void fill_hole(const struct dt_matrix *m, int cell, long round, const char *name,
                       size_t size, bool quote, struct dt_buffer *out)
 {
+    struct dt_buffer text = DT_BUFFER_EMPTY;
     int a = axis_of(m, name, size);
-    if (a >= 0) {
-        const char *value = m->axes[a].values[dt_matrix_value(m, cell, a)];
-        if (quote)
-            add_quoted(out, value);
-        else
-            dt_buffer_add_string(out, value);
-    } else if (*name == 's') {
-        dt_buffer_printf(out, "%lld", (long long)(m->seed + (round > 0 ? round - 1 : 0)));
-    } else if (*name == 'r') {
-        dt_buffer_printf(out, "%ld", round);
-    } else if (quote) {
-        struct dt_buffer text = DT_BUFFER_EMPTY;
+    enum builtin builtin = builtin_of(name, size);
+    if (a >= 0)
+        dt_buffer_add_string(&text, dt_matrix_text(m, cell, a));
+    else if (builtin == SEED)
+        dt_buffer_printf(&text, "%lld", (long long)(m->seed + (round > 0 ? round - 1 : 0)));
+    else if (builtin == ROUND)
+        dt_buffer_printf(&text, "%ld", round);
+    else
         dt_matrix_name(m, cell, &text);
-        add_quoted(out, text.data ? text.data : "");
-        dt_buffer_release(&text);
-    } else {
-        dt_matrix_name(m, cell, out);
-    }
+    const char *value = text.data ? text.data : "";
+    if (quote && builtin != SEED && builtin != ROUND)
+        add_quoted(out, value);
+    else
+        dt_buffer_add_string(out, value);
+    dt_buffer_release(&text);
 }
 
 static void fill(const struct dt_matrix *m, int cell, long round, const char *text, bool quote,
@@ -358,7 +357,7 @@ static char **shell_words(const struct dt_matrix *m, int cell, long round)
         int a = splitting_axis(m, m->command[i]);
         dt_buffer_add_string(&line, i > 0 ? " " : "");
         if (a >= 0)
-            dt_buffer_add_string(&line, m->axes[a].values[dt_matrix_value(m, cell, a)]);
+            dt_buffer_add_string(&line, dt_matrix_text(m, cell, a));
         else
             fill(m, cell, round, m->command[i], true, &line);
     }
@@ -377,14 +376,12 @@ char **dt_matrix_words(const struct dt_matrix *m, int cell, long round)
     for (int i = 0; m->command[i]; i++) {
         int a = splitting_axis(m, m->command[i]);
         if (a >= 0) {
-            add_split(&words, &count, m->axes[a].values[dt_matrix_value(m, cell, a)]);
+            add_split(&words, &count, dt_matrix_text(m, cell, a));
             continue;
         }
         struct dt_buffer word = DT_BUFFER_EMPTY;
         fill(m, cell, round, m->command[i], false, &word);
-        words = dt_realloc(words, (size_t)count + 2, sizeof *words);
-        words[count++] = word.data;
-        words[count] = NULL;
+        add_word(&words, &count, word.data);
     }
     return words;
 }
@@ -414,6 +411,11 @@ int dt_matrix_value(const struct dt_matrix *m, int cell, int axis)
     return cell % m->axes[axis].count;
 }
 
+const char *dt_matrix_text(const struct dt_matrix *m, int cell, int axis)
+{
+    return m->axes[axis].values[dt_matrix_value(m, cell, axis)];
+}
+
 int dt_matrix_baseline(const struct dt_matrix *m, int cell)
 {
     int base = 0;
@@ -430,9 +432,8 @@ struct json_object *dt_matrix_cell(const struct dt_matrix *m, int cell)
 {
     struct json_object *object = json_object_new_object();
     for (int a = 0; a < m->axis_count; a++)
-        json_object_object_add(
-            object, m->axes[a].name,
-            json_object_new_string(m->axes[a].values[dt_matrix_value(m, cell, a)]));
+        json_object_object_add(object, m->axes[a].name,
+                               json_object_new_string(dt_matrix_text(m, cell, a)));
     return object;
 }
 
@@ -458,7 +459,7 @@ void dt_matrix_name(const struct dt_matrix *m, int cell, struct dt_buffer *name)
     for (int a = 0; a < m->axis_count; a++) {
         size_t from = name->size;
         dt_buffer_printf(name, "%s%s=%s", a > 0 ? "," : "", m->axes[a].name,
-                         m->axes[a].values[dt_matrix_value(m, cell, a)]);
+                         dt_matrix_text(m, cell, a));
         for (size_t i = from; i < name->size; i++)
             if (name->data[i] == '/')
                 name->data[i] = '_';
@@ -467,11 +468,11 @@ void dt_matrix_name(const struct dt_matrix *m, int cell, struct dt_buffer *name)
 
 /* --- beginning and end -------------------------------------------------------------------- */
 
-int dt_matrix_init(struct dt_matrix *m, struct json_object *plan, const char *subject,
+int dt_matrix_init(struct dt_matrix *m, struct json_object *design, const char *subject,
                    struct dt_error *err)
 {
-    *m = (struct dt_matrix){.plan = plan};
-    int rc = check_keys(plan, subject, err);
+    *m = (struct dt_matrix){.design = design};
+    int rc = check_keys(design, subject, err);
     if (rc == 0)
         rc = read_numbers(m, subject, err);
     if (rc == 0)
@@ -480,8 +481,8 @@ int dt_matrix_init(struct dt_matrix *m, struct json_object *plan, const char *su
         rc = read_command(m, subject, err);
     if (rc == 0)
         rc = read_baseline(m, subject, err);
-    if (rc == 0 && text_of(plan, "metrics"))
-        m->metrics = dt_strdup(text_of(plan, "metrics"));
+    if (rc == 0 && text_of(design, "metrics"))
+        m->metrics = dt_strdup(text_of(design, "metrics"));
     if (rc == 0)
         rc = check_templates(m, subject, err);
     if (rc < 0)
@@ -501,7 +502,7 @@ void dt_matrix_release(struct dt_matrix *m)
     dt_matrix_free_words(m->command);
     free(m->metrics);
     free(m->baseline);
-    json_object_put(m->plan);
+    json_object_put(m->design);
     *m = (struct dt_matrix){NULL};
 }
 
@@ -532,16 +533,16 @@ static bool equal_axes(struct json_object *a, struct json_object *b)
     return true;
 }
 
-bool dt_matrix_continues(struct json_object *old_plan, struct json_object *new_plan,
+bool dt_matrix_continues(struct json_object *old_design, struct json_object *new_design,
                          const char **why)
 {
     static const char *const same[] = {"command", "shell",   "seed", "warmup",
                                        "metrics", "targets", NULL};
     for (int i = 0; same[i]; i++)
-        if (!equal(old_plan, new_plan, same[i])) {
+        if (!equal(old_design, new_design, same[i])) {
             *why = same[i];
             return false;
         }
     *why = "axes";
-    return equal_axes(old_plan, new_plan);
+    return equal_axes(old_design, new_design);
 }

@@ -6,7 +6,7 @@
  *     axes: {layers: [2, 4], width: [64, 128]}
  *     repeats: 7
  *
- * The plan is a JSON object of these keys (from YAML, from options, or both), of which
+ * The design is a JSON object of these keys (from YAML, from options, or both), of which
  * this makes the cells, one for each combination of values, and the words of a cell's
  * command. In a word, {NAME} is the value of an axis, {seed} the seed of the round,
  * {round} its number, {cell} "layers=2,width=64"; {{NAME}} stands for {NAME}, and other
@@ -34,7 +34,7 @@ struct dt_axis {
 };
 
 struct dt_matrix {
-    struct json_object *plan; /* as given; owned */
+    struct json_object *design; /* as given; owned */
     struct dt_axis *axes;
     int axis_count, cell_count;
     char **command; /* templates, ended by NULL */
@@ -47,13 +47,14 @@ struct dt_matrix {
     bool has_baseline;
 };
 
-/* subject names the plan in errors. Takes over plan, whatever is returned. */
-int dt_matrix_init(struct dt_matrix *m, struct json_object *plan, const char *subject,
+/* subject names the design in errors. Takes over design, whatever is returned. */
+int dt_matrix_init(struct dt_matrix *m, struct json_object *design, const char *subject,
                    struct dt_error *err) DT_MUST_CHECK;
 void dt_matrix_release(struct dt_matrix *m);
 
-/* Index of the value that a cell has on an axis; the last axis changes fastest. */
+/* Index of the value that a cell has on an axis, and its text; the last axis changes fastest. */
 int dt_matrix_value(const struct dt_matrix *m, int cell, int axis);
+const char *dt_matrix_text(const struct dt_matrix *m, int cell, int axis);
 /* The cell that a cell is compared with; itself for the baseline, -1 without any. */
 int dt_matrix_baseline(const struct dt_matrix *m, int cell);
 /* {"layers":"2",...}; owned by the caller. */
@@ -70,10 +71,10 @@ void dt_matrix_free_words(char **words);
 /* The path of a cell's metrics, or NULL; owned by the caller. */
 char *dt_matrix_metrics(const struct dt_matrix *m, int cell, long round);
 
-/* Whether rows of one plan can stand beside those of the other: all that a value
+/* Whether rows of one design can stand beside those of the other: all that a value
  * depends on is equal, but axes may have gained values and repeats may differ. *why
  * names the first key that differs. */
-bool dt_matrix_continues(struct json_object *old_plan, struct json_object *new_plan,
+bool dt_matrix_continues(struct json_object *old_design, struct json_object *new_design,
                          const char **why);
 
 #endif

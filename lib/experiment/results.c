@@ -23,8 +23,8 @@ static int add_row(struct dt_results *r, struct json_object *line, const char *s
 {
     struct json_object *cell, *values = NULL, *error, *reference = NULL;
     int64_t round, status;
-    if (r->matrix.plan == NULL)
-        return dt_fail(err, DT_EFORMAT, "%s: a row before its plan", subject);
+    if (r->matrix.design == NULL)
+        return dt_fail(err, DT_EFORMAT, "%s: a row before its design", subject);
     DT_TRY(dt_json_get(line, "cell", json_type_object, subject, &cell, err));
     DT_TRY(dt_json_get_int(line, "round", subject, &round, err));
     DT_TRY(dt_json_get_int(line, "status", subject, &status, err));
@@ -44,11 +44,11 @@ static int add_row(struct dt_results *r, struct json_object *line, const char *s
 }
 
 /* Cells are numbered anew where axes have gained values. */
-static int take_plan(struct dt_results *r, struct json_object *plan, const char *subject,
-                     struct dt_error *err)
+static int take_design(struct dt_results *r, struct json_object *design, const char *subject,
+                       struct dt_error *err)
 {
     struct dt_matrix matrix;
-    DT_TRY(dt_matrix_init(&matrix, json_object_get(plan), subject, err));
+    DT_TRY(dt_matrix_init(&matrix, json_object_get(design), subject, err));
     for (int i = 0; i < r->count; i++) {
         struct json_object *cell =
             r->rows[i].cell >= 0 ? dt_matrix_cell(&r->matrix, r->rows[i].cell) : NULL;
@@ -62,7 +62,7 @@ static int take_plan(struct dt_results *r, struct json_object *plan, const char 
 
 int dt_results_renew(struct dt_results *r, struct dt_error *err)
 {
-    return take_plan(r, r->matrix.plan, r->path, err);
+    return take_design(r, r->matrix.design, r->path, err);
 }
 
 static int take_line(struct dt_results *r, const char *text, size_t size, const char *subject,
@@ -71,8 +71,8 @@ static int take_line(struct dt_results *r, const char *text, size_t size, const 
     struct json_object *line, *member;
     DT_TRY(dt_json_parse(text, size, subject, &line, err));
     int rc = 0;
-    if (json_object_object_get_ex(line, "plan", &member))
-        rc = take_plan(r, member, subject, err);
+    if (json_object_object_get_ex(line, "design", &member))
+        rc = take_design(r, member, subject, err);
     else if (json_object_object_get_ex(line, "machine", &member))
         json_object_array_add(r->machines, json_object_get(member));
     else
@@ -98,8 +98,8 @@ int dt_results_read(struct dt_results *r, const char *path, struct dt_error *err
         free(subject);
     }
     free(text);
-    if (rc == 0 && r->matrix.plan == NULL)
-        rc = dt_fail(err, DT_EFORMAT, "%s: holds no plan of a matrix", path);
+    if (rc == 0 && r->matrix.design == NULL)
+        rc = dt_fail(err, DT_EFORMAT, "%s: holds no design of a matrix", path);
     if (rc < 0)
         dt_results_release(r);
     return rc;
@@ -196,15 +196,15 @@ static int cut_torn_line(FILE *file, const char *path, struct dt_error *err)
     return 0;
 }
 
-static int continue_old(FILE *file, const char *path, struct json_object *plan,
+static int continue_old(FILE *file, const char *path, struct json_object *design,
                         struct dt_error *err)
 {
     struct dt_results old;
     const char *why;
     DT_TRY(cut_torn_line(file, path, err));
     DT_TRY(dt_results_read(&old, path, err));
-    bool continues = dt_matrix_continues(old.matrix.plan, plan, &why);
-    bool changed = !json_object_equal(old.matrix.plan, plan);
+    bool continues = dt_matrix_continues(old.matrix.design, design, &why);
+    bool changed = !json_object_equal(old.matrix.design, design);
     dt_results_release(&old);
     if (!continues)
         return dt_fail(err, DT_EINVALID,
@@ -212,10 +212,10 @@ static int continue_old(FILE *file, const char *path, struct json_object *plan,
                        "or remove it",
                        path, why,
                        strcmp(why, "axes") == 0 || strcmp(why, "targets") == 0 ? "" : "s");
-    return changed ? write_member(file, "plan", plan, false, path, err) : 0;
+    return changed ? write_member(file, "design", design, false, path, err) : 0;
 }
 
-int dt_results_append(FILE **file, const char *path, struct json_object *plan,
+int dt_results_append(FILE **file, const char *path, struct json_object *design,
                       struct json_object *machine, struct dt_error *err)
 {
     struct stat st;
@@ -228,8 +228,8 @@ int dt_results_append(FILE **file, const char *path, struct json_object *plan,
     else if (flock(fileno(*file), LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
         rc = dt_fail(err, DT_EINVALID, "another program is writing '%s'", path);
     if (rc == 0)
-        rc = st.st_size > 0 ? continue_old(*file, path, plan, err)
-                            : write_member(*file, "plan", plan, false, path, err);
+        rc = st.st_size > 0 ? continue_old(*file, path, design, err)
+                            : write_member(*file, "design", design, false, path, err);
     if (rc == 0)
         rc = write_member(*file, "machine", machine, true, path, err);
     if (rc < 0)

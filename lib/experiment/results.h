@@ -2,7 +2,7 @@
 /*
  * The file of a matrix: JSON Lines, appended to while it runs and read afterwards.
  *
- *     {"plan":{"command":[...],"axes":{...},...}}          the last one counts
+ *     {"design":{"command":[...],"axes":{...},...}}          the last one counts
  *     {"machine":{"cpu":...,"program_hash":...},"started":1.7e9}   each time it went on
  *     {"cell":{"layers":"2"},"round":1,"seed":1,"load":0.4,"reference_s":0.012,
  *      "status":0,"values":{...}}
@@ -24,7 +24,7 @@
 #include "experiment/matrix.h"
 
 struct dt_row {
-    int cell; /* -1: of no cell of the last plan */
+    int cell; /* -1: of no cell of the last design */
     long round;
     int status;
     double reference;           /* seconds of the loop of reference.h around it; NAN if unknown */
@@ -44,7 +44,7 @@ struct dt_results {
 int dt_results_read(struct dt_results *r, const char *path, struct dt_error *err) DT_MUST_CHECK;
 void dt_results_release(struct dt_results *r);
 
-/* Reads matrix.plan again, of which keys were changed that rows do not depend on. */
+/* Reads matrix.design again, of which keys were changed that rows do not depend on. */
 int dt_results_renew(struct dt_results *r, struct dt_error *err) DT_MUST_CHECK;
 
 /* The row of a cell in a round, the last if there are several; NULL for none. */
@@ -56,10 +56,10 @@ size_t dt_results_values(const struct dt_results *r, int cell, const char *name,
  * resources. An array that the caller owns. */
 struct json_object *dt_results_names(const struct dt_results *r);
 
-/* Opens PATH to go on with the matrix of a plan, which is borrowed: a new file begins
+/* Opens PATH to go on with the matrix of a design, which is borrowed: a new file begins
  * with it; an old one must have been made by one like it (dt_matrix_continues), and
  * loses a line cut off at its end. The file is locked until it is closed. */
-int dt_results_append(FILE **file, const char *path, struct json_object *plan,
+int dt_results_append(FILE **file, const char *path, struct json_object *design,
                       struct json_object *machine, struct dt_error *err) DT_MUST_CHECK;
 /* Writes one line, which reaches the system before this returns. */
 int dt_results_write(FILE *file, struct json_object *line, const char *path,

@@ -39,7 +39,7 @@ static int read_values(const struct matrix_run *run, int cell, long round,
 {
     struct json_object *targets = NULL;
     char *metrics = dt_matrix_metrics(run->matrix, cell, round);
-    json_object_object_get_ex(run->matrix->plan, "targets", &targets);
+    json_object_object_get_ex(run->matrix->design, "targets", &targets);
     dt_readings_add_output(values, &r->output);
     int rc = metrics ? dt_readings_add_metrics(values, metrics, targets, err) : 0;
     free(metrics);
@@ -148,7 +148,7 @@ int dt_matrix_run(const struct dt_matrix *m, const char *path,
 {
     struct matrix_run run = {.matrix = m, .options = options, .path = path};
     struct json_object *machine = dt_machine_facts(m->shell ? "sh" : m->command[0]);
-    int rc = dt_results_append(&run.file, path, m->plan, machine, err);
+    int rc = dt_results_append(&run.file, path, m->design, machine, err);
     json_object_put(machine);
     DT_TRY(rc);
     rc = dt_results_read(&run.done, path, err);

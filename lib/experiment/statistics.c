@@ -185,7 +185,7 @@ void dt_adjust_for_many_tests(double *p, size_t count)
     struct ranked *items = dt_alloc(count + 1, sizeof *items);
     double largest = 0;
     for (size_t i = 0; i < count; i++)
-        items[i] = (struct ranked){p[i], i, false};
+        items[i] = (struct ranked){p[i], .twice = i}; /* its place, for once */
     qsort(items, count, sizeof *items, compare_ranked);
     for (size_t i = 0; i < count; i++) {
         largest = fmax(largest, fmin(1, items[i].value * (double)(count - i)));

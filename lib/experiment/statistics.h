@@ -14,6 +14,8 @@
 
 #include <stddef.h>
 
+#define DT_CHANCE 0.05 /* p from which on chance explains a difference */
+
 struct dt_summary {
     size_t count;
     double median, low, high; /* low and high: quartiles */

@@ -9,7 +9,6 @@
 #include "experiment/statistics.h"
 
 #define MOST_CHOSEN 6
-#define CHANCE      0.05
 
 /* What is known of one value in one cell. */
 struct entry {
@@ -52,16 +51,16 @@ int dt_results_choose_names(const struct dt_results *results,
                             const struct dt_table_options *options, struct json_object **names,
                             struct dt_error *err)
 {
-    struct json_object *all = dt_results_names(results), *planned;
+    struct json_object *all = dt_results_names(results), *wanted;
     int rc = 0;
     *names = NULL;
     if (options->count > 0) {
         *names = json_object_new_array();
         for (int i = 0; i < options->count; i++)
             json_object_array_add(*names, json_object_new_string(options->names[i]));
-    } else if (json_object_object_get_ex(results->matrix.plan, "values", &planned) &&
-               json_object_is_type(planned, json_type_array)) {
-        *names = json_object_get(planned);
+    } else if (json_object_object_get_ex(results->matrix.design, "values", &wanted) &&
+               json_object_is_type(wanted, json_type_array)) {
+        *names = json_object_get(wanted);
     } else {
         *names = choose(all);
     }
@@ -153,7 +152,7 @@ static void add_entry(struct dt_grid *g, const struct dt_results *r, const struc
         dt_grid_add(g, "-");
     else
         dt_grid_printf(g, "%.3f%s", e->ratio.median,
-                       e->p < CHANCE || e->ratio.median == 1 ? "" : "~");
+                       e->p < DT_CHANCE || e->ratio.median == 1 ? "" : "~");
 }
 
 static void add_rows(struct dt_grid *g, const struct dt_results *r, struct json_object *names)
@@ -161,7 +160,7 @@ static void add_rows(struct dt_grid *g, const struct dt_results *r, struct json_
     for (int cell = 0; cell < r->matrix.cell_count; cell++) {
         size_t runs = 0;
         for (int a = 0; a < r->matrix.axis_count; a++)
-            dt_grid_add(g, r->matrix.axes[a].values[dt_matrix_value(&r->matrix, cell, a)]);
+            dt_grid_add(g, dt_matrix_text(&r->matrix, cell, a));
         for (long round = 1; round <= r->matrix.repeats; round++) {
             const struct dt_row *row = dt_results_row(r, cell, round);
             runs += row && row->status == 0;
@@ -260,7 +259,7 @@ static void print_tsv(const struct dt_results *r, struct json_object *names, str
                                       e.value.least,  e.value.most, e.ratio.median,
                                       e.ratio.low,    e.ratio.high, e.p};
             for (int a = 0; a < r->matrix.axis_count; a++)
-                dt_grid_add(&g, r->matrix.axes[a].values[dt_matrix_value(&r->matrix, cell, a)]);
+                dt_grid_add(&g, dt_matrix_text(&r->matrix, cell, a));
             dt_grid_add(&g, name);
             dt_grid_printf(&g, "%zu", e.value.count);
             for (int c = 0; c < count - 2; c++)
@@ -318,7 +317,7 @@ static void print_json(const struct dt_results *r, struct json_object *names, st
     struct json_object *top = json_object_new_object(), *cells = json_object_new_array();
     for (int cell = 0; cell < r->matrix.cell_count; cell++)
         json_object_array_add(cells, cell_json(r, cell, names));
-    json_object_object_add(top, "plan", json_object_get(r->matrix.plan));
+    json_object_object_add(top, "design", json_object_get(r->matrix.design));
     json_object_object_add(top, "machines", json_object_get(r->machines));
     json_object_object_add(top, "cells", cells);
     dt_buffer_printf(out, "%s\n",

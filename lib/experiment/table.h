@@ -13,7 +13,7 @@ enum dt_table_format { DT_TABLE_TEXT, DT_TABLE_MARKDOWN, DT_TABLE_TSV, DT_TABLE_
 
 struct dt_table_options {
     enum dt_table_format format;
-    const char *const *names; /* the values to show; count 0: those of the plan, or a choice */
+    const char *const *names; /* the values to show; count 0: those of the design, or a choice */
     int count;
     double least; /* of a comparison: a smaller change than this share is none; 0.01 is 1% */
 };
@@ -27,10 +27,10 @@ int dt_results_table(const struct dt_results *results, const struct dt_table_opt
 /* Appends for each cell of both, and each value, by how much the second differs and
  * whether that is beyond noise: the rank sum test, corrected by Holm for the number of
  * comparisons, below 0.05, and a change of options->least at the least. Times and rates
- * are corrected by the reference loop (reference.h). *changed counts the changed ones. DT_EINVALID
- * if they have no cell in common. */
+ * are corrected by the reference loop (reference.h). DT_EINVALID if they have no cell in
+ * common. */
 int dt_results_compare(const struct dt_results *before, const struct dt_results *after,
-                       const struct dt_table_options *options, struct dt_buffer *out, int *changed,
+                       const struct dt_table_options *options, struct dt_buffer *out,
                        struct dt_error *err) DT_MUST_CHECK;
 
 /* The names that a table shows; an array that the caller owns. */

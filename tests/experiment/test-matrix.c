@@ -10,20 +10,20 @@
 #include "experiment/matrix.h"
 #include "experiment/readings.h"
 
-static struct dt_matrix open_matrix(const char *plan)
+static struct dt_matrix open_matrix(const char *design)
 {
     struct dt_matrix m;
     struct dt_error err;
-    if (dt_matrix_init(&m, json_tokener_parse(plan), "plan", &err) < 0)
+    if (dt_matrix_init(&m, json_tokener_parse(design), "design", &err) < 0)
         fail_msg("%s", err.text);
     return m;
 }
 
-static void assert_refused(const char *plan, const char *why)
+static void assert_refused(const char *design, const char *why)
 {
     struct dt_matrix m;
     struct dt_error err;
-    assert_true(dt_matrix_init(&m, json_tokener_parse(plan), "plan", &err) < 0);
+    assert_true(dt_matrix_init(&m, json_tokener_parse(design), "design", &err) < 0);
     if (strstr(err.text, why) == NULL)
         fail_msg("'%s' does not say '%s'", err.text, why);
 }

@@ -29,8 +29,8 @@ make_work() {
     [ "$(jq -r '.cells[0].values.wall_s.median > 0' json)" = true ]
 }
 
-@test "a plan can be a YAML file, which options replace" {
-    cat >plan.yaml <<'END'
+@test "a design can be a YAML file, which options replace" {
+    cat >design.yaml <<'END'
 command: [sh, -c, 'echo "{\"loss\":$0}"', "{rate}"]
 axes:
   rate: [1e-3, 2e-3]
@@ -39,19 +39,19 @@ warmup: 0
 values: [loss]
 notes: {commit: abc}
 END
-    run dt-bench matrix -q -p plan.yaml -r 2 -o rows
+    run dt-bench matrix -q -d design.yaml -r 2 -o rows
     [ "$status" -eq 0 ]
     [[ "${lines[1]}" =~ ^\ *1e-3\ +2\ +0\.001 ]]
     grep -q '"notes":{"commit":"abc"}' rows
-    printf 'command: x\ncommand: y\n' >plan.yaml
-    run dt-bench matrix -q -p plan.yaml -o other
+    printf 'command: x\ncommand: y\n' >design.yaml
+    run dt-bench matrix -q -d design.yaml -o other
     assert_one_line_error dt-bench
-    [[ "$output" == *"plan.yaml:2:1: this key was given before" ]]
-    printf 'command: [x\n' >plan.yaml
-    run dt-bench matrix -q -p plan.yaml -o other
+    [[ "$output" == *"design.yaml:2:1: this key was given before" ]]
+    printf 'command: [x\n' >design.yaml
+    run dt-bench matrix -q -d design.yaml -o other
     assert_one_line_error dt-bench
-    printf 'command: x\nrepeat: 2\n' >plan.yaml
-    run dt-bench matrix -q -p plan.yaml -o other
+    printf 'command: x\nrepeat: 2\n' >design.yaml
+    run dt-bench matrix -q -d design.yaml -o other
     assert_one_line_error dt-bench
     [[ "$output" == *"did you mean 'repeats'?" ]]
     [ ! -e other ]
@@ -174,7 +174,7 @@ END
     assert_one_line_error dt-bench
     run dt-bench matrix -o rows
     assert_one_line_error dt-bench
-    echo '{"plan":{"command":"true"}}' >rows
+    echo '{"design":{"command":"true"}}' >rows
     echo 'nonsense' >>rows
     run dt-bench report rows
     assert_one_line_error dt-bench
@@ -184,7 +184,7 @@ END
     assert_one_line_error dt-bench
     run dt-bench matrix -o /dev/full -- true
     assert_one_line_error dt-bench
-    run bash -c 'echo "{\"plan\":{\"command\":\"true\"}}" >rows; dt-bench report rows >/dev/full'
+    run bash -c 'echo "{\"design\":{\"command\":\"true\"}}" >rows; dt-bench report rows >/dev/full'
     assert_one_line_error dt-bench
     run dt-bench report nothing
     assert_one_line_error dt-bench
