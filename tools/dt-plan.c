@@ -48,12 +48,11 @@ static const struct dt_option options[] = {
 static const struct dt_command command = {"dt-plan", "predict memory, traffic and time of a layout",
                                           "[FILE]", options};
 
-static int print_json(struct json_object *object)
+static void print_json(struct json_object *object)
 {
-    int rc = puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
-                                                             JSON_C_TO_STRING_NOSLASHESCAPE));
+    puts(json_object_to_json_string_ext(object,
+                                        JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
     json_object_put(object);
-    return rc;
 }
 
 static void print_text(struct dt_buffer *text)
@@ -131,12 +130,13 @@ static int validate(const char *path, struct dt_error *err)
     int rc = dt_published_compare(path ? path : installed, &text, &json, err);
     free(installed);
     DT_TRY(rc);
-    if (opt.json)
-        fputs(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PRETTY), stdout);
-    else
-        fputs(text.data, stdout);
-    json_object_put(json);
-    dt_buffer_release(&text);
+    if (opt.json) {
+        print_json(json);
+        dt_buffer_release(&text);
+    } else {
+        print_text(&text);
+        json_object_put(json);
+    }
     return 0;
 }
 

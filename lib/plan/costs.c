@@ -67,7 +67,7 @@ static struct block block_of(const struct dt_settings *s, const struct dt_layout
     bool llama = m->family == DT_LLAMA;
     return (struct block){
         .rows = rows,
-        .own = dt_layout_part(l, 0).sequence ? rows / ranks : rows,
+        .own = s->distributed.sequence_parallel ? rows / ranks : rows,
         .width = (double)m->hidden_size,
         .inner = (double)m->intermediate_size / ranks,
         .heads = (double)m->hidden_size / ranks,
@@ -142,7 +142,7 @@ struct head {
 static struct head head_of(const struct dt_settings *s, const struct dt_layout *l)
 {
     double rows = (double)(l->batch * s->training.sequence_length);
-    return (struct head){dt_model_is_masked(&s->model) ? 0.15 * rows : rows,
+    return (struct head){dt_model_is_masked(&s->model) ? s->data.mask_rate * rows : rows,
                          (double)s->model.hidden_size, (double)s->model.vocab_size / (double)l->tp};
 }
 

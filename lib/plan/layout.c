@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/layout.h"
 
+#include "train/compression.h"
+#include "train/data-parallel.h"
 #include "train/optimizer.h"
 
 long dt_layout_ranks(const struct dt_layout *l)
@@ -57,6 +59,8 @@ const char *dt_layout_fault(const struct dt_layout *l, const struct dt_settings 
         return "shard_ranks does not divide the replicas";
     if (l->zero_stage > 0 && l->dp > 1 && s->training.optimizer == DT_RULE_MUON)
         return "the optimizer muon needs whole matrices, which ZeRO cuts";
+    if (l->zero_stage > 0 && (s->distributed.compress != DT_COMPRESS_NONE || dt_sync_is_local(s)))
+        return "compressed gradients and local steps need whole ones, which ZeRO shares out";
     if (dt_pipeline_check(&l->pipeline, l->batches, &err) < 0)
         return "the schedule cannot pass that many micro-batches";
     return NULL;

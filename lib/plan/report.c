@@ -8,8 +8,6 @@
 
 #define GIB 1073741824.0
 
-static const char *const precisions[] = {"fp32", "bf16", "fp16"};
-
 /* --- text ----------------------------------------------------------------------------------- */
 
 static void print_model(struct dt_buffer *b, const struct dt_plan *p,
@@ -47,11 +45,11 @@ static void print_layout(struct dt_buffer *b, const struct dt_plan *p,
                      "computing in     %s, recomputation: %s\n",
                      p->tokens, l->batches, l->batches == 1 ? "" : "es", l->batch,
                      r->settings->training.sequence_length,
-                     precisions[r->settings->training.precision], dt_recomputes[l->recompute]);
+                     dt_precisions[r->settings->training.precision], dt_recomputes[l->recompute]);
 }
 
 struct row {
-    const char *name, *key;
+    const char *name;
     double bytes;
 };
 
@@ -66,14 +64,10 @@ static void print_bytes(struct dt_buffer *b, const struct row *rows, int count)
 
 static void memory_rows(const struct dt_rank_sizes *s, struct row rows[MEMORY_ROWS])
 {
-    const struct row all[MEMORY_ROWS] = {{"parameters", "parameters", s->parameters},
-                                         {"weights", "weights", s->weights},
-                                         {"gradients", "gradients", s->gradients},
-                                         {"moments", "moments", s->moments},
-                                         {"average", "average", s->average},
-                                         {"scratch", "scratch", s->scratch},
-                                         {"activations", "activations", s->activations},
-                                         {"total", "total", s->total}};
+    const struct row all[MEMORY_ROWS] = {{"parameters", s->parameters},   {"weights", s->weights},
+                                         {"gradients", s->gradients},     {"moments", s->moments},
+                                         {"average", s->average},         {"scratch", s->scratch},
+                                         {"activations", s->activations}, {"total", s->total}};
     for (int i = 0; i < MEMORY_ROWS; i++)
         rows[i] = all[i];
 }
@@ -81,8 +75,7 @@ static void memory_rows(const struct dt_rank_sizes *s, struct row rows[MEMORY_RO
 static void print_memory(struct dt_buffer *b, const struct dt_plan *p)
 {
     struct row rows[MEMORY_ROWS];
-    const struct row more[] = {{"device's room", "", p->room},
-                               {"host snapshot", "", p->sizes.snapshot}};
+    const struct row more[] = {{"device's room", p->room}, {"host snapshot", p->sizes.snapshot}};
     memory_rows(&p->sizes, rows);
     dt_buffer_printf(b, "\nmemory of a rank           bytes        GiB");
     if (p->layout.pp > 1)
@@ -117,10 +110,8 @@ static void print_fit(struct dt_buffer *b, const struct dt_plan *p)
 
 static void print_traffic(struct dt_buffer *b, const struct dt_traffic *t)
 {
-    const struct row rows[] = {{"data", "", t->data},
-                               {"tensor", "", t->tensor},
-                               {"pipeline", "", t->pipeline},
-                               {"total", "", t->total}};
+    const struct row rows[] = {
+        {"data", t->data}, {"tensor", t->tensor}, {"pipeline", t->pipeline}, {"total", t->total}};
     dt_buffer_printf(b, "\nsent by a rank             bytes        GiB   a step\n");
     print_bytes(b, rows, 4);
 }
@@ -262,7 +253,7 @@ static struct json_object *memory_json(const struct dt_plan *p)
     struct row rows[MEMORY_ROWS];
     memory_rows(&p->sizes, rows);
     for (int i = 0; i < MEMORY_ROWS; i++)
-        put_int(o, rows[i].key, rows[i].bytes);
+        put_int(o, rows[i].name, rows[i].bytes);
     put_int(o, "room", p->room);
     put_int(o, "snapshot", p->sizes.snapshot);
     put_int(o, "stage", (double)p->stage);

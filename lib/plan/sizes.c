@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "comm/comm.h"
+#include "train/local-steps.h"
+#include "train/memory-plan.h"
 #include "train/passes.h"
-#include "train/snapshot.h"
-#include "train/store.h"
 
 static double *part_of(struct dt_part_sizes *p, enum dt_role role)
 {
@@ -79,6 +79,7 @@ static struct dt_mesh imagine(const struct dt_settings *s, const struct dt_layou
                            .stages = dt_comm_imagine((int)l->pp),
                            .part = dt_layout_part(l, stage)};
     mesh.part.tied_apart |= s->distributed.invariant;
+    mesh.part.sequence = s->distributed.sequence_parallel;
     return mesh;
 }
 
@@ -177,28 +178,33 @@ static double stream_bytes(const struct dt_base *b, const struct dt_settings *s,
     return (double)(l->batch * s->training.sequence_length * s->model.hidden_size) * b->element;
 }
 
-/* As dt_memory_plan of a run. */
-static struct dt_rank_sizes sizes_of(const struct dt_stage_base *own, const struct dt_store *store,
-                                     const struct dt_settings *s)
+static struct dt_rank_sizes sizes_of(const struct dt_memory_plan *p)
+{
+    return (struct dt_rank_sizes){
+        .parameters = (double)p->parameters,
+        .weights = (double)p->weights,
+        .gradients = (double)p->gradients,
+        .moments = (double)p->moments,
+        .average = (double)p->average,
+        .scratch = (double)p->scratch,
+        .activations = (double)p->activations,
+        .total = (double)p->device,
+        .snapshot = (double)p->snapshot,
+    };
+}
+
+/* As training adds it up. */
+static int plan_memory(struct dt_memory_plan *p, struct dt_store *store, size_t activations,
+                       const struct dt_settings *s, struct dt_error *err)
 {
     struct dt_snapshot snapshot;
-    const struct dt_model *model = store->model;
+    struct dt_local_steps local;
     dt_snapshot_plan(&snapshot, store, s->checkpoint.background);
-    struct dt_rank_sizes r = {
-        .parameters = model->bare ? (double)store->bytes.parameters
-                                  : (double)model->table.elements * sizeof(float),
-        .gradients = (double)store->bytes.gradients,
-        .moments = (double)store->bytes.moments,
-        .average = (double)store->bytes.average,
-        .scratch = (double)store->bytes.scratch,
-        .activations = own->activations,
-        .snapshot = (double)dt_snapshot_bytes(&snapshot),
-    };
-    r.weights = (double)(dt_model_bytes(model) + store->bytes.weights);
-    r.weights -= model->bare ? 0 : r.parameters;
-    r.total =
-        r.parameters + r.weights + r.gradients + r.moments + r.average + r.scratch + r.activations;
-    return r;
+    *p = dt_memory_plan(store->model, store, activations, &snapshot);
+    int rc = dt_local_steps_plan(&local, store, s, err);
+    dt_memory_add_moments(p, dt_local_steps_bytes(&local));
+    dt_local_steps_release(&local);
+    return rc;
 }
 
 int dt_stage_sizes(struct dt_rank_sizes *sizes, const struct dt_base *b,
@@ -206,11 +212,14 @@ int dt_stage_sizes(struct dt_rank_sizes *sizes, const struct dt_base *b,
                    struct dt_error *err)
 {
     struct dt_store store;
+    struct dt_memory_plan memory;
     struct dt_mesh mesh = imagine(s, l, stage, l->dp);
     struct dt_model *model = plan_model(s, &mesh);
     int rc = dt_store_plan(&store, model, s, &mesh, err);
     if (rc == 0)
-        *sizes = sizes_of(&b->stages[stage], &store, s);
+        rc = plan_memory(&memory, &store, (size_t)b->stages[stage].activations, s, err);
+    if (rc == 0)
+        *sizes = sizes_of(&memory);
     dt_store_release(&store);
     dt_model_free(model);
     dismiss(&mesh);

@@ -6,8 +6,7 @@
 #include "base/progress.h"
 
 struct dt_memory_plan dt_memory_plan(const struct dt_model *model, const struct dt_store *store,
-                                     const struct dt_passes *passes,
-                                     const struct dt_snapshot *snapshot)
+                                     size_t activations, const struct dt_snapshot *snapshot)
 {
     struct dt_memory_plan p = {
         .parameters =
@@ -16,7 +15,7 @@ struct dt_memory_plan dt_memory_plan(const struct dt_model *model, const struct 
         .moments = store->bytes.moments,
         .average = store->bytes.average,
         .scratch = store->bytes.scratch,
-        .activations = dt_passes_bytes(passes),
+        .activations = activations,
         .snapshot = dt_snapshot_bytes(snapshot),
     };
     p.weights = dt_model_bytes(model) + store->bytes.weights - (model->bare ? 0 : p.parameters);

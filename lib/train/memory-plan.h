@@ -3,7 +3,6 @@
 #ifndef DT_TRAIN_MEMORY_PLAN_H
 #define DT_TRAIN_MEMORY_PLAN_H
 
-#include "train/passes.h"
 #include "train/snapshot.h"
 #include "train/store.h"
 
@@ -20,9 +19,9 @@ struct dt_memory_plan { /* bytes */
     size_t total;
 };
 
+/* activations: dt_passes_bytes of the run's passes. */
 struct dt_memory_plan dt_memory_plan(const struct dt_model *model, const struct dt_store *store,
-                                     const struct dt_passes *passes,
-                                     const struct dt_snapshot *snapshot);
+                                     size_t activations, const struct dt_snapshot *snapshot);
 
 /* What else is remembered from step to step. */
 void dt_memory_add_moments(struct dt_memory_plan *plan, size_t bytes);

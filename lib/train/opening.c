@@ -177,7 +177,7 @@ static int plan_memory(struct dt_training *t, struct dt_error *err)
     DT_TRY(dt_store_plan(&t->store, t->model, &t->settings, &t->mesh, err));
     dt_snapshot_plan(&t->snapshot, &t->store, t->settings.checkpoint.background);
     DT_TRY(dt_local_steps_plan(&t->local, &t->store, &t->settings, err));
-    t->memory = dt_memory_plan(t->model, &t->store, &t->passes, &t->snapshot);
+    t->memory = dt_memory_plan(t->model, &t->store, dt_passes_bytes(&t->passes), &t->snapshot);
     dt_memory_add_moments(&t->memory, dt_local_steps_bytes(&t->local));
     return 0;
 }

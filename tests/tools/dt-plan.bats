@@ -25,18 +25,17 @@ setup() {
 }
 
 @test "memory of one of several ranks is what it takes, to the byte" {
-    command -v mpirun >/dev/null || skip "there is no mpirun"
-    [ -e "$(dirname "$(command -v dt-train)")/../lib/dt/mpi.so" ] || skip "dt was built without MPI"
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS=detect_leaks=0
+    need_mpi
     dt-synth -n 50 >docs.jsonl
     dt-vocab -q -s 300 -o tok.json docs.jsonl
     dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o data 2>/dev/null
     local layout settings more
     for layout in "2 zero_stage=1" "2 zero_stage=2" "2 zero_stage=3" "2 pp=2" "2 tp=2" \
+        "2 tp=2 sequence_parallel=true" "2 sync=diloco local_steps=10" \
         "4 zero_stage=2 shard_ranks=2" "4 zero_stage=3 shard_ranks=2 invariant=true"; do
         read -ra settings <<<"${layout// / --set distributed.}"
         more="--set training.precision=bf16 ${settings[*]:1}"
-        mpirun --oversubscribe -n ${layout%% *} dt-train --dry-run $small $more data |
+        mpirun -n ${layout%% *} dt-train --dry-run $small $more data |
             awk '/^memory/ { on = 1; next } on && !/^(total|snapshot|available)/ { print $1, $2 }' >taken
         [ "$(wc -l <taken)" -eq 7 ]
         dt-plan -n ${layout%% *} $small $more |
@@ -106,6 +105,9 @@ END
     awk '/^ +[0-9]+ +[0-9]+ +[0-9]+ +[0-9]+ +[0-3] / { if ($(NF-2) < last) exit 1; last = $(NF-2) }' \
         <<<"$output"
     [[ "$output" == *"tp does not divide the heads of attention"* ]]
+    run dt-plan $small --search 8 --set distributed.compress=bf16
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"compressed gradients and local steps need whole ones"* ]]
     run dt-plan $small --search 8 --machine device.memory=0.001 --machine device.reserved=0
     [[ "$output" == *"none fits"*"needs more memory than a device has"*"GiB too many"* ]]
 }
