@@ -83,7 +83,7 @@ static void recall_value(struct dt_event_file *f, const unsigned char *data, siz
     while (dt_pb_next(&r))
         if (r.field == VALUE_TAG && r.bytes) {
             char *tag = dt_strndup((const char *)r.bytes, (size_t)r.number);
-            dt_remember(&f->last, tag, step);
+            dt_last_steps_set(&f->last, tag, step);
             free(tag);
         }
 }
@@ -164,7 +164,7 @@ static void release(struct dt_event_file *f)
 {
     if (f->file)
         fclose(f->file);
-    dt_forget(&f->last);
+    dt_last_steps_release(&f->last);
     free(f->path);
     free(f);
 }
@@ -210,12 +210,12 @@ static int write_value(struct dt_event_file *f, double seconds, int64_t step,
 int dt_event_file_add(struct dt_event_file *f, const struct dt_point *point, struct dt_error *err)
 {
     struct dt_buffer value = DT_BUFFER_EMPTY;
-    if (!dt_is_new(&f->last, point->name, point->step))
+    if (!dt_point_is_new(&f->last, point->name, point->step))
         return 0;
     dt_pb_string(&value, VALUE_TAG, point->name);
     dt_pb_float(&value, VALUE_SIMPLE, (float)point->value);
     DT_TRY(write_value(f, point->seconds, point->step, &value, err));
-    dt_remember(&f->last, point->name, point->step);
+    dt_last_steps_set(&f->last, point->name, point->step);
     return 0;
 }
 
@@ -288,7 +288,7 @@ int dt_event_file_add_settings(struct dt_event_file *f, struct json_object *sett
                                struct dt_error *err)
 {
     struct dt_buffer session = DT_BUFFER_EMPTY;
-    if (!dt_is_new(&f->last, SETTINGS_TAG, 0))
+    if (!dt_point_is_new(&f->last, SETTINGS_TAG, 0))
         return 0;
     json_object_object_foreach(settings, name, text)
     {
@@ -298,14 +298,14 @@ int dt_event_file_add_settings(struct dt_event_file *f, struct json_object *sett
     int rc = write_session(f, SETTINGS_TAG, 3, &session, err);
     dt_buffer_release(&session);
     if (rc == 0)
-        dt_remember(&f->last, SETTINGS_TAG, 0);
+        dt_last_steps_set(&f->last, SETTINGS_TAG, 0);
     return rc;
 }
 
 int dt_event_file_add_end(struct dt_event_file *f, bool success, struct dt_error *err)
 {
     struct dt_buffer session = DT_BUFFER_EMPTY;
-    if (!dt_is_new(&f->last, END_TAG, 0))
+    if (!dt_point_is_new(&f->last, END_TAG, 0))
         return 0;
     dt_pb_varint(&session, 1, success ? 1 : 2);
     dt_pb_double(&session, 2, (double)time(NULL));
@@ -318,13 +318,13 @@ int dt_event_file_add_text(struct dt_event_file *f, const char *tag, int64_t ste
                            size_t size, struct dt_error *err)
 {
     struct dt_buffer value = DT_BUFFER_EMPTY;
-    if (!dt_is_new(&f->last, tag, step))
+    if (!dt_point_is_new(&f->last, tag, step))
         return 0;
     dt_pb_string(&value, VALUE_TAG, tag);
     add_tensor(&value, text, size);
     add_metadata(&value, "text", NULL, true);
     DT_TRY(write_value(f, 0, step, &value, err));
-    dt_remember(&f->last, tag, step);
+    dt_last_steps_set(&f->last, tag, step);
     return 0;
 }
 

@@ -3,8 +3,9 @@
  * Requests over HTTP. The client is a plug-in, http.so, that is built where libcurl is:
  * dt starts without, and says what is missing when it is asked for.
  *
- *     DT_TRY(dt_http_open(&http, err));
- *     DT_TRY(http->request(http->state, &(struct dt_http_request){"GET", url}, &answer, err));
+ *     DT_TRY(dt_http_load(&http, err));
+ *     DT_TRY(http->open(&state, err));
+ *     DT_TRY(http->request(state, &(struct dt_http_request){"GET", url}, &answer, err));
  */
 #ifndef DT_TRACK_HTTP_H
 #define DT_TRACK_HTTP_H

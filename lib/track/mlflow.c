@@ -209,7 +209,7 @@ static int make_run(struct dt_mlflow *m, struct dt_error *err)
 static void take_data(struct dt_mlflow *m, struct json_object *run)
 {
     struct json_object *data = NULL, *list;
-    dt_forget(&m->has);
+    dt_last_steps_release(&m->has);
     json_object_put(m->parameters);
     m->parameters = json_object_new_object();
     if (!json_object_object_get_ex(run, "data", &data))
@@ -219,7 +219,7 @@ static void take_data(struct dt_mlflow *m, struct json_object *run)
          i++) {
         struct json_object *metric = json_object_array_get_idx(list, i), *step;
         if (json_object_object_get_ex(metric, "step", &step))
-            dt_remember(&m->has, text_member(metric, "key"), json_object_get_int64(step));
+            dt_last_steps_set(&m->has, text_member(metric, "key"), json_object_get_int64(step));
     }
     for (size_t i = 0;
          json_object_object_get_ex(data, "params", &list) && i < json_object_array_length(list);
@@ -276,11 +276,11 @@ void dt_mlflow_add(struct dt_mlflow *m, const struct dt_point *point)
     for (char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c) && !strchr("/_.- ", *c))
             *c = '_';
-    if (!dt_is_new(&m->queued, name, point->step)) {
+    if (!dt_point_is_new(&m->queued, name, point->step)) {
         free(name);
         return;
     }
-    dt_remember(&m->queued, name, point->step);
+    dt_last_steps_set(&m->queued, name, point->step);
     m->points[m->count++] =
         (struct waiting_point){name, point->value, point->step,
                                m->options->start + (int64_t)(point->seconds * 1000 + 0.5)};
@@ -311,15 +311,15 @@ int dt_mlflow_send(struct dt_mlflow *m, struct dt_error *err)
     DT_TRY(be_ready(m, err));
     struct json_object *metrics = json_object_new_array();
     for (int i = 0; i < m->count; i++)
-        if (dt_is_new(&m->has, m->points[i].name, m->points[i].step))
+        if (dt_point_is_new(&m->has, m->points[i].name, m->points[i].step))
             json_object_array_add(metrics, metric_json(&m->points[i]));
     if (json_object_array_length(metrics) > 0)
         DT_TRY(log_batch(m, "metrics", metrics, err));
     else
         json_object_put(metrics);
     for (int i = 0; i < m->count; i++) {
-        if (dt_is_new(&m->has, m->points[i].name, m->points[i].step))
-            dt_remember(&m->has, m->points[i].name, m->points[i].step);
+        if (dt_point_is_new(&m->has, m->points[i].name, m->points[i].step))
+            dt_last_steps_set(&m->has, m->points[i].name, m->points[i].step);
         free(m->points[i].name);
     }
     m->count = 0;
@@ -443,8 +443,8 @@ void dt_mlflow_close(struct dt_mlflow *m)
     free(m->run_id);
     free(m->artifacts);
     json_object_put(m->parameters);
-    dt_forget(&m->has);
-    dt_forget(&m->queued);
+    dt_last_steps_release(&m->has);
+    dt_last_steps_release(&m->queued);
     dt_buffer_release(&m->answer.body);
     free(m);
 }

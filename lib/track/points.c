@@ -30,7 +30,7 @@ int dt_points_of(struct json_object *line, struct dt_point points[DT_MOST_POINTS
     return count;
 }
 
-bool dt_is_new(const struct dt_last_steps *last, const char *name, int64_t step)
+bool dt_point_is_new(const struct dt_last_steps *last, const char *name, int64_t step)
 {
     struct json_object *known;
     if (last->steps == NULL || !json_object_object_get_ex(last->steps, name, &known))
@@ -38,14 +38,14 @@ bool dt_is_new(const struct dt_last_steps *last, const char *name, int64_t step)
     return step > json_object_get_int64(known);
 }
 
-void dt_remember(struct dt_last_steps *last, const char *name, int64_t step)
+void dt_last_steps_set(struct dt_last_steps *last, const char *name, int64_t step)
 {
     if (last->steps == NULL)
         last->steps = json_object_new_object();
     json_object_object_add(last->steps, name, json_object_new_int64(step));
 }
 
-void dt_forget(struct dt_last_steps *last)
+void dt_last_steps_release(struct dt_last_steps *last)
 {
     json_object_put(last->steps);
     last->steps = NULL;

@@ -27,8 +27,9 @@ struct dt_last_steps {
     struct json_object *steps; /* name: step; NULL is empty */
 };
 
-bool dt_is_new(const struct dt_last_steps *last, const char *name, int64_t step);
-void dt_remember(struct dt_last_steps *last, const char *name, int64_t step);
-void dt_forget(struct dt_last_steps *last);
+/* Whether the step is above the last of that name. */
+bool dt_point_is_new(const struct dt_last_steps *last, const char *name, int64_t step);
+void dt_last_steps_set(struct dt_last_steps *last, const char *name, int64_t step);
+void dt_last_steps_release(struct dt_last_steps *last);
 
 #endif

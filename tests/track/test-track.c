@@ -121,12 +121,12 @@ static void points_are_numbers_and_new_by_name_and_step(void **state)
     assert_string_equal(points[1].name, "loss");
     assert_int_equal(points[1].step, 3);
     assert_true(points[1].seconds > 1.49 && points[1].value == 2);
-    assert_true(dt_is_new(&last, "loss", 3));
-    dt_remember(&last, "loss", 3);
-    assert_false(dt_is_new(&last, "loss", 3));
-    assert_true(dt_is_new(&last, "loss", 4));
-    assert_true(dt_is_new(&last, "lr", 1));
-    dt_forget(&last);
+    assert_true(dt_point_is_new(&last, "loss", 3));
+    dt_last_steps_set(&last, "loss", 3);
+    assert_false(dt_point_is_new(&last, "loss", 3));
+    assert_true(dt_point_is_new(&last, "loss", 4));
+    assert_true(dt_point_is_new(&last, "lr", 1));
+    dt_last_steps_release(&last);
     json_object_put(line);
 }
 
