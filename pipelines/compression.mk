@@ -16,7 +16,7 @@ STEPS  ?= $(if $(filter full,$(SIZE)),4000,800)
 LAUNCH ?= mpirun --oversubscribe -n $(COUNT)
 SMALL  := model.hidden_size=64 model.num_layers=2 model.max_seq_len=64 training.batch_size=4
 SET    ?= $(if $(filter small,$(SIZE)),$(SMALL)) training.max_steps=$(STEPS) \
-          training.warmup_steps=20 training.gradient_accumulation_steps=$(COUNT) \
+          training.warmup_steps=$(WARMUP) training.gradient_accumulation_steps=$(COUNT) \
           training.eval_interval=$(STEPS)
 SHOW   ?= loss val_loss bytes_sent tokens_per_second
 
@@ -29,5 +29,3 @@ PLOT_compression     := bars --value val_loss
 SPLIT_FLAGS ?= --split val=0.1 --split-by tail
 VOCAB_SIZE  ?= 512
 include pipelines/matrix.mk
-export OMPI_ALLOW_RUN_AS_ROOT := 1
-export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1

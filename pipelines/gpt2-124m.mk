@@ -14,10 +14,12 @@ SIZE   ?= full
 VOCAB_SIZE ?= $(if $(filter small,$(SIZE)),1024,50257)
 ifeq ($(SIZE),small)
 CONFIG ?= share/configs/demo.yaml
-SET    ?= training.max_steps=100 training.warmup_steps=10 training.eval_interval=50
+WARMUP ?= 10
+SET    ?= training.max_steps=100 training.warmup_steps=$(WARMUP) training.eval_interval=50
 else
 CONFIG ?= share/configs/gpt2-124m.yaml
-SET    ?= training.max_steps=19073 training.warmup_steps=700 training.learning_rate=6e-4 \
+WARMUP ?= 700
+SET    ?= training.max_steps=19073 training.warmup_steps=$(WARMUP) training.learning_rate=6e-4 \
           training.batch_size=32 training.gradient_accumulation_steps=16 training.sequence_length=1024 \
           training.precision=bf16 training.eval_interval=250 training.save_interval=1000
 endif

@@ -32,6 +32,13 @@ CONFIG      ?= $(if $(filter full,$(SIZE)),share/configs/llama-15m.yaml,share/co
 CLEAN_FLAGS ?= --normalize nfc --dedup
 $(if $(filter small full,$(SIZE)),,$(error SIZE='$(SIZE)': small or full))
 SETTINGS_synth = $(STORY_COUNT)
+$(foreach c,$(COMPARISONS),\
+  $(eval SETTINGS_run-$c = $$(CONFIG) $$(SET) $$(SET_$c) $$(LAUNCH) $$(TARGET))\
+  $(eval SETTINGS_rounds-$c = $$(AXES_$c) $$(REPEATS) $$(BASELINE_$c) $$(SHOW)))
+
+# mpirun in a container
+export OMPI_ALLOW_RUN_AS_ROOT := 1
+export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
 comparisons:
 
@@ -47,9 +54,6 @@ COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 
 # $1: a comparison
 define comparison
-SETTINGS_run-$1    = $(CONFIG) $(SET) $(SET_$1) $(LAUNCH) $(TARGET)
-SETTINGS_rounds-$1 = $(AXES_$1) $(REPEATS) $(BASELINE_$1) $(SHOW)
-
 $(OUT)/$1/begun: $(OUT)/data/index.json $(CONFIG) $(OUT)/settings/run-$1
 	@if [ -e $$(@D) ]; then rm -rf $$(@D).before; mv $$(@D) $$(@D).before; fi
 	@mkdir -p $$(@D)
@@ -78,11 +82,6 @@ $(OUT)/$1.svg $(OUT)/$1.png: $(OUT)/$1.%: $(OUT)/$1/finished
 	dt-plot $(PLOT_$1) $(OUT)/$1/rows.jsonl --title '$(NAME), $1' -o $$@
 endef
 $(foreach c,$(COMPARISONS),$(eval $(call comparison,$c)))
-settings_of := $(foreach c,$(COMPARISONS),$(OUT)/settings/run-$c $(OUT)/settings/rounds-$c)
-$(settings_of): $(OUT)/settings/%: FORCE
-	@mkdir -p $(@D)
-	@settings='$(subst ','\'',$(SETTINGS_$*))'; \
-	  cmp -s - $@ <<<"$$settings" || printf '%s\n' "$$settings" >$@
 
 results := $(foreach c,$(COMPARISONS),$(addprefix $(OUT)/$c,.md .json .svg .png -loss.svg -loss.png))
 

@@ -22,7 +22,8 @@ PROMPT           ?= The report says that
 ifeq ($(SIZE),full)
 CONFIG     ?= share/configs/gpt2-124m.yaml
 VOCAB_SIZE ?= 50257
-SET        ?= training.max_steps=19073 training.warmup_steps=700 training.learning_rate=6e-4 \
+WARMUP     ?= 700
+SET        ?= training.max_steps=19073 training.warmup_steps=$(WARMUP) training.learning_rate=6e-4 \
               training.batch_size=32 training.gradient_accumulation_steps=16 \
               training.sequence_length=1024 training.precision=bf16
 else

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# Ways to cut one model over the same ranks, at equal work: data (dp), tensor (tp) and
-# pipeline (pp) parallelism; and the schedules of a pipeline, of which model_parallel runs
+# Ways to cut one model over the same ranks, at equal work: replicas of the whole (tp=1), its
+# slices (tp) and its stages (pp); and the schedules of a pipeline, of which model_parallel runs
 # one micro-batch at a time.
 #
 #   make -f pipelines/parallelism.mk                needs mpirun; minutes on 2 cores
@@ -11,15 +11,16 @@ OUT    ?= build/parallelism
 SIZE   ?= small
 COUNT  ?= $(if $(filter full,$(SIZE)),8,2)
 STEPS  ?= $(if $(filter full,$(SIZE)),1000,40)
+WARMUP ?= 10
 LAUNCH ?= mpirun --oversubscribe -n $(COUNT)
-SET    ?= training.max_steps=$(STEPS) training.warmup_steps=10 training.batch_size=2 \
+SET    ?= training.max_steps=$(STEPS) training.warmup_steps=$(WARMUP) training.batch_size=2 \
           training.gradient_accumulation_steps=8 training.eval_interval=$(STEPS)
 SHOW   ?= loss val_loss tokens_per_second peak_bytes
 
 COMPARISONS       := layout schedule
-AXES_layout       ?= cut=backend=auto,tp=$(COUNT),pp=$(COUNT)
+AXES_layout       ?= cut=tp=1,tp=$(COUNT),pp=$(COUNT)
 SET_layout        := distributed.{cut}
-BASELINE_layout   := cut=backend=auto
+BASELINE_layout   := cut=tp=1
 PLOT_layout       := bars --value tokens_per_second
 AXES_schedule     ?= schedule=model_parallel,afab,1f1b
 SET_schedule      := distributed.pp=$(COUNT) distributed.schedule={schedule}
@@ -27,5 +28,3 @@ BASELINE_schedule := schedule=model_parallel
 PLOT_schedule     := bars --value tokens_per_second
 
 include pipelines/matrix.mk
-export OMPI_ALLOW_RUN_AS_ROOT := 1
-export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1

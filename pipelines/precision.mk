@@ -10,7 +10,7 @@ NAME  := precision
 OUT   ?= build/precision
 SIZE  ?= small
 STEPS ?= $(if $(filter full,$(SIZE)),20000,200)
-SET   ?= training.max_steps=$(STEPS) training.warmup_steps=20 training.eval_interval=$(STEPS)
+SET   ?= training.max_steps=$(STEPS) training.warmup_steps=$(WARMUP) training.eval_interval=$(STEPS)
 
 COMPARISONS        := precision
 AXES_precision     ?= precision=fp32,bf16,fp16

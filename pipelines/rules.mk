@@ -27,6 +27,8 @@ TOKENIZER   ?=
 LAUNCH      ?=
 # key=value settings of dt-train that replace those of CONFIG
 SET         ?=
+# steps until the learning rate is whole, where an experiment's own SET asks for them
+WARMUP      ?= 20
 # what dt-eval scores: documents, or shards with their flags
 EVAL_DATA   ?= $(OUT)/data
 EVAL_FLAGS  ?= --split val

@@ -13,8 +13,9 @@ comma  := ,
 RANKS  ?= 1,2,4$(if $(filter full,$(SIZE)),$(comma)8$(comma)16)
 ZERO   ?= 0,1,2,3
 STEPS  ?= $(if $(filter full,$(SIZE)),1000,60)
+WARMUP ?= 10
 LAUNCH ?= mpirun --oversubscribe -n {ranks}
-SET    ?= training.max_steps=$(STEPS) training.warmup_steps=10 training.batch_size=2 \
+SET    ?= training.max_steps=$(STEPS) training.warmup_steps=$(WARMUP) training.batch_size=2 \
           training.gradient_accumulation_steps=16 training.eval_interval=$(STEPS) distributed.invariant=true
 SHOW   ?= loss val_loss tokens_per_second mfu peak_bytes
 
@@ -26,5 +27,3 @@ CHECK_scaling    := pipelines/equal-losses
 PLOT_scaling     := scaling --axis ranks
 
 include pipelines/matrix.mk
-export OMPI_ALLOW_RUN_AS_ROOT := 1
-export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1

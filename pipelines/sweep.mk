@@ -11,7 +11,7 @@ SIZE    ?= small
 REPEATS ?= 1
 TOKENS  ?= $(if $(filter full,$(SIZE)),200M,500k)
 TARGET  ?= $(if $(filter full,$(SIZE)),1.8,3.5)
-SET     ?= training.max_tokens=$(TOKENS) training.max_steps=100000000 training.warmup_steps=20 \
+SET     ?= training.max_tokens=$(TOKENS) training.max_steps=100000000 training.warmup_steps=$(WARMUP) \
            training.eval_interval=20 training.eval_batches=4 training.log_interval=10
 SHOW    ?= val_loss reached_val_loss_step reached_val_loss_time tokens_per_second peak_bytes
 
