@@ -31,40 +31,26 @@ void dt_head_release(struct dt_head *h)
     *h = (struct dt_head){0};
 }
 
-static void lay_out_chunk(struct dt_head *h, struct dt_arena *a, const struct dt_model *m,
-                          bool training)
+static void lay_out_work(struct dt_head_work *w, struct dt_arena *a, const struct dt_model *m,
+                         int64_t rows, bool training)
 {
     int64_t width = m->config.hidden_size;
-    h->picked = dt_arena_matrix_of(a, m->compute, h->chunk, width);
-    h->logits = dt_arena_matrix_of(a, m->compute, h->chunk, m->slice.tokens.count);
+    w->picked = dt_arena_matrix_of(a, m->compute, rows, width);
+    w->logits = dt_arena_matrix_of(a, m->compute, rows, m->slice.tokens.count);
     if (m->part.slices > 1)
-        h->sums = dt_arena_matrix(a, m->part.slices * h->chunk, DT_LOGIT_SUMS);
+        w->sums = dt_arena_matrix(a, m->part.slices * rows, DT_LOGIT_SUMS);
     if (training)
-        h->dpicked = dt_arena_matrix_of(a, m->compute, h->chunk, width);
+        w->dpicked = dt_arena_matrix_of(a, m->compute, rows, width);
     if (!has_dense(m))
         return;
-    h->dense = dt_arena_matrix_of(a, m->compute, h->chunk, width);
-    h->active = dt_arena_matrix_of(a, m->compute, h->chunk, width);
-    h->normed = dt_arena_matrix_of(a, m->compute, h->chunk, width);
-    h->stats = dt_arena_matrix(a, h->chunk, dt_norm_statistics(m));
+    w->dense = dt_arena_matrix_of(a, m->compute, rows, width);
+    w->active = dt_arena_matrix_of(a, m->compute, rows, width);
+    w->normed = dt_arena_matrix_of(a, m->compute, rows, width);
+    w->stats = dt_arena_matrix(a, rows, dt_norm_statistics(m));
     if (training) {
-        h->dnormed = dt_arena_matrix_of(a, m->compute, h->chunk, width);
-        h->dactive = dt_arena_matrix_of(a, m->compute, h->chunk, width);
+        w->dnormed = dt_arena_matrix_of(a, m->compute, rows, width);
+        w->dactive = dt_arena_matrix_of(a, m->compute, rows, width);
     }
-}
-
-static void borrow_chunk(struct dt_head *h, const struct dt_head *lender)
-{
-    h->picked = lender->picked;
-    h->logits = lender->logits;
-    h->sums = lender->sums;
-    h->dpicked = lender->dpicked;
-    h->dense = lender->dense;
-    h->active = lender->active;
-    h->normed = lender->normed;
-    h->stats = lender->stats;
-    h->dnormed = lender->dnormed;
-    h->dactive = lender->dactive;
 }
 
 void dt_head_layout(struct dt_head *h, struct dt_arena *a, const struct dt_model *m, bool training,
@@ -75,9 +61,9 @@ void dt_head_layout(struct dt_head *h, struct dt_arena *a, const struct dt_model
     h->losses = dt_arena_take(a, (size_t)h->rows * sizeof *h->losses);
     h->hits = dt_arena_take(a, (size_t)h->rows * sizeof *h->hits);
     if (lender)
-        borrow_chunk(h, lender);
+        h->work = lender->work;
     else
-        lay_out_chunk(h, a, m, training);
+        lay_out_work(&h->work, a, m, h->chunk, training);
 }
 
 void dt_head_stage(struct dt_head *h, const struct dt_model *m, const struct dt_batch *batch)
@@ -97,51 +83,49 @@ void dt_head_stage(struct dt_head *h, const struct dt_model *m, const struct dt_
     ops->upload(m->device, h->targets, targets, (size_t)h->count * sizeof *targets);
 }
 
-/* The first rows of what a chunk needs. */
-static struct dt_head first_rows(const struct dt_head *h, int64_t n)
+static struct dt_head_work first_rows(const struct dt_head_work *all, int64_t n)
 {
-    struct dt_head chunk = *h;
-    struct dt_tensor *const tensors[] = {&chunk.picked,  &chunk.dense,   &chunk.active,
-                                         &chunk.normed,  &chunk.stats,   &chunk.logits,
-                                         &chunk.dpicked, &chunk.dnormed, &chunk.dactive};
+    struct dt_head_work w = *all;
+    struct dt_tensor *const tensors[] = {&w.picked, &w.dense,   &w.active,  &w.normed, &w.stats,
+                                         &w.logits, &w.dpicked, &w.dnormed, &w.dactive};
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
         *tensors[i] = dt_rows(tensors[i], 0, n);
-    return chunk;
+    return w;
 }
 
 /* Logits of the rows x of the final norm. */
-static void forward(struct dt_head *h, const struct dt_model *m, const struct dt_tensor *x)
+static void forward(struct dt_head_work *w, const struct dt_model *m, const struct dt_tensor *x)
 {
     int layer = m->table.layers;
     struct dt_tensor weight = dt_head_weight(m), bias = dt_model_weight(m, DT_HEAD_BIAS, layer);
     if (has_dense(m)) {
         enum dt_activation activation = dt_architecture_of(&m->config)->activation;
-        dt_linear_forward(m, layer, DT_HEAD_DENSE_WEIGHT, DT_HEAD_DENSE_BIAS, &h->active, x,
-                          &(struct dt_matmul){.activation = activation, .aux = &h->dense});
-        dt_norm_forward(m, layer, DT_HEAD_NORM_WEIGHT, DT_HEAD_NORM_BIAS, &h->normed, &h->stats,
-                        &h->active, &h->active, NULL);
-        x = &h->normed;
+        dt_linear_forward(m, layer, DT_HEAD_DENSE_WEIGHT, DT_HEAD_DENSE_BIAS, &w->active, x,
+                          &(struct dt_matmul){.activation = activation, .aux = &w->dense});
+        dt_norm_forward(m, layer, DT_HEAD_NORM_WEIGHT, DT_HEAD_NORM_BIAS, &w->normed, &w->stats,
+                        &w->active, &w->active, NULL);
+        x = &w->normed;
     }
     m->device->ops->matmul(
-        m->device, &h->logits, x, &weight,
+        m->device, &w->logits, x, &weight,
         &(struct dt_matmul){.transpose_b = true, .bias = bias.data ? &bias : NULL});
 }
 
 /* Losses and hits of a chunk; its logits become their gradient. */
-static void lose(struct dt_head *h, const struct dt_model *m, float *losses, float *hits,
+static void lose(struct dt_head_work *w, const struct dt_model *m, float *losses, float *hits,
                  const int32_t *targets, const struct dt_cross_entropy *how)
 {
     const struct dt_ops *ops = m->device->ops;
-    int64_t n = h->logits.rows;
+    int64_t n = w->logits.rows;
     if (m->part.slices == 1) {
-        ops->cross_entropy(m->device, losses, hits, &h->logits, targets, how);
+        ops->cross_entropy(m->device, losses, hits, &w->logits, targets, how);
         return;
     }
-    struct dt_tensor sums = dt_rows(&h->sums, 0, m->part.slices * n);
+    struct dt_tensor sums = dt_rows(&w->sums, 0, m->part.slices * n);
     struct dt_tensor own = dt_rows(&sums, m->part.slice * n, n);
-    ops->logit_sums(m->device, &own, &h->logits, targets);
+    ops->logit_sums(m->device, &own, &w->logits, targets);
     dt_peers_gather(m, &sums);
-    ops->cross_entropy_of_sums(m->device, losses, hits, &h->logits, &sums, targets, how);
+    ops->cross_entropy_of_sums(m->device, losses, hits, &w->logits, &sums, targets, how);
 }
 
 /* Slices add up their parts of all rows' gradients once, where nothing needs them before. */
@@ -151,30 +135,30 @@ static bool sums_late(const struct dt_model *m)
 }
 
 /* From the gradient of the logits, which stands in their place, to dx, that of x. */
-static void backward(struct dt_head *h, const struct dt_model *m, const struct dt_tensor *x,
+static void backward(struct dt_head_work *w, const struct dt_model *m, const struct dt_tensor *x,
                      const struct dt_flat *gradients, struct dt_tensor *dx)
 {
     const struct dt_ops *ops = m->device->ops;
     int layer = m->table.layers;
     struct dt_tensor weight = dt_head_weight(m), dweight = dt_head_gradient(m, gradients);
     struct dt_tensor dbias = dt_table_view(&m->table, gradients, DT_HEAD_BIAS, layer);
-    struct dt_tensor *dinput = has_dense(m) ? &h->dnormed : dx;
-    ops->matmul(m->device, dinput, &h->logits, &weight, &(struct dt_matmul){.accumulate = false});
+    struct dt_tensor *dinput = has_dense(m) ? &w->dnormed : dx;
+    ops->matmul(m->device, dinput, &w->logits, &weight, &(struct dt_matmul){.accumulate = false});
     if (!sums_late(m))
         dt_peers_sum(m, dinput);
-    ops->matmul(m->device, &dweight, &h->logits, has_dense(m) ? &h->normed : x,
+    ops->matmul(m->device, &dweight, &w->logits, has_dense(m) ? &w->normed : x,
                 &(struct dt_matmul){.transpose_a = true, .accumulate = true});
     if (dbias.data)
-        ops->bias_backward(m->device, &dbias, &h->logits);
+        ops->bias_backward(m->device, &dbias, &w->logits);
     if (!has_dense(m))
         return;
-    ops->zero(m->device, &h->dactive);
-    dt_norm_backward(m, gradients, layer, DT_HEAD_NORM_WEIGHT, DT_HEAD_NORM_BIAS, &h->dactive,
-                     &h->dnormed, &h->active, &h->stats);
-    ops->activation_backward(m->device, &h->dactive, &h->dense,
+    ops->zero(m->device, &w->dactive);
+    dt_norm_backward(m, gradients, layer, DT_HEAD_NORM_WEIGHT, DT_HEAD_NORM_BIAS, &w->dactive,
+                     &w->dnormed, &w->active, &w->stats);
+    ops->activation_backward(m->device, &w->dactive, &w->dense,
                              dt_architecture_of(&m->config)->activation);
     dt_linear_backward(m, gradients, layer, DT_HEAD_DENSE_WEIGHT, DT_HEAD_DENSE_BIAS, dx,
-                       &h->dactive, x, NULL);
+                       &w->dactive, x, NULL);
 }
 
 /* Rows from .. from + n of those with a target. */
@@ -183,16 +167,16 @@ static void run_chunk(const struct dt_head *h, const struct dt_model *m, int64_t
                       struct dt_tensor *dnorm, const struct dt_cross_entropy *how)
 {
     const struct dt_ops *ops = m->device->ops;
-    struct dt_head chunk = first_rows(h, n);
-    struct dt_tensor x = h->scattered ? chunk.picked : dt_rows(norm, from, n);
+    struct dt_head_work w = first_rows(&h->work, n);
+    struct dt_tensor x = h->scattered ? w.picked : dt_rows(norm, from, n);
     if (h->scattered)
         ops->gather(m->device, &x, norm, h->places + from);
-    forward(&chunk, m, &x);
-    lose(&chunk, m, h->losses + from, hits ? h->hits + from : NULL, h->targets + from, how);
+    forward(&w, m, &x);
+    lose(&w, m, h->losses + from, hits ? h->hits + from : NULL, h->targets + from, how);
     if (gradients == NULL)
         return;
-    struct dt_tensor dx = h->scattered ? chunk.dpicked : dt_rows(dnorm, from, n);
-    backward(&chunk, m, &x, gradients, &dx);
+    struct dt_tensor dx = h->scattered ? w.dpicked : dt_rows(dnorm, from, n);
+    backward(&w, m, &x, gradients, &dx);
     if (h->scattered)
         ops->scatter(m->device, dnorm, &dx, h->places + from);
 }

@@ -13,13 +13,8 @@
 #include "model/batch.h"
 #include "model/model.h"
 
-struct dt_head {
-    int64_t rows, chunk; /* R; the most that n can be */
-    int64_t count;       /* rows with a target in the batch at hand */
-    bool scattered;      /* not all of its rows are */
-    int32_t *host;       /* 2 x R in host memory: those rows, and their targets */
-    int32_t *places, *targets;
-    float *losses, *hits;
+/* What a chunk needs while dt_head_run computes, and nobody behind it. */
+struct dt_head_work {
     struct dt_tensor picked; /* n x C: rows of the final norm */
     /* Of models that have a dense layer here, n x C each: before and behind its activation,
      * and normed (stats: n x dt_norm_statistics). */
@@ -30,11 +25,21 @@ struct dt_head {
     struct dt_tensor dpicked, dnormed, dactive;
 };
 
+struct dt_head {
+    int64_t rows, chunk; /* R; the most that n can be */
+    int64_t count;       /* rows with a target in the batch at hand */
+    bool scattered;      /* not all of its rows are */
+    int32_t *host;       /* 2 x R in host memory: those rows, and their targets */
+    int32_t *places, *targets;
+    float *losses, *hits;
+    struct dt_head_work work; /* perhaps another head's */
+};
+
 /* Host memory; release with dt_head_release. */
 void dt_head_init(struct dt_head *head, const struct dt_model *model, int64_t rows);
 void dt_head_release(struct dt_head *head);
-/* Device memory: what a batch has until its backward pass, and what is needed only while
- * dt_head_run computes, laid out anew or borrowed from another head. */
+/* Device memory: what a batch has until its backward pass, and the work, laid out anew or
+ * borrowed from another head. */
 void dt_head_layout(struct dt_head *head, struct dt_arena *arena, const struct dt_model *model,
                     bool training, const struct dt_head *lender);
 

@@ -11,6 +11,14 @@
 #include "model/layer.h"
 #include "model/peers.h"
 
+/* What passes need while they compute, and nobody between them. */
+struct common {
+    struct dt_tensor x, out;         /* R x C: what the first block gets; what a block adds */
+    struct dt_tensor dstream, dnorm; /* S x C and R x C gradients, training only */
+    struct dt_block_scratch scratch;
+    struct dt_block block; /* what blocks do not keep */
+};
+
 struct dt_workspace {
     struct dt_arena arena;
     const struct dt_model *model; /* borrowed */
@@ -26,11 +34,7 @@ struct dt_workspace {
     struct dt_tensor last;        /* S x C (block.h): the residual stream behind the last block */
     struct dt_tensor norm, stats; /* its norm, R x C and S x dt_norm_statistics */
     struct dt_head head;
-    /* What a lender may lend. */
-    struct dt_tensor x, out;         /* R x C: what the first block gets; what a block adds */
-    struct dt_tensor dstream, dnorm; /* S x C and R x C gradients, training only */
-    struct dt_block_scratch scratch;
-    struct dt_block shared; /* what blocks do not keep */
+    struct common common; /* perhaps a lender's */
 };
 
 static bool begins(const struct dt_workspace *w)
@@ -49,30 +53,19 @@ static int block_count(const struct dt_workspace *w)
     return w->shape.training ? w->shape.run.end - w->shape.run.first : 1;
 }
 
-static void lay_out_shared(struct dt_workspace *w)
+static void lay_out_common(struct dt_workspace *w)
 {
     const struct dt_model *m = w->model;
     int64_t rows = w->shape.batch * w->shape.length, width = m->config.hidden_size;
     struct dt_arena *a = &w->arena;
-    w->x = dt_arena_matrix_of(a, m->compute, rows, width);
-    w->out = dt_arena_matrix_of(a, m->compute, rows, width);
-    dt_block_layout(&w->shared, a, m, rows, w->shape.recompute, NULL);
+    w->common.x = dt_arena_matrix_of(a, m->compute, rows, width);
+    w->common.out = dt_arena_matrix_of(a, m->compute, rows, width);
+    dt_block_layout(&w->common.block, a, m, rows, w->shape.recompute, NULL);
     if (w->shape.training) {
-        w->dstream = dt_arena_matrix_of(a, m->compute, dt_stream_most(m, rows), width);
-        w->dnorm = dt_arena_matrix_of(a, m->compute, rows, width);
-        dt_block_scratch_layout(&w->scratch, a, m, rows);
+        w->common.dstream = dt_arena_matrix_of(a, m->compute, dt_stream_most(m, rows), width);
+        w->common.dnorm = dt_arena_matrix_of(a, m->compute, rows, width);
+        dt_block_scratch_layout(&w->common.scratch, a, m, rows);
     }
-}
-
-static void borrow_shared(struct dt_workspace *w)
-{
-    const struct dt_workspace *lender = w->shape.lender;
-    w->x = lender->x;
-    w->out = lender->out;
-    w->shared = lender->shared;
-    w->dstream = lender->dstream;
-    w->dnorm = lender->dnorm;
-    w->scratch = lender->scratch;
 }
 
 static void lay_out(struct dt_workspace *w)
@@ -83,9 +76,9 @@ static void lay_out(struct dt_workspace *w)
     int64_t own = dt_stream_most(m, rows);
     struct dt_arena *a = &w->arena;
     if (lender)
-        borrow_shared(w);
+        w->common = lender->common;
     else
-        lay_out_shared(w);
+        lay_out_common(w);
     w->inputs = dt_arena_take(a, (size_t)rows * sizeof *w->inputs);
     w->span_begins = dt_arena_take(a, (size_t)rows * sizeof *w->span_begins);
     w->span_ends = dt_arena_take(a, (size_t)rows * sizeof *w->span_ends);
@@ -96,7 +89,7 @@ static void lay_out(struct dt_workspace *w)
         dt_head_layout(&w->head, a, m, w->shape.training, lender ? &lender->head : NULL);
     }
     for (int i = 0; i < block_count(w); i++)
-        dt_block_layout(&w->blocks[i], a, m, rows, w->shape.recompute, &w->shared);
+        dt_block_layout(&w->blocks[i], a, m, rows, w->shape.recompute, &w->common.block);
 }
 
 struct dt_workspace *dt_workspace_plan(const struct dt_model *m,
@@ -217,7 +210,7 @@ static struct dt_tensor own_of(const struct dt_workspace *w, const struct dt_ten
 
 struct dt_tensor dt_pass_input(const struct dt_workspace *w)
 {
-    return stream_of(w, &w->x);
+    return stream_of(w, &w->common.x);
 }
 
 struct dt_tensor dt_pass_output(const struct dt_workspace *w)
@@ -227,7 +220,7 @@ struct dt_tensor dt_pass_output(const struct dt_workspace *w)
 
 struct dt_tensor dt_pass_gradient(const struct dt_workspace *w)
 {
-    return own_of(w, &w->dstream);
+    return own_of(w, &w->common.dstream);
 }
 
 /* The first row of x as so many rows: all tokens are of the first type. */
@@ -243,7 +236,7 @@ static struct dt_tensor repeat_first(const struct dt_tensor *x, int64_t rows)
 static void embed(struct dt_workspace *w)
 {
     const struct dt_model *m = w->model;
-    struct dt_tensor x = rows_of(w, &w->x), own = stream_of(w, &w->x);
+    struct dt_tensor x = rows_of(w, &w->common.x), own = stream_of(w, &w->common.x);
     struct dt_tensor tokens = dt_model_weight(m, DT_TOKEN_EMBEDDING, -1);
     struct dt_tensor positions = dt_model_weight(m, DT_POSITION_EMBEDDING, -1);
     bool places = positions.data && m->part.slice == 0; /* once in the sum */
@@ -259,7 +252,7 @@ static void embed(struct dt_workspace *w)
 static struct dt_tensor all_rows(struct dt_workspace *w, struct dt_tensor *own)
 {
     const struct dt_model *m = w->model;
-    struct dt_tensor rows = rows_of(w, &w->dnorm), place = stream_of(w, &w->dnorm);
+    struct dt_tensor rows = rows_of(w, &w->common.dnorm), place = stream_of(w, &w->common.dnorm);
     if (!dt_architecture_of(&m->config)->post_norm)
         dt_drop(m, -1, DT_DROP_EMBEDDING, own, &w->pass);
     if (!m->part.sequence)
@@ -273,7 +266,7 @@ static void embed_backward(struct dt_workspace *w, const struct dt_flat *gradien
 {
     const struct dt_model *m = w->model;
     const struct dt_ops *ops = m->device->ops;
-    struct dt_tensor own = own_of(w, &w->dstream), stream = all_rows(w, &own);
+    struct dt_tensor own = own_of(w, &w->common.dstream), stream = all_rows(w, &own);
     struct dt_tensor dtokens = dt_table_view(&m->table, gradients, DT_TOKEN_EMBEDDING, -1);
     struct dt_tensor dpositions = dt_table_view(&m->table, gradients, DT_POSITION_EMBEDDING, -1);
     struct dt_tensor dtypes = dt_table_view(&m->table, gradients, DT_TYPE_EMBEDDING, -1);
@@ -285,12 +278,12 @@ static void embed_backward(struct dt_workspace *w, const struct dt_flat *gradien
                             w->inputs, w->pass.attention.queries);
 }
 
-/* Blocks, between what comes in in w->x and what leaves in w->last. */
+/* Blocks, between what comes in in w->common.x and what leaves in w->last. */
 static void pass_blocks(struct dt_workspace *w)
 {
     const struct dt_model *m = w->model;
-    struct dt_tensor x = stream_of(w, &w->x), out = rows_of(w, &w->out), type = {0};
-    struct dt_tensor added = stream_of(w, &w->out);
+    struct dt_tensor x = stream_of(w, &w->common.x), out = rows_of(w, &w->common.out), type = {0};
+    struct dt_tensor added = stream_of(w, &w->common.out);
     struct dt_tensor last = own_of(w, &w->last), stats = own_of(w, &w->stats);
     const struct dt_tensor *add = NULL;
     if (begins(w) && m->table.has[DT_TYPE_EMBEDDING]) {
@@ -380,8 +373,8 @@ static void head_backward(struct dt_workspace *w, const struct dt_flat *gradient
 {
     const struct dt_model *m = w->model;
     int behind = dt_layer_bucket(m->table.layers);
-    struct dt_tensor norm = rows_of(w, &w->norm), dnorm = rows_of(w, &w->dnorm);
-    struct dt_tensor own = stream_of(w, &w->dnorm), stream = own_of(w, &w->dstream);
+    struct dt_tensor norm = rows_of(w, &w->norm), dnorm = rows_of(w, &w->common.dnorm);
+    struct dt_tensor own = stream_of(w, &w->common.dnorm), stream = own_of(w, &w->common.dstream);
     struct dt_tensor last = own_of(w, &w->last), stats = own_of(w, &w->stats);
     enter_head(m, true);
     struct dt_flat apart = begin_gradients(m, behind, gradients);
@@ -396,13 +389,13 @@ static void head_backward(struct dt_workspace *w, const struct dt_flat *gradient
 static void blocks_backward(struct dt_workspace *w, const struct dt_flat *gradients)
 {
     const struct dt_model *m = w->model;
-    struct dt_tensor stream = own_of(w, &w->dstream);
+    struct dt_tensor stream = own_of(w, &w->common.dstream);
     for (int layer = w->shape.run.end - 1; layer >= w->shape.run.first; layer--) {
         int bucket = dt_layer_bucket(layer);
         dt_bucket_enter(m, bucket, true);
         struct dt_flat apart = begin_gradients(m, bucket, gradients);
-        dt_block_backward(m, layer, &w->blocks[layer - w->shape.run.first], &stream, &w->scratch,
-                          &apart, w->shape.recompute, &w->pass);
+        dt_block_backward(m, layer, &w->blocks[layer - w->shape.run.first], &stream,
+                          &w->common.scratch, &apart, w->shape.recompute, &w->pass);
         dt_peers_add_partial(m, bucket, gradients);
         dt_bucket_leave(m, bucket, true);
     }
