@@ -23,6 +23,15 @@ need_python() {
     done
 }
 
+# Several ranks over real MPI on this machine; skips the test where that cannot be.
+need_mpi() {
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    [ -e "$(dirname "$(command -v dt-train)")/../lib/dt/mpi.so" ] || skip "dt was built without MPI"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_rmaps_base_oversubscribe=1
+    export ASAN_OPTIONS=detect_leaks=0 # MPI leaves much of its memory to the end of the process
+}
+
 # The last `run` failed as bad input must: status 1, one line, naming the program.
 assert_one_line_error() {
     [ "$status" -eq 1 ] || { echo "status $status: $output"; return 1; }

@@ -2,10 +2,6 @@
 # Loaded behind helper.bash by tests of training on several ranks, over real MPI on this
 # machine. They set small, the options that make a run of theirs short.
 
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-# MPI leaves much of its memory to the end of the process.
-export ASAN_OPTIONS=detect_leaks=0
-
 # A vocabulary that 2, 3 and 4 do not divide.
 make_rank_data() {
     cd "$BATS_FILE_TMPDIR"
@@ -19,8 +15,7 @@ setup_file() {
 }
 
 setup() {
-    command -v mpirun >/dev/null || skip "there is no mpirun"
-    [ -e "$(dirname "$(command -v dt-train)")/../lib/dt/mpi.so" ] || skip "dt was built without MPI"
+    need_mpi
     cd "$T"
     data=$BATS_FILE_TMPDIR/data
 }

@@ -3,8 +3,8 @@
  * A YAML file of any shape as a JSON value, for what has no fixed table of settings
  * (those that have one are read by config.h).
  *
- *     struct json_object *plan;
- *     DT_TRY(dt_yaml_read("sweep.yaml", &plan, err));
+ *     struct json_object *design;
+ *     DT_TRY(dt_yaml_read("sweep.yaml", &design, err));
  *
  * Mappings become objects, sequences arrays, and every scalar a string, as it is
  * written: 1e-3 stays "1e-3". A null is the string "". Duplicate keys, aliases

@@ -207,7 +207,7 @@ static int check_memory(const struct dt_store *s, const struct dt_settings *sett
     bool slices = s->model->part.slices > 1;
     if (dev == NULL || !dev->engine->own_memory || !(s->parallel.apart || slices))
         return 0;
-    return dt_fail(err, DT_EINVALID, "%s has no way yet into the memory of device '%s'",
+    return dt_fail(err, DT_EINVALID, "%s cannot reach into the memory of device '%s'",
                    slices                                ? "distributed.tp"
                    : settings->distributed.compress != 0 ? "distributed.compress"
                                                          : "a distributed.sync of local steps",

@@ -18,8 +18,7 @@ within() {
 @test "compressed and rare sums come near the loss of allreduce, with a part of the bytes" {
     need_data tinyshakespeare.txt
     command -v gnuplot >/dev/null || skip "no gnuplot"
-    command -v mpirun >/dev/null || skip "there is no mpirun"
-    [ -e "${DT_ENGINES:-${DT_BUILD:-$ROOT/build}/lib/dt}/mpi.so" ] || skip "built without MPI"
+    need_mpi
     make -C "$ROOT" --no-print-directory -f pipelines/compression.mk B="${DT_BUILD:-build}" \
         OUT="$T/out" CORPUS="$TESTDATA/tinyshakespeare.txt" STEPS=320 REPEATS=1 >"$T/log" 2>&1 ||
         { cat "$T/log"; return 1; }

@@ -29,8 +29,7 @@ compare() {
 }
 
 @test "scaling has the same loss on any number of ranks, and make -n shows the plan" {
-    command -v mpirun >/dev/null || skip "there is no mpirun"
-    [ -e "${DT_ENGINES:-${DT_BUILD:-$ROOT/build}/lib/dt}/mpi.so" ] || skip "built without MPI"
+    need_mpi
     SMALL+=' distributed.invariant=true'
     compare scaling -n | grep -q 'dt-bench matrix .* mpirun --oversubscribe -n {ranks} dt-train '
     [ ! -e "$T/out" ]
@@ -54,8 +53,7 @@ compare() {
 }
 
 @test "layouts of one model over ranks, and schedules of a pipeline, end in tables" {
-    command -v mpirun >/dev/null || skip "there is no mpirun"
-    [ -e "${DT_ENGINES:-${DT_BUILD:-$ROOT/build}/lib/dt}/mpi.so" ] || skip "built without MPI"
+    need_mpi
     SMALL="${SMALL/num_layers=1/num_layers=2}"
     compare parallelism >"$T/log" 2>&1 || { cat "$T/log"; return 1; }
     [ "$(jq ".cells | length" "$T/out/layout.json")" -eq 3 ]

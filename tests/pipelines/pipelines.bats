@@ -3,9 +3,6 @@
 load ../helper
 
 setup() {
-    for program in dt-synth dt-clean dt-vocab dt-tokenize dt-shard dt-train dt-eval dt-generate; do
-        command -v $program >/dev/null || skip "no $program yet"
-    done
     command -v gnuplot >/dev/null || skip "no gnuplot"
 }
 

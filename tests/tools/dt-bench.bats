@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
 load ../helper
 
+setup() {
+    cd "$T"
+}
+
 @test "gemm prints engine, instruction set, threads and the peak" {
     run dt-bench -j 1 gemm
     [ "$status" -eq 0 ]
@@ -41,7 +45,6 @@ load ../helper
 }
 
 @test "attention is measured by itself, of any family's shape" {
-    cd "$T"
     shape=(--set model.hidden_size=64 --set model.num_layers=1 --set model.num_heads=4
         --set model.vocab_size=500 --set training.sequence_length=32 --set training.batch_size=2)
     dt-bench --json --seconds 0.05 "${shape[@]}" attention >out
@@ -77,7 +80,6 @@ load ../helper
 }
 
 @test "load measures sequential and shuffled reading, and says what memory it takes" {
-    cd "$T"
     dt-synth -n 300 >docs.jsonl
     dt-vocab -q -s 300 -o tok.json docs.jsonl 2>/dev/null
     dt-tokenize -q -t tok.json -o all.dts docs.jsonl
@@ -100,7 +102,6 @@ load ../helper
 }
 
 @test "tokenize measures encoding, and counts the tokens that dt-tokenize gives" {
-    cd "$T"
     golden="$BATS_TEST_DIRNAME/../token/golden"
     for threads in 1 2; do
         dt-bench --json -j $threads -t "$golden/tokenizer.json" --seconds 0.01 tokenize "$golden/corpus.txt" >out
@@ -115,9 +116,7 @@ load ../helper
 }
 
 @test "collective measures what ranks tell each other" {
-    command -v mpirun >/dev/null || skip "there is no mpirun"
-    [ -e "$(dirname "$(command -v dt-bench)")/../lib/dt/mpi.so" ] || skip "dt was built without MPI"
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+    need_mpi
     timeout 100 mpirun -n 3 dt-bench --json collective >speeds
     [ "$(jq -r '.ranks' speeds)" = 3 ]
     [ "$(jq '.collectives | length' speeds)" = 9 ]

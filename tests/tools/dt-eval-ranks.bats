@@ -2,10 +2,6 @@
 # Scoring on several ranks, over real MPI on this machine: the bits of one.
 load ../helper
 
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-# MPI leaves much of its memory to the end of the process.
-export ASAN_OPTIONS=detect_leaks=0
-
 train() { # NAME OPTION...: a model of a few steps
     local name=$1
     shift
@@ -30,8 +26,7 @@ setup_file() {
 }
 
 setup() {
-    command -v mpirun >/dev/null || skip "there is no mpirun"
-    [ -e "$(dirname "$(command -v dt-eval)")/../lib/dt/mpi.so" ] || skip "dt was built without MPI"
+    need_mpi
     cd "$T"
     ln -s "$BATS_FILE_TMPDIR"/{gpt2,distilbert,data,few.jsonl,ask.jsonl} .
 }
