@@ -9,9 +9,7 @@ run_tests() {
 }
 
 @test "nothing planted: nothing is found" {
-    build norm -O1
-    link
-    test_engine 0
+    nothing_found norm
 }
 
 @test "norms: a barrier that is missing after the sums of warps" {

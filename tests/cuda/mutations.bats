@@ -10,9 +10,18 @@ run_tests() {
 }
 
 @test "nothing planted: nothing is found" {
-    build attention-forward-tensor -O1
-    link
-    test_engine 0
+    nothing_found attention-forward-tensor
+}
+
+@test "a program that is missing, and a kernel that does not build, catch nothing" {
+    run_tests() { "$T/missing"; }
+    run caught attention-forward-tensor
+    [ "$status" -eq 1 ]
+    [[ "$output" == *missing* ]]
+    plant attention-forward-tensor.cu '__syncthreads(); /* this tile' 'nonsense; /* this tile'
+    run caught attention-forward-tensor
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"the engine does not build" ]]
 }
 
 @test "a barrier that is missing" {

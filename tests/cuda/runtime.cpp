@@ -119,12 +119,6 @@ cudaError_t cudaSetDevice(int device)
     return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
-cudaError_t cudaGetDevice(int *device)
-{
-    *device = 0;
-    return cudaSuccess;
-}
-
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
 {
     switch (attribute) {
@@ -139,9 +133,6 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
         break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
         *value = (int)emulator::most_shared;
-        break;
-    case cudaDevAttrL2CacheSize:
-        *value = 50 << 20;
         break;
     }
     return cudaSuccess;
@@ -164,19 +155,9 @@ cudaError_t cudaGetLastError(void)
     return cudaSuccess;
 }
 
-cudaError_t cudaPeekAtLastError(void)
-{
-    return cudaSuccess;
-}
-
 const char *cudaGetErrorString(cudaError_t error)
 {
     return error == cudaErrorMemoryAllocation ? "out of memory" : "an error";
-}
-
-const char *cudaGetErrorName(cudaError_t error)
-{
-    return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaError";
 }
 
 cudaError_t cudaMalloc(void **memory, size_t bytes)

@@ -26,24 +26,9 @@ static inline __nv_bfloat16 __float2bfloat16_rn(float x)
     return {(uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
 }
 
-static inline __nv_bfloat16 __float2bfloat16(float x)
-{
-    return __float2bfloat16_rn(x);
-}
-
 static inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y)
 {
     return {__float2bfloat16_rn(x), __float2bfloat16_rn(y)};
-}
-
-static inline float2 __bfloat1622float2(__nv_bfloat162 x)
-{
-    return {__bfloat162float(x.x), __bfloat162float(x.y)};
-}
-
-static inline uint16_t __bfloat16_as_ushort(__nv_bfloat16 x)
-{
-    return x.bits;
 }
 
 static inline __nv_bfloat16 __ushort_as_bfloat16(uint16_t bits)

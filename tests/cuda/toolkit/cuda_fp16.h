@@ -11,8 +11,6 @@ struct __half {
 struct alignas(4) __half2 {
     __half x, y;
 };
-typedef __half half;
-typedef __half2 half2;
 
 static inline float __half2float(__half x)
 {
@@ -40,24 +38,9 @@ static inline __half __float2half_rn(float x)
     return {(uint16_t)(sign | ((size - 0x38000000 + 0xfff + (size >> 13 & 1)) >> 13))};
 }
 
-static inline __half __float2half(float x)
-{
-    return __float2half_rn(x);
-}
-
 static inline __half2 __floats2half2_rn(float x, float y)
 {
     return {__float2half_rn(x), __float2half_rn(y)};
-}
-
-static inline float2 __half22float2(__half2 x)
-{
-    return {__half2float(x.x), __half2float(x.y)};
-}
-
-static inline uint16_t __half_as_ushort(__half x)
-{
-    return x.bits;
 }
 
 static inline __half __ushort_as_half(uint16_t bits)

@@ -14,7 +14,6 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__
 #define __forceinline__ inline
 #define __noinline__    __attribute__((noinline))
 #define __launch_bounds__(...)
@@ -22,7 +21,6 @@
 #define __align__(n) __attribute__((aligned(n)))
 
 #define threadIdx (emulator::current->index)
-#define warpSize  32
 
 /* Arrays in shared memory: kernel.cuh. */
 #define DT_SHARED(type, name, count)                                                               \
@@ -32,12 +30,6 @@
 #define DT_DYNAMIC_SHARED(type, name)                                                              \
     type *const name = static_cast<type *>(emulator::dynamic_shared())
 
-struct alignas(8) int2 {
-    int x, y;
-};
-struct alignas(16) int4 {
-    int x, y, z, w;
-};
 struct alignas(8) uint2 {
     unsigned x, y;
 };
@@ -50,27 +42,8 @@ struct alignas(8) float2 {
 struct alignas(16) float4 {
     float x, y, z, w;
 };
-struct alignas(16) double2 {
-    double x, y;
-};
 
-static inline int2 make_int2(int x, int y)
-{
-    return {x, y};
-}
-static inline uint2 make_uint2(unsigned x, unsigned y)
-{
-    return {x, y};
-}
 static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
-{
-    return {x, y, z, w};
-}
-static inline float2 make_float2(float x, float y)
-{
-    return {x, y};
-}
-static inline float4 make_float4(float x, float y, float z, float w)
 {
     return {x, y, z, w};
 }
@@ -142,21 +115,6 @@ template <class T> T shuffle(unsigned mask, T value, unsigned source, const char
                 }
         });
 }
-
-template <class T, class Join> T reduce(unsigned mask, T value, const char *what, Join join)
-{
-    return collective<T, T>(mask, what, value, [=](const T *in, T *out, unsigned lanes) {
-        bool first = true;
-        T result = {};
-        for (unsigned i = 0; i < warp_lanes; i++)
-            if (lanes >> i & 1) {
-                result = first ? in[i] : join(result, in[i]);
-                first = false;
-            }
-        for (unsigned i = 0; i < warp_lanes; i++)
-            out[i] = result;
-    });
-}
 } // namespace emulator
 
 template <class T> T __shfl_sync(unsigned mask, T value, int source, int width = 32)
@@ -173,52 +131,16 @@ template <class T> T __shfl_xor_sync(unsigned mask, T value, int bits, int width
     return emulator::shuffle(mask, value, inside ? source : lane, "__shfl_xor_sync");
 }
 
-template <class T> T __shfl_down_sync(unsigned mask, T value, unsigned distance, int width = 32)
-{
-    unsigned lane = emulator::lane(), part = (unsigned)width - 1;
-    bool inside = (lane & part) + distance < (unsigned)width;
-    return emulator::shuffle(mask, value, inside ? lane + distance : lane, "__shfl_down_sync");
-}
-
-template <class T> T __shfl_up_sync(unsigned mask, T value, unsigned distance, int width = 32)
-{
-    unsigned lane = emulator::lane(), part = (unsigned)width - 1;
-    bool inside = (lane & part) >= distance;
-    return emulator::shuffle(mask, value, inside ? lane - distance : lane, "__shfl_up_sync");
-}
-
 static inline unsigned __ballot_sync(unsigned mask, int predicate)
 {
-    unsigned bit = predicate ? 1u << emulator::lane() : 0;
-    return emulator::reduce(mask, bit, "__ballot_sync",
-                            [](unsigned a, unsigned b) { return a | b; });
-}
-
-static inline int __any_sync(unsigned mask, int predicate)
-{
-    return __ballot_sync(mask, predicate) != 0;
-}
-
-static inline int __all_sync(unsigned mask, int predicate)
-{
-    return __ballot_sync(mask, predicate) == mask;
-}
-
-static inline int __reduce_add_sync(unsigned mask, int value)
-{
-    return emulator::reduce(mask, value, "__reduce_add_sync", [](int a, int b) { return a + b; });
-}
-
-static inline int __reduce_max_sync(unsigned mask, int value)
-{
-    return emulator::reduce(mask, value, "__reduce_max_sync",
-                            [](int a, int b) { return a > b ? a : b; });
-}
-
-static inline int __reduce_min_sync(unsigned mask, int value)
-{
-    return emulator::reduce(mask, value, "__reduce_min_sync",
-                            [](int a, int b) { return a < b ? a : b; });
+    return emulator::collective<bool, unsigned>(
+        mask, "__ballot_sync", predicate != 0, [](const bool *in, unsigned *out, unsigned) {
+            unsigned votes = 0; /* of the lanes that take part; the others' are 0 */
+            for (unsigned i = 0; i < emulator::warp_lanes; i++)
+                votes |= (unsigned)in[i] << i;
+            for (unsigned i = 0; i < emulator::warp_lanes; i++)
+                out[i] = votes;
+        });
 }
 
 /* The lanes that brought the same value. */
@@ -233,82 +155,10 @@ template <class T> unsigned __match_any_sync(unsigned mask, T value)
                                              });
 }
 
-/* --- memory ----------------------------------------------------------------------------------- */
-static inline void __threadfence()
-{
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-
-static inline void __threadfence_block()
-{
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-
-#define EMULATOR_LOAD(name)                                                                        \
-    template <class T> T name(const T *from)                                                       \
-    {                                                                                              \
-        return *from;                                                                              \
-    }
-EMULATOR_LOAD(__ldg)
-EMULATOR_LOAD(__ldcs)
-EMULATOR_LOAD(__ldcg)
-EMULATOR_LOAD(__ldca)
-EMULATOR_LOAD(__ldlu)
-#undef EMULATOR_LOAD
-
-#define EMULATOR_STORE(name)                                                                       \
-    template <class T> void name(T *to, T value)                                                   \
-    {                                                                                              \
-        *to = value;                                                                               \
-    }
-EMULATOR_STORE(__stcs)
-EMULATOR_STORE(__stcg)
-EMULATOR_STORE(__stwt)
-#undef EMULATOR_STORE
-
-template <class T> T atomicAdd(T *at, T value)
-{
-    T old, sum;
-    __atomic_load(at, &old, __ATOMIC_RELAXED);
-    do
-        sum = old + value;
-    while (!__atomic_compare_exchange(at, &old, &sum, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    return old;
-}
-
-template <class T> T atomicMax(T *at, T value)
-{
-    T old = __atomic_load_n(at, __ATOMIC_RELAXED);
-    while (old < value &&
-           !__atomic_compare_exchange_n(at, &old, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        ;
-    return old;
-}
-
-template <class T> T atomicExch(T *at, T value)
-{
-    return __atomic_exchange_n(at, value, __ATOMIC_RELAXED);
-}
-
-template <class T> T atomicCAS(T *at, T expected, T value)
-{
-    __atomic_compare_exchange_n(at, &expected, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    return expected;
-}
-
 /* --- arithmetic ------------------------------------------------------------------------------- */
 /* glibc has functions of these names. */
 #define __expf(x)        expf(x)
-#define __logf(x)        logf(x)
-#define __exp2f(x)       exp2f(x)
 #define __fdividef(x, y) ((x) / (y))
-#define __frcp_rn(x)     (1.0f / (x))
-#define rsqrtf(x)        (1.0f / sqrtf(x))
-
-static inline float __fmaf_rn(float x, float y, float z)
-{
-    return fmaf(x, y, z);
-}
 
 static inline unsigned __float_as_uint(float x)
 {
@@ -324,21 +174,6 @@ static inline float __uint_as_float(unsigned bits)
     return x;
 }
 
-static inline int __float_as_int(float x)
-{
-    return (int)__float_as_uint(x);
-}
-
-static inline float __int_as_float(int bits)
-{
-    return __uint_as_float((unsigned)bits);
-}
-
-static inline unsigned __umulhi(unsigned x, unsigned y)
-{
-    return (unsigned)((uint64_t)x * y >> 32);
-}
-
 static inline int __popc(unsigned x)
 {
     return __builtin_popcount(x);
@@ -347,11 +182,6 @@ static inline int __popc(unsigned x)
 static inline int __ffs(int x)
 {
     return __builtin_ffs(x);
-}
-
-static inline int __clz(int x)
-{
-    return x ? __builtin_clz((unsigned)x) : 32;
 }
 
 template <class T> constexpr T min(T x, T y)

@@ -12,7 +12,6 @@ extern "C" {
 
 typedef enum {
     cudaSuccess,
-    cudaErrorInvalidValue,
     cudaErrorMemoryAllocation,
     cudaErrorNotReady,
     cudaErrorNoDevice,
@@ -24,20 +23,13 @@ typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
 typedef void (*cudaHostFn_t)(void *);
 
-enum cudaMemcpyKind {
-    cudaMemcpyHostToHost,
-    cudaMemcpyHostToDevice,
-    cudaMemcpyDeviceToHost,
-    cudaMemcpyDeviceToDevice,
-    cudaMemcpyDefault
-};
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDefault };
 
 enum cudaDeviceAttr {
     cudaDevAttrMultiProcessorCount,
     cudaDevAttrComputeCapabilityMajor,
     cudaDevAttrComputeCapabilityMinor,
-    cudaDevAttrMaxSharedMemoryPerBlockOptin,
-    cudaDevAttrL2CacheSize
+    cudaDevAttrMaxSharedMemoryPerBlockOptin
 };
 
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
@@ -45,18 +37,14 @@ enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 #define cudaStreamNonBlocking  1u
 #define cudaEventDefault       0u
 #define cudaEventDisableTiming 2u
-#define cudaHostAllocDefault   0u
 
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int device);
-cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaGetLastError(void);
-cudaError_t cudaPeekAtLastError(void);
 const char *cudaGetErrorString(cudaError_t error);
-const char *cudaGetErrorName(cudaError_t error);
 
 cudaError_t cudaMalloc(void **memory, size_t bytes);
 cudaError_t cudaFree(void *memory);
