@@ -67,6 +67,17 @@ static char *server_of(const char *url)
     return dt_strndup(url, size);
 }
 
+/* What --mlflow or the environment names; NULL: no server. */
+static char *find_server(void)
+{
+    const char *url = opt.mlflow ? opt.mlflow : getenv("MLFLOW_TRACKING_URI");
+    if (url == NULL || *url == '\0')
+        return NULL;
+    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+        dt_usage("'%s' is no address of an MLflow server: http://HOST:PORT", url);
+    return server_of(url);
+}
+
 int main(int argc, char **argv)
 {
     struct dt_error err;
@@ -74,31 +85,24 @@ int main(int argc, char **argv)
     int first = dt_parse_options(&command, argc, argv);
     if (argc - first != 1)
         dt_usage("one RUN is needed, the directory that dt-train writes");
-    if (opt.mlflow == NULL)
-        opt.mlflow = getenv("MLFLOW_TRACKING_URI");
-    if (opt.mlflow && *opt.mlflow == 0)
-        opt.mlflow = NULL;
-    if (opt.mlflow == NULL && opt.tensorboard == NULL)
+    char *server = find_server();
+    if (server == NULL && opt.tensorboard == NULL)
         dt_usage("nowhere to go: --tensorboard DIR or --mlflow URL is needed");
-    if (opt.mlflow && strncmp(opt.mlflow, "http://", 7) != 0 &&
-        strncmp(opt.mlflow, "https://", 8) != 0)
-        dt_usage("'%s' is no address of an MLflow server: http://HOST:PORT", opt.mlflow);
-    char *server = opt.mlflow ? server_of(opt.mlflow) : NULL;
     const volatile sig_atomic_t *stop = dt_stop_watch();
-    const struct dt_track_options o = {argv[first],
-                                       opt.tensorboard,
-                                       server,
-                                       opt.experiment,
-                                       opt.texts.items,
-                                       opt.artifacts.items,
-                                       opt.texts.count,
-                                       opt.artifacts.count,
-                                       opt.interval,
-                                       opt.patience,
-                                       opt.give_up,
-                                       opt.once,
-                                       stop,
-                                       say};
+    const struct dt_track_options o = {.run = argv[first],
+                                       .tensorboard = opt.tensorboard,
+                                       .mlflow = server,
+                                       .experiment = opt.experiment,
+                                       .texts = opt.texts.items,
+                                       .artifacts = opt.artifacts.items,
+                                       .text_count = opt.texts.count,
+                                       .artifact_count = opt.artifacts.count,
+                                       .interval = opt.interval,
+                                       .patience = opt.patience,
+                                       .give_up = opt.give_up,
+                                       .once = opt.once,
+                                       .stop = stop,
+                                       .say = say};
     int rc = dt_track(&o, &report, &err);
     free(server);
     if (rc < 0 && *stop)

@@ -12,7 +12,6 @@ struct job {
     struct dt_settings settings;
     const char *name;
     long most;                          /* steps */
-    const char *break_into;             /* a directory that disappears behind step 2; NULL: none */
     uint64_t hash;                      /* of the parameters, on all ranks */
     uint64_t model, optimizer, average; /* of the last checkpoint's files */
     uint64_t bytes[MOST_RANKS];         /* sent in the last step but one */
@@ -31,23 +30,12 @@ static inline void *count_allocate(struct dt_device *dev, size_t bytes)
     return sound_ops->allocate(dev, bytes);
 }
 
-static inline void run_one(struct dt_comm *world, void *context)
+static inline struct dt_training *open_run(const struct job *job, struct dt_comm *world,
+                                           struct dt_device *dev)
 {
-    struct job *job = context;
-    struct dt_device *dev;
     struct dt_training *t;
-    struct dt_training_facts facts;
-    struct dt_step_report report;
     struct dt_error error;
-    uint64_t hash;
-    int rank = dt_comm_rank(world);
     char *run = dt_path_join(scratch, job->name);
-    assert_int_equal(dt_device_open(&dev, "cpu", 1, &error), 0);
-    sound_ops = dev->ops; /* the same for all */
-    struct dt_ops ops = *dev->ops;
-    ops.allocate = count_allocate;
-    dev->ops = &ops;
-    taken = 0;
     const struct dt_training_options options = {.settings = &job->settings,
                                                 .settings_path = "small.yaml",
                                                 .data = data_path,
@@ -58,13 +46,17 @@ static inline void run_one(struct dt_comm *world, void *context)
                                                 .device = dev};
     if (dt_training_new(&t, &options, &error) < 0)
         fail_msg("%s", error.text);
-    dt_training_facts(t, &facts);
-    job->planned[rank] = facts.memory.device;
-    job->moments[rank] = facts.memory.moments;
-    job->gradients[rank] = facts.memory.gradients;
-    job->state[rank] = facts.memory.parameters + facts.memory.weights;
-    int rc = 1;
-    for (report.step = 0; rc > 0 && report.step < job->most;) {
+    free(run);
+    return t;
+}
+
+/* Up to the last step; false where an error has ended the run before. */
+static inline bool take_steps(struct job *job, struct dt_training *t, struct dt_comm *world)
+{
+    struct dt_step_report report = {0};
+    struct dt_error error;
+    int rank = dt_comm_rank(world), rc = 1;
+    while (rc > 0 && report.step < job->most) {
         uint64_t before = dt_comm_bytes_sent(world);
         rc = dt_training_step(t, &report, &error);
         if (rc > 0 && !report.saved)
@@ -74,19 +66,46 @@ static inline void run_one(struct dt_comm *world, void *context)
     }
     if (rc < 0 && rank == 0)
         snprintf(job->error, sizeof job->error, "%s", error.text);
-    if (rc < 0)
-        goto done;
+    return rc >= 0;
+}
+
+/* All ranks have the same. */
+static inline void take_hash(struct job *job, struct dt_training *t, struct dt_comm *world)
+{
+    struct dt_error error;
+    uint64_t hash;
     if (dt_training_hash(t, &hash, &error) < 0)
         fail_msg("%s", error.text);
-    if (rank == 0)
+    if (dt_comm_rank(world) == 0)
         job->hash = hash;
     assert_int_equal(dt_comm_barrier(world, &error), 0);
     assert_true(job->hash == hash);
-done:
+}
+
+static inline void run_one(struct dt_comm *world, void *context)
+{
+    struct job *job = context;
+    struct dt_device *dev;
+    struct dt_training_facts facts;
+    struct dt_error error;
+    int rank = dt_comm_rank(world);
+    assert_int_equal(dt_device_open(&dev, "cpu", 1, &error), 0);
+    sound_ops = dev->ops; /* the same for all */
+    struct dt_ops ops = *dev->ops;
+    ops.allocate = count_allocate;
+    dev->ops = &ops;
+    taken = 0;
+    struct dt_training *t = open_run(job, world, dev);
+    dt_training_facts(t, &facts);
+    job->planned[rank] = facts.memory.device;
+    job->moments[rank] = facts.memory.moments;
+    job->gradients[rank] = facts.memory.gradients;
+    job->state[rank] = facts.memory.parameters + facts.memory.weights;
+    if (take_steps(job, t, world))
+        take_hash(job, t, world);
     dt_training_free(t);
     assert_int_equal(taken, facts.memory.device);
     dt_device_close(dev);
-    free(run);
 }
 
 static inline uint64_t hash_of_file(const char *run, const char *name)
