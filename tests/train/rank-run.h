@@ -7,17 +7,20 @@
 #include "base/hash.h"
 #include "train/small-run.h"
 
+#define STEPS_KEPT 32
+
 /* A run on several ranks, as threads, and what became of it. */
 struct job {
     struct dt_settings settings;
-    const char *name;
+    const char *name, *init_from;
     long most;                          /* steps */
     uint64_t hash;                      /* of the parameters, on all ranks */
     uint64_t model, optimizer, average; /* of the last checkpoint's files */
     uint64_t bytes[MOST_RANKS];         /* sent in the last step but one */
     size_t planned[MOST_RANKS], moments[MOST_RANKS], gradients[MOST_RANKS], state[MOST_RANKS];
-    double loss;               /* of the last step */
-    char error[DT_ERROR_TEXT]; /* that ended it, on the first rank */
+    double loss;                                  /* of the last step */
+    double losses[STEPS_KEPT], norms[STEPS_KEPT]; /* of the first steps */
+    char error[DT_ERROR_TEXT];                    /* that ended it, on the first rank */
 };
 
 /* Bytes of the device that a rank takes. */
@@ -30,24 +33,30 @@ static inline void *count_allocate(struct dt_device *dev, size_t bytes)
     return sound_ops->allocate(dev, bytes);
 }
 
-static inline struct dt_training *open_run(const struct job *job, struct dt_comm *world,
-                                           struct dt_device *dev)
+static inline struct dt_training *open_rank(const struct job *job, struct dt_comm *world,
+                                            struct dt_device *dev)
 {
     struct dt_training *t;
     struct dt_error error;
     char *run = dt_path_join(scratch, job->name);
-    const struct dt_training_options options = {.settings = &job->settings,
-                                                .settings_path = "small.yaml",
-                                                .data = data_path,
-                                                .run = run,
-                                                .resume = "auto",
-                                                .command_line = "test",
-                                                .comm = world,
-                                                .device = dev};
+    struct dt_training_options options = options_of(&job->settings, dev);
+    options.run = run;
+    options.resume = "auto";
+    options.init_from = job->init_from;
+    options.comm = world;
     if (dt_training_new(&t, &options, &error) < 0)
         fail_msg("%s", error.text);
     free(run);
     return t;
+}
+
+static inline void note_step(struct job *job, const struct dt_step_report *report)
+{
+    job->loss = report->loss;
+    if (report->step <= STEPS_KEPT) {
+        job->losses[report->step - 1] = report->loss;
+        job->norms[report->step - 1] = report->gradient_norm;
+    }
 }
 
 /* Up to the last step; false where an error has ended the run before. */
@@ -62,7 +71,7 @@ static inline bool take_steps(struct job *job, struct dt_training *t, struct dt_
         if (rc > 0 && !report.saved)
             job->bytes[rank] = dt_comm_bytes_sent(world) - before;
         if (rc > 0 && rank == 0)
-            job->loss = report.loss;
+            note_step(job, &report);
     }
     if (rc < 0 && rank == 0)
         snprintf(job->error, sizeof job->error, "%s", error.text);
@@ -95,7 +104,7 @@ static inline void run_one(struct dt_comm *world, void *context)
     ops.allocate = count_allocate;
     dev->ops = &ops;
     taken = 0;
-    struct dt_training *t = open_run(job, world, dev);
+    struct dt_training *t = open_rank(job, world, dev);
     dt_training_facts(t, &facts);
     job->planned[rank] = facts.memory.device;
     job->moments[rank] = facts.memory.moments;
@@ -140,6 +149,23 @@ static inline struct job run_anew(int ranks, const struct dt_settings *settings)
     assert_int_equal(dt_remove_tree(run, &err), 0);
     free(run);
     return run_job(ranks, settings, "anew", 1000);
+}
+
+/* On one of the ranks that a run cannot begin on. */
+static inline void check_refused(struct dt_comm *world, const struct dt_settings *s,
+                                 const char *why)
+{
+    struct dt_device *dev;
+    struct dt_training *t;
+    struct dt_error error;
+    assert_int_equal(dt_device_open(&dev, "cpu", 1, &error), 0);
+    struct dt_training_options options = options_of(s, dev);
+    options.comm = world;
+    options.plan_only = true;
+    assert_int_equal(dt_training_new(&t, &options, &error), DT_EINVALID);
+    if (strstr(error.text, why) == NULL)
+        fail_msg("%s", error.text);
+    dt_device_close(dev);
 }
 
 static inline void check_same(const struct job *a, const struct job *b)

@@ -89,19 +89,26 @@ static inline struct dt_settings small_llama(void)
     return s;
 }
 
+/* Of a new run of one rank, without a directory. */
+static inline struct dt_training_options options_of(const struct dt_settings *s,
+                                                    struct dt_device *dev)
+{
+    return (struct dt_training_options){.settings = s,
+                                        .settings_path = "small.yaml",
+                                        .data = data_path,
+                                        .resume = "none",
+                                        .command_line = "test",
+                                        .device = dev};
+}
+
 static inline int open_run(struct dt_training **t, struct dt_device *dev,
                            const struct dt_settings *s, const char *name, const char *resume)
 {
     char *run = dt_path_join(scratch, name);
-    int rc = dt_training_new(t,
-                             &(struct dt_training_options){.settings = s,
-                                                           .settings_path = "small.yaml",
-                                                           .data = data_path,
-                                                           .run = run,
-                                                           .resume = resume,
-                                                           .command_line = "test",
-                                                           .device = dev},
-                             &err);
+    struct dt_training_options o = options_of(s, dev);
+    o.run = run;
+    o.resume = resume;
+    int rc = dt_training_new(t, &o, &err);
     free(run);
     return rc;
 }

@@ -40,13 +40,8 @@ static void check_plan(struct dt_device *dev, const struct dt_settings *s, const
     struct dt_training *t;
     struct dt_training_facts planned, real;
     struct dt_step_report report;
-    const struct dt_training_options o = {.settings = s,
-                                          .settings_path = "small.yaml",
-                                          .data = data_path,
-                                          .resume = "none",
-                                          .command_line = "test",
-                                          .device = dev,
-                                          .plan_only = true};
+    struct dt_training_options o = options_of(s, dev);
+    o.plan_only = true;
     taken = 0;
     assert_int_equal(dt_training_new(&t, &o, &err), 0);
     dt_training_facts(t, &planned);
@@ -89,13 +84,8 @@ static size_t planned_bytes(struct dt_device *dev, const struct dt_settings *s)
 {
     struct dt_training *t;
     struct dt_training_facts facts;
-    const struct dt_training_options o = {.settings = s,
-                                          .settings_path = "small.yaml",
-                                          .data = data_path,
-                                          .resume = "none",
-                                          .command_line = "test",
-                                          .device = dev,
-                                          .plan_only = true};
+    struct dt_training_options o = options_of(s, dev);
+    o.plan_only = true;
     assert_int_equal(dt_training_new(&t, &o, &err), 0);
     dt_training_facts(t, &facts);
     dt_training_free(t);
@@ -170,14 +160,9 @@ static void open_on_rank(struct dt_comm *world, void *context)
     struct dt_device dev = *(struct dt_device *)context;
     struct dt_settings s = small_settings();
     char *run = dt_path_join(scratch, "ranks");
-    const struct dt_training_options o = {.settings = &s,
-                                          .settings_path = "small.yaml",
-                                          .data = data_path,
-                                          .run = run,
-                                          .resume = "none",
-                                          .command_line = "test",
-                                          .device = &dev,
-                                          .comm = world};
+    struct dt_training_options o = options_of(&s, &dev);
+    o.run = run;
+    o.comm = world;
     assert_int_equal(dt_training_new(&t, &o, &e), DT_ENOMEM);
     assert_non_null(strstr(e.text, " for each of 2 ranks, and "));
     free(run);

@@ -4,70 +4,10 @@
 
 #include <math.h>
 
-#include "../comm/threads.h"
+#include "train/rank-run.h"
 #include "train/schedule.h"
-#include "train/small-run.h"
 
 #define STEPS 20
-
-/* A run on several ranks, as threads, and what it came to. */
-struct job {
-    struct dt_settings settings;
-    const char *name, *init_from;
-    uint64_t hash; /* of the parameters, on all ranks */
-    double losses[STEPS], norms[STEPS], val_loss;
-};
-
-static void run_one(struct dt_comm *world, void *context)
-{
-    struct job *job = context;
-    struct dt_device *dev;
-    struct dt_training *t;
-    struct dt_step_report report;
-    struct dt_error error;
-    uint64_t hash;
-    char *run = dt_path_join(scratch, job->name);
-    assert_int_equal(dt_device_open(&dev, "cpu", 1, &error), 0);
-    const struct dt_training_options options = {.settings = &job->settings,
-                                                .settings_path = "small.yaml",
-                                                .data = data_path,
-                                                .run = run,
-                                                .resume = "auto",
-                                                .init_from = job->init_from,
-                                                .command_line = "test",
-                                                .comm = world,
-                                                .device = dev};
-    if (dt_training_new(&t, &options, &error) < 0)
-        fail_msg("%s", error.text);
-    while (dt_training_step(t, &report, &error) > 0)
-        if (dt_comm_rank(world) == 0) {
-            job->losses[report.step - 1] = report.loss;
-            job->norms[report.step - 1] = report.gradient_norm;
-        }
-    assert_int_equal(dt_training_hash(t, &hash, &error), 0);
-    if (dt_comm_rank(world) == 0)
-        job->hash = hash;
-    assert_int_equal(dt_comm_barrier(world, &error), 0);
-    assert_true(job->hash == hash);
-    dt_training_free(t);
-    dt_device_close(dev);
-    free(run);
-}
-
-static struct job run_job(int ranks, const struct dt_settings *settings, const char *name)
-{
-    struct job job = {.settings = *settings, .name = name};
-    run_ranks(ranks, 60, run_one, &job);
-    return job;
-}
-
-static struct job run_anew(int ranks, const struct dt_settings *settings)
-{
-    char *run = dt_path_join(scratch, "anew");
-    assert_int_equal(dt_remove_tree(run, &err), 0);
-    free(run);
-    return run_job(ranks, settings, "anew");
-}
 
 static struct dt_settings settings_of(bool llama)
 {
@@ -149,7 +89,7 @@ static void checkpoints_do_not_know_slices(void **state)
         for (int slices = 1; slices <= 4; slices++) { /* nothing is left to do */
             s.distributed.tp = slices;
             s.distributed.zero_stage = slices - 1;
-            struct job job = run_job(slices == 4 ? 4 : 2 * slices, &s, "anew");
+            struct job job = run_job(slices == 4 ? 4 : 2 * slices, &s, "anew", 1000);
             assert_true(job.hash == three.hash);
         }
     }
@@ -168,7 +108,7 @@ static void a_run_goes_on_in_other_slices(void **state)
     for (int slices = 4; slices >= 1; slices--) {
         s.training.max_steps = (5 - slices) * STEPS / 4;
         s.distributed.tp = slices;
-        struct job job = run_job(slices, &s, "anew");
+        struct job job = run_job(slices, &s, "anew", 1000);
         for (long i = s.training.max_steps - STEPS / 4; i < s.training.max_steps; i++) {
             parts.losses[i] = job.losses[i];
             parts.norms[i] = job.norms[i];
@@ -188,7 +128,7 @@ static void a_model_read_is_cut_as_one_made(void **state)
     char *latest = dt_format("%s/anew/latest", scratch);
     s.distributed.tp = 3;
     s.training.learning_rate = 0; /* the step changes nothing */
-    struct job read = {.settings = s, .name = "read", .init_from = latest};
+    struct job read = {.settings = s, .name = "read", .init_from = latest, .most = 1000};
     run_ranks(3, 60, run_one, &read);
     assert_true(read.hash == made.hash);
     free(latest);
@@ -201,23 +141,8 @@ struct refusal {
 
 static void refuse(struct dt_comm *world, void *context)
 {
-    struct refusal *r = context;
-    struct dt_device *dev;
-    struct dt_training *t;
-    struct dt_error error;
-    assert_int_equal(dt_device_open(&dev, "cpu", 1, &error), 0);
-    const struct dt_training_options options = {.settings = &r->settings,
-                                                .settings_path = "small.yaml",
-                                                .data = data_path,
-                                                .resume = "none",
-                                                .command_line = "test",
-                                                .comm = world,
-                                                .plan_only = true,
-                                                .device = dev};
-    assert_int_equal(dt_training_new(&t, &options, &error), DT_EINVALID);
-    if (strstr(error.text, r->why) == NULL)
-        fail_msg("%s", error.text);
-    dt_device_close(dev);
+    const struct refusal *r = context;
+    check_refused(world, &r->settings, r->why);
 }
 
 static void what_cannot_be_cut_is_refused(void **state)

@@ -169,25 +169,6 @@ static void copies_that_come_apart_are_named(void **state)
                         "replica 2 is not that of replica 0");
 }
 
-static void check_refused(struct dt_comm *world, const struct dt_settings *s, const char *why)
-{
-    struct dt_device *dev;
-    struct dt_training *t;
-    struct dt_error error;
-    assert_int_equal(dt_device_open(&dev, "cpu", 1, &error), 0);
-    const struct dt_training_options options = {.settings = s,
-                                                .settings_path = "small.yaml",
-                                                .data = data_path,
-                                                .resume = "none",
-                                                .command_line = "test",
-                                                .comm = world,
-                                                .plan_only = true,
-                                                .device = dev};
-    assert_int_equal(dt_training_new(&t, &options, &error), DT_EINVALID);
-    assert_non_null(strstr(error.text, why));
-    dt_device_close(dev);
-}
-
 static void muon_is_refused_where_matrices_are_cut(struct dt_comm *world, void *context)
 {
     struct dt_settings s = settings_of(false, 2, 1);
