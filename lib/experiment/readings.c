@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "base/program.h"
-#include "io/input.h"
+#include "io/json-lines.h"
 
 #define MOST_DEPTH 8
 
@@ -86,42 +86,33 @@ static void look_for_target(struct json_object *values, struct json_object *line
     }
 }
 
-static int add_line(struct json_object *values, const struct dt_buffer *text, const char *subject,
-                    struct json_object *targets, struct dt_error *err)
+/* What lines are read into, and what is looked for. */
+struct metrics {
+    struct json_object *values, *targets;
+};
+
+static int add_line(void *context, struct json_object *line, const char *subject,
+                    struct dt_error *err)
 {
-    struct json_object *line;
-    DT_TRY(dt_json_parse(text->data, text->size, subject, &line, err));
-    if (json_object_is_type(line, json_type_object)) {
-        add_members(values, line, "", MOST_DEPTH);
-        if (targets) {
-            json_object_object_foreach(targets, name, level)
-            {
-                double x;
-                if (dt_parse_real(json_object_get_string(level), &x) == 0)
-                    look_for_target(values, line, name, x);
-            }
-        }
+    const struct metrics *m = context;
+    (void)subject, (void)err;
+    if (!json_object_is_type(line, json_type_object))
+        return 0;
+    add_members(m->values, line, "", MOST_DEPTH);
+    if (m->targets == NULL)
+        return 0;
+    json_object_object_foreach(m->targets, name, level)
+    {
+        double x;
+        if (dt_parse_real(json_object_get_string(level), &x) == 0)
+            look_for_target(m->values, line, name, x);
     }
-    json_object_put(line);
     return 0;
 }
 
 int dt_readings_add_metrics(struct json_object *values, const char *path,
                             struct json_object *targets, struct dt_error *err)
 {
-    struct dt_input *in;
-    struct dt_buffer text = DT_BUFFER_EMPTY;
-    bool whole = true;
-    DT_TRY(dt_input_open(&in, path, err));
-    int rc = 0;
-    for (long number = 1; rc == 0 && whole; number++) {
-        rc = dt_input_read_until(in, '\n', &text, &whole, err);
-        char *subject = dt_format("%s:%ld", path, number);
-        if (rc == 0 && whole)
-            rc = add_line(values, &text, subject, targets, err);
-        free(subject);
-    }
-    dt_buffer_release(&text);
-    dt_input_close(in);
-    return rc;
+    struct metrics m = {values, targets};
+    return dt_json_lines_read(path, add_line, &m, err);
 }

@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "io/input.h"
+#include "io/json-lines.h"
 #include "io/run-metrics.h"
 
 static bool get_number(struct json_object *line, const char *name, double *value)
@@ -40,9 +40,17 @@ static void add_point(struct dt_curve *curve, struct dt_metric point)
 
 #define LOSS "loss"
 
-static int add_line(struct dt_run_metrics *m, struct json_object *line, const char *member,
-                    const char *subject, struct dt_error *err)
+/* What is read of a file, and what for. */
+struct reading {
+    struct dt_run_metrics *metrics;
+    const char *member;
+};
+
+static int add_line(void *context, struct json_object *line, const char *subject,
+                    struct dt_error *err)
 {
+    const struct reading *r = context;
+    struct dt_run_metrics *m = r->metrics;
     struct dt_metric point;
     struct json_object *run;
     if (!json_object_is_type(line, json_type_object))
@@ -53,8 +61,8 @@ static int add_line(struct dt_run_metrics *m, struct json_object *line, const ch
         m->name = dt_strdup(json_object_get_string(run));
     }
     double train, valid = NAN;
-    bool trains = get_loss(m, line, member, &train);
-    bool validates = strcmp(member, LOSS) == 0 && get_loss(m, line, "val_loss", &valid);
+    bool trains = get_loss(m, line, r->member, &train);
+    bool validates = strcmp(r->member, LOSS) == 0 && get_loss(m, line, "val_loss", &valid);
     if (!trains && !validates)
         return 0;
     DT_TRY(dt_json_get_real(line, "step", subject, &point.step, err));
@@ -67,40 +75,6 @@ static int add_line(struct dt_run_metrics *m, struct json_object *line, const ch
     if (validates)
         add_point(&m->valid, point);
     return 0;
-}
-
-static int read_line(struct dt_run_metrics *m, const struct dt_buffer *text, const char *member,
-                     const char *path, long number, struct dt_error *err)
-{
-    struct json_object *line = NULL;
-    char *subject = dt_format("%s:%ld", path, number);
-    int rc = dt_json_parse(text->data, text->size, subject, &line, err);
-    if (rc == 0)
-        rc = add_line(m, line, member, subject, err);
-    json_object_put(line);
-    free(subject);
-    return rc;
-}
-
-static int read_lines(struct dt_run_metrics *m, const char *path, const char *member,
-                      struct dt_error *err)
-{
-    struct dt_input *in;
-    struct dt_buffer text = DT_BUFFER_EMPTY;
-    bool whole = true;
-    DT_TRY(dt_input_open(&in, path, err));
-    int rc = 0;
-    for (long number = 1; rc == 0 && whole; number++) {
-        rc = dt_input_read_until(in, '\n', &text, &whole, err);
-        if (rc == 0 && whole)
-            rc = read_line(m, &text, member, path, number, err);
-    }
-    dt_buffer_release(&text);
-    dt_input_close(in);
-    if (rc == 0 && m->train.count + m->valid.count == 0)
-        rc = dt_fail(err, DT_EFORMAT, "%s: holds no %s%s", path, m->not_finite > 0 ? "finite " : "",
-                     member);
-    return rc;
 }
 
 /* "a/b/" is called "b", "a/b/metrics.jsonl" as well. */
@@ -127,7 +101,11 @@ int dt_run_metrics_read_member(struct dt_run_metrics *m, const char *path, const
     m->name = name_of(path);
     bool directory = strcmp(path, "-") != 0 && dt_is_directory(path);
     char *file = directory ? dt_path_join(path, "metrics.jsonl") : dt_strdup(path);
-    int rc = read_lines(m, file, member, err);
+    struct reading reading = {m, member};
+    int rc = dt_json_lines_read(file, add_line, &reading, err);
+    if (rc == 0 && m->train.count + m->valid.count == 0)
+        rc = dt_fail(err, DT_EFORMAT, "%s: holds no %s%s", file, m->not_finite > 0 ? "finite " : "",
+                     member);
     free(file);
     if (rc < 0)
         dt_run_metrics_release(m);
