@@ -215,18 +215,19 @@ double dt_transfer_seconds(const struct dt_transfer *t, const struct dt_cluster 
     return fmax(t->inside / inside_rate(c), t->between / between_rate(c)) + t->latency;
 }
 
-/* Four collectives of a layer's stream: before and behind attention and MLP. */
-static double tensor_seconds(const struct dt_base *b, const struct dt_settings *s,
-                             const struct dt_layout *l, const struct dt_cluster *c)
+/* So many collectives of the stream: four of a layer, before and behind attention and MLP. */
+static double tensor_seconds(double collectives, const struct dt_base *b,
+                             const struct dt_settings *s, const struct dt_layout *l,
+                             const struct dt_cluster *c)
 {
     double stream = (double)(l->batch * s->training.sequence_length * s->model.hidden_size);
-    double bytes = 4 * stream * b->element * (double)(l->tp - 1) / (double)l->tp;
+    double bytes = collectives * stream * b->element * (double)(l->tp - 1) / (double)l->tp;
     bool within = l->tp <= c->devices;
     double latency = within ? c->link.inside_latency : c->link.between_latency;
     if (l->tp == 1)
         return 0;
     return bytes / (within ? inside_rate(c) : between_rate(c)) +
-           4 * log2((double)l->tp) * latency * 1e-6;
+           collectives * log2((double)l->tp) * latency * 1e-6;
 }
 
 static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct dt_settings *s,
@@ -237,15 +238,17 @@ static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct d
     const struct block block = block_of(s, l);
     const struct head head = head_of(s, l);
     long layers = dt_layout_layers(l, s->model.num_layers, chunk);
-    double count = (double)layers, tensor = tensor_seconds(b, s, l, c);
+    double count = (double)layers, again = l->recompute == DT_RECOMPUTE_FULL ? 2 : 1;
+    bool gathers = !s->distributed.sequence_parallel; /* what comes from other stages */
+    double before = gathers && chunk > 0, behind = gathers && chunk < dt_layout_runs(l) - 1;
     double stream = block.own * block.width;
     double each = b->runs[chunk] / count;
     struct dt_chunk_costs k = {
         .layers = layers,
         .forward = count * block_forward(&r, &block),
         .backward = count * block_backward(&r, &block, (enum dt_recompute)l->recompute),
-        .forward_tensor = count * tensor,
-        .backward_tensor = count * tensor * (l->recompute == DT_RECOMPUTE_FULL ? 2 : 1),
+        .forward_tensor = tensor_seconds(4 * count + before, b, s, l, c),
+        .backward_tensor = tensor_seconds(4 * count * again + behind, b, s, l, c),
         .gather = share_out(each * b->element, l, c),
         .reduce = reduce(each * sizeof(float), l, c),
         .round = share_out(each * sizeof(float), l, c),

@@ -226,8 +226,15 @@ int dt_stage_sizes(struct dt_rank_sizes *sizes, const struct dt_base *b,
     return rc;
 }
 
+/* Streams of a micro-batch that a stage sends to others, and as many that it gets. */
+static long crossings(const struct dt_layout *l, long stage)
+{
+    return 2 * l->pipeline.chunks - (stage == 0) - (stage == l->pp - 1);
+}
+
 /* As dt-architecture(7) counts them: sums of the residual stream in each layer, for embeddings
- * and head, and what losses need. Gradients of norms, which are small, are left out. */
+ * and head, what losses need, and what is gathered between stages. Gradients of norms, which are
+ * small, are left out. */
 static double tensor_bytes(const struct dt_base *b, const struct dt_settings *s,
                            const struct dt_layout *l, long stage)
 {
@@ -236,6 +243,8 @@ static double tensor_bytes(const struct dt_base *b, const struct dt_settings *s,
     double t = (double)l->tp, rows = (double)(l->batch * s->training.sequence_length);
     double targets = masked ? s->data.mask_rate * rows : rows, floats = 0;
     double streams = each[sequence][l->recompute] * rows * (double)b->stages[stage].layers;
+    if (!sequence) /* what comes from other stages */
+        streams += (double)crossings(l, stage) * rows;
     if (stage == 0)
         streams += 2 * rows;
     if (stage == l->pp - 1) {
@@ -274,11 +283,10 @@ struct dt_traffic dt_stage_traffic(const struct dt_base *b, const struct dt_sett
 {
     const double batches = (double)l->batches;
     double ranks = (double)l->tp, stream = stream_bytes(b, s, l);
-    long sends = 2 * l->pipeline.chunks - (stage == 0) - (stage == l->pp - 1);
     struct dt_traffic t = {
         .data = b->stages[stage].elements * data_bytes(b, s, l),
         .tensor = tensor_bytes(b, s, l, stage),
-        .pipeline = l->pp > 1 ? (double)sends * stream / ranks * batches : 0,
+        .pipeline = l->pp > 1 ? (double)crossings(l, stage) * stream / ranks * batches : 0,
     };
     t.pipeline += tied_bytes(b, s, l, stage);
     t.total = t.data + t.tensor + t.pipeline;

@@ -76,15 +76,16 @@ int dt_passes_plan(struct dt_passes *p, struct dt_model *model, const struct dt_
 {
     int stages = mesh->part.stages, replicas = dt_comm_size(mesh->data.all);
     int64_t most = s->training.gradient_accumulation_steps;
-    struct dt_range rows =
-        dt_peers_rows(model, s->training.batch_size * s->training.sequence_length);
+    int64_t rows = dt_range_part(s->training.batch_size * s->training.sequence_length,
+                                 mesh->part.slice, mesh->part.slices)
+                       .count;
     *p = (struct dt_passes){
         .model = model,
         .mesh = mesh,
         .pipeline = {(enum dt_pipeline_schedule)s->distributed.schedule, stages, mesh->part.chunks},
         .batch_size = s->training.batch_size,
         .length = s->training.sequence_length,
-        .stream_bytes = (size_t)(rows.count * s->model.hidden_size) * dt_dtype_size(model->compute),
+        .stream_bytes = (size_t)(rows * s->model.hidden_size) * dt_dtype_size(model->compute),
     };
     if (stages == 1) /* all schedules are one, but for what they would hold */
         p->pipeline.schedule = DT_PIPELINE_1F1B;
@@ -155,6 +156,15 @@ static size_t bytes_of(const struct dt_tensor *stream)
     return (size_t)(stream->rows * stream->columns) * dt_dtype_size(stream->dtype);
 }
 
+/* What of a stream crosses: slices that have all rows send an even part of them each, and what
+ * comes they gather. */
+static struct dt_tensor crossing(const struct dt_passes *p, const struct dt_tensor *stream)
+{
+    const struct dt_model_part *part = &p->mesh->part;
+    struct dt_range own = dt_range_part(stream->rows, part->slice, part->slices);
+    return part->sequence ? *stream : dt_rows(stream, own.first, own.count);
+}
+
 /* Sends a stream of a run to the run before or behind it. */
 static int send_stream(struct dt_passes *p, enum box kind, int run, int to, int64_t batch,
                        struct dt_tensor stream, struct dt_error *err)
@@ -162,6 +172,7 @@ static int send_stream(struct dt_passes *p, enum box kind, int run, int to, int6
     struct dt_stream_box *box = &p->boxes[kind];
     int64_t i = box->begun++ % DT_BOXES;
     struct dt_device *dev = p->model->device;
+    stream = crossing(p, &stream);
     DT_TRY(dt_comm_await(p->mesh->stages, box->messages[i], err));
     dev->ops->download(dev, box->memory[i], stream.data, bytes_of(&stream));
     box->messages[i] = dt_comm_send(p->mesh->stages, stage_of(p, to),
@@ -187,9 +198,12 @@ static int take_stream(struct dt_passes *p, enum box kind, struct dt_tensor stre
     struct dt_stream_box *box = &p->boxes[kind];
     int64_t i = box->ended++ % DT_BOXES;
     struct dt_device *dev = p->model->device;
+    struct dt_tensor own = crossing(p, &stream);
     DT_TRY(dt_comm_await(p->mesh->stages, box->messages[i], err));
     box->messages[i] = NULL;
-    dev->ops->upload(dev, stream.data, box->memory[i], bytes_of(&stream));
+    dev->ops->upload(dev, own.data, box->memory[i], bytes_of(&own));
+    if (!p->mesh->part.sequence)
+        dt_peers_gather(p->model, &stream);
     return 0;
 }
 
@@ -320,8 +334,8 @@ int dt_passes_score(struct dt_passes *p, const struct dt_batch *batch, float *lo
         struct dt_workspace *w = p->work[chunk * p->slots];
         dt_pass_begin(w, batch, NULL);
         if (run > 0) {
-            struct dt_tensor input = dt_pass_input(w);
-            receive_stream(p, BOX_INPUT, run - 1, 0, bytes_of(&input));
+            struct dt_tensor input = dt_pass_input(w), own = crossing(p, &input);
+            receive_stream(p, BOX_INPUT, run - 1, 0, bytes_of(&own));
             DT_TRY(take_stream(p, BOX_INPUT, input, err));
         }
         dt_pass_forward(w);

@@ -7,7 +7,8 @@
  *     DT_TRY(dt_passes_allocate(&passes, err));
  *     DT_TRY(dt_passes_run(&passes, count, &source, &how, err));
  *
- * The stream crosses between stages through host memory, while other passes compute.
+ * The stream crosses between stages through host memory, while other passes compute: each slice
+ * sends some of its rows.
  */
 #ifndef DT_TRAIN_PASSES_H
 #define DT_TRAIN_PASSES_H

@@ -206,90 +206,6 @@ static void muon_needs_whole_matrices(void **state)
     run_ranks(2, 60, muon_is_refused_where_matrices_are_cut, NULL);
 }
 
-/* What a rank gathers in a step beyond what it owns of gradients: parameters, of m passes. */
-static int64_t weights_sent(const struct dt_table *t, const struct dt_sharding *s, int rank,
-                            int stage, int64_t m, int64_t width)
-{
-    int64_t sent = 0;
-    for (int b = 0; b < s->count && t->buckets[b] < t->elements && stage > 0; b++) {
-        struct dt_extent own = dt_owned(s, b, rank);
-        int layer = b - s->first_layer, layers = s->layers;
-        int64_t times = 1;
-        if (stage == 3 && layer >= 0 && layer < layers) /* two stay where the pass turns round */
-            times = 1 + (m - 1) * (layer >= 2) + m * (layer < layers - 2);
-        sent += times * (own.end - own.first) * width * (s->owners - 1);
-    }
-    return sent;
-}
-
-/* Micro-batches of rank r, and the parts of the sum that they are. */
-static int64_t parts_of(const struct dt_settings *s, int ranks, int r, int64_t *own)
-{
-    int64_t m = s->training.gradient_accumulation_steps;
-    struct dt_tree_node nodes[DT_TREE_NODES];
-    if (s->distributed.invariant && s->distributed.zero_stage >= 2)
-        return *own = (m - r + ranks - 1) / ranks;
-    *own = m * (r + 1) / ranks - m * r / ranks;
-    if (s->distributed.invariant)
-        return dt_tree_cover(m * r / ranks, m * (r + 1) / ranks, m, nodes);
-    return 1;
-}
-
-static void check_bytes(int ranks, const struct dt_settings *s)
-{
-    enum { VALUES = 2, FLAGS = 1 }; /* told of a micro-batch; bytes of a step */
-    struct dt_model_config config = s->model;
-    struct dt_table table;
-    config.vocab_size = 50;
-    assert_int_equal(dt_model_config_check(&config, "model", &err), 0);
-    struct dt_model_part part = DT_WHOLE_MODEL;
-    part.tied_apart = s->distributed.invariant;
-    dt_table_init(&table, &config, &part);
-    const struct dt_sharding sharding = {.buckets = table.buckets,
-                                         .count = table.bucket_count,
-                                         .first_layer = dt_layer_bucket(0),
-                                         .layers = table.layers,
-                                         .owners = ranks};
-    int stage = (int)s->distributed.zero_stage;
-    int64_t m = s->training.gradient_accumulation_steps, others = ranks - 1;
-    struct job job = run_anew(ranks, s);
-    for (int r = 0; r < ranks; r++) {
-        int64_t own, parts = parts_of(s, ranks, r, &own), blocks = 0;
-        int64_t owned = dt_owned_before(&sharding, sharding.count, r);
-        for (int b = 0; b < sharding.count; b++)
-            blocks += dt_owned_blocks(&sharding, b, r).end - dt_owned_blocks(&sharding, b, r).first;
-        int64_t bytes = 4 * parts * (table.gradient_elements - owned) +
-                        (8 * (blocks + VALUES * own) + FLAGS) * others;
-        bytes += stage == 0 ? 4 * owned * others : 0;
-        bytes += weights_sent(&table, &sharding, r, stage, (m + ranks - 1) / ranks,
-                              s->training.precision == DT_F32 ? 4 : 2);
-        if ((int64_t)job.bytes[r] != bytes)
-            fail_msg("rank %d of %d, stage %d, %d micro-batches, invariant %d: %lld, not %lld", r,
-                     ranks, stage, (int)m, s->distributed.invariant, (long long)job.bytes[r],
-                     (long long)bytes);
-    }
-    dt_table_release(&table);
-}
-
-/* As dt-config(5) says, to the byte. */
-static void bytes_sent_are_those_of_the_formulas(void **state)
-{
-    (void)state;
-    for (uint64_t i = 0; i < 50; i++) {
-        struct dt_random bits = dt_random(11, i, 0);
-        int ranks = 2 + (int)(bits.word[0] % 5), each = 1 + (int)(bits.word[1] % 3);
-        struct dt_settings s = settings_of(bits.word[2] % 2, ranks, each);
-        s.model.num_layers = 1 + bits.word[3] % 5;
-        s.training.max_steps = 3;
-        s.training.precision = (int)(bits.word[3] / 8 % 3);
-        s.distributed.zero_stage = (long)i % 4;
-        s.distributed.invariant = bits.word[2] / 2 % 2;
-        s.training.log_interval = 1000;
-        s.distributed.overlap = false; /* all of a step is sent within it */
-        check_bytes(ranks, &s);
-    }
-}
-
 static void a_server_comes_to_the_same_bits(void **state)
 {
     (void)state;
@@ -405,7 +321,6 @@ int main(void)
         cmocka_unit_test(any_stage_goes_on_from_any_other),
         cmocka_unit_test(a_sum_that_is_left_out_is_missed),
         cmocka_unit_test(muon_needs_whole_matrices),
-        cmocka_unit_test(bytes_sent_are_those_of_the_formulas),
         cmocka_unit_test(stages_save_memory),
         cmocka_unit_test(groups_keep_what_their_ranks_would_alone),
         cmocka_unit_test(a_server_comes_to_the_same_bits),
