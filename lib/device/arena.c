@@ -25,6 +25,14 @@ struct dt_tensor dt_arena_matrix(struct dt_arena *arena, int64_t rows, int64_t c
     return dt_arena_matrix_of(arena, DT_F32, rows, columns);
 }
 
+struct dt_tensor dt_arena_rows_of(struct dt_arena *arena, enum dt_dtype dtype, int64_t rows,
+                                  int64_t columns)
+{
+    int64_t line = 64 / (int64_t)dt_dtype_size(dtype), stride = (columns + line - 1) / line * line;
+    struct dt_tensor x = dt_arena_matrix_of(arena, dtype, rows, stride);
+    return dt_columns(&x, 0, columns);
+}
+
 int dt_arena_allocate(struct dt_arena *arena, struct dt_device *dev, struct dt_error *err)
 {
     arena->size = arena->used;

@@ -25,6 +25,10 @@ struct dt_arena {
 struct dt_tensor dt_arena_matrix(struct dt_arena *arena, int64_t rows, int64_t columns); /* fp32 */
 struct dt_tensor dt_arena_matrix_of(struct dt_arena *arena, enum dt_dtype dtype, int64_t rows,
                                     int64_t columns);
+/* The same, each row 64-byte aligned: for a product's result of any width, which tensor cores
+ * store 16 bytes at a time. Up to 63 bytes a row are lost. */
+struct dt_tensor dt_arena_rows_of(struct dt_arena *arena, enum dt_dtype dtype, int64_t rows,
+                                  int64_t columns);
 /* bytes of anything, 64-byte aligned; NULL while counting. */
 void *dt_arena_take(struct dt_arena *arena, size_t bytes);
 /* Allocates what was counted, zeroed, and starts again at its beginning. */

@@ -9,19 +9,30 @@
 #include "model/layer.h"
 #include "model/peers.h"
 
-/* Logits of at most this many bytes exist at a time. */
+/* Logits of at most this many bytes exist at a time, unless a block of rows has more. */
 #define LOGITS_BYTES ((int64_t)256 << 20)
+#define BLOCK        128 /* rows that the tiles of products divide */
 
 static bool has_dense(const struct dt_model *m)
 {
     return m->table.has[DT_HEAD_DENSE_WEIGHT];
 }
 
-void dt_head_init(struct dt_head *h, const struct dt_model *m, int64_t rows)
+/* Rows of a chunk: as few chunks as the bytes allow, even but for the last, in whole blocks. */
+static int64_t chunk_of(const struct dt_model *m, int64_t rows)
 {
     int64_t tokens = (m->config.vocab_size + m->part.slices - 1) / m->part.slices;
-    int64_t most = LOGITS_BYTES / (int64_t)dt_dtype_size(m->compute) / tokens;
-    *h = (struct dt_head){.rows = rows, .chunk = most < 1 ? 1 : most < rows ? most : rows};
+    int64_t most = LOGITS_BYTES / (int64_t)dt_dtype_size(m->compute) / tokens / BLOCK;
+    int64_t blocks = (rows + BLOCK - 1) / BLOCK, chunks;
+    most = most < 1 ? 1 : most;
+    chunks = (blocks + most - 1) / most;
+    return (blocks + chunks - 1) / chunks * BLOCK;
+}
+
+void dt_head_init(struct dt_head *h, const struct dt_model *m, int64_t rows, int64_t chunk)
+{
+    chunk = chunk > 0 ? chunk : chunk_of(m, rows);
+    *h = (struct dt_head){.rows = rows, .chunk = chunk < rows ? chunk : rows};
     h->host = dt_alloc((size_t)(2 * rows), sizeof *h->host);
 }
 
@@ -36,7 +47,7 @@ static void lay_out_work(struct dt_head_work *w, struct dt_arena *a, const struc
 {
     int64_t width = m->config.hidden_size;
     w->picked = dt_arena_matrix_of(a, m->compute, rows, width);
-    w->logits = dt_arena_matrix_of(a, m->compute, rows, m->slice.tokens.count);
+    w->logits = dt_arena_rows_of(a, m->compute, rows, m->slice.tokens.count);
     if (m->part.slices > 1)
         w->sums = dt_arena_matrix(a, m->part.slices * rows, DT_LOGIT_SUMS);
     if (training)
@@ -60,10 +71,12 @@ void dt_head_layout(struct dt_head *h, struct dt_arena *a, const struct dt_model
     h->targets = dt_arena_take(a, (size_t)h->rows * sizeof *h->targets);
     h->losses = dt_arena_take(a, (size_t)h->rows * sizeof *h->losses);
     h->hits = dt_arena_take(a, (size_t)h->rows * sizeof *h->hits);
-    if (lender)
+    if (lender) {
         h->work = lender->work;
-    else
+        h->chunk = h->chunk < lender->chunk ? h->chunk : lender->chunk;
+    } else {
         lay_out_work(&h->work, a, m, h->chunk, training);
+    }
 }
 
 void dt_head_stage(struct dt_head *h, const struct dt_model *m, const struct dt_batch *batch)

@@ -4,7 +4,10 @@
  * and no others (a masked model predicts one token in seven).
  *
  * It works in chunks of rows, and where there are gradients takes each chunk
- * back before the next, so that the logits of all rows never exist together.
+ * back before the next, so that the logits of all rows never exist together: product,
+ * loss, gradient in the logits' place, and its two products, by any engine's ops. A
+ * chunk's rows follow from R, V, the element type and the slices alone, and with them
+ * the order in which the head's gradient is added up: so do the bits.
  * R = rows, V = vocab_size, n = rows of a chunk.
  */
 #ifndef DT_MODEL_HEAD_H
@@ -26,7 +29,7 @@ struct dt_head_work {
 };
 
 struct dt_head {
-    int64_t rows, chunk; /* R; the most that n can be */
+    int64_t rows, chunk; /* R; the most that n can be, and is but in the last */
     int64_t count;       /* rows with a target in the batch at hand */
     bool scattered;      /* not all of its rows are */
     int32_t *host;       /* 2 x R in host memory: those rows, and their targets */
@@ -35,8 +38,9 @@ struct dt_head {
     struct dt_head_work work; /* perhaps another head's */
 };
 
-/* Host memory; release with dt_head_release. */
-void dt_head_init(struct dt_head *head, const struct dt_model *model, int64_t rows);
+/* Host memory; release with dt_head_release. chunk: rows of one, at most; 0: as many as 256 MiB
+ * of logits hold. */
+void dt_head_init(struct dt_head *head, const struct dt_model *model, int64_t rows, int64_t chunk);
 void dt_head_release(struct dt_head *head);
 /* Device memory: what a batch has until its backward pass, and the work, laid out anew or
  * borrowed from another head. */

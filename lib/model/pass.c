@@ -101,7 +101,7 @@ struct dt_workspace *dt_workspace_plan(const struct dt_model *m,
     w->shape = *shape;
     if (shape->run.end == 0)
         w->shape.run.end = m->table.layers;
-    dt_head_init(&w->head, m, shape->batch * shape->length);
+    dt_head_init(&w->head, m, shape->batch * shape->length, shape->head_rows);
     w->blocks = dt_alloc((size_t)block_count(w), sizeof *w->blocks);
     if (m->part.slices > 1 && begins(w))
         w->ids = dt_alloc((size_t)(shape->batch * shape->length), sizeof *w->ids);

@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "model/decode.h"
 #include "model/directory.h"
+#include "model/head.h"
 #include "model/pass.h"
 
 static struct dt_device *dev;
@@ -543,6 +544,97 @@ static void memory_is_that_of_parameters_and_turns(void **state)
     dt_model_free(llama);
 }
 
+/* A batch in which one token in five has no target. */
+static struct dt_batch gapped_batch(int64_t count, int64_t length)
+{
+    struct dt_batch batch;
+    uint32_t ids[3 * 10];
+    fill_ids(ids, (size_t)(count * (length + 1)), 5);
+    dt_batch_init(&batch, count, length);
+    dt_batch_next_token(&batch, ids, count, length);
+    for (int64_t i = 0; i < count * length; i += 5)
+        batch.targets[i] = DT_NO_TARGET;
+    return batch;
+}
+
+/* The loss; gradients are added to. */
+static double backward_in_chunks(const struct dt_model *m, int64_t head_rows, bool gaps,
+                                 float *gradients, size_t *bytes)
+{
+    struct dt_workspace *w;
+    struct dt_batch batch = gapped_batch(3, 9);
+    uint32_t ids[30];
+    fill_ids(ids, 30, 5);
+    if (!gaps)
+        dt_batch_next_token(&batch, ids, 3, 9);
+    const struct dt_workspace_shape shape = {3, 9, .training = true, .head_rows = head_rows};
+    assert_int_equal(dt_workspace_new(&w, m, &shape, &err), 0);
+    struct dt_flat flat = {0};
+    dt_flat_set(&flat, &m->table, DT_F32, gradients);
+    double loss = dt_model_backward(m, w, &batch, &flat, &(struct dt_pass){.scale = 1});
+    *bytes = dt_workspace_bytes(w);
+    dt_flat_release(&flat);
+    dt_batch_release(&batch);
+    dt_workspace_free(w);
+    return loss;
+}
+
+static size_t lines(int64_t elements)
+{
+    return ((size_t)elements * sizeof(float) + 63) / 64 * 64;
+}
+
+/* 27 rows in chunks of 8: the last has 3. Gradients are those of the whole to rounding, and the
+ * memory is less by the rows that do not exist together: a row of logits takes 32 floats, and
+ * there are those of the norm and their gradient, and of a dense layer four and two besides. */
+static void check_chunks(const struct dt_model_config *config, bool gaps)
+{
+    struct dt_model *m = new_model_of(config);
+    size_t count = (size_t)m->table.elements, whole_bytes, bytes;
+    float *whole = dt_alloc(count, sizeof *whole), *parts = dt_alloc(count, sizeof *parts);
+    double want = backward_in_chunks(m, 0, gaps, whole, &whole_bytes), apart = 0, norm = 0;
+    assert_true(fabs(backward_in_chunks(m, 8, gaps, parts, &bytes) - want) < 1e-5 * want);
+    for (size_t i = 0; i < count; i++) {
+        apart += pow((double)parts[i] - (double)whole[i], 2);
+        norm += pow((double)whole[i], 2);
+    }
+    assert_true(sqrt(apart / norm) < 1e-6);
+    size_t rows = lines(27 * 8) - lines(8 * 8), less = 2 * rows + lines(27 * 32) - lines(8 * 32);
+    if (m->table.has[DT_HEAD_DENSE_WEIGHT])
+        less += 5 * rows + lines(27 * 2) - lines(8 * 2);
+    assert_int_equal(whole_bytes - bytes, less);
+    free(whole), free(parts);
+    dt_model_free(m);
+}
+
+static void logits_in_chunks_give_the_same_gradients_in_less_memory(void **state)
+{
+    (void)state;
+    for (int gaps = 0; gaps < 2; gaps++) {
+        check_chunks(&tiny, gaps);
+        check_chunks(&tiny_llama, gaps);
+        check_chunks(&tiny_bert, gaps);
+    }
+}
+
+/* A chunk is as many blocks of 128 rows as 256 MiB hold, but no more than make chunks even. */
+static void chunks_are_even_blocks_of_rows(void **state)
+{
+    (void)state;
+    struct dt_model_config wide = tiny;
+    wide.vocab_size = 50257;
+    struct dt_model *m = dt_model_plan(dev, &wide, DT_BF16, NULL);
+    static const int64_t rows_and_chunk[][2] = {
+        {100, 100}, {2560, 2560}, {2561, 1408}, {8192, 2048}, {32768, 2560}};
+    for (size_t i = 0; i < sizeof rows_and_chunk / sizeof *rows_and_chunk; i++) {
+        struct dt_head head;
+        dt_head_init(&head, m, rows_and_chunk[i][0], 0);
+        assert_int_equal(head.chunk, rows_and_chunk[i][1]);
+        dt_head_release(&head);
+    }
+    dt_model_free(m);
+}
+
 static char scratch[] = "/tmp/dt-test-model-XXXXXX";
 
 static void check_saving(const struct dt_model_config *config)
@@ -784,6 +876,8 @@ int main(void)
         cmocka_unit_test(table_has_llamas_names_shapes_and_size),
         cmocka_unit_test(operations_are_counted_by_product),
         cmocka_unit_test(memory_is_that_of_parameters_and_turns),
+        cmocka_unit_test(logits_in_chunks_give_the_same_gradients_in_less_memory),
+        cmocka_unit_test(chunks_are_even_blocks_of_rows),
         cmocka_unit_test(a_saved_model_loads_equal),
         cmocka_unit_test(a_tokenizers_purpose_is_told),
         cmocka_unit_test(configurations_of_other_makers_are_read),
