@@ -171,6 +171,7 @@ static int print_attention(struct dt_device *dev, double peak, const struct dt_s
                                            .width = m->hidden_size,
                                            .heads = m->num_heads,
                                            .kv_heads = m->num_kv_heads,
+                                           .type = (enum dt_dtype)settings->training.precision,
                                            .bidirectional = dt_model_is_masked(m)};
     struct dt_attention_speed s;
     DT_TRY(dt_bench_attention(dev, &size, opt.seconds, &s, err));
@@ -206,7 +207,7 @@ static int bench(const char *what, struct dt_device *dev, struct dt_error *err)
     bool attention = strcmp(what, "attention") == 0;
     if (step || decode || attention)
         DT_TRY(read_settings(&settings, err));
-    enum dt_dtype type = step ? (enum dt_dtype)settings.training.precision : DT_F32;
+    enum dt_dtype type = step || attention ? (enum dt_dtype)settings.training.precision : DT_F32;
     double peak = dt_device_peak(dev, type);
     print_machine(dev, peak, dt_precisions[type]);
     if (step)

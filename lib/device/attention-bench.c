@@ -2,11 +2,8 @@
 #include "device/attention-bench.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/buffer.h"
 #include "base/progress.h"
-#include "base/rng.h"
 #include "device/arena.h"
 
 struct bench {
@@ -20,39 +17,34 @@ static void lay_out(struct bench *b, const struct dt_attention_size *s)
     struct dt_tensor *const wide[] = {&b->q, &b->y, &b->dy, &b->dq};
     struct dt_tensor *const narrow[] = {&b->k, &b->v, &b->dk, &b->dv};
     for (int i = 0; i < 4; i++) {
-        *wide[i] = dt_arena_matrix(&b->arena, rows, s->width);
-        *narrow[i] = dt_arena_matrix(&b->arena, rows, kv_width);
+        *wide[i] = dt_arena_matrix_of(&b->arena, s->type, rows, s->width);
+        *narrow[i] = dt_arena_matrix_of(&b->arena, s->type, rows, kv_width);
     }
     b->lse = dt_arena_matrix(&b->arena, rows, s->heads);
 }
 
-static void fill(struct dt_device *dev, struct dt_tensor *x, uint64_t key)
-{
-    size_t count = (size_t)(x->rows * x->columns);
-    float *values = dt_alloc(count, sizeof *values);
-    struct dt_rng rng;
-    dt_rng_init(&rng, key);
-    for (size_t i = 0; i < count; i++)
-        values[i] = (float)dt_rng_double(&rng) - 0.5f;
-    dev->ops->upload(dev, x->data, values, count * sizeof *values);
-    free(values);
-}
+/* Passes that are over in less than this are timed several together. */
+#define SHORT 0.005
 
 static int time_both(struct dt_device *dev, struct bench *b, const struct dt_attention *how,
                      double seconds, struct dt_attention_speed *speed, struct dt_error *err)
 {
     double begin = dt_now();
+    int passes = 1;
     speed->forward = speed->backward = INFINITY;
     for (int i = 0; i < 3 || dt_now() - begin < seconds; i++) {
         double start = dt_now();
-        dev->ops->attention_forward(dev, &b->y, &b->lse, &b->q, &b->k, &b->v, how);
+        for (int pass = 0; pass < passes; pass++)
+            dev->ops->attention_forward(dev, &b->y, &b->lse, &b->q, &b->k, &b->v, how);
         DT_TRY(dev->ops->synchronize(dev, err));
         double middle = dt_now();
-        dev->ops->attention_backward(dev, &b->dq, &b->dk, &b->dv, &b->dy, &b->y, &b->lse, &b->q,
-                                     &b->k, &b->v, how);
+        for (int pass = 0; pass < passes; pass++)
+            dev->ops->attention_backward(dev, &b->dq, &b->dk, &b->dv, &b->dy, &b->y, &b->lse, &b->q,
+                                         &b->k, &b->v, how);
         DT_TRY(dev->ops->synchronize(dev, err));
-        speed->forward = fmin(speed->forward, middle - start);
-        speed->backward = fmin(speed->backward, dt_now() - middle);
+        speed->forward = fmin(speed->forward, (middle - start) / passes);
+        speed->backward = fmin(speed->backward, (dt_now() - middle) / passes);
+        passes = 1 + (int)(SHORT / speed->forward);
     }
     return 0;
 }
@@ -61,6 +53,7 @@ int dt_bench_attention(struct dt_device *dev, const struct dt_attention_size *si
                        struct dt_attention_speed *speed, struct dt_error *err)
 {
     struct bench b = {.arena = {0}};
+    int rc = 0;
     const struct dt_attention how = {.batch = size->batch,
                                      .heads = size->heads,
                                      .kv_heads = size->kv_heads,
@@ -73,14 +66,14 @@ int dt_bench_attention(struct dt_device *dev, const struct dt_attention_size *si
     DT_TRY(dt_arena_allocate(&b.arena, dev, err));
     lay_out(&b, size);
     struct dt_tensor *const inputs[] = {&b.q, &b.k, &b.v, &b.dy};
-    for (uint64_t i = 0; i < 4; i++)
-        fill(dev, inputs[i], i + 1);
+    for (uint64_t i = 0; i < 4 && rc == 0; i++)
+        rc = dt_device_fill(dev, inputs[i], i + 1, err);
     speed->forward_flops = 2 * product;  /* q k' and its product with v */
     speed->backward_flops = 5 * product; /* these scores again, and four gradients */
     speed->bytes =
-        sizeof(float) * 2.0 *
+        (double)dt_dtype_size(size->type) * 2 *
         ((double)(b.q.rows * b.q.columns) + (double)(b.k.rows * b.k.columns)); /* q y k v */
-    int rc = time_both(dev, &b, &how, seconds, speed, err);
+    rc = rc < 0 ? rc : time_both(dev, &b, &how, seconds, speed, err);
     dt_arena_release(&b.arena, dev);
     return rc;
 }

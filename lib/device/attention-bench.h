@@ -8,11 +8,12 @@
 struct dt_attention_size {
     int64_t batch, length, width; /* width: of all heads together */
     int64_t heads, kv_heads;
+    enum dt_dtype type;
     bool bidirectional;
 };
 
 struct dt_attention_speed {
-    double forward, backward;             /* seconds, the fastest of all times */
+    double forward, backward;             /* seconds of a pass, the fastest of all times */
     double forward_flops, backward_flops; /* of one; causal attention counts half */
     double bytes;                         /* that forward reads and writes at the least */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/device.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
+#include "base/rng.h"
 
 #if defined(__x86_64__)
 /* The levels x86-64-v3 and -v4, asked for by parts, since GCC 11 knows no levels. */
@@ -102,57 +104,86 @@ void dt_device_close(struct dt_device *dev)
     free(dev);
 }
 
-static double time_matmul(struct dt_device *dev, enum dt_dtype type, int64_t m, int64_t n,
-                          int64_t k, char *memory)
+int dt_device_fill(struct dt_device *dev, struct dt_tensor *x, uint64_t key, struct dt_error *err)
+{
+    enum { BLOCK = 1 << 16 };
+    int64_t count = x->rows * x->columns;
+    float *host = dt_alloc(BLOCK, sizeof *host), *values;
+    struct dt_rng rng;
+    assert(x->rows <= 1 || x->stride == x->columns);
+    if ((values = dev->ops->allocate(dev, BLOCK * sizeof *values)) == NULL) {
+        free(host);
+        return dt_fail(err, DT_ENOMEM, "the %s engine has no memory left", dev->engine->name);
+    }
+    dt_rng_init(&rng, key);
+    for (int i = 0; i < BLOCK; i++)
+        host[i] = (float)(2 * dt_rng_double(&rng) - 1);
+    dev->ops->upload(dev, values, host, BLOCK * sizeof *values);
+    const struct dt_tensor all = dt_matrix_of(x->dtype, x->data, 1, count);
+    for (int64_t at = 0; at < count; at += BLOCK) {
+        int64_t n = count - at < BLOCK ? count - at : BLOCK;
+        struct dt_tensor to = dt_columns(&all, at, n);
+        dev->ops->copy(dev, &to, &(struct dt_tensor){values, DT_F32, 1, n, n});
+    }
+    dev->ops->release(dev, values, BLOCK * sizeof *values);
+    free(host);
+    return 0;
+}
+
+/* Seconds of the fastest of the products that 0.3 s have room for; 0 if there is none. */
+static double time_matmul(struct dt_device *dev, struct dt_tensor *c, struct dt_tensor *a,
+                          struct dt_tensor *b)
 {
     struct dt_error ignored;
-    int64_t size = (int64_t)dt_dtype_size(type);
-    struct dt_tensor a = dt_matrix_of(type, memory, m, k);
-    struct dt_tensor b = dt_matrix_of(type, memory + m * k * size, k, n);
-    struct dt_tensor c = dt_matrix_of(type, memory + (m * k + k * n) * size, m, n);
-    double best = 1e30, begin = dt_now();
-    for (int i = 0; i == 0 || dt_now() - begin < 0.3; i++) {
+    double best = 1e30;
+    if (dt_device_fill(dev, a, 1, &ignored) < 0 || dt_device_fill(dev, b, 2, &ignored) < 0)
+        return 0;
+    for (double begin = dt_now(); best == 1e30 || dt_now() - begin < 0.3;) {
         double start = dt_now();
-        dev->ops->matmul(dev, &c, &a, &b, &(struct dt_matmul){.accumulate = false});
+        dev->ops->matmul(dev, c, a, b, &(struct dt_matmul){.accumulate = false});
         if (dev->ops->synchronize(dev, &ignored) < 0)
             return 0;
         double seconds = dt_now() - start;
         best = seconds < best ? seconds : best;
     }
-    return 2.0 * (double)m * (double)n * (double)k / best;
+    return best;
 }
 
-static void fill(struct dt_device *dev, enum dt_dtype type, char *to, float *from, int64_t count)
+/* The same of matrices of these sides, in memory for the moment. */
+static double time_shape(struct dt_device *dev, enum dt_dtype type, const int64_t side[3])
 {
-    const struct dt_tensor values = dt_matrix(from, 1, count);
-    struct dt_tensor operands = dt_matrix_of(type, to, 1, count);
-    dev->ops->copy(dev, &operands, &values);
+    int64_t m = side[0], n = side[1], k = side[2], size = (int64_t)dt_dtype_size(type);
+    size_t bytes = (size_t)((m * k + k * n + m * n) * size);
+    char *memory = dev->ops->allocate(dev, bytes);
+    if (memory == NULL)
+        return 0;
+    struct dt_tensor a = dt_matrix_of(type, memory, m, k);
+    struct dt_tensor b = dt_matrix_of(type, memory + m * k * size, k, n);
+    struct dt_tensor c = dt_matrix_of(type, memory + (m * k + k * n) * size, m, n);
+    double seconds = time_matmul(dev, &c, &a, &b);
+    dev->ops->release(dev, memory, bytes);
+    return seconds;
 }
+
+/* The first shapes are those of small models; the others for devices so fast that these are
+ * over before all of the device is busy. */
+#define FIRST_SHAPES 3
+#define SHORT        0.002
 
 double dt_device_peak(struct dt_device *dev, enum dt_dtype type)
 {
-    static const int64_t shapes[][3] = {{512, 512, 512}, {1024, 1024, 1024}, {1024, 3072, 768}};
-    const int64_t count = 1024 * 768 + 768 * 3072 + 1024 * 3072;
-    const size_t bytes = sizeof(float) * (size_t)count;
-    float *host = dt_alloc(1, bytes), *values = dev->ops->allocate(dev, bytes);
-    char *operands = dev->ops->allocate(dev, bytes);
-    for (int64_t i = 0; i < count; i++)
-        host[i] = (float)(i % 977) / 977 - 0.5f;
-    double peak = 0, begin = dt_now();
-    if (values && operands) {
-        dev->ops->upload(dev, values, host, bytes);
-        fill(dev, type, operands, values, count);
-        for (size_t i = 0; i < sizeof shapes / sizeof *shapes && dt_now() - begin < 1; i++) {
-            double speed =
-                time_matmul(dev, type, shapes[i][0], shapes[i][1], shapes[i][2], operands);
-            peak = speed > peak ? speed : peak;
-        }
+    static const int64_t shapes[][3] = {{512, 512, 512},    {1024, 1024, 1024}, {1024, 3072, 768},
+                                        {2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 8192}};
+    double peak = 0, seconds = 0, begin = dt_now();
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const int64_t *side = shapes[i];
+        if (i < FIRST_SHAPES ? dt_now() - begin > 1 : seconds > SHORT)
+            break;
+        if ((seconds = time_shape(dev, type, side)) == 0)
+            break;
+        double speed = 2.0 * (double)side[0] * (double)side[1] * (double)side[2] / seconds;
+        peak = speed > peak ? speed : peak;
     }
-    if (values)
-        dev->ops->release(dev, values, bytes);
-    if (operands)
-        dev->ops->release(dev, operands, bytes);
-    free(host);
     return peak;
 }
 
@@ -175,7 +206,30 @@ static void read_share(void *job, void *context)
         r->sum ^= sums[j];
 }
 
-double dt_device_read_speed(struct dt_device *dev)
+/* What a sum of floats reads in a second, of ever more of them until that takes long enough to
+ * be measured. */
+static double sum_speed(struct dt_device *dev)
+{
+    double speed = 0, best = 0;
+    for (size_t bytes = (size_t)1 << 26; bytes <= (size_t)1 << 32 && best < SHORT; bytes *= 2) {
+        float *memory = dev->ops->allocate(dev, bytes);
+        if (memory == NULL)
+            break;
+        best = 1e30;
+        for (int i = 0; i < 5; i++) {
+            double start = dt_now();
+            (void)dev->ops->sum(dev, memory, (int64_t)(bytes / sizeof *memory));
+            double seconds = dt_now() - start;
+            best = seconds < best ? seconds : best;
+        }
+        dev->ops->release(dev, memory, bytes);
+        speed = (double)bytes / best;
+    }
+    return speed;
+}
+
+/* By the host's threads. */
+static double host_read_speed(struct dt_device *dev)
 {
     const size_t count = (size_t)1 << 26, bytes = count * sizeof(uint64_t);
     size_t threads = (size_t)dev->threads, share = count / threads;
@@ -202,6 +256,11 @@ double dt_device_read_speed(struct dt_device *dev)
     free(shares);
     dev->ops->release(dev, memory, bytes);
     return (double)bytes / best;
+}
+
+double dt_device_read_speed(struct dt_device *dev)
+{
+    return dev->engine->own_memory ? sum_speed(dev) : host_read_speed(dev);
 }
 
 size_t dt_dtype_size(enum dt_dtype dtype)

@@ -281,12 +281,17 @@ int dt_device_open(struct dt_device **dev, const char *name, int threads,
                    struct dt_error *err) DT_MUST_CHECK;
 void dt_device_close(struct dt_device *dev); /* NULL is fine */
 
+/* For measurements: x, whose rows follow one another, becomes random numbers between -1 and 1
+ * of key, the same 65536 again and again. */
+int dt_device_fill(struct dt_device *dev, struct dt_tensor *x, uint64_t key,
+                   struct dt_error *err) DT_MUST_CHECK;
 /* The highest speed that this device shows within about a second in matrix products of
  * elements of that type, in floating-point operations a second: what MFU is measured
- * against. */
+ * against. 0 where there is no memory for one. */
 double dt_device_peak(struct dt_device *dev, enum dt_dtype type);
-/* The highest speed at which the processors read memory too large for their caches, in
- * bytes a second: what generating on them is measured against. */
+/* The highest speed at which the processors read memory too large for their caches, or a
+ * device of its own memory adds up floats, in bytes a second: what generating is measured
+ * against. */
 double dt_device_read_speed(struct dt_device *dev);
 
 size_t dt_dtype_size(enum dt_dtype dtype); /* bytes of an element */
