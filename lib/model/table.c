@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/pool.h"
 #include "base/rng.h"
 #include "model/families.h"
 
@@ -341,13 +342,38 @@ void dt_table_cut_out(const struct dt_table *part, float *to, const struct dt_ta
 }
 
 /* Elements first to below first + count of the whole tensor. */
-static void fill_normal(float *values, int64_t first, int64_t count, float std, uint64_t key)
+/* Normal numbers from place first of a tensor's on: a thread's work. */
+struct normals {
+    float *values;
+    int64_t first, count;
+    float std;
+    uint64_t key;
+};
+
+#define SHARE ((int64_t)1 << 20) /* of them, at most */
+
+static void draw(void *job, void *context)
 {
+    const struct normals *n = job;
     double pair[2];
-    for (int64_t e = first; e < first + count; e++) {
-        if (e == first || e % 2 == 0)
-            dt_normal_pair(dt_random(key, 0, (uint64_t)e / 2), pair);
-        values[e - first] = std * (float)pair[e % 2];
+    (void)context;
+    for (int64_t e = n->first; e < n->first + n->count; e++) {
+        if (e == n->first || e % 2 == 0)
+            dt_normal_pair(dt_random(n->key, 0, (uint64_t)e / 2), pair);
+        n->values[e - n->first] = n->std * (float)pair[e % 2];
+    }
+}
+
+static void fill_normal(struct dt_pool *pool, const struct normals *all)
+{
+    for (int64_t at = 0; at < all->count; at += SHARE) {
+        struct normals *share = dt_alloc(1, sizeof *share);
+        int64_t left = all->count - at;
+        *share = (struct normals){all->values + at, all->first + at, left < SHARE ? left : SHARE,
+                                  all->std, all->key};
+        if (dt_pool_full(pool))
+            free(dt_pool_next(pool));
+        dt_pool_submit(pool, share);
     }
 }
 
@@ -366,6 +392,7 @@ static void fill_waves(float *values, const int64_t shape[2], float std)
 
 void dt_table_initialize(const struct dt_table *t, uint64_t seed, float *parameters)
 {
+    struct dt_pool *pool = dt_pool_new(t->elements > SHARE ? dt_processors() : 1, draw, NULL);
     for (int64_t i = 0; i < t->elements; i++)
         parameters[i] = 0;
     for (int i = 0; i < t->count; i++) {
@@ -373,12 +400,16 @@ void dt_table_initialize(const struct dt_table *t, uint64_t seed, float *paramet
         float *values = parameters + p->offset;
         for (int64_t r = 0; p->init == DT_INIT_NORMAL && r < dt_param_runs(p); r++) {
             struct dt_param_run run = dt_param_run(p, r);
-            fill_normal(values + run.here, run.there, run.count, p->init_std,
-                        dt_random_key(seed, 'I', (uint64_t)p->number));
+            fill_normal(pool,
+                        &(struct normals){values + run.here, run.there, run.count, p->init_std,
+                                          dt_random_key(seed, 'I', (uint64_t)p->number)});
         }
         if (p->init == DT_INIT_WAVES)
             fill_waves(values, p->full, p->init_std);
         for (int64_t j = 0; p->init == DT_INIT_ONE && j < p->count; j++)
             values[j] = 1;
     }
+    for (void *share; (share = dt_pool_next(pool)) != NULL;)
+        free(share);
+    dt_pool_free(pool);
 }
