@@ -156,9 +156,26 @@ template <class T> unsigned __match_any_sync(unsigned mask, T value)
 }
 
 /* --- arithmetic ------------------------------------------------------------------------------- */
-/* glibc has functions of these names. */
-#define __expf(x)        expf(x)
-#define __fdividef(x, y) ((x) / (y))
+namespace emulator
+{
+/* y, as far off as an approximation may be: up to so many units in the last place, to either
+ * side, by its bits. */
+inline float approximate(float y, int units)
+{
+    uint32_t bits;
+    memcpy(&bits, &y, sizeof bits);
+    if (y == 0 || !std::isnormal(y))
+        return y;
+    bits += (bits * 2654435761u >> 16) % (2 * (uint32_t)units + 1) - (uint32_t)units;
+    memcpy(&y, &bits, sizeof y);
+    return y;
+}
+} // namespace emulator
+
+/* glibc has functions of these names. Errors are those of the CUDA C++ Programming Guide,
+ * "Mathematical Functions"; that of __expf in its product grows with x. */
+#define __expf(x)        emulator::approximate(exp2f((x)*1.4426950408889634f), 2)
+#define __fdividef(x, y) emulator::approximate((x) / (y), 2)
 
 static inline unsigned __float_as_uint(float x)
 {

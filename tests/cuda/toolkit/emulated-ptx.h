@@ -132,7 +132,7 @@ static inline void dt_multiply_add(float (&sums)[4], const uint32_t (&a)[4], uin
 
 static inline float dt_exp2(float x)
 {
-    return std::exp2(x);
+    return emulator::approximate(std::exp2(x), 2);
 }
 
 static inline int dt_again(int x)
