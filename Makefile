@@ -241,16 +241,20 @@ $B/gpu/conformance: tests/cuda/conformance.cu
 	@mkdir -p $(@D)
 	$(call say,NVCC) $(NVCC) $(NVCC_FLAGS) $< -o $@
 
-gpu-bundle: all $(GPU_TESTS) $B/gpu/op-speed $B/gpu/host-memory.so $B/gpu/conformance ## what the next two need, in build/gpu
+gpu-bundle: all $(GPU_TESTS) $B/gpu/op-speed $B/gpu/host-memory.so $B/gpu/conformance ## what the next three need, in build/gpu
 	@tests/gpu/bundle $B $B/gpu
 
 check-gpu: ## tests on the GPU of this machine, with build/gpu; OUT=FOLDER for the results
 	@[ -e $B/gpu/commit ] || $(MAKE) --no-print-directory gpu-bundle
 	@OUT='$(OUT)' tests/gpu/check $B/gpu
 
-bench-gpu: ## its speed: ops against measured peaks, a step of GPT-2 124M, PyTorch's; OUT=FOLDER
+bench-gpu: ## its speed: ops against measured peaks, attention and steps of GPT-2 beside PyTorch's
 	@[ -e $B/gpu/commit ] || $(MAKE) --no-print-directory gpu-bundle
-	@OUT='$(OUT)' tests/gpu/bench $B/gpu --set training.batch_size=32
+	@OUT='$(OUT)' tests/gpu/bench $B/gpu
+
+losses-gpu: ## 500 steps of training in each precision, and beside PyTorch
+	@[ -e $B/gpu/commit ] || $(MAKE) --no-print-directory gpu-bundle
+	@OUT='$(OUT)' tests/gpu/losses $B/gpu
 
 check-deps: ## modules include each other only as lib/layers says
 	@tests/check-deps
@@ -343,7 +347,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all gpu-bundle check-gpu bench-gpu check-full share deps deps-build deps-demo deps-check deps-oracles deps-mpi deps-track check check-built asan \
+.PHONY: all gpu-bundle check-gpu bench-gpu losses-gpu check-full share deps deps-build deps-demo deps-check deps-oracles deps-mpi deps-track check check-built asan \
         demo pretokenize mlm tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help

@@ -40,7 +40,7 @@ def read(path):
 
 
 def settings(path, overrides):
-    given = read(path)
+    given = read(path) if path else {}
     merged = {part: {**DEFAULTS[part], **given.get(part, {})} for part in DEFAULTS}
     for assignment in overrides:
         key, value = assignment.split("=", 1)
@@ -128,6 +128,9 @@ def build(torch, c):
                 x = x + self.positions.weight[:t]
             for block in self.blocks:
                 x = block(x, turns)
+            return self.loss(x, targets)
+
+        def loss(self, x, targets):
             logits = self.head(self.norm(x))
             return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.reshape(-1))
 

@@ -7,9 +7,11 @@ setup() {
     export OUT=$T/out PATH="$T/path:$PATH"
     ln -s "$(command -v bash)" "$T/bundle/lib/dt/cuda.so"
     echo 0123 >"$T/bundle/commit"
-    program path/nvidia-smi 'echo "Some GPU, 1.2"'
+    program path/nvidia-smi 'case $1 in *memory*) echo 321 ;; *) echo "Some GPU, 1.2" ;; esac'
     program bundle/bin/op-speed 'echo "{\"op\": \"copy\", \"ms\": 1}"; sleep 30'
     program bundle/bin/conformance 'echo no >&2; exit 1'
+    program bundle/bin/dt-bench 'echo "{\"tokens_per_second\": 7, \"gflops\": 2, \"gemm_gflops\": 4,
+        \"forward_s\": 0.01, \"backward_s\": 0.02}" | tr -d "\n"'
     cp "$ROOT"/share/bench/*-vs-pytorch.py "$T/bundle/share"
 }
 
@@ -18,43 +20,147 @@ program() {
     chmod +x "$T/$1"
 }
 
+without_torch() {
+    program path/python3 'case "$*" in *find_spec*torch*) exit 1 ;; esac
+        exec '"$(command -v python3)"' "$@"'
+}
+
 @test "without a GPU each says one line" {
     program path/nvidia-smi 'exit 9'
-    for script in check bench; do
+    for script in check bench losses; do
         run "$ROOT/tests/gpu/$script" "$T/bundle"
         assert_one_line_error $script
     done
 }
 
 @test "what a step found stays when it and others fail, and in the time that there is" {
-    program bundle/bin/dt-bench 'echo "{\"tokens_per_second\": 7}"'
+    without_torch
     GPU_SECONDS=9 run "$ROOT/tests/gpu/bench" "$T/bundle"
     echo "$output"
     [ "$status" -eq 1 ]
     [ "$SECONDS" -lt 25 ]
-    python3 - "$OUT/gpu-bench.json" <<'EOF'
+    python3 - "$OUT/gpu-bench.json" <<'END'
 import json, sys
 report = json.load(open(sys.argv[1]))
 steps = {s["step"]: s for s in report["steps"]}
 assert report["device"] == "Some GPU" and report["driver"] == "1.2" and report["commit"] == "0123"
-assert steps["step of GPT-2 124M"]["values"] == [{"dt": {"tokens_per_second": 7}}], steps
 assert steps["ops"]["status"].startswith("over"), steps
 assert steps["ops"]["values"] == [{"op": "copy", "ms": 1}], steps
-EOF
+assert steps["ops"]["gpu_mib"] == 321, steps
+assert steps["step of gpt2-124m"]["status"] == "no time left", steps
+END
+    program bundle/bin/op-speed 'echo "{\"op\": \"copy\", \"ms\": 1}"'
+    run "$ROOT/tests/gpu/bench" "$T/bundle"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"not here        0 s  attention by PyTorch: Python has no module torch"* ]]
+    grep -qE '^gpt2-1558m +7 0\.500 +[0-9]+$' <<<"$output"
+    # 2 products of 2 x 64 x 12 x 1024^2 x 64 / 2 operations in 10 ms
+    grep -qE '^64 x 12 heads, 1024 x 64 +10\.3 +12\.9 +nan' <<<"$output"
+}
+
+@test "a table sets dt's steps beside PyTorch's" {
+    cat >"$T/found.json" <<'END'
+{"steps": [
+{"step": "step of tiny", "gpu_mib": 10, "values": [{"dt": {"gflops": 40, "tokens_per_second": 20, "gemm_gflops": 50}}]},
+{"step": "step of tiny by PyTorch", "gpu_mib": 30, "values": [{"pytorch": {"tokens_per_second": 10, "gemm_gflops": 80}}]},
+{"step": "attention by PyTorch", "values": [{"batch": 1, "heads": 2, "length": 3, "channels": 4,
+ "flash": {"forward_tflops": 5, "backward_tflops": 6}, "cudnn": {"refused": "no"}}]}]}
+END
+    run "$ROOT/tests/gpu/table" "$T/found.json"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    grep -qE '^tiny +20 0\.500 +10 +10 0\.250 +30 +2\.000$' <<<"$output"
+    grep -qE '^1 x 2 heads, 3 x 4 +nan +nan +5\.0 +6\.0 +nan +nan$' <<<"$output"
+}
+
+# Text and settings of short runs, as the scripts find them in a bundle: KIND-settings.
+runs() {
+    cd "$T"
+    cp -s "$(realpath "${DT_BUILD:-$ROOT/build}")"/lib/dt/cpu-*.so bundle/lib/dt
+    dt-synth -n 300 -o docs.jsonl
+    dt-vocab -q --size 300 -o tok.json docs.jsonl
+    dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o "bundle/share/$1.dts"
+    small=(--set model.vocab_size=300 --set model.hidden_size=64 --set model.num_layers=2
+        --set model.num_heads=2 --set model.max_seq_len=64 --set training.batch_size=4
+        --set training.max_steps="$2" --set training.warmup_steps=4 --set training.weight_decay=1
+        --set training.schedule=constant --set training.log_interval=1 --set data.shuffle=false
+        --set training.learning_rate=3e-3 --set training.grad_clip=0.5)
+    printf '%s\n' "${small[@]}" >"bundle/share/$3"
 }
 
 @test "a run whose losses are the processor's passes; instructions that differ do not" {
-    program bundle/bin/dt-train 'while [ "$1" != -o ]; do shift; done; mkdir "$2"
-        for i in $(seq 60); do echo "{\"step\":$i,\"loss\":1.5}"; done >"$2/metrics.jsonl"'
-    for i in $(seq 60); do echo "{\"loss\":1.501}"; done >"$T/bundle/share/cpu-fp32.jsonl"
-    for i in $(seq 60); do echo "{\"loss\":1.7}"; done >"$T/bundle/share/cpu-bf16.jsonl"
-    touch "$T/bundle/share/settings"
-    run "$ROOT/tests/gpu/check" "$T/bundle"
+    runs data 60 settings
+    for precision in fp32 bf16 fp16; do
+        dt-train -q "${small[@]}" --set training.precision=$precision -o $precision \
+            bundle/share/data.dts
+        cp $precision/metrics.jsonl bundle/share/cpu-$precision.jsonl
+    done
+    sed -i '60s/"loss":/"loss":1/' bundle/share/cpu-bf16.jsonl
+    DT_CHECK_DEVICE=cpu run "$ROOT/tests/gpu/check" "$T/bundle"
     echo "$output"
     [ "$status" -eq 1 ]
     grep -q '^ok .*fp32 follows the processor' <<<"$output"
+    grep -q '^ok .*fp16 follows the processor' <<<"$output"
+    grep -q '^ok .*a run repeats itself' <<<"$output"
     grep -q '^failed .*bf16 follows the processor' <<<"$output"
     grep -q '^failed .*instructions$' <<<"$output"
-    grep -q '"fp32 follows the processor", "status": "ok".*"losses": 60, "apart": 0.001' \
+    grep -q '"fp32 follows the processor", "status": "ok".*"losses": 60, "apart": 0}' \
         "$OUT/gpu-check.json"
+}
+
+@test "runs in each precision begin with the same weights, and are compared" {
+    runs long 12 long-settings
+    without_torch
+    DT_LOSSES_DEVICE=cpu run "$ROOT/tests/gpu/losses" "$T/bundle"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    python3 - "$OUT/gpu-losses.json" <<'END'
+import json, sys
+steps = {s["step"]: s for s in json.load(open(sys.argv[1]))["steps"]}
+values = steps["losses apart"]["values"]
+runs = {v["run"]: v for v in values if "run" in v}
+pairs = {tuple(v["pair"]): v for v in values if "pair" in v}
+assert set(runs) == {"bf16", "fp32", "tf32", "fp16"} and runs["bf16"]["steps"] == 12, runs
+assert abs(pairs["bf16", "fp32"]["first"]) < 0.01 and 0 < pairs["bf16", "fp32"]["rms"] < 0.05, pairs
+assert pairs["tf32", "fp32"]["rms"] == 0, pairs
+END
+    tar -tzf "$OUT/gpu-losses-runs.tgz" | grep -qx bf16.jsonl
+}
+
+@test "losses that are further apart than bf16 makes them are an error" {
+    for run in bf16 fp32 tf32 fp16 torch-bf16 torch-fp32; do
+        for step in 1 2 3; do
+            echo "{\"step\": $step, \"tokens\": $step, \"time\": $step, \"loss\": 1.5}"
+        done >"$T/$run.jsonl"
+    done
+    sed -i s/1.5/1.51/ "$T/torch-fp32.jsonl"
+    python3 "$ROOT/share/bench/losses-vs-pytorch.py" compare "$T" | grep -q '"rms": 0.01'
+    sed -i s/1.5/1.53/ "$T/bf16.jsonl"
+    run python3 "$ROOT/share/bench/losses-vs-pytorch.py" compare "$T"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"dt and PyTorch are 0.03 apart, more than twice the 0.01 of"* ]]
+    rm "$T/fp16.jsonl"
+    run python3 "$ROOT/share/bench/losses-vs-pytorch.py" compare "$T"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"has no losses of fp16" ]]
+}
+
+@test "PyTorch, given dt's weights and batches, has dt's losses" {
+    need_python torch
+    runs long 12 long-settings
+    dt-train -q "${small[@]}" --set training.max_steps=1 --set training.learning_rate=0 \
+        --set training.warmup_steps=0 -o begin bundle/share/long.dts
+    dt-train -q "${small[@]}" --init-from begin/latest -o fp32 bundle/share/long.dts
+    dt-cat --as raw -o ids bundle/share/long.dts
+    "$PYTHON" "$ROOT/share/bench/losses-vs-pytorch.py" run --model begin/latest --ids ids \
+        --precision fp32 --device cpu --output torch-fp32.jsonl "${small[@]}"
+    "$PYTHON" - <<'END'
+import json
+ours, peers = ([json.loads(line)["loss"] for line in open(path)]
+               for path in ("fp32/metrics.jsonl", "torch-fp32.jsonl"))
+assert len(ours) == len(peers) == 12, (ours, peers)
+assert max(abs(a - b) for a, b in zip(ours, peers)) < 2e-4, list(zip(ours, peers))
+assert peers[-1] < peers[0] - 0.5, peers
+END
 }

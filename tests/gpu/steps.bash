@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What check and bench share: the bundle's environment, and steps that each have a time
-# limit and leave what they found at once, whatever becomes of the others.
+# What check, bench and losses share: the bundle's environment, and steps that each have a
+# time limit and leave what they found at once, whatever becomes of the others.
 
 bundle=$(realpath "$1")
 plain_path=${LD_LIBRARY_PATH:-}
@@ -9,7 +9,11 @@ name=gpu-${0##*/}
 failed=0
 records=()
 most=${GPU_SECONDS:-570} # for all steps together
-mkdir -p "$results/$name"
+mkdir -p "$results"
+log=$results/$name.log # what all steps said
+: >"$log"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 export DT_ENGINES="$bundle/lib/dt" PATH="$bundle/bin:$PATH"
 
 # The folder of a library of CUDA's: the toolkit's, or the one that came with torch.
@@ -22,6 +26,13 @@ folder_of() {
 library=$(ldd "$bundle/lib/dt/cuda.so" 2>/dev/null | awk '/libcublasLt/ { print $1 }')
 export LD_LIBRARY_PATH="$bundle/lib:$(folder_of "$library"):$plain_path"
 
+# MiB of the GPU's memory that are taken, once a second.
+watch_memory() {
+    while sleep 1; do
+        nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -n 1
+    done 2>/dev/null
+}
+
 # The document so far. Facts that follow from no step come first.
 write_results() {
     local IFS=,
@@ -30,26 +41,53 @@ write_results() {
         "${records[*]}" >"$results/$name.json"
 }
 
-# step SECONDS NAME COMMAND...: runs it for so long at most; its output is NAME.log in the
-# folder of results. Lines that begin with { are values of the step.
+# step SECONDS NAME COMMAND...: runs it for so long at most; what it says goes to the log.
+# Lines that begin with { are values of the step.
 step() {
-    local limit=$1 title=$2 begin=$SECONDS status=0 said values
-    local log=$results/$name/${title//[^a-z0-9]/-}.log
+    local limit=$1 title=$2 begin=$SECONDS status=0 said values from memory watcher
     shift 2
-    [ "$limit" -lt $((most - SECONDS)) ] || limit=$((most - SECONDS > 1 ? most - SECONDS : 1))
-    (timeout -k 5 "$limit" "$@") >"$log" 2>&1 </dev/null || status=$?
+    printf '=== %s\n' "$title" >>"$log"
+    from=$(stat -c %s "$log")
+    if [ "$SECONDS" -ge "$most" ]; then
+        record "$title" 'no time left' 0 '' 0
+        return 1
+    fi
+    [ "$limit" -lt $((most - SECONDS)) ] || limit=$((most - SECONDS))
+    watch_memory >"$scratch/memory" &
+    watcher=$!
+    (timeout -k 5 "$limit" "$@") >>"$log" 2>&1 </dev/null || status=$?
+    kill "$watcher" 2>/dev/null
+    wait "$watcher" 2>/dev/null
+    memory=$(sort -n "$scratch/memory" | grep -x '[0-9]*' | tail -n 1)
     case $status in
     0) said=ok ;;
     124 | 137) said="over $limit s" ;;
     *) said=failed ;;
     esac
-    printf '%-12s %4d s  %s\n' "$said" $((SECONDS - begin)) "$title"
-    [ "$status" -eq 0 ] || { failed=1 && tail -n 8 "$log"; }
-    values=$(grep '^{.*}$' "$log" | paste -sd, -)
-    records+=("
-{\"step\": \"$title\", \"status\": \"$said\", \"seconds\": $((SECONDS - begin)), \"values\": [$values]}")
-    write_results
+    values=$(tail -c +$((from + 1)) "$log" | grep -a '^{.*}$' | paste -sd, -)
+    record "$title" "$said" $((SECONDS - begin)) "$values" "${memory:-0}"
+    [ "$status" -eq 0 ] || tail -c +$((from + 1)) "$log" | tail -n 8
     return "$status"
+}
+
+# record NAME STATUS SECONDS VALUES MIB: a step's line and its part of the document.
+record() {
+    printf '%-12s %4d s  %s\n' "$2" "$3" "$1"
+    [ "$2" = ok ] || failed=1
+    records+=("
+{\"step\": \"$1\", \"status\": \"$2\", \"seconds\": $3, \"gpu_mib\": $5, \"values\": [$4]}")
+    write_results
+}
+
+# A step of PyTorch, with the libraries that it came with.
+torch_step() {
+    local limit=$1 title=$2
+    shift 2
+    if python3 -c 'import importlib.util as i, sys; sys.exit(i.find_spec("torch") is None)'; then
+        step "$limit" "$title" env LD_LIBRARY_PATH="$plain_path" python3 "$@"
+    else
+        echo "not here        0 s  $title: Python has no module torch"
+    fi
 }
 
 # One clear line where nothing can run.
