@@ -60,13 +60,11 @@ static void warn_of_losses_left_out(const struct dt_run_metrics *runs, int count
         points += runs[r].not_finite;
     if (points > 0)
         dt_warn("%zu point%s not drawn: a loss that is not a finite number", points,
-                points == 1 ? "" : "s");
+                dt_plural(points));
 }
 
-static const char *what; /* a member of the metrics */
-
-static int draw(const struct dt_run_metrics *runs, int count, struct dt_output *out,
-                struct dt_error *err)
+static int draw(const char *member, const struct dt_run_metrics *runs, int count,
+                struct dt_output *out, struct dt_error *err)
 {
     struct dt_plot plot = {.format = format_of(opt.output),
                            .x = (enum dt_plot_x)opt.x,
@@ -74,23 +72,22 @@ static int draw(const struct dt_run_metrics *runs, int count, struct dt_output *
                            .log_y = opt.log >= 1,
                            .floor = opt.floor,
                            .title = opt.title,
-                           .member = strcmp(what, "loss") == 0 ? NULL : what};
+                           .member = strcmp(member, "loss") == 0 ? NULL : member};
     return dt_plot_loss(&plot, runs, count, out, err);
 }
 
 static int curves(char **operands, int count, struct dt_output *out, struct dt_error *err)
 {
     int read = 0, rc = 0;
-    what = operands[0];
     struct dt_run_metrics *runs = dt_alloc((size_t)count, sizeof *runs);
     while (read < count - 1 && rc == 0) {
-        rc = dt_run_metrics_read_member(&runs[read], operands[1 + read], what, err);
+        rc = dt_run_metrics_read_member(&runs[read], operands[1 + read], operands[0], err);
         read += rc == 0;
     }
     if (rc == 0)
         warn_of_losses_left_out(runs, count - 1);
     if (rc == 0)
-        rc = draw(runs, count - 1, out, err);
+        rc = draw(operands[0], runs, count - 1, out, err);
     while (read > 0)
         dt_run_metrics_release(&runs[--read]);
     free(runs);
@@ -150,7 +147,7 @@ static int time_to_target(char **operands, int count, struct dt_output *out, str
     int runs = count - 1, rc = 0, names_read = 0;
     if (isnan(opt.target))
         dt_usage("target needs --target LOSS");
-    const char **names = dt_alloc((size_t)runs, sizeof *names);
+    char **names = dt_alloc((size_t)runs, sizeof *names);
     double *values = dt_alloc((size_t)runs, sizeof *values);
     for (; names_read < runs && rc == 0; names_read += rc == 0) {
         struct dt_run_metrics m;
@@ -165,9 +162,9 @@ static int time_to_target(char **operands, int count, struct dt_output *out, str
     char *label = dt_format("%s to loss %g", units[opt.x], opt.target);
     const struct dt_chart c = chart();
     if (rc == 0)
-        rc = dt_plot_named_bars(&c, label, names, values, runs, out, err);
+        rc = dt_plot_named_bars(&c, label, (const char *const *)names, values, runs, out, err);
     for (int i = 0; i < names_read; i++)
-        free((char *)names[i]);
+        free(names[i]);
     free(label);
     free(names);
     free(values);

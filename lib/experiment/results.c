@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "io/json-lines.h"
 
 #define ROWS_LIMIT ((size_t)1 << 30)
 
@@ -65,39 +66,23 @@ int dt_results_renew(struct dt_results *r, struct dt_error *err)
     return take_design(r, r->matrix.design, r->path, err);
 }
 
-static int take_line(struct dt_results *r, const char *text, size_t size, const char *subject,
+static int take_line(void *context, struct json_object *line, const char *subject,
                      struct dt_error *err)
 {
-    struct json_object *line, *member;
-    DT_TRY(dt_json_parse(text, size, subject, &line, err));
-    int rc = 0;
+    struct dt_results *r = context;
+    struct json_object *member;
     if (json_object_object_get_ex(line, "design", &member))
-        rc = take_design(r, member, subject, err);
-    else if (json_object_object_get_ex(line, "machine", &member))
-        json_object_array_add(r->machines, json_object_get(member));
-    else
-        rc = add_row(r, line, subject, err);
-    json_object_put(line);
-    return rc;
+        return take_design(r, member, subject, err);
+    if (!json_object_object_get_ex(line, "machine", &member))
+        return add_row(r, line, subject, err);
+    json_object_array_add(r->machines, json_object_get(member));
+    return 0;
 }
 
 int dt_results_read(struct dt_results *r, const char *path, struct dt_error *err)
 {
-    char *text;
-    size_t size;
-    long number = 0;
-    int rc = 0;
-    *r = (struct dt_results){.path = NULL};
-    DT_TRY(dt_file_read(path, ROWS_LIMIT, &text, &size, err));
-    r->path = dt_strdup(path);
-    r->machines = json_object_new_array();
-    for (char *line = text, *end;
-         rc == 0 && (end = memchr(line, '\n', size - (size_t)(line - text))); line = end + 1) {
-        char *subject = dt_format("%s:%ld", path, ++number);
-        rc = take_line(r, line, (size_t)(end - line), subject, err);
-        free(subject);
-    }
-    free(text);
+    *r = (struct dt_results){.path = dt_strdup(path), .machines = json_object_new_array()};
+    int rc = dt_json_lines_read(path, take_line, r, err);
     if (rc == 0 && r->matrix.design == NULL)
         rc = dt_fail(err, DT_EFORMAT, "%s: holds no design of a matrix", path);
     if (rc < 0)
@@ -137,6 +122,19 @@ size_t dt_results_values(const struct dt_results *r, int cell, const char *name,
         count += found;
     }
     return count;
+}
+
+struct dt_summary dt_results_summary(const struct dt_results *r, int cell, const char *name)
+{
+    double *values = dt_alloc((size_t)r->matrix.repeats, sizeof *values);
+    size_t used = 0;
+    dt_results_values(r, cell, name, values);
+    for (long i = 0; i < r->matrix.repeats; i++)
+        if (!isnan(values[i]))
+            values[used++] = values[i];
+    struct dt_summary s = dt_summarize(values, used);
+    free(values);
+    return s;
 }
 
 struct json_object *dt_results_names(const struct dt_results *r)

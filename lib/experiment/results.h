@@ -22,6 +22,7 @@
 #include <stdio.h>
 
 #include "experiment/matrix.h"
+#include "experiment/statistics.h"
 
 struct dt_row {
     int cell; /* -1: of no cell of the last design */
@@ -52,6 +53,8 @@ const struct dt_row *dt_results_row(const struct dt_results *r, int cell, long r
 /* by_round[i] becomes the value in round i + 1, NAN where there is none; it has room for
  * matrix.repeats. Returns how many there are. */
 size_t dt_results_values(const struct dt_results *r, int cell, const char *name, double *by_round);
+/* What these values say. */
+struct dt_summary dt_results_summary(const struct dt_results *r, int cell, const char *name);
 /* The names of all values, in their order in the rows: those of the command, then the
  * resources. An array that the caller owns. */
 struct json_object *dt_results_names(const struct dt_results *r);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "experiment/grid.h"
-#include "experiment/statistics.h"
 
 #define MOST_CHOSEN 6
 
@@ -76,16 +75,6 @@ int dt_results_choose_names(const struct dt_results *results,
     return rc;
 }
 
-/* Values that are there, at the head of the array. */
-static size_t pack(double *values, long count)
-{
-    size_t used = 0;
-    for (long i = 0; i < count; i++)
-        if (!isnan(values[i]))
-            values[used++] = values[i];
-    return used;
-}
-
 static struct entry look_up(const struct dt_results *r, int cell, const char *name)
 {
     long rounds = r->matrix.repeats;
@@ -107,7 +96,7 @@ static struct entry look_up(const struct dt_results *r, int cell, const char *na
     for (size_t i = 0; i < pairs; i++)
         a[i] = b[i] / a[i];
     e.ratio = dt_summarize(a, pairs);
-    e.value = dt_summarize(own, pack(own, rounds));
+    e.value = dt_results_summary(r, cell, name);
     free(own);
     return e;
 }

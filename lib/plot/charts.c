@@ -8,28 +8,14 @@
 
 #include "base/program.h"
 #include "experiment/grid.h"
-#include "experiment/statistics.h"
 #include "plot/gnuplot.h"
 
 #define BAR_COLUMNS 40 /* of a bar drawn as text */
 
-static struct dt_summary summary_of(const struct dt_results *r, int cell, const char *name)
-{
-    double *values = dt_alloc((size_t)r->matrix.repeats, sizeof *values);
-    size_t used = 0;
-    dt_results_values(r, cell, name, values);
-    for (long i = 0; i < r->matrix.repeats; i++)
-        if (!isnan(values[i]))
-            values[used++] = values[i];
-    struct dt_summary s = dt_summarize(values, used);
-    free(values);
-    return s;
-}
-
 static bool was_measured(const struct dt_results *r, const char *name)
 {
     for (int cell = 0; cell < r->matrix.cell_count; cell++)
-        if (summary_of(r, cell, name).count > 0)
+        if (dt_results_summary(r, cell, name).count > 0)
             return true;
     return false;
 }
@@ -108,7 +94,7 @@ static struct bars bars_of_one_value(const struct dt_results *r, const char *nam
     for (int g = 0; g < b.groups; g++)
         b.group_names[g] = name_without(m, g * series, last);
     for (int cell = 0; cell < m->cell_count; cell++)
-        set_bar(&b, cell / series, cell % series, summary_of(r, cell, name));
+        set_bar(&b, cell / series, cell % series, dt_results_summary(r, cell, name));
     return b;
 }
 
@@ -121,7 +107,7 @@ static struct bars bars_of_values(const struct dt_results *r, const char *const 
     for (int cell = 0; cell < r->matrix.cell_count; cell++) {
         b.group_names[cell] = name_without(&r->matrix, cell, -1);
         for (int s = 0; s < count; s++)
-            set_bar(&b, cell, s, summary_of(r, cell, names[s]));
+            set_bar(&b, cell, s, dt_results_summary(r, cell, names[s]));
     }
     return b;
 }
@@ -200,15 +186,14 @@ static int draw_bars(const struct dt_chart *chart, const struct bars *b, const c
 int dt_plot_bars(const struct dt_chart *chart, const struct dt_results *r, struct dt_output *out,
                  struct dt_error *err)
 {
-    const char *name = chart->value_count > 0 ? chart->values[0] : "peak_bytes";
-    for (int i = 0; i < chart->value_count || i < 1; i++) {
-        const char *value = chart->value_count > 0 ? chart->values[i] : name;
-        if (!was_measured(r, value))
-            return dt_fail(err, DT_EMISSING, "%s: no run has a value '%s'", r->path, value);
-    }
-    struct bars b = chart->value_count > 1 ? bars_of_values(r, chart->values, chart->value_count)
-                                           : bars_of_one_value(r, name);
-    int rc = draw_bars(chart, &b, chart->value_count > 1 ? "" : name, out, err);
+    static const char *const usual[] = {"peak_bytes"};
+    const char *const *names = chart->value_count > 0 ? chart->values : usual;
+    int count = chart->value_count > 0 ? chart->value_count : 1;
+    for (int i = 0; i < count; i++)
+        if (!was_measured(r, names[i]))
+            return dt_fail(err, DT_EMISSING, "%s: no run has a value '%s'", r->path, names[i]);
+    struct bars b = count > 1 ? bars_of_values(r, names, count) : bars_of_one_value(r, names[0]);
+    int rc = draw_bars(chart, &b, count > 1 ? "" : names[0], out, err);
     release_bars(&b);
     return rc;
 }
@@ -272,7 +257,8 @@ static void add_line(struct dt_buffer *script, const struct scaling *s, int firs
     double unit = NAN;
     for (int i = 0; i < s->r->matrix.axes[s->axis].count; i++) {
         int cell = cell_at(s, first, i);
-        struct dt_summary v = summary_of(s->r, cell, s->value), mfu = summary_of(s->r, cell, "mfu");
+        struct dt_summary v = dt_results_summary(s->r, cell, s->value),
+                          mfu = dt_results_summary(s->r, cell, "mfu");
         if (isnan(unit) && v.count > 0)
             unit = v.median / s->x[i];
         dt_buffer_printf(script, "%.9g", s->x[i]);
@@ -334,7 +320,7 @@ static double largest(const struct dt_results *r, const char *name)
 {
     double most = 0;
     for (int cell = 0; cell < r->matrix.cell_count; cell++) {
-        double x = summary_of(r, cell, name).median;
+        double x = dt_results_summary(r, cell, name).median;
         most = x > most ? x : most;
     }
     return most;
@@ -360,8 +346,8 @@ int dt_plot_roofline(const struct dt_chart *chart, const struct dt_results *r,
     for (int cell = 0; cell < m->cell_count; cell++) {
         names[cell] = name_without(m, cell, -1);
         dt_buffer_printf(&script, "%d", cell + 1);
-        add_number(&script, summary_of(r, cell, "flops_per_byte").median);
-        add_number(&script, summary_of(r, cell, "gflops").median);
+        add_number(&script, dt_results_summary(r, cell, "flops_per_byte").median);
+        add_number(&script, dt_results_summary(r, cell, "gflops").median);
         dt_buffer_add_string(&script, "\n");
     }
     dt_buffer_add_string(&script, "end_of_data\n");

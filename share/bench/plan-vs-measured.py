@@ -5,10 +5,10 @@
     share/bench/plan-vs-measured.py [--only alone|ranks] [-n STEPS] [--json]
 
 Two figures of the machine are measured before each layout, since machines change their
-speed, for as many threads as a rank will have, by steps of a reference (dt-bench step): the rate of matrix products at which its passes
-take as long as they do, and the bandwidth of memory that its update reaches. With these
-in the place of those of share/clusters/cpu-box.yaml every layout is predicted; none is
-fitted by itself.
+speed, for as many threads as a rank will have, by steps of a reference (dt-bench step): the
+rate of matrix products at which its passes take as long as they do, and the bandwidth of
+memory that its update reaches. With these in the place of those of
+share/clusters/cpu-box.yaml every layout is predicted; none is fitted by itself.
 
 The first ten layouts are one rank on all cores (dt-bench step), the others several ranks
 that share them (mpirun, dt-train). Memory is compared to the byte. Programs of dt on PATH;
