@@ -23,6 +23,14 @@ need_python() {
     done
 }
 
+# The command must fail. In the middle of a test "! command" would go by unnoticed.
+refute() {
+    if "$@"; then
+        echo "must not succeed: $*"
+        return 1
+    fi
+}
+
 # Several ranks over real MPI on this machine; skips the test where that cannot be.
 need_mpi() {
     command -v mpirun >/dev/null || skip "there is no mpirun"

@@ -27,7 +27,7 @@ unspilled() {
     echo "$output"
     [ "$status" -eq 0 ]
     grep -q "$2" <<<"$output"
-    ! awk -v pattern="$2" '$1 ~ pattern && $3 > 0' <<<"$output" | grep .
+    refute grep . <(awk -v pattern="$2" '$1 ~ pattern && $3 > 0' <<<"$output")
 }
 
 # In mangled names a template's arguments are Li TYPE E: 0 fp32, 1 bf16, 2 fp16, 3 mixed.

@@ -66,6 +66,12 @@ copy_house() {
     [ -z "$output" ]
 }
 
+@test "what must not succeed is refuted, where it counts" {
+    run grep -rnE --include='*.bats' '^ *! ' "$ROOT/tests"
+    echo "$output"
+    [ "$status" -eq 1 ]
+}
+
 @test "every source names its license" {
     run grep -rL --include='*.[ch]' --include='*.sh' --include='*.bats' --include='*.mk' \
         'SPDX-License-Identifier: MIT' "$ROOT/lib" "$ROOT/tools" "$ROOT/tests" "$ROOT/share"

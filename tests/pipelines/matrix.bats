@@ -66,7 +66,8 @@ compare() {
     compare sweep AXES_rate=rate=1e-3,2e-3 AXES_batch=batch=8 AXES_length=length=128 \
         BASELINE_length= TARGET=1 >"$T/log" 2>&1 || { cat "$T/log"; return 1; }
     for comparison in rate batch length; do
-        [ -s "$T/out/$comparison.json" ] && [ -s "$T/out/$comparison.svg" ]
+        [ -s "$T/out/$comparison.json" ]
+        [ -s "$T/out/$comparison.svg" ]
     done
     run make -C "$ROOT" -f pipelines/sweep.mk SIZE=huge
     [[ "$output" == *"SIZE='huge': small or full"* ]]

@@ -58,7 +58,7 @@ stages() {
     demo CORPUS="$T/corpus.txt" >"$T/log" 2>"$T/err" || { cat "$T/log" "$T/err"; return 1; }
     grep -q -e '--split-by tail' "$T/log"
     grep -q 'validation loss' "$T/log"
-    ! grep -q 'above the floor' "$T/log"
+    refute grep -q 'above the floor' "$T/log"
     grep -q '>corpus<' "$T/out/loss.svg" # the title
 }
 

@@ -37,6 +37,6 @@ translate() {
     zcat "$T/pairs/multi30k.test_2016_flickr.de.gz" | cmp - "$T/out/translations/copy"
     grep -q '"BLEU":{"score":' "$T/out/bleu.json"
     translate >"$T/log" 2>&1
-    ! grep -q dt-train "$T/log"
+    refute grep -q dt-train "$T/log"
 }
 

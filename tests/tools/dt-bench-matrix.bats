@@ -68,7 +68,7 @@ END
     printf '{"cell":{"a":"1"},"rou' >>rows # a program that died
     again -r 4 -a a=0,1,2
     [ "$(wc -l <log)" -eq 12 ]
-    ! grep -v '}$' rows
+    refute grep -v '}$' rows
     run dt-bench matrix -q -o rows -w 0 -a a=1 -- echo '{a}'
     assert_one_line_error dt-bench
     [[ "$output" == *"rows of another matrix, whose command differs: "* ]]
@@ -105,7 +105,7 @@ END
     run dt-bench matrix -q -o rows -r 1 -w 0 --limit 0.3 -- sh -c 'sleep 77.7 & wait'
     [ "$status" -eq 1 ]
     [[ "$output" == *"exit status 124: took longer than 0.3 s"* ]]
-    ! pgrep -f 'sleep 77\.7'
+    refute pgrep -f 'sleep 77\.7'
 }
 
 @test "SIGINT ends the run that goes on, keeps whole rows, and is how dt-bench ends" {
@@ -115,8 +115,8 @@ END
     status=0
     wait $! || status=$?
     [ "$status" -eq 130 ]
-    ! pgrep -f 'sleep 88\.8'
-    ! grep -v '}$' rows
+    refute pgrep -f 'sleep 88\.8'
+    refute grep -v '}$' rows
 }
 
 @test "seeds differ from round to round and are equal for all cells" {
@@ -154,7 +154,7 @@ END
     dt-bench compare a c >slow
     grep -qE '^cpu_s .*\+[2-9]\.[0-9]%$' slow || { cat slow; return 1; }
     [ "$(dt-bench compare a c --json | jq .changed)" -eq 1 ]
-    ! grep -q 'same program' slow
+    refute grep -q 'same program' slow
 }
 
 @test "too few runs are no verdict" {

@@ -92,7 +92,7 @@ flip() {
 # tests/shard/test-stream.c tries every bit.
 @test "--verify says what is whole before the first damage" {
     head -c 100 all.dts >cut.dts
-    ! dt-cat --verify all.dts cut.dts >said 2>complaint
+    refute dt-cat --verify all.dts cut.dts >said 2>complaint
     [[ "$(cat said)" == "all.dts: 300 documents, "*" tokens: whole" ]]
     [[ "$(cat complaint)" == "dt-cat: cut.dts: "* ]]
 }
@@ -300,7 +300,7 @@ layouts() {
         head -c 20000 all.dts >cut.dts
         run dt-cat --as $format -o x cut.dts
         assert_one_line_error dt-cat
-        [ ! -e x.idx ] && [ ! -e x.bin ] && [ ! -f x ] && [ ! -e x/index.json ]
+        [[ ! -e x.idx && ! -e x.bin && ! -f x && ! -e x/index.json ]]
         rm -rf x
         run dt-cat --from $format --as dts -t tok.json -o y docs.jsonl
         assert_one_line_error dt-cat

@@ -119,7 +119,7 @@ loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 
     dt-export -m gpt2/latest -m gpt2-b/latest -o a
     dt-export -m gpt2-b/latest -m gpt2/latest -o b
     cmp a/model.safetensors b/model.safetensors
-    ! cmp -s a/model.safetensors gpt2/latest/model.safetensors
+    refute cmp -s a/model.safetensors gpt2/latest/model.safetensors
     run dt-export -m gpt2/latest -m llama/latest -o c
     assert_one_line_error dt-export
     [ "$output" = "dt-export: llama/latest: is of another shape than the first model" ]

@@ -21,7 +21,7 @@ setup() {
     dt-generate -m "$model" -p 'Once upon' -n 40 --seed 3 >b
     dt-generate -m "$model" -p 'Once upon' -n 40 --seed 4 >c
     cmp a b
-    ! cmp -s a c
+    refute cmp -s a c
     [[ "$(cat a)" == "Once upon"?* ]]
 }
 
@@ -213,7 +213,7 @@ penalized() {
     prompt='Once upon a time there was a cat'
     x=$(penalized "$prompt" 1 | jq -r .text)
     y=$(penalized "$prompt$x" 1 | jq -r .text)
-    [ -n "$x" ] && [[ "$prompt" == *"$x"* ]]
+    [[ -n "$x" && "$prompt" == *"$x"* ]]
     penalized "$prompt" 2 | jq -r .log_probability >both
     { penalized "$prompt" 1; penalized "$prompt$x" 1; } | jq -r .log_probability >parts
     [ "$(penalized "$prompt" 2 | jq -r .text)" = "$x$y" ]

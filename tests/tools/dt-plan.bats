@@ -152,7 +152,7 @@ END
     dt-plan $small -n 8 --stragglers 0.1 --seed 1 >b
     dt-plan $small -n 8 --stragglers 0.1 --seed 2 >c
     diff a b
-    ! diff a c >/dev/null
+    refute diff a c >/dev/null
     grep -q '^failures ' a
     grep -qE '^checkpoints +best every .* \(Young ' a
 }

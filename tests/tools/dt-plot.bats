@@ -34,7 +34,7 @@ setup() {
     dt-plot loss "$T/run" --floor 0.9 >"$T/a"
     grep -q 'floor 0.900' "$T/a"
     [ "$(awk 'length > 80' "$T/a" | wc -l)" -eq 0 ]
-    ! grep -q "$(printf '\f')" "$T/a"
+    refute grep -q "$(printf '\f')" "$T/a"
     dt-plot loss "$T/run" --floor 0.9 -o "$T/a.txt"
     cmp "$T/a" "$T/a.txt"
 }
@@ -144,7 +144,7 @@ set output 'pwned'"
     printf '{"step":%d,"loss":%d,"lr":%s}\n' 1 8 1e-3 2 4 2e-3 3 3 3e-3 >metrics.jsonl
     dt-plot lr metrics.jsonl -o lr.svg
     grep -q '>lr<' lr.svg
-    ! grep -q 'nats' lr.svg
+    refute grep -q 'nats' lr.svg
     dt-plot loss metrics.jsonl -o loss.svg
     grep -q 'nats per token' loss.svg
     run dt-plot grad_norm metrics.jsonl

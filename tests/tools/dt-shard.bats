@@ -300,8 +300,8 @@ assert_unfinished() {
     dt-shard -o b --shuffle --memory 5k -j 1 all.dts
     dt-shard -o c --shuffle --seed 2 all.dts
     cmp <(grep '"hash"' a/index.json) <(grep '"hash"' b/index.json)
-    ! cmp -s <(dt-cat --ids a) <(dt-cat --ids c)
-    ! cmp -s <(dt-cat --ids a) <(dt-cat --ids all.dts)
+    refute cmp -s <(dt-cat --ids a) <(dt-cat --ids c)
+    refute cmp -s <(dt-cat --ids a) <(dt-cat --ids all.dts)
     cmp <(dt-cat --ids a | sort) <(dt-cat --ids all.dts | sort)
     cmp <(dt-cat --ids c | sort) <(dt-cat --ids all.dts | sort)
     [ -z "$(ls -A b | grep tmp)" ]

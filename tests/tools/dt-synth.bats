@@ -12,7 +12,7 @@ load ../helper
     dt-synth -n 50 --seed 3 -o "$T/b"
     dt-synth -n 50 --seed 4 -o "$T/c"
     cmp "$T/a" "$T/b"
-    ! cmp -s "$T/a" "$T/c"
+    refute cmp -s "$T/a" "$T/c"
 }
 
 @test "fewer documents are a prefix of more" {

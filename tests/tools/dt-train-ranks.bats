@@ -40,7 +40,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
 @test "without it the sums agree, but their last bits tell" {
     ranks 1 -o run-1 >parameters-1
     ranks 4 -o run-4 >parameters-4
-    if cmp -s parameters-1 parameters-4; then false; fi
+    refute cmp -s parameters-1 parameters-4
     loss() { sed -nE 's/.*"val_loss":([0-9.]+).*/\1/p' "$1/metrics.jsonl" | tail -n 1; }
     awk "BEGIN { d = $(loss run-1) - $(loss run-4); exit !(d < 1e-4 && d > -1e-4) }"
 }
@@ -68,7 +68,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
     until [ -e run/latest ]; do sleep 0.05; done
     second=$(pgrep -f "dt-train .* -o run $data" | tail -n 1)
     kill -TERM "$second"
-    if wait $job; then false; fi
+    refute wait $job
     grep -q "stopped by a signal; the same command goes on from here" messages
     [ ! -s got ]
     ranks 2 "${invariant[@]}" -o run >got
@@ -81,7 +81,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
     job=$!
     until [ -e run/latest ]; do sleep 0.05; done
     kill -KILL "$(pgrep -f "dt-train .* -o run $data" | tail -n 1)"
-    if wait $job; then false; fi
+    refute wait $job
     ranks 2 "${invariant[@]}" -o run >got
     ranks 1 "${invariant[@]}" -o straight >expected
     cmp expected got
@@ -95,7 +95,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
     second=$(for p in $pids; do tr '\0' '\n' </proc/"$p"/environ |
         grep -q '^OMPI_COMM_WORLD_RANK=1$' && echo "$p"; done)
     kill -STOP "$second"
-    if wait $job; then false; fi
+    refute wait $job
     kill -KILL "$second" 2>/dev/null || true
     grep -qE "^dt-train: rank 0: [a-z-]+, operation [0-9]+ of group [0-9]+: [0-9]+ bytes (from|to) rank 1 have not moved for 2 seconds; " messages
     [ -d run/latest/trainer ]

@@ -82,7 +82,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
     until [ -e run/latest ]; do sleep 0.02; done
     mv run gone
     : >run # nobody can make it again
-    if wait $job; then false; fi
+    refute wait $job
     grep -qE "^dt-train: step [0-9]+: rank 0: cannot .*; training goes on, the last checkpoint stays$" messages
     [ -d gone/latest/trainer ]
     rm run

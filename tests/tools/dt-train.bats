@@ -107,7 +107,7 @@ train() {
 @test "data without a validation split trains without validation" {
     dt-tokenize -q -t "$tok" "$BATS_FILE_TMPDIR/docs.jsonl" >all.dts
     dt-train -q "${small[@]}" -o run all.dts
-    ! grep -q val_loss run/metrics.jsonl
+    refute grep -q val_loss run/metrics.jsonl
 }
 
 @test "a run resumed without -t keeps its tokenizer" {
@@ -588,7 +588,7 @@ train_masked() {
     awk -v first="$(loss 30)" -v last="$(loss 120)" 'BEGIN { exit !(last < first - 0.2) }'
     grep -q '"architectures"' a/latest/config.json
     train_masked b -j 2 --set training.max_steps=120 --set data.mask_whole_words=true >other
-    ! cmp -s expected other
+    refute cmp -s expected other
     train_masked a -j 2 --set training.max_steps=120 --resume a/step-00000060 >again
     cmp expected again
 }

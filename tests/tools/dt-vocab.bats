@@ -52,7 +52,7 @@ merges_of() {
     dt-vocab --model wordpiece -s 200 --special '<x>' -o t.json "$GOLDEN/corpus.txt"
     grep -qF '{"id": 4, "content": "[MASK]"' t.json
     grep -qF '{"id": 5, "content": "<x>"' t.json
-    ! grep -q '"[A-Z]": ' t.json
+    refute grep -q '"[A-Z]": ' t.json
     [ "$(grep -c '^      "' t.json)" -eq 200 ]
     dt-vocab --model wordpiece -s 200 --special '<x>' -j 4 "$GOLDEN/corpus.txt" | cmp - t.json
     printf 'The zzz' >f
@@ -94,14 +94,14 @@ merges_of() {
     [ "$(merges_of 5.json)" = "a b" ]
     [ "$(merges_of 3.json | wc -l)" -eq 2 ] # ab and abab
     merges_of 2.json | grep -x "x y"
-    ! merges_of 3.json | grep -x "x y"
+    refute grep -x "x y" <(merges_of 3.json)
 }
 
 @test "special tokens come last, and replace the default" {
     dt-vocab -s 300 --special '<eos>' --special '<a "b">' -o t.json "$GOLDEN/corpus.txt"
     grep -qF '{"id": 298, "content": "<eos>",' t.json
     grep -qF '{"id": 299, "content": "<a \"b\">",' t.json
-    ! grep -qF endoftext t.json
+    refute grep -qF endoftext t.json
     [ "$(printf '<a "b">' | dt-tokenize -t t.json --ids --special)" = "299 298" ]
 }
 

@@ -75,8 +75,9 @@ await_step() { # RUN STEP
 # sooner, it is taken for what is to be ended.
 at_once() { # JOB RESTARTS
     for _ in $(seq 600); do
-        if scontrol show job "$1" | tr -d '\n' | grep -q "JobState=PENDING.*Restarts=$2 " &&
-            ! pgrep -f "slurmstepd: \[$1\." >/dev/null; then
+        if scontrol show job "$1" | tr -d '\n' |
+            grep -q "JobState=PENDING.*Restarts=$2 " && ! pgrep -f "slurmstepd: \[$1\." >/dev/null
+        then
             sleep 5
             scontrol update JobId="$1" StartTime=now
             return
@@ -113,5 +114,5 @@ at_once() { # JOB RESTARTS
     job=$(submit wrong --no-such-option)
     await_state "$job" FAILED
     grep -q "start 1" wrong.log
-    ! grep -q "start 2" wrong.log
+    refute grep -q "start 2" wrong.log
 }
