@@ -21,6 +21,21 @@ static int tag_of(const struct dt_operation *op)
     return (int)(kind << (NUMBER_BITS + CONTEXT_BITS) | context << NUMBER_BITS | number);
 }
 
+static const char *kind_of(int tag)
+{
+    return tag >> (NUMBER_BITS + CONTEXT_BITS) ? "channel" : "operation";
+}
+
+static int group_of(int tag)
+{
+    return tag >> NUMBER_BITS & ((1 << CONTEXT_BITS) - 1);
+}
+
+static int number_of(int tag)
+{
+    return tag & ((1 << NUMBER_BITS) - 1);
+}
+
 int dt_transfer_start(const struct dt_operation *op, struct dt_transfer *t, struct dt_error *err)
 {
     struct dt_job *job = op->comm->job;
@@ -58,13 +73,13 @@ int dt_transfer_stalled(const struct dt_operation *op, const struct dt_transfer 
     size_t bytes;
     int tag;
     if (job->transport->waiting(job->state, comm->members[t->peer], &tag, &bytes))
-        snprintf(instead, sizeof instead, "it has sent %zu bytes for operation %d of group %d",
-                 bytes, tag & ((1 << NUMBER_BITS) - 1), tag >> NUMBER_BITS);
+        snprintf(instead, sizeof instead, "it has sent %zu bytes for %s %d of group %d", bytes,
+                 kind_of(tag), number_of(tag), group_of(tag));
+    tag = tag_of(op);
     return dt_fail(err, DT_ESTALLED,
-                   "rank %d: %s, operation %llu of group %d: %zu bytes %s rank %d have not moved "
-                   "for %.0f seconds; %s",
-                   job->groups[0]->rank, op->name,
-                   (unsigned long long)(op->number & ((1u << NUMBER_BITS) - 1)), comm->context,
+                   "rank %d: %s, %s %d of group %d: %zu bytes %s rank %d have not moved for %.0f "
+                   "seconds; %s",
+                   job->groups[0]->rank, op->name, kind_of(tag), number_of(tag), group_of(tag),
                    t->bytes, t->sends ? "to" : "from", comm->members[t->peer], job->patience,
                    instead);
 }

@@ -6,8 +6,7 @@
 #include "base/rng.h"
 #include "threads.h"
 
-/* --- the tree ----------------------------------------------------------------------------------
- */
+/* --- the tree --------------------------------------------------------------------------------- */
 
 #define FLOATS 5
 
@@ -64,8 +63,7 @@ static void any_deal_of_the_leaves_gives_the_same_bits(void **state)
     }
 }
 
-/* --- communicators ------------------------------------------------------------------------------
- */
+/* --- communicators ---------------------------------------------------------------------------- */
 
 static void gather(struct dt_comm *world, void *context)
 {
@@ -368,9 +366,26 @@ static void starve(struct dt_comm *world, void *context)
     assert_non_null(strstr(err.text, "it has sent nothing"));
 }
 
+/* Rank 1 sends on a channel that rank 0 does not look at. */
+static void miss(struct dt_comm *world, void *context)
+{
+    struct dt_error err;
+    int value = 1;
+    (void)context;
+    if (dt_comm_rank(world) == 1) {
+        assert_int_equal(dt_comm_await(world, dt_comm_send(world, 0, 7, &value, 3), &err), 0);
+        return;
+    }
+    assert_int_equal(dt_comm_await(world, dt_comm_receive(world, 1, 5, &value, sizeof value), &err),
+                     DT_ESTALLED);
+    assert_non_null(strstr(err.text, "rank 0: receive, channel 5 of group 0: 4 bytes"));
+    assert_non_null(strstr(err.text, "it has sent 3 bytes for channel 7 of group 0"));
+}
+
 static void what_does_not_fit_or_does_not_come_is_an_error(void **state)
 {
     (void)state;
+    run_ranks(2, 0.2, miss, NULL);
     run_ranks(2, 10, disagree, NULL);
     run_ranks(2, 0.2, starve, NULL);
 }
