@@ -143,8 +143,7 @@ static int flush_line(struct printer *p, struct dt_error *err)
     return rc;
 }
 
-/* --- documents ----------------------------------------------------------------------------------
- */
+/* --- documents -------------------------------------------------------------------------------- */
 
 static void add_number(struct dt_buffer *b, uint32_t value)
 {
@@ -281,8 +280,7 @@ static int print_documents(struct printer *p, const struct sources *s, struct dt
     return 0;
 }
 
-/* --- whole shards -------------------------------------------------------------------------------
- */
+/* --- whole shards ----------------------------------------------------------------------------- */
 
 /* What a stream says of itself after all of it was read; *size is of the input. */
 static int read_through(const char *path, struct dt_shard_info *info, char **provenance,
@@ -505,8 +503,7 @@ static int print_info(struct printer *p, const struct sources *s, struct dt_erro
     return flush_line(p, err);
 }
 
-/* --- other formats ------------------------------------------------------------------------------
- */
+/* --- other formats ---------------------------------------------------------------------------- */
 
 /* The identity of a document that comes without its text: that of its ids' text. */
 static int identify(void *context, const struct dt_ids *ids, struct dt_shard_document *document,

@@ -24,8 +24,7 @@ static int exchange(const struct dt_operation *op, struct dt_transfer *transfers
     return dt_exchange_end(op, transfers, count, err);
 }
 
-/* --- all-gather --------------------------------------------------------------------------------
- */
+/* --- all-gather ------------------------------------------------------------------------------- */
 
 static size_t longest_piece(const size_t *offsets, int size)
 {
@@ -86,8 +85,7 @@ int dt_comm_share(struct dt_comm *comm, void *all, size_t bytes, struct dt_error
     return dt_comm_wait(comm, done, err);
 }
 
-/* --- all-to-all --------------------------------------------------------------------------------
- */
+/* --- all-to-all ------------------------------------------------------------------------------- */
 
 static size_t longest_of(const struct dt_piece *pieces, const struct dt_comm *c)
 {
@@ -125,8 +123,7 @@ dt_ticket dt_comm_all_to_all(struct dt_comm *comm, const struct dt_piece *sends,
                                                       .receives = receives});
 }
 
-/* --- broadcast ----------------------------------------------------------------------------------
- */
+/* --- broadcast -------------------------------------------------------------------------------- */
 
 static int run_broadcast(const struct dt_operation *op, struct dt_error *err)
 {
@@ -152,8 +149,7 @@ dt_ticket dt_comm_broadcast(struct dt_comm *comm, void *data, size_t bytes, int 
             .name = "broadcast", .run = run_broadcast, .data = data, .bytes = bytes, .peer = root});
 }
 
-/* --- reduce-scatter ------------------------------------------------------------------------------
- */
+/* --- reduce-scatter --------------------------------------------------------------------------- */
 
 /* Ranks that add up their parts together, each a piece of it, chunk by chunk. */
 struct level {
@@ -324,8 +320,7 @@ dt_ticket dt_comm_reduce_scatter(struct dt_comm *comm, const struct dt_reduction
                                                       .reduction = *reduction});
 }
 
-/* --- rounds of a reduce-scatter ------------------------------------------------------------------
- */
+/* --- rounds of a reduce-scatter --------------------------------------------------------------- */
 
 /* Leaves that a round has. */
 static int leaves_of(const struct dt_round *r, int size)

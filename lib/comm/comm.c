@@ -45,8 +45,7 @@ struct dt_comm *dt_comm_group(struct dt_comm *parent, const int *ranks, int coun
     return group;
 }
 
-/* --- the job's thread --------------------------------------------------------------------------
- */
+/* --- the job's thread ------------------------------------------------------------------------- */
 
 static void fail(struct dt_job *job, int rc, const struct dt_error *err)
 {
@@ -178,8 +177,7 @@ int dt_comm_wait(struct dt_comm *comm, dt_ticket ticket, struct dt_error *err)
     return rc;
 }
 
-/* --- opening and closing ------------------------------------------------------------------------
- */
+/* --- opening and closing ---------------------------------------------------------------------- */
 
 /* For tests of what a missing one does. */
 static long skipped_exchange(void)

@@ -327,8 +327,7 @@ void dt_pass_forward(struct dt_workspace *w)
         dt_bucket_leave(m, dt_layer_bucket(-1), false);
 }
 
-/* --- the head ----------------------------------------------------------------------------------
- */
+/* --- the head --------------------------------------------------------------------------------- */
 
 /* The head is the token embedding, to whose gradient it adds as that does. */
 static bool shares_gradient(const struct dt_model *m)

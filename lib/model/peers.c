@@ -157,8 +157,7 @@ void dt_peers_from_stream(const struct dt_model *m, struct dt_tensor *x)
         dt_peers_gather(m, x);
 }
 
-/* --- parts of gradients ------------------------------------------------------------------------
- */
+/* --- parts of gradients ----------------------------------------------------------------------- */
 
 static struct dt_tensor partial_of(const struct dt_model *m, int bucket)
 {

@@ -47,8 +47,7 @@ struct dt_dataset {
     struct dt_sample_source source; /* read NULL: shards */
 };
 
-/* --- shards -------------------------------------------------------------------------------------
- */
+/* --- shards ----------------------------------------------------------------------------------- */
 
 static int open_listed(struct dt_dataset *d, struct part *p, struct dt_error *err)
 {
@@ -84,8 +83,7 @@ static struct part *add_part(struct dt_dataset *d, char *path)
     return &d->parts[d->count++];
 }
 
-/* --- opening ------------------------------------------------------------------------------------
- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 /* "train, val" into text, for the person who asked for a third. */
 static void list_splits(const struct dt_manifest *m, struct dt_buffer *text)
@@ -350,8 +348,7 @@ size_t dt_dataset_memory(const struct dt_dataset *d)
     return bytes;
 }
 
-/* --- tokens and documents -----------------------------------------------------------------------
- */
+/* --- tokens and documents --------------------------------------------------------------------- */
 
 /* The part that holds a token. */
 static int find_token(const struct dt_dataset *d, uint64_t token)
@@ -421,8 +418,7 @@ int dt_dataset_document(struct dt_dataset *d, uint64_t i, uint64_t *first,
     return 0;
 }
 
-/* --- samples ------------------------------------------------------------------------------------
- */
+/* --- samples ---------------------------------------------------------------------------------- */
 
 static uint64_t count_samples(const struct dt_dataset *d, const struct component *c,
                               uint32_t length)

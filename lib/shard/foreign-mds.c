@@ -44,8 +44,7 @@ struct state {
     uint32_t sample;
 };
 
-/* --- writing ------------------------------------------------------------------------------------
- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static int create(void *state, const char *path, const struct dt_shard_info *info,
                   struct dt_error *err)
@@ -184,8 +183,7 @@ static int finish(void *state, struct dt_error *err)
     return rc;
 }
 
-/* --- reading ------------------------------------------------------------------------------------
- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 static int open_directory(void *state, const char *path, uint32_t eot, struct dt_error *err)
 {

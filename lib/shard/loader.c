@@ -40,8 +40,7 @@ struct dt_loader {
     pthread_cond_t one_made, one_released;
 };
 
-/* --- one batch ----------------------------------------------------------------------------------
- */
+/* --- one batch -------------------------------------------------------------------------------- */
 
 /* Loops of fixed length are those that GCC vectorizes at -O2. */
 #define BLOCK 64
@@ -88,8 +87,7 @@ static int fill_batch(struct dt_loader *l, struct dt_dataset *d, struct slot *s)
     return 0;
 }
 
-/* --- workers ------------------------------------------------------------------------------------
- */
+/* --- workers ---------------------------------------------------------------------------------- */
 
 static void *run(void *argument)
 {
@@ -126,8 +124,7 @@ static int start_workers(struct dt_loader *l, struct dt_error *err)
     return 0;
 }
 
-/* --- opening ------------------------------------------------------------------------------------
- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static int check_options(const struct dt_loader_options *o, struct dt_error *err)
 {
@@ -233,8 +230,7 @@ size_t dt_loader_memory(const struct dt_loader *l)
     return l->memory;
 }
 
-/* --- use ----------------------------------------------------------------------------------------
- */
+/* --- use -------------------------------------------------------------------------------------- */
 
 /* Gives the batch that the user had back to the workers, and waits for the next. */
 static struct slot *wait_for_next(struct dt_loader *l)

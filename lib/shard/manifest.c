@@ -49,8 +49,7 @@ void dt_manifest_release(struct dt_manifest *m)
     *m = (struct dt_manifest){0};
 }
 
-/* --- reading ------------------------------------------------------------------------------------
- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 static int get_count(struct json_object *object, const char *name, const char *subject,
                      uint64_t *value, struct dt_error *err)
@@ -213,8 +212,7 @@ int dt_manifest_read(struct dt_manifest *m, const char *directory, struct dt_err
     return rc;
 }
 
-/* --- writing ------------------------------------------------------------------------------------
- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static void add_count(struct json_object *object, const char *name, uint64_t value)
 {

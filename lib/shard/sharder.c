@@ -75,8 +75,7 @@ int dt_splits_check(const struct dt_split *splits, int count, struct dt_error *e
     return 0;
 }
 
-/* --- the directory ------------------------------------------------------------------------------
- */
+/* --- the directory ---------------------------------------------------------------------------- */
 
 #define OTHER ".b.dts" /* ends the names of the other generation */
 
@@ -185,8 +184,7 @@ static int begin_directory(struct dt_sharder *s, struct dt_error *err)
     return 0;
 }
 
-/* --- one stream of shards -----------------------------------------------------------------------
- */
+/* --- one stream of shards --------------------------------------------------------------------- */
 
 static int open_shard(struct dt_sharder *s, struct stream *t, struct dt_error *err)
 {
@@ -241,8 +239,7 @@ static int add_to(struct dt_sharder *s, struct stream *t, const uint32_t *ids,
     return dt_shard_write(t->writer, ids, document, err);
 }
 
-/* --- splits -------------------------------------------------------------------------------------
- */
+/* --- splits ----------------------------------------------------------------------------------- */
 
 static struct stream *choose(struct dt_sharder *s, uint64_t hash)
 {
@@ -327,8 +324,7 @@ static int open_spool(struct dt_sharder *s, struct dt_error *err)
     return dt_shard_writer_new(&s->spooler, &s->spool, &list, 0, err);
 }
 
-/* --- all together -------------------------------------------------------------------------------
- */
+/* --- all together ----------------------------------------------------------------------------- */
 
 static void add_streams(struct dt_sharder *s)
 {

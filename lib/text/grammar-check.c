@@ -20,8 +20,7 @@ double dt_grammar_entropy(const struct dt_grammar *grammar)
     return grammar->entropy;
 }
 
-/* --- the entropy -------------------------------------------------------------------------------
- */
+/* --- the entropy ------------------------------------------------------------------------------ */
 
 /* How many rows are free depends on the variables bound so far and on nothing
  * else, so a distribution over sets of bound variables is all the state. */
@@ -133,8 +132,7 @@ int dt_grammar_measure(struct dt_grammar *grammar, struct dt_error *err)
     return rc;
 }
 
-/* --- unambiguity -------------------------------------------------------------------------------
- */
+/* --- unambiguity ------------------------------------------------------------------------------ */
 
 /*
  * Two rests of a text "part" if every text of the one and every text of the

@@ -85,8 +85,7 @@ double dt_grammar_generate(const struct dt_grammar *grammar, struct dt_rng *rng,
     return w.logprob;
 }
 
-/* --- parsing: every derivation is tried, so that their number is known -------------------------
- */
+/* --- parsing: every derivation is tried, so that their number is known ------------------------ */
 
 struct reader {
     const struct dt_grammar *grammar;

@@ -6,8 +6,7 @@
 
 #include "text/grammar-parts.h"
 
-/* --- tables ------------------------------------------------------------------------------------
- */
+/* --- tables ----------------------------------------------------------------------------------- */
 
 static struct dt_grammar_text make_text(const char *data, size_t size)
 {
@@ -73,8 +72,7 @@ static int add_table(struct dt_grammar *g, const struct dt_grammar_table *source
     return 0;
 }
 
-/* --- rules -------------------------------------------------------------------------------------
- */
+/* --- rules ------------------------------------------------------------------------------------ */
 
 static bool equal(const char *name, const char *text, size_t size)
 {
@@ -282,8 +280,7 @@ int dt_grammar_new(struct dt_grammar **grammar, const struct dt_grammar_table *t
     return rc;
 }
 
-/* --- release -----------------------------------------------------------------------------------
- */
+/* --- release ---------------------------------------------------------------------------------- */
 
 static void free_table(struct dt_grammar_rows *table)
 {

@@ -227,8 +227,7 @@ static void encode_plain(struct dt_encoder *e, const unsigned char *text, size_t
     }
 }
 
-/* --- spans of the ids from first on, whose bytes begin at place in the normalized text ----------
- */
+/* --- spans of the ids from first on, whose bytes begin at place in the normalized text -------- */
 
 static void add_span(struct dt_spans *spans, uint64_t start, uint64_t end)
 {
@@ -248,8 +247,7 @@ static void add_spans(struct dt_encoder *e, const struct dt_ids *ids, size_t fir
     }
 }
 
-/* --- text without added tokens -------------------------------------------------------------------
- */
+/* --- text without added tokens ---------------------------------------------------------------- */
 
 static void encode_word(struct dt_encoder *e, struct dt_ids *ids)
 {

@@ -96,8 +96,7 @@ static int find_pattern(struct json_object *root, const struct dt_pattern **patt
     return 0;
 }
 
-/* --- components of byte-level BPE
- * ----------------------------------------------------------------- */
+/* --- components of byte-level BPE ------------------------------------------------------------- */
 
 static int read_bpe_normalizer(struct dt_tokenizer *t, struct json_object *normalizer,
                                const char *path, struct dt_error *err)
@@ -141,8 +140,7 @@ static int check_bpe(struct json_object *root, struct json_object *model, const 
     return 0;
 }
 
-/* --- components of WordPiece
- * ---------------------------------------------------------------------- */
+/* --- components of WordPiece ------------------------------------------------------------------ */
 
 static bool flag(struct json_object *object, const char *name, bool absent)
 {
@@ -200,8 +198,7 @@ static int read_word_piece(struct dt_tokenizer *t, struct json_object *root,
     return 0;
 }
 
-/* --- the template for documents
- * ------------------------------------------------------------------- */
+/* --- the template for documents --------------------------------------------------------------- */
 
 static int add_template_id(const struct dt_tokenizer *t, struct dt_ids *ids, int64_t id,
                            const char *path, struct dt_error *err)
@@ -281,8 +278,7 @@ static int read_post_processor(struct dt_tokenizer *t, struct json_object *post,
     return 0;
 }
 
-/* --- vocabulary and merges
- * ------------------------------------------------------------------------ */
+/* --- vocabulary and merges -------------------------------------------------------------------- */
 
 /* Makes {"content": added token} out of the list, each element checked. */
 static int index_added(struct json_object *list, struct json_object *index, const char *path,

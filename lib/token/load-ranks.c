@@ -52,8 +52,7 @@ static int add_special(struct dt_tokenizer *t, uint32_t id, const char *text, st
     return 0;
 }
 
-/* --- tiktoken ------------------------------------------------------------------------------------
- */
+/* --- tiktoken --------------------------------------------------------------------------------- */
 
 /* Published vocabularies, known by the hash of all their tokens, and what
  * belongs to them although their files do not say so. */
@@ -164,8 +163,7 @@ int dt_tokenizer_load_tiktoken(struct dt_tokenizer **t, const char *path,
     return complete_tiktoken(*t, pattern, err) < 0 ? dt_fail_context(err, "%s", path) : 0;
 }
 
-/* --- tekken.json ---------------------------------------------------------------------------------
- */
+/* --- tekken.json ------------------------------------------------------------------------------ */
 
 /* The special tokens of files that list none. */
 static const char *const first_specials[] = {"<unk>",

@@ -235,8 +235,7 @@ static int add_special(struct dt_tokenizer *t, const char *special, struct dt_er
     return 0;
 }
 
-/* --- WordPiece
- * ------------------------------------------------------------------------------------ */
+/* --- WordPiece -------------------------------------------------------------------------------- */
 
 struct letter {
     uint32_t code;

@@ -28,8 +28,7 @@
 #define BEST           "best"
 #define MOST_TOKENIZER ((size_t)1 << 30)
 
-/* --- tensors -----------------------------------------------------------------------------------
- */
+/* --- tensors ---------------------------------------------------------------------------------- */
 
 static const char *const part_files[] = {[DT_PART_PARAMETERS] = DT_WEIGHTS_FILE,
                                          [DT_PART_MOMENTS] = OPTIMIZER_FILE,
@@ -125,8 +124,7 @@ static int hash_parameters(const char *directory, const struct dt_store *s, uint
     return rc;
 }
 
-/* --- settings ----------------------------------------------------------------------------------
- */
+/* --- settings --------------------------------------------------------------------------------- */
 
 /* Settings that may change between the parts of a run: how it is watched and
  * saved, and how long it goes on (which moves the end of the schedule). */
@@ -180,8 +178,7 @@ static int check_settings(const char *path, const struct dt_settings *now, struc
     return DT_EINVALID;
 }
 
-/* --- names ------------------------------------------------------------------------------------
- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 #define NAME_SIZE 32
 
@@ -207,8 +204,7 @@ static long step_of(const char *name)
     return strcmp(name_of(step, again), name) == 0 ? step : -1;
 }
 
-/* --- whole checkpoints -------------------------------------------------------------------------
- */
+/* --- whole checkpoints ------------------------------------------------------------------------ */
 
 static int copy_file(const char *from, const char *to, struct dt_error *err)
 {
@@ -417,8 +413,7 @@ int dt_checkpoint_hash(const char *run, uint64_t *parameters, struct dt_error *e
     return rc;
 }
 
-/* --- keeping and removing ----------------------------------------------------------------------
- */
+/* --- keeping and removing --------------------------------------------------------------------- */
 
 static int newest_first(const void *a, const void *b)
 {

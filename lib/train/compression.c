@@ -58,8 +58,7 @@ void dt_compression_release(struct dt_compression *c)
     *c = (struct dt_compression){0};
 }
 
-/* --- bf16 ---------------------------------------------------------------------------------------
- */
+/* --- bf16 ------------------------------------------------------------------------------------- */
 
 static uint16_t to_bf16(float x)
 {
@@ -113,8 +112,7 @@ static int sum_rounded(struct dt_compression *c, float *values, int64_t n, struc
     return rc;
 }
 
-/* --- topk ---------------------------------------------------------------------------------------
- */
+/* --- topk ------------------------------------------------------------------------------------- */
 
 struct entry {
     uint32_t place;
@@ -183,8 +181,7 @@ static int sum_largest(struct dt_compression *c, float *errors, float *values, i
     return rc;
 }
 
-/* --- powersgd -----------------------------------------------------------------------------------
- */
+/* --- powersgd --------------------------------------------------------------------------------- */
 
 /* Makes the columns of x (rows x rank, column by column) orthonormal, one after another. */
 static void orthonormalize(float *x, int64_t rows, int64_t rank)

@@ -51,8 +51,7 @@ static int64_t bucket_size(const struct dt_parallel *p, int bucket)
     return p->sharding.buckets[bucket + 1] - p->sharding.buckets[bucket];
 }
 
-/* --- the deal of micro-batches ------------------------------------------------------------------
- */
+/* --- the deal of micro-batches ---------------------------------------------------------------- */
 
 void dt_parallel_part(const struct dt_parallel *p, int64_t count, int64_t *first, int64_t *end)
 {
@@ -106,8 +105,7 @@ int64_t dt_parallel_leaf(const struct dt_parallel *p, int64_t round)
     return i < 0 || i >= p->own ? -1 : dt_parallel_batch(p, p->batches, i);
 }
 
-/* --- layout -------------------------------------------------------------------------------------
- */
+/* --- layout ----------------------------------------------------------------------------------- */
 
 /* Arrays that a tree takes at a time, in any step of up to most micro-batches. */
 static int arrays_needed(const struct dt_parallel *p, int64_t most)
@@ -287,8 +285,7 @@ void dt_parallel_release(struct dt_parallel *p)
     *p = (struct dt_parallel){0};
 }
 
-/* --- gradients ----------------------------------------------------------------------------------
- */
+/* --- gradients -------------------------------------------------------------------------------- */
 
 #define ROW ((int64_t)1 << 16)
 
@@ -362,8 +359,7 @@ void dt_parallel_begin(struct dt_parallel *p, int64_t batches)
         begin_bucket(p, b);
 }
 
-/* --- staging ------------------------------------------------------------------------------------
- */
+/* --- staging ---------------------------------------------------------------------------------- */
 
 static float *copy_to_host(struct dt_parallel *p, int bucket, int place, const float *from)
 {
@@ -545,8 +541,7 @@ void dt_parallel_leave(struct dt_parallel *p, int bucket)
         settle(p, bucket);
 }
 
-/* --- the sum ------------------------------------------------------------------------------------
- */
+/* --- the sum ---------------------------------------------------------------------------------- */
 
 struct dt_extent dt_parallel_kept(const struct dt_parallel *p, int bucket)
 {
@@ -639,8 +634,7 @@ int dt_parallel_squares(struct dt_parallel *p, double *squares, struct dt_error 
     return 0;
 }
 
-/* --- values -------------------------------------------------------------------------------------
- */
+/* --- values ----------------------------------------------------------------------------------- */
 
 int dt_parallel_share(struct dt_parallel *p, double *values, int64_t count, int64_t each,
                       struct dt_error *err)

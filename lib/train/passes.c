@@ -11,8 +11,7 @@ enum box { BOX_INPUT, BOX_OUTPUT, BOX_GRADIENT_IN, BOX_GRADIENT_OUT, BOXES };
 
 #define CHANNELS 65536 /* of a communicator's messages */
 
-/* --- shape -------------------------------------------------------------------------------------
- */
+/* --- shape ------------------------------------------------------------------------------------ */
 
 /* Micro-batches that a stage has passed forward through its first run and not yet through its
  * last, which needs them again. */
@@ -136,8 +135,7 @@ void dt_passes_release(struct dt_passes *p)
     *p = (struct dt_passes){0};
 }
 
-/* --- messages ----------------------------------------------------------------------------------
- */
+/* --- messages --------------------------------------------------------------------------------- */
 
 /* A step's messages between two stages have channels of their own. */
 static int channel(const struct dt_passes *p, int sender, int64_t batch, bool gradient)
@@ -229,8 +227,7 @@ static int end_sends(struct dt_passes *p, enum box kind, struct dt_error *err)
     return 0;
 }
 
-/* --- a step ------------------------------------------------------------------------------------
- */
+/* --- a step ----------------------------------------------------------------------------------- */
 
 /* What the actions of a step are done with. */
 struct step {

@@ -72,8 +72,7 @@ int64_t dt_owned_before(const struct dt_sharding *s, int bucket, int owner)
     return elements;
 }
 
-/* --- slots -------------------------------------------------------------------------------------
- */
+/* --- slots ------------------------------------------------------------------------------------ */
 
 static bool is_layer(const struct dt_sharding *s, int bucket)
 {

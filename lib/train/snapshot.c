@@ -6,8 +6,7 @@
 #include "base/buffer.h"
 #include "model/directory.h"
 
-/* --- pieces ------------------------------------------------------------------------------------
- */
+/* --- pieces ----------------------------------------------------------------------------------- */
 
 struct dt_named_tensor *dt_state_tensors(const struct dt_store *s, enum dt_part part, int *count)
 {
@@ -112,8 +111,7 @@ struct dt_state_piece *dt_state_pieces(const struct dt_store *s, enum dt_part pa
     return list.items;
 }
 
-/* --- snapshots ----------------------------------------------------------------------------------
- */
+/* --- snapshots -------------------------------------------------------------------------------- */
 
 static size_t part_bytes(const struct dt_store *s, enum dt_part part)
 {

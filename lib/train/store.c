@@ -177,8 +177,7 @@ int dt_store_sum(struct dt_store *s, double *norm, struct dt_error *err)
     return 0;
 }
 
-/* --- planning -----------------------------------------------------------------------------------
- */
+/* --- planning --------------------------------------------------------------------------------- */
 
 /* Elements of parameters: a head apart has gradients alone. */
 static struct dt_extent clip(struct dt_extent run, int64_t elements)
@@ -277,8 +276,7 @@ void dt_store_release(struct dt_store *s)
     *s = (struct dt_store){0};
 }
 
-/* --- parameters ---------------------------------------------------------------------------------
- */
+/* --- parameters ------------------------------------------------------------------------------- */
 
 void dt_store_publish(struct dt_store *s)
 {
@@ -360,8 +358,7 @@ void dt_store_update(struct dt_store *s, const struct dt_settings *settings, lon
     dt_store_publish(s);
 }
 
-/* --- the hash -----------------------------------------------------------------------------------
- */
+/* --- the hash --------------------------------------------------------------------------------- */
 
 /* A bucket's parameters from all ranks that share them out, in host memory. */
 static int gather_bucket(struct dt_store *s, int bucket, float *host, struct dt_error *err)

@@ -80,8 +80,7 @@ static int clone_reader(void **copy, const void *state, struct dt_error *err)
     return 0;
 }
 
-/* --- the table of lines -------------------------------------------------------------------------
- */
+/* --- the table of lines ----------------------------------------------------------------------- */
 
 static void note_lines(struct text *t, const char *bytes, size_t size)
 {
@@ -114,8 +113,7 @@ static int scan(struct text *t, struct dt_error *err)
     return 0;
 }
 
-/* --- documents ----------------------------------------------------------------------------------
- */
+/* --- documents -------------------------------------------------------------------------------- */
 
 /* Appends the ids of document i to r->ids. */
 static int encode(struct reader *r, uint64_t i, struct dt_error *err)
@@ -175,8 +173,7 @@ static int read_list(void *state, uint64_t k, uint32_t *ids, struct dt_error *er
     return 0;
 }
 
-/* --- opening ------------------------------------------------------------------------------------
- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static int open_text(struct text *t, const char *path, const struct dt_text_options *o,
                      struct dt_error *err)

@@ -7,8 +7,7 @@
 #include "base/buffer.h"
 #include "base/hash.h"
 
-/* --- replicas ----------------------------------------------------------------------------------
- */
+/* --- replicas --------------------------------------------------------------------------------- */
 
 /* Of what this rank has of each tensor: its weights, or at stages 0 and 3 its parameters. */
 static void hash_tensors(const struct dt_store *s, uint64_t *hashes)
@@ -59,8 +58,7 @@ int dt_watch_replicas(struct dt_store *s, struct dt_error *err)
     return rc;
 }
 
-/* --- pace ---------------------------------------------------------------------------------------
- */
+/* --- pace ------------------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
 {

@@ -88,8 +88,7 @@ static int free_files(void **state)
     return remove(path);
 }
 
-/* --- changes ------------------------------------------------------------------------------------
- */
+/* --- changes ---------------------------------------------------------------------------------- */
 
 static uint32_t below(struct dt_rng *rng, size_t n)
 {
@@ -150,8 +149,7 @@ static size_t change(struct dt_rng *rng, const struct file *f, char *data)
     }
 }
 
-/* --- reading ------------------------------------------------------------------------------------
- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 static bool read_in_order(void)
 {

@@ -58,8 +58,7 @@ static float *backward(struct dt_model *m, const struct dt_batch *batch, double 
     return gradients;
 }
 
-/* --- golden ------------------------------------------------------------------------------------
- */
+/* --- golden ----------------------------------------------------------------------------------- */
 
 /* Numbers from -1/2 to 1/2, a function of name and place, as in families_oracle.py. */
 static void scattered(const char *prefix, const char *name, double *values, int64_t count)
@@ -237,8 +236,7 @@ static void sixteen_bits_are_near_thirty_two(void **state)
     }
 }
 
-/* --- against transformers at work ---------------------------------------------------------------
- */
+/* --- against transformers at work ------------------------------------------------------------- */
 
 static bool run_oracle(const char *arguments)
 {
