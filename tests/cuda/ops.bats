@@ -60,3 +60,14 @@ ops() {
     paste <(losses cpu) <(losses cuda) |
         awk '{ d = $1 - $2; if (d * d > 0.0025) bad = 1 } END { exit bad }'
 }
+
+@test "the speed of a device's own memory, products and attention is measured there" {
+    run dt-bench --json --device cuda-emulated --seconds 0.1 --set training.precision=bf16 \
+        --set model.hidden_size=128 --set model.num_heads=2 --set model.vocab_size=1 \
+        --set model.max_seq_len=64 --set training.batch_size=1 attention
+    echo "$output"
+    [ "$status" -eq 0 ]
+    # q k' and the product with v of 4 T T C operations, half of them, over 8 T C bytes
+    [[ "$output" == *'"gemm_type":"bf16"'*'"flops_per_byte":16.00,'* ]]
+    [[ "$output" =~ \"gemm_gflops\":[0-9]*[1-9].*\"memory_gb_per_second\":[0-9]*\.[0-9]*[1-9] ]]
+}

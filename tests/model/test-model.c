@@ -458,6 +458,27 @@ static void initial_weights_spread_as_the_configuration_says(void **state)
     dt_table_release(&t);
 }
 
+/* Threads draw a million numbers each; where they meet, each is still that of its place. */
+static void initial_weights_are_functions_of_their_place(void **state)
+{
+    (void)state;
+    struct dt_model_config c = tiny;
+    struct dt_table t;
+    c.vocab_size = 1 << 18;
+    dt_table_init(&t, &c, NULL);
+    float *parameters = dt_alloc((size_t)t.elements, sizeof *parameters);
+    dt_table_initialize(&t, 7, parameters);
+    const struct dt_param *p = dt_table_find(&t, DT_TOKEN_EMBEDDING, -1);
+    uint64_t key = dt_random_key(7, 'I', (uint64_t)p->number);
+    for (int64_t e = (1 << 20) - 3; e < (1 << 20) + 3; e++) {
+        double pair[2];
+        dt_normal_pair(dt_random(key, 0, (uint64_t)e / 2), pair);
+        assert_true(parameters[p->offset + e] == p->init_std * (float)pair[e % 2]);
+    }
+    free(parameters);
+    dt_table_release(&t);
+}
+
 static void table_has_gpt2s_names_shapes_and_size(void **state)
 {
     (void)state;
@@ -559,7 +580,7 @@ static struct dt_batch gapped_batch(int64_t count, int64_t length)
 
 /* The loss; gradients are added to. */
 static double backward_in_chunks(const struct dt_model *m, int64_t head_rows, bool gaps,
-                                 float *gradients, size_t *bytes)
+                                 const struct dt_workspace *lender, float *gradients, size_t *bytes)
 {
     struct dt_workspace *w;
     struct dt_batch batch = gapped_batch(3, 9);
@@ -567,7 +588,8 @@ static double backward_in_chunks(const struct dt_model *m, int64_t head_rows, bo
     fill_ids(ids, 30, 5);
     if (!gaps)
         dt_batch_next_token(&batch, ids, 3, 9);
-    const struct dt_workspace_shape shape = {3, 9, .training = true, .head_rows = head_rows};
+    const struct dt_workspace_shape shape = {3, 9, .training = true, .head_rows = head_rows,
+                                             .lender = lender};
     assert_int_equal(dt_workspace_new(&w, m, &shape, &err), 0);
     struct dt_flat flat = {0};
     dt_flat_set(&flat, &m->table, DT_F32, gradients);
@@ -592,8 +614,8 @@ static void check_chunks(const struct dt_model_config *config, bool gaps)
     struct dt_model *m = new_model_of(config);
     size_t count = (size_t)m->table.elements, whole_bytes, bytes;
     float *whole = dt_alloc(count, sizeof *whole), *parts = dt_alloc(count, sizeof *parts);
-    double want = backward_in_chunks(m, 0, gaps, whole, &whole_bytes), apart = 0, norm = 0;
-    assert_true(fabs(backward_in_chunks(m, 8, gaps, parts, &bytes) - want) < 1e-5 * want);
+    double want = backward_in_chunks(m, 0, gaps, NULL, whole, &whole_bytes), apart = 0, norm = 0;
+    assert_true(fabs(backward_in_chunks(m, 8, gaps, NULL, parts, &bytes) - want) < 1e-5 * want);
     for (size_t i = 0; i < count; i++) {
         apart += pow((double)parts[i] - (double)whole[i], 2);
         norm += pow((double)whole[i], 2);
@@ -615,6 +637,24 @@ static void logits_in_chunks_give_the_same_gradients_in_less_memory(void **state
         check_chunks(&tiny_llama, gaps);
         check_chunks(&tiny_bert, gaps);
     }
+}
+
+/* Who borrows takes no more rows at a time than the lender has room for. */
+static void a_lenders_chunks_are_the_borrowers(void **state)
+{
+    (void)state;
+    struct dt_model *m = new_model();
+    struct dt_workspace *lender;
+    size_t count = (size_t)m->table.elements, bytes;
+    float *own = dt_alloc(count, sizeof *own), *borrowed = dt_alloc(count, sizeof *borrowed);
+    const struct dt_workspace_shape shape = {3, 9, .training = true, .head_rows = 8};
+    assert_int_equal(dt_workspace_new(&lender, m, &shape, &err), 0);
+    double want = backward_in_chunks(m, 8, true, NULL, own, &bytes);
+    assert_true(backward_in_chunks(m, 0, true, lender, borrowed, &bytes) == want);
+    assert_memory_equal(own, borrowed, count * sizeof *own);
+    free(own), free(borrowed);
+    dt_workspace_free(lender);
+    dt_model_free(m);
 }
 
 /* A chunk is as many blocks of 128 rows as 256 MiB hold, but no more than make chunks even. */
@@ -872,11 +912,13 @@ int main(void)
         cmocka_unit_test(scoring_looks_at_no_later_token),
         cmocka_unit_test(only_what_has_a_target_is_scored),
         cmocka_unit_test(initial_weights_spread_as_the_configuration_says),
+        cmocka_unit_test(initial_weights_are_functions_of_their_place),
         cmocka_unit_test(table_has_gpt2s_names_shapes_and_size),
         cmocka_unit_test(table_has_llamas_names_shapes_and_size),
         cmocka_unit_test(operations_are_counted_by_product),
         cmocka_unit_test(memory_is_that_of_parameters_and_turns),
         cmocka_unit_test(logits_in_chunks_give_the_same_gradients_in_less_memory),
+        cmocka_unit_test(a_lenders_chunks_are_the_borrowers),
         cmocka_unit_test(chunks_are_even_blocks_of_rows),
         cmocka_unit_test(a_saved_model_loads_equal),
         cmocka_unit_test(a_tokenizers_purpose_is_told),
