@@ -144,7 +144,7 @@ int dt_comm_agree(struct dt_comm *comm, int rc, struct dt_error *err) DT_MUST_CH
 /* Returns when every rank has come here. */
 int dt_comm_barrier(struct dt_comm *comm, struct dt_error *err) DT_MUST_CHECK;
 
-/* Seconds that this process has waited for operations so far. */
+/* Seconds that this process has waited for operations and messages so far. */
 double dt_comm_waited(const struct dt_comm *comm);
 
 /* Bytes that this process has sent to others so far, by all its groups. */

@@ -323,9 +323,14 @@ static void send_then_meet(struct dt_comm *world, void *context)
             assert_int_equal(value, i);
     }
     value = 5;
-    if (rank == 1)
+    double waited = dt_comm_waited(world);
+    if (rank == 1) {
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
         later = dt_comm_send(world, 0, 9, &value, sizeof value);
+    }
     assert_int_equal(dt_comm_await(world, later, &err), 0);
+    if (rank == 0) /* or a stage that waits would pass for a slow one */
+        assert_true(dt_comm_waited(world) - waited > 0.05);
     assert_int_equal(dt_comm_barrier(world, &err), 0);
 }
 
