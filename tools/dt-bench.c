@@ -16,6 +16,7 @@
 #include "model/decode-bench.h"
 #include "shard/load-bench.h"
 #include "token/encode-bench.h"
+#include "token/pattern.h"
 #include "train/bench.h"
 #include "train/text-samples.h"
 
@@ -29,8 +30,9 @@ static struct {
     bool json, shell, quiet;
     const char *design, *output, *repeats, *warmup, *seed, *limit, *metrics;
     struct dt_string_list axes, baseline, targets, values, notes;
-    int format;
-} opt = {.device = "cpu", .steps = 5, .memory = 1000000000, .seconds = 3, .least = 0.02};
+    int format, pattern;
+} opt = {
+    .pattern = -1, .device = "cpu", .steps = 5, .memory = 1000000000, .seconds = 3, .least = 0.02};
 
 static const char *const format_names[] = {"text", "markdown", "tsv", "json", NULL};
 
@@ -49,6 +51,8 @@ static const struct dt_option options[] = {
      "load: keep that many bytes of decoded tokens (default 1G)", .min = 1, .max = 1e15},
     {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "TOKENIZER",
      "tokenize, and load of text: the tokenizer"},
+    {"pattern", 0, DT_OPT_CHOICE, &opt.pattern, "PATTERN", "tokenize: how text is cut into pieces",
+     .choices = dt_pattern_names},
     {"seconds", 0, DT_OPT_REAL, &opt.seconds, "S",
      "attention, load and tokenize: measure for S seconds (default 3)", .min = 0.01, .max = 1e6},
     {"json", 0, DT_OPT_FLAG, &opt.json, NULL, "print one JSON object"},
@@ -308,7 +312,8 @@ static int measure_tokenize(char **operands, int count, struct dt_error *err)
     (void)count;
     if (opt.tokenizer == NULL)
         dt_usage("tokenize needs --tokenizer");
-    DT_TRY(dt_tokenizer_load(&t, opt.tokenizer, err));
+    DT_TRY(dt_tokenizer_load_with(&t, opt.tokenizer,
+                                  opt.pattern < 0 ? NULL : dt_pattern_names[opt.pattern], err));
     int rc = dt_file_read(path, TEXT_LIMIT, &text, &size, err);
     if (rc == 0) {
         rc = size > 0 ? print_encoding(t, text, size, err)

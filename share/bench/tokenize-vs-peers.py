@@ -83,9 +83,10 @@ def main():
         for d in documents:
             f.write(json.dumps({"text": d}) + "\n")
         f.flush()
-        mine = subprocess.run(["dt-tokenize", "-t", tokenizer, "--frame", "none", "--ids", f.name],
+        cut = ["-t", tokenizer, "--pattern", a.pattern]
+        mine = subprocess.run(["dt-tokenize", *cut, "--frame", "none", "--ids", f.name],
                               check=True, capture_output=True, text=True).stdout.splitlines()
-    out = json.loads(subprocess.run(["dt-bench", "tokenize", "-t", tokenizer, "--json", a.text],
+    out = json.loads(subprocess.run(["dt-bench", "tokenize", *cut, "--json", a.text],
                                     check=True, capture_output=True, text=True).stdout)
     speed = out["mb_per_core_second"]
     print(f"{'dt':12} {speed:8.1f} MB/s")
