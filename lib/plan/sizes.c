@@ -201,10 +201,7 @@ static int plan_memory(struct dt_memory_plan *p, struct dt_store *store, size_t 
     struct dt_local_steps local;
     dt_snapshot_plan(&snapshot, store, s->checkpoint.background);
     *p = dt_memory_plan(store->model, store, activations, &snapshot);
-    int rc = dt_local_steps_plan(&local, store, s, err);
-    dt_memory_add_moments(p, dt_local_steps_bytes(&local));
-    dt_local_steps_release(&local);
-    return rc;
+    return dt_local_steps_plan(&local, store, s, err);
 }
 
 int dt_stage_sizes(struct dt_rank_sizes *sizes, const struct dt_base *b,

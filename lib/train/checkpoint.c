@@ -20,6 +20,8 @@
 #define STATE_FILE     "trainer/state.json"
 #define OPTIMIZER_FILE "trainer/optimizer.safetensors"
 #define OLDER_FILE     "trainer/optimizer.safetensors.zst" /* what it was in older checkpoints */
+#define OUTER_FILE     "trainer/outer.safetensors"
+#define FEEDBACK_FILE  "trainer/errors.safetensors"
 #define AVERAGE_DIR    "ema"
 #define SETTINGS_FILE  "trainer/config.yaml"
 #define LINEAGE_FILE   "trainer/lineage.txt"
@@ -32,11 +34,13 @@
 
 static const char *const part_files[] = {[DT_PART_PARAMETERS] = DT_WEIGHTS_FILE,
                                          [DT_PART_MOMENTS] = OPTIMIZER_FILE,
-                                         [DT_PART_AVERAGE] = AVERAGE_DIR "/" DT_WEIGHTS_FILE};
+                                         [DT_PART_AVERAGE] = AVERAGE_DIR "/" DT_WEIGHTS_FILE,
+                                         [DT_PART_OUTER] = OUTER_FILE,
+                                         [DT_PART_FEEDBACK] = FEEDBACK_FILE};
 
-static bool has_part(const struct dt_store *s, enum dt_part part)
+static long replicas_of(const struct dt_store *s)
 {
-    return part != DT_PART_AVERAGE || s->averaged;
+    return dt_comm_size(s->parallel.replicas.all);
 }
 
 /* An empty file for a part, which all ranks then write into. */
@@ -44,7 +48,7 @@ static int create_part(const char *directory, const struct dt_store *s, enum dt_
                        struct dt_error *err)
 {
     int count;
-    struct dt_named_tensor *tensors = dt_state_tensors(s, part, &count);
+    struct dt_named_tensor *tensors = dt_state_tensors(s, part, replicas_of(s), &count);
     char *path = dt_path_join(directory, part_files[part]);
     int rc = dt_tensor_file_create(path, tensors, count, err);
     free(path);
@@ -53,10 +57,10 @@ static int create_part(const char *directory, const struct dt_store *s, enum dt_
 }
 
 static int open_part(struct dt_tensor_file *file, const char *directory, const struct dt_store *s,
-                     enum dt_part part, bool writes, struct dt_error *err)
+                     enum dt_part part, long replicas, bool writes, struct dt_error *err)
 {
     int count;
-    struct dt_named_tensor *tensors = dt_state_tensors(s, part, &count);
+    struct dt_named_tensor *tensors = dt_state_tensors(s, part, replicas, &count);
     char *path = dt_path_join(directory, part_files[part]);
     if (!writes && part == DT_PART_MOMENTS && !dt_file_exists(path)) {
         free(path);
@@ -74,8 +78,9 @@ static int write_part(const char *directory, struct dt_snapshot *snapshot, enum 
 {
     struct dt_tensor_file file;
     size_t count;
-    DT_TRY(open_part(&file, directory, snapshot->store, part, true, err));
-    struct dt_state_piece *pieces = dt_state_pieces(snapshot->store, part, false, &count);
+    long replicas = replicas_of(snapshot->store);
+    DT_TRY(open_part(&file, directory, snapshot->store, part, replicas, true, err));
+    struct dt_state_piece *pieces = dt_state_pieces(snapshot->store, part, false, replicas, &count);
     const float *values = dt_snapshot_part(snapshot, part);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++) {
@@ -89,26 +94,44 @@ static int write_part(const char *directory, struct dt_snapshot *snapshot, enum 
     return rc;
 }
 
+static int load_piece(const struct dt_tensor_file *file, struct dt_device *dev,
+                      const struct dt_state_piece *p, struct dt_error *err)
+{
+    size_t bytes = (size_t)p->count * sizeof(float);
+    float *host = dt_alloc(2, bytes), *there = host + p->count;
+    int rc = dt_tensor_file_read(file, p->tensor, p->first, p->count, host, err);
+    if (rc == 0 && p->adds)
+        dev->ops->download(dev, there, p->device, bytes);
+    for (int64_t i = 0; i < p->count && p->adds; i++)
+        host[i] += there[i];
+    if (rc == 0)
+        dev->ops->upload(dev, p->device, host, bytes);
+    free(host);
+    return rc;
+}
+
+/* Of what is not in every checkpoint: older ones, and those of one replica, have none. */
+static bool begins_anew(const char *directory, enum dt_part part)
+{
+    char *path = dt_path_join(directory, part_files[part]);
+    bool anew = (part == DT_PART_OUTER || part == DT_PART_FEEDBACK) && !dt_file_exists(path);
+    free(path);
+    return anew;
+}
+
 /* What this rank keeps of a part. */
-static int load_part(const char *directory, struct dt_store *s, enum dt_part part,
+static int load_part(const char *directory, struct dt_store *s, enum dt_part part, long replicas,
                      struct dt_error *err)
 {
-    struct dt_device *dev = s->model->device;
     struct dt_tensor_file file;
     size_t count;
     int rc = 0;
-    if (!has_part(s, part))
+    if (!dt_state_has(s, part) || begins_anew(directory, part))
         return 0;
-    DT_TRY(open_part(&file, directory, s, part, false, err));
-    struct dt_state_piece *pieces = dt_state_pieces(s, part, true, &count);
-    for (size_t i = 0; rc == 0 && i < count; i++) {
-        const struct dt_state_piece *p = &pieces[i];
-        float *host = dt_alloc((size_t)p->count, sizeof *host);
-        rc = dt_tensor_file_read(&file, p->tensor, p->first, p->count, host, err);
-        if (rc == 0)
-            dev->ops->upload(dev, p->device, host, (size_t)p->count * sizeof *host);
-        free(host);
-    }
+    DT_TRY(open_part(&file, directory, s, part, replicas, false, err));
+    struct dt_state_piece *pieces = dt_state_pieces(s, part, true, replicas, &count);
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = load_piece(&file, s->model->device, &pieces[i], err);
     dt_tensor_file_close(&file);
     free(pieces);
     return rc;
@@ -118,7 +141,7 @@ static int hash_parameters(const char *directory, const struct dt_store *s, uint
                            struct dt_error *err)
 {
     struct dt_tensor_file file;
-    DT_TRY(open_part(&file, directory, s, DT_PART_PARAMETERS, false, err));
+    DT_TRY(open_part(&file, directory, s, DT_PART_PARAMETERS, replicas_of(s), false, err));
     int rc = dt_tensor_file_hash(&file, hash, err);
     dt_tensor_file_close(&file);
     return rc;
@@ -149,11 +172,13 @@ static void forgive(struct dt_settings *s, const struct dt_settings *now)
     s->distributed.zero_stage = now->distributed.zero_stage;
     s->distributed.shard_ranks = now->distributed.shard_ranks;
     s->distributed.check_interval = now->distributed.check_interval;
-    s->distributed.pp = now->distributed.pp;
+    if (!dt_compress_remembers((enum dt_compress)now->distributed.compress)) {
+        s->distributed.pp = now->distributed.pp; /* what is left out is each stage's own */
+        s->distributed.virtual_stages = now->distributed.virtual_stages;
+    }
     s->distributed.tp = now->distributed.tp; /* this and the next to rounding */
     s->distributed.sequence_parallel = now->distributed.sequence_parallel;
     s->distributed.schedule = now->distributed.schedule;
-    s->distributed.virtual_stages = now->distributed.virtual_stages;
     s->training.recompute = now->training.recompute;
     memcpy(s->data.val_split, now->data.val_split, sizeof s->data.val_split);
 }
@@ -272,6 +297,9 @@ static int save_manifest(const char *directory, const struct dt_snapshot *snapsh
         files[count++] = DT_TOKENIZER_FILE;
         files[count++] = DT_TOKENIZER_CONFIG_FILE;
     }
+    for (int part = DT_PART_OUTER; part < DT_PARTS; part++)
+        if (dt_state_has(snapshot->store, (enum dt_part)part))
+            files[count++] = part_files[part];
     if (snapshot->store->averaged) {
         files[count++] = AVERAGE_DIR "/" DT_CONFIG_FILE;
         files[count++] = AVERAGE_DIR "/" DT_WEIGHTS_FILE;
@@ -349,7 +377,7 @@ int dt_checkpoint_begin(const char *directory, const struct dt_store *store,
         rc = save_model(average, store, identity, err);
     rc = rc < 0 ? rc : save_texts(directory, identity, err);
     for (int i = 0; rc == 0 && i < DT_PARTS; i++)
-        if (has_part(store, (enum dt_part)i))
+        if (dt_state_has(store, (enum dt_part)i))
             rc = create_part(directory, store, (enum dt_part)i, err);
     free(trainer);
     free(average);
@@ -359,7 +387,7 @@ int dt_checkpoint_begin(const char *directory, const struct dt_store *store,
 int dt_checkpoint_write(const char *directory, struct dt_snapshot *snapshot, struct dt_error *err)
 {
     for (int i = 0; i < DT_PARTS; i++)
-        if (has_part(snapshot->store, (enum dt_part)i))
+        if (dt_state_has(snapshot->store, (enum dt_part)i))
             DT_TRY(write_part(directory, snapshot, (enum dt_part)i, err));
     return 0;
 }
@@ -396,7 +424,7 @@ int dt_checkpoint_load(const char *directory, struct dt_store *store,
     if (rc == 0) {
         rc = dt_progress_state_read(state, identity->data, state_path, err);
         for (int i = 0; rc == 0 && i < DT_PARTS; i++)
-            rc = load_part(directory, store, (enum dt_part)i, err);
+            rc = load_part(directory, store, (enum dt_part)i, state->error_replicas, err);
         rc = dt_comm_agree(comm, rc, err);
     }
     if (rc == 0)

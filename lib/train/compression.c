@@ -10,9 +10,15 @@
 
 const char *const dt_compressions[] = {"none", "bf16", "topk", "powersgd", NULL};
 
-static bool is_matrix(const struct dt_compression *c, const struct dt_param *p)
+bool dt_compress_remembers(enum dt_compress kind)
 {
-    return p->rank == 2 && p->shape[0] > c->rank && p->shape[1] > c->rank;
+    return kind == DT_COMPRESS_TOPK || kind == DT_COMPRESS_POWERSGD;
+}
+
+int64_t dt_compression_thin(const struct dt_compression *c, const struct dt_param *p)
+{
+    bool matrix = p->rank == 2 && p->shape[0] > c->rank && p->shape[1] > c->rank;
+    return matrix && c->kind == DT_COMPRESS_POWERSGD ? p->shape[1] * c->rank : 0;
 }
 
 int dt_compression_init(struct dt_compression *c, struct dt_comm *comm, const struct dt_table *t,
@@ -31,16 +37,19 @@ int dt_compression_init(struct dt_compression *c, struct dt_comm *comm, const st
             err, DT_EINVALID,
             "distributed.compress goes with distributed.sync allreduce and zero_stage 0, "
             "and not with invariant");
-    for (int i = 0; c->kind == DT_COMPRESS_POWERSGD && i < t->count; i++)
-        if (is_matrix(c, &t->params[i]))
-            c->thin_elements += t->params[i].shape[1] * c->rank;
+    if (s->distributed.tp > 1 && dt_compress_remembers((enum dt_compress)s->distributed.compress))
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.compress %s needs distributed.tp 1: slices would leave out "
+                       "other parts of what they have alike",
+                       dt_compressions[s->distributed.compress]);
+    for (int i = 0; i < t->count; i++)
+        c->thin_elements += dt_compression_thin(c, &t->params[i]);
     return 0;
 }
 
 void dt_compression_layout(struct dt_compression *c, struct dt_arena *arena)
 {
-    bool feeds_back = c->kind == DT_COMPRESS_TOPK || c->kind == DT_COMPRESS_POWERSGD;
-    size_t elements = feeds_back ? (size_t)c->table->gradient_elements : 0;
+    size_t elements = dt_compress_remembers(c->kind) ? (size_t)c->table->gradient_elements : 0;
     c->errors = dt_arena_take(arena, elements * sizeof(float));
     c->thin = dt_arena_take(arena, (size_t)c->thin_elements * sizeof(float));
     if (c->errors == NULL || c->kind != DT_COMPRESS_POWERSGD)
@@ -255,13 +264,13 @@ static int sum_products(struct dt_compression *c, int bucket, float *values, str
     float *right = c->thin;
     for (int i = 0; i < t->count; i++) {
         const struct dt_param *p = &t->params[i];
-        bool matrix = is_matrix(c, p);
+        int64_t thin = dt_compression_thin(c, p);
         float *own = values + (p->offset - t->buckets[bucket]);
-        if (p->bucket == bucket && matrix)
+        if (p->bucket == bucket && thin > 0)
             DT_TRY(sum_matrix(c, p, right, c->errors + p->offset, own, err));
         else if (p->bucket == bucket)
             DT_TRY(dt_comm_all_reduce(c->comm, own, p->count, err));
-        right += matrix ? p->shape[1] * c->rank : 0;
+        right += thin;
     }
     return 0;
 }

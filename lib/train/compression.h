@@ -9,7 +9,7 @@
  *               power method from those of the step before (Vogels et al. 2019)
  *
  * What topk and powersgd leave out is added to the next step's gradients (error feedback);
- * it is not in checkpoints. All ranks have the same sum, bit for bit.
+ * checkpoints have it (train/feedback.h). All ranks have the same sum, bit for bit.
  */
 #ifndef DT_TRAIN_COMPRESSION_H
 #define DT_TRAIN_COMPRESSION_H
@@ -42,6 +42,12 @@ int dt_compression_init(struct dt_compression *compression, struct dt_comm *comm
                         struct dt_error *err) DT_MUST_CHECK;
 void dt_compression_layout(struct dt_compression *compression, struct dt_arena *arena);
 void dt_compression_release(struct dt_compression *compression);
+
+/* Whether such a way keeps something from step to step. */
+bool dt_compress_remembers(enum dt_compress kind);
+/* Elements of the second factor of a tensor: rank x columns of a matrix with powersgd, or 0.
+ * They lie in thin in the order of the table. */
+int64_t dt_compression_thin(const struct dt_compression *compression, const struct dt_param *p);
 
 /* The gradients of a bucket become the sum of all ranks'. */
 int dt_compression_sum(struct dt_compression *compression, int bucket, float *gradients,

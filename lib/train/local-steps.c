@@ -3,13 +3,6 @@
 
 #include <string.h>
 
-static void lay_out(struct dt_local_steps *l)
-{
-    size_t bytes = l->outer ? (size_t)l->store->elements * sizeof(float) : 0;
-    l->before = dt_arena_take(&l->arena, bytes);
-    l->velocity = dt_arena_take(&l->arena, bytes);
-}
-
 static int check(const struct dt_settings *s, struct dt_error *err)
 {
     long every = s->distributed.local_steps;
@@ -34,39 +27,14 @@ int dt_local_steps_plan(struct dt_local_steps *l, struct dt_store *store,
                                  .every = s->distributed.local_steps,
                                  .rate = (float)s->distributed.outer_learning_rate,
                                  .momentum = (float)s->distributed.outer_momentum};
-    if (!wanted)
-        return 0;
-    l->outer = l->active && s->distributed.sync == DT_SYNC_DILOCO;
-    lay_out(l);
-    return check(s, err);
-}
-
-int dt_local_steps_allocate(struct dt_local_steps *l, struct dt_error *err)
-{
-    if (!l->outer)
-        return 0;
-    DT_TRY(dt_arena_allocate(&l->arena, l->store->model->device, err));
-    lay_out(l);
-    return 0;
-}
-
-void dt_local_steps_release(struct dt_local_steps *l)
-{
-    if (l->arena.memory)
-        dt_arena_release(&l->arena, l->store->model->device);
-    *l = (struct dt_local_steps){0};
-}
-
-size_t dt_local_steps_bytes(const struct dt_local_steps *l)
-{
-    return l->arena.memory ? l->arena.size : l->arena.used;
+    return wanted ? check(s, err) : 0;
 }
 
 void dt_local_steps_begin(struct dt_local_steps *l)
 {
-    if (l->outer)
-        memcpy(l->before, l->store->model->parameters,
-               (size_t)l->store->elements * sizeof *l->before);
+    struct dt_store *s = l->store;
+    if (s->outer)
+        memcpy(s->before, s->model->parameters, (size_t)s->elements * sizeof *s->before);
 }
 
 bool dt_local_steps_due(const struct dt_local_steps *l, long step, long last)
@@ -86,11 +54,12 @@ static int average(struct dt_comm *comm, float *values, int64_t n, struct dt_err
 /* theta -= rate (d + momentum v), where v = momentum v + d, and d is what was lost. */
 static void step_outside(struct dt_local_steps *l, float *parameters)
 {
-    for (int64_t i = 0; i < l->store->elements; i++) {
-        float lost = l->before[i] - parameters[i];
-        l->velocity[i] = l->momentum * l->velocity[i] + lost;
-        l->before[i] -= l->rate * (lost + l->momentum * l->velocity[i]);
-        parameters[i] = l->before[i];
+    struct dt_store *s = l->store;
+    for (int64_t i = 0; i < s->elements; i++) {
+        float lost = s->before[i] - parameters[i];
+        s->velocity[i] = l->momentum * s->velocity[i] + lost;
+        s->before[i] -= l->rate * (lost + l->momentum * s->velocity[i]);
+        parameters[i] = s->before[i];
     }
 }
 
@@ -104,7 +73,7 @@ int dt_local_steps_synchronize(struct dt_local_steps *l, struct dt_error *err)
     DT_TRY(average(comm, s->optimizer.second, s->optimizer.second_elements, err));
     if (s->average)
         DT_TRY(average(comm, s->average, s->elements, err));
-    if (l->outer)
+    if (s->outer)
         step_outside(l, parameters);
     dt_store_publish(s);
     return 0;

@@ -9,7 +9,7 @@
  *                 and an outer step with Nesterov's momentum follows it (Douillard et al. 2023)
  *
  * The optimizer's state becomes its mean with both, so that replicas are the same behind
- * each synchronisation, and a checkpoint holds all there is, but for the outer momentum.
+ * each synchronisation, and a checkpoint holds all there is, the outer momentum too.
  */
 #ifndef DT_TRAIN_LOCAL_STEPS_H
 #define DT_TRAIN_LOCAL_STEPS_H
@@ -20,19 +20,13 @@ struct dt_local_steps {
     struct dt_store *store; /* borrowed */
     bool active;            /* replicas train alone */
     long every;             /* steps */
-    bool outer;             /* diloco */
-    float rate, momentum;   /* of its step */
-    struct dt_arena arena;
-    float *before, *velocity; /* parameters at the last synchronisation; the outer momentum */
+    float rate, momentum;   /* of the outer step of diloco, whose state is the store's */
 };
 
-/* Without memory yet. DT_EINVALID where checkpoints or validations would be due between two
+/* DT_EINVALID where checkpoints or validations would be due between two
  * synchronisations, or other settings do not go with it. */
 int dt_local_steps_plan(struct dt_local_steps *steps, struct dt_store *store,
                         const struct dt_settings *settings, struct dt_error *err) DT_MUST_CHECK;
-int dt_local_steps_allocate(struct dt_local_steps *steps, struct dt_error *err) DT_MUST_CHECK;
-void dt_local_steps_release(struct dt_local_steps *steps);
-size_t dt_local_steps_bytes(const struct dt_local_steps *steps); /* on the device */
 
 /* The run begins, or goes on, from the store's parameters. */
 void dt_local_steps_begin(struct dt_local_steps *steps);

@@ -25,13 +25,6 @@ struct dt_memory_plan dt_memory_plan(const struct dt_model *model, const struct 
     return p;
 }
 
-void dt_memory_add_moments(struct dt_memory_plan *p, size_t bytes)
-{
-    p->moments += bytes;
-    p->device += bytes;
-    p->total += bytes;
-}
-
 int dt_memory_check(const struct dt_memory_plan *p, const struct dt_model *model, int ranks,
                     struct dt_error *err)
 {

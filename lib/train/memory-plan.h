@@ -23,9 +23,6 @@ struct dt_memory_plan { /* bytes */
 struct dt_memory_plan dt_memory_plan(const struct dt_model *model, const struct dt_store *store,
                                      size_t activations, const struct dt_snapshot *snapshot);
 
-/* What else is remembered from step to step. */
-void dt_memory_add_moments(struct dt_memory_plan *plan, size_t bytes);
-
 /* DT_ENOMEM, with the numbers, if the machine cannot give so much now to each of the
  * ranks on it. The snapshot counts: the device's memory is the host's. */
 int dt_memory_check(const struct dt_memory_plan *plan, const struct dt_model *model, int ranks,

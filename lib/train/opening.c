@@ -178,7 +178,6 @@ static int plan_memory(struct dt_training *t, struct dt_error *err)
     dt_snapshot_plan(&t->snapshot, &t->store, t->settings.checkpoint.background);
     DT_TRY(dt_local_steps_plan(&t->local, &t->store, &t->settings, err));
     t->memory = dt_memory_plan(t->model, &t->store, dt_passes_bytes(&t->passes), &t->snapshot);
-    dt_memory_add_moments(&t->memory, dt_local_steps_bytes(&t->local));
     return 0;
 }
 
@@ -197,7 +196,6 @@ static int take_memory(struct dt_training *t, struct dt_error *err)
     DT_TRY(check_memory(t, err));
     DT_TRY(dt_model_allocate(t->model, err));
     DT_TRY(dt_store_allocate(&t->store, err));
-    DT_TRY(dt_local_steps_allocate(&t->local, err));
     DT_TRY(dt_passes_allocate(&t->passes, err));
     dt_snapshot_allocate(&t->snapshot);
     dt_batch_init(&t->batch, batch, length);
@@ -311,6 +309,8 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
     t->saver =
         dt_saver_new(t->run, t->comm, &t->snapshot, &t->identity, *checkpoint ? t->state.step : -1);
     dt_local_steps_begin(&t->local);
+    bool owes = dt_state_has(&t->store, DT_PART_FEEDBACK);
+    t->state.error_replicas = owes ? dt_comm_size(t->mesh.data.all) : 0;
     t->watched_seconds = t->state.seconds;
     t->first_step = t->state.step;
     t->logged_seconds = t->state.seconds;

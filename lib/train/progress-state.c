@@ -50,6 +50,8 @@ static void add_parts(struct json_object *o, const struct dt_progress_state *s)
         add_real(scale, "factor", s->loss_scale.factor);
         add_int(scale, "updates", s->loss_scale.updates);
     }
+    if (s->error_replicas > 0)
+        add_int(add_object(o, "errors"), "replicas", s->error_replicas);
     if (s->losses.updates > 0) {
         struct json_object *losses = add_object(o, "losses");
         add_real(losses, "mean", s->losses.mean);
@@ -115,13 +117,25 @@ static int parse_losses(struct dt_progress_state *s, struct json_object *o, cons
     return get_long(o, "updates", path, &s->losses.updates, err);
 }
 
+#define MOST_REPLICAS 65536
+
+static int parse_errors(struct dt_progress_state *s, struct json_object *o, const char *path,
+                        struct dt_error *err)
+{
+    DT_TRY(get_long(o, "replicas", path, &s->error_replicas, err));
+    if (s->error_replicas >= 1 && s->error_replicas <= MOST_REPLICAS)
+        return 0;
+    return dt_fail(err, DT_EFORMAT, "%s: there cannot be %ld replicas", path, s->error_replicas);
+}
+
 static const struct {
     const char *name;
     int (*parse)(struct dt_progress_state *, struct json_object *, const char *, struct dt_error *);
 } parts[] = {{"best", parse_best},
              {"skipped", parse_skipped},
              {"loss_scale", parse_loss_scale},
-             {"losses", parse_losses}};
+             {"losses", parse_losses},
+             {"errors", parse_errors}};
 
 static int parse(struct dt_progress_state *s, struct json_object *o, uint64_t data,
                  const char *path, struct dt_error *err)

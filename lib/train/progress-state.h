@@ -19,6 +19,7 @@ struct dt_progress_state {
     long validations_since_best;
     long skipped; /* updates, and in a row without one: for a loss or gradient that was not */
     long skipped_in_row; /* finite, or a spike */
+    long error_replicas; /* whose compression has left something out, each its own; 0: none */
     struct dt_loss_scale loss_scale;
     struct dt_loss_statistics losses;
 };

@@ -5,20 +5,33 @@
 
 #include "base/buffer.h"
 #include "model/directory.h"
+#include "train/feedback.h"
 
 /* --- pieces ----------------------------------------------------------------------------------- */
 
-struct dt_named_tensor *dt_state_tensors(const struct dt_store *s, enum dt_part part, int *count)
+bool dt_state_has(const struct dt_store *s, enum dt_part part)
+{
+    if (part == DT_PART_AVERAGE)
+        return s->averaged;
+    if (part == DT_PART_OUTER)
+        return s->outer;
+    return part != DT_PART_FEEDBACK || dt_compress_remembers(s->compression.kind);
+}
+
+struct dt_named_tensor *dt_state_tensors(const struct dt_store *s, enum dt_part part, long replicas,
+                                         int *count)
 {
     struct dt_table whole;
     struct dt_named_tensor *list;
     int *seconds;
+    if (part == DT_PART_FEEDBACK)
+        return dt_feedback_tensors(s, replicas, count);
     dt_table_init(&whole, &s->model->config, NULL);
     if (part == DT_PART_MOMENTS) {
         list = dt_optimizer_named_tensors(&whole, s->optimizer.wanted, &seconds, count);
         free(seconds);
     } else {
-        list = dt_model_named_tensors(&whole, NULL, "");
+        list = dt_model_named_tensors(&whole, NULL, part == DT_PART_OUTER ? ".outer_momentum" : "");
         *count = whole.count;
     }
     dt_table_release(&whole);
@@ -34,7 +47,7 @@ struct list {
 static void add_piece(struct list *list, int tensor, int64_t first, int64_t count, float *device)
 {
     DT_GROW(list->items, list->count, list->capacity);
-    list->items[list->count++] = (struct dt_state_piece){tensor, first, count, device};
+    list->items[list->count++] = (struct dt_state_piece){tensor, first, count, device, false};
 }
 
 /* Elements from to below end of a tensor here, of which the first lies at device, where they
@@ -84,20 +97,32 @@ static int *second_places(const struct dt_store *s)
     return seconds;
 }
 
+/* Where what is kept of a bucket lies; NULL: nowhere yet. */
+static float *place_of(const struct dt_store *s, enum dt_part part, int bucket)
+{
+    if (part == DT_PART_OUTER)
+        return s->velocity ? s->velocity + s->kept[bucket].first : NULL;
+    return part == DT_PART_AVERAGE ? s->averages[bucket] : s->parameters[bucket];
+}
+
 struct dt_state_piece *dt_state_pieces(const struct dt_store *s, enum dt_part part, bool kept,
-                                       size_t *count)
+                                       long replicas, size_t *count)
 {
     const struct dt_table *t = &s->model->table;
-    float *const *places = part == DT_PART_AVERAGE ? s->averages : s->parameters;
+    *count = 0;
+    if (!dt_state_has(s, part))
+        return NULL;
+    if (part == DT_PART_FEEDBACK)
+        return dt_feedback_pieces(s, kept, replicas, count);
     struct list list = {0};
     int *seconds = second_places(s);
-    for (int i = 0; i < t->count && (part != DT_PART_AVERAGE || s->averaged); i++) {
+    for (int i = 0; i < t->count; i++) {
         const struct dt_param *p = &t->params[i];
         struct dt_extent own =
             kept ? s->kept[p->bucket] : dt_parallel_owned(&s->parallel, p->bucket);
         int64_t from = own.first > p->offset ? own.first - p->offset : 0;
         int64_t end = own.end < p->offset + p->count ? own.end - p->offset : p->count;
-        float *place = places[p->bucket];
+        float *place = place_of(s, part, p->bucket);
         if (from >= end || (!kept && (p->copy || !p->leads)))
             continue;
         if (part == DT_PART_MOMENTS)
@@ -113,10 +138,16 @@ struct dt_state_piece *dt_state_pieces(const struct dt_store *s, enum dt_part pa
 
 /* --- snapshots -------------------------------------------------------------------------------- */
 
+static struct dt_state_piece *owned_pieces(const struct dt_store *s, enum dt_part part,
+                                           size_t *count)
+{
+    return dt_state_pieces(s, part, false, dt_comm_size(s->parallel.replicas.all), count);
+}
+
 static size_t part_bytes(const struct dt_store *s, enum dt_part part)
 {
     size_t bytes = 0, count;
-    struct dt_state_piece *pieces = dt_state_pieces(s, part, false, &count);
+    struct dt_state_piece *pieces = owned_pieces(s, part, &count);
     for (size_t i = 0; i < count; i++)
         bytes += (size_t)pieces[i].count * sizeof(float);
     free(pieces);
@@ -164,7 +195,7 @@ static void fetch(struct dt_snapshot *s, enum dt_part part, char *to)
 {
     struct dt_device *dev = s->store->model->device;
     size_t count;
-    struct dt_state_piece *pieces = dt_state_pieces(s->store, part, false, &count);
+    struct dt_state_piece *pieces = owned_pieces(s->store, part, &count);
     for (size_t i = 0; i < count; i++) {
         size_t bytes = (size_t)pieces[i].count * sizeof(float);
         dev->ops->download(dev, to, pieces[i].device, bytes);

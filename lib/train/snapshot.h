@@ -14,22 +14,33 @@
 #include "train/progress-state.h"
 #include "train/store.h"
 
-enum dt_part { DT_PART_PARAMETERS, DT_PART_MOMENTS, DT_PART_AVERAGE, DT_PARTS };
+enum dt_part {
+    DT_PART_PARAMETERS,
+    DT_PART_MOMENTS,
+    DT_PART_AVERAGE,
+    DT_PART_OUTER,    /* momentum of replicas' outer steps (train/local-steps.h) */
+    DT_PART_FEEDBACK, /* what compression remembers (train/feedback.h) */
+    DT_PARTS
+};
 
 /* Elements of one tensor of a part, side by side in the whole tensor. */
 struct dt_state_piece {
     int tensor; /* place in the part's list */
     int64_t first, count;
     float *device; /* where they are */
+    bool adds;     /* when it is loaded: to what a piece before it has brought there */
 };
 
-/* The tensors of a part of the whole model, without data; owned by the caller (free). */
+/* Whether runs have that part; those of older versions and other settings may not. */
+bool dt_state_has(const struct dt_store *store, enum dt_part part);
+/* The tensors of a part of the whole model, of a run of so many replicas, without data; owned by
+ * the caller (free). */
 struct dt_named_tensor *dt_state_tensors(const struct dt_store *store, enum dt_part part,
-                                         int *count);
+                                         long replicas, int *count);
 /* What this rank owns of a part, or with kept all that it keeps of it: what others keep too,
  * one of them owns. *count may be 0. Owned by the caller (free). */
 struct dt_state_piece *dt_state_pieces(const struct dt_store *store, enum dt_part part, bool kept,
-                                       size_t *count);
+                                       long replicas, size_t *count);
 
 struct dt_snapshot {
     const struct dt_store *store; /* borrowed */

@@ -63,6 +63,8 @@ static void lay_out(struct dt_store *s)
     dt_compression_layout(&s->compression, &s->arena);
     s->bytes.gradients = taken(&s->arena, &before);
     dt_optimizer_layout_moments(&s->optimizer, &s->arena);
+    s->before = s->outer ? dt_arena_take(&s->arena, bytes) : NULL;
+    s->velocity = s->outer ? dt_arena_take(&s->arena, bytes) : NULL;
     s->bytes.moments = taken(&s->arena, &before);
     s->average = s->averaged ? dt_arena_take(&s->arena, bytes) : NULL;
     s->bytes.average = taken(&s->arena, &before);
@@ -223,7 +225,11 @@ int dt_store_plan(struct dt_store *s, struct dt_model *model, const struct dt_se
                                          .layers = t->layers};
     size_t count = (size_t)t->bucket_count;
     *s = (struct dt_store){
-        .model = model, .mesh = mesh, .averaged = settings->training.ema_decay > 0};
+        .model = model,
+        .mesh = mesh,
+        .averaged = settings->training.ema_decay > 0,
+        .outer = settings->distributed.sync == DT_SYNC_DILOCO && dt_comm_size(mesh->data.all) > 1,
+    };
     DT_TRY(dt_parallel_init(&s->parallel, &mesh->data, model->device, &sharding, settings, err));
     DT_TRY(check_memory(s, settings, err));
     note_elsewhere(s);

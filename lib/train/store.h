@@ -36,6 +36,8 @@ struct dt_store {
     float *tied;              /* host memory for the two sums of a head that two stages hold */
     float **averages;         /* likewise of the parameters over the updates */
     float *average;           /* of all buckets; NULL: none */
+    bool outer;               /* replicas make outer steps (train/local-steps.h): */
+    float *before, *velocity; /* parameters at the last of these; its momentum */
     float *own;               /* parameters where the model has none of its own; or NULL */
     bool averaged;
     struct {

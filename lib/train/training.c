@@ -32,7 +32,6 @@ void dt_training_free(struct dt_training *t)
     dt_batch_release(&t->batch);
     dt_saver_free(t->saver);
     dt_snapshot_release(&t->snapshot);
-    dt_local_steps_release(&t->local);
     dt_store_release(&t->store);
     dt_model_free(t->model);
     dt_metrics_close(&t->metrics);

@@ -46,6 +46,37 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
     grep -qF "distributed.shard_ranks (3) must divide the replicas, of which there are 2" <<<"$output"
 }
 
+# What replicas remember besides parameters and moments.
+@test "compressed and local runs that are stopped go on to the same bits" {
+    local stop="--set training.schedule=constant --set training.max_steps" way
+    for way in compress=topk compress=powersgd sync=diloco sync=local_sgd "compress=topk pp=2"; do
+        read -ra settings <<<"--set distributed.${way// / --set distributed.}"
+        settings+=(--set distributed.local_steps=5 --set checkpoint.background=true
+            --set distributed.compress_share=0.1 --set training.log_interval=1)
+        ranks 4 "${settings[@]}" $stop=10 -o straight >parameters
+        ranks 4 "${settings[@]}" $stop=5 -o stopped >/dev/null
+        ranks 4 "${settings[@]}" $stop=10 -o stopped >got
+        cmp parameters got || { echo "$way"; return 1; }
+        results straight >expected
+        results stopped | cmp expected
+        rm -r straight stopped
+    done
+}
+
+@test "what compression has left out goes on with other replicas, and with no other stages" {
+    local settings=(--set distributed.compress=topk --set training.schedule=constant)
+    ranks 4 "${settings[@]}" --set training.max_steps=5 -o run >/dev/null
+    ranks 3 "${settings[@]}" --set training.max_steps=6 -o run >/dev/null
+    ranks 4 "${settings[@]}" --set training.max_steps=7 -o run >/dev/null
+    tr -d ' \n' <run/latest/trainer/state.json | grep -qF '"errors":{"replicas":4}'
+    run ranks 4 "${settings[@]}" --set distributed.pp=2 -o run
+    [ "$status" -ne 0 ]
+    grep -qF "the run began with distributed.pp: 1, and is now to have 2" <<<"$output"
+    run ranks 2 "${settings[@]}" --set distributed.tp=2 -o other
+    [ "$status" -ne 0 ]
+    grep -qF "distributed.compress topk needs distributed.tp 1" <<<"$output"
+}
+
 @test "in the background all ranks write, and come to the same checkpoints" {
     for background in false true; do
         ranks 3 --set distributed.zero_stage=3 --set checkpoint.background=$background \
