@@ -21,10 +21,11 @@ int64_t dt_compression_thin(const struct dt_compression *c, const struct dt_para
     return matrix && c->kind == DT_COMPRESS_POWERSGD ? p->shape[1] * c->rank : 0;
 }
 
-int dt_compression_init(struct dt_compression *c, struct dt_comm *comm, const struct dt_table *t,
-                        const struct dt_settings *s, struct dt_error *err)
+int dt_compression_init(struct dt_compression *c, struct dt_comm *comm, struct dt_device *device,
+                        const struct dt_table *t, const struct dt_settings *s, struct dt_error *err)
 {
     *c = (struct dt_compression){.comm = comm,
+                                 .device = device,
                                  .table = t,
                                  .share = s->distributed.compress_share,
                                  .rank = s->distributed.compress_rank};
@@ -213,66 +214,96 @@ static void orthonormalize(float *x, int64_t rows, int64_t rank)
     }
 }
 
-/* left = matrix right, and right = matrix' left; factors lie column by column. */
-static void multiply(const float *matrix, const int64_t shape[2], int64_t rank, float *left,
-                     float *right, bool to_left)
+/* A matrix of a bucket: what is left out of it so far; its gradient, and in the end the sum; and
+ * its factors, rank x rows and rank x columns. */
+struct product {
+    struct dt_tensor errors, values, left, right;
+};
+
+/* What is owed joins the gradient; left is this rank's part of the product with right. */
+static void project(const struct dt_compression *c, struct product *m)
 {
-    memset(to_left ? left : right, 0,
-           (size_t)((to_left ? shape[0] : shape[1]) * rank) * sizeof(float));
-    for (int64_t i = 0; i < rank; i++) {
-        float *p = left + i * shape[0], *q = right + i * shape[1];
-        for (int64_t r = 0; r < shape[0]; r++)
-            for (int64_t k = 0; k < shape[1]; k++) {
-                float x = matrix[r * shape[1] + k];
-                if (to_left)
-                    p[r] += x * q[k];
-                else
-                    q[k] += x * p[r];
-            }
+    const struct dt_ops *ops = c->device->ops;
+    ops->combine(c->device, &m->errors, 1, &m->values, 1);
+    ops->matmul(c->device, &m->left, &m->right, &m->errors,
+                &(struct dt_matmul){.transpose_b = true});
+}
+
+static void expand(const struct dt_compression *c, struct product *m)
+{
+    c->device->ops->matmul(c->device, &m->values, &m->left, &m->right,
+                           &(struct dt_matmul){.transpose_a = true});
+}
+
+/* right is this rank's part of the product with left, which is all ranks' by now; what both make
+ * is sent, and no longer owed. */
+static void project_back(const struct dt_compression *c, struct product *m)
+{
+    const struct dt_ops *ops = c->device->ops;
+    orthonormalize(m->left.data, m->left.columns, c->rank);
+    ops->matmul(c->device, &m->right, &m->left, &m->errors,
+                &(struct dt_matmul){.accumulate = false});
+    expand(c, m);
+    ops->combine(c->device, &m->errors, 1, &m->values, -1);
+}
+
+static void pack(float *values, float *packed, int64_t n)
+{
+    memcpy(packed, values, (size_t)n * sizeof *packed);
+}
+
+static void unpack(float *values, float *packed, int64_t n)
+{
+    memcpy(values, packed, (size_t)n * sizeof *packed);
+}
+
+/* For each tensor of a bucket: a matrix with its factors, or a vector and its place among the left
+ * ones. right: of the bucket. */
+static int visit(const struct dt_compression *c, int bucket, float *values, float *right,
+                 void (*matrix)(const struct dt_compression *, struct product *),
+                 void (*vector)(float *values, float *packed, int64_t n), struct dt_error *err)
+{
+    const struct dt_table *t = c->table;
+    float *packed = c->scratch;
+    for (int i = 0; i < t->count; i++) {
+        const struct dt_param *p = &t->params[i];
+        int64_t rows = p->shape[0], columns = p->shape[1], thin = dt_compression_thin(c, p);
+        float *own = values + (p->offset - t->buckets[bucket]);
+        if (p->bucket != bucket)
+            continue;
+        if (thin > 0)
+            matrix(c, &(struct product){dt_matrix(c->errors + p->offset, rows, columns),
+                                        dt_matrix(own, rows, columns),
+                                        dt_matrix(packed, c->rank, rows),
+                                        dt_matrix(right, c->rank, columns)});
+        else if (vector)
+            vector(own, packed, p->count);
+        packed += thin > 0 ? c->rank * rows : p->count;
+        right += thin;
     }
+    return c->device->ops->synchronize(c->device, err);
 }
 
-/* Sums what a matrix and its error are nearly, as a product of the given rank. */
-static int sum_matrix(struct dt_compression *c, const struct dt_param *p, float *right,
-                      float *errors, float *values, struct dt_error *err)
-{
-    int64_t rows = p->shape[0], columns = p->shape[1], rank = c->rank;
-    float *left = dt_alloc((size_t)(rows * rank), sizeof *left);
-    for (int64_t i = 0; i < p->count; i++)
-        errors[i] += values[i];
-    multiply(errors, p->shape, rank, left, right, true);
-    int rc = dt_comm_all_reduce(c->comm, left, rows * rank, err);
-    orthonormalize(left, rows, rank);
-    multiply(errors, p->shape, rank, left, right, false);
-    for (int64_t r = 0; r < rows; r++) /* this rank's part of the sum is sent */
-        for (int64_t i = 0; i < rank; i++)
-            for (int64_t k = 0; k < columns; k++)
-                errors[r * columns + k] -= left[i * rows + r] * right[i * columns + k];
-    rc = rc < 0 ? rc : dt_comm_all_reduce(c->comm, right, columns * rank, err);
-    memset(values, 0, (size_t)p->count * sizeof *values);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t i = 0; i < rank; i++)
-            for (int64_t k = 0; k < columns; k++)
-                values[r * columns + k] += left[i * rows + r] * right[i * columns + k];
-    free(left);
-    return rc;
-}
-
+/* All left factors and vectors of a bucket are added up at once, and then all right ones. */
 static int sum_products(struct dt_compression *c, int bucket, float *values, struct dt_error *err)
 {
     const struct dt_table *t = c->table;
+    int64_t packed = 0, thin = 0;
     float *right = c->thin;
     for (int i = 0; i < t->count; i++) {
         const struct dt_param *p = &t->params[i];
-        int64_t thin = dt_compression_thin(c, p);
-        float *own = values + (p->offset - t->buckets[bucket]);
-        if (p->bucket == bucket && thin > 0)
-            DT_TRY(sum_matrix(c, p, right, c->errors + p->offset, own, err));
-        else if (p->bucket == bucket)
-            DT_TRY(dt_comm_all_reduce(c->comm, own, p->count, err));
-        right += thin;
+        int64_t own = dt_compression_thin(c, p);
+        right += p->bucket < bucket ? own : 0;
+        thin += p->bucket == bucket ? own : 0;
+        if (p->bucket == bucket)
+            packed += own > 0 ? c->rank * p->shape[0] : p->count;
     }
-    return 0;
+    c->scratch = dt_realloc(c->scratch, (size_t)packed, sizeof *right);
+    DT_TRY(visit(c, bucket, values, right, project, pack, err));
+    DT_TRY(dt_comm_all_reduce(c->comm, c->scratch, packed, err));
+    DT_TRY(visit(c, bucket, values, right, project_back, NULL, err));
+    DT_TRY(dt_comm_all_reduce(c->comm, right, thin, err));
+    return visit(c, bucket, values, right, expand, unpack, err);
 }
 
 int dt_compression_sum(struct dt_compression *c, int bucket, float *values, struct dt_error *err)

@@ -27,6 +27,7 @@ extern const char *const dt_compressions[];
 struct dt_compression {
     enum dt_compress kind;
     struct dt_comm *comm; /* borrowed, as are these */
+    struct dt_device *device;
     const struct dt_table *table;
     double share;  /* of the numbers, with topk */
     int64_t rank;  /* of products, with powersgd */
@@ -38,8 +39,8 @@ struct dt_compression {
 
 /* DT_EINVALID where settings ask for what goes with no compression. */
 int dt_compression_init(struct dt_compression *compression, struct dt_comm *comm,
-                        const struct dt_table *table, const struct dt_settings *settings,
-                        struct dt_error *err) DT_MUST_CHECK;
+                        struct dt_device *device, const struct dt_table *table,
+                        const struct dt_settings *settings, struct dt_error *err) DT_MUST_CHECK;
 void dt_compression_layout(struct dt_compression *compression, struct dt_arena *arena);
 void dt_compression_release(struct dt_compression *compression);
 

@@ -233,7 +233,7 @@ int dt_store_plan(struct dt_store *s, struct dt_model *model, const struct dt_se
     DT_TRY(dt_parallel_init(&s->parallel, &mesh->data, model->device, &sharding, settings, err));
     DT_TRY(check_memory(s, settings, err));
     note_elsewhere(s);
-    DT_TRY(dt_compression_init(&s->compression, mesh->data.all, t, settings, err));
+    DT_TRY(dt_compression_init(&s->compression, mesh->data.all, model->device, t, settings, err));
     s->kept = dt_alloc(count, sizeof *s->kept);
     s->parameters = dt_alloc(count, sizeof *s->parameters);
     s->sums = dt_alloc(count, sizeof *s->sums);
