@@ -3,8 +3,10 @@
 
 #include <assert.h>
 #include <dlfcn.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
@@ -94,6 +96,21 @@ static void look_after_messages(struct dt_job *job, int *tests)
     pthread_mutex_lock(&job->lock);
 }
 
+static void free_job(struct dt_job *job)
+{
+    for (int i = 0; i < job->group_count; i++) {
+        free(job->groups[i]->members);
+        free(job->groups[i]);
+    }
+    free(job->groups);
+    free(job->scratch);
+    dt_messages_release(job);
+    pthread_mutex_destroy(&job->lock);
+    pthread_cond_destroy(&job->submitted_one);
+    pthread_cond_destroy(&job->finished_one);
+    free(job);
+}
+
 /* The transport is opened, used and closed on this thread alone. */
 static void *serve(void *argument)
 {
@@ -130,6 +147,8 @@ static void *serve(void *argument)
      * closing could wait for them: the program's end is enough then. */
     if (joined && job->failed == 0)
         job->transport->close(job->state);
+    if (job->left_alone)
+        free_job(job);
     return NULL;
 }
 
@@ -198,27 +217,41 @@ static struct dt_job *new_job(const struct dt_transport *transport, double patie
     return job;
 }
 
-static void free_job(struct dt_job *job)
+/* What launchers call this rank. */
+static const char *rank_by_launcher(void)
 {
-    for (int i = 0; i < job->group_count; i++) {
-        free(job->groups[i]->members);
-        free(job->groups[i]);
-    }
-    free(job->groups);
-    free(job->scratch);
-    dt_messages_release(job);
-    pthread_mutex_destroy(&job->lock);
-    pthread_cond_destroy(&job->submitted_one);
-    pthread_cond_destroy(&job->finished_one);
-    free(job);
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", NULL};
+    for (int i = 0; names[i]; i++)
+        if (getenv(names[i]))
+            return getenv(names[i]);
+    return "of no number";
 }
 
-static void await_opening(struct dt_job *job)
+/* A transport that opens waits for all ranks, and nobody can interrupt it: if that takes too long,
+ * the job is left to its thread. */
+static int await_opening(struct dt_job *job, struct dt_error *err)
 {
+    struct timespec end;
+    int late = 0;
+    clock_gettime(CLOCK_REALTIME, &end);
+    double seconds = job->patience + (double)end.tv_nsec * 1e-9;
+    end.tv_sec += (time_t)seconds;
+    end.tv_nsec = (long)((seconds - floor(seconds)) * 1e9);
     pthread_mutex_lock(&job->lock);
-    while (!job->opened)
-        pthread_cond_wait(&job->finished_one, &job->lock);
+    while (!job->opened && late == 0)
+        late = pthread_cond_timedwait(&job->finished_one, &job->lock, &end);
+    job->left_alone = job->closing = !job->opened;
+    if (job->left_alone) {
+        late = dt_fail(err, DT_ESTALLED,
+                       "rank %s: ranks have not met within %.0f seconds: one has not started, or "
+                       "stands still",
+                       rank_by_launcher(), job->patience);
+        fail(job, late, err);
+        pthread_detach(job->thread);
+    }
+    bool failed = job->left_alone;
     pthread_mutex_unlock(&job->lock);
+    return failed ? DT_ESTALLED : 0;
 }
 
 int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport, double patience,
@@ -230,7 +263,7 @@ int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport
         free_job(job);
         return dt_fail(err, DT_ENOMEM, "cannot start the thread that communicates");
     }
-    await_opening(job);
+    DT_TRY(await_opening(job, err));
     if (job->failed < 0) {
         int rc = job->failed;
         *err = job->error;

@@ -16,7 +16,8 @@
  *
  * An operation that no longer moves for the time given at opening fails, and says
  * which rank it waits for and what that rank has sent instead. After a failure
- * every wait fails with the first one's error.
+ * every wait fails with the first one's error. Opening fails likewise, with DT_ESTALLED, where
+ * the ranks do not meet within that time; the transport may then still wait for them.
  */
 #ifndef DT_COMM_COMM_H
 #define DT_COMM_COMM_H

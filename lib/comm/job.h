@@ -66,7 +66,8 @@ struct dt_job {
     struct dt_message *free_messages, *posted; /* the newest first */
     struct dt_message *under_way;              /* of the thread alone */
     bool opened, closing;
-    int failed; /* code of the first failure */
+    bool left_alone; /* opening took too long: the thread is to free the job, if it ever can */
+    int failed;      /* code of the first failure */
     struct dt_error error;
 };
 

@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <math.h>
+#include <semaphore.h>
 
 #include "base/rng.h"
 #include "threads.h"
@@ -410,6 +411,35 @@ static void one_rank_alone_needs_no_transport(void **state)
     free(sum);
 }
 
+static sem_t may_open, has_opened;
+
+static int open_late(void **state, int *rank, int *size, struct dt_error *error)
+{
+    (void)state, (void)rank, (void)size;
+    sem_wait(&may_open);
+    sem_post(&has_opened);
+    return dt_fail(error, DT_EIO, "too late");
+}
+
+/* As MPI waits for a rank that stands still: it cannot be interrupted, but left alone. */
+static void ranks_that_do_not_meet_are_not_waited_for(void **state)
+{
+    struct dt_transport late = threads_transport;
+    struct dt_comm *world;
+    struct dt_error error;
+    (void)state;
+    late.open = open_late;
+    sem_init(&may_open, 0, 0);
+    sem_init(&has_opened, 0, 0);
+    setenv("PMIX_RANK", "7", 1);
+    assert_int_equal(dt_comm_open_on(&world, &late, 1, &error), DT_ESTALLED);
+    unsetenv("PMIX_RANK");
+    assert_null(world);
+    assert_non_null(strstr(error.text, "rank 7: ranks have not met within 1 seconds"));
+    sem_post(&may_open);
+    sem_wait(&has_opened);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -423,6 +453,7 @@ int main(void)
         cmocka_unit_test(messages_leave_before_later_operations),
         cmocka_unit_test(what_does_not_fit_or_does_not_come_is_an_error),
         cmocka_unit_test(one_rank_alone_needs_no_transport),
+        cmocka_unit_test(ranks_that_do_not_meet_are_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,15 @@ small=(--set model.hidden_size=32 --set model.num_layers=4 --set model.num_heads
     FAULTS_STOP_EVERY=3 "$ROOT/tests/full/faults" 3
 }
 
+@test "a rank that stands still before it meets the others: the job ends in time, with a line" {
+    run timeout 60 mpirun -n 3 bash -c '
+        [ "$OMPI_COMM_WORLD_RANK" != 1 ] || kill -STOP $$
+        exec "$@"' - dt-train -q -j 1 "${small[@]}" --set distributed.timeout=2 -o run "$data"
+    [ "$status" -ne 0 ] && [ "$status" -ne 124 ]
+    grep -qE "^dt-train: rank [02]: ranks have not met within 2 seconds: one has not started, or stands still$" <<<"$output"
+    [ ! -e run ]
+}
+
 @test "gradients of one rank that are no number: all ranks skip that update, and only that" {
     DT_DEBUG_POISON=4 dt-train -q -j 1 "${small[@]}" -o one "$data" >expected 2>messages
     grep -qE "^dt-train: step 4: loss [0-9.]+ and gradient norm nan are not finite; update skipped$" messages
