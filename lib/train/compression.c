@@ -181,10 +181,15 @@ static int sum_largest(struct dt_compression *c, float *errors, float *values, i
     int64_t k = (int64_t)ceil(c->share * (double)n);
     c->scratch = dt_realloc(c->scratch, size * (size_t)k, sizeof(struct entry));
     struct entry *lists = c->scratch;
+    double sum = 0;
     for (int64_t i = 0; i < n; i++)
-        errors[i] += values[i];
-    take_largest(errors, n, k, lists + dt_comm_rank(c->comm) * k);
+        values[i] += errors[i];
+    take_largest(values, n, k, lists + dt_comm_rank(c->comm) * k);
     int rc = dt_comm_share(c->comm, lists, (size_t)k * sizeof *lists, err);
+    for (size_t i = 0; rc == 0 && i < size * (size_t)k; i++)
+        sum += fabs((double)lists[i].value);
+    if (isfinite(sum))
+        memcpy(errors, values, (size_t)n * sizeof *values);
     memset(values, 0, (size_t)n * sizeof *values);
     for (size_t i = 0; rc == 0 && i < size * (size_t)k; i++)
         values[lists[i].place] += lists[i].value;
@@ -224,8 +229,8 @@ struct product {
 static void project(const struct dt_compression *c, struct product *m)
 {
     const struct dt_ops *ops = c->device->ops;
-    ops->combine(c->device, &m->errors, 1, &m->values, 1);
-    ops->matmul(c->device, &m->left, &m->right, &m->errors,
+    ops->combine(c->device, &m->values, 1, &m->errors, 1);
+    ops->matmul(c->device, &m->left, &m->right, &m->values,
                 &(struct dt_matmul){.transpose_b = true});
 }
 
@@ -241,8 +246,9 @@ static void project_back(const struct dt_compression *c, struct product *m)
 {
     const struct dt_ops *ops = c->device->ops;
     orthonormalize(m->left.data, m->left.columns, c->rank);
-    ops->matmul(c->device, &m->right, &m->left, &m->errors,
+    ops->matmul(c->device, &m->right, &m->left, &m->values,
                 &(struct dt_matmul){.accumulate = false});
+    ops->copy(c->device, &m->errors, &m->values);
     expand(c, m);
     ops->combine(c->device, &m->errors, 1, &m->values, -1);
 }
@@ -284,6 +290,14 @@ static int visit(const struct dt_compression *c, int bucket, float *values, floa
     return c->device->ops->synchronize(c->device, err);
 }
 
+static bool are_finite(const float *x, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += fabs((double)x[i]);
+    return isfinite(sum);
+}
+
 /* All left factors and vectors of a bucket are added up at once, and then all right ones. */
 static int sum_products(struct dt_compression *c, int bucket, float *values, struct dt_error *err)
 {
@@ -301,6 +315,10 @@ static int sum_products(struct dt_compression *c, int bucket, float *values, str
     c->scratch = dt_realloc(c->scratch, (size_t)packed, sizeof *right);
     DT_TRY(visit(c, bucket, values, right, project, pack, err));
     DT_TRY(dt_comm_all_reduce(c->comm, c->scratch, packed, err));
+    if (!are_finite(c->scratch, packed)) {
+        values[0] = NAN;
+        return 0;
+    }
     DT_TRY(visit(c, bucket, values, right, project_back, NULL, err));
     DT_TRY(dt_comm_all_reduce(c->comm, right, thin, err));
     return visit(c, bucket, values, right, expand, unpack, err);

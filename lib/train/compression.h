@@ -9,7 +9,8 @@
  *               power method from those of the step before (Vogels et al. 2019)
  *
  * What topk and powersgd leave out is added to the next step's gradients (error feedback);
- * checkpoints have it (train/feedback.h). All ranks have the same sum, bit for bit.
+ * checkpoints have it (train/feedback.h). Where a gradient is no number, so is the sum, and what
+ * was left out stays as it was. All ranks have the same sum, bit for bit.
  */
 #ifndef DT_TRAIN_COMPRESSION_H
 #define DT_TRAIN_COMPRESSION_H

@@ -2,6 +2,8 @@
 /* What replicas owe each other when a run stops is there when it goes on. */
 #include "test.h"
 
+#include <math.h>
+
 #include "model/tensor-file.h"
 #include "train/rank-run.h"
 #include "train/training-parts.h"
@@ -110,6 +112,21 @@ static void other_replicas_owe_the_same_sum(void **state)
     }
 }
 
+/* Those of the second step; another such step behind it would end the run. */
+static void gradients_that_are_no_numbers_are_not_owed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct dt_settings s = settings_of(i ? DT_COMPRESS_POWERSGD : DT_COMPRESS_TOPK);
+        s.training.max_skipped = 1;
+        setenv("DT_DEBUG_POISON", "2", 1);
+        struct job job = run_anew(2, &s);
+        unsetenv("DT_DEBUG_POISON");
+        assert_string_equal(job.error, "");
+        assert_true(isnan(job.norms[1]) && isfinite(job.norms[2]) && isfinite(job.norms[5]));
+    }
+}
+
 static void slices_are_refused(struct dt_comm *world, void *context)
 {
     struct dt_settings s = settings_of(DT_COMPRESS_POWERSGD);
@@ -129,6 +146,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_goes_on_to_the_same_bits),
         cmocka_unit_test(other_replicas_owe_the_same_sum),
+        cmocka_unit_test(gradients_that_are_no_numbers_are_not_owed),
         cmocka_unit_test(nothing_is_owed_between_slices),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
