@@ -118,6 +118,7 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) norm_backward(str
     for (int64_t row = first; row < end; row++) {
         float mean = b.stats[row * b.stats_stride], rstd = b.stats[row * b.stats_stride + 1];
         float dy[PARTS][group] = {}, xhat[PARTS][group] = {}, sums[2] = {0, 0};
+        float dx[PARTS][group]; /* on its way while the block adds up */
 #pragma unroll
         for (int part = 0; part < PARTS; part++) {
             int64_t column = dt_cuda_part<TYPE>(part);
@@ -125,6 +126,7 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) norm_backward(str
                 continue;
             dt_cuda_load<TYPE>(b.dy, row, column, dy[part]);
             dt_cuda_load<TYPE>(b.sum, row, column, xhat[part]);
+            dt_cuda_load<TYPE>(b.dsum, row, column, dx[part]);
             dt_cuda_load<TYPE>(b.weight, 0, column, w);
 #pragma unroll
             for (int i = 0; i < group; i++) { /* dy is 0 behind the end */
@@ -140,15 +142,13 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) norm_backward(str
 #pragma unroll
         for (int part = 0; part < PARTS; part++) {
             int64_t column = dt_cuda_part<TYPE>(part);
-            float dx[group];
             if (column >= n)
                 continue;
-            dt_cuda_load<TYPE>(b.dsum, row, column, dx);
 #pragma unroll
             for (int i = 0; i < group; i++)
-                dx[i] += rstd *
-                         (dy[part][i] - sums[0] / (float)n - xhat[part][i] * (sums[1] / (float)n));
-            dt_cuda_store<TYPE>(b.dsum, row, column, dx);
+                dx[part][i] += rstd * (dy[part][i] - sums[0] / (float)n -
+                                       xhat[part][i] * (sums[1] / (float)n));
+            dt_cuda_store<TYPE>(b.dsum, row, column, dx[part]);
         }
     }
     float *sums = b.sums + (int64_t)blockIdx.x * 2 * n;

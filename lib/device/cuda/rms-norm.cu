@@ -128,6 +128,7 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm_backward
         int64_t end = begin + n;
         float rstd = b.rstd[row * b.rstd_stride + number];
         float dy[PARTS][group] = {}, xhat[PARTS][group] = {}, sum = 0;
+        float dx[PARTS][group]; /* on its way while the block adds up */
 #pragma unroll
         for (int part = 0; part < PARTS; part++) {
             int64_t column = dt_cuda_part<TYPE>(part);
@@ -135,6 +136,7 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm_backward
                 continue;
             dt_cuda_load<TYPE>(up_to(b.dy, end), row, begin + column, dy[part]);
             dt_cuda_load<TYPE>(up_to(b.sum, end), row, begin + column, xhat[part]);
+            dt_cuda_load<TYPE>(up_to(b.dsum, end), row, begin + column, dx[part]);
             dt_cuda_load<TYPE>(b.weight, 0, column, w);
 #pragma unroll
             for (int i = 0; i < group; i++) {
@@ -148,14 +150,12 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm_backward
 #pragma unroll
         for (int part = 0; part < PARTS; part++) {
             int64_t column = dt_cuda_part<TYPE>(part);
-            float dx[group];
             if (column >= n)
                 continue;
-            dt_cuda_load<TYPE>(up_to(b.dsum, end), row, begin + column, dx);
 #pragma unroll
             for (int i = 0; i < group; i++)
-                dx[i] += rstd * (dy[part][i] - xhat[part][i] * mean);
-            dt_cuda_store<TYPE>(up_to(b.dsum, end), row, begin + column, dx);
+                dx[part][i] += rstd * (dy[part][i] - xhat[part][i] * mean);
+            dt_cuda_store<TYPE>(up_to(b.dsum, end), row, begin + column, dx[part]);
         }
     }
     float *sums = b.sums + (int64_t)blockIdx.x * n;
