@@ -107,6 +107,7 @@ runs() {
     grep -q '^failed .*instructions$' <<<"$output"
     grep -q '"fp32 follows the processor", "status": "ok".*"losses": 60, "apart": 0}' \
         "$OUT/gpu-check.json"
+    [ "$(grep -c '^=== ' "$OUT/gpu-check.log")" -ge 16 ] # nothing is lost of the log
 }
 
 @test "runs in each precision begin with the same weights, and are compared" {

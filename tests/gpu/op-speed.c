@@ -2,9 +2,10 @@
 /*
  * op-speed [DEVICE [ROWS]]: how fast the ops of an engine are on activations of GPT-2
  * 124M, bf16, against the copy and the fastest product of matrices that the same device
- * shows. One JSON object a line: the op, milliseconds, bytes or arithmetic a second, and
- * the share of the measured peak. Bytes are those that an op must move: each operand once.
- * ROWS are many enough that operands are several times what a GPU's cache holds.
+ * shows, and the products of a step of a quarter of the rows. One JSON object a line: the op,
+ * milliseconds, bytes or arithmetic a second, and the share of the measured peak. Bytes are those
+ * that an op must move: each operand once. ROWS are many enough that operands are several times
+ * what a GPU's cache holds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,14 @@
 #include "device/device.h"
 
 enum { WIDTH = 768, HEADS = 12, LENGTH = 1024, VOCABULARY = 50304, REPEATS = 5 };
+enum { TOKENS = 50257, CHUNK = 2560 }; /* of GPT-2; rows of logits that the head takes at a time */
+
+/* A product of a step: C (rows x columns), and in the gradient of a weight C +=, in fp32. */
+struct product {
+    const char *name;
+    int64_t rows, columns, depth;
+    bool transpose_a, transpose_b;
+};
 
 struct operands {
     struct dt_device *dev;
@@ -25,6 +34,7 @@ struct operands {
     float *losses, *moments[3];
     int64_t parameters;
     int32_t *ids;
+    const struct product *product;
 };
 
 static void *allocate(struct dt_device *dev, size_t bytes)
@@ -244,6 +254,65 @@ struct op {
     double bytes, flops; /* one of them */
 };
 
+/* So many rows and columns in the memory of x; of logits and of the head's weight, in theirs. */
+static struct dt_tensor shaped(const struct operands *o, const struct dt_tensor *x, int64_t rows,
+                               int64_t columns)
+{
+    struct dt_tensor logits = dt_rows(&o->logits, 0, rows);
+    if (columns == TOKENS)
+        return dt_columns(&logits, 0, TOKENS);
+    if (rows == TOKENS && x->dtype == DT_BF16)
+        x = &o->table;
+    return dt_matrix_of(x->dtype, x->data, rows, columns);
+}
+
+static void multiply_product(struct operands *o)
+{
+    const struct product *p = o->product;
+    struct dt_tensor a = p->transpose_a ? shaped(o, &o->wide, p->depth, p->rows)
+                                        : shaped(o, &o->wide, p->rows, p->depth);
+    struct dt_tensor b = p->transpose_b ? shaped(o, &o->qkv, p->columns, p->depth)
+                                        : shaped(o, &o->qkv, p->depth, p->columns);
+    struct dt_tensor c = shaped(o, p->transpose_a ? &o->dtable : &o->wide2, p->rows, p->columns);
+    const struct dt_matmul how = {
+        .transpose_a = p->transpose_a, .transpose_b = p->transpose_b, .accumulate = p->transpose_a};
+    o->dev->ops->matmul(o->dev, &c, &a, &b, &how);
+}
+
+/* Those of a layer, each forward, to its input and to its weight, and those of the head. */
+static void measure_products(struct operands *o, double peak)
+{
+    const int64_t rows = o->rows / 4, c = WIDTH;
+    const int64_t chunk = o->logit_rows < CHUNK ? o->logit_rows : CHUNK;
+    const struct product products[] = {
+        {"qkv", rows, 3 * c, c, false, false},
+        {"qkv, input", rows, c, 3 * c, false, true},
+        {"qkv, weight", c, 3 * c, rows, true, false},
+        {"projection", rows, c, c, false, false},
+        {"projection, input", rows, c, c, false, true},
+        {"projection, weight", c, c, rows, true, false},
+        {"up", rows, 4 * c, c, false, false},
+        {"up, input", rows, c, 4 * c, false, true},
+        {"up, weight", c, 4 * c, rows, true, false},
+        {"down", rows, c, 4 * c, false, false},
+        {"down, input", rows, 4 * c, c, false, true},
+        {"down, weight", 4 * c, c, rows, true, false},
+        {"head", chunk, TOKENS, c, false, true},
+        {"head, input", chunk, c, TOKENS, false, false},
+        {"head, weight", TOKENS, c, chunk, true, false},
+    };
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
+        const struct product *p = o->product = &products[i];
+        double seconds = time_of(o, multiply_product);
+        double rate = 2.0 * (double)p->rows * (double)p->columns * (double)p->depth / seconds;
+        printf("{\"op\": \"%s, %lld x %lld x %lld\", \"ms\": %.4f, \"gigaflops\": %.1f, "
+               "\"of_peak\": %.3f}\n",
+               p->name, (long long)p->rows, (long long)p->columns, (long long)p->depth,
+               1e3 * seconds, 1e-9 * rate, rate / peak);
+        fflush(stdout);
+    }
+}
+
 static void measure_all(struct operands *o)
 {
     double n = (double)o->rows * WIDTH, l = (double)o->logit_rows * VOCABULARY;
@@ -281,6 +350,7 @@ static void measure_all(struct operands *o)
                rate / (ops[i].bytes > 0 ? copied : multiplied));
         fflush(stdout);
     }
+    measure_products(o, multiplied);
 }
 
 int main(int argc, char **argv)
