@@ -214,7 +214,7 @@ static char *name_of(long step, char name[NAME_SIZE])
 }
 
 /* The hidden name of a checkpoint being made or removed; owned by the caller. */
-static char *temporary_path(const char *run, long step)
+char *dt_checkpoint_path(const char *run, long step)
 {
     return dt_format("%s/" TEMPORARY "%08ld.tmp-%ld", run, step, (long)getpid());
 }
@@ -359,11 +359,6 @@ static int publish(const char *run, const char *temporary, const struct dt_progr
     return rc;
 }
 
-char *dt_checkpoint_path(const char *run, long step)
-{
-    return temporary_path(run, step);
-}
-
 int dt_checkpoint_begin(const char *directory, const struct dt_store *store,
                         const struct dt_run_identity *identity, struct dt_error *err)
 {
@@ -503,7 +498,7 @@ static bool points_to(const char *run, const char *link, const char *name)
 static int remove_checkpoint(const char *run, long step, struct dt_error *err)
 {
     char name[NAME_SIZE], *path = dt_path_join(run, name_of(step, name));
-    char *temporary = temporary_path(run, step);
+    char *temporary = dt_checkpoint_path(run, step);
     int rc = rename(path, temporary) < 0 ? dt_fail_errno(err, "cannot rename '%s'", path)
                                          : dt_remove_tree(temporary, err);
     free(path);

@@ -109,7 +109,7 @@ static void deal(struct dt_comm *world, void *context)
     (void)context;
     for (int r = 0; r < size; r++) {
         sends[r] = (struct dt_piece){dt_alloc(1, MOST_BYTES), bytes_between(rank, r)};
-        receives[r] = (struct dt_piece){dt_alloc(1, MOST_BYTES), bytes_between(r, rank)};
+        receives[r] = (struct dt_piece){dt_alloc(1, MOST_BYTES + 1), bytes_between(r, rank)};
         memset(sends[r].data, 10 * rank + r + 1, sends[r].bytes);
         sent += r == rank ? 0 : sends[r].bytes;
     }
