@@ -38,8 +38,7 @@ static bool is_last(const struct counted *c)
     return c->part.stage == c->stages - 1;
 }
 
-/* --- replicas -----------------------------------------------------------------------------------
- */
+/* --- replicas -------------------------------------------------------------------------------- */
 
 /* Micro-batches of a group, or with so many ranges of a replica. */
 static struct dt_extent leaves_of(const struct counted *c, int i, int ranges)
@@ -142,8 +141,7 @@ static int64_t replica_bytes(const struct counted *c)
     return bytes + (c->zero == 0 ? 4 * owned * others : 0);
 }
 
-/* --- stages -------------------------------------------------------------------------------------
- */
+/* --- stages ---------------------------------------------------------------------------------- */
 
 /* Streams of a micro-batch to the runs before and behind: a gradient back, an output on. */
 static int64_t crossings(const struct counted *c)
@@ -177,8 +175,7 @@ static int64_t tied_bytes(const struct counted *c)
     return 4 * (kept.end - kept.first);
 }
 
-/* --- slices -------------------------------------------------------------------------------------
- */
+/* --- slices ---------------------------------------------------------------------------------- */
 
 /* Elements of a sum of n, or of gathering as many twice, by each slice but one. */
 static int64_t sum_of(int64_t n)
@@ -221,8 +218,7 @@ static int64_t slice_bytes(const struct counted *c)
     return c->passes * ((c->slices - 1) * (sent * c->width + 4 * floats) + 4 * key_sums(c));
 }
 
-/* --- all of a step ------------------------------------------------------------------------------
- */
+/* --- all of a step --------------------------------------------------------------------------- */
 
 /* Losses and targets of each micro-batch; norms of buckets; flags. */
 static int64_t told_bytes(const struct counted *c)
