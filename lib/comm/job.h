@@ -36,9 +36,10 @@ struct dt_transfer {
     void *request;
 };
 
-/* A message, in the list of those that are free, posted, or under way. */
+/* A message, in the list of those that are free, posted, or under way, and in the job's of all. */
 struct dt_message {
     struct dt_message *next;
+    struct dt_message *made_before;
     struct dt_operation op; /* as which it is reported */
     struct dt_transfer transfer;
     double since; /* it was started */
@@ -63,8 +64,8 @@ struct dt_job {
     size_t scratch_bytes;
     struct dt_operation queue[DT_QUEUE];
     uint64_t submitted, finished;
-    struct dt_message *free_messages, *posted; /* the newest first */
-    struct dt_message *under_way;              /* of the thread alone */
+    struct dt_message *made, *free_messages, *posted; /* the newest first */
+    struct dt_message *under_way;                     /* of the thread alone */
     bool opened, closing;
     bool left_alone; /* opening took too long: the thread is to free the job, if it ever can */
     int failed;      /* code of the first failure */

@@ -10,9 +10,13 @@
 static struct dt_message *take_free(struct dt_job *job)
 {
     struct dt_message *m = job->free_messages;
-    if (m)
+    if (m) {
         job->free_messages = m->next;
-    return m ? m : dt_alloc(1, sizeof *m);
+        return m;
+    }
+    m = dt_alloc(1, sizeof *m);
+    m->made_before = job->made;
+    return job->made = m;
 }
 
 static struct dt_message *post(struct dt_comm *comm, const char *name, int channel,
@@ -24,6 +28,7 @@ static struct dt_message *post(struct dt_comm *comm, const char *name, int chann
     struct dt_message *m = take_free(job);
     *m = (struct dt_message){
         .next = job->posted,
+        .made_before = m->made_before,
         .op = {.name = name, .comm = comm, .number = (uint64_t)channel, .beside = true},
         .transfer = transfer,
     };
@@ -115,9 +120,9 @@ int dt_messages_advance(struct dt_job *job, bool *moved, struct dt_error *err)
 
 void dt_messages_release(struct dt_job *job)
 {
-    for (struct dt_message *m = job->free_messages, *next; m; m = next) {
-        next = m->next;
+    /* After a failure some are in no list but this one. */
+    for (struct dt_message *m = job->made, *before; m; m = before) {
+        before = m->made_before;
         free(m);
     }
-    job->free_messages = NULL;
 }
