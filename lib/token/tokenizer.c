@@ -156,11 +156,6 @@ uint32_t dt_tokenizer_eot(const struct dt_tokenizer *t)
     return t->eot;
 }
 
-uint32_t dt_tokenizer_bos(const struct dt_tokenizer *t)
-{
-    return t->bos;
-}
-
 uint64_t dt_tokenizer_fingerprint(const struct dt_tokenizer *t)
 {
     return t->fingerprint;

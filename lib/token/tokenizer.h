@@ -41,8 +41,6 @@ void dt_tokenizer_free(struct dt_tokenizer *t); /* NULL is fine */
 uint32_t dt_tokenizer_size(const struct dt_tokenizer *t); /* highest id + 1 */
 /* The token that ends a document ("<|endoftext|>" or its like); DT_NO_TOKEN if none. */
 uint32_t dt_tokenizer_eot(const struct dt_tokenizer *t);
-/* The token that begins one ("<s>" or its like); DT_NO_TOKEN if none. */
-uint32_t dt_tokenizer_bos(const struct dt_tokenizer *t);
 /* Identifies the mapping from text to ids: equal for equal vocabularies, merges
  * and patterns, whatever file format they came from. */
 uint64_t dt_tokenizer_fingerprint(const struct dt_tokenizer *t);
