@@ -53,10 +53,9 @@ static int64_t bucket_size(const struct dt_parallel *p, int bucket)
 
 /* --- the deal of micro-batches ---------------------------------------------------------------- */
 
-void dt_parallel_part(const struct dt_parallel *p, int64_t count, int64_t *first, int64_t *end)
+struct dt_extent dt_parallel_part(const struct dt_parallel *p, int64_t count)
 {
-    *first = dt_share_of(count, rank_of(p), size_of(p));
-    *end = dt_share_of(count, rank_of(p) + 1, size_of(p));
+    return dt_share(count, rank_of(p), size_of(p));
 }
 
 static int group_of(const struct dt_parallel *p)
@@ -67,17 +66,16 @@ static int group_of(const struct dt_parallel *p)
 /* What a group has of the micro-batches, which its ranks pass in turn with rounds. */
 static struct dt_extent group_part(const struct dt_parallel *p, int64_t batches, int group)
 {
-    return (struct dt_extent){dt_share_of(batches, group, p->sharding.groups),
-                              dt_share_of(batches, group + 1, p->sharding.groups)};
+    return dt_share(batches, group, p->sharding.groups);
 }
 
 static int64_t own_of(const struct dt_parallel *p, int64_t batches, int rank)
 {
-    int size = size_of(p), owners = p->sharding.owners;
-    struct dt_extent group = group_part(p, batches, rank / owners);
-    if (p->keeping == DT_KEEP_ROUNDS)
-        return (group.end - group.first - rank % owners + owners - 1) / owners;
-    return dt_share_of(batches, rank + 1, size) - dt_share_of(batches, rank, size);
+    int owners = p->sharding.owners;
+    struct dt_extent part = p->keeping == DT_KEEP_ROUNDS ? group_part(p, batches, rank / owners)
+                                                         : dt_share(batches, rank, size_of(p));
+    int64_t count = part.end - part.first;
+    return p->keeping == DT_KEEP_ROUNDS ? (count - rank % owners + owners - 1) / owners : count;
 }
 
 static int64_t batch_of(const struct dt_parallel *p, int64_t batches, int rank, int64_t i)
@@ -119,9 +117,8 @@ static int arrays_needed(const struct dt_parallel *p, int64_t most)
         return needed + 1;
     }
     for (int64_t batches = size_of(p); batches <= most; batches++) {
-        struct dt_extent own = group_part(p, batches, group_of(p));
-        if (!rounds)
-            dt_parallel_part(p, batches, &own.first, &own.end);
+        struct dt_extent own =
+            rounds ? group_part(p, batches, group_of(p)) : dt_parallel_part(p, batches);
         int arrays = dt_tree_arrays(own.first, own.end, batches);
         needed = arrays > needed ? arrays : needed;
     }

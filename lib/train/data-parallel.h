@@ -127,9 +127,8 @@ int64_t dt_parallel_batch(const struct dt_parallel *parallel, int64_t batches, i
 int dt_parallel_share_batches(struct dt_parallel *parallel, double *values, int64_t batches,
                               int64_t each, struct dt_error *err) DT_MUST_CHECK;
 
-/* This rank's part, first to below end, of count things dealt out in their order. */
-void dt_parallel_part(const struct dt_parallel *parallel, int64_t count, int64_t *first,
-                      int64_t *end);
+/* This rank's part of count things dealt out in their order. */
+struct dt_extent dt_parallel_part(const struct dt_parallel *parallel, int64_t count);
 /* Likewise for each thing of these parts. */
 int dt_parallel_share(struct dt_parallel *parallel, double *values, int64_t count, int64_t each,
                       struct dt_error *err) DT_MUST_CHECK;

@@ -14,6 +14,11 @@ int64_t dt_share_of(int64_t total, int64_t i, int64_t count)
     return total * i / count;
 }
 
+struct dt_extent dt_share(int64_t total, int64_t i, int64_t count)
+{
+    return (struct dt_extent){dt_share_of(total, i, count), dt_share_of(total, i + 1, count)};
+}
+
 static int64_t bucket_size(const struct dt_sharding *s, int bucket)
 {
     return s->buckets[bucket + 1] - s->buckets[bucket];
@@ -37,8 +42,7 @@ struct dt_extent dt_owned_blocks(const struct dt_sharding *s, int bucket, int ow
     int64_t blocks = dt_block_count(s, bucket);
     if (s->rooted)
         return (struct dt_extent){owner == 0 ? 0 : blocks, blocks};
-    return (struct dt_extent){dt_share_of(blocks, owner, s->owners),
-                              dt_share_of(blocks, owner + 1, s->owners)};
+    return dt_share(blocks, owner, s->owners);
 }
 
 static int64_t first_element(const struct dt_sharding *s, int bucket, int64_t block)

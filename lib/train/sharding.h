@@ -30,7 +30,8 @@ struct dt_extent {
     int64_t first, end;
 };
 
-/* Where part number i of count parts of total things begins. */
+/* Part number i of count even parts of total things, and where it begins. */
+struct dt_extent dt_share(int64_t total, int64_t i, int64_t count);
 int64_t dt_share_of(int64_t total, int64_t i, int64_t count);
 
 int64_t dt_block_size(const struct dt_sharding *sharding, int bucket);

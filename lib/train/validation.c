@@ -60,18 +60,17 @@ static int validate(struct dt_training *t, double *loss, double *accuracy, struc
 {
     uint64_t batch = (uint64_t)t->settings.training.batch_size, samples = 0;
     double sum = 0, hits = 0, targets = 0;
-    int64_t first, end;
     DT_TRY(
         dt_dataset_samples(t->val, (uint32_t)t->settings.training.sequence_length, &samples, err));
     uint64_t wanted = batch * (uint64_t)t->settings.training.eval_batches;
     uint64_t count = wanted < samples ? wanted : samples;
     int64_t batches = (int64_t)((count + batch - 1) / batch);
-    dt_parallel_part(&t->store.parallel, batches, &first, &end);
-    for (int64_t i = first; i < end; i++) {
+    struct dt_extent own = dt_parallel_part(&t->store.parallel, batches);
+    for (int64_t i = own.first; i < own.end; i++) {
         uint64_t from = (uint64_t)i * batch, rows = count - from < batch ? count - from : batch;
         DT_TRY(validate_batch(t, samples, from, rows, t->val_values + i * BATCH_VALUES, err));
     }
-    DT_TRY(pass_idly(t, samples, end - first, batches, err));
+    DT_TRY(pass_idly(t, samples, own.end - own.first, batches, err));
     DT_TRY(dt_mesh_from_last_stage(&t->mesh, t->val_values, batches * BATCH_VALUES, err));
     DT_TRY(dt_parallel_share(&t->store.parallel, t->val_values, batches, BATCH_VALUES, err));
     for (int64_t i = 0; i < batches; i++) {

@@ -40,19 +40,12 @@ static bool is_last(const struct counted *c)
 
 /* --- replicas -------------------------------------------------------------------------------- */
 
-/* Micro-batches of a group, or with so many ranges of a replica. */
-static struct dt_extent leaves_of(const struct counted *c, int i, int ranges)
-{
-    return (struct dt_extent){dt_share_of(c->batches, i, ranges),
-                              dt_share_of(c->batches, i + 1, ranges)};
-}
-
 static int64_t own_batches(const struct counted *c)
 {
     int owners = c->sharding.owners;
-    struct dt_extent run = leaves_of(c, c->replica, c->replicas);
+    struct dt_extent run = dt_share(c->batches, c->replica, c->replicas);
     if (c->in_rounds) {
-        run = leaves_of(c, c->replica / owners, c->groups);
+        run = dt_share(c->batches, c->replica / owners, c->groups);
         return (run.end - run.first - c->replica % owners + owners - 1) / owners;
     }
     return run.end - run.first;
@@ -63,8 +56,8 @@ static int64_t parts_of(const struct counted *c, int i, int ranges)
 {
     struct dt_tree_node nodes[DT_TREE_NODES];
     int64_t leaves = c->settings.distributed.invariant ? c->batches : c->replicas;
-    return dt_tree_cover(dt_share_of(leaves, i, ranges), dt_share_of(leaves, i + 1, ranges), leaves,
-                         nodes);
+    struct dt_extent range = dt_share(leaves, i, ranges);
+    return dt_tree_cover(range.first, range.end, leaves, nodes);
 }
 
 /* Of a piece, chunk by chunk: shares of the other groups leave, once for each part that the group
@@ -75,7 +68,8 @@ static int64_t across(const struct counted *c, int64_t piece)
     int64_t parts = parts_of(c, group, c->groups), floats = 0;
     for (int64_t from = 0; from < piece; from += CHUNK) {
         int64_t n = piece - from < CHUNK ? piece - from : CHUNK;
-        int64_t own = dt_share_of(n, group + 1, c->groups) - dt_share_of(n, group, c->groups);
+        struct dt_extent share = dt_share(n, group, c->groups);
+        int64_t own = share.end - share.first;
         floats += parts * (n - own) + own * (c->groups - 1);
     }
     return 4 * floats;
