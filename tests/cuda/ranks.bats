@@ -28,6 +28,17 @@ run_ranks() {
     done
 }
 
+@test "groups of replicas: the bits of one rank" {
+    small+=(--set training.gradient_accumulation_steps=5)
+    run_ranks 1 one "${invariant[@]}"
+    for stage in 0 2 3; do
+        run_ranks 4 four "${invariant[@]}" --set distributed.zero_stage=$stage \
+            --set distributed.shard_ranks=2
+        cmp one.results four.results
+        rm -r four
+    done
+}
+
 @test "16 bits, and without overlap" {
     small+=(--set training.precision=bf16)
     run_ranks 1 one "${invariant[@]}"
