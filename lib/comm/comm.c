@@ -231,27 +231,23 @@ static const char *rank_by_launcher(void)
  * the job is left to its thread. */
 static int await_opening(struct dt_job *job, struct dt_error *err)
 {
-    struct timespec end;
-    int late = 0;
-    clock_gettime(CLOCK_REALTIME, &end);
-    double seconds = job->patience + (double)end.tv_nsec * 1e-9;
-    end.tv_sec += (time_t)seconds;
-    end.tv_nsec = (long)((seconds - floor(seconds)) * 1e9);
+    double seconds = dt_now() + job->patience;
+    const struct timespec end = {(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)};
+    int rc = 0, waited = 0;
     pthread_mutex_lock(&job->lock);
-    while (!job->opened && late == 0)
-        late = pthread_cond_timedwait(&job->finished_one, &job->lock, &end);
-    job->left_alone = job->closing = !job->opened;
-    if (job->left_alone) {
-        late = dt_fail(err, DT_ESTALLED,
-                       "rank %s: ranks have not met within %.0f seconds: one has not started, or "
-                       "stands still",
-                       rank_by_launcher(), job->patience);
-        fail(job, late, err);
+    while (!job->opened && waited == 0)
+        waited = pthread_cond_clockwait(&job->finished_one, &job->lock, CLOCK_MONOTONIC, &end);
+    if (!job->opened) {
+        rc = dt_fail(err, DT_ESTALLED,
+                     "rank %s: ranks have not met within %.0f seconds: one has not started, or "
+                     "stands still",
+                     rank_by_launcher(), job->patience);
+        fail(job, rc, err);
+        job->left_alone = job->closing = true;
         pthread_detach(job->thread);
     }
-    bool failed = job->left_alone;
     pthread_mutex_unlock(&job->lock);
-    return failed ? DT_ESTALLED : 0;
+    return rc;
 }
 
 int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport, double patience,
