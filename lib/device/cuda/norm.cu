@@ -8,11 +8,11 @@
 namespace
 {
 struct forward {
-    struct dt_cuda_view y, sum, x, add, weight, bias; /* add.data NULL: none */
+    struct dt_cuda_summed in;
+    struct dt_cuda_view y, weight, bias;
     float *stats;
     int64_t stats_stride;
     float epsilon;
-    bool keep_sum; /* sum is to be written */
 };
 } // namespace
 
@@ -20,24 +20,14 @@ template <int TYPE, int PARTS>
 static __global__ void __launch_bounds__(dt_cuda_team_threads) norm(struct forward f)
 {
     constexpr int group = dt_cuda_group<TYPE>;
-    int64_t row = blockIdx.x, n = f.x.columns;
+    int64_t row = blockIdx.x, n = f.weight.columns;
     float v[PARTS][group] = {}, w[group], sum = 0, squares = 0;
 #pragma unroll
     for (int part = 0; part < PARTS; part++) {
         int64_t column = dt_cuda_part<TYPE>(part);
         if (column >= n)
             continue;
-        dt_cuda_load<TYPE>(f.x, row, column, v[part]);
-        if (f.add.data) {
-            dt_cuda_load<TYPE>(f.add, row, column, w);
-#pragma unroll
-            for (int i = 0; i < group; i++)
-                v[part][i] += w[i];
-        }
-        if (f.keep_sum) {
-            dt_cuda_store<TYPE>(f.sum, row, column, v[part]);
-            dt_cuda_as_stored<TYPE>(f.sum, v[part]);
-        }
+        dt_cuda_load_summed<TYPE>(f.in, row, column, v[part]);
 #pragma unroll
         for (int i = 0; i < group; i++)
             sum += v[part][i]; /* 0 behind the end */
@@ -76,18 +66,13 @@ void dt_cuda_norm_forward(struct dt_device *dev, struct dt_tensor *y, struct dt_
 {
     int64_t n = x->columns;
     assert(y->columns == n && sum->columns == n && weight->columns == n && stats->columns == 2);
-    struct forward f = {dt_cuda_view_of(y),
-                        dt_cuda_view_of(sum),
-                        dt_cuda_view_of(x),
-                        {},
-                        dt_cuda_view_of(weight),
-                        dt_cuda_view_of(bias),
-                        static_cast<float *>(stats->data),
-                        stats->stride,
-                        epsilon,
-                        add != nullptr || sum->data != x->data};
-    if (add)
-        f.add = dt_cuda_view_of(add);
+    const struct forward f = {dt_cuda_summed_of(x, add, sum, dt_cuda_view_of),
+                              dt_cuda_view_of(y),
+                              dt_cuda_view_of(weight),
+                              dt_cuda_view_of(bias),
+                              static_cast<float *>(stats->data),
+                              stats->stride,
+                              epsilon};
     dt_cuda_for_type(dt_cuda_type_of({y, sum, x, add, weight, bias}), [&](auto type) {
         dt_cuda_for_team<type.value>(dev, n, [&](auto parts, dim3 block) {
             dt_cuda_launch(dt_cuda_of(dev)->stream, dim3((unsigned)x->rows), block, 0,

@@ -8,12 +8,12 @@
 namespace
 {
 struct forward {
-    struct dt_cuda_view y, sum, x, add, weight; /* add.data NULL: none */
+    struct dt_cuda_summed in;
+    struct dt_cuda_view y, weight;
     float *rstd;
     int64_t rstd_stride;
     float epsilon;
     unsigned groups; /* norms of a row */
-    bool keep_sum;   /* sum is to be written */
 };
 } // namespace
 
@@ -22,6 +22,12 @@ static __device__ __forceinline__ struct dt_cuda_view up_to(struct dt_cuda_view 
 {
     x.columns = end;
     return x;
+}
+
+static __device__ __forceinline__ struct dt_cuda_summed up_to(struct dt_cuda_summed s, int64_t end)
+{
+    s.x.columns = s.add.columns = s.sum.columns = end;
+    return s;
 }
 
 template <int TYPE, int PARTS>
@@ -36,17 +42,7 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm(struct f
         int64_t column = dt_cuda_part<TYPE>(part);
         if (column >= n)
             continue;
-        dt_cuda_load<TYPE>(up_to(f.x, end), row, begin + column, v[part]);
-        if (f.add.data) {
-            dt_cuda_load<TYPE>(up_to(f.add, end), row, begin + column, w);
-#pragma unroll
-            for (int i = 0; i < group; i++)
-                v[part][i] += w[i];
-        }
-        if (f.keep_sum) {
-            dt_cuda_store<TYPE>(up_to(f.sum, end), row, begin + column, v[part]);
-            dt_cuda_as_stored<TYPE>(f.sum, v[part]);
-        }
+        dt_cuda_load_summed<TYPE>(up_to(f.in, end), row, begin + column, v[part]);
 #pragma unroll
         for (int i = 0; i < group; i++)
             squares += v[part][i] * v[part][i]; /* 0 behind the end */
@@ -83,18 +79,14 @@ void dt_cuda_rms_norm_forward(struct dt_device *dev, struct dt_tensor *y, struct
     int64_t n = weight->columns, groups = x->columns / n;
     assert(groups * n == x->columns && rstd->columns == groups);
     assert(y->columns == x->columns && sum->columns == x->columns);
-    struct forward f = {view_of_groups(y, n),
-                        view_of_groups(sum, n),
-                        view_of_groups(x, n),
-                        {},
-                        dt_cuda_view_of(weight),
-                        static_cast<float *>(rstd->data),
-                        rstd->stride,
-                        epsilon,
-                        (unsigned)groups,
-                        add != nullptr || sum->data != x->data};
-    if (add)
-        f.add = view_of_groups(add, n);
+    auto view_of = [&](const struct dt_tensor *t) { return view_of_groups(t, n); };
+    const struct forward f = {dt_cuda_summed_of(x, add, sum, view_of),
+                              view_of(y),
+                              dt_cuda_view_of(weight),
+                              static_cast<float *>(rstd->data),
+                              rstd->stride,
+                              epsilon,
+                              (unsigned)groups};
     dt_cuda_for_type(dt_cuda_type_of({y, sum, x, add, weight}), [&](auto type) {
         dt_cuda_for_team<type.value>(dev, n, [&](auto parts, dim3 block) {
             dt_cuda_launch(dt_cuda_of(dev)->stream, dim3((unsigned)(x->rows * groups)), block, 0,

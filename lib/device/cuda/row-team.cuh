@@ -39,4 +39,39 @@ template <int TYPE> __device__ __forceinline__ int64_t dt_cuda_part(int part)
     return ((int64_t)part * blockDim.x + threadIdx.x) * dt_cuda_group<TYPE>;
 }
 
+/* What a norm is of: x, with what is added to it. */
+struct dt_cuda_summed {
+    struct dt_cuda_view x, add, sum; /* add.data NULL: none */
+    bool keep_sum;                   /* sum is to be written */
+};
+
+template <class View>
+struct dt_cuda_summed dt_cuda_summed_of(const struct dt_tensor *x, const struct dt_tensor *add,
+                                        const struct dt_tensor *sum, View view_of)
+{
+    struct dt_cuda_summed s = {view_of(x), {}, view_of(sum), add || sum->data != x->data};
+    if (add)
+        s.add = view_of(add);
+    return s;
+}
+
+/* A group of it, rounded as it is kept. */
+template <int TYPE>
+__device__ __forceinline__ void dt_cuda_load_summed(const struct dt_cuda_summed &s, int64_t row,
+                                                    int64_t column, float (&v)[dt_cuda_group<TYPE>])
+{
+    dt_cuda_load<TYPE>(s.x, row, column, v);
+    if (s.add.data) {
+        float add[dt_cuda_group<TYPE>];
+        dt_cuda_load<TYPE>(s.add, row, column, add);
+#pragma unroll
+        for (int i = 0; i < dt_cuda_group<TYPE>; i++)
+            v[i] += add[i];
+    }
+    if (s.keep_sum) {
+        dt_cuda_store<TYPE>(s.sum, row, column, v);
+        dt_cuda_as_stored<TYPE>(s.sum, v);
+    }
+}
+
 #endif
