@@ -68,6 +68,13 @@ void dt_compression_release(struct dt_compression *c)
     *c = (struct dt_compression){0};
 }
 
+void dt_compression_rescale(struct dt_compression *c, double factor)
+{
+    int64_t n = dt_compress_remembers(c->kind) ? c->table->gradient_elements : 0;
+    for (int64_t i = 0; i < n; i++)
+        c->errors[i] *= (float)factor;
+}
+
 /* --- bf16 ------------------------------------------------------------------------------------- */
 
 static uint16_t to_bf16(float x)

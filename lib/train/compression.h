@@ -51,6 +51,9 @@ bool dt_compress_remembers(enum dt_compress kind);
  * They lie in thin in the order of the table. */
 int64_t dt_compression_thin(const struct dt_compression *compression, const struct dt_param *p);
 
+/* The next gradients count so many times what those before did: so does what is owed of them. */
+void dt_compression_rescale(struct dt_compression *compression, double factor);
+
 /* The gradients of a bucket become the sum of all ranks'. */
 int dt_compression_sum(struct dt_compression *compression, int bucket, float *gradients,
                        struct dt_error *err) DT_MUST_CHECK;

@@ -205,6 +205,8 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
         DT_TRY(apply(t, r, factor, err));
     else
         DT_TRY(skip_update(t, r, err));
+    if (t->state.loss_scale.factor != r->loss_scale)
+        dt_compression_rescale(&t->store.compression, t->state.loss_scale.factor / r->loss_scale);
     t->state.step++;
     if (t->local.active &&
         dt_local_steps_due(&t->local, t->state.step, t->settings.training.max_steps))

@@ -6,6 +6,7 @@
 
 #include "model/tensor-file.h"
 #include "train/rank-run.h"
+#include "train/schedule.h"
 #include "train/training-parts.h"
 
 static struct dt_settings settings_of(enum dt_compress compress)
@@ -127,6 +128,44 @@ static void gradients_that_are_no_numbers_are_not_owed(void **state)
     }
 }
 
+/* All that replicas owe behind so many steps; owned by the caller. */
+static float *owed_behind(struct dt_settings s, long steps, size_t *count)
+{
+    char *path = dt_path_join(scratch, "anew/latest/trainer/errors.safetensors"), *file;
+    uint64_t header;
+    size_t size;
+    s.training.max_steps = steps;
+    run_anew(2, &s);
+    assert_int_equal(dt_file_read(path, SIZE_MAX - 1, &file, &size, &err), 0);
+    memcpy(&header, file, sizeof header);
+    *count = (size - sizeof header - header) / sizeof(float);
+    float *owed = dt_alloc(*count, sizeof *owed);
+    memcpy(owed, file + sizeof header + header, *count * sizeof *owed);
+    free(file), free(path);
+    return owed;
+}
+
+/* An overflow halves the loss's scale, and with it all that is owed. */
+static void what_is_owed_is_scaled_as_gradients_are(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(DT_COMPRESS_TOPK);
+    size_t count, other, owing = 0;
+    s.training.precision = DT_F16;
+    s.training.schedule = DT_SCHEDULE_CONSTANT;
+    s.training.warmup_steps = 1;
+    setenv("DT_DEBUG_POISON", "2", 1);
+    float *before = owed_behind(s, 1, &count), *behind = owed_behind(s, 2, &other);
+    unsetenv("DT_DEBUG_POISON");
+    assert_int_equal(count, other);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(behind[i] == before[i] / 2);
+        owing += before[i] != 0;
+    }
+    assert_true(owing > count / 2);
+    free(before), free(behind);
+}
+
 static void slices_are_refused(struct dt_comm *world, void *context)
 {
     struct dt_settings s = settings_of(DT_COMPRESS_POWERSGD);
@@ -147,6 +186,7 @@ int main(void)
         cmocka_unit_test(a_run_goes_on_to_the_same_bits),
         cmocka_unit_test(other_replicas_owe_the_same_sum),
         cmocka_unit_test(gradients_that_are_no_numbers_are_not_owed),
+        cmocka_unit_test(what_is_owed_is_scaled_as_gradients_are),
         cmocka_unit_test(nothing_is_owed_between_slices),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
