@@ -2,8 +2,8 @@
 /*
  * cuBLASLt on the processor. Matrices lie column by column; op(A) op(B) is summed in
  * fp32. It refuses what the library would: layouts that do not fit, addresses less
- * aligned than was promised. Each product has two algorithms, which are the same. With the
- * word "plain" in CUDA_EMULATOR, it knows no epilogue.
+ * aligned than was promised. Each product has two algorithms, which are the same. What the
+ * words "plain" and "aligned" in CUDA_EMULATOR make it refuse, emulator.h says.
  */
 #include <cstdlib>
 #include <cstring>
@@ -245,6 +245,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     return CUBLAS_STATUS_SUCCESS;
 }
 
+static bool suits_tensor_cores(const void *matrix, const emulated_layout &layout)
+{
+    return layout.type == CUDA_R_32F || (is_aligned(matrix, 16) && layout.stride % 8 == 0);
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void *alpha,
                               const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
                               cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
@@ -259,6 +264,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
         return CUBLAS_STATUS_INVALID_VALUE;
     if (!is_aligned(a, promised[0]) || !is_aligned(b, promised[1]) || !is_aligned(c, promised[2]) ||
         !is_aligned(d, promised[3]))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (emulator::settings().aligned &&
+        !(suits_tensor_cores(a, *a_layout) && suits_tensor_cores(b, *b_layout) &&
+          suits_tensor_cores(d, *d_layout)))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     const task t = {*product,
                     *a_layout,

@@ -15,6 +15,8 @@
  *     eager       work is done when it is put in a stream; otherwise only when the host
  *                 waits for it, and device memory cannot be touched by the host between
  *     plain       cuBLASLt has no epilogues (blas.cpp)
+ *     aligned     and multiplies 16-bit elements only where each row begins at a multiple of
+ *                 16 bytes, as tensor cores want them
  *     seed=N      0: threads in their order; 1: backwards; others: a random order, in
  *                 which some warps of a block hurry ahead of others as far as they can
  */

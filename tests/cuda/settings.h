@@ -9,7 +9,7 @@
 namespace emulator
 {
 struct settings_list {
-    bool eager, plain;
+    bool eager, plain, aligned;
     unsigned seed;
 };
 
@@ -21,6 +21,7 @@ inline settings_list read_settings()
         return s;
     s.eager = strstr(words, "eager") != nullptr;
     s.plain = strstr(words, "plain") != nullptr;
+    s.aligned = strstr(words, "aligned") != nullptr;
     if ((seed = strstr(words, "seed=")) != nullptr)
         s.seed = (unsigned)strtoul(seed + strlen("seed="), nullptr, 10);
     return s;
