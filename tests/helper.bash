@@ -31,6 +31,14 @@ refute() {
     fi
 }
 
+# make_data DOCUMENTS VOCABULARY OPTION...: here, docs.jsonl, its tokenizer tok.json, and data, made
+# of both by dt-shard with the options.
+make_data() {
+    dt-synth -n "$1" >docs.jsonl
+    dt-vocab -q --size "$2" -o tok.json docs.jsonl
+    dt-tokenize -q -t tok.json docs.jsonl | dt-shard "${@:3}" -o data
+}
+
 # Several ranks over real MPI on this machine; skips the test where that cannot be.
 need_mpi() {
     command -v mpirun >/dev/null || skip "there is no mpirun"

@@ -5,9 +5,7 @@
 # A vocabulary that 2, 3 and 4 do not divide.
 make_rank_data() {
     cd "$BATS_FILE_TMPDIR"
-    dt-synth -n 300 >docs.jsonl
-    dt-vocab -q --size 301 -o tok.json docs.jsonl
-    dt-tokenize -q -t tok.json docs.jsonl | dt-shard --split val=0.1 -o data
+    make_data 300 301 --split val=0.1
 }
 
 setup_file() {

@@ -12,9 +12,7 @@ train() { # NAME OPTION...: a model of a few steps
 
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
-    dt-synth -n 200 >docs.jsonl
-    dt-vocab -q --size 300 -o tok.json docs.jsonl
-    dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o data
+    make_data 200 300
     train gpt2 -t tok.json data
     dt-vocab -q --model wordpiece -s 300 -o pieces.json docs.jsonl
     dt-tokenize -q -t pieces.json docs.jsonl | dt-shard -o pieces

@@ -3,9 +3,7 @@ load ../helper
 
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
-    dt-synth -n 300 >docs.jsonl
-    dt-vocab -q --size 300 -o tok.json docs.jsonl
-    dt-tokenize -q -t tok.json docs.jsonl | dt-shard --split val=0.1 -o data
+    make_data 300 300 --split val=0.1
     dt-train -q --set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads=2 \
         --set model.max_seq_len=48 --set training.batch_size=4 --set training.max_steps=30 \
         --set training.warmup_steps=5 -t tok.json -o run data

@@ -3,9 +3,7 @@ load ../helper
 
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
-    dt-synth -n 200 >docs.jsonl
-    dt-vocab -q --size 300 -o tok.json docs.jsonl
-    dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o data
+    make_data 200 300
     train() {
         dt-train -q --set model.hidden_size=64 --set model.num_layers=2 --set model.num_heads=4 \
             --set model.max_seq_len=48 --set training.batch_size=4 --set training.warmup_steps=1 \

@@ -3,9 +3,7 @@ load ../helper
 
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
-    dt-synth -n 300 >docs.jsonl
-    dt-vocab -q --size 300 -o tok.json docs.jsonl
-    dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o data
+    make_data 300 300
     dt-train -q --set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads=2 \
         --set model.max_seq_len=48 --set training.batch_size=8 --set training.max_steps=60 \
         --set training.warmup_steps=5 --set training.learning_rate=5e-3 -t tok.json -o run data

@@ -10,9 +10,7 @@ setup() {
 }
 
 @test "memory of a rank is what dt-train will take, to the byte" {
-    dt-synth -n 50 >docs.jsonl
-    dt-vocab -q -s 300 -o tok.json docs.jsonl
-    dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o data 2>/dev/null
+    make_data 50 300
     for more in "" "--set training.precision=bf16 --set training.recompute=full" \
         "--set model.name=llama --set model.num_kv_heads=2 --set training.optimizer=muon" \
         "--set training.ema_decay=0.9 --set checkpoint.background=true"; do
@@ -26,9 +24,7 @@ setup() {
 
 @test "memory of one of several ranks is what it takes, to the byte" {
     need_mpi
-    dt-synth -n 50 >docs.jsonl
-    dt-vocab -q -s 300 -o tok.json docs.jsonl
-    dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o data 2>/dev/null
+    make_data 50 300
     local layout settings more
     for layout in "2 zero_stage=1" "2 zero_stage=2" "2 zero_stage=3" "2 pp=2" "2 tp=2" \
         "2 tp=2 sequence_parallel=true" "2 sync=diloco local_steps=10" \

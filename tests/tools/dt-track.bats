@@ -187,9 +187,7 @@ count_tag() {
 
 @test "a run of dt-train is followed while it goes on, and its end is seen" {
     need_http
-    dt-synth -n 200 >docs.jsonl
-    dt-vocab -q -s 300 -o tok.json docs.jsonl
-    dt-tokenize -q -t tok.json docs.jsonl | dt-shard -q -o data 2>/dev/null || dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o data
+    make_data 200 300
     rm -r run
     serve badly
     dt-track -q -m "$URL" -t run/tb --interval 0.05 run &

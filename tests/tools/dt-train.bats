@@ -9,9 +9,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
 
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
-    dt-synth -n 300 >docs.jsonl
-    dt-vocab -q --size 300 -o tok.json docs.jsonl
-    dt-tokenize -q -t tok.json docs.jsonl | dt-shard --split val=0.1 -o data
+    make_data 300 300 --split val=0.1
 }
 
 setup() {

@@ -23,9 +23,7 @@ setup_file() {
     cd "$BATS_FILE_TMPDIR"
     usable >reason || return 0
     PATH=$PATH:/usr/sbin "$BATS_TEST_DIRNAME/../slurm/cluster" start "$PWD/cluster"
-    dt-synth -n 300 >docs.jsonl
-    dt-vocab -q --size 300 -o tok.json docs.jsonl
-    dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o data
+    make_data 300 300
     printf 'model: {}\n' >config.yaml
 }
 
