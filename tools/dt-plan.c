@@ -9,7 +9,8 @@
 #include "plan/published.h"
 #include "plan/report.h"
 
-#define PUBLISHED "share/dt/clusters/published.jsonl"
+#define PUBLISHED  "share/dt/clusters/published.jsonl"
+#define MOST_BOXES 1e6
 
 static struct {
     const char *config, *cluster, *measured, *trace;
@@ -65,7 +66,9 @@ static int search(const struct dt_plan_request *request, struct dt_error *err)
 {
     struct dt_search found;
     struct dt_buffer text = DT_BUFFER_EMPTY;
-    DT_TRY(dt_search(&found, request, opt.search, (int)opt.best, err));
+    int rc = dt_search(&found, request, opt.search, (int)opt.best, err);
+    dt_progress_clear(request->simulation.progress);
+    DT_TRY(rc);
     if (opt.json) {
         print_json(dt_report_search_json(&found, request));
     } else {
@@ -76,14 +79,31 @@ static int search(const struct dt_plan_request *request, struct dt_error *err)
     return 0;
 }
 
+/* A timeline has every pass, and with ZeRO 3 every layer of it, in memory. */
+static int check_trace(const struct dt_plan_request *request, const struct dt_layout *l,
+                       struct dt_error *err)
+{
+    double runs = (double)dt_layout_runs(l), layers = (double)request->settings->model.num_layers;
+    double boxes = 2 * (double)l->batches * (l->zero_stage == 3 && l->dp > 1 ? layers : runs);
+    if (boxes <= MOST_BOXES)
+        return 0;
+    return dt_fail(err, DT_EINVALID,
+                   "--trace %s: would hold %.3g passes, and %.0f are the most: take fewer than %ld "
+                   "micro-batches",
+                   opt.trace, boxes, MOST_BOXES, l->batches);
+}
+
 static int plan(struct dt_plan_request *request, const struct dt_layout *layout,
                 struct dt_error *err)
 {
     struct dt_plan made;
     struct dt_timeline timeline = {0};
     struct dt_buffer text = DT_BUFFER_EMPTY;
+    if (opt.trace)
+        DT_TRY(check_trace(request, layout, err));
     request->simulation.timeline = opt.trace ? &timeline : NULL;
     int rc = dt_plan_make(&made, request, layout, err);
+    dt_progress_clear(request->simulation.progress);
     if (rc == 0 && opt.trace)
         rc = dt_timeline_write(&timeline, opt.trace, err);
     dt_timeline_release(&timeline);
@@ -103,6 +123,7 @@ static int run(struct dt_error *err)
     struct dt_cluster cluster;
     struct dt_layout layout;
     struct dt_plan_request request;
+    struct dt_progress progress;
     DT_TRY(dt_plan_request_read(&request, &settings, &cluster, &layout,
                                 &(struct dt_plan_source){.config = opt.config,
                                                          .cluster = opt.cluster,
@@ -119,6 +140,8 @@ static int run(struct dt_error *err)
     if (opt.search > dt_cluster_devices(&cluster))
         return dt_fail(err, DT_EINVALID, "%s: has %ld devices, and not %ld: raise cluster.nodes",
                        opt.cluster, dt_cluster_devices(&cluster), opt.search);
+    dt_progress_init(&progress, false);
+    request.simulation.progress = &progress;
     return opt.search ? search(&request, err) : plan(&request, &layout, err);
 }
 

@@ -40,26 +40,50 @@ double dt_goodput_expected(const struct dt_goodput *g, double interval)
            (g->mtbf * exp(g->restart / g->mtbf) * expm1((interval + g->checkpoint) / g->mtbf));
 }
 
+/* A run on its way: what it has done, and when the next failure comes. */
+struct drawn {
+    const struct dt_goodput *goodput;
+    struct dt_rng rng;
+    double clock, done, failure;
+    long failures;
+};
+
+static void draw_failure(struct drawn *d)
+{
+    d->failure -= d->goodput->mtbf * log1p(-dt_rng_double(&d->rng));
+    d->failures++;
+}
+
+/* All that is done before the next failure; false if that is the rest. */
+static bool run_to_failure(struct drawn *d, double interval, double progress)
+{
+    double cycle = interval + d->goodput->checkpoint;
+    double parts =
+        fmin(floor((d->failure - d->clock) / cycle), floor((progress - d->done) / interval));
+    d->clock += parts * cycle;
+    d->done += parts * interval;
+    double rest = progress - d->done, end = d->clock + rest + d->goodput->checkpoint;
+    if (rest <= 0)
+        return false;
+    if (rest >= interval || end > d->failure)
+        return true;
+    d->clock = end;
+    d->done = progress;
+    return false;
+}
+
 double dt_goodput_simulated(const struct dt_goodput *g, double interval, double progress,
                             uint64_t seed)
 {
-    struct dt_rng rng;
-    double clock = 0, done = 0, failure;
-    dt_rng_init(&rng, dt_random_key(seed, 'F', 0));
+    struct drawn d = {.goodput = g};
+    dt_rng_init(&d.rng, dt_random_key(seed, 'F', 0));
     if (g->mtbf == 0)
         return 1;
-    failure = -g->mtbf * log1p(-dt_rng_double(&rng));
-    while (done < progress) {
-        double part = fmin(interval, progress - done), end = clock + part + g->checkpoint;
-        if (end <= failure) {
-            clock = end;
-            done += part;
-            continue;
-        }
+    draw_failure(&d);
+    while (d.failures < DT_MOST_FAILURES && run_to_failure(&d, interval, progress))
         do { /* another failure may come before the run has started again */
-            clock = failure + g->restart;
-            failure -= g->mtbf * log1p(-dt_rng_double(&rng));
-        } while (failure < clock);
-    }
-    return done / clock;
+            d.clock = d.failure + g->restart;
+            draw_failure(&d);
+        } while (d.failure < d.clock && d.failures < DT_MOST_FAILURES);
+    return d.done / d.clock;
 }

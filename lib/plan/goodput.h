@@ -26,7 +26,8 @@ struct dt_goodput {
 struct dt_goodput dt_goodput(const struct dt_base *base, const struct dt_layout *layout,
                              const struct dt_cluster *cluster);
 /* What share of the time is progress with that interval: expected, and drawn by seed
- * for a run of so many seconds of progress. */
+ * for a run of so many seconds of progress, or up to its last failure of so many. */
+#define DT_MOST_FAILURES 1000000
 double dt_goodput_expected(const struct dt_goodput *goodput, double interval);
 double dt_goodput_simulated(const struct dt_goodput *goodput, double interval, double progress,
                             uint64_t seed);

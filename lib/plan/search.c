@@ -47,7 +47,10 @@ static int consider(struct search *s, const struct dt_layout *l, const struct dt
     struct dt_plan plan;
     const struct dt_settings settings = dt_plan_settings(s->request->settings, l);
     const char *fault = dt_layout_fault(l, &settings);
+    struct dt_progress *progress = s->request->simulation.progress;
     s->found->tried++;
+    if (progress && dt_progress_due(progress))
+        dt_progress_show(progress, "%ld layouts looked at, %ld fit", s->found->tried, s->count);
     if (fault) {
         failure_of(s->found, fault)->layouts++;
         return 0;

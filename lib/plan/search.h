@@ -29,7 +29,7 @@ struct dt_search {
     int failure_count;
 };
 
-/* Up to wanted layouts; the request's simulation is without timeline. */
+/* Up to wanted layouts; the request's simulation is without timeline. Its progress is shown. */
 int dt_search(struct dt_search *search, const struct dt_plan_request *request, long devices,
               int wanted, struct dt_error *err) DT_MUST_CHECK;
 void dt_search_release(struct dt_search *search);

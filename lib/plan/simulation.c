@@ -1,227 +1,294 @@
 /* SPDX-License-Identifier: MIT */
-#include "plan/simulation.h"
+#include "plan/simulation-parts.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
 #include "base/rng.h"
 
-#define NOT_YET (-1.0)
-
-/* What the replicas of a stage do together. */
-struct collective {
-    long arrived;
-    double ready, done; /* when the last came, and when it is through */
-};
-
-struct actor {
-    long stage, replica;
-    struct dt_action_list list; /* shared by the replicas */
-    size_t next;                /* action */
-    long segment;               /* of it: a layer, or all of it */
-    double now, slow;
-    double due;             /* when it is asked again: its place in the queue */
-    double inside, between; /* when its links are through with collectives */
-    double sent;            /* and with its messages */
-    double debt;            /* seconds of computing that transfers have taken */
-    long collectives;       /* joined so far */
-    struct collective *gathered, *reduced;
-    const double *awaited; /* what it is blocked on, or NULL */
-    bool updated;
-    double computing, tensor, update, pipeline_wait, data_wait;
-    long held, most_held;
-};
-
-struct simulation {
-    const struct dt_costs *costs;
-    const struct dt_layout *layout;
-    const struct dt_cluster *cluster;
-    struct dt_timeline *timeline;
-    long replicas, runs;
-    struct actor *actors; /* replica by replica */
-    double *sent[2];      /* when activations and gradients arrive */
-    struct collective **collectives;
-    struct actor **heap;
-    long waiting, events;
-};
+#define LOOK_EVERY 65536 /* events between looks at the clock */
 
 /* --- the queue: actors in the order of their time ------------------------------------------- */
 
-static bool earlier(const struct actor *a, const struct actor *b)
+static bool earlier(const struct dt_actor *a, const struct dt_actor *b)
 {
     return a->due < b->due || (a->due == b->due && a < b);
 }
 
-static void push(struct simulation *s, struct actor *a, double due)
+static void put(struct dt_simulation *s, struct dt_actor *a, long i)
+{
+    s->heap[i] = a;
+    a->at = i;
+}
+
+static void push(struct dt_simulation *s, struct dt_actor *a, double due)
 {
     long i = s->waiting++;
     a->due = due;
     for (; i > 0 && earlier(a, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        s->heap[i] = s->heap[(i - 1) / 2];
-    s->heap[i] = a;
+        put(s, s->heap[(i - 1) / 2], i);
+    put(s, a, i);
 }
 
-static struct actor *pop(struct simulation *s)
+/* Puts an actor into place i, or behind those below it that are earlier. */
+static void sink(struct dt_simulation *s, struct dt_actor *a, long i)
 {
-    struct actor *first = s->heap[0], *last = s->heap[--s->waiting];
-    long i = 0;
-    for (long child = 1; child < s->waiting; child = 2 * i + 1) {
+    for (long child = 2 * i + 1; child < s->waiting; child = 2 * i + 1) {
         if (child + 1 < s->waiting && earlier(s->heap[child + 1], s->heap[child]))
             child++;
-        if (!earlier(s->heap[child], last))
+        if (!earlier(s->heap[child], a))
             break;
-        s->heap[i] = s->heap[child];
+        put(s, s->heap[child], i);
         i = child;
     }
-    s->heap[i] = last;
+    put(s, a, i);
+}
+
+void dt_simulation_delay(struct dt_simulation *s, struct dt_actor *a)
+{
+    sink(s, a, a->at);
+}
+
+static struct dt_actor *pop(struct dt_simulation *s)
+{
+    struct dt_actor *first = s->heap[0], *last = s->heap[--s->waiting];
+    if (s->waiting > 0)
+        sink(s, last, 0);
+    first->at = -1;
     return first;
 }
 
-/* Whether the time of something is known; if so the actor has waited for it. */
-static bool await(struct actor *a, const double *when, double *waited)
+/* --- lines ---------------------------------------------------------------------------------- */
+
+static struct dt_happening *item(const struct dt_line *l, long number)
 {
-    a->awaited = *when == NOT_YET ? when : NULL;
+    return &l->items[number & (l->capacity - 1)];
+}
+
+static void grow(struct dt_line *l)
+{
+    struct dt_line larger = {.first = l->first, .end = l->end};
+    larger.capacity = l->capacity > 0 ? 2 * l->capacity : 4;
+    larger.items = dt_alloc((size_t)larger.capacity, sizeof *larger.items);
+    for (long i = l->first; i < l->end; i++)
+        *item(&larger, i) = *item(l, i);
+    free(l->items);
+    *l = larger;
+}
+
+static struct dt_happening *append(struct dt_line *l, long waiters)
+{
+    if (l->end - l->first == l->capacity)
+        grow(l);
+    struct dt_happening *h = item(l, l->end++);
+    *h = (struct dt_happening){.done = DT_NOT_YET, .left = waiters};
+    return h;
+}
+
+/* One actor less will wait for it. */
+static void leave(struct dt_line *l, long number)
+{
+    item(l, number)->left--;
+    while (l->first < l->end && item(l, l->first)->left == 0)
+        l->first++;
+}
+
+/* Whether it is known when that is done; if so the actor has waited for it. */
+static bool await(struct dt_actor *a, const struct dt_line *l, long number, double *waited)
+{
+    double when = number < l->end ? item(l, number)->done : DT_NOT_YET;
+    a->awaited = when == DT_NOT_YET ? l : NULL;
+    a->number = number;
     if (a->awaited)
         return false;
-    if (*when > a->now) {
-        *waited += *when - a->now;
-        a->now = *when;
+    if (when > a->now) {
+        *waited += when - a->now;
+        a->now = when;
     }
     return true;
 }
 
-static void wake(struct simulation *s, struct actor *a, const double *when)
+static void wake(struct dt_simulation *s, struct dt_actor *a, const struct dt_line *l, long number)
 {
-    if (a->awaited == when) {
+    if (a->awaited == l && a->number == number) {
         a->awaited = NULL;
-        push(s, a, fmax(a->now, *when));
+        push(s, a, fmax(a->now, item(l, number)->done));
     }
 }
 
 /* --- transfers ------------------------------------------------------------------------------ */
 
+/* In whole quanta. */
+static double whole(const struct dt_simulation *s, double seconds)
+{
+    return rint(seconds / s->quantum) * s->quantum;
+}
+
+static double transfer_seconds(const struct dt_simulation *s, const struct dt_transfer *t)
+{
+    return whole(s, dt_transfer_seconds(t, s->cluster));
+}
+
 /* Puts a transfer at the end of an actor's links; when it will be through. */
-static double transfer(const struct simulation *s, struct actor *a, const struct dt_transfer *t,
-                       double ready)
+static double transfer(const struct dt_simulation *s, struct dt_actor *a,
+                       const struct dt_transfer *t, double ready)
 {
     const struct dt_transfer inside = {.inside = t->inside}, between = {.between = t->between};
     if (t->inside > 0)
-        a->inside = fmax(a->inside, ready) + dt_transfer_seconds(&inside, s->cluster);
+        a->inside = fmax(a->inside, ready) + transfer_seconds(s, &inside);
     if (t->between > 0)
-        a->between = fmax(a->between, ready) + dt_transfer_seconds(&between, s->cluster);
+        a->between = fmax(a->between, ready) + transfer_seconds(s, &between);
     double through = fmax(t->inside > 0 ? a->inside : ready, t->between > 0 ? a->between : ready);
-    return through + t->latency;
+    return through + whole(s, t->latency);
 }
 
 /* A message goes beside the collectives, of which each gets half of the link while both run. */
-static double deliver(const struct simulation *s, struct actor *a, const struct dt_transfer *t)
+static double deliver(const struct dt_simulation *s, struct dt_actor *a,
+                      const struct dt_transfer *t)
 {
     double *link = t->inside > 0 ? &a->inside : &a->between;
-    double seconds = dt_transfer_seconds(t, s->cluster) - t->latency;
+    double latency = whole(s, t->latency), seconds = transfer_seconds(s, t) - latency;
     double start = fmax(a->sent, a->now), shared = fmin(fmax(*link - start, 0), seconds);
     if (*link > start)
         *link += shared;
     a->sent = start + seconds + shared;
-    return a->sent + t->latency;
+    return a->sent + latency;
 }
 
-static struct actor *actor_of(const struct simulation *s, long replica, long stage)
+static struct dt_actor *actor_of(const struct dt_simulation *s, long replica, long stage)
 {
     return &s->actors[replica * s->layout->pp + stage];
 }
 
 /* The replicas' links are busy until all of them are through. */
-static void run_collective(struct simulation *s, struct collective *c, long stage,
+static void run_collective(struct dt_simulation *s, long number, long stage,
                            const struct dt_transfer *t, const char *name)
 {
-    double done = 0;
+    struct dt_line *line = &s->collectives[stage];
+    struct dt_happening *h = item(line, number);
+    double seconds = transfer_seconds(s, t);
     for (long r = 0; r < s->replicas; r++)
-        done = fmax(done, transfer(s, actor_of(s, r, stage), t, c->ready));
-    c->done = done;
+        h->done = fmax(h->done, transfer(s, actor_of(s, r, stage), t, h->ready));
     for (long r = 0; r < s->replicas; r++) {
-        struct actor *a = actor_of(s, r, stage);
+        struct dt_actor *a = actor_of(s, r, stage);
         if (t->inside > 0)
-            a->inside = done;
+            a->inside = h->done;
         if (t->between > 0)
-            a->between = done;
-        a->debt += s->cluster->link.interference * dt_transfer_seconds(t, s->cluster);
-        wake(s, a, &c->done);
+            a->between = h->done;
+        a->debt += whole(s, s->cluster->link.interference * seconds);
+        wake(s, a, line, number);
     }
-    const struct dt_span span = {
-        name, (int)stage, DT_LANE_DATA, -1, stage, done - dt_transfer_seconds(t, s->cluster), done};
+    const struct dt_span span = {name,  (int)stage,        DT_LANE_DATA, -1,
+                                 stage, h->done - seconds, h->done};
     dt_timeline_add(s->timeline, &span);
 }
 
-/* The actor's next collective: it runs when all replicas have come to it. */
-static struct collective *join(struct simulation *s, struct actor *a, const struct dt_transfer *t,
-                               const char *name)
+/* The actor's next collective, its number: it runs when all replicas have come to it. */
+static long join(struct dt_simulation *s, struct dt_actor *a, const struct dt_transfer *t,
+                 const char *name)
 {
-    struct collective *c = &s->collectives[a->stage][a->collectives++];
-    c->ready = fmax(c->ready, a->now);
-    if (++c->arrived == s->replicas)
-        run_collective(s, c, a->stage, t, name);
-    return c;
+    struct dt_line *line = &s->collectives[a->stage];
+    long number = a->joined++;
+    struct dt_happening *h = number < line->end ? item(line, number) : append(line, s->replicas);
+    h->ready = fmax(h->ready, a->now);
+    if (++h->arrived == s->replicas)
+        run_collective(s, number, a->stage, t, name);
+    return number;
 }
 
-static double *message(const struct simulation *s, long replica, bool backward, long chunk,
-                       long batch)
+/* Waits for a collective that the actor has joined, or for none; then has forgotten it. */
+static bool await_joined(struct dt_simulation *s, struct dt_actor *a, long *number)
 {
-    return &s->sent[backward][(replica * s->runs + chunk) * s->layout->batches + batch];
+    struct dt_line *line = &s->collectives[a->stage];
+    if (*number < 0)
+        return true;
+    if (!await(a, line, *number, &a->account.data_wait))
+        return false;
+    leave(line, *number);
+    *number = -1;
+    return true;
 }
 
-static long node_of(const struct simulation *s, long replica, long stage)
+/* Of an actor's collectives of one kind only the last is waited for. */
+static void join_last(struct dt_simulation *s, struct dt_actor *a, const struct dt_transfer *t,
+                      const char *name)
+{
+    long before = a->reduced;
+    a->reduced = join(s, a, t, name);
+    if (before >= 0)
+        leave(&s->collectives[a->stage], before);
+}
+
+/* Activations, or gradients, to a run. */
+static struct dt_line *messages_to(const struct dt_simulation *s, long replica, bool backward,
+                                   long run)
+{
+    return &s->messages[2 * (replica * s->runs + run) + backward];
+}
+
+static long node_of(const struct dt_simulation *s, long replica, long stage)
 {
     const struct dt_layout *l = s->layout;
     return ((stage * l->dp + replica) * l->tp) / s->cluster->devices;
 }
 
+static void advance(const struct dt_simulation *s, struct dt_actor *a)
+{
+    const struct dt_layout *l = s->layout;
+    a->acts = dt_pipeline_next(&l->pipeline, (int)a->stage, l->batches, &a->place, &a->action);
+}
+
 /* To the run before or behind. */
-static void send(struct simulation *s, struct actor *a, const struct dt_action *action)
+static void send(struct dt_simulation *s, struct dt_actor *a, const struct dt_action *action)
 {
     bool backward = action->kind == DT_SEND_GRADIENT;
     long to = action->run + (backward ? -1 : 1);
-    double *when = message(s, a->replica, backward, to, action->batch);
-    struct actor *receiver = actor_of(s, a->replica, to % s->layout->pp);
+    struct dt_line *line = messages_to(s, a->replica, backward, to);
+    struct dt_happening *message = append(line, 1);
+    struct dt_actor *receiver = actor_of(s, a->replica, to % s->layout->pp);
     bool inside = node_of(s, a->replica, a->stage) == node_of(s, a->replica, receiver->stage);
     const struct dt_transfer t = {
         .inside = inside ? s->costs->send : 0,
         .between = inside ? 0 : s->costs->send,
         .latency =
             (inside ? s->cluster->link.inside_latency : s->cluster->link.between_latency) * 1e-6};
-    *when = deliver(s, a, &t);
-    wake(s, receiver, when);
+    message->done = deliver(s, a, &t);
+    wake(s, receiver, line, line->end - 1);
     const struct dt_span span = {backward ? "send gradients" : "send activations",
                                  (int)a->stage,
                                  DT_LANE_PIPELINE,
                                  action->batch,
                                  action->run,
                                  a->now,
-                                 *when};
+                                 message->done};
     if (a->replica == 0)
         dt_timeline_add(s->timeline, &span);
-    a->next++;
+    advance(s, a);
 }
 
-static bool receive(struct simulation *s, struct actor *a, const struct dt_action *action)
+static bool receive(struct dt_simulation *s, struct dt_actor *a, const struct dt_action *action)
 {
     bool backward = action->kind == DT_RECEIVE_GRADIENT;
-    if (!await(a, message(s, a->replica, backward, action->run, action->batch), &a->pipeline_wait))
+    struct dt_line *line = messages_to(s, a->replica, backward, action->run);
+    if (!await(a, line, line->first, &a->account.pipeline_wait))
         return false;
-    a->next++;
+    leave(line, line->first);
+    advance(s, a);
     return true;
 }
 
 /* --- actions: each returns whether the actor goes on, and is asked again if it was blocked -- */
 
-static bool gathers(const struct simulation *s)
+static bool gathers(const struct dt_simulation *s)
 {
     return s->layout->zero_stage == 3 && dt_layout_owners(s->layout) > 1;
 }
 
 /* What of a layer's gradients is reduced behind the action; NULL: nothing. */
-static const struct dt_transfer *reduction(const struct simulation *s,
+static const struct dt_transfer *reduction(const struct dt_simulation *s,
                                            const struct dt_action *action)
 {
     const struct dt_chunk_costs *k = &s->costs->chunks[action->run];
@@ -232,37 +299,35 @@ static const struct dt_transfer *reduction(const struct simulation *s,
     return s->costs->reductions > 1 ? &k->round : NULL;
 }
 
-/* Whether no pass comes behind the action at hand. */
-static bool is_last_pass(const struct actor *a)
+/* Whether no pass comes behind the one at hand. */
+static bool is_last_pass(const struct dt_simulation *s, const struct dt_action *action)
 {
-    for (size_t i = a->next + 1; i < a->list.count; i++)
-        if (a->list.actions[i].kind == DT_BACKWARD)
-            return false;
-    return true;
+    return action->kind == DT_BACKWARD && action->run < s->layout->pp &&
+           action->batch == s->layout->batches - 1;
 }
 
 /* Weights of the layer at work are there, and those of the next are on their way. */
-static bool gather(struct simulation *s, struct actor *a, const struct dt_chunk_costs *k)
+static bool gather(struct dt_simulation *s, struct dt_actor *a, const struct dt_chunk_costs *k)
 {
     if (!gathers(s))
         return true;
-    if (a->gathered == NULL)
+    if (a->gathered < 0)
         a->gathered = join(s, a, &k->gather, "gather");
-    if (!await(a, &a->gathered->done, &a->data_wait))
+    if (!await_joined(s, a, &a->gathered))
         return false;
-    bool last = a->segment == k->layers - 1 && is_last_pass(a);
-    a->gathered = last ? NULL : join(s, a, &k->gather, "gather");
+    if (a->segment < k->layers - 1 || !is_last_pass(s, &a->action))
+        a->gathered = join(s, a, &k->gather, "gather");
     return true;
 }
 
-static void hold(struct actor *a, bool backward)
+static void hold(struct dt_actor *a, bool backward)
 {
     a->held += backward ? -1 : 1;
     a->most_held = a->held > a->most_held ? a->held : a->most_held;
 }
 
 /* One layer of a pass, or all of them where nothing happens between. */
-static bool compute(struct simulation *s, struct actor *a, const struct dt_action *action)
+static bool compute(struct dt_simulation *s, struct dt_actor *a, const struct dt_action *action)
 {
     const struct dt_chunk_costs *k = &s->costs->chunks[action->run];
     bool backward = action->kind == DT_BACKWARD;
@@ -270,12 +335,12 @@ static bool compute(struct simulation *s, struct actor *a, const struct dt_actio
     long segments = gathers(s) || reduced ? k->layers : 1;
     if (!gather(s, a, k))
         return false;
-    double computing = (backward ? k->backward : k->forward) / (double)segments * a->slow;
-    double tensor = (backward ? k->backward_tensor : k->forward_tensor) / (double)segments;
-    double start = a->now;
+    double part = (double)segments, start = a->now;
+    double computing = whole(s, (backward ? k->backward : k->forward) / part * a->slow);
+    double tensor = whole(s, (backward ? k->backward_tensor : k->forward_tensor) / part);
     a->now += computing + tensor + a->debt;
-    a->computing += computing + a->debt;
-    a->tensor += tensor;
+    a->account.computing += computing + a->debt;
+    a->account.tensor += tensor;
     a->debt = 0;
     const struct dt_span span = {backward ? "backward" : "forward",
                                  (int)a->stage,
@@ -287,46 +352,41 @@ static bool compute(struct simulation *s, struct actor *a, const struct dt_actio
     if (a->replica == 0)
         dt_timeline_add(s->timeline, &span);
     if (reduced)
-        a->reduced = join(s, a, reduced, "reduce");
+        join_last(s, a, reduced, "reduce");
     if (++a->segment < segments)
         return true;
     hold(a, backward);
     a->segment = 0;
-    a->next++;
+    advance(s, a);
     return true;
 }
 
 /* The optimizer, when all gradients are there; its ranks then share what they updated. */
-static bool update(struct simulation *s, struct actor *a)
+static bool update(struct dt_simulation *s, struct dt_actor *a)
 {
     bool shares = s->costs->share.inside + s->costs->share.between > 0;
-    if (a->reduced && !await(a, &a->reduced->done, &a->data_wait))
+    double seconds = whole(s, s->costs->update * a->slow);
+    if (!await_joined(s, a, &a->reduced))
         return false;
-    if (a->updated) {
-        a->next++;
+    a->ended = a->updated;
+    if (a->ended)
         return true;
-    }
-    const struct dt_span span = {"update",
-                                 (int)a->stage,
-                                 DT_LANE_COMPUTE,
-                                 -1,
-                                 a->stage,
-                                 a->now,
-                                 a->now + s->costs->update * a->slow};
-    a->update = s->costs->update * a->slow;
-    a->now += a->update;
+    const struct dt_span span = {"update", (int)a->stage, DT_LANE_COMPUTE, -1,
+                                 a->stage, a->now,        a->now + seconds};
+    a->account.update = seconds;
+    a->now += seconds;
     a->updated = true;
     if (a->replica == 0)
         dt_timeline_add(s->timeline, &span);
     if (shares)
-        a->reduced = join(s, a, &s->costs->share, "share");
+        join_last(s, a, &s->costs->share, "share");
     return true;
 }
 
-static bool act(struct simulation *s, struct actor *a)
+static bool act(struct dt_simulation *s, struct dt_actor *a)
 {
-    const struct dt_action *action = &a->list.actions[a->next];
-    if (a->next == a->list.count)
+    const struct dt_action *action = &a->action;
+    if (!a->acts)
         return update(s, a);
     if (action->kind == DT_FORWARD || action->kind == DT_BACKWARD)
         return compute(s, a, action);
@@ -336,21 +396,33 @@ static bool act(struct simulation *s, struct actor *a)
     return true;
 }
 
-static void run(struct simulation *s)
+/* What the first stage has done of its step. */
+static void show(struct dt_simulation *s)
 {
-    while (s->waiting > 0) {
-        struct actor *a = pop(s);
-        s->events++;
-        if (act(s, a) && a->next <= a->list.count)
+    const struct dt_actor *a = s->actors;
+    double batches = (double)s->layout->batches;
+    dt_progress_show(s->progress, "simulating a step: micro-batch %lld of %.0f",
+                     (long long)a->action.batch, batches);
+}
+
+static void run(struct dt_simulation *s)
+{
+    for (uint64_t i = 1; s->waiting > 0; i++) {
+        struct dt_actor *a = pop(s);
+        dt_rounds_look(s, a);
+        a->account.events++;
+        if (act(s, a) && !a->ended)
             push(s, a, a->now);
+        if (s->progress && i % LOOK_EVERY == 0 && dt_progress_due(s->progress))
+            show(s);
     }
 }
 
 /* --- set-up and result ---------------------------------------------------------------------- */
 
 /* The slowest of an actor's devices, over one of full speed. */
-static double slowness(const struct simulation *s, const struct dt_simulation_options *o,
-                       const struct actor *a)
+static double slowness(const struct dt_simulation *s, const struct dt_simulation_options *o,
+                       const struct dt_actor *a)
 {
     double worst = 0;
     long first = (a->stage * s->layout->dp + a->replica) * s->layout->tp;
@@ -363,76 +435,85 @@ static double slowness(const struct simulation *s, const struct dt_simulation_op
     return 1 + o->spread * worst;
 }
 
-/* Collectives that a stage may come to: gathers and reductions of each layer, and sharing. */
-static size_t most_collectives(const struct simulation *s, long stage)
+/* Seconds that no step takes: as if everything were done one after the other. */
+static double longest(const struct dt_simulation *s, double slow)
 {
-    long layers = 0;
-    for (long chunk = stage; chunk < s->runs; chunk += s->layout->pp)
-        layers += s->costs->chunks[chunk].layers;
-    return (size_t)(layers * s->layout->batches * 3 + 2);
+    const struct dt_transfer sent = {s->costs->send, s->costs->send, 0};
+    const struct dt_cluster *c = s->cluster;
+    double latency = (c->link.inside_latency + c->link.between_latency) * 1e-6, sum = 0;
+    for (long i = 0; i < s->runs; i++) {
+        const struct dt_chunk_costs *k = &s->costs->chunks[i];
+        double collectives = dt_transfer_seconds(&k->gather, c) +
+                             dt_transfer_seconds(&k->round, c) + dt_transfer_seconds(&k->reduce, c);
+        sum += (k->forward + k->backward) * slow + k->forward_tensor + k->backward_tensor +
+               (2 + c->link.interference) * 2 * (double)k->layers * collectives +
+               4 * (dt_transfer_seconds(&sent, c) + latency);
+    }
+    return sum * (double)s->layout->batches + s->costs->update * slow +
+           dt_transfer_seconds(&s->costs->share, c);
 }
 
-static double *unsent(size_t count)
+static double quantum_for(const struct dt_simulation *s, double slow)
 {
-    double *when = dt_alloc(count, sizeof *when);
-    for (size_t i = 0; i < count; i++)
-        when[i] = NOT_YET;
-    return when;
+    int exponent;
+    frexp(longest(s, slow), &exponent);
+    return ldexp(1, exponent - DBL_MANT_DIG + 1);
 }
 
-static void init(struct simulation *s, const struct dt_simulation_options *o)
+static void init(struct dt_simulation *s, const struct dt_simulation_options *o)
 {
     const struct dt_layout *l = s->layout;
+    double slowest = 1;
     s->replicas = o->spread > 0 ? l->dp : 1;
     s->runs = dt_layout_runs(l);
     s->actors = dt_alloc((size_t)(s->replicas * l->pp), sizeof *s->actors);
     s->heap = dt_alloc((size_t)(s->replicas * l->pp), sizeof *s->heap);
+    s->messages = dt_alloc((size_t)(2 * s->replicas * s->runs), sizeof *s->messages);
     s->collectives = dt_alloc((size_t)l->pp, sizeof *s->collectives);
-    for (int i = 0; i < 2; i++)
-        s->sent[i] = unsent((size_t)(s->replicas * s->runs * l->batches));
-    for (long stage = 0; stage < l->pp; stage++) {
-        size_t count = l->dp > 1 ? most_collectives(s, stage) : 0;
-        struct dt_action_list list = {0};
-        dt_pipeline_actions(&l->pipeline, (int)stage, l->batches, &list);
-        s->collectives[stage] = dt_alloc(count, sizeof **s->collectives);
-        for (size_t i = 0; i < count; i++)
-            s->collectives[stage][i].done = NOT_YET;
-        for (long r = 0; r < s->replicas; r++) {
-            struct actor *a = actor_of(s, r, stage);
-            *a = (struct actor){.stage = stage, .replica = r, .list = list};
+    for (long r = 0; r < s->replicas; r++)
+        for (long stage = 0; stage < l->pp; stage++) {
+            struct dt_actor *a = actor_of(s, r, stage);
+            *a = (struct dt_actor){.stage = stage, .replica = r, .gathered = -1, .reduced = -1};
             a->slow = slowness(s, o, a);
+            slowest = fmax(slowest, a->slow);
+            advance(s, a);
             push(s, a, 0);
         }
-    }
+    s->quantum = quantum_for(s, slowest);
+    dt_rounds_init(s);
 }
 
-static void release(struct simulation *s)
+static void release_lines(struct dt_line *lines, long count)
 {
-    for (long stage = 0; stage < s->layout->pp; stage++) {
-        free(s->actors[stage].list.actions);
-        free(s->collectives[stage]);
-    }
-    free(s->collectives);
+    for (long i = 0; i < count; i++)
+        free(lines[i].items);
+    free(lines);
+}
+
+static void release(struct dt_simulation *s)
+{
+    dt_rounds_release(s);
+    release_lines(s->messages, 2 * s->replicas * s->runs);
+    release_lines(s->collectives, s->layout->pp);
     free(s->actors);
     free(s->heap);
-    free(s->sent[0]);
-    free(s->sent[1]);
 }
 
-static void summarize(struct dt_step_simulation *r, const struct simulation *s)
+static void summarize(struct dt_step_simulation *r, const struct dt_simulation *s)
 {
     long count = s->replicas * s->layout->pp;
     double each = 1 / (double)count;
-    *r = (struct dt_step_simulation){.events = s->events};
+    *r = (struct dt_step_simulation){0};
     for (long i = 0; i < count; i++) {
-        const struct actor *a = &s->actors[i];
-        assert(a->next > a->list.count); /* none is blocked for ever */
+        const struct dt_actor *a = &s->actors[i];
+        assert(a->ended); /* none is blocked for ever */
         r->seconds = fmax(r->seconds, a->now);
-        r->computing += a->computing * each;
-        r->tensor += a->tensor * each;
-        r->update += a->update * each;
-        r->pipeline_wait += a->pipeline_wait * each;
-        r->data_wait += a->data_wait * each;
+        r->computing += a->account.computing * each;
+        r->tensor += a->account.tensor * each;
+        r->update += a->account.update * each;
+        r->pipeline_wait += a->account.pipeline_wait * each;
+        r->data_wait += a->account.data_wait * each;
+        r->events += a->account.events;
         r->in_flight = a->most_held > r->in_flight ? a->most_held : r->in_flight;
     }
     for (long i = 0; i < count; i++) /* stages that are done wait for the others */
@@ -444,8 +525,11 @@ void dt_simulate(struct dt_step_simulation *result, const struct dt_costs *costs
                  const struct dt_layout *layout, const struct dt_cluster *cluster,
                  const struct dt_simulation_options *options)
 {
-    struct simulation s = {
-        .costs = costs, .layout = layout, .cluster = cluster, .timeline = options->timeline};
+    struct dt_simulation s = {.costs = costs,
+                              .layout = layout,
+                              .cluster = cluster,
+                              .timeline = options->timeline,
+                              .progress = options->progress};
     init(&s, options);
     run(&s);
     summarize(result, &s);

@@ -11,13 +11,16 @@
  *
  * Where all devices are equally fast, all replicas do the same at the same time, and one
  * stands for all of them: thousands of ranks cost as much as one pipeline. With
- * stragglers every replica is simulated, and collectives wait for the last.
+ * stragglers every replica is simulated, and collectives wait for the last. Rounds of a
+ * schedule that come again are simulated once (simulation-parts.h), so that neither do many
+ * micro-batches cost more than a few; but for those of a timeline, which has them all.
  */
 #ifndef DT_PLAN_SIMULATION_H
 #define DT_PLAN_SIMULATION_H
 
 #include <stdint.h>
 
+#include "base/progress.h"
 #include "plan/costs.h"
 #include "plan/timeline.h"
 
@@ -25,6 +28,7 @@ struct dt_simulation_options {
     double spread; /* of the devices' slowness, as in struct dt_cluster */
     uint64_t seed;
     struct dt_timeline *timeline; /* of the first replica; or NULL */
+    struct dt_progress *progress; /* shown where it takes long; or NULL */
 };
 
 struct dt_step_simulation {
@@ -35,7 +39,7 @@ struct dt_step_simulation {
     double data_wait;                 /* for gathers and reductions that nothing hides */
     double bubble;                    /* pipeline_wait over computing and tensor */
     long in_flight;                   /* most passes whose activations a stage held */
-    long events;
+    double events;                    /* of all that was simulated, or known without it */
 };
 
 void dt_simulate(struct dt_step_simulation *result, const struct dt_costs *costs,

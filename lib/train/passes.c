@@ -17,57 +17,48 @@ enum box { BOX_INPUT, BOX_OUTPUT, BOX_GRADIENT_IN, BOX_GRADIENT_OUT, BOXES };
  * last, which needs them again. */
 static int64_t count_held(const struct dt_passes *p)
 {
-    int64_t now = 0, most = 1;
-    int last = (p->pipeline.chunks - 1) * p->pipeline.stages;
-    for (size_t i = 0; i < p->actions.count; i++) {
-        const struct dt_action *a = &p->actions.actions[i];
-        if (a->kind != DT_FORWARD)
-            continue;
-        now += a->run < p->pipeline.stages;
-        most = now > most ? now : most;
-        now -= a->run >= last;
-    }
-    return most;
+    return p->pipeline.chunks > 1 ? p->pipeline.stages : 1;
 }
 
 static int64_t count_slots(const struct dt_passes *p)
 {
     int64_t most = 1;
+    int stage = p->mesh->part.stage;
     for (int chunk = 0; chunk < p->pipeline.chunks; chunk++) {
-        int run = chunk * p->pipeline.stages + p->mesh->part.stage;
-        int64_t slots = dt_pipeline_under_way(&p->actions, run);
+        int run = chunk * p->pipeline.stages + stage;
+        int64_t slots = dt_pipeline_under_way(&p->pipeline, stage, p->batches, run);
         most = slots > most ? slots : most;
     }
     return most;
 }
 
-static int prepare(struct dt_passes *p, int64_t batches, struct dt_error *err)
-{
-    if (batches == p->batches)
-        return 0;
-    DT_TRY(dt_pipeline_check(&p->pipeline, batches, err));
-    dt_pipeline_actions(&p->pipeline, p->mesh->part.stage, batches, &p->actions);
-    p->batches = batches;
-    return 0;
-}
-
-static void plan_workspaces(struct dt_passes *p, enum dt_recompute recompute)
+static struct dt_workspace *plan_workspace(const struct dt_passes *p, int64_t chunk,
+                                           struct dt_workspace *lender)
 {
     const struct dt_model_part *part = &p->mesh->part;
-    int layers = p->model->table.layers;
-    p->work = dt_alloc((size_t)(p->pipeline.chunks * p->slots), sizeof *p->work);
-    for (int64_t i = 0; i < p->pipeline.chunks * p->slots; i++) {
-        int run = (int)(i / p->slots) * part->stages + part->stage;
-        const struct dt_workspace_shape shape = {
-            .batch = p->batch_size,
-            .length = p->length,
-            .training = true,
-            .recompute = recompute,
-            .run = dt_part_run(part, layers, run),
-            .lender = i > 0 ? p->work[0] : NULL,
-        };
-        p->work[i] = dt_workspace_plan(p->model, &shape);
+    const struct dt_workspace_shape shape = {
+        .batch = p->batch_size,
+        .length = p->length,
+        .training = true,
+        .recompute = p->recompute,
+        .run = dt_part_run(part, p->model->table.layers, (int)chunk * part->stages + part->stage),
+        .lender = lender,
+    };
+    return dt_workspace_plan(p->model, &shape);
+}
+
+/* Those of a run are alike, but for the one that lends. */
+static size_t count_bytes(const struct dt_passes *p)
+{
+    struct dt_workspace *lender = plan_workspace(p, 0, NULL);
+    size_t bytes = dt_workspace_bytes(lender);
+    for (int64_t chunk = 0; chunk < p->pipeline.chunks; chunk++) {
+        struct dt_workspace *w = plan_workspace(p, chunk, lender);
+        bytes += (size_t)(p->slots - (chunk == 0)) * dt_workspace_bytes(w);
+        dt_workspace_free(w);
     }
+    dt_workspace_free(lender);
+    return bytes;
 }
 
 int dt_passes_plan(struct dt_passes *p, struct dt_model *model, const struct dt_mesh *mesh,
@@ -88,17 +79,22 @@ int dt_passes_plan(struct dt_passes *p, struct dt_model *model, const struct dt_
     };
     if (stages == 1) /* all schedules are one, but for what they would hold */
         p->pipeline.schedule = DT_PIPELINE_1F1B;
-    DT_TRY(prepare(p, (most + replicas - 1) / replicas, err));
+    p->batches = (most + replicas - 1) / replicas;
+    DT_TRY(dt_pipeline_check(&p->pipeline, p->batches, err));
     p->slots = count_slots(p);
     p->held = count_held(p);
-    plan_workspaces(p, (enum dt_recompute)s->training.recompute);
+    p->recompute = (enum dt_recompute)s->training.recompute;
+    p->bytes = count_bytes(p);
     return 0;
 }
 
 int dt_passes_allocate(struct dt_passes *p, struct dt_error *err)
 {
-    for (int64_t i = 0; i < p->pipeline.chunks * p->slots; i++)
+    p->work = dt_alloc((size_t)(p->pipeline.chunks * p->slots), sizeof *p->work);
+    for (int64_t i = 0; i < p->pipeline.chunks * p->slots; i++) {
+        p->work[i] = plan_workspace(p, i / p->slots, i > 0 ? p->work[0] : NULL);
         DT_TRY(dt_workspace_allocate(p->work[i], err));
+    }
     p->batch = dt_alloc((size_t)p->held, sizeof *p->batch);
     p->spans = dt_alloc((size_t)p->held, sizeof *p->spans);
     for (int64_t i = 0; i < p->held; i++) {
@@ -112,10 +108,7 @@ int dt_passes_allocate(struct dt_passes *p, struct dt_error *err)
 
 size_t dt_passes_bytes(const struct dt_passes *p)
 {
-    size_t bytes = 0;
-    for (int64_t i = 0; i < p->pipeline.chunks * p->slots; i++)
-        bytes += dt_workspace_bytes(p->work[i]);
-    return bytes;
+    return p->bytes;
 }
 
 void dt_passes_release(struct dt_passes *p)
@@ -131,7 +124,6 @@ void dt_passes_release(struct dt_passes *p)
     free(p->work);
     free(p->batch);
     free(p->spans);
-    free(p->actions.actions);
     *p = (struct dt_passes){0};
 }
 
@@ -205,16 +197,20 @@ static int take_stream(struct dt_passes *p, enum box kind, struct dt_tensor stre
     return 0;
 }
 
+static bool next_action(const struct dt_passes *p, int64_t *place, struct dt_action *a)
+{
+    return dt_pipeline_next(&p->pipeline, p->mesh->part.stage, p->batches, place, a);
+}
+
 /* Begins the next receives of the step, as many as there is room for. */
 static void receive_ahead(struct dt_passes *p, enum box kind)
 {
     struct dt_stream_box *box = &p->boxes[kind];
+    struct dt_action a;
     bool input = kind == BOX_INPUT;
-    for (; box->next < p->actions.count && box->begun - box->ended < DT_BOXES; box->next++) {
-        const struct dt_action *a = &p->actions.actions[box->next];
-        if (a->kind == (input ? DT_RECEIVE_INPUT : DT_RECEIVE_GRADIENT))
-            receive_stream(p, kind, a->run + (input ? -1 : 1), a->batch, p->stream_bytes);
-    }
+    while (box->begun - box->ended < DT_BOXES && next_action(p, &box->next, &a))
+        if (a.kind == (input ? DT_RECEIVE_INPUT : DT_RECEIVE_GRADIENT))
+            receive_stream(p, kind, a.run + (input ? -1 : 1), a.batch, p->stream_bytes);
 }
 
 static int end_sends(struct dt_passes *p, enum box kind, struct dt_error *err)
@@ -312,12 +308,14 @@ int dt_passes_run(struct dt_passes *p, int64_t count, const struct dt_pass_sourc
                   const struct dt_pass *how, struct dt_error *err)
 {
     const struct step s = {p, source, how};
-    DT_TRY(prepare(p, count, err));
+    struct dt_action action;
+    DT_TRY(dt_pipeline_check(&p->pipeline, count, err));
+    p->batches = count;
     p->boxes[BOX_INPUT].next = p->boxes[BOX_GRADIENT_IN].next = 0;
     receive_ahead(p, BOX_INPUT);
     receive_ahead(p, BOX_GRADIENT_IN);
-    for (size_t i = 0; i < p->actions.count; i++)
-        DT_TRY(act(&s, &p->actions.actions[i], err));
+    for (int64_t place = 0; next_action(p, &place, &action);)
+        DT_TRY(act(&s, &action, err));
     DT_TRY(end_sends(p, BOX_OUTPUT, err));
     return end_sends(p, BOX_GRADIENT_OUT, err);
 }

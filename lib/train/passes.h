@@ -35,21 +35,22 @@ struct dt_stream_box {
     void *memory[DT_BOXES];
     struct dt_message *messages[DT_BOXES];
     int64_t begun, ended; /* messages of the step so far */
-    size_t next;          /* of the actions: where to look for the next message to receive */
+    int64_t next;         /* place: where to look for the next message to receive */
 };
 
 struct dt_passes {
     struct dt_model *model;     /* borrowed */
     const struct dt_mesh *mesh; /* borrowed */
     struct dt_pipeline pipeline;
-    int64_t batches;               /* of the step that the actions are of */
-    struct dt_action_list actions; /* what this stage does */
-    int64_t slots;                 /* micro-batches under way in a run at most */
-    struct dt_workspace **work;    /* slots of the first run, of the second, ... */
-    int64_t held;                  /* micro-batches that are kept for another run */
-    struct dt_batch *batch;        /* those, and what they borrow of spans */
+    int64_t batches;            /* of the step */
+    int64_t slots;              /* micro-batches under way in a run at most */
+    struct dt_workspace **work; /* slots of the first run, of the second, ... */
+    int64_t held;               /* micro-batches that are kept for another run */
+    struct dt_batch *batch;     /* those, and what they borrow of spans */
     int32_t **spans;
     int64_t batch_size, length;
+    enum dt_recompute recompute;
+    size_t bytes;                  /* of the workspaces */
     size_t stream_bytes;           /* of one micro-batch */
     struct dt_stream_box boxes[4]; /* by the kind of message: enum in passes.c */
 };

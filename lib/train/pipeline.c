@@ -1,77 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/pipeline.h"
 
-#include "base/buffer.h"
-
 const char *const dt_pipeline_schedules[] = {"1f1b", "afab", "interleaved", "model_parallel", NULL};
 
-/* A list being made. */
-struct making {
-    const struct dt_pipeline *pipeline;
-    int stage;
-    int64_t batches;
-    struct dt_action_list *list;
-};
+/* A pass has three places: what it receives, itself, and what it sends. */
+#define PASS_PLACES 3
 
-static void add(struct making *m, enum dt_action_kind kind, int run, int64_t batch)
+/* Passes of a stage forward, and as many backward. */
+static int64_t count_passes(const struct dt_pipeline *p, int64_t batches)
 {
-    struct dt_action_list *l = m->list;
-    DT_GROW(l->actions, l->count, l->capacity);
-    l->actions[l->count++] = (struct dt_action){kind, run, batch};
-}
-
-static bool is_first(int run)
-{
-    return run == 0;
-}
-
-static bool is_last(const struct making *m, int run)
-{
-    return run == m->pipeline->stages * m->pipeline->chunks - 1;
-}
-
-static void forward(struct making *m, int chunk, int64_t batch)
-{
-    int run = chunk * m->pipeline->stages + m->stage;
-    if (!is_first(run))
-        add(m, DT_RECEIVE_INPUT, run, batch);
-    add(m, DT_FORWARD, run, batch);
-    if (!is_last(m, run))
-        add(m, DT_SEND_OUTPUT, run, batch);
-}
-
-static void backward(struct making *m, int chunk, int64_t batch)
-{
-    int run = chunk * m->pipeline->stages + m->stage;
-    if (!is_last(m, run))
-        add(m, DT_RECEIVE_GRADIENT, run, batch);
-    add(m, DT_BACKWARD, run, batch);
-    if (!is_first(run))
-        add(m, DT_SEND_GRADIENT, run, batch);
-}
-
-/* The chunks take turns: a group of as many micro-batches as there are stages passes one
- * chunk, then the next. The k-th pass forward of a stage: */
-static void forward_turn(struct making *m, int64_t k)
-{
-    int stages = m->pipeline->stages, chunks = m->pipeline->chunks;
-    int64_t turn = k % (stages * chunks), group = k / (stages * chunks);
-    forward(m, (int)(turn / stages), group * stages + turn % stages);
-}
-
-/* Backward the last chunk comes first. */
-static void backward_turn(struct making *m, int64_t k)
-{
-    int stages = m->pipeline->stages, chunks = m->pipeline->chunks;
-    int64_t turn = k % (stages * chunks), group = k / (stages * chunks);
-    backward(m, chunks - 1 - (int)(turn / stages), group * stages + turn % stages);
+    return batches * p->chunks;
 }
 
 /* Passes forward of a stage before its first one backward. */
-static int64_t warm_up(const struct making *m)
+static int64_t warm_up(const struct dt_pipeline *p, int stage, int64_t batches)
 {
-    const struct dt_pipeline *p = m->pipeline;
-    int64_t passes = m->batches * p->chunks, behind = p->stages - 1 - m->stage, most = passes;
+    int64_t passes = count_passes(p, batches), behind = p->stages - 1 - stage, most = passes;
     if (p->schedule == DT_PIPELINE_MODEL_PARALLEL)
         most = 0;
     if (p->schedule == DT_PIPELINE_1F1B)
@@ -81,20 +25,63 @@ static int64_t warm_up(const struct making *m)
     return most < passes ? most : passes;
 }
 
-void dt_pipeline_actions(const struct dt_pipeline *p, int stage, int64_t batches,
-                         struct dt_action_list *list)
+/* Pass number i of a stage: which one forward, or backward, it is. */
+static int64_t turn_of(const struct dt_pipeline *p, int stage, int64_t batches, int64_t i,
+                       bool *backward)
 {
-    struct making m = {p, stage, batches, list};
-    int64_t passes = batches * p->chunks, ahead = warm_up(&m);
-    list->count = 0;
-    for (int64_t k = 0; k < ahead; k++)
-        forward_turn(&m, k);
-    for (int64_t k = ahead; k < passes; k++) {
-        forward_turn(&m, k);
-        backward_turn(&m, k - ahead);
+    int64_t passes = count_passes(p, batches), ahead = warm_up(p, stage, batches);
+    int64_t behind = i - ahead;
+    *backward = behind >= 0 && (behind >= 2 * (passes - ahead) || behind % 2 == 1);
+    if (behind < 0)
+        return i;
+    if (behind < 2 * (passes - ahead))
+        return *backward ? behind / 2 : ahead + behind / 2;
+    return i - passes;
+}
+
+/* The chunks take turns: a group of as many micro-batches as there are stages passes one
+ * chunk, then the next; backward the last chunk comes first. */
+static struct dt_action pass_at(const struct dt_pipeline *p, int stage, int64_t batches, int64_t i)
+{
+    bool backward;
+    int64_t k = turn_of(p, stage, batches, i, &backward);
+    int64_t group = k / (p->stages * p->chunks), turn = k % (p->stages * p->chunks);
+    int chunk = (int)(turn / p->stages);
+    return (struct dt_action){
+        .kind = backward ? DT_BACKWARD : DT_FORWARD,
+        .run = (backward ? p->chunks - 1 - chunk : chunk) * p->stages + stage,
+        .batch = group * p->stages + turn % p->stages,
+    };
+}
+
+bool dt_pipeline_next(const struct dt_pipeline *p, int stage, int64_t batches, int64_t *place,
+                      struct dt_action *a)
+{
+    int last = p->stages * p->chunks - 1;
+    for (; *place < 2 * PASS_PLACES * count_passes(p, batches); ++*place) {
+        *a = pass_at(p, stage, batches, *place / PASS_PLACES);
+        bool backward = a->kind == DT_BACKWARD;
+        int from = backward ? last : 0, to = last - from, part = (int)(*place % PASS_PLACES);
+        if ((part == 0 && a->run == from) || (part == 2 && a->run == to))
+            continue; /* the ends of the model receive nothing, or send nothing */
+        a->kind = (enum dt_action_kind)((backward ? DT_RECEIVE_GRADIENT : DT_RECEIVE_INPUT) + part);
+        ++*place;
+        return true;
     }
-    for (int64_t k = passes - ahead; k < passes; k++)
-        backward_turn(&m, k);
+    return false;
+}
+
+struct dt_pipeline_round dt_pipeline_round(const struct dt_pipeline *p, int stage, int64_t batches)
+{
+    int64_t ahead = warm_up(p, stage, batches), passes = count_passes(p, batches);
+    int64_t turns = p->chunks > 1 ? p->stages * p->chunks : 1, left = passes - ahead;
+    left = left < passes - turns ? left : passes - turns;
+    return (struct dt_pipeline_round){
+        .places = 2 * PASS_PLACES * turns,
+        .batches = turns / p->chunks,
+        .first = PASS_PLACES * ahead,
+        .end = PASS_PLACES * (ahead + 2 * (left > 0 ? left / turns * turns : 0)),
+    };
 }
 
 int dt_pipeline_check(const struct dt_pipeline *p, int64_t batches, struct dt_error *err)
@@ -113,13 +100,15 @@ int dt_pipeline_check(const struct dt_pipeline *p, int64_t batches, struct dt_er
     return 0;
 }
 
-int64_t dt_pipeline_under_way(const struct dt_action_list *list, int run)
+int64_t dt_pipeline_under_way(const struct dt_pipeline *p, int stage, int64_t batches, int run)
 {
-    int64_t now = 0, most = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct dt_action *a = &list->actions[i];
-        if (a->run == run)
-            now += (a->kind == DT_FORWARD) - (a->kind == DT_BACKWARD);
+    struct dt_pipeline_round r = dt_pipeline_round(p, stage, batches);
+    int64_t now = 0, most = 0, passes = 2 * count_passes(p, batches);
+    int64_t end = (r.first + r.places) / PASS_PLACES; /* then all comes again */
+    for (int64_t i = 0; i < passes && i < end; i++) {
+        struct dt_action a = pass_at(p, stage, batches, i);
+        if (a.run == run)
+            now += a.kind == DT_FORWARD ? 1 : -1;
         most = now > most ? now : most;
     }
     return most;

@@ -3,8 +3,9 @@
  * Schedules of pipeline parallelism, as data: what a stage does in a step, in order.
  *
  *     struct dt_pipeline pipeline = {DT_PIPELINE_1F1B, stages, 1};
- *     struct dt_action_list list = {0};
- *     dt_pipeline_actions(&pipeline, stage, batches, &list);
+ *     struct dt_action action;
+ *     for (int64_t place = 0; dt_pipeline_next(&pipeline, stage, batches, &place, &action);)
+ *         ...
  *
  * The layers are cut into stages * chunks runs; run r is held by stage r mod stages.
  * Micro-batches of a run are passed forward in their order, and backward in the same
@@ -57,19 +58,24 @@ struct dt_action {
     int64_t batch; /* micro-batch, 0 .. batches - 1 */
 };
 
-struct dt_action_list {
-    struct dt_action *actions;
-    size_t count, capacity;
-};
-
 /* DT_EINVALID, saying why, if the schedule cannot pass so many micro-batches. */
 int dt_pipeline_check(const struct dt_pipeline *pipeline, int64_t batches,
                       struct dt_error *err) DT_MUST_CHECK;
-/* What a stage does in a step of so many micro-batches; replaces what the list held. Its
- * memory is the caller's (free). */
-void dt_pipeline_actions(const struct dt_pipeline *pipeline, int stage, int64_t batches,
-                         struct dt_action_list *list);
+/* The action at *place, or the first behind it, of a stage in a step of so many micro-batches;
+ * then *place is the one behind that. Places count from 0. False at the end of the step. */
+bool dt_pipeline_next(const struct dt_pipeline *pipeline, int stage, int64_t batches,
+                      int64_t *place, struct dt_action *action);
 /* Micro-batches whose activations a run of that stage must hold at a time. */
-int64_t dt_pipeline_under_way(const struct dt_action_list *list, int run);
+int64_t dt_pipeline_under_way(const struct dt_pipeline *pipeline, int stage, int64_t batches,
+                              int run);
+
+/* Between its warm-up and its end a stage does the same again and again, in rounds: with other
+ * micro-batches, at other places. */
+struct dt_pipeline_round {
+    int64_t places, batches; /* by how much these grow in a round */
+    int64_t first, end;      /* places of whole rounds, none of which has the last micro-batch */
+};
+struct dt_pipeline_round dt_pipeline_round(const struct dt_pipeline *pipeline, int stage,
+                                           int64_t batches);
 
 #endif

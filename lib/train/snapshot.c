@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/snapshot.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
@@ -105,6 +106,16 @@ static float *place_of(const struct dt_store *s, enum dt_part part, int bucket)
     return part == DT_PART_AVERAGE ? s->averages[bucket] : s->parameters[bucket];
 }
 
+/* The elements of a tensor that the rank has, or keeps; false if it has none. */
+static bool own_part(const struct dt_store *s, const struct dt_param *p, bool kept, int64_t *from,
+                     int64_t *end)
+{
+    struct dt_extent own = kept ? s->kept[p->bucket] : dt_parallel_owned(&s->parallel, p->bucket);
+    *from = own.first > p->offset ? own.first - p->offset : 0;
+    *end = own.end < p->offset + p->count ? own.end - p->offset : p->count;
+    return *from < *end && (kept || (!p->copy && p->leads));
+}
+
 struct dt_state_piece *dt_state_pieces(const struct dt_store *s, enum dt_part part, bool kept,
                                        long replicas, size_t *count)
 {
@@ -118,12 +129,9 @@ struct dt_state_piece *dt_state_pieces(const struct dt_store *s, enum dt_part pa
     int *seconds = second_places(s);
     for (int i = 0; i < t->count; i++) {
         const struct dt_param *p = &t->params[i];
-        struct dt_extent own =
-            kept ? s->kept[p->bucket] : dt_parallel_owned(&s->parallel, p->bucket);
-        int64_t from = own.first > p->offset ? own.first - p->offset : 0;
-        int64_t end = own.end < p->offset + p->count ? own.end - p->offset : p->count;
         float *place = place_of(s, part, p->bucket);
-        if (from >= end || (!kept && (p->copy || !p->leads)))
+        int64_t from, end;
+        if (!own_part(s, p, kept, &from, &end))
             continue;
         if (part == DT_PART_MOMENTS)
             add_moments(&list, s, i, from, end, seconds);
@@ -144,14 +152,31 @@ static struct dt_state_piece *owned_pieces(const struct dt_store *s, enum dt_par
     return dt_state_pieces(s, part, false, dt_comm_size(s->parallel.replicas.all), count);
 }
 
+/* As the pieces, which of a slice are very many, would add up to. */
+static int64_t count_elements(const struct dt_store *s, enum dt_part part)
+{
+    const struct dt_table *t = &s->model->table;
+    int64_t elements = 0, from, end;
+    for (int i = 0; i < t->count && dt_state_has(s, part); i++) {
+        if (!own_part(s, &t->params[i], false, &from, &end))
+            continue;
+        bool two = part == DT_PART_MOMENTS && segment_of(s, i)->second >= 0;
+        elements += (two ? 2 : 1) * (end - from);
+    }
+    return elements;
+}
+
 static size_t part_bytes(const struct dt_store *s, enum dt_part part)
 {
-    size_t bytes = 0, count;
+    size_t count;
+    int64_t elements = 0;
+    if (part != DT_PART_FEEDBACK)
+        return (size_t)count_elements(s, part) * sizeof(float);
     struct dt_state_piece *pieces = owned_pieces(s, part, &count);
     for (size_t i = 0; i < count; i++)
-        bytes += (size_t)pieces[i].count * sizeof(float);
+        elements += pieces[i].count;
     free(pieces);
-    return bytes;
+    return (size_t)elements * sizeof(float);
 }
 
 /* Where a part begins in a whole snapshot. */
@@ -195,12 +220,14 @@ static void fetch(struct dt_snapshot *s, enum dt_part part, char *to)
 {
     struct dt_device *dev = s->store->model->device;
     size_t count;
+    const char *end = to + part_bytes(s->store, part);
     struct dt_state_piece *pieces = owned_pieces(s->store, part, &count);
     for (size_t i = 0; i < count; i++) {
         size_t bytes = (size_t)pieces[i].count * sizeof(float);
         dev->ops->download(dev, to, pieces[i].device, bytes);
         to += bytes;
     }
+    assert(to == end);
     free(pieces);
 }
 

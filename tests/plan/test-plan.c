@@ -399,6 +399,70 @@ static void thousands_of_ranks_take_no_longer(void **state)
     cluster.nodes = 16;
 }
 
+static struct dt_step_simulation simulated(const struct dt_plan *plan, const struct dt_base *base,
+                                           struct dt_timeline *timeline)
+{
+    struct dt_step_simulation step;
+    struct dt_costs costs;
+    const struct dt_settings s = dt_plan_settings(&settings, &plan->layout);
+    struct dt_simulation_options how = request.simulation;
+    how.timeline = timeline;
+    dt_costs_init(&costs, base, &s, &plan->layout, &cluster, NULL);
+    dt_simulate(&step, &costs, &plan->layout, &cluster, &how);
+    dt_costs_release(&costs);
+    return step;
+}
+
+/* Every round, as a timeline has them, against those that are new. */
+static void check_rounds(const struct dt_layout *l)
+{
+    struct dt_base base;
+    struct dt_timeline timeline = {0};
+    const struct dt_plan plan = {.layout = *l};
+    const struct dt_settings s = dt_plan_settings(&settings, l);
+    assert_int_equal(dt_base_init(&base, &s, l, &err), 0);
+    struct dt_step_simulation all = simulated(&plan, &base, &timeline);
+    struct dt_step_simulation some = simulated(&plan, &base, NULL);
+    assert_memory_equal(&all, &some, sizeof all);
+    assert_true(timeline.count >= l->pp * l->batches * l->pipeline.chunks * 2);
+    dt_timeline_release(&timeline);
+    dt_base_release(&base);
+}
+
+/* On links that are fast, that slow everything down, and in between; with and without
+ * stragglers and latencies. */
+static void rounds_that_are_known_change_no_bit(void **state)
+{
+    (void)state;
+    const double links[] = {1e6, 2, 0.02, 0.0005};
+    settings.training.gradient_accumulation_steps = 360;
+    settings.distributed.invariant = true;
+    cluster.link.interference = 0.1;
+    for (int i = 0; i < 4 * 2 * 2; i++) {
+        cluster.link.inside = links[i % 4];
+        cluster.link.between = links[i % 4] * (i / 8 ? 8 : 0.7);
+        cluster.link.inside_latency = cluster.link.between_latency = i / 4 % 2 ? 3 : 0;
+        request.simulation.spread = i / 8 ? 0.1 : 0;
+        for (long zero = 0; zero <= 3; zero++)
+            for (long pp = 1; pp <= 8; pp *= 2) {
+                const struct dt_layout ahead = layout_of(pp, 2, 1, zero, DT_PIPELINE_1F1B, 1);
+                const struct dt_layout naive =
+                    layout_of(pp, 3, 1, zero, DT_PIPELINE_MODEL_PARALLEL, 1);
+                const struct dt_layout chunks =
+                    layout_of(pp / 2, 1, 2, zero, DT_PIPELINE_INTERLEAVED, 2);
+                check_rounds(&ahead);
+                check_rounds(&naive);
+                if (pp > 2 && 360 % (pp / 2) == 0)
+                    check_rounds(&chunks);
+            }
+    }
+    settings.training.gradient_accumulation_steps = 16;
+    settings.distributed.invariant = false;
+    cluster.link.inside = cluster.link.between = 1e6;
+    cluster.link.inside_latency = cluster.link.between_latency = cluster.link.interference = 0;
+    request.simulation.spread = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +480,7 @@ int main(void)
         cmocka_unit_test(goodput_is_what_simulated_failures_leave),
         cmocka_unit_test(search_finds_the_fastest),
         cmocka_unit_test(thousands_of_ranks_take_no_longer),
+        cmocka_unit_test(rounds_that_are_known_change_no_bit),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

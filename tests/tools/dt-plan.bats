@@ -217,3 +217,40 @@ END
     run bash -c "dt-plan $(tr -d '\n' <<<"$small") >/dev/full"
     [ "$status" -eq 1 ]
 }
+
+@test "a million micro-batches and thousands of ranks take seconds, in every schedule" {
+    million="$small --set training.gradient_accumulation_steps=1048576 --machine cluster.nodes=4096"
+    for more in "--set distributed.pp=4" "--set distributed.pp=4 --set distributed.schedule=afab" \
+        "--set distributed.pp=4 -n 16384 --stragglers 0.05" \
+        "--set distributed.pp=2 --set distributed.zero_stage=3 -n 4096 --stragglers 0.05" \
+        "--set distributed.pp=2 --set distributed.schedule=interleaved --set distributed.virtual_stages=2"; do
+        timeout 60 dt-plan $million $more >out
+        grep -q '^speed ' out
+    done
+    # twice as many micro-batches behind a warm-up that is over take twice as long
+    seconds=$(dt-plan $million --set distributed.pp=4 --json | jq .step.seconds)
+    half=$(dt-plan $million --set distributed.pp=4 --json \
+        --set training.gradient_accumulation_steps=524288 | jq .step.seconds)
+    jq -en "$seconds / $half | . > 1.9999 and . < 2.0001"
+    timeout 100 dt-plan $million --search 1024 | grep -q ' simulated$'
+}
+
+@test "machines that fail all the time make no progress, and an end" {
+    timeout 20 dt-plan $small --machine reliability.device_mtbf=1e-4 >out
+    grep -qE '^progress +0.00% of the time' out
+}
+
+@test "what takes long shows how far it is, on a terminal" {
+    command -v script >/dev/null || skip "script is not installed"
+    run script -qec "dt-plan $(echo $small) --machine cluster.nodes=64 --search 512 \
+        --set training.gradient_accumulation_steps=65536" /dev/null
+    [ "$status" -eq 0 ]
+    [[ "$output" == *" layouts looked at, "* ]]
+}
+
+@test "a timeline that no memory would hold is refused" {
+    run dt-plan $small --set training.gradient_accumulation_steps=1048576 --trace t.json
+    assert_one_line_error dt-plan
+    [[ "$output" == *"--trace t.json: would hold 2.1e+06 passes"*"take fewer than 1048576 micro-batches" ]]
+    [ ! -e t.json ]
+}

@@ -10,14 +10,30 @@
 
 #define MOST_STAGES 6
 
+/* What a stage does, all of it. */
+struct action_list {
+    struct dt_action *actions;
+    size_t count, capacity;
+};
+
 /* All stages at once, each action as soon as what it needs is there. */
 struct play {
     struct dt_pipeline pipeline;
     int64_t batches;
-    struct dt_action_list lists[MOST_STAGES];
+    struct action_list lists[MOST_STAGES];
     size_t next[MOST_STAGES];
     char *sent; /* [direction][run][batch] */
 };
+
+static void list_actions(struct play *p, int stage)
+{
+    struct action_list *l = &p->lists[stage];
+    struct dt_action a;
+    for (int64_t place = 0; dt_pipeline_next(&p->pipeline, stage, p->batches, &place, &a);) {
+        DT_GROW(l->actions, l->count, l->capacity);
+        l->actions[l->count++] = a;
+    }
+}
 
 static char *place(struct play *p, int direction, int run, int64_t batch)
 {
@@ -62,12 +78,42 @@ static void check_order(const struct play *p, int stage)
     }
 }
 
+static int64_t count_under_way(const struct action_list *list, int run)
+{
+    int64_t now = 0, most = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct dt_action *a = &list->actions[i];
+        if (a->run == run)
+            now += (a->kind == DT_FORWARD) - (a->kind == DT_BACKWARD);
+        most = now > most ? now : most;
+    }
+    return most;
+}
+
+/* What a round does, the next one does with the next micro-batches; none has the last backward. */
+static void check_rounds(const struct play *p, int stage)
+{
+    struct dt_pipeline_round r = dt_pipeline_round(&p->pipeline, stage, p->batches);
+    assert_true(r.first <= r.end && (r.end - r.first) % r.places == 0);
+    for (int64_t i = r.first; i < r.end; i++) {
+        struct dt_action a, b;
+        int64_t at = i, behind = i + r.places;
+        assert_true(dt_pipeline_next(&p->pipeline, stage, p->batches, &at, &a));
+        assert_true(at > r.end || a.kind != DT_BACKWARD || a.batch < p->batches - 1);
+        if (at + r.places > r.end)
+            continue;
+        assert_true(dt_pipeline_next(&p->pipeline, stage, p->batches, &behind, &b));
+        assert_int_equal(behind, at + r.places);
+        assert_true(a.kind == b.kind && a.run == b.run && a.batch + r.batches == b.batch);
+    }
+}
+
 static void play(struct dt_pipeline pipeline, int64_t batches)
 {
     struct play p = {.pipeline = pipeline, .batches = batches};
     p.sent = dt_alloc((size_t)(2 * pipeline.stages * pipeline.chunks) * (size_t)batches, 1);
     for (int s = 0; s < pipeline.stages; s++)
-        dt_pipeline_actions(&pipeline, s, batches, &p.lists[s]);
+        list_actions(&p, s);
     for (bool moved = true; moved;) {
         moved = false;
         for (int s = 0; s < pipeline.stages; s++)
@@ -77,7 +123,11 @@ static void play(struct dt_pipeline pipeline, int64_t batches)
     for (int s = 0; s < pipeline.stages; s++) {
         assert_int_equal(p.next[s], p.lists[s].count); /* nobody waits for ever */
         check_order(&p, s);
-        int64_t under_way = dt_pipeline_under_way(&p.lists[s], s), left = pipeline.stages - s;
+        check_rounds(&p, s);
+        int64_t under_way = count_under_way(&p.lists[s], s), left = pipeline.stages - s;
+        for (int run = s; run < pipeline.stages * pipeline.chunks; run += pipeline.stages)
+            assert_int_equal(dt_pipeline_under_way(&pipeline, s, batches, run),
+                             count_under_way(&p.lists[s], run));
         if (pipeline.schedule == DT_PIPELINE_1F1B)
             assert_int_equal(under_way, batches < left ? batches : left);
         if (pipeline.schedule == DT_PIPELINE_AFAB)
@@ -113,7 +163,7 @@ static double step_time(struct dt_pipeline pipeline, int64_t batches)
     double *sent = dt_alloc((size_t)(2 * runs) * (size_t)batches, sizeof *sent);
     p.sent = dt_alloc((size_t)(2 * runs) * (size_t)batches, 1);
     for (int s = 0; s < pipeline.stages; s++)
-        dt_pipeline_actions(&pipeline, s, batches, &p.lists[s]);
+        list_actions(&p, s);
     for (bool moved = true; moved;) {
         moved = false;
         for (int s = 0; s < pipeline.stages; s++)

@@ -82,24 +82,21 @@ static void count_gathers(const struct counted *c, int64_t *times)
     const enum dt_pipeline_schedule schedule =
         c->stages > 1 ? (enum dt_pipeline_schedule)s->distributed.schedule : DT_PIPELINE_1F1B;
     const struct dt_pipeline pipeline = {schedule, c->stages, c->part.chunks};
-    struct dt_action_list list = {0};
+    struct dt_action a;
     int slots[64], held = 0, holders[2] = {-1, -1};
     for (int layer = 0; layer < c->table.layers; layer++)
         if (dt_part_holds(&c->part, c->table.layers, layer))
             slots[layer] = held++ % 2;
-    dt_pipeline_actions(&pipeline, c->part.stage, c->passes, &list);
-    for (size_t i = 0; i < list.count; i++) {
-        const struct dt_action *a = &list.actions[i];
-        struct dt_layer_run run = dt_part_run(&c->part, c->table.layers, a->run);
+    for (int64_t at = 0; dt_pipeline_next(&pipeline, c->part.stage, c->passes, &at, &a);) {
+        struct dt_layer_run run = dt_part_run(&c->part, c->table.layers, a.run);
         for (int l = run.first; l < run.end; l++) {
-            int layer = a->kind == DT_FORWARD ? l : run.end - 1 - (l - run.first);
-            if ((a->kind != DT_FORWARD && a->kind != DT_BACKWARD) || holders[slots[layer]] == layer)
+            int layer = a.kind == DT_FORWARD ? l : run.end - 1 - (l - run.first);
+            if ((a.kind != DT_FORWARD && a.kind != DT_BACKWARD) || holders[slots[layer]] == layer)
                 continue;
             times[dt_layer_bucket(layer)]++;
             holders[slots[layer]] = layer;
         }
     }
-    free(list.actions);
 }
 
 static int64_t weights(const struct counted *c, int owner)

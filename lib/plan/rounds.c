@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "plan/simulation-parts.h"
+
+/* A group's state: all numbers that decide what will happen, times counted from now. */
+struct state {
+    double *numbers;
+    size_t count, capacity;
+};
+
+struct dt_rounds {
+    struct dt_actor *actors; /* of the group; the first one leads */
+    long count;
+    struct dt_line *messages; /* to their runs */
+    long message_count;
+    struct dt_line *collectives; /* of their stages; NULL where no round has one */
+    int64_t next;                /* place of the leader where the next round begins; -1: none */
+    struct state now, kept;      /* of Brent's search for a cycle: compared, then replaced */
+    double kept_at;
+    struct dt_account *kept_accounts;
+    int64_t kept_place, look, limit; /* rounds since, and until it is replaced */
+};
+
+static struct dt_pipeline_round round_of(const struct dt_simulation *s, long stage)
+{
+    return dt_pipeline_round(&s->layout->pipeline, (int)stage, s->layout->batches);
+}
+
+/* --- states --------------------------------------------------------------------------------- */
+
+static void put(struct state *s, double x)
+{
+    DT_GROW(s->numbers, s->count, s->capacity);
+    s->numbers[s->count++] = x;
+}
+
+/* What lies behind us counts as now: whoever asks for it later takes the later time. */
+static void put_time(struct state *s, double when, double now)
+{
+    put(s, when == DT_NOT_YET ? DT_NOT_YET : fmax(when - now, 0));
+}
+
+static void put_line(struct state *s, const struct dt_line *l, double now)
+{
+    put(s, (double)(l->end - l->first));
+    for (long i = l->first; i < l->end; i++) {
+        const struct dt_happening *h = &l->items[i & (l->capacity - 1)];
+        put(s, (double)h->arrived);
+        put(s, (double)h->left);
+        put_time(s, h->ready, now);
+        put_time(s, h->done, now);
+    }
+}
+
+static void put_actor(struct state *s, const struct dt_actor *a, const struct dt_actor *leader)
+{
+    double now = leader->due;
+    put(s, (double)(a->place - leader->place));
+    put(s, (double)a->segment);
+    put(s, a->now - now);
+    put(s, a->at < 0 && a != leader ? DT_NOT_YET : a->due - now);
+    put_time(s, a->inside, now);
+    put_time(s, a->between, now);
+    put_time(s, a->sent, now);
+    put(s, a->debt);
+    put(s, (double)(a->joined - leader->joined));
+    put(s, (double)(a->gathered < 0 ? 0 : a->joined - a->gathered));
+    put(s, (double)(a->reduced < 0 ? 0 : a->joined - a->reduced));
+    put(s, (double)a->held);
+}
+
+/* What an actor waits for follows from its place. */
+static void describe(struct state *s, const struct dt_simulation *sim, const struct dt_rounds *r)
+{
+    struct dt_pipeline_round round = round_of(sim, r->actors->stage);
+    s->count = 0;
+    put(s, (double)((r->actors->place - round.first) % round.places));
+    for (long i = 0; i < r->count; i++)
+        put_actor(s, &r->actors[i], r->actors);
+    for (long i = 0; i < r->message_count; i++)
+        put_line(s, &r->messages[i], r->actors->due);
+    for (long i = 0; r->collectives && i < sim->layout->pp; i++)
+        put_line(s, &r->collectives[i], r->actors->due);
+}
+
+static bool is_kept(const struct dt_rounds *r)
+{
+    return r->now.count == r->kept.count &&
+           memcmp(r->now.numbers, r->kept.numbers, r->now.count * sizeof *r->now.numbers) == 0;
+}
+
+static void keep(struct dt_rounds *r)
+{
+    struct state old = r->kept;
+    r->kept = r->now;
+    r->now = old;
+    r->kept_at = r->actors->due;
+    r->kept_place = r->actors->place;
+    for (long i = 0; i < r->count; i++)
+        r->kept_accounts[i] = r->actors[i].account;
+    r->look = 0;
+    r->limit *= 2;
+}
+
+/* --- passing over --------------------------------------------------------------------------- */
+
+/* Periods that every actor of the group has before it, within its rounds. */
+static int64_t periods_left(const struct dt_simulation *s, const struct dt_rounds *r,
+                            int64_t places)
+{
+    int64_t least = INT64_MAX;
+    for (long i = 0; i < r->count; i++) {
+        int64_t end = round_of(s, r->actors[i].stage).end;
+        int64_t left = (end - r->actors[i].place) / places;
+        least = left < least ? left : least;
+    }
+    return least;
+}
+
+static void add_account(struct dt_account *a, const struct dt_account *before, double times)
+{
+    a->computing += times * (a->computing - before->computing);
+    a->tensor += times * (a->tensor - before->tensor);
+    a->pipeline_wait += times * (a->pipeline_wait - before->pipeline_wait);
+    a->data_wait += times * (a->data_wait - before->data_wait);
+    a->events += times * (a->events - before->events);
+}
+
+static void shift_line(struct dt_line *l, double by)
+{
+    for (long i = l->first; i < l->end; i++) {
+        struct dt_happening *h = &l->items[i & (l->capacity - 1)];
+        h->ready += by;
+        h->done += h->done == DT_NOT_YET ? 0 : by;
+    }
+}
+
+static void shift_actor(struct dt_simulation *s, struct dt_actor *a, double by, int64_t places)
+{
+    struct dt_pipeline_round round = round_of(s, a->stage);
+    a->place += places;
+    a->action.batch += places / round.places * round.batches;
+    a->now += by;
+    a->due += by;
+    a->inside += by;
+    a->between += by;
+    a->sent += by;
+    if (a->at >= 0)
+        dt_simulation_delay(s, a);
+}
+
+static void pass_over(struct dt_simulation *s, struct dt_rounds *r)
+{
+    int64_t places = r->actors->place - r->kept_place, times = periods_left(s, r, places);
+    double by = (double)times * (r->actors->due - r->kept_at);
+    for (long i = 0; i < r->count; i++) {
+        add_account(&r->actors[i].account, &r->kept_accounts[i], (double)times);
+        shift_actor(s, &r->actors[i], by, times * places);
+    }
+    for (long i = 0; i < r->message_count; i++)
+        shift_line(&r->messages[i], by);
+    for (long i = 0; r->collectives && i < s->layout->pp; i++)
+        shift_line(&r->collectives[i], by);
+    r->next = -1;
+}
+
+static bool all_in_rounds(const struct dt_simulation *s, const struct dt_rounds *r)
+{
+    for (long i = 0; i < r->count; i++) {
+        const struct dt_actor *a = &r->actors[i];
+        struct dt_pipeline_round round = round_of(s, a->stage);
+        if (a->place <= round.first || a->place > round.end)
+            return false;
+    }
+    return true;
+}
+
+void dt_rounds_look(struct dt_simulation *s, struct dt_actor *a)
+{
+    struct dt_rounds *r = s->groups > 0 ? &s->rounds[s->groups > 1 ? a->replica : 0] : NULL;
+    if (r == NULL || a != r->actors || r->next < 0 || a->place < r->next)
+        return;
+    struct dt_pipeline_round round = round_of(s, a->stage);
+    r->next = a->place + round.places <= round.end ? r->next + round.places : -1;
+    if (!all_in_rounds(s, r))
+        return;
+    describe(&r->now, s, r);
+    if (is_kept(r))
+        pass_over(s, r);
+    else if (++r->look >= r->limit)
+        keep(r);
+}
+
+/* --- set-up --------------------------------------------------------------------------------- */
+
+/* Replicas are alone with themselves until the last micro-batch, unless they gather weights, or
+ * add up gradients, in each. */
+static bool are_alone(const struct dt_simulation *s)
+{
+    return s->layout->zero_stage < 3 && s->costs->reductions <= 1;
+}
+
+void dt_rounds_init(struct dt_simulation *s)
+{
+    bool alone = are_alone(s);
+    long replicas = alone ? 1 : s->replicas;
+    if (s->timeline)
+        return; /* which shows every round */
+    s->groups = s->replicas / replicas;
+    s->rounds = dt_alloc((size_t)s->groups, sizeof *s->rounds);
+    for (long i = 0; i < s->groups; i++) {
+        struct dt_rounds *r = &s->rounds[i];
+        *r = (struct dt_rounds){
+            .actors = &s->actors[i * s->layout->pp],
+            .count = replicas * s->layout->pp,
+            .messages = &s->messages[2 * i * s->runs],
+            .message_count = 2 * replicas * s->runs,
+            .collectives = alone ? NULL : s->collectives,
+            .next = round_of(s, 0).first + 1,
+            .limit = 1,
+        };
+        r->kept_accounts = dt_alloc((size_t)r->count, sizeof *r->kept_accounts);
+    }
+}
+
+void dt_rounds_release(struct dt_simulation *s)
+{
+    for (long i = 0; i < s->groups; i++) {
+        free(s->rounds[i].now.numbers);
+        free(s->rounds[i].kept.numbers);
+        free(s->rounds[i].kept_accounts);
+    }
+    free(s->rounds);
+}
