@@ -41,6 +41,15 @@ static void add_specials(struct json_object *config, struct json_object *tokeniz
     }
 }
 
+/* Without token_type_ids, which readers would make of zeros, and GPT-2 would add token 0 for. */
+static void add_inputs(struct json_object *config)
+{
+    struct json_object *names = json_object_new_array();
+    json_object_array_add(names, json_object_new_string("input_ids"));
+    json_object_array_add(names, json_object_new_string("attention_mask"));
+    json_object_object_add(config, "model_input_names", names);
+}
+
 int dt_tokenizer_config_write(const char *directory, uint32_t eot, long max_length,
                               struct dt_error *err)
 {
@@ -53,6 +62,7 @@ int dt_tokenizer_config_write(const char *directory, uint32_t eot, long max_leng
         json_object_object_add(config, "tokenizer_class",
                                json_object_new_string("PreTrainedTokenizerFast"));
         json_object_object_add(config, "model_max_length", json_object_new_int64(max_length));
+        add_inputs(config);
         add_specials(config, tokenizer, eot);
         rc = dt_json_write(path, config, err);
     }

@@ -719,6 +719,8 @@ static void a_tokenizers_purpose_is_told(void **state)
     assert_int_equal(dt_file_read(config, 10000, &text, &size, &err), 0);
     assert_non_null(strstr(text, "\"tokenizer_class\": \"PreTrainedTokenizerFast\""));
     assert_non_null(strstr(text, "\"model_max_length\": 64"));
+    assert_non_null(strstr(text, "\"attention_mask\""));
+    assert_null(strstr(text, "token_type_ids"));
     assert_non_null(strstr(text, "\"bos_token\": \"<eot>\""));
     assert_non_null(strstr(text, "\"mask_token\": \"[MASK]\""));
     assert_non_null(strstr(text, "\"pad_token\": \"<pad>\""));
