@@ -15,6 +15,7 @@
 #include "experiment/table.h"
 #include "model/decode-bench.h"
 #include "shard/load-bench.h"
+#include "shard/write-bench.h"
 #include "token/encode-bench.h"
 #include "token/pattern.h"
 #include "train/bench.h"
@@ -25,14 +26,19 @@
 static struct {
     const char *config, *device, *tokenizer;
     struct dt_string_list set;
-    long steps, threads, memory;
+    long steps, threads, memory, level;
     double seconds, least;
     bool json, shell, quiet;
     const char *design, *output, *repeats, *warmup, *seed, *limit, *metrics;
     struct dt_string_list axes, baseline, targets, values, notes;
     int format, pattern;
-} opt = {
-    .pattern = -1, .device = "cpu", .steps = 5, .memory = 1000000000, .seconds = 3, .least = 0.02};
+} opt = {.pattern = -1,
+         .device = "cpu",
+         .steps = 5,
+         .memory = 1000000000,
+         .level = 3,
+         .seconds = 3,
+         .least = 0.02};
 
 static const char *const format_names[] = {"text", "markdown", "tsv", "json", NULL};
 
@@ -45,8 +51,10 @@ static const struct dt_option options[] = {
      .min = 1, .max = 1e6},
     {"device", 0, DT_OPT_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ..."},
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N",
-     "use N threads (default: all processors; load: the caller; tokenize: 1)", .min = 1,
+     "use N threads (default: all processors; load: the caller; tokenize and shard: 1)", .min = 1,
      .max = 4096},
+    {"level", 0, DT_OPT_INT, &opt.level, "N",
+     "shard: compress at zstd level N, 0 stores (default 3)", .min = 0, .max = 19},
     {"memory", 0, DT_OPT_INT, &opt.memory, "BYTES",
      "load: keep that many bytes of decoded tokens (default 1G)", .min = 1, .max = 1e15},
     {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "TOKENIZER",
@@ -54,7 +62,8 @@ static const struct dt_option options[] = {
     {"pattern", 0, DT_OPT_CHOICE, &opt.pattern, "PATTERN", "tokenize: how text is cut into pieces",
      .choices = dt_pattern_names},
     {"seconds", 0, DT_OPT_REAL, &opt.seconds, "S",
-     "attention, load and tokenize: measure for S seconds (default 3)", .min = 0.01, .max = 1e6},
+     "attention, tokenize, shard and load: measure for S seconds (default 3)", .min = 0.01,
+     .max = 1e6},
     {"json", 0, DT_OPT_FLAG, &opt.json, NULL, "print one JSON object"},
     {"design", 'd', DT_OPT_STRING, &opt.design, "FILE", "matrix: read the design from FILE (YAML)"},
     {"axis", 'a', DT_OPT_LIST, &opt.axes, "NAME=V,...",
@@ -84,9 +93,25 @@ static const struct dt_option options[] = {
     {NULL},
 };
 
-static const struct dt_command command = {"dt-bench",
-                                          "measure kernels, stages, steps and matrices of commands",
-                                          "WHAT [OPERAND ...]", options};
+static const struct dt_use uses[] = {
+    {"gemm", "", NULL, "device threads json"},
+    {"attention", "", NULL, "config set device threads seconds json"},
+    {"step", "", NULL, "config set steps device threads json"},
+    {"decode", "", NULL, "config set steps device threads json"},
+    {"collective", "", NULL, "json"},
+    {"tokenize", "FILE", "tokenizer", "threads pattern seconds json"},
+    {"shard", "STREAM", NULL, "threads level seconds json"},
+    {"load", "DATA", NULL, "config set threads memory tokenizer seconds json"},
+    {"matrix", "[COMMAND ...]", "output",
+     "json design axis repeats warmup seed limit shell metrics target note baseline value format "
+     "quiet"},
+    {"report", "ROWS", NULL, "json baseline value format"},
+    {"compare", "BEFORE AFTER", NULL, "json value format least"},
+    {NULL},
+};
+
+static const struct dt_command command = {
+    "dt-bench", "measure kernels, stages, steps and matrices of commands", "", options, uses};
 
 static void print_machine(const struct dt_device *dev, double peak, const char *type)
 {
@@ -310,8 +335,6 @@ static int measure_tokenize(char **operands, int count, struct dt_error *err)
     char *text;
     size_t size;
     (void)count;
-    if (opt.tokenizer == NULL)
-        dt_usage("tokenize needs --tokenizer");
     DT_TRY(dt_tokenizer_load_with(&t, opt.tokenizer,
                                   opt.pattern < 0 ? NULL : dt_pattern_names[opt.pattern], err));
     int rc = dt_file_read(path, TEXT_LIMIT, &text, &size, err);
@@ -322,6 +345,34 @@ static int measure_tokenize(char **operands, int count, struct dt_error *err)
     }
     dt_tokenizer_free(t);
     return rc;
+}
+
+static void print_writing(const struct dt_write_speed *s, int threads)
+{
+    double tokens = (double)s->tokens, megabytes = (double)s->text_bytes * 1e-6;
+    if (opt.json)
+        printf("{\"threads\":%d,\"level\":%ld,\"tokens\":%llu,\"bytes\":%llu,\"shard_bytes\":%llu,"
+               "\"tokens_per_second\":%.1f,\"tokens_per_core_second\":%.1f,"
+               "\"mb_per_second\":%.1f}\n",
+               threads, opt.level, (unsigned long long)s->tokens, (unsigned long long)s->text_bytes,
+               (unsigned long long)s->shard_bytes, tokens / s->seconds,
+               tokens / s->processor_seconds, megabytes / s->seconds);
+    else
+        printf("shard             %.1f M tokens/s on %d thread%s at level %ld, %.1f M a second of "
+               "processor time, %.1f MB/s of text, %.2f bytes a token\n",
+               tokens / s->seconds * 1e-6, threads, dt_plural((uint64_t)threads), opt.level,
+               tokens / s->processor_seconds * 1e-6, megabytes / s->seconds,
+               (double)s->shard_bytes / tokens);
+}
+
+static int measure_shard(char **operands, int count, struct dt_error *err)
+{
+    struct dt_write_speed speed;
+    int threads = opt.threads > 0 ? (int)opt.threads : 1;
+    (void)count;
+    DT_TRY(dt_bench_write(operands[1], (int)opt.level, threads, opt.seconds, &speed, err));
+    print_writing(&speed, threads);
+    return 0;
 }
 
 static int measure_on_device(char **operands, int count, struct dt_error *err)
@@ -415,8 +466,6 @@ static int measure_matrix(char **operands, int count, struct dt_error *err)
     struct dt_matrix m;
     int failed = 0;
     const struct dt_matrix_run_options o = {opt.quiet, dt_stop_watch(), warn_of_failure};
-    if (opt.output == NULL)
-        dt_usage("matrix needs -o ROWS, the file that its rows go to");
     DT_TRY(open_design(&m, operands + 1, count - 1, err));
     int rc = dt_matrix_run(&m, opt.output, &o, &failed, err), cells = m.cell_count;
     dt_matrix_release(&m);
@@ -514,45 +563,42 @@ static int measure_collective(char **operands, int count, struct dt_error *err)
 
 /* --- what there is to measure --------------------------------------------------------------- */
 
+/* Of each use. */
 static const struct subject {
-    const char *name, *operands; /* what the operands behind the name are */
-    int count;                   /* how many there are; -1 any */
+    const char *operands; /* what those behind the name are */
+    int count;            /* how many there are; -1 any */
     int (*measure)(char **operands, int count, struct dt_error *err);
 } subjects[] = {
-    {"gemm", "no operand", 0, measure_on_device},
-    {"attention", "no operand", 0, measure_on_device},
-    {"step", "no operand", 0, measure_on_device},
-    {"decode", "no operand", 0, measure_on_device},
-    {"collective", "no operand", 0, measure_collective},
-    {"load", "one data set", 1, measure_load},
-    {"tokenize", "one file", 1, measure_tokenize},
-    {"matrix", "a command", -1, measure_matrix},
-    {"report", "one file of rows", 1, measure_report},
-    {"compare", "two files of rows", 2, measure_compare},
+    {"no operand", 0, measure_on_device},      {"no operand", 0, measure_on_device},
+    {"no operand", 0, measure_on_device},      {"no operand", 0, measure_on_device},
+    {"no operand", 0, measure_collective},     {"one file", 1, measure_tokenize},
+    {"one shard", 1, measure_shard},           {"one data set", 1, measure_load},
+    {"a command", -1, measure_matrix},         {"one file of rows", 1, measure_report},
+    {"two files of rows", 2, measure_compare},
 };
-#define SUBJECTS (sizeof subjects / sizeof *subjects)
+_Static_assert(sizeof subjects / sizeof *subjects + 1 == sizeof uses / sizeof *uses, "one each");
 
-static const struct subject *find_subject(const char *name)
+static int find_use(const char *name)
 {
-    const char *names[SUBJECTS + 1] = {NULL};
-    for (size_t i = 0; i < SUBJECTS; i++) {
-        names[i] = subjects[i].name;
-        if (strcmp(name, names[i]) == 0)
-            return &subjects[i];
-    }
     struct dt_buffer all = DT_BUFFER_EMPTY;
-    for (size_t i = 0; i < SUBJECTS; i++)
-        dt_buffer_printf(&all, "%s%s", i > 0 ? ", " : "", names[i]);
-    dt_usage("'%s' is nothing to measure: %s", name, all.data);
+    int i = 0;
+    for (; uses[i].name && strcmp(name, uses[i].name) != 0; i++)
+        dt_buffer_printf(&all, "%s%s", i > 0 ? ", " : "", uses[i].name);
+    if (uses[i].name == NULL)
+        dt_usage("'%s' is nothing to measure: %s", name, all.data);
+    dt_buffer_release(&all);
+    return i;
 }
 
 int main(int argc, char **argv)
 {
     struct dt_error err;
     int first = dt_parse_options(&command, argc, argv), count = argc - first;
-    const struct subject *s = find_subject(count > 0 ? argv[first] : "");
+    int use = find_use(count > 0 ? argv[first] : "");
+    const struct subject *s = &subjects[use];
+    dt_check_use(&command, &uses[use]);
     if (s->count >= 0 && count - 1 != s->count)
-        dt_usage("%s takes %s", s->name, s->operands);
+        dt_usage("%s takes %s", uses[use].name, s->operands);
     int rc = s->measure(argv + first, count, &err);
     if (rc < 0) {
         fflush(stdout);

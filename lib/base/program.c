@@ -20,6 +20,7 @@
 
 static const char *program_name = "dt";
 static struct dt_buffer command_line;
+static bool given[MAX_OPTIONS]; /* options, by their place in the table */
 
 const char *dt_program_name(void)
 {
@@ -116,16 +117,16 @@ static const char *argument_name(const struct dt_option *o)
     return o->arg ? o->arg : "";
 }
 
-static void add_usage(struct dt_buffer *b, const struct dt_option *o)
+static void add_usage(struct dt_buffer *b, const struct dt_option *o, bool required)
 {
-    dt_buffer_add_string(b, o->required ? " " : " [");
+    dt_buffer_add_string(b, required ? " " : " [");
     if (o->letter)
         dt_buffer_printf(b, "-%c", o->letter);
     else
         dt_buffer_printf(b, "--%s", o->name);
     if (o->arg)
         dt_buffer_printf(b, " %s", argument_name(o));
-    dt_buffer_add_string(b, o->required ? "" : "]");
+    dt_buffer_add_string(b, required ? "" : "]");
     if (o->kind == DT_OPT_LIST)
         dt_buffer_add_string(b, " ...");
 }
@@ -167,22 +168,45 @@ static void print_option(const struct dt_option *o)
     print_wrapped(o->help, 28, 28);
 }
 
-static void print_help(const struct dt_command *c)
+/* Whether the words of a list, which may be NULL, have that one. */
+static bool lists(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; at && (at = strstr(at, word)) != NULL; at += length)
+        if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+            return true;
+    return false;
+}
+
+/* use: NULL for all options. */
+static void print_usage(const struct dt_command *c, const struct dt_use *use, const char *before)
 {
     struct dt_buffer usage = DT_BUFFER_EMPTY;
-    dt_buffer_add_string(&usage, c->name);
-    for (const struct dt_option *o = c->options; o->name; o++)
-        add_usage(&usage, o);
-    if (*c->operands)
-        dt_buffer_printf(&usage, " %s", c->operands);
-    printf("usage: ");
+    const char *operands = use ? use->operands : c->operands;
+    dt_buffer_printf(&usage, "%s%s%s", c->name, use ? " " : "", use ? use->name : "");
+    for (const struct dt_option *o = c->options; o->name; o++) {
+        bool needed = use ? lists(use->needs, o->name) : o->required;
+        if (use == NULL || needed || lists(use->takes, o->name))
+            add_usage(&usage, o, needed);
+    }
+    if (*operands)
+        dt_buffer_printf(&usage, " %s", operands);
+    printf("%s", before);
     print_wrapped(usage.data, 7, 7 + (int)strlen(c->name) + 1);
+    dt_buffer_release(&usage);
+}
+
+static void print_help(const struct dt_command *c)
+{
+    if (c->uses == NULL)
+        print_usage(c, NULL, "usage: ");
+    for (const struct dt_use *use = c->uses; use && use->name; use++)
+        print_usage(c, use, use == c->uses ? "usage: " : "       ");
     printf("\n%s: %s\n\n", c->name, c->summary);
     for (const struct dt_option *o = c->options; o->name; o++)
         print_option(o);
     printf("  -h, --help                show this help\n"
            "      --version             show the version\n");
-    dt_buffer_release(&usage);
 }
 
 /* A line for each option, for the shells' completion: --name, -x, argument, choices, help,
@@ -413,8 +437,8 @@ int dt_parse_options(const struct dt_command *c, int argc, char **argv)
 {
     struct option longs[MAX_OPTIONS + 3];
     char shorts[2 * MAX_OPTIONS + 3];
-    bool given[MAX_OPTIONS] = {false};
     program_name = c->name;
+    memset(given, 0, sizeof given);
     dt_buffer_clear(&command_line);
     dt_buffer_printf(&command_line, "%s %s:", c->name, DT_VERSION);
     int count = build_tables(c, longs, shorts);
@@ -445,6 +469,18 @@ int dt_parse_options(const struct dt_command *c, int argc, char **argv)
         if (c->options[i].required && !given[i])
             dt_usage("option --%s is needed", c->options[i].name);
     return optind;
+}
+
+void dt_check_use(const struct dt_command *c, const struct dt_use *use)
+{
+    for (int i = 0; c->options[i].name; i++) {
+        const char *name = c->options[i].name;
+        bool needed = lists(use->needs, name);
+        if (given[i] && !needed && !lists(use->takes, name))
+            dt_usage("%s takes no --%s", use->name, name);
+        if (!given[i] && needed)
+            dt_usage("%s needs --%s", use->name, name);
+    }
 }
 
 char *dt_installed_path(const char *part)

@@ -53,14 +53,26 @@ struct dt_option {
     bool required;
 };
 
+/* One of several things that a program does, and the long names of its options, with spaces
+ * between. */
+struct dt_use {
+    const char *name, *operands; /* the first operand, and the usage line's others or "" */
+    const char *needs, *takes;   /* needs may be NULL */
+};
+
 struct dt_command {
     const char *name, *summary;
     const char *operands; /* as in the usage line: "[FILE ...]" */
     const struct dt_option *options;
+    const struct dt_use *uses; /* NULL, or ended by a NULL name: a usage line each, no operands */
 };
 
 /* Sets the program's name, parses, and returns the index of the first operand. */
 int dt_parse_options(const struct dt_command *command, int argc, char **argv);
+
+/* A wrong usage, after which the program ends: an option was given that this use does not take,
+ * or one that it needs was not. For programs with several uses, behind dt_parse_options. */
+void dt_check_use(const struct dt_command *command, const struct dt_use *use);
 
 /* "PROGRAM: text" to stderr; returns 1, the exit status of a failed program. */
 int dt_report(const struct dt_error *err);

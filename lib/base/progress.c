@@ -8,11 +8,21 @@
 #include <time.h>
 #include <unistd.h>
 
-double dt_now(void)
+static double read_clock(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double dt_now(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+double dt_processor_now(void)
+{
+    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 void dt_progress_init(struct dt_progress *p, bool quiet)

@@ -10,6 +10,8 @@
 
 /* Seconds on a clock that never goes back. */
 double dt_now(void);
+/* Seconds of processor time that all threads have taken. */
+double dt_processor_now(void);
 
 struct dt_progress {
     bool shown;  /* stderr is a terminal, and quiet was not asked for */

@@ -1,19 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "shard/load-bench.h"
 
-#include <sys/resource.h>
-
 #include "base/progress.h"
 
 #define LOOK_EVERY 65536 /* tokens: the clock costs as much as some hundreds */
-
-static double processor_seconds(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
-}
 
 /* Reads until that much processor time is used; a machine with other work to do
  * takes longer for it, and is as fast. */
@@ -22,7 +12,7 @@ static int read_for(struct dt_loader *l, uint32_t length, double seconds,
 {
     struct dt_samples samples;
     uint64_t looked = 0;
-    double start = dt_now(), processor = processor_seconds();
+    double start = dt_now(), processor = dt_processor_now();
     *speed = (struct dt_load_speed){.memory = dt_loader_memory(l)};
     do {
         DT_TRY(dt_loader_next_batch(l, &samples, err));
@@ -30,7 +20,7 @@ static int read_for(struct dt_loader *l, uint32_t length, double seconds,
         speed->targets += samples.targets;
         if (speed->tokens >= looked + LOOK_EVERY) {
             looked = speed->tokens;
-            speed->processor_seconds = processor_seconds() - processor;
+            speed->processor_seconds = dt_processor_now() - processor;
         }
     } while (speed->processor_seconds < seconds);
     speed->seconds = dt_now() - start;

@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "token/encode-bench.h"
 
-#include <time.h>
-
+#include "base/progress.h"
 #include "token/bulk.h"
 #include "token/pattern.h"
 
 #define DOCUMENT_BYTES ((size_t)1 << 20)
-
-static double now(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int count(const struct dt_encoded *document, void *context, struct dt_error *err)
 {
@@ -52,18 +44,18 @@ int dt_bench_encode(const struct dt_tokenizer *t, const char *text, size_t size,
     struct dt_bulk_options options = {.threads = threads};
     struct dt_encoder *e = threads == 1 ? dt_encoder_new(t) : NULL;
     struct dt_bulk *b = threads > 1 ? dt_bulk_new(t, &options, count, &speed->tokens) : NULL;
-    double begun = now(CLOCK_MONOTONIC);
+    double begun = dt_now();
     int rc = 0;
     *speed = (struct dt_encode_speed){.bytes = size};
-    for (int pass = 0; rc == 0 && (pass < 3 || now(CLOCK_MONOTONIC) - begun < seconds); pass++) {
-        double wall = now(CLOCK_MONOTONIC), processor = now(CLOCK_PROCESS_CPUTIME_ID);
+    for (int pass = 0; rc == 0 && (pass < 3 || dt_now() - begun < seconds); pass++) {
+        double wall = dt_now(), processor = dt_processor_now();
         speed->tokens = 0;
         if (e)
             speed->tokens = encode_alone(e, text, size);
         else
             rc = encode_together(b, text, size, err);
-        wall = now(CLOCK_MONOTONIC) - wall;
-        processor = now(CLOCK_PROCESS_CPUTIME_ID) - processor;
+        wall = dt_now() - wall;
+        processor = dt_processor_now() - processor;
         if (pass == 0 || wall < speed->seconds)
             speed->seconds = wall;
         if (pass == 0 || processor < speed->processor_seconds)

@@ -120,6 +120,7 @@ setup() {
 
 @test "collective measures what ranks tell each other" {
     need_mpi
+    cd "$T"
     timeout 100 mpirun -n 3 dt-bench --json collective >speeds
     [ "$(jq -r '.ranks' speeds)" = 3 ]
     [ "$(jq '.collectives | length' speeds)" = 9 ]
@@ -130,4 +131,40 @@ setup() {
     [ "$(jq '.collectives[8].sent' speeds)" = 134217728 ]
     run dt-bench collective
     assert_one_line_error dt-bench
+}
+
+@test "shard measures the writing of the tokens that dt-tokenize gives, at each level" {
+    cd "$T"
+    dt-synth -n 300 >docs.jsonl
+    dt-vocab -q -s 300 -o tok.json docs.jsonl
+    dt-tokenize -q -t tok.json -o all.dts docs.jsonl
+    tokens=$(dt-cat --json all.dts | jq .tokens)
+    for level in 0 3 9; do
+        dt-shard -o "level-$level" --level "$level" all.dts
+        dt-bench --json -j 2 --level "$level" --seconds 0.01 shard all.dts >out
+        [ "$(jq -c '[.threads, .level, .tokens, .bytes]' out)" = "[2,$level,$tokens,$(dt-cat --json all.dts | jq .bytes)]" ]
+        [ "$(jq '.tokens_per_second > 0 and .tokens_per_core_second > 0 and .mb_per_second > 0' out)" = true ]
+        # but for the provenance
+        written=$(($(stat -c %s "level-$level"/train-00000.dts) - $(jq .shard_bytes out)))
+        [ "$written" -ge 0 ] && [ "$written" -lt 400 ]
+    done
+    dt-shard -o padded --layout padded --length 64 all.dts
+    dt-bench --seconds 0.01 shard padded/train-00000.dts |
+        grep -qE '^shard +[0-9.]+ M tokens/s on 1 thread at level 3, '
+    for wrong in missing.dts docs.jsonl; do
+        run dt-bench shard "$wrong"
+        assert_one_line_error dt-bench
+    done
+}
+
+@test "each command takes its own options, and says which it does not" {
+    for wrong in "gemm --config x" "shard --set a=b x" "compare -o x a b" "load --level 3 x" "step -q"; do
+        run dt-bench $wrong
+        [ "$status" -eq 2 ]
+        [[ "$output" == "dt-bench: ${wrong%% *} takes no --"* ]]
+    done
+    run dt-bench matrix true
+    [ "$status" -eq 2 ]
+    [[ "$output" == "dt-bench: matrix needs --output"* ]]
+    [ "$(dt-bench --help | grep -cE '^(usage:|      ) dt-bench ')" -eq 11 ]
 }
