@@ -76,6 +76,32 @@ static int draw(const char *member, const struct dt_run_metrics *runs, int count
     return dt_plot_loss(&plot, runs, count, out, err);
 }
 
+/* Runs of one name are called as they were given. */
+static void tell_apart(char **names, char *const *paths, int count)
+{
+    bool *twice = dt_alloc((size_t)count, sizeof *twice);
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < count; j++)
+            twice[i] |= i != j && strcmp(names[i], names[j]) == 0;
+    for (int i = 0; i < count; i++)
+        if (twice[i]) {
+            free(names[i]);
+            names[i] = dt_strdup(paths[i]);
+        }
+    free(twice);
+}
+
+static void tell_runs_apart(struct dt_run_metrics *runs, char *const *paths, int count)
+{
+    char **names = dt_alloc((size_t)count, sizeof *names);
+    for (int i = 0; i < count; i++)
+        names[i] = runs[i].name;
+    tell_apart(names, paths, count);
+    for (int i = 0; i < count; i++)
+        runs[i].name = names[i];
+    free(names);
+}
+
 static int curves(char **operands, int count, struct dt_output *out, struct dt_error *err)
 {
     int read = 0, rc = 0;
@@ -84,8 +110,10 @@ static int curves(char **operands, int count, struct dt_output *out, struct dt_e
         rc = dt_run_metrics_read_member(&runs[read], operands[1 + read], operands[0], err);
         read += rc == 0;
     }
-    if (rc == 0)
+    if (rc == 0) {
         warn_of_losses_left_out(runs, count - 1);
+        tell_runs_apart(runs, operands + 1, count - 1);
+    }
     if (rc == 0)
         rc = draw(operands[0], runs, count - 1, out, err);
     while (read > 0)
@@ -161,6 +189,8 @@ static int time_to_target(char **operands, int count, struct dt_output *out, str
     }
     char *label = dt_format("%s to loss %g", units[opt.x], opt.target);
     const struct dt_chart c = chart();
+    if (rc == 0)
+        tell_apart(names, operands + 1, runs);
     if (rc == 0)
         rc = dt_plot_named_bars(&c, label, (const char *const *)names, values, runs, out, err);
     for (int i = 0; i < names_read; i++)

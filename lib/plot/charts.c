@@ -172,8 +172,8 @@ static int draw_bars(const struct dt_chart *chart, const struct bars *b, const c
     for (int i = 0; i < b->groups * b->series; i++)
         most = b->median[i] > most ? b->median[i] : most;
     dt_gnuplot_set_string(&script, "y_label", label);
-    dt_buffer_printf(&script, "groups = %d\nseries = %d\nstacked = %d\nlarge = %d\n", b->groups,
-                     b->series, b->stacked, most >= 1e5);
+    dt_buffer_printf(&script, "groups = %d\nseries = %d\nstacked = %d\nmost = %.9g\n", b->groups,
+                     b->series, b->stacked, most);
     dt_figure_set_ticks(&script, "group", (const char *const *)b->group_names, b->groups);
     dt_figure_set_array(&script, "name", (const char *const *)b->series_names, b->series);
     add_bar_data(&script, b);

@@ -131,6 +131,29 @@ static void sort_lanes(struct trace *t)
         t->boxes[i].lane = place[t->boxes[i].lane];
 }
 
+/* Kinds in the order of the lanes that have them, so that they have the same colours whatever
+ * comes first. */
+static void sort_kinds(struct trace *t)
+{
+    int lowest[MOST_KINDS], place[MOST_KINDS], count = 0;
+    char *old[MOST_KINDS];
+    for (int k = 0; k < t->kind_count; k++) {
+        lowest[k] = MOST_LANES;
+        old[k] = t->kinds[k];
+    }
+    for (size_t i = 0; i < t->count; i++)
+        if (t->boxes[i].lane < lowest[t->boxes[i].kind])
+            lowest[t->boxes[i].kind] = t->boxes[i].lane;
+    for (int lane = 0; lane <= MOST_LANES; lane++)
+        for (int k = 0; k < t->kind_count; k++)
+            if (lowest[k] == lane) {
+                t->kinds[count] = old[k];
+                place[k] = count++;
+            }
+    for (size_t i = 0; i < t->count; i++)
+        t->boxes[i].kind = place[t->boxes[i].kind];
+}
+
 static int read_trace(struct trace *t, const char *path, struct dt_error *err)
 {
     struct json_object *top, *events;
@@ -145,6 +168,7 @@ static int read_trace(struct trace *t, const char *path, struct dt_error *err)
     for (size_t i = 0; i < count; i++)
         add_event(t, json_object_array_get_idx(events, i));
     sort_lanes(t);
+    sort_kinds(t);
     for (size_t i = 0; i < count; i++)
         add_name(t, json_object_array_get_idx(events, i));
     for (int i = 0; i < t->lane_count; i++)
@@ -177,8 +201,8 @@ static int draw(const struct trace *t, enum dt_plot_format format, const char *t
                           unit > 1e3 ? "time (seconds)"
                           : unit > 1 ? "time (milliseconds)"
                                      : "time (microseconds)");
-    dt_buffer_printf(&script, "lanes = %d\nkinds = %d\nlabelled = %d\n", t->lane_count,
-                     t->kind_count, t->count <= MOST_LABELS);
+    dt_buffer_printf(&script, "whole = %.9g\nlanes = %d\nkinds = %d\nlabelled = %d\n", span / unit,
+                     t->lane_count, t->kind_count, t->count <= MOST_LABELS);
     dt_figure_set_ticks(&script, "lane", names, t->lane_count);
     dt_figure_set_array(&script, "kind", (const char *const *)t->kinds, t->kind_count);
     for (int k = 0; k < t->kind_count; k++) {

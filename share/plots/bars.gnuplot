@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: MIT
-# Bars with quartiles. Before this: style.gnuplot, y_label, groups, series, stacked, large, group[],
-# name[], and $bars: a line a group, of its number and median, low and high of each series.
-set ylabel y_label
+# Bars with quartiles. Before this: style.gnuplot, y_label, groups, series, stacked, most (the
+# largest value), group[], name[], and $bars: a line a group, of its number and median, low and
+# high of each series.
+power = most < 1e5 ? 0 : int(floor(log10(most) / 3))
+power = power > 4 ? 4 : power
+unit = 1000.0**power
+array unit_name[5] = ["", " (thousands)", " (millions)", " (billions)", " (10^12)"]
+set ylabel y_label . unit_name[power + 1]
 set yrange [0:*]
-set format y large ? "%.1s%c" : "%.10g"
+set format y "%.10g"
 set style fill solid 0.9 noborder
 set xtics scale 0
 set xtics ()
@@ -14,17 +19,17 @@ gap = 0.8
 width = stacked ? gap : gap / series
 place(g, s) = stacked ? g : g - gap / 2 + width * (s - 0.5)
 set xrange [-0.6:groups - 0.4]
-under(s) = s <= 1 ? 0 : under(s - 1) + (valid(3 * s - 4) ? column(3 * s - 4) : 0)
+under(s) = s <= 1 ? 0 : under(s - 1) + (valid(3 * s - 4) ? column(3 * s - 4) / unit : 0)
 if (stacked) {
     plot for [s=1:series] $bars using (column(1)):(width / 2):(under(s)) \
         with points pointsize 0 notitle, \
         for [s=1:series] $bars using (column(1)):(under(s)):(column(1) - width / 2):\
-            (column(1) + width / 2):(under(s)):(under(s) + column(3 * s - 1)) \
-        with boxxyerror linecolor rgb color_of(s) title name[s]
+            (column(1) + width / 2):(under(s)):(under(s) + column(3 * s - 1) / unit) \
+        with boxxyerror linecolor rgb fill_of(s) title name[s]
 } else {
-    plot for [s=1:series] $bars using (place(column(1), s)):(column(3 * s - 1)):(0.92 * width) \
-            with boxes linecolor rgb color_of(s) title name[s], \
-        for [s=1:series] $bars using (place(column(1), s)):(column(3 * s)):(0):\
-            (column(3 * s + 1) - column(3 * s)) \
-            with vectors nohead linecolor rgb "#333333" linewidth 1.5 notitle
+    plot for [s=1:series] $bars using (place(column(1), s)):(column(3 * s - 1) / unit):(0.92 * width) \
+            with boxes linecolor rgb fill_of(s) title name[s], \
+        for [s=1:series] $bars using (place(column(1), s)):(column(3 * s) / unit):(0):\
+            ((column(3 * s + 1) - column(3 * s)) / unit) \
+            with vectors nohead linecolor rgb "#999999" linewidth 1.5 notitle
 }

@@ -42,6 +42,6 @@ if (format eq "text") {
          for [i=1:runs] $valid index i-1 with linespoints \
              linecolor rgb color_of(i) linewidth 0.8 dashtype 3 \
              pointtype shape_of(i) pointsize 0.7 title valid_label(i), \
-         level with lines linecolor rgb "#444444" dashtype 2 linewidth 1.2 title floor_name, \
+         level with lines linecolor rgb "#444444" dashtype (30, 10) linewidth 1.2 title floor_name, \
          0.95 * level with lines linecolor rgb "#FFFFFFFF" notitle # room below the floor
 }

@@ -7,7 +7,11 @@
 array color[7] = [0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7, 0x56B4E9, 0xE69F00, 0x000000]
 color_of(i) = color[(i - 1) % 7 + 1]
 light(i) = color_of(i) + 0xB0000000
-dash_of(i) = (i - 1) / 7 + 1
+# In grey print lines differ by dashes and points, and areas by their lightness.
+array dash[4] = [1, 2, 4, 5]
+dash_of(i) = dash[(i - 1) % 4 + 1]
+array fill[7] = [0x0072B2, 0xE69F00, 0x333333, 0xD55E00, 0x56B4E9, 0xCC79A7, 0xF0E442]
+fill_of(i) = fill[(i - 1) % 7 + 1]
 array shape[5] = [7, 5, 9, 13, 11]
 shape_of(i) = shape[(i - 1) % 5 + 1]
 
@@ -24,7 +28,10 @@ if (format eq "text") set terminal dumb 80 24 noenhanced
 
 # Above the drawing, so that no curve runs through it.
 set key outside above left horizontal Left reverse noenhanced
-if (panels == 1) set title heading noenhanced
+# And the heading above both; text has it below the key, where gnuplot puts it.
+if (panels == 1 && format eq "text") set title heading noenhanced
+if (panels == 1 && format ne "text" && heading ne "") \
+    set multiplot layout 1,1 title heading noenhanced
 if (format ne "text") {
     set border 3 linecolor rgb "#444444"
     set tics nomirror out textcolor rgb "black"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-# Lanes of boxes. Before this: style.gnuplot, x_label, lanes, kinds, labelled, lane[], kind[],
-# and for each kind $kind_I: begin, end, lane, label.
+# Lanes of boxes. Before this: style.gnuplot, x_label, whole (its length), lanes, kinds, labelled,
+# lane[], kind[], and for each kind $kind_I: begin, end, lane, label.
 set xlabel x_label
-set xrange [0:*] noextend
+set format x "%.10g"
+set xrange [0:whole] noextend
 set yrange [lanes + 0.5:0.5]
 set ytics scale 0
 set ytics ()
@@ -11,7 +12,12 @@ unset grid
 set style fill solid 0.9 border rgb "white"
 block(k) = sprintf("$kind_%d", k)
 tall = 0.42
+# Boxes are apart by white edges; what these would hide is a line.
+thin(begin, end) = end - begin < whole / 300 ? begin : NaN
+array on_fill[7] = [0xFFFFFF, 0x000000, 0xFFFFFF, 0xFFFFFF, 0x000000, 0x000000, 0x000000]
 plot for [k=1:kinds] block(k) using (($1 + $2) / 2):3:1:2:($3 - tall):($3 + tall) \
-        with boxxyerror fillcolor rgb color_of(k) linewidth 0.5 title kind[k], \
+        with boxxyerror fillcolor rgb fill_of(k) linewidth 0.5 title kind[k], \
+    for [k=1:kinds] block(k) using (thin($1, $2)):($3 - tall):(0):(2 * tall) \
+        with vectors nohead linecolor rgb fill_of(k) linewidth 1 notitle, \
     for [k=1:kinds] block(k) using (($1 + $2) / 2):3:(labelled && strcol(4) ne "-" ? strcol(4) : "") \
-        with labels textcolor rgb "white" font ",9" notitle
+        with labels textcolor rgb on_fill[(k - 1) % 7 + 1] font ",9" notitle

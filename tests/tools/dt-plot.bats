@@ -57,6 +57,7 @@ setup() {
 {"step":2,"loss":1}
 END
     cp -r "$T/run" "$T/other"
+    sed -i 1d "$T/other/metrics.jsonl"
     cd "$T"
     dt-plot loss "$T/run" other -o "$T/a.svg" --title "'.system('touch pwned').' \"\`touch pwned\`
 set output 'pwned'"
@@ -240,6 +241,7 @@ END
     f=$(printf 'F%.0s' {1..56}) dots=$(printf '.%.0s' {1..28}) b=$(printf 'B%.0s' {1..28})
     grep -qxE "0\.0 +\|$f\|" "$T/a.txt"
     grep -qxE "stage 1 +\|${dots//./\\.}$b\|" "$T/a.txt"
+    [[ "$(tail -n 1 "$T/a.txt")" == "F forward, B backward; "* ]] # in the order of the lanes
     dt-plot timeline "$T/trace.json" -o "$T/a.svg"
     for text in forward backward 'stage 1' 'time (microseconds)'; do
         grep -qF ">$text<" "$T/a.svg" || { echo "no $text"; return 1; }
@@ -254,4 +256,37 @@ END
 @test "what a schedule decides is drawn as it is" {
     for s in 1 2 3 4 5 6; do echo "{\"step\":$s,\"lr\":$((s % 2))}"; done >"$T/m"
     [ "$(dt-plot lr "$T/m" | grep -cE '\*')" -ge 15 ]
+}
+
+# Where texts stand in an SVG, a line each: how far below the top, and the text.
+places() {
+    sed -nE 's/.*translate\([0-9.]+,([0-9.]+)\).*/y \1/p; s/.*>([^<>]+)<\/(text|tspan)>.*/text \1/p' "$1" |
+        awk '$1 == "y" { y = $2; next } { sub(/^text */, ""); print y, $0 }'
+}
+
+@test "the heading stands above the key, and the key above the drawing" {
+    printf '{"step":%d,"loss":%d}\n' 1 8 2 4 3 3 >"$T/run/metrics.jsonl"
+    dt-plot loss "$T/run" --title "A heading" -o "$T/a.svg"
+    places "$T/a.svg" >"$T/places"
+    cat "$T/places"
+    [ "$(sort -n "$T/places" | grep -E ' (A heading|training|8|step)$' | cut -d ' ' -f 2- | tr '\n' ' ')" = "A heading training 8 step " ]
+}
+
+@test "runs of one name are told apart, and their lines without colours too" {
+    mkdir -p "$T/a/1" "$T/b/1"
+    printf '{"step":%d,"loss":%d}\n' 1 8 2 4 3 3 | tee "$T/a/1/metrics.jsonl" >"$T/b/1/metrics.jsonl"
+    cd "$T"
+    dt-plot loss a/1 b/1 -o both.svg
+    places both.svg | grep -q 'a/1, training$'
+    places both.svg | grep -q 'b/1, training$'
+    grep -q 'stroke-dasharray' both.svg
+    dt-plot target --target 5 a/1 b/1 | grep -q '^b/1 '
+}
+
+@test "large bars have a unit, and axes no zeros behind the point" {
+    dt-bench matrix -q -o "$T/rows" -r 1 -w 0 -a n=1,2 -- \
+        awk 'BEGIN { printf "{\"rate\":%d}\n", {n} * 900000 }' >/dev/null
+    dt-plot bars -v rate "$T/rows" -o "$T/bars.svg"
+    places "$T/bars.svg" | grep -q 'rate (millions)$'
+    places "$T/bars.svg" | grep -qE ' 1\.8$'
 }
