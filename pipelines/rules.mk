@@ -61,11 +61,14 @@ SETTINGS_train = $(CONFIG) $(SET)
 SETTINGS_eval  = $(EVAL_DATA) $(EVAL_FLAGS)
 SETTINGS_story = $(PROMPT) $(LENGTH) $(TEMPERATURE)
 
+# Written when they differ, so that make -n knows what is to be done, too.
+same    = $(if $(subst x$1,,x$2)$(subst x$2,,x$1),,yes)
+changed = $(if $(and $(wildcard $1),$(call same,$(file <$1),$2)),,FORCE)
+
 settings := $(patsubst SETTINGS_%,$(OUT)/settings/%,$(filter SETTINGS_%,$(.VARIABLES)))
-$(settings): $(OUT)/settings/%: FORCE
-	@mkdir -p $(@D)
-	@settings='$(subst ','\'',$(SETTINGS_$*))'; \
-	  cmp -s - $@ <<<"$$settings" || printf '%s\n' "$$settings" >$@
+.SECONDEXPANSION:
+$(settings): $(OUT)/settings/%: $$(call changed,$(OUT)/settings/$$*,$$(SETTINGS_$$*))
+	@mkdir -p $(@D) && printf '%s\n' '$(subst ','\'',$(SETTINGS_$*))' >$@
 
 # --- stages -------------------------------------------------------------------------------------
 ifneq ($(origin CORPUS),undefined)

@@ -34,6 +34,19 @@ stages() {
     [ -z "$(stages "$(cat "$T/log")")" ]
 }
 
+@test "make -n is the plan of an experiment: each stage once, and nothing of what is done" {
+    run demo -n
+    [ "$status" -eq 0 ]
+    [ "$(stages "$output")" = "clean eval plot shard story synth train vocab" ]
+    [ "$(grep -c ' dt-train ' <<<"$output")" -eq 1 ]
+    [ ! -e "$T/out" ]
+    demo >/dev/null 2>&1
+    run demo -n
+    [ "$output" = "pipelines/summary $T/out" ]
+    run demo -n PROMPT=Long
+    [ "$(stages "$output")" = "story" ]
+}
+
 @test "a changed setting runs what depends on it, and nothing else" {
     demo >/dev/null 2>&1
     run demo PROMPT=Long
