@@ -81,3 +81,17 @@ $ true'
 .Xx'
     [[ "$output" == *"not ok 1 "* ]]
 }
+
+@test "commands of several ranks are left out, and that is told, where they cannot be started" {
+    printf '#!/bin/sh\n' | tee "$T/bin/dt-train" >"$T/bin/mpirun"
+    chmod +x "$T/bin/dt-train" "$T/bin/mpirun"
+    page o '$ mpirun -n 2 dt-train | \e
+  grep ranks
+$ true'
+    [[ "$output" == *"ok 5 - EXAMPLES"*"ok 6 - "*"# skip there is no mpirun"* && "$output" != *"not ok"* ]]
+    mkdir -p "$T/lib/dt" && touch "$T/lib/dt/mpi.so"
+    page o '$ mpirun -n 2 dt-train | \e
+  grep ranks
+$ true'
+    [[ "$output" == *"not ok 5 - EXAMPLES"* && "${lines[-1]}" = 1..5 ]]
+}
