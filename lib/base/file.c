@@ -217,7 +217,8 @@ int dt_output_write(struct dt_output *out, const void *data, size_t size, struct
         DT_TRY(dt_output_flush(out, err));
     if (size >= OUTPUT_BUFFER)
         return write_all(out, data, size, err);
-    memcpy(out->buffer + out->used, data, size);
+    if (size > 0) /* without bytes data may be NULL */
+        memcpy(out->buffer + out->used, data, size);
     out->used += size;
     return 0;
 }

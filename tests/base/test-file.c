@@ -123,6 +123,7 @@ static void a_device_is_written_in_place(void **state)
     struct dt_error err;
     struct stat st;
     assert_int_equal(dt_file_write("/dev/null", "x", 1, &err), 0);
+    assert_int_equal(dt_file_write("/dev/null", NULL, 0, &err), 0);
     assert_int_equal(stat("/dev/null", &st), 0);
     assert_true(S_ISCHR(st.st_mode));
     assert_int_equal(dt_file_write("/dev/full", "x", 1, &err), DT_EIO);
