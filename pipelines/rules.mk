@@ -61,9 +61,10 @@ SETTINGS_train = $(CONFIG) $(SET)
 SETTINGS_eval  = $(EVAL_DATA) $(EVAL_FLAGS)
 SETTINGS_story = $(PROMPT) $(LENGTH) $(TEMPERATURE)
 
-# Written when they differ, so that make -n knows what is to be done, too.
+# Written when they differ, so that make -n knows what is to be done, too. ($(file <...) of
+# make 4.3 may damage texts of more than 200 bytes.)
 same    = $(if $(subst x$1,,x$2)$(subst x$2,,x$1),,yes)
-changed = $(if $(and $(wildcard $1),$(call same,$(file <$1),$2)),,FORCE)
+changed = $(if $(call same,$(shell cat '$1' 2>/dev/null),$2),,FORCE)
 
 settings := $(patsubst SETTINGS_%,$(OUT)/settings/%,$(filter SETTINGS_%,$(.VARIABLES)))
 .SECONDEXPANSION:
