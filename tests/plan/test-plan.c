@@ -434,15 +434,15 @@ static void check_rounds(const struct dt_layout *l)
 static void rounds_that_are_known_change_no_bit(void **state)
 {
     (void)state;
-    const double links[] = {1e6, 2, 0.02, 0.0005};
+    const double links[] = {1e6, 2, 0.3, 0.1, 0.02, 0.0005};
     settings.training.gradient_accumulation_steps = 360;
     settings.distributed.invariant = true;
     cluster.link.interference = 0.1;
-    for (int i = 0; i < 4 * 2 * 2; i++) {
-        cluster.link.inside = links[i % 4];
-        cluster.link.between = links[i % 4] * (i / 8 ? 8 : 0.7);
-        cluster.link.inside_latency = cluster.link.between_latency = i / 4 % 2 ? 3 : 0;
-        request.simulation.spread = i / 8 ? 0.1 : 0;
+    for (int i = 0; i < 6 * 2 * 2; i++) {
+        cluster.link.inside = links[i % 6];
+        cluster.link.between = links[i % 6] * (i / 12 ? 8 : 0.7);
+        cluster.link.inside_latency = cluster.link.between_latency = i / 6 % 2 ? 3 : 0;
+        request.simulation.spread = i / 12 ? 0.1 : 0;
         for (long zero = 0; zero <= 3; zero++)
             for (long pp = 1; pp <= 8; pp *= 2) {
                 const struct dt_layout ahead = layout_of(pp, 2, 1, zero, DT_PIPELINE_1F1B, 1);
