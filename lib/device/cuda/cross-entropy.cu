@@ -6,6 +6,7 @@
 #include "device/cuda/reduction.cuh"
 
 constexpr int most_threads = 512;
+constexpr int blocks = 3; /* on a multiprocessor: a thread has one load under way at a time */
 
 namespace
 {
@@ -116,7 +117,7 @@ set_gradient_of(const struct dt_cuda_view &x, int64_t row, int target, float mos
 
 /* A block is a row: one pass to read, one more where the gradient is wanted. */
 template <int TYPE>
-static __global__ void __launch_bounds__(most_threads)
+static __global__ void __launch_bounds__(most_threads, blocks)
     cross_entropy(float *losses, float *hits, struct dt_cuda_view x, const int32_t *targets,
                   struct dt_cross_entropy how)
 {
@@ -155,7 +156,7 @@ struct sums {
 } // namespace
 
 template <int TYPE>
-static __global__ void __launch_bounds__(most_threads)
+static __global__ void __launch_bounds__(most_threads, blocks)
     logit_sums(float *sums, int64_t stride, struct dt_cuda_view x, const int32_t *targets)
 {
     int64_t row = blockIdx.x;
@@ -197,7 +198,7 @@ static __device__ struct sums add_up(const struct dt_cuda_view &parts, int64_t r
 }
 
 template <int TYPE>
-static __global__ void __launch_bounds__(most_threads)
+static __global__ void __launch_bounds__(most_threads, blocks)
     cross_entropy_of_sums(float *losses, float *hits, struct dt_cuda_view x,
                           struct dt_cuda_view parts, int64_t all_rows, const int32_t *targets,
                           struct dt_cross_entropy how)

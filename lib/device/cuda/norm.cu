@@ -156,7 +156,7 @@ void dt_cuda_norm_backward(struct dt_device *dev, struct dt_tensor *dsum, struct
 {
     int64_t n = dy->columns;
     assert(dsum->columns == n && sum->columns == n && dweight->columns == n);
-    struct dt_cuda_chunks chunks = dt_cuda_chunks_of(dy->rows, 8, 2048);
+    struct dt_cuda_chunks chunks = dt_cuda_chunks_of(dy->rows, 8, DT_CUDA_NORM_CHUNKS);
     float *sums =
         static_cast<float *>(dt_cuda_scratch(dev, (size_t)(chunks.count * 2 * n) * sizeof(float)));
     if (sums == nullptr || chunks.count == 0)

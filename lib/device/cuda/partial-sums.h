@@ -11,6 +11,9 @@
 extern "C" {
 #endif
 
+/* Of norms: no more blocks than an H100 has room for at once. */
+#define DT_CUDA_NORM_CHUNKS 1024
+
 struct dt_cuda_chunks {
     int64_t rows, count; /* of each, and of chunks */
 };

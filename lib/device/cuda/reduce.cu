@@ -9,23 +9,24 @@
 constexpr int sum_threads = 256;
 constexpr int64_t sum_block = 8192;  /* floats whose sum is one fp64 partial sum */
 constexpr int columns_of_block = 32; /* when chunks are added up */
-constexpr int lines = 16;            /* rows that a block adds up at once */
+constexpr int chunk_lines = 32;      /* chunks that a block adds up at once */
+constexpr int lines = 16;            /* rows, likewise */
 
 /* --- sums of chunks --------------------------------------------------------------------------- */
-static __global__ void __launch_bounds__(columns_of_block *lines)
+static __global__ void __launch_bounds__(columns_of_block *chunk_lines)
     add_chunks(float *total, const float *sums, int64_t chunks, int64_t width, int64_t columns)
 {
-    DT_SHARED(float, part, lines *columns_of_block);
+    DT_SHARED(float, part, chunk_lines *columns_of_block);
     int64_t column = (int64_t)blockIdx.x * columns_of_block + threadIdx.x;
     float sum = 0;
     if (column < columns)
-        for (int64_t chunk = threadIdx.y; chunk < chunks; chunk += lines)
+        for (int64_t chunk = threadIdx.y; chunk < chunks; chunk += chunk_lines)
             sum += sums[chunk * width + column];
     part[threadIdx.y * columns_of_block + threadIdx.x] = sum;
     __syncthreads();
     if (threadIdx.y > 0 || column >= columns)
         return;
-    for (int line = 1; line < lines; line++)
+    for (int line = 1; line < chunk_lines; line++)
         sum += part[line * columns_of_block + threadIdx.x];
     total[column] += sum;
 }
@@ -34,8 +35,8 @@ void dt_cuda_add_chunks(struct dt_device *dev, float *total, const float *sums, 
                         int64_t width, int64_t columns)
 {
     dim3 grid((unsigned)((columns + columns_of_block - 1) / columns_of_block));
-    dt_cuda_launch(dt_cuda_of(dev)->stream, grid, dim3(columns_of_block, lines), 0, add_chunks,
-                   total, sums, chunks, width, columns);
+    dt_cuda_launch(dt_cuda_of(dev)->stream, grid, dim3(columns_of_block, chunk_lines), 0,
+                   add_chunks, total, sums, chunks, width, columns);
 }
 
 /* --- bias ------------------------------------------------------------------------------------- */

@@ -167,7 +167,7 @@ void dt_cuda_rms_norm_backward(struct dt_device *dev, struct dt_tensor *dsum,
     int64_t n = weight->columns, groups = dy->columns / n, norms = dy->rows * groups;
     assert(dy->columns == n * rstd->columns && dweight->columns == n);
     assert(dsum->columns == dy->columns && sum->columns == dy->columns);
-    struct dt_cuda_chunks chunks = dt_cuda_chunks_of(norms, 8, 2048);
+    struct dt_cuda_chunks chunks = dt_cuda_chunks_of(norms, 8, DT_CUDA_NORM_CHUNKS);
     float *sums =
         static_cast<float *>(dt_cuda_scratch(dev, (size_t)(chunks.count * n) * sizeof(float)));
     if (sums == nullptr || chunks.count == 0)
