@@ -241,23 +241,28 @@ static void project(const struct dt_compression *c, struct product *m)
                 &(struct dt_matmul){.transpose_b = true});
 }
 
-static void expand(const struct dt_compression *c, struct product *m)
+/* x = left' right */
+static void expand(const struct dt_compression *c, struct product *m, struct dt_tensor *x)
 {
-    c->device->ops->matmul(c->device, &m->values, &m->left, &m->right,
+    c->device->ops->matmul(c->device, x, &m->left, &m->right,
                            &(struct dt_matmul){.transpose_a = true});
 }
 
+static void expand_values(const struct dt_compression *c, struct product *m)
+{
+    expand(c, m, &m->values);
+}
+
 /* right is this rank's part of the product with left, which is all ranks' by now; what both make
- * is sent, and no longer owed. */
+ * is sent, and the rest is owed. */
 static void project_back(const struct dt_compression *c, struct product *m)
 {
     const struct dt_ops *ops = c->device->ops;
     orthonormalize(m->left.data, m->left.columns, c->rank);
     ops->matmul(c->device, &m->right, &m->left, &m->values,
                 &(struct dt_matmul){.accumulate = false});
-    ops->copy(c->device, &m->errors, &m->values);
-    expand(c, m);
-    ops->combine(c->device, &m->errors, 1, &m->values, -1);
+    expand(c, m, &m->errors);
+    ops->combine(c->device, &m->errors, -1, &m->values, 1);
 }
 
 static void pack(float *values, float *packed, int64_t n)
@@ -328,7 +333,7 @@ static int sum_products(struct dt_compression *c, int bucket, float *values, str
     }
     DT_TRY(visit(c, bucket, values, right, project_back, NULL, err));
     DT_TRY(dt_comm_all_reduce(c->comm, right, thin, err));
-    return visit(c, bucket, values, right, expand, unpack, err);
+    return visit(c, bucket, values, right, expand_values, unpack, err);
 }
 
 int dt_compression_sum(struct dt_compression *c, int bucket, float *values, struct dt_error *err)
