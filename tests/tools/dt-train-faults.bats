@@ -51,7 +51,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=4 --set model.num_heads
     for pid in $(pgrep -P "$mpirun" dt-train); do
         tr '\0' '\n' <"/proc/$pid/environ" | grep -q '^OMPI_COMM_WORLD_RANK=1$' && slow=$pid
     done
-    for _ in $(seq 25); do # computes for a fifth of the time
+    until grep -q "rank 1 computes" messages; do # it computes for a fifth of the time
         kill -STOP "$slow" 2>/dev/null || break
         sleep 0.08
         kill -CONT "$slow" 2>/dev/null || break

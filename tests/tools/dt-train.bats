@@ -90,16 +90,17 @@ train() {
     done
 }
 
-@test "a step allocates nothing: twice the steps, the same number of allocations" {
+@test "a step allocates nothing, nor does a logged one" {
     shim=${DT_BUILD:-$ROOT/build}/tests/tools/count-allocations.so
     [[ "$(ldd "$(command -v dt-train)")" != *asan* ]] || skip "sanitizers allocate for themselves"
-    for steps in 40 80; do
+    for steps in 40 840; do
         ALLOCATIONS=$PWD/count-$steps LD_PRELOAD=$shim dt-train -q -j 2 "${small[@]}" \
             --set training.max_steps=$steps --set training.save_interval=0 \
             --set training.eval_interval=0 -o run-$steps "$data"
     done
     [ "$(cat count-40)" -gt 100 ]
-    cmp count-40 count-80
+    # The C library allocates a few times more or less from run to run.
+    [ $(($(cat count-840) - $(cat count-40))) -lt 40 ]
 }
 
 @test "data without a validation split trains without validation" {
