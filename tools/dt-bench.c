@@ -466,6 +466,8 @@ static int measure_matrix(char **operands, int count, struct dt_error *err)
     struct dt_matrix m;
     int failed = 0;
     const struct dt_matrix_run_options o = {opt.quiet, dt_stop_watch(), warn_of_failure};
+    if (opt.output && strcmp(opt.output, "-") == 0)
+        dt_usage("matrix needs a file as --output: it reads again what it wrote");
     DT_TRY(open_design(&m, operands + 1, count - 1, err));
     int rc = dt_matrix_run(&m, opt.output, &o, &failed, err), cells = m.cell_count;
     dt_matrix_release(&m);

@@ -179,16 +179,20 @@ static int write_member(FILE *file, const char *name, struct json_object *value,
     return rc;
 }
 
-/* Removes what a program that died has begun to write. */
+/* Removes what a program that died has begun to write; only of a file that is ours. */
 static int cut_torn_line(FILE *file, const char *path, struct dt_error *err)
 {
     char *text;
     size_t size;
+    static const char begin[] = "{\"design\":";
     DT_TRY(dt_file_read(path, ROWS_LIMIT, &text, &size, err));
     size_t whole = size;
+    bool ours = memcmp(text, begin, size < sizeof begin ? size : sizeof begin - 1) == 0;
     while (whole > 0 && text[whole - 1] != '\n')
         whole--;
     free(text);
+    if (!ours)
+        return dt_fail(err, DT_EFORMAT, "%s: holds no design of a matrix", path);
     if (whole < size && ftruncate(fileno(file), (off_t)whole) < 0)
         return dt_fail_errno(err, "cannot cut '%s'", path);
     return 0;
@@ -200,6 +204,8 @@ static int continue_old(FILE *file, const char *path, struct json_object *design
     struct dt_results old;
     const char *why;
     DT_TRY(cut_torn_line(file, path, err));
+    if (lseek(fileno(file), 0, SEEK_END) == 0) /* not even the design was whole */
+        return write_member(file, "design", design, false, path, err);
     DT_TRY(dt_results_read(&old, path, err));
     bool continues = dt_matrix_continues(old.matrix.design, design, &why);
     bool changed = !json_object_equal(old.matrix.design, design);
@@ -217,6 +223,7 @@ int dt_results_append(FILE **file, const char *path, struct json_object *design,
                       struct json_object *machine, struct dt_error *err)
 {
     struct stat st;
+    DT_TRY(dt_file_need_regular(path, err)); /* a pipe's opening waits for a reader */
     *file = fopen(path, "ae");
     if (*file == NULL || fstat(fileno(*file), &st) < 0)
         return dt_fail_errno(err, "cannot open '%s'", path);

@@ -2,6 +2,7 @@
 #include "experiment/run.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/progress.h"
@@ -53,7 +54,7 @@ static int read_values(const struct matrix_run *run, int cell, long round,
 }
 
 static int write_row(struct matrix_run *run, int cell, long round, struct surroundings around,
-                     const struct dt_child_result *r, struct dt_error *err)
+                     struct dt_child_result *r, struct dt_error *err)
 {
     struct json_object *row = json_object_new_object(), *values = json_object_new_object();
     json_object_object_add(row, "cell", dt_matrix_cell(run->matrix, cell));
@@ -61,14 +62,16 @@ static int write_row(struct matrix_run *run, int cell, long round, struct surrou
     json_object_object_add(row, "seed", json_object_new_int64(run->matrix->seed + round - 1));
     add_value(row, "load", around.load);
     add_value(row, "reference_s", around.reference);
+    if (r->status == 0 && read_values(run, cell, round, r, values, err) < 0) {
+        r->status = 1; /* a run whose metrics are missing or damaged */
+        snprintf(r->complaint, sizeof r->complaint, "%.255s", err->text);
+    }
     json_object_object_add(row, "status", json_object_new_int(r->status));
-    int rc = r->status == 0 ? read_values(run, cell, round, r, values, err) : 0;
     if (r->status == 0)
         json_object_object_add(row, "values", json_object_get(values));
     else
         json_object_object_add(row, "error", json_object_new_string(r->complaint));
-    if (rc == 0)
-        rc = dt_results_write(run->file, row, run->path, err);
+    int rc = dt_results_write(run->file, row, run->path, err);
     json_object_put(values);
     json_object_put(row);
     return rc;
@@ -93,9 +96,9 @@ static int run_cell(struct matrix_run *run, int cell, long round, struct dt_erro
     dt_matrix_free_words(words);
     DT_TRY(rc);
     around.reference = (around.reference + dt_reference_seconds()) / 2;
-    run->failed[cell] = r.status != 0;
     if (round > 0 || r.status != 0)
         rc = write_row(run, cell, round > 0 ? round : 1, around, &r, err);
+    run->failed[cell] = r.status != 0;
     if (r.status != 0) {
         dt_progress_clear(&run->progress);
         warn_of_failure(run, cell, &r);

@@ -101,6 +101,35 @@ END
     [[ "$output" == *"cannot run 'no-such-program': No such file or directory" ]]
 }
 
+@test "a run whose metrics are missing or damaged has failed, and the others go on" {
+    echo '{"loss":1}' >m1
+    echo junk >m2
+    run dt-bench matrix -q -o rows -r 2 -w 0 -a a=1,2,3 --metrics 'm{a}' -- true
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"a=2: exit status 1: m2:1: "* && "$output" == *"a=3: exit status 1: cannot open 'm3'"* ]]
+    [[ "${lines[-1]}" == "dt-bench: 2 of 3 cells failed: "* ]]
+    [ "$(jq -s '[.[] | select(.values.loss == 1)] | length' rows)" = 2 ]
+}
+
+@test "a file that holds no rows, or can hold none, is left as it is" {
+    printf '{"precious":1}' >one
+    printf 'line one\nline two' >two
+    mkfifo pipe
+    cp one one.before
+    cp two two.before
+    for file in one two pipe; do
+        run timeout 10 dt-bench matrix -q -o $file -r 1 -- true
+        assert_one_line_error dt-bench
+    done
+    cmp one one.before
+    cmp two two.before
+    printf '{"design":{"comm' >torn # the program died over its first line
+    dt-bench matrix -q -o torn -r 1 -w 0 -- true >/dev/null
+    [ "$(wc -l <torn)" -eq 3 ]
+    run dt-bench matrix -o - -r 1 -- true
+    [ "$status" -eq 2 ]
+}
+
 @test "a run that takes too long is ended, and all that it started" {
     run dt-bench matrix -q -o rows -r 1 -w 0 --limit 0.3 -- sh -c 'sleep 77.7 & wait'
     [ "$status" -eq 1 ]
