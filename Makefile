@@ -94,7 +94,7 @@ ENGINES += $B/lib/dt/http.so
 endif
 
 # --- what is installed besides programs and engines ---------------------------------------------
-SHARE := $(patsubst share/%,%,$(shell find share -type f -not -path 'share/setup/*'))
+SHARE := $(patsubst share/%,%,$(shell find share -type f -not -path 'share/setup/*' -not -path 'share/results/*'))
 MAN   := $(wildcard man/man*/*.[1-9])
 DEST   = $(DESTDIR)$(PREFIX)
 BASH_COMPLETIONS := share/bash-completion/completions
