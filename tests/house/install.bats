@@ -12,7 +12,7 @@ setup() {
     for source in "$ROOT"/tools/dt-*.c; do
         [ -x "$PREFIX/bin/$(basename "$source" .c)" ]
     done
-    (cd "$ROOT/share" && find . -type f -not -path './setup/*') | while read -r file; do
+    (cd "$ROOT/share" && find . -type f -not -path './setup/*' -not -path './results/*') | while read -r file; do
         cmp "$ROOT/share/$file" "$PREFIX/share/dt/$file"
     done
     for page in "$ROOT"/man/man*/*; do
@@ -23,6 +23,8 @@ setup() {
         cmp "$engine" "$PREFIX/lib/dt/$(basename "$engine")"
     done
     [ ! -e "$PREFIX/lib/dt/cuda-emulated.so" ]
+    [ ! -e "$PREFIX/share/dt/setup" ]
+    [ ! -e "$PREFIX/share/dt/results" ]
     run find "$T/a dir" -type f -not -path "$PREFIX/bin/dt-*" -not -path "$PREFIX/lib/dt/*.so" \
         -not -path "$PREFIX/share/dt/*" -not -path "$PREFIX/share/bash-completion/completions/dt-*" \
         -not -path "$PREFIX/share/zsh/site-functions/_dt" -not -path "$PREFIX/share/man/man?/*"
