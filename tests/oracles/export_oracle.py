@@ -9,14 +9,14 @@ import torch
 from transformers import AutoModelForCausalLM
 
 directory, exported, tolerance = sys.argv[1], sys.argv[2], float(sys.argv[3])
-model = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32).eval()
+model = AutoModelForCausalLM.from_pretrained(directory).float().eval()
 if exported.endswith(".gguf"):
     folder, name = os.path.split(os.path.abspath(exported))
     # (It does not take the number of positions of a GPT-2 from the file.)
-    again = AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, config=model.config,
-                                                 dtype=torch.float32).eval()
+    again = AutoModelForCausalLM.from_pretrained(folder, gguf_file=name,
+                                                 config=model.config).float().eval()
 else:
-    again = AutoModelForCausalLM.from_pretrained(exported, dtype=torch.float32).eval()
+    again = AutoModelForCausalLM.from_pretrained(exported).float().eval()
 ids = torch.randint(model.config.vocab_size, (2, 32), generator=torch.Generator().manual_seed(1))
 with torch.no_grad():
     a, b = model(ids).logits, again(ids).logits

@@ -66,19 +66,21 @@ loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 
     done
 }
 
+# spoilt ORACLE BOUND MODEL TENSOR HEADS: the oracle sees a tensor of the file that is not right.
+spoilt() {
+    dt-export -m $3/latest --to gguf -o spoilt.gguf
+    "$PYTHON" "$ROOT/tests/oracles/$1" $3/latest spoilt.gguf $2
+    "$PYTHON" "$ROOT/tests/oracles/gguf_spoil.py" spoilt.gguf "$4" "$5"
+    run "$PYTHON" "$ROOT/tests/oracles/$1" $3/latest spoilt.gguf $2
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"logits differ by"* ]]
+}
+
 @test "a wrong transpose or permutation in a GGUF file is found" {
     need_python torch transformers gguf
-    spoilt() { # MODEL TENSOR HEADS
-        dt-export -m $1/latest --to gguf -o spoilt.gguf
-        "$PYTHON" "$ROOT/tests/oracles/export_oracle.py" $1/latest spoilt.gguf 1e-5
-        "$PYTHON" "$ROOT/tests/oracles/gguf_spoil.py" spoilt.gguf "$2" "$3"
-        run "$PYTHON" "$ROOT/tests/oracles/export_oracle.py" $1/latest spoilt.gguf 1e-5
-        [ "$status" -eq 1 ]
-        [[ "$output" == *"logits differ by"* ]]
-    }
-    spoilt gpt2 blk.0.attn_output.weight 0
-    spoilt llama blk.1.attn_q.weight 4
-    spoilt llama blk.0.attn_k.weight 2
+    spoilt export_oracle.py 1e-5 gpt2 blk.0.attn_output.weight 0
+    spoilt export_oracle.py 1e-5 llama blk.1.attn_q.weight 4
+    spoilt export_oracle.py 1e-5 llama blk.0.attn_k.weight 2
 }
 
 # With 16 or 8 bits llama.cpp rounds what it multiplies weights with to the weights' type too:
@@ -99,16 +101,9 @@ loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 
 
 @test "llama.cpp finds a wrong transpose or permutation" {
     need_python torch transformers gguf llama_cpp
-    spoilt() { # MODEL TENSOR HEADS
-        dt-export -m $1/latest --to gguf -o spoilt.gguf
-        "$PYTHON" "$ROOT/tests/oracles/gguf_spoil.py" spoilt.gguf "$2" "$3"
-        run "$PYTHON" "$ROOT/tests/oracles/llama_cpp_oracle.py" $1/latest spoilt.gguf 1e-4
-        [ "$status" -eq 1 ]
-        [[ "$output" == *"llama.cpp's logits differ by"* ]]
-    }
-    spoilt gpt2 blk.0.attn_output.weight 0
-    spoilt llama blk.0.attn_q.weight 4
-    spoilt llama blk.0.attn_k.weight 2
+    spoilt llama_cpp_oracle.py 1e-4 gpt2 blk.0.attn_output.weight 0
+    spoilt llama_cpp_oracle.py 1e-4 llama blk.0.attn_q.weight 4
+    spoilt llama_cpp_oracle.py 1e-4 llama blk.0.attn_k.weight 2
 }
 
 @test "the mean of a model with itself is that model, and means do not depend on the order" {

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* The least model of each family, and the device that tests run them on. */
+#ifndef TESTS_MODEL_TINY_MODELS_H
+#define TESTS_MODEL_TINY_MODELS_H
+
+#include "model/model.h"
+
+static struct dt_device *dev;
+static struct dt_error err;
+static const struct dt_model_config tiny = {.vocab_size = 19,
+                                            .max_seq_len = 12,
+                                            .hidden_size = 8,
+                                            .num_layers = 2,
+                                            .num_heads = 2,
+                                            .num_kv_heads = 2,
+                                            .intermediate_size = 32,
+                                            .layer_norm_epsilon = 1e-5,
+                                            .initializer_range = 0.02,
+                                            .tie_word_embeddings = true};
+/* Four heads that share two of keys and values, and a head of its own. */
+static const struct dt_model_config tiny_llama = {.family = DT_LLAMA,
+                                                  .vocab_size = 19,
+                                                  .max_seq_len = 12,
+                                                  .hidden_size = 8,
+                                                  .num_layers = 2,
+                                                  .num_heads = 4,
+                                                  .num_kv_heads = 2,
+                                                  .intermediate_size = 20,
+                                                  .layer_norm_epsilon = 1e-6,
+                                                  .rope_theta = 100,
+                                                  .initializer_range = 0.02};
+
+/* Llama with norms of queries and keys: Qwen3. */
+static const struct dt_model_config tiny_qwen3 = {.family = DT_LLAMA,
+                                                  .vocab_size = 19,
+                                                  .max_seq_len = 12,
+                                                  .hidden_size = 8,
+                                                  .num_layers = 2,
+                                                  .num_heads = 2,
+                                                  .num_kv_heads = 1,
+                                                  .intermediate_size = 20,
+                                                  .qk_norm = true,
+                                                  .layer_norm_epsilon = 1e-6,
+                                                  .rope_theta = 100,
+                                                  .initializer_range = 0.02};
+static const struct dt_model_config tiny_bert = {.family = DT_BERT,
+                                                 .vocab_size = 19,
+                                                 .max_seq_len = 12,
+                                                 .hidden_size = 8,
+                                                 .num_layers = 2,
+                                                 .num_heads = 2,
+                                                 .num_kv_heads = 2,
+                                                 .intermediate_size = 32,
+                                                 .layer_norm_epsilon = 1e-12,
+                                                 .initializer_range = 0.02,
+                                                 .tie_word_embeddings = true};
+static const struct dt_model_config tiny_distilbert = {.family = DT_DISTILBERT,
+                                                       .vocab_size = 19,
+                                                       .max_seq_len = 12,
+                                                       .hidden_size = 8,
+                                                       .num_layers = 2,
+                                                       .num_heads = 2,
+                                                       .num_kv_heads = 2,
+                                                       .intermediate_size = 32,
+                                                       .layer_norm_epsilon = 1e-12,
+                                                       .initializer_range = 0.02,
+                                                       .tie_word_embeddings = true};
+
+static inline int open_device(void **state)
+{
+    (void)state;
+    if (dt_device_open(&dev, "cpu", 2, &err) == 0)
+        return 0;
+    print_error("%s\n", err.text);
+    return -1;
+}
+
+static inline int close_device(void **state)
+{
+    (void)state;
+    dt_device_close(dev);
+    return 0;
+}
+
+static inline struct dt_model *new_model_of(const struct dt_model_config *config)
+{
+    struct dt_model *m;
+    assert_int_equal(dt_model_new(&m, dev, config, DT_F32, &err), 0);
+    dt_model_initialize(m, 3);
+    for (int64_t i = 0; i < m->table.elements; i++) /* far from the flat start */
+        m->parameters[i] *= 8;
+    return m;
+}
+
+#endif
