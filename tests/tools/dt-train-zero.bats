@@ -108,16 +108,17 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
 }
 
 @test "a directory that disappears ends the run in the end, and nothing before" {
-    ranks 2 --set training.max_steps=600 --set training.eval_interval=0 -o run >got 2>messages &
+    mkdir disk
+    ln -s disk mounted
+    ranks 2 --set training.max_steps=600 --set training.eval_interval=0 -o mounted/run >got 2>messages &
     job=$!
-    until [ -e run/latest ]; do sleep 0.02; done
-    mv run gone
-    : >run # nobody can make it again
+    until [ -e mounted/run/latest ]; do sleep 0.02; done
+    ln -s nowhere lost
+    mv -T lost mounted # in one step, so that nobody makes it again in between
     refute wait $job
     grep -qE "^dt-train: step [0-9]+: rank 0: cannot .*; training goes on, the last checkpoint stays$" messages
-    [ -d gone/latest/trainer ]
-    rm run
-    mv gone run
-    ranks 2 --set training.max_steps=600 --set training.eval_interval=0 -o run
-    [ "$(readlink run/latest)" = step-00000600 ]
+    [ -d disk/run/latest/trainer ]
+    ln -sfn disk mounted
+    ranks 2 --set training.max_steps=600 --set training.eval_interval=0 -o mounted/run
+    [ "$(readlink disk/run/latest)" = step-00000600 ]
 }
