@@ -24,7 +24,6 @@ setup_file() {
     usable >reason || return 0
     PATH=$PATH:/usr/sbin "$BATS_TEST_DIRNAME/../slurm/cluster" start "$PWD/cluster"
     make_data 300 300
-    printf 'model: {}\n' >config.yaml
 }
 
 teardown_file() {
@@ -38,79 +37,86 @@ setup() {
     data=$BATS_FILE_TMPDIR/data
 }
 
-# submit RUN OPTION ...: prints the job's number.
+# submit RUN OPTION ...: prints the job's number. config.yaml is read again at every start.
 submit() {
     local run=$1
     shift
-    sbatch --parsable --time=10 --output="$run.log" "$root/share/slurm/train.sbatch" \
-        "$BATS_FILE_TMPDIR/config.yaml" "$run" "$data" -q -j 1 "${small[@]}" "$@"
+    sbatch --parsable --time=300 --output="$run.log" "$root/share/slurm/train.sbatch" config.yaml \
+        "$run" "$data" -q -j 1 "${small[@]}" "$@"
 }
 
-state() {
-    scontrol show job "$1" | sed -n 's/.*JobState=\([A-Z]*\).*/\1/p'
+# The run of config.yaml, whose rate depends on no number of steps, ends behind so many.
+end_at() { # STEPS
+    printf 'training:\n  schedule: constant\n  max_steps: %d\n' "$1" >config.yaml
 }
 
-await_state() { # JOB PATTERN
-    for _ in $(seq 300); do
-        if state "$1" | grep -qE "^($2)$"; then return; fi
-        sleep 0.1
-    done
-    echo "job $1 is $(state "$1"), not $2"
-    cat ./*.log
-    return 1
+job_is() { # JOB PATTERN: scontrol's account of it
+    scontrol show job "$1" | tr -d '\n' | grep -qE "$2"
 }
 
-await_step() { # RUN STEP
-    for _ in $(seq 300); do
-        if grep -q "\"step\":$2," "$1/metrics.jsonl" 2>/dev/null; then return; fi
-        sleep 0.1
-    done
-    cat ./*.log
-    return 1
-}
-
-# A requeued job is held back for two minutes, in which what is left of it ends: started
-# sooner, it is taken for what is to be ended.
-at_once() { # JOB RESTARTS
-    for _ in $(seq 600); do
-        if scontrol show job "$1" | tr -d '\n' |
-            grep -q "JobState=PENDING.*Restarts=$2 " && ! pgrep -f "slurmstepd: \[$1\." >/dev/null
-        then
-            sleep 5
-            scontrol update JobId="$1" StartTime=now
-            return
+# await JOB COMMAND ...: until it succeeds; fails if the job is over before.
+await() {
+    local job=$1
+    shift
+    until "$@"; do
+        if job_is "$job" 'JobState=(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL) ' && ! "$@"; then
+            scontrol show job "$job"
+            cat ./*.log
+            return 1
         fi
         sleep 0.1
     done
-    scontrol show job "$1"
-    return 1
+}
+
+has_step() { # RUN STEP
+    grep -qs "\"step\":$2," "$1/metrics.jsonl"
+}
+
+# The job waits for its start of that number, and nothing is left of the one before.
+is_requeued() { # JOB RESTARTS
+    job_is "$1" "JobState=PENDING.*Restarts=$2 " &&
+        ! ls "$BATS_FILE_TMPDIR/cluster/spool" | grep -q "_$1\." # of slurmstepd
+}
+
+# A requeued job is held back for two minutes. Its credentials are told from those of the start
+# before by the second in which they were made.
+start_now() { # JOB
+    sleep 5
+    scontrol update JobId="$1" StartTime=now
 }
 
 @test "a job that is asked to stop, and one that is requeued, come to the bits of one that was not" {
-    steps=(--set training.max_steps=1500)
-    whole=$(submit whole "${steps[@]}")
-    await_state "$whole" COMPLETED
-    parted=$(submit parted "${steps[@]}")
-    await_step parted 100
+    end_at 1000000 # unless told to stop
+    parted=$(submit parted)
+    await "$parted" has_step parted 100
     scancel --signal=TERM "$parted" # as two minutes before the time limit
-    at_once "$parted" 1
-    await_step parted 600
+    await "$parted" is_requeued "$parted" 1
+    between=$(readlink parted/latest)
+    start_now "$parted"
+    await "$parted" has_step parted $((10#${between#step-} + 100))
     scontrol requeue "$parted" # as a preemption, or another node's failure
-    at_once "$parted" 2
-    await_state "$parted" COMPLETED
+    await "$parted" is_requeued "$parted" 2
+    last=$(readlink parted/latest)
+    end_at $((10#${last#step-} + 100))
+    start_now "$parted"
+    await "$parted" job_is "$parted" 'JobState=COMPLETED '
     grep -q "start 3 on 1 nodes" parted.log
+    whole=$(submit whole)
+    await "$whole" job_is "$whole" 'JobState=COMPLETED '
     cmp whole/latest/model.safetensors parted/latest/model.safetensors
     [ "$(grep -c '"loss":' parted/metrics.jsonl)" = "$(grep -c '"loss":' whole/metrics.jsonl)" ]
 }
 
 @test "a run that fails is tried again so many times, and one that is told nonsense never" {
     export MAX_RESTARTS=1
-    job=$(data=$T/missing submit failing --set training.max_steps=5)
-    at_once "$job" 1
-    await_state "$job" FAILED
+    end_at 5
+    job=$(data=$T/missing submit failing)
+    await "$job" is_requeued "$job" 1
+    start_now "$job"
+    await "$job" job_is "$job" 'JobState=FAILED '
     grep -q "ended with status 1 after 1 restarts" failing.log
     job=$(submit wrong --no-such-option)
-    await_state "$job" FAILED
+    await "$job" job_is "$job" 'JobState=FAILED '
     grep -q "start 1" wrong.log
     refute grep -q "start 2" wrong.log
 }
