@@ -31,6 +31,27 @@ refute() {
     fi
 }
 
+# await PID COMMAND...: until the command succeeds. That the process ends before is a failure.
+await() {
+    local pid=$1
+    shift
+    until "$@"; do
+        kill -0 "$pid" 2>/dev/null || { "$@" && return; } || { echo "over before: $*"; return 1; }
+        sleep 0.02
+    done
+}
+
+# Settings of a run that goes on until a signal stops it; it may then end at any step behind.
+endless=(--set training.schedule=constant --set training.max_steps=1000000
+    --set checkpoint.keep_last=2)
+
+# reached RUN: the step of its newest checkpoint.
+reached() {
+    local latest
+    latest=$(readlink "$1/latest")
+    echo $((10#${latest#step-}))
+}
+
 # make_data DOCUMENTS VOCABULARY OPTION...: here, docs.jsonl, its tokenizer tok.json, and data, made
 # of both by dt-shard with the options.
 make_data() {

@@ -18,11 +18,19 @@ setup() {
     data=$BATS_FILE_TMPDIR/data
 }
 
+# A program that writes its id to the file rank-N, and becomes what it is given.
+as_rank=(bash -c 'echo $$ >"rank-$OMPI_COMM_WORLD_RANK" && exec "$@"' -)
+
 # ranks N OPTION...: a run of N ranks with a thread each.
 ranks() {
     local count=$1
     shift
-    timeout 300 mpirun -n "$count" dt-train -q -j 1 "${small[@]}" "$@" "$data"
+    timeout 900 mpirun -n "$count" "${as_rank[@]}" dt-train -q -j 1 "${small[@]}" "$@" "$data"
+}
+
+# Until the last rank that was killed is gone, and with it the lock of its RUN.
+released() {
+    flock "$1" true
 }
 
 # layout STAGES REPLICAS SLICES OPTION...: a run of that mesh.

@@ -57,7 +57,7 @@ static const struct dt_command command = {"dt-eval", "score models and translati
                                           "perplexity|choice|masked|bleu DATA ...", options};
 
 #define PATIENCE      600 /* seconds that a rank waits for another */
-#define LEADERS_START 2   /* seconds for the first rank to say what is everyone's mistake */
+#define LEADERS_START 5   /* seconds for the first rank to say what is everyone's mistake */
 
 static struct dt_comm *world; /* the ranks that score together */
 

@@ -270,7 +270,7 @@ static int open_and_run(const char *data, const struct dt_settings *settings, bo
     return rc;
 }
 
-#define LEADERS_START 2 /* seconds */
+#define LEADERS_START 5 /* seconds; where there is much to do, ranks run one after another */
 
 /* Ends all ranks. Most failures are everyone's: then the first rank's word is enough. Of ranks
  * that wait for each other, each knows the next: all have their say. */

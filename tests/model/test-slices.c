@@ -206,7 +206,7 @@ static void run_slices(struct job *job, int slices)
     job->other_hits = 0;
     job->bytes = 0;
     dt_model_score(whole.model, whole.work, &whole.batch, job->losses, job->hits);
-    run_ranks(slices, 10, run_slice, job);
+    run_ranks(slices, run_slice, job);
     close_run(&whole);
 }
 

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/hash.h"
-#include "base/progress.h"
 #include "base/rng.h"
 #include "token/bpe.h"
 #include "token/bulk.h"
@@ -136,10 +136,10 @@ static void endless_pieces_take_no_square_of_their_length(void **state)
     for (uint32_t letters = 1; letters <= 4; letters += 3) {
         for (size_t i = 0; i < size; i++)
             text[i] = (char)('a' + dt_rng_below(&rng, letters));
-        double start = dt_now();
+        clock_t start = clock(); /* other work does not count */
         ids.count = 0;
         dt_encode(e, text, size, &ids);
-        assert_true(dt_now() - start < 60);
+        assert_true(clock() - start < 60 * CLOCKS_PER_SEC);
         dt_buffer_clear(&back);
         assert_int_equal(dt_decode(t, ids.data, ids.count, &back, &err), 0);
         assert_int_equal(back.size, size);

@@ -20,7 +20,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
 }
 
 @test "where every rank runs is said at the start" {
-    timeout 100 mpirun -n 2 --bind-to core dt-train -j 1 "${small[@]}" --set training.max_steps=1 \
+    timeout 900 mpirun -n 2 --bind-to core dt-train -j 1 "${small[@]}" --set training.max_steps=1 \
         --set training.warmup_steps=0 -o run "$data" 2>said
     grep -qx "rank 0      $(hostname | cut -c1-39), processors 0" said
     grep -qx "rank 1      $(hostname | cut -c1-39), processors 1" said
@@ -30,7 +30,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
     ramp=(--set distributed.invariant=true --set training.batch_ramp_tokens=5000
         --set training.batch_ramp_start=3 --set training.precision=bf16)
     for count in 1 2 3; do
-        timeout 100 mpirun -n $count dt-train -q -j "$count" "${small[@]}" "${ramp[@]}" \
+        timeout 900 mpirun -n $count dt-train -q -j "$count" "${small[@]}" "${ramp[@]}" \
             -o run-$count "$data" >parameters-$count
         results run-$count >results-$count
         cmp results-1 results-$count
@@ -61,43 +61,42 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
 }
 
 @test "SIGTERM to one rank: all stop behind the same step, and go on as if nothing was" {
-    invariant=(--set distributed.invariant=true --set training.max_steps=400)
-    ranks 2 "${invariant[@]}" -o straight >expected
-    ranks 2 "${invariant[@]}" -o run >got 2>messages &
+    small+=("${endless[@]}" --set distributed.invariant=true)
+    ranks 2 -o run >got 2>messages &
     job=$!
-    until [ -e run/latest ]; do sleep 0.05; done
-    second=$(pgrep -f "dt-train .* -o run $data" | tail -n 1)
-    kill -TERM "$second"
+    await $job test -e run/latest
+    kill -TERM "$(cat rank-1)"
     refute wait $job
     grep -q "stopped by a signal; the same command goes on from here" messages
     [ ! -s got ]
-    ranks 2 "${invariant[@]}" -o run >got
+    small+=(--set training.max_steps=$(($(reached run) + 10)))
+    ranks 2 -o run >got
+    ranks 2 -o straight >expected
     cmp expected got
 }
 
 @test "SIGKILL to one rank ends the job at once; the same command goes on" {
-    invariant=(--set distributed.invariant=true --set training.max_steps=400)
-    ranks 3 "${invariant[@]}" -o run >got 2>messages &
+    small+=("${endless[@]}" --set distributed.invariant=true)
+    ranks 3 -o run >got 2>messages &
     job=$!
-    until [ -e run/latest ]; do sleep 0.05; done
-    kill -KILL "$(pgrep -f "dt-train .* -o run $data" | tail -n 1)"
+    await $job test -e run/latest
+    kill -KILL "$(cat rank-2)"
     refute wait $job
-    ranks 2 "${invariant[@]}" -o run >got
-    ranks 1 "${invariant[@]}" -o straight >expected
+    released run
+    small+=(--set training.max_steps=$(($(reached run) + 10)))
+    ranks 2 -o run >got
+    ranks 1 -o straight >expected
     cmp expected got
 }
 
 @test "a rank that stands still is named, and the job ends" {
-    ranks 2 --set training.max_steps=100000 --set distributed.timeout=2 -o run >got 2>messages &
+    ranks 2 "${endless[@]}" --set distributed.timeout=10 -o run >got 2>messages &
     job=$!
-    until [ -e run/latest ]; do sleep 0.05; done
-    pids=$(pgrep -f "dt-train .* -o run $data" | tail -n 2)
-    second=$(for p in $pids; do tr '\0' '\n' </proc/"$p"/environ |
-        grep -q '^OMPI_COMM_WORLD_RANK=1$' && echo "$p"; done)
-    kill -STOP "$second"
+    await $job test -e run/latest
+    kill -STOP "$(cat rank-1)"
     refute wait $job
-    kill -KILL "$second" 2>/dev/null || true
-    grep -qE "^dt-train: rank 0: [a-z-]+, operation [0-9]+ of group [0-9]+: [0-9]+ bytes (from|to) rank 1 have not moved for 2 seconds; " messages
+    kill -KILL "$(cat rank-1)" 2>/dev/null || true
+    grep -qE "^dt-train: rank 0: [a-z-]+, operation [0-9]+ of group [0-9]+: [0-9]+ bytes (from|to) rank 1 have not moved for 10 seconds; " messages
     [ -d run/latest/trainer ]
 }
 

@@ -92,7 +92,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
 @test "a rank that cannot write is named; the checkpoint before stays" {
     ranks 2 --set training.max_steps=5 --set training.schedule=constant -o run
     for background in false true; do
-        run timeout 100 mpirun -n 1 dt-train -q -j 1 "${small[@]}" --set training.schedule=constant \
+        run timeout 900 mpirun -n 1 dt-train -q -j 1 "${small[@]}" --set training.schedule=constant \
             --set training.save_interval=2 --set checkpoint.background=$background -o run "$data" : \
             -n 1 bash -c 'trap "" XFSZ; ulimit -f 20; exec "$@"' - dt-train -q -j 1 "${small[@]}" \
             --set training.schedule=constant --set training.save_interval=2 \
@@ -110,15 +110,20 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
 @test "a directory that disappears ends the run in the end, and nothing before" {
     mkdir disk
     ln -s disk mounted
-    ranks 2 --set training.max_steps=600 --set training.eval_interval=0 -o mounted/run >got 2>messages &
+    small+=("${endless[@]}" --set training.eval_interval=0)
+    ranks 2 -o mounted/run >got 2>messages &
     job=$!
-    until [ -e mounted/run/latest ]; do sleep 0.02; done
+    await $job test -e mounted/run/latest
     ln -s nowhere lost
     mv -T lost mounted # in one step, so that nobody makes it again in between
+    await $job grep -q "training goes on" messages
+    kill -TERM "$(cat rank-0)"
     refute wait $job
+    grep -qE "^dt-train: rank 0: cannot [^;]*$" messages
     grep -qE "^dt-train: step [0-9]+: rank 0: cannot .*; training goes on, the last checkpoint stays$" messages
     [ -d disk/run/latest/trainer ]
     ln -sfn disk mounted
-    ranks 2 --set training.max_steps=600 --set training.eval_interval=0 -o mounted/run
-    [ "$(readlink disk/run/latest)" = step-00000600 ]
+    last=$(($(reached disk/run) + 10))
+    ranks 2 --set training.max_steps=$last -o mounted/run
+    [ "$(reached disk/run)" = $last ]
 }

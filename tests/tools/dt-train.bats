@@ -18,6 +18,10 @@ setup() {
     tok=$BATS_FILE_TMPDIR/tok.json
 }
 
+teardown() {
+    ! mountpoint -q "$T/small" || umount "$T/small"
+}
+
 train() {
     dt-train -q -j 1 "${small[@]}" -o run "$@" "$data"
 }
@@ -63,7 +67,7 @@ train() {
     # One more, surely in the middle of the run.
     dt-train -q -j 1 "${small[@]}" "${settings[@]}" -o run "$data" >/dev/null &
     pid=$!
-    while [ ! -e run/latest ]; do sleep 0.02; done
+    await $pid test -e run/latest
     kill -9 $pid 2>/dev/null || true
     wait $pid || true
     [ "$(dt-train -q -j 1 "${small[@]}" "${settings[@]}" -o run "$data")" = "$expected" ]
@@ -73,20 +77,20 @@ train() {
 }
 
 @test "SIGTERM and SIGUSR1 save, and the same command goes on to the same bits" {
-    expected=$(train -o straight --set training.max_steps=400)
+    small+=("${endless[@]}")
     for signal in TERM USR1; do
-        rm -rf run
-        dt-train -q -j 1 "${small[@]}" --set training.max_steps=400 \
-            --set training.save_interval=0 -o run "$data" >/dev/null 2>err &
+        rm -rf run straight
+        dt-train -q -j 1 "${small[@]}" --set training.save_interval=0 -o run "$data" >/dev/null 2>err &
         pid=$!
-        while ! grep -qs '"step":20,' run/metrics.jsonl; do sleep 0.02; done
+        await $pid grep -qs '"step":20,' run/metrics.jsonl
         kill -s $signal $pid
         status=0
         wait $pid || status=$?
         [ "$status" -eq $((128 + $(kill -l $signal))) ]
         grep -q "stopped by a signal" err
         [ -e run/latest/model.safetensors ]
-        [ "$(train --set training.max_steps=400)" = "$expected" ]
+        end=(--set training.max_steps=$(($(reached run) + 20)))
+        [ "$(train "${end[@]}")" = "$(train -o straight "${end[@]}")" ]
     done
 }
 
@@ -275,9 +279,10 @@ mount_small() {
     dt-train -q -j 1 "${small[@]}" --set training.max_steps=1000000 \
         --set training.save_interval=0 -o run "$data" &
     first=$!
-    while ! grep -qs '"step":10,' run/metrics.jsonl; do sleep 0.02; done
+    await $first grep -qs '"step":10,' run/metrics.jsonl
     run dt-train -q -j 1 "${small[@]}" -o run "$data"
     kill -9 $first
+    wait $first || true
     assert_one_line_error dt-train
     [[ "$output" == "dt-train: another program is training into 'run'" ]]
 }
@@ -294,28 +299,29 @@ mount_small() {
     cd "$T"
     mkdir run
     mkfifo run/metrics.jsonl
-    run timeout -s KILL 20 dt-train -q -j 1 "${small[@]}" -o run "$data"
+    run timeout -s KILL 300 dt-train -q -j 1 "${small[@]}" -o run "$data"
     assert_one_line_error dt-train
     [[ "$output" == "dt-train: 'run/metrics.jsonl' is not a regular file" ]]
 }
 
 @test "a disk that is full for a while costs checkpoints and nothing else" {
-    expected=$(train -o straight --set training.max_steps=400)
+    small+=("${endless[@]}" --set training.log_interval=1000 --set checkpoint.keep_last=1)
     mount_small
     head -c 1300k /dev/zero >small/ballast
-    dt-train -q -j 1 "${small[@]}" --set training.max_steps=400 --set training.save_interval=20 \
-        --set checkpoint.keep_last=1 -o small/run "$data" >out 2>err &
+    dt-train -q -j 1 "${small[@]}" -o small/run "$data" 2>err &
     pid=$!
-    while kill -0 $pid 2>/dev/null && ! grep -q "training goes on" err; do sleep 0.02; done
+    await $pid grep -q "training goes on" err
     rm small/ballast
+    await $pid test -e small/run/latest
+    kill -TERM $pid
     status=0
     wait $pid || status=$?
+    [ "$status" -eq 143 ]
+    end=(--set training.max_steps=$(($(reached small/run) + 20)))
+    parameters=$(train -o small/run "${end[@]}")
     names=$(ls small/run)
-    umount small
-    [ "$status" -eq 0 ]
-    grep -q "training goes on" err
-    [ "$(cat out)" = "$expected" ]
-    [ "$names" = "$(printf 'latest\nmetrics.jsonl\nstep-00000400')" ]
+    [ "$names" = "$(printf 'latest\nmetrics.jsonl\nstep-%08d' "$(reached small/run)")" ]
+    [ "$parameters" = "$(train -o straight "${end[@]}")" ]
 }
 
 # A rate at which the validation loss goes up and down.
@@ -547,7 +553,7 @@ END
     for _ in 1 2 3 4 5; do
         dt-train -q -j 1 "${small[@]}" "${settings[@]}" -o run "$data" >/dev/null &
         pid=$!
-        while [ ! -e run/latest ]; do sleep 0.01; done
+        await $pid test -e run/latest
         sleep "0.0$((RANDOM % 10))"
         kill -9 $pid 2>/dev/null || true
         wait $pid || true

@@ -136,7 +136,7 @@ static inline struct job run_job(int ranks, const struct dt_settings *settings, 
                                  long most)
 {
     struct job job = {.settings = *settings, .name = name, .most = most};
-    run_ranks(ranks, 60, run_one, &job);
+    run_ranks(ranks, run_one, &job);
     job.model = hash_of_file(name, "model.safetensors");
     job.optimizer = hash_of_file(name, "trainer/optimizer.safetensors");
     job.average = hash_of_file(name, "ema/model.safetensors");

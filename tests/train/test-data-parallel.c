@@ -151,7 +151,7 @@ static struct job sum_on(int ranks, struct job job, float *sum)
 {
     memset(sum, 0, ELEMENTS * sizeof *sum);
     job.sum = sum;
-    run_ranks(ranks, 20, sum_up, &job);
+    run_ranks(ranks, sum_up, &job);
     return job;
 }
 
@@ -324,7 +324,7 @@ static void too_few_batches_for_the_ranks_are_refused(struct dt_comm *world, voi
 static void every_rank_needs_a_batch(void **state)
 {
     (void)state;
-    run_ranks(3, 20, too_few_batches_for_the_ranks_are_refused, NULL);
+    run_ranks(3, too_few_batches_for_the_ranks_are_refused, NULL);
 }
 
 int main(void)

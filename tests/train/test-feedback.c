@@ -108,7 +108,7 @@ static void other_replicas_owe_the_same_sum(void **state)
         char *run = dt_path_join(scratch, "owed");
         assert_int_equal(dt_remove_tree(run, &err), 0);
         run_job(5, &job.settings, "owed", 3);
-        run_ranks(2, 60, check_owed, &job);
+        run_ranks(2, check_owed, &job);
         free(run);
     }
 }
@@ -177,7 +177,7 @@ static void slices_are_refused(struct dt_comm *world, void *context)
 static void nothing_is_owed_between_slices(void **state)
 {
     (void)state;
-    run_ranks(2, 60, slices_are_refused, NULL);
+    run_ranks(2, slices_are_refused, NULL);
 }
 
 int main(void)

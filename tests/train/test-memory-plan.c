@@ -175,7 +175,7 @@ static void ranks_share_the_memory_of_their_machine(void **state)
     struct dt_device *dev = counting_device(&ops);
     struct dt_settings s = small_settings();
     free_bytes = planned_bytes(dev, &s); /* a snapshot is shared out; the rest is not */
-    run_ranks(2, 20, open_on_rank, dev);
+    run_ranks(2, open_on_rank, dev);
     dev->ops = sound_ops;
     dt_device_close(dev);
 }

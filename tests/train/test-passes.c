@@ -171,7 +171,7 @@ static void every_schedule_gives_the_bits_of_one_stage(void **state)
     for (int i = 0; i < 3; i++) {
         job.batches = counts[i];
         job.settings = settings_of(DT_PIPELINE_1F1B, 1, 1);
-        run_ranks(1, 20, pass, &job);
+        run_ranks(1, pass, &job);
         assert_true(job.losses[0] > 0 && job.score > 0);
         for (int stages = 2; stages <= 4; stages++) {
             for (int schedule = 0; schedule < 4; schedule++) {
@@ -179,7 +179,7 @@ static void every_schedule_gives_the_bits_of_one_stage(void **state)
                 job.settings = settings_of((enum dt_pipeline_schedule)schedule, stages, 1);
                 if (interleaved && counts[i] == MOST)
                     job.settings.distributed.virtual_stages = stages == 3 ? 2 : stages == 2 ? 3 : 1;
-                run_ranks(stages, 20, pass, &job);
+                run_ranks(stages, pass, &job);
             }
         }
     }

@@ -129,7 +129,7 @@ static void a_model_read_is_cut_as_one_made(void **state)
     s.distributed.tp = 3;
     s.training.learning_rate = 0; /* the step changes nothing */
     struct job read = {.settings = s, .name = "read", .init_from = latest, .most = 1000};
-    run_ranks(3, 60, run_one, &read);
+    run_ranks(3, run_one, &read);
     assert_true(read.hash == made.hash);
     free(latest);
 }
@@ -151,13 +151,13 @@ static void what_cannot_be_cut_is_refused(void **state)
     struct refusal r = {settings_of(false),
                         "the model cannot be cut into 5 slices: num_heads is 4"};
     r.settings.distributed.tp = 5;
-    run_ranks(5, 60, refuse, &r);
+    run_ranks(5, refuse, &r);
     r.settings.distributed.tp = 2;
     r.settings.training.optimizer = DT_RULE_MUON;
     r.why = "muon needs whole matrices: distributed.zero_stage must be 0, and distributed.tp 1";
-    run_ranks(2, 60, refuse, &r);
+    run_ranks(2, refuse, &r);
     r.why = "3 ranks cannot be dealt out";
-    run_ranks(3, 60, refuse, &r);
+    run_ranks(3, refuse, &r);
 }
 
 int main(void)

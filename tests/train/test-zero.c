@@ -145,7 +145,7 @@ static void a_sum_that_is_left_out_is_missed(void **state)
         char *run = dt_path_join(scratch, "skipped");
         assert_int_equal(dt_remove_tree(run, &err), 0);
         if (stage > 0) { /* at stage 0 ranks come to different parameters */
-            run_ranks(2, 60, run_one, &job);
+            run_ranks(2, run_one, &job);
             assert_true(job.hash != whole.hash);
         }
         unsetenv("DT_DEBUG_SKIP_REDUCTION");
@@ -197,13 +197,13 @@ static void some_groups_are_refused(struct dt_comm *world, void *context)
 static void groups_must_be_even(void **state)
 {
     (void)state;
-    run_ranks(4, 60, some_groups_are_refused, NULL);
+    run_ranks(4, some_groups_are_refused, NULL);
 }
 
 static void muon_needs_whole_matrices(void **state)
 {
     (void)state;
-    run_ranks(2, 60, muon_is_refused_where_matrices_are_cut, NULL);
+    run_ranks(2, muon_is_refused_where_matrices_are_cut, NULL);
 }
 
 static void a_server_comes_to_the_same_bits(void **state)
