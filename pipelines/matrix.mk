@@ -11,7 +11,8 @@
 #   PLOT_NAME         what dt-plot draws of it, as: bars -v tokens_per_second
 #   SET               settings that all runs share
 #   SHOW              the values of the table
-#   REPEATS           how often each run is made; rounds differ in their seed
+#   REPEATS           how often each run is made; rounds differ in their seed, and chance is told
+#                     apart (dt-bench(1)) from 6 on
 #   TARGET            of these, when the validation loss first is that low; may be empty
 #   LAUNCH            before dt-train: nothing, or mpirun -n {ranks}, or srun -n {ranks}
 #   SIZE              small, for two cores and minutes, or full
@@ -22,8 +23,8 @@
 # A comparison that was interrupted, or has more values or repeats, goes on; new data
 # or settings begin a new one, the last one staying in NAME.before.
 SIZE        ?= small
-REPEATS     ?= 2
-SHOW        ?= loss val_loss tokens_per_second wall_s cpu_s peak_bytes
+REPEATS     ?= $(if $(filter full,$(SIZE)),2,6)
+SHOW        ?= loss val_loss tokens_per_second peak_bytes
 TARGET      ?=
 LAUNCH      ?=
 STORY_COUNT ?= $(if $(filter full,$(SIZE)),400000,8000)
@@ -49,6 +50,9 @@ ifeq ($(origin CORPUS),undefined)
 $(OUT)/corpus: $(OUT)/settings/synth
 	$(call timed,synth) dt-synth -n $(STORY_COUNT) -o $@
 endif
+
+# Of the plots and the table of a comparison.
+title = $(if $(filter $(NAME),$1),,$(NAME): )$1
 
 COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 
@@ -76,17 +80,17 @@ $(OUT)/$1.json: $(OUT)/$1/finished
 	dt-bench report --json $(OUT)/$1/rows.jsonl >$$@
 
 $(OUT)/$1-loss.%: $(OUT)/$1/finished
-	dt-plot loss $(OUT)/$1/runs/*/1 --title '$(NAME), $1' -o $$@
+	dt-plot loss $(OUT)/$1/runs/*/1 --title '$(title)' -o $$@
 
 $(OUT)/$1.svg $(OUT)/$1.png: $(OUT)/$1.%: $(OUT)/$1/finished
-	dt-plot $(PLOT_$1) $(OUT)/$1/rows.jsonl --title '$(NAME), $1' -o $$@
+	dt-plot $(PLOT_$1) $(OUT)/$1/rows.jsonl --title '$(title)' -o $$@
 endef
 $(foreach c,$(COMPARISONS),$(eval $(call comparison,$c)))
 
 results := $(foreach c,$(COMPARISONS),$(addprefix $(OUT)/$c,.md .json .svg .png -loss.svg -loss.png))
 
 comparisons: $(results) ## run what is not up to date, and show the tables
-	@$(foreach c,$(COMPARISONS),echo; echo '$(NAME), $c:'; dt-bench report $(OUT)/$c/rows.jsonl; \
+	@$(foreach c,$(COMPARISONS),echo; echo '$(call title,$c)'; dt-bench report $(OUT)/$c/rows.jsonl; \
 	  $(CHECK_$c:%=% $(OUT)/$c/rows.jsonl;)) :
 	@echo; echo 'tables, JSON and plots: $(COMPARISONS:%=$(OUT)/%.{md,json,svg,png})'
 

@@ -29,6 +29,7 @@ SET        ?= training.max_steps=19073 training.warmup_steps=$(WARMUP) training.
 else
 CONFIG     ?= share/configs/text.yaml
 VOCAB_SIZE ?= 4096
+SET        ?= training.max_steps=5000
 endif
 
 SETTINGS_download = $(OPENWEBTEXT_URL) $(PARTS)
@@ -45,6 +46,8 @@ part   = $(OUT)/parts/$(notdir $(call url,$1))
 define fetched
 $(call part,$1): $(OUT)/settings/download
 	@mkdir -p $$(@D)
+	@case $$@ in *.parquet) command -v duckdb >/dev/null || \
+	  { echo 'openwebtext: duckdb, which reads Parquet, is not on PATH' >&2; exit 1; } ;; esac
 	pipelines/download '$(call url,$1)' $$@
 endef
 $(foreach p,$(PARTS),$(eval $(call fetched,$p)))

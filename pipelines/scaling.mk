@@ -12,6 +12,7 @@ SIZE   ?= small
 comma  := ,
 RANKS  ?= 1,2,4$(if $(filter full,$(SIZE)),$(comma)8$(comma)16)
 ZERO   ?= 0,1,2,3
+REPEATS ?= 2
 STEPS  ?= $(if $(filter full,$(SIZE)),1000,60)
 WARMUP ?= 10
 LAUNCH ?= mpirun --oversubscribe -n {ranks}

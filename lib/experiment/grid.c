@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_PLACES 80 /* of a line of text */
+
 void dt_grid_add(struct dt_grid *grid, const char *text)
 {
     DT_GROW(grid->texts, grid->count, grid->capacity);
@@ -103,27 +105,76 @@ static void add_rule(struct dt_buffer *out, const struct column *columns, int co
     dt_buffer_add_string(out, " |\n");
 }
 
+/* The leading columns of a row, and those from first up to end. */
+static void add_row(struct dt_buffer *out, const struct dt_grid *grid, const struct column *columns,
+                    char *const *texts, int first, int end, bool markdown)
+{
+    for (int c = 0; c < end; c = c + 1 == grid->leading ? first : c + 1) {
+        dt_buffer_add_string(out, markdown ? (c > 0 ? " | " : "| ") : c > 0 ? "  " : "");
+        add_aligned(out, texts[c], columns[c], c == end - 1 && !markdown, markdown);
+    }
+    dt_buffer_add_string(out, markdown ? " |\n" : "\n");
+}
+
+/* The first column that no longer fits beside the leading ones and those from first on. */
+static int end_of_text(const struct dt_grid *grid, const struct column *columns, int first)
+{
+    int width = -2, end = first;
+    for (int c = 0; c < grid->leading; c++)
+        width += 2 + columns[c].width;
+    for (int c = first; c < grid->columns; c++) {
+        width += 2 + columns[c].width;
+        bool whole = (c + 1 - grid->leading) % grid->together == 0;
+        if (width > MOST_PLACES && end > first)
+            return end;
+        end = whole ? c + 1 : end;
+    }
+    return grid->columns;
+}
+
+static void print_text(const struct dt_grid *grid, const struct column *columns,
+                       struct dt_buffer *out)
+{
+    int first = grid->leading, end;
+    do {
+        end = grid->together > 0 ? end_of_text(grid, columns, first) : grid->columns;
+        if (first > grid->leading)
+            dt_buffer_add_char(out, '\n');
+        for (size_t i = 0; i < grid->count; i += (size_t)grid->columns)
+            add_row(out, grid, columns, grid->texts + i, first, end, false);
+        first = end;
+    } while (first < grid->columns);
+}
+
+static void print_markdown(const struct dt_grid *grid, const struct column *columns,
+                           struct dt_buffer *out)
+{
+    for (size_t i = 0; i < grid->count; i += (size_t)grid->columns) {
+        add_row(out, grid, columns, grid->texts + i, grid->leading, grid->columns, true);
+        if (i == 0)
+            add_rule(out, columns, grid->columns);
+    }
+}
+
+static void print_tsv(const struct dt_grid *grid, struct dt_buffer *out)
+{
+    for (size_t i = 0; i < grid->count; i++) {
+        add_plain(out, grid->texts[i], false);
+        dt_buffer_add_char(out, (i + 1) % (size_t)grid->columns == 0 ? '\n' : '\t');
+    }
+}
+
 void dt_grid_print(const struct dt_grid *grid, enum dt_grid_format format, struct dt_buffer *out)
 {
     struct column *columns = dt_alloc((size_t)grid->columns, sizeof *columns);
-    bool markdown = format == DT_GRID_MARKDOWN;
     for (int c = 0; c < grid->columns; c++)
         columns[c] = measure(grid, c);
-    for (size_t i = 0; i < grid->count; i++) {
-        int c = (int)(i % (size_t)grid->columns);
-        bool last = c == grid->columns - 1;
-        if (format == DT_GRID_TSV) {
-            add_plain(out, grid->texts[i], false);
-            dt_buffer_add_char(out, last ? '\n' : '\t');
-            continue;
-        }
-        dt_buffer_add_string(out, markdown ? (c > 0 ? " | " : "| ") : c > 0 ? "  " : "");
-        add_aligned(out, grid->texts[i], columns[c], last && !markdown, markdown);
-        if (last)
-            dt_buffer_add_string(out, markdown ? " |\n" : "\n");
-        if (last && markdown && i == (size_t)c)
-            add_rule(out, columns, grid->columns);
-    }
+    if (format == DT_GRID_TEXT)
+        print_text(grid, columns, out);
+    else if (format == DT_GRID_MARKDOWN)
+        print_markdown(grid, columns, out);
+    else
+        print_tsv(grid, out);
     free(columns);
 }
 

@@ -19,6 +19,8 @@ enum dt_grid_format { DT_GRID_TEXT, DT_GRID_MARKDOWN, DT_GRID_TSV };
 
 struct dt_grid {
     int columns;  /* of each row; the first row is the heading */
+    int together; /* text of more than 80 places goes on below after so many columns; 0: never */
+    int leading;  /* columns that are there again below */
     char **texts; /* row after row */
     size_t count, capacity;
 };

@@ -188,7 +188,7 @@ static void add_machine(struct dt_buffer *out, const struct dt_results *r, bool 
     struct json_object *machine = json_object_array_get_idx(r->machines, count - 1);
     if (count == 0)
         return;
-    dt_buffer_printf(out, "%son %s, %s processors, %.1f GiB; medians of %ld round%s",
+    dt_buffer_printf(out, "%son %s, %s processors, %.1f GiB;\nmedians of %ld round%s",
                      markdown ? "\n" : "", fact(machine, "cpu"), fact(machine, "processors"),
                      strtod(fact(machine, "memory_bytes"), NULL) / (1 << 30), r->matrix.repeats,
                      dt_plural((uint64_t)r->matrix.repeats));
@@ -207,9 +207,10 @@ static void add_machine(struct dt_buffer *out, const struct dt_results *r, bool 
 static void print_for_people(const struct dt_results *r, struct json_object *names,
                              enum dt_table_format format, struct dt_buffer *out)
 {
-    int each = r->matrix.has_baseline ? 3 : 2;
-    struct dt_grid g = {.columns =
-                            r->matrix.axis_count + 1 + each * (int)json_object_array_length(names)};
+    int each = r->matrix.has_baseline ? 3 : 2, leading = r->matrix.axis_count + 1;
+    struct dt_grid g = {.columns = leading + each * (int)json_object_array_length(names),
+                        .together = each,
+                        .leading = leading};
     bool markdown = format == DT_TABLE_MARKDOWN;
     add_heading(&g, r, names);
     add_rows(&g, r, names);

@@ -83,11 +83,13 @@ static void set_bar(struct bars *b, int group, int series, struct dt_summary s)
     b->high[i] = s.high;
 }
 
-/* A group for each cell but of the last axis, whose values are the series. */
+/* A group for each cell but of the last axis, whose values are the series; or, of an axis that
+ * is alone, for each cell. */
 static struct bars bars_of_one_value(const struct dt_results *r, const char *name)
 {
     const struct dt_matrix *m = &r->matrix;
-    int last = m->axis_count - 1, series = last >= 0 ? m->axes[last].count : 1;
+    int last = m->axis_count > 1 ? m->axis_count - 1 : -1;
+    int series = last >= 0 ? m->axes[last].count : 1;
     struct bars b = new_bars(m->cell_count / series, series);
     for (int s = 0; s < series; s++)
         b.series_names[s] = last >= 0 ? value_name(&m->axes[last], s) : dt_strdup(name);

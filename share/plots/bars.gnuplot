@@ -12,13 +12,22 @@ set format y "%.10g"
 set style fill solid 0.9 noborder
 set xtics scale 0
 set xtics ()
-do for [g=1:groups] { set xtics add (group[g] g - 1) }
-if (groups > 6) { set xtics rotate by -30 left }
+longest = 0
+do for [g=1:groups] {
+    set xtics add (group[g] g - 1)
+    longest = strlen(group[g]) > longest ? strlen(group[g]) : longest
+}
+if (groups * (longest + 2) > 80) { set xtics rotate by 30 right }
 if (series == 1) { unset key }
 gap = 0.8
 width = stacked ? gap : gap / series
 place(g, s) = stacked ? g : g - gap / 2 + width * (s - 0.5)
 set xrange [-0.6:groups - 0.4]
+# Medians stand above their bars, as long as there is room.
+medians = groups * series > 16 ? 0 : series
+short(x) = x < 1000 ? sprintf("%.4g", x) : sprintf("%.0f", x)
+label_of(x) = valid(x) ? short(column(x) / unit) : ""
+set offsets 0, 0, graph 0.07, 0
 under(s) = s <= 1 ? 0 : under(s - 1) + (valid(3 * s - 4) ? column(3 * s - 4) / unit : 0)
 if (stacked) {
     plot for [s=1:series] $bars using (column(1)):(width / 2):(under(s)) \
@@ -31,5 +40,7 @@ if (stacked) {
             with boxes linecolor rgb fill_of(s) title name[s], \
         for [s=1:series] $bars using (place(column(1), s)):(column(3 * s) / unit):(0):\
             ((column(3 * s + 1) - column(3 * s)) / unit) \
-            with vectors nohead linecolor rgb "#999999" linewidth 1.5 notitle
+            with vectors nohead linecolor rgb "#999999" linewidth 1.5 notitle, \
+        for [s=1:medians] $bars using (place(column(1), s)):(column(3 * s + 1) / unit):\
+            (label_of(3 * s - 1)) with labels offset 0,0.7 notitle
 }

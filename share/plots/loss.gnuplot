@@ -5,8 +5,10 @@
 
 has_train(i) = value(sprintf("has_train_%d", i))
 has_valid(i) = value(sprintf("has_valid_%d", i))
-# With one run its name is in the way: the title says which it is.
-label(i, what) = runs == 1 ? what : name[i] . ", " . what
+# With one run its name is in the way: the title says which it is. With many there is no room
+# for two entries each: the points of all are explained by one.
+many = runs > 3 && format ne "text"
+label(i, what) = runs == 1 ? what : many ? name[i] : name[i] . ", " . what
 
 set xlabel x_label
 set ylabel y_label
@@ -29,7 +31,9 @@ has_floor = exists("floor_level")
 level = has_floor ? floor_level : NaN
 floor_name = has_floor ? sprintf("floor %.3f", level) : ""
 train_label(i) = has_train(i) ? label(i, "training") : ""
-valid_label(i) = has_valid(i) ? label(i, "validation") : ""
+valid_label(i) = has_valid(i) && !(many && has_train(i)) ? label(i, "validation") : ""
+points = 0
+do for [i=1:runs] { points = points || has_train(i) && has_valid(i) }
 if (format eq "text") {
     plot for [i=1:runs] $smooth index i-1 with lines title train_label(i), \
          for [i=1:runs] $valid index i-1 with points title valid_label(i), \
@@ -42,6 +46,8 @@ if (format eq "text") {
          for [i=1:runs] $valid index i-1 with linespoints \
              linecolor rgb color_of(i) linewidth 0.8 dashtype 3 \
              pointtype shape_of(i) pointsize 0.7 title valid_label(i), \
+         NaN with points linecolor rgb "#444444" pointtype 7 pointsize 0.7 \
+             title many && points ? "points: validation" : "", \
          level with lines linecolor rgb "#444444" dashtype (30, 10) linewidth 1.2 title floor_name, \
          0.95 * level with lines linecolor rgb "#FFFFFFFF" notitle # room below the floor
 }

@@ -170,6 +170,30 @@ static void a_grid_prints_aligned_markdown_and_tabs(void **state)
     assert_string_equal(dt_short_number(99999, text), "100k");
 }
 
+static void a_wide_grid_goes_on_below(void **state)
+{
+    (void)state;
+    char wide[41];
+    memset(wide, 'w', 40);
+    wide[40] = '\0';
+    const char *const texts[] = {"n", wide, "part", wide, "part", "1", "2", "3", "4", "5"};
+    struct dt_grid g = {.columns = 5, .leading = 1, .together = 2};
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    for (int i = 0; i < 10; i++)
+        dt_grid_add(&g, texts[i]);
+    dt_grid_print(&g, DT_GRID_TEXT, &out);
+    char *expected = dt_format("  n  %s  part\n  1  %40s  %4s\n\n  n  %s  part\n  1  %40s  %4s\n",
+                               wide, "2", "3", wide, "4", "5");
+    assert_string_equal(out.data, expected);
+    free(expected);
+    g.together = 0;
+    dt_buffer_clear(&out);
+    dt_grid_print(&g, DT_GRID_TEXT, &out);
+    assert_null(strstr(out.data, "\n\n"));
+    dt_buffer_release(&out);
+    dt_grid_release(&g);
+}
+
 /* A sysfs of our own: two packages, one of which begins again. */
 static void energy_is_read_over_a_counter_that_wraps(void **state)
 {
@@ -207,6 +231,7 @@ int main(void)
         cmocka_unit_test(a_plan_goes_on_with_more_values_but_no_other_command),
         cmocka_unit_test(numbers_are_found_in_what_a_command_prints),
         cmocka_unit_test(a_grid_prints_aligned_markdown_and_tabs),
+        cmocka_unit_test(a_wide_grid_goes_on_below),
         cmocka_unit_test(energy_is_read_over_a_counter_that_wraps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,6 +22,9 @@ compare() {
     done
     [ "$(jq '.cells | length' "$T/out/precision.json")" -eq 2 ]
     grep -q 'precision=bf16' "$T/out/precision-loss.svg"
+    grep -q '>precision<' "$T/out/precision.svg"
+    [ "$(sed -n '/^precision$/,/^on /p' "$T/log" | grep -v '^on ' | wc -L)" -le 80 ]
+    [ "$(grep -c '^precision  runs' "$T/log")" -eq 2 ]
     [[ "$(compare precision AXES_precision=precision=fp32,bf16)" != *dt-train* ]]
     compare precision AXES_precision=precision=fp32,bf16,fp16 >"$T/log" 2>&1
     [ "$(grep -c '"cell"' "$T/out/precision/rows.jsonl")" -eq 3 ]
@@ -58,6 +61,7 @@ compare() {
     compare parallelism >"$T/log" 2>&1 || { cat "$T/log"; return 1; }
     [ "$(jq ".cells | length" "$T/out/layout.json")" -eq 3 ]
     [ "$(jq "[.cells[].values.loss.median] | unique | length" "$T/out/schedule.json")" -eq 1 ]
+    grep -q '>parallelism: schedule<' "$T/out/schedule.svg"
     [ -s "$T/out/schedule.svg" ]
 }
 
@@ -86,4 +90,11 @@ compare() {
         grep -q 'mpirun -n 8 dt-train --config share/configs/gpt2-124m.yaml'
     run make -C "$ROOT" -f pipelines/gpt2-124m.mk OUT="$T/g"
     [[ "$output" == *"CORPUS=FILE must name the text"* ]]
+}
+
+@test "Parquet without duckdb is refused before it is fetched" {
+    if type -P duckdb >/dev/null; then skip "duckdb is installed"; fi
+    run make -C "$ROOT" -s -f pipelines/openwebtext.mk OUT="$T/out" OPENWEBTEXT_URL="file://$T/{}.parquet"
+    [ "$status" -eq 2 ]
+    [ "${lines[0]}" = "openwebtext: duckdb, which reads Parquet, is not on PATH" ]
 }

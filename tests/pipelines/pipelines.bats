@@ -24,7 +24,7 @@ stages() {
     [ "$(stages "$(cat "$T/log")")" = "clean eval plot shard story synth train vocab" ]
     summary=$(sed -n '/^----/,$p' "$T/log")
     for part in '100 documents' ' parameters, 1 layer, 16 wide' '4 steps' 'train [0-9.]+ s' \
-        'validation loss +[0-9.]+ nats' 'floor +[0-9.]+' 'gap +[0-9.]+%' 'perplexity' 'loss.svg'; do
+        'validation loss +[0-9.]+ nats' 'floor +[0-9.]+' 'gap +[0-9.]+%' 'perplexity' 'loss.svg' 'eval.json'; do
         grep -qE "$part" <<<"$summary" || { echo "no '$part' in: $summary"; return 1; }
     done
     [ "$(grep -c '^----' <<<"$summary")" -eq 5 ]
@@ -88,6 +88,12 @@ stages() {
     [[ "$output" == *" CORPUS='': names no file"* ]]
 }
 
+@test "without dt's programs, one line says what to do" {
+    run env PATH=/usr/bin:/bin make -C "$ROOT" -s -f pipelines/demo.mk B="$T/none" OUT="$T/out"
+    [ "$status" -eq 2 ]
+    [ "${lines[0]}" = "timed: there is no program dt-synth: build dt with make" ]
+}
+
 @test "a failing stage leaves no file, and its time is not recorded" {
     run demo VOCAB_SIZE=10
     [ "$status" -eq 2 ]
@@ -128,9 +134,12 @@ need_curl() { command -v curl >/dev/null || skip "no curl"; }
     run download "file://$T/empty" "$T/b"
     [ "$status" -eq 1 ]
     run download "file://$T/none" "$T/b"
-    [ "$status" -eq 1 ]
+    assert_one_line_error download
     [ ! -e "$T/b" ]
     [ ! -e "$T/b.part" ] || [ ! -s "$T/b.part" ]
+    run download http://127.0.0.1:9/none "$T/b"
+    assert_one_line_error download
+    [[ "$output" == *"CORPUS=FILE takes a file that is here" ]]
 }
 
 @test "tinystories takes documents between separators, from a URL or a file" {
