@@ -52,6 +52,12 @@ reached() {
     echo $((10#${latest#step-}))
 }
 
+# in_time SECONDS COMMAND...: the command takes so much of a processor's time at most; what else the
+# machine does is no matter.
+in_time() {
+    (ulimit -t "$1" && exec "${@:2}")
+}
+
 # make_data DOCUMENTS VOCABULARY OPTION...: here, docs.jsonl, its tokenizer tok.json, and data, made
 # of both by dt-shard with the options.
 make_data() {

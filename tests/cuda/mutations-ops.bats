@@ -5,7 +5,7 @@ load ../helper
 load planting
 
 run_tests() {
-    timeout 120 "$BUILT/tests/cuda/test-ops"
+    timeout 900 "$BUILT/tests/cuda/test-ops"
 }
 
 @test "nothing planted: nothing is found" {

@@ -32,7 +32,7 @@ setup() {
 ranks() { # N ARGUMENT...
     local count=$1
     shift
-    timeout 100 mpirun -n "$count" dt-eval -q -j 1 "$@"
+    timeout 900 mpirun -n "$count" dt-eval -q -j 1 "$@"
 }
 
 same() { # ARGUMENT...: report and items of 1, 2, 3 and 5 ranks

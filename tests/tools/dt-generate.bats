@@ -193,14 +193,14 @@ penalized() {
     cp -rL "$model" bad
     rm bad/tokenizer.json
     mkfifo bad/tokenizer.json
-    run timeout 20 dt-generate -m bad -n 1 # the hashes of its files are compared first
+    run timeout 900 dt-generate -m bad -n 1 # the hashes of its files are compared first
     assert_one_line_error dt-generate
     [[ "$output" == *"bad/tokenizer.json' is not a regular file" ]]
     rm bad/trainer/manifest.json
     for command in "dt-generate -m bad -n 1" "dt-eval -m bad --split train perplexity $BATS_FILE_TMPDIR/data" \
         "dt-export -m bad -o out" \
         "dt-train --init-from bad -o run $BATS_FILE_TMPDIR/data"; do
-        run timeout 20 $command
+        run timeout 900 $command
         assert_one_line_error "${command%% *}"
         [[ "$output" == *"bad/tokenizer.json' is not a regular file" ]]
         [ ! -e out ]

@@ -224,7 +224,7 @@ END
         "--set distributed.pp=4 -n 16384 --stragglers 0.05" \
         "--set distributed.pp=2 --set distributed.zero_stage=3 -n 4096 --stragglers 0.05" \
         "--set distributed.pp=2 --set distributed.schedule=interleaved --set distributed.virtual_stages=2"; do
-        timeout 60 dt-plan $million $more >out
+        in_time 60 dt-plan $million $more >out
         grep -q '^speed ' out
     done
     # twice as many micro-batches behind a warm-up that is over take twice as long
@@ -232,11 +232,11 @@ END
     half=$(dt-plan $million --set distributed.pp=4 --json \
         --set training.gradient_accumulation_steps=524288 | jq .step.seconds)
     jq -en "$seconds / $half | . > 1.9999 and . < 2.0001"
-    timeout 100 dt-plan $million --search 1024 | grep -q ' simulated$'
+    in_time 100 dt-plan $million --search 1024 | grep -q ' simulated$'
 }
 
 @test "machines that fail all the time make no progress, and an end" {
-    timeout 20 dt-plan $small --machine reliability.device_mtbf=1e-4 >out
+    in_time 20 dt-plan $small --machine reliability.device_mtbf=1e-4 >out
     grep -qE '^progress +0.00% of the time' out
 }
 

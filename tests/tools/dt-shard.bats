@@ -13,6 +13,11 @@ column() {
     dt-cat --ids "$@" | tr ' ' '\n'
 }
 
+# has DIRECTORY PATTERN: there is a file of such a name.
+has() {
+    ls -A "$1" 2>/dev/null | grep -q "$2"
+}
+
 assert_unfinished() {
     [ ! -e "$1/index.json" ]
     [ -z "$(ls -A "$1" | grep -E 'dts|tmp')" ]
@@ -166,7 +171,7 @@ assert_unfinished() {
     pid=$!
     exec 9>pipe
     cat all.dts all.dts >&9
-    for _ in $(seq 50); do ls -A out | grep -q '\.b\.dts' && break; sleep 0.1; done
+    await $pid has out '\.b\.dts'
     kill -9 $pid
     exec 9>&-
     wait $pid || true
@@ -213,7 +218,7 @@ assert_unfinished() {
     pid=$!
     exec 9>pipe
     head -c 30000 all.dts >&9
-    for _ in $(seq 50); do ls -A out 2>/dev/null | grep -q tmp && break; sleep 0.1; done
+    await $pid has out tmp
     kill -9 $pid
     exec 9>&-
     wait $pid || true
@@ -376,7 +381,7 @@ assert_unfinished() {
     pid=$!
     exec 9>pipe
     cat all.dts >&9
-    for _ in $(seq 50); do ls -A out | grep -q tmp && break; sleep 0.1; done
+    await $pid has out tmp
     run dt-shard -o out all.dts
     exec 9>&-
     wait $pid
