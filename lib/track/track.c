@@ -422,7 +422,8 @@ static int finish(struct tracker *t, enum dt_run_state state, struct dt_error *e
     return t->mlflow ? finish_mlflow(t, state, err) : 0;
 }
 
-/* Until the run is over, or this is to stop. */
+/* Until the run is over, or this is to stop. Two looks must agree on that: of a table of locks
+ * that changes meanwhile, one may miss a line. */
 static int follow(struct tracker *t, enum dt_run_state *state, struct dt_error *err)
 {
     bool seen = false;
@@ -430,14 +431,12 @@ static int follow(struct tracker *t, enum dt_run_state *state, struct dt_error *
         *state = dt_run_look(t->o->run, t->last_step, LOCKS);
         DT_TRY(feed(t, err)); /* behind the look, so that nothing is missed at the end */
         seen = seen || *state == DT_RUN_GOES_ON;
-        if (t->o->once || *t->o->stop)
-            break;
-        if (*state != DT_RUN_GOES_ON &&
-            (seen || *state == DT_RUN_FINISHED || dt_now() - begin > t->o->patience))
-            break;
+        bool over = *state != DT_RUN_GOES_ON &&
+                    (seen || *state == DT_RUN_FINISHED || dt_now() - begin > t->o->patience);
+        *state = dt_run_look(t->o->run, t->last_step, LOCKS);
+        if (t->o->once || *t->o->stop || (over && *state != DT_RUN_GOES_ON))
+            return 0;
     }
-    *state = dt_run_look(t->o->run, t->last_step, LOCKS);
-    return 0;
 }
 
 static void close_all(struct tracker *t)

@@ -6,12 +6,6 @@ setup() {
     cd "$T"
 }
 
-# A program of $1 million turns of work, and nothing else.
-make_work() {
-    echo "int main(void) { volatile unsigned x = 1; for (long i = 0; i < $1 * 1000000; i++) x = x * 69069 + 1; return 0; }" >work.c
-    "${CC:-cc}" -O1 -o work work.c
-}
-
 @test "a matrix runs all combinations, and prints medians in every format" {
     run dt-bench matrix -q -o rows -r 3 -w 0 -a a=1,2 -a b=x,y -v n -- sh -c 'echo "{\"n\":$1$3}"' sh '{a}' '{b}' '{round}'
     [ "$status" -eq 0 ]
@@ -179,20 +173,39 @@ END
     grep -qE '[0-9]~$' out
 }
 
+# A program that says it took $1, give or take the 2% that its argument decides.
+make_measured() {
+    echo "#include <stdio.h>
+        #include <stdlib.h>
+        int main(int n, char **word) {
+            return printf(\"{\\\"n\\\":%g}\\n\", $1 * (0.98 + atoi(word[n - 1]) * 7919 % 41 / 1e3)) < 0;
+        }" >measured.c
+    "${CC:-cc}" -o measured measured.c
+}
+
+# tests/full/noise.bats measures.
 @test "two matrices of one build are no change, and 5% more work is found" {
-    make_work 50
-    for rows in a b; do
-        dt-bench matrix -q -o $rows -r 15 -v cpu_s ./work >/dev/null
-    done
-    make_work 53 # a loop of 50 to 52.5, and what starting costs
-    dt-bench matrix -q -o c -r 15 -v cpu_s ./work >/dev/null
+    make_measured 50
+    dt-bench matrix -q -o a -r 15 -w 0 --seed 100 -v n -- ./measured '{seed}' >/dev/null
+    dt-bench matrix -q -o b -r 15 -w 0 --seed 200 -v n -- ./measured '{seed}' >/dev/null
+    make_measured 52.5
+    dt-bench matrix -q -o c -r 15 -w 0 --seed 300 -v n -- ./measured '{seed}' >/dev/null
+    refute cmp -s <(jq .values.n a) <(jq .values.n b)
     dt-bench compare a b >same
     grep -q '^0 of 1 values changed beyond noise$' same || { cat same; return 1; }
     grep -q '^both ran the same program file$' same
     dt-bench compare a c >slow
-    grep -qE '^cpu_s .*\+[2-9]\.[0-9]%$' slow || { cat slow; return 1; }
+    grep -qE '^n .*\+[2-9]\.[0-9]%$' slow || { cat slow; return 1; }
     [ "$(dt-bench compare a c --json | jq .changed)" -eq 1 ]
     refute grep -q 'same program' slow
+}
+
+@test "twenty times the work is found in what a processor took" {
+    for turns in 3e5 6e6; do
+        dt-bench matrix -q -o $turns -r 5 -v cpu_s -- awk "BEGIN { for (i = 0; i < $turns; i++); }" >/dev/null
+    done
+    dt-bench compare 3e5 6e6 --json >json
+    [ "$(jq '.changed == 1 and .comparisons[0].ratio > 4' json)" = true ]
 }
 
 @test "too few runs are no verdict" {

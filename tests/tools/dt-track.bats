@@ -23,7 +23,7 @@ finish() {
 }
 
 teardown() {
-    [ -z "${SERVER:-}" ] || kill "$SERVER" 2>/dev/null || true
+    [ -z "${HOLDER:-}" ] || kill "$HOLDER" "$SERVER" 2>/dev/null || true
 }
 
 need_http() {
@@ -33,13 +33,21 @@ need_http() {
 
 # Starts a server of kind $1, on the same port as before if there was one; $URL names it.
 serve() {
-    local port
-    port=$(cat port 2>/dev/null || echo 0)
-    rm -f port
-    PORT=$port python3 "$ROOT/tests/track/faulty-mlflow.py" port store.json "$1" 3>&- >/dev/null 2>&1 &
+    if [ ! -e port ]; then
+        python3 "$ROOT/tests/track/hold-port.py" port 3>&- &
+        HOLDER=$!
+        await $HOLDER test -e port
+    fi
+    rm -f ready
+    python3 "$ROOT/tests/track/faulty-mlflow.py" "$(cat port)" ready store.json "$1" 3>&- >/dev/null 2>&1 &
     SERVER=$!
-    until [ -e port ]; do sleep 0.05; done
+    await $SERVER test -e ready
     URL=http://127.0.0.1:$(cat port)
+}
+
+# More points than $1 have come to the server.
+stored() {
+    [ -s store.json ] && [ "$(jq '.runs[0].metrics | length' store.json)" -gt "$1" ]
 }
 
 once() { python3 "$ROOT/tests/track/exactly-once.py" run/metrics.jsonl store.json; }
@@ -109,9 +117,9 @@ count_tag() {
     cp part run/metrics.jsonl
     finish 100
     serve well
-    dt-track -q -m "$URL" --interval 0.05 --patience 60 run &
+    dt-track -q -m "$URL" --interval 0.05 --patience 900 run &
     tracker=$!
-    until [ "$(jq '.runs[0].metrics | length' store.json 2>/dev/null)" -gt 1000 ]; do sleep 0.1; done
+    await $tracker stored 1000
     kill -9 "$SERVER"
     tail -n +301 all >>run/metrics.jsonl
     sleep 0.5
@@ -126,9 +134,9 @@ count_tag() {
     need_http
     serve badly
     finish 100
-    dt-track -q -m "$URL" --interval 0.05 run &
+    dt-track -q -m "$URL" --interval 0.05 --patience 900 run &
     tracker=$!
-    until [ -s store.json ] && [ "$(jq '.runs[0].metrics | length' store.json)" -gt 0 ]; do sleep 0.05; done
+    await $tracker stored 0
     kill -9 "$tracker"
     wait "$tracker" || true
     finish 500
@@ -190,7 +198,7 @@ count_tag() {
     make_data 200 300
     rm -r run
     serve badly
-    dt-track -q -m "$URL" -t run/tb --interval 0.05 run &
+    dt-track -q -m "$URL" -t run/tb --interval 0.05 --patience 900 run &
     tracker=$!
     dt-train -q -j 1 --set model.hidden_size=32 --set model.num_layers=1 --set model.num_heads=2 \
         --set model.max_seq_len=64 --set training.batch_size=2 --set training.max_steps=1000 \

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A small MLflow server that fails on purpose: faulty-mlflow.py PORT-FILE STORE [KIND].
+"""A small MLflow server that fails on purpose: faulty-mlflow.py PORT READY STORE [KIND].
 
-Listens on a free port, which it writes to PORT-FILE, and keeps what it was sent in STORE, a
-JSON file, written before each answer. KIND: "well" answers all; "badly" answers every
+Makes the file READY when it listens on PORT, and keeps what it was sent in STORE, a JSON
+file, written before each answer. KIND: "well" answers all; "badly" answers every
 third request with status 503, and closes the connection of every fifth after it has acted;
 "refusing" refuses every log-batch with status 400.
 """
 import json, os, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-port_file, store = sys.argv[1], sys.argv[2]
-kind = sys.argv[3] if len(sys.argv) > 3 else "well"
+port, ready, store = sys.argv[1:4]
+kind = sys.argv[4] if len(sys.argv) > 4 else "well"
 data = {"experiments": [], "runs": [], "requests": 0}
 if os.path.exists(store):
     data = json.load(open(store))
@@ -112,8 +112,6 @@ class Server(HTTPServer):
         pass
 
 
-server = Server(("127.0.0.1", int(os.environ.get("PORT", 0))), Handler)
-with open(port_file + ".new", "w") as f:
-    f.write(str(server.server_address[1]))
-os.replace(port_file + ".new", port_file)
+server = Server(("127.0.0.1", int(port)), Handler)
+open(ready, "w").close()
 server.serve_forever()
