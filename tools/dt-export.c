@@ -10,6 +10,7 @@
 #include "base/program.h"
 #include "model/export.h"
 #include "model/gguf.h"
+#include "text/utf8.h"
 #include "token/tokenizer.h"
 
 enum { TO_HF, TO_GGUF };
@@ -170,6 +171,38 @@ static int write_directory(const struct dt_model *m, const char *tokenizer, uint
     return rc;
 }
 
+/* What the model at a path is called: as its directory or file is, a checkpoint run/step-00001000.
+ * The path is changed. */
+static const char *name_of(char *path)
+{
+    char *slash = strrchr(path, '/');
+    const char *name = slash + 1;
+    if (is_gguf(name))
+        path[strlen(path) - strlen(".gguf")] = '\0';
+    if (strncmp(name, "step-", 5) != 0)
+        return name;
+    *slash = '\0';
+    name = dt_path_base(path);
+    *slash = '/';
+    return name;
+}
+
+static int write_gguf(const struct dt_model *m, const char *tokenizer, uint32_t eot,
+                      struct dt_error *err)
+{
+    struct dt_buffer name = DT_BUFFER_EMPTY;
+    char *path = realpath(opt.models.items[0], NULL);
+    if (path == NULL)
+        return dt_fail_errno(err, "cannot find '%s'", opt.models.items[0]);
+    const char *raw = name_of(path);
+    dt_utf8_repair(raw, strlen(raw), &name);
+    int rc = dt_gguf_write(m, name.size ? name.data : "/", (enum dt_gguf_type)opt.type, tokenizer,
+                           eot, opt.output, err);
+    dt_buffer_release(&name);
+    free(path);
+    return rc;
+}
+
 static int verify(const struct dt_model *m, struct dt_error *err)
 {
     struct dt_model *again;
@@ -195,9 +228,8 @@ static int export(struct dt_device *dev, struct dt_error *err)
     int rc = load_all(&m, dev, err);
     rc = rc < 0 ? rc : read_eot(tokenizer, m, &eot, err);
     if (rc == 0)
-        rc = opt.form == TO_HF
-                 ? write_directory(m, tokenizer, eot, err)
-                 : dt_gguf_write(m, (enum dt_gguf_type)opt.type, tokenizer, eot, opt.output, err);
+        rc = opt.form == TO_HF ? write_directory(m, tokenizer, eot, err)
+                               : write_gguf(m, tokenizer, eot, err);
     if (rc == 0 && opt.verify)
         rc = verify(m, err);
     free(tokenizer);

@@ -326,11 +326,13 @@ static int write_tensors(struct dt_output *out, const struct dt_model *m, enum d
     return rc;
 }
 
-static int make_header(struct dt_buffer *header, const struct dt_model *m, enum dt_gguf_type type,
-                       const char *tokenizer, uint32_t eot, struct dt_error *err)
+static int make_header(struct dt_buffer *header, const struct dt_model *m, const char *name,
+                       enum dt_gguf_type type, const char *tokenizer, uint32_t eot,
+                       struct dt_error *err)
 {
     struct values v = {DT_BUFFER_EMPTY, 0};
     add_shape(&v, &m->config, type);
+    add_string(&v, "general.name", name);
     int rc = add_tokenizer(&v, tokenizer, m->config.vocab_size, eot, err);
     add_number(header, DT_GGUF_MAGIC, 4);
     add_number(header, DT_GGUF_VERSION, 4);
@@ -344,14 +346,14 @@ static int make_header(struct dt_buffer *header, const struct dt_model *m, enum 
     return rc;
 }
 
-int dt_gguf_write(const struct dt_model *m, enum dt_gguf_type type, const char *tokenizer,
-                  uint32_t eot, const char *path, struct dt_error *err)
+int dt_gguf_write(const struct dt_model *m, const char *name, enum dt_gguf_type type,
+                  const char *tokenizer, uint32_t eot, const char *path, struct dt_error *err)
 {
     struct dt_buffer header = DT_BUFFER_EMPTY;
     struct dt_output out;
     if ((m->config.family != DT_GPT2 && m->config.family != DT_LLAMA) || m->config.qk_norm)
         return dt_fail(err, DT_EINVALID, "only gpt2 and llama are written as GGUF");
-    int rc = make_header(&header, m, type, tokenizer, eot, err);
+    int rc = make_header(&header, m, name, type, tokenizer, eot, err);
     if (rc == 0 && (rc = dt_output_open(&out, path, err)) == 0) {
         rc = dt_output_write(&out, header.data, header.size, err);
         rc = rc < 0 ? rc : write_tensors(&out, m, type, err);

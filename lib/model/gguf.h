@@ -15,10 +15,12 @@
 /* Q8_0: blocks of 32 whole numbers with a scale in half precision. */
 enum dt_gguf_type { DT_GGUF_F32, DT_GGUF_F16, DT_GGUF_BF16, DT_GGUF_Q8_0 };
 
-/* tokenizer: a byte-level tokenizer.json that goes into the file; NULL: none. eot: the
- * token that begins and ends text, or UINT32_MAX. The model is on the cpu. */
-int dt_gguf_write(const struct dt_model *model, enum dt_gguf_type type, const char *tokenizer,
-                  uint32_t eot, const char *path, struct dt_error *err) DT_MUST_CHECK;
+/* name: what people call the model, in UTF-8. tokenizer: a byte-level tokenizer.json that
+ * goes into the file; NULL: none. eot: the token that begins and ends text, or UINT32_MAX.
+ * The model is on the cpu. */
+int dt_gguf_write(const struct dt_model *model, const char *name, enum dt_gguf_type type,
+                  const char *tokenizer, uint32_t eot, const char *path,
+                  struct dt_error *err) DT_MUST_CHECK;
 
 /* Reads a model of any of these types, as fp32. A file that breaks a rule of the
  * format is refused. dev is the cpu. */

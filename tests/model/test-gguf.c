@@ -106,7 +106,7 @@ static void llamas_queries_and_keys_are_permuted(void **state)
     struct dt_model *m = new_model(DT_LLAMA);
     char *file;
     size_t size;
-    assert_int_equal(dt_gguf_write(m, DT_GGUF_F32, NULL, UINT32_MAX, path, &err), 0);
+    assert_int_equal(dt_gguf_write(m, "tiny", DT_GGUF_F32, NULL, UINT32_MAX, path, &err), 0);
     assert_int_equal(dt_file_read(path, 1 << 20, &file, &size, &err), 0);
     uint64_t bytes = data_bytes_of(m);
     const struct dt_param *q = dt_table_find(&m->table, DT_Q_WEIGHT, 0);
@@ -128,7 +128,7 @@ static void gpt2s_linear_maps_are_transposed(void **state)
     struct dt_model *m = new_model(DT_GPT2);
     char *file;
     size_t size;
-    assert_int_equal(dt_gguf_write(m, DT_GGUF_F32, NULL, UINT32_MAX, path, &err), 0);
+    assert_int_equal(dt_gguf_write(m, "tiny", DT_GGUF_F32, NULL, UINT32_MAX, path, &err), 0);
     assert_int_equal(dt_file_read(path, 1 << 20, &file, &size, &err), 0);
     const float *own = m->parameters + dt_table_find(&m->table, DT_UP_WEIGHT, 0)->offset;
     const float *there = find_tensor(file, size, "blk.0.ffn_up.weight", 32, 64, data_bytes_of(m));
@@ -146,7 +146,7 @@ static void every_prefix_and_many_changes_are_refused_or_read(void **state)
     struct dt_rng rng;
     char *file;
     size_t size;
-    assert_int_equal(dt_gguf_write(m, DT_GGUF_Q8_0, NULL, 3, path, &err), 0);
+    assert_int_equal(dt_gguf_write(m, "tiny", DT_GGUF_Q8_0, NULL, 3, path, &err), 0);
     assert_int_equal(dt_file_read(path, 1 << 20, &file, &size, &err), 0);
     dt_rng_init(&rng, 1);
     for (size_t n = 0; n < size; n += n < 2000 ? 7 : 501) {
@@ -176,7 +176,7 @@ static void assert_refused(const char *needle, size_t behind, uint64_t value, si
     struct dt_model *m = new_model(DT_LLAMA), *again;
     char *file;
     size_t size;
-    assert_int_equal(dt_gguf_write(m, DT_GGUF_F32, NULL, UINT32_MAX, path, &err), 0);
+    assert_int_equal(dt_gguf_write(m, "tiny", DT_GGUF_F32, NULL, UINT32_MAX, path, &err), 0);
     assert_int_equal(dt_file_read(path, 1 << 20, &file, &size, &err), 0);
     char *at = memmem(file, size, needle, strlen(needle));
     assert_non_null(at);

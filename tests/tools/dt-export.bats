@@ -54,6 +54,21 @@ loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 
     done
 }
 
+@test "a GGUF file is called as the model's directory or file, a checkpoint also as its run" {
+    called() { # NAME MODEL
+        dt-export -m "$2" --to gguf -o called.gguf
+        at=$(grep -obaF general.name called.gguf | cut -d : -f 1)
+        size=$(od -An -tu8 -j $((at + 16)) -N 8 called.gguf)
+        [ "$(tail -c +$((at + 25)) called.gguf | head -c $size)" = "$1" ]
+    }
+    called gpt2/step-00000040 gpt2/latest
+    dt-export -m gpt2/latest --to gguf -o "of a child.gguf"
+    called "of a child" "of a child.gguf"
+    dt-export -m gpt2/latest -o $'caf\xc3\xa9\xff'
+    called "café�" $'caf\xc3\xa9\xff/'
+    (cd $'caf\xc3\xa9\xff' && called "café�" .)
+}
+
 @test "transformers finds the same logits in directories and GGUF files" {
     need_python torch transformers gguf
     for model in gpt2 llama tied; do
