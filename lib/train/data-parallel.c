@@ -155,9 +155,17 @@ static void cut_up_bucket(struct dt_parallel *p, int bucket)
     s->piece[1] = s->offsets[owner_of(p) + 1] - s->offsets[owner_of(p)];
 }
 
+/* Of all ranks: as large as they are many, so that no plan has it. */
 static void cut_up(struct dt_parallel *p)
 {
+    size_t size = (size_t)size_of(p), owners = (size_t)p->sharding.owners;
     int64_t blocks = 0;
+    p->firsts = dt_alloc(size + 1, sizeof *p->firsts);
+    p->group_firsts = dt_alloc((size_t)p->sharding.groups + 1, sizeof *p->group_firsts);
+    p->partial_bytes = dt_alloc(owners + 1, sizeof *p->partial_bytes);
+    p->cursors = dt_alloc(owners, sizeof *p->cursors);
+    p->shared = dt_alloc((size_t)p->most * DT_SHARED_MOST, sizeof *p->shared);
+    p->shared_bytes = dt_alloc(size + 1, sizeof *p->shared_bytes);
     for (int r = 0; r < p->sharding.owners; r++)
         for (int b = 0; b < p->sharding.count; b++) {
             struct dt_extent run = dt_owned_blocks(&p->sharding, b, r);
@@ -210,6 +218,7 @@ int dt_parallel_init(struct dt_parallel *p, const struct dt_replicas *replicas,
                               .staged = device && device->engine->own_memory && size > 1,
                               .skipped = skipped_bucket()};
     DT_TRY(check(settings, (int)size, (int)groups, err));
+    p->most = most;
     p->sharding.owners = (int)owners;
     p->sharding.groups = (int)groups;
     p->apart = size > 1 && (dt_sync_is_local(settings) || settings->distributed.compress != 0);
@@ -223,13 +232,6 @@ int dt_parallel_init(struct dt_parallel *p, const struct dt_replicas *replicas,
     p->arenas = dt_alloc((size_t)p->arena_count, sizeof *p->arenas);
     p->gradients = dt_alloc((size_t)sharding->count, sizeof *p->gradients);
     p->sums = dt_alloc((size_t)sharding->count, sizeof *p->sums);
-    p->firsts = dt_alloc(size + 1, sizeof *p->firsts);
-    p->group_firsts = dt_alloc(groups + 1, sizeof *p->group_firsts);
-    p->partial_bytes = dt_alloc(owners + 1, sizeof *p->partial_bytes);
-    p->cursors = dt_alloc(owners, sizeof *p->cursors);
-    p->shared = dt_alloc((size_t)most * DT_SHARED_MOST, sizeof *p->shared);
-    p->shared_bytes = dt_alloc(size + 1, sizeof *p->shared_bytes);
-    cut_up(p);
     if (slotted(p))
         dt_slots_init(&p->slots, &p->sharding);
     return 0;
@@ -247,6 +249,8 @@ void dt_parallel_layout(struct dt_parallel *p, struct dt_arena *arena)
     int64_t elements =
         slotted(p) ? dt_owned_before(s, s->count, owner_of(p)) : s->buckets[s->count];
     bool on_host = nodes_on_host(p);
+    if (arena->memory)
+        cut_up(p);
     for (int i = 0; i < p->arena_count && !on_host; i++)
         p->arenas[i] = dt_arena_take(arena, (size_t)elements * sizeof(float));
     for (int i = 0; i < p->arena_count && on_host && arena->memory; i++)

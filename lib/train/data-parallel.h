@@ -60,6 +60,7 @@ struct dt_parallel {
     bool staged; /* the device's memory is its own: ranks exchange copies in the host's */
     bool apart;  /* sums are left as they are, this rank's own: somebody else sees to them */
     enum dt_keeping keeping;
+    int64_t most;     /* micro-batches of any step */
     int64_t batches;  /* of the step */
     int64_t own;      /* of them this rank's */
     int64_t rounds;   /* passes that each rank makes: where buckets are exchanged in every pass,
@@ -89,7 +90,7 @@ struct dt_parallel {
 /* What ranks tell each other of a micro-batch at most. */
 #define DT_SHARED_MOST 8
 
-/* Cuts up the work; no memory of the device yet. Of sharding, owners, groups and rooted are set
+/* Says how the work is cut up, in little memory however many ranks there are. Of sharding, owners, groups and rooted are set
  * here. DT_EINVALID if a step has fewer micro-batches than there are ranks, or groups do not go
  * with the way that replicas keep together. */
 int dt_parallel_init(struct dt_parallel *parallel, const struct dt_replicas *replicas,

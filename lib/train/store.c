@@ -239,7 +239,6 @@ int dt_store_plan(struct dt_store *s, struct dt_model *model, const struct dt_se
     s->sums = dt_alloc(count, sizeof *s->sums);
     s->averages = dt_alloc(count, sizeof *s->averages);
     s->squares = dt_alloc(count, sizeof *s->squares);
-    s->tied = dt_alloc(2, tied_bytes(s));
     for (int b = 0; b < t->bucket_count; b++) {
         s->kept[b] = clip(dt_parallel_kept(&s->parallel, b), t->elements);
         s->elements += s->kept[b].end - s->kept[b].first;
@@ -259,6 +258,7 @@ int dt_store_plan(struct dt_store *s, struct dt_model *model, const struct dt_se
 int dt_store_allocate(struct dt_store *s, struct dt_error *err)
 {
     DT_TRY(dt_arena_allocate(&s->arena, s->model->device, err));
+    s->tied = dt_alloc(2, tied_bytes(s));
     lay_out(s);
     return 0;
 }

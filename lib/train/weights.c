@@ -25,24 +25,31 @@ void dt_weights_init(struct dt_weights *w, struct dt_model *model,
                      float **parameters)
 {
     const struct dt_sharding *s = &parallel->sharding;
-    size_t element = dt_dtype_size(model->compute),
-           size = (size_t)dt_comm_size(parallel->replicas.group);
     *w = (struct dt_weights){
         .model = model, .parallel = parallel, .kept = kept, .parameters = parameters};
     w->buckets = dt_alloc((size_t)s->count, sizeof *w->buckets);
-    for (int b = 0; b < s->count; b++) {
-        w->buckets[b].bytes = dt_alloc(size + 1, sizeof *w->buckets[b].bytes);
-        for (int r = 0; r < (int)size; r++)
-            w->buckets[b].bytes[r + 1] = (size_t)(dt_owned(s, b, r).end - s->buckets[b]) * element;
-    }
     if (parallel->stage == 3)
         dt_slots_init(&w->slots, s);
+}
+
+/* Of all ranks, as no plan needs it. */
+static void cut_up(struct dt_weights *w)
+{
+    const struct dt_sharding *s = &w->parallel->sharding;
+    size_t element = dt_dtype_size(w->model->compute), owners = (size_t)s->owners;
+    for (int b = 0; b < s->count; b++) {
+        w->buckets[b].bytes = dt_alloc(owners + 1, sizeof *w->buckets[b].bytes);
+        for (int r = 0; r < s->owners; r++)
+            w->buckets[b].bytes[r + 1] = (size_t)(dt_owned(s, b, r).end - s->buckets[b]) * element;
+    }
 }
 
 void dt_weights_layout(struct dt_weights *w, struct dt_arena *arena)
 {
     struct dt_model *m = w->model;
     size_t element = dt_dtype_size(m->compute);
+    if (arena->memory)
+        cut_up(w);
     if (w->parallel->stage == 3) {
         dt_slots_layout(&w->slots, element, arena);
     } else {

@@ -387,6 +387,32 @@ static void search_finds_the_fastest(void **state)
     cluster.device.memory = 1;
 }
 
+/* What a bound lets a search leave out: nothing that is among the fastest of all that fit. */
+static void searches_leave_out_nothing_fast(void **state)
+{
+    (void)state;
+    const double links[] = {1e6, 2, 0.05};
+    cluster.nodes = 2;
+    for (int i = 0; i < 6; i++) {
+        struct dt_search some, all;
+        cluster.link.inside = links[i % 3];
+        cluster.link.between = links[i % 3] / 2;
+        request.simulation.spread = i / 3 ? 0.1 : 0;
+        assert_int_equal(dt_search(&some, &request, 16, 5, &err), 0);
+        assert_int_equal(dt_search(&all, &request, 16, 100000, &err), 0);
+        assert_int_equal(all.simulated, all.fitting);
+        assert_int_equal(all.count, all.fitting);
+        assert_true(some.simulated < all.simulated);
+        for (int k = 0; k < 5; k++)
+            assert_near(some.best[k].step.seconds, all.best[k].step.seconds, 0);
+        dt_search_release(&some);
+        dt_search_release(&all);
+    }
+    cluster.nodes = 16;
+    cluster.link.inside = cluster.link.between = 1e6;
+    request.simulation.spread = 0;
+}
+
 static void thousands_of_ranks_take_no_longer(void **state)
 {
     (void)state;
@@ -479,6 +505,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_told_to_the_byte),
         cmocka_unit_test(goodput_is_what_simulated_failures_leave),
         cmocka_unit_test(search_finds_the_fastest),
+        cmocka_unit_test(searches_leave_out_nothing_fast),
         cmocka_unit_test(thousands_of_ranks_take_no_longer),
         cmocka_unit_test(rounds_that_are_known_change_no_bit),
     };

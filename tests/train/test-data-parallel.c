@@ -112,6 +112,7 @@ static void sum_up(struct dt_comm *world, void *context)
     open_parallel(&p, world, dev, job);
     int owner = dt_comm_rank(p.replicas.group);
     dt_parallel_layout(&p, &arena);
+    assert_null(p.shared_bytes); /* a plan has no table of all ranks */
     assert_int_equal(dt_arena_allocate(&arena, dev, &err), 0);
     dt_parallel_layout(&p, &arena);
     for (int step = 0; step < 2; step++) { /* the second finds what the first has left */
