@@ -4,7 +4,7 @@
 ROOT="$(cd "$BATS_TEST_DIRNAME/../.." && pwd)"
 PATH="${DT_BUILD:-$ROOT/build}/bin:$PATH"
 # Ubuntu 22.04 has bats 1.2, which makes no directory for a test or a file.
-T="${BATS_TEST_TMPDIR:-$(mktemp -d "$BATS_TMPDIR/dt-XXXXXX")}"
+T="${BATS_TEST_TMPDIR:-${BATS_FILE_TMPDIR:-$(mktemp -d "$BATS_TMPDIR/dt-XXXXXX")}}"
 export BATS_FILE_TMPDIR="${BATS_FILE_TMPDIR:-$BATS_TMPDIR/dt-${BATS_TEST_FILENAME##*/}}"
 mkdir -p "$BATS_FILE_TMPDIR"
 

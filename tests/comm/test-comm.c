@@ -5,6 +5,7 @@
 #include <semaphore.h>
 
 #include "base/rng.h"
+#include "comm/job.h"
 #include "threads.h"
 
 /* --- the tree --------------------------------------------------------------------------------- */
@@ -389,6 +390,7 @@ static void starve(struct dt_comm *world, void *context)
     (void)context;
     if (dt_comm_rank(world) == 1)
         return;
+    world->job->patience = 0.2;
     assert_int_equal(dt_comm_await(world, dt_comm_receive(world, 1, 0, &value, sizeof value), &err),
                      DT_ESTALLED);
     assert_non_null(strstr(err.text, "4 bytes from rank 1 have not moved for 0 seconds"));
@@ -407,6 +409,7 @@ static void miss(struct dt_comm *world, void *context)
         return;
     }
     sem_wait(sent);
+    world->job->patience = 0.2;
     assert_int_equal(dt_comm_await(world, dt_comm_receive(world, 1, 5, &value, sizeof value), &err),
                      DT_ESTALLED);
     assert_non_null(strstr(err.text, "rank 0: receive, channel 5 of group 0: 4 bytes"));
@@ -418,9 +421,9 @@ static void what_does_not_fit_or_does_not_come_is_an_error(void **state)
     sem_t sent;
     (void)state;
     sem_init(&sent, 0, 0);
-    run_impatient_ranks(2, 0.2, miss, &sent);
+    run_ranks(2, miss, &sent);
     run_ranks(2, disagree, NULL);
-    run_impatient_ranks(2, 0.2, starve, NULL);
+    run_ranks(2, starve, NULL);
 }
 
 static void one_rank_alone_needs_no_transport(void **state)

@@ -10,7 +10,6 @@
 
 #include "base/buffer.h"
 #include "comm/comm.h"
-#include "comm/job.h"
 
 #define MOST_RANKS 8
 #define UNHURRIED  3600.0 /* seconds of patience: ranks may wait long for a processor */
@@ -142,7 +141,6 @@ typedef void rank_work(struct dt_comm *world, void *context);
 struct rank_start {
     rank_work *work;
     void *context;
-    double patience; /* once all have met */
 };
 
 static void *run_rank(void *argument)
@@ -152,15 +150,14 @@ static void *run_rank(void *argument)
     struct dt_error err;
     if (dt_comm_open_on(&world, &threads_transport, UNHURRIED, &err) < 0)
         abort();
-    world->job->patience = start->patience;
     start->work(world, start->context);
     dt_comm_close(world);
     return NULL;
 }
 
-static void run_impatient_ranks(int size, double patience, rank_work *work, void *context)
+static void run_ranks(int size, rank_work *work, void *context)
 {
-    struct rank_start start = {work, context, patience};
+    struct rank_start start = {work, context};
     pthread_t threads[MOST_RANKS];
     post.size = size;
     post.opened = 0;
@@ -174,11 +171,6 @@ static void run_impatient_ranks(int size, double patience, rank_work *work, void
             post.boxes[i] = m->next;
             free(m);
         }
-}
-
-static inline void run_ranks(int size, rank_work *work, void *context)
-{
-    run_impatient_ranks(size, UNHURRIED, work, context);
 }
 
 #endif
