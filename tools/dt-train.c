@@ -56,9 +56,18 @@ static char source[4096]; /* of the settings, for errors */
 static const char *data_path;
 static struct dt_comm *world; /* the ranks that train together */
 
+/* NULL: nothing but this process was started. */
+static const char *launched_rank(void)
+{
+    const char *rank = dt_comm_launched_rank();
+    return rank ? rank : getenv("SLURM_PROCID");
+}
+
+/* Before ranks have met, the first is the launcher's. */
 static bool leads(void)
 {
-    return dt_comm_rank(world) == 0;
+    const char *launched = launched_rank();
+    return world ? dt_comm_rank(world) == 0 : launched == NULL || strcmp(launched, "0") == 0;
 }
 
 static int print_settings(const struct dt_settings *settings)
@@ -232,10 +241,11 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
                                     .device = dev,
                                     .comm = world,
                                     .stop = stop_signal};
-    DT_TRY(open_tokenizer(&o, err));
-    DT_TRY(print_places(err));
-    if (!opt.dry_run)
+    DT_TRY(dt_comm_agree(world, open_tokenizer(&o, err), err));
+    if (!opt.dry_run) {
+        DT_TRY(print_places(err));
         o.peak = dt_device_peak(dev, (enum dt_dtype)settings->training.precision);
+    }
     DT_TRY(dt_training_new(&trainer, &o, err));
     if (opt.dry_run) {
         if (leads())
@@ -264,27 +274,33 @@ static int open_and_run(const char *data, const struct dt_settings *settings, bo
     int threads = (int)opt.threads;
     if (threads == 0 && dt_comm_size(world) > 1)
         DT_TRY(dt_comm_processors(world, &threads, err));
-    DT_TRY(dt_device_open(&dev, opt.device, threads, err));
-    int rc = run(data, settings, dev, stopped, err);
-    dt_device_close(dev);
+    bool opened = dt_device_open(&dev, opt.device, threads, err) == 0;
+    int rc = dt_comm_agree(world, opened ? 0 : err->code, err);
+    rc = rc < 0 ? rc : run(data, settings, dev, stopped, err);
+    if (opened)
+        dt_device_close(dev);
     return rc;
 }
 
 #define LEADERS_START 5 /* seconds; where there is much to do, ranks run one after another */
 
-/* Ends all ranks. Most failures are everyone's: then the first rank's word is enough. Of ranks
- * that wait for each other, each knows the next: all have their say. */
+/* Ends all ranks, when the first has had its say: where they have agreed, its word is enough. So
+ * it is of most other failures, which are everyone's too. Of ranks that wait for each other, each
+ * knows the next: all speak. */
 static int fail(const struct dt_error *err)
 {
     const struct timespec start = {LEADERS_START, 0};
+    struct dt_error ignored;
     if (leads() || err->code == DT_ESTALLED)
         dt_report(err);
-    if (err->code == DT_ESTALLED) {
+    if (err->agreed && dt_comm_barrier(world, &ignored) == 0) {
+        /* all are here, behind the line */
+    } else if (err->code == DT_ESTALLED) {
         nanosleep(&start, NULL);
     } else if (!leads()) {
         nanosleep(&start, NULL);
         if (!*stop_signal) /* not told to end meanwhile */
-            dt_warn("rank %d: %s", dt_comm_rank(world), err->text);
+            dt_warn("rank %s: %s", launched_rank(), err->text);
     }
     dt_comm_abort(world, 1);
     return 1;
@@ -320,24 +336,54 @@ static void name_source(void)
                             : "settings");
 }
 
+/* Tasks of Slurm that MPI knows nothing of would each train alone. */
+static int check_tasks(struct dt_error *err)
+{
+    const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
+    if (dt_comm_launched_rank() || tasks == NULL || atol(tasks) <= 1)
+        return 0;
+    return dt_fail(err, DT_EINVALID,
+                   "srun has started %s tasks without MPI: with --mpi=pmix they are ranks, with "
+                   "distributed.backend=self each is a run of its own",
+                   tasks);
+}
+
+/* With rc the settings were read: ranks meet even if they are wrong, so that it is said once. */
+static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
+{
+    const char *backend = dt_backends[s->distributed.backend];
+    bool alone = strcmp(backend, "self") == 0;
+    struct dt_error failure;
+    if (rc == 0 && !alone)
+        DT_TRY(check_tasks(err));
+    if (dt_comm_open(&world, alone ? "auto" : backend, (double)s->distributed.timeout, &failure) <
+        0) {
+        *err = rc < 0 ? *err : failure;
+        return err->code;
+    }
+    if (rc == 0 && alone && dt_comm_size(world) > 1)
+        rc = dt_fail(err, DT_EINVALID,
+                     "distributed.backend self is for one rank alone, and there are %d",
+                     dt_comm_size(world));
+    return dt_comm_agree(world, rc, err);
+}
+
 int main(int argc, char **argv)
 {
     struct dt_error err;
     struct dt_settings settings;
     bool stopped;
     int first = dt_parse_options(&command, argc, argv);
-    if (dt_settings_read(&settings, opt.config, opt.set.items, opt.set.count, &err) < 0)
-        return dt_report(&err);
-    if (opt.print_config)
-        return print_settings(&settings);
+    int rc = dt_settings_read(&settings, opt.config, opt.set.items, opt.set.count, &err);
+    if (rc == 0 && opt.print_config)
+        return leads() ? print_settings(&settings) : 0;
     name_source();
-    take_operands(&settings, argc - first, argv + first);
+    if (rc == 0)
+        take_operands(&settings, argc - first, argv + first);
     signal(SIGPIPE, SIG_IGN);
     stop_signal = dt_stop_watch();
-    if (dt_comm_open(&world, dt_backends[settings.distributed.backend],
-                     (double)settings.distributed.timeout, &err) < 0)
-        return dt_report(&err);
-    int rc = open_and_run(data_path, &settings, &stopped, &err);
+    rc = meet(&settings, rc, &err);
+    rc = rc < 0 ? rc : open_and_run(data_path, &settings, &stopped, &err);
     if (rc < 0)
         return fail(&err);
     bool led = leads();

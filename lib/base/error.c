@@ -32,6 +32,7 @@ int dt_fail(struct dt_error *err, enum dt_code code, const char *fmt, ...)
     va_end(args);
     make_one_line(err->text);
     err->code = code;
+    err->agreed = false;
     return code;
 }
 
@@ -45,6 +46,7 @@ int dt_fail_errno(struct dt_error *err, const char *fmt, ...)
     append(err, strerror(saved));
     make_one_line(err->text);
     err->code = DT_EIO;
+    err->agreed = false;
     return DT_EIO;
 }
 

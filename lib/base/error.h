@@ -13,6 +13,8 @@
 #ifndef DT_BASE_ERROR_H
 #define DT_BASE_ERROR_H
 
+#include <stdbool.h>
+
 #define DT_ERROR_TEXT 512
 
 enum dt_code {
@@ -29,6 +31,7 @@ enum dt_code {
 struct dt_error {
     enum dt_code code;
     char text[DT_ERROR_TEXT]; /* one line, lower case, no full stop */
+    bool agreed;              /* every rank has this error, and knows: dt_comm_agree */
 };
 
 #define DT_MUST_CHECK   __attribute__((warn_unused_result))

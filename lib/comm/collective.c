@@ -441,19 +441,31 @@ int dt_comm_barrier(struct dt_comm *comm, struct dt_error *err)
     return rc;
 }
 
+/* Of every rank's, the first; it belongs to no one rank where all say the same. */
+static int choose_error(const struct dt_error *all, int size, struct dt_error *err)
+{
+    int first = 0, same = 0;
+    while (first < size && all[first].code == DT_OK)
+        first++;
+    if (first == size)
+        return 0;
+    for (int r = 0; r < size; r++)
+        same += strcmp(all[r].text, all[first].text) == 0;
+    if (same == size)
+        *err = all[first];
+    else
+        dt_fail(err, all[first].code, "rank %d: %s", first, all[first].text);
+    err->agreed = true;
+    return err->code;
+}
+
 int dt_comm_agree(struct dt_comm *comm, int rc, struct dt_error *err)
 {
-    if (comm->size == 1) /* nobody to tell */
-        return rc;
-    struct dt_error *all = dt_alloc((size_t)comm->size, sizeof *all), failure;
+    struct dt_error *all = dt_alloc((size_t)comm->size, sizeof *all);
     if (rc < 0)
         all[comm->rank] = *err;
     rc = dt_comm_share(comm, all, sizeof *all, err);
-    for (int r = 0; rc == 0 && r < comm->size; r++)
-        if (all[r].code < 0) {
-            failure = all[r];
-            rc = dt_fail(err, failure.code, "rank %d: %s", r, failure.text);
-        }
+    rc = rc < 0 ? rc : choose_error(all, comm->size, err);
     free(all);
     return rc;
 }

@@ -217,14 +217,13 @@ static struct dt_job *new_job(const struct dt_transport *transport, double patie
     return job;
 }
 
-/* What launchers call this rank. */
-static const char *rank_by_launcher(void)
+const char *dt_comm_launched_rank(void)
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", NULL};
-    for (int i = 0; names[i]; i++)
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (getenv(names[i]))
             return getenv(names[i]);
-    return "of no number";
+    return NULL;
 }
 
 /* A transport that opens waits for all ranks, and nobody can interrupt it: if that takes too long,
@@ -233,6 +232,7 @@ static int await_opening(struct dt_job *job, struct dt_error *err)
 {
     double seconds = dt_now() + job->patience;
     const struct timespec end = {(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)};
+    const char *rank = dt_comm_launched_rank();
     int rc = 0, waited = 0;
     pthread_mutex_lock(&job->lock);
     while (!job->opened && waited == 0)
@@ -241,7 +241,7 @@ static int await_opening(struct dt_job *job, struct dt_error *err)
         rc = dt_fail(err, DT_ESTALLED,
                      "rank %s: ranks have not met within %.0f seconds: one has not started, or "
                      "stands still",
-                     rank_by_launcher(), job->patience);
+                     rank ? rank : "of no number", job->patience);
         fail(job, rc, err);
         job->left_alone = job->closing = true;
         pthread_detach(job->thread);
@@ -285,15 +285,6 @@ struct dt_comm *dt_comm_imagine(int size)
     return comm;
 }
 
-static bool launched_by_mpi(void)
-{
-    static const char *const signs[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", NULL};
-    for (int i = 0; signs[i]; i++)
-        if (getenv(signs[i]))
-            return true;
-    return false;
-}
-
 static int load(const char *name, const struct dt_transport **transport, struct dt_error *err)
 {
     char *path = dt_plugin_path(name);
@@ -314,7 +305,7 @@ int dt_comm_open(struct dt_comm **world, const char *name, double patience, stru
 {
     const struct dt_transport *transport = NULL;
     if (strcmp(name, "auto") == 0)
-        name = launched_by_mpi() ? "mpi" : "self";
+        name = dt_comm_launched_rank() ? "mpi" : "self";
     *world = NULL;
     if (strcmp(name, "self") == 0) {
         *world = open_alone();

@@ -42,6 +42,8 @@ struct dt_comm *dt_comm_imagine(int size);
 /* The same over a transport given as it is. */
 int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport, double patience,
                     struct dt_error *err) DT_MUST_CHECK;
+/* What the launcher of MPI that has started this process calls its rank; NULL: there is none. */
+const char *dt_comm_launched_rank(void);
 /* Closes the world, when its operations are over; NULL is fine. */
 void dt_comm_close(struct dt_comm *world);
 /* Ends every rank of the job with that status; returns only where there is one rank. */
@@ -139,7 +141,8 @@ int dt_comm_places(struct dt_comm *comm, char (**places)[DT_PLACE],
                    struct dt_error *err) DT_MUST_CHECK;
 
 /* Every rank says how it has fared: rc, with *err where that is negative. All get the same
- * answer: 0, or the error of the first rank that has one, which is named in it. */
+ * answer: 0, or the error of the first rank that has one, which is named in it unless all have
+ * the same; err->agreed tells it from a failure to ask. */
 int dt_comm_agree(struct dt_comm *comm, int rc, struct dt_error *err) DT_MUST_CHECK;
 
 /* Returns when every rank has come here. */

@@ -168,7 +168,7 @@ static int open_validation(struct dt_training *t, const struct dt_training_optio
 }
 
 /* What the run will take, of which nothing is taken yet. */
-static int plan_memory(struct dt_training *t, struct dt_error *err)
+static int lay_out(struct dt_training *t, struct dt_error *err)
 {
     DT_TRY(dt_mesh_open(&t->mesh, t->comm, &t->settings, err));
     t->model = dt_model_plan(t->device, &t->settings.model,
@@ -176,9 +176,15 @@ static int plan_memory(struct dt_training *t, struct dt_error *err)
     DT_TRY(dt_passes_plan(&t->passes, t->model, &t->mesh, &t->settings, err));
     DT_TRY(dt_store_plan(&t->store, t->model, &t->settings, &t->mesh, err));
     dt_snapshot_plan(&t->snapshot, &t->store, t->settings.checkpoint.background);
-    DT_TRY(dt_local_steps_plan(&t->local, &t->store, &t->settings, err));
+    dt_local_steps_plan(&t->local, &t->store, &t->settings);
     t->memory = dt_memory_plan(t->model, &t->store, dt_passes_bytes(&t->passes), &t->snapshot);
     return 0;
+}
+
+static int plan_memory(struct dt_training *t, const struct dt_training_options *o,
+                       struct dt_error *err)
+{
+    return lay_out(t, err) < 0 ? dt_fail_context(err, "%s", o->settings_path) : 0;
 }
 
 /* No rank takes any before all on its machine have seen what is free. */
@@ -186,14 +192,13 @@ static int check_memory(struct dt_training *t, struct dt_error *err)
 {
     int neighbours;
     DT_TRY(dt_comm_neighbours(t->comm, &neighbours, err));
-    DT_TRY(dt_memory_check(&t->memory, t->model, neighbours, err));
-    return dt_comm_barrier(t->comm, err);
+    int rc = dt_memory_check(&t->memory, t->model, neighbours, err);
+    return dt_comm_agree(t->comm, rc, err);
 }
 
 static int take_memory(struct dt_training *t, struct dt_error *err)
 {
     long batch = t->settings.training.batch_size, length = t->settings.training.sequence_length;
-    DT_TRY(check_memory(t, err));
     DT_TRY(dt_model_allocate(t->model, err));
     DT_TRY(dt_store_allocate(&t->store, err));
     DT_TRY(dt_passes_allocate(&t->passes, err));
@@ -269,21 +274,24 @@ static void keep_tokenizer(struct dt_training *t, const char *checkpoint)
 
 #define PATH_BYTES 4096
 
-/* Makes the run's directory ready, and tells all ranks what to go on from: the path of a
- * checkpoint, or nothing. */
+/* Makes the run's directory ready; what to go on from is the path of a checkpoint, or nothing. */
+static int prepare_run(struct dt_training *t, const char *resume, char path[PATH_BYTES],
+                       struct dt_error *err)
+{
+    char *found;
+    DT_TRY(lock_run(t, err));
+    DT_TRY(dt_checkpoint_clean(t->run, err));
+    DT_TRY(find_checkpoint(t, resume, &found, err));
+    snprintf(path, PATH_BYTES, "%s", found ? found : "");
+    free(found);
+    return 0;
+}
+
 static int agree_on_checkpoint(struct dt_training *t, const char *resume, char path[PATH_BYTES],
                                struct dt_error *err)
 {
-    char *found = NULL;
-    path[0] = '\0';
-    if (t->leads) {
-        DT_TRY(lock_run(t, err));
-        DT_TRY(dt_checkpoint_clean(t->run, err));
-        DT_TRY(find_checkpoint(t, resume, &found, err));
-        if (found)
-            snprintf(path, PATH_BYTES, "%s", found);
-        free(found);
-    }
+    int rc = t->leads ? prepare_run(t, resume, path, err) : 0;
+    DT_TRY(dt_comm_agree(t->comm, rc, err));
     return dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, path, PATH_BYTES, 0), err);
 }
 
@@ -358,6 +366,21 @@ static int join_ranks(struct dt_training *t, const struct dt_training_options *o
     return 0;
 }
 
+/* What each rank finds by itself. */
+static int look(struct dt_training *t, const struct dt_training_options *o, struct dt_error *err)
+{
+    DT_TRY(open_data(t, o, err));
+    DT_TRY(open_validation(t, o, err));
+    return plan_memory(t, o, err);
+}
+
+static int begin(struct dt_training *t, const struct dt_training_options *o, struct dt_error *err)
+{
+    DT_TRY(start_or_resume(t, o, err));
+    DT_TRY(dt_objective_open(&t->objective, &t->settings, t->tokenizer_path, err));
+    return open_streams(t, err);
+}
+
 int dt_training_open(struct dt_training *t, const struct dt_training_options *o,
                      struct dt_error *err)
 {
@@ -366,15 +389,11 @@ int dt_training_open(struct dt_training *t, const struct dt_training_options *o,
     t->run = o->run ? dt_strdup(o->run) : NULL;
     t->lock = -1;
     t->tokenizer_path = o->tokenizer_path ? dt_strdup(o->tokenizer_path) : NULL;
-    DT_TRY(open_data(t, o, err));
-    DT_TRY(open_validation(t, o, err));
     DT_TRY(join_ranks(t, o, err));
-    if (plan_memory(t, err) < 0)
-        return dt_fail_context(err, "%s", o->settings_path);
+    DT_TRY(dt_comm_agree(t->comm, look(t, o, err), err));
     if (o->plan_only)
         return 0;
-    DT_TRY(take_memory(t, err));
-    DT_TRY(start_or_resume(t, o, err));
-    DT_TRY(dt_objective_open(&t->objective, &t->settings, t->tokenizer_path, err));
-    return open_streams(t, err);
+    DT_TRY(check_memory(t, err));
+    DT_TRY(dt_comm_agree(t->comm, take_memory(t, err), err));
+    return dt_comm_agree(t->comm, begin(t, o, err), err);
 }

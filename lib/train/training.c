@@ -101,12 +101,14 @@ static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct d
         r->saved = true;
         return 0;
     }
-    struct dt_error failure;
     dt_saver_wait(t->saver);
     dt_saver_failed(t->saver, &r->save_error);
-    r->saved = dt_saver_save(t->saver, &t->state, &failure) == 0;
-    if (!r->saved)
-        r->save_error = failure;
+    r->saved = dt_saver_save(t->saver, &t->state, err) == 0;
+    if (r->saved)
+        return 0;
+    if (!err->agreed) /* a rank is lost, not a checkpoint */
+        return err->code;
+    r->save_error = *err;
     return 0;
 }
 

@@ -426,6 +426,49 @@ static void what_does_not_fit_or_does_not_come_is_an_error(void **state)
     run_ranks(2, starve, NULL);
 }
 
+/* context: what each rank has met with, NULL for nothing. */
+static void agree(struct dt_comm *world, void *context)
+{
+    const char *const *met = context;
+    const char *own = met[dt_comm_rank(world)], *all = met[dt_comm_size(world)];
+    struct dt_error err = {.text = ""};
+    int rc = own ? dt_fail(&err, DT_EFORMAT, "%s", own) : 0;
+    assert_false(err.agreed);
+    rc = dt_comm_agree(world, rc, &err);
+    assert_int_equal(rc, all ? DT_EFORMAT : 0);
+    if (all) {
+        assert_string_equal(err.text, all);
+        assert_true(err.agreed);
+    }
+}
+
+static void errors_are_agreed_on(void **state)
+{
+    (void)state;
+    run_ranks(3, agree, (const char *[]){NULL, NULL, NULL, NULL});
+    run_ranks(3, agree, (const char *[]){NULL, NULL, "burnt", "rank 2: burnt"});
+    run_ranks(3, agree, (const char *[]){"burnt", "raw", "burnt", "rank 0: burnt"});
+    run_ranks(3, agree, (const char *[]){"burnt", "burnt", "burnt", "burnt"});
+    run_ranks(1, agree, (const char *[]){"burnt", "burnt"});
+}
+
+static void fail_to_agree(struct dt_comm *world, void *context)
+{
+    struct dt_error err;
+    (void)context;
+    if (dt_comm_rank(world) == 1)
+        return;
+    world->job->patience = 0.2;
+    assert_int_equal(dt_comm_agree(world, 0, &err), DT_ESTALLED);
+    assert_false(err.agreed);
+}
+
+static void a_rank_that_does_not_come_is_no_agreement(void **state)
+{
+    (void)state;
+    run_ranks(2, fail_to_agree, NULL);
+}
+
 static void one_rank_alone_needs_no_transport(void **state)
 {
     struct dt_comm *world;
@@ -483,6 +526,8 @@ int main(void)
         cmocka_unit_test(messages_leave_before_later_operations),
         cmocka_unit_test(waiting_for_messages_counts),
         cmocka_unit_test(what_does_not_fit_or_does_not_come_is_an_error),
+        cmocka_unit_test(errors_are_agreed_on),
+        cmocka_unit_test(a_rank_that_does_not_come_is_no_agreement),
         cmocka_unit_test(one_rank_alone_needs_no_transport),
         cmocka_unit_test(ranks_that_do_not_meet_are_not_waited_for),
     };

@@ -89,21 +89,60 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
     cmp expected got
 }
 
-@test "a rank that stands still is named, and the job ends" {
-    ranks 2 "${endless[@]}" --set distributed.timeout=10 -o run >got 2>messages &
+@test "a rank that stands still is named, in a checkpoint too, and the job ends" {
+    ranks 2 "${endless[@]}" --set training.save_interval=1 --set distributed.timeout=10 -o run \
+        >got 2>messages &
     job=$!
     await $job test -e run/latest
     kill -STOP "$(cat rank-1)"
     refute wait $job
     kill -KILL "$(cat rank-1)" 2>/dev/null || true
     grep -qE "^dt-train: rank 0: [a-z-]+, operation [0-9]+ of group [0-9]+: [0-9]+ bytes (from|to) rank 1 have not moved for 10 seconds; " messages
+    refute grep -q "training goes on" messages
     [ -d run/latest/trainer ]
 }
 
-@test "bad input is said, and by one rank where it is everyone's" {
-    run ranks 4 --set training.gradient_accumulation_steps=3 -o run
-    [ "$status" -ne 0 ]
-    [ "$(grep -c '^dt-train: .*: a step of 3 micro-batches cannot be shared by 4 ranks: raise training.gradient_accumulation_steps$' <<<"$output")" -ge 1 ]
+# said OPTION...: four ranks say so, and end with status 1.
+said() {
+    run ranks 4 -o run "$@"
+    [ "$status" -eq 1 ]
+    grep '^dt-train: ' <<<"$output"
+}
+
+@test "what is wrong for all ranks is said once" {
+    [ "$(said --set training.gradient_accumulation_steps=3)" = \
+        "dt-train: --set: a step of 3 micro-batches cannot be shared by 4 ranks: raise training.gradient_accumulation_steps" ]
+    [ "$(said --set training.batch_size=no)" = \
+        "dt-train: --set: training.batch_size must be a whole number, not 'no'" ]
+    [ "$(said -c missing.yaml)" = "dt-train: cannot open 'missing.yaml': No such file or directory" ]
+    [ "$(said -t missing.json)" = "dt-train: cannot open 'missing.json': No such file or directory" ]
+    cp "$(dirname "$(command -v dt-train)")/../lib/dt/mpi.so" .
+    [ "$(DT_ENGINES=$T said --device none)" = "dt-train: no engine 'none': there is no $T/none.so" ]
+    [ "$(said --set distributed.backend=self)" = \
+        "dt-train: distributed.backend self is for one rank alone, and there are 4" ]
+    [ "$(data=missing said)" = "dt-train: cannot open 'missing': No such file or directory" ]
+    [ ! -e run ]
+}
+
+@test "what is wrong for one rank is said too, by its name" {
+    run timeout 900 mpirun -n 2 dt-train -q -j 1 "${small[@]}" -o run "$data" : \
+        -n 1 dt-train -q -j 1 "${small[@]}" -c missing.yaml -o run "$data"
+    [ "$status" -eq 1 ]
+    [ "$(grep '^dt-train: ' <<<"$output")" = \
+        "dt-train: rank 2: cannot open 'missing.yaml': No such file or directory" ]
+    [ ! -e run ]
+}
+
+@test "--dry-run and --print-config print what they would of one rank, and nothing else" {
+    for what in --dry-run --print-config; do
+        timeout 900 mpirun -n 3 dt-train -j 1 "${small[@]}" $what "$data" >printed 2>messages
+        dt-train "${small[@]}" $what "$data" >expected
+        cmp <(awk '{ print $1 }' expected) <(awk '{ print $1 }' printed)
+        [ ! -s messages ]
+    done
+}
+
+@test "bad input is said before ranks meet" {
     DT_ENGINES=$T run ranks 1 -o run
     [[ "$output" == *"no transport 'mpi': there is no "* ]]
     run dt-train -q "${small[@]}" --set distributed.backend=carrier -o run "$data"

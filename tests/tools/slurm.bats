@@ -107,6 +107,13 @@ start_now() { # JOB
     [ "$(grep -c '"loss":' parted/metrics.jsonl)" = "$(grep -c '"loss":' whole/metrics.jsonl)" ]
 }
 
+@test "tasks that MPI knows nothing of are no ranks: it is said" {
+    run timeout 60 srun --mpi=none --overcommit -n 2 dt-train -q -j 1 "${small[@]}" -o run "$data"
+    [ "$status" = 1 ]
+    [[ "$output" == *"dt-train: srun has started 2 tasks without MPI: with --mpi=pmix they are ranks, with distributed.backend=self each is a run of its own"* ]]
+    [ ! -e run ]
+}
+
 @test "a run that fails is tried again so many times, and one that is told nonsense never" {
     export MAX_RESTARTS=1
     end_at 5
