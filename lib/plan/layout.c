@@ -57,8 +57,8 @@ const char *dt_layout_fault(const struct dt_layout *l, const struct dt_settings 
         return "training.gradient_accumulation_steps is less than the replicas";
     if (l->dp % dt_layout_owners(l) != 0)
         return "shard_ranks does not divide the replicas";
-    if (l->zero_stage > 0 && l->dp > 1 && s->training.optimizer == DT_RULE_MUON)
-        return "the optimizer muon needs whole matrices, which ZeRO cuts";
+    if ((l->zero_stage > 0 || l->tp > 1) && s->training.optimizer == DT_RULE_MUON)
+        return "the optimizer muon needs whole matrices, which ZeRO and tp cut";
     if (l->zero_stage > 0 && (s->distributed.compress != DT_COMPRESS_NONE || dt_sync_is_local(s)))
         return "compressed gradients and local steps need whole ones, which ZeRO shares out";
     if (dt_pipeline_check(&l->pipeline, l->batches, &err) < 0)

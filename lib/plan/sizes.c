@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "comm/comm.h"
-#include "train/local-steps.h"
 #include "train/memory-plan.h"
 #include "train/passes.h"
 
@@ -178,30 +177,24 @@ static double stream_bytes(const struct dt_base *b, const struct dt_settings *s,
     return (double)(l->batch * s->training.sequence_length * s->model.hidden_size) * b->element;
 }
 
-static struct dt_rank_sizes sizes_of(const struct dt_memory_plan *p)
-{
-    return (struct dt_rank_sizes){
-        .parameters = (double)p->parameters,
-        .weights = (double)p->weights,
-        .gradients = (double)p->gradients,
-        .moments = (double)p->moments,
-        .average = (double)p->average,
-        .scratch = (double)p->scratch,
-        .activations = (double)p->activations,
-        .total = (double)p->device,
-        .snapshot = (double)p->snapshot,
-    };
-}
-
 /* As training adds it up. */
-static int plan_memory(struct dt_memory_plan *p, struct dt_store *store, size_t activations,
-                       const struct dt_settings *s, struct dt_error *err)
+static struct dt_rank_sizes sizes_of(struct dt_store *store, size_t activations,
+                                     const struct dt_settings *s)
 {
     struct dt_snapshot snapshot;
-    struct dt_local_steps local;
     dt_snapshot_plan(&snapshot, store, s->checkpoint.background);
-    *p = dt_memory_plan(store->model, store, activations, &snapshot);
-    return dt_local_steps_plan(&local, store, s, err);
+    const struct dt_memory_plan p = dt_memory_plan(store->model, store, activations, &snapshot);
+    return (struct dt_rank_sizes){
+        .parameters = (double)p.parameters,
+        .weights = (double)p.weights,
+        .gradients = (double)p.gradients,
+        .moments = (double)p.moments,
+        .average = (double)p.average,
+        .scratch = (double)p.scratch,
+        .activations = (double)p.activations,
+        .total = (double)p.device,
+        .snapshot = (double)p.snapshot,
+    };
 }
 
 int dt_stage_sizes(struct dt_rank_sizes *sizes, const struct dt_base *b,
@@ -209,14 +202,11 @@ int dt_stage_sizes(struct dt_rank_sizes *sizes, const struct dt_base *b,
                    struct dt_error *err)
 {
     struct dt_store store;
-    struct dt_memory_plan memory;
     struct dt_mesh mesh = imagine(s, l, stage, l->dp);
     struct dt_model *model = plan_model(s, &mesh);
     int rc = dt_store_plan(&store, model, s, &mesh, err);
     if (rc == 0)
-        rc = plan_memory(&memory, &store, (size_t)b->stages[stage].activations, s, err);
-    if (rc == 0)
-        *sizes = sizes_of(&memory);
+        *sizes = sizes_of(&store, (size_t)b->stages[stage].activations, s);
     dt_store_release(&store);
     dt_model_free(model);
     dismiss(&mesh);

@@ -21,8 +21,8 @@ int64_t dt_compression_thin(const struct dt_compression *c, const struct dt_para
     return matrix && c->kind == DT_COMPRESS_POWERSGD ? p->shape[1] * c->rank : 0;
 }
 
-int dt_compression_init(struct dt_compression *c, struct dt_comm *comm, struct dt_device *device,
-                        const struct dt_table *t, const struct dt_settings *s, struct dt_error *err)
+void dt_compression_init(struct dt_compression *c, struct dt_comm *comm, struct dt_device *device,
+                         const struct dt_table *t, const struct dt_settings *s)
 {
     *c = (struct dt_compression){.comm = comm,
                                  .device = device,
@@ -31,21 +31,8 @@ int dt_compression_init(struct dt_compression *c, struct dt_comm *comm, struct d
                                  .rank = s->distributed.compress_rank};
     if (dt_comm_size(comm) > 1)
         c->kind = (enum dt_compress)s->distributed.compress;
-    if (s->distributed.compress == DT_COMPRESS_NONE)
-        return 0;
-    if (s->distributed.invariant || s->distributed.zero_stage > 0 || s->distributed.sync != 0)
-        return dt_fail(
-            err, DT_EINVALID,
-            "distributed.compress goes with distributed.sync allreduce and zero_stage 0, "
-            "and not with invariant");
-    if (s->distributed.tp > 1 && dt_compress_remembers((enum dt_compress)s->distributed.compress))
-        return dt_fail(err, DT_EINVALID,
-                       "distributed.compress %s needs distributed.tp 1: slices would leave out "
-                       "other parts of what they have alike",
-                       dt_compressions[s->distributed.compress]);
     for (int i = 0; i < t->count; i++)
         c->thin_elements += dt_compression_thin(c, &t->params[i]);
-    return 0;
 }
 
 void dt_compression_layout(struct dt_compression *c, struct dt_arena *arena)

@@ -38,10 +38,9 @@ struct dt_compression {
     void *scratch; /* host memory */
 };
 
-/* DT_EINVALID where settings ask for what goes with no compression. */
-int dt_compression_init(struct dt_compression *compression, struct dt_comm *comm,
-                        struct dt_device *device, const struct dt_table *table,
-                        const struct dt_settings *settings, struct dt_error *err) DT_MUST_CHECK;
+void dt_compression_init(struct dt_compression *compression, struct dt_comm *comm,
+                         struct dt_device *device, const struct dt_table *table,
+                         const struct dt_settings *settings);
 void dt_compression_layout(struct dt_compression *compression, struct dt_arena *arena);
 void dt_compression_release(struct dt_compression *compression);
 

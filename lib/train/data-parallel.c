@@ -184,7 +184,7 @@ static int skipped_bucket(void)
 }
 
 /* Whether the work can be dealt out to so many ranks. */
-static int check(const struct dt_settings *settings, int size, int groups, struct dt_error *err)
+static int check(const struct dt_settings *settings, int size, struct dt_error *err)
 {
     long most = settings->training.gradient_accumulation_steps;
     long least =
@@ -194,11 +194,6 @@ static int check(const struct dt_settings *settings, int size, int groups, struc
             err, DT_EINVALID, "a step of %ld micro-batch%s cannot be shared by %d ranks: raise %s",
             least, least == 1 ? "" : "es", size,
             least < most ? "training.batch_ramp_start" : "training.gradient_accumulation_steps");
-    if (groups > 1 &&
-        (settings->distributed.sync != DT_SYNC_ALL_REDUCE || settings->distributed.compress != 0))
-        return dt_fail(err, DT_EINVALID,
-                       "distributed.shard_ranks goes with distributed.sync allreduce, and not with "
-                       "distributed.compress");
     return 0;
 }
 
@@ -217,7 +212,7 @@ int dt_parallel_init(struct dt_parallel *p, const struct dt_replicas *replicas,
                               .overlap = settings->distributed.overlap,
                               .staged = device && device->engine->own_memory && size > 1,
                               .skipped = skipped_bucket()};
-    DT_TRY(check(settings, (int)size, (int)groups, err));
+    DT_TRY(check(settings, (int)size, err));
     p->most = most;
     p->sharding.owners = (int)owners;
     p->sharding.groups = (int)groups;

@@ -3,31 +3,15 @@
 
 #include <string.h>
 
-static int check(const struct dt_settings *s, struct dt_error *err)
+void dt_local_steps_plan(struct dt_local_steps *l, struct dt_store *store,
+                         const struct dt_settings *s)
 {
-    long every = s->distributed.local_steps;
-    if (s->distributed.zero_stage > 0 || s->distributed.invariant)
-        return dt_fail(err, DT_EINVALID,
-                       "distributed.sync %s goes with zero_stage 0, and not with invariant",
-                       dt_syncs[s->distributed.sync]);
-    if (s->training.save_interval % every != 0 || s->training.eval_interval % every != 0)
-        return dt_fail(err, DT_EINVALID,
-                       "distributed.local_steps %ld must divide training.save_interval and "
-                       "training.eval_interval",
-                       every);
-    return 0;
-}
-
-int dt_local_steps_plan(struct dt_local_steps *l, struct dt_store *store,
-                        const struct dt_settings *s, struct dt_error *err)
-{
-    bool wanted = dt_sync_is_local(s);
+    bool several = dt_comm_size(store->parallel.replicas.all) > 1;
     *l = (struct dt_local_steps){.store = store,
-                                 .active = wanted && dt_comm_size(store->parallel.replicas.all) > 1,
+                                 .active = several && dt_sync_is_local(s),
                                  .every = s->distributed.local_steps,
                                  .rate = (float)s->distributed.outer_learning_rate,
                                  .momentum = (float)s->distributed.outer_momentum};
-    return wanted ? check(s, err) : 0;
 }
 
 void dt_local_steps_begin(struct dt_local_steps *l)

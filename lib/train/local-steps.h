@@ -23,10 +23,8 @@ struct dt_local_steps {
     float rate, momentum;   /* of the outer step of diloco, whose state is the store's */
 };
 
-/* DT_EINVALID where checkpoints or validations would be due between two
- * synchronisations, or other settings do not go with it. */
-int dt_local_steps_plan(struct dt_local_steps *steps, struct dt_store *store,
-                        const struct dt_settings *settings, struct dt_error *err) DT_MUST_CHECK;
+void dt_local_steps_plan(struct dt_local_steps *steps, struct dt_store *store,
+                         const struct dt_settings *settings);
 
 /* The run begins, or goes on, from the store's parameters. */
 void dt_local_steps_begin(struct dt_local_steps *steps);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/optimizer.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,14 +54,10 @@ static struct dt_segment segment_of(const struct dt_table *t, int i, const struc
         .param = i, .first = first - p->offset, .count = end - first, .second = -1};
 }
 
-static int add_segment(struct dt_optimizer *o, struct dt_segment s, const struct dt_extent *kept,
-                       struct dt_error *err)
+static void add_segment(struct dt_optimizer *o, struct dt_segment s, const struct dt_extent *kept)
 {
     const struct dt_param *p = &o->table->params[s.param];
-    if (s.rule == DT_RULE_MUON && s.count < p->full[0] * p->full[1])
-        return dt_fail(err, DT_EINVALID,
-                       "training.optimizer muon needs whole matrices: distributed.zero_stage "
-                       "must be 0, and distributed.tp 1");
+    assert(s.rule != DT_RULE_MUON || s.count == p->full[0] * p->full[1]);
     int64_t begin = kept ? kept[p->bucket].first : o->table->buckets[p->bucket];
     s.from = p->offset + s.first - begin;
     s.at = o->first_elements;
@@ -73,22 +70,19 @@ static int add_segment(struct dt_optimizer *o, struct dt_segment s, const struct
         dt_muon_count(&o->muon, matrix.rows, matrix.columns);
     }
     o->segments[o->count++] = s;
-    return 0;
 }
 
-int dt_optimizer_init(struct dt_optimizer *o, const struct dt_table *t,
-                      const struct dt_extent *kept, const struct dt_settings *settings,
-                      struct dt_error *err)
+void dt_optimizer_init(struct dt_optimizer *o, const struct dt_table *t,
+                       const struct dt_extent *kept, const struct dt_settings *settings)
 {
     *o = (struct dt_optimizer){.table = t, .wanted = (enum dt_rule)settings->training.optimizer};
     o->segments = dt_alloc((size_t)t->count, sizeof *o->segments);
     for (int i = 0; i < t->count; i++) {
         struct dt_segment s = segment_of(t, i, kept);
         s.rule = rule_of(t, &t->params[i], o->wanted);
-        if (s.count > 0 || s.rule == DT_RULE_MUON)
-            DT_TRY(add_segment(o, s, kept, err));
+        if (s.count > 0)
+            add_segment(o, s, kept);
     }
-    return 0;
 }
 
 void dt_optimizer_release(struct dt_optimizer *o)

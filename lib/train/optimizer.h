@@ -44,12 +44,10 @@ struct dt_optimizer {
     struct dt_muon_scratch muon;
 };
 
-/* Decides the rules. kept: of each bucket the elements of the arena that are; NULL: all.
- * Release with dt_optimizer_release. DT_EINVALID if a rule needs more of a tensor than is
- * kept. */
-int dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_table *table,
-                      const struct dt_extent *kept, const struct dt_settings *settings,
-                      struct dt_error *err) DT_MUST_CHECK;
+/* Decides the rules. kept: of each bucket the elements of the arena that are, whole matrices with
+ * muon; NULL: all. Release with dt_optimizer_release. */
+void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_table *table,
+                       const struct dt_extent *kept, const struct dt_settings *settings);
 void dt_optimizer_release(struct dt_optimizer *optimizer);
 void dt_optimizer_layout_moments(struct dt_optimizer *optimizer, struct dt_arena *arena);
 void dt_optimizer_layout_scratch(struct dt_optimizer *optimizer, struct dt_arena *arena);

@@ -87,11 +87,11 @@ struct dt_pipeline_round dt_pipeline_round(const struct dt_pipeline *p, int stag
 int dt_pipeline_check(const struct dt_pipeline *p, int64_t batches, struct dt_error *err)
 {
     if (p->chunks > 1 && p->stages == 1)
-        return dt_fail(err, DT_EINVALID, "several chunks of layers a stage need several stages");
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.virtual_stages above 1 needs distributed.pp above 1");
     if (p->chunks > 1 && p->schedule != DT_PIPELINE_INTERLEAVED)
         return dt_fail(err, DT_EINVALID,
-                       "several chunks of layers a stage need the schedule "
-                       "'interleaved'");
+                       "distributed.virtual_stages above 1 needs distributed.schedule interleaved");
     if (p->chunks > 1 && batches % p->stages != 0)
         return dt_fail(err, DT_EINVALID,
                        "an interleaved schedule passes micro-batches in groups of %d, one a "

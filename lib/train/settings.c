@@ -164,6 +164,47 @@ int dt_settings_read(struct dt_settings *s, const char *path, const char *const 
     return 0;
 }
 
+/* Settings that need others, whatever the ranks. */
+static int check_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
+{
+    const bool muon = s->training.optimizer == DT_RULE_MUON, local = dt_sync_is_local(s);
+    const bool groups = s->distributed.shard_ranks > 0;
+    const int compress = s->distributed.compress, sync = s->distributed.sync;
+    const bool compressed = compress != DT_COMPRESS_NONE, reduced = sync == DT_SYNC_ALL_REDUCE;
+    const bool whole = s->distributed.zero_stage == 0, uncut = s->distributed.tp == 1;
+    const bool saves = s->training.save_interval % s->distributed.local_steps == 0;
+    const bool scores = s->training.eval_interval % s->distributed.local_steps == 0;
+    const char *const which = dt_compressions[compress], *const how = dt_syncs[sync];
+    const struct {
+        bool broken;
+        const char *setting, *value, *needs;
+    } rules[] = {
+        {muon && !whole, "training.optimizer", "muon", "distributed.zero_stage 0"},
+        {muon && !uncut, "training.optimizer", "muon", "distributed.tp 1"},
+        {muon && sync == DT_SYNC_SERVER, "training.optimizer", "muon",
+         "distributed.sync other than parameter_server"},
+        {compressed && !reduced, "distributed.compress", which, "distributed.sync allreduce"},
+        {compressed && !whole, "distributed.compress", which, "distributed.zero_stage 0"},
+        {compressed && s->distributed.invariant, "distributed.compress", which,
+         "distributed.invariant false"},
+        {dt_compress_remembers(compress) && !uncut, "distributed.compress", which,
+         "distributed.tp 1"},
+        {local && !whole, "distributed.sync", how, "distributed.zero_stage 0"},
+        {local && s->distributed.invariant, "distributed.sync", how, "distributed.invariant false"},
+        {local && !saves, "distributed.sync", how,
+         "a training.save_interval that distributed.local_steps divides"},
+        {local && !scores, "distributed.sync", how,
+         "a training.eval_interval that distributed.local_steps divides"},
+        {groups && !reduced, "distributed.shard_ranks", "above 0", "distributed.sync allreduce"},
+        {groups && compressed, "distributed.shard_ranks", "above 0", "distributed.compress none"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].broken)
+            return dt_fail(err, DT_EINVALID, "%s: %s %s needs %s", path, rules[i].setting,
+                           rules[i].value, rules[i].needs);
+    return 0;
+}
+
 int dt_settings_resolve(struct dt_settings *s, uint32_t vocab_size, const char *path,
                         struct dt_error *err)
 {
@@ -186,7 +227,7 @@ int dt_settings_resolve(struct dt_settings *s, uint32_t vocab_size, const char *
                        "%s: training.batch_ramp_start %ld is beyond "
                        "training.gradient_accumulation_steps %ld",
                        path, s->training.batch_ramp_start, s->training.gradient_accumulation_steps);
-    return 0;
+    return check_needs(s, path, err);
 }
 
 int dt_settings_limit_steps(struct dt_settings *s, uint64_t samples, const char *path,

@@ -233,7 +233,7 @@ int dt_store_plan(struct dt_store *s, struct dt_model *model, const struct dt_se
     DT_TRY(dt_parallel_init(&s->parallel, &mesh->data, model->device, &sharding, settings, err));
     DT_TRY(check_memory(s, settings, err));
     note_elsewhere(s);
-    DT_TRY(dt_compression_init(&s->compression, mesh->data.all, model->device, t, settings, err));
+    dt_compression_init(&s->compression, mesh->data.all, model->device, t, settings);
     s->kept = dt_alloc(count, sizeof *s->kept);
     s->parameters = dt_alloc(count, sizeof *s->parameters);
     s->sums = dt_alloc(count, sizeof *s->sums);
@@ -243,7 +243,7 @@ int dt_store_plan(struct dt_store *s, struct dt_model *model, const struct dt_se
         s->kept[b] = clip(dt_parallel_kept(&s->parallel, b), t->elements);
         s->elements += s->kept[b].end - s->kept[b].first;
     }
-    DT_TRY(dt_optimizer_init(&s->optimizer, t, s->kept, settings, err));
+    dt_optimizer_init(&s->optimizer, t, s->kept, settings);
     if (shares_out(s)) {
         dt_model_strip(model);
         dt_weights_init(&s->weights, model, &s->parallel, s->kept, s->parameters);

@@ -225,8 +225,10 @@ static void impossible_schedules_are_refused(void **state)
     assert_non_null(strstr(err.text, "groups of 3"));
     p.schedule = DT_PIPELINE_1F1B;
     assert_int_equal(dt_pipeline_check(&p, 6, &err), DT_EINVALID);
+    assert_non_null(strstr(err.text, "virtual_stages above 1 needs distributed.schedule"));
     p = (struct dt_pipeline){DT_PIPELINE_INTERLEAVED, 1, 2};
     assert_int_equal(dt_pipeline_check(&p, 6, &err), DT_EINVALID);
+    assert_non_null(strstr(err.text, "virtual_stages above 1 needs distributed.pp above 1"));
 }
 
 int main(void)

@@ -153,9 +153,6 @@ static void what_cannot_be_cut_is_refused(void **state)
     r.settings.distributed.tp = 5;
     run_ranks(5, refuse, &r);
     r.settings.distributed.tp = 2;
-    r.settings.training.optimizer = DT_RULE_MUON;
-    r.why = "muon needs whole matrices: distributed.zero_stage must be 0, and distributed.tp 1";
-    run_ranks(2, refuse, &r);
     r.why = "3 ranks cannot be dealt out";
     run_ranks(3, refuse, &r);
 }

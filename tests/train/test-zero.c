@@ -169,15 +169,6 @@ static void copies_that_come_apart_are_named(void **state)
                         "replica 2 is not that of replica 0");
 }
 
-static void muon_is_refused_where_matrices_are_cut(struct dt_comm *world, void *context)
-{
-    struct dt_settings s = settings_of(false, 2, 1);
-    s.training.optimizer = DT_RULE_MUON;
-    s.distributed.zero_stage = 1;
-    (void)context;
-    check_refused(world, &s, "distributed.zero_stage must be 0");
-}
-
 static void some_groups_are_refused(struct dt_comm *world, void *context)
 {
     struct dt_settings s = settings_of(false, 4, 1);
@@ -186,24 +177,12 @@ static void some_groups_are_refused(struct dt_comm *world, void *context)
     check_refused(world, &s,
                   "distributed.shard_ranks (3) must divide the replicas, of which "
                   "there are 4");
-    s.distributed.shard_ranks = 2;
-    s.distributed.sync = DT_SYNC_SERVER;
-    check_refused(world, &s, "distributed.shard_ranks goes with distributed.sync allreduce");
-    s.distributed.sync = DT_SYNC_ALL_REDUCE;
-    s.distributed.compress = DT_COMPRESS_BF16;
-    check_refused(world, &s, "not with distributed.compress");
 }
 
 static void groups_must_be_even(void **state)
 {
     (void)state;
     run_ranks(4, some_groups_are_refused, NULL);
-}
-
-static void muon_needs_whole_matrices(void **state)
-{
-    (void)state;
-    run_ranks(2, muon_is_refused_where_matrices_are_cut, NULL);
 }
 
 static void a_server_comes_to_the_same_bits(void **state)
@@ -320,7 +299,6 @@ int main(void)
         cmocka_unit_test(the_invariant_run_does_not_know_ranks_or_stages),
         cmocka_unit_test(any_stage_goes_on_from_any_other),
         cmocka_unit_test(a_sum_that_is_left_out_is_missed),
-        cmocka_unit_test(muon_needs_whole_matrices),
         cmocka_unit_test(stages_save_memory),
         cmocka_unit_test(groups_keep_what_their_ranks_would_alone),
         cmocka_unit_test(a_server_comes_to_the_same_bits),
