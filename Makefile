@@ -104,8 +104,9 @@ ZSH_COMPLETIONS  := share/zsh/site-functions
 UNIT_SRC := $(wildcard tests/*/test-*.c)
 UNIT_CXX := $(wildcard tests/*/test-*.cpp)
 UNITS    := $(UNIT_SRC:tests/%.c=$B/tests/%) $(UNIT_CXX:tests/%.cpp=$B/tests/%)
+SLOW     := $(filter $B/tests/full/%,$(UNITS)) $(wildcard tests/full/*.bats)
+UNITS    := $(filter-out $(SLOW),$(UNITS))
 PRELOADS := $B/tests/tools/count-allocations.so
-SLOW     := $(wildcard tests/full/*.bats)
 BATS     := $(filter-out $(SLOW),$(wildcard tests/*/*.bats))
 ASAN     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
             -fno-omit-frame-pointer
@@ -215,7 +216,7 @@ RUN_TESTS = DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' J
 check: all $(UNITS) $(PRELOADS) $(CUDA_EMULATED) deps-check deps-demo ## run every test; ends with "N passed, M failed, K skipped"
 	@$(RUN_TESTS) $(UNITS) $(BATS) $(MAN)
 
-check-full: all ## the tests that take long
+check-full: all $(SLOW) ## the tests that take long
 	@TEST_TIMEOUT=7200 $(RUN_TESTS) $(SLOW)
 
 asan: ## run unit and program tests under AddressSanitizer and UBSan, in build/asan

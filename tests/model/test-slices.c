@@ -239,6 +239,19 @@ static void llama_in_slices(void **state)
     check_slices(&job);
 }
 
+/* GPT-2's vocabulary, which no number of slices but one divides. */
+static void a_real_vocabulary_in_slices(void **state)
+{
+    (void)state;
+    for (int tied = 0; tied < 2; tied++) {
+        struct dt_model_config config = llama;
+        config.vocab_size = 50257;
+        config.tie_word_embeddings = tied;
+        struct job job = job_of(&config);
+        check_slices(&job);
+    }
+}
+
 /* With norms of queries and keys, and fewer heads of keys than slices. */
 static void qwen3_in_slices(void **state)
 {
@@ -437,6 +450,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpt2_in_slices),
         cmocka_unit_test(llama_in_slices),
+        cmocka_unit_test(a_real_vocabulary_in_slices),
         cmocka_unit_test(qwen3_in_slices),
         cmocka_unit_test(masked_models_in_slices),
         cmocka_unit_test(dropout_is_that_of_the_whole),

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+# Twenty steps in all layouts: SHA-256 of parameters and of the optimizer's state, compared.
+load ../helper
+load ../ranks
+
+# A head that is the token embedding; layers that 2, 3 and 4 stages do not divide.
+small=(--set model.hidden_size=32 --set model.num_layers=5 --set model.num_heads=2
+    --set model.max_seq_len=32 --set model.dropout=0.1 --set training.batch_size=1
+    --set training.max_steps=20 --set training.warmup_steps=2 --set training.eval_interval=0
+    --set training.save_interval=0 --set training.log_interval=1)
+
+# sums N OPTION...: of the files that 20 steps on N ranks end with.
+sums() {
+    rm -rf run
+    ranks "$@" -o run >/dev/null
+    (cd run/latest && sha256sum model.safetensors trainer/optimizer.safetensors)
+}
+
+# each LIST: its options, a --set distributed. each.
+each() {
+    for option in $1; do printf -- '--set\ndistributed.%s\n' "$option"; done
+}
+
+# same EXPECTED N LIST OPTION...: N ranks with this list come to these sums.
+same() {
+    local expected=$1 count=$2 list=$3 options
+    shift 3
+    mapfile -t options < <(each "$list")
+    [ "$(sums "$count" "${options[@]}" "$@")" = "$expected" ] || { echo "$count ranks: $list $*" && return 1; }
+    compared=$((compared + 1))
+}
+
+# missed EXPECTED N LIST OPTION...: without the sum of bucket 3, the second layer's, these ranks
+# come to other sums.
+missed() {
+    DT_DEBUG_SKIP_REDUCTION=3 refute same "$@" >/dev/null
+}
+
+@test "ZeRO 0 to 3, several micro-batches or one, overlapped or not: the same sums" {
+    compared=0
+    for micro in 4 12; do
+        expected=$(sums 4 --set training.gradient_accumulation_steps=$micro)
+        for zero in 0 1 2 3; do
+            for overlap in true false; do
+                same "$expected" 4 "zero_stage=$zero overlap=$overlap" \
+                    --set training.gradient_accumulation_steps=$micro
+                missed "$expected" 4 "zero_stage=$zero overlap=$overlap" \
+                    --set training.gradient_accumulation_steps=$micro
+            done
+        done
+    done
+    [ $compared = 16 ]
+}
+
+@test "all schedules, with fewer micro-batches than stages too: the sums of one stage" {
+    compared=0
+    for micro in 2 4 12; do
+        batches=(--set training.gradient_accumulation_steps=$micro --set distributed.invariant=true)
+        expected=$(sums 1 "${batches[@]}")
+        for stages in 2 3 4; do
+            for schedule in afab 1f1b model_parallel; do
+                same "$expected" $stages "pp=$stages schedule=$schedule" "${batches[@]}"
+            done
+            DT_DEBUG_SKIP_TIED=1 refute same "$expected" $stages "pp=$stages" "${batches[@]}" >/dev/null
+        done
+        same "$expected" 2 "pp=2 schedule=interleaved virtual_stages=2" "${batches[@]}"
+        same "$expected" 4 "pp=2 schedule=1f1b zero_stage=3" "${batches[@]}"
+        missed "$expected" 4 "pp=2 schedule=1f1b zero_stage=3" "${batches[@]}"
+    done
+    [ $compared = 33 ]
+}
+
+@test "invariant: 1, 2, 3, 4 and 8 replicas of 1, 2 and 3 threads: the same sums" {
+    compared=0
+    batches=(--set training.gradient_accumulation_steps=8 --set distributed.invariant=true)
+    expected=$(sums 1 "${batches[@]}")
+    for count in 1 2 3 4 8; do
+        for threads in 1 2 3; do
+            same "$expected" $count "zero_stage=$((count % 4))" "${batches[@]}" -j $threads
+        done
+        [ $count = 1 ] || missed "$expected" $count "zero_stage=$((count % 4))" "${batches[@]}"
+    done
+    [ $compared = 15 ]
+}
+
+# dt adds up by itself, and takes nothing of MPI but messages between two ranks: these choices
+# must not reach it.
+@test "every all-reduce that Open MPI has: the same sums" {
+    compared=0
+    ompi_info >/dev/null 2>&1 || skip "mpirun is not Open MPI's"
+    batches=(--set training.gradient_accumulation_steps=8)
+    expected=$(sums 4 "${batches[@]}")
+    export OMPI_MCA_coll_tuned_use_dynamic_rules=1
+    for algorithm in 0 1 2 3 4 5 6; do
+        OMPI_MCA_coll_tuned_allreduce_algorithm=$algorithm same "$expected" 4 "" "${batches[@]}"
+    done
+    [ $compared = 7 ]
+}
+
+# grad_norm of every step, which slices change by rounding alone.
+@test "1, 2 and 4 slices of GPT-2's vocabulary, 5 heads of keys: the norms of one" {
+    sliced=(--set model.name=llama --set model.vocab_size=50257 --set model.hidden_size=40
+        --set model.num_heads=10 --set model.num_kv_heads=5 --set model.intermediate_size=54
+        --set model.num_layers=2 --set training.gradient_accumulation_steps=4)
+    ranks 1 "${sliced[@]}" -o whole >/dev/null
+    for slices in 2 4; do
+        ranks $slices "${sliced[@]}" --set distributed.tp=$slices -o run-$slices >/dev/null
+        paste <(numbers whole grad_norm) <(numbers run-$slices grad_norm) >pairs
+        [ "$(wc -l <pairs)" = 20 ]
+        awk '{ d = $1 / $2 - 1; if (!(d < 1e-5 && d > -1e-5)) { print; exit 1 } }' pairs
+        DT_DEBUG_SKIP_EXCHANGE=3 ranks $slices "${sliced[@]}" --set distributed.tp=$slices \
+            -o skipped-$slices >/dev/null
+        paste <(numbers whole grad_norm) <(numbers skipped-$slices grad_norm) >pairs
+        refute awk '{ d = $1 / $2 - 1; if (!(d < 1e-5 && d > -1e-5)) exit 1 }' pairs
+    done
+}
