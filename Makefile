@@ -119,6 +119,7 @@ FUZZ_OBJ     := $(patsubst %.c,$B/fuzz/%.o,$(foreach m,$(filter-out train plan,$
 FUZZ_CFLAGS  := -std=c11 -D_GNU_SOURCE -Ilib -Itests/fuzz -O1 -g -fsanitize=address,undefined \
                 -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FUZZ_SECONDS ?= 60
+FUZZ_FLAGS   ?=
 
 all: $(PROGRAMS) $(ENGINES) share ## build programs and engines into build/
 
@@ -291,7 +292,7 @@ cuda-registers: ## what nvcc says of each kernel: registers, bytes spilled (slow
 
 fuzz: $(FUZZERS) ## run every fuzzer for FUZZ_SECONDS (needs clang); what it finds stays in build/fuzz
 	@for f in $(FUZZERS); do name=$${f##*/}; mkdir -p $$f.found && \
-	  $$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -rss_limit_mb=2048 \
+	  $$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -rss_limit_mb=2048 $(FUZZ_FLAGS) \
 	    -artifact_prefix=$$f.found/ $$f.found $$(ls -d tests/fuzz/corpus/$$name 2>/dev/null) \
 	    >$$f.log 2>&1 || { tail -n 40 $$f.log; echo "$$name: see $$f.found"; exit 1; }; \
 	  echo "$$name: nothing found in $(FUZZ_SECONDS) s"; done
