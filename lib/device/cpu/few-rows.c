@@ -22,7 +22,7 @@
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 
 /* Sums are in registers only where no loop over a tile is left. */
-#define UNROLL _Pragma("GCC unroll 4")
+#define UNROLL _Pragma("GCC unroll 8")
 #define INLINE static inline __attribute__((always_inline))
 
 INLINE lanes load(const float *x)
@@ -152,22 +152,27 @@ static void add_columns(const struct dt_cpu_few_rows *p, int64_t first, int64_t 
         }
 }
 
-/* One row of A: whole pieces of rows of B, one behind the other, as memory is read fastest. */
+/* One row of A: whole pieces of rows of B, one behind the other, as memory is read fastest. C
+ * might hold any of p's members, so they are taken from p before it is written to. */
 INLINE void add_rows(const struct dt_cpu_few_rows *p, int64_t n, int64_t end, bool bf16)
 {
     enum { AT_ONCE = 8 };
-    int64_t i = 0;
-    for (; i + AT_ONCE <= p->k; i += AT_ONCE)
+    const float *a = p->a;
+    const void *b = p->b;
+    float *c = p->c;
+    int64_t k = p->k, stride = p->b_stride, i = 0;
+    for (; i + AT_ONCE <= k; i += AT_ONCE)
         for (int64_t j = n; j < end; j += LANES) {
-            lanes sum = load(p->c + j);
+            lanes sum = load(c + j);
+            UNROLL
             for (int step = 0; step < AT_ONCE; step++)
-                sum += p->a[i + step] * load_b(p->b, (i + step) * p->b_stride + j, bf16);
-            memcpy(p->c + j, &sum, sizeof sum);
+                sum += a[i + step] * load_b(b, (i + step) * stride + j, bf16);
+            memcpy(c + j, &sum, sizeof sum);
         }
-    for (; i < p->k; i++)
+    for (; i < k; i++)
         for (int64_t j = n; j < end; j += LANES) {
-            lanes sum = load(p->c + j) + p->a[i] * load_b(p->b, i * p->b_stride + j, bf16);
-            memcpy(p->c + j, &sum, sizeof sum);
+            lanes sum = load(c + j) + a[i] * load_b(b, i * stride + j, bf16);
+            memcpy(c + j, &sum, sizeof sum);
         }
 }
 
@@ -207,7 +212,8 @@ INLINE void multiply_transposed(const struct dt_cpu_few_rows *p, int64_t from, i
 {
     for (int64_t n = from, columns; n < to; n += columns) {
         int64_t row = 0;
-        columns = to - n < COLUMNS ? 1 : COLUMNS;
+        /* For one row of A, B is read from its beginning to its end. */
+        columns = to - n < COLUMNS || p->rows == 1 ? 1 : COLUMNS;
         for (; columns == COLUMNS && row + ROWS <= p->rows; row += ROWS)
             dot_tile(p, row, n, ROWS, COLUMNS, bf16);
         for (; columns == COLUMNS && row < p->rows; row++)
