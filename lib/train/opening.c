@@ -374,6 +374,26 @@ static int look(struct dt_training *t, const struct dt_training_options *o, stru
     return plan_memory(t, o, err);
 }
 
+/* What all ranks must be told alike, or they train what nobody asked for. Where a rank finds its
+ * data is its own affair, and where the run is that of the first. */
+static int compare(const struct dt_training *t, struct dt_error *err)
+{
+    struct {
+        struct dt_settings settings;
+        uint64_t data;
+    } first = {t->settings, t->identity.data};
+    dt_ticket told = dt_comm_broadcast(t->comm, &first, sizeof first, 0);
+    DT_TRY(dt_comm_wait(t->comm, told, err));
+    strcpy(first.settings.data.dataset, t->settings.data.dataset);
+    strcpy(first.settings.checkpoint.dir, t->settings.checkpoint.dir);
+    strcpy(first.settings.checkpoint.resume_from, t->settings.checkpoint.resume_from);
+    if (first.data != t->identity.data)
+        return dt_fail(err, DT_EINVALID, "its data are not those of rank 0");
+    const struct dt_setting *other =
+        dt_config_difference(dt_settings_schema, &first.settings, &t->settings);
+    return other ? dt_fail(err, DT_EINVALID, "%s is not that of rank 0", other->name) : 0;
+}
+
 static int begin(struct dt_training *t, const struct dt_training_options *o, struct dt_error *err)
 {
     DT_TRY(start_or_resume(t, o, err));
@@ -391,6 +411,7 @@ int dt_training_open(struct dt_training *t, const struct dt_training_options *o,
     t->tokenizer_path = o->tokenizer_path ? dt_strdup(o->tokenizer_path) : NULL;
     DT_TRY(join_ranks(t, o, err));
     DT_TRY(dt_comm_agree(t->comm, look(t, o, err), err));
+    DT_TRY(dt_comm_agree(t->comm, compare(t, err), err));
     if (o->plan_only)
         return 0;
     DT_TRY(check_memory(t, err));

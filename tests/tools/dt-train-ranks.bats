@@ -133,6 +133,27 @@ said() {
     [ ! -e run ]
 }
 
+# odd WHAT DATA OPTION...: the second of two ranks has these, and is told that WHAT is wrong.
+odd() {
+    run timeout 900 mpirun -n 1 dt-train -q -j 1 "${small[@]}" -o run "$data" : \
+        -n 1 dt-train -q -j 1 "${small[@]}" "${@:3}" -o run "$2"
+    [ "$status" -eq 1 ]
+    [ "$(grep '^dt-train: ' <<<"$output")" = "dt-train: rank 1: $1 of rank 0" ]
+    [ ! -e run ]
+}
+
+@test "ranks that are not told the same are refused" {
+    for other in training.learning_rate=1 training.batch_size=1 distributed.zero_stage=1 \
+        training.max_steps=10; do
+        odd "${other%=*} is not that" "$data" --set "$other"
+    done
+    mkdir others && (cd others && make_data 200 301 --split val=0.1)
+    odd "its data are not those" others/data
+    cp -r "$data" elsewhere
+    timeout 900 mpirun -n 1 dt-train -q -j 1 "${small[@]}" -o run "$data" : \
+        -n 1 dt-train -q -j 1 "${small[@]}" -o run elsewhere
+}
+
 @test "--dry-run and --print-config print what they would of one rank, and nothing else" {
     for what in --dry-run --print-config; do
         timeout 900 mpirun -n 3 dt-train -j 1 "${small[@]}" $what "$data" >printed 2>messages
