@@ -4,15 +4,18 @@
 # matrices of 4 columns; sums every 8 steps alone, with an outer optimizer or without.
 # Each beside allreduce, which sends everything: the loss it comes to, and the bytes sent.
 #
-#   make -f pipelines/compression.mk CORPUS=tinyshakespeare.txt     needs mpirun; minutes on 2 cores
+#   make -f pipelines/compression.mk                needs mpirun; 4 to 8 minutes on 2 cores
+#   make -f pipelines/compression.mk CORPUS=FILE    your text, of a kilobyte or more: its last
+#                                                   tenth, for validation, must hold 65 tokens
 #   make -f pipelines/compression.mk SIZE=full COUNT=8 LAUNCH='srun -n 8'
 #
-# Steps are a multiple of 8, so that all ways end with the same parameters on all ranks.
+# The full size is twelve runs of 262M tokens with a Llama of 15M parameters. Steps are a
+# multiple of 8, so that all ways end with the same parameters on all ranks.
 NAME   := compression
 OUT    ?= build/compression
 SIZE   ?= small
 COUNT  ?= $(if $(filter full,$(SIZE)),8,2)
-STEPS  ?= $(if $(filter full,$(SIZE)),4000,800)
+STEPS  ?= $(if $(filter full,$(SIZE)),4000,1600)
 LAUNCH ?= mpirun --oversubscribe -n $(COUNT)
 SMALL  := model.hidden_size=64 model.num_layers=2 model.max_seq_len=64 training.batch_size=4
 SET    ?= $(if $(filter small,$(SIZE)),$(SMALL)) training.max_steps=$(STEPS) \

@@ -4,8 +4,10 @@
 # slices (tp) and its stages (pp); and the schedules of a pipeline, of which model_parallel runs
 # one micro-batch at a time.
 #
-#   make -f pipelines/parallelism.mk                needs mpirun; minutes on 2 cores
+#   make -f pipelines/parallelism.mk                needs mpirun; 4 to 8 minutes on 2 cores
 #   make -f pipelines/parallelism.mk SIZE=full COUNT=8 LAUNCH='srun -n 8'
+#
+# The full size is twelve runs of 4M tokens a replica with a Llama of 15M parameters.
 NAME   := parallelism
 OUT    ?= build/parallelism
 SIZE   ?= small

@@ -3,9 +3,11 @@
 # What precision costs and buys: speed, memory and loss after equal steps in fp32, bf16 and
 # fp16.
 #
-#   make -f pipelines/precision.mk                  stories; minutes on 2 cores
-#   make -f pipelines/precision.mk SIZE=full LAUNCH='srun -n 8'
+#   make -f pipelines/precision.mk                  stories; 4 to 6 minutes on 2 cores
 #   make -f pipelines/precision.mk CORPUS=FILE      your text
+#   make -f pipelines/precision.mk SIZE=full LAUNCH='srun -n 8'
+#
+# The full size is six runs of 655M tokens with a Llama of 15M parameters.
 NAME  := precision
 OUT   ?= build/precision
 SIZE  ?= small
