@@ -122,8 +122,11 @@ start_now() { # JOB
     start_now "$job"
     await "$job" job_is "$job" 'JobState=FAILED '
     grep -q "ended with status 1 after 1 restarts" failing.log
-    job=$(submit wrong --no-such-option)
-    await "$job" job_is "$job" 'JobState=FAILED '
-    grep -q "start 1" wrong.log
-    refute grep -q "start 2" wrong.log
+    for nonsense in --no-such-option --set=training.steps=5; do
+        job=$(submit wrong $nonsense)
+        await "$job" job_is "$job" 'JobState=FAILED '
+        grep -q "start 1" wrong.log
+        refute grep -q "start 2" wrong.log
+        rm wrong.log
+    done
 }
