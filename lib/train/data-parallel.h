@@ -90,9 +90,9 @@ struct dt_parallel {
 /* What ranks tell each other of a micro-batch at most. */
 #define DT_SHARED_MOST 8
 
-/* Says how the work is cut up, in little memory however many ranks there are. Of sharding, owners, groups and rooted are set
- * here. DT_EINVALID if a step has fewer micro-batches than there are ranks, or groups do not go
- * with the way that replicas keep together. */
+/* Says how the work is cut up, in little memory however many ranks there are. Of sharding, owners,
+ * groups and rooted are set here. DT_EINVALID if a step has fewer micro-batches than there are
+ * ranks. */
 int dt_parallel_init(struct dt_parallel *parallel, const struct dt_replicas *replicas,
                      struct dt_device *device, const struct dt_sharding *sharding,
                      const struct dt_settings *settings, struct dt_error *err) DT_MUST_CHECK;

@@ -19,7 +19,7 @@ setup() {
 }
 
 teardown() {
-    ! mountpoint -q "$T/small" || umount "$T/small"
+    if mountpoint -q "$T/small"; then umount "$T/small"; fi
 }
 
 train() {

@@ -75,7 +75,7 @@ has_step() { # RUN STEP
 # The job waits for its start of that number, and nothing is left of the one before.
 is_requeued() { # JOB RESTARTS
     job_is "$1" "JobState=PENDING.*Restarts=$2 " &&
-        ! ls "$BATS_FILE_TMPDIR/cluster/spool" | grep -q "_$1\." # of slurmstepd
+        [ -z "$(find "$BATS_FILE_TMPDIR/cluster/spool" -maxdepth 1 -name "*_$1.*")" ] # of slurmstepd
 }
 
 # A requeued job is held back for two minutes. Its credentials are told from those of the start
