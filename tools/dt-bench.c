@@ -27,17 +27,23 @@ static struct {
     const char *config, *device, *tokenizer;
     struct dt_string_list set;
     long steps, threads, memory, level;
-    double seconds, least;
+    double seconds, least, limit;
     bool json, shell, quiet;
-    const char *design, *output, *repeats, *warmup, *seed, *limit, *metrics;
+    long repeats, warmup, seed;
+    const char *design, *output, *metrics;
     struct dt_string_list axes, baseline, targets, values, notes;
     int format, pattern;
 } opt = {.pattern = -1,
+         .format = -1,
          .device = "cpu",
          .steps = 5,
          .memory = 1000000000,
          .level = 3,
          .seconds = 3,
+         .repeats = -1, /* as the design says, or dt_matrix_init */
+         .warmup = -1,
+         .seed = -1,
+         .limit = -1,
          .least = 0.02};
 
 static const char *const format_names[] = {"text", "markdown", "tsv", "json", NULL};
@@ -70,12 +76,14 @@ static const struct dt_option options[] = {
      "matrix: for {NAME} in the command each of the values"},
     {"output", 'o', DT_OPT_STRING, &opt.output, "ROWS",
      "matrix: append a line of JSON for each run to ROWS, and go on where it ends"},
-    {"repeats", 'r', DT_OPT_STRING, &opt.repeats, "N", "matrix: run each cell N times (default 7)"},
-    {"warmup", 'w', DT_OPT_STRING, &opt.warmup, "N",
-     "matrix: and before N times that do not count (default 1)"},
-    {"seed", 0, DT_OPT_STRING, &opt.seed, "N",
-     "matrix: {seed} is N in the first round, then N + 1, ... (default 1)"},
-    {"limit", 0, DT_OPT_STRING, &opt.limit, "S", "matrix: end a run that takes longer than S s"},
+    {"repeats", 'r', DT_OPT_INT, &opt.repeats, "N", "matrix: run each cell N times (default 7)",
+     .min = 1, .max = 1e6},
+    {"warmup", 'w', DT_OPT_INT, &opt.warmup, "N",
+     "matrix: and before N times that do not count (default 1)", .min = 0, .max = 1e6},
+    {"seed", 0, DT_OPT_INT, &opt.seed, "N",
+     "matrix: {seed} is N in the first round, then N + 1, ... (default 1)", .min = 0, .max = 1e9},
+    {"limit", 0, DT_OPT_REAL, &opt.limit, "S", "matrix: end a run that takes longer than S s",
+     .min = 0, .max = 1e9},
     {"shell", 0, DT_OPT_FLAG, &opt.shell, NULL, "matrix: the command is a line for sh -c"},
     {"metrics", 0, DT_OPT_STRING, &opt.metrics, "FILE",
      "matrix: take values from the last lines of FILE too, as dt-train writes it"},
@@ -387,7 +395,7 @@ static int measure_on_device(char **operands, int count, struct dt_error *err)
 
 /* --- matrices of commands ------------------------------------------------------------------ */
 
-static int add_lists(struct json_object *design, struct dt_error *err)
+static void add_lists(struct json_object *design)
 {
     const struct {
         const char *key, *option;
@@ -397,45 +405,70 @@ static int add_lists(struct json_object *design, struct dt_error *err)
                  {"targets", "--target", &opt.targets, false},
                  {"notes", "--note", &opt.notes, false},
                  {"baseline", "--baseline", &opt.baseline, false}};
+    struct dt_error err;
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
         for (int i = 0; i < lists[l].list->count; i++)
-            DT_TRY(dt_design_add(design, lists[l].key, lists[l].list->items[i], lists[l].several,
-                                 lists[l].option, err));
-    return 0;
+            if (dt_design_add(design, lists[l].key, lists[l].list->items[i], lists[l].several,
+                              lists[l].option, &err) < 0)
+                dt_usage("%s", err.text);
+}
+
+static void set_numbers(struct json_object *design)
+{
+    const struct {
+        const char *key;
+        double value;
+    } numbers[] = {{"repeats", (double)opt.repeats},
+                   {"warmup", (double)opt.warmup},
+                   {"seed", (double)opt.seed},
+                   {"limit", opt.limit}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "%.15g", numbers[i].value);
+        if (numbers[i].value >= 0)
+            dt_design_set(design, numbers[i].key, text);
+    }
 }
 
 /* The file of --design with what the options say. */
 static int open_design(struct dt_matrix *m, char **words, int count, struct dt_error *err)
 {
     struct json_object *design;
-    const struct {
-        const char *key, *value;
-    } texts[] = {{"repeats", opt.repeats},
-                 {"warmup", opt.warmup},
-                 {"seed", opt.seed},
-                 {"limit", opt.limit},
-                 {"metrics", opt.metrics}};
     DT_TRY(dt_design_open(&design, opt.design, err));
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (texts[i].value)
-            dt_design_set(design, texts[i].key, texts[i].value);
+    set_numbers(design);
+    if (opt.metrics)
+        dt_design_set(design, "metrics", opt.metrics);
     if (opt.shell)
         dt_design_set(design, "shell", "true");
     if (count > 0)
         dt_design_set_list(design, "command", (const char *const *)words, count);
     if (opt.values.count > 0)
         dt_design_set_list(design, "values", opt.values.items, opt.values.count);
-    int rc = add_lists(design, err);
-    if (rc == 0)
-        return dt_matrix_init(m, design, opt.design ? opt.design : "matrix", err);
-    json_object_put(design);
-    return rc;
+    add_lists(design);
+    return dt_matrix_init(m, design, opt.design ? opt.design : "matrix", err);
+}
+
+/* Whether the design is whole without the options: what is wrong with it is then theirs. */
+static bool options_are_wrong(void)
+{
+    struct json_object *design;
+    struct dt_matrix m;
+    struct dt_error ignored;
+    if (opt.design == NULL)
+        return true;
+    if (dt_design_open(&design, opt.design, &ignored) < 0 ||
+        dt_matrix_init(&m, design, "", &ignored) < 0)
+        return false;
+    dt_matrix_release(&m);
+    return true;
 }
 
 static struct dt_table_options table_options(void)
 {
-    return (struct dt_table_options){opt.json ? DT_TABLE_JSON : (enum dt_table_format)opt.format,
-                                     opt.values.items, opt.values.count, opt.least};
+    enum dt_table_format format = opt.json          ? DT_TABLE_JSON
+                                  : opt.format >= 0 ? (enum dt_table_format)opt.format
+                                                    : DT_TABLE_TEXT;
+    return (struct dt_table_options){format, opt.values.items, opt.values.count, opt.least};
 }
 
 static int print_table(const char *path, struct dt_error *err)
@@ -444,9 +477,8 @@ static int print_table(const char *path, struct dt_error *err)
     struct dt_buffer text = DT_BUFFER_EMPTY;
     const struct dt_table_options o = table_options();
     DT_TRY(dt_results_read(&r, path, err));
-    int rc = add_lists(r.matrix.design, err);
-    if (rc == 0 && opt.baseline.count > 0)
-        rc = dt_results_renew(&r, err);
+    add_lists(r.matrix.design);
+    int rc = opt.baseline.count > 0 ? dt_results_renew(&r, err) : 0;
     if (rc == 0)
         rc = dt_results_table(&r, &o, &text, err);
     if (rc == 0)
@@ -468,8 +500,12 @@ static int measure_matrix(char **operands, int count, struct dt_error *err)
     const struct dt_matrix_run_options o = {opt.quiet, dt_stop_watch(), warn_of_failure};
     if (opt.output && strcmp(opt.output, "-") == 0)
         dt_usage("matrix needs a file as --output: it reads again what it wrote");
-    DT_TRY(open_design(&m, operands + 1, count - 1, err));
-    int rc = dt_matrix_run(&m, opt.output, &o, &failed, err), cells = m.cell_count;
+    int rc = open_design(&m, operands + 1, count - 1, err);
+    if (rc < 0 && options_are_wrong())
+        dt_usage("%s", err->text);
+    DT_TRY(rc);
+    int cells = m.cell_count;
+    rc = dt_matrix_run(&m, opt.output, &o, &failed, err);
     dt_matrix_release(&m);
     if (rc == DT_ESTOP)
         dt_stop_now(*o.stop);
@@ -599,6 +635,8 @@ int main(int argc, char **argv)
     int use = find_use(count > 0 ? argv[first] : "");
     const struct subject *s = &subjects[use];
     dt_check_use(&command, &uses[use]);
+    if (opt.json && opt.format >= 0)
+        dt_usage("either --json or --format");
     if (s->count >= 0 && count - 1 != s->count)
         dt_usage("%s takes %s", uses[use].name, s->operands);
     int rc = s->measure(argv + first, count, &err);

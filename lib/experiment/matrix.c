@@ -7,7 +7,8 @@
 
 #include "base/program.h"
 
-#define MOST_CELLS 100000
+#define MOST_CELLS  100000
+#define MOST_ROUNDS 1000000
 
 static const char *const keys[] = {"command", "axes",  "repeats", "warmup",  "seed",
                                    "limit",   "shell", "metrics", "targets", "baseline",
@@ -55,13 +56,13 @@ static const char *text_of(struct json_object *design, const char *key)
     return json_object_object_get_ex(design, key, &value) ? list_item(value, 0) : NULL;
 }
 
-static int whole(struct json_object *design, const char *key, long least, long *value,
+static int whole(struct json_object *design, const char *key, long least, long most, long *value,
                  const char *subject, struct dt_error *err)
 {
     const char *text = text_of(design, key);
-    if (text && (dt_parse_int(text, value) < 0 || *value < least || *value > 1000000000))
-        return dt_fail(err, DT_EINVALID, "%s: %s must be a whole number from %ld, not '%s'",
-                       subject, key, least, text);
+    if (text && (dt_parse_int(text, value) < 0 || *value < least || *value > most))
+        return dt_fail(err, DT_EINVALID, "%s: %s must be a whole number from %ld to %ld, not '%s'",
+                       subject, key, least, most, text);
     return 0;
 }
 
@@ -71,9 +72,9 @@ static int read_numbers(struct dt_matrix *m, const char *subject, struct dt_erro
     long seed = 1;
     m->repeats = 7;
     m->warmup = 1;
-    DT_TRY(whole(m->design, "repeats", 1, &m->repeats, subject, err));
-    DT_TRY(whole(m->design, "warmup", 0, &m->warmup, subject, err));
-    DT_TRY(whole(m->design, "seed", 0, &seed, subject, err));
+    DT_TRY(whole(m->design, "repeats", 1, MOST_ROUNDS, &m->repeats, subject, err));
+    DT_TRY(whole(m->design, "warmup", 0, MOST_ROUNDS, &m->warmup, subject, err));
+    DT_TRY(whole(m->design, "seed", 0, 1000000000, &seed, subject, err));
     m->seed = seed;
     if (limit && (dt_parse_real(limit, &m->limit) < 0 || m->limit < 0))
         return dt_fail(err, DT_EINVALID, "%s: limit must be seconds, not '%s'", subject, limit);
@@ -229,6 +230,27 @@ static int read_baseline(struct dt_matrix *m, const char *subject, struct dt_err
         if (m->baseline[a] < 0)
             return dt_fail(err, DT_EINVALID, "%s: baseline: axis %s has no value '%s'", subject,
                            name, text ? text : "");
+    }
+    return 0;
+}
+
+/* A target is looked for in metrics, at a level. */
+static int check_targets(const struct dt_matrix *m, const char *subject, struct dt_error *err)
+{
+    struct json_object *targets;
+    double x;
+    if (!json_object_object_get_ex(m->design, "targets", &targets))
+        return 0;
+    if (!json_object_is_type(targets, json_type_object))
+        return dt_fail(err, DT_EFORMAT, "%s: targets is no mapping of names to levels", subject);
+    if (m->metrics == NULL)
+        return dt_fail(err, DT_EINVALID, "%s: targets need metrics to look for them in", subject);
+    json_object_object_foreach(targets, name, level)
+    {
+        const char *text = list_item(level, 0);
+        if (text == NULL || dt_parse_real(text, &x) < 0)
+            return dt_fail(err, DT_EINVALID, "%s: the target of %s must be a number, not '%s'",
+                           subject, name, text ? text : "");
     }
     return 0;
 }
@@ -483,6 +505,8 @@ int dt_matrix_init(struct dt_matrix *m, struct json_object *design, const char *
         rc = read_baseline(m, subject, err);
     if (rc == 0 && text_of(design, "metrics"))
         m->metrics = dt_strdup(text_of(design, "metrics"));
+    if (rc == 0)
+        rc = check_targets(m, subject, err);
     if (rc == 0)
         rc = check_templates(m, subject, err);
     if (rc < 0)

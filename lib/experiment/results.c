@@ -137,23 +137,50 @@ struct dt_summary dt_results_summary(const struct dt_results *r, int cell, const
     return s;
 }
 
+bool dt_results_has_name(struct json_object *names, const char *name)
+{
+    for (size_t i = 0; i < json_object_array_length(names); i++)
+        if (strcmp(json_object_get_string(json_object_array_get_idx(names, i)), name) == 0)
+            return true;
+    return false;
+}
+
+void dt_results_add_names(struct json_object *names, struct json_object *values)
+{
+    json_object_object_foreach(values, name, value)
+    {
+        (void)value;
+        if (!dt_results_has_name(names, name))
+            json_object_array_add(names, json_object_new_string(name));
+    }
+}
+
 struct json_object *dt_results_names(const struct dt_results *r)
 {
-    struct json_object *names = json_object_new_array(), *seen = json_object_new_object();
-    for (int i = 0; i < r->count; i++) {
-        if (r->rows[i].values == NULL)
-            continue;
-        json_object_object_foreach(r->rows[i].values, name, value)
-        {
-            (void)value;
-            if (json_object_object_get_ex(seen, name, NULL))
-                continue;
-            json_object_object_add(seen, name, NULL);
-            json_object_array_add(names, json_object_new_string(name));
-        }
-    }
-    json_object_put(seen);
+    struct json_object *names = json_object_new_array();
+    for (int i = 0; i < r->count; i++)
+        if (r->rows[i].values)
+            dt_results_add_names(names, r->rows[i].values);
     return names;
+}
+
+int dt_results_check_names(struct json_object *wanted, struct json_object *names, const char *path,
+                           struct dt_error *err)
+{
+    struct dt_buffer all = DT_BUFFER_EMPTY;
+    int rc = 0;
+    for (size_t i = 0; i < json_object_array_length(names); i++)
+        dt_buffer_printf(&all, "%s%s", i > 0 ? ", " : "",
+                         json_object_get_string(json_object_array_get_idx(names, i)));
+    for (size_t i = 0; all.size > 0 && i < json_object_array_length(wanted) && rc == 0; i++) {
+        const char *name = json_object_get_string(json_object_array_get_idx(wanted, i));
+        bool may_lack = strncmp(name, "reached_", 8) == 0; /* a target that no run has met */
+        if (!may_lack && !dt_results_has_name(names, name))
+            rc = dt_fail(err, DT_EMISSING, "%s: no run has a value '%s': there are %s", path, name,
+                         all.data);
+    }
+    dt_buffer_release(&all);
+    return rc;
 }
 
 /* --- appending ------------------------------------------------------------------------------ */

@@ -58,6 +58,13 @@ struct dt_summary dt_results_summary(const struct dt_results *r, int cell, const
 /* The names of all values, in their order in the rows: those of the command, then the
  * resources. An array that the caller owns. */
 struct json_object *dt_results_names(const struct dt_results *r);
+bool dt_results_has_name(struct json_object *names, const char *name);
+/* Adds to such an array the names of a run's values that it lacks. */
+void dt_results_add_names(struct json_object *names, struct json_object *values);
+/* Whether all that is wanted is among the names, if there are any; else DT_EMISSING, with PATH.
+ * A target that was not reached is nothing wrong. */
+int dt_results_check_names(struct json_object *wanted, struct json_object *names, const char *path,
+                           struct dt_error *err) DT_MUST_CHECK;
 
 /* Opens PATH to go on with the matrix of a design, which is borrowed: a new file begins
  * with it; an old one must have been made by one like it (dt_matrix_continues), and

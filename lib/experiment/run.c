@@ -18,8 +18,9 @@ struct matrix_run {
     const struct dt_matrix_run_options *options;
     const char *path;
     FILE *file;
-    struct dt_results done; /* rows of earlier calls */
-    bool *failed;           /* for each cell */
+    struct dt_results done;    /* rows of earlier calls */
+    bool *failed;              /* for each cell */
+    struct json_object *names; /* of the values that runs have had */
     struct dt_progress progress;
 };
 
@@ -53,26 +54,37 @@ static int read_values(const struct matrix_run *run, int cell, long round,
     return rc;
 }
 
-static int write_row(struct matrix_run *run, int cell, long round, struct surroundings around,
-                     struct dt_child_result *r, struct dt_error *err)
+/* A run whose metrics are missing or damaged has failed. */
+static struct json_object *take_values(struct matrix_run *run, int cell, long round,
+                                       struct dt_child_result *r)
 {
-    struct json_object *row = json_object_new_object(), *values = json_object_new_object();
+    struct json_object *values = json_object_new_object();
+    struct dt_error err;
+    if (r->status == 0 && read_values(run, cell, round, r, values, &err) < 0) {
+        r->status = 1;
+        snprintf(r->complaint, sizeof r->complaint, "%.255s", err.text);
+    }
+    if (r->status == 0)
+        dt_results_add_names(run->names, values);
+    return values;
+}
+
+static int write_row(struct matrix_run *run, int cell, long round, struct surroundings around,
+                     const struct dt_child_result *r, struct json_object *values,
+                     struct dt_error *err)
+{
+    struct json_object *row = json_object_new_object();
     json_object_object_add(row, "cell", dt_matrix_cell(run->matrix, cell));
     json_object_object_add(row, "round", json_object_new_int64(round));
     json_object_object_add(row, "seed", json_object_new_int64(run->matrix->seed + round - 1));
     add_value(row, "load", around.load);
     add_value(row, "reference_s", around.reference);
-    if (r->status == 0 && read_values(run, cell, round, r, values, err) < 0) {
-        r->status = 1; /* a run whose metrics are missing or damaged */
-        snprintf(r->complaint, sizeof r->complaint, "%.255s", err->text);
-    }
     json_object_object_add(row, "status", json_object_new_int(r->status));
     if (r->status == 0)
         json_object_object_add(row, "values", json_object_get(values));
     else
         json_object_object_add(row, "error", json_object_new_string(r->complaint));
     int rc = dt_results_write(run->file, row, run->path, err);
-    json_object_put(values);
     json_object_put(row);
     return rc;
 }
@@ -96,8 +108,10 @@ static int run_cell(struct matrix_run *run, int cell, long round, struct dt_erro
     dt_matrix_free_words(words);
     DT_TRY(rc);
     around.reference = (around.reference + dt_reference_seconds()) / 2;
+    struct json_object *values = take_values(run, cell, round, &r);
     if (round > 0 || r.status != 0)
-        rc = write_row(run, cell, round > 0 ? round : 1, around, &r, err);
+        rc = write_row(run, cell, round > 0 ? round : 1, around, &r, values, err);
+    json_object_put(values);
     run->failed[cell] = r.status != 0;
     if (r.status != 0) {
         dt_progress_clear(&run->progress);
@@ -121,6 +135,17 @@ static bool lacks_rows(const struct matrix_run *run, int cell)
     return false;
 }
 
+/* All cells that can have run by now: a value that is asked for, and that none had, is a mistake
+ * which the other rounds would not mend. */
+static int check_names(const struct matrix_run *run, struct dt_error *err)
+{
+    struct json_object *wanted;
+    if (!json_object_object_get_ex(run->matrix->design, "values", &wanted) ||
+        !json_object_is_type(wanted, json_type_array))
+        return 0;
+    return dt_results_check_names(wanted, run->names, run->path, err);
+}
+
 static int run_round(struct matrix_run *run, long round, uint64_t order, struct dt_error *err)
 {
     uint64_t count = (uint64_t)run->matrix->cell_count;
@@ -133,7 +158,7 @@ static int run_round(struct matrix_run *run, long round, uint64_t order, struct 
                              run->matrix->repeats, (int)i + 1, (int)count);
         DT_TRY(run_cell(run, cell, round, err));
     }
-    return 0;
+    return check_names(run, err);
 }
 
 static int run_rounds(struct matrix_run *run, struct dt_error *err)
@@ -157,6 +182,7 @@ int dt_matrix_run(const struct dt_matrix *m, const char *path,
     rc = dt_results_read(&run.done, path, err);
     if (rc == 0) {
         run.failed = dt_alloc((size_t)m->cell_count, sizeof *run.failed);
+        run.names = dt_results_names(&run.done);
         dt_progress_init(&run.progress, options->quiet);
         rc = run_rounds(&run, err);
         dt_progress_clear(&run.progress);
@@ -164,6 +190,7 @@ int dt_matrix_run(const struct dt_matrix *m, const char *path,
         for (int cell = 0; cell < m->cell_count; cell++)
             *failed += run.failed[cell];
         free(run.failed);
+        json_object_put(run.names);
         dt_results_release(&run.done);
     }
     if (fclose(run.file) != 0 && rc == 0)

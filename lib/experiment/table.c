@@ -15,14 +15,6 @@ struct entry {
     double p; /* of the pairs with the baseline; NAN without any */
 };
 
-static bool contains(struct json_object *names, const char *name)
-{
-    for (size_t i = 0; i < json_object_array_length(names); i++)
-        if (strcmp(json_object_get_string(json_object_array_get_idx(names, i)), name) == 0)
-            return true;
-    return false;
-}
-
 /* Some that most want to see, where nobody has said which. */
 static struct json_object *choose(struct json_object *all)
 {
@@ -41,7 +33,7 @@ static struct json_object *choose(struct json_object *all)
     json_object_put(chosen);
     chosen = json_object_new_array();
     for (int i = 0; i < 3; i++)
-        if (contains(all, usual[i]))
+        if (dt_results_has_name(all, usual[i]))
             json_object_array_add(chosen, json_object_new_string(usual[i]));
     return chosen;
 }
@@ -51,8 +43,6 @@ int dt_results_choose_names(const struct dt_results *results,
                             struct dt_error *err)
 {
     struct json_object *all = dt_results_names(results), *wanted;
-    int rc = 0;
-    *names = NULL;
     if (options->count > 0) {
         *names = json_object_new_array();
         for (int i = 0; i < options->count; i++)
@@ -63,12 +53,7 @@ int dt_results_choose_names(const struct dt_results *results,
     } else {
         *names = choose(all);
     }
-    for (size_t i = 0; i < json_object_array_length(*names) && rc == 0; i++) {
-        const char *name = json_object_get_string(json_object_array_get_idx(*names, i));
-        bool may_lack = strncmp(name, "reached_", 8) == 0; /* a target that no run has met */
-        if (json_object_array_length(all) > 0 && !contains(all, name) && !may_lack)
-            rc = dt_fail(err, DT_EMISSING, "%s: no run has a value '%s'", results->path, name);
-    }
+    int rc = dt_results_check_names(*names, all, results->path, err);
     json_object_put(all);
     if (rc < 0)
         json_object_put(*names);

@@ -100,6 +100,10 @@ static void mistakes_are_named(void **state)
     assert_refused("{\"command\":\"x {a}\",\"axes\":{\"a\":[\"1\"]},\"baseline\":{\"a\":\"2\"}}",
                    "no value '2'");
     assert_refused("{\"command\":\"x {seed}\",\"axes\":{\"seed\":[\"1\"]}}", "no name for an axis");
+    assert_refused("{\"command\":\"x\",\"repeats\":\"1000001\"}", "from 1 to 1000000");
+    assert_refused("{\"command\":\"x\",\"targets\":{\"loss\":\"2\"}}", "targets need metrics");
+    assert_refused("{\"command\":\"x\",\"metrics\":\"m\",\"targets\":{\"loss\":\"low\"}}",
+                   "target of loss must be a number, not 'low'");
     assert_refused("[]", "no mapping");
 }
 

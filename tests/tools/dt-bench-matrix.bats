@@ -216,15 +216,47 @@ make_measured() {
     dt-bench compare a b | grep -q 'too few runs to tell'
 }
 
+@test "a design that options make wrong is wrong usage, that of a file an error; nothing runs" {
+    for wrong in "-a a -- true {a}" "" "-r 0 -- true" "-r x -- true" "-w -1 -- true" "-r 1e9 -- true" \
+        "--limit soon -- true" "--seed -1 -- true" "-a a=1,1 -- true {a}" "-a a=1 -- true" "-- true {b}" \
+        "-a a=1 -b a=2 -- true {a}" "-b a=2 -- true" "-a seed=1 -- true {seed}" "--note x -- true" \
+        "--metrics m --target loss -- true" "--metrics m --target loss=low -- true" \
+        "--target loss=2 -- true" "--metrics m{b} -- true" "--json --format tsv -- true"; do
+        run dt-bench matrix -q -o rows $wrong
+        [ "$status" -eq 2 ] || { echo "$wrong: $status: $output"; return 1; }
+        [ "${#lines[@]}" -eq 2 ]
+    done
+    printf 'command: touch ran {a}\naxes:\n  a: [1, 2]\n' >whole.yaml
+    printf 'command: touch ran {b}\naxes:\n  a: [1, 2]\n' >broken.yaml
+    run dt-bench matrix -q -o rows -d whole.yaml -b a=3
+    [ "$status" -eq 2 ]
+    run dt-bench matrix -q -o rows -d broken.yaml -r 2
+    assert_one_line_error dt-bench
+    [[ "$output" == "dt-bench: broken.yaml: {b} names no axis"* ]]
+    [ ! -e rows ] && [ ! -e ran ]
+}
+
+@test "a value that no run has is told when each cell has run once, and with what there is" {
+    again() { run dt-bench matrix -q -o rows -r 3 "$@" -a a=1,2 -- sh -c 'echo $0 >>log; echo "{\"n$0\":1}"' '{a}'; }
+    again -v n2 -v nope
+    assert_one_line_error dt-bench
+    [[ "$output" == "dt-bench: rows: no run has a value 'nope': there are "*n1*wall_s* ]]
+    [ "$(wc -l <log)" -eq 2 ] # of the 8: the warm-up
+    again -w 0 -v nope
+    [[ "$output" == *"'rows' holds rows of another matrix, whose warmup differs: "* ]]
+    again -v n2
+    [ "$status" -eq 0 ]
+    again -v nope # which is known without a run
+    assert_one_line_error dt-bench
+    [ "$(wc -l <log)" -eq 10 ]
+}
+
 @test "wrong usage and damaged rows are one line" {
-    for wrong in "matrix true" "compare a" "report" "report a b"; do
+    for wrong in "matrix true" "compare a" "report" "report a b" \
+        "report --json --format tsv a"; do
         run dt-bench $wrong
         [ "$status" -eq 2 ]
     done
-    run dt-bench matrix -o rows -a a -- true '{a}'
-    assert_one_line_error dt-bench
-    run dt-bench matrix -o rows
-    assert_one_line_error dt-bench
     echo '{"design":{"command":"true"}}' >rows
     echo 'nonsense' >>rows
     run dt-bench report rows
