@@ -31,23 +31,34 @@ static const struct dt_option options[] = {
      .max = 131072},
     {"search", 0, DT_OPT_INT, &opt.search, "N", "find the fastest layouts that fit on N devices",
      .min = 1, .max = 131072},
-    {"best", 0, DT_OPT_INT, &opt.best, "N", "with --search: show N (default 10)", .min = 1,
-     .max = 1000},
+    {"best", 0, DT_OPT_INT, &opt.best, "N", "--search: show N (default 10)", .min = 1, .max = 1000},
     {"measured", 0, DT_OPT_STRING, &opt.measured, "FILE",
      "start from what dt-bench --json step measured with these settings"},
     {"stragglers", 0, DT_OPT_REAL, &opt.stragglers, "S",
      "devices are slower by S (standard deviation; default: the cluster's)", .min = 0, .max = 10},
     {"seed", 0, DT_OPT_INT, &opt.seed, "N", "of stragglers and failures (default 1)", .min = 0,
      .max = 1e15},
-    {"trace", 0, DT_OPT_STRING, &opt.trace, "FILE", "write the step's timeline as trace events"},
+    {"trace", 0, DT_OPT_STRING, &opt.trace, "FILE",
+     "write the step's timeline as trace events; -: in place of the plan"},
     {"validate", 0, DT_OPT_FLAG, &opt.validate, NULL,
      "compare with published figures, or with those of FILE"},
     {"json", 0, DT_OPT_FLAG, &opt.json, NULL, "print one JSON object"},
     {NULL},
 };
 
+enum { PLAN, SEARCH, VALIDATE };
+
+static const struct dt_use uses[] = {
+    [PLAN] = {"", "", NULL,
+              "config set cluster machine devices measured stragglers seed trace json"},
+    [SEARCH] = {"--search", "", "search",
+                "config set cluster machine best measured stragglers seed json"},
+    [VALIDATE] = {"--validate", "[FILE]", "validate", "json"},
+    {NULL},
+};
+
 static const struct dt_command command = {"dt-plan", "predict memory, traffic and time of a layout",
-                                          "[FILE]", options};
+                                          "", options, uses};
 
 static void print_json(struct json_object *object)
 {
@@ -79,6 +90,12 @@ static int search(const struct dt_plan_request *request, struct dt_error *err)
     return 0;
 }
 
+/* Where it takes the place of the plan. */
+static bool trace_is_stdout(void)
+{
+    return opt.trace && strcmp(opt.trace, "-") == 0;
+}
+
 /* A timeline has every pass, and with ZeRO 3 every layer of it, in memory. */
 static int check_trace(const struct dt_plan_request *request, const struct dt_layout *l,
                        struct dt_error *err)
@@ -108,6 +125,8 @@ static int plan(struct dt_plan_request *request, const struct dt_layout *layout,
         rc = dt_timeline_write(&timeline, opt.trace, err);
     dt_timeline_release(&timeline);
     DT_TRY(rc);
+    if (trace_is_stdout())
+        return 0;
     if (opt.json) {
         print_json(dt_report_plan_json(&made, request));
     } else {
@@ -167,12 +186,11 @@ int main(int argc, char **argv)
 {
     struct dt_error err;
     int first = dt_parse_options(&command, argc, argv);
+    dt_check_use(&command, &uses[opt.validate ? VALIDATE : opt.search ? SEARCH : PLAN]);
     if (argc - first > (opt.validate ? 1 : 0))
-        dt_usage(opt.validate ? "validate takes one file" : "no operand is taken");
-    if (opt.search && opt.devices)
-        dt_usage("either --devices or --search");
-    if (opt.search && opt.trace)
-        dt_usage("--trace is of one layout, not of a search");
+        dt_usage(opt.validate ? "--validate takes one file" : "no operand is taken");
+    if (trace_is_stdout() && opt.json)
+        dt_usage("--trace - takes the place of the plan, and no --json");
     int rc = opt.validate ? validate(first < argc ? argv[first] : NULL, &err) : run(&err);
     if (rc < 0)
         return dt_report(&err);

@@ -14,7 +14,9 @@ static struct {
     struct dt_string_list texts, artifacts;
     double interval, patience, give_up;
     bool once, quiet;
-} opt = {.interval = 1, .patience = 60, .give_up = 600};
+} opt = {.interval = 1, .patience = -1, .give_up = 600};
+
+#define PATIENCE 60 /* seconds */
 
 static const struct dt_option options[] = {
     {"tensorboard", 't', DT_OPT_STRING, &opt.tensorboard, "DIR",
@@ -36,8 +38,18 @@ static const struct dt_option options[] = {
     {NULL},
 };
 
+enum { EVENT_FILES, SERVER };
+
+static const struct dt_use uses[] = {
+    [EVENT_FILES] = {"", "RUN", "tensorboard", "text interval patience once quiet"},
+    [SERVER] = {"--mlflow", "RUN", NULL,
+                "tensorboard mlflow experiment text artifact interval patience give-up once quiet"},
+    {NULL},
+};
+
 static const struct dt_command command = {
-    "dt-track", "follow a run into TensorBoard event files and an MLflow server", "RUN", options};
+    "dt-track", "follow a run into TensorBoard event files and an MLflow server", "", options,
+    uses};
 
 static void say(const char *text)
 {
@@ -88,6 +100,9 @@ int main(int argc, char **argv)
     char *server = find_server();
     if (server == NULL && opt.tensorboard == NULL)
         dt_usage("nowhere to go: --tensorboard DIR or --mlflow URL is needed");
+    dt_check_use(&command, &uses[server ? SERVER : EVENT_FILES]);
+    if (opt.once && opt.patience >= 0)
+        dt_usage("--once waits for nothing, and takes no --patience");
     const volatile sig_atomic_t *stop = dt_stop_watch();
     const struct dt_track_options o = {.run = argv[first],
                                        .tensorboard = opt.tensorboard,
@@ -98,7 +113,7 @@ int main(int argc, char **argv)
                                        .text_count = opt.texts.count,
                                        .artifact_count = opt.artifacts.count,
                                        .interval = opt.interval,
-                                       .patience = opt.patience,
+                                       .patience = opt.patience < 0 ? PATIENCE : opt.patience,
                                        .give_up = opt.give_up,
                                        .once = opt.once,
                                        .stop = stop,

@@ -109,7 +109,7 @@ void dt_config_defaults(const struct dt_setting *schema, void *object)
 {
     struct dt_error err;
     for (const struct dt_setting *s = schema; s->name; s++) {
-        int rc = is_printed(s) ? set(s, object, s->initial, "", &err) : 0;
+        int rc = is_printed(s) && s->initial ? set(s, object, s->initial, "", &err) : 0;
         assert(rc == 0);
         (void)rc;
     }

@@ -39,9 +39,9 @@ enum dt_setting_kind {
 struct dt_setting {
     const char *name; /* NULL ends the table */
     enum dt_setting_kind kind;
-    size_t offset; /* of the field in the caller's struct */
-    const char *initial;
-    double min, max; /* of numbers; both 0 means any */
+    size_t offset;       /* of the field in the caller's struct */
+    const char *initial; /* NULL: none, and the field is left as it is */
+    double min, max;     /* of numbers; both 0 means any */
     const char *const *choices;
     /* Of an alias: pairs of a word and what it means to the setting, ended by NULL;
      * other values go through as they are. */

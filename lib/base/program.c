@@ -178,16 +178,21 @@ static bool lists(const char *list, const char *word)
     return false;
 }
 
+static bool takes(const struct dt_use *use, const char *option)
+{
+    return lists(use->needs, option) || lists(use->takes, option);
+}
+
 /* use: NULL for all options. */
 static void print_usage(const struct dt_command *c, const struct dt_use *use, const char *before)
 {
     struct dt_buffer usage = DT_BUFFER_EMPTY;
     const char *operands = use ? use->operands : c->operands;
-    dt_buffer_printf(&usage, "%s%s%s", c->name, use ? " " : "", use ? use->name : "");
+    bool word = use && *use->name && *use->name != '-';
+    dt_buffer_printf(&usage, "%s%s%s", c->name, word ? " " : "", word ? use->name : "");
     for (const struct dt_option *o = c->options; o->name; o++) {
-        bool needed = use ? lists(use->needs, o->name) : o->required;
-        if (use == NULL || needed || lists(use->takes, o->name))
-            add_usage(&usage, o, needed);
+        if (use == NULL || takes(use, o->name))
+            add_usage(&usage, o, use ? lists(use->needs, o->name) : o->required);
     }
     if (*operands)
         dt_buffer_printf(&usage, " %s", operands);
@@ -471,14 +476,23 @@ int dt_parse_options(const struct dt_command *c, int argc, char **argv)
     return optind;
 }
 
+static void reject_option(const struct dt_command *c, const struct dt_use *use, const char *option)
+{
+    const struct dt_use *other = c->uses;
+    while (other->name && !takes(other, option))
+        other++;
+    if (*use->name == '\0' && other->name)
+        dt_usage("--%s goes with %s", option, other->name);
+    dt_usage("%s takes no --%s", use->name, option);
+}
+
 void dt_check_use(const struct dt_command *c, const struct dt_use *use)
 {
     for (int i = 0; c->options[i].name; i++) {
         const char *name = c->options[i].name;
-        bool needed = lists(use->needs, name);
-        if (given[i] && !needed && !lists(use->takes, name))
-            dt_usage("%s takes no --%s", use->name, name);
-        if (!given[i] && needed)
+        if (given[i] && !takes(use, name))
+            reject_option(c, use, name);
+        if (!given[i] && lists(use->needs, name))
             dt_usage("%s needs --%s", use->name, name);
     }
 }

@@ -54,9 +54,10 @@ struct dt_option {
 };
 
 /* One of several things that a program does, and the long names of its options, with spaces
- * between. */
+ * between. What tells it from the others is its name: the first operand, or an option that it
+ * needs ("--search"), or "" where it is neither. */
 struct dt_use {
-    const char *name, *operands; /* the first operand, and the usage line's others or "" */
+    const char *name, *operands; /* operands: the usage line's others, or "" */
     const char *needs, *takes;   /* needs may be NULL */
 };
 

@@ -9,25 +9,26 @@
 
 #define AT(field) offsetof(struct dt_cluster, field)
 
+/* Without an initial value: what every description must say, numbers above 0. */
 static const struct dt_setting schema[] = {
     {"cluster.name", DT_SET_STRING, AT(name), ""},
-    {"cluster.nodes", DT_SET_INT, AT(nodes), "1", 1, 1e6},
-    {"cluster.devices", DT_SET_INT, AT(devices), "1", 1, 4096},
+    {"cluster.nodes", DT_SET_INT, AT(nodes), NULL, 1, 1e6},
+    {"cluster.devices", DT_SET_INT, AT(devices), NULL, 1, 4096},
     {"device.name", DT_SET_STRING, AT(device.name), ""},
-    {"device.memory", DT_SET_REAL, AT(device.memory), "16", 1e-3, 1e6},
+    {"device.memory", DT_SET_REAL, AT(device.memory), NULL, 1e-3, 1e6},
     {"device.reserved", DT_SET_REAL, AT(device.reserved), "0", 0, 1e6},
-    {"device.tflops_16", DT_SET_REAL, AT(device.tflops_16), "0.1", 1e-6, 1e6},
-    {"device.tflops_32", DT_SET_REAL, AT(device.tflops_32), "0.1", 1e-6, 1e6},
+    {"device.tflops_16", DT_SET_REAL, AT(device.tflops_16), NULL, 1e-6, 1e6},
+    {"device.tflops_32", DT_SET_REAL, AT(device.tflops_32), NULL, 1e-6, 1e6},
     {"device.gemm_efficiency", DT_SET_REAL, AT(device.gemm_efficiency), "0.8", 1e-3, 1},
     {"device.attention_efficiency", DT_SET_REAL, AT(device.attention_efficiency), "0.5", 1e-3, 1},
-    {"device.bandwidth", DT_SET_REAL, AT(device.bandwidth), "20", 1e-3, 1e6},
+    {"device.bandwidth", DT_SET_REAL, AT(device.bandwidth), NULL, 1e-3, 1e6},
     {"device.bandwidth_efficiency", DT_SET_REAL, AT(device.bandwidth_efficiency), "0.8", 1e-3, 1},
     {"device.launch", DT_SET_REAL, AT(device.launch), "0", 0, 1e6},
     {"device.spread", DT_SET_REAL, AT(device.spread), "0", 0, 10},
-    {"link.inside", DT_SET_REAL, AT(link.inside), "10", 1e-6, 1e6},
+    {"link.inside", DT_SET_REAL, AT(link.inside), NULL, 1e-6, 1e6},
     {"link.inside_efficiency", DT_SET_REAL, AT(link.inside_efficiency), "0.8", 1e-3, 1},
     {"link.inside_latency", DT_SET_REAL, AT(link.inside_latency), "5", 0, 1e6},
-    {"link.between", DT_SET_REAL, AT(link.between), "1", 1e-6, 1e6},
+    {"link.between", DT_SET_REAL, AT(link.between), NULL, 1e-6, 1e6},
     {"link.between_efficiency", DT_SET_REAL, AT(link.between_efficiency), "0.8", 1e-3, 1},
     {"link.between_latency", DT_SET_REAL, AT(link.between_latency), "10", 0, 1e6},
     {"link.interference", DT_SET_REAL, AT(link.interference), "0", 0, 1},
@@ -52,6 +53,18 @@ static char *find(const char *place)
     return dt_strdup(place);
 }
 
+/* A setting that must be given and was not, or NULL. */
+static const struct dt_setting *missing(const struct dt_cluster *c)
+{
+    for (const struct dt_setting *s = schema; s->name; s++) {
+        const void *field = (const char *)c + s->offset;
+        if (s->initial == NULL &&
+            (s->kind == DT_SET_INT ? *(const long *)field == 0 : *(const double *)field == 0))
+            return s;
+    }
+    return NULL;
+}
+
 int dt_cluster_read(struct dt_cluster *c, const char *place, const char *const *overrides,
                     int count, struct dt_error *err)
 {
@@ -62,6 +75,8 @@ int dt_cluster_read(struct dt_cluster *c, const char *place, const char *const *
     free(path);
     for (int i = 0; i < count && rc == 0; i++)
         rc = dt_config_override(schema, c, overrides[i], "--machine", err);
+    if (rc == 0 && missing(c))
+        rc = dt_fail(err, DT_EFORMAT, "%s: %s is needed", place, missing(c)->name);
     if (rc == 0 && c->device.reserved >= c->device.memory)
         rc =
             dt_fail(err, DT_EINVALID, "%s: device.reserved leaves nothing of device.memory", place);

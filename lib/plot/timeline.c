@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "io/input.h"
 #include "plot/gnuplot.h"
 
 enum { TEXT_COLUMNS = 56, MOST_KINDS = 7, MOST_LABELS = 400, MOST_LANES = 512 };
@@ -38,15 +39,15 @@ static const char *text_of(struct json_object *event, const char *name)
     return json_object_object_get_ex(event, name, &value) ? json_object_get_string(value) : "";
 }
 
-static double number_of(struct json_object *event, const char *name)
+static long number_of(struct json_object *event, const char *name)
 {
     struct json_object *value;
-    return json_object_object_get_ex(event, name, &value) ? json_object_get_double(value) : 0;
+    return json_object_object_get_ex(event, name, &value) ? (long)json_object_get_int64(value) : 0;
 }
 
 static int lane_of(struct trace *t, struct json_object *event)
 {
-    long process = (long)number_of(event, "pid"), thread = (long)number_of(event, "tid");
+    long process = number_of(event, "pid"), thread = number_of(event, "tid");
     for (int i = 0; i < t->lane_count; i++)
         if (t->lanes[i].process == process && t->lanes[i].thread == thread)
             return i;
@@ -72,18 +73,41 @@ static int kind_of(struct trace *t, const char *name)
     return kind < MOST_KINDS ? kind : MOST_KINDS - 1;
 }
 
-static void add_event(struct trace *t, struct json_object *event)
+/* Complete events have a moment and a duration, which may be 0. */
+static int add_event(struct trace *t, struct json_object *event, const char *subject,
+                     struct dt_error *err)
 {
+    double begin, duration;
     if (strcmp(text_of(event, "ph"), "X") != 0)
-        return;
+        return 0;
+    DT_TRY(dt_json_get_real(event, "ts", subject, &begin, err));
+    DT_TRY(dt_json_get_real(event, "dur", subject, &duration, err));
+    if (!isfinite(begin) || !isfinite(duration) || duration < 0)
+        return dt_fail(err, DT_EFORMAT, "%s: lasts %g from %g on", subject, duration, begin);
     int lane = lane_of(t, event);
+    if (lane < 0)
+        return dt_fail(err, DT_EINVALID, "%s: more than %d lanes cannot be drawn", subject,
+                       MOST_LANES);
+    if (duration == 0)
+        return 0;
     const char *name = text_of(event, "name");
-    double begin = number_of(event, "ts"), end = begin + number_of(event, "dur");
-    if (lane < 0 || !(end > begin))
-        return;
     DT_GROW(t->boxes, t->count, t->capacity);
-    t->boxes[t->count++] = (struct box){lane, kind_of(t, name), begin, end, dt_strdup(name)};
-    t->end = fmax(t->end, end);
+    t->boxes[t->count++] =
+        (struct box){lane, kind_of(t, name), begin, begin + duration, dt_strdup(name)};
+    t->end = fmax(t->end, begin + duration);
+    return 0;
+}
+
+static int add_events(struct trace *t, struct json_object *events, const char *path,
+                      struct dt_error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < json_object_array_length(events) && rc == 0; i++) {
+        char *subject = dt_format("%s: event %zu", path, i + 1);
+        rc = add_event(t, json_object_array_get_idx(events, i), subject, err);
+        free(subject);
+    }
+    return rc;
 }
 
 /* {"ph":"M","name":"process_name" or "thread_name","args":{"name":...}} */
@@ -97,8 +121,8 @@ static void add_name(struct trace *t, struct json_object *event)
         return;
     for (int i = 0; i < t->lane_count; i++) {
         struct lane *lane = &t->lanes[i];
-        if (lane->process != (long)number_of(event, "pid") ||
-            (!process && lane->thread != (long)number_of(event, "tid")))
+        if (lane->process != number_of(event, "pid") ||
+            (!process && lane->thread != number_of(event, "tid")))
             continue;
         char *old = lane->name;
         const char *name = text_of(args, "name");
@@ -154,28 +178,49 @@ static void sort_kinds(struct trace *t)
         t->boxes[i].kind = place[t->boxes[i].kind];
 }
 
+/* JSON has no zero bytes: up to the first is all of it. */
+static int read_json(const char *path, struct json_object **top, struct dt_error *err)
+{
+    struct dt_input *in;
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    bool zero;
+    DT_TRY(dt_input_open(&in, path, err));
+    int rc = dt_input_read_until(in, '\0', &text, &zero, err);
+    if (rc == 0)
+        rc = zero ? dt_fail(err, DT_EFORMAT, "%s: is no trace", path)
+                  : dt_json_parse(text.data, text.size, path, top, err);
+    dt_buffer_release(&text);
+    dt_input_close(in);
+    return rc;
+}
+
+static void name_lanes(struct trace *t, struct json_object *events)
+{
+    sort_lanes(t);
+    sort_kinds(t);
+    for (size_t i = 0; i < json_object_array_length(events); i++)
+        add_name(t, json_object_array_get_idx(events, i));
+    for (int i = 0; i < t->lane_count; i++)
+        if (t->lanes[i].name == NULL)
+            t->lanes[i].name = dt_format("%ld.%ld", t->lanes[i].process, t->lanes[i].thread);
+}
+
 static int read_trace(struct trace *t, const char *path, struct dt_error *err)
 {
     struct json_object *top, *events;
-    DT_TRY(dt_json_read(path, &top, err));
+    DT_TRY(read_json(path, &top, err));
     int rc = 0;
     events = top;
     if (json_object_is_type(top, json_type_object))
         rc = dt_json_get(top, "traceEvents", json_type_array, path, &events, err);
     else if (!json_object_is_type(top, json_type_array))
         rc = dt_fail(err, DT_EFORMAT, "%s: is no trace", path);
-    size_t count = rc == 0 ? json_object_array_length(events) : 0;
-    for (size_t i = 0; i < count; i++)
-        add_event(t, json_object_array_get_idx(events, i));
-    sort_lanes(t);
-    sort_kinds(t);
-    for (size_t i = 0; i < count; i++)
-        add_name(t, json_object_array_get_idx(events, i));
-    for (int i = 0; i < t->lane_count; i++)
-        if (t->lanes[i].name == NULL)
-            t->lanes[i].name = dt_format("%ld.%ld", t->lanes[i].process, t->lanes[i].thread);
+    if (rc == 0)
+        rc = add_events(t, events, path, err);
     if (rc == 0 && t->count == 0)
         rc = dt_fail(err, DT_EFORMAT, "%s: holds no complete event (\"ph\":\"X\")", path);
+    if (rc == 0)
+        name_lanes(t, events);
     json_object_put(top);
     return rc;
 }

@@ -110,6 +110,26 @@ static void make_key(struct tracker *t)
     free(real);
 }
 
+/* Which run of a server this is, nothing else knows: so to begin anew is not decided here. */
+static int read_memory(struct tracker *t, const char *path, struct dt_error *err)
+{
+    struct json_object *key;
+    struct dt_error why;
+    int rc = dt_json_read(path, &t->memory, &why);
+    if (rc == 0)
+        rc = dt_json_get_real(t->memory, "start", path, &t->start, &why);
+    if (rc == 0)
+        rc = dt_json_get(t->memory, "key", json_type_string, path, &key, &why);
+    if (rc == DT_EFORMAT)
+        return dt_fail(err, rc,
+                       "%s; remove it to go on: event files lose and double nothing, an MLflow "
+                       "server gets a new run",
+                       why.text);
+    if (rc < 0)
+        *err = why;
+    return rc;
+}
+
 static int remember(struct tracker *t, struct dt_error *err)
 {
     char *path = memory_path(t);
@@ -117,9 +137,7 @@ static int remember(struct tracker *t, struct dt_error *err)
     int rc = scan(t, &seconds, err);
     bool known = dt_file_exists(path);
     if (rc == 0 && known)
-        rc = dt_json_read(path, &t->memory, err);
-    if (rc == 0 && known)
-        rc = dt_json_get_real(t->memory, "start", path, &t->start, err);
+        rc = read_memory(t, path, err);
     free(path);
     if (rc < 0 || known)
         return rc;

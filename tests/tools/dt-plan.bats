@@ -257,3 +257,29 @@ END
     [[ "$output" == *"--trace t.json: would hold 2.1e+06 passes"*"take fewer than 1048576 micro-batches" ]]
     [ ! -e t.json ]
 }
+
+@test "an option that goes with something else is refused" {
+    for wrong in "--best 3" "--search 2 -n 2" "--search 2 --trace t" "--validate --json --set a=b" \
+        "--validate --search 2" "--validate -c x"; do
+        run dt-plan $wrong
+        [ "$status" -eq 2 ] || { echo "$wrong: $status: $output"; return 1; }
+        [ "${#lines[@]}" -eq 2 ]
+    done
+    run dt-plan $small --best 3
+    [ "${lines[0]}" = "dt-plan: --best goes with --search" ]
+}
+
+@test "a cluster must say what nothing can be computed without" {
+    sed '/^#/d; s/ *#.*//' "$ROOT/share/clusters/8xh100.yaml" >whole.yaml
+    for key in nodes devices memory tflops_16 tflops_32 bandwidth inside between; do
+        sed "/^  $key:/d" whole.yaml >cut.yaml
+        run dt-plan $small --cluster cut.yaml
+        assert_one_line_error dt-plan
+        [[ "$output" == "dt-plan: cut.yaml: "*".$key is needed" ]]
+    done
+    : >empty.yaml
+    run dt-plan $small --cluster empty.yaml
+    assert_one_line_error dt-plan
+    [ "$output" = "dt-plan: empty.yaml: cluster.nodes is needed" ]
+    dt-plan $small --cluster cut.yaml --machine link.between=1 >out # the last one that was missing
+}

@@ -233,3 +233,33 @@ count_tag() {
     run bash -c 'dt-track -q -t /proc/none run'
     assert_one_line_error dt-track
 }
+
+@test "a memory that is cut off is told with what to do, and without it event files go on" {
+    head -n 300 run/metrics.jsonl >part
+    mv run/metrics.jsonl all
+    cp part run/metrics.jsonl
+    dt-track -q -1 -t run/tb run
+    cp all run/metrics.jsonl
+    for memory in '' '{"start":1' '{"start":1}' '{"key":"a"}' '[]'; do
+        printf '%s' "$memory" >run/track/state.json
+        run dt-track -q -t run/tb run
+        assert_one_line_error dt-track
+        [[ "$output" == "dt-track: run/track/state.json: "*"; remove it to go on: "* ]]
+    done
+    rm run/track/state.json
+    dt-track -q -t run/tb run
+    [ "$(ls run/tb | wc -l)" -eq 1 ]
+    [ "$(count_tag val_loss)" -eq 5 ]
+    [ "$(count_tag grad_norm)" -eq 499 ]
+}
+
+@test "options that go with a server are refused without one" {
+    for wrong in "-e name" "--artifact run/metrics.jsonl" "--give-up 1"; do
+        MLFLOW_TRACKING_URI= run dt-track -t run/tb $wrong run
+        [ "$status" -eq 2 ]
+        [[ "${lines[0]}" == "dt-track: --"*" goes with --mlflow" ]]
+    done
+    run dt-track -t run/tb --once --patience 3 run
+    [ "$status" -eq 2 ]
+    [ ! -e run/tb ]
+}
