@@ -38,8 +38,18 @@ static const struct dt_option options[] = {
      .min = 1e-9, .max = 1e12},
     {NULL}};
 
+static const struct dt_use uses[] = {
+    {"WHAT", "RUN ...", NULL, "output title x log floor"},
+    {"target", "RUN ...", "target", "output title x"},
+    {"scaling", "ROWS", NULL, "output title axis value"},
+    {"bars", "ROWS", NULL, "output title value"},
+    {"roofline", "ROWS", NULL, "output title peak bandwidth"},
+    {"timeline", "TRACE", NULL, "output title"},
+    {NULL},
+};
+
 static const struct dt_command command = {
-    "dt-plot", "draw curves of runs, results of matrices, and traces", "WHAT FILE ...", options};
+    "dt-plot", "draw curves of runs, results of matrices, and traces", "", options, uses};
 
 static enum dt_plot_format format_of(const char *path)
 {
@@ -59,12 +69,11 @@ static void warn_of_losses_left_out(const struct dt_run_metrics *runs, int count
     for (int r = 0; r < count; r++)
         points += runs[r].not_finite;
     if (points > 0)
-        dt_warn("%zu point%s not drawn: a loss that is not a finite number", points,
-                dt_plural(points));
+        dt_warn("%zu point%s not drawn: no finite number up to 1e300", points, dt_plural(points));
 }
 
-static int draw(const char *member, const struct dt_run_metrics *runs, int count,
-                struct dt_output *out, struct dt_error *err)
+static int draw(const char *member, struct dt_run_metrics *runs, int count, struct dt_output *out,
+                struct dt_error *err)
 {
     struct dt_plot plot = {.format = format_of(opt.output),
                            .x = (enum dt_plot_x)opt.x,
@@ -73,6 +82,12 @@ static int draw(const char *member, const struct dt_run_metrics *runs, int count
                            .floor = opt.floor,
                            .title = opt.title,
                            .member = strcmp(member, "loss") == 0 ? NULL : member};
+    size_t dropped = dt_plot_drop_below_zero(&plot, runs, count);
+    if (dropped > 0)
+        dt_warn("%zu point%s not drawn: not above 0, on a logarithmic axis", dropped,
+                dt_plural(dropped));
+    if (count > DT_MOST_NAMED)
+        dt_warn("%d runs are drawn without their names: more than %d", count, DT_MOST_NAMED);
     return dt_plot_loss(&plot, runs, count, out, err);
 }
 
@@ -140,8 +155,7 @@ static int chart_of_rows(char **operands, int count, struct dt_output *out, stru
     struct dt_results results;
     const struct dt_chart c = chart();
     const char *kind = operands[0];
-    if (count != 2)
-        dt_usage("%s draws one file of rows, of dt-bench matrix", kind);
+    (void)count;
     DT_TRY(dt_results_read(&results, operands[1], err));
     int rc = strcmp(kind, "scaling") == 0 ? dt_plot_scaling(&c, &results, out, err)
              : strcmp(kind, "bars") == 0  ? dt_plot_bars(&c, &results, out, err)
@@ -152,8 +166,7 @@ static int chart_of_rows(char **operands, int count, struct dt_output *out, stru
 
 static int timeline(char **operands, int count, struct dt_output *out, struct dt_error *err)
 {
-    if (count != 2)
-        dt_usage("timeline draws one trace");
+    (void)count;
     return dt_plot_timeline(format_of(opt.output), opt.title, operands[1], out, err);
 }
 
@@ -173,8 +186,6 @@ static int time_to_target(char **operands, int count, struct dt_output *out, str
 {
     static const char *const units[] = {"steps", "tokens", "seconds"};
     int runs = count - 1, rc = 0, names_read = 0;
-    if (isnan(opt.target))
-        dt_usage("target needs --target LOSS");
     char **names = dt_alloc((size_t)runs, sizeof *names);
     double *values = dt_alloc((size_t)runs, sizeof *values);
     for (; names_read < runs && rc == 0; names_read += rc == 0) {
@@ -201,32 +212,50 @@ static int time_to_target(char **operands, int count, struct dt_output *out, str
     return rc;
 }
 
-static const struct {
-    const char *name;
-    int (*draw)(char **operands, int count, struct dt_output *out, struct dt_error *err);
-} kinds[] = {
-    {"scaling", chart_of_rows}, {"bars", chart_of_rows},    {"roofline", chart_of_rows},
-    {"timeline", timeline},     {"target", time_to_target},
+/* Of each use. */
+static int (*const drawings[])(char **operands, int count, struct dt_output *out,
+                               struct dt_error *err) = {
+    curves, time_to_target, chart_of_rows, chart_of_rows, chart_of_rows, timeline,
 };
+_Static_assert(sizeof drawings / sizeof *drawings + 1 == sizeof uses / sizeof *uses, "one each");
+
+/* Any number of a run's metrics can be drawn, so that the first use is that of all other names. */
+static int find_use(const char *name)
+{
+    for (int i = 1; uses[i].name; i++)
+        if (strcmp(name, uses[i].name) == 0)
+            return i;
+    return 0;
+}
+
+static void check_usage(char **operands, int count)
+{
+    if (count < 1)
+        dt_usage("the first operand is what to plot: loss, lr, scaling, bars, timeline, ...");
+    struct dt_use use = uses[find_use(operands[0])];
+    use.name = operands[0];
+    dt_check_use(&command, &use);
+    if (count < 2)
+        dt_usage("plot %s of which file?", operands[0]);
+    if (count > 2 && strchr(use.operands, ' ') == NULL)
+        dt_usage("%s draws one file", operands[0]);
+    if (opt.log >= 1 && opt.floor <= 0)
+        dt_usage("--floor must be above 0 on a logarithmic axis");
+    if (strcmp(use.name, "scaling") == 0 && opt.values.count > 1)
+        dt_usage("scaling draws one --value");
+}
 
 int main(int argc, char **argv)
 {
     int first = dt_parse_options(&command, argc, argv), count = argc - first;
-    int (*draw_it)(char **, int, struct dt_output *, struct dt_error *) = curves;
     struct dt_output out;
     struct dt_error err;
-    if (count < 1)
-        dt_usage("the first operand is what to plot: loss, lr, scaling, bars, timeline, ...");
-    if (count < 2)
-        dt_usage("plot %s of which file?", argv[first]);
+    check_usage(argv + first, count);
     format_of(opt.output);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(argv[first], kinds[i].name) == 0)
-            draw_it = kinds[i].draw;
     int rc = dt_output_open(&out, opt.output, &err);
     if (rc < 0)
         return dt_report(&err);
-    rc = draw_it(argv + first, count, &out, &err);
+    rc = drawings[find_use(argv[first])](argv + first, count, &out, &err);
     if (rc == 0)
         rc = dt_output_commit(&out, &err);
     if (rc < 0)

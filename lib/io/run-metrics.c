@@ -21,11 +21,14 @@ static bool get_number(struct json_object *line, const char *name, double *value
     return isfinite(*value);
 }
 
-/* A loss, present in the line; one that is NaN, infinite or null is counted instead. */
+#define MOST 1e300 /* means and axes of larger numbers overflow */
+
+/* A loss, present in the line; one that is NaN, infinite, huge or null is counted instead. */
 static bool get_loss(struct dt_run_metrics *m, struct json_object *line, const char *name,
                      double *loss)
 {
     bool there = json_object_object_get_ex(line, name, NULL), finite = get_number(line, name, loss);
+    finite = finite && fabs(*loss) <= MOST;
     m->not_finite += there && !finite;
     return finite;
 }

@@ -37,7 +37,7 @@ struct dt_curve { /* steps increase */
 struct dt_run_metrics {
     char *name; /* of the run: its header's "run", else the directory's or file's name */
     struct dt_curve train, valid;
-    size_t not_finite; /* losses that are NaN, infinite or no number; in no curve */
+    size_t not_finite; /* losses that are NaN, above 1e300 or no number; in no curve */
 };
 
 /* Reads PATH, or PATH/metrics.jsonl if PATH is a directory. A run without any

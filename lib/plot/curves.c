@@ -25,6 +25,27 @@ static double position(const struct axis *axis, const struct dt_metric *point)
     return value / axis->unit;
 }
 
+static size_t drop_below_zero(struct dt_curve *curve, const struct dt_plot *plot)
+{
+    const struct axis axis = {plot->x, 1, NULL};
+    size_t kept = 0, count = curve->count;
+    for (size_t i = 0; i < count; i++) {
+        const struct dt_metric *m = &curve->items[i];
+        if (!(plot->log_x && position(&axis, m) <= 0) && !(plot->log_y && m->loss <= 0))
+            curve->items[kept++] = *m;
+    }
+    curve->count = kept;
+    return count - kept;
+}
+
+size_t dt_plot_drop_below_zero(const struct dt_plot *plot, struct dt_run_metrics *runs, int count)
+{
+    size_t dropped = 0;
+    for (int r = 0; r < count; r++)
+        dropped += drop_below_zero(&runs[r].train, plot) + drop_below_zero(&runs[r].valid, plot);
+    return dropped;
+}
+
 static int largest_position(const struct axis *axis, const struct dt_run_metrics *run,
                             double *largest, struct dt_error *err)
 {
@@ -129,8 +150,8 @@ static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
 {
     dt_gnuplot_set_string(script, "x_label", axis->label);
     dt_gnuplot_set_string(script, "y_label", plot->member ? plot->member : "loss (nats per token)");
-    dt_buffer_printf(script, "log_x = %d\nlog_y = %d\nruns = %d\narray name[runs]\n", plot->log_x,
-                     plot->log_y, count);
+    dt_buffer_printf(script, "log_x = %d\nlog_y = %d\nruns = %d\nkeyed = %d\narray name[runs]\n",
+                     plot->log_x, plot->log_y, count, count <= DT_MOST_NAMED);
     for (int r = 0; r < count; r++) {
         char variable[32];
         snprintf(variable, sizeof variable, "name[%d]", r + 1);
@@ -147,6 +168,11 @@ int dt_plot_loss(const struct dt_plot *plot, const struct dt_run_metrics *runs, 
 {
     struct axis axis;
     struct dt_buffer script = DT_BUFFER_EMPTY;
+    size_t points = 0;
+    for (int r = 0; r < count; r++)
+        points += runs[r].train.count + runs[r].valid.count;
+    if (points == 0)
+        return dt_fail(err, DT_EINVALID, "nothing to draw: no point is above 0");
     DT_TRY(choose_axis(&axis, plot->x, runs, count, err));
     add_settings(&script, plot, &axis, runs, count);
     add_data(&script, &axis, plot->member, runs, count);

@@ -29,8 +29,14 @@ struct dt_plot {
     const char *member; /* what the curves show, for the y axis; NULL: the loss */
 };
 
+/* Runs whose names fit beside their curves; more are drawn without names. */
+#define DT_MOST_NAMED 24
+
+/* Takes from the curves what the logarithmic axes cannot have; returns how many points. */
+size_t dt_plot_drop_below_zero(const struct dt_plot *plot, struct dt_run_metrics *runs, int count);
+
 /* Draws the curves of the runs into out. DT_EMISSING if gnuplot is not
- * installed or a run lacks what x asks for. */
+ * installed or a run lacks what x asks for; DT_EINVALID if there is no point. */
 int dt_plot_loss(const struct dt_plot *plot, const struct dt_run_metrics *runs, int count,
                  struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
 

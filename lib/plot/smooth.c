@@ -5,20 +5,41 @@
 #include "base/buffer.h"
 #include "plot/curves.h"
 
+/* Sums of points in windows that move on, by addition alone: a difference would lose what stands
+ * behind a huge value. */
+struct window {
+    const struct dt_curve *curve;
+    double *before; /* sums of points from each up to middle */
+    size_t middle, end;
+    double behind; /* sum from middle to end */
+};
+
+static double sum_of(struct window *w, size_t first, size_t end)
+{
+    const struct dt_metric *items = w->curve->items;
+    for (; w->end < end; w->end++)
+        w->behind += items[w->end].loss;
+    if (first >= w->middle) {
+        double sum = 0;
+        for (size_t i = w->middle = end; i-- > first;)
+            w->before[i] = sum += items[i].loss;
+        w->behind = 0;
+    }
+    return w->before[first] + w->behind;
+}
+
 struct dt_curve dt_curve_smooth(const struct dt_curve *curve)
 {
     size_t count = curve->count, reach = count / 100 + 1;
     struct dt_curve smooth = {dt_alloc(count + 1, sizeof *smooth.items), count, count};
-    double *sum = dt_alloc(count + 1, sizeof *sum);
-    for (size_t i = 0; i < count; i++)
-        sum[i + 1] = sum[i] + curve->items[i].loss;
+    struct window w = {.curve = curve, .before = dt_alloc(count, sizeof *w.before)};
     for (size_t i = 0; i < count; i++) {
         size_t half = i < reach ? i : reach;
         size_t end = i + half < count ? i + half + 1 : count;
         smooth.items[i] = curve->items[i];
-        smooth.items[i].loss = (sum[end] - sum[i - half]) / (double)(end - (i - half));
+        smooth.items[i].loss = sum_of(&w, i - half, end) / (double)(end - (i - half));
     }
-    free(sum);
+    free(w.before);
     return smooth;
 }
 

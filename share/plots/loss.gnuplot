@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Loss curves. dt-plot writes before this style.gnuplot and: x_label, y_label, log_x,
-# log_y, runs, name[1..runs], has_train_I, has_valid_I, floor_level (if any),
+# log_y, runs, keyed, name[1..runs], has_train_I, has_valid_I, floor_level (if any),
 # and the data blocks $train, $smooth and $valid with a data set a run.
 
 has_train(i) = value(sprintf("has_train_%d", i))
@@ -10,6 +10,7 @@ has_valid(i) = value(sprintf("has_valid_%d", i))
 many = runs > 3 && format ne "text"
 label(i, what) = runs == 1 ? what : many ? name[i] : name[i] . ", " . what
 
+if (!keyed) { unset key }
 set xlabel x_label
 set ylabel y_label
 if (log_x) {

@@ -45,6 +45,20 @@ static void smoothing_does_not_lag(void **state)
     free(smooth.items);
 }
 
+static double beginning_huge(size_t i)
+{
+    return i == 0 ? 1e300 : 2;
+}
+
+static void smoothing_forgets_a_huge_value(void **state)
+{
+    (void)state;
+    struct dt_curve curve = curve_of(beginning_huge), smooth = dt_curve_smooth(&curve);
+    assert_float_equal(smooth.items[COUNT - 1].loss, 2, 0);
+    free(curve.items);
+    free(smooth.items);
+}
+
 static void smoothing_averages_noise(void **state)
 {
     (void)state;
@@ -94,6 +108,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(smoothing_does_not_lag),
+        cmocka_unit_test(smoothing_forgets_a_huge_value),
         cmocka_unit_test(smoothing_averages_noise),
         cmocka_unit_test(thinning_keeps_the_extremes_and_the_order),
         cmocka_unit_test(a_short_curve_is_not_thinned),

@@ -132,7 +132,7 @@ set output 'pwned'"
     printf '%s\n' '{"step":1,"loss":2}' '{"step":2,"loss":NaN}' '{"step":3,"loss":Infinity}' \
         '{"step":4,"loss":1,"val_loss":null}' >"$T/m"
     dt-plot loss "$T/m" >"$T/out" 2>"$T/err"
-    [ "$(cat "$T/err")" = "dt-plot: 3 points not drawn: a loss that is not a finite number" ]
+    [ "$(cat "$T/err")" = "dt-plot: 3 points not drawn: no finite number up to 1e300" ]
     [ -s "$T/out" ]
     echo '{"step":2,"loss":NaN}' >"$T/m"
     run dt-plot loss "$T/m"
@@ -322,4 +322,84 @@ places() {
     dt-plot bars -v rate "$T/rows" -o "$T/bars.svg"
     places "$T/bars.svg" | grep -q 'rate (millions)$'
     places "$T/bars.svg" | grep -qE ' 1\.6$'
+}
+
+@test "an option that a drawing does not take is refused, and no file is made" {
+    for wrong in "loss --peak 1" "loss -v x" "loss --target 2" "lr -a n" "target --target 2 --log x" \
+        "target --target 2 --floor 1" "scaling --floor 1" "scaling -v a -v b" "bars -a n" "bars --x time" \
+        "roofline -v x" "timeline --x time" "timeline --peak 1"; do
+        run dt-plot $wrong "$T/run" -o "$T/a.svg"
+        [ "$status" -eq 2 ] || { echo "$wrong: $status: $output"; return 1; }
+        [ "${#lines[@]}" -eq 2 ]
+        [[ "${lines[0]}" == "dt-plot: ${wrong%% *} takes no --"* || "$wrong" == "scaling -v"* ]]
+    done
+    for wrong in scaling bars roofline timeline; do
+        run dt-plot $wrong "$T/run" "$T/run"
+        [ "$status" -eq 2 ]
+    done
+    [ ! -e "$T/a.svg" ]
+}
+
+@test "a trace comes from a pipe, and each of its events is whole" {
+    cd "$T"
+    settings="--set model.vocab_size=1000 --set distributed.pp=2 --set training.gradient_accumulation_steps=4"
+    dt-plan $settings --trace step.json >/dev/null
+    dt-plot timeline step.json >file
+    dt-plan $settings --trace - | dt-plot timeline - >piped
+    cmp file piped
+    gzip step.json
+    dt-plot timeline step.json.gz | cmp file -
+    run dt-plan $settings --trace - --json
+    [ "$status" -eq 2 ]
+    gzip -d step.json.gz
+    for size in 0 1 100 $(($(wc -c <step.json) - 3)); do
+        head -c $size step.json >cut.json
+        run dt-plot timeline cut.json
+        assert_one_line_error dt-plot
+    done
+    for event in '{"ph":"X","ts":1}' '{"ph":"X","dur":1}' '{"ph":"X","ts":"a","dur":1}' \
+        '{"ph":"X","ts":1e999,"dur":1}' '{"ph":"X","ts":1,"dur":-1}'; do
+        echo "[{\"ph\":\"X\",\"ts\":0,\"dur\":1},$event]" >bad.json
+        run dt-plot timeline bad.json
+        assert_one_line_error dt-plot
+        [[ "$output" == "dt-plot: bad.json: event 2: "* ]]
+    done
+    seq 513 | sed 's/.*/{"ph":"X","pid":&,"ts":0,"dur":1}/' | paste -sd , | sed 's/.*/[&]/' >wide.json
+    run dt-plot timeline wide.json
+    assert_one_line_error dt-plot
+    [[ "$output" == *": more than 512 lanes cannot be drawn" ]]
+}
+
+@test "points that a logarithmic axis cannot have are counted in a warning" {
+    printf '{"step":%d,"loss":%s}\n' 0 4 1 -1 2 0 3 2 4 1 >"$T/m"
+    dt-plot loss "$T/m" --log y >"$T/out" 2>"$T/err"
+    [ "$(cat "$T/err")" = "dt-plot: 2 points not drawn: not above 0, on a logarithmic axis" ]
+    dt-plot loss "$T/m" --log xy >"$T/out" 2>"$T/err"
+    [ "$(cat "$T/err")" = "dt-plot: 3 points not drawn: not above 0, on a logarithmic axis" ]
+    dt-plot loss "$T/m" 2>"$T/err" >"$T/out"
+    [ ! -s "$T/err" ]
+    echo '{"step":1,"loss":0}' >"$T/m"
+    run dt-plot loss "$T/m" --log y
+    [ "$status" -eq 1 ]
+    [ "${lines[1]}" = "dt-plot: nothing to draw: no point is above 0" ]
+    run dt-plot loss "$T/run" --log y --floor 0
+    [ "$status" -eq 2 ]
+}
+
+@test "numbers of any size are drawn, and beside huge ones small ones" {
+    printf '{"step":%d,"loss":%s}\n' 1 1e300 2 1e300 3 -1e300 4 2 5 1e-300 >"$T/m"
+    dt-plot loss "$T/m" >"$T/out"
+    printf '{"step":%d,"loss":%s}\n' 1 1.7e308 2 2 3 1 >"$T/m"
+    dt-plot loss "$T/m" 2>"$T/err" >"$T/out"
+    [ "$(cat "$T/err")" = "dt-plot: 1 point not drawn: no finite number up to 1e300" ]
+}
+
+@test "many runs are drawn without their names" {
+    mkdir "$T/many"
+    for i in $(seq 25); do printf '{"step":%d,"loss":%d}\n' 1 $((i + 100)) 2 2 >"$T/many/run-$i"; done
+    dt-plot loss "$T"/many/run-1? -o "$T/few.svg"
+    places "$T/few.svg" | grep -q ' run-13'
+    dt-plot loss "$T"/many/* -o "$T/many.svg" 2>"$T/err"
+    [ "$(cat "$T/err")" = "dt-plot: 25 runs are drawn without their names: more than 24" ]
+    refute grep -q ' run-13' <(places "$T/many.svg") # but as what a pointer at it shows
 }
