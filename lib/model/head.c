@@ -33,7 +33,6 @@ void dt_head_init(struct dt_head *h, const struct dt_model *m, int64_t rows, int
 {
     chunk = chunk > 0 ? chunk : chunk_of(m, rows);
     *h = (struct dt_head){.rows = rows, .chunk = chunk < rows ? chunk : rows};
-    h->host = dt_alloc((size_t)(2 * rows), sizeof *h->host);
 }
 
 void dt_head_release(struct dt_head *h)
@@ -67,6 +66,8 @@ static void lay_out_work(struct dt_head_work *w, struct dt_arena *a, const struc
 void dt_head_layout(struct dt_head *h, struct dt_arena *a, const struct dt_model *m, bool training,
                     const struct dt_head *lender)
 {
+    if (a->memory)
+        h->host = dt_alloc((size_t)(2 * h->rows), sizeof *h->host);
     h->places = dt_arena_take(a, (size_t)h->rows * sizeof *h->places);
     h->targets = dt_arena_take(a, (size_t)h->rows * sizeof *h->targets);
     h->losses = dt_arena_take(a, (size_t)h->rows * sizeof *h->losses);

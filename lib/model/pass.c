@@ -103,8 +103,6 @@ struct dt_workspace *dt_workspace_plan(const struct dt_model *m,
         w->shape.run.end = m->table.layers;
     dt_head_init(&w->head, m, shape->batch * shape->length, shape->head_rows);
     w->blocks = dt_alloc((size_t)block_count(w), sizeof *w->blocks);
-    if (m->part.slices > 1 && begins(w))
-        w->ids = dt_alloc((size_t)(shape->batch * shape->length), sizeof *w->ids);
     lay_out(w);
     return w;
 }
@@ -112,6 +110,8 @@ struct dt_workspace *dt_workspace_plan(const struct dt_model *m,
 int dt_workspace_allocate(struct dt_workspace *w, struct dt_error *err)
 {
     DT_TRY(dt_arena_allocate(&w->arena, w->model->device, err));
+    if (w->model->part.slices > 1 && begins(w))
+        w->ids = dt_alloc((size_t)(w->shape.batch * w->shape.length), sizeof *w->ids);
     lay_out(w);
     return 0;
 }

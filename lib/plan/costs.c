@@ -295,7 +295,7 @@ void dt_costs_init(struct dt_costs *k, const struct dt_base *b, const struct dt_
         k->share = share_out(most * b->element, l, c);
     k->reductions = dt_reductions(s, l);
     k->send = (double)(l->batch * length * s->model.hidden_size) * b->element / (double)l->tp;
-    k->tokens = (double)(l->batch * length * l->batches * l->dp);
+    k->tokens = (double)(l->batch * length) * (double)(l->batches * l->dp);
     k->flops = k->tokens * dt_model_flops_per_token(&s->model, length);
 }
 

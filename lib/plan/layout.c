@@ -41,6 +41,16 @@ long dt_layout_layers(const struct dt_layout *l, long layers, long run)
     return cut.end - cut.first;
 }
 
+/* More than any stage's activations, in bytes: no sum of sizes may overflow. */
+static double bound_of_activations(const struct dt_layout *l, const struct dt_settings *s)
+{
+    const struct dt_model_config *m = &s->model;
+    double width = 32 * (double)m->hidden_size + 8 * (double)m->intermediate_size;
+    double held = l->pipeline.schedule == DT_PIPELINE_AFAB ? (double)l->batches : (double)l->pp;
+    return (double)l->batch * (double)s->training.sequence_length * width * sizeof(float) *
+           (double)m->num_layers * held;
+}
+
 const char *dt_layout_fault(const struct dt_layout *l, const struct dt_settings *s)
 {
     const struct dt_model_config *m = &s->model;
@@ -61,6 +71,8 @@ const char *dt_layout_fault(const struct dt_layout *l, const struct dt_settings 
         return "the optimizer muon needs whole matrices, which ZeRO and tp cut";
     if (l->zero_stage > 0 && (s->distributed.compress != DT_COMPRESS_NONE || dt_sync_is_local(s)))
         return "compressed gradients and local steps need whole ones, which ZeRO shares out";
+    if (bound_of_activations(l, s) > 0x1p62)
+        return "activations of a micro-batch are more bytes than can be counted";
     if (dt_pipeline_check(&l->pipeline, l->batches, &err) < 0)
         return "the schedule cannot pass that many micro-batches";
     return NULL;

@@ -283,3 +283,21 @@ END
     [ "$output" = "dt-plan: empty.yaml: cluster.nodes is needed" ]
     dt-plan $small --cluster cut.yaml --machine link.between=1 >out # the last one that was missing
 }
+
+@test "the largest settings there can be are planned in little memory" {
+    case "$(ldd "$(command -v dt-plan)")" in *asan*) skip "AddressSanitizer takes all addresses" ;; esac
+    ulimit -v 4000000
+    most="--set model.vocab_size=16777216 --set model.hidden_size=131072 --set model.num_heads=1024
+        --set model.max_seq_len=1048576 --set training.batch_size=4096
+        --set training.gradient_accumulation_steps=1048576 --machine cluster.nodes=131072"
+    for more in "" "-n 4 --set distributed.tp=4" "-n 131072" "-n 131072 --set distributed.zero_stage=3" \
+        "-n 8 --set distributed.pp=8 --set model.num_layers=1024 --set training.batch_size=1"; do
+        dt-plan $most $more >out
+        grep -q '^does not fit' out
+    done
+    run dt-plan $most --set training.batch_size=1048576
+    assert_one_line_error dt-plan
+    [[ "$output" == *"activations of a micro-batch are more bytes than can be counted" ]]
+    dt-plan $most --search 8 >out
+    grep -q '^  none fits' out
+}
