@@ -246,6 +246,8 @@ int main(int argc, char **argv)
         dt_usage("no operand is taken: '%s'", argv[first]);
     if (opt.form == TO_HF && opt.type == Q8_0)
         dt_usage("only GGUF has q8_0");
+    if (opt.form == TO_HF && strcmp(opt.output, "-") == 0)
+        dt_usage("a directory cannot be written to stdout: name it with -o");
     if (opt.form == TO_GGUF && opt.most > 0)
         dt_usage("a GGUF file is not cut");
     if (opt.form == TO_GGUF && dt_output_is_terminal(opt.output))

@@ -198,10 +198,7 @@ static int write_item(struct generation *g, struct job *job, const struct dt_con
     dt_buffer_add_string(&text, json_object_to_json_string_ext(job->line, flags));
     text.size--; /* the brace, and so the line goes on */
     dt_buffer_add_string(&text, ",\"text\":");
-    if (item->text.size > 0) /* which may end inside a character */
-        dt_utf8_repair(item->text.data, item->text.size, &valid);
-    dt_json_add_string(&text, valid.data ? valid.data : "", valid.size);
-    dt_buffer_release(&valid);
+    dt_json_add_string(&text, item->text.data ? item->text.data : "", item->text.size);
     if (opt.samples > 1)
         dt_buffer_printf(&text, ",\"sample\":%ld", sample);
     dt_buffer_printf(&text, ",\"tokens\":%zu,\"finish\":\"%s\"", item->added,
@@ -209,8 +206,10 @@ static int write_item(struct generation *g, struct job *job, const struct dt_con
     if (opt.how.beams > 1)
         dt_buffer_printf(&text, ",\"log_probability\":%.9g", item->log_probability);
     dt_buffer_add_string(&text, "}\n");
-    int rc = dt_output_write(&g->out, text.data, text.size, err);
+    dt_utf8_repair(text.data, text.size, &valid); /* text may end inside a character */
+    int rc = dt_output_write(&g->out, valid.data, valid.size, err);
     dt_buffer_release(&text);
+    dt_buffer_release(&valid);
     return rc;
 }
 

@@ -117,6 +117,24 @@ static int verify(const char *directory, struct dt_error *err)
     return there ? dt_inventory_verify(directory, DT_MANIFEST_FILE, err) : 0;
 }
 
+/* A run has its models one level below. */
+static int need_config(const char *directory, struct dt_error *err)
+{
+    char *config = dt_path_join(directory, DT_CONFIG_FILE);
+    char *latest = dt_path_join(directory, "latest");
+    char *below = dt_path_join(latest, DT_CONFIG_FILE);
+    int rc = 0;
+    if (!dt_file_exists(config) && dt_file_exists(below))
+        rc = dt_fail(err, DT_EMISSING, "%s: is not a directory with a model, but %s is", directory,
+                     latest);
+    else if (!dt_file_exists(config))
+        rc = dt_fail(err, DT_EMISSING, "%s: is not a directory with a model", directory);
+    free(config);
+    free(latest);
+    free(below);
+    return rc;
+}
+
 int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *directory,
                   struct dt_error *err)
 {
@@ -128,9 +146,8 @@ int dt_model_load_as(struct dt_model **model, struct dt_device *dev, enum dt_dty
 {
     struct dt_model_config config;
     *model = NULL;
-    if (!dt_is_directory(directory))
-        return dt_fail(err, DT_EMISSING, "%s: is not a directory with a model", directory);
     DT_TRY(verify(directory, err));
+    DT_TRY(need_config(directory, err));
     char *config_path = dt_path_join(directory, DT_CONFIG_FILE);
     int rc = dt_model_config_read(&config, config_path, err);
     rc = rc < 0 ? rc : dt_model_new(model, dev, &config, compute, err);

@@ -137,8 +137,14 @@ spoilt() {
     run dt-export -m gpt2/latest -o gpt2/latest
     assert_one_line_error dt-export
     [[ "$output" == *"holds a model already" ]]
-    run dt-export -m nowhere -o out
+    for path in nowhere docs.jsonl .; do
+        run dt-export -m $path -o out
+        assert_one_line_error dt-export
+        [ "$output" = "dt-export: $path: is not a directory with a model" ]
+    done
+    run dt-export -m gpt2 -o out
     assert_one_line_error dt-export
+    [ "$output" = "dt-export: gpt2: is not a directory with a model, but gpt2/latest is" ]
     [ ! -e out ]
     run dt-export -m gpt2/latest --to gguf -o /dev/full
     assert_one_line_error dt-export
@@ -150,6 +156,9 @@ spoilt() {
     [ "$status" -eq 2 ]
     run dt-export -m gpt2/latest
     [ "$status" -eq 2 ]
+    run dt-export -m gpt2/latest -o -
+    [ "$status" -eq 2 ]
+    [ ! -e ./- ]
     run dt-export -m gpt2/latest --to onnx -o out
     [ "$status" -eq 2 ]
     dt-export -m gpt2/latest --to gguf -o m.gguf

@@ -113,6 +113,26 @@ texts() { sed -E 's/.*"text":"(.*)","tokens".*/\1/'; }
     [ "$(grep -o '"[a-z_]*":' once | paste -sd ' ')" = '"prompt": "text": "tokens": "finish":' ]
 }
 
+@test "what is written is UTF-8, whatever bytes a prompt has and wherever text ends" {
+    for i in {1..40}; do echo '{"text":"äöü€ über schöne grüße, äöü€ über"}'; done >umlauts.jsonl
+    dt-vocab -q --size 257 -o bytes.json umlauts.jsonl # each token is a byte
+    dt-tokenize -q -t bytes.json umlauts.jsonl | dt-shard -o umlauts
+    dt-train -q --set model.hidden_size=32 --set model.num_layers=1 --set model.num_heads=2 \
+        --set model.max_seq_len=48 --set training.batch_size=8 --set training.max_steps=60 \
+        --set training.warmup_steps=5 --set training.learning_rate=1e-2 -t bytes.json -o bytes umlauts
+    printf '{"prompt":"\xff\xc3"}\n{"prompt":"ä"}\n' >in.jsonl
+    for tokens in 1 2 3 4 5; do
+        dt-generate -m bytes/latest --prompts in.jsonl -n $tokens >out
+        iconv -f UTF-8 -t UTF-8 out >/dev/null
+        [ "$(jq -s length out)" -eq 2 ]
+    done
+    all=$(dt-generate -m bytes/latest -p ä -n 30 --temperature 0)
+    text=${all#ä} stop=${text:6:4} # of several tokens
+    [ -n "$stop" ]
+    dt-generate -m bytes/latest -p ä -n 30 --temperature 0 --stop "$stop" >cut
+    [ "$(cat cut)" = "ä${text%%"$stop"*}" ]
+}
+
 @test "a prompt in a file is continued as on the command line" {
     dt-generate -m "$model" -p 'Once there' -n 20 >a
     echo '{"prompt":"Once there"}' | dt-generate -m "$model" --prompts - -n 20 >b
