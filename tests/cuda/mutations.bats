@@ -56,7 +56,7 @@ run_tests() {
 }
 
 @test "a mask one too far, in what goes back to the keys" {
-    plant attention-backward-tensor.cu 'key >= span.end' 'key > span.end'
+    plant attention-backward.cuh 'key >= span.end' 'key > span.end'
     caught attention-backward-tensor
 }
 
@@ -81,12 +81,13 @@ run_tests() {
 }
 
 @test "sums that are not brought to a new maximum" {
-    plant attention-forward-tensor.cu 'p.total[m][side] * factor + sum' 'p.total[m][side] + sum'
+    plant attention-softmax.cuh 'p.total[m][side] * factors[m][side] + sum' \
+        'p.total[m][side] + sum'
     caught attention-forward-tensor
 }
 
 @test "a shuffle that not all lanes come to" {
-    plant attention-forward-tensor.cu 'most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));' \
+    plant attention-softmax.cuh 'most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));' \
         'if (dt_lane() < 16) most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));'
     caught attention-forward-tensor
 }

@@ -13,9 +13,9 @@
  * tiles of 64 rows, the next one while this one is multiplied; scores of 32 are made at a
  * time.
  */
-#include "device/cuda/attention-tile.cuh"
+#include "device/cuda/attention-backward.cuh"
 
-#define KEPT   128 /* rows of a block */
+#define KEPT   DT_ATTENTION_KEPT
 #define WALKED DT_ATTENTION_TILE
 #define PART   32 /* rows whose scores exist at once */
 
@@ -42,54 +42,7 @@ template <int SIZE> struct layout {
                          bytes = known + 2 * WALKED * (int)sizeof(struct dt_query_record);
 };
 
-/* A head's rows of a tensor, of one sequence. */
-static __device__ __forceinline__ uint16_t *
-head_rows(const struct dt_cuda_rows &x, const struct dt_cuda_attention &a, int sequence, int head)
-{
-    return (uint16_t *)x.data + (int64_t)sequence * a.queries * x.stride + head * a.size;
-}
-
-template <int ROWS, int SIZE>
-static __device__ __forceinline__ void clear(float (&sums)[ROWS][SIZE][4])
-{
-#pragma unroll
-    for (int m = 0; m < ROWS; m++)
-#pragma unroll
-        for (int n = 0; n < SIZE; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                sums[m][n][i] = 0;
-}
-
 /* --- queries ---------------------------------------------------------------------------------- */
-
-/* Scores become gradients of scores; products are those of dy and values. Rows are queries,
- * the first of them number t, columns keys from first on. */
-template <int ROWS, bool DROPOUT>
-static __device__ __forceinline__ void
-differentiate_queries(const struct dt_cuda_attention &a, int sequence, int head,
-                      float (&scores)[ROWS][PART / 8][4], float (&products)[ROWS][PART / 8][4],
-                      const float (&log_sums)[ROWS][2], const float (&deltas)[ROWS][2], int32_t t,
-                      int32_t first)
-{
-    float scale = a.scale * DT_LOG2_E;
-#pragma unroll
-    for (int m = 0; m < ROWS; m++)
-#pragma unroll
-        for (int n = 0; n < PART / 8; n++) {
-            uint32_t bits = 0;
-            if (DROPOUT)
-                bits = dt_keep_keys(a, sequence, head, t + 16 * m + dt_lane() / 4,
-                                    first + 8 * n + dt_lane() % 4 * 2);
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                float weight = dt_exp2(fmaf(scores[m][n][i], scale, -log_sums[m][i / 2]));
-                if (DROPOUT)
-                    products[m][n][i] = bits >> i & 1 ? products[m][n][i] * a.kept : 0.0f;
-                scores[m][n][i] = weight * (products[m][n][i] - deltas[m][i / 2]);
-            }
-        }
-}
 
 template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>
 __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
@@ -103,17 +56,17 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
     int32_t first = (int32_t)(gridDim.x - 1 - blockIdx.x) * KEPT;
     int head = (int)blockIdx.y, sequence = (int)blockIdx.z;
     int row = (int)threadIdx.x / 32 * 16 * ROWS, thread = (int)threadIdx.x;
-    const uint16_t *k = head_rows(a.k, a, sequence, head / a.group);
-    const uint16_t *v = head_rows(a.v, a, sequence, head / a.group);
+    const uint16_t *k = dt_head_rows(a.k, a, sequence, head / a.group);
+    const uint16_t *v = dt_head_rows(a.v, a, sequence, head / a.group);
     struct dt_key_range block = dt_find_range(a, sequence, first, KEPT);
     struct dt_key_range warp = dt_find_range(a, sequence, first + row, 16 * ROWS);
 
     if (thread < KEPT)
         spans[thread] = dt_find_span(a, sequence, min(first + thread, a.queries - 1));
     int32_t from = block.begin / WALKED * WALKED;
-    dt_copy_rows<SIZE, KEPT, THREADS>(memory, head_rows(a.q, a, sequence, head), a.q.stride, first,
-                                      a.queries, a.size);
-    dt_copy_rows<SIZE, KEPT, THREADS>(memory + at::second, head_rows(a.dy, a, sequence, head),
+    dt_copy_rows<SIZE, KEPT, THREADS>(memory, dt_head_rows(a.q, a, sequence, head), a.q.stride,
+                                      first, a.queries, a.size);
+    dt_copy_rows<SIZE, KEPT, THREADS>(memory + at::second, dt_head_rows(a.dy, a, sequence, head),
                                       a.dy.stride, first, a.queries, a.size);
     dt_commit_copies();
     dt_copy_rows<SIZE, WALKED, THREADS>(keys, k, a.k.stride, from, block.end, a.size);
@@ -131,7 +84,7 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
             log_sums[m][side] = records[t].log_sum;
             deltas[m][side] = records[t].delta;
         }
-    clear(sums);
+    dt_clear(sums);
     dt_wait_copies<1>();
     __syncthreads();
     dt_held<SIZE, ROWS> queries, gradients;
@@ -158,8 +111,8 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
             if (!dt_sees_all(warp, tile + part, PART))
                 dt_hide_keys(scores, spans + row, tile + part);
             dt_multiply_rows<TYPE, SIZE>(products, gradients, values + stage, part);
-            differentiate_queries<ROWS, DROPOUT>(a, sequence, head, scores, products, log_sums,
-                                                 deltas, first + row, tile + part);
+            dt_differentiate_queries<DROPOUT>(a, sequence, head, scores, products, log_sums, deltas,
+                                              first + row, tile + part);
             dt_add_rows<TYPE, SIZE>(sums, scores, keys + stage, part);
         }
     }
@@ -167,47 +120,11 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
 #pragma unroll
     for (int m = 0; m < ROWS; m++)
         factors[m][0] = factors[m][1] = a.scale;
-    dt_store_rows<TYPE, SIZE, ROWS>(head_rows(a.dq, a, sequence, head), a.dq.stride, first + row,
+    dt_store_rows<TYPE, SIZE, ROWS>(dt_head_rows(a.dq, a, sequence, head), a.dq.stride, first + row,
                                     a.queries, a.size, sums, factors, memory, row);
 }
 
 /* --- keys and values -------------------------------------------------------------------------- */
-
-/* Tiles of queries, of all heads that share the keys, that see some of the block's keys: 32
- * tiles are looked at together, a bit each. */
-struct walk {
-    int32_t head, base; /* of the current tile, and of the bits */
-    uint32_t bits;      /* tiles base .. base+32 that are still to come */
-};
-
-static __device__ __forceinline__ void look_ahead(struct walk &w, const struct dt_key_range *ranges,
-                                                  int32_t tiles, int32_t key)
-{
-    int32_t tile = w.base + dt_lane();
-    w.bits = __ballot_sync(~0u, tile < tiles && dt_sees(ranges[min(tile, tiles - 1)], key, KEPT));
-}
-
-/* The next tile, or -1 at the end of the last head. start: the first tile that may see the
- * keys. */
-static __device__ __forceinline__ int32_t next_tile(struct walk &w,
-                                                    const struct dt_key_range *ranges,
-                                                    int32_t tiles, int32_t start, int32_t key,
-                                                    int32_t last_head)
-{
-    while (w.bits == 0) {
-        w.base += 32;
-        if (w.base >= tiles) {
-            if (w.head == last_head)
-                return -1;
-            w.head++;
-            w.base = start;
-        }
-        look_ahead(w, ranges, tiles, key);
-    }
-    int32_t tile = w.base + __ffs((int)w.bits) - 1;
-    w.bits &= w.bits - 1;
-    return tile;
-}
 
 /* Of a tile of queries. */
 template <int SIZE>
@@ -220,10 +137,10 @@ static __device__ __forceinline__ void copy_queries(const struct dt_cuda_attenti
     int32_t first = tile * WALKED, thread = (int32_t)threadIdx.x;
     sequence = dt_again(sequence);
     dt_copy_rows<SIZE, WALKED, THREADS>(memory + at::walked_first + stage * at::tile,
-                                        head_rows(a.q, a, sequence, head), a.q.stride, first,
+                                        dt_head_rows(a.q, a, sequence, head), a.q.stride, first,
                                         a.queries, a.size);
     dt_copy_rows<SIZE, WALKED, THREADS>(memory + at::walked_second + stage * at::tile,
-                                        head_rows(a.dy, a, sequence, head), a.dy.stride, first,
+                                        dt_head_rows(a.dy, a, sequence, head), a.dy.stride, first,
                                         a.queries, a.size);
     const struct dt_query_record *records =
         a.records + ((int64_t)sequence * a.heads + head) * a.queries;
@@ -232,45 +149,6 @@ static __device__ __forceinline__ void copy_queries(const struct dt_cuda_attenti
     if (thread < WALKED)
         dt_copy_async(known + stage * WALKED + thread, exists ? records + first + thread : records,
                       exists ? 16 : 0);
-}
-
-/* Scores of queries that do not see a key become minus infinity. Rows are keys, the first of
- * them number first, columns queries, of which known tells. */
-template <int ROWS>
-static __device__ __forceinline__ void
-hide_queries(float (&scores)[ROWS][PART / 8][4], const struct dt_query_record *known, int32_t first)
-{
-#pragma unroll
-    for (int n = 0; n < PART / 8; n++)
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const struct dt_query_record *query = known + 8 * n + dt_lane() % 4 * 2 + i;
-            struct dt_span span = {query->begin, query->end};
-#pragma unroll
-            for (int m = 0; m < 2 * ROWS; m++) {
-                int32_t key = first + 8 * m + dt_lane() / 4;
-                if (key < span.begin || key >= span.end)
-                    scores[m / 2][n][m % 2 * 2 + i] = -INFINITY;
-            }
-        }
-}
-
-/* Scores become weights. */
-template <int ROWS>
-static __device__ __forceinline__ void weigh_keys(float (&scores)[ROWS][PART / 8][4],
-                                                  const struct dt_query_record *known, float scale)
-{
-#pragma unroll
-    for (int n = 0; n < PART / 8; n++)
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            float log_sum = known[8 * n + dt_lane() % 4 * 2 + i].log_sum;
-#pragma unroll
-            for (int m = 0; m < 2 * ROWS; m++) {
-                float &score = scores[m / 2][n][m % 2 * 2 + i];
-                score = dt_exp2(fmaf(score, scale, -log_sum));
-            }
-        }
 }
 
 /* Bit 4 n + 2 side + i of bits[m]: whether a weight was kept. t: the first query. */
@@ -287,30 +165,6 @@ static __device__ __forceinline__ void find_kept(const struct dt_cuda_attention 
                                        first + 16 * m + dt_lane() / 4)
                        << 4 * n;
     }
-}
-
-/* products, of values and gradients of outputs, become gradients of scores. */
-template <int ROWS, bool DROPOUT>
-static __device__ __forceinline__ void
-differentiate_keys(const struct dt_cuda_attention &a, float (&products)[ROWS][PART / 8][4],
-                   const float (&weights)[ROWS][PART / 8][4], const uint32_t (&bits)[ROWS],
-                   const struct dt_query_record *known)
-{
-#pragma unroll
-    for (int n = 0; n < PART / 8; n++)
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            float delta = known[8 * n + dt_lane() % 4 * 2 + i].delta;
-#pragma unroll
-            for (int m = 0; m < ROWS; m++)
-#pragma unroll
-                for (int side = 0; side < 2; side++) {
-                    float &product = products[m][n][2 * side + i];
-                    if (DROPOUT)
-                        product = bits[m] >> (4 * n + 2 * side + i) & 1 ? product * a.kept : 0.0f;
-                    product = weights[m][n][2 * side + i] * (product - delta);
-                }
-        }
 }
 
 /* values (16 ROWS x SIZE) += weights, as dropout left them, times gradients of outputs. */
@@ -346,15 +200,15 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
     int32_t tiles = dt_tiles(a.queries, WALKED), start = a.bidirectional ? 0 : first / WALKED;
     const struct dt_key_range *ranges = a.ranges + (int64_t)sequence * tiles;
 
-    dt_copy_rows<SIZE, KEPT, THREADS>(memory, head_rows(a.k, a, sequence, shared), a.k.stride,
+    dt_copy_rows<SIZE, KEPT, THREADS>(memory, dt_head_rows(a.k, a, sequence, shared), a.k.stride,
                                       first, a.queries, a.size);
-    dt_copy_rows<SIZE, KEPT, THREADS>(memory + at::second, head_rows(a.v, a, sequence, shared),
+    dt_copy_rows<SIZE, KEPT, THREADS>(memory + at::second, dt_head_rows(a.v, a, sequence, shared),
                                       a.v.stride, first, a.queries, a.size);
     dt_commit_copies();
-    struct walk w = {shared * a.group, start, 0};
+    struct dt_walk w = {shared * a.group, start, 0};
     int32_t last_head = w.head + a.group - 1;
-    look_ahead(w, ranges, tiles, first);
-    int32_t tile = next_tile(w, ranges, tiles, start, first, last_head);
+    dt_look_ahead(w, ranges, tiles, first);
+    int32_t tile = dt_next_tile(w, ranges, tiles, start, first, last_head);
     if (tile >= 0)
         copy_queries<SIZE>(a, memory, 0, sequence, w.head, tile);
     dt_commit_copies();
@@ -362,7 +216,7 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
     __syncthreads();
 
     float dk[ROWS][SIZE / 8][4], dv[ROWS][SIZE / 8][4];
-    clear(dk), clear(dv);
+    dt_clear(dk), dt_clear(dv);
     typename choose_kept<SIZE>::type keys;
     dt_lying<SIZE, ROWS> values;
     keys.hold(memory, row);
@@ -373,7 +227,7 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
         bool hidden = !dt_sees_all(ranges[tile], first + row, 16 * ROWS);
         dt_wait_copies<0>();
         __syncthreads(); /* this tile is here, and nobody reads the one before any more */
-        tile = next_tile(w, ranges, tiles, start, first, last_head);
+        tile = dt_next_tile(w, ranges, tiles, start, first, last_head);
         if (tile >= 0)
             copy_queries<SIZE>(a, memory, stage ^ 1, sequence, w.head, tile);
         dt_commit_copies();
@@ -393,11 +247,11 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
                 find_kept<ROWS>(a, sequence, head, bits, t + part, first + row);
             dt_multiply_rows<TYPE, SIZE>(weights, keys, queries, part);
             if (hidden)
-                hide_queries(weights, known + part, first + row);
-            weigh_keys(weights, known + part, a.scale * DT_LOG2_E);
+                dt_hide_queries(weights, known + part, first + row);
+            dt_weigh_keys(weights, known + part, a.scale * DT_LOG2_E);
             add_values<TYPE, SIZE, ROWS, DROPOUT>(a, dv, weights, bits, gradients, part);
             dt_multiply_rows<TYPE, SIZE>(products, values, gradients, part);
-            differentiate_keys<ROWS, DROPOUT>(a, products, weights, bits, known + part);
+            dt_differentiate_keys<DROPOUT>(a, products, weights, bits, known + part);
             dt_add_rows<TYPE, SIZE>(dk, products, queries, part);
         }
     }
@@ -407,10 +261,11 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
         scales[m][0] = scales[m][1] = a.scale;
         ones[m][0] = ones[m][1] = 1;
     }
-    dt_store_rows<TYPE, SIZE, ROWS>(head_rows(a.dk, a, sequence, shared), a.dk.stride, first + row,
-                                    a.queries, a.size, dk, scales, memory, row);
-    dt_store_rows<TYPE, SIZE, ROWS>(head_rows(a.dv, a, sequence, shared), a.dv.stride, first + row,
-                                    a.queries, a.size, dv, ones, memory + at::second, row);
+    dt_store_rows<TYPE, SIZE, ROWS>(dt_head_rows(a.dk, a, sequence, shared), a.dk.stride,
+                                    first + row, a.queries, a.size, dk, scales, memory, row);
+    dt_store_rows<TYPE, SIZE, ROWS>(dt_head_rows(a.dv, a, sequence, shared), a.dv.stride,
+                                    first + row, a.queries, a.size, dv, ones, memory + at::second,
+                                    row);
 }
 
 template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>

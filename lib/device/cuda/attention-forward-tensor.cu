@@ -9,7 +9,7 @@
  * read again for each tile; 96 KB. Both leave room for two blocks on a multiprocessor of
  * sm_90 (on sm_80, whose 164 KB hold one block of the second kind, that one is slower).
  */
-#include "device/cuda/attention-tile.cuh"
+#include "device/cuda/attention-softmax.cuh"
 
 #define QUERIES 128
 #define THREADS 128
@@ -30,48 +30,6 @@ template <> struct choose_left<64> {
     typedef dt_held<64, 2> type;
 };
 
-/* A warp's 32 queries so far. Of each row: the largest score, and this lane's part of the
- * sum of weights; rows are numbered as by dt_multiply_add. */
-template <int SIZE> struct progress {
-    float sums[2][SIZE / 8][4], most[2][2], total[2][2];
-};
-
-/* Scores become weights, 2^(scale (score - most)); what was summed before is brought to
- * the new maximum. */
-template <int SIZE>
-static __device__ __forceinline__ void weigh(struct progress<SIZE> &p,
-                                             float (&scores)[2][KEYS / 8][4], float scale)
-{
-#pragma unroll
-    for (int m = 0; m < 2; m++)
-#pragma unroll
-        for (int side = 0; side < 2; side++) {
-            float most = p.most[m][side], sum = 0;
-#pragma unroll
-            for (int n = 0; n < KEYS / 8; n++)
-                most = fmaxf(most, fmaxf(scores[m][n][2 * side], scores[m][n][2 * side + 1]));
-            most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
-            most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
-            /* Where nothing was seen yet, any finite number will do. */
-            float zero = most == -INFINITY ? 0.0f : most * scale;
-            float factor = dt_exp2(p.most[m][side] * scale - zero);
-            p.most[m][side] = most;
-#pragma unroll
-            for (int n = 0; n < KEYS / 8; n++)
-#pragma unroll
-                for (int i = 2 * side; i < 2 * side + 2; i++) {
-                    scores[m][n][i] = dt_exp2(fmaf(scores[m][n][i], scale, -zero));
-                    sum += scores[m][n][i];
-                }
-            p.total[m][side] = p.total[m][side] * factor + sum;
-#pragma unroll
-            for (int n = 0; n < SIZE / 8; n++) {
-                p.sums[m][n][2 * side] *= factor;
-                p.sums[m][n][2 * side + 1] *= factor;
-            }
-        }
-}
-
 /* first_query: of the warp. */
 static __device__ __forceinline__ void drop(const struct dt_cuda_attention &a, int sequence,
                                             int head, float (&weights)[2][KEYS / 8][4],
@@ -87,32 +45,6 @@ static __device__ __forceinline__ void drop(const struct dt_cuda_attention &a, i
             for (int i = 0; i < 4; i++)
                 weights[m][n][i] = bits >> i & 1 ? weights[m][n][i] * a.kept : 0.0f;
         }
-}
-
-/* The sums become outputs, and their logarithms are kept. */
-template <enum dt_dtype TYPE, int SIZE>
-static __device__ __forceinline__ void finish(const struct dt_cuda_attention &a, int sequence,
-                                              int head, const struct progress<SIZE> &p,
-                                              int32_t first, unsigned char *tile, int row)
-{
-    float factors[2][2];
-    int64_t base = (int64_t)sequence * a.queries;
-#pragma unroll
-    for (int m = 0; m < 2; m++)
-#pragma unroll
-        for (int side = 0; side < 2; side++) {
-            float total = p.total[m][side];
-            total += __shfl_xor_sync(~0u, total, 1);
-            total += __shfl_xor_sync(~0u, total, 2);
-            factors[m][side] = total > 0 ? 1.0f / total : 0.0f;
-            int32_t t = first + 16 * m + 8 * side + dt_lane() / 4;
-            if (t < a.queries && dt_lane() % 4 == 0)
-                ((float *)a.lse.data)[(base + t) * a.lse.stride + head] =
-                    p.most[m][side] * a.scale + logf(total);
-        }
-    uint16_t *y = (uint16_t *)a.y.data + base * a.y.stride + head * a.size;
-    dt_store_rows<TYPE, SIZE, 2>(y, a.y.stride, first, a.queries, a.size, p.sums, factors, tile,
-                                 row);
 }
 
 template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>
@@ -147,15 +79,9 @@ __global__ void __launch_bounds__(THREADS, 2)
     dt_copy_rows<SIZE, KEYS, THREADS>(values, v, a.v.stride, from, block.end, a.size);
     dt_commit_copies();
 
-    struct progress<SIZE> p;
+    struct dt_progress<2, SIZE> p;
     typename choose_left<SIZE>::type queries;
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        p.most[i / 2][i % 2] = -INFINITY, p.total[i / 2][i % 2] = 0;
-#pragma unroll
-        for (int n = 0; n < SIZE / 8; n++)
-            p.sums[0][n][i] = p.sums[1][n][i] = 0;
-    }
+    p.begin();
     dt_wait_copies<1>();
     __syncthreads();
     queries.hold(memory, row);
@@ -174,16 +100,17 @@ __global__ void __launch_bounds__(THREADS, 2)
         struct dt_key_range warp = *range;
         if (!dt_sees(warp, tile, KEYS))
             continue;
-        float scores[2][KEYS / 8][4];
+        float scores[2][KEYS / 8][4], factors[2][2];
         dt_multiply_rows<TYPE, SIZE>(scores, queries, keys + stage, 0);
         if (!dt_sees_all(warp, tile, KEYS))
             dt_hide_keys(scores, spans + row, tile);
-        weigh(p, scores, a.scale * DT_LOG2_E);
+        dt_weigh(p, scores, a.scale * DT_LOG2_E, factors);
+        dt_rescale(p, factors);
         if (DROPOUT)
             drop(a, sequence, head, scores, first + row, tile);
         dt_add_rows<TYPE, SIZE>(p.sums, scores, values + stage, 0);
     }
-    finish<TYPE, SIZE>(a, sequence, head, p, first + row, memory, row);
+    dt_finish<TYPE>(a, sequence, head, p, first + row, memory, row);
 }
 
 template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>
