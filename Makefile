@@ -172,6 +172,8 @@ $B/lib/dt/mpi.so: $(MPI_SRC) lib/comm/transport.h $(LIBDT)
 $B/obj/lib/device/cuda/%.cu.o: lib/device/cuda/%.cu
 	@mkdir -p $(@D)
 	$(call say,NVCC) $(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+# wgmma is of sm_90a alone.
+$B/obj/lib/device/cuda/%-wgmma.cu.o: NVCC_FLAGS := $(filter-out %sm_80,$(NVCC_FLAGS))
 $B/obj/lib/device/cuda/%.o: DT_CFLAGS += -fvisibility=hidden -isystem $(CUDA_HOME)/include
 $B/lib/dt/cuda.so: $(patsubst %.c,$B/obj/%.o,$(filter %.c,$(CUDA_SRC))) \
                    $(patsubst %.cu,$B/obj/%.cu.o,$(filter %.cu,$(CUDA_SRC))) $(LIBDT)

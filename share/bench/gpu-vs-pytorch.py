@@ -7,22 +7,23 @@
 
 A step computes in bf16 and keeps fp32 parameters: `dt-bench step`, and torch.compile with
 autocast, scaled_dot_product_attention and fused AdamW (the model of step-vs-pytorch.py
-beside this). Attention is causal, in bf16: `dt-bench attention`, and PyTorch's with its
-FlashAttention and cuDNN backends; the fastest of all times. One JSON object a line: the
+beside this). Attention is causal, in bf16: `dt-bench attention`, without and with
+DT_CUDA_WGMMA, and PyTorch's with its FlashAttention and cuDNN backends; the fastest of all times. One JSON object a line: the
 median step of each, tokens a second, memory, the share of the fastest product of matrices
 that each shows (MFU). Without torch, or with --no-torch, only dt's; with --no-dt only
 PyTorch's. Needs dt-bench on PATH.
 """
-import argparse, importlib, importlib.util, json, statistics, subprocess, sys
+import argparse, importlib, importlib.util, json, os, statistics, subprocess, sys
 
 # Batch, heads, length, channels of a head.
 SHAPES = [(64, 12, 1024, 64), (16, 12, 4096, 64), (32, 16, 1024, 128), (8, 16, 4096, 128)]
 
 
-def dt_bench(what, options, arguments):
+def dt_bench(what, options, arguments, **environment):
     command = ["dt-bench", "--json", "--device", options.device,
                "--set", "training.precision=bf16"] + arguments + [what]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True,
+                          env={**os.environ, **environment})
     if done.returncode != 0:
         sys.exit(done.stderr.strip() or f"dt-bench ended with status {done.returncode}")
     return json.loads(done.stdout)
@@ -110,9 +111,19 @@ def dt_attention(options, shape):
     settings = {"training.batch_size": batch, "model.num_heads": heads, "model.num_layers": 1,
                 "model.hidden_size": heads * size, "model.max_seq_len": length,
                 "model.vocab_size": 1}
-    speed = dt_bench("attention", options, ["--seconds", str(options.seconds)] +
-                     assignments(f"{key}={value}" for key, value in settings.items()))
-    return {"dt": {"forward_ms": 1e3 * speed["forward_s"], "backward_ms": 1e3 * speed["backward_s"]}}
+    arguments = ["--seconds", str(options.seconds)]
+    arguments += assignments(f"{key}={value}" for key, value in settings.items())
+
+    def times(wgmma):
+        speed = dt_bench("attention", options, arguments, DT_CUDA_WGMMA=wgmma)
+        return {"forward_ms": 1e3 * speed["forward_s"], "backward_ms": 1e3 * speed["backward_s"]}
+
+    speeds = {"dt": times("0")}
+    try:
+        speeds["wgmma"] = times("1")
+    except SystemExit as refused:  # by a GPU that has none
+        speeds["wgmma"] = {"refused": str(refused)}
+    return speeds
 
 
 def torch_backend(torch, backend, shape):

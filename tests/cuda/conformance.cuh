@@ -18,13 +18,26 @@ enum {
     WORDS = LANES * REGISTERS
 };
 
-enum section { LDMATRIX, LDMATRIX_TRANS, MMA_BF16, MMA_F16, CP_ASYNC, CONVERT, SECTIONS };
+enum section {
+    LDMATRIX,
+    LDMATRIX_TRANS,
+    MMA_BF16,
+    MMA_F16,
+    CP_ASYNC,
+    CONVERT,
+    TMA, /* from here on of sm_90a: conformance-wgmma.cuh */
+    WGMMA_SHARED,
+    WGMMA_HELD,
+    SECTIONS
+};
 
 static const char *const section_names[SECTIONS] = {
-    "ldmatrix", "ldmatrix.trans", "mma.bf16", "mma.f16", "cp.async", "conversion to 16 bits"};
+    "ldmatrix",          "ldmatrix.trans",        "mma.bf16", "mma.f16",
+    "cp.async",          "conversion to 16 bits", "TMA",      "wgmma of shared memory",
+    "wgmma of registers"};
 
 /* A whole number from -8 to 8, another one for nearly every n nearby. */
-static __device__ __forceinline__ float conformance_number(int n)
+static __host__ __device__ __forceinline__ float conformance_number(int n)
 {
     return (float)(n * n * 5 % 17 - 8 + n % 3 % 2);
 }
@@ -59,7 +72,7 @@ static __device__ __forceinline__ void conformance_conversion(uint32_t *words, i
     words[REGISTERS * lane + 3] = dt_pack<DT_BF16>(dt_exp2(-INFINITY), dt_exp2(0.0f));
 }
 
-/* words: SECTIONS x WORDS; source: 2 WORDS words to copy. One warp. */
+/* words: TMA x WORDS; source: 2 WORDS words to copy. One warp. */
 __global__ void conformance_kernel(uint32_t *words, const uint32_t *source)
 {
     DT_SHARED(uint32_t, tile, WORDS);
@@ -95,21 +108,21 @@ __global__ void conformance_kernel(uint32_t *words, const uint32_t *source)
     conformance_conversion(words + CONVERT * WORDS, lane);
 }
 
-/* words on the host, SECTIONS x WORDS of them; false, with a line printed, if the device
+/* words on the host, TMA x WORDS of them; false, with a line printed, if the device
  * could not. */
 static bool run_conformance(uint32_t *words)
 {
     uint32_t *results, *source, numbers[2 * WORDS];
     for (uint32_t i = 0; i < 2 * WORDS; i++)
         numbers[i] = 0x01020304u * (i % 63 + 1);
-    cudaError_t error = cudaMalloc((void **)&results, SECTIONS * WORDS * sizeof *words);
+    cudaError_t error = cudaMalloc((void **)&results, TMA * WORDS * sizeof *words);
     if (error == cudaSuccess)
         error = cudaMalloc((void **)&source, sizeof numbers);
     if (error == cudaSuccess) {
         (void)cudaMemcpyAsync(source, numbers, sizeof numbers, cudaMemcpyHostToDevice, 0);
         dt_cuda_launch(0, dim3(1), dim3(LANES), 0, conformance_kernel, results, source);
-        (void)cudaMemcpyAsync(words, results, SECTIONS * WORDS * sizeof *words,
-                              cudaMemcpyDeviceToHost, 0);
+        (void)cudaMemcpyAsync(words, results, TMA * WORDS * sizeof *words, cudaMemcpyDeviceToHost,
+                              0);
         error = cudaDeviceSynchronize();
     }
     if (error != cudaSuccess)
@@ -117,10 +130,10 @@ static bool run_conformance(uint32_t *words)
     return error == cudaSuccess;
 }
 
-/* The first word that differs, or -1. */
-static int find_difference(const uint32_t *words, const uint32_t *table)
+/* The first word that differs of so many sections, or -1. */
+static int find_difference(const uint32_t *words, const uint32_t *table, int sections)
 {
-    for (int i = 0; i < SECTIONS * WORDS; i++)
+    for (int i = 0; i < sections * WORDS; i++)
         if (words[i] != table[i])
             return i;
     return -1;

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <vector>
 
+#include "asynchronous.h"
 #include "sanitizers.h"
 #include "settings.h"
 
@@ -35,7 +36,8 @@ struct fiber : thread {
     size_t stack_size;
     bool done, waits;
     const char *waits_for;
-    const char *file; /* of the barrier that it waits at */
+    const void *object; /* that it waits on */
+    const char *file;   /* of the barrier that it waits at */
     int line;
     unsigned barrier;
     std::deque<pending_copy> copies;
@@ -72,12 +74,6 @@ std::vector<std::pair<const void *, void *>> static_memory; /* by key */
 std::vector<void *> old_memory; /* freed at the end of a launch, for TSan */
 uint32_t random_state;
 
-uint32_t draw()
-{
-    random_state = random_state * 1664525u + 1013904223u;
-    return random_state >> 8;
-}
-
 fiber *self()
 {
     return static_cast<fiber *>(current);
@@ -85,6 +81,12 @@ fiber *self()
 } // namespace
 
 thread *current = &host;
+
+unsigned draw()
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return random_state >> 8;
+}
 
 void stop(const char *format, ...)
 {
@@ -99,7 +101,7 @@ void stop(const char *format, ...)
         const fiber *f = (*fibers)[i].get();
         if (!f->done && f->waits && ++shown)
             fprintf(stderr, "  thread %u waits for %s %s:%d\n", i, f->waits_for,
-                    f->file ? f->file : "", f->line);
+                    f->file ? f->file : "", f->file ? f->line : 0);
     }
     abort();
 }
@@ -166,13 +168,24 @@ static void make_ready(unsigned number)
     queue.numbers[other] = number;
 }
 
-/* The next thread of the warp that comes first, or the host when all have ended. */
-static void run_next()
+/* The warp that comes first of those that can go on, or -1. */
+static int first_warp()
 {
     int best = -1;
     for (unsigned w = 0; w < (thread_count + warp_lanes - 1) / warp_lanes; w++)
         if (ready[w].count > 0 && (best < 0 || priority[w] > priority[best]))
             best = (int)w;
+    return best;
+}
+
+/* The next thread of the warp that comes first, or the host when all have ended. */
+static void run_next()
+{
+    int best;
+    if (settings().seed > 1 && draw() % 16 == 0)
+        arrive_one_box();
+    while ((best = first_warp()) < 0 && arrive_one_box())
+        ;
     if (best < 0) {
         if (alive > 0)
             stop("deadlock: no thread can go on");
@@ -195,6 +208,21 @@ static void wait_for(const char *what)
     self()->waits = false;
 }
 
+void wait_on(const void *object, const char *what)
+{
+    self()->object = object;
+    wait_for(what);
+}
+
+void wake(const void *object)
+{
+    for (unsigned i = 0; i < thread_count; i++) {
+        fiber *f = (*fibers)[i].get();
+        if (f->object == object && !f->done)
+            f->object = nullptr, make_ready(i);
+    }
+}
+
 NO_ADDRESS_SANITIZER static void fiber_main()
 {
     sanitizer_enter(nullptr);
@@ -203,6 +231,7 @@ NO_ADDRESS_SANITIZER static void fiber_main()
         (*body)();
         if (!self()->copies.empty())
             stop("a thread ends with asynchronous copies in flight");
+        end_asynchronous_thread();
         self()->done = true;
         alive--;
         sanitizer_release(launch_end);
@@ -284,6 +313,7 @@ static void start_threads()
         fiber *f = (*fibers)[i].get();
         f->index = {i % blockDim.x, i / blockDim.x % blockDim.y, i / (blockDim.x * blockDim.y)};
         f->done = false;
+        f->object = nullptr;
         f->uncommitted = 0;
         f->groups.clear();
         make_ready(i);
@@ -296,10 +326,12 @@ static void run_block(unsigned number, size_t shared_bytes)
                 number / (gridDim.x * gridDim.y)};
     fibers = &fiber_sets[number % 2];
     dynamic_memory = new_shared(shared_bytes);
+    begin_asynchronous_block(dynamic_memory, shared_bytes);
     start_threads();
     sanitizer_new_block();
     sanitizer_release(launch_begin);
     run_next();
+    end_asynchronous_block();
     free_shared(dynamic_memory);
     for (auto &entry : static_memory)
         free_shared(entry.second);

@@ -9,7 +9,8 @@
  * What the emulator itself stops at, with a message and abort(): threads of a block
  * that wait at different barriers or collectives, lanes outside a mask, a thread that
  * ends while others wait for it, copies still in flight at a thread's end, launches
- * that no GPU would accept. Shared memory begins as NaN.
+ * that no GPU would accept. Shared memory begins as NaN. What is asynchronous on sm_90a
+ * has its own part: asynchronous.h.
  *
  * CUDA_EMULATOR, a list of words, says how it runs:
  *     eager       work is done when it is put in a stream; otherwise only when the host
@@ -17,8 +18,10 @@
  *     plain       cuBLASLt has no epilogues (blas.cpp)
  *     aligned     and multiplies 16-bit elements only where each row begins at a multiple of
  *                 16 bytes, as tensor cores want them
+ *     older       the GPU has compute capability 8.0, not 9.0
  *     seed=N      0: threads in their order; 1: backwards; others: a random order, in
- *                 which some warps of a block hurry ahead of others as far as they can
+ *                 which some warps of a block hurry ahead of others as far as they can.
+ *                 With 0 what is asynchronous happens as late as it may, with 1 at once
  */
 #ifndef DT_TEST_CUDA_EMULATOR_H
 #define DT_TEST_CUDA_EMULATOR_H
@@ -68,6 +71,13 @@ void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>
 
 /* __syncthreads, or named barrier number id for count threads. */
 void barrier(const char *file, int line, unsigned id = 0, unsigned count = 0);
+
+/* Waits until another thread of the block wakes those that wait for an object. */
+void wait_on(const void *object, const char *what);
+void wake(const void *object);
+
+/* A number that a random order is made of, below 2^24. */
+unsigned draw();
 
 /* Memory of the running block. A static array is known by the address of its key. */
 void *dynamic_shared();

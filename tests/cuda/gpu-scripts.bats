@@ -7,11 +7,13 @@ setup() {
     export OUT=$T/out PATH="$T/path:$PATH"
     ln -s "$(command -v bash)" "$T/bundle/lib/dt/cuda.so"
     echo 0123 >"$T/bundle/commit"
-    program path/nvidia-smi 'case $1 in *memory*) echo 321 ;; *) echo "Some GPU, 1.2" ;; esac'
+    program path/nvidia-smi 'case $1 in *memory*) echo 321 ;; *cap*) echo 9.0 ;;
+        *) echo "Some GPU, 1.2" ;; esac'
     program bundle/bin/op-speed 'echo "{\"op\": \"copy\", \"ms\": 1}"; sleep 1000'
     program bundle/bin/conformance 'echo no >&2; exit 1'
-    program bundle/bin/dt-bench 'echo "{\"tokens_per_second\": 7, \"gflops\": 2, \"gemm_gflops\": 4,
-        \"forward_s\": 0.01, \"backward_s\": 0.02}" | tr -d "\n"'
+    program bundle/bin/dt-bench '[ "$DT_CUDA_WGMMA" = 1 ] && ms=10 || ms=20
+        echo "{\"tokens_per_second\": 7, \"gflops\": 2, \"gemm_gflops\": 4,
+        \"forward_s\": 0.0$ms, \"backward_s\": 0.02}" | tr -d "\n"'
     cp "$ROOT"/share/bench/*-vs-pytorch.py "$T/bundle/share"
 }
 
@@ -55,8 +57,8 @@ END
     [ "$status" -eq 0 ]
     [[ "$output" == *"not here        0 s  attention by PyTorch: Python has no module torch"* ]]
     grep -qE '^gpt2-1558m +7 0\.500 +[0-9]+$' <<<"$output"
-    # 2 products of 2 x 64 x 12 x 1024^2 x 64 / 2 operations in 10 ms
-    grep -qE '^64 x 12 heads, 1024 x 64 +10\.3 +12\.9 +nan' <<<"$output"
+    # 2 products of 2 x 64 x 12 x 1024^2 x 64 / 2 operations in 20 ms, with wgmma in 10
+    grep -qE '^64 x 12 heads, 1024 x 64 +5\.2 +12\.9 +10\.3 +12\.9 +nan' <<<"$output"
 }
 
 @test "a table sets dt's steps beside PyTorch's" {
@@ -71,7 +73,7 @@ END
     echo "$output"
     [ "$status" -eq 0 ]
     grep -qE '^tiny +20 0\.500 +10 +10 0\.250 +30 +2\.000$' <<<"$output"
-    grep -qE '^1 x 2 heads, 3 x 4 +nan +nan +5\.0 +6\.0 +nan +nan$' <<<"$output"
+    grep -qE '^1 x 2 heads, 3 x 4 +nan +nan +nan +nan +5\.0 +6\.0 +nan +nan$' <<<"$output"
 }
 
 # Text and settings of short runs, as the scripts find them in a bundle: KIND-settings.
@@ -103,6 +105,8 @@ runs() {
     grep -q '^ok .*fp32 follows the processor' <<<"$output"
     grep -q '^ok .*fp16 follows the processor' <<<"$output"
     grep -q '^ok .*a run repeats itself' <<<"$output"
+    grep -q '^ok .*fp16 by wgmma follows the processor' <<<"$output"
+    grep -q '^failed .*bf16 by wgmma follows the processor' <<<"$output"
     grep -q '^failed .*bf16 follows the processor' <<<"$output"
     grep -q '^failed .*instructions$' <<<"$output"
     grep -q '"fp32 follows the processor", "status": "ok".*"losses": 60, "apart": 0}' \

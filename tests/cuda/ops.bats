@@ -37,6 +37,12 @@ ops() {
     ops "" attention
 }
 
+@test "wgmma is refused where the GPU has none" {
+    CUDA_EMULATOR="eager older" DT_CUDA_WGMMA=1 run dt-bench --device cuda-emulated attention
+    assert_one_line_error dt-bench
+    [[ "$output" == *"DT_CUDA_WGMMA: the GPU has compute capability 8.0, needed is 9.0" ]]
+}
+
 @test "backwards, and in random orders of threads, results are the same" {
     local seed
     for seed in 1 2 3; do

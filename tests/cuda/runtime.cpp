@@ -126,7 +126,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
         *value = 4;
         break;
     case cudaDevAttrComputeCapabilityMajor:
-        *value = 9;
+        *value = emulator::settings().older ? 8 : 9;
         break;
     case cudaDevAttrComputeCapabilityMinor:
         *value = 0;

@@ -9,7 +9,7 @@
 namespace emulator
 {
 struct settings_list {
-    bool eager, plain, aligned;
+    bool eager, plain, aligned, older;
     unsigned seed;
 };
 
@@ -22,6 +22,7 @@ inline settings_list read_settings()
     s.eager = strstr(words, "eager") != nullptr;
     s.plain = strstr(words, "plain") != nullptr;
     s.aligned = strstr(words, "aligned") != nullptr;
+    s.older = strstr(words, "older") != nullptr;
     if ((seed = strstr(words, "seed=")) != nullptr)
         s.seed = (unsigned)strtoul(seed + strlen("seed="), nullptr, 10);
     return s;

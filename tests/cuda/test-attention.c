@@ -95,6 +95,14 @@ static void a_few_tiles_match_the_reference(void **unused)
     check(&(struct shape){1, 2, 1, 70, 8, .rate = 0.2f});
 }
 
+/* The same of wgmma's: enough tiles of keys that slots of the ring are filled again. */
+static void a_few_tiles_of_wgmma_match_the_reference(void **unused)
+{
+    (void)unused;
+    check(&(struct shape){1, 2, 1, 400, 64, .dtype = DT_BF16});
+    check(&(struct shape){1, 1, 1, 150, 128, .bidirectional = true, .dtype = DT_F16});
+}
+
 /* Heads of 64 and 128 channels, and those that are made as long by zeros. */
 static void tensor_cores_match_the_reference(void **unused)
 {
@@ -163,6 +171,18 @@ static void shapes_may_be_any(void **unused)
         s.rate = dt_rng_below(&rng, 3) ? 0 : 0.2f;
         s.dtype = (enum dt_dtype)(i % 3);
         check(&s);
+    }
+}
+
+static void shapes_of_wgmma_may_be_any(void **unused)
+{
+    (void)unused;
+    for (int i = 0; i < 8; i++) {
+        int64_t kv_heads = 1 + dt_rng_below(&rng, 2);
+        check(&(struct shape){1 + dt_rng_below(&rng, 2), kv_heads * (1 + dt_rng_below(&rng, 3)),
+                              kv_heads, 1 + dt_rng_below(&rng, i < 4 ? 300 : 130), i % 2 ? 128 : 64,
+                              dt_rng_below(&rng, 2), (enum spans)dt_rng_below(&rng, 3), 0,
+                              i / 2 % 2 ? DT_F16 : DT_BF16});
     }
 }
 
@@ -286,7 +306,21 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_query_may_see_nothing),
         cmocka_unit_test(scores_may_be_large),
     };
+    const struct CMUnitTest wgmma[] = {
+        cmocka_unit_test(a_few_tiles_of_wgmma_match_the_reference),
+        cmocka_unit_test(tensor_cores_match_the_reference),
+        cmocka_unit_test(heads_share_keys),
+        cmocka_unit_test(queries_see_their_spans_alone),
+        cmocka_unit_test(shapes_of_wgmma_may_be_any),
+        cmocka_unit_test(attention_reads_a_cache),
+        cmocka_unit_test(keys_that_no_query_sees_are_not_read),
+        cmocka_unit_test(a_query_may_see_nothing),
+        cmocka_unit_test(scores_may_be_large),
+    };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
-    return cmocka_run_group_tests(tests, open_both, close_both);
+    unsetenv("DT_CUDA_WGMMA");
+    int failed = cmocka_run_group_tests(tests, open_both, close_both);
+    setenv("DT_CUDA_WGMMA", "1", 1);
+    return failed + cmocka_run_group_tests(wgmma, open_both, close_both);
 }

@@ -5,13 +5,14 @@ extern "C" {
 }
 
 #include "conformance-table.h"
-#include "conformance.cuh"
+#include "conformance-wgmma.cuh"
 
 static void instructions_give_what_the_table_says(void **)
 {
     static uint32_t words[SECTIONS * WORDS];
-    assert_true(run_conformance(words));
-    int i = find_difference(words, conformance_table);
+    assert_true(run_conformance(words) && run_wgmma_conformance(words));
+    assert_int_equal(sizeof conformance_table, sizeof words);
+    int i = find_difference(words, conformance_table, SECTIONS);
     if (i >= 0)
         fail_msg("%s, lane %d, register %d: 0x%08x, not 0x%08x", section_names[i / WORDS],
                  i % WORDS / REGISTERS, i % REGISTERS, words[i], conformance_table[i]);

@@ -11,6 +11,7 @@ extern "C" {
 }
 
 #include "device/cuda/kernel.cuh"
+#include "stops.h"
 
 namespace
 {
@@ -95,23 +96,6 @@ __global__ void uninitialized(float *y)
     y[0] = x[0];
 }
 
-/* Runs launch in a process of its own and says whether the emulator stopped it. */
-template <class Launch> bool stops(Launch launch)
-{
-    pid_t child = fork();
-    if (child == 0) {
-        int status = 0;
-        if (freopen("/dev/null", "w", stderr) == nullptr)
-            _exit(1);
-        launch();
-        cudaStreamSynchronize(stream);
-        _exit(status);
-    }
-    int status;
-    waitpid(child, &status, 0);
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
-}
-
 void test_correct_kernel(void **)
 {
     float *x, *y, sums[3], numbers[most];
@@ -133,12 +117,12 @@ void test_wrong_synchronization(void **)
 {
     float *x = nullptr;
     cudaMalloc(reinterpret_cast<void **>(&x), 64);
-    assert_true(stops([] { dt_cuda_launch(stream, 1, 64, 0, divergent_barrier); }));
-    assert_true(stops([] { dt_cuda_launch(stream, 1, 64, 0, left_before_barrier); }));
-    assert_true(stops([] { dt_cuda_launch(stream, 1, 32, 0, half_a_warp); }));
-    assert_true(stops([] { dt_cuda_launch(stream, 1, 32, 0, outside_mask); }));
-    assert_true(stops([] { dt_cuda_launch(stream, 1, 32, 0, different_collectives); }));
-    assert_true(stops([=] { dt_cuda_launch(stream, 1, 1, 0, copy_in_flight, x); }));
+    assert_true(stops(stream, [] { dt_cuda_launch(stream, 1, 64, 0, divergent_barrier); }));
+    assert_true(stops(stream, [] { dt_cuda_launch(stream, 1, 64, 0, left_before_barrier); }));
+    assert_true(stops(stream, [] { dt_cuda_launch(stream, 1, 32, 0, half_a_warp); }));
+    assert_true(stops(stream, [] { dt_cuda_launch(stream, 1, 32, 0, outside_mask); }));
+    assert_true(stops(stream, [] { dt_cuda_launch(stream, 1, 32, 0, different_collectives); }));
+    assert_true(stops(stream, [=] { dt_cuda_launch(stream, 1, 1, 0, copy_in_flight, x); }));
     cudaFree(x);
 }
 
@@ -146,11 +130,14 @@ void test_impossible_launches(void **)
 {
     float *y = nullptr;
     int blocks = 1 << 16;
-    assert_true(stops([=] { dt_cuda_launch(stream, 1, 1025, 0, uninitialized, y); }));
-    assert_true(stops([=] { dt_cuda_launch(stream, dim3(1, 0), 32, 0, uninitialized, y); }));
-    assert_true(stops([=] { dt_cuda_launch(stream, dim3(1, blocks), 1, 0, uninitialized, y); }));
-    assert_true(stops([=] { dt_cuda_launch(stream, 1, 1, 48 * 1024 + 1, uninitialized, y); }));
-    assert_true(stops([=] {
+    assert_true(stops(stream, [=] { dt_cuda_launch(stream, 1, 1025, 0, uninitialized, y); }));
+    assert_true(
+        stops(stream, [=] { dt_cuda_launch(stream, dim3(1, 0), 32, 0, uninitialized, y); }));
+    assert_true(
+        stops(stream, [=] { dt_cuda_launch(stream, dim3(1, blocks), 1, 0, uninitialized, y); }));
+    assert_true(
+        stops(stream, [=] { dt_cuda_launch(stream, 1, 1, 48 * 1024 + 1, uninitialized, y); }));
+    assert_true(stops(stream, [=] {
         cudaFuncSetAttribute(uninitialized, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              228 * 1024);
     }));

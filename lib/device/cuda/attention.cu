@@ -51,13 +51,21 @@ static bool fits_tensor_cores(const struct dt_cuda_attention *a)
            lies_in_chunks(&a->dv);
 }
 
+static bool fits_wgmma(struct dt_device *dev, const struct dt_cuda_attention *a)
+{
+    return dt_cuda_of(dev)->encode_tensor_map && fits_tensor_cores(a) &&
+           (a->size == 64 || a->size == 128) && a->threshold == 0;
+}
+
 extern "C" void dt_cuda_attention_forward(struct dt_device *dev, struct dt_tensor *y,
                                           struct dt_tensor *lse, const struct dt_tensor *q,
                                           const struct dt_tensor *k, const struct dt_tensor *v,
                                           const struct dt_attention *how)
 {
     struct dt_cuda_attention a = describe(q, k, v, y, lse, how);
-    if (fits_tensor_cores(&a))
+    if (fits_wgmma(dev, &a))
+        dt_cuda_attention_forward_wgmma(dev, &a);
+    else if (fits_tensor_cores(&a))
         dt_cuda_attention_forward_tensor(&a, dt_cuda_of(dev)->stream);
     else
         dt_cuda_attention_forward_general(&a, dt_cuda_of(dev)->stream);
@@ -158,7 +166,9 @@ extern "C" void dt_cuda_attention_backward(struct dt_device *dev, struct dt_tens
     a.ranges = (struct dt_key_range *)(scratch + records);
     bool tensor = fits_tensor_cores(&a);
     prepare(&a, tensor, stream);
-    if (tensor)
+    if (fits_wgmma(dev, &a))
+        dt_cuda_attention_backward_wgmma(dev, &a);
+    else if (tensor)
         dt_cuda_attention_backward_tensor(&a, stream);
     else
         dt_cuda_attention_backward_general(&a, stream);

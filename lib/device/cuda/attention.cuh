@@ -63,6 +63,11 @@ void dt_cuda_attention_forward_general(const struct dt_cuda_attention *a, cudaSt
 void dt_cuda_attention_backward_tensor(const struct dt_cuda_attention *a, cudaStream_t stream);
 void dt_cuda_attention_backward_general(const struct dt_cuda_attention *a, cudaStream_t stream);
 
+/* On the tensor cores of sm_90a, as forward_tensor, heads of 64 or 128 channels without
+ * dropout; where dt_cuda_wgmma_open found what it takes. */
+void dt_cuda_attention_forward_wgmma(struct dt_device *dev, const struct dt_cuda_attention *a);
+void dt_cuda_attention_backward_wgmma(struct dt_device *dev, const struct dt_cuda_attention *a);
+
 /* launch<element type, channels, dropout>(a, stream), as a needs it. */
 #define DT_ATTENTION_VARIANTS(launch, a, stream)                                                   \
     switch (((a)->dtype == DT_F16) * 4 + ((a)->size > 64) * 2 + ((a)->threshold > 0)) {            \
@@ -93,13 +98,14 @@ void dt_cuda_attention_backward_general(const struct dt_cuda_attention *a, cudaS
 
 typedef void dt_cuda_attention_kernel(const struct dt_cuda_attention a);
 
-static inline void dt_cuda_attention_launch(dt_cuda_attention_kernel *kernel, dim3 grid,
+template <class Operands>
+static inline void dt_cuda_attention_launch(void (*kernel)(const Operands), dim3 grid,
                                             unsigned threads, size_t shared_bytes,
-                                            cudaStream_t stream, const struct dt_cuda_attention *a)
+                                            cudaStream_t stream, const Operands *operands)
 {
     (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                (int)shared_bytes);
-    dt_cuda_launch(stream, grid, dim3(threads), shared_bytes, kernel, *a);
+    dt_cuda_launch(stream, grid, dim3(threads), shared_bytes, kernel, *operands);
 }
 
 static __device__ __forceinline__ float dt_element(const void *from, enum dt_dtype type, int64_t at)

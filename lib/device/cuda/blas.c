@@ -39,20 +39,14 @@ struct dt_cuda_blas {
     cudaEvent_t begin, end;
 };
 
-static bool is_set(const char *variable, bool otherwise)
-{
-    const char *value = getenv(variable);
-    return value && *value ? strcmp(value, "0") != 0 : otherwise;
-}
-
 int dt_cuda_blas_open(struct dt_device *dev, struct dt_error *err)
 {
     struct dt_cuda_blas *blas = calloc(1, sizeof *blas);
     dt_cuda_of(dev)->blas = blas;
     if (blas == NULL || (blas->plans = calloc(MOST_PLANS, sizeof *blas->plans)) == NULL)
         return dt_fail(err, DT_ENOMEM, "no memory for the cuda engine");
-    blas->tune = is_set("DT_CUDA_TUNE", true);
-    blas->tf32 = is_set("DT_CUDA_TF32", false);
+    blas->tune = dt_cuda_is_set("DT_CUDA_TUNE", true);
+    blas->tf32 = dt_cuda_is_set("DT_CUDA_TF32", false);
     cublasStatus_t status = cublasLtCreate(&blas->library);
     if (status != CUBLAS_STATUS_SUCCESS)
         return dt_fail(err, DT_EMISSING, "cuBLASLt does not start: status %d", (int)status);

@@ -22,10 +22,11 @@ struct dt_cuda_staging;
 
 /* The engine's state of a device. */
 struct dt_cuda {
-    cudaStream_t stream; /* that every op works in */
-    int processors;      /* multiprocessors of the device */
-    int capability;      /* 80, 90, ... */
-    size_t shared_limit; /* of a block's shared memory, bytes */
+    cudaStream_t stream;     /* that every op works in */
+    int processors;          /* multiprocessors of the device */
+    int capability;          /* 80, 90, ... */
+    size_t shared_limit;     /* of a block's shared memory, bytes */
+    void *encode_tensor_map; /* the driver's cuTensorMapEncodeTiled; NULL: no wgmma */
     void *scratch;
     size_t scratch_bytes;
     struct dt_cuda_blas *blas;
@@ -37,6 +38,9 @@ static inline struct dt_cuda *dt_cuda_of(struct dt_device *dev)
 {
     return (struct dt_cuda *)dev->state;
 }
+
+/* Whether an environment variable is neither 0 nor empty; otherwise, where it is not set. */
+bool dt_cuda_is_set(const char *variable, bool otherwise);
 
 /* Keeps what failed, unless something has before. Does nothing for cudaSuccess. */
 void dt_cuda_note(struct dt_device *dev, const char *what, cudaError_t error);

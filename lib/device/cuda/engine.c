@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The cuda engine: one NVIDIA GPU, kernels of our own and cuBLASLt. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/cuda/blas.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/staging.h"
+#include "device/cuda/tensor-map.h"
 
 #define LEAST_CAPABILITY 80 /* bf16 and asynchronous copies */
 
@@ -21,6 +23,12 @@ void dt_cuda_note(struct dt_device *dev, const char *what, cudaError_t error)
     if (error != cudaSuccess && failure->code == DT_OK)
         (void)dt_fail(failure, error == cudaErrorMemoryAllocation ? DT_ENOMEM : DT_EIO,
                       "the GPU failed (%s): %s", what, cudaGetErrorString(error));
+}
+
+bool dt_cuda_is_set(const char *variable, bool otherwise)
+{
+    const char *value = getenv(variable);
+    return value && *value ? strcmp(value, "0") != 0 : otherwise;
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
@@ -148,6 +156,7 @@ static int open_engine(struct dt_device *dev, struct dt_error *err)
         return dt_fail(err, DT_ENOMEM, "no memory for the cuda engine");
     dev->state = cuda;
     int rc = choose_device(cuda, err);
+    rc = rc < 0 ? rc : dt_cuda_wgmma_open(dev, err);
     rc = rc < 0 ? rc : dt_cuda_staging_open(dev, err);
     rc = rc < 0 ? rc : dt_cuda_blas_open(dev, err);
     if (rc < 0)

@@ -82,6 +82,12 @@ static __device__ __forceinline__ int dt_again(int x)
     return x;
 }
 
+/* __syncthreads for count threads, whole warps, by a barrier of their own: 1 to 15. */
+static __device__ __forceinline__ void dt_barrier_threads(int barrier, int count)
+{
+    asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(count) : "memory");
+}
+
 /* Begins to copy 16 bytes to shared memory: the first `filled` (0 to 16) of source, then
  * zeros. Both addresses are multiples of 16; the copy passes by the first-level cache. */
 static __device__ __forceinline__ void dt_copy_async(void *shared, const void *source, int filled)

@@ -12,6 +12,7 @@ extern "C" {
 
 typedef enum {
     cudaSuccess,
+    cudaErrorInvalidValue,
     cudaErrorMemoryAllocation,
     cudaErrorNotReady,
     cudaErrorNoDevice,
@@ -34,6 +35,12 @@ enum cudaDeviceAttr {
 
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 
+enum cudaDriverEntryPointQueryResult {
+    cudaDriverEntryPointSuccess,
+    cudaDriverEntryPointSymbolNotFound
+};
+
+#define cudaEnableDefault      0u
 #define cudaStreamNonBlocking  1u
 #define cudaEventDefault       0u
 #define cudaEventDisableTiming 2u
@@ -43,6 +50,9 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaRuntimeGetVersion(int *version);
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned version,
+                                             unsigned long long flags,
+                                             enum cudaDriverEntryPointQueryResult *found);
 cudaError_t cudaGetLastError(void);
 const char *cudaGetErrorString(cudaError_t error);
 

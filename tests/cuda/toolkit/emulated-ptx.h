@@ -140,6 +140,11 @@ static inline int dt_again(int x)
     return x;
 }
 
+static inline void dt_barrier_threads(int barrier, int count)
+{
+    emulator::barrier(__FILE__, __LINE__, (unsigned)barrier, (unsigned)count);
+}
+
 static inline void dt_copy_async(void *shared, const void *source, int filled)
 {
     emulator::copy_async(shared, source, 16, (unsigned)filled);
