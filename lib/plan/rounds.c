@@ -127,6 +127,7 @@ static void add_account(struct dt_account *a, const struct dt_account *before, d
     a->tensor += times * (a->tensor - before->tensor);
     a->pipeline_wait += times * (a->pipeline_wait - before->pipeline_wait);
     a->data_wait += times * (a->data_wait - before->data_wait);
+    a->known += times * (a->events - before->events);
     a->events += times * (a->events - before->events);
 }
 

@@ -28,7 +28,7 @@ struct dt_line {
 /* What an actor did in a step so far. */
 struct dt_account {
     double computing, tensor, update, pipeline_wait, data_wait; /* seconds */
-    double events;
+    double events, known;                                       /* known: those passed over */
 };
 
 struct dt_actor {

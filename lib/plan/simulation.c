@@ -514,6 +514,7 @@ static void summarize(struct dt_step_simulation *r, const struct dt_simulation *
         r->pipeline_wait += a->account.pipeline_wait * each;
         r->data_wait += a->account.data_wait * each;
         r->events += a->account.events;
+        r->known += a->account.known;
         r->in_flight = a->most_held > r->in_flight ? a->most_held : r->in_flight;
     }
     for (long i = 0; i < count; i++) /* stages that are done wait for the others */

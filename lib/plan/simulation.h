@@ -40,6 +40,7 @@ struct dt_step_simulation {
     double bubble;                    /* pipeline_wait over computing and tensor */
     long in_flight;                   /* most passes whose activations a stage held */
     double events;                    /* of all that was simulated, or known without it */
+    double known;                     /* of these, events of rounds that came again */
 };
 
 void dt_simulate(struct dt_step_simulation *result, const struct dt_costs *costs,
