@@ -319,7 +319,6 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
     dt_local_steps_begin(&t->local);
     bool owes = dt_state_has(&t->store, DT_PART_FEEDBACK);
     t->state.error_replicas = owes ? dt_comm_size(t->mesh.data.all) : 0;
-    t->watched_seconds = t->state.seconds;
     t->first_step = t->state.step;
     t->logged_seconds = t->state.seconds;
     t->logged_tokens = t->state.samples * (uint64_t)t->settings.training.sequence_length;

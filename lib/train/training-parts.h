@@ -53,8 +53,8 @@ struct dt_training {
     struct dt_metrics metrics;
     struct dt_progress_state state;
     long first_step;
-    double watched_seconds, watched_waiting; /* at the last look at the ranks' pace */
-    double logged_seconds;                   /* state.seconds and tokens at the last logged step */
+    double busy_seconds;   /* in steps, but for waiting, since the last look at the ranks' pace */
+    double logged_seconds; /* state.seconds and tokens at the last logged step */
     uint64_t logged_tokens;
     double *pass_values; /* what ranks tell each other of the passes of a step */
     uint32_t *val_ids;   /* batch x (T + 1), and the losses they give */

@@ -121,11 +121,9 @@ static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_erro
         return dt_fail_context(err, "step %ld", r->step);
     if (!due(t, t->settings.training.log_interval))
         return 0;
-    double waited = dt_comm_waited(t->comm), busy = t->state.seconds - t->watched_seconds;
     struct dt_pace pace;
-    DT_TRY(dt_watch_pace(t->comm, busy - (waited - t->watched_waiting), &pace, err));
-    t->watched_seconds = t->state.seconds;
-    t->watched_waiting = waited;
+    DT_TRY(dt_watch_pace(t->comm, t->busy_seconds, &pace, err));
+    t->busy_seconds = 0;
     r->slowest_rank = pace.slowest;
     r->slowest_factor = pace.factor;
     return 0;
@@ -133,13 +131,15 @@ static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_erro
 
 int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
-    double start = dt_now();
+    double start = dt_now(), waited = dt_comm_waited(t->comm);
     *r = (struct dt_step_report){.val_loss = NAN, .ema_val_loss = NAN, .val_accuracy = NAN};
     if (is_done(t))
         return 0;
     dt_saver_failed(t->saver, &r->save_error);
     DT_TRY(dt_training_update(t, r, err));
-    t->state.seconds += dt_now() - start;
+    double seconds = dt_now() - start;
+    t->state.seconds += seconds;
+    t->busy_seconds += seconds - (dt_comm_waited(t->comm) - waited);
     r->step = t->state.step;
     r->seconds = t->state.seconds;
     r->tokens = t->state.samples * (uint64_t)t->settings.training.sequence_length;

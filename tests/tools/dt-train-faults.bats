@@ -44,15 +44,17 @@ small=(--set model.hidden_size=32 --set model.num_layers=4 --set model.num_heads
 
 @test "a rank that is slow is named, in a line and in the metrics" {
     mpirun -n 2 "${as_rank[@]}" dt-train -j 1 "${small[@]}" "${endless[@]}" \
-        --set training.log_interval=100 -o run "$data" >got 2>messages &
+        --set training.log_interval=10 -o run "$data" >got 2>messages &
     job=$!
     await $job test -s run/metrics.jsonl
     slow=$(cat rank-1)
-    until grep -q "rank 1 computes" messages; do # it computes for a fifth of the time
+    pause=0.05
+    until grep -q "rank 1 computes" messages; do # in the end, longer than ten steps take here
         kill -STOP "$slow"
-        sleep 0.08
+        sleep $pause
         kill -CONT "$slow"
-        sleep 0.02
+        sleep 0.05
+        pause=$(awk "BEGIN { print $pause < 20 ? 1.5 * $pause : $pause }")
     done
     kill -TERM "$slow"
     refute wait $job
