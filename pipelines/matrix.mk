@@ -31,7 +31,6 @@ STORY_COUNT ?= $(if $(filter full,$(SIZE)),400000,8000)
 VOCAB_SIZE  ?= $(if $(filter full,$(SIZE)),8192,1024)
 CONFIG      ?= $(if $(filter full,$(SIZE)),share/configs/llama-15m.yaml,share/configs/demo.yaml)
 CLEAN_FLAGS ?= --normalize nfc --dedup
-$(if $(filter small full,$(SIZE)),,$(error SIZE='$(SIZE)': small or full))
 SETTINGS_synth = $(STORY_COUNT)
 $(foreach c,$(COMPARISONS),\
   $(eval SETTINGS_run-$c = $$(CONFIG) $$(SET) $$(SET_$c) $$(LAUNCH) $$(TARGET))\

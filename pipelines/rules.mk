@@ -15,6 +15,7 @@
 # changed; training that was only interrupted goes on from its checkpoint.
 
 NAME        ?= $(error set NAME, the name of the experiment)
+$(if $(filter-out small full,$(SIZE)),$(error SIZE='$(SIZE)': small or full))
 OUT         ?= build/$(NAME)
 CONFIG      ?= share/configs/demo.yaml
 CLEAN_FLAGS ?=

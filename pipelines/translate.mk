@@ -9,7 +9,8 @@
 # --loss-after the line feed). After each epoch the test set is translated by beam
 # search, and scored beside copies of the source.
 #
-# PAIRS, TEST_PAIRS, EPOCHS, VOCAB_SIZE and SET make it smaller.
+# PAIRS, TEST_PAIRS, EPOCHS, VOCAB_SIZE and SET make it smaller; LAUNCH stands before dt-train,
+# as mpirun -n 2.
 DATA       ?= $(error DATA=DIR must name the folder with multi30k.train.de.gz and the others)
 OUT        ?= build/translate
 CONFIG     ?= share/configs/text.yaml
@@ -17,6 +18,7 @@ VOCAB_SIZE ?= 6000
 PAIRS      ?= 29000
 TEST_PAIRS ?= 1000
 EPOCHS     ?= 4
+LAUNCH     ?=
 BATCH      ?= 16
 LENGTH     ?= 128
 VAL        ?= 0.02
@@ -64,7 +66,7 @@ $(OUT)/epoch: $(OUT)/data/index.json
 	  paste -sd + | bc); echo $$((tokens / ($(BATCH) * $(LENGTH)))) >$@
 
 $(OUT)/run/finished: $(OUT)/epoch
-	epoch=$$(cat $<); $(call timed,train) dt-train --config $(CONFIG) \
+	epoch=$$(cat $<); $(call timed,train) $(LAUNCH) dt-train --config $(CONFIG) \
 	  --set model.max_seq_len=$(LENGTH) --set training.batch_size=$(BATCH) $(SET:%=--set %) \
 	  --set training.max_steps=$$((epoch * $(EPOCHS))) --set training.warmup_steps=$$((epoch / 4 + 1)) \
 	  --set training.save_interval=$$epoch --set checkpoint.keep_every=$$epoch \

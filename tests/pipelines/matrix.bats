@@ -73,8 +73,10 @@ compare() {
         [ -s "$T/out/$comparison.json" ]
         [ -s "$T/out/$comparison.svg" ]
     done
-    run make -C "$ROOT" -f pipelines/sweep.mk SIZE=huge
-    [[ "$output" == *"SIZE='huge': small or full"* ]]
+    for recipe in sweep openwebtext gpt2-124m; do
+        run make -C "$ROOT" -f pipelines/$recipe.mk SIZE=huge CORPUS="$ROOT/README.md"
+        [[ "$output" == *"SIZE='huge': small or full"* ]]
+    done
 }
 
 @test "the recipes for large corpora take their parts by URL, and a tokenizer as it is" {

@@ -47,6 +47,18 @@ stages() {
     [ "$(stages "$output")" = "story" ]
 }
 
+@test "LAUNCH stands before dt-train in every recipe, and make -n makes nothing" {
+    dt-synth -n 2 -o "$T/docs.jsonl"
+    touch "$T"/multi30k.{train,test_2016_flickr}.{de,en}.gz
+    for recipe in demo mlm precision sweep scaling parallelism compression tinystories openwebtext \
+        gpt2-124m translate; do
+        make -n -C "$ROOT" -f "pipelines/$recipe.mk" OUT="$T/out" CORPUS="$T/docs.jsonl" \
+            HELD="$T/docs.jsonl" DATA="$T" LAUNCH='srun -n 2' >"$T/plan" || { echo "$recipe"; return 1; }
+        grep -q 'srun -n 2 dt-train ' "$T/plan" || { echo "$recipe"; return 1; }
+        [ ! -e "$T/out" ]
+    done
+}
+
 @test "a changed setting runs what depends on it, and nothing else" {
     demo >/dev/null 2>&1
     run demo PROMPT=Long
