@@ -4,9 +4,9 @@
  * elements, without dropout, as Shah et al. 2024 ("FlashAttention-3") lay it out.
  *
  * A block has 128 queries and walks over tiles of 128 keys; the ring of attention-wgmma.cuh
- * gets keys 0, keys 1, values 0, keys 2, values 1, ... A warpgroup has the scores of a tile
- * made, and the weights of the one before multiplied by its values, while it computes the
- * softmax of what came between; the other warpgroup fills what gaps there are.
+ * gets keys 0, keys 1, values 0, keys 2, values 1, ... A warpgroup has the weights of a tile
+ * multiplied by its values while it computes the softmax of the next one; the other warpgroup's
+ * products fill what gaps there are.
  *
  * Scores, sums and weights are 64, SIZE / 2 and 32 registers of a thread; one block with 82
  * or 162 KB of shared memory runs on a multiprocessor.
