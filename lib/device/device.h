@@ -65,6 +65,7 @@ struct dt_dropout {
     uint64_t key;    /* of (seed, layer, place in the layer) */
     uint64_t sample; /* global index of the batch's first sequence */
     int64_t first;   /* row of the batch with which the operand of ops->dropout begins */
+    int64_t past;    /* tokens of every sequence before the first of its rows there */
 };
 
 /* Attention of queries over keys. Row t of sequence b is row b*T + t of q, y and
@@ -73,7 +74,10 @@ struct dt_dropout {
  * its sequence when bidirectional; and of these, with begins and ends, those from
  * begins[r] to below ends[r], where r is the query's row (documents, padding).
  * Each head of k and v serves heads / kv_heads heads of q that stand side by
- * side (Ainslie et al. 2023). */
+ * side (Ainslie et al. 2023).
+ *
+ * k and v may be a block of their sequences' keys, from first_key on (Liu et al. 2023), on
+ * the cpu: what a query sees is counted in the whole sequence all the same. */
 struct dt_attention {
     int64_t batch;
     int64_t heads;      /* of q and y */
@@ -83,9 +87,17 @@ struct dt_attention {
     int64_t key_stride; /* rows of k and v from one sequence to the next */
     bool bidirectional;
     const int32_t *begins, *ends; /* on the device, batch x queries each; or NULL */
-    /* Of the weights: element (h T + t) T + k for head h, query t, key k. */
+    /* Of the weights: element (h T + t) T + k for head h, query t, key k, all counted in the
+     * whole sequence of T. */
     struct dt_dropout dropout;
-    int64_t first_head; /* h of the first head of q, where others lie elsewhere */
+    int64_t first_head;      /* h of the first head of q, where others lie elsewhere */
+    int64_t length;          /* T; 0: queries */
+    int64_t first_key, keys; /* the block; 0: all keys up to the last query */
+    /* A softmax over several blocks. Forward, R x 2H fp32 (or NULL: over one): of each head the
+     * highest score so far, behind these the sums of e^(score - that). */
+    const struct dt_tensor *softmax;
+    bool continued;  /* goes on from other blocks; backward, adds to the gradients */
+    bool unfinished; /* will go on: y, in fp32, is not yet divided by the sums */
 };
 
 struct dt_cross_entropy {
@@ -144,7 +156,7 @@ struct dt_ops {
                                 enum dt_activation);
 
     /* x (RxC) = dropout of x, where row r, counted from how->first, is row r mod T of sequence
-     * r / T; element (t, c) of a sequence is its element t C + c. */
+     * r / T; element (t, c) of a sequence is its element (past + t) C + c. */
     void (*dropout)(struct dt_device *, struct dt_tensor *x, int64_t length,
                     const struct dt_dropout *how);
 
@@ -215,7 +227,8 @@ struct dt_ops {
     void (*attention_forward)(struct dt_device *, struct dt_tensor *y, struct dt_tensor *lse,
                               const struct dt_tensor *q, const struct dt_tensor *k,
                               const struct dt_tensor *v, const struct dt_attention *how);
-    /* Sets dq, dk, dv. past must be 0 and key_stride = queries. */
+    /* Sets dq, dk, dv. There are as many keys as queries, y and lse are those of all keys, and
+     * key_stride = queries. */
     void (*attention_backward)(struct dt_device *, struct dt_tensor *dq, struct dt_tensor *dk,
                                struct dt_tensor *dv, const struct dt_tensor *dy,
                                const struct dt_tensor *y, const struct dt_tensor *lse,
@@ -264,7 +277,7 @@ struct dt_engine {
     int (*open)(struct dt_device *, struct dt_error *);
     void (*close)(struct dt_device *);
 };
-#define DT_ENGINE_ABI 5
+#define DT_ENGINE_ABI 6
 
 struct dt_device {
     const struct dt_ops *ops;

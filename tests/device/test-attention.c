@@ -194,6 +194,78 @@ static void heads_apart_are_as_among_all(void **state)
     free_attention(&l);
 }
 
+/* The pair of a block of queries and one of keys, of so many tokens each. */
+static struct attention pair_of(const struct attention *l, int64_t tokens, int64_t query,
+                                int64_t key)
+{
+    struct attention p = *l;
+    p.q = dt_rows(&l->q, query, tokens), p.dq = dt_rows(&l->dq, query, tokens);
+    p.k = dt_rows(&l->k, key, tokens), p.dk = dt_rows(&l->dk, key, tokens);
+    p.v = dt_rows(&l->v, key, tokens), p.dv = dt_rows(&l->dv, key, tokens);
+    p.y = dt_rows(&l->y, query, tokens), p.lse = dt_rows(&l->lse, query, tokens);
+    p.r = dt_rows(&l->r, query, tokens);
+    p.how.length = l->how.queries;
+    p.how.queries = p.how.keys = p.how.key_stride = tokens;
+    p.how.past = query;
+    p.how.first_key = key;
+    p.how.begins = l->how.begins ? l->how.begins + query : NULL;
+    p.how.ends = l->how.ends ? l->how.ends + query : NULL;
+    return p;
+}
+
+/* Key blocks in falling order, so that a query's first ones may show it nothing. */
+static void run_in_blocks(struct attention *l, int64_t tokens)
+{
+    int64_t length = l->how.queries;
+    struct dt_tensor softmax = random_matrix(tokens, 2 * l->how.heads);
+    for (int64_t query = 0; query < length; query += tokens)
+        for (int64_t key = length - tokens; key >= 0; key -= tokens) {
+            struct attention p = pair_of(l, tokens, query, key);
+            p.how.continued = key < length - tokens;
+            p.how.unfinished = key > 0;
+            p.how.softmax = &softmax;
+            dev->ops->attention_forward(dev, &p.y, &p.lse, &p.q, &p.k, &p.v, &p.how);
+        }
+    free(softmax.data);
+    dev->ops->zero(dev, &l->dqkv);
+    for (int64_t i = 0; i < length * length; i += tokens * tokens) {
+        int64_t pair = i / tokens / tokens, blocks = length / tokens;
+        struct attention p = pair_of(l, tokens, pair / blocks * tokens, pair % blocks * tokens);
+        p.how.continued = true;
+        dev->ops->attention_backward(dev, &p.dq, &p.dk, &p.dv, &p.r, &p.y, &p.lse, &p.q, &p.k, &p.v,
+                                     &p.how);
+    }
+}
+
+static void keys_may_come_block_by_block(void **state)
+{
+    (void)state;
+    static const struct shape shapes[] = {
+        {1, 2, 1, 8, 4},
+        {1, 4, 2, 24, 8, .rate = 0.3f},
+        {1, 3, 3, 150, 5, .bidirectional = true, .rate = 0.1f},
+        {1, 2, 2, 144, 8, .spans = DOCUMENTS, .rate = 0.1f},
+        {1, 2, 1, 140, 8, .bidirectional = true, .spans = PADDING},
+        {1, 6, 2, 138, 16, .bidirectional = true, .spans = DOCUMENTS},
+    };
+    if (dev->engine->own_memory)
+        skip(); /* which takes no blocks */
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int64_t blocks = 1; blocks <= 6; blocks++) {
+            struct attention l = make_attention(&shapes[i]);
+            double *want = dt_alloc((size_t)(l.qkv.rows * l.qkv.columns), sizeof *want);
+            if (shapes[i].length % blocks == 0) {
+                run_in_blocks(&l, shapes[i].length / blocks);
+                attention_reference(&l, want);
+                assert_near(&l.y, want, 1e-6);
+                backward_reference(&l, want);
+                assert_near(&l.dqkv, want, 3e-6);
+            }
+            free(want);
+            free_attention(&l);
+        }
+}
+
 /* Few heads and many threads take another way through backward. */
 static void bits_do_not_depend_on_the_number_of_threads(void **state)
 {
@@ -235,6 +307,7 @@ int main(void)
         cmocka_unit_test(dropped_weights_match_the_reference),
         cmocka_unit_test(tensors_may_have_16_bits),
         cmocka_unit_test(heads_apart_are_as_among_all),
+        cmocka_unit_test(keys_may_come_block_by_block),
         cmocka_unit_test(dropout_does_not_depend_on_the_place_in_the_batch),
         cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
     };

@@ -100,6 +100,27 @@ static void a_part_of_the_rows_is_as_in_the_whole(void **state)
     free(whole.data), free(parts.data);
 }
 
+/* Tokens 2 and 3 of two sequences of 6. */
+static void a_stretch_of_sequences_is_as_in_the_whole(void **state)
+{
+    (void)state;
+    const int64_t n = 30;
+    struct dt_tensor whole = random_matrix(12, n), stretch = random_matrix(4, n);
+    struct dt_dropout how = {.rate = rate, .key = 9, .sample = 4};
+    for (int64_t b = 0; b < 2; b++) {
+        struct dt_tensor to = dt_rows(&stretch, 2 * b, 2), from = dt_rows(&whole, 6 * b + 2, 2);
+        dev->ops->copy(dev, &to, &from);
+    }
+    dev->ops->dropout(dev, &whole, 6, &how);
+    how.past = 2;
+    dev->ops->dropout(dev, &stretch, 2, &how);
+    wait_for(dev);
+    for (int64_t i = 0; i < 4; i++)
+        for (int64_t j = 0; j < n; j++)
+            assert_true(at(&stretch, i, j) == at(&whole, i / 2 * 6 + 2 + i % 2, j));
+    free(whole.data), free(stretch.data);
+}
+
 static void no_rate_changes_nothing(void **state)
 {
     (void)state;
@@ -117,6 +138,7 @@ int main(void)
         cmocka_unit_test(dropout_keeps_the_share_that_it_should),
         cmocka_unit_test(the_place_in_a_batch_does_not_matter),
         cmocka_unit_test(a_part_of_the_rows_is_as_in_the_whole),
+        cmocka_unit_test(a_stretch_of_sequences_is_as_in_the_whole),
         cmocka_unit_test(no_rate_changes_nothing),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

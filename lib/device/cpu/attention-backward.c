@@ -121,6 +121,17 @@ static void add_pair(struct backward *w, const struct dt_cpu_keys *keys, float *
     dt_cpu_sum_queries(dv, w->weights, w->dy_rows, keys, q, width);
 }
 
+/* Adds to sums what other keys gave. room: a row. */
+static void add_before(const struct backward *w, float *sums, const struct dt_tensor *x,
+                       int64_t first, int64_t count, int64_t head, float *room)
+{
+    for (int64_t i = 0; i < count; i++, sums += w->width) {
+        const float *before = dt_cpu_load(x, first + i, head * w->size, w->size, room);
+        for (int64_t j = 0; j < w->size; j++)
+            sums[j] += before[j];
+    }
+}
+
 /* One block of queries along all its keys; with dk and dv if they are wanted. */
 static void walk_keys(struct backward *w, int64_t sequence, int64_t head, int64_t block, bool all)
 {
@@ -131,9 +142,11 @@ static void walk_keys(struct backward *w, int64_t sequence, int64_t head, int64_
     for (int64_t b = q->begin / DT_CPU_BLOCK; dt_cpu_find_keys(&keys, q, b); b++)
         add_pair(w, &keys, w->dq_sums, all ? w->dk_sums + keys.first * w->width : NULL,
                  all ? w->dv_sums + keys.first * w->width : NULL);
+    int64_t row = sequence * w->how->queries + q->first;
     dt_cpu_scale(w->dq_sums, q->lanes * w->width, dt_cpu_score_scale(w->size));
-    dt_cpu_store_head(w->dq, sequence * w->how->queries + q->first, q->count, head, w->size,
-                      w->dq_sums);
+    if (w->how->continued)
+        add_before(w, w->dq_sums, w->dq, row, q->count, head, w->k_rows);
+    dt_cpu_store_head(w->dq, row, q->count, head, w->size, w->dq_sums);
 }
 
 /* One block of keys along all queries that see it. */
@@ -160,6 +173,10 @@ static void store_key_sums(struct backward *w, int64_t sequence, int64_t shared,
                            int64_t count)
 {
     int64_t row = sequence * w->how->queries + first;
+    if (w->how->continued) {
+        add_before(w, w->dk_sums, w->dk, row, count, shared, w->k_rows);
+        add_before(w, w->dv_sums, w->dv, row, count, shared, w->k_rows);
+    }
     dt_cpu_store_head(w->dk, row, count, shared, w->size, w->dk_sums);
     dt_cpu_store_head(w->dv, row, count, shared, w->size, w->dv_sums);
 }
@@ -228,7 +245,8 @@ void dt_cpu_attention_backward(struct dt_device *dev, struct dt_tensor *dq, stru
                                const struct dt_tensor *q, const struct dt_tensor *k,
                                const struct dt_tensor *v, const struct dt_attention *how)
 {
-    assert(how->past == 0 && how->key_stride == how->queries);
+    assert(how->key_stride == how->queries &&
+           (how->keys > 0 ? how->keys == how->queries : how->past == 0));
     int64_t size = q->columns / how->heads;
     struct backward w = {how, dq, dk, dv, dy, y, lse, q, k, v, size, dt_cpu_head_width(size)};
     /* Of the 5 products of a pair, 2 are made twice by walks of their own. */

@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/cpu/attention.h"
 
-/* Padding repeats the last query: nothing then needs to ask whether a lane is real. */
+static int32_t clip(int64_t key, int64_t keys)
+{
+    return (int32_t)(key < 0 ? 0 : key < keys ? key : keys);
+}
+
+/* Counted from the first key. Padding repeats the last query: nothing then needs to ask whether
+ * a lane is real. */
 static void find_spans(struct dt_cpu_queries *q, const struct dt_attention *how)
 {
+    int64_t keys = how->keys > 0 ? how->keys : how->past + how->queries;
     for (int64_t i = 0; i < q->lanes; i++) {
         int64_t t = q->first + (i < q->count ? i : q->count - 1);
         int64_t row = q->sequence * how->queries + t;
-        int64_t end = how->past + (how->bidirectional ? how->queries : t + 1);
-        int64_t ends = how->ends ? how->ends[row] : end;
-        q->begins[i] = how->begins ? how->begins[row] : 0;
-        q->ends[i] = (int32_t)(ends < end ? ends : end);
+        int64_t end = how->bidirectional ? INT32_MAX : how->past + t + 1;
+        int64_t begin = how->begins ? how->begins[row] : 0;
+        end = how->ends && how->ends[row] < end ? how->ends[row] : end;
+        q->begins[i] = clip(begin - how->first_key, keys);
+        q->ends[i] = clip(end - how->first_key, keys);
     }
 }
 
@@ -21,7 +29,7 @@ void dt_cpu_find_queries(struct dt_cpu_queries *q, const struct dt_attention *ho
     q->sequence = sequence, q->head = head, q->first = block * DT_CPU_BLOCK;
     q->count = left < DT_CPU_BLOCK ? left : DT_CPU_BLOCK;
     q->lanes = dt_cpu_round_up(q->count, DT_CPU_QUERY_UNIT);
-    q->reach = how->bidirectional ? INT64_MAX : how->past + q->first;
+    q->reach = how->bidirectional ? INT64_MAX : how->past - how->first_key + q->first;
     find_spans(q, how);
     q->begin = q->common_begin = q->begins[0];
     q->end = q->common_end = q->ends[0];
@@ -168,12 +176,13 @@ void dt_cpu_weight_dropout(float *factors, const struct dt_attention *how,
 {
     uint64_t index = how->dropout.sample + (uint64_t)q->sequence;
     int64_t head = how->first_head + q->head;
+    int64_t length = how->length > 0 ? how->length : how->queries;
+    int64_t query = how->past + q->first, key = how->first_key + keys->first;
     for (int64_t lane = 0; lane < q->lanes; lane += DT_CPU_LANES) {
         uint64_t first[DT_CPU_LANES];
         for (int64_t i = 0; i < DT_CPU_LANES; i++)
-            first[i] = (uint64_t)((head * how->queries + q->first + lane + i) * how->queries +
-                                  keys->first);
-        if (how->queries % 4 == 0)
+            first[i] = (uint64_t)((head * length + query + lane + i) * length + key);
+        if (length % 4 == 0 && key % 4 == 0)
             drop_lanes(factors + lane, &how->dropout, index, first, keys->rows, true);
         else
             drop_lanes(factors + lane, &how->dropout, index, first, keys->rows, false);

@@ -75,7 +75,7 @@ static void attend(const struct query *w, struct dt_tensor *y, struct dt_tensor 
 bool dt_cpu_has_few_queries(const struct dt_attention *how)
 {
     return how->queries <= DT_CPU_FEW_QUERIES && !how->bidirectional && how->begins == NULL &&
-           how->dropout.rate == 0;
+           how->keys == 0 && how->dropout.rate == 0;
 }
 
 void dt_cpu_attend_few(struct dt_device *dev, struct dt_tensor *y, struct dt_tensor *lse,

@@ -93,6 +93,37 @@ static void add_keys(struct forward *f, const struct dt_cpu_keys *keys)
     dt_cpu_sum_keys(f->sums, f->weights, f->loaded, keys, q, f->width);
 }
 
+/* The sums of no keys, or of those in other blocks. */
+static void begin_sums(struct forward *f, const struct dt_tensor *y, int64_t row)
+{
+    const struct dt_cpu_queries *q = &f->queries;
+    memset(f->sums, 0, (size_t)(q->lanes * f->width) * sizeof *f->sums);
+    for (int64_t i = 0; i < q->lanes; i++)
+        f->most[i] = LOWEST, f->total[i] = 0;
+    if (!f->how->continued)
+        return;
+    dt_cpu_load_head(f->sums, q->lanes, y, row, q->count, q->head, f->size);
+    for (int64_t i = 0; i < q->count; i++) {
+        const float *before = dt_cpu_row(f->how->softmax, row + i) + q->head;
+        f->most[i] = before[0], f->total[i] = before[f->how->heads];
+    }
+}
+
+static void end_sums(struct forward *f, struct dt_tensor *y, struct dt_tensor *lse, int64_t row)
+{
+    const struct dt_cpu_queries *q = &f->queries;
+    for (int64_t i = 0; i < q->count; i++) {
+        if (f->how->unfinished) {
+            float *behind = dt_cpu_row(f->how->softmax, row + i) + q->head;
+            behind[0] = f->most[i], behind[f->how->heads] = f->total[i];
+            continue;
+        }
+        dt_cpu_scale(f->sums + i * f->width, f->width, 1.0f / f->total[i]);
+        dt_cpu_row(lse, row + i)[q->head] = f->most[i] + logf(f->total[i]);
+    }
+    dt_cpu_store_head(y, row, q->count, q->head, f->size, f->sums);
+}
+
 static void forward_block(struct forward *f, struct dt_tensor *y, struct dt_tensor *lse)
 {
     const struct dt_cpu_queries *q = &f->queries;
@@ -100,17 +131,11 @@ static void forward_block(struct forward *f, struct dt_tensor *y, struct dt_tens
     dt_cpu_load_head(f->loaded, q->lanes, f->q, row, q->count, q->head, f->size);
     dt_cpu_scale(f->loaded, q->lanes * f->width, dt_cpu_score_scale(f->size));
     dt_cpu_transpose_head(f->transposed, f->loaded, f->size, q->lanes);
-    memset(f->sums, 0, (size_t)(q->lanes * f->width) * sizeof *f->sums);
-    for (int64_t i = 0; i < q->lanes; i++)
-        f->most[i] = LOWEST, f->total[i] = 0;
+    begin_sums(f, y, row);
     struct dt_cpu_keys keys;
     for (int64_t block = q->begin / DT_CPU_BLOCK; dt_cpu_find_keys(&keys, q, block); block++)
         add_keys(f, &keys);
-    for (int64_t i = 0; i < q->count; i++) {
-        dt_cpu_scale(f->sums + i * f->width, f->width, 1.0f / f->total[i]);
-        dt_cpu_row(lse, row + i)[q->head] = f->most[i] + logf(f->total[i]);
-    }
-    dt_cpu_store_head(y, row, q->count, q->head, f->size, f->sums);
+    end_sums(f, y, lse, row);
 }
 
 void dt_cpu_attention_forward(struct dt_device *dev, struct dt_tensor *y, struct dt_tensor *lse,

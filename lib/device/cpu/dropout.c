@@ -46,7 +46,7 @@ void dt_cpu_dropout(struct dt_device *dev, struct dt_tensor *x, int64_t length,
         float *row = dt_cpu_place(x, r, 0, room);
         dt_cpu_load(x, r, 0, x->columns, room);
         int64_t place = how->first + r;
-        drop(row, x->columns, (uint64_t)(place % length * x->columns),
+        drop(row, x->columns, (uint64_t)((how->past + place % length) * x->columns),
              how->sample + (uint64_t)(place / length), how);
         dt_cpu_store(x, r, 0, x->columns, row);
     }

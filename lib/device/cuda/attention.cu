@@ -21,6 +21,7 @@ static struct dt_cuda_attention describe(const struct dt_tensor *q, const struct
     assert(q->columns % how->heads == 0 && q->rows == how->batch * how->queries);
     assert(how->heads % how->kv_heads == 0 && q->columns / how->heads <= DT_ATTENTION_CHANNELS);
     assert(k->dtype == q->dtype && v->dtype == q->dtype && y->dtype == q->dtype);
+    assert(how->keys == 0 && !how->continued); /* no blocks */
     a.q = rows_of(q), a.k = rows_of(k), a.v = rows_of(v), a.y = rows_of(y), a.lse = rows_of(lse);
     a.batch = (int32_t)how->batch, a.heads = (int32_t)how->heads;
     a.first_head = (int32_t)how->first_head;

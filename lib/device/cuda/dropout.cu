@@ -8,7 +8,7 @@ namespace
 {
 struct drop {
     uint64_t key, sample;
-    uint32_t threshold, first; /* first: row of the batch that row 0 is */
+    uint32_t threshold, first, past; /* first: row of the batch that row 0 is */
     float kept;
 };
 } // namespace
@@ -23,7 +23,7 @@ static __global__ void dropout(struct dt_cuda_view x, int length, struct drop ho
     if (column >= x.columns)
         return;
     unsigned place = how.first + (unsigned)row, sequence = place / (unsigned)length;
-    uint64_t first = (uint64_t)(place % (unsigned)length) * (uint64_t)x.columns;
+    uint64_t first = (uint64_t)(how.past + place % (unsigned)length) * (uint64_t)x.columns;
     first += (uint64_t)column;
     dt_cuda_load<TYPE>(x, row, column, v);
     uint4 words = {};
@@ -43,8 +43,12 @@ void dt_cuda_dropout(struct dt_device *dev, struct dt_tensor *x, int64_t length,
     assert(how->first >= 0 && how->rate >= 0 && how->rate < 1);
     if (how->rate == 0)
         return;
-    const struct drop drop = {how->key, how->sample, dt_cuda_dropout_threshold(how),
-                              (uint32_t)how->first, 1.0f / (1.0f - how->rate)};
+    const struct drop drop = {how->key,
+                              how->sample,
+                              dt_cuda_dropout_threshold(how),
+                              (uint32_t)how->first,
+                              (uint32_t)how->past,
+                              1.0f / (1.0f - how->rate)};
     dt_cuda_for_type((int)x->dtype, [&](auto type) {
         struct dt_cuda_cover cover =
             dt_cuda_cover_of(x->rows, x->columns, dt_cuda_group<type.value>);
