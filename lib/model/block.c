@@ -2,6 +2,7 @@
 #include "model/block.h"
 
 #include "base/rng.h"
+#include "model/context.h"
 #include "model/families.h"
 #include "model/layer.h"
 #include "model/peers.h"
@@ -124,15 +125,11 @@ static struct dt_block first_rows(const struct dt_block *b, int64_t rows, int64_
     };
 }
 
-struct qkv {
-    struct dt_tensor q, k, v;
-};
-
-static struct qkv split(const struct dt_model *m, const struct dt_tensor *qkv)
+static struct dt_qkv split(const struct dt_model *m, const struct dt_tensor *qkv)
 {
     int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
-    return (struct qkv){dt_columns(qkv, 0, queries), dt_columns(qkv, queries, keys),
-                        dt_columns(qkv, queries + keys, keys)};
+    return (struct dt_qkv){dt_columns(qkv, 0, queries), dt_columns(qkv, queries, keys),
+                           dt_columns(qkv, queries + keys, keys)};
 }
 
 static bool is_fused(const struct dt_model *m)
@@ -141,13 +138,18 @@ static bool is_fused(const struct dt_model *m)
 }
 
 /* Turns queries and keys by their positions, where the model's are rotary. */
-static void rotate(const struct dt_model *m, struct qkv *s, const struct dt_attention *how,
+static void rotate(const struct dt_model *m, struct dt_qkv *s, const struct dt_attention *how,
                    bool inverse)
 {
     if (m->turns.data == NULL)
         return;
-    m->device->ops->rope(m->device, &s->q, &m->turns, how->queries, how->past, inverse);
-    m->device->ops->rope(m->device, &s->k, &m->turns, how->queries, how->past, inverse);
+    for (int i = 0; i < dt_stretches(&m->part); i++) {
+        struct dt_tensor q = dt_stretch_rows(&m->part, &s->q, i);
+        struct dt_tensor k = dt_stretch_rows(&m->part, &s->k, i);
+        int64_t past = how->past + dt_stretch_place(&m->part, how->length, i);
+        m->device->ops->rope(m->device, &q, &m->turns, how->queries, past, inverse);
+        m->device->ops->rope(m->device, &k, &m->turns, how->queries, past, inverse);
+    }
 }
 
 /* Queries and keys before their norm, and columns for its statistics. */
@@ -165,9 +167,9 @@ static struct qk split_qk(const struct dt_model *m, const struct dt_tensor *qk,
 }
 
 /* Queries, keys and values of the rows b->norm1. */
-static struct qkv project(const struct dt_model *m, int layer, struct dt_block *b)
+static struct dt_qkv project(const struct dt_model *m, int layer, struct dt_block *b)
 {
-    struct qkv s = split(m, &b->qkv);
+    struct dt_qkv s = split(m, &b->qkv);
     struct dt_tensor *x = &b->norm1;
     if (is_fused(m)) {
         dt_linear_forward(m, layer, DT_QKV_WEIGHT, DT_QKV_BIAS, &b->qkv, x, NULL);
@@ -190,7 +192,7 @@ static struct qkv project(const struct dt_model *m, int layer, struct dt_block *
 
 /* Gradients through the norms of queries and keys, from d into scratch. */
 static void qk_norm_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
-                             struct qkv *d, const struct dt_block *b, struct dt_tensor *scratch)
+                             struct dt_qkv *d, const struct dt_block *b, struct dt_tensor *scratch)
 {
     struct qk raw = split_qk(m, &b->qk, &b->qk_stats), draw = split_qk(m, scratch, &b->qk_stats);
     m->device->ops->zero(m->device, scratch);
@@ -204,7 +206,7 @@ static void qk_norm_backward(const struct dt_model *m, const struct dt_flat *gra
 
 /* dx: the gradient of b->norm1, finished as how says. */
 static void project_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
-                             struct dt_tensor *dx, struct qkv *d, const struct dt_tensor *dqkv,
+                             struct dt_tensor *dx, struct dt_qkv *d, const struct dt_tensor *dqkv,
                              const struct dt_block *b, const struct dt_matmul *how)
 {
     const struct dt_matmul add = {.accumulate = true};
@@ -261,9 +263,9 @@ static void append(struct dt_device *dev, struct dt_tensor *cache, const struct 
 }
 
 /* Each sequence by itself, as long as it is so far. */
-static void attend_streams(const struct dt_model *m, const struct dt_block *b, const struct qkv *s,
-                           struct dt_cache *caches, const struct dt_attention *how,
-                           const struct dt_stream *streams)
+static void attend_streams(const struct dt_model *m, const struct dt_block *b,
+                           const struct dt_qkv *s, struct dt_cache *caches,
+                           const struct dt_attention *how, const struct dt_stream *streams)
 {
     struct dt_device *dev = m->device;
     struct dt_attention one = *how;
@@ -271,8 +273,8 @@ static void attend_streams(const struct dt_model *m, const struct dt_block *b, c
     for (int64_t i = 0; i < how->batch; i++) {
         int64_t from = i * how->queries, count = how->queries;
         struct dt_cache *cache = &caches[streams[i].slot];
-        struct qkv own = {dt_rows(&s->q, from, count), dt_rows(&s->k, from, count),
-                          dt_rows(&s->v, from, count)};
+        struct dt_qkv own = {dt_rows(&s->q, from, count), dt_rows(&s->k, from, count),
+                             dt_rows(&s->v, from, count)};
         struct dt_tensor y = dt_rows(&b->attention, from, count);
         struct dt_tensor lse = dt_rows(&b->lse, from, count);
         one.past = streams[i].past;
@@ -297,9 +299,17 @@ void dt_drop(const struct dt_model *m, int layer, enum dt_dropout_place place, s
              const struct dt_block_pass *pass)
 {
     struct dt_dropout how = dropout(m->config.dropout, layer, place, pass);
-    how.first = dt_peers_rows(m, pass->attention.batch * pass->attention.queries).first;
-    if (how.rate > 0)
-        m->device->ops->dropout(m->device, x, pass->attention.queries, &how);
+    const struct dt_attention *stretch = &pass->attention;
+    int64_t own = dt_peers_rows(m, pass->rows).first, each = stretch->batch * stretch->queries;
+    for (int i = 0; i < dt_stretches(&m->part) && how.rate > 0; i++) {
+        int64_t first = i * each > own ? i * each : own;
+        int64_t end = (i + 1) * each < own + x->rows ? (i + 1) * each : own + x->rows;
+        struct dt_tensor rows = dt_rows(x, first - own, end > first ? end - first : 0);
+        how.first = first - i * each;
+        how.past = dt_stretch_place(&m->part, stretch->length, i);
+        if (end > first)
+            m->device->ops->dropout(m->device, &rows, stretch->queries, &how);
+    }
 }
 
 static struct dt_attention attention_of(const struct dt_model *m, int layer,
@@ -351,14 +361,13 @@ static void forward_inside(const struct dt_model *m, int layer, struct dt_block 
                            struct dt_tensor *out, struct dt_cache *caches,
                            const struct dt_block_pass *pass)
 {
-    struct dt_device *dev = m->device;
     struct dt_attention how = attention_of(m, layer, pass);
-    struct qkv s = project(m, layer, b);
+    struct dt_qkv s = project(m, layer, b);
     if (caches) {
         attend_streams(m, b, &s, caches, &how, pass->streams);
     } else {
         rotate(m, &s, &how, false);
-        dev->ops->attention_forward(dev, &b->attention, &b->lse, &s.q, &s.k, &s.v, &how);
+        dt_ring_forward(m, pass->ring, &b->attention, &b->lse, &s, &how);
     }
     dt_linear_forward(m, layer, DT_PROJECTION_WEIGHT, DT_PROJECTION_BIAS, out, &b->attention, NULL);
     struct dt_tensor add = dt_stream_rows(m, out), norm1 = dt_stream_rows(m, &b->norm1);
@@ -463,13 +472,12 @@ static void attention_backward(const struct dt_model *m, int layer, const struct
                                const struct dt_flat *gradients, const struct dt_block_pass *pass)
 {
     struct dt_attention attention = attention_of(m, layer, pass);
-    struct qkv qkv = split(m, &b->qkv), d = split(m, &s->qkv);
+    struct dt_qkv qkv = split(m, &b->qkv), d = split(m, &s->qkv);
     struct dt_tensor *dattention = is_sliced(m) ? &s->heads : other;
     struct gathering to = begin_gathering(m, dnorm, s);
     dt_linear_backward(m, gradients, layer, DT_PROJECTION_WEIGHT, DT_PROJECTION_BIAS, dattention,
                        added(m, layer, DT_DROP_PROJECTION, s, middle, pass), &b->attention, NULL);
-    m->device->ops->attention_backward(m->device, &d.q, &d.k, &d.v, dattention, &b->attention,
-                                       &b->lse, &qkv.q, &qkv.k, &qkv.v, &attention);
+    dt_ring_backward(m, pass->ring, &d, dattention, &b->attention, &b->lse, &qkv, &attention);
     rotate(m, &d, &attention, true);
     if (m->config.qk_norm)
         qk_norm_backward(m, gradients, layer, &d, b, &s->qk);
@@ -501,7 +509,7 @@ void dt_block_backward(const struct dt_model *m, int layer, struct dt_block *buf
                        const struct dt_flat *gradients, enum dt_recompute recompute,
                        const struct dt_block_pass *pass)
 {
-    int64_t rows = pass->attention.batch * pass->attention.queries;
+    int64_t rows = pass->rows;
     struct dt_block b = first_rows(buffers, rows, stream->rows);
     struct dt_block_scratch s = first_scratch_rows(scratch, rows, stream->rows);
     struct dt_tensor *middle = is_post_norm(m) ? &s.width : stream;

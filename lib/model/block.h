@@ -5,7 +5,7 @@
 #define DT_MODEL_BLOCK_H
 
 #include "device/arena.h"
-#include "model/model.h"
+#include "model/ring.h"
 
 /* How much of a block's activations backward computes again instead of reading
  * it: the same bits, less memory, more time (Chen et al. 2016). */
@@ -24,7 +24,9 @@ struct dt_stream {
 
 /* What one pass does in every block. */
 struct dt_block_pass {
-    struct dt_attention attention;
+    int64_t rows;                    /* R */
+    struct dt_attention attention;   /* of a stretch (context.h) */
+    const struct dt_ring *ring;      /* borrowed */
     bool dropout;                    /* at the rates of the model's configuration */
     uint64_t seed;                   /* of dropout */
     uint64_t sample;                 /* global index of the first sequence */

@@ -135,7 +135,8 @@ static void feed_some(struct dt_decoder *d, const uint32_t *ids, const struct dt
     struct dt_tensor x = dt_rows(&d->x, 0, count), out = dt_rows(&d->out, 0, count);
     struct dt_tensor last = dt_rows(&d->last, 0, count), norm = dt_rows(&d->norm, 0, count);
     struct dt_tensor stats = dt_rows(&d->stats, 0, count);
-    struct dt_block_pass pass = {.attention = dt_model_attention(m, batch, length),
+    struct dt_block_pass pass = {.rows = batch * length,
+                                 .attention = dt_model_attention(m, batch, length),
                                  .streams = streams};
     pass.attention.key_stride = d->capacity;
     embed(d, ids, streams, batch, length);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
+#include "model/context.h"
 
 static bool has_turns(const struct dt_model *m)
 {
@@ -66,6 +67,7 @@ struct dt_model *dt_model_plan(struct dt_device *dev, const struct dt_model_conf
     m->config = *config;
     m->part = part ? *part : DT_WHOLE_MODEL;
     m->part.sequence = m->part.sequence && m->part.slices > 1;
+    m->part.contexts = m->part.contexts > 1 ? m->part.contexts : 1;
     m->slice = dt_slice_of(config, m->part.slice, m->part.slices);
     m->compute = compute;
     dt_table_init(&m->table, config, &m->part);
@@ -185,11 +187,14 @@ int64_t dt_model_key_columns(const struct dt_model *m)
 
 struct dt_attention dt_model_attention(const struct dt_model *m, int64_t batch, int64_t length)
 {
+    int64_t stretch = dt_stretch_length(&m->part, length);
     return (struct dt_attention){.batch = batch,
                                  .heads = m->slice.heads.count,
                                  .kv_heads = m->slice.kv_heads.count,
                                  .first_head = m->slice.heads.first,
-                                 .queries = length,
-                                 .key_stride = length,
+                                 .queries = stretch,
+                                 .key_stride = stretch,
+                                 .length = length,
+                                 .keys = stretch < length ? stretch : 0,
                                  .bidirectional = dt_model_is_masked(&m->config)};
 }

@@ -88,7 +88,8 @@ struct dt_tensor dt_model_weight(const struct dt_model *model, enum dt_role role
 int64_t dt_model_query_columns(const struct dt_model *model);
 int64_t dt_model_key_columns(const struct dt_model *model);
 
-/* Attention of the heads that lie here inside batch whole sequences of length tokens each. */
+/* Attention of the heads that lie here inside batch sequences of length tokens each, of which
+ * queries are one stretch (context.h). */
 struct dt_attention dt_model_attention(const struct dt_model *model, int64_t batch, int64_t length);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What one rank holds of a model: some of its layers (pipeline parallelism), and a
- * slice of the tensors of each (tensor parallelism).
+ * slice of the tensors of each (tensor parallelism); and which of the tokens it passes
+ * through them (context parallelism).
  *
  *     struct dt_model_part part = DT_WHOLE_MODEL;
  *
@@ -24,13 +25,16 @@ struct dt_model_part {
     /* Between attention and MLP each slice has some rows of the residual stream, instead of
      * the same rows as the others (sequence parallelism: Korthikanti et al. 2022). */
     bool sequence;
+    int context, contexts; /* of every sequence's tokens (context.h) */
+    struct dt_comm *ring;  /* the ranks that have the others, in their order; NULL: one */
     /* The head that is the token embedding has a gradient of its own, added at the end of
      * a step. So the sum has the same bits where first and last stage are one as where
      * they are two. */
     bool tied_apart;
 };
 
-#define DT_WHOLE_MODEL ((struct dt_model_part){.stages = 1, .chunks = 1, .slices = 1})
+#define DT_WHOLE_MODEL                                                                             \
+    ((struct dt_model_part){.stages = 1, .chunks = 1, .slices = 1, .contexts = 1})
 
 /* Run number i of the layers: first to below end. */
 struct dt_layer_run {

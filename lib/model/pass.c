@@ -3,9 +3,11 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "model/block.h"
+#include "model/context.h"
 #include "model/families.h"
 #include "model/head.h"
 #include "model/layer.h"
@@ -17,6 +19,7 @@ struct common {
     struct dt_tensor dstream, dnorm; /* S x C and R x C gradients, training only */
     struct dt_block_scratch scratch;
     struct dt_block block; /* what blocks do not keep */
+    struct dt_ring ring;   /* where there are several contexts */
 };
 
 struct dt_workspace {
@@ -27,9 +30,11 @@ struct dt_workspace {
     int64_t rows;
     struct dt_block_pass pass;
     struct dt_cross_entropy loss;
-    /* On the device, batch x length. */
+    /* On the device, of each row. */
     int32_t *inputs, *span_begins, *span_ends;
     int32_t *ids;                 /* in host memory, batch x length, where tokens are cut up */
+    struct dt_batch own;          /* this context's rows of it, where others have others */
+    int32_t *spans;               /* of these */
     struct dt_block *blocks;      /* one a layer of the run, or one for all when scoring */
     struct dt_tensor last;        /* S x C (block.h): the residual stream behind the last block */
     struct dt_tensor norm, stats; /* its norm, R x C and S x dt_norm_statistics */
@@ -53,10 +58,21 @@ static int block_count(const struct dt_workspace *w)
     return w->shape.training ? w->shape.run.end - w->shape.run.first : 1;
 }
 
+static bool shares_sequences(const struct dt_workspace *w)
+{
+    return w->model->part.contexts > 1;
+}
+
+/* R at most. */
+static int64_t most_rows(const struct dt_workspace *w)
+{
+    return dt_context_rows(&w->model->part, w->shape.batch, w->shape.length);
+}
+
 static void lay_out_common(struct dt_workspace *w)
 {
     const struct dt_model *m = w->model;
-    int64_t rows = w->shape.batch * w->shape.length, width = m->config.hidden_size;
+    int64_t rows = most_rows(w), width = m->config.hidden_size;
     struct dt_arena *a = &w->arena;
     w->common.x = dt_arena_matrix_of(a, m->compute, rows, width);
     w->common.out = dt_arena_matrix_of(a, m->compute, rows, width);
@@ -66,13 +82,15 @@ static void lay_out_common(struct dt_workspace *w)
         w->common.dnorm = dt_arena_matrix_of(a, m->compute, rows, width);
         dt_block_scratch_layout(&w->common.scratch, a, m, rows);
     }
+    if (shares_sequences(w))
+        dt_ring_layout(&w->common.ring, a, m, rows, w->shape.training);
 }
 
 static void lay_out(struct dt_workspace *w)
 {
     const struct dt_model *m = w->model;
     const struct dt_workspace *lender = w->shape.lender;
-    int64_t rows = w->shape.batch * w->shape.length, width = m->config.hidden_size;
+    int64_t rows = most_rows(w), width = m->config.hidden_size;
     int64_t own = dt_stream_most(m, rows);
     struct dt_arena *a = &w->arena;
     if (lender)
@@ -101,7 +119,7 @@ struct dt_workspace *dt_workspace_plan(const struct dt_model *m,
     w->shape = *shape;
     if (shape->run.end == 0)
         w->shape.run.end = m->table.layers;
-    dt_head_init(&w->head, m, shape->batch * shape->length, shape->head_rows);
+    dt_head_init(&w->head, m, most_rows(w), shape->head_rows);
     w->blocks = dt_alloc((size_t)block_count(w), sizeof *w->blocks);
     lay_out(w);
     return w;
@@ -111,7 +129,11 @@ int dt_workspace_allocate(struct dt_workspace *w, struct dt_error *err)
 {
     DT_TRY(dt_arena_allocate(&w->arena, w->model->device, err));
     if (w->model->part.slices > 1 && begins(w))
-        w->ids = dt_alloc((size_t)(w->shape.batch * w->shape.length), sizeof *w->ids);
+        w->ids = dt_alloc((size_t)most_rows(w), sizeof *w->ids);
+    if (shares_sequences(w)) {
+        dt_batch_init(&w->own, w->shape.batch, most_rows(w) / w->shape.batch);
+        w->spans = dt_alloc((size_t)(2 * most_rows(w)), sizeof *w->spans);
+    }
     lay_out(w);
     return 0;
 }
@@ -141,6 +163,8 @@ void dt_workspace_free(struct dt_workspace *w)
         return;
     dt_arena_release(&w->arena, w->model->device);
     dt_head_release(&w->head);
+    dt_batch_release(&w->own);
+    free(w->spans);
     free(w->blocks);
     free(w->ids);
     free(w);
@@ -174,14 +198,20 @@ static void stage_spans(struct dt_workspace *w, const struct dt_batch *batch)
 void dt_pass_begin(struct dt_workspace *w, const struct dt_batch *batch, const struct dt_pass *how)
 {
     const struct dt_model *m = w->model;
-    w->rows = batch->count * batch->length;
-    assert(w->rows <= w->shape.batch * w->shape.length);
+    w->rows = dt_context_rows(&m->part, batch->count, batch->length);
+    assert(w->rows <= most_rows(w));
     w->pass = (struct dt_block_pass){
+        .rows = w->rows,
         .attention = dt_model_attention(m, batch->count, batch->length),
+        .ring = &w->common.ring,
         .dropout = how != NULL,
         .seed = how ? how->seed : 0,
         .sample = batch->first_sample,
     };
+    if (shares_sequences(w)) {
+        dt_context_cut(&w->own, w->spans, &m->part, batch);
+        batch = &w->own;
+    }
     stage_spans(w, batch);
     w->loss = how ? (struct dt_cross_entropy){how->scale, how->label_smoothing, how->z_loss}
                   : (struct dt_cross_entropy){0};
@@ -240,8 +270,13 @@ static void embed(struct dt_workspace *w)
     struct dt_tensor tokens = dt_model_weight(m, DT_TOKEN_EMBEDDING, -1);
     struct dt_tensor positions = dt_model_weight(m, DT_POSITION_EMBEDDING, -1);
     bool places = positions.data && m->part.slice == 0; /* once in the sum */
-    m->device->ops->embedding_forward(m->device, &x, w->inputs, &tokens, places ? &positions : NULL,
-                                      w->pass.attention.queries, 0);
+    const struct dt_attention *stretch = &w->pass.attention;
+    for (int i = 0; i < dt_stretches(&m->part); i++) {
+        struct dt_tensor rows = dt_stretch_rows(&m->part, &x, i);
+        m->device->ops->embedding_forward(m->device, &rows, w->inputs + i * rows.rows, &tokens,
+                                          places ? &positions : NULL, stretch->queries,
+                                          dt_stretch_place(&m->part, stretch->length, i));
+    }
     if (m->part.slices > 1)
         dt_peers_to_stream(m, &x);
     if (!dt_architecture_of(&m->config)->post_norm)
@@ -274,8 +309,15 @@ static void embed_backward(struct dt_workspace *w, const struct dt_flat *gradien
         struct dt_tensor dtype = dt_rows(&dtypes, 0, 1);
         ops->bias_backward(m->device, &dtype, &stream);
     }
-    ops->embedding_backward(m->device, &dtokens, dpositions.data ? &dpositions : NULL, &stream,
-                            w->inputs, w->pass.attention.queries);
+    const struct dt_attention *stretch = &w->pass.attention;
+    for (int i = 0; i < dt_stretches(&m->part); i++) {
+        struct dt_tensor rows = dt_stretch_rows(&m->part, &stream, i), positions = dpositions;
+        if (dpositions.data)
+            positions = dt_rows(&dpositions, dt_stretch_place(&m->part, stretch->length, i),
+                                stretch->queries);
+        ops->embedding_backward(m->device, &dtokens, dpositions.data ? &positions : NULL, &rows,
+                                w->inputs + i * rows.rows, stretch->queries);
+    }
 }
 
 /* Blocks, between what comes in in w->common.x and what leaves in w->last. */
@@ -428,6 +470,23 @@ double dt_model_backward(const struct dt_model *m, struct dt_workspace *w,
     return dt_pass_backward(w, gradients);
 }
 
+/* values are those of the rows with a target. */
+static void download(const struct dt_workspace *w, const struct dt_batch *batch,
+                     const float *values, float *host)
+{
+    const struct dt_model *m = w->model;
+    if (!shares_sequences(w)) {
+        dt_head_download(&w->head, m, batch, values, host);
+        return;
+    }
+    float *own = dt_alloc((size_t)w->rows, sizeof *own);
+    dt_head_download(&w->head, m, &w->own, values, own);
+    memset(host, 0, (size_t)(batch->count * batch->length) * sizeof *host);
+    for (int64_t i = 0; i < w->rows; i++)
+        host[dt_context_row(&m->part, batch, i)] = own[i];
+    free(own);
+}
+
 void dt_pass_score(struct dt_workspace *w, const struct dt_batch *batch, float *losses, float *hits)
 {
     const struct dt_model *m = w->model;
@@ -435,9 +494,9 @@ void dt_pass_score(struct dt_workspace *w, const struct dt_batch *batch, float *
     enter_head(m, false);
     dt_head_run(&w->head, m, &norm, hits != NULL, NULL, NULL, &w->loss);
     leave_head(m, false);
-    dt_head_download(&w->head, m, batch, w->head.losses, losses);
+    download(w, batch, w->head.losses, losses);
     if (hits)
-        dt_head_download(&w->head, m, batch, w->head.hits, hits);
+        download(w, batch, w->head.hits, hits);
 }
 
 void dt_model_score(const struct dt_model *m, struct dt_workspace *w, const struct dt_batch *batch,

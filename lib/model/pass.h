@@ -15,6 +15,9 @@
  *     dt_pass_forward(work);                         send dt_pass_output(work)
  *     receive into dt_pass_gradient(work)
  *     loss = dt_pass_backward(work, gradients);      send dt_pass_gradient(work)
+ *
+ * Where several ranks share out the tokens (context.h), each is given the whole batch. Gradients
+ * and losses are then those of its own tokens: sums over the ranks are those of the batch.
  */
 #ifndef DT_MODEL_PASS_H
 #define DT_MODEL_PASS_H
@@ -62,7 +65,7 @@ double dt_model_backward(const struct dt_model *model, struct dt_workspace *work
                          const struct dt_pass *how);
 /* Forward only: writes the token losses (nats; 0 without a target) to host memory,
  * and to hits, unless it is NULL, 1 where the target was the likeliest token,
- * otherwise 0. Arrays of batch->count x batch->length. */
+ * otherwise 0. Arrays of batch->count x batch->length, 0 at tokens of other contexts. */
 void dt_model_score(const struct dt_model *model, struct dt_workspace *work,
                     const struct dt_batch *batch, float *losses, float *hits);
 

@@ -1,214 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A model whose tensors are cut into slices, one a rank, computes what the whole does. */
-#include "test.h"
+#include "model/part-job.h"
 
-#include <math.h>
 #include <stdio.h>
-
-#include "../comm/threads.h"
-#include "base/rng.h"
-#include "model/pass.h"
-
-#define MOST_ROWS 64
-
-/* What is computed, and what the whole model made of it. */
-struct job {
-    struct dt_model_config config;
-    enum dt_dtype compute;
-    enum dt_recompute recompute;
-    int64_t count, length; /* of the batch */
-    bool sequence, masked;
-    struct dt_pass how;
-    int passes;
-    const struct dt_table *whole;
-    float *gradients; /* of the whole */
-    double loss;
-    float losses[MOST_ROWS], hits[MOST_ROWS];
-    double worst, worst_loss; /* relative errors: of a tensor's gradient, of a loss */
-    int other_hits;
-    uint64_t bytes; /* that all ranks have sent in a pass */
-    pthread_mutex_t lock;
-};
-
-static const struct dt_model_config gpt2 = {
-    .family = DT_GPT2,
-    .vocab_size = 53,
-    .max_seq_len = 9,
-    .hidden_size = 24,
-    .num_layers = 2,
-    .num_heads = 6,
-    .intermediate_size = 41,
-    .initializer_range = 0.1, /* about as far as 0.02 goes in 768 columns */
-    .tie_word_embeddings = true,
-};
-
-static const struct dt_model_config llama = {
-    .family = DT_LLAMA,
-    .vocab_size = 57,
-    .max_seq_len = 9,
-    .hidden_size = 40,
-    .num_layers = 2,
-    .num_heads = 10,
-    .num_kv_heads = 5,
-    .intermediate_size = 50,
-    .rope_theta = 100,
-    .initializer_range = 0.1, /* about as far as 0.02 goes in 768 columns */
-};
-
-static struct job job_of(const struct dt_model_config *config)
-{
-    struct dt_error err;
-    struct job job = {.config = *config,
-                      .how = {.scale = 0.5f, .seed = 4},
-                      .passes = 2,
-                      .count = 3,
-                      .length = 7,
-                      .masked = dt_model_is_masked(config),
-                      .lock = PTHREAD_MUTEX_INITIALIZER};
-    assert_int_equal(dt_model_config_check(&job.config, "model", &err), 0);
-    return job;
-}
-
-/* A batch in which, of masked models, few tokens are to be predicted. */
-static void fill_batch(struct dt_batch *batch, const struct job *job)
-{
-    struct dt_rng rng;
-    uint32_t ids[2 * MOST_ROWS], vocabulary = (uint32_t)job->config.vocab_size;
-    dt_rng_init(&rng, 8);
-    for (int64_t i = 0; i < job->count * (job->length + 1); i++)
-        ids[i] = dt_rng_below(&rng, vocabulary);
-    dt_batch_init(batch, job->count, job->length);
-    dt_batch_next_token(batch, ids, job->count, job->length);
-    for (int64_t i = 0; job->masked && i < job->count * job->length; i++)
-        if (i % 4 != 1)
-            batch->targets[i] = DT_NO_TARGET;
-    batch->first_sample = 100;
-}
-
-struct run {
-    struct dt_device *dev;
-    struct dt_model *model;
-    struct dt_workspace *work;
-    struct dt_batch batch;
-    float *gradients;
-    double loss;
-};
-
-static void open_run(struct run *r, const struct job *job, struct dt_comm *peers)
-{
-    struct dt_error err;
-    struct dt_model_part part = DT_WHOLE_MODEL;
-    struct dt_workspace_shape shape = {
-        .batch = job->count, .length = job->length, .training = true, .recompute = job->recompute};
-    if (peers) {
-        part.slice = dt_comm_rank(peers);
-        part.slices = dt_comm_size(peers);
-        part.peers = peers;
-        part.sequence = job->sequence;
-    }
-    assert_int_equal(dt_device_open(&r->dev, "cpu", 1, &err), 0);
-    r->model = dt_model_plan(r->dev, &job->config, job->compute, &part);
-    assert_int_equal(dt_model_allocate(r->model, &err), 0);
-    dt_model_initialize(r->model, 3);
-    assert_int_equal(dt_workspace_new(&r->work, r->model, &shape, &err), 0);
-    fill_batch(&r->batch, job);
-    r->gradients = dt_alloc((size_t)r->model->table.elements, sizeof *r->gradients);
-}
-
-/* Gradients of several passes add up. */
-static void run_backward(struct run *r, const struct job *job, int times)
-{
-    struct dt_flat flat = {0};
-    dt_flat_set(&flat, &r->model->table, DT_F32, r->gradients);
-    for (int i = 0; i < times; i++)
-        r->loss = dt_model_backward(r->model, r->work, &r->batch, &flat, &job->how);
-    dt_flat_release(&flat);
-}
-
-static void close_run(struct run *r)
-{
-    dt_batch_release(&r->batch);
-    dt_workspace_free(r->work);
-    dt_model_free(r->model);
-    dt_device_close(r->dev);
-    free(r->gradients);
-}
-
-static double norm_of(const float *x, int64_t n)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += (double)x[i] * (double)x[i];
-    return sqrt(sum);
-}
-
-/* The gradient of a bias of keys is 0 but for rounding: softmax does not see it. */
-static double size_of(const struct job *job, const struct dt_param *all)
-{
-    return all->role == DT_K_BIAS ? norm_of(job->gradients, job->whole->elements)
-                                  : norm_of(job->gradients + all->offset, all->count);
-}
-
-static double error_of(const struct run *r, const struct job *job, int i)
-{
-    const struct dt_param *own = &r->model->table.params[i], *all = &job->whole->params[i];
-    double difference = 0;
-    for (int64_t n = 0; n < dt_param_runs(own); n++) {
-        struct dt_param_run run = dt_param_run(own, n);
-        const float *want = job->gradients + all->offset + run.there;
-        const float *got = r->gradients + own->offset + run.here;
-        for (int64_t e = 0; e < run.count; e++)
-            difference += pow((double)got[e] - (double)want[e], 2);
-    }
-    return sqrt(difference) / size_of(job, all);
-}
-
-static void compare(const struct run *r, struct job *job)
-{
-    float losses[MOST_ROWS], hits[MOST_ROWS];
-    dt_model_score(r->model, r->work, &r->batch, losses, hits);
-    pthread_mutex_lock(&job->lock);
-    for (int i = 0; i < r->model->table.count; i++)
-        job->worst = fmax(job->worst, error_of(r, job, i));
-    job->worst_loss = fmax(job->worst_loss, fabs(r->loss / job->loss - 1));
-    for (int64_t i = 0; i < job->count * job->length; i++) {
-        double want = (double)job->losses[i], got = (double)losses[i];
-        job->worst_loss = fmax(job->worst_loss, fabs(got - want) / (want + 1e-3));
-        job->other_hits += hits[i] != job->hits[i];
-    }
-    pthread_mutex_unlock(&job->lock);
-}
-
-static void run_slice(struct dt_comm *world, void *context)
-{
-    struct job *job = context;
-    struct run r;
-    open_run(&r, job, world);
-    run_backward(&r, job, 1);
-    pthread_mutex_lock(&job->lock);
-    job->bytes += dt_comm_bytes_sent(world);
-    pthread_mutex_unlock(&job->lock);
-    run_backward(&r, job, job->passes - 1);
-    compare(&r, job);
-    close_run(&r);
-}
-
-/* Slices against the whole. */
-static void run_slices(struct job *job, int slices)
-{
-    struct run whole;
-    open_run(&whole, job, NULL);
-    run_backward(&whole, job, job->passes);
-    job->whole = &whole.model->table;
-    job->gradients = whole.gradients;
-    job->loss = whole.loss;
-    job->worst = job->worst_loss = 0;
-    job->other_hits = 0;
-    job->bytes = 0;
-    dt_model_score(whole.model, whole.work, &whole.batch, job->losses, job->hits);
-    run_ranks(slices, run_slice, job);
-    close_run(&whole);
-}
 
 /* Any number of slices, and rows of the stream dealt out or not. */
 static void check_slices(struct job *job)
@@ -216,7 +10,7 @@ static void check_slices(struct job *job)
     for (int slices = 1; slices <= 4; slices++)
         for (int sequence = 0; sequence < 2; sequence++) {
             job->sequence = sequence;
-            run_slices(job, slices);
+            run_parts(job, slices);
             if (!(job->worst <= 1e-6 && job->worst_loss <= 1e-6 && job->other_hits == 0))
                 fail_msg("%d slices%s: gradients %g, losses %g, hits %d", slices,
                          sequence ? ", rows apart" : "", job->worst, job->worst_loss,
@@ -327,7 +121,7 @@ static void sixteen_bits_agree_as_far_as_they_go(void **state)
             struct job job = job_of(i ? &llama : &gpt2);
             job.compute = i ? DT_F16 : DT_BF16;
             job.sequence = sequence;
-            run_slices(&job, 3);
+            run_parts(&job, 3);
             assert_true(job.worst > 1e-6 && job.worst < (i ? 5e-3 : 4e-2));
             assert_true(job.worst_loss < (i ? 1e-3 : 1e-2));
         }
@@ -349,7 +143,7 @@ static void without_any_one_exchange_the_gradients_are_wrong(void **state)
             job.passes = 1;
             snprintf(number, sizeof number, "%d", i);
             setenv("DT_DEBUG_SKIP_EXCHANGE", number, 1);
-            run_slices(&job, 2);
+            run_parts(&job, 2);
             unsetenv("DT_DEBUG_SKIP_EXCHANGE");
             bool all = i == EXCHANGES(sequence); /* the next is of scoring */
             if (all != (job.worst <= 1e-6))
@@ -438,7 +232,7 @@ static void bytes_sent_are_those_of_the_formula(void **state)
     for (int i = 0; i < 50; i++) {
         struct job job = random_job(&rng);
         int slices = 2 + (int)dt_rng_below(&rng, 3);
-        run_slices(&job, slices);
+        run_parts(&job, slices);
         if (job.bytes != expected_bytes(&job, slices))
             fail_msg("layout %d: %llu bytes, not %llu", i, (unsigned long long)job.bytes,
                      (unsigned long long)expected_bytes(&job, slices));

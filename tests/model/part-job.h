@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/* Models of which ranks have parts, and what they compute beside what the whole does. */
+#ifndef DT_TESTS_PART_JOB_H
+#define DT_TESTS_PART_JOB_H
+
+#include "test.h"
+
+#include <math.h>
+
+#include "base/rng.h"
+#include "comm/threads.h"
+#include "model/pass.h"
+
+#define MOST_ROWS 128
+
+/* What is computed, and what the whole model made of it. */
+struct job {
+    struct dt_model_config config;
+    enum dt_dtype compute;
+    enum dt_recompute recompute;
+    int64_t count, length; /* of the batch */
+    bool sequence, masked, documents;
+    int contexts;
+    struct dt_pass how;
+    int passes;
+    const struct dt_table *whole;
+    float *gradients; /* of the whole */
+    double loss;
+    float losses[MOST_ROWS], hits[MOST_ROWS];
+    int32_t begins[MOST_ROWS], ends[MOST_ROWS]; /* with documents */
+    double worst, worst_loss; /* relative errors: of a tensor's gradient, of a loss */
+    int other_hits;
+    uint64_t bytes; /* that all ranks have sent in a pass */
+    pthread_mutex_t lock;
+};
+
+static const struct dt_model_config gpt2 = {
+    .family = DT_GPT2,
+    .vocab_size = 53,
+    .max_seq_len = 9,
+    .hidden_size = 24,
+    .num_layers = 2,
+    .num_heads = 6,
+    .intermediate_size = 41,
+    .initializer_range = 0.1, /* about as far as 0.02 goes in 768 columns */
+    .tie_word_embeddings = true,
+};
+
+static const struct dt_model_config llama = {
+    .family = DT_LLAMA,
+    .vocab_size = 57,
+    .max_seq_len = 9,
+    .hidden_size = 40,
+    .num_layers = 2,
+    .num_heads = 10,
+    .num_kv_heads = 5,
+    .intermediate_size = 50,
+    .rope_theta = 100,
+    .initializer_range = 0.1, /* about as far as 0.02 goes in 768 columns */
+};
+
+static inline struct job job_of(const struct dt_model_config *config)
+{
+    struct dt_error err;
+    struct job job = {.config = *config,
+                      .how = {.scale = 0.5f, .seed = 4},
+                      .passes = 2,
+                      .count = 3,
+                      .length = 7,
+                      .contexts = 1,
+                      .masked = dt_model_is_masked(config),
+                      .lock = PTHREAD_MUTEX_INITIALIZER};
+    assert_int_equal(dt_model_config_check(&job.config, "model", &err), 0);
+    return job;
+}
+
+/* A batch in which, of masked models, few tokens are to be predicted. */
+static inline void fill_batch(struct dt_batch *batch, const struct job *job)
+{
+    struct dt_rng rng;
+    uint32_t ids[2 * MOST_ROWS], vocabulary = (uint32_t)job->config.vocab_size;
+    dt_rng_init(&rng, 8);
+    for (int64_t i = 0; i < job->count * (job->length + 1); i++)
+        ids[i] = dt_rng_below(&rng, vocabulary);
+    dt_batch_init(batch, job->count, job->length);
+    dt_batch_next_token(batch, ids, job->count, job->length);
+    for (int64_t i = 0; job->masked && i < job->count * job->length; i++)
+        if (i % 4 != 1)
+            batch->targets[i] = DT_NO_TARGET;
+    batch->first_sample = 100;
+    batch->begins = job->documents ? job->begins : NULL;
+    batch->ends = job->documents ? job->ends : NULL;
+}
+
+struct run {
+    struct dt_device *dev;
+    struct dt_model *model;
+    struct dt_workspace *work;
+    struct dt_batch batch;
+    float *gradients;
+    double loss;
+    struct dt_comm *contexts; /* NULL: one */
+};
+
+/* Number i of the groups of so many ranks that are stride apart. */
+static inline struct dt_comm *group_of(struct dt_comm *world, int size, int stride)
+{
+    int ranks[MOST_RANKS], rank = dt_comm_rank(world);
+    for (int i = 0; i < size; i++)
+        ranks[i] = rank + (i - rank / stride % size) * stride;
+    return dt_comm_group(world, ranks, size);
+}
+
+/* Slices are neighbours. */
+static inline struct dt_model_part part_of(struct dt_comm *world, const struct job *job)
+{
+    int slices = dt_comm_size(world) / job->contexts;
+    struct dt_model_part part = DT_WHOLE_MODEL;
+    part.peers = group_of(world, slices, 1);
+    part.slice = dt_comm_rank(part.peers);
+    part.slices = slices;
+    part.sequence = job->sequence;
+    part.ring = group_of(world, job->contexts, slices);
+    part.context = dt_comm_rank(part.ring);
+    part.contexts = job->contexts;
+    return part;
+}
+
+static inline void open_run(struct run *r, const struct job *job, struct dt_comm *world)
+{
+    struct dt_error err;
+    struct dt_model_part part = DT_WHOLE_MODEL;
+    struct dt_workspace_shape shape = {
+        .batch = job->count, .length = job->length, .training = true, .recompute = job->recompute};
+    if (world)
+        part = part_of(world, job);
+    r->contexts = part.contexts > 1 ? part.ring : NULL;
+    assert_int_equal(dt_device_open(&r->dev, "cpu", 1, &err), 0);
+    r->model = dt_model_plan(r->dev, &job->config, job->compute, &part);
+    assert_int_equal(dt_model_allocate(r->model, &err), 0);
+    dt_model_initialize(r->model, 3);
+    assert_int_equal(dt_workspace_new(&r->work, r->model, &shape, &err), 0);
+    fill_batch(&r->batch, job);
+    r->gradients = dt_alloc((size_t)r->model->table.elements, sizeof *r->gradients);
+}
+
+/* Gradients of several passes add up. */
+static inline void run_backward(struct run *r, const struct job *job, int times)
+{
+    struct dt_flat flat = {0};
+    dt_flat_set(&flat, &r->model->table, DT_F32, r->gradients);
+    for (int i = 0; i < times; i++)
+        r->loss = dt_model_backward(r->model, r->work, &r->batch, &flat, &job->how);
+    dt_flat_release(&flat);
+}
+
+static inline void close_run(struct run *r)
+{
+    dt_batch_release(&r->batch);
+    dt_workspace_free(r->work);
+    dt_model_free(r->model);
+    dt_device_close(r->dev);
+    free(r->gradients);
+}
+
+static inline double norm_of(const float *x, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)x[i] * (double)x[i];
+    return sqrt(sum);
+}
+
+static inline bool makes_scores(const struct dt_param *p)
+{
+    return p->role >= DT_Q_WEIGHT && p->role <= DT_K_NORM_WEIGHT;
+}
+
+/* The gradient of a bias of keys is 0 but for rounding: softmax does not see it. Those of other
+ * queries and keys are small differences of larger numbers. So contexts, whose softmax is another
+ * order of additions, are compared by those of queries, keys and values together, the one tensor
+ * of GPT-2. */
+static inline double size_of(const struct job *job, const struct dt_param *all)
+{
+    double squares = 0;
+    for (int i = 0; i < job->whole->count; i++) {
+        const struct dt_param *p = &job->whole->params[i];
+        if (p->layer == all->layer && makes_scores(p))
+            squares += pow(norm_of(job->gradients + p->offset, p->count), 2);
+    }
+    if (job->contexts > 1 && makes_scores(all))
+        return sqrt(squares);
+    return all->role == DT_K_BIAS ? norm_of(job->gradients, job->whole->elements)
+                                  : norm_of(job->gradients + all->offset, all->count);
+}
+
+static inline double error_of(const struct run *r, const struct job *job, int i)
+{
+    const struct dt_param *own = &r->model->table.params[i], *all = &job->whole->params[i];
+    double difference = 0;
+    for (int64_t n = 0; n < dt_param_runs(own); n++) {
+        struct dt_param_run run = dt_param_run(own, n);
+        const float *want = job->gradients + all->offset + run.there;
+        const float *got = r->gradients + own->offset + run.here;
+        for (int64_t e = 0; e < run.count; e++)
+            difference += pow((double)got[e] - (double)want[e], 2);
+    }
+    return sqrt(difference) / size_of(job, all);
+}
+
+static inline void add_up(struct dt_comm *ring, float *values, int64_t n)
+{
+    struct dt_error err;
+    if (ring)
+        assert_int_equal(dt_comm_all_reduce(ring, values, n, &err), 0);
+}
+
+/* Of contexts all of these are parts of sums. */
+static inline void compare(struct run *r, struct job *job)
+{
+    float losses[MOST_ROWS], hits[MOST_ROWS], loss = (float)r->loss;
+    dt_model_score(r->model, r->work, &r->batch, losses, hits);
+    add_up(r->contexts, r->gradients, r->model->table.elements);
+    add_up(r->contexts, losses, r->batch.count * r->batch.length);
+    add_up(r->contexts, hits, r->batch.count * r->batch.length);
+    add_up(r->contexts, &loss, 1);
+    r->loss = r->contexts ? (double)loss : r->loss;
+    pthread_mutex_lock(&job->lock);
+    for (int i = 0; i < r->model->table.count; i++)
+        job->worst = fmax(job->worst, error_of(r, job, i));
+    job->worst_loss = fmax(job->worst_loss, fabs(r->loss / job->loss - 1));
+    for (int64_t i = 0; i < job->count * job->length; i++) {
+        double want = (double)job->losses[i], got = (double)losses[i];
+        job->worst_loss = fmax(job->worst_loss, fabs(got - want) / (want + 1e-3));
+        job->other_hits += hits[i] != job->hits[i];
+    }
+    pthread_mutex_unlock(&job->lock);
+}
+
+static inline void run_part(struct dt_comm *world, void *context)
+{
+    struct job *job = context;
+    struct run r;
+    open_run(&r, job, world);
+    run_backward(&r, job, 1);
+    pthread_mutex_lock(&job->lock);
+    job->bytes += dt_comm_bytes_sent(world);
+    pthread_mutex_unlock(&job->lock);
+    run_backward(&r, job, job->passes - 1);
+    compare(&r, job);
+    close_run(&r);
+}
+
+/* Each of so many ranks has a slice of the model and a context, against the whole. */
+static inline void run_parts(struct job *job, int ranks)
+{
+    struct run whole;
+    open_run(&whole, job, NULL);
+    run_backward(&whole, job, job->passes);
+    job->whole = &whole.model->table;
+    job->gradients = whole.gradients;
+    job->loss = whole.loss;
+    job->worst = job->worst_loss = 0;
+    job->other_hits = 0;
+    job->bytes = 0;
+    dt_model_score(whole.model, whole.work, &whole.batch, job->losses, job->hits);
+    run_ranks(ranks, run_part, job);
+    close_run(&whole);
+}
+
+#endif
