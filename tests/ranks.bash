@@ -49,3 +49,12 @@ results() {
 
 # numbers RUN NAME: what was measured of that name, step by step.
 numbers() { sed -nE 's/.*"'"$2"'":([0-9.e+-]+).*/\1/p' "$1/metrics.jsonl"; }
+
+# close RUN RUN [TOLERANCE]: losses and norms of every step, but for rounding.
+close() {
+    for what in loss val_loss grad_norm; do
+        paste <(numbers "$1" $what) <(numbers "$2" $what) >pairs
+        [ "$(wc -l <pairs)" -ge 2 ]
+        awk -v most="${3:-1e-4}" '{ d = $1 / $2 - 1; if (!(d < most && d > -most)) exit 1 }' pairs
+    done
+}

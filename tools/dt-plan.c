@@ -101,7 +101,8 @@ static int check_trace(const struct dt_plan_request *request, const struct dt_la
                        struct dt_error *err)
 {
     double runs = (double)dt_layout_runs(l), layers = (double)request->settings->model.num_layers;
-    double boxes = 2 * (double)l->batches * (l->zero_stage == 3 && l->dp > 1 ? layers : runs);
+    double boxes =
+        2 * (double)l->batches * (l->zero_stage == 3 && dt_layout_copies(l) > 1 ? layers : runs);
     if (boxes <= MOST_BOXES)
         return 0;
     return dt_fail(err, DT_EINVALID,

@@ -45,11 +45,3 @@ void dt_batch_copy(struct dt_batch *batch, const struct dt_batch *from)
     batch->ends = from->ends;
     batch->first_sample = from->first_sample;
 }
-
-int64_t dt_batch_targets(const struct dt_batch *b)
-{
-    int64_t count = 0;
-    for (int64_t i = 0; i < b->count * b->length; i++)
-        count += b->targets[i] >= 0;
-    return count;
-}

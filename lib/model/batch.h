@@ -31,7 +31,5 @@ void dt_batch_next_token(struct dt_batch *batch, const uint32_t *ids, int64_t co
                          int64_t length);
 /* The same sequences and targets; spans are shared. Both have memory of the same size. */
 void dt_batch_copy(struct dt_batch *batch, const struct dt_batch *from);
-/* Tokens with a target. */
-int64_t dt_batch_targets(const struct dt_batch *batch);
 
 #endif

@@ -7,6 +7,8 @@
 #include "base/json.h"
 #include "model/block.h"
 
+#define FLASH 2.5 /* five products of backward over two of forward (Dao 2022) */
+
 /* What one pass is computed with. */
 struct rates {
     double gemm, attention, memory; /* operations, operations and bytes a second */
@@ -63,7 +65,7 @@ struct block {
 static struct block block_of(const struct dt_settings *s, const struct dt_layout *l)
 {
     const struct dt_model_config *m = &s->model;
-    double ranks = (double)l->tp, rows = (double)(l->batch * s->training.sequence_length);
+    double ranks = (double)l->tp, rows = dt_layout_rows(l, s);
     bool llama = m->family == DT_LLAMA;
     return (struct block){
         .rows = rows,
@@ -124,10 +126,9 @@ static double block_again(const struct rates *r, const struct block *b, enum dt_
 static double block_backward(const struct rates *r, const struct block *b,
                              enum dt_recompute recompute)
 {
-    const double flash = 2.5; /* five products of backward over two of forward (Dao 2022) */
     double biases = b->gated ? 0 : passes(r, b->rows * (2 * b->width + b->heads + b->inner), 4);
     return block_again(r, b, recompute) + norms(r, b) + rotation(r, b) + biases +
-           flash * attention(r, b) +
+           FLASH * attention(r, b) +
            (b->gated ? passes(r, 5 * b->rows * b->inner, 1) : passes(r, b->rows * b->inner, 0)) +
            product_backward(r, b->rows, b->width, b->heads + 2 * b->keys) +
            product_backward(r, b->rows, b->heads, b->width) +
@@ -141,7 +142,7 @@ struct head {
 
 static struct head head_of(const struct dt_settings *s, const struct dt_layout *l)
 {
-    double rows = (double)(l->batch * s->training.sequence_length);
+    double rows = dt_layout_rows(l, s);
     return (struct head){dt_model_is_masked(&s->model) ? s->data.mask_rate * rows : rows,
                          (double)s->model.hidden_size, (double)s->model.vocab_size / (double)l->tp};
 }
@@ -220,7 +221,7 @@ static double tensor_seconds(double collectives, const struct dt_base *b,
                              const struct dt_settings *s, const struct dt_layout *l,
                              const struct dt_cluster *c)
 {
-    double stream = (double)(l->batch * s->training.sequence_length * s->model.hidden_size);
+    double stream = dt_layout_rows(l, s) * (double)s->model.hidden_size;
     double bytes = collectives * stream * b->element * (double)(l->tp - 1) / (double)l->tp;
     bool within = l->tp <= c->devices;
     double latency = within ? c->link.inside_latency : c->link.between_latency;
@@ -228,6 +229,20 @@ static double tensor_seconds(double collectives, const struct dt_base *b,
         return 0;
     return bytes / (within ? inside_rate(c) : between_rate(c)) +
            collectives * log2((double)l->tp) * latency * 1e-6;
+}
+
+/* What a layer's ring takes beyond the attention behind which its messages go: all but the work
+ * on the first of the blocks. */
+static double ring_seconds(double attention, bool backward, const struct dt_base *b,
+                           const struct dt_settings *s, const struct dt_layout *l,
+                           const struct dt_cluster *c)
+{
+    bool within = l->cp * l->tp <= c->devices;
+    double rounds = (double)(l->cp - 1);
+    double latency = (within ? c->link.inside_latency : c->link.between_latency) * 1e-6;
+    double sent = dt_ring_bytes(b, s, l, backward) / (within ? inside_rate(c) : between_rate(c)) +
+                  rounds * latency;
+    return fmax(sent - attention * rounds / (double)l->cp, 0);
 }
 
 static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct dt_settings *s,
@@ -242,13 +257,15 @@ static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct d
     bool gathers = !s->distributed.sequence_parallel; /* what comes from other stages */
     double before = gathers && chunk > 0, behind = gathers && chunk < dt_layout_runs(l) - 1;
     double stream = block.own * block.width;
-    double each = b->runs[chunk] / count;
+    double each = b->runs[chunk] / count, attending = attention(&r, &block);
     struct dt_chunk_costs k = {
         .layers = layers,
         .forward = count * block_forward(&r, &block),
         .backward = count * block_backward(&r, &block, (enum dt_recompute)l->recompute),
-        .forward_tensor = tensor_seconds(4 * count + before, b, s, l, c),
-        .backward_tensor = tensor_seconds(4 * count * again + behind, b, s, l, c),
+        .forward_tensor = tensor_seconds(4 * count + before, b, s, l, c) +
+                          count * ring_seconds(attending, false, b, s, l, c),
+        .backward_tensor = tensor_seconds(4 * count * again + behind, b, s, l, c) +
+                           count * ring_seconds((FLASH + again - 1) * attending, true, b, s, l, c),
         .gather = share_out(each * b->element, l, c),
         .reduce = reduce(each * sizeof(float), l, c),
         .round = share_out(each * sizeof(float), l, c),
@@ -294,7 +311,7 @@ void dt_costs_init(struct dt_costs *k, const struct dt_base *b, const struct dt_
     if (l->zero_stage == 1 || l->zero_stage == 2)
         k->share = share_out(most * b->element, l, c);
     k->reductions = dt_reductions(s, l);
-    k->send = (double)(l->batch * length * s->model.hidden_size) * b->element / (double)l->tp;
+    k->send = dt_layout_rows(l, s) * (double)s->model.hidden_size * b->element / (double)l->tp;
     k->tokens = (double)(l->batch * length) * (double)(l->batches * l->dp);
     k->flops = k->tokens * dt_model_flops_per_token(&s->model, length);
 }

@@ -17,10 +17,11 @@ struct dt_transfer {
     double latency;         /* seconds */
 };
 
-/* Of one pass of a micro-batch through one chunk, on each of its tp devices. */
+/* Of one pass of a micro-batch through one chunk, on each of its cp x tp devices. */
 struct dt_chunk_costs {
     double forward, backward;               /* seconds of computing, recomputation included */
-    double forward_tensor, backward_tensor; /* seconds in collectives of tensor parallelism */
+    double forward_tensor, backward_tensor; /* seconds in collectives of tensor parallelism, and
+                                             * in what rings of contexts do not hide */
     long layers;
     /* Of one layer's share of the chunk, over the replicas; round: what is reduced of a micro-batch
      * before the last one. */

@@ -7,7 +7,12 @@
 
 long dt_layout_ranks(const struct dt_layout *l)
 {
-    return l->pp * l->dp * l->tp;
+    return l->pp * dt_layout_copies(l) * l->tp;
+}
+
+long dt_layout_copies(const struct dt_layout *l)
+{
+    return l->dp * l->cp;
 }
 
 long dt_layout_runs(const struct dt_layout *l)
@@ -17,12 +22,12 @@ long dt_layout_runs(const struct dt_layout *l)
 
 long dt_layout_owners(const struct dt_layout *l)
 {
-    return l->shard > 0 ? l->shard : l->dp;
+    return l->shard > 0 ? l->shard : dt_layout_copies(l);
 }
 
 long dt_layout_groups(const struct dt_layout *l)
 {
-    return l->dp / dt_layout_owners(l);
+    return dt_layout_copies(l) / dt_layout_owners(l);
 }
 
 struct dt_model_part dt_layout_part(const struct dt_layout *l, long stage)
@@ -31,7 +36,13 @@ struct dt_model_part dt_layout_part(const struct dt_layout *l, long stage)
                                   .stages = (int)l->pp,
                                   .chunks = l->pipeline.chunks,
                                   .slices = (int)l->tp,
+                                  .contexts = (int)l->cp,
                                   .tied_apart = l->pp > 1};
+}
+
+double dt_layout_rows(const struct dt_layout *l, const struct dt_settings *s)
+{
+    return (double)(l->batch * s->training.sequence_length) / (double)l->cp;
 }
 
 long dt_layout_layers(const struct dt_layout *l, long layers, long run)
@@ -65,7 +76,7 @@ const char *dt_layout_fault(const struct dt_layout *l, const struct dt_settings 
         return "there are fewer layers than stages, or their chunks";
     if (s->training.gradient_accumulation_steps < l->dp)
         return "training.gradient_accumulation_steps is less than the replicas";
-    if (l->dp % dt_layout_owners(l) != 0)
+    if (dt_layout_copies(l) % dt_layout_owners(l) != 0)
         return "shard_ranks does not divide the replicas";
     if ((l->zero_stage > 0 || l->tp > 1) && s->training.optimizer == DT_RULE_MUON)
         return "the optimizer muon needs whole matrices, which ZeRO and tp cut";
@@ -84,8 +95,9 @@ int dt_layout_read(struct dt_layout *l, const struct dt_settings *s, long device
     long accumulation = s->training.gradient_accumulation_steps;
     *l = (struct dt_layout){
         .pp = s->distributed.pp,
+        .cp = s->distributed.cp,
         .tp = s->distributed.tp,
-        .dp = devices / (s->distributed.pp * s->distributed.tp),
+        .dp = devices / (s->distributed.pp * s->distributed.cp * s->distributed.tp),
         .zero_stage = s->distributed.zero_stage,
         .shard = s->distributed.shard_ranks,
         .pipeline = {(enum dt_pipeline_schedule)s->distributed.schedule, (int)s->distributed.pp,
@@ -93,14 +105,17 @@ int dt_layout_read(struct dt_layout *l, const struct dt_settings *s, long device
         .batch = s->training.batch_size,
         .recompute = s->training.recompute,
     };
-    if (l->dp < 1 || devices % (l->pp * l->tp) != 0)
+    if (l->dp < 1 || devices % (l->pp * l->cp * l->tp) != 0)
         return dt_fail(err, DT_EINVALID,
-                       "%ld device%s cannot be cut into %ld stage%s of %ld tensor-parallel ranks",
-                       devices, devices == 1 ? "" : "s", l->pp, l->pp == 1 ? "" : "s", l->tp);
+                       "%ld device%s cannot be cut into %ld stage%s of %ld context%s of %ld "
+                       "tensor-parallel ranks",
+                       devices, devices == 1 ? "" : "s", l->pp, l->pp == 1 ? "" : "s", l->cp,
+                       l->cp == 1 ? "" : "s", l->tp);
     l->batches = (accumulation + l->dp - 1) / l->dp;
     DT_TRY(dt_pipeline_check(&l->pipeline, l->batches, err));
     const char *fault = dt_layout_fault(l, s);
     if (fault)
-        return dt_fail(err, DT_EINVALID, "pp %ld, dp %ld, tp %ld: %s", l->pp, l->dp, l->tp, fault);
+        return dt_fail(err, DT_EINVALID, "pp %ld, dp %ld, cp %ld, tp %ld: %s", l->pp, l->dp, l->cp,
+                       l->tp, fault);
     return 0;
 }

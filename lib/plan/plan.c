@@ -121,6 +121,7 @@ static int read_measured(struct dt_plan_request *r, const char *path, struct dt_
 {
     const struct dt_layout alone = {.pp = 1,
                                     .dp = 1,
+                                    .cp = 1,
                                     .tp = 1,
                                     .pipeline = {DT_PIPELINE_1F1B, 1, 1},
                                     .batches = 1,
@@ -148,7 +149,7 @@ int dt_plan_request_read(struct dt_plan_request *r, struct dt_settings *settings
     DT_TRY(dt_settings_resolve(settings, 1, name, err));
     DT_TRY(dt_cluster_read(cluster, source->cluster, source->machine, source->machine_count, err));
     r->simulation.spread = cluster->device.spread;
-    long part = settings->distributed.pp * settings->distributed.tp;
+    long part = settings->distributed.pp * settings->distributed.cp * settings->distributed.tp;
     long devices = source->devices ? source->devices : part;
     if (source->batches)
         settings->training.gradient_accumulation_steps = source->batches * (devices / part);

@@ -32,8 +32,10 @@ static void print_layout(struct dt_buffer *b, const struct dt_plan *p,
                          const struct dt_plan_request *r)
 {
     const struct dt_layout *l = &p->layout;
-    dt_buffer_printf(b, "layout           pp %ld x dp %ld x tp %ld, ZeRO %ld", l->pp, l->dp, l->tp,
-                     l->zero_stage);
+    dt_buffer_printf(b, "layout           pp %ld x dp %ld", l->pp, l->dp);
+    if (l->cp > 1)
+        dt_buffer_printf(b, " x cp %ld", l->cp);
+    dt_buffer_printf(b, " x tp %ld, ZeRO %ld", l->tp, l->zero_stage);
     if (dt_layout_groups(l) > 1)
         dt_buffer_printf(b, " in groups of %ld", l->shard);
     if (l->pp > 1)
@@ -110,10 +112,13 @@ static void print_fit(struct dt_buffer *b, const struct dt_plan *p)
 
 static void print_traffic(struct dt_buffer *b, const struct dt_traffic *t)
 {
-    const struct row rows[] = {
-        {"data", t->data}, {"tensor", t->tensor}, {"pipeline", t->pipeline}, {"total", t->total}};
+    const struct row rows[] = {{"data", t->data},
+                               {"context", t->context},
+                               {"tensor", t->tensor},
+                               {"pipeline", t->pipeline},
+                               {"total", t->total}};
     dt_buffer_printf(b, "\nsent by a rank             bytes        GiB   a step\n");
-    print_bytes(b, rows, 4);
+    print_bytes(b, rows, 5);
 }
 
 static void print_seconds(struct dt_buffer *b, const char *name, double seconds, double of,
@@ -131,7 +136,7 @@ static void print_time(struct dt_buffer *b, const struct dt_plan *p)
              100 * p->ideal_bubble);
     dt_buffer_printf(b, "\ntime of a step                         share\n");
     print_seconds(b, "computing", s->computing, s->seconds, "");
-    print_seconds(b, "tensor", s->tensor, s->seconds, "collectives within layers");
+    print_seconds(b, "tensor", s->tensor, s->seconds, "transfers within layers");
     print_seconds(b, "pipeline", s->pipeline_wait, s->seconds, p->layout.pp > 1 ? bubble : "");
     print_seconds(b, "data", s->data_wait, s->seconds, "gathers and reductions not hidden");
     print_seconds(b, "update", s->update, s->seconds, "");
@@ -236,6 +241,7 @@ static struct json_object *layout_json(const struct dt_layout *l)
     struct json_object *o = json_object_new_object();
     put_int(o, "pp", (double)l->pp);
     put_int(o, "dp", (double)l->dp);
+    put_int(o, "cp", (double)l->cp);
     put_int(o, "tp", (double)l->tp);
     put_int(o, "zero_stage", (double)l->zero_stage);
     put_int(o, "shard_ranks", (double)dt_layout_owners(l));
@@ -277,6 +283,7 @@ static struct json_object *traffic_json(const struct dt_traffic *t)
 {
     struct json_object *o = json_object_new_object();
     put_int(o, "data", t->data);
+    put_int(o, "context", t->context);
     put_int(o, "tensor", t->tensor);
     put_int(o, "pipeline", t->pipeline);
     put_int(o, "total", t->total);

@@ -72,7 +72,8 @@ static int try_groups(struct search *s, struct dt_layout *l, const struct dt_bas
 {
     long neighbours = s->request->cluster->devices / l->tp;
     DT_TRY(consider(s, l, base, err));
-    if (l->zero_stage == 0 || neighbours == 1 || neighbours >= l->dp || l->dp % neighbours != 0)
+    long copies = dt_layout_copies(l);
+    if (l->zero_stage == 0 || neighbours == 1 || neighbours >= copies || copies % neighbours != 0)
         return 0;
     l->shard = neighbours;
     int rc = consider(s, l, base, err);
@@ -88,22 +89,23 @@ static int try_states(struct search *s, struct dt_layout *l, struct dt_error *er
     const struct dt_settings settings = dt_plan_settings(s->request->settings, l);
     if (dt_layout_fault(l, &settings) == NULL)
         DT_TRY(dt_base_init(&base, &settings, l, err));
-    for (l->zero_stage = 0; l->zero_stage <= (l->dp > 1 ? 3 : 0) && rc == 0; l->zero_stage++)
+    for (l->zero_stage = 0; l->zero_stage <= (dt_layout_copies(l) > 1 ? 3 : 0) && rc == 0;
+         l->zero_stage++)
         rc = try_groups(s, l, &base, err);
     l->zero_stage = 0;
     dt_base_release(&base);
     return rc;
 }
 
-/* All divisions of the ranks of a stage by dp and tp. */
+/* All divisions of the ranks of a stage by dp and tp; cp is as it is set. */
 static int try_ranks(struct search *s, struct dt_layout *l, struct dt_error *err)
 {
     long ranks = s->devices / l->pp, sequences = s->sequences / l->batch;
     for (l->tp = 1; l->tp <= s->request->cluster->devices && l->tp <= ranks; l->tp++) {
-        l->dp = ranks / l->tp;
-        l->batches = sequences / l->dp;
-        if (l->dp * l->tp != ranks)
+        l->dp = ranks / l->tp / l->cp;
+        if (l->dp * l->cp * l->tp != ranks)
             continue;
+        l->batches = sequences / l->dp;
         if (l->batches * l->dp == sequences) {
             DT_TRY(try_states(s, l, err));
             continue;
@@ -130,7 +132,7 @@ static int try_batches(struct search *s, struct dt_layout *l, struct dt_error *e
 static int try_all(struct search *s, struct dt_error *err)
 {
     long layers = s->request->settings->model.num_layers;
-    struct dt_layout l = {0};
+    struct dt_layout l = {.cp = s->request->settings->distributed.cp};
     for (l.pp = 1; l.pp <= s->devices; l.pp++)
         for (int chunks = 1; s->devices % l.pp == 0 && (chunks == 1 || chunks * l.pp <= layers);
              chunks++) {

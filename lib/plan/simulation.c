@@ -232,7 +232,7 @@ static struct dt_line *messages_to(const struct dt_simulation *s, long replica, 
 static long node_of(const struct dt_simulation *s, long replica, long stage)
 {
     const struct dt_layout *l = s->layout;
-    return ((stage * l->dp + replica) * l->tp) / s->cluster->devices;
+    return ((stage * l->dp + replica) * l->cp * l->tp) / s->cluster->devices;
 }
 
 static void advance(const struct dt_simulation *s, struct dt_actor *a)
@@ -292,7 +292,7 @@ static const struct dt_transfer *reduction(const struct dt_simulation *s,
                                            const struct dt_action *action)
 {
     const struct dt_chunk_costs *k = &s->costs->chunks[action->run];
-    if (action->kind != DT_BACKWARD || s->layout->dp == 1)
+    if (action->kind != DT_BACKWARD || dt_layout_copies(s->layout) == 1)
         return NULL;
     if (action->batch == s->layout->batches - 1)
         return &k->reduce;
@@ -425,8 +425,9 @@ static double slowness(const struct dt_simulation *s, const struct dt_simulation
                        const struct dt_actor *a)
 {
     double worst = 0;
-    long first = (a->stage * s->layout->dp + a->replica) * s->layout->tp;
-    for (long i = 0; i < s->layout->tp && o->spread > 0; i++) {
+    long devices = s->layout->cp * s->layout->tp;
+    long first = (a->stage * s->layout->dp + a->replica) * devices;
+    for (long i = 0; i < devices && o->spread > 0; i++) {
         double pair[2];
         uint64_t device = (uint64_t)(first + i);
         dt_normal_pair(dt_random(dt_random_key(o->seed, 'S', device), 0, 0), pair);

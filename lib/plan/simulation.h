@@ -2,7 +2,7 @@
 /*
  * A step of training as a simulation of discrete events.
  *
- * An actor is a stage of a replica: the tp devices of it move in step, so that one
+ * An actor is a stage of a replica: the cp x tp devices of it move in step, so that one
  * stands for all, as slow as the slowest. It does the actions of train/pipeline.h in their
  * order, those that training itself does, and with ZeRO-3 waits for each layer's weights.
  * Transfers run beside the computing. Each device has two links, inside and between
@@ -34,7 +34,7 @@ struct dt_simulation_options {
 struct dt_step_simulation {
     double seconds; /* of the step */
     /* What an average device does in it: seconds. */
-    double computing, tensor, update; /* passes; collectives of tensor parallelism; optimizer */
+    double computing, tensor, update; /* passes; transfers inside layers; optimizer */
     double pipeline_wait;             /* for other stages: the bubble */
     double data_wait;                 /* for gathers and reductions that nothing hides */
     double bubble;                    /* pipeline_wait over computing and tensor */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/sizes.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "comm/comm.h"
+#include "model/block.h"
 #include "train/memory-plan.h"
 #include "train/passes.h"
 
@@ -61,9 +63,9 @@ static void count_elements(struct dt_base *b, struct dt_stage_base *stage,
 
 static struct dt_replicas imagine_replicas(const struct dt_layout *l, long dp)
 {
-    struct dt_replicas r = {.all = dt_comm_imagine((int)dp)};
-    long groups = dp > 1 ? dt_layout_groups(l) : 1;
-    r.group = groups > 1 ? dt_comm_imagine((int)(dp / groups)) : r.all;
+    long copies = dp * l->cp, groups = dp == l->dp ? dt_layout_groups(l) : 1;
+    struct dt_replicas r = {.all = dt_comm_imagine((int)copies), .contexts = (int)l->cp};
+    r.group = groups > 1 ? dt_comm_imagine((int)(copies / groups)) : r.all;
     r.across = groups > 1 ? dt_comm_imagine((int)groups) : NULL;
     return r;
 }
@@ -72,9 +74,10 @@ static struct dt_replicas imagine_replicas(const struct dt_layout *l, long dp)
 static struct dt_mesh imagine(const struct dt_settings *s, const struct dt_layout *l, long stage,
                               long dp)
 {
-    struct dt_mesh mesh = {.world = dt_comm_imagine((int)(l->pp * dp * l->tp)),
+    struct dt_mesh mesh = {.world = dt_comm_imagine((int)(l->pp * dp * l->cp * l->tp)),
                            .data = imagine_replicas(l, dp),
                            .slices = dt_comm_imagine((int)l->tp),
+                           .contexts = dt_comm_imagine((int)l->cp),
                            .stages = dt_comm_imagine((int)l->pp),
                            .part = dt_layout_part(l, stage)};
     mesh.part.tied_apart |= s->distributed.invariant;
@@ -90,6 +93,7 @@ static void dismiss(struct dt_mesh *mesh)
     dt_comm_close(mesh->data.across);
     dt_comm_close(mesh->data.all);
     dt_comm_close(mesh->slices);
+    dt_comm_close(mesh->contexts);
     dt_comm_close(mesh->stages);
 }
 
@@ -131,7 +135,8 @@ static int plan_stage(struct dt_base *b, const struct dt_settings *s, const stru
 static int count_state(struct dt_base *b, const struct dt_settings *s, struct dt_error *err)
 {
     struct dt_rank_sizes whole;
-    const struct dt_layout one = {.pp = 1, .dp = 1, .tp = 1, .pipeline = {DT_PIPELINE_1F1B, 1, 1}};
+    const struct dt_layout one = {
+        .pp = 1, .dp = 1, .cp = 1, .tp = 1, .pipeline = {DT_PIPELINE_1F1B, 1, 1}};
     struct dt_stage_base none = {0};
     const struct dt_base base = {.stages = &none};
     DT_TRY(dt_stage_sizes(&whole, &base, s, &one, 0, err));
@@ -174,7 +179,7 @@ long dt_reductions(const struct dt_settings *s, const struct dt_layout *l)
 static double stream_bytes(const struct dt_base *b, const struct dt_settings *s,
                            const struct dt_layout *l)
 {
-    return (double)(l->batch * s->training.sequence_length * s->model.hidden_size) * b->element;
+    return dt_layout_rows(l, s) * (double)s->model.hidden_size * b->element;
 }
 
 /* As training adds it up. */
@@ -227,7 +232,7 @@ static double tensor_bytes(const struct dt_base *b, const struct dt_settings *s,
 {
     static const double each[2][3] = {{8, 8, 10}, {8, 10, 11}};
     bool sequence = s->distributed.sequence_parallel, masked = dt_model_is_masked(&s->model);
-    double t = (double)l->tp, rows = (double)(l->batch * s->training.sequence_length);
+    double t = (double)l->tp, rows = dt_layout_rows(l, s);
     double targets = masked ? s->data.mask_rate * rows : rows, floats = 0;
     double streams = each[sequence][l->recompute] * rows * (double)b->stages[stage].layers;
     if (!sequence) /* what comes from other stages */
@@ -240,6 +245,16 @@ static double tensor_bytes(const struct dt_base *b, const struct dt_settings *s,
     }
     return (t - 1) / t * (double)l->batches *
            (streams * (double)s->model.hidden_size * b->element + floats * sizeof(float));
+}
+
+double dt_ring_bytes(const struct dt_base *b, const struct dt_settings *s,
+                     const struct dt_layout *l, bool backward)
+{
+    double columns = fmax((double)dt_model_kv_width(&s->model) / (double)l->tp,
+                          (double)(s->model.hidden_size / s->model.num_heads));
+    double passes = backward && l->recompute == DT_RECOMPUTE_FULL ? 2 : 1;
+    return (double)(l->cp - 1) * dt_layout_rows(l, s) * 2 * columns *
+           (passes * b->element + (backward ? sizeof(float) : 0));
 }
 
 /* Of the gradients of an embedding that is the first stage's, and the last one's as its head. */
@@ -257,25 +272,27 @@ static double data_bytes(const struct dt_base *b, const struct dt_settings *s,
                          const struct dt_layout *l)
 {
     const double gradient = sizeof(float), owners = (double)dt_layout_owners(l);
-    double groups = (double)dt_layout_groups(l), replicas = (double)l->dp;
+    double groups = (double)dt_layout_groups(l), copies = (double)dt_layout_copies(l);
     double reduced = gradient * (double)dt_reductions(s, l);
     double gathered = l->zero_stage == 0   ? gradient
                       : l->zero_stage == 3 ? 2 * (double)l->batches * b->element
                                            : b->element;
-    return (owners - 1) / owners * (reduced + gathered) + 2 * (groups - 1) / replicas * gradient;
+    return (owners - 1) / owners * (reduced + gathered) + 2 * (groups - 1) / copies * gradient;
 }
 
 struct dt_traffic dt_stage_traffic(const struct dt_base *b, const struct dt_settings *s,
                                    const struct dt_layout *l, long stage)
 {
-    const double batches = (double)l->batches;
+    const double batches = (double)l->batches, layers = (double)b->stages[stage].layers;
     double ranks = (double)l->tp, stream = stream_bytes(b, s, l);
     struct dt_traffic t = {
         .data = b->stages[stage].elements * data_bytes(b, s, l),
+        .context =
+            batches * layers * (dt_ring_bytes(b, s, l, false) + dt_ring_bytes(b, s, l, true)),
         .tensor = tensor_bytes(b, s, l, stage),
         .pipeline = l->pp > 1 ? (double)crossings(l, stage) * stream / ranks * batches : 0,
     };
     t.pipeline += tied_bytes(b, s, l, stage);
-    t.total = t.data + t.tensor + t.pipeline;
+    t.total = t.data + t.context + t.tensor + t.pipeline;
     return t;
 }

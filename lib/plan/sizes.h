@@ -31,7 +31,7 @@ struct dt_rank_sizes {
 
 /* Bytes that one rank sends in a step, by the formulas of dt-plan(1). */
 struct dt_traffic {
-    double data, tensor, pipeline, total;
+    double data, context, tensor, pipeline, total;
 };
 
 struct dt_stage_base {
@@ -40,7 +40,7 @@ struct dt_stage_base {
     long layers;
 };
 
-/* A model cut up by pp, tp and chunks, at a layout's micro-batches and recomputation: what
+/* A model cut up by pp, cp, tp and chunks, at a layout's micro-batches and recomputation: what
  * layouts start from that differ in ZeRO alone. */
 struct dt_base {
     struct dt_part_sizes parts;
@@ -64,6 +64,10 @@ int dt_stage_sizes(struct dt_rank_sizes *sizes, const struct dt_base *base,
                    struct dt_error *err) DT_MUST_CHECK;
 struct dt_traffic dt_stage_traffic(const struct dt_base *base, const struct dt_settings *settings,
                                    const struct dt_layout *layout, long stage);
+/* Of one layer and micro-batch: keys and values that a rank sends to the next context, and
+ * gradients of them, forward or backward. */
+double dt_ring_bytes(const struct dt_base *base, const struct dt_settings *settings,
+                     const struct dt_layout *layout, bool backward);
 /* Passes of a step in which gradients are reduced over the replicas. */
 long dt_reductions(const struct dt_settings *settings, const struct dt_layout *layout);
 

@@ -177,6 +177,7 @@ static void forgive(struct dt_settings *s, const struct dt_settings *now)
         s->distributed.virtual_stages = now->distributed.virtual_stages;
     }
     s->distributed.tp = now->distributed.tp; /* this and the next to rounding */
+    s->distributed.cp = now->distributed.cp;
     s->distributed.sequence_parallel = now->distributed.sequence_parallel;
     s->distributed.schedule = now->distributed.schedule;
     s->training.recompute = now->training.recompute;

@@ -40,6 +40,17 @@ static int rank_of(const struct dt_parallel *p)
     return dt_comm_rank(p->replicas.all);
 }
 
+/* Ranks that pass other micro-batches than each other, and which of them a rank is. */
+static int replicas_of(const struct dt_parallel *p)
+{
+    return size_of(p) / p->replicas.contexts;
+}
+
+static int replica_of(const struct dt_parallel *p, int rank)
+{
+    return rank / p->replicas.contexts;
+}
+
 /* Which owner of its group this rank is. */
 static int owner_of(const struct dt_parallel *p)
 {
@@ -53,9 +64,14 @@ static int64_t bucket_size(const struct dt_parallel *p, int bucket)
 
 /* --- the deal of micro-batches ---------------------------------------------------------------- */
 
+int dt_parallel_replicas(const struct dt_parallel *p)
+{
+    return replicas_of(p);
+}
+
 struct dt_extent dt_parallel_part(const struct dt_parallel *p, int64_t count)
 {
-    return dt_share(count, rank_of(p), size_of(p));
+    return dt_share(count, replica_of(p, rank_of(p)), replicas_of(p));
 }
 
 static int group_of(const struct dt_parallel *p)
@@ -63,7 +79,8 @@ static int group_of(const struct dt_parallel *p)
     return rank_of(p) / p->sharding.owners;
 }
 
-/* What a group has of the micro-batches, which its ranks pass in turn with rounds. */
+/* What a group has of the micro-batches, which its ranks pass in turn with rounds: with these
+ * every replica is one rank. */
 static struct dt_extent group_part(const struct dt_parallel *p, int64_t batches, int group)
 {
     return dt_share(batches, group, p->sharding.groups);
@@ -72,8 +89,9 @@ static struct dt_extent group_part(const struct dt_parallel *p, int64_t batches,
 static int64_t own_of(const struct dt_parallel *p, int64_t batches, int rank)
 {
     int owners = p->sharding.owners;
-    struct dt_extent part = p->keeping == DT_KEEP_ROUNDS ? group_part(p, batches, rank / owners)
-                                                         : dt_share(batches, rank, size_of(p));
+    struct dt_extent part = p->keeping == DT_KEEP_ROUNDS
+                                ? group_part(p, batches, rank / owners)
+                                : dt_share(batches, replica_of(p, rank), replicas_of(p));
     int64_t count = part.end - part.first;
     return p->keeping == DT_KEEP_ROUNDS ? (count - rank % owners + owners - 1) / owners : count;
 }
@@ -83,7 +101,7 @@ static int64_t batch_of(const struct dt_parallel *p, int64_t batches, int rank, 
     int owners = p->sharding.owners;
     if (p->keeping == DT_KEEP_ROUNDS)
         return group_part(p, batches, rank / owners).first + i * owners + rank % owners;
-    return dt_share_of(batches, rank, size_of(p)) + i;
+    return dt_share_of(batches, replica_of(p, rank), replicas_of(p)) + i;
 }
 
 int64_t dt_parallel_own(const struct dt_parallel *p, int64_t batches)
@@ -135,7 +153,7 @@ static enum dt_keeping keeping_of(const struct dt_parallel *p, int64_t most)
     bool pieces = p->stage >= 2;
     if (p->invariant)
         return pieces ? DT_KEEP_ROUNDS : DT_KEEP_TREE;
-    return pieces && most == size_of(p) ? DT_KEEP_PIECES : DT_KEEP_WHOLE;
+    return pieces && most == replicas_of(p) ? DT_KEEP_PIECES : DT_KEEP_WHOLE;
 }
 
 static void cut_up_bucket(struct dt_parallel *p, int bucket)
@@ -212,7 +230,7 @@ int dt_parallel_init(struct dt_parallel *p, const struct dt_replicas *replicas,
                               .overlap = settings->distributed.overlap,
                               .staged = device && device->engine->own_memory && size > 1,
                               .skipped = skipped_bucket()};
-    DT_TRY(check(settings, (int)size, err));
+    DT_TRY(check(settings, replicas_of(p), err));
     p->most = most;
     p->sharding.owners = (int)owners;
     p->sharding.groups = (int)groups;
@@ -340,11 +358,11 @@ static void begin_bucket(struct dt_parallel *p, int bucket)
 
 void dt_parallel_begin(struct dt_parallel *p, int64_t batches)
 {
-    int size = size_of(p);
+    int size = size_of(p), replicas = replicas_of(p);
     p->batches = batches;
     p->own = dt_parallel_own(p, batches);
-    p->rounds =
-        p->stage == 3 || p->keeping == DT_KEEP_ROUNDS ? (batches + size - 1) / size : p->own;
+    p->rounds = p->stage == 3 || p->keeping == DT_KEEP_ROUNDS ? (batches + replicas - 1) / replicas
+                                                              : p->own;
     p->idle = false;
     p->failed = 0;
     for (int r = 0; r <= size; r++)
@@ -636,9 +654,19 @@ int dt_parallel_share(struct dt_parallel *p, double *values, int64_t count, int6
                       struct dt_error *err)
 {
     struct dt_comm *all = p->replicas.all;
-    for (int r = 0; r <= size_of(p); r++)
-        p->shared_bytes[r] = (size_t)(dt_share_of(count, r, size_of(p)) * each) * sizeof *values;
+    int contexts = p->replicas.contexts;
+    for (int r = 0; r <= size_of(p); r++) {
+        int first = replica_of(p, r + contexts - 1); /* whose first context is not before r */
+        p->shared_bytes[r] =
+            (size_t)(dt_share_of(count, first, replicas_of(p)) * each) * sizeof *values;
+    }
     return dt_comm_wait(all, dt_comm_all_gather(all, values, p->shared_bytes), err);
+}
+
+/* Micro-batches of which a rank tells: the first context for all. */
+static int64_t told_by(const struct dt_parallel *p, int64_t batches, int rank)
+{
+    return rank % p->replicas.contexts == 0 ? own_of(p, batches, rank) : 0;
 }
 
 int dt_parallel_share_batches(struct dt_parallel *p, double *values, int64_t batches, int64_t each,
@@ -650,14 +678,14 @@ int dt_parallel_share_batches(struct dt_parallel *p, double *values, int64_t bat
     assert(each <= DT_SHARED_MOST);
     for (int r = 0; r < size_of(p); r++) {
         p->shared_bytes[r] = (size_t)((char *)shared - (char *)p->shared);
-        for (int64_t i = 0; i < own_of(p, batches, r); i++, shared += each)
+        for (int64_t i = 0; i < told_by(p, batches, r); i++, shared += each)
             memcpy(shared, values + batch_of(p, batches, r, i) * each, bytes);
     }
     p->shared_bytes[size_of(p)] = (size_t)((char *)shared - (char *)p->shared);
     DT_TRY(dt_comm_wait(all, dt_comm_all_gather(all, p->shared, p->shared_bytes), err));
     shared = p->shared;
     for (int r = 0; r < size_of(p); r++)
-        for (int64_t i = 0; i < own_of(p, batches, r); i++, shared += each)
+        for (int64_t i = 0; i < told_by(p, batches, r); i++, shared += each)
             memcpy(values + batch_of(p, batches, r, i) * each, shared, bytes);
     return 0;
 }

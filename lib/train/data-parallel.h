@@ -24,7 +24,8 @@
  *     rounds    the same for the tree: micro-batches are dealt out one by one in turn, and
  *               each round of them is summed into nodes of the rank's own blocks
  *
- * Ranks keep the whole sum (zero_stage 0), or their own blocks of it. Where they are several
+ * Ranks keep the whole sum (zero_stage 0), or their own blocks of it. With contexts
+ * the ranks of each pass the same micro-batches. Where they are several
  * groups (train/mesh.h) each group does so: it adds up its own leaves, and then groups add up
  * theirs, block by block. The tree is that of all leaves, whatever the groups.
  */
@@ -120,11 +121,15 @@ float *dt_parallel_sum(const struct dt_parallel *parallel, int bucket);
 /* Those that this rank owns alone, of what it keeps and others keep too. */
 struct dt_extent dt_parallel_owned(const struct dt_parallel *parallel, int bucket);
 
+/* Ranks, of one context each, that pass different micro-batches. */
+int dt_parallel_replicas(const struct dt_parallel *parallel);
+
 /* Micro-batches of this rank in a step of so many, and which they are. */
 int64_t dt_parallel_own(const struct dt_parallel *parallel, int64_t batches);
 int64_t dt_parallel_batch(const struct dt_parallel *parallel, int64_t batches, int64_t i);
 /* Every rank gives `each` values (DT_SHARED_MOST at most) for each of its micro-batches,
- * at their place in an array of batches * each, and gets those of the others. */
+ * at their place in an array of batches * each, and gets those of the others. Contexts have
+ * the same. */
 int dt_parallel_share_batches(struct dt_parallel *parallel, double *values, int64_t batches,
                               int64_t each, struct dt_error *err) DT_MUST_CHECK;
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "model/context.h"
 #include "model/peers.h"
 
 enum box { BOX_INPUT, BOX_OUTPUT, BOX_GRADIENT_IN, BOX_GRADIENT_OUT, BOXES };
@@ -64,11 +65,11 @@ static size_t count_bytes(const struct dt_passes *p)
 int dt_passes_plan(struct dt_passes *p, struct dt_model *model, const struct dt_mesh *mesh,
                    const struct dt_settings *s, struct dt_error *err)
 {
-    int stages = mesh->part.stages, replicas = dt_comm_size(mesh->data.all);
+    int stages = mesh->part.stages;
+    int replicas = dt_comm_size(mesh->data.all) / mesh->data.contexts;
     int64_t most = s->training.gradient_accumulation_steps;
-    int64_t rows = dt_range_part(s->training.batch_size * s->training.sequence_length,
-                                 mesh->part.slice, mesh->part.slices)
-                       .count;
+    int64_t all = dt_context_rows(&mesh->part, s->training.batch_size, s->training.sequence_length);
+    int64_t rows = dt_range_part(all, mesh->part.slice, mesh->part.slices).count;
     *p = (struct dt_passes){
         .model = model,
         .mesh = mesh,

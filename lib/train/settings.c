@@ -89,6 +89,7 @@ const struct dt_setting dt_settings_schema[] = {
      .advice = "ranks exchange through MPI alone, and neither NCCL nor Gloo is used"},
     {"distributed.pp", DT_SET_INT, AT(distributed.pp), "1", 1, 4096},
     {"distributed.tp", DT_SET_INT, AT(distributed.tp), "1", 1, 4096},
+    {"distributed.cp", DT_SET_INT, AT(distributed.cp), "1", 1, 4096},
     {"distributed.sequence_parallel", DT_SET_BOOL, AT(distributed.sequence_parallel), "false"},
     {"distributed.schedule", DT_SET_CHOICE, AT(distributed.schedule), "1f1b",
      .choices = dt_pipeline_schedules},
@@ -172,6 +173,8 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
     const int compress = s->distributed.compress, sync = s->distributed.sync;
     const bool compressed = compress != DT_COMPRESS_NONE, reduced = sync == DT_SYNC_ALL_REDUCE;
     const bool whole = s->distributed.zero_stage == 0, uncut = s->distributed.tp == 1;
+    const bool contexts = s->distributed.cp > 1;
+    const bool even = s->training.sequence_length % (2 * s->distributed.cp) == 0;
     const bool saves = s->training.save_interval % s->distributed.local_steps == 0;
     const bool scores = s->training.eval_interval % s->distributed.local_steps == 0;
     const char *const which = dt_compressions[compress], *const how = dt_syncs[sync];
@@ -191,6 +194,10 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
          "distributed.tp 1"},
         {local && !whole, "distributed.sync", how, "distributed.zero_stage 0"},
         {local && s->distributed.invariant, "distributed.sync", how, "distributed.invariant false"},
+        {local && contexts, "distributed.sync", how, "distributed.cp 1"},
+        {s->distributed.invariant && contexts, "distributed.invariant", "true", "distributed.cp 1"},
+        {contexts && !even, "distributed.cp", "above 1",
+         "a training.sequence_length that is a multiple of twice as much"},
         {local && !saves, "distributed.sync", how,
          "a training.save_interval that distributed.local_steps divides"},
         {local && !scores, "distributed.sync", how,

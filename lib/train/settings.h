@@ -41,7 +41,8 @@ struct dt_settings {
     } training;
     struct {
         int backend; /* place in dt_backends */
-        long pp, tp; /* pipeline stages, and slices of each layer; replicas are the rest */
+        long pp, tp; /* pipeline stages, and slices of each layer; */
+        long cp;     /* contexts, which share out every sequence; replicas are the rest */
         bool sequence_parallel; /* slices share out the rows of the stream */
         int schedule;           /* enum dt_pipeline_schedule */
         long virtual_stages;    /* chunks of layers that a stage holds, when interleaved */

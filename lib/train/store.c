@@ -205,11 +205,12 @@ static int check_memory(const struct dt_store *s, const struct dt_settings *sett
                         struct dt_error *err)
 {
     const struct dt_device *dev = s->model->device;
-    bool slices = s->model->part.slices > 1;
-    if (dev == NULL || !dev->engine->own_memory || !(s->parallel.apart || slices))
+    bool slices = s->model->part.slices > 1, contexts = s->model->part.contexts > 1;
+    if (dev == NULL || !dev->engine->own_memory || !(s->parallel.apart || slices || contexts))
         return 0;
     return dt_fail(err, DT_EINVALID, "%s cannot reach into the memory of device '%s'",
                    slices                                ? "distributed.tp"
+                   : contexts                            ? "distributed.cp"
                    : settings->distributed.compress != 0 ? "distributed.compress"
                                                          : "a distributed.sync of local steps",
                    dev->engine->name);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
+#include "model/context.h"
 #include "train/batch-ramp.h"
 #include "train/schedule.h"
 #include "train/training-parts.h"
@@ -51,7 +52,7 @@ static int load_batch(struct dt_training *t, int64_t i, struct dt_batch *batch, 
     batch->begins = samples.begins;
     batch->ends = samples.ends;
     dt_objective_fill(&t->objective, batch, samples.ids, size, length);
-    values[PASS_TARGETS] = (double)dt_batch_targets(batch);
+    values[PASS_TARGETS] = (double)dt_context_targets(&t->mesh.part, batch);
     return 0;
 }
 
@@ -142,6 +143,7 @@ static int accumulate(struct dt_training *t, long passes, struct dt_step_report 
     dt_parallel_begin(&t->store.parallel, passes);
     DT_TRY(pass_own(t, r->loss_scale / places, t->pass_values, err));
     DT_TRY(dt_mesh_from_last_stage(&t->mesh, t->pass_values, passes * PASS_VALUES, err));
+    DT_TRY(dt_mesh_add_up_contexts(&t->mesh, t->pass_values, passes * PASS_VALUES, err));
     DT_TRY(dt_parallel_share_batches(&t->store.parallel, t->pass_values, passes, PASS_VALUES, err));
     DT_TRY(share_flags(t, &r->stop, err));
     if (!dt_local_steps_due(&t->local, t->state.step + 1, t->settings.training.max_steps))

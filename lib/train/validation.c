@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/buffer.h"
+#include "model/context.h"
 #include "train/training-parts.h"
 
 /* What ranks tell each other of every batch. */
@@ -37,7 +38,7 @@ static int validate_batch(struct dt_training *t, uint64_t samples, uint64_t firs
         values[BATCH_LOSS] += (double)t->val_losses[i];
         values[BATCH_HITS] += hits ? (double)hits[i] : 0;
     }
-    values[BATCH_TARGETS] = (double)dt_batch_targets(&t->batch);
+    values[BATCH_TARGETS] = (double)dt_context_targets(&t->mesh.part, &t->batch);
     return 0;
 }
 
@@ -45,7 +46,7 @@ static int validate_batch(struct dt_training *t, uint64_t samples, uint64_t firs
 static int pass_idly(struct dt_training *t, uint64_t samples, int64_t own, int64_t batches,
                      struct dt_error *err)
 {
-    int ranks = dt_comm_size(t->store.parallel.replicas.all);
+    int ranks = dt_parallel_replicas(&t->store.parallel);
     double nothing[BATCH_VALUES];
     if (t->store.parallel.stage < 3)
         return 0;
@@ -72,6 +73,7 @@ static int validate(struct dt_training *t, double *loss, double *accuracy, struc
     }
     DT_TRY(pass_idly(t, samples, own.end - own.first, batches, err));
     DT_TRY(dt_mesh_from_last_stage(&t->mesh, t->val_values, batches * BATCH_VALUES, err));
+    DT_TRY(dt_mesh_add_up_contexts(&t->mesh, t->val_values, batches * BATCH_VALUES, err));
     DT_TRY(dt_parallel_share(&t->store.parallel, t->val_values, batches, BATCH_VALUES, err));
     for (int64_t i = 0; i < batches; i++) {
         sum += t->val_values[i * BATCH_VALUES + BATCH_LOSS];

@@ -47,6 +47,7 @@ static struct dt_layout layout_of(long pp, long dp, long tp, long zero, int sche
     return (struct dt_layout){
         .pp = pp,
         .dp = dp,
+        .cp = 1,
         .tp = tp,
         .zero_stage = zero,
         .pipeline = {(enum dt_pipeline_schedule)schedule, (int)pp, chunks},
@@ -89,7 +90,7 @@ static void a_rank_alone_takes_what_is_planned(void **state)
                                                  .recompute = (enum dt_recompute)(i / 3)};
         const struct dt_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_1F1B, 1);
         struct dt_plan plan = plan_of(&one);
-        struct dt_mesh mesh = {.data = {alone, alone, NULL}, .part = DT_WHOLE_MODEL};
+        struct dt_mesh mesh = {.data = {alone, alone, NULL, 1}, .part = DT_WHOLE_MODEL};
         model = dt_model_plan(dev, &settings.model, (enum dt_dtype)(i % 3), &mesh.part);
         assert_int_equal(dt_model_allocate(model, &err), 0);
         assert_int_equal(dt_workspace_new(&work, model, &shape, &err), 0);

@@ -27,7 +27,8 @@ setup() {
     make_data 50 300
     local layout settings more
     for layout in "2 zero_stage=1" "2 zero_stage=2" "2 zero_stage=3" "2 pp=2" "2 tp=2" \
-        "2 tp=2 sequence_parallel=true" "2 sync=diloco local_steps=10" \
+        "2 tp=2 sequence_parallel=true" "2 cp=2" "4 cp=4 zero_stage=3" "4 cp=2 tp=2" \
+        "4 cp=2 pp=2" "2 sync=diloco local_steps=10" \
         "4 zero_stage=2 shard_ranks=2" "4 zero_stage=3 shard_ranks=2 invariant=true"; do
         read -ra settings <<<"${layout// / --set distributed.}"
         more="--set training.precision=bf16 ${settings[*]:1}"
@@ -87,7 +88,7 @@ m = p["memory"]
 assert m["total"] == sum(m[k] for k in ("parameters", "weights", "gradients", "moments", "average",
                                         "scratch", "activations"))
 t = p["traffic"]
-assert t["total"] == t["data"] + t["tensor"] + t["pipeline"] and t["pipeline"] > 0
+assert t["total"] == t["data"] + t["context"] + t["tensor"] + t["pipeline"] and t["pipeline"] > 0
 s = p["step"]
 whole = s["computing"] + s["tensor"] + s["pipeline_wait"] + s["data_wait"] + s["update"]
 assert abs(whole - s["seconds"]) < 1e-9, s
@@ -198,7 +199,7 @@ END
 }
 
 @test "layouts that cannot be are refused with a reason" {
-    for wrong in "-n 3 --set distributed.pp=2" "--set distributed.tp=3" "--set distributed.pp=5" \
+    for wrong in "-n 3 --set distributed.pp=2" "--set distributed.tp=3" "--set distributed.cp=3" "--set distributed.pp=5" \
         "-n 16" "--set distributed.zero_stage=4" "--set distributed.pp=x" \
         "--set distributed.virtual_stages=2" "--set model.num_heads=5" "--cluster none" \
         "--machine device.memory=-1" "--machine device.memory=1 --machine device.reserved=1" \

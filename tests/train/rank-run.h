@@ -3,8 +3,11 @@
 #ifndef DT_TESTS_RANK_RUN_H
 #define DT_TESTS_RANK_RUN_H
 
+#include <math.h>
+
 #include "../comm/threads.h"
 #include "base/hash.h"
+#include "train/schedule.h"
 #include "train/small-run.h"
 
 #define STEPS_KEPT 32
@@ -18,6 +21,7 @@ struct job {
     uint64_t model, optimizer, average; /* of the last checkpoint's files */
     uint64_t bytes[MOST_RANKS];         /* sent in the last step but one */
     size_t planned[MOST_RANKS], moments[MOST_RANKS], gradients[MOST_RANKS], state[MOST_RANKS];
+    size_t activations[MOST_RANKS];
     double loss;                                  /* of the last step */
     double losses[STEPS_KEPT], norms[STEPS_KEPT]; /* of the first steps */
     char error[DT_ERROR_TEXT];                    /* that ended it, on the first rank */
@@ -108,6 +112,7 @@ static inline void run_one(struct dt_comm *world, void *context)
     dt_training_facts(t, &facts);
     job->planned[rank] = facts.memory.device;
     job->moments[rank] = facts.memory.moments;
+    job->activations[rank] = facts.memory.activations;
     job->gradients[rank] = facts.memory.gradients;
     job->state[rank] = facts.memory.parameters + facts.memory.weights;
     if (take_steps(job, t, world))
@@ -166,6 +171,48 @@ static inline void check_refused(struct dt_comm *world, const struct dt_settings
     if (strstr(error.text, why) == NULL)
         fail_msg("%s", error.text);
     dt_device_close(dev);
+}
+
+struct refusal {
+    struct dt_settings settings;
+    const char *why;
+};
+
+static inline void refuse(struct dt_comm *world, void *context)
+{
+    const struct refusal *r = context;
+    check_refused(world, &r->settings, r->why);
+}
+
+/* Losses and norms of every step agree, to what rounding has grown to. */
+static inline void check_close(int steps, const struct job *a, const struct job *b)
+{
+    for (int i = 0; i < steps; i++) {
+        double loss = fabs(a->losses[i] - b->losses[i]) / a->losses[i];
+        double norm = fabs(a->norms[i] - b->norms[i]) / a->norms[i];
+        if (!(loss < 1e-5 && norm < 1e-4))
+            fail_msg("step %d: loss %g, norm %g", i + 1, loss, norm);
+    }
+}
+
+/* Stopped in 4 parts, of which each rank has one, resumed in 3, and so on: moments go with their
+ * parameters. parts: the setting that says how many. */
+static inline void check_going_on(int steps, struct dt_settings *s, long *parts)
+{
+    s->training.schedule = DT_SCHEDULE_CONSTANT;
+    struct job straight = run_anew(1, s), pieces = straight;
+    char *run = dt_path_join(scratch, "anew");
+    assert_int_equal(dt_remove_tree(run, &err), 0);
+    for (*parts = 4; *parts >= 1; --*parts) {
+        s->training.max_steps = (5 - *parts) * steps / 4;
+        struct job job = run_job((int)*parts, s, "anew", 1000);
+        for (long i = s->training.max_steps - steps / 4; i < s->training.max_steps; i++) {
+            pieces.losses[i] = job.losses[i];
+            pieces.norms[i] = job.norms[i];
+        }
+    }
+    check_close(steps, &straight, &pieces);
+    free(run);
 }
 
 static inline void check_same(const struct job *a, const struct job *b)

@@ -71,7 +71,7 @@ static double pass_all(struct dt_parallel *p, int64_t batches, double *values)
 static struct dt_replicas replicas_of(struct dt_comm *world, int owners)
 {
     int size = dt_comm_size(world), rank = dt_comm_rank(world), ranks[MOST_RANKS];
-    struct dt_replicas r = {.all = world, .group = world};
+    struct dt_replicas r = {.all = world, .group = world, .contexts = 1};
     if (owners == 0 || owners == size)
         return r;
     for (int i = 0; i < owners; i++)

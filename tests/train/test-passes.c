@@ -38,6 +38,7 @@ static struct dt_settings settings_of(enum dt_pipeline_schedule schedule, long s
         .training = {.batch_size = 2, .sequence_length = 7, .gradient_accumulation_steps = MOST},
         .distributed = {.pp = stages,
                         .tp = 1,
+                        .cp = 1,
                         .schedule = schedule,
                         .virtual_stages = chunks,
                         .invariant = true},
@@ -201,7 +202,7 @@ static void memory_follows_the_schedule(void **state)
         struct dt_passes passes;
         struct dt_comm *alone;
         assert_int_equal(dt_comm_open(&alone, "self", 1, &err), 0);
-        mesh.data = (struct dt_replicas){alone, alone, NULL};
+        mesh.data = (struct dt_replicas){alone, alone, NULL, 1};
         mesh.stages = alone;
         struct dt_model *m = dt_model_plan(dev, &s.model, DT_F32, &mesh.part);
         assert_int_equal(dt_passes_plan(&passes, m, &mesh, &s, &err), 0);

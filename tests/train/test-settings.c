@@ -38,6 +38,14 @@ static const struct {
     {{"distributed.sync=local_sgd", "distributed.local_steps=3", "training.eval_interval=10"},
      "distributed.sync local_sgd needs a training.eval_interval that distributed.local_steps "
      "divides"},
+    {{"distributed.cp=2", "distributed.sync=local_sgd"},
+     "distributed.sync local_sgd needs distributed.cp 1"},
+    {{"distributed.cp=2", "distributed.invariant=true"},
+     "distributed.invariant true needs distributed.cp 1"},
+    {{"distributed.cp=2", "training.sequence_length=22"},
+     "distributed.cp above 1 needs a training.sequence_length that is a multiple of twice as "
+     "much"},
+    {{"distributed.cp=3", "training.sequence_length=24", "distributed.zero_stage=3"}, NULL},
     {{"distributed.sync=parameter_server", "distributed.zero_stage=3"}, NULL},
     {{"distributed.shard_ranks=2", "distributed.sync=parameter_server"},
      "distributed.shard_ranks above 0 needs distributed.sync allreduce"},

@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "train/rank-run.h"
-#include "train/schedule.h"
 
 #define STEPS 20
 
@@ -24,17 +23,6 @@ static struct dt_settings settings_of(bool llama)
     return s;
 }
 
-/* Losses and norms of every step agree, to what rounding has grown to. */
-static void check_close(const struct job *a, const struct job *b)
-{
-    for (int i = 0; i < STEPS; i++) {
-        double loss = fabs(a->losses[i] - b->losses[i]) / a->losses[i];
-        double norm = fabs(a->norms[i] - b->norms[i]) / a->norms[i];
-        if (!(loss < 1e-5 && norm < 1e-4))
-            fail_msg("step %d: loss %g, norm %g", i + 1, loss, norm);
-    }
-}
-
 static void slices_train_as_the_whole_does(void **state)
 {
     (void)state;
@@ -45,7 +33,7 @@ static void slices_train_as_the_whole_does(void **state)
             s.distributed.tp = slices;
             s.distributed.sequence_parallel = slices != 3;
             struct job job = run_anew(slices, &s);
-            check_close(&whole, &job);
+            check_close(STEPS, &whole, &job);
             assert_true(job.hash != whole.hash);
         }
     }
@@ -95,27 +83,11 @@ static void checkpoints_do_not_know_slices(void **state)
     }
 }
 
-/* Stopped in 4 slices, resumed in none, and so on: moments go with their parameters. */
 static void a_run_goes_on_in_other_slices(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(true);
-    s.training.schedule = DT_SCHEDULE_CONSTANT;
-    struct job straight = run_anew(1, &s);
-    char *run = dt_path_join(scratch, "anew");
-    assert_int_equal(dt_remove_tree(run, &err), 0);
-    struct job parts = straight;
-    for (int slices = 4; slices >= 1; slices--) {
-        s.training.max_steps = (5 - slices) * STEPS / 4;
-        s.distributed.tp = slices;
-        struct job job = run_job(slices, &s, "anew", 1000);
-        for (long i = s.training.max_steps - STEPS / 4; i < s.training.max_steps; i++) {
-            parts.losses[i] = job.losses[i];
-            parts.norms[i] = job.norms[i];
-        }
-    }
-    check_close(&straight, &parts);
-    free(run);
+    check_going_on(STEPS, &s, &s.distributed.tp);
 }
 
 static void a_model_read_is_cut_as_one_made(void **state)
@@ -132,17 +104,6 @@ static void a_model_read_is_cut_as_one_made(void **state)
     run_ranks(3, run_one, &read);
     assert_true(read.hash == made.hash);
     free(latest);
-}
-
-struct refusal {
-    struct dt_settings settings;
-    const char *why;
-};
-
-static void refuse(struct dt_comm *world, void *context)
-{
-    const struct refusal *r = context;
-    check_refused(world, &r->settings, r->why);
 }
 
 static void what_cannot_be_cut_is_refused(void **state)

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "model/block.h"
 #include "plan/plan.h"
 #include "train/rank-run.h"
 
@@ -13,9 +14,9 @@
 /* A layout, and the rank of it that bytes are counted for. */
 struct counted {
     struct dt_settings settings; /* resolved */
-    int stages, replicas, slices, groups;
+    int stages, replicas, contexts, slices, groups;
     struct dt_model_part part;
-    int replica;
+    int copy;              /* of all contexts of all replicas */
     struct dt_table table; /* of the part */
     struct dt_sharding sharding;
     int zero;        /* stage of it: 0 where a group is one replica */
@@ -38,15 +39,26 @@ static bool is_last(const struct counted *c)
     return c->part.stage == c->stages - 1;
 }
 
+static int copies(const struct counted *c)
+{
+    return c->replicas * c->contexts;
+}
+
+/* Of a micro-batch, on a rank. */
+static int64_t rows_of(const struct counted *c)
+{
+    return c->settings.training.batch_size * c->settings.training.sequence_length / c->contexts;
+}
+
 /* --- replicas -------------------------------------------------------------------------------- */
 
 static int64_t own_batches(const struct counted *c)
 {
     int owners = c->sharding.owners;
-    struct dt_extent run = dt_share(c->batches, c->replica, c->replicas);
+    struct dt_extent run = dt_share(c->batches, c->copy / c->contexts, c->replicas);
     if (c->in_rounds) {
-        run = dt_share(c->batches, c->replica / owners, c->groups);
-        return (run.end - run.first - c->replica % owners + owners - 1) / owners;
+        run = dt_share(c->batches, c->copy / owners, c->groups);
+        return (run.end - run.first - c->copy % owners + owners - 1) / owners;
     }
     return run.end - run.first;
 }
@@ -55,7 +67,7 @@ static int64_t own_batches(const struct counted *c)
 static int64_t parts_of(const struct counted *c, int i, int ranges)
 {
     struct dt_tree_node nodes[DT_TREE_NODES];
-    int64_t leaves = c->settings.distributed.invariant ? c->batches : c->replicas;
+    int64_t leaves = c->settings.distributed.invariant ? c->batches : copies(c);
     struct dt_extent range = dt_share(leaves, i, ranges);
     return dt_tree_cover(range.first, range.end, leaves, nodes);
 }
@@ -64,7 +76,7 @@ static int64_t parts_of(const struct counted *c, int i, int ranges)
  * has, and the own one as it is summed. */
 static int64_t across(const struct counted *c, int64_t piece)
 {
-    int group = c->replica / c->sharding.owners;
+    int group = c->copy / c->sharding.owners;
     int64_t parts = parts_of(c, group, c->groups), floats = 0;
     for (int64_t from = 0; from < piece; from += CHUNK) {
         int64_t n = piece - from < CHUNK ? piece - from : CHUNK;
@@ -119,8 +131,8 @@ static int64_t weights(const struct counted *c, int owner)
  * add up; squares of blocks; and what it owns of the sum, or of weights. */
 static int64_t replica_bytes(const struct counted *c)
 {
-    int owner = c->replica % c->sharding.owners;
-    int64_t parts = c->in_rounds ? own_batches(c) : parts_of(c, c->replica, c->replicas);
+    int owner = c->copy % c->sharding.owners;
+    int64_t parts = c->in_rounds ? own_batches(c) : parts_of(c, c->copy, copies(c));
     int64_t others = c->sharding.owners - 1, owned = 0, bytes = 0;
     for (int b = 0; b < c->sharding.count; b++) {
         struct dt_extent run = dt_owned(&c->sharding, b, owner);
@@ -146,10 +158,8 @@ static int64_t crossings(const struct counted *c)
 /* Each slice sends its part of the rows. */
 static int64_t stream_bytes(const struct counted *c)
 {
-    const struct dt_settings *s = &c->settings;
-    int64_t rows = s->training.batch_size * s->training.sequence_length;
-    int64_t own = dt_range_part(rows, c->part.slice, c->slices).count;
-    return c->passes * crossings(c) * own * s->model.hidden_size * c->width;
+    int64_t own = dt_range_part(rows_of(c), c->part.slice, c->slices).count;
+    return c->passes * crossings(c) * own * c->settings.model.hidden_size * c->width;
 }
 
 /* Of gradients of an embedding that the first stage has, and the last as its head: what is kept
@@ -162,8 +172,21 @@ static int64_t tied_bytes(const struct counted *c)
         !c->settings.model.tie_word_embeddings)
         return 0;
     if (c->zero > 0)
-        kept = dt_owned(&c->sharding, bucket, c->replica % c->sharding.owners);
+        kept = dt_owned(&c->sharding, bucket, c->copy % c->sharding.owners);
     return 4 * (kept.end - kept.first);
+}
+
+/* --- contexts -------------------------------------------------------------------------------- */
+
+/* Keys and values go round forward, backward and where they are computed again, and their
+ * gradients in fp32. */
+static int64_t ring_bytes(const struct counted *c)
+{
+    const struct dt_model_config *m = &c->settings.model;
+    struct dt_slice slice = dt_slice_of(m, c->part.slice, c->slices);
+    int64_t block = rows_of(c) * 2 * slice.kv_heads.count * (m->hidden_size / m->num_heads);
+    int64_t rounds = c->settings.training.recompute == DT_RECOMPUTE_FULL ? 3 : 2;
+    return c->passes * layers_of(c) * (c->contexts - 1) * block * (rounds * c->width + 4);
 }
 
 /* --- slices ---------------------------------------------------------------------------------- */
@@ -192,8 +215,7 @@ static int64_t slice_bytes(const struct counted *c)
     static const int64_t each[2][3] = {{8, 8, 10}, {8, 10, 11}};
     const struct dt_settings *s = &c->settings;
     bool apart = s->distributed.sequence_parallel;
-    int64_t rows = s->training.batch_size * s->training.sequence_length,
-            width = s->model.hidden_size;
+    int64_t rows = rows_of(c), width = s->model.hidden_size;
     int64_t stream = rows * width, vectors = s->model.family == DT_LLAMA ? 1 : 2;
     int64_t sent = each[apart][s->training.recompute] * layers_of(c) * stream, floats = 0;
     if (c->part.stage == 0)
@@ -214,17 +236,19 @@ static int64_t slice_bytes(const struct counted *c)
 /* Losses and targets of each micro-batch; norms of buckets; flags. */
 static int64_t told_bytes(const struct counted *c)
 {
-    int64_t values = 2 * 8, told = own_batches(c) * values * (c->replicas - 1);
+    int64_t values = 2 * 8, told = c->batches * values * (c->contexts - 1);
     int64_t others = c->stages - 1 + c->slices - 1;
+    if (c->copy % c->contexts == 0)
+        told += own_batches(c) * values * (copies(c) - 1);
     if (is_last(c))
         told += c->batches * values * (c->stages - 1);
-    return told + c->table.bucket_count * 8 * others + c->stages * c->replicas * c->slices - 1;
+    return told + c->table.bucket_count * 8 * others + c->stages * copies(c) * c->slices - 1;
 }
 
-static void open_counted(struct counted *c, int stage, int replica, int slice)
+static void open_counted(struct counted *c, int stage, int copy, int slice)
 {
     const struct dt_settings *s = &c->settings;
-    c->replica = replica;
+    c->copy = copy;
     c->part = (struct dt_model_part){.stage = stage,
                                      .stages = c->stages,
                                      .chunks = (int)s->distributed.virtual_stages,
@@ -236,7 +260,7 @@ static void open_counted(struct counted *c, int stage, int replica, int slice)
                                        .count = c->table.bucket_count,
                                        .first_layer = dt_layer_bucket(0),
                                        .layers = c->table.layers,
-                                       .owners = c->replicas / c->groups,
+                                       .owners = copies(c) / c->groups,
                                        .groups = c->groups};
 }
 
@@ -244,43 +268,50 @@ static struct counted layout_of(const struct dt_settings *s, int ranks)
 {
     struct counted c = {.settings = *s,
                         .stages = (int)s->distributed.pp,
+                        .contexts = (int)s->distributed.cp,
                         .slices = (int)s->distributed.tp,
                         .batches = s->training.gradient_accumulation_steps,
                         .width = s->training.precision == DT_F32 ? 4 : 2};
     c.settings.model.vocab_size = 50;
     if (dt_settings_resolve(&c.settings, 1, "test", &err) < 0)
         fail_msg("%s", err.text);
-    c.replicas = ranks / (c.stages * c.slices);
-    c.groups = s->distributed.shard_ranks > 0 ? c.replicas / (int)s->distributed.shard_ranks : 1;
-    c.zero = c.groups < c.replicas ? (int)s->distributed.zero_stage : 0;
+    c.replicas = ranks / (c.stages * c.contexts * c.slices);
+    c.groups = s->distributed.shard_ranks > 0 ? copies(&c) / (int)s->distributed.shard_ranks : 1;
+    c.zero = c.groups < copies(&c) ? (int)s->distributed.zero_stage : 0;
     c.in_rounds = s->distributed.invariant && c.zero >= 2;
     return c;
 }
 
-/* What dt-plan(1) says, where slices are even: whether they are. most: of a rank at the stages;
- * sliced: of the slices of a replica at the stage where they send most. */
-static bool check_plan(const struct counted *c, int64_t most, int64_t sliced)
+/* What ranks send at most: one at the stages, or in its ring; the slices of a replica. */
+struct most {
+    int64_t pipeline, ring, sliced;
+};
+
+/* What dt-plan(1) says, where slices are even: whether they are. */
+static bool check_plan(const struct counted *c, const struct most *most)
 {
     const struct dt_settings *s = &c->settings;
     struct dt_layout layout;
     struct dt_base base;
     struct dt_error error;
-    double pipeline = 0, tensor = 0,
-           rows = (double)(s->training.batch_size * s->training.sequence_length);
-    if (c->batches % c->replicas != 0 || (int64_t)rows % c->slices != 0 || c->zero > 0 ||
-        dt_layout_read(&layout, s, c->stages * c->replicas * c->slices, &error) < 0)
+    double pipeline = 0, tensor = 0, ring = 0;
+    if (c->batches % c->replicas != 0 || rows_of(c) % c->slices != 0 || c->zero > 0 ||
+        dt_layout_read(&layout, s, c->stages * copies(c) * c->slices, &error) < 0)
         return false;
     assert_int_equal(dt_base_init(&base, s, &layout, &error), 0);
     for (long stage = 0; stage < layout.pp; stage++) {
         struct dt_traffic t = dt_stage_traffic(&base, s, &layout, stage);
         pipeline = t.pipeline > pipeline ? t.pipeline : pipeline;
         tensor = t.tensor > tensor ? t.tensor : tensor;
+        ring = t.context > ring ? t.context : ring;
     }
-    if (s->model.vocab_size % c->slices == 0 && pipeline != (double)most)
-        fail_msg("%g bytes of the pipeline, not %lld", pipeline, (long long)most);
+    if (s->model.vocab_size % c->slices == 0 && pipeline != (double)most->pipeline)
+        fail_msg("%g bytes of the pipeline, not %lld", pipeline, (long long)most->pipeline);
+    if (ring != (double)most->ring)
+        fail_msg("%g bytes of the ring, not %lld", ring, (long long)most->ring);
     if (!s->distributed.sequence_parallel && s->model.num_kv_heads >= c->slices &&
-        fabs(tensor * c->slices - (double)sliced) > 1e-9 * tensor)
-        fail_msg("%g bytes of the slices, not %lld", tensor * c->slices, (long long)sliced);
+        fabs(tensor * c->slices - (double)most->sliced) > 1e-9 * tensor)
+        fail_msg("%g bytes of the slices, not %lld", tensor * c->slices, (long long)most->sliced);
     dt_base_release(&base);
     return true;
 }
@@ -291,56 +322,60 @@ static bool check_bytes(const struct dt_settings *s, int ranks)
 {
     struct counted c = layout_of(s, ranks);
     struct job job = run_anew(ranks, s);
-    int64_t most = 0, sliced = 0;
-    for (int i = 0; i < c.stages * c.replicas; i++) {
+    struct most most = {0};
+    for (int i = 0; i < c.stages * copies(&c); i++) {
         int64_t bytes = 0, counted = 0;
         for (int slice = 0; slice < c.slices; slice++) {
-            open_counted(&c, i / c.replicas, i % c.replicas, slice);
+            open_counted(&c, i / copies(&c), i % copies(&c), slice);
             bool even = c.zero == 3 || c.in_rounds; /* all make as many passes as any */
             c.passes = even ? (c.batches + c.replicas - 1) / c.replicas : own_batches(&c);
-            int64_t pipeline = stream_bytes(&c) + tied_bytes(&c);
-            bytes += pipeline + replica_bytes(&c) + told_bytes(&c);
+            int64_t pipeline = stream_bytes(&c) + tied_bytes(&c), ring = ring_bytes(&c);
+            bytes += pipeline + replica_bytes(&c) + told_bytes(&c) + ring;
             bytes += slice == 0 ? slice_bytes(&c) : 0;
-            most = pipeline > most ? pipeline : most;
-            sliced = slice_bytes(&c) > sliced ? slice_bytes(&c) : sliced;
+            most.pipeline = pipeline > most.pipeline ? pipeline : most.pipeline;
+            most.ring = ring > most.ring ? ring : most.ring;
+            most.sliced = slice_bytes(&c) > most.sliced ? slice_bytes(&c) : most.sliced;
             counted += (int64_t)job.bytes[i * c.slices + slice];
             dt_table_release(&c.table);
         }
         if (counted != bytes)
-            fail_msg("stage %d of %d, replica %d of %d in %d groups, %d slices, ZeRO %d, %lld "
-                     "micro-batches, invariant %d: %lld, not %lld",
-                     i / c.replicas, c.stages, i % c.replicas, c.replicas, c.groups, c.slices,
-                     c.zero, (long long)c.batches, s->distributed.invariant, (long long)counted,
-                     (long long)bytes);
+            fail_msg("stage %d of %d, copy %d of %d in %d groups, %d contexts, %d slices, ZeRO %d, "
+                     "%lld micro-batches, invariant %d: %lld, not %lld",
+                     i / copies(&c), c.stages, i % copies(&c), copies(&c), c.groups, c.contexts,
+                     c.slices, c.zero, (long long)c.batches, s->distributed.invariant,
+                     (long long)counted, (long long)bytes);
     }
-    return check_plan(&c, most, sliced);
+    return check_plan(&c, &most);
 }
 
 static const struct {
-    int stages, replicas, slices;
-} meshes[] = {{2, 2, 2}, {1, 6, 1}, {2, 4, 1}, {1, 4, 2}, {3, 1, 2}, {2, 2, 2},
-              {1, 8, 1}, {4, 2, 1}, {1, 2, 3}, {2, 1, 4}, {1, 5, 1}, {2, 3, 1}};
+    int stages, replicas, slices, contexts;
+} meshes[] = {{2, 2, 2, 1}, {1, 6, 1, 1}, {2, 4, 1, 1}, {1, 4, 2, 1}, {3, 1, 2, 1}, {2, 2, 2, 1},
+              {1, 8, 1, 1}, {4, 2, 1, 1}, {1, 2, 3, 1}, {2, 1, 4, 1}, {1, 5, 1, 1}, {2, 3, 1, 1},
+              {1, 1, 1, 4}, {1, 2, 2, 2}, {2, 1, 2, 2}, {1, 2, 1, 3}, {2, 2, 1, 2}, {1, 1, 3, 2}};
 
 /* A layout of that mesh; the number of its ranks. */
 static int random_layout(struct dt_settings *s, size_t mesh, struct dt_rng *rng)
 {
     int stages = meshes[mesh].stages, slices = meshes[mesh].slices;
-    int replicas = meshes[mesh].replicas, owners = 1 + (int)dt_rng_below(rng, (uint32_t)replicas);
+    int replicas = meshes[mesh].replicas, contexts = meshes[mesh].contexts;
+    int owners = 1 + (int)dt_rng_below(rng, (uint32_t)(replicas * contexts));
     int chunks = stages > 1 && dt_rng_below(rng, 3) == 0 ? 2 : 1;
     int each = chunks > 1 ? stages : 1 + (int)dt_rng_below(rng, 4);
     s->distributed.pp = stages;
     s->distributed.tp = slices;
+    s->distributed.cp = contexts;
     s->distributed.virtual_stages = chunks;
     s->distributed.schedule = chunks > 1 ? DT_PIPELINE_INTERLEAVED : (int)dt_rng_below(rng, 2);
     s->distributed.zero_stage = dt_rng_below(rng, 4);
-    s->distributed.shard_ranks = replicas % owners == 0 ? owners : 0;
+    s->distributed.shard_ranks = replicas * contexts % owners == 0 ? owners : 0;
     s->distributed.sequence_parallel = dt_rng_below(rng, 2);
-    s->distributed.invariant = dt_rng_below(rng, 2);
+    s->distributed.invariant = dt_rng_below(rng, 2) && contexts == 1;
     s->training.gradient_accumulation_steps = replicas * each;
     if (stages == 1 && each > 1)
         s->training.gradient_accumulation_steps -= dt_rng_below(rng, (uint32_t)replicas);
     s->model.num_layers = stages * chunks + (int)dt_rng_below(rng, 4);
-    return stages * slices * replicas;
+    return stages * slices * replicas * contexts;
 }
 
 static void bytes_sent_are_those_of_the_formulas(void **state)
@@ -357,6 +392,8 @@ static void bytes_sent_are_those_of_the_formulas(void **state)
         s.model.num_kv_heads = s.model.family == DT_LLAMA ? 1 << dt_rng_below(&rng, 3) : 0;
         s.model.tie_word_embeddings = s.model.family != DT_LLAMA || dt_rng_below(&rng, 2);
         s.model.max_seq_len = 8 + dt_rng_below(&rng, 17);
+        if (s.distributed.cp > 1)
+            s.model.max_seq_len = 2 * s.distributed.cp * (1 + dt_rng_below(&rng, 4));
         s.training.batch_size = 1 + dt_rng_below(&rng, 3);
         s.training.precision = (int)dt_rng_below(&rng, 3);
         s.training.recompute = (int)dt_rng_below(&rng, 3);
@@ -366,8 +403,8 @@ static void bytes_sent_are_those_of_the_formulas(void **state)
         s.training.log_interval = 1000;
         s.distributed.overlap = false; /* all of a step is sent within it */
         planned += check_bytes(&s, ranks);
-        grouped +=
-            s.distributed.shard_ranks > 1 && s.distributed.shard_ranks < meshes[i % count].replicas;
+        grouped += s.distributed.shard_ranks > 1 &&
+                   s.distributed.shard_ranks < meshes[i % count].replicas * s.distributed.cp;
     }
     assert_true(grouped >= 4 && planned >= 4);
 }
