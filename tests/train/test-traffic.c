@@ -385,7 +385,7 @@ static void bytes_sent_are_those_of_the_formulas(void **state)
     int grouped = 0, planned = 0;
     (void)state;
     dt_rng_init(&rng, 17);
-    for (size_t i = 0; i < 5 * count; i++) {
+    for (size_t i = 0; i < 4 * count; i++) {
         struct dt_settings s = dt_rng_below(&rng, 2) ? small_llama() : small_settings();
         int ranks = random_layout(&s, i % count, &rng);
         s.model.num_heads = 4;
