@@ -6,6 +6,7 @@
 #   make -f pipelines/openwebtext.mk PARTS="$$(seq -w 0 79)"      all 80
 #   make -f pipelines/openwebtext.mk CORPUS=FILE                  a file that is here
 #
+# Behind the download it takes some minutes on 2 cores.
 # OPENWEBTEXT_URL names the parts, {} standing for a number of five digits: JSON Lines, plain or
 # compressed, or Parquet, which needs duckdb (PyPI or its own site) on PATH. SIZE=full trains
 # GPT-2 of 124M, as pipelines/gpt2-124m.mk does; SIZE=small what two cores can.
@@ -29,7 +30,7 @@ SET        ?= training.max_steps=19073 training.warmup_steps=$(WARMUP) training.
 else
 CONFIG     ?= share/configs/text.yaml
 VOCAB_SIZE ?= 4096
-SET        ?= training.max_steps=5000
+SET        ?= training.max_steps=2000
 endif
 
 SETTINGS_download = $(OPENWEBTEXT_URL) $(PARTS)

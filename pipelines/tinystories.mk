@@ -3,8 +3,11 @@
 # A model of the TinyStories corpus (Eldan and Li 2023, arXiv:2305.07759):
 #
 #   make tinystories                    downloads 2.2 GB; resumable
-#   make tinystories CORPUS=FILE        takes a file that is here
+#   make tinystories CORPUS=FILE        takes a file that is here, stories between
+#                                       lines of <|endoftext|>
 #
+# Behind the download it takes some minutes on 2 cores; a larger model, as
+# SET='model.hidden_size=256 training.max_steps=20000', an hour or more.
 # TINYSTORIES_URL names another place or a smaller part (the validation file has
 # 22 MB), TINYSTORIES_SHA256 the sum that the file must have.
 NAME   := tinystories
@@ -18,7 +21,7 @@ OUT         := build/tinystories
 CLEAN_FLAGS := --separator '<|endoftext|>' --normalize nfc --dedup
 VOCAB_SIZE  ?= 4096
 SPLIT_FLAGS := --split val=0.005
-SET         ?= model.hidden_size=256 training.max_steps=10000
+SET         ?= training.max_steps=3000
 PROMPT      := Once upon a time
 
 SETTINGS_download = $(TINYSTORIES_URL) $(TINYSTORIES_SHA256)
