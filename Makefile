@@ -82,7 +82,8 @@ CUDA_SRC      := $(wildcard lib/device/cuda/*.cu lib/device/cuda/*.c)
 EMULATOR_SRC  := $(filter-out tests/cuda/test-%,$(wildcard tests/cuda/*.cpp))
 EMULATED_OBJ  := $(patsubst %,$B/emulated/%.o,$(CUDA_SRC) $(EMULATOR_SRC))
 EMULATED      := -Ilib -Itests -Itests/cuda/toolkit -fPIC -fvisibility=hidden
-CUDA_EMULATED := $B/lib/dt/cuda-emulated.so
+NCCL_EMULATED := $B/tests/cuda/nccl/libnccl.so.2
+CUDA_EMULATED := $B/lib/dt/cuda-emulated.so $(NCCL_EMULATED)
 CXX_WARNINGS  := $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARNINGS))
 EMULATED_CXXFLAGS := -std=c++17 -D_GNU_SOURCE $(EMULATED) $(CXX_WARNINGS) -Wno-unknown-pragmas
 
@@ -197,6 +198,10 @@ $B/emulated/tests/cuda/blas.cpp.o: EMULATED_CXXFLAGS += -O3
 $B/lib/dt/cuda-emulated.so: $(EMULATED_OBJ) $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) -shared $^ -Wl,-z,defs -lm -lpthread -o $@
+
+$(NCCL_EMULATED): $B/emulated/tests/cuda/nccl/nccl.cpp.o
+	@mkdir -p $(@D)
+	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) -shared $^ -Wl,-z,defs -lrt -lpthread -o $@
 
 $B/tests/cuda/%: $B/emulated/tests/cuda/%.cpp.o $(EMULATED_OBJ) $(LIBDT)
 	@mkdir -p $(@D)

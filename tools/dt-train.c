@@ -103,6 +103,10 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
     dt_training_facts(trainer, &f);
     if (dt_comm_size(world) > 1)
         fprintf(stderr, "ranks       %d; what follows is one's\n", dt_comm_size(world));
+    if (dt_comm_links(world))
+        fprintf(
+            stderr, "exchange    %s%s\n",
+            dt_comm_is_linked(world) ? "" : "through memory of the host: ", dt_comm_links(world));
     fprintf(stderr,
             "engine      %s, %s, %d threads, GEMM peak %.0f GFLOP/s of %s measured\n"
             "model       %.2f M parameters, %s with gradients, moments and activations\n"
@@ -267,6 +271,19 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
     return rc;
 }
 
+/* Links between the ranks' devices, where they are asked for or can be. */
+static int link_devices(const struct dt_settings *settings, struct dt_device *dev,
+                        struct dt_error *err)
+{
+    const char *backend = dt_backends[settings->distributed.backend];
+    bool required = strcmp(backend, "nccl") == 0;
+    if (!required && (strcmp(backend, "auto") != 0 || dev->engine->links == NULL))
+        return 0;
+    if (dt_comm_link(world, dev, required, err) < 0)
+        return dt_fail_context(err, "distributed.backend %s", backend);
+    return 0;
+}
+
 static int open_and_run(const char *data, const struct dt_settings *settings, bool *stopped,
                         struct dt_error *err)
 {
@@ -276,7 +293,9 @@ static int open_and_run(const char *data, const struct dt_settings *settings, bo
         DT_TRY(dt_comm_processors(world, &threads, err));
     bool opened = dt_device_open(&dev, opt.device, threads, err) == 0;
     int rc = dt_comm_agree(world, opened ? 0 : err->code, err);
+    rc = rc < 0 ? rc : link_devices(settings, dev, err);
     rc = rc < 0 ? rc : run(data, settings, dev, stopped, err);
+    dt_comm_unlink(world);
     if (opened)
         dt_device_close(dev);
     return rc;

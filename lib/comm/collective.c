@@ -10,18 +10,50 @@
 #include "comm/job.h"
 
 #define GATHER_CHUNK ((size_t)16 << 20) /* bytes of a rank's piece in flight at a time */
-#define REDUCE_CHUNK ((size_t)1 << 16)  /* floats, likewise */
+#define REDUCE_CHUNK ((size_t)1 << 16)  /* floats, likewise: what caches hold */
+#define LINK_CHUNK   ((size_t)1 << 20)  /* on links: what keeps them busy */
 
 static size_t chunk_of(size_t size, size_t chunk, size_t from)
 {
     return from >= size ? 0 : size - from < chunk ? size - from : chunk;
 }
 
+static size_t reduce_chunk(const struct dt_operation *op)
+{
+    return op->comm->is_near ? LINK_CHUNK : REDUCE_CHUNK;
+}
+
+/* On links all of this is put there and done in its order; otherwise it is done at once. */
 static int exchange(const struct dt_operation *op, struct dt_transfer *transfers, int count,
                     struct dt_error *err)
 {
+    if (op->comm->is_near)
+        return dt_link_exchange(op, transfers, count, err);
     DT_TRY(dt_exchange_begin(op, transfers, count, err));
     return dt_exchange_end(op, transfers, count, err);
+}
+
+static void put(const struct dt_operation *op, float *to, const float *from, size_t n)
+{
+    struct dt_device *dev = op->comm->job->linked;
+    if (from == to)
+        return;
+    if (op->comm->is_near)
+        dev->engine->links->copy(dev, to, from, n * sizeof *to);
+    else
+        memcpy(to, from, n * sizeof *to);
+}
+
+static void add_on_links(void *context, float *sum, const float *x, size_t n)
+{
+    struct dt_device *dev = context;
+    dev->engine->links->add(dev, sum, x, n);
+}
+
+static struct dt_tree_adder adder_of(const struct dt_operation *op)
+{
+    return op->comm->is_near ? (struct dt_tree_adder){add_on_links, op->comm->job->linked}
+                             : (struct dt_tree_adder){0};
 }
 
 /* --- all-gather ------------------------------------------------------------------------------- */
@@ -54,7 +86,7 @@ static struct dt_piece piece_of(const struct dt_operation *op, int rank)
 static int run_all_gather(const struct dt_operation *op, struct dt_error *err)
 {
     const struct dt_comm *c = op->comm;
-    struct dt_transfer *t = dt_job_scratch(c->job, (size_t)(2 * c->size) * sizeof *t);
+    struct dt_transfer *t = dt_operation_lists(op, (size_t)(2 * c->size) * sizeof *t);
     struct dt_piece mine = piece_of(op, c->rank);
     size_t most = op->offsets ? longest_piece(op->offsets, c->size) : op->bytes;
     for (size_t from = 0; from < most; from += GATHER_CHUNK) {
@@ -98,7 +130,7 @@ static size_t longest_of(const struct dt_piece *pieces, const struct dt_comm *c)
 static int run_all_to_all(const struct dt_operation *op, struct dt_error *err)
 {
     const struct dt_comm *c = op->comm;
-    struct dt_transfer *t = dt_job_scratch(c->job, (size_t)(2 * c->size) * sizeof *t);
+    struct dt_transfer *t = dt_operation_lists(op, (size_t)(2 * c->size) * sizeof *t);
     size_t sent = longest_of(op->sends, c), received = longest_of(op->receives, c);
     if (c->job->skipped >= 0 && op->number == (uint64_t)c->job->skipped)
         return 0;
@@ -128,7 +160,7 @@ dt_ticket dt_comm_all_to_all(struct dt_comm *comm, const struct dt_piece *sends,
 static int run_broadcast(const struct dt_operation *op, struct dt_error *err)
 {
     const struct dt_comm *c = op->comm;
-    struct dt_transfer *t = dt_job_scratch(c->job, (size_t)c->size * sizeof *t);
+    struct dt_transfer *t = dt_operation_lists(op, (size_t)c->size * sizeof *t);
     bool root = c->rank == op->peer;
     for (size_t from = 0; from < op->bytes; from += GATHER_CHUNK) {
         size_t bytes = chunk_of(op->bytes, GATHER_CHUNK, from);
@@ -160,12 +192,15 @@ struct level {
     int64_t *first;           /* the parts of i's leaves are first[i] .. first[i + 1] - 1 */
     struct dt_tree_part *all; /* in the order of the leaves: this chunk's, of this rank's piece */
     struct dt_transfer *transfers;
+    size_t chunk;   /* floats at a time */
     float *staging; /* what the others send: a chunk for each of their parts */
 };
 
 /* Ranks of this one's group, or those of its piece in all groups. */
-static struct level level_of(const struct dt_comm *c, const struct dt_reduction *r, bool within)
+static struct level level_of(const struct dt_operation *op, bool within)
 {
+    const struct dt_comm *c = op->comm;
+    const struct dt_reduction *r = &op->reduction;
     int groups = r->groups > 1 ? r->groups : 1, size = c->size / groups;
     int own = c->rank % size, group = c->rank / size;
     return (struct level){
@@ -175,6 +210,7 @@ static struct level level_of(const struct dt_comm *c, const struct dt_reduction 
         .own = within ? own : group,
         .firsts = r->firsts + (within ? group * size : 0),
         .leaves = r->firsts[c->size],
+        .chunk = reduce_chunk(op),
     };
 }
 
@@ -200,18 +236,18 @@ static size_t most_transfers(const struct level *l)
     return count_parts(l) + (size_t)(l->size * (cover(l, l->own, nodes) + 2));
 }
 
-static size_t level_bytes(const struct level *l)
+static size_t list_bytes(const struct level *l)
 {
-    return count_parts(l) * (REDUCE_CHUNK * sizeof *l->staging + sizeof *l->all) +
-           most_transfers(l) * sizeof *l->transfers + ((size_t)l->size + 1) * sizeof *l->first;
+    return count_parts(l) * sizeof *l->all + most_transfers(l) * sizeof *l->transfers +
+           ((size_t)l->size + 1) * sizeof *l->first;
 }
 
-/* Lays it out in level_bytes from scratch on. */
-static void open_level(struct level *l, char *scratch)
+/* Lays it out in list_bytes from lists on; the return value is what follows the staging. */
+static float *open_level(struct level *l, char *lists, float *staging)
 {
     size_t count = count_parts(l);
-    l->staging = (float *)(void *)scratch;
-    l->all = (struct dt_tree_part *)(void *)(l->staging + count * REDUCE_CHUNK);
+    l->staging = staging;
+    l->all = (struct dt_tree_part *)(void *)lists;
     l->transfers = (struct dt_transfer *)(void *)(l->all + count);
     l->first = (int64_t *)(void *)(l->transfers + most_transfers(l));
     l->first[0] = 0;
@@ -222,6 +258,7 @@ static void open_level(struct level *l, char *scratch)
             l->all[l->first[i] + j].node = nodes[j];
         l->first[i + 1] = l->first[i] + some;
     }
+    return staging + count * l->chunk;
 }
 
 static int peer_of(const struct level *l, int i)
@@ -237,16 +274,16 @@ static int exchange_chunk(const struct dt_operation *op, const struct level *l,
     int count = 0, parts = (int)(l->first[l->own + 1] - l->first[l->own]);
     for (int i = 1; i < l->size; i++) {
         int to = (l->own + i) % l->size;
-        size_t n = chunk_of(offsets[to + 1] - offsets[to], REDUCE_CHUNK, from);
+        size_t n = chunk_of(offsets[to + 1] - offsets[to], l->chunk, from);
         for (int j = 0; j < parts; j++)
             l->transfers[count++] = (struct dt_transfer){
                 true, peer_of(l, to), own[j].values + offsets[to] + from, n * sizeof(float), NULL};
     }
-    size_t n = chunk_of(offsets[l->own + 1] - offsets[l->own], REDUCE_CHUNK, from);
+    size_t n = chunk_of(offsets[l->own + 1] - offsets[l->own], l->chunk, from);
     for (int i = 0; i < l->size; i++)
         for (int64_t j = l->first[i]; j < l->first[i + 1]; j++) {
             struct dt_tree_part *part = &l->all[j];
-            part->values = l->staging + (size_t)j * REDUCE_CHUNK;
+            part->values = l->staging + (size_t)j * l->chunk;
             if (i == l->own)
                 part->values = own[j - l->first[i]].values + offsets[i] + from;
             else
@@ -254,12 +291,6 @@ static int exchange_chunk(const struct dt_operation *op, const struct level *l,
                                                              n * sizeof(float), NULL};
         }
     return exchange(op, l->transfers, count, err);
-}
-
-static void put(float *to, const float *from, size_t n)
-{
-    if (from != to)
-        memcpy(to, from, n * sizeof *to);
 }
 
 /* n floats that all groups have sums of, in parts, become everything's sum on all of them. */
@@ -272,7 +303,8 @@ static int add_groups(const struct dt_operation *op, const struct level *l,
         shares[i] = n * (size_t)i / (size_t)l->size;
     DT_TRY(exchange_chunk(op, l, parts, shares, 0, err));
     size_t first = shares[l->own], own = shares[l->own + 1] - first;
-    put(sum + first, dt_tree_sum(l->all, (int)l->first[l->size], l->leaves, own), own);
+    put(op, sum + first, dt_tree_sum(l->all, (int)l->first[l->size], l->leaves, own, adder_of(op)),
+        own);
     for (int i = 1; i < l->size; i++) {
         int to = (l->own + i) % l->size, source = (l->own + l->size - i) % l->size;
         l->transfers[count++] =
@@ -284,31 +316,43 @@ static int add_groups(const struct dt_operation *op, const struct level *l,
     return exchange(op, l->transfers, count, err);
 }
 
+/* shares: room for where the groups' pieces of a chunk begin. */
+static int open_levels(const struct dt_operation *op, struct level *within, struct level *across,
+                       size_t **shares, struct dt_error *err)
+{
+    size_t inner = list_bytes(within), outer = list_bytes(across);
+    size_t floats = (count_parts(within) + count_parts(across)) * within->chunk;
+    void *staging;
+    char *lists =
+        dt_operation_lists(op, inner + outer + ((size_t)across->size + 1) * sizeof **shares);
+    DT_TRY(dt_operation_staging(op, floats * sizeof(float), &staging, err));
+    float *behind = open_level(within, lists, staging);
+    open_level(across, lists + inner, behind);
+    *shares = (size_t *)(void *)(lists + inner + outer);
+    return 0;
+}
+
 static int run_reduce_scatter(const struct dt_operation *op, struct dt_error *err)
 {
-    const struct dt_comm *c = op->comm;
     const struct dt_reduction *r = &op->reduction;
-    struct level within = level_of(c, r, true), across = level_of(c, r, false);
-    size_t bytes = level_bytes(&within), most = longest_piece(r->offsets, within.size);
-    char *scratch = dt_job_scratch(c->job, bytes + level_bytes(&across) +
-                                               ((size_t)across.size + 1) * sizeof(size_t));
-    size_t *shares = (size_t *)(void *)(scratch + bytes + level_bytes(&across));
+    struct level within = level_of(op, true), across = level_of(op, false);
+    size_t most = longest_piece(r->offsets, within.size);
     struct dt_tree_part sums[DT_TREE_NODES]; /* of the group's leaves */
-    size_t first = r->offsets[within.own], mine = r->offsets[within.own + 1] - first;
+    size_t first = r->offsets[within.own], mine = r->offsets[within.own + 1] - first, *shares;
     float *sum = (r->sum ? r->sum : r->parts[0].values) + first;
-    open_level(&within, scratch);
-    open_level(&across, scratch + bytes);
+    DT_TRY(open_levels(op, &within, &across, &shares, err));
     assert(within.first[within.own + 1] - within.first[within.own] == r->count);
-    for (size_t from = 0; from < most; from += REDUCE_CHUNK) {
-        size_t n = chunk_of(mine, REDUCE_CHUNK, from);
+    for (size_t from = 0; from < most; from += within.chunk) {
+        size_t n = chunk_of(mine, within.chunk, from);
         DT_TRY(exchange_chunk(op, &within, r->parts, r->offsets, from, err));
         if (n == 0)
             continue;
-        dt_tree_merge(within.all, (int)within.first[within.size], within.leaves, n, sums);
+        dt_tree_merge(within.all, (int)within.first[within.size], within.leaves, n, adder_of(op),
+                      sums);
         if (across.size > 1)
             DT_TRY(add_groups(op, &across, sums, shares, n, sum + from, err));
         else
-            put(sum + from, sums[0].values, n);
+            put(op, sum + from, sums[0].values, n);
     }
     return 0;
 }
@@ -336,17 +380,17 @@ static int exchange_leaves(const struct dt_operation *op, struct dt_transfer *t,
     const struct dt_comm *c = op->comm;
     const struct dt_round *r = &op->round;
     int count = 0, leaves = leaves_of(r, c->size);
+    size_t chunk = reduce_chunk(op);
     size_t mine = r->offsets[c->rank + 1] - r->offsets[c->rank];
     for (int i = 1; i < c->size; i++) {
         int to = (c->rank + i) % c->size, source = (c->rank + c->size - i) % c->size;
-        size_t n = chunk_of(r->offsets[to + 1] - r->offsets[to], REDUCE_CHUNK, from);
+        size_t n = chunk_of(r->offsets[to + 1] - r->offsets[to], chunk, from);
         if (c->rank < leaves)
             t[count++] = (struct dt_transfer){true, to, r->values + r->offsets[to] + from,
                                               n * sizeof(float), NULL};
         if (source < leaves)
-            t[count++] =
-                (struct dt_transfer){false, source, staging + (size_t)source * REDUCE_CHUNK,
-                                     chunk_of(mine, REDUCE_CHUNK, from) * sizeof(float), NULL};
+            t[count++] = (struct dt_transfer){false, source, staging + (size_t)source * chunk,
+                                              chunk_of(mine, chunk, from) * sizeof(float), NULL};
     }
     return exchange(op, t, count, err);
 }
@@ -364,9 +408,9 @@ static void push_chunk(const struct dt_operation *op, const float *staging, size
     stack->n = n;
     for (int leaf = 0; leaf < leaves_of(r, c->size); leaf++) {
         const float *theirs = leaf == c->rank ? r->values + r->offsets[leaf] + from
-                                              : staging + (size_t)leaf * REDUCE_CHUNK;
+                                              : staging + (size_t)leaf * reduce_chunk(op);
         float *values = spares[--*spare_count];
-        memcpy(values, theirs, n * sizeof *values);
+        put(op, values, theirs, n);
         *spare_count += dt_tree_push(stack, r->first + leaf, values, spares + *spare_count);
     }
 }
@@ -380,22 +424,23 @@ static int run_round(const struct dt_operation *op, struct dt_error *err)
     size_t most = longest_piece(r->offsets, c->size), whole = r->stack->n;
     int spare_count = *r->spare_count;
     size_t spares_bytes = (size_t)spare_count * sizeof(float *);
-    char *scratch = dt_job_scratch(c->job, size * REDUCE_CHUNK * sizeof(float) +
-                                               2 * size * sizeof(struct dt_transfer) +
-                                               sizeof *r->stack + spares_bytes);
+    size_t chunk = reduce_chunk(op);
     struct dt_transfer *transfers =
-        (struct dt_transfer *)(void *)(scratch + size * REDUCE_CHUNK * sizeof(float));
+        dt_operation_lists(op, 2 * size * sizeof *transfers + sizeof *r->stack + spares_bytes);
+    void *staging;
+    DT_TRY(dt_operation_staging(op, size * chunk * sizeof(float), &staging, err));
     struct dt_tree_stack *before = (struct dt_tree_stack *)(void *)(transfers + 2 * size);
     float **spares = (float **)(void *)(before + 1);
+    r->stack->adder = adder_of(op);
     *before = *r->stack;
     memcpy(spares, r->spares, spares_bytes);
-    for (size_t from = 0; from < most || from == 0; from += REDUCE_CHUNK) {
-        DT_TRY(exchange_leaves(op, transfers, (float *)(void *)scratch, from, err));
+    for (size_t from = 0; from < most || from == 0; from += chunk) {
+        DT_TRY(exchange_leaves(op, transfers, staging, from, err));
         *r->stack = *before;
         *r->spare_count = spare_count;
         memcpy(r->spares, spares, spares_bytes);
-        size_t n = chunk_of(mine, REDUCE_CHUNK, from), at = n > 0 ? from : 0;
-        push_chunk(op, (float *)(void *)scratch, at, n, r->stack, r->spares, r->spare_count);
+        size_t n = chunk_of(mine, chunk, from), at = n > 0 ? from : 0;
+        push_chunk(op, staging, at, n, r->stack, r->spares, r->spare_count);
         for (int i = 0; i < r->stack->count; i++)
             r->stack->parts[i].values -= at;
         for (int i = 0; i < *r->spare_count; i++)

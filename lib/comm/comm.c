@@ -14,7 +14,7 @@
 #include "base/progress.h"
 #include "comm/job.h"
 
-static struct dt_comm *new_group(struct dt_job *job, const int *members, int size, int rank)
+struct dt_comm *dt_job_new_group(struct dt_job *job, const int *members, int size, int rank)
 {
     struct dt_comm *c = dt_alloc(1, sizeof *c);
     *c = (struct dt_comm){.job = job, .rank = rank, .size = size, .context = job->group_count};
@@ -30,7 +30,7 @@ static void new_world(struct dt_job *job, int rank, int size)
     int *members = dt_alloc((size_t)size, sizeof *members);
     for (int i = 0; i < size; i++)
         members[i] = i;
-    new_group(job, members, size, rank);
+    dt_job_new_group(job, members, size, rank);
     free(members);
 }
 
@@ -42,25 +42,30 @@ struct dt_comm *dt_comm_group(struct dt_comm *parent, const int *ranks, int coun
         rank = ranks[i] == parent->rank ? i : rank;
     }
     assert(rank >= 0);
-    struct dt_comm *group = new_group(parent->job, members, count, rank);
+    struct dt_comm *group = dt_job_new_group(parent->job, members, count, rank);
+    if (parent->job->linked)
+        dt_link_group(group);
     free(members);
     return group;
 }
 
 /* --- the job's thread ------------------------------------------------------------------------- */
 
-static void fail(struct dt_job *job, int rc, const struct dt_error *err)
+void dt_job_fail(struct dt_job *job, int rc, const struct dt_error *err)
 {
-    if (job->failed == 0) {
-        job->failed = rc;
-        job->error = *err;
-    }
+    if (job->failed < 0)
+        return;
+    job->failed = rc;
+    job->error = *err;
+    job->watched_first = job->watched_end;
+    if (job->linked) /* the host may wait for the device, and that for a rank */
+        job->linked->engine->links->abort(job->linked);
 }
 
 static void finish(struct dt_job *job, int rc, const struct dt_error *err)
 {
     if (rc < 0)
-        fail(job, rc, err);
+        dt_job_fail(job, rc, err);
     job->finished++;
     pthread_cond_broadcast(&job->finished_one);
 }
@@ -78,6 +83,33 @@ static bool is_idle(const struct dt_job *job)
     return job->finished == job->submitted && job->posted == NULL && job->under_way == NULL;
 }
 
+static void look_after_links(struct dt_job *job)
+{
+    struct dt_error err;
+    int rc = dt_links_watch(job, &err);
+    if (rc < 0) {
+        dt_job_fail(job, rc, &err);
+        pthread_cond_broadcast(&job->finished_one);
+    }
+}
+
+static struct timespec time_of(double seconds)
+{
+    return (struct timespec){(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)};
+}
+
+static void sleep_until_work(struct dt_job *job)
+{
+    while (is_idle(job) && !job->closing) {
+        const struct timespec end = time_of(dt_now() + DT_WATCH_SECONDS);
+        if (job->watched_first == job->watched_end)
+            pthread_cond_wait(&job->submitted_one, &job->lock);
+        else
+            pthread_cond_clockwait(&job->submitted_one, &job->lock, CLOCK_MONOTONIC, &end);
+        look_after_links(job);
+    }
+}
+
 /* With the lock; sleeps without it when there is nothing else to do. */
 static void look_after_messages(struct dt_job *job, int *tests)
 {
@@ -85,7 +117,8 @@ static void look_after_messages(struct dt_job *job, int *tests)
     bool moved;
     int rc = dt_messages_advance(job, &moved, &err);
     if (rc < 0)
-        fail(job, rc, &err);
+        dt_job_fail(job, rc, &err);
+    look_after_links(job);
     if (rc < 0 || moved)
         pthread_cond_broadcast(&job->finished_one);
     *tests = moved ? 0 : *tests + 1;
@@ -103,7 +136,9 @@ static void free_job(struct dt_job *job)
         free(job->groups[i]);
     }
     free(job->groups);
-    free(job->scratch);
+    free(job->lists.memory);
+    free(job->staging.memory);
+    free(job->linked_lists.memory);
     dt_messages_release(job);
     pthread_mutex_destroy(&job->lock);
     pthread_cond_destroy(&job->submitted_one);
@@ -126,8 +161,7 @@ static void *serve(void *argument)
     job->opened = true;
     pthread_cond_broadcast(&job->finished_one);
     while (joined) {
-        while (is_idle(job) && !job->closing)
-            pthread_cond_wait(&job->submitted_one, &job->lock);
+        sleep_until_work(job);
         if (is_idle(job))
             break;
         look_after_messages(job, &tests);
@@ -152,20 +186,38 @@ static void *serve(void *argument)
     return NULL;
 }
 
-void *dt_job_scratch(struct dt_job *job, size_t bytes)
+static void *keep(struct dt_scratch *scratch, size_t bytes)
 {
-    if (job->scratch_bytes < bytes) {
-        free(job->scratch);
-        job->scratch = dt_alloc(1, bytes);
-        job->scratch_bytes = bytes;
+    if (scratch->bytes < bytes) {
+        free(scratch->memory);
+        *scratch = (struct dt_scratch){dt_alloc(1, bytes), bytes};
     }
-    return job->scratch;
+    return scratch->memory;
+}
+
+void *dt_operation_lists(const struct dt_operation *op, size_t bytes)
+{
+    struct dt_job *job = op->comm->job;
+    return keep(op->comm->is_near ? &job->linked_lists : &job->lists, bytes);
+}
+
+int dt_operation_staging(const struct dt_operation *op, size_t bytes, void **staging,
+                         struct dt_error *err)
+{
+    struct dt_job *job = op->comm->job;
+    *staging = op->comm->is_near ? job->linked->engine->links->scratch(job->linked, bytes)
+                                 : keep(&job->staging, bytes);
+    return *staging || bytes == 0
+               ? 0
+               : dt_fail(err, DT_ENOMEM, "the device has no %zu bytes left for messages", bytes);
 }
 
 dt_ticket dt_comm_submit(struct dt_comm *comm, struct dt_operation op)
 {
     struct dt_job *job = comm->job;
     struct dt_error err;
+    if (comm->is_near)
+        return dt_link_submit(comm, op);
     pthread_mutex_lock(&job->lock);
     while (job->submitted - job->finished == DT_QUEUE)
         pthread_cond_wait(&job->finished_one, &job->lock);
@@ -183,6 +235,8 @@ dt_ticket dt_comm_submit(struct dt_comm *comm, struct dt_operation op)
 int dt_comm_wait(struct dt_comm *comm, dt_ticket ticket, struct dt_error *err)
 {
     struct dt_job *job = comm->job;
+    if (comm->is_near)
+        return dt_link_wait(comm, ticket, err);
     pthread_mutex_lock(&job->lock);
     double start = job->finished <= ticket ? dt_now() : 0;
     while (job->finished <= ticket)
@@ -230,8 +284,7 @@ const char *dt_comm_launched_rank(void)
  * the job is left to its thread. */
 static int await_opening(struct dt_job *job, struct dt_error *err)
 {
-    double seconds = dt_now() + job->patience;
-    const struct timespec end = {(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)};
+    const struct timespec end = time_of(dt_now() + job->patience);
     const char *rank = dt_comm_launched_rank();
     int rc = 0, waited = 0;
     pthread_mutex_lock(&job->lock);
@@ -242,7 +295,7 @@ static int await_opening(struct dt_job *job, struct dt_error *err)
                      "rank %s: ranks have not met within %.0f seconds: one has not started, or "
                      "stands still",
                      rank ? rank : "of no number", job->patience);
-        fail(job, rc, err);
+        dt_job_fail(job, rc, err);
         job->left_alone = job->closing = true;
         pthread_detach(job->thread);
     }
@@ -304,7 +357,7 @@ static int load(const char *name, const struct dt_transport **transport, struct 
 int dt_comm_open(struct dt_comm **world, const char *name, double patience, struct dt_error *err)
 {
     const struct dt_transport *transport = NULL;
-    if (strcmp(name, "auto") == 0)
+    if (strcmp(name, "auto") == 0 || strcmp(name, "nccl") == 0)
         name = dt_comm_launched_rank() ? "mpi" : "self";
     *world = NULL;
     if (strcmp(name, "self") == 0) {

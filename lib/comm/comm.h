@@ -18,6 +18,17 @@
  * which rank it waits for and what that rank has sent instead. After a failure
  * every wait fails with the first one's error. Opening fails likewise, with DT_ESTALLED, where
  * the ranks do not meet within that time; the transport may then still wait for them.
+ *
+ * Memory of devices is exchanged and added up where it lies, once the ranks' devices are linked:
+ *
+ *     DT_TRY(dt_comm_link(world, device, false, err));
+ *     struct dt_comm *near = dt_comm_near(group);
+ *     dt_ticket done = dt_comm_reduce_scatter(near, &reduction);      behind all ops so far
+ *     DT_TRY(dt_comm_wait(near, done, err));           ops from now on are behind the operation
+ *
+ * These operations are submitted and waited for by the thread that calls ops; nobody waits for
+ * the device. Their sums have the same order, and so the same bits. The watch over them is the
+ * same: what no longer moves is given up, and what waits for the device goes on.
  */
 #ifndef DT_COMM_COMM_H
 #define DT_COMM_COMM_H
@@ -29,10 +40,11 @@
 #include "base/error.h"
 #include "comm/transport.h"
 #include "comm/tree.h"
+#include "device/device.h"
 
 struct dt_comm;
 
-/* name: "self", one rank alone; "mpi"; or "auto": mpi where a launcher of MPI has
+/* name: "self", one rank alone; "mpi"; or "auto" and "nccl": mpi where a launcher of MPI has
  * started this process, otherwise self. patience: seconds. */
 int dt_comm_open(struct dt_comm **world, const char *name, double patience,
                  struct dt_error *err) DT_MUST_CHECK;
@@ -56,6 +68,24 @@ int dt_comm_size(const struct dt_comm *comm);
  * of them make it, and all groups of a job are made in the same order by all ranks
  * that make any. It lives as long as the world. */
 struct dt_comm *dt_comm_group(struct dt_comm *parent, const int *ranks, int count);
+
+/* Links the ranks' devices, if each has one of its own and what links are made of is there; before
+ * any group is made. Otherwise nothing is linked: DT_EMISSING if links are required. All ranks
+ * call it, and come to the same result. dt_comm_unlink before the device is closed. */
+int dt_comm_link(struct dt_comm *world, struct dt_device *device, bool required,
+                 struct dt_error *err) DT_MUST_CHECK;
+void dt_comm_unlink(struct dt_comm *world); /* NULL is fine */
+bool dt_comm_is_linked(const struct dt_comm *world);
+/* What links are made of, or why there are none; NULL if nobody has asked for any. */
+const char *dt_comm_links(const struct dt_comm *world);
+/* The same group for memory of the linked device; the group itself where nothing is linked. */
+struct dt_comm *dt_comm_near(struct dt_comm *comm);
+/* Whether operands are memory of a linked device. Messages and what returns values to the host
+ * (share, agree, ...) are not for such a group. */
+bool dt_comm_is_near(const struct dt_comm *comm);
+/* Before an operation on what ops have made: waits for them, unless the operation does. */
+int dt_comm_finish_ops(const struct dt_comm *comm, struct dt_device *device,
+                       struct dt_error *err) DT_MUST_CHECK;
 
 typedef uint64_t dt_ticket;
 int dt_comm_wait(struct dt_comm *comm, dt_ticket ticket, struct dt_error *err) DT_MUST_CHECK;

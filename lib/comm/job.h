@@ -46,7 +46,20 @@ struct dt_message {
     bool over;
 };
 
-#define DT_QUEUE 256 /* operations in flight */
+/* Memory that is kept from operation to operation. */
+struct dt_scratch {
+    void *memory;
+    size_t bytes;
+};
+
+/* An operation on links that may not be over. */
+struct dt_linked {
+    struct dt_operation op; /* as which it is reported */
+    uint64_t ticket;
+};
+
+#define DT_QUEUE         256  /* operations in flight */
+#define DT_WATCH_SECONDS 0.01 /* from one look at links to the next */
 
 struct dt_job {
     const struct dt_transport *transport; /* NULL: one rank alone */
@@ -60,12 +73,17 @@ struct dt_job {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t submitted_one, finished_one;
-    void *scratch; /* of the operation that runs */
-    size_t scratch_bytes;
+    struct dt_scratch lists, staging; /* of the operation that runs */
     struct dt_operation queue[DT_QUEUE];
     uint64_t submitted, finished;
     struct dt_message *made, *free_messages, *posted; /* the newest first */
     struct dt_message *under_way;                     /* of the thread alone */
+    struct dt_device *linked;                         /* NULL: no links */
+    char links_name[DT_ERROR_TEXT];
+    struct dt_scratch linked_lists;      /* of operations on links */
+    struct dt_linked watched[DT_QUEUE];  /* operations on links: */
+    uint64_t watched_first, watched_end; /* numbers of the oldest, and behind the newest */
+    double watched_since, watched_at;    /* the oldest is alone; the last look */
     bool opened, closing;
     bool left_alone; /* opening took too long: the thread is to free the job, if it ever can */
     int failed;      /* code of the first failure */
@@ -78,6 +96,8 @@ struct dt_comm {
     int *members;    /* ranks of the world */
     int context;     /* number of the group, for tags */
     uint64_t number; /* of operations submitted */
+    bool is_near;
+    struct dt_comm *near; /* NULL: no links */
 };
 
 /* Starts count transfers; end waits until all are over. Those without bytes do not
@@ -102,8 +122,24 @@ void dt_pause_after(int tests); /* without a transfer that was over */
 int dt_messages_advance(struct dt_job *job, bool *moved, struct dt_error *err) DT_MUST_CHECK;
 void dt_messages_release(struct dt_job *job);
 
-/* Memory for the operation that runs, until the next call; kept from operation to operation. */
-void *dt_job_scratch(struct dt_job *job, size_t bytes);
+/* Memory of the host for the lists of the operation that runs, until the next call. */
+void *dt_operation_lists(const struct dt_operation *op, size_t bytes);
+/* Likewise where its operands lie. */
+int dt_operation_staging(const struct dt_operation *op, size_t bytes, void **staging,
+                         struct dt_error *err) DT_MUST_CHECK;
+
+/* Links (link.c). A group's twin for memory of the device. */
+void dt_link_group(struct dt_comm *comm);
+dt_ticket dt_link_submit(struct dt_comm *near, struct dt_operation op);
+int dt_link_wait(struct dt_comm *near, dt_ticket ticket, struct dt_error *err) DT_MUST_CHECK;
+int dt_link_exchange(const struct dt_operation *op, const struct dt_transfer *transfers, int count,
+                     struct dt_error *err) DT_MUST_CHECK;
+/* On the job's thread, which holds the lock: ends the watch over what is done. */
+int dt_links_watch(struct dt_job *job, struct dt_error *err) DT_MUST_CHECK;
+
+/* With the lock: the first failure is everyone's. */
+void dt_job_fail(struct dt_job *job, int rc, const struct dt_error *err);
+struct dt_comm *dt_job_new_group(struct dt_job *job, const int *members, int size, int rank);
 
 /* Puts an operation of the group into the queue; run, name and operands are filled in. */
 dt_ticket dt_comm_submit(struct dt_comm *comm, struct dt_operation op);

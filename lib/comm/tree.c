@@ -48,14 +48,14 @@ static void add_floats(float *restrict sum, const float *restrict x, size_t n)
         sum[i] += x[i];
 }
 
-static void add_to(const struct dt_tree_stack *s, float *sum, const float *x)
+static void add_to(struct dt_tree_adder adder, float *sum, const float *x, size_t n)
 {
     if (sum == x)
         return; /* counting alone, without arrays */
-    if (s->add)
-        s->add(s->context, sum, x, s->n);
+    if (adder.add)
+        adder.add(adder.context, sum, x, n);
     else
-        add_floats(sum, x, s->n);
+        add_floats(sum, x, n);
 }
 
 int dt_tree_push(struct dt_tree_stack *s, int64_t leaf, float *values, float **free_values)
@@ -72,7 +72,7 @@ int dt_tree_push(struct dt_tree_stack *s, int64_t leaf, float *values, float **f
         if (!right && end_leaf(parent(node), s->total) > end_leaf(node, s->total))
             break; /* its right half is still to come */
         if (whole_left) {
-            add_to(s, left->values, values);
+            add_to(s->adder, left->values, values, s->n);
             free_values[freed++] = values;
             values = left->values;
             s->count--;
@@ -97,7 +97,7 @@ int dt_tree_arrays(int64_t first, int64_t end, int64_t total)
 
 /* The sum below a node, from the parts that begin at *at. */
 static float *sum_below(struct dt_tree_node node, struct dt_tree_part *parts, int count, int *at,
-                        int64_t total, size_t n)
+                        int64_t total, size_t n, struct dt_tree_adder adder)
 {
     assert(*at < count);
     if (parts[*at].node.level == node.level && parts[*at].node.index == node.index)
@@ -105,28 +105,30 @@ static float *sum_below(struct dt_tree_node node, struct dt_tree_part *parts, in
     struct dt_tree_node left = {node.level - 1, 2 * node.index};
     struct dt_tree_node right = {node.level - 1, 2 * node.index + 1};
     assert(node.level > 0);
-    float *sum = sum_below(left, parts, count, at, total, n);
+    float *sum = sum_below(left, parts, count, at, total, n, adder);
     if (first_leaf(right) < total)
-        add_floats(sum, sum_below(right, parts, count, at, total, n), n);
+        add_to(adder, sum, sum_below(right, parts, count, at, total, n, adder), n);
     return sum;
 }
 
 int dt_tree_merge(struct dt_tree_part *parts, int count, int64_t total, size_t n,
-                  struct dt_tree_part *sums)
+                  struct dt_tree_adder adder, struct dt_tree_part *sums)
 {
     struct dt_tree_node nodes[DT_TREE_NODES];
     int at = 0, merged = dt_tree_cover(first_leaf(parts[0].node),
                                        end_leaf(parts[count - 1].node, total), total, nodes);
     for (int i = 0; i < merged; i++)
-        sums[i] = (struct dt_tree_part){nodes[i], sum_below(nodes[i], parts, count, &at, total, n)};
+        sums[i] = (struct dt_tree_part){nodes[i],
+                                        sum_below(nodes[i], parts, count, &at, total, n, adder)};
     assert(at == count);
     return merged;
 }
 
-float *dt_tree_sum(struct dt_tree_part *parts, int count, int64_t total, size_t n)
+float *dt_tree_sum(struct dt_tree_part *parts, int count, int64_t total, size_t n,
+                   struct dt_tree_adder adder)
 {
     struct dt_tree_part sums[DT_TREE_NODES];
-    int roots = dt_tree_merge(parts, count, total, n, sums);
+    int roots = dt_tree_merge(parts, count, total, n, adder, sums);
     assert(roots == 1);
     return sums[0].values;
 }

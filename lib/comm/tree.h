@@ -34,13 +34,17 @@ struct dt_tree_part {
     float *values; /* overwritten by sums */
 };
 
+/* Who adds: sum += x; NULL: in plain C. */
+struct dt_tree_adder {
+    void (*add)(void *context, float *sum, const float *x, size_t n);
+    void *context;
+};
+
 /* Sums of a growing range of leaves: a stack of nodes. */
 struct dt_tree_stack {
     int64_t total; /* leaves of the tree */
     size_t n;      /* floats of each array */
-    /* sum += x; NULL: in plain C. */
-    void (*add)(void *context, float *sum, const float *x, size_t n);
-    void *context;
+    struct dt_tree_adder adder;
     int count;
     struct dt_tree_part parts[DT_TREE_NODES];
 };
@@ -57,10 +61,11 @@ int dt_tree_arrays(int64_t first, int64_t end, int64_t total);
 /* Adds up parts, whose leaves follow one another, to sums at the nodes of dt_tree_cover, which
  * lie in arrays of the parts; the return value is their number. */
 int dt_tree_merge(struct dt_tree_part *parts, int count, int64_t total, size_t n,
-                  struct dt_tree_part *sums);
+                  struct dt_tree_adder adder, struct dt_tree_part *sums);
 
 /* The sum of all parts, which must make up the whole tree, in their order; it lies in
  * one of their arrays. */
-float *dt_tree_sum(struct dt_tree_part *parts, int count, int64_t total, size_t n);
+float *dt_tree_sum(struct dt_tree_part *parts, int count, int64_t total, size_t n,
+                   struct dt_tree_adder adder);
 
 #endif

@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "device/links.h"
 
 /* Element types. The 16-bit ones are for storage: every op computes in fp32 and
  * rounds its result to nearest even. */
@@ -273,6 +274,7 @@ struct dt_engine {
     const char *name, *isa;
     /* The device's memory is its own: the host reaches it by upload and download alone. */
     bool own_memory;
+    const struct dt_links *links; /* between devices of several ranks; NULL: none */
     const struct dt_ops *ops;
     int (*open)(struct dt_device *, struct dt_error *);
     void (*close)(struct dt_device *);

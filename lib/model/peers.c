@@ -58,7 +58,7 @@ static void exchange(const struct shared *s, const struct dt_piece *sends,
 {
     const struct dt_model *m = s->model;
     struct dt_error err; /* told by the next wait of somebody who can */
-    if (m->device->ops->synchronize(m->device, &err) < 0 ||
+    if (dt_comm_finish_ops(m->part.peers, m->device, &err) < 0 ||
         dt_comm_wait(m->part.peers, dt_comm_all_to_all(m->part.peers, sends, receives), &err) < 0)
         return;
 }

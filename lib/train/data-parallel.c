@@ -220,15 +220,18 @@ int dt_parallel_init(struct dt_parallel *p, const struct dt_replicas *replicas,
                      const struct dt_settings *settings, struct dt_error *err)
 {
     size_t size = (size_t)dt_comm_size(replicas->all), groups = (size_t)dt_groups(replicas);
+    const struct dt_replicas near = dt_replicas_near(replicas);
+    bool own_memory = device && device->engine->own_memory;
     size_t owners = size / groups;
     long most = settings->training.gradient_accumulation_steps;
     *p = (struct dt_parallel){.replicas = *replicas,
+                              .near = near,
                               .device = device,
                               .sharding = *sharding,
                               .stage = owners > 1 ? (int)settings->distributed.zero_stage : 0,
                               .invariant = settings->distributed.invariant,
                               .overlap = settings->distributed.overlap,
-                              .staged = device && device->engine->own_memory && size > 1,
+                              .staged = own_memory && size > 1 && !dt_comm_is_near(near.all),
                               .skipped = skipped_bucket()};
     DT_TRY(check(settings, replicas_of(p), err));
     p->most = most;
@@ -346,8 +349,7 @@ static void begin_bucket(struct dt_parallel *p, int bucket)
     if (p->keeping == DT_KEEP_ROUNDS) {
         s->stack.n = s->piece[1];
     } else {
-        s->stack.add = add;
-        s->stack.context = p->device;
+        s->stack.adder = (struct dt_tree_adder){add, p->device};
     }
     s->spare_count = 0;
     for (int i = p->arena_count - 1; i >= 0; i--) /* the first comes first */
@@ -401,15 +403,22 @@ static void return_sum(struct dt_parallel *p, int bucket)
                                (end - first) * sizeof *from);
 }
 
+static void copy(const struct dt_parallel *p, float *to, float *from, size_t n)
+{
+    struct dt_tensor t = dt_matrix(to, 1, (int64_t)n), f = dt_matrix(from, 1, (int64_t)n);
+    if (to != from)
+        p->device->ops->copy(p->device, &t, &f);
+}
+
+static float *own_piece(const struct dt_parallel *p, int bucket)
+{
+    return (float *)p->gradients[bucket] + p->sums[bucket].offsets[owner_of(p)];
+}
+
 /* A piece is kept, and the slot free. */
 static void keep_piece(struct dt_parallel *p, int bucket)
 {
-    const struct dt_bucket_sum *s = &p->sums[bucket];
-    struct dt_device *dev = p->device;
-    float *own = (float *)p->gradients[bucket] + s->offsets[owner_of(p)];
-    struct dt_tensor to = dt_matrix(place_of(p, 0, bucket), 1, (int64_t)s->piece[1]);
-    struct dt_tensor from = dt_matrix(own, 1, (int64_t)s->piece[1]);
-    dev->ops->copy(dev, &to, &from);
+    copy(p, place_of(p, 0, bucket), own_piece(p, bucket), p->sums[bucket].piece[1]);
 }
 
 /* Waits until the sum of a bucket is there. */
@@ -420,7 +429,7 @@ static void settle(struct dt_parallel *p, int bucket)
     if (!s->pending)
         return;
     s->pending = false;
-    int rc = dt_comm_wait(p->replicas.all, s->ticket, &err);
+    int rc = dt_comm_wait(p->near.all, s->ticket, &err);
     if (rc < 0 && p->failed == 0) {
         p->failed = rc;
         p->error = err;
@@ -454,17 +463,16 @@ static void leave_out(struct dt_parallel *p, int bucket)
 {
     struct dt_bucket_sum *s = &p->sums[bucket];
     if (p->keeping == DT_KEEP_ROUNDS && !p->idle) {
-        p->device->ops->download(p->device, s->spares[0],
-                                 (float *)p->gradients[bucket] + s->offsets[owner_of(p)],
-                                 s->piece[1] * sizeof(float));
         s->stack.parts[0].values = s->spares[0];
-        if (p->staged)
-            return_sum(p, bucket);
+        if (!p->staged) {
+            copy(p, s->spares[0], own_piece(p, bucket), s->piece[1]);
+            return;
+        }
+        p->device->ops->download(p->device, s->spares[0], own_piece(p, bucket),
+                                 s->piece[1] * sizeof(float));
+        return_sum(p, bucket);
     } else if (p->keeping == DT_KEEP_TREE) {
-        struct dt_tensor to = dt_matrix(place_of(p, 0, bucket), 1, bucket_size(p, bucket));
-        struct dt_tensor from = dt_matrix(s->stack.parts[0].values, 1, bucket_size(p, bucket));
-        if (to.data != from.data)
-            p->device->ops->copy(p->device, &to, &from);
+        copy(p, place_of(p, 0, bucket), s->stack.parts[0].values, (size_t)bucket_size(p, bucket));
     } else if (p->keeping == DT_KEEP_PIECES) {
         keep_piece(p, bucket);
     }
@@ -486,9 +494,9 @@ static void sum_up(struct dt_parallel *p, int bucket)
                                .count = s->stack.count,
                                .sum = whole,
                                .groups = p->sharding.groups};
-    s->ticket = dt_comm_reduce_scatter(p->replicas.all, &how);
+    s->ticket = dt_comm_reduce_scatter(p->near.all, &how);
     if (p->stage == 0)
-        s->ticket = dt_comm_all_gather(p->replicas.group, whole, s->bytes);
+        s->ticket = dt_comm_all_gather(p->near.group, whole, s->bytes);
     s->pending = true;
 }
 
@@ -503,7 +511,7 @@ static void sum_across(struct dt_parallel *p, int bucket)
                                .parts = s->stack.parts,
                                .count = dt_tree_cover(first[0], first[1], p->batches, nodes),
                                .groups = p->sharding.groups};
-    s->ticket = dt_comm_reduce_scatter(p->replicas.across, &how);
+    s->ticket = dt_comm_reduce_scatter(p->near.across, &how);
 }
 
 static void sum_round(struct dt_parallel *p, int bucket)
@@ -520,7 +528,7 @@ static void sum_round(struct dt_parallel *p, int bucket)
                              .stack = &s->stack,
                              .spares = s->spares,
                              .spare_count = &s->spare_count};
-    s->ticket = dt_comm_reduce_round(p->replicas.group, &round);
+    s->ticket = dt_comm_reduce_round(p->near.group, &round);
     if (p->sharding.groups > 1 && s->passes == p->rounds)
         sum_across(p, bucket);
     s->pending = true;
@@ -541,7 +549,7 @@ void dt_parallel_leave(struct dt_parallel *p, int bucket)
     }
     if (p->apart || (p->keeping != DT_KEEP_ROUNDS && s->passes < p->own))
         return;
-    if (p->device->ops->synchronize(p->device, &err) < 0 && p->failed == 0) {
+    if (dt_comm_finish_ops(p->near.all, p->device, &err) < 0 && p->failed == 0) {
         p->failed = err.code;
         p->error = err;
     }

@@ -54,11 +54,13 @@ struct dt_bucket_sum; /* of one bucket, in the step */
 
 struct dt_parallel {
     struct dt_replicas replicas;
+    struct dt_replicas near; /* the same groups, for what lies on the device */
     struct dt_device *device;
     struct dt_sharding sharding; /* among the ranks of a group */
     int stage;                   /* zero_stage; 0 where a group is one rank */
     bool invariant, overlap;
-    bool staged; /* the device's memory is its own: ranks exchange copies in the host's */
+    bool staged; /* the device's memory is its own, and not linked: ranks exchange copies in the
+                  * host's */
     bool apart;  /* sums are left as they are, this rank's own: somebody else sees to them */
     enum dt_keeping keeping;
     int64_t most;     /* micro-batches of any step */

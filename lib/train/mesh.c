@@ -106,6 +106,12 @@ static void open_replicas(struct dt_replicas *r, struct dt_comm *world, const st
     r->across = group_copies(world, p, number, p->shards, groups, ranks);
 }
 
+struct dt_replicas dt_replicas_near(const struct dt_replicas *r)
+{
+    return (struct dt_replicas){dt_comm_near(r->all), dt_comm_near(r->group),
+                                dt_comm_near(r->across)};
+}
+
 int dt_groups(const struct dt_replicas *r)
 {
     return r->across ? dt_comm_size(r->across) : 1;
@@ -156,7 +162,7 @@ int dt_mesh_open(struct dt_mesh *m, struct dt_comm *world, const struct dt_setti
         .chunks = (int)s->distributed.virtual_stages,
         .slice = p.slice,
         .slices = p.slices,
-        .peers = p.slices > 1 ? m->slices : NULL,
+        .peers = p.slices > 1 ? dt_comm_near(m->slices) : NULL,
         .sequence = s->distributed.sequence_parallel,
         .context = p.context,
         .contexts = p.contexts,

@@ -46,6 +46,9 @@ int dt_mesh_open(struct dt_mesh *mesh, struct dt_comm *world, const struct dt_se
 
 void dt_mesh_release(struct dt_mesh *mesh);
 
+/* Those for memory of the device (dt_comm_near). */
+struct dt_replicas dt_replicas_near(const struct dt_replicas *replicas);
+
 /* How many groups they are. */
 int dt_groups(const struct dt_replicas *replicas);
 

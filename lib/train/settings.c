@@ -18,7 +18,7 @@
 
 const char *const dt_precisions[] = {"fp32", "bf16", "fp16", NULL};
 
-const char *const dt_backends[] = {"auto", "self", "mpi", NULL};
+const char *const dt_backends[] = {"auto", "self", "mpi", "nccl", NULL};
 
 static const char *const text_layouts[] = {"list", "padded", NULL};
 
@@ -86,7 +86,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.eval_batches", DT_SET_INT, AT(training.eval_batches), "20", 1, 1e9},
     {"training.save_interval", DT_SET_INT, AT(training.save_interval), "1000", 0, 1e12},
     {"distributed.backend", DT_SET_CHOICE, AT(distributed.backend), "auto", .choices = dt_backends,
-     .advice = "ranks exchange through MPI alone, and neither NCCL nor Gloo is used"},
+     .advice = "ranks meet through MPI, and Gloo is not used"},
     {"distributed.pp", DT_SET_INT, AT(distributed.pp), "1", 1, 4096},
     {"distributed.tp", DT_SET_INT, AT(distributed.tp), "1", 1, 4096},
     {"distributed.cp", DT_SET_INT, AT(distributed.cp), "1", 1, 4096},

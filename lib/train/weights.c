@@ -90,7 +90,7 @@ static void await(struct dt_weights *w, int bucket)
     if (!b->pending)
         return;
     b->pending = false;
-    int rc = dt_comm_wait(w->parallel->replicas.group, b->ticket, &err);
+    int rc = dt_comm_wait(w->parallel->near.group, b->ticket, &err);
     if (rc < 0 && w->failed == 0) {
         w->failed = rc;
         w->error = err;
@@ -125,11 +125,11 @@ static void gather(struct dt_weights *w, int bucket)
     struct dt_tensor to = dt_matrix_of(m->compute, own, 1, run->end - run->first);
     if (own != (char *)w->parameters[bucket])
         m->device->ops->copy(m->device, &to, &from);
-    if (m->device->ops->synchronize(m->device, &w->error) < 0)
+    if (dt_comm_finish_ops(w->parallel->near.group, m->device, &w->error) < 0)
         w->failed = w->error.code;
     if (w->parallel->staged)
         place = copy_to_host(w, bucket, place);
-    b->ticket = dt_comm_all_gather(w->parallel->replicas.group, place, b->bytes);
+    b->ticket = dt_comm_all_gather(w->parallel->near.group, place, b->bytes);
     b->pending = b->fresh = true;
     if (!w->parallel->overlap)
         await(w, bucket);

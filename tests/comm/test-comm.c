@@ -55,7 +55,7 @@ static void any_deal_of_the_leaves_gives_the_same_bits(void **state)
                 }
                 count += some;
             }
-            float *sum = dt_tree_sum(parts, count, total, FLOATS);
+            float *sum = dt_tree_sum(parts, count, total, FLOATS, (struct dt_tree_adder){0});
             if (ranks == 1)
                 memcpy(whole, sum, sizeof whole);
             assert_memory_equal(sum, whole, sizeof whole);

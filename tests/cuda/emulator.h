@@ -15,6 +15,9 @@
  * CUDA_EMULATOR, a list of words, says how it runs:
  *     eager       work is done when it is put in a stream; otherwise only when the host
  *                 waits for it, and device memory cannot be touched by the host between
+ *     hurry       the work of streams other than the first made is done when it is put there;
+ *                 without, such work comes as late as it may
+ *     gpus=N      so many GPUs (1)
  *     plain       cuBLASLt has no epilogues (blas.cpp)
  *     aligned     and multiplies 16-bit elements only where each row begins at a multiple of
  *                 16 bytes, as tensor cores want them
@@ -41,6 +44,16 @@ struct dim3 {
         : x(columns), y(rows), z(layers)
     {
     }
+};
+
+/* Whoever has a stream of the runtime's may put work into it, and have it done, from any
+ * thread. */
+struct CUstream_st {
+    virtual void put(std::function<void()> work) = 0;
+    virtual void finish() = 0;
+
+  protected:
+    ~CUstream_st() = default;
 };
 
 /* Of the block that runs. */

@@ -3,6 +3,10 @@
 # one source changed.
 
 setup() {
+    prepare_planting
+}
+
+prepare_planting() {
     BUILT="${DT_BUILD:-$ROOT/build}"
     ENGINE="$BUILT/lib/dt/cuda-emulated.so"
     nm -D "$ENGINE" | grep -q __asan_init && skip "the engine has sanitizers of its own"
@@ -17,7 +21,9 @@ compile() {
     local source=$1
     shift
     mkdir -p "$T/planted/$(dirname "$source")"
-    "${CXX:-c++}" -x c++ -std=c++17 -D_GNU_SOURCE -I"$T" -I"$ROOT/lib" \
+    local -a language=("${CXX:-c++}" -x c++ -std=c++17)
+    [[ "$source" != *.c ]] || language=("${CC:-cc}" -std=c11)
+    "${language[@]}" -D_GNU_SOURCE -I"$T" -I"$ROOT/lib" \
         -I"$ROOT/tests" -I"$ROOT/tests/cuda/toolkit" -fPIC -fvisibility=hidden -w "$@" \
         -c "$source" -o "$T/planted/$source.o"
 }
@@ -29,7 +35,8 @@ link() {
     while read -r object; do
         [ -e "$T/planted/$object" ] && object=$T/planted/$object || object=$BUILT/emulated/$object
         objects+=("$object")
-    done < <(cd "$BUILT/emulated" && find lib tests -name '*.o' -not -name 'test-*')
+    done < <(cd "$BUILT/emulated" && find lib tests -name '*.o' -not -name 'test-*' \
+        -not -path '*/nccl/*')
     "${CXX:-c++}" -shared "${objects[@]}" "$BUILT/lib/libdt.a" -lm -lpthread "$@" \
         -o "$T/engines/cuda-emulated.so"
 }
@@ -42,10 +49,12 @@ plant() {
     printf '%s\n' "${text/"$2"/"$3"}" >"$T/device/cuda/$1"
 }
 
-# The emulator's own files, and the kernels $1.cu, with what was planted.
+# The kernels $1.cu, or the source $1 of the engine, with what was planted.
 build() {
+    local source=$1
+    [[ "$source" == *.c ]] || source+=.cu
     (cd "$T" && mkdir -p lib/device && ln -sfn ../../device/cuda lib/device/cuda &&
-        ln -sfn "$ROOT/tests" tests && compile "lib/device/cuda/$1.cu" "${@:2}")
+        ln -sfn "$ROOT/tests" tests && compile "lib/device/cuda/$source" "${@:2}")
 }
 
 # test_engine SEED: what the file with the tests calls run_tests, on the engine.

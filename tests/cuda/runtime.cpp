@@ -6,10 +6,13 @@
  * once and device memory is open.
  */
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <deque>
+#include <mutex>
 #include <sys/mman.h>
 #include <vector>
 
@@ -17,22 +20,31 @@
 #include "settings.h"
 #include "toolkit/cuda_runtime.h"
 
-struct CUstream_st {
+namespace
+{
+struct stream final : CUstream_st {
     std::deque<std::function<void()>> work;
-    uint64_t added, done;
+    uint64_t added = 0;
+    std::atomic<uint64_t> done{0}; /* which other threads may ask for, through events */
+    bool hurries = false;
+
+    void put(std::function<void()> item) override;
+    void finish() override;
 };
+} // namespace
 
 struct CUevent_st {
-    CUstream_st *stream;
-    uint64_t place; /* in its stream: what came before it */
+    std::atomic<stream *> where;
+    std::atomic<uint64_t> place; /* in its stream: what came before it */
     double time;
 };
 
 namespace
 {
 constexpr size_t device_bytes = (size_t)64 << 30;
-CUstream_st default_stream;
-std::vector<CUstream_st *> streams;
+stream default_stream;
+std::recursive_mutex lock; /* of all below, and of work while it is done */
+std::vector<stream *> streams;
 std::vector<std::pair<void *, size_t>> device_memory;       /* and its size */
 std::vector<std::pair<const void *, size_t>> shared_limits; /* of kernels */
 size_t used_bytes;
@@ -45,9 +57,9 @@ double now()
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-CUstream_st *stream_of(cudaStream_t stream)
+stream *stream_of(cudaStream_t s)
 {
-    return stream ? stream : &default_stream;
+    return s ? static_cast<stream *>(s) : &default_stream;
 }
 
 void open_memory(bool open)
@@ -60,8 +72,9 @@ void open_memory(bool open)
 }
 
 /* What a stream has to do, up to what was number end. */
-void work_off(CUstream_st *s, uint64_t end)
+void work_off(stream *s, uint64_t end)
 {
+    std::lock_guard<std::recursive_mutex> locked(lock);
     if (s->done >= end)
         return;
     open_memory(true);
@@ -80,14 +93,26 @@ cudaError_t allocate(void **memory, size_t bytes)
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return *memory == MAP_FAILED ? cudaErrorMemoryAllocation : cudaSuccess;
 }
+
+void stream::put(std::function<void()> item)
+{
+    emulator::enqueue(this, std::move(item));
+}
+
+void stream::finish()
+{
+    std::lock_guard<std::recursive_mutex> locked(lock);
+    work_off(this, added);
+}
 } // namespace
 
-void emulator::enqueue(cudaStream_t stream, std::function<void()> work)
+void emulator::enqueue(cudaStream_t where, std::function<void()> work)
 {
-    CUstream_st *s = stream_of(stream);
+    std::lock_guard<std::recursive_mutex> locked(lock);
+    stream *s = stream_of(where);
     s->work.push_back(std::move(work));
     s->added++;
-    if (settings().eager)
+    if (settings().eager || s->hurries)
         work_off(s, s->added);
 }
 
@@ -110,13 +135,19 @@ void emulator::check_shared_limit(const void *kernel, size_t bytes)
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    *count = 1;
+    *count = (int)emulator::settings().gpus;
     return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device)
 {
-    return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+    return device < (int)emulator::settings().gpus ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *id, int length, int device)
+{
+    snprintf(id, (size_t)length, "0000:%02x:00.0", (unsigned)device);
+    return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
@@ -162,6 +193,7 @@ const char *cudaGetErrorString(cudaError_t error)
 
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
+    std::lock_guard<std::recursive_mutex> locked(lock);
     if (bytes > device_bytes - used_bytes || allocate(memory, bytes) != cudaSuccess)
         return cudaErrorMemoryAllocation;
     memset(*memory, 0xff, bytes < ((size_t)1 << 20) ? bytes : (size_t)1 << 20);
@@ -174,6 +206,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
 
 cudaError_t cudaFree(void *memory)
 {
+    std::lock_guard<std::recursive_mutex> locked(lock);
     if (memory == nullptr)
         return cudaSuccess;
     cudaDeviceSynchronize();
@@ -241,41 +274,54 @@ cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int byte, size_t width, si
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *made, unsigned)
 {
-    *stream = new CUstream_st();
-    streams.push_back(*stream);
+    stream *s = new stream();
+    s->hurries = emulator::settings().hurry && !streams.empty();
+    streams.push_back(s);
+    *made = s;
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamDestroy(cudaStream_t stream)
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 {
-    cudaStreamSynchronize(stream);
-    streams.erase(std::find(streams.begin(), streams.end(), stream));
-    delete stream;
+    *least = *greatest = 0;
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *made, unsigned flags, int)
 {
-    work_off(stream_of(stream), stream_of(stream)->added);
+    return cudaStreamCreateWithFlags(made, flags);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t which)
+{
+    cudaStreamSynchronize(which);
+    streams.erase(std::find(streams.begin(), streams.end(), stream_of(which)));
+    delete stream_of(which);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t which)
+{
+    work_off(stream_of(which), stream_of(which)->added);
     return cudaSuccess;
 }
 
 cudaError_t cudaDeviceSynchronize(void)
 {
     cudaStreamSynchronize(nullptr);
-    for (CUstream_st *s : streams)
+    for (stream *s : streams)
         cudaStreamSynchronize(s);
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
+cudaError_t cudaStreamWaitEvent(cudaStream_t which, cudaEvent_t event, unsigned)
 {
-    CUstream_st *other = event->stream;
+    stream *other = event->where;
     uint64_t place = event->place;
     if (other != nullptr)
-        emulator::enqueue(stream, [=] { work_off(other, place); });
+        emulator::enqueue(which, [=] { work_off(other, place); });
     return cudaSuccess;
 }
 
@@ -292,25 +338,25 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
     return cudaSuccess;
 }
 
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t which)
 {
-    emulator::enqueue(stream, [=] { event->time = now(); });
-    event->stream = stream_of(stream);
-    event->place = event->stream->added;
+    emulator::enqueue(which, [=] { event->time = now(); });
+    event->place = stream_of(which)->added;
+    event->where = stream_of(which);
     return cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
-    if (event->stream)
-        work_off(event->stream, event->place);
+    if (event->where)
+        work_off(event->where, event->place);
     return cudaSuccess;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
-    return event->stream == nullptr || event->stream->done >= event->place ? cudaSuccess
-                                                                           : cudaErrorNotReady;
+    const stream *s = event->where;
+    return s == nullptr || s->done >= event->place ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end)

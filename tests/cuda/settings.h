@@ -9,22 +9,26 @@
 namespace emulator
 {
 struct settings_list {
-    bool eager, plain, aligned, older;
-    unsigned seed;
+    bool eager, hurry, plain, aligned, older;
+    unsigned seed, gpus;
 };
 
 inline settings_list read_settings()
 {
     settings_list s = {};
-    const char *words = getenv("CUDA_EMULATOR"), *seed;
+    s.gpus = 1;
+    const char *words = getenv("CUDA_EMULATOR"), *seed, *gpus;
     if (words == nullptr)
         return s;
     s.eager = strstr(words, "eager") != nullptr;
+    s.hurry = strstr(words, "hurry") != nullptr;
     s.plain = strstr(words, "plain") != nullptr;
     s.aligned = strstr(words, "aligned") != nullptr;
     s.older = strstr(words, "older") != nullptr;
     if ((seed = strstr(words, "seed=")) != nullptr)
         s.seed = (unsigned)strtoul(seed + strlen("seed="), nullptr, 10);
+    if ((gpus = strstr(words, "gpus=")) != nullptr)
+        s.gpus = (unsigned)strtoul(gpus + strlen("gpus="), nullptr, 10);
     return s;
 }
 

@@ -18,10 +18,12 @@ extern "C" {
 #include "device/device.h"
 
 struct dt_cuda_blas;
+struct dt_cuda_links;
 struct dt_cuda_staging;
 
 /* The engine's state of a device. */
 struct dt_cuda {
+    int device;
     cudaStream_t stream;     /* that every op works in */
     int processors;          /* multiprocessors of the device */
     int capability;          /* 80, 90, ... */
@@ -31,7 +33,8 @@ struct dt_cuda {
     size_t scratch_bytes;
     struct dt_cuda_blas *blas;
     struct dt_cuda_staging *staging;
-    struct dt_error failure; /* the first; its code is DT_OK while there is none */
+    struct dt_cuda_links *links; /* NULL: nobody has asked for any */
+    struct dt_error failure;     /* the first; its code is DT_OK while there is none */
 };
 
 static inline struct dt_cuda *dt_cuda_of(struct dt_device *dev)

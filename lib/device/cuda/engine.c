@@ -5,6 +5,7 @@
 
 #include "device/cuda/blas.h"
 #include "device/cuda/cuda.h"
+#include "device/cuda/links.h"
 #include "device/cuda/staging.h"
 #include "device/cuda/tensor-map.h"
 
@@ -88,7 +89,7 @@ int dt_cuda_synchronize(struct dt_device *dev, struct dt_error *err)
 static int local_rank(void)
 {
     static const char *const variables[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
-                                            "SLURM_LOCALID"};
+                                            "SLURM_LOCALID", "LOCAL_RANK"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *value = getenv(variables[i]);
         if (value && *value)
@@ -119,7 +120,7 @@ static int choose_device(struct dt_cuda *cuda, struct dt_error *err)
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess || count == 0)
         return no_device(error, err);
-    device = local_rank() % count;
+    cuda->device = device = local_rank() % count;
     error = cudaSetDevice(device);
     if (error != cudaSuccess)
         return no_device(error, err);
@@ -144,6 +145,7 @@ static void close_engine(struct dt_device *dev)
     dt_cuda_blas_close(dev);
     dt_cuda_staging_close(dev);
     cudaFree(cuda->scratch);
+    free(cuda->links); /* closed, if they were open */
     if (cuda->stream)
         cudaStreamDestroy(cuda->stream);
     free(cuda);
@@ -208,6 +210,7 @@ const struct dt_engine dt_engine = {
     .name = "cuda",
     .isa = "sm_80 sm_90a",
     .own_memory = true,
+    .links = &dt_cuda_links,
     .ops = &ops,
     .open = open_engine,
     .close = close_engine,

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* Operations on memory of linked devices: they are put on links at once, by the thread that
+ * calls ops, and the job's thread sees to it that they come to an end. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/hash.h"
+#include "base/progress.h"
+#include "comm/job.h"
+
+static const struct dt_links *links_of(const struct dt_job *job)
+{
+    return job->linked->engine->links;
+}
+
+/* --- linking ---------------------------------------------------------------------------------- */
+
+/* What a rank says of its device. */
+struct card {
+    uint64_t machine;
+    char links[DT_LINK_NAME], device[DT_LINK_NAME];
+    struct dt_error missing;
+};
+
+static void describe(struct card *card, struct dt_device *dev)
+{
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    card->machine = dt_hash(host, strlen(host));
+    if (dev->engine->links == NULL)
+        (void)dt_fail(&card->missing, DT_EMISSING, "device '%s' has no links between ranks",
+                      dev->engine->name);
+    else if (dev->engine->links->find(dev, card->links, card->device, &card->missing) == 0)
+        card->missing.code = DT_OK;
+}
+
+/* The first reason against links that the ranks give. */
+static int check(const struct card *cards, int size, struct dt_error *err)
+{
+    for (int r = 0; r < size; r++)
+        if (cards[r].missing.code < 0)
+            return dt_fail(err, DT_EMISSING, "rank %d: %s", r, cards[r].missing.text);
+    for (int r = 0; r < size; r++)
+        for (int i = 0; i < r; i++)
+            if (cards[i].machine == cards[r].machine &&
+                strcmp(cards[i].device, cards[r].device) == 0)
+                return dt_fail(err, DT_EMISSING, "ranks %d and %d have one GPU, %s", i, r,
+                               cards[r].device);
+    return 0;
+}
+
+void dt_link_group(struct dt_comm *c)
+{
+    c->near = dt_job_new_group(c->job, c->members, c->size, c->rank);
+    c->near->is_near = true;
+    c->near->near = c->near;
+}
+
+static int open_links(struct dt_comm *world, struct dt_device *dev, struct dt_error *err)
+{
+    const struct dt_links *links = dev->engine->links;
+    struct dt_link_id id;
+    int rc = world->rank == 0 ? links->make_id(dev, &id, err) : 0;
+    DT_TRY(dt_comm_agree(world, rc, err));
+    DT_TRY(dt_comm_wait(world, dt_comm_broadcast(world, &id, sizeof id, 0), err));
+    rc = links->open(dev, &id, world->rank, world->size, world->job->patience, err);
+    if (rc == 0) {
+        world->job->linked = dev;
+        dt_link_group(world);
+    }
+    return dt_comm_agree(world, rc, err);
+}
+
+int dt_comm_link(struct dt_comm *world, struct dt_device *dev, bool required, struct dt_error *err)
+{
+    struct dt_job *job = world->job;
+    if (world->size == 1)
+        return 0;
+    struct card *cards = dt_alloc((size_t)world->size, sizeof *cards);
+    describe(&cards[world->rank], dev);
+    int rc = dt_comm_share(world, cards, sizeof *cards, err);
+    int missing = rc < 0 ? rc : check(cards, world->size, err);
+    snprintf(job->links_name, sizeof job->links_name, "%s",
+             missing < 0 ? err->text : cards[world->rank].links);
+    free(cards);
+    if (rc < 0 || (missing < 0 && required))
+        return missing;
+    return missing < 0 ? 0 : open_links(world, dev, err);
+}
+
+void dt_comm_unlink(struct dt_comm *world)
+{
+    if (world == NULL || world->job->linked == NULL)
+        return;
+    struct dt_job *job = world->job;
+    struct dt_device *dev = job->linked;
+    pthread_mutex_lock(&job->lock);
+    job->watched_first = job->watched_end;
+    job->linked = NULL;
+    pthread_mutex_unlock(&job->lock);
+    dev->engine->links->close(dev);
+}
+
+bool dt_comm_is_linked(const struct dt_comm *world)
+{
+    return world->near != NULL;
+}
+
+const char *dt_comm_links(const struct dt_comm *world)
+{
+    return *world->job->links_name ? world->job->links_name : NULL;
+}
+
+struct dt_comm *dt_comm_near(struct dt_comm *c)
+{
+    return c && c->near ? c->near : c;
+}
+
+bool dt_comm_is_near(const struct dt_comm *c)
+{
+    return c->is_near;
+}
+
+int dt_comm_finish_ops(const struct dt_comm *c, struct dt_device *dev, struct dt_error *err)
+{
+    return c->is_near ? 0 : dev->ops->synchronize(dev, err);
+}
+
+/* --- operations ------------------------------------------------------------------------------- */
+
+int dt_link_exchange(const struct dt_operation *op, const struct dt_transfer *transfers, int count,
+                     struct dt_error *err)
+{
+    struct dt_job *job = op->comm->job;
+    struct dt_link_transfer *list = dt_alloc((size_t)count, sizeof *list);
+    int moving = 0;
+    for (int i = 0; i < count; i++) {
+        const struct dt_transfer *t = &transfers[i];
+        if (t->bytes == 0)
+            continue;
+        list[moving++] =
+            (struct dt_link_transfer){t->sends, op->comm->members[t->peer], t->data, t->bytes};
+        job->bytes_sent += t->sends ? t->bytes : 0;
+    }
+    int rc = moving > 0 ? links_of(job)->exchange(job->linked, list, moving, err) : 0;
+    free(list);
+    return rc;
+}
+
+static int name_operation(const struct dt_operation *op, struct dt_error *err)
+{
+    return dt_fail_context(err, "rank %d: %s, operation %llu of group %d",
+                           op->comm->job->groups[0]->rank, op->name, (unsigned long long)op->number,
+                           op->comm->context);
+}
+
+/* With the lock. Where there is no room for more, the newest stands for the one before it too:
+ * they end in their order. */
+static void watch(struct dt_job *job, const struct dt_operation *op, uint64_t ticket)
+{
+    if (job->watched_first == job->watched_end)
+        job->watched_since = dt_now();
+    if (job->watched_end - job->watched_first == DT_QUEUE)
+        job->watched_end--;
+    job->watched[job->watched_end++ % DT_QUEUE] = (struct dt_linked){*op, ticket};
+    pthread_cond_signal(&job->submitted_one);
+}
+
+dt_ticket dt_link_submit(struct dt_comm *near, struct dt_operation op)
+{
+    struct dt_job *job = near->job;
+    struct dt_error err;
+    op.comm = near;
+    op.number = near->number++;
+    links_of(job)->begin(job->linked);
+    int rc = op.run(&op, &err);
+    dt_ticket ticket = links_of(job)->end(job->linked);
+    if (rc < 0)
+        name_operation(&op, &err);
+    pthread_mutex_lock(&job->lock);
+    if (rc < 0)
+        dt_job_fail(job, rc, &err);
+    else
+        watch(job, &op, ticket);
+    pthread_mutex_unlock(&job->lock);
+    return ticket;
+}
+
+int dt_link_wait(struct dt_comm *near, dt_ticket ticket, struct dt_error *err)
+{
+    struct dt_job *job = near->job;
+    links_of(job)->join(job->linked, ticket);
+    pthread_mutex_lock(&job->lock);
+    int rc = job->failed;
+    if (rc < 0)
+        *err = job->error;
+    pthread_mutex_unlock(&job->lock);
+    return rc;
+}
+
+int dt_links_watch(struct dt_job *job, struct dt_error *err)
+{
+    double now = dt_now();
+    if (job->watched_first == job->watched_end || now - job->watched_at < DT_WATCH_SECONDS)
+        return 0;
+    job->watched_at = now;
+    while (job->watched_first < job->watched_end) {
+        const struct dt_linked *oldest = &job->watched[job->watched_first % DT_QUEUE];
+        int rc = links_of(job)->test(job->linked, oldest->ticket, err);
+        if (rc == 0 && now - job->watched_since > job->patience)
+            rc = dt_fail(err, DT_ESTALLED, "has not ended on the device for %.0f seconds",
+                         job->patience);
+        if (rc <= 0)
+            return rc < 0 ? name_operation(&oldest->op, err) : 0;
+        job->watched_first++;
+        job->watched_since = now;
+    }
+    return 0;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Links between GPUs: NCCL's point-to-point messages in a stream of their own, and sums by a
+ * kernel (device/links.h). */
+#ifndef DT_DEVICE_CUDA_LINKS_H
+#define DT_DEVICE_CUDA_LINKS_H
+
+#include "device/cuda/cuda.h"
+#include "device/links.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern const struct dt_links dt_cuda_links;
+
+/* sum += x in that stream. */
+void dt_cuda_add_floats(cudaStream_t stream, float *sum, const float *x, size_t n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

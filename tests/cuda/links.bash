@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+# Loaded behind ranks.bash: short runs of ranks that each have an emulated GPU.
+
+small=(--device cuda-emulated --set model.hidden_size=16 --set model.num_layers=2
+    --set model.num_heads=2 --set model.max_seq_len=8 --set training.batch_size=1
+    --set training.gradient_accumulation_steps=5 --set training.max_steps=2
+    --set training.warmup_steps=1 --set training.save_interval=1 --set training.log_interval=1
+    --set training.eval_interval=0)
+invariant=(--set distributed.invariant=true)
+
+# links WORD...: GPUs for ranks, and what the tests have for NCCL.
+links() {
+    export LD_LIBRARY_PATH="${DT_BUILD:-$ROOT/build}/tests/cuda/nccl:${LD_LIBRARY_PATH:-}"
+    export CUDA_EMULATOR="gpus=4 $*"
+}
+
+# over BACKEND N NAME OPTION...: a run of N ranks; what it comes to is in NAME.results.
+over() {
+    (links "${emulator:-}" && ranks "$2" --set distributed.backend="$1" "${@:4}" -o "$3")
+    results "$3" >"$3.results"
+}

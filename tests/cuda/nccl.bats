@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+# Ranks that each have an emulated GPU exchange its memory over what the tests have for NCCL
+# (nccl/nccl.cpp): the bits are those over MPI through memory of the host, and those of one rank.
+load ../helper
+load ../ranks
+load links
+
+@test "invariant: 2 and 4 ranks of every zero_stage have the bits of one" {
+    local emulator way
+    over self 1 one "${invariant[@]}"
+    [ "$(grep -c '"loss"' one.results)" -eq 2 ]
+    # Messages as late as they may be, and at once.
+    for way in '2 zero_stage=0 hurry' '2 zero_stage=1' '2 zero_stage=2' '2 zero_stage=3 hurry' \
+        '2 pp=2' '4 zero_stage=0' '4 zero_stage=3' '4 shard_ranks=2 hurry'; do
+        read -r n setting emulator <<<"$way"
+        over nccl "$n" some "${invariant[@]}" --set "distributed.$setting"
+        cmp one.results some.results
+        rm -r some
+    done
+}
+
+@test "the bits and bytes of MPI, in 16 bits and with shared-out gradients too" {
+    local precision stage backend
+    for precision in 'fp32 0' 'bf16 2'; do
+        read -r precision stage <<<"$precision"
+        for backend in mpi nccl; do
+            over $backend 2 $backend --set training.precision=$precision \
+                --set distributed.zero_stage=$stage
+            numbers $backend bytes_sent | paste -sd' ' >sent # which begins before the first step
+            read -r first second <sent
+            echo "$((second - first)) bytes" >>$backend.results
+        done
+        cmp mpi.results nccl.results
+        rm -r mpi nccl
+    done
+}
+
+@test "slices: as late and at once the same bits, and the loss of one rank" {
+    local emulator
+    over self 1 one
+    for sequence in false true; do
+        over nccl 2 late --set distributed.tp=2 --set distributed.sequence_parallel=$sequence
+        emulator=hurry over nccl 2 soon --set distributed.tp=2 \
+            --set distributed.sequence_parallel=$sequence
+        cmp late.results soon.results
+        paste <(numbers one loss) <(numbers late loss) |
+            awk '{ d = $1 - $2; bad += NF != 2 || d > 1e-6 || d < -1e-6 } END { exit bad || NR != 2 }'
+        rm -r late soon
+    done
+}
+
+@test "a sum that is left out shows" {
+    over nccl 2 all "${invariant[@]}" --set distributed.zero_stage=2
+    DT_DEBUG_SKIP_REDUCTION=1 over nccl 2 some "${invariant[@]}" --set distributed.zero_stage=2
+    run cmp all.results some.results
+    [ "$status" -eq 1 ]
+}
+
+@test "a rank that does not come to an operation: the other names it, and the job ends" {
+    local -a options=(-q -j 1 "${small[@]}" --set distributed.backend=nccl
+        --set distributed.timeout=2 -o run "$data")
+    links
+    run timeout 60 mpirun -n 1 dt-train "${options[@]}" : \
+        -n 1 -x DT_DEBUG_SKIP_REDUCTION=0 dt-train "${options[@]}"
+    [ "$status" -eq 1 ]
+    grep -qE "^dt-train: rank 0: reduce-scatter, operation [0-9]+ of group [0-9]+: has not ended on the device for 2 seconds" <<<"$output"
+}
+
+@test "what is missing is said in a line; auto goes through memory of the host" {
+    links
+    export CUDA_EMULATOR=gpus=1
+    run ranks 2 --set distributed.backend=nccl -o run
+    [ "$status" -eq 1 ]
+    [ "$(grep -c ^dt-train <<<"$output")" -eq 1 ]
+    [[ "$output" == *"dt-train: distributed.backend nccl: ranks 0 and 1 have one GPU, 0000:00:00.0"* ]]
+    : >libnccl.so.2
+    export CUDA_EMULATOR=gpus=2 LD_LIBRARY_PATH=$T
+    run ranks 2 --set distributed.backend=nccl -o run
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"dt-train: distributed.backend nccl: rank 0: NCCL cannot be loaded: "*libnccl.so.2* ]]
+    run timeout 60 mpirun -n 2 dt-train -j 1 "${small[@]}" -o run "$data"
+    [ "$status" -eq 0 ]
+    grep -qE "^exchange    through memory of the host: rank 0: NCCL cannot be loaded: " <<<"$output"
+    run ranks 2 --device cpu --set distributed.backend=nccl -o run
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"distributed.backend nccl: rank 0: device 'cpu' has no links between ranks"* ]]
+}
+
+# what_we_know FLAG...: sizes, values and places of the types that calls of NCCL take.
+what_we_know() {
+    "${CC:-cc}" -std=c11 -I"$ROOT/lib" -DBUILT_WITH="$1" "${@:2}" "$ROOT/tests/cuda/nccl/header.c" \
+        -Werror -o "$T/header" && "$T/header"
+}
+
+@test "what the engine declares of NCCL is what NCCL's header does" {
+    local nvcc folder
+    nvcc=$(command -v nvcc) || skip "there is no nvcc, whose headers NCCL's includes"
+    folder=$(dirname "$(dirname "$(realpath "$nvcc")")")/include
+    echo '#include <nccl.h>' | "${CC:-cc}" -isystem "$folder" -fsyntax-only -x c - ||
+        skip "there is no nccl.h"
+    what_we_know 0 -I"$ROOT/tests/cuda/toolkit" >ours
+    what_we_know 1 -isystem "$folder" >theirs
+    [ "$(wc -l <ours)" -eq 8 ]
+    cmp ours theirs
+}

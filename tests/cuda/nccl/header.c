@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* What device/cuda/nccl.h says of NCCL, or with BUILT_WITH 1 what NCCL's own header does; then a
+ * function that is declared otherwise does not compile. */
+#include <stddef.h>
+#include <stdio.h>
+
+#if BUILT_WITH
+#include <nccl.h>
+#endif
+#include "device/cuda/nccl.h"
+
+#if BUILT_WITH
+#define SAME(result, name, parameters)                                                             \
+    _Static_assert(__builtin_types_compatible_p(__typeof__(&nccl##name),                           \
+                                                __typeof__(((struct dt_nccl *)0)->name)),          \
+                   #name);
+DT_NCCL_FUNCTIONS(SAME)
+#endif
+
+int main(void)
+{
+    printf("values %d %d %d %d\n", ncclSuccess, ncclInternalError, ncclInProgress, ncclUint8);
+    printf("types %zu %zu %zu\n", sizeof(ncclUniqueId), sizeof(ncclResult_t),
+           sizeof(ncclDataType_t));
+    printf("size %zu\n", offsetof(ncclConfig_t, size));
+    printf("magic %zu\n", offsetof(ncclConfig_t, magic));
+    printf("version %zu\n", offsetof(ncclConfig_t, version));
+    printf("blocking %zu\n", offsetof(ncclConfig_t, blocking));
+#if BUILT_WITH
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    printf("magic is %x\n", config.magic);
+    printf("version is %d\n", NCCL_VERSION(2, 14, 0));
+#else
+    printf("magic is %x\n", DT_NCCL_CONFIG_MAGIC);
+    printf("version is %u\n", DT_NCCL_CONFIG_VERSION);
+#endif
+}
