@@ -86,6 +86,8 @@ int dt_comm_link(struct dt_comm *world, struct dt_device *dev, bool required, st
     snprintf(job->links_name, sizeof job->links_name, "%s",
              missing < 0 ? err->text : cards[world->rank].links);
     free(cards);
+    if (rc == 0 && missing < 0)
+        err->agreed = true;
     if (rc < 0 || (missing < 0 && required))
         return missing;
     return missing < 0 ? 0 : open_links(world, dev, err);
