@@ -318,7 +318,9 @@ static int fail(const struct dt_error *err)
         nanosleep(&start, NULL);
     } else if (!leads()) {
         nanosleep(&start, NULL);
-        if (!*stop_signal) /* not told to end meanwhile */
+        if (world && !*stop_signal) /* not told to end meanwhile */
+            dt_warn("rank %d: %s", dt_comm_rank(world), err->text);
+        else if (!*stop_signal)
             dt_warn("rank %s: %s", launched_rank(), err->text);
     }
     dt_comm_abort(world, 1);
@@ -367,12 +369,27 @@ static int check_tasks(struct dt_error *err)
                    tasks);
 }
 
+/* Ranks that no MPI has started. */
+static int meet_at(const char *where, const struct dt_settings *s, struct dt_error *err)
+{
+    const char *backend = dt_backends[s->distributed.backend];
+    if (strcmp(backend, "self") == 0 || strcmp(backend, "mpi") == 0)
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.rendezvous does not go with distributed.backend %s", backend);
+    char *name = dt_format("tcp:%s", where);
+    int rc = dt_comm_open(&world, name, (double)s->distributed.timeout, err);
+    free(name);
+    return rc;
+}
+
 /* With rc the settings were read: ranks meet even if they are wrong, so that it is said once. */
 static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
 {
     const char *backend = dt_backends[s->distributed.backend];
     bool alone = strcmp(backend, "self") == 0;
     struct dt_error failure;
+    if (rc == 0 && *s->distributed.rendezvous)
+        return meet_at(s->distributed.rendezvous, s, err);
     if (rc == 0 && !alone)
         DT_TRY(check_tasks(err));
     if (dt_comm_open(&world, alone ? "auto" : backend, (double)s->distributed.timeout, &failure) <

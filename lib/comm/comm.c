@@ -13,6 +13,7 @@
 #include "base/program.h"
 #include "base/progress.h"
 #include "comm/job.h"
+#include "comm/tcp.h"
 
 struct dt_comm *dt_job_new_group(struct dt_job *job, const int *members, int size, int rank)
 {
@@ -73,7 +74,7 @@ static void finish(struct dt_job *job, int rc, const struct dt_error *err)
 static int join(struct dt_job *job, struct dt_error *err)
 {
     int rank, size;
-    DT_TRY(job->transport->open(&job->state, &rank, &size, err));
+    DT_TRY(job->transport->open(&job->state, job->where, &rank, &size, err));
     new_world(job, rank, size);
     return 0;
 }
@@ -136,6 +137,7 @@ static void free_job(struct dt_job *job)
         free(job->groups[i]);
     }
     free(job->groups);
+    free(job->where);
     free(job->lists.memory);
     free(job->staging.memory);
     free(job->linked_lists.memory);
@@ -285,7 +287,7 @@ const char *dt_comm_launched_rank(void)
 static int await_opening(struct dt_job *job, struct dt_error *err)
 {
     const struct timespec end = time_of(dt_now() + job->patience);
-    const char *rank = dt_comm_launched_rank();
+    const char *rank = job->where ? dt_tcp_rank() : dt_comm_launched_rank();
     int rc = 0, waited = 0;
     pthread_mutex_lock(&job->lock);
     while (!job->opened && waited == 0)
@@ -303,10 +305,11 @@ static int await_opening(struct dt_job *job, struct dt_error *err)
     return rc;
 }
 
-int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport, double patience,
-                    struct dt_error *err)
+int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport, const char *where,
+                    double patience, struct dt_error *err)
 {
     struct dt_job *job = new_job(transport, patience);
+    job->where = where ? dt_strdup(where) : NULL;
     *world = NULL;
     if (pthread_create(&job->thread, NULL, serve, job) != 0) {
         free_job(job);
@@ -364,8 +367,10 @@ int dt_comm_open(struct dt_comm **world, const char *name, double patience, stru
         *world = open_alone();
         return 0;
     }
+    if (strncmp(name, "tcp:", 4) == 0)
+        return dt_comm_open_on(world, &dt_tcp_transport, name + 4, patience, err);
     DT_TRY(load(name, &transport, err));
-    return dt_comm_open_on(world, transport, patience, err);
+    return dt_comm_open_on(world, transport, NULL, patience, err);
 }
 
 void dt_comm_close(struct dt_comm *world)

@@ -44,16 +44,16 @@
 
 struct dt_comm;
 
-/* name: "self", one rank alone; "mpi"; or "auto" and "nccl": mpi where a launcher of MPI has
- * started this process, otherwise self. patience: seconds. */
+/* name: "self", one rank alone; "mpi"; "tcp:PATH" (comm/tcp.h); or "auto" and "nccl": mpi where
+ * a launcher of MPI has started this process, otherwise self. patience: seconds. */
 int dt_comm_open(struct dt_comm **world, const char *name, double patience,
                  struct dt_error *err) DT_MUST_CHECK;
 /* The first of so many ranks that are not there: for plans, which ask for size and rank alone.
  * Close with dt_comm_close. */
 struct dt_comm *dt_comm_imagine(int size);
-/* The same over a transport given as it is. */
-int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport, double patience,
-                    struct dt_error *err) DT_MUST_CHECK;
+/* The same over a transport given as it is; where: the path at which ranks meet, or NULL. */
+int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport, const char *where,
+                    double patience, struct dt_error *err) DT_MUST_CHECK;
 /* What the launcher of MPI that has started this process calls its rank; NULL: there is none. */
 const char *dt_comm_launched_rank(void);
 /* Closes the world, when its operations are over; NULL is fine. */

@@ -64,6 +64,7 @@ struct dt_linked {
 struct dt_job {
     const struct dt_transport *transport; /* NULL: one rank alone */
     void *state;                          /* the transport's */
+    char *where;                          /* ranks meet; NULL: as their launcher says */
     double patience;
     long skipped; /* number of the all-to-all in its group that is left out; -1: none */
     atomic_uint_least64_t bytes_sent;

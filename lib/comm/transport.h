@@ -3,8 +3,8 @@
  * What a communicator needs of the network: bytes from one rank to another.
  *
  * A transport is a plug-in (mpi.so) that exports one struct dt_transport under
- * the name "dt_transport". It knows nothing of reductions: dt adds up itself, in
- * an order of its own, so no library's choice of algorithm reaches the result.
+ * the name "dt_transport", or part of the library (comm/tcp.h). It knows nothing of reductions: dt
+ * adds up itself, in an order of its own, so no library's choice of algorithm reaches the result.
  * All calls come from one thread. Messages between two ranks with one tag arrive
  * in the order they were sent.
  */
@@ -16,13 +16,14 @@
 
 #include "base/error.h"
 
-#define DT_TRANSPORT_ABI 1
+#define DT_TRANSPORT_ABI 2
 
 struct dt_transport {
     int abi;
     const char *name;
-    /* Joins the job that a launcher started; *state is the transport's own. */
-    int (*open)(void **state, int *rank, int *size, struct dt_error *);
+    /* Joins the job that a launcher started; *state is the transport's own. where: the path at
+     * which ranks meet, or NULL. */
+    int (*open)(void **state, const char *where, int *rank, int *size, struct dt_error *);
     void (*close)(void *state);
 
     /* Starts a transfer. The memory stays the caller's, untouched until test says

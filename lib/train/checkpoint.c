@@ -167,6 +167,8 @@ static void forgive(struct dt_settings *s, const struct dt_settings *now)
     memcpy(s->data.dataset, now->data.dataset, sizeof s->data.dataset);
     s->data.num_workers = now->data.num_workers;
     s->distributed.backend = now->distributed.backend;
+    memcpy(s->distributed.rendezvous, now->distributed.rendezvous,
+           sizeof s->distributed.rendezvous);
     s->distributed.timeout = now->distributed.timeout;
     s->distributed.overlap = now->distributed.overlap; /* the same bits, as these: */
     s->distributed.zero_stage = now->distributed.zero_stage;

@@ -87,6 +87,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.save_interval", DT_SET_INT, AT(training.save_interval), "1000", 0, 1e12},
     {"distributed.backend", DT_SET_CHOICE, AT(distributed.backend), "auto", .choices = dt_backends,
      .advice = "ranks meet through MPI, and Gloo is not used"},
+    {"distributed.rendezvous", DT_SET_STRING, AT(distributed.rendezvous), ""},
     {"distributed.pp", DT_SET_INT, AT(distributed.pp), "1", 1, 4096},
     {"distributed.tp", DT_SET_INT, AT(distributed.tp), "1", 1, 4096},
     {"distributed.cp", DT_SET_INT, AT(distributed.cp), "1", 1, 4096},

@@ -486,9 +486,9 @@ static void one_rank_alone_needs_no_transport(void **state)
 
 static sem_t may_open, has_opened;
 
-static int open_late(void **state, int *rank, int *size, struct dt_error *error)
+static int open_late(void **state, const char *where, int *rank, int *size, struct dt_error *error)
 {
-    (void)state, (void)rank, (void)size;
+    (void)state, (void)where, (void)rank, (void)size;
     sem_wait(&may_open);
     sem_post(&has_opened);
     return dt_fail(error, DT_EIO, "too late");
@@ -505,7 +505,7 @@ static void ranks_that_do_not_meet_are_not_waited_for(void **state)
     sem_init(&may_open, 0, 0);
     sem_init(&has_opened, 0, 0);
     setenv("PMIX_RANK", "7", 1);
-    assert_int_equal(dt_comm_open_on(&world, &late, 1, &error), DT_ESTALLED);
+    assert_int_equal(dt_comm_open_on(&world, &late, NULL, 1, &error), DT_ESTALLED);
     unsetenv("PMIX_RANK");
     assert_null(world);
     assert_non_null(strstr(error.text, "rank 7: ranks have not met within 1 seconds"));

@@ -33,10 +33,10 @@ struct threads_request {
     size_t bytes;
 };
 
-static int threads_open(void **state, int *rank, int *size, struct dt_error *err)
+static int threads_open(void **state, const char *where, int *rank, int *size, struct dt_error *err)
 {
     int *self = dt_alloc(1, sizeof *self);
-    (void)err;
+    (void)where, (void)err;
     pthread_mutex_lock(&post.lock);
     *self = post.opened++;
     pthread_mutex_unlock(&post.lock);
@@ -148,7 +148,7 @@ static void *run_rank(void *argument)
     struct rank_start *start = argument;
     struct dt_comm *world;
     struct dt_error err;
-    if (dt_comm_open_on(&world, &threads_transport, UNHURRIED, &err) < 0)
+    if (dt_comm_open_on(&world, &threads_transport, NULL, UNHURRIED, &err) < 0)
         abort();
     start->work(world, start->context);
     dt_comm_close(world);

@@ -111,7 +111,23 @@ runs() {
     grep -q '^failed .*instructions$' <<<"$output"
     grep -q '"fp32 follows the processor", "status": "ok".*"losses": 60, "apart": 0}' \
         "$OUT/gpu-check.json"
+    grep -q '^not here .*two ranks over NCCL: this machine has one GPU' <<<"$output"
     [ "$(grep -c '^=== ' "$OUT/gpu-check.log")" -ge 16 ] # nothing is lost of the log
+}
+
+@test "on two GPUs two ranks over NCCL have the bits of one" {
+    runs data 2 settings
+    printf '%s\n' "${small[@]}" --set training.warmup_steps=1 --set model.max_seq_len=8 \
+        --set model.hidden_size=16 >bundle/share/settings
+    cp -s "$(realpath "${DT_BUILD:-$ROOT/build}")"/lib/dt/cuda-emulated.so bundle/lib/dt
+    program path/nvidia-smi 'echo "Some GPU, 1.2"; echo "Some GPU, 1.2"'
+    export CUDA_EMULATOR=gpus=2 DT_CHECK_DEVICE=cuda-emulated
+    export LD_LIBRARY_PATH="${DT_BUILD:-$ROOT/build}/tests/cuda/nccl"
+    run "$ROOT/tests/gpu/check" "$T/bundle"
+    grep -q '^ok .*two ranks over NCCL' <<<"$output"
+    export CUDA_EMULATOR=gpus=1
+    run "$ROOT/tests/gpu/check" "$T/bundle"
+    grep -q '^failed .*two ranks over NCCL' <<<"$output"
 }
 
 @test "runs in each precision begin with the same weights, and are compared" {

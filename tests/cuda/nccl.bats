@@ -49,6 +49,17 @@ load links
     done
 }
 
+@test "ranks that no MPI has started" {
+    over self 1 one "${invariant[@]}"
+    links
+    local -a options=(-q -j 1 "${small[@]}" "${invariant[@]}" --set distributed.backend=nccl
+        --set distributed.rendezvous="$T/meet" -o two "$data")
+    RANK=1 LOCAL_RANK=1 WORLD_SIZE=2 timeout 120 dt-train "${options[@]}" &
+    RANK=0 LOCAL_RANK=0 WORLD_SIZE=2 timeout 120 dt-train "${options[@]}"
+    wait $!
+    results two | cmp one.results -
+}
+
 @test "a sum that is left out shows" {
     over nccl 2 all "${invariant[@]}" --set distributed.zero_stage=2
     DT_DEBUG_SKIP_REDUCTION=1 over nccl 2 some "${invariant[@]}" --set distributed.zero_stage=2

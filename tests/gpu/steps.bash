@@ -24,7 +24,7 @@ folder_of() {
 }
 
 library=$(ldd "$bundle/lib/dt/cuda.so" 2>/dev/null | awk '/libcublasLt/ { print $1 }')
-export LD_LIBRARY_PATH="$bundle/lib:$(folder_of "$library"):$plain_path"
+export LD_LIBRARY_PATH="$bundle/lib:$(folder_of "$library"):$plain_path:$(folder_of libnccl.so.2)"
 
 # MiB of the GPU's memory that are taken, once a second.
 watch_memory() {
