@@ -40,7 +40,7 @@ struct dt_settings {
         long save_interval;                             /* 0: only at the end */
     } training;
     struct {
-        int backend; /* place in dt_backends */
+        int backend;                        /* place in dt_backends */
         char rendezvous[DT_SETTING_STRING]; /* where ranks that no MPI has started meet; or "" */
         long pp, tp; /* pipeline stages, and slices of each layer; */
         long cp;     /* contexts, which share out every sequence; replicas are the rest */

@@ -62,7 +62,8 @@ meet() {
         sleep 0.1
     done
     kill -KILL "$second"
-    run wait "$first"
+    local status=0
+    wait "$first" || status=$?
     [ "$status" -eq 1 ]
     grep -q '^dt-train: rank 0: rank 1 has left$' said.0
 }
