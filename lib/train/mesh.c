@@ -108,8 +108,11 @@ static void open_replicas(struct dt_replicas *r, struct dt_comm *world, const st
 
 struct dt_replicas dt_replicas_near(const struct dt_replicas *r)
 {
-    return (struct dt_replicas){dt_comm_near(r->all), dt_comm_near(r->group),
-                                dt_comm_near(r->across)};
+    struct dt_replicas near = *r;
+    near.all = dt_comm_near(r->all);
+    near.group = dt_comm_near(r->group);
+    near.across = dt_comm_near(r->across);
+    return near;
 }
 
 int dt_groups(const struct dt_replicas *r)

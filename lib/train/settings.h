@@ -42,8 +42,8 @@ struct dt_settings {
     struct {
         int backend;                        /* place in dt_backends */
         char rendezvous[DT_SETTING_STRING]; /* where ranks that no MPI has started meet; or "" */
-        long pp, tp; /* pipeline stages, and slices of each layer; */
-        long cp;     /* contexts, which share out every sequence; replicas are the rest */
+        long pp, tp;                        /* pipeline stages, and slices of each layer; */
+        long cp; /* contexts, which share out every sequence; replicas are the rest */
         bool sequence_parallel; /* slices share out the rows of the stream */
         int schedule;           /* enum dt_pipeline_schedule */
         long virtual_stages;    /* chunks of layers that a stage holds, when interleaved */
