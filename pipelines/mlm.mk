@@ -3,7 +3,7 @@
 # Masked pretraining of a model in the shape of DistilBERT (Sanh et al. 2019), with a
 # WordPiece vocabulary, on short sequences:
 #
-#   make mlm                stories from dt-synth; some minutes on 2 cores
+#   make mlm                stories from dt-synth; 4 to 11 minutes on 2 cores
 #   make mlm CORPUS=FILE HELD=FILE2    your text, and other text to score
 #
 # The end is a table, a plot and JSON of masked accuracy and loss on held-out
