@@ -232,7 +232,7 @@ static double tensor_seconds(double collectives, const struct dt_base *b,
 }
 
 /* What a layer's ring takes beyond the attention behind which its messages go: all but the work
- * on the first of the blocks. */
+ * on the last of the blocks. */
 static double ring_seconds(double attention, bool backward, const struct dt_base *b,
                            const struct dt_settings *s, const struct dt_layout *l,
                            const struct dt_cluster *c)
