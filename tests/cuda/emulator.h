@@ -62,6 +62,10 @@ extern dim3 blockDim, gridDim;
 
 namespace emulator
 {
+/* Thrown by work that cannot go on yet: finish leaves it and what is behind it for later. */
+struct not_yet {
+};
+
 constexpr unsigned warp_lanes = 32, most_threads = 1024, most_shared = 227 << 10;
 constexpr unsigned most_shared_unasked = 48 << 10; /* without cudaFuncSetAttribute */
 

@@ -82,7 +82,14 @@ void work_off(stream *s, uint64_t end)
         std::function<void()> work = std::move(s->work.front());
         s->work.pop_front();
         s->done++;
-        work();
+        try {
+            work();
+        } catch (emulator::not_yet &) {
+            s->work.push_front(std::move(work));
+            s->done--;
+            open_memory(false);
+            throw;
+        }
     }
     open_memory(false);
 }
@@ -102,7 +109,10 @@ void stream::put(std::function<void()> item)
 void stream::finish()
 {
     std::lock_guard<std::recursive_mutex> locked(lock);
-    work_off(this, added);
+    try {
+        work_off(this, added);
+    } catch (emulator::not_yet &) {
+    }
 }
 } // namespace
 

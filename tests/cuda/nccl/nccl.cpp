@@ -42,7 +42,7 @@ struct ring {
 struct board {
     std::atomic<int> joined;
     std::atomic<bool> wanted[64]; /* of each rank: others wait for its messages */
-    ring rings[1]; /* of ranks from * size + to, and as many as there are */
+    ring rings[1];                /* of ranks from * size + to, and as many as there are */
 };
 
 /* What there is of a message: its length, then its bytes. */
@@ -140,14 +140,21 @@ void pause()
     nanosleep(&t, nullptr);
 }
 
+thread_local bool helps;
+
+/* A thread that helps lets go of the stream instead of waiting. */
 void run(ncclComm_t c, std::vector<transfer> &transfers)
 {
-    while (!c->aborted && !advance_all(c, transfers))
+    while (!c->aborted && !advance_all(c, transfers)) {
+        if (helps)
+            throw emulator::not_yet();
         pause();
+    }
 }
 
 void help(ncclComm_t c)
 {
+    helps = true;
     for (; !c->closing; pause())
         if (c->shared->wanted[c->rank].exchange(false) && c->stream)
             c->stream.load()->finish();
@@ -204,8 +211,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
     int file = shm_open(c->name, O_RDWR | O_CREAT, 0600);
     if (file < 0 || ftruncate(file, (off_t)c->bytes) < 0)
         return ncclInternalError;
-    c->shared = static_cast<board *>(
-        mmap(nullptr, c->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+    c->shared =
+        static_cast<board *>(mmap(nullptr, c->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
     close(file);
     c->shared->joined++;
     c->helper = std::thread(help, c);
