@@ -342,8 +342,8 @@ static bool advance_message(struct peer *p)
     }
     struct message *m = p->coming;
     size_t left = m->header.bytes - m->at;
-    size_t bytes =
-        moved(p, recv(p->socket, m->data + m->at, left < READ_AT_ONCE ? left : READ_AT_ONCE, 0));
+    size_t most = left < READ_AT_ONCE ? left : READ_AT_ONCE;
+    size_t bytes = most > 0 ? moved(p, recv(p->socket, m->data + m->at, most, 0)) : 0;
     if ((m->at += bytes) < m->header.bytes)
         return bytes > 0;
     while (*end)

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* The tcp transport by itself: two processes that meet, and messages of all sizes. */
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "comm/tcp.h"
+
+#define TAGS  2
+#define BYTES ((size_t)3 << 20) /* more than a socket holds */
+
+static const size_t sizes[] = {0, 1, BYTES, 0};
+
+static int await(void *tcp, void *request, size_t *bytes)
+{
+    struct dt_error err;
+    int over;
+    while ((over = dt_tcp_transport.test(tcp, &request, bytes, &err)) == 0)
+        ;
+    return over;
+}
+
+/* Sends each size under each tag, and receives the same from the other: the later tag first. */
+static bool exchange(void *tcp, int peer)
+{
+    struct dt_error err;
+    char *out = dt_alloc(1, BYTES), *in = dt_alloc(1, BYTES);
+    void *sends[TAGS][sizeof sizes / sizeof *sizes], *received;
+    bool good = true;
+    memset(out, 'x', BYTES);
+    for (int tag = 0; tag < TAGS; tag++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            good &= dt_tcp_transport.send(tcp, peer, tag, out, sizes[i], &sends[tag][i], &err) == 0;
+    for (int tag = TAGS - 1; tag >= 0; tag--)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            size_t bytes = 7;
+            memset(in, 0, BYTES);
+            good &= dt_tcp_transport.receive(tcp, peer, tag, in, BYTES, &received, &err) == 0 &&
+                    await(tcp, received, &bytes) == 1 && bytes == sizes[i] &&
+                    memcmp(in, out, bytes) == 0;
+        }
+    for (int tag = 0; tag < TAGS; tag++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            good &= await(tcp, sends[tag][i], &(size_t){0}) == 1;
+    free(in);
+    free(out);
+    return good;
+}
+
+/* One of two ranks; whether all went well. */
+static bool run_rank(const char *where, const char *number)
+{
+    struct dt_error err;
+    void *tcp;
+    int rank, size;
+    setenv("RANK", number, 1);
+    setenv("WORLD_SIZE", "2", 1);
+    if (dt_tcp_transport.open(&tcp, where, &rank, &size, &err) < 0)
+        return false;
+    bool good =
+        rank == atoi(number) && size == 2 && exchange(tcp, 1 - rank) && exchange(tcp, 1 - rank);
+    dt_tcp_transport.close(tcp);
+    return good;
+}
+
+static void messages_of_all_sizes_come_whole_and_in_order(void **state)
+{
+    char folder[] = "/tmp/dt-tcp-XXXXXX";
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    char *where = dt_format("%s/meet", folder);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(run_rank(where, "1") ? 0 : 1);
+    bool good = run_rank(where, "0");
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(good);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(rmdir(folder), 0);
+    free(where);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_of_all_sizes_come_whole_and_in_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
