@@ -66,8 +66,11 @@ static struct job job_of(enum dt_pipeline_schedule schedule, long stages, long c
                      .training = {.batch_size = 1,
                                   .sequence_length = LENGTH,
                                   .gradient_accumulation_steps = batches},
-                     .distributed =
-                         {.pp = stages, .tp = 1, .schedule = schedule, .virtual_stages = chunks}},
+                     .distributed = {.pp = stages,
+                                     .cp = 1,
+                                     .tp = 1,
+                                     .schedule = schedule,
+                                     .virtual_stages = chunks}},
         .batches = batches,
     };
 }
