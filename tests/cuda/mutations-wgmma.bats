@@ -6,7 +6,7 @@ load planting
 
 # The small test of attention by wgmma.
 run_tests() {
-    "$BUILT/tests/cuda/test-attention" a_few_tiles_of_wgmma_match_the_reference
+    "$BUILT/tests/cuda/test-attention" a_ring_of_tiles_matches_the_reference_by_wgmma
 }
 
 @test "nothing planted: nothing is found" {

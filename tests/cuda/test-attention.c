@@ -95,8 +95,8 @@ static void a_few_tiles_match_the_reference(void **unused)
     check(&(struct shape){1, 2, 1, 70, 8, .rate = 0.2f});
 }
 
-/* The same of wgmma's: enough tiles of keys that slots of the ring are filled again. */
-static void a_few_tiles_of_wgmma_match_the_reference(void **unused)
+/* By wgmma: enough tiles of keys that slots of the ring are filled again. */
+static void a_ring_of_tiles_matches_the_reference(void **unused)
 {
     (void)unused;
     check(&(struct shape){1, 2, 1, 400, 64, .dtype = DT_BF16});
@@ -174,7 +174,7 @@ static void shapes_may_be_any(void **unused)
     }
 }
 
-static void shapes_of_wgmma_may_be_any(void **unused)
+static void shapes_of_tiles_may_be_any(void **unused)
 {
     (void)unused;
     for (int i = 0; i < 8; i++) {
@@ -284,43 +284,59 @@ static int open_both(void **unused)
     return 0;
 }
 
+static int open_for_mma(void **unused)
+{
+    unsetenv("DT_CUDA_WGMMA");
+    return open_both(unused);
+}
+
+static int open_for_wgmma(void **unused)
+{
+    setenv("DT_CUDA_WGMMA", "1", 1);
+    return open_both(unused);
+}
+
 static int close_both(void **unused)
 {
     dt_device_close(gpu);
     return close_device(unused);
 }
 
+#define BY_MMA(test)                                                                               \
+    {                                                                                              \
+#test, test, open_for_mma, close_both, NULL                                                \
+    }
+#define BY_WGMMA(test)                                                                             \
+    {                                                                                              \
+#test "_by_wgmma", test, open_for_wgmma, close_both, NULL                                  \
+    }
+
 /* The argument, if there is one, names the test to run. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_few_tiles_match_the_reference),
-        cmocka_unit_test(tensor_cores_match_the_reference),
-        cmocka_unit_test(heads_share_keys),
-        cmocka_unit_test(queries_see_their_spans_alone),
-        cmocka_unit_test(dropped_weights_are_those_of_the_cpu),
-        cmocka_unit_test(any_head_matches_the_reference),
-        cmocka_unit_test(shapes_may_be_any),
-        cmocka_unit_test(attention_reads_a_cache),
-        cmocka_unit_test(keys_that_no_query_sees_are_not_read),
-        cmocka_unit_test(a_query_may_see_nothing),
-        cmocka_unit_test(scores_may_be_large),
-    };
-    const struct CMUnitTest wgmma[] = {
-        cmocka_unit_test(a_few_tiles_of_wgmma_match_the_reference),
-        cmocka_unit_test(tensor_cores_match_the_reference),
-        cmocka_unit_test(heads_share_keys),
-        cmocka_unit_test(queries_see_their_spans_alone),
-        cmocka_unit_test(shapes_of_wgmma_may_be_any),
-        cmocka_unit_test(attention_reads_a_cache),
-        cmocka_unit_test(keys_that_no_query_sees_are_not_read),
-        cmocka_unit_test(a_query_may_see_nothing),
-        cmocka_unit_test(scores_may_be_large),
+        BY_MMA(a_few_tiles_match_the_reference),
+        BY_MMA(tensor_cores_match_the_reference),
+        BY_MMA(heads_share_keys),
+        BY_MMA(queries_see_their_spans_alone),
+        BY_MMA(dropped_weights_are_those_of_the_cpu),
+        BY_MMA(any_head_matches_the_reference),
+        BY_MMA(shapes_may_be_any),
+        BY_MMA(attention_reads_a_cache),
+        BY_MMA(keys_that_no_query_sees_are_not_read),
+        BY_MMA(a_query_may_see_nothing),
+        BY_MMA(scores_may_be_large),
+        BY_WGMMA(a_ring_of_tiles_matches_the_reference),
+        BY_WGMMA(tensor_cores_match_the_reference),
+        BY_WGMMA(heads_share_keys),
+        BY_WGMMA(queries_see_their_spans_alone),
+        BY_WGMMA(shapes_of_tiles_may_be_any),
+        BY_WGMMA(attention_reads_a_cache),
+        BY_WGMMA(keys_that_no_query_sees_are_not_read),
+        BY_WGMMA(a_query_may_see_nothing),
+        BY_WGMMA(scores_may_be_large),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
-    unsetenv("DT_CUDA_WGMMA");
-    int failed = cmocka_run_group_tests(tests, open_both, close_both);
-    setenv("DT_CUDA_WGMMA", "1", 1);
-    return failed + cmocka_run_group_tests(wgmma, open_both, close_both);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
