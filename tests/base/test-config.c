@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "scratch.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,20 +37,7 @@ static const struct dt_setting schema[] = {
 };
 
 static struct dt_error err;
-static char path[] = "/tmp/dt-test-config-XXXXXX";
-
-static int make_file(void **state)
-{
-    (void)state;
-    int fd = mkstemp(path);
-    return fd < 0 ? -1 : close(fd);
-}
-
-static int remove_file(void **state)
-{
-    (void)state;
-    return unlink(path);
-}
+static const char path[] = "config.yaml";
 
 static void write_bytes(const char *text, size_t size)
 {
@@ -255,8 +242,8 @@ static void files_that_cannot_be_read_are_named(void **state)
 {
     (void)state;
     struct object o;
-    assert_true(dt_config_read(schema, &o, "/tmp/dt-no-such-file.yaml", &err) < 0);
-    assert_non_null(strstr(err.text, "/tmp/dt-no-such-file.yaml"));
+    assert_true(dt_config_read(schema, &o, "no-such-file.yaml", &err) < 0);
+    assert_non_null(strstr(err.text, "no-such-file.yaml"));
 }
 
 static void overrides_change_one_setting(void **state)
@@ -392,5 +379,5 @@ int main(void)
         cmocka_unit_test(aliases_set_what_they_stand_for),
         cmocka_unit_test(a_fixed_setting_takes_one_value_and_says_what_to_do),
     };
-    return cmocka_run_group_tests(tests, make_file, remove_file);
+    return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "scratch.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,23 +14,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-
-/* Each test has a directory of its own, which is also the current one. */
-static char scratch[64];
-
-static int enter_scratch(void **state)
-{
-    (void)state;
-    strcpy(scratch, "/tmp/dt-file-XXXXXX");
-    return mkdtemp(scratch) && chdir(scratch) == 0 ? 0 : -1;
-}
-
-static int leave_scratch(void **state)
-{
-    (void)state;
-    struct dt_error err;
-    return chdir("/") == 0 && dt_remove_tree(scratch, &err) == 0 ? 0 : -1;
-}
 
 static int entries(const char *path)
 {

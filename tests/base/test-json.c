@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "scratch.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -158,9 +158,7 @@ static void plain_bytes_are_told_from_others_at_any_place(void **state)
 static void files_are_written_and_read(void **state)
 {
     (void)state;
-    char path[] = "/tmp/dt-json-XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
+    const char *path = "v.json";
     struct dt_error err;
     struct json_object *v;
     assert_int_equal(parse("{\"a\":[1,0.1,\"x/y\"]}", &v, &err), 0);
@@ -170,7 +168,7 @@ static void files_are_written_and_read(void **state)
     assert_string_equal(json_object_to_json_string_ext(v, JSON_C_TO_STRING_NOSLASHESCAPE),
                         "{\"a\":[1,0.1,\"x/y\"]}");
     json_object_put(v);
-    remove(path);
+    assert_int_equal(remove(path), 0);
     assert_int_equal(dt_json_read(path, &v, &err), DT_EIO);
     assert_null(v);
 }
@@ -210,7 +208,7 @@ int main(void)
         cmocka_unit_test(escapes_are_the_short_ones),
         cmocka_unit_test(escaped_pairs_are_their_characters),
         cmocka_unit_test(plain_bytes_are_told_from_others_at_any_place),
-        cmocka_unit_test(files_are_written_and_read),
+        cmocka_unit_test_setup_teardown(files_are_written_and_read, enter_scratch, leave_scratch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

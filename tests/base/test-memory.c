@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory that is left, on machines made of a few files. */
-#include "test.h"
+#include "scratch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,25 +9,10 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-static char root[] = "/tmp/dt-memory-XXXXXX";
-
-static int make_root(void **state)
-{
-    (void)state;
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state)
-{
-    (void)state;
-    struct dt_error err;
-    return dt_remove_tree(root, &err);
-}
-
 static void put(const char *directory, const char *name, const char *text)
 {
     struct dt_error err;
-    char *at = dt_format("%s/%s", root, directory), *path = dt_format("%s/%s", at, name);
+    char *at = dt_format("%s/%s", scratch, directory), *path = dt_format("%s/%s", at, name);
     assert_int_equal(dt_make_directories(at, &err), 0);
     assert_int_equal(dt_file_write(path, text, strlen(text), &err), 0);
     free(at), free(path);
@@ -36,21 +21,21 @@ static void put(const char *directory, const char *name, const char *text)
 static void the_least_of_machine_and_groups_counts(void **state)
 {
     (void)state;
-    assert_true(dt_memory_available(root) == SIZE_MAX);
+    assert_true(dt_memory_available(scratch) == SIZE_MAX);
     put("proc", "meminfo", "MemTotal:       8000 kB\nMemFree:   10 kB\nMemAvailable:    4000 kB\n");
-    assert_int_equal(dt_memory_available(root), 4000 * 1024);
+    assert_int_equal(dt_memory_available(scratch), 4000 * 1024);
     put("proc/self", "cgroup", "0::/a/b\n");
     put("sys/fs/cgroup/a/b", "memory.max", "max\n");
     put("sys/fs/cgroup/a/b", "memory.current", "700000\n");
-    assert_int_equal(dt_memory_available(root), 4000 * 1024);
+    assert_int_equal(dt_memory_available(scratch), 4000 * 1024);
     put("sys/fs/cgroup/a", "memory.max", "1000000\n"); /* the group above limits */
     put("sys/fs/cgroup/a", "memory.current", "900000\n");
-    assert_int_equal(dt_memory_available(root), 100000);
+    assert_int_equal(dt_memory_available(scratch), 100000);
     put("sys/fs/cgroup/a", "memory.stat", "anon 1\nactive_file 20000\ninactive_file 300\n");
-    assert_int_equal(dt_memory_available(root), 120300);
+    assert_int_equal(dt_memory_available(scratch), 120300);
     put("sys/fs/cgroup", "memory.max", "50\n"); /* what a container sees as its root */
     put("sys/fs/cgroup", "memory.current", "60\n");
-    assert_int_equal(dt_memory_available(root), 0);
+    assert_int_equal(dt_memory_available(scratch), 0);
 }
 
 static void version_1_of_control_groups_is_read(void **state)
@@ -62,7 +47,7 @@ static void version_1_of_control_groups_is_read(void **state)
     put("sys/fs/cgroup/memory/job", "memory.limit_in_bytes", "5000\n");
     put("sys/fs/cgroup/memory/job", "memory.usage_in_bytes", "2000\n");
     put("sys/fs/cgroup/memory/job", "memory.stat", "active_file 9\ntotal_active_file 70\n");
-    assert_int_equal(dt_memory_available(root), 3070);
+    assert_int_equal(dt_memory_available(scratch), 3070);
 }
 
 static void a_real_machine_has_memory(void **state)
@@ -78,5 +63,5 @@ int main(void)
         cmocka_unit_test(version_1_of_control_groups_is_read),
         cmocka_unit_test(a_real_machine_has_memory),
     };
-    return cmocka_run_group_tests(tests, make_root, remove_root);
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }

@@ -2,23 +2,17 @@
 /* What shards and their like are read from: the first byte chooses, the others are the
  * file. .dts in order and at any place, index.json, mixtures, and the files of MDS,
  * Megatron-LM and llm.c. */
-#include <string.h>
-#include <sys/stat.h>
-
 #include "base/buffer.h"
-#include "base/file.h"
 #include "fuzz.h"
 #include "shard/foreign.h"
 #include "shard/manifest.h"
 #include "shard/mixture.h"
 #include "shard/shard.h"
 
-static char folder[] = "/dev/shm/dt-fuzz-shards-XXXXXX";
-
 static void write_file(const char *name, const void *data, size_t size)
 {
     struct dt_error err;
-    char *path = dt_path_join(folder, name);
+    char *path = dt_path_join(fuzz_directory(), name);
     if (dt_file_write(path, data, size, &err) < 0)
         abort();
     free(path);
@@ -87,37 +81,26 @@ static void read_lists(const uint8_t *data, size_t size)
     dt_mixture_release(&mixture);
     close(fd);
     write_file("index.json", data, size);
-    if (dt_manifest_read(&manifest, folder, &err) < 0 && err.text[0] == '\0')
+    if (dt_manifest_read(&manifest, fuzz_directory(), &err) < 0 && err.text[0] == '\0')
         abort();
     dt_manifest_release(&manifest);
-    read_foreign("mds", folder);
+    read_foreign("mds", fuzz_directory());
 }
 
 static void read_megatron(const uint8_t *data, size_t size)
 {
-    char *path = dt_path_join(folder, "m");
+    char *path = dt_path_join(fuzz_directory(), "m");
     write_file("m.idx", data, size);
     write_file("m.bin", data, size);
     read_foreign("megatron", path);
     free(path);
 }
 
-static void clean_up(void)
-{
-    struct dt_error err;
-    if (dt_remove_tree(folder, &err) < 0)
-        abort();
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static bool made;
     char path[32];
     if (size == 0)
         return 0;
-    if (!made && (mkdtemp(folder) == NULL || atexit(clean_up) != 0))
-        abort();
-    made = true;
     int fd = fuzz_file(data + 1, size - 1, path);
     switch (data[0] % 4) {
     case 0:

@@ -8,25 +8,15 @@
 
 #include "fuzz.h"
 
-#include "base/file.h"
 #include "token/tokenizer.h"
 
 static const char *const kinds[] = {"tokenizer.json", "tekken.json", "x.tiktoken",
                                     "vocab.txt",      "vocab.json",  "merges.txt"};
 #define KINDS (sizeof kinds / sizeof *kinds)
 
-static char directory[] = "/tmp/dt-fuzz-XXXXXX";
-
-static void remove_directory(void)
-{
-    struct dt_error err;
-    if (dt_remove_tree(directory, &err) < 0)
-        fprintf(stderr, "%s\n", err.text);
-}
-
 static char *put_file(const char *name, const void *data, size_t size)
 {
-    char *path = dt_path_join(directory, name);
+    char *path = dt_path_join(fuzz_directory(), name);
     FILE *f = fopen(path, "wb");
     if (f == NULL || fwrite(data, 1, size, f) != size || fclose(f) != 0)
         abort();
@@ -54,10 +44,6 @@ static void try_tokenizer(const struct dt_tokenizer *t)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static bool made = false;
-    if (!made && (mkdtemp(directory) == NULL || atexit(remove_directory) != 0))
-        abort();
-    made = true;
     if (size == 0)
         return 0;
     const char *kind = kinds[data[0] % KINDS];

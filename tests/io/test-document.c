@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "scratch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,20 +10,7 @@
 #include "base/rng.h"
 #include "io/document.h"
 
-static char scratch[] = "/tmp/dt-test-document-XXXXXX";
 static struct dt_error err;
-
-static int enter_scratch(void **state)
-{
-    (void)state;
-    return mkdtemp(scratch) && chdir(scratch) == 0 ? 0 : -1;
-}
-
-static int leave_scratch(void **state)
-{
-    (void)state;
-    return chdir("/") == 0 ? dt_remove_tree(scratch, &err) : -1;
-}
 
 static void write_bytes(const char *path, const char *data, size_t size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "scratch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,20 +12,7 @@
 #include "base/file.h"
 #include "io/input.h"
 
-static char scratch[] = "/tmp/dt-test-input-XXXXXX";
 static struct dt_error err;
-
-static int enter_scratch(void **state)
-{
-    (void)state;
-    return mkdtemp(scratch) && chdir(scratch) == 0 ? 0 : -1;
-}
-
-static int leave_scratch(void **state)
-{
-    (void)state;
-    return chdir("/") == 0 ? dt_remove_tree(scratch, &err) : -1;
-}
 
 /* Lines of digits: compressible, and no two places alike. */
 static struct dt_buffer sample(int lines)

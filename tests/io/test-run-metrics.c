@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "scratch.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,19 +10,12 @@
 #include "base/file.h"
 #include "io/run-metrics.h"
 
-/* Reads text as a metrics file of its own directory "DIR/tale". */
+/* Reads text as the metrics file of a directory "tale". */
 static int read_text(const char *text, struct dt_run_metrics *m, struct dt_error *err)
 {
-    char dir[] = "/tmp/dt-test-XXXXXX", run[64], file[80];
-    assert_non_null(mkdtemp(dir));
-    snprintf(run, sizeof run, "%s/tale/", dir);
-    snprintf(file, sizeof file, "%s/tale/metrics.jsonl", dir);
-    assert_int_equal(dt_make_directories(run, err), 0);
-    assert_int_equal(dt_file_write(file, text, strlen(text), err), 0);
-    int rc = dt_run_metrics_read(m, run, err);
-    struct dt_error ignored;
-    assert_int_equal(dt_remove_tree(dir, &ignored), 0);
-    return rc;
+    assert_int_equal(dt_make_directories("tale", err), 0);
+    assert_int_equal(dt_file_write("tale/metrics.jsonl", text, strlen(text), err), 0);
+    return dt_run_metrics_read(m, "tale/", err);
 }
 
 static void losses_are_read_and_the_rest_is_ignored(void **state)
@@ -105,5 +98,5 @@ int main(void)
         cmocka_unit_test(broken_metrics_are_refused_with_their_line),
         cmocka_unit_test(a_missing_run_is_an_error),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* GGUF files: where each number lies, and what is refused. tests/tools/dt-export.bats
  * compares logits with those of another reader. */
-#include "test.h"
+#include "scratch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +14,7 @@
 
 static struct dt_device *dev;
 static struct dt_error err;
-static char scratch[] = "/tmp/dt-test-gguf-XXXXXX";
-static char *path;
+static const char path[] = "m.gguf";
 
 static const struct dt_model_config llama = {.family = DT_LLAMA,
                                              .vocab_size = 11,
@@ -30,19 +29,13 @@ static const struct dt_model_config llama = {.family = DT_LLAMA,
 
 static int prepare(void **state)
 {
-    (void)state;
-    if (mkdtemp(scratch) == NULL)
-        return -1;
-    path = dt_path_join(scratch, "m.gguf");
-    return dt_device_open(&dev, "cpu", 1, &err);
+    return enter_scratch(state) < 0 ? -1 : dt_device_open(&dev, "cpu", 1, &err);
 }
 
 static int clean_up(void **state)
 {
-    (void)state;
     dt_device_close(dev);
-    free(path);
-    return dt_remove_tree(scratch, &err);
+    return leave_scratch(state);
 }
 
 static struct dt_model *new_model(enum dt_family family)

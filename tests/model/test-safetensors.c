@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "scratch.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,30 +13,13 @@
 #include "model/safetensors.h"
 
 static struct dt_error err;
-static char scratch[] = "/tmp/dt-test-safetensors-XXXXXX";
-static char *path;
+static const char path[] = "x.safetensors";
 
 static float a_data[6], b_data[2];
 static const struct dt_named_tensor two[] = {
     {"a", 2, {3, 2}, a_data},
     {"b", 1, {2, 0}, b_data},
 };
-
-static int make_scratch(void **state)
-{
-    (void)state;
-    if (mkdtemp(scratch) == NULL)
-        return -1;
-    path = dt_path_join(scratch, "x.safetensors");
-    return 0;
-}
-
-static int remove_scratch(void **state)
-{
-    (void)state;
-    free(path);
-    return dt_remove_tree(scratch, &err);
-}
 
 static void fill(void)
 {
@@ -274,13 +257,11 @@ static void write_file(const char *name, const char *header, const void *data, s
 {
     struct dt_buffer b = DT_BUFFER_EMPTY;
     uint64_t size = strlen(header);
-    char *place = dt_path_join(scratch, name);
     dt_buffer_append(&b, &size, sizeof size);
     dt_buffer_append(&b, header, size);
     dt_buffer_append(&b, data, data_size);
-    assert_int_equal(dt_file_write(place, b.data, b.size, &err), 0);
+    assert_int_equal(dt_file_write(name, b.data, b.size, &err), 0);
     dt_buffer_release(&b);
-    free(place);
 }
 
 static void sixteen_bits_become_thirty_two(void **state)
@@ -326,12 +307,10 @@ static void other_names_are_found(void **state)
 
 static int read_index(const char *index)
 {
-    char *place = dt_path_join(scratch, "x.index.json");
-    assert_int_equal(dt_file_write(place, index, strlen(index), &err), 0);
+    const char *name = "x.index.json";
+    assert_int_equal(dt_file_write(name, index, strlen(index), &err), 0);
     clear();
-    int rc = dt_safetensors_read_index(place, two, 2, NULL, &err);
-    free(place);
-    return rc;
+    return dt_safetensors_read_index(name, two, 2, NULL, &err);
 }
 
 static void write_parts(void)
@@ -410,10 +389,10 @@ static void damaged_compressed_files_are_refused(void **state)
 static void files_that_cannot_be_opened_are_named(void **state)
 {
     (void)state;
-    assert_true(dt_safetensors_read("/tmp/dt-no-such-file", two, 2, NULL, &err) < 0);
-    assert_non_null(strstr(err.text, "/tmp/dt-no-such-file"));
-    assert_int_equal(dt_safetensors_write("/tmp/dt-no-such-dir/x", two, 2, false, &err), DT_EIO);
-    assert_non_null(strstr(err.text, "/tmp/dt-no-such-dir/x"));
+    assert_true(dt_safetensors_read("no-such-file", two, 2, NULL, &err) < 0);
+    assert_non_null(strstr(err.text, "no-such-file"));
+    assert_int_equal(dt_safetensors_write("no-such-dir/x", two, 2, false, &err), DT_EIO);
+    assert_non_null(strstr(err.text, "no-such-dir/x"));
 }
 
 int main(void)
@@ -436,5 +415,5 @@ int main(void)
         cmocka_unit_test(damaged_compressed_files_are_refused),
         cmocka_unit_test(files_that_cannot_be_opened_are_named),
     };
-    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+    return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }

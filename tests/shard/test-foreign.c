@@ -4,7 +4,7 @@
  *     tests/oracles/foreign_oracle.py write-mds tests/shard/foreign/mds
  *     tests/oracles/foreign_oracle.py write-megatron tests/shard/foreign/megatron
  * and, for llm.c, by numpy after its data_common.py. */
-#include "test.h"
+#include "scratch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,21 +25,6 @@ static const struct {
 } formats[] = {{"mds", GOLDEN "mds", {NULL}},
                {"megatron", GOLDEN "megatron", {".bin", ".idx"}},
                {"llmc", GOLDEN "llmc.bin", {""}}};
-
-static char root[] = "/tmp/dt-test-foreign-XXXXXX";
-
-static int make_root(void **state)
-{
-    (void)state;
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state)
-{
-    (void)state;
-    struct dt_error err;
-    return dt_remove_tree(root, &err);
-}
 
 static void expect_documents(const char *format, const char *path)
 {
@@ -63,7 +48,7 @@ static char *write_documents(const char *format, uint32_t vocab_size)
     struct dt_error err = {0};
     struct dt_foreign *f;
     struct dt_shard_info info = {.vocab_size = vocab_size, .eot = 255};
-    char *name = dt_format("%s-%u", format, vocab_size), *path = dt_path_join(root, name);
+    char *name = dt_format("%s-%u", format, vocab_size), *path = dt_path_join(scratch, name);
     assert_int_equal(dt_foreign_create(&f, format, path, &info, &err), 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(dt_foreign_add(f, documents[i].ids, documents[i].count, &err), 0);
@@ -168,7 +153,7 @@ static void changed_files_do_no_harm(void **state)
                  {"megatron", ".idx"},
                  {"llmc", ""}};
     for (int i = 0; i < 5; i++) {
-        char *name = dt_format("%s-256", files[i].format), *path = dt_path_join(root, name);
+        char *name = dt_format("%s-256", files[i].format), *path = dt_path_join(scratch, name);
         char *file = dt_format("%s%s", path, files[i].file);
         damage(files[i].format, path, file, 300);
         expect_documents(files[i].format, path);
@@ -186,5 +171,5 @@ int main(void)
         cmocka_unit_test(ids_of_four_bytes_come_back),
         cmocka_unit_test(changed_files_do_no_harm),
     };
-    return cmocka_run_group_tests(tests, make_root, remove_root);
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Files changed at random with all hashes put right again: nothing but the
  * checks of the contents stands between them and the reader's memory. */
-#include "test.h"
+#include "scratch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "shard/reseal.h"
 #include "shard/rows.h"
 
-static char path[] = "/tmp/dt-test-hostile-XXXXXX";
+static const char path[] = "hostile.dts";
 
 /* A small file of several frames: a long document, short and empty ones; as a list,
  * with a mask if row is 1, or in rows. */
@@ -169,19 +169,6 @@ static void the_first_id_above_is_found(void **state)
     }
 }
 
-static int make_path(void **state)
-{
-    (void)state;
-    int fd = mkstemp(path);
-    return fd < 0 ? -1 : close(fd);
-}
-
-static int remove_path(void **state)
-{
-    (void)state;
-    return remove(path);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,5 +176,5 @@ int main(void)
         cmocka_unit_test(the_first_id_above_is_found),
         cmocka_unit_test(ids_beyond_the_vocabulary_are_found),
     };
-    return cmocka_run_group_tests(tests, make_path, remove_path);
+    return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }

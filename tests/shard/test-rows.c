@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of documents, and documents in random order. */
-#include "test.h"
+#include "scratch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define VOCAB     1000
 #define PADDING   3
 
-static char path[] = "/tmp/dt-test-rows-XXXXXX";
+static const char path[] = "rows.dts";
 static uint64_t lengths[DOCUMENTS];
 
 /* Document i holds i % 900 and then ids that follow from its length; half are short. */
@@ -160,7 +160,7 @@ static void shuffle(uint64_t seed, size_t memory, uint64_t *order)
     struct dt_shard_document d;
     struct dt_ids ids = DT_IDS_EMPTY;
     uint32_t *expected = malloc(sizeof *expected * 10000);
-    assert_int_equal(dt_shuffler_new(&s, "/tmp", seed, memory, &err), 0);
+    assert_int_equal(dt_shuffler_new(&s, ".", seed, memory, &err), 0);
     for (uint64_t i = 0; i < DOCUMENTS; i++) {
         d = (struct dt_shard_document){i, lengths[i], 2 * i};
         fill(expected, i);
@@ -201,19 +201,6 @@ static void shuffling_moves_every_document_whatever_the_memory(void **state)
     assert_true(stayed < 10);
 }
 
-static int make_path(void **state)
-{
-    (void)state;
-    int fd = mkstemp(path);
-    return fd < 0 ? -1 : close(fd);
-}
-
-static int remove_path(void **state)
-{
-    (void)state;
-    return remove(path);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,5 +209,5 @@ int main(void)
         cmocka_unit_test(rows_needed_are_those_written),
         cmocka_unit_test(shuffling_moves_every_document_whatever_the_memory),
     };
-    return cmocka_run_group_tests(tests, make_path, remove_path);
+    return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }

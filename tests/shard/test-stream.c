@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The stream writer and the sequential reader. */
-#include "test.h"
+#include "scratch.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -12,24 +12,21 @@
 #include "base/rng.h"
 #include "shard/shard.h"
 
-static char directory[] = "/tmp/dt-test-stream-XXXXXX";
-static char path[64], other[64];
+static char *path, *other;
 
-static int make_directory(void **state)
+static int set_up(void **state)
 {
-    (void)state;
-    if (mkdtemp(directory) == NULL)
-        return -1;
-    snprintf(path, sizeof path, "%s/a.dts", directory);
-    snprintf(other, sizeof other, "%s/b.dts", directory);
-    return 0;
+    int rc = make_scratch(state);
+    path = dt_path_join(scratch, "a.dts");
+    other = dt_path_join(scratch, "b.dts");
+    return rc;
 }
 
-static int remove_directory(void **state)
+static int tear_down(void **state)
 {
-    (void)state;
-    struct dt_error err;
-    return dt_remove_tree(directory, &err);
+    free(path);
+    free(other);
+    return remove_scratch(state);
 }
 
 static struct dt_shard_info info_of(uint32_t vocab_size)
@@ -436,5 +433,5 @@ int main(void)
         cmocka_unit_test(every_flipped_bit_is_detected),
         cmocka_unit_test(every_cut_is_detected),
     };
-    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

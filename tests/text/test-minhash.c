@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "scratch.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,20 +16,7 @@
 #include "text/shingle.h"
 #include "text/signer.h"
 
-static char scratch[] = "/tmp/dt-test-minhash-XXXXXX";
 static struct dt_error err;
-
-static int enter_scratch(void **state)
-{
-    (void)state;
-    return mkdtemp(scratch) && chdir(scratch) == 0 ? 0 : -1;
-}
-
-static int leave_scratch(void **state)
-{
-    (void)state;
-    return chdir("/") == 0 ? dt_remove_tree(scratch, &err) : -1;
-}
 
 /* --- shingles --------------------------------------------------------------------------------- */
 

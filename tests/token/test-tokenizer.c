@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "scratch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,21 +18,6 @@
 /* Files of the same names were made by `tokenizers`: see tests/tools/dt-tokenize.bats. */
 #define GOLDEN "tests/token/golden/"
 
-static char directory[] = "/tmp/dt-tokenizer-XXXXXX";
-
-static int make_directory(void **state)
-{
-    (void)state;
-    return mkdtemp(directory) ? 0 : -1;
-}
-
-static int remove_directory(void **state)
-{
-    (void)state;
-    struct dt_error err;
-    return dt_remove_tree(directory, &err);
-}
-
 static struct dt_tokenizer *load(const char *path)
 {
     struct dt_tokenizer *t;
@@ -46,7 +31,7 @@ static struct dt_tokenizer *load(const char *path)
 static char *write_file(const char *name, const char *text, size_t size)
 {
     struct dt_error err;
-    char *path = dt_path_join(directory, name);
+    char *path = dt_path_join(scratch, name);
     assert_int_equal(dt_file_write(path, text, size, &err), 0);
     return path;
 }
@@ -276,11 +261,11 @@ static void equal_tokenizers_have_equal_fingerprints_in_any_format(void **state)
     struct dt_error err;
     struct dt_tokenizer *whole = load(GOLDEN "tokenizer.json"), *pair, *copy, *named;
     char *plain = write_pair(whole, ""), *prefixed = write_pair(whole, "x.");
-    char *saved = dt_path_join(directory, "saved.json");
+    char *saved = dt_path_join(scratch, "saved.json");
     assert_int_equal(dt_tokenizer_save(whole, saved, &err), 0);
     copy = load(saved);
     pair = load(prefixed);
-    named = load(directory); /* which holds vocab.json and no tokenizer.json */
+    named = load(scratch); /* which holds vocab.json and no tokenizer.json */
     assert_int_equal(dt_tokenizer_fingerprint(pair), dt_tokenizer_fingerprint(whole));
     assert_int_equal(dt_tokenizer_fingerprint(copy), dt_tokenizer_fingerprint(whole));
     assert_int_equal(dt_tokenizer_fingerprint(named), dt_tokenizer_fingerprint(whole));
@@ -466,7 +451,7 @@ static void missing_files_are_named(void **state)
     (void)state;
     struct dt_tokenizer *t;
     struct dt_error err;
-    char *empty = dt_path_join(directory, "empty"), *pair = dt_path_join(directory, "y.vocab.json");
+    char *empty = dt_path_join(scratch, "empty"), *pair = dt_path_join(scratch, "y.vocab.json");
     assert_int_equal(dt_make_directories(empty, &err), 0);
     assert_int_equal(dt_tokenizer_load(&t, empty, &err), DT_EMISSING);
     assert_non_null(
@@ -585,5 +570,5 @@ int main(void)
         cmocka_unit_test(lines_of_ids_are_read_and_written),
         cmocka_unit_test(bytes_are_spelled_and_read),
     };
-    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "scratch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,21 +14,6 @@
 #include "track/points.h"
 #include "track/protobuf.h"
 #include "track/run-watch.h"
-
-static char scratch[] = "/tmp/dt-test-track-XXXXXX";
-
-static int enter(void **state)
-{
-    (void)state;
-    return mkdtemp(scratch) && chdir(scratch) == 0 ? 0 : -1;
-}
-
-static int leave(void **state)
-{
-    (void)state;
-    struct dt_error err;
-    return dt_remove_tree(scratch, &err);
-}
 
 static void write_text(const char *path, const char *text)
 {
@@ -166,5 +151,5 @@ int main(void)
         cmocka_unit_test(points_are_numbers_and_new_by_name_and_step),
         cmocka_unit_test(the_state_of_a_run_is_seen_from_outside),
     };
-    return cmocka_run_group_tests(tests, enter, leave);
+    return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }

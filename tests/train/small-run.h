@@ -3,7 +3,7 @@
 #ifndef DT_TESTS_SMALL_RUN_H
 #define DT_TESTS_SMALL_RUN_H
 
-#include "test.h"
+#include "scratch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,6 @@
 #include "train/training.h"
 
 static struct dt_error err;
-static char scratch[] = "/tmp/dt-test-train-XXXXXX";
 static char *data_path;
 
 /* Tokens with something to learn: each is the last plus 1, 2 or 3, modulo 50. */
@@ -44,8 +43,7 @@ static inline int write_data(uint64_t key)
 
 static inline int set_up(void **state)
 {
-    (void)state;
-    if (mkdtemp(scratch) == NULL)
+    if (make_scratch(state) < 0)
         return -1;
     data_path = dt_path_join(scratch, "data.dts");
     if (write_data(2) == 0)
@@ -56,9 +54,8 @@ static inline int set_up(void **state)
 
 static inline int tear_down(void **state)
 {
-    (void)state;
     free(data_path);
-    return dt_remove_tree(scratch, &err);
+    return remove_scratch(state);
 }
 
 static inline struct dt_settings small_settings(void)
