@@ -7,7 +7,6 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/inventory.h"
 
 struct dt_named_tensor *dt_model_named_tensors(const struct dt_table *t, float *base,
@@ -22,32 +21,6 @@ struct dt_named_tensor *dt_model_named_tensors(const struct dt_table *t, float *
         snprintf(list[i].name, sizeof list[i].name, "%s%s", p->name, suffix);
     }
     return list;
-}
-
-static float *download(const struct dt_model *m)
-{
-    size_t bytes = (size_t)m->table.elements * sizeof(float);
-    float *host = dt_alloc(1, bytes);
-    m->device->ops->download(m->device, host, m->parameters, bytes);
-    return host;
-}
-
-uint64_t dt_parameters_hash(const struct dt_table *t, const float *parameters)
-{
-    uint64_t hash = 0;
-    for (int i = 0; i < t->count; i++) {
-        const struct dt_param *p = &t->params[i];
-        hash = dt_hash_seeded(parameters + p->offset, (size_t)p->count * sizeof(float), hash);
-    }
-    return hash;
-}
-
-uint64_t dt_model_hash(const struct dt_model *m)
-{
-    float *host = download(m);
-    uint64_t hash = dt_parameters_hash(&m->table, host);
-    free(host);
-    return hash;
 }
 
 /* Older names: GPT-2's without the first part, and those of BERT's norms. */
@@ -157,28 +130,5 @@ int dt_model_load_as(struct dt_model **model, struct dt_device *dev, enum dt_dty
         dt_model_free(*model);
         *model = NULL;
     }
-    return rc;
-}
-
-int dt_parameters_save(const struct dt_model *m, float *parameters, uint32_t eot,
-                       const char *directory, struct dt_error *err)
-{
-    char *config_path = dt_path_join(directory, DT_CONFIG_FILE);
-    char *weights_path = dt_path_join(directory, DT_WEIGHTS_FILE);
-    struct dt_named_tensor *list = dt_model_named_tensors(&m->table, parameters, "");
-    int rc = dt_model_config_write(&m->config, eot, config_path, err);
-    rc = rc < 0 ? rc : dt_safetensors_write(weights_path, list, m->table.count, false, err);
-    free(list);
-    free(config_path);
-    free(weights_path);
-    return rc;
-}
-
-int dt_model_save(const struct dt_model *m, uint32_t eot, const char *directory,
-                  struct dt_error *err)
-{
-    float *host = download(m);
-    int rc = dt_parameters_save(m, host, eot, directory, err);
-    free(host);
     return rc;
 }

@@ -36,14 +36,6 @@ int dt_model_restore(struct dt_model *model, const char *directory,
 int dt_parameters_read(const struct dt_table *table, const char *directory, float *parameters,
                        struct dt_error *err) DT_MUST_CHECK;
 
-/* Writes config.json and model.safetensors into an existing directory. */
-int dt_model_save(const struct dt_model *model, uint32_t eot, const char *directory,
-                  struct dt_error *err) DT_MUST_CHECK;
-
-/* The same with parameters in host memory, a flat arena, in place of the model's own. */
-int dt_parameters_save(const struct dt_model *model, float *parameters, uint32_t eot,
-                       const char *directory, struct dt_error *err) DT_MUST_CHECK;
-
 /* Writes tokenizer_config.json beside the tokenizer.json in a directory, so that
  * transformers takes the latter as it is, whatever the model's family. eot: as in
  * config.json; max_length: of a sequence, in tokens. */
@@ -55,10 +47,5 @@ int dt_tokenizer_config_write(const char *directory, uint32_t eot, long max_leng
  * (free). */
 struct dt_named_tensor *dt_model_named_tensors(const struct dt_table *table, float *base,
                                                const char *suffix);
-
-/* Hash of the parameters, in table order, without padding: equal for equal models. */
-uint64_t dt_model_hash(const struct dt_model *model);
-/* The same of a flat arena in host memory. */
-uint64_t dt_parameters_hash(const struct dt_table *table, const float *parameters);
 
 #endif

@@ -8,7 +8,7 @@
 /* Writes config.json and the weights into an existing directory: as one
  * model.safetensors, or if that would have more than most bytes (0: any number) as
  * several with their index. Weights of 16 bits are rounded to nearest even. config.json
- * comes last, and without it the directory is no model. eot: as in dt_model_save. */
+ * comes last, and without it the directory is no model. eot: the id that ends a text. */
 int dt_model_export(const struct dt_model *model, enum dt_dtype dtype, uint64_t most, uint32_t eot,
                     const char *directory, struct dt_error *err) DT_MUST_CHECK;
 

@@ -42,7 +42,7 @@ int dt_tensor_file_read(const struct dt_tensor_file *file, int tensor, int64_t f
                         float *values, struct dt_error *err) DT_MUST_CHECK;
 /* What was written reaches the disk. */
 int dt_tensor_file_sync(const struct dt_tensor_file *file, struct dt_error *err) DT_MUST_CHECK;
-/* Hash of all values, tensor by tensor: of parameters, dt_parameters_hash. */
+/* Hash of all values, tensor by tensor. */
 int dt_tensor_file_hash(const struct dt_tensor_file *file, uint64_t *hash,
                         struct dt_error *err) DT_MUST_CHECK;
 

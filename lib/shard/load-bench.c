@@ -15,7 +15,7 @@ static int read_for(struct dt_loader *l, uint32_t length, double seconds,
     double start = dt_now(), processor = dt_processor_now();
     *speed = (struct dt_load_speed){.memory = dt_loader_memory(l)};
     do {
-        DT_TRY(dt_loader_next_batch(l, &samples, err));
+        DT_TRY(dt_loader_next(l, &samples, err));
         speed->tokens += (uint64_t)dt_loader_rows(l) * length;
         speed->targets += samples.targets;
         if (speed->tokens >= looked + LOOK_EVERY) {

@@ -27,7 +27,6 @@ struct worker {
 struct dt_loader {
     struct dt_loader_options o;
     uint32_t first_row, rows; /* of each global batch */
-    uint64_t samples;
     size_t memory;
     struct worker *workers; /* [0] reads the caller's data set */
     int datasets, threads;
@@ -184,7 +183,6 @@ int dt_loader_open(struct dt_loader **result, struct dt_dataset *dataset,
                        "the data have no end-of-text token, which would tell where documents end");
     struct dt_loader *l = dt_alloc(1, sizeof *l);
     l->o = o;
-    l->samples = samples;
     l->first_row = (uint32_t)((uint64_t)o.batch * o.rank / o.ranks);
     l->rows = (uint32_t)((uint64_t)o.batch * (o.rank + 1) / o.ranks) - l->first_row;
     pthread_mutex_init(&l->lock, NULL);
@@ -200,24 +198,6 @@ int dt_loader_open(struct dt_loader **result, struct dt_dataset *dataset,
     }
     *result = l;
     return 0;
-}
-
-int dt_loader_new(struct dt_loader **l, struct dt_dataset *dataset, uint32_t length, uint32_t batch,
-                  uint64_t seed, int shuffle, uint64_t first, struct dt_error *err)
-{
-    return dt_loader_open(l, dataset,
-                          &(struct dt_loader_options){.length = length,
-                                                      .batch = batch,
-                                                      .seed = seed,
-                                                      .shuffle = shuffle != 0,
-                                                      .first = first,
-                                                      .workers = 1},
-                          err);
-}
-
-uint64_t dt_loader_samples(const struct dt_loader *l)
-{
-    return l->samples;
 }
 
 uint32_t dt_loader_rows(const struct dt_loader *l)
@@ -248,7 +228,7 @@ static struct slot *wait_for_next(struct dt_loader *l)
     return s;
 }
 
-int dt_loader_next_batch(struct dt_loader *l, struct dt_samples *batch, struct dt_error *err)
+int dt_loader_next(struct dt_loader *l, struct dt_samples *batch, struct dt_error *err)
 {
     struct slot *s = l->slots;
     if (l->threads > 0) {
@@ -267,14 +247,6 @@ int dt_loader_next_batch(struct dt_loader *l, struct dt_samples *batch, struct d
                                  .targets = s->targets,
                                  .place = s->place};
     l->taken++;
-    return 0;
-}
-
-int dt_loader_next(struct dt_loader *l, const uint32_t **ids, struct dt_error *err)
-{
-    struct dt_samples batch;
-    DT_TRY(dt_loader_next_batch(l, &batch, err));
-    *ids = batch.ids;
     return 0;
 }
 

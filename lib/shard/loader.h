@@ -2,10 +2,11 @@
 /*
  * Batches of samples, read ahead of their use.
  *
- *     DT_TRY(dt_loader_new(&l, dataset, length, batch, seed, true, 0, err));
+ *     struct dt_loader_options o = {.length = 1024, .batch = 8, .shuffle = true, .workers = 1};
+ *     DT_TRY(dt_loader_open(&l, dataset, &o, err));
  *     while (training) {
- *         DT_TRY(dt_loader_next(l, &ids, err));
- *         step(ids);      // batch x (length + 1)
+ *         DT_TRY(dt_loader_next(l, &samples, err));
+ *         step(samples.ids); // 8 x (1024 + 1)
  *     }
  *     dt_loader_free(l);
  *
@@ -48,22 +49,16 @@ struct dt_samples {
 
 struct dt_loader;
 
-/* The simplest: one rank, one worker. dataset is borrowed, and only the loader may
- * read it from now on. DT_EINVALID as for dt_dataset_samples. first is the place to
- * begin at; shuffle false gives the samples in file order. */
-int dt_loader_new(struct dt_loader **l, struct dt_dataset *dataset, uint32_t length, uint32_t batch,
-                  uint64_t seed, int shuffle, uint64_t first, struct dt_error *err) DT_MUST_CHECK;
-/* The same with all options. DT_SCOPE_DOCUMENT needs an end-of-text token. */
+/* dataset is borrowed, and only the loader may read it from now on. DT_EINVALID as for
+ * dt_dataset_samples; DT_SCOPE_DOCUMENT needs an end-of-text token. */
 int dt_loader_open(struct dt_loader **l, struct dt_dataset *dataset,
                    const struct dt_loader_options *options, struct dt_error *err) DT_MUST_CHECK;
-uint64_t dt_loader_samples(const struct dt_loader *l); /* of one epoch */
-uint32_t dt_loader_rows(const struct dt_loader *l);    /* B */
+uint32_t dt_loader_rows(const struct dt_loader *l); /* B */
 /* Bytes that it may come to use: batches, decoded tokens and tables. */
 size_t dt_loader_memory(const struct dt_loader *l);
-/* The next batch: B x (T + 1) ids, row by row; borrowed until the next call. */
-int dt_loader_next(struct dt_loader *l, const uint32_t **ids, struct dt_error *err) DT_MUST_CHECK;
-int dt_loader_next_batch(struct dt_loader *l, struct dt_samples *batch,
-                         struct dt_error *err) DT_MUST_CHECK;
+/* The next batch; borrowed until the next call. */
+int dt_loader_next(struct dt_loader *l, struct dt_samples *batch,
+                   struct dt_error *err) DT_MUST_CHECK;
 void dt_loader_free(struct dt_loader *l); /* NULL is fine */
 
 #endif

@@ -72,7 +72,7 @@ void dt_store_begin_average(struct dt_store *store);
 /* The average and the parameters change places. */
 void dt_store_exchange_average(struct dt_store *store);
 
-/* Hash of all parameters, as dt_parameters_hash; every rank asks. */
+/* Hash of all parameters, as dt_tensor_file_hash of their file; every rank asks. */
 int dt_store_hash(struct dt_store *store, uint64_t *hash, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

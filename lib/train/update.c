@@ -47,7 +47,7 @@ static int load_batch(struct dt_training *t, int64_t i, struct dt_batch *batch, 
 {
     long size = t->settings.training.batch_size, length = t->settings.training.sequence_length;
     struct dt_samples samples;
-    DT_TRY(dt_loader_next_batch(t->loader, &samples, err));
+    DT_TRY(dt_loader_next(t->loader, &samples, err));
     batch->first_sample = t->state.samples + (uint64_t)(i * size);
     batch->begins = samples.begins;
     batch->ends = samples.ends;

@@ -8,7 +8,7 @@
  *
  * FUZZ_ROUNDS is 3000 without it, and FUZZ_SEED 1.
  */
-#include "test.h"
+#include "scratch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ struct file {
     size_t size, starts[MOST_FRAMES], frames;
 };
 
-static char path[] = "/tmp/dt-test-fuzz-XXXXXX";
+static char *path;
 static struct file files[FILES];
 
 /* Compressed frames, as a list with a mask or in rows. */
@@ -63,12 +63,10 @@ static void write_large(uint32_t row)
 
 static int read_files(void **state)
 {
-    (void)state;
     struct dt_error err;
-    int fd = mkstemp(path);
-    if (fd < 0)
+    if (make_scratch(state) < 0)
         return -1;
-    close(fd);
+    path = dt_path_join(scratch, "x.dts");
     for (size_t i = 0; i < FILES; i++) {
         if (i >= GOLDENS)
             write_large(i == GOLDENS ? 0 : 65);
@@ -82,10 +80,10 @@ static int read_files(void **state)
 
 static int free_files(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < FILES; i++)
         free(files[i].data);
-    return remove(path);
+    free(path);
+    return remove_scratch(state);
 }
 
 /* --- changes ---------------------------------------------------------------------------------- */
@@ -189,7 +187,7 @@ static void read_anywhere(struct dt_rng *rng)
                                   .scope =
                                       info->eot != UINT32_MAX ? DT_SCOPE_DOCUMENT : DT_SCOPE_ROW};
     if (o.length < 1 << 16 && dt_loader_open(&l, d, &o, &err) == 0) {
-        for (int i = 0; i < 3 && dt_loader_next_batch(l, &s, &err) == 0; i++)
+        for (int i = 0; i < 3 && dt_loader_next(l, &s, &err) == 0; i++)
             for (uint32_t k = 0; k < 2 * (o.length + 1); k++)
                 assert_true((s.ids[k] & ~DT_NO_LOSS) < info->vocab_size);
         dt_loader_free(l);

@@ -8,7 +8,7 @@
  * alone, and is always checked. Where Python has torch and transformers (make
  * oracles-torch), random models go from there to here and from here to there.
  */
-#include "test.h"
+#include "scratch.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,17 +18,15 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "model/directory.h"
+#include "model/export.h"
 #include "model/pass.h"
 
 static struct dt_device *dev;
 static struct dt_error err;
-static char scratch[] = "/tmp/dt-test-families-XXXXXX";
 
 static int open_device(void **state)
 {
-    (void)state;
-    if (mkdtemp(scratch) && dt_device_open(&dev, "cpu", 2, &err) == 0)
+    if (make_scratch(state) == 0 && dt_device_open(&dev, "cpu", 2, &err) == 0)
         return 0;
     print_error("%s\n", err.text);
     return -1;
@@ -36,9 +34,8 @@ static int open_device(void **state)
 
 static int close_device(void **state)
 {
-    (void)state;
     dt_device_close(dev);
-    return dt_remove_tree(scratch, &err);
+    return remove_scratch(state);
 }
 
 /* Forward and backward; the gradients are the caller's to free. */
@@ -427,7 +424,7 @@ static void export(const char *family)
     dt_buffer_append(&batch, b.inputs, bytes);
     dt_buffer_append(&batch, b.targets, bytes);
     assert_int_equal(dt_make_directories(directory, &err), 0);
-    assert_int_equal(dt_model_save(m, 7, directory, &err), 0);
+    assert_int_equal(dt_model_export(m, DT_F32, 0, 7, directory, &err), 0);
     float *values = log_probabilities(m, &b);
     write_numbers(family, "batch", batch.data, batch.size);
     write_numbers(family, "log-probabilities", values,

@@ -7,64 +7,24 @@
 
 static struct dt_device *dev;
 static struct dt_error err;
-static const struct dt_model_config tiny = {.vocab_size = 19,
-                                            .max_seq_len = 12,
-                                            .hidden_size = 8,
-                                            .num_layers = 2,
-                                            .num_heads = 2,
-                                            .num_kv_heads = 2,
-                                            .intermediate_size = 32,
-                                            .layer_norm_epsilon = 1e-5,
-                                            .initializer_range = 0.02,
-                                            .tie_word_embeddings = true};
-/* Four heads that share two of keys and values, and a head of its own. */
-static const struct dt_model_config tiny_llama = {.family = DT_LLAMA,
-                                                  .vocab_size = 19,
-                                                  .max_seq_len = 12,
-                                                  .hidden_size = 8,
-                                                  .num_layers = 2,
-                                                  .num_heads = 4,
-                                                  .num_kv_heads = 2,
-                                                  .intermediate_size = 20,
-                                                  .layer_norm_epsilon = 1e-6,
-                                                  .rope_theta = 100,
-                                                  .initializer_range = 0.02};
+#define TINY                                                                                       \
+    .vocab_size = 19, .max_seq_len = 12, .hidden_size = 8, .num_layers = 2,                        \
+    .initializer_range = 0.02
+#define TINY_GPT2                                                                                  \
+    TINY, .num_heads = 2, .num_kv_heads = 2, .intermediate_size = 32, .tie_word_embeddings = true
+#define TINY_LLAMA                                                                                 \
+    TINY, .family = DT_LLAMA, .intermediate_size = 20, .layer_norm_epsilon = 1e-6, .rope_theta = 100
 
+static const struct dt_model_config tiny = {TINY_GPT2, .layer_norm_epsilon = 1e-5};
+/* Four heads that share two of keys and values, and a head of its own. */
+static const struct dt_model_config tiny_llama = {TINY_LLAMA, .num_heads = 4, .num_kv_heads = 2};
 /* Llama with norms of queries and keys: Qwen3. */
-static const struct dt_model_config tiny_qwen3 = {.family = DT_LLAMA,
-                                                  .vocab_size = 19,
-                                                  .max_seq_len = 12,
-                                                  .hidden_size = 8,
-                                                  .num_layers = 2,
-                                                  .num_heads = 2,
-                                                  .num_kv_heads = 1,
-                                                  .intermediate_size = 20,
-                                                  .qk_norm = true,
-                                                  .layer_norm_epsilon = 1e-6,
-                                                  .rope_theta = 100,
-                                                  .initializer_range = 0.02};
-static const struct dt_model_config tiny_bert = {.family = DT_BERT,
-                                                 .vocab_size = 19,
-                                                 .max_seq_len = 12,
-                                                 .hidden_size = 8,
-                                                 .num_layers = 2,
-                                                 .num_heads = 2,
-                                                 .num_kv_heads = 2,
-                                                 .intermediate_size = 32,
-                                                 .layer_norm_epsilon = 1e-12,
-                                                 .initializer_range = 0.02,
-                                                 .tie_word_embeddings = true};
-static const struct dt_model_config tiny_distilbert = {.family = DT_DISTILBERT,
-                                                       .vocab_size = 19,
-                                                       .max_seq_len = 12,
-                                                       .hidden_size = 8,
-                                                       .num_layers = 2,
-                                                       .num_heads = 2,
-                                                       .num_kv_heads = 2,
-                                                       .intermediate_size = 32,
-                                                       .layer_norm_epsilon = 1e-12,
-                                                       .initializer_range = 0.02,
-                                                       .tie_word_embeddings = true};
+static const struct dt_model_config tiny_qwen3 = {TINY_LLAMA, .num_heads = 2, .num_kv_heads = 1,
+                                                  .qk_norm = true};
+static const struct dt_model_config tiny_bert = {TINY_GPT2, .family = DT_BERT,
+                                                 .layer_norm_epsilon = 1e-12};
+static const struct dt_model_config tiny_distilbert = {TINY_GPT2, .family = DT_DISTILBERT,
+                                                       .layer_norm_epsilon = 1e-12};
 
 static inline int open_device(void **state)
 {

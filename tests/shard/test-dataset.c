@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shards read anywhere, data sets, the order of samples, and the loader. */
-#include "test.h"
+#include "scratch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,6 @@
 #define VOCAB  50257
 #define LENGTH 64
 
-static char directory[] = "/tmp/dt-test-dataset-XXXXXX";
 static uint32_t *all;    /* every token of the split, in order */
 static uint64_t *starts; /* of every document */
 static struct dt_shard_document *documents;
@@ -29,7 +28,7 @@ static int write_shard(struct dt_manifest_split *split, int n, const uint64_t *l
     struct dt_shard_info info = {.vocab_size = VOCAB, .eot = VOCAB - 1, .tokenizer = 7}, totals;
     char name[32];
     snprintf(name, sizeof name, "train-%05d.dts", n);
-    char *path = dt_path_join(directory, name);
+    char *path = dt_path_join(scratch, name);
     if (dt_output_open(&out, path, &err) < 0 ||
         dt_shard_writer_new(&w, &out, &info, level, &err) < 0)
         return -1;
@@ -57,14 +56,13 @@ static int write_shard(struct dt_manifest_split *split, int n, const uint64_t *l
 }
 
 /* Three shards: short documents, long ones over several frames, a few tokens. */
-static int make_directory(void **state)
+static int make_shards(void **state)
 {
-    (void)state;
     static uint64_t lengths[3000], longer[] = {0, 150000, 1, 65536, 70000, 0};
     const uint64_t shortest[] = {3, 0, 2};
     struct dt_error err;
     struct dt_manifest m = {.info = {.vocab_size = VOCAB, .eot = VOCAB - 1, .tokenizer = 7}};
-    if (mkdtemp(directory) == NULL)
+    if (make_scratch(state) < 0)
         return -1;
     all = malloc(4 * 1000000);
     starts = malloc(8 * 4000);
@@ -73,26 +71,24 @@ static int make_directory(void **state)
         lengths[i] = i % 97;
     struct dt_manifest_split *split = dt_manifest_add_split(&m, "train");
     int rc = write_shard(split, 0, lengths, 3000, 3) | write_shard(split, 1, longer, 6, 1) |
-             write_shard(split, 2, shortest, 3, 0) | dt_manifest_write(&m, directory, &err);
+             write_shard(split, 2, shortest, 3, 0) | dt_manifest_write(&m, scratch, &err);
     dt_manifest_release(&m);
     return rc;
 }
 
-static int remove_directory(void **state)
+static int remove_shards(void **state)
 {
-    (void)state;
-    struct dt_error err;
     free(all);
     free(starts);
     free(documents);
-    return dt_remove_tree(directory, &err);
+    return remove_scratch(state);
 }
 
 static struct dt_dataset *open_train(void)
 {
     struct dt_error err = {0};
     struct dt_dataset *d;
-    if (dt_dataset_open(&d, directory, "train", &err) < 0)
+    if (dt_dataset_open(&d, scratch, "train", &err) < 0)
         fail_msg("%s", err.text);
     return d;
 }
@@ -157,7 +153,7 @@ static void one_shard_is_a_data_set(void **state)
     struct dt_error err = {0};
     struct dt_dataset *d;
     uint32_t ids[100];
-    char *path = dt_path_join(directory, "train-00000.dts");
+    char *path = dt_path_join(scratch, "train-00000.dts");
     assert_int_equal(dt_dataset_open(&d, path, "whatever", &err), 0);
     assert_int_equal(dt_dataset_info(d)->documents, 3000);
     assert_int_equal(dt_dataset_tokens(d, 1000, 100, ids, &err), 0);
@@ -171,7 +167,7 @@ static void absent_splits_are_named(void **state)
     (void)state;
     struct dt_error err = {0};
     struct dt_dataset *d;
-    assert_int_equal(dt_dataset_open(&d, directory, "val", &err), DT_EMISSING);
+    assert_int_equal(dt_dataset_open(&d, scratch, "val", &err), DT_EMISSING);
     assert_non_null(strstr(err.text, "has no split 'val'; it has: train"));
     assert_int_equal(dt_dataset_open(&d, "/dev", "val", &err), DT_EMISSING);
     assert_null(d);
@@ -199,49 +195,44 @@ static void each_epoch_holds_each_sample_once(void **state)
     assert_int_not_equal(dt_sample_at(42, many, place), dt_sample_at(43, many, place));
 }
 
-static void check_batches(struct dt_loader *l, uint32_t batch, int shuffle, uint64_t first,
-                          uint64_t batches)
+/* A loader's first batches are those of the order. */
+static void check_batches(const struct dt_loader_options *o, uint64_t batches)
 {
     struct dt_error err = {0};
-    const uint32_t *ids;
-    uint64_t samples = dt_loader_samples(l);
+    struct dt_dataset *d = open_train();
+    struct dt_loader *l;
+    struct dt_samples got;
+    uint64_t samples = (tokens - 1) / LENGTH;
+    assert_int_equal(dt_loader_open(&l, d, o, &err), 0);
     for (uint64_t b = 0; b < batches; b++) {
-        assert_int_equal(dt_loader_next(l, &ids, &err), 0);
-        for (uint32_t row = 0; row < batch; row++) {
-            uint64_t place = first + b * batch + row;
-            uint64_t k = shuffle ? dt_sample_at(9, samples, place) : place % samples;
-            assert_memory_equal(ids + row * (LENGTH + 1), all + k * LENGTH, 4 * (LENGTH + 1));
+        assert_int_equal(dt_loader_next(l, &got, &err), 0);
+        for (uint32_t row = 0; row < o->batch; row++) {
+            uint64_t place = o->first + b * o->batch + row;
+            uint64_t k = o->shuffle ? dt_sample_at(o->seed, samples, place) : place % samples;
+            assert_memory_equal(got.ids + row * (LENGTH + 1), all + k * LENGTH, 4 * (LENGTH + 1));
         }
     }
+    dt_loader_free(l);
+    dt_dataset_close(d);
 }
 
 static void the_loader_follows_the_order(void **state)
 {
     (void)state;
-    struct dt_error err = {0};
-    for (int shuffle = 0; shuffle < 2; shuffle++) {
-        struct dt_dataset *d = open_train();
-        struct dt_loader *l;
-        assert_int_equal(dt_loader_new(&l, d, LENGTH, 7, 9, shuffle, 0, &err), 0);
-        assert_int_equal(dt_loader_samples(l), (tokens - 1) / LENGTH);
-        check_batches(l, 7, shuffle, 0, dt_loader_samples(l) / 7 + 10); /* into epoch 1 */
-        dt_loader_free(l);
-        dt_dataset_close(d);
-    }
+    struct dt_loader_options o = {.length = LENGTH, .batch = 7, .seed = 9, .workers = 1};
+    uint64_t epoch = (tokens - 1) / LENGTH / 7;
+    check_batches(&o, epoch + 10);
+    o.shuffle = true;
+    check_batches(&o, epoch + 10);
 }
 
 static void one_integer_resumes_the_loader(void **state)
 {
     (void)state;
-    struct dt_error err = {0};
-    for (uint64_t first = 1; first < 20000; first = 3 * first + 5) {
-        struct dt_dataset *d = open_train();
-        struct dt_loader *l;
-        assert_int_equal(dt_loader_new(&l, d, LENGTH, 3, 9, 1, first, &err), 0);
-        check_batches(l, 3, 1, first, 5);
-        dt_loader_free(l);
-        dt_dataset_close(d);
-    }
+    struct dt_loader_options o = {
+        .length = LENGTH, .batch = 3, .seed = 9, .shuffle = true, .workers = 1};
+    for (o.first = 1; o.first < 20000; o.first = 3 * o.first + 5)
+        check_batches(&o, 5);
 }
 
 static void the_loader_refuses_what_is_too_short(void **state)
@@ -250,11 +241,15 @@ static void the_loader_refuses_what_is_too_short(void **state)
     struct dt_error err = {0};
     struct dt_loader *l;
     struct dt_dataset *d;
-    char *path = dt_path_join(directory, "train-00002.dts"); /* 5 tokens */
+    struct dt_loader_options o = {.length = 5, .batch = 1};
+    uint64_t samples;
+    char *path = dt_path_join(scratch, "train-00002.dts"); /* 5 tokens */
     assert_int_equal(dt_dataset_open(&d, path, "", &err), 0);
-    assert_int_equal(dt_loader_new(&l, d, 5, 1, 0, 1, 0, &err), DT_EINVALID);
-    assert_int_equal(dt_loader_new(&l, d, 4, 1, 0, 1, 0, &err), 0);
-    assert_int_equal(dt_loader_samples(l), 1);
+    assert_int_equal(dt_loader_open(&l, d, &o, &err), DT_EINVALID);
+    o.length = 4;
+    assert_int_equal(dt_loader_open(&l, d, &o, &err), 0);
+    assert_int_equal(dt_dataset_samples(d, 4, &samples, &err), 0);
+    assert_int_equal(samples, 1);
     dt_loader_free(l);
     dt_dataset_close(d);
     free(path);
@@ -263,7 +258,7 @@ static void the_loader_refuses_what_is_too_short(void **state)
 /* Changes one byte of a shard, runs check, and mends it. */
 static void with_damage(const char *name, long offset, void (*check)(void))
 {
-    char *path = dt_path_join(directory, name);
+    char *path = dt_path_join(scratch, name);
     FILE *f = fopen(path, "r+b");
     assert_non_null(f);
     fseek(f, offset, offset < 0 ? SEEK_END : SEEK_SET);
@@ -282,7 +277,7 @@ static void opening_fails(void)
 {
     struct dt_error err = {0};
     struct dt_dataset *d;
-    assert_int_equal(dt_dataset_open(&d, directory, "train", &err), DT_EFORMAT);
+    assert_int_equal(dt_dataset_open(&d, scratch, "train", &err), DT_EFORMAT);
     assert_non_null(strstr(err.text, "train-00001.dts"));
 }
 
@@ -291,11 +286,12 @@ static void loading_fails(void)
     struct dt_error err = {0};
     struct dt_dataset *d = open_train();
     struct dt_loader *l;
-    const uint32_t *ids;
+    struct dt_samples samples;
+    struct dt_loader_options o = {.length = LENGTH, .batch = 64, .shuffle = true, .workers = 1};
     int rc = 0;
-    assert_int_equal(dt_loader_new(&l, d, LENGTH, 64, 9, 1, 0, &err), 0);
+    assert_int_equal(dt_loader_open(&l, d, &o, &err), 0);
     for (int i = 0; i < 10000 && rc == 0; i++)
-        rc = dt_loader_next(l, &ids, &err);
+        rc = dt_loader_next(l, &samples, &err);
     assert_int_equal(rc, DT_EFORMAT);
     assert_non_null(strstr(err.text, "train-00001.dts: data frame 0 at byte"));
     dt_loader_free(l);
@@ -316,9 +312,9 @@ static void another_shard_in_its_place_is_found(void **state)
 {
     (void)state;
     struct dt_error err = {0};
-    char *a = dt_path_join(directory, "train-00000.dts");
-    char *b = dt_path_join(directory, "train-00001.dts");
-    char *aside = dt_path_join(directory, "aside");
+    char *a = dt_path_join(scratch, "train-00000.dts");
+    char *b = dt_path_join(scratch, "train-00001.dts");
+    char *aside = dt_path_join(scratch, "aside");
     char *data;
     size_t size;
     assert_int_equal(rename(b, aside), 0);
@@ -347,5 +343,5 @@ int main(void)
         cmocka_unit_test(damage_is_found_where_it_is_read),
         cmocka_unit_test(another_shard_in_its_place_is_found),
     };
-    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+    return cmocka_run_group_tests(tests, make_shards, remove_shards);
 }

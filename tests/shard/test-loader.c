@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The same global batches for any number of ranks and workers; masks, boundaries of
  * documents, mixtures, and data sets of trillions of tokens. */
-#include "test.h"
+#include "scratch.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,11 +21,9 @@
 #define BATCH  24 /* every number of ranks has a part of it */
 #define SEED   7
 
-static char root[] = "/tmp/dt-test-loader-XXXXXX";
-
-static char *in_root(const char *name)
+static char *in_scratch(const char *name)
 {
-    return dt_path_join(root, name);
+    return dt_path_join(scratch, name);
 }
 
 /* Documents of up to 200 tokens, each ended by EOT; ids follow from the seed. */
@@ -43,7 +41,7 @@ static int write_shards(const char *name, uint64_t seed, int documents, uint32_t
                                  .provenance = "dt-test\n"};
     struct dt_sharder_options o = {
         .tokens_per_shard = 20000, .level = 1, .threads = 1, .layout = layout};
-    char *path = in_root(name);
+    char *path = in_scratch(name);
     int rc = dt_sharder_new(&s, path, &info, &o, &err);
     for (int i = 0; rc == 0 && i < documents; i++) {
         uint32_t ids[200];
@@ -64,16 +62,15 @@ static int write_shards(const char *name, uint64_t seed, int documents, uint32_t
 static int write_text(const char *name, const char *text)
 {
     struct dt_error err;
-    char *path = in_root(name);
+    char *path = in_scratch(name);
     int rc = dt_file_write(path, text, strlen(text), &err);
     free(path);
     return rc;
 }
 
-static int make_root(void **state)
+static int make_data(void **state)
 {
-    (void)state;
-    if (mkdtemp(root) == NULL)
+    if (make_scratch(state) < 0)
         return -1;
     return write_shards("list", 1, 700, 0, DT_SHARDS_LIST) |
            write_shards("other", 2, 300, 0, DT_SHARDS_LIST) |
@@ -84,18 +81,11 @@ static int make_root(void **state)
                                   "{\"data\": \"other\", \"weight\": 1}]}");
 }
 
-static int remove_root(void **state)
-{
-    (void)state;
-    struct dt_error err;
-    return dt_remove_tree(root, &err);
-}
-
 static struct dt_dataset *open_data(const char *name)
 {
     struct dt_error err = {0};
     struct dt_dataset *d;
-    char *path = in_root(name);
+    char *path = in_scratch(name);
     if (dt_dataset_open(&d, path, "train", &err) < 0)
         fail_msg("%s", err.text);
     free(path);
@@ -126,7 +116,7 @@ static void collect(const char *name, const struct dt_loader_options *o, uint64_
         fail_msg("%s", err.text);
     uint32_t first_row = BATCH * o->rank / (o->ranks ? o->ranks : 1);
     for (uint64_t b = 0; b < batches; b++) {
-        assert_int_equal(dt_loader_next_batch(l, &s, &err), 0);
+        assert_int_equal(dt_loader_next(l, &s, &err), 0);
         assert_int_equal(s.place, o->first + b * BATCH);
         for (uint32_t row = 0; row < dt_loader_rows(l); row++)
             hashes[s.place - zero + first_row + row] =
@@ -227,11 +217,14 @@ static void padding_is_no_target(void **state)
         struct dt_dataset *d = open_data(names[i]);
         struct dt_loader *l;
         struct dt_samples s;
-        uint64_t targets = 0, told = 0, rows = dt_dataset_info(d)->tokens / (LENGTH + 1);
-        assert_int_equal(dt_loader_new(&l, d, LENGTH, 1, SEED, 1, 0, &err), 0);
-        assert_int_equal(dt_loader_samples(l), rows);
+        uint64_t targets = 0, told = 0, samples, rows = dt_dataset_info(d)->tokens / (LENGTH + 1);
+        struct dt_loader_options o = options_of(0, 1, 1);
+        o.batch = 1;
+        assert_int_equal(dt_loader_open(&l, d, &o, &err), 0);
+        assert_int_equal(dt_dataset_samples(d, LENGTH, &samples, &err), 0);
+        assert_int_equal(samples, rows);
         for (uint64_t r = 0; r < rows; r++) {
-            assert_int_equal(dt_loader_next_batch(l, &s, &err), 0);
+            assert_int_equal(dt_loader_next(l, &s, &err), 0);
             told += s.targets;
             for (uint32_t t = 1; t <= LENGTH; t++)
                 targets += !(s.ids[t] & DT_NO_LOSS);
@@ -239,7 +232,8 @@ static void padding_is_no_target(void **state)
         assert_int_equal(targets, dt_dataset_info(d)->targets);
         assert_int_equal(told, targets);
         dt_loader_free(l);
-        assert_int_equal(dt_loader_new(&l, d, LENGTH + 1, 1, SEED, 1, 0, &err), DT_EINVALID);
+        o.length = LENGTH + 1;
+        assert_int_equal(dt_loader_open(&l, d, &o, &err), DT_EINVALID);
         assert_non_null(strstr(err.text, "has rows for sequences of 32 tokens, not of 33"));
         dt_dataset_close(d);
     }
@@ -278,7 +272,7 @@ static void attention_keeps_to_documents(void **state)
         o.scope = DT_SCOPE_DOCUMENT;
         assert_int_equal(dt_loader_open(&l, d, &o, &err), 0);
         for (int b = 0; b < 20; b++) {
-            assert_int_equal(dt_loader_next_batch(l, &s, &err), 0);
+            assert_int_equal(dt_loader_next(l, &s, &err), 0);
             for (uint32_t row = 0; row < BATCH; row++)
                 check_spans(s.ids + (size_t)row * (LENGTH + 1), s.begins + (size_t)row * LENGTH,
                             s.ends + (size_t)row * LENGTH, i > 0);
@@ -319,7 +313,7 @@ static void expect_refusal(const char *name, const char *text, const char *reaso
     struct dt_error err = {0};
     struct dt_dataset *d;
     assert_int_equal(write_text(name, text), 0);
-    char *path = in_root(name);
+    char *path = in_scratch(name);
     assert_true(dt_dataset_open(&d, path, "train", &err) < 0);
     if (strstr(err.text, reason) == NULL)
         fail_msg("'%s' instead of '%s'", err.text, reason);
@@ -378,7 +372,7 @@ static void a_failure_reaches_the_user_with_any_workers(void **state)
         int rc = 0, good = 0;
         o.shuffle = false;
         assert_int_equal(dt_loader_open(&l, d, &o, &err), 0);
-        char *path = in_root("other/train-00001.dts"), *data;
+        char *path = in_scratch("other/train-00001.dts"), *data;
         size_t size;
         assert_int_equal(dt_file_read(path, 1 << 30, &data, &size, &err), 0);
         FILE *f = fopen(path, "r+b"); /* in place, as a bad disk does */
@@ -388,11 +382,11 @@ static void a_failure_reaches_the_user_with_any_workers(void **state)
             fputc(~data[i], f);
         }
         fclose(f);
-        for (; good < 1000 && (rc = dt_loader_next_batch(l, &s, &err)) == 0; good++)
+        for (; good < 1000 && (rc = dt_loader_next(l, &s, &err)) == 0; good++)
             ;
         assert_int_equal(rc, DT_EFORMAT);
         assert_non_null(strstr(err.text, "train-00001.dts: data frame "));
-        assert_int_equal(dt_loader_next_batch(l, &s, &err), DT_EFORMAT); /* and stays */
+        assert_int_equal(dt_loader_next(l, &s, &err), DT_EFORMAT); /* and stays */
         dt_loader_free(l);
         dt_dataset_close(d);
         f = fopen(path, "r+b");
@@ -412,7 +406,7 @@ static void write_huge(const char *name)
 {
     struct dt_error err;
     struct dt_manifest m = {.info = {.vocab_size = 50257, .eot = 50256, .tokenizer = 5}};
-    char *path = in_root(name), file[32];
+    char *path = in_scratch(name), file[32];
     assert_int_equal(dt_make_directories(path, &err), 0);
     struct dt_manifest_split *split = dt_manifest_add_split(&m, "train");
     for (int i = 0; i < HUGE_SHARDS; i++) {
@@ -440,7 +434,7 @@ static void ten_trillion_tokens_open_in_a_second(void **state)
     struct dt_dataset *d;
     uint64_t samples, far;
     write_huge("huge");
-    char *path = in_root("huge");
+    char *path = in_scratch("huge");
     clock_t start = clock(); /* other work does not count */
     int rc = dt_dataset_open(&d, path, "train", &err);
     double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
@@ -489,5 +483,5 @@ int main(void)
         cmocka_unit_test(a_failure_reaches_the_user_with_any_workers),
         cmocka_unit_test(ten_trillion_tokens_open_in_a_second),
     };
-    return cmocka_run_group_tests(tests, make_root, remove_root);
+    return cmocka_run_group_tests(tests, make_data, remove_scratch);
 }

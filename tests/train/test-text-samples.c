@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples tokenized while they are asked for. */
-#include "test.h"
+#include "scratch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,18 +15,16 @@
 #define DOCUMENTS 40
 #define LENGTH    16
 
-static char root[] = "/tmp/dt-test-text-XXXXXX";
 static char *path;
 static struct dt_ids documents[DOCUMENTS], all; /* all: in the order of the file */
 static uint32_t eot;
 
-static int make_root(void **state)
+static int make_text(void **state)
 {
-    (void)state;
     struct dt_error err;
     struct dt_tokenizer *t;
     struct dt_buffer lines = DT_BUFFER_EMPTY, text = DT_BUFFER_EMPTY;
-    if (mkdtemp(root) == NULL || dt_tokenizer_load(&t, TOKENIZER, &err) < 0)
+    if (make_scratch(state) < 0 || dt_tokenizer_load(&t, TOKENIZER, &err) < 0)
         return -1;
     struct dt_encoder *e = dt_encoder_new(t);
     eot = dt_tokenizer_eot(t);
@@ -39,7 +37,7 @@ static int make_root(void **state)
         dt_ids_add(&documents[i], eot);
         dt_ids_append(&all, documents[i].data, documents[i].count);
     }
-    path = dt_path_join(root, "text.jsonl");
+    path = dt_path_join(scratch, "text.jsonl");
     int rc = dt_file_write(path, lines.data, lines.size, &err);
     dt_buffer_release(&lines);
     dt_buffer_release(&text);
@@ -48,15 +46,13 @@ static int make_root(void **state)
     return rc;
 }
 
-static int remove_root(void **state)
+static int remove_text(void **state)
 {
-    (void)state;
-    struct dt_error err;
     for (int i = 0; i < DOCUMENTS; i++)
         dt_ids_release(&documents[i]);
     dt_ids_release(&all);
     free(path);
-    return dt_remove_tree(root, &err);
+    return remove_scratch(state);
 }
 
 static struct dt_dataset *open_text(enum dt_text_layout layout, bool shuffle)
@@ -132,7 +128,7 @@ static void collect(enum dt_text_layout layout, uint32_t ranks, int workers, uin
                                             .workers = workers};
         assert_int_equal(dt_loader_open(&l, d, &o, &err), 0);
         for (uint64_t b = 0; b < 12; b++) {
-            assert_int_equal(dt_loader_next_batch(l, &s, &err), 0);
+            assert_int_equal(dt_loader_next(l, &s, &err), 0);
             memcpy(to + (b * 8 + 8 * rank / ranks) * (LENGTH + 1), s.ids,
                    dt_loader_rows(l) * (LENGTH + 1) * sizeof *to);
         }
@@ -161,7 +157,7 @@ static void text_that_is_none_is_an_error(void **state)
     struct dt_dataset *d;
     struct dt_text_options o = {.length = LENGTH};
     uint32_t ids[LENGTH + 1];
-    char *bad = dt_path_join(root, "bad.jsonl");
+    char *bad = dt_path_join(scratch, "bad.jsonl");
     assert_int_equal(dt_text_open(&d, path, &o, &err), DT_EINVALID); /* no tokenizer */
     o.tokenizer_path = TOKENIZER;
     assert_int_equal(dt_text_open(&d, bad, &o, &err), DT_EIO);
@@ -183,5 +179,5 @@ int main(void)
         cmocka_unit_test(ranks_and_workers_change_nothing),
         cmocka_unit_test(text_that_is_none_is_an_error),
     };
-    return cmocka_run_group_tests(tests, make_root, remove_root);
+    return cmocka_run_group_tests(tests, make_text, remove_text);
 }

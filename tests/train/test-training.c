@@ -411,7 +411,8 @@ static void the_average_of_the_parameters_follows_them(void **state)
     assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(dt_model_load(&models[i], dev, paths[i], &err), 0);
-    assert_true(dt_model_hash(models[0]) == dt_model_hash(models[1]));
+    assert_memory_equal(models[0]->parameters, models[1]->parameters,
+                        (size_t)models[0]->table.elements * sizeof *models[0]->parameters);
     for (int64_t i = 0; i < models[0]->table.elements; i++) {
         distance[0] += fabs((double)models[0]->parameters[i] - (double)models[2]->parameters[i]);
         distance[1] += fabs((double)models[2]->parameters[i]);
