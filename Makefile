@@ -221,8 +221,9 @@ $B/tests/%: tests/%.c $(LIBDT) | deps-check
 
 RUN_TESTS = DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' JOBS='$(JOBS)' tests/run
 
+# Those that take long come first, or one of them runs at the end, alone on two cores.
 check: all $(UNITS) $(PRELOADS) $(CUDA_EMULATED) deps-check deps-demo ## run every test; ends with "N passed, M failed, K skipped"
-	@$(RUN_TESTS) $(UNITS) $(BATS) $(MAN)
+	@$(RUN_TESTS) $(MAN) $(BATS) $(UNITS)
 
 check-full: all $(SLOW) ## the tests that take long
 	@TEST_TIMEOUT=7200 $(RUN_TESTS) $(SLOW)
@@ -232,7 +233,7 @@ asan: ## run unit and program tests under AddressSanitizer and UBSan, in build/a
 
 check-built: all $(UNITS) $(PRELOADS) $(CUDA_EMULATED) deps-check deps-demo
 	@LSAN_OPTIONS='use_tls=0:suppressions=$(CURDIR)/tests/leaks-not-ours:print_suppressions=0' \
-	  $(RUN_TESTS) $(UNITS) $(filter-out tests/house/%,$(BATS)) $(MAN)
+	  $(RUN_TESTS) $(MAN) $(filter-out tests/house/%,$(BATS)) $(UNITS)
 
 GPU_TESTS := $(foreach t,adamw attention cross-entropy dropout elements matmul norms rows types \
                update,$B/tests/device/test-$t)
