@@ -47,7 +47,7 @@ int64_t dt_stream_most(const struct dt_model *m, int64_t rows)
 struct dt_tensor dt_stream_rows(const struct dt_model *m, const struct dt_tensor *x)
 {
     struct dt_range own = dt_peers_rows(m, x->rows);
-    return dt_rows(x, own.first, own.count);
+    return dt_rows(x, own.first, dt_range_count(own));
 }
 
 void dt_block_layout(struct dt_block *b, struct dt_arena *arena, const struct dt_model *m,
@@ -55,9 +55,10 @@ void dt_block_layout(struct dt_block *b, struct dt_arena *arena, const struct dt
 {
     const struct dt_model_config *c = &m->config;
     const struct layout l = {arena, recompute, shared != NULL};
-    int64_t width = c->hidden_size, inner = m->slice.inner.count, own = dt_stream_most(m, rows);
+    int64_t width = c->hidden_size, inner = dt_range_count(m->slice.inner),
+            own = dt_stream_most(m, rows);
     int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
-    int64_t heads = m->slice.heads.count, kv_heads = m->slice.kv_heads.count;
+    int64_t heads = dt_range_count(m->slice.heads), kv_heads = dt_range_count(m->slice.kv_heads);
     *b = shared ? *shared : (struct dt_block){0};
     place(&l, &b->input, DT_RECOMPUTE_FULL, m->compute, own, width);
     place(&l, &b->norm1, DT_RECOMPUTE_NONE, m->compute, rows, width);
@@ -87,7 +88,7 @@ void dt_block_scratch_layout(struct dt_block_scratch *s, struct dt_arena *arena,
                              const struct dt_model *m, int64_t rows)
 {
     const struct dt_model_config *c = &m->config;
-    int64_t inner = m->slice.inner.count, own = dt_stream_most(m, rows);
+    int64_t inner = dt_range_count(m->slice.inner), own = dt_stream_most(m, rows);
     int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
     s->width = dt_arena_matrix_of(arena, m->compute, own, c->hidden_size);
     s->qkv = dt_arena_matrix_of(arena, m->compute, rows, queries + 2 * keys);
@@ -161,7 +162,7 @@ static struct qk split_qk(const struct dt_model *m, const struct dt_tensor *qk,
                           const struct dt_tensor *stats)
 {
     int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
-    int64_t heads = m->slice.heads.count, kv_heads = m->slice.kv_heads.count;
+    int64_t heads = dt_range_count(m->slice.heads), kv_heads = dt_range_count(m->slice.kv_heads);
     return (struct qk){dt_columns(qk, 0, queries), dt_columns(qk, queries, keys),
                        dt_columns(stats, 0, heads), dt_columns(stats, heads, kv_heads)};
 }
@@ -324,7 +325,7 @@ struct dt_tensor dt_block_stream(const struct dt_model *m, const struct dt_block
 {
     struct dt_tensor norm = dt_rows(&b->norm2, 0, rows);
     return is_post_norm(m) ? dt_stream_rows(m, &norm)
-                           : dt_rows(&b->middle, 0, dt_peers_rows(m, rows).count);
+                           : dt_rows(&b->middle, 0, dt_range_count(dt_peers_rows(m, rows)));
 }
 
 static bool drops_embedding(const struct dt_model *m, int layer)

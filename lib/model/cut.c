@@ -8,10 +8,11 @@ static void share_one(struct dt_slice *s, int64_t heads, int64_t kv_heads, int s
     int64_t head = 0, queries = heads / kv_heads;
     while (slices * (head + 1) / kv_heads <= slice)
         head++;
-    s->kv_heads = (struct dt_range){head, 1};
+    s->kv_heads = (struct dt_range){head, head + 1};
     s->key_holders = dt_range_part(slices, head, kv_heads);
-    s->heads = dt_range_part(queries, slice - s->key_holders.first, s->key_holders.count);
+    s->heads = dt_range_part(queries, slice - s->key_holders.first, dt_range_count(s->key_holders));
     s->heads.first += head * queries;
+    s->heads.end += head * queries;
 }
 
 struct dt_slice dt_slice_of(const struct dt_model_config *c, int slice, int slices)
@@ -19,7 +20,7 @@ struct dt_slice dt_slice_of(const struct dt_model_config *c, int slice, int slic
     struct dt_slice s = {
         .inner = dt_range_part(c->intermediate_size, slice, slices),
         .tokens = dt_range_part(c->vocab_size, slice, slices),
-        .key_holders = {slice, 1},
+        .key_holders = {slice, slice + 1},
     };
     if (c->num_kv_heads < slices) {
         share_one(&s, c->num_heads, c->num_kv_heads, slice, slices);
@@ -27,7 +28,7 @@ struct dt_slice dt_slice_of(const struct dt_model_config *c, int slice, int slic
     }
     int64_t queries = c->num_heads / c->num_kv_heads;
     s.kv_heads = dt_range_part(c->num_kv_heads, slice, slices);
-    s.heads = (struct dt_range){s.kv_heads.first * queries, s.kv_heads.count * queries};
+    s.heads = (struct dt_range){s.kv_heads.first * queries, s.kv_heads.end * queries};
     return s;
 }
 

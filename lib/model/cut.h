@@ -16,14 +16,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/range.h"
 #include "model/model-config.h"
 
 #define DT_SLICES_MOST 256
-
-/* Numbers first to below first + count. */
-struct dt_range {
-    int64_t first, count;
-};
 
 /* What one slice has. */
 struct dt_slice {
@@ -36,12 +32,5 @@ struct dt_slice dt_slice_of(const struct dt_model_config *config, int slice, int
 /* DT_EINVALID where some slice would have nothing of a tensor that is cut. */
 int dt_slices_check(const struct dt_model_config *config, long slices, const char *subject,
                     struct dt_error *err) DT_MUST_CHECK;
-
-/* Number i of count parts of total. */
-static inline struct dt_range dt_range_part(int64_t total, int64_t i, int64_t count)
-{
-    int64_t first = total * i / count;
-    return (struct dt_range){first, total * (i + 1) / count - first};
-}
 
 #endif

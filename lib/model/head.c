@@ -46,7 +46,7 @@ static void lay_out_work(struct dt_head_work *w, struct dt_arena *a, const struc
 {
     int64_t width = m->config.hidden_size;
     w->picked = dt_arena_matrix_of(a, m->compute, rows, width);
-    w->logits = dt_arena_rows_of(a, m->compute, rows, m->slice.tokens.count);
+    w->logits = dt_arena_rows_of(a, m->compute, rows, dt_range_count(m->slice.tokens));
     if (m->part.slices > 1)
         w->sums = dt_arena_matrix(a, m->part.slices * rows, DT_LOGIT_SUMS);
     if (training)

@@ -177,20 +177,20 @@ struct dt_tensor dt_model_weight(const struct dt_model *m, enum dt_role role, in
 
 int64_t dt_model_query_columns(const struct dt_model *m)
 {
-    return m->config.hidden_size / m->config.num_heads * m->slice.heads.count;
+    return m->config.hidden_size / m->config.num_heads * dt_range_count(m->slice.heads);
 }
 
 int64_t dt_model_key_columns(const struct dt_model *m)
 {
-    return m->config.hidden_size / m->config.num_heads * m->slice.kv_heads.count;
+    return m->config.hidden_size / m->config.num_heads * dt_range_count(m->slice.kv_heads);
 }
 
 struct dt_attention dt_model_attention(const struct dt_model *m, int64_t batch, int64_t length)
 {
     int64_t stretch = dt_stretch_length(&m->part, length);
     return (struct dt_attention){.batch = batch,
-                                 .heads = m->slice.heads.count,
-                                 .kv_heads = m->slice.kv_heads.count,
+                                 .heads = dt_range_count(m->slice.heads),
+                                 .kv_heads = dt_range_count(m->slice.kv_heads),
                                  .first_head = m->slice.heads.first,
                                  .queries = stretch,
                                  .key_stride = stretch,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/part.h"
 
-struct dt_layer_run dt_part_run(const struct dt_model_part *part, int layers, int i)
+struct dt_range dt_part_run(const struct dt_model_part *part, int layers, int i)
 {
     long runs = (long)part->stages * part->chunks;
-    return (struct dt_layer_run){(int)(layers * (long)i / runs), (int)(layers * (i + 1L) / runs)};
+    return dt_range_part(layers, i, runs);
 }
 
 bool dt_part_holds(const struct dt_model_part *part, int layers, int layer)
@@ -14,7 +14,7 @@ bool dt_part_holds(const struct dt_model_part *part, int layers, int layer)
     if (layer >= layers)
         return part->stage == part->stages - 1;
     for (int chunk = 0; chunk < part->chunks; chunk++) {
-        struct dt_layer_run run = dt_part_run(part, layers, chunk * part->stages + part->stage);
+        struct dt_range run = dt_part_run(part, layers, chunk * part->stages + part->stage);
         if (layer >= run.first && layer < run.end)
             return true;
     }

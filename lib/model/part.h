@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 
+#include "base/range.h"
 #include "comm/comm.h"
 
 struct dt_model_part {
@@ -36,11 +37,8 @@ struct dt_model_part {
 #define DT_WHOLE_MODEL                                                                             \
     ((struct dt_model_part){.stages = 1, .chunks = 1, .slices = 1, .contexts = 1})
 
-/* Run number i of the layers: first to below end. */
-struct dt_layer_run {
-    int first, end;
-};
-struct dt_layer_run dt_part_run(const struct dt_model_part *part, int layers, int i);
+/* Run number i of the layers. */
+struct dt_range dt_part_run(const struct dt_model_part *part, int layers, int i);
 
 /* Whether the part has a layer; -1: what stands before the blocks; layers: behind them. */
 bool dt_part_holds(const struct dt_model_part *part, int layers, int layer);

@@ -53,9 +53,9 @@ static bool ends(const struct dt_workspace *w)
 }
 
 /* Blocks with memory of their own. */
-static int block_count(const struct dt_workspace *w)
+static int64_t block_count(const struct dt_workspace *w)
 {
-    return w->shape.training ? w->shape.run.end - w->shape.run.first : 1;
+    return w->shape.training ? dt_range_count(w->shape.run) : 1;
 }
 
 static bool shares_sequences(const struct dt_workspace *w)
@@ -235,7 +235,7 @@ static struct dt_tensor stream_of(const struct dt_workspace *w, const struct dt_
 
 static struct dt_tensor own_of(const struct dt_workspace *w, const struct dt_tensor *x)
 {
-    return dt_rows(x, 0, dt_peers_rows(w->model, w->rows).count);
+    return dt_rows(x, 0, dt_range_count(dt_peers_rows(w->model, w->rows)));
 }
 
 struct dt_tensor dt_pass_input(const struct dt_workspace *w)
@@ -333,7 +333,7 @@ static void pass_blocks(struct dt_workspace *w)
         type = repeat_first(&types, x.rows);
         add = &type;
     }
-    for (int layer = w->shape.run.first; layer < w->shape.run.end; layer++) {
+    for (int layer = (int)w->shape.run.first; layer < w->shape.run.end; layer++) {
         struct dt_block *block = &w->blocks[(layer - w->shape.run.first) % block_count(w)];
         dt_bucket_enter(m, dt_layer_bucket(layer), false);
         dt_block_forward(m, layer, block, &x, add, &out, NULL, &w->pass);
@@ -431,7 +431,7 @@ static void blocks_backward(struct dt_workspace *w, const struct dt_flat *gradie
 {
     const struct dt_model *m = w->model;
     struct dt_tensor stream = own_of(w, &w->common.dstream);
-    for (int layer = w->shape.run.end - 1; layer >= w->shape.run.first; layer--) {
+    for (int layer = (int)w->shape.run.end - 1; layer >= w->shape.run.first; layer--) {
         int bucket = dt_layer_bucket(layer);
         dt_bucket_enter(m, bucket, true);
         struct dt_flat apart = begin_gradients(m, bucket, gradients);

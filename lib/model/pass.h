@@ -32,7 +32,7 @@ struct dt_workspace_shape {
     int64_t batch, length;       /* up to batch x length tokens */
     bool training;               /* every layer keeps its activations; otherwise they share one's */
     enum dt_recompute recompute; /* what layers do not keep, when training */
-    struct dt_layer_run run;     /* the layers that it passes, of those the model has; 0, 0: all */
+    struct dt_range run;         /* the layers that it passes, of those the model has; 0, 0: all */
     int64_t head_rows;           /* whose logits exist at a time; 0: what 256 MiB hold */
     /* A workspace of the same model and of at least this size, which lends what is needed only
      * while a pass computes; or NULL. Borrowed. */

@@ -18,8 +18,8 @@ static void open_shared(struct shared *s, const struct dt_model *m, struct dt_ra
     s->model = m;
     s->slices = slices;
     s->x = dt_matrix_of(x->dtype, x->data, 1, x->rows * x->columns);
-    for (int64_t i = 0; i <= slices.count; i++)
-        s->firsts[i] = x->rows * i / slices.count * x->columns;
+    for (int64_t i = 0, count = dt_range_count(slices); i <= count; i++)
+        s->firsts[i] = dt_part_first(x->rows, i, count) * x->columns;
 }
 
 /* What of piece number i comes next, behind its first elements. */
@@ -35,7 +35,7 @@ static struct dt_tensor chunk_of(const struct shared *s, int64_t i, int64_t from
 static int64_t longest_piece(const struct shared *s)
 {
     int64_t most = 0;
-    for (int64_t i = 0; i < s->slices.count; i++)
+    for (int64_t i = 0; i < dt_range_count(s->slices); i++)
         most = s->firsts[i + 1] - s->firsts[i] > most ? s->firsts[i + 1] - s->firsts[i] : most;
     return most;
 }
@@ -69,7 +69,7 @@ static void add_up(const struct shared *s, struct dt_tensor *own)
     const struct dt_ops *ops = s->model->device->ops;
     int64_t me = s->model->part.slice - s->slices.first;
     struct dt_tensor sum = dt_matrix(s->model->room.sum, 1, own->columns);
-    for (int64_t i = 0; i < s->slices.count; i++) {
+    for (int64_t i = 0; i < dt_range_count(s->slices); i++) {
         struct dt_tensor part = i == me ? *own : received_from(s, i, own->columns);
         ops->combine(s->model->device, &sum, i > 0, &part, 1);
     }
@@ -83,7 +83,7 @@ static void sum_pieces(const struct shared *s, int64_t most)
     for (int64_t from = 0; from < most; from += DT_ROOM_ELEMENTS) {
         struct dt_piece sends[DT_SLICES_MOST] = {0}, receives[DT_SLICES_MOST] = {0};
         struct dt_tensor own = chunk_of(s, me, from);
-        for (int64_t i = 0; i < s->slices.count; i++) {
+        for (int64_t i = 0; i < dt_range_count(s->slices); i++) {
             struct dt_tensor theirs = chunk_of(s, i, from);
             struct dt_tensor place = received_from(s, i, own.columns);
             sends[s->slices.first + i] = piece_of(&theirs);
@@ -100,7 +100,7 @@ static void gather_pieces(const struct shared *s)
     int64_t me = s->model->part.slice - s->slices.first;
     struct dt_tensor own = dt_columns(&s->x, s->firsts[me], s->firsts[me + 1] - s->firsts[me]);
     struct dt_piece sends[DT_SLICES_MOST] = {0}, receives[DT_SLICES_MOST] = {0};
-    for (int64_t i = 0; i < s->slices.count; i++) {
+    for (int64_t i = 0; i < dt_range_count(s->slices); i++) {
         struct dt_tensor theirs = dt_columns(&s->x, s->firsts[i], s->firsts[i + 1] - s->firsts[i]);
         sends[s->slices.first + i] = piece_of(&own);
         receives[s->slices.first + i] = piece_of(&theirs);

@@ -16,7 +16,7 @@ void dt_ring_layout(struct dt_ring *r, struct dt_arena *a, const struct dt_model
     *r = (struct dt_ring){0};
     for (int i = 0; i < 2; i++)
         r->blocks[i] = dt_arena_matrix_of(a, m->compute, rows, keys);
-    r->softmax = dt_arena_matrix(a, rows, 2 * m->slice.heads.count);
+    r->softmax = dt_arena_matrix(a, rows, 2 * dt_range_count(m->slice.heads));
     if (narrow)
         r->output = dt_arena_matrix(a, rows, queries);
     if (!training)

@@ -55,12 +55,12 @@ static int ranges_of(enum dt_dimension d, const struct dt_model_config *c,
                      const struct dt_slice *slice, struct dt_range ranges[3])
 {
     int64_t size = c->hidden_size / c->num_heads, width = c->hidden_size;
-    struct dt_range queries = {slice->heads.first * size, slice->heads.count * size};
-    struct dt_range keys = {slice->kv_heads.first * size, slice->kv_heads.count * size};
+    struct dt_range queries = {slice->heads.first * size, slice->heads.end * size};
+    struct dt_range keys = {slice->kv_heads.first * size, slice->kv_heads.end * size};
     switch (d) {
     case DT_WIDTH3:
         for (int i = 0; i < 3; i++)
-            ranges[i] = (struct dt_range){i * width + queries.first, queries.count};
+            ranges[i] = (struct dt_range){i * width + queries.first, i * width + queries.end};
         return 3;
     case DT_WIDTH:
         ranges[0] = queries;
@@ -112,12 +112,12 @@ static void cut(struct dt_param *p, const struct dt_tensor_spec *s, const struct
     p->range_count = 1;
     if (p->cut != DT_UNCUT) {
         bool keys = (p->axis == 0 ? s->rows : s->columns) == DT_KEYS;
-        p->holders = keys ? slice.key_holders : (struct dt_range){part->slice, 1};
+        p->holders = keys ? slice.key_holders : (struct dt_range){part->slice, part->slice + 1};
         p->partial = keys && c->num_kv_heads < part->slices;
         p->range_count = ranges_of(p->axis == 0 ? s->rows : s->columns, c, &slice, p->ranges);
         p->shape[p->axis] = 0;
         for (int i = 0; i < p->range_count; i++)
-            p->shape[p->axis] += p->ranges[i].count;
+            p->shape[p->axis] += dt_range_count(p->ranges[i]);
     }
     p->leads = p->holders.first == part->slice;
     p->count = p->shape[0] * p->shape[1];
@@ -321,11 +321,12 @@ struct dt_param_run dt_param_run(const struct dt_param *p, int64_t i)
     int64_t row = i / p->range_count, before = 0, width = p->full[1];
     const struct dt_range *range = &p->ranges[i % p->range_count];
     for (const struct dt_range *r = p->ranges; r < range; r++)
-        before += r->count;
+        before += dt_range_count(*r);
     if (p->axis == 0) /* whole rows */
-        return (struct dt_param_run){before * width, range->first * width, range->count * width};
+        return (struct dt_param_run){before * width, range->first * width,
+                                     dt_range_count(*range) * width};
     return (struct dt_param_run){row * p->shape[1] + before, row * p->full[1] + range->first,
-                                 range->count};
+                                 dt_range_count(*range)};
 }
 
 void dt_table_cut_out(const struct dt_table *part, float *to, const struct dt_table *whole,

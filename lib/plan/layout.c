@@ -48,8 +48,7 @@ double dt_layout_rows(const struct dt_layout *l, const struct dt_settings *s)
 long dt_layout_layers(const struct dt_layout *l, long layers, long run)
 {
     const struct dt_model_part part = dt_layout_part(l, 0);
-    struct dt_layer_run cut = dt_part_run(&part, (int)layers, (int)run);
-    return cut.end - cut.first;
+    return dt_range_count(dt_part_run(&part, (int)layers, (int)run));
 }
 
 /* More than any stage's activations, in bytes: no sum of sizes may overflow. */

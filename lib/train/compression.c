@@ -89,7 +89,7 @@ static int sum_rounded(struct dt_compression *c, float *values, int64_t n, struc
     size_t *bytes = dt_alloc(size + 1, sizeof *bytes);
     struct dt_piece *sends = dt_alloc(2 * size, sizeof *sends), *receives = sends + size;
     for (size_t r = 0; r <= size; r++)
-        bytes[r] = (size_t)dt_share_of(n, (int64_t)r, (int64_t)size) * sizeof(uint16_t);
+        bytes[r] = (size_t)dt_part_first(n, (int64_t)r, (int64_t)size) * sizeof(uint16_t);
     mine = (bytes[rank + 1] - bytes[rank]) / sizeof(uint16_t);
     c->scratch = dt_realloc(c->scratch, count + size * mine, sizeof(uint16_t));
     uint16_t *own = c->scratch, *theirs = own + count;

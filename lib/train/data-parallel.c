@@ -69,9 +69,9 @@ int dt_parallel_replicas(const struct dt_parallel *p)
     return replicas_of(p);
 }
 
-struct dt_extent dt_parallel_part(const struct dt_parallel *p, int64_t count)
+struct dt_range dt_parallel_part(const struct dt_parallel *p, int64_t count)
 {
-    return dt_share(count, replica_of(p, rank_of(p)), replicas_of(p));
+    return dt_range_part(count, replica_of(p, rank_of(p)), replicas_of(p));
 }
 
 static int group_of(const struct dt_parallel *p)
@@ -81,18 +81,18 @@ static int group_of(const struct dt_parallel *p)
 
 /* What a group has of the micro-batches, which its ranks pass in turn with rounds: with these
  * every replica is one rank. */
-static struct dt_extent group_part(const struct dt_parallel *p, int64_t batches, int group)
+static struct dt_range group_part(const struct dt_parallel *p, int64_t batches, int group)
 {
-    return dt_share(batches, group, p->sharding.groups);
+    return dt_range_part(batches, group, p->sharding.groups);
 }
 
 static int64_t own_of(const struct dt_parallel *p, int64_t batches, int rank)
 {
     int owners = p->sharding.owners;
-    struct dt_extent part = p->keeping == DT_KEEP_ROUNDS
-                                ? group_part(p, batches, rank / owners)
-                                : dt_share(batches, replica_of(p, rank), replicas_of(p));
-    int64_t count = part.end - part.first;
+    struct dt_range part = p->keeping == DT_KEEP_ROUNDS
+                               ? group_part(p, batches, rank / owners)
+                               : dt_range_part(batches, replica_of(p, rank), replicas_of(p));
+    int64_t count = dt_range_count(part);
     return p->keeping == DT_KEEP_ROUNDS ? (count - rank % owners + owners - 1) / owners : count;
 }
 
@@ -101,7 +101,7 @@ static int64_t batch_of(const struct dt_parallel *p, int64_t batches, int rank, 
     int owners = p->sharding.owners;
     if (p->keeping == DT_KEEP_ROUNDS)
         return group_part(p, batches, rank / owners).first + i * owners + rank % owners;
-    return dt_share_of(batches, replica_of(p, rank), replicas_of(p)) + i;
+    return dt_part_first(batches, replica_of(p, rank), replicas_of(p)) + i;
 }
 
 int64_t dt_parallel_own(const struct dt_parallel *p, int64_t batches)
@@ -135,7 +135,7 @@ static int arrays_needed(const struct dt_parallel *p, int64_t most)
         return needed + 1;
     }
     for (int64_t batches = size_of(p); batches <= most; batches++) {
-        struct dt_extent own =
+        struct dt_range own =
             rounds ? group_part(p, batches, group_of(p)) : dt_parallel_part(p, batches);
         int arrays = dt_tree_arrays(own.first, own.end, batches);
         needed = arrays > needed ? arrays : needed;
@@ -164,7 +164,7 @@ static void cut_up_bucket(struct dt_parallel *p, int bucket)
     s->offsets = dt_alloc((size_t)owners + 1, sizeof *s->offsets);
     s->bytes = dt_alloc((size_t)owners + 1, sizeof *s->bytes);
     for (int r = 0; r < owners; r++) {
-        struct dt_extent run = dt_owned(&p->sharding, bucket, r);
+        struct dt_range run = dt_owned(&p->sharding, bucket, r);
         s->offsets[r] = (size_t)(run.first - p->sharding.buckets[bucket]);
         s->offsets[r + 1] = (size_t)(run.end - p->sharding.buckets[bucket]);
     }
@@ -186,8 +186,8 @@ static void cut_up(struct dt_parallel *p)
     p->shared_bytes = dt_alloc(size + 1, sizeof *p->shared_bytes);
     for (int r = 0; r < p->sharding.owners; r++)
         for (int b = 0; b < p->sharding.count; b++) {
-            struct dt_extent run = dt_owned_blocks(&p->sharding, b, r);
-            blocks += run.end - run.first;
+            struct dt_range run = dt_owned_blocks(&p->sharding, b, r);
+            blocks += dt_range_count(run);
             p->partial_bytes[r + 1] = (size_t)blocks * sizeof *p->partial;
         }
     p->partial = dt_alloc((size_t)blocks, sizeof *p->partial);
@@ -368,7 +368,7 @@ void dt_parallel_begin(struct dt_parallel *p, int64_t batches)
     p->idle = false;
     p->failed = 0;
     for (int r = 0; r <= size; r++)
-        p->firsts[r] = p->invariant ? dt_share_of(batches, r, size) : r;
+        p->firsts[r] = p->invariant ? dt_part_first(batches, r, size) : r;
     for (int g = 0; g <= p->sharding.groups; g++)
         p->group_firsts[g] = p->firsts[g * p->sharding.owners];
     for (int b = 0; b < p->sharding.count; b++)
@@ -565,14 +565,14 @@ void dt_parallel_leave(struct dt_parallel *p, int bucket)
 
 /* --- the sum ---------------------------------------------------------------------------------- */
 
-struct dt_extent dt_parallel_kept(const struct dt_parallel *p, int bucket)
+struct dt_range dt_parallel_kept(const struct dt_parallel *p, int bucket)
 {
     if (p->stage > 0)
         return dt_owned(&p->sharding, bucket, owner_of(p));
-    return (struct dt_extent){p->sharding.buckets[bucket], p->sharding.buckets[bucket + 1]};
+    return (struct dt_range){p->sharding.buckets[bucket], p->sharding.buckets[bucket + 1]};
 }
 
-struct dt_extent dt_parallel_owned(const struct dt_parallel *p, int bucket)
+struct dt_range dt_parallel_owned(const struct dt_parallel *p, int bucket)
 {
     return dt_owned_share(&p->sharding, bucket, owner_of(p), group_of(p));
 }
@@ -598,7 +598,7 @@ static double squares_of(const struct dt_parallel *p, const float *x, int64_t fi
     int64_t at = first, end = first + count;
     double sum = 0;
     for (int i = 0; i < p->elsewhere_count && at < end; i++) {
-        const struct dt_extent *run = &p->elsewhere[i];
+        const struct dt_range *run = &p->elsewhere[i];
         if (run->end <= at || run->first >= end)
             continue;
         if (run->first > at)
@@ -614,7 +614,7 @@ static void square_own_blocks(struct dt_parallel *p)
 {
     double *partial = p->partial + p->partial_bytes[owner_of(p)] / sizeof *p->partial;
     for (int b = 0; b < p->sharding.count; b++) {
-        struct dt_extent run = dt_owned(&p->sharding, b, owner_of(p));
+        struct dt_range run = dt_owned(&p->sharding, b, owner_of(p));
         int64_t size = dt_block_size(&p->sharding, b);
         for (int64_t at = run.first; at < run.end; at += size)
             *partial++ = squares_of(p, own_sum(p, b) + (at - run.first), at,
@@ -629,11 +629,11 @@ static void add_up_squares(struct dt_parallel *p, double *squares)
     for (int b = 0; b < p->sharding.count; b++) {
         squares[b] = 0;
         for (int r = 0; r < p->sharding.owners; r++) {
-            struct dt_extent run = dt_owned_blocks(&p->sharding, b, r);
+            struct dt_range run = dt_owned_blocks(&p->sharding, b, r);
             const double *partial = p->partial + p->cursors[r] / sizeof *partial;
-            for (int64_t i = 0; i < run.end - run.first; i++)
+            for (int64_t i = 0; i < dt_range_count(run); i++)
                 squares[b] += partial[i];
-            p->cursors[r] += (size_t)(run.end - run.first) * sizeof *partial;
+            p->cursors[r] += (size_t)dt_range_count(run) * sizeof *partial;
         }
     }
 }
@@ -666,7 +666,7 @@ int dt_parallel_share(struct dt_parallel *p, double *values, int64_t count, int6
     for (int r = 0; r <= size_of(p); r++) {
         int first = replica_of(p, r + contexts - 1); /* whose first context is not before r */
         p->shared_bytes[r] =
-            (size_t)(dt_share_of(count, first, replicas_of(p)) * each) * sizeof *values;
+            (size_t)(dt_part_first(count, first, replicas_of(p)) * each) * sizeof *values;
     }
     return dt_comm_wait(all, dt_comm_all_gather(all, values, p->shared_bytes), err);
 }

@@ -74,11 +74,11 @@ struct dt_parallel {
     float **arenas; /* of gradients: whole ones, or of this rank's blocks */
     int arena_count;
     float *results; /* staged rounds: the sum on the device; the arenas are the host's then */
-    struct dt_slots slots;       /* of buckets that are not kept whole */
-    int64_t *firsts;             /* of all ranks, and 1: each rank's first leaf */
-    int64_t *group_firsts;       /* likewise of the groups */
-    struct dt_extent *elsewhere; /* elements that other slices of the model count, in their
-                                  * order; owned by this */
+    struct dt_slots slots;      /* of buckets that are not kept whole */
+    int64_t *firsts;            /* of all ranks, and 1: each rank's first leaf */
+    int64_t *group_firsts;      /* likewise of the groups */
+    struct dt_range *elsewhere; /* elements that other slices of the model count, in their
+                                 * order; owned by this */
     int elsewhere_count;
     double *partial;       /* sums of squares of the blocks, rank by rank of a group */
     size_t *partial_bytes; /* of its ranks, and 1: where each one's begin */
@@ -117,11 +117,11 @@ int dt_parallel_squares(struct dt_parallel *parallel, double *squares,
                         struct dt_error *err) DT_MUST_CHECK;
 
 /* The elements of a bucket that this rank keeps and updates, and their gradients. */
-struct dt_extent dt_parallel_kept(const struct dt_parallel *parallel, int bucket);
+struct dt_range dt_parallel_kept(const struct dt_parallel *parallel, int bucket);
 float *dt_parallel_sum(const struct dt_parallel *parallel, int bucket);
 
 /* Those that this rank owns alone, of what it keeps and others keep too. */
-struct dt_extent dt_parallel_owned(const struct dt_parallel *parallel, int bucket);
+struct dt_range dt_parallel_owned(const struct dt_parallel *parallel, int bucket);
 
 /* Ranks, of one context each, that pass different micro-batches. */
 int dt_parallel_replicas(const struct dt_parallel *parallel);
@@ -136,7 +136,7 @@ int dt_parallel_share_batches(struct dt_parallel *parallel, double *values, int6
                               int64_t each, struct dt_error *err) DT_MUST_CHECK;
 
 /* This rank's part of count things dealt out in their order. */
-struct dt_extent dt_parallel_part(const struct dt_parallel *parallel, int64_t count);
+struct dt_range dt_parallel_part(const struct dt_parallel *parallel, int64_t count);
 /* Likewise for each thing of these parts. */
 int dt_parallel_share(struct dt_parallel *parallel, double *values, int64_t count, int64_t each,
                       struct dt_error *err) DT_MUST_CHECK;

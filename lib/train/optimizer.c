@@ -41,12 +41,12 @@ static int64_t aligned(int64_t count)
 }
 
 /* What is kept of a tensor; from, at and second are the next free places. */
-static struct dt_segment segment_of(const struct dt_table *t, int i, const struct dt_extent *kept)
+static struct dt_segment segment_of(const struct dt_table *t, int i, const struct dt_range *kept)
 {
     const struct dt_param *p = &t->params[i];
     int64_t first = p->offset, end = p->offset + p->count;
     if (kept) {
-        const struct dt_extent *run = &kept[p->bucket];
+        const struct dt_range *run = &kept[p->bucket];
         first = run->first > first ? run->first : first;
         end = run->end < end ? run->end : end;
     }
@@ -54,7 +54,7 @@ static struct dt_segment segment_of(const struct dt_table *t, int i, const struc
         .param = i, .first = first - p->offset, .count = end - first, .second = -1};
 }
 
-static void add_segment(struct dt_optimizer *o, struct dt_segment s, const struct dt_extent *kept)
+static void add_segment(struct dt_optimizer *o, struct dt_segment s, const struct dt_range *kept)
 {
     const struct dt_param *p = &o->table->params[s.param];
     assert(s.rule != DT_RULE_MUON || s.count == p->full[0] * p->full[1]);
@@ -73,7 +73,7 @@ static void add_segment(struct dt_optimizer *o, struct dt_segment s, const struc
 }
 
 void dt_optimizer_init(struct dt_optimizer *o, const struct dt_table *t,
-                       const struct dt_extent *kept, const struct dt_settings *settings)
+                       const struct dt_range *kept, const struct dt_settings *settings)
 {
     *o = (struct dt_optimizer){.table = t, .wanted = (enum dt_rule)settings->training.optimizer};
     o->segments = dt_alloc((size_t)t->count, sizeof *o->segments);

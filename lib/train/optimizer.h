@@ -47,7 +47,7 @@ struct dt_optimizer {
 /* Decides the rules. kept: of each bucket the elements of the arena that are, whole matrices with
  * muon; NULL: all. Release with dt_optimizer_release. */
 void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_table *table,
-                       const struct dt_extent *kept, const struct dt_settings *settings);
+                       const struct dt_range *kept, const struct dt_settings *settings);
 void dt_optimizer_release(struct dt_optimizer *optimizer);
 void dt_optimizer_layout_moments(struct dt_optimizer *optimizer, struct dt_arena *arena);
 void dt_optimizer_layout_scratch(struct dt_optimizer *optimizer, struct dt_arena *arena);

@@ -69,7 +69,7 @@ int dt_passes_plan(struct dt_passes *p, struct dt_model *model, const struct dt_
     int replicas = dt_comm_size(mesh->data.all) / mesh->data.contexts;
     int64_t most = s->training.gradient_accumulation_steps;
     int64_t all = dt_context_rows(&mesh->part, s->training.batch_size, s->training.sequence_length);
-    int64_t rows = dt_range_part(all, mesh->part.slice, mesh->part.slices).count;
+    int64_t rows = dt_range_count(dt_range_part(all, mesh->part.slice, mesh->part.slices));
     *p = (struct dt_passes){
         .model = model,
         .mesh = mesh,
@@ -153,7 +153,7 @@ static struct dt_tensor crossing(const struct dt_passes *p, const struct dt_tens
 {
     const struct dt_model_part *part = &p->mesh->part;
     struct dt_range own = dt_range_part(stream->rows, part->slice, part->slices);
-    return part->sequence ? *stream : dt_rows(stream, own.first, own.count);
+    return part->sequence ? *stream : dt_rows(stream, own.first, dt_range_count(own));
 }
 
 /* Sends a stream of a run to the run before or behind it. */

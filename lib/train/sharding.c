@@ -9,16 +9,6 @@
 #define BLOCK_LEAST 256 /* elements, but for the last block of a bucket */
 #define ALIGNMENT   16  /* elements: a cache line of fp32 */
 
-int64_t dt_share_of(int64_t total, int64_t i, int64_t count)
-{
-    return total * i / count;
-}
-
-struct dt_extent dt_share(int64_t total, int64_t i, int64_t count)
-{
-    return (struct dt_extent){dt_share_of(total, i, count), dt_share_of(total, i + 1, count)};
-}
-
 static int64_t bucket_size(const struct dt_sharding *s, int bucket)
 {
     return s->buckets[bucket + 1] - s->buckets[bucket];
@@ -37,12 +27,12 @@ int64_t dt_block_count(const struct dt_sharding *s, int bucket)
     return (bucket_size(s, bucket) + block - 1) / block;
 }
 
-struct dt_extent dt_owned_blocks(const struct dt_sharding *s, int bucket, int owner)
+struct dt_range dt_owned_blocks(const struct dt_sharding *s, int bucket, int owner)
 {
     int64_t blocks = dt_block_count(s, bucket);
     if (s->rooted)
-        return (struct dt_extent){owner == 0 ? 0 : blocks, blocks};
-    return dt_share(blocks, owner, s->owners);
+        return (struct dt_range){owner == 0 ? 0 : blocks, blocks};
+    return dt_range_part(blocks, owner, s->owners);
 }
 
 static int64_t first_element(const struct dt_sharding *s, int bucket, int64_t block)
@@ -51,15 +41,15 @@ static int64_t first_element(const struct dt_sharding *s, int bucket, int64_t bl
     return element < s->buckets[bucket + 1] ? element : s->buckets[bucket + 1];
 }
 
-struct dt_extent dt_owned(const struct dt_sharding *s, int bucket, int owner)
+struct dt_range dt_owned(const struct dt_sharding *s, int bucket, int owner)
 {
-    struct dt_extent blocks = dt_owned_blocks(s, bucket, owner);
-    return (struct dt_extent){first_element(s, bucket, blocks.first),
-                              first_element(s, bucket, blocks.end)};
+    struct dt_range blocks = dt_owned_blocks(s, bucket, owner);
+    return (struct dt_range){first_element(s, bucket, blocks.first),
+                             first_element(s, bucket, blocks.end)};
 }
 
 /* Cut up among all owners of all groups, those of one number side by side. */
-struct dt_extent dt_owned_share(const struct dt_sharding *s, int bucket, int owner, int group)
+struct dt_range dt_owned_share(const struct dt_sharding *s, int bucket, int owner, int group)
 {
     struct dt_sharding all = *s;
     all.owners *= s->groups;
@@ -70,8 +60,8 @@ int64_t dt_owned_before(const struct dt_sharding *s, int bucket, int owner)
 {
     int64_t elements = 0;
     for (int b = 0; b < bucket; b++) {
-        struct dt_extent run = dt_owned(s, b, owner);
-        elements += run.end - run.first;
+        struct dt_range run = dt_owned(s, b, owner);
+        elements += dt_range_count(run);
     }
     return elements;
 }

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/range.h"
 #include "device/arena.h"
 
 struct dt_sharding {
@@ -25,24 +26,15 @@ struct dt_sharding {
     bool rooted;             /* the first owner owns all */
 };
 
-/* Elements first to below end. */
-struct dt_extent {
-    int64_t first, end;
-};
-
-/* Part number i of count even parts of total things, and where it begins. */
-struct dt_extent dt_share(int64_t total, int64_t i, int64_t count);
-int64_t dt_share_of(int64_t total, int64_t i, int64_t count);
-
 int64_t dt_block_size(const struct dt_sharding *sharding, int bucket);
 int64_t dt_block_count(const struct dt_sharding *sharding, int bucket);
 
 /* What an owner has of a bucket, in blocks of it, and in elements of the arena. */
-struct dt_extent dt_owned_blocks(const struct dt_sharding *sharding, int bucket, int owner);
-struct dt_extent dt_owned(const struct dt_sharding *sharding, int bucket, int owner);
+struct dt_range dt_owned_blocks(const struct dt_sharding *sharding, int bucket, int owner);
+struct dt_range dt_owned(const struct dt_sharding *sharding, int bucket, int owner);
 /* Of what owners of several groups have alike, a group's even share. */
-struct dt_extent dt_owned_share(const struct dt_sharding *sharding, int bucket, int owner,
-                                int group);
+struct dt_range dt_owned_share(const struct dt_sharding *sharding, int bucket, int owner,
+                               int group);
 /* Its elements in the buckets before that one; of all buckets with bucket = count. */
 int64_t dt_owned_before(const struct dt_sharding *sharding, int bucket, int owner);
 

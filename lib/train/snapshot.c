@@ -110,7 +110,7 @@ static float *place_of(const struct dt_store *s, enum dt_part part, int bucket)
 static bool own_part(const struct dt_store *s, const struct dt_param *p, bool kept, int64_t *from,
                      int64_t *end)
 {
-    struct dt_extent own = kept ? s->kept[p->bucket] : dt_parallel_owned(&s->parallel, p->bucket);
+    struct dt_range own = kept ? s->kept[p->bucket] : dt_parallel_owned(&s->parallel, p->bucket);
     *from = own.first > p->offset ? own.first - p->offset : 0;
     *end = own.end < p->offset + p->count ? own.end - p->offset : p->count;
     return *from < *end && (kept || (!p->copy && p->leads));

@@ -32,7 +32,7 @@ static void place(const struct dt_store *s, float *base, float **places)
 {
     for (int b = 0; b < s->model->table.bucket_count; b++) {
         places[b] = base;
-        base = base ? base + (s->kept[b].end - s->kept[b].first) : NULL;
+        base = base ? base + dt_range_count(s->kept[b]) : NULL;
     }
 }
 
@@ -108,18 +108,13 @@ static int tied_bucket(const struct dt_store *s)
     return part->stage == part->stages - 1 ? dt_head_bucket(t) : -1;
 }
 
-static int64_t length_of(struct dt_extent run)
-{
-    return run.end - run.first;
-}
-
 /* Of what two stages exchange. */
 static size_t tied_bytes(const struct dt_store *s)
 {
     int bucket = tied_bucket(s);
     if (bucket < 0 || s->model->part.stages == 1)
         return 0;
-    return (size_t)length_of(dt_parallel_kept(&s->parallel, bucket)) * sizeof(float);
+    return (size_t)dt_range_count(dt_parallel_kept(&s->parallel, bucket)) * sizeof(float);
 }
 
 /* For tests of what a missing exchange does. */
@@ -155,7 +150,7 @@ static int add_tied(struct dt_store *s, struct dt_error *err)
     float *sum = dt_parallel_sum(&s->parallel, bucket);
     if (s->model->part.stages > 1)
         return skips_tied() ? 0 : add_across_stages(s, sum, err);
-    int64_t n = length_of(dt_parallel_kept(&s->parallel, bucket));
+    int64_t n = dt_range_count(dt_parallel_kept(&s->parallel, bucket));
     struct dt_tensor tokens = dt_matrix(sum, 1, n);
     struct dt_tensor heads = dt_matrix(dt_parallel_sum(&s->parallel, head), 1, n);
     s->model->device->ops->combine(s->model->device, &tokens, 1, &heads, 1);
@@ -182,10 +177,10 @@ int dt_store_sum(struct dt_store *s, double *norm, struct dt_error *err)
 /* --- planning --------------------------------------------------------------------------------- */
 
 /* Elements of parameters: a head apart has gradients alone. */
-static struct dt_extent clip(struct dt_extent run, int64_t elements)
+static struct dt_range clip(struct dt_range run, int64_t elements)
 {
-    return (struct dt_extent){run.first < elements ? run.first : elements,
-                              run.end < elements ? run.end : elements};
+    return (struct dt_range){run.first < elements ? run.first : elements,
+                             run.end < elements ? run.end : elements};
 }
 
 /* What of the gradients another slice counts. */
@@ -197,7 +192,7 @@ static void note_elsewhere(struct dt_store *s)
     for (int i = 0; i < t->count; i++)
         if (!t->params[i].leads)
             p->elsewhere[p->elsewhere_count++] =
-                (struct dt_extent){t->params[i].offset, t->params[i].offset + t->params[i].count};
+                (struct dt_range){t->params[i].offset, t->params[i].offset + t->params[i].count};
 }
 
 /* What works on memory of the device where it lies. */
@@ -245,7 +240,7 @@ int dt_store_plan(struct dt_store *s, struct dt_model *model, const struct dt_se
     s->squares = dt_alloc(count, sizeof *s->squares);
     for (int b = 0; b < t->bucket_count; b++) {
         s->kept[b] = clip(dt_parallel_kept(&s->parallel, b), t->elements);
-        s->elements += s->kept[b].end - s->kept[b].first;
+        s->elements += dt_range_count(s->kept[b]);
     }
     dt_optimizer_init(&s->optimizer, t, s->kept, settings);
     if (shares_out(s)) {
@@ -300,7 +295,7 @@ void dt_store_set_parameters(struct dt_store *s, const float *parameters)
 {
     struct dt_device *dev = s->model->device;
     for (int b = 0; b < s->model->table.bucket_count; b++) {
-        size_t bytes = (size_t)(s->kept[b].end - s->kept[b].first) * sizeof *parameters;
+        size_t bytes = (size_t)dt_range_count(s->kept[b]) * sizeof *parameters;
         if (bytes > 0)
             dev->ops->upload(dev, s->parameters[b], parameters + s->kept[b].first, bytes);
     }
@@ -318,7 +313,7 @@ void dt_store_initialize(struct dt_store *s, uint64_t seed)
 /* The kept elements of a bucket, as matrices of one row. */
 static struct dt_tensor row_of(const struct dt_store *s, float *const *places, int bucket)
 {
-    return dt_matrix(places[bucket], 1, s->kept[bucket].end - s->kept[bucket].first);
+    return dt_matrix(places[bucket], 1, dt_range_count(s->kept[bucket]));
 }
 
 /* average = keep average + (1 - keep) parameters */
@@ -375,7 +370,7 @@ static int gather_bucket(struct dt_store *s, int bucket, float *host, struct dt_
 {
     struct dt_device *dev = s->model->device;
     struct dt_comm *comm = s->parallel.replicas.group;
-    const struct dt_extent *run = &s->kept[bucket];
+    const struct dt_range *run = &s->kept[bucket];
     int64_t first = s->model->table.buckets[bucket];
     size_t size = (size_t)dt_comm_size(comm), *bytes = dt_alloc(size + 1, sizeof *bytes);
     for (int r = 0; r < (int)size; r++)
@@ -383,7 +378,7 @@ static int gather_bucket(struct dt_store *s, int bucket, float *host, struct dt_
             (size_t)(dt_owned(&s->parallel.sharding, bucket, r).end - first) * sizeof *host;
     if (run->end > run->first)
         dev->ops->download(dev, host + (run->first - first), s->parameters[bucket],
-                           (size_t)(run->end - run->first) * sizeof *host);
+                           (size_t)dt_range_count(*run) * sizeof *host);
     int rc = shares_out(s) ? dt_comm_wait(comm, dt_comm_all_gather(comm, host, bytes), err) : 0;
     free(bytes);
     return rc;

@@ -28,7 +28,7 @@ struct dt_store {
     struct dt_bucket_hooks hooks;
     struct dt_arena arena;
     struct dt_flat gradients; /* where backward passes add */
-    struct dt_extent *kept;   /* of each bucket */
+    struct dt_range *kept;    /* of each bucket */
     int64_t elements;         /* kept of all buckets */
     float **parameters;       /* what is kept of each bucket, fp32 */
     float **sums;             /* likewise of gradients, behind dt_store_sum */

@@ -66,12 +66,12 @@ static int validate(struct dt_training *t, double *loss, double *accuracy, struc
     uint64_t wanted = batch * (uint64_t)t->settings.training.eval_batches;
     uint64_t count = wanted < samples ? wanted : samples;
     int64_t batches = (int64_t)((count + batch - 1) / batch);
-    struct dt_extent own = dt_parallel_part(&t->store.parallel, batches);
+    struct dt_range own = dt_parallel_part(&t->store.parallel, batches);
     for (int64_t i = own.first; i < own.end; i++) {
         uint64_t from = (uint64_t)i * batch, rows = count - from < batch ? count - from : batch;
         DT_TRY(validate_batch(t, samples, from, rows, t->val_values + i * BATCH_VALUES, err));
     }
-    DT_TRY(pass_idly(t, samples, own.end - own.first, batches, err));
+    DT_TRY(pass_idly(t, samples, dt_range_count(own), batches, err));
     DT_TRY(dt_mesh_from_last_stage(&t->mesh, t->val_values, batches * BATCH_VALUES, err));
     DT_TRY(dt_mesh_add_up_contexts(&t->mesh, t->val_values, batches * BATCH_VALUES, err));
     DT_TRY(dt_parallel_share(&t->store.parallel, t->val_values, batches, BATCH_VALUES, err));

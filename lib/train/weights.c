@@ -21,7 +21,7 @@ static int64_t bucket_size(const struct dt_weights *w, int bucket)
 }
 
 void dt_weights_init(struct dt_weights *w, struct dt_model *model,
-                     const struct dt_parallel *parallel, const struct dt_extent *kept,
+                     const struct dt_parallel *parallel, const struct dt_range *kept,
                      float **parameters)
 {
     const struct dt_sharding *s = &parallel->sharding;
@@ -118,11 +118,11 @@ static void gather(struct dt_weights *w, int bucket)
 {
     struct dt_bucket_weights *b = &w->buckets[bucket];
     struct dt_model *m = w->model;
-    const struct dt_extent *run = &w->kept[bucket];
+    const struct dt_range *run = &w->kept[bucket];
     char *place = m->weights.buckets[bucket];
     char *own = place + b->bytes[dt_comm_rank(w->parallel->replicas.group)];
-    struct dt_tensor from = dt_matrix(w->parameters[bucket], 1, run->end - run->first);
-    struct dt_tensor to = dt_matrix_of(m->compute, own, 1, run->end - run->first);
+    struct dt_tensor from = dt_matrix(w->parameters[bucket], 1, dt_range_count(*run));
+    struct dt_tensor to = dt_matrix_of(m->compute, own, 1, dt_range_count(*run));
     if (own != (char *)w->parameters[bucket])
         m->device->ops->copy(m->device, &to, &from);
     if (dt_comm_finish_ops(w->parallel->near.group, m->device, &w->error) < 0)

@@ -19,7 +19,7 @@ struct dt_bucket_weights; /* of one bucket */
 struct dt_weights {
     struct dt_model *model; /* borrowed, as are these */
     const struct dt_parallel *parallel;
-    const struct dt_extent *kept;
+    const struct dt_range *kept;
     float **parameters; /* of each bucket, what is kept */
     struct dt_bucket_weights *buckets;
     void *whole;           /* stages 1 and 2: all, in the compute type */
@@ -29,7 +29,7 @@ struct dt_weights {
 };
 
 void dt_weights_init(struct dt_weights *weights, struct dt_model *model,
-                     const struct dt_parallel *parallel, const struct dt_extent *kept,
+                     const struct dt_parallel *parallel, const struct dt_range *kept,
                      float **parameters);
 void dt_weights_layout(struct dt_weights *weights, struct dt_arena *arena);
 void dt_weights_release(struct dt_weights *weights);

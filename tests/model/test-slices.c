@@ -172,7 +172,7 @@ static int64_t key_sums(const struct job *job, int slices)
     const struct dt_model_config *c = &job->config;
     int64_t columns = c->hidden_size / c->num_heads, sent = 0;
     for (int64_t head = 0; head < c->num_kv_heads && c->num_kv_heads < slices; head++)
-        sent += (dt_range_part(slices, head, c->num_kv_heads).count - 1) *
+        sent += (dt_range_count(dt_range_part(slices, head, c->num_kv_heads)) - 1) *
                 sum_of(2 * columns * c->hidden_size * c->num_layers);
     return sent;
 }

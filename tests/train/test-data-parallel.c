@@ -124,12 +124,12 @@ static void sum_up(struct dt_comm *world, void *context)
     for (int64_t i = 0; i < 2 * job->batches; i++)
         assert_true(values[i] == (double)(i / 2 * (i / 2) + i % 2));
     for (int b = 0; b < BUCKETS; b++) {
-        struct dt_extent run = dt_parallel_kept(&p, b),
-                         blocks = dt_owned_blocks(&p.sharding, b, owner);
+        struct dt_range run = dt_parallel_kept(&p, b),
+                        blocks = dt_owned_blocks(&p.sharding, b, owner);
         if (run.end > run.first && (p.stage > 0 || rank == 0) && rank < p.sharding.owners)
             memcpy(job->sum + run.first, dt_parallel_sum(&p, b),
-                   (size_t)(run.end - run.first) * sizeof *job->sum);
-        job->blocks[rank] += blocks.end - blocks.first;
+                   (size_t)dt_range_count(run) * sizeof *job->sum);
+        job->blocks[rank] += dt_range_count(blocks);
     }
     job->elements[rank] = dt_owned_before(&p.sharding, BUCKETS, owner);
     if (rank == 0)
@@ -137,10 +137,10 @@ static void sum_up(struct dt_comm *world, void *context)
     job->keeping = p.keeping;
     assert_int_equal(dt_comm_barrier(world, &err), 0);
     for (int b = 0; b < BUCKETS; b++) {
-        struct dt_extent run = dt_parallel_kept(&p, b);
+        struct dt_range run = dt_parallel_kept(&p, b);
         if (run.end > run.first)
             assert_memory_equal(job->sum + run.first, dt_parallel_sum(&p, b),
-                                (size_t)(run.end - run.first) * sizeof *job->sum);
+                                (size_t)dt_range_count(run) * sizeof *job->sum);
     }
     assert_true(job->norm == norm);
     dt_parallel_release(&p);
@@ -257,9 +257,9 @@ static int64_t bytes_of(const struct job *job, int64_t ranks, int64_t r)
         parts = (end - first - r % owners + owners - 1) / owners;
     }
     for (int b = 0; b < BUCKETS; b++) {
-        struct dt_extent run = dt_owned(&sharding, b, (int)(r % owners));
+        struct dt_range run = dt_owned(&sharding, b, (int)(r % owners));
         bytes +=
-            across_bytes(run.end - run.first, group, groups, parts_of(job, first, end, leaves));
+            across_bytes(dt_range_count(run), group, groups, parts_of(job, first, end, leaves));
     }
     bytes += 4 * parts * (ELEMENTS - own) + 8 * job->blocks[r] * (owners - 1);
     return bytes + (job->stage == 0 || owners == 1 ? 4 * own * (owners - 1) : 0);

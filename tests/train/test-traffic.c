@@ -55,12 +55,12 @@ static int64_t rows_of(const struct counted *c)
 static int64_t own_batches(const struct counted *c)
 {
     int owners = c->sharding.owners;
-    struct dt_extent run = dt_share(c->batches, c->copy / c->contexts, c->replicas);
+    struct dt_range run = dt_range_part(c->batches, c->copy / c->contexts, c->replicas);
     if (c->in_rounds) {
-        run = dt_share(c->batches, c->copy / owners, c->groups);
-        return (run.end - run.first - c->copy % owners + owners - 1) / owners;
+        run = dt_range_part(c->batches, c->copy / owners, c->groups);
+        return (dt_range_count(run) - c->copy % owners + owners - 1) / owners;
     }
-    return run.end - run.first;
+    return dt_range_count(run);
 }
 
 /* Of the sum, what number i of so many ranges of the replicas has. */
@@ -68,7 +68,7 @@ static int64_t parts_of(const struct counted *c, int i, int ranges)
 {
     struct dt_tree_node nodes[DT_TREE_NODES];
     int64_t leaves = c->settings.distributed.invariant ? c->batches : copies(c);
-    struct dt_extent range = dt_share(leaves, i, ranges);
+    struct dt_range range = dt_range_part(leaves, i, ranges);
     return dt_tree_cover(range.first, range.end, leaves, nodes);
 }
 
@@ -80,8 +80,8 @@ static int64_t across(const struct counted *c, int64_t piece)
     int64_t parts = parts_of(c, group, c->groups), floats = 0;
     for (int64_t from = 0; from < piece; from += CHUNK) {
         int64_t n = piece - from < CHUNK ? piece - from : CHUNK;
-        struct dt_extent share = dt_share(n, group, c->groups);
-        int64_t own = share.end - share.first;
+        struct dt_range share = dt_range_part(n, group, c->groups);
+        int64_t own = dt_range_count(share);
         floats += parts * (n - own) + own * (c->groups - 1);
     }
     return 4 * floats;
@@ -100,9 +100,9 @@ static void count_gathers(const struct counted *c, int64_t *times)
         if (dt_part_holds(&c->part, c->table.layers, layer))
             slots[layer] = held++ % 2;
     for (int64_t at = 0; dt_pipeline_next(&pipeline, c->part.stage, c->passes, &at, &a);) {
-        struct dt_layer_run run = dt_part_run(&c->part, c->table.layers, a.run);
-        for (int l = run.first; l < run.end; l++) {
-            int layer = a.kind == DT_FORWARD ? l : run.end - 1 - (l - run.first);
+        struct dt_range run = dt_part_run(&c->part, c->table.layers, a.run);
+        for (int64_t i = 0; i < dt_range_count(run); i++) {
+            int layer = (int)(a.kind == DT_FORWARD ? run.first + i : run.end - 1 - i);
             if ((a.kind != DT_FORWARD && a.kind != DT_BACKWARD) || holders[slots[layer]] == layer)
                 continue;
             times[dt_layer_bucket(layer)]++;
@@ -120,8 +120,8 @@ static int64_t weights(const struct counted *c, int owner)
     if (c->zero == 3)
         count_gathers(c, times);
     for (int b = 0; b < s->count && c->table.buckets[b] < c->table.elements; b++) {
-        struct dt_extent own = dt_owned(s, b, owner);
-        sent += times[b] * (own.end - own.first) * c->width * (s->owners - 1);
+        struct dt_range own = dt_owned(s, b, owner);
+        sent += times[b] * dt_range_count(own) * c->width * (s->owners - 1);
     }
     free(times);
     return c->zero > 0 ? sent : 0;
@@ -135,10 +135,10 @@ static int64_t replica_bytes(const struct counted *c)
     int64_t parts = c->in_rounds ? own_batches(c) : parts_of(c, c->copy, copies(c));
     int64_t others = c->sharding.owners - 1, owned = 0, bytes = 0;
     for (int b = 0; b < c->sharding.count; b++) {
-        struct dt_extent run = dt_owned(&c->sharding, b, owner);
-        struct dt_extent blocks = dt_owned_blocks(&c->sharding, b, owner);
-        owned += run.end - run.first;
-        bytes += across(c, run.end - run.first) + 8 * (blocks.end - blocks.first) * others;
+        struct dt_range run = dt_owned(&c->sharding, b, owner);
+        struct dt_range blocks = dt_owned_blocks(&c->sharding, b, owner);
+        owned += dt_range_count(run);
+        bytes += across(c, dt_range_count(run)) + 8 * dt_range_count(blocks) * others;
     }
     bytes += 4 * parts * (c->table.gradient_elements - owned) + weights(c, owner);
     return bytes + (c->zero == 0 ? 4 * owned * others : 0);
@@ -158,7 +158,7 @@ static int64_t crossings(const struct counted *c)
 /* Each slice sends its part of the rows. */
 static int64_t stream_bytes(const struct counted *c)
 {
-    int64_t own = dt_range_part(rows_of(c), c->part.slice, c->slices).count;
+    int64_t own = dt_range_count(dt_range_part(rows_of(c), c->part.slice, c->slices));
     return c->passes * crossings(c) * own * c->settings.model.hidden_size * c->width;
 }
 
@@ -167,13 +167,13 @@ static int64_t stream_bytes(const struct counted *c)
 static int64_t tied_bytes(const struct counted *c)
 {
     int bucket = c->part.stage == 0 ? DT_TOKEN_BUCKET : dt_head_bucket(&c->table);
-    struct dt_extent kept = {c->table.buckets[bucket], c->table.buckets[bucket + 1]};
+    struct dt_range kept = {c->table.buckets[bucket], c->table.buckets[bucket + 1]};
     if (c->stages == 1 || !(c->part.stage == 0 || is_last(c)) ||
         !c->settings.model.tie_word_embeddings)
         return 0;
     if (c->zero > 0)
         kept = dt_owned(&c->sharding, bucket, c->copy % c->sharding.owners);
-    return 4 * (kept.end - kept.first);
+    return 4 * dt_range_count(kept);
 }
 
 /* --- contexts -------------------------------------------------------------------------------- */
@@ -184,7 +184,8 @@ static int64_t ring_bytes(const struct counted *c)
 {
     const struct dt_model_config *m = &c->settings.model;
     struct dt_slice slice = dt_slice_of(m, c->part.slice, c->slices);
-    int64_t block = rows_of(c) * 2 * slice.kv_heads.count * (m->hidden_size / m->num_heads);
+    int64_t block =
+        rows_of(c) * 2 * dt_range_count(slice.kv_heads) * (m->hidden_size / m->num_heads);
     int64_t rounds = c->settings.training.recompute == DT_RECOMPUTE_FULL ? 3 : 2;
     return c->passes * layers_of(c) * (c->contexts - 1) * block * (rounds * c->width + 4);
 }
@@ -203,7 +204,7 @@ static int64_t key_sums(const struct counted *c)
     const struct dt_model_config *m = &c->settings.model;
     int64_t columns = m->hidden_size / m->num_heads, sent = 0;
     for (int64_t head = 0; head < m->num_kv_heads && m->num_kv_heads < c->slices; head++)
-        sent += (dt_range_part(c->slices, head, m->num_kv_heads).count - 1) *
+        sent += (dt_range_count(dt_range_part(c->slices, head, m->num_kv_heads)) - 1) *
                 sum_of(2 * columns * m->hidden_size * layers_of(c));
     return sent;
 }
