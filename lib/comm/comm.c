@@ -79,6 +79,24 @@ static int join(struct dt_job *job, struct dt_error *err)
     return 0;
 }
 
+struct timespec dt_timespec(double seconds)
+{
+    return (struct timespec){(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)};
+}
+
+void dt_job_begin_wait(struct dt_job *job)
+{
+    job->waiting++;
+    job->waited -= dt_now();
+    pthread_cond_signal(&job->submitted_one); /* the job's thread may pause */
+}
+
+void dt_job_end_wait(struct dt_job *job)
+{
+    job->waiting--;
+    job->waited += dt_now();
+}
+
 static bool is_idle(const struct dt_job *job)
 {
     return job->finished == job->submitted && job->posted == NULL && job->under_way == NULL;
@@ -94,15 +112,10 @@ static void look_after_links(struct dt_job *job)
     }
 }
 
-static struct timespec time_of(double seconds)
-{
-    return (struct timespec){(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)};
-}
-
 static void sleep_until_work(struct dt_job *job)
 {
     while (is_idle(job) && !job->closing) {
-        const struct timespec end = time_of(dt_now() + DT_WATCH_SECONDS);
+        const struct timespec end = dt_timespec(dt_now() + DT_WATCH_SECONDS);
         if (job->watched_first == job->watched_end)
             pthread_cond_wait(&job->submitted_one, &job->lock);
         else
@@ -111,7 +124,7 @@ static void sleep_until_work(struct dt_job *job)
     }
 }
 
-/* With the lock; sleeps without it when there is nothing else to do. */
+/* With the lock; pauses without it when there is nothing else to do. */
 static void look_after_messages(struct dt_job *job, int *tests)
 {
     struct dt_error err;
@@ -123,11 +136,8 @@ static void look_after_messages(struct dt_job *job, int *tests)
     if (rc < 0 || moved)
         pthread_cond_broadcast(&job->finished_one);
     *tests = moved ? 0 : *tests + 1;
-    if (job->finished < job->submitted || is_idle(job))
-        return;
-    pthread_mutex_unlock(&job->lock);
-    dt_pause_after(*tests);
-    pthread_mutex_lock(&job->lock);
+    if (job->finished == job->submitted && !is_idle(job))
+        dt_job_pause(job, *tests);
 }
 
 static void free_job(struct dt_job *job)
@@ -240,11 +250,12 @@ int dt_comm_wait(struct dt_comm *comm, dt_ticket ticket, struct dt_error *err)
     if (comm->is_near)
         return dt_link_wait(comm, ticket, err);
     pthread_mutex_lock(&job->lock);
-    double start = job->finished <= ticket ? dt_now() : 0;
-    while (job->finished <= ticket)
-        pthread_cond_wait(&job->finished_one, &job->lock);
-    if (start > 0)
-        job->waited += dt_now() - start;
+    if (job->finished <= ticket) {
+        dt_job_begin_wait(job);
+        while (job->finished <= ticket)
+            pthread_cond_wait(&job->finished_one, &job->lock);
+        dt_job_end_wait(job);
+    }
     int rc = job->failed;
     if (rc < 0)
         *err = job->error;
@@ -286,7 +297,7 @@ const char *dt_comm_launched_rank(void)
  * the job is left to its thread. */
 static int await_opening(struct dt_job *job, struct dt_error *err)
 {
-    const struct timespec end = time_of(dt_now() + job->patience);
+    const struct timespec end = dt_timespec(dt_now() + job->patience);
     const char *rank = job->where ? dt_tcp_rank() : dt_comm_launched_rank();
     int rc = 0, waited = 0;
     pthread_mutex_lock(&job->lock);

@@ -7,8 +7,9 @@
 #include "base/progress.h"
 #include "comm/job.h"
 
-#define SPINS        2000  /* tests in a row before the thread begins to sleep */
-#define PAUSE_NS     20000 /* what it then sleeps at a time */
+#define SPINS        2000 /* tests in a row before the thread begins to sleep */
+#define PAUSE        2e-5 /* seconds that it then sleeps at a time */
+#define DOUBLINGS    6    /* of pauses while nobody waits */
 #define CONTEXT_BITS 10
 #define NUMBER_BITS  16
 
@@ -96,11 +97,24 @@ int dt_transfer_test(const struct dt_operation *op, struct dt_transfer *t, struc
     return rc;
 }
 
-void dt_pause_after(int tests)
+/* Without the lock. */
+static void spin(struct dt_job *job, int tests)
 {
-    struct timespec pause = {0, PAUSE_NS};
+    const struct timespec pause = dt_timespec(PAUSE);
+    pthread_mutex_unlock(&job->lock);
     if (tests > SPINS)
         nanosleep(&pause, NULL);
+    pthread_mutex_lock(&job->lock);
+}
+
+void dt_job_pause(struct dt_job *job, int tests)
+{
+    int doublings = tests < DOUBLINGS ? tests : DOUBLINGS;
+    const struct timespec end = dt_timespec(dt_now() + PAUSE * (1 << doublings));
+    if (job->waiting > 0)
+        spin(job, tests);
+    else
+        pthread_cond_clockwait(&job->submitted_one, &job->lock, CLOCK_MONOTONIC, &end);
 }
 
 int dt_exchange_end(const struct dt_operation *op, struct dt_transfer *transfers, int count,
@@ -118,7 +132,9 @@ int dt_exchange_end(const struct dt_operation *op, struct dt_transfer *transfers
             i++;
             continue;
         }
-        dt_pause_after(++tests);
+        pthread_mutex_lock(&op->comm->job->lock);
+        dt_job_pause(op->comm->job, ++tests);
+        pthread_mutex_unlock(&op->comm->job->lock);
         if (tests % 64 == 0 && dt_now() - since > op->comm->job->patience)
             return dt_transfer_stalled(op, &transfers[i], err);
     }

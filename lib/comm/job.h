@@ -79,6 +79,7 @@ struct dt_job {
     uint64_t submitted, finished;
     struct dt_message *made, *free_messages, *posted; /* the newest first */
     struct dt_message *under_way;                     /* of the thread alone */
+    int waiting;                                      /* threads, for what is not over */
     struct dt_device *linked;                         /* NULL: no links */
     char links_name[DT_ERROR_TEXT];
     struct dt_scratch linked_lists;      /* of operations on links */
@@ -116,7 +117,11 @@ int dt_transfer_test(const struct dt_operation *op, struct dt_transfer *transfer
 /* The error of one that has not moved for too long. */
 int dt_transfer_stalled(const struct dt_operation *op, const struct dt_transfer *transfer,
                         struct dt_error *err);
-void dt_pause_after(int tests); /* without a transfer that was over */
+/* On the job's thread, which holds the lock: after so many tests in a row that found nothing over.
+ * Somebody who waits leaves a processor idle, and tests go on without a pause at first. Otherwise
+ * this rank computes, and may have but this one processor: pauses double, until something is
+ * submitted or waited for. */
+void dt_job_pause(struct dt_job *job, int tests);
 
 /* On the job's thread, which holds the lock: starts what was posted and looks after what is
  * under way. *moved: something was over. */
@@ -137,6 +142,12 @@ int dt_link_exchange(const struct dt_operation *op, const struct dt_transfer *tr
                      struct dt_error *err) DT_MUST_CHECK;
 /* On the job's thread, which holds the lock: ends the watch over what is done. */
 int dt_links_watch(struct dt_job *job, struct dt_error *err) DT_MUST_CHECK;
+
+struct timespec dt_timespec(double seconds);
+
+/* With the lock: a thread begins, and ends, to wait for what the job's thread does. */
+void dt_job_begin_wait(struct dt_job *job);
+void dt_job_end_wait(struct dt_job *job);
 
 /* With the lock: the first failure is everyone's. */
 void dt_job_fail(struct dt_job *job, int rc, const struct dt_error *err);

@@ -57,11 +57,12 @@ int dt_comm_await(struct dt_comm *comm, struct dt_message *m, struct dt_error *e
     if (m == NULL)
         return 0;
     pthread_mutex_lock(&job->lock);
-    double start = m->over ? 0 : dt_now();
-    while (!m->over && job->failed == 0)
-        pthread_cond_wait(&job->finished_one, &job->lock);
-    if (start > 0)
-        job->waited += dt_now() - start;
+    if (!m->over) {
+        dt_job_begin_wait(job);
+        while (!m->over && job->failed == 0)
+            pthread_cond_wait(&job->finished_one, &job->lock);
+        dt_job_end_wait(job);
+    }
     int rc = job->failed;
     if (rc < 0) {
         *err = job->error; /* the message stays where it is: the job is over */

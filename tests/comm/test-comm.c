@@ -4,6 +4,7 @@
 #include <math.h>
 #include <semaphore.h>
 
+#include "base/progress.h"
 #include "base/rng.h"
 #include "comm/job.h"
 #include "threads.h"
@@ -365,6 +366,43 @@ static void waiting_for_messages_counts(void **state)
     run_ranks(2, send_late, NULL);
 }
 
+static long tests_of(struct dt_comm *world)
+{
+    pthread_mutex_lock(&post.lock);
+    long tests = post.tests[dt_comm_rank(world)];
+    pthread_mutex_unlock(&post.lock);
+    return tests;
+}
+
+/* Rank 0 computes, for all that its communicator knows, until rank 1 sends. */
+static void compute_while_it_comes(struct dt_comm *world, void *context)
+{
+    struct dt_error err;
+    int value = 1;
+    (void)context;
+    if (dt_comm_rank(world) == 1) {
+        assert_int_equal(dt_comm_barrier(world, &err), 0);
+        assert_int_equal(
+            dt_comm_await(world, dt_comm_send(world, 0, 1, &value, sizeof value), &err), 0);
+        return;
+    }
+    double start = dt_now();
+    long before = tests_of(world);
+    struct dt_message *m = dt_comm_receive(world, 1, 1, &value, sizeof value);
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    long tests = tests_of(world) - before;
+    assert_true((double)tests < 10 + (dt_now() - start) / 1e-3);
+    assert_int_equal(dt_comm_barrier(world, &err), 0);
+    assert_int_equal(dt_comm_await(world, m, &err), 0);
+}
+
+/* Its thread and the one that computes may have one processor. */
+static void messages_under_way_leave_the_processor_to_who_computes(void **state)
+{
+    (void)state;
+    run_ranks(2, compute_while_it_comes, NULL);
+}
+
 /* Rank 1 comes to another operation than rank 0, and then to no more. */
 static void disagree(struct dt_comm *world, void *context)
 {
@@ -525,6 +563,7 @@ int main(void)
         cmocka_unit_test(messages_do_not_wait_for_each_other),
         cmocka_unit_test(messages_leave_before_later_operations),
         cmocka_unit_test(waiting_for_messages_counts),
+        cmocka_unit_test(messages_under_way_leave_the_processor_to_who_computes),
         cmocka_unit_test(what_does_not_fit_or_does_not_come_is_an_error),
         cmocka_unit_test(errors_are_agreed_on),
         cmocka_unit_test(a_rank_that_does_not_come_is_no_agreement),

@@ -25,6 +25,7 @@ static struct {
     pthread_mutex_t lock;
     struct message *boxes[MOST_RANKS]; /* of each rank, oldest first */
     int size, opened;
+    long tests[MOST_RANKS]; /* whether something came */
 } post = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 struct threads_request {
@@ -100,6 +101,7 @@ static int threads_test(void *state, void **request, size_t *bytes, struct dt_er
     (void)err;
     if (r->from >= 0) {
         pthread_mutex_lock(&post.lock);
+        post.tests[*(int *)state]++;
         struct message *m = find(*(int *)state, r->from, r->tag, true);
         pthread_mutex_unlock(&post.lock);
         if (m == NULL)
