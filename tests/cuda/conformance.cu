@@ -10,7 +10,11 @@
 int main(int argc, char **argv)
 {
     static uint32_t words[SECTIONS * WORDS];
-    int major = 0;
+    int major = 0, driver = 0;
+    if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) {
+        printf("conformance: no NVIDIA driver is installed\n");
+        return 1;
+    }
     (void)cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
     const int sections = major == 9 ? SECTIONS : TMA;
     if (!run_conformance(words) || (sections > TMA && !run_wgmma_conformance(words)))

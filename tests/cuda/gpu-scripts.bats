@@ -35,6 +35,17 @@ without_torch() {
     done
 }
 
+@test "a C library or cuBLASLt that is missing is named" {
+    program path/ldd 'echo "libcublasLt.so.13 => not found"'
+    run "$ROOT/tests/gpu/bench" "$T/bundle"
+    assert_one_line_error bench
+    [[ "$output" == *"this machine has no libcublasLt.so.13" ]]
+    program path/ldd "echo \"cuda.so: /lib/libc.so.6: version \\\`GLIBC_2.34' not found\" >&2"
+    run "$ROOT/tests/gpu/bench" "$T/bundle"
+    assert_one_line_error bench
+    [[ "$output" == *"this machine has no C library as new as"* ]]
+}
+
 @test "what a step found stays when it and others fail, and in the time that there is" {
     without_torch
     GPU_SECONDS=20 run "$ROOT/tests/gpu/bench" "$T/bundle"

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <ctime>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <sys/mman.h>
 #include <vector>
@@ -45,6 +46,7 @@ constexpr size_t device_bytes = (size_t)64 << 30;
 stream default_stream;
 std::recursive_mutex lock; /* of all below, and of work while it is done */
 std::vector<stream *> streams;
+std::vector<std::unique_ptr<stream>> destroyed; /* events may still be of them */
 std::vector<std::pair<void *, size_t>> device_memory;       /* and its size */
 std::vector<std::pair<const void *, size_t>> shared_limits; /* of kernels */
 size_t used_bytes;
@@ -308,7 +310,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t which)
 {
     cudaStreamSynchronize(which);
     streams.erase(std::find(streams.begin(), streams.end(), stream_of(which)));
-    delete stream_of(which);
+    destroyed.emplace_back(stream_of(which));
     return cudaSuccess;
 }
 

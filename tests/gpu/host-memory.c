@@ -38,6 +38,9 @@ __attribute__((constructor)) static void register_all(void)
     char line[512], mode[8], name[256], program[256] = "";
     int count = 0;
     bool variables = false;
+    int driver = 0;
+    if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+        return; /* the program says so */
     for (size_t i = 0; i < STACK_BYTES; i += PAGE) /* so that its pages exist */
         stack[i] = 0;
     (void)stack[0];

@@ -38,7 +38,8 @@ write_results() {
     local IFS=,
     printf '{"device": "%s", "driver": "%s", "commit": "%s", "date": "%s",\n"steps": [%s\n]}\n' \
         "${facts%%, *}" "${facts##*, }" "$(cat "$bundle/commit")" "$(date -u +%F)" \
-        "${records[*]}" >"$results/$name.json"
+        "${records[*]}" >"$results/$name.json.part" &&
+        mv "$results/$name.json.part" "$results/$name.json"
 }
 
 # step SECONDS NAME COMMAND...: runs it for so long at most; what it says goes to the log.
@@ -91,7 +92,9 @@ torch_step() {
 }
 
 # One clear line where nothing can run.
-missing=$(ldd "$bundle/lib/dt/cuda.so" 2>/dev/null | awk '/not found/ { print $1; exit }')
+missing=$(ldd "$bundle/lib/dt/cuda.so" 2>&1 | awk '/GLIBC_[0-9.]+. not found/ {
+        print "C library as new as that of the machine that compiled"; exit }
+    /=> not found/ { print $1; exit }')
 [ -z "$missing" ] || { echo "${0##*/}: this machine has no $missing" >&2 && exit 1; }
 if ! facts=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1) ||
     [ -z "$facts" ]; then
