@@ -74,6 +74,56 @@ static inline struct job job_of(const struct dt_model_config *config)
     return job;
 }
 
+static inline struct dt_model_config config_of(enum dt_family family)
+{
+    struct dt_model_config config = family == DT_LLAMA ? llama : gpt2;
+    config.family = family;
+    return config;
+}
+
+static inline void check_masked_models(void (*check)(const struct dt_model_config *config))
+{
+    const enum dt_family families[] = {DT_BERT, DT_DISTILBERT};
+    for (int f = 0; f < 2; f++) {
+        struct dt_model_config config = config_of(families[f]);
+        check(&config);
+    }
+}
+
+/* The same elements fall, by their places in the whole. */
+static inline void check_dropout(void (*check)(const struct dt_model_config *config))
+{
+    const enum dt_family families[] = {DT_GPT2, DT_LLAMA, DT_BERT};
+    for (int f = 0; f < 3; f++) {
+        struct dt_model_config config = config_of(families[f]);
+        config.dropout = 0.2;
+        config.attention_dropout = 0.3;
+        check(&config);
+    }
+}
+
+/* One pass of some model of any family. */
+static inline struct job random_job(struct dt_rng *rng)
+{
+    const enum dt_family families[] = {DT_GPT2, DT_LLAMA, DT_BERT, DT_DISTILBERT};
+    struct dt_model_config config = llama;
+    config.family = families[dt_rng_below(rng, 4)];
+    config.num_layers = 1 + dt_rng_below(rng, 3);
+    config.vocab_size = 20 + dt_rng_below(rng, 50);
+    config.intermediate_size = 20 + dt_rng_below(rng, 50);
+    config.max_seq_len = 40;
+    config.num_heads = 4;
+    config.num_kv_heads = config.family == DT_LLAMA ? 1 << dt_rng_below(rng, 3) : 4;
+    config.qk_norm = config.family == DT_LLAMA && dt_rng_below(rng, 2);
+    config.tie_word_embeddings = config.family != DT_LLAMA || dt_rng_below(rng, 2);
+    struct job job = job_of(&config);
+    job.passes = 1;
+    job.count = 1 + dt_rng_below(rng, 3);
+    job.compute = dt_rng_below(rng, 2) ? DT_F32 : DT_BF16;
+    job.recompute = (enum dt_recompute)dt_rng_below(rng, 3);
+    return job;
+}
+
 /* A batch in which, of masked models, few tokens are to be predicted. */
 static inline void fill_batch(struct dt_batch *batch, const struct job *job)
 {

@@ -8,15 +8,20 @@
 
 #include "model/context.h"
 
-/* Sequences as long as the smallest stretches make them, and longer. */
+/* Each context has two stretches of a sequence. */
+static void set_contexts(struct job *job, int contexts, int64_t stretch)
+{
+    job->contexts = contexts;
+    job->length = 2 * contexts * stretch;
+}
+
 static struct job context_job(const struct dt_model_config *config, int contexts, int64_t stretch)
 {
     struct dt_model_config longer = *config;
     longer.max_seq_len = 40;
     struct job job = job_of(&longer);
-    job.contexts = contexts;
+    set_contexts(&job, contexts, stretch);
     job.count = 2;
-    job.length = 2 * contexts * stretch;
     return job;
 }
 
@@ -89,26 +94,13 @@ static void llama_in_contexts(void **state)
 static void masked_models_in_contexts(void **state)
 {
     (void)state;
-    const enum dt_family families[] = {DT_BERT, DT_DISTILBERT};
-    for (int f = 0; f < 2; f++) {
-        struct dt_model_config config = gpt2;
-        config.family = families[f];
-        check_contexts(&config);
-    }
+    check_masked_models(check_contexts);
 }
 
-/* The same elements fall, by their places in whole sequences. */
 static void dropout_is_that_of_one_rank(void **state)
 {
     (void)state;
-    const enum dt_family families[] = {DT_GPT2, DT_LLAMA, DT_BERT};
-    for (int f = 0; f < 3; f++) {
-        struct dt_model_config config = f == 1 ? llama : gpt2;
-        config.family = families[f];
-        config.dropout = 0.2;
-        config.attention_dropout = 0.3;
-        check_contexts(&config);
-    }
+    check_dropout(check_contexts);
 }
 
 static void what_is_computed_again_is_the_same(void **state)
@@ -130,8 +122,7 @@ static void attention_keeps_to_documents(void **state)
     const enum dt_family families[] = {DT_GPT2, DT_LLAMA, DT_BERT};
     for (int f = 0; f < 3; f++)
         for (int contexts = 2; contexts <= 4; contexts++) {
-            struct dt_model_config config = f == 1 ? llama : gpt2;
-            config.family = families[f];
+            struct dt_model_config config = config_of(families[f]);
             struct job job = context_job(&config, contexts, 3);
             job.documents = true;
             for (int64_t row = 0, begin = 0, end = 0; row < job.count * job.length; row++) {
@@ -153,8 +144,7 @@ static void contexts_of_slices(void **state)
     const enum dt_family families[] = {DT_GPT2, DT_LLAMA, DT_BERT};
     for (int f = 0; f < 3; f++)
         for (int sequence = 0; sequence < 2; sequence++) {
-            struct dt_model_config config = f == 1 ? llama : gpt2;
-            config.family = families[f];
+            struct dt_model_config config = config_of(families[f]);
             config.dropout = 0.1;
             struct job job = context_job(&config, 2, 3);
             job.sequence = sequence;
@@ -208,24 +198,12 @@ static uint64_t expected_bytes(const struct job *job)
 
 static void random_models_in_contexts_send_what_is_expected(void **state)
 {
-    const enum dt_family families[] = {DT_GPT2, DT_LLAMA, DT_BERT, DT_DISTILBERT};
     struct dt_rng rng;
     (void)state;
     dt_rng_init(&rng, 9);
     for (int i = 0; i < 40; i++) {
-        struct dt_model_config config = llama;
-        config.family = families[dt_rng_below(&rng, 4)];
-        config.num_layers = 1 + dt_rng_below(&rng, 3);
-        config.num_heads = 4;
-        config.num_kv_heads = config.family == DT_LLAMA ? 1 << dt_rng_below(&rng, 3) : 4;
-        config.qk_norm = config.family == DT_LLAMA && dt_rng_below(&rng, 2);
-        config.tie_word_embeddings = config.family != DT_LLAMA || dt_rng_below(&rng, 2);
-        struct job job =
-            context_job(&config, 2 + (int)dt_rng_below(&rng, 3), 1 + dt_rng_below(&rng, 5));
-        job.passes = 1;
-        job.count = 1 + dt_rng_below(&rng, 3);
-        job.compute = dt_rng_below(&rng, 2) ? DT_F32 : DT_BF16;
-        job.recompute = (enum dt_recompute)dt_rng_below(&rng, 3);
+        struct job job = random_job(&rng);
+        set_contexts(&job, 2 + (int)dt_rng_below(&rng, 3), 1 + dt_rng_below(&rng, 5));
         run_parts(&job, job.contexts);
         bool exact = job.compute == DT_F32;
         if (!(job.worst <= (exact ? 1e-6 : 4e-2)) || job.bytes != expected_bytes(&job))

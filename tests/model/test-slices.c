@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 /* Any number of slices, and rows of the stream dealt out or not. */
-static void check_slices(struct job *job)
+static void check_job(struct job *job)
 {
     for (int slices = 1; slices <= 4; slices++)
         for (int sequence = 0; sequence < 2; sequence++) {
@@ -18,19 +18,23 @@ static void check_slices(struct job *job)
         }
 }
 
+static void check_slices(const struct dt_model_config *config)
+{
+    struct job job = job_of(config);
+    check_job(&job);
+}
+
 static void gpt2_in_slices(void **state)
 {
     (void)state;
-    struct job job = job_of(&gpt2);
-    check_slices(&job);
+    check_slices(&gpt2);
 }
 
 /* 5 heads of keys over 2 slices, and over 3 and 4. */
 static void llama_in_slices(void **state)
 {
     (void)state;
-    struct job job = job_of(&llama);
-    check_slices(&job);
+    check_slices(&llama);
 }
 
 /* GPT-2's vocabulary, which no number of slices but one divides. */
@@ -41,8 +45,7 @@ static void a_real_vocabulary_in_slices(void **state)
         struct dt_model_config config = llama;
         config.vocab_size = 50257;
         config.tie_word_embeddings = tied;
-        struct job job = job_of(&config);
-        check_slices(&job);
+        check_slices(&config);
     }
 }
 
@@ -56,36 +59,20 @@ static void qwen3_in_slices(void **state)
         config.tie_word_embeddings = true;
         config.num_heads = 4;
         config.num_kv_heads = kv_heads;
-        struct job job = job_of(&config);
-        check_slices(&job);
+        check_slices(&config);
     }
 }
 
 static void masked_models_in_slices(void **state)
 {
     (void)state;
-    const enum dt_family families[] = {DT_BERT, DT_DISTILBERT};
-    for (int f = 0; f < 2; f++) {
-        struct dt_model_config config = gpt2;
-        config.family = families[f];
-        struct job job = job_of(&config);
-        check_slices(&job);
-    }
+    check_masked_models(check_slices);
 }
 
-/* The same elements fall, by their places in the whole. */
 static void dropout_is_that_of_the_whole(void **state)
 {
     (void)state;
-    const enum dt_family families[] = {DT_GPT2, DT_LLAMA, DT_BERT};
-    for (int f = 0; f < 3; f++) {
-        struct dt_model_config config = f == 1 ? llama : gpt2;
-        config.family = families[f];
-        config.dropout = 0.2;
-        config.attention_dropout = 0.3;
-        struct job job = job_of(&config);
-        check_slices(&job);
-    }
+    check_dropout(check_slices);
 }
 
 static void what_is_computed_again_is_the_same(void **state)
@@ -94,12 +81,11 @@ static void what_is_computed_again_is_the_same(void **state)
     const enum dt_family families[] = {DT_GPT2, DT_LLAMA, DT_DISTILBERT};
     for (int f = 0; f < 3; f++)
         for (int recompute = 1; recompute <= DT_RECOMPUTE_FULL; recompute++) {
-            struct dt_model_config config = f == 1 ? llama : gpt2;
-            config.family = families[f];
+            struct dt_model_config config = config_of(families[f]);
             config.dropout = 0.2;
             struct job job = job_of(&config);
             job.recompute = (enum dt_recompute)recompute;
-            check_slices(&job);
+            check_job(&job);
         }
 }
 
@@ -109,7 +95,7 @@ static void losses_may_be_smoothed(void **state)
     struct job job = job_of(&llama);
     job.how.label_smoothing = 0.1f;
     job.how.z_loss = 0.01f;
-    check_slices(&job);
+    check_job(&job);
 }
 
 /* 16-bit sums are rounded once a sum; the rest is their rounding too. */
@@ -202,28 +188,6 @@ static uint64_t expected_bytes(const struct job *job, int slices)
     return (uint64_t)((slices - 1) * (sent * size + floats * 4) + key_sums(job, slices) * 4);
 }
 
-static struct job random_job(struct dt_rng *rng)
-{
-    const enum dt_family families[] = {DT_GPT2, DT_LLAMA, DT_BERT, DT_DISTILBERT};
-    struct dt_model_config config = llama;
-    config.family = families[dt_rng_below(rng, 4)];
-    config.num_layers = 1 + dt_rng_below(rng, 3);
-    config.vocab_size = 20 + dt_rng_below(rng, 50);
-    config.intermediate_size = 20 + dt_rng_below(rng, 50);
-    config.num_heads = 4;
-    config.num_kv_heads = config.family == DT_LLAMA ? 1 << dt_rng_below(rng, 3) : 4;
-    config.qk_norm = config.family == DT_LLAMA && dt_rng_below(rng, 2);
-    config.tie_word_embeddings = config.family != DT_LLAMA || dt_rng_below(rng, 2);
-    struct job job = job_of(&config);
-    job.passes = 1;
-    job.count = 1 + dt_rng_below(rng, 4);
-    job.length = 3 + dt_rng_below(rng, 6);
-    job.compute = dt_rng_below(rng, 2) ? DT_F32 : DT_BF16;
-    job.recompute = (enum dt_recompute)dt_rng_below(rng, 3);
-    job.sequence = dt_rng_below(rng, 2);
-    return job;
-}
-
 static void bytes_sent_are_those_of_the_formula(void **state)
 {
     (void)state;
@@ -231,6 +195,8 @@ static void bytes_sent_are_those_of_the_formula(void **state)
     dt_rng_init(&rng, 5);
     for (int i = 0; i < 50; i++) {
         struct job job = random_job(&rng);
+        job.length = 3 + dt_rng_below(&rng, 6);
+        job.sequence = dt_rng_below(&rng, 2);
         int slices = 2 + (int)dt_rng_below(&rng, 3);
         run_parts(&job, slices);
         if (job.bytes != expected_bytes(&job, slices))
