@@ -41,6 +41,14 @@ await() {
     done
 }
 
+# Takes a free port of this machine, whose number it writes to the file port, until $HOLDER is
+# killed. A server that sets SO_REUSEADDR may listen there.
+hold_port() {
+    python3 "$ROOT/tests/track/hold-port.py" port 3>&- &
+    HOLDER=$!
+    await $HOLDER test -e port
+}
+
 # Settings of a run that goes on until a signal stops it; it may then end at any step behind.
 endless=(--set training.schedule=constant --set training.max_steps=1000000
     --set checkpoint.keep_last=2)

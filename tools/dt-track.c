@@ -14,9 +14,10 @@ static struct {
     struct dt_string_list texts, artifacts;
     double interval, patience, give_up;
     bool once, quiet;
-} opt = {.interval = 1, .patience = -1, .give_up = 600};
+} opt = {.interval = -1, .patience = -1, .give_up = 600};
 
-#define PATIENCE 60 /* seconds */
+#define INTERVAL 1 /* seconds */
+#define PATIENCE 60
 
 static const struct dt_option options[] = {
     {"tensorboard", 't', DT_OPT_STRING, &opt.tensorboard, "DIR",
@@ -101,8 +102,8 @@ int main(int argc, char **argv)
     if (server == NULL && opt.tensorboard == NULL)
         dt_usage("nowhere to go: --tensorboard DIR or --mlflow URL is needed");
     dt_check_use(&command, &uses[server ? SERVER : EVENT_FILES]);
-    if (opt.once && opt.patience >= 0)
-        dt_usage("--once waits for nothing, and takes no --patience");
+    if (opt.once && (opt.interval >= 0 || opt.patience >= 0))
+        dt_usage("--once looks once, and takes no --interval or --patience");
     const volatile sig_atomic_t *stop = dt_stop_watch();
     const struct dt_track_options o = {.run = argv[first],
                                        .tensorboard = opt.tensorboard,
@@ -112,10 +113,11 @@ int main(int argc, char **argv)
                                        .artifacts = opt.artifacts.items,
                                        .text_count = opt.texts.count,
                                        .artifact_count = opt.artifacts.count,
-                                       .interval = opt.interval,
+                                       .interval = opt.interval < 0 ? INTERVAL : opt.interval,
                                        .patience = opt.patience < 0 ? PATIENCE : opt.patience,
                                        .give_up = opt.give_up,
                                        .once = opt.once,
+                                       .locks = "/proc/locks",
                                        .stop = stop,
                                        .say = say};
     int rc = dt_track(&o, &report, &err);

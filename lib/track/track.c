@@ -16,8 +16,6 @@
 #include "track/follow.h"
 #include "track/mlflow.h"
 
-#define LOCKS "/proc/locks"
-
 #define LONGEST     60.0 /* seconds that a server is left alone */
 #define TEXT_LIMIT  ((size_t)1 << 20)
 #define MEMORY_FILE "track/state.json"
@@ -446,12 +444,12 @@ static int follow(struct tracker *t, enum dt_run_state *state, struct dt_error *
 {
     bool seen = false;
     for (double begin = dt_now();; pause_for(t, t->o->interval)) {
-        *state = dt_run_look(t->o->run, t->last_step, LOCKS);
+        *state = dt_run_look(t->o->run, t->last_step, t->o->locks);
         DT_TRY(feed(t, err)); /* behind the look, so that nothing is missed at the end */
         seen = seen || *state == DT_RUN_GOES_ON;
         bool over = *state != DT_RUN_GOES_ON &&
                     (seen || *state == DT_RUN_FINISHED || dt_now() - begin > t->o->patience);
-        *state = dt_run_look(t->o->run, t->last_step, LOCKS);
+        *state = dt_run_look(t->o->run, t->last_step, t->o->locks);
         if (t->o->once || *t->o->stop || (over && *state != DT_RUN_GOES_ON))
             return 0;
     }

@@ -3,10 +3,11 @@
  * Follows a run of dt-train from beside it, to its end, and passes on what it reports.
  *
  *     struct dt_track_options o = {.run = "run", .tensorboard = "run/tensorboard",
- *                                  .interval = 1, .stop = dt_stop_watch()};
+ *                                  .locks = "/proc/locks", .interval = 1,
+ *                                  .stop = dt_stop_watch()};
  *     DT_TRY(dt_track(&o, &report, err));
  *
- * The trainer is not touched: its files are read, its lock is looked at in /proc/locks.
+ * The trainer is not touched: its files are read, its lock is looked at in a table of locks.
  * What is remembered of a run is RUN/track/state.json: when it began, a key, and its
  * number at each server.
  */
@@ -24,10 +25,11 @@ struct dt_track_options {
     const char *experiment;                      /* NULL: the project that the run names, or "dt" */
     const char *const *texts, *const *artifacts; /* files, to pass on at the end */
     int text_count, artifact_count;
-    double interval; /* seconds between looks; what a server is first left alone */
-    double patience; /* seconds that a run may take to appear, or to go on */
-    double give_up;  /* seconds without an answer, after the run, until it is an error */
-    bool once;       /* pass on what is there, and end */
+    double interval;   /* seconds between looks; what a server is first left alone */
+    double patience;   /* seconds that a run may take to appear, or to go on */
+    double give_up;    /* seconds without an answer, after the run, until it is an error */
+    bool once;         /* pass on what is there, and end */
+    const char *locks; /* "/proc/locks", or a stand-in */
     const volatile sig_atomic_t *stop;
     void (*say)(const char *text); /* servers that go and come; may be NULL */
 };

@@ -7,17 +7,18 @@ setup() {
     cd "$T"
     need_python mlflow
     [ -e "${DT_ENGINES:-$ROOT/build/lib/dt}/http.so" ] || skip "built without libcurl"
-    PORT=$("$PYTHON" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-    URL=http://127.0.0.1:$PORT
+    hold_port
+    URL=http://127.0.0.1:$(cat port)
 }
 
 teardown() {
     [ -z "${SERVER:-}" ] || stop_server
+    [ -z "${HOLDER:-}" ] || kill "$HOLDER"
 }
 
 # In a session of its own: it has workers.
 start_server() {
-    setsid "$PYTHON" -m mlflow server --host 127.0.0.1 --port "$PORT" --workers 1 \
+    setsid "$PYTHON" -m mlflow server --host 127.0.0.1 --port "$(cat port)" --workers 1 \
         --backend-store-uri sqlite:///store.db --artifacts-destination ./artifacts \
         3>&- >>server.log 2>&1 &
     SERVER=$!

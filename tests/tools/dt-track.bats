@@ -33,11 +33,7 @@ need_http() {
 
 # Starts a server of kind $1, on the same port as before if there was one; $URL names it.
 serve() {
-    if [ ! -e port ]; then
-        python3 "$ROOT/tests/track/hold-port.py" port 3>&- &
-        HOLDER=$!
-        await $HOLDER test -e port
-    fi
+    [ -e port ] || hold_port
     rm -f ready
     python3 "$ROOT/tests/track/faulty-mlflow.py" "$(cat port)" ready store.json "$1" 3>&- >/dev/null 2>&1 &
     SERVER=$!
@@ -253,13 +249,16 @@ count_tag() {
     [ "$(count_tag grad_norm)" -eq 499 ]
 }
 
-@test "options that go with a server are refused without one" {
+@test "options that go with a server, or with more than one look, are refused without" {
     for wrong in "-e name" "--artifact run/metrics.jsonl" "--give-up 1"; do
         MLFLOW_TRACKING_URI= run dt-track -t run/tb $wrong run
         [ "$status" -eq 2 ]
         [[ "${lines[0]}" == "dt-track: --"*" goes with --mlflow" ]]
     done
-    run dt-track -t run/tb --once --patience 3 run
-    [ "$status" -eq 2 ]
+    for wrong in --patience --interval; do
+        run dt-track -t run/tb --once $wrong 3 run
+        [ "$status" -eq 2 ]
+        [ "${lines[0]}" = "dt-track: --once looks once, and takes no --interval or --patience" ]
+    done
     [ ! -e run/tb ]
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "scratch.h"
 
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,7 @@
 #include "track/follow.h"
 #include "track/points.h"
 #include "track/protobuf.h"
-#include "track/run-watch.h"
+#include "track/track.h"
 
 static void write_text(const char *path, const char *text)
 {
@@ -115,6 +117,12 @@ static void points_are_numbers_and_new_by_name_and_step(void **state)
     json_object_put(line);
 }
 
+static void lock_line(char *line, size_t size, const struct stat *st)
+{
+    snprintf(line, size, "1: FLOCK  ADVISORY  WRITE 7 %02x:%02x:%lu 0 EOF\n", major(st->st_dev),
+             minor(st->st_dev), (unsigned long)st->st_ino);
+}
+
 static void the_state_of_a_run_is_seen_from_outside(void **state)
 {
     (void)state;
@@ -126,8 +134,7 @@ static void the_state_of_a_run_is_seen_from_outside(void **state)
     write_text("none", "1: POSIX  ADVISORY  WRITE 1 00:01:5 0 EOF\n");
     assert_int_equal(dt_run_look("run", 10, "none"), DT_RUN_BROKEN);
     assert_null(dt_run_settings("run"));
-    snprintf(locks, sizeof locks, "1: FLOCK  ADVISORY  WRITE 7 %02x:%02x:%lu 0 EOF\n",
-             major(st.st_dev), minor(st.st_dev), (unsigned long)st.st_ino);
+    lock_line(locks, sizeof locks, &st);
     write_text("locks", locks);
     assert_int_equal(dt_run_look("run", 10, "locks"), DT_RUN_GOES_ON);
     write_text("run/latest/trainer/config.yaml", "training:\n  max_steps: 20\n  patience: 2\n");
@@ -142,6 +149,53 @@ static void the_state_of_a_run_is_seen_from_outside(void **state)
     assert_int_equal(dt_run_look("run", 20, "none"), DT_RUN_FINISHED);
 }
 
+/* Tables of locks, each for one look: the path is another pipe before a look can end. */
+#define LOOKS 8
+struct lock_tables {
+    const char *tables[LOOKS]; /* then the last one again and again */
+    int served;
+};
+
+static void *serve_tables(void *context)
+{
+    struct lock_tables *l = context;
+    for (;;) {
+        const char *table = l->tables[l->served < LOOKS ? l->served : LOOKS - 1];
+        int fd = open("locks", O_WRONLY | O_CLOEXEC); /* waits for the look */
+        if (fd < 0 || mkfifo("next", 0600) < 0 || rename("next", "locks") < 0 ||
+            write(fd, table, strlen(table)) < 0)
+            return NULL;
+        l->served++;
+        close(fd);
+    }
+}
+
+static void one_look_that_misses_the_lock_ends_no_run(void **state)
+{
+    (void)state;
+    static const volatile sig_atomic_t stop;
+    struct dt_error err;
+    struct dt_track_report report;
+    struct stat st;
+    char held[256];
+    struct lock_tables l = {{held, held, "", held, held, "", "", ""}, 0};
+    struct dt_track_options o = {
+        .run = "followed", .interval = 0.001, .patience = 1e9, .locks = "locks", .stop = &stop};
+    pthread_t server;
+    assert_int_equal(dt_make_directories("followed", &err), 0);
+    assert_int_equal(stat("followed", &st), 0);
+    write_text("followed/metrics.jsonl", "{\"step\":1}\n");
+    lock_line(held, sizeof held, &st);
+    remove("locks");
+    assert_int_equal(mkfifo("locks", 0600), 0);
+    assert_int_equal(pthread_create(&server, NULL, serve_tables, &l), 0);
+    assert_int_equal(dt_track(&o, &report, &err), 0);
+    assert_int_equal(pthread_cancel(server), 0);
+    assert_int_equal(pthread_join(server, NULL), 0);
+    assert_int_equal(l.served, LOOKS);
+    assert_int_equal(report.state, DT_RUN_BROKEN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +204,7 @@ int main(void)
         cmocka_unit_test(a_file_is_followed_as_it_grows_and_is_replaced),
         cmocka_unit_test(points_are_numbers_and_new_by_name_and_step),
         cmocka_unit_test(the_state_of_a_run_is_seen_from_outside),
+        cmocka_unit_test(one_look_that_misses_the_lock_ends_no_run),
     };
     return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }
