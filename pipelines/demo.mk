@@ -22,18 +22,8 @@ OUT           := build/demo
 SPLIT_FLAGS   := --split val=0.01
 EVAL_DATA      = $(OUT)/held-out.jsonl
 EVAL_FLAGS    :=
-SETTINGS_synth = $(STORY_COUNT) $(STORY_SEED) $(HELD_OUT)
 endif
 
 demo: summary
 
 include pipelines/rules.mk
-
-ifeq ($(origin CORPUS),undefined)
-$(OUT)/corpus: $(OUT)/settings/synth
-	$(call timed,synth) dt-synth -n $(STORY_COUNT) --seed $(STORY_SEED) -o $@
-
-# Stories of another seed: documents that the model has not seen, of known probability.
-$(OUT)/held-out.jsonl: $(OUT)/settings/synth $(OUT)/settings/clean
-	dt-synth -n $(HELD_OUT) --seed $$(($(STORY_SEED) + 1)) | dt-clean -q $(CLEAN_FLAGS) -o $@
-endif

@@ -26,29 +26,18 @@ SIZE        ?= small
 REPEATS     ?= $(if $(filter full,$(SIZE)),2,6)
 SHOW        ?= loss val_loss tokens_per_second peak_bytes
 TARGET      ?=
-LAUNCH      ?=
 STORY_COUNT ?= $(if $(filter full,$(SIZE)),400000,8000)
 VOCAB_SIZE  ?= $(if $(filter full,$(SIZE)),8192,1024)
 CONFIG      ?= $(if $(filter full,$(SIZE)),share/configs/llama-15m.yaml,share/configs/demo.yaml)
 CLEAN_FLAGS ?= --normalize nfc --dedup
-SETTINGS_synth = $(STORY_COUNT)
 $(foreach c,$(COMPARISONS),\
   $(eval SETTINGS_run-$c = $$(CONFIG) $$(SET) $$(SET_$c) $$(LAUNCH) $$(TARGET))\
   $(eval SETTINGS_rounds-$c = $$(AXES_$c) $$(REPEATS) $$(BASELINE_$c) $$(SHOW)))
-
-# mpirun in a container
-export OMPI_ALLOW_RUN_AS_ROOT := 1
-export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
 comparisons:
 
 include pipelines/rules.mk
 .DEFAULT_GOAL := comparisons
-
-ifeq ($(origin CORPUS),undefined)
-$(OUT)/corpus: $(OUT)/settings/synth
-	$(call timed,synth) dt-synth -n $(STORY_COUNT) -o $@
-endif
 
 # Of the plots and the table of a comparison.
 title = $(if $(filter $(NAME),$1),,$(NAME): )$1

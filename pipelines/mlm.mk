@@ -20,12 +20,12 @@ VOCAB_FLAGS ?= --model wordpiece
 SPLIT_FLAGS ?= --split val=0.02
 STORY_COUNT ?= 12000
 HELD_OUT    ?= 300
+HELD_SEED   ?= 2
 ALONE       ?= 20
 STEPS       ?= 5000
 quarter     := $(shell echo $$((($(STEPS) + 3) / 4)))
 override SET += training.max_steps=$(STEPS) training.save_interval=$(quarter) \
                checkpoint.keep_every=$(quarter)
-SETTINGS_synth = $(STORY_COUNT) $(HELD_OUT)
 SETTINGS_alone = $(ALONE)
 
 mlm:
@@ -33,14 +33,8 @@ mlm:
 include pipelines/rules.mk
 .DEFAULT_GOAL := mlm
 
-# What is scored: stories of another seed, or the text that HELD names.
-ifeq ($(origin CORPUS),undefined)
-$(OUT)/corpus: $(OUT)/settings/synth
-	$(call timed,synth) dt-synth -n $(STORY_COUNT) -o $@
-
-$(OUT)/held-out.jsonl: $(OUT)/settings/synth $(OUT)/settings/clean
-	dt-synth -n $(HELD_OUT) --seed 2 | dt-clean -q $(CLEAN_FLAGS) -o $@
-else
+# With text of one's own, what is scored.
+ifneq ($(origin CORPUS),undefined)
 HELD ?= $(error HELD=FILE must name text to score, which CORPUS does not hold)
 $(OUT)/held-out.jsonl: $(HELD) $(OUT)/settings/clean
 	@mkdir -p $(@D)

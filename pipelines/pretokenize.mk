@@ -28,18 +28,12 @@ SECONDS     ?= 0.5
 MODEL       ?= model.hidden_size=128 model.num_layers=4 model.num_heads=4
 PYTHON      ?= python3
 SPLIT_FLAGS :=
-SETTINGS_synth   = $(STORY_COUNT)
-SETTINGS_compare = $(LENGTH) $(BATCHES) $(STEPS) $(SECONDS) $(MODEL)
+SETTINGS_compare = $(strip $(LENGTH) $(BATCHES) $(STEPS) $(SECONDS) $(MODEL) $(LAUNCH))
 
 pretokenize:
 
 include pipelines/rules.mk
 .DEFAULT_GOAL := pretokenize
-
-ifeq ($(origin CORPUS),undefined)
-$(OUT)/corpus: $(OUT)/settings/synth
-	$(call timed,synth) dt-synth -n $(STORY_COUNT) -o $@
-endif
 
 MODES   := fly-padded fly-list pre-padded pre-list
 data_of  = $(if $(findstring fly,$1),$(OUT)/documents.jsonl,$(OUT)/$(if $(findstring list,$1),data,padded))
@@ -55,12 +49,12 @@ $(OUT)/padded/index.json: $(OUT)/tokenizer.json $(OUT)/documents.jsonl $(OUT)/se
 define measure
 $(OUT)/reading/$1-$2.json: $(prepared)
 	@mkdir -p $$(@D)
-	dt-bench --json --seconds $(SECONDS) -t $(OUT)/tokenizer.json $(call shape_of,$1,$2) \
-	  load $(call data_of,$1) >$$@
+	dt-bench --json --seconds $(SECONDS) $(call shape_of,$1,$2) \
+	  $(if $(findstring fly,$1),-t $(OUT)/tokenizer.json) load $(call data_of,$1) >$$@
 
 $(OUT)/training/$1-$2/finished: $(prepared)
 	@rm -rf $$(@D)
-	dt-train -q --config $(CONFIG) $(call shape_of,$1,$2) $(MODEL:%=--set %) \
+	$(LAUNCH) dt-train -q --config $(CONFIG) $(call shape_of,$1,$2) $(MODEL:%=--set %) \
 	  --set training.sequence_length=$(LENGTH) --set training.max_steps=$(STEPS) \
 	  --set training.warmup_steps=1 --set training.eval_interval=0 \
 	  --set training.save_interval=0 --set training.gradient_accumulation_steps=1 \

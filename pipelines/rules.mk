@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 #
 # The stages from text to a trained model, for experiments to include. An
-# experiment sets the variables below, has a rule for $(OUT)/corpus (JSON Lines
-# or whatever CLEAN_FLAGS tells dt-clean to read) unless CORPUS=FILE is given, and
-# includes this file:
+# experiment sets the variables below, has STORY_COUNT or a rule for $(OUT)/corpus
+# (JSON Lines or whatever CLEAN_FLAGS tells dt-clean to read) unless CORPUS=FILE is
+# given, and includes this file:
 #
 #   corpus ─clean─> documents.jsonl ─vocab─> tokenizer.json
 #                        └─tokenize, shard─> data/ ─train─> run/ ─┬─ eval.json
@@ -18,6 +18,11 @@ NAME        ?= $(error set NAME, the name of the experiment)
 $(if $(filter-out small full,$(SIZE)),$(error SIZE='$(SIZE)': small or full))
 OUT         ?= build/$(NAME)
 CONFIG      ?= share/configs/demo.yaml
+# stories of dt-synth to learn from, and others to score; none: the experiment has a corpus
+STORY_COUNT ?=
+STORY_SEED  ?= 0
+HELD_OUT    ?=
+HELD_SEED   ?= $(shell echo $$(($(STORY_SEED) + 1)))
 CLEAN_FLAGS ?=
 VOCAB_SIZE  ?= 1536
 VOCAB_FLAGS ?=
@@ -48,6 +53,9 @@ SHELL       := /bin/bash
 .NOTPARALLEL:
 B           ?= build
 export PATH := $(abspath $B/bin):$(PATH)
+# mpirun in a container
+export OMPI_ALLOW_RUN_AS_ROOT := 1
+export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
 here   := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 timed   = $(here)/timed $(OUT)/seconds/$1
@@ -55,6 +63,7 @@ timed   = $(here)/timed $(OUT)/seconds/$1
 corpus_problem = $(shell $(here)/corpus-problem '$(subst ','\'',$(CORPUS))')
 
 # --- settings: for each SETTINGS_STAGE a file that changes when it does --------------------------
+SETTINGS_synth = $(strip $(STORY_COUNT) $(STORY_SEED) $(HELD_OUT))
 SETTINGS_clean = $(CLEAN_FLAGS)
 SETTINGS_vocab = $(strip $(VOCAB_FLAGS) $(VOCAB_SIZE))
 SETTINGS_shard = $(SPLIT_FLAGS)
@@ -77,6 +86,13 @@ ifneq ($(origin CORPUS),undefined)
 $(OUT)/corpus: $(if $(corpus_problem),$(error CORPUS='$(CORPUS)': $(corpus_problem)),$(CORPUS))
 	mkdir -p $(@D)
 	ln -sfn '$(abspath $(CORPUS))' $@
+else ifneq ($(STORY_COUNT),)
+$(OUT)/corpus: $(OUT)/settings/synth
+	$(call timed,synth) dt-synth -n $(STORY_COUNT) --seed $(STORY_SEED) -o $@
+
+# Stories of another seed: documents that the model has not seen, of known probability.
+$(OUT)/held-out.jsonl: $(OUT)/settings/synth $(OUT)/settings/clean
+	dt-synth -n $(HELD_OUT) --seed $(HELD_SEED) | dt-clean -q $(CLEAN_FLAGS) -o $@
 endif
 
 $(OUT)/documents.jsonl: $(OUT)/corpus $(OUT)/settings/clean

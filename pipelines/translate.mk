@@ -11,6 +11,7 @@
 #
 # PAIRS, TEST_PAIRS, EPOCHS, VOCAB_SIZE and SET make it smaller; LAUNCH stands before dt-train,
 # as mpirun -n 2.
+NAME       := translate
 DATA       ?= $(error DATA=DIR must name the folder with multi30k.train.de.gz and the others)
 OUT        ?= build/translate
 CONFIG     ?= share/configs/text.yaml
@@ -18,7 +19,6 @@ VOCAB_SIZE ?= 6000
 PAIRS      ?= 29000
 TEST_PAIRS ?= 1000
 EPOCHS     ?= 4
-LAUNCH     ?=
 BATCH      ?= 16
 LENGTH     ?= 128
 VAL        ?= 0.02
@@ -26,64 +26,53 @@ BEAMS      ?= 4
 MOST       ?= 60
 SET        ?= model.hidden_size=256 model.num_layers=4 model.num_heads=4 training.learning_rate=1e-3
 
-SHELL       := /bin/bash
-.SHELLFLAGS := -eu -o pipefail -c
-.DELETE_ON_ERROR:
-.SUFFIXES:
-.SECONDARY:
-.DEFAULT_GOAL := summary
-.NOTPARALLEL:
-B           ?= build
-export PATH := $(abspath $B/bin):$(PATH)
+# Documents stand between lines of a character that none holds.
+CLEAN_FLAGS := --from sep --separator "$$(printf '\001')"
+SPLIT_FLAGS  = --split val=$(VAL) --loss-after $$(cat $(OUT)/newline)
+epoch       := $$(<$(OUT)/epoch)
+override SET := model.max_seq_len=$(LENGTH) training.batch_size=$(BATCH) $(SET) \
+                training.max_steps=$$(($(epoch)*$(EPOCHS))) training.warmup_steps=$$(($(epoch)/4+1)) \
+                training.save_interval=$(epoch) checkpoint.keep_every=$(epoch)
+SETTINGS_pairs     = $(DATA) $(PAIRS)
+SETTINGS_test      = $(DATA) $(TEST_PAIRS)
+SETTINGS_translate = $(EPOCHS) $(BEAMS) $(MOST)
 
-here  := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
-timed  = $(here)/timed $(OUT)/seconds/$1
+translate:
+
+include pipelines/rules.mk
+.DEFAULT_GOAL := translate
+
 source = $(DATA)/multi30k.$1.gz
 
-# The two languages of a part, as documents between lines of a character that none holds.
-documents = paste -d '\n' <(zcat $(call source,$1.de) | head -n $2) <(zcat $(call source,$1.en) | head -n $2) | \
-  awk '{ print } NR % 2 == 0 { print "\001" }' | \
-  dt-clean -q --from sep --separator "$$(printf '\001')"
-
-$(OUT)/train.jsonl: $(call source,train.de) $(call source,train.en)
-	@mkdir -p $(@D)
-	$(call documents,train,$(PAIRS)) -o $@
-
-$(OUT)/tokenizer.json: $(OUT)/train.jsonl
-	$(call timed,vocab) dt-vocab -q -s $(VOCAB_SIZE) -o $@ $<
+ifeq ($(origin CORPUS),undefined)
+$(OUT)/corpus: $(call source,train.de) $(call source,train.en) $(OUT)/settings/pairs
+	paste -d '\n' <(zcat $(call source,train.de)) <(zcat $(call source,train.en)) | \
+	  awk 'NR <= 2 * $(PAIRS) { print; if (NR % 2 == 0) print "\001" }' >$@
+endif
 
 # The id of the line feed, behind which there is something to learn.
 $(OUT)/newline: $(OUT)/tokenizer.json
-	@sed -nE 's/.*"Ċ": ?([0-9]+).*/\1/p' $< | head -n 1 >$@
+	@sed -nE '/"Ċ": ?[0-9]/ { s/.*"Ċ": ?([0-9]+).*/\1/p; q }' $< >$@
 
-$(OUT)/data/index.json: $(OUT)/train.jsonl $(OUT)/newline
-	dt-tokenize -q -t $(OUT)/tokenizer.json $< | dt-shard -o $(OUT)/data --split val=$(VAL) \
-	  --loss-after $$(cat $(OUT)/newline)
+$(OUT)/data/index.json: $(OUT)/newline
 
 # Steps of an epoch: training tokens over those of a batch.
-$(OUT)/epoch: $(OUT)/data/index.json
-	@tokens=$$(dt-cat --json $(OUT)/data/train-*.dts | sed -E 's/.*"tokens":([0-9]+).*/\1/' | \
-	  paste -sd + | bc); echo $$((tokens / ($(BATCH) * $(LENGTH)))) >$@
+$(OUT)/epoch: $(OUT)/data/index.json $(OUT)/settings/train
+	@dt-cat --json $(OUT)/data/train-*.dts | sed -E 's/.*"tokens":([0-9]+).*/\1/' | \
+	  awk '{ tokens += $$1 } END { print int(tokens / ($(BATCH) * $(LENGTH))) }' >$@
 
 $(OUT)/run/finished: $(OUT)/epoch
-	epoch=$$(cat $<); $(call timed,train) $(LAUNCH) dt-train --config $(CONFIG) \
-	  --set model.max_seq_len=$(LENGTH) --set training.batch_size=$(BATCH) $(SET:%=--set %) \
-	  --set training.max_steps=$$((epoch * $(EPOCHS))) --set training.warmup_steps=$$((epoch / 4 + 1)) \
-	  --set training.save_interval=$$epoch --set checkpoint.keep_every=$$epoch \
-	  --resume auto -t $(OUT)/tokenizer.json -o $(OUT)/run $(OUT)/data
-	@touch $@
 
-$(OUT)/test.%: $(call source,test_2016_flickr.de) $(call source,test_2016_flickr.en)
-	@mkdir -p $(@D)
-	zcat $(call source,test_2016_flickr.$*) | head -n $(TEST_PAIRS) >$@
+$(OUT)/test.%: $(call source,test_2016_flickr.%) $(OUT)/settings/test
+	zcat $< | awk 'NR <= $(TEST_PAIRS)' >$@
 
 # Every checkpoint of an epoch translates the test set.
-$(OUT)/translations: $(OUT)/run/finished $(OUT)/test.de
+$(OUT)/translations: $(OUT)/run/finished $(OUT)/test.de $(OUT)/settings/translate
 	@rm -rf $@.new; mkdir -p $@.new
 	sed 's/[\\"]/\\&/g; s/.*/{"prompt":"&\\n"}/' $(OUT)/test.de >$(OUT)/prompts.jsonl
 	for e in $$(seq $(EPOCHS)); do \
 	  step=$$(ls -d $(OUT)/run/step-* | sort | sed -n "$${e}p"); \
-	  $(here)/timed $(OUT)/seconds/translate-$$e dt-generate -m "$$step" --prompts $(OUT)/prompts.jsonl \
+	  $(call timed,translate-$$e) dt-generate -m "$$step" --prompts $(OUT)/prompts.jsonl \
 	    -n $(MOST) --beams $(BEAMS) --stop $$'\n' -o $(OUT)/results.jsonl; \
 	  sed -E 's/.*"text":"(.*)","tokens":.*/\1/; s/\\n.*//; s/\\(.)/\1/g' $(OUT)/results.jsonl \
 	    >$@.new/epoch-$$e; \
@@ -95,10 +84,7 @@ $(OUT)/bleu.txt: $(OUT)/translations $(OUT)/test.en
 	cd $(OUT)/translations && dt-eval -r ../test.en bleu copy epoch-* -o ../bleu.txt
 	cd $(OUT)/translations && dt-eval -r ../test.en --json bleu copy epoch-* -o ../bleu.json
 
-summary: $(OUT)/bleu.txt ## translate, and show the scores after each epoch
+translate: $(OUT)/bleu.txt ## translate, and show the scores after each epoch
 	@cat $<
 
-remove: ## remove all that the experiment made
-	rm -rf $(OUT)
-
-.PHONY: summary remove
+.PHONY: translate
