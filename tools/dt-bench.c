@@ -306,6 +306,8 @@ static int measure_load(char **operands, int count, struct dt_error *err)
 {
     struct dt_settings settings;
     (void)count;
+    if (opt.tokenizer && !dt_text_is_named(operands[1]))
+        dt_usage("load of '%s' takes no --tokenizer: it holds tokens", operands[1]);
     DT_TRY(dt_settings_read(&settings, opt.config, opt.set.items, opt.set.count, err));
     if (settings.training.sequence_length == 0)
         settings.training.sequence_length = settings.model.max_seq_len;
@@ -616,23 +618,11 @@ static const struct subject {
 };
 _Static_assert(sizeof subjects / sizeof *subjects + 1 == sizeof uses / sizeof *uses, "one each");
 
-static int find_use(const char *name)
-{
-    struct dt_buffer all = DT_BUFFER_EMPTY;
-    int i = 0;
-    for (; uses[i].name && strcmp(name, uses[i].name) != 0; i++)
-        dt_buffer_printf(&all, "%s%s", i > 0 ? ", " : "", uses[i].name);
-    if (uses[i].name == NULL)
-        dt_usage("'%s' is nothing to measure: %s", name, all.data);
-    dt_buffer_release(&all);
-    return i;
-}
-
 int main(int argc, char **argv)
 {
     struct dt_error err;
     int first = dt_parse_options(&command, argc, argv), count = argc - first;
-    int use = find_use(count > 0 ? argv[first] : "");
+    int use = dt_find_use(&command, count > 0 ? argv[first] : NULL);
     const struct subject *s = &subjects[use];
     dt_check_use(&command, &uses[use]);
     if (opt.json && opt.format >= 0)

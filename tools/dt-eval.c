@@ -53,8 +53,18 @@ static const struct dt_option options[] = {
     {NULL},
 };
 
-static const struct dt_command command = {"dt-eval", "score models and translations",
-                                          "perplexity|choice|masked|bleu DATA ...", options};
+static const struct dt_use uses[] = {
+    {"perplexity", "DATA", "model",
+     "tokenizer split no-end items json output batch device threads quiet"},
+    {"choice", "DATA", "model", "tokenizer items json output batch device threads quiet"},
+    {"masked", "DATA", "model",
+     "tokenizer mask-rate alone seed items json output batch device threads quiet"},
+    {"bleu", "FILE ...", "reference", "words bootstrap seed items json output quiet"},
+    {NULL},
+};
+
+static const struct dt_command command = {"dt-eval", "score models and translations", "", options,
+                                          uses};
 
 #define PATIENCE      600 /* seconds that a rank waits for another */
 #define LEADERS_START 5   /* seconds for the first rank to say what is everyone's mistake */
@@ -220,36 +230,20 @@ static int bleu(char **paths, int count, struct dt_error *err)
     return rc;
 }
 
+/* Of each use. */
 static const struct mode {
-    const char *name, *data;
-    bool model; /* needs one; otherwise references */
-    int most;   /* operands behind the name */
+    int most; /* operands behind the name */
     int (*run)(char **operands, int count, struct dt_error *err);
-} modes[] = {
-    {"perplexity", "DATA", true, 1, perplexity},
-    {"choice", "DATA", true, 1, choice},
-    {"masked", "DATA", true, 1, masked},
-    {"bleu", "FILE ...", false, 1000, bleu},
-    {NULL},
-};
+} modes[] = {{1, perplexity}, {1, choice}, {1, masked}, {1000, bleu}};
+_Static_assert(sizeof modes / sizeof *modes + 1 == sizeof uses / sizeof *uses, "one each");
 
 static const struct mode *mode_of(int count, char **operands)
 {
-    const struct mode *m = modes;
-    if (count == 0)
-        dt_usage("what to score is needed: perplexity, choice, masked or bleu, and DATA");
-    while (m->name && strcmp(m->name, operands[0]) != 0)
-        m++;
-    if (m->name == NULL)
-        dt_usage("'%s' is nothing that can be scored: perplexity, choice, masked or bleu is",
-                 operands[0]);
-    if (count < 2 || count - 1 > m->most)
-        dt_usage("%s needs %s", m->name, m->data);
-    if (m->model && opt.models.count == 0)
-        dt_usage("%s needs a model: --model DIR", m->name);
-    if (!m->model && opt.references.count == 0)
-        dt_usage("%s needs what is right: --reference FILE", m->name);
-    return m;
+    int use = dt_find_use(&command, count > 0 ? operands[0] : NULL);
+    if (count < 2 || count - 1 > modes[use].most)
+        dt_usage("%s needs %s", uses[use].name, uses[use].operands);
+    dt_check_use(&command, &uses[use]);
+    return &modes[use];
 }
 
 /* A launcher hands the standard input to one rank alone. */

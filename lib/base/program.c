@@ -486,6 +486,20 @@ static void reject_option(const struct dt_command *c, const struct dt_use *use, 
     dt_usage("%s takes no --%s", use->name, option);
 }
 
+int dt_find_use(const struct dt_command *c, const char *name)
+{
+    struct dt_buffer all = DT_BUFFER_EMPTY;
+    int i = 0;
+    for (; c->uses[i].name && (name == NULL || strcmp(name, c->uses[i].name) != 0); i++)
+        dt_buffer_printf(&all, "%s%s", i > 0 ? ", " : "", c->uses[i].name);
+    if (c->uses[i].name == NULL && name)
+        dt_usage("'%s' is none of %s", name, all.data);
+    if (c->uses[i].name == NULL)
+        dt_usage("the first operand is one of %s", all.data);
+    dt_buffer_release(&all);
+    return i;
+}
+
 void dt_check_use(const struct dt_command *c, const struct dt_use *use)
 {
     for (int i = 0; c->options[i].name; i++) {

@@ -71,6 +71,9 @@ struct dt_command {
 /* Sets the program's name, parses, and returns the index of the first operand. */
 int dt_parse_options(const struct dt_command *command, int argc, char **argv);
 
+/* The place of the use of this name; a wrong usage, after which the program ends, where there is
+ * none, or name is NULL. */
+int dt_find_use(const struct dt_command *command, const char *name);
 /* A wrong usage, after which the program ends: an option was given that this use does not take,
  * or one that it needs was not. For programs with several uses, behind dt_parse_options. */
 void dt_check_use(const struct dt_command *command, const struct dt_use *use);

@@ -34,14 +34,16 @@ static int add_document(struct measurement *m, uint32_t eot, const uint32_t *ids
     return dt_likelihoods_run(m->likelihoods, total ? (double)taken / (double)total : 0, err);
 }
 
-/* Shards and the model must speak of the same tokens, where the model says which. */
-static int check_tokenizer(const struct dt_subject *s, const struct dt_shard_info *info,
+/* Shards must speak of the tokens that are asked for, or the model's, where it says which. */
+static int check_tokenizer(const struct measurement *m, const struct dt_shard_info *info,
                            const char *data, struct dt_error *err)
 {
     struct dt_tokenizer *tokenizer;
-    char *path = dt_path_join(s->directory, DT_TOKENIZER_FILE);
-    int rc = dt_file_need_regular(path, err);
-    if (rc == 0 && dt_file_exists(path) && (rc = dt_tokenizer_load(&tokenizer, path, err)) == 0) {
+    const char *given = m->how->tokenizer;
+    char *path = given ? dt_strdup(given) : dt_path_join(m->subject->directory, DT_TOKENIZER_FILE);
+    int rc = given ? 0 : dt_file_need_regular(path, err);
+    if (rc == 0 && (given || dt_file_exists(path)) &&
+        (rc = dt_tokenizer_load(&tokenizer, path, err)) == 0) {
         if (dt_tokenizer_fingerprint(tokenizer) != info->tokenizer)
             rc = dt_fail(err, DT_EINVALID, "%s: was not made with %s", data, path);
         dt_tokenizer_free(tokenizer);
@@ -77,7 +79,7 @@ static int measure_shards(struct measurement *m, const char *path, struct dt_err
     DT_TRY(dt_dataset_open(&data, path, m->how->split, err));
     const struct dt_shard_info *info = dt_dataset_info(data);
     int rc = dt_subject_check_vocabulary(m->subject, info->vocab_size, path, err);
-    rc = rc < 0 ? rc : check_tokenizer(m->subject, info, path, err);
+    rc = rc < 0 ? rc : check_tokenizer(m, info, path, err);
     if (rc == 0 && info->row > 0)
         rc = dt_fail(err, DT_EINVALID, "%s: holds rows, which cut documents: score a list of them",
                      path);

@@ -95,7 +95,9 @@ setup() {
     run dt-bench --seconds 0.1 --set training.sequence_length=63 load padded
     assert_one_line_error dt-bench
     [[ "$output" == *"padded: has rows for sequences of 64 tokens, not of 63" ]]
-    for wrong in "load" "load data data" "gemm data"; do
+    run dt-bench -t tok.json load data
+    [ "${lines[0]}" = "dt-bench: load of 'data' takes no --tokenizer: it holds tokens" ]
+    for wrong in "load" "load data data" "gemm data" "-t tok.json load data"; do
         run dt-bench $wrong
         [ "$status" -eq 2 ]
     done

@@ -128,6 +128,12 @@ train_llama() { # TIED: a small model of that family in llama-TIED
     run dt-eval -q -m run/latest perplexity other.dts
     assert_one_line_error dt-eval
     [ "$output" = "dt-eval: other.dts: was not made with run/latest/tokenizer.json" ]
+    dt-eval -q -m run/latest -t other.json perplexity other.dts
+    run dt-eval -q -m run/latest -t other.json perplexity data
+    assert_one_line_error dt-eval
+    [ "$output" = "dt-eval: data: was not made with other.json" ]
+    run dt-eval -q -m run/latest -t none.json perplexity data
+    assert_one_line_error dt-eval
 }
 
 @test "an impossible size in config.json is named" {
@@ -153,4 +159,12 @@ train_llama() { # TIED: a small model of that family in llama-TIED
     [ "$status" -eq 2 ]
     run dt-eval -m run/latest complexity data
     [ "$status" -eq 2 ]
+    [ "${lines[0]}" = "dt-eval: 'complexity' is none of perplexity, choice, masked, bleu" ]
+    for wrong in "perplexity --words char" "choice --no-end" "masked --split val" "perplexity --alone"; do
+        run dt-eval -m run/latest $wrong data
+        [ "$status" -eq 2 ]
+        [[ "${lines[0]}" == "dt-eval: ${wrong%% *} takes no --"* ]]
+    done
+    run dt-eval -r a -t tok.json bleu a
+    [ "${lines[0]}" = "dt-eval: bleu takes no --tokenizer" ]
 }
