@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* dt-cat: shows what shards hold, checks them, and writes them in other forms. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +11,9 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/json.h"
 #include "base/program.h"
 #include "shard/convert.h"
+#include "shard/listing.h"
 #include "shard/manifest.h"
 #include "shard/shard.h"
 #include "token/tokenizer.h"
@@ -282,7 +283,7 @@ static int print_documents(struct printer *p, const struct sources *s, struct dt
 
 /* --- whole shards ----------------------------------------------------------------------------- */
 
-/* What a stream says of itself after all of it was read; *size is of the input. */
+/* What a stream says of itself after all of it was read. */
 static int read_through(const char *path, struct dt_shard_info *info, char **provenance,
                         struct dt_error *err)
 {
@@ -376,30 +377,6 @@ static int print_lineage(struct printer *p, const struct sources *s, struct dt_e
     return 0;
 }
 
-static void add_json(struct dt_buffer *b, const char *path, const struct dt_shard_info *info)
-{
-    char hex[DT_HEX64];
-    dt_buffer_add_string(b, "{\"file\":");
-    dt_json_add_string(b, path, strlen(path));
-    dt_buffer_printf(b, ",\"tokenizer\":\"%s\",\"vocab_size\":%u,\"eot\":",
-                     dt_hex64(info->tokenizer, hex), info->vocab_size);
-    if (info->eot == UINT32_MAX)
-        dt_buffer_add_string(b, "null");
-    else
-        dt_buffer_printf(b, "%u", info->eot);
-    dt_buffer_printf(b, ",\"token_bytes\":%u,\"layout\":\"%s\"", info->token_bytes,
-                     info->row ? "padded" : "list");
-    if (info->row)
-        dt_buffer_printf(b, ",\"length\":%u,\"padding_id\":%u,\"padding\":%" PRIu64, info->row - 1,
-                         info->padding_id, info->padding);
-    if (info->masked)
-        dt_buffer_printf(b, ",\"targets\":%" PRIu64, info->targets);
-    dt_buffer_printf(b,
-                     ",\"documents\":%" PRIu64 ",\"tokens\":%" PRIu64 ",\"bytes\":%" PRIu64
-                     ",\"hash\":\"%s\"}\n",
-                     info->documents, info->tokens, info->text_bytes, dt_hex64(info->hash, hex));
-}
-
 /* The first column holds the longest path, unless the terminal is too narrow. */
 static int path_width(const struct sources *s, int fd)
 {
@@ -413,37 +390,6 @@ static int path_width(const struct sources *s, int fd)
     return width;
 }
 
-/* What all rows of the table below it share. */
-static void add_heading(struct dt_buffer *b, int width, const struct dt_shard_info *info)
-{
-    char hex[DT_HEX64];
-    dt_buffer_printf(b, "tokenizer %s, vocabulary %u, ", dt_hex64(info->tokenizer, hex),
-                     info->vocab_size);
-    if (info->eot == UINT32_MAX)
-        dt_buffer_add_string(b, "no end-of-text");
-    else
-        dt_buffer_printf(b, "end-of-text %u", info->eot);
-    dt_buffer_printf(b, ", ids of %u bytes\n", info->token_bytes);
-    if (info->row)
-        dt_buffer_printf(b, "rows of %u + 1 ids, padding %u\n", info->row - 1, info->padding_id);
-    else if (info->masked)
-        dt_buffer_add_string(b, "a list with a loss mask\n");
-    dt_buffer_printf(b, "%-*s%12s%16s%15s%14s\n", width, "file", "documents", "tokens",
-                     "text bytes", "file bytes");
-}
-
-static void add_row(struct dt_buffer *b, int width, const char *path,
-                    const struct dt_shard_info *info, uint64_t size)
-{
-    int n = (int)strlen(path);
-    if (n > width) /* its end tells more than its beginning */
-        dt_buffer_printf(b, "...%s", path + n - width + 3);
-    else
-        dt_buffer_printf(b, "%-*s", width, path);
-    dt_buffer_printf(b, "%12" PRIu64 "%16" PRIu64 "%15" PRIu64 "%14" PRIu64 "\n", info->documents,
-                     info->tokens, info->text_bytes, size);
-}
-
 /* Of a regular file; 0 of a pipe. */
 static uint64_t file_size(const char *path)
 {
@@ -452,54 +398,24 @@ static uint64_t file_size(const char *path)
     return rc == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }
 
-static void add_to_total(struct dt_shard_info *total, const struct dt_shard_info *info)
-{
-    total->documents += info->documents;
-    total->tokens += info->tokens;
-    total->text_bytes += info->text_bytes;
-    total->padding += info->padding;
-    total->targets += info->targets;
-}
-
-/* Whether one heading is enough for both. */
-static bool same_kind(const struct dt_shard_info *a, const struct dt_shard_info *b)
-{
-    return a->tokenizer == b->tokenizer && a->vocab_size == b->vocab_size && a->eot == b->eot &&
-           a->row == b->row && a->padding_id == b->padding_id && a->masked == b->masked;
-}
-
 static int print_info(struct printer *p, const struct sources *s, struct dt_error *err)
 {
-    struct dt_shard_info info, last = {0}, total = {0};
-    uint64_t bytes = 0;
-    int width = path_width(s, p->out.fd);
+    struct dt_shard_info info;
+    struct dt_listing listing = {.width = path_width(s, p->out.fd)};
     for (int i = 0; i < s->count; i++) {
+        const char *path = s->items[i].path;
         char *provenance = NULL;
-        int rc = look_at(s->items[i].path, &info, &provenance, err);
+        int rc = look_at(path, &info, &provenance, err);
         free(provenance);
         DT_TRY(rc);
-        if (opt.json) {
-            add_json(&p->line, s->items[i].path, &info);
-        } else {
-            if (i == 0 || !same_kind(&info, &last))
-                add_heading(&p->line, width, &info);
-            add_row(&p->line, width, s->items[i].path, &info, file_size(s->items[i].path));
-        }
-        bytes += file_size(s->items[i].path);
-        add_to_total(&total, &info);
-        last = info;
+        if (opt.json)
+            dt_listing_json(path, &info, &p->line);
+        else
+            dt_listing_add(&listing, path, &info, file_size(path), &p->line);
         DT_TRY(flush_line(p, err));
     }
-    if (!opt.json && s->count > 1)
-        add_row(&p->line, width, "total", &total, bytes);
-    if (!opt.json && total.documents > 0 && total.tokens > 0)
-        dt_buffer_printf(&p->line, "%.1f tokens a document, %.3f text bytes a token\n",
-                         (double)(total.tokens - total.padding) / (double)total.documents,
-                         (double)total.text_bytes / (double)(total.tokens - total.padding));
-    if (!opt.json && total.targets < total.tokens)
-        dt_buffer_printf(&p->line, "%.2f%% padding, %.2f%% of the tokens carry loss\n",
-                         100 * (double)total.padding / (double)total.tokens,
-                         100 * (double)total.targets / (double)total.tokens);
+    if (!opt.json)
+        dt_listing_finish(&listing, &p->line);
     return flush_line(p, err);
 }
 
