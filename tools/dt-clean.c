@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* dt-clean: repairs, filters and deduplicates documents. */
 #include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>

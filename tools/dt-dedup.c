@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* dt-dedup: finds near duplicates. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/pool.h"
 #include "base/program.h"
@@ -12,11 +11,11 @@
 #include "text/signer.h"
 
 static struct {
-    int from;
     const char *separator, *field, *out;
     long bands, rows, words, seed, threads;
+    int from;
     bool quiet;
-} opt = {.from = -1, .seed = -1}; /* what is not given is none of these, or 0 */
+} opt = {.bands = 14, .rows = 8, .words = 5, .seed = 1};
 
 static const struct dt_option options[] = {
     {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
@@ -36,13 +35,18 @@ static const struct dt_option options[] = {
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
     {"output", 'o', DT_OPT_STRING, &opt.out, "PATH",
-     "sign: write signatures to PATH; match: write lists into the directory PATH",
-     .required = true},
+     "sign: write signatures to PATH; match: write lists into the directory PATH"},
     {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "print no numbers and no progress"},
     {NULL}};
 
-static const struct dt_command command = {"dt-dedup", "find near duplicates among documents",
-                                          "sign|match [FILE ...]", options};
+static const struct dt_use uses[] = {
+    {"sign", "[FILE ...]", "output", "from separator field bands rows words seed threads quiet"},
+    {"match", "FILE ...", "output", "quiet"},
+    {NULL},
+};
+
+static const struct dt_command command = {"dt-dedup", "find near duplicates among documents", "",
+                                          options, uses};
 
 /* What will be found, and what by mistake, before the work starts. */
 static void tell_probabilities(const struct dt_signature_settings *s)
@@ -90,10 +94,10 @@ static void tell_signed(const struct dt_signer_statistics *s, double seconds)
 static int sign_documents(struct dt_documents *in, struct dt_output *out, struct dt_error *err)
 {
     const struct dt_signature_settings settings = {
-        .bands = opt.bands ? (uint32_t)opt.bands : 14,
-        .rows = opt.rows ? (uint32_t)opt.rows : 8,
-        .words = opt.words ? (uint32_t)opt.words : 5,
-        .seed = opt.seed >= 0 ? (uint64_t)opt.seed : 1,
+        .bands = (uint32_t)opt.bands,
+        .rows = (uint32_t)opt.rows,
+        .words = (uint32_t)opt.words,
+        .seed = (uint64_t)opt.seed,
     };
     struct dt_signer *signer;
     double start = dt_now();
@@ -113,7 +117,6 @@ static int sign_documents(struct dt_documents *in, struct dt_output *out, struct
 
 static int run_sign(char **files, int count, struct dt_error *err)
 {
-    opt.from = opt.from < 0 ? DT_FROM_AUTO : opt.from;
     opt.threads = opt.threads ? opt.threads : dt_processors();
     const char *problem = dt_documents_check(&opt.from, opt.separator);
     if (problem)
@@ -186,9 +189,6 @@ static int match_all(struct dt_near_duplicates *d, char **files, int count, stru
 static int run_match(char **files, int count, struct dt_error *err)
 {
     struct dt_near_duplicates *d;
-    if (opt.from >= 0 || opt.separator || opt.field || opt.bands || opt.rows || opt.words ||
-        opt.seed >= 0 || opt.threads)
-        dt_usage("match takes -o and -q alone: all else is said by the signatures");
     if (count == 0)
         dt_usage("match needs files of signatures");
     DT_TRY(dt_near_duplicates_open(&d, files, count, err));
@@ -197,17 +197,15 @@ static int run_match(char **files, int count, struct dt_error *err)
     return rc;
 }
 
+/* Of each use. */
+static int (*const runs[])(char **files, int count, struct dt_error *err) = {run_sign, run_match};
+
 int main(int argc, char **argv)
 {
     struct dt_error err;
-    int first = dt_parse_options(&command, argc, argv), rc;
-    if (first == argc)
-        dt_usage("what to do is missing: sign or match");
-    if (strcmp(argv[first], "sign") == 0)
-        rc = run_sign(argv + first + 1, argc - first - 1, &err);
-    else if (strcmp(argv[first], "match") == 0)
-        rc = run_match(argv + first + 1, argc - first - 1, &err);
-    else
-        dt_usage("'%s' is nothing that can be done: sign and match are", argv[first]);
+    int first = dt_parse_options(&command, argc, argv);
+    int use = dt_find_use(&command, first < argc ? argv[first] : NULL);
+    dt_check_use(&command, &uses[use]);
+    int rc = runs[use](argv + first + 1, argc - first - 1, &err);
     return rc < 0 ? dt_report(&err) : 0;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* dt-plot: draws curves, charts and timelines. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* dt-shard: writes a token stream as shards of a data set. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* dt-synth: writes stories whose probability is known. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -79,10 +80,8 @@ static int run(const struct dt_grammar *grammar, struct dt_error *err)
     if (rc < 0)
         dt_output_abandon(&out);
     else if (opt.summary)
-        fprintf(stderr,
-                "dt-synth: %" PRIu64 " document%s, %" PRIu64
-                " bytes of text, %.3f nats a document here, "
-                "%.3f expected\n",
+        dt_warn("%" PRIu64 " document%s, %" PRIu64
+                " bytes of text, %.3f nats a document here, %.3f expected",
                 totals.documents, dt_plural(totals.documents), totals.bytes,
                 -totals.logprob / (double)totals.documents, dt_grammar_entropy(grammar));
     return rc;

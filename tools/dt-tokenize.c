@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* dt-tokenize: documents to ids, and back. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -310,6 +311,9 @@ static void check_options(void)
     if (opt.stride >= 0 && opt.most == 0)
         dt_usage("--stride goes with --truncate only");
     opt.ids |= opt.offsets;
+    if (!opt.ids && !opt.decode && dt_output_is_terminal(opt.out))
+        dt_usage("a token stream is not for a terminal: redirect it, name a file with -o, or use "
+                 "--ids");
 }
 
 int main(int argc, char **argv)
@@ -319,9 +323,5 @@ int main(int argc, char **argv)
     check_options();
     struct dt_error err;
     struct sink sink = {.out = {.fd = -1}};
-    if (!opt.ids && !opt.decode && dt_output_is_terminal(opt.out)) {
-        dt_fail(&err, DT_EINVALID, "a token stream is not written to a terminal: use -o or --ids");
-        return dt_report(&err);
-    }
     return run(&sink, argv + first, argc - first, &err) < 0 ? dt_report(&err) : 0;
 }

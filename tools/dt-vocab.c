@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* dt-vocab: learns a tokenizer. */
 #include "base/buffer.h"
 #include "base/pool.h"
 #include "base/program.h"

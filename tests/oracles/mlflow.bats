@@ -16,9 +16,9 @@ teardown() {
     [ -z "${HOLDER:-}" ] || kill "$HOLDER"
 }
 
-# In a session of its own: it has workers.
+# In a session of its own: it has workers. It leaves a lock among temporary files.
 start_server() {
-    setsid "$PYTHON" -m mlflow server --host 127.0.0.1 --port "$(cat port)" --workers 1 \
+    TMPDIR=$T setsid "$PYTHON" -m mlflow server --host 127.0.0.1 --port "$(cat port)" --workers 1 \
         --backend-store-uri sqlite:///store.db --artifacts-destination ./artifacts \
         3>&- >>server.log 2>&1 &
     SERVER=$!

@@ -204,8 +204,8 @@ repeat() {
 @test "a stream is not written to a terminal" {
     command -v script || skip "no script(1)"
     run script -qec "dt-tokenize -t t.json --from text t.json" /dev/null
-    [ "$status" -eq 1 ]
-    [[ "$output" == "dt-tokenize: a token stream is not written to a terminal: use -o or --ids"* ]]
+    [ "$status" -eq 2 ]
+    [[ "$output" == "dt-tokenize: a token stream is not for a terminal: "* ]]
     run script -qec "printf he | dt-tokenize -t t.json --ids --frame none" /dev/null
     [ "$status" -eq 0 ]
 }
