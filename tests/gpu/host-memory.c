@@ -40,7 +40,7 @@ __attribute__((constructor)) static void register_all(void)
     bool variables = false;
     int driver = 0;
     if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
-        return; /* the program says so */
+        return;                                    /* the program says so */
     for (size_t i = 0; i < STACK_BYTES; i += PAGE) /* so that its pages exist */
         stack[i] = 0;
     (void)stack[0];
