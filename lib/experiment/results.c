@@ -252,10 +252,12 @@ int dt_results_append(FILE **file, const char *path, struct json_object *design,
     struct stat st;
     DT_TRY(dt_file_need_regular(path, err)); /* a pipe's opening waits for a reader */
     *file = fopen(path, "ae");
-    if (*file == NULL || fstat(fileno(*file), &st) < 0)
+    if (*file == NULL)
         return dt_fail_errno(err, "cannot open '%s'", path);
     int rc = 0;
-    if (!S_ISREG(st.st_mode))
+    if (fstat(fileno(*file), &st) < 0)
+        rc = dt_fail_errno(err, "cannot open '%s'", path);
+    else if (!S_ISREG(st.st_mode))
         rc = dt_fail(err, DT_EINVALID, "'%s' is not a regular file", path);
     else if (flock(fileno(*file), LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
         rc = dt_fail(err, DT_EINVALID, "another program is writing '%s'", path);

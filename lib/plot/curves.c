@@ -150,15 +150,16 @@ static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
 {
     dt_gnuplot_set_string(script, "x_label", axis->label);
     dt_gnuplot_set_string(script, "y_label", plot->member ? plot->member : "loss (nats per token)");
-    dt_buffer_printf(script, "log_x = %d\nlog_y = %d\nruns = %d\nkeyed = %d\narray name[runs]\n",
-                     plot->log_x, plot->log_y, count, count <= DT_MOST_NAMED);
+    dt_buffer_printf(script, "log_x = %d\nlog_y = %d\nruns = %d\nkeyed = %d\n", plot->log_x,
+                     plot->log_y, count, count <= DT_MOST_NAMED);
+    const char **names = dt_alloc((size_t)count, sizeof *names);
     for (int r = 0; r < count; r++) {
-        char variable[32];
-        snprintf(variable, sizeof variable, "name[%d]", r + 1);
-        dt_gnuplot_set_string(script, variable, runs[r].name);
+        names[r] = runs[r].name;
         dt_buffer_printf(script, "has_train_%d = %d\nhas_valid_%d = %d\n", r + 1,
                          runs[r].train.count > 0, r + 1, runs[r].valid.count > 0);
     }
+    dt_figure_set_array(script, "name", names, count);
+    free(names);
     if (isfinite(plot->floor))
         dt_buffer_printf(script, "floor_level = %.9g\n", plot->floor);
 }

@@ -12,6 +12,8 @@
 
 enum { TEXT_COLUMNS = 56, MOST_KINDS = 7, MOST_LABELS = 400, MOST_LANES = 512 };
 
+#define LEFT "other" /* the kind of what has none of its own */
+
 struct box {
     int lane, kind;
     double begin, end; /* microseconds */
@@ -28,7 +30,7 @@ struct trace {
     size_t count, capacity;
     struct lane lanes[MOST_LANES];
     int lane_count;
-    char *kinds[MOST_KINDS + 1]; /* the last: what is left */
+    char *kinds[MOST_KINDS]; /* of more, the last is what is left */
     int kind_count;
     double end;
 };
@@ -63,14 +65,20 @@ static int kind_of(struct trace *t, const char *name)
     size_t size = 0;
     while (isalpha((unsigned char)name[size]) || name[size] == '_' || name[size] == '-')
         size++;
-    char *word = size > 0 ? dt_strndup(name, size) : dt_strdup("other");
+    char *word = size > 0 ? dt_strndup(name, size) : dt_strdup(LEFT);
     int kind = 0;
     while (kind < t->kind_count && strcmp(t->kinds[kind], word) != 0)
         kind++;
-    if (kind == t->kind_count && kind < MOST_KINDS)
-        t->kinds[t->kind_count++] = dt_strdup(word);
-    free(word);
-    return kind < MOST_KINDS ? kind : MOST_KINDS - 1;
+    if (kind < t->kind_count) {
+        free(word);
+    } else if (kind < MOST_KINDS) {
+        t->kinds[t->kind_count++] = word;
+    } else {
+        free(word);
+        free(t->kinds[--kind]);
+        t->kinds[kind] = dt_strdup(LEFT);
+    }
+    return kind;
 }
 
 /* Complete events have a moment and a duration, which may be 0. */

@@ -257,6 +257,7 @@ static int write_session(struct dt_event_file *f, const char *tag, int field,
                          const struct dt_buffer *session, struct dt_error *err)
 {
     struct dt_buffer content = DT_BUFFER_EMPTY, value = DT_BUFFER_EMPTY;
+    dt_last_steps_set(&f->last, tag, 0);
     dt_pb_message(&content, field, session);
     dt_pb_string(&value, VALUE_TAG, tag);
     add_tensor(&value, NULL, 0);
@@ -297,8 +298,6 @@ int dt_event_file_add_settings(struct dt_event_file *f, struct json_object *sett
     dt_pb_double(&session, 5, f->start);
     int rc = write_session(f, SETTINGS_TAG, 3, &session, err);
     dt_buffer_release(&session);
-    if (rc == 0)
-        dt_last_steps_set(&f->last, SETTINGS_TAG, 0);
     return rc;
 }
 

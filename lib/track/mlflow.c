@@ -42,6 +42,15 @@ static const char *text_member(struct json_object *object, const char *name)
                                                                      : NULL;
 }
 
+/* Of an array that is no member, or no array, there is nothing. */
+static size_t count_members(struct json_object *object, const char *name, struct json_object **list)
+{
+    return json_object_object_get_ex(object, name, list) &&
+                   json_object_is_type(*list, json_type_array)
+               ? json_object_array_length(*list)
+               : 0;
+}
+
 /* What an answer that is no success means: come again, or never. */
 static int judge(struct dt_mlflow *m, const char *path, struct json_object *answer,
                  struct dt_error *err)
@@ -174,8 +183,7 @@ static int find_run(struct dt_mlflow *m, struct dt_error *err)
     json_object_object_add(body, "max_results", json_object_new_int(1));
     free(filter);
     int rc = call(m, "POST", "runs/search", body, &answer, err);
-    if (rc == 0 && json_object_object_get_ex(answer, "runs", &runs) &&
-        json_object_array_length(runs) > 0)
+    if (rc == 0 && count_members(answer, "runs", &runs) > 0)
         take_run(m, json_object_array_get_idx(runs, 0));
     json_object_put(answer);
     return rc;
@@ -208,26 +216,25 @@ static int make_run(struct dt_mlflow *m, struct dt_error *err)
 /* Takes the last step of each name, and the parameters, from the server's answer. */
 static void take_data(struct dt_mlflow *m, struct json_object *run)
 {
-    struct json_object *data = NULL, *list;
+    struct json_object *data = NULL, *metrics, *parameters;
     dt_last_steps_release(&m->has);
     json_object_put(m->parameters);
     m->parameters = json_object_new_object();
     if (!json_object_object_get_ex(run, "data", &data))
         return;
-    for (size_t i = 0;
-         json_object_object_get_ex(data, "metrics", &list) && i < json_object_array_length(list);
-         i++) {
-        struct json_object *metric = json_object_array_get_idx(list, i), *step;
-        if (json_object_object_get_ex(metric, "step", &step))
-            dt_last_steps_set(&m->has, text_member(metric, "key"), json_object_get_int64(step));
+    size_t metric_count = count_members(data, "metrics", &metrics);
+    for (size_t i = 0; i < metric_count; i++) {
+        struct json_object *metric = json_object_array_get_idx(metrics, i), *step;
+        const char *name = text_member(metric, "key");
+        if (name && json_object_object_get_ex(metric, "step", &step))
+            dt_last_steps_set(&m->has, name, json_object_get_int64(step));
     }
-    for (size_t i = 0;
-         json_object_object_get_ex(data, "params", &list) && i < json_object_array_length(list);
-         i++) {
-        struct json_object *parameter = json_object_array_get_idx(list, i);
-        const char *value = text_member(parameter, "value");
-        json_object_object_add(m->parameters, text_member(parameter, "key"),
-                               json_object_new_string(value ? value : ""));
+    size_t parameter_count = count_members(data, "params", &parameters);
+    for (size_t i = 0; i < parameter_count; i++) {
+        struct json_object *parameter = json_object_array_get_idx(parameters, i);
+        const char *name = text_member(parameter, "key"), *value = text_member(parameter, "value");
+        if (name)
+            json_object_object_add(m->parameters, name, json_object_new_string(value ? value : ""));
     }
 }
 

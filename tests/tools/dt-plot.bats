@@ -256,6 +256,11 @@ END
     for text in forward backward 'stage 1' 'time (microseconds)'; do
         grep -qF ">$text<" "$T/a.svg" || { echo "no $text"; return 1; }
     done
+    local n=0 kind
+    for kind in a b c d e f g h a g; do
+        printf '{"ph":"X","name":"%s 1","pid":0,"ts":%d,"dur":1}\n' $kind $((n++))
+    done | paste -sd , | sed 's/.*/[&]/' >"$T/trace.json" # eight kinds, of seven colours
+    [[ "$(dt-plot timeline "$T/trace.json" | tail -n 1)" == "A a, B b, C c, D d, E e, F f, O other; "* ]]
     for wrong in '{}' '[]' '{"traceEvents":[]}' '{"traceEvents":[{"ph":"X"}]}' '[1,2]' 'x'; do
         echo "$wrong" >"$T/trace.json"
         run dt-plot timeline "$T/trace.json"

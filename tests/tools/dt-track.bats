@@ -166,6 +166,13 @@ count_tag() {
     [ "$(count_tag val_loss)" -eq 5 ]
 }
 
+@test "what a server says of its runs that makes no sense is passed over" {
+    need_http
+    serve odd
+    dt-track -q -m "$URL" run
+    [ "$(once)" = FINISHED ]
+}
+
 @test "a run that was stopped is KILLED, a broken one FAILED, and a resumed one goes on" {
     need_http
     serve well
