@@ -255,6 +255,17 @@ static int check_targets(const struct dt_matrix *m, const char *subject, struct 
     return 0;
 }
 
+static int check_values(const struct dt_matrix *m, const char *subject, struct dt_error *err)
+{
+    struct json_object *values;
+    if (!json_object_object_get_ex(m->design, "values", &values))
+        return 0;
+    bool good = json_object_is_type(values, json_type_array);
+    for (size_t i = 0; good && i < list_length(values); i++)
+        good = list_item(values, i) != NULL;
+    return good ? 0 : dt_fail(err, DT_EFORMAT, "%s: values is no list of names", subject);
+}
+
 /* --- holes -------------------------------------------------------------------------------- */
 
 /* {NAME} at the head of text: the size of its name; 0 for none. */
@@ -466,7 +477,7 @@ int dt_matrix_find(const struct dt_matrix *m, struct json_object *cell)
         return -1;
     for (int a = 0; a < m->axis_count; a++) {
         struct json_object *value;
-        if (!json_object_object_get_ex(cell, m->axes[a].name, &value))
+        if (!json_object_object_get_ex(cell, m->axes[a].name, &value) || value == NULL)
             return -1;
         int i = value_of(&m->axes[a], json_object_get_string(value));
         if (i < 0)
@@ -507,6 +518,8 @@ int dt_matrix_init(struct dt_matrix *m, struct json_object *design, const char *
         m->metrics = dt_strdup(text_of(design, "metrics"));
     if (rc == 0)
         rc = check_targets(m, subject, err);
+    if (rc == 0)
+        rc = check_values(m, subject, err);
     if (rc == 0)
         rc = check_templates(m, subject, err);
     if (rc < 0)

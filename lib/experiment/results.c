@@ -32,7 +32,7 @@ static int add_row(struct dt_results *r, struct json_object *line, const char *s
     if (status == 0)
         DT_TRY(dt_json_get(line, "values", json_type_object, subject, &values, err));
     json_object_object_get_ex(line, "reference_s", &reference);
-    bool says = json_object_object_get_ex(line, "error", &error);
+    bool says = json_object_object_get_ex(line, "error", &error) && error;
     DT_GROW(r->rows, r->count, r->capacity);
     r->rows[r->count++] =
         (struct dt_row){.cell = dt_matrix_find(&r->matrix, cell),

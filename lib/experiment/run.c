@@ -140,10 +140,9 @@ static bool lacks_rows(const struct matrix_run *run, int cell)
 static int check_names(const struct matrix_run *run, struct dt_error *err)
 {
     struct json_object *wanted;
-    if (!json_object_object_get_ex(run->matrix->design, "values", &wanted) ||
-        !json_object_is_type(wanted, json_type_array))
-        return 0;
-    return dt_results_check_names(wanted, run->names, run->path, err);
+    return json_object_object_get_ex(run->matrix->design, "values", &wanted)
+               ? dt_results_check_names(wanted, run->names, run->path, err)
+               : 0;
 }
 
 static int run_round(struct matrix_run *run, long round, uint64_t order, struct dt_error *err)

@@ -47,8 +47,7 @@ int dt_results_choose_names(const struct dt_results *results,
         *names = json_object_new_array();
         for (int i = 0; i < options->count; i++)
             json_object_array_add(*names, json_object_new_string(options->names[i]));
-    } else if (json_object_object_get_ex(results->matrix.design, "values", &wanted) &&
-               json_object_is_type(wanted, json_type_array)) {
+    } else if (json_object_object_get_ex(results->matrix.design, "values", &wanted)) {
         *names = json_object_get(wanted);
     } else {
         *names = choose(all);
@@ -164,7 +163,8 @@ static void add_failures(struct dt_buffer *out, const struct dt_results *r, bool
 static const char *fact(struct json_object *machine, const char *name)
 {
     struct json_object *value;
-    return json_object_object_get_ex(machine, name, &value) ? json_object_get_string(value) : "?";
+    return json_object_object_get_ex(machine, name, &value) && value ? json_object_get_string(value)
+                                                                     : "?";
 }
 
 static void add_machine(struct dt_buffer *out, const struct dt_results *r, bool markdown)

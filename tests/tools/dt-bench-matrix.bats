@@ -265,6 +265,19 @@ make_measured() {
     echo '{"cell":{},"round":1,"status":0}' >rows
     run dt-bench report rows
     assert_one_line_error dt-bench
+    for values in '"wall_s"' '[null]' '[["wall_s"]]'; do
+        echo '{"design":{"command":"true","values":'"$values"'}}' >rows
+        run dt-bench report rows
+        assert_one_line_error dt-bench
+        [ "$output" = "dt-bench: rows:1: values is no list of names" ]
+    done
+    # a cell, a machine and an error that say nothing of what is asked
+    printf '%s\n' '{"design":{"command":"true {a}","axes":{"a":["1"]}}}' '{"machine":{"memory_bytes":null}}' \
+        '{"cell":{"a":null},"round":1,"status":0,"values":{"n":1}}' \
+        '{"cell":{"a":"1"},"round":1,"status":1,"error":null}' \
+        '{"cell":{"a":"1"},"round":1,"status":0,"values":{"n":2}}' >rows
+    [ "$(dt-bench report --json rows | jq -c '[.cells[].values.n.median]')" = '[2]' ]
+    dt-bench report rows | grep -q '^on ?, ? processors'
     run dt-bench matrix -o /dev/full -- true
     assert_one_line_error dt-bench
     run bash -c 'echo "{\"design\":{\"command\":\"true\"}}" >rows; dt-bench report rows >/dev/full'
