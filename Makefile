@@ -231,12 +231,22 @@ check-full: all $(SLOW) ## the tests that take long
 asan: ## run unit and program tests under AddressSanitizer and UBSan, in build/asan
 	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' LDFLAGS='$(ASAN)' check-built
 
+asan-cuda: ## the same for the emulated cuda engine alone: what memcheck is on a GPU
+	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' LDFLAGS='$(ASAN)' CUDA=0 check-emulated
+
+RUN_SANITIZED = LSAN_OPTIONS='use_tls=0:suppressions=$(CURDIR)/tests/leaks-not-ours:print_suppressions=0' \
+                $(RUN_TESTS)
+
 check-built: all $(UNITS) $(PRELOADS) $(CUDA_EMULATED) deps-check deps-demo
-	@LSAN_OPTIONS='use_tls=0:suppressions=$(CURDIR)/tests/leaks-not-ours:print_suppressions=0' \
-	  $(RUN_TESTS) $(MAN) $(filter-out tests/house/%,$(BATS)) $(UNITS)
+	@$(RUN_SANITIZED) $(MAN) $(filter-out tests/house/%,$(BATS)) $(UNITS)
 
 GPU_TESTS := $(foreach t,adamw attention cross-entropy dropout elements matmul norms rows types \
                update,$B/tests/device/test-$t)
+
+CUDA_UNITS := $(filter $B/tests/cuda/%,$(UNITS))
+
+check-emulated: all $(CUDA_UNITS) $(GPU_TESTS) $(CUDA_EMULATED) deps-check deps-demo
+	@$(RUN_SANITIZED) $(filter tests/cuda/%,$(BATS)) $(CUDA_UNITS)
 
 # On a GPU: build/gpu is a bundle that may be carried to a machine without compilers.
 $B/gpu/op-speed: tests/gpu/op-speed.c $(LIBDT)
@@ -357,7 +367,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all gpu-bundle check-gpu bench-gpu losses-gpu check-full share deps deps-build deps-demo deps-check deps-oracles deps-mpi deps-track check check-built asan \
+.PHONY: all gpu-bundle check-gpu bench-gpu losses-gpu check-full share deps deps-build deps-demo deps-check deps-oracles deps-mpi deps-track check check-built check-emulated asan asan-cuda \
         demo pretokenize mlm tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help

@@ -123,6 +123,19 @@ struct dt_message *dt_comm_receive(struct dt_comm *comm, int from, int channel, 
 int dt_comm_await(struct dt_comm *comm, struct dt_message *message,
                   struct dt_error *err) DT_MUST_CHECK;
 
+/* A message of the channel to the next rank of the group, the first behind the last, and one from
+ * the rank before; on links both are one operation, behind all ops so far. */
+struct dt_passing {
+    struct dt_message *sent, *received;
+    bool on_links;
+    dt_ticket ticket;
+};
+struct dt_passing dt_comm_pass_on(struct dt_comm *comm, int channel, struct dt_piece sent,
+                                  struct dt_piece received);
+/* Ends it: every one is waited for once. One that is all zeros is fine. */
+int dt_comm_end_passing(struct dt_comm *comm, const struct dt_passing *passing,
+                        struct dt_error *err) DT_MUST_CHECK;
+
 /* Sums over the leaves of all ranks, cut up among them: rank r gets floats offsets[r]
  * to below offsets[r + 1] of the sum. Rank r has leaves firsts[r] to below firsts[r+1].
  *

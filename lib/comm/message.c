@@ -74,6 +74,43 @@ int dt_comm_await(struct dt_comm *comm, struct dt_message *m, struct dt_error *e
     return rc;
 }
 
+/* --- a ring ----------------------------------------------------------------------------------- */
+
+static int neighbour(const struct dt_comm *c, int distance)
+{
+    return (c->rank + c->size + distance) % c->size;
+}
+
+static int run_pass(const struct dt_operation *op, struct dt_error *err)
+{
+    const struct dt_transfer both[] = {
+        {true, neighbour(op->comm, 1), op->sends->data, op->sends->bytes, NULL},
+        {false, neighbour(op->comm, -1), op->receives->data, op->receives->bytes, NULL}};
+    return dt_link_exchange(op, both, 2, err);
+}
+
+struct dt_passing dt_comm_pass_on(struct dt_comm *c, int channel, struct dt_piece sent,
+                                  struct dt_piece received)
+{
+    const struct dt_operation op = {
+        .name = "pass", .run = run_pass, .sends = &sent, .receives = &received};
+    if (c->is_near)
+        return (struct dt_passing){.on_links = true, .ticket = dt_link_submit(c, op)};
+    return (struct dt_passing){
+        .received = dt_comm_receive(c, neighbour(c, -1), channel, received.data, received.bytes),
+        .sent = dt_comm_send(c, neighbour(c, 1), channel, sent.data, sent.bytes)};
+}
+
+int dt_comm_end_passing(struct dt_comm *c, const struct dt_passing *p, struct dt_error *err)
+{
+    if (p->on_links)
+        return dt_link_wait(c, p->ticket, err);
+    DT_TRY(dt_comm_await(c, p->sent, err));
+    return dt_comm_await(c, p->received, err);
+}
+
+/* --- on the job's thread ---------------------------------------------------------------------- */
+
 /* What was posted, in its order, goes behind what is under way. */
 static int start_posted(struct dt_job *job, struct dt_error *err)
 {

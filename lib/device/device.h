@@ -77,8 +77,8 @@ struct dt_dropout {
  * Each head of k and v serves heads / kv_heads heads of q that stand side by
  * side (Ainslie et al. 2023).
  *
- * k and v may be a block of their sequences' keys, from first_key on (Liu et al. 2023), on
- * the cpu: what a query sees is counted in the whole sequence all the same. */
+ * k and v may be a block of their sequences' keys, from first_key on (Liu et al. 2023): what a
+ * query sees is counted in the whole sequence all the same. Then y and gradients are fp32. */
 struct dt_attention {
     int64_t batch;
     int64_t heads;      /* of q and y */

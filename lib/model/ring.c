@@ -47,48 +47,35 @@ static size_t bytes_of(const struct dt_tensor *x)
     return (size_t)(x->rows * x->columns) * dt_dtype_size(x->dtype);
 }
 
-/* Memory that the device may still be writing to. */
-static struct dt_message *send(const struct dt_model *m, enum channel channel,
-                               const struct dt_tensor *x)
+static struct dt_piece piece_of(const struct dt_tensor *x)
+{
+    return (struct dt_piece){x->data, bytes_of(x)};
+}
+
+/* Memory that the device may still be writing to, or reading. */
+static struct dt_passing pass_on(const struct dt_model *m, enum channel channel,
+                                 const struct dt_tensor *sent, const struct dt_tensor *received)
 {
     struct dt_error err; /* told by the next wait of somebody who can */
-    if (m->device->ops->synchronize(m->device, &err) < 0)
-        return NULL;
-    return dt_comm_send(m->part.ring, neighbour(m, 1), channel, x->data, bytes_of(x));
+    if (dt_comm_finish_ops(m->part.ring, m->device, &err) < 0)
+        return (struct dt_passing){0};
+    return dt_comm_pass_on(m->part.ring, channel, piece_of(sent), piece_of(received));
 }
 
-static struct dt_message *receive(const struct dt_model *m, enum channel channel,
-                                  struct dt_tensor *x)
-{
-    return dt_comm_receive(m->part.ring, neighbour(m, -1), channel, x->data, bytes_of(x));
-}
-
-static void await(const struct dt_model *m, struct dt_message *message)
+static void end_passing(const struct dt_model *m, const struct dt_passing *p)
 {
     struct dt_error err; /* likewise */
-    if (dt_comm_await(m->part.ring, message, &err) < 0)
+    if (dt_comm_end_passing(m->part.ring, p, &err) < 0)
         return;
 }
 
 /* The exchange of blocks that goes on in a round. */
-struct passing {
-    struct dt_message *sent, *received;
-};
-
-static struct passing pass_on(const struct dt_model *m, struct dt_tensor blocks[2], int round)
+static struct dt_passing pass_blocks(const struct dt_model *m, const struct dt_tensor blocks[2],
+                                     int round)
 {
-    struct passing p = {0};
     if (round == m->part.contexts - 1)
-        return p;
-    p.received = receive(m, BLOCKS, &blocks[(round + 1) % 2]);
-    p.sent = send(m, BLOCKS, &blocks[round % 2]);
-    return p;
-}
-
-static void end_passing(const struct dt_model *m, const struct passing *p)
-{
-    await(m, p->sent);
-    await(m, p->received);
+        return (struct dt_passing){0};
+    return pass_on(m, BLOCKS, &blocks[round % 2], &blocks[(round + 1) % 2]);
 }
 
 /* For tests of what a missing block does. */
@@ -184,7 +171,7 @@ void dt_ring_forward(const struct dt_model *m, const struct dt_ring *ring, struc
     over.softmax = &softmax;
     put(m, &blocks[0], s);
     for (int round = 0; round < m->part.contexts; round++) {
-        struct passing p = pass_on(m, blocks, round);
+        struct dt_passing p = pass_blocks(m, blocks, round);
         struct dt_qkv with = halves(&blocks[round % 2]);
         with.q = s->q;
         if (!skips(round))
@@ -233,26 +220,23 @@ static void go_round(const struct backward *b, const struct dt_ring *ring,
 {
     const struct dt_model *m = b->model;
     const struct dt_ops *ops = m->device->ops;
-    struct dt_message *sent = NULL;
+    struct dt_passing gradients = {0};
     struct dt_tensor arriving = dt_rows(&ring->arriving, 0, b->y->rows);
     for (int round = 1; round < m->part.contexts; round++) {
         struct dt_tensor added = dt_rows(&ring->added[round % 2], 0, b->y->rows);
         struct dt_qkv both = halves(&added);
         both.q = d->q;
-        struct passing p = pass_on(m, blocks, round);
-        struct dt_message *arrived = round > 1 ? receive(m, GRADIENTS, &arriving) : NULL;
+        struct dt_passing p = pass_blocks(m, blocks, round);
         ops->zero(m->device, &added);
         if (!skips(round))
             attend_backward(b, &both, &blocks[round % 2], round);
-        await(m, arrived);
+        end_passing(m, &gradients);
         if (round > 1)
             ops->combine(m->device, &added, 1, &arriving, 1);
-        await(m, sent);
-        sent = send(m, GRADIENTS, &added);
+        gradients = pass_on(m, GRADIENTS, &added, &arriving);
         end_passing(m, &p);
     }
-    await(m, receive(m, GRADIENTS, &arriving));
-    await(m, sent);
+    end_passing(m, &gradients);
 }
 
 /* d += what other ranks gave of the gradients of keys and values here. */
@@ -305,7 +289,7 @@ void dt_ring_backward(const struct dt_model *m, const struct dt_ring *ring, stru
     struct dt_qkv own = own_gradients(ring, d);
     put(m, &blocks[0], s);
     zero_all(m, &own);
-    struct passing p = pass_on(m, blocks, 0);
+    struct dt_passing p = pass_blocks(m, blocks, 0);
     attend_backward(&b, &own, &blocks[0], 0);
     end_passing(m, &p);
     go_round(&b, ring, blocks, &own);

@@ -169,7 +169,7 @@ int dt_mesh_open(struct dt_mesh *m, struct dt_comm *world, const struct dt_setti
         .sequence = s->distributed.sequence_parallel,
         .context = p.context,
         .contexts = p.contexts,
-        .ring = p.contexts > 1 ? m->contexts : NULL,
+        .ring = p.contexts > 1 ? dt_comm_near(m->contexts) : NULL,
         .tied_apart = p.stages > 1 || s->distributed.invariant,
     };
     return 0;

@@ -203,7 +203,8 @@ static int check_memory(const struct dt_store *s, const struct dt_settings *sett
     const struct dt_model_part *part = &s->model->part;
     if (dev == NULL || !dev->engine->own_memory)
         return 0;
-    bool slices = part->slices > 1 && !dt_comm_is_near(part->peers), contexts = part->contexts > 1;
+    bool slices = part->slices > 1 && !dt_comm_is_near(part->peers);
+    bool contexts = part->contexts > 1 && !dt_comm_is_near(part->ring);
     if (!(s->parallel.apart || slices || contexts))
         return 0;
     return dt_fail(err, DT_EINVALID, "%s cannot reach into the memory of device '%s'",

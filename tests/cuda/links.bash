@@ -19,3 +19,20 @@ over() {
     (links "${emulator:-}" && ranks "$2" --set distributed.backend="$1" "${@:4}" -o "$3")
     results "$3" >"$3.results"
 }
+
+# same_in_contexts N PRECISION TOLERANCE: N ranks that share out sequences have the losses of one,
+# and the same bits however late messages come; without a block of keys they have others.
+same_in_contexts() {
+    local emulator
+    local -a how=(--set training.precision="$2" --set model.dropout=0.1
+        --set model.attention_dropout=0.1)
+    over self 1 one "${how[@]}"
+    how+=(--set distributed.cp="$1")
+    over nccl "$1" late "${how[@]}"
+    emulator=hurry over nccl "$1" soon "${how[@]}"
+    cmp late.results soon.results
+    paste <(numbers one loss) <(numbers late loss) | awk -v most="$3" '
+        { d = $1 - $2; bad += NF != 2 || d > most || d < -most } END { exit bad || NR != 2 }'
+    DT_DEBUG_SKIP_BLOCK=1 over nccl "$1" some "${how[@]}"
+    refute cmp late.results some.results
+}

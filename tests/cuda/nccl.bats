@@ -49,6 +49,10 @@ load links
     done
 }
 
+@test "contexts: as late and at once the same bits, and the loss of one rank" {
+    same_in_contexts 2 bf16 2e-3
+}
+
 @test "ranks that no MPI has started" {
     over self 1 one "${invariant[@]}"
     links

@@ -75,5 +75,5 @@ ops() {
     [ "$status" -eq 0 ]
     # q k' and the product with v of 4 T T C operations, half of them, over 8 T C bytes
     [[ "$output" == *'"gemm_type":"bf16"'*'"flops_per_byte":16.00,'* ]]
-    [[ "$output" =~ \"gemm_gflops\":[0-9]*[1-9].*\"memory_gb_per_second\":[0-9]*\.[0-9]*[1-9] ]]
+    [[ "$output" =~ \"gemm_gflops\":[0-9.]*[1-9].*\"memory_gb_per_second\":[0-9]*\.[0-9]*[1-9] ]]
 }

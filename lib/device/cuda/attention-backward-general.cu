@@ -43,11 +43,12 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
     const struct dt_query_record *records = head_records(a, sequence, head);
     struct dt_key_range block = dt_find_range(a, sequence, first, shape::rows);
     struct dt_query_record query[OWN];
-    float sums[OWN][shape::columns] = {}, factors[OWN];
+    float sums[OWN][shape::columns] = {};
+    struct dt_merger mergers[OWN];
 #pragma unroll
     for (int i = 0; i < OWN; i++) {
         query[i] = records[min(first + y + 16 * i, a.queries - 1)];
-        factors[i] = a.scale;
+        mergers[i] = {a.scale, 1};
     }
     dt_read_tile<SIZE>(memory, a, a.q, base, head, first, a.queries);
     dt_read_tile<SIZE>(gradients, a, a.dy, base, head, first, a.queries);
@@ -76,7 +77,7 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
         dt_add_tile<SIZE>(sums, weights, keys);
         __syncthreads(); /* nobody reads this tile any more */
     }
-    dt_write_rows<SIZE>(a, a.dq, base, head, first, a.queries, sums, factors);
+    dt_write_rows<SIZE>(a, a.dq, base, head, first, a.queries, sums, mergers);
 }
 
 template <int SIZE>
@@ -96,10 +97,11 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
     int64_t base = (int64_t)sequence * a.queries;
     int32_t tiles = dt_tiles(a.queries, DT_ATTENTION_TILE);
     const struct dt_key_range *ranges = a.ranges + (int64_t)sequence * tiles;
-    float dk[OWN][shape::columns] = {}, dv[OWN][shape::columns] = {}, scales[OWN], ones[OWN];
+    float dk[OWN][shape::columns] = {}, dv[OWN][shape::columns] = {};
+    struct dt_merger scales[OWN], ones[OWN];
 #pragma unroll
     for (int i = 0; i < OWN; i++)
-        scales[i] = a.scale, ones[i] = 1;
+        scales[i] = {a.scale, 1}, ones[i] = {1, 1};
     dt_read_tile<SIZE>(memory, a, a.k, base, shared, first, a.queries);
     dt_read_tile<SIZE>(values, a, a.v, base, shared, first, a.queries);
     for (int head = shared * a.group; head < (shared + 1) * a.group; head++) {

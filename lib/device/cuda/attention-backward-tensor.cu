@@ -116,12 +116,12 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
             dt_add_rows<TYPE, SIZE>(sums, scores, keys + stage, part);
         }
     }
-    float factors[ROWS][2];
+    struct dt_merger mergers[ROWS][2];
 #pragma unroll
     for (int m = 0; m < ROWS; m++)
-        factors[m][0] = factors[m][1] = a.scale;
-    dt_store_rows<TYPE, SIZE, ROWS>(dt_head_rows(a.dq, a, sequence, head), a.dq.stride, first + row,
-                                    a.queries, a.size, sums, factors, memory, row);
+        mergers[m][0] = mergers[m][1] = {a.scale, 1};
+    dt_store_rows<TYPE, SIZE, ROWS>(a, a.dq, sequence, head, first + row, sums, mergers, memory,
+                                    row);
 }
 
 /* --- keys and values -------------------------------------------------------------------------- */
@@ -255,17 +255,16 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
             dt_add_rows<TYPE, SIZE>(dk, products, queries, part);
         }
     }
-    float scales[ROWS][2], ones[ROWS][2];
+    struct dt_merger scales[ROWS][2], ones[ROWS][2];
 #pragma unroll
     for (int m = 0; m < ROWS; m++) {
-        scales[m][0] = scales[m][1] = a.scale;
-        ones[m][0] = ones[m][1] = 1;
+        scales[m][0] = scales[m][1] = {a.scale, 1};
+        ones[m][0] = ones[m][1] = {1, 1};
     }
-    dt_store_rows<TYPE, SIZE, ROWS>(dt_head_rows(a.dk, a, sequence, shared), a.dk.stride,
-                                    first + row, a.queries, a.size, dk, scales, memory, row);
-    dt_store_rows<TYPE, SIZE, ROWS>(dt_head_rows(a.dv, a, sequence, shared), a.dv.stride,
-                                    first + row, a.queries, a.size, dv, ones, memory + at::second,
+    dt_store_rows<TYPE, SIZE, ROWS>(a, a.dk, sequence, shared, first + row, dk, scales, memory,
                                     row);
+    dt_store_rows<TYPE, SIZE, ROWS>(a, a.dv, sequence, shared, first + row, dv, ones,
+                                    memory + at::second, row);
 }
 
 template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>

@@ -65,9 +65,9 @@ static __device__ __forceinline__ void store(const struct dt_cuda_attention &a,
                                              int32_t first, const float (&sums)[1][SIZE / 8][4],
                                              float factor, unsigned char *tile, int row)
 {
-    const float factors[1][2] = {{factor, factor}};
-    dt_store_rows<TYPE, SIZE, 1>(dt_head_rows(to, a, sequence, head), to.stride, first + row,
-                                 a.queries, a.size, sums, factors, tile, row % DT_WGMMA_ROWS);
+    const struct dt_merger mergers[1][2] = {{{factor, 1}, {factor, 1}}};
+    dt_store_rows<TYPE, SIZE, 1>(a, to, sequence, head, first + row, sums, mergers, tile,
+                                 row % DT_WGMMA_ROWS);
 }
 
 /* --- queries ---------------------------------------------------------------------------------- */

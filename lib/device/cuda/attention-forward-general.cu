@@ -70,16 +70,15 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
         dt_add_tile<SIZE>(sums, weights, walked);
         __syncthreads();
     }
-    float factors[OWN];
+    struct dt_merger mergers[OWN];
 #pragma unroll
     for (int i = 0; i < OWN; i++) {
         float sum = dt_row_sum(total[i]);
         int32_t t = first + y + 16 * i;
-        factors[i] = sum > 0 ? 1.0f / sum : 0.0f;
-        if (x == 0 && t < a.queries)
-            ((float *)a.lse.data)[(base + t) * a.lse.stride + head] = most[i] * DT_LN_2 + logf(sum);
+        mergers[i] = dt_merge_block(a, base + t, head, most[i] * DT_LN_2, sum, t < a.queries,
+                                    x == 0);
     }
-    dt_write_rows<SIZE>(a, a.y, base, head, first, a.queries, sums, factors);
+    dt_write_rows<SIZE>(a, a.y, base, head, first, a.queries, sums, mergers);
 }
 
 template <int SIZE> static void launch(const struct dt_cuda_attention *a, cudaStream_t stream)

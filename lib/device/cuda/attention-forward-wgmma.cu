@@ -177,7 +177,7 @@ void dt_cuda_attention_forward_wgmma(struct dt_device *dev, const struct dt_cuda
 {
     struct forward_operands o;
     cudaStream_t stream = dt_cuda_of(dev)->stream;
-    int32_t keys = a->past + a->queries, shared = a->heads / a->group;
+    int32_t keys = a->keys, shared = a->heads / a->group;
     o.a = *a;
     if (dt_cuda_map_rows(dev, &o.q, a, &a->q, a->heads, a->queries, a->queries, 64) < 0 ||
         dt_cuda_map_rows(dev, &o.k, a, &a->k, shared, a->key_stride, keys, KEYS) < 0 ||

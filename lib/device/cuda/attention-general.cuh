@@ -133,13 +133,13 @@ dt_add_tile(float (&sums)[dt_general<SIZE>::own][dt_general<SIZE>::columns], con
     }
 }
 
-/* The sums that a thread keeps, of row first + y + 16 i, times factors[i]. */
+/* The sums that a thread keeps, of row first + y + 16 i, as mergers[i] says. */
 template <int SIZE>
 static __device__ __forceinline__ void
 dt_write_rows(const struct dt_cuda_attention &a, const struct dt_cuda_rows &x, int64_t base,
               int head, int32_t first, int32_t limit,
               const float (&sums)[dt_general<SIZE>::own][dt_general<SIZE>::columns],
-              const float (&factors)[dt_general<SIZE>::own])
+              const struct dt_merger (&mergers)[dt_general<SIZE>::own])
 {
     typedef dt_general<SIZE> shape;
 #pragma unroll
@@ -148,10 +148,13 @@ dt_write_rows(const struct dt_cuda_attention &a, const struct dt_cuda_rows &x, i
         for (int c = 0; c < shape::columns; c++) {
             int32_t row = first + (int32_t)threadIdx.x / 16 + 16 * i;
             int channel = 4 * ((int)threadIdx.x % 16) + c / 4 * 64 + c % 4;
-            if (row < limit && channel < a.size)
-                dt_set_element(x.data, a.dtype,
-                               (base + row) * x.stride + (int64_t)head * a.size + channel,
-                               sums[i][c] * factors[i]);
+            int64_t at = (base + row) * x.stride + (int64_t)head * a.size + channel;
+            float value = sums[i][c] * mergers[i].own;
+            if (row >= limit || channel >= a.size)
+                continue;
+            if (a.continued)
+                value += dt_element(x.data, a.output, at) * mergers[i].before;
+            dt_set_element(x.data, a.output, at, value);
         }
 }
 

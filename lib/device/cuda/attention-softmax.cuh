@@ -77,8 +77,7 @@ static __device__ __forceinline__ void dt_finish(const struct dt_cuda_attention 
                                                  int head, const struct dt_progress<ROWS, SIZE> &p,
                                                  int32_t first, unsigned char *tile, int row)
 {
-    float factors[ROWS][2];
-    int64_t base = (int64_t)sequence * a.queries;
+    struct dt_merger mergers[ROWS][2];
 #pragma unroll
     for (int m = 0; m < ROWS; m++)
 #pragma unroll
@@ -86,15 +85,12 @@ static __device__ __forceinline__ void dt_finish(const struct dt_cuda_attention 
             float total = p.total[m][side];
             total += __shfl_xor_sync(~0u, total, 1);
             total += __shfl_xor_sync(~0u, total, 2);
-            factors[m][side] = total > 0 ? 1.0f / total : 0.0f;
             int32_t t = first + 16 * m + 8 * side + dt_lane() / 4;
-            if (t < a.queries && dt_lane() % 4 == 0)
-                ((float *)a.lse.data)[(base + t) * a.lse.stride + head] =
-                    p.most[m][side] * a.scale + logf(total);
+            mergers[m][side] = dt_merge_block(a, (int64_t)sequence * a.queries + t, head,
+                                              p.most[m][side] * a.scale, total, t < a.queries,
+                                              dt_lane() % 4 == 0);
         }
-    uint16_t *y = (uint16_t *)a.y.data + base * a.y.stride + head * a.size;
-    dt_store_rows<TYPE, SIZE, ROWS>(y, a.y.stride, first, a.queries, a.size, p.sums, factors, tile,
-                                    row);
+    dt_store_rows<TYPE, SIZE, ROWS>(a, a.y, sequence, head, first, p.sums, mergers, tile, row);
 }
 
 #endif

@@ -171,13 +171,12 @@ static __device__ __forceinline__ void dt_add_rows(float (&sums)[ROWS][SIZE / 8]
     }
 }
 
-/* Rows first .. of a head, up to limit, = sums times factors[row of the sums / 8]. By way
- * of the warp's own rows of a tile, from row on, which nobody else reads any more: so the
- * memory gets 16 bytes at once. */
+/* Rows of a head, in 16 bits. By way of the warp's own rows of a tile, from row on, which nobody
+ * else reads any more: so the memory gets 16 bytes at once. */
 template <enum dt_dtype TYPE, int SIZE, int ROWS>
 static __device__ __forceinline__ void
-dt_store_rows(uint16_t *to, int64_t stride, int32_t first, int32_t limit, int32_t size,
-              const float (&sums)[ROWS][SIZE / 8][4], const float (&factors)[ROWS][2],
+dt_round_rows(uint16_t *to, int64_t stride, int32_t rows, int32_t size,
+              const float (&sums)[ROWS][SIZE / 8][4], const struct dt_merger (&mergers)[ROWS][2],
               unsigned char *tile, int row)
 {
     int lane = dt_lane();
@@ -188,7 +187,7 @@ dt_store_rows(uint16_t *to, int64_t stride, int32_t first, int32_t limit, int32_
         for (int n = 0; n < SIZE / 8; n++)
 #pragma unroll
             for (int side = 0; side < 2; side++) {
-                float factor = factors[m][side];
+                float factor = mergers[m][side].own;
                 uint32_t pair =
                     dt_pack<TYPE>(sums[m][n][2 * side] * factor, sums[m][n][2 * side + 1] * factor);
                 unsigned char *chunk = dt_chunk<SIZE>(tile, row + 16 * m + 8 * side + lane / 4, n);
@@ -199,10 +198,52 @@ dt_store_rows(uint16_t *to, int64_t stride, int32_t first, int32_t limit, int32_
 #pragma unroll
     for (int i = 0; i < 16 * ROWS * CHUNKS / 32; i++) {
         int at = lane + 32 * i, r = at / CHUNKS, chunk = at % CHUNKS;
-        if (first + r < limit && chunk * 8 < size)
-            *(uint4 *)(to + (first + r) * stride + chunk * 8) =
+        if (r < rows && chunk * 8 < size)
+            *(uint4 *)(to + r * stride + chunk * 8) =
                 *(const uint4 *)dt_chunk<SIZE>(tile, row + r, chunk);
     }
+}
+
+/* Rows of a head in fp32, with what other blocks gave. */
+template <int SIZE, int ROWS>
+static __device__ __forceinline__ void
+dt_merge_rows(const struct dt_cuda_attention &a, float *to, int64_t stride, int32_t rows,
+              const float (&sums)[ROWS][SIZE / 8][4], const struct dt_merger (&mergers)[ROWS][2])
+{
+#pragma unroll
+    for (int m = 0; m < ROWS; m++)
+#pragma unroll
+        for (int side = 0; side < 2; side++) {
+            int r = 16 * m + 8 * side + dt_lane() / 4;
+            struct dt_merger by = mergers[m][side];
+#pragma unroll
+            for (int n = 0; n < SIZE / 8; n++) {
+                if (r >= rows || 8 * n >= a.size)
+                    continue;
+                float2 *at = (float2 *)(to + r * stride + 8 * n + dt_lane() % 4 * 2);
+                float2 sum = {sums[m][n][2 * side] * by.own, sums[m][n][2 * side + 1] * by.own};
+                if (a.continued)
+                    sum = {sum.x + at->x * by.before, sum.y + at->y * by.before};
+                *at = sum;
+            }
+        }
+}
+
+/* Rows of a head of x, from row first of the sequence on, of a warp's sums; mergers[row of the
+ * sums / 8]. */
+template <enum dt_dtype TYPE, int SIZE, int ROWS>
+static __device__ __forceinline__ void
+dt_store_rows(const struct dt_cuda_attention &a, const struct dt_cuda_rows &x, int sequence,
+              int head, int32_t first, const float (&sums)[ROWS][SIZE / 8][4],
+              const struct dt_merger (&mergers)[ROWS][2], unsigned char *tile, int row)
+{
+    int64_t at = ((int64_t)sequence * a.queries + first) * x.stride + head * a.size;
+    int32_t rows = a.queries - first;
+    if (a.output == DT_F32)
+        dt_merge_rows<SIZE, ROWS>(a, (float *)x.data + at, x.stride, rows, sums, mergers);
+    else
+        dt_round_rows<TYPE, SIZE, ROWS>((uint16_t *)x.data + at, x.stride, rows, a.size, sums,
+                                        mergers, tile, row);
 }
 
 /* Scores that a query does not see become minus infinity; rows are queries, whose spans are
@@ -228,6 +269,12 @@ static __device__ __forceinline__ void dt_hide_keys(float (&scores)[ROWS][COLUMN
         }
 }
 
+/* Whether weights of keys 4 n .. 4 n + 4 are of one draw. */
+static __device__ __forceinline__ bool dt_shares_words(const struct dt_cuda_attention &a)
+{
+    return (a.length | a.first_key) % 4 == 0;
+}
+
 /* Four weights of a lane, keep bits of queries t and t + 8 and keys key and key + 1: bit
  * 2 side + i. Lanes of a pair each draw for one of the queries, and exchange. */
 static __device__ __forceinline__ uint32_t dt_keep_keys(const struct dt_cuda_attention &a,
@@ -235,7 +282,7 @@ static __device__ __forceinline__ uint32_t dt_keep_keys(const struct dt_cuda_att
                                                         int32_t key)
 {
     uint32_t bits = 0;
-    if (a.queries % 4 == 0) {
+    if (dt_shares_words(a)) {
         bool upper = key % 4 == 2;
         uint64_t element = dt_first_weight(a, head, upper ? t + 8 : t) + (uint64_t)(key & ~3);
         uint32_t mine = dt_keep_bits(a, sequence, element / 4);
@@ -256,7 +303,7 @@ static __device__ __forceinline__ uint32_t dt_keep_queries(const struct dt_cuda_
                                                            int32_t t, int32_t key)
 {
     uint32_t bits = 0;
-    if (a.queries % 4 == 0) {
+    if (dt_shares_words(a)) {
         int place = key % 4, lane = dt_lane();
         uint64_t element =
             dt_first_weight(a, head, t + place % 2) + (uint64_t)((key & ~3) + place / 2 * 8);

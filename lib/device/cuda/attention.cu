@@ -20,17 +20,22 @@ static struct dt_cuda_attention describe(const struct dt_tensor *q, const struct
     struct dt_cuda_attention a = {};
     assert(q->columns % how->heads == 0 && q->rows == how->batch * how->queries);
     assert(how->heads % how->kv_heads == 0 && q->columns / how->heads <= DT_ATTENTION_CHANNELS);
-    assert(k->dtype == q->dtype && v->dtype == q->dtype && y->dtype == q->dtype);
-    assert(how->keys == 0 && !how->continued); /* no blocks */
+    assert(k->dtype == q->dtype && v->dtype == q->dtype);
     a.q = rows_of(q), a.k = rows_of(k), a.v = rows_of(v), a.y = rows_of(y), a.lse = rows_of(lse);
     a.batch = (int32_t)how->batch, a.heads = (int32_t)how->heads;
     a.first_head = (int32_t)how->first_head;
     a.group = (int32_t)(how->heads / how->kv_heads);
-    a.queries = (int32_t)how->queries, a.past = (int32_t)how->past;
+    a.queries = (int32_t)how->queries, a.past = (int32_t)(how->past - how->first_key);
     a.key_stride = (int32_t)how->key_stride, a.size = (int32_t)(q->columns / how->heads);
-    a.bidirectional = how->bidirectional;
+    a.keys = (int32_t)(how->keys > 0 ? how->keys : how->past + how->queries);
+    a.first_key = (int32_t)how->first_key;
+    a.length = (int32_t)(how->length > 0 ? how->length : how->queries);
+    a.bidirectional = how->bidirectional || a.past + 1 >= a.keys;
+    a.continued = how->continued, a.unfinished = how->unfinished;
     a.begins = how->begins, a.ends = how->ends;
-    a.dtype = q->dtype;
+    if (how->softmax)
+        a.softmax = rows_of(how->softmax);
+    a.dtype = q->dtype, a.output = y->dtype;
     a.scale = 1.0f / sqrtf((float)a.size);
     a.key = how->dropout.key, a.sample = how->dropout.sample;
     a.threshold = dt_cuda_dropout_threshold(&how->dropout);
@@ -55,7 +60,7 @@ static bool fits_tensor_cores(const struct dt_cuda_attention *a)
 static bool fits_wgmma(struct dt_device *dev, const struct dt_cuda_attention *a)
 {
     return dt_cuda_of(dev)->encode_tensor_map && fits_tensor_cores(a) &&
-           (a->size == 64 || a->size == 128) && a->threshold == 0;
+           (a->size == 64 || a->size == 128) && a->threshold == 0 && a->output == a->dtype;
 }
 
 extern "C" void dt_cuda_attention_forward(struct dt_device *dev, struct dt_tensor *y,
@@ -64,6 +69,7 @@ extern "C" void dt_cuda_attention_forward(struct dt_device *dev, struct dt_tenso
                                           const struct dt_attention *how)
 {
     struct dt_cuda_attention a = describe(q, k, v, y, lse, how);
+    assert(y->dtype == (how->softmax ? DT_F32 : q->dtype) && (how->softmax || !how->continued));
     if (fits_wgmma(dev, &a))
         dt_cuda_attention_forward_wgmma(dev, &a);
     else if (fits_tensor_cores(&a))
@@ -154,9 +160,13 @@ extern "C" void dt_cuda_attention_backward(struct dt_device *dev, struct dt_tens
 {
     struct dt_cuda_attention a = describe(q, k, v, y, lse, how);
     cudaStream_t stream = dt_cuda_of(dev)->stream;
-    assert(how->past == 0 && how->key_stride == how->queries && dy->dtype == q->dtype);
-    assert(dq->dtype == q->dtype && dk->dtype == q->dtype && dv->dtype == q->dtype);
+    assert(how->key_stride == how->queries && a.keys == a.queries);
+    assert(a.past <= 0 || a.bidirectional); /* all keys, or none behind the query's own place */
+    assert(y->dtype == q->dtype && dy->dtype == q->dtype);
+    assert(dq->dtype == (how->continued ? DT_F32 : q->dtype));
+    assert(dk->dtype == dq->dtype && dv->dtype == dq->dtype);
     a.dy = rows_of(dy), a.dq = rows_of(dq), a.dk = rows_of(dk), a.dv = rows_of(dv);
+    a.output = dq->dtype;
     size_t records = (size_t)(how->batch * how->heads * how->queries) * sizeof *a.records;
     size_t ranges =
         (size_t)(how->batch * dt_tiles(a.queries, DT_ATTENTION_TILE)) * sizeof *a.ranges;

@@ -38,18 +38,22 @@ struct alignas(16) dt_key_range {
     int32_t begin, end, common_begin, common_end;
 };
 
-/* struct dt_attention and its operands, as kernels take them. */
+/* struct dt_attention and its operands, as kernels take them. Keys are counted from the first of
+ * the block. What was made of other blocks is added in the end: kernels have fp32 sums of their
+ * own block until then. */
 struct dt_cuda_attention {
     struct dt_cuda_rows q, k, v, y, lse;
+    struct dt_cuda_rows softmax;        /* data NULL: one block is all */
     struct dt_cuda_rows dy, dq, dk, dv; /* of backward */
     struct dt_query_record *records;    /* batch x heads x queries */
     struct dt_key_range *ranges;        /* batch x tiles of queries */
     int32_t batch, heads, first_head;
     int32_t group;                           /* heads of q that share one of k */
     int32_t queries, past, key_stride, size; /* size: channels of a head */
-    bool bidirectional;
+    int32_t keys, first_key, length;         /* first_key: in the whole sequence, of length */
+    bool bidirectional, continued, unfinished;
     const int32_t *begins, *ends;
-    enum dt_dtype dtype;
+    enum dt_dtype dtype, output; /* of operands; of y, or of gradients */
     float scale; /* 1 / sqrt(size) */
     uint64_t key, sample;
     uint32_t threshold; /* of dropout: the least word that keeps its weight */
@@ -131,12 +135,12 @@ static __device__ __forceinline__ struct dt_span dt_find_span(const struct dt_cu
                                                               int32_t sequence, int32_t t)
 {
     int64_t row = (int64_t)sequence * a.queries + t;
-    int32_t end = a.past + (a.bidirectional ? a.queries : t + 1);
-    struct dt_span span = {0, end};
+    struct dt_span span = {0, a.bidirectional ? a.keys : min(a.past + t + 1, a.keys)};
     if (a.begins)
-        span.begin = a.begins[row];
+        span.begin = max(a.begins[row] - a.first_key, 0);
     if (a.ends)
-        span.end = min(a.ends[row], end);
+        span.end = min(a.ends[row] - a.first_key, span.end);
+    span.end = max(span.end, 0);
     return span;
 }
 
@@ -174,6 +178,40 @@ static __device__ __forceinline__ bool dt_sees_all(const struct dt_key_range &ra
     return first >= range.common_begin && first + count <= range.common_end;
 }
 
+/* --- blocks of keys --------------------------------------------------------------------------- */
+
+/* What sums over this block, and what other blocks gave before, are multiplied by. */
+struct dt_merger {
+    float own, before;
+};
+
+/* Of a query of which most, the highest score of this block, and total, the sum of
+ * e^(score - most), are known. The lane that writes keeps those of all blocks so far or, in the
+ * end, their logarithm; no other lane may read them behind it. */
+static __device__ __forceinline__ struct dt_merger
+dt_merge_block(const struct dt_cuda_attention &a, int64_t row, int head, float most, float total,
+               bool exists, bool writes)
+{
+    float *state = (float *)a.softmax.data + row * a.softmax.stride + head;
+    bool continued = a.continued && exists;
+    float most_before = continued ? state[0] : -INFINITY;
+    float total_before = continued ? state[a.heads] : 0.0f;
+    __syncwarp();
+    float highest = fmaxf(most, most_before);
+    /* Where nothing was seen yet, any finite number will do. */
+    float zero = highest == -INFINITY ? 0.0f : highest;
+    struct dt_merger merger = {expf(most - zero), expf(most_before - zero)};
+    total = total * merger.own + total_before * merger.before;
+    if (exists && writes && a.unfinished)
+        state[0] = highest, state[a.heads] = total;
+    if (a.unfinished)
+        return merger;
+    if (exists && writes)
+        ((float *)a.lse.data)[row * a.lse.stride + head] = highest + logf(total);
+    float factor = total > 0 ? 1.0f / total : 0.0f;
+    return {merger.own * factor, merger.before * factor};
+}
+
 /* --- dropout ---------------------------------------------------------------------------------- */
 
 /* Of four weights that stand side by side: bit w is set where word w keeps its own. */
@@ -185,12 +223,14 @@ static __device__ __forceinline__ uint32_t dt_keep_bits(const struct dt_cuda_att
            (words.z >= a.threshold) << 2 | (words.w >= a.threshold) << 3;
 }
 
-/* The number of the weight of query t and key 0. */
+/* The number of the weight of query t and the first key. */
 static __device__ __forceinline__ uint64_t dt_first_weight(const struct dt_cuda_attention &a,
                                                            int32_t head, int32_t t)
 {
-    return ((uint64_t)(a.first_head + head) * (uint64_t)a.queries + (uint64_t)t) *
-           (uint64_t)a.queries;
+    return ((uint64_t)(a.first_head + head) * (uint64_t)a.length +
+            (uint64_t)(a.first_key + a.past + t)) *
+               (uint64_t)a.length +
+           (uint64_t)a.first_key;
 }
 
 static __device__ __forceinline__ float dt_weight_factor(const struct dt_cuda_attention &a,
