@@ -261,7 +261,7 @@ static void keys_may_come_block_by_block(void **state)
         {1, 2, 2, 144, 8, .spans = DOCUMENTS, .rate = 0.1f},
         {1, 2, 1, 140, 8, .bidirectional = true, .spans = PADDING},
         {1, 6, 2, 138, 16, .bidirectional = true, .spans = DOCUMENTS},
-        {1, 2, 1, 144, 64, .spans = DOCUMENTS, .rate = 0.1f, .dtype = DT_BF16},
+        {1, 2, 1, 140, 64, .spans = DOCUMENTS, .rate = 0.1f, .dtype = DT_BF16},
         {1, 1, 1, 138, 72, .rate = 0.2f, .dtype = DT_F16},
     };
     int64_t most = getenv("DT_TEST_ENGINE") ? 3 : 6; /* pairs take long where they are emulated */
