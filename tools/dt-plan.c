@@ -157,9 +157,7 @@ static int run(struct dt_error *err)
     if (opt.stragglers >= 0)
         request.simulation.spread = opt.stragglers;
     request.simulation.seed = (uint64_t)opt.seed;
-    if (opt.search > dt_cluster_devices(&cluster))
-        return dt_fail(err, DT_EINVALID, "%s: has %ld devices, and not %ld: raise cluster.nodes",
-                       opt.cluster, dt_cluster_devices(&cluster), opt.search);
+    DT_TRY(dt_plan_check_ranks(&cluster, opt.cluster, opt.search, err));
     dt_progress_init(&progress, false);
     request.simulation.progress = &progress;
     return opt.search ? search(&request, err) : plan(&request, &layout, err);

@@ -8,6 +8,11 @@
 
 enum channel { BLOCKS, GRADIENTS };
 
+size_t dt_ring_message(const struct dt_model_config *m, int64_t rows)
+{
+    return (size_t)(rows * 2 * dt_model_kv_width(m)) * sizeof(float);
+}
+
 void dt_ring_layout(struct dt_ring *r, struct dt_arena *a, const struct dt_model *m, int64_t rows,
                     bool training)
 {

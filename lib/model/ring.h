@@ -36,6 +36,9 @@ struct dt_ring {
     struct dt_tensor arriving;  /* R x 2 K: of the block at hand, by those who had it before */
 };
 
+/* Bytes of the largest message, of gradients of keys and values, for so many rows. */
+size_t dt_ring_message(const struct dt_model_config *model, int64_t rows);
+
 void dt_ring_layout(struct dt_ring *ring, struct dt_arena *arena, const struct dt_model *model,
                     int64_t rows, bool training);
 

@@ -25,6 +25,7 @@ static const struct dt_setting schema[] = {
     {"device.bandwidth_efficiency", DT_SET_REAL, AT(device.bandwidth_efficiency), "0.8", 1e-3, 1},
     {"device.launch", DT_SET_REAL, AT(device.launch), "0", 0, 1e6},
     {"device.spread", DT_SET_REAL, AT(device.spread), "0", 0, 10},
+    {"device.ranks", DT_SET_INT, AT(device.ranks), "1", 1, 4096},
     {"link.inside", DT_SET_REAL, AT(link.inside), NULL, 1e-6, 1e6},
     {"link.inside_efficiency", DT_SET_REAL, AT(link.inside_efficiency), "0.8", 1e-3, 1},
     {"link.inside_latency", DT_SET_REAL, AT(link.inside_latency), "5", 0, 1e6},
@@ -83,9 +84,14 @@ int dt_cluster_read(struct dt_cluster *c, const char *place, const char *const *
     return rc;
 }
 
-long dt_cluster_devices(const struct dt_cluster *c)
+long dt_cluster_node_ranks(const struct dt_cluster *c)
 {
-    return c->nodes * c->devices;
+    return c->devices * c->device.ranks;
+}
+
+long dt_cluster_ranks(const struct dt_cluster *c)
+{
+    return c->nodes * dt_cluster_node_ranks(c);
 }
 
 double dt_cluster_gemm_rate(const struct dt_cluster *c, size_t element_size)
@@ -101,5 +107,5 @@ double dt_cluster_memory_rate(const struct dt_cluster *c)
 
 double dt_cluster_room(const struct dt_cluster *c)
 {
-    return (c->device.memory - c->device.reserved) * 1e9;
+    return (c->device.memory - c->device.reserved) * 1e9 / (double)c->device.ranks;
 }

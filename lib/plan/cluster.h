@@ -6,7 +6,8 @@
  *     DT_TRY(dt_cluster_read(&c, "8xh100", overrides, count, err));
  *
  * Nodes are alike, and so are their devices. Inside a node each device talks to
- * the others at one speed; between nodes the devices share the node's network.
+ * the others at one speed; between nodes the devices share the node's network. Where a device
+ * has several ranks, they share its memory, its links and its time.
  */
 #ifndef DT_PLAN_CLUSTER_H
 #define DT_PLAN_CLUSTER_H
@@ -28,6 +29,7 @@ struct dt_cluster {
         double bandwidth_efficiency;
         double launch; /* microseconds that an operation takes at least */
         double spread; /* standard deviation of how much slower devices are */
+        long ranks;    /* that share a device */
     } device;
     struct {
         double inside, inside_efficiency, inside_latency;    /* GB/s of a device; microseconds */
@@ -47,11 +49,12 @@ struct dt_cluster {
 int dt_cluster_read(struct dt_cluster *cluster, const char *place, const char *const *overrides,
                     int count, struct dt_error *err) DT_MUST_CHECK;
 
-long dt_cluster_devices(const struct dt_cluster *cluster); /* in all */
+long dt_cluster_ranks(const struct dt_cluster *cluster); /* in all */
+long dt_cluster_node_ranks(const struct dt_cluster *cluster);
 /* Operations a second at the element size of a type, with the efficiency included. */
 double dt_cluster_gemm_rate(const struct dt_cluster *cluster, size_t element_size);
 double dt_cluster_memory_rate(const struct dt_cluster *cluster); /* bytes a second */
-/* Bytes that a run may take of a device. */
+/* Bytes that a rank may take of a device. */
 double dt_cluster_room(const struct dt_cluster *cluster);
 
 #endif

@@ -163,7 +163,7 @@ static double head_backward(const struct rates *r, const struct head *h)
 static struct dt_transfer collective(double bytes, long ranks, long stride,
                                      const struct dt_cluster *c)
 {
-    double size = (double)ranks, fitting = floor((double)c->devices / (double)stride);
+    double size = (double)ranks, fitting = floor((double)dt_cluster_node_ranks(c) / (double)stride);
     double members = fmin(fmax(fitting, 1), size), nodes = ceil(size / members);
     double steps = ceil(log2(size));
     struct dt_transfer t = {0};
@@ -203,12 +203,12 @@ static struct dt_transfer reduce(double bytes, const struct dt_layout *l,
 
 static double inside_rate(const struct dt_cluster *c)
 {
-    return c->link.inside * 1e9 * c->link.inside_efficiency;
+    return c->link.inside / (double)c->device.ranks * 1e9 * c->link.inside_efficiency;
 }
 
 static double between_rate(const struct dt_cluster *c)
 {
-    return c->link.between / (double)c->devices * 1e9 * c->link.between_efficiency;
+    return c->link.between / (double)dt_cluster_node_ranks(c) * 1e9 * c->link.between_efficiency;
 }
 
 double dt_transfer_seconds(const struct dt_transfer *t, const struct dt_cluster *c)
@@ -223,7 +223,7 @@ static double tensor_seconds(double collectives, const struct dt_base *b,
 {
     double stream = dt_layout_rows(l, s) * (double)s->model.hidden_size;
     double bytes = collectives * stream * b->element * (double)(l->tp - 1) / (double)l->tp;
-    bool within = l->tp <= c->devices;
+    bool within = l->tp <= dt_cluster_node_ranks(c);
     double latency = within ? c->link.inside_latency : c->link.between_latency;
     if (l->tp == 1)
         return 0;
@@ -231,18 +231,19 @@ static double tensor_seconds(double collectives, const struct dt_base *b,
            collectives * log2((double)l->tp) * latency * 1e-6;
 }
 
-/* What a layer's ring takes beyond the attention behind which its messages go: all but the work
- * on the last of the blocks. */
+/* What a layer's ring adds to the attention behind which its messages go, all but the work on the
+ * last of the blocks: what that does not hide, and what the hidden ones take from it. */
 static double ring_seconds(double attention, bool backward, const struct dt_base *b,
                            const struct dt_settings *s, const struct dt_layout *l,
                            const struct dt_cluster *c)
 {
-    bool within = l->cp * l->tp <= c->devices;
+    bool within = l->cp * l->tp <= dt_cluster_node_ranks(c);
     double rounds = (double)(l->cp - 1);
     double latency = (within ? c->link.inside_latency : c->link.between_latency) * 1e-6;
     double sent = dt_ring_bytes(b, s, l, backward) / (within ? inside_rate(c) : between_rate(c)) +
                   rounds * latency;
-    return fmax(sent - attention * rounds / (double)l->cp, 0);
+    double hidden = fmin(sent, attention * rounds / (double)l->cp);
+    return sent - hidden + c->link.interference * hidden;
 }
 
 static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct dt_settings *s,

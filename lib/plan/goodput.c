@@ -16,10 +16,11 @@ static double daly_interval(double checkpoint, double mtbf)
 struct dt_goodput dt_goodput(const struct dt_base *b, const struct dt_layout *l,
                              const struct dt_cluster *c)
 {
-    double ranks = (double)dt_layout_ranks(l), nodes = ceil(ranks / (double)c->devices);
+    double devices = (double)dt_layout_ranks(l) / (double)c->device.ranks;
+    double nodes = ceil(devices / (double)c->devices);
     double speed = fmin(nodes * c->reliability.checkpoint_speed, c->reliability.checkpoint_limit);
     struct dt_goodput g = {
-        .mtbf = c->reliability.device_mtbf * 3600 / ranks,
+        .mtbf = c->reliability.device_mtbf * 3600 / devices,
         .checkpoint = b->state / (speed * 1e9),
         .restart = c->reliability.restart,
         .share = 1,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/layout.h"
 
+#include "model/ring.h"
 #include "train/compression.h"
 #include "train/data-parallel.h"
 #include "train/optimizer.h"
@@ -75,6 +76,13 @@ const char *dt_layout_fault(const struct dt_layout *l, const struct dt_settings 
         return "there are fewer layers than stages, or their chunks";
     if (s->training.gradient_accumulation_steps < l->dp)
         return "training.gradient_accumulation_steps is less than the replicas";
+    if (l->cp > 1 && s->training.sequence_length % (2 * l->cp) != 0)
+        return "twice cp does not divide a sequence";
+    if (l->cp > 1 && (s->distributed.invariant || dt_sync_is_local(s)))
+        return "invariant sums and local steps need whole sequences, which cp cuts";
+    if (l->cp > 1 && dt_ring_message(&s->model, l->batch * s->training.sequence_length / l->cp) >
+                         DT_TRANSFER_MOST)
+        return "keys and values of a context are larger than messages may be";
     if (dt_layout_copies(l) % dt_layout_owners(l) != 0)
         return "shard_ranks does not divide the replicas";
     if ((l->zero_stage > 0 || l->tp > 1) && s->training.optimizer == DT_RULE_MUON)

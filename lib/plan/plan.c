@@ -3,12 +3,15 @@
 
 #include <math.h>
 
+#define ROUNDING 1e-9 /* more than what times are rounded to in a simulation */
+
 struct dt_settings dt_plan_settings(const struct dt_settings *s, const struct dt_layout *l)
 {
     struct dt_settings own = *s;
     own.training.batch_size = l->batch;
     own.training.gradient_accumulation_steps = l->batches * l->dp;
     own.training.recompute = l->recompute;
+    own.distributed.cp = l->cp;
     own.distributed.zero_stage = l->zero_stage;
     own.distributed.shard_ranks = l->shard;
     own.distributed.schedule = (int)l->pipeline.schedule;
@@ -72,13 +75,15 @@ void dt_plan_time(struct dt_plan *p, const struct dt_plan_request *r, const stru
     struct dt_settings s = dt_plan_settings(r->settings, &p->layout);
     struct dt_costs costs;
     const struct dt_cluster *c = r->cluster;
+    double devices = (double)dt_layout_ranks(&p->layout) / (double)c->device.ranks;
     double peak = 1e12 * (b->element == 2 ? c->device.tflops_16 : c->device.tflops_32);
     dt_costs_init(&costs, b, &s, &p->layout, c, &r->measured);
     dt_simulate(&p->step, &costs, &p->layout, c, &r->simulation);
     p->goodput = dt_goodput(b, &p->layout, c);
     p->tokens = costs.tokens;
     p->tokens_per_second = costs.tokens / p->step.seconds;
-    p->mfu = costs.flops / p->step.seconds / ((double)dt_layout_ranks(&p->layout) * peak);
+    p->tokens_per_device = p->tokens_per_second / devices;
+    p->mfu = costs.flops / p->step.seconds / (devices * peak);
     dt_costs_release(&costs);
 }
 
@@ -96,23 +101,24 @@ int dt_plan_make(struct dt_plan *p, const struct dt_plan_request *r, const struc
 }
 
 double dt_plan_least_seconds(const struct dt_plan *p, const struct dt_plan_request *r,
-                             const struct dt_base *b)
+                             const struct dt_base *b, const double *slowness)
 {
     struct dt_settings s = dt_plan_settings(r->settings, &p->layout);
     struct dt_costs costs;
-    double most = 0;
+    double most = 0, batches = (double)p->layout.batches;
     dt_costs_init(&costs, b, &s, &p->layout, r->cluster, &r->measured);
     for (long stage = 0; stage < p->layout.pp; stage++) {
-        double seconds = 0;
+        double computing = 0, tensor = 0;
         for (long i = stage; i < dt_layout_runs(&p->layout); i += p->layout.pp) {
             const struct dt_chunk_costs *k = &costs.chunks[i];
-            seconds += k->forward + k->backward + k->forward_tensor + k->backward_tensor;
+            computing += k->forward + k->backward;
+            tensor += k->forward_tensor + k->backward_tensor;
         }
-        most = fmax(most, seconds * (double)p->layout.batches);
+        most =
+            fmax(most, (computing * batches + costs.update) * slowness[stage] + tensor * batches);
     }
-    most += costs.update;
     dt_costs_release(&costs);
-    return most;
+    return most * (1 - ROUNDING);
 }
 
 /* --- requests ------------------------------------------------------------------------------- */
@@ -137,6 +143,18 @@ static int read_measured(struct dt_plan_request *r, const char *path, struct dt_
     return rc;
 }
 
+int dt_plan_check_ranks(const struct dt_cluster *c, const char *place, long ranks,
+                        struct dt_error *err)
+{
+    if (ranks <= dt_cluster_ranks(c))
+        return 0;
+    return dt_fail(
+        err, DT_EINVALID,
+        "%s: has room for %ld ranks, and not %ld: raise cluster.nodes, or let ranks share "
+        "a device with device.ranks",
+        place, dt_cluster_ranks(c), ranks);
+}
+
 int dt_plan_request_read(struct dt_plan_request *r, struct dt_settings *settings,
                          struct dt_cluster *cluster, struct dt_layout *layout,
                          const struct dt_plan_source *source, struct dt_error *err)
@@ -154,8 +172,6 @@ int dt_plan_request_read(struct dt_plan_request *r, struct dt_settings *settings
     if (source->batches)
         settings->training.gradient_accumulation_steps = source->batches * (devices / part);
     DT_TRY(dt_layout_read(layout, settings, devices, err));
-    if (dt_layout_ranks(layout) > dt_cluster_devices(cluster))
-        return dt_fail(err, DT_EINVALID, "%s: has %ld devices, and not %ld: raise cluster.nodes",
-                       source->cluster, dt_cluster_devices(cluster), dt_layout_ranks(layout));
+    DT_TRY(dt_plan_check_ranks(cluster, source->cluster, devices, err));
     return read_measured(r, source->measured, err);
 }

@@ -32,6 +32,7 @@ struct dt_plan {
     struct dt_goodput goodput;
     double tokens;            /* of a step */
     double tokens_per_second; /* without failures */
+    double tokens_per_device; /* a second */
     double mfu;               /* by dt_model_flops_per_token, over the peak at the precision */
     double ideal_bubble;      /* the formula's */
 };
@@ -50,9 +51,10 @@ void dt_plan_time(struct dt_plan *plan, const struct dt_plan_request *request,
 /* All of it. */
 int dt_plan_make(struct dt_plan *plan, const struct dt_plan_request *request,
                  const struct dt_layout *layout, struct dt_error *err) DT_MUST_CHECK;
-/* Seconds that no schedule of the layout can undercut: its slowest stage's work. */
+/* Seconds that no schedule of the layout can undercut: the most that a stage has to do. slowness:
+ * of the slowest device of each stage. */
 double dt_plan_least_seconds(const struct dt_plan *plan, const struct dt_plan_request *request,
-                             const struct dt_base *base);
+                             const struct dt_base *base, const double *slowness);
 
 /* Where a request comes from: what the command line says. */
 struct dt_plan_source {
@@ -62,6 +64,10 @@ struct dt_plan_source {
     long devices; /* 0: as many as pp times tp */
     long batches; /* micro-batches of a replica; 0: as the settings say */
 };
+
+/* DT_EINVALID if the cluster, read from a place, has fewer. */
+int dt_plan_check_ranks(const struct dt_cluster *cluster, const char *place, long ranks,
+                        struct dt_error *err) DT_MUST_CHECK;
 
 /* Reads settings, cluster, layout and measurement; the request refers to settings and cluster. */
 int dt_plan_request_read(struct dt_plan_request *request, struct dt_settings *settings,

@@ -147,8 +147,7 @@ static int metric_of(const struct dt_plan *p, const char *name, const char *subj
         double value;
     } metrics[] = {
         {"tokens_per_second", p->tokens_per_second},
-        {"tokens_per_second_per_device",
-         p->tokens_per_second / (double)dt_layout_ranks(&p->layout)},
+        {"tokens_per_second_per_device", p->tokens_per_device},
         {"step_seconds", p->step.seconds},
         {"mfu", p->mfu},
         {"goodput", p->goodput.share},
@@ -177,8 +176,7 @@ static int predict(struct figure *f, struct dt_error *err)
     if (f->base == 0)
         return dt_fail(err, DT_EFORMAT, "%s: efficiency needs base_devices", f->subject);
     DT_TRY(plan_devices(f, f->base, &measured, &base, err));
-    f->predicted = plan.tokens_per_second / (double)dt_layout_ranks(&plan.layout) /
-                   (base.tokens_per_second / (double)dt_layout_ranks(&base.layout));
+    f->predicted = plan.tokens_per_device / base.tokens_per_device;
     return 0;
 }
 

@@ -23,8 +23,9 @@ static void print_model(struct dt_buffer *b, const struct dt_plan *p,
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         dt_buffer_printf(b, "  %-13s  %15.0f  %5.1f%%\n", rows[i].name, rows[i].count,
                          100 * rows[i].count / n->total);
-    dt_buffer_printf(b, "\ncluster          %s, %ld of %ld devices (%s)\n", r->cluster->name,
-                     dt_layout_ranks(&p->layout), dt_cluster_devices(r->cluster),
+    dt_buffer_printf(b, "\ncluster          %s, %ld of %ld %s (%s)\n", r->cluster->name,
+                     dt_layout_ranks(&p->layout), dt_cluster_ranks(r->cluster),
+                     r->cluster->device.ranks > 1 ? "ranks that share devices" : "devices",
                      r->cluster->device.name);
 }
 
@@ -142,8 +143,7 @@ static void print_time(struct dt_buffer *b, const struct dt_plan *p)
     print_seconds(b, "update", s->update, s->seconds, "");
     print_seconds(b, "total", s->seconds, s->seconds, "");
     dt_buffer_printf(b, "speed            %.0f tokens/s, %.1f a device, MFU %.1f%% (6N + 6LCT)\n",
-                     p->tokens_per_second,
-                     p->tokens_per_second / (double)dt_layout_ranks(&p->layout), 100 * p->mfu);
+                     p->tokens_per_second, p->tokens_per_device, 100 * p->mfu);
 }
 
 static void print_goodput(struct dt_buffer *b, const struct dt_plan *p,
@@ -178,27 +178,23 @@ void dt_report_plan(struct dt_buffer *b, const struct dt_plan *p, const struct d
 static void print_candidate(struct dt_buffer *b, int place, const struct dt_plan *p)
 {
     const struct dt_layout *l = &p->layout;
-    char schedule[40] = "-", shared[48];
+    char shared[48];
     snprintf(shared, sizeof shared, dt_layout_groups(l) > 1 ? "%ld/%ld" : "%ld", l->zero_stage,
              l->shard);
-    if (l->pipeline.chunks > 1)
-        snprintf(schedule, sizeof schedule, "inter %d", l->pipeline.chunks);
-    else if (l->pp > 1)
-        snprintf(schedule, sizeof schedule, "%s", dt_pipeline_schedules[l->pipeline.schedule]);
-    dt_buffer_printf(b, "%3d %3ld %5ld %3ld %4s %-8s %3ldx%-4ld %-9s %7.2f %8.2f %6.0f %4.1f\n",
-                     place, l->pp, l->dp, l->tp, shared, schedule, l->batch, l->batches,
-                     dt_recomputes[l->recompute], p->sizes.total / GIB, p->step.seconds * 1e3,
-                     p->tokens_per_second / (double)dt_layout_ranks(l), 100 * p->mfu);
+    dt_buffer_printf(b, "%3d %3ld %5ld %3ld %3ld %4s %6d %3ldx%-4ld %-9s %6.2f %8.2f %6.0f %4.1f\n",
+                     place, l->pp, l->dp, l->cp, l->tp, shared, l->pipeline.chunks, l->batch,
+                     l->batches, dt_recomputes[l->recompute], p->sizes.total / GIB,
+                     p->step.seconds * 1e3, p->tokens_per_device, 100 * p->mfu);
 }
 
 void dt_report_search(struct dt_buffer *b, const struct dt_search *s,
                       const struct dt_plan_request *r, long devices)
 {
-    dt_buffer_printf(b,
-                     "%ld layouts on %ld devices of %s, %ld fit, %ld simulated\n\n"
-                     "     pp    dp  tp ZeRO schedule batches  recompute     GiB  ms/step "
-                     " tok/s  MFU\n",
-                     s->tried, devices, r->cluster->name, s->fitting, s->simulated);
+    dt_buffer_printf(
+        b,
+        "%ld layouts on %ld devices of %s, %ld fit, %ld simulated\n\n"
+        "     pp    dp  cp  tp ZeRO chunks batches  recompute    GiB  ms/step  tok/s  MFU\n",
+        s->tried, devices, r->cluster->name, s->fitting, s->simulated);
     for (int i = 0; i < s->count; i++)
         print_candidate(b, i + 1, &s->best[i]);
     if (s->count == 0)
@@ -209,13 +205,14 @@ void dt_report_search(struct dt_buffer *b, const struct dt_search *s,
         const struct dt_search_failure *f = &s->failures[i];
         dt_buffer_printf(b, "%8ld  %s\n", f->layouts, f->reason);
         if (f->nearest.room > 0)
-            dt_buffer_printf(b,
-                             "          the nearest, pp %ld dp %ld tp %ld ZeRO %ld recompute %s: "
-                             "%.2f GiB too many\n",
-                             f->nearest.layout.pp, f->nearest.layout.dp, f->nearest.layout.tp,
-                             f->nearest.layout.zero_stage,
-                             dt_recomputes[f->nearest.layout.recompute],
-                             (f->nearest.sizes.total - f->nearest.room) / GIB);
+            dt_buffer_printf(
+                b,
+                "          nearest: pp %ld dp %ld cp %ld tp %ld ZeRO %ld recompute %s, "
+                "%.2f GiB too many\n",
+                f->nearest.layout.pp, f->nearest.layout.dp, f->nearest.layout.cp,
+                f->nearest.layout.tp, f->nearest.layout.zero_stage,
+                dt_recomputes[f->nearest.layout.recompute],
+                (f->nearest.sizes.total - f->nearest.room) / GIB);
     }
 }
 
@@ -304,8 +301,7 @@ static struct json_object *step_json(const struct dt_plan *p)
     put_int(o, "in_flight", (double)p->step.in_flight);
     put_int(o, "tokens", p->tokens);
     put(o, "tokens_per_second", p->tokens_per_second);
-    put(o, "tokens_per_second_per_device",
-        p->tokens_per_second / (double)dt_layout_ranks(&p->layout));
+    put(o, "tokens_per_second_per_device", p->tokens_per_device);
     put(o, "mfu", p->mfu);
     return o;
 }

@@ -18,8 +18,10 @@ struct dt_rounds {
     struct dt_line *messages; /* to their runs */
     long message_count;
     struct dt_line *collectives; /* of their stages; NULL where no round has one */
-    int64_t next;                /* place of the leader where the next round begins; -1: none */
-    struct state now, kept;      /* of Brent's search for a cycle: compared, then replaced */
+    double *free;                /* when devices are that they share */
+    long device_count;
+    int64_t next;           /* place of the leader where the next round begins; -1: none */
+    struct state now, kept; /* of Brent's search for a cycle: compared, then replaced */
     double kept_at;
     struct dt_account *kept_accounts;
     int64_t kept_place, look, limit; /* rounds since, and until it is replaced */
@@ -62,7 +64,7 @@ static void put_actor(struct state *s, const struct dt_actor *a, const struct dt
     put(s, (double)(a->place - leader->place));
     put(s, (double)a->segment);
     put(s, a->now - now);
-    put(s, a->at < 0 && a != leader ? DT_NOT_YET : a->due - now);
+    put(s, a->queued || a == leader ? a->due - now : DT_NOT_YET);
     put_time(s, a->inside, now);
     put_time(s, a->between, now);
     put_time(s, a->sent, now);
@@ -85,6 +87,8 @@ static void describe(struct state *s, const struct dt_simulation *sim, const str
         put_line(s, &r->messages[i], r->actors->due);
     for (long i = 0; r->collectives && i < sim->layout->pp; i++)
         put_line(s, &r->collectives[i], r->actors->due);
+    for (long i = 0; i < r->device_count; i++)
+        put_time(s, r->free[i], r->actors->due);
 }
 
 static bool is_kept(const struct dt_rounds *r)
@@ -150,8 +154,6 @@ static void shift_actor(struct dt_simulation *s, struct dt_actor *a, double by, 
     a->inside += by;
     a->between += by;
     a->sent += by;
-    if (a->at >= 0)
-        dt_simulation_delay(s, a);
 }
 
 static void pass_over(struct dt_simulation *s, struct dt_rounds *r)
@@ -166,6 +168,8 @@ static void pass_over(struct dt_simulation *s, struct dt_rounds *r)
         shift_line(&r->messages[i], by);
     for (long i = 0; r->collectives && i < s->layout->pp; i++)
         shift_line(&r->collectives[i], by);
+    for (long i = 0; i < r->device_count; i++)
+        r->free[i] += by;
     r->next = -1;
 }
 
@@ -221,6 +225,8 @@ void dt_rounds_init(struct dt_simulation *s)
             .messages = &s->messages[2 * i * s->runs],
             .message_count = 2 * replicas * s->runs,
             .collectives = alone ? NULL : s->collectives,
+            .free = &s->free[i * s->shared],
+            .device_count = replicas * s->shared,
             .next = round_of(s, 0).first + 1,
             .limit = 1,
         };

@@ -18,6 +18,7 @@ struct search {
     struct dt_search *found;
     const struct dt_plan_request *request;
     long devices, sequences; /* of a step */
+    double *slowness;        /* of the slowest device of each stage */
     struct candidate *candidates;
     long count, capacity;
 };
@@ -62,7 +63,7 @@ static int consider(struct search *s, const struct dt_layout *l, const struct dt
     }
     DT_GROW(s->candidates, s->count, s->capacity);
     s->candidates[s->count++] =
-        (struct candidate){*l, dt_plan_least_seconds(&plan, s->request, base)};
+        (struct candidate){*l, dt_plan_least_seconds(&plan, s->request, base, s->slowness)};
     return 0;
 }
 
@@ -70,7 +71,7 @@ static int consider(struct search *s, const struct dt_layout *l, const struct dt
 static int try_groups(struct search *s, struct dt_layout *l, const struct dt_base *base,
                       struct dt_error *err)
 {
-    long neighbours = s->request->cluster->devices / l->tp;
+    long neighbours = dt_cluster_node_ranks(s->request->cluster) / l->tp;
     DT_TRY(consider(s, l, base, err));
     long copies = dt_layout_copies(l);
     if (l->zero_stage == 0 || neighbours == 1 || neighbours >= copies || copies % neighbours != 0)
@@ -97,22 +98,35 @@ static int try_states(struct search *s, struct dt_layout *l, struct dt_error *er
     return rc;
 }
 
-/* All divisions of the ranks of a stage by dp and tp; cp is as it is set. */
+/* dp, cp and tp are set. */
+static int try_mesh(struct search *s, struct dt_layout *l, struct dt_error *err)
+{
+    long sequences = s->sequences / l->batch;
+    l->batches = sequences / l->dp;
+    if (l->batches * l->dp == sequences)
+        return try_states(s, l, err);
+    s->found->tried++;
+    failure_of(s->found, "the step's sequences do not divide by the replicas")->layouts++;
+    return 0;
+}
+
+/* With half the contexts, and half the sequences in a micro-batch, each rank has as much to hold
+ * and to do, and less to send. */
+static bool can_be_halved(const struct dt_layout *l)
+{
+    return l->cp % 2 == 0 && l->batch % 2 == 0;
+}
+
+/* All divisions of the ranks of a stage by dp, cp and tp. */
 static int try_ranks(struct search *s, struct dt_layout *l, struct dt_error *err)
 {
-    long ranks = s->devices / l->pp, sequences = s->sequences / l->batch;
-    for (l->tp = 1; l->tp <= s->request->cluster->devices && l->tp <= ranks; l->tp++) {
-        l->dp = ranks / l->tp / l->cp;
-        if (l->dp * l->cp * l->tp != ranks)
-            continue;
-        l->batches = sequences / l->dp;
-        if (l->batches * l->dp == sequences) {
-            DT_TRY(try_states(s, l, err));
-            continue;
+    long ranks = s->devices / l->pp, slices = dt_cluster_node_ranks(s->request->cluster);
+    for (l->tp = 1; l->tp <= slices && l->tp <= ranks; l->tp++)
+        for (l->cp = 1; l->cp <= DT_CONTEXTS_MOST && l->cp * l->tp <= ranks; l->cp++) {
+            l->dp = ranks / l->tp / l->cp;
+            if (l->dp * l->cp * l->tp == ranks && !can_be_halved(l))
+                DT_TRY(try_mesh(s, l, err));
         }
-        s->found->tried++;
-        failure_of(s->found, "the step's sequences do not divide by the replicas")->layouts++;
-    }
     return 0;
 }
 
@@ -129,19 +143,30 @@ static int try_batches(struct search *s, struct dt_layout *l, struct dt_error *e
 }
 
 /* Interleaving in every number of chunks that makes them equal. */
-static int try_all(struct search *s, struct dt_error *err)
+static int try_chunks(struct search *s, struct dt_layout *l, struct dt_error *err)
 {
     long layers = s->request->settings->model.num_layers;
-    struct dt_layout l = {.cp = s->request->settings->distributed.cp};
-    for (l.pp = 1; l.pp <= s->devices; l.pp++)
-        for (int chunks = 1; s->devices % l.pp == 0 && (chunks == 1 || chunks * l.pp <= layers);
-             chunks++) {
-            if (chunks > 1 && (l.pp == 1 || layers % (l.pp * chunks) != 0))
-                continue;
-            l.pipeline = (struct dt_pipeline){
-                chunks > 1 ? DT_PIPELINE_INTERLEAVED : DT_PIPELINE_1F1B, (int)l.pp, chunks};
-            DT_TRY(try_batches(s, &l, err));
-        }
+    for (int chunks = 1; chunks == 1 || chunks * l->pp <= layers; chunks++) {
+        if (chunks > 1 && (l->pp == 1 || layers % (l->pp * chunks) != 0))
+            continue;
+        l->pipeline = (struct dt_pipeline){chunks > 1 ? DT_PIPELINE_INTERLEAVED : DT_PIPELINE_1F1B,
+                                           (int)l->pp, chunks};
+        DT_TRY(try_batches(s, l, err));
+    }
+    return 0;
+}
+
+static int try_all(struct search *s, struct dt_error *err)
+{
+    struct dt_layout l = {0};
+    for (l.pp = 1; l.pp <= s->devices; l.pp++) {
+        long devices = s->devices / l.pp;
+        if (devices * l.pp != s->devices)
+            continue;
+        for (long stage = 0; stage < l.pp; stage++)
+            s->slowness[stage] = dt_slowness(&s->request->simulation, stage * devices, devices);
+        DT_TRY(try_chunks(s, &l, err));
+    }
     return 0;
 }
 
@@ -189,11 +214,13 @@ int dt_search(struct dt_search *f, const struct dt_plan_request *request, long d
                                     asked->training.gradient_accumulation_steps};
     *f = (struct dt_search){.wanted = wanted};
     f->best = dt_alloc((size_t)wanted, sizeof *f->best);
+    s.slowness = dt_alloc((size_t)devices, sizeof *s.slowness);
     int rc = try_all(&s, err);
     f->fitting = s.count;
     if (rc == 0)
         rc = simulate(&s, err);
     free(s.candidates);
+    free(s.slowness);
     if (rc < 0)
         dt_search_release(f);
     return rc;

@@ -2,11 +2,10 @@
 /*
  * The fastest layouts of a run on so many devices, and why others cannot be.
  *
- * What stays is the model and the tokens of a step; what is tried is pp, tp, ZeRO among all
+ * What stays is the model and the tokens of a step; what is tried is pp, cp, tp, ZeRO among all
  * replicas and among those of a node, interleaving, recomputation and the size of a micro-batch,
- * dealt out evenly. Layouts that
- * fit are simulated in the order of a bound that none can undercut, until the bound of the
- * next is above the time of the last one wanted.
+ * dealt out evenly. Layouts that fit are simulated in the order of a bound that none can undercut,
+ * until the bound of the next is above the time of the last one wanted.
  */
 #ifndef DT_PLAN_SEARCH_H
 #define DT_PLAN_SEARCH_H

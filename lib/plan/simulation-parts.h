@@ -38,8 +38,8 @@ struct dt_actor {
     int64_t place; /* behind it */
     long segment;  /* of it: a layer, or all of it */
     double now, slow;
-    double due;                    /* when it is asked again: its place in the queue */
-    long at;                       /* in the queue; -1: waits for something */
+    double due;                    /* when it is asked again */
+    bool queued;                   /* for that; otherwise it waits for something */
     double inside, between;        /* when its links are through with collectives */
     double sent;                   /* and with its messages */
     double debt;                   /* seconds of computing that transfers have taken */
@@ -49,6 +49,12 @@ struct dt_actor {
     long number;                   /* in that line */
     long held, most_held;
     struct dt_account account;
+};
+
+/* An actor's place in the queue; it may have been put off since. */
+struct dt_turn {
+    double due;
+    struct dt_actor *actor;
 };
 
 struct dt_rounds;
@@ -64,14 +70,13 @@ struct dt_simulation {
     struct dt_actor *actors;     /* replica by replica */
     struct dt_line *messages;    /* activations and gradients to each run of each replica */
     struct dt_line *collectives; /* of each stage */
-    struct dt_actor **heap;
+    long shared;  /* devices that the stages of a replica take in turn; 0: each has its own */
+    double *free; /* when each of them is, replica by replica */
+    struct dt_turn *heap;
     long waiting;
     struct dt_rounds *rounds; /* of each group of actors */
     long groups;              /* 0: every round is simulated */
 };
-
-/* Later in the queue: the actor's due has grown. */
-void dt_simulation_delay(struct dt_simulation *simulation, struct dt_actor *actor);
 
 /*
  * Rounds of the schedule that are like earlier ones.

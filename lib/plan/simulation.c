@@ -13,51 +13,44 @@
 
 /* --- the queue: actors in the order of their time ------------------------------------------- */
 
-static bool earlier(const struct dt_actor *a, const struct dt_actor *b)
+static bool earlier(struct dt_turn a, struct dt_turn b)
 {
-    return a->due < b->due || (a->due == b->due && a < b);
-}
-
-static void put(struct dt_simulation *s, struct dt_actor *a, long i)
-{
-    s->heap[i] = a;
-    a->at = i;
+    return a.due < b.due || (a.due == b.due && a.actor < b.actor);
 }
 
 static void push(struct dt_simulation *s, struct dt_actor *a, double due)
 {
+    const struct dt_turn turn = {due, a};
     long i = s->waiting++;
     a->due = due;
-    for (; i > 0 && earlier(a, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        put(s, s->heap[(i - 1) / 2], i);
-    put(s, a, i);
+    a->queued = true;
+    for (; i > 0 && earlier(turn, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        s->heap[i] = s->heap[(i - 1) / 2];
+    s->heap[i] = turn;
 }
 
-/* Puts an actor into place i, or behind those below it that are earlier. */
-static void sink(struct dt_simulation *s, struct dt_actor *a, long i)
+/* Puts a turn in the place of the first, or behind those that are earlier. */
+static void sink(struct dt_simulation *s, struct dt_turn turn)
 {
-    for (long child = 2 * i + 1; child < s->waiting; child = 2 * i + 1) {
+    long i = 0;
+    for (long child = 1; child < s->waiting; child = 2 * i + 1) {
         if (child + 1 < s->waiting && earlier(s->heap[child + 1], s->heap[child]))
             child++;
-        if (!earlier(s->heap[child], a))
+        if (!earlier(s->heap[child], turn))
             break;
-        put(s, s->heap[child], i);
+        s->heap[i] = s->heap[child];
         i = child;
     }
-    put(s, a, i);
-}
-
-void dt_simulation_delay(struct dt_simulation *s, struct dt_actor *a)
-{
-    sink(s, a, a->at);
+    s->heap[i] = turn;
 }
 
 static struct dt_actor *pop(struct dt_simulation *s)
 {
-    struct dt_actor *first = s->heap[0], *last = s->heap[--s->waiting];
-    if (s->waiting > 0)
-        sink(s, last, 0);
-    first->at = -1;
+    struct dt_actor *first = s->heap->actor;
+    for (; s->heap->due < first->due; first = s->heap->actor) /* it was put off meanwhile */
+        sink(s, (struct dt_turn){first->due, first});
+    sink(s, s->heap[--s->waiting]);
+    first->queued = false;
     return first;
 }
 
@@ -232,7 +225,7 @@ static struct dt_line *messages_to(const struct dt_simulation *s, long replica, 
 static long node_of(const struct dt_simulation *s, long replica, long stage)
 {
     const struct dt_layout *l = s->layout;
-    return ((stage * l->dp + replica) * l->cp * l->tp) / s->cluster->devices;
+    return ((stage * l->dp + replica) * l->cp * l->tp) / dt_cluster_node_ranks(s->cluster);
 }
 
 static void advance(const struct dt_simulation *s, struct dt_actor *a)
@@ -278,6 +271,26 @@ static bool receive(struct dt_simulation *s, struct dt_actor *a, const struct dt
     leave(line, line->first);
     advance(s, a);
     return true;
+}
+
+/* --- devices ---------------------------------------------------------------------------------- */
+
+/* Of those that a replica's stages share, the one that is free first. */
+static double *first_free(const struct dt_simulation *s, long replica)
+{
+    double *devices = &s->free[replica * s->shared], *first = devices;
+    for (long i = 1; i < s->shared; i++)
+        first = devices[i] < *first ? &devices[i] : first;
+    return first;
+}
+
+/* Computes so many seconds, on the actor's own device or when one is free. */
+static void compute_for(const struct dt_simulation *s, struct dt_actor *a, double seconds)
+{
+    double *device = s->shared > 0 ? first_free(s, a->replica) : &a->now;
+    a->account.pipeline_wait += fmax(*device - a->now, 0);
+    a->now = fmax(*device, a->now) + seconds;
+    *device = a->now;
 }
 
 /* --- actions: each returns whether the actor goes on, and is asked again if it was blocked -- */
@@ -335,20 +348,20 @@ static bool compute(struct dt_simulation *s, struct dt_actor *a, const struct dt
     long segments = gathers(s) || reduced ? k->layers : 1;
     if (!gather(s, a, k))
         return false;
-    double part = (double)segments, start = a->now;
+    double part = (double)segments;
     double computing = whole(s, (backward ? k->backward : k->forward) / part * a->slow);
     double tensor = whole(s, (backward ? k->backward_tensor : k->forward_tensor) / part);
-    a->now += computing + tensor + a->debt;
-    a->account.computing += computing + a->debt;
-    a->account.tensor += tensor;
-    a->debt = 0;
+    compute_for(s, a, computing + tensor + a->debt);
     const struct dt_span span = {backward ? "backward" : "forward",
                                  (int)a->stage,
                                  DT_LANE_COMPUTE,
                                  action->batch,
                                  action->run,
-                                 start,
+                                 a->now - (computing + tensor + a->debt),
                                  a->now};
+    a->account.computing += computing + a->debt;
+    a->account.tensor += tensor;
+    a->debt = 0;
     if (a->replica == 0)
         dt_timeline_add(s->timeline, &span);
     if (reduced)
@@ -371,10 +384,10 @@ static bool update(struct dt_simulation *s, struct dt_actor *a)
     a->ended = a->updated;
     if (a->ended)
         return true;
-    const struct dt_span span = {"update", (int)a->stage, DT_LANE_COMPUTE, -1,
-                                 a->stage, a->now,        a->now + seconds};
+    compute_for(s, a, seconds);
+    const struct dt_span span = {"update", (int)a->stage,    DT_LANE_COMPUTE, -1,
+                                 a->stage, a->now - seconds, a->now};
     a->account.update = seconds;
-    a->now += seconds;
     a->updated = true;
     if (a->replica == 0)
         dt_timeline_add(s->timeline, &span);
@@ -420,20 +433,22 @@ static void run(struct dt_simulation *s)
 
 /* --- set-up and result ---------------------------------------------------------------------- */
 
-/* The slowest of an actor's devices, over one of full speed. */
-static double slowness(const struct dt_simulation *s, const struct dt_simulation_options *o,
-                       const struct dt_actor *a)
+double dt_slowness(const struct dt_simulation_options *o, long first, long devices)
 {
     double worst = 0;
-    long devices = s->layout->cp * s->layout->tp;
-    long first = (a->stage * s->layout->dp + a->replica) * devices;
-    for (long i = 0; i < devices && o->spread > 0; i++) {
+    for (long i = first; i < first + devices && o->spread > 0; i++) {
         double pair[2];
-        uint64_t device = (uint64_t)(first + i);
-        dt_normal_pair(dt_random(dt_random_key(o->seed, 'S', device), 0, 0), pair);
+        dt_normal_pair(dt_random(dt_random_key(o->seed, 'S', (uint64_t)i), 0, 0), pair);
         worst = fmax(worst, fabs(pair[0]));
     }
     return 1 + o->spread * worst;
+}
+
+static double slowness_of(const struct dt_simulation *s, const struct dt_simulation_options *o,
+                          const struct dt_actor *a)
+{
+    long devices = s->layout->cp * s->layout->tp;
+    return dt_slowness(o, (a->stage * s->layout->dp + a->replica) * devices, devices);
 }
 
 /* Seconds that no step takes: as if everything were done one after the other. */
@@ -461,21 +476,33 @@ static double quantum_for(const struct dt_simulation *s, double slow)
     return ldexp(1, exponent - DBL_MANT_DIG + 1);
 }
 
+/* A device's ranks are of all stages alike. Returns by how much slower one is that computes alone:
+ * more than 1 where a stage shares its devices with other replicas. */
+static double share_devices(struct dt_simulation *s)
+{
+    long pp = s->layout->pp, ranks = s->cluster->device.ranks;
+    long devices = (pp + ranks - 1) / ranks;
+    s->shared = ranks > 1 ? devices : 0;
+    return (double)(devices * ranks) / (double)pp;
+}
+
 static void init(struct dt_simulation *s, const struct dt_simulation_options *o)
 {
     const struct dt_layout *l = s->layout;
     double slowest = 1;
+    double alone = share_devices(s);
     s->replicas = o->spread > 0 ? l->dp : 1;
     s->runs = dt_layout_runs(l);
     s->actors = dt_alloc((size_t)(s->replicas * l->pp), sizeof *s->actors);
     s->heap = dt_alloc((size_t)(s->replicas * l->pp), sizeof *s->heap);
+    s->free = dt_alloc((size_t)(s->replicas * s->shared), sizeof *s->free);
     s->messages = dt_alloc((size_t)(2 * s->replicas * s->runs), sizeof *s->messages);
     s->collectives = dt_alloc((size_t)l->pp, sizeof *s->collectives);
     for (long r = 0; r < s->replicas; r++)
         for (long stage = 0; stage < l->pp; stage++) {
             struct dt_actor *a = actor_of(s, r, stage);
             *a = (struct dt_actor){.stage = stage, .replica = r, .gathered = -1, .reduced = -1};
-            a->slow = slowness(s, o, a);
+            a->slow = slowness_of(s, o, a) * alone;
             slowest = fmax(slowest, a->slow);
             advance(s, a);
             push(s, a, 0);
@@ -497,6 +524,7 @@ static void release(struct dt_simulation *s)
     release_lines(s->messages, 2 * s->replicas * s->runs);
     release_lines(s->collectives, s->layout->pp);
     free(s->actors);
+    free(s->free);
     free(s->heap);
 }
 

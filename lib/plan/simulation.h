@@ -5,6 +5,7 @@
  * An actor is a stage of a replica: the cp x tp devices of it move in step, so that one
  * stands for all, as slow as the slowest. It does the actions of train/pipeline.h in their
  * order, those that training itself does, and with ZeRO-3 waits for each layer's weights.
+ * Where ranks share devices, a stage waits for one before it computes; who comes first goes first.
  * Transfers run beside the computing. Each device has two links, inside and between
  * nodes; on each, collectives queue in the order of time, and messages between stages
  * share it with them.
@@ -42,6 +43,9 @@ struct dt_step_simulation {
     double events;                    /* of all that was simulated, or known without it */
     double known;                     /* of these, events of rounds that came again */
 };
+
+/* How much slower than a device of full speed the slowest of some is: at least 1. */
+double dt_slowness(const struct dt_simulation_options *options, long first, long devices);
 
 void dt_simulate(struct dt_step_simulation *result, const struct dt_costs *costs,
                  const struct dt_layout *layout, const struct dt_cluster *cluster,

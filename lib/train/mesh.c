@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "model/ring.h"
 
 /* Sizes of the mesh, and a rank's place in it. */
 struct place {
@@ -29,11 +30,10 @@ static int rank_at(const struct place *p, int stage, int copy, int slice)
     return (stage * copies(p) + copy) * p->slices + slice;
 }
 
-/* Gradients of a context's keys and values are a message. */
 static int check_message(const struct place *p, const struct dt_settings *s, struct dt_error *err)
 {
-    long tokens = s->training.batch_size * s->training.sequence_length / p->contexts;
-    size_t bytes = (size_t)(tokens * 2 * dt_model_kv_width(&s->model)) * sizeof(float);
+    size_t bytes = dt_ring_message(&s->model, s->training.batch_size * s->training.sequence_length /
+                                                  p->contexts);
     if (p->contexts == 1 || bytes <= DT_TRANSFER_MOST)
         return 0;
     return dt_fail(err, DT_EINVALID,

@@ -90,7 +90,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"distributed.rendezvous", DT_SET_STRING, AT(distributed.rendezvous), ""},
     {"distributed.pp", DT_SET_INT, AT(distributed.pp), "1", 1, 4096},
     {"distributed.tp", DT_SET_INT, AT(distributed.tp), "1", 1, 4096},
-    {"distributed.cp", DT_SET_INT, AT(distributed.cp), "1", 1, 4096},
+    {"distributed.cp", DT_SET_INT, AT(distributed.cp), "1", 1, DT_CONTEXTS_MOST},
     {"distributed.sequence_parallel", DT_SET_BOOL, AT(distributed.sequence_parallel), "false"},
     {"distributed.schedule", DT_SET_CHOICE, AT(distributed.schedule), "1f1b",
      .choices = dt_pipeline_schedules},

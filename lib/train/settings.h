@@ -9,6 +9,8 @@
 #include "base/config.h"
 #include "model/model-config.h"
 
+#define DT_CONTEXTS_MOST 4096
+
 struct dt_settings {
     struct dt_model_config model; /* vocab_size 0: the data's */
     struct {

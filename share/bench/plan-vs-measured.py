@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Twenty layouts on the processor at hand: what dt-plan predicts beside what is measured.
+"""Layouts on the processor at hand: what dt-plan predicts beside what is measured.
 
     share/bench/plan-vs-measured.py [--only alone|ranks] [-n STEPS] [--json]
 
@@ -11,7 +11,7 @@ memory that its update reaches. With these in the place of those of
 share/clusters/cpu-box.yaml every layout is predicted; none is fitted by itself.
 
 The first ten layouts are one rank on all cores (dt-bench step), the others several ranks
-that share them (mpirun, dt-train). Memory is compared to the byte. Programs of dt on PATH;
+that share them (mpirun, dt-train), the last ones more ranks than cores. Memory is compared to the byte. Programs of dt on PATH;
 mpirun for the ranks. What cannot run is shown with its reason.
 """
 import argparse, json, os, shutil, statistics, subprocess, sys, tempfile
@@ -46,6 +46,7 @@ RANKS = [  # ranks, changes
     (2, "2 stages, model_parallel", {"distributed.pp": 2,
                                      "distributed.schedule": "model_parallel"}),
     (2, "2 slices", {"distributed.tp": 2}),
+    (2, "2 contexts", {"distributed.cp": 2}),
     (4, "2 stages of 2 replicas", {"distributed.pp": 2}),
 ]
 ACCUMULATION = 4
@@ -77,15 +78,13 @@ def machine_of(threads, steps):
     for _ in range(8):  # as part of the passes is memory's
         machine = {"device.tflops_32": peak, "device.tflops_16": peak,
                    "device.bandwidth": bandwidth, "device.bandwidth_efficiency": 1}
-        passes = predict(BASE, 1, machine, 1)["step"]["computing"]
+        passes = predict(BASE, 1, machine)["step"]["computing"]
         peak *= passes / step["forward_backward_s"]
     return machine
 
 
-def predict(settings, ranks, machine, share):
-    figures = {**machine, "cluster.devices": ranks}
-    for name in ("device.tflops_32", "device.tflops_16", "device.bandwidth"):
-        figures[name] *= share
+def predict(settings, ranks, machine, devices=1):
+    figures = {**machine, "cluster.devices": devices, "device.ranks": ranks // devices}
     changes = [word for key, value in figures.items() for word in ("--machine", f"{key}={value}")]
     return json.loads(call(["dt-plan", "--json", "--cluster", "cpu-box", "-n", str(ranks)]
                            + changes + options(settings)))
@@ -126,7 +125,7 @@ def row_of(name, settings, ranks, cores, steps, scratch):
     row = {"layout": name, "ranks": ranks}
     try:
         row["machine"] = machine_of(threads, steps)
-        plan = predict(settings, ranks, row["machine"], min(1, cores / ranks / threads))
+        plan = predict(settings, ranks, row["machine"], min(ranks, cores))
         row["predicted_s"] = plan["step"]["seconds"]
         row["predicted_bytes"] = plan["memory"]["total"]
         measured, taken = (measure_alone(settings, threads, steps) if ranks == 1 else

@@ -32,6 +32,7 @@ static int setup(void **state)
     cluster.device.gemm_efficiency = cluster.device.attention_efficiency = 1;
     cluster.device.bandwidth = 100;
     cluster.device.bandwidth_efficiency = 1;
+    cluster.device.ranks = 1;
     cluster.link.inside = cluster.link.between = 1e6;
     cluster.link.inside_efficiency = cluster.link.between_efficiency = 1;
     cluster.reliability.checkpoint_speed = cluster.reliability.checkpoint_limit = 1;
@@ -168,7 +169,7 @@ static void groups_share_out_among_themselves(void **state)
     assert_true(grouped.sizes.total > apart.sizes.total);
     struct dt_search found;
     int in_groups = 0;
-    assert_int_equal(dt_search(&found, &request, 16, 1000, &err), 0);
+    assert_int_equal(dt_search(&found, &request, 16, 100000, &err), 0);
     for (int i = 0; i < found.count; i++)
         in_groups += dt_layout_groups(&found.best[i].layout) > 1;
     assert_true(in_groups > 0);
@@ -176,6 +177,49 @@ static void groups_share_out_among_themselves(void **state)
     cluster.link.between = 1e6;
     l.shard = 3;
     assert_string_equal(dt_layout_fault(&l, &settings), "shard_ranks does not divide the replicas");
+}
+
+/* Keys and values go once round forward, and backward again with their gradients. */
+static void rings_take_what_attention_does_not_hide(void **state)
+{
+    (void)state;
+    const double parts[] = {0, 0.5, 1};
+    struct dt_layout l = layout_of(1, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+    l.cp = 4;
+    cluster.link.inside = 1e-3; /* seconds a MB, beside which attention is nothing */
+    const struct dt_plan slow = plan_of(&l);
+    double rows = 2.0 * 32 / 4, sent = 2 * 64 * rows * (2 * 4 + 4) * 3 * 8 * 16;
+    assert_near(slow.traffic.context, sent, 1e-12);
+    assert_near(slow.step.tensor, sent / 1e6, 0.01);
+    cluster.link.inside = 1e3; /* as fast as attention: all is hidden, but takes time from it */
+    cluster.device.attention_efficiency = 1e-3;
+    for (int i = 0; i < 3; i++) {
+        cluster.link.interference = parts[i];
+        assert_near(plan_of(&l).step.tensor, parts[i] * sent / 1e12, 1e-6);
+    }
+    cluster.link.inside = 1e6;
+    cluster.link.interference = 0;
+    cluster.device.attention_efficiency = 1;
+}
+
+/* What a search leaves out is no better than what it tries. */
+static void half_the_contexts_and_sequences_do_as_well(void **state)
+{
+    (void)state;
+    cluster.link.inside = 2;
+    for (long zero = 0; zero <= 3; zero++) {
+        struct dt_layout both = layout_of(2, 1, 1, zero, DT_PIPELINE_1F1B, 1);
+        struct dt_layout half = layout_of(2, 2, 1, zero, DT_PIPELINE_1F1B, 1);
+        both.cp = 4, half.cp = 2;
+        both.batch = 4, half.batch = 2;
+        both.batches = half.batches = 8;
+        const struct dt_plan more = plan_of(&both), less = plan_of(&half);
+        assert_near(less.tokens, more.tokens, 0);
+        assert_true(less.sizes.total <= more.sizes.total);
+        assert_true(less.traffic.total < more.traffic.total);
+        assert_true(less.step.seconds <= more.step.seconds);
+    }
+    cluster.link.inside = 1e6;
 }
 
 /* As dt-config(5) states them. */
@@ -217,8 +261,8 @@ static void traffic_follows_the_formulas(void **state)
     assert_near(plan_of(&l).traffic.pipeline, 3 * stream / 2 * 16 + embedding / 2, 1e-12);
 }
 
-/* Makes all chunks alike, so that formulas of the bubble hold. */
-static double simulated_bubble(const struct dt_layout *l)
+/* With all chunks alike, passes that take 1 and 2 seconds, and nothing else that takes any. */
+static struct dt_step_simulation simulated_plainly(const struct dt_layout *l)
 {
     struct dt_base base;
     struct dt_costs costs;
@@ -230,9 +274,15 @@ static double simulated_bubble(const struct dt_layout *l)
     for (long i = 0; i < dt_layout_runs(l); i++)
         costs.chunks[i].backward = 2 * (costs.chunks[i].forward = 1);
     dt_simulate(&step, &costs, l, &cluster, &request.simulation);
-    assert_near(step.computing, 3.0 * (double)(l->batches * l->pipeline.chunks), 1e-12);
     dt_costs_release(&costs);
     dt_base_release(&base);
+    return step;
+}
+
+static double simulated_bubble(const struct dt_layout *l)
+{
+    const struct dt_step_simulation step = simulated_plainly(l);
+    assert_near(step.computing, 3.0 * (double)(l->batches * l->pipeline.chunks), 1e-12);
     return step.bubble;
 }
 
@@ -249,6 +299,31 @@ static void simulated_bubbles_are_those_of_the_formulas(void **state)
     }
     const struct dt_layout l = layout_of(4, 1, 1, 0, DT_PIPELINE_INTERLEAVED, 2);
     assert_near(simulated_bubble(&l), 3.0 / (2 * 16), 1e-9);
+}
+
+/* Stages of a replica take turns, so that one's wait is another's time; replicas have less each. */
+static void ranks_that_share_a_device_take_turns(void **state)
+{
+    (void)state;
+    const struct dt_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+    const struct dt_layout two = layout_of(2, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+    const struct dt_layout four = layout_of(4, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+    const struct dt_layout three = layout_of(3, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+    const struct dt_plan alone = plan_of(&one);
+    cluster.device.ranks = 2;
+    assert_near(simulated_plainly(&one).seconds, 2 * 16 * 3, 1e-12);
+    assert_near(simulated_plainly(&two).seconds, 2 * 16 * 3, 1e-12);
+    assert_near(simulated_plainly(&two).pipeline_wait, 16 * 3, 1e-12);
+    assert_true(simulated_plainly(&four).seconds >= 4 * 16 * 3 / 2);
+    assert_true(simulated_plainly(&four).seconds < (4 * 16 + 2 * 3) * 3 / 2.0);
+    assert_true(simulated_plainly(&three).seconds >= 3 * 16 * 3 / 1.5);
+    const struct dt_plan shared = plan_of(&one);
+    assert_near(shared.room, alone.room / 2, 0);
+    assert_near(shared.step.computing, 2 * alone.step.computing, 1e-9);
+    assert_near(shared.step.update, 2 * alone.step.update, 1e-9);
+    assert_near(shared.mfu, alone.mfu, 1e-9); /* half a device at half its speed */
+    assert_near(shared.tokens_per_device, alone.tokens_per_device, 1e-9);
+    cluster.device.ranks = 1;
 }
 
 static void stages_hold_what_their_schedule_says(void **state)
@@ -372,14 +447,23 @@ static void search_finds_the_fastest(void **state)
         assert_near(p->tokens, 2 * 16 * 32, 0);
         assert_true(i == 0 || p->step.seconds >= found.best[i - 1].step.seconds);
     }
-    for (long pp = 1; pp <= 8; pp *= 2)
-        for (long tp = 1; tp <= 4 && pp * tp <= 8; tp *= 2)
-            for (long zero = 0; zero <= (8 / pp / tp > 1 ? 3 : 0); zero++) {
-                const struct dt_layout l =
-                    layout_of(pp, 8 / pp / tp, tp, zero, DT_PIPELINE_1F1B, 1);
-                const struct dt_plan p = plan_of(&l);
-                assert_true(!p.fits || p.step.seconds >= found.best[0].step.seconds);
-            }
+    for (int i = 0; i < 4 * 4 * 3 * 4; i++) {
+        long pp = 1 << i % 4, cp = 1 << i / 4 % 4, tp = 1 << i / 16 % 3, zero = i / 48;
+        if (pp * cp * tp > 8)
+            continue;
+        struct dt_layout l = layout_of(pp, 8 / pp / cp / tp, tp, zero, DT_PIPELINE_1F1B, 1);
+        l.cp = cp;
+        const struct dt_plan p = plan_of(&l);
+        assert_true(!p.fits || p.step.seconds >= found.best[0].step.seconds);
+    }
+    dt_search_release(&found);
+    settings.training.gradient_accumulation_steps = 1; /* and of one sequence: no replicas */
+    settings.training.batch_size = 1;
+    assert_int_equal(dt_search(&found, &request, 8, 1, &err), 0);
+    assert_int_equal(found.best->layout.dp, 1);
+    assert_true(found.best->layout.cp > 1);
+    settings.training.gradient_accumulation_steps = 16;
+    settings.training.batch_size = 2;
     dt_search_release(&found);
     cluster.device.memory = 1e-6;
     assert_int_equal(dt_search(&found, &request, 8, 3, &err), 0);
@@ -474,9 +558,11 @@ static void rounds_that_are_known_change_no_bit(void **state)
         cluster.link.between = links[i % 6] * (i / 12 ? 8 : 0.7);
         cluster.link.inside_latency = cluster.link.between_latency = i / 6 % 2 ? 3 : 0;
         request.simulation.spread = i / 12 ? 0.1 : 0;
+        cluster.device.ranks = 1 + i / 6 % 2;
         for (long zero = 0; zero <= 3; zero++)
             for (long pp = 1; pp <= 8; pp *= 2) {
-                double least = i == 0 || (i % 6 == 0 && zero < 2) ? 0.9 : 0; /* links are fast */
+                bool fast = i % 6 == 0 && (i == 0 || zero < 2); /* links are */
+                double least = fast && cluster.device.ranks == 1 ? 0.9 : 0;
                 const struct dt_layout ahead = layout_of(pp, 2, 1, zero, DT_PIPELINE_1F1B, 1);
                 const struct dt_layout naive =
                     layout_of(pp, 3, 1, zero, DT_PIPELINE_MODEL_PARALLEL, 1);
@@ -492,6 +578,7 @@ static void rounds_that_are_known_change_no_bit(void **state)
     settings.distributed.invariant = false;
     cluster.link.inside = cluster.link.between = 1e6;
     cluster.link.inside_latency = cluster.link.between_latency = cluster.link.interference = 0;
+    cluster.device.ranks = 1;
     request.simulation.spread = 0;
 }
 
@@ -525,8 +612,11 @@ int main(void)
         cmocka_unit_test(parts_add_up),
         cmocka_unit_test(zero_shares_out_states),
         cmocka_unit_test(groups_share_out_among_themselves),
+        cmocka_unit_test(rings_take_what_attention_does_not_hide),
+        cmocka_unit_test(half_the_contexts_and_sequences_do_as_well),
         cmocka_unit_test(traffic_follows_the_formulas),
         cmocka_unit_test(simulated_bubbles_are_those_of_the_formulas),
+        cmocka_unit_test(ranks_that_share_a_device_take_turns),
         cmocka_unit_test(stages_hold_what_their_schedule_says),
         cmocka_unit_test(symmetry_changes_nothing),
         cmocka_unit_test(stragglers_hold_up_all),

@@ -95,11 +95,22 @@ assert abs(whole - s["seconds"]) < 1e-9, s
 END
 }
 
+@test "more ranks than devices share them" {
+    run dt-plan $small --cluster cpu-box -n 4
+    assert_one_line_error dt-plan
+    [[ "$output" == *"has room for 2 ranks, and not 4: raise cluster.nodes, or let ranks share a device with device.ranks" ]]
+    run dt-plan $small --cluster cpu-box --search 4
+    assert_one_line_error dt-plan
+    dt-plan $small --cluster cpu-box -n 4 --machine device.ranks=2 >out
+    grep -q '^cluster  *cpu-box, 4 of 4 ranks that share devices ' out
+    dt-plan $small --cluster cpu-box --search 4 --machine device.ranks=2 | grep -q ' simulated$'
+}
+
 @test "--search shows the fastest first, and why others cannot be" {
     run dt-plan $small --search 8 --best 4
     [ "$status" -eq 0 ]
-    [ "$(grep -cE '^ +[0-9]+ +[0-9]+ +[0-9]+ +[0-9]+ +[0-3] ' <<<"$output")" -eq 4 ]
-    awk '/^ +[0-9]+ +[0-9]+ +[0-9]+ +[0-9]+ +[0-3] / { if ($(NF-2) < last) exit 1; last = $(NF-2) }' \
+    [ "$(grep -cE '^( +[0-9]+){5} +[0-3] ' <<<"$output")" -eq 4 ]
+    awk '/^( +[0-9]+){5} +[0-3] / { if ($(NF-2) < last) exit 1; last = $(NF-2) }' \
         <<<"$output"
     [[ "$output" == *"tp does not divide the heads of attention"* ]]
     run dt-plan $small --search 8 --set distributed.compress=bf16
