@@ -591,7 +591,7 @@ static int measure_collective(char **operands, int count, struct dt_error *err)
 {
     struct dt_comm *world;
     (void)operands, (void)count;
-    DT_TRY(dt_comm_open(&world, "auto", PATIENCE, err));
+    DT_TRY(dt_comm_open(&world, "auto", &(struct dt_opening){.patience = PATIENCE}, err));
     int rc = dt_comm_size(world) > 1
                  ? bench_collectives(world, err)
                  : dt_fail(err, DT_EINVALID,

@@ -274,7 +274,7 @@ int main(int argc, char **argv)
     struct dt_error err;
     int first = dt_parse_options(&command, argc, argv), count = argc - first - 1;
     const struct mode *mode = mode_of(argc - first, argv + first);
-    if (dt_comm_open(&world, "auto", PATIENCE, &err) < 0)
+    if (dt_comm_open(&world, "auto", &(struct dt_opening){.patience = PATIENCE}, &err) < 0)
         return dt_report(&err);
     int rc = check_input(argv + first + 1, count, &err);
     rc = rc < 0 ? rc : mode->run(argv + first + 1, count, &err);

@@ -55,6 +55,9 @@ static const volatile sig_atomic_t *stop_signal;
 static char source[4096]; /* of the settings, for errors */
 static const char *data_path;
 static struct dt_comm *world; /* the ranks that train together */
+static bool at_path;          /* they meet, without MPI */
+
+#define LEADERS_START 5 /* seconds; where there is much to do, ranks run one after another */
 
 /* NULL: nothing but this process was started. */
 static const char *launched_rank(void)
@@ -301,27 +304,35 @@ static int open_and_run(const char *data, const struct dt_settings *settings, bo
     return rc;
 }
 
-#define LEADERS_START 5 /* seconds; where there is much to do, ranks run one after another */
+static void report_as_rank(const struct dt_error *err)
+{
+    const char *launched = launched_rank();
+    if (world)
+        dt_warn("rank %d: %s", dt_comm_rank(world), err->text);
+    else
+        dt_warn("rank %s: %s", launched ? launched : "of no number", err->text);
+}
 
 /* Ends all ranks, when the first has had its say: where they have agreed, its word is enough. So
  * it is of most other failures, which are everyone's too. Of ranks that wait for each other, each
- * knows the next: all speak. */
+ * knows the next: all speak. So do those that have not met at a path: nobody ends them. */
 static int fail(const struct dt_error *err)
 {
     const struct timespec start = {LEADERS_START, 0};
+    const bool stalled = err->code == DT_ESTALLED;
     struct dt_error ignored;
-    if (leads() || err->code == DT_ESTALLED)
+    if (at_path && world == NULL)
+        return dt_report(err);
+    if (stalled)
+        report_as_rank(err);
+    else if (leads())
         dt_report(err);
     if (err->agreed && dt_comm_barrier(world, &ignored) == 0) {
         /* all are here, behind the line */
-    } else if (err->code == DT_ESTALLED) {
+    } else if (stalled || !leads()) {
         nanosleep(&start, NULL);
-    } else if (!leads()) {
-        nanosleep(&start, NULL);
-        if (world && !*stop_signal) /* not told to end meanwhile */
-            dt_warn("rank %d: %s", dt_comm_rank(world), err->text);
-        else if (!*stop_signal)
-            dt_warn("rank %s: %s", launched_rank(), err->text);
+        if (!stalled && !*stop_signal) /* not told to end meanwhile */
+            report_as_rank(err);
     }
     dt_comm_abort(world, 1);
     return 1;
@@ -369,31 +380,35 @@ static int check_tasks(struct dt_error *err)
                    tasks);
 }
 
-/* Ranks that no MPI has started. */
-static int meet_at(const char *where, const struct dt_settings *s, struct dt_error *err)
+/* What the way of meeting demands. */
+static int check_backend(const struct dt_settings *s, struct dt_error *err)
 {
     const char *backend = dt_backends[s->distributed.backend];
-    if (strcmp(backend, "self") == 0 || strcmp(backend, "mpi") == 0)
+    bool alone = strcmp(backend, "self") == 0;
+    if (*s->distributed.rendezvous && (alone || strcmp(backend, "mpi") == 0))
         return dt_fail(err, DT_EINVALID,
                        "distributed.rendezvous does not go with distributed.backend %s", backend);
-    char *name = dt_format("tcp:%s", where);
-    int rc = dt_comm_open(&world, name, (double)s->distributed.timeout, err);
-    free(name);
-    return rc;
+    return 0;
 }
 
-/* With rc the settings were read: ranks meet even if they are wrong, so that it is said once. */
+/* With rc the settings were read: ranks meet even if they are wrong, so that it is said once. At a
+ * path others may come late or not at all, and a wrong one does not wait long for them. */
 static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
 {
     const char *backend = dt_backends[s->distributed.backend];
     bool alone = strcmp(backend, "self") == 0;
     struct dt_error failure;
-    if (rc == 0 && *s->distributed.rendezvous)
-        return meet_at(s->distributed.rendezvous, s, err);
-    if (rc == 0 && !alone)
+    at_path = *s->distributed.rendezvous;
+    if (rc == 0 && !alone && !at_path)
         DT_TRY(check_tasks(err));
-    if (dt_comm_open(&world, alone ? "auto" : backend, (double)s->distributed.timeout, &failure) <
-        0) {
+    rc = rc < 0 ? rc : check_backend(s, err);
+    const struct dt_opening how = {
+        .where = at_path ? s->distributed.rendezvous : NULL,
+        .patience = at_path && rc < 0 ? LEADERS_START : (double)s->distributed.timeout,
+        .stop = stop_signal,
+    };
+    const char *name = at_path ? "tcp" : alone ? "auto" : backend;
+    if (dt_comm_open(&world, name, &how, &failure) < 0) {
         *err = rc < 0 ? *err : failure;
         return err->code;
     }
@@ -409,6 +424,8 @@ int main(int argc, char **argv)
     struct dt_error err;
     struct dt_settings settings;
     bool stopped;
+    if (!leads())
+        dt_delay_usage(LEADERS_START);
     int first = dt_parse_options(&command, argc, argv);
     int rc = dt_settings_read(&settings, opt.config, opt.set.items, opt.set.count, &err);
     if (rc == 0 && opt.print_config)
@@ -419,14 +436,15 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     stop_signal = dt_stop_watch();
     rc = meet(&settings, rc, &err);
+    if (rc == DT_ESTOP)
+        dt_stop_now(*stop_signal);
     rc = rc < 0 ? rc : open_and_run(data_path, &settings, &stopped, &err);
     if (rc < 0)
         return fail(&err);
-    bool led = leads();
-    dt_comm_close(world);
-    if (stopped && led)
+    if (stopped && leads())
         dt_warn("stopped by a signal; the same command goes on from here");
-    if (*stop_signal)
-        dt_stop_now(*stop_signal);
+    dt_comm_close(world);
+    if (stopped)
+        dt_stop_now(*stop_signal ? *stop_signal : SIGTERM);
     return dt_finish_stdout();
 }

@@ -49,10 +49,18 @@ void dt_warn(const char *fmt, ...)
     va_end(args);
 }
 
+static unsigned usage_delay;
+
+void dt_delay_usage(unsigned seconds)
+{
+    usage_delay = seconds;
+}
+
 void dt_usage(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
+    sleep(usage_delay);
     print_message(fmt, args);
     va_end(args);
     fprintf(stderr, "try '%s --help'\n", program_name);

@@ -87,6 +87,8 @@ int dt_finish_stdout(void);
 void dt_warn(const char *fmt, ...) DT_PRINTF(1, 2);
 /* "PROGRAM: text" and a hint at --help to stderr; exits with status 2. */
 void dt_usage(const char *fmt, ...) DT_PRINTF(1, 2) __attribute__((noreturn));
+/* From now on dt_usage waits so long: of many ranks the first shall say it, and end the others. */
+void dt_delay_usage(unsigned seconds);
 
 const char *dt_program_name(void);
 /* "dt-x 0.1.0: arguments" for provenance lines; owned by the program. Options by

@@ -104,16 +104,20 @@ static int run_all_gather(const struct dt_operation *op, struct dt_error *err)
 
 dt_ticket dt_comm_all_gather(struct dt_comm *comm, void *data, const size_t *offsets)
 {
-    return dt_comm_submit(
-        comm, (struct dt_operation){
-                  .name = "all-gather", .run = run_all_gather, .data = data, .offsets = offsets});
+    return dt_comm_submit(comm, (struct dt_operation){.name = "all-gather",
+                                                      .total = offsets[comm->size],
+                                                      .run = run_all_gather,
+                                                      .data = data,
+                                                      .offsets = offsets});
 }
 
 int dt_comm_share(struct dt_comm *comm, void *all, size_t bytes, struct dt_error *err)
 {
-    dt_ticket done = dt_comm_submit(
-        comm, (struct dt_operation){
-                  .name = "all-gather", .run = run_all_gather, .data = all, .bytes = bytes});
+    dt_ticket done = dt_comm_submit(comm, (struct dt_operation){.name = "all-gather",
+                                                                .total = bytes * (size_t)comm->size,
+                                                                .run = run_all_gather,
+                                                                .data = all,
+                                                                .bytes = bytes});
     return dt_comm_wait(comm, done, err);
 }
 
@@ -149,7 +153,11 @@ static int run_all_to_all(const struct dt_operation *op, struct dt_error *err)
 dt_ticket dt_comm_all_to_all(struct dt_comm *comm, const struct dt_piece *sends,
                              const struct dt_piece *receives)
 {
+    size_t total = 0;
+    for (int r = 0; r < comm->size; r++)
+        total += r == comm->rank ? 0 : sends[r].bytes + receives[r].bytes;
     return dt_comm_submit(comm, (struct dt_operation){.name = "all-to-all",
+                                                      .total = total,
                                                       .run = run_all_to_all,
                                                       .sends = sends,
                                                       .receives = receives});
@@ -175,10 +183,12 @@ static int run_broadcast(const struct dt_operation *op, struct dt_error *err)
 
 dt_ticket dt_comm_broadcast(struct dt_comm *comm, void *data, size_t bytes, int root)
 {
-    return dt_comm_submit(
-        comm,
-        (struct dt_operation){
-            .name = "broadcast", .run = run_broadcast, .data = data, .bytes = bytes, .peer = root});
+    return dt_comm_submit(comm, (struct dt_operation){.name = "broadcast",
+                                                      .total = bytes,
+                                                      .run = run_broadcast,
+                                                      .data = data,
+                                                      .bytes = bytes,
+                                                      .peer = root});
 }
 
 /* --- reduce-scatter --------------------------------------------------------------------------- */
@@ -359,9 +369,12 @@ static int run_reduce_scatter(const struct dt_operation *op, struct dt_error *er
 
 dt_ticket dt_comm_reduce_scatter(struct dt_comm *comm, const struct dt_reduction *reduction)
 {
-    return dt_comm_submit(comm, (struct dt_operation){.name = "reduce-scatter",
-                                                      .run = run_reduce_scatter,
-                                                      .reduction = *reduction});
+    int owners = comm->size / (reduction->groups > 1 ? reduction->groups : 1);
+    return dt_comm_submit(comm,
+                          (struct dt_operation){.name = "reduce-scatter",
+                                                .total = reduction->offsets[owners] * sizeof(float),
+                                                .run = run_reduce_scatter,
+                                                .reduction = *reduction});
 }
 
 /* --- rounds of a reduce-scatter --------------------------------------------------------------- */
@@ -452,9 +465,11 @@ static int run_round(const struct dt_operation *op, struct dt_error *err)
 
 dt_ticket dt_comm_reduce_round(struct dt_comm *comm, const struct dt_round *round)
 {
-    return dt_comm_submit(
-        comm,
-        (struct dt_operation){.name = "reduce-scatter round", .run = run_round, .round = *round});
+    return dt_comm_submit(comm,
+                          (struct dt_operation){.name = "reduce-scatter round",
+                                                .total = round->offsets[comm->size] * sizeof(float),
+                                                .run = run_round,
+                                                .round = *round});
 }
 
 /* --- all ranks together --------------------------------------------------------------------- */

@@ -15,10 +15,12 @@
 #include "comm/job.h"
 #include "comm/tcp.h"
 
-struct dt_comm *dt_job_new_group(struct dt_job *job, const int *members, int size, int rank)
+struct dt_comm *dt_job_new_group(struct dt_job *job, const char *name, const int *members, int size,
+                                 int rank)
 {
     struct dt_comm *c = dt_alloc(1, sizeof *c);
-    *c = (struct dt_comm){.job = job, .rank = rank, .size = size, .context = job->group_count};
+    *c = (struct dt_comm){
+        .job = job, .name = name, .rank = rank, .size = size, .context = job->group_count};
     c->members = dt_alloc((size_t)size, sizeof *c->members);
     memcpy(c->members, members, (size_t)size * sizeof *members);
     DT_GROW(job->groups, job->group_count, job->group_capacity);
@@ -31,11 +33,11 @@ static void new_world(struct dt_job *job, int rank, int size)
     int *members = dt_alloc((size_t)size, sizeof *members);
     for (int i = 0; i < size; i++)
         members[i] = i;
-    dt_job_new_group(job, members, size, rank);
+    dt_job_new_group(job, NULL, members, size, rank);
     free(members);
 }
 
-struct dt_comm *dt_comm_group(struct dt_comm *parent, const int *ranks, int count)
+struct dt_comm *dt_comm_group(struct dt_comm *parent, const char *name, const int *ranks, int count)
 {
     int *members = dt_alloc((size_t)count, sizeof *members), rank = -1;
     for (int i = 0; i < count; i++) {
@@ -43,7 +45,7 @@ struct dt_comm *dt_comm_group(struct dt_comm *parent, const int *ranks, int coun
         rank = ranks[i] == parent->rank ? i : rank;
     }
     assert(rank >= 0);
-    struct dt_comm *group = dt_job_new_group(parent->job, members, count, rank);
+    struct dt_comm *group = dt_job_new_group(parent->job, name, members, count, rank);
     if (parent->job->linked)
         dt_link_group(group);
     free(members);
@@ -74,7 +76,7 @@ static void finish(struct dt_job *job, int rc, const struct dt_error *err)
 static int join(struct dt_job *job, struct dt_error *err)
 {
     int rank, size;
-    DT_TRY(job->transport->open(&job->state, job->where, &rank, &size, err));
+    DT_TRY(job->transport->open(&job->state, &job->how, &rank, &size, err));
     new_world(job, rank, size);
     return 0;
 }
@@ -272,11 +274,15 @@ static long skipped_exchange(void)
     return number ? atol(number) : -1;
 }
 
-static struct dt_job *new_job(const struct dt_transport *transport, double patience)
+static struct dt_job *new_job(const struct dt_transport *transport, const struct dt_opening *how)
 {
     struct dt_job *job = dt_alloc(1, sizeof *job);
     job->transport = transport;
-    job->patience = patience;
+    if (transport) {
+        job->how = *how;
+        job->patience = how->patience;
+        job->how.where = job->where = how->where ? dt_strdup(how->where) : NULL;
+    }
     job->skipped = skipped_exchange();
     pthread_mutex_init(&job->lock, NULL);
     pthread_cond_init(&job->submitted_one, NULL);
@@ -293,34 +299,50 @@ const char *dt_comm_launched_rank(void)
     return NULL;
 }
 
-/* A transport that opens waits for all ranks, and nobody can interrupt it: if that takes too long,
- * the job is left to its thread. */
+#define LOOK_S 0.05 /* from one look for signals to the next */
+
+/* Whether ranks may still meet. Nobody can interrupt a transport that waits for them, but for one
+ * that sees to that by itself. */
+static bool may_open(const struct dt_job *job, double until)
+{
+    const struct dt_opening *how = &job->how;
+    return job->transport->bounded || (dt_now() < until && !(how->stop && *how->stop));
+}
+
+/* With the lock: what takes too long is left to the job's thread. */
+static int leave_alone(struct dt_job *job, struct dt_error *err)
+{
+    bool stopped = job->how.stop && *job->how.stop;
+    int rc = stopped ? dt_fail(err, DT_ESTOP, "told to stop before ranks had met")
+                     : dt_fail(err, DT_ESTALLED,
+                               "ranks have not met within %.0f s: one has not started, or stands "
+                               "still",
+                               job->patience);
+    dt_job_fail(job, rc, err);
+    job->left_alone = job->closing = true;
+    pthread_detach(job->thread);
+    return rc;
+}
+
 static int await_opening(struct dt_job *job, struct dt_error *err)
 {
-    const struct timespec end = dt_timespec(dt_now() + job->patience);
-    const char *rank = job->where ? dt_tcp_rank() : dt_comm_launched_rank();
-    int rc = 0, waited = 0;
+    const double until = dt_now() + job->patience;
+    int rc = 0;
     pthread_mutex_lock(&job->lock);
-    while (!job->opened && waited == 0)
-        waited = pthread_cond_clockwait(&job->finished_one, &job->lock, CLOCK_MONOTONIC, &end);
-    if (!job->opened) {
-        rc = dt_fail(err, DT_ESTALLED,
-                     "rank %s: ranks have not met within %.0f seconds: one has not started, or "
-                     "stands still",
-                     rank ? rank : "of no number", job->patience);
-        dt_job_fail(job, rc, err);
-        job->left_alone = job->closing = true;
-        pthread_detach(job->thread);
+    while (!job->opened && may_open(job, until)) {
+        const struct timespec next = dt_timespec(dt_now() + LOOK_S);
+        pthread_cond_clockwait(&job->finished_one, &job->lock, CLOCK_MONOTONIC, &next);
     }
+    if (!job->opened)
+        rc = leave_alone(job, err);
     pthread_mutex_unlock(&job->lock);
     return rc;
 }
 
-int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport, const char *where,
-                    double patience, struct dt_error *err)
+int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport,
+                    const struct dt_opening *how, struct dt_error *err)
 {
-    struct dt_job *job = new_job(transport, patience);
-    job->where = where ? dt_strdup(where) : NULL;
+    struct dt_job *job = new_job(transport, how);
     *world = NULL;
     if (pthread_create(&job->thread, NULL, serve, job) != 0) {
         free_job(job);
@@ -340,7 +362,7 @@ int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport
 
 static struct dt_comm *open_alone(void)
 {
-    struct dt_job *job = new_job(NULL, 0);
+    struct dt_job *job = new_job(NULL, NULL);
     new_world(job, 0, 1);
     return job->groups[0];
 }
@@ -368,7 +390,8 @@ static int load(const char *name, const struct dt_transport **transport, struct 
     return rc;
 }
 
-int dt_comm_open(struct dt_comm **world, const char *name, double patience, struct dt_error *err)
+int dt_comm_open(struct dt_comm **world, const char *name, const struct dt_opening *how,
+                 struct dt_error *err)
 {
     const struct dt_transport *transport = NULL;
     if (strcmp(name, "auto") == 0 || strcmp(name, "nccl") == 0)
@@ -378,10 +401,10 @@ int dt_comm_open(struct dt_comm **world, const char *name, double patience, stru
         *world = open_alone();
         return 0;
     }
-    if (strncmp(name, "tcp:", 4) == 0)
-        return dt_comm_open_on(world, &dt_tcp_transport, name + 4, patience, err);
+    if (strcmp(name, "tcp") == 0)
+        return dt_comm_open_on(world, &dt_tcp_transport, how, err);
     DT_TRY(load(name, &transport, err));
-    return dt_comm_open_on(world, transport, NULL, patience, err);
+    return dt_comm_open_on(world, transport, how, err);
 }
 
 void dt_comm_close(struct dt_comm *world)

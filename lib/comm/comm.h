@@ -3,7 +3,7 @@
  * Communicators: groups of ranks that exchange and add up memory.
  *
  *     struct dt_comm *world;
- *     DT_TRY(dt_comm_open(&world, "auto", 60, err));
+ *     DT_TRY(dt_comm_open(&world, "auto", &(struct dt_opening){.patience = 60}, err));
  *     dt_ticket done = dt_comm_reduce_scatter(world, &reduction);
  *     ...                                          computes meanwhile
  *     DT_TRY(dt_comm_wait(world, done, err));
@@ -14,10 +14,11 @@
  * ticket is waited for; memory belongs to the operation until then. All sums are
  * dt's own, in the order of tree.h: their bits depend on the leaves alone.
  *
- * An operation that no longer moves for the time given at opening fails, and says
- * which rank it waits for and what that rank has sent instead. After a failure
- * every wait fails with the first one's error. Opening fails likewise, with DT_ESTALLED, where
- * the ranks do not meet within that time; the transport may then still wait for them.
+ * An operation that no longer moves for the time given at opening fails with DT_ESTALLED, and says
+ * which rank it waits for and what that rank has sent instead; which one waits is not in the text.
+ * After a failure every wait fails with the first one's error. Opening fails likewise where the
+ * ranks do not meet within that time, and with DT_ESTOP where it is told to stop; MPI may then
+ * still wait for them.
  *
  * Memory of devices is exchanged and added up where it lies, once the ranks' devices are linked:
  *
@@ -44,16 +45,17 @@
 
 struct dt_comm;
 
-/* name: "self", one rank alone; "mpi"; "tcp:PATH" (comm/tcp.h); or "auto" and "nccl": mpi where
- * a launcher of MPI has started this process, otherwise self. patience: seconds. */
-int dt_comm_open(struct dt_comm **world, const char *name, double patience,
+/* name: "self", one rank alone; "mpi"; "tcp" (comm/tcp.h); or "auto" and "nccl": mpi where a
+ * launcher of MPI has started this process, otherwise self. how: NULL is fine for "self"; .where is
+ * for "tcp". */
+int dt_comm_open(struct dt_comm **world, const char *name, const struct dt_opening *how,
                  struct dt_error *err) DT_MUST_CHECK;
 /* The first of so many ranks that are not there: for plans, which ask for size and rank alone.
  * Close with dt_comm_close. */
 struct dt_comm *dt_comm_imagine(int size);
-/* The same over a transport given as it is; where: the path at which ranks meet, or NULL. */
-int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport, const char *where,
-                    double patience, struct dt_error *err) DT_MUST_CHECK;
+/* The same over a transport given as it is. */
+int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport,
+                    const struct dt_opening *how, struct dt_error *err) DT_MUST_CHECK;
 /* What the launcher of MPI that has started this process calls its rank; NULL: there is none. */
 const char *dt_comm_launched_rank(void);
 /* Closes the world, when its operations are over; NULL is fine. */
@@ -66,8 +68,14 @@ int dt_comm_size(const struct dt_comm *comm);
 
 /* A group of some ranks of parent, this one among them, in the order given; all
  * of them make it, and all groups of a job are made in the same order by all ranks
- * that make any. It lives as long as the world. */
-struct dt_comm *dt_comm_group(struct dt_comm *parent, const int *ranks, int count);
+ * that make any. It lives as long as the world. name: what errors call it, as in "the
+ * tensor-parallel group"; static. */
+struct dt_comm *dt_comm_group(struct dt_comm *parent, const char *name, const int *ranks,
+                              int count);
+
+/* "2", "0 and 2", "0, 1, 2, 3 and 12 more" into text; returns text. */
+#define DT_RANKS 64
+char *dt_name_ranks(const int *ranks, int count, char text[DT_RANKS]);
 
 /* Links the ranks' devices, if each has one of its own and what links are made of is there; before
  * any group is made. Otherwise nothing is linked: DT_EMISSING if links are required. All ranks

@@ -22,19 +22,26 @@ static int tag_of(const struct dt_operation *op)
     return (int)(kind << (NUMBER_BITS + CONTEXT_BITS) | context << NUMBER_BITS | number);
 }
 
-static const char *kind_of(int tag)
+/* "operation 12 of the tensor-parallel group of ranks 0 and 1" into text. */
+static void name_tag(const struct dt_job *job, int tag, char *text, size_t size)
 {
-    return tag >> (NUMBER_BITS + CONTEXT_BITS) ? "channel" : "operation";
+    const char *kind = tag >> (NUMBER_BITS + CONTEXT_BITS) ? "channel" : "operation";
+    int number = tag & ((1 << NUMBER_BITS) - 1);
+    int group = tag >> NUMBER_BITS & ((1 << CONTEXT_BITS) - 1);
+    const struct dt_comm *c = group < job->group_count ? job->groups[group] : NULL;
+    char ranks[DT_RANKS];
+    if (c && c->name)
+        snprintf(text, size, "%s %d of the %s group of ranks %s", kind, number, c->name,
+                 dt_name_ranks(c->members, c->size, ranks));
+    else
+        snprintf(text, size, "%s %d of %s", kind, number, c ? "all ranks" : "an unknown group");
 }
 
-static int group_of(int tag)
+char *dt_name_operation(const struct dt_operation *op, char text[DT_OPERATION_NAME])
 {
-    return tag >> NUMBER_BITS & ((1 << CONTEXT_BITS) - 1);
-}
-
-static int number_of(int tag)
-{
-    return tag & ((1 << NUMBER_BITS) - 1);
+    int used = snprintf(text, DT_OPERATION_NAME, "%s of %zu bytes, ", op->name, op->total);
+    name_tag(op->comm->job, tag_of(op), text + used, DT_OPERATION_NAME - (size_t)used);
+    return text;
 }
 
 int dt_transfer_start(const struct dt_operation *op, struct dt_transfer *t, struct dt_error *err)
@@ -70,30 +77,29 @@ int dt_transfer_stalled(const struct dt_operation *op, const struct dt_transfer 
 {
     const struct dt_comm *comm = op->comm;
     struct dt_job *job = comm->job;
-    char instead[96] = "it has sent nothing";
+    char name[DT_OPERATION_NAME], theirs[DT_OPERATION_NAME], instead[32] = "nothing";
     size_t bytes;
     int tag;
-    if (job->transport->waiting(job->state, comm->members[t->peer], &tag, &bytes))
-        snprintf(instead, sizeof instead, "it has sent %zu bytes for %s %d of group %d", bytes,
-                 kind_of(tag), number_of(tag), group_of(tag));
-    tag = tag_of(op);
+    *theirs = '\0';
+    if (job->transport->waiting(job->state, comm->members[t->peer], &tag, &bytes)) {
+        snprintf(instead, sizeof instead, "%zu bytes for ", bytes);
+        name_tag(job, tag, theirs, sizeof theirs);
+    }
     return dt_fail(err, DT_ESTALLED,
-                   "rank %d: %s, %s %d of group %d: %zu bytes %s rank %d have not moved for %.0f "
-                   "seconds; %s",
-                   job->groups[0]->rank, op->name, kind_of(tag), number_of(tag), group_of(tag),
-                   t->bytes, t->sends ? "to" : "from", comm->members[t->peer], job->patience,
-                   instead);
+                   "%s: %zu bytes %s rank %d have not moved for %.0f seconds; it has sent %s%s",
+                   dt_name_operation(op, name), t->bytes, t->sends ? "to" : "from",
+                   comm->members[t->peer], job->patience, instead, theirs);
 }
 
 int dt_transfer_test(const struct dt_operation *op, struct dt_transfer *t, struct dt_error *err)
 {
     struct dt_job *job = op->comm->job;
+    char name[DT_OPERATION_NAME];
     size_t bytes = t->bytes;
     int rc = job->transport->test(job->state, &t->request, &bytes, err);
     if (rc > 0 && bytes != t->bytes)
-        return dt_fail(err, DT_EIO, "rank %d: %s, operation %llu: rank %d sent %zu bytes, not %zu",
-                       job->groups[0]->rank, op->name, (unsigned long long)op->number,
-                       op->comm->members[t->peer], bytes, t->bytes);
+        return dt_fail(err, DT_EIO, "%s: rank %d sent %zu bytes, not %zu",
+                       dt_name_operation(op, name), op->comm->members[t->peer], bytes, t->bytes);
     return rc;
 }
 

@@ -11,6 +11,7 @@
 
 struct dt_operation {
     const char *name;
+    size_t total; /* bytes of the whole, as far as this rank knows them, for reports */
     /* Runs on the job's thread. */
     int (*run)(const struct dt_operation *, struct dt_error *);
     struct dt_comm *comm;
@@ -64,7 +65,8 @@ struct dt_linked {
 struct dt_job {
     const struct dt_transport *transport; /* NULL: one rank alone */
     void *state;                          /* the transport's */
-    char *where;                          /* ranks meet; NULL: as their launcher says */
+    struct dt_opening how;                /* ranks meet */
+    char *where;                          /* its own copy of how.where */
     double patience;
     long skipped; /* number of the all-to-all in its group that is left out; -1: none */
     atomic_uint_least64_t bytes_sent;
@@ -100,6 +102,7 @@ struct dt_comm {
     uint64_t number; /* of operations submitted */
     bool is_near;
     struct dt_comm *near; /* NULL: no links */
+    const char *name;     /* of the group; NULL: all ranks */
 };
 
 /* Starts count transfers; end waits until all are over. Those without bytes do not
@@ -151,7 +154,12 @@ void dt_job_end_wait(struct dt_job *job);
 
 /* With the lock: the first failure is everyone's. */
 void dt_job_fail(struct dt_job *job, int rc, const struct dt_error *err);
-struct dt_comm *dt_job_new_group(struct dt_job *job, const int *members, int size, int rank);
+struct dt_comm *dt_job_new_group(struct dt_job *job, const char *name, const int *members, int size,
+                                 int rank);
+
+/* What it is, for reports. */
+#define DT_OPERATION_NAME 192
+char *dt_name_operation(const struct dt_operation *op, char text[DT_OPERATION_NAME]);
 
 /* Puts an operation of the group into the queue; run, name and operands are filled in. */
 dt_ticket dt_comm_submit(struct dt_comm *comm, struct dt_operation op);

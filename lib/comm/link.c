@@ -54,7 +54,7 @@ static int check(const struct card *cards, int size, struct dt_error *err)
 
 void dt_link_group(struct dt_comm *c)
 {
-    c->near = dt_job_new_group(c->job, c->members, c->size, c->rank);
+    c->near = dt_job_new_group(c->job, c->name, c->members, c->size, c->rank);
     c->near->is_near = true;
     c->near->near = c->near;
 }
@@ -154,9 +154,8 @@ int dt_link_exchange(const struct dt_operation *op, const struct dt_transfer *tr
 
 static int name_operation(const struct dt_operation *op, struct dt_error *err)
 {
-    return dt_fail_context(err, "rank %d: %s, operation %llu of group %d",
-                           op->comm->job->groups[0]->rank, op->name, (unsigned long long)op->number,
-                           op->comm->context);
+    char name[DT_OPERATION_NAME];
+    return dt_fail_context(err, "%s", dt_name_operation(op, name));
 }
 
 /* With the lock. Where there is no room for more, the newest stands for the one before it too:

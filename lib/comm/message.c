@@ -29,7 +29,11 @@ static struct dt_message *post(struct dt_comm *comm, const char *name, int chann
     *m = (struct dt_message){
         .next = job->posted,
         .made_before = m->made_before,
-        .op = {.name = name, .comm = comm, .number = (uint64_t)channel, .beside = true},
+        .op = {.name = name,
+               .total = transfer.bytes,
+               .comm = comm,
+               .number = (uint64_t)channel,
+               .beside = true},
         .transfer = transfer,
     };
     job->posted = m;

@@ -11,19 +11,28 @@
 #ifndef DT_COMM_TRANSPORT_H
 #define DT_COMM_TRANSPORT_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
 
-#define DT_TRANSPORT_ABI 2
+#define DT_TRANSPORT_ABI 3
+
+/* How ranks meet. */
+struct dt_opening {
+    const char *where;                 /* the path at which they do; NULL: as their launcher says */
+    double patience;                   /* seconds that it may take */
+    const volatile sig_atomic_t *stop; /* not 0: it is to end; NULL: nobody will ask for that */
+};
 
 struct dt_transport {
     int abi;
     const char *name;
-    /* Joins the job that a launcher started; *state is the transport's own. where: the path at
-     * which ranks meet, or NULL. */
-    int (*open)(void **state, const char *where, int *rank, int *size, struct dt_error *);
+    bool bounded; /* opening heeds patience and stop by itself */
+    /* Joins the job that a launcher started; *state is the transport's own. */
+    int (*open)(void **state, const struct dt_opening *how, int *rank, int *size,
+                struct dt_error *);
     void (*close)(void *state);
 
     /* Starts a transfer. The memory stays the caller's, untouched until test says

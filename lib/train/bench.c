@@ -49,7 +49,7 @@ static int open_bench(struct bench *b, struct dt_device *dev, int steps, struct 
     b->forward_backward = dt_alloc((size_t)steps, sizeof(double));
     b->update = dt_alloc((size_t)steps, sizeof(double));
     b->total = dt_alloc((size_t)steps, sizeof(double));
-    DT_TRY(dt_comm_open(&b->alone, "self", 0, err));
+    DT_TRY(dt_comm_open(&b->alone, "self", NULL, err));
     DT_TRY(dt_mesh_open(&b->mesh, b->alone, b->settings, err));
     b->model = dt_model_plan(dev, &b->settings->model,
                              (enum dt_dtype)b->settings->training.precision, &b->mesh.part);

@@ -50,9 +50,9 @@ static int find_sizes(struct place *p, int size, const struct dt_settings *s, st
     int64_t part = (int64_t)p->stages * p->contexts * p->slices;
     if (size % part != 0)
         return dt_fail(err, DT_EINVALID,
-                       "%d ranks cannot be dealt out: distributed.pp (%d) times distributed.cp "
-                       "(%d) times distributed.tp (%d) must divide their number",
-                       size, p->stages, p->contexts, p->slices);
+                       "distributed.pp (%d) times distributed.cp (%d) times distributed.tp (%d) "
+                       "must divide the number of ranks, which is %d",
+                       p->stages, p->contexts, p->slices, size);
     p->replicas = size / (int)part;
     p->shards = s->distributed.shard_ranks > 0 ? (int)s->distributed.shard_ranks : copies(p);
     if (copies(p) % p->shards != 0)
@@ -84,12 +84,12 @@ static int find_place(struct place *p, struct dt_comm *world, const struct dt_se
 }
 
 /* A group of count ranks with the same part, first + i * stride. ranks: room for all. */
-static struct dt_comm *group_copies(struct dt_comm *world, const struct place *p, int first,
-                                    int stride, int count, int *ranks)
+static struct dt_comm *group_copies(struct dt_comm *world, const char *name, const struct place *p,
+                                    int first, int stride, int count, int *ranks)
 {
     for (int i = 0; i < count; i++)
         ranks[i] = rank_at(p, p->stage, first + i * stride, p->slice);
-    return dt_comm_group(world, ranks, count);
+    return dt_comm_group(world, name, ranks, count);
 }
 
 static void open_replicas(struct dt_replicas *r, struct dt_comm *world, const struct place *p,
@@ -98,12 +98,12 @@ static void open_replicas(struct dt_replicas *r, struct dt_comm *world, const st
     int own = copy_at(p, p->replica, p->context);
     int number = own % p->shards, groups = copies(p) / p->shards;
     r->contexts = p->contexts;
-    r->all = group_copies(world, p, 0, 1, copies(p), ranks);
+    r->all = group_copies(world, "data-parallel", p, 0, 1, copies(p), ranks);
     r->group = r->all;
     if (groups == 1)
         return;
-    r->group = group_copies(world, p, own - number, 1, p->shards, ranks);
-    r->across = group_copies(world, p, number, p->shards, groups, ranks);
+    r->group = group_copies(world, "sharding", p, own - number, 1, p->shards, ranks);
+    r->across = group_copies(world, "replication", p, number, p->shards, groups, ranks);
 }
 
 struct dt_replicas dt_replicas_near(const struct dt_replicas *r)
@@ -126,13 +126,14 @@ static void open_groups(struct dt_mesh *m, const struct place *p)
     int *ranks = dt_alloc((size_t)dt_comm_size(m->world), sizeof *ranks);
     int own = copy_at(p, p->replica, p->context);
     open_replicas(&m->data, m->world, p, ranks);
-    m->contexts = group_copies(m->world, p, own - p->context, 1, p->contexts, ranks);
+    m->contexts =
+        group_copies(m->world, "context-parallel", p, own - p->context, 1, p->contexts, ranks);
     for (int i = 0; i < p->slices; i++)
         ranks[i] = rank_at(p, p->stage, own, i);
-    m->slices = dt_comm_group(m->world, ranks, p->slices);
+    m->slices = dt_comm_group(m->world, "tensor-parallel", ranks, p->slices);
     for (int i = 0; i < p->stages; i++)
         ranks[i] = rank_at(p, i, own, p->slice);
-    m->stages = dt_comm_group(m->world, ranks, p->stages);
+    m->stages = dt_comm_group(m->world, "pipeline", ranks, p->stages);
     free(ranks);
 }
 

@@ -357,7 +357,7 @@ static int join_ranks(struct dt_training *t, const struct dt_training_options *o
                       struct dt_error *err)
 {
     if (o->comm == NULL)
-        DT_TRY(dt_comm_open(&t->alone, "self", 0, err));
+        DT_TRY(dt_comm_open(&t->alone, "self", NULL, err));
     t->comm = o->comm ? o->comm : t->alone;
     t->leads = dt_comm_rank(t->comm) == 0;
     t->peak = o->peak * dt_comm_size(t->comm);

@@ -86,7 +86,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.eval_batches", DT_SET_INT, AT(training.eval_batches), "20", 1, 1e9},
     {"training.save_interval", DT_SET_INT, AT(training.save_interval), "1000", 0, 1e12},
     {"distributed.backend", DT_SET_CHOICE, AT(distributed.backend), "auto", .choices = dt_backends,
-     .advice = "ranks meet through MPI, and Gloo is not used"},
+     .advice = "ranks that no MPI has started meet at distributed.rendezvous"},
     {"distributed.rendezvous", DT_SET_STRING, AT(distributed.rendezvous), ""},
     {"distributed.pp", DT_SET_INT, AT(distributed.pp), "1", 1, 4096},
     {"distributed.tp", DT_SET_INT, AT(distributed.tp), "1", 1, 4096},
@@ -156,14 +156,18 @@ static int read_environment(struct dt_settings *s, struct dt_error *err)
 int dt_settings_read(struct dt_settings *s, const char *path, const char *const *overrides,
                      int count, struct dt_error *err)
 {
+    struct dt_error later;
     memset(s, 0, sizeof *s);
     dt_config_defaults(dt_settings_schema, s);
-    if (path)
-        DT_TRY(dt_config_read(dt_settings_schema, s, path, err));
-    DT_TRY(read_environment(s, err));
-    for (int i = 0; i < count; i++)
-        DT_TRY(dt_config_override(dt_settings_schema, s, overrides[i], "--set", err));
-    return 0;
+    int rc = path ? dt_config_read(dt_settings_schema, s, path, err) : 0;
+    int next = read_environment(s, rc < 0 ? &later : err);
+    rc = rc < 0 ? rc : next;
+    for (int i = 0; i < count; i++) {
+        next =
+            dt_config_override(dt_settings_schema, s, overrides[i], "--set", rc < 0 ? &later : err);
+        rc = rc < 0 ? rc : next;
+    }
+    return rc;
 }
 
 /* Settings that need others, whatever the ranks. */

@@ -89,7 +89,8 @@ extern const char *const dt_backends[];
 extern const char *const dt_precisions[];
 
 /* Defaults, then the file at path (NULL: none), then "section.key=value" overrides:
- * those in the environment's DT_SET, with white space between them, then these. */
+ * those in the environment's DT_SET, with white space between them, then these. Where one is wrong,
+ * the others are read all the same: the ranks may be met, and told. */
 int dt_settings_read(struct dt_settings *settings, const char *path, const char *const *overrides,
                      int count, struct dt_error *err) DT_MUST_CHECK;
 

@@ -248,7 +248,7 @@ static void exchange_in_groups(struct dt_comm *world, void *context)
     (void)context;
     for (int r = rank % 2; r < size; r += 2) /* the even ranks, and the odd ones */
         same[count++] = r;
-    struct dt_comm *group = dt_comm_group(world, same, count);
+    struct dt_comm *group = dt_comm_group(world, rank % 2 ? "odd" : "even", same, count);
     assert_int_equal(dt_comm_size(group), count);
     assert_int_equal(dt_comm_rank(group), rank / 2);
     dt_ticket everywhere = dt_comm_broadcast(world, &value, sizeof value, size - 1);
@@ -415,8 +415,9 @@ static void disagree(struct dt_comm *world, void *context)
     }
     rc = dt_comm_await(world, dt_comm_receive(world, 1, 0, &value, sizeof value), &err);
     assert_int_equal(rc, DT_EIO);
-    assert_non_null(strstr(err.text, "rank 0: receive"));
-    assert_non_null(strstr(err.text, "rank 1 sent 3 bytes, not 4"));
+    assert_string_equal(err.text,
+                        "receive of 4 bytes, channel 0 of all ranks: rank 1 sent 3 bytes, "
+                        "not 4");
     rc = dt_comm_barrier(world, &err); /* nothing goes on after that */
     assert_int_equal(rc, DT_EIO);
 }
@@ -431,8 +432,9 @@ static void starve(struct dt_comm *world, void *context)
     world->job->patience = 0.2;
     assert_int_equal(dt_comm_await(world, dt_comm_receive(world, 1, 0, &value, sizeof value), &err),
                      DT_ESTALLED);
-    assert_non_null(strstr(err.text, "4 bytes from rank 1 have not moved for 0 seconds"));
-    assert_non_null(strstr(err.text, "it has sent nothing"));
+    assert_non_null(strstr(err.text,
+                           "4 bytes from rank 1 have not moved for 0 seconds; it has sent "
+                           "nothing"));
 }
 
 /* Rank 1 sends on a channel that rank 0 does not look at. */
@@ -440,18 +442,31 @@ static void miss(struct dt_comm *world, void *context)
 {
     sem_t *sent = context;
     struct dt_error err;
-    int value = 1;
+    int value[2] = {1, 1};
+    struct dt_comm *pair = dt_comm_group(world, "pipeline", (const int[]){0, 1}, 2);
     if (dt_comm_rank(world) == 1) {
-        assert_int_equal(dt_comm_await(world, dt_comm_send(world, 0, 7, &value, 3), &err), 0);
+        assert_int_equal(dt_comm_await(pair, dt_comm_send(pair, 0, 7, value, 3), &err), 0);
         sem_post(sent);
         return;
     }
     sem_wait(sent);
     world->job->patience = 0.2;
-    assert_int_equal(dt_comm_await(world, dt_comm_receive(world, 1, 5, &value, sizeof value), &err),
-                     DT_ESTALLED);
-    assert_non_null(strstr(err.text, "rank 0: receive, channel 5 of group 0: 4 bytes"));
-    assert_non_null(strstr(err.text, "it has sent 3 bytes for channel 7 of group 0"));
+    assert_int_equal(dt_comm_share(world, value, sizeof *value, &err), DT_ESTALLED);
+    assert_string_equal(err.text,
+                        "all-gather of 8 bytes, operation 0 of all ranks: 4 bytes from rank "
+                        "1 have not moved for 0 seconds; it has sent 3 bytes for channel 7 "
+                        "of the pipeline group of ranks 0 and 1");
+}
+
+static void groups_are_named_by_few_of_their_ranks(void **state)
+{
+    const int ranks[] = {0, 2, 4, 6, 8, 10};
+    char text[DT_RANKS];
+    (void)state;
+    assert_string_equal(dt_name_ranks(ranks, 1, text), "0");
+    assert_string_equal(dt_name_ranks(ranks, 2, text), "0 and 2");
+    assert_string_equal(dt_name_ranks(ranks, 4, text), "0, 2, 4 and 6");
+    assert_string_equal(dt_name_ranks(ranks, 6, text), "0, 2, 4, 6 and 2 more");
 }
 
 static void what_does_not_fit_or_does_not_come_is_an_error(void **state)
@@ -513,20 +528,21 @@ static void one_rank_alone_needs_no_transport(void **state)
     struct dt_error err;
     float *sum = dt_alloc(SUM_FLOATS, sizeof *sum);
     (void)state;
-    assert_int_equal(dt_comm_open(&world, "self", 1, &err), 0);
+    assert_int_equal(dt_comm_open(&world, "self", NULL, &err), 0);
     reduce(world, &(struct sums){sum});
     gather(world, NULL);
     dt_comm_close(world);
-    assert_int_equal(dt_comm_open(&world, "carrier-pigeon", 1, &err), DT_EMISSING);
+    assert_int_equal(dt_comm_open(&world, "carrier-pigeon", NULL, &err), DT_EMISSING);
     assert_non_null(strstr(err.text, "no transport 'carrier-pigeon'"));
     free(sum);
 }
 
 static sem_t may_open, has_opened;
 
-static int open_late(void **state, const char *where, int *rank, int *size, struct dt_error *error)
+static int open_late(void **state, const struct dt_opening *how, int *rank, int *size,
+                     struct dt_error *error)
 {
-    (void)state, (void)where, (void)rank, (void)size;
+    (void)state, (void)how, (void)rank, (void)size;
     sem_wait(&may_open);
     sem_post(&has_opened);
     return dt_fail(error, DT_EIO, "too late");
@@ -535,20 +551,26 @@ static int open_late(void **state, const char *where, int *rank, int *size, stru
 /* As MPI waits for a rank that stands still: it cannot be interrupted, but left alone. */
 static void ranks_that_do_not_meet_are_not_waited_for(void **state)
 {
+    static const volatile sig_atomic_t stop = SIGTERM;
     struct dt_transport late = threads_transport;
+    struct dt_opening how = {.patience = 1};
     struct dt_comm *world;
     struct dt_error error;
     (void)state;
     late.open = open_late;
     sem_init(&may_open, 0, 0);
     sem_init(&has_opened, 0, 0);
-    setenv("PMIX_RANK", "7", 1);
-    assert_int_equal(dt_comm_open_on(&world, &late, NULL, 1, &error), DT_ESTALLED);
-    unsetenv("PMIX_RANK");
+    assert_int_equal(dt_comm_open_on(&world, &late, &how, &error), DT_ESTALLED);
     assert_null(world);
-    assert_non_null(strstr(error.text, "rank 7: ranks have not met within 1 seconds"));
-    sem_post(&may_open);
-    sem_wait(&has_opened);
+    assert_string_equal(error.text, "ranks have not met within 1 s: one has not started, or stands "
+                                    "still");
+    how = (struct dt_opening){.patience = UNHURRIED, .stop = &stop};
+    assert_int_equal(dt_comm_open_on(&world, &late, &how, &error), DT_ESTOP);
+    assert_null(world);
+    for (int i = 0; i < 2; i++) {
+        sem_post(&may_open);
+        sem_wait(&has_opened);
+    }
 }
 
 int main(void)
@@ -564,6 +586,7 @@ int main(void)
         cmocka_unit_test(messages_leave_before_later_operations),
         cmocka_unit_test(waiting_for_messages_counts),
         cmocka_unit_test(messages_under_way_leave_the_processor_to_who_computes),
+        cmocka_unit_test(groups_are_named_by_few_of_their_ranks),
         cmocka_unit_test(what_does_not_fit_or_does_not_come_is_an_error),
         cmocka_unit_test(errors_are_agreed_on),
         cmocka_unit_test(a_rank_that_does_not_come_is_no_agreement),

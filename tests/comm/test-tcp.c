@@ -54,12 +54,13 @@ static bool exchange(void *tcp, int peer)
 /* One of two ranks; whether all went well. */
 static bool run_rank(const char *where, const char *number)
 {
+    const struct dt_opening how = {.where = where, .patience = 3600};
     struct dt_error err;
     void *tcp;
     int rank, size;
     setenv("RANK", number, 1);
     setenv("WORLD_SIZE", "2", 1);
-    if (dt_tcp_transport.open(&tcp, where, &rank, &size, &err) < 0)
+    if (dt_tcp_transport.open(&tcp, &how, &rank, &size, &err) < 0)
         return false;
     bool good =
         rank == atoi(number) && size == 2 && exchange(tcp, 1 - rank) && exchange(tcp, 1 - rank);

@@ -34,10 +34,11 @@ struct threads_request {
     size_t bytes;
 };
 
-static int threads_open(void **state, const char *where, int *rank, int *size, struct dt_error *err)
+static int threads_open(void **state, const struct dt_opening *how, int *rank, int *size,
+                        struct dt_error *err)
 {
     int *self = dt_alloc(1, sizeof *self);
-    (void)where, (void)err;
+    (void)how, (void)err;
     pthread_mutex_lock(&post.lock);
     *self = post.opened++;
     pthread_mutex_unlock(&post.lock);
@@ -134,8 +135,8 @@ static void threads_abort(void *state, int status)
 }
 
 static const struct dt_transport threads_transport = {
-    DT_TRANSPORT_ABI, "threads",    threads_open,    threads_close, threads_send,
-    threads_receive,  threads_test, threads_waiting, threads_abort};
+    DT_TRANSPORT_ABI, "threads",       false,        threads_open,    threads_close,
+    threads_send,     threads_receive, threads_test, threads_waiting, threads_abort};
 
 /* What every rank runs; the first failed rank's result is the job's. */
 typedef void rank_work(struct dt_comm *world, void *context);
@@ -147,10 +148,11 @@ struct rank_start {
 
 static void *run_rank(void *argument)
 {
+    const struct dt_opening how = {.patience = UNHURRIED};
     struct rank_start *start = argument;
     struct dt_comm *world;
     struct dt_error err;
-    if (dt_comm_open_on(&world, &threads_transport, NULL, UNHURRIED, &err) < 0)
+    if (dt_comm_open_on(&world, &threads_transport, &how, &err) < 0)
         abort();
     start->work(world, start->context);
     dt_comm_close(world);

@@ -158,7 +158,7 @@ static inline struct dt_comm *group_of(struct dt_comm *world, int size, int stri
     int ranks[MOST_RANKS], rank = dt_comm_rank(world);
     for (int i = 0; i < size; i++)
         ranks[i] = rank + (i - rank / stride % size) * stride;
-    return dt_comm_group(world, ranks, size);
+    return dt_comm_group(world, "test", ranks, size);
 }
 
 /* Slices are neighbours. */

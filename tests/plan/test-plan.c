@@ -78,7 +78,7 @@ static void a_rank_alone_takes_what_is_planned(void **state)
     struct dt_device *dev;
     struct dt_comm *alone;
     assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
-    assert_int_equal(dt_comm_open(&alone, "self", 0, &err), 0);
+    assert_int_equal(dt_comm_open(&alone, "self", NULL, &err), 0);
     for (int i = 0; i < 9; i++) {
         struct dt_model *model;
         struct dt_store store;

@@ -75,6 +75,18 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
     cmp expected got
 }
 
+@test "all ranks of a run that a signal has stopped end by it" {
+    timeout 900 mpirun -n 2 bash -c '"$@" & echo $! >"rank-$OMPI_COMM_WORLD_RANK"
+        wait $!; echo $? >"status-$OMPI_COMM_WORLD_RANK"' - \
+        dt-train -q -j 1 "${small[@]}" "${endless[@]}" -o run "$data" >got 2>messages &
+    job=$!
+    await $job test -e run/latest
+    kill -TERM "$(cat rank-1)"
+    wait $job
+    [ "$(cat status-0 status-1)" = "$(printf '143\n143')" ]
+    [ "$(grep -c "stopped by a signal; the same command goes on from here" messages)" = 1 ]
+}
+
 @test "SIGKILL to one rank ends the job at once; the same command goes on" {
     small+=("${endless[@]}" --set distributed.invariant=true)
     ranks 3 -o run >got 2>messages &
@@ -97,7 +109,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
     kill -STOP "$(cat rank-1)"
     refute wait $job
     kill -KILL "$(cat rank-1)" 2>/dev/null || true
-    grep -qE "^dt-train: rank 0: [a-z-]+, operation [0-9]+ of group [0-9]+: [0-9]+ bytes (from|to) rank 1 have not moved for 10 seconds; " messages
+    grep -qE "^dt-train: rank 0: [a-z-]+ of [0-9]+ bytes, operation [0-9]+ of (all ranks|the data-parallel group of ranks 0 and 1): [0-9]+ bytes (from|to) rank 1 have not moved for 10 seconds; " messages
     refute grep -q "training goes on" messages
     [ -d run/latest/trainer ]
 }
@@ -160,6 +172,24 @@ odd() {
         dt-train "${small[@]}" $what "$data" >expected
         cmp <(awk '{ print $1 }' expected) <(awk '{ print $1 }' printed)
         [ ! -s messages ]
+    done
+}
+
+@test "a usage that is wrong for all is said by the first, while the others wait" {
+    local start=$SECONDS
+    OMPI_COMM_WORLD_RANK=0 run dt-train --no-such
+    [ "$status" -eq 2 ] && [ "${lines[0]}" = "dt-train: unknown option '--no-such'" ]
+    OMPI_COMM_WORLD_RANK=1 run dt-train --no-such
+    [ "$status" -eq 2 ] && [ "${lines[0]}" = "dt-train: unknown option '--no-such'" ]
+    [ $((SECONDS - start)) -ge 4 ]
+}
+
+@test "a rank alone takes any backend" {
+    local backend
+    for backend in auto self nccl mpi; do
+        dt-train -q -j 1 "${small[@]}" --set training.max_steps=3 \
+            --set distributed.backend=$backend -o run-$backend "$data" >parameters-$backend
+        cmp parameters-auto parameters-$backend
     done
 }
 

@@ -34,14 +34,31 @@ meet() {
 @test "3 ranks have the bits of one, behind what an earlier job has left, and leave nothing" {
     dt-train -q -j 1 "${small[@]}" -o one "$data"
     results one >one.results
-    echo '127.0.0.1 1 123' >meet.0
-    echo 'no address' >meet.1
+    echo 'dt-meeting 7b 1 127.0.0.1' >meet
     meet 3 -o three --set distributed.zero_stage=3
     results three | cmp one.results -
     [ -z "$(ls meet* 2>/dev/null)" ]
     rm -r three
     meet 2 -o three --set distributed.pp=2
     results three | cmp one.results -
+}
+
+# Two ranks that go on and on, the processes first and second; what they say is in said.RANK.
+start_two() {
+    local -a options=(-q -j 1 "${small[@]}" "${endless[@]}" --set training.warmup_steps=1
+        --set distributed.rendezvous="$T/meet" -o run "$data")
+    RANK=1 WORLD_SIZE=2 dt-train "${options[@]}" >said.1 2>&1 &
+    second=$!
+    RANK=0 WORLD_SIZE=2 dt-train "${options[@]}" >said.0 2>&1 &
+    first=$!
+    await $first test -e run/latest
+}
+
+# ends_with STATUS PID
+ends_with() {
+    local status=0
+    wait "$2" || status=$?
+    [ "$status" -eq "$1" ] || { echo "status $status, not $1"; return 1; }
 }
 
 @test "numbers by Slurm" {
@@ -51,21 +68,60 @@ meet() {
 }
 
 @test "a rank that is killed ends the others, which name it" {
-    local -a options=(-q -j 1 "${small[@]}" --set training.max_steps=1000000
-        --set training.log_interval=1 --set distributed.rendezvous="$T/meet" -o run "$data")
-    RANK=1 WORLD_SIZE=2 dt-train "${options[@]}" >said.1 2>&1 &
-    local second=$!
-    RANK=0 WORLD_SIZE=2 timeout 120 dt-train "${options[@]}" >said.0 2>&1 &
-    local first=$!
-    until [ -s run/metrics.jsonl ]; do
-        kill -0 "$first"
-        sleep 0.1
-    done
+    start_two
     kill -KILL "$second"
-    local status=0
-    wait "$first" || status=$?
-    [ "$status" -eq 1 ]
-    grep -q '^dt-train: rank 0: rank 1 has left$' said.0
+    ends_with 1 "$first"
+    grep -q '^dt-train: rank 1 has left$' said.0
+}
+
+@test "SIGTERM to one rank: all write the checkpoint and end by it" {
+    start_two
+    kill -TERM "$second"
+    ends_with 143 "$first"
+    ends_with 143 "$second"
+    [ "$(cat said.*)" = "dt-train: stopped by a signal; the same command goes on from here" ]
+    [ -d run/latest/trainer ]
+}
+
+@test "SIGTERM or SIGINT while ranks meet ends a rank at once, and its file goes" {
+    local signal
+    for signal in TERM INT; do
+        RANK=0 WORLD_SIZE=2 env --default-signal=INT dt-train -q "${small[@]}" \
+            --set distributed.rendezvous="$T/meet" -o run "$data" >said 2>&1 &
+        local first=$!
+        await $first test -s meet
+        kill -$signal $first
+        ends_with $((128 + $(kill -l $signal))) $first
+        [ ! -e meet ] && [ ! -s said ]
+    done
+}
+
+@test "what is wrong for one rank ends the others too, which are told" {
+    RANK=0 WORLD_SIZE=2 dt-train -q "${small[@]}" --set distributed.rendezvous="$T/meet" \
+        -o run "$data" >said.0 2>&1 &
+    local first=$!
+    while kill -0 $first; do # it does not wait long for the first
+        RANK=1 WORLD_SIZE=2 dt-train -q "${small[@]}" -c missing.yaml \
+            --set distributed.rendezvous="$T/meet" -o run "$data" >said.1 2>&1 || true
+    done
+    ends_with 1 $first
+    [ "$(cat said.0)" = "dt-train: rank 1: cannot open 'missing.yaml': No such file or directory" ]
+    [ ! -e meet ] && [ ! -e run ]
+}
+
+@test "two jobs at one path end with a line each" {
+    local job
+    local -a pids=()
+    for job in 0 1; do
+        RANK=0 WORLD_SIZE=2 dt-train -q "${small[@]}" --set distributed.rendezvous="$T/meet" \
+            -o run-$job "$data" >said.$job 2>&1 &
+        pids[job]=$!
+    done
+    for job in 0 1; do
+        ends_with 1 "${pids[job]}"
+        [ "$(cat said.$job)" = "dt-train: two ranks 0 of 2 meet at '$T/meet': two processes have one number, or two jobs one path" ]
+    done
+    [ ! -e meet ]
 }
 
 @test "what the environment and the settings lack is said in a line" {
@@ -74,18 +130,22 @@ meet() {
     [[ "$output" == *"the environment has neither RANK nor SLURM_PROCID" ]]
     RANK=x WORLD_SIZE=2 run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
     assert_one_line_error dt-train
-    [[ "$output" == *"the environment's RANK is no number: 'x'" ]]
+    [[ "$output" == *"the environment's RANK must be a whole number from 0, not 'x'" ]]
     RANK=2 WORLD_SIZE=2 run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
     assert_one_line_error dt-train
-    [[ "$output" == *"rank 2 of 2 ranks: they count from 0" ]]
+    [[ "$output" == *"the environment says that this is rank 2 of 2: they count from 0" ]]
+    RANK=0 WORLD_SIZE=0 run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"the environment's WORLD_SIZE is 0, and there is this rank" ]]
     RANK=0 WORLD_SIZE=2 run dt-train "${small[@]}" --set distributed.rendezvous="$T/no/meet" -o run "$data"
     assert_one_line_error dt-train
-    [[ "$output" == *"ranks cannot meet at '$T/no/meet.0.new': No such file or directory" ]]
+    [[ "$output" == *"ranks cannot meet at '$T/no/meet': there is no folder '$T/no/'" ]]
     RANK=0 WORLD_SIZE=2 run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" \
         --set distributed.timeout=1 -o run "$data"
     assert_one_line_error dt-train
-    [[ "$output" == *"rank 0: ranks have not met within 1 seconds: one has not started, or stands still" ]]
-    run dt-train --set distributed.rendezvous=x --set distributed.backend=mpi -o run "$data"
+    [ "$output" = "dt-train: ranks have not met at '$T/meet' within 1 s: 1 of 2 is missing" ]
+    [ ! -e meet ]
+    RANK=0 WORLD_SIZE=1 run dt-train --set distributed.rendezvous=x --set distributed.backend=mpi -o run "$data"
     assert_one_line_error dt-train
     [[ "$output" == *"distributed.rendezvous does not go with distributed.backend mpi" ]]
 }

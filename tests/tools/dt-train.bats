@@ -152,7 +152,7 @@ train() {
     [[ "$output" == *"unknown key 'training.lr': did you mean 'training.learning_rate'?" ]]
     run dt-train --set distributed.backend=gloo -o run "$data"
     assert_one_line_error dt-train
-    [[ "$output" == *"one of auto, self, mpi, nccl, not 'gloo': ranks meet through MPI"* ]]
+    [[ "$output" == *"one of auto, self, mpi, nccl, not 'gloo': ranks that no MPI has started meet at distributed.rendezvous"* ]]
     run dt-train --set training.batch_size=0 -o run "$data"
     assert_one_line_error dt-train
     [ ! -e run ]

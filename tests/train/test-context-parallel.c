@@ -201,7 +201,7 @@ static void what_contexts_do_not_go_with_is_refused(void **state)
     (void)state;
     struct dt_settings s = settings_of(false);
     s.distributed.cp = 2;
-    check_why(s, 3, "3 ranks cannot be dealt out: distributed.pp (1) times distributed.cp (2)");
+    check_why(s, 3, "distributed.cp (2) times distributed.tp (1) must divide the number of ranks");
     s.training.sequence_length = 22;
     check_why(s, 2, "distributed.cp above 1 needs a training.sequence_length that is a multiple");
     s.training.sequence_length = 24;

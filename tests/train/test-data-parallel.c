@@ -76,10 +76,10 @@ static struct dt_replicas replicas_of(struct dt_comm *world, int owners)
         return r;
     for (int i = 0; i < owners; i++)
         ranks[i] = rank / owners * owners + i;
-    r.group = dt_comm_group(world, ranks, owners);
+    r.group = dt_comm_group(world, "test", ranks, owners);
     for (int i = 0; i < size / owners; i++)
         ranks[i] = rank % owners + i * owners;
-    r.across = dt_comm_group(world, ranks, size / owners);
+    r.across = dt_comm_group(world, "test", ranks, size / owners);
     return r;
 }
 

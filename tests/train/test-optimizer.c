@@ -68,7 +68,7 @@ static void check_recorded(const char *engine, enum dt_rule optimizer)
     assert_int_equal(dt_device_open(&dev, engine, 2, &err), 0);
     assert_int_equal(dt_model_new(&model, dev, &s.model, DT_F32, &err), 0);
     struct dt_comm *alone;
-    assert_int_equal(dt_comm_open(&alone, "self", 0, &err), 0);
+    assert_int_equal(dt_comm_open(&alone, "self", NULL, &err), 0);
     const struct dt_mesh mesh = {.data = {alone, alone, NULL, 1}, .part = DT_WHOLE_MODEL};
     assert_int_equal(dt_store_plan(&store, model, &s, &mesh, &err), 0);
     assert_int_equal(dt_store_allocate(&store, &err), 0);
@@ -204,7 +204,7 @@ static void each_optimizer_has_the_state_that_it_needs(void **state)
         struct dt_model *model = dt_model_plan(dev, &s.model, DT_F32, NULL);
         struct dt_store store;
         struct dt_comm *alone;
-        assert_int_equal(dt_comm_open(&alone, "self", 0, &err), 0);
+        assert_int_equal(dt_comm_open(&alone, "self", NULL, &err), 0);
         const struct dt_mesh mesh = {.data = {alone, alone, NULL, 1}, .part = DT_WHOLE_MODEL};
         assert_int_equal(dt_store_plan(&store, model, &s, &mesh, &err), 0);
         assert_int_equal(dt_optimizer_first_bytes(&store.optimizer),

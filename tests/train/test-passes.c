@@ -201,7 +201,7 @@ static void memory_follows_the_schedule(void **state)
         struct dt_mesh mesh = {.part = {.stage = 2, .stages = 4, .chunks = 1, .slices = 1}};
         struct dt_passes passes;
         struct dt_comm *alone;
-        assert_int_equal(dt_comm_open(&alone, "self", 1, &err), 0);
+        assert_int_equal(dt_comm_open(&alone, "self", NULL, &err), 0);
         mesh.data = (struct dt_replicas){alone, alone, NULL, 1};
         mesh.stages = alone;
         struct dt_model *m = dt_model_plan(dev, &s.model, DT_F32, &mesh.part);

@@ -114,7 +114,7 @@ static void what_cannot_be_cut_is_refused(void **state)
     r.settings.distributed.tp = 5;
     run_ranks(5, refuse, &r);
     r.settings.distributed.tp = 2;
-    r.why = "3 ranks cannot be dealt out";
+    r.why = "must divide the number of ranks, which is 3";
     run_ranks(3, refuse, &r);
 }
 

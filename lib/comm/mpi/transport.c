@@ -17,10 +17,10 @@ static int check(int code, const char *what, struct dt_error *err)
     return dt_fail(err, DT_EIO, "MPI: %s: %s", what, text);
 }
 
-static int open_transport(void **state, const char *where, int *rank, int *size,
+static int open_transport(void **state, const struct dt_opening *how, int *rank, int *size,
                           struct dt_error *err)
 {
-    (void)where;
+    (void)how;
     int provided, initialized;
     *state = NULL;
     MPI_Initialized(&initialized);

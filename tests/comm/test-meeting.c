@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranks that meet at a path: threads here, each a rank; and who is none of them. */
+#include "scratch.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/buffer.h"
+#include "comm/meeting.h"
+
+#define MOST      8
+#define UNHURRIED 3600.0 /* seconds: ranks may wait long for a processor */
+
+static char *where;
+
+struct rank {
+    int number, size;
+    struct dt_opening how;
+    volatile sig_atomic_t stop;
+    int sockets[MOST];
+    pthread_t thread;
+    atomic_bool over;
+    int rc;
+    struct dt_error err;
+};
+
+static void *meet(void *argument)
+{
+    struct rank *r = argument;
+    r->rc = dt_meet(&r->how, r->number, r->size, r->sockets, &r->err);
+    r->over = true;
+    return NULL;
+}
+
+static void begin(struct rank *r, int number, int size, double patience)
+{
+    *r = (struct rank){.number = number, .size = size};
+    r->how = (struct dt_opening){where, patience, &r->stop};
+    assert_int_equal(pthread_create(&r->thread, NULL, meet, r), 0);
+}
+
+static int end(struct rank *r)
+{
+    assert_int_equal(pthread_join(r->thread, NULL), 0);
+    return r->rc;
+}
+
+static void end_with(struct rank *r, int rc, const char *text)
+{
+    assert_int_equal(end(r), rc);
+    assert_string_equal(r->err.text, text);
+}
+
+static void nothing_is_left(void)
+{
+    assert_int_equal(rmdir(scratch), 0);
+    assert_int_equal(mkdir(scratch, 0700), 0);
+}
+
+/* All of them can talk to all, and part. */
+static void check_connections(struct rank *ranks, int size)
+{
+    for (int i = 0; i < size; i++)
+        for (int j = 0; j < size; j++)
+            if (i == j)
+                assert_int_equal(ranks[i].sockets[j], -1);
+            else
+                assert_int_equal(send(ranks[i].sockets[j], &i, sizeof i, 0), sizeof i);
+    for (int i = 0; i < size; i++)
+        for (int j = 0; j < size; j++) {
+            struct pollfd polled = {.fd = ranks[i].sockets[j], .events = POLLIN};
+            int said[2] = {-1, -1};
+            if (i == j)
+                continue;
+            assert_int_equal(poll(&polled, 1, -1), 1);
+            assert_int_equal(recv(polled.fd, said, sizeof said, 0), sizeof *said);
+            assert_int_equal(said[0], j);
+            assert_int_equal(recv(polled.fd, said, sizeof said, 0), -1); /* it does not block */
+        }
+    for (int i = 0; i < size; i++)
+        for (int j = 0; j < size; j++)
+            if (i != j)
+                close(ranks[i].sockets[j]);
+}
+
+static void every_rank_is_connected_to_every_other(void **state)
+{
+    struct rank ranks[MOST];
+    (void)state;
+    for (int size = 1; size <= MOST; size++) {
+        for (int r = size - 1; r >= 0; r--)
+            begin(&ranks[r], r, size, UNHURRIED);
+        for (int r = 0; r < size; r++)
+            if (end(&ranks[r]) < 0)
+                fail_msg("rank %d of %d: %s", r, size, ranks[r].err.text);
+        check_connections(ranks, size);
+        nothing_is_left();
+    }
+}
+
+static void those_who_are_missing_are_named(void **state)
+{
+    struct rank first, second;
+    (void)state;
+    char *most = dt_format("ranks have not met at '%s' within 0 s: 1, 2, 3, 4 and 2 more of 7 are "
+                           "missing",
+                           where);
+    char *none = dt_format("ranks have not met at '%s' within 0 s: 0 of 3 is missing", where);
+    begin(&first, 0, 7, 0.1);
+    end_with(&first, DT_ESTALLED, most);
+    begin(&second, 1, 3, 0.1);
+    end_with(&second, DT_ESTALLED, none);
+    free(most);
+    free(none);
+    nothing_is_left();
+}
+
+/* The one with the least patience is not there for longer: whether it comes in time is the
+ * machine's affair, and with more patience it will. */
+static void the_first_says_to_all_who_is_missing(void **state)
+{
+    struct rank first, second;
+    (void)state;
+    for (double patience = 0.25;; patience *= 2) {
+        char *text = dt_format("ranks have not met at '%s' within %.0f s: 2 of 3 is missing", where,
+                               UNHURRIED);
+        begin(&second, 1, 3, patience);
+        begin(&first, 0, 3, UNHURRIED);
+        end(&second);
+        if (strcmp(second.err.text, text) != 0) {
+            first.stop = SIGTERM;
+            end(&first);
+            free(text);
+            continue;
+        }
+        end_with(&first, DT_ESTALLED, text);
+        free(text);
+        break;
+    }
+    nothing_is_left();
+}
+
+static void numbers_of_ranks_that_differ_end_the_meeting(void **state)
+{
+    struct rank ranks[3];
+    (void)state;
+    begin(&ranks[0], 0, 3, UNHURRIED);
+    begin(&ranks[1], 1, 2, UNHURRIED);
+    char *text = dt_format("ranks that meet at '%s' are told different numbers of ranks: 0 of 3, "
+                           "and 1 of 2",
+                           where);
+    for (int r = 0; r < 2; r++)
+        end_with(&ranks[r], DT_EINVALID, text);
+    free(text);
+    nothing_is_left();
+}
+
+/* number twice among ranks 0 to 2 of 4 */
+static void meet_twice(int number)
+{
+    struct rank ranks[3];
+    char *text = dt_format("two ranks %d of 3 meet at '%s': two processes have one number, or two "
+                           "jobs one path",
+                           number, where);
+    begin(&ranks[0], 0, 3, UNHURRIED);
+    begin(&ranks[1], 1, 3, UNHURRIED);
+    begin(&ranks[2], number, 3, UNHURRIED);
+    for (int r = 0; r < 3; r++)
+        if (r != 1 || number == 1)
+            end_with(&ranks[r], DT_EINVALID, text);
+    if (number == 0) { /* it may come when they have gone */
+        ranks[1].stop = SIGTERM;
+        if (end(&ranks[1]) != DT_ESTOP)
+            assert_string_equal(ranks[1].err.text, text);
+    }
+    free(text);
+    nothing_is_left();
+}
+
+static void two_of_one_number_end_the_meeting(void **state)
+{
+    (void)state;
+    meet_twice(1);
+    meet_twice(0);
+}
+
+/* Whether one that is told to stop has come by then is the machine's affair: one of them has. */
+static void one_that_leaves_ends_the_meeting(void **state)
+{
+    struct rank first, second;
+    (void)state;
+    begin(&first, 0, 3, UNHURRIED);
+    for (useconds_t pause = 1000; !first.over; pause *= 2) {
+        begin(&second, 1, 3, UNHURRIED);
+        usleep(pause);
+        second.stop = SIGTERM;
+        if (end(&second) != DT_ESTOP)
+            assert_int_equal(second.rc, DT_EIO); /* the one before has ended it */
+    }
+    char *text = dt_format("rank 1 has left before all had met at '%s'", where);
+    end_with(&first, DT_EIO, text);
+    free(text);
+    nothing_is_left();
+}
+
+static void the_first_ends_at_once_when_told_to_stop(void **state)
+{
+    struct rank first;
+    (void)state;
+    begin(&first, 0, 2, UNHURRIED);
+    while (!dt_file_exists(where))
+        usleep(1000);
+    first.stop = SIGTERM;
+    assert_int_equal(end(&first), DT_ESTOP);
+    nothing_is_left();
+}
+
+/* Where the file at the path leads; waits for it. */
+static struct sockaddr_in first_rank(void)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct dt_error err;
+    unsigned port = 0;
+    while (port == 0) {
+        char *text = NULL;
+        size_t size;
+        if (dt_file_read(where, 4096, &text, &size, &err) == 0)
+            (void)sscanf(text, "dt-meeting %*x %u", &port);
+        free(text);
+    }
+    to.sin_port = htons((uint16_t)port);
+    return to;
+}
+
+static int stranger(const struct sockaddr_in *to)
+{
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(s, (const struct sockaddr *)to, sizeof *to), 0);
+    return s;
+}
+
+/* More than ranks have any use for, and all of them there to the end. */
+static void strangers_are_not_waited_for(void **state)
+{
+    enum { STRANGERS = 200, GARBAGE = 100000 };
+    struct rank ranks[2];
+    int strangers[STRANGERS];
+    char *garbage = dt_alloc(GARBAGE, 1);
+    (void)state;
+    memset(garbage, 0x5a, GARBAGE);
+    begin(&ranks[0], 0, 2, 120);
+    struct sockaddr_in to = first_rank();
+    for (int i = 0; i < STRANGERS; i++) {
+        strangers[i] = stranger(&to);
+        if (i % 3 == 1) /* half a greeting */
+            (void)send(strangers[i], garbage, 12, MSG_NOSIGNAL);
+        if (i % 3 == 2)
+            (void)send(strangers[i], garbage, GARBAGE, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    begin(&ranks[1], 1, 2, 120);
+    for (int r = 0; r < 2; r++)
+        if (end(&ranks[r]) < 0)
+            fail_msg("rank %d: %s", r, ranks[r].err.text);
+    check_connections(ranks, 2);
+    for (int i = 0; i < STRANGERS; i++)
+        close(strangers[i]);
+    free(garbage);
+    nothing_is_left();
+}
+
+/* A killed job has left its file, and its port is somebody else's, who says nothing. */
+static void a_file_that_was_left_does_no_harm(void **state)
+{
+    struct rank ranks[2];
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof any;
+    struct dt_error err;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    (void)state;
+    assert_int_equal(bind(listener, (struct sockaddr *)&any, sizeof any), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&any, &length), 0);
+    char *left = dt_format("dt-meeting 7b %u 127.0.0.1\n", ntohs(any.sin_port));
+    assert_int_equal(dt_file_write(where, left, strlen(left), &err), 0);
+    begin(&ranks[1], 1, 2, UNHURRIED);
+    int called = accept(listener, NULL, NULL);
+    assert_true(called >= 0);
+    begin(&ranks[0], 0, 2, UNHURRIED);
+    for (int r = 0; r < 2; r++)
+        assert_int_equal(end(&ranks[r]), 0);
+    check_connections(ranks, 2);
+    close(called);
+    close(listener);
+    free(left);
+    nothing_is_left();
+}
+
+/* What both ranks say of the path. */
+static void cannot_meet(int rc, const char *why)
+{
+    struct rank ranks[2];
+    char *text = dt_format("ranks cannot meet at '%s': %s", where, why);
+    for (int r = 0; r < 2; r++) {
+        begin(&ranks[r], r, 2, UNHURRIED);
+        end_with(&ranks[r], rc, text);
+    }
+    free(text);
+}
+
+static void other_files_stay_as_they_are(void **state)
+{
+    char *path = where, *text;
+    struct dt_error err;
+    size_t size;
+    (void)state;
+    assert_int_equal(dt_file_write(where, "precious", 8, &err), 0);
+    cannot_meet(DT_EFORMAT, "it is another kind of file");
+    assert_int_equal(dt_file_read(where, 100, &text, &size, &err), 0);
+    assert_string_equal(text, "precious");
+    free(text);
+    assert_int_equal(unlink(where), 0);
+    assert_int_equal(mkfifo(where, 0600), 0);
+    cannot_meet(DT_EFORMAT, "it is another kind of file");
+    assert_int_equal(unlink(where), 0);
+    assert_int_equal(mkdir(where, 0700), 0);
+    cannot_meet(DT_EFORMAT, "it is another kind of file");
+    assert_int_equal(rmdir(where), 0);
+    where = dt_format("%s/no/meet", scratch);
+    char *why = dt_format("there is no folder '%s/no/'", scratch);
+    cannot_meet(DT_EMISSING, why);
+    free(why);
+    free(where);
+    where = path;
+    nothing_is_left();
+}
+
+static int make_path(void **state)
+{
+    int rc = make_scratch(state);
+    where = dt_format("%s/meet", scratch);
+    return rc;
+}
+
+static int remove_path(void **state)
+{
+    free(where);
+    return remove_scratch(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_rank_is_connected_to_every_other),
+        cmocka_unit_test(those_who_are_missing_are_named),
+        cmocka_unit_test(the_first_says_to_all_who_is_missing),
+        cmocka_unit_test(numbers_of_ranks_that_differ_end_the_meeting),
+        cmocka_unit_test(two_of_one_number_end_the_meeting),
+        cmocka_unit_test(one_that_leaves_ends_the_meeting),
+        cmocka_unit_test(the_first_ends_at_once_when_told_to_stop),
+        cmocka_unit_test(strangers_are_not_waited_for),
+        cmocka_unit_test(a_file_that_was_left_does_no_harm),
+        cmocka_unit_test(other_files_stay_as_they_are),
+    };
+    return cmocka_run_group_tests(tests, make_path, remove_path);
+}
