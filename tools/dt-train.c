@@ -404,6 +404,7 @@ static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
     rc = rc < 0 ? rc : check_backend(s, err);
     const struct dt_opening how = {
         .where = at_path ? s->distributed.rendezvous : NULL,
+        .job = rc < 0 ? NULL : opt.output,
         .patience = at_path && rc < 0 ? LEADERS_START : (double)s->distributed.timeout,
         .stop = stop_signal,
     };

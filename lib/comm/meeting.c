@@ -17,6 +17,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/progress.h"
 #include "comm/comm.h"
 
@@ -30,7 +31,7 @@
 
 /* What either side says first. */
 struct greeting {
-    uint64_t key;
+    uint64_t key, job; /* job: 0 is any */
     int32_t rank, size;
     double patience; /* seconds */
 };
@@ -349,9 +350,9 @@ static void dismiss(struct meeting *m, int guest)
 static void let_in(struct meeting *m)
 {
     for (int i = 0; i < m->most; i++) {
-        if (m->guest_count == m->most)
-            dismiss(m, 0);
         int s = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (s >= 0 && m->guest_count == m->most)
+            dismiss(m, 0);
         if (s >= 0)
             m->guests[m->guest_count++] = (struct guest){.socket = s};
         else if ((errno == EMFILE || errno == ENFILE) && m->guest_count > 0)
@@ -380,6 +381,10 @@ static int hear_guest(const struct meeting *m, struct guest *g)
 /* What is wrong with a rank that the first is to know. */
 static int check_guest(const struct meeting *m, const struct greeting *theirs, struct dt_error *err)
 {
+    if (theirs->job && m->own.greeting.job && theirs->job != m->own.greeting.job)
+        return dt_fail(err, DT_EINVALID,
+                       "two jobs meet at '%s': rank 0 is of one, rank %d of another", m->how->where,
+                       theirs->rank);
     if (theirs->size != m->size)
         return dt_fail(err, DT_EINVALID,
                        "ranks that meet at '%s' are told different numbers of ranks: 0 of %d, "
@@ -572,11 +577,12 @@ static int say_missing(const struct meeting *m, struct dt_error *err)
     if (count > 0)
         dt_name_ranks(missing, count, names);
     free(missing);
-    return dt_fail(err, DT_ESTALLED, "ranks have not met at '%s' within %.0f s: %s of %d %s %s",
-                   m->how->where, m->how->patience, names, m->size, count > 1 ? "are" : "is",
-                   late    ? "not reached by all others"
-                   : count ? "missing"
-                           : "standing still");
+    return dt_fail(err, DT_ESTALLED, "ranks have not met at '%s' within %.0f s: %s of %d %s",
+                   m->how->where, m->how->patience, names, m->size,
+                   late         ? "did not reach all others"
+                   : count == 0 ? "stands still"
+                   : count == 1 ? "is missing"
+                                : "are missing");
 }
 
 static int check_time(const struct meeting *m, struct dt_error *err)
@@ -661,10 +667,20 @@ static int check_folder(const char *where, struct dt_error *err)
     return rc;
 }
 
+/* By what ranks of one job are told from others: the words given, and the job of Slurm. */
+static uint64_t identify(const char *job)
+{
+    const char *slurm = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID");
+    char *all = dt_format("%s %s %s", job ? job : "", slurm ? slurm : "", step ? step : "");
+    uint64_t hash = job ? dt_hash(all, strlen(all)) : 0;
+    free(all);
+    return hash;
+}
+
 int dt_meet(const struct dt_opening *how, int rank, int size, int *sockets, struct dt_error *err)
 {
     struct meeting m = {.how = how,
-                        .own.greeting = {.rank = rank, .size = size},
+                        .own.greeting = {.job = identify(how->job), .rank = rank, .size = size},
                         .rank = rank,
                         .size = size,
                         .most = size + GUESTS,

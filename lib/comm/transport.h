@@ -22,6 +22,7 @@
 /* How ranks meet. */
 struct dt_opening {
     const char *where;                 /* the path at which they do; NULL: as their launcher says */
+    const char *job;                   /* words that all ranks of a job share; NULL: none known */
     double patience;                   /* seconds that it may take */
     const volatile sig_atomic_t *stop; /* not 0: it is to end; NULL: nobody will ask for that */
 };

@@ -37,11 +37,16 @@ static void *meet(void *argument)
     return NULL;
 }
 
-static void begin(struct rank *r, int number, int size, double patience)
+static void begin_in(const char *job, struct rank *r, int number, int size, double patience)
 {
     *r = (struct rank){.number = number, .size = size};
-    r->how = (struct dt_opening){where, patience, &r->stop};
+    r->how = (struct dt_opening){where, job, patience, &r->stop};
     assert_int_equal(pthread_create(&r->thread, NULL, meet, r), 0);
+}
+
+static void begin(struct rank *r, int number, int size, double patience)
+{
+    begin_in(NULL, r, number, size, patience);
 }
 
 static int end(struct rank *r)
@@ -157,6 +162,24 @@ static void numbers_of_ranks_that_differ_end_the_meeting(void **state)
     for (int r = 0; r < 2; r++)
         end_with(&ranks[r], DT_EINVALID, text);
     free(text);
+    nothing_is_left();
+}
+
+static void ranks_of_two_jobs_end_the_meeting(void **state)
+{
+    struct rank ranks[2];
+    (void)state;
+    begin_in("run-a", &ranks[0], 0, 2, UNHURRIED);
+    begin_in("run-b", &ranks[1], 1, 2, UNHURRIED);
+    char *text = dt_format("two jobs meet at '%s': rank 0 is of one, rank 1 of another", where);
+    for (int r = 0; r < 2; r++)
+        end_with(&ranks[r], DT_EINVALID, text);
+    free(text);
+    begin_in("run-a", &ranks[0], 0, 2, UNHURRIED);
+    begin_in("run-a", &ranks[1], 1, 2, UNHURRIED);
+    for (int r = 0; r < 2; r++)
+        assert_int_equal(end(&ranks[r]), 0);
+    check_connections(ranks, 2);
     nothing_is_left();
 }
 
@@ -359,6 +382,7 @@ int main(void)
         cmocka_unit_test(those_who_are_missing_are_named),
         cmocka_unit_test(the_first_says_to_all_who_is_missing),
         cmocka_unit_test(numbers_of_ranks_that_differ_end_the_meeting),
+        cmocka_unit_test(ranks_of_two_jobs_end_the_meeting),
         cmocka_unit_test(two_of_one_number_end_the_meeting),
         cmocka_unit_test(one_that_leaves_ends_the_meeting),
         cmocka_unit_test(the_first_ends_at_once_when_told_to_stop),

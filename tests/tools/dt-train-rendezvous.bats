@@ -110,18 +110,20 @@ ends_with() {
 }
 
 @test "two jobs at one path end with a line each" {
-    local job
+    local other job
     local -a pids=()
-    for job in 0 1; do
-        RANK=0 WORLD_SIZE=2 dt-train -q "${small[@]}" --set distributed.rendezvous="$T/meet" \
-            -o run-$job "$data" >said.$job 2>&1 &
-        pids[job]=$!
+    for other in 0 1; do
+        for job in 0 1; do
+            RANK=$((job * other)) WORLD_SIZE=2 dt-train -q "${small[@]}" -o run-$job \
+                --set distributed.rendezvous="$T/meet" "$data" >said.$job 2>&1 &
+            pids[job]=$!
+        done
+        for job in 0 1; do
+            ends_with 1 "${pids[job]}"
+            [ "$(cat said.$job)" = "dt-train: two jobs meet at '$T/meet': rank 0 is of one, rank $other of another" ]
+        done
+        [ -z "$(ls -d meet run* 2>/dev/null)" ]
     done
-    for job in 0 1; do
-        ends_with 1 "${pids[job]}"
-        [ "$(cat said.$job)" = "dt-train: two ranks 0 of 2 meet at '$T/meet': two processes have one number, or two jobs one path" ]
-    done
-    [ ! -e meet ]
 }
 
 @test "what the environment and the settings lack is said in a line" {
