@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+double dt_mean(const double *x, size_t n);
 /* Standard error of the mean: the sample's standard deviation over sqrt(n); 0 if n < 2. */
 double dt_standard_error(const double *x, size_t n);
 /* Two-sided probability of so large a mean difference if there were none, by the

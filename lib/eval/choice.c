@@ -134,14 +134,6 @@ void dt_choice_release(struct dt_choice_result *r)
 
 /* --- reports ----------------------------------------------------------------------------------*/
 
-static double mean_of(const double *x, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += x[i];
-    return sum / (double)n;
-}
-
 static bool is_guessing(const struct dt_choice_result *r)
 {
     return r->data->items[0].count == 1;
@@ -167,14 +159,14 @@ static void report_json(const struct dt_choice_result *results, int count, struc
         dt_buffer_printf(b, ",\"items\":%zu,\"tokens\":%llu", n, (unsigned long long)tokens_of(r));
         for (int rule = 0; rule < (is_guessing(r) ? 1 : DT_CHOICE_RULES); rule++) {
             dt_buffer_printf(b, ",\"%s\":%.9g,\"%s_stderr\":%.9g", rule_names[rule],
-                             mean_of(r->right[rule], n), rule_names[rule],
+                             dt_mean(r->right[rule], n), rule_names[rule],
                              dt_standard_error(r->right[rule], n));
             if (i > 0)
                 dt_buffer_printf(b, ",\"%s_p\":%.6g", rule_names[rule],
                                  dt_paired_p(results[0].right[rule], r->right[rule], n));
         }
         if (is_guessing(r))
-            dt_buffer_printf(b, ",\"perplexity\":%.9g", exp(mean_of(r->nats, n)));
+            dt_buffer_printf(b, ",\"perplexity\":%.9g", exp(dt_mean(r->nats, n)));
         dt_buffer_add_string(b, "}\n");
     }
 }
@@ -188,7 +180,7 @@ static void report_text(const struct dt_choice_result *results, int count, struc
         for (int i = 0; i < count; i++) {
             const double *right = results[i].right[rule];
             size_t n = results[i].data->count;
-            dt_buffer_printf(b, "  %.4f ± %.4f", mean_of(right, n), dt_standard_error(right, n));
+            dt_buffer_printf(b, "  %.4f ± %.4f", dt_mean(right, n), dt_standard_error(right, n));
             if (i > 0) {
                 double p = dt_paired_p(results[0].right[rule], right, n);
                 dt_buffer_printf(b, "  p = %.4f%s", p, p < 0.05 ? " *" : "  ");
@@ -196,7 +188,7 @@ static void report_text(const struct dt_choice_result *results, int count, struc
                 dt_buffer_printf(b, "  %12s", "");
             }
             if (rules == 1)
-                dt_buffer_printf(b, "  perplexity %.5g", exp(mean_of(results[i].nats, n)));
+                dt_buffer_printf(b, "  perplexity %.5g", exp(dt_mean(results[i].nats, n)));
             dt_buffer_printf(b, "  %s\n", results[i].directory);
         }
     }

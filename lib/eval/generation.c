@@ -136,16 +136,29 @@ static bool grow(struct dt_generator *g, struct growth *w, float *logits)
     return stop != SIZE_MAX || item->added == (size_t)g->how.tokens;
 }
 
-static int tell(const struct dt_generator *g, struct growth *w, bool last, dt_text_sink *sink,
-                void *context, struct dt_error *err)
+/* All prompts, and those that grow side by side. */
+struct wave {
+    struct dt_continuation *items;
+    size_t item_count, next; /* next: the first that waits for a slot */
+    dt_text_sink *sink;      /* NULL: none */
+    void *context;
+    struct growth *all; /* those that still grow */
+    size_t count;
+    int64_t *slots;
+    uint32_t *ids;
+    size_t *rows; /* of logits that each one has */
+};
+
+static int tell(const struct dt_generator *g, const struct wave *v, struct growth *w, bool last,
+                struct dt_error *err)
 {
     const struct dt_buffer *text = &w->item->text;
     size_t settled = last ? text->size : text->size - unsettled(g, text);
-    if (sink == NULL || settled <= w->told)
+    if (v->sink == NULL || settled <= w->told)
         return 0;
     size_t from = w->told;
     w->told = settled;
-    return sink(context, text->data + from, settled - from, err);
+    return v->sink(v->context, text->data + from, settled - from, err);
 }
 
 /* Begins a sequence, or begins it again with its newer half where the context is full. */
@@ -159,45 +172,36 @@ static void begin(struct dt_generator *g, const struct growth *w, float *logits)
 }
 
 /* The logits of all that grow: together, but for those whose context is full. */
-static void look_ahead(struct dt_generator *g, const struct growth *all, size_t count,
-                       int64_t *slots, uint32_t *ids, size_t *rows)
+static void look_ahead(struct dt_generator *g, struct wave *v)
 {
     int64_t vocabulary = g->model->config.vocab_size, together = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (dt_decoder_length(g->decoder, all[i].slot) == g->capacity)
+    for (size_t i = 0; i < v->count; i++) {
+        const struct growth *w = &v->all[i];
+        v->rows[i] = SIZE_MAX;
+        if (dt_decoder_length(g->decoder, w->slot) == g->capacity)
             continue;
-        rows[i] = (size_t)together;
-        slots[together] = all[i].slot;
-        ids[together++] = all[i].item->ids.data[all[i].item->ids.count - 1];
+        v->rows[i] = (size_t)together;
+        v->slots[together] = w->slot;
+        v->ids[together++] = w->item->ids.data[w->item->ids.count - 1];
     }
-    dt_decoder_step(g->decoder, slots, ids, together, g->logits);
-    for (size_t i = 0; i < count; i++) {
-        if (dt_decoder_length(g->decoder, all[i].slot) < g->capacity || rows[i] != SIZE_MAX)
+    dt_decoder_step(g->decoder, v->slots, v->ids, together, g->logits);
+    for (size_t i = 0; i < v->count; i++) {
+        if (v->rows[i] != SIZE_MAX)
             continue;
-        rows[i] = (size_t)together++;
-        begin(g, &all[i], g->logits + (int64_t)rows[i] * vocabulary);
+        v->rows[i] = (size_t)together++;
+        begin(g, &v->all[i], g->logits + (int64_t)v->rows[i] * vocabulary);
     }
 }
 
-struct wave {
-    struct growth *all; /* those that still grow */
-    size_t count;
-    int64_t *slots;
-    uint32_t *ids;
-    size_t *rows; /* of logits that each one has */
-};
-
-/* The prompts that find room take their first token. */
-static int start_some(struct dt_generator *g, struct wave *v, struct dt_continuation *items,
-                      size_t count, size_t *next, int64_t slot, dt_text_sink *sink, void *context,
-                      struct dt_error *err)
+/* The next prompt that more than one token continues takes its first one in a free slot. */
+static int start_next(struct dt_generator *g, struct wave *v, int64_t slot, struct dt_error *err)
 {
-    while (*next < count) {
-        struct growth w = {&items[*next], slot, items[*next].ids.count, 0};
-        ++*next;
+    while (v->next < v->item_count) {
+        struct dt_continuation *item = &v->items[v->next++];
+        struct growth w = {item, slot, item->ids.count, 0};
         begin(g, &w, g->logits);
         bool last = grow(g, &w, g->logits);
-        DT_TRY(tell(g, &w, last, sink, context, err));
+        DT_TRY(tell(g, v, &w, last, err));
         if (last)
             continue;
         v->all[v->count++] = w;
@@ -206,39 +210,42 @@ static int start_some(struct dt_generator *g, struct wave *v, struct dt_continua
     return 0;
 }
 
-static int step(struct dt_generator *g, struct wave *v, struct dt_continuation *items, size_t count,
-                size_t *next, dt_text_sink *sink, void *context, struct dt_error *err)
+static int step(struct dt_generator *g, struct wave *v, struct dt_error *err)
 {
     size_t growing = v->count, done = 0;
-    for (size_t i = 0; i < growing; i++)
-        v->rows[i] = SIZE_MAX;
-    look_ahead(g, v->all, growing, v->slots, v->ids, v->rows);
+    look_ahead(g, v);
     v->count = 0;
     for (size_t i = 0; i < growing; i++) {
         struct growth w = v->all[i];
         bool last = grow(g, &w, g->logits + (int64_t)v->rows[i] * g->model->config.vocab_size);
-        DT_TRY(tell(g, &w, last, sink, context, err));
+        DT_TRY(tell(g, v, &w, last, err));
         if (last)
             v->slots[done++] = w.slot;
         else
             v->all[v->count++] = w;
     }
     for (size_t i = 0; i < done; i++)
-        DT_TRY(start_some(g, v, items, count, next, v->slots[i], sink, context, err));
+        DT_TRY(start_next(g, v, v->slots[i], err));
     return 0;
 }
 
 static int sample_all(struct dt_generator *g, struct dt_continuation *items, size_t count,
                       dt_text_sink *sink, void *context, struct dt_error *err)
 {
-    size_t slots = (size_t)g->how.slots, next = 0;
-    struct wave v = {dt_alloc(slots, sizeof *v.all), 0, dt_alloc(slots, sizeof *v.slots),
-                     dt_alloc(slots, sizeof *v.ids), dt_alloc(slots, sizeof *v.rows)};
+    size_t slots = (size_t)g->how.slots;
+    struct wave v = {.items = items,
+                     .item_count = count,
+                     .sink = sink,
+                     .context = context,
+                     .all = dt_alloc(slots, sizeof *v.all),
+                     .slots = dt_alloc(slots, sizeof *v.slots),
+                     .ids = dt_alloc(slots, sizeof *v.ids),
+                     .rows = dt_alloc(slots, sizeof *v.rows)};
     int rc = 0;
     for (size_t slot = 0; rc == 0 && slot < slots; slot++)
-        rc = start_some(g, &v, items, count, &next, (int64_t)slot, sink, context, err);
+        rc = start_next(g, &v, (int64_t)slot, err);
     while (rc == 0 && v.count > 0)
-        rc = step(g, &v, items, count, &next, sink, context, err);
+        rc = step(g, &v, err);
     free(v.all), free(v.slots), free(v.ids), free(v.rows);
     return rc;
 }

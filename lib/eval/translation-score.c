@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/rng.h"
+#include "eval/certainty.h"
 
 #define BLEU_ORDER  4
 #define CHAR_ORDER  6
@@ -331,14 +332,6 @@ static int compare_reals(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double mean_of(const double *x, long n)
-{
-    double sum = 0;
-    for (long i = 0; i < n; i++)
-        sum += x[i];
-    return sum / (double)n;
-}
-
 struct dt_paired_bootstrap dt_paired_bootstrap(const struct dt_translation_metric *metric,
                                                const struct dt_segment_counts *first,
                                                const struct dt_segment_counts *second,
@@ -360,13 +353,13 @@ struct dt_paired_bootstrap dt_paired_bootstrap(const struct dt_translation_metri
             differences[n] = fabs(scores[n] - resampled(metric, first, sample, segments));
     }
     if (first) {
-        double mean = mean_of(differences, resamples);
+        double mean = dt_mean(differences, (size_t)resamples);
         long beyond = 0;
         for (long n = 0; n < resamples; n++)
             beyond += differences[n] - mean >= real; /* equal systems: always */
         result.p = (double)(beyond + 1) / (double)(resamples + 1);
     }
-    result.mean = mean_of(scores, resamples);
+    result.mean = dt_mean(scores, (size_t)resamples);
     qsort(scores, (size_t)resamples, sizeof *scores, compare_reals);
     result.interval = (scores[resamples - resamples / 40 - 1] - scores[resamples / 40]) / 2;
     free(sample);
