@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The tcp transport by itself: two processes that meet, and messages of all sizes. */
-#include "test.h"
+#include "scratch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,10 +70,8 @@ static bool run_rank(const char *where, const char *number)
 
 static void messages_of_all_sizes_come_whole_and_in_order(void **state)
 {
-    char folder[] = "/tmp/dt-tcp-XXXXXX";
     (void)state;
-    assert_non_null(mkdtemp(folder));
-    char *where = dt_format("%s/meet", folder);
+    char *where = dt_path_join(scratch, "meet");
     pid_t child = fork();
     if (child == 0)
         _exit(run_rank(where, "1") ? 0 : 1);
@@ -82,7 +80,7 @@ static void messages_of_all_sizes_come_whole_and_in_order(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(good);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(rmdir(scratch), 0); /* nothing is left in it */
     free(where);
 }
 
@@ -91,5 +89,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_of_all_sizes_come_whole_and_in_order),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }
