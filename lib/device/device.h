@@ -139,7 +139,7 @@ struct dt_ops {
     void (*copy)(struct dt_device *, struct dt_tensor *to, const struct dt_tensor *from);
     /* x = 0, all rows. */
     void (*zero)(struct dt_device *, struct dt_tensor *x);
-    /* y = a x + b y, element by element; element types may differ. */
+    /* y = a x + b y, element by element; element types may differ, and x may be y. */
     void (*combine)(struct dt_device *, struct dt_tensor *y, float b, const struct dt_tensor *x,
                     float a);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/local-steps.h"
 
-#include <string.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
 
 void dt_local_steps_plan(struct dt_local_steps *l, struct dt_store *store,
                          const struct dt_settings *s)
@@ -17,8 +19,11 @@ void dt_local_steps_plan(struct dt_local_steps *l, struct dt_store *store,
 void dt_local_steps_begin(struct dt_local_steps *l)
 {
     struct dt_store *s = l->store;
+    struct dt_device *dev = s->model->device;
+    struct dt_tensor before = dt_matrix(s->before, 1, s->elements);
+    struct dt_tensor parameters = dt_matrix(s->model->parameters, 1, s->elements);
     if (s->outer)
-        memcpy(s->before, s->model->parameters, (size_t)s->elements * sizeof *s->before);
+        dev->ops->copy(dev, &before, &parameters);
 }
 
 bool dt_local_steps_due(const struct dt_local_steps *l, long step, long last)
@@ -26,39 +31,52 @@ bool dt_local_steps_due(const struct dt_local_steps *l, long step, long last)
     return !l->active || step % l->every == 0 || step == last;
 }
 
-static int average(struct dt_comm *comm, float *values, int64_t n, struct dt_error *err)
+/* values become their mean over replicas, by way of the host where these cannot reach them. */
+static int average(struct dt_store *s, float *values, int64_t n, struct dt_error *err)
 {
-    float scale = 1 / (float)dt_comm_size(comm);
-    DT_TRY(dt_comm_all_reduce(comm, values, n, err));
-    for (int64_t i = 0; i < n; i++)
-        values[i] *= scale;
-    return 0;
+    struct dt_device *dev = s->model->device;
+    struct dt_comm *comm = s->parallel.near.all;
+    struct dt_tensor all = dt_matrix(values, 1, n);
+    size_t bytes = (size_t)n * sizeof *values;
+    float *shared = s->parallel.staged ? dt_alloc(1, bytes) : values;
+    if (shared != values)
+        dev->ops->download(dev, shared, values, bytes);
+    int rc = dt_comm_finish_ops(comm, dev, err);
+    rc = rc < 0 ? rc : dt_comm_all_reduce(comm, shared, n, err);
+    if (shared != values) {
+        dev->ops->upload(dev, values, shared, bytes);
+        free(shared);
+    }
+    dev->ops->combine(dev, &all, 0, &all, 1 / (float)dt_comm_size(comm));
+    return rc;
 }
 
-/* theta -= rate (d + momentum v), where v = momentum v + d, and d is what was lost. */
-static void step_outside(struct dt_local_steps *l, float *parameters)
+/* theta -= rate (d + momentum v), where v = momentum v + d, and d is what was lost, which comes to
+ * lie in the place of the parameters. */
+static void step_outside(const struct dt_local_steps *l)
 {
     struct dt_store *s = l->store;
-    for (int64_t i = 0; i < s->elements; i++) {
-        float lost = s->before[i] - parameters[i];
-        s->velocity[i] = l->momentum * s->velocity[i] + lost;
-        s->before[i] -= l->rate * (lost + l->momentum * s->velocity[i]);
-        parameters[i] = s->before[i];
-    }
+    struct dt_device *dev = s->model->device;
+    struct dt_tensor parameters = dt_matrix(s->model->parameters, 1, s->elements);
+    struct dt_tensor before = dt_matrix(s->before, 1, s->elements);
+    struct dt_tensor velocity = dt_matrix(s->velocity, 1, s->elements);
+    dev->ops->combine(dev, &parameters, -1, &before, 1);
+    dev->ops->combine(dev, &velocity, l->momentum, &parameters, 1);
+    dev->ops->combine(dev, &before, 1, &parameters, -l->rate);
+    dev->ops->combine(dev, &before, 1, &velocity, -l->rate * l->momentum);
+    dev->ops->copy(dev, &parameters, &before);
 }
 
 int dt_local_steps_synchronize(struct dt_local_steps *l, struct dt_error *err)
 {
     struct dt_store *s = l->store;
-    struct dt_comm *comm = s->parallel.replicas.all;
-    float *parameters = s->model->parameters;
-    DT_TRY(average(comm, parameters, s->elements, err));
-    DT_TRY(average(comm, s->optimizer.first, s->optimizer.first_elements, err));
-    DT_TRY(average(comm, s->optimizer.second, s->optimizer.second_elements, err));
+    DT_TRY(average(s, s->model->parameters, s->elements, err));
+    DT_TRY(average(s, s->optimizer.first, s->optimizer.first_elements, err));
+    DT_TRY(average(s, s->optimizer.second, s->optimizer.second_elements, err));
     if (s->average)
-        DT_TRY(average(comm, s->average, s->elements, err));
+        DT_TRY(average(s, s->average, s->elements, err));
     if (s->outer)
-        step_outside(l, parameters);
+        step_outside(l);
     dt_store_publish(s);
     return 0;
 }

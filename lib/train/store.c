@@ -205,13 +205,13 @@ static int check_memory(const struct dt_store *s, const struct dt_settings *sett
         return 0;
     bool slices = part->slices > 1 && !dt_comm_is_near(part->peers);
     bool contexts = part->contexts > 1 && !dt_comm_is_near(part->ring);
-    if (!(s->parallel.apart || slices || contexts))
+    bool compress = s->parallel.apart && settings->distributed.compress != 0;
+    if (!(compress || slices || contexts))
         return 0;
     return dt_fail(err, DT_EINVALID, "%s cannot reach into the memory of device '%s'",
-                   slices                                ? "distributed.tp"
-                   : contexts                            ? "distributed.cp"
-                   : settings->distributed.compress != 0 ? "distributed.compress"
-                                                         : "a distributed.sync of local steps",
+                   slices     ? "distributed.tp"
+                   : contexts ? "distributed.cp"
+                              : "distributed.compress",
                    dev->engine->name);
 }
 

@@ -36,3 +36,18 @@ same_in_contexts() {
     DT_DEBUG_SKIP_BLOCK=1 over nccl "$1" some "${how[@]}"
     refute cmp late.results some.results
 }
+
+# same_in_local_steps SYNC: two ranks that take turns of two steps alone have the same bits over
+# NCCL and through memory of the host, and the losses of the cpu engine.
+same_in_local_steps() {
+    local backend
+    local -a how=(--set training.save_interval=2 --set training.max_steps=4
+        --set distributed.sync="$1" --set distributed.local_steps=2)
+    for backend in mpi nccl; do
+        over $backend 2 $backend "${how[@]}"
+    done
+    cmp mpi.results nccl.results
+    over mpi 2 cpu "${how[@]}" --device cpu
+    paste <(numbers cpu loss) <(numbers nccl loss) | awk '
+        { d = $1 - $2; bad += NF != 2 || d > 1e-5 || d < -1e-5 } END { exit bad || NR != 4 }'
+}

@@ -53,6 +53,10 @@ load links
     same_in_contexts 2 bf16 2e-3
 }
 
+@test "steps alone and outer steps: the bits of MPI, and the losses of the cpu engine" {
+    same_in_local_steps diloco
+}
+
 @test "ranks that no MPI has started" {
     over self 1 one "${invariant[@]}"
     links

@@ -13,6 +13,10 @@ load ../cuda/links
     cmp late.results soon.results
 }
 
+@test "means of parameters after some steps alone" {
+    same_in_local_steps local_sgd
+}
+
 @test "AddressSanitizer and UBSan find nothing in kernels and engine" {
     make -C "$ROOT" --no-print-directory asan-cuda
 }

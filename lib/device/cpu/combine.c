@@ -6,13 +6,16 @@
 
 #define BLOCK 4096 /* columns that are one thread's work: parameters are one long row */
 
-static void combine_block(float *restrict y, float b, const float *restrict x, float a, int64_t n)
+/* x may be y itself. */
+static void combine_block(float *y, float b, const float *x, float a, int64_t n)
 {
     if (b == 0) { /* y may hold anything, even no number */
+#pragma omp simd
         for (int64_t j = 0; j < n; j++)
             y[j] = a * x[j];
         return;
     }
+#pragma omp simd
     for (int64_t j = 0; j < n; j++)
         y[j] = a * x[j] + b * y[j];
 }
