@@ -59,6 +59,7 @@ struct block {
     double width, inner, heads; /* C; of the MLP, and columns of queries, on this device */
     double keys, length;        /* columns of keys on this device; T */
     double seen;                /* share of the keys that a query attends to */
+    double others;              /* contexts whose keys come round */
     bool gated, rotary;
 };
 
@@ -76,6 +77,7 @@ static struct block block_of(const struct dt_settings *s, const struct dt_layout
         .keys = fmax((double)dt_model_kv_width(m) / ranks, (double)(m->hidden_size / m->num_heads)),
         .length = (double)s->training.sequence_length,
         .seen = dt_model_is_masked(m) ? 1 : 0.5,
+        .others = (double)(l->cp - 1),
         .gated = llama,
         .rotary = llama,
     };
@@ -84,6 +86,17 @@ static struct block block_of(const struct dt_settings *s, const struct dt_layout
 static double attention(const struct rates *r, const struct block *b)
 {
     return 4 * b->rows * b->length * b->seen * b->heads / r->attention + r->launch;
+}
+
+/* Where keys and values go round, they are copied to where that begins; backward gradients begin as
+ * zeros, and those of each round, as many as of keys and values, are added up, all in fp32. */
+static double ring(const struct rates *r, const struct block *b, bool backward)
+{
+    double block = 2 * b->rows * b->keys, copied = 2 * block * r->element;
+    double floats = backward ? b->rows * b->heads + block + 4 * block * b->others : 0;
+    if (b->others == 0)
+        return 0;
+    return (copied + floats * sizeof(float)) / r->memory + (backward ? 8 : 4) * r->launch;
 }
 
 /* Norms read what is added and what it is added to, and write the sum and its norm. */
@@ -110,8 +123,8 @@ static double up(const struct rates *r, const struct block *b)
 static double block_forward(const struct rates *r, const struct block *b)
 {
     return norms(r, b) + product(r, b->rows, b->width, b->heads + 2 * b->keys, 0) + rotation(r, b) +
-           attention(r, b) + product(r, b->rows, b->heads, b->width, 0) + up(r, b) +
-           activation(r, b) + product(r, b->rows, b->inner, b->width, 0);
+           attention(r, b) + ring(r, b, false) + product(r, b->rows, b->heads, b->width, 0) +
+           up(r, b) + activation(r, b) + product(r, b->rows, b->inner, b->width, 0);
 }
 
 static double block_again(const struct rates *r, const struct block *b, enum dt_recompute recompute)
@@ -128,7 +141,7 @@ static double block_backward(const struct rates *r, const struct block *b,
 {
     double biases = b->gated ? 0 : passes(r, b->rows * (2 * b->width + b->heads + b->inner), 4);
     return block_again(r, b, recompute) + norms(r, b) + rotation(r, b) + biases +
-           FLASH * attention(r, b) +
+           FLASH * attention(r, b) + ring(r, b, true) +
            (b->gated ? passes(r, 5 * b->rows * b->inner, 1) : passes(r, b->rows * b->inner, 0)) +
            product_backward(r, b->rows, b->width, b->heads + 2 * b->keys) +
            product_backward(r, b->rows, b->heads, b->width) +

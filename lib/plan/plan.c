@@ -62,7 +62,6 @@ int dt_plan_size(struct dt_plan *p, const struct dt_plan_request *r, const struc
     struct dt_settings s = dt_plan_settings(r->settings, l);
     *p = (struct dt_plan){.layout = *l,
                           .parts = b->parts,
-                          .element = b->element,
                           .room = dt_cluster_room(r->cluster),
                           .ideal_bubble = ideal_bubble(l)};
     DT_TRY(find_largest(p, &s, b, err));
@@ -70,7 +69,9 @@ int dt_plan_size(struct dt_plan *p, const struct dt_plan_request *r, const struc
     return 0;
 }
 
-void dt_plan_time(struct dt_plan *p, const struct dt_plan_request *r, const struct dt_base *b)
+/* How long a step takes. */
+static void predict_time(struct dt_plan *p, const struct dt_plan_request *r,
+                         const struct dt_base *b)
 {
     struct dt_settings s = dt_plan_settings(r->settings, &p->layout);
     struct dt_costs costs;
@@ -95,7 +96,7 @@ int dt_plan_make(struct dt_plan *p, const struct dt_plan_request *r, const struc
     DT_TRY(dt_base_init(&base, &s, l, err));
     int rc = dt_plan_size(p, r, l, &base, err);
     if (rc == 0)
-        dt_plan_time(p, r, &base);
+        predict_time(p, r, &base);
     dt_base_release(&base);
     return rc;
 }

@@ -22,8 +22,7 @@ struct dt_plan_request {
 struct dt_plan {
     struct dt_layout layout;
     struct dt_part_sizes parts;
-    double element; /* bytes of a weight */
-    long stage;     /* that needs the most memory: what follows is of its ranks */
+    long stage; /* that needs the most memory: what follows is of its ranks */
     struct dt_rank_sizes sizes;
     struct dt_traffic traffic; /* of the stage that sends the most */
     double room;               /* bytes that a device has */
@@ -45,10 +44,7 @@ struct dt_settings dt_plan_settings(const struct dt_settings *settings,
 int dt_plan_size(struct dt_plan *plan, const struct dt_plan_request *request,
                  const struct dt_layout *layout, const struct dt_base *base,
                  struct dt_error *err) DT_MUST_CHECK;
-/* The rest: how long a step takes. */
-void dt_plan_time(struct dt_plan *plan, const struct dt_plan_request *request,
-                  const struct dt_base *base);
-/* All of it. */
+/* All of it, and how long a step takes. */
 int dt_plan_make(struct dt_plan *plan, const struct dt_plan_request *request,
                  const struct dt_layout *layout, struct dt_error *err) DT_MUST_CHECK;
 /* Seconds that no schedule of the layout can undercut: the most that a stage has to do. slowness:

@@ -20,11 +20,11 @@ struct dt_rounds {
     struct dt_line *collectives; /* of their stages; NULL where no round has one */
     double *free;                /* when devices are that they share */
     long device_count;
-    int64_t next;           /* place of the leader where the next round begins; -1: none */
+    int64_t next;           /* place of the leader at which it is looked at again; -1: never */
     struct state now, kept; /* of Brent's search for a cycle: compared, then replaced */
     double kept_at;
     struct dt_account *kept_accounts;
-    int64_t kept_place, look, limit; /* rounds since, and until it is replaced */
+    int64_t kept_place, looks, limit; /* so far, and that with which it is replaced next */
 };
 
 static struct dt_pipeline_round round_of(const struct dt_simulation *s, long stage)
@@ -58,7 +58,9 @@ static void put_line(struct state *s, const struct dt_line *l, double now)
     }
 }
 
-static void put_actor(struct state *s, const struct dt_actor *a, const struct dt_actor *leader)
+/* collectives: of its stage, or NULL. */
+static void put_actor(struct state *s, const struct dt_actor *a, const struct dt_actor *leader,
+                      const struct dt_line *collectives)
 {
     double now = leader->due;
     put(s, (double)(a->place - leader->place));
@@ -69,7 +71,7 @@ static void put_actor(struct state *s, const struct dt_actor *a, const struct dt
     put_time(s, a->between, now);
     put_time(s, a->sent, now);
     put(s, a->debt);
-    put(s, (double)(a->joined - leader->joined));
+    put(s, collectives ? (double)(a->joined - collectives->first) : 0);
     put(s, (double)(a->gathered < 0 ? 0 : a->joined - a->gathered));
     put(s, (double)(a->reduced < 0 ? 0 : a->joined - a->reduced));
     put(s, (double)a->held);
@@ -78,11 +80,10 @@ static void put_actor(struct state *s, const struct dt_actor *a, const struct dt
 /* What an actor waits for follows from its place. */
 static void describe(struct state *s, const struct dt_simulation *sim, const struct dt_rounds *r)
 {
-    struct dt_pipeline_round round = round_of(sim, r->actors->stage);
     s->count = 0;
-    put(s, (double)((r->actors->place - round.first) % round.places));
     for (long i = 0; i < r->count; i++)
-        put_actor(s, &r->actors[i], r->actors);
+        put_actor(s, &r->actors[i], r->actors,
+                  r->collectives ? &r->collectives[r->actors[i].stage] : NULL);
     for (long i = 0; i < r->message_count; i++)
         put_line(s, &r->messages[i], r->actors->due);
     for (long i = 0; r->collectives && i < sim->layout->pp; i++)
@@ -106,7 +107,6 @@ static void keep(struct dt_rounds *r)
     r->kept_place = r->actors->place;
     for (long i = 0; i < r->count; i++)
         r->kept_accounts[i] = r->actors[i].account;
-    r->look = 0;
     r->limit *= 2;
 }
 
@@ -144,11 +144,10 @@ static void shift_line(struct dt_line *l, double by)
     }
 }
 
-static void shift_actor(struct dt_simulation *s, struct dt_actor *a, double by, int64_t places)
+/* The action at hand keeps the number of its micro-batch, which is not the last one either way. */
+static void shift_actor(struct dt_actor *a, double by, int64_t places)
 {
-    struct dt_pipeline_round round = round_of(s, a->stage);
     a->place += places;
-    a->action.batch += places / round.places * round.batches;
     a->now += by;
     a->due += by;
     a->inside += by;
@@ -162,7 +161,7 @@ static void pass_over(struct dt_simulation *s, struct dt_rounds *r)
     double by = (double)times * (r->actors->due - r->kept_at);
     for (long i = 0; i < r->count; i++) {
         add_account(&r->actors[i].account, &r->kept_accounts[i], (double)times);
-        shift_actor(s, &r->actors[i], by, times * places);
+        shift_actor(&r->actors[i], by, times * places);
     }
     for (long i = 0; i < r->message_count; i++)
         shift_line(&r->messages[i], by);
@@ -173,14 +172,13 @@ static void pass_over(struct dt_simulation *s, struct dt_rounds *r)
     r->next = -1;
 }
 
+/* None is beyond its rounds while the leader has one before it, and so the last micro-batch has yet
+ * to be sent. */
 static bool all_in_rounds(const struct dt_simulation *s, const struct dt_rounds *r)
 {
-    for (long i = 0; i < r->count; i++) {
-        const struct dt_actor *a = &r->actors[i];
-        struct dt_pipeline_round round = round_of(s, a->stage);
-        if (a->place <= round.first || a->place > round.end)
+    for (long i = 0; i < r->count; i++)
+        if (r->actors[i].place <= round_of(s, r->actors[i].stage).first)
             return false;
-    }
     return true;
 }
 
@@ -190,13 +188,13 @@ void dt_rounds_look(struct dt_simulation *s, struct dt_actor *a)
     if (r == NULL || a != r->actors || r->next < 0 || a->place < r->next)
         return;
     struct dt_pipeline_round round = round_of(s, a->stage);
-    r->next = a->place + round.places <= round.end ? r->next + round.places : -1;
-    if (!all_in_rounds(s, r))
+    r->next = a->place + round.places <= round.end ? a->place + round.places : -1;
+    if (r->next < 0 || !all_in_rounds(s, r))
         return;
     describe(&r->now, s, r);
     if (is_kept(r))
         pass_over(s, r);
-    else if (++r->look >= r->limit)
+    else if (++r->looks == r->limit)
         keep(r);
 }
 
@@ -227,7 +225,6 @@ void dt_rounds_init(struct dt_simulation *s)
             .collectives = alone ? NULL : s->collectives,
             .free = &s->free[i * s->shared],
             .device_count = replicas * s->shared,
-            .next = round_of(s, 0).first + 1,
             .limit = 1,
         };
         r->kept_accounts = dt_alloc((size_t)r->count, sizeof *r->kept_accounts);

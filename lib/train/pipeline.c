@@ -78,7 +78,6 @@ struct dt_pipeline_round dt_pipeline_round(const struct dt_pipeline *p, int stag
     left = left < passes - turns ? left : passes - turns;
     return (struct dt_pipeline_round){
         .places = 2 * PASS_PLACES * turns,
-        .batches = turns / p->chunks,
         .first = PASS_PLACES * ahead,
         .end = PASS_PLACES * (ahead + 2 * (left > 0 ? left / turns * turns : 0)),
     };

@@ -72,8 +72,8 @@ int64_t dt_pipeline_under_way(const struct dt_pipeline *pipeline, int stage, int
 /* Between its warm-up and its end a stage does the same again and again, in rounds: with other
  * micro-batches, at other places. */
 struct dt_pipeline_round {
-    int64_t places, batches; /* by how much these grow in a round */
-    int64_t first, end;      /* places of whole rounds, none of which has the last micro-batch */
+    int64_t places;     /* of a round */
+    int64_t first, end; /* of whole rounds, none of which has the last micro-batch */
 };
 struct dt_pipeline_round dt_pipeline_round(const struct dt_pipeline *pipeline, int stage,
                                            int64_t batches);
