@@ -80,6 +80,8 @@ need_mpi() {
     [ -e "$(dirname "$(command -v dt-train)")/../lib/dt/mpi.so" ] || skip "dt was built without MPI"
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     export OMPI_MCA_rmaps_base_oversubscribe=1
+    # Memory that ranks share lies in files, which those that are killed leave behind.
+    export OMPI_MCA_btl_vader_backing_directory=$T
     export ASAN_OPTIONS=detect_leaks=0 # MPI leaves much of its memory to the end of the process
 }
 
