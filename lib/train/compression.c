@@ -35,11 +35,26 @@ void dt_compression_init(struct dt_compression *c, struct dt_comm *comm, struct 
         c->thin_elements += dt_compression_thin(c, &t->params[i]);
 }
 
+/* Of the largest bucket: its numbers, parts of those that this rank owns, and their sum. */
+static void lay_out_rounded(struct dt_compression *c, struct dt_arena *arena)
+{
+    int64_t most = 0, size = dt_comm_size(c->comm);
+    for (int b = 0; b < c->table->bucket_count; b++) {
+        int64_t n = c->table->buckets[b + 1] - c->table->buckets[b];
+        most = n > most && c->kind == DT_COMPRESS_BF16 ? n : most;
+    }
+    size_t mine = (size_t)((most + size - 1) / size);
+    c->rounded = dt_arena_take(arena, (size_t)most * sizeof *c->rounded);
+    c->received = dt_arena_take(arena, (size_t)size * mine * sizeof *c->received);
+    c->sum = dt_arena_take(arena, mine * sizeof *c->sum);
+}
+
 void dt_compression_layout(struct dt_compression *c, struct dt_arena *arena)
 {
     size_t elements = dt_compress_remembers(c->kind) ? (size_t)c->table->gradient_elements : 0;
     c->errors = dt_arena_take(arena, elements * sizeof(float));
     c->thin = dt_arena_take(arena, (size_t)c->thin_elements * sizeof(float));
+    lay_out_rounded(c, arena);
     if (c->errors == NULL || c->kind != DT_COMPRESS_POWERSGD)
         return;
     for (int64_t i = 0; i < c->thin_elements; i += 4) { /* the same on all ranks */
@@ -64,55 +79,53 @@ void dt_compression_rescale(struct dt_compression *c, double factor)
 
 /* --- bf16 ------------------------------------------------------------------------------------- */
 
-static uint16_t to_bf16(float x)
+/* What the owners of a sum add up, in the order of the ranks. */
+static void add_parts(const struct dt_compression *c, struct dt_tensor *own)
 {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    if (x != x)
-        return 0x7fc0;
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16); /* to nearest even */
+    const struct dt_ops *ops = c->device->ops;
+    struct dt_tensor sum = dt_matrix(c->sum, 1, own->columns);
+    for (int r = 0; r < dt_comm_size(c->comm) && own->columns > 0; r++) {
+        uint16_t *theirs = c->received + (int64_t)r * own->columns;
+        struct dt_tensor part = dt_matrix_of(DT_BF16, theirs, 1, own->columns);
+        ops->combine(c->device, &sum, r > 0, r == dt_comm_rank(c->comm) ? own : &part, 1);
+    }
+    ops->copy(c->device, own, &sum);
 }
 
-static float from_bf16(uint16_t narrow)
+static int exchange_parts(const struct dt_compression *c, const size_t *bytes, size_t mine,
+                          struct dt_error *err)
 {
-    uint32_t bits = (uint32_t)narrow << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    int size = dt_comm_size(c->comm);
+    struct dt_piece *sends = dt_alloc(2 * (size_t)size, sizeof *sends), *receives = sends + size;
+    for (int r = 0; r < size; r++) {
+        sends[r] = (struct dt_piece){(char *)c->rounded + bytes[r], bytes[r + 1] - bytes[r]};
+        receives[r] = (struct dt_piece){(char *)c->received + (size_t)r * mine, mine};
+    }
+    int rc = dt_comm_finish_ops(c->comm, c->device, err);
+    rc = rc < 0 ? rc : dt_comm_wait(c->comm, dt_comm_all_to_all(c->comm, sends, receives), err);
+    free(sends);
+    return rc;
 }
 
 /* Parts go to the owners of the sum, rounded; what they add up comes back, rounded. */
 static int sum_rounded(struct dt_compression *c, float *values, int64_t n, struct dt_error *err)
 {
-    size_t size = (size_t)dt_comm_size(c->comm), mine, count = (size_t)n;
-    int rank = dt_comm_rank(c->comm);
-    size_t *bytes = dt_alloc(size + 1, sizeof *bytes);
-    struct dt_piece *sends = dt_alloc(2 * size, sizeof *sends), *receives = sends + size;
-    for (size_t r = 0; r <= size; r++)
-        bytes[r] = (size_t)dt_part_first(n, (int64_t)r, (int64_t)size) * sizeof(uint16_t);
-    mine = (bytes[rank + 1] - bytes[rank]) / sizeof(uint16_t);
-    c->scratch = dt_realloc(c->scratch, count + size * mine, sizeof(uint16_t));
-    uint16_t *own = c->scratch, *theirs = own + count;
-    for (size_t i = 0; i < count; i++)
-        own[i] = to_bf16(values[i]);
-    for (size_t r = 0; r < size; r++) {
-        sends[r] = (struct dt_piece){(char *)own + bytes[r], bytes[r + 1] - bytes[r]};
-        receives[r] = (struct dt_piece){theirs + r * mine, mine * sizeof(uint16_t)};
-    }
-    int rc = dt_comm_wait(c->comm, dt_comm_all_to_all(c->comm, sends, receives), err);
-    uint16_t *sum = own + bytes[rank] / sizeof(uint16_t);
-    memcpy(theirs + (size_t)rank * mine, sum, mine * sizeof(uint16_t));
-    for (size_t i = 0; i < mine; i++) {
-        float x = 0;
-        for (size_t r = 0; r < size; r++)
-            x += from_bf16(theirs[r * mine + i]);
-        sum[i] = to_bf16(x);
-    }
-    rc = rc < 0 ? rc : dt_comm_wait(c->comm, dt_comm_all_gather(c->comm, own, bytes), err);
-    for (size_t i = 0; i < count; i++)
-        values[i] = from_bf16(own[i]);
+    const struct dt_ops *ops = c->device->ops;
+    int size = dt_comm_size(c->comm), rank = dt_comm_rank(c->comm);
+    size_t *bytes = dt_alloc((size_t)size + 1, sizeof *bytes);
+    struct dt_range mine = dt_range_part(n, rank, size);
+    struct dt_tensor all = dt_matrix(values, 1, n);
+    struct dt_tensor rounded = dt_matrix_of(DT_BF16, c->rounded, 1, n);
+    struct dt_tensor own = dt_columns(&rounded, mine.first, dt_range_count(mine));
+    for (int r = 0; r <= size; r++)
+        bytes[r] = (size_t)dt_part_first(n, r, size) * sizeof *c->rounded;
+    ops->copy(c->device, &rounded, &all);
+    int rc = exchange_parts(c, bytes, bytes[rank + 1] - bytes[rank], err);
+    add_parts(c, &own);
+    rc = rc < 0 ? rc : dt_comm_finish_ops(c->comm, c->device, err);
+    rc = rc < 0 ? rc : dt_comm_wait(c->comm, dt_comm_all_gather(c->comm, c->rounded, bytes), err);
+    ops->copy(c->device, &all, &rounded);
     free(bytes);
-    free(sends);
     return rc;
 }
 

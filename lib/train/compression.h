@@ -35,7 +35,9 @@ struct dt_compression {
     float *errors; /* a flat arena: what was left out */
     float *thin;   /* of every matrix, its second factor */
     int64_t thin_elements;
-    void *scratch; /* host memory */
+    uint16_t *rounded, *received; /* bf16: of a bucket, what is sent; parts that come */
+    float *sum;                   /* of these */
+    void *scratch;                /* host memory */
 };
 
 void dt_compression_init(struct dt_compression *compression, struct dt_comm *comm,

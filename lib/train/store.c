@@ -205,7 +205,9 @@ static int check_memory(const struct dt_store *s, const struct dt_settings *sett
         return 0;
     bool slices = part->slices > 1 && !dt_comm_is_near(part->peers);
     bool contexts = part->contexts > 1 && !dt_comm_is_near(part->ring);
-    bool compress = s->parallel.apart && settings->distributed.compress != 0;
+    bool reaches = settings->distributed.compress == DT_COMPRESS_NONE ||
+                   (settings->distributed.compress == DT_COMPRESS_BF16 && !s->parallel.staged);
+    bool compress = s->parallel.apart && !reaches;
     if (!(compress || slices || contexts))
         return 0;
     return dt_fail(err, DT_EINVALID, "%s cannot reach into the memory of device '%s'",
@@ -233,7 +235,7 @@ int dt_store_plan(struct dt_store *s, struct dt_model *model, const struct dt_se
     DT_TRY(dt_parallel_init(&s->parallel, &mesh->data, model->device, &sharding, settings, err));
     DT_TRY(check_memory(s, settings, err));
     note_elsewhere(s);
-    dt_compression_init(&s->compression, mesh->data.all, model->device, t, settings);
+    dt_compression_init(&s->compression, s->parallel.near.all, model->device, t, settings);
     s->kept = dt_alloc(count, sizeof *s->kept);
     s->parameters = dt_alloc(count, sizeof *s->parameters);
     s->sums = dt_alloc(count, sizeof *s->sums);

@@ -57,6 +57,21 @@ load links
     same_in_local_steps diloco
 }
 
+@test "sums in bf16: as late and at once the same bits, the losses and bytes of the cpu engine" {
+    local emulator run
+    local -a how=(--set distributed.compress=bf16)
+    over nccl 2 late "${how[@]}"
+    emulator=hurry over nccl 2 soon "${how[@]}"
+    cmp late.results soon.results
+    over mpi 2 cpu "${how[@]}" --device cpu
+    paste <(numbers cpu loss) <(numbers late loss) | awk '
+        { d = $1 - $2; bad += NF != 2 || d > 1e-5 || d < -1e-5 } END { exit bad || NR != 2 }'
+    for run in cpu late; do # the first step's are counted from elsewhere
+        numbers $run bytes_sent | paste -sd' ' | awk '{ print $2 - $1 }' >$run.bytes
+    done
+    cmp cpu.bytes late.bytes
+}
+
 @test "ranks that no MPI has started" {
     over self 1 one "${invariant[@]}"
     links
