@@ -89,7 +89,8 @@ struct timespec dt_timespec(double seconds)
 void dt_job_begin_wait(struct dt_job *job)
 {
     job->waiting++;
-    job->waited -= dt_now();
+    job->waiting_since = dt_now();
+    job->waited -= job->waiting_since;
     pthread_cond_signal(&job->submitted_one); /* the job's thread may pause */
 }
 
@@ -126,20 +127,22 @@ static void sleep_until_work(struct dt_job *job)
     }
 }
 
-/* With the lock; pauses without it when there is nothing else to do. */
-static void look_after_messages(struct dt_job *job, int *tests)
+/* With the lock; pauses without it when there is nothing else to do. since: something began or was
+ * over. */
+static void look_after_messages(struct dt_job *job, double *since)
 {
     struct dt_error err;
-    bool moved;
+    bool moved, begun = job->posted != NULL;
     int rc = dt_messages_advance(job, &moved, &err);
     if (rc < 0)
         dt_job_fail(job, rc, &err);
     look_after_links(job);
     if (rc < 0 || moved)
         pthread_cond_broadcast(&job->finished_one);
-    *tests = moved ? 0 : *tests + 1;
+    if (begun || moved)
+        *since = dt_now();
     if (job->finished == job->submitted && !is_idle(job))
-        dt_job_pause(job, *tests);
+        dt_job_pause(job, *since);
 }
 
 static void free_job(struct dt_job *job)
@@ -165,7 +168,8 @@ static void *serve(void *argument)
 {
     struct dt_job *job = argument;
     struct dt_error err;
-    int rc = join(job, &err), tests = 0;
+    int rc = join(job, &err);
+    double since = 0;
     bool joined = rc == 0;
     pthread_mutex_lock(&job->lock);
     if (!joined) {
@@ -178,11 +182,10 @@ static void *serve(void *argument)
         sleep_until_work(job);
         if (is_idle(job))
             break;
-        look_after_messages(job, &tests);
+        look_after_messages(job, &since);
         /* A message goes first: the other side may need it to come to the operation. */
         if (job->finished == job->submitted || job->posted)
             continue;
-        tests = 0;
         const struct dt_operation *op = &job->queue[job->finished % DT_QUEUE];
         int failed = job->failed;
         pthread_mutex_unlock(&job->lock);

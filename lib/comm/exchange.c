@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages of an operation, under the eyes of a watchdog. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -7,9 +8,9 @@
 #include "base/progress.h"
 #include "comm/job.h"
 
-#define SPINS        2000 /* tests in a row before the thread begins to sleep */
-#define PAUSE        2e-5 /* seconds that it then sleeps at a time */
-#define DOUBLINGS    6    /* of pauses while nobody waits */
+#define SPIN         5e-5 /* seconds of a wait without pauses */
+#define PAUSE_LEAST  2e-5 /* then, from one test to the next */
+#define PAUSE_MOST   1.3e-3
 #define CONTEXT_BITS 10
 #define NUMBER_BITS  16
 
@@ -103,23 +104,21 @@ int dt_transfer_test(const struct dt_operation *op, struct dt_transfer *t, struc
     return rc;
 }
 
-/* Without the lock. */
-static void spin(struct dt_job *job, int tests)
+/* Somebody who waits leaves a processor idle, or to other ranks, which it waits for. */
+static double pause_after(bool waited_for, double idle)
 {
-    const struct timespec pause = dt_timespec(PAUSE);
-    pthread_mutex_unlock(&job->lock);
-    if (tests > SPINS)
-        nanosleep(&pause, NULL);
-    pthread_mutex_lock(&job->lock);
+    double pause = waited_for ? idle / 8 : idle;
+    if (waited_for && idle < SPIN)
+        return 0;
+    return fmin(fmax(pause, PAUSE_LEAST), PAUSE_MOST);
 }
 
-void dt_job_pause(struct dt_job *job, int tests)
+void dt_job_pause(struct dt_job *job, double since)
 {
-    int doublings = tests < DOUBLINGS ? tests : DOUBLINGS;
-    const struct timespec end = dt_timespec(dt_now() + PAUSE * (1 << doublings));
-    if (job->waiting > 0)
-        spin(job, tests);
-    else
+    double now = dt_now(), last = fmax(since, job->waiting_since);
+    double pause = pause_after(job->waiting > 0, now - last);
+    const struct timespec end = dt_timespec(now + pause);
+    if (pause > 0)
         pthread_cond_clockwait(&job->submitted_one, &job->lock, CLOCK_MONOTONIC, &end);
 }
 
@@ -127,21 +126,19 @@ int dt_exchange_end(const struct dt_operation *op, struct dt_transfer *transfers
                     struct dt_error *err)
 {
     double since = dt_now();
-    int tests = 0;
     for (int i = 0; i < count;) {
         int rc = transfers[i].request ? dt_transfer_test(op, &transfers[i], err) : 1;
         if (rc < 0)
             return rc;
         if (rc > 0) {
-            tests = 0;
             since = dt_now();
             i++;
             continue;
         }
         pthread_mutex_lock(&op->comm->job->lock);
-        dt_job_pause(op->comm->job, ++tests);
+        dt_job_pause(op->comm->job, since);
         pthread_mutex_unlock(&op->comm->job->lock);
-        if (tests % 64 == 0 && dt_now() - since > op->comm->job->patience)
+        if (dt_now() - since > op->comm->job->patience)
             return dt_transfer_stalled(op, &transfers[i], err);
     }
     return 0;

@@ -82,6 +82,7 @@ struct dt_job {
     struct dt_message *made, *free_messages, *posted; /* the newest first */
     struct dt_message *under_way;                     /* of the thread alone */
     int waiting;                                      /* threads, for what is not over */
+    double waiting_since;                             /* the last of them */
     struct dt_device *linked;                         /* NULL: no links */
     char links_name[DT_ERROR_TEXT];
     struct dt_scratch linked_lists;      /* of operations on links */
@@ -120,14 +121,14 @@ int dt_transfer_test(const struct dt_operation *op, struct dt_transfer *transfer
 /* The error of one that has not moved for too long. */
 int dt_transfer_stalled(const struct dt_operation *op, const struct dt_transfer *transfer,
                         struct dt_error *err);
-/* On the job's thread, which holds the lock: after so many tests in a row that found nothing over.
- * Somebody who waits leaves a processor idle, and tests go on without a pause at first. Otherwise
- * this rank computes, and may have but this one processor: pauses double, until something is
- * submitted or waited for. */
-void dt_job_pause(struct dt_job *job, int tests);
+/* On the job's thread, which holds the lock: a pause between tests of what has not moved since
+ * then. It grows with the time; there is none at first where somebody waits. Otherwise this rank
+ * computes, and may have but this one processor. What is submitted or waited for ends it. */
+void dt_job_pause(struct dt_job *job, double since);
 
 /* On the job's thread, which holds the lock: starts what was posted and looks after what is
- * under way. *moved: something was over. */
+ * under way, both without the lock, since a transport may take its time and whoever submits must
+ * not wait for it. *moved: something was over. */
 int dt_messages_advance(struct dt_job *job, bool *moved, struct dt_error *err) DT_MUST_CHECK;
 void dt_messages_release(struct dt_job *job);
 

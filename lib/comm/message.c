@@ -115,16 +115,23 @@ int dt_comm_end_passing(struct dt_comm *c, const struct dt_passing *p, struct dt
 
 /* --- on the job's thread ---------------------------------------------------------------------- */
 
-/* What was posted, in its order, goes behind what is under way. */
-static int start_posted(struct dt_job *job, struct dt_error *err)
+/* What was posted, in its order. */
+static struct dt_message *take_posted(struct dt_job *job)
 {
-    struct dt_message *oldest = NULL, **end = &job->under_way;
+    struct dt_message *oldest = NULL;
     while (job->posted) {
         struct dt_message *m = job->posted;
         job->posted = m->next;
         m->next = oldest;
         oldest = m;
     }
+    return oldest;
+}
+
+/* Goes behind what is under way. */
+static int start(struct dt_job *job, struct dt_message *oldest, struct dt_error *err)
+{
+    struct dt_message **end = &job->under_way;
     while (*end)
         end = &(*end)->next;
     *end = oldest;
@@ -135,14 +142,9 @@ static int start_posted(struct dt_job *job, struct dt_error *err)
     return 0;
 }
 
-int dt_messages_advance(struct dt_job *job, bool *moved, struct dt_error *err)
+/* What is over goes to the list of that name. */
+static int test_all(struct dt_job *job, struct dt_message **over, struct dt_error *err)
 {
-    *moved = false;
-    if (job->failed < 0) { /* nobody waits for them any more */
-        job->posted = job->under_way = NULL;
-        return 0;
-    }
-    DT_TRY(start_posted(job, err));
     for (struct dt_message **place = &job->under_way; *place;) {
         struct dt_message *m = *place;
         int rc = m->transfer.request ? dt_transfer_test(&m->op, &m->transfer, err) : 1;
@@ -152,12 +154,31 @@ int dt_messages_advance(struct dt_job *job, bool *moved, struct dt_error *err)
             return rc;
         if (rc > 0) {
             *place = m->next;
-            m->over = *moved = true;
+            m->next = *over;
+            *over = m;
         } else {
             place = &m->next;
         }
     }
     return 0;
+}
+
+int dt_messages_advance(struct dt_job *job, bool *moved, struct dt_error *err)
+{
+    struct dt_message *over = NULL;
+    *moved = false;
+    if (job->failed < 0) { /* nobody waits for them any more */
+        job->posted = job->under_way = NULL;
+        return 0;
+    }
+    struct dt_message *oldest = take_posted(job);
+    pthread_mutex_unlock(&job->lock);
+    int rc = start(job, oldest, err);
+    rc = rc < 0 ? rc : test_all(job, &over, err);
+    pthread_mutex_lock(&job->lock);
+    for (struct dt_message *m = over; m; m = m->next)
+        m->over = *moved = true;
+    return rc;
 }
 
 void dt_messages_release(struct dt_job *job)

@@ -6,7 +6,8 @@
  * the name "dt_transport", or part of the library (comm/tcp.h). It knows nothing of reductions: dt
  * adds up itself, in an order of its own, so no library's choice of algorithm reaches the result.
  * All calls come from one thread. Messages between two ranks with one tag arrive
- * in the order they were sent.
+ * in the order they were sent, and into receives in the order these were started. What is under
+ * way goes on in whatever call, as far as both sides call.
  */
 #ifndef DT_COMM_TRANSPORT_H
 #define DT_COMM_TRANSPORT_H

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <semaphore.h>
+#include <unistd.h>
 
 #include "base/progress.h"
 #include "base/rng.h"
@@ -403,6 +404,54 @@ static void messages_under_way_leave_the_processor_to_who_computes(void **state)
     run_ranks(2, compute_while_it_comes, NULL);
 }
 
+static sem_t in_test, has_posted;
+
+/* As MPI's may, which leaves the processor to others: the first lasts until rank 0 has posted. */
+static int test_for_long(void *state, void **request, size_t *bytes, struct dt_error *err)
+{
+    static atomic_bool lasted;
+    if (*(int *)state == 0 && !atomic_exchange(&lasted, true)) {
+        sem_post(&in_test);
+        sem_wait(&has_posted);
+    }
+    return threads_test(state, request, bytes, err);
+}
+
+static void post_while_it_tests(struct dt_comm *world, void *context)
+{
+    int rank = dt_comm_rank(world), in = 0;
+    struct dt_error err;
+    (void)context;
+    if (rank == 1) {
+        assert_int_equal(dt_comm_barrier(world, &err), 0);
+        assert_int_equal(dt_comm_await(world, dt_comm_send(world, 0, 1, &rank, sizeof rank), &err),
+                         0);
+        return;
+    }
+    struct dt_message *m = dt_comm_receive(world, 1, 1, &in, sizeof in);
+    sem_wait(&in_test);
+    char signs[2];
+    size_t offsets[] = {0, 1, 2};
+    dt_ticket barrier = dt_comm_all_gather(world, signs, offsets);
+    sem_post(&has_posted);
+    assert_int_equal(dt_comm_wait(world, barrier, &err), 0);
+    assert_int_equal(dt_comm_await(world, m, &err), 0);
+    assert_int_equal(in, 1);
+}
+
+/* Or whoever computes would wait for a transport that waits for a processor. */
+static void a_test_of_messages_keeps_nobody_from_submitting(void **state)
+{
+    struct dt_transport slow = threads_transport;
+    (void)state;
+    slow.test = test_for_long;
+    sem_init(&in_test, 0, 0);
+    sem_init(&has_posted, 0, 0);
+    alarm(600); /* for ever, if it does */
+    run_ranks_over(&slow, 2, post_while_it_tests, NULL);
+    alarm(0);
+}
+
 /* Rank 1 comes to another operation than rank 0, and then to no more. */
 static void disagree(struct dt_comm *world, void *context)
 {
@@ -587,6 +636,7 @@ int main(void)
         cmocka_unit_test(waiting_for_messages_counts),
         cmocka_unit_test(messages_under_way_leave_the_processor_to_who_computes),
         cmocka_unit_test(groups_are_named_by_few_of_their_ranks),
+        cmocka_unit_test(a_test_of_messages_keeps_nobody_from_submitting),
         cmocka_unit_test(what_does_not_fit_or_does_not_come_is_an_error),
         cmocka_unit_test(errors_are_agreed_on),
         cmocka_unit_test(a_rank_that_does_not_come_is_no_agreement),

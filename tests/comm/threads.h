@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* A transport between the threads of one program, so that communicators can be
- * tested with many ranks and without a launcher; sends are delivered at once. */
+ * tested with many ranks and without a launcher; sends are delivered at once.
+ *
+ * Shaken, by post.shaken or $DT_SHAKE, it does at random what a transport may: a send is over at
+ * once, or when a receive has taken it, for which both sides must look again; a transfer is found
+ * over some tests late; memory to receive into holds anything until then; ranks lose their
+ * processor in between. Messages of one tag between two ranks keep their order, no others. */
 #ifndef TESTS_COMM_THREADS_H
 #define TESTS_COMM_THREADS_H
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/buffer.h"
+#include "base/rng.h"
 #include "comm/comm.h"
 
 #define MOST_RANKS 8
@@ -18,21 +25,98 @@ struct message {
     struct message *next;
     int from, tag;
     size_t bytes;
-    char data[];
+    const char *data;               /* the copy, or the sender's */
+    bool asked_for, granted, taken; /* by a receive; by the sender, when it looked; and gone */
+    char copy[];
+};
+
+struct threads_request {
+    struct threads_request *next;
+    int from, tag; /* from -1: a send */
+    void *data;
+    size_t bytes;
+    struct message *message; /* that is sent, unless it is a copy; received: the match */
+    bool over;
+    int late; /* tests to come that find nothing */
 };
 
 static struct {
     pthread_mutex_t lock;
-    struct message *boxes[MOST_RANKS]; /* of each rank, oldest first */
+    struct message *boxes[MOST_RANKS];            /* of each rank, oldest first */
+    struct threads_request *receives[MOST_RANKS]; /* likewise */
     int size, opened;
     long tests[MOST_RANKS]; /* whether something came */
+    uint64_t shaken;        /* seed; 0: not at all */
+    uint64_t drawn;         /* numbers, so far */
 } post = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-struct threads_request {
-    int from, tag; /* from -1: a send, which is over */
-    void *data;
-    size_t bytes;
-};
+/* With the lock: one of so many numbers. */
+static int draw(int count)
+{
+    return (int)(dt_random_key(post.shaken, 0, post.drawn++) % (uint64_t)count);
+}
+
+static int lateness(void)
+{
+    return post.shaken ? draw(6) : 0;
+}
+
+/* The place of the oldest message from that rank with that tag (-1: any); NULL: none. */
+static struct message **find(int rank, int from, int tag)
+{
+    for (struct message **m = &post.boxes[rank]; *m; m = &(*m)->next)
+        if ((*m)->from == from && (tag < 0 || (*m)->tag == tag) && !(*m)->asked_for)
+            return m;
+    return NULL;
+}
+
+/* With the lock: the match of a receive comes. */
+static void take(int rank, struct threads_request *r)
+{
+    struct message *m = r->message, **place = &post.boxes[rank];
+    memcpy(r->data, m->data, m->bytes < r->bytes ? m->bytes : r->bytes);
+    r->bytes = m->bytes;
+    r->over = m->taken = true;
+    while (*place != m)
+        place = &(*place)->next;
+    *place = m->next;
+    if (m->data == m->copy)
+        free(m);
+}
+
+/* With the lock: as far as a rank's transfers can go on when it looks, at any of them. */
+static void progress(int rank)
+{
+    for (int to = 0; to < post.size; to++)
+        for (struct message *m = post.boxes[to]; m; m = m->next)
+            m->granted |= m->from == rank && m->asked_for;
+    for (struct threads_request **place = &post.receives[rank], *r; (r = *place);) {
+        struct message **match = r->message ? NULL : find(rank, r->from, r->tag);
+        if (match) {
+            r->message = *match;
+            r->message->asked_for = true;
+        }
+        if (r->message && r->message->granted) {
+            take(rank, r);
+            *place = r->next;
+        } else {
+            place = &r->next;
+        }
+    }
+}
+
+static void enter(int rank)
+{
+    pthread_mutex_lock(&post.lock);
+    bool pauses = post.shaken && draw(16) == 0;
+    const struct timespec pause = {.tv_nsec = pauses ? draw(100000) : 0};
+    if (pauses) {
+        pthread_mutex_unlock(&post.lock);
+        nanosleep(&pause, NULL);
+        pthread_mutex_lock(&post.lock);
+    }
+    progress(rank);
+}
 
 static int threads_open(void **state, const struct dt_opening *how, int *rank, int *size,
                         struct dt_error *err)
@@ -53,22 +137,32 @@ static void threads_close(void *state)
     free(state);
 }
 
+static struct message *new_message(int from, int tag, const void *data, size_t bytes, bool copied)
+{
+    struct message *m = dt_alloc(1, sizeof *m + (copied ? bytes : 0));
+    *m = (struct message){.from = from, .tag = tag, .bytes = bytes, .data = data};
+    m->granted = copied;
+    if (copied)
+        m->data = memcpy(m->copy, data, bytes);
+    return m;
+}
+
 static int threads_send(void *state, int to, int tag, const void *data, size_t bytes,
                         void **request, struct dt_error *err)
 {
-    struct message *m = dt_alloc(1, sizeof *m + bytes), **end;
     struct threads_request *r = dt_alloc(1, sizeof *r);
+    struct message **end = &post.boxes[to];
+    int self = *(int *)state;
     (void)err;
-    m->from = *(int *)state;
-    m->tag = tag;
-    m->bytes = bytes;
-    memcpy(m->data, data, bytes);
-    pthread_mutex_lock(&post.lock);
-    for (end = &post.boxes[to]; *end; end = &(*end)->next)
-        ;
+    enter(self);
+    bool copied = !post.shaken || draw(2);
+    struct message *m = new_message(self, tag, data, bytes, copied);
+    while (*end)
+        end = &(*end)->next;
     *end = m;
+    *r = (struct threads_request){
+        .from = -1, .over = copied, .message = copied ? NULL : m, .late = lateness()};
     pthread_mutex_unlock(&post.lock);
-    r->from = -1;
     *request = r;
     return 0;
 }
@@ -76,41 +170,37 @@ static int threads_send(void *state, int to, int tag, const void *data, size_t b
 static int threads_receive(void *state, int from, int tag, void *data, size_t bytes, void **request,
                            struct dt_error *err)
 {
-    struct threads_request *r = dt_alloc(1, sizeof *r);
-    (void)state, (void)err;
-    *r = (struct threads_request){from, tag, data, bytes};
+    struct threads_request *r = dt_alloc(1, sizeof *r), **end;
+    (void)err;
+    enter(*(int *)state);
+    *r = (struct threads_request){.from = from, .tag = tag, .data = data, .bytes = bytes};
+    r->late = lateness();
+    for (end = &post.receives[*(int *)state]; *end; end = &(*end)->next)
+        ;
+    *end = r;
+    if (post.shaken)
+        memset(data, 0xa5, bytes);
+    pthread_mutex_unlock(&post.lock);
     *request = r;
     return 0;
-}
-
-/* The oldest message from that rank with that tag (-1: any), taken out of the box or left. */
-static struct message *find(int rank, int from, int tag, bool take)
-{
-    for (struct message **m = &post.boxes[rank]; *m; m = &(*m)->next)
-        if ((*m)->from == from && (tag < 0 || (*m)->tag == tag)) {
-            struct message *found = *m;
-            if (take)
-                *m = found->next;
-            return found;
-        }
-    return NULL;
 }
 
 static int threads_test(void *state, void **request, size_t *bytes, struct dt_error *err)
 {
     struct threads_request *r = *request;
+    int self = *(int *)state;
     (void)err;
-    if (r->from >= 0) {
-        pthread_mutex_lock(&post.lock);
-        post.tests[*(int *)state]++;
-        struct message *m = find(*(int *)state, r->from, r->tag, true);
-        pthread_mutex_unlock(&post.lock);
-        if (m == NULL)
-            return 0;
-        memcpy(r->data, m->data, m->bytes < r->bytes ? m->bytes : r->bytes);
-        *bytes = m->bytes;
-        free(m);
-    }
+    enter(self);
+    post.tests[self] += r->from >= 0;
+    bool over = r->late == 0 && (r->over || (r->from < 0 && r->message->taken));
+    r->late -= r->late > 0;
+    pthread_mutex_unlock(&post.lock);
+    if (!over)
+        return 0;
+    if (r->from >= 0)
+        *bytes = r->bytes;
+    else
+        free(r->message);
     free(r);
     *request = NULL;
     return 1;
@@ -119,10 +209,10 @@ static int threads_test(void *state, void **request, size_t *bytes, struct dt_er
 static bool threads_waiting(void *state, int from, int *tag, size_t *bytes)
 {
     pthread_mutex_lock(&post.lock);
-    struct message *m = find(*(int *)state, from, -1, false);
+    struct message **m = find(*(int *)state, from, -1);
     if (m) {
-        *tag = m->tag;
-        *bytes = m->bytes;
+        *tag = (*m)->tag;
+        *bytes = (*m)->bytes;
     }
     pthread_mutex_unlock(&post.lock);
     return m != NULL;
@@ -142,6 +232,7 @@ static const struct dt_transport threads_transport = {
 typedef void rank_work(struct dt_comm *world, void *context);
 
 struct rank_start {
+    const struct dt_transport *transport;
     rank_work *work;
     void *context;
 };
@@ -152,29 +243,46 @@ static void *run_rank(void *argument)
     struct rank_start *start = argument;
     struct dt_comm *world;
     struct dt_error err;
-    if (dt_comm_open_on(&world, &threads_transport, &how, &err) < 0)
+    if (dt_comm_open_on(&world, start->transport, &how, &err) < 0)
         abort();
     start->work(world, start->context);
     dt_comm_close(world);
     return NULL;
 }
 
-static void run_ranks(int size, rank_work *work, void *context)
+/* What nobody has waited for. */
+static void empty_boxes(int rank)
 {
-    struct rank_start start = {work, context};
+    for (struct message *m; (m = post.boxes[rank]);) {
+        post.boxes[rank] = m->next;
+        free(m);
+    }
+    for (struct threads_request *r; (r = post.receives[rank]);) {
+        post.receives[rank] = r->next;
+        free(r);
+    }
+}
+
+static void run_ranks_over(const struct dt_transport *transport, int size, rank_work *work,
+                           void *context)
+{
+    struct rank_start start = {transport, work, context};
+    const char *seed = getenv("DT_SHAKE");
     pthread_t threads[MOST_RANKS];
     post.size = size;
     post.opened = 0;
+    post.shaken = seed ? strtoull(seed, NULL, 10) : post.shaken;
     for (int i = 0; i < size; i++)
         pthread_create(&threads[i], NULL, run_rank, &start);
     for (int i = 0; i < size; i++)
         pthread_join(threads[i], NULL);
     for (int i = 0; i < size; i++)
-        while (post.boxes[i]) {
-            struct message *m = post.boxes[i];
-            post.boxes[i] = m->next;
-            free(m);
-        }
+        empty_boxes(i);
+}
+
+static void run_ranks(int size, rank_work *work, void *context)
+{
+    run_ranks_over(&threads_transport, size, work, context);
 }
 
 #endif
