@@ -11,8 +11,10 @@
 #define SPIN         5e-5 /* seconds of a wait without pauses */
 #define PAUSE_LEAST  2e-5 /* then, from one test to the next */
 #define PAUSE_MOST   1.3e-3
-#define CONTEXT_BITS 10
+#define CONTEXT_BITS 6
 #define NUMBER_BITS  16
+
+_Static_assert(1 + CONTEXT_BITS + NUMBER_BITS == DT_TAG_BITS, "kind, group and number are a tag");
 
 /* Kind, group and number of the operation, so that a message out of step meets no receive. */
 static int tag_of(const struct dt_operation *op)

@@ -53,5 +53,6 @@ struct dt_transport {
 };
 
 #define DT_TRANSFER_MOST ((size_t)1 << 30)
+#define DT_TAG_BITS      23 /* of a tag: those that Open MPI has over UCX */
 
 #endif

@@ -154,6 +154,8 @@ static int threads_send(void *state, int to, int tag, const void *data, size_t b
     struct message **end = &post.boxes[to];
     int self = *(int *)state;
     (void)err;
+    if (tag >> DT_TAG_BITS != 0 || bytes > DT_TRANSFER_MOST)
+        abort();
     enter(self);
     bool copied = !post.shaken || draw(2);
     struct message *m = new_message(self, tag, data, bytes, copied);

@@ -17,6 +17,17 @@ static int check(int code, const char *what, struct dt_error *err)
     return dt_fail(err, DT_EIO, "MPI: %s: %s", what, text);
 }
 
+/* The standard promises 15 bits. */
+static int check_tags(struct dt_error *err)
+{
+    int *most, found;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &found);
+    if (found && *most < (1 << DT_TAG_BITS) - 1)
+        return dt_fail(err, DT_EMISSING, "MPI has tags up to %d here, and %d are needed", *most,
+                       (1 << DT_TAG_BITS) - 1);
+    return 0;
+}
+
 static int open_transport(void **state, const struct dt_opening *how, int *rank, int *size,
                           struct dt_error *err)
 {
@@ -34,7 +45,7 @@ static int open_transport(void **state, const struct dt_opening *how, int *rank,
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, rank);
     MPI_Comm_size(MPI_COMM_WORLD, size);
-    return 0;
+    return check_tags(err);
 }
 
 static void close_transport(void *state)
