@@ -31,14 +31,15 @@ struct request {
     struct request *next; /* behind it to the same rank */
     int peer;
     struct header header;
-    bool sends;
+    bool sends, over; /* over: a receive has its message */
     char *data;
-    size_t at; /* bytes sent, the header among them */
+    size_t at; /* bytes sent, the header among them, or that came */
 };
 
 struct peer {
     int socket;
     struct request *sends;    /* the oldest first */
+    struct request *receives; /* likewise */
     struct header header;     /* of the message that comes */
     size_t header_at;         /* bytes of it that have come */
     struct message *coming;   /* NULL: the header is not whole */
@@ -200,16 +201,22 @@ static struct request *new_request(int peer, int tag, const void *data, size_t b
     return r;
 }
 
+static void append(struct request **end, struct request *r)
+{
+    while (*end)
+        end = &(*end)->next;
+    *end = r;
+}
+
 static int send_bytes(void *state, int to, int tag, const void *data, size_t bytes, void **request,
                       struct dt_error *err)
 {
     struct tcp *t = state;
-    struct request *r = new_request(to, tag, data, bytes), **end = &t->peers[to].sends;
+    struct request *r = new_request(to, tag, data, bytes);
     (void)err;
     r->sends = true;
-    while (*end)
-        end = &(*end)->next;
-    *request = *end = r;
+    append(&t->peers[to].sends, r);
+    *request = r;
     advance_sends(&t->peers[to]);
     return 0;
 }
@@ -217,8 +224,11 @@ static int send_bytes(void *state, int to, int tag, const void *data, size_t byt
 static int receive_bytes(void *state, int from, int tag, void *data, size_t bytes, void **request,
                          struct dt_error *err)
 {
-    (void)state, (void)err;
-    *request = new_request(from, tag, data, bytes);
+    struct tcp *t = state;
+    struct request *r = new_request(from, tag, data, bytes);
+    (void)err;
+    append(&t->peers[from].receives, r);
+    *request = r;
     return 0;
 }
 
@@ -234,17 +244,30 @@ static struct message *take(struct peer *p, int tag)
     return NULL;
 }
 
+/* What has come goes into receives, the oldest first, whichever is asked for. */
+static void settle(struct peer *p)
+{
+    for (struct request **place = &p->receives, *r; (r = *place);) {
+        struct message *m = take(p, r->header.tag);
+        if (m == NULL) {
+            place = &r->next;
+            continue;
+        }
+        *place = r->next;
+        r->at = m->header.bytes;
+        r->over = true;
+        memcpy(r->data, m->data, r->at < r->header.bytes ? r->at : r->header.bytes);
+        free(m);
+    }
+}
+
 static bool is_over(struct tcp *t, struct request *r, size_t *bytes)
 {
     if (r->sends)
         return r->at == sizeof r->header + r->header.bytes;
-    struct message *m = take(&t->peers[r->peer], r->header.tag);
-    if (m == NULL)
-        return false;
-    *bytes = m->header.bytes;
-    memcpy(r->data, m->data, *bytes < r->header.bytes ? *bytes : r->header.bytes);
-    free(m);
-    return true;
+    settle(&t->peers[r->peer]);
+    *bytes = r->at;
+    return r->over;
 }
 
 static int test_request(void *state, void **request, size_t *bytes, struct dt_error *err)

@@ -24,29 +24,43 @@ static int await(void *tcp, void *request, size_t *bytes)
     return over;
 }
 
+#define SIZES (sizeof sizes / sizeof *sizes)
+
+/* Receives all sizes under a tag from the other, and asks for the last one first. */
+static bool receive_all(void *tcp, int peer, int tag, const char *expected)
+{
+    struct dt_error err;
+    void *received[SIZES];
+    char *in = dt_alloc(SIZES, BYTES);
+    bool good = true;
+    for (size_t i = 0; i < SIZES; i++)
+        good &= dt_tcp_transport.receive(tcp, peer, tag, in + i * BYTES, BYTES, &received[i],
+                                         &err) == 0;
+    for (size_t i = SIZES; i-- > 0;) {
+        size_t bytes = 7;
+        good &= await(tcp, received[i], &bytes) == 1 && bytes == sizes[i] &&
+                memcmp(in + i * BYTES, expected, bytes) == 0;
+    }
+    free(in);
+    return good;
+}
+
 /* Sends each size under each tag, and receives the same from the other: the later tag first. */
 static bool exchange(void *tcp, int peer)
 {
     struct dt_error err;
-    char *out = dt_alloc(1, BYTES), *in = dt_alloc(1, BYTES);
-    void *sends[TAGS][sizeof sizes / sizeof *sizes], *received;
+    char *out = dt_alloc(1, BYTES);
+    void *sends[TAGS][SIZES];
     bool good = true;
     memset(out, 'x', BYTES);
     for (int tag = 0; tag < TAGS; tag++)
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (size_t i = 0; i < SIZES; i++)
             good &= dt_tcp_transport.send(tcp, peer, tag, out, sizes[i], &sends[tag][i], &err) == 0;
     for (int tag = TAGS - 1; tag >= 0; tag--)
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-            size_t bytes = 7;
-            memset(in, 0, BYTES);
-            good &= dt_tcp_transport.receive(tcp, peer, tag, in, BYTES, &received, &err) == 0 &&
-                    await(tcp, received, &bytes) == 1 && bytes == sizes[i] &&
-                    memcmp(in, out, bytes) == 0;
-        }
+        good &= receive_all(tcp, peer, tag, out);
     for (int tag = 0; tag < TAGS; tag++)
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (size_t i = 0; i < SIZES; i++)
             good &= await(tcp, sends[tag][i], &(size_t){0}) == 1;
-    free(in);
     free(out);
     return good;
 }
