@@ -5,6 +5,8 @@
 
 #include "base/rng.h"
 
+#define MOST_FAILURES 1000000
+
 static double daly_interval(double checkpoint, double mtbf)
 {
     double x = checkpoint / (2 * mtbf);
@@ -28,15 +30,13 @@ struct dt_goodput dt_goodput(const struct dt_base *b, const struct dt_layout *l,
     if (g.mtbf == 0)
         return g;
     g.young = sqrt(2 * g.checkpoint * g.mtbf);
-    g.interval = g.daly = daly_interval(g.checkpoint, g.mtbf);
-    g.share = dt_goodput_expected(&g, g.interval);
+    g.daly = daly_interval(g.checkpoint, g.mtbf);
+    g.share = dt_goodput_expected(&g, g.daly);
     return g;
 }
 
 double dt_goodput_expected(const struct dt_goodput *g, double interval)
 {
-    if (g->mtbf == 0)
-        return 1;
     return interval /
            (g->mtbf * exp(g->restart / g->mtbf) * expm1((interval + g->checkpoint) / g->mtbf));
 }
@@ -78,13 +78,11 @@ double dt_goodput_simulated(const struct dt_goodput *g, double interval, double 
 {
     struct drawn d = {.goodput = g};
     dt_rng_init(&d.rng, dt_random_key(seed, 'F', 0));
-    if (g->mtbf == 0)
-        return 1;
     draw_failure(&d);
-    while (d.failures < DT_MOST_FAILURES && run_to_failure(&d, interval, progress))
+    while (d.failures < MOST_FAILURES && run_to_failure(&d, interval, progress))
         do { /* another failure may come before the run has started again */
             d.clock = d.failure + g->restart;
             draw_failure(&d);
-        } while (d.failure < d.clock && d.failures < DT_MOST_FAILURES);
+        } while (d.failure < d.clock && d.failures < MOST_FAILURES);
     return d.done / d.clock;
 }

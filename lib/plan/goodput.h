@@ -19,15 +19,13 @@ struct dt_goodput {
     double checkpoint;  /* seconds to write one */
     double restart;     /* seconds */
     double young, daly; /* best intervals between checkpoints, by each: seconds */
-    double interval;    /* the one that counts: Daly's */
-    double share;       /* of the time that is progress */
+    double share;       /* of the time that is progress, with Daly's interval */
 };
 
 struct dt_goodput dt_goodput(const struct dt_base *base, const struct dt_layout *layout,
                              const struct dt_cluster *cluster);
-/* What share of the time is progress with that interval: expected, and drawn by seed
- * for a run of so many seconds of progress, or up to its last failure of so many. */
-#define DT_MOST_FAILURES 1000000
+/* What share of the time is progress with that interval, where there are failures: expected, and
+ * drawn by seed for a run of so many seconds of progress, or up to its millionth failure. */
 double dt_goodput_expected(const struct dt_goodput *goodput, double interval);
 double dt_goodput_simulated(const struct dt_goodput *goodput, double interval, double progress,
                             uint64_t seed);

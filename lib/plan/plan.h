@@ -57,7 +57,7 @@ struct dt_plan_source {
     const char *config, *cluster, *measured; /* config and measured may be NULL */
     const char *const *set, *const *machine; /* "section.key=value" */
     int set_count, machine_count;
-    long devices; /* 0: as many as pp times tp */
+    long devices; /* 0: as many as pp times cp times tp */
     long batches; /* micro-batches of a replica; 0: as the settings say */
 };
 

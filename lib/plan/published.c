@@ -103,25 +103,19 @@ static int read_figure(struct figure *f, struct json_object *o, struct dt_error 
 
 /* --- predicting it -------------------------------------------------------------------------- */
 
-static int plan_once(struct dt_plan *plan, const struct dt_plan_source *source,
-                     const struct dt_measured *measured, struct dt_error *err)
+/* The plan over that many devices, each with the same share of the work. */
+static int plan_devices(const struct figure *f, long devices, const struct dt_measured *measured,
+                        struct dt_plan *plan, struct dt_error *err)
 {
     struct dt_settings settings;
     struct dt_cluster cluster;
     struct dt_layout layout;
     struct dt_plan_request request;
-    DT_TRY(dt_plan_request_read(&request, &settings, &cluster, &layout, source, err));
-    request.measured = *measured;
-    return dt_plan_make(plan, &request, &layout, err);
-}
-
-/* The plan over that many devices, each with the same share of the work. */
-static int plan_devices(const struct figure *f, long devices, const struct dt_measured *measured,
-                        struct dt_plan *plan, struct dt_error *err)
-{
     struct dt_plan_source source = f->from;
     source.devices = devices;
-    return plan_once(plan, &source, measured, err);
+    DT_TRY(dt_plan_request_read(&request, &settings, &cluster, &layout, &source, err));
+    request.measured = *measured;
+    return dt_plan_make(plan, &request, &layout, err);
 }
 
 /* What so many devices do scales all predictions of computing. Communication that is hidden

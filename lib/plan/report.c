@@ -159,8 +159,8 @@ static void print_goodput(struct dt_buffer *b, const struct dt_plan *p,
                      "checkpoints      best every %.1f min (Young %.1f): %.0f steps\n"
                      "progress         %.2f%% of the time; %.2f%% in a run of %ld steps drawn\n",
                      g->mtbf / 3600, g->checkpoint, g->restart, g->daly / 60, g->young / 60,
-                     ceil(g->interval / p->step.seconds), 100 * g->share,
-                     100 * dt_goodput_simulated(g, g->interval, progress, r->simulation.seed),
+                     ceil(g->daly / p->step.seconds), 100 * g->share,
+                     100 * dt_goodput_simulated(g, g->daly, progress, r->simulation.seed),
                      r->settings->training.max_steps);
 }
 

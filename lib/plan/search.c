@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/search.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "model/block.h"
-
-#define NO_MEMORY "needs more memory than a device has"
 
 struct candidate {
     struct dt_layout layout;
@@ -28,14 +27,15 @@ static struct dt_search_failure *failure_of(struct dt_search *f, const char *rea
     int i = 0;
     while (i < f->failure_count && strcmp(f->failures[i].reason, reason) != 0)
         i++;
-    if (i == f->failure_count && i < DT_SEARCH_REASONS)
+    assert(i < DT_SEARCH_REASONS);
+    if (i == f->failure_count)
         f->failures[f->failure_count++].reason = reason;
-    return &f->failures[i < DT_SEARCH_REASONS ? i : DT_SEARCH_REASONS - 1];
+    return &f->failures[i];
 }
 
 static void too_large(struct dt_search *f, const struct dt_plan *plan)
 {
-    struct dt_search_failure *failure = failure_of(f, NO_MEMORY);
+    struct dt_search_failure *failure = failure_of(f, "needs more memory than a device has");
     if (failure->layouts++ == 0 || plan->sizes.total < failure->nearest.sizes.total)
         failure->nearest = *plan;
 }

@@ -5,16 +5,16 @@
     share/bench/plan-vs-measured.py [--only alone|ranks] [-n STEPS] [--json]
 
 Two figures of the machine are measured before each layout, since machines change their
-speed, for as many threads as a rank will have, by steps of a reference (dt-bench step): the
-rate of matrix products at which its passes take as long as they do, and the bandwidth of
-memory that its update reaches. With these in the place of those of
+speed, by steps of a reference (dt-bench step) with as many threads as a rank will have, and as
+many at a time as ranks will compute: the rate of matrix products at which its passes take as
+long as they do, and the bandwidth of memory that its update reaches. With these in the place of those of
 share/clusters/cpu-box.yaml every layout is predicted; none is fitted by itself.
 
 The first ten layouts are one rank on all cores (dt-bench step), the others several ranks
 that share them (mpirun, dt-train), the last ones more ranks than cores. Memory is compared to the byte. Programs of dt on PATH;
 mpirun for the ranks. What cannot run is shown with its reason.
 """
-import argparse, json, os, shutil, statistics, subprocess, sys, tempfile
+import argparse, concurrent.futures, json, os, shutil, statistics, subprocess, sys, tempfile
 
 BASE = {"model.name": "gpt2", "model.vocab_size": 4096, "model.hidden_size": 256,
         "model.num_layers": 4, "model.num_heads": 4, "model.max_seq_len": 512,
@@ -68,10 +68,17 @@ def options(settings):
     return [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
 
 
-def machine_of(threads, steps):
-    """Figures of one rank's cores, as options of dt-plan."""
-    step = json.loads(call(["dt-bench", "--json", "-j", str(threads), "-n", str(steps)]
-                           + options(BASE) + ["step"]))
+def bench(settings, threads, steps):
+    return json.loads(call(["dt-bench", "--json", "-j", str(threads), "-n", str(steps)]
+                           + options(settings) + ["step"]))
+
+
+def machine_of(threads, ranks, steps):
+    """Figures of one rank's cores while as many ranks compute, as options of dt-plan."""
+    with concurrent.futures.ThreadPoolExecutor(ranks) as pool:
+        each = list(pool.map(lambda _: bench(BASE, threads, steps), range(ranks)))
+    step = {name: statistics.mean(one[name] for one in each)
+            for name in ("parameters", "update_s", "forward_backward_s", "gemm_gflops")}
     # Of each parameter and two moments: read and written; its gradient: read twice, cleared.
     bandwidth = step["parameters"] * 4 * (3 * 2 + 3) / step["update_s"] * 1e-9
     peak = step["gemm_gflops"] * 1e-3
@@ -91,8 +98,7 @@ def predict(settings, ranks, machine, devices=1):
 
 
 def measure_alone(settings, threads, steps):
-    step = json.loads(call(["dt-bench", "--json", "-j", str(threads), "-n", str(steps)]
-                           + options(settings) + ["step"]))
+    step = bench(settings, threads, steps)
     return step["step_s"], step["bytes"]
 
 
@@ -124,8 +130,9 @@ def row_of(name, settings, ranks, cores, steps, scratch):
     threads = max(1, cores // ranks)
     row = {"layout": name, "ranks": ranks}
     try:
-        row["machine"] = machine_of(threads, steps)
-        plan = predict(settings, ranks, row["machine"], min(ranks, cores))
+        devices = min(ranks, cores)
+        row["machine"] = machine_of(threads, devices, steps)
+        plan = predict(settings, ranks, row["machine"], devices)
         row["predicted_s"] = plan["step"]["seconds"]
         row["predicted_bytes"] = plan["memory"]["total"]
         measured, taken = (measure_alone(settings, threads, steps) if ranks == 1 else
