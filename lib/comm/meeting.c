@@ -87,6 +87,11 @@ struct meeting {
     struct dt_buffer words; /* what the first rank says */
 };
 
+static int cannot_meet(const struct meeting *m, struct dt_error *err)
+{
+    return dt_fail_errno(err, "ranks cannot meet at '%s'", m->how->where);
+}
+
 static int refuse(const struct meeting *m, struct dt_error *err)
 {
     return dt_fail(err, DT_EFORMAT, "ranks cannot meet at '%s': it is another kind of file",
@@ -196,12 +201,12 @@ static int read_file(const struct meeting *m, int file, char text[TEXT], struct 
     struct stat st;
     memset(text, 0, TEXT);
     if (fstat(file, &st) < 0)
-        return dt_fail_errno(err, "ranks cannot meet at '%s'", m->how->where);
+        return cannot_meet(m, err);
     if (!S_ISREG(st.st_mode))
         return refuse(m, err);
     ssize_t n = pread(file, text, TEXT - 1, 0);
     if (n < 0 && errno != ESTALE)
-        return dt_fail_errno(err, "ranks cannot meet at '%s'", m->how->where);
+        return cannot_meet(m, err);
     return n > 0 && strncmp(text, SIGN, strlen(SIGN)) != 0 ? refuse(m, err) : 0;
 }
 
@@ -210,8 +215,10 @@ static int write_file(const struct meeting *m, struct dt_error *err)
     struct dt_buffer line = DT_BUFFER_EMPTY;
     describe(m, &line);
     int rc = 0;
-    if (ftruncate(m->file, 0) < 0 || pwrite(m->file, line.data, line.size, 0) != (ssize_t)line.size)
-        rc = dt_fail_errno(err, "ranks cannot meet at '%s'", m->how->where);
+    if (ftruncate(m->file, 0) < 0 ||
+        pwrite(m->file, line.data, line.size, 0) != (ssize_t)line.size ||
+        fsync(m->file) < 0) /* it stays open, and other machines would wait for it */
+        rc = cannot_meet(m, err);
     dt_buffer_release(&line);
     return rc;
 }
@@ -233,8 +240,7 @@ static int take_file(struct meeting *m, struct dt_error *err)
     char text[TEXT];
     int file = open(m->how->where, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600), rc = 0;
     if (file < 0)
-        return errno == EISDIR ? refuse(m, err)
-                               : dt_fail_errno(err, "ranks cannot meet at '%s'", m->how->where);
+        return errno == EISDIR ? refuse(m, err) : cannot_meet(m, err);
     bool taken = is_taken(m, file);
     if (taken)
         rc = read_file(m, file, text, err);
@@ -256,7 +262,7 @@ static int look_for_first(struct meeting *m, struct dt_error *err)
     char text[TEXT] = "";
     int file = open(m->how->where, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
     if (file < 0 && errno != ENOENT && errno != ESTALE)
-        return dt_fail_errno(err, "ranks cannot meet at '%s'", m->how->where);
+        return cannot_meet(m, err);
     if (file >= 0)
         rc = read_file(m, file, text, err);
     if (file >= 0)
@@ -287,10 +293,8 @@ static int callable(const struct meeting *m)
 static void call(struct peer *p)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = (in_port_t)p->place.port};
-    if (p->address == ADDRESSES || p->place.addresses[p->address] == 0) {
+    if (p->address == ADDRESSES || p->place.addresses[p->address] == 0)
         p->address = 0;
-        p->patience *= 2;
-    }
     to.sin_addr.s_addr = p->place.addresses[p->address++];
     p->until = dt_now() + p->patience;
     p->next = dt_now() + TICK_MS * 1e-3;
@@ -312,8 +316,10 @@ static int call_others(struct meeting *m, struct dt_error *err)
         struct peer *p = &m->peers[r];
         if (p->met)
             continue;
-        if (dt_now() > p->until)
+        if (p->socket >= 0 && dt_now() > p->until) {
             hang_up(&p->socket);
+            p->patience *= 2;
+        }
         if (p->socket < 0 && p->place.port && dt_now() >= p->next)
             call(p);
     }
