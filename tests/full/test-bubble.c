@@ -20,7 +20,7 @@
 static const struct dt_ops *sound_ops;
 static struct dt_ops slow_ops;
 
-static void take(long milliseconds)
+static void pass_time(long milliseconds)
 {
     nanosleep(&(struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000}, NULL);
 }
@@ -30,7 +30,7 @@ static void slow_forward(struct dt_device *dev, struct dt_tensor *y, struct dt_t
                          const struct dt_tensor *v, const struct dt_attention *how)
 {
     sound_ops->attention_forward(dev, y, lse, q, k, v, how);
-    take(FORWARD);
+    pass_time(FORWARD);
 }
 
 static void slow_backward(struct dt_device *dev, struct dt_tensor *dq, struct dt_tensor *dk,
@@ -40,7 +40,7 @@ static void slow_backward(struct dt_device *dev, struct dt_tensor *dq, struct dt
                           const struct dt_tensor *v, const struct dt_attention *how)
 {
     sound_ops->attention_backward(dev, dq, dk, dv, dy, y, lse, q, k, v, how);
-    take(2 * FORWARD);
+    pass_time(2 * FORWARD);
 }
 
 struct job {
