@@ -153,7 +153,7 @@ def show(row):
         difference = row["predicted_bytes"] - row["measured_bytes"]
         memory = "memory exact" if difference == 0 else f"memory {difference:+d} bytes"
     return (f"{row['layout']:<34} {row['measured_s'] * 1e3:9.1f} {row['predicted_s'] * 1e3:9.1f} "
-            f"{row['error'] * 100:+7.1f}%  {memory}")
+            f"{row['error'] * 100:+7.1f}%  {memory}").rstrip()
 
 
 def main():
