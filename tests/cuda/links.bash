@@ -20,8 +20,14 @@ over() {
     results "$3" >"$3.results"
 }
 
+# near RUN RUN TOLERANCE STEPS: losses of so many steps.
+near() {
+    paste <(numbers "$1" loss) <(numbers "$2" loss) | awk -v most="$3" -v steps="$4" '
+        { d = $1 - $2; bad += NF != 2 || d > most || d < -most } END { exit bad || NR != steps }'
+}
+
 # same_in_contexts N PRECISION TOLERANCE: N ranks that share out sequences have the losses of one,
-# and the same bits however late messages come; without a block of keys they have others.
+# and the same bits however late messages come.
 same_in_contexts() {
     local emulator
     local -a how=(--set training.precision="$2" --set model.dropout=0.1
@@ -31,23 +37,8 @@ same_in_contexts() {
     over nccl "$1" late "${how[@]}"
     emulator=hurry over nccl "$1" soon "${how[@]}"
     cmp late.results soon.results
-    paste <(numbers one loss) <(numbers late loss) | awk -v most="$3" '
-        { d = $1 - $2; bad += NF != 2 || d > most || d < -most } END { exit bad || NR != 2 }'
-    DT_DEBUG_SKIP_BLOCK=1 over nccl "$1" some "${how[@]}"
-    refute cmp late.results some.results
+    near one late "$3" 2
 }
 
-# same_in_local_steps SYNC: two ranks that take turns of two steps alone have the same bits over
-# NCCL and through memory of the host, and the losses of the cpu engine.
-same_in_local_steps() {
-    local backend
-    local -a how=(--set training.save_interval=2 --set training.max_steps=4
-        --set distributed.sync="$1" --set distributed.local_steps=2)
-    for backend in mpi nccl; do
-        over $backend 2 $backend "${how[@]}"
-    done
-    cmp mpi.results nccl.results
-    over mpi 2 cpu "${how[@]}" --device cpu
-    paste <(numbers cpu loss) <(numbers nccl loss) | awk '
-        { d = $1 - $2; bad += NF != 2 || d > 1e-5 || d < -1e-5 } END { exit bad || NR != 4 }'
-}
+# Two ranks that take turns of two steps alone.
+alone=(--set training.save_interval=2 --set training.max_steps=4 --set distributed.local_steps=2)
