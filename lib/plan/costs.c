@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "model/block.h"
+#include "model/cut.h"
 
 #define FLASH 2.5 /* five products of backward over two of forward (Dao 2022) */
 
@@ -66,15 +67,16 @@ struct block {
 static struct block block_of(const struct dt_settings *s, const struct dt_layout *l)
 {
     const struct dt_model_config *m = &s->model;
-    double ranks = (double)l->tp, rows = dt_layout_rows(l, s);
+    const struct dt_slice slice = dt_slice_of(m, (int)l->slice, (int)l->tp);
+    double size = (double)(m->hidden_size / m->num_heads), rows = dt_layout_rows(l, s);
     bool llama = m->family == DT_LLAMA;
     return (struct block){
         .rows = rows,
-        .own = s->distributed.sequence_parallel ? rows / ranks : rows,
+        .own = s->distributed.sequence_parallel ? rows / (double)l->tp : rows,
         .width = (double)m->hidden_size,
-        .inner = (double)m->intermediate_size / ranks,
-        .heads = (double)m->hidden_size / ranks,
-        .keys = fmax((double)dt_model_kv_width(m) / ranks, (double)(m->hidden_size / m->num_heads)),
+        .inner = (double)dt_range_count(slice.inner),
+        .heads = size * (double)dt_range_count(slice.heads),
+        .keys = size * (double)dt_range_count(slice.kv_heads),
         .length = (double)s->training.sequence_length,
         .seen = dt_model_is_masked(m) ? 1 : 0.5,
         .others = (double)(l->cp - 1),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/layout.h"
 
+#include "model/cut.h"
 #include "model/ring.h"
 #include "train/compression.h"
 #include "train/data-parallel.h"
@@ -36,6 +37,7 @@ struct dt_model_part dt_layout_part(const struct dt_layout *l, long stage)
     return (struct dt_model_part){.stage = (int)stage,
                                   .stages = (int)l->pp,
                                   .chunks = l->pipeline.chunks,
+                                  .slice = (int)l->slice,
                                   .slices = (int)l->tp,
                                   .contexts = (int)l->cp,
                                   .tied_apart = l->pp > 1};
@@ -62,16 +64,24 @@ static double bound_of_activations(const struct dt_layout *l, const struct dt_se
            (double)m->num_layers * held;
 }
 
-const char *dt_layout_fault(const struct dt_layout *l, const struct dt_settings *s)
+const char *dt_layout_uneven(const struct dt_layout *l, const struct dt_settings *s)
 {
     const struct dt_model_config *m = &s->model;
-    struct dt_error err;
     if (m->num_heads % l->tp != 0)
         return "tp does not divide the heads of attention";
     if (m->num_kv_heads % l->tp != 0 && l->tp % m->num_kv_heads != 0)
         return "tp and the heads of keys and values do not divide each other";
     if (m->intermediate_size % l->tp != 0)
         return "tp does not divide the width of the MLP";
+    return NULL;
+}
+
+const char *dt_layout_fault(const struct dt_layout *l, const struct dt_settings *s)
+{
+    const struct dt_model_config *m = &s->model;
+    struct dt_error err;
+    if (dt_slices_check(m, l->tp, "", &err) < 0)
+        return "tp leaves some slices no head, channel or token, or is above 256";
     if (dt_layout_runs(l) > m->num_layers)
         return "there are fewer layers than stages, or their chunks";
     if (s->training.gradient_accumulation_steps < l->dp)
@@ -120,6 +130,7 @@ int dt_layout_read(struct dt_layout *l, const struct dt_settings *s, long device
                        l->cp == 1 ? "" : "s", l->tp);
     l->batches = (accumulation + l->dp - 1) / l->dp;
     DT_TRY(dt_pipeline_check(&l->pipeline, l->batches, err));
+    DT_TRY(dt_slices_check(&s->model, l->tp, "the model", err));
     const char *fault = dt_layout_fault(l, s);
     if (fault)
         return dt_fail(err, DT_EINVALID, "pp %ld, dp %ld, cp %ld, tp %ld: %s", l->pp, l->dp, l->cp,

@@ -21,14 +21,17 @@ struct dt_layout {
     long batch;                  /* sequences of a micro-batch */
     long batches;                /* micro-batches of a replica in a step */
     int recompute;               /* enum dt_recompute */
+    long slice;                  /* of the ranks that are looked at; below tp */
 };
 
 /* The layout that settings ask for over that many devices; dp is what pp, cp and tp leave over.
  * DT_EINVALID if nothing is, or the layout cannot be. */
 int dt_layout_read(struct dt_layout *layout, const struct dt_settings *settings, long devices,
                    struct dt_error *err) DT_MUST_CHECK;
-/* NULL, or why the layout cannot be, in words without its numbers. Slices must be even. */
+/* NULL, or why the layout cannot be, in words without its numbers. */
 const char *dt_layout_fault(const struct dt_layout *layout, const struct dt_settings *settings);
+/* NULL, or why its slices are not alike. */
+const char *dt_layout_uneven(const struct dt_layout *layout, const struct dt_settings *settings);
 
 long dt_layout_ranks(const struct dt_layout *layout);
 /* Those with the same part of the model: all contexts of all replicas. */

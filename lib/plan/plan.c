@@ -65,7 +65,8 @@ int dt_plan_size(struct dt_plan *p, const struct dt_plan_request *r, const struc
                           .room = dt_cluster_room(r->cluster),
                           .ideal_bubble = ideal_bubble(l)};
     DT_TRY(find_largest(p, &s, b, err));
-    p->fits = p->sizes.total <= p->room;
+    p->most = p->sizes.total;
+    p->fits = p->most <= p->room;
     return 0;
 }
 
@@ -88,16 +89,44 @@ static void predict_time(struct dt_plan *p, const struct dt_plan_request *r,
     dt_costs_release(&costs);
 }
 
-int dt_plan_make(struct dt_plan *p, const struct dt_plan_request *r, const struct dt_layout *l,
-                 struct dt_error *err)
+/* A slice that takes more than those before is what the plan is of. */
+static int size_slice(struct dt_plan *p, struct dt_base *largest, const struct dt_plan_request *r,
+                      const struct dt_layout *l, struct dt_error *err)
 {
     struct dt_settings s = dt_plan_settings(r->settings, l);
     struct dt_base base;
+    struct dt_plan plan;
     DT_TRY(dt_base_init(&base, &s, l, err));
-    int rc = dt_plan_size(p, r, l, &base, err);
+    int rc = dt_plan_size(&plan, r, l, &base, err);
+    if (rc < 0 || plan.most <= p->most) {
+        dt_base_release(&base);
+        return rc;
+    }
+    dt_base_release(largest);
+    *largest = base;
+    *p = plan;
+    return 0;
+}
+
+int dt_plan_make(struct dt_plan *p, const struct dt_plan_request *r, const struct dt_layout *l,
+                 struct dt_error *err)
+{
+    const long slices = dt_layout_uneven(l, r->settings) ? l->tp : 1;
+    struct dt_layout slice = *l;
+    struct dt_base largest = {0};
+    struct dt_plan first = {0};
+    int rc = 0;
+    *p = (struct dt_plan){0};
+    for (slice.slice = 0; slice.slice < slices && rc == 0; slice.slice++) {
+        rc = size_slice(p, &largest, r, &slice, err);
+        if (slice.slice == 0)
+            first = *p;
+    }
     if (rc == 0)
-        predict_time(p, r, &base);
-    dt_base_release(&base);
+        predict_time(p, r, &largest);
+    dt_base_release(&largest);
+    p->sizes = first.sizes;
+    p->stage = first.stage;
     return rc;
 }
 

@@ -22,10 +22,11 @@ struct dt_plan_request {
 struct dt_plan {
     struct dt_layout layout;
     struct dt_part_sizes parts;
-    long stage; /* that needs the most memory: what follows is of its ranks */
-    struct dt_rank_sizes sizes;
-    struct dt_traffic traffic; /* of the stage that sends the most */
-    double room;               /* bytes that a device has */
+    long stage;                 /* that needs the most memory: what follows is of its ranks */
+    struct dt_rank_sizes sizes; /* of the first slice */
+    double most;                /* bytes of the slice that takes the most: all alike, of each */
+    struct dt_traffic traffic;  /* of the stage that sends the most */
+    double room;                /* bytes that a device has */
     bool fits;
     struct dt_step_simulation step;
     struct dt_goodput goodput;

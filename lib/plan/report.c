@@ -78,6 +78,7 @@ static void memory_rows(const struct dt_rank_sizes *s, struct row rows[MEMORY_RO
 static void print_memory(struct dt_buffer *b, const struct dt_plan *p)
 {
     struct row rows[MEMORY_ROWS];
+    const struct row most = {"largest slice", p->most};
     const struct row more[] = {{"device's room", p->room}, {"host snapshot", p->sizes.snapshot}};
     memory_rows(&p->sizes, rows);
     dt_buffer_printf(b, "\nmemory of a rank           bytes        GiB");
@@ -85,6 +86,7 @@ static void print_memory(struct dt_buffer *b, const struct dt_plan *p)
         dt_buffer_printf(b, "   (stage %ld, the largest)", p->stage);
     dt_buffer_add_char(b, '\n');
     print_bytes(b, rows, MEMORY_ROWS);
+    print_bytes(b, &most, p->most > p->sizes.total ? 1 : 0);
     print_bytes(b, more, 2);
 }
 
@@ -99,7 +101,7 @@ static int largest(const struct row *rows)
 static void print_fit(struct dt_buffer *b, const struct dt_plan *p)
 {
     struct row rows[MEMORY_ROWS];
-    double left = p->room - p->sizes.total;
+    double left = p->room - p->most;
     memory_rows(&p->sizes, rows);
     const struct row *most = &rows[largest(rows)];
     if (p->fits)
@@ -257,6 +259,7 @@ static struct json_object *memory_json(const struct dt_plan *p)
     memory_rows(&p->sizes, rows);
     for (int i = 0; i < MEMORY_ROWS; i++)
         put_int(o, rows[i].name, rows[i].bytes);
+    put_int(o, "largest_slice", p->most);
     put_int(o, "room", p->room);
     put_int(o, "snapshot", p->sizes.snapshot);
     put_int(o, "stage", (double)p->stage);

@@ -40,6 +40,13 @@ static void too_large(struct dt_search *f, const struct dt_plan *plan)
         failure->nearest = *plan;
 }
 
+/* Slices that are not alike are left out: they wait for the largest. */
+static const char *fault_of(const struct dt_layout *l, const struct dt_settings *s)
+{
+    const char *fault = dt_layout_fault(l, s);
+    return fault ? fault : dt_layout_uneven(l, s);
+}
+
 /* One layout: it is wrong, too large, or a candidate. base: of its stages, or NULL where they
  * cannot be. */
 static int consider(struct search *s, const struct dt_layout *l, const struct dt_base *base,
@@ -47,7 +54,7 @@ static int consider(struct search *s, const struct dt_layout *l, const struct dt
 {
     struct dt_plan plan;
     const struct dt_settings settings = dt_plan_settings(s->request->settings, l);
-    const char *fault = dt_layout_fault(l, &settings);
+    const char *fault = fault_of(l, &settings);
     struct dt_progress *progress = s->request->simulation.progress;
     s->found->tried++;
     if (progress && dt_progress_due(progress))
@@ -88,7 +95,7 @@ static int try_states(struct search *s, struct dt_layout *l, struct dt_error *er
     struct dt_base base = {0};
     int rc = 0;
     const struct dt_settings settings = dt_plan_settings(s->request->settings, l);
-    if (dt_layout_fault(l, &settings) == NULL)
+    if (fault_of(l, &settings) == NULL)
         DT_TRY(dt_base_init(&base, &settings, l, err));
     for (l->zero_stage = 0; l->zero_stage <= (dt_layout_copies(l) > 1 ? 3 : 0) && rc == 0;
          l->zero_stage++)

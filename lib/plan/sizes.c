@@ -6,6 +6,7 @@
 
 #include "comm/comm.h"
 #include "model/block.h"
+#include "model/cut.h"
 #include "train/memory-plan.h"
 #include "train/passes.h"
 
@@ -250,8 +251,9 @@ static double tensor_bytes(const struct dt_base *b, const struct dt_settings *s,
 double dt_ring_bytes(const struct dt_base *b, const struct dt_settings *s,
                      const struct dt_layout *l, bool backward)
 {
-    double columns = fmax((double)dt_model_kv_width(&s->model) / (double)l->tp,
-                          (double)(s->model.hidden_size / s->model.num_heads));
+    const struct dt_slice slice = dt_slice_of(&s->model, (int)l->slice, (int)l->tp);
+    double columns =
+        (double)(s->model.hidden_size / s->model.num_heads * dt_range_count(slice.kv_heads));
     double passes = backward && l->recompute == DT_RECOMPUTE_FULL ? 2 : 1;
     return (double)(l->cp - 1) * dt_layout_rows(l, s) * 2 * columns *
            (passes * b->element + (backward ? sizeof(float) : 0));

@@ -361,6 +361,19 @@ static void symmetry_changes_nothing(void **state)
     cluster.link.interference = 0;
 }
 
+/* Of 4 heads one of three slices has two, as each of two slices has. */
+static void the_largest_slice_is_waited_for(void **state)
+{
+    (void)state;
+    const struct dt_layout three = layout_of(1, 1, 3, 0, DT_PIPELINE_1F1B, 1);
+    const struct dt_layout two = layout_of(1, 1, 2, 0, DT_PIPELINE_1F1B, 1);
+    cluster.device.attention_efficiency = 1e-5; /* nothing else takes time */
+    assert_near(plan_of(&three).step.computing, plan_of(&two).step.computing, 0.01);
+    cluster.device.attention_efficiency = 1;
+    assert_non_null(dt_layout_uneven(&three, &settings));
+    assert_null(dt_layout_uneven(&two, &settings));
+}
+
 static void stragglers_hold_up_all(void **state)
 {
     (void)state;
@@ -619,6 +632,7 @@ int main(void)
         cmocka_unit_test(ranks_that_share_a_device_take_turns),
         cmocka_unit_test(stages_hold_what_their_schedule_says),
         cmocka_unit_test(symmetry_changes_nothing),
+        cmocka_unit_test(the_largest_slice_is_waited_for),
         cmocka_unit_test(stragglers_hold_up_all),
         cmocka_unit_test(slow_links_are_waited_for),
         cmocka_unit_test(what_does_not_fit_is_told_to_the_byte),

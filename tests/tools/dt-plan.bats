@@ -27,7 +27,7 @@ setup() {
     make_data 50 300
     local layout settings more
     for layout in "2 zero_stage=1" "2 zero_stage=2" "2 zero_stage=3" "2 pp=2" "2 tp=2" \
-        "2 tp=2 sequence_parallel=true" "2 cp=2" "4 cp=4 zero_stage=3" "4 cp=2 tp=2" \
+        "2 tp=2 sequence_parallel=true" "3 tp=3" "6 tp=3 cp=2" "6 tp=3 pp=2 zero_stage=1" "2 cp=2" "4 cp=4 zero_stage=3" "4 cp=2 tp=2" \
         "4 cp=2 pp=2" "2 sync=diloco local_steps=10" \
         "4 zero_stage=2 shard_ranks=2" "4 zero_stage=3 shard_ranks=2 invariant=true"; do
         read -ra settings <<<"${layout// / --set distributed.}"
@@ -39,6 +39,24 @@ setup() {
             awk '/^memory/ { on = 1; next } on && / total / { exit } on { print $1, $2 }' >planned
         diff taken planned || { echo "$layout"; return 1; }
     done
+}
+
+@test "a slice that has more than the first one decides what fits" {
+    uneven="$small --set distributed.tp=3"
+    dt-plan $uneven --json >plan.json
+    # another head: four matrices of 16 x 64 in each of 4 layers, 16 bytes a number
+    jq -e '.memory.largest_slice > .memory.total + 4 * 4 * 16 * 64 * 16' plan.json
+    most=$(jq .memory.largest_slice plan.json)
+    dt-plan $uneven | grep -qE "^  largest slice +$most "
+    dt-plan $uneven --json --machine device.reserved=0 --machine "device.memory=$(jq -n "$most / 1e9")" |
+        jq -e .memory.fits
+    dt-plan $uneven --json --machine device.reserved=0 --machine "device.memory=$(jq -n "($most - 1) / 1e9")" |
+        jq -e '.memory.fits | not'
+    dt-plan $small --set distributed.tp=2 >even
+    refute grep 'largest slice' even
+    run dt-plan $small --set distributed.tp=5
+    assert_one_line_error dt-plan
+    [[ "$output" == *"the model cannot be cut into 5 slices: num_heads is 4" ]]
 }
 
 @test "what does not fit is told with device, part and bytes" {
@@ -112,6 +130,8 @@ END
     [ "$(grep -cE '^( +[0-9]+){5} +[0-3] ' <<<"$output")" -eq 4 ]
     awk '/^( +[0-9]+){5} +[0-3] / { if ($(NF-2) < last) exit 1; last = $(NF-2) }' \
         <<<"$output"
+    [[ "$output" == *"tp leaves some slices no head, channel or token, or is above 256"* ]]
+    run dt-plan $small --search 6
     [[ "$output" == *"tp does not divide the heads of attention"* ]]
     run dt-plan $small --search 8 --set distributed.compress=bf16
     [ "$status" -eq 0 ]
@@ -210,7 +230,7 @@ END
 }
 
 @test "layouts that cannot be are refused with a reason" {
-    for wrong in "-n 3 --set distributed.pp=2" "--set distributed.tp=3" "--set distributed.cp=3" "--set distributed.pp=5" \
+    for wrong in "-n 3 --set distributed.pp=2" "--set distributed.tp=5" "--set distributed.cp=3" "--set distributed.pp=5" \
         "-n 16" "--set distributed.zero_stage=4" "--set distributed.pp=x" \
         "--set distributed.virtual_stages=2" "--set model.num_heads=5" "--cluster none" \
         "--machine device.memory=-1" "--machine device.memory=1 --machine device.reserved=1" \
