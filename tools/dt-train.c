@@ -89,7 +89,7 @@ static int print_places(struct dt_error *err)
 {
     char(*places)[DT_PLACE];
     int size = dt_comm_size(world), rc = dt_comm_places(world, &places, err);
-    bool shown = rc == 0 && leads() && !opt.quiet && size > 1;
+    bool shown = rc == 0 && leads() && !opt.quiet && !opt.dry_run && size > 1;
     for (int r = 0; shown && r < size && r < PLACES_SHOWN; r++)
         fprintf(stderr, "rank %-6d %s\n", r, places[r]);
     if (shown && size > PLACES_SHOWN)
@@ -249,10 +249,9 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
                                     .comm = world,
                                     .stop = stop_signal};
     DT_TRY(dt_comm_agree(world, open_tokenizer(&o, err), err));
-    if (!opt.dry_run) {
-        DT_TRY(print_places(err));
+    DT_TRY(print_places(err));
+    if (!opt.dry_run)
         o.peak = dt_device_peak(dev, (enum dt_dtype)settings->training.precision);
-    }
     DT_TRY(dt_training_new(&trainer, &o, err));
     if (opt.dry_run) {
         if (leads())

@@ -90,7 +90,8 @@ static int take_shape(struct dt_model_config *config, const char *directory, str
 }
 
 /* The parameters of the model in a directory, whole if it says what it holds. */
-static int take_parameters(struct dt_store *store, const char *directory, struct dt_error *err)
+static int take_parameters(struct dt_store *store, const char *directory, uint64_t *hash,
+                           struct dt_error *err)
 {
     const struct dt_table *t = &store->model->table;
     struct dt_table whole;
@@ -102,6 +103,7 @@ static int take_parameters(struct dt_store *store, const char *directory, struct
     free(manifest);
     rc = rc < 0 ? rc : dt_parameters_read(&whole, directory, all, err);
     if (rc == 0) {
+        *hash = dt_hash(all, (size_t)whole.elements * sizeof *all);
         dt_table_cut_out(t, own, &whole, all);
         dt_store_set_parameters(store, own);
     }
@@ -309,7 +311,7 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
         keep_tokenizer(t, checkpoint);
     } else {
         if (o->init_from)
-            rc = take_parameters(&t->store, o->init_from, err);
+            rc = take_parameters(&t->store, o->init_from, &t->origin, err);
         else
             dt_store_initialize(&t->store, (uint64_t)t->settings.training.seed);
         dt_store_begin_average(&t->store);
@@ -373,29 +375,56 @@ static int look(struct dt_training *t, const struct dt_training_options *o, stru
     return plan_memory(t, o, err);
 }
 
+#define ENGINE_NAME 128
+
 /* What all ranks must be told alike, or they train what nobody asked for. Where a rank finds its
  * data is its own affair, and where the run is that of the first. */
-static int compare(const struct dt_training *t, struct dt_error *err)
+static int compare(const struct dt_training *t, const struct dt_training_options *o,
+                   struct dt_error *err)
 {
     struct {
         struct dt_settings settings;
         uint64_t data;
-    } first = {t->settings, t->identity.data};
+        bool plan_only;
+        char engine[ENGINE_NAME];
+    } first = {t->settings, t->identity.data, o->plan_only, ""};
+    char engine[ENGINE_NAME];
+    snprintf(engine, sizeof engine, "%s, %s", t->device->engine->name, t->device->engine->isa);
+    memcpy(first.engine, engine, sizeof engine);
     dt_ticket told = dt_comm_broadcast(t->comm, &first, sizeof first, 0);
     DT_TRY(dt_comm_wait(t->comm, told, err));
     strcpy(first.settings.data.dataset, t->settings.data.dataset);
     strcpy(first.settings.checkpoint.dir, t->settings.checkpoint.dir);
     strcpy(first.settings.checkpoint.resume_from, t->settings.checkpoint.resume_from);
+    if (first.plan_only != o->plan_only)
+        return dt_fail(err, DT_EINVALID, "--dry-run is not that of rank 0");
     if (first.data != t->identity.data)
         return dt_fail(err, DT_EINVALID, "its data are not those of rank 0");
+    if (strcmp(first.engine, engine) != 0)
+        return dt_fail(err, DT_EINVALID,
+                       "its engine is %s, that of rank 0 is %s: they compute other bits; "
+                       "choose one with --device",
+                       engine, first.engine);
     const struct dt_setting *other =
         dt_config_difference(dt_settings_schema, &first.settings, &t->settings);
     return other ? dt_fail(err, DT_EINVALID, "%s is not that of rank 0", other->name) : 0;
 }
 
+/* A checkpoint is one path for all, and so is the seed one; a model to begin with need not be. */
+static int compare_origins(const struct dt_training *t, struct dt_error *err)
+{
+    uint64_t first = t->origin;
+    DT_TRY(dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, &first, sizeof first, 0), err));
+    return first == t->origin ? 0
+                              : dt_fail(err, DT_EINVALID,
+                                        "the parameters that it begins with (--init-from) are not "
+                                        "those of rank 0");
+}
+
 static int begin(struct dt_training *t, const struct dt_training_options *o, struct dt_error *err)
 {
-    DT_TRY(start_or_resume(t, o, err));
+    DT_TRY(dt_comm_agree(t->comm, start_or_resume(t, o, err), err));
+    DT_TRY(dt_comm_agree(t->comm, compare_origins(t, err), err));
     DT_TRY(dt_objective_open(&t->objective, &t->settings, t->tokenizer_path, err));
     return open_streams(t, err);
 }
@@ -410,7 +439,7 @@ int dt_training_open(struct dt_training *t, const struct dt_training_options *o,
     t->tokenizer_path = o->tokenizer_path ? dt_strdup(o->tokenizer_path) : NULL;
     DT_TRY(join_ranks(t, o, err));
     DT_TRY(dt_comm_agree(t->comm, look(t, o, err), err));
-    DT_TRY(dt_comm_agree(t->comm, compare(t, err), err));
+    DT_TRY(dt_comm_agree(t->comm, compare(t, o, err), err));
     if (o->plan_only)
         return 0;
     DT_TRY(check_memory(t, err));

@@ -29,7 +29,8 @@ struct dt_training {
     struct dt_settings settings;
     struct dt_run_identity identity;
     char *run, *lineage, *tokenizer_path;
-    int lock; /* of the run directory */
+    int lock;        /* of the run directory */
+    uint64_t origin; /* hash of the parameters that it was given to begin with; 0: none */
     struct dt_device *device;
     double peak;                  /* of all ranks' devices */
     struct dt_comm *comm, *alone; /* the ranks that train together; alone: made here, for one */

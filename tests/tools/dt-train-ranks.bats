@@ -161,9 +161,41 @@ odd() {
     done
     mkdir others && (cd others && make_data 200 301 --split val=0.1)
     odd "its data are not those" others/data
+    odd "--dry-run is not that" "$data" --dry-run
     cp -r "$data" elsewhere
     timeout 900 mpirun -n 1 dt-train -q -j 1 "${small[@]}" -o run "$data" : \
         -n 1 dt-train -q -j 1 "${small[@]}" -o run elsewhere
+}
+
+@test "ranks that do not begin with one model are refused" {
+    for run in one other; do
+        dt-train -q -j 1 "${small[@]}" --set training.max_steps=1 --set training.warmup_steps=0 \
+            --set "training.seed=${#run}" -o $run "$data"
+    done
+    begin=(dt-train -q -j 1 "${small[@]}" --set training.max_steps=2 -o run "$data")
+    for given in "" "--init-from one/latest"; do
+        # shellcheck disable=SC2086
+        run timeout 900 mpirun -n 1 "${begin[@]}" $given : -n 1 "${begin[@]}" --init-from other/latest
+        [ "$status" -eq 1 ]
+        [ "$(grep '^dt-train: ' <<<"$output")" = \
+            "dt-train: rank 1: the parameters that it begins with (--init-from) are not those of rank 0" ]
+        [ ! -e run/latest ]
+    done
+    cp -rL one/latest copy
+    timeout 900 mpirun -n 1 "${begin[@]}" --init-from one/latest : -n 1 "${begin[@]}" --init-from copy
+}
+
+@test "ranks on engines whose bits differ are refused" {
+    own=$(dt-train -j 1 "${small[@]}" --set training.max_steps=1 --set training.warmup_steps=0 \
+        -o one "$data" 2>&1 | sed -nE 's/^engine +(cpu, [^,]+),.*/\1/p')
+    [ -n "$own" ]
+    [ "$own" != "cpu, generic" ] || skip "this machine has but one instruction set"
+    run timeout 900 mpirun -n 1 dt-train -q -j 1 "${small[@]}" -o run "$data" : \
+        -n 1 dt-train -q -j 1 "${small[@]}" --device cpu-generic -o run "$data"
+    [ "$status" -eq 1 ]
+    [ "$(grep '^dt-train: ' <<<"$output")" = \
+        "dt-train: rank 1: its engine is cpu, generic, that of rank 0 is $own: they compute other bits; choose one with --device" ]
+    [ ! -e run ]
 }
 
 @test "--dry-run and --print-config print what they would of one rank, and nothing else" {
