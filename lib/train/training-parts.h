@@ -54,7 +54,8 @@ struct dt_training {
     struct dt_metrics metrics;
     struct dt_progress_state state;
     long first_step;
-    double busy_seconds;   /* in steps, but for waiting, since the last look at the ranks' pace */
+    double busy_seconds;   /* in steps, but for waiting, since the last look at the ranks' pace, */
+    int64_t busy_passes;   /* and passes of micro-batches in them */
     double logged_seconds; /* state.seconds and tokens at the last logged step */
     uint64_t logged_tokens;
     double *pass_values; /* what ranks tell each other of the passes of a step */

@@ -122,8 +122,9 @@ static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_erro
     if (!due(t, t->settings.training.log_interval))
         return 0;
     struct dt_pace pace;
-    DT_TRY(dt_watch_pace(t->comm, t->busy_seconds, &pace, err));
+    DT_TRY(dt_watch_pace(t->comm, t->busy_seconds, t->busy_passes, &pace, err));
     t->busy_seconds = 0;
+    t->busy_passes = 0;
     r->slowest_rank = pace.slowest;
     r->slowest_factor = pace.factor;
     return 0;
@@ -140,6 +141,7 @@ int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_
     double seconds = dt_now() - start;
     t->state.seconds += seconds;
     t->busy_seconds += seconds - (dt_comm_waited(t->comm) - waited);
+    t->busy_passes += t->store.parallel.rounds;
     r->step = t->state.step;
     r->seconds = t->state.seconds;
     r->tokens = t->state.samples * (uint64_t)t->settings.training.sequence_length;

@@ -66,14 +66,15 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int dt_watch_pace(struct dt_comm *comm, double busy, struct dt_pace *pace, struct dt_error *err)
+int dt_watch_pace(struct dt_comm *comm, double busy, int64_t passes, struct dt_pace *pace,
+                  struct dt_error *err)
 {
     size_t size = (size_t)dt_comm_size(comm);
     *pace = (struct dt_pace){0, 1};
     if (size == 1)
         return 0;
     double *all = dt_alloc(size, sizeof *all), median;
-    all[dt_comm_rank(comm)] = busy;
+    all[dt_comm_rank(comm)] = busy / (double)passes;
     int rc = dt_comm_share(comm, all, sizeof *all, err);
     for (size_t r = 1; r < size; r++)
         pace->slowest = all[r] > all[pace->slowest] ? (int)r : pace->slowest;

@@ -13,10 +13,11 @@ int dt_watch_replicas(struct dt_store *store, struct dt_error *err) DT_MUST_CHEC
 /* A rank that computes longer than the others, who wait for it. */
 struct dt_pace {
     int slowest;   /* rank */
-    double factor; /* its time over the median of all; near 1: all are alike */
+    double factor; /* its time for a pass over the median of all; near 1: all are alike */
 };
-/* busy: this rank's seconds of computing lately; every rank of the group asks. */
-int dt_watch_pace(struct dt_comm *comm, double busy, struct dt_pace *pace,
+/* busy: this rank's seconds of computing lately, in so many passes of micro-batches, of which not
+ * all ranks have as many; every rank of the group asks. */
+int dt_watch_pace(struct dt_comm *comm, double busy, int64_t passes, struct dt_pace *pace,
                   struct dt_error *err) DT_MUST_CHECK;
 
 #endif
