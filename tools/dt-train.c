@@ -367,16 +367,23 @@ static void name_source(void)
                             : "settings");
 }
 
-/* Tasks of Slurm that MPI knows nothing of would each train alone. */
+/* Tasks of Slurm that MPI knows nothing of would each train alone, as what an environment numbers
+ * does: that may be meant. */
 static int check_tasks(struct dt_error *err)
 {
-    const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
-    if (dt_comm_launched_rank() || tasks == NULL || atol(tasks) <= 1)
+    const char *tasks = getenv("SLURM_STEP_NUM_TASKS"), *size = getenv("WORLD_SIZE");
+    if (dt_comm_launched_rank())
         return 0;
-    return dt_fail(err, DT_EINVALID,
-                   "srun has started %s tasks without MPI: with --mpi=pmix they are ranks, with "
-                   "distributed.backend=self each is a run of its own",
-                   tasks);
+    if (tasks && atol(tasks) > 1)
+        return dt_fail(err, DT_EINVALID,
+                       "srun has started %s tasks without MPI: with --mpi=pmix they are ranks, "
+                       "with distributed.backend=self each is a run of its own",
+                       tasks);
+    if (getenv("RANK") && size && atol(size) > 1)
+        dt_warn("RANK and WORLD_SIZE tell of %s ranks, but this process trains alone: they meet "
+                "where distributed.rendezvous is set",
+                size);
+    return 0;
 }
 
 /* What the way of meeting demands. */
@@ -384,10 +391,34 @@ static int check_backend(const struct dt_settings *s, struct dt_error *err)
 {
     const char *backend = dt_backends[s->distributed.backend];
     bool alone = strcmp(backend, "self") == 0;
+    if (*s->distributed.rendezvous && !at_path)
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.rendezvous is for ranks that RANK and WORLD_SIZE number; those "
+                       "of mpirun meet without it");
     if (*s->distributed.rendezvous && (alone || strcmp(backend, "mpi") == 0))
         return dt_fail(err, DT_EINVALID,
                        "distributed.rendezvous does not go with distributed.backend %s", backend);
     return 0;
+}
+
+/* The same for all spellings of a directory, which may not exist yet; owned by the caller. */
+static char *real_path(const char *path)
+{
+    char *whole = realpath(path, NULL);
+    if (whole)
+        return whole;
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    char *plain = dt_strndup(path, length);
+    const char *base = dt_path_base(plain);
+    char *folder = base > plain ? dt_strndup(plain, (size_t)(base - plain)) : dt_strdup(".");
+    char *real = realpath(folder, NULL);
+    whole = real ? dt_path_join(real, base) : dt_strdup(plain);
+    free(plain);
+    free(folder);
+    free(real);
+    return whole;
 }
 
 /* With rc the settings were read: ranks meet even if they are wrong, so that it is said once. At a
@@ -397,18 +428,22 @@ static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
     const char *backend = dt_backends[s->distributed.backend];
     bool alone = strcmp(backend, "self") == 0;
     struct dt_error failure;
-    at_path = *s->distributed.rendezvous;
+    bool numbered = getenv("RANK") || getenv("SLURM_PROCID") || dt_comm_launched_rank() == NULL;
+    at_path = *s->distributed.rendezvous && numbered;
     if (rc == 0 && !alone && !at_path)
         DT_TRY(check_tasks(err));
     rc = rc < 0 ? rc : check_backend(s, err);
+    char *job = rc < 0 || opt.output == NULL ? NULL : real_path(opt.output);
     const struct dt_opening how = {
         .where = at_path ? s->distributed.rendezvous : NULL,
-        .job = rc < 0 ? NULL : opt.output,
+        .job = job,
         .patience = at_path && rc < 0 ? LEADERS_START : (double)s->distributed.timeout,
         .stop = stop_signal,
     };
     const char *name = at_path ? "tcp" : alone ? "auto" : backend;
-    if (dt_comm_open(&world, name, &how, &failure) < 0) {
+    bool opened = dt_comm_open(&world, name, &how, &failure) == 0;
+    free(job);
+    if (!opened) {
         *err = rc < 0 ? *err : failure;
         return err->code;
     }

@@ -389,18 +389,19 @@ static int check_guest(const struct meeting *m, const struct greeting *theirs, s
 {
     if (theirs->job && m->own.greeting.job && theirs->job != m->own.greeting.job)
         return dt_fail(err, DT_EINVALID,
-                       "two jobs meet at '%s': rank 0 is of one, rank %d of another", m->how->where,
-                       theirs->rank);
+                       "two jobs meet at '%s': rank 0 is of one, rank %d of another "
+                       "(--output and Slurm's numbers tell them apart)",
+                       m->how->where, theirs->rank);
     if (theirs->size != m->size)
         return dt_fail(err, DT_EINVALID,
-                       "ranks that meet at '%s' are told different numbers of ranks: 0 of %d, "
-                       "and %d of %d",
+                       "ranks that meet at '%s' are told different numbers of ranks: rank 0 of "
+                       "%d, and rank %d of %d",
                        m->how->where, m->size, theirs->rank, theirs->size);
     if (theirs->rank == 0 || m->peers[theirs->rank].met)
         return dt_fail(err, DT_EINVALID,
-                       "two ranks %d of %d meet at '%s': two processes have one number, or two "
-                       "jobs one path",
-                       theirs->rank, m->size, m->how->where);
+                       "two processes that meet at '%s' are rank %d of %d: they have one number, "
+                       "or two jobs one path",
+                       m->how->where, theirs->rank, m->size);
     return 0;
 }
 
@@ -472,6 +473,11 @@ static void tell_failure(struct meeting *m, const struct dt_error *err)
 
 static int lost(const struct meeting *m, int rank, struct dt_error *err)
 {
+    if (rank == 0 && !m->closed) /* it does not say why to one whom it has not taken in */
+        return dt_fail(err, DT_EIO,
+                       "rank 0 has ended the meeting at '%s' without this one: it has left, or "
+                       "another process is rank %d",
+                       m->how->where, m->rank);
     return dt_fail(err, DT_EIO, "rank %d has left before all had met at '%s'", rank, m->how->where);
 }
 
@@ -574,6 +580,10 @@ static bool is_missing(const struct meeting *m, int rank, bool late)
 
 static int say_missing(const struct meeting *m, struct dt_error *err)
 {
+    if (m->rank == 0 && !leads(m))
+        return dt_fail(err, DT_ESTALLED,
+                       "ranks cannot meet at '%s': another program has had the file for %.0f s",
+                       m->how->where, m->how->patience);
     const bool late = leads(m) && m->closed;
     int *missing = dt_alloc((size_t)m->size, sizeof *missing), count = 0;
     char names[DT_RANKS] = "0";
@@ -583,8 +593,8 @@ static int say_missing(const struct meeting *m, struct dt_error *err)
     if (count > 0)
         dt_name_ranks(missing, count, names);
     free(missing);
-    return dt_fail(err, DT_ESTALLED, "ranks have not met at '%s' within %.0f s: %s of %d %s",
-                   m->how->where, m->how->patience, names, m->size,
+    return dt_fail(err, DT_ESTALLED, "ranks have not met at '%s' within %.0f s: %s %s of %d %s",
+                   m->how->where, m->how->patience, count > 1 ? "ranks" : "rank", names, m->size,
                    late         ? "did not reach all others"
                    : count == 0 ? "stands still"
                    : count == 1 ? "is missing"
@@ -662,13 +672,17 @@ static void leave(struct meeting *m, bool met, int *sockets)
 }
 
 /* Without it the others would wait for a file that cannot be. */
-static int check_folder(const char *where, struct dt_error *err)
+static int check_folder(const struct meeting *m, struct dt_error *err)
 {
+    const char *where = m->how->where;
     char *folder = dt_strndup(where, (size_t)(dt_path_base(where) - where));
     int rc = 0;
     if (*folder && !dt_is_directory(folder))
         rc = dt_fail(err, DT_EMISSING, "ranks cannot meet at '%s': there is no folder '%s'", where,
                      folder);
+    else if (!dt_file_exists(where) &&
+             faccessat(AT_FDCWD, *folder ? folder : ".", W_OK, AT_EACCESS) < 0)
+        rc = cannot_meet(m, err);
     free(folder);
     return rc;
 }
@@ -696,7 +710,7 @@ int dt_meet(const struct dt_opening *how, int rank, int size, int *sockets, stru
     sockets[0] = -1;
     if (size == 1)
         return 0;
-    DT_TRY(check_folder(how->where, err));
+    DT_TRY(check_folder(&m, err));
     m.peers = dt_alloc((size_t)size, sizeof *m.peers);
     m.guests = dt_alloc((size_t)m.most, sizeof *m.guests);
     m.polled = dt_alloc((size_t)(size + 1 + m.most), sizeof *m.polled);

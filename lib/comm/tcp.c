@@ -55,19 +55,24 @@ struct tcp {
 
 /* --- opening and closing ---------------------------------------------------------------------- */
 
-static int read_number(const char *const *names, long *number, struct dt_error *err)
+#define MOST_RANKS (1 << 20)
+
+static int read_number(const char *const *names, long least, long *number, struct dt_error *err)
 {
     for (int i = 0; names[i]; i++) {
         const char *value = getenv(names[i]);
         if (value == NULL)
             continue;
-        if (dt_parse_int(value, number) == 0 && *number >= 0 && *number < 1 << 20)
+        if (dt_parse_int(value, number) == 0 && *number >= least && *number <= MOST_RANKS)
             return 0;
         return dt_fail(err, DT_EINVALID,
-                       "the environment's %s must be a whole number from 0, not '%s'", names[i],
-                       value);
+                       "the environment's %s must be a whole number from %ld to %d, not '%s'",
+                       names[i], least, MOST_RANKS, value);
     }
-    return dt_fail(err, DT_EMISSING, "the environment has neither %s nor %s", names[0], names[1]);
+    return dt_fail(err, DT_EMISSING,
+                   "the environment has neither %s nor %s, by which ranks meet at a path "
+                   "(distributed.rendezvous)",
+                   names[0], names[1]);
 }
 
 static int find_rank(int *rank, int *size, struct dt_error *err)
@@ -75,11 +80,8 @@ static int find_rank(int *rank, int *size, struct dt_error *err)
     static const char *const ranks[] = {"RANK", "SLURM_PROCID", NULL};
     static const char *const sizes[] = {"WORLD_SIZE", "SLURM_NTASKS", NULL};
     long number, count;
-    DT_TRY(read_number(ranks, &number, err));
-    DT_TRY(read_number(sizes, &count, err));
-    if (count == 0)
-        return dt_fail(err, DT_EINVALID, "the environment's %s is 0, and there is this rank",
-                       getenv(sizes[0]) ? sizes[0] : sizes[1]);
+    DT_TRY(read_number(ranks, 0, &number, err));
+    DT_TRY(read_number(sizes, 1, &count, err));
     if (number >= count)
         return dt_fail(err, DT_EINVALID,
                        "the environment says that this is rank %ld of %ld: they count from 0",

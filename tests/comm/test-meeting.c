@@ -3,10 +3,12 @@
 #include "scratch.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -112,10 +114,10 @@ static void those_who_are_missing_are_named(void **state)
 {
     struct rank first, second;
     (void)state;
-    char *most = dt_format("ranks have not met at '%s' within 0 s: 1, 2, 3, 4 and 2 more of 7 are "
-                           "missing",
+    char *most = dt_format("ranks have not met at '%s' within 0 s: ranks 1, 2, 3, 4 and 2 more of "
+                           "7 are missing",
                            where);
-    char *none = dt_format("ranks have not met at '%s' within 0 s: 0 of 3 is missing", where);
+    char *none = dt_format("ranks have not met at '%s' within 0 s: rank 0 of 3 is missing", where);
     begin(&first, 0, 7, 0.1);
     end_with(&first, DT_ESTALLED, most);
     begin(&second, 1, 3, 0.1);
@@ -132,8 +134,8 @@ static void the_first_says_to_all_who_is_missing(void **state)
     struct rank first, second;
     (void)state;
     for (double patience = 0.25;; patience *= 2) {
-        char *text = dt_format("ranks have not met at '%s' within %.0f s: 2 of 3 is missing", where,
-                               UNHURRIED);
+        char *text = dt_format("ranks have not met at '%s' within %.0f s: rank 2 of 3 is missing",
+                               where, UNHURRIED);
         begin(&second, 1, 3, patience);
         begin(&first, 0, 3, UNHURRIED);
         end(&second);
@@ -156,8 +158,8 @@ static void numbers_of_ranks_that_differ_end_the_meeting(void **state)
     (void)state;
     begin(&ranks[0], 0, 3, UNHURRIED);
     begin(&ranks[1], 1, 2, UNHURRIED);
-    char *text = dt_format("ranks that meet at '%s' are told different numbers of ranks: 0 of 3, "
-                           "and 1 of 2",
+    char *text = dt_format("ranks that meet at '%s' are told different numbers of ranks: rank 0 "
+                           "of 3, and rank 1 of 2",
                            where);
     for (int r = 0; r < 2; r++)
         end_with(&ranks[r], DT_EINVALID, text);
@@ -171,7 +173,9 @@ static void ranks_of_two_jobs_end_the_meeting(void **state)
     (void)state;
     begin_in("run-a", &ranks[0], 0, 2, UNHURRIED);
     begin_in("run-b", &ranks[1], 1, 2, UNHURRIED);
-    char *text = dt_format("two jobs meet at '%s': rank 0 is of one, rank 1 of another", where);
+    char *text = dt_format("two jobs meet at '%s': rank 0 is of one, rank 1 of another (--output "
+                           "and Slurm's numbers tell them apart)",
+                           where);
     for (int r = 0; r < 2; r++)
         end_with(&ranks[r], DT_EINVALID, text);
     free(text);
@@ -187,9 +191,9 @@ static void ranks_of_two_jobs_end_the_meeting(void **state)
 static void meet_twice(int number)
 {
     struct rank ranks[3];
-    char *text = dt_format("two ranks %d of 3 meet at '%s': two processes have one number, or two "
-                           "jobs one path",
-                           number, where);
+    char *text = dt_format("two processes that meet at '%s' are rank %d of 3: they have one "
+                           "number, or two jobs one path",
+                           where, number);
     begin(&ranks[0], 0, 3, UNHURRIED);
     begin(&ranks[1], 1, 3, UNHURRIED);
     begin(&ranks[2], number, 3, UNHURRIED);
@@ -228,6 +232,42 @@ static void one_that_leaves_ends_the_meeting(void **state)
     char *text = dt_format("rank 1 has left before all had met at '%s'", where);
     end_with(&first, DT_EIO, text);
     free(text);
+    nothing_is_left();
+}
+
+/* Likewise; it may have met another process of that number, and does not say. */
+static void a_first_that_has_gone_is_told_of(void **state)
+{
+    struct rank first, second;
+    (void)state;
+    begin(&second, 1, 3, UNHURRIED);
+    for (useconds_t pause = 1000; !second.over; pause *= 2) {
+        begin(&first, 0, 3, UNHURRIED);
+        usleep(pause);
+        first.stop = SIGTERM;
+        assert_int_equal(end(&first), DT_ESTOP);
+    }
+    char *text = dt_format("rank 0 has ended the meeting at '%s' without this one: it has left, or "
+                           "another process is rank 1",
+                           where);
+    end_with(&second, DT_EIO, text);
+    free(text);
+    nothing_is_left();
+}
+
+static void a_file_that_another_program_has_locked_is_told_of(void **state)
+{
+    struct rank first;
+    int file = open(where, O_WRONLY | O_CREAT, 0600);
+    (void)state;
+    assert_int_equal(flock(file, LOCK_EX), 0);
+    char *text =
+        dt_format("ranks cannot meet at '%s': another program has had the file for 0 s", where);
+    begin(&first, 0, 2, 0.1);
+    end_with(&first, DT_ESTALLED, text);
+    free(text);
+    close(file);
+    assert_int_equal(unlink(where), 0);
     nothing_is_left();
 }
 
@@ -362,6 +402,25 @@ static void other_files_stay_as_they_are(void **state)
     nothing_is_left();
 }
 
+/* Of all but root's, whom nothing stops. */
+static void a_folder_that_is_closed_stops_all_at_once(void **state)
+{
+    char *path = where, *closed = dt_format("%s/closed", scratch);
+    const uid_t own = geteuid(), nobody = 65534;
+    (void)state;
+    assert_int_equal(mkdir(closed, 0555), 0);
+    assert_int_equal(chmod(scratch, 0755), 0);
+    where = dt_format("%s/meet", closed);
+    assert_int_equal(seteuid(own ? own : nobody), 0);
+    cannot_meet(DT_EIO, "Permission denied");
+    assert_int_equal(seteuid(own), 0);
+    assert_int_equal(rmdir(closed), 0);
+    free(where);
+    free(closed);
+    where = path;
+    nothing_is_left();
+}
+
 static int make_path(void **state)
 {
     int rc = make_scratch(state);
@@ -385,10 +444,13 @@ int main(void)
         cmocka_unit_test(ranks_of_two_jobs_end_the_meeting),
         cmocka_unit_test(two_of_one_number_end_the_meeting),
         cmocka_unit_test(one_that_leaves_ends_the_meeting),
+        cmocka_unit_test(a_first_that_has_gone_is_told_of),
+        cmocka_unit_test(a_file_that_another_program_has_locked_is_told_of),
         cmocka_unit_test(the_first_ends_at_once_when_told_to_stop),
         cmocka_unit_test(strangers_are_not_waited_for),
         cmocka_unit_test(a_file_that_was_left_does_no_harm),
         cmocka_unit_test(other_files_stay_as_they_are),
+        cmocka_unit_test(a_folder_that_is_closed_stops_all_at_once),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }

@@ -120,32 +120,60 @@ ends_with() {
         done
         for job in 0 1; do
             ends_with 1 "${pids[job]}"
-            [ "$(cat said.$job)" = "dt-train: two jobs meet at '$T/meet': rank 0 is of one, rank $other of another" ]
+            [ "$(cat said.$job)" = "dt-train: two jobs meet at '$T/meet': rank 0 is of one, rank $other of another (--output and Slurm's numbers tell them apart)" ]
         done
         [ -z "$(ls -d meet run* 2>/dev/null)" ]
     done
 }
 
+@test "spellings of one output are one job" {
+    local -a spelled=("$T/run" run ./run/)
+    local -a pids=()
+    for ((r = 0; r < 3; r++)); do
+        RANK=$r WORLD_SIZE=3 dt-train -q -j 1 "${small[@]}" -o "${spelled[r]}" \
+            --set distributed.rendezvous="$T/meet" "$data" >said.$r 2>&1 &
+        pids[r]=$!
+    done
+    for pid in "${pids[@]}"; do
+        ends_with 0 "$pid" || { cat said.* && return 1; }
+    done
+}
+
+@test "ranks that meet otherwise, or not at all, are told so" {
+    RANK=1 WORLD_SIZE=2 dt-train -q -j 1 "${small[@]}" -o alone "$data" 2>said
+    [ "$(cat said)" = "dt-train: RANK and WORLD_SIZE tell of 2 ranks, but this process trains alone: they meet where distributed.rendezvous is set" ]
+    need_mpi
+    run mpirun -n 3 dt-train -q "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
+    [ "$status" -eq 1 ]
+    [ "$(grep '^dt-train: ' <<<"$output")" = \
+        "dt-train: distributed.rendezvous is for ranks that RANK and WORLD_SIZE number; those of mpirun meet without it" ]
+    [ ! -e meet ] && [ ! -e run ]
+    RANK=1 WORLD_SIZE=2 mpirun -n 1 dt-train -q -j 1 "${small[@]}" -o run "$data" 2>said
+    [ ! -s said ]
+}
+
 @test "what the environment and the settings lack is said in a line" {
     run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
     assert_one_line_error dt-train
-    [[ "$output" == *"the environment has neither RANK nor SLURM_PROCID" ]]
+    [[ "$output" == *"the environment has neither RANK nor SLURM_PROCID, by which ranks meet at a path (distributed.rendezvous)" ]]
     RANK=x WORLD_SIZE=2 run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
     assert_one_line_error dt-train
-    [[ "$output" == *"the environment's RANK must be a whole number from 0, not 'x'" ]]
+    [[ "$output" == *"the environment's RANK must be a whole number from 0 to 1048576, not 'x'" ]]
     RANK=2 WORLD_SIZE=2 run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
     assert_one_line_error dt-train
     [[ "$output" == *"the environment says that this is rank 2 of 2: they count from 0" ]]
-    RANK=0 WORLD_SIZE=0 run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
-    assert_one_line_error dt-train
-    [[ "$output" == *"the environment's WORLD_SIZE is 0, and there is this rank" ]]
+    for size in 0 100000000; do
+        RANK=0 WORLD_SIZE=$size run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
+        assert_one_line_error dt-train
+        [[ "$output" == *"the environment's WORLD_SIZE must be a whole number from 1 to 1048576, not '$size'" ]]
+    done
     RANK=0 WORLD_SIZE=2 run dt-train "${small[@]}" --set distributed.rendezvous="$T/no/meet" -o run "$data"
     assert_one_line_error dt-train
     [[ "$output" == *"ranks cannot meet at '$T/no/meet': there is no folder '$T/no/'" ]]
     RANK=0 WORLD_SIZE=2 run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" \
         --set distributed.timeout=1 -o run "$data"
     assert_one_line_error dt-train
-    [ "$output" = "dt-train: ranks have not met at '$T/meet' within 1 s: 1 of 2 is missing" ]
+    [ "$output" = "dt-train: ranks have not met at '$T/meet' within 1 s: rank 1 of 2 is missing" ]
     [ ! -e meet ]
     RANK=0 WORLD_SIZE=1 run dt-train --set distributed.rendezvous=x --set distributed.backend=mpi -o run "$data"
     assert_one_line_error dt-train
