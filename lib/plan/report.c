@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "model/block.h"
+#include "train/compression.h"
+#include "train/data-parallel.h"
 
 #define GIB 1073741824.0
 
@@ -131,7 +133,17 @@ static void print_seconds(struct dt_buffer *b, const char *name, double seconds,
                      100 * seconds / of, *note ? "  " : "", note);
 }
 
-static void print_time(struct dt_buffer *b, const struct dt_plan *p)
+static void print_untimed(struct dt_buffer *b, const struct dt_plan_request *r)
+{
+    if (r->settings->distributed.sync != DT_SYNC_ALL_REDUCE ||
+        r->settings->distributed.compress != DT_COMPRESS_NONE)
+        dt_buffer_printf(b,
+                         "not timed        distributed.sync and distributed.compress: as allreduce "
+                         "of all\n");
+}
+
+static void print_time(struct dt_buffer *b, const struct dt_plan *p,
+                       const struct dt_plan_request *r)
 {
     const struct dt_step_simulation *s = &p->step;
     char bubble[80];
@@ -144,6 +156,7 @@ static void print_time(struct dt_buffer *b, const struct dt_plan *p)
     print_seconds(b, "data", s->data_wait, s->seconds, "gathers and reductions not hidden");
     print_seconds(b, "update", s->update, s->seconds, "");
     print_seconds(b, "total", s->seconds, s->seconds, "");
+    print_untimed(b, r);
     dt_buffer_printf(b, "speed            %.0f tokens/s, %.1f a device, MFU %.1f%% (6N + 6LCT)\n",
                      p->tokens_per_second, p->tokens_per_device, 100 * p->mfu);
 }
@@ -173,7 +186,7 @@ void dt_report_plan(struct dt_buffer *b, const struct dt_plan *p, const struct d
     print_memory(b, p);
     print_fit(b, p);
     print_traffic(b, &p->traffic);
-    print_time(b, p);
+    print_time(b, p, r);
     print_goodput(b, p, r);
 }
 
@@ -201,6 +214,7 @@ void dt_report_search(struct dt_buffer *b, const struct dt_search *s,
         print_candidate(b, i + 1, &s->best[i]);
     if (s->count == 0)
         dt_buffer_add_string(b, "  none fits\n");
+    print_untimed(b, r);
     if (s->failure_count > 0)
         dt_buffer_add_string(b, "\nlayouts that cannot be\n");
     for (int i = 0; i < s->failure_count; i++) {

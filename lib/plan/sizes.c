@@ -7,6 +7,7 @@
 #include "comm/comm.h"
 #include "model/block.h"
 #include "model/cut.h"
+#include "train/compression.h"
 #include "train/memory-plan.h"
 #include "train/passes.h"
 
@@ -50,16 +51,27 @@ static long run_of(const struct dt_layout *l, const struct dt_table *t, int laye
     return run;
 }
 
+/* Thin matrices, and vectors as they are. */
+static double factors_of(const struct dt_param *p, long rank)
+{
+    const struct dt_compression c = {.kind = DT_COMPRESS_POWERSGD, .rank = rank};
+    int64_t thin = dt_compression_thin(&c, p);
+    return (double)(thin > 0 ? thin + p->shape[0] * rank : p->count);
+}
+
 static void count_elements(struct dt_base *b, struct dt_stage_base *stage,
-                           const struct dt_layout *l, const struct dt_table *t)
+                           const struct dt_settings *s, const struct dt_layout *l,
+                           const struct dt_table *t)
 {
     stage->elements = (double)t->elements;
     if (stage == b->stages)
         b->tied = (double)(t->buckets[DT_TOKEN_BUCKET + 1] - t->buckets[DT_TOKEN_BUCKET]);
     for (int layer = 0; layer < t->layers; layer++)
         stage->layers += dt_table_find(t, DT_PROJECTION_WEIGHT, layer) != NULL;
-    for (int i = 0; i < t->count; i++)
+    for (int i = 0; i < t->count; i++) {
+        stage->factors += factors_of(&t->params[i], s->distributed.compress_rank);
         b->runs[run_of(l, t, t->params[i].layer)] += padded(t, i);
+    }
 }
 
 static struct dt_replicas imagine_replicas(const struct dt_layout *l, long dp)
@@ -126,7 +138,7 @@ static int plan_stage(struct dt_base *b, const struct dt_settings *s, const stru
     struct dt_model *model = plan_model(s, &mesh);
     int rc = plan_activations(&b->stages[stage], model, s, l, &mesh, err);
     if (rc == 0)
-        count_elements(b, &b->stages[stage], l, &model->table);
+        count_elements(b, &b->stages[stage], s, l, &model->table);
     dt_model_free(model);
     dismiss(&mesh);
     return rc;
@@ -282,13 +294,37 @@ static double data_bytes(const struct dt_base *b, const struct dt_settings *s,
     return (owners - 1) / owners * (reduced + gathered) + 2 * (groups - 1) / copies * gradient;
 }
 
+/* What replicas send each other. Local steps: parameters and the optimizer's state, now and then;
+ * a server: its weights, or what it gets. */
+static double replica_bytes(const struct dt_base *b, const struct dt_settings *s,
+                            const struct dt_layout *l, const struct dt_stage_base *stage)
+{
+    const double others = (double)dt_layout_copies(l) - 1, sum = 2 * others / (others + 1);
+    const double average = s->training.ema_decay > 0 ? sizeof(float) : 0, n = stage->elements;
+    if (dt_sync_is_local(s))
+        return sum * n * (sizeof(float) + b->moments + average) /
+               (double)s->distributed.local_steps;
+    if (s->distributed.sync == DT_SYNC_SERVER)
+        return others > 0 ? n * fmax(others * b->element, sizeof(float)) : 0;
+    switch ((enum dt_compress)s->distributed.compress) {
+    case DT_COMPRESS_BF16:
+        return sum * n * sizeof(uint16_t);
+    case DT_COMPRESS_TOPK:
+        return others * n * s->distributed.compress_share * 2 * sizeof(float);
+    case DT_COMPRESS_POWERSGD:
+        return sum * stage->factors * sizeof(float);
+    default:
+        return n * data_bytes(b, s, l);
+    }
+}
+
 struct dt_traffic dt_stage_traffic(const struct dt_base *b, const struct dt_settings *s,
                                    const struct dt_layout *l, long stage)
 {
     const double batches = (double)l->batches, layers = (double)b->stages[stage].layers;
     double ranks = (double)l->tp, stream = stream_bytes(b, s, l);
     struct dt_traffic t = {
-        .data = b->stages[stage].elements * data_bytes(b, s, l),
+        .data = replica_bytes(b, s, l, &b->stages[stage]),
         .context =
             batches * layers * (dt_ring_bytes(b, s, l, false) + dt_ring_bytes(b, s, l, true)),
         .tensor = tensor_bytes(b, s, l, stage),

@@ -37,6 +37,7 @@ struct dt_traffic {
 struct dt_stage_base {
     double elements;    /* of parameters that a rank computes with, padding included */
     double activations; /* bytes, of all micro-batches under way */
+    double factors;     /* elements of gradients as powersgd sends them */
     long layers;
 };
 

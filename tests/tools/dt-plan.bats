@@ -124,6 +124,21 @@ END
     dt-plan $small --cluster cpu-box --search 4 --machine device.ranks=2 | grep -q ' simulated$'
 }
 
+@test "what replicas send is told of every way to keep together, and that its time is not" {
+    dt-plan $small -n 2 --json >all
+    dt-plan $small -n 2 --json --set distributed.compress=bf16 >bf16
+    dt-plan $small -n 2 --json --set distributed.sync=diloco --set distributed.local_steps=10 >diloco
+    # half of each number; parameters and two moments in fp32, once in 10 steps
+    jq -es 'map(.traffic.data) | .[0] / 2 == .[1] and (.[0] * 3 / 10 - .[2] | fabs) < 1' all bf16 diloco
+    dt-plan $small -n 2 >plain
+    refute grep '^not timed ' plain
+    for more in compress=topk sync=local_sgd sync=parameter_server; do
+        dt-plan $small -n 2 --set distributed.$more --set distributed.local_steps=10 >out
+        grep -q '^not timed  *distributed.sync and distributed.compress: as allreduce of all$' out
+        dt-plan $small --search 2 --set distributed.$more --set distributed.local_steps=10 | grep -q '^not timed '
+    done
+}
+
 @test "--search shows the fastest first, and why others cannot be" {
     run dt-plan $small --search 8 --best 4
     [ "$status" -eq 0 ]

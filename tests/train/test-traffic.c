@@ -297,7 +297,8 @@ static bool check_plan(const struct counted *c, const struct most *most)
     struct dt_error error;
     double pipeline = 0, tensor = 0, ring = 0;
     if (c->batches % c->replicas != 0 || rows_of(c) % c->slices != 0 || c->zero > 0 ||
-        dt_layout_read(&layout, s, c->stages * copies(c) * c->slices, &error) < 0)
+        dt_layout_read(&layout, s, c->stages * copies(c) * c->slices, &error) < 0 ||
+        dt_layout_uneven(&layout, s))
         return false;
     assert_int_equal(dt_base_init(&base, s, &layout, &error), 0);
     for (long stage = 0; stage < layout.pp; stage++) {
@@ -410,8 +411,57 @@ static void bytes_sent_are_those_of_the_formulas(void **state)
     assert_true(grouped >= 4 && planned >= 4);
 }
 
+/* What replicas send that do not just add up gradients, and what a plan says, but for losses, flags
+ * and the unevenness of parts: the most of any rank. */
+static void check_way(int sync, int compress)
+{
+    struct dt_settings s = small_settings();
+    struct dt_layout layout;
+    struct dt_base base;
+    const int ranks = 3;
+    double most = 0;
+    s.distributed.sync = sync;
+    s.distributed.compress = compress;
+    s.distributed.compress_share = 0.1;
+    s.distributed.compress_rank = 2;
+    s.distributed.local_steps = 1;
+    s.distributed.overlap = false;
+    s.training.ema_decay = 0.9;
+    s.training.gradient_accumulation_steps = ranks;
+    s.training.max_steps = 3;
+    s.training.warmup_steps = 2;
+    s.training.eval_interval = 0;
+    s.training.log_interval = 1000;
+    const struct job job = run_anew(ranks, &s);
+    for (int i = 0; i < ranks; i++)
+        most = fmax(most, (double)job.bytes[i]);
+    s.model.vocab_size = 50;
+    assert_int_equal(dt_settings_resolve(&s, 1, "test", &err), 0);
+    assert_int_equal(dt_layout_read(&layout, &s, ranks, &err), 0);
+    assert_int_equal(dt_base_init(&base, &s, &layout, &err), 0);
+    double planned = dt_stage_traffic(&base, &s, &layout, 0).data;
+    if (fabs(planned - most) > 0.03 * most)
+        fail_msg("sync %d, compress %d: %g bytes planned, %g sent", sync, compress, planned, most);
+    s.distributed.local_steps = 8;
+    const double seldom = dt_stage_traffic(&base, &s, &layout, 0).data;
+    assert_true(fabs(seldom - planned / (dt_sync_is_local(&s) ? 8 : 1)) < 1e-6);
+    dt_base_release(&base);
+}
+
+static void other_ways_to_keep_together_send_what_is_planned(void **state)
+{
+    (void)state;
+    for (int compress = DT_COMPRESS_BF16; compress <= DT_COMPRESS_POWERSGD; compress++)
+        check_way(DT_SYNC_ALL_REDUCE, compress);
+    for (int sync = DT_SYNC_SERVER; sync <= DT_SYNC_DILOCO; sync++)
+        check_way(sync, DT_COMPRESS_NONE);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(bytes_sent_are_those_of_the_formulas)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_sent_are_those_of_the_formulas),
+        cmocka_unit_test(other_ways_to_keep_together_send_what_is_planned),
+    };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
