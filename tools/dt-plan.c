@@ -144,7 +144,7 @@ static int run(struct dt_error *err)
     struct dt_layout layout;
     struct dt_plan_request request;
     struct dt_progress progress;
-    DT_TRY(dt_plan_request_read(&request, &settings, &cluster, &layout,
+    DT_TRY(dt_plan_request_read(&request, &settings, &cluster, opt.search ? NULL : &layout,
                                 &(struct dt_plan_source){.config = opt.config,
                                                          .cluster = opt.cluster,
                                                          .measured = opt.measured,

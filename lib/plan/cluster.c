@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/cluster.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/file.h"
 #include "base/program.h"
 
@@ -40,18 +42,46 @@ static const struct dt_setting schema[] = {
     {NULL},
 };
 
-/* The file that place stands for; owned by the caller. */
-static char *find(const char *place)
+static int is_description(const struct dirent *e)
 {
+    const char *dot = strrchr(e->d_name, '.');
+    return dot && strcmp(dot, ".yaml") == 0;
+}
+
+static int fail_unknown(const char *place, const char *folder, struct dt_error *err)
+{
+    struct dirent **files;
+    struct dt_buffer names = DT_BUFFER_EMPTY;
+    int count = scandir(folder, &files, is_description, alphasort);
+    for (int i = 0; i < count; i++) {
+        int length = (int)(strrchr(files[i]->d_name, '.') - files[i]->d_name);
+        dt_buffer_printf(&names, "%s%.*s", i > 0 ? ", " : ": ", length, files[i]->d_name);
+        free(files[i]);
+    }
+    if (count >= 0)
+        free(files);
+    int rc = dt_fail(err, DT_EINVALID, "'%s' is no file, nor a cluster in %s%s", place, folder,
+                     names.data ? names.data : "");
+    dt_buffer_release(&names);
+    return rc;
+}
+
+/* The file that place stands for; owned by the caller. */
+static int find(const char *place, char **path, struct dt_error *err)
+{
+    int rc = 0;
+    *path = dt_strdup(place);
     if (strchr(place, '/') || dt_file_exists(place))
-        return dt_strdup(place);
+        return 0;
+    free(*path);
     char *folder = dt_installed_path("share/dt/clusters");
-    char *path = dt_format("%s/%s.yaml", folder, place);
+    *path = dt_format("%s/%s.yaml", folder, place);
+    if (!dt_file_exists(*path)) {
+        free(*path);
+        rc = fail_unknown(place, folder, err);
+    }
     free(folder);
-    if (dt_file_exists(path))
-        return path;
-    free(path);
-    return dt_strdup(place);
+    return rc;
 }
 
 /* A setting that must be given and was not, or NULL. */
@@ -71,7 +101,8 @@ int dt_cluster_read(struct dt_cluster *c, const char *place, const char *const *
 {
     memset(c, 0, sizeof *c);
     dt_config_defaults(schema, c);
-    char *path = find(place);
+    char *path;
+    DT_TRY(find(place, &path, err));
     int rc = dt_config_read(schema, c, path, err);
     free(path);
     for (int i = 0; i < count && rc == 0; i++)

@@ -88,8 +88,10 @@ const char *dt_layout_fault(const struct dt_layout *l, const struct dt_settings 
         return "training.gradient_accumulation_steps is less than the replicas";
     if (l->cp > 1 && s->training.sequence_length % (2 * l->cp) != 0)
         return "twice cp does not divide a sequence";
-    if (l->cp > 1 && (s->distributed.invariant || dt_sync_is_local(s)))
-        return "invariant sums and local steps need whole sequences, which cp cuts";
+    if (l->cp > 1 && s->distributed.invariant)
+        return "invariant sums need whole sequences, which cp cuts";
+    if (l->cp > 1 && dt_sync_is_local(s))
+        return "local steps need whole sequences, which cp cuts";
     if (l->cp > 1 && dt_ring_message(&s->model, l->batch * s->training.sequence_length / l->cp) >
                          DT_TRANSFER_MOST)
         return "keys and values of a context are larger than messages may be";
@@ -97,12 +99,14 @@ const char *dt_layout_fault(const struct dt_layout *l, const struct dt_settings 
         return "shard_ranks does not divide the replicas";
     if ((l->zero_stage > 0 || l->tp > 1) && s->training.optimizer == DT_RULE_MUON)
         return "the optimizer muon needs whole matrices, which ZeRO and tp cut";
-    if (l->zero_stage > 0 && (s->distributed.compress != DT_COMPRESS_NONE || dt_sync_is_local(s)))
-        return "compressed gradients and local steps need whole ones, which ZeRO shares out";
+    if (l->zero_stage > 0 && s->distributed.compress != DT_COMPRESS_NONE)
+        return "compression needs whole gradients, which ZeRO shares out";
+    if (l->zero_stage > 0 && dt_sync_is_local(s))
+        return "local steps need whole gradients, which ZeRO shares out";
     if (bound_of_activations(l, s) > 0x1p62)
         return "activations of a micro-batch are more bytes than can be counted";
     if (dt_pipeline_check(&l->pipeline, l->batches, &err) < 0)
-        return "the schedule cannot pass that many micro-batches";
+        return "interleaving needs a multiple of pp micro-batches";
     return NULL;
 }
 

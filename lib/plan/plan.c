@@ -180,7 +180,7 @@ int dt_plan_check_ranks(const struct dt_cluster *c, const char *place, long rank
         return 0;
     return dt_fail(
         err, DT_EINVALID,
-        "%s: has room for %ld ranks, and not %ld: raise cluster.nodes, or let ranks share "
+        "%s has room for %ld ranks, and not %ld: raise cluster.nodes, or let ranks share "
         "a device with device.ranks",
         place, dt_cluster_ranks(c), ranks);
 }
@@ -190,7 +190,10 @@ int dt_plan_request_read(struct dt_plan_request *r, struct dt_settings *settings
                          const struct dt_plan_source *source, struct dt_error *err)
 {
     const char *name = source->config ? source->config : "settings";
-    *r = (struct dt_plan_request){.settings = settings, .cluster = cluster};
+    *r = (struct dt_plan_request){.settings = settings,
+                                  .cluster = cluster,
+                                  .set = source->set,
+                                  .set_count = source->set_count};
     DT_TRY(dt_settings_read(settings, source->config, source->set, source->set_count, err));
     if (settings->model.vocab_size == 0)
         return dt_fail(err, DT_EINVALID, "%s: model.vocab_size is needed: there are no data", name);
@@ -201,7 +204,9 @@ int dt_plan_request_read(struct dt_plan_request *r, struct dt_settings *settings
     long devices = source->devices ? source->devices : part;
     if (source->batches)
         settings->training.gradient_accumulation_steps = source->batches * (devices / part);
-    DT_TRY(dt_layout_read(layout, settings, devices, err));
-    DT_TRY(dt_plan_check_ranks(cluster, source->cluster, devices, err));
+    if (layout) {
+        DT_TRY(dt_layout_read(layout, settings, devices, err));
+        DT_TRY(dt_plan_check_ranks(cluster, source->cluster, devices, err));
+    }
     return read_measured(r, source->measured, err);
 }

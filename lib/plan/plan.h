@@ -17,6 +17,8 @@ struct dt_plan_request {
     const struct dt_cluster *cluster;
     struct dt_measured measured;
     struct dt_simulation_options simulation;
+    const char *const *set; /* what a search keeps: "section.key=value" */
+    int set_count;
 };
 
 struct dt_plan {
@@ -66,7 +68,8 @@ struct dt_plan_source {
 int dt_plan_check_ranks(const struct dt_cluster *cluster, const char *place, long ranks,
                         struct dt_error *err) DT_MUST_CHECK;
 
-/* Reads settings, cluster, layout and measurement; the request refers to settings and cluster. */
+/* Reads settings, cluster, layout and measurement; the request refers to settings and cluster, and
+ * to the source's set. layout may be NULL, for a search. */
 int dt_plan_request_read(struct dt_plan_request *request, struct dt_settings *settings,
                          struct dt_cluster *cluster, struct dt_layout *layout,
                          const struct dt_plan_source *source, struct dt_error *err) DT_MUST_CHECK;

@@ -207,9 +207,10 @@ void dt_report_search(struct dt_buffer *b, const struct dt_search *s,
 {
     dt_buffer_printf(
         b,
-        "%ld layouts on %ld devices of %s, %ld fit, %ld simulated\n\n"
+        "%ld layout%s on %ld device%s of %s, %ld fit, %ld simulated\n\n"
         "     pp    dp  cp  tp ZeRO chunks batches  recompute    GiB  ms/step  tok/s  MFU\n",
-        s->tried, devices, r->cluster->name, s->fitting, s->simulated);
+        s->tried, s->tried == 1 ? "" : "s", devices, devices == 1 ? "" : "s", r->cluster->name,
+        s->fitting, s->simulated);
     for (int i = 0; i < s->count; i++)
         print_candidate(b, i + 1, &s->best[i]);
     if (s->count == 0)

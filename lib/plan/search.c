@@ -22,6 +22,43 @@ struct search {
     long count, capacity;
 };
 
+static bool is_given(const struct search *s, const char *name)
+{
+    size_t n = strlen(name);
+    for (int i = 0; i < s->request->set_count; i++)
+        if (strncmp(s->request->set[i], name, n) == 0 && s->request->set[i][n] == '=')
+            return true;
+    return false;
+}
+
+static bool keeps(const struct search *s, const char *name, long given, long own)
+{
+    return given == own || !is_given(s, name);
+}
+
+/* Whether a layout has what was given, all but how its replicas share out. */
+static bool keeps_mesh(const struct search *s, const struct dt_layout *l)
+{
+    const struct dt_settings *given = s->request->settings;
+    long shard = given->distributed.shard_ranks;
+    return keeps(s, "distributed.shard_ranks", 0, shard > 0 ? dt_layout_copies(l) % shard : 0) &&
+           keeps(s, "distributed.pp", given->distributed.pp, l->pp) &&
+           keeps(s, "distributed.cp", given->distributed.cp, l->cp) &&
+           keeps(s, "distributed.tp", given->distributed.tp, l->tp) &&
+           keeps(s, "distributed.schedule", given->distributed.schedule, l->pipeline.schedule) &&
+           keeps(s, "distributed.virtual_stages", given->distributed.virtual_stages,
+                 l->pipeline.chunks) &&
+           keeps(s, "training.recompute", given->training.recompute, l->recompute);
+}
+
+static bool keeps_state(const struct search *s, const struct dt_layout *l)
+{
+    long shard = s->request->settings->distributed.shard_ranks;
+    return keeps(s, "distributed.zero_stage", s->request->settings->distributed.zero_stage,
+                 l->zero_stage) &&
+           keeps(s, "distributed.shard_ranks", shard, shard > 0 ? dt_layout_owners(l) : l->shard);
+}
+
 static struct dt_search_failure *failure_of(struct dt_search *f, const char *reason)
 {
     int i = 0;
@@ -56,6 +93,8 @@ static int consider(struct search *s, const struct dt_layout *l, const struct dt
     const struct dt_settings settings = dt_plan_settings(s->request->settings, l);
     const char *fault = fault_of(l, &settings);
     struct dt_progress *progress = s->request->simulation.progress;
+    if (!keeps_state(s, l))
+        return 0;
     s->found->tried++;
     if (progress && dt_progress_due(progress))
         dt_progress_show(progress, "%ld layouts looked at, %ld fit", s->found->tried, s->count);
@@ -78,7 +117,9 @@ static int consider(struct search *s, const struct dt_layout *l, const struct dt
 static int try_groups(struct search *s, struct dt_layout *l, const struct dt_base *base,
                       struct dt_error *err)
 {
-    long neighbours = dt_cluster_node_ranks(s->request->cluster) / l->tp;
+    long given = s->request->settings->distributed.shard_ranks;
+    bool kept = given > 0 && is_given(s, "distributed.shard_ranks");
+    long neighbours = kept ? given : dt_cluster_node_ranks(s->request->cluster) / l->tp;
     DT_TRY(consider(s, l, base, err));
     long copies = dt_layout_copies(l);
     if (l->zero_stage == 0 || neighbours == 1 || neighbours >= copies || copies % neighbours != 0)
@@ -109,6 +150,8 @@ static int try_states(struct search *s, struct dt_layout *l, struct dt_error *er
 static int try_mesh(struct search *s, struct dt_layout *l, struct dt_error *err)
 {
     long sequences = s->sequences / l->batch;
+    if (!keeps_mesh(s, l))
+        return 0;
     l->batches = sequences / l->dp;
     if (l->batches * l->dp == sequences)
         return try_states(s, l, err);
@@ -152,12 +195,16 @@ static int try_batches(struct search *s, struct dt_layout *l, struct dt_error *e
 /* Interleaving in every number of chunks that makes them equal. */
 static int try_chunks(struct search *s, struct dt_layout *l, struct dt_error *err)
 {
-    long layers = s->request->settings->model.num_layers;
+    const struct dt_settings *asked = s->request->settings;
+    long layers = asked->model.num_layers;
+    int plain = asked->distributed.schedule;
+    if (plain == DT_PIPELINE_INTERLEAVED || !is_given(s, "distributed.schedule"))
+        plain = DT_PIPELINE_1F1B;
     for (int chunks = 1; chunks == 1 || chunks * l->pp <= layers; chunks++) {
         if (chunks > 1 && (l->pp == 1 || layers % (l->pp * chunks) != 0))
             continue;
-        l->pipeline = (struct dt_pipeline){chunks > 1 ? DT_PIPELINE_INTERLEAVED : DT_PIPELINE_1F1B,
-                                           (int)l->pp, chunks};
+        l->pipeline =
+            (struct dt_pipeline){chunks > 1 ? DT_PIPELINE_INTERLEAVED : plain, (int)l->pp, chunks};
         DT_TRY(try_batches(s, l, err));
     }
     return 0;
@@ -223,6 +270,10 @@ int dt_search(struct dt_search *f, const struct dt_plan_request *request, long d
     f->best = dt_alloc((size_t)wanted, sizeof *f->best);
     s.slowness = dt_alloc((size_t)devices, sizeof *s.slowness);
     int rc = try_all(&s, err);
+    if (rc == 0 && f->tried == 0)
+        rc = dt_fail(err, DT_EINVALID,
+                     "no layout that a search tries on %ld device%s has what --set says", devices,
+                     devices == 1 ? "" : "s");
     f->fitting = s.count;
     if (rc == 0)
         rc = simulate(&s, err);

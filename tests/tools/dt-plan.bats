@@ -150,9 +150,50 @@ END
     [[ "$output" == *"tp does not divide the heads of attention"* ]]
     run dt-plan $small --search 8 --set distributed.compress=bf16
     [ "$status" -eq 0 ]
-    [[ "$output" == *"compressed gradients and local steps need whole ones"* ]]
+    [[ "$output" == *"compression needs whole gradients, which ZeRO shares out"* ]]
     run dt-plan $small --search 8 --machine device.memory=0.001 --machine device.reserved=0
     [[ "$output" == *"none fits"*"needs more memory than a device has"*"GiB too many"* ]]
+}
+
+# kept LAYOUT SETTING...: the search of these finds layouts whose member LAYOUT is that.
+kept() {
+    local is=$1
+    shift
+    dt-plan $small --search 8 --best 50 --json "${@/#/--set=distributed.}" >kept.json
+    jq -es ".[0].best | length > 1 and all(.[]; .layout.$is)" kept.json
+}
+
+@test "--search keeps what --set gives of a layout, and nothing that a file says" {
+    kept 'pp == 2' pp=2
+    kept 'cp == 4' cp=4
+    kept 'tp == 2' tp=2
+    kept 'zero_stage == 2' zero_stage=2
+    kept 'shard_ranks == 2' shard_ranks=2
+    kept 'schedule == "afab"' pp=2 schedule=afab
+    kept 'virtual_stages == 2' virtual_stages=2
+    dt-plan $small --search 8 --set training.recompute=full --json | jq -e 'all(.best[]; .layout.recompute == "full")'
+    printf 'distributed:\n  tp: 3\n  zero_stage: 2\n' >own.yaml
+    dt-plan $small --search 8 >any
+    dt-plan -c own.yaml $small --search 8 | diff any -
+    for none in pp=99 shard_ranks=3 tp=3; do
+        run dt-plan $small --search 8 --set distributed.$none
+        assert_one_line_error dt-plan
+        [[ "$output" == *"no layout that a search tries on 8 devices has what --set says" ]]
+    done
+}
+
+@test "messages say what was asked, and one is one" {
+    dt-plan $small --search 8 --set distributed.sync=diloco --set distributed.local_steps=10 >local
+    grep -q 'local steps need whole sequences' local
+    refute grep invariant local
+    dt-plan $small --search 8 --set distributed.invariant=true | grep -q 'invariant sums need whole'
+    dt-plan $small --search 8 | grep -q 'interleaving needs a multiple of pp micro-batches'
+    dt-plan $small --search 1 | grep -q ' layouts on 1 device of '
+    run dt-plan $small -n 16 --set training.gradient_accumulation_steps=16
+    [[ "$output" == "dt-plan: 8xh100 has room for 8 ranks, and not 16: "* ]]
+    run dt-plan $small --cluster nosuch
+    assert_one_line_error dt-plan
+    [[ "$output" == "dt-plan: 'nosuch' is no file, nor a cluster in "*": 512xh200, 8xa100, 8xh100, alps-gh200, cpu-box, grand-teton" ]]
 }
 
 @test "--trace is a timeline without overlaps in a lane's computing" {
