@@ -41,6 +41,14 @@ setup() {
     done
 }
 
+@test "slices have room for their sums, of whatever model" {
+    for t in 1 2 3 4; do
+        dt-plan $small --set distributed.tp=$t --json >sliced
+        jq -e ".memory.weights == $((t > 1 ? (t + 1) << 20 : 0))" sliced
+    done
+    dt-plan $small --set model.hidden_size=512 --set distributed.tp=2 --json | jq -e '.memory.weights == 3 * 1048576'
+}
+
 @test "a slice that has more than the first one decides what fits" {
     uneven="$small --set distributed.tp=3"
     dt-plan $uneven --json >plan.json
