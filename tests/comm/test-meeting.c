@@ -411,14 +411,18 @@ static void a_folder_that_is_closed_stops_all_at_once(void **state)
     assert_int_equal(mkdir(closed, 0555), 0);
     assert_int_equal(chmod(scratch, 0755), 0);
     where = dt_format("%s/meet", closed);
-    assert_int_equal(seteuid(own ? own : nobody), 0);
-    cannot_meet(DT_EIO, "Permission denied");
+    bool barred =
+        seteuid(own ? own : nobody) == 0 && faccessat(AT_FDCWD, closed, X_OK, AT_EACCESS) == 0;
+    if (barred)
+        cannot_meet(DT_EIO, "Permission denied");
     assert_int_equal(seteuid(own), 0);
     assert_int_equal(rmdir(closed), 0);
     free(where);
     free(closed);
     where = path;
     nothing_is_left();
+    if (!barred)
+        skip(); /* there is nobody but root, or nobody else gets to $TMPDIR */
 }
 
 static int make_path(void **state)
