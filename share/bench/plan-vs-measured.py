@@ -7,12 +7,13 @@
 Two figures of the machine are measured before each layout, since machines change their
 speed, by steps of a reference (dt-bench step) with as many threads as a rank will have, and as
 many at a time as ranks will compute: the rate of matrix products at which its passes take as
-long as they do, and the bandwidth of memory that its update reaches. With these in the place of those of
-share/clusters/cpu-box.yaml every layout is predicted; none is fitted by itself.
+long as they do, and the bandwidth of memory that its update reaches. With these in the place
+of those of share/clusters/cpu-box.yaml every layout is predicted; none is fitted by itself.
 
 The first ten layouts are one rank on all cores (dt-bench step), the others several ranks
-that share them (mpirun, dt-train), the last ones more ranks than cores. Memory is compared to the byte. Programs of dt on PATH;
-mpirun for the ranks. What cannot run is shown with its reason.
+that share them (mpirun, dt-train), the last ones more ranks than cores. Memory is compared to
+the byte. Programs of dt on PATH; mpirun for the ranks. What cannot run is shown with its
+reason.
 """
 import argparse, concurrent.futures, json, os, shutil, statistics, subprocess, sys, tempfile
 
