@@ -216,37 +216,40 @@ static void two_of_one_number_end_the_meeting(void **state)
     meet_twice(0);
 }
 
-/* Whether one that is told to stop has come by then is the machine's affair: one of them has. */
+/* Processes of that rank, told to stop after longer and longer, until the other gives up. Whether
+ * one has come by then is the machine's affair: one of them has, and ends what the next may find.
+ */
+static void come_and_go(int rank, const struct rank *other)
+{
+    struct rank guest;
+    for (useconds_t pause = 1000; !other->over; pause *= 2) {
+        begin(&guest, rank, 3, UNHURRIED);
+        usleep(pause);
+        guest.stop = SIGTERM;
+        if (end(&guest) != DT_ESTOP)
+            assert_true(rank > 0 && guest.rc == DT_EIO);
+    }
+}
+
 static void one_that_leaves_ends_the_meeting(void **state)
 {
-    struct rank first, second;
+    struct rank first;
     (void)state;
     begin(&first, 0, 3, UNHURRIED);
-    for (useconds_t pause = 1000; !first.over; pause *= 2) {
-        begin(&second, 1, 3, UNHURRIED);
-        usleep(pause);
-        second.stop = SIGTERM;
-        if (end(&second) != DT_ESTOP)
-            assert_int_equal(second.rc, DT_EIO); /* the one before has ended it */
-    }
+    come_and_go(1, &first);
     char *text = dt_format("rank 1 has left before all had met at '%s'", where);
     end_with(&first, DT_EIO, text);
     free(text);
     nothing_is_left();
 }
 
-/* Likewise; it may have met another process of that number, and does not say. */
+/* It may have met another process of that number, and does not say. */
 static void a_first_that_has_gone_is_told_of(void **state)
 {
-    struct rank first, second;
+    struct rank second;
     (void)state;
     begin(&second, 1, 3, UNHURRIED);
-    for (useconds_t pause = 1000; !second.over; pause *= 2) {
-        begin(&first, 0, 3, UNHURRIED);
-        usleep(pause);
-        first.stop = SIGTERM;
-        assert_int_equal(end(&first), DT_ESTOP);
-    }
+    come_and_go(0, &second);
     char *text = dt_format("rank 0 has ended the meeting at '%s' without this one: it has left, or "
                            "another process is rank 1",
                            where);

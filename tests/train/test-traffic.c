@@ -380,6 +380,16 @@ static int random_layout(struct dt_settings *s, size_t mesh, struct dt_rng *rng)
     return stages * slices * replicas * contexts;
 }
 
+/* A short run that sends nothing but what steps do, all of a step within it. */
+static void count_steps_alone(struct dt_settings *s)
+{
+    s->training.max_steps = 3;
+    s->training.warmup_steps = 2;
+    s->training.eval_interval = 0;
+    s->training.log_interval = 1000;
+    s->distributed.overlap = false;
+}
+
 static void bytes_sent_are_those_of_the_formulas(void **state)
 {
     const size_t count = sizeof meshes / sizeof *meshes;
@@ -399,11 +409,7 @@ static void bytes_sent_are_those_of_the_formulas(void **state)
         s.training.batch_size = 1 + dt_rng_below(&rng, 3);
         s.training.precision = (int)dt_rng_below(&rng, 3);
         s.training.recompute = (int)dt_rng_below(&rng, 3);
-        s.training.max_steps = 3;
-        s.training.warmup_steps = 2;
-        s.training.eval_interval = 0;
-        s.training.log_interval = 1000;
-        s.distributed.overlap = false; /* all of a step is sent within it */
+        count_steps_alone(&s);
         planned += check_bytes(&s, ranks);
         grouped += s.distributed.shard_ranks > 1 &&
                    s.distributed.shard_ranks < meshes[i % count].replicas * s.distributed.cp;
@@ -425,13 +431,9 @@ static void check_way(int sync, int compress)
     s.distributed.compress_share = 0.1;
     s.distributed.compress_rank = 2;
     s.distributed.local_steps = 1;
-    s.distributed.overlap = false;
     s.training.ema_decay = 0.9;
     s.training.gradient_accumulation_steps = ranks;
-    s.training.max_steps = 3;
-    s.training.warmup_steps = 2;
-    s.training.eval_interval = 0;
-    s.training.log_interval = 1000;
+    count_steps_alone(&s);
     const struct job job = run_anew(ranks, &s);
     for (int i = 0; i < ranks; i++)
         most = fmax(most, (double)job.bytes[i]);
