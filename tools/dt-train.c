@@ -401,26 +401,6 @@ static int check_backend(const struct dt_settings *s, struct dt_error *err)
     return 0;
 }
 
-/* The same for all spellings of a directory, which may not exist yet; owned by the caller. */
-static char *real_path(const char *path)
-{
-    char *whole = realpath(path, NULL);
-    if (whole)
-        return whole;
-    size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/')
-        length--;
-    char *plain = dt_strndup(path, length);
-    const char *base = dt_path_base(plain);
-    char *folder = base > plain ? dt_strndup(plain, (size_t)(base - plain)) : dt_strdup(".");
-    char *real = realpath(folder, NULL);
-    whole = real ? dt_path_join(real, base) : dt_strdup(plain);
-    free(plain);
-    free(folder);
-    free(real);
-    return whole;
-}
-
 /* With rc the settings were read: ranks meet even if they are wrong, so that it is said once. At a
  * path others may come late or not at all, and a wrong one does not wait long for them. */
 static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
@@ -433,7 +413,7 @@ static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
     if (rc == 0 && !alone && !at_path)
         DT_TRY(check_tasks(err));
     rc = rc < 0 ? rc : check_backend(s, err);
-    char *job = rc < 0 || opt.output == NULL ? NULL : real_path(opt.output);
+    char *job = rc < 0 || opt.output == NULL ? NULL : dt_path_real(opt.output);
     const struct dt_opening how = {
         .where = at_path ? s->distributed.rendezvous : NULL,
         .job = job,

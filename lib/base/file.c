@@ -417,3 +417,22 @@ const char *dt_path_base(const char *path)
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
+
+char *dt_path_real(const char *path)
+{
+    char *whole = realpath(path, NULL);
+    if (whole)
+        return whole;
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    char *plain = dt_strndup(path, length);
+    const char *base = dt_path_base(plain);
+    char *folder = base > plain ? dt_strndup(plain, (size_t)(base - plain)) : dt_strdup(".");
+    char *real = realpath(folder, NULL);
+    whole = real ? dt_path_join(real, base) : dt_strdup(plain);
+    free(plain);
+    free(folder);
+    free(real);
+    return whole;
+}

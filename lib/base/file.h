@@ -76,5 +76,8 @@ int dt_replace_symlink(const char *target, const char *link, struct dt_error *er
 char *dt_path_join(const char *dir, const char *name);
 /* The part of path behind the last '/'; points into path. */
 const char *dt_path_base(const char *path);
+/* The same for all spellings of a path, which need not exist in its directory; owned by the
+ * caller. */
+char *dt_path_real(const char *path);
 
 #endif

@@ -380,6 +380,27 @@ static void paths_are_joined_and_cut(void **state)
     assert_string_equal(dt_path_base("b"), "b");
 }
 
+static void check_real(const char *path, const char *expected)
+{
+    char *real = dt_path_real(path);
+    assert_string_equal(real, expected);
+    free(real);
+}
+
+static void spellings_of_a_path_are_one(void **state)
+{
+    (void)state;
+    char *here = realpath(".", NULL), *inside = dt_path_join(here, "not-there");
+    assert_non_null(here);
+    check_real(".", here);
+    check_real("not-there", inside);
+    check_real("./not-there//", inside);
+    check_real(inside, inside);
+    check_real("no-folder/x", "no-folder/x");
+    free(inside);
+    free(here);
+}
+
 int main(void)
 {
 #define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, enter_scratch, leave_scratch)
@@ -405,6 +426,7 @@ int main(void)
         IN_SCRATCH(removing_does_not_follow_links),
         IN_SCRATCH(a_link_is_replaced_in_one_step),
         cmocka_unit_test(paths_are_joined_and_cut),
+        IN_SCRATCH(spellings_of_a_path_are_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
