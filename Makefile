@@ -219,14 +219,15 @@ $B/tests/%: tests/%.c $(LIBDT) | deps-check
 	@mkdir -p $(@D)
 	$(call say,CC) $(CC) $(DT_CFLAGS) -Itests $(CFLAGS) $(LDFLAGS) -MMD -MP $< $(LIBDT) -Wl,--as-needed $(LIBS) -lcmocka -o $@
 
-RUN_TESTS = DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' JOBS='$(JOBS)' tests/run
+# The shell becomes it: make's signals reach no further.
+RUN_TESTS = exec env DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' JOBS='$(JOBS)' tests/run
 
 # Those that take long come first, or one of them runs at the end, alone on two cores.
 check: all $(UNITS) $(PRELOADS) $(CUDA_EMULATED) deps-check deps-demo ## run every test; ends with "N passed, M failed, K skipped"
 	@$(RUN_TESTS) $(MAN) $(BATS) $(UNITS)
 
 check-full: all $(SLOW) ## the tests that take long
-	@TEST_TIMEOUT=7200 $(RUN_TESTS) $(SLOW)
+	@export TEST_TIMEOUT=7200 && $(RUN_TESTS) $(SLOW)
 
 asan: ## run unit and program tests under AddressSanitizer and UBSan, in build/asan
 	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' LDFLAGS='$(ASAN)' check-built
@@ -234,7 +235,7 @@ asan: ## run unit and program tests under AddressSanitizer and UBSan, in build/a
 asan-cuda: ## the same for the emulated cuda engine alone: what memcheck is on a GPU
 	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' LDFLAGS='$(ASAN)' CUDA=0 check-emulated
 
-RUN_SANITIZED = LSAN_OPTIONS='use_tls=0:suppressions=$(CURDIR)/tests/leaks-not-ours:print_suppressions=0' \
+RUN_SANITIZED = export LSAN_OPTIONS='use_tls=0:suppressions=$(CURDIR)/tests/leaks-not-ours:print_suppressions=0' && \
                 $(RUN_TESTS)
 
 check-built: all $(UNITS) $(PRELOADS) $(CUDA_EMULATED) deps-check deps-demo
