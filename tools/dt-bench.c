@@ -126,10 +126,10 @@ static void print_machine(const struct dt_device *dev, double peak, const char *
     if (opt.json)
         printf("{\"engine\":\"%s\",\"isa\":\"%s\",\"threads\":%d,\"gemm_gflops\":%.1f,\"gemm_"
                "type\":\"%s\"",
-               dev->engine->name, dev->engine->isa, dev->threads, peak * 1e-9, type);
+               dev->engine->name, dev->isa, dev->threads, peak * 1e-9, type);
     else
         printf("engine            %s, %s, %d thread%s\nGEMM peak         %.1f GFLOP/s of %s\n",
-               dev->engine->name, dev->engine->isa, dev->threads, dt_plural((uint64_t)dev->threads),
+               dev->engine->name, dev->isa, dev->threads, dt_plural((uint64_t)dev->threads),
                peak * 1e-9, type);
 }
 

@@ -115,7 +115,7 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
             "model       %.2f M parameters, %s with gradients, moments and activations\n"
             "data        %" PRIu64 " training tokens, %" PRIu64 " for validation%s\n"
             "steps       %ld to %ld of %" PRIu64 " tokens, %.2f epochs in all\n",
-            dev->engine->name, dev->engine->isa, dev->threads, peak * 1e-9, precision,
+            dev->engine->name, dev->isa, dev->threads, peak * 1e-9, precision,
             (double)f.parameters * 1e-6, dt_bytes((double)f.memory.total, memory), f.train_tokens,
             f.val_tokens, f.first_step > 0 ? "; resumed" : "", f.first_step + 1, f.max_steps,
             f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);

@@ -271,7 +271,7 @@ struct dt_ops {
 /* What a plug-in exports, under the name "dt_engine". */
 struct dt_engine {
     int abi;
-    const char *name, *isa;
+    const char *name;
     /* The device's memory is its own: the host reaches it by upload and download alone. */
     bool own_memory;
     const struct dt_links *links; /* between devices of several ranks; NULL: none */
@@ -279,11 +279,12 @@ struct dt_engine {
     int (*open)(struct dt_device *, struct dt_error *);
     void (*close)(struct dt_device *);
 };
-#define DT_ENGINE_ABI 7
+#define DT_ENGINE_ABI 8
 
 struct dt_device {
     const struct dt_ops *ops;
     const struct dt_engine *engine;
+    const char *isa; /* what bits follow from: instruction set, or GPU; set by open, and its own */
     int threads;
     void *state;   /* the engine's own */
     void *library; /* dlopen handle */

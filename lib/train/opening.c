@@ -389,7 +389,7 @@ static int compare(const struct dt_training *t, const struct dt_training_options
         char engine[ENGINE_NAME];
     } first = {t->settings, t->identity.data, o->plan_only, ""};
     char engine[ENGINE_NAME];
-    snprintf(engine, sizeof engine, "%s, %s", t->device->engine->name, t->device->engine->isa);
+    snprintf(engine, sizeof engine, "%s, %s", t->device->engine->name, t->device->isa);
     memcpy(first.engine, engine, sizeof engine);
     dt_ticket told = dt_comm_broadcast(t->comm, &first, sizeof first, 0);
     DT_TRY(dt_comm_wait(t->comm, told, err));
@@ -403,7 +403,7 @@ static int compare(const struct dt_training *t, const struct dt_training_options
     if (strcmp(first.engine, engine) != 0)
         return dt_fail(err, DT_EINVALID,
                        "its engine is %s, that of rank 0 is %s: they compute other bits; "
-                       "choose one with --device",
+                       "choose one that all have with --device",
                        engine, first.engine);
     const struct dt_setting *other =
         dt_config_difference(dt_settings_schema, &first.settings, &t->settings);

@@ -22,6 +22,7 @@
  *     aligned     and multiplies 16-bit elements only where each row begins at a multiple of
  *                 16 bytes, as tensor cores want them
  *     older       the GPU has compute capability 8.0, not 9.0
+ *     name=X      its name (emulated)
  *     seed=N      0: threads in their order; 1: backwards; others: a random order, in
  *                 which some warps of a block hurry ahead of others as far as they can.
  *                 With 0 what is asynchronous happens as late as it may, with 1 at once

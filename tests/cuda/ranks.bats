@@ -70,6 +70,18 @@ run_ranks() {
     cmp straight.results parts.results
 }
 
+@test "ranks on GPUs of another name or capability are refused" {
+    for gpu in "name=another another (sm_90)" "older emulated (sm_80)"; do
+        run timeout 900 mpirun -n 1 dt-train -q -j 1 "${small[@]}" -o run "$data" : \
+            -n 1 env CUDA_EMULATOR="${gpu%% *}" dt-train -q -j 1 "${small[@]}" -o run "$data"
+        echo "$output"
+        [ "$status" -eq 1 ]
+        [ "$(grep '^dt-train: ' <<<"$output")" = \
+            "dt-train: rank 1: its engine is cuda, ${gpu#* }, that of rank 0 is cuda, emulated (sm_90): they compute other bits; choose one that all have with --device" ]
+        [ ! -e run ]
+    done
+}
+
 @test "what cannot reach into the device's memory says so" {
     for way in tp=2 compress=bf16; do
         run run_ranks 2 refused --set "distributed.$way" --set distributed.local_steps=1

@@ -162,22 +162,19 @@ cudaError_t cudaDeviceGetPCIBusId(char *id, int length, int device)
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
 {
-    switch (attribute) {
-    case cudaDevAttrMultiProcessorCount:
-        *value = 4;
-        break;
-    case cudaDevAttrComputeCapabilityMajor:
-        *value = emulator::settings().older ? 8 : 9;
-        break;
-    case cudaDevAttrComputeCapabilityMinor:
-        *value = 0;
-        break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-        *value = (int)emulator::most_shared;
-        break;
-    }
+    *properties = {};
+    snprintf(properties->name, sizeof properties->name, "%s", emulator::settings().name);
+    properties->major = emulator::settings().older ? 8 : 9;
+    properties->multiProcessorCount = 4;
+    properties->sharedMemPerBlockOptin = emulator::most_shared;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int)
+{
+    *value = emulator::settings().older ? 8 : 9;
     return cudaSuccess;
 }
 

@@ -3,6 +3,7 @@
 #ifndef DT_TEST_CUDA_SETTINGS_H
 #define DT_TEST_CUDA_SETTINGS_H
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -11,13 +12,13 @@ namespace emulator
 struct settings_list {
     bool eager, hurry, plain, aligned, older;
     unsigned seed, gpus;
+    char name[32];
 };
 
 inline settings_list read_settings()
 {
-    settings_list s = {};
-    s.gpus = 1;
-    const char *words = getenv("CUDA_EMULATOR"), *seed, *gpus;
+    settings_list s = {false, false, false, false, false, 0, 1, "emulated"};
+    const char *words = getenv("CUDA_EMULATOR"), *seed, *gpus, *name;
     if (words == nullptr)
         return s;
     s.eager = strstr(words, "eager") != nullptr;
@@ -29,6 +30,8 @@ inline settings_list read_settings()
         s.seed = (unsigned)strtoul(seed + strlen("seed="), nullptr, 10);
     if ((gpus = strstr(words, "gpus=")) != nullptr)
         s.gpus = (unsigned)strtoul(gpus + strlen("gpus="), nullptr, 10);
+    if ((name = strstr(words, "name=")) != nullptr)
+        (void)sscanf(name, "name=%31s", s.name);
     return s;
 }
 

@@ -194,7 +194,7 @@ odd() {
         -n 1 dt-train -q -j 1 "${small[@]}" --device cpu-generic -o run "$data"
     [ "$status" -eq 1 ]
     [ "$(grep '^dt-train: ' <<<"$output")" = \
-        "dt-train: rank 1: its engine is cpu, generic, that of rank 0 is $own: they compute other bits; choose one with --device" ]
+        "dt-train: rank 1: its engine is cpu, generic, that of rank 0 is $own: they compute other bits; choose one that all have with --device" ]
     [ ! -e run ]
 }
 

@@ -96,6 +96,7 @@ static int open_engine(struct dt_device *dev, struct dt_error *err)
         return dt_fail(err, DT_ENOMEM, "no memory for the cpu engine");
     }
     dev->state = s;
+    dev->isa = DT_ISA;
     omp_set_num_threads(dev->threads);
     omp_set_dynamic(0);
     return 0;
@@ -153,7 +154,6 @@ extern const struct dt_engine dt_engine __attribute__((visibility("default")));
 const struct dt_engine dt_engine = {
     .abi = DT_ENGINE_ABI,
     .name = "cpu",
-    .isa = DT_ISA,
     .ops = &ops,
     .open = open_engine,
     .close = close_engine,

@@ -24,6 +24,7 @@ struct dt_cuda_staging;
 /* The engine's state of a device. */
 struct dt_cuda {
     int device;
+    char isa[64];            /* name and compute capability of the device */
     cudaStream_t stream;     /* that every op works in */
     int processors;          /* multiprocessors of the device */
     int capability;          /* 80, 90, ... */

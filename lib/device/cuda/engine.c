@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The cuda engine: one NVIDIA GPU, kernels of our own and cuBLASLt. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,23 +117,24 @@ static int no_device(cudaError_t error, struct dt_error *err)
 
 static int choose_device(struct dt_cuda *cuda, struct dt_error *err)
 {
-    int count = 0, device, major = 0, minor = 0, shared = 0;
+    int count = 0, device;
+    struct cudaDeviceProp gpu;
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess || count == 0)
         return no_device(error, err);
     cuda->device = device = local_rank() % count;
     error = cudaSetDevice(device);
+    error = error == cudaSuccess ? cudaGetDeviceProperties(&gpu, device) : error;
     if (error != cudaSuccess)
         return no_device(error, err);
-    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-    cudaDeviceGetAttribute(&cuda->processors, cudaDevAttrMultiProcessorCount, device);
-    cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    cuda->capability = 10 * major + minor;
-    cuda->shared_limit = (size_t)shared;
+    cuda->processors = gpu.multiProcessorCount;
+    cuda->capability = 10 * gpu.major + gpu.minor;
+    cuda->shared_limit = gpu.sharedMemPerBlockOptin;
+    snprintf(cuda->isa, sizeof cuda->isa, "%.48s (sm_%d)", gpu.name, cuda->capability);
     if (cuda->capability < LEAST_CAPABILITY)
         return dt_fail(err, DT_EMISSING,
-                       "the GPU has compute capability %d.%d, needed is 8.0 or more", major, minor);
+                       "the GPU has compute capability %d.%d, needed is 8.0 or more", gpu.major,
+                       gpu.minor);
     error = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
     return error == cudaSuccess ? 0 : no_device(error, err);
 }
@@ -157,6 +159,7 @@ static int open_engine(struct dt_device *dev, struct dt_error *err)
     if (cuda == NULL)
         return dt_fail(err, DT_ENOMEM, "no memory for the cuda engine");
     dev->state = cuda;
+    dev->isa = cuda->isa;
     int rc = choose_device(cuda, err);
     rc = rc < 0 ? rc : dt_cuda_wgmma_open(dev, err);
     rc = rc < 0 ? rc : dt_cuda_staging_open(dev, err);
@@ -208,7 +211,6 @@ extern const struct dt_engine dt_engine __attribute__((visibility("default")));
 const struct dt_engine dt_engine = {
     .abi = DT_ENGINE_ABI,
     .name = "cuda",
-    .isa = "sm_80 sm_90a",
     .own_memory = true,
     .links = &dt_cuda_links,
     .ops = &ops,

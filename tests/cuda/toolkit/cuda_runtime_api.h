@@ -26,11 +26,12 @@ typedef void (*cudaHostFn_t)(void *);
 
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDefault };
 
-enum cudaDeviceAttr {
-    cudaDevAttrMultiProcessorCount,
-    cudaDevAttrComputeCapabilityMajor,
-    cudaDevAttrComputeCapabilityMinor,
-    cudaDevAttrMaxSharedMemoryPerBlockOptin
+enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor };
+
+struct cudaDeviceProp {
+    char name[256];
+    int major, minor, multiProcessorCount;
+    size_t sharedMemPerBlockOptin;
 };
 
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
@@ -48,6 +49,7 @@ enum cudaDriverEntryPointQueryResult {
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDeviceGetPCIBusId(char *id, int length, int device);
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device);
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaRuntimeGetVersion(int *version);
