@@ -55,6 +55,10 @@ struct dt_matmul {
      * derivative, C is the product times the activation's derivative at aux. */
     struct dt_tensor *aux;
     bool derivative;
+    /* Unless NULL, the sum of the rows of A (1 x M; A is transposed), or of B (1 x N; B is not),
+     * is added to it in fp32: the gradient of a bias, beside that of its weight. One at most,
+     * without bias and activation. */
+    struct dt_tensor *sums_a, *sums_b;
 };
 
 /* Dropout (Srivastava et al. 2014) as a function: element e of a sequence, of the

@@ -161,9 +161,8 @@ static void backward(struct dt_head_work *w, const struct dt_model *m, const str
     if (!sums_late(m))
         dt_peers_sum(m, dinput);
     ops->matmul(m->device, &dweight, &w->logits, has_dense(m) ? &w->normed : x,
-                &(struct dt_matmul){.transpose_a = true, .accumulate = true});
-    if (dbias.data)
-        ops->bias_backward(m->device, &dbias, &w->logits);
+                &(struct dt_matmul){
+                    .transpose_a = true, .accumulate = true, .sums_a = dbias.data ? &dbias : NULL});
     if (!has_dense(m))
         return;
     ops->zero(m->device, &w->dactive);

@@ -32,10 +32,12 @@ void dt_linear_backward(const struct dt_model *m, const struct dt_flat *gradient
     struct dt_tensor db = dt_table_view(&m->table, gradients, bias, layer);
     struct dt_matmul product = how ? *how : plain;
     product.transpose_b = !transposed;
-    ops->matmul(m->device, &dw, transposed ? dy : x, transposed ? x : dy,
-                &(struct dt_matmul){.transpose_a = true, .accumulate = true});
-    if (db.data)
-        ops->bias_backward(m->device, &db, dy);
+    struct dt_matmul of_weight = {.transpose_a = true, .accumulate = true};
+    if (db.data && transposed)
+        of_weight.sums_a = &db;
+    else if (db.data)
+        of_weight.sums_b = &db;
+    ops->matmul(m->device, &dw, transposed ? dy : x, transposed ? x : dy, &of_weight);
     ops->matmul(m->device, dx, dy, &w, &product);
 }
 

@@ -18,7 +18,7 @@
 struct emulated_product {
     cublasOperation_t transpose_a, transpose_b;
     cublasLtEpilogue_t epilogue;
-    const void *bias;
+    void *bias;
     void *aux;
     int64_t aux_stride;
     cudaDataType_t bias_type, aux_type;
@@ -101,12 +101,28 @@ float finish(const task &t, int64_t i, int64_t j, float x)
     return x;
 }
 
+/* Over the depth: of the rows of op(A), or of the columns of op(B). */
+void put_sums(const task &t, const float *matrix, int64_t count, int64_t depth, int64_t across,
+              int64_t along)
+{
+    for (int64_t i = 0; i < count; i++) {
+        float sum = 0;
+        for (int64_t p = 0; p < depth; p++)
+            sum += matrix[i * across + p * along];
+        put(t.how.bias, t.how.bias_type, i, sum);
+    }
+}
+
 void multiply(const task &t)
 {
     bool ta = t.how.transpose_a == CUBLAS_OP_T, tb = t.how.transpose_b == CUBLAS_OP_T;
     int64_t m = t.d.rows, n = t.d.columns, k = ta ? t.a.rows : t.a.columns;
     std::vector<float> a = widen(t.a_data, t.a, ta), b = widen(t.b_data, t.b, tb);
     std::vector<float> column((size_t)m);
+    if (t.how.epilogue == CUBLASLT_EPILOGUE_BGRADA)
+        put_sums(t, a.data(), m, k, 1, m);
+    else if (t.how.epilogue == CUBLASLT_EPILOGUE_BGRADB)
+        put_sums(t, b.data(), n, k, k, 1);
     for (int64_t j = 0; j < n; j++) {
         std::fill(column.begin(), column.end(), 0.0f);
         for (int64_t p = 0; p < k; p++) {
@@ -132,6 +148,13 @@ bool fits(const emulated_product &how, const emulated_layout &a, const emulated_
            (tb ? b.rows : b.columns) == d.columns &&
            (ta ? a.rows : a.columns) == (tb ? b.columns : b.rows) && c.rows == d.rows &&
            c.columns == d.columns;
+}
+
+/* An address that is not there is aligned to anything: the library reads alignments off it. */
+uint64_t alignment_of(const void *memory)
+{
+    uint64_t address = reinterpret_cast<uintptr_t>(memory);
+    return address % 16 == 0 ? 16 : address & -address;
 }
 
 bool is_aligned(const void *memory, uint64_t to)
@@ -234,6 +257,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 {
     bool plain = emulator::settings().plain && product->epilogue != CUBLASLT_EPILOGUE_DEFAULT;
     *count = 0;
+    if (product->aux_stride % 8 != 0)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     if (plain || !fits(*product, *a, *b, *c, *d))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     for (; *count < 2 && *count < most; ++*count) {
@@ -241,6 +266,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
         results[*count].algo.data[0] = algorithm_mark;
         for (int i = 0; i < 4; i++)
             results[*count].algo.data[1 + i] = preference->alignment[i];
+        results[*count].algo.data[5] = alignment_of(product->bias);
+        results[*count].algo.data[6] = alignment_of(product->aux);
     }
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -263,7 +290,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
         !fits(*product, *a_layout, *b_layout, *c_layout, *d_layout))
         return CUBLAS_STATUS_INVALID_VALUE;
     if (!is_aligned(a, promised[0]) || !is_aligned(b, promised[1]) || !is_aligned(c, promised[2]) ||
-        !is_aligned(d, promised[3]))
+        !is_aligned(d, promised[3]) || !is_aligned(product->bias, promised[4]) ||
+        !is_aligned(product->aux, promised[5]))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     if (emulator::settings().aligned &&
         !(suits_tensor_cores(a, *a_layout) && suits_tensor_cores(b, *b_layout) &&

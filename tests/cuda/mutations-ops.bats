@@ -43,6 +43,16 @@ run_tests() {
     caught reduce
 }
 
+@test "products: algorithms that are chosen for another bias" {
+    plant blas.c 'key.bias_alignment = alignment_of(p->bias.data);' ';'
+    caught blas.c
+}
+
+@test "products: algorithms that are chosen before the bias is known" {
+    plant blas.c '!point(blas, p, product) ||' ''
+    caught blas.c
+}
+
 @test "losses: the wrong column is the target" {
     plant cross-entropy.cu 'column + i == target' 'column + i + 1 == target'
     caught cross-entropy

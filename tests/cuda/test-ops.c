@@ -169,6 +169,26 @@ static void what_lies_beside_a_part_stays(void **state)
     }
 }
 
+static void add_biases(struct dt_device *on, struct dt_tensor *t, const void *more)
+{
+    (void)more;
+    for (int first = 0; first < 3; first++) {
+        struct dt_tensor bias = dt_columns(&t[3], first, 40), rows = dt_rows(&t[0], 5 * first, 5);
+        on->ops->matmul(on, &rows, &t[1], &t[2], &(struct dt_matmul){.bias = &bias});
+    }
+}
+
+/* One product, three times: the library may read no more of a bias at once than is aligned. */
+static void biases_that_lie_anywhere(void **state)
+{
+    (void)state;
+    for (enum dt_dtype type = DT_F32; type <= DT_F16; type++) {
+        struct twins t[] = {twins_of(type, 15, 40), twins_of(type, 5, 24), twins_of(type, 24, 40),
+                            twins_of(type, 1, 42)};
+        on_both(add_biases, t, 4, NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +197,7 @@ int main(void)
         cmocka_unit_test(embedding_of_tokens_in_several_chunks),
         cmocka_unit_test(losses_of_rising_logits),
         cmocka_unit_test(what_lies_beside_a_part_stays),
+        cmocka_unit_test(biases_that_lie_anywhere),
     };
     return cmocka_run_group_tests(tests, open_both, close_both);
 }

@@ -35,6 +35,33 @@ static void matmul_reference(double *c, const struct dt_tensor *a, const struct 
     free(x), free(y);
 }
 
+/* The sum of x's rows, added beside a product of which x is an operand, which stays as it is. */
+static void check_sums(const struct dt_tensor *a, const struct dt_tensor *b, struct dt_tensor *c,
+                       const struct dt_matmul *plain, bool of_a)
+{
+    const struct dt_tensor *x = of_a ? a : b;
+    struct dt_tensor alone = new_matrix(c->dtype, c->rows, c->columns);
+    struct dt_tensor before = new_matrix(c->dtype, c->rows, c->columns);
+    struct dt_tensor sums = random_matrix_of(DT_F32, 1, x->columns);
+    double *want = dt_alloc((size_t)x->columns, sizeof *want);
+    struct dt_matmul how = *plain;
+    for (int64_t j = 0; j < x->columns; j++)
+        want[j] = at(&sums, 0, j);
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < x->columns; j++)
+            want[j] += at(x, i, j);
+    dev->ops->copy(dev, &before, c);
+    dev->ops->matmul(dev, c, a, b, plain);
+    dev->ops->copy(dev, &alone, c);
+    dev->ops->copy(dev, c, &before);
+    how.sums_a = of_a ? &sums : NULL;
+    how.sums_b = of_a ? NULL : &sums;
+    dev->ops->matmul(dev, c, a, b, &how);
+    assert_same_bits(c, &alone);
+    assert_near(&sums, want, 1e-6);
+    free(alone.data), free(before.data), free(sums.data), free(want);
+}
+
 /* All that a product can be asked for, of one shape. */
 static void check_matmul(enum dt_dtype type, enum dt_dtype to, bool ta, bool tb, int64_t m,
                          int64_t n, int64_t k)
@@ -65,6 +92,10 @@ static void check_matmul(enum dt_dtype type, enum dt_dtype to, bool ta, bool tb,
         want[i] += at(&before, i / n, i % n);
     dev->ops->matmul(dev, &c, &a, &b, &how);
     assert_near(&c, want, 1e-6);
+    if (ta)
+        check_sums(&a, &b, &c, &how, true);
+    if (!tb)
+        check_sums(&a, &b, &c, &how, false);
     free(a.data), free(b.data), free(bias.data), free(c.data), free(aux.data);
     free(before.data), free(again.data), free(want);
 }

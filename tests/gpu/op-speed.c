@@ -24,6 +24,7 @@ struct product {
     const char *name;
     int64_t rows, columns, depth;
     bool transpose_a, transpose_b;
+    bool sums; /* of the rows of b, beside it */
 };
 
 struct operands {
@@ -274,8 +275,11 @@ static void multiply_product(struct operands *o)
     struct dt_tensor b = p->transpose_b ? shaped(o, &o->qkv, p->columns, p->depth)
                                         : shaped(o, &o->qkv, p->depth, p->columns);
     struct dt_tensor c = shaped(o, p->transpose_a ? &o->dtable : &o->wide2, p->rows, p->columns);
-    const struct dt_matmul how = {
-        .transpose_a = p->transpose_a, .transpose_b = p->transpose_b, .accumulate = p->transpose_a};
+    struct dt_tensor sums = dt_columns(&o->dbias, 0, p->sums ? p->columns : 0);
+    const struct dt_matmul how = {.transpose_a = p->transpose_a,
+                                  .transpose_b = p->transpose_b,
+                                  .accumulate = p->transpose_a,
+                                  .sums_b = p->sums ? &sums : NULL};
     o->dev->ops->matmul(o->dev, &c, &a, &b, &how);
 }
 
@@ -285,21 +289,23 @@ static void measure_products(struct operands *o, double peak)
     const int64_t rows = o->rows / 4, c = WIDTH;
     const int64_t chunk = o->logit_rows < CHUNK ? o->logit_rows : CHUNK;
     const struct product products[] = {
-        {"qkv", rows, 3 * c, c, false, false},
-        {"qkv, input", rows, c, 3 * c, false, true},
-        {"qkv, weight", c, 3 * c, rows, true, false},
-        {"projection", rows, c, c, false, false},
-        {"projection, input", rows, c, c, false, true},
-        {"projection, weight", c, c, rows, true, false},
-        {"up", rows, 4 * c, c, false, false},
-        {"up, input", rows, c, 4 * c, false, true},
-        {"up, weight", c, 4 * c, rows, true, false},
-        {"down", rows, c, 4 * c, false, false},
-        {"down, input", rows, 4 * c, c, false, true},
-        {"down, weight", 4 * c, c, rows, true, false},
-        {"head", chunk, TOKENS, c, false, true},
-        {"head, input", chunk, c, TOKENS, false, false},
-        {"head, weight", TOKENS, c, chunk, true, false},
+        {"qkv", rows, 3 * c, c, false, false, false},
+        {"qkv, input", rows, c, 3 * c, false, true, false},
+        {"qkv, weight", c, 3 * c, rows, true, false, false},
+        {"qkv, weight and bias", c, 3 * c, rows, true, false, true},
+        {"projection", rows, c, c, false, false, false},
+        {"projection, input", rows, c, c, false, true, false},
+        {"projection, weight", c, c, rows, true, false, false},
+        {"up", rows, 4 * c, c, false, false, false},
+        {"up, input", rows, c, 4 * c, false, true, false},
+        {"up, weight", c, 4 * c, rows, true, false, false},
+        {"up, weight and bias", c, 4 * c, rows, true, false, true},
+        {"down", rows, c, 4 * c, false, false, false},
+        {"down, input", rows, 4 * c, c, false, true, false},
+        {"down, weight", 4 * c, c, rows, true, false, false},
+        {"head", chunk, TOKENS, c, false, true, false},
+        {"head, input", chunk, c, TOKENS, false, false, false},
+        {"head, weight", TOKENS, c, chunk, true, false, false},
     };
     for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
         const struct product *p = o->product = &products[i];

@@ -248,6 +248,11 @@ void dt_cpu_matmul(struct dt_device *dev, struct dt_tensor *c, const struct dt_t
     assert((how->transpose_b ? b->columns : b->rows) == p.k);
     assert(a->dtype == b->dtype && (c->dtype == a->dtype || c->dtype == DT_F32));
     assert(how->activation == DT_ACT_NONE || how->aux != NULL);
+    assert((how->sums_a == NULL || how->transpose_a) && !(how->sums_b && how->transpose_b));
+    if (how->sums_a)
+        dt_cpu_bias_backward(dev, how->sums_a, a);
+    if (how->sums_b)
+        dt_cpu_bias_backward(dev, how->sums_b, b);
     if (has_few_rows(&p)) {
         multiply_few_rows(dev, &p);
         return;

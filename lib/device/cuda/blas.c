@@ -5,19 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/partial-sums.h"
+
 #define WORKSPACE_BYTES ((size_t)32 << 20)
 #define MOST_PLANS      1024
 #define TUNED_USE       3 /* shapes that come less often are not worth timing */
 #define CANDIDATES      8
 #define TIMED_RUNS      4
 #define WORTH           0.97f /* of the time of the library's own choice */
+#define MOST_SUMS       ((int64_t)1 << 18)
 
 /* What a plan depends on; compared as bytes. */
 struct key {
     int64_t rows, columns, depth, a_stride, b_stride, c_stride, aux_stride;
-    int32_t a_alignment, b_alignment, c_alignment; /* bytes, 16 at most */
+    int16_t a_alignment, b_alignment, c_alignment, bias_alignment, aux_alignment; /* bytes */
     int16_t type, c_type, epilogue;
-    int8_t transpose_a, transpose_b, accumulate, unused[3];
+    int8_t transpose_a, transpose_b, accumulate;
 };
 
 struct plan {
@@ -33,6 +36,7 @@ struct plan {
 struct dt_cuda_blas {
     cublasLtHandle_t library;
     void *workspace;
+    float *sums;        /* MOST_SUMS; the library stores sums, and they are added from here */
     struct plan *plans; /* MOST_PLANS; those beyond replace the oldest */
     int count, next;
     bool tune, tf32;
@@ -50,7 +54,8 @@ int dt_cuda_blas_open(struct dt_device *dev, struct dt_error *err)
     cublasStatus_t status = cublasLtCreate(&blas->library);
     if (status != CUBLAS_STATUS_SUCCESS)
         return dt_fail(err, DT_EMISSING, "cuBLASLt does not start: status %d", (int)status);
-    if (cudaMalloc(&blas->workspace, WORKSPACE_BYTES) != cudaSuccess)
+    if (cudaMalloc(&blas->workspace, WORKSPACE_BYTES) != cudaSuccess ||
+        cudaMalloc((void **)&blas->sums, MOST_SUMS * sizeof *blas->sums) != cudaSuccess)
         return dt_fail(err, DT_ENOMEM, "no device memory for the cuda engine");
     if (cudaEventCreateWithFlags(&blas->begin, cudaEventDefault) != cudaSuccess ||
         cudaEventCreateWithFlags(&blas->end, cudaEventDefault) != cudaSuccess)
@@ -84,6 +89,7 @@ void dt_cuda_blas_close(struct dt_device *dev)
     if (blas->end)
         cudaEventDestroy(blas->end);
     cudaFree(blas->workspace);
+    cudaFree(blas->sums);
     if (blas->library)
         cublasLtDestroy(blas->library);
     free(blas);
@@ -95,16 +101,32 @@ static cudaDataType_t data_type(int dtype)
     return dtype == DT_F32 ? CUDA_R_32F : dtype == DT_BF16 ? CUDA_R_16BF : CUDA_R_16F;
 }
 
-static int32_t alignment_of(const void *memory)
+/* 16 at most. */
+static int16_t alignment_of(const void *memory)
 {
     uintptr_t address = (uintptr_t)memory;
-    return address % 16 == 0 ? 16 : (int32_t)(address & -address);
+    return address % 16 == 0 ? 16 : (int16_t)(address & -address);
 }
 
 /* The stride of a single row says nothing. */
 static int64_t stride_of(const struct dt_tensor *x)
 {
     return x->rows <= 1 ? x->columns : x->stride;
+}
+
+static bool has_aux(int epilogue)
+{
+    return epilogue >= DT_CUDA_GELU && epilogue <= DT_CUDA_GELU_SLOPE;
+}
+
+static bool has_bias(int epilogue)
+{
+    return epilogue == DT_CUDA_BIAS || epilogue == DT_CUDA_GELU_BIAS;
+}
+
+static bool has_sums(int epilogue)
+{
+    return epilogue == DT_CUDA_SUMS_A || epilogue == DT_CUDA_SUMS_B;
 }
 
 static struct key key_of(const struct dt_cuda_product *p)
@@ -117,7 +139,12 @@ static struct key key_of(const struct dt_cuda_product *p)
     key.a_stride = stride_of(&p->a);
     key.b_stride = stride_of(&p->b);
     key.c_stride = stride_of(&p->c);
-    key.aux_stride = p->epilogue >= DT_CUDA_GELU ? stride_of(&p->aux) : 0;
+    if (has_aux(p->epilogue)) {
+        key.aux_stride = stride_of(&p->aux);
+        key.aux_alignment = alignment_of(p->aux.data);
+    }
+    if (has_bias(p->epilogue))
+        key.bias_alignment = alignment_of(p->bias.data);
     key.a_alignment = alignment_of(p->a.data);
     key.b_alignment = alignment_of(p->b.data);
     key.c_alignment = alignment_of(p->c.data);
@@ -138,6 +165,8 @@ static cublasLtEpilogue_t library_epilogue(int epilogue)
         [DT_CUDA_GELU] = CUBLASLT_EPILOGUE_GELU_AUX,
         [DT_CUDA_GELU_BIAS] = CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
         [DT_CUDA_GELU_SLOPE] = CUBLASLT_EPILOGUE_DGELU,
+        [DT_CUDA_SUMS_A] = CUBLASLT_EPILOGUE_BGRADB, /* operands change places: describe() */
+        [DT_CUDA_SUMS_B] = CUBLASLT_EPILOGUE_BGRADA,
     };
     return of[epilogue];
 }
@@ -165,13 +194,26 @@ static bool describe(struct plan *p, bool tf32)
     ok = ok && set(p, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first);
     ok = ok && set(p, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second);
     ok = ok && set(p, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
-    if (k->epilogue == DT_CUDA_BIAS || k->epilogue == DT_CUDA_GELU_BIAS)
+    if (has_bias(k->epilogue) || has_sums(k->epilogue))
         ok = ok && set(p, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &c_type, sizeof c_type);
-    if (k->epilogue >= DT_CUDA_GELU) {
+    if (has_aux(k->epilogue)) {
         ok = ok && set(p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, &c_type, sizeof c_type);
         ok = ok &&
              set(p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &k->aux_stride, sizeof k->aux_stride);
     }
+    return ok;
+}
+
+/* Where bias and aux lie. The library proposes algorithms for memory as aligned as this. */
+static bool point(struct dt_cuda_blas *blas, struct plan *p, const struct dt_cuda_product *product)
+{
+    void *bias = has_sums(p->key.epilogue) ? blas->sums : product->bias.data;
+    bool ok = true;
+    if (has_bias(p->key.epilogue) || has_sums(p->key.epilogue))
+        ok = set(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+    if (has_aux(p->key.epilogue))
+        ok = ok && set(p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &product->aux.data,
+                       sizeof product->aux.data);
     return ok;
 }
 
@@ -232,26 +274,26 @@ static struct plan *find_plan(struct dt_cuda_blas *blas, const struct dt_cuda_pr
     blas->count += blas->count < MOST_PLANS;
     release_plan(p);
     p->key = key;
-    p->none = !describe(p, blas->tf32) || !lay_out_all(p) || propose(blas, p, &p->choice, 1) == 0;
+    p->none = !describe(p, blas->tf32) || !lay_out_all(p) || !point(blas, p, product) ||
+              propose(blas, p, &p->choice, 1) == 0;
     return p;
 }
 
 /* --- running and timing ----------------------------------------------------------------------- */
 static bool run(struct dt_device *dev, struct plan *p, const struct dt_cuda_product *product,
-                const cublasLtMatmulHeuristicResult_t *choice, void *result)
+                const cublasLtMatmulHeuristicResult_t *choice)
 {
     const float one = 1, beta = product->accumulate ? 1 : 0;
+    const struct dt_tensor *a = &product->a, *b = &product->b, *c = &product->c;
     struct dt_cuda_blas *blas = dt_cuda_of(dev)->blas;
-    bool ok = true;
-    if (p->key.epilogue == DT_CUDA_BIAS || p->key.epilogue == DT_CUDA_GELU_BIAS)
-        ok = set(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &product->bias.data, sizeof(void *));
-    if (p->key.epilogue >= DT_CUDA_GELU)
-        ok = ok &&
-             set(p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &product->aux.data, sizeof(void *));
-    return ok && cublasLtMatmul(blas->library, p->product, &one, product->b.data, p->b,
-                                product->a.data, p->a, &beta, product->c.data, p->c, result, p->c,
-                                &choice->algo, blas->workspace, choice->workspaceSize,
-                                dt_cuda_of(dev)->stream) == CUBLAS_STATUS_SUCCESS;
+    bool ok =
+        point(blas, p, product) &&
+        cublasLtMatmul(blas->library, p->product, &one, b->data, p->b, a->data, p->a, &beta,
+                       c->data, p->c, c->data, p->c, &choice->algo, blas->workspace,
+                       choice->workspaceSize, dt_cuda_of(dev)->stream) == CUBLAS_STATUS_SUCCESS;
+    if (ok && has_sums(p->key.epilogue))
+        dt_cuda_add_chunks(dev, product->bias.data, blas->sums, 1, 0, product->bias.columns);
+    return ok;
 }
 
 /* What is timed: a product with one of the algorithms, or what is done instead of it. */
@@ -259,16 +301,14 @@ struct contest {
     struct plan *plan;
     const struct dt_cuda_product *product;
     const cublasLtMatmulHeuristicResult_t *choice; /* NULL: instead */
-    void *result;
-    void (*instead)(struct dt_device *, void *);
-    void *context;
+    void (*instead)(struct dt_device *, const struct dt_cuda_product *);
 };
 
 static bool take_part(struct dt_device *dev, const struct contest *c)
 {
     if (c->choice)
-        return run(dev, c->plan, c->product, c->choice, c->result);
-    c->instead(dev, c->context);
+        return run(dev, c->plan, c->product, c->choice);
+    c->instead(dev, c->product);
     return true;
 }
 
@@ -288,55 +328,78 @@ static float time_of(struct dt_device *dev, const struct contest *c)
     return time;
 }
 
-/* Takes the fastest algorithm. Results go where they may be overwritten again and again:
- * those of sums that go on are made beside, as far as there is memory. Returns its time. */
-static float tune(struct dt_device *dev, struct plan *p, const struct dt_cuda_product *product)
+/* The product with results that may be overwritten again and again: those of sums that go on are
+ * made beside, in memory that is to be freed. False, where there is none. */
+static bool set_aside(const struct dt_cuda_product *product, struct dt_cuda_product *aside,
+                      void **memory)
+{
+    const struct dt_tensor *c = &product->c;
+    size_t bytes = (size_t)(c->rows * stride_of(c)) * dt_dtype_size(c->dtype);
+    size_t sums = has_sums(product->epilogue) ? (size_t)product->bias.columns * sizeof(float) : 0;
+    *memory = NULL;
+    *aside = *product;
+    if (!product->accumulate)
+        return true;
+    if (cudaMalloc(memory, bytes + sums) != cudaSuccess)
+        return false;
+    aside->c.data = *memory;
+    if (sums > 0)
+        aside->bias.data = (char *)*memory + bytes;
+    return true;
+}
+
+/* Takes the fastest algorithm. Returns its time. */
+static float choose(struct dt_device *dev, struct plan *p, const struct dt_cuda_product *product)
 {
     cublasLtMatmulHeuristicResult_t found[CANDIDATES];
-    size_t bytes = (size_t)(p->key.rows * p->key.c_stride) * dt_dtype_size(product->c.dtype);
-    void *beside = NULL;
-    if (product->accumulate && cudaMalloc(&beside, bytes) != cudaSuccess)
-        return 0;
-    void *result = product->accumulate ? beside : product->c.data;
     int count = propose(dt_cuda_of(dev)->blas, p, found, CANDIDATES);
     float best = 0;
     for (int i = 0; i < count; i++) {
-        float time = time_of(dev, &(struct contest){p, product, &found[i], result, NULL, NULL});
+        float time = time_of(dev, &(struct contest){p, product, &found[i], NULL});
         if (i == 0 || time < best * WORTH) {
             best = time;
             p->choice = found[i];
         }
     }
-    cudaFree(beside);
     return best;
 }
 
-static bool is_to_be_tuned(const struct dt_cuda_blas *blas, struct plan *p)
+/* When a product comes again and again. It may be that something else does as well instead. */
+static void tune(struct dt_device *dev, struct plan *p, const struct dt_cuda_product *product,
+                 void (*instead)(struct dt_device *, const struct dt_cuda_product *))
 {
-    return ++p->uses == TUNED_USE && blas->tune;
+    struct dt_cuda_product aside;
+    void *memory;
+    if (++p->uses != TUNED_USE || !dt_cuda_of(dev)->blas->tune)
+        return;
+    if (set_aside(product, &aside, &memory)) {
+        float here = choose(dev, p, &aside);
+        if (instead &&
+            time_of(dev, &(struct contest){.product = &aside, .instead = instead}) < here * WORTH) {
+            /* What is done instead may have made plans, and one of them replaced this. */
+            p = find_plan(dt_cuda_of(dev)->blas, product);
+            p->slower = true;
+        }
+    }
+    cudaFree(memory);
 }
 
 bool dt_cuda_blas_takes(struct dt_device *dev, const struct dt_cuda_product *product,
-                        void (*instead)(struct dt_device *, void *), void *context)
+                        void (*instead)(struct dt_device *, const struct dt_cuda_product *))
 {
-    struct plan *p = find_plan(dt_cuda_of(dev)->blas, product);
-    if (p->none || p->slower)
+    struct dt_cuda_blas *blas = dt_cuda_of(dev)->blas;
+    struct plan *p = find_plan(blas, product);
+    if (p->none || (has_sums(product->epilogue) && product->bias.columns > MOST_SUMS))
         return false;
-    if (!product->accumulate && is_to_be_tuned(dt_cuda_of(dev)->blas, p)) {
-        float here = tune(dev, p, product);
-        float there = time_of(dev, &(struct contest){.instead = instead, .context = context});
-        /* What is done instead may have made plans, and one of them replaced this. */
-        p = find_plan(dt_cuda_of(dev)->blas, product);
-        p->slower = there < here * WORTH;
-    }
-    return !p->slower;
+    tune(dev, p, product, instead);
+    return !find_plan(blas, product)->slower;
 }
 
 void dt_cuda_blas_multiply(struct dt_device *dev, const struct dt_cuda_product *product)
 {
     struct plan *p = find_plan(dt_cuda_of(dev)->blas, product);
-    if (!p->none && product->epilogue == DT_CUDA_PLAIN && is_to_be_tuned(dt_cuda_of(dev)->blas, p))
-        tune(dev, p, product);
-    if (p->none || !run(dev, p, product, &p->choice, product->c.data))
+    if (!p->none && product->epilogue == DT_CUDA_PLAIN)
+        tune(dev, p, product, NULL);
+    if (p->none || !run(dev, p, product, &p->choice))
         dt_cuda_note_text(dev, "cuBLASLt refuses a product of matrices");
 }

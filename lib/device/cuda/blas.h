@@ -13,29 +13,32 @@
 
 #include "device/cuda/cuda.h"
 
-/* What the library does to a product before it stores it. */
+/* What the library does beside a product, or to it before it stores it. */
 enum dt_cuda_epilogue {
     DT_CUDA_PLAIN,
-    DT_CUDA_BIAS,      /* adds bias */
-    DT_CUDA_GELU,      /* keeps the product in aux, and C is its GELU (tanh) */
-    DT_CUDA_GELU_BIAS, /* both */
-    DT_CUDA_GELU_SLOPE /* times GELU's derivative at aux */
+    DT_CUDA_BIAS,       /* adds bias */
+    DT_CUDA_GELU,       /* keeps the product in aux, and C is its GELU (tanh) */
+    DT_CUDA_GELU_BIAS,  /* both */
+    DT_CUDA_GELU_SLOPE, /* times GELU's derivative at aux */
+    DT_CUDA_SUMS_A,     /* adds the sums over A's rows (A is transposed) to bias, if C is fp32 */
+    DT_CUDA_SUMS_B      /* the same of B's rows (B is not) */
 };
 
 struct dt_cuda_product {
     struct dt_tensor c, a, b; /* strides of at least a row */
     bool transpose_a, transpose_b, accumulate;
     enum dt_cuda_epilogue epilogue;
-    struct dt_tensor bias, aux; /* of C's type */
+    struct dt_tensor bias, aux;    /* of C's type; data NULL: none */
+    enum dt_activation activation; /* of aux */
 };
 
 int dt_cuda_blas_open(struct dt_device *dev, struct dt_error *err);
 void dt_cuda_blas_close(struct dt_device *dev);
 
 /* Whether the library has this product with its epilogue, and is not known to be slower
- * than instead(dev, context), which does the same by other means. */
+ * than instead, which does the same by other means. */
 bool dt_cuda_blas_takes(struct dt_device *dev, const struct dt_cuda_product *product,
-                        void (*instead)(struct dt_device *, void *), void *context);
+                        void (*instead)(struct dt_device *, const struct dt_cuda_product *));
 
 /* Puts the product into the stream. A product that the library does not have is noted as
  * the device's failure. */
