@@ -585,7 +585,8 @@ static int bench_collectives(struct dt_comm *world, struct dt_error *err)
     return 0;
 }
 
-#define PATIENCE 60 /* seconds that a rank waits for another */
+#define PATIENCE      60 /* seconds that a rank waits for another */
+#define LEADERS_START 5  /* seconds for the first rank to say what is everyone's mistake */
 
 static int measure_collective(char **operands, int count, struct dt_error *err)
 {
@@ -621,6 +622,8 @@ _Static_assert(sizeof subjects / sizeof *subjects + 1 == sizeof uses / sizeof *u
 int main(int argc, char **argv)
 {
     struct dt_error err;
+    if (!dt_comm_launched_first())
+        dt_delay_usage(LEADERS_START);
     int first = dt_parse_options(&command, argc, argv), count = argc - first;
     int use = dt_find_use(&command, count > 0 ? argv[first] : NULL);
     const struct subject *s = &subjects[use];

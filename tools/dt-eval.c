@@ -272,6 +272,8 @@ static int fail(const struct dt_error *err)
 int main(int argc, char **argv)
 {
     struct dt_error err;
+    if (!dt_comm_launched_first())
+        dt_delay_usage(LEADERS_START);
     int first = dt_parse_options(&command, argc, argv), count = argc - first - 1;
     const struct mode *mode = mode_of(argc - first, argv + first);
     if (dt_comm_open(&world, "auto", &(struct dt_opening){.patience = PATIENCE}, &err) < 0)

@@ -302,6 +302,12 @@ const char *dt_comm_launched_rank(void)
     return NULL;
 }
 
+bool dt_comm_launched_first(void)
+{
+    const char *rank = dt_comm_launched_rank();
+    return rank == NULL || strcmp(rank, "0") == 0;
+}
+
 #define LOOK_S 0.05 /* from one look for signals to the next */
 
 /* Whether ranks may still meet. Nobody can interrupt a transport that waits for them, but for one

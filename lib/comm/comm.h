@@ -58,6 +58,8 @@ int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport
                     const struct dt_opening *how, struct dt_error *err) DT_MUST_CHECK;
 /* What the launcher of MPI that has started this process calls its rank; NULL: there is none. */
 const char *dt_comm_launched_rank(void);
+/* Whether it is no other than the first: who is to say what is everyone's mistake. */
+bool dt_comm_launched_first(void);
 /* Closes the world, when its operations are over; NULL is fine. */
 void dt_comm_close(struct dt_comm *world);
 /* Ends every rank of the job with that status; returns only where there is one rank. */

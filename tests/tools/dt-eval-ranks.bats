@@ -67,3 +67,12 @@ same() { # ARGUMENT...: report and items of 1, 2, 3 and 5 ranks
     [ "$status" -ne 0 ]
     [[ "$output" == *"dt-eval: several ranks cannot read the standard input"* ]]
 }
+
+@test "a usage that is wrong for all is said by the first, while the others wait" {
+    local start=$SECONDS
+    OMPI_COMM_WORLD_RANK=0 run dt-eval --no-such
+    [ "$status" -eq 2 ] && [ "${lines[0]}" = "dt-eval: unknown option '--no-such'" ]
+    OMPI_COMM_WORLD_RANK=1 run dt-eval --no-such
+    [ "$status" -eq 2 ] && [ "${lines[0]}" = "dt-eval: unknown option '--no-such'" ]
+    [ $((SECONDS - start)) -ge 4 ]
+}
