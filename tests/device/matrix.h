@@ -49,9 +49,7 @@ static inline struct dt_device *open_with(int threads)
     struct dt_device *opened;
     struct dt_error err;
     const char *asked = getenv("DT_TEST_ENGINE");
-    char *name = asked ? dt_strdup(asked)
-                 : dev ? dt_format("cpu-%s", dev->isa)
-                       : dt_strdup("cpu");
+    char *name = asked ? dt_strdup(asked) : dev ? dt_format("cpu-%s", dev->isa) : dt_strdup("cpu");
     if (dt_device_open(&opened, name, threads, &err))
         fail_msg("%s", err.text);
     free(name);
