@@ -3,31 +3,25 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
-#include "base/file.h"
 #include "base/hash.h"
 #include "base/progress.h"
 #include "comm/comm.h"
+#include "comm/notice.h"
 
-#define ADDRESSES 7
-#define SIGN      "dt-meeting " /* the file begins with */
-#define TEXT      256           /* bytes of the file, at most */
-#define TICK_MS   20 /* from one look at the file, the clock and the signals to the next */
-#define CALL_S    2  /* that the first calls may take; later ones longer */
-#define GRACE_S   2  /* for the first rank to say who is missing */
-#define GUESTS    64 /* beside the ranks; of more, the oldest goes */
+#define TICK_MS 20 /* from one look at the file, the clock and the signals to the next */
+#define CALL_S  2  /* that the first calls may take; later ones longer */
+#define GRACE_S 2  /* for the first rank to say who is missing */
+#define GUESTS  64 /* beside the ranks; of more, the oldest goes */
 
 /* What either side says first. */
 struct greeting {
@@ -36,14 +30,9 @@ struct greeting {
     double patience; /* seconds */
 };
 
-/* Where a rank listens, in the order of the network. */
-struct place {
-    uint32_t port, addresses[ADDRESSES]; /* 0: no more */
-};
-
 struct introduction {
     struct greeting greeting;
-    struct place place; /* said when the other side's greeting has come */
+    struct dt_place place; /* said when the other side's greeting has come */
 };
 
 /* What the first rank says to all: twice, unless something is wrong. Behind the first are the
@@ -62,7 +51,7 @@ struct guest {
 struct peer {
     int socket; /* -1: none. A call, until met. */
     bool met, called, done;
-    struct place place;
+    struct dt_place place;
     int address;     /* to call next */
     double patience; /* with a call, which is over at until; the next is not before next */
     double until, next;
@@ -79,24 +68,13 @@ struct meeting {
     bool closed; /* all have come, and been told where the others are */
     bool over;   /* all have met */
     double until;
-    char text[TEXT]; /* of the file */
+    struct dt_notice notice; /* that was found */
     struct peer *peers;
     struct guest *guests;
     int guest_count;
     struct pollfd *polled;  /* peers, listener, guests */
     struct dt_buffer words; /* what the first rank says */
 };
-
-static int cannot_meet(const struct meeting *m, struct dt_error *err)
-{
-    return dt_fail_errno(err, "ranks cannot meet at '%s'", m->how->where);
-}
-
-static int refuse(const struct meeting *m, struct dt_error *err)
-{
-    return dt_fail(err, DT_EFORMAT, "ranks cannot meet at '%s': it is another kind of file",
-                   m->how->where);
-}
 
 /* --- sockets ---------------------------------------------------------------------------------- */
 
@@ -134,13 +112,13 @@ static int new_socket(void)
 }
 
 /* Own addresses, those of other machines' sight first. */
-static void list_addresses(uint32_t addresses[ADDRESSES])
+static void list_addresses(uint32_t addresses[DT_ADDRESSES])
 {
     struct ifaddrs *all = NULL;
     int count = 0;
     if (getifaddrs(&all) < 0)
         all = NULL;
-    for (struct ifaddrs *i = all; i && count < ADDRESSES - 1; i = i->ifa_next) {
+    for (struct ifaddrs *i = all; i && count < DT_ADDRESSES - 1; i = i->ifa_next) {
         struct sockaddr_in in;
         if (i->ifa_addr == NULL || i->ifa_addr->sa_family != AF_INET)
             continue;
@@ -166,114 +144,36 @@ static int listen_for_others(struct meeting *m, struct dt_error *err)
     return 0;
 }
 
-/* --- the file --------------------------------------------------------------------------------- */
-
-/* "dt-meeting KEY PORT ADDRESS ...", a line. */
-static void describe(const struct meeting *m, struct dt_buffer *line)
-{
-    const struct place *p = &m->own.place;
-    char address[INET_ADDRSTRLEN];
-    dt_buffer_printf(line, SIGN "%016llx %u", (unsigned long long)m->own.greeting.key,
-                     ntohs((uint16_t)p->port));
-    for (int i = 0; i < ADDRESSES && p->addresses[i]; i++)
-        dt_buffer_printf(line, " %s",
-                         inet_ntop(AF_INET, &p->addresses[i], address, sizeof address));
-    dt_buffer_add_char(line, '\n');
-}
-
-/* A file whose line is not whole names no address. */
-static void understand(const char *text, uint64_t *key, struct place *p)
-{
-    char *rest = dt_strdup(strchr(text, '\n') ? text + strlen(SIGN) : ""), *next = rest;
-    *p = (struct place){0};
-    *key = strtoull(next, &next, 16);
-    p->port = htons((uint16_t)strtoul(next, &next, 10));
-    char *word = strtok_r(next, " \n", &next);
-    for (int i = 0; word && i < ADDRESSES; word = strtok_r(NULL, " \n", &next))
-        if (inet_pton(AF_INET, word, &p->addresses[i]) == 1)
-            i++;
-    free(rest);
-}
-
-/* What is in it, as far as it is a meeting's; *text is "" where there is none. */
-static int read_file(const struct meeting *m, int file, char text[TEXT], struct dt_error *err)
-{
-    struct stat st;
-    memset(text, 0, TEXT);
-    if (fstat(file, &st) < 0)
-        return cannot_meet(m, err);
-    if (!S_ISREG(st.st_mode))
-        return refuse(m, err);
-    ssize_t n = pread(file, text, TEXT - 1, 0);
-    if (n < 0 && errno != ESTALE)
-        return cannot_meet(m, err);
-    return n > 0 && strncmp(text, SIGN, strlen(SIGN)) != 0 ? refuse(m, err) : 0;
-}
-
-static int write_file(const struct meeting *m, struct dt_error *err)
-{
-    struct dt_buffer line = DT_BUFFER_EMPTY;
-    describe(m, &line);
-    int rc = 0;
-    if (ftruncate(m->file, 0) < 0 ||
-        pwrite(m->file, line.data, line.size, 0) != (ssize_t)line.size ||
-        fsync(m->file) < 0) /* it stays open, and other machines would wait for it */
-        rc = cannot_meet(m, err);
-    dt_buffer_release(&line);
-    return rc;
-}
-
-/* Whether it is locked, and still the one at the path; file systems without locks do without. */
-static bool is_taken(const struct meeting *m, int file)
-{
-    struct stat own, there;
-    if (flock(file, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-        return false;
-    return fstat(file, &own) == 0 && stat(m->how->where, &there) == 0 &&
-           own.st_ino == there.st_ino && own.st_dev == there.st_dev;
-}
+/* --- the notice ------------------------------------------------------------------------------- */
 
 /* The first rank's. Where another has the file, that one is called, and will find that there are
  * two. */
-static int take_file(struct meeting *m, struct dt_error *err)
+static int leave_notice(struct meeting *m, struct dt_error *err)
 {
-    char text[TEXT];
-    int file = open(m->how->where, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600), rc = 0;
-    if (file < 0)
-        return errno == EISDIR ? refuse(m, err) : cannot_meet(m, err);
-    bool taken = is_taken(m, file);
-    if (taken)
-        rc = read_file(m, file, text, err);
-    if (!taken || rc < 0) {
-        close(file);
-        return rc;
-    }
-    m->file = file;
+    DT_TRY(dt_notice_take(m->how->where, &m->file, err));
+    if (m->file < 0)
+        return 0;
     hang_up(&m->peers[0].socket); /* of the one before */
     if (getrandom(&m->own.greeting.key, sizeof m->own.greeting.key, 0) < 0)
         return dt_fail_errno(err, "no key for other ranks");
-    return write_file(m, err);
+    const struct dt_notice notice = {m->own.greeting.key, m->own.place};
+    return dt_notice_write(m->how->where, m->file, &notice, err);
 }
 
-/* A file that has changed is another meeting's. */
+/* Another notice is another meeting's. */
 static int look_for_first(struct meeting *m, struct dt_error *err)
 {
     struct peer *first = &m->peers[0];
-    char text[TEXT] = "";
-    int file = open(m->how->where, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
-    if (file < 0 && errno != ENOENT && errno != ESTALE)
-        return cannot_meet(m, err);
-    if (file >= 0)
-        rc = read_file(m, file, text, err);
-    if (file >= 0)
-        close(file);
-    if (rc < 0 || strcmp(text, m->text) == 0)
-        return rc;
-    memcpy(m->text, text, TEXT);
+    struct dt_notice notice;
+    DT_TRY(dt_notice_read(m->how->where, &notice, err));
+    if (memcmp(&notice, &m->notice, sizeof notice) == 0)
+        return 0;
+    m->notice = notice;
+    m->own.greeting.key = notice.key;
     hang_up(&first->socket);
     first->address = 0;
     first->patience = CALL_S;
-    understand(text, &m->own.greeting.key, &first->place);
+    first->place = notice.place;
     return 0;
 }
 
@@ -293,7 +193,7 @@ static int callable(const struct meeting *m)
 static void call(struct peer *p)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = (in_port_t)p->place.port};
-    if (p->address == ADDRESSES || p->place.addresses[p->address] == 0)
+    if (p->address == DT_ADDRESSES || p->place.addresses[p->address] == 0)
         p->address = 0;
     to.sin_addr.s_addr = p->place.addresses[p->address++];
     p->until = dt_now() + p->patience;
@@ -309,7 +209,7 @@ static void call(struct peer *p)
 static int call_others(struct meeting *m, struct dt_error *err)
 {
     if (m->rank == 0 && !leads(m) && !m->peers[0].met)
-        DT_TRY(take_file(m, err));
+        DT_TRY(leave_notice(m, err));
     if (!leads(m) && !m->peers[0].met)
         DT_TRY(look_for_first(m, err));
     for (int r = 0; r < callable(m); r++) {
@@ -524,7 +424,8 @@ static void take_places(struct meeting *m)
     const char *places = m->words.data + sizeof(struct verdict);
     for (int r = 1; r < m->size; r++) {
         m->peers[r].patience = CALL_S;
-        memcpy(&m->peers[r].place, places + (size_t)r * sizeof(struct place), sizeof(struct place));
+        memcpy(&m->peers[r].place, places + (size_t)r * sizeof(struct dt_place),
+               sizeof(struct dt_place));
     }
     m->closed = true;
     m->peers[0].moved = 0;
@@ -534,7 +435,7 @@ static void take_places(struct meeting *m)
 static int hear_first(struct meeting *m, struct dt_error *err)
 {
     struct peer *first = &m->peers[0];
-    size_t places = m->closed ? 0 : (size_t)m->size * sizeof(struct place);
+    size_t places = m->closed ? 0 : (size_t)m->size * sizeof(struct dt_place);
     dt_buffer_reserve(&m->words, sizeof(struct verdict) + places);
     struct verdict *v = (struct verdict *)(void *)m->words.data;
     int rc = hear(first->socket, v, sizeof *v, &first->moved);
@@ -663,28 +564,11 @@ static void leave(struct meeting *m, bool met, int *sockets)
         dismiss(m, m->guest_count - 1);
     hang_up(&m->listener);
     if (leads(m))
-        unlink(m->how->where);
-    hang_up(&m->file);
+        dt_notice_remove(m->how->where, m->file);
     free(m->peers);
     free(m->guests);
     free(m->polled);
     dt_buffer_release(&m->words);
-}
-
-/* Without it the others would wait for a file that cannot be. */
-static int check_folder(const struct meeting *m, struct dt_error *err)
-{
-    const char *where = m->how->where;
-    char *folder = dt_strndup(where, (size_t)(dt_path_base(where) - where));
-    int rc = 0;
-    if (*folder && !dt_is_directory(folder))
-        rc = dt_fail(err, DT_EMISSING, "ranks cannot meet at '%s': there is no folder '%s'", where,
-                     folder);
-    else if (!dt_file_exists(where) &&
-             faccessat(AT_FDCWD, *folder ? folder : ".", W_OK, AT_EACCESS) < 0)
-        rc = cannot_meet(m, err);
-    free(folder);
-    return rc;
 }
 
 /* By what ranks of one job are told from others: the words given, and the job of Slurm. */
@@ -710,7 +594,7 @@ int dt_meet(const struct dt_opening *how, int rank, int size, int *sockets, stru
     sockets[0] = -1;
     if (size == 1)
         return 0;
-    DT_TRY(check_folder(&m, err));
+    DT_TRY(dt_notice_check(how->where, err));
     m.peers = dt_alloc((size_t)size, sizeof *m.peers);
     m.guests = dt_alloc((size_t)m.most, sizeof *m.guests);
     m.polled = dt_alloc((size_t)(size + 1 + m.most), sizeof *m.polled);

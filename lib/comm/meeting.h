@@ -2,14 +2,13 @@
 /*
  * How ranks meet at a path.
  *
- * The first leaves a file there, under flock(2), with its addresses and a key; the others call it.
+ * The first leaves a notice there, with its addresses and a key (notice.h); the others call it.
  * When all have come it tells each where the others are; each calls those before it, and says
  * when it has met all; and when all have, the first says so. Until then whoever is lost
  * ends the meeting of all, and so does a second job at that path.
  *
  * Each side of a connection begins with the key. A stranger, who does not know it, costs a socket,
- * and nobody waits for it. Neither does it harm what a killed job has left at the path: its lock
- * went with it.
+ * and nobody waits for it.
  */
 #ifndef DT_COMM_MEETING_H
 #define DT_COMM_MEETING_H

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the first of the ranks that meet at a path leaves there: a file of one line, which says
+ * where it listens, and the key by which callers show that they have read it.
+ *
+ * One process at a time has the file, by flock(2). What a killed one leaves is harmless: its lock
+ * went with it, and the next first rank writes its own line there.
+ */
+#ifndef DT_COMM_NOTICE_H
+#define DT_COMM_NOTICE_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define DT_ADDRESSES 7
+
+/* Where a rank listens, in the order of the network. */
+struct dt_place {
+    uint32_t port, addresses[DT_ADDRESSES]; /* 0: no more */
+};
+
+struct dt_notice {
+    uint64_t key;
+    struct dt_place place;
+};
+
+/* Whether there could be such a file: what would keep the first rank from writing it, each finds
+ * here by itself, and waits for no file that cannot be. */
+int dt_notice_check(const char *path, struct dt_error *err) DT_MUST_CHECK;
+/* Makes the file, or takes one that nobody has; *file is it, until it is removed, or -1 where
+ * another process has it. */
+int dt_notice_take(const char *path, int *file, struct dt_error *err) DT_MUST_CHECK;
+int dt_notice_write(const char *path, int file, const struct dt_notice *notice,
+                    struct dt_error *err) DT_MUST_CHECK;
+/* *notice is all 0 while there is none, or its line is not whole. A file that is none of ours is
+ * refused, as by dt_notice_take. */
+int dt_notice_read(const char *path, struct dt_notice *notice, struct dt_error *err) DT_MUST_CHECK;
+/* Removes what dt_notice_take took. */
+void dt_notice_remove(const char *path, int file);
+
+#endif
