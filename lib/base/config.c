@@ -199,6 +199,15 @@ int dt_config_override(const struct dt_setting *schema, void *object, const char
     return rc;
 }
 
+const struct dt_setting *dt_config_assigned(const struct dt_setting *schema, const char *assignment)
+{
+    const char *ignored = "";
+    char *name = dt_strndup(assignment, strcspn(assignment, "="));
+    const struct dt_setting *s = resolve(schema, find(schema, name), &ignored);
+    free(name);
+    return s;
+}
+
 /* The walk over a file's events: sections hold keys, keys hold scalars. */
 struct walk {
     const struct dt_setting *schema;

@@ -55,6 +55,9 @@ int dt_config_read(const struct dt_setting *schema, void *object, const char *pa
 /* assignment: "section.key=value". source names the place it came from in errors. */
 int dt_config_override(const struct dt_setting *schema, void *object, const char *assignment,
                        const char *source, struct dt_error *err) DT_MUST_CHECK;
+/* The setting that an assignment is of, under whatever name; NULL: there is none. */
+const struct dt_setting *dt_config_assigned(const struct dt_setting *schema,
+                                            const char *assignment);
 /* Appends all settings as YAML that dt_config_read reads back. */
 void dt_config_print(const struct dt_setting *schema, const void *object, struct dt_buffer *yaml);
 /* Appends the value of one setting, as dt_config_print does. */

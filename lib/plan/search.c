@@ -16,17 +16,17 @@ struct candidate {
 struct search {
     struct dt_search *found;
     const struct dt_plan_request *request;
-    long devices, sequences; /* of a step */
-    double *slowness;        /* of the slowest device of each stage */
+    const struct dt_setting **given; /* of each that the request has set */
+    long devices, sequences;         /* of a step */
+    double *slowness;                /* of the slowest device of each stage */
     struct candidate *candidates;
     long count, capacity;
 };
 
 static bool is_given(const struct search *s, const char *name)
 {
-    size_t n = strlen(name);
     for (int i = 0; i < s->request->set_count; i++)
-        if (strncmp(s->request->set[i], name, n) == 0 && s->request->set[i][n] == '=')
+        if (strcmp(s->given[i]->name, name) == 0)
             return true;
     return false;
 }
@@ -269,6 +269,9 @@ int dt_search(struct dt_search *f, const struct dt_plan_request *request, long d
     *f = (struct dt_search){.wanted = wanted};
     f->best = dt_alloc((size_t)wanted, sizeof *f->best);
     s.slowness = dt_alloc((size_t)devices, sizeof *s.slowness);
+    s.given = dt_alloc((size_t)request->set_count, sizeof *s.given);
+    for (int i = 0; i < request->set_count; i++)
+        s.given[i] = dt_config_assigned(dt_settings_schema, request->set[i]);
     int rc = try_all(&s, err);
     if (rc == 0 && f->tried == 0)
         rc = dt_fail(err, DT_EINVALID,
@@ -279,6 +282,7 @@ int dt_search(struct dt_search *f, const struct dt_plan_request *request, long d
         rc = simulate(&s, err);
     free(s.candidates);
     free(s.slowness);
+    free(s.given);
     if (rc < 0)
         dt_search_release(f);
     return rc;

@@ -167,19 +167,21 @@ END
 kept() {
     local is=$1
     shift
-    dt-plan $small --search 8 --best 50 --json "${@/#/--set=distributed.}" >kept.json
+    dt-plan $small --search 8 --best 50 --json "${@/#/--set=}" >kept.json
     jq -es ".[0].best | length > 1 and all(.[]; .layout.$is)" kept.json
 }
 
 @test "--search keeps what --set gives of a layout, and nothing that a file says" {
-    kept 'pp == 2' pp=2
-    kept 'cp == 4' cp=4
-    kept 'tp == 2' tp=2
-    kept 'zero_stage == 2' zero_stage=2
-    kept 'shard_ranks == 2' shard_ranks=2
-    kept 'schedule == "afab"' pp=2 schedule=afab
-    kept 'virtual_stages == 2' virtual_stages=2
-    dt-plan $small --search 8 --set training.recompute=full --json | jq -e 'all(.best[]; .layout.recompute == "full")'
+    kept 'pp == 2' distributed.pp=2
+    kept 'cp == 4' distributed.cp=4
+    kept 'tp == 2' distributed.tp=2
+    kept 'zero_stage == 2' distributed.zero_stage=2
+    kept 'zero_stage == 2' fsdp.sharding_strategy=SHARD_GRAD_OP # another name of it
+    kept 'shard_ranks == 2' distributed.shard_ranks=2
+    kept 'schedule == "afab"' distributed.pp=2 distributed.schedule=afab
+    kept 'virtual_stages == 2' distributed.virtual_stages=2
+    kept 'recompute == "full"' training.recompute=full
+    kept 'recompute == "full"' model.gradient_checkpointing=true
     printf 'distributed:\n  tp: 3\n  zero_stage: 2\n' >own.yaml
     dt-plan $small --search 8 >any
     dt-plan -c own.yaml $small --search 8 | diff any -
