@@ -84,6 +84,9 @@ EMULATED_OBJ  := $(patsubst %,$B/emulated/%.o,$(CUDA_SRC) $(EMULATOR_SRC))
 EMULATED      := -Ilib -Itests -Itests/cuda/toolkit -fPIC -fvisibility=hidden
 NCCL_EMULATED := $B/tests/cuda/nccl/libnccl.so.2
 CUDA_EMULATED := $B/lib/dt/cuda-emulated.so $(NCCL_EMULATED)
+# Every load and store of a kernel calls tests/cuda/traffic. Accesses stay as wide as they are written.
+TRAFFIC_OBJ   := $(patsubst %,$B/traffic/%.o,$(filter %.cu,$(CUDA_SRC)) tests/cuda/test-traffic.cpp)
+TRAFFIC_FLAGS := -O1 -g -fno-tree-sra -fsanitize=thread --param tsan-instrument-func-entry-exit=0
 CXX_WARNINGS  := $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARNINGS))
 EMULATED_CXXFLAGS := -std=c++17 -D_GNU_SOURCE $(EMULATED) $(CXX_WARNINGS) -Wno-unknown-pragmas
 
@@ -207,6 +210,15 @@ $B/tests/cuda/%: $B/emulated/tests/cuda/%.cpp.o $(EMULATED_OBJ) $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) $^ -Wl,--as-needed $(LIBS) -lcmocka -o $@
 
+$B/traffic/%.o: %
+	@mkdir -p $(@D)
+	$(call say,CXX) $(CXX) -x c++ $(EMULATED_CXXFLAGS) $(TRAFFIC_FLAGS) -MMD -MP -c $< -o $@
+
+$B/tests/cuda/test-traffic: $(TRAFFIC_OBJ) $B/emulated/tests/cuda/traffic/traffic.cpp.o \
+                            $(filter-out %.cu.o,$(EMULATED_OBJ)) $(LIBDT)
+	@mkdir -p $(@D)
+	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) $^ -Wl,--as-needed $(LIBS) -lcmocka -o $@
+
 $B/lib/dt/http.so: $(CURL_SRC) lib/track/http.h $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,LD) $(CC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $(CURL_SRC) $(LIBDT) -Wl,-z,defs -lcurl -Wl,--as-needed $(LIBS) -o $@
@@ -309,6 +321,9 @@ $B/fuzz/fuzz-%: tests/fuzz/fuzz-%.c $(FUZZ_OBJ)
 cuda-registers: ## what nvcc says of each kernel: registers, bytes spilled (slow)
 	@NVCC='$(NVCC)' tests/cuda/registers $(filter %.cu,$(CUDA_SRC))
 
+cuda-traffic: $B/tests/cuda/test-traffic ## what each op asks of memory, counted in the emulator
+	@$< table
+
 fuzz: $(FUZZERS) ## run every fuzzer for FUZZ_SECONDS (needs clang); what it finds stays in build/fuzz
 	@for f in $(FUZZERS); do name=$${f##*/}; mkdir -p $$f.found && \
 	  $$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -rss_limit_mb=2048 $(FUZZ_FLAGS) \
@@ -368,7 +383,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all gpu-bundle check-gpu bench-gpu losses-gpu check-full share deps deps-build deps-demo deps-check deps-oracles deps-mpi deps-track check check-built check-emulated asan asan-cuda \
+.PHONY: all gpu-bundle check-gpu bench-gpu losses-gpu check-full share deps deps-build deps-demo deps-check deps-oracles deps-mpi deps-track check check-built check-emulated asan asan-cuda cuda-registers cuda-traffic \
         demo pretokenize mlm tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help

@@ -69,8 +69,12 @@ struct thread_queue {
 unsigned priority[most_warps]; /* the highest of those that can go on runs */
 unsigned thread_count, alive;
 const std::function<void()> *body;
-void *dynamic_memory;
-std::vector<std::pair<const void *, void *>> static_memory; /* by key */
+struct shared_array {
+    const void *key; /* of dynamic memory, the first: nullptr */
+    void *memory;
+    size_t bytes;
+};
+std::vector<shared_array> shared_arrays;
 std::vector<void *> old_memory; /* freed at the end of a launch, for TSan */
 uint32_t random_state;
 
@@ -81,6 +85,7 @@ fiber *self()
 } // namespace
 
 thread *current = &host;
+void (*on_access)(const void *address, size_t bytes, bool writes);
 
 unsigned draw()
 {
@@ -287,16 +292,24 @@ static void free_shared(void *memory)
 
 void *dynamic_shared()
 {
-    return dynamic_memory;
+    return static_shared(nullptr, 0);
 }
 
 void *static_shared(const void *key, size_t bytes)
 {
-    for (auto &entry : static_memory)
-        if (entry.first == key)
-            return entry.second;
-    static_memory.emplace_back(key, new_shared(bytes));
-    return static_memory.back().second;
+    for (auto &array : shared_arrays)
+        if (array.key == key)
+            return array.memory;
+    shared_arrays.push_back({key, new_shared(bytes), bytes});
+    return shared_arrays.back().memory;
+}
+
+bool is_shared(const void *address)
+{
+    for (auto &array : shared_arrays)
+        if ((uintptr_t)address - (uintptr_t)array.memory < array.bytes)
+            return true;
+    return false;
 }
 
 /* --- launches --------------------------------------------------------------------------------- */
@@ -325,17 +338,15 @@ static void run_block(unsigned number, size_t shared_bytes)
     blockIdx = {number % gridDim.x, number / gridDim.x % gridDim.y,
                 number / (gridDim.x * gridDim.y)};
     fibers = &fiber_sets[number % 2];
-    dynamic_memory = new_shared(shared_bytes);
-    begin_asynchronous_block(dynamic_memory, shared_bytes);
+    begin_asynchronous_block(static_shared(nullptr, shared_bytes), shared_bytes);
     start_threads();
     sanitizer_new_block();
     sanitizer_release(launch_begin);
     run_next();
     end_asynchronous_block();
-    free_shared(dynamic_memory);
-    for (auto &entry : static_memory)
-        free_shared(entry.second);
-    static_memory.clear();
+    for (auto &array : shared_arrays)
+        free_shared(array.memory);
+    shared_arrays.clear();
 }
 
 static void check_launch(dim3 grid, dim3 block, size_t shared_bytes)
@@ -406,6 +417,7 @@ void barrier(const char *file, int line, unsigned id, unsigned count)
         run_next();
     }
     self()->file = nullptr;
+    self()->meetings++;
     sanitizer_acquire(block_tag(tag));
 }
 
@@ -445,6 +457,7 @@ void complete(slots *group)
 void take(const slots *group, void *out, size_t bytes)
 {
     memcpy(out, group->out[lane()], bytes);
+    current->meetings++;
 }
 
 void ignore_begin()
@@ -474,6 +487,10 @@ void copy_async(void *destination, const void *source, unsigned bytes, unsigned 
     static const uint64_t nan[2] = {UINT64_MAX, UINT64_MAX};
     if ((reinterpret_cast<uintptr_t>(destination) | reinterpret_cast<uintptr_t>(source)) % bytes)
         stop("an asynchronous copy of %u bytes at an address that is no multiple", bytes);
+    if (on_access) {
+        on_access(source, filled, false);
+        on_access(destination, bytes, true);
+    }
     visible_copy(destination, nan, bytes);
     sanitizer_uninitialized(destination, bytes);
     self()->copies.push_back({destination, source, bytes, filled});

@@ -72,7 +72,8 @@ constexpr unsigned most_shared_unasked = 48 << 10; /* without cudaFuncSetAttribu
 
 struct thread {
     uint3 index;
-    unsigned number; /* in its block */
+    unsigned number;   /* in its block */
+    unsigned meetings; /* barriers and operations of its warp that it has left */
 };
 extern thread *current;
 
@@ -100,6 +101,11 @@ unsigned draw();
 /* Memory of the running block. A static array is known by the address of its key. */
 void *dynamic_shared();
 void *static_shared(const void *key, size_t bytes);
+bool is_shared(const void *address);
+
+/* Called, if there is one, for each access of the current thread that the compiler does not see:
+ * asynchronous copies, and matrices. */
+extern void (*on_access)(const void *address, size_t bytes, bool writes);
 
 /* What a lane brings to an operation of its warp, and takes from it. */
 constexpr size_t slot_bytes = 128;
