@@ -594,7 +594,6 @@ int dt_meet(const struct dt_opening *how, int rank, int size, int *sockets, stru
     sockets[0] = -1;
     if (size == 1)
         return 0;
-    DT_TRY(dt_notice_check(how->where, err));
     m.peers = dt_alloc((size_t)size, sizeof *m.peers);
     m.guests = dt_alloc((size_t)m.most, sizeof *m.guests);
     m.polled = dt_alloc((size_t)(size + 1 + m.most), sizeof *m.polled);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -26,17 +27,29 @@ static int refuse(const char *path, struct dt_error *err)
     return dt_fail(err, DT_EFORMAT, "ranks cannot meet at '%s': it is another kind of file", path);
 }
 
-int dt_notice_check(const char *path, struct dt_error *err)
+static bool is_full(const char *folder)
 {
-    char *folder = dt_strndup(path, (size_t)(dt_path_base(path) - path));
+    struct statvfs fs;
+    if (statvfs(folder, &fs) < 0 || fs.f_blocks == 0)
+        return false;
+    return (geteuid() == 0 ? fs.f_bfree : fs.f_bavail) == 0;
+}
+
+/* What would keep a file that is not there from being made. */
+static int check_room(const char *path, struct dt_error *err)
+{
+    char *named = dt_strndup(path, (size_t)(dt_path_base(path) - path));
+    const char *folder = *named ? named : ".";
     int rc = 0;
-    if (*folder && !dt_is_directory(folder))
+    if (!dt_is_directory(folder)) {
         rc = dt_fail(err, DT_EMISSING, "ranks cannot meet at '%s': there is no folder '%s'", path,
                      folder);
-    else if (!dt_file_exists(path) &&
-             faccessat(AT_FDCWD, *folder ? folder : ".", W_OK, AT_EACCESS) < 0)
-        rc = cannot_meet(path, err);
-    free(folder);
+    } else if (!dt_file_exists(path)) {
+        bool barred = faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) < 0, full = is_full(folder);
+        errno = full ? ENOSPC : errno;
+        rc = barred || full ? cannot_meet(path, err) : 0;
+    }
+    free(named);
     return rc;
 }
 
@@ -86,7 +99,9 @@ int dt_notice_read(const char *path, struct dt_notice *notice, struct dt_error *
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
     if (file < 0 && errno != ENOENT && errno != ESTALE)
         return cannot_meet(path, err);
-    if (file >= 0) {
+    if (file < 0) {
+        rc = check_room(path, err);
+    } else {
         rc = read_text(path, file, text, err);
         close(file);
     }
@@ -108,8 +123,10 @@ static bool is_taken(const char *path, int file)
 int dt_notice_take(const char *path, int *file, struct dt_error *err)
 {
     char text[TEXT];
-    int opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600), rc = 0;
+    int opened, rc = 0;
     *file = -1;
+    DT_TRY(check_room(path, err));
+    opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
     if (opened < 0)
         return errno == EISDIR ? refuse(path, err) : cannot_meet(path, err);
     bool taken = is_taken(path, opened);

@@ -25,16 +25,14 @@ struct dt_notice {
     struct dt_place place;
 };
 
-/* Whether there could be such a file: what would keep the first rank from writing it, each finds
- * here by itself, and waits for no file that cannot be. */
-int dt_notice_check(const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Makes the file, or takes one that nobody has; *file is it, until it is removed, or -1 where
  * another process has it. */
 int dt_notice_take(const char *path, int *file, struct dt_error *err) DT_MUST_CHECK;
 int dt_notice_write(const char *path, int file, const struct dt_notice *notice,
                     struct dt_error *err) DT_MUST_CHECK;
 /* *notice is all 0 while there is none, or its line is not whole. A file that is none of ours is
- * refused, as by dt_notice_take. */
+ * refused, as by dt_notice_take; and where there could be none, for want of a folder, rights or
+ * room, each finds that by itself, and waits for no first rank. */
 int dt_notice_read(const char *path, struct dt_notice *notice, struct dt_error *err) DT_MUST_CHECK;
 /* Removes what dt_notice_take took. */
 void dt_notice_remove(const char *path, int file);

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -428,6 +429,38 @@ static void a_folder_that_is_closed_stops_all_at_once(void **state)
         skip(); /* there is nobody but root, or nobody else gets to $TMPDIR */
 }
 
+/* One that has come before the first finds it full as well. */
+static void a_full_disk_stops_all_at_once(void **state)
+{
+    struct rank waiting;
+    struct dt_error err;
+    char *path = where, *disk = dt_format("%s/disk", scratch), *rest = dt_format("%s/rest", disk);
+    static const char data[1 << 16];
+    (void)state;
+    assert_int_equal(mkdir(disk, 0700), 0);
+    bool mounted = mount("tmpfs", disk, "tmpfs", 0, "size=64k") == 0;
+    where = dt_format("%s/meet", disk);
+    char *text = dt_format("ranks cannot meet at '%s': No space left on device", where);
+    if (mounted) {
+        begin(&waiting, 1, 2, UNHURRIED);
+        assert_int_equal(dt_file_write(rest, data, sizeof data, &err), 0);
+        cannot_meet(DT_EIO, "No space left on device");
+        end_with(&waiting, DT_EIO, text);
+        assert_int_equal(umount(disk), 0);
+    }
+    assert_int_equal(rmdir(disk), 0);
+    free(text);
+    free(where);
+    free(rest);
+    free(disk);
+    where = path;
+    nothing_is_left();
+    if (!mounted) {
+        print_message("# a file system cannot be mounted here\n");
+        skip();
+    }
+}
+
 static int make_path(void **state)
 {
     int rc = make_scratch(state);
@@ -458,6 +491,7 @@ int main(void)
         cmocka_unit_test(a_file_that_was_left_does_no_harm),
         cmocka_unit_test(other_files_stay_as_they_are),
         cmocka_unit_test(a_folder_that_is_closed_stops_all_at_once),
+        cmocka_unit_test(a_full_disk_stops_all_at_once),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }
