@@ -66,6 +66,13 @@ in_time() {
     (ulimit -t "$1" && exec "${@:2}")
 }
 
+# From here on sleeps of a second and more end at once; their seconds go to the file, a line each.
+skip_sleeps() {
+    : >"$1"
+    export SLEEPS=$1 LD_PRELOAD=${DT_BUILD:-$ROOT/build}/tests/tools/skip-sleeps.so
+    export ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0
+}
+
 # make_data DOCUMENTS VOCABULARY OPTION...: here, docs.jsonl, its tokenizer tok.json, and data, made
 # of both by dt-shard with the options.
 make_data() {

@@ -314,7 +314,7 @@ static void report_as_rank(const struct dt_error *err)
 
 /* Ends all ranks, when the first has had its say: where they have agreed, its word is enough. So
  * it is of most other failures, which are everyone's too. Of ranks that wait for each other, each
- * knows the next: all speak. So do those that have not met at a path: nobody ends them. */
+ * knows the next: all speak. So do those that meet at a path, where nobody ends another. */
 static int fail(const struct dt_error *err)
 {
     const struct timespec start = {LEADERS_START, 0};
@@ -329,7 +329,8 @@ static int fail(const struct dt_error *err)
     if (err->agreed && dt_comm_barrier(world, &ignored) == 0) {
         /* all are here, behind the line */
     } else if (stalled || !leads()) {
-        nanosleep(&start, NULL);
+        if (stalled || !at_path)
+            nanosleep(&start, NULL);
         if (!stalled && !*stop_signal) /* not told to end meanwhile */
             report_as_rank(err);
     }

@@ -43,15 +43,16 @@ meet() {
     results three | cmp one.results -
 }
 
-# Two ranks that go on and on, the processes first and second; what they say is in said.RANK.
-start_two() {
-    local -a options=(-q -j 1 "${small[@]}" "${endless[@]}" --set training.warmup_steps=1
-        --set distributed.rendezvous="$T/meet" -o run "$data")
-    RANK=1 WORLD_SIZE=2 dt-train "${options[@]}" >said.1 2>&1 &
-    second=$!
-    RANK=0 WORLD_SIZE=2 dt-train "${options[@]}" >said.0 2>&1 &
-    first=$!
-    await $first test -e run/latest
+# start N: ranks that go on and on, the processes pids; what they say is in said.RANK.
+start() {
+    local r
+    for ((r = 0; r < $1; r++)); do
+        RANK=$r WORLD_SIZE=$1 dt-train -q -j 1 "${small[@]}" "${endless[@]}" \
+            --set training.warmup_steps=1 --set distributed.rendezvous="$T/meet" -o run "$data" \
+            >said.$r 2>&1 &
+        pids[r]=$!
+    done
+    await "${pids[0]}" test -e run/latest
 }
 
 # ends_with STATUS PID
@@ -67,18 +68,22 @@ ends_with() {
     [ -e one/latest/model.safetensors ]
 }
 
-@test "a rank that is killed ends the others, which name it" {
-    start_two
-    kill -KILL "$second"
-    ends_with 1 "$first"
-    grep -q '^dt-train: rank 1 has left$' said.0
+@test "a rank that is killed ends the others, which say at once whom they have lost" {
+    skip_sleeps "$T/slept"
+    start 3
+    kill -KILL "${pids[1]}"
+    ends_with 1 "${pids[0]}"
+    ends_with 1 "${pids[2]}"
+    grep -qE '^dt-train: rank [12] has left$' said.0
+    grep -qE '^dt-train: rank 2: rank [01] has left$' said.2
+    [ ! -s slept ]
 }
 
 @test "SIGTERM to one rank: all write the checkpoint and end by it" {
-    start_two
-    kill -TERM "$second"
-    ends_with 143 "$first"
-    ends_with 143 "$second"
+    start 2
+    kill -TERM "${pids[1]}"
+    ends_with 143 "${pids[0]}"
+    ends_with 143 "${pids[1]}"
     [ "$(cat said.*)" = "dt-train: stopped by a signal; the same command goes on from here" ]
     [ -d run/latest/trainer ]
 }
