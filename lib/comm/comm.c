@@ -18,13 +18,16 @@
 struct dt_comm *dt_job_new_group(struct dt_job *job, const char *name, const int *members, int size,
                                  int rank)
 {
-    struct dt_comm *c = dt_alloc(1, sizeof *c);
-    *c = (struct dt_comm){
-        .job = job, .name = name, .rank = rank, .size = size, .context = job->group_count};
+    struct dt_comm *c = dt_alloc(1, sizeof *c), *last = job->groups;
+    *c = (struct dt_comm){.job = job,
+                          .made_before = last,
+                          .name = name,
+                          .rank = rank,
+                          .size = size,
+                          .context = last ? last->context + 1 : 0};
     c->members = dt_alloc((size_t)size, sizeof *c->members);
     memcpy(c->members, members, (size_t)size * sizeof *members);
-    DT_GROW(job->groups, job->group_count, job->group_capacity);
-    job->groups[job->group_count++] = c;
+    job->groups = c;
     return c;
 }
 
@@ -147,11 +150,11 @@ static void look_after_messages(struct dt_job *job, double *since)
 
 static void free_job(struct dt_job *job)
 {
-    for (int i = 0; i < job->group_count; i++) {
-        free(job->groups[i]->members);
-        free(job->groups[i]);
+    for (struct dt_comm *c = job->groups, *before; c; c = before) {
+        before = c->made_before;
+        free(c->members);
+        free(c);
     }
-    free(job->groups);
     free(job->where);
     free(job->lists.memory);
     free(job->staging.memory);
@@ -365,7 +368,7 @@ int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport
         free_job(job);
         return rc;
     }
-    *world = job->groups[0];
+    *world = job->groups;
     return 0;
 }
 
@@ -373,7 +376,7 @@ static struct dt_comm *open_alone(void)
 {
     struct dt_job *job = new_job(NULL, NULL);
     new_world(job, 0, 1);
-    return job->groups[0];
+    return job->groups;
 }
 
 struct dt_comm *dt_comm_imagine(int size)
@@ -425,7 +428,7 @@ void dt_comm_close(struct dt_comm *world)
         free(world);
         return;
     }
-    assert(world == job->groups[0]);
+    assert(world->made_before == NULL);
     pthread_mutex_lock(&job->lock);
     job->closing = true;
     pthread_cond_signal(&job->submitted_one);

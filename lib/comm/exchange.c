@@ -31,8 +31,10 @@ static void name_tag(const struct dt_job *job, int tag, char *text, size_t size)
     const char *kind = tag >> (NUMBER_BITS + CONTEXT_BITS) ? "channel" : "operation";
     int number = tag & ((1 << NUMBER_BITS) - 1);
     int group = tag >> NUMBER_BITS & ((1 << CONTEXT_BITS) - 1);
-    const struct dt_comm *c = group < job->group_count ? job->groups[group] : NULL;
+    const struct dt_comm *c = job->groups;
     char ranks[DT_RANKS];
+    while (c && c->context != group)
+        c = c->made_before;
     if (c && c->name)
         snprintf(text, size, "%s %d of the %s group of ranks %s", kind, number, c->name,
                  dt_name_ranks(c->members, c->size, ranks));

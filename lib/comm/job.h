@@ -70,9 +70,9 @@ struct dt_job {
     double patience;
     long skipped; /* number of the all-to-all in its group that is left out; -1: none */
     atomic_uint_least64_t bytes_sent;
-    double waited;           /* seconds, by the thread that waits */
-    struct dt_comm **groups; /* the world is the first */
-    int group_count, group_capacity;
+    double waited;                  /* seconds, by the thread that waits */
+    struct dt_comm *_Atomic groups; /* the newest first, the world last; the job's thread names
+                                     * them in errors, while others may be made */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t submitted_one, finished_one;
@@ -97,6 +97,7 @@ struct dt_job {
 
 struct dt_comm {
     struct dt_job *job;
+    struct dt_comm *made_before; /* in the list of the job's groups */
     int rank, size;
     int *members;    /* ranks of the world */
     int context;     /* number of the group, for tags */
