@@ -59,6 +59,8 @@ struct dt_matmul {
      * is added to it in fp32: the gradient of a bias, beside that of its weight. One at most,
      * without bias and activation. */
     struct dt_tensor *sums_a, *sums_b;
+    /* Ranks make this product each for itself, and come to the same bits on devices of one kind. */
+    bool replicated;
 };
 
 /* Dropout (Srivastava et al. 2014) as a function: element e of a sequence, of the
@@ -262,6 +264,16 @@ struct dt_ops {
     /* Sum of n floats, likewise. */
     double (*sum)(struct dt_device *, const float *x, int64_t n);
 
+    /* Of the n numbers of x (n below 2^31), the k of largest magnitude, of equal ones those that
+     * come first; what is no number is larger than all. values become they, in the order in which
+     * they stood, and places where; in x they become 0. */
+    void (*take_largest)(struct dt_device *, float *x, int64_t n, int64_t k, int32_t *places,
+                         float *values);
+    /* The rows of x (RxN, fp32, R at most N) become orthonormal, one after another: what each has
+     * along those before it is taken away (Gram and Schmidt, as Bjorck 1967 orders it). Products
+     * are summed in fp64. Of a row of which no more than 1e-15 is left nothing stays. */
+    void (*orthonormalize)(struct dt_device *, struct dt_tensor *x);
+
     /* AdamW (Loshchilov and Hutter 2019) on n parameters; m and v are its moments. */
     void (*adamw)(struct dt_device *, float *parameters, float *m, float *v, const float *gradients,
                   int64_t n, const struct dt_adamw *how);
@@ -283,7 +295,7 @@ struct dt_engine {
     int (*open)(struct dt_device *, struct dt_error *);
     void (*close)(struct dt_device *);
 };
-#define DT_ENGINE_ABI 8
+#define DT_ENGINE_ABI 9
 
 struct dt_device {
     const struct dt_ops *ops;

@@ -52,11 +52,12 @@ static void newton_schulz(struct dt_device *dev, struct dt_muon_scratch *s, int6
     struct dt_tensor x = dt_matrix(s->matrix, rows, columns), y = dt_matrix(s->next, rows, columns);
     struct dt_tensor gram = dt_matrix(s->gram, side, side);
     struct dt_tensor sum = dt_matrix(s->polynomial, side, side);
-    ops->matmul(dev, &gram, &x, &x, &(struct dt_matmul){.transpose_a = !wide, .transpose_b = wide});
-    ops->matmul(dev, &sum, &gram, &gram, &(struct dt_matmul){.accumulate = false});
+    const struct dt_matmul square = {.transpose_a = !wide, .transpose_b = wide, .replicated = true};
+    const struct dt_matmul plain = {.replicated = true};
+    ops->matmul(dev, &gram, &x, &x, &square);
+    ops->matmul(dev, &sum, &gram, &gram, &plain);
     ops->combine(dev, &sum, quintic[2], &gram, quintic[1]);
-    ops->matmul(dev, &y, wide ? &sum : &x, wide ? &x : &sum,
-                &(struct dt_matmul){.accumulate = false});
+    ops->matmul(dev, &y, wide ? &sum : &x, wide ? &x : &sum, &plain);
     ops->combine(dev, &y, 1, &x, quintic[0]);
     exchange(s);
 }

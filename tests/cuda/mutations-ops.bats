@@ -86,6 +86,27 @@ run_tests() {
     caught combine
 }
 
+@test "largest: a tie that the last number wins" {
+    plant largest.cu 'base[1] + before[1]' 'base[1] + sums[1] - 1 - before[1]'
+    caught largest
+}
+
+@test "largest: numbers one place behind" {
+    plant largest.cu 'base[0] += s.taken[2 * c];' 'base[0] += s.taken[2 * c] + 1;'
+    caught largest
+}
+
+@test "largest: counts of warps that are read too soon" {
+    plant largest.cu '    __syncthreads();
+#pragma unroll' '#pragma unroll'
+    caught largest 0 1 2 3
+}
+
+@test "orthonormalize: a row that keeps its part along the one before" {
+    plant orthonormalize.cu 'if (done >= 0) {' 'if (done >= 0 && blockIdx.x > 0) {'
+    caught orthonormalize
+}
+
 @test "sums: too little shared memory" {
     plant reduce.cu 'DT_SHARED(float, part, lines * 32 * group)' \
         'DT_SHARED(float, part, lines * 31 * group)'

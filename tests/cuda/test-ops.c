@@ -189,6 +189,47 @@ static void biases_that_lie_anywhere(void **state)
     }
 }
 
+/* Places as floats, which count so far exactly. */
+static void take_largest(struct dt_device *on, struct dt_tensor *t, const void *more)
+{
+    int64_t n = t[0].columns, k = t[1].columns;
+    int32_t *places = dt_alloc((size_t)k, sizeof *places);
+    (void)more; /* x, values, places */
+    on->ops->take_largest(on, t[0].data, n, k, places, t[1].data);
+    for (int64_t i = 0; i < k; i++)
+        ((float *)t[2].data)[i] = (float)places[i];
+    free(places);
+}
+
+/* Of many equal ones, that lie in several chunks; and of different ones. */
+static void the_largest_of_several_chunks(void **state)
+{
+    (void)state;
+    enum { N = 9001 };
+    const int64_t wanted[] = {90, 5000, 8999};
+    for (int i = 0; i < 6; i++) {
+        int64_t k = wanted[i / 2];
+        struct twins t[] = {twins_of(DT_F32, 1, N), twins_of(DT_F32, 1, k), twins_of(DT_F32, 1, k)};
+        for (int at = 0; at < N && i % 2; at++)
+            ((float *)t[0].here.data)[at] = roundf(2 * ((float *)t[0].here.data)[at]);
+        cpu->ops->copy(cpu, &t[0].there, &t[0].here);
+        on_both(take_largest, t, 3, NULL);
+    }
+}
+
+static void orthonormalize(struct dt_device *on, struct dt_tensor *t, const void *more)
+{
+    (void)more;
+    on->ops->orthonormalize(on, &t[0]);
+}
+
+static void rows_longer_than_a_block(void **state)
+{
+    (void)state;
+    struct twins t[] = {twins_of(DT_F32, 5, 1301)};
+    on_both(orthonormalize, t, 1, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +239,8 @@ int main(void)
         cmocka_unit_test(losses_of_rising_logits),
         cmocka_unit_test(what_lies_beside_a_part_stays),
         cmocka_unit_test(biases_that_lie_anywhere),
+        cmocka_unit_test(the_largest_of_several_chunks),
+        cmocka_unit_test(rows_longer_than_a_block),
     };
     return cmocka_run_group_tests(tests, open_both, close_both);
 }

@@ -145,6 +145,8 @@ static const struct dt_ops ops = {
     .cross_entropy_of_sums = dt_cpu_cross_entropy_of_sums,
     .sum_squares = dt_cpu_sum_squares,
     .sum = dt_cpu_sum,
+    .take_largest = dt_cpu_take_largest,
+    .orthonormalize = dt_cpu_orthonormalize,
     .adamw = dt_cpu_adamw,
     .sgd = dt_cpu_sgd,
 };

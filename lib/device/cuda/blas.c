@@ -20,7 +20,7 @@ struct key {
     int64_t rows, columns, depth, a_stride, b_stride, c_stride, aux_stride;
     int16_t a_alignment, b_alignment, c_alignment, bias_alignment, aux_alignment; /* bytes */
     int16_t type, c_type, epilogue;
-    int8_t transpose_a, transpose_b, accumulate;
+    int8_t transpose_a, transpose_b, accumulate, replicated;
 };
 
 struct plan {
@@ -154,6 +154,7 @@ static struct key key_of(const struct dt_cuda_product *p)
     key.transpose_a = p->transpose_a;
     key.transpose_b = p->transpose_b;
     key.accumulate = p->accumulate;
+    key.replicated = p->replicated;
     return key;
 }
 
@@ -370,7 +371,7 @@ static void tune(struct dt_device *dev, struct plan *p, const struct dt_cuda_pro
 {
     struct dt_cuda_product aside;
     void *memory;
-    if (++p->uses != TUNED_USE || !dt_cuda_of(dev)->blas->tune)
+    if (++p->uses != TUNED_USE || !dt_cuda_of(dev)->blas->tune || p->key.replicated)
         return;
     if (set_aside(product, &aside, &memory)) {
         float here = choose(dev, p, &aside);

@@ -27,6 +27,7 @@ enum dt_cuda_epilogue {
 struct dt_cuda_product {
     struct dt_tensor c, a, b; /* strides of at least a row */
     bool transpose_a, transpose_b, accumulate;
+    bool replicated; /* never timed: the library's first choice, which is every rank's */
     enum dt_cuda_epilogue epilogue;
     struct dt_tensor bias, aux;    /* of C's type; data NULL: none */
     enum dt_activation activation; /* of aux */

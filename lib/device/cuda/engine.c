@@ -202,6 +202,8 @@ static const struct dt_ops ops = {
     .cross_entropy_of_sums = dt_cuda_cross_entropy_of_sums,
     .sum_squares = dt_cuda_sum_squares,
     .sum = dt_cuda_sum,
+    .take_largest = dt_cuda_take_largest,
+    .orthonormalize = dt_cuda_orthonormalize,
     .adamw = dt_cuda_adamw,
     .sgd = dt_cuda_sgd,
 };

@@ -135,6 +135,7 @@ void dt_cuda_matmul(struct dt_device *dev, struct dt_tensor *c, const struct dt_
         .transpose_a = how->transpose_a,
         .transpose_b = how->transpose_b,
         .accumulate = how->accumulate,
+        .replicated = how->replicated,
         .epilogue = epilogue_of(how),
         .activation = how->activation,
     };

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#include <assert.h>
+#include <math.h>
+
+#include "device/cpu/cpu.h"
+
+#define NOTHING 1e-30 /* squared length of a row of which no more than rounding is left */
+
+static double dot(const float *x, const float *y, int64_t n)
+{
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)x[i] * (double)y[i];
+    return sum;
+}
+
+/* x -= part * y */
+static void take_away(float *restrict x, float part, const float *restrict y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] -= part * y[i];
+}
+
+static void normalize(float *x, int64_t n)
+{
+    double squares = dot(x, x, n);
+    float scale = squares > NOTHING ? (float)(1 / sqrt(squares)) : 0;
+    for (int64_t i = 0; i < n; i++)
+        x[i] *= scale;
+}
+
+/* As soon as a row is done, all behind it lose their part along it. */
+void dt_cpu_orthonormalize(struct dt_device *dev, struct dt_tensor *x)
+{
+    int64_t n = x->columns;
+    assert(x->dtype == DT_F32 && x->rows <= n);
+    for (int64_t row = 0; row < x->rows; row++) {
+        float *unit = dt_cpu_row(x, row);
+        normalize(unit, n);
+        bool much = (x->rows - row) * n > DT_CPU_SMALL_WORK;
+#pragma omp parallel for num_threads(dev->threads) schedule(static) if (much)
+        for (int64_t next = row + 1; next < x->rows; next++) {
+            float *own = dt_cpu_row(x, next);
+            take_away(own, (float)dot(unit, own, n), unit, n);
+        }
+    }
+}

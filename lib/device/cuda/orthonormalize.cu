@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#include <assert.h>
+
+#include "device/cuda/cuda.h"
+#include "device/cuda/kernel.cuh"
+#include "device/cuda/reduction.cuh"
+
+constexpr int threads = 512;
+constexpr double nothing =
+    1e-30; /* squared length of a row of which no more than rounding is left */
+
+/* The sum is every thread's. */
+static __device__ __forceinline__ double dot(const float *x, const float *y, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = threadIdx.x; i < n; i += threads)
+        sum += (double)x[i] * (double)y[i];
+    return dt_cuda_block_sum_of(sum);
+}
+
+/* A block takes a row behind the one that is done (done < 0: none is), and takes away what it has
+ * along that one. The first of them is then done too. A thread touches elements of its own alone.
+ */
+static __global__ void __launch_bounds__(threads)
+    project_rows(float *x, int64_t stride, int64_t n, int done)
+{
+    const float *unit = x + (done < 0 ? 0 : done) * stride;
+    float *own = x + (done + 1 + (int64_t)blockIdx.x) * stride;
+    if (done >= 0) {
+        float part = (float)dot(unit, own, n);
+        for (int64_t i = threadIdx.x; i < n; i += threads)
+            own[i] -= part * unit[i];
+    }
+    if (blockIdx.x > 0)
+        return;
+    double squares = dot(own, own, n);
+    float scale = squares > nothing ? (float)(1 / sqrt(squares)) : 0;
+    for (int64_t i = threadIdx.x; i < n; i += threads)
+        own[i] *= scale;
+}
+
+void dt_cuda_orthonormalize(struct dt_device *dev, struct dt_tensor *x)
+{
+    assert(x->dtype == DT_F32 && x->rows <= x->columns);
+    for (int done = -1; done + 1 < x->rows; done++)
+        dt_cuda_launch(dt_cuda_of(dev)->stream, dim3(done < 0 ? 1 : (unsigned)(x->rows - 1 - done)),
+                       dim3(threads), 0, project_rows, static_cast<float *>(x->data), x->stride,
+                       x->columns, done);
+}
