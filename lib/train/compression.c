@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/buffer.h"
 #include "base/rng.h"
@@ -21,32 +20,82 @@ int64_t dt_compression_thin(const struct dt_compression *c, const struct dt_para
     return matrix && c->kind == DT_COMPRESS_POWERSGD ? p->shape[1] * c->rank : 0;
 }
 
-void dt_compression_init(struct dt_compression *c, struct dt_comm *comm, struct dt_device *device,
+void dt_compression_init(struct dt_compression *c, struct dt_staging *staging,
                          const struct dt_table *t, const struct dt_settings *s)
 {
-    *c = (struct dt_compression){.comm = comm,
-                                 .device = device,
+    *c = (struct dt_compression){.staging = staging,
+                                 .comm = staging->comm,
+                                 .device = staging->device,
                                  .table = t,
                                  .share = s->distributed.compress_share,
                                  .rank = s->distributed.compress_rank};
-    if (dt_comm_size(comm) > 1)
+    if (dt_comm_size(c->comm) > 1)
         c->kind = (enum dt_compress)s->distributed.compress;
     for (int i = 0; i < t->count; i++)
         c->thin_elements += dt_compression_thin(c, &t->params[i]);
 }
 
-/* Of the largest bucket: its numbers, parts of those that this rank owns, and their sum. */
-static void lay_out_rounded(struct dt_compression *c, struct dt_arena *arena)
+/* --- memory ----------------------------------------------------------------------------------- */
+
+static int64_t bucket_elements(const struct dt_compression *c, int bucket)
 {
-    int64_t most = 0, size = dt_comm_size(c->comm);
-    for (int b = 0; b < c->table->bucket_count; b++) {
-        int64_t n = c->table->buckets[b + 1] - c->table->buckets[b];
-        most = n > most && c->kind == DT_COMPRESS_BF16 ? n : most;
+    return c->table->buckets[bucket + 1] - c->table->buckets[bucket];
+}
+
+/* First factors and vectors. */
+static int64_t packed_elements(const struct dt_compression *c, int bucket)
+{
+    int64_t elements = 0;
+    for (int i = 0; i < c->table->count; i++) {
+        const struct dt_param *p = &c->table->params[i];
+        if (p->bucket == bucket)
+            elements += dt_compression_thin(c, p) > 0 ? c->rank * p->shape[0] : p->count;
     }
-    size_t mine = (size_t)((most + size - 1) / size);
+    return elements;
+}
+
+/* Of the bucket that has most, with a way to compress. */
+static int64_t most_of(const struct dt_compression *c, enum dt_compress kind,
+                       int64_t (*count)(const struct dt_compression *, int))
+{
+    int64_t most = 0;
+    for (int b = 0; c->kind == kind && b < c->table->bucket_count; b++)
+        most = count(c, b) > most ? count(c, b) : most;
+    return most;
+}
+
+/* Numbers that a rank sends, of so many. */
+static int64_t largest_of(const struct dt_compression *c, int64_t n)
+{
+    return (int64_t)ceil(c->share * (double)n);
+}
+
+/* Of the largest bucket. */
+static void lay_out_messages(struct dt_compression *c, struct dt_arena *arena)
+{
+    int64_t most = most_of(c, DT_COMPRESS_BF16, bucket_elements), size = dt_comm_size(c->comm);
+    int64_t taken = largest_of(c, most_of(c, DT_COMPRESS_TOPK, bucket_elements));
+    int64_t packed = most_of(c, DT_COMPRESS_POWERSGD, packed_elements);
+    size_t mine = (size_t)((most + size - 1) / size), all = (size_t)(size * taken);
     c->rounded = dt_arena_take(arena, (size_t)most * sizeof *c->rounded);
     c->received = dt_arena_take(arena, (size_t)size * mine * sizeof *c->received);
     c->sum = dt_arena_take(arena, mine * sizeof *c->sum);
+    c->places = dt_arena_take(arena, all * sizeof *c->places);
+    c->largest = dt_arena_take(arena, all * sizeof *c->largest);
+    c->packed = dt_arena_take(arena, (size_t)packed * sizeof *c->packed);
+}
+
+/* Second factors to begin with, the same on all ranks. */
+static void draw_thin(const struct dt_compression *c)
+{
+    float *thin = dt_alloc((size_t)c->thin_elements, sizeof *thin);
+    for (int64_t i = 0; i < c->thin_elements; i += 4) {
+        struct dt_random bits = dt_random(0, 'Q', (uint64_t)i);
+        for (int64_t j = 0; j < 4 && i + j < c->thin_elements; j++)
+            thin[i + j] = dt_uniform_float(bits.word[j]) - 0.5f;
+    }
+    c->device->ops->upload(c->device, c->thin, thin, (size_t)c->thin_elements * sizeof *thin);
+    free(thin);
 }
 
 void dt_compression_layout(struct dt_compression *c, struct dt_arena *arena)
@@ -54,27 +103,17 @@ void dt_compression_layout(struct dt_compression *c, struct dt_arena *arena)
     size_t elements = dt_compress_remembers(c->kind) ? (size_t)c->table->gradient_elements : 0;
     c->errors = dt_arena_take(arena, elements * sizeof(float));
     c->thin = dt_arena_take(arena, (size_t)c->thin_elements * sizeof(float));
-    lay_out_rounded(c, arena);
-    if (c->errors == NULL || c->kind != DT_COMPRESS_POWERSGD)
-        return;
-    for (int64_t i = 0; i < c->thin_elements; i += 4) { /* the same on all ranks */
-        struct dt_random bits = dt_random(0, 'Q', (uint64_t)i);
-        for (int64_t j = 0; j < 4 && i + j < c->thin_elements; j++)
-            c->thin[i + j] = dt_uniform_float(bits.word[j]) - 0.5f;
-    }
-}
-
-void dt_compression_release(struct dt_compression *c)
-{
-    free(c->scratch);
-    *c = (struct dt_compression){0};
+    lay_out_messages(c, arena);
+    if (c->errors && c->kind == DT_COMPRESS_POWERSGD)
+        draw_thin(c);
 }
 
 void dt_compression_rescale(struct dt_compression *c, double factor)
 {
     int64_t n = dt_compress_remembers(c->kind) ? c->table->gradient_elements : 0;
-    for (int64_t i = 0; i < n; i++)
-        c->errors[i] *= (float)factor;
+    struct dt_tensor errors = dt_matrix(c->errors, 1, n);
+    if (n > 0)
+        c->device->ops->combine(c->device, &errors, 0, &errors, (float)factor);
 }
 
 /* --- bf16 ------------------------------------------------------------------------------------- */
@@ -101,8 +140,7 @@ static int exchange_parts(const struct dt_compression *c, const size_t *bytes, s
         sends[r] = (struct dt_piece){(char *)c->rounded + bytes[r], bytes[r + 1] - bytes[r]};
         receives[r] = (struct dt_piece){(char *)c->received + (size_t)r * mine, mine};
     }
-    int rc = dt_comm_finish_ops(c->comm, c->device, err);
-    rc = rc < 0 ? rc : dt_comm_wait(c->comm, dt_comm_all_to_all(c->comm, sends, receives), err);
+    int rc = dt_staging_all_to_all(c->staging, sends, receives, err);
     free(sends);
     return rc;
 }
@@ -122,8 +160,7 @@ static int sum_rounded(struct dt_compression *c, float *values, int64_t n, struc
     ops->copy(c->device, &rounded, &all);
     int rc = exchange_parts(c, bytes, bytes[rank + 1] - bytes[rank], err);
     add_parts(c, &own);
-    rc = rc < 0 ? rc : dt_comm_finish_ops(c->comm, c->device, err);
-    rc = rc < 0 ? rc : dt_comm_wait(c->comm, dt_comm_all_gather(c->comm, c->rounded, bytes), err);
+    rc = rc < 0 ? rc : dt_staging_all_gather(c->staging, c->rounded, bytes, err);
     ops->copy(c->device, &all, &rounded);
     free(bytes);
     return rc;
@@ -131,100 +168,42 @@ static int sum_rounded(struct dt_compression *c, float *values, int64_t n, struc
 
 /* --- topk ------------------------------------------------------------------------------------- */
 
-struct entry {
-    uint32_t place;
-    float value;
-};
-
-/* Magnitudes are in the order of their bits; what is no number comes last. */
-static uint32_t magnitude(float x)
+/* Of all ranks, k numbers each: where they stood, and they. */
+static int gather_largest(const struct dt_compression *c, int64_t k, struct dt_error *err)
 {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits & INT32_MAX;
+    size_t size = (size_t)dt_comm_size(c->comm), *bytes = dt_alloc(size + 1, sizeof *bytes);
+    for (size_t r = 0; r <= size; r++)
+        bytes[r] = r * (size_t)k * sizeof *c->largest;
+    int rc = dt_staging_all_gather(c->staging, c->places, bytes, err);
+    rc = rc < 0 ? rc : dt_staging_all_gather(c->staging, c->largest, bytes, err);
+    free(bytes);
+    return rc;
 }
 
-/* The magnitude of the k-th largest of n numbers, byte by byte from the highest: of those
- * that begin as it does, the next byte says how many are larger. */
-static float threshold_of(const float *values, int64_t n, int64_t k)
+static bool are_finite(const struct dt_compression *c, const float *x, int64_t n)
 {
-    uint32_t bits = 0;
-    for (int shift = 24; shift >= 0; shift -= 8) {
-        uint32_t known = shift == 24 ? 0 : UINT32_MAX << (shift + 8), byte = 255;
-        int64_t counts[256] = {0};
-        for (int64_t i = 0; i < n; i++)
-            if ((magnitude(values[i]) & known) == bits)
-                counts[magnitude(values[i]) >> shift & 255]++;
-        for (; counts[byte] < k; byte--)
-            k -= counts[byte];
-        bits |= byte << shift;
-    }
-    float threshold;
-    memcpy(&threshold, &bits, sizeof threshold);
-    return threshold;
-}
-
-/* Moves the k largest of the numbers into the list. */
-static void take_largest(float *values, int64_t n, int64_t k, struct entry *list)
-{
-    float threshold = threshold_of(values, n, k);
-    int64_t taken = 0;
-    for (int pass = 0; pass < 2; pass++) /* those above it, then as many at it as there is room */
-        for (int64_t i = 0; i < n && taken < k; i++) {
-            float x = fabsf(values[i]);
-            if (pass == 0 ? !(x > threshold) : !(x == threshold))
-                continue;
-            list[taken++] = (struct entry){(uint32_t)i, values[i]};
-            values[i] = 0;
-        }
-    for (; taken < k; taken++) /* numbers that are none */
-        list[taken] = (struct entry){0, NAN};
+    return isfinite(c->device->ops->sum_squares(c->device, x, n));
 }
 
 static int sum_largest(struct dt_compression *c, float *errors, float *values, int64_t n,
                        struct dt_error *err)
 {
-    size_t size = (size_t)dt_comm_size(c->comm);
-    int64_t k = (int64_t)ceil(c->share * (double)n);
-    c->scratch = dt_realloc(c->scratch, size * (size_t)k, sizeof(struct entry));
-    struct entry *lists = c->scratch;
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        values[i] += errors[i];
-    take_largest(values, n, k, lists + dt_comm_rank(c->comm) * k);
-    int rc = dt_comm_share(c->comm, lists, (size_t)k * sizeof *lists, err);
-    for (size_t i = 0; rc == 0 && i < size * (size_t)k; i++)
-        sum += fabs((double)lists[i].value);
-    if (isfinite(sum))
-        memcpy(errors, values, (size_t)n * sizeof *values);
-    memset(values, 0, (size_t)n * sizeof *values);
-    for (size_t i = 0; rc == 0 && i < size * (size_t)k; i++)
-        values[lists[i].place] += lists[i].value;
-    return rc;
+    struct dt_device *dev = c->device;
+    int64_t k = largest_of(c, n), own = dt_comm_rank(c->comm) * k;
+    int64_t all = dt_comm_size(c->comm) * k;
+    struct dt_tensor rest = dt_matrix(values, 1, n), owed = dt_matrix(errors, 1, n);
+    struct dt_tensor rows = dt_matrix(values, n, 1), largest = dt_matrix(c->largest, all, 1);
+    dev->ops->combine(dev, &rest, 1, &owed, 1);
+    dev->ops->take_largest(dev, values, n, k, c->places + own, c->largest + own);
+    DT_TRY(gather_largest(c, k, err));
+    if (are_finite(c, c->largest, all))
+        dev->ops->copy(dev, &owed, &rest);
+    dev->ops->zero(dev, &rest);
+    dev->ops->embedding_backward(dev, &rows, NULL, &largest, c->places, 1); /* adds row to row */
+    return 0;
 }
 
 /* --- powersgd --------------------------------------------------------------------------------- */
-
-/* Makes the columns of x (rows x rank, column by column) orthonormal, one after another. */
-static void orthonormalize(float *x, int64_t rows, int64_t rank)
-{
-    for (int64_t i = 0; i < rank; i++) {
-        float *column = x + i * rows;
-        double squares = 0;
-        for (int64_t j = 0; j < i; j++) {
-            double dot = 0;
-            for (int64_t r = 0; r < rows; r++)
-                dot += (double)x[j * rows + r] * (double)column[r];
-            for (int64_t r = 0; r < rows; r++)
-                column[r] -= (float)dot * x[j * rows + r];
-        }
-        for (int64_t r = 0; r < rows; r++)
-            squares += (double)column[r] * (double)column[r];
-        float scale = squares > 1e-30 ? (float)(1 / sqrt(squares)) : 0;
-        for (int64_t r = 0; r < rows; r++)
-            column[r] *= scale;
-    }
-}
 
 /* A matrix of a bucket: what is left out of it so far; its gradient, and in the end the sum; and
  * its factors, rank x rows and rank x columns. */
@@ -245,7 +224,7 @@ static void project(const struct dt_compression *c, struct product *m)
 static void expand(const struct dt_compression *c, struct product *m, struct dt_tensor *x)
 {
     c->device->ops->matmul(c->device, x, &m->left, &m->right,
-                           &(struct dt_matmul){.transpose_a = true});
+                           &(struct dt_matmul){.transpose_a = true, .replicated = true});
 }
 
 static void expand_values(const struct dt_compression *c, struct product *m)
@@ -258,35 +237,37 @@ static void expand_values(const struct dt_compression *c, struct product *m)
 static void project_back(const struct dt_compression *c, struct product *m)
 {
     const struct dt_ops *ops = c->device->ops;
-    orthonormalize(m->left.data, m->left.columns, c->rank);
+    ops->orthonormalize(c->device, &m->left);
     ops->matmul(c->device, &m->right, &m->left, &m->values,
                 &(struct dt_matmul){.accumulate = false});
     expand(c, m, &m->errors);
     ops->combine(c->device, &m->errors, -1, &m->values, 1);
 }
 
-static void pack(float *values, float *packed, int64_t n)
+static void pack(const struct dt_compression *c, struct dt_tensor *own, struct dt_tensor *packed)
 {
-    memcpy(packed, values, (size_t)n * sizeof *packed);
+    c->device->ops->copy(c->device, packed, own);
 }
 
-static void unpack(float *values, float *packed, int64_t n)
+static void unpack(const struct dt_compression *c, struct dt_tensor *own, struct dt_tensor *packed)
 {
-    memcpy(values, packed, (size_t)n * sizeof *packed);
+    c->device->ops->copy(c->device, own, packed);
 }
 
 /* For each tensor of a bucket: a matrix with its factors, or a vector and its place among the left
  * ones. right: of the bucket. */
-static int visit(const struct dt_compression *c, int bucket, float *values, float *right,
-                 void (*matrix)(const struct dt_compression *, struct product *),
-                 void (*vector)(float *values, float *packed, int64_t n), struct dt_error *err)
+static void visit(const struct dt_compression *c, int bucket, float *values, float *right,
+                  void (*matrix)(const struct dt_compression *, struct product *),
+                  void (*vector)(const struct dt_compression *, struct dt_tensor *own,
+                                 struct dt_tensor *packed))
 {
     const struct dt_table *t = c->table;
-    float *packed = c->scratch;
+    float *packed = c->packed;
     for (int i = 0; i < t->count; i++) {
         const struct dt_param *p = &t->params[i];
         int64_t rows = p->shape[0], columns = p->shape[1], thin = dt_compression_thin(c, p);
         float *own = values + (p->offset - t->buckets[bucket]);
+        struct dt_tensor from = dt_matrix(own, 1, p->count), to = dt_matrix(packed, 1, p->count);
         if (p->bucket != bucket)
             continue;
         if (thin > 0)
@@ -295,45 +276,34 @@ static int visit(const struct dt_compression *c, int bucket, float *values, floa
                                         dt_matrix(packed, c->rank, rows),
                                         dt_matrix(right, c->rank, columns)});
         else if (vector)
-            vector(own, packed, p->count);
+            vector(c, &from, &to);
         packed += thin > 0 ? c->rank * rows : p->count;
         right += thin;
     }
-    return c->device->ops->synchronize(c->device, err);
-}
-
-static bool are_finite(const float *x, int64_t n)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += fabs((double)x[i]);
-    return isfinite(sum);
 }
 
 /* All left factors and vectors of a bucket are added up at once, and then all right ones. */
 static int sum_products(struct dt_compression *c, int bucket, float *values, struct dt_error *err)
 {
     const struct dt_table *t = c->table;
-    int64_t packed = 0, thin = 0;
+    int64_t packed = packed_elements(c, bucket), thin = 0;
+    struct dt_tensor first = dt_matrix(values, 1, 1);
     float *right = c->thin;
     for (int i = 0; i < t->count; i++) {
-        const struct dt_param *p = &t->params[i];
-        int64_t own = dt_compression_thin(c, p);
-        right += p->bucket < bucket ? own : 0;
-        thin += p->bucket == bucket ? own : 0;
-        if (p->bucket == bucket)
-            packed += own > 0 ? c->rank * p->shape[0] : p->count;
+        int64_t own = dt_compression_thin(c, &t->params[i]);
+        right += t->params[i].bucket < bucket ? own : 0;
+        thin += t->params[i].bucket == bucket ? own : 0;
     }
-    c->scratch = dt_realloc(c->scratch, (size_t)packed, sizeof *right);
-    DT_TRY(visit(c, bucket, values, right, project, pack, err));
-    DT_TRY(dt_comm_all_reduce(c->comm, c->scratch, packed, err));
-    if (!are_finite(c->scratch, packed)) {
-        values[0] = NAN;
+    visit(c, bucket, values, right, project, pack);
+    DT_TRY(dt_staging_all_reduce(c->staging, c->packed, packed, err));
+    if (!are_finite(c, c->packed, packed)) {
+        c->device->ops->combine(c->device, &first, 0, &first, NAN);
         return 0;
     }
-    DT_TRY(visit(c, bucket, values, right, project_back, NULL, err));
-    DT_TRY(dt_comm_all_reduce(c->comm, right, thin, err));
-    return visit(c, bucket, values, right, expand_values, unpack, err);
+    visit(c, bucket, values, right, project_back, NULL);
+    DT_TRY(dt_staging_all_reduce(c->staging, right, thin, err));
+    visit(c, bucket, values, right, expand_values, unpack);
+    return 0;
 }
 
 int dt_compression_sum(struct dt_compression *c, int bucket, float *values, struct dt_error *err)
@@ -346,5 +316,5 @@ int dt_compression_sum(struct dt_compression *c, int bucket, float *values, stru
     if (c->kind == DT_COMPRESS_TOPK)
         return sum_largest(c, c->errors + first, values, n, err);
     return first < c->table->elements ? sum_products(c, bucket, values, err)
-                                      : dt_comm_all_reduce(c->comm, values, n, err);
+                                      : dt_staging_all_reduce(c->staging, values, n, err);
 }

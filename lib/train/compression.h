@@ -15,11 +15,10 @@
 #ifndef DT_TRAIN_COMPRESSION_H
 #define DT_TRAIN_COMPRESSION_H
 
-#include "comm/comm.h"
 #include "device/arena.h"
 #include "model/table.h"
 #include "train/settings.h"
-#include "train/sharding.h"
+#include "train/staging.h"
 
 enum dt_compress { DT_COMPRESS_NONE, DT_COMPRESS_BF16, DT_COMPRESS_TOPK, DT_COMPRESS_POWERSGD };
 /* Names of distributed.compress in that order, ended by NULL. */
@@ -27,7 +26,8 @@ extern const char *const dt_compressions[];
 
 struct dt_compression {
     enum dt_compress kind;
-    struct dt_comm *comm; /* borrowed, as are these */
+    struct dt_staging *staging; /* borrowed, as are these */
+    struct dt_comm *comm;
     struct dt_device *device;
     const struct dt_table *table;
     double share;  /* of the numbers, with topk */
@@ -35,16 +35,18 @@ struct dt_compression {
     float *errors; /* a flat arena: what was left out */
     float *thin;   /* of every matrix, its second factor */
     int64_t thin_elements;
-    uint16_t *rounded, *received; /* bf16: of a bucket, what is sent; parts that come */
-    float *sum;                   /* of these */
-    void *scratch;                /* host memory */
+    /* Of the largest bucket, */
+    uint16_t *rounded, *received; /* bf16: what is sent; parts that come, */
+    float *sum;                   /* and their sum */
+    int32_t *places;              /* topk: of the numbers of all ranks, rank by rank, */
+    float *largest;               /* and they */
+    float *packed;                /* powersgd: first factors and vectors */
 };
 
-void dt_compression_init(struct dt_compression *compression, struct dt_comm *comm,
-                         struct dt_device *device, const struct dt_table *table,
-                         const struct dt_settings *settings);
+/* staging: of the ranks whose gradients are added up. */
+void dt_compression_init(struct dt_compression *compression, struct dt_staging *staging,
+                         const struct dt_table *table, const struct dt_settings *settings);
 void dt_compression_layout(struct dt_compression *compression, struct dt_arena *arena);
-void dt_compression_release(struct dt_compression *compression);
 
 /* Whether such a way keeps something from step to step. */
 bool dt_compress_remembers(enum dt_compress kind);

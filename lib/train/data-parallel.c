@@ -233,6 +233,7 @@ int dt_parallel_init(struct dt_parallel *p, const struct dt_replicas *replicas,
                               .overlap = settings->distributed.overlap,
                               .staged = own_memory && size > 1 && !dt_comm_is_near(near.all),
                               .skipped = skipped_bucket()};
+    p->staging = (struct dt_staging){.comm = near.all, .device = device, .needed = p->staged};
     DT_TRY(check(settings, replicas_of(p), err));
     p->most = most;
     p->sharding.owners = (int)owners;
@@ -288,6 +289,7 @@ void dt_parallel_release(struct dt_parallel *p)
     for (int i = 0; i < p->arena_count && nodes_on_host(p); i++)
         free(p->arenas[i]);
     dt_slots_release(&p->slots);
+    dt_staging_release(&p->staging);
     free(p->sums);
     free(p->gradients);
     free(p->arenas);

@@ -35,6 +35,7 @@
 #include "device/arena.h"
 #include "train/mesh.h"
 #include "train/sharding.h"
+#include "train/staging.h"
 
 /* How replicas keep together. */
 enum dt_sync {
@@ -56,6 +57,7 @@ struct dt_parallel {
     struct dt_replicas replicas;
     struct dt_replicas near; /* the same groups, for what lies on the device */
     struct dt_device *device;
+    struct dt_staging staging;   /* for operations of all that are waited for at once */
     struct dt_sharding sharding; /* among the ranks of a group */
     int stage;                   /* zero_stage; 0 where a group is one rank */
     bool invariant, overlap;

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/local-steps.h"
 
-#include <stdlib.h>
-
-#include "base/buffer.h"
-
 void dt_local_steps_plan(struct dt_local_steps *l, struct dt_store *store,
                          const struct dt_settings *s)
 {
@@ -31,24 +27,14 @@ bool dt_local_steps_due(const struct dt_local_steps *l, long step, long last)
     return !l->active || step % l->every == 0 || step == last;
 }
 
-/* values become their mean over replicas, by way of the host where these cannot reach them. */
+/* values become their mean over replicas. */
 static int average(struct dt_store *s, float *values, int64_t n, struct dt_error *err)
 {
     struct dt_device *dev = s->model->device;
-    struct dt_comm *comm = s->parallel.near.all;
     struct dt_tensor all = dt_matrix(values, 1, n);
-    size_t bytes = (size_t)n * sizeof *values;
-    float *shared = s->parallel.staged ? dt_alloc(1, bytes) : values;
-    if (shared != values)
-        dev->ops->download(dev, shared, values, bytes);
-    int rc = dt_comm_finish_ops(comm, dev, err);
-    rc = rc < 0 ? rc : dt_comm_all_reduce(comm, shared, n, err);
-    if (shared != values) {
-        dev->ops->upload(dev, values, shared, bytes);
-        free(shared);
-    }
-    dev->ops->combine(dev, &all, 0, &all, 1 / (float)dt_comm_size(comm));
-    return rc;
+    DT_TRY(dt_staging_all_reduce(&s->parallel.staging, values, n, err));
+    dev->ops->combine(dev, &all, 0, &all, 1 / (float)dt_comm_size(s->parallel.replicas.all));
+    return 0;
 }
 
 /* theta -= rate (d + momentum v), where v = momentum v + d, and d is what was lost, which comes to

@@ -196,8 +196,7 @@ static void note_elsewhere(struct dt_store *s)
 }
 
 /* What works on memory of the device where it lies. */
-static int check_memory(const struct dt_store *s, const struct dt_settings *settings,
-                        struct dt_error *err)
+static int check_memory(const struct dt_store *s, struct dt_error *err)
 {
     const struct dt_device *dev = s->model->device;
     const struct dt_model_part *part = &s->model->part;
@@ -205,16 +204,10 @@ static int check_memory(const struct dt_store *s, const struct dt_settings *sett
         return 0;
     bool slices = part->slices > 1 && !dt_comm_is_near(part->peers);
     bool contexts = part->contexts > 1 && !dt_comm_is_near(part->ring);
-    bool reaches = settings->distributed.compress == DT_COMPRESS_NONE ||
-                   (settings->distributed.compress == DT_COMPRESS_BF16 && !s->parallel.staged);
-    bool compress = s->parallel.apart && !reaches;
-    if (!(compress || slices || contexts))
+    if (!(slices || contexts))
         return 0;
     return dt_fail(err, DT_EINVALID, "%s cannot reach into the memory of device '%s'",
-                   slices     ? "distributed.tp"
-                   : contexts ? "distributed.cp"
-                              : "distributed.compress",
-                   dev->engine->name);
+                   slices ? "distributed.tp" : "distributed.cp", dev->engine->name);
 }
 
 int dt_store_plan(struct dt_store *s, struct dt_model *model, const struct dt_settings *settings,
@@ -233,9 +226,9 @@ int dt_store_plan(struct dt_store *s, struct dt_model *model, const struct dt_se
         .outer = settings->distributed.sync == DT_SYNC_DILOCO && dt_comm_size(mesh->data.all) > 1,
     };
     DT_TRY(dt_parallel_init(&s->parallel, &mesh->data, model->device, &sharding, settings, err));
-    DT_TRY(check_memory(s, settings, err));
+    DT_TRY(check_memory(s, err));
     note_elsewhere(s);
-    dt_compression_init(&s->compression, s->parallel.near.all, model->device, t, settings);
+    dt_compression_init(&s->compression, &s->parallel.staging, t, settings);
     s->kept = dt_alloc(count, sizeof *s->kept);
     s->parameters = dt_alloc(count, sizeof *s->parameters);
     s->sums = dt_alloc(count, sizeof *s->sums);
@@ -274,7 +267,6 @@ void dt_store_release(struct dt_store *s)
     dt_optimizer_release(&s->optimizer);
     dt_weights_release(&s->weights);
     dt_parallel_release(&s->parallel);
-    dt_compression_release(&s->compression);
     free(s->kept);
     free(s->parameters);
     free(s->sums);

@@ -40,5 +40,13 @@ same_in_contexts() {
     near one late "$3" 2
 }
 
+# What gradients are compressed to: three steps, so that what is left out of one tells in the next.
+compressed=(--set training.max_steps=3 --set distributed.compress_share=0.1
+    --set distributed.check_interval=1)
+one_layer=(--set model.num_layers=1 --set training.gradient_accumulation_steps=2)
+
+# sent RUN: bytes of all steps but the first, which are counted from elsewhere.
+sent() { numbers "$1" bytes_sent | sed -n '1p;$p' | paste -sd' ' | awk '{ print $2 - $1 }'; }
+
 # Two ranks that take turns of two steps alone.
 alone=(--set training.save_interval=2 --set training.max_steps=4 --set distributed.local_steps=2)

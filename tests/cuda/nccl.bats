@@ -59,6 +59,22 @@ load links
     near cpu nccl 1e-5 4
 }
 
+@test "the largest gradients alone: the losses and bytes of the cpu engine" {
+    compressed+=("${one_layer[@]}" --set distributed.compress=topk)
+    over mpi 2 cpu "${compressed[@]}" --device cpu
+    over nccl 2 nccl "${compressed[@]}"
+    near cpu nccl 1e-5 3
+    [ "$(sent cpu)" -eq "$(sent nccl)" ]
+}
+
+@test "gradients as products: late, at once, stopped and through memory of the host the same bits" {
+    compressed+=("${one_layer[@]}" --set distributed.compress=powersgd)
+    over nccl 2 late "${compressed[@]}"
+    emulator=hurry over nccl 2 parts "${compressed[@]}" --set training.max_steps=1
+    over mpi 2 parts "${compressed[@]}" --resume auto
+    cmp late.results parts.results
+}
+
 @test "ranks that no MPI has started" {
     over self 1 one "${invariant[@]}"
     links

@@ -28,18 +28,52 @@ load ../cuda/links
     done
 }
 
-@test "sums in bf16: as late and at once the same bits, the losses and bytes of the cpu engine" {
-    local emulator run
-    local -a how=(--set distributed.compress=bf16)
-    over nccl 2 late "${how[@]}"
-    emulator=hurry over nccl 2 soon "${how[@]}"
+# same_compressed N OPTION...: the losses and bytes of the cpu engine, and the same bits however
+# late messages come, and through memory of the host.
+same_compressed() {
+    local emulator n=$1
+    shift
+    over mpi "$n" cpu "${compressed[@]}" "$@" --device cpu
+    over nccl "$n" late "${compressed[@]}" "$@"
+    near cpu late 1e-5 3
+    [ "$(sent cpu)" -eq "$(sent late)" ]
+    emulator=hurry over nccl "$n" soon "${compressed[@]}" "$@"
     cmp late.results soon.results
-    over mpi 2 cpu "${how[@]}" --device cpu
-    near cpu late 1e-5 2
-    for run in cpu late; do # the first step's are counted from elsewhere
-        numbers $run bytes_sent | paste -sd' ' | awk '{ print $2 - $1 }' >$run.bytes
+    over mpi "$n" host "${compressed[@]}" "$@"
+    cmp late.results host.results
+    rm -r cpu late soon host
+}
+
+@test "compressed sums of replicas and of those of stages" {
+    local way
+    for way in bf16 topk powersgd; do
+        same_compressed 4 --set distributed.compress=$way
+        same_compressed 4 --set distributed.compress=$way --set distributed.pp=2
     done
-    cmp cpu.bytes late.bytes
+}
+
+@test "compressed sums of contexts: the losses of the cpu engine" {
+    local way
+    for way in topk powersgd; do
+        over mpi 4 cpu "${compressed[@]}" --set distributed.compress=$way --set distributed.cp=2 \
+            --device cpu
+        over nccl 4 late "${compressed[@]}" --set distributed.compress=$way --set distributed.cp=2
+        near cpu late 1e-5 3
+        rm -r cpu late
+    done
+}
+
+@test "compressed sums: stopped behind every step, and resumed, the same bits" {
+    local way steps
+    for way in topk powersgd; do
+        compressed+=(--set distributed.compress=$way)
+        over nccl 2 straight "${compressed[@]}"
+        for steps in 1 2 3; do
+            over nccl 2 parts "${compressed[@]}" --set training.max_steps=$steps --resume auto
+        done
+        cmp straight.results parts.results
+        rm -r straight parts
+    done
 }
 
 @test "AddressSanitizer and UBSan find nothing in kernels and engine" {
