@@ -13,18 +13,18 @@ run_tests() {
 }
 
 @test "norms: a barrier that is missing after the sums of warps" {
-    plant reduction.cuh 'parts[i * 32 + warp] = x[i];
-    __syncthreads();' 'parts[i * 32 + warp] = x[i];'
+    plant reduction.cuh 'threadIdx.x / 32] = x[i];
+    dt_barrier_threads(barrier, threads);' 'threadIdx.x / 32] = x[i];'
     caught norm 0 1 2 3
 }
 
 @test "norms: a barrier that is missing between two sums" {
-    plant reduction.cuh '__syncthreads(); /* parts may' '/* parts may'
-    caught rms-norm 0 1 2 3 4 5
+    plant reduction.cuh 'dt_barrier_threads(barrier, threads); /* parts may' '/* parts may'
+    caught norm 0 1 2 3 4 5
 }
 
 @test "norms: a lane that is left out" {
-    plant reduction.cuh 'int bit = 16; bit > 0' 'int bit = 8; bit > 0'
+    plant reduction.cuh 'unsigned bit = 16; bit > 0' 'unsigned bit = 8; bit > 0'
     caught norm
 }
 
@@ -35,6 +35,11 @@ run_tests() {
 
 @test "norms: rows that are in no chunk" {
     plant norm.cu 'row < end' 'row < end - 1'
+    caught norm
+}
+
+@test "norms: a team of the block that is not added" {
+    plant row-team.cuh 'unsigned team = 0; team <' 'unsigned team = 1; team <'
     caught norm
 }
 

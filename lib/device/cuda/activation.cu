@@ -16,9 +16,12 @@ static __global__ void activate(struct dt_cuda_view y, struct dt_cuda_view x,
     dt_cuda_place(strips, group, &row, &column);
     if (column >= y.columns)
         return;
-    dt_cuda_load<TYPE>(x, row, column, v);
+    dt_cuda_fetched<TYPE> of_x = dt_cuda_fetch<TYPE>(x, row, column), of_bias = {};
+    if (bias.data)
+        of_bias = dt_cuda_fetch<TYPE>(bias, 0, column);
+    dt_cuda_unpack(of_x, v);
     if (bias.data) {
-        dt_cuda_load<TYPE>(bias, 0, column, b);
+        dt_cuda_unpack(of_bias, b);
 #pragma unroll
         for (int i = 0; i < group; i++)
             v[i] += b[i];
@@ -43,8 +46,10 @@ static __global__ void activate_backward(struct dt_cuda_view dx, struct dt_cuda_
     dt_cuda_place(strips, group, &row, &column);
     if (column >= dx.columns)
         return;
-    dt_cuda_load<TYPE>(dx, row, column, d);
-    dt_cuda_load<TYPE>(x, row, column, v);
+    auto of_dx = dt_cuda_fetch<TYPE>(dx, row, column);
+    auto of_x = dt_cuda_fetch<TYPE>(x, row, column);
+    dt_cuda_unpack(of_dx, d);
+    dt_cuda_unpack(of_x, v);
 #pragma unroll
     for (int i = 0; i < group; i++)
         d[i] *= dt_cuda_activation_slope(v[i], ACTIVATION);

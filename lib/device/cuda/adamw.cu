@@ -35,12 +35,6 @@ static __global__ void __launch_bounds__(256)
     dt_cuda_store<DT_F32>(parameters, 0, at, p);
 }
 
-static struct dt_cuda_view view_of(const float *x, int64_t n)
-{
-    struct dt_tensor row = {const_cast<float *>(x), DT_F32, 1, n, n};
-    return dt_cuda_view_of(&row);
-}
-
 void dt_cuda_adamw(struct dt_device *dev, float *parameters, float *m, float *v,
                    const float *gradients, int64_t n, const struct dt_adamw *how)
 {
@@ -53,6 +47,6 @@ void dt_cuda_adamw(struct dt_device *dev, float *parameters, float *m, float *v,
                                   how->gradient_scale};
     struct dt_cuda_cover cover = dt_cuda_cover_of(1, n, dt_cuda_group<DT_F32>);
     dt_cuda_launch(dt_cuda_of(dev)->stream, cover.grid, cover.block, 0, adamw,
-                   view_of(parameters, n), view_of(m, n), view_of(v, n), view_of(gradients, n),
-                   update);
+                   dt_cuda_view_of_floats(parameters, n), dt_cuda_view_of_floats(m, n),
+                   dt_cuda_view_of_floats(v, n), dt_cuda_view_of_floats(gradients, n), update);
 }

@@ -293,7 +293,8 @@ static bool run(struct dt_device *dev, struct plan *p, const struct dt_cuda_prod
                        c->data, p->c, c->data, p->c, &choice->algo, blas->workspace,
                        choice->workspaceSize, dt_cuda_of(dev)->stream) == CUBLAS_STATUS_SUCCESS;
     if (ok && has_sums(p->key.epilogue))
-        dt_cuda_add_chunks(dev, product->bias.data, blas->sums, 1, 0, product->bias.columns);
+        dt_cuda_add_chunks(dev, (struct dt_cuda_totals){{product->bias.data}}, blas->sums, 1, 0,
+                           product->bias.columns);
     return ok;
 }
 

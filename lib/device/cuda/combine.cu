@@ -10,13 +10,15 @@ static __global__ void combine(struct dt_cuda_view y, float b, struct dt_cuda_vi
 {
     constexpr int group = dt_cuda_group<TYPE>;
     int64_t row, column;
-    float from[group], sum[group] = {};
+    float from[group], sum[group];
     dt_cuda_place(strips, group, &row, &column);
     if (column >= y.columns)
         return;
-    dt_cuda_load<TYPE>(x, row, column, from);
+    dt_cuda_fetched<TYPE> of_x = dt_cuda_fetch<TYPE>(x, row, column), of_y = {};
     if (b != 0)
-        dt_cuda_load<TYPE>(y, row, column, sum);
+        of_y = dt_cuda_fetch<TYPE>(y, row, column);
+    dt_cuda_unpack(of_x, from);
+    dt_cuda_unpack(of_y, sum);
 #pragma unroll
     for (int i = 0; i < group; i++)
         sum[i] = b != 0 ? a * from[i] + b * sum[i] : a * from[i];

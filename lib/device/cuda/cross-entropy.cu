@@ -54,7 +54,7 @@ static __device__ __forceinline__ void join(struct found *f)
                                   [](int a, int b) { return a < b ? a : b; });
     sums[0] = own == -INFINITY ? 0 : f->exp_sum * __expf(own - f->most);
     sums[1] = f->sum;
-    dt_cuda_block_sum(sums);
+    dt_cuda_team_sum(sums);
     f->exp_sum = sums[0];
     f->sum = sums[1];
 }

@@ -22,10 +22,12 @@
 #define DT_DEVICE_CUDA_ELEMENTS_CUH
 
 #include <initializer_list>
+#include <string.h>
 #include <type_traits>
 
 #include "device/cuda/cuda.h"
 #include "device/cuda/kernel.cuh"
+#include "device/cuda/ptx.cuh"
 
 constexpr int dt_cuda_mixed = 3; /* beside the values of enum dt_dtype */
 
@@ -46,6 +48,12 @@ inline struct dt_cuda_view dt_cuda_view_of(const struct dt_tensor *x)
     bool aligned =
         reinterpret_cast<uintptr_t>(x->data) % 16 == 0 && (row_bytes % 16 == 0 || x->rows <= 1);
     return {x->data, x->columns, x->stride, x->dtype, aligned};
+}
+
+inline struct dt_cuda_view dt_cuda_view_of_floats(const float *x, int64_t n)
+{
+    const struct dt_tensor row = {const_cast<float *>(x), DT_F32, 1, n, n};
+    return dt_cuda_view_of(&row);
 }
 
 /* A tensor without gaps as one row: then no kernel asks where rows end. */
@@ -125,21 +133,58 @@ template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16
     T v[N];
 };
 
+/* The same as words, which stay whole in registers: halves of one, taken apart, would wait for
+ * their load at once. */
+template <class T, int N> struct dt_cuda_words {
+    uint32_t w[N * sizeof(T) / sizeof(uint32_t)];
+};
+
 template <class T, int N>
-__device__ __forceinline__ void dt_cuda_load_as(const struct dt_cuda_view &x, int64_t row,
-                                                int64_t column, float (&v)[N])
+__device__ __forceinline__ dt_cuda_words<T, N> dt_cuda_words_of(const dt_cuda_pack<T, N> &pack)
+{
+    dt_cuda_words<T, N> words;
+    memcpy(&words, &pack, sizeof words);
+#pragma unroll
+    for (uint32_t &word : words.w)
+        word = dt_again(word);
+    return words;
+}
+
+/* N elements as they lie in memory, 0 behind the end of the row. */
+template <class T, int N>
+__device__ __forceinline__ dt_cuda_words<T, N> dt_cuda_fetch_as(const struct dt_cuda_view &x,
+                                                                int64_t row, int64_t column)
 {
     const T *from = static_cast<const T *>(x.data) + row * x.stride + column;
     if (x.aligned && column + N <= x.columns) {
         const dt_cuda_pack<T, N> pack = *reinterpret_cast<const dt_cuda_pack<T, N> *>(from);
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            v[i] = dt_cuda_to_float(pack.v[i]);
-    } else {
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            v[i] = column + i < x.columns ? dt_cuda_to_float(from[i]) : 0.0f;
+        return dt_cuda_words_of(pack);
     }
+    dt_cuda_pack<T, N> pack;
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        if (column + i < x.columns)
+            pack.v[i] = from[i];
+        else
+            dt_cuda_round(&pack.v[i], 0.0f);
+    return dt_cuda_words_of(pack);
+}
+
+template <class T, int N>
+__device__ __forceinline__ void dt_cuda_unpack(const dt_cuda_words<T, N> &words, float (&v)[N])
+{
+    dt_cuda_pack<T, N> pack;
+    memcpy(&pack, &words, sizeof words);
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        v[i] = dt_cuda_to_float(pack.v[i]);
+}
+
+template <class T, int N>
+__device__ __forceinline__ void dt_cuda_load_as(const struct dt_cuda_view &x, int64_t row,
+                                                int64_t column, float (&v)[N])
+{
+    dt_cuda_unpack(dt_cuda_fetch_as<T, N>(x, row, column), v);
 }
 
 template <class T, int N>
@@ -186,19 +231,42 @@ __device__ __noinline__ void dt_cuda_store_any(const struct dt_cuda_view &x, int
         dt_cuda_store_as<__half>(x, row, column, v);
 }
 
-/* N neighbours of a row, 0 behind its end; column is a multiple of N. */
+/* What a type's elements are in memory; where types are mixed, they are fetched as numbers. */
+template <int TYPE> struct dt_cuda_stored {
+    typedef float type;
+};
+template <> struct dt_cuda_stored<DT_BF16> {
+    typedef __nv_bfloat16 type;
+};
+template <> struct dt_cuda_stored<DT_F16> {
+    typedef __half type;
+};
+
+template <int TYPE, int N = dt_cuda_group<TYPE>>
+using dt_cuda_fetched = dt_cuda_words<typename dt_cuda_stored<TYPE>::type, N>;
+
+/* A group of a row, 0 behind its end, for dt_cuda_unpack; column is a multiple of the group. Who
+ * fetches all before it unpacks any has all loads under way at once: a conversion waits for its
+ * load, and what comes behind a branch waits with it. */
+template <int TYPE, int N = dt_cuda_group<TYPE>>
+__device__ __forceinline__ dt_cuda_fetched<TYPE, N> dt_cuda_fetch(const struct dt_cuda_view &x,
+                                                                  int64_t row, int64_t column)
+{
+    if constexpr (TYPE == dt_cuda_mixed) {
+        dt_cuda_pack<float, N> pack;
+        dt_cuda_load_any(x, row, column, pack.v);
+        return dt_cuda_words_of(pack);
+    } else {
+        return dt_cuda_fetch_as<typename dt_cuda_stored<TYPE>::type, N>(x, row, column);
+    }
+}
+
+/* The same, as numbers. */
 template <int TYPE, int N>
 __device__ __forceinline__ void dt_cuda_load(const struct dt_cuda_view &x, int64_t row,
                                              int64_t column, float (&v)[N])
 {
-    if (TYPE == DT_F32)
-        dt_cuda_load_as<float>(x, row, column, v);
-    else if (TYPE == DT_BF16)
-        dt_cuda_load_as<__nv_bfloat16>(x, row, column, v);
-    else if (TYPE == DT_F16)
-        dt_cuda_load_as<__half>(x, row, column, v);
-    else
-        dt_cuda_load_any(x, row, column, v);
+    dt_cuda_unpack(dt_cuda_fetch<TYPE, N>(x, row, column), v);
 }
 
 /* As far as the row goes. */
@@ -214,6 +282,32 @@ __device__ __forceinline__ void dt_cuda_store(const struct dt_cuda_view &x, int6
         dt_cuda_store_as<__half>(x, row, column, v);
     else
         dt_cuda_store_any(x, row, column, v);
+}
+
+/* sum += rows first, first + step, ... below end, one after the other, 4 of them under way. */
+template <int TYPE>
+__device__ __forceinline__ void dt_cuda_sum_rows(float (&sum)[dt_cuda_group<TYPE>],
+                                                 const struct dt_cuda_view &x, int64_t column,
+                                                 int64_t first, int64_t end, int64_t step)
+{
+    constexpr int group = dt_cuda_group<TYPE>, at_once = 4;
+    for (int64_t row = first; row < end; row += at_once * step) {
+        dt_cuda_fetched<TYPE> of_rows[at_once];
+#pragma unroll
+        for (int k = 0; k < at_once; k++)
+            if (row + k * step < end)
+                of_rows[k] = dt_cuda_fetch<TYPE>(x, row + k * step, column);
+#pragma unroll
+        for (int k = 0; k < at_once; k++) {
+            float v[group];
+            if (row + k * step >= end)
+                continue;
+            dt_cuda_unpack(of_rows[k], v);
+#pragma unroll
+            for (int i = 0; i < group; i++)
+                sum[i] += v[i];
+        }
+    }
 }
 
 /* One element of any type. */

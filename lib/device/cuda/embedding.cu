@@ -12,15 +12,19 @@ static __global__ void embed(struct dt_cuda_view y, const int32_t *ids, struct d
 {
     constexpr int group = dt_cuda_group<TYPE>;
     int64_t row, column;
-    float v[group] = {}, position[group];
+    float v[group], position[group];
     dt_cuda_place(strips, group, &row, &column);
     if (column >= y.columns)
         return;
     int id = ids[row];
+    dt_cuda_fetched<TYPE> of_token = {}, of_position = {};
+    if (positions.data)
+        of_position = dt_cuda_fetch<TYPE>(positions, past + (int)row % length, column);
     if (id >= 0 && id < vocabulary)
-        dt_cuda_load<TYPE>(tokens, id, column, v);
+        of_token = dt_cuda_fetch<TYPE>(tokens, id, column);
+    dt_cuda_unpack(of_token, v);
     if (positions.data) {
-        dt_cuda_load<TYPE>(positions, past + (int)row % length, column, position);
+        dt_cuda_unpack(of_position, position);
 #pragma unroll
         for (int i = 0; i < group; i++)
             v[i] += position[i];
@@ -53,17 +57,12 @@ static __global__ void add_to_positions(struct dt_cuda_view dpositions, struct d
 {
     constexpr int group = dt_cuda_group<TYPE>;
     int64_t position, column;
-    float sum[group], v[group];
+    float sum[group];
     dt_cuda_place(strips, group, &position, &column);
     if (column >= dy.columns)
         return;
     dt_cuda_load<DT_F32>(dpositions, position, column, sum);
-    for (int64_t row = position; row < rows; row += length) {
-        dt_cuda_load<TYPE>(dy, row, column, v);
-#pragma unroll
-        for (int i = 0; i < group; i++)
-            sum[i] += v[i];
-    }
+    dt_cuda_sum_rows<TYPE>(sum, dy, column, position, rows, length);
     dt_cuda_store<DT_F32>(dpositions, position, column, sum);
 }
 
@@ -73,6 +72,7 @@ static __global__ void add_to_positions(struct dt_cuda_view dpositions, struct d
  * part: the head of the chunk where the token began before, the tail where it begins. The chunk
  * with the tail then adds up the token's parts, in their order. */
 constexpr int chunk_rows = 32;
+constexpr int rows_at_once = 4; /* under way */
 
 namespace
 {
@@ -110,12 +110,22 @@ static __global__ void add_chunk(struct dt_cuda_view dtokens, struct dt_cuda_vie
     int end = first + chunk_rows < t.count ? first + chunk_rows : t.count;
     bool began_before = first > 0 && t.ids[first - 1] == t.ids[first];
     tails.data = t.tails;
+    dt_cuda_fetched<TYPE> of_rows[rows_at_once];
     for (int at = first; at < end; at++) {
+        if ((at - first) % rows_at_once == 0)
+#pragma unroll
+            for (int k = 0; k < rows_at_once; k++)
+                if (at + k < end)
+                    of_rows[k] = dt_cuda_fetch<TYPE>(dy, t.rows[at + k], column);
         int id = t.ids[at];
         if (id >= t.vocabulary)
             break;
         bool goes_on = at + 1 < t.count && t.ids[at + 1] == id;
-        dt_cuda_load<TYPE>(dy, t.rows[at], column, v);
+        dt_cuda_unpack(of_rows[0], v);
+#pragma unroll
+        for (int k = 0; k + 1 < rows_at_once;
+             k++) /* so that none is indexed, and all stay registers */
+            of_rows[k] = of_rows[k + 1];
 #pragma unroll
         for (int i = 0; i < group; i++)
             sum[i] += v[i];

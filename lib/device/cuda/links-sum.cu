@@ -1,19 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-#include "device/cuda/kernel.cuh"
+#include "device/cuda/elements.cuh"
 
 #include "device/cuda/links.h"
 
-static constexpr unsigned threads = 256;
-
-static __global__ void __launch_bounds__(threads) add_floats(float *sum, const float *x, size_t n)
+static __global__ void __launch_bounds__(256)
+    add_floats(struct dt_cuda_view sum, struct dt_cuda_view x)
 {
-    size_t i = (size_t)blockIdx.x * threads + threadIdx.x;
-    if (i < n)
-        sum[i] += x[i];
+    constexpr int group = dt_cuda_group<DT_F32>;
+    int64_t at = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * group;
+    float s[group], v[group];
+    if (at >= sum.columns)
+        return;
+    dt_cuda_load<DT_F32>(sum, 0, at, s);
+    dt_cuda_load<DT_F32>(x, 0, at, v);
+#pragma unroll
+    for (int i = 0; i < group; i++)
+        s[i] += v[i];
+    dt_cuda_store<DT_F32>(sum, 0, at, s);
 }
 
 void dt_cuda_add_floats(cudaStream_t stream, float *sum, const float *x, size_t n)
 {
-    dt_cuda_launch(stream, dim3((unsigned)((n + threads - 1) / threads)), dim3(threads), 0,
-                   add_floats, sum, x, n);
+    struct dt_cuda_cover cover = dt_cuda_cover_of(1, (int64_t)n, dt_cuda_group<DT_F32>);
+    dt_cuda_launch(stream, cover.grid, cover.block, 0, add_floats,
+                   dt_cuda_view_of_floats(sum, (int64_t)n), dt_cuda_view_of_floats(x, (int64_t)n));
 }

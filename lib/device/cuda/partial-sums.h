@@ -11,9 +11,6 @@
 extern "C" {
 #endif
 
-/* Of norms: no more blocks than an H100 has room for at once. */
-#define DT_CUDA_NORM_CHUNKS 1024
-
 struct dt_cuda_chunks {
     int64_t rows, count; /* of each, and of chunks */
 };
@@ -26,9 +23,15 @@ static inline struct dt_cuda_chunks dt_cuda_chunks_of(int64_t rows, int64_t fewe
     return chunks;
 }
 
-/* total[j] += sum over the chunks c of sums[c * width + j], j from 0 to below columns. */
-void dt_cuda_add_chunks(struct dt_device *dev, float *total, const float *sums, int64_t chunks,
-                        int64_t width, int64_t columns);
+/* What sums are added to, for parameters that lie apart: the second may be NULL. */
+struct dt_cuda_totals {
+    float *of[2];
+};
+
+/* totals.of[i][j] += sum over the chunks c of sums[c * width + i * columns + j], j from 0 to
+ * below columns. */
+void dt_cuda_add_chunks(struct dt_device *dev, struct dt_cuda_totals totals, const float *sums,
+                        int64_t chunks, int64_t width, int64_t columns);
 
 #ifdef __cplusplus
 }

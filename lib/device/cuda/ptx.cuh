@@ -74,9 +74,9 @@ static __device__ __forceinline__ float dt_exp2(float x)
     return y;
 }
 
-/* x; the compiler cannot know that, so what depends on it is computed again rather than
+/* x, 32 bits; the compiler cannot know that, so what depends on it is computed again rather than
  * kept in registers throughout a loop. */
-static __device__ __forceinline__ int dt_again(int x)
+template <class T> static __device__ __forceinline__ T dt_again(T x)
 {
     asm volatile("" : "+r"(x));
     return x;

@@ -14,12 +14,15 @@ constexpr int lines = 16;            /* rows, likewise */
 
 /* --- sums of chunks --------------------------------------------------------------------------- */
 static __global__ void __launch_bounds__(columns_of_block *chunk_lines)
-    add_chunks(float *total, const float *sums, int64_t chunks, int64_t width, int64_t columns)
+    add_chunks(struct dt_cuda_totals totals, const float *sums, int64_t chunks, int64_t width,
+               int64_t columns)
 {
     DT_SHARED(float, part, chunk_lines *columns_of_block);
     int64_t column = (int64_t)blockIdx.x * columns_of_block + threadIdx.x;
     float sum = 0;
+    sums += blockIdx.y * columns;
     if (column < columns)
+#pragma unroll 8 /* loads under way at once */
         for (int64_t chunk = threadIdx.y; chunk < chunks; chunk += chunk_lines)
             sum += sums[chunk * width + column];
     part[threadIdx.y * columns_of_block + threadIdx.x] = sum;
@@ -28,15 +31,16 @@ static __global__ void __launch_bounds__(columns_of_block *chunk_lines)
         return;
     for (int line = 1; line < chunk_lines; line++)
         sum += part[line * columns_of_block + threadIdx.x];
-    total[column] += sum;
+    (blockIdx.y ? totals.of[1] : totals.of[0])[column] += sum;
 }
 
-void dt_cuda_add_chunks(struct dt_device *dev, float *total, const float *sums, int64_t chunks,
-                        int64_t width, int64_t columns)
+void dt_cuda_add_chunks(struct dt_device *dev, struct dt_cuda_totals totals, const float *sums,
+                        int64_t chunks, int64_t width, int64_t columns)
 {
-    dim3 grid((unsigned)((columns + columns_of_block - 1) / columns_of_block));
+    dim3 grid((unsigned)((columns + columns_of_block - 1) / columns_of_block),
+              totals.of[1] ? 2 : 1);
     dt_cuda_launch(dt_cuda_of(dev)->stream, grid, dim3(columns_of_block, chunk_lines), 0,
-                   add_chunks, total, sums, chunks, width, columns);
+                   add_chunks, totals, sums, chunks, width, columns);
 }
 
 /* --- bias ------------------------------------------------------------------------------------- */
@@ -49,15 +53,10 @@ static __global__ void __launch_bounds__(32 * lines)
     DT_SHARED(float, part, lines * 32 * group);
     int64_t column = ((int64_t)blockIdx.x * 32 + threadIdx.x) * group;
     int64_t first = blockIdx.y * chunk_rows, end = first + chunk_rows;
-    float sum[group] = {}, v[group];
+    float sum[group] = {};
     end = end < rows ? end : rows;
     if (column < dy.columns)
-        for (int64_t row = first + threadIdx.y; row < end; row += lines) {
-            dt_cuda_load<TYPE>(dy, row, column, v);
-#pragma unroll
-            for (int i = 0; i < group; i++)
-                sum[i] += v[i];
-        }
+        dt_cuda_sum_rows<TYPE>(sum, dy, column, first + threadIdx.y, end, lines);
 #pragma unroll
     for (int i = 0; i < group; i++)
         part[(threadIdx.y * group + i) * 32 + threadIdx.x] = sum[i];
@@ -87,22 +86,31 @@ void dt_cuda_bias_backward(struct dt_device *dev, struct dt_tensor *dbias,
         dt_cuda_launch(dt_cuda_of(dev)->stream, grid, dim3(32, lines), 0, sum_columns<type.value>,
                        sums, dt_cuda_view_of(dy), dy->rows, chunks.rows);
     });
-    dt_cuda_add_chunks(dev, static_cast<float *>(dbias->data), sums, chunks.count, n, n);
+    dt_cuda_add_chunks(dev, {{static_cast<float *>(dbias->data)}}, sums, chunks.count, n, n);
 }
 
 /* --- sums of all ------------------------------------------------------------------------------ */
 template <bool SQUARES>
 static __global__ void __launch_bounds__(sum_threads)
-    sum_block_of(double *partial, const float *x, int64_t n)
+    sum_block_of(double *partial, struct dt_cuda_view x)
 {
     int64_t first = (int64_t)blockIdx.x * sum_block;
-    int64_t end = first + sum_block < n ? first + sum_block : n;
+    constexpr int group = dt_cuda_group<DT_F32>, loads = sum_block / (sum_threads * group);
+    dt_cuda_fetched<DT_F32> of_x[loads];
     double sum = 0;
-    for (int64_t i = first + threadIdx.x; i < end; i += sum_threads) {
-        double v = x[i];
-        sum += SQUARES ? v * v : v;
+#pragma unroll
+    for (int load = 0; load < loads; load++) /* all under way at once */
+        of_x[load] =
+            dt_cuda_fetch<DT_F32>(x, 0, first + (load * sum_threads + (int)threadIdx.x) * group);
+#pragma unroll
+    for (int load = 0; load < loads; load++) {
+        float v[group];
+        dt_cuda_unpack(of_x[load], v);
+#pragma unroll
+        for (int i = 0; i < group; i++) /* 0 behind the end */
+            sum += SQUARES ? (double)v[i] * v[i] : v[i];
     }
-    sum = dt_cuda_block_sum_of(sum);
+    sum = dt_cuda_team_sum_of(sum);
     if (threadIdx.x == 0)
         partial[blockIdx.x] = sum;
 }
@@ -113,7 +121,7 @@ static __global__ void __launch_bounds__(sum_threads)
     double sum = 0;
     for (int64_t i = threadIdx.x; i < n; i += sum_threads)
         sum += partial[i];
-    sum = dt_cuda_block_sum_of(sum);
+    sum = dt_cuda_team_sum_of(sum);
     if (threadIdx.x == 0)
         *result = sum;
 }
@@ -129,7 +137,7 @@ template <bool SQUARES> static double sum_all(struct dt_device *dev, const float
     if (partial == nullptr || n == 0)
         return 0;
     dt_cuda_launch(stream, dim3((unsigned)blocks), dim3(sum_threads), 0, sum_block_of<SQUARES>,
-                   partial, x, n);
+                   partial, dt_cuda_view_of_floats(x, n));
     dt_cuda_launch(stream, dim3(1), dim3(sum_threads), 0, sum_partial, partial + blocks,
                    static_cast<const double *>(partial), blocks);
     dt_cuda_download(dev, &result, partial + blocks, sizeof result);

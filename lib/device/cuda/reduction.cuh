@@ -1,38 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums and maxima over the threads of a block, in an order that its size alone fixes;
- * every thread gets the result. All threads of the block take part. */
+/* Sums and maxima over the threads of a block, or over a team of them, in an order that their
+ * number alone fixes; every thread gets the result, and all take part. */
 #ifndef DT_DEVICE_CUDA_REDUCTION_CUH
 #define DT_DEVICE_CUDA_REDUCTION_CUH
 
 #include "device/cuda/kernel.cuh"
+#include "device/cuda/ptx.cuh"
 
-template <class T> __device__ __forceinline__ T dt_cuda_warp_sum(T x)
+/* Over so many lanes side by side, a power of two. */
+template <class T> __device__ __forceinline__ T dt_cuda_lane_sum(T x, unsigned lanes)
 {
 #pragma unroll
-    for (int bit = 16; bit > 0; bit /= 2)
-        x += __shfl_xor_sync(~0u, x, bit);
+    for (unsigned bit = 16; bit > 0; bit /= 2)
+        if (bit < lanes)
+            x += __shfl_xor_sync(~0u, x, (int)bit);
     return x;
 }
 
-/* N sums at once. The block has whole warps, 32 at most. */
-template <class T, int N> __device__ __forceinline__ void dt_cuda_block_sum(T (&x)[N])
+/* N sums at once. A team is the threads of one threadIdx.y: 8, 16, or whole warps. */
+template <class T, int N> __device__ __forceinline__ void dt_cuda_team_sum(T (&x)[N])
 {
     DT_SHARED(T, parts, N * 32);
-    unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    unsigned lane = threadIdx.x % 32, warps = blockDim.x / 32, first = threadIdx.y * warps;
 #pragma unroll
     for (int i = 0; i < N; i++)
-        x[i] = dt_cuda_warp_sum(x[i]);
-    if (warps == 1)
+        x[i] = dt_cuda_lane_sum(x[i], blockDim.x);
+    if (warps <= 1)
         return;
-    __syncthreads(); /* parts may still be read from the call before */
+    int barrier = 1 + (int)threadIdx.y, threads = (int)blockDim.x;
+    dt_barrier_threads(barrier, threads); /* parts may still be read from the call before */
     if (lane == 0)
 #pragma unroll
         for (int i = 0; i < N; i++)
-            parts[i * 32 + warp] = x[i];
-    __syncthreads();
+            parts[i * 32 + first + threadIdx.x / 32] = x[i];
+    dt_barrier_threads(barrier, threads);
 #pragma unroll
     for (int i = 0; i < N; i++)
-        x[i] = dt_cuda_warp_sum(lane < warps ? parts[i * 32 + lane] : T(0));
+        x[i] = dt_cuda_lane_sum(lane < warps ? parts[i * 32 + first + lane] : T(0), 32);
 }
 
 /* join(join(x0, x1), ...) over the threads; nothing is what joins without effect. */
@@ -57,10 +61,10 @@ __device__ __forceinline__ T dt_cuda_block_join(T x, T nothing, Join join)
     return x;
 }
 
-template <class T> __device__ __forceinline__ T dt_cuda_block_sum_of(T x)
+template <class T> __device__ __forceinline__ T dt_cuda_team_sum_of(T x)
 {
     T sum[1] = {x};
-    dt_cuda_block_sum(sum);
+    dt_cuda_team_sum(sum);
     return sum[0];
 }
 

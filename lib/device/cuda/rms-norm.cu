@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <assert.h>
 
-#include "device/cuda/partial-sums.h"
 #include "device/cuda/reduction.cuh"
 #include "device/cuda/row-team.cuh"
 
@@ -11,13 +10,13 @@ struct forward {
     struct dt_cuda_summed in;
     struct dt_cuda_view y, weight;
     float *rstd;
-    int64_t rstd_stride;
+    int64_t rstd_stride, norms; /* of all rows */
     float epsilon;
     unsigned groups; /* norms of a row */
 };
 } // namespace
 
-/* Norm number block of x: the view of a row, cut off where its group ends. */
+/* The view of a row, cut off where its group ends. */
 static __device__ __forceinline__ struct dt_cuda_view up_to(struct dt_cuda_view x, int64_t end)
 {
     x.columns = end;
@@ -34,20 +33,27 @@ template <int TYPE, int PARTS>
 static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm(struct forward f)
 {
     constexpr int group = dt_cuda_group<TYPE>;
-    unsigned number = blockIdx.x % f.groups;
-    int64_t row = blockIdx.x / f.groups, n = f.weight.columns, begin = number * n, end = begin + n;
+    unsigned norm = (unsigned)dt_cuda_team_row(), number = norm % f.groups;
+    int64_t row = norm / f.groups, n = norm < f.norms ? f.weight.columns : 0;
+    int64_t begin = number * n, end = begin + n;
     float v[PARTS][group] = {}, w[group], squares = 0;
+    struct dt_cuda_summed in = up_to(f.in, end);
+    struct dt_cuda_summands<TYPE> of[PARTS] = {};
+#pragma unroll
+    for (int part = 0; part < PARTS; part++)
+        if (dt_cuda_part<TYPE>(part) < n)
+            of[part] = dt_cuda_fetch_summed<TYPE>(in, row, begin + dt_cuda_part<TYPE>(part));
 #pragma unroll
     for (int part = 0; part < PARTS; part++) {
         int64_t column = dt_cuda_part<TYPE>(part);
         if (column >= n)
             continue;
-        dt_cuda_load_summed<TYPE>(up_to(f.in, end), row, begin + column, v[part]);
+        dt_cuda_unpack_summed<TYPE>(in, row, begin + column, of[part], v[part]);
 #pragma unroll
         for (int i = 0; i < group; i++)
             squares += v[part][i] * v[part][i]; /* 0 behind the end */
     }
-    float rstd = 1.0f / sqrtf(dt_cuda_block_sum_of(squares) / (float)n + f.epsilon);
+    float rstd = 1.0f / sqrtf(dt_cuda_team_sum_of(squares) / (float)n + f.epsilon);
 #pragma unroll
     for (int part = 0; part < PARTS; part++) {
         int64_t column = dt_cuda_part<TYPE>(part);
@@ -59,7 +65,7 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm(struct f
             v[part][i] *= rstd * w[i];
         dt_cuda_store<TYPE>(up_to(f.y, end), row, begin + column, v[part]);
     }
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0 && norm < f.norms)
         f.rstd[row * f.rstd_stride + number] = rstd;
 }
 
@@ -85,11 +91,12 @@ void dt_cuda_rms_norm_forward(struct dt_device *dev, struct dt_tensor *y, struct
                               dt_cuda_view_of(weight),
                               static_cast<float *>(rstd->data),
                               rstd->stride,
+                              x->rows * groups,
                               epsilon,
                               (unsigned)groups};
     dt_cuda_for_type(dt_cuda_type_of({y, sum, x, add, weight}), [&](auto type) {
         dt_cuda_for_team<type.value>(dev, n, [&](auto parts, dim3 block) {
-            dt_cuda_launch(dt_cuda_of(dev)->stream, dim3((unsigned)(x->rows * groups)), block, 0,
+            dt_cuda_launch(dt_cuda_of(dev)->stream, dt_cuda_team_grid(f.norms, block), block, 0,
                            rms_norm<type.value, parts.value>, f);
         });
     });
@@ -112,24 +119,30 @@ template <int TYPE, int PARTS>
 static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm_backward(struct backward b)
 {
     constexpr int group = dt_cuda_group<TYPE>;
+    DT_DYNAMIC_SHARED(float, memory);
     int64_t n = b.weight.columns, first = blockIdx.x * b.chunk_norms, last = first + b.chunk_norms;
     float w[group], dweight[PARTS][group] = {};
     last = last < b.norms ? last : b.norms;
-    for (int64_t norm = first; norm < last; norm++) {
+    for (; first < last; first += blockDim.y) {
+        int64_t norm = first + threadIdx.y;
+        bool exists = norm < last;
         int64_t row = norm / b.groups, number = norm % b.groups, begin = number * n;
         int64_t end = begin + n;
-        float rstd = b.rstd[row * b.rstd_stride + number];
+        float rstd = exists ? b.rstd[row * b.rstd_stride + number] : 0;
         float dy[PARTS][group] = {}, xhat[PARTS][group] = {}, sum = 0;
-        float dx[PARTS][group]; /* on its way while the block adds up */
+        dt_cuda_fetched<TYPE> of_dsum[PARTS]; /* on its way while teams add up */
 #pragma unroll
         for (int part = 0; part < PARTS; part++) {
             int64_t column = dt_cuda_part<TYPE>(part);
-            if (column >= n)
+            if (column >= n || !exists)
                 continue;
-            dt_cuda_load<TYPE>(up_to(b.dy, end), row, begin + column, dy[part]);
-            dt_cuda_load<TYPE>(up_to(b.sum, end), row, begin + column, xhat[part]);
-            dt_cuda_load<TYPE>(up_to(b.dsum, end), row, begin + column, dx[part]);
-            dt_cuda_load<TYPE>(b.weight, 0, column, w);
+            auto of_dy = dt_cuda_fetch<TYPE>(up_to(b.dy, end), row, begin + column);
+            auto of_sum = dt_cuda_fetch<TYPE>(up_to(b.sum, end), row, begin + column);
+            auto of_weight = dt_cuda_fetch<TYPE>(b.weight, 0, column);
+            of_dsum[part] = dt_cuda_fetch<TYPE>(up_to(b.dsum, end), row, begin + column);
+            dt_cuda_unpack(of_dy, dy[part]);
+            dt_cuda_unpack(of_sum, xhat[part]);
+            dt_cuda_unpack(of_weight, w);
 #pragma unroll
             for (int i = 0; i < group; i++) {
                 xhat[part][i] *= rstd;
@@ -138,25 +151,21 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm_backward
                 sum += dy[part][i] * xhat[part][i];
             }
         }
-        float mean = dt_cuda_block_sum_of(sum) / (float)n;
+        float mean = dt_cuda_team_sum_of(sum) / (float)n;
 #pragma unroll
         for (int part = 0; part < PARTS; part++) {
             int64_t column = dt_cuda_part<TYPE>(part);
-            if (column >= n)
+            if (column >= n || !exists)
                 continue;
+            float dx[group];
+            dt_cuda_unpack(of_dsum[part], dx);
 #pragma unroll
             for (int i = 0; i < group; i++)
-                dx[part][i] += rstd * (dy[part][i] - xhat[part][i] * mean);
-            dt_cuda_store<TYPE>(up_to(b.dsum, end), row, begin + column, dx[part]);
+                dx[i] += rstd * (dy[part][i] - xhat[part][i] * mean);
+            dt_cuda_store<TYPE>(up_to(b.dsum, end), row, begin + column, dx);
         }
     }
-    float *sums = b.sums + (int64_t)blockIdx.x * n;
-#pragma unroll
-    for (int part = 0; part < PARTS; part++)
-#pragma unroll
-        for (int i = 0; i < group; i++)
-            if (dt_cuda_part<TYPE>(part) + i < n)
-                sums[dt_cuda_part<TYPE>(part) + i] = dweight[part][i];
+    dt_cuda_add_teams<TYPE>(b.sums + (int64_t)blockIdx.x * n, n, dweight, memory);
 }
 
 void dt_cuda_rms_norm_backward(struct dt_device *dev, struct dt_tensor *dsum,
@@ -167,26 +176,31 @@ void dt_cuda_rms_norm_backward(struct dt_device *dev, struct dt_tensor *dsum,
     int64_t n = weight->columns, groups = dy->columns / n, norms = dy->rows * groups;
     assert(dy->columns == n * rstd->columns && dweight->columns == n);
     assert(dsum->columns == dy->columns && sum->columns == dy->columns);
-    struct dt_cuda_chunks chunks = dt_cuda_chunks_of(norms, 8, DT_CUDA_NORM_CHUNKS);
-    float *sums =
-        static_cast<float *>(dt_cuda_scratch(dev, (size_t)(chunks.count * n) * sizeof(float)));
-    if (sums == nullptr || chunks.count == 0)
+    if (norms == 0)
         return;
-    const struct backward b = {view_of_groups(dsum, n),
-                               view_of_groups(dy, n),
-                               view_of_groups(sum, n),
-                               dt_cuda_view_of(weight),
-                               static_cast<const float *>(rstd->data),
-                               rstd->stride,
-                               norms,
-                               chunks.rows,
-                               (unsigned)groups,
-                               sums};
+    struct backward b = {view_of_groups(dsum, n),
+                         view_of_groups(dy, n),
+                         view_of_groups(sum, n),
+                         dt_cuda_view_of(weight),
+                         static_cast<const float *>(rstd->data),
+                         rstd->stride,
+                         norms,
+                         0,
+                         (unsigned)groups,
+                         nullptr};
     dt_cuda_for_type(dt_cuda_type_of({dsum, dy, sum, weight}), [&](auto type) {
         dt_cuda_for_team<type.value>(dev, n, [&](auto parts, dim3 block) {
-            dt_cuda_launch(dt_cuda_of(dev)->stream, dim3((unsigned)chunks.count), block, 0,
+            struct dt_cuda_chunks chunks = dt_cuda_team_chunks(norms, block);
+            b.chunk_norms = chunks.rows;
+            b.sums = static_cast<float *>(
+                dt_cuda_scratch(dev, (size_t)(chunks.count * n) * sizeof(float)));
+            if (b.sums == nullptr)
+                return;
+            dt_cuda_launch(dt_cuda_of(dev)->stream, dim3((unsigned)chunks.count), block,
+                           dt_cuda_team_sums_bytes<type.value>(block),
                            rms_norm_backward<type.value, parts.value>, b);
+            dt_cuda_add_chunks(dev, {{static_cast<float *>(dweight->data)}}, b.sums, chunks.count,
+                               n, n);
         });
     });
-    dt_cuda_add_chunks(dev, static_cast<float *>(dweight->data), sums, chunks.count, n, n);
 }

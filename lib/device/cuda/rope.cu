@@ -9,11 +9,11 @@ static __global__ void rope(struct dt_cuda_view x, struct dt_cuda_view turns, in
                             float direction, int rows, int heads, int groups)
 {
     constexpr int group = dt_cuda_group<TYPE>;
-    int64_t number = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (number >= (int64_t)rows * heads * groups)
+    unsigned number = blockIdx.x * blockDim.x + threadIdx.x, of_row = (unsigned)(heads * groups);
+    if (number >= (unsigned)rows * of_row)
         return;
     int size = (int)turns.columns, points = size / 2;
-    int row = (int)(number / (heads * groups)), rest = (int)(number % (heads * groups));
+    int row = (int)(number / of_row), rest = (int)(number % of_row);
     int head = rest / groups, j = rest % groups * group;
     int angle_row = past + row % length;
     int64_t base = (int64_t)head * size;
@@ -23,10 +23,14 @@ static __global__ void rope(struct dt_cuda_view x, struct dt_cuda_view turns, in
     second.aligned = x.aligned && points % group == 0;
     cosines.columns = points;
     float a[group], b[group], cosine[group], sine[group];
-    dt_cuda_load<TYPE>(first, row, base + j, a);
-    dt_cuda_load<TYPE>(second, row, base + points + j, b);
-    dt_cuda_load<TURNS>(cosines, angle_row, j, cosine);
-    dt_cuda_load<TURNS>(turns, angle_row, points + j, sine);
+    auto of_first = dt_cuda_fetch<TYPE>(first, row, base + j);
+    auto of_second = dt_cuda_fetch<TYPE>(second, row, base + points + j);
+    auto of_cosine = dt_cuda_fetch<TURNS, group>(cosines, angle_row, j);
+    auto of_sine = dt_cuda_fetch<TURNS, group>(turns, angle_row, points + j);
+    dt_cuda_unpack(of_first, a);
+    dt_cuda_unpack(of_second, b);
+    dt_cuda_unpack(of_cosine, cosine);
+    dt_cuda_unpack(of_sine, sine);
 #pragma unroll
     for (int i = 0; i < group; i++) {
         float turned = a[i] * cosine[i] - b[i] * direction * sine[i];
@@ -45,6 +49,7 @@ void dt_cuda_rope(struct dt_device *dev, struct dt_tensor *x, const struct dt_te
     dt_cuda_for_type((int)x->dtype, [&](auto type) {
         constexpr int group = dt_cuda_group<type.value>;
         int64_t groups = (size / 2 + group - 1) / group, total = x->rows * heads * groups;
+        assert(total <= INT32_MAX);
         struct dt_cuda_view view = dt_cuda_view_of(x), angles = dt_cuda_view_of(turns);
         /* Heads must begin at such multiples too, for accesses of whole groups. */
         view.aligned = view.aligned && size % group == 0;

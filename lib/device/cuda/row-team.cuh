@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows that a block holds in registers: each thread has PARTS groups of a row, thread
- * i the groups i, i + threads, ... A norm reads and writes each row once.
+ * Rows that teams of threads hold in registers: each thread has PARTS groups of a row, thread
+ * i the groups i, i + threads, ... A norm reads and writes each row once. A block is several
+ * teams, (threads, teams), of a row each, in whole warps.
  *
  *     dt_cuda_for_team<TYPE>(columns, [&](auto parts, dim3 block) { ... });
  */
@@ -9,9 +10,21 @@
 #define DT_DEVICE_CUDA_ROW_TEAM_CUH
 
 #include "device/cuda/elements.cuh"
+#include "device/cuda/partial-sums.h"
 
-constexpr int dt_cuda_team_threads = 512; /* at most */
+constexpr int dt_cuda_team_threads = 512; /* of a block, at most */
 constexpr int dt_cuda_team_parts = 4;
+
+/* As many teams as fit are a power of two; where several share a warp, 256 threads. */
+inline dim3 dt_cuda_team_block(int64_t groups)
+{
+    int64_t threads = groups <= 8 ? 8 : groups <= 16 ? 16 : (groups + 31) / 32 * 32;
+    int64_t teams = 1, most = threads <= 32 ? dt_cuda_team_threads / 2 : dt_cuda_team_threads;
+    threads = threads < most ? threads : most;
+    while (2 * teams * threads <= most)
+        teams *= 2;
+    return dim3((unsigned)threads, (unsigned)teams);
+}
 
 /* Calls launch with the number of parts as a constant, and the block; a row that is too
  * wide is noted as the device's failure. */
@@ -19,10 +32,8 @@ template <int TYPE, class Launch>
 void dt_cuda_for_team(struct dt_device *dev, int64_t columns, Launch launch)
 {
     int64_t groups = (columns + dt_cuda_group<TYPE> - 1) / dt_cuda_group<TYPE>;
-    int64_t threads =
-        groups < dt_cuda_team_threads ? (groups + 31) / 32 * 32 : dt_cuda_team_threads;
-    int64_t parts = (groups + threads - 1) / threads;
-    dim3 block((unsigned)threads);
+    dim3 block = dt_cuda_team_block(groups);
+    int64_t parts = (groups + block.x - 1) / block.x;
     if (parts <= 1)
         launch(std::integral_constant<int, 1>(), block);
     else if (parts <= 2)
@@ -31,6 +42,18 @@ void dt_cuda_for_team(struct dt_device *dev, int64_t columns, Launch launch)
         launch(std::integral_constant<int, dt_cuda_team_parts>(), block);
     else
         dt_cuda_note_text(dev, "a norm of rows that are wider than the cuda engine takes");
+}
+
+/* Blocks of a grid whose teams have a row each. */
+inline dim3 dt_cuda_team_grid(int64_t rows, dim3 block)
+{
+    return dim3((unsigned)((rows + block.y - 1) / block.y));
+}
+
+/* The row of this thread's team. */
+__device__ __forceinline__ int64_t dt_cuda_team_row()
+{
+    return (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
 }
 
 /* The first column of a part. */
@@ -55,15 +78,33 @@ struct dt_cuda_summed dt_cuda_summed_of(const struct dt_tensor *x, const struct 
     return s;
 }
 
-/* A group of it, rounded as it is kept. */
+/* A group of it, under way, and then as numbers, rounded as it is kept. */
+template <int TYPE> struct dt_cuda_summands {
+    dt_cuda_fetched<TYPE> x, add;
+};
+
 template <int TYPE>
-__device__ __forceinline__ void dt_cuda_load_summed(const struct dt_cuda_summed &s, int64_t row,
-                                                    int64_t column, float (&v)[dt_cuda_group<TYPE>])
+__device__ __forceinline__ struct dt_cuda_summands<TYPE>
+dt_cuda_fetch_summed(const struct dt_cuda_summed &s, int64_t row, int64_t column) {
+    struct dt_cuda_summands<TYPE> of = {
+        dt_cuda_fetch<TYPE>(s.x, row, column),
+        {
+        }
+    };
+    if (s.add.data)
+        of.add = dt_cuda_fetch<TYPE>(s.add, row, column);
+    return of;
+}
+
+template <int TYPE>
+__device__ __forceinline__ void
+dt_cuda_unpack_summed(const struct dt_cuda_summed &s, int64_t row, int64_t column,
+                      const struct dt_cuda_summands<TYPE> &of, float (&v)[dt_cuda_group<TYPE>])
 {
-    dt_cuda_load<TYPE>(s.x, row, column, v);
+    dt_cuda_unpack(of.x, v);
     if (s.add.data) {
         float add[dt_cuda_group<TYPE>];
-        dt_cuda_load<TYPE>(s.add, row, column, add);
+        dt_cuda_unpack(of.add, add);
 #pragma unroll
         for (int i = 0; i < dt_cuda_group<TYPE>; i++)
             v[i] += add[i];
@@ -71,6 +112,58 @@ __device__ __forceinline__ void dt_cuda_load_summed(const struct dt_cuda_summed 
     if (s.keep_sum) {
         dt_cuda_store<TYPE>(s.sum, row, column, v);
         dt_cuda_as_stored<TYPE>(s.sum, v);
+    }
+}
+
+/* --- gradients of weights ----------------------------------------------------------------------
+ */
+/* Rows of a block: two blocks on each multiprocessor of an H100, and some rows a team. */
+inline struct dt_cuda_chunks dt_cuda_team_chunks(int64_t rows, dim3 block)
+{
+    return dt_cuda_chunks_of(rows, 4 * (int64_t)block.y, 264);
+}
+
+/* Floats between the sums of one element of a group and those of the next, and of one team and the
+ * next, so that neither those who write nor those who read meet in a bank. */
+template <int TYPE> __host__ __device__ constexpr unsigned dt_cuda_element_stride(unsigned threads)
+{
+    return threads + 32 / dt_cuda_group<TYPE>;
+}
+
+template <int TYPE> __host__ __device__ constexpr unsigned dt_cuda_team_stride(unsigned threads)
+{
+    return dt_cuda_group<TYPE> * dt_cuda_element_stride<TYPE>(threads) + threads;
+}
+
+template <int TYPE> size_t dt_cuda_team_sums_bytes(dim3 block)
+{
+    return block.y * dt_cuda_team_stride<TYPE>(block.x) * sizeof(float);
+}
+
+/* sums[column], n of them, = those of the block's teams, in their order; memory:
+ * dt_cuda_team_sums_bytes. */
+template <int TYPE, int PARTS>
+__device__ __forceinline__ void dt_cuda_add_teams(float *sums, int64_t n,
+                                                  const float (&own)[PARTS][dt_cuda_group<TYPE>],
+                                                  float *memory)
+{
+    constexpr int group = dt_cuda_group<TYPE>;
+    unsigned columns = blockDim.x * group, team_stride = dt_cuda_team_stride<TYPE>(blockDim.x);
+    unsigned stride = dt_cuda_element_stride<TYPE>(blockDim.x);
+#pragma unroll
+    for (int part = 0; part < PARTS; part++) {
+        __syncthreads(); /* memory may still be read */
+#pragma unroll
+        for (int i = 0; i < group; i++)
+            memory[threadIdx.y * team_stride + i * stride + threadIdx.x] = own[part][i];
+        __syncthreads();
+        for (unsigned c = threadIdx.y * blockDim.x + threadIdx.x;
+             c < columns && part * columns + c < n; c += blockDim.y * blockDim.x) {
+            float sum = 0;
+            for (unsigned team = 0; team < blockDim.y; team++)
+                sum += memory[team * team_stride + c % group * stride + c / group];
+            sums[part * columns + c] = sum;
+        }
     }
 }
 

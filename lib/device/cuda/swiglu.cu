@@ -14,8 +14,10 @@ static __global__ void swiglu(struct dt_cuda_view y, struct dt_cuda_view gate,
     dt_cuda_place(strips, group, &row, &column);
     if (column >= y.columns)
         return;
-    dt_cuda_load<TYPE>(gate, row, column, g);
-    dt_cuda_load<TYPE>(up, row, column, u);
+    auto of_gate = dt_cuda_fetch<TYPE>(gate, row, column);
+    auto of_up = dt_cuda_fetch<TYPE>(up, row, column);
+    dt_cuda_unpack(of_gate, g);
+    dt_cuda_unpack(of_up, u);
 #pragma unroll
     for (int i = 0; i < group; i++)
         g[i] *= dt_cuda_sigmoid(g[i]) * u[i];
@@ -33,9 +35,12 @@ static __global__ void swiglu_backward(struct dt_cuda_view dgate, struct dt_cuda
     dt_cuda_place(strips, group, &row, &column);
     if (column >= dy.columns)
         return;
-    dt_cuda_load<TYPE>(dy, row, column, d);
-    dt_cuda_load<TYPE>(gate, row, column, g);
-    dt_cuda_load<TYPE>(up, row, column, u);
+    auto of_dy = dt_cuda_fetch<TYPE>(dy, row, column);
+    auto of_gate = dt_cuda_fetch<TYPE>(gate, row, column);
+    auto of_up = dt_cuda_fetch<TYPE>(up, row, column);
+    dt_cuda_unpack(of_dy, d);
+    dt_cuda_unpack(of_gate, g);
+    dt_cuda_unpack(of_up, u);
 #pragma unroll
     for (int i = 0; i < group; i++) {
         float s = dt_cuda_sigmoid(g[i]);

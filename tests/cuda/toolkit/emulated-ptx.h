@@ -137,7 +137,7 @@ static inline float dt_exp2(float x)
     return emulator::approximate(std::exp2(x), 2);
 }
 
-static inline int dt_again(int x)
+template <class T> static inline T dt_again(T x)
 {
     return x;
 }
