@@ -173,15 +173,8 @@ static void pass_over(struct dt_simulation *s, struct dt_rounds *r)
 }
 
 /* None is beyond its rounds while the leader has one before it, and so the last micro-batch has yet
- * to be sent. */
-static bool all_in_rounds(const struct dt_simulation *s, const struct dt_rounds *r)
-{
-    for (long i = 0; i < r->count; i++)
-        if (r->actors[i].place <= round_of(s, r->actors[i].stage).first)
-            return false;
-    return true;
-}
-
+ * to be sent. One that is still before them is in no state that comes again: it will hold more, or
+ * has sent less than it had when the stage behind it took as many. */
 void dt_rounds_look(struct dt_simulation *s, struct dt_actor *a)
 {
     struct dt_rounds *r = s->groups > 0 ? &s->rounds[s->groups > 1 ? a->replica : 0] : NULL;
@@ -189,7 +182,7 @@ void dt_rounds_look(struct dt_simulation *s, struct dt_actor *a)
         return;
     struct dt_pipeline_round round = round_of(s, a->stage);
     r->next = a->place + round.places <= round.end ? a->place + round.places : -1;
-    if (r->next < 0 || !all_in_rounds(s, r))
+    if (r->next < 0)
         return;
     describe(&r->now, s, r);
     if (is_kept(r))
@@ -225,6 +218,7 @@ void dt_rounds_init(struct dt_simulation *s)
             .collectives = alone ? NULL : s->collectives,
             .free = &s->free[i * s->shared],
             .device_count = replicas * s->shared,
+            .next = round_of(s, 0).first + 1,
             .limit = 1,
         };
         r->kept_accounts = dt_alloc((size_t)r->count, sizeof *r->kept_accounts);

@@ -10,6 +10,7 @@
 #include "plan/simulation.h"
 
 #define CASES 4000
+#define KEY   18 /* of cases where messages of every run count, and collectives half joined */
 
 /* A pipeline, its costs in whole seconds, and links of a byte a second. */
 struct drawn {
@@ -23,7 +24,7 @@ struct drawn {
 /* A whole number, most at most. */
 static long draw(struct drawn *d, long most)
 {
-    uint64_t key = dt_random_key(7, 'R', d->number);
+    uint64_t key = dt_random_key(KEY, 'R', d->number);
     return (long)(dt_random(key, d->drawn++, 0).word[0] % (uint64_t)(most + 1));
 }
 
@@ -52,7 +53,7 @@ static void draw_costs(struct drawn *d)
 {
     long runs = dt_layout_runs(&d->layout), most = draw(d, 1) ? 1 : 4;
     d->costs = (struct dt_costs){.chunks = dt_alloc((size_t)runs, sizeof *d->costs.chunks),
-                                 .send = (double)draw(d, most),
+                                 .send = (double)draw(d, 3 * most),
                                  .share = draw_transfer(d, most),
                                  .reductions = draw(d, 1) ? d->layout.batches : 1,
                                  .update = (double)draw(d, 9)};
@@ -67,15 +68,17 @@ static void draw_costs(struct drawn *d)
                                                      .round = draw_transfer(d, most)};
 }
 
+/* Often there are many messages on their way at a time. */
 static void draw_case(struct drawn *d)
 {
     draw_layout(d);
     draw_costs(d);
+    double latency = (double)(draw(d, 1) * draw(d, 30));
     d->cluster = (struct dt_cluster){.nodes = 64, .devices = 1 + draw(d, 3)};
     d->cluster.device.ranks = 1 + draw(d, 2) / 2;
     d->cluster.link.inside = d->cluster.link.between = 1e-9;
     d->cluster.link.inside_efficiency = d->cluster.link.between_efficiency = 1;
-    d->cluster.link.inside_latency = d->cluster.link.between_latency = 1e6 * (double)draw(d, 1);
+    d->cluster.link.inside_latency = d->cluster.link.between_latency = 1e6 * latency;
     d->cluster.link.interference = 0.5 * (double)draw(d, 2);
     d->how = (struct dt_simulation_options){.spread = 0.4 * (double)draw(d, 3),
                                             .seed = (uint64_t)draw(d, 99)};
