@@ -305,7 +305,18 @@ static struct json_object *traffic_json(const struct dt_traffic *t)
     return o;
 }
 
-static struct json_object *step_json(const struct dt_plan *p)
+/* Settings whose time is that of others. */
+static struct json_object *untimed_json(const struct dt_plan_request *r)
+{
+    struct json_object *names = json_object_new_array();
+    if (r->settings->distributed.sync != DT_SYNC_ALL_REDUCE)
+        json_object_array_add(names, json_object_new_string("distributed.sync"));
+    if (r->settings->distributed.compress != DT_COMPRESS_NONE)
+        json_object_array_add(names, json_object_new_string("distributed.compress"));
+    return names;
+}
+
+static struct json_object *step_json(const struct dt_plan *p, const struct dt_plan_request *r)
 {
     struct json_object *o = json_object_new_object();
     put(o, "seconds", p->step.seconds);
@@ -321,6 +332,7 @@ static struct json_object *step_json(const struct dt_plan *p)
     put(o, "tokens_per_second", p->tokens_per_second);
     put(o, "tokens_per_second_per_device", p->tokens_per_device);
     put(o, "mfu", p->mfu);
+    json_object_object_add(o, "not_timed", untimed_json(r));
     return o;
 }
 
@@ -346,7 +358,7 @@ struct json_object *dt_report_plan_json(const struct dt_plan *p, const struct dt
     json_object_object_add(o, "parameters", parts_json(&p->parts));
     json_object_object_add(o, "memory", memory_json(p));
     json_object_object_add(o, "traffic", traffic_json(&p->traffic));
-    json_object_object_add(o, "step", step_json(p));
+    json_object_object_add(o, "step", step_json(p, r));
     json_object_object_add(o, "goodput", goodput_json(p));
     return o;
 }

@@ -138,6 +138,8 @@ END
     dt-plan $small -n 2 --json --set distributed.sync=diloco --set distributed.local_steps=10 >diloco
     # half of each number; parameters and two moments in fp32, once in 10 steps
     jq -es 'map(.traffic.data) | .[0] / 2 == .[1] and (.[0] * 3 / 10 - .[2] | fabs) < 1' all bf16 diloco
+    [ "$(jq -c .step.not_timed all bf16 diloco | paste -sd ' ')" = \
+        '[] ["distributed.compress"] ["distributed.sync"]' ]
     dt-plan $small -n 2 >plain
     refute grep '^not timed ' plain
     for more in compress=topk sync=local_sgd sync=parameter_server; do
