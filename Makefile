@@ -114,6 +114,7 @@ PRELOADS := $(patsubst %,$B/tests/tools/%.so,count-allocations skip-sleeps)
 BATS     := $(filter-out $(SLOW),$(wildcard tests/*/*.bats))
 ASAN     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
             -fno-omit-frame-pointer
+MSAN     := -O1 -g -fsanitize=memory -fno-omit-frame-pointer
 
 # --- fuzzers: clang's libFuzzer, with AddressSanitizer and UBSan ---------------------------------
 FUZZ_SRC     := $(wildcard tests/fuzz/fuzz-*.c)
@@ -190,17 +191,19 @@ $B/emulated/%.c.o: %.c | deps-build
 	$(call say,CC) $(CC) $(EMULATED) $(DT_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 $B/emulated/%.cu.o: %.cu | deps-build
 	@mkdir -p $(@D)
-	$(call say,CXX) $(CXX) -x c++ $(EMULATED_CXXFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(call say,CXX) $(CXX) -x c++ $(EMULATED_CXXFLAGS) $(CFLAGS) $(KERNEL_CFLAGS) -MMD -MP -c $< -o $@
 $B/emulated/%.cpp.o: %.cpp | deps-build
 	@mkdir -p $(@D)
 	$(call say,CXX) $(CXX) $(EMULATED_CXXFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
 $B/emulated/tests/cuda/blas.cpp.o: EMULATED_CXXFLAGS += -O3
+$B/emulated/tests/cuda/emulator.cpp.o: EMULATED_CXXFLAGS += $(EMULATOR_CFLAGS)
+$B/emulated/tests/cuda/visible-copy.cpp.o: EMULATED_CXXFLAGS += $(KERNEL_CFLAGS)
 
 # As the engine is a plug-in, so is what stands for it in tests.
 $B/lib/dt/cuda-emulated.so: $(EMULATED_OBJ) $(LIBDT)
 	@mkdir -p $(@D)
-	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) -shared $^ -Wl,-z,defs -lm -lpthread -o $@
+	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) -shared $^ $(if $(RUNTIME_OUTSIDE),,-Wl,-z,defs) -lm -lpthread -o $@
 
 $(NCCL_EMULATED): $B/emulated/tests/cuda/nccl/nccl.cpp.o
 	@mkdir -p $(@D)
@@ -247,6 +250,16 @@ asan: ## run unit and program tests under AddressSanitizer and UBSan, in build/a
 asan-cuda: ## the same for the emulated cuda engine alone: what memcheck is on a GPU
 	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' LDFLAGS='$(ASAN)' CUDA=0 check-emulated
 
+# ThreadSanitizer sees the kernels' accesses, and is told of barriers by the emulator.
+tsan-cuda: ## the ops of the emulated cuda engine under ThreadSanitizer: what racecheck is
+	@$(MAKE) --no-print-directory B=build/tsan KERNEL_CFLAGS='-O1 -g -fsanitize=thread' \
+	  EMULATOR_CFLAGS=-DEMULATOR_RACES LDFLAGS=-fsanitize=thread CUDA=0 check-kernels
+
+# clang's runtime is in the program alone, so that what it loads cannot be linked with it.
+msan-cuda: ## the same under MemorySanitizer (needs clang): what initcheck is
+	@$(MAKE) --no-print-directory B=build/msan CC=clang CXX=clang++ CFLAGS='$(MSAN)' LDFLAGS='$(MSAN)' \
+	  RUNTIME_OUTSIDE=1 CUDA=0 KERNEL_TESTS= check-kernels
+
 RUN_SANITIZED = export LSAN_OPTIONS='use_tls=0:suppressions=$(CURDIR)/tests/leaks-not-ours:print_suppressions=0' && \
                 $(RUN_TESTS)
 
@@ -257,6 +270,14 @@ GPU_TESTS := $(foreach t,adamw attention cross-entropy dropout elements matmul n
                update,$B/tests/device/test-$t)
 
 CUDA_UNITS := $(filter $B/tests/cuda/%,$(UNITS))
+
+# Beside the engine, some need the cpu's, whose libraries no sanitizer knows.
+KERNEL_TESTS := $B/tests/cuda/test-ops $B/tests/cuda/test-attention
+
+check-kernels: $(GPU_TESTS) $(KERNEL_TESTS) $B/lib/dt/cuda-emulated.so $(if $(KERNEL_TESTS),$(filter $B/lib/dt/cpu-%,$(ENGINES)))
+	@export CUDA_EMULATOR=eager DT_TEST_ENGINE=cuda-emulated && \
+	  export TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1 && \
+	  $(RUN_TESTS) $(GPU_TESTS) $(KERNEL_TESTS)
 
 check-emulated: all $(CUDA_UNITS) $(GPU_TESTS) $(CUDA_EMULATED) deps-check deps-demo
 	@$(RUN_SANITIZED) $(filter tests/cuda/%,$(BATS)) $(CUDA_UNITS)
@@ -383,7 +404,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all gpu-bundle check-gpu bench-gpu losses-gpu check-full share deps deps-build deps-demo deps-check deps-oracles deps-mpi deps-track check check-built check-emulated asan asan-cuda cuda-registers cuda-traffic \
+.PHONY: all gpu-bundle check-gpu bench-gpu losses-gpu check-full share deps deps-build deps-demo deps-check deps-oracles deps-mpi deps-track check check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
         demo pretokenize mlm tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help

@@ -4,8 +4,10 @@
 load ../helper
 load planting
 
+TEST=test-ops
+
 run_tests() {
-    timeout 900 "$BUILT/tests/cuda/test-ops"
+    timeout 900 "$PROGRAMS/$TEST"
 }
 
 @test "nothing planted: nothing is found" {
@@ -21,6 +23,14 @@ run_tests() {
 @test "norms: a barrier that is missing between two sums" {
     plant reduction.cuh 'dt_barrier_threads(barrier, threads); /* parts may' '/* parts may'
     caught norm 0 1 2 3 4 5
+}
+
+@test "norms: all threads write what is for one, the same number" {
+    plant norm.cu '    if (threadIdx.x == 0) {
+        f.stats' '    {
+        f.stats'
+    nothing_found norm
+    caught_by_tsan norm
 }
 
 @test "norms: a lane that is left out" {

@@ -5,8 +5,10 @@ load ../helper
 load planting
 
 # The small test of attention by wgmma.
+TEST=test-attention
+
 run_tests() {
-    "$BUILT/tests/cuda/test-attention" a_ring_of_tiles_matches_the_reference_by_wgmma
+    "$PROGRAMS/$TEST" a_ring_of_tiles_matches_the_reference_by_wgmma
 }
 
 @test "nothing planted: nothing is found" {

@@ -4,9 +4,11 @@
 load ../helper
 load planting
 
+TEST=test-attention
+
 # The small test of attention.
 run_tests() {
-    "$BUILT/tests/cuda/test-attention" a_few_tiles_match_the_reference
+    "$PROGRAMS/$TEST" a_few_tiles_match_the_reference
 }
 
 @test "nothing planted: nothing is found" {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Loaded by the bats files that plant mistakes in kernels: the engine of the emulator, with
-# one source changed.
+# one source changed. TEST is the program that must find them; run_tests runs $PROGRAMS/$TEST.
 
 setup() {
     prepare_planting
@@ -8,6 +8,7 @@ setup() {
 
 prepare_planting() {
     BUILT="${DT_BUILD:-$ROOT/build}"
+    PROGRAMS=$BUILT/tests/cuda
     ENGINE="$BUILT/lib/dt/cuda-emulated.so"
     nm -D "$ENGINE" | grep -q __asan_init && skip "the engine has sanitizers of its own"
     mkdir "$T/engines" "$T/device"
@@ -88,6 +89,27 @@ caught() {
     done
     echo "not found"
     return 1
+}
+
+# The same by ThreadSanitizer, which is what racecheck is: in the order of threads in which all
+# else goes well. Its runtime must be in the program before there are threads.
+caught_by_tsan() {
+    local library
+    library=$("${CXX:-c++}" -print-file-name=libtsan.so)
+    [ -e "$library" ] || skip "there is no ThreadSanitizer"
+    build "$1" -O1 -fsanitize=thread
+    (cd "$T" && compile tests/cuda/visible-copy.cpp -O1 -fsanitize=thread &&
+        compile tests/cuda/emulator.cpp -O1 -DEMULATOR_RACES)
+    link -fsanitize=thread
+    PROGRAMS=$T/programs
+    mkdir "$PROGRAMS"
+    "${CC:-cc}" -std=c11 -D_GNU_SOURCE -I"$ROOT/lib" -I"$ROOT/tests" -w \
+        -c "$ROOT/tests/cuda/$TEST.c" -o "$T/test.o"
+    "${CC:-cc}" -fsanitize=thread "$T/test.o" "$BUILT/lib/libdt.a" -lm -lcmocka \
+        -o "$PROGRAMS/$TEST"
+    TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1 test_engine 0 >"$T/out" 2>&1 &&
+        return 1
+    grep -m 1 "ThreadSanitizer: data race" "$T/out"
 }
 
 # The same by AddressSanitizer, which is what compute-sanitizer's memcheck is to a GPU.

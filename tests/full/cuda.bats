@@ -75,7 +75,3 @@ same_compressed() {
         rm -r straight parts
     done
 }
-
-@test "AddressSanitizer and UBSan find nothing in kernels and engine" {
-    make -C "$ROOT" --no-print-directory asan-cuda
-}

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+# What compute-sanitizer(1) looks for on a GPU, looked for in all kernels in emulation.
+load ../helper
+load ../cuda/planting
+
+TEST=test-rows
+
+run_tests() {
+    "$PROGRAMS/$TEST"
+}
+
+setup() {
+    export DT_BUILD=$ROOT/build/msan DT_TEST_ENGINE=cuda-emulated CC=clang CXX=clang++
+    prepare_planting
+    PROGRAMS=$BUILT/tests/device
+}
+
+sanitize() {
+    env -u DT_BUILD -u DT_ENGINES -u DT_TEST_ENGINE -u CC -u CXX make -C "$ROOT" --no-print-directory "$1"
+}
+
+@test "memcheck: AddressSanitizer and UBSan find nothing in kernels and engine" {
+    sanitize asan-cuda
+}
+
+@test "racecheck: ThreadSanitizer finds nothing in kernels" {
+    sanitize tsan-cuda
+}
+
+@test "initcheck: MemorySanitizer finds nothing in kernels, but what is planted" {
+    command -v clang++ >/dev/null || skip "clang is not installed"
+    sanitize msan-cuda
+    plant sort.cu 'of_warp[i] = 0;' ';'
+    build sort -O1 -fsanitize=memory
+    link -fsanitize=memory
+    run test_engine 0
+    echo "$output"
+    grep -m 1 "MemorySanitizer: use-of-uninitialized-value" <<<"$output"
+}
