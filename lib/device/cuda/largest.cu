@@ -95,7 +95,7 @@ static __global__ void __launch_bounds__(threads) count_taken(struct search s)
         counts[0] += size > least;
         counts[1] += size == least;
     }
-    dt_cuda_block_sum(counts);
+    dt_cuda_team_sum(counts);
     if (threadIdx.x > 0)
         return;
     s.taken[2 * blockIdx.x] = counts[0];
@@ -135,7 +135,7 @@ static __global__ void __launch_bounds__(threads)
         base[0] += s.taken[2 * c];
         base[1] += s.taken[2 * c + 1];
     }
-    dt_cuda_block_sum(base);
+    dt_cuda_team_sum(base);
     for (unsigned first = blockIdx.x * s.chunk; first < end; first += threads) {
         unsigned at = first + threadIdx.x;
         int before[2], sums[2];

@@ -15,7 +15,7 @@ static __device__ __forceinline__ double dot(const float *x, const float *y, int
     double sum = 0;
     for (int64_t i = threadIdx.x; i < n; i += threads)
         sum += (double)x[i] * (double)y[i];
-    return dt_cuda_block_sum_of(sum);
+    return dt_cuda_team_sum_of(sum);
 }
 
 /* A block takes a row behind the one that is done (done < 0: none is), and takes away what it has
