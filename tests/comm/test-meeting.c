@@ -425,8 +425,10 @@ static void a_folder_that_is_closed_stops_all_at_once(void **state)
     free(closed);
     where = path;
     nothing_is_left();
-    if (!barred)
-        skip(); /* there is nobody but root, or nobody else gets to $TMPDIR */
+    if (!barred) {
+        print_message("# there is nobody but root, or nobody else gets to TMPDIR\n");
+        skip();
+    }
 }
 
 /* One that has come before the first finds it full as well. */
