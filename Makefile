@@ -266,8 +266,8 @@ RUN_SANITIZED = export LSAN_OPTIONS='use_tls=0:suppressions=$(CURDIR)/tests/leak
 check-built: all $(UNITS) $(PRELOADS) $(CUDA_EMULATED) deps-check deps-demo
 	@$(RUN_SANITIZED) $(MAN) $(filter-out tests/house/%,$(BATS)) $(UNITS)
 
-GPU_TESTS := $(foreach t,adamw attention cross-entropy dropout elements matmul norms rows types \
-               update,$B/tests/device/test-$t)
+GPU_TESTS := $(foreach t,adamw attention cross-entropy dropout elements largest matmul norms \
+               orthonormalize rows types update,$B/tests/device/test-$t)
 
 CUDA_UNITS := $(filter $B/tests/cuda/%,$(UNITS))
 

@@ -2,8 +2,9 @@
 /*
  * cuBLASLt on the processor. Matrices lie column by column; op(A) op(B) is summed in
  * fp32. It refuses what the library would: layouts that do not fit, addresses less
- * aligned than was promised. Each product has two algorithms, which are the same. What the
- * words "plain" and "aligned" in CUDA_EMULATOR make it refuse, emulator.h says.
+ * aligned than was promised. Each product has two algorithms, which are the same
+ * but for the word "second" in CUDA_EMULATOR. What the words "plain" and "aligned" make it refuse,
+ * emulator.h says.
  */
 #include <cstdlib>
 #include <cstring>
@@ -84,6 +85,7 @@ struct task {
     float alpha, beta;
     const void *a_data, *b_data, *c_data;
     void *d_data;
+    bool backwards;
 };
 
 float finish(const task &t, int64_t i, int64_t j, float x)
@@ -125,7 +127,8 @@ void multiply(const task &t)
         put_sums(t, b.data(), n, k, k, 1);
     for (int64_t j = 0; j < n; j++) {
         std::fill(column.begin(), column.end(), 0.0f);
-        for (int64_t p = 0; p < k; p++) {
+        for (int64_t step = 0; step < k; step++) {
+            int64_t p = t.backwards ? k - 1 - step : step;
             float factor = t.alpha * b[(size_t)(j * k + p)];
             const float *from = a.data() + p * m;
             for (int64_t i = 0; i < m; i++)
@@ -268,6 +271,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
             results[*count].algo.data[1 + i] = preference->alignment[i];
         results[*count].algo.data[5] = alignment_of(product->bias);
         results[*count].algo.data[6] = alignment_of(product->aux);
+        results[*count].algo.data[7] = (uint64_t)*count;
     }
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -307,7 +311,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
                     a,
                     b,
                     c,
-                    d};
-    emulator::enqueue(stream, [=] { multiply(t); });
+                    d,
+                    emulator::settings().second && algorithm->data[7] == 1};
+    bool slow = emulator::settings().second && algorithm->data[7] == 0;
+    emulator::enqueue(stream, [=] {
+        multiply(t);
+        if (slow)
+            emulator::pass_time(1);
+    });
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -23,6 +23,8 @@
  *                 16 bytes, as tensor cores want them
  *     older       the GPU has compute capability 8.0, not 9.0
  *     name=X      its name (emulated)
+ *     second      of the algorithms that cuBLASLt has for a product the second is faster than the
+ *                 first, and sums backwards
  *     seed=N      0: threads in their order; 1: backwards; others: a random order, in
  *                 which some warps of a block hurry ahead of others as far as they can.
  *                 With 0 what is asynchronous happens as late as it may, with 1 at once
@@ -84,6 +86,9 @@ inline unsigned lane()
 
 /* A bug of the kernel: prints it with the thread it happened in, and aborts. */
 [[noreturn]] void stop(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Events from now on are so many seconds later. */
+void pass_time(double seconds);
 
 /* Runs a grid to its end, on the thread that calls. */
 void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &kernel);

@@ -50,13 +50,14 @@ std::vector<std::unique_ptr<stream>> destroyed; /* events may still be of them *
 std::vector<std::pair<void *, size_t>> device_memory;       /* and its size */
 std::vector<std::pair<const void *, size_t>> shared_limits; /* of kernels */
 size_t used_bytes;
+double passed;
 int opened; /* how many times device memory is open, one in the other */
 
 double now()
 {
     timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec + passed;
 }
 
 stream *stream_of(cudaStream_t s)
@@ -117,6 +118,11 @@ void stream::finish()
     }
 }
 } // namespace
+
+void emulator::pass_time(double seconds)
+{
+    passed += seconds;
+}
 
 void emulator::enqueue(cudaStream_t where, std::function<void()> work)
 {

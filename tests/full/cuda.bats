@@ -66,12 +66,25 @@ same_compressed() {
 @test "compressed sums: stopped behind every step, and resumed, the same bits" {
     local way steps
     for way in topk powersgd; do
-        compressed+=(--set distributed.compress=$way)
+        compressed+=(--set distributed.compress=$way --set training.schedule=constant)
         over nccl 2 straight "${compressed[@]}"
         for steps in 1 2 3; do
             over nccl 2 parts "${compressed[@]}" --set training.max_steps=$steps --resume auto
         done
         cmp straight.results parts.results
         rm -r straight parts
+    done
+}
+
+@test "replicas agree, whichever algorithm of a product each finds fastest" {
+    local way
+    local -a train
+    links
+    for way in training.optimizer=muon distributed.compress=powersgd; do
+        train=(dt-train -q -j 1 "${small[@]}" "${compressed[@]}" --set $way
+            --set distributed.backend=nccl -o run "$data")
+        timeout 300 mpirun -n 1 "${train[@]}" : \
+            -n 1 -x CUDA_EMULATOR="$CUDA_EMULATOR second" "${train[@]}"
+        rm -r run
     done
 }

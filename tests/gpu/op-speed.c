@@ -319,6 +319,19 @@ static void measure_products(struct operands *o, double peak)
     }
 }
 
+/* Of a matrix of the vocabulary, with products of 4 columns; and 1% of its gradients. */
+static void orthonormalize(struct operands *o)
+{
+    struct dt_tensor x = dt_matrix(o->dtable.data, 4, VOCABULARY);
+    o->dev->ops->orthonormalize(o->dev, &x);
+}
+
+static void take_largest(struct operands *o)
+{
+    o->dev->ops->take_largest(o->dev, o->moments[2], o->parameters, o->parameters / 100,
+                              o->dtable.data, o->moments[0]);
+}
+
 static void measure_all(struct operands *o)
 {
     double n = (double)o->rows * WIDTH, l = (double)o->logit_rows * VOCABULARY;
@@ -343,6 +356,8 @@ static void measure_all(struct operands *o)
         {"cross-entropy", cross_entropy, 4 * l, 0},
         {"AdamW", adamw, 28 * parameters, 0},
         {"sum of squares", sum_squares, 4 * parameters, 0},
+        {"orthonormalize", orthonormalize, 32 * VOCABULARY, 0},
+        {"largest 1%", take_largest, 24 * parameters, 0},
         {"attention", attention, 0, scores},
         {"attention backward", attention_backward, 0, 2.5 * scores},
     };

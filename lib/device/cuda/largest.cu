@@ -140,7 +140,7 @@ static __global__ void __launch_bounds__(threads)
         unsigned at = first + threadIdx.x;
         int before[2], sums[2];
         float x = at < end ? s.x[at] : 0;
-        bool above = at < end && magnitude(x) > least, same = at < end && magnitude(x) == least;
+        bool above = magnitude(x) > least, same = at < end && magnitude(x) == least;
         rank_in_round(above, same, before, sums);
         int equals = base[1] + before[1];
         if (above || (same && equals < wanted)) {
