@@ -261,8 +261,8 @@ struct dt_ops {
 
     /* Sum of squares of n floats, in fp64 over fixed blocks. Waits for the result. */
     double (*sum_squares)(struct dt_device *, const float *x, int64_t n);
-    /* Sum of n floats, likewise. */
-    double (*sum)(struct dt_device *, const float *x, int64_t n);
+    /* Sum of n floats, likewise, but to memory of the device, without waiting. */
+    void (*sum)(struct dt_device *, double *sum, const float *x, int64_t n);
 
     /* Of the n numbers of x (n below 2^31), the k of largest magnitude, of equal ones those that
      * come first; what is no number is larger than all. values become they, in the order in which
@@ -295,7 +295,7 @@ struct dt_engine {
     int (*open)(struct dt_device *, struct dt_error *);
     void (*close)(struct dt_device *);
 };
-#define DT_ENGINE_ABI 9
+#define DT_ENGINE_ABI 10
 
 struct dt_device {
     const struct dt_ops *ops;

@@ -32,6 +32,7 @@ struct dt_workspace {
     struct dt_cross_entropy loss;
     /* On the device, of each row. */
     int32_t *inputs, *span_begins, *span_ends;
+    double *loss_sum;             /* of dt_model_backward */
     int32_t *ids;                 /* in host memory, batch x length, where tokens are cut up */
     struct dt_batch own;          /* this context's rows of it, where others have others */
     int32_t *spans;               /* of these */
@@ -98,6 +99,7 @@ static void lay_out(struct dt_workspace *w)
     else
         lay_out_common(w);
     w->inputs = dt_arena_take(a, (size_t)rows * sizeof *w->inputs);
+    w->loss_sum = dt_arena_take(a, sizeof *w->loss_sum);
     w->span_begins = dt_arena_take(a, (size_t)rows * sizeof *w->span_begins);
     w->span_ends = dt_arena_take(a, (size_t)rows * sizeof *w->span_ends);
     w->last = dt_arena_matrix_of(a, m->compute, own, width);
@@ -442,7 +444,7 @@ static void blocks_backward(struct dt_workspace *w, const struct dt_flat *gradie
     }
 }
 
-double dt_pass_backward(struct dt_workspace *w, const struct dt_flat *gradients)
+void dt_pass_backward(struct dt_workspace *w, const struct dt_flat *gradients, double *loss)
 {
     const struct dt_model *m = w->model;
     assert(w->shape.training);
@@ -457,7 +459,8 @@ double dt_pass_backward(struct dt_workspace *w, const struct dt_flat *gradients)
         dt_bucket_leave(m, dt_layer_bucket(-1), true);
         dt_bucket_leave(m, DT_TOKEN_BUCKET, true);
     }
-    return ends(w) ? m->device->ops->sum(m->device, w->head.losses, w->head.count) : 0;
+    if (ends(w))
+        m->device->ops->sum(m->device, loss, w->head.losses, w->head.count);
 }
 
 double dt_model_backward(const struct dt_model *m, struct dt_workspace *w,
@@ -465,9 +468,12 @@ double dt_model_backward(const struct dt_model *m, struct dt_workspace *w,
                          const struct dt_pass *how)
 {
     assert(w->model == m && begins(w) && ends(w));
+    double loss;
     dt_pass_begin(w, batch, how);
     dt_pass_forward(w);
-    return dt_pass_backward(w, gradients);
+    dt_pass_backward(w, gradients, w->loss_sum);
+    m->device->ops->download(m->device, &loss, w->loss_sum, sizeof loss);
+    return loss;
 }
 
 /* values are those of the rows with a target. */

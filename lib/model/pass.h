@@ -14,7 +14,7 @@
  *     receive into dt_pass_input(work)
  *     dt_pass_forward(work);                         send dt_pass_output(work)
  *     receive into dt_pass_gradient(work)
- *     loss = dt_pass_backward(work, gradients);      send dt_pass_gradient(work)
+ *     dt_pass_backward(work, gradients, loss);       send dt_pass_gradient(work)
  *
  * Where several ranks share out the tokens (context.h), each is given the whole batch. Gradients
  * and losses are then those of its own tokens: sums over the ranks are those of the batch.
@@ -74,9 +74,9 @@ void dt_pass_begin(struct dt_workspace *work, const struct dt_batch *batch,
                    const struct dt_pass *how);
 /* Through the run's layers, and the final norm behind the last. */
 void dt_pass_forward(struct dt_workspace *work);
-/* Through the head, behind the last layer, and back. Returns the sum of the losses; 0 where the
- * run ends before the last layer. */
-double dt_pass_backward(struct dt_workspace *work, const struct dt_flat *gradients);
+/* Through the head, behind the last layer, and back. Puts the sum of the losses at loss, on the
+ * device, without waiting, unless the run ends before the last layer. */
+void dt_pass_backward(struct dt_workspace *work, const struct dt_flat *gradients, double *loss);
 /* Through the head behind dt_pass_forward; losses and hits as in dt_model_score. */
 void dt_pass_score(struct dt_workspace *work, const struct dt_batch *batch, float *losses,
                    float *hits);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/passes.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,7 +86,8 @@ int dt_passes_plan(struct dt_passes *p, struct dt_model *model, const struct dt_
     p->slots = count_slots(p);
     p->held = count_held(p);
     p->recompute = (enum dt_recompute)s->training.recompute;
-    p->bytes = count_bytes(p);
+    p->most = p->batches;
+    p->bytes = count_bytes(p) + (size_t)p->most * sizeof *p->losses;
     return 0;
 }
 
@@ -96,6 +98,10 @@ int dt_passes_allocate(struct dt_passes *p, struct dt_error *err)
         p->work[i] = plan_workspace(p, i / p->slots, i > 0 ? p->work[0] : NULL);
         DT_TRY(dt_workspace_allocate(p->work[i], err));
     }
+    p->losses =
+        p->model->device->ops->allocate(p->model->device, (size_t)p->most * sizeof *p->losses);
+    if (p->losses == NULL)
+        return dt_fail(err, DT_ENOMEM, "no memory for the losses of a step");
     p->batch = dt_alloc((size_t)p->held, sizeof *p->batch);
     p->spans = dt_alloc((size_t)p->held, sizeof *p->spans);
     for (int64_t i = 0; i < p->held; i++) {
@@ -122,6 +128,9 @@ void dt_passes_release(struct dt_passes *p)
     }
     for (int i = 0; i < BOXES * DT_BOXES; i++)
         free(p->boxes[i / DT_BOXES].memory[i % DT_BOXES]);
+    if (p->losses)
+        p->model->device->ops->release(p->model->device, p->losses,
+                                       (size_t)p->most * sizeof *p->losses);
     free(p->work);
     free(p->batch);
     free(p->spans);
@@ -265,15 +274,6 @@ static int begin(const struct step *s, const struct dt_action *a, struct dt_erro
     return 0;
 }
 
-static void backward(const struct step *s, const struct dt_action *a)
-{
-    struct dt_passes *p = s->passes;
-    const struct dt_pass_source *from = s->source;
-    double loss = dt_pass_backward(work_of(p, a), from->gradients(from->context, a->batch));
-    if (a->run == p->pipeline.stages * p->pipeline.chunks - 1)
-        from->loss(from->context, a->batch, loss);
-}
-
 static int act(const struct step *s, const struct dt_action *a, struct dt_error *err)
 {
     struct dt_passes *p = s->passes;
@@ -296,7 +296,8 @@ static int act(const struct step *s, const struct dt_action *a, struct dt_error 
         receive_ahead(p, BOX_GRADIENT_IN);
         return 0;
     case DT_BACKWARD:
-        backward(s, a);
+        dt_pass_backward(w, s->source->gradients(s->source->context, a->batch),
+                         p->losses + a->batch);
         return 0;
     case DT_SEND_GRADIENT:
         return send_stream(p, BOX_GRADIENT_OUT, a->run, a->run - 1, a->batch, dt_pass_gradient(w),
@@ -305,18 +306,34 @@ static int act(const struct step *s, const struct dt_action *a, struct dt_error 
     abort();
 }
 
+/* The last stage has the losses, and waits for them once. */
+static void report_losses(const struct dt_passes *p, int64_t count,
+                          const struct dt_pass_source *source)
+{
+    struct dt_device *dev = p->model->device;
+    if (p->mesh->part.stage < p->pipeline.stages - 1)
+        return;
+    double *losses = dt_alloc((size_t)count, sizeof *losses);
+    dev->ops->download(dev, losses, p->losses, (size_t)count * sizeof *losses);
+    for (int64_t i = 0; i < count; i++)
+        source->loss(source->context, i, losses[i]);
+    free(losses);
+}
+
 int dt_passes_run(struct dt_passes *p, int64_t count, const struct dt_pass_source *source,
                   const struct dt_pass *how, struct dt_error *err)
 {
     const struct step s = {p, source, how};
     struct dt_action action;
     DT_TRY(dt_pipeline_check(&p->pipeline, count, err));
+    assert(count <= p->most);
     p->batches = count;
     p->boxes[BOX_INPUT].next = p->boxes[BOX_GRADIENT_IN].next = 0;
     receive_ahead(p, BOX_INPUT);
     receive_ahead(p, BOX_GRADIENT_IN);
     for (int64_t place = 0; next_action(p, &place, &action);)
         DT_TRY(act(&s, &action, err));
+    report_losses(p, count, source);
     DT_TRY(end_sends(p, BOX_OUTPUT, err));
     return end_sends(p, BOX_GRADIENT_OUT, err);
 }

@@ -24,7 +24,7 @@ struct dt_pass_source {
     int (*fill)(void *context, int64_t index, struct dt_batch *batch, struct dt_error *err);
     /* Where a backward pass of that micro-batch adds. */
     const struct dt_flat *(*gradients)(void *context, int64_t index);
-    /* Its losses, added up: in the last stage alone. */
+    /* Its losses, added up: in the last stage alone, behind all passes of the step. */
     void (*loss)(void *context, int64_t index, double loss);
 };
 
@@ -42,7 +42,8 @@ struct dt_passes {
     struct dt_model *model;     /* borrowed */
     const struct dt_mesh *mesh; /* borrowed */
     struct dt_pipeline pipeline;
-    int64_t batches;            /* of the step */
+    int64_t batches, most;      /* micro-batches of the step, and of any */
+    double *losses;             /* of each, on the device */
     int64_t slots;              /* micro-batches under way in a run at most */
     struct dt_workspace **work; /* slots of the first run, of the second, ... */
     int64_t held;               /* micro-batches that are kept for another run */

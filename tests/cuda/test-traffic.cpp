@@ -335,7 +335,7 @@ const struct op table[] = {
     {"sum of squares",
      {1.01, 1.01, 1, 15.9},
      [] { (void)ops->sum_squares(dev, vector(parameters), parameters); }},
-    {"sum", {1.01, 1.01, 1, 15.9}, [] { (void)ops->sum(dev, vector(parameters), parameters); }},
+    {"sum", {1.01, 1.01, 1, 15.9}, [] { ops->sum(dev, (double *)vector(2), vector(parameters), parameters); }},
     {"AdamW",
      {1, 1, 1, 15.9},
      [] {

@@ -199,12 +199,18 @@ static void sums_match_the_reference(void **state)
     (void)state;
     enum { N = 100003 };
     struct dt_tensor x = random_matrix(1, N);
-    double sum = 0, squares = 0;
+    double sum = 0, squares = 0, here, *there = dev->ops->allocate(dev, sizeof *there);
     for (int64_t i = 0; i < N; i++) {
         sum += at(&x, 0, i);
         squares += (double)at(&x, 0, i) * at(&x, 0, i);
     }
-    assert_true(fabs(dev->ops->sum(dev, x.data, N) - sum) < 1e-8);
+    dev->ops->sum(dev, there, x.data, N);
+    dev->ops->download(dev, &here, there, sizeof here);
+    assert_true(fabs(here - sum) < 1e-8);
+    dev->ops->sum(dev, there, x.data, 0);
+    dev->ops->download(dev, &here, there, sizeof here);
+    assert_true(here == 0);
+    dev->ops->release(dev, there, sizeof *there);
     assert_true(fabs(dev->ops->sum_squares(dev, x.data, N) - squares) < 1e-8);
     free(x.data);
 }

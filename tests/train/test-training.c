@@ -488,11 +488,12 @@ static void a_checkpoint_that_fails_in_the_background_is_reported(void **state)
 /* Losses times 50 from a step on: finite, but absurd. */
 static long absurd_from, absurd_until, losses_summed;
 
-static double sum_or_absurd(struct dt_device *dev, const float *x, int64_t n)
+static void sum_or_absurd(struct dt_device *dev, double *sum, const float *x, int64_t n)
 {
     long step = losses_summed++ / 2 + 1; /* two passes a step */
-    double sum = sound_ops->sum(dev, x, n);
-    return step >= absurd_from && step < absurd_until ? 50 * sum : sum;
+    sound_ops->sum(dev, sum, x, n);
+    if (step >= absurd_from && step < absurd_until)
+        *sum *= 50;
 }
 
 static void loss_spikes_are_skipped_and_limited(void **state)
@@ -530,6 +531,62 @@ static void loss_spikes_are_skipped_and_limited(void **state)
         free(name);
     }
     dt_device_close(dev);
+}
+
+/* Calls that wait for the device. */
+static long waits;
+
+static void waiting_download(struct dt_device *dev, void *to, const void *from, size_t bytes)
+{
+    waits++;
+    sound_ops->download(dev, to, from, bytes);
+}
+
+static double waiting_sum_squares(struct dt_device *dev, const float *x, int64_t n)
+{
+    waits++;
+    return sound_ops->sum_squares(dev, x, n);
+}
+
+static int waiting_synchronize(struct dt_device *dev, struct dt_error *e)
+{
+    waits++;
+    return sound_ops->synchronize(dev, e);
+}
+
+static long waits_of_a_step(long passes)
+{
+    struct dt_settings s = small_settings();
+    struct dt_device *dev;
+    struct dt_training *t;
+    struct dt_step_report report;
+    char *name = dt_format("waits-%ld", passes);
+    s.training.gradient_accumulation_steps = passes;
+    assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
+    struct dt_ops ops = *dev->ops;
+    ops.download = waiting_download;
+    ops.sum_squares = waiting_sum_squares;
+    ops.synchronize = waiting_synchronize;
+    sound_ops = dev->ops;
+    assert_int_equal(open_run(&t, dev, &s, name, "none"), 0);
+    assert_int_equal(dt_training_step(t, &report, &err), 1);
+    dev->ops = &ops;
+    waits = 0;
+    assert_int_equal(dt_training_step(t, &report, &err), 1);
+    dev->ops = sound_ops;
+    dt_training_free(t);
+    dt_device_close(dev);
+    free(name);
+    return waits;
+}
+
+/* A device goes from one pass to the next by itself. */
+static void passes_do_not_wait_for_the_device(void **state)
+{
+    (void)state;
+    long one = waits_of_a_step(1);
+    assert_true(one > 0);
+    assert_int_equal(waits_of_a_step(4), one);
 }
 
 static void what_the_guard_has_seen_is_resumed(void **state)
@@ -586,6 +643,7 @@ int main(void)
         cmocka_unit_test(checkpoints_in_the_background_are_the_same),
         cmocka_unit_test(a_checkpoint_that_fails_in_the_background_is_reported),
         cmocka_unit_test(loss_spikes_are_skipped_and_limited),
+        cmocka_unit_test(passes_do_not_wait_for_the_device),
         cmocka_unit_test(what_the_guard_has_seen_is_resumed),
         cmocka_unit_test(smoothing_and_z_loss_add_to_the_loss),
     };

@@ -66,9 +66,9 @@ static double sum_blocks(struct dt_device *dev, double (*sum)(const float *, int
     return total;
 }
 
-double dt_cpu_sum(struct dt_device *dev, const float *x, int64_t n)
+void dt_cpu_sum(struct dt_device *dev, double *sum, const float *x, int64_t n)
 {
-    return sum_blocks(dev, block_sum, x, n);
+    *sum = sum_blocks(dev, block_sum, x, n);
 }
 
 double dt_cpu_sum_squares(struct dt_device *dev, const float *x, int64_t n)

@@ -126,30 +126,34 @@ static __global__ void __launch_bounds__(sum_threads)
         *result = sum;
 }
 
-/* Waits for the result. */
-template <bool SQUARES> static double sum_all(struct dt_device *dev, const float *x, int64_t n)
+/* In fp64 over fixed blocks; result NULL: behind the sums of the blocks. Returns where it is. */
+template <bool SQUARES>
+static double *sum_all(struct dt_device *dev, double *result, const float *x, int64_t n)
 {
     int64_t blocks = (n + sum_block - 1) / sum_block;
     cudaStream_t stream = dt_cuda_of(dev)->stream;
     double *partial =
         static_cast<double *>(dt_cuda_scratch(dev, (size_t)(blocks + 1) * sizeof(double)));
-    double result = 0;
-    if (partial == nullptr || n == 0)
-        return 0;
+    if (partial == nullptr)
+        return nullptr;
+    result = result ? result : partial + blocks;
     dt_cuda_launch(stream, dim3((unsigned)blocks), dim3(sum_threads), 0, sum_block_of<SQUARES>,
                    partial, dt_cuda_view_of_floats(x, n));
-    dt_cuda_launch(stream, dim3(1), dim3(sum_threads), 0, sum_partial, partial + blocks,
+    dt_cuda_launch(stream, dim3(1), dim3(sum_threads), 0, sum_partial, result,
                    static_cast<const double *>(partial), blocks);
-    dt_cuda_download(dev, &result, partial + blocks, sizeof result);
     return result;
 }
 
-double dt_cuda_sum(struct dt_device *dev, const float *x, int64_t n)
+void dt_cuda_sum(struct dt_device *dev, double *sum, const float *x, int64_t n)
 {
-    return sum_all<false>(dev, x, n);
+    (void)sum_all<false>(dev, sum, x, n);
 }
 
 double dt_cuda_sum_squares(struct dt_device *dev, const float *x, int64_t n)
 {
-    return sum_all<true>(dev, x, n);
+    double sum = 0;
+    const double *there = sum_all<true>(dev, nullptr, x, n);
+    if (there)
+        dt_cuda_download(dev, &sum, there, sizeof sum);
+    return sum;
 }
