@@ -15,8 +15,10 @@
  * CUDA_EMULATOR, a list of words, says how it runs:
  *     eager       work is done when it is put in a stream; otherwise only when the host
  *                 waits for it, and device memory cannot be touched by the host between
- *     hurry       the work of streams other than the first made is done when it is put there;
+ *     hurry       the work of streams other than the first made is done as soon as it can be;
  *                 without, such work comes as late as it may
+ *     account     in the end a line says how many bytes cudaMalloc has given since the program
+ *                 first asked how many there are
  *     gpus=N      so many GPUs (1)
  *     plain       cuBLASLt has no epilogues (blas.cpp)
  *     aligned     and multiplies 16-bit elements only where each row begins at a multiple of
@@ -54,6 +56,11 @@ struct dim3 {
 struct CUstream_st {
     virtual void put(std::function<void()> work) = 0;
     virtual void finish() = 0;
+    /* What the first stream has to do, as far as it can be done. */
+    virtual void let_ops_go_on() = 0;
+    /* How much was put there, and how much of it is done. */
+    virtual uint64_t ops_put() = 0;
+    virtual uint64_t ops_done() = 0;
 
   protected:
     ~CUstream_st() = default;

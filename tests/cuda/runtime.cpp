@@ -31,6 +31,9 @@ struct stream final : CUstream_st {
 
     void put(std::function<void()> item) override;
     void finish() override;
+    void let_ops_go_on() override;
+    uint64_t ops_put() override;
+    uint64_t ops_done() override;
 };
 } // namespace
 
@@ -46,12 +49,25 @@ constexpr size_t device_bytes = (size_t)64 << 30;
 stream default_stream;
 std::recursive_mutex lock; /* of all below, and of work while it is done */
 std::vector<stream *> streams;
-std::vector<std::unique_ptr<stream>> destroyed; /* events may still be of them */
+std::vector<std::unique_ptr<stream>> destroyed;             /* events may still be of them */
 std::vector<std::pair<void *, size_t>> device_memory;       /* and its size */
 std::vector<std::pair<const void *, size_t>> shared_limits; /* of kernels */
 size_t used_bytes;
 double passed;
 int opened; /* how many times device memory is open, one in the other */
+
+/* With "account" the end of the program says how much was taken since it first asked how much
+ * there is. */
+struct account {
+    int device;
+    std::atomic<bool> asked;
+    std::atomic<size_t> bytes;
+    ~account()
+    {
+        if (emulator::settings().account)
+            fprintf(stderr, "cuda emulator: GPU %d: %zu bytes\n", device, (size_t)bytes);
+    }
+} given;
 
 double now()
 {
@@ -74,7 +90,8 @@ void open_memory(bool open)
         mprotect(block.first, block.second, open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
-/* What a stream has to do, up to what was number end. */
+/* What a stream has to do, up to what was number end; not_yet: it waits for another rank, and so
+ * for what other streams may have to do first. */
 void work_off(stream *s, uint64_t end)
 {
     std::lock_guard<std::recursive_mutex> locked(lock);
@@ -97,6 +114,17 @@ void work_off(stream *s, uint64_t end)
     open_memory(false);
 }
 
+/* The host waits, and leaves the device to whoever else has it work. */
+void await(stream *s, uint64_t end)
+{
+    const timespec pause = {0, 50000};
+    for (;; nanosleep(&pause, nullptr))
+        try {
+            return work_off(s, end);
+        } catch (emulator::not_yet &) {
+        }
+}
+
 cudaError_t allocate(void **memory, size_t bytes)
 {
     *memory = mmap(nullptr, bytes ? bytes : 1, PROT_READ | PROT_WRITE,
@@ -117,6 +145,23 @@ void stream::finish()
     } catch (emulator::not_yet &) {
     }
 }
+void stream::let_ops_go_on()
+{
+    std::lock_guard<std::recursive_mutex> locked(lock);
+    streams.front()->finish();
+}
+
+uint64_t stream::ops_put()
+{
+    std::lock_guard<std::recursive_mutex> locked(lock);
+    return streams.front()->added;
+}
+
+uint64_t stream::ops_done()
+{
+    std::lock_guard<std::recursive_mutex> locked(lock);
+    return streams.front()->done;
+}
 } // namespace
 
 void emulator::pass_time(double seconds)
@@ -131,7 +176,7 @@ void emulator::enqueue(cudaStream_t where, std::function<void()> work)
     s->work.push_back(std::move(work));
     s->added++;
     if (settings().eager || s->hurries)
-        work_off(s, s->added);
+        s->finish();
 }
 
 void emulator::set_shared_limit(const void *kernel, size_t bytes)
@@ -159,6 +204,7 @@ cudaError_t cudaGetDeviceCount(int *count)
 
 cudaError_t cudaSetDevice(int device)
 {
+    given.device = device;
     return device < (int)emulator::settings().gpus ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
@@ -206,7 +252,7 @@ const char *cudaGetErrorString(cudaError_t error)
     return error == cudaErrorMemoryAllocation ? "out of memory" : "an error";
 }
 
-cudaError_t cudaMalloc(void **memory, size_t bytes)
+cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t)
 {
     std::lock_guard<std::recursive_mutex> locked(lock);
     if (bytes > device_bytes - used_bytes || allocate(memory, bytes) != cudaSuccess)
@@ -219,19 +265,37 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
     return cudaSuccess;
 }
 
+cudaError_t cudaMalloc(void **memory, size_t bytes)
+{
+    given.bytes += given.asked ? bytes : 0;
+    return cudaMallocAsync(memory, bytes, nullptr);
+}
+
 cudaError_t cudaFree(void *memory)
 {
-    std::lock_guard<std::recursive_mutex> locked(lock);
     if (memory == nullptr)
         return cudaSuccess;
     cudaDeviceSynchronize();
+    emulator::release(memory);
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
+{
+    emulator::enqueue(stream, [=] { emulator::release(memory); });
+    return cudaSuccess;
+}
+
+void emulator::release(void *memory)
+{
+    std::lock_guard<std::recursive_mutex> locked(lock);
     for (size_t i = 0; i < device_memory.size(); i++)
         if (device_memory[i].first == memory) {
             size_t bytes = device_memory[i].second;
             used_bytes -= bytes;
             munmap(memory, bytes ? bytes : 1);
             device_memory.erase(device_memory.begin() + (long)i);
-            return cudaSuccess;
+            return;
         }
     emulator::stop("cudaFree of what cudaMalloc did not give");
 }
@@ -250,6 +314,7 @@ cudaError_t cudaFreeHost(void *memory)
 
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 {
+    given.asked = true;
     *available = device_bytes - used_bytes;
     *total = device_bytes;
     return cudaSuccess;
@@ -319,7 +384,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t which)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t which)
 {
-    work_off(stream_of(which), stream_of(which)->added);
+    await(stream_of(which), stream_of(which)->added);
     return cudaSuccess;
 }
 
@@ -364,7 +429,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t which)
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     if (event->where)
-        work_off(event->where, event->place);
+        await(event->where, event->place);
     return cudaSuccess;
 }
 

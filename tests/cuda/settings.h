@@ -10,19 +10,20 @@
 namespace emulator
 {
 struct settings_list {
-    bool eager, hurry, plain, aligned, older, second;
+    bool eager, hurry, account, plain, aligned, older, second;
     unsigned seed, gpus;
     char name[32];
 };
 
 inline settings_list read_settings()
 {
-    settings_list s = {false, false, false, false, false, false, 0, 1, "emulated"};
+    settings_list s = {false, false, false, false, false, false, false, 0, 1, "emulated"};
     const char *words = getenv("CUDA_EMULATOR"), *seed, *gpus, *name;
     if (words == nullptr)
         return s;
     s.eager = strstr(words, "eager") != nullptr;
     s.hurry = strstr(words, "hurry") != nullptr;
+    s.account = strstr(words, "account") != nullptr;
     s.plain = strstr(words, "plain") != nullptr;
     s.aligned = strstr(words, "aligned") != nullptr;
     s.older = strstr(words, "older") != nullptr;

@@ -3,12 +3,22 @@
  * What the tests have for libnccl.so.2: point-to-point messages between the emulated GPUs of
  * several processes of one machine, through shared memory. As NCCL does for communicators
  * that do not block, calls return before they are over, and a group is in its stream only when
- * ncclCommGetAsyncError has said so. A group before that, or a message of another length than
- * is expected, ends the process: on a GPU it would be undefined.
+ * ncclCommGetAsyncError has said so: of two ranks that have not met in a communicator yet, when
+ * both have named the other. A group before that, or a message of another length than
+ * is expected, ends the process: on a GPU it would be undefined. So do several communicators where
+ * CUDA may load kernels when they are first used, for which it may wait for all that is under way.
+ *
+ * A group that begins before all that was put into the first stream before it ends the process too:
+ * the engine promises to wait (device/links.h).
+ *
+ * What a stream has to do is done in its order, and a send is over when all of it has been
+ * received, though what is sent may be read before: whoever relies on less waits for ever.
  *
  * The emulator does a stream's work when its host waits for it; another rank that waits for a
- * message has the sender's work done by a thread of the sender's process.
+ * message has the sender's work done by a thread of the sender's process. With "hurry" that
+ * thread does what can be done whenever it can.
  */
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -16,12 +26,14 @@
 #include <ctime>
 #include <fcntl.h>
 #include <memory>
+#include <mutex>
 #include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
 #include "cuda/emulator.h"
+#include "cuda/settings.h"
 extern "C" {
 #include "device/cuda/nccl.h"
 #define DECLARE(result, name, parameters)                                                          \
@@ -29,12 +41,13 @@ extern "C" {
 DT_NCCL_FUNCTIONS(DECLARE)
 }
 
-namespace
+namespace emulated
 {
 constexpr size_t ring_bytes = 1 << 16;
 
 /* From one rank to another. */
 struct ring {
+    std::atomic<bool> named[2]; /* by the one that receives, and the one that sends */
     std::atomic<uint64_t> written, read;
     char data[ring_bytes];
 };
@@ -52,31 +65,44 @@ struct transfer {
     char *data;
     uint64_t bytes, at;
     bool opened;
+    uint64_t end; /* in the ring, where the receiver will be when it has all that was sent */
 };
 
 struct group {
-    ncclComm_t comm;
     cudaStream_t stream;
     std::vector<transfer> transfers;
+    std::thread::id by;
 };
-thread_local group ended; /* and not yet in its stream */
-} // namespace
+} // namespace emulated
+using namespace emulated;
 
 struct ncclComm {
     char name[sizeof(ncclUniqueId)];
     board *shared;
     size_t bytes;
     int rank, size;
-    std::atomic<bool> aborted, closing;
+    std::atomic<bool> aborted;
     std::atomic<cudaStream_t> stream;
-    std::thread helper;
+    group ended; /* and not yet in its stream */
 };
 
 namespace
 {
+std::mutex lock;
+std::vector<ncclComm_t> opened; /* with the lock: the helper's */
+std::thread helper;
+std::atomic<bool> closing;
+std::atomic<int> id_count;
+thread_local std::vector<ncclComm_t> grouped; /* since this thread's group began */
+
 ring &ring_of(ncclComm_t c, int from, int to)
 {
     return c->shared->rings[from * c->size + to];
+}
+
+ring &ring_of(ncclComm_t c, const transfer &t)
+{
+    return t.sends ? ring_of(c, c->rank, t.peer) : ring_of(c, t.peer, c->rank);
 }
 
 /* Copies as much as there is room, or data, for; says how much. */
@@ -105,18 +131,23 @@ bool open_message(ncclComm_t c, ring &r, transfer &t)
                 c->rank, (size_t)t.bytes, t.peer, (size_t)bytes);
         abort();
     }
+    t.end = r.written + t.bytes;
     return t.opened = true;
+}
+
+bool is_over(ncclComm_t c, const transfer &t)
+{
+    return t.opened && t.at == t.bytes && (!t.sends || ring_of(c, t).read >= t.end);
 }
 
 /* Whether it is over. */
 bool advance(ncclComm_t c, transfer &t)
 {
     c->shared->wanted[t.peer] = true;
-    ring &r = t.sends ? ring_of(c, c->rank, t.peer) : ring_of(c, t.peer, c->rank);
-    if (!t.opened && !open_message(c, r, t))
-        return false;
-    t.at += move(r, t.sends, t.data + t.at, t.bytes - t.at);
-    return t.at == t.bytes;
+    ring &r = ring_of(c, t);
+    if (t.opened || open_message(c, r, t))
+        t.at += move(r, t.sends, t.data + t.at, t.bytes - t.at);
+    return is_over(c, t);
 }
 
 /* Messages of a group go on together, those of one ring in their order. */
@@ -126,7 +157,7 @@ bool advance_all(ncclComm_t c, std::vector<transfer> &transfers)
     std::vector<bool> busy((size_t)c->size * 2);
     for (transfer &t : transfers) {
         size_t ring = (size_t)t.peer * 2 + t.sends;
-        if (busy[ring] || (t.opened && t.at == t.bytes))
+        if (busy[ring] || is_over(c, t))
             continue;
         busy[ring] = !advance(c, t);
         over = over && !busy[ring];
@@ -134,45 +165,117 @@ bool advance_all(ncclComm_t c, std::vector<transfer> &transfers)
     return over;
 }
 
-void pause()
-{
-    const timespec t = {0, 50000};
-    nanosleep(&t, nullptr);
-}
-
-thread_local bool helps;
-
-/* A thread that helps lets go of the stream instead of waiting. */
+/* On a stream: lets go of it instead of waiting. */
 void run(ncclComm_t c, std::vector<transfer> &transfers)
 {
-    while (!c->aborted && !advance_all(c, transfers)) {
-        if (helps)
-            throw emulator::not_yet();
-        pause();
+    if (!c->aborted && !advance_all(c, transfers))
+        throw emulator::not_yet();
+}
+
+/* Unless it is to hurry, a message comes behind all that ops can do without it. */
+void help(cudaStream_t stream)
+{
+    if (stream == nullptr)
+        return;
+    if (!emulator::settings().hurry)
+        stream->let_ops_go_on();
+    stream->finish();
+}
+
+void help()
+{
+    const timespec pause = {0, 50000};
+    for (; !closing; nanosleep(&pause, nullptr)) {
+        std::lock_guard<std::mutex> locked(lock);
+        for (ncclComm_t c : opened)
+            if (c->shared->wanted[c->rank].exchange(false) || emulator::settings().hurry)
+                help(c->stream);
     }
 }
 
-void help(ncclComm_t c)
+/* Of several communicators one may wait while an op's kernel is used for the first time. */
+void check_loading()
 {
-    helps = true;
-    for (; !c->closing; pause())
-        if (c->shared->wanted[c->rank].exchange(false) && c->stream)
-            c->stream.load()->finish();
+    const char *loading = getenv("CUDA_MODULE_LOADING");
+    if (loading != nullptr && strcmp(loading, "EAGER") == 0)
+        return;
+    fprintf(stderr, "emulated NCCL: kernels that are loaded late wait for messages under way\n");
+    abort();
 }
 
-void end_help(ncclComm_t c)
+void enter(ncclComm_t c)
 {
-    c->closing = true;
-    c->helper.join();
+    std::lock_guard<std::mutex> locked(lock);
+    opened.push_back(c);
+    if (opened.size() > 1)
+        check_loading();
+    if (opened.size() == 1) {
+        closing = false;
+        helper = std::thread(static_cast<void (*)()>(help));
+    }
 }
 
-void put_into_stream()
+void leave(ncclComm_t c)
 {
-    group g = std::move(ended);
-    ended = {};
-    g.comm->stream = g.stream;
+    std::unique_lock<std::mutex> locked(lock);
+    opened.erase(std::find(opened.begin(), opened.end(), c));
+    if (!opened.empty())
+        return;
+    locked.unlock();
+    closing = true;
+    helper.join();
+}
+
+/* What is sent was computed by ops, and what is received into they may have read. */
+void check_order(ncclComm_t c, uint64_t ops)
+{
+    if (c->aborted || c->stream.load()->ops_done() >= ops)
+        return;
+    fprintf(stderr, "emulated NCCL: a message does not wait for what ops were to do before it\n");
+    abort();
+}
+
+void put_into_stream(ncclComm_t c)
+{
+    group g = std::move(c->ended);
+    uint64_t ops = g.stream->ops_put();
+    c->ended = {};
+    c->stream = g.stream;
     auto transfers = std::make_shared<std::vector<transfer>>(std::move(g.transfers));
-    g.stream->put([=] { run(g.comm, *transfers); });
+    g.stream->put([=] {
+        check_order(c, ops);
+        run(c, *transfers);
+    });
+}
+
+/* Ranks meet when each has named the other. */
+void name_others(ncclComm_t c)
+{
+    for (const transfer &t : c->ended.transfers)
+        ring_of(c, t).named[t.sends] = true;
+}
+
+bool have_met(ncclComm_t c)
+{
+    bool met = c->shared->joined == c->size;
+    for (const transfer &t : c->ended.transfers)
+        met = met && ring_of(c, t).named[!t.sends];
+    return met;
+}
+
+ncclResult_t add(ncclComm_t c, cudaStream_t stream, const transfer &t)
+{
+    bool begun = std::find(grouped.begin(), grouped.end(), c) != grouped.end();
+    if (c->ended.stream != nullptr && !begun) {
+        fprintf(stderr, "emulated NCCL: a group begins before the last one is over\n");
+        abort();
+    }
+    if (!begun)
+        grouped.push_back(c);
+    c->ended.stream = stream;
+    c->ended.by = std::this_thread::get_id();
+    c->ended.transfers.push_back(t);
+    return ncclInProgress;
 }
 } // namespace
 
@@ -194,7 +297,7 @@ const char *ncclGetLastError(ncclComm_t)
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
-    snprintf(id->internal, sizeof id->internal, "/dt-nccl-%d", getpid());
+    snprintf(id->internal, sizeof id->internal, "/dt-nccl-%d-%d", getpid(), id_count++);
     return ncclSuccess;
 }
 
@@ -215,17 +318,17 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
         static_cast<board *>(mmap(nullptr, c->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
     close(file);
     c->shared->joined++;
-    c->helper = std::thread(help, c);
+    enter(c);
     return ncclInProgress;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *result)
 {
-    bool met = c->shared->joined == c->size;
-    *result = met && ended.comm == nullptr ? ncclSuccess : ncclInProgress;
-    if (met && ended.comm != nullptr)
-        put_into_stream();
-    if (met && c->rank == 0)
+    bool met = have_met(c);
+    if (met && c->ended.stream != nullptr && c->ended.by == std::this_thread::get_id())
+        put_into_stream(c);
+    *result = met && c->ended.stream == nullptr ? ncclSuccess : ncclInProgress;
+    if (c->shared->joined == c->size && c->rank == 0)
         shm_unlink(c->name);
     return ncclSuccess;
 }
@@ -237,7 +340,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t)
 
 ncclResult_t ncclCommDestroy(ncclComm_t c)
 {
-    end_help(c);
+    leave(c);
     munmap(c->shared, c->bytes);
     delete c;
     return ncclSuccess;
@@ -248,39 +351,33 @@ ncclResult_t ncclCommAbort(ncclComm_t c)
 {
     shm_unlink(c->name);
     c->aborted = true;
-    end_help(c);
+    leave(c);
     return ncclSuccess;
 }
 
 ncclResult_t ncclGroupStart(void)
 {
-    if (ended.comm != nullptr) {
-        fprintf(stderr, "emulated NCCL: a group begins before the last one is over\n");
-        abort();
-    }
     return ncclSuccess;
 }
 
 ncclResult_t ncclGroupEnd(void)
 {
-    return ended.comm ? ncclInProgress : ncclSuccess;
+    bool none = grouped.empty();
+    for (ncclComm_t c : grouped)
+        name_others(c);
+    grouped.clear();
+    return none ? ncclSuccess : ncclInProgress;
 }
 
 ncclResult_t ncclSend(const void *data, size_t count, ncclDataType_t, int peer, ncclComm_t c,
                       cudaStream_t stream)
 {
-    ended.comm = c;
-    ended.stream = stream;
-    ended.transfers.push_back(
-        {true, peer, static_cast<char *>(const_cast<void *>(data)), count, 0, false});
-    return ncclInProgress;
+    char *from = static_cast<char *>(const_cast<void *>(data));
+    return add(c, stream, {true, peer, from, count, 0, false, 0});
 }
 
 ncclResult_t ncclRecv(void *data, size_t count, ncclDataType_t, int peer, ncclComm_t c,
                       cudaStream_t stream)
 {
-    ended.comm = c;
-    ended.stream = stream;
-    ended.transfers.push_back({false, peer, static_cast<char *>(data), count, 0, false});
-    return ncclInProgress;
+    return add(c, stream, {false, peer, static_cast<char *>(data), count, 0, false, 0});
 }

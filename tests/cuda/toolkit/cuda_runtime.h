@@ -62,6 +62,8 @@ namespace emulator
 {
 /* In the order of the stream, at once or when the host waits: runtime.cpp. */
 void enqueue(cudaStream_t stream, std::function<void()> work);
+/* Memory that cudaMalloc gave. */
+void release(void *memory);
 /* Of dynamic shared memory that a kernel may ask for. */
 void set_shared_limit(const void *kernel, size_t bytes);
 void check_shared_limit(const void *kernel, size_t bytes);

@@ -61,6 +61,8 @@ const char *cudaGetErrorString(cudaError_t error);
 
 cudaError_t cudaMalloc(void **memory, size_t bytes);
 cudaError_t cudaFree(void *memory);
+cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream);
+cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream);
 cudaError_t cudaMallocHost(void **memory, size_t bytes);
 cudaError_t cudaFreeHost(void *memory);
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
