@@ -293,6 +293,8 @@ static int open_and_run(const char *data, const struct dt_settings *settings, bo
     int threads = (int)opt.threads;
     if (threads == 0 && dt_comm_size(world) > 1)
         DT_TRY(dt_comm_processors(world, &threads, err));
+    if (settings->distributed.pp > 1) /* what is loaded later waits for messages under way */
+        setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     bool opened = dt_device_open(&dev, opt.device, threads, err) == 0;
     int rc = dt_comm_agree(world, opened ? 0 : err->code, err);
     rc = rc < 0 ? rc : link_devices(settings, dev, err);

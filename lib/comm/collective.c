@@ -10,17 +10,10 @@
 #include "comm/job.h"
 
 #define GATHER_CHUNK ((size_t)16 << 20) /* bytes of a rank's piece in flight at a time */
-#define REDUCE_CHUNK ((size_t)1 << 16)  /* floats, likewise: what caches hold */
-#define LINK_CHUNK   ((size_t)1 << 20)  /* on links: what keeps them busy */
 
 static size_t chunk_of(size_t size, size_t chunk, size_t from)
 {
     return from >= size ? 0 : size - from < chunk ? size - from : chunk;
-}
-
-static size_t reduce_chunk(const struct dt_operation *op)
-{
-    return op->comm->is_near ? LINK_CHUNK : REDUCE_CHUNK;
 }
 
 /* On links all of this is put there and done in its order; otherwise it is done at once. */
@@ -220,7 +213,6 @@ static struct level level_of(const struct dt_operation *op, bool within)
         .own = within ? own : group,
         .firsts = r->firsts + (within ? group * size : 0),
         .leaves = r->firsts[c->size],
-        .chunk = reduce_chunk(op),
     };
 }
 
@@ -237,6 +229,19 @@ static size_t count_parts(const struct level *l)
     for (int i = 0; i < l->size; i++)
         count += cover(l, i, nodes);
     return (size_t)count;
+}
+
+/* Of the group that has the most, so that all cut alike. */
+static size_t most_parts(const struct dt_operation *op, const struct level *within)
+{
+    size_t most = 0;
+    struct level l = *within;
+    l.firsts = op->reduction.firsts;
+    for (int group = 0; group < op->comm->size / l.size; group++, l.firsts += l.size) {
+        size_t count = count_parts(&l);
+        most = count > most ? count : most;
+    }
+    return most;
 }
 
 /* Of a reduction's chunk, or of a gathering. */
@@ -331,11 +336,12 @@ static int open_levels(const struct dt_operation *op, struct level *within, stru
                        size_t **shares, struct dt_error *err)
 {
     size_t inner = list_bytes(within), outer = list_bytes(across);
-    size_t floats = (count_parts(within) + count_parts(across)) * within->chunk;
-    void *staging;
+    float *staging;
     char *lists =
         dt_operation_lists(op, inner + outer + ((size_t)across->size + 1) * sizeof **shares);
-    DT_TRY(dt_operation_staging(op, floats * sizeof(float), &staging, err));
+    DT_TRY(dt_operation_staging(op, most_parts(op, within) + count_parts(across), &within->chunk,
+                                &staging, err));
+    across->chunk = within->chunk;
     float *behind = open_level(within, lists, staging);
     open_level(across, lists + inner, behind);
     *shares = (size_t *)(void *)(lists + inner + outer);
@@ -388,12 +394,11 @@ static int leaves_of(const struct dt_round *r, int size)
 
 /* A chunk of the round's leaves: of this rank's piece into staging, but for its own leaf. */
 static int exchange_leaves(const struct dt_operation *op, struct dt_transfer *t, float *staging,
-                           size_t from, struct dt_error *err)
+                           size_t chunk, size_t from, struct dt_error *err)
 {
     const struct dt_comm *c = op->comm;
     const struct dt_round *r = &op->round;
     int count = 0, leaves = leaves_of(r, c->size);
-    size_t chunk = reduce_chunk(op);
     size_t mine = r->offsets[c->rank + 1] - r->offsets[c->rank];
     for (int i = 1; i < c->size; i++) {
         int to = (c->rank + i) % c->size, source = (c->rank + c->size - i) % c->size;
@@ -409,8 +414,9 @@ static int exchange_leaves(const struct dt_operation *op, struct dt_transfer *t,
 }
 
 /* Pushes n floats of every leaf, which lie at from in the arrays of the stack. */
-static void push_chunk(const struct dt_operation *op, const float *staging, size_t from, size_t n,
-                       struct dt_tree_stack *stack, float **spares, int *spare_count)
+static void push_chunk(const struct dt_operation *op, const float *staging, size_t chunk,
+                       size_t from, size_t n, struct dt_tree_stack *stack, float **spares,
+                       int *spare_count)
 {
     const struct dt_comm *c = op->comm;
     const struct dt_round *r = &op->round;
@@ -420,8 +426,8 @@ static void push_chunk(const struct dt_operation *op, const float *staging, size
         spares[i] += from;
     stack->n = n;
     for (int leaf = 0; leaf < leaves_of(r, c->size); leaf++) {
-        const float *theirs = leaf == c->rank ? r->values + r->offsets[leaf] + from
-                                              : staging + (size_t)leaf * reduce_chunk(op);
+        const float *theirs =
+            leaf == c->rank ? r->values + r->offsets[leaf] + from : staging + (size_t)leaf * chunk;
         float *values = spares[--*spare_count];
         put(op, values, theirs, n);
         *spare_count += dt_tree_push(stack, r->first + leaf, values, spares + *spare_count);
@@ -437,23 +443,23 @@ static int run_round(const struct dt_operation *op, struct dt_error *err)
     size_t most = longest_piece(r->offsets, c->size), whole = r->stack->n;
     int spare_count = *r->spare_count;
     size_t spares_bytes = (size_t)spare_count * sizeof(float *);
-    size_t chunk = reduce_chunk(op);
     struct dt_transfer *transfers =
         dt_operation_lists(op, 2 * size * sizeof *transfers + sizeof *r->stack + spares_bytes);
-    void *staging;
-    DT_TRY(dt_operation_staging(op, size * chunk * sizeof(float), &staging, err));
+    float *staging;
+    size_t chunk;
+    DT_TRY(dt_operation_staging(op, size, &chunk, &staging, err));
     struct dt_tree_stack *before = (struct dt_tree_stack *)(void *)(transfers + 2 * size);
     float **spares = (float **)(void *)(before + 1);
     r->stack->adder = adder_of(op);
     *before = *r->stack;
     memcpy(spares, r->spares, spares_bytes);
     for (size_t from = 0; from < most || from == 0; from += chunk) {
-        DT_TRY(exchange_leaves(op, transfers, staging, from, err));
+        DT_TRY(exchange_leaves(op, transfers, staging, chunk, from, err));
         *r->stack = *before;
         *r->spare_count = spare_count;
         memcpy(r->spares, spares, spares_bytes);
         size_t n = chunk_of(mine, chunk, from), at = n > 0 ? from : 0;
-        push_chunk(op, staging, at, n, r->stack, r->spares, r->spare_count);
+        push_chunk(op, staging, chunk, at, n, r->stack, r->spares, r->spare_count);
         for (int i = 0; i < r->stack->count; i++)
             r->stack->parts[i].values -= at;
         for (int i = 0; i < *r->spare_count; i++)

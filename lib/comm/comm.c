@@ -15,6 +15,8 @@
 #include "comm/job.h"
 #include "comm/tcp.h"
 
+#define REDUCE_CHUNK ((size_t)1 << 16) /* floats of a sum at a time: what caches hold */
+
 struct dt_comm *dt_job_new_group(struct dt_job *job, const char *name, const int *members, int size,
                                  int rank)
 {
@@ -63,7 +65,7 @@ void dt_job_fail(struct dt_job *job, int rc, const struct dt_error *err)
         return;
     job->failed = rc;
     job->error = *err;
-    job->watched_first = job->watched_end;
+    dt_links_forget(job);
     if (job->linked) /* the host may wait for the device, and that for a rank */
         job->linked->engine->links->abort(job->linked);
 }
@@ -122,7 +124,7 @@ static void sleep_until_work(struct dt_job *job)
 {
     while (is_idle(job) && !job->closing) {
         const struct timespec end = dt_timespec(dt_now() + DT_WATCH_SECONDS);
-        if (job->watched_first == job->watched_end)
+        if (!dt_links_busy(job))
             pthread_cond_wait(&job->submitted_one, &job->lock);
         else
             pthread_cond_clockwait(&job->submitted_one, &job->lock, CLOCK_MONOTONIC, &end);
@@ -221,15 +223,18 @@ void *dt_operation_lists(const struct dt_operation *op, size_t bytes)
     return keep(op->comm->is_near ? &job->linked_lists : &job->lists, bytes);
 }
 
-int dt_operation_staging(const struct dt_operation *op, size_t bytes, void **staging,
-                         struct dt_error *err)
+/* On links, as far as what was lent goes round: ranks that do something together have lent as
+ * much. One alone has nothing to keep there. */
+int dt_operation_staging(const struct dt_operation *op, size_t pieces, size_t *chunk,
+                         float **staging, struct dt_error *err)
 {
     struct dt_job *job = op->comm->job;
-    *staging = op->comm->is_near ? job->linked->engine->links->scratch(job->linked, bytes)
-                                 : keep(&job->staging, bytes);
-    return *staging || bytes == 0
-               ? 0
-               : dt_fail(err, DT_ENOMEM, "the device has no %zu bytes left for messages", bytes);
+    const struct dt_scratch *lent = &job->linked_staging;
+    size_t room = lent->bytes / sizeof **staging / pieces;
+    bool near = op->comm->is_near && op->comm->size > 1;
+    *chunk = !near ? REDUCE_CHUNK : room < DT_LINK_CHUNK ? room : DT_LINK_CHUNK;
+    *staging = near ? lent->memory : keep(&job->staging, pieces * *chunk * sizeof **staging);
+    return *chunk > 0 ? 0 : dt_fail(err, DT_ENOMEM, "sums on links have no memory of the device");
 }
 
 dt_ticket dt_comm_submit(struct dt_comm *comm, struct dt_operation op)
@@ -256,7 +261,7 @@ int dt_comm_wait(struct dt_comm *comm, dt_ticket ticket, struct dt_error *err)
 {
     struct dt_job *job = comm->job;
     if (comm->is_near)
-        return dt_link_wait(comm, ticket, err);
+        return dt_link_wait(comm, DT_LINK_ALL, ticket, err);
     pthread_mutex_lock(&job->lock);
     if (job->finished <= ticket) {
         dt_job_begin_wait(job);
@@ -379,10 +384,11 @@ static struct dt_comm *open_alone(void)
     return job->groups;
 }
 
-struct dt_comm *dt_comm_imagine(int size)
+struct dt_comm *dt_comm_imagine(int size, bool linked)
 {
     struct dt_comm *comm = dt_alloc(1, sizeof *comm);
     comm->size = size;
+    comm->is_near = linked;
     return comm;
 }
 

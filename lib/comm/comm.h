@@ -50,9 +50,9 @@ struct dt_comm;
  * for "tcp". */
 int dt_comm_open(struct dt_comm **world, const char *name, const struct dt_opening *how,
                  struct dt_error *err) DT_MUST_CHECK;
-/* The first of so many ranks that are not there: for plans, which ask for size and rank alone.
- * Close with dt_comm_close. */
-struct dt_comm *dt_comm_imagine(int size);
+/* The first of so many ranks that are not there: for plans, which ask for size and rank, and
+ * whether operands lie on linked devices. Close with dt_comm_close. */
+struct dt_comm *dt_comm_imagine(int size, bool linked);
 /* The same over a transport given as it is. */
 int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport,
                     const struct dt_opening *how, struct dt_error *err) DT_MUST_CHECK;
@@ -90,9 +90,17 @@ bool dt_comm_is_linked(const struct dt_comm *world);
 const char *dt_comm_links(const struct dt_comm *world);
 /* The same group for memory of the linked device; the group itself where nothing is linked. */
 struct dt_comm *dt_comm_near(struct dt_comm *comm);
-/* Whether operands are memory of a linked device. Messages and what returns values to the host
- * (share, agree, ...) are not for such a group. */
+/* Whether operands are memory of a linked device. What returns values to the host (share, agree,
+ * ...) is not for such a group. */
 bool dt_comm_is_near(const struct dt_comm *comm);
+/* Memory of the device for the parts of sums that come from other ranks, until dt_comm_unlink:
+ * DT_LINK_CHUNK floats for each part are enough, with less they are shorter. All ranks that add
+ * up together lend as much. Nothing where the group is not near. */
+#define DT_LINK_CHUNK ((size_t)1 << 20)
+void dt_comm_lend(struct dt_comm *comm, void *memory, size_t bytes);
+/* Lanes (device/links.h) for messages between neighbours of a linked group, with ring the first
+ * and the last too; nothing where nothing is linked. Every rank of the group calls it. */
+int dt_comm_open_lanes(struct dt_comm *comm, bool ring, struct dt_error *err) DT_MUST_CHECK;
 /* Before an operation on what ops have made: waits for them, unless the operation does. */
 int dt_comm_finish_ops(const struct dt_comm *comm, struct dt_device *device,
                        struct dt_error *err) DT_MUST_CHECK;
@@ -123,7 +131,9 @@ dt_ticket dt_comm_broadcast(struct dt_comm *comm, void *data, size_t bytes, int 
 
 /* Messages go beside the queue: they do not wait for each other, and start between two
  * operations. Those of one channel (0 .. 65535) between two ranks arrive in the order they
- * were sent. At most DT_TRANSFER_MOST bytes; the memory is the message's until the wait. */
+ * were sent. At most DT_TRANSFER_MOST bytes; the memory is the message's until the wait.
+ * On links the channel is a lane, which says to or from whom as well; a message is behind
+ * all ops so far, and what is behind the wait for it are ops. */
 struct dt_message;
 struct dt_message *dt_comm_send(struct dt_comm *comm, int to, int channel, const void *data,
                                 size_t bytes);
@@ -142,6 +152,9 @@ struct dt_passing {
 };
 struct dt_passing dt_comm_pass_on(struct dt_comm *comm, int channel, struct dt_piece sent,
                                   struct dt_piece received);
+/* The same between this rank and one other. */
+struct dt_passing dt_comm_swap(struct dt_comm *comm, int other, int channel, struct dt_piece sent,
+                               struct dt_piece received);
 /* Ends it: every one is waited for once. One that is all zeros is fine. */
 int dt_comm_end_passing(struct dt_comm *comm, const struct dt_passing *passing,
                         struct dt_error *err) DT_MUST_CHECK;

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "comm/comm.h"
+#include "device/links.h"
 
 struct dt_operation {
     const char *name;
@@ -15,11 +16,12 @@ struct dt_operation {
     /* Runs on the job's thread. */
     int (*run)(const struct dt_operation *, struct dt_error *);
     struct dt_comm *comm;
-    uint64_t number; /* of the group's operations; a message's channel */
-    bool beside;     /* a message */
+    uint64_t number;        /* of the group's operations; a message's channel */
+    bool beside;            /* a message */
+    enum dt_link_lane lane; /* of links */
     void *data;
     size_t bytes;
-    int peer;
+    int peer, source;
     const size_t *offsets;
     const struct dt_piece *sends, *receives;
     union {
@@ -45,6 +47,7 @@ struct dt_message {
     struct dt_transfer transfer;
     double since; /* it was started */
     bool over;
+    dt_ticket ticket; /* on links */
 };
 
 /* Memory that is kept from operation to operation. */
@@ -61,6 +64,13 @@ struct dt_linked {
 
 #define DT_QUEUE         256  /* operations in flight */
 #define DT_WATCH_SECONDS 0.01 /* from one look at links to the next */
+
+/* What is watched of a lane. */
+struct dt_watched {
+    struct dt_linked all[DT_QUEUE];
+    uint64_t first, end; /* numbers of the oldest, and behind the newest */
+    double since;        /* the oldest is alone */
+};
 
 struct dt_job {
     const struct dt_transport *transport; /* NULL: one rank alone */
@@ -85,10 +95,10 @@ struct dt_job {
     double waiting_since;                             /* the last of them */
     struct dt_device *linked;                         /* NULL: no links */
     char links_name[DT_ERROR_TEXT];
-    struct dt_scratch linked_lists;      /* of operations on links */
-    struct dt_linked watched[DT_QUEUE];  /* operations on links: */
-    uint64_t watched_first, watched_end; /* numbers of the oldest, and behind the newest */
-    double watched_since, watched_at;    /* the oldest is alone; the last look */
+    struct dt_scratch linked_lists;   /* of operations on links */
+    struct dt_scratch linked_staging; /* lent */
+    struct dt_watched watched[DT_LINK_LANES];
+    double watched_at; /* the last look */
     bool opened, closing;
     bool left_alone; /* opening took too long: the thread is to free the job, if it ever can */
     int failed;      /* code of the first failure */
@@ -135,16 +145,21 @@ void dt_messages_release(struct dt_job *job);
 
 /* Memory of the host for the lists of the operation that runs, until the next call. */
 void *dt_operation_lists(const struct dt_operation *op, size_t bytes);
-/* Likewise where its operands lie. */
-int dt_operation_staging(const struct dt_operation *op, size_t bytes, void **staging,
-                         struct dt_error *err) DT_MUST_CHECK;
+/* Likewise where its operands lie: for so many pieces, of each of them the floats of a chunk, which
+ * are worked on at a time. */
+int dt_operation_staging(const struct dt_operation *op, size_t pieces, size_t *chunk,
+                         float **staging, struct dt_error *err) DT_MUST_CHECK;
 
 /* Links (link.c). A group's twin for memory of the device. */
 void dt_link_group(struct dt_comm *comm);
 dt_ticket dt_link_submit(struct dt_comm *near, struct dt_operation op);
-int dt_link_wait(struct dt_comm *near, dt_ticket ticket, struct dt_error *err) DT_MUST_CHECK;
+int dt_link_wait(struct dt_comm *near, enum dt_link_lane lane, dt_ticket ticket,
+                 struct dt_error *err) DT_MUST_CHECK;
 int dt_link_exchange(const struct dt_operation *op, const struct dt_transfer *transfers, int count,
                      struct dt_error *err) DT_MUST_CHECK;
+/* With the lock: whether anything on links is watched. */
+bool dt_links_busy(const struct dt_job *job);
+void dt_links_forget(struct dt_job *job);
 /* On the job's thread, which holds the lock: ends the watch over what is done. */
 int dt_links_watch(struct dt_job *job, struct dt_error *err) DT_MUST_CHECK;
 

@@ -62,16 +62,54 @@ void dt_link_group(struct dt_comm *c)
 static int open_links(struct dt_comm *world, struct dt_device *dev, struct dt_error *err)
 {
     const struct dt_links *links = dev->engine->links;
-    struct dt_link_id id;
-    int rc = world->rank == 0 ? links->make_id(dev, &id, err) : 0;
+    struct dt_link_end all = {.lane = DT_LINK_ALL, .rank = world->rank, .size = world->size};
+    int rc = world->rank == 0 ? links->make_id(dev, &all.id, err) : 0;
     DT_TRY(dt_comm_agree(world, rc, err));
-    DT_TRY(dt_comm_wait(world, dt_comm_broadcast(world, &id, sizeof id, 0), err));
-    rc = links->open(dev, &id, world->rank, world->size, world->job->patience, err);
-    if (rc == 0) {
-        world->job->linked = dev;
+    DT_TRY(dt_comm_wait(world, dt_comm_broadcast(world, &all.id, sizeof all.id, 0), err));
+    rc = links->open(dev, &all, 1, world->job->patience, err);
+    world->job->linked = dev; /* is closed as such, whatever became of it */
+    if (rc == 0)
         dt_link_group(world);
-    }
     return dt_comm_agree(world, rc, err);
+}
+
+/* What a rank tells of the lanes that begin with it. */
+struct outlets {
+    struct dt_link_id to_next, to_before;
+};
+
+static int make_outlets(struct dt_comm *c, struct outlets *all, struct dt_error *err)
+{
+    struct dt_device *dev = c->job->linked;
+    struct outlets *own = &all[c->rank];
+    int rc = links_of(c->job)->make_id(dev, &own->to_next, err);
+    rc = rc < 0 ? rc : links_of(c->job)->make_id(dev, &own->to_before, err);
+    DT_TRY(dt_comm_agree(c, rc, err));
+    return dt_comm_share(c, all, sizeof *all, err);
+}
+
+int dt_comm_open_lanes(struct dt_comm *c, bool ring, struct dt_error *err)
+{
+    if (c->near == NULL || c->size == 1)
+        return 0;
+    struct outlets *all = dt_alloc((size_t)c->size, sizeof *all);
+    const struct outlets *own = &all[c->rank];
+    const struct outlets *next = &all[(c->rank + 1) % c->size];
+    const struct outlets *before = &all[(c->rank + c->size - 1) % c->size];
+    struct dt_link_end ends[4];
+    int count = 0, rc = make_outlets(c, all, err);
+    if (ring || c->rank < c->size - 1) {
+        ends[count++] = (struct dt_link_end){DT_LINK_TO_NEXT, own->to_next, 0, 2};
+        ends[count++] = (struct dt_link_end){DT_LINK_FROM_NEXT, next->to_before, 1, 2};
+    }
+    if (ring || c->rank > 0) {
+        ends[count++] = (struct dt_link_end){DT_LINK_TO_BEFORE, own->to_before, 0, 2};
+        ends[count++] = (struct dt_link_end){DT_LINK_FROM_BEFORE, before->to_next, 1, 2};
+    }
+    if (rc == 0)
+        rc = links_of(c->job)->open(c->job->linked, ends, count, c->job->patience, err);
+    free(all);
+    return rc;
 }
 
 int dt_comm_link(struct dt_comm *world, struct dt_device *dev, bool required, struct dt_error *err)
@@ -100,7 +138,7 @@ void dt_comm_unlink(struct dt_comm *world)
     struct dt_job *job = world->job;
     struct dt_device *dev = job->linked;
     pthread_mutex_lock(&job->lock);
-    job->watched_first = job->watched_end;
+    dt_links_forget(job);
     job->linked = NULL;
     pthread_mutex_unlock(&job->lock);
     dev->engine->links->close(dev);
@@ -119,6 +157,12 @@ const char *dt_comm_links(const struct dt_comm *world)
 struct dt_comm *dt_comm_near(struct dt_comm *c)
 {
     return c && c->near ? c->near : c;
+}
+
+void dt_comm_lend(struct dt_comm *near, void *memory, size_t bytes)
+{
+    if (near->is_near)
+        near->job->linked_staging = (struct dt_scratch){memory, bytes};
 }
 
 bool dt_comm_is_near(const struct dt_comm *c)
@@ -143,11 +187,12 @@ int dt_link_exchange(const struct dt_operation *op, const struct dt_transfer *tr
         const struct dt_transfer *t = &transfers[i];
         if (t->bytes == 0)
             continue;
-        list[moving++] =
-            (struct dt_link_transfer){t->sends, op->comm->members[t->peer], t->data, t->bytes};
+        /* Of two ranks of a lane the first sends. */
+        int peer = op->lane == DT_LINK_ALL ? op->comm->members[t->peer] : t->sends;
+        list[moving++] = (struct dt_link_transfer){t->sends, peer, t->data, t->bytes};
         job->bytes_sent += t->sends ? t->bytes : 0;
     }
-    int rc = moving > 0 ? links_of(job)->exchange(job->linked, list, moving, err) : 0;
+    int rc = moving > 0 ? links_of(job)->exchange(job->linked, op->lane, list, moving, err) : 0;
     free(list);
     return rc;
 }
@@ -158,15 +203,30 @@ static int name_operation(const struct dt_operation *op, struct dt_error *err)
     return dt_fail_context(err, "%s", dt_name_operation(op, name));
 }
 
+bool dt_links_busy(const struct dt_job *job)
+{
+    for (int i = 0; i < DT_LINK_LANES; i++)
+        if (job->watched[i].first < job->watched[i].end)
+            return true;
+    return false;
+}
+
+void dt_links_forget(struct dt_job *job)
+{
+    for (int i = 0; i < DT_LINK_LANES; i++)
+        job->watched[i].first = job->watched[i].end;
+}
+
 /* With the lock. Where there is no room for more, the newest stands for the one before it too:
  * they end in their order. */
 static void watch(struct dt_job *job, const struct dt_operation *op, uint64_t ticket)
 {
-    if (job->watched_first == job->watched_end)
-        job->watched_since = dt_now();
-    if (job->watched_end - job->watched_first == DT_QUEUE)
-        job->watched_end--;
-    job->watched[job->watched_end++ % DT_QUEUE] = (struct dt_linked){*op, ticket};
+    struct dt_watched *w = &job->watched[op->lane];
+    if (w->first == w->end)
+        w->since = dt_now();
+    if (w->end - w->first == DT_QUEUE)
+        w->end--;
+    w->all[w->end++ % DT_QUEUE] = (struct dt_linked){*op, ticket};
     pthread_cond_signal(&job->submitted_one);
 }
 
@@ -176,9 +236,9 @@ dt_ticket dt_link_submit(struct dt_comm *near, struct dt_operation op)
     struct dt_error err;
     op.comm = near;
     op.number = near->number++;
-    links_of(job)->begin(job->linked);
+    links_of(job)->begin(job->linked, op.lane);
     int rc = op.run(&op, &err);
-    dt_ticket ticket = links_of(job)->end(job->linked);
+    dt_ticket ticket = links_of(job)->end(job->linked, op.lane);
     if (rc < 0)
         name_operation(&op, &err);
     pthread_mutex_lock(&job->lock);
@@ -190,10 +250,11 @@ dt_ticket dt_link_submit(struct dt_comm *near, struct dt_operation op)
     return ticket;
 }
 
-int dt_link_wait(struct dt_comm *near, dt_ticket ticket, struct dt_error *err)
+int dt_link_wait(struct dt_comm *near, enum dt_link_lane lane, dt_ticket ticket,
+                 struct dt_error *err)
 {
     struct dt_job *job = near->job;
-    links_of(job)->join(job->linked, ticket);
+    links_of(job)->join(job->linked, lane, ticket);
     pthread_mutex_lock(&job->lock);
     int rc = job->failed;
     if (rc < 0)
@@ -202,22 +263,31 @@ int dt_link_wait(struct dt_comm *near, dt_ticket ticket, struct dt_error *err)
     return rc;
 }
 
-int dt_links_watch(struct dt_job *job, struct dt_error *err)
+/* Ends the watch over what is done of a lane. */
+static int watch_lane(struct dt_job *job, enum dt_link_lane lane, double now, struct dt_error *err)
 {
-    double now = dt_now();
-    if (job->watched_first == job->watched_end || now - job->watched_at < DT_WATCH_SECONDS)
-        return 0;
-    job->watched_at = now;
-    while (job->watched_first < job->watched_end) {
-        const struct dt_linked *oldest = &job->watched[job->watched_first % DT_QUEUE];
-        int rc = links_of(job)->test(job->linked, oldest->ticket, err);
-        if (rc == 0 && now - job->watched_since > job->patience)
+    struct dt_watched *w = &job->watched[lane];
+    while (w->first < w->end) {
+        const struct dt_linked *oldest = &w->all[w->first % DT_QUEUE];
+        int rc = links_of(job)->test(job->linked, lane, oldest->ticket, err);
+        if (rc == 0 && now - w->since > job->patience)
             rc = dt_fail(err, DT_ESTALLED, "has not ended on the device for %.0f seconds",
                          job->patience);
         if (rc <= 0)
             return rc < 0 ? name_operation(&oldest->op, err) : 0;
-        job->watched_first++;
-        job->watched_since = now;
+        w->first++;
+        w->since = now;
     }
+    return 0;
+}
+
+int dt_links_watch(struct dt_job *job, struct dt_error *err)
+{
+    double now = dt_now();
+    if (now - job->watched_at < DT_WATCH_SECONDS)
+        return 0;
+    job->watched_at = now;
+    for (int i = 0; i < DT_LINK_LANES; i++)
+        DT_TRY(watch_lane(job, (enum dt_link_lane)i, now, err));
     return 0;
 }

@@ -42,9 +42,42 @@ static struct dt_message *post(struct dt_comm *comm, const char *name, int chann
     return m;
 }
 
+static int run_message(const struct dt_operation *op, struct dt_error *err)
+{
+    bool sends = op->lane == DT_LINK_TO_NEXT || op->lane == DT_LINK_TO_BEFORE;
+    const struct dt_transfer t = {sends, 0, op->data, op->bytes, NULL};
+    return dt_link_exchange(op, &t, 1, err);
+}
+
+/* On links: at once. */
+static struct dt_message *put(struct dt_comm *near, enum dt_link_lane lane, void *data,
+                              size_t bytes)
+{
+    static const char *const names[DT_LINK_LANES] = {
+        [DT_LINK_TO_NEXT] = "send to the next rank",
+        [DT_LINK_FROM_BEFORE] = "receive from the rank before",
+        [DT_LINK_TO_BEFORE] = "send to the rank before",
+        [DT_LINK_FROM_NEXT] = "receive from the next rank",
+    };
+    const struct dt_operation op = {.name = names[lane],
+                                    .total = bytes,
+                                    .run = run_message,
+                                    .lane = lane,
+                                    .data = data,
+                                    .bytes = bytes};
+    pthread_mutex_lock(&near->job->lock);
+    struct dt_message *m = take_free(near->job);
+    *m = (struct dt_message){.made_before = m->made_before, .op = op, .over = true};
+    pthread_mutex_unlock(&near->job->lock);
+    m->ticket = dt_link_submit(near, op);
+    return m;
+}
+
 struct dt_message *dt_comm_send(struct dt_comm *comm, int to, int channel, const void *data,
                                 size_t bytes)
 {
+    if (comm->is_near)
+        return put(comm, (enum dt_link_lane)channel, (void *)(uintptr_t)data, bytes);
     return post(comm, "send", channel,
                 (struct dt_transfer){true, to, (void *)(uintptr_t)data, bytes, NULL});
 }
@@ -52,6 +85,8 @@ struct dt_message *dt_comm_send(struct dt_comm *comm, int to, int channel, const
 struct dt_message *dt_comm_receive(struct dt_comm *comm, int from, int channel, void *data,
                                    size_t bytes)
 {
+    if (comm->is_near)
+        return put(comm, (enum dt_link_lane)channel, data, bytes);
     return post(comm, "receive", channel, (struct dt_transfer){false, from, data, bytes, NULL});
 }
 
@@ -60,6 +95,8 @@ int dt_comm_await(struct dt_comm *comm, struct dt_message *m, struct dt_error *e
     struct dt_job *job = comm->job;
     if (m == NULL)
         return 0;
+    if (comm->is_near)
+        DT_TRY(dt_link_wait(comm, m->op.lane, m->ticket, err));
     pthread_mutex_lock(&job->lock);
     if (!m->over) {
         dt_job_begin_wait(job);
@@ -88,27 +125,44 @@ static int neighbour(const struct dt_comm *c, int distance)
 static int run_pass(const struct dt_operation *op, struct dt_error *err)
 {
     const struct dt_transfer both[] = {
-        {true, neighbour(op->comm, 1), op->sends->data, op->sends->bytes, NULL},
-        {false, neighbour(op->comm, -1), op->receives->data, op->receives->bytes, NULL}};
+        {true, op->peer, op->sends->data, op->sends->bytes, NULL},
+        {false, op->source, op->receives->data, op->receives->bytes, NULL}};
     return dt_link_exchange(op, both, 2, err);
+}
+
+static struct dt_passing pass(struct dt_comm *c, int to, int from, int channel,
+                              struct dt_piece sent, struct dt_piece received)
+{
+    const struct dt_operation op = {.name = "pass",
+                                    .total = sent.bytes + received.bytes,
+                                    .run = run_pass,
+                                    .peer = to,
+                                    .source = from,
+                                    .sends = &sent,
+                                    .receives = &received};
+    if (c->is_near)
+        return (struct dt_passing){.on_links = true, .ticket = dt_link_submit(c, op)};
+    return (struct dt_passing){.received =
+                                   dt_comm_receive(c, from, channel, received.data, received.bytes),
+                               .sent = dt_comm_send(c, to, channel, sent.data, sent.bytes)};
 }
 
 struct dt_passing dt_comm_pass_on(struct dt_comm *c, int channel, struct dt_piece sent,
                                   struct dt_piece received)
 {
-    const struct dt_operation op = {
-        .name = "pass", .run = run_pass, .sends = &sent, .receives = &received};
-    if (c->is_near)
-        return (struct dt_passing){.on_links = true, .ticket = dt_link_submit(c, op)};
-    return (struct dt_passing){
-        .received = dt_comm_receive(c, neighbour(c, -1), channel, received.data, received.bytes),
-        .sent = dt_comm_send(c, neighbour(c, 1), channel, sent.data, sent.bytes)};
+    return pass(c, neighbour(c, 1), neighbour(c, -1), channel, sent, received);
+}
+
+struct dt_passing dt_comm_swap(struct dt_comm *c, int other, int channel, struct dt_piece sent,
+                               struct dt_piece received)
+{
+    return pass(c, other, other, channel, sent, received);
 }
 
 int dt_comm_end_passing(struct dt_comm *c, const struct dt_passing *p, struct dt_error *err)
 {
     if (p->on_links)
-        return dt_link_wait(c, p->ticket, err);
+        return dt_link_wait(c, DT_LINK_ALL, p->ticket, err);
     DT_TRY(dt_comm_await(c, p->sent, err));
     return dt_comm_await(c, p->received, err);
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "comm/comm.h"
 #include "model/block.h"
@@ -74,12 +75,12 @@ static void count_elements(struct dt_base *b, struct dt_stage_base *stage,
     }
 }
 
-static struct dt_replicas imagine_replicas(const struct dt_layout *l, long dp)
+static struct dt_replicas imagine_replicas(const struct dt_layout *l, long dp, bool linked)
 {
     long copies = dp * l->cp, groups = dp == l->dp ? dt_layout_groups(l) : 1;
-    struct dt_replicas r = {.all = dt_comm_imagine((int)copies), .contexts = (int)l->cp};
-    r.group = groups > 1 ? dt_comm_imagine((int)(copies / groups)) : r.all;
-    r.across = groups > 1 ? dt_comm_imagine((int)groups) : NULL;
+    struct dt_replicas r = {.all = dt_comm_imagine((int)copies, linked), .contexts = (int)l->cp};
+    r.group = groups > 1 ? dt_comm_imagine((int)(copies / groups), linked) : r.all;
+    r.across = groups > 1 ? dt_comm_imagine((int)groups, linked) : NULL;
     return r;
 }
 
@@ -87,11 +88,12 @@ static struct dt_replicas imagine_replicas(const struct dt_layout *l, long dp)
 static struct dt_mesh imagine(const struct dt_settings *s, const struct dt_layout *l, long stage,
                               long dp)
 {
-    struct dt_mesh mesh = {.world = dt_comm_imagine((int)(l->pp * dp * l->cp * l->tp)),
-                           .data = imagine_replicas(l, dp),
-                           .slices = dt_comm_imagine((int)l->tp),
-                           .contexts = dt_comm_imagine((int)l->cp),
-                           .stages = dt_comm_imagine((int)l->pp),
+    bool linked = strcmp(dt_backends[s->distributed.backend], "nccl") == 0;
+    struct dt_mesh mesh = {.world = dt_comm_imagine((int)(l->pp * dp * l->cp * l->tp), linked),
+                           .data = imagine_replicas(l, dp, linked),
+                           .slices = dt_comm_imagine((int)l->tp, linked),
+                           .contexts = dt_comm_imagine((int)l->cp, linked),
+                           .stages = dt_comm_imagine((int)l->pp, linked),
                            .part = dt_layout_part(l, stage)};
     mesh.part.tied_apart |= s->distributed.invariant;
     mesh.part.sequence = s->distributed.sequence_parallel;

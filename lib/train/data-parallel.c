@@ -215,6 +215,18 @@ static int check(const struct dt_settings *settings, int size, struct dt_error *
     return 0;
 }
 
+/* What links need for sums. */
+static size_t lent_of(const struct dt_parallel *p)
+{
+    size_t most = 0;
+    if (!dt_comm_is_near(p->near.all) || size_of(p) == 1)
+        return 0;
+    for (int b = 0; b < p->sharding.count; b++)
+        most = (size_t)bucket_size(p, b) > most ? (size_t)bucket_size(p, b) : most;
+    most = most < DT_LINK_CHUNK ? most : DT_LINK_CHUNK;
+    return (size_t)(p->sharding.owners + p->sharding.groups) * most * sizeof(float);
+}
+
 int dt_parallel_init(struct dt_parallel *p, const struct dt_replicas *replicas,
                      struct dt_device *device, const struct dt_sharding *sharding,
                      const struct dt_settings *settings, struct dt_error *err)
@@ -243,6 +255,7 @@ int dt_parallel_init(struct dt_parallel *p, const struct dt_replicas *replicas,
         p->sharding.rooted = true;
         p->stage = p->stage > 0 ? p->stage : 1;
     }
+    p->lent_bytes = lent_of(p);
     p->keeping = keeping_of(p, most);
     bool tree = p->keeping == DT_KEEP_TREE || p->keeping == DT_KEEP_ROUNDS;
     p->arena_count = tree ? arrays_needed(p, most) : 1;
@@ -276,6 +289,9 @@ void dt_parallel_layout(struct dt_parallel *p, struct dt_arena *arena)
         p->results = dt_arena_take(arena, (size_t)elements * sizeof(float));
     if (slotted(p))
         dt_slots_layout(&p->slots, sizeof(float), arena);
+    p->lent = dt_arena_take(arena, p->lent_bytes);
+    if (arena->memory && p->lent_bytes > 0)
+        dt_comm_lend(p->near.all, p->lent, p->lent_bytes);
 }
 
 void dt_parallel_release(struct dt_parallel *p)

@@ -75,6 +75,8 @@ struct dt_parallel {
     struct dt_bucket_sum *sums;
     float **arenas; /* of gradients: whole ones, or of this rank's blocks */
     int arena_count;
+    float *lent; /* to links, for parts of sums */
+    size_t lent_bytes;
     float *results; /* staged rounds: the sum on the device; the arenas are the host's then */
     struct dt_slots slots;      /* of buckets that are not kept whole */
     int64_t *firsts;            /* of all ranks, and 1: each rank's first leaf */

@@ -218,6 +218,12 @@ static int take_memory(struct dt_training *t, struct dt_error *err)
     return 0;
 }
 
+/* Stages that have several runs each form a ring. */
+static int open_lanes(struct dt_training *t, struct dt_error *err)
+{
+    return dt_comm_open_lanes(t->mesh.stages, t->mesh.part.chunks > 1, err);
+}
+
 /* Two programs that train into one directory would remove each other's checkpoints
  * in the making. The lock ends with the program, however it ends. */
 static int lock_run(struct dt_training *t, struct dt_error *err)
@@ -444,5 +450,6 @@ int dt_training_open(struct dt_training *t, const struct dt_training_options *o,
         return 0;
     DT_TRY(check_memory(t, err));
     DT_TRY(dt_comm_agree(t->comm, take_memory(t, err), err));
+    DT_TRY(dt_comm_agree(t->comm, open_lanes(t, err), err));
     return dt_comm_agree(t->comm, begin(t, o, err), err);
 }

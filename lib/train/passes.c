@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "device/links.h"
 #include "model/context.h"
 #include "model/peers.h"
 
@@ -63,6 +64,28 @@ static size_t count_bytes(const struct dt_passes *p)
     return bytes;
 }
 
+/* Whether this stage has messages of that kind. */
+static bool has_box(const struct dt_passes *p, enum box kind)
+{
+    const struct dt_model_part *part = &p->mesh->part;
+    bool before = kind == BOX_INPUT || kind == BOX_GRADIENT_OUT;
+    if (part->stages == 1 || part->chunks > 1)
+        return part->stages > 1;
+    return before ? part->stage > 0 : part->stage < part->stages - 1;
+}
+
+static void lay_out_boxes(struct dt_passes *p)
+{
+    for (int kind = 0; kind < BOXES; kind++)
+        for (int i = 0; i < DT_BOXES && has_box(p, (enum box)kind); i++)
+            p->boxes[kind].memory[i] = dt_arena_take(&p->box_memory, p->stream_bytes);
+}
+
+static bool linked(const struct dt_passes *p)
+{
+    return p->pipeline.stages > 1 && dt_comm_is_near(p->stages);
+}
+
 int dt_passes_plan(struct dt_passes *p, struct dt_model *model, const struct dt_mesh *mesh,
                    const struct dt_settings *s, struct dt_error *err)
 {
@@ -74,6 +97,7 @@ int dt_passes_plan(struct dt_passes *p, struct dt_model *model, const struct dt_
     *p = (struct dt_passes){
         .model = model,
         .mesh = mesh,
+        .stages = dt_comm_near(mesh->stages),
         .pipeline = {(enum dt_pipeline_schedule)s->distributed.schedule, stages, mesh->part.chunks},
         .batch_size = s->training.batch_size,
         .length = s->training.sequence_length,
@@ -88,6 +112,8 @@ int dt_passes_plan(struct dt_passes *p, struct dt_model *model, const struct dt_
     p->recompute = (enum dt_recompute)s->training.recompute;
     p->most = p->batches;
     p->bytes = count_bytes(p) + (size_t)p->most * sizeof *p->losses;
+    if (linked(p))
+        lay_out_boxes(p);
     return 0;
 }
 
@@ -108,14 +134,19 @@ int dt_passes_allocate(struct dt_passes *p, struct dt_error *err)
         dt_batch_init(&p->batch[i], p->batch_size, p->length);
         p->spans[i] = dt_alloc((size_t)(2 * p->batch_size * p->length), sizeof **p->spans);
     }
-    for (int i = 0; p->pipeline.stages > 1 && i < BOXES * DT_BOXES; i++)
-        p->boxes[i / DT_BOXES].memory[i % DT_BOXES] = dt_alloc(1, p->stream_bytes);
+    for (int i = 0; !linked(p) && i < BOXES * DT_BOXES; i++)
+        if (has_box(p, (enum box)(i / DT_BOXES)))
+            p->boxes[i / DT_BOXES].memory[i % DT_BOXES] = dt_alloc(1, p->stream_bytes);
+    if (linked(p))
+        DT_TRY(dt_arena_allocate(&p->box_memory, p->model->device, err));
+    if (linked(p))
+        lay_out_boxes(p);
     return 0;
 }
 
 size_t dt_passes_bytes(const struct dt_passes *p)
 {
-    return p->bytes;
+    return p->bytes + (p->box_memory.memory ? p->box_memory.size : p->box_memory.used);
 }
 
 void dt_passes_release(struct dt_passes *p)
@@ -126,11 +157,13 @@ void dt_passes_release(struct dt_passes *p)
         dt_batch_release(&p->batch[i]);
         free(p->spans[i]);
     }
-    for (int i = 0; i < BOXES * DT_BOXES; i++)
+    for (int i = 0; i < BOXES * DT_BOXES && p->model && !linked(p); i++)
         free(p->boxes[i / DT_BOXES].memory[i % DT_BOXES]);
     if (p->losses)
         p->model->device->ops->release(p->model->device, p->losses,
                                        (size_t)p->most * sizeof *p->losses);
+    if (p->box_memory.memory)
+        dt_arena_release(&p->box_memory, p->model->device);
     free(p->work);
     free(p->batch);
     free(p->spans);
@@ -139,11 +172,19 @@ void dt_passes_release(struct dt_passes *p)
 
 /* --- messages --------------------------------------------------------------------------------- */
 
-/* A step's messages between two stages have channels of their own. */
-static int channel(const struct dt_passes *p, int sender, int64_t batch, bool gradient)
+/* A step's messages between two stages have channels of their own. On links each kind has a lane,
+ * in which they meet without a name, since both sides pass micro-batches in one order; why nobody
+ * waits for ever there says dt-architecture(7), Stages of a model. */
+static int channel(const struct dt_passes *p, enum box kind, int sender, int64_t batch)
 {
+    static const enum dt_link_lane lanes[BOXES] = {[BOX_INPUT] = DT_LINK_FROM_BEFORE,
+                                                   [BOX_OUTPUT] = DT_LINK_TO_NEXT,
+                                                   [BOX_GRADIENT_IN] = DT_LINK_FROM_NEXT,
+                                                   [BOX_GRADIENT_OUT] = DT_LINK_TO_BEFORE};
     int64_t runs = p->pipeline.stages * p->pipeline.chunks;
-    return (int)(((batch * runs + sender) * 2 + gradient) % CHANNELS);
+    bool gradient = kind == BOX_GRADIENT_IN || kind == BOX_GRADIENT_OUT;
+    return linked(p) ? (int)lanes[kind]
+                     : (int)(((batch * runs + sender) * 2 + gradient) % CHANNELS);
 }
 
 static int stage_of(const struct dt_passes *p, int run)
@@ -165,18 +206,36 @@ static struct dt_tensor crossing(const struct dt_passes *p, const struct dt_tens
     return part->sequence ? *stream : dt_rows(stream, own.first, dt_range_count(own));
 }
 
+static void into_box(const struct dt_passes *p, void *memory, const struct dt_tensor *stream)
+{
+    struct dt_device *dev = p->model->device;
+    struct dt_tensor box = dt_matrix_of(stream->dtype, memory, stream->rows, stream->columns);
+    if (linked(p))
+        dev->ops->copy(dev, &box, stream);
+    else
+        dev->ops->download(dev, memory, stream->data, bytes_of(stream));
+}
+
+static void out_of_box(const struct dt_passes *p, struct dt_tensor *stream, void *memory)
+{
+    struct dt_device *dev = p->model->device;
+    struct dt_tensor box = dt_matrix_of(stream->dtype, memory, stream->rows, stream->columns);
+    if (linked(p))
+        dev->ops->copy(dev, stream, &box);
+    else
+        dev->ops->upload(dev, stream->data, memory, bytes_of(stream));
+}
+
 /* Sends a stream of a run to the run before or behind it. */
 static int send_stream(struct dt_passes *p, enum box kind, int run, int to, int64_t batch,
                        struct dt_tensor stream, struct dt_error *err)
 {
     struct dt_stream_box *box = &p->boxes[kind];
     int64_t i = box->begun++ % DT_BOXES;
-    struct dt_device *dev = p->model->device;
     stream = crossing(p, &stream);
-    DT_TRY(dt_comm_await(p->mesh->stages, box->messages[i], err));
-    dev->ops->download(dev, box->memory[i], stream.data, bytes_of(&stream));
-    box->messages[i] = dt_comm_send(p->mesh->stages, stage_of(p, to),
-                                    channel(p, run, batch, kind == BOX_GRADIENT_OUT),
+    DT_TRY(dt_comm_await(p->stages, box->messages[i], err));
+    into_box(p, box->memory[i], &stream);
+    box->messages[i] = dt_comm_send(p->stages, stage_of(p, to), channel(p, kind, run, batch),
                                     box->memory[i], bytes_of(&stream));
     return 0;
 }
@@ -186,9 +245,8 @@ static void receive_stream(struct dt_passes *p, enum box kind, int from, int64_t
 {
     struct dt_stream_box *box = &p->boxes[kind];
     int64_t i = box->begun++ % DT_BOXES;
-    box->messages[i] =
-        dt_comm_receive(p->mesh->stages, stage_of(p, from),
-                        channel(p, from, batch, kind == BOX_GRADIENT_IN), box->memory[i], bytes);
+    box->messages[i] = dt_comm_receive(p->stages, stage_of(p, from), channel(p, kind, from, batch),
+                                       box->memory[i], bytes);
 }
 
 /* The oldest message that was begun comes into a stream. */
@@ -197,11 +255,10 @@ static int take_stream(struct dt_passes *p, enum box kind, struct dt_tensor stre
 {
     struct dt_stream_box *box = &p->boxes[kind];
     int64_t i = box->ended++ % DT_BOXES;
-    struct dt_device *dev = p->model->device;
     struct dt_tensor own = crossing(p, &stream);
-    DT_TRY(dt_comm_await(p->mesh->stages, box->messages[i], err));
+    DT_TRY(dt_comm_await(p->stages, box->messages[i], err));
     box->messages[i] = NULL;
-    dev->ops->upload(dev, own.data, box->memory[i], bytes_of(&own));
+    out_of_box(p, &own, box->memory[i]);
     if (!p->mesh->part.sequence)
         dt_peers_gather(p->model, &stream);
     return 0;
@@ -228,7 +285,7 @@ static int end_sends(struct dt_passes *p, enum box kind, struct dt_error *err)
     for (int i = 0; i < DT_BOXES; i++) {
         struct dt_message *message = p->boxes[kind].messages[i];
         p->boxes[kind].messages[i] = NULL;
-        DT_TRY(dt_comm_await(p->mesh->stages, message, err));
+        DT_TRY(dt_comm_await(p->stages, message, err));
     }
     return 0;
 }

@@ -7,12 +7,13 @@
  *     DT_TRY(dt_passes_allocate(&passes, err));
  *     DT_TRY(dt_passes_run(&passes, count, &source, &how, err));
  *
- * The stream crosses between stages through host memory, while other passes compute: each slice
- * sends some of its rows.
+ * The stream crosses between stages while other passes compute, from device to device where these
+ * are linked, otherwise through host memory: each slice sends some of its rows.
  */
 #ifndef DT_TRAIN_PASSES_H
 #define DT_TRAIN_PASSES_H
 
+#include "device/arena.h"
 #include "model/pass.h"
 #include "train/mesh.h"
 #include "train/pipeline.h"
@@ -41,6 +42,7 @@ struct dt_stream_box {
 struct dt_passes {
     struct dt_model *model;     /* borrowed */
     const struct dt_mesh *mesh; /* borrowed */
+    struct dt_comm *stages;     /* for what boxes hold */
     struct dt_pipeline pipeline;
     int64_t batches, most;      /* micro-batches of the step, and of any */
     double *losses;             /* of each, on the device */
@@ -54,6 +56,7 @@ struct dt_passes {
     size_t bytes;                  /* of the workspaces */
     size_t stream_bytes;           /* of one micro-batch */
     struct dt_stream_box boxes[4]; /* by the kind of message: enum in passes.c */
+    struct dt_arena box_memory;    /* where they lie on the device */
 };
 
 /* Without memory of the device; DT_EINVALID if the schedule does not fit the micro-batches.

@@ -47,6 +47,32 @@ static void place_parameters(struct dt_store *s)
         s->parameters[b] = whole ? whole + s->kept[b].first : NULL;
 }
 
+/* Of the tied tensor, where this rank's sum of one use or the other lies; -1: nowhere. */
+static int tied_bucket(const struct dt_store *s)
+{
+    const struct dt_table *t = &s->model->table;
+    const struct dt_model_part *part = &s->model->part;
+    if (!s->model->config.tie_word_embeddings || !part->tied_apart)
+        return -1;
+    if (part->stage == 0)
+        return DT_TOKEN_BUCKET;
+    return part->stage == part->stages - 1 ? dt_head_bucket(t) : -1;
+}
+
+static bool linked_stages(const struct dt_store *s)
+{
+    return s->mesh->part.stages > 1 && dt_comm_is_near(dt_comm_near(s->mesh->stages));
+}
+
+/* Of what two stages exchange. */
+static size_t tied_bytes(const struct dt_store *s)
+{
+    int bucket = tied_bucket(s);
+    if (bucket < 0 || s->model->part.stages == 1)
+        return 0;
+    return (size_t)dt_range_count(dt_parallel_kept(&s->parallel, bucket)) * sizeof(float);
+}
+
 static void lay_out(struct dt_store *s)
 {
     size_t before = 0, bytes = (size_t)s->elements * sizeof(float);
@@ -60,6 +86,8 @@ static void lay_out(struct dt_store *s)
         s->bytes.weights = 0;
     }
     dt_parallel_layout(&s->parallel, &s->arena);
+    if (linked_stages(s))
+        s->tied = dt_arena_take(&s->arena, tied_bytes(s));
     dt_compression_layout(&s->compression, &s->arena);
     s->bytes.gradients = taken(&s->arena, &before);
     dt_optimizer_layout_moments(&s->optimizer, &s->arena);
@@ -96,46 +124,43 @@ static void leave(void *context, int bucket, bool gradients)
  * where one stage has both as where the first and the last have one each.
  */
 
-/* Of the tied tensor, where this rank's sum of one use or the other lies; -1: nowhere. */
-static int tied_bucket(const struct dt_store *s)
-{
-    const struct dt_table *t = &s->model->table;
-    const struct dt_model_part *part = &s->model->part;
-    if (!s->model->config.tie_word_embeddings || !part->tied_apart)
-        return -1;
-    if (part->stage == 0)
-        return DT_TOKEN_BUCKET;
-    return part->stage == part->stages - 1 ? dt_head_bucket(t) : -1;
-}
-
-/* Of what two stages exchange. */
-static size_t tied_bytes(const struct dt_store *s)
-{
-    int bucket = tied_bucket(s);
-    if (bucket < 0 || s->model->part.stages == 1)
-        return 0;
-    return (size_t)dt_range_count(dt_parallel_kept(&s->parallel, bucket)) * sizeof(float);
-}
-
 /* For tests of what a missing exchange does. */
 static bool skips_tied(void)
 {
     return getenv("DT_DEBUG_SKIP_TIED") != NULL;
 }
 
-/* Adds the other stage's sum to this one's, in host memory. */
-static int add_across_stages(struct dt_store *s, float *sum, struct dt_error *err)
+/* sum += theirs, n floats of the device. */
+static void add(const struct dt_store *s, float *sum, float *theirs, int64_t n)
+{
+    struct dt_tensor to = dt_matrix(sum, 1, n), from = dt_matrix(theirs, 1, n);
+    s->model->device->ops->combine(s->model->device, &to, 1, &from, 1);
+}
+
+/* The other stage's sum comes to theirs, from device to device or from host to host. */
+static int swap(const struct dt_store *s, float *own, float *theirs, struct dt_error *err)
 {
     const struct dt_model_part *part = &s->model->part;
-    struct dt_comm *stages = s->mesh->stages;
+    struct dt_comm *stages = dt_comm_near(s->mesh->stages);
+    int other = part->stage == 0 ? part->stages - 1 : 0;
+    struct dt_piece sent = {own, tied_bytes(s)}, received = {theirs, tied_bytes(s)};
+    struct dt_passing both = dt_comm_swap(stages, other, 0, sent, received);
+    return dt_comm_end_passing(stages, &both, err);
+}
+
+/* Adds the other stage's sum to this one's. */
+static int add_across_stages(struct dt_store *s, float *sum, struct dt_error *err)
+{
     struct dt_device *dev = s->model->device;
     size_t bytes = tied_bytes(s), n = bytes / sizeof *sum;
-    int other = part->stage == 0 ? part->stages - 1 : 0;
     float *own = s->tied, *theirs = s->tied + n;
+    if (linked_stages(s)) {
+        DT_TRY(swap(s, sum, s->tied, err));
+        add(s, sum, s->tied, (int64_t)n);
+        return 0;
+    }
     dev->ops->download(dev, own, sum, bytes);
-    struct dt_message *send = dt_comm_send(stages, other, 0, own, bytes);
-    DT_TRY(dt_comm_await(stages, dt_comm_receive(stages, other, 0, theirs, bytes), err));
-    DT_TRY(dt_comm_await(stages, send, err));
+    DT_TRY(swap(s, own, theirs, err));
     for (size_t i = 0; i < n; i++)
         own[i] += theirs[i];
     dev->ops->upload(dev, sum, own, bytes);
@@ -150,10 +175,8 @@ static int add_tied(struct dt_store *s, struct dt_error *err)
     float *sum = dt_parallel_sum(&s->parallel, bucket);
     if (s->model->part.stages > 1)
         return skips_tied() ? 0 : add_across_stages(s, sum, err);
-    int64_t n = dt_range_count(dt_parallel_kept(&s->parallel, bucket));
-    struct dt_tensor tokens = dt_matrix(sum, 1, n);
-    struct dt_tensor heads = dt_matrix(dt_parallel_sum(&s->parallel, head), 1, n);
-    s->model->device->ops->combine(s->model->device, &tokens, 1, &heads, 1);
+    add(s, sum, dt_parallel_sum(&s->parallel, head),
+        dt_range_count(dt_parallel_kept(&s->parallel, bucket)));
     return 0;
 }
 
@@ -253,7 +276,7 @@ int dt_store_plan(struct dt_store *s, struct dt_model *model, const struct dt_se
 int dt_store_allocate(struct dt_store *s, struct dt_error *err)
 {
     DT_TRY(dt_arena_allocate(&s->arena, s->model->device, err));
-    s->tied = dt_alloc(2, tied_bytes(s));
+    s->tied = linked_stages(s) ? NULL : dt_alloc(2, tied_bytes(s));
     lay_out(s);
     return 0;
 }
@@ -272,7 +295,8 @@ void dt_store_release(struct dt_store *s)
     free(s->sums);
     free(s->averages);
     free(s->squares);
-    free(s->tied);
+    if (s->mesh && !linked_stages(s))
+        free(s->tied);
     *s = (struct dt_store){0};
 }
 

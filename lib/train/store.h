@@ -33,7 +33,8 @@ struct dt_store {
     float **parameters;       /* what is kept of each bucket, fp32 */
     float **sums;             /* likewise of gradients, behind dt_store_sum */
     double *squares;          /* of each bucket's sum */
-    float *tied;              /* host memory for the two sums of a head that two stages hold */
+    float *tied;              /* for the sum of a head that two stages hold: the other's, where
+                               * stages are linked; otherwise both, in host memory */
     float **averages;         /* likewise of the parameters over the updates */
     float *average;           /* of all buckets; NULL: none */
     bool outer;               /* replicas make outer steps (train/local-steps.h): */

@@ -50,3 +50,12 @@ sent() { numbers "$1" bytes_sent | sed -n '1p;$p' | paste -sd' ' | awk '{ print 
 
 # Two ranks that take turns of two steps alone.
 alone=(--set training.save_interval=2 --set training.max_steps=4 --set distributed.local_steps=2)
+
+# Runs that stages N STAGES OPTION... compares: with the bits of the run one.
+deep=("${invariant[@]}" --set model.num_layers=4 --set training.gradient_accumulation_steps=4
+    --set training.eval_interval=2 --set training.eval_batches=1)
+stages() {
+    over nccl "$1" some "${deep[@]}" --set distributed.pp="$2" "${@:3}"
+    cmp one.results some.results
+    rm -r some
+}

@@ -5,29 +5,7 @@ load ../helper
 load ../ranks
 load links
 load planting
-
-setup() {
-    need_mpi
-    prepare_planting
-    ln -s "$BUILT/lib/dt/mpi.so" "$T/engines"
-    cd "$T"
-    data=$BATS_FILE_TMPDIR/data
-    reference=$BATS_FILE_TMPDIR/one
-    [ -e "$reference.results" ] || DT_ENGINES=$BUILT/lib/dt over self 1 "$reference" "${invariant[@]}"
-}
-
-# train SOURCE WORD...: two ranks with what was planted in SOURCE, on an emulator told WORDs.
-train() {
-    make_engine "$1"
-    emulator="${*:2}" over nccl 2 two "${invariant[@]}" --set distributed.zero_stage=2
-}
-
-# shows SOURCE WORD...: they come to something else.
-shows() {
-    train "$@"
-    run cmp "$reference.results" two.results
-    [ "$status" -eq 1 ]
-}
+load planted-links
 
 @test "nothing planted: the bits of one rank, with messages late and at once" {
     train links.c
@@ -38,23 +16,48 @@ shows() {
 }
 
 @test "messages that do not wait for ops" {
-    plant links.c 'cudaStreamWaitEvent(l->stream, l->ready, 0)' 'cudaSuccess'
-    shows links.c hurry
+    begins lane
 }
 
 @test "ops that do not wait for messages" {
-    plant links.c 'cudaStreamWaitEvent(dt_cuda_of(dev)->stream, l->ended[ticket % TICKETS], 0)' \
+    plant links.c 'cudaStreamWaitEvent(dt_cuda_of(dev)->stream, lane->ended[ticket % TICKETS], 0)' \
         'cudaSuccess'
     shows links.c
 }
 
+@test "a stream that is sent before it is computed" {
+    layout=(--set distributed.pp=2)
+    begins DT_LINK_TO_NEXT
+}
+
+@test "a stream that is used before it has come" {
+    layout=(--set distributed.pp=2)
+    plant_join DT_LINK_FROM_BEFORE
+    shows links.c
+}
+
+# All streams are sent before the first gradient comes, and most often so late that their boxes
+# have others by then.
+@test "a box that is used again before its stream was sent" {
+    local attempt
+    layout=(--set distributed.pp=2 --set distributed.schedule=afab)
+    plant_join DT_LINK_TO_NEXT
+    for attempt in 1 2 3 4 5; do
+        rm -rf two
+        train links.c
+        cmp -s "$reference.results" two.results || break
+    done
+    run cmp "$reference.results" two.results
+    [ "$status" -eq 1 ]
+}
+
 @test "an event that is not recorded" {
-    plant links.c 'cudaEventRecord(l->ended[l->tickets % TICKETS], l->stream)' 'cudaSuccess'
+    plant links.c 'cudaEventRecord(lane->ended[lane->tickets % TICKETS], lane->stream)' 'cudaSuccess'
     shows links.c
 }
 
 @test "a call of NCCL that nobody sees to its end" {
-    plant links.c 'return rc < 0 ? rc : await(l, "transfers", err);' 'return rc;'
+    plant links.c 'return rc < 0 ? rc : await(l, lane, "transfers", err);' 'return rc;'
     run train links.c
     [ "$status" -ne 0 ]
     [[ "$output" == *"emulated NCCL: a group begins before the last one is over"* ]]
@@ -66,7 +69,8 @@ shows() {
 }
 
 @test "a copy that is left out" {
-    plant links.c 'cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, links_of(dev)->stream)' \
-        'cudaSuccess'
+    plant links.c '    dt_cuda_note(dev, "links",
+                 cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault,' '    dt_cuda_note(dev, "links", to == NULL ? cudaSuccess :
+                 cudaMemcpyAsync(to, from, 0, cudaMemcpyDefault,'
     shows links.c
 }

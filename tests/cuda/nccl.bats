@@ -19,13 +19,20 @@ load links
     done
 }
 
+@test "a ring of stages has the bits of one rank, and so has its validation" {
+    local emulator=hurry
+    over self 1 one "${deep[@]}"
+    grep -q '"val_loss"' one.results
+    stages 2 2 --set distributed.schedule=interleaved --set distributed.virtual_stages=2
+}
+
 @test "the bits and bytes of MPI, in 16 bits and with shared-out gradients too" {
     local precision stage backend
-    for precision in 'fp32 0' 'bf16 2'; do
+    for precision in 'fp32 zero_stage=0' 'bf16 zero_stage=2'; do
         read -r precision stage <<<"$precision"
         for backend in mpi nccl; do
             over $backend 2 $backend --set training.precision=$precision \
-                --set distributed.zero_stage=$stage
+                --set distributed.$stage
             numbers $backend bytes_sent | paste -sd' ' >sent # which begins before the first step
             read -r first second <sent
             echo "$((second - first)) bytes" >>$backend.results
@@ -33,6 +40,45 @@ load links
         cmp mpi.results nccl.results
         rm -r mpi nccl
     done
+}
+
+# dry BACKEND: bytes that a plan has for the first rank of two stages of two replicas.
+dry() {
+    (links && ranks 4 --set distributed.backend="$1" --set distributed.pp=2 \
+        --set training.gradient_accumulation_steps=2 --dry-run) |
+        awk '$1 == "total" { print $2 }'
+}
+
+@test "dt-plan has what links take" {
+    local layout n
+    # The first stage takes the most.
+    small+=(--set model.hidden_size=64 --set model.num_layers=4 --set model.max_seq_len=32
+        --set model.vocab_size=320)
+    for layout in '2 zero_stage=0' '4 zero_stage=2' '4 shard_ranks=2' '4 pp=2'; do
+        read -r n layout <<<"$layout"
+        layout=(--set distributed.backend=nccl --set "distributed.$layout")
+        (links && ranks "$n" "${layout[@]}" --dry-run) |
+            awk '/^memory/ { on = 1; next } on && !/^(total|snapshot|available)/ { print $1, $2 }' >dry
+        [ "$(wc -l <dry)" -eq 7 ]
+        dt-plan -n "$n" "${small[@]:2}" "${layout[@]}" |
+            awk '/^memory/ { on = 1; next } on && / total / { exit } on { print $1, $2 }' |
+            diff dry -
+    done
+}
+
+# taken BACKEND: bytes that it takes of its GPU, with what plans do not have.
+taken() {
+    (links account && ranks 4 --set distributed.backend="$1" --set distributed.pp=2 \
+        --set training.gradient_accumulation_steps=2 --set training.max_steps=1 -o taken) 2>&1 |
+        sed -nE 's/^cuda emulator: GPU 0: ([0-9]+) bytes$/\1/p'
+    rm -r taken
+}
+
+@test "what links add to the memory of a GPU is what they add to the plan" {
+    local added
+    added=$(($(dry nccl) - $(dry mpi)))
+    [ "$added" -gt 10000 ]
+    [ $(($(taken nccl) - $(taken mpi))) -eq "$added" ]
 }
 
 @test "slices: as late and at once the same bits, and the loss of one rank" {
@@ -137,6 +183,6 @@ what_we_know() {
         skip "there is no nccl.h"
     what_we_know 0 -I"$ROOT/tests/cuda/toolkit" >ours
     what_we_know 1 -isystem "$folder" >theirs
-    [ "$(wc -l <ours)" -eq 8 ]
+    [ "$(wc -l <ours)" -eq 11 ]
     cmp ours theirs
 }

@@ -117,11 +117,11 @@ void work_off(stream *s, uint64_t end)
 /* The host waits, and leaves the device to whoever else has it work. */
 void await(stream *s, uint64_t end)
 {
-    const timespec pause = {0, 50000};
-    for (;; nanosleep(&pause, nullptr))
+    for (timespec pause = {0, 50000};; nanosleep(&pause, nullptr))
         try {
             return work_off(s, end);
         } catch (emulator::not_yet &) {
+            pause.tv_nsec = std::min(2 * pause.tv_nsec, 1000000L);
         }
 }
 

@@ -154,6 +154,128 @@ static void every_schedule_comes_to_its_end(void **state)
         }
 }
 
+/* --- lanes ------------------------------------------------------------------------------------
+ *
+ * Messages of devices that are linked (train/passes.c): a stage copies what it sends into one of
+ * two boxes, once the message before the last one has left that; receives two ahead; and in the
+ * end waits for what it has sent. A message is over when both sides have begun it, and in its lane
+ * the one before is. No action chooses what it waits for, so that whether all come to their end
+ * does not depend on who is faster: one order of doing them is enough.
+ */
+#define BOXES 2
+
+enum kind { OUTPUT, GRADIENT };
+
+/* One way between two stages: messages that were copied into boxes, and that were taken out. */
+struct lane {
+    const struct dt_action *sent[512], *taken[512];
+    int64_t sent_count, taken_count;
+};
+
+struct lanes {
+    struct play play;
+    struct lane all[MOST_STAGES][2]; /* by the stage that sends, and kind */
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Those of a lane that are over: both have begun them. */
+static int64_t over(const struct lane *l)
+{
+    return least(l->sent_count, l->taken_count + BOXES);
+}
+
+/* What a receive or a send is a message of. */
+static struct lane *lane_of(struct lanes *l, int stage, const struct dt_action *a)
+{
+    int stages = l->play.pipeline.stages;
+    switch (a->kind) {
+    case DT_SEND_OUTPUT:
+        return &l->all[stage][OUTPUT];
+    case DT_SEND_GRADIENT:
+        return &l->all[stage][GRADIENT];
+    case DT_RECEIVE_INPUT:
+        return &l->all[(stage + stages - 1) % stages][OUTPUT];
+    case DT_RECEIVE_GRADIENT:
+        return &l->all[(stage + 1) % stages][GRADIENT];
+    default:
+        return NULL;
+    }
+}
+
+static bool step_on_lane(struct lane *lane, const struct dt_action *a)
+{
+    bool sends = a->kind == DT_SEND_OUTPUT || a->kind == DT_SEND_GRADIENT;
+    if (sends ? over(lane) <= lane->sent_count - BOXES : over(lane) <= lane->taken_count)
+        return false;
+    if (sends)
+        lane->sent[lane->sent_count++] = a;
+    else
+        lane->taken[lane->taken_count++] = a;
+    return true;
+}
+
+static bool advance_on_lanes(struct lanes *l, int stage)
+{
+    struct play *p = &l->play;
+    if (p->next[stage] == p->lists[stage].count)
+        return false;
+    const struct dt_action *a = &p->lists[stage].actions[p->next[stage]];
+    struct lane *lane = lane_of(l, stage, a);
+    if (lane && !step_on_lane(lane, a))
+        return false;
+    p->next[stage]++;
+    return true;
+}
+
+/* Of a lane every message is taken as what it was sent as, and all are over. */
+static void check_lane(const struct lane *l)
+{
+    assert_int_equal(l->sent_count, l->taken_count);
+    for (int64_t i = 0; i < l->sent_count; i++) {
+        int way = l->sent[i]->kind == DT_SEND_OUTPUT ? 1 : -1;
+        assert_int_equal(l->sent[i]->run + way, l->taken[i]->run);
+        assert_int_equal(l->sent[i]->batch, l->taken[i]->batch);
+    }
+}
+
+static void play_on_lanes(struct dt_pipeline pipeline, int64_t batches)
+{
+    static struct lanes l;
+    l = (struct lanes){.play = {.pipeline = pipeline, .batches = batches}};
+    for (int s = 0; s < pipeline.stages; s++)
+        list_actions(&l.play, s);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int s = 0; s < pipeline.stages; s++)
+            while (advance_on_lanes(&l, s))
+                moved = true;
+    }
+    for (int s = 0; s < pipeline.stages; s++) {
+        assert_int_equal(l.play.next[s], l.play.lists[s].count); /* nobody waits for ever */
+        check_lane(&l.all[s][OUTPUT]);
+        check_lane(&l.all[s][GRADIENT]);
+        free(l.play.lists[s].actions);
+    }
+}
+
+static void every_schedule_comes_to_its_end_on_lanes(void **state)
+{
+    (void)state;
+    for (int stages = 2; stages <= MOST_STAGES; stages++)
+        for (int64_t batches = 1; batches <= 4 * stages; batches++) {
+            play_on_lanes((struct dt_pipeline){DT_PIPELINE_1F1B, stages, 1}, batches);
+            play_on_lanes((struct dt_pipeline){DT_PIPELINE_AFAB, stages, 1}, batches);
+            play_on_lanes((struct dt_pipeline){DT_PIPELINE_MODEL_PARALLEL, stages, 1}, batches);
+            for (int chunks = 2; chunks <= 4 && batches <= 4; chunks++)
+                play_on_lanes((struct dt_pipeline){DT_PIPELINE_INTERLEAVED, stages, chunks},
+                              batches * stages);
+        }
+}
+
 /* Time of a step where a pass forward through a run takes 1 / chunks and one backward twice
  * that, and messages nothing. */
 static double step_time(struct dt_pipeline pipeline, int64_t batches)
@@ -236,6 +358,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_schedule_comes_to_its_end),
+        cmocka_unit_test(every_schedule_comes_to_its_end_on_lanes),
         cmocka_unit_test(bubbles_are_those_of_the_formula),
         cmocka_unit_test(impossible_schedules_are_refused),
     };

@@ -332,8 +332,8 @@ static float time_of(struct dt_device *dev, const struct contest *c)
 
 /* The product with results that may be overwritten again and again: those of sums that go on are
  * made beside, in memory that is to be freed. False, where there is none. */
-static bool set_aside(const struct dt_cuda_product *product, struct dt_cuda_product *aside,
-                      void **memory)
+static bool set_aside(struct dt_device *dev, const struct dt_cuda_product *product,
+                      struct dt_cuda_product *aside, void **memory)
 {
     const struct dt_tensor *c = &product->c;
     size_t bytes = (size_t)(c->rows * stride_of(c)) * dt_dtype_size(c->dtype);
@@ -342,7 +342,7 @@ static bool set_aside(const struct dt_cuda_product *product, struct dt_cuda_prod
     *aside = *product;
     if (!product->accumulate)
         return true;
-    if (cudaMalloc(memory, bytes + sums) != cudaSuccess)
+    if (cudaMallocAsync(memory, bytes + sums, dt_cuda_of(dev)->stream) != cudaSuccess)
         return false;
     aside->c.data = *memory;
     if (sums > 0)
@@ -374,7 +374,7 @@ static void tune(struct dt_device *dev, struct plan *p, const struct dt_cuda_pro
     void *memory;
     if (++p->uses != TUNED_USE || !dt_cuda_of(dev)->blas->tune || p->key.replicated)
         return;
-    if (set_aside(product, &aside, &memory)) {
+    if (set_aside(dev, product, &aside, &memory)) {
         float here = choose(dev, p, &aside);
         if (instead &&
             time_of(dev, &(struct contest){.product = &aside, .instead = instead}) < here * WORTH) {
@@ -383,7 +383,8 @@ static void tune(struct dt_device *dev, struct plan *p, const struct dt_cuda_pro
             p->slower = true;
         }
     }
-    cudaFree(memory);
+    if (memory)
+        cudaFreeAsync(memory, dt_cuda_of(dev)->stream);
 }
 
 bool dt_cuda_blas_takes(struct dt_device *dev, const struct dt_cuda_product *product,

@@ -52,7 +52,8 @@ void dt_cuda_note_text(struct dt_device *dev, const char *text);
 
 /* At least bytes that one op may use, in the order of the stream: the next op's are the
  * same. 256-byte aligned, not zeroed. NULL, with the failure kept, when there is no
- * memory. Grows on the first steps alone; then it waits for the device. */
+ * memory. Grows on the first steps alone, in the order of the stream too: what frees memory at
+ * once waits for the whole device, and so for messages under way. */
 void *dt_cuda_scratch(struct dt_device *dev, size_t bytes);
 
 /* Memory and transfers. */

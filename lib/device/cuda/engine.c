@@ -57,10 +57,11 @@ void *dt_cuda_scratch(struct dt_device *dev, size_t bytes)
     struct dt_cuda *cuda = dt_cuda_of(dev);
     if (cuda->scratch && bytes <= cuda->scratch_bytes)
         return cuda->scratch;
-    dt_cuda_release(dev, cuda->scratch, cuda->scratch_bytes);
+    if (cuda->scratch)
+        dt_cuda_note(dev, "release", cudaFreeAsync(cuda->scratch, cuda->stream));
     cuda->scratch_bytes = bytes + bytes / 4;
     cuda->scratch = NULL;
-    cudaError_t error = cudaMalloc(&cuda->scratch, cuda->scratch_bytes + 1);
+    cudaError_t error = cudaMallocAsync(&cuda->scratch, cuda->scratch_bytes + 1, cuda->stream);
     dt_cuda_note(dev, "memory for an operation", error);
     if (error != cudaSuccess)
         cuda->scratch = NULL;

@@ -14,17 +14,26 @@
 #define TICKETS  256   /* behind so many others, a ticket stands for the newest of its event */
 #define PAUSE_NS 20000 /* between questions whether NCCL has finished a call */
 
+/* Blocks of a GPU that a lane of two ranks takes at most while it waits for the other: all lanes
+ * together, and what the lane of all takes, must fit beside each other, or they wait for room
+ * that those hold which wait for them. */
+#define LANE_BLOCKS 8
+
+struct lane {
+    ncclComm_t comm; /* NULL: none yet, or aborted */
+    cudaStream_t stream;
+    cudaEvent_t ended[TICKETS];
+    uint64_t tickets;
+};
+
 /* Calls of NCCL return before they are over, so that each can be waited for with an end. */
 struct dt_cuda_links {
     struct dt_nccl nccl;
-    pthread_mutex_t lock; /* of calls that name comm */
-    ncclComm_t comm;      /* NULL: none yet, or aborted */
-    cudaStream_t stream;
+    pthread_mutex_t lock; /* of calls that name a comm */
+    struct lane lanes[DT_LINK_LANES];
+    bool opened;       /* any of them, whatever became of it */
     cudaEvent_t ready; /* what ops had put into their stream */
-    cudaEvent_t ended[TICKETS];
-    uint64_t tickets;
-    void *scratch;
-    size_t scratch_bytes;
+    void *greeting;    /* a byte of each lane */
     double patience;
 };
 
@@ -44,7 +53,7 @@ static int find_functions(struct dt_nccl *nccl, void *library, struct dt_error *
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         void *function = dlsym(library, names[i]);
         if (function == NULL)
-            return dt_fail(err, DT_EMISSING, "%s has no %s: NCCL 2.14 or later is needed",
+            return dt_fail(err, DT_EMISSING, "%s has no %s: NCCL 2.17 or later is needed",
                            DT_NCCL_LIBRARY, names[i]);
         memcpy((char *)nccl + i * sizeof function, &function, sizeof function);
     }
@@ -70,6 +79,8 @@ static int find(struct dt_device *dev, char name[DT_LINK_NAME], char device[DT_L
     cuda->links->nccl.GetVersion(&version);
     snprintf(name, DT_LINK_NAME, "NCCL %d.%d.%d", version / 10000, version / 100 % 100,
              version % 100);
+    if (version < (int)DT_NCCL_CONFIG_VERSION)
+        return dt_fail(err, DT_EMISSING, "this is %s: 2.17 or later is needed", name);
     if (cudaDeviceGetPCIBusId(device, DT_LINK_NAME, cuda->device) != cudaSuccess)
         return dt_fail(err, DT_EMISSING, "the GPU does not say where it is");
     return 0;
@@ -77,37 +88,38 @@ static int find(struct dt_device *dev, char name[DT_LINK_NAME], char device[DT_L
 
 /* --- calls ------------------------------------------------------------------------------------ */
 
-/* With the lock. */
-static int check(struct dt_cuda_links *l, ncclResult_t result, const char *what,
-                 struct dt_error *err)
+/* With the lock; lane is NULL for calls that name none. */
+static int check(struct dt_cuda_links *l, const struct lane *lane, ncclResult_t result,
+                 const char *what, struct dt_error *err)
 {
-    const char *more = l->comm ? l->nccl.GetLastError(l->comm) : NULL;
+    const char *more = lane && lane->comm ? l->nccl.GetLastError(lane->comm) : NULL;
     if (result == ncclSuccess || result == ncclInProgress)
         return 0;
     return dt_fail(err, DT_EIO, "NCCL: %s: %s%s%s", what, l->nccl.GetErrorString(result),
                    more && *more ? ": " : "", more ? more : "");
 }
 
-/* What has become of the last call, and of what was put into the stream. */
-static ncclResult_t ask(struct dt_cuda_links *l, const char *what, int *rc, struct dt_error *err)
+/* What has become of a lane's last call, and of what was put into its stream. */
+static ncclResult_t ask(struct dt_cuda_links *l, struct lane *lane, const char *what, int *rc,
+                        struct dt_error *err)
 {
     ncclResult_t result = ncclInternalError;
     pthread_mutex_lock(&l->lock);
-    if (l->comm == NULL)
+    if (lane->comm == NULL)
         *rc = dt_fail(err, DT_EIO, "NCCL: %s: the links were given up", what);
-    else if ((*rc = check(l, l->nccl.CommGetAsyncError(l->comm, &result), what, err)) == 0)
-        *rc = check(l, result, what, err);
+    else if ((*rc = check(l, lane, l->nccl.CommGetAsyncError(lane->comm, &result), what, err)) == 0)
+        *rc = check(l, lane, result, what, err);
     pthread_mutex_unlock(&l->lock);
     return result;
 }
 
 /* Until a call is over. */
-static int await(struct dt_cuda_links *l, const char *what, struct dt_error *err)
+static int await(struct dt_cuda_links *l, struct lane *lane, const char *what, struct dt_error *err)
 {
     const struct timespec pause = {0, PAUSE_NS};
     double since = dt_now();
     int rc;
-    while (ask(l, what, &rc, err) == ncclInProgress && rc == 0) {
+    while (ask(l, lane, what, &rc, err) == ncclInProgress && rc == 0) {
         if (dt_now() - since > l->patience)
             return dt_fail(err, DT_ESTALLED,
                            "NCCL: %s: other ranks have not come to it for %.0f seconds", what,
@@ -121,38 +133,33 @@ static int make_id(struct dt_device *dev, struct dt_link_id *id, struct dt_error
 {
     struct dt_cuda_links *l = links_of(dev);
     ncclUniqueId unique;
-    DT_TRY(check(l, l->nccl.GetUniqueId(&unique), "an id for the ranks", err));
+    DT_TRY(check(l, NULL, l->nccl.GetUniqueId(&unique), "an id for the ranks", err));
     memcpy(id->bytes, unique.internal, sizeof id->bytes);
     return 0;
 }
 
 /* --- opening and closing ---------------------------------------------------------------------- */
 
-static int open_stream(struct dt_cuda_links *l, struct dt_error *err)
+static int open_stream(struct lane *lane, struct dt_error *err)
 {
     int least, greatest; /* so that messages do not wait until ops leave room */
     cudaError_t error = cudaDeviceGetStreamPriorityRange(&least, &greatest);
     if (error == cudaSuccess)
-        error = cudaStreamCreateWithPriority(&l->stream, cudaStreamNonBlocking, greatest);
-    if (error == cudaSuccess)
-        error = cudaEventCreateWithFlags(&l->ready, cudaEventDisableTiming);
+        error = cudaStreamCreateWithPriority(&lane->stream, cudaStreamNonBlocking, greatest);
     for (int i = 0; i < TICKETS && error == cudaSuccess; i++)
-        error = cudaEventCreateWithFlags(&l->ended[i], cudaEventDisableTiming);
+        error = cudaEventCreateWithFlags(&lane->ended[i], cudaEventDisableTiming);
     if (error == cudaSuccess)
         return 0;
     return dt_fail(err, DT_EIO, "no stream for links between GPUs: %s", cudaGetErrorString(error));
 }
 
-static void close_stream(struct dt_cuda_links *l)
+static void close_stream(struct lane *lane)
 {
     for (int i = 0; i < TICKETS; i++)
-        if (l->ended[i])
-            cudaEventDestroy(l->ended[i]);
-    if (l->ready)
-        cudaEventDestroy(l->ready);
-    if (l->stream)
-        cudaStreamDestroy(l->stream);
-    cudaFree(l->scratch);
+        if (lane->ended[i])
+            cudaEventDestroy(lane->ended[i]);
+    if (lane->stream)
+        cudaStreamDestroy(lane->stream);
 }
 
 static void abort_links(struct dt_device *dev)
@@ -160,133 +167,192 @@ static void abort_links(struct dt_device *dev)
     struct dt_cuda_links *l = links_of(dev);
     cudaSetDevice(dt_cuda_of(dev)->device);
     pthread_mutex_lock(&l->lock);
-    if (l->comm)
-        l->nccl.CommAbort(l->comm);
-    l->comm = NULL;
+    for (int i = 0; i < DT_LINK_LANES; i++) {
+        if (l->lanes[i].comm)
+            l->nccl.CommAbort(l->lanes[i].comm);
+        l->lanes[i].comm = NULL;
+    }
     pthread_mutex_unlock(&l->lock);
+}
+
+/* All lanes begin to leave before one is waited for: the others' ranks leave in any order. */
+static int leave(struct dt_cuda_links *l, struct dt_error *err)
+{
+    for (int i = 0; i < DT_LINK_LANES; i++)
+        if (l->lanes[i].comm) {
+            cudaStreamSynchronize(l->lanes[i].stream);
+            l->nccl.CommFinalize(l->lanes[i].comm);
+        }
+    for (int i = 0; i < DT_LINK_LANES; i++) {
+        if (l->lanes[i].comm == NULL)
+            continue;
+        DT_TRY(await(l, &l->lanes[i], "leaving", err));
+        l->nccl.CommDestroy(l->lanes[i].comm);
+        l->lanes[i].comm = NULL;
+    }
+    return 0;
 }
 
 static void close_links(struct dt_device *dev)
 {
     struct dt_cuda_links *l = links_of(dev);
     struct dt_error ignored;
-    if (l->comm) {
-        cudaStreamSynchronize(l->stream);
-        l->nccl.CommFinalize(l->comm);
-        if (await(l, "leaving", &ignored) == 0)
-            l->nccl.CommDestroy(l->comm);
-        else
-            abort_links(dev);
-    }
-    close_stream(l);
+    if (leave(l, &ignored) < 0)
+        abort_links(dev);
+    for (int i = 0; i < DT_LINK_LANES; i++)
+        close_stream(&l->lanes[i]);
+    if (l->ready)
+        cudaEventDestroy(l->ready);
+    cudaFree(l->greeting);
     pthread_mutex_destroy(&l->lock);
     free(l);
     dt_cuda_of(dev)->links = NULL;
 }
 
-static int open_links(struct dt_device *dev, const struct dt_link_id *id, int rank, int size,
-                      double patience, struct dt_error *err)
+/* What all lanes have. */
+static int open_common(struct dt_cuda_links *l, double patience, struct dt_error *err)
 {
-    struct dt_cuda_links *l = links_of(dev);
+    if (l->opened)
+        return 0;
+    pthread_mutex_init(&l->lock, NULL);
+    l->patience = patience;
+    l->opened = true;
+    if (cudaEventCreateWithFlags(&l->ready, cudaEventDisableTiming) == cudaSuccess &&
+        cudaMalloc(&l->greeting, DT_LINK_LANES) == cudaSuccess)
+        return 0;
+    return dt_fail(err, DT_EIO, "the GPU has nothing left for links");
+}
+
+/* Begins to meet those of a lane. */
+static int enter(struct dt_cuda_links *l, const struct dt_link_end *end, struct dt_error *err)
+{
+    struct lane *lane = &l->lanes[end->lane];
     ncclConfig_t config = {.size = sizeof config,
                            .magic = DT_NCCL_CONFIG_MAGIC,
                            .version = DT_NCCL_CONFIG_VERSION,
-                           .blocking = 0};
+                           .blocking = 0,
+                           .cgaClusterSize = DT_NCCL_UNDEFINED,
+                           .minCTAs = DT_NCCL_UNDEFINED,
+                           .maxCTAs = end->lane == DT_LINK_ALL ? DT_NCCL_UNDEFINED : LANE_BLOCKS};
     ncclUniqueId unique;
-    memcpy(unique.internal, id->bytes, sizeof id->bytes);
-    pthread_mutex_init(&l->lock, NULL);
-    l->patience = patience;
-    int rc = open_stream(l, err);
-    if (rc == 0)
-        rc = check(l, l->nccl.CommInitRankConfig(&l->comm, size, unique, rank, &config),
-                   "meeting the other ranks", err);
-    rc = rc < 0 ? rc : await(l, "meeting the other ranks", err);
-    if (rc < 0) {
-        abort_links(dev);
-        close_links(dev);
+    memcpy(unique.internal, end->id.bytes, sizeof unique.internal);
+    DT_TRY(open_stream(lane, err));
+    return check(l, lane,
+                 l->nccl.CommInitRankConfig(&lane->comm, end->size, unique, end->rank, &config),
+                 "meeting the other ranks", err);
+}
+
+/* With the lock. */
+static ncclResult_t put_transfer(struct dt_cuda_links *l, const struct lane *lane,
+                                 const struct dt_link_transfer *t)
+{
+    if (t->sends)
+        return l->nccl.Send(t->data, t->bytes, ncclUint8, t->peer, lane->comm, lane->stream);
+    return l->nccl.Recv(t->data, t->bytes, ncclUint8, t->peer, lane->comm, lane->stream);
+}
+
+/* A first message of each lane of two ranks, all at once: NCCL connects them with the first one,
+ * and the host waits for that, which in the midst of passes might wait for this host. */
+static int greet(struct dt_cuda_links *l, const struct dt_link_end *ends, int count,
+                 struct dt_error *err)
+{
+    int rc = 0;
+    pthread_mutex_lock(&l->lock);
+    l->nccl.GroupStart();
+    for (int i = 0; i < count && rc == 0; i++) {
+        const struct lane *lane = &l->lanes[ends[i].lane];
+        const struct dt_link_transfer t = {ends[i].rank == 0, 1 - ends[i].rank,
+                                           (char *)l->greeting + ends[i].lane, 1};
+        if (ends[i].lane != DT_LINK_ALL)
+            rc = check(l, lane, put_transfer(l, lane, &t), "a first message", err);
     }
+    ncclResult_t ended = l->nccl.GroupEnd();
+    rc = rc < 0 ? rc : check(l, NULL, ended, "first messages", err);
+    pthread_mutex_unlock(&l->lock);
+    for (int i = 0; i < count && rc == 0; i++)
+        rc = await(l, &l->lanes[ends[i].lane], "first messages", err);
+    return rc;
+}
+
+static int open_links(struct dt_device *dev, const struct dt_link_end *ends, int count,
+                      double patience, struct dt_error *err)
+{
+    struct dt_cuda_links *l = links_of(dev);
+    int rc = open_common(l, patience, err);
+    for (int i = 0; i < count && rc == 0; i++)
+        rc = enter(l, &ends[i], err);
+    for (int i = 0; i < count && rc == 0; i++)
+        rc = await(l, &l->lanes[ends[i].lane], "meeting the other ranks", err);
+    dt_cuda_note(dev, "links", cudaStreamSynchronize(dt_cuda_of(dev)->stream));
+    rc = rc < 0 ? rc : greet(l, ends, count, err);
+    if (rc < 0)
+        abort_links(dev);
     return rc;
 }
 
 /* --- work ------------------------------------------------------------------------------------- */
 
-static void begin(struct dt_device *dev)
+static void begin(struct dt_device *dev, enum dt_link_lane lane)
 {
     struct dt_cuda_links *l = links_of(dev);
     dt_cuda_note(dev, "links", cudaEventRecord(l->ready, dt_cuda_of(dev)->stream));
-    dt_cuda_note(dev, "links", cudaStreamWaitEvent(l->stream, l->ready, 0));
+    dt_cuda_note(dev, "links", cudaStreamWaitEvent(l->lanes[lane].stream, l->ready, 0));
 }
 
-/* With the lock. */
-static ncclResult_t put_transfer(struct dt_cuda_links *l, const struct dt_link_transfer *t)
-{
-    if (t->sends)
-        return l->nccl.Send(t->data, t->bytes, ncclUint8, t->peer, l->comm, l->stream);
-    return l->nccl.Recv(t->data, t->bytes, ncclUint8, t->peer, l->comm, l->stream);
-}
-
-static int exchange(struct dt_device *dev, const struct dt_link_transfer *transfers, int count,
-                    struct dt_error *err)
+static int exchange(struct dt_device *dev, enum dt_link_lane which,
+                    const struct dt_link_transfer *transfers, int count, struct dt_error *err)
 {
     struct dt_cuda_links *l = links_of(dev);
+    struct lane *lane = &l->lanes[which];
     pthread_mutex_lock(&l->lock);
-    int rc = l->comm ? 0 : dt_fail(err, DT_EIO, "NCCL: the links were given up");
+    int rc = lane->comm ? 0 : dt_fail(err, DT_EIO, "NCCL: the links were given up");
     if (rc == 0) {
-        rc = check(l, l->nccl.GroupStart(), "transfers", err);
+        rc = check(l, lane, l->nccl.GroupStart(), "transfers", err);
         for (int i = 0; i < count && rc == 0; i++)
-            rc = check(l, put_transfer(l, &transfers[i]), transfers[i].sends ? "send" : "receive",
-                       err);
+            rc = check(l, lane, put_transfer(l, lane, &transfers[i]),
+                       transfers[i].sends ? "send" : "receive", err);
         ncclResult_t ended = l->nccl.GroupEnd();
-        rc = rc < 0 ? rc : check(l, ended, "transfers", err);
+        rc = rc < 0 ? rc : check(l, lane, ended, "transfers", err);
     }
     pthread_mutex_unlock(&l->lock);
-    return rc < 0 ? rc : await(l, "transfers", err);
+    return rc < 0 ? rc : await(l, lane, "transfers", err);
 }
 
 static void add(struct dt_device *dev, float *sum, const float *x, size_t n)
 {
-    dt_cuda_add_floats(links_of(dev)->stream, sum, x, n);
+    dt_cuda_add_floats(links_of(dev)->lanes[DT_LINK_ALL].stream, sum, x, n);
 }
 
 static void copy(struct dt_device *dev, void *to, const void *from, size_t bytes)
 {
     dt_cuda_note(dev, "links",
-                 cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, links_of(dev)->stream));
+                 cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault,
+                                 links_of(dev)->lanes[DT_LINK_ALL].stream));
 }
 
-static void *scratch(struct dt_device *dev, size_t bytes)
+static uint64_t end(struct dt_device *dev, enum dt_link_lane which)
 {
-    struct dt_cuda_links *l = links_of(dev);
-    if (bytes <= l->scratch_bytes)
-        return l->scratch;
-    dt_cuda_note(dev, "links", cudaStreamSynchronize(l->stream));
-    cudaFree(l->scratch);
-    l->scratch = NULL;
-    l->scratch_bytes = cudaMalloc(&l->scratch, bytes) == cudaSuccess ? bytes : 0;
-    return l->scratch;
+    struct lane *lane = &links_of(dev)->lanes[which];
+    dt_cuda_note(dev, "links", cudaEventRecord(lane->ended[lane->tickets % TICKETS], lane->stream));
+    return lane->tickets++;
 }
 
-static uint64_t end(struct dt_device *dev)
+static void join(struct dt_device *dev, enum dt_link_lane which, uint64_t ticket)
 {
-    struct dt_cuda_links *l = links_of(dev);
-    dt_cuda_note(dev, "links", cudaEventRecord(l->ended[l->tickets % TICKETS], l->stream));
-    return l->tickets++;
-}
-
-static void join(struct dt_device *dev, uint64_t ticket)
-{
-    struct dt_cuda_links *l = links_of(dev);
+    const struct lane *lane = &links_of(dev)->lanes[which];
     dt_cuda_note(dev, "links",
-                 cudaStreamWaitEvent(dt_cuda_of(dev)->stream, l->ended[ticket % TICKETS], 0));
+                 cudaStreamWaitEvent(dt_cuda_of(dev)->stream, lane->ended[ticket % TICKETS], 0));
 }
 
-static int test(struct dt_device *dev, uint64_t ticket, struct dt_error *err)
+static int test(struct dt_device *dev, enum dt_link_lane which, uint64_t ticket,
+                struct dt_error *err)
 {
     struct dt_cuda_links *l = links_of(dev);
+    struct lane *lane = &l->lanes[which];
     int rc;
     cudaSetDevice(dt_cuda_of(dev)->device);
-    (void)ask(l, "messages", &rc, err);
-    cudaError_t error = rc < 0 ? cudaSuccess : cudaEventQuery(l->ended[ticket % TICKETS]);
+    (void)ask(l, lane, "messages", &rc, err);
+    cudaError_t error = rc < 0 ? cudaSuccess : cudaEventQuery(lane->ended[ticket % TICKETS]);
     if (error == cudaErrorNotReady)
         return 0;
     if (rc == 0 && error != cudaSuccess)
@@ -302,7 +368,6 @@ const struct dt_links dt_cuda_links = {.find = find,
                                        .exchange = exchange,
                                        .add = add,
                                        .copy = copy,
-                                       .scratch = scratch,
                                        .end = end,
                                        .join = join,
                                        .test = test,

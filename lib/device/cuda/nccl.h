@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the engine uses of NCCL, by its documentation of version 2.14 and later. The library
+ * What the engine uses of NCCL, by its documentation of version 2.17 and later. The library
  * is opened when ranks ask for links: neither it nor its header is needed to build. Behind
  * NCCL's own header the types are that one's: tests/cuda/nccl.bats has a compiler compare.
  */
@@ -8,6 +8,7 @@
 #define DT_DEVICE_CUDA_NCCL_H
 
 #include <cuda_runtime_api.h>
+#include <limits.h>
 #include <stddef.h>
 
 #ifndef NCCL_H_
@@ -17,17 +18,19 @@ typedef struct {
 } ncclUniqueId;
 typedef enum { ncclSuccess = 0, ncclInternalError = 3, ncclInProgress = 7 } ncclResult_t;
 typedef enum { ncclUint8 = 1 } ncclDataType_t;
-/* As far as 2.14 had it: size and version tell the library. */
+/* As far as 2.17 had it: size and version tell the library. */
 typedef struct {
     size_t size;
     unsigned magic, version;
-    int blocking;
+    int blocking, cgaClusterSize, minCTAs, maxCTAs;
+    const char *netName;
 } ncclConfig_t;
 #endif
 
 #define DT_NCCL_LIBRARY        "libnccl.so.2"
 #define DT_NCCL_CONFIG_MAGIC   0xcafebeefu
-#define DT_NCCL_CONFIG_VERSION 21400u
+#define DT_NCCL_CONFIG_VERSION 21700u
+#define DT_NCCL_UNDEFINED      INT_MIN /* of a config: as NCCL likes */
 
 /* Result, name behind "nccl", parameters. */
 #define DT_NCCL_FUNCTIONS(X)                                                                       \

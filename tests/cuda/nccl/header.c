@@ -26,12 +26,16 @@ int main(void)
     printf("magic %zu\n", offsetof(ncclConfig_t, magic));
     printf("version %zu\n", offsetof(ncclConfig_t, version));
     printf("blocking %zu\n", offsetof(ncclConfig_t, blocking));
+    printf("most blocks %zu\n", offsetof(ncclConfig_t, maxCTAs));
+    printf("network %zu\n", offsetof(ncclConfig_t, netName));
 #if BUILT_WITH
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     printf("magic is %x\n", config.magic);
-    printf("version is %d\n", NCCL_VERSION(2, 14, 0));
+    printf("version is %d\n", NCCL_VERSION(2, 17, 0));
+    printf("undefined is %d\n", NCCL_CONFIG_UNDEF_INT);
 #else
     printf("magic is %x\n", DT_NCCL_CONFIG_MAGIC);
     printf("version is %u\n", DT_NCCL_CONFIG_VERSION);
+    printf("undefined is %d\n", DT_NCCL_UNDEFINED);
 #endif
 }

@@ -184,7 +184,7 @@ void help(cudaStream_t stream)
 
 void help()
 {
-    const timespec pause = {0, 50000};
+    const timespec pause = {0, 200000};
     for (; !closing; nanosleep(&pause, nullptr)) {
         std::lock_guard<std::mutex> locked(lock);
         for (ncclComm_t c : opened)
