@@ -64,7 +64,7 @@ load planted-links
 }
 
 @test "a sum that is left out" {
-    plant links-sum.cu 'sum[i] += x[i]' 'sum[i] += 0 * x[i]'
+    plant links-sum.cu 's[i] += v[i]' 's[i] += 0 * v[i]'
     shows links-sum
 }
 
