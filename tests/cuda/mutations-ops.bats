@@ -66,6 +66,11 @@ run_tests() {
     caught blas.c
 }
 
+@test "losses: a row that is read before it is there" {
+    plant cross-entropy.cu 'dt_wait_copies<0>();' ''
+    caught cross-entropy
+}
+
 @test "losses: the wrong column is the target" {
     plant cross-entropy.cu 'column + i == target' 'column + i + 1 == target'
     caught cross-entropy

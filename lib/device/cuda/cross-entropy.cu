@@ -6,7 +6,8 @@
 #include "device/cuda/reduction.cuh"
 
 constexpr int most_threads = 512;
-constexpr int blocks = 3; /* on a multiprocessor: a thread has one load under way at a time */
+constexpr int blocks = 2;        /* on a multiprocessor, of three loads a thread */
+constexpr size_t besides = 2048; /* bytes of shared memory that a block takes for all but a row */
 
 namespace
 {
@@ -18,13 +19,35 @@ struct found {
 };
 } // namespace
 
+/* A row that the block keeps in shared memory, as row 0 of a tensor: all of it is under way at
+ * once, and gradients need no second reading. Each thread has copied what it reads, groups of
+ * its own, so that it waits for no other. What it keeps is as long as the block lives. */
+template <int TYPE, bool KEPT>
+static __device__ __forceinline__ struct dt_cuda_view view_of_row(const struct dt_cuda_view &x,
+                                                                  int64_t row)
+{
+    struct dt_cuda_view one = x;
+    int64_t size = TYPE == DT_F32 ? 4 : 2, bytes = x.columns * size;
+    char *from = static_cast<char *>(x.data) + row * x.stride * (x.dtype == DT_F32 ? 4 : 2);
+    one.data = from;
+    if constexpr (KEPT) {
+        DT_DYNAMIC_SHARED(char, kept);
+        for (int64_t at = threadIdx.x * 16; at < bytes; at += blockDim.x * 16)
+            dt_copy_async(kept + at, from + at, (int)(bytes - at < 16 ? bytes - at : 16));
+        dt_commit_copies();
+        dt_wait_copies<0>();
+        one.data = kept;
+    }
+    return one;
+}
+
 template <int TYPE>
 static __device__ __forceinline__ void look_at(struct found *f, const struct dt_cuda_view &x,
-                                               int64_t row, int64_t column)
+                                               int64_t column, const dt_cuda_fetched<TYPE> &words)
 {
     constexpr int group = dt_cuda_group<TYPE>;
     float v[group], most = f->most;
-    dt_cuda_load<TYPE>(x, row, column, v);
+    dt_cuda_unpack(words, v);
 #pragma unroll
     for (int i = 0; i < group; i++)
         if (column + i < x.columns) {
@@ -59,33 +82,62 @@ static __device__ __forceinline__ void join(struct found *f)
     f->sum = sums[1];
 }
 
+/* Groups of a row that a thread has under way at once: those at column, column + step, ... */
+template <int TYPE> struct several {
+    static constexpr int count = 3;
+    dt_cuda_fetched<TYPE> words[count];
+
+    __device__ __forceinline__ several(const struct dt_cuda_view &x, int64_t column, int64_t step)
+    {
+#pragma unroll
+        for (int k = 0; k < count; k++)
+            if (column + k * step < x.columns)
+                words[k] = dt_cuda_fetch<TYPE>(x, 0, column + k * step);
+    }
+};
+
+/* Row 0 of dx, from row 0 of x, which may be the same. */
 template <int TYPE>
-static __device__ void set_gradient(const struct dt_cuda_view &x, int64_t row, int target,
-                                    float most, float factor, float spread, float on_target)
+static __device__ void set_gradient(const struct dt_cuda_view &dx, const struct dt_cuda_view &x,
+                                    int target, float most, float factor, float spread,
+                                    float on_target)
 {
     constexpr int group = dt_cuda_group<TYPE>;
-    float v[group];
-    for (int64_t column = (int64_t)threadIdx.x * group; column < x.columns;
-         column += (int64_t)blockDim.x * group) {
-        dt_cuda_load<TYPE>(x, row, column, v);
+    int64_t step = (int64_t)blockDim.x * group;
+    for (int64_t at = (int64_t)threadIdx.x * group; at < x.columns;
+         at += several<TYPE>::count * step) {
+        const several<TYPE> of_x(x, at, step);
 #pragma unroll
-        for (int i = 0; i < group; i++)
-            v[i] = factor == 0 ? 0
-                               : __expf(v[i] - most) * factor - spread -
-                                     (column + i == target ? on_target : 0);
-        dt_cuda_store<TYPE>(x, row, column, v);
+        for (int k = 0; k < several<TYPE>::count; k++) {
+            int64_t column = at + k * step;
+            float v[group];
+            if (column >= x.columns)
+                continue;
+            dt_cuda_unpack(of_x.words[k], v);
+#pragma unroll
+            for (int i = 0; i < group; i++)
+                v[i] = factor == 0 ? 0
+                                   : __expf(v[i] - most) * factor - spread -
+                                         (column + i == target ? on_target : 0);
+            dt_cuda_store<TYPE>(dx, 0, column, v);
+        }
     }
 }
 
-/* One pass over a row, by the block. */
-template <int TYPE>
-static __device__ struct found look_through(const struct dt_cuda_view &x, int64_t row)
+/* One pass over row 0, by the block. */
+template <int TYPE> static __device__ struct found look_through(const struct dt_cuda_view &x)
 {
     constexpr int group = dt_cuda_group<TYPE>;
+    int64_t step = (int64_t)blockDim.x * group;
     struct found f = {-INFINITY, 0, 0, INT_MAX};
     for (int64_t column = (int64_t)threadIdx.x * group; column < x.columns;
-         column += (int64_t)blockDim.x * group)
-        look_at<TYPE>(&f, x, row, column);
+         column += several<TYPE>::count * step) {
+        const several<TYPE> of_x(x, column, step);
+#pragma unroll
+        for (int k = 0; k < several<TYPE>::count; k++)
+            if (column + k * step < x.columns)
+                look_at<TYPE>(&f, x, column + k * step, of_x.words[k]);
+    }
     join(&f);
     return f;
 }
@@ -106,17 +158,17 @@ static __device__ __forceinline__ float loss_of(float most, float exp_sum, float
 
 template <int TYPE>
 static __device__ __forceinline__ void
-set_gradient_of(const struct dt_cuda_view &x, int64_t row, int target, float most, float exp_sum,
-                float columns, const struct dt_cross_entropy &how)
+set_gradient_of(const struct dt_cuda_view &dx, const struct dt_cuda_view &x, int target, float most,
+                float exp_sum, float columns, const struct dt_cross_entropy &how)
 {
     float log_sum = logf(exp_sum) + most;
     set_gradient<TYPE>(
-        x, row, target, most, how.scale * (1.0f + 2.0f * how.z_loss * log_sum) / exp_sum,
+        dx, x, target, most, how.scale * (1.0f + 2.0f * how.z_loss * log_sum) / exp_sum,
         how.scale * how.label_smoothing / columns, how.scale * (1.0f - how.label_smoothing));
 }
 
 /* A block is a row: one pass to read, one more where the gradient is wanted. */
-template <int TYPE>
+template <int TYPE, bool KEPT>
 static __global__ void __launch_bounds__(most_threads, blocks)
     cross_entropy(float *losses, float *hits, struct dt_cuda_view x, const int32_t *targets,
                   struct dt_cross_entropy how)
@@ -124,8 +176,9 @@ static __global__ void __launch_bounds__(most_threads, blocks)
     int64_t row = blockIdx.x;
     int target = targets[row];
     if (target < 0) {
+        const struct dt_cuda_view dx = view_of_row<TYPE, false>(x, row);
         if (how.scale != 0)
-            set_gradient<TYPE>(x, row, target, 0, 0, 0, 0);
+            set_gradient<TYPE>(dx, dx, target, 0, 0, 0, 0);
         if (threadIdx.x == 0) {
             losses[row] = 0;
             if (hits)
@@ -134,7 +187,8 @@ static __global__ void __launch_bounds__(most_threads, blocks)
         return;
     }
     float n = (float)x.columns, of_target = dt_cuda_element(x, row, target);
-    struct found f = look_through<TYPE>(x, row);
+    const struct dt_cuda_view own = view_of_row<TYPE, KEPT>(x, row);
+    struct found f = look_through<TYPE>(own);
     if (threadIdx.x == 0) {
         losses[row] = loss_of(f.most, f.exp_sum, n * f.most - f.sum, n, of_target, how);
         if (hits)
@@ -143,7 +197,7 @@ static __global__ void __launch_bounds__(most_threads, blocks)
     if (how.scale == 0)
         return;
     __syncthreads(); /* every thread has read the target's logit */
-    set_gradient_of<TYPE>(x, row, target, f.most, f.exp_sum, n, how);
+    set_gradient_of<TYPE>(view_of_row<TYPE, false>(x, row), own, target, f.most, f.exp_sum, n, how);
 }
 
 /* --- logits whose columns are dealt out to ranks ---------------------------------------------- */
@@ -155,14 +209,14 @@ struct sums {
 };
 } // namespace
 
-template <int TYPE>
+template <int TYPE, bool KEPT>
 static __global__ void __launch_bounds__(most_threads, blocks)
     logit_sums(float *sums, int64_t stride, struct dt_cuda_view x, const int32_t *targets)
 {
     int64_t row = blockIdx.x;
     int target = targets[row];
     bool there = target >= 0 && target < x.columns;
-    struct found f = look_through<TYPE>(x, row);
+    struct found f = look_through<TYPE>(view_of_row<TYPE, KEPT>(x, row));
     if (threadIdx.x > 0)
         return;
     float n = (float)x.columns;
@@ -197,7 +251,7 @@ static __device__ struct sums add_up(const struct dt_cuda_view &parts, int64_t r
     return all;
 }
 
-template <int TYPE>
+template <int TYPE, bool KEPT>
 static __global__ void __launch_bounds__(most_threads, blocks)
     cross_entropy_of_sums(float *losses, float *hits, struct dt_cuda_view x,
                           struct dt_cuda_view parts, int64_t all_rows, const int32_t *targets,
@@ -211,15 +265,29 @@ static __global__ void __launch_bounds__(most_threads, blocks)
             hits[row] = s.is_first;
     }
     if (how.scale != 0)
-        set_gradient_of<TYPE>(x, row, targets[row], s.most, s.exp_sum, s.columns, how);
+        set_gradient_of<TYPE>(view_of_row<TYPE, false>(x, row), view_of_row<TYPE, KEPT>(x, row),
+                              targets[row], s.most, s.exp_sum, s.columns, how);
 }
 
 /* --- launches --------------------------------------------------------------------------------- */
-template <int TYPE> static dim3 block_of(const struct dt_tensor *logits)
+/* A block for each row; rows of which two fit into a multiprocessor are kept. */
+template <int TYPE, class... Parameters, class... Arguments>
+static void launch_rows(struct dt_device *dev, const struct dt_tensor *logits,
+                        void (*kernel)(Parameters...), void (*keeping)(Parameters...),
+                        Arguments... arguments)
 {
+    const struct dt_cuda *cuda = dt_cuda_of(dev);
     constexpr int group = dt_cuda_group<TYPE>;
     int64_t groups = (logits->columns + group - 1) / group;
-    return dim3((unsigned)(groups < most_threads ? (groups + 31) / 32 * 32 : most_threads));
+    dim3 block((unsigned)(groups < most_threads ? (groups + 31) / 32 * 32 : most_threads));
+    size_t bytes = (size_t)groups * 16;
+    bool keeps = TYPE != dt_cuda_mixed && dt_cuda_view_of(logits).aligned &&
+                 2 * (bytes + besides) <= cuda->shared_limit;
+    if (keeps)
+        (void)cudaFuncSetAttribute(keeping, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   (int)bytes);
+    dt_cuda_launch(cuda->stream, dim3((unsigned)logits->rows), block, keeps ? bytes : 0,
+                   keeps ? keeping : kernel, arguments...);
 }
 
 void dt_cuda_cross_entropy(struct dt_device *dev, float *losses, float *hits,
@@ -227,9 +295,9 @@ void dt_cuda_cross_entropy(struct dt_device *dev, float *losses, float *hits,
                            const struct dt_cross_entropy *how)
 {
     dt_cuda_for_type((int)logits->dtype, [&](auto type) {
-        dt_cuda_launch(dt_cuda_of(dev)->stream, dim3((unsigned)logits->rows),
-                       block_of<type.value>(logits), 0, cross_entropy<type.value>, losses, hits,
-                       dt_cuda_view_of(logits), targets, *how);
+        launch_rows<type.value>(dev, logits, cross_entropy<type.value, false>,
+                                cross_entropy<type.value, true>, losses, hits,
+                                dt_cuda_view_of(logits), targets, *how);
     });
 }
 
@@ -238,10 +306,9 @@ void dt_cuda_logit_sums(struct dt_device *dev, struct dt_tensor *sums,
 {
     assert(sums->columns == DT_LOGIT_SUMS && sums->rows == logits->rows && logits->columns > 0);
     dt_cuda_for_type((int)logits->dtype, [&](auto type) {
-        dt_cuda_launch(dt_cuda_of(dev)->stream, dim3((unsigned)logits->rows),
-                       block_of<type.value>(logits), 0, logit_sums<type.value>,
-                       static_cast<float *>(sums->data), sums->stride, dt_cuda_view_of(logits),
-                       targets);
+        launch_rows<type.value>(dev, logits, logit_sums<type.value, false>,
+                                logit_sums<type.value, true>, static_cast<float *>(sums->data),
+                                sums->stride, dt_cuda_view_of(logits), targets);
     });
 }
 
@@ -251,9 +318,9 @@ void dt_cuda_cross_entropy_of_sums(struct dt_device *dev, float *losses, float *
 {
     assert(sums->columns == DT_LOGIT_SUMS && logits->rows > 0 && sums->rows % logits->rows == 0);
     dt_cuda_for_type((int)logits->dtype, [&](auto type) {
-        dt_cuda_launch(dt_cuda_of(dev)->stream, dim3((unsigned)logits->rows),
-                       block_of<type.value>(logits), 0, cross_entropy_of_sums<type.value>, losses,
-                       hits, dt_cuda_view_of(logits), dt_cuda_view_of(sums), sums->rows, targets,
-                       *how);
+        launch_rows<type.value>(dev, logits, cross_entropy_of_sums<type.value, false>,
+                                cross_entropy_of_sums<type.value, true>, losses, hits,
+                                dt_cuda_view_of(logits), dt_cuda_view_of(sums), sums->rows, targets,
+                                *how);
     });
 }
