@@ -314,10 +314,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
                     d,
                     emulator::settings().second && algorithm->data[7] == 1};
     bool slow = emulator::settings().second && algorithm->data[7] == 0;
-    emulator::enqueue(stream, [=] {
+    cudaError_t error = emulator::enqueue(stream, [=] {
         multiply(t);
         if (slow)
             emulator::pass_time(1);
     });
-    return CUBLAS_STATUS_SUCCESS;
+    return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

@@ -13,7 +13,8 @@ setup() {
     program bundle/bin/conformance 'echo no >&2; exit 1'
     program bundle/bin/dt-bench '[ "$DT_CUDA_WGMMA" = 1 ] && ms=10 || ms=20
         echo "{\"tokens_per_second\": 7, \"gflops\": 2, \"gemm_gflops\": 4,
-        \"forward_s\": 0.0$ms, \"backward_s\": 0.02}" | tr -d "\n"'
+        \"forward_s\": 0.0$ms, \"backward_s\": 0.02,
+        \"streams_1\": {\"tokens_per_second\": 9${DT_CUDA_GRAPH:-0}, \"read_share\": 0.25}}" | tr -d "\n"'
     cp "$ROOT"/share/bench/*-vs-pytorch.py "$T/bundle/share"
 }
 
@@ -68,6 +69,9 @@ END
     [ "$status" -eq 0 ]
     [[ "$output" == *"not here        0 s  attention by PyTorch: Python has no module torch"* ]]
     grep -qE '^gpt2-1558m +7 0\.500 +[0-9]+$' <<<"$output"
+    grep -qE '^gpt2-124m, 1024 tokens, graphs +7 0\.500 +[0-9]+$' <<<"$output"
+    grep -qE '^decoding +90 +0\.250 +nan +nan$' <<<"$output"
+    grep -qE '^decoding, graphs +91 +0\.250 +nan +nan$' <<<"$output"
     # 2 products of 2 x 64 x 12 x 1024^2 x 64 / 2 operations in 20 ms, with wgmma in 10
     grep -qE '^64 x 12 heads, 1024 x 64 +5\.2 +12\.9 +10\.3 +12\.9 +nan' <<<"$output"
 }
@@ -93,6 +97,7 @@ runs() {
     cp -s "$(realpath "${DT_BUILD:-$ROOT/build}")"/lib/dt/cpu-*.so bundle/lib/dt
     dt-synth -n 300 -o docs.jsonl
     dt-vocab -q --size 300 -o tok.json docs.jsonl
+    cp tok.json bundle/share
     dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o "bundle/share/$1.dts"
     small=(--set model.vocab_size=300 --set model.hidden_size=64 --set model.num_layers=2
         --set model.num_heads=2 --set model.max_seq_len=64 --set training.batch_size=4
@@ -116,6 +121,7 @@ runs() {
     grep -q '^ok .*fp32 follows the processor' <<<"$output"
     grep -q '^ok .*fp16 follows the processor' <<<"$output"
     grep -q '^ok .*a run repeats itself' <<<"$output"
+    grep -q '^ok .*fp16 by graphs has the bits of launches' <<<"$output"
     grep -q '^ok .*fp16 by wgmma follows the processor' <<<"$output"
     grep -q '^failed .*bf16 by wgmma follows the processor' <<<"$output"
     grep -q '^failed .*bf16 follows the processor' <<<"$output"
@@ -136,6 +142,7 @@ runs() {
     export LD_LIBRARY_PATH="${DT_BUILD:-$ROOT/build}/tests/cuda/nccl"
     run "$ROOT/tests/gpu/check" "$T/bundle"
     grep -q '^ok .*two ranks over NCCL' <<<"$output"
+    grep -q '^ok .*bf16 by graphs has the bits of launches' <<<"$output"
     export CUDA_EMULATOR=gpus=1
     run "$ROOT/tests/gpu/check" "$T/bundle"
     grep -q '^failed .*two ranks over NCCL' <<<"$output"

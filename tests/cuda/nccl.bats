@@ -7,13 +7,16 @@ load links
 
 @test "invariant: 2 and 4 ranks of every zero_stage have the bits of one" {
     local emulator way
+    local -x DT_CUDA_GRAPH
     over self 1 one "${invariant[@]}"
     [ "$(grep -c '"loss"' one.results)" -eq 2 ]
-    # Messages as late as they may be, and at once.
-    for way in '2 zero_stage=0 hurry' '2 zero_stage=1' '2 zero_stage=2' '2 zero_stage=3 hurry' \
-        '2 pp=2' '4 zero_stage=0' '4 zero_stage=3' '4 shard_ranks=2 hurry'; do
-        read -r n setting emulator <<<"$way"
-        over nccl "$n" some "${invariant[@]}" --set "distributed.$setting"
+    # Messages as late as they may be, and at once; launch by launch, and by graphs.
+    for way in '2 0 zero_stage=0 hurry' '2 1 zero_stage=1' '2 0 zero_stage=2' \
+        '2 1 zero_stage=3 hurry' '2 1 pp=2' '4 1 zero_stage=0' '4 0 zero_stage=3' \
+        '4 1 shard_ranks=2 hurry'; do
+        read -r n DT_CUDA_GRAPH setting emulator <<<"$way"
+        emulator+=' count' over nccl "$n" some "${invariant[@]}" --set "distributed.$setting" 2>said
+        [ "$(grep -cE '^emulator: [0-9]+ graphs made, [1-9]' said)" -eq $((n * DT_CUDA_GRAPH)) ]
         cmp one.results some.results
         rm -r some
     done

@@ -19,9 +19,12 @@ run_ranks() {
 }
 
 @test "invariant: two ranks of zero_stage 0, 2 and 3, and two stages, have the bits of one rank" {
+    local -x DT_CUDA_GRAPH
     run_ranks 1 one "${invariant[@]}"
     [ "$(grep -c '"loss"' one.results)" -eq 2 ]
-    for more in zero_stage=0 zero_stage=2 zero_stage=3 pp=2; do
+    # Launch by launch, and by graphs.
+    for more in '0 zero_stage=0' '1 zero_stage=2' '1 zero_stage=3' '0 pp=2'; do
+        read -r DT_CUDA_GRAPH more <<<"$more"
         run_ranks 2 two "${invariant[@]}" --set "distributed.$more"
         cmp one.results two.results
         rm -r two

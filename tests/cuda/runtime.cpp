@@ -10,13 +10,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <sys/mman.h>
 #include <vector>
 
+#include "capture.h"
 #include "emulator.h"
 #include "settings.h"
 #include "toolkit/cuda_runtime.h"
@@ -40,7 +40,9 @@ struct stream final : CUstream_st {
 struct CUevent_st {
     std::atomic<stream *> where;
     std::atomic<uint64_t> place; /* in its stream: what came before it */
-    double time;
+    double time; /* milliseconds, of which a piece of the stream's work takes one: what is timed
+                  * must not depend on the machine */
+    bool captured; /* the last time that it was recorded */
 };
 
 namespace
@@ -68,13 +70,6 @@ struct account {
             fprintf(stderr, "cuda emulator: GPU %d: %zu bytes\n", device, (size_t)bytes);
     }
 } given;
-
-double now()
-{
-    timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec + passed;
-}
 
 stream *stream_of(cudaStream_t s)
 {
@@ -169,14 +164,17 @@ void emulator::pass_time(double seconds)
     passed += seconds;
 }
 
-void emulator::enqueue(cudaStream_t where, std::function<void()> work)
+cudaError_t emulator::enqueue(cudaStream_t where, std::function<void()> work)
 {
+    if (is_captured(where))
+        return capture(where, std::move(work), false);
     std::lock_guard<std::recursive_mutex> locked(lock);
     stream *s = stream_of(where);
     s->work.push_back(std::move(work));
     s->added++;
     if (settings().eager || s->hurries)
         s->finish();
+    return cudaSuccess;
 }
 
 void emulator::set_shared_limit(const void *kernel, size_t bytes)
@@ -267,6 +265,8 @@ cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t)
 
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
+    if (cudaError_t error = emulator::forbid_unsafe())
+        return error;
     given.bytes += given.asked ? bytes : 0;
     return cudaMallocAsync(memory, bytes, nullptr);
 }
@@ -275,6 +275,9 @@ cudaError_t cudaFree(void *memory)
 {
     if (memory == nullptr)
         return cudaSuccess;
+    if (cudaError_t error = emulator::forbid_unsafe())
+        return error;
+    std::lock_guard<std::recursive_mutex> locked(lock);
     cudaDeviceSynchronize();
     emulator::release(memory);
     return cudaSuccess;
@@ -282,8 +285,7 @@ cudaError_t cudaFree(void *memory)
 
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
 {
-    emulator::enqueue(stream, [=] { emulator::release(memory); });
-    return cudaSuccess;
+    return emulator::enqueue(stream, [=] { emulator::release(memory); });
 }
 
 void emulator::release(void *memory)
@@ -302,6 +304,8 @@ void emulator::release(void *memory)
 
 cudaError_t cudaMallocHost(void **memory, size_t bytes)
 {
+    if (cudaError_t error = emulator::forbid_unsafe())
+        return error;
     *memory = malloc(bytes ? bytes : 1);
     return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }
@@ -323,35 +327,31 @@ cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream)
 {
-    emulator::enqueue(stream, [=] { memcpy(to, from, bytes); });
-    return cudaSuccess;
+    return emulator::enqueue(stream, [=] { memcpy(to, from, bytes); });
 }
 
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                               size_t width, size_t height, cudaMemcpyKind, cudaStream_t stream)
 {
-    emulator::enqueue(stream, [=] {
+    return emulator::enqueue(stream, [=] {
         for (size_t i = 0; i < height; i++)
             memcpy(static_cast<char *>(to) + i * to_pitch,
                    static_cast<const char *>(from) + i * from_pitch, width);
     });
-    return cudaSuccess;
 }
 
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
 {
-    emulator::enqueue(stream, [=] { memset(to, byte, bytes); });
-    return cudaSuccess;
+    return emulator::enqueue(stream, [=] { memset(to, byte, bytes); });
 }
 
 cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int byte, size_t width, size_t height,
                               cudaStream_t stream)
 {
-    emulator::enqueue(stream, [=] {
+    return emulator::enqueue(stream, [=] {
         for (size_t i = 0; i < height; i++)
             memset(static_cast<char *>(to) + i * pitch, byte, width);
     });
-    return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *made, unsigned)
@@ -384,12 +384,17 @@ cudaError_t cudaStreamDestroy(cudaStream_t which)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t which)
 {
+    if (cudaError_t error = emulator::forbid(which))
+        return error;
     await(stream_of(which), stream_of(which)->added);
     return cudaSuccess;
 }
 
 cudaError_t cudaDeviceSynchronize(void)
 {
+    for (stream *s : streams)
+        if (cudaError_t error = emulator::forbid(s))
+            return error;
     cudaStreamSynchronize(nullptr);
     for (stream *s : streams)
         cudaStreamSynchronize(s);
@@ -400,9 +405,15 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t which, cudaEvent_t event, unsigned)
 {
     stream *other = event->where;
     uint64_t place = event->place;
-    if (other != nullptr)
-        emulator::enqueue(which, [=] { work_off(other, place); });
-    return cudaSuccess;
+    if (event->captured && emulator::is_captured(which))
+        return cudaSuccess;
+    if (event->captured)
+        emulator::stop("a stream that joins a capture: not emulated");
+    if (cudaError_t error = emulator::forbid(which, cudaErrorStreamCaptureIsolation))
+        return error;
+    if (other == nullptr)
+        return cudaSuccess;
+    return emulator::enqueue(which, [=] { work_off(other, place); });
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
@@ -420,14 +431,27 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t which)
 {
-    emulator::enqueue(which, [=] { event->time = now(); });
-    event->place = stream_of(which)->added;
-    event->where = stream_of(which);
+    event->captured = emulator::is_captured(which);
+    if (event->captured)
+        return cudaSuccess; /* a dependency, and no node */
+    stream *s = stream_of(which);
+    emulator::enqueue(which, [=] { event->time = (double)s->done + 1e3 * passed; });
+    event->place = s->added;
+    event->where = s;
     return cudaSuccess;
+}
+
+/* Whether its state may be asked for. */
+static cudaError_t ask(cudaEvent_t event)
+{
+    cudaError_t error = emulator::forbid_unsafe();
+    return event->captured ? cudaErrorCapturedEvent : error;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
+    if (cudaError_t error = ask(event))
+        return error;
     if (event->where)
         await(event->where, event->place);
     return cudaSuccess;
@@ -435,12 +459,14 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
+    if (cudaError_t error = ask(event))
+        return error;
     const stream *s = event->where;
     return s == nullptr || s->done >= event->place ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end)
 {
-    *milliseconds = (float)(1e3 * (end->time - begin->time));
+    *milliseconds = (float)(end->time - begin->time);
     return cudaSuccess;
 }

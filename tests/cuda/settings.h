@@ -10,14 +10,14 @@
 namespace emulator
 {
 struct settings_list {
-    bool eager, hurry, account, plain, aligned, older, second;
+    bool eager, hurry, account, plain, aligned, older, second, count;
     unsigned seed, gpus;
     char name[32];
 };
 
 inline settings_list read_settings()
 {
-    settings_list s = {false, false, false, false, false, false, false, 0, 1, "emulated"};
+    settings_list s = {false, false, false, false, false, false, false, false, 0, 1, "emulated"};
     const char *words = getenv("CUDA_EMULATOR"), *seed, *gpus, *name;
     if (words == nullptr)
         return s;
@@ -28,6 +28,7 @@ inline settings_list read_settings()
     s.aligned = strstr(words, "aligned") != nullptr;
     s.older = strstr(words, "older") != nullptr;
     s.second = strstr(words, "second") != nullptr;
+    s.count = strstr(words, "count") != nullptr;
     if ((seed = strstr(words, "seed=")) != nullptr)
         s.seed = (unsigned)strtoul(seed + strlen("seed="), nullptr, 10);
     if ((gpus = strstr(words, "gpus=")) != nullptr)

@@ -3,7 +3,9 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 extern "C" {
@@ -206,6 +208,121 @@ void test_events(void **)
     cudaFree(x);
 }
 
+/* Another digit: so the order of launches shows. */
+__global__ void add_digit(float *x, float digit)
+{
+    x[0] = 10 * x[0] + digit;
+}
+
+float read_number(const float *x)
+{
+    float got;
+    cudaMemcpyAsync(&got, x, sizeof got, cudaMemcpyDeviceToHost, stream);
+    cudaStreamSynchronize(stream);
+    return got;
+}
+
+/* A copy and two launches of digits, captured; the nodes of the launches. */
+cudaGraph_t capture_digits(float *x, const float *from, cudaGraphNode_t *nodes)
+{
+    const cudaGraphNode_t *last;
+    const cudaGraphEdgeData *edges;
+    cudaStreamCaptureStatus status;
+    cudaGraph_t graph;
+    size_t count;
+    float digit = 1;
+    void *arguments[] = {&x, &digit};
+    assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    cudaMemcpyAsync(x, from, sizeof *from, cudaMemcpyHostToDevice, stream);
+    for (int i = 0; i < 2; i++, digit++) {
+        cudaLaunchKernel(DT_KERNEL(add_digit), dim3(1), dim3(1), arguments, 0, stream);
+        cudaStreamGetCaptureInfo(stream, &status, nullptr, nullptr, &last, &edges, &count);
+        assert_true(status == cudaStreamCaptureStatusActive && count == 1);
+        nodes[i] = last[0];
+    }
+    assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+    return graph;
+}
+
+cudaError_t set_digit(cudaGraphExec_t executable, cudaGraphNode_t node, float *x, float digit)
+{
+    void *arguments[] = {&x, &digit};
+    const cudaKernelNodeParams p = {const_cast<void *>(DT_KERNEL(add_digit)), dim3(1), dim3(1), 0,
+                                    arguments, nullptr};
+    return cudaGraphExecKernelNodeSetParams(executable, node, &p);
+}
+
+/* What is captured is done when its graph is launched, with what it was given before that. */
+void test_graphs(void **)
+{
+    cudaGraphNode_t nodes[2];
+    cudaGraphExec_t executable;
+    float *x, begin = 7, zero = 0;
+    cudaMalloc(reinterpret_cast<void **>(&x), sizeof *x);
+    cudaMemcpyAsync(x, &zero, sizeof zero, cudaMemcpyHostToDevice, stream);
+    cudaGraph_t graph = capture_digits(x, &begin, nodes);
+    assert_true(read_number(x) == 0);
+    assert_int_equal(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+    cudaGraphLaunch(executable, stream);
+    assert_true(read_number(x) == 712);
+    cudaGraphLaunch(executable, stream);
+    dt_cuda_launch(stream, 1, 1, 0, add_digit, x, 9.0f);
+    assert_int_equal(set_digit(executable, nodes[1], x, 5), cudaSuccess);
+    assert_true(read_number(x) == 7129);
+    cudaGraphLaunch(executable, stream);
+    assert_int_equal(cudaGraphDestroy(graph), cudaSuccess);
+    assert_int_equal(set_digit(executable, nodes[1], x, 6), cudaErrorInvalidValue);
+    cudaGraphExecDestroy(executable);
+    assert_true(read_number(x) == 715);
+    cudaFree(x);
+}
+
+/* Whether call fails in a capture, and spoils it. */
+bool spoils(cudaStreamCaptureMode mode, const std::function<cudaError_t()> &call)
+{
+    cudaGraph_t graph;
+    float *x = nullptr;
+    assert_int_equal(cudaStreamBeginCapture(stream, mode), cudaSuccess);
+    bool failed = call() != cudaSuccess;
+    bool refused = cudaMemsetAsync(x, 0, 4, stream) == cudaErrorStreamCaptureInvalidated;
+    bool ended = cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureInvalidated;
+    assert_true(failed == refused && refused == ended && (graph == nullptr) == ended);
+    if (graph)
+        cudaGraphDestroy(graph);
+    return failed;
+}
+
+void test_what_a_capture_forbids(void **)
+{
+    const auto global = cudaStreamCaptureModeGlobal, local = cudaStreamCaptureModeThreadLocal;
+    cudaEvent_t event, inside;
+    cudaGraph_t graph;
+    void *memory;
+    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    cudaEventCreateWithFlags(&inside, cudaEventDisableTiming);
+    cudaEventRecord(event, stream);
+    cudaStreamSynchronize(stream);
+    const auto query = [=] { return cudaEventQuery(event); };
+    const auto elsewhere = [=] {
+        cudaError_t error;
+        std::thread([&] { error = query(); }).join();
+        return error;
+    };
+    assert_true(spoils(local, [] { return cudaStreamSynchronize(stream); }));
+    assert_true(spoils(local, [] { return cudaDeviceSynchronize(); }));
+    assert_true(spoils(local, [&] { return cudaMalloc(&memory, 1); }));
+    assert_true(spoils(local, [=] { return cudaStreamWaitEvent(stream, event, 0); }));
+    assert_true(spoils(local, query));
+    assert_true(spoils(global, elsewhere));
+    assert_false(spoils(local, elsewhere));
+    assert_false(spoils(local, [=] { return cudaEventRecord(inside, stream); }));
+    assert_int_equal(cudaEventQuery(inside), cudaErrorCapturedEvent);
+    assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaErrorInvalidValue);
+    cudaEventRecord(inside, stream);
+    cudaEventDestroy(event);
+    cudaEventDestroy(inside);
+}
+
 int open_stream(void **)
 {
     return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess;
@@ -226,6 +343,8 @@ int main()
         cmocka_unit_test(test_what_is_not_there_yet_is_no_number),
         cmocka_unit_test(test_host_that_does_not_wait),
         cmocka_unit_test(test_events),
+        cmocka_unit_test(test_graphs),
+        cmocka_unit_test(test_what_a_capture_forbids),
     };
     return cmocka_run_group_tests(tests, open_stream, close_stream);
 }

@@ -358,7 +358,7 @@ const struct op table[] = {
     {"sum of ranks",
      {{1, 1, 1, 15.9}, {1, 1, 1, 15.9}},
      [] {
-         dt_cuda_add_floats(dt_cuda_of(dev)->stream, vector(parameters), vector(parameters),
+         dt_cuda_add_floats(dt_cuda_flush(dev), vector(parameters), vector(parameters),
                             (size_t)parameters);
      }},
 };

@@ -268,7 +268,7 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
 }
 
 template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>
-static void launch(const struct dt_cuda_attention *a, cudaStream_t stream)
+static void launch(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
 {
     unsigned blocks = (unsigned)dt_tiles(a->queries, KEPT);
     dim3 queries(blocks, (unsigned)a->heads, (unsigned)a->batch);
@@ -279,7 +279,7 @@ static void launch(const struct dt_cuda_attention *a, cudaStream_t stream)
                              cut<SIZE>::threads, layout<SIZE>::bytes, stream, a);
 }
 
-void dt_cuda_attention_backward_tensor(const struct dt_cuda_attention *a, cudaStream_t stream)
+void dt_cuda_attention_backward_tensor(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
 {
     DT_ATTENTION_VARIANTS(launch, a, stream);
 }

@@ -301,7 +301,7 @@ __global__ void __launch_bounds__(THREADS, 1)
 
 /* --- the host --------------------------------------------------------------------------------- */
 template <enum dt_dtype TYPE, int SIZE>
-static void launch(const struct backward_operands *o, cudaStream_t stream)
+static void launch(const struct backward_operands *o, struct dt_cuda_stream *stream)
 {
     const struct dt_cuda_attention *a = &o->a;
     unsigned blocks = (unsigned)dt_tiles(a->queries, KEPT);
@@ -327,7 +327,7 @@ static int map_records(struct dt_device *dev, CUtensorMap *map, const struct dt_
 void dt_cuda_attention_backward_wgmma(struct dt_device *dev, const struct dt_cuda_attention *a)
 {
     struct backward_operands o;
-    cudaStream_t stream = dt_cuda_of(dev)->stream;
+    struct dt_cuda_stream *stream = dt_cuda_of(dev)->stream;
     int32_t t = a->queries, shared = a->heads / a->group;
     o.a = *a;
     if (dt_cuda_map_rows(dev, &o.q, a, &a->q, a->heads, t, t, WALKED) < 0 ||

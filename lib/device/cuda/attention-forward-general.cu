@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
     dt_write_rows<SIZE>(a, a.y, base, head, first, a.queries, sums, mergers);
 }
 
-template <int SIZE> static void launch(const struct dt_cuda_attention *a, cudaStream_t stream)
+template <int SIZE> static void launch(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
 {
     dim3 grid((unsigned)dt_tiles(a->queries, dt_general<SIZE>::rows), (unsigned)a->heads,
               (unsigned)a->batch);
@@ -89,7 +89,7 @@ template <int SIZE> static void launch(const struct dt_cuda_attention *a, cudaSt
                              layout<SIZE>::floats * sizeof(float), stream, a);
 }
 
-void dt_cuda_attention_forward_general(const struct dt_cuda_attention *a, cudaStream_t stream)
+void dt_cuda_attention_forward_general(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
 {
     DT_GENERAL_VARIANTS(launch, a, stream);
 }

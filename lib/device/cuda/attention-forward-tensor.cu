@@ -114,14 +114,14 @@ __global__ void __launch_bounds__(THREADS, 2)
 }
 
 template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>
-static void launch(const struct dt_cuda_attention *a, cudaStream_t stream)
+static void launch(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
 {
     dim3 grid((unsigned)dt_tiles(a->queries, QUERIES), (unsigned)a->heads, (unsigned)a->batch);
     dt_cuda_attention_launch(attention_forward<TYPE, SIZE, DROPOUT>, grid, THREADS,
                              layout<SIZE>::bytes, stream, a);
 }
 
-void dt_cuda_attention_forward_tensor(const struct dt_cuda_attention *a, cudaStream_t stream)
+void dt_cuda_attention_forward_tensor(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
 {
     DT_ATTENTION_VARIANTS(launch, a, stream);
 }

@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(THREADS, 1)
 }
 
 template <enum dt_dtype TYPE, int SIZE>
-static void launch(const struct forward_operands *o, cudaStream_t stream)
+static void launch(const struct forward_operands *o, struct dt_cuda_stream *stream)
 {
     dim3 grid((unsigned)dt_tiles(o->a.queries, QUERIES), (unsigned)o->a.heads,
               (unsigned)o->a.batch);
@@ -176,7 +176,7 @@ static void launch(const struct forward_operands *o, cudaStream_t stream)
 void dt_cuda_attention_forward_wgmma(struct dt_device *dev, const struct dt_cuda_attention *a)
 {
     struct forward_operands o;
-    cudaStream_t stream = dt_cuda_of(dev)->stream;
+    struct dt_cuda_stream *stream = dt_cuda_of(dev)->stream;
     int32_t keys = a->keys, shared = a->heads / a->group;
     o.a = *a;
     if (dt_cuda_map_rows(dev, &o.q, a, &a->q, a->heads, a->queries, a->queries, 64) < 0 ||

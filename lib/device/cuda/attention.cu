@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(THREADS)
         a.ranges[(int64_t)sequence * gridDim.x + blockIdx.x] = range;
 }
 
-static void prepare(const struct dt_cuda_attention *a, bool chunks, cudaStream_t stream)
+static void prepare(const struct dt_cuda_attention *a, bool chunks, struct dt_cuda_stream *stream)
 {
     dim3 grid((unsigned)dt_tiles(a->queries, DT_ATTENTION_TILE), (unsigned)a->heads,
               (unsigned)a->batch);
@@ -159,7 +159,7 @@ extern "C" void dt_cuda_attention_backward(struct dt_device *dev, struct dt_tens
                                            const struct dt_attention *how)
 {
     struct dt_cuda_attention a = describe(q, k, v, y, lse, how);
-    cudaStream_t stream = dt_cuda_of(dev)->stream;
+    struct dt_cuda_stream *stream = dt_cuda_of(dev)->stream;
     assert(how->key_stride == how->queries && a.keys == a.queries);
     assert(a.past <= 0 || a.bidirectional); /* all keys, or none behind the query's own place */
     assert(y->dtype == q->dtype && dy->dtype == q->dtype);

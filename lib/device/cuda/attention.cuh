@@ -62,10 +62,10 @@ struct dt_cuda_attention {
 
 /* Kernels by way: on the tensor cores, heads of at most 128 channels of 16-bit elements,
  * whose rows and heads begin at multiples of 16 bytes; or anything up to 256 channels. */
-void dt_cuda_attention_forward_tensor(const struct dt_cuda_attention *a, cudaStream_t stream);
-void dt_cuda_attention_forward_general(const struct dt_cuda_attention *a, cudaStream_t stream);
-void dt_cuda_attention_backward_tensor(const struct dt_cuda_attention *a, cudaStream_t stream);
-void dt_cuda_attention_backward_general(const struct dt_cuda_attention *a, cudaStream_t stream);
+void dt_cuda_attention_forward_tensor(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream);
+void dt_cuda_attention_forward_general(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream);
+void dt_cuda_attention_backward_tensor(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream);
+void dt_cuda_attention_backward_general(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream);
 
 /* On the tensor cores of sm_90a, as forward_tensor, heads of 64 or 128 channels without
  * dropout; where dt_cuda_wgmma_open found what it takes. */
@@ -105,7 +105,7 @@ typedef void dt_cuda_attention_kernel(const struct dt_cuda_attention a);
 template <class Operands>
 static inline void dt_cuda_attention_launch(void (*kernel)(const Operands), dim3 grid,
                                             unsigned threads, size_t shared_bytes,
-                                            cudaStream_t stream, const Operands *operands)
+                                            struct dt_cuda_stream *stream, const Operands *operands)
 {
     (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                (int)shared_bytes);

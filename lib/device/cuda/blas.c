@@ -20,7 +20,7 @@ struct key {
     int64_t rows, columns, depth, a_stride, b_stride, c_stride, aux_stride;
     int16_t a_alignment, b_alignment, c_alignment, bias_alignment, aux_alignment; /* bytes */
     int16_t type, c_type, epilogue;
-    int8_t transpose_a, transpose_b, accumulate, replicated;
+    int8_t transpose_a, transpose_b, accumulate, replicated, unused[4];
 };
 
 struct plan {
@@ -31,6 +31,14 @@ struct plan {
     int uses;
     bool none;   /* the library has no algorithm */
     bool slower; /* than what is done instead */
+};
+
+/* A product by one of the algorithms. */
+struct call {
+    struct key key;
+    const void *a, *b;
+    void *c, *bias, *aux; /* bias: or what takes sums */
+    cublasLtMatmulHeuristicResult_t choice;
 };
 
 struct dt_cuda_blas {
@@ -206,15 +214,13 @@ static bool describe(struct plan *p, bool tf32)
 }
 
 /* Where bias and aux lie. The library proposes algorithms for memory as aligned as this. */
-static bool point(struct dt_cuda_blas *blas, struct plan *p, const struct dt_cuda_product *product)
+static bool point(struct plan *p, const struct call *c)
 {
-    void *bias = has_sums(p->key.epilogue) ? blas->sums : product->bias.data;
     bool ok = true;
     if (has_bias(p->key.epilogue) || has_sums(p->key.epilogue))
-        ok = set(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+        ok = set(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &c->bias, sizeof c->bias);
     if (has_aux(p->key.epilogue))
-        ok = ok && set(p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &product->aux.data,
-                       sizeof product->aux.data);
+        ok = ok && set(p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &c->aux, sizeof c->aux);
     return ok;
 }
 
@@ -264,43 +270,62 @@ static int propose(struct dt_cuda_blas *blas, const struct plan *p,
     return count;
 }
 
-static struct plan *find_plan(struct dt_cuda_blas *blas, const struct dt_cuda_product *product)
+static struct call call_of(const struct dt_cuda_blas *blas, const struct dt_cuda_product *product)
 {
-    const struct key key = key_of(product);
+    struct call c;
+    memset(&c, 0, sizeof c); /* gaps too */
+    c.key = key_of(product);
+    c.a = product->a.data;
+    c.b = product->b.data;
+    c.c = product->c.data;
+    c.bias = has_sums(product->epilogue) ? blas->sums : product->bias.data;
+    c.aux = product->aux.data;
+    return c;
+}
+
+static struct plan *find_plan(struct dt_cuda_blas *blas, const struct call *c)
+{
     for (int i = 0; i < blas->count; i++)
-        if (memcmp(&blas->plans[i].key, &key, sizeof key) == 0)
+        if (memcmp(&blas->plans[i].key, &c->key, sizeof c->key) == 0)
             return &blas->plans[i];
     struct plan *p = &blas->plans[blas->next];
     blas->next = (blas->next + 1) % MOST_PLANS;
     blas->count += blas->count < MOST_PLANS;
     release_plan(p);
-    p->key = key;
-    p->none = !describe(p, blas->tf32) || !lay_out_all(p) || !point(blas, p, product) ||
+    p->key = c->key;
+    p->none = !describe(p, blas->tf32) || !lay_out_all(p) || !point(p, c) ||
               propose(blas, p, &p->choice, 1) == 0;
     return p;
 }
 
 /* --- running and timing ----------------------------------------------------------------------- */
-static bool run(struct dt_device *dev, struct plan *p, const struct dt_cuda_product *product,
-                const cublasLtMatmulHeuristicResult_t *choice)
+static bool run(struct dt_device *dev, const struct call *c, cudaStream_t stream)
 {
-    const float one = 1, beta = product->accumulate ? 1 : 0;
-    const struct dt_tensor *a = &product->a, *b = &product->b, *c = &product->c;
+    const float one = 1, beta = c->key.accumulate ? 1 : 0;
     struct dt_cuda_blas *blas = dt_cuda_of(dev)->blas;
-    bool ok =
-        point(blas, p, product) &&
-        cublasLtMatmul(blas->library, p->product, &one, b->data, p->b, a->data, p->a, &beta,
-                       c->data, p->c, c->data, p->c, &choice->algo, blas->workspace,
-                       choice->workspaceSize, dt_cuda_of(dev)->stream) == CUBLAS_STATUS_SUCCESS;
-    if (ok && has_sums(p->key.epilogue))
-        dt_cuda_add_chunks(dev, (struct dt_cuda_totals){{product->bias.data}}, blas->sums, 1, 0,
-                           product->bias.columns);
-    return ok;
+    struct plan *p = find_plan(blas, c);
+    return !p->none && point(p, c) &&
+           cublasLtMatmul(blas->library, p->product, &one, c->b, p->b, c->a, p->a, &beta, c->c,
+                          p->c, c->c, p->c, &c->choice.algo, blas->workspace,
+                          c->choice.workspaceSize, stream) == CUBLAS_STATUS_SUCCESS;
+}
+
+static void put_call(struct dt_device *dev, cudaStream_t stream, const void *context)
+{
+    if (!run(dev, context, stream))
+        dt_cuda_note_text(dev, "cuBLASLt refuses a product of matrices");
+}
+
+/* Behind a product that has stored sums. */
+static void add_sums(struct dt_device *dev, const struct dt_cuda_product *product)
+{
+    if (has_sums(product->epilogue))
+        dt_cuda_add_chunks(dev, (struct dt_cuda_totals){{product->bias.data}},
+                           dt_cuda_of(dev)->blas->sums, 1, 0, product->bias.columns);
 }
 
 /* What is timed: a product with one of the algorithms, or what is done instead of it. */
 struct contest {
-    struct plan *plan;
     const struct dt_cuda_product *product;
     const cublasLtMatmulHeuristicResult_t *choice; /* NULL: instead */
     void (*instead)(struct dt_device *, const struct dt_cuda_product *);
@@ -308,23 +333,27 @@ struct contest {
 
 static bool take_part(struct dt_device *dev, const struct contest *c)
 {
-    if (c->choice)
-        return run(dev, c->plan, c->product, c->choice);
-    c->instead(dev, c->product);
-    return true;
+    if (c->choice == NULL) {
+        c->instead(dev, c->product);
+        return true;
+    }
+    struct call call = call_of(dt_cuda_of(dev)->blas, c->product);
+    call.choice = *c->choice;
+    bool ok = run(dev, &call, dt_cuda_flush(dev));
+    add_sums(dev, c->product);
+    return ok;
 }
 
 /* Milliseconds; of the runs, the first is not counted. */
 static float time_of(struct dt_device *dev, const struct contest *c)
 {
     struct dt_cuda_blas *blas = dt_cuda_of(dev)->blas;
-    cudaStream_t stream = dt_cuda_of(dev)->stream;
     float time = 1e30f;
     bool ok = take_part(dev, c);
-    cudaEventRecord(blas->begin, stream);
+    cudaEventRecord(blas->begin, dt_cuda_flush(dev));
     for (int i = 0; ok && i < TIMED_RUNS; i++)
         ok = take_part(dev, c);
-    cudaEventRecord(blas->end, stream);
+    cudaEventRecord(blas->end, dt_cuda_flush(dev));
     if (cudaEventSynchronize(blas->end) == cudaSuccess && ok)
         cudaEventElapsedTime(&time, blas->begin, blas->end);
     return time;
@@ -342,7 +371,7 @@ static bool set_aside(struct dt_device *dev, const struct dt_cuda_product *produ
     *aside = *product;
     if (!product->accumulate)
         return true;
-    if (cudaMallocAsync(memory, bytes + sums, dt_cuda_of(dev)->stream) != cudaSuccess)
+    if (cudaMallocAsync(memory, bytes + sums, dt_cuda_flush(dev)) != cudaSuccess)
         return false;
     aside->c.data = *memory;
     if (sums > 0)
@@ -357,7 +386,7 @@ static float choose(struct dt_device *dev, struct plan *p, const struct dt_cuda_
     int count = propose(dt_cuda_of(dev)->blas, p, found, CANDIDATES);
     float best = 0;
     for (int i = 0; i < count; i++) {
-        float time = time_of(dev, &(struct contest){p, product, &found[i], NULL});
+        float time = time_of(dev, &(struct contest){product, &found[i], NULL});
         if (i == 0 || time < best * WORTH) {
             best = time;
             p->choice = found[i];
@@ -379,30 +408,33 @@ static void tune(struct dt_device *dev, struct plan *p, const struct dt_cuda_pro
         if (instead &&
             time_of(dev, &(struct contest){.product = &aside, .instead = instead}) < here * WORTH) {
             /* What is done instead may have made plans, and one of them replaced this. */
-            p = find_plan(dt_cuda_of(dev)->blas, product);
-            p->slower = true;
+            const struct call call = call_of(dt_cuda_of(dev)->blas, product);
+            find_plan(dt_cuda_of(dev)->blas, &call)->slower = true;
         }
     }
     if (memory)
-        cudaFreeAsync(memory, dt_cuda_of(dev)->stream);
+        cudaFreeAsync(memory, dt_cuda_flush(dev));
 }
 
 bool dt_cuda_blas_takes(struct dt_device *dev, const struct dt_cuda_product *product,
                         void (*instead)(struct dt_device *, const struct dt_cuda_product *))
 {
     struct dt_cuda_blas *blas = dt_cuda_of(dev)->blas;
-    struct plan *p = find_plan(blas, product);
+    const struct call call = call_of(blas, product);
+    struct plan *p = find_plan(blas, &call);
     if (p->none || (has_sums(product->epilogue) && product->bias.columns > MOST_SUMS))
         return false;
     tune(dev, p, product, instead);
-    return !find_plan(blas, product)->slower;
+    return !find_plan(blas, &call)->slower;
 }
 
 void dt_cuda_blas_multiply(struct dt_device *dev, const struct dt_cuda_product *product)
 {
-    struct plan *p = find_plan(dt_cuda_of(dev)->blas, product);
+    struct call call = call_of(dt_cuda_of(dev)->blas, product);
+    struct plan *p = find_plan(dt_cuda_of(dev)->blas, &call);
     if (!p->none && product->epilogue == DT_CUDA_PLAIN)
         tune(dev, p, product, NULL);
-    if (p->none || !run(dev, p, product, &p->choice))
-        dt_cuda_note_text(dev, "cuBLASLt refuses a product of matrices");
+    call.choice = p->choice;
+    dt_cuda_put(dev, put_call, &call, sizeof call);
+    add_sums(dev, product);
 }

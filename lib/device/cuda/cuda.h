@@ -11,6 +11,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "device/cuda/graph.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -24,12 +26,12 @@ struct dt_cuda_staging;
 /* The engine's state of a device. */
 struct dt_cuda {
     int device;
-    char isa[64];            /* name and compute capability of the device */
-    cudaStream_t stream;     /* that every op works in */
-    int processors;          /* multiprocessors of the device */
-    int capability;          /* 80, 90, ... */
-    size_t shared_limit;     /* of a block's shared memory, bytes */
-    void *encode_tensor_map; /* the driver's cuTensorMapEncodeTiled; NULL: no wgmma */
+    char isa[64];                  /* name and compute capability of the device */
+    struct dt_cuda_stream *stream; /* that every op works in */
+    int processors;                /* multiprocessors of the device */
+    int capability;                /* 80, 90, ... */
+    size_t shared_limit;           /* of a block's shared memory, bytes */
+    void *encode_tensor_map;       /* the driver's cuTensorMapEncodeTiled; NULL: no wgmma */
     void *scratch;
     size_t scratch_bytes;
     struct dt_cuda_blas *blas;

@@ -41,14 +41,14 @@ void *dt_cuda_allocate(struct dt_device *dev, size_t bytes)
         (void)cudaGetLastError(); /* so that it is no failure of what follows */
         return NULL;
     }
-    dt_cuda_note(dev, "zero", cudaMemsetAsync(memory, 0, bytes, dt_cuda_of(dev)->stream));
+    dt_cuda_note(dev, "zero", cudaMemsetAsync(memory, 0, bytes, dt_cuda_flush(dev)));
     return memory;
 }
 
 void dt_cuda_release(struct dt_device *dev, void *memory, size_t bytes)
 {
     (void)bytes;
-    dt_cuda_note(dev, "release", cudaStreamSynchronize(dt_cuda_of(dev)->stream));
+    dt_cuda_note(dev, "release", cudaStreamSynchronize(dt_cuda_flush(dev)));
     dt_cuda_note(dev, "release", cudaFree(memory));
 }
 
@@ -58,10 +58,11 @@ void *dt_cuda_scratch(struct dt_device *dev, size_t bytes)
     if (cuda->scratch && bytes <= cuda->scratch_bytes)
         return cuda->scratch;
     if (cuda->scratch)
-        dt_cuda_note(dev, "release", cudaFreeAsync(cuda->scratch, cuda->stream));
+        dt_cuda_note(dev, "release", cudaFreeAsync(cuda->scratch, dt_cuda_flush(dev)));
     cuda->scratch_bytes = bytes + bytes / 4;
     cuda->scratch = NULL;
-    cudaError_t error = cudaMallocAsync(&cuda->scratch, cuda->scratch_bytes + 1, cuda->stream);
+    cudaError_t error =
+        cudaMallocAsync(&cuda->scratch, cuda->scratch_bytes + 1, dt_cuda_flush(dev));
     dt_cuda_note(dev, "memory for an operation", error);
     if (error != cudaSuccess)
         cuda->scratch = NULL;
@@ -77,12 +78,12 @@ size_t dt_cuda_available(struct dt_device *dev)
 
 int dt_cuda_synchronize(struct dt_device *dev, struct dt_error *err)
 {
-    struct dt_cuda *cuda = dt_cuda_of(dev);
-    dt_cuda_note(dev, "step", cudaStreamSynchronize(cuda->stream));
+    const struct dt_error *failure = &dt_cuda_of(dev)->failure;
+    dt_cuda_note(dev, "step", cudaStreamSynchronize(dt_cuda_flush(dev)));
     dt_cuda_note(dev, "launch", cudaGetLastError());
-    if (cuda->failure.code == DT_OK)
+    if (failure->code == DT_OK)
         return 0;
-    *err = cuda->failure;
+    *err = *failure;
     return err->code;
 }
 
@@ -136,21 +137,19 @@ static int choose_device(struct dt_cuda *cuda, struct dt_error *err)
         return dt_fail(err, DT_EMISSING,
                        "the GPU has compute capability %d.%d, needed is 8.0 or more", gpu.major,
                        gpu.minor);
-    error = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
-    return error == cudaSuccess ? 0 : no_device(error, err);
+    return 0;
 }
 
 static void close_engine(struct dt_device *dev)
 {
     struct dt_cuda *cuda = dt_cuda_of(dev);
     if (cuda->stream)
-        cudaStreamSynchronize(cuda->stream);
+        cudaStreamSynchronize(cuda->stream->stream);
     dt_cuda_blas_close(dev);
     dt_cuda_staging_close(dev);
     cudaFree(cuda->scratch);
     free(cuda->links); /* closed, if they were open */
-    if (cuda->stream)
-        cudaStreamDestroy(cuda->stream);
+    dt_cuda_stream_close(dev);
     free(cuda);
 }
 
@@ -162,6 +161,7 @@ static int open_engine(struct dt_device *dev, struct dt_error *err)
     dev->state = cuda;
     dev->isa = cuda->isa;
     int rc = choose_device(cuda, err);
+    rc = rc < 0 ? rc : dt_cuda_stream_open(dev, err);
     rc = rc < 0 ? rc : dt_cuda_wgmma_open(dev, err);
     rc = rc < 0 ? rc : dt_cuda_staging_open(dev, err);
     rc = rc < 0 ? rc : dt_cuda_blas_open(dev, err);

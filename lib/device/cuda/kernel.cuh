@@ -3,13 +3,15 @@
  * What every kernel file begins with: the toolkit's headers, arrays in shared memory,
  * and launches.
  *
- * The sources are CUDA C++ as nvcc takes it, but for three spellings that let a C++
+ * The sources are CUDA C++ as nvcc takes it, but for four spellings that let a C++
  * compiler take them too, where the tests run them on the processor (tests/cuda):
  *
  *     DT_SHARED(float, sums, 32);             __shared__ float sums[32];
  *     DT_DYNAMIC_SHARED(float, row);          the block's dynamic shared memory
  *     dt_cuda_launch(stream, grid, block, bytes, kernel, x, n);
  *                                             kernel<<<grid, block, bytes, stream>>>(x, n);
+ *     DT_KERNEL(kernel)                       its address, for calls of the runtime that are told
+ *                                             nothing of its parameters
  */
 #ifndef DT_DEVICE_CUDA_KERNEL_CUH
 #define DT_DEVICE_CUDA_KERNEL_CUH
@@ -19,11 +21,14 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
+#include "device/cuda/graph.h"
+
 #ifdef __CUDACC__
 #define DT_SHARED(type, name, count) __shared__ __align__(16) type name[count]
 #define DT_DYNAMIC_SHARED(type, name)                                                              \
     extern __shared__ __align__(1024) unsigned char dt_dynamic_shared[];                           \
     type *const name = reinterpret_cast<type *>(dt_dynamic_shared)
+#define DT_KERNEL(kernel) reinterpret_cast<const void *>(kernel)
 #endif
 
 /* Nothing, for an empty grid. What went wrong at launch is kept by the runtime:
@@ -40,6 +45,26 @@ void dt_cuda_launch(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_by
     config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
     (void)cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+/* In the stream of the ops, where it may be put off. */
+template <class... Parameters, class... Arguments>
+void dt_cuda_launch(struct dt_cuda_stream *stream, dim3 grid, dim3 block, size_t shared_bytes,
+                    void (*kernel)(Parameters...), Arguments... arguments)
+{
+    static_assert(sizeof...(Parameters) <= DT_CUDA_MOST_ARGUMENTS, "too many arguments");
+    static constexpr size_t sizes[] = {sizeof(Parameters)..., 0};
+    if (stream->recording == nullptr) {
+        dt_cuda_launch(stream->stream, grid, block, shared_bytes, kernel, arguments...);
+        return;
+    }
+    if (grid.x == 0 || block.x == 0)
+        return;
+    const struct dt_cuda_kernel launch = {DT_KERNEL(kernel), sizes, grid, block, shared_bytes};
+    [&](Parameters... values) {
+        void *places[] = {&values...};
+        dt_cuda_record(stream->recording, &launch, places);
+    }(arguments...);
 }
 
 #endif

@@ -158,7 +158,7 @@ void dt_cuda_take_largest(struct dt_device *dev, float *x, int64_t n, int64_t k,
                           float *values)
 {
     assert(k > 0 && k <= n && n <= INT32_MAX);
-    cudaStream_t stream = dt_cuda_of(dev)->stream;
+    struct dt_cuda_stream *stream = dt_cuda_of(dev)->stream;
     struct dt_cuda_chunks chunks = dt_cuda_chunks_of(n, fewest, most_chunks);
     int count = (int)chunks.count;
     int *room =

@@ -283,7 +283,7 @@ static int open_links(struct dt_device *dev, const struct dt_link_end *ends, int
         rc = enter(l, &ends[i], err);
     for (int i = 0; i < count && rc == 0; i++)
         rc = await(l, &l->lanes[ends[i].lane], "meeting the other ranks", err);
-    dt_cuda_note(dev, "links", cudaStreamSynchronize(dt_cuda_of(dev)->stream));
+    dt_cuda_note(dev, "links", cudaStreamSynchronize(dt_cuda_flush(dev)));
     rc = rc < 0 ? rc : greet(l, ends, count, err);
     if (rc < 0)
         abort_links(dev);
@@ -295,7 +295,7 @@ static int open_links(struct dt_device *dev, const struct dt_link_end *ends, int
 static void begin(struct dt_device *dev, enum dt_link_lane lane)
 {
     struct dt_cuda_links *l = links_of(dev);
-    dt_cuda_note(dev, "links", cudaEventRecord(l->ready, dt_cuda_of(dev)->stream));
+    dt_cuda_note(dev, "links", cudaEventRecord(l->ready, dt_cuda_flush(dev)));
     dt_cuda_note(dev, "links", cudaStreamWaitEvent(l->lanes[lane].stream, l->ready, 0));
 }
 
@@ -341,7 +341,7 @@ static void join(struct dt_device *dev, enum dt_link_lane which, uint64_t ticket
 {
     const struct lane *lane = &links_of(dev)->lanes[which];
     dt_cuda_note(dev, "links",
-                 cudaStreamWaitEvent(dt_cuda_of(dev)->stream, lane->ended[ticket % TICKETS], 0));
+                 cudaStreamWaitEvent(dt_cuda_flush(dev), lane->ended[ticket % TICKETS], 0));
 }
 
 static int test(struct dt_device *dev, enum dt_link_lane which, uint64_t ticket,

@@ -2,6 +2,7 @@
 #include <assert.h>
 
 #include "device/cuda/elements.cuh"
+#include "device/cuda/rows.h"
 
 template <int TO, int FROM>
 static __global__ void convert(struct dt_cuda_view to, struct dt_cuda_view from, unsigned strips)
@@ -15,23 +16,26 @@ static __global__ void convert(struct dt_cuda_view to, struct dt_cuda_view from,
     dt_cuda_store<TO>(to, row, column, v);
 }
 
-/* Rows of one type: as bytes. A row that stands for many is no copy of the hardware's. */
+/* Rows of one type: as bytes. A row that stands for many is no copy of the hardware's. What is
+ * put off is a kernel's, whose operands a graph can be given anew. */
 static bool copy_bytes(struct dt_device *dev, const struct dt_tensor *to,
                        const struct dt_tensor *from)
 {
     size_t size = dt_dtype_size(to->dtype), width = (size_t)to->columns * size;
-    cudaStream_t stream = dt_cuda_of(dev)->stream;
+    const struct dt_cuda_stream *s = dt_cuda_of(dev)->stream;
     if (to->dtype != from->dtype || (from->rows > 1 && from->stride < from->columns))
         return false;
-    if (dt_cuda_is_flat({to, from}))
+    if (s->recording)
+        dt_cuda_copy_rows(dev, to, from);
+    else if (dt_cuda_is_flat({to, from}))
         dt_cuda_note(dev, "copy",
                      cudaMemcpyAsync(to->data, from->data, (size_t)to->rows * width,
-                                     cudaMemcpyDefault, stream));
+                                     cudaMemcpyDefault, s->stream));
     else
         dt_cuda_note(dev, "copy",
                      cudaMemcpy2DAsync(to->data, (size_t)to->stride * size, from->data,
                                        (size_t)from->stride * size, width, (size_t)to->rows,
-                                       cudaMemcpyDefault, stream));
+                                       cudaMemcpyDefault, s->stream));
     return true;
 }
 
@@ -52,16 +56,29 @@ void dt_cuda_copy(struct dt_device *dev, struct dt_tensor *to, const struct dt_t
     });
 }
 
+namespace
+{
+struct zeros {
+    void *data;
+    size_t pitch, width, rows; /* bytes; 1 row if there are no gaps */
+};
+} // namespace
+
+static void put_zeros(struct dt_device *dev, cudaStream_t stream, const void *context)
+{
+    const struct zeros *z = static_cast<const struct zeros *>(context);
+    dt_cuda_note(dev, "zero",
+                 z->rows == 1
+                     ? cudaMemsetAsync(z->data, 0, z->width, stream)
+                     : cudaMemset2DAsync(z->data, z->pitch, 0, z->width, z->rows, stream));
+}
+
 void dt_cuda_zero(struct dt_device *dev, struct dt_tensor *x)
 {
-    size_t size = dt_dtype_size(x->dtype), width = (size_t)x->columns * size;
-    cudaStream_t stream = dt_cuda_of(dev)->stream;
-    if (x->rows == 0 || x->columns == 0)
-        return;
-    if (dt_cuda_is_flat({x}))
-        dt_cuda_note(dev, "zero", cudaMemsetAsync(x->data, 0, (size_t)x->rows * width, stream));
-    else
-        dt_cuda_note(dev, "zero",
-                     cudaMemset2DAsync(x->data, (size_t)x->stride * size, 0, width, (size_t)x->rows,
-                                       stream));
+    struct dt_tensor t = dt_cuda_is_flat({x}) ? dt_cuda_flat(x) : *x;
+    size_t size = dt_dtype_size(t.dtype);
+    const struct zeros zeros = {t.data, (size_t)t.stride * size, (size_t)t.columns * size,
+                                (size_t)t.rows};
+    if (zeros.width > 0 && zeros.rows > 0)
+        dt_cuda_put(dev, put_zeros, &zeros, sizeof zeros);
 }

@@ -131,7 +131,7 @@ template <bool SQUARES>
 static double *sum_all(struct dt_device *dev, double *result, const float *x, int64_t n)
 {
     int64_t blocks = (n + sum_block - 1) / sum_block;
-    cudaStream_t stream = dt_cuda_of(dev)->stream;
+    struct dt_cuda_stream *stream = dt_cuda_of(dev)->stream;
     double *partial =
         static_cast<double *>(dt_cuda_scratch(dev, (size_t)(blocks + 1) * sizeof(double)));
     if (partial == nullptr)

@@ -2,8 +2,10 @@
 #include <assert.h>
 
 #include "device/cuda/elements.cuh"
+#include "device/cuda/rows.h"
 
-/* Rows as words of UNIT's size: y[r] = x[rows[r]], or y[rows[r]] = x[r] to scatter. */
+/* Rows as words of UNIT's size: y[r] = x[rows[r]], or y[rows[r]] = x[r] to scatter. rows NULL:
+ * 0, 1, ... */
 template <class UNIT, bool SCATTER>
 static __global__ void move_rows(UNIT *y, int64_t y_stride, const UNIT *x, int64_t x_stride,
                                  const int32_t *rows, int64_t words, unsigned strips)
@@ -12,7 +14,7 @@ static __global__ void move_rows(UNIT *y, int64_t y_stride, const UNIT *x, int64
     dt_cuda_place(strips, 1, &row, &word);
     if (word >= words)
         return;
-    int64_t named = rows[row];
+    int64_t named = rows ? rows[row] : row;
     y[(SCATTER ? named : row) * y_stride + word] = x[(SCATTER ? row : named) * x_stride + word];
 }
 
@@ -55,4 +57,11 @@ void dt_cuda_scatter(struct dt_device *dev, struct dt_tensor *y, const struct dt
                      const int32_t *rows)
 {
     move<true>(dev, y, x, rows);
+}
+
+void dt_cuda_copy_rows(struct dt_device *dev, const struct dt_tensor *y, const struct dt_tensor *x)
+{
+    bool flat = dt_cuda_is_flat({y, x});
+    struct dt_tensor to = flat ? dt_cuda_flat(y) : *y, from = flat ? dt_cuda_flat(x) : *x;
+    move<false>(dev, &to, &from, nullptr);
 }

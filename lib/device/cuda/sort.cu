@@ -118,7 +118,7 @@ struct dt_cuda_sorted dt_cuda_sort(struct dt_device *dev, const int32_t *keys, i
 {
     int32_t *of[2][2], *counts = static_cast<int32_t *>(room) + 4 * n;
     dim3 grid((unsigned)chunks_of(n));
-    cudaStream_t stream = dt_cuda_of(dev)->stream;
+    struct dt_cuda_stream *stream = dt_cuda_of(dev)->stream;
     for (int i = 0; i < 4; i++)
         of[i / 2][i % 2] = static_cast<int32_t *>(room) + i * n;
     struct pass p = {keys, nullptr, of[0][0], of[0][1], counts, (int)n, (int)most, 0};

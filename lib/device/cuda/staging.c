@@ -64,7 +64,7 @@ static size_t least(size_t a, size_t b)
 
 void dt_cuda_upload(struct dt_device *dev, void *to, const void *from, size_t bytes)
 {
-    cudaStream_t stream = dt_cuda_of(dev)->stream;
+    cudaStream_t stream = dt_cuda_flush(dev);
     for (size_t at = 0; at < bytes; at += SLOT_BYTES) {
         size_t size = least(bytes - at, SLOT_BYTES);
         struct slot *slot = take_slot(dev);
@@ -79,7 +79,7 @@ void dt_cuda_upload(struct dt_device *dev, void *to, const void *from, size_t by
 /* While one part is copied out of its slot, the next comes from the device. */
 void dt_cuda_download(struct dt_device *dev, void *to, const void *from, size_t bytes)
 {
-    cudaStream_t stream = dt_cuda_of(dev)->stream;
+    cudaStream_t stream = dt_cuda_flush(dev);
     struct slot *waiting = NULL;
     for (size_t at = 0; at < bytes + SLOT_BYTES; at += SLOT_BYTES) {
         struct slot *slot = NULL;

@@ -61,26 +61,47 @@ struct cudaLaunchConfig_t {
 namespace emulator
 {
 /* In the order of the stream, at once or when the host waits: runtime.cpp. */
-void enqueue(cudaStream_t stream, std::function<void()> work);
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 /* Memory that cudaMalloc gave. */
 void release(void *memory);
 /* Of dynamic shared memory that a kernel may ask for. */
 void set_shared_limit(const void *kernel, size_t bytes);
 void check_shared_limit(const void *kernel, size_t bytes);
+
+/* A kernel with a copy of the arguments that begin at these places. */
+typedef std::function<void()> (*binder)(const void *kernel, void *const *arguments);
+
+template <class... Parameters>
+std::function<void()> bind(const void *kernel, void *const *arguments)
+{
+    std::tuple<Parameters...> values;
+    std::apply([&](auto &...value) { (memcpy((void *)&value, *arguments++, sizeof value), ...); },
+               values);
+    return [=] {
+        std::apply(reinterpret_cast<void (*)(Parameters...)>(const_cast<void *>(kernel)), values);
+    };
+}
+
+const void *remember(const void *kernel, binder bind);
 } // namespace emulator
+
+/* kernel.cuh */
+template <class... Parameters> const void *DT_KERNEL(void (*kernel)(Parameters...))
+{
+    return emulator::remember(reinterpret_cast<const void *>(kernel),
+                              emulator::bind<Parameters...>);
+}
 
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
                                Arguments &&...arguments)
 {
-    std::tuple<Parameters...> values(arguments...);
-    dim3 grid = config->gridDim, block = config->blockDim;
-    size_t shared = config->dynamicSmemBytes;
-    emulator::check_shared_limit(reinterpret_cast<const void *>(kernel), shared);
-    emulator::enqueue(config->stream, [=] {
-        emulator::run(grid, block, shared, [=] { std::apply(kernel, values); });
-    });
-    return cudaSuccess;
+    const void *known = DT_KERNEL(kernel);
+    return [&](Parameters... values) {
+        void *places[] = {&values..., nullptr};
+        return cudaLaunchKernel(known, config->gridDim, config->blockDim, places,
+                                config->dynamicSmemBytes, config->stream);
+    }(arguments...);
 }
 
 template <class Kernel>
