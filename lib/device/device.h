@@ -263,6 +263,10 @@ struct dt_ops {
     double (*sum_squares)(struct dt_device *, const float *x, int64_t n);
     /* Sum of n floats, likewise, but to memory of the device, without waiting. */
     void (*sum)(struct dt_device *, double *sum, const float *x, int64_t n);
+    /* Likewise sums of squares: of each block of so many floats, a multiple of 4, and of what is
+     * left of the n behind the last. */
+    void (*square_blocks)(struct dt_device *, double *sums, const float *x, int64_t n,
+                          int64_t block);
 
     /* Of the n numbers of x (n below 2^31), the k of largest magnitude, of equal ones those that
      * come first; what is no number is larger than all. values become they, in the order in which
@@ -295,7 +299,7 @@ struct dt_engine {
     int (*open)(struct dt_device *, struct dt_error *);
     void (*close)(struct dt_device *);
 };
-#define DT_ENGINE_ABI 10
+#define DT_ENGINE_ABI 11
 
 struct dt_device {
     const struct dt_ops *ops;

@@ -294,6 +294,20 @@ void dt_parallel_layout(struct dt_parallel *p, struct dt_arena *arena)
         dt_comm_lend(p->near.all, p->lent, p->lent_bytes);
 }
 
+/* What is not counted cuts each of its blocks once more at most. */
+static size_t count_squares(const struct dt_parallel *p)
+{
+    int64_t count = p->elsewhere_count;
+    for (int b = 0; b < p->sharding.count; b++)
+        count += dt_range_count(dt_owned_blocks(&p->sharding, b, owner_of(p)));
+    return (size_t)count;
+}
+
+void dt_parallel_layout_scratch(struct dt_parallel *p, struct dt_arena *arena)
+{
+    p->squares = dt_arena_take(arena, count_squares(p) * sizeof *p->squares);
+}
+
 void dt_parallel_release(struct dt_parallel *p)
 {
     for (int b = 0; p->sums && b < p->sharding.count; b++) {
@@ -610,34 +624,83 @@ float *dt_parallel_sum(const struct dt_parallel *p, int bucket)
     return p->stage > 0 ? own_sum(p, bucket) : place_of(p, 0, bucket);
 }
 
-/* Sum of squares of the elements from first on that are counted here. */
-static double squares_of(const struct dt_parallel *p, const float *x, int64_t first, int64_t count)
+/* The next elements of rest that are counted here, which it then begins behind. */
+static bool next_counted(const struct dt_parallel *p, struct dt_range *rest, struct dt_range *next)
 {
-    int64_t at = first, end = first + count;
-    double sum = 0;
-    for (int i = 0; i < p->elsewhere_count && at < end; i++) {
+    *next = *rest;
+    for (int i = 0; i < p->elsewhere_count; i++) {
         const struct dt_range *run = &p->elsewhere[i];
-        if (run->end <= at || run->first >= end)
+        if (run->end <= next->first || run->first >= next->end)
             continue;
-        if (run->first > at)
-            sum += p->device->ops->sum_squares(p->device, x + (at - first), run->first - at);
-        at = run->end;
+        if (run->first > next->first)
+            next->end = run->first;
+        else
+            next->first = run->end < next->end ? run->end : next->end;
     }
-    if (at < end)
-        sum += p->device->ops->sum_squares(p->device, x + (at - first), end - at);
-    return sum;
+    rest->first = next->end;
+    return next->first < next->end;
+}
+
+static struct dt_range own_block(const struct dt_parallel *p, int bucket, int64_t first)
+{
+    int64_t end = dt_owned(&p->sharding, bucket, owner_of(p)).end;
+    int64_t size = dt_block_size(&p->sharding, bucket);
+    return (struct dt_range){first, end - first < size ? end : first + size};
+}
+
+/* Begins sums of squares of what is counted of this rank's blocks of a bucket, of as many whole
+ * blocks at once as follow each other. Returns where the next bucket's go. */
+static double *begin_squares(struct dt_parallel *p, int bucket, double *to)
+{
+    struct dt_range run = dt_owned(&p->sharding, bucket, owner_of(p)), next, whole;
+    int64_t size = dt_block_size(&p->sharding, bucket);
+    const struct dt_ops *ops = p->device->ops;
+    const float *x = own_sum(p, bucket) - run.first;
+    whole = (struct dt_range){run.first, run.first};
+    for (struct dt_range block; whole.end < run.end; whole.end = block.end) {
+        block = own_block(p, bucket, whole.end);
+        struct dt_range rest = block;
+        bool counted = next_counted(p, &rest, &next);
+        if (counted && next.first == block.first && next.end == block.end)
+            continue;
+        ops->square_blocks(p->device, to, x + whole.first, dt_range_count(whole), size);
+        to += dt_range_count(whole) / size;
+        for (; counted; counted = next_counted(p, &rest, &next))
+            ops->square_blocks(p->device, to++, x + next.first, dt_range_count(next), size);
+        whole.first = block.end;
+    }
+    ops->square_blocks(p->device, to, x + whole.first, dt_range_count(whole), size);
+    return to + (dt_range_count(whole) + size - 1) / size;
+}
+
+/* Puts them together block by block. Returns where the next bucket's are. */
+static const double *add_squares(const struct dt_parallel *p, int bucket, const double *from,
+                                 double **partial)
+{
+    struct dt_range run = dt_owned(&p->sharding, bucket, owner_of(p)), next;
+    for (struct dt_range block; run.first < run.end; run.first = block.end) {
+        block = own_block(p, bucket, run.first);
+        double sum = 0;
+        for (struct dt_range rest = block; next_counted(p, &rest, &next);)
+            sum += *from++;
+        *(*partial)++ = sum;
+    }
+    return from;
 }
 
 static void square_own_blocks(struct dt_parallel *p)
 {
     double *partial = p->partial + p->partial_bytes[owner_of(p)] / sizeof *p->partial;
-    for (int b = 0; b < p->sharding.count; b++) {
-        struct dt_range run = dt_owned(&p->sharding, b, owner_of(p));
-        int64_t size = dt_block_size(&p->sharding, b);
-        for (int64_t at = run.first; at < run.end; at += size)
-            *partial++ = squares_of(p, own_sum(p, b) + (at - run.first), at,
-                                    run.end - at < size ? run.end - at : size);
-    }
+    double *end = p->squares;
+    for (int b = 0; b < p->sharding.count; b++)
+        end = begin_squares(p, b, end);
+    size_t count = (size_t)(end - p->squares);
+    double *squares = dt_alloc(count, sizeof *squares);
+    const double *from = squares;
+    p->device->ops->download(p->device, squares, p->squares, count * sizeof *squares);
+    for (int b = 0; b < p->sharding.count; b++)
+        from = add_squares(p, b, from, &partial);
+    free(squares);
 }
 
 /* Of each bucket over all its blocks in their order, whoever has them. */

@@ -84,6 +84,7 @@ struct dt_parallel {
     struct dt_range *elsewhere; /* elements that other slices of the model count, in their
                                  * order; owned by this */
     int elsewhere_count;
+    double *squares;       /* on the device: of what is counted of this rank's blocks */
     double *partial;       /* sums of squares of the blocks, rank by rank of a group */
     size_t *partial_bytes; /* of its ranks, and 1: where each one's begin */
     size_t *cursors;       /* of its ranks: into partial */
@@ -103,7 +104,9 @@ struct dt_parallel {
 int dt_parallel_init(struct dt_parallel *parallel, const struct dt_replicas *replicas,
                      struct dt_device *device, const struct dt_sharding *sharding,
                      const struct dt_settings *settings, struct dt_error *err) DT_MUST_CHECK;
+/* Gradients; and what sums of squares take besides. */
 void dt_parallel_layout(struct dt_parallel *parallel, struct dt_arena *arena);
+void dt_parallel_layout_scratch(struct dt_parallel *parallel, struct dt_arena *arena);
 void dt_parallel_release(struct dt_parallel *parallel);
 
 /* Begins a step of so many micro-batches. */

@@ -97,6 +97,7 @@ static void lay_out(struct dt_store *s)
     s->average = s->averaged ? dt_arena_take(&s->arena, bytes) : NULL;
     s->bytes.average = taken(&s->arena, &before);
     dt_optimizer_layout_scratch(&s->optimizer, &s->arena);
+    dt_parallel_layout_scratch(&s->parallel, &s->arena);
     s->bytes.scratch = taken(&s->arena, &before);
     place_parameters(s);
     place(s, s->average, s->averages);

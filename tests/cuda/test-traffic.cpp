@@ -340,6 +340,9 @@ const struct op table[] = {
     {"sum",
      {{1.01, 1.01, 1, 15.9}, {1.01, 1.01, 1, 15.9}},
      [] { ops->sum(dev, (double *)vector(2), vector(parameters), parameters); }},
+    {"squares of blocks",
+     {{1.02, 1.02, 1, 15.9}, {1.02, 1.02, 1, 15.9}},
+     [] { ops->square_blocks(dev, (double *)vector(512), vector(parameters), parameters, 8192); }},
     {"AdamW",
      {{1, 1, 1, 15.9}, {1, 1, 1, 15.9}},
      [] {

@@ -194,6 +194,25 @@ static void swiglu_and_its_backward_match_the_reference(void **state)
     free(dup.data);
 }
 
+/* Of each block, and no number behind the last. */
+static void check_blocks(const struct dt_tensor *x, int64_t block)
+{
+    int64_t n = x->columns, count = (n + block - 1) / block;
+    size_t bytes = (size_t)(count + 1) * sizeof(double);
+    double *there = dev->ops->allocate(dev, bytes), *here = dt_alloc(1, bytes);
+    dev->ops->square_blocks(dev, there, x->data, n, block);
+    dev->ops->download(dev, here, there, bytes);
+    for (int64_t b = 0; b < count; b++) {
+        double squares = 0;
+        for (int64_t i = b * block; i < n && i < (b + 1) * block; i++)
+            squares += (double)at(x, 0, i) * at(x, 0, i);
+        assert_true(fabs(here[b] - squares) < 1e-8);
+    }
+    assert_true(here[count] == 0);
+    dev->ops->release(dev, there, bytes);
+    free(here);
+}
+
 static void sums_match_the_reference(void **state)
 {
     (void)state;
@@ -212,6 +231,7 @@ static void sums_match_the_reference(void **state)
     assert_true(here == 0);
     dev->ops->release(dev, there, sizeof *there);
     assert_true(fabs(dev->ops->sum_squares(dev, x.data, N) - squares) < 1e-8);
+    check_blocks(&x, 16), check_blocks(&x, 8208), check_blocks(&x, 2 * N + 2);
     free(x.data);
 }
 

@@ -144,6 +144,7 @@ static const struct dt_ops ops = {
     .logit_sums = dt_cpu_logit_sums,
     .cross_entropy_of_sums = dt_cpu_cross_entropy_of_sums,
     .sum_squares = dt_cpu_sum_squares,
+    .square_blocks = dt_cpu_square_blocks,
     .sum = dt_cpu_sum,
     .take_largest = dt_cpu_take_largest,
     .orthonormalize = dt_cpu_orthonormalize,

@@ -75,3 +75,11 @@ double dt_cpu_sum_squares(struct dt_device *dev, const float *x, int64_t n)
 {
     return sum_blocks(dev, block_sum_squares, x, n);
 }
+
+void dt_cpu_square_blocks(struct dt_device *dev, double *sums, const float *x, int64_t n,
+                          int64_t block)
+{
+    for (int64_t first = 0; first < n; first += block)
+        *sums++ =
+            sum_blocks(dev, block_sum_squares, x + first, n - first < block ? n - first : block);
+}

@@ -202,6 +202,7 @@ static const struct dt_ops ops = {
     .logit_sums = dt_cuda_logit_sums,
     .cross_entropy_of_sums = dt_cuda_cross_entropy_of_sums,
     .sum_squares = dt_cuda_sum_squares,
+    .square_blocks = dt_cuda_square_blocks,
     .sum = dt_cuda_sum,
     .take_largest = dt_cuda_take_largest,
     .orthonormalize = dt_cuda_orthonormalize,

@@ -92,12 +92,13 @@ void dt_cuda_bias_backward(struct dt_device *dev, struct dt_tensor *dbias,
 /* --- sums of all ------------------------------------------------------------------------------ */
 template <bool SQUARES>
 static __global__ void __launch_bounds__(sum_threads)
-    sum_block_of(double *partial, struct dt_cuda_view x)
+    sum_part(double *partial, struct dt_cuda_view x, int64_t block)
 {
-    int64_t first = (int64_t)blockIdx.x * sum_block;
+    int64_t first = blockIdx.y * block + (int64_t)blockIdx.x * sum_block;
     constexpr int group = dt_cuda_group<DT_F32>, loads = sum_block / (sum_threads * group);
     dt_cuda_fetched<DT_F32> of_x[loads];
     double sum = 0;
+    x.columns = min(x.columns, (blockIdx.y + 1) * block);
 #pragma unroll
     for (int load = 0; load < loads; load++) /* all under way at once */
         of_x[load] =
@@ -112,47 +113,58 @@ static __global__ void __launch_bounds__(sum_threads)
     }
     sum = dt_cuda_team_sum_of(sum);
     if (threadIdx.x == 0)
-        partial[blockIdx.x] = sum;
+        partial[blockIdx.y * gridDim.x + blockIdx.x] = sum;
 }
 
 static __global__ void __launch_bounds__(sum_threads)
-    sum_partial(double *result, const double *partial, int64_t n)
+    add_parts(double *results, const double *partial, int64_t n)
 {
     double sum = 0;
     for (int64_t i = threadIdx.x; i < n; i += sum_threads)
-        sum += partial[i];
+        sum += partial[blockIdx.x * n + i];
     sum = dt_cuda_team_sum_of(sum);
     if (threadIdx.x == 0)
-        *result = sum;
+        results[blockIdx.x] = sum;
 }
 
-/* In fp64 over fixed blocks; result NULL: behind the sums of the blocks. Returns where it is. */
+/* Of each block, in fp64 over fixed parts; results NULL: behind the sums of the parts. Returns
+ * where they are. */
 template <bool SQUARES>
-static double *sum_all(struct dt_device *dev, double *result, const float *x, int64_t n)
+static double *sum_blocks(struct dt_device *dev, double *results, const float *x, int64_t n,
+                          int64_t block)
 {
-    int64_t blocks = (n + sum_block - 1) / sum_block;
+    int64_t blocks = n > 0 ? (n + block - 1) / block : 1;
+    int64_t parts = ((n < block ? n : block) + sum_block - 1) / sum_block;
     struct dt_cuda_stream *stream = dt_cuda_of(dev)->stream;
+    assert(block % 4 == 0 || blocks == 1);
     double *partial =
-        static_cast<double *>(dt_cuda_scratch(dev, (size_t)(blocks + 1) * sizeof(double)));
+        static_cast<double *>(dt_cuda_scratch(dev, (size_t)(blocks * parts + 1) * sizeof(double)));
     if (partial == nullptr)
         return nullptr;
-    result = result ? result : partial + blocks;
-    dt_cuda_launch(stream, dim3((unsigned)blocks), dim3(sum_threads), 0, sum_block_of<SQUARES>,
-                   partial, dt_cuda_view_of_floats(x, n));
-    dt_cuda_launch(stream, dim3(1), dim3(sum_threads), 0, sum_partial, result,
-                   static_cast<const double *>(partial), blocks);
-    return result;
+    results = results ? results : partial + parts;
+    dt_cuda_launch(stream, dim3((unsigned)parts, (unsigned)blocks), dim3(sum_threads), 0,
+                   sum_part<SQUARES>, partial, dt_cuda_view_of_floats(x, n), block);
+    dt_cuda_launch(stream, dim3((unsigned)blocks), dim3(sum_threads), 0, add_parts, results,
+                   static_cast<const double *>(partial), parts);
+    return results;
 }
 
 void dt_cuda_sum(struct dt_device *dev, double *sum, const float *x, int64_t n)
 {
-    (void)sum_all<false>(dev, sum, x, n);
+    (void)sum_blocks<false>(dev, sum, x, n, n);
+}
+
+void dt_cuda_square_blocks(struct dt_device *dev, double *sums, const float *x, int64_t n,
+                           int64_t block)
+{
+    if (n > 0)
+        (void)sum_blocks<true>(dev, sums, x, n, block);
 }
 
 double dt_cuda_sum_squares(struct dt_device *dev, const float *x, int64_t n)
 {
     double sum = 0;
-    const double *there = sum_all<true>(dev, nullptr, x, n);
+    const double *there = sum_blocks<true>(dev, nullptr, x, n, n);
     if (there)
         dt_cuda_download(dev, &sum, there, sizeof sum);
     return sum;
