@@ -132,7 +132,8 @@ static bool run_wgmma_conformance(uint32_t *words)
         error = cudaFuncSetAttribute(conformance_wgmma_kernel,
                                      cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES);
     if (error == cudaSuccess) {
-        dt_cuda_launch(0, dim3(1), dim3(WORDS), BYTES, conformance_wgmma_kernel, results, map);
+        dt_cuda_launch(cudaStream_t(0), dim3(1), dim3(WORDS), BYTES, conformance_wgmma_kernel,
+                       results, map);
         (void)cudaMemcpyAsync(words + TMA * WORDS, results, 3 * WORDS * sizeof *words,
                               cudaMemcpyDeviceToHost, 0);
         error = cudaDeviceSynchronize();

@@ -120,7 +120,8 @@ static bool run_conformance(uint32_t *words)
         error = cudaMalloc((void **)&source, sizeof numbers);
     if (error == cudaSuccess) {
         (void)cudaMemcpyAsync(source, numbers, sizeof numbers, cudaMemcpyHostToDevice, 0);
-        dt_cuda_launch(0, dim3(1), dim3(LANES), 0, conformance_kernel, results, source);
+        dt_cuda_launch(cudaStream_t(0), dim3(1), dim3(LANES), 0, conformance_kernel, results,
+                       source);
         (void)cudaMemcpyAsync(words, results, TMA * WORDS * sizeof *words, cudaMemcpyDeviceToHost,
                               0);
         error = cudaDeviceSynchronize();
