@@ -3,6 +3,8 @@
  * whatever changes from one launch of a graph to the next. */
 #include "train/small-run.h"
 
+#include <math.h>
+
 #include "model/decode.h"
 #include "model/pass.h"
 
@@ -154,7 +156,7 @@ static void tokens_that_are_decoded_have_the_same_bits(void **state)
 }
 
 /* --- ops by themselves ------------------------------------------------------------------------ */
-enum { ADDITIONS = 20, MOST = 3000 };
+enum { ADDITIONS = 20, MOST = 3000, WIDE = 50304 };
 
 /* y[0 .. n) += x, often enough for a graph. */
 static void add_often(struct dt_device *dev, float *y, float *x, int64_t n)
@@ -182,6 +184,29 @@ static void launches_of_other_grids_are_followed(void **state)
     for (int i = 0; i < MOST; i++)
         assert_true(sums[i] == (i < 10 ? 5 : 2) * ADDITIONS);
     ops->release(s.dev, x, sizeof sums), ops->release(s.dev, y, sizeof sums);
+    close_subject(&s);
+}
+
+/* Losses of rows that a block keeps in shared memory: what a launch may take of it is asked for
+ * before the launch, which may be done behind others. */
+static void rows_of_other_widths_may_be_put_off(void **state)
+{
+    (void)state;
+    static const int64_t widths[] = {WIDE, 64};
+    struct subject s = open_subject(true);
+    const struct dt_ops *ops = s.dev->ops;
+    const int32_t target = 0;
+    void *logits = ops->allocate(s.dev, WIDE * 2), *targets = ops->allocate(s.dev, sizeof target);
+    float *losses = ops->allocate(s.dev, 2 * sizeof *losses), found[2];
+    for (int i = 0; i < 2; i++) {
+        struct dt_tensor x = dt_matrix_of(DT_BF16, logits, 1, widths[i]);
+        ops->cross_entropy(s.dev, losses + i, NULL, &x, targets, &(struct dt_cross_entropy){0});
+    }
+    ops->download(s.dev, found, losses, sizeof found);
+    for (int i = 0; i < 2; i++)
+        assert_float_equal(found[i], log((double)widths[i]), 1e-4);
+    ops->release(s.dev, logits, WIDE * 2), ops->release(s.dev, targets, sizeof target);
+    ops->release(s.dev, losses, sizeof found);
     close_subject(&s);
 }
 
@@ -237,6 +262,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(passes_of_other_shapes_have_the_same_bits),
         cmocka_unit_test(tokens_that_are_decoded_have_the_same_bits),
         cmocka_unit_test(launches_of_other_grids_are_followed),
+        cmocka_unit_test(rows_of_other_widths_may_be_put_off),
         cmocka_unit_test(uploads_and_releases_keep_their_place_among_ops),
         cmocka_unit_test(what_was_put_off_is_done_when_it_was_waited_for),
     };

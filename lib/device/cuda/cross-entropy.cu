@@ -280,12 +280,10 @@ static void launch_rows(struct dt_device *dev, const struct dt_tensor *logits,
     constexpr int group = dt_cuda_group<TYPE>;
     int64_t groups = (logits->columns + group - 1) / group;
     dim3 block((unsigned)(groups < most_threads ? (groups + 31) / 32 * 32 : most_threads));
-    size_t bytes = (size_t)groups * 16;
-    bool keeps = TYPE != dt_cuda_mixed && dt_cuda_view_of(logits).aligned &&
-                 2 * (bytes + besides) <= cuda->shared_limit;
-    if (keeps)
-        (void)cudaFuncSetAttribute(keeping, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   (int)bytes);
+    size_t bytes = (size_t)groups * 16, most = cuda->shared_limit / blocks - besides;
+    bool keeps = TYPE != dt_cuda_mixed && dt_cuda_view_of(logits).aligned && bytes <= most;
+    if (keeps) /* for rows of any width: launches of others may have been put off */
+        (void)cudaFuncSetAttribute(keeping, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
     dt_cuda_launch(cuda->stream, dim3((unsigned)logits->rows), block, keeps ? bytes : 0,
                    keeps ? keeping : kernel, arguments...);
 }
