@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <sys/mman.h>
+#include <utility>
 #include <vector>
 
 #include "capture.h"
@@ -56,6 +57,7 @@ std::vector<std::pair<void *, size_t>> device_memory;       /* and its size */
 std::vector<std::pair<const void *, size_t>> shared_limits; /* of kernels */
 size_t used_bytes;
 double passed;
+thread_local cudaError_t last_error; /* that a thread was told, until it asks for it */
 int opened; /* how many times device memory is open, one in the other */
 
 /* With "account" the end of the program says how much was taken since it first asked how much
@@ -242,7 +244,7 @@ cudaError_t cudaRuntimeGetVersion(int *version)
 
 cudaError_t cudaGetLastError(void)
 {
-    return cudaSuccess;
+    return std::exchange(last_error, cudaSuccess);
 }
 
 const char *cudaGetErrorString(cudaError_t error)
@@ -254,7 +256,7 @@ cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t)
 {
     std::lock_guard<std::recursive_mutex> locked(lock);
     if (bytes > device_bytes - used_bytes || allocate(memory, bytes) != cudaSuccess)
-        return cudaErrorMemoryAllocation;
+        return last_error = cudaErrorMemoryAllocation;
     memset(*memory, 0xff, bytes < ((size_t)1 << 20) ? bytes : (size_t)1 << 20);
     device_memory.emplace_back(*memory, bytes);
     used_bytes += bytes;
@@ -462,7 +464,9 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     if (cudaError_t error = ask(event))
         return error;
     const stream *s = event->where;
-    return s == nullptr || s->done >= event->place ? cudaSuccess : cudaErrorNotReady;
+    if (s == nullptr || s->done >= event->place)
+        return cudaSuccess;
+    return last_error = cudaErrorNotReady;
 }
 
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end)

@@ -323,6 +323,22 @@ void test_what_a_capture_forbids(void **)
     cudaEventDestroy(inside);
 }
 
+/* What a call returned stays the thread's last error until it asks. */
+void test_errors_are_kept(void **)
+{
+    void *memory;
+    cudaEvent_t event;
+    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    assert_int_equal(cudaMalloc(&memory, (size_t)1 << 50), cudaErrorMemoryAllocation);
+    std::thread([] { assert_int_equal(cudaGetLastError(), cudaSuccess); }).join();
+    assert_int_equal(cudaGetLastError(), cudaErrorMemoryAllocation);
+    assert_int_equal(cudaGetLastError(), cudaSuccess);
+    cudaEventRecord(event, stream);
+    assert_int_equal(cudaEventQuery(event), cudaErrorNotReady);
+    assert_int_equal(cudaGetLastError(), cudaErrorNotReady);
+    cudaEventDestroy(event);
+}
+
 int open_stream(void **)
 {
     return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess;
@@ -343,6 +359,7 @@ int main()
         cmocka_unit_test(test_what_is_not_there_yet_is_no_number),
         cmocka_unit_test(test_host_that_does_not_wait),
         cmocka_unit_test(test_events),
+        cmocka_unit_test(test_errors_are_kept),
         cmocka_unit_test(test_graphs),
         cmocka_unit_test(test_what_a_capture_forbids),
     };

@@ -371,8 +371,11 @@ static bool set_aside(struct dt_device *dev, const struct dt_cuda_product *produ
     *aside = *product;
     if (!product->accumulate)
         return true;
-    if (cudaMallocAsync(memory, bytes + sums, dt_cuda_flush(dev)) != cudaSuccess)
+    if (cudaMallocAsync(memory, bytes + sums, dt_cuda_flush(dev)) != cudaSuccess) {
+        (void)cudaGetLastError(); /* so that it is no failure of what follows */
+        *memory = NULL;
         return false;
+    }
     aside->c.data = *memory;
     if (sums > 0)
         aside->bias.data = (char *)*memory + bytes;

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* The engine where nothing is left of the device's memory. */
+#include <cstdlib>
+
+extern "C" {
+#include "test.h"
+}
+
+#include "device/cuda/kernel.cuh"
+
+extern "C" {
+#include "device/device.h"
+
+extern const struct dt_engine dt_engine;
+}
+
+namespace
+{
+constexpr int64_t side = 16;
+struct dt_device device, *const dev = &device;
+struct dt_error err;
+void *all; /* but for what was taken before it */
+
+struct dt_tensor take_matrix()
+{
+    return {dt_engine.ops->allocate(dev, side * side * sizeof(float)), DT_F32, side, side, side};
+}
+
+void take_all()
+{
+    size_t left, total;
+    cudaMemGetInfo(&left, &total);
+    assert_int_equal(cudaMalloc(&all, left), cudaSuccess);
+}
+
+/* Sums that go on are timed in memory beside them, when a product comes for the third time. */
+void test_products_that_cannot_be_timed(void **)
+{
+    struct dt_tensor a = take_matrix(), b = take_matrix(), c = take_matrix();
+    struct dt_matmul how = {};
+    how.accumulate = true;
+    take_all();
+    for (int i = 0; i < 4; i++)
+        dt_engine.ops->matmul(dev, &c, &a, &b, &how);
+    assert_int_equal(dt_engine.ops->synchronize(dev, &err), 0);
+    cudaFree(all);
+    for (const struct dt_tensor &x : {a, b, c})
+        dt_engine.ops->release(dev, x.data, side * side * sizeof(float));
+}
+
+/* Who asks is told; it is no failure of ops. */
+void test_memory_that_is_refused(void **)
+{
+    take_all();
+    assert_null(dt_engine.ops->allocate(dev, 1));
+    assert_int_equal(dt_engine.ops->synchronize(dev, &err), 0);
+    cudaFree(all);
+}
+
+int open_engine(void **)
+{
+    unsetenv("DT_CUDA_TUNE");
+    device.ops = dt_engine.ops;
+    device.engine = &dt_engine;
+    return dt_engine.open(dev, &err);
+}
+
+int close_engine(void **)
+{
+    dt_engine.close(dev);
+    return 0;
+}
+} // namespace
+
+int main()
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_products_that_cannot_be_timed),
+        cmocka_unit_test(test_memory_that_is_refused),
+    };
+    return cmocka_run_group_tests(tests, open_engine, close_engine);
+}
