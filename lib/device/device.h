@@ -57,7 +57,7 @@ struct dt_matmul {
     bool derivative;
     /* Unless NULL, the sum of the rows of A (1 x M; A is transposed), or of B (1 x N; B is not),
      * is added to it in fp32: the gradient of a bias, beside that of its weight. One at most,
-     * without bias and activation. */
+     * without bias and activation, and of matrices whose rows do not stand for many. */
     struct dt_tensor *sums_a, *sums_b;
     /* Ranks make this product each for itself, and come to the same bits on devices of one kind. */
     bool replicated;

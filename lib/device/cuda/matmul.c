@@ -121,7 +121,7 @@ void dt_cuda_matmul(struct dt_device *dev, struct dt_tensor *c, const struct dt_
     assert(how->activation == DT_ACT_NONE || how->aux != NULL);
     assert(!how->sums_a || (how->transpose_a && !how->sums_b));
     assert(!how->sums_b || !how->transpose_b);
-    assert(!sums || (!how->bias && !how->activation && dense_bytes(how->sums_a ? a : b) == 0));
+    assert(!sums || (!how->bias && !how->activation && dense_bytes(a) + dense_bytes(b) == 0));
     if (c->rows == 0 || c->columns == 0 || (depth == 0 && how->accumulate))
         return;
     size_t more = dense_bytes(a) + dense_bytes(b);
