@@ -326,8 +326,10 @@ check-warnings: | deps-build deps-check ## no compiler warning in any source
 	  done
 	@echo 'warnings: none'
 
+FORMATTED := -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp'
+
 check-format: ## the sources are as clang-format 14 leaves them
-	@find lib tools tests -name '*.[ch]' | xargs clang-format --dry-run 2>&1 | \
+	@find lib tools tests $(FORMATTED) | xargs clang-format --dry-run 2>&1 | \
 	  sed -nE 's/:.*code should be clang-formatted.*/ is not formatted: make format/p' | uniq | \
 	  if grep .; then exit 1; fi
 	@echo 'format: as clang-format leaves it'
@@ -396,7 +398,7 @@ uninstall: ## remove what install put below DESTDIR and PREFIX
 	@rm -rf '$(DEST)'/lib/dt '$(DEST)'/share/dt
 
 format: ## reformat the C sources
-	find lib tools tests -name '*.[ch]' | xargs clang-format -i
+	find lib tools tests $(FORMATTED) | xargs clang-format -i
 
 clean: ## remove build/
 	rm -rf $B

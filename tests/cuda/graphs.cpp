@@ -182,9 +182,9 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
 {
     std::lock_guard<std::recursive_mutex> locked(lock);
     auto found = captures.find(stream);
-    *status = found == captures.end()  ? cudaStreamCaptureStatusNone
-              : found->second.spoilt ? cudaStreamCaptureStatusInvalidated
-                                     : cudaStreamCaptureStatusActive;
+    *status = found == captures.end() ? cudaStreamCaptureStatusNone
+              : found->second.spoilt  ? cudaStreamCaptureStatusInvalidated
+                                      : cudaStreamCaptureStatusActive;
     if (*status != cudaStreamCaptureStatusActive)
         return cudaSuccess;
     *dependencies = &found->second.last;

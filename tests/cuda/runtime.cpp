@@ -41,8 +41,8 @@ struct stream final : CUstream_st {
 struct CUevent_st {
     std::atomic<stream *> where;
     std::atomic<uint64_t> place; /* in its stream: what came before it */
-    double time; /* milliseconds, of which a piece of the stream's work takes one: what is timed
-                  * must not depend on the machine */
+    double time;   /* milliseconds, of which a piece of the stream's work takes one: what is timed
+                    * must not depend on the machine */
     bool captured; /* the last time that it was recorded */
 };
 

@@ -247,8 +247,8 @@ cudaGraph_t capture_digits(float *x, const float *from, cudaGraphNode_t *nodes)
 cudaError_t set_digit(cudaGraphExec_t executable, cudaGraphNode_t node, float *x, float digit)
 {
     void *arguments[] = {&x, &digit};
-    const cudaKernelNodeParams p = {const_cast<void *>(DT_KERNEL(add_digit)), dim3(1), dim3(1), 0,
-                                    arguments, nullptr};
+    const cudaKernelNodeParams p = {
+        const_cast<void *>(DT_KERNEL(add_digit)), dim3(1), dim3(1), 0, arguments, nullptr};
     return cudaGraphExecKernelNodeSetParams(executable, node, &p);
 }
 

@@ -146,7 +146,8 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
     dt_write_rows<SIZE>(a, a.dv, base, shared, first, a.queries, dv, ones);
 }
 
-template <int SIZE> static void launch(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
+template <int SIZE>
+static void launch(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
 {
     unsigned blocks = (unsigned)dt_tiles(a->queries, dt_general<SIZE>::rows);
     dim3 queries(blocks, (unsigned)a->heads, (unsigned)a->batch);
@@ -158,7 +159,8 @@ template <int SIZE> static void launch(const struct dt_cuda_attention *a, struct
                              bytes, stream, a);
 }
 
-void dt_cuda_attention_backward_general(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
+void dt_cuda_attention_backward_general(const struct dt_cuda_attention *a,
+                                        struct dt_cuda_stream *stream)
 {
     DT_GENERAL_VARIANTS(launch, a, stream);
 }

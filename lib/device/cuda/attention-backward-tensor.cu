@@ -279,7 +279,8 @@ static void launch(const struct dt_cuda_attention *a, struct dt_cuda_stream *str
                              cut<SIZE>::threads, layout<SIZE>::bytes, stream, a);
 }
 
-void dt_cuda_attention_backward_tensor(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
+void dt_cuda_attention_backward_tensor(const struct dt_cuda_attention *a,
+                                       struct dt_cuda_stream *stream)
 {
     DT_ATTENTION_VARIANTS(launch, a, stream);
 }

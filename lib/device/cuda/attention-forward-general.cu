@@ -75,13 +75,14 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
     for (int i = 0; i < OWN; i++) {
         float sum = dt_row_sum(total[i]);
         int32_t t = first + y + 16 * i;
-        mergers[i] = dt_merge_block(a, base + t, head, most[i] * DT_LN_2, sum, t < a.queries,
-                                    x == 0);
+        mergers[i] =
+            dt_merge_block(a, base + t, head, most[i] * DT_LN_2, sum, t < a.queries, x == 0);
     }
     dt_write_rows<SIZE>(a, a.y, base, head, first, a.queries, sums, mergers);
 }
 
-template <int SIZE> static void launch(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
+template <int SIZE>
+static void launch(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
 {
     dim3 grid((unsigned)dt_tiles(a->queries, dt_general<SIZE>::rows), (unsigned)a->heads,
               (unsigned)a->batch);
@@ -89,7 +90,8 @@ template <int SIZE> static void launch(const struct dt_cuda_attention *a, struct
                              layout<SIZE>::floats * sizeof(float), stream, a);
 }
 
-void dt_cuda_attention_forward_general(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
+void dt_cuda_attention_forward_general(const struct dt_cuda_attention *a,
+                                       struct dt_cuda_stream *stream)
 {
     DT_GENERAL_VARIANTS(launch, a, stream);
 }

@@ -86,9 +86,9 @@ static __device__ __forceinline__ void dt_finish(const struct dt_cuda_attention 
             total += __shfl_xor_sync(~0u, total, 1);
             total += __shfl_xor_sync(~0u, total, 2);
             int32_t t = first + 16 * m + 8 * side + dt_lane() / 4;
-            mergers[m][side] = dt_merge_block(a, (int64_t)sequence * a.queries + t, head,
-                                              p.most[m][side] * a.scale, total, t < a.queries,
-                                              dt_lane() % 4 == 0);
+            mergers[m][side] =
+                dt_merge_block(a, (int64_t)sequence * a.queries + t, head,
+                               p.most[m][side] * a.scale, total, t < a.queries, dt_lane() % 4 == 0);
         }
     dt_store_rows<TYPE, SIZE, ROWS>(a, a.y, sequence, head, first, p.sums, mergers, tile, row);
 }

@@ -54,7 +54,7 @@ struct dt_cuda_attention {
     bool bidirectional, continued, unfinished;
     const int32_t *begins, *ends;
     enum dt_dtype dtype, output; /* of operands; of y, or of gradients */
-    float scale; /* 1 / sqrt(size) */
+    float scale;                 /* 1 / sqrt(size) */
     uint64_t key, sample;
     uint32_t threshold; /* of dropout: the least word that keeps its weight */
     float kept;         /* what dropout multiplies kept weights by */
@@ -62,10 +62,14 @@ struct dt_cuda_attention {
 
 /* Kernels by way: on the tensor cores, heads of at most 128 channels of 16-bit elements,
  * whose rows and heads begin at multiples of 16 bytes; or anything up to 256 channels. */
-void dt_cuda_attention_forward_tensor(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream);
-void dt_cuda_attention_forward_general(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream);
-void dt_cuda_attention_backward_tensor(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream);
-void dt_cuda_attention_backward_general(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream);
+void dt_cuda_attention_forward_tensor(const struct dt_cuda_attention *a,
+                                      struct dt_cuda_stream *stream);
+void dt_cuda_attention_forward_general(const struct dt_cuda_attention *a,
+                                       struct dt_cuda_stream *stream);
+void dt_cuda_attention_backward_tensor(const struct dt_cuda_attention *a,
+                                       struct dt_cuda_stream *stream);
+void dt_cuda_attention_backward_general(const struct dt_cuda_attention *a,
+                                        struct dt_cuda_stream *stream);
 
 /* On the tensor cores of sm_90a, as forward_tensor, heads of 64 or 128 channels without
  * dropout; where dt_cuda_wgmma_open found what it takes. */
@@ -188,9 +192,10 @@ struct dt_merger {
 /* Of a query of which most, the highest score of this block, and total, the sum of
  * e^(score - most), are known. The lane that writes keeps those of all blocks so far or, in the
  * end, their logarithm; no other lane may read them behind it. */
-static __device__ __forceinline__ struct dt_merger
-dt_merge_block(const struct dt_cuda_attention &a, int64_t row, int head, float most, float total,
-               bool exists, bool writes)
+static __device__ __forceinline__ struct dt_merger dt_merge_block(const struct dt_cuda_attention &a,
+                                                                  int64_t row, int head, float most,
+                                                                  float total, bool exists,
+                                                                  bool writes)
 {
     float *state = (float *)a.softmax.data + row * a.softmax.stride + head;
     bool continued = a.continued && exists;

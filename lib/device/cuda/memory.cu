@@ -68,9 +68,8 @@ static void put_zeros(struct dt_device *dev, cudaStream_t stream, const void *co
 {
     const struct zeros *z = static_cast<const struct zeros *>(context);
     dt_cuda_note(dev, "zero",
-                 z->rows == 1
-                     ? cudaMemsetAsync(z->data, 0, z->width, stream)
-                     : cudaMemset2DAsync(z->data, z->pitch, 0, z->width, z->rows, stream));
+                 z->rows == 1 ? cudaMemsetAsync(z->data, 0, z->width, stream)
+                              : cudaMemset2DAsync(z->data, z->pitch, 0, z->width, z->rows, stream));
 }
 
 void dt_cuda_zero(struct dt_device *dev, struct dt_tensor *x)

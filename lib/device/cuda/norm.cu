@@ -21,7 +21,8 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) norm(struct forwa
     constexpr int group = dt_cuda_group<TYPE>;
     int64_t row = dt_cuda_team_row(), n = row < f.rows ? f.weight.columns : 0;
     float v[PARTS][group] = {}, w[group], sum = 0, squares = 0;
-    struct dt_cuda_summands<TYPE> of[PARTS] = {};
+    struct dt_cuda_summands<TYPE> of[PARTS] = {
+    };
 #pragma unroll
     for (int part = 0; part < PARTS; part++)
         if (dt_cuda_part<TYPE>(part) < n)

@@ -38,7 +38,8 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm(struct f
     int64_t begin = number * n, end = begin + n;
     float v[PARTS][group] = {}, w[group], squares = 0;
     struct dt_cuda_summed in = up_to(f.in, end);
-    struct dt_cuda_summands<TYPE> of[PARTS] = {};
+    struct dt_cuda_summands<TYPE> of[PARTS] = {
+    };
 #pragma unroll
     for (int part = 0; part < PARTS; part++)
         if (dt_cuda_part<TYPE>(part) < n)
