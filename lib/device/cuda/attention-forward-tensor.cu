@@ -47,6 +47,14 @@ static __device__ __forceinline__ void drop(const struct dt_cuda_attention &a, i
         }
 }
 
+/* The first key, or value, of the block's sequence and head: found again for each tile, which takes
+ * fewer registers than to keep it. */
+static __device__ __forceinline__ const uint16_t *cached(const struct dt_cuda_attention &a,
+                                                         const struct dt_cuda_rows &x, int column)
+{
+    return (const uint16_t *)x.data + (int64_t)blockIdx.z * a.key_stride * x.stride + column;
+}
+
 template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>
 __global__ void __launch_bounds__(THREADS, 2)
     attention_forward(const __grid_constant__ struct dt_cuda_attention a)
@@ -60,10 +68,7 @@ __global__ void __launch_bounds__(THREADS, 2)
     int head = (int)blockIdx.y, sequence = (int)blockIdx.z, row = (int)threadIdx.x / 32 * 32;
     const uint16_t *q =
         (const uint16_t *)a.q.data + (int64_t)sequence * a.queries * a.q.stride + head * a.size;
-    int64_t cache = (int64_t)sequence * a.key_stride;
     int shared = head / a.group * a.size;
-    const uint16_t *k = (const uint16_t *)a.k.data + cache * a.k.stride + shared;
-    const uint16_t *v = (const uint16_t *)a.v.data + cache * a.v.stride + shared;
     struct dt_key_range block = dt_find_range(a, sequence, first, QUERIES);
     /* Of the warp's queries; in shared memory, to keep registers for numbers. */
     struct dt_key_range *range = (struct dt_key_range *)(memory + at::ranges) + row / 32;
@@ -75,8 +80,10 @@ __global__ void __launch_bounds__(THREADS, 2)
     int32_t from = block.begin / KEYS * KEYS;
     dt_copy_rows<SIZE, QUERIES, THREADS>(memory, q, a.q.stride, first, a.queries, a.size);
     dt_commit_copies();
-    dt_copy_rows<SIZE, KEYS, THREADS>(keys, k, a.k.stride, from, block.end, a.size);
-    dt_copy_rows<SIZE, KEYS, THREADS>(values, v, a.v.stride, from, block.end, a.size);
+    dt_copy_rows<SIZE, KEYS, THREADS>(keys, cached(a, a.k, shared), a.k.stride, from, block.end,
+                                      a.size);
+    dt_copy_rows<SIZE, KEYS, THREADS>(values, cached(a, a.v, shared), a.v.stride, from, block.end,
+                                      a.size);
     dt_commit_copies();
 
     struct dt_progress<2, SIZE> p;
@@ -90,11 +97,11 @@ __global__ void __launch_bounds__(THREADS, 2)
         dt_wait_copies<0>();
         __syncthreads(); /* this tile is here, and nobody reads the one before any more */
         if (tile + KEYS < block.end) {
-            int other = stage ^ at::tile;
-            dt_copy_rows<SIZE, KEYS, THREADS>(keys + other, k, a.k.stride, tile + KEYS, block.end,
-                                              a.size);
-            dt_copy_rows<SIZE, KEYS, THREADS>(values + other, v, a.v.stride, tile + KEYS, block.end,
-                                              a.size);
+            int other = stage ^ at::tile, again = dt_again(shared);
+            dt_copy_rows<SIZE, KEYS, THREADS>(keys + other, cached(a, a.k, again), a.k.stride,
+                                              tile + KEYS, block.end, a.size);
+            dt_copy_rows<SIZE, KEYS, THREADS>(values + other, cached(a, a.v, again), a.v.stride,
+                                              tile + KEYS, block.end, a.size);
             dt_commit_copies();
         }
         struct dt_key_range warp = *range;
