@@ -176,21 +176,11 @@ static void cut_up_bucket(struct dt_parallel *p, int bucket)
 /* Of all ranks: as large as they are many, so that no plan has it. */
 static void cut_up(struct dt_parallel *p)
 {
-    size_t size = (size_t)size_of(p), owners = (size_t)p->sharding.owners;
-    int64_t blocks = 0;
+    size_t size = (size_t)size_of(p);
     p->firsts = dt_alloc(size + 1, sizeof *p->firsts);
     p->group_firsts = dt_alloc((size_t)p->sharding.groups + 1, sizeof *p->group_firsts);
-    p->partial_bytes = dt_alloc(owners + 1, sizeof *p->partial_bytes);
-    p->cursors = dt_alloc(owners, sizeof *p->cursors);
     p->shared = dt_alloc((size_t)p->most * DT_SHARED_MOST, sizeof *p->shared);
     p->shared_bytes = dt_alloc(size + 1, sizeof *p->shared_bytes);
-    for (int r = 0; r < p->sharding.owners; r++)
-        for (int b = 0; b < p->sharding.count; b++) {
-            struct dt_range run = dt_owned_blocks(&p->sharding, b, r);
-            blocks += dt_range_count(run);
-            p->partial_bytes[r + 1] = (size_t)blocks * sizeof *p->partial;
-        }
-    p->partial = dt_alloc((size_t)blocks, sizeof *p->partial);
     for (int b = 0; b < p->sharding.count; b++)
         cut_up_bucket(p, b);
 }
@@ -245,6 +235,8 @@ int dt_parallel_init(struct dt_parallel *p, const struct dt_replicas *replicas,
                               .overlap = settings->distributed.overlap,
                               .staged = own_memory && size > 1 && !dt_comm_is_near(near.all),
                               .skipped = skipped_bucket()};
+    p->squares =
+        (struct dt_squares){.sharding = &p->sharding, .group = replicas->group, .device = device};
     p->staging = (struct dt_staging){.comm = near.all, .device = device, .needed = p->staged};
     DT_TRY(check(settings, replicas_of(p), err));
     p->most = most;
@@ -294,20 +286,6 @@ void dt_parallel_layout(struct dt_parallel *p, struct dt_arena *arena)
         dt_comm_lend(p->near.all, p->lent, p->lent_bytes);
 }
 
-/* What is not counted cuts each of its blocks once more at most. */
-static size_t count_squares(const struct dt_parallel *p)
-{
-    int64_t count = p->elsewhere_count;
-    for (int b = 0; b < p->sharding.count; b++)
-        count += dt_range_count(dt_owned_blocks(&p->sharding, b, owner_of(p)));
-    return (size_t)count;
-}
-
-void dt_parallel_layout_scratch(struct dt_parallel *p, struct dt_arena *arena)
-{
-    p->squares = dt_arena_take(arena, count_squares(p) * sizeof *p->squares);
-}
-
 void dt_parallel_release(struct dt_parallel *p)
 {
     for (int b = 0; p->sums && b < p->sharding.count; b++) {
@@ -320,15 +298,12 @@ void dt_parallel_release(struct dt_parallel *p)
         free(p->arenas[i]);
     dt_slots_release(&p->slots);
     dt_staging_release(&p->staging);
+    dt_squares_release(&p->squares);
     free(p->sums);
     free(p->gradients);
     free(p->arenas);
     free(p->firsts);
     free(p->group_firsts);
-    free(p->elsewhere);
-    free(p->partial);
-    free(p->partial_bytes);
-    free(p->cursors);
     free(p->shared);
     free(p->shared_bytes);
     *p = (struct dt_parallel){0};
@@ -624,101 +599,6 @@ float *dt_parallel_sum(const struct dt_parallel *p, int bucket)
     return p->stage > 0 ? own_sum(p, bucket) : place_of(p, 0, bucket);
 }
 
-/* The next elements of rest that are counted here, which it then begins behind. */
-static bool next_counted(const struct dt_parallel *p, struct dt_range *rest, struct dt_range *next)
-{
-    *next = *rest;
-    for (int i = 0; i < p->elsewhere_count; i++) {
-        const struct dt_range *run = &p->elsewhere[i];
-        if (run->end <= next->first || run->first >= next->end)
-            continue;
-        if (run->first > next->first)
-            next->end = run->first;
-        else
-            next->first = run->end < next->end ? run->end : next->end;
-    }
-    rest->first = next->end;
-    return next->first < next->end;
-}
-
-static struct dt_range own_block(const struct dt_parallel *p, int bucket, int64_t first)
-{
-    int64_t end = dt_owned(&p->sharding, bucket, owner_of(p)).end;
-    int64_t size = dt_block_size(&p->sharding, bucket);
-    return (struct dt_range){first, end - first < size ? end : first + size};
-}
-
-/* Begins sums of squares of what is counted of this rank's blocks of a bucket, of as many whole
- * blocks at once as follow each other. Returns where the next bucket's go. */
-static double *begin_squares(struct dt_parallel *p, int bucket, double *to)
-{
-    struct dt_range run = dt_owned(&p->sharding, bucket, owner_of(p)), next, whole;
-    int64_t size = dt_block_size(&p->sharding, bucket);
-    const struct dt_ops *ops = p->device->ops;
-    const float *x = own_sum(p, bucket) - run.first;
-    whole = (struct dt_range){run.first, run.first};
-    for (struct dt_range block; whole.end < run.end; whole.end = block.end) {
-        block = own_block(p, bucket, whole.end);
-        struct dt_range rest = block;
-        bool counted = next_counted(p, &rest, &next);
-        if (counted && next.first == block.first && next.end == block.end)
-            continue;
-        ops->square_blocks(p->device, to, x + whole.first, dt_range_count(whole), size);
-        to += dt_range_count(whole) / size;
-        for (; counted; counted = next_counted(p, &rest, &next))
-            ops->square_blocks(p->device, to++, x + next.first, dt_range_count(next), size);
-        whole.first = block.end;
-    }
-    ops->square_blocks(p->device, to, x + whole.first, dt_range_count(whole), size);
-    return to + (dt_range_count(whole) + size - 1) / size;
-}
-
-/* Puts them together block by block. Returns where the next bucket's are. */
-static const double *add_squares(const struct dt_parallel *p, int bucket, const double *from,
-                                 double **partial)
-{
-    struct dt_range run = dt_owned(&p->sharding, bucket, owner_of(p)), next;
-    for (struct dt_range block; run.first < run.end; run.first = block.end) {
-        block = own_block(p, bucket, run.first);
-        double sum = 0;
-        for (struct dt_range rest = block; next_counted(p, &rest, &next);)
-            sum += *from++;
-        *(*partial)++ = sum;
-    }
-    return from;
-}
-
-static void square_own_blocks(struct dt_parallel *p)
-{
-    double *partial = p->partial + p->partial_bytes[owner_of(p)] / sizeof *p->partial;
-    double *end = p->squares;
-    for (int b = 0; b < p->sharding.count; b++)
-        end = begin_squares(p, b, end);
-    size_t count = (size_t)(end - p->squares);
-    double *squares = dt_alloc(count, sizeof *squares);
-    const double *from = squares;
-    p->device->ops->download(p->device, squares, p->squares, count * sizeof *squares);
-    for (int b = 0; b < p->sharding.count; b++)
-        from = add_squares(p, b, from, &partial);
-    free(squares);
-}
-
-/* Of each bucket over all its blocks in their order, whoever has them. */
-static void add_up_squares(struct dt_parallel *p, double *squares)
-{
-    memcpy(p->cursors, p->partial_bytes, (size_t)p->sharding.owners * sizeof *p->cursors);
-    for (int b = 0; b < p->sharding.count; b++) {
-        squares[b] = 0;
-        for (int r = 0; r < p->sharding.owners; r++) {
-            struct dt_range run = dt_owned_blocks(&p->sharding, b, r);
-            const double *partial = p->partial + p->cursors[r] / sizeof *partial;
-            for (int64_t i = 0; i < dt_range_count(run); i++)
-                squares[b] += partial[i];
-            p->cursors[r] += (size_t)dt_range_count(run) * sizeof *partial;
-        }
-    }
-}
-
 int dt_parallel_settle(struct dt_parallel *p, struct dt_error *err)
 {
     for (int b = 0; b < p->sharding.count; b++)
@@ -730,11 +610,12 @@ int dt_parallel_settle(struct dt_parallel *p, struct dt_error *err)
 
 int dt_parallel_squares(struct dt_parallel *p, double *squares, struct dt_error *err)
 {
-    struct dt_comm *group = p->replicas.group;
-    square_own_blocks(p);
-    DT_TRY(dt_comm_wait(group, dt_comm_all_gather(group, p->partial, p->partial_bytes), err));
-    add_up_squares(p, squares);
-    return 0;
+    float **own = dt_alloc((size_t)p->sharding.count, sizeof *own);
+    for (int b = 0; b < p->sharding.count; b++)
+        own[b] = own_sum(p, b);
+    int rc = dt_squares_add_up(&p->squares, own, squares, err);
+    free(own);
+    return rc;
 }
 
 /* --- values ----------------------------------------------------------------------------------- */

@@ -35,6 +35,7 @@
 #include "device/arena.h"
 #include "train/mesh.h"
 #include "train/sharding.h"
+#include "train/squares.h"
 #include "train/staging.h"
 
 /* How replicas keep together. */
@@ -78,20 +79,14 @@ struct dt_parallel {
     float *lent; /* to links, for parts of sums */
     size_t lent_bytes;
     float *results; /* staged rounds: the sum on the device; the arenas are the host's then */
-    struct dt_slots slots;      /* of buckets that are not kept whole */
-    int64_t *firsts;            /* of all ranks, and 1: each rank's first leaf */
-    int64_t *group_firsts;      /* likewise of the groups */
-    struct dt_range *elsewhere; /* elements that other slices of the model count, in their
-                                 * order; owned by this */
-    int elsewhere_count;
-    double *squares;       /* on the device: of what is counted of this rank's blocks */
-    double *partial;       /* sums of squares of the blocks, rank by rank of a group */
-    size_t *partial_bytes; /* of its ranks, and 1: where each one's begin */
-    size_t *cursors;       /* of its ranks: into partial */
-    double *shared;        /* what ranks tell each other of micro-batches, rank by rank */
-    size_t *shared_bytes;  /* of all ranks, and 1 */
-    int skipped;           /* the bucket whose sum is left out, for tests; -1: none */
-    int failed;            /* code of the first failure of the step */
+    struct dt_slots slots; /* of buckets that are not kept whole */
+    int64_t *firsts;       /* of all ranks, and 1: each rank's first leaf */
+    int64_t *group_firsts; /* likewise of the groups */
+    struct dt_squares squares;
+    double *shared;       /* what ranks tell each other of micro-batches, rank by rank */
+    size_t *shared_bytes; /* of all ranks, and 1 */
+    int skipped;          /* the bucket whose sum is left out, for tests; -1: none */
+    int failed;           /* code of the first failure of the step */
     struct dt_error error;
 };
 
@@ -104,9 +99,8 @@ struct dt_parallel {
 int dt_parallel_init(struct dt_parallel *parallel, const struct dt_replicas *replicas,
                      struct dt_device *device, const struct dt_sharding *sharding,
                      const struct dt_settings *settings, struct dt_error *err) DT_MUST_CHECK;
-/* Gradients; and what sums of squares take besides. */
+/* Gradients; what sums of squares take besides is squares'. */
 void dt_parallel_layout(struct dt_parallel *parallel, struct dt_arena *arena);
-void dt_parallel_layout_scratch(struct dt_parallel *parallel, struct dt_arena *arena);
 void dt_parallel_release(struct dt_parallel *parallel);
 
 /* Begins a step of so many micro-batches. */

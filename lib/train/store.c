@@ -97,7 +97,7 @@ static void lay_out(struct dt_store *s)
     s->average = s->averaged ? dt_arena_take(&s->arena, bytes) : NULL;
     s->bytes.average = taken(&s->arena, &before);
     dt_optimizer_layout_scratch(&s->optimizer, &s->arena);
-    dt_parallel_layout_scratch(&s->parallel, &s->arena);
+    dt_squares_layout(&s->parallel.squares, &s->arena);
     s->bytes.scratch = taken(&s->arena, &before);
     place_parameters(s);
     place(s, s->average, s->averages);
@@ -211,11 +211,11 @@ static struct dt_range clip(struct dt_range run, int64_t elements)
 static void note_elsewhere(struct dt_store *s)
 {
     const struct dt_table *t = &s->model->table;
-    struct dt_parallel *p = &s->parallel;
-    p->elsewhere = dt_alloc((size_t)t->count, sizeof *p->elsewhere);
+    struct dt_squares *q = &s->parallel.squares;
+    q->elsewhere = dt_alloc((size_t)t->count, sizeof *q->elsewhere);
     for (int i = 0; i < t->count; i++)
         if (!t->params[i].leads)
-            p->elsewhere[p->elsewhere_count++] =
+            q->elsewhere[q->elsewhere_count++] =
                 (struct dt_range){t->params[i].offset, t->params[i].offset + t->params[i].count};
 }
 

@@ -58,7 +58,7 @@ std::vector<std::pair<const void *, size_t>> shared_limits; /* of kernels */
 size_t used_bytes;
 double passed;
 thread_local cudaError_t last_error; /* that a thread was told, until it asks for it */
-int opened; /* how many times device memory is open, one in the other */
+int opened;                          /* how many times device memory is open, one in the other */
 
 /* With "account" the end of the program says how much was taken since it first asked how much
  * there is. */

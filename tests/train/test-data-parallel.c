@@ -112,11 +112,11 @@ static void sum_up(struct dt_comm *world, void *context)
     open_parallel(&p, world, dev, job);
     int owner = dt_comm_rank(p.replicas.group);
     dt_parallel_layout(&p, &arena);
-    dt_parallel_layout_scratch(&p, &arena);
+    dt_squares_layout(&p.squares, &arena);
     assert_null(p.shared_bytes); /* a plan has no table of all ranks */
     assert_int_equal(dt_arena_allocate(&arena, dev, &err), 0);
     dt_parallel_layout(&p, &arena);
-    dt_parallel_layout_scratch(&p, &arena);
+    dt_squares_layout(&p.squares, &arena);
     for (int step = 0; step < 2; step++) { /* the second finds what the first has left */
         uint64_t before = dt_comm_bytes_sent(world);
         norm = pass_all(&p, job->batches, values);
