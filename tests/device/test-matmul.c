@@ -114,6 +114,23 @@ static void matmul_matches_the_reference(void **state)
         check_matmul(type, type, false, type == DT_BF16, 513, 515, 530);
 }
 
+/* However often the product comes, whose own sum does not go on: engines may time it. */
+static void sums_beside_a_product_are_added_once(void **state)
+{
+    (void)state;
+    struct dt_tensor a = random_matrix(64, 16), b = random_matrix(64, 24);
+    struct dt_tensor c = new_matrix(DT_F32, 16, 24), sums = new_matrix(DT_F32, 1, 16);
+    const struct dt_matmul how = {.transpose_a = true, .sums_a = &sums};
+    double want[16] = {0};
+    for (int time = 0; time < 5; time++) {
+        dev->ops->matmul(dev, &c, &a, &b, &how);
+        for (int64_t i = 0; i < 64 * 16; i++)
+            want[i % 16] += at(&a, i / 16, i % 16);
+    }
+    assert_near(&sums, want, 1e-6);
+    free(a.data), free(b.data), free(c.data), free(sums.data);
+}
+
 static void matmul_reads_parts_of_wider_matrices(void **state)
 {
     (void)state;
@@ -270,6 +287,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_EACH_ISA(matmul_matches_the_reference),
+        ON_EACH_ISA(sums_beside_a_product_are_added_once),
         ON_EACH_ISA(matmul_reads_parts_of_wider_matrices),
         ON_EACH_ISA(products_have_the_same_bits_on_any_number_of_threads),
         ON_EACH_ISA(a_row_has_the_same_bits_whatever_is_beside_it),

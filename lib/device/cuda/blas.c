@@ -359,8 +359,8 @@ static float time_of(struct dt_device *dev, const struct contest *c)
     return time;
 }
 
-/* The product with results that may be overwritten again and again: those of sums that go on are
- * made beside, in memory that is to be freed. False, where there is none. */
+/* The product with results that may be made again and again: where sums go on they are made
+ * beside, in memory that is to be freed. False, where there is none. */
 static bool set_aside(struct dt_device *dev, const struct dt_cuda_product *product,
                       struct dt_cuda_product *aside, void **memory)
 {
@@ -369,7 +369,7 @@ static bool set_aside(struct dt_device *dev, const struct dt_cuda_product *produ
     size_t sums = has_sums(product->epilogue) ? (size_t)product->bias.columns * sizeof(float) : 0;
     *memory = NULL;
     *aside = *product;
-    if (!product->accumulate)
+    if (!product->accumulate && sums == 0)
         return true;
     if (cudaMallocAsync(memory, bytes + sums, dt_cuda_flush(dev)) != cudaSuccess) {
         (void)cudaGetLastError(); /* so that it is no failure of what follows */
