@@ -62,7 +62,7 @@ run_tests() {
 }
 
 @test "products: algorithms that are chosen before the bias is known" {
-    plant blas.c '!point(blas, p, product) ||' ''
+    plant blas.c '!point(p, c) ||' ''
     caught blas.c
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The engine where nothing is left of the device's memory. */
+/* The engine from inside: where nothing is left of the device's memory, and what it times. */
 #include <cstdlib>
 
 extern "C" {
@@ -9,7 +9,7 @@ extern "C" {
 #include "device/cuda/kernel.cuh"
 
 extern "C" {
-#include "device/device.h"
+#include "device/cuda/blas.h"
 
 extern const struct dt_engine dt_engine;
 }
@@ -57,6 +57,28 @@ void test_memory_that_is_refused(void **)
     cudaFree(all);
 }
 
+/* As fast as a product can be. */
+void multiply_alone(struct dt_device *, const struct dt_cuda_product *p)
+{
+    struct dt_cuda_product plain = *p;
+    plain.epilogue = DT_CUDA_PLAIN;
+    dt_cuda_blas_multiply(dev, &plain);
+}
+
+/* A product that is tried for the first time is timed itself, which is no part of its time. */
+void test_what_is_done_instead_is_tuned_before(void **)
+{
+    struct dt_cuda_product p = {};
+    p.a = take_matrix(), p.b = take_matrix(), p.c = take_matrix(), p.bias = take_matrix();
+    p.bias.rows = 1;
+    p.transpose_a = p.accumulate = true;
+    p.epilogue = DT_CUDA_SUMS_A;
+    for (int use = 1; use <= 4; use++)
+        assert_int_equal(dt_cuda_blas_takes(dev, &p, multiply_alone), use < 3);
+    for (const struct dt_tensor &x : {p.a, p.b, p.c, p.bias})
+        dt_engine.ops->release(dev, x.data, side * side * sizeof(float));
+}
+
 int open_engine(void **)
 {
     unsetenv("DT_CUDA_TUNE");
@@ -77,6 +99,7 @@ int main()
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products_that_cannot_be_timed),
         cmocka_unit_test(test_memory_that_is_refused),
+        cmocka_unit_test(test_what_is_done_instead_is_tuned_before),
     };
     return cmocka_run_group_tests(tests, open_engine, close_engine);
 }
