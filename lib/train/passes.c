@@ -128,6 +128,7 @@ int dt_passes_allocate(struct dt_passes *p, struct dt_error *err)
         p->model->device->ops->allocate(p->model->device, (size_t)p->most * sizeof *p->losses);
     if (p->losses == NULL)
         return dt_fail(err, DT_ENOMEM, "no memory for the losses of a step");
+    p->fetched = dt_alloc((size_t)p->most, sizeof *p->fetched);
     p->batch = dt_alloc((size_t)p->held, sizeof *p->batch);
     p->spans = dt_alloc((size_t)p->held, sizeof *p->spans);
     for (int64_t i = 0; i < p->held; i++) {
@@ -164,6 +165,7 @@ void dt_passes_release(struct dt_passes *p)
                                        (size_t)p->most * sizeof *p->losses);
     if (p->box_memory.memory)
         dt_arena_release(&p->box_memory, p->model->device);
+    free(p->fetched);
     free(p->work);
     free(p->batch);
     free(p->spans);
@@ -370,11 +372,9 @@ static void report_losses(const struct dt_passes *p, int64_t count,
     struct dt_device *dev = p->model->device;
     if (p->mesh->part.stage < p->pipeline.stages - 1)
         return;
-    double *losses = dt_alloc((size_t)count, sizeof *losses);
-    dev->ops->download(dev, losses, p->losses, (size_t)count * sizeof *losses);
+    dev->ops->download(dev, p->fetched, p->losses, (size_t)count * sizeof *p->fetched);
     for (int64_t i = 0; i < count; i++)
-        source->loss(source->context, i, losses[i]);
-    free(losses);
+        source->loss(source->context, i, p->fetched[i]);
 }
 
 int dt_passes_run(struct dt_passes *p, int64_t count, const struct dt_pass_source *source,

@@ -46,6 +46,7 @@ struct dt_passes {
     struct dt_pipeline pipeline;
     int64_t batches, most;      /* micro-batches of the step, and of any */
     double *losses;             /* of each, on the device */
+    double *fetched;            /* the same, on the host */
     int64_t slots;              /* micro-batches under way in a run at most */
     struct dt_workspace **work; /* slots of the first run, of the second, ... */
     int64_t held;               /* micro-batches that are kept for another run */
