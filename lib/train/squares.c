@@ -37,6 +37,7 @@ static void cut_up(struct dt_squares *s)
             s->partial_bytes[r + 1] = (size_t)blocks * sizeof *s->partial;
         }
     s->partial = dt_alloc((size_t)blocks, sizeof *s->partial);
+    s->fetched = dt_alloc(count_pieces(s), sizeof *s->fetched);
 }
 
 void dt_squares_layout(struct dt_squares *s, struct dt_arena *arena)
@@ -49,6 +50,7 @@ void dt_squares_layout(struct dt_squares *s, struct dt_arena *arena)
 void dt_squares_release(struct dt_squares *s)
 {
     free(s->elsewhere);
+    free(s->fetched);
     free(s->partial);
     free(s->partial_bytes);
     free(s->cursors);
@@ -128,12 +130,10 @@ static void add_up_own(const struct dt_squares *s, float *const *own)
     for (int b = 0; b < s->sharding->count; b++)
         end = begin_bucket(s, b, own[b], end);
     size_t count = (size_t)(end - s->pieces);
-    double *pieces = dt_alloc(count, sizeof *pieces);
-    const double *from = pieces;
-    s->device->ops->download(s->device, pieces, s->pieces, count * sizeof *pieces);
+    const double *from = s->fetched;
+    s->device->ops->download(s->device, s->fetched, s->pieces, count * sizeof *s->fetched);
     for (int b = 0; b < s->sharding->count; b++)
         from = end_bucket(s, b, from, &partial);
-    free(pieces);
 }
 
 /* --- all -------------------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@ struct dt_squares {
                                  * order; owned by this */
     int elsewhere_count;
     double *pieces;        /* on the device: of what is counted of this rank's blocks */
+    double *fetched;       /* the same, on the host */
     double *partial;       /* of the blocks, rank by rank of a group */
     size_t *partial_bytes; /* of its ranks, and 1: where each one's begin */
     size_t *cursors;       /* of its ranks: into partial */
