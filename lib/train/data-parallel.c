@@ -253,6 +253,7 @@ int dt_parallel_init(struct dt_parallel *p, const struct dt_replicas *replicas,
     p->arena_count = tree ? arrays_needed(p, most) : 1;
     p->arenas = dt_alloc((size_t)p->arena_count, sizeof *p->arenas);
     p->gradients = dt_alloc((size_t)sharding->count, sizeof *p->gradients);
+    p->own_sums = dt_alloc((size_t)sharding->count, sizeof *p->own_sums);
     p->sums = dt_alloc((size_t)sharding->count, sizeof *p->sums);
     if (slotted(p))
         dt_slots_init(&p->slots, &p->sharding);
@@ -301,6 +302,7 @@ void dt_parallel_release(struct dt_parallel *p)
     dt_squares_release(&p->squares);
     free(p->sums);
     free(p->gradients);
+    free(p->own_sums);
     free(p->arenas);
     free(p->firsts);
     free(p->group_firsts);
@@ -610,12 +612,9 @@ int dt_parallel_settle(struct dt_parallel *p, struct dt_error *err)
 
 int dt_parallel_squares(struct dt_parallel *p, double *squares, struct dt_error *err)
 {
-    float **own = dt_alloc((size_t)p->sharding.count, sizeof *own);
     for (int b = 0; b < p->sharding.count; b++)
-        own[b] = own_sum(p, b);
-    int rc = dt_squares_add_up(&p->squares, own, squares, err);
-    free(own);
-    return rc;
+        p->own_sums[b] = own_sum(p, b);
+    return dt_squares_add_up(&p->squares, p->own_sums, squares, err);
 }
 
 /* --- values ----------------------------------------------------------------------------------- */

@@ -73,6 +73,7 @@ struct dt_parallel {
                        * the same number on all */
     bool idle;        /* the pass is for the others' sake, and its gradients go nowhere */
     void **gradients; /* of each bucket: where the backward pass adds */
+    float **own_sums; /* of each bucket: what this rank owns of its sum, when it is squared */
     struct dt_bucket_sum *sums;
     float **arenas; /* of gradients: whole ones, or of this rank's blocks */
     int arena_count;
