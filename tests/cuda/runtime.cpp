@@ -279,8 +279,7 @@ cudaError_t cudaFree(void *memory)
         return cudaSuccess;
     if (cudaError_t error = emulator::forbid_unsafe())
         return error;
-    std::lock_guard<std::recursive_mutex> locked(lock);
-    cudaDeviceSynchronize();
+    cudaDeviceSynchronize(); /* without the lock: others may have to end what it waits for */
     emulator::release(memory);
     return cudaSuccess;
 }
