@@ -37,7 +37,7 @@ link() {
         [ -e "$T/planted/$object" ] && object=$T/planted/$object || object=$BUILT/emulated/$object
         objects+=("$object")
     done < <(cd "$BUILT/emulated" && find lib tests -name '*.o' -not -name 'test-*' \
-        -not -path '*/nccl/*')
+        -not -path '*/nccl/*' -not -path '*/traffic/*')
     "${CXX:-c++}" -shared "${objects[@]}" "$BUILT/lib/libdt.a" -lm -lpthread "$@" \
         -o "$T/engines/cuda-emulated.so"
 }
