@@ -45,7 +45,7 @@ static int check_room(const char *path, struct dt_error *err)
         rc = dt_fail(err, DT_EMISSING, "ranks cannot meet at '%s': there is no folder '%s'", path,
                      folder);
     } else if (!dt_file_exists(path)) {
-        bool barred = faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) < 0, full = is_full(folder);
+        bool full = is_full(folder), barred = faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) < 0;
         errno = full ? ENOSPC : errno;
         rc = barred || full ? cannot_meet(path, err) : 0;
     }
