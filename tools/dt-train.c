@@ -121,6 +121,18 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
             f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
 }
 
+static void warn_of_metrics(const struct dt_training *trainer)
+{
+    struct dt_training_facts f;
+    dt_training_facts(trainer, &f);
+    if (f.damaged_metrics > 0)
+        dt_warn("%s/metrics.jsonl: removed %ld damaged lines", opt.output, f.damaged_metrics);
+    if (f.unlogged_after < f.unlogged_until)
+        dt_warn("%s/metrics.jsonl has lost its lines after step %ld until step %ld; training goes "
+                "on from step %ld, and a line of the file says so",
+                opt.output, f.unlogged_after, f.unlogged_until, f.first_step);
+}
+
 static const char *const reasons[] = {
     [DT_SKIP_NOT_FINITE] = "are not finite",
     [DT_SKIP_OVERFLOW] = "overflow in fp16: the loss scale is halved",
@@ -262,6 +274,8 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
     }
     if (!opt.quiet && leads())
         print_facts(trainer, dev, o.peak, dt_precisions[settings->training.precision]);
+    if (leads())
+        warn_of_metrics(trainer);
     int rc = train(trainer, stopped, err);
     char hex[DT_HEX64];
     uint64_t hash;

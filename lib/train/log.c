@@ -41,6 +41,14 @@ int dt_training_log_run(struct dt_training *t, struct dt_error *err)
     return rc;
 }
 
+int dt_training_log_lost(struct dt_training *t, struct dt_error *err)
+{
+    if (t->unlogged_after == t->unlogged_until)
+        return 0;
+    return dt_metrics_write(&t->metrics, err, "{\"lost\":{\"after\":%ld,\"until\":%ld}}",
+                            t->unlogged_after, t->unlogged_until);
+}
+
 int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     char loss[REAL_TEXT], rate[REAL_TEXT], norm[REAL_TEXT], scale[REAL_TEXT] = "";
@@ -61,6 +69,7 @@ int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct
     t->logged_seconds = r->seconds;
     t->logged_tokens = r->tokens;
     r->logged = true;
+    t->state.logged_step = r->step;
     if (!t->leads)
         return 0;
     return dt_metrics_write(
@@ -80,6 +89,7 @@ int dt_training_log_validation(struct dt_training *t, const struct dt_step_repor
         member("ema_val_loss", r->ema_val_loss, average);
     if (t->objective.validation)
         member("val_accuracy", r->val_accuracy, accuracy);
+    t->state.logged_step = r->step;
     if (!t->leads)
         return 0;
     return dt_metrics_write(&t->metrics, err, "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f%s%s%s}",

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
@@ -24,7 +25,7 @@ static long step_of(const char *line, size_t size)
     return (long)step;
 }
 
-static int keep_until(const char *path, long last_step, struct dt_error *err)
+static int keep_until(struct dt_metrics *m, const char *path, long last_step, struct dt_error *err)
 {
     char *data;
     size_t size;
@@ -33,8 +34,11 @@ static int keep_until(const char *path, long last_step, struct dt_error *err)
     for (char *line = data, *end; (end = memchr(line, '\n', size - (size_t)(line - data)));
          line = end + 1) {
         long step = step_of(line, (size_t)(end - line));
-        if (step >= 0 && step <= last_step)
-            dt_buffer_append(&kept, line, (size_t)(end - line) + 1);
+        m->damaged += step < 0;
+        if (step < 0 || step > last_step)
+            continue;
+        dt_buffer_append(&kept, line, (size_t)(end - line) + 1);
+        m->found = step > m->found ? step : m->found;
     }
     int rc = kept.size == size ? 0 : dt_file_write(path, kept.data, kept.size, err);
     dt_buffer_release(&kept);
@@ -49,7 +53,7 @@ int dt_metrics_open(struct dt_metrics *m, const char *path, long last_step, stru
     if (stat(path, &st) == 0) {
         if (!S_ISREG(st.st_mode)) /* a pipe or a device could be read for ever */
             return dt_fail(err, DT_EINVALID, "'%s' is not a regular file", path);
-        DT_TRY(keep_until(path, last_step, err));
+        DT_TRY(keep_until(m, path, last_step, err));
     }
     m->file = fopen(path, "ae");
     if (m->file == NULL)
@@ -68,6 +72,11 @@ int dt_metrics_write(struct dt_metrics *m, struct dt_error *err, const char *fmt
     if (n < 0 || putc('\n', m->file) == EOF || fflush(m->file) != 0)
         return dt_fail_errno(err, "cannot write '%s'", m->path);
     return 0;
+}
+
+int dt_metrics_sync(struct dt_metrics *m, struct dt_error *err)
+{
+    return fsync(fileno(m->file)) < 0 ? dt_fail_errno(err, "cannot sync '%s'", m->path) : 0;
 }
 
 void dt_metrics_close(struct dt_metrics *m)

@@ -17,16 +17,20 @@
 struct dt_metrics {
     FILE *file;
     char *path;
+    long found;   /* the last step of the lines that were there when it was opened; 0: none */
+    long damaged; /* lines, but for a last one without its newline, that were not JSON */
 };
 
-/* Opens the file for appending. Lines of steps after last_step, and a last line
- * that was cut off, are removed first, so that a resumed run writes them anew; lines
- * without a step stay. */
+/* Opens the file for appending. Lines of steps after last_step, a last line that was cut off,
+ * and lines that are not JSON are removed first; a resumed run writes the first of these anew.
+ * Lines without a step stay. */
 int dt_metrics_open(struct dt_metrics *metrics, const char *path, long last_step,
                     struct dt_error *err) DT_MUST_CHECK;
-/* Writes one line; it reaches the system before this returns. */
+/* Writes one line; it reaches the system, but not yet the disk, before this returns. */
 int dt_metrics_write(struct dt_metrics *metrics, struct dt_error *err, const char *fmt, ...)
     DT_PRINTF(3, 4) DT_MUST_CHECK;
+/* Waits until all lines are on the disk. */
+int dt_metrics_sync(struct dt_metrics *metrics, struct dt_error *err) DT_MUST_CHECK;
 void dt_metrics_close(struct dt_metrics *metrics);
 
 #endif

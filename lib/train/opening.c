@@ -333,19 +333,26 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
     return rc;
 }
 
-static int open_metrics(struct dt_training *t, struct dt_error *err)
+/* A run that goes on in its own directory finds the lines up to its checkpoint there: they were on
+ * the disk before the checkpoint was. In another directory it begins a file of its own. */
+static int open_metrics(struct dt_training *t, const char *resume, struct dt_error *err)
 {
     if (!t->leads)
         return 0;
     char *path = dt_path_join(t->run, "metrics.jsonl");
     int rc = dt_metrics_open(&t->metrics, path, t->state.step, err);
     free(path);
-    return rc < 0 ? rc : dt_training_log_run(t, err);
+    if (strcmp(resume, "auto") == 0 && t->metrics.found < t->state.logged_step) {
+        t->unlogged_after = t->metrics.found;
+        t->unlogged_until = t->state.logged_step;
+    }
+    rc = rc < 0 ? rc : dt_training_log_run(t, err);
+    return rc < 0 ? rc : dt_training_log_lost(t, err);
 }
 
-static int open_streams(struct dt_training *t, struct dt_error *err)
+static int open_streams(struct dt_training *t, const char *resume, struct dt_error *err)
 {
-    DT_TRY(open_metrics(t, err));
+    DT_TRY(open_metrics(t, resume, err));
     dt_reading_begin(&t->reading, &t->settings, &t->store.parallel, t->state.samples);
     const struct dt_loader_options loader = {
         .length = (uint32_t)t->settings.training.sequence_length,
@@ -432,7 +439,7 @@ static int begin(struct dt_training *t, const struct dt_training_options *o, str
     DT_TRY(dt_comm_agree(t->comm, start_or_resume(t, o, err), err));
     DT_TRY(dt_comm_agree(t->comm, compare_origins(t, err), err));
     DT_TRY(dt_objective_open(&t->objective, &t->settings, t->tokenizer_path, err));
-    return open_streams(t, err);
+    return open_streams(t, o->resume, err);
 }
 
 int dt_training_open(struct dt_training *t, const struct dt_training_options *o,

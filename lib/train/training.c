@@ -68,6 +68,9 @@ void dt_training_facts(const struct dt_training *t, struct dt_training_facts *fa
         .tokens = dt_batch_samples(&t->settings, t->settings.training.max_steps) * length,
         .first_step = t->first_step,
         .max_steps = t->settings.training.max_steps,
+        .unlogged_after = t->unlogged_after,
+        .unlogged_until = t->unlogged_until,
+        .damaged_metrics = t->metrics.damaged,
     };
 }
 
@@ -88,6 +91,16 @@ static bool due(const struct dt_training *t, long interval)
            (interval > 0 && t->state.step % interval == 0);
 }
 
+/* Begins a checkpoint. Lines of metrics.jsonl reach the disk before it does, so that they go up to
+ * its step whatever ends the machine. A rank that cannot write them fails alone: no operation of
+ * ranks is under way. */
+static int begin_checkpoint(struct dt_training *t, struct dt_error *err)
+{
+    int rc = t->leads ? dt_metrics_sync(&t->metrics, err) : 0;
+    DT_TRY(dt_comm_agree(t->comm, rc, err));
+    return dt_saver_save(t->saver, &t->state, err);
+}
+
 /* A checkpoint after skipped updates waits for one that succeeds: the model may
  * be beyond help, and the checkpoint before it is what to go back to. */
 static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
@@ -103,7 +116,7 @@ static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct d
     }
     dt_saver_wait(t->saver);
     dt_saver_failed(t->saver, &r->save_error);
-    r->saved = dt_saver_save(t->saver, &t->state, err) == 0;
+    r->saved = begin_checkpoint(t, err) == 0;
     if (r->saved)
         return 0;
     if (!err->agreed) /* a rank is lost, not a checkpoint */
@@ -161,7 +174,7 @@ int dt_training_save(struct dt_training *t, struct dt_error *err)
     dt_saver_wait(t->saver);
     if (!dt_saver_failed(t->saver, &earlier) && dt_saver_saved_step(t->saver) == t->state.step)
         return 0;
-    DT_TRY(dt_saver_save(t->saver, &t->state, err));
+    DT_TRY(begin_checkpoint(t, err));
     dt_saver_wait(t->saver);
     return dt_saver_failed(t->saver, err) ? err->code : 0;
 }

@@ -295,6 +295,38 @@ mount_small() {
     [ "$(grep -c '"step":$' run/metrics.jsonl)" -eq 0 ]
 }
 
+@test "a resumed run says which steps have lost their lines of metrics, and goes on" {
+    train >/dev/null
+    whole=$(grep -c '"step"' run/metrics.jsonl)
+    sed -i '/"step":50,/,$d' run/metrics.jsonl
+    run train --set training.max_steps=80
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"run/metrics.jsonl has lost its lines after step 40 until step 60;"* ]]
+    grep -qx '{"lost":{"after":40,"until":60}}' run/metrics.jsonl
+    run train --set training.max_steps=80
+    [[ "$output" != *"has lost"* ]]
+    rm run/metrics.jsonl
+    run train --set training.max_steps=100
+    [[ "$output" == *"has lost its lines after step 0 until step 80;"* ]]
+    [ "$whole" -eq 9 ]
+}
+
+@test "damaged lines of metrics.jsonl are removed, and their number is said" {
+    train >/dev/null
+    sed -i 's/^{"step":20,/{"step":2\x00,/' run/metrics.jsonl
+    run train --set training.max_steps=80
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"run/metrics.jsonl: removed 1 damaged lines"* ]]
+    jq -e . run/metrics.jsonl >/dev/null
+}
+
+@test "lines of metrics are on the disk before the checkpoint of their step is in place" {
+    log=${DT_BUILD:-$ROOT/build}/tests/tools/log-durability.so
+    DURABILITY=$T/calls LD_PRELOAD=$log train >/dev/null
+    order=$(sed -nE 's,^fsync .*/(metrics)\.jsonl$,\1,p; s,^rename run/(step-[0-9]+)$,\1,p' calls)
+    [ "$(echo $order)" = "metrics step-00000020 metrics step-00000040 metrics step-00000060" ]
+}
+
 @test "metrics.jsonl that is a pipe is refused, not waited for" {
     cd "$T"
     mkdir run
