@@ -133,30 +133,46 @@ static void print_machine(const struct dt_device *dev, double peak, const char *
                peak * 1e-9, type);
 }
 
+#define SHARE_TEXT 96
+
+/* rate as a share of the GEMM peak. One above 1 says only that the machine was slower while the
+ * peak was measured. */
+static const char *share_text(double rate, double peak, char text[SHARE_TEXT])
+{
+    if (rate <= peak)
+        snprintf(text, SHARE_TEXT, "%.1f%% of the GEMM peak", 100 * rate / peak);
+    else
+        snprintf(text, SHARE_TEXT,
+                 "above the GEMM peak: the machine was slower while that was "
+                 "measured");
+    return text;
+}
+
 static int print_step(struct dt_device *dev, double peak, const struct dt_settings *settings,
                       struct dt_error *err)
 {
     struct dt_step_times t;
-    char memory[DT_BYTES];
+    char memory[DT_BYTES], share[SHARE_TEXT], mfu[16];
     DT_TRY(dt_bench_step(dev, settings, (int)opt.steps, &t, err));
     double rate = t.flops / t.total;
+    snprintf(mfu, sizeof mfu, rate <= peak ? "%.4f" : "null", rate / peak);
     if (opt.json)
         printf(",\"parameters\":%lld,\"tokens\":%lld,\"forward_backward_s\":%.6f,\"update_s\":%.6f,"
-               "\"step_s\":%.6f,\"tokens_per_second\":%.1f,\"gflops\":%.1f,\"mfu\":%.4f,"
+               "\"step_s\":%.6f,\"tokens_per_second\":%.1f,\"gflops\":%.1f,\"mfu\":%s,"
                "\"bytes\":%zu",
                (long long)t.parameters, (long long)t.tokens, t.forward_backward, t.update, t.total,
-               (double)t.tokens / t.total, rate * 1e-9, rate / peak, t.memory);
+               (double)t.tokens / t.total, rate * 1e-9, mfu, t.memory);
     else
         printf("parameters        %.1f M, %s in all\n"
                "tokens a step     %lld (batch %ld, length %ld)\n"
                "forward+backward  %.1f ms\n"
                "update            %.1f ms\n"
                "step              %.1f ms, %.0f tokens/s\n"
-               "model arithmetic  %.1f GFLOP/s, %.1f%% of the GEMM peak\n",
+               "model arithmetic  %.1f GFLOP/s, %s\n",
                (double)t.parameters * 1e-6, dt_bytes((double)t.memory, memory), (long long)t.tokens,
                settings->training.batch_size, settings->training.sequence_length,
                t.forward_backward * 1e3, t.update * 1e3, t.total * 1e3, (double)t.tokens / t.total,
-               rate * 1e-9, 100 * rate / peak);
+               rate * 1e-9, share_text(rate, peak, share));
     return 0;
 }
 
@@ -211,6 +227,7 @@ static int print_attention(struct dt_device *dev, double peak, const struct dt_s
                                            .type = (enum dt_dtype)settings->training.precision,
                                            .bidirectional = dt_model_is_masked(m)};
     struct dt_attention_speed s;
+    char forward_share[SHARE_TEXT], backward_share[SHARE_TEXT];
     DT_TRY(dt_bench_attention(dev, &size, opt.seconds, &s, err));
     double forward = s.forward_flops / s.forward, backward = s.backward_flops / s.backward;
     double memory = dt_device_read_speed(dev);
@@ -220,11 +237,12 @@ static int print_attention(struct dt_device *dev, double peak, const struct dt_s
                s.forward, s.backward, forward * 1e-9, backward * 1e-9, s.forward_flops / s.bytes,
                memory * 1e-9);
     else
-        printf("forward           %.3f ms, %.1f GFLOP/s, %.1f%% of the GEMM peak\n"
-               "backward          %.3f ms, %.1f GFLOP/s, %.1f%% of the GEMM peak\n"
+        printf("forward           %.3f ms, %.1f GFLOP/s, %s\n"
+               "backward          %.3f ms, %.1f GFLOP/s, %s\n"
                "operations a byte %.1f of forward; memory is read at %.1f GB/s\n",
-               s.forward * 1e3, forward * 1e-9, 100 * forward / peak, s.backward * 1e3,
-               backward * 1e-9, 100 * backward / peak, s.forward_flops / s.bytes, memory * 1e-9);
+               s.forward * 1e3, forward * 1e-9, share_text(forward, peak, forward_share),
+               s.backward * 1e3, backward * 1e-9, share_text(backward, peak, backward_share),
+               s.forward_flops / s.bytes, memory * 1e-9);
     return 0;
 }
 

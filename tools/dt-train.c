@@ -139,16 +139,36 @@ static const char *const reasons[] = {
     [DT_SKIP_SPIKE] = "are a spike",
 };
 
+#define MFU_TEXT 16
+
+/* "54.3%", or "unknown" where the speed is above the peak that was measured. */
+static const char *mfu_text(double mfu, char text[MFU_TEXT])
+{
+    snprintf(text, MFU_TEXT, isnan(mfu) ? "unknown" : "%.1f%%", 100 * mfu);
+    return text;
+}
+
+static void warn_of_peak(const struct dt_step_report *r)
+{
+    static bool warned;
+    if (!isnan(r->mfu) || warned)
+        return;
+    warned = true;
+    dt_warn("step %ld: faster than the GEMM peak, which was measured while the machine was slower; "
+            "MFU is unknown",
+            r->step);
+}
+
 #define SLOW 1.5 /* times the median of all ranks: worth a line */
 
 static void show(struct dt_progress *progress, const struct dt_step_report *r, long max_steps,
                  double started, long first_step)
 {
     double per_step = (dt_now() - started) / (double)(r->step - first_step);
-    char left[DT_DURATION];
+    char left[DT_DURATION], mfu[MFU_TEXT];
     if (dt_progress_due(progress))
-        dt_progress_show(progress, "step %ld/%ld  loss %.4f  %.0f tokens/s  MFU %.1f%%  %s left",
-                         r->step, max_steps, r->loss, r->tokens_per_second, 100 * r->mfu,
+        dt_progress_show(progress, "step %ld/%ld  loss %.4f  %.0f tokens/s  MFU %s  %s left",
+                         r->step, max_steps, r->loss, r->tokens_per_second, mfu_text(r->mfu, mfu),
                          dt_duration(per_step * (double)(max_steps - r->step), left));
     if (r->skip != DT_SKIP_NONE) {
         dt_progress_clear(progress);
@@ -171,8 +191,9 @@ static void show(struct dt_progress *progress, const struct dt_step_report *r, l
     char accuracy[40] = "";
     if (!isnan(r->val_accuracy))
         snprintf(accuracy, sizeof accuracy, "  accuracy %.2f%%", 100 * r->val_accuracy);
-    fprintf(stderr, "step %-7ld loss %.4f  validation %.4f%s  %.0f tokens/s  MFU %.1f%%\n", r->step,
-            r->loss, r->val_loss, accuracy, r->tokens_per_second, 100 * r->mfu);
+    warn_of_peak(r);
+    fprintf(stderr, "step %-7ld loss %.4f  validation %.4f%s  %.0f tokens/s  MFU %s\n", r->step,
+            r->loss, r->val_loss, accuracy, r->tokens_per_second, mfu_text(r->mfu, mfu));
     if (r->stopped_early)
         fprintf(stderr, "stopped     no validation since step %ld, loss %.4f, was better\n",
                 r->best_step, r->best_loss);

@@ -157,6 +157,11 @@ double dt_signed_rank_test(const double *a, const double *b, size_t count)
     return p;
 }
 
+double dt_signed_rank_least(size_t count)
+{
+    return fmin(1, ldexp(2, -(int)(count < MOST_EXACT ? count : MOST_EXACT)));
+}
+
 double dt_shift_ratio(const double *a, size_t a_count, const double *b, size_t b_count)
 {
     double *quotients = dt_alloc(a_count * b_count + 1, sizeof *quotients);

@@ -38,6 +38,10 @@ double dt_rank_sum_test(const double *a, size_t a_count, const double *b, size_t
  * are left out. Exact up to 100 pairs. */
 double dt_signed_rank_test(const double *a, const double *b, size_t count);
 
+/* The smallest p that the signed rank test can give count pairs: 2^(1 - count). Fewer than 6 pairs
+ * cannot reach DT_CHANCE, however far apart they are. */
+double dt_signed_rank_least(size_t count);
+
 /* The median of all quotients b[j] / a[i] (Hodges and Lehmann 1963, of logarithms).
  * NAN unless all values are above 0. */
 double dt_shift_ratio(const double *a, size_t a_count, const double *b, size_t b_count);

@@ -110,7 +110,15 @@ static void add_heading(struct dt_grid *g, const struct dt_results *r, struct js
     }
 }
 
-/* A '~' marks a ratio that chance explains. */
+/* After a ratio: "~" if chance explains it, "?" if the rounds are too few for any difference to be
+ * told from chance. */
+static const char *mark(const struct entry *e)
+{
+    if (e->p < DT_CHANCE || e->ratio.median == 1)
+        return "";
+    return dt_signed_rank_least(e->ratio.count) < DT_CHANCE ? "~" : "?";
+}
+
 static void add_entry(struct dt_grid *g, const struct dt_results *r, const struct entry *e)
 {
     char text[DT_SHORT_NUMBER];
@@ -124,8 +132,7 @@ static void add_entry(struct dt_grid *g, const struct dt_results *r, const struc
     if (e->ratio.count == 0)
         dt_grid_add(g, "-");
     else
-        dt_grid_printf(g, "%.3f%s", e->ratio.median,
-                       e->p < DT_CHANCE || e->ratio.median == 1 ? "" : "~");
+        dt_grid_printf(g, "%.3f%s", e->ratio.median, mark(e));
 }
 
 static void add_rows(struct dt_grid *g, const struct dt_results *r, struct json_object *names)
@@ -167,6 +174,14 @@ static const char *fact(struct json_object *machine, const char *name)
                                                                      : "?";
 }
 
+static int rounds_needed(void)
+{
+    int rounds = 1;
+    while (dt_signed_rank_least((size_t)rounds) >= DT_CHANCE)
+        rounds++;
+    return rounds;
+}
+
 static void add_machine(struct dt_buffer *out, const struct dt_results *r, bool markdown)
 {
     size_t count = json_object_array_length(r->machines);
@@ -177,8 +192,14 @@ static void add_machine(struct dt_buffer *out, const struct dt_results *r, bool 
                      markdown ? "\n" : "", fact(machine, "cpu"), fact(machine, "processors"),
                      strtod(fact(machine, "memory_bytes"), NULL) / (1 << 30), r->matrix.repeats,
                      dt_plural((uint64_t)r->matrix.repeats));
-    dt_buffer_add_string(out,
-                         r->matrix.has_baseline ? "; ratios of pairs, ~: within chance\n" : "\n");
+    if (!r->matrix.has_baseline)
+        dt_buffer_add_string(out, "\n");
+    else if (dt_signed_rank_least((size_t)r->matrix.repeats) < DT_CHANCE)
+        dt_buffer_add_string(out, "; ratios of pairs, ~: within chance\n");
+    else
+        dt_buffer_printf(out,
+                         "; ratios of pairs, ?: too few rounds to tell from chance (%d needed)\n",
+                         rounds_needed());
     for (size_t i = 0; i + 1 < count; i++) {
         struct json_object *other = json_object_array_get_idx(r->machines, i);
         if (strcmp(fact(machine, "host"), fact(other, "host")) != 0 ||

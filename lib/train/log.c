@@ -13,9 +13,17 @@ void dt_training_measure(const struct dt_training *t, struct dt_step_report *r)
         dt_model_flops_per_token(&t->settings.model, t->settings.training.sequence_length);
     r->tokens_per_second = (double)(r->tokens - t->logged_tokens) / (seconds > 0 ? seconds : 1e-9);
     r->mfu = t->peak > 0 ? r->tokens_per_second * flops / t->peak : 0;
+    if (r->mfu > 1) /* the machine was slower while the peak was measured */
+        r->mfu = NAN;
 }
 
 #define REAL_TEXT 48
+
+static const char *mfu_member(double mfu, char text[REAL_TEXT])
+{
+    snprintf(text, REAL_TEXT, isfinite(mfu) ? ",\"mfu\":%.4f" : ",\"mfu\":null", mfu);
+    return text;
+}
 
 /* ,"NAME":X as JSON, which has no word for what is not finite. */
 static const char *member(const char *name, double x, char text[REAL_TEXT])
@@ -53,7 +61,7 @@ int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct
 {
     char loss[REAL_TEXT], rate[REAL_TEXT], norm[REAL_TEXT], scale[REAL_TEXT] = "";
     char skipped[REAL_TEXT] = "", batch[REAL_TEXT] = "";
-    char slowest[REAL_TEXT] = "", factor[REAL_TEXT] = "", sent[REAL_TEXT] = "";
+    char slowest[REAL_TEXT] = "", factor[REAL_TEXT] = "", sent[REAL_TEXT] = "", mfu[REAL_TEXT];
     if (t->settings.training.batch_ramp_tokens > 0)
         member("batch_tokens", (double)r->batch_tokens, batch);
     if (t->settings.training.precision == DT_F16)
@@ -74,11 +82,12 @@ int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct
         return 0;
     return dt_metrics_write(
         &t->metrics, err,
-        "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f%s%s%s,\"tokens_per_second\":%.1f,"
-        "\"mfu\":%.4f%s%s%s%s%s%s}",
+        "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f%s%s%s,\"tokens_per_second\":%.1f"
+        "%s%s%s%s%s%s%s}",
         r->step, (unsigned long long)r->tokens, r->seconds, member("loss", r->loss, loss),
         member("lr", r->learning_rate, rate), member("grad_norm", r->gradient_norm, norm),
-        r->tokens_per_second, r->mfu, batch, scale, skipped, sent, slowest, factor);
+        r->tokens_per_second, mfu_member(r->mfu, mfu), batch, scale, skipped, sent, slowest,
+        factor);
 }
 
 int dt_training_log_validation(struct dt_training *t, const struct dt_step_report *r,

@@ -70,7 +70,9 @@ struct dt_step_report {
     uint64_t batch_tokens; /* of this step */
     double seconds;        /* of training so far, without validation and checkpoints */
     double loss, learning_rate, gradient_norm;
-    double tokens_per_second, mfu; /* since the last logged step */
+    double tokens_per_second, mfu; /* since the last logged step; mfu 0: no peak is known, NaN:
+                                    * above 1, so the peak was measured while the machine was
+                                    * slower */
     double loss_scale;             /* of this step; 1: none */
     enum dt_skip skip;
     long skipped; /* updates of the run so far, if this step's was; otherwise 0 */

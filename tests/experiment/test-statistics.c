@@ -52,6 +52,9 @@ static void tests_give_the_p_of_scipy(void **state)
     assert_near(dt_rank_sum_test(many, 80, more, 60), 0.1040718041273023);
     assert_near(dt_rank_sum_test(c, 7, c, 7), 1);
     assert_near(dt_signed_rank_test(c, c, 7), 1);
+    for (size_t n = 1; n <= 8; n++) /* as far apart as pairs can be */
+        assert_near(dt_signed_rank_test((double[8]){0}, (double[]){1, 2, 3, 4, 5, 6, 7, 8}, n),
+                    dt_signed_rank_least(n));
     assert_near(dt_rank_sum_test(c, 0, d, 7), 1);
 }
 

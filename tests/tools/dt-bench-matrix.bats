@@ -173,6 +173,17 @@ END
     grep -qE '[0-9]~$' out
 }
 
+@test "rounds that are too few to tell a difference from chance are said to be, by how many" {
+    dt-bench matrix -q -o few -r 5 -w 0 -a a=10,20 -b a=10 -v n -- \
+        sh -c 'echo "{\"n\":$(($0 * 1000 + $1))}"' '{a}' '{round}' >out
+    grep -qE '^ *20 .* [0-9.]+\?$' out
+    grep -q 'medians of 5 rounds; ratios of pairs, ?: too few rounds to tell from chance (6 needed)$' out
+    dt-bench matrix -q -o few -r 6 -w 0 -a a=10,20 -b a=10 -v n -- \
+        sh -c 'echo "{\"n\":$(($0 * 1000 + $1))}"' '{a}' '{round}' >out
+    grep -qE '^ *20 .* [0-9.]+$' out
+    grep -q 'medians of 6 rounds; ratios of pairs, ~: within chance$' out
+}
+
 # A program that says it took $1, give or take the 2% that its argument decides.
 make_measured() {
     echo "#include <stdio.h>

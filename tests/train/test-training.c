@@ -364,6 +364,32 @@ static void updates_that_are_not_finite_are_skipped(void **state)
     dt_device_close(dev);
 }
 
+static void a_speed_above_the_measured_peak_has_no_mfu(void **state)
+{
+    (void)state;
+    struct dt_device *dev;
+    struct dt_training *t;
+    struct dt_step_report report;
+    struct dt_settings s = small_settings();
+    char *run = dt_path_join(scratch, "slow-peak"), *text;
+    size_t size;
+    assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
+    struct dt_training_options o = options_of(&s, dev);
+    o.run = run;
+    o.peak = 1; /* operation a second */
+    assert_int_equal(dt_training_new(&t, &o, &err), 0);
+    assert_int_equal(dt_training_step(t, &report, &err), 1);
+    assert_true(isnan(report.mfu));
+    char *metrics = dt_path_join(run, "metrics.jsonl");
+    assert_int_equal(dt_file_read(metrics, 1 << 20, &text, &size, &err), 0);
+    assert_non_null(strstr(text, ",\"mfu\":null"));
+    dt_training_free(t);
+    dt_device_close(dev);
+    free(text);
+    free(metrics);
+    free(run);
+}
+
 static void too_many_skipped_updates_end_the_run(void **state)
 {
     (void)state;
@@ -632,6 +658,7 @@ int main(void)
         cmocka_unit_test(accumulation_equals_one_larger_batch),
         cmocka_unit_test(gradients_are_clipped_to_the_norm),
         cmocka_unit_test(updates_that_are_not_finite_are_skipped),
+        cmocka_unit_test(a_speed_above_the_measured_peak_has_no_mfu),
         cmocka_unit_test(too_many_skipped_updates_end_the_run),
         cmocka_unit_test(the_average_of_the_parameters_follows_them),
         cmocka_unit_test(checkpoints_in_the_background_are_the_same),
