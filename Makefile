@@ -31,7 +31,7 @@ say = @$(if $V,,echo '  $1  $@' &&)
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
             -Wmissing-prototypes -Wvla -Wundef -Wno-missing-field-initializers
 # No contraction: results must agree between machines that have FMA and compilers that use it.
-DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -fPIC -fno-math-errno -ffp-contract=off $(WARNINGS)
+DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ffp-contract=off $(WARNINGS)
 LIBS      := -lzstd -lz -lutf8proc -ljson-c -lyaml -lxxhash -lm -ldl -lpthread
 
 MODULES  := base io experiment track plot text token shard device comm model train eval plan
@@ -121,7 +121,7 @@ FUZZ_SRC     := $(wildcard tests/fuzz/fuzz-*.c)
 FUZZERS      := $(FUZZ_SRC:tests/fuzz/%.c=$B/fuzz/%)
 FUZZ_OBJ     := $(patsubst %.c,$B/fuzz/%.o,$(foreach m,$(filter-out train plan,$(MODULES)),\
                 $(wildcard lib/$m/*.c)))
-FUZZ_CFLAGS  := -std=c11 -D_GNU_SOURCE -Ilib -Itests/fuzz -O1 -g -fsanitize=address,undefined \
+FUZZ_CFLAGS  := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -Itests/fuzz -O1 -g -fsanitize=address,undefined \
                 -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FUZZ_SECONDS ?= 60
 FUZZ_FLAGS   ?=
@@ -142,6 +142,13 @@ deps-demo deps-check: | deps-build # whose compiler they look through
 
 deps: ## install the packages that building, the demo, the tests and dt-track need
 	@CC='$(CC)' LIBS='$(LIBS) -ldnnl' share/setup/install-packages build demo check track
+
+# Made anew when the commit changes, and only version.o with it.
+$B/include/dt-version.h: always
+	@mkdir -p $(@D)
+	@echo "#define DT_VERSION \"$$(share/setup/version)\"" >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+$B/obj/lib/base/version.o $B/fuzz/lib/base/version.o check-warnings: $B/include/dt-version.h
 
 $B/obj/%.o: %.c | deps-build
 	@mkdir -p $(@D)
@@ -406,7 +413,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all gpu-bundle check-gpu bench-gpu losses-gpu check-full share deps deps-build deps-demo deps-check deps-oracles deps-mpi deps-track check check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
+.PHONY: all always gpu-bundle check-gpu bench-gpu losses-gpu check-full share deps deps-build deps-demo deps-check deps-oracles deps-mpi deps-track check check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
         demo pretokenize mlm tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help

@@ -14,6 +14,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/version.h"
 
 #define MAX_OPTIONS 64
 #define MAX_INT     0x1p53 /* whole numbers up to here are exact in a double */
@@ -453,7 +454,7 @@ int dt_parse_options(const struct dt_command *c, int argc, char **argv)
     program_name = c->name;
     memset(given, 0, sizeof given);
     dt_buffer_clear(&command_line);
-    dt_buffer_printf(&command_line, "%s %s:", c->name, DT_VERSION);
+    dt_buffer_printf(&command_line, "%s %s:", c->name, dt_version);
     int count = build_tables(c, longs, shorts);
     if (argc == 2 && strcmp(argv[1], "--print-options") == 0) {
         print_option_table(c);
@@ -465,7 +466,7 @@ int dt_parse_options(const struct dt_command *c, int argc, char **argv)
             print_help(c);
             exit(dt_finish_stdout());
         } else if (key == VERSION) {
-            printf("%s (dt) %s\n", c->name, DT_VERSION);
+            printf("%s (dt) %s\n", c->name, dt_version);
             exit(dt_finish_stdout());
         } else if (key == '?') {
             reject_unknown(c, argv[optind - 1]);

@@ -25,8 +25,6 @@
 
 #include "base/error.h"
 
-#define DT_VERSION "0.1.0"
-
 enum dt_option_kind {
     DT_OPT_FLAG,   /* bool *: set to true */
     DT_OPT_STRING, /* const char **, borrowed from argv */
@@ -91,7 +89,7 @@ void dt_usage(const char *fmt, ...) DT_PRINTF(1, 2) __attribute__((noreturn));
 void dt_delay_usage(unsigned seconds);
 
 const char *dt_program_name(void);
-/* "dt-x 0.1.0: arguments" for provenance lines; owned by the program. Options by
+/* "dt-x 0.2.0: arguments" for provenance lines; owned by the program. Options by
  * their long names; without --output, --threads and --quiet, which do not
  * change what is made. */
 const char *dt_command_line(void);

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/pool.h"
 #include "base/program.h"
+#include "base/version.h"
 
 #define PROGRAM_LIMIT ((size_t)1 << 30)
 
@@ -89,7 +90,7 @@ struct json_object *dt_machine_facts(const char *command)
     }
     json_object_object_add(facts, "processors", json_object_new_int(dt_processors()));
     json_object_object_add(facts, "memory_bytes", json_object_new_int64((int64_t)pages * page));
-    add_text(facts, "version", DT_VERSION);
+    add_text(facts, "version", dt_version);
     add_program(facts, command);
     return facts;
 }
