@@ -237,9 +237,14 @@ $(PRELOADS): $B/%.so: %.c | deps-check
 	@mkdir -p $(@D)
 	$(call say,CC) $(CC) $(DT_CFLAGS) $(CFLAGS) -shared -MMD -MP $< -ldl -o $@
 
-$B/tests/%: tests/%.c $(LIBDT) | deps-check
+$B/obj/tests/%.o: DT_CFLAGS += -Itests
+$B/obj/tests/%.o: tests/%.c | deps-check
 	@mkdir -p $(@D)
-	$(call say,CC) $(CC) $(DT_CFLAGS) -Itests $(CFLAGS) $(LDFLAGS) -MMD -MP $< $(LIBDT) -Wl,--as-needed $(LIBS) -lcmocka -o $@
+	$(call say,CC) $(CC) $(DT_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$B/tests/%: $B/obj/tests/%.o $(LIBDT)
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(CFLAGS) $(LDFLAGS) $< $(LIBDT) -Wl,--as-needed $(LIBS) -lcmocka -o $@
 
 # The shell becomes it: make's signals reach no further.
 RUN_TESTS = exec env DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' JOBS='$(JOBS)' tests/run
@@ -247,6 +252,17 @@ RUN_TESTS = exec env DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(P
 # Those that take long come first, or one of them runs at the end, alone on two cores.
 check: all $(UNITS) $(PRELOADS) $(CUDA_EMULATED) deps-check deps-demo ## run every test; ends with "N passed, M failed, K skipped"
 	@$(RUN_TESTS) $(MAN) $(BATS) $(UNITS)
+
+# One directory of tests, such as check-shard; one file, such as T=tests/shard/test-shard.c.
+TESTED := $(sort $(filter-out full,$(notdir $(patsubst %/,%,$(dir $(BATS) $(UNIT_SRC) $(UNIT_CXX))))))
+$(foreach m,$(TESTED),$(eval check-$m: $(filter $B/tests/$m/%,$(UNITS))))
+$(TESTED:%=check-%): check-%: all $(PRELOADS)
+	@$(RUN_TESTS) $(filter tests/$*/%,$(BATS)) $(filter $B/tests/$*/%,$(UNITS))
+check-cuda check-device check-tools: $(CUDA_EMULATED)
+
+T_FILES := $(patsubst tests/%.c,$B/tests/%,$(patsubst tests/%.cpp,$B/tests/%,$T))
+test: all $(PRELOADS) $(filter $B/tests/%,$(T_FILES)) ## one test: T=tests/shard/test-shard.c, .bats or man/...
+	@$(RUN_TESTS) $(T_FILES)
 
 check-full: all $(SLOW) ## the tests that take long
 	@export TEST_TIMEOUT=7200 && $(RUN_TESTS) $(SLOW)
@@ -413,7 +429,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all always gpu-bundle check-gpu bench-gpu losses-gpu check-full share deps deps-build deps-demo deps-check deps-oracles deps-mpi deps-track check check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
+.PHONY: all always gpu-bundle check-gpu bench-gpu losses-gpu check-full test $(TESTED:%=check-%) share deps deps-build deps-demo deps-check deps-oracles deps-mpi deps-track check check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
         demo pretokenize mlm tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help
