@@ -16,13 +16,14 @@
 #include "shard/listing.h"
 #include "shard/manifest.h"
 #include "shard/shard.h"
+#include "shard/sources.h"
 #include "token/tokenizer.h"
 
 static struct {
     bool info, json, verify, ids, text, lineage;
     long document;
     int as, from;
-    const char *tokenizer, *output;
+    const char *tokenizer, *output, *split;
 } opt = {.document = -1, .output = "-"};
 
 enum { AS_NOTHING, AS_RAW, AS_DTS }; /* the formats behind these are foreign */
@@ -40,6 +41,7 @@ static const struct dt_option options[] = {
      "write plain ids, a token stream, or the files of another program", .choices = as_names},
     {"from", 0, DT_OPT_CHOICE, &opt.from, "dts|mds|megatron|llmc",
      "read the files of another program; needs --as dts and -t", .choices = from_names},
+    {"split", 0, DT_OPT_STRING, &opt.split, "NAME", "the shards of split NAME alone"},
     {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "TOKENIZER",
      "for --text, --from and --verify: tokenizer.json, vocab.json with merges.txt "
      "beside it, or a directory"},
@@ -53,21 +55,6 @@ static const struct dt_command command = {
 
 static char *const standard_input[] = {"-"};
 
-/* A shard or stream to be read, as named or as a directory's index.json lists it. */
-struct source {
-    char *path;
-    bool is_text;                       /* the lineage of a checkpoint */
-    const struct dt_manifest *manifest; /* NULL for one named by itself */
-    const struct dt_manifest_shard *listed;
-};
-
-struct sources {
-    struct source *items;
-    int count, capacity;
-    struct dt_manifest *manifests; /* one an operand, empty for files */
-    int manifest_count;
-};
-
 /* What the printers share. */
 struct printer {
     struct dt_output out;
@@ -75,36 +62,16 @@ struct printer {
     struct dt_tokenizer *tokenizer;
 };
 
-static struct source *add_source(struct sources *s, char *path)
-{
-    DT_GROW(s->items, s->count, s->capacity);
-    s->items[s->count] = (struct source){.path = path};
-    return &s->items[s->count++];
-}
-
-static int add_directory(struct sources *s, struct dt_manifest *m, const char *path,
-                         struct dt_error *err)
-{
-    DT_TRY(dt_manifest_read(m, path, err));
-    for (int i = 0; i < m->count; i++) {
-        for (int k = 0; k < m->splits[i].count; k++) {
-            const struct dt_manifest_shard *listed = &m->splits[i].shards[k];
-            struct source *source = add_source(s, dt_path_join(path, listed->file));
-            source->manifest = m;
-            source->listed = listed;
-        }
-    }
-    return 0;
-}
-
 /* With --lineage, a checkpoint (or a run, by its latest) stands for its lineage. */
-static bool add_checkpoint(struct sources *s, const char *path)
+#define LINEAGE_FILE "lineage.txt"
+
+static bool add_checkpoint(struct dt_shard_sources *s, const char *path)
 {
-    static const char *const places[] = {"trainer/lineage.txt", "latest/trainer/lineage.txt"};
+    static const char *const places[] = {"trainer/" LINEAGE_FILE, "latest/trainer/" LINEAGE_FILE};
     for (int i = 0; opt.lineage && i < 2; i++) {
         char *file = dt_path_join(path, places[i]);
         if (dt_file_exists(file)) {
-            add_source(s, file)->is_text = true;
+            dt_shard_sources_add_path(s, file);
             return true;
         }
         free(file);
@@ -112,29 +79,33 @@ static bool add_checkpoint(struct sources *s, const char *path)
     return false;
 }
 
-static int find_sources(struct sources *s, char *const *paths, int count, struct dt_error *err)
+/* Files for other programs say nothing of splits: one of them must not hold several. */
+static int check_one_split(const struct dt_shard_sources *s, struct dt_error *err)
 {
-    s->manifests = dt_alloc((size_t)count, sizeof *s->manifests);
-    s->manifest_count = count;
+    const struct dt_shard_source *other = dt_shard_sources_other(s), *split = s->items;
+    if (other == NULL)
+        return dt_shard_sources_check_distinct(s, err);
+    split = other->split && strcmp(other->split, DT_REST_SPLIT) != 0 ? other : split;
+    return dt_fail(err, DT_EINVALID,
+                   "%s: is of split '%s', and --as %s would mix it with others: choose one with "
+                   "--split",
+                   split->path, split->split, as_names[opt.as]);
+}
+
+static int find_sources(struct dt_shard_sources *s, char *const *paths, int count,
+                        struct dt_error *err)
+{
     for (int i = 0; i < count; i++) {
         if (add_checkpoint(s, paths[i]))
             continue;
-        if (opt.from == 0 && strcmp(paths[i], "-") != 0 && dt_is_directory(paths[i]))
-            DT_TRY(add_directory(s, &s->manifests[i], paths[i], err));
+        if (opt.from)
+            dt_shard_sources_add_path(s, dt_strdup(paths[i]));
         else
-            add_source(s, dt_strdup(paths[i]));
+            DT_TRY(dt_shard_sources_add(s, paths[i], err));
     }
-    return 0;
-}
-
-static void release_sources(struct sources *s)
-{
-    for (int i = 0; i < s->count; i++)
-        free(s->items[i].path);
-    for (int i = 0; i < s->manifest_count; i++)
-        dt_manifest_release(&s->manifests[i]);
-    free(s->items);
-    free(s->manifests);
+    if (opt.split)
+        DT_TRY(dt_shard_sources_select(s, opt.split, err));
+    return opt.as && !opt.from ? check_one_split(s, err) : 0;
 }
 
 static int flush_line(struct printer *p, struct dt_error *err)
@@ -257,7 +228,7 @@ static bool try_one(struct printer *p, const char *path, long *left, int *rc, st
     return true;
 }
 
-static int print_source(struct printer *p, const struct source *source, long *left,
+static int print_source(struct printer *p, const struct dt_shard_source *source, long *left,
                         struct dt_error *err)
 {
     struct dt_shard_reader *r;
@@ -270,7 +241,8 @@ static int print_source(struct printer *p, const struct source *source, long *le
     return rc;
 }
 
-static int print_documents(struct printer *p, const struct sources *s, struct dt_error *err)
+static int print_documents(struct printer *p, const struct dt_shard_sources *s,
+                           struct dt_error *err)
 {
     long left = opt.document;
     for (int i = 0; i < s->count && (opt.document < 0 || left >= 0); i++)
@@ -314,7 +286,8 @@ static int look_at(const char *path, struct dt_shard_info *info, char **provenan
     return 0;
 }
 
-static int verify_source(struct printer *p, const struct source *source, struct dt_error *err)
+static int verify_source(struct printer *p, const struct dt_shard_source *source,
+                         struct dt_error *err)
 {
     struct dt_shard_info info;
     struct dt_shard *s;
@@ -338,7 +311,7 @@ static int verify_source(struct printer *p, const struct source *source, struct 
     return dt_output_flush(&p->out, err); /* what follows may be damaged */
 }
 
-static int verify(struct printer *p, const struct sources *s, struct dt_error *err)
+static int verify(struct printer *p, const struct dt_shard_sources *s, struct dt_error *err)
 {
     for (int i = 0; i < s->count; i++)
         DT_TRY(verify_source(p, &s->items[i], err));
@@ -347,16 +320,16 @@ static int verify(struct printer *p, const struct sources *s, struct dt_error *e
 
 #define LINEAGE_LIMIT ((size_t)16 << 20)
 
-static int look_at_lineage(const struct source *source, char **lines, struct dt_error *err)
+static int look_at_lineage(const struct dt_shard_source *source, char **lines, struct dt_error *err)
 {
     struct dt_shard_info info;
     size_t size;
-    if (source->is_text)
+    if (strcmp(dt_path_base(source->path), LINEAGE_FILE) == 0)
         return dt_file_read(source->path, LINEAGE_LIMIT, lines, &size, err);
     return look_at(source->path, &info, lines, err);
 }
 
-static int print_lineage(struct printer *p, const struct sources *s, struct dt_error *err)
+static int print_lineage(struct printer *p, const struct dt_shard_sources *s, struct dt_error *err)
 {
     char *last = NULL;
     for (int i = 0; i < s->count; i++) {
@@ -378,7 +351,7 @@ static int print_lineage(struct printer *p, const struct sources *s, struct dt_e
 }
 
 /* The first column holds the longest path, unless the terminal is too narrow. */
-static int path_width(const struct sources *s, int fd)
+static int path_width(const struct dt_shard_sources *s, int fd)
 {
     enum { NUMBERS = 57, LEAST = 22 };
     struct winsize window;
@@ -398,7 +371,7 @@ static uint64_t file_size(const char *path)
     return rc == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }
 
-static int print_info(struct printer *p, const struct sources *s, struct dt_error *err)
+static int print_info(struct printer *p, const struct dt_shard_sources *s, struct dt_error *err)
 {
     struct dt_shard_info info;
     struct dt_listing listing = {.width = path_width(s, p->out.fd)};
@@ -445,7 +418,7 @@ static int add_source_to(struct dt_converter *c, struct printer *p, const char *
     return dt_converter_add_foreign(c, from_names[opt.from], path, &info, identify, p, err);
 }
 
-static int convert(struct printer *p, const struct sources *s, struct dt_error *err)
+static int convert(struct printer *p, const struct dt_shard_sources *s, struct dt_error *err)
 {
     struct dt_converter *c = dt_converter_new(&(struct dt_target){
         .kind = opt.as == AS_RAW   ? DT_TO_RAW
@@ -465,7 +438,7 @@ static int convert(struct printer *p, const struct sources *s, struct dt_error *
     return rc;
 }
 
-static int print(struct printer *p, const struct sources *s, struct dt_error *err)
+static int print(struct printer *p, const struct dt_shard_sources *s, struct dt_error *err)
 {
     if (opt.as)
         return convert(p, s, err);
@@ -478,7 +451,7 @@ static int print(struct printer *p, const struct sources *s, struct dt_error *er
 
 static int run(char *const *paths, int count, struct dt_error *err)
 {
-    struct sources sources = {0};
+    struct dt_shard_sources sources = {0};
     struct printer p = {0};
     int rc = 0;
     if (opt.tokenizer)
@@ -495,7 +468,7 @@ static int run(char *const *paths, int count, struct dt_error *err)
     dt_output_abandon(&p.out);
     dt_buffer_release(&p.line);
     dt_tokenizer_free(p.tokenizer);
-    release_sources(&sources);
+    dt_shard_sources_release(&sources);
     return rc;
 }
 
@@ -505,6 +478,8 @@ static void check_options(void)
         dt_usage("--info, --json, --verify, --ids, --text, --lineage and --as exclude each other");
     if (opt.from > 0 && opt.as != AS_DTS)
         dt_usage("--from %s needs --as dts", from_names[opt.from]);
+    if (opt.split && opt.from > 0)
+        dt_usage("--split is for shards: files of other programs have none");
     bool needed = opt.text || opt.from > 0;
     if (needed ? opt.tokenizer == NULL : opt.tokenizer && !opt.verify)
         dt_usage("-t TOKENIZER goes with --verify, and --text and --from need it");

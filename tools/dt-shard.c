@@ -12,6 +12,7 @@
 #include "base/progress.h"
 #include "shard/sharder.h"
 #include "shard/shuffle.h"
+#include "shard/sources.h"
 
 static const char *const split_by[] = {"document", "tail", NULL};
 static const char *const layouts[] = {"list", "padded", "packed", NULL};
@@ -65,6 +66,11 @@ static const struct dt_command command = {
 
 static char *const standard_input[] = {"-"};
 
+struct splits {
+    struct dt_split *items;
+    int count, capacity;
+};
+
 /* Appends the lines of text that lines does not hold yet. */
 static void add_lines(struct dt_buffer *lines, const char *text)
 {
@@ -110,18 +116,19 @@ static int check_same(const struct dt_shard_info *a, const struct dt_shard_info 
     return 0;
 }
 
-/* Looks into the inputs behind the first before any work is done: their
+/* Looks into the inputs after the first before any work is done: their
  * tokenizer must be that of the first, and their history is part of ours. */
-static int look_ahead(const struct dt_shard_info *info, char *const *paths, int count,
+static int look_ahead(const struct dt_shard_info *info, const struct dt_shard_sources *sources,
                       struct dt_buffer *provenance, struct dt_error *err)
 {
     struct dt_shard_reader *r;
     add_lines(provenance, info->provenance);
-    for (int i = 1; i < count; i++) {
-        if (!is_regular(paths[i]))
+    for (int i = 1; i < sources->count; i++) {
+        const char *path = sources->items[i].path;
+        if (!is_regular(path))
             continue;
-        DT_TRY(dt_shard_reader_open(&r, paths[i], err));
-        int rc = check_same(info, dt_shard_reader_info(r), paths[i], err);
+        DT_TRY(dt_shard_reader_open(&r, path, err));
+        int rc = check_same(info, dt_shard_reader_info(r), path, err);
         add_lines(provenance, dt_shard_reader_info(r)->provenance);
         dt_shard_reader_close(r);
         DT_TRY(rc);
@@ -171,22 +178,30 @@ static int add_documents(struct target *t, struct dt_shard_reader *r, struct dt_
     return rc;
 }
 
-/* Adds the inputs behind the first, which is open already. */
-static int add_inputs(struct target *t, struct dt_shard_reader *first, char *const *paths,
-                      int count, struct dt_error *err)
+static int add_input(struct target *t, struct dt_shard_reader *first, const char *path,
+                     struct dt_error *err)
 {
-    struct dt_shard_info info = *dt_shard_reader_info(first);
-    int rc = add_documents(t, first, err);
-    for (int i = 1; rc == 0 && i < count; i++) {
-        struct dt_shard_reader *r;
-        rc = dt_shard_reader_open(&r, paths[i], err);
-        if (rc == 0)
-            rc = check_same(&info, dt_shard_reader_info(r), paths[i], err);
-        if (rc == 0)
-            rc = add_documents(t, r, err);
-        dt_shard_reader_close(r);
-    }
+    struct dt_shard_reader *r;
+    DT_TRY(dt_shard_reader_open(&r, path, err));
+    int rc = check_same(dt_shard_reader_info(first), dt_shard_reader_info(r), path, err);
+    if (rc == 0)
+        rc = add_documents(t, r, err);
+    dt_shard_reader_close(r);
     return rc;
+}
+
+/* Adds the inputs of that split, or, with NULL, all; the first is open already. */
+static int add_inputs(struct target *t, struct dt_shard_reader *first,
+                      const struct dt_shard_sources *sources, const char *split,
+                      struct dt_error *err)
+{
+    for (int i = 0; i < sources->count; i++) {
+        const struct dt_shard_source *source = &sources->items[i];
+        if (split && strcmp(source->split, split) != 0)
+            continue;
+        DT_TRY(i == 0 ? add_documents(t, first, err) : add_input(t, first, source->path, err));
+    }
+    return 0;
 }
 
 static int add_shuffled(struct target *t, struct dt_error *err)
@@ -217,83 +232,121 @@ static int set_layout(struct dt_shard_info *info, struct dt_error *err)
     return 0;
 }
 
+/* The inputs of one split, or, with NULL, all, in their order or shuffled. */
+static int add_split(struct target *t, struct dt_shard_reader *first,
+                     const struct dt_shard_sources *sources, const char *split,
+                     struct dt_error *err)
+{
+    if (split)
+        dt_sharder_direct(t->sharder, split);
+    if (!opt.shuffle)
+        return add_inputs(t, first, sources, split, err);
+    DT_TRY(dt_shuffler_new(&t->shuffler, opt.output, (uint64_t)opt.seed, (size_t)opt.memory, err));
+    int rc = add_inputs(t, first, sources, split, err);
+    if (rc == 0)
+        rc = add_shuffled(t, err);
+    dt_shuffler_free(t->shuffler);
+    t->shuffler = NULL;
+    return rc;
+}
+
+static int add_all(struct target *t, struct dt_shard_reader *first,
+                   const struct dt_shard_sources *sources, const struct dt_sharder_options *how,
+                   bool divided, struct dt_error *err)
+{
+    if (!divided)
+        return add_split(t, first, sources, NULL, err);
+    DT_TRY(add_split(t, first, sources, DT_REST_SPLIT, err));
+    for (int i = 0; i < how->count; i++)
+        DT_TRY(add_split(t, first, sources, how->splits[i].name, err));
+    return 0;
+}
+
 static int shard(const struct dt_sharder_options *how, struct dt_shard_reader *first,
-                 char *const *paths, int count, struct dt_error *err)
+                 const struct dt_shard_sources *sources, bool divided, struct dt_error *err)
 {
     struct dt_buffer provenance = DT_BUFFER_EMPTY;
     struct dt_shard_info info = *dt_shard_reader_info(first);
     struct target t = {0};
     dt_progress_init(&t.progress, false);
-    int rc = look_ahead(&info, paths, count, &provenance, err);
+    int rc = look_ahead(&info, sources, &provenance, err);
     info.provenance = provenance.data;
     if (rc == 0)
         rc = set_layout(&info, err);
     if (rc == 0)
         rc = dt_sharder_new(&t.sharder, opt.output, &info, how, err);
-    if (rc == 0 && opt.shuffle)
-        rc = dt_shuffler_new(&t.shuffler, opt.output, (uint64_t)opt.seed, (size_t)opt.memory, err);
     if (rc == 0)
-        rc = add_inputs(&t, first, paths, count, err);
-    if (rc == 0 && opt.shuffle)
-        rc = add_shuffled(&t, err);
+        rc = add_all(&t, first, sources, how, divided, err);
     if (rc == 0)
         rc = dt_sharder_finish(t.sharder, err);
     dt_progress_clear(&t.progress);
-    dt_shuffler_free(t.shuffler);
     dt_sharder_free(t.sharder);
     dt_buffer_release(&provenance);
     return rc;
 }
 
-/* The inputs, with the shards that a directory lists in its place. */
-static int expand(char *const *operands, int count, struct dt_string_list *paths,
-                  struct dt_error *err)
+static int add_kept_split(struct splits *splits, const char *name, struct dt_error *err)
 {
-    for (int i = 0; i < count; i++) {
-        struct dt_manifest m;
-        if (strcmp(operands[i], "-") == 0 || !dt_is_directory(operands[i])) {
-            DT_GROW(paths->items, paths->count, paths->capacity);
-            paths->items[paths->count++] = dt_strdup(operands[i]);
-            continue;
-        }
-        int rc = dt_manifest_read(&m, operands[i], err);
-        for (int k = 0; rc == 0 && k < m.count; k++) {
-            for (int n = 0; n < m.splits[k].count; n++) {
-                DT_GROW(paths->items, paths->count, paths->capacity);
-                paths->items[paths->count++] =
-                    dt_path_join(operands[i], m.splits[k].shards[n].file);
-            }
-        }
-        dt_manifest_release(&m);
-        DT_TRY(rc);
-    }
+    struct dt_split split = {.fraction = 0};
+    for (int i = 0; i < splits->count; i++)
+        if (strcmp(splits->items[i].name, name) == 0)
+            return 0;
+    if (strcmp(name, DT_REST_SPLIT) == 0)
+        return 0;
+    if (strlen(name) >= sizeof split.name)
+        return dt_fail(err, DT_EINVALID, "the name of split '%s' is too long", name);
+    strcpy(split.name, name);
+    DT_GROW(splits->items, splits->count, splits->capacity);
+    splits->items[splits->count++] = split;
     return 0;
 }
 
-static int run_on(const struct dt_sharder_options *how, char *const *paths, int count,
-                  struct dt_error *err)
+/* The splits that the inputs have, which are kept. */
+static int keep_splits(const struct dt_shard_sources *sources, struct splits *splits,
+                       struct dt_error *err)
+{
+    for (int i = 0; splits->count > 0 && i < sources->count; i++)
+        if (strcmp(sources->items[i].split, DT_REST_SPLIT) != 0)
+            return dt_fail(err, DT_EINVALID,
+                           "%s: is of split '%s' already, and --split would divide it again; "
+                           "without --split, splits are kept",
+                           sources->items[i].path, sources->items[i].split);
+    for (int i = 0; i < sources->count; i++)
+        DT_TRY(add_kept_split(splits, sources->items[i].split, err));
+    return 0;
+}
+
+static int run_on(struct dt_sharder_options *how, struct splits *splits,
+                  const struct dt_shard_sources *sources, struct dt_error *err)
 {
     struct dt_shard_reader *first;
-    if (count == 0)
+    bool divided;
+    if (sources->count == 0)
         return dt_fail(err, DT_EINVALID, "the directories list no shards");
-    for (int i = 0; i < count; i++)
-        DT_TRY(check_place(paths[i], err));
-    DT_TRY(dt_shard_reader_open(&first, paths[0], err));
-    int rc = shard(how, first, paths, count, err);
+    for (int i = 0; i < sources->count; i++)
+        DT_TRY(check_place(sources->items[i].path, err));
+    DT_TRY(dt_shard_sources_check_distinct(sources, err));
+    DT_TRY(dt_shard_sources_divided(sources, &divided, err));
+    if (divided)
+        DT_TRY(keep_splits(sources, splits, err));
+    how->splits = splits->items;
+    how->count = splits->count;
+    DT_TRY(dt_shard_reader_open(&first, sources->items[0].path, err));
+    int rc = shard(how, first, sources, divided, err);
     dt_shard_reader_close(first);
     return rc;
 }
 
-static int run(const struct dt_sharder_options *how, char *const *operands, int count,
-               struct dt_error *err)
+static int run(struct dt_sharder_options *how, struct splits *splits, char *const *operands,
+               int count, struct dt_error *err)
 {
-    struct dt_string_list paths = {0};
-    int rc = expand(operands, count, &paths, err);
+    struct dt_shard_sources sources = {0};
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < count; i++)
+        rc = dt_shard_sources_add(&sources, operands[i], err);
     if (rc == 0)
-        rc = run_on(how, (char *const *)paths.items, paths.count, err);
-    for (int i = 0; i < paths.count; i++)
-        free((char *)paths.items[i]);
-    free(paths.items);
+        rc = run_on(how, splits, &sources, err);
+    dt_shard_sources_release(&sources);
     return rc;
 }
 
@@ -303,10 +356,24 @@ static void check_options(void)
         dt_usage("--layout padded or packed and --length N go together");
     if (opt.layout == DT_SHARDS_LIST && opt.padding_id >= 0)
         dt_usage("--padding-id goes with --layout padded or packed");
+    if (opt.split_by == DT_SPLIT_BY_TAIL && opt.splits.count == 0)
+        dt_usage("--split-by tail needs a --split");
     if (opt.append && opt.split_by == DT_SPLIT_BY_TAIL && opt.splits.count > 0)
         dt_usage("--append and --split-by tail exclude each other: the tail would move");
     if (strcmp(opt.output, "-") == 0)
         dt_usage("--output takes a directory; one that is called - is ./-");
+}
+
+static void read_splits(struct splits *splits)
+{
+    struct dt_error err;
+    splits->count = splits->capacity = opt.splits.count;
+    splits->items = dt_alloc((size_t)opt.splits.count, sizeof *splits->items);
+    for (int i = 0; i < opt.splits.count; i++)
+        if (dt_split_parse(opt.splits.items[i], &splits->items[i], &err) < 0)
+            dt_usage("%s", err.text);
+    if (dt_splits_check(splits->items, splits->count, &err) < 0)
+        dt_usage("%s", err.text);
 }
 
 int main(int argc, char **argv)
@@ -316,16 +383,10 @@ int main(int argc, char **argv)
     int count = argc - first;
     if (count == 0 && isatty(STDIN_FILENO))
         dt_usage("the token stream is not typed by hand: name a FILE, or pipe dt-tokenize in");
-    struct dt_split *splits = dt_alloc((size_t)opt.splits.count, sizeof *splits);
-    for (int i = 0; i < opt.splits.count; i++)
-        if (dt_split_parse(opt.splits.items[i], &splits[i], &err) < 0)
-            dt_usage("%s", err.text);
-    if (dt_splits_check(splits, opt.splits.count, &err) < 0)
-        dt_usage("%s", err.text);
+    struct splits splits = {0};
+    read_splits(&splits);
     check_options();
-    const struct dt_sharder_options how = {
-        .splits = splits,
-        .count = opt.splits.count,
+    struct dt_sharder_options how = {
         .split_by = (enum dt_split_by)opt.split_by,
         .tokens_per_shard = (uint64_t)opt.tokens_per_shard,
         .level = (int)opt.level,
@@ -333,8 +394,8 @@ int main(int argc, char **argv)
         .layout = (enum dt_sharder_layout)opt.layout,
         .append = opt.append,
     };
-    int rc = run(&how, count ? argv + first : standard_input, count ? count : 1, &err);
-    free(splits);
+    int rc = run(&how, &splits, count ? argv + first : standard_input, count ? count : 1, &err);
+    free(splits.items);
     free(opt.splits.items);
     return rc < 0 ? dt_report(&err) : 0;
 }

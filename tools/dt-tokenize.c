@@ -12,6 +12,7 @@
 #include "io/document.h"
 #include "io/input.h"
 #include "shard/shard.h"
+#include "shard/sources.h"
 #include "token/bulk.h"
 #include "token/id-lines.h"
 #include "token/pattern.h"
@@ -271,9 +272,21 @@ static int decode_lines(struct sink *sink, const struct dt_tokenizer *t, const c
     return rc;
 }
 
+/* Shards that their index.json does not list are refused before any work. */
+static int check_listed(char **files, int count, struct dt_error *err)
+{
+    struct dt_shard_sources sources = {0};
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < count; i++)
+        rc = dt_is_directory(files[i]) ? 0 : dt_shard_sources_add(&sources, files[i], err);
+    dt_shard_sources_release(&sources);
+    return rc;
+}
+
 static int decode(struct sink *sink, const struct dt_tokenizer *t, char **files, int count,
                   struct dt_error *err)
 {
+    DT_TRY(opt.ids ? 0 : check_listed(files, count, err));
     for (int i = 0; i < (count ? count : 1); i++) {
         const char *path = count ? files[i] : "-";
         DT_TRY(opt.ids ? decode_lines(sink, t, path, err) : decode_stream(sink, t, path, err));

@@ -11,6 +11,7 @@
 #include "shard/manifest.h"
 #include "shard/mixture.h"
 #include "shard/shared.h"
+#include "shard/sources.h"
 
 #define OPEN_SHARDS 2048 /* at a time, if this part of the files allowed is as many: */
 #define FILES_OF(n) ((n) / 8)
@@ -152,9 +153,23 @@ static int add_directory(struct dt_dataset *d, struct component *c, const char *
     return 0;
 }
 
+/* A shard of another split is refused: it was set aside from this one. */
+static int check_split(const struct dt_dataset *d, const char *path, struct dt_error *err)
+{
+    struct dt_shard_sources sources = {0};
+    int rc = dt_shard_sources_add(&sources, path, err);
+    const char *split = rc == 0 ? sources.items[0].split : NULL;
+    if (split && strcmp(split, d->split) != 0)
+        rc = dt_fail(err, DT_EINVALID, "%s: is of split '%s', and split '%s' is asked for", path,
+                     split, d->split);
+    dt_shard_sources_release(&sources);
+    return rc;
+}
+
 static int add_file(struct dt_dataset *d, struct component *c, const char *path,
                     struct dt_error *err)
 {
+    DT_TRY(check_split(d, path, err));
     struct part *p = add_part(d, dt_strdup(path));
     DT_TRY(open_part(d, d->count - 1, err));
     c->manifest.info = *dt_shard_get_info(p->shard);

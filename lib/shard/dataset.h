@@ -41,7 +41,8 @@
 struct dt_dataset;
 
 /* path: what dt-shard wrote (a directory with index.json and shards); or one .dts
- * file, whose split then does not matter; or a mixture. split: "train", "val", ...
+ * file, which is refused where an index.json beside it says that it is of another split
+ * or does not list it; or a mixture. split: "train", "val", ...
  * Checks that the shards exist with the size that index.json says. That they agree
  * with it otherwise and have a whole end is checked when they are first used; of
  * splits up to DT_CHECKED_TOKENS, now. */

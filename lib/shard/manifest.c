@@ -20,6 +20,32 @@ const struct dt_manifest_split *dt_manifest_find(const struct dt_manifest *m, co
     return NULL;
 }
 
+const struct dt_manifest_split *dt_manifest_find_file(const struct dt_manifest *m, const char *file,
+                                                      const struct dt_manifest_shard **shard)
+{
+    for (int i = 0; i < m->count; i++) {
+        for (int k = 0; k < m->splits[i].count; k++) {
+            if (strcmp(m->splits[i].shards[k].file, file) != 0)
+                continue;
+            if (shard)
+                *shard = &m->splits[i].shards[k];
+            return &m->splits[i];
+        }
+    }
+    return NULL;
+}
+
+bool dt_manifest_is_shard_name(const char *file)
+{
+    size_t n = strlen(file), digits = 0;
+    if (file[0] == '.' || n < 5 || strcmp(file + n - 4, ".dts") != 0)
+        return false;
+    n -= n > 6 && strcmp(file + n - 6, DT_OTHER_SHARD) == 0 ? 6 : 4;
+    for (; n > 0 && file[n - 1] >= '0' && file[n - 1] <= '9'; n--)
+        digits++;
+    return digits >= 5 && n > 1 && file[n - 1] == '-';
+}
+
 struct dt_manifest_split *dt_manifest_add_split(struct dt_manifest *m, const char *name)
 {
     DT_GROW(m->splits, m->count, m->capacity);
@@ -36,14 +62,30 @@ struct dt_manifest_shard *dt_manifest_add_shard(struct dt_manifest_split *split,
     return shard;
 }
 
+static void release_split(struct dt_manifest_split *split)
+{
+    for (int k = 0; k < split->count; k++)
+        free(split->shards[k].file);
+    free(split->shards);
+    free(split->name);
+}
+
+void dt_manifest_drop_empty(struct dt_manifest *m)
+{
+    int kept = 0;
+    for (int i = 0; i < m->count; i++) {
+        if (m->splits[i].count > 0)
+            m->splits[kept++] = m->splits[i];
+        else
+            release_split(&m->splits[i]);
+    }
+    m->count = kept;
+}
+
 void dt_manifest_release(struct dt_manifest *m)
 {
-    for (int i = 0; i < m->count; i++) {
-        for (int k = 0; k < m->splits[i].count; k++)
-            free(m->splits[i].shards[k].file);
-        free(m->splits[i].shards);
-        free(m->splits[i].name);
-    }
+    for (int i = 0; i < m->count; i++)
+        release_split(&m->splits[i]);
     free(m->splits);
     free(m->provenance);
     *m = (struct dt_manifest){0};

@@ -7,12 +7,15 @@
 #ifndef DT_SHARD_MANIFEST_H
 #define DT_SHARD_MANIFEST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
 #include "shard/shard.h"
 
 #define DT_MANIFEST_NAME "index.json"
+#define DT_REST_SPLIT    "train"  /* what the named splits leave */
+#define DT_OTHER_SHARD   ".b.dts" /* ends the names of the other generation */
 
 struct dt_manifest_shard {
     char *file; /* within the directory */
@@ -45,10 +48,20 @@ void dt_manifest_release(struct dt_manifest *m);
 
 /* The split of that name; NULL if there is none. */
 const struct dt_manifest_split *dt_manifest_find(const struct dt_manifest *m, const char *name);
+/* The split that lists a file of the directory, and its entry, unless shard is NULL; NULL if
+ * none lists it. */
+const struct dt_manifest_split *dt_manifest_find_file(const struct dt_manifest *m, const char *file,
+                                                      const struct dt_manifest_shard **shard);
+/* Whether a file's name is one that dt-shard gives to shards: NAME-00000.dts, or
+ * NAME-00000.b.dts. */
+bool dt_manifest_is_shard_name(const char *file);
 /* Appends a split and a shard; names are copied, the results borrowed until the
  * next call. */
 struct dt_manifest_split *dt_manifest_add_split(struct dt_manifest *m, const char *name);
 struct dt_manifest_shard *dt_manifest_add_shard(struct dt_manifest_split *split, const char *file);
+
+/* Removes splits that list no shard. */
+void dt_manifest_drop_empty(struct dt_manifest *m);
 
 /* Takes a shard's counts and hash from what its writer says. */
 void dt_manifest_set(struct dt_manifest_shard *shard, const struct dt_shard_info *totals);

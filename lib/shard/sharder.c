@@ -35,6 +35,8 @@ struct dt_sharder {
     int generation;              /* of the names: not those that the old one lists */
     struct stream *streams;      /* [0] is DT_REST_SPLIT */
     int count;
+    struct stream
+        *directed; /* all documents go there, whatever their hash; NULL: by hash or tail */
     uint64_t documents, tokens;
     /* By tail: all documents, until the number of tokens is known. */
     struct dt_output spool;
@@ -77,33 +79,21 @@ int dt_splits_check(const struct dt_split *splits, int count, struct dt_error *e
 
 /* --- the directory ---------------------------------------------------------------------------- */
 
-#define OTHER ".b.dts" /* ends the names of the other generation */
-
-/* Whether a file name is one that a sharder gives: NAME-00000.dts, NAME-00000.b.dts,
- * or the temporary name of one, of a spool or of a shuffler. */
+/* Whether a file name is one that a sharder gives: a shard's, or the temporary name of
+ * one, of a spool or of a shuffler. */
 static bool is_ours(const char *name)
 {
     const char *temporary = strstr(name, ".tmp-");
-    if (name[0] == '.')
-        return temporary &&
-               (strncmp(name, ".spool.tmp-", 11) == 0 || strncmp(name, ".shuffle.tmp-", 13) == 0 ||
-                (temporary > name + 4 && strncmp(temporary - 4, ".dts", 4) == 0));
-    size_t n = strlen(name), digits = 0;
-    if (n < 5 || strcmp(name + n - 4, ".dts") != 0)
-        return false;
-    n -= n > 6 && strcmp(name + n - 6, OTHER) == 0 ? 6 : 4;
-    for (; n > 0 && name[n - 1] >= '0' && name[n - 1] <= '9'; n--)
-        digits++;
-    return digits >= 5 && n > 1 && name[n - 1] == '-';
+    if (name[0] != '.')
+        return dt_manifest_is_shard_name(name);
+    return temporary &&
+           (strncmp(name, ".spool.tmp-", 11) == 0 || strncmp(name, ".shuffle.tmp-", 13) == 0 ||
+            (temporary > name + 4 && strncmp(temporary - 4, ".dts", 4) == 0));
 }
 
 static bool is_listed(const struct dt_manifest *m, const char *name)
 {
-    for (int i = 0; i < m->count; i++)
-        for (int k = 0; k < m->splits[i].count; k++)
-            if (strcmp(m->splits[i].shards[k].file, name) == 0)
-                return true;
-    return false;
+    return dt_manifest_find_file(m, name, NULL) != NULL;
 }
 
 static int remove_file(const char *directory, const char *name, struct dt_error *err)
@@ -137,7 +127,8 @@ static void choose_generation(struct dt_sharder *s)
         for (int k = 0; k < s->old.splits[i].count; k++) {
             const char *name = s->old.splits[i].shards[k].file;
             size_t n = strlen(name);
-            s->generation = s->options->append == (n > 6 && strcmp(name + n - 6, OTHER) == 0);
+            s->generation =
+                s->options->append == (n > 6 && strcmp(name + n - 6, DT_OTHER_SHARD) == 0);
         }
     }
 }
@@ -189,7 +180,8 @@ static int begin_directory(struct dt_sharder *s, struct dt_error *err)
 static int open_shard(struct dt_sharder *s, struct stream *t, struct dt_error *err)
 {
     struct dt_manifest_split *split = &s->manifest.splits[t - s->streams];
-    char *name = dt_format("%s-%05d%s", split->name, split->count, s->generation ? OTHER : ".dts");
+    char *name =
+        dt_format("%s-%05d%s", split->name, split->count, s->generation ? DT_OTHER_SHARD : ".dts");
     char *path = dt_path_join(s->directory, name);
     int rc = dt_output_open(&t->out, path, err);
     if (rc == 0)
@@ -395,7 +387,14 @@ int dt_sharder_add(struct dt_sharder *s, const uint32_t *ids,
     s->tokens += document->tokens;
     if (s->spooler)
         return dt_shard_write(s->spooler, ids, document, err);
-    return add_to(s, choose(s, document->hash), ids, document, err);
+    return add_to(s, s->directed ? s->directed : choose(s, document->hash), ids, document, err);
+}
+
+void dt_sharder_direct(struct dt_sharder *s, const char *split)
+{
+    for (int i = 0; i < s->count; i++)
+        if (strcmp(s->manifest.splits[i].name, split) == 0)
+            s->directed = &s->streams[i];
 }
 
 /* Whether the split has shards that are appended to. */
@@ -442,10 +441,12 @@ int dt_sharder_finish(struct dt_sharder *s, struct dt_error *err)
         return dt_fail(err, DT_EINVALID, "the input holds no tokens");
     if (s->spooler)
         DT_TRY(split_spool(s, err));
-    DT_TRY(check_none_is_empty(s, err));
+    if (s->directed == NULL)
+        DT_TRY(check_none_is_empty(s, err));
     for (int i = 0; i < s->count; i++)
         if (s->streams[i].writer)
             DT_TRY(close_shard(s, &s->streams[i], err));
+    dt_manifest_drop_empty(&s->manifest); /* inputs may all be of one split, not "train" */
     DT_TRY(check_targets(&s->manifest, err));
     DT_TRY(dt_sync_directory(s->directory, err));
     DT_TRY(dt_manifest_write(&s->manifest, s->directory, err));

@@ -12,6 +12,9 @@
  * one step; the new shards have other names until then. What earlier runs left
  * behind is removed at the end. What is written does not depend on the number
  * of threads.
+ *
+ * Documents fall to splits by the options, or, after dt_sharder_direct, go where their
+ * source has them already.
  */
 #ifndef DT_SHARD_SHARDER_H
 #define DT_SHARD_SHARDER_H
@@ -21,8 +24,6 @@
 #include "base/error.h"
 #include "shard/manifest.h"
 #include "shard/shard.h"
-
-#define DT_REST_SPLIT "train" /* what the named splits leave */
 
 enum dt_sharder_layout {
     DT_SHARDS_LIST,
@@ -37,7 +38,7 @@ enum dt_split_by {
 
 struct dt_split {
     char name[64];
-    double fraction; /* of the documents or tokens, between 0 and 1 */
+    double fraction; /* of the documents or tokens, between 0 and 1; 0: what is directed there */
 };
 
 /* Parses "val=0.01". */
@@ -63,7 +64,11 @@ int dt_sharder_new(struct dt_sharder **s, const char *directory, const struct dt
 /* Ids may have DT_NO_LOSS if the info has a mask. */
 int dt_sharder_add(struct dt_sharder *s, const uint32_t *ids,
                    const struct dt_shard_document *document, struct dt_error *err) DT_MUST_CHECK;
-/* Fails with DT_EINVALID if a split came out empty. */
+/* Documents added from now on go to that split, one of the options' or DT_REST_SPLIT,
+ * whatever their hash. Not to be mixed with DT_SPLIT_BY_TAIL. */
+void dt_sharder_direct(struct dt_sharder *s, const char *split);
+/* Fails with DT_EINVALID if a split came out empty; of a sharder that was directed, such
+ * a split is left out. */
 int dt_sharder_finish(struct dt_sharder *s, struct dt_error *err) DT_MUST_CHECK;
 /* Removes the shards written if the sharder did not finish. NULL is fine. */
 void dt_sharder_free(struct dt_sharder *s);

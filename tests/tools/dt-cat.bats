@@ -316,6 +316,32 @@ layouts() {
     assert_one_line_error dt-cat
 }
 
+@test "--split chooses the shards of one split, and --as mixes none" {
+    dt-cat --ids --split val out | cmp - <(dt-cat --ids out/val-*.dts)
+    dt-cat --ids --split train out/*.dts | cmp - <(dt-cat --ids out/train-*.dts)
+    dt-cat --json --split val out >lines
+    [ "$(jq -r .file lines)" = out/val-00000.dts ]
+    for as in raw dts mds megatron llmc; do
+        for mixed in out "out/train-00000.dts out/val-00000.dts" "all.dts out/val-00000.dts"; do
+            run dt-cat --as $as -o mixed $mixed
+            assert_one_line_error dt-cat
+            [[ "$output" == *"out/val-00000.dts: is of split 'val', and --as $as would mix it"*"--split" ]]
+            [ ! -e mixed ]
+        done
+    done
+    dt-cat --as raw --split val out | cmp - <(zstd -dcq out/val-00000.dts)
+    dt-cat --as dts --split train out | dt-cat --ids | cmp - <(dt-cat --ids out/train-*.dts)
+    run dt-cat --as raw -o twice out/val-00000.dts ./out/val-00000.dts
+    assert_one_line_error dt-cat
+    run dt-cat --split test out
+    assert_one_line_error dt-cat
+    [ "$output" = "dt-cat: no shard is of split 'test'" ]
+    run dt-cat --split val all.dts
+    assert_one_line_error dt-cat
+    run dt-cat --split val --from mds --as dts -t tok.json x
+    [ "$status" -eq 2 ]
+}
+
 @test "--verify -t finds shards of another tokenizer" {
     dt-cat --verify -t tok.json out
     dt-vocab -q -s 300 -o other.json docs.jsonl

@@ -336,12 +336,93 @@ assert_unfinished() {
     assert_one_line_error dt-shard
 }
 
-@test "directories are merged" {
-    dt-shard -o a --split val=0.2 --tokens-per-shard 5000 all.dts
-    dt-shard -o b a all.dts
-    cmp <(column b | sort) <(column all.dts all.dts | sort)
+# parts: a and b, two halves of the documents, each with a part set aside as val.
+parts() {
+    dt-tokenize -q -t tok.json <(head -n 200 docs.jsonl) | dt-shard -o a --split val=0.2 --tokens-per-shard 5000
+    dt-tokenize -q -t tok.json <(tail -n +201 docs.jsonl) | dt-shard -o b --split val=0.3 --split test=0.1
+}
+
+@test "directories are merged split by split, shuffled or not, in rows or not" {
+    parts
+    dt-shard -o merged a b
+    dt-cat --verify merged
+    [ "$(jq -c '.splits | keys_unsorted' merged/index.json)" = '["train","val","test"]' ]
+    cmp <(column merged/train-*.dts) <(column a/train-*.dts b/train-*.dts)
+    cmp <(column merged/val-*.dts) <(column a/val-*.dts b/val-*.dts)
+    cmp <(column merged/test-*.dts) <(column b/test-*.dts)
+    dt-shard -o shuffled --shuffle b a
+    dt-shard -o rows --layout packed --length 63 a b
+    for split in train val test; do
+        cmp <(column merged/$split-*.dts | sort) <(column shuffled/$split-*.dts | sort)
+        cmp <(column merged/$split-*.dts | sort) <(column rows/$split-*.dts | sort)
+    done
+    refute cmp -s <(dt-cat --ids merged/train-*.dts) <(dt-cat --ids shuffled/train-*.dts)
+    dt-shard -o a2 a
+    dt-shard -o a2 --append b
+    cmp <(column merged) <(column a2)
     run dt-shard -o a a
     assert_one_line_error dt-shard
+}
+
+@test "shards named one by one keep the split that the index.json beside them says" {
+    parts
+    dt-shard -o merged b/val-00000.dts a/*.dts
+    cmp <(column merged/val-*.dts) <(column b/val-00000.dts a/val-*.dts)
+    cmp <(column merged/train-*.dts) <(column a/train-*.dts)
+    (cd b && dt-shard -o ../held val-00000.dts)
+    [ "$(ls held)" = "$(printf 'index.json\nval-00000.dts')" ]
+    run dt-train -q -o run held
+    assert_one_line_error dt-train
+    [[ "$output" == *"held: has no split 'train'; it has: val" ]]
+}
+
+@test "splits are not divided again, nor mixed with documents of no split, nor counted twice" {
+    parts
+    run dt-shard -o out --split val=0.1 a
+    assert_one_line_error dt-shard
+    [[ "$output" == *"a/val-00000.dts: is of split 'val' already"* ]]
+    run dt-shard -o out a all.dts
+    assert_one_line_error dt-shard
+    [[ "$output" == *"all.dts: no index.json says which split it is of, and a/val-00000.dts is of split 'val'"* ]]
+    run dt-shard -o out a - <all.dts
+    assert_one_line_error dt-shard
+    ln -s a same
+    for twice in "a a" "a a/val-00000.dts" "a same" "all.dts ./all.dts"; do
+        run dt-shard -o out $twice
+        assert_one_line_error dt-shard
+        [[ "$output" == *"is named twice"* ]]
+    done
+    [ ! -e out ]
+    dt-shard -o whole all.dts # all of it is train: that may be divided, or joined with streams
+    dt-shard -o divided --split val=0.2 whole
+    cmp <(column divided | sort) <(column all.dts | sort)
+    dt-tokenize -q -t tok.json <(head -n 9 docs.jsonl) | dt-shard -o more whole -
+    cmp <(column more) <(cat <(column all.dts) <(dt-cat --ids all.dts | head -n 9 | tr ' ' '\n'))
+    run dt-shard -o out --split-by tail all.dts
+    [ "$status" -eq 2 ]
+}
+
+@test "a shard that index.json does not list is refused wherever it is named" {
+    dt-shard -o out --tokens-per-shard 5000 all.dts
+    cp out/train-00000.dts out/train-00000.b.dts # as a run that was killed leaves it
+    for command in "dt-cat" "dt-cat --ids" "dt-shard -o new" "dt-tokenize -t tok.json -d" \
+        "dt-cat --as raw -o raw"; do
+        run $command out/*.dts
+        assert_one_line_error ${command%% *}
+        [[ "$output" == *"out/train-00000.b.dts: the index.json beside it does not list it"* ]]
+    done
+    for command in "dt-train -q -o run" "dt-bench load"; do
+        run $command out/train-00000.b.dts
+        assert_one_line_error ${command%% *}
+        [[ "$output" == *"out/train-00000.b.dts: the index.json beside it does not list it"* ]]
+    done
+    (cd out && run dt-cat train-00000.b.dts && [ "$status" -eq 1 ])
+    dt-cat - <out/train-00000.b.dts # which a person can still look at
+    mkdir other
+    cp out/train-00000.b.dts other
+    dt-cat other/train-00000.b.dts
+    dt-shard -o out --append all.dts
+    cmp <(column out/*.dts) <(column all.dts all.dts)
 }
 
 @test "options of rows that do not fit together are usage errors" {

@@ -64,6 +64,22 @@ losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/metrics.jsonl"; }
     [[ "$output" == *"has rows for sequences of 24 tokens, not of 32" ]]
 }
 
+@test "a shard of another split than the one asked for is refused, in a mixture too" {
+    dt-shard -o a --split val=0.2 all.dts
+    echo '{"version": 1, "mixture": [{"data": "a/val-00000.dts", "weight": 1}]}' >mix.json
+    for data in a/val-00000.dts mix.json; do
+        run train run $data
+        assert_one_line_error dt-train
+        [[ "$output" == *"a/val-00000.dts: is of split 'val', and split 'train' is asked for"* ]]
+    done
+    train run a/train-00000.dts
+    train on-val a/val-00000.dts --set data.train_split=val
+    run dt-eval -q -m run/latest perplexity a/train-00000.dts
+    assert_one_line_error dt-eval
+    dt-eval -q -m run/latest perplexity a/val-00000.dts
+    dt-eval -q -m run/latest perplexity --split train a/train-00000.dts
+}
+
 @test "a mixture is trained on, validated, and resumed with the same weights alone" {
     dt-shard -o a --split val=0.2 all.dts
     dt-synth -n 200 --seed 9 | dt-tokenize -q -t tok.json | dt-shard -o b --split val=0.2
