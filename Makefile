@@ -378,9 +378,10 @@ fuzz: $(FUZZERS) ## run every fuzzer for FUZZ_SECONDS (needs clang); what it fin
 	  echo "$$name: nothing found in $(FUZZ_SECONDS) s"; done
 
 oracles: build/oracles/ready ## a Python environment to compare with other implementations
-build/oracles/ready: tests/oracles/requirements.txt | deps-oracles
+build/oracles/ready: tests/oracles/requirements.txt tests/oracles/requirements-files.txt | deps-oracles
 	$(PYTHON) -m venv build/oracles
 	build/oracles/bin/pip install -q --disable-pip-version-check -r $<
+	build/oracles/bin/pip install -q --disable-pip-version-check --no-deps -r tests/oracles/requirements-files.txt
 	@touch $@
 
 oracles-torch: oracles ## the same with torch and transformers (gigabytes)

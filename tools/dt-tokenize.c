@@ -97,6 +97,18 @@ static uint32_t last_of(const struct dt_frame *frame)
     return frame->after_count ? frame->after[frame->after_count - 1] : DT_NO_TOKEN;
 }
 
+/* A stream whose documents nothing ends would be one endless document to what reads it. */
+static int choose_frame(const struct dt_tokenizer *t, struct dt_frame *frame, struct dt_error *err)
+{
+    DT_TRY(dt_tokenizer_frame(t, (enum dt_frame_policy)opt.frame, frame, err));
+    if (!opt.ids && opt.frame == DT_FRAME_AUTO && frame->after_count == 0)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: has no token that ends a document, so documents would be joined; if "
+                       "that is meant, give --frame none",
+                       opt.tokenizer);
+    return 0;
+}
+
 static int open_stream(struct sink *sink, const struct dt_tokenizer *t,
                        const struct dt_frame *frame, struct dt_error *err)
 {
@@ -153,7 +165,7 @@ static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files,
                                   .stride = opt.stride > 0 ? (size_t)opt.stride : 0,
                                   .overlap = opt.stride >= 0};
     struct dt_documents *documents;
-    DT_TRY(dt_tokenizer_frame(t, (enum dt_frame_policy)opt.frame, &how.frame, err));
+    DT_TRY(choose_frame(t, &how.frame, err));
     size_t frame = how.frame.before_count + how.frame.after_count;
     if (how.most > 0 && how.most <= frame + how.stride)
         return dt_fail(err, DT_EINVALID,

@@ -67,6 +67,11 @@ static int open_file(void *state, const char *path, uint32_t eot, struct dt_erro
     struct state *s = state;
     int32_t header[HEADER_WORDS];
     s->eot = eot;
+    if (eot == UINT32_MAX)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: only end-of-text tokens tell where documents of llm.c end, and the "
+                       "tokenizer has none",
+                       path);
     DT_TRY(dt_input_open_raw(&s->in, path, err));
     DT_TRY(dt_input_read_exactly(s->in, header, sizeof header, err));
     if (header[0] == MAGIC_GPT2 && header[1] == VERSION_GPT2)

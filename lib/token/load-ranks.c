@@ -55,33 +55,75 @@ static int add_special(struct dt_tokenizer *t, uint32_t id, const char *text, st
 /* --- tiktoken --------------------------------------------------------------------------------- */
 
 /* Published vocabularies, known by the hash of all their tokens, and what
- * belongs to them although their files do not say so. */
+ * belongs to them although their files do not say so. In special a number is the id of
+ * the token after it, others have the next ids, and "x3..5y" stands for x3y, x4y and x5y. */
 static const struct {
     uint64_t hash;
     const char *pattern;
     bool nfc;
-    struct {
-        uint32_t id;
-        const char *text;
-    } special[8];
+    const char *special;
 } published[] = {
     /* r50k_base (GPT-2), p50k_base, cl100k_base, o200k_base, Qwen to Qwen 3 */
-    {0x244c4ccba753ded4, "gpt2", false, {{50256, "<|endoftext|>"}}},
-    {0x7769138b88df9a6a, "gpt2", false, {{50256, "<|endoftext|>"}}},
-    {0x61b81323db3e0c9c,
-     "cl100k",
-     false,
-     {{100257, "<|endoftext|>"},
-      {100258, "<|fim_prefix|>"},
-      {100259, "<|fim_middle|>"},
-      {100260, "<|fim_suffix|>"},
-      {100276, "<|endofprompt|>"}}},
-    {0x3c1132c7577ec170, "o200k", false, {{199999, "<|endoftext|>"}, {200018, "<|endofprompt|>"}}},
-    {0x20b0f06d50d1dcff,
-     "qwen",
-     true,
-     {{151643, "<|endoftext|>"}, {151644, "<|im_start|>"}, {151645, "<|im_end|>"}}},
+    {0x244c4ccba753ded4, "gpt2", false, "50256 <|endoftext|>"},
+    {0x7769138b88df9a6a, "gpt2", false, "50256 <|endoftext|>"},
+    {0x61b81323db3e0c9c, "cl100k", false,
+     "100257 <|endoftext|> <|fim_prefix|> <|fim_middle|> <|fim_suffix|> 100276 <|endofprompt|>"},
+    {0x3c1132c7577ec170, "o200k", false, "199999 <|endoftext|> 200018 <|endofprompt|>"},
+    {0x20b0f06d50d1dcff, "qwen", true, "151643 <|endoftext|> <|im_start|> <|im_end|>"},
+    /* Llama 3 and 4, with the names of llama-models 0.3.0 */
+    {0xe5b946be42aae656, "llama3", false,
+     "128000 <|begin_of_text|> <|end_of_text|> <|reserved_special_token_0..1|> "
+     "<|finetune_right_pad_id|> <|step_id|> <|start_header_id|> <|end_header_id|> <|eom_id|> "
+     "<|eot_id|> <|python_tag|> <|image|> <|reserved_special_token_2..245|>"},
+    {0xb4cba8b95841c95d, "o200k", false,
+     "200000 <|begin_of_text|> <|end_of_text|> <|fim_prefix|> <|fim_middle|> <|fim_suffix|> "
+     "<|header_start|> <|header_end|> <|eom|> <|eot|> <|step|> "
+     "<|text_post_train_reserved_special_token_0..5|> <|python_start|> <|python_end|> "
+     "<|finetune_right_pad|> <|text_post_train_reserved_special_token_8..68|> "
+     "<|image_start|> <|image_end|> <|vision_reserved_special_token_0..1|> <|tile_x_separator|> "
+     "<|tile_y_separator|> <|vision_reserved_special_token_2..5|> <|image|> "
+     "<|vision_reserved_special_token_6|> <|patch|> "
+     "<|vision_reserved_special_token_7..1047|> <|reasoning_reserved_special_token_0..7|> "
+     "<|reasoning_thinking_start|> <|reasoning_thinking_end|> <|reserved_special_token_0..903|>"},
 };
+
+/* Adds the tokens that one word of struct published's special stands for, from *id on. */
+static int add_published_word(struct dt_tokenizer *t, const char *word, uint32_t *id,
+                              struct dt_error *err)
+{
+    const char *dots = strstr(word, ".."), *digits = dots;
+    if (dots == NULL)
+        return add_special(t, (*id)++, word, err);
+    while (digits > word && digits[-1] >= '0' && digits[-1] <= '9')
+        digits--;
+    char *rest;
+    unsigned long first = strtoul(digits, NULL, 10), last = strtoul(dots + 2, &rest, 10);
+    int rc = 0;
+    for (unsigned long n = first; rc == 0 && n <= last; n++) {
+        char *text = dt_format("%.*s%lu%s", (int)(digits - word), word, n, rest);
+        rc = add_special(t, (*id)++, text, err);
+        free(text);
+    }
+    return rc;
+}
+
+static int add_published_special(struct dt_tokenizer *t, const char *special, struct dt_error *err)
+{
+    uint32_t id = 0;
+    for (; *special; special += *special == ' ') {
+        size_t length = strcspn(special, " ");
+        char *word = dt_strndup(special, length);
+        int rc = 0;
+        if (*word >= '0' && *word <= '9')
+            id = (uint32_t)strtoul(word, NULL, 10);
+        else
+            rc = add_published_word(t, word, &id, err);
+        free(word);
+        DT_TRY(rc);
+        special += length;
+    }
+    return 0;
+}
 
 static int find_published(const struct dt_tokenizer *t)
 {
@@ -142,9 +184,8 @@ static int complete_tiktoken(struct dt_tokenizer *t, const struct dt_pattern *pa
         return dt_fail(err, DT_EFORMAT,
                        "does not say how text is cut, and is no vocabulary that "
                        "is known: name the pattern");
-    for (int i = 0; known >= 0 && i < 8 && published[known].special[i].text; i++)
-        DT_TRY(
-            add_special(t, published[known].special[i].id, published[known].special[i].text, err));
+    if (known >= 0)
+        DT_TRY(add_published_special(t, published[known].special, err));
     return dt_tokenizer_finish(t, err);
 }
 

@@ -311,6 +311,10 @@ layouts() {
     run dt-cat --from llmc --as dts -t small.json -o y x
     assert_one_line_error dt-cat
     [[ "$output" == *"x: "* ]]
+    dt-vocab -q -s 320 --special '[PAD]' -o endless.json docs.jsonl
+    run dt-cat --from llmc --as dts -t endless.json -o y x
+    assert_one_line_error dt-cat
+    [[ "$output" == "dt-cat: x: only end-of-text tokens tell where documents"* ]]
     head -c 3000 x >cut
     run dt-cat --from llmc --as dts -t tok.json -o y cut
     assert_one_line_error dt-cat

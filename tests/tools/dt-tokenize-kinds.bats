@@ -42,8 +42,49 @@ setup() {
     [[ "$output" == *"ranks.tiktoken: does not say how text is cut"* ]]
     dt-tokenize -t "$KINDS/ranks.tiktoken" --pattern o200k --ids "$KINDS/documents.jsonl" | cmp - "$KINDS/ranks.ids"
     head -c 300000 /dev/urandom >f
-    dt-tokenize -t "$KINDS/ranks.tiktoken" --pattern o200k --from text f >f.dts
+    dt-tokenize -t "$KINDS/ranks.tiktoken" --pattern o200k --frame none --from text f >f.dts
     dt-tokenize -t "$KINDS/ranks.tiktoken" --pattern o200k -d f.dts | cmp - f
+}
+
+@test "documents that no token ends are joined only where --frame says so" {
+    printf 'a\nb\n' >f
+    jq '.post_processor = null' "$KINDS/bert.json" >bert.json
+    for without in "$KINDS/ranks.tiktoken --pattern llama3" bert.json; do
+        run dt-tokenize -t $without -o f.dts --from lines f
+        assert_one_line_error dt-tokenize
+        [[ "$output" == *"has no token that ends a document"*"--frame none" ]]
+        [ ! -e f.dts ]
+        dt-tokenize -t $without --frame none --from lines f | dt-cat --json | grep -q '"eot":null,.*"documents":2,'
+        [ "$(dt-tokenize -t $without --ids --from lines f | wc -l)" -eq 2 ]
+    done
+}
+
+@test "Meta's tokenizer.model has the special tokens and the ids of llama-models" {
+    need_python tiktoken llama_models
+    cat >oracle.py <<'END'
+import importlib, json, os, sys
+module = importlib.import_module(f"llama_models.llama{sys.argv[1]}.tokenizer")
+t = module.Tokenizer.get_instance()
+texts = [json.loads(line)["text"] for line in open(sys.argv[2])]
+with open("special.jsonl", "w") as f:
+    for name in t.special_tokens:
+        print(json.dumps({"text": name}), file=f)
+with open("special.ids", "w") as f:
+    print(*t.special_tokens.values(), sep="\n", file=f)
+with open("ids", "w") as f:
+    for text in texts:
+        print(*t.encode(text, bos=True, eos=True), file=f)
+print(os.path.dirname(module.__file__))
+END
+    for version in 3 4; do
+        where=$("$PYTHON" oracle.py $version "$KINDS/documents.jsonl")
+        model=$where/tokenizer.model
+        dt-tokenize -t "$model" --special --frame none --ids special.jsonl | cmp - special.ids
+        dt-tokenize -t "$model" --frame bos-eot --ids "$KINDS/documents.jsonl" | cmp - ids
+        end=$(dt-tokenize -t "$model" "$KINDS/documents.jsonl" | dt-cat --json | jq -c '[.eot,.vocab_size]')
+        [ "$end" = "[$(sed -n 2p special.ids),$(($(tail -n 1 special.ids) + 1))]" ]
+        dt-tokenize -t "$model" --pattern gpt2 "$KINDS/documents.jsonl" | dt-cat --json | grep -q '"eot":[0-9]'
+    done
 }
 
 # tekken.json with the ranks of ranks.tiktoken and 5 special tokens
