@@ -34,7 +34,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
 DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ffp-contract=off $(WARNINGS)
 LIBS      := -lzstd -lz -lutf8proc -ljson-c -lyaml -lxxhash -lm -ldl -lpthread
 
-MODULES  := base io experiment track plot text token shard device comm model train eval plan
+MODULES  := base unicode io experiment track plot text token shard device comm model train eval plan
 LIB_SRC  := $(foreach m,$(MODULES),$(wildcard lib/$m/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$B/obj/%.o)
 LIBDT    := $B/lib/libdt.a

@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 #include "base/hash.h"
 #include "token/character.h"
+#include "unicode/unicode.h"
 
 #define EMPTY UINT32_MAX
 
@@ -119,9 +119,8 @@ static bool is_word_character(uint32_t code)
         (code >= 0x1f130 && code <= 0x1f149) || (code >= 0x1f150 && code <= 0x1f169) ||
         (code >= 0x1f170 && code <= 0x1f189))
         return true;
-    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
-    return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NL) ||
-           category == UTF8PROC_CATEGORY_PC;
+    enum dt_category category = dt_unicode_category(code);
+    return (category >= DT_CATEGORY_LU && category <= DT_CATEGORY_NL) || category == DT_CATEGORY_PC;
 }
 
 /* The start of the character that ends at p > text. */

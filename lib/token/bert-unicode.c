@@ -4,7 +4,8 @@
 #include "token/bert-unicode.h"
 
 #include <stddef.h>
-#include <utf8proc.h>
+
+#include "unicode/unicode.h"
 
 struct range {
     uint32_t first, last;
@@ -79,23 +80,20 @@ bool dt_bert_is_punctuation(uint32_t code)
                (code >= '[' && code <= '`') || (code >= '{' && code <= '~');
     if (code == 0x166d || code == 0x111c9) /* a symbol and a mark by now */
         return true;
-    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
-    return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO &&
-           !IN(code, young_punctuation);
+    enum dt_category category = dt_unicode_category(code);
+    return category >= DT_CATEGORY_PC && category <= DT_CATEGORY_PO && !IN(code, young_punctuation);
 }
 
 bool dt_bert_is_mark(uint32_t code)
 {
     if (code == 0x1734 || code == 0x1171e) /* marks that take space by now */
         return true;
-    return utf8proc_category((utf8proc_int32_t)code) == UTF8PROC_CATEGORY_MN &&
-           !IN(code, young_marks);
+    return dt_unicode_category(code) == DT_CATEGORY_MN && !IN(code, young_marks);
 }
 
 bool dt_bert_is_format(uint32_t code)
 {
-    return utf8proc_category((utf8proc_int32_t)code) == UTF8PROC_CATEGORY_CF &&
-           !IN(code, young_formats);
+    return dt_unicode_category(code) == DT_CATEGORY_CF && !IN(code, young_formats);
 }
 
 bool dt_bert_is_cjk(uint32_t code)

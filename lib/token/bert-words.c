@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 #include "token/bert-unicode.h"
 #include "token/character.h"
+#include "unicode/unicode.h"
 
 /* What a character does to words. */
 enum role { IN_WORD, IS_WORD, BETWEEN, DROPPED };
@@ -15,9 +15,9 @@ static bool is_dropped(uint32_t code)
 {
     if (code == '\t' || code == '\n' || code == '\r')
         return false;
-    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
-    return code == 0 || code == 0xfffd || category == UTF8PROC_CATEGORY_CC ||
-           category == UTF8PROC_CATEGORY_CO || dt_bert_is_format(code);
+    enum dt_category category = dt_unicode_category(code);
+    return code == 0 || code == 0xfffd || category == DT_CATEGORY_CC ||
+           category == DT_CATEGORY_CO || dt_bert_is_format(code);
 }
 
 static enum role role_of(uint32_t code, const struct dt_bert_rules *rules)
@@ -74,7 +74,7 @@ static void add_lowered(struct dt_bert_words *w, uint32_t code)
         add_part(w, 'i');
         add_part(w, 0x307);
     } else {
-        add_part(w, (uint32_t)utf8proc_tolower((utf8proc_int32_t)code));
+        add_part(w, dt_unicode_lower(code));
     }
 }
 
@@ -82,13 +82,11 @@ static void add_lowered(struct dt_bert_words *w, uint32_t code)
  * order that decomposing would have to restore, and those stay as they come. */
 static void add_stripped(struct dt_bert_words *w, uint32_t code)
 {
-    utf8proc_int32_t parts[8];
-    int boundary = 0;
-    utf8proc_ssize_t n =
-        utf8proc_decompose_char((utf8proc_int32_t)code, parts, 8, UTF8PROC_DECOMPOSE, &boundary);
-    for (utf8proc_ssize_t i = 0; i < n && i < 8; i++)
-        if (!dt_bert_is_mark((uint32_t)parts[i]))
-            add_lowered(w, (uint32_t)parts[i]);
+    uint32_t parts[DT_UNICODE_LONGEST];
+    unsigned n = dt_unicode_decompose(code, parts);
+    for (unsigned i = 0; i < n; i++)
+        if (!dt_bert_is_mark(parts[i]))
+            add_lowered(w, parts[i]);
 }
 
 /* Reads a character into parts; it may have become none. */
@@ -120,15 +118,15 @@ static void read_character(struct dt_bert_words *w)
 
 static void add_to_word(struct dt_bert_words *w, uint32_t code)
 {
-    utf8proc_uint8_t bytes[4];
-    utf8proc_ssize_t length = utf8proc_encode_char((utf8proc_int32_t)code, bytes);
+    char bytes[4];
+    unsigned length = dt_unicode_encode(code, bytes);
     w->characters++;
     if (w->size + 4 > DT_BERT_LONGEST)
         return;
-    for (utf8proc_ssize_t i = 0; i < length; i++) {
+    for (unsigned i = 0; i < length; i++) {
         if (w->origins)
             w->origins[w->size] = w->origin;
-        w->word[w->size++] = (char)bytes[i];
+        w->word[w->size++] = bytes[i];
     }
 }
 

@@ -4,7 +4,8 @@
 #include <assert.h>
 #include <pthread.h>
 #include <string.h>
-#include <utf8proc.h>
+
+#include "unicode/unicode.h"
 
 struct dt_character_table dt_characters;
 
@@ -14,26 +15,26 @@ static uint8_t class_of(uint32_t code)
         return DT_CHAR_NEWLINE;
     if ((code >= 0x09 && code <= 0x0d) || code == 0x85)
         return DT_CHAR_SPACE;
-    switch (utf8proc_category((utf8proc_int32_t)code)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LT:
+    switch (dt_unicode_category(code)) {
+    case DT_CATEGORY_LU:
+    case DT_CATEGORY_LT:
         return DT_CHAR_UPPER;
-    case UTF8PROC_CATEGORY_LL:
+    case DT_CATEGORY_LL:
         return DT_CHAR_LOWER;
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
+    case DT_CATEGORY_LM:
+    case DT_CATEGORY_LO:
         return DT_CHAR_UNCASED;
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
+    case DT_CATEGORY_MN:
+    case DT_CATEGORY_MC:
+    case DT_CATEGORY_ME:
         return DT_CHAR_MARK;
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO:
+    case DT_CATEGORY_ND:
+    case DT_CATEGORY_NL:
+    case DT_CATEGORY_NO:
         return DT_CHAR_NUMBER;
-    case UTF8PROC_CATEGORY_ZS:
-    case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP:
+    case DT_CATEGORY_ZS:
+    case DT_CATEGORY_ZL:
+    case DT_CATEGORY_ZP:
         return DT_CHAR_SPACE;
     default:
         return DT_CHAR_OTHER;

@@ -11,8 +11,8 @@
 
 #include <stdint.h>
 
-/* General categories as patterns tell them apart, by the Unicode version of
- * the installed utf8proc. */
+/* General categories as patterns tell them apart, by the version of Unicode that
+ * lib/unicode has. */
 enum dt_char_class {
     DT_CHAR_OTHER,
     DT_CHAR_UPPER,   /* Lu and Lt */

@@ -4,9 +4,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 #include "token/character.h"
+#include "unicode/unicode.h"
 
 #define MOST_CHARACTERS 1024  /* sorting marks takes the square of their number */
 #define FIRST_SUSPECT   0x300 /* all characters below are normal whatever is beside them */
@@ -37,27 +37,25 @@ static bool is_young(uint32_t code)
     return false;
 }
 
-static bool has_decomposition(utf8proc_int32_t code)
+/* Whether the normal form of a code is another one. */
+static bool changes(uint32_t code, struct dt_ids *scratch)
 {
-    utf8proc_int32_t parts[8];
-    int boundary = 0;
-    utf8proc_ssize_t n = utf8proc_decompose_char(code, parts, 8, UTF8PROC_DECOMPOSE, &boundary);
-    if (n == 1 && parts[0] == code)
-        return false;
-    n = utf8proc_normalize_utf32(parts, n, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
-    return n != 1 || parts[0] != code;
+    dt_unicode_nfc(&code, 1, scratch);
+    return scratch->count != 1 || scratch->data[0] != code;
 }
 
 static void fill_suspects(void)
 {
-    for (utf8proc_int32_t code = FIRST_SUSPECT; code < 0x110000; code++) {
-        const utf8proc_property_t *p = utf8proc_get_property(code);
+    struct dt_ids scratch = DT_IDS_EMPTY;
+    for (uint32_t code = FIRST_SUSPECT; code < 0x110000; code++) {
+        const struct dt_unicode_record *r = dt_unicode_record(code);
         bool hangul = (code >= 0x1161 && code <= 0x1175) || (code >= 0x11a8 && code <= 0x11c2);
-        bool second = p->comb_index != UINT16_MAX && (p->comb_index & 0x8000);
-        bool suspect = hangul || second || p->combining_class != 0 || has_decomposition(code);
-        if (suspect && !is_young((uint32_t)code))
+        bool suspect =
+            hangul || r->joins || r->combining != 0 || (r->splits && changes(code, &scratch));
+        if (suspect && !is_young(code))
             suspects[code >> 3] |= (uint8_t)(1 << (code & 7));
     }
+    dt_ids_release(&scratch);
 }
 
 static void init(void)
@@ -99,16 +97,27 @@ bool dt_nfc_is_plain(const char *text, size_t size)
     return next_suspect(p, p + size, &before) == p + size;
 }
 
-/* Appends the normal form of p .. end, which is valid UTF-8. */
-static void add_normal(const unsigned char *p, const unsigned char *end, struct dt_buffer *result)
+struct scratch {
+    struct dt_ids points, normal;
+};
+
+/* Appends the normal form of p .. end, or these as they are if one is no character. */
+static void add_normal(const unsigned char *p, const unsigned char *end, struct scratch *s,
+                       struct dt_buffer *result)
 {
-    utf8proc_uint8_t *normal = NULL;
-    utf8proc_ssize_t size = utf8proc_map(p, end - p, &normal, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
-    if (size >= 0)
-        dt_buffer_append(result, normal, (size_t)size);
-    else
-        dt_buffer_append(result, p, (size_t)(end - p));
-    free(normal);
+    uint32_t code;
+    char bytes[4];
+    s->points.count = 0;
+    for (const unsigned char *q = p; q < end; dt_ids_add(&s->points, code)) {
+        q += dt_character(q, end, &code);
+        if (code == DT_CHAR_INVALID) {
+            dt_buffer_append(result, p, (size_t)(end - p));
+            return;
+        }
+    }
+    dt_unicode_nfc(s->points.data, s->points.count, &s->normal);
+    for (size_t i = 0; i < s->normal.count; i++)
+        dt_buffer_append(result, bytes, dt_unicode_encode(s->normal.data[i], bytes));
 }
 
 /* Keeps the change, without the characters at its start that are as before. */
@@ -134,6 +143,7 @@ static void note_change(struct dt_nfc_changes *changes, struct dt_nfc_change c, 
 void dt_nfc(const char *text, size_t size, struct dt_buffer *result, struct dt_nfc_changes *changes)
 {
     const unsigned char *start = (const unsigned char *)text, *p = start, *end = p + size;
+    struct scratch scratch = {0};
     init();
     dt_buffer_clear(result);
     if (changes)
@@ -154,11 +164,13 @@ void dt_nfc(const char *text, size_t size, struct dt_buffer *result, struct dt_n
         struct dt_nfc_change change = {(size_t)(from - start), (size_t)(to - start), result->size,
                                        0};
         if (from < to)
-            add_normal(from, to, result);
+            add_normal(from, to, &scratch, result);
         change.new_to = result->size;
         note_change(changes, change, text, result->data);
         p = to;
     }
+    dt_ids_release(&scratch.points);
+    dt_ids_release(&scratch.normal);
 }
 
 size_t dt_nfc_origin(const struct dt_nfc_changes *changes, size_t place, bool end, size_t *next)

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 #include "base/hash.h"
 #include "token/character.h"
 #include "token/vocabulary.h"
+#include "unicode/unicode.h"
 
 #define ID_LIMIT   (1u << 22) /* no published vocabulary comes near; ids size tables */
 #define BYTE_LIMIT (1u << 30) /* of all tokens together */
@@ -286,8 +286,8 @@ static bool begins_inside_word(const struct dt_tokenizer *t, uint32_t id)
     dt_character((const unsigned char *)bytes, (const unsigned char *)bytes + size, &code);
     if (code == DT_CHAR_INVALID)
         return true;
-    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
-    return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NO; /* L, M, N */
+    enum dt_category category = dt_unicode_category(code);
+    return category >= DT_CATEGORY_LU && category <= DT_CATEGORY_NO; /* L, M, N */
 }
 
 static void find_traits(struct dt_tokenizer *t)
@@ -325,9 +325,15 @@ static void add_number(struct dt_buffer *b, uint32_t n)
     dt_buffer_append(b, bytes, sizeof bytes);
 }
 
+/* The version of Unicode by which the fingerprints were made that name none. */
+#define UNNAMED_UNICODE "15.0.0"
+
 /* What only some tokenizers have; nothing where a list of merges is all. */
-static void add_peculiarities(const struct dt_tokenizer *t, struct dt_buffer *all)
+static void add_peculiarities(const struct dt_tokenizer *t, const char *unicode,
+                              struct dt_buffer *all)
 {
+    if (strcmp(unicode, UNNAMED_UNICODE) != 0)
+        dt_buffer_printf(all, "unicode %s", unicode);
     if (t->model == DT_BPE_RANKS)
         dt_buffer_add_string(all, "ranks");
     else if (t->whole_pieces)
@@ -347,7 +353,7 @@ static void add_peculiarities(const struct dt_tokenizer *t, struct dt_buffer *al
 
 /* Covers all that decides which ids a text gets, and nothing of how a file
  * spelled it. */
-static uint64_t compute_fingerprint(const struct dt_tokenizer *t)
+uint64_t dt_tokenizer_compute_fingerprint(const struct dt_tokenizer *t, const char *unicode)
 {
     struct dt_buffer all = DT_BUFFER_EMPTY;
     dt_buffer_add_string(&all, t->pattern ? t->pattern->name : "bert");
@@ -367,7 +373,7 @@ static uint64_t compute_fingerprint(const struct dt_tokenizer *t)
     for (uint32_t i = 0; i < t->added_count; i++)
         if (!t->added[i].special)
             add_number(&all, t->added[i].id);
-    add_peculiarities(t, &all);
+    add_peculiarities(t, unicode, &all);
     uint64_t hash = dt_hash(all.data, all.size);
     dt_buffer_release(&all);
     return hash;
@@ -392,6 +398,6 @@ int dt_tokenizer_finish(struct dt_tokenizer *t, struct dt_error *err)
     DT_TRY(make_tables(t, err));
     t->bos = find_added(t, bos_names);
     t->eot = find_added(t, eot_names);
-    t->fingerprint = compute_fingerprint(t);
+    t->fingerprint = dt_tokenizer_compute_fingerprint(t, dt_unicode_version);
     return 0;
 }

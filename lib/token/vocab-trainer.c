@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 #include "base/pool.h"
 #include "token/bert-words.h"
@@ -13,6 +12,7 @@
 #include "token/learn.h"
 #include "token/word-count.h"
 #include "token/word-piece.h"
+#include "unicode/unicode.h"
 
 #define JOB_BYTES    ((size_t)1 << 20)
 #define LONGEST_WORD 100 /* characters, in WordPiece */
@@ -272,9 +272,9 @@ static void count_letters(const struct dt_word_counts *words, struct letter *let
 
 static int add_letter(struct dt_tokenizer *t, uint32_t code, size_t prefix, struct dt_error *err)
 {
-    unsigned char spelled[2 + 4] = DT_WORD_PIECE_PREFIX;
-    size_t length = (size_t)utf8proc_encode_char((utf8proc_int32_t)code, spelled + 2);
-    return dt_tokenizer_add(t, t->size, (char *)spelled + 2 - prefix, length + prefix, err);
+    char spelled[2 + 4] = DT_WORD_PIECE_PREFIX;
+    size_t length = dt_unicode_encode(code, spelled + 2);
+    return dt_tokenizer_add(t, t->size, spelled + 2 - prefix, length + prefix, err);
 }
 
 /* Adds the most frequent characters as tokens. */

@@ -108,6 +108,8 @@ void dt_tokenizer_add_merge(struct dt_tokenizer *t, struct dt_merge merge);
  * the tables that encoding needs. With DT_BPE_RANKS the merges follow from the
  * tokens: their ids, but for those of added tokens, are in rank order. */
 int dt_tokenizer_finish(struct dt_tokenizer *t, struct dt_error *err) DT_MUST_CHECK;
+/* What the fingerprint is by tables of that version of Unicode. */
+uint64_t dt_tokenizer_compute_fingerprint(const struct dt_tokenizer *t, const char *unicode);
 
 static inline uint32_t dt_pair_hash(uint32_t left, uint32_t right, unsigned bits)
 {

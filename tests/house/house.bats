@@ -72,6 +72,20 @@ copy_house() {
     [ "$status" -eq 1 ]
 }
 
+@test "ids depend on no tables but those of lib/unicode" {
+    run grep -rln utf8proc "$ROOT/lib/token" "$ROOT/lib/unicode" "$ROOT/lib/shard"
+    echo "$output"
+    [ "$status" -eq 1 ]
+}
+
+@test "the tables of Unicode are what their script makes" {
+    data=${UNICODE_DATA:-/usr/share/unicode}
+    version=$(sed -n 's/^const char dt_unicode_version.* "\(.*\)";/\1/p' "$ROOT/lib/unicode/tables.c")
+    head -n 1 "$data/CompositionExclusions.txt" 2>/dev/null | grep -qF -- "-$version.txt" ||
+        skip "$data has no Unicode $version: install unicode-data, or set UNICODE_DATA"
+    python3 "$ROOT/lib/unicode/make-tables.py" "$data" | cmp - "$ROOT/lib/unicode/tables.c"
+}
+
 @test "every source names its license" {
     run grep -rL --include='*.[ch]' --include='*.sh' --include='*.bats' --include='*.mk' \
         'SPDX-License-Identifier: MIT' "$ROOT/lib" "$ROOT/tools" "$ROOT/tests" "$ROOT/share"

@@ -17,6 +17,7 @@
 
 /* Files of the same names were made by `tokenizers`: see tests/tools/dt-tokenize.bats. */
 #define GOLDEN "tests/token/golden/"
+#define KINDS  "tests/token/kinds/"
 
 static struct dt_tokenizer *load(const char *path)
 {
@@ -294,6 +295,23 @@ static void fingerprints_are_for_ever(void **state)
     dt_tokenizer_free(t);
 }
 
+/* Another version has other letters, so other ids. */
+static void another_version_of_unicode_has_another_fingerprint(void **state)
+{
+    (void)state;
+    static const char *const files[] = {GOLDEN "tokenizer.json", KINDS "bert.json",
+                                        KINDS "qwen.json"};
+    for (int i = 0; i < 3; i++) {
+        struct dt_tokenizer *t = load(files[i]);
+        uint64_t now = dt_tokenizer_compute_fingerprint(t, "15.0.0"),
+                 later = dt_tokenizer_compute_fingerprint(t, "16.0.0"),
+                 latest = dt_tokenizer_compute_fingerprint(t, "17.0.0");
+        assert_true(dt_tokenizer_fingerprint(t) == now);
+        assert_true(later != now && latest != now && later != latest);
+        dt_tokenizer_free(t);
+    }
+}
+
 static void a_change_of_the_ids_changes_the_fingerprint(void **state)
 {
     (void)state;
@@ -560,6 +578,7 @@ int main(void)
         cmocka_unit_test(ids_outside_the_vocabulary_are_refused),
         cmocka_unit_test(equal_tokenizers_have_equal_fingerprints_in_any_format),
         cmocka_unit_test(fingerprints_are_for_ever),
+        cmocka_unit_test(another_version_of_unicode_has_another_fingerprint),
         cmocka_unit_test(a_change_of_the_ids_changes_the_fingerprint),
         cmocka_unit_test(special_tokens_are_ordinary_text_unless_allowed),
         cmocka_unit_test(added_tokens_that_are_not_special_are_always_found),
