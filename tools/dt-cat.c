@@ -82,14 +82,13 @@ static bool add_checkpoint(struct dt_shard_sources *s, const char *path)
 /* Files for other programs say nothing of splits: one of them must not hold several. */
 static int check_one_split(const struct dt_shard_sources *s, struct dt_error *err)
 {
-    const struct dt_shard_source *other = dt_shard_sources_other(s), *split = s->items;
+    const struct dt_shard_source *other = dt_shard_sources_other(s);
     if (other == NULL)
         return dt_shard_sources_check_distinct(s, err);
-    split = other->split && strcmp(other->split, DT_REST_SPLIT) != 0 ? other : split;
     return dt_fail(err, DT_EINVALID,
-                   "%s: is of split '%s', and --as %s would mix it with others: choose one with "
+                   "%s: is of another split than %s, and --as %s would mix them: choose one with "
                    "--split",
-                   split->path, split->split, as_names[opt.as]);
+                   other->path, s->items[0].path, as_names[opt.as]);
 }
 
 static int find_sources(struct dt_shard_sources *s, char *const *paths, int count,

@@ -176,14 +176,47 @@ int dt_shard_sources_check_distinct(const struct dt_shard_sources *s, struct dt_
     return rc;
 }
 
+/* The split of a source, or, where no index.json lists it, the one in the name that dt-shard
+ * gave it; not ended by a zero. Whatever else there is counts as DT_REST_SPLIT. */
+static size_t apparent_split(const struct dt_shard_source *source, const char **split)
+{
+    const char *file = dt_path_base(source->path);
+    bool named = source->split == NULL && dt_manifest_is_shard_name(file);
+    *split = named ? file : source->split ? source->split : DT_REST_SPLIT;
+    return named ? (size_t)(strrchr(file, '-') - file) : strlen(*split);
+}
+
+static bool is_apparently(const struct dt_shard_source *source, const char *split, size_t length)
+{
+    const char *own;
+    return apparent_split(source, &own) == length && memcmp(own, split, length) == 0;
+}
+
 const struct dt_shard_source *dt_shard_sources_other(const struct dt_shard_sources *s)
 {
-    for (int i = 1; i < s->count; i++) {
-        const char *a = s->items[0].split, *b = s->items[i].split;
-        if (strcmp(a ? a : DT_REST_SPLIT, b ? b : DT_REST_SPLIT) != 0)
+    const char *split = NULL;
+    size_t length = s->count ? apparent_split(&s->items[0], &split) : 0;
+    for (int i = 1; i < s->count; i++)
+        if (!is_apparently(&s->items[i], split, length))
             return &s->items[i];
-    }
     return NULL;
+}
+
+/* Copies of shards without their index.json: train-00000.dts and val-00000.dts, say. */
+static int check_names(const struct dt_shard_sources *s, struct dt_error *err)
+{
+    bool train = false;
+    for (int i = 0; i < s->count; i++)
+        train |= (s->items[i].split || dt_manifest_is_shard_name(dt_path_base(s->items[i].path))) &&
+                 is_apparently(&s->items[i], DT_REST_SPLIT, strlen(DT_REST_SPLIT));
+    for (int i = 0; train && i < s->count; i++)
+        if (s->items[i].split == NULL &&
+            !is_apparently(&s->items[i], DT_REST_SPLIT, strlen(DT_REST_SPLIT)))
+            return dt_fail(err, DT_EINVALID,
+                           "%s: has the name of a shard of another split than '%s', but no %s "
+                           "beside it; give it another name if its documents are for '%s'",
+                           s->items[i].path, DT_REST_SPLIT, DT_MANIFEST_NAME, DT_REST_SPLIT);
+    return 0;
 }
 
 int dt_shard_sources_divided(const struct dt_shard_sources *s, bool *divided, struct dt_error *err)
@@ -203,5 +236,5 @@ int dt_shard_sources_divided(const struct dt_shard_sources *s, bool *divided, st
                        "a directory of its own first",
                        strcmp(unknown->path, "-") == 0 ? "stdin" : unknown->path, DT_MANIFEST_NAME,
                        other->path, other->split);
-    return 0;
+    return check_names(s, err);
 }

@@ -49,10 +49,11 @@ int dt_shard_sources_select(struct dt_shard_sources *s, const char *split,
 int dt_shard_sources_check_distinct(const struct dt_shard_sources *s,
                                     struct dt_error *err) DT_MUST_CHECK;
 /* The first source of another split than the first source; NULL: all are of one split. What
- * no index.json lists counts as DT_REST_SPLIT. */
+ * no index.json lists is of the split that its name says, or of DT_REST_SPLIT. */
 const struct dt_shard_source *dt_shard_sources_other(const struct dt_shard_sources *s);
 /* Whether a source is of another split than DT_REST_SPLIT, so that splits have to be kept.
- * DT_EINVALID if that is so, and nothing says which split another source is of. */
+ * DT_EINVALID if that is so, and nothing says which split another source is of; or if names of
+ * shards without an index.json say that they are of several. */
 int dt_shard_sources_divided(const struct dt_shard_sources *s, bool *divided,
                              struct dt_error *err) DT_MUST_CHECK;
 

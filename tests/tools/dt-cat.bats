@@ -329,7 +329,7 @@ layouts() {
         for mixed in out "out/train-00000.dts out/val-00000.dts" "all.dts out/val-00000.dts"; do
             run dt-cat --as $as -o mixed $mixed
             assert_one_line_error dt-cat
-            [[ "$output" == *"out/val-00000.dts: is of split 'val', and --as $as would mix it"*"--split" ]]
+            [[ "$output" == *"out/val-00000.dts: is of another split than "*", and --as $as would mix them"*"--split" ]]
             [ ! -e mixed ]
         done
     done

@@ -376,6 +376,23 @@ parts() {
     [[ "$output" == *"held: has no split 'train'; it has: val" ]]
 }
 
+@test "copies of shards without their index.json are not mixed either" {
+    parts
+    mkdir copies
+    cp b/*.dts copies
+    run dt-shard -o out copies/*.dts
+    assert_one_line_error dt-shard
+    [[ "$output" == *"copies/test-00000.dts: has the name of a shard of another split than 'train'"* ]]
+    run dt-cat --as raw -o out copies/*.dts
+    assert_one_line_error dt-cat
+    [[ "$output" == *"would mix"* ]]
+    [ ! -e out ]
+    dt-shard -o out copies/train-00000.dts
+    mv copies/val-00000.dts copies/part-00000.dts
+    mv copies/test-00000.dts copies/part-00001.dts
+    dt-shard -o parts copies/part-*.dts all.dts # streams that a person numbered
+}
+
 @test "splits are not divided again, nor mixed with documents of no split, nor counted twice" {
     parts
     run dt-shard -o out --split val=0.1 a
