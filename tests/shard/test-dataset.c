@@ -154,7 +154,9 @@ static void one_shard_is_a_data_set(void **state)
     struct dt_dataset *d;
     uint32_t ids[100];
     char *path = dt_path_join(scratch, "train-00000.dts");
-    assert_int_equal(dt_dataset_open(&d, path, "whatever", &err), 0);
+    assert_int_equal(dt_dataset_open(&d, path, "val", &err), DT_EINVALID);
+    assert_non_null(strstr(err.text, "is of split 'train', and split 'val' is asked for"));
+    assert_int_equal(dt_dataset_open(&d, path, "train", &err), 0);
     assert_int_equal(dt_dataset_info(d)->documents, 3000);
     assert_int_equal(dt_dataset_tokens(d, 1000, 100, ids, &err), 0);
     assert_memory_equal(ids, all + 1000, sizeof ids);
@@ -244,7 +246,7 @@ static void the_loader_refuses_what_is_too_short(void **state)
     struct dt_loader_options o = {.length = 5, .batch = 1};
     uint64_t samples;
     char *path = dt_path_join(scratch, "train-00002.dts"); /* 5 tokens */
-    assert_int_equal(dt_dataset_open(&d, path, "", &err), 0);
+    assert_int_equal(dt_dataset_open(&d, path, "train", &err), 0);
     assert_int_equal(dt_loader_open(&l, d, &o, &err), DT_EINVALID);
     o.length = 4;
     assert_int_equal(dt_loader_open(&l, d, &o, &err), 0);
