@@ -9,6 +9,8 @@
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
+#include "io/document-options.h"
+#include "io/document-stream.h"
 #include "text/clean.h"
 #include "text/contamination.h"
 #include "text/drop-list.h"
@@ -21,10 +23,15 @@ static struct {
     int from, to, invalid, line_ends, space, form, part;
     const char *separator, *field, *languages, *mask, *drop, *rejects, *stats, *out;
     struct dt_string_list rules, contamination;
+    struct dt_reading_options reading;
     long min_chars, max_chars, max_masked, sequence, threads;
     bool mojibake, invisible, casefold, dedup, attributes, quiet;
     unsigned masks;
-} opt = {.out = "-", .min_chars = 1, .max_masked = -1, .sequence = 13};
+} opt = {.out = "-",
+         .reading = DT_READING_OPTIONS_DEFAULT,
+         .min_chars = 1,
+         .max_masked = -1,
+         .sequence = 13};
 
 static const struct dt_option options[] = {
     {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
@@ -33,6 +40,7 @@ static const struct dt_option options[] = {
      "documents end with this line (makes --from sep the default)"},
     {"field", 0, DT_OPT_STRING, &opt.field, "NAME",
      "JSON member with the text, or a path a.b (default text)"},
+    DT_READING_OPTIONS(opt.reading),
     {"to", 0, DT_OPT_CHOICE, &opt.to, "FORMAT", "write jsonl, text or nul (default jsonl)",
      .choices = dt_document_outputs},
     {"invalid", 0, DT_OPT_CHOICE, &opt.invalid, "WHAT",
@@ -86,11 +94,15 @@ static bool same(const char *a, const char *b)
     return a && b && strcmp(a, b) == 0;
 }
 
-static void check_options(void)
+static void check_options(struct dt_documents_options *reading)
 {
     const char *problem = dt_documents_check(&opt.from, opt.separator);
     if (problem)
         dt_usage("%s", problem);
+    *reading = (struct dt_documents_options){.format = (enum dt_document_format)opt.from,
+                                             .separator = opt.separator,
+                                             .field = opt.field};
+    dt_reading_options_check(&opt.reading, reading);
     if (opt.max_chars > 0 && opt.max_chars < opt.min_chars)
         dt_usage("--max-chars %ld is below --min-chars %ld", opt.max_chars, opt.min_chars);
     const char *mask = opt.mask ? dt_mask_parse(opt.mask, &opt.masks) : NULL;
@@ -101,8 +113,11 @@ static void check_options(void)
         dt_usage("--max-masked goes with --mask only");
     if (opt.attributes && (opt.dedup || opt.part || opt.drop || opt.rejects || opt.to))
         dt_usage("--attributes goes without --dedup, --dedup-parts, --drop, --rejects and --to");
-    if (same(opt.out, opt.rejects) || same(opt.out, opt.stats) || same(opt.rejects, opt.stats))
-        dt_usage("--output, --rejects and --stats must be different files");
+    const char *const files[] = {opt.out, opt.rejects, opt.stats, reading->bad_lines.quarantine};
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < i; k++)
+            if (same(files[i], files[k]))
+                dt_usage("--output, --rejects, --stats and quarantine must be different files");
     if (opt.threads == 0)
         opt.threads = dt_processors();
 }
@@ -253,13 +268,13 @@ int main(int argc, char **argv)
     struct dt_error err;
     struct dt_documents *in = NULL;
     int first = dt_parse_options(&command, argc, argv);
-    check_options();
-    const struct dt_documents_options reading = {.format = (enum dt_document_format)opt.from,
-                                                 .separator = opt.separator,
-                                                 .field = opt.field};
+    struct dt_documents_options reading;
+    check_options(&reading);
     int rc = dt_documents_open(&in, argv + first, argc - first, &reading, &err);
     if (rc == 0)
         rc = open_and_run(in, &err);
+    if (rc == 0)
+        dt_reading_options_report(in);
     dt_documents_close(in);
     return rc < 0 ? dt_report(&err) : 0;
 }

@@ -5,6 +5,7 @@
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
+#include "io/document-options.h"
 #include "text/minhash.h"
 #include "text/near-duplicates.h"
 #include "text/shingle.h"
@@ -14,8 +15,9 @@ static struct {
     const char *separator, *field, *out;
     long bands, rows, words, seed, threads;
     int from;
+    struct dt_reading_options reading;
     bool quiet;
-} opt = {.bands = 14, .rows = 8, .words = 5, .seed = 1};
+} opt = {.reading = DT_READING_OPTIONS_DEFAULT, .bands = 14, .rows = 8, .words = 5, .seed = 1};
 
 static const struct dt_option options[] = {
     {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
@@ -24,6 +26,7 @@ static const struct dt_option options[] = {
      "documents end with this line (makes --from sep the default)"},
     {"field", 0, DT_OPT_STRING, &opt.field, "NAME",
      "JSON member with the text, or a path a.b (default text)"},
+    DT_READING_OPTIONS(opt.reading),
     {"bands", 0, DT_OPT_INT, &opt.bands, "N", "make N bands of hashes (default 14)", .min = 1,
      .max = DT_MINHASH_BANDS},
     {"rows", 0, DT_OPT_INT, &opt.rows, "N", "make N hashes in each band (default 8)", .min = 1,
@@ -40,7 +43,8 @@ static const struct dt_option options[] = {
     {NULL}};
 
 static const struct dt_use uses[] = {
-    {"sign", "[FILE ...]", "output", "from separator field bands rows words seed threads quiet"},
+    {"sign", "[FILE ...]", "output",
+     "from separator field on-error max-errors partial bands rows words seed threads quiet"},
     {"match", "FILE ...", "output", "quiet"},
     {NULL},
 };
@@ -121,9 +125,10 @@ static int run_sign(char **files, int count, struct dt_error *err)
     const char *problem = dt_documents_check(&opt.from, opt.separator);
     if (problem)
         dt_usage("%s", problem);
-    const struct dt_documents_options reading = {.format = (enum dt_document_format)opt.from,
-                                                 .separator = opt.separator,
-                                                 .field = opt.field};
+    struct dt_documents_options reading = {.format = (enum dt_document_format)opt.from,
+                                           .separator = opt.separator,
+                                           .field = opt.field};
+    dt_reading_options_check(&opt.reading, &reading);
     struct dt_documents *in = NULL;
     struct dt_output out = {.fd = -1};
     int rc = dt_documents_open(&in, files, count, &reading, err);
@@ -131,6 +136,8 @@ static int run_sign(char **files, int count, struct dt_error *err)
         rc = dt_output_open(&out, opt.out, err);
     if (rc == 0)
         rc = sign_documents(in, &out, err);
+    if (rc == 0)
+        dt_reading_options_report(in);
     dt_documents_close(in);
     dt_output_abandon(&out);
     return rc;

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/program.h"
 #include "base/progress.h"
+#include "io/document-stream.h"
 #include "text/stories.h"
 
 static struct {
@@ -46,18 +47,19 @@ static int write_stories(const struct dt_grammar *grammar, struct dt_output *out
 {
     struct dt_document doc = DT_DOCUMENT_EMPTY;
     struct dt_buffer line = DT_BUFFER_EMPTY;
+    struct dt_document_writer documents = dt_document_writer_to(out, DT_TO_JSONL);
     struct dt_progress progress;
     dt_progress_init(&progress, dt_output_is_terminal(opt.output));
     int rc = 0;
     for (; rc == 0 && !finished(t); t->documents++) {
         t->logprob += dt_story_write(grammar, (uint64_t)opt.seed, t->documents, &doc);
         t->bytes += doc.text.size;
-        dt_buffer_clear(&line);
-        dt_document_to_json(&doc, &line);
-        rc = dt_output_write(out, line.data, line.size, err);
+        rc = dt_document_writer_add(&documents, &doc, &line, err);
         if (dt_progress_due(&progress))
             dt_progress_show(&progress, "%" PRIu64 " stories", t->documents + 1);
     }
+    if (rc == 0)
+        rc = dt_document_writer_end(&documents, err);
     dt_progress_clear(&progress);
     dt_document_release(&doc);
     dt_buffer_release(&line);

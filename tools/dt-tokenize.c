@@ -9,7 +9,8 @@
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
-#include "io/document.h"
+#include "io/document-options.h"
+#include "io/document-stream.h"
 #include "io/input.h"
 #include "shard/shard.h"
 #include "shard/sources.h"
@@ -26,7 +27,9 @@ static struct {
     bool ids, offsets, decode, special, quiet;
     long threads, most, stride;
     int from, to, frame, pattern;
-} opt = {.out = "-", .stride = -1, .pattern = -1};
+    struct dt_reading_options reading;
+    struct dt_documents_options documents; /* what these options make */
+} opt = {.out = "-", .stride = -1, .pattern = -1, .reading = DT_READING_OPTIONS_DEFAULT};
 
 static const struct dt_option options[] = {
     {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "TOKENIZER",
@@ -52,6 +55,7 @@ static const struct dt_option options[] = {
      "read auto, text, lines, sep, nul or jsonl (default: auto)", .choices = dt_document_formats},
     {"separator", 0, DT_OPT_STRING, &opt.separator, "LINE",
      "documents end with this line (makes --from sep the default)"},
+    DT_READING_OPTIONS(opt.reading),
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
     {"output", 'o', DT_OPT_STRING, &opt.out, "FILE", "write to FILE"},
@@ -64,7 +68,8 @@ static const struct dt_command command = {"dt-tokenize", "turn documents into to
 /* Where ids and text go. */
 struct sink {
     struct dt_output out;
-    struct dt_shard_writer *writer; /* NULL with --ids and -d */
+    struct dt_shard_writer *writer;    /* NULL with --ids and -d */
+    struct dt_document_writer decoded; /* documents of -d --to jsonl */
     struct dt_buffer text;
     uint64_t documents;
 };
@@ -156,8 +161,6 @@ static int encode_all(struct dt_bulk *bulk, struct dt_documents *documents, stru
 static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files, int count,
                   struct dt_error *err)
 {
-    struct dt_documents_options from = {.format = (enum dt_document_format)opt.from,
-                                        .separator = opt.separator};
     struct dt_bulk_options how = {.threads = (int)opt.threads,
                                   .allow_special = opt.special,
                                   .keep_spans = opt.offsets,
@@ -172,7 +175,7 @@ static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files,
                        "--truncate %ld leaves no room beside %zu ids of the frame and %zu of the "
                        "stride",
                        opt.most, frame, how.stride);
-    DT_TRY(dt_documents_open(&documents, files, count, &from, err));
+    DT_TRY(dt_documents_open(&documents, files, count, &opt.documents, err));
     struct dt_bulk *bulk = dt_bulk_new(t, &how, take_document, sink);
     int rc = opt.ids ? 0 : open_stream(sink, t, &how.frame, err);
     if (rc == 0)
@@ -181,6 +184,8 @@ static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files,
         rc = dt_fail(err, DT_EFORMAT, "the input holds no document");
     if (rc == 0 && sink->writer)
         rc = dt_shard_writer_finish(sink->writer, err);
+    if (rc == 0)
+        dt_reading_options_report(documents);
     dt_bulk_free(bulk);
     dt_documents_close(documents);
     return rc;
@@ -216,14 +221,15 @@ static int decode_document(struct sink *sink, const struct dt_tokenizer *t,
         return dt_fail_context(err, "%s: document %llu", name, (unsigned long long)number);
     }
     sink->documents++;
+    int rc;
     if (opt.to == TO_JSONL) {
         dt_buffer_printf(&document.id, "%s:%llu", dt_path_base(name), (unsigned long long)number);
-        dt_document_to_json(&document, &sink->text);
+        rc = dt_document_writer_add(&sink->decoded, &document, &sink->text, err);
     } else {
-        dt_buffer_append(&sink->text, document.text.data, document.text.size);
+        rc = dt_output_write(&sink->out, document.text.data, document.text.size, err);
     }
     dt_document_release(&document);
-    return write_text(sink, err);
+    return rc;
 }
 
 static int check_fingerprint(const struct dt_tokenizer *t, const struct dt_shard_info *info,
@@ -299,11 +305,14 @@ static int decode(struct sink *sink, const struct dt_tokenizer *t, char **files,
                   struct dt_error *err)
 {
     DT_TRY(opt.ids ? 0 : check_listed(files, count, err));
+    sink->decoded = dt_document_writer_to(&sink->out, DT_TO_JSONL);
     for (int i = 0; i < (count ? count : 1); i++) {
         const char *path = count ? files[i] : "-";
         DT_TRY(opt.ids ? decode_lines(sink, t, path, err) : decode_stream(sink, t, path, err));
     }
-    return sink->documents ? 0 : dt_fail(err, DT_EFORMAT, "the input holds no document");
+    if (sink->documents == 0)
+        return dt_fail(err, DT_EFORMAT, "the input holds no document");
+    return dt_document_writer_end(&sink->decoded, err);
 }
 
 static int run(struct sink *sink, char **files, int count, struct dt_error *err)
@@ -328,11 +337,16 @@ static void check_options(void)
     const char *problem = dt_documents_check(&opt.from, opt.separator);
     if (problem)
         dt_usage("%s", problem);
+    opt.documents = (struct dt_documents_options){.format = (enum dt_document_format)opt.from,
+                                                  .separator = opt.separator};
+    dt_reading_options_check(&opt.reading, &opt.documents);
     if (opt.to != TO_TEXT && !opt.decode)
         dt_usage("--to goes with -d only");
     if (opt.decode &&
         (opt.frame || opt.special || opt.from != DT_FROM_AUTO || opt.offsets || opt.most))
         dt_usage("--frame, --special, --offsets, --truncate and --from do not go with -d");
+    if (opt.decode && (opt.reading.on_error || opt.reading.partial))
+        dt_usage("--on-error, --max-errors and --partial do not go with -d");
     if (opt.stride >= 0 && opt.most == 0)
         dt_usage("--stride goes with --truncate only");
     opt.ids |= opt.offsets;

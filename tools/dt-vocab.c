@@ -4,7 +4,7 @@
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
-#include "io/document.h"
+#include "io/document-options.h"
 #include "token/pattern.h"
 #include "token/tokenizer.h"
 #include "token/vocab-trainer.h"
@@ -17,8 +17,13 @@ static struct {
     struct dt_string_list specials;
     long alphabet;
     int model, pattern, from;
+    struct dt_reading_options reading;
     bool cased, quiet;
-} opt = {.out = "-", .min_frequency = 2, .alphabet = 1000, .pattern = -1};
+} opt = {.out = "-",
+         .min_frequency = 2,
+         .alphabet = 1000,
+         .pattern = -1,
+         .reading = DT_READING_OPTIONS_DEFAULT};
 
 enum { BPE, WORD_PIECE };
 static const char *const models[] = {"bpe", "wordpiece", NULL};
@@ -42,6 +47,7 @@ static const struct dt_option options[] = {
      "read auto, text, lines, sep, nul or jsonl (default: auto)", .choices = dt_document_formats},
     {"separator", 0, DT_OPT_STRING, &opt.separator, "LINE",
      "documents end with this line (makes --from sep the default)"},
+    DT_READING_OPTIONS(opt.reading),
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
     {"output", 'o', DT_OPT_STRING, &opt.out, "FILE", "write to FILE"},
@@ -76,7 +82,8 @@ static int count_all(struct dt_bpe_trainer *trainer, struct dt_documents *docume
     return rc;
 }
 
-static int train(struct dt_tokenizer **t, char **files, int count, struct dt_error *err)
+static int train(struct dt_tokenizer **t, const struct dt_documents_options *from, char **files,
+                 int count, struct dt_error *err)
 {
     struct dt_bpe_trainer_options how = {
         .word_piece = opt.model == WORD_PIECE,
@@ -88,26 +95,29 @@ static int train(struct dt_tokenizer **t, char **files, int count, struct dt_err
         .specials = opt.specials.count ? opt.specials.items : default_specials,
         .special_count = opt.specials.count ? opt.specials.count : opt.model == BPE,
         .threads = (int)opt.threads};
-    struct dt_documents_options from = {.format = (enum dt_document_format)opt.from,
-                                        .separator = opt.separator};
     struct dt_bpe_trainer *trainer;
     struct dt_documents *documents = NULL;
     DT_TRY(dt_bpe_trainer_new(&trainer, &how, err));
-    int rc = dt_documents_open(&documents, files, count, &from, err);
+    int rc = dt_documents_open(&documents, files, count, from, err);
     if (rc == 0)
         rc = count_all(trainer, documents, err);
     if (rc == 0)
         rc = dt_bpe_trainer_finish(trainer, t, err);
+    if (rc == 0)
+        dt_reading_options_report(documents);
     dt_documents_close(documents);
     dt_bpe_trainer_free(trainer);
     return rc;
 }
 
-static void check_options(void)
+static void check_options(struct dt_documents_options *from)
 {
     const char *problem = dt_documents_check(&opt.from, opt.separator);
     if (problem)
         dt_usage("%s", problem);
+    *from = (struct dt_documents_options){.format = (enum dt_document_format)opt.from,
+                                          .separator = opt.separator};
+    dt_reading_options_check(&opt.reading, from);
     if (opt.model == WORD_PIECE && opt.pattern >= 0)
         dt_usage("--pattern does not go with --model wordpiece");
     if (opt.model == BPE && (opt.cased || opt.alphabet != 1000))
@@ -120,10 +130,11 @@ int main(int argc, char **argv)
 {
     opt.threads = dt_processors();
     int first = dt_parse_options(&command, argc, argv);
-    check_options();
+    struct dt_documents_options from;
+    check_options(&from);
     struct dt_error err;
     struct dt_tokenizer *t;
-    if (train(&t, argv + first, argc - first, &err) < 0)
+    if (train(&t, &from, argv + first, argc - first, &err) < 0)
         return dt_report(&err);
     if (dt_tokenizer_size(t) < opt.size)
         dt_warn("no pair is left that occurs %ld time%s: the vocabulary has %u tokens, not %ld",

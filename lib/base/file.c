@@ -316,6 +316,12 @@ int dt_file_write(const char *path, const void *data, size_t size, struct dt_err
     return dt_output_commit(&out, err);
 }
 
+bool dt_output_is_pipe(const struct dt_output *out)
+{
+    struct stat st;
+    return fstat(out->fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
 bool dt_output_is_terminal(const char *path)
 {
     int fd = strcmp(path, "-") == 0 ? STDOUT_FILENO : named_descriptor(path);

@@ -59,6 +59,8 @@ int dt_file_need_regular(const char *path, struct dt_error *err) DT_MUST_CHECK;
 int dt_file_write(const char *path, const void *data, size_t size,
                   struct dt_error *err) DT_MUST_CHECK;
 
+/* Whether another program reads the bytes as they are written: a pipe or a socket. */
+bool dt_output_is_pipe(const struct dt_output *out);
 /* Whether dt_output_open(path) would write to a terminal. */
 bool dt_output_is_terminal(const char *path);
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/json.h"
+#include "io/document-stream.h"
 #include "io/input.h"
 #include "io/json-line.h"
 
@@ -21,6 +22,9 @@ struct dt_documents {
     uint64_t line, number; /* of the file being read, counted from 1 */
     uint64_t taken, total; /* of the files already closed; of all */
     struct dt_buffer scratch;
+    struct dt_bad_lines bad_lines;
+    struct dt_stream_check stream; /* of the file being read */
+    char *first_partial;           /* what was wrong with a stream, if options.partial */
 };
 
 const char *dt_documents_check(int *format, const char *separator)
@@ -72,6 +76,11 @@ int dt_documents_open(struct dt_documents **result, char *const *paths, int coun
     d->count = count ? count : 1;
     d->options = *options;
     d->total = total_size(paths, count);
+    int rc = dt_bad_lines_open(&d->bad_lines, &options->bad_lines, paths, count, err);
+    if (rc < 0) {
+        dt_documents_close(d);
+        return rc;
+    }
     *result = d;
     return 0;
 }
@@ -82,6 +91,8 @@ void dt_documents_close(struct dt_documents *d)
         return;
     dt_input_close(d->in);
     dt_buffer_release(&d->scratch);
+    dt_bad_lines_release(&d->bad_lines);
+    free(d->first_partial);
     free(d);
 }
 
@@ -92,6 +103,11 @@ void dt_documents_position(const struct dt_documents *d, uint64_t *taken, uint64
         dt_input_position(d->in, &here, &size);
     *taken = d->taken + here;
     *total = d->total;
+}
+
+struct dt_documents_losses dt_documents_losses(const struct dt_documents *d)
+{
+    return (struct dt_documents_losses){d->bad_lines.count, d->bad_lines.first, d->first_partial};
 }
 
 /* Decides by the start, so that a damaged first line is an error and no text. */
@@ -240,22 +256,63 @@ static bool is_blank(const struct dt_buffer *line)
     return line->size == 0 || strspn(line->data, " \t\r") == line->size;
 }
 
+/* The next line that is not blank, in scratch; 0 at the end. *ended tells whether its line feed
+ * is there. */
+static int next_line(struct dt_documents *d, bool *ended, struct dt_error *err)
+{
+    do {
+        DT_TRY(dt_input_read_until(d->in, '\n', &d->scratch, ended, err));
+        d->line++;
+        if (!*ended && d->scratch.size == 0)
+            return 0;
+    } while (is_blank(&d->scratch));
+    return 1;
+}
+
+/* Passes on what dt_stream_check found, unless streams are taken in part. */
+static int judge_stream(struct dt_documents *d, int found, struct dt_error *err)
+{
+    if (found == 0)
+        return 0;
+    struct dt_error reason = *err;
+    dt_fail(err, reason.code, "%s:%llu: %s%s", dt_input_name(d->in), (unsigned long long)d->line,
+            reason.text,
+            d->options.partial ? "" : "; if that was intended, see --partial in dt-documents(5)");
+    if (!d->options.partial)
+        return found;
+    if (d->first_partial == NULL)
+        d->first_partial = dt_strdup(err->text);
+    return 0;
+}
+
+/* A line that is not a document: 0 if it is passed over. One without its line feed, inside a
+ * stream, is where the stream was cut. */
+static int judge_line(struct dt_documents *d, bool ended, struct dt_error *err)
+{
+    if (!ended && d->stream.inside)
+        return judge_stream(d, dt_stream_check_end(&d->stream, err), err);
+    dt_stream_check_skip(&d->stream);
+    return dt_bad_lines_take(&d->bad_lines, dt_input_name(d->in), d->line, &d->scratch, err);
+}
+
 static int next_json_line(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
 {
     const char *field = d->options.field ? d->options.field : "text";
-    bool found;
-    do {
-        DT_TRY(dt_input_read_until(d->in, '\n', &d->scratch, &found, err));
-        d->line++;
-        if (!found && d->scratch.size == 0)
-            return 0;
-    } while (is_blank(&d->scratch));
-    start_document(d, doc);
-    if (dt_json_line_read(d->scratch.data, d->scratch.size, field, doc, err) < 0)
-        return dt_fail_context(err, "%s:%llu", dt_input_name(d->in), (unsigned long long)d->line);
-    if (doc->id.size == 0)
-        number_document(d, doc);
-    return 1;
+    struct dt_stream_mark mark;
+    bool ended;
+    int rc;
+    while ((rc = next_line(d, &ended, err)) > 0) {
+        start_document(d, doc);
+        if (dt_json_line_read(d->scratch.data, d->scratch.size, field, doc, &mark, err) < 0) {
+            DT_TRY(judge_line(d, ended, err));
+            continue;
+        }
+        DT_TRY(judge_stream(d, dt_stream_check_add(&d->stream, &mark, &doc->text, err), err));
+        if (doc->id.size == 0)
+            number_document(d, doc);
+        return 1;
+    }
+    return rc < 0 ? rc : judge_stream(d, dt_stream_check_end(&d->stream, err), err);
 }
 
 static int next_in_file(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
@@ -279,7 +336,7 @@ int dt_documents_next(struct dt_documents *d, struct dt_document *doc, struct dt
     for (;;) {
         if (d->in == NULL) {
             if (d->next_path == d->count)
-                return 0;
+                return dt_bad_lines_finish(&d->bad_lines, err);
             DT_TRY(open_next(d, err));
         }
         int rc = next_in_file(d, doc, err);

@@ -22,6 +22,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "io/document-errors.h"
 
 enum dt_document_format {
     DT_FROM_AUTO, /* JSONL if a file begins as a JSON object does ({"), else text */
@@ -49,6 +50,8 @@ struct dt_documents_options {
     enum dt_document_format format;
     const char *separator; /* for DT_FROM_SEPARATOR; without the newline */
     const char *field;     /* JSON member that holds the text, or a path a.b; NULL is "text" */
+    struct dt_bad_line_policy bad_lines;
+    bool partial; /* a document stream that was cut or changed on its way is no error */
 };
 
 /* For programs with options --from and --separator: a separator alone means
@@ -64,11 +67,19 @@ int dt_documents_open(struct dt_documents **docs, char *const *paths, int count,
                       const struct dt_documents_options *options,
                       struct dt_error *err) DT_MUST_CHECK;
 /* 1 and the next document, replacing doc's contents; 0 at the end; or an error
- * "FILE:LINE: reason". */
+ * "FILE:LINE: reason", which a document stream without its end (io/document-stream.h) is too. */
 int dt_documents_next(struct dt_documents *docs, struct dt_document *doc,
                       struct dt_error *err) DT_MUST_CHECK;
 /* Bytes of all inputs taken so far, and their sizes together (0 if not known). */
 void dt_documents_position(const struct dt_documents *docs, uint64_t *taken, uint64_t *total);
+
+/* What of the inputs did not become documents, though they were read without an error. */
+struct dt_documents_losses {
+    uint64_t skipped;          /* lines */
+    const char *first_skipped; /* "FILE:LINE: reason", or NULL; borrowed, as the next */
+    const char *first_partial; /* the same of streams that were cut or changed */
+};
+struct dt_documents_losses dt_documents_losses(const struct dt_documents *docs);
 void dt_documents_close(struct dt_documents *docs); /* NULL is fine */
 
 /* Appends the document as a line of JSON. */

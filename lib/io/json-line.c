@@ -267,7 +267,7 @@ static bool is_named(struct span name, const char *expected)
 /* Where a line holds what: values, strings with their quotes; from is NULL where
  * there is none. */
 struct found {
-    struct span text, id, meta;
+    struct span text, id, meta, mark;
 };
 
 static void append_span(struct dt_buffer *b, struct span span)
@@ -360,6 +360,8 @@ static bool take_member(struct reader *r, const char *field, struct found *found
         found->id = value;
     } else if (is_named(name, "meta") && (*value.from == '{' || *value.from == 'n')) {
         found->meta = *value.from == '{' ? value : (struct span){NULL, NULL};
+    } else if (is_named(name, DT_STREAM_MEMBER)) {
+        found->mark = value;
     } else {
         add_member(others, ",", name, value);
     }
@@ -423,8 +425,18 @@ static void set_meta(struct span given, struct dt_buffer *meta)
     dt_buffer_add_char(meta, '}');
 }
 
+static int set_mark(struct span given, struct dt_stream_mark *mark, struct dt_error *err)
+{
+    mark->kind = DT_MARK_NONE;
+    if (given.from == NULL ||
+        dt_stream_mark_parse(given.from, (size_t)(given.to - given.from), mark))
+        return 0;
+    return dt_fail(err, DT_EFORMAT,
+                   "member \"" DT_STREAM_MEMBER "\" is neither \"begin\" nor an end record");
+}
+
 int dt_json_line_read(const char *line, size_t size, const char *field, struct dt_document *doc,
-                      struct dt_error *err)
+                      struct dt_stream_mark *mark, struct dt_error *err)
 {
     struct found found = {0};
     struct reader r = {.p = line, .end = line + size};
@@ -438,6 +450,7 @@ int dt_json_line_read(const char *line, size_t size, const char *field, struct d
         return dt_fail(err, DT_EFORMAT, "no member \"%s\"", field);
     if (*found.text.from != '"')
         return dt_fail(err, DT_EFORMAT, "member \"%s\" is not a string", field);
+    DT_TRY(set_mark(found.mark, mark, err));
     unescape(without_quotes(found.text), &doc->text);
     set_id(found.id, &doc->id);
     set_meta(found.meta, &doc->meta);

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/pool.h"
+#include "io/document-stream.h"
 #include "text/attributes.h"
 #include "text/drop-list.h"
 #include "text/parts.h"
@@ -22,6 +23,7 @@ struct outcome {
     bool listed;            /* in options.drop, with the document that it is like */
     size_t line, line_size; /* in the batch's lines; size 0 if nothing is to be written */
     struct dt_hash128 hash; /* of the text, if it is to be deduplicated */
+    uint64_t text_hash;     /* of the text of the line, for a stream that is marked */
     size_t like;            /* place of a name in the batch's like, if listed */
 };
 
@@ -41,7 +43,7 @@ struct dt_cleaner {
     struct dt_rule rules[DT_RULES_MAX];
     int rule_count;
     struct dt_documents *in;
-    struct dt_output *out, *rejects;
+    struct dt_document_writer out, rejects; /* rejects.out is NULL where they are not wanted */
     struct dt_pool *pool;
     struct batch *spare;
     struct dt_duplicates seen, seen_parts;
@@ -128,7 +130,7 @@ static void reject_listed(const struct dt_cleaner *c, struct batch *b, struct dt
                           size_t like)
 {
     struct dt_buffer value = DT_BUFFER_EMPTY;
-    if (c->rejects == NULL)
+    if (c->rejects.out == NULL)
         return;
     repair(&document->text, &b->scratch.text);
     dt_json_add_string(&value, b->like.data + like, strlen(b->like.data + like));
@@ -153,7 +155,7 @@ static void clean_document(const struct dt_cleaner *c, struct batch *b, int i)
     } else {
         int rule = apply_rules(c, b, document, &finding);
         outcome->dropped = rule >= 0;
-        if (rule >= 0 && c->rejects)
+        if (rule >= 0 && c->rejects.out)
             reject_by_rule(b, document, c->rules[rule].name, finding.value);
         if (rule < 0 && c->options.dedup)
             outcome->hash = dt_hash128(document->text.data, document->text.size);
@@ -161,6 +163,9 @@ static void clean_document(const struct dt_cleaner *c, struct batch *b, int i)
             dt_document_write(c->options.to, document, &b->lines);
     }
     outcome->line_size = b->lines.size - outcome->line;
+    const struct dt_document_writer *to = outcome->dropped ? &c->rejects : &c->out;
+    if (to->marked && outcome->line_size > 0)
+        outcome->text_hash = dt_hash(document->text.data, document->text.size);
 }
 
 static void clean_batch(void *job, void *context)
@@ -234,6 +239,7 @@ static int fill(struct dt_cleaner *c, struct batch *b, struct dt_error *err)
         int rc = dt_documents_next(c->in, document, err);
         if (rc <= 0) {
             c->input_ended = true;
+            c->statistics.lines_skipped = dt_documents_losses(c->in).skipped;
             return rc < 0 || c->options.drop == NULL ? rc : dt_drop_list_end(c->options.drop, err);
         }
         DT_TRY(look_up(c, b, b->count, err));
@@ -246,11 +252,10 @@ static int reject_late(struct dt_cleaner *c, struct batch *b, int i, struct dt_r
                        const char *value, struct dt_error *err)
 {
     rule->dropped++;
-    if (c->rejects == NULL)
+    if (c->rejects.out == NULL)
         return 0;
-    dt_buffer_clear(&b->scratch.text);
-    write_reject(&b->documents[i], rule->name, value, &b->scratch.text);
-    return dt_output_write(c->rejects, b->scratch.text.data, b->scratch.text.size, err);
+    add_reject(&b->documents[i].meta, rule->name, value);
+    return dt_document_writer_add(&c->rejects, &b->documents[i], &b->scratch.text, err);
 }
 
 static int reject_duplicate(struct dt_cleaner *c, struct batch *b, int i, struct dt_error *err)
@@ -279,9 +284,7 @@ static int write_new_parts(struct dt_cleaner *c, struct batch *b, int i, struct 
     c->part->changes += removed;
     c->statistics.documents_out++;
     c->statistics.bytes_out += document->text.size;
-    dt_buffer_clear(&b->scratch.text);
-    dt_document_write(c->options.to, document, &b->scratch.text);
-    return dt_output_write(c->out, b->scratch.text.data, b->scratch.text.size, err);
+    return dt_document_writer_add(&c->out, document, &b->scratch.text, err);
 }
 
 static int write_document(struct dt_cleaner *c, struct batch *b, int i, struct dt_error *err)
@@ -299,8 +302,9 @@ static int write_document(struct dt_cleaner *c, struct batch *b, int i, struct d
     }
     if (outcome->line_size == 0)
         return 0;
-    return dt_output_write(outcome->dropped ? c->rejects : c->out, b->lines.data + outcome->line,
-                           outcome->line_size, err);
+    return dt_document_writer_add_line(outcome->dropped ? &c->rejects : &c->out,
+                                       b->lines.data + outcome->line, outcome->line_size,
+                                       outcome->text_hash, err);
 }
 
 static void add_statistics(struct dt_cleaner *c, const struct dt_clean_statistics *more)
@@ -348,8 +352,10 @@ int dt_cleaner_new(struct dt_cleaner **result, const struct dt_clean_options *op
     }
     c->options = *options;
     c->in = in;
-    c->out = out;
-    c->rejects = rejects;
+    /* attributes are not documents, and take no marks */
+    c->out = dt_document_writer_to(out, options->measure_only ? DT_TO_TEXT : options->to);
+    if (rejects)
+        c->rejects = dt_document_writer_to(rejects, DT_TO_JSONL);
     for (int i = 0; i < c->rule_count; i++)
         add_count(c, true, c->rules[i].name);
     c->near = add_count(c, options->drop != NULL, "near-duplicate");
@@ -362,12 +368,18 @@ int dt_cleaner_new(struct dt_cleaner **result, const struct dt_clean_options *op
     return 0;
 }
 
+static int end_outputs(struct dt_cleaner *c, struct dt_error *err)
+{
+    DT_TRY(dt_document_writer_end(&c->rejects, err));
+    return dt_document_writer_end(&c->out, err);
+}
+
 int dt_cleaner_step(struct dt_cleaner *c, struct dt_error *err)
 {
     if (c->input_ended) {
         struct batch *b = dt_pool_next(c->pool);
         if (b == NULL)
-            return 0;
+            return end_outputs(c, err);
         DT_TRY(emit(c, b, err));
         return 1;
     }

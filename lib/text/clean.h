@@ -28,6 +28,7 @@ struct dt_rule_count {
 
 struct dt_clean_statistics {
     uint64_t documents_in, documents_out;
+    uint64_t lines_skipped;                       /* that were not documents */
     uint64_t bytes_in, bytes_out;                 /* of text, before and after */
     struct dt_rule_count rules[DT_RULES_MAX + 3]; /* in the order in which they apply */
     int rule_count;

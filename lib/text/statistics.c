@@ -31,6 +31,7 @@ struct json_object *dt_clean_statistics_json(const struct dt_clean_statistics *s
     for (int i = 0; i < s->rule_count; i++)
         json_object_array_add(rules, rule_json(&s->rules[i]));
     json_object_object_add(all, "documents", in_and_out(s->documents_in, s->documents_out));
+    add_count(all, "lines_skipped", s->lines_skipped);
     json_object_object_add(all, "bytes", in_and_out(s->bytes_in, s->bytes_out));
     json_object_object_add(all, "rules", rules);
     add_count(all, "dedup_memory_bytes", s->dedup_bytes);

@@ -115,8 +115,9 @@ static int scan(struct text *t, struct dt_error *err)
 
 /* --- documents -------------------------------------------------------------------------------- */
 
-/* Appends the ids of document i to r->ids. */
-static int encode(struct reader *r, uint64_t i, struct dt_error *err)
+/* Reads document i, and the mark of a document stream that its line may have. */
+static int read_document(struct reader *r, uint64_t i, struct dt_stream_mark *mark,
+                         struct dt_error *err)
 {
     const struct text *t = r->text;
     size_t size = (size_t)(t->lines[i + 1] - t->lines[i]);
@@ -126,8 +127,33 @@ static int encode(struct reader *r, uint64_t i, struct dt_error *err)
         return dt_fail(err, DT_EIO, "%s: was changed while it was read", t->path);
     size -= size > 0 && r->line.data[size - 1] == '\n';
     r->line.data[size] = '\0';
-    if (dt_json_line_read(r->line.data, size, "text", &r->document, err) < 0)
+    if (dt_json_line_read(r->line.data, size, "text", &r->document, mark, err) < 0)
         return dt_fail_context(err, "%s:%llu", t->path, (unsigned long long)(i + 1));
+    return 0;
+}
+
+/* A file that begins as a document stream does must end so, or it was cut. */
+static int check_end(struct reader *r, struct dt_error *err)
+{
+    const struct text *t = r->text;
+    struct dt_stream_mark mark;
+    DT_TRY(read_document(r, 0, &mark, err));
+    if (mark.kind != DT_MARK_BEGIN)
+        return 0;
+    DT_TRY(read_document(r, t->count - 1, &mark, err));
+    if (mark.kind != DT_MARK_END)
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: begins a document stream and ends without its end record: it was cut",
+                       t->path);
+    return 0;
+}
+
+/* Appends the ids of document i to r->ids. */
+static int encode(struct reader *r, uint64_t i, struct dt_error *err)
+{
+    const struct text *t = r->text;
+    struct dt_stream_mark mark;
+    DT_TRY(read_document(r, i, &mark, err));
     dt_encode(r->encoder, r->document.text.data, r->document.text.size, &r->ids);
     dt_ids_add(&r->ids, dt_tokenizer_eot(t->tokenizer));
     return 0;
@@ -201,6 +227,9 @@ int dt_text_open(struct dt_dataset **d, const char *path, const struct dt_text_o
     t->path = dt_strdup(path);
     t->o = *o;
     int rc = open_text(t, path, o, err);
+    struct reader *reader = rc == 0 ? new_reader(t) : NULL;
+    if (reader && (rc = check_end(reader, err)) < 0)
+        free_reader(reader);
     if (rc == 0) {
         bool padded = o->layout == DT_TEXT_PADDED;
         uint64_t samples = padded ? t->count : t->size / BYTES_PER_TOKEN / o->length + 1;
@@ -223,7 +252,7 @@ int dt_text_open(struct dt_dataset **d, const char *path, const struct dt_text_o
             .read = padded ? read_padded : read_list,
             .clone = clone_reader,
             .free = free_reader,
-            .state = new_reader(t)});
+            .state = reader});
     }
     free_text(t);
     return rc;

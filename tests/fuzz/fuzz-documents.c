@@ -12,10 +12,11 @@ static void check_again(const struct dt_document *doc)
 {
     struct dt_document again = DT_DOCUMENT_EMPTY;
     struct dt_buffer line = DT_BUFFER_EMPTY;
+    struct dt_stream_mark mark;
     struct dt_error err;
     dt_document_to_json(doc, &line);
     line.data[--line.size] = '\0';
-    if (dt_json_line_read(line.data, line.size, "text", &again, &err) < 0)
+    if (dt_json_line_read(line.data, line.size, "text", &again, &mark, &err) < 0)
         abort();
     if (again.text.size != doc->text.size ||
         (doc->text.size && memcmp(again.text.data, doc->text.data, doc->text.size) != 0))

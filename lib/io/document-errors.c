@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/document-errors.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+/* Renamed over an input, the quarantine file would replace all of it by its bad lines. */
+static int check_place(const char *quarantine, char *const *inputs, int count, struct dt_error *err)
+{
+    char *place = dt_path_real(quarantine);
+    int rc = 0;
+    for (int i = 0; i < count && rc == 0; i++) {
+        char *input = dt_path_real(inputs[i]);
+        if (strcmp(inputs[i], "-") != 0 && strcmp(place, input) == 0)
+            rc = dt_fail(err, DT_EINVALID, "'%s' is an input and cannot be the quarantine file",
+                         quarantine);
+        free(input);
+    }
+    free(place);
+    return rc;
+}
+
+int dt_bad_lines_open(struct dt_bad_lines *b, const struct dt_bad_line_policy *policy,
+                      char *const *inputs, int count, struct dt_error *err)
+{
+    *b = (struct dt_bad_lines){.policy = *policy, .out = {.fd = -1}};
+    if (policy->quarantine == NULL)
+        return 0;
+    DT_TRY(check_place(policy->quarantine, inputs, count, err));
+    return dt_output_open(&b->out, policy->quarantine, err);
+}
+
+/* A line of JSON with place and reason, and the bad line as it came. */
+static int write_pair(struct dt_bad_lines *b, const char *file, uint64_t number, const char *reason,
+                      const struct dt_buffer *line, struct dt_error *err)
+{
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    dt_buffer_add_string(&text, "{\"file\":");
+    dt_json_add_string(&text, file, strlen(file));
+    dt_buffer_printf(&text, ",\"line\":%" PRIu64 ",\"reason\":", number);
+    dt_json_add_string(&text, reason, strlen(reason));
+    dt_buffer_add_string(&text, "}\n");
+    dt_buffer_append(&text, line->data, line->size);
+    dt_buffer_add_char(&text, '\n');
+    int rc = dt_output_write(&b->out, text.data, text.size, err);
+    dt_buffer_release(&text);
+    return rc;
+}
+
+int dt_bad_lines_take(struct dt_bad_lines *b, const char *file, uint64_t number,
+                      const struct dt_buffer *line, struct dt_error *err)
+{
+    struct dt_error reason = *err;
+    if (b->policy.skip && b->count == b->policy.most)
+        dt_fail(err, DT_EFORMAT, "%s; --max-errors allows %" PRIu64 " bad line%s", reason.text,
+                b->policy.most, dt_plural(b->policy.most));
+    dt_fail_context(err, "%s:%" PRIu64, file, number);
+    if (!b->policy.skip || b->count == b->policy.most)
+        return err->code;
+    b->count++;
+    if (b->first == NULL)
+        b->first = dt_strdup(err->text);
+    return b->policy.quarantine ? write_pair(b, file, number, reason.text, line, err) : 0;
+}
+
+int dt_bad_lines_finish(struct dt_bad_lines *b, struct dt_error *err)
+{
+    return b->out.path ? dt_output_commit(&b->out, err) : 0;
+}
+
+void dt_bad_lines_release(struct dt_bad_lines *b)
+{
+    dt_output_abandon(&b->out);
+    free(b->first);
+    b->first = NULL;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/document-options.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define QUARANTINE "quarantine="
+
+void dt_reading_options_check(const struct dt_reading_options *o,
+                              struct dt_documents_options *documents)
+{
+    const char *policy = o->on_error ? o->on_error : "stop";
+    const char *file = NULL;
+    if (strncmp(policy, QUARANTINE, strlen(QUARANTINE)) == 0)
+        file = policy + strlen(QUARANTINE);
+    bool skip = file || strcmp(policy, "skip") == 0;
+    if (!skip && strcmp(policy, "stop") != 0)
+        dt_usage("--on-error takes stop, skip or quarantine=FILE, not '%s'", policy);
+    if (file && (*file == '\0' || strcmp(file, "-") == 0))
+        dt_usage("--on-error quarantine=FILE needs the name of a file");
+    if (!skip && o->max_errors >= 0)
+        dt_usage("--max-errors goes with --on-error skip or quarantine=FILE");
+    documents->bad_lines = (struct dt_bad_line_policy){
+        .skip = skip,
+        .most = o->max_errors >= 0 ? (uint64_t)o->max_errors : UINT64_MAX,
+        .quarantine = file};
+    documents->partial = o->partial;
+}
+
+void dt_reading_options_report(const struct dt_documents *documents)
+{
+    const struct dt_documents_losses losses = dt_documents_losses(documents);
+    if (losses.skipped == 1)
+        dt_warn("1 line skipped: %s", losses.first_skipped);
+    if (losses.skipped > 1)
+        dt_warn("%" PRIu64 " lines skipped, the first of them %s", losses.skipped,
+                losses.first_skipped);
+    if (losses.first_partial)
+        dt_warn("taken in part: %s", losses.first_partial);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The options that programs which read documents share: what becomes of lines that are not
+ * documents, and of streams that are not whole.
+ *
+ *     static struct { struct dt_reading_options reading; } opt = {{DT_READING_OPTIONS_DEFAULT}};
+ *     static const struct dt_option options[] = {DT_READING_OPTIONS(opt.reading), {NULL}};
+ *
+ *     dt_reading_options_check(&opt.reading, &documents_options);
+ *     ... read to the end, and then
+ *     dt_reading_options_report(documents);
+ */
+#ifndef DT_IO_DOCUMENT_OPTIONS_H
+#define DT_IO_DOCUMENT_OPTIONS_H
+
+#include "base/program.h"
+#include "io/document.h"
+
+struct dt_reading_options {
+    const char *on_error;
+    long max_errors; /* -1: not given */
+    bool partial;
+};
+
+/* clang-format off */
+#define DT_READING_OPTIONS_DEFAULT {.max_errors = -1}
+
+#define DT_READING_OPTIONS(o)                                                                      \
+    {"on-error", 0, DT_OPT_STRING, &(o).on_error, "stop|skip|quarantine=FILE",                     \
+     "at a line that is not a document: stop (default), skip it, or move it to FILE"},             \
+    {"max-errors", 0, DT_OPT_INT, &(o).max_errors, "N",                                            \
+     "skip at most N such lines, and fail at the next (default: any number)",                      \
+     .min = 0, .max = 1e15},                                                                       \
+    {"partial", 0, DT_OPT_FLAG, &(o).partial, NULL,                                                \
+     "take a document stream that was cut or changed on its way"}
+/* clang-format on */
+
+/* Sets what the options ask for; where they are wrong together or in themselves, the program ends
+ * with a usage message. */
+void dt_reading_options_check(const struct dt_reading_options *o,
+                              struct dt_documents_options *documents);
+/* Says on stderr what was skipped, and which stream was not whole; nothing if there is nothing
+ * to say. For programs that have read all documents. */
+void dt_reading_options_report(const struct dt_documents *documents);
+
+#endif

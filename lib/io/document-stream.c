@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/document-stream.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+
+#define BEGIN ",\"" DT_STREAM_MEMBER "\":\"begin\""
+#define CLOSE "}\n" /* what every line ends with */
+
+/* The hash of a stream after one more text: XXH3 of the text's hash, eight bytes with the least
+ * significant first, seeded with the hash of the stream before it. */
+static uint64_t add_hash(uint64_t stream, uint64_t text)
+{
+    unsigned char bytes[8];
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (unsigned char)(text >> 8 * i);
+    return dt_hash_seeded(bytes, sizeof bytes, stream);
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+struct dt_document_writer dt_document_writer_to(struct dt_output *out,
+                                                enum dt_document_output format)
+{
+    return (struct dt_document_writer){
+        .out = out, .format = format, .marked = format == DT_TO_JSONL && dt_output_is_pipe(out)};
+}
+
+int dt_document_writer_add(struct dt_document_writer *w, const struct dt_document *doc,
+                           struct dt_buffer *scratch, struct dt_error *err)
+{
+    uint64_t hash = w->marked ? dt_hash(doc->text.data, doc->text.size) : 0;
+    dt_buffer_clear(scratch);
+    dt_document_write(w->format, doc, scratch);
+    return dt_document_writer_add_line(w, scratch->data, scratch->size, hash, err);
+}
+
+/* Ends the line before, of which it is known by now that it is not the last. */
+static int end_line(const struct dt_document_writer *w, struct dt_error *err)
+{
+    if (w->documents == 0)
+        return 0;
+    const char *end = w->documents == 1 ? BEGIN CLOSE : CLOSE;
+    return dt_output_write(w->out, end, strlen(end), err);
+}
+
+int dt_document_writer_add_line(struct dt_document_writer *w, const char *line, size_t size,
+                                uint64_t text_hash, struct dt_error *err)
+{
+    if (!w->marked)
+        return dt_output_write(w->out, line, size, err);
+    DT_TRY(end_line(w, err));
+    w->documents++;
+    w->hash = add_hash(w->hash, text_hash);
+    return dt_output_write(w->out, line, size - strlen(CLOSE), err);
+}
+
+int dt_document_writer_end(struct dt_document_writer *w, struct dt_error *err)
+{
+    char text[128], hash[DT_HEX64];
+    if (w->documents == 0)
+        return 0;
+    int size =
+        snprintf(text, sizeof text,
+                 ",\"" DT_STREAM_MEMBER "\":{\"documents\":%" PRIu64 ",\"xxh3\":\"%s\"}" CLOSE,
+                 w->documents, dt_hex64(w->hash, hash));
+    w->documents = 0;
+    return dt_output_write(w->out, text, (size_t)size, err);
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static bool parse_end(struct json_object *object, struct dt_stream_mark *mark)
+{
+    struct dt_error none;
+    int64_t documents;
+    const char *hash;
+    if (!json_object_is_type(object, json_type_object) ||
+        dt_json_get_int(object, "documents", "", &documents, &none) < 0 || documents < 1 ||
+        dt_json_get_string(object, "xxh3", "", &hash, &none) < 0 || strlen(hash) != DT_HEX64 - 1)
+        return false;
+    mark->kind = DT_MARK_END;
+    mark->documents = (uint64_t)documents;
+    memcpy(mark->xxh3, hash, DT_HEX64);
+    return true;
+}
+
+bool dt_stream_mark_parse(const char *json, size_t size, struct dt_stream_mark *mark)
+{
+    struct json_object *value = NULL;
+    struct dt_error none;
+    if (size == strlen("\"begin\"") && memcmp(json, "\"begin\"", size) == 0) {
+        mark->kind = DT_MARK_BEGIN;
+        return true;
+    }
+    if (dt_json_parse(json, size, "", &value, &none) < 0)
+        return false;
+    bool is_end = parse_end(value, mark);
+    json_object_put(value);
+    return is_end;
+}
+
+static void begin(struct dt_stream_check *check)
+{
+    *check = (struct dt_stream_check){.inside = true};
+}
+
+static int compare(const struct dt_stream_check *check, const struct dt_stream_mark *mark,
+                   struct dt_error *err)
+{
+    char hash[DT_HEX64];
+    if (mark->documents != check->documents)
+        return dt_fail(err, DT_EFORMAT,
+                       "the document stream was changed on its way: its writer sent %" PRIu64
+                       " document%s, and %" PRIu64 " arrived",
+                       mark->documents, dt_plural(mark->documents), check->documents);
+    if (!check->inside || (!check->skipped && strcmp(mark->xxh3, dt_hex64(check->hash, hash)) != 0))
+        return dt_fail(err, DT_EFORMAT,
+                       "the document stream was changed on its way: %" PRIu64
+                       " document%s arrived, but not with the texts that its writer sent",
+                       check->documents, dt_plural(check->documents));
+    return 0;
+}
+
+int dt_stream_check_add(struct dt_stream_check *check, const struct dt_stream_mark *mark,
+                        const struct dt_buffer *text, struct dt_error *err)
+{
+    int rc = 0;
+    if (mark->kind == DT_MARK_BEGIN && check->inside)
+        rc = dt_fail(err, DT_EFORMAT,
+                     "a document stream begins after %" PRIu64
+                     " document%s of one that has no end record",
+                     check->documents, dt_plural(check->documents));
+    if (mark->kind == DT_MARK_BEGIN ||
+        (mark->kind == DT_MARK_END && mark->documents == 1 && !check->inside))
+        begin(check);
+    check->documents++;
+    if (check->inside)
+        check->hash = add_hash(check->hash, dt_hash(text->data, text->size));
+    if (mark->kind == DT_MARK_END) {
+        rc = compare(check, mark, err);
+        *check = (struct dt_stream_check){0};
+    }
+    return rc;
+}
+
+void dt_stream_check_skip(struct dt_stream_check *check)
+{
+    check->documents++;
+    check->skipped = true;
+}
+
+int dt_stream_check_end(struct dt_stream_check *check, struct dt_error *err)
+{
+    struct dt_stream_check seen = *check;
+    *check = (struct dt_stream_check){0};
+    if (!seen.inside)
+        return 0;
+    return dt_fail(err, DT_EFORMAT,
+                   "the document stream ends after %" PRIu64
+                   " document%s without its end record: its writer failed or was stopped, or a "
+                   "program between them cut it",
+                   seen.documents, dt_plural(seen.documents));
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The end of a document stream, marked by its writer and checked by its reader.
+ *
+ * A pipe ends in the same way whether its writer has finished, failed or was killed. So the
+ * documents of a pipe carry two marks, in the member "dt_stream" of a line of JSON: the first
+ * document has "begin", and the last one the end record, the number of documents and a hash of
+ * their texts. Whoever saw the first mark requires the second. Files carry neither: they are
+ * atomic (base/file.h), and stay free of members that other programs did not ask for.
+ *
+ *     struct dt_document_writer w = dt_document_writer_to(&out, DT_TO_JSONL);
+ *     for (each document)
+ *         DT_TRY(dt_document_writer_add(&w, &doc, &scratch, err));
+ *     DT_TRY(dt_document_writer_end(&w, err));
+ *     DT_TRY(dt_output_commit(&out, err));
+ *
+ * dt-documents(5) describes the records.
+ */
+#ifndef DT_IO_DOCUMENT_STREAM_H
+#define DT_IO_DOCUMENT_STREAM_H
+
+#include "base/hash.h"
+#include "io/document.h"
+
+#define DT_STREAM_MEMBER "dt_stream"
+
+struct dt_document_writer {
+    struct dt_output *out; /* borrowed */
+    enum dt_document_output format;
+    bool marked;              /* JSON Lines into a pipe or socket */
+    uint64_t documents, hash; /* of what was added, where it is marked */
+};
+
+struct dt_document_writer dt_document_writer_to(struct dt_output *out,
+                                                enum dt_document_output format);
+/* Writes a document; scratch is overwritten. */
+int dt_document_writer_add(struct dt_document_writer *w, const struct dt_document *doc,
+                           struct dt_buffer *scratch, struct dt_error *err) DT_MUST_CHECK;
+/* The same in two steps, the first of which threads may make: what dt_document_write() made of
+ * a document, and dt_hash() of its text, which only a marked stream looks at. */
+int dt_document_writer_add_line(struct dt_document_writer *w, const char *line, size_t size,
+                                uint64_t text_hash, struct dt_error *err) DT_MUST_CHECK;
+/* Writes the end record. A writer that fails before leaves a stream without one. */
+int dt_document_writer_end(struct dt_document_writer *w, struct dt_error *err) DT_MUST_CHECK;
+
+struct dt_stream_mark {
+    enum { DT_MARK_NONE, DT_MARK_BEGIN, DT_MARK_END } kind;
+    uint64_t documents;  /* of an end record */
+    char xxh3[DT_HEX64]; /* of an end record, as text */
+};
+
+/* Reads the value of the member "dt_stream"; false if it is not a mark. */
+bool dt_stream_mark_parse(const char *json, size_t size, struct dt_stream_mark *mark);
+
+/* What a reader has seen of the stream at hand; all zero before the first document. */
+struct dt_stream_check {
+    bool inside;        /* between its two marks */
+    bool skipped;       /* a line of it was no document, so that the hash cannot be checked */
+    uint64_t documents; /* since the last mark, skipped lines included */
+    uint64_t hash;
+};
+
+/* Takes account of a document; DT_EFORMAT where its mark and what came before it disagree. The
+ * check goes on after an error as if there was none. */
+int dt_stream_check_add(struct dt_stream_check *check, const struct dt_stream_mark *mark,
+                        const struct dt_buffer *text, struct dt_error *err) DT_MUST_CHECK;
+/* Takes account of a line that was no document. */
+void dt_stream_check_skip(struct dt_stream_check *check);
+/* At the end of a file: DT_EFORMAT inside a stream. */
+int dt_stream_check_end(struct dt_stream_check *check, struct dt_error *err) DT_MUST_CHECK;
+
+#endif
