@@ -154,7 +154,8 @@ $B/obj/%.o: %.c | deps-build
 	@mkdir -p $(@D)
 	$(call say,CC) $(CC) $(DT_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
-# Scanners of text are in the library once for each instruction set.
+# Scanners of text and the hash are in the library once for each instruction set.
+$B/obj/lib/base/hash-avx2.o: DT_CFLAGS += $(ISA_avx2)
 $B/obj/lib/token/scan-avx2.o: DT_CFLAGS += $(ISA_avx2)
 $B/obj/lib/token/scan-avx512.o: DT_CFLAGS += $(ISA_avx512)
 

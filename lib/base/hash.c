@@ -5,8 +5,14 @@
 #include <stdio.h>
 #include <xxhash.h>
 
+#define SHORT 240 /* bytes that XXH3 hashes without vectors */
+
 uint64_t dt_hash(const void *data, size_t size)
 {
+#ifdef __x86_64__
+    if (size > SHORT && __builtin_cpu_supports("avx2"))
+        return dt_hash_avx2(data, size);
+#endif
     return XXH3_64bits(data, size);
 }
 

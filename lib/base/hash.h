@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 uint64_t dt_hash(const void *data, size_t size);
+/* The same hash, for processors with AVX2: dt_hash() calls it there. */
+uint64_t dt_hash_avx2(const void *data, size_t size);
 uint64_t dt_hash_seeded(const void *data, size_t size, uint64_t seed);
 /* XXH64 with seed 0: what zstd's frame and seek-table checksums are made of. */
 uint64_t dt_hash_xxh64(const void *data, size_t size);
