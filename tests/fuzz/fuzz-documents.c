@@ -35,7 +35,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     struct dt_documents_options options = {.format = (enum dt_document_format)(data[0] % 6),
-                                           .field = data[0] & 8 ? "a.b" : NULL};
+                                           .field = data[0] & 8 ? "a.b" : NULL,
+                                           .bad_lines = {.skip = data[0] & 16, .most = 3},
+                                           .partial = data[0] & 32};
     if (options.format == DT_FROM_SEPARATOR)
         options.separator = "--";
     int fd = fuzz_file(data + 1, size - 1, path);
