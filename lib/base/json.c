@@ -3,12 +3,14 @@
 
 #include <ctype.h>
 #include <limits.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/byte-scan.h"
 #include "base/file.h"
+#include "base/json-number.h"
 
 #define JSON_LIMIT ((size_t)1 << 30)
 
@@ -69,6 +71,16 @@ static void resolve_pairs(const char *text, size_t size, struct dt_buffer *plain
     }
 }
 
+/* Of the byte at offset. */
+static int fail_at(const char *text, size_t size, size_t offset, const char *subject,
+                   const char *reason, struct dt_error *err)
+{
+    int line = line_of(text, offset < size ? offset : size);
+    if (line == 1)
+        return dt_fail(err, DT_EFORMAT, "%s: byte %zu: %s", subject, offset, reason);
+    return dt_fail(err, DT_EFORMAT, "%s: line %d: %s", subject, line, reason);
+}
+
 static int parse(const char *text, size_t size, const char *subject, struct json_object **value,
                  struct dt_error *err)
 {
@@ -92,20 +104,34 @@ static int parse(const char *text, size_t size, const char *subject, struct json
                          : ends_early              ? "JSON text ends too early"
                                                    : json_tokener_error_desc(e);
     json_object_put(v);
-    int line = line_of(text, end < size ? end : size);
-    if (line == 1)
-        return dt_fail(err, DT_EFORMAT, "%s: byte %zu: %s", subject, end, reason);
-    return dt_fail(err, DT_EFORMAT, "%s: line %d: %s", subject, line, reason);
+    return fail_at(text, size, end, subject, reason, err);
 }
 
-int dt_json_parse(const char *text, size_t size, const char *subject, struct json_object **value,
-                  struct dt_error *err)
+static int parse_paired(const char *text, size_t size, const char *subject,
+                        struct json_object **value, struct dt_error *err)
 {
     if (memmem(text, size, "\\ud", 3) == NULL && memmem(text, size, "\\uD", 3) == NULL)
         return parse(text, size, subject, value, err);
     struct dt_buffer plain = DT_BUFFER_EMPTY;
     resolve_pairs(text, size, &plain);
     int rc = parse(plain.data, plain.size, subject, value, err);
+    dt_buffer_release(&plain);
+    return rc;
+}
+
+int dt_json_parse(const char *text, size_t size, const char *subject, struct json_object **value,
+                  struct dt_error *err)
+{
+    struct dt_buffer plain = DT_BUFFER_EMPTY;
+    size_t at = 0;
+    *value = NULL;
+    int rc = dt_json_resolve_numbers(text, size, &plain, &at);
+    if (rc < 0)
+        fail_at(text, size, at, subject, "is not a number of JSON", err);
+    else if (plain.size > 0)
+        rc = parse_paired(plain.data, plain.size, subject, value, err);
+    else
+        rc = parse_paired(text, size, subject, value, err);
     dt_buffer_release(&plain);
     return rc;
 }
@@ -172,6 +198,8 @@ int dt_json_get_real(struct json_object *object, const char *name, const char *s
     if (dt_json_get(object, name, json_type_int, subject, &v, err) < 0)
         DT_TRY(dt_json_get(object, name, json_type_double, subject, &v, err));
     *value = json_object_get_double(v);
+    if (!isfinite(*value))
+        return dt_fail(err, DT_EFORMAT, "%s: member \"%s\" is too large a number", subject, name);
     return 0;
 }
 

@@ -15,7 +15,8 @@
 
 /* Parses one JSON value that fills text (white space around it is fine).
  * *value is owned by the caller (json_object_put). subject names the text in
- * errors: "FILE" or "FILE:LINE". */
+ * errors: "FILE" or "FILE:LINE". NaN and Infinity, which Python writes, are read as
+ * null; a whole number beyond 64 bits as a real one. */
 int dt_json_parse(const char *text, size_t size, const char *subject, struct json_object **value,
                   struct dt_error *err) DT_MUST_CHECK;
 
@@ -31,7 +32,8 @@ int dt_json_get_int(struct json_object *object, const char *name, const char *su
                     int64_t *value, struct dt_error *err) DT_MUST_CHECK;
 int dt_json_get_string(struct json_object *object, const char *name, const char *subject,
                        const char **value, struct dt_error *err) DT_MUST_CHECK;
-/* Takes whole and fractional numbers. */
+/* Takes whole and fractional numbers; one that is not finite in double precision (1e400) is
+ * DT_EFORMAT. */
 int dt_json_get_real(struct json_object *object, const char *name, const char *subject,
                      double *value, struct dt_error *err) DT_MUST_CHECK;
 
