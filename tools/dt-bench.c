@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* dt-bench: measures what a machine does with dt's kernels, steps and data. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json-number.h"
 #include "base/program.h"
 #include "base/progress.h"
 #include "base/stop.h"
@@ -121,13 +123,30 @@ static const struct dt_use uses[] = {
 static const struct dt_command command = {
     "dt-bench", "measure kernels, stages, steps and matrices of commands", "", options, uses};
 
+static struct dt_buffer json; /* the object of --json, as far as it is known */
+
+static void add_real(const char *name, double x, int decimals)
+{
+    dt_json_add_fixed(&json, name, x, decimals);
+}
+
+static void print_json(void)
+{
+    if (!opt.json)
+        return;
+    dt_buffer_add_string(&json, "}\n");
+    fwrite(json.data, 1, json.size, stdout);
+    dt_buffer_release(&json);
+}
+
 static void print_machine(const struct dt_device *dev, double peak, const char *type)
 {
-    if (opt.json)
-        printf("{\"engine\":\"%s\",\"isa\":\"%s\",\"threads\":%d,\"gemm_gflops\":%.1f,\"gemm_"
-               "type\":\"%s\"",
-               dev->engine->name, dev->isa, dev->threads, peak * 1e-9, type);
-    else
+    if (opt.json) {
+        dt_buffer_printf(&json, "{\"engine\":\"%s\",\"isa\":\"%s\",\"threads\":%d",
+                         dev->engine->name, dev->isa, dev->threads);
+        add_real("gemm_gflops", peak * 1e-9, 1);
+        dt_buffer_printf(&json, ",\"gemm_type\":\"%s\"", type);
+    } else
         printf("engine            %s, %s, %d thread%s\nGEMM peak         %.1f GFLOP/s of %s\n",
                dev->engine->name, dev->isa, dev->threads, dt_plural((uint64_t)dev->threads),
                peak * 1e-9, type);
@@ -148,20 +167,29 @@ static const char *share_text(double rate, double peak, char text[SHARE_TEXT])
     return text;
 }
 
+static void add_step(const struct dt_step_times *t, double peak)
+{
+    double rate = t->flops / t->total;
+    dt_buffer_printf(&json, ",\"parameters\":%lld,\"tokens\":%lld", (long long)t->parameters,
+                     (long long)t->tokens);
+    add_real("forward_backward_s", t->forward_backward, 6);
+    add_real("update_s", t->update, 6);
+    add_real("step_s", t->total, 6);
+    add_real("tokens_per_second", (double)t->tokens / t->total, 1);
+    add_real("gflops", rate * 1e-9, 1);
+    add_real("mfu", rate <= peak ? rate / peak : NAN, 4);
+    dt_buffer_printf(&json, ",\"bytes\":%zu", t->memory);
+}
+
 static int print_step(struct dt_device *dev, double peak, const struct dt_settings *settings,
                       struct dt_error *err)
 {
     struct dt_step_times t;
-    char memory[DT_BYTES], share[SHARE_TEXT], mfu[16];
+    char memory[DT_BYTES], share[SHARE_TEXT];
     DT_TRY(dt_bench_step(dev, settings, (int)opt.steps, &t, err));
     double rate = t.flops / t.total;
-    snprintf(mfu, sizeof mfu, rate <= peak ? "%.4f" : "null", rate / peak);
     if (opt.json)
-        printf(",\"parameters\":%lld,\"tokens\":%lld,\"forward_backward_s\":%.6f,\"update_s\":%.6f,"
-               "\"step_s\":%.6f,\"tokens_per_second\":%.1f,\"gflops\":%.1f,\"mfu\":%s,"
-               "\"bytes\":%zu",
-               (long long)t.parameters, (long long)t.tokens, t.forward_backward, t.update, t.total,
-               (double)t.tokens / t.total, rate * 1e-9, mfu, t.memory);
+        add_step(&t, peak);
     else
         printf("parameters        %.1f M, %s in all\n"
                "tokens a step     %lld (batch %ld, length %ld)\n"
@@ -184,12 +212,15 @@ static int print_streams(struct dt_model *m, int streams, double read_speed, str
         (int)(opt.steps < m->config.max_seq_len - past ? opt.steps : m->config.max_seq_len - past);
     DT_TRY(dt_bench_decode(m, streams, past, steps, &s, err));
     double speed = s.bytes / s.step_s, fastest = s.bytes / s.least_s;
-    if (opt.json)
-        printf(",\"streams_%d\":{\"tokens_per_second\":%.2f,\"fastest_tokens_per_second\":%.2f,"
-               "\"bytes_a_step\":%.0f,\"read_share\":%.4f,\"fastest_read_share\":%.4f}",
-               streams, streams / s.step_s, streams / s.least_s, s.bytes, speed / read_speed,
-               fastest / read_speed);
-    else
+    if (opt.json) {
+        dt_buffer_printf(&json, ",\"streams_%d\":{", streams);
+        add_real("tokens_per_second", streams / s.step_s, 2);
+        add_real("fastest_tokens_per_second", streams / s.least_s, 2);
+        add_real("bytes_a_step", s.bytes, 0);
+        add_real("read_share", speed / read_speed, 4);
+        add_real("fastest_read_share", fastest / read_speed, 4);
+        dt_buffer_add_char(&json, '}');
+    } else
         printf("%2d stream%-8s  %.1f tokens/s, %.1f in the fastest step; %.1f and %.1f GB/s, "
                "%.0f and %.0f%%\n",
                streams, dt_plural((uint64_t)streams), streams / s.step_s, streams / s.least_s,
@@ -203,7 +234,7 @@ static int print_decoding(struct dt_device *dev, const struct dt_settings *setti
     struct dt_model *m;
     double read_speed = dt_device_read_speed(dev);
     if (opt.json)
-        printf(",\"read_gb_per_second\":%.2f", read_speed * 1e-9);
+        add_real("read_gb_per_second", read_speed * 1e-9, 2);
     else
         printf("reading memory    %.1f GB/s\n", read_speed * 1e-9);
     DT_TRY(
@@ -231,12 +262,14 @@ static int print_attention(struct dt_device *dev, double peak, const struct dt_s
     DT_TRY(dt_bench_attention(dev, &size, opt.seconds, &s, err));
     double forward = s.forward_flops / s.forward, backward = s.backward_flops / s.backward;
     double memory = dt_device_read_speed(dev);
-    if (opt.json)
-        printf(",\"forward_s\":%.9f,\"backward_s\":%.9f,\"gflops\":%.1f,"
-               "\"backward_gflops\":%.1f,\"flops_per_byte\":%.2f,\"memory_gb_per_second\":%.2f",
-               s.forward, s.backward, forward * 1e-9, backward * 1e-9, s.forward_flops / s.bytes,
-               memory * 1e-9);
-    else
+    if (opt.json) {
+        add_real("forward_s", s.forward, 9);
+        add_real("backward_s", s.backward, 9);
+        add_real("gflops", forward * 1e-9, 1);
+        add_real("backward_gflops", backward * 1e-9, 1);
+        add_real("flops_per_byte", s.forward_flops / s.bytes, 2);
+        add_real("memory_gb_per_second", memory * 1e-9, 2);
+    } else
         printf("forward           %.3f ms, %.1f GFLOP/s, %s\n"
                "backward          %.3f ms, %.1f GFLOP/s, %s\n"
                "operations a byte %.1f of forward; memory is read at %.1f GB/s\n",
@@ -271,8 +304,7 @@ static int bench(const char *what, struct dt_device *dev, struct dt_error *err)
         DT_TRY(print_attention(dev, peak, &settings, err));
     if (decode)
         DT_TRY(print_decoding(dev, &settings, err));
-    if (opt.json)
-        printf("}\n");
+    print_json();
     return 0;
 }
 
@@ -307,12 +339,13 @@ static int print_load(const char *name, const char *data, struct dt_settings *se
     dt_dataset_close(dataset);
     DT_TRY(rc);
     double tokens = (double)s.tokens;
-    if (opt.json)
-        printf("%s\"%s\":{\"tokens_per_second\":%.1f,\"tokens_per_core_second\":%.1f,"
-               "\"targets_per_second\":%.1f,\"bytes\":%zu}",
-               shuffle ? "," : "{", name, tokens / s.seconds, tokens / s.processor_seconds,
-               (double)s.targets / s.seconds, s.memory);
-    else
+    if (opt.json) {
+        dt_buffer_printf(&json, "%s\"%s\":{", shuffle ? "," : "{", name);
+        add_real("tokens_per_second", tokens / s.seconds, 1);
+        add_real("tokens_per_core_second", tokens / s.processor_seconds, 1);
+        add_real("targets_per_second", (double)s.targets / s.seconds, 1);
+        dt_buffer_printf(&json, ",\"bytes\":%zu}", s.memory);
+    } else
         printf("%-17s %.1f M tokens/s, %.1f M a second of processor time, %.1f%% of them targets, "
                "memory up to %s\n",
                name, tokens / s.seconds * 1e-6, tokens / s.processor_seconds * 1e-6,
@@ -331,8 +364,7 @@ static int measure_load(char **operands, int count, struct dt_error *err)
         settings.training.sequence_length = settings.model.max_seq_len;
     DT_TRY(print_load("sequential", operands[1], &settings, false, err));
     DT_TRY(print_load("shuffled", operands[1], &settings, true, err));
-    if (opt.json)
-        printf("}\n");
+    print_json();
     return 0;
 }
 
@@ -343,12 +375,13 @@ static int print_encoding(const struct dt_tokenizer *t, const char *text, size_t
     int threads = opt.threads > 0 ? (int)opt.threads : 1;
     DT_TRY(dt_bench_encode(t, text, size, threads, opt.seconds, &s, err));
     double megabytes = (double)s.bytes * 1e-6;
-    if (opt.json)
-        printf("{\"threads\":%d,\"bytes\":%llu,\"tokens\":%llu,\"mb_per_second\":%.1f,"
-               "\"mb_per_core_second\":%.1f}\n",
-               threads, (unsigned long long)s.bytes, (unsigned long long)s.tokens,
-               megabytes / s.seconds, megabytes / s.processor_seconds);
-    else
+    if (opt.json) {
+        dt_buffer_printf(&json, "{\"threads\":%d,\"bytes\":%llu,\"tokens\":%llu", threads,
+                         (unsigned long long)s.bytes, (unsigned long long)s.tokens);
+        add_real("mb_per_second", megabytes / s.seconds, 1);
+        add_real("mb_per_core_second", megabytes / s.processor_seconds, 1);
+        print_json();
+    } else
         printf("tokenize          %.1f MB/s on %d thread%s, %.1f MB a second of processor time, "
                "%.2f bytes a token\n",
                megabytes / s.seconds, threads, dt_plural((uint64_t)threads),
@@ -378,14 +411,17 @@ static int measure_tokenize(char **operands, int count, struct dt_error *err)
 static void print_writing(const struct dt_write_speed *s, int threads)
 {
     double tokens = (double)s->tokens, megabytes = (double)s->text_bytes * 1e-6;
-    if (opt.json)
-        printf("{\"threads\":%d,\"level\":%ld,\"tokens\":%llu,\"bytes\":%llu,\"shard_bytes\":%llu,"
-               "\"tokens_per_second\":%.1f,\"tokens_per_core_second\":%.1f,"
-               "\"mb_per_second\":%.1f}\n",
-               threads, opt.level, (unsigned long long)s->tokens, (unsigned long long)s->text_bytes,
-               (unsigned long long)s->shard_bytes, tokens / s->seconds,
-               tokens / s->processor_seconds, megabytes / s->seconds);
-    else
+    if (opt.json) {
+        dt_buffer_printf(
+            &json,
+            "{\"threads\":%d,\"level\":%ld,\"tokens\":%llu,\"bytes\":%llu,\"shard_bytes\":%llu",
+            threads, opt.level, (unsigned long long)s->tokens, (unsigned long long)s->text_bytes,
+            (unsigned long long)s->shard_bytes);
+        add_real("tokens_per_second", tokens / s->seconds, 1);
+        add_real("tokens_per_core_second", tokens / s->processor_seconds, 1);
+        add_real("mb_per_second", megabytes / s->seconds, 1);
+        print_json();
+    } else
         printf("shard             %.1f M tokens/s on %d thread%s at level %ld, %.1f M a second of "
                "processor time, %.1f MB/s of text, %.2f bytes a token\n",
                tokens / s->seconds * 1e-6, threads, dt_plural((uint64_t)threads), opt.level,
@@ -572,12 +608,14 @@ static void print_collective(enum dt_collective what, size_t floats,
 {
     size_t bytes = floats * sizeof(float);
     double rate = (double)s->sent / s->seconds;
-    if (opt.json)
-        printf("%s{\"operation\":\"%s\",\"bytes\":%zu,\"seconds\":%.9f,\"sent\":%llu,"
-               "\"sent_per_second\":%.0f}",
-               first ? "" : ",", dt_collectives[what], bytes, s->seconds,
-               (unsigned long long)s->sent, rate);
-    else
+    if (opt.json) {
+        dt_buffer_printf(&json, "%s{\"operation\":\"%s\",\"bytes\":%zu,\"sent\":%llu",
+                         first ? "" : ",", dt_collectives[what], bytes,
+                         (unsigned long long)s->sent);
+        add_real("seconds", s->seconds, 9);
+        add_real("sent_per_second", rate, 0);
+        dt_buffer_add_char(&json, '}');
+    } else
         printf("%-16s  %9.1f KiB  %9.3f ms, the first rank sends %.2f GB/s\n", dt_collectives[what],
                (double)bytes / 1024, s->seconds * 1e3, rate * 1e-9);
 }
@@ -586,7 +624,7 @@ static int bench_collectives(struct dt_comm *world, struct dt_error *err)
 {
     bool leads = dt_comm_rank(world) == 0;
     if (leads && opt.json)
-        printf("{\"ranks\":%d,\"collectives\":[", dt_comm_size(world));
+        dt_buffer_printf(&json, "{\"ranks\":%d,\"collectives\":[", dt_comm_size(world));
     else if (leads)
         printf("ranks             %d\n", dt_comm_size(world));
     for (int what = 0; what < DT_COLLECTIVES; what++)
@@ -598,8 +636,10 @@ static int bench_collectives(struct dt_comm *world, struct dt_error *err)
                 print_collective((enum dt_collective)what, collective_sizes[i], &s,
                                  what == 0 && i == 0);
         }
-    if (leads && opt.json)
-        printf("]}\n");
+    if (leads && opt.json) {
+        dt_buffer_add_char(&json, ']');
+        print_json();
+    }
     return 0;
 }
 

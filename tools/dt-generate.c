@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/json-number.h"
 #include "base/json.h"
 #include "base/program.h"
 #include "base/rng.h"
@@ -204,7 +205,7 @@ static int write_item(struct generation *g, struct job *job, const struct dt_con
     dt_buffer_printf(&text, ",\"tokens\":%zu,\"finish\":\"%s\"", item->added,
                      dt_finishes[item->finish]);
     if (opt.how.beams > 1)
-        dt_buffer_printf(&text, ",\"log_probability\":%.9g", item->log_probability);
+        dt_json_add_real(&text, "log_probability", item->log_probability, 9);
     dt_buffer_add_string(&text, "}\n");
     dt_utf8_repair(text.data, text.size, &valid); /* text may end inside a character */
     int rc = dt_output_write(&g->out, valid.data, valid.size, err);

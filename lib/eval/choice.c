@@ -2,10 +2,12 @@
 #include "eval/choice.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
 
+#include "base/json-number.h"
 #include "base/json.h"
 #include "eval/certainty.h"
 #include "eval/translation-words.h"
@@ -149,6 +151,13 @@ static uint64_t tokens_of(const struct dt_choice_result *r)
     return tokens;
 }
 
+static void add_rule(struct dt_buffer *b, int rule, const char *suffix, double x)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%s%s", rule_names[rule], suffix);
+    dt_json_add_real(b, name, x, 9);
+}
+
 static void report_json(const struct dt_choice_result *results, int count, struct dt_buffer *b)
 {
     for (int i = 0; i < count; i++) {
@@ -158,15 +167,14 @@ static void report_json(const struct dt_choice_result *results, int count, struc
         dt_json_add_string(b, r->directory, strlen(r->directory));
         dt_buffer_printf(b, ",\"items\":%zu,\"tokens\":%llu", n, (unsigned long long)tokens_of(r));
         for (int rule = 0; rule < (is_guessing(r) ? 1 : DT_CHOICE_RULES); rule++) {
-            dt_buffer_printf(b, ",\"%s\":%.9g,\"%s_stderr\":%.9g", rule_names[rule],
-                             dt_mean(r->right[rule], n), rule_names[rule],
-                             dt_standard_error(r->right[rule], n));
+            const double *right = r->right[rule];
+            add_rule(b, rule, "", dt_mean(right, n));
+            add_rule(b, rule, "_stderr", dt_standard_error(right, n));
             if (i > 0)
-                dt_buffer_printf(b, ",\"%s_p\":%.6g", rule_names[rule],
-                                 dt_paired_p(results[0].right[rule], r->right[rule], n));
+                add_rule(b, rule, "_p", dt_paired_p(results[0].right[rule], right, n));
         }
         if (is_guessing(r))
-            dt_buffer_printf(b, ",\"perplexity\":%.9g", exp(dt_mean(r->nats, n)));
+            dt_json_add_real(b, "perplexity", exp(dt_mean(r->nats, n)), 9);
         dt_buffer_add_string(b, "}\n");
     }
 }
@@ -210,12 +218,15 @@ static void add_item(const struct dt_choice_result *r, size_t number,
     dt_json_add_string(b, item->id, strlen(item->id));
     dt_buffer_printf(b, ",\"gold\":%d", item->gold);
     for (int rule = 0; rule < (item->count == 1 ? 1 : DT_CHOICE_RULES); rule++)
-        dt_buffer_printf(b, ",\"%s\":%.0f", rule_names[rule], r->right[rule][number]);
+        add_rule(b, rule, "", r->right[rule][number]);
     dt_buffer_add_string(b, ",\"choices\":[");
-    for (int c = 0; c < item->count; c++)
-        dt_buffer_printf(b, "%s{\"log_likelihood\":%.9g,\"is_greedy\":%s,\"tokens\":%llu}",
-                         c ? "," : "", -answers[c].nats, answers[c].greedy ? "true" : "false",
+    for (int c = 0; c < item->count; c++) {
+        dt_buffer_add_string(b, c ? ",{" : "{");
+        dt_json_add_real(b, "log_likelihood", -answers[c].nats, 9);
+        dt_buffer_printf(b, ",\"is_greedy\":%s,\"tokens\":%llu}",
+                         answers[c].greedy ? "true" : "false",
                          (unsigned long long)answers[c].tokens);
+    }
     dt_buffer_add_string(b, "]}\n");
 }
 

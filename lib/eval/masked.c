@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json-number.h"
 #include "base/json.h"
 #include "eval/certainty.h"
 #include "eval/turns.h"
@@ -237,12 +238,13 @@ static void report_json(const struct dt_masked_result *results, int count, const
         dt_buffer_add_string(b, "{\"model\":");
         dt_json_add_string(b, r->directory, strlen(r->directory));
         dt_buffer_printf(b,
-                         ",\"documents\":%" PRIu64 ",\"tokens\":%" PRIu64 ",\"predicted\":%" PRIu64
-                         ",\"accuracy\":%.9g,\"loss\":%.9g,\"%s\":%.9g",
-                         r->documents, r->tokens, r->all.predicted, (double)r->all.hits / n, loss,
-                         name, exp(loss));
+                         ",\"documents\":%" PRIu64 ",\"tokens\":%" PRIu64 ",\"predicted\":%" PRIu64,
+                         r->documents, r->tokens, r->all.predicted);
+        dt_json_add_real(b, "accuracy", (double)r->all.hits / n, 9);
+        dt_json_add_real(b, "loss", loss, 9);
+        dt_json_add_real(b, name, exp(loss), 9);
         if (i > 0)
-            dt_buffer_printf(b, ",\"p\":%.6g", certainty(results, i));
+            dt_json_add_real(b, "p", certainty(results, i), 6);
         dt_buffer_add_string(b, "}\n");
     }
 }
@@ -275,9 +277,10 @@ void dt_masked_items(const struct dt_masked_result *results, int count, struct d
             const struct dt_masked_score *item = &results[i].items[d];
             dt_buffer_add_string(lines, "{\"model\":");
             dt_json_add_string(lines, results[i].directory, strlen(results[i].directory));
-            dt_buffer_printf(lines,
-                             ",\"document\":%" PRIu64 ",\"predicted\":%" PRIu64
-                             ",\"found\":%" PRIu64 ",\"nats\":%.9g}\n",
-                             d + 1, item->predicted, item->hits, item->nats);
+            dt_buffer_printf(
+                lines, ",\"document\":%" PRIu64 ",\"predicted\":%" PRIu64 ",\"found\":%" PRIu64,
+                d + 1, item->predicted, item->hits);
+            dt_json_add_real(lines, "nats", item->nats, 9);
+            dt_buffer_add_string(lines, "}\n");
         }
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json-number.h"
 #include "base/json.h"
 #include "eval/certainty.h"
 #include "eval/perplexity.h"
@@ -21,18 +22,22 @@ static double certainty(const struct dt_perplexity *results, int i)
 static void add_json(const struct dt_perplexity *p, struct dt_buffer *b)
 {
     double loss = loss_of(p), floor = p->floor / (double)p->tokens;
-    dt_buffer_printf(b,
-                     "\"documents\":%" PRIu64 ",\"tokens\":%" PRIu64 ",\"bytes\":%" PRIu64
-                     ",\"loss\":%.6f,\"perplexity\":%.6f",
-                     p->documents, p->tokens, p->bytes, loss, exp(loss));
-    if (p->bytes)
-        dt_buffer_printf(b, ",\"byte_perplexity\":%.6f,\"bits_per_byte\":%.6f",
-                         exp(p->nats / (double)p->bytes), p->nats / (double)p->bytes / M_LN2);
-    if (p->words)
-        dt_buffer_printf(b, ",\"words\":%" PRIu64 ",\"word_perplexity\":%.9g", p->words,
-                         exp(p->nats / (double)p->words));
-    if (p->has_floor)
-        dt_buffer_printf(b, ",\"floor\":%.6f,\"gap\":%.6f", floor, loss - floor);
+    dt_buffer_printf(b, "\"documents\":%" PRIu64 ",\"tokens\":%" PRIu64 ",\"bytes\":%" PRIu64,
+                     p->documents, p->tokens, p->bytes);
+    dt_json_add_fixed(b, "loss", loss, 6);
+    dt_json_add_fixed(b, "perplexity", exp(loss), 6);
+    if (p->bytes) {
+        dt_json_add_fixed(b, "byte_perplexity", exp(p->nats / (double)p->bytes), 6);
+        dt_json_add_fixed(b, "bits_per_byte", p->nats / (double)p->bytes / M_LN2, 6);
+    }
+    if (p->words) {
+        dt_buffer_printf(b, ",\"words\":%" PRIu64, p->words);
+        dt_json_add_real(b, "word_perplexity", exp(p->nats / (double)p->words), 9);
+    }
+    if (p->has_floor) {
+        dt_json_add_fixed(b, "floor", floor, 6);
+        dt_json_add_fixed(b, "gap", loss - floor, 6);
+    }
 }
 
 static void report_json(const struct dt_perplexity *results, int count, struct dt_buffer *b)
@@ -43,7 +48,7 @@ static void report_json(const struct dt_perplexity *results, int count, struct d
         dt_buffer_add_char(b, ',');
         add_json(&results[i], b);
         if (i > 0)
-            dt_buffer_printf(b, ",\"p\":%.6g", certainty(results, i));
+            dt_json_add_real(b, "p", certainty(results, i), 6);
         dt_buffer_add_string(b, "}\n");
     }
 }
@@ -102,7 +107,8 @@ void dt_perplexity_items(const struct dt_perplexity *results, int count, struct 
         for (uint64_t d = 0; d < results[i].documents; d++) {
             dt_buffer_add_string(lines, "{\"model\":");
             dt_json_add_string(lines, results[i].directory, strlen(results[i].directory));
-            dt_buffer_printf(lines, ",\"document\":%" PRIu64 ",\"nats\":%.9g}\n", d + 1,
-                             results[i].items[d]);
+            dt_buffer_printf(lines, ",\"document\":%" PRIu64, d + 1);
+            dt_json_add_real(lines, "nats", results[i].items[d], 9);
+            dt_buffer_add_string(lines, "}\n");
         }
 }

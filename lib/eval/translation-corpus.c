@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json-number.h"
 #include "base/json.h"
 #include "io/input.h"
 
@@ -154,18 +155,19 @@ static void add_bleu_parts(const struct dt_translation_corpus *c, int system,
     dt_buffer_add_string(text, ",\"precisions\":[");
     for (int n = 0; n < 4; n++) {
         dt_buffer_add_string(text, n ? "," : "");
-        dt_buffer_add_real(text, r.precisions[n]);
+        dt_json_add_number(text, r.precisions[n]);
     }
     dt_buffer_add_string(text, "],\"brevity_penalty\":");
-    dt_buffer_add_real(text, r.brevity_penalty);
-    dt_buffer_printf(text, ",\"words\":%.0f,\"reference_words\":%.0f", sum->of[0], sum->of[1]);
+    dt_json_add_number(text, r.brevity_penalty);
+    dt_json_add_fixed(text, "words", sum->of[0], 0);
+    dt_json_add_fixed(text, "reference_words", sum->of[1], 0);
 }
 
 static void add_json_score(const struct dt_translation_corpus *c, int system, int metric,
                            long resamples, uint64_t seed, struct dt_buffer *text)
 {
     dt_buffer_printf(text, ",\"%s\":{\"score\":", dt_translation_metric_names[metric]);
-    dt_buffer_add_real(
+    dt_json_add_number(
         text, dt_translation_score(&c->metrics[metric], &c->systems[system].sum[metric]).score);
     dt_buffer_add_string(text, ",\"signature\":\"");
     dt_translation_signature(&c->metrics[metric], c->reference_count, text);
@@ -174,9 +176,10 @@ static void add_json_score(const struct dt_translation_corpus *c, int system, in
         add_bleu_parts(c, system, text);
     if (resamples > 0) {
         struct dt_paired_bootstrap b = resample(c, system, metric, resamples, seed);
-        dt_buffer_printf(text, ",\"mean\":%.9g,\"interval\":%.9g", b.mean, b.interval);
+        dt_json_add_real(text, "mean", b.mean, 9);
+        dt_json_add_real(text, "interval", b.interval, 9);
         if (system > 0)
-            dt_buffer_printf(text, ",\"p\":%.9g", b.p);
+            dt_json_add_real(text, "p", b.p, 9);
     }
     dt_buffer_add_char(text, '}');
 }
@@ -234,7 +237,7 @@ void dt_translation_corpus_items(const struct dt_translation_corpus *c, struct d
             dt_buffer_printf(lines, ",\"line\":%zu", i + 1);
             for (int m = 0; m < DT_TRANSLATION_METRICS; m++) {
                 dt_buffer_printf(lines, ",\"%s\":", dt_translation_metric_names[m]);
-                dt_buffer_add_real(
+                dt_json_add_number(
                     lines, dt_translation_score(&c->metrics[m], &c->systems[s].counts[m][i]).score);
             }
             dt_buffer_add_string(lines, "}\n");

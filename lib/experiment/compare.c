@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json-number.h"
 #include "experiment/grid.h"
 #include "experiment/reference.h"
 #include "experiment/statistics.h"
@@ -160,12 +161,12 @@ static struct json_object *comparison_json(const struct comparison *c,
     struct json_object *object = json_object_new_object();
     json_object_object_add(object, "cell", dt_matrix_cell(&after->matrix, c->cell));
     json_object_object_add(object, "value", json_object_new_string(c->name));
-    json_object_object_add(object, "before", json_object_new_double(c->before));
-    json_object_object_add(object, "after", json_object_new_double(c->after));
+    json_object_object_add(object, "before", dt_json_number(c->before));
+    json_object_object_add(object, "after", dt_json_number(c->after));
     if (!isnan(c->ratio))
-        json_object_object_add(object, "ratio", json_object_new_double(c->ratio));
-    json_object_object_add(object, "superiority", json_object_new_double(c->superiority));
-    json_object_object_add(object, "p", json_object_new_double(c->p));
+        json_object_object_add(object, "ratio", dt_json_number(c->ratio));
+    json_object_object_add(object, "superiority", dt_json_number(c->superiority));
+    json_object_object_add(object, "p", dt_json_number(c->p));
     json_object_object_add(object, "changed", json_object_new_boolean(c->changed));
     return object;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json-number.h"
 #include "base/json.h"
 #include "base/program.h"
 #include "io/json-lines.h"
@@ -20,7 +21,7 @@ static bool is_number(struct json_object *value)
 static void add_number(struct json_object *values, const char *name, double x)
 {
     if (isfinite(x))
-        json_object_object_add(values, name, json_object_new_double(x));
+        json_object_object_add(values, name, dt_json_number(x));
 }
 
 static void add_members(struct json_object *values, struct json_object *object, const char *before,

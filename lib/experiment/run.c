@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json-number.h"
 #include "base/progress.h"
 #include "base/rng.h"
 #include "experiment/child.h"
@@ -27,7 +28,7 @@ struct matrix_run {
 static void add_value(struct json_object *values, const char *name, double x)
 {
     if (isfinite(x))
-        json_object_object_add(values, name, json_object_new_double(x));
+        json_object_object_add(values, name, dt_json_number(x));
 }
 
 /* What the machine did around a run. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json-number.h"
 #include "experiment/grid.h"
 
 #define MOST_CHOSEN 6
@@ -268,7 +269,7 @@ static void print_tsv(const struct dt_results *r, struct json_object *names, str
 static void add_member(struct json_object *object, const char *name, double x)
 {
     if (isfinite(x))
-        json_object_object_add(object, name, json_object_new_double(x));
+        json_object_object_add(object, name, dt_json_number(x));
 }
 
 static struct json_object *summary_json(const struct dt_summary *s)

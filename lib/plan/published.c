@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json-number.h"
 #include "plan/plan.h"
 
 #define LIMIT   ((size_t)1 << 24)
@@ -226,9 +227,9 @@ static void keep_figure(struct comparison *c, const struct figure *f)
     json_object_object_add(o, "table", json_object_new_string(f->table));
     json_object_object_add(o, "name", json_object_new_string(f->name));
     json_object_object_add(o, "metric", json_object_new_string(f->metric));
-    json_object_object_add(o, "published", json_object_new_double(f->published));
-    json_object_object_add(o, "predicted", json_object_new_double(f->predicted));
-    json_object_object_add(o, "error", json_object_new_double(f->predicted / f->published - 1));
+    json_object_object_add(o, "published", dt_json_number(f->published));
+    json_object_object_add(o, "predicted", dt_json_number(f->predicted));
+    json_object_object_add(o, "error", dt_json_number(f->predicted / f->published - 1));
     json_object_object_add(o, "explained", json_object_new_boolean(f->why != NULL));
     json_object_object_add(o, "source", json_object_new_string(f->source));
     json_object_array_add(c->rows, o);

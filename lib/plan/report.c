@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/json-number.h"
 #include "model/block.h"
 #include "train/compression.h"
 #include "train/data-parallel.h"
@@ -237,12 +238,14 @@ void dt_report_search(struct dt_buffer *b, const struct dt_search *s,
 
 static void put(struct json_object *o, const char *name, double x)
 {
-    json_object_object_add(o, name, json_object_new_double(x));
+    json_object_object_add(o, name, dt_json_number(x));
 }
 
 static void put_int(struct json_object *o, const char *name, double x)
 {
-    json_object_object_add(o, name, json_object_new_int64((int64_t)llround(x)));
+    bool fits = fabs(x) < 0x1p63; /* not if x is infinite or NaN */
+    json_object_object_add(o, name,
+                           fits ? json_object_new_int64((int64_t)llround(x)) : dt_json_number(x));
 }
 
 static void put_string(struct json_object *o, const char *name, const char *text)

@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/json-number.h"
 
 static const char *const lanes[] = {"computing", "data", "pipeline"};
 
@@ -37,11 +38,11 @@ static void print_names(struct dt_buffer *json, int stage)
 
 static void print_span(struct dt_buffer *json, const struct dt_span *s, const char *separator)
 {
-    dt_buffer_printf(json,
-                     "{\"name\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,"
-                     "\"dur\":%.3f,\"args\":{\"chunk\":%ld",
-                     s->name, s->stage, (int)s->lane, s->start * 1e6, (s->end - s->start) * 1e6,
-                     s->chunk);
+    dt_buffer_printf(json, "{\"name\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d", s->name, s->stage,
+                     (int)s->lane);
+    dt_json_add_fixed(json, "ts", s->start * 1e6, 3);
+    dt_json_add_fixed(json, "dur", (s->end - s->start) * 1e6, 3);
+    dt_buffer_printf(json, ",\"args\":{\"chunk\":%ld", s->chunk);
     if (s->batch >= 0)
         dt_buffer_printf(json, ",\"micro_batch\":%ld", s->batch);
     dt_buffer_printf(json, "}}%s\n", separator);

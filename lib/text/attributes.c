@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "base/json-number.h"
 #include "base/json.h"
 #include "text/utf8.h"
 
@@ -25,7 +26,7 @@ static void add_value(struct dt_buffer *out, double value)
     if (value >= 0 && value < 1e15 && value == (double)(uint64_t)value)
         dt_buffer_add_string(out, whole_number((uint64_t)value, text));
     else
-        dt_buffer_add_real(out, value);
+        dt_json_add_number(out, value);
 }
 
 static void add_attribute(struct dt_buffer *out, const char *comma, const char *name,

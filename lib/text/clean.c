@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json-number.h"
 #include "base/json.h"
 #include "base/pool.h"
 #include "io/document-stream.h"
@@ -120,7 +121,7 @@ static void reject_by_rule(struct batch *b, struct dt_document *document, const 
                            double value)
 {
     struct dt_buffer text = DT_BUFFER_EMPTY;
-    dt_buffer_add_real(&text, value);
+    dt_json_add_number(&text, value);
     write_reject(document, rule, text.data, &b->lines);
     dt_buffer_release(&text);
 }

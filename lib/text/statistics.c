@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/json-number.h"
 #include "base/json.h"
 #include "text/clean.h"
 
@@ -35,9 +36,9 @@ struct json_object *dt_clean_statistics_json(const struct dt_clean_statistics *s
     json_object_object_add(all, "bytes", in_and_out(s->bytes_in, s->bytes_out));
     json_object_object_add(all, "rules", rules);
     add_count(all, "dedup_memory_bytes", s->dedup_bytes);
-    json_object_object_add(all, "seconds", json_object_new_double(seconds));
+    json_object_object_add(all, "seconds", dt_json_number(seconds));
     double speed = seconds > 0 ? (double)s->bytes_in / 1e6 / seconds : 0;
-    json_object_object_add(all, "megabytes_per_second", json_object_new_double(speed));
+    json_object_object_add(all, "megabytes_per_second", dt_json_number(speed));
     return all;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 
+#include "base/json-number.h"
 #include "text/stories.h"
 
 #define LIST(...)                                                                                  \
@@ -359,6 +360,8 @@ double dt_story_write(const struct dt_grammar *grammar, uint64_t seed, uint64_t 
     dt_buffer_clear(&doc->text);
     double logprob = dt_grammar_generate(grammar, &rng, &doc->text);
     dt_buffer_clear(&doc->meta);
-    dt_buffer_printf(&doc->meta, "{\"logprob\":%.17g}", logprob);
+    dt_buffer_add_char(&doc->meta, '{');
+    dt_json_add_real(&doc->meta, "logprob", logprob, 17);
+    dt_buffer_add_char(&doc->meta, '}');
     return logprob;
 }

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/file.h"
+#include "base/json-number.h"
 #include "base/json.h"
 
 /* Limits of the server for one request. */
@@ -296,7 +297,7 @@ void dt_mlflow_add(struct dt_mlflow *m, const struct dt_point *point)
 static struct json_object *metric_json(const struct waiting_point *p)
 {
     struct json_object *o = object_with("key", p->name);
-    json_object_object_add(o, "value", json_object_new_double(p->value));
+    json_object_object_add(o, "value", dt_json_number(p->value));
     json_object_object_add(o, "timestamp", json_object_new_int64(p->timestamp));
     json_object_object_add(o, "step", json_object_new_int64(p->step));
     return o;

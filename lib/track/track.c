@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json-number.h"
 #include "base/json.h"
 #include "base/progress.h"
 #include "track/event-file.h"
@@ -100,7 +101,7 @@ static void make_key(struct tracker *t)
     char *real = realpath(t->o->run, NULL);
     gethostname(host, sizeof host - 1);
     char *facts = dt_format("%s %s %.6f %d", host, real ? real : "", t->start, (int)getpid());
-    json_object_object_add(t->memory, "start", json_object_new_double(t->start));
+    json_object_object_add(t->memory, "start", dt_json_number(t->start));
     json_object_object_add(t->memory, "key",
                            json_object_new_string(dt_hex64(dt_hash(facts, strlen(facts)), hex)));
     json_object_object_add(t->memory, "mlflow", json_object_new_object());

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/json-number.h"
 #include "base/json.h"
 #include "train/training-parts.h"
 
@@ -17,19 +18,19 @@ void dt_training_measure(const struct dt_training *t, struct dt_step_report *r)
         r->mfu = NAN;
 }
 
-#define REAL_TEXT 48
-
-static const char *mfu_member(double mfu, char text[REAL_TEXT])
+/* What every line begins with. */
+static void begin_line(struct dt_buffer *line, const struct dt_step_report *r)
 {
-    snprintf(text, REAL_TEXT, isfinite(mfu) ? ",\"mfu\":%.4f" : ",\"mfu\":null", mfu);
-    return text;
+    dt_buffer_printf(line, "{\"step\":%ld,\"tokens\":%" PRIu64, r->step, r->tokens);
+    dt_json_add_fixed(line, "time", r->seconds, 3);
 }
 
-/* ,"NAME":X as JSON, which has no word for what is not finite. */
-static const char *member(const char *name, double x, char text[REAL_TEXT])
+/* Ends the line, which the first rank writes, and releases it. */
+static int write_line(struct dt_training *t, struct dt_buffer *line, struct dt_error *err)
 {
-    snprintf(text, REAL_TEXT, isfinite(x) ? ",\"%s\":%.9g" : ",\"%s\":null", name, x);
-    return text;
+    int rc = t->leads ? dt_metrics_write(&t->metrics, err, "%s}", line->data) : 0;
+    dt_buffer_release(line);
+    return rc;
 }
 
 int dt_training_log_run(struct dt_training *t, struct dt_error *err)
@@ -59,49 +60,42 @@ int dt_training_log_lost(struct dt_training *t, struct dt_error *err)
 
 int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
-    char loss[REAL_TEXT], rate[REAL_TEXT], norm[REAL_TEXT], scale[REAL_TEXT] = "";
-    char skipped[REAL_TEXT] = "", batch[REAL_TEXT] = "";
-    char slowest[REAL_TEXT] = "", factor[REAL_TEXT] = "", sent[REAL_TEXT] = "", mfu[REAL_TEXT];
+    struct dt_buffer line = DT_BUFFER_EMPTY;
+    begin_line(&line, r);
+    dt_json_add_real(&line, "loss", r->loss, 9);
+    dt_json_add_real(&line, "lr", r->learning_rate, 9);
+    dt_json_add_real(&line, "grad_norm", r->gradient_norm, 9);
+    dt_json_add_fixed(&line, "tokens_per_second", r->tokens_per_second, 1);
+    dt_json_add_fixed(&line, "mfu", r->mfu, 4);
     if (t->settings.training.batch_ramp_tokens > 0)
-        member("batch_tokens", (double)r->batch_tokens, batch);
+        dt_buffer_printf(&line, ",\"batch_tokens\":%" PRIu64, r->batch_tokens);
     if (t->settings.training.precision == DT_F16)
-        member("loss_scale", r->loss_scale, scale);
+        dt_json_add_real(&line, "loss_scale", r->loss_scale, 9);
     if (r->skipped > 0)
-        member("skipped", (double)r->skipped, skipped);
+        dt_buffer_printf(&line, ",\"skipped\":%ld", r->skipped);
     if (dt_comm_size(t->comm) > 1)
-        snprintf(sent, sizeof sent, ",\"bytes_sent\":%" PRIu64, dt_comm_bytes_sent(t->comm));
+        dt_buffer_printf(&line, ",\"bytes_sent\":%" PRIu64, dt_comm_bytes_sent(t->comm));
     if (r->slowest_factor > 0 && dt_comm_size(t->comm) > 1) {
-        member("slowest_rank", r->slowest_rank, slowest);
-        member("slowest_factor", r->slowest_factor, factor);
+        dt_buffer_printf(&line, ",\"slowest_rank\":%d", r->slowest_rank);
+        dt_json_add_real(&line, "slowest_factor", r->slowest_factor, 9);
     }
     t->logged_seconds = r->seconds;
     t->logged_tokens = r->tokens;
     r->logged = true;
     t->state.logged_step = r->step;
-    if (!t->leads)
-        return 0;
-    return dt_metrics_write(
-        &t->metrics, err,
-        "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f%s%s%s,\"tokens_per_second\":%.1f"
-        "%s%s%s%s%s%s%s}",
-        r->step, (unsigned long long)r->tokens, r->seconds, member("loss", r->loss, loss),
-        member("lr", r->learning_rate, rate), member("grad_norm", r->gradient_norm, norm),
-        r->tokens_per_second, mfu_member(r->mfu, mfu), batch, scale, skipped, sent, slowest,
-        factor);
+    return write_line(t, &line, err);
 }
 
 int dt_training_log_validation(struct dt_training *t, const struct dt_step_report *r,
                                struct dt_error *err)
 {
-    char loss[REAL_TEXT], average[REAL_TEXT] = "", accuracy[REAL_TEXT] = "";
-    if (t->store.average)
-        member("ema_val_loss", r->ema_val_loss, average);
+    struct dt_buffer line = DT_BUFFER_EMPTY;
+    begin_line(&line, r);
+    dt_json_add_real(&line, "val_loss", r->val_loss, 9);
     if (t->objective.validation)
-        member("val_accuracy", r->val_accuracy, accuracy);
+        dt_json_add_real(&line, "val_accuracy", r->val_accuracy, 9);
+    if (t->store.average)
+        dt_json_add_real(&line, "ema_val_loss", r->ema_val_loss, 9);
     t->state.logged_step = r->step;
-    if (!t->leads)
-        return 0;
-    return dt_metrics_write(&t->metrics, err, "{\"step\":%ld,\"tokens\":%llu,\"time\":%.3f%s%s%s}",
-                            r->step, (unsigned long long)r->tokens, r->seconds,
-                            member("val_loss", r->val_loss, loss), accuracy, average);
+    return write_line(t, &line, err);
 }

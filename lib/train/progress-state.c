@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/json-number.h"
 #include "base/json.h"
 
 static void add_hex(struct json_object *object, const char *name, uint64_t value)
@@ -21,7 +22,7 @@ static void add_int(struct json_object *object, const char *name, long value)
 
 static void add_real(struct json_object *object, const char *name, double value)
 {
-    json_object_object_add(object, name, json_object_new_double(value));
+    json_object_object_add(object, name, dt_json_number(value));
 }
 
 /* A member that is an object itself; owned by the outer one. */

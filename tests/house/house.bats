@@ -125,3 +125,11 @@ copy_house() {
             { echo "there is no $file"; return 1; }
     done
 }
+
+@test "reals of JSON are written by base/json-number alone, which writes null for NaN" {
+    run grep -rnE --include='*.[ch]' 'json_object_new_double\(|\\":%[-+ 0-9.*l]*[aefgAEFG]' \
+        "$ROOT/lib" "$ROOT/tools"
+    echo "$output"
+    [ "${#lines[@]}" -eq 1 ]
+    [[ "$output" == *lib/base/json-number.c:* ]]
+}
