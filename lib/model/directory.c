@@ -55,14 +55,16 @@ static const char *const ignored[] = {"lm_head.weight",
                                       "bert.pooler.dense.bias",
                                       NULL};
 
-int dt_parameters_read(const struct dt_table *t, const char *directory, float *parameters,
-                       struct dt_error *err)
+int dt_parameters_read(const struct dt_table *t, enum dt_dtype compute, const char *directory,
+                       float *parameters, struct dt_error *err)
 {
     struct dt_named_tensor *list = dt_model_named_tensors(t, parameters, "");
     char *path = dt_path_join(directory, DT_WEIGHTS_FILE);
     char *index = dt_path_join(directory, DT_INDEX_FILE);
-    for (int i = 0; i < t->count; i++)
+    for (int i = 0; i < t->count; i++) {
         add_alias(&list[i]);
+        list[i].dtype = compute;
+    }
     int rc = !dt_file_exists(path) && dt_file_exists(index)
                  ? dt_safetensors_read_index(index, list, t->count, ignored, err)
                  : dt_safetensors_read(path, list, t->count, ignored, err);
@@ -75,7 +77,7 @@ int dt_parameters_read(const struct dt_table *t, const char *directory, float *p
 int dt_model_restore(struct dt_model *m, const char *directory, struct dt_error *err)
 {
     float *host = dt_alloc(1, (size_t)m->table.elements * sizeof *host);
-    int rc = dt_parameters_read(&m->table, directory, host, err);
+    int rc = dt_parameters_read(&m->table, m->compute, directory, host, err);
     if (rc == 0)
         dt_model_set_parameters(m, host);
     free(host);

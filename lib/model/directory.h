@@ -27,14 +27,15 @@ int dt_model_load_as(struct dt_model **model, struct dt_device *dev, enum dt_dty
                      const char *directory, struct dt_error *err) DT_MUST_CHECK;
 
 /* Replaces the parameters of a model of the same configuration by those in the
- * directory, which may be F32, F16 or BF16, and in several files; the caller has
- * checked the manifest. */
+ * directory, which may be F32, F16 or BF16, and in several files; one that is not finite
+ * is refused. The caller has checked the manifest. */
 int dt_model_restore(struct dt_model *model, const char *directory,
                      struct dt_error *err) DT_MUST_CHECK;
 
-/* The same into host memory, a flat arena of the table's. */
-int dt_parameters_read(const struct dt_table *table, const char *directory, float *parameters,
-                       struct dt_error *err) DT_MUST_CHECK;
+/* The same into host memory, a flat arena of the table's. compute: the type that they are to be
+ * computed in, which must hold each of them. */
+int dt_parameters_read(const struct dt_table *table, enum dt_dtype compute, const char *directory,
+                       float *parameters, struct dt_error *err) DT_MUST_CHECK;
 
 /* Writes tokenizer_config.json beside the tokenizer.json in a directory, so that
  * transformers takes the latter as it is, whatever the model's family. eot: as in

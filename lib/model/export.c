@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/rng.h"
 #include "model/decode.h"
+#include "model/finite.h"
 #include "model/pass.h"
 
 /* --- writing ----------------------------------------------------------------------------------*/
@@ -99,6 +100,11 @@ static int write_weights(const char *directory, const struct dt_named_tensor *li
 int dt_model_export(const struct dt_model *m, enum dt_dtype dtype, uint64_t most, uint32_t eot,
                     const char *directory, struct dt_error *err)
 {
+    for (int i = 0; i < m->table.count; i++) {
+        const struct dt_param *p = &m->table.params[i];
+        DT_TRY(dt_check_weights(m->parameters + p->offset, p->count, dtype, directory, p->name, 0,
+                                err));
+    }
     struct dt_named_tensor *list = dt_model_named_tensors(&m->table, m->parameters, "");
     void *narrow = dt_alloc((size_t)m->table.elements, dt_dtype_size(dtype));
     struct dt_tensor to = dt_matrix_of(dtype, narrow, 1, m->table.elements);

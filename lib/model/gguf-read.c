@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "model/finite.h"
 #include "model/gguf-parts.h"
 
 #define MOST_DIMENSIONS 4
@@ -179,6 +180,14 @@ static int take_values(struct cursor *c, struct contents *f)
 
 /* --- tensors ----------------------------------------------------------------------------------*/
 
+/* Of so many elements, whole blocks of them. */
+static uint64_t bytes_of(uint32_t type, uint64_t count)
+{
+    return type == DT_GT_F32    ? 4 * count
+           : type == DT_GT_Q8_0 ? count / DT_Q8_BLOCK * (DT_Q8_BLOCK + 2)
+                                : 2 * count;
+}
+
 static int size_entry(const struct cursor *c, struct entry *e)
 {
     uint64_t count = 1;
@@ -187,20 +196,11 @@ static int size_entry(const struct cursor *c, struct entry *e)
             return bad(c, "a tensor is too large");
     if (e->type == DT_GT_Q8_0 && e->shape[0] % DT_Q8_BLOCK != 0)
         return bad(c, "a tensor of blocks has a row that is none");
-    switch (e->type) {
-    case DT_GT_F32:
-        e->bytes = 4 * count;
-        return 0;
-    case DT_GT_F16:
-    case DT_GT_BF16:
-        e->bytes = 2 * count;
-        return 0;
-    case DT_GT_Q8_0:
-        e->bytes = count / DT_Q8_BLOCK * (DT_Q8_BLOCK + 2);
-        return 0;
-    default:
+    if (e->type != DT_GT_F32 && e->type != DT_GT_F16 && e->type != DT_GT_BF16 &&
+        e->type != DT_GT_Q8_0)
         return bad(c, "a tensor is of a type that is not known: F32, F16, BF16 and Q8_0 are");
-    }
+    e->bytes = bytes_of(e->type, count);
+    return 0;
 }
 
 static int take_entry(struct cursor *c, struct entry *e)
@@ -367,16 +367,14 @@ static void widen(struct dt_device *dev, enum dt_dtype type, float *to, const ch
     dev->ops->copy(dev, &out, &in);
 }
 
-static void decode(struct dt_device *dev, const struct entry *e, const char *from, float *to,
-                   int64_t count)
+static void decode(struct dt_device *dev, uint32_t type, const char *from, float *to, int64_t count)
 {
-    if (e->type == DT_GT_F32)
+    if (type == DT_GT_F32)
         memcpy(to, from, (size_t)count * sizeof *to);
-    else if (e->type != DT_GT_Q8_0) {
-        char *aligned = dt_alloc(e->bytes, 1); /* as ops want it */
-        memcpy(aligned, from, e->bytes);
-        widen(dev, e->type == DT_GT_F16 ? DT_F16 : DT_BF16, to, aligned, count);
-        free(aligned);
+    else if (type != DT_GT_Q8_0) {
+        _Alignas(64) uint16_t aligned[DT_FINITE_BLOCK]; /* as ops want it */
+        memcpy(aligned, from, (size_t)count * sizeof *aligned);
+        widen(dev, type == DT_GT_F16 ? DT_F16 : DT_BF16, to, (const char *)aligned, count);
     } else {
         for (int64_t b = 0; b < count; b += DT_Q8_BLOCK, from += DT_Q8_BLOCK + 2) {
             uint16_t half;
@@ -398,21 +396,39 @@ static bool fits(const struct entry *e, const struct dt_param *p)
     return e->rank == 2 && e->shape[0] == columns && e->shape[1] == rows;
 }
 
-static void fill(const struct contents *f, struct dt_model *m, const struct dt_param *p, float *to)
+/* In pieces, each checked while it is in the cache. */
+static int decode_tensor(const struct cursor *c, struct dt_device *dev, const struct entry *e,
+                         const char *from, float *to, int64_t count)
+{
+    for (int64_t at = 0, n; at < count; at += n) {
+        n = count - at < DT_FINITE_BLOCK ? count - at : DT_FINITE_BLOCK;
+        decode(dev, e->type, from + bytes_of(e->type, (uint64_t)at), to + at, n);
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)e->name.size, e->name.data);
+        DT_TRY(dt_check_weights(to + at, n, DT_F32, c->path, name, at, c->err));
+    }
+    return 0;
+}
+
+static int fill(const struct cursor *c, const struct contents *f, struct dt_model *m,
+                const struct dt_param *p, float *to)
 {
     char name[64];
     dt_gguf_name(p, name);
     const struct entry *e = find_entry(f, name); /* which is there, and fits */
     float *from = dt_alloc((size_t)p->count, sizeof *from);
     int64_t heads = dt_gguf_permuted_heads(&m->config, p);
-    decode(m->device, e, f->data + e->offset, from, p->count);
-    if (dt_gguf_turns(p))
+    int rc = decode_tensor(c, m->device, e, f->data + e->offset, from, p->count);
+    if (rc < 0)
+        memset(to, 0, (size_t)p->count * sizeof *to);
+    else if (dt_gguf_turns(p))
         dt_gguf_transpose(to, from, p->shape[1], p->shape[0]);
     else if (heads)
         dt_gguf_permute(to, from, p->shape[0], p->shape[1], heads, true);
     else
         memcpy(to, from, (size_t)p->count * sizeof *to);
     free(from);
+    return rc;
 }
 
 static int make_model(const struct cursor *c, const struct contents *f, struct dt_model **model,
@@ -439,7 +455,7 @@ static int make_model(const struct cursor *c, const struct contents *f, struct d
     rc = rc < 0 ? rc : dt_model_allocate(m, c->err);
     float *host = rc < 0 ? NULL : dt_alloc((size_t)m->table.elements, sizeof *host);
     for (int i = 0; rc == 0 && i < m->table.count; i++)
-        fill(f, m, &m->table.params[i], host + m->table.params[i].offset);
+        rc = fill(c, f, m, &m->table.params[i], host + m->table.params[i].offset);
     if (rc == 0)
         dt_model_set_parameters(m, host);
     free(host);

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "model/finite.h"
 #include "model/gguf-parts.h"
 
 /* --- values -----------------------------------------------------------------------------------*/
@@ -246,8 +247,9 @@ static void narrow(struct dt_device *dev, enum dt_dtype type, void *to, float *f
     dev->ops->copy(dev, &out, &in);
 }
 
-/* Blocks of a scale in half precision and 32 numbers that it multiplies. */
-static void quantize(struct dt_device *dev, char *to, const float *x, int64_t count)
+/* Blocks of a scale in half precision and 32 numbers that it multiplies. False if a scale is
+ * beyond half precision. */
+static bool quantize(struct dt_device *dev, char *to, const float *x, int64_t count)
 {
     for (int64_t b = 0; b < count; b += DT_Q8_BLOCK, to += DT_Q8_BLOCK + 2) {
         float most = 0;
@@ -255,17 +257,29 @@ static void quantize(struct dt_device *dev, char *to, const float *x, int64_t co
             most = fabsf(x[b + i]) > most ? fabsf(x[b + i]) : most;
         float scale = most / 127, inverse = most > 0 ? 127 / most : 0;
         uint16_t half;
+        if (dt_first_not_finite(&scale, 1, DT_F16) == 0)
+            return false;
         narrow(dev, DT_F16, &half, &scale, 1);
         memcpy(to, &half, 2);
         for (int i = 0; i < DT_Q8_BLOCK; i++)
             to[2 + i] = (char)(signed char)lroundf(x[b + i] * inverse);
     }
+    return true;
+}
+
+static enum dt_dtype dtype_of(const struct shape *s)
+{
+    return s->type == DT_GT_F16 ? DT_F16 : s->type == DT_GT_BF16 ? DT_BF16 : DT_F32;
 }
 
 /* The tensor as the file holds it; owned by the caller. */
-static char *encode(const struct dt_model *m, const struct dt_param *p, const struct shape *s)
+static int encode(const struct dt_model *m, const struct dt_param *p, const struct shape *s,
+                  const char *path, char **encoded, struct dt_error *err)
 {
     const float *from = m->parameters + p->offset;
+    int rc = 0;
+    *encoded = NULL;
+    DT_TRY(dt_check_weights(from, p->count, dtype_of(s), path, p->name, 0, err));
     int64_t heads = dt_gguf_permuted_heads(&m->config, p);
     float *ordered = dt_alloc((size_t)p->count, sizeof *ordered);
     char *bytes = dt_alloc(bytes_of(s), 1);
@@ -275,16 +289,18 @@ static char *encode(const struct dt_model *m, const struct dt_param *p, const st
         dt_gguf_permute(ordered, from, s->rows, s->columns, heads, false);
     else
         memcpy(ordered, from, (size_t)p->count * sizeof *ordered);
-    if (s->type == DT_GT_Q8_0)
-        quantize(m->device, bytes, ordered, p->count);
-    else
-        narrow(m->device,
-               s->type == DT_GT_F32   ? DT_F32
-               : s->type == DT_GT_F16 ? DT_F16
-                                      : DT_BF16,
-               bytes, ordered, p->count);
+    if (s->type != DT_GT_Q8_0)
+        narrow(m->device, dtype_of(s), bytes, ordered, p->count);
+    else if (!quantize(m->device, bytes, ordered, p->count))
+        rc = dt_fail(err, DT_EINVALID,
+                     "%s: tensor '%s': the scale of a block overflows fp16: choose another --type",
+                     path, p->name);
     free(ordered);
-    return bytes;
+    if (rc < 0)
+        free(bytes);
+    else
+        *encoded = bytes;
+    return rc;
 }
 
 static int add_infos(struct dt_buffer *b, const struct dt_model *m, enum dt_gguf_type type,
@@ -317,8 +333,10 @@ static int write_tensors(struct dt_output *out, const struct dt_model *m, enum d
     for (int i = 0; rc == 0 && i < m->table.count; i++) {
         const struct dt_param *p = &m->table.params[i];
         struct shape s = shape_of(p, type);
-        char *bytes = encode(m, p, &s);
-        rc = dt_output_write(out, bytes, bytes_of(&s), err);
+        char *bytes;
+        rc = encode(m, p, &s, out->path, &bytes, err);
+        if (rc == 0)
+            rc = dt_output_write(out, bytes, bytes_of(&s), err);
         if (rc == 0)
             rc = dt_output_write(out, zeros, aligned(bytes_of(&s)) - bytes_of(&s), err);
         free(bytes);

@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "model/finite.h"
 #include "model/safetensors.h"
 
 #define MOST_HEADER 100000000u
@@ -218,6 +219,19 @@ static bool is_mapped_here(const struct search *s, const char *name)
     return s->map == NULL || (file && strcmp(json_object_get_string(file), s->file) == 0);
 }
 
+/* In pieces, each checked while it is in the cache. */
+static int copy_values(const char *path, const struct entry *e, const struct dt_named_tensor *t,
+                       const char *from, struct dt_error *err)
+{
+    int64_t count = (int64_t)((e->to - e->from) / e->type->bytes), n;
+    for (int64_t at = 0; at < count; at += n) {
+        n = count - at < DT_FINITE_BLOCK ? count - at : DT_FINITE_BLOCK;
+        convert(t->data + at, from + at * (int64_t)e->type->bytes, e->type->number, n);
+        DT_TRY(dt_check_weights(t->data + at, n, t->dtype, path, e->name, at, err));
+    }
+    return 0;
+}
+
 static int copy_entry(const char *path, const struct entry *e, struct search *s, const char *data,
                       struct dt_error *err)
 {
@@ -234,10 +248,8 @@ static int copy_entry(const char *path, const struct entry *e, struct search *s,
         return bad(path, e->name, "has another shape than the model's", err);
     if (e->type->number == OTHER)
         return bad(path, e->name, "is not of type F32, F16 or BF16", err);
-    convert(s->tensors[t].data, data + e->from, e->type->number,
-            (int64_t)((e->to - e->from) / e->type->bytes));
     s->seen[t] = true;
-    return 0;
+    return copy_values(path, e, &s->tensors[t], data + e->from, err);
 }
 
 static int check_complete(const char *path, const struct search *s, struct dt_error *err)

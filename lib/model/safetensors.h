@@ -20,9 +20,10 @@ struct dt_named_tensor {
     char name[80];
     int rank; /* 1 or 2 */
     int64_t shape[2];
-    float *data;         /* host memory, borrowed */
-    char alias[80];      /* another name that files may have for it; empty: none */
-    enum dt_dtype dtype; /* of what is written; what is read becomes fp32 */
+    float *data;    /* host memory, borrowed */
+    char alias[80]; /* another name that files may have for it; empty: none */
+    enum dt_dtype
+        dtype; /* of what is written; what is read becomes fp32, and must be finite in it */
 };
 
 /* Writes the tensors in the order given, atomically. */
@@ -36,7 +37,8 @@ void dt_safetensors_header(const struct dt_named_tensor *tensors, int count,
 /* Fills the data of every tensor in the list from the file. Each must be there
  * with that shape, and the file must hold no other, but for names that end in
  * a suffix of ignored (a list ended by NULL; NULL is none). A file that breaks
- * a rule of the format is refused. */
+ * a rule of the format is refused, and one with an element that is NaN, infinite,
+ * or overflows the tensor's dtype (model/finite.h). */
 int dt_safetensors_read(const char *path, const struct dt_named_tensor *tensors, int count,
                         const char *const *ignored, struct dt_error *err) DT_MUST_CHECK;
 

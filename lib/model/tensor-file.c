@@ -11,6 +11,9 @@
 
 #include "base/buffer.h"
 #include "base/hash.h"
+#include "model/finite.h"
+
+#define READ_AT_ONCE 65536 /* elements */
 
 static size_t bytes_of(const struct dt_named_tensor *t)
 {
@@ -109,6 +112,8 @@ int dt_tensor_file_open(struct dt_tensor_file *f, const char *path,
 {
     struct dt_buffer header = header_of(tensors, count);
     *f = (struct dt_tensor_file){.path = dt_strdup(path), .count = count};
+    f->tensors = dt_alloc((size_t)count, sizeof *f->tensors);
+    memcpy(f->tensors, tensors, (size_t)count * sizeof *tensors);
     f->places = places_of(tensors, count, header.size);
     f->fd = open(path, (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
     int rc = f->fd < 0 ? dt_fail_errno(err, "cannot open '%s'", path) : 0;
@@ -128,13 +133,22 @@ void dt_tensor_file_close(struct dt_tensor_file *f)
     if (f->path && f->fd >= 0)
         close(f->fd);
     free(f->path);
+    free(f->tensors);
     free(f->places);
     *f = (struct dt_tensor_file){.fd = -1};
+}
+
+/* Elements that were read, or are to be written. */
+static int check(const struct dt_tensor_file *f, int tensor, int64_t first, int64_t n,
+                 const float *values, struct dt_error *err)
+{
+    return dt_check_weights(values, n, DT_F32, f->path, f->tensors[tensor].name, first, err);
 }
 
 int dt_tensor_file_write(const struct dt_tensor_file *f, int tensor, int64_t first, int64_t n,
                          const float *values, struct dt_error *err)
 {
+    DT_TRY(check(f, tensor, first, n, values, err));
     return move_bytes(f, (char *)(uintptr_t)values, (size_t)n * sizeof *values,
                       f->places[tensor] + (uint64_t)first * sizeof *values, true, err);
 }
@@ -142,10 +156,17 @@ int dt_tensor_file_write(const struct dt_tensor_file *f, int tensor, int64_t fir
 int dt_tensor_file_read(const struct dt_tensor_file *f, int tensor, int64_t first, int64_t n,
                         float *values, struct dt_error *err)
 {
-    if (f->whole == NULL)
-        return move_bytes(f, (char *)values, (size_t)n * sizeof *values,
-                          f->places[tensor] + (uint64_t)first * sizeof *values, false, err);
-    memcpy(values, f->whole[tensor] + first, (size_t)n * sizeof *values);
+    if (f->whole) {
+        memcpy(values, f->whole[tensor] + first, (size_t)n * sizeof *values);
+        return 0;
+    }
+    uint64_t at = f->places[tensor] + (uint64_t)first * sizeof *values;
+    for (int64_t done = 0, some; done < n; done += some) { /* checked while it is in the cache */
+        some = n - done < READ_AT_ONCE ? n - done : READ_AT_ONCE;
+        DT_TRY(move_bytes(f, (char *)(values + done), (size_t)some * sizeof *values,
+                          at + (uint64_t)done * sizeof *values, false, err));
+        DT_TRY(check(f, tensor, first + done, some, values + done, err));
+    }
     return 0;
 }
 

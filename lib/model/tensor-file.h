@@ -21,7 +21,8 @@ struct dt_tensor_file {
     char *path;
     uint64_t *places; /* count + 1: bytes where each tensor begins */
     int count;
-    float **whole; /* of a file that is laid out otherwise: all of it; or NULL */
+    struct dt_named_tensor *tensors; /* their names and shapes, of a file that is open */
+    float **whole;                   /* of a file that is laid out otherwise: all of it; or NULL */
 };
 
 /* A file of its full size, all zeros behind the header. Not atomic. */
@@ -35,7 +36,8 @@ int dt_tensor_file_open(struct dt_tensor_file *file, const char *path,
                         struct dt_error *err) DT_MUST_CHECK;
 void dt_tensor_file_close(struct dt_tensor_file *file);
 
-/* n elements of a tensor, from element first on. */
+/* n elements of a tensor, from element first on. One that is not finite is neither written nor
+ * read: DT_EFORMAT with its tensor and index. */
 int dt_tensor_file_write(const struct dt_tensor_file *file, int tensor, int64_t first, int64_t n,
                          const float *values, struct dt_error *err) DT_MUST_CHECK;
 int dt_tensor_file_read(const struct dt_tensor_file *file, int tensor, int64_t first, int64_t n,

@@ -101,7 +101,7 @@ static int take_parameters(struct dt_store *store, const char *directory, uint64
     float *all = dt_alloc((size_t)whole.elements, sizeof *all);
     float *own = dt_alloc((size_t)t->elements, sizeof *own);
     free(manifest);
-    rc = rc < 0 ? rc : dt_parameters_read(&whole, directory, all, err);
+    rc = rc < 0 ? rc : dt_parameters_read(&whole, store->model->compute, directory, all, err);
     if (rc == 0) {
         *hash = dt_hash(all, (size_t)whole.elements * sizeof *all);
         dt_table_cut_out(t, own, &whole, all);

@@ -267,10 +267,10 @@ static void write_file(const char *name, const char *header, const void *data, s
 static void sixteen_bits_become_thirty_two(void **state)
 {
     (void)state;
-    /* 1, -2.5, 65504, the smallest subnormal, infinity, -0; then of bf16 1.5 and -1e38. */
+    /* 1, -2.5, 65504, the smallest subnormal, -65504, -0; then of bf16 1.5 and -1e38. */
     static const uint16_t bits[8] = {0x3c00, 0xc100, 0x7bff, 0x0001,
-                                     0x7c00, 0x8000, 0x3fc0, 0xfe96};
-    static const float halves[6] = {1, -2.5f, 65504, 5.9604644775390625e-8f, INFINITY, -0.0f};
+                                     0xfbff, 0x8000, 0x3fc0, 0xfe96};
+    static const float halves[6] = {1, -2.5f, 65504, 5.9604644775390625e-8f, -65504, -0.0f};
     write_file("x.safetensors",
                "{\"a\":{\"dtype\":\"F16\",\"shape\":[3,2],\"data_offsets\":[0,12]},"
                "\"b\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[12,16]}}",
@@ -278,11 +278,50 @@ static void sixteen_bits_become_thirty_two(void **state)
     assert_int_equal(read_two(NULL), 0);
     assert_memory_equal(a_data, halves, sizeof halves);
     assert_true(b_data[0] == 1.5f && fabsf(b_data[1] / -1e38f - 1) < 0.01f);
-    const uint16_t nan[6] = {0x7e00};
-    write_file("x.safetensors",
-               "{\"a\":{\"dtype\":\"F16\",\"shape\":[3,2],\"data_offsets\":[0,12]}}", nan, 12);
-    assert_true(read_two(NULL) < 0); /* no b, but a is filled */
-    assert_true(isnan(a_data[0]));
+}
+
+static void elements_that_are_not_finite_are_refused_by_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        uint16_t bits;
+        const char *value;
+    } cases[] = {{"F16", 0x7e00, "NaN"},  {"F16", 0x7c00, "Inf"},   {"F16", 0xfc00, "-Inf"},
+                 {"BF16", 0x7fc0, "NaN"}, {"BF16", 0xff80, "-Inf"}, {"BF16", 0x7f80, "Inf"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint16_t bits[6] = {0};
+        char header[100], reason[100];
+        bits[4] = cases[i].bits;
+        snprintf(header, sizeof header,
+                 "{\"a\":{\"dtype\":\"%s\",\"shape\":[3,2],\"data_offsets\":[0,12]}}",
+                 cases[i].type);
+        snprintf(reason, sizeof reason,
+                 "x.safetensors: tensor 'a': element 4 is %s, and weights must be finite",
+                 cases[i].value);
+        write_file(path, header, bits, sizeof bits);
+        assert_int_equal(read_two(NULL), DT_EFORMAT);
+        assert_string_equal(err.text, reason);
+    }
+    fill();
+    b_data[1] = NAN;
+    assert_int_equal(dt_safetensors_write(path, two, 2, true, &err), 0);
+    assert_int_equal(read_two(NULL), DT_EFORMAT);
+    assert_string_equal(err.text,
+                        "x.safetensors: tensor 'b': element 1 is NaN, and weights must be finite");
+}
+
+static void what_a_narrower_type_cannot_hold_is_refused_where_that_is_computed_in(void **state)
+{
+    (void)state;
+    struct dt_named_tensor narrow[] = {two[0], two[1]};
+    narrow[0].dtype = DT_F16;
+    fill();
+    a_data[3] = -65520;
+    assert_int_equal(dt_safetensors_write(path, two, 2, false, &err), 0);
+    assert_int_equal(read_two(NULL), 0);
+    assert_int_equal(dt_safetensors_read(path, narrow, 2, NULL, &err), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "tensor 'a': element 3 is -65520, which overflows fp16"));
 }
 
 static void other_names_are_found(void **state)
@@ -409,6 +448,8 @@ int main(void)
         cmocka_unit_test(data_must_be_covered_without_gap_or_overlap),
         cmocka_unit_test(the_tensors_must_be_those_asked_for),
         cmocka_unit_test(sixteen_bits_become_thirty_two),
+        cmocka_unit_test(elements_that_are_not_finite_are_refused_by_name),
+        cmocka_unit_test(what_a_narrower_type_cannot_hold_is_refused_where_that_is_computed_in),
         cmocka_unit_test(other_names_are_found),
         cmocka_unit_test(models_in_several_files_are_read),
         cmocka_unit_test(an_index_must_fit_its_files),

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/finite.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+typedef uint32_t lanes __attribute__((vector_size(16)));
+#define LANES 4
+#define SIGN  0x80000000u
+
+/* Bits of the smallest magnitude that is infinite in a type, by rounding to nearest even; those
+ * of all larger magnitudes, infinity and NaN are larger. */
+static const uint32_t limits[] = {
+    [DT_F32] = 0x7f800000, [DT_BF16] = 0x7f7f8000, [DT_F16] = 0x477ff000 /* 65520 */};
+
+static const char *const names[] = {[DT_F32] = "fp32", [DT_BF16] = "bf16", [DT_F16] = "fp16"};
+
+static lanes load(const float *x)
+{
+    lanes v;
+    memcpy(&v, x, sizeof v);
+    return v;
+}
+
+/* Without a branch or a comparison, so that it keeps up with the copying: the sum has the
+ * highest bit if the magnitude is limit or more. n: a multiple of 4 LANES. */
+static bool all_finite(const float *x, int64_t n, uint32_t limit)
+{
+    const uint32_t rest = SIGN - limit;
+    lanes a = {0}, b = {0}, c = {0}, d = {0};
+    for (int64_t i = 0; i < n; i += 4 * LANES) {
+        a |= (load(x + i) & ~SIGN) + rest;
+        b |= (load(x + i + LANES) & ~SIGN) + rest;
+        c |= (load(x + i + 2 * LANES) & ~SIGN) + rest;
+        d |= (load(x + i + 3 * LANES) & ~SIGN) + rest;
+    }
+    a |= b | c | d;
+    return ((a[0] | a[1] | a[2] | a[3]) & SIGN) == 0;
+}
+
+int64_t dt_first_not_finite(const float *x, int64_t n, enum dt_dtype type)
+{
+    int64_t i = 0;
+    while (n - i >= DT_FINITE_BLOCK && all_finite(x + i, DT_FINITE_BLOCK, limits[type]))
+        i += DT_FINITE_BLOCK;
+    for (; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        if ((bits & ~SIGN) >= limits[type])
+            return i;
+    }
+    return n;
+}
+
+int dt_check_weights(const float *x, int64_t n, enum dt_dtype type, const char *path,
+                     const char *tensor, int64_t first, struct dt_error *err)
+{
+    int64_t i = dt_first_not_finite(x, n, type);
+    if (i == n)
+        return 0;
+    if (isfinite(x[i]))
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: tensor '%s': element %" PRId64 " is %g, which overflows %s: choose "
+                       "another precision",
+                       path, tensor, first + i, (double)x[i], names[type]);
+    return dt_fail(err, DT_EFORMAT,
+                   "%s: tensor '%s': element %" PRId64 " is %s, and weights must be finite", path,
+                   tensor, first + i,
+                   isnan(x[i]) ? "NaN"
+                   : x[i] > 0  ? "Inf"
+                               : "-Inf");
+}
