@@ -102,6 +102,15 @@ static void allocate(struct dt_choice_result *r, size_t answers)
         r->right[rule] = dt_alloc(r->data->count, sizeof *r->right[rule]);
 }
 
+/* Items of likelihoods are the choices, one after the other. */
+static char *name_choice(const void *data, size_t number)
+{
+    const struct dt_choice_item *item = ((const struct dt_choice_data *)data)->items;
+    for (; number >= (size_t)item->count; item++)
+        number -= (size_t)item->count;
+    return dt_format("item '%s': choice %zu", item->id, number + 1);
+}
+
 int dt_choice_measure(struct dt_choice_result *r, struct dt_subject *s,
                       const struct dt_choice_data *data, const char *tokenizer, long batch,
                       struct dt_progress *progress, struct dt_error *err)
@@ -109,7 +118,8 @@ int dt_choice_measure(struct dt_choice_result *r, struct dt_subject *s,
     size_t answers = 0;
     *r = (struct dt_choice_result){.directory = dt_strdup(s->directory), .data = data};
     DT_TRY(dt_subject_need_tokenizer(s, tokenizer, err));
-    struct dt_likelihoods *l = dt_likelihoods_new(s->model, s->ranks, batch, progress);
+    const struct dt_item_names names = {name_choice, data};
+    struct dt_likelihoods *l = dt_likelihoods_new(s->model, s->ranks, batch, &names, progress);
     for (size_t i = 0; i < data->count; i++)
         for (int c = 0; c < data->items[i].count; c++, answers++)
             add_answer(l, s, &data->items[i], c);

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 #include "eval/likelihood.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "eval/turns.h"
+#include "model/finite.h"
 #include "model/pass.h"
 
 struct request {
     size_t item, first; /* where its ids begin in the queue */
+    size_t number;      /* of its first id in the item, from 1; 0: the prefix, before it */
     uint32_t count, from;
 };
 
 struct dt_likelihoods {
     const struct dt_model *model;
     struct dt_comm *ranks;
+    const struct dt_item_names *names;
     struct dt_progress *progress;
     struct dt_workspace *work; /* NULL until something was scored */
     int64_t work_length;
@@ -31,11 +35,13 @@ struct dt_likelihoods {
 };
 
 struct dt_likelihoods *dt_likelihoods_new(const struct dt_model *model, struct dt_comm *ranks,
-                                          int64_t batch, struct dt_progress *progress)
+                                          int64_t batch, const struct dt_item_names *names,
+                                          struct dt_progress *progress)
 {
     struct dt_likelihoods *l = dt_alloc(1, sizeof *l);
     l->model = model;
     l->ranks = ranks;
+    l->names = names;
     l->progress = progress;
     l->most = batch;
     return l;
@@ -72,17 +78,27 @@ size_t dt_likelihoods_waiting(const struct dt_likelihoods *l)
     return l->queue.count;
 }
 
-void dt_likelihoods_add(struct dt_likelihoods *l, size_t item, const uint32_t *ids, size_t count,
-                        size_t from)
+/* number: of the first of the ids in the item. */
+static void add_numbered(struct dt_likelihoods *l, size_t item, const uint32_t *ids, size_t count,
+                         size_t from, size_t number)
 {
     size_t most = (size_t)l->model->config.max_seq_len + 1, cut = count > most ? count - most : 0;
     size_t first = from > cut + 1 ? from - cut : 1;
     if (count - cut <= first)
         return;
     DT_GROW(l->requests, l->request_count, l->request_capacity);
-    l->requests[l->request_count++] =
-        (struct request){item, l->queue.count, (uint32_t)(count - cut), (uint32_t)first};
+    l->requests[l->request_count++] = (struct request){.item = item,
+                                                       .first = l->queue.count,
+                                                       .number = number + cut,
+                                                       .count = (uint32_t)(count - cut),
+                                                       .from = (uint32_t)first};
     dt_ids_append(&l->queue, ids + cut, count - cut);
+}
+
+void dt_likelihoods_add(struct dt_likelihoods *l, size_t item, const uint32_t *ids, size_t count,
+                        size_t from)
+{
+    add_numbered(l, item, ids, count, from, 1);
 }
 
 void dt_likelihoods_add_rolling(struct dt_likelihoods *l, size_t item, uint32_t prefix,
@@ -97,7 +113,8 @@ void dt_likelihoods_add_rolling(struct dt_likelihoods *l, size_t item, uint32_t 
     for (size_t from = 1, to; from < all.count; from = to) {
         to = all.count - from < length ? all.count : from + length;
         size_t context = to > length + 1 ? to - length - 1 : 0;
-        dt_likelihoods_add(l, item, all.data + context, to - context, from - context);
+        add_numbered(l, item, all.data + context, to - context, from - context,
+                     context + (prefix == UINT32_MAX));
     }
     dt_ids_release(&all);
 }
@@ -146,15 +163,28 @@ static void pack(struct dt_likelihoods *l, const struct request *requests, int64
     }
 }
 
-static struct dt_likelihood sum_of(const struct request *r, const float *losses, const float *hits)
+static int fail_at(const struct dt_likelihoods *l, const struct request *r, uint32_t t, float loss,
+                   struct dt_error *err)
 {
-    struct dt_likelihood sum = {.greedy = true};
+    char *name = l->names->name(l->names->context, r->item);
+    dt_fail(err, DT_EFORMAT, "%s: token %zu: the loss is %s: the model's numbers overflow", name,
+            r->number + t + 1, dt_not_finite_name((double)loss));
+    free(name);
+    return err->code;
+}
+
+static int sum_up(const struct dt_likelihoods *l, const struct request *r, const float *losses,
+                  const float *hits, struct dt_likelihood *sum, struct dt_error *err)
+{
+    *sum = (struct dt_likelihood){.greedy = true};
     for (uint32_t t = r->from - 1; t + 1 < r->count; t++) {
-        sum.nats += (double)losses[t];
-        sum.greedy = sum.greedy && hits[t] > 0;
-        sum.tokens++;
+        if (!isfinite(losses[t]))
+            return fail_at(l, r, t, losses[t], err);
+        sum->nats += (double)losses[t];
+        sum->greedy = sum->greedy && hits[t] > 0;
+        sum->tokens++;
     }
-    return sum;
+    return 0;
 }
 
 /* Scores requests as one batch; scores: a place for each. */
@@ -166,7 +196,8 @@ static int score_batch(struct dt_likelihoods *l, const struct request *requests,
     pack(l, requests, count, length);
     dt_model_score(l->model, l->work, &l->batch, l->losses, l->hits);
     for (int64_t i = 0; i < count; i++)
-        scores[i] = sum_of(&requests[i], l->losses + i * length, l->hits + i * length);
+        DT_TRY(
+            sum_up(l, &requests[i], l->losses + i * length, l->hits + i * length, &scores[i], err));
     return 0;
 }
 

@@ -3,7 +3,7 @@
  * How probable a model finds text: sequences wait in a queue and are scored in
  * batches of about the same length.
  *
- *     struct dt_likelihoods *l = dt_likelihoods_new(model, NULL, 16, progress);
+ *     struct dt_likelihoods *l = dt_likelihoods_new(model, NULL, 16, &names, progress);
  *     size_t item = dt_likelihoods_item(l);
  *     dt_likelihoods_add(l, item, ids, count, from);
  *     DT_TRY(dt_likelihoods_run(l, err));
@@ -30,10 +30,17 @@ struct dt_likelihood {
 
 struct dt_likelihoods;
 
+/* What errors call an item; owned by the caller. */
+struct dt_item_names {
+    char *(*name)(const void *context, size_t item);
+    const void *context;
+};
+
 /* ranks: that score together; NULL: this one alone. batch: sequences that are scored
- * together at most. model, ranks and progress are borrowed. */
+ * together at most. All pointers are borrowed. */
 struct dt_likelihoods *dt_likelihoods_new(const struct dt_model *model, struct dt_comm *ranks,
-                                          int64_t batch, struct dt_progress *progress);
+                                          int64_t batch, const struct dt_item_names *names,
+                                          struct dt_progress *progress);
 /* A new item, numbered from 0. */
 size_t dt_likelihoods_item(struct dt_likelihoods *likelihoods);
 /* Queues ids, each below the model's vocabulary, of which those from place from
@@ -50,7 +57,8 @@ void dt_likelihoods_add_rolling(struct dt_likelihoods *likelihoods, size_t item,
 /* Tokens that wait. */
 size_t dt_likelihoods_waiting(const struct dt_likelihoods *likelihoods);
 /* Scores all that waits. share: which part of all that is to come these are, for
- * the progress line; 0 if it is not known. */
+ * the progress line; 0 if it is not known. A loss that is not finite is DT_EFORMAT, with its
+ * item and token. */
 int dt_likelihoods_run(struct dt_likelihoods *likelihoods, double share,
                        struct dt_error *err) DT_MUST_CHECK;
 /* What was scored so far of an item; borrowed until the next item. */

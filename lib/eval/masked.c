@@ -11,6 +11,7 @@
 #include "eval/certainty.h"
 #include "eval/turns.h"
 #include "io/document.h"
+#include "model/finite.h"
 #include "model/masking.h"
 #include "model/pass.h"
 
@@ -24,6 +25,7 @@ struct measurement {
     struct dt_masked_result *result;
     struct dt_subject *subject;
     const struct dt_masked_options *how;
+    const char *data;
     struct dt_progress *progress;
     struct dt_workspace *work;
     struct dt_batch batch;
@@ -62,17 +64,27 @@ static int open_masking(struct measurement *m, struct dt_error *err)
     return rc;
 }
 
-/* Scores what lies in the batch, if it is this rank's turn. */
-static void score(struct measurement *m, int64_t count, int64_t length)
+/* Scores what lies in the batch, if it is this rank's turn. first: the number of its first token
+ * in the document, from 1. */
+static int score(struct measurement *m, int64_t count, int64_t length, size_t first,
+                 struct dt_error *err)
 {
     struct piece piece = {.document = m->result->documents};
+    bool ours = dt_turn_is_ours(m->subject->ranks, m->piece_count);
     m->batch.count = count;
     m->batch.length = length;
-    if (dt_turn_is_ours(m->subject->ranks, m->piece_count))
+    if (ours)
         dt_model_score(m->subject->model, m->work, &m->batch, m->losses, m->hits);
     for (int64_t i = 0; i < count * length; i++) {
         if (m->batch.targets[i] < 0)
             continue;
+        if (ours && !isfinite(m->losses[i]))
+            return dt_fail(err, DT_EFORMAT,
+                           "%s: document %" PRIu64 ": token %zu: the loss is %s: the model's "
+                           "numbers overflow",
+                           m->data, m->result->documents + 1,
+                           first + (size_t)(m->how->alone ? i % length : i),
+                           dt_not_finite_name((double)m->losses[i]));
         piece.score.nats += (double)m->losses[i];
         piece.score.hits += m->hits[i] > 0;
         piece.score.predicted++;
@@ -80,6 +92,7 @@ static void score(struct measurement *m, int64_t count, int64_t length)
     m->predicted += piece.score.predicted;
     DT_GROW(m->pieces, m->piece_count, m->piece_capacity);
     m->pieces[m->piece_count++] = piece;
+    return 0;
 }
 
 static void add(struct dt_masked_score *sum, const struct dt_masked_score *score)
@@ -102,7 +115,8 @@ static int sum_up(struct measurement *m, struct dt_error *err)
 }
 
 /* As many copies of a sequence as it has tokens, each with another one masked. */
-static void score_alone(struct measurement *m, const uint32_t *ids, int64_t length)
+static int score_alone(struct measurement *m, const uint32_t *ids, int64_t length, size_t first,
+                       struct dt_error *err)
 {
     int64_t count = 0;
     for (int64_t t = 0; t < length; t++) {
@@ -116,14 +130,16 @@ static void score_alone(struct measurement *m, const uint32_t *ids, int64_t leng
             count++;
         }
         if (count == m->how->batch || (t + 1 == length && count > 0)) {
-            score(m, count, length);
+            DT_TRY(score(m, count, length, first, err));
             count = 0;
         }
     }
+    return 0;
 }
 
 /* Sequences of one document are of one length but for its last, so that none is padded. */
-static void score_document(struct measurement *m, const uint32_t *ids, size_t size)
+static int score_document(struct measurement *m, const uint32_t *ids, size_t size,
+                          struct dt_error *err)
 {
     size_t most = (size_t)m->subject->model->config.max_seq_len;
     for (size_t from = 0; from < size;) {
@@ -133,12 +149,12 @@ static void score_document(struct measurement *m, const uint32_t *ids, size_t si
             count = (size_t)m->how->batch;
         if (m->how->alone) {
             count = 1;
-            score_alone(m, ids + from, (int64_t)length);
+            DT_TRY(score_alone(m, ids + from, (int64_t)length, from + 1, err));
         } else {
             m->batch.first_sample = m->sequences;
             dt_batch_mask(&m->batch, m->masking, ids + from, (int64_t)count, (int64_t)length,
                           (int64_t)length);
-            score(m, (int64_t)count, (int64_t)length);
+            DT_TRY(score(m, (int64_t)count, (int64_t)length, from + 1, err));
         }
         m->sequences += count;
         from += count * length;
@@ -148,6 +164,7 @@ static void score_document(struct measurement *m, const uint32_t *ids, size_t si
     if (dt_progress_due(m->progress))
         dt_progress_show(m->progress, "document %" PRIu64 ", %" PRIu64 " tokens predicted",
                          m->result->documents, m->predicted);
+    return 0;
 }
 
 static int score_documents(struct measurement *m, char *path, struct dt_error *err)
@@ -162,7 +179,8 @@ static int score_documents(struct measurement *m, char *path, struct dt_error *e
         dt_encode(m->subject->encoder, doc.text.data, doc.text.size, &ids);
         if (m->eot != DT_NO_TOKEN)
             dt_ids_add(&ids, m->eot);
-        score_document(m, ids.data, ids.count);
+        if ((rc = score_document(m, ids.data, ids.count, err)) < 0)
+            break;
     }
     dt_documents_close(docs);
     dt_document_release(&doc);
@@ -191,7 +209,8 @@ int dt_masked_measure(struct dt_masked_result *result, struct dt_subject *subjec
                       const struct dt_masked_options *how, struct dt_progress *progress,
                       struct dt_error *err)
 {
-    struct measurement m = {.result = result, .subject = subject, .how = how, .progress = progress};
+    struct measurement m = {
+        .result = result, .subject = subject, .how = how, .data = data, .progress = progress};
     *result = (struct dt_masked_result){.directory = dt_strdup(subject->directory)};
     int rc = prepare(&m, err);
     rc = rc < 0 ? rc : score_documents(&m, data, err);

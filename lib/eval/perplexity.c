@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "eval/perplexity.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -91,18 +92,21 @@ static int measure_shards(struct measurement *m, const char *path, struct dt_err
 /* Adds meta.logprob, which dt-synth knows and nobody else. */
 static int add_floor(struct dt_perplexity *p, const struct dt_document *doc, struct dt_error *err)
 {
-    struct json_object *meta, *logprob;
+    struct json_object *meta;
     if (doc->meta.size == 0) {
         p->has_floor = false;
         return 0;
     }
     DT_TRY(dt_json_parse(doc->meta.data, doc->meta.size, "meta", &meta, err));
-    if (json_object_object_get_ex(meta, "logprob", &logprob))
-        p->floor -= json_object_get_double(logprob);
+    double logprob = 0;
+    int rc = 0;
+    if (json_object_object_get_ex(meta, "logprob", NULL))
+        rc = dt_json_get_real(meta, "logprob", "meta", &logprob, err);
     else
         p->has_floor = false;
+    p->floor -= logprob;
     json_object_put(meta);
-    return 0;
+    return rc;
 }
 
 /* Pieces between runs of white space; bytes that are no UTF-8 are none. */
@@ -132,7 +136,8 @@ static int take_document(struct measurement *m, const struct dt_document *doc, s
         dt_ids_add(ids, eot);
     m->result->bytes += doc->text.size;
     m->result->words += count_words(doc->text.data, doc->text.size);
-    DT_TRY(add_floor(m->result, doc, err));
+    if (add_floor(m->result, doc, err) < 0)
+        return dt_fail_context(err, "document %" PRIu64, m->result->documents + 1);
     return add_document(m, eot, ids->data, ids->count, taken, total, err);
 }
 
@@ -176,13 +181,21 @@ static void sum_up(struct measurement *m)
     }
 }
 
+static char *name_document(const void *data, size_t number)
+{
+    return dt_format("%s: document %zu", strcmp(data, "-") == 0 ? "stdin" : (const char *)data,
+                     number + 1);
+}
+
 int dt_perplexity_measure(struct dt_perplexity *result, struct dt_subject *subject, char *data,
                           const struct dt_perplexity_options *how, struct dt_progress *progress,
                           struct dt_error *err)
 {
     struct measurement m = {result, subject, how, NULL};
     *result = (struct dt_perplexity){.directory = dt_strdup(subject->directory)};
-    m.likelihoods = dt_likelihoods_new(subject->model, subject->ranks, how->batch, progress);
+    const struct dt_item_names names = {name_document, data};
+    m.likelihoods =
+        dt_likelihoods_new(subject->model, subject->ranks, how->batch, &names, progress);
     int rc = holds_shards(data) ? measure_shards(&m, data, err) : measure_documents(&m, data, err);
     rc = rc < 0 ? rc : dt_likelihoods_run(m.likelihoods, 1, err);
     if (rc == 0)

@@ -53,6 +53,11 @@ int64_t dt_first_not_finite(const float *x, int64_t n, enum dt_dtype type)
     return n;
 }
 
+const char *dt_not_finite_name(double x)
+{
+    return isnan(x) ? "NaN" : x > 0 ? "Inf" : "-Inf";
+}
+
 int dt_check_weights(const float *x, int64_t n, enum dt_dtype type, const char *path,
                      const char *tensor, int64_t first, struct dt_error *err)
 {
@@ -66,8 +71,5 @@ int dt_check_weights(const float *x, int64_t n, enum dt_dtype type, const char *
                        path, tensor, first + i, (double)x[i], names[type]);
     return dt_fail(err, DT_EFORMAT,
                    "%s: tensor '%s': element %" PRId64 " is %s, and weights must be finite", path,
-                   tensor, first + i,
-                   isnan(x[i]) ? "NaN"
-                   : x[i] > 0  ? "Inf"
-                               : "-Inf");
+                   tensor, first + i, dt_not_finite_name((double)x[i]));
 }

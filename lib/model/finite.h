@@ -22,4 +22,7 @@ int64_t dt_first_not_finite(const float *x, int64_t n, enum dt_dtype type);
 int dt_check_weights(const float *x, int64_t n, enum dt_dtype type, const char *path,
                      const char *tensor, int64_t first, struct dt_error *err) DT_MUST_CHECK;
 
+/* How errors call a number that is not finite: NaN, Inf or -Inf. */
+const char *dt_not_finite_name(double x);
+
 #endif

@@ -3,6 +3,7 @@
  * compares logits with those of another reader. */
 #include "scratch.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -182,6 +183,57 @@ static void assert_refused(const char *needle, size_t behind, uint64_t value, si
     dt_model_free(m);
 }
 
+/* Writes a model with that number among the queries' weights; the error of reading it, or of
+ * writing it. */
+static int write_and_read(float x, enum dt_gguf_type type)
+{
+    struct dt_model *m = new_model(DT_LLAMA), *again = NULL;
+    const struct dt_param *p = &m->table.params[0];
+    while (strstr(p->name, "q_proj") == NULL)
+        p++;
+    m->parameters[p->offset + 5] = x;
+    int rc = dt_gguf_write(m, "tiny", type, NULL, UINT32_MAX, path, &err);
+    rc = rc < 0 ? rc : dt_gguf_read(&again, dev, path, &err);
+    dt_model_free(again);
+    dt_model_free(m);
+    return rc;
+}
+
+static void weights_that_are_not_finite_in_the_files_type_are_not_written(void **state)
+{
+    (void)state;
+    assert_int_equal(write_and_read(70000, DT_GGUF_F32), 0);
+    assert_int_equal(write_and_read(70000, DT_GGUF_BF16), 0);
+    assert_int_equal(write_and_read(70000, DT_GGUF_F16), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "q_proj.weight': element 5 is 70000, which overflows fp16"));
+    assert_int_equal(write_and_read(8e6f, DT_GGUF_Q8_0), 0);
+    assert_int_equal(write_and_read(9e6f, DT_GGUF_Q8_0), DT_EINVALID);
+    assert_non_null(strstr(err.text, "q_proj.weight': the scale of a block overflows fp16"));
+    assert_int_equal(write_and_read(-NAN, DT_GGUF_F32), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "q_proj.weight': element 5 is NaN"));
+}
+
+static void weights_that_are_not_finite_are_not_read(void **state)
+{
+    (void)state;
+    struct dt_model *m = new_model(DT_LLAMA), *again;
+    char *file;
+    size_t size;
+    assert_int_equal(dt_gguf_write(m, "tiny", DT_GGUF_F32, NULL, UINT32_MAX, path, &err), 0);
+    assert_int_equal(dt_file_read(path, 1 << 20, &file, &size, &err), 0);
+    const int64_t width = m->config.hidden_size;
+    const float *q = find_tensor(file, size, "blk.0.attn_q.weight", (uint64_t)width,
+                                 (uint64_t)width, data_bytes_of(m));
+    const float infinite = -INFINITY;
+    memcpy(file + ((const char *)(q + 7) - file), &infinite, sizeof infinite);
+    assert_int_equal(dt_file_write(path, file, size, &err), 0);
+    assert_int_equal(dt_gguf_read(&again, dev, path, &err), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "tensor 'blk.0.attn_q.weight': element 7 is -Inf"));
+    assert_null(again);
+    free(file);
+    dt_model_free(m);
+}
+
 static void what_cannot_be_is_named(void **state)
 {
     (void)state;
@@ -212,6 +264,8 @@ int main(void)
         cmocka_unit_test(gpt2s_linear_maps_are_transposed),
         cmocka_unit_test(every_prefix_and_many_changes_are_refused_or_read),
         cmocka_unit_test(what_cannot_be_is_named),
+        cmocka_unit_test(weights_that_are_not_finite_in_the_files_type_are_not_written),
+        cmocka_unit_test(weights_that_are_not_finite_are_not_read),
     };
     return cmocka_run_group_tests(tests, prepare, clean_up);
 }
