@@ -116,11 +116,12 @@ static int load(struct generation *g, struct dt_device *dev, struct dt_error *er
 
 /* number: of the prompt, from 0; sample likewise. */
 static int begin(struct generation *g, struct dt_continuation *item, const char *prompt,
-                 size_t size, uint64_t number, uint64_t sample, struct dt_error *err)
+                 size_t size, const char *place, uint64_t number, uint64_t sample,
+                 struct dt_error *err)
 {
     uint64_t seed = number ? dt_random_key((uint64_t)opt.seed, 'P', number) : (uint64_t)opt.seed;
     uint32_t eot = dt_tokenizer_eot(g->tokenizer);
-    *item = (struct dt_continuation){.key = dt_random_key(seed, 'G', sample)};
+    *item = (struct dt_continuation){.place = place, .key = dt_random_key(seed, 'G', sample)};
     if (!opt.no_eot && eot != DT_NO_TOKEN)
         dt_ids_add(&item->ids, eot);
     dt_encode(g->encoder, prompt, size, &item->ids);
@@ -143,7 +144,8 @@ static int continue_prompt(struct generation *g, long sample, struct dt_error *e
     struct dt_continuation item;
     if (sample > 0)
         DT_TRY(dt_output_write(&g->out, "\n", 1, err));
-    int rc = begin(g, &item, opt.prompt, strlen(opt.prompt), 0, (uint64_t)sample, err);
+    int rc =
+        begin(g, &item, opt.prompt, strlen(opt.prompt), "the prompt", 0, (uint64_t)sample, err);
     rc = rc < 0 ? rc : dt_output_write(&g->out, opt.prompt, strlen(opt.prompt), err);
     rc = rc < 0 ? rc : dt_generate(g->generator, &item, 1, write_now, &g->out, err);
     rc = rc < 0 ? rc : dt_output_write(&g->out, "\n", 1, err);
@@ -157,12 +159,14 @@ static int continue_prompt(struct generation *g, long sample, struct dt_error *e
 
 struct job {
     struct json_object *line;      /* owned */
+    char *place;                   /* FILE:LINE, owned */
     struct dt_continuation *items; /* one a sample */
 };
 
 static int read_job(struct generation *g, struct job *job, const struct dt_buffer *text,
-                    uint64_t number, const char *place, struct dt_error *err)
+                    uint64_t number, struct dt_error *err)
 {
+    const char *place = job->place;
     struct json_object *prompt;
     DT_TRY(dt_json_parse(text->data, text->size, place, &job->line, err));
     const char *name = json_object_object_get(job->line, "prompt") ? "prompt" : "context";
@@ -173,7 +177,8 @@ static int read_job(struct generation *g, struct job *job, const struct dt_buffe
     job->items = dt_alloc((size_t)opt.samples, sizeof *job->items);
     for (long i = 0; i < opt.samples; i++)
         if (begin(g, &job->items[i], json_object_get_string(prompt),
-                  (size_t)json_object_get_string_len(prompt), number, (uint64_t)i, err) < 0)
+                  (size_t)json_object_get_string_len(prompt), job->place, number, (uint64_t)i,
+                  err) < 0)
             return dt_fail_context(err, "%s", place);
     return 0;
 }
@@ -184,6 +189,7 @@ static void release_job(struct job *job)
         dt_continuation_release(&job->items[i]);
     free(job->items);
     json_object_put(job->line);
+    free(job->place);
     *job = (struct job){0};
 }
 
@@ -256,9 +262,9 @@ static int read_jobs(struct generation *g, struct dt_input *in, struct job *jobs
         read->lines++;
         if (is_blank(&line))
             continue;
-        char *place = dt_format("%s:%llu", dt_input_name(in), (unsigned long long)read->lines);
-        rc = read_job(g, &jobs[(*count)++], &line, read->prompts++, place, err);
-        free(place);
+        struct job *job = &jobs[(*count)++];
+        job->place = dt_format("%s:%llu", dt_input_name(in), (unsigned long long)read->lines);
+        rc = read_job(g, job, &line, read->prompts++, err);
     }
     dt_buffer_release(&line);
     return rc;

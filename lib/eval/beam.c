@@ -56,13 +56,14 @@ static void offer(struct search *s, struct extension e)
     s->best[at] = e;
 }
 
-static void extend_all(struct search *s)
+static int extend_all(struct search *s, size_t added, struct dt_error *err)
 {
     int64_t vocabulary = s->g->model->config.vocab_size;
     s->best_count = 0;
     for (int b = 0; b < s->count; b++) {
         float *logits = s->g->logits + b * vocabulary;
         dt_penalize_text(s->g, logits, &s->item->ids, &s->live[b].ids);
+        DT_TRY(dt_check_logits(s->g, s->item, logits, added, err));
         double most = (double)logits[0], sum = 0;
         for (uint32_t i = 1; i < s->g->size; i++)
             most = (double)logits[i] > most ? (double)logits[i] : most;
@@ -72,6 +73,7 @@ static void extend_all(struct search *s)
             offer(s,
                   (struct extension){b, i, s->live[b].score + (double)logits[i] - most - log(sum)});
     }
+    return 0;
 }
 
 /* A continuation that ended; tokens: its length with the one that ended it. */
@@ -177,7 +179,7 @@ static void answer(struct search *s)
     item->finish = s->answer_finish;
 }
 
-void dt_beam_search(struct dt_generator *g, struct dt_continuation *item)
+int dt_beam_search(struct dt_generator *g, struct dt_continuation *item, struct dt_error *err)
 {
     size_t width = (size_t)g->how.beams, capacity = (size_t)g->capacity, added = 0;
     size_t wanted = (size_t)g->how.tokens, half = capacity / 2;
@@ -192,19 +194,24 @@ void dt_beam_search(struct dt_generator *g, struct dt_continuation *item)
     dt_decoder_reset(g->decoder, 0);
     dt_decoder_feed(g->decoder, 0, item->ids.data + item->ids.count - keep, (int64_t)keep,
                     g->logits);
-    while (is_open(&s, added, most)) {
-        extend_all(&s);
+    int rc = 0;
+    while (rc == 0 && is_open(&s, added, most)) {
+        rc = extend_all(&s, added, err);
+        if (rc < 0)
+            break;
         take_best(&s);
         if (++added < most && s.count > 0)
             look_ahead(&s);
     }
-    for (int i = 0; i < s.count; i++)
+    for (int i = 0; rc == 0 && i < s.count; i++)
         finish(&s, &s.live[i].ids, s.live[i].score, s.live[i].ids.count, DT_FINISH_LENGTH);
-    answer(&s);
+    if (rc == 0)
+        answer(&s);
     for (size_t i = 0; i < width; i++) {
         dt_ids_release(&s.live[i].ids);
         dt_ids_release(&s.next[i].ids);
     }
     dt_ids_release(&s.answer_ids);
     free(s.live), free(s.next), free(s.best), free(s.ranks);
+    return rc;
 }

@@ -25,6 +25,10 @@ size_t dt_find_stop(const struct dt_generator *g, const struct dt_buffer *text, 
 /* Penalizes the tokens of the text so far, which is head and then tail. */
 void dt_penalize_text(struct dt_generator *g, float *logits, const struct dt_ids *head,
                       const struct dt_ids *tail);
-void dt_beam_search(struct dt_generator *g, struct dt_continuation *item);
+/* Whether all logits of the token that comes after added others are finite. */
+int dt_check_logits(const struct dt_generator *g, const struct dt_continuation *item,
+                    const float *logits, size_t added, struct dt_error *err) DT_MUST_CHECK;
+int dt_beam_search(struct dt_generator *g, struct dt_continuation *item,
+                   struct dt_error *err) DT_MUST_CHECK;
 
 #endif

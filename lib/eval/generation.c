@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "eval/generation.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/rng.h"
 #include "eval/generation-parts.h"
+#include "model/finite.h"
 
 const char *const dt_finishes[] = {"length", "end", "stop", NULL};
 
@@ -16,13 +19,27 @@ struct growth {
     size_t prompt, told; /* ids of the prompt; bytes of text that the sink has */
 };
 
+#define MOST_POWER 290 /* of 10: what is left is for the scores that are divided */
+
+/* Scores are divided by lengths to a power, which must not overflow. */
+static int check_length_penalty(const struct dt_generation *how, long length, struct dt_error *err)
+{
+    double most = MOST_POWER / log10((double)length + 1);
+    if (how->beams <= 1 || fabs(how->length_penalty) <= most)
+        return 0;
+    return dt_fail(err, DT_EINVALID,
+                   "a length penalty of %g overflows for %ld tokens: choose one from -%.4g to %.4g",
+                   how->length_penalty, length, most, most);
+}
+
 int dt_generator_new(struct dt_generator **result, const struct dt_model *model,
                      const struct dt_tokenizer *tokenizer, const struct dt_generation *how,
                      struct dt_error *err)
 {
+    *result = NULL;
+    DT_TRY(check_length_penalty(how, model->config.max_seq_len, err));
     struct dt_generator *g = dt_alloc(1, sizeof *g);
     int64_t slots = how->beams > 1 ? 2 * how->beams : how->slots;
-    *result = NULL;
     g->model = model;
     g->tokenizer = tokenizer;
     g->how = *how;
@@ -104,27 +121,45 @@ void dt_penalize_text(struct dt_generator *g, float *logits, const struct dt_ids
         dt_penalize_repetition(logits, g->seen, tail->data, tail->count, penalty);
 }
 
+int dt_check_logits(const struct dt_generator *g, const struct dt_continuation *item,
+                    const float *logits, size_t added, struct dt_error *err)
+{
+    int64_t id = dt_first_not_finite(logits, g->size, DT_F32);
+    if (id == g->size)
+        return 0;
+    return dt_fail(err, DT_EFORMAT,
+                   "%s: token %zu of the continuation: the logit of token id %" PRId64
+                   " is %s: the model's numbers overflow",
+                   item->place, added + 1, id, dt_not_finite_name((double)logits[id]));
+}
+
 /* --- sampling ---------------------------------------------------------------------------------*/
 
-/* The token that follows logits; UINT32_MAX where text ends. */
-static uint32_t choose(struct dt_generator *g, const struct growth *w, float *logits)
+/* *id: the token that follows logits; UINT32_MAX where text ends. */
+static int choose(struct dt_generator *g, const struct growth *w, float *logits, uint32_t *id,
+                  struct dt_error *err)
 {
     const struct dt_continuation *item = w->item;
     dt_penalize_text(g, logits, &item->ids, NULL);
+    DT_TRY(dt_check_logits(g, item, logits, item->added, err));
     struct dt_random bits = dt_random(item->key, 0, item->added);
     double uniform = dt_uniform_double(((uint64_t)bits.word[0] << 32) | bits.word[1]);
-    uint32_t id = dt_sampler_choose(g->sampler, logits, uniform);
-    return id == g->eot ? UINT32_MAX : id;
+    *id = dt_sampler_choose(g->sampler, logits, uniform);
+    *id = *id == g->eot ? UINT32_MAX : *id;
+    return 0;
 }
 
-/* Takes the next token; true if that was the last one. */
-static bool grow(struct dt_generator *g, struct growth *w, float *logits)
+/* Takes the next token; *last: whether that was the last one. */
+static int grow(struct dt_generator *g, struct growth *w, float *logits, bool *last,
+                struct dt_error *err)
 {
     struct dt_continuation *item = w->item;
-    uint32_t id = choose(g, w, logits);
+    uint32_t id;
+    DT_TRY(choose(g, w, logits, &id, err));
     item->finish = DT_FINISH_END;
-    if (id == UINT32_MAX)
-        return true;
+    *last = id == UINT32_MAX;
+    if (*last)
+        return 0;
     size_t before = item->text.size;
     dt_ids_add(&item->ids, id);
     dt_add_token_text(g, id, &item->text);
@@ -133,7 +168,8 @@ static bool grow(struct dt_generator *g, struct growth *w, float *logits)
     item->finish = stop == SIZE_MAX ? DT_FINISH_LENGTH : DT_FINISH_STOP;
     if (stop != SIZE_MAX)
         item->text.size = stop;
-    return stop != SIZE_MAX || item->added == (size_t)g->how.tokens;
+    *last = stop != SIZE_MAX || item->added == (size_t)g->how.tokens;
+    return 0;
 }
 
 /* All prompts, and those that grow side by side. */
@@ -200,7 +236,8 @@ static int start_next(struct dt_generator *g, struct wave *v, int64_t slot, stru
         struct dt_continuation *item = &v->items[v->next++];
         struct growth w = {item, slot, item->ids.count, 0};
         begin(g, &w, g->logits);
-        bool last = grow(g, &w, g->logits);
+        bool last;
+        DT_TRY(grow(g, &w, g->logits, &last, err));
         DT_TRY(tell(g, v, &w, last, err));
         if (last)
             continue;
@@ -217,7 +254,9 @@ static int step(struct dt_generator *g, struct wave *v, struct dt_error *err)
     v->count = 0;
     for (size_t i = 0; i < growing; i++) {
         struct growth w = v->all[i];
-        bool last = grow(g, &w, g->logits + (int64_t)v->rows[i] * g->model->config.vocab_size);
+        bool last;
+        DT_TRY(
+            grow(g, &w, g->logits + (int64_t)v->rows[i] * g->model->config.vocab_size, &last, err));
         DT_TRY(tell(g, v, &w, last, err));
         if (last)
             v->slots[done++] = w.slot;
@@ -256,7 +295,7 @@ int dt_generate(struct dt_generator *g, struct dt_continuation *items, size_t co
     if (g->how.beams <= 1)
         return sample_all(g, items, count, count == 1 ? sink : NULL, context, err);
     for (size_t i = 0; i < count; i++) {
-        dt_beam_search(g, &items[i]);
+        DT_TRY(dt_beam_search(g, &items[i], err));
         if (sink && count == 1 && items[i].text.size > 0)
             DT_TRY(sink(context, items[i].text.data, items[i].text.size, err));
     }

@@ -34,6 +34,7 @@ extern const char *const dt_finishes[];
 
 struct dt_continuation {
     struct dt_ids ids; /* the prompt, at least one token; what was added comes behind it */
+    const char *place; /* where the prompt is from, as errors call it; borrowed */
     uint64_t key;      /* of its random choices */
     size_t added;
     struct dt_buffer text;  /* what was added, as text */
@@ -49,7 +50,8 @@ int dt_generator_new(struct dt_generator **generator, const struct dt_model *mod
 /* Text as it is settled; a failure ends generation. */
 typedef int dt_text_sink(void *context, const char *text, size_t size, struct dt_error *err);
 /* Continues any number of prompts, as many at a time as there are slots. sink: gets
- * the text of a single prompt while it grows; NULL is fine. */
+ * the text of a single prompt while it grows; NULL is fine. A logit that is not finite is
+ * DT_EFORMAT, with the prompt's place and the token. */
 int dt_generate(struct dt_generator *generator, struct dt_continuation *items, size_t count,
                 dt_text_sink *sink, void *context, struct dt_error *err) DT_MUST_CHECK;
 void dt_generator_free(struct dt_generator *generator); /* NULL is fine */
