@@ -101,6 +101,17 @@ static int begin_checkpoint(struct dt_training *t, struct dt_error *err)
     return dt_saver_save(t->saver, &t->state, err);
 }
 
+/* A run that has done all its steps and no update leaves what it began with: that is no result. */
+static int check_updates(const struct dt_training *t, struct dt_error *err)
+{
+    if (t->state.step == 0 || t->state.skipped < t->state.step)
+        return 0;
+    return dt_fail(err, DT_EINVALID,
+                   "step %ld: the updates of all %ld steps were skipped: nothing was trained, and "
+                   "nothing is saved",
+                   t->state.step, t->state.step);
+}
+
 /* A checkpoint after skipped updates waits for one that succeeds: the model may
  * be beyond help, and the checkpoint before it is what to go back to. */
 static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
@@ -110,6 +121,7 @@ static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct d
     if (!best && !is_done(t) && !regular)
         return 0;
     if (is_done(t)) {
+        DT_TRY(check_updates(t, err));
         DT_TRY(dt_training_save(t, err));
         r->saved = true;
         return 0;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/buffer.h"
 #include "model/context.h"
+#include "model/finite.h"
 #include "train/training-parts.h"
 
 /* What ranks tell each other of every batch. */
@@ -13,15 +15,37 @@ double *dt_training_validation_values(const struct dt_settings *settings)
     return dt_alloc((size_t)settings->training.eval_batches, BATCH_VALUES * sizeof(double));
 }
 
+/* The sample at a place of the order of validation. */
+static uint64_t sample_at(uint64_t samples, uint64_t place)
+{
+    return dt_sample_at(0, samples, place);
+}
+
+/* Whether the losses of the batch that was scored last are finite. */
+static int check_losses(const struct dt_training *t, uint64_t samples, uint64_t first,
+                        uint64_t rows, struct dt_error *err)
+{
+    uint64_t length = (uint64_t)t->settings.training.sequence_length;
+    for (uint64_t i = 0; i < rows * length; i++)
+        if (!isfinite(t->val_losses[i]))
+            return dt_fail(err, DT_EFORMAT,
+                           "step %ld: validation: split '%s': sample %" PRIu64 ": token %" PRIu64
+                           ": the loss is %s: the model's numbers overflow",
+                           t->state.step, t->settings.data.val_split,
+                           sample_at(samples, first + i / length), i % length + 1,
+                           dt_not_finite_name((double)t->val_losses[i]));
+    return 0;
+}
+
 /* Loss of the samples at places first .. first + rows - 1 of the order. */
 static int validate_batch(struct dt_training *t, uint64_t samples, uint64_t first, uint64_t rows,
                           double *values, struct dt_error *err)
 {
-    uint64_t length = (uint64_t)t->settings.training.sequence_length, seed = 0;
+    uint64_t length = (uint64_t)t->settings.training.sequence_length;
     for (uint64_t i = 0; i < rows; i++) {
         uint32_t *ids = t->val_ids + i * (length + 1);
-        DT_TRY(dt_dataset_sample(t->val, (uint32_t)length, dt_sample_at(seed, samples, first + i),
-                                 ids, err));
+        DT_TRY(
+            dt_dataset_sample(t->val, (uint32_t)length, sample_at(samples, first + i), ids, err));
         if (t->scope != DT_SCOPE_ROW)
             dt_attention_spans(t->scope, dt_dataset_info(t->val), ids, (uint32_t)length,
                                t->val_begins + i * length, t->val_ends + i * length);
@@ -67,9 +91,13 @@ static int validate(struct dt_training *t, double *loss, double *accuracy, struc
     uint64_t count = wanted < samples ? wanted : samples;
     int64_t batches = (int64_t)((count + batch - 1) / batch);
     struct dt_range own = dt_parallel_part(&t->store.parallel, batches);
+    struct dt_error reason = {0};
+    int found = 0;
     for (int64_t i = own.first; i < own.end; i++) {
         uint64_t from = (uint64_t)i * batch, rows = count - from < batch ? count - from : batch;
         DT_TRY(validate_batch(t, samples, from, rows, t->val_values + i * BATCH_VALUES, err));
+        if (found == 0)
+            found = check_losses(t, samples, from, rows, &reason);
     }
     DT_TRY(pass_idly(t, samples, dt_range_count(own), batches, err));
     DT_TRY(dt_mesh_from_last_stage(&t->mesh, t->val_values, batches * BATCH_VALUES, err));
@@ -80,7 +108,11 @@ static int validate(struct dt_training *t, double *loss, double *accuracy, struc
         hits += t->val_values[i * BATCH_VALUES + BATCH_HITS];
         targets += t->val_values[i * BATCH_VALUES + BATCH_TARGETS];
     }
-    *loss = isnan(sum) ? NAN : sum / targets; /* without a sign */
+    if (!isfinite(sum)) { /* on all ranks; those that have seen it say where */
+        *err = reason;
+        DT_TRY(dt_comm_agree(t->comm, found, err));
+    }
+    *loss = targets > 0 ? sum / targets : NAN;
     *accuracy = t->objective.validation ? hits / targets : NAN;
     return 0;
 }

@@ -168,3 +168,22 @@ PYTHON
     assert_one_line_error dt-generate
     [[ "$output" == *"a length penalty of 99 overflows for 1024 tokens: choose one from -96."* ]]
 }
+
+@test "a validation loss that is not finite ends training with its sample and token" {
+    overflow run big wpe.weight
+    run dt-train -q --set training.max_steps=3 --set training.warmup_steps=1 --init-from big -o new data
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "${lines[-1]}" =~ ^"dt-train: step 3: validation: split 'val': sample "[0-9]+": token "[1-6]": the loss is NaN" ]]
+    [ ! -e new/latest ]
+}
+
+@test "a run whose updates were all skipped is no result" {
+    overflow run big wpe.weight
+    run dt-train -q --set training.max_steps=3 --set training.warmup_steps=1 \
+        --set training.eval_interval=0 --init-from big -o new data
+    [ "$status" -eq 1 ]
+    [ "${lines[-1]}" = "dt-train: step 3: the updates of all 3 steps were skipped: nothing was trained, and nothing is saved" ]
+    [ ! -e new/latest ]
+    [ "$(grep -c '"loss":null' new/metrics.jsonl)" -eq 3 ]
+}
