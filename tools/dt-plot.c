@@ -171,15 +171,23 @@ static int timeline(char **operands, int count, struct dt_output *out, struct dt
     return dt_plot_timeline(format_of(opt.output), opt.title, operands[1], out, err);
 }
 
-/* Where a curve first is at the target or below; NAN if it never is. */
-static double reached(const struct dt_curve *curve)
+/* *place: where a curve first is at the target or below; NAN if it never is. */
+static int reached(const struct dt_curve *curve, const char *run, double *place,
+                   struct dt_error *err)
 {
+    static const char *const members[] = {"step", "tokens", "time"};
+    *place = NAN;
     for (size_t i = 0; i < curve->count; i++) {
         const struct dt_metric *m = &curve->items[i];
-        if (m->loss <= opt.target)
-            return opt.x == DT_PLOT_TIME ? m->time : opt.x == DT_PLOT_TOKENS ? m->tokens : m->step;
+        if (m->loss > opt.target)
+            continue;
+        *place = opt.x == DT_PLOT_TIME ? m->time : opt.x == DT_PLOT_TOKENS ? m->tokens : m->step;
+        if (isfinite(*place))
+            return 0;
+        return dt_fail(err, DT_EMISSING, "run '%s' does not say '%s' at step %.0f", run,
+                       members[opt.x], m->step);
     }
-    return NAN;
+    return 0;
 }
 
 /* Validation counts where there is any; else training, smoothed. */
@@ -194,8 +202,9 @@ static int time_to_target(char **operands, int count, struct dt_output *out, str
         if ((rc = dt_run_metrics_read(&m, operands[1 + names_read], err)) < 0)
             break;
         struct dt_curve smooth = dt_curve_smooth(&m.train);
-        values[names_read] = reached(m.valid.count > 0 ? &m.valid : &smooth);
-        names[names_read] = dt_strdup(m.name);
+        warn_of_losses_left_out(&m, 1);
+        rc = reached(m.valid.count > 0 ? &m.valid : &smooth, m.name, &values[names_read], err);
+        names[names_read] = rc == 0 ? dt_strdup(m.name) : NULL;
         free(smooth.items);
         dt_run_metrics_release(&m);
     }

@@ -14,14 +14,9 @@
 
 static bool is_number(struct json_object *value)
 {
-    return json_object_is_type(value, json_type_int) ||
-           json_object_is_type(value, json_type_double);
-}
-
-static void add_number(struct json_object *values, const char *name, double x)
-{
-    if (isfinite(x))
-        json_object_object_add(values, name, dt_json_number(x));
+    return (json_object_is_type(value, json_type_int) ||
+            json_object_is_type(value, json_type_double)) &&
+           isfinite(json_object_get_double(value));
 }
 
 static void add_members(struct json_object *values, struct json_object *object, const char *before,
@@ -31,7 +26,9 @@ static void add_members(struct json_object *values, struct json_object *object, 
     {
         char *name = dt_format("%s%s", before, key);
         if (is_number(member))
-            add_number(values, name, json_object_get_double(member));
+            json_object_object_add(values, name, dt_json_number(json_object_get_double(member)));
+        else
+            json_object_object_del(values, name); /* null: what was said before does not hold */
         if (json_object_is_type(member, json_type_object) && depth < MOST_DEPTH) {
             char *inside = dt_format("%s.", name);
             add_members(values, member, inside, depth + 1);
@@ -82,7 +79,7 @@ static void look_for_target(struct json_object *values, struct json_object *line
         char *key = dt_format("reached_%s_%s", name, of[i]);
         if (!json_object_object_get_ex(values, key, NULL) &&
             json_object_object_get_ex(line, of[i], &place) && is_number(place))
-            add_number(values, key, json_object_get_double(place));
+            json_object_object_add(values, key, dt_json_number(json_object_get_double(place)));
         free(key);
     }
 }

@@ -19,10 +19,49 @@
 
 /* --- reading -------------------------------------------------------------------------------- */
 
+#define MOST_VALUE     1e300 /* means and ratios of larger numbers overflow */
+#define MOST_REFERENCE 1e9
+
+static bool is_number(struct json_object *value)
+{
+    return json_object_is_type(value, json_type_int) ||
+           json_object_is_type(value, json_type_double);
+}
+
+/* Values are finite numbers, or null, which is none. */
+static int check_values(struct json_object *values, const char *subject, struct dt_error *err)
+{
+    json_object_object_foreach(values, name, value)
+    {
+        bool fits = is_number(value) && fabs(json_object_get_double(value)) <= MOST_VALUE;
+        if (value && !fits)
+            return dt_fail(err, DT_EFORMAT,
+                           "%s: the value '%s' must be a number from -1e300 to 1e300, not %s",
+                           subject, name, json_object_to_json_string(value));
+    }
+    return 0;
+}
+
+/* NAN where a row has none. */
+static int read_reference(struct json_object *line, const char *subject, double *seconds,
+                          struct dt_error *err)
+{
+    struct json_object *reference;
+    *seconds = NAN;
+    if (!json_object_object_get_ex(line, "reference_s", &reference) || reference == NULL)
+        return 0;
+    *seconds = is_number(reference) ? json_object_get_double(reference) : NAN;
+    if (*seconds >= 1 / MOST_REFERENCE && *seconds <= MOST_REFERENCE)
+        return 0;
+    return dt_fail(err, DT_EFORMAT, "%s: reference_s must be a number from 1e-9 to 1e9, not %s",
+                   subject, json_object_to_json_string(reference));
+}
+
 static int add_row(struct dt_results *r, struct json_object *line, const char *subject,
                    struct dt_error *err)
 {
-    struct json_object *cell, *values = NULL, *error, *reference = NULL;
+    struct json_object *cell, *values = NULL, *error;
+    double reference;
     int64_t round, status;
     if (r->matrix.design == NULL)
         return dt_fail(err, DT_EFORMAT, "%s: a row before its design", subject);
@@ -31,14 +70,16 @@ static int add_row(struct dt_results *r, struct json_object *line, const char *s
     DT_TRY(dt_json_get_int(line, "status", subject, &status, err));
     if (status == 0)
         DT_TRY(dt_json_get(line, "values", json_type_object, subject, &values, err));
-    json_object_object_get_ex(line, "reference_s", &reference);
+    if (values)
+        DT_TRY(check_values(values, subject, err));
+    DT_TRY(read_reference(line, subject, &reference, err));
     bool says = json_object_object_get_ex(line, "error", &error) && error;
     DT_GROW(r->rows, r->count, r->capacity);
     r->rows[r->count++] =
         (struct dt_row){.cell = dt_matrix_find(&r->matrix, cell),
                         .round = (long)round,
                         .status = (int)status,
-                        .reference = reference ? json_object_get_double(reference) : NAN,
+                        .reference = reference,
                         .values = json_object_get(values),
                         .error = says ? dt_strdup(json_object_get_string(error)) : NULL};
     return 0;
@@ -116,8 +157,10 @@ size_t dt_results_values(const struct dt_results *r, int cell, const char *name,
     size_t count = 0;
     for (long round = 1; round <= r->matrix.repeats; round++) {
         const struct dt_row *row = dt_results_row(r, cell, round);
-        struct json_object *value;
-        bool found = row && row->values && json_object_object_get_ex(row->values, name, &value);
+        struct json_object *value = NULL;
+        if (row && row->values)
+            json_object_object_get_ex(row->values, name, &value);
+        bool found = value != NULL;
         by_round[round - 1] = found ? json_object_get_double(value) : NAN;
         count += found;
     }

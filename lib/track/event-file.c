@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,7 +211,7 @@ static int write_value(struct dt_event_file *f, double seconds, int64_t step,
 int dt_event_file_add(struct dt_event_file *f, const struct dt_point *point, struct dt_error *err)
 {
     struct dt_buffer value = DT_BUFFER_EMPTY;
-    if (!dt_point_is_new(&f->last, point->name, point->step))
+    if (!dt_point_is_new(&f->last, point->name, point->step) || !isfinite((float)point->value))
         return 0;
     dt_pb_string(&value, VALUE_TAG, point->name);
     dt_pb_float(&value, VALUE_SIMPLE, (float)point->value);

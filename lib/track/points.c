@@ -12,16 +12,30 @@ static bool number_of(struct json_object *value, double *x)
            isfinite(*x);
 }
 
+#define MOST_SECONDS 1e12 /* more milliseconds than that do not fit 64 bits, added to a date */
+#define MOST_STEP    0x1p53
+
+bool dt_points_time(struct json_object *line, double *seconds)
+{
+    struct json_object *member;
+    *seconds = 0;
+    if (!json_object_object_get_ex(line, "time", &member))
+        return true;
+    if (number_of(member, seconds) && fabs(*seconds) <= MOST_SECONDS)
+        return true;
+    *seconds = 0;
+    return false;
+}
+
 int dt_points_of(struct json_object *line, struct dt_point points[DT_MOST_POINTS])
 {
     struct json_object *member;
-    double step, seconds = 0, x;
+    double step, seconds, x;
     int count = 0;
     if (!json_object_is_type(line, json_type_object) ||
-        !json_object_object_get_ex(line, "step", &member) || !number_of(member, &step))
+        !json_object_object_get_ex(line, "step", &member) || !number_of(member, &step) ||
+        fabs(step) > MOST_STEP || !dt_points_time(line, &seconds))
         return 0;
-    if (json_object_object_get_ex(line, "time", &member) && !number_of(member, &seconds))
-        seconds = 0;
     json_object_object_foreach(line, name, value)
     {
         if (strcmp(name, "step") != 0 && number_of(value, &x) && count < DT_MOST_POINTS)

@@ -67,7 +67,8 @@ static int save_memory(const struct tracker *t, struct dt_error *err)
 static int scan(struct tracker *t, double *seconds, struct dt_error *err)
 {
     struct dt_follower f;
-    struct json_object *line, *time;
+    struct json_object *line;
+    double time;
     bool found = true;
     int rc = 0;
     *seconds = 0;
@@ -78,8 +79,8 @@ static int scan(struct tracker *t, double *seconds, struct dt_error *err)
             break;
         if (f.number == 1 && !json_object_object_get_ex(line, "step", NULL))
             t->header = json_object_get(line);
-        if (json_object_object_get_ex(line, "time", &time))
-            *seconds = json_object_get_double(time);
+        if (dt_points_time(line, &time) && time != 0)
+            *seconds = time;
         json_object_put(line);
     }
     dt_follow_end(&f);

@@ -147,6 +147,7 @@ static void numbers_are_found_in_what_a_command_prints(void **state)
     assert_reads("", "{}");
     assert_reads("1 2 3\n", "{}");
     assert_reads("{\"a\":NaN}", "{}");
+    assert_reads("{\"a\":1e400,\"b\":null,\"c\":2.5}", "{\"c\":2.5}");
 }
 
 static void a_grid_prints_aligned_markdown_and_tabs(void **state)
