@@ -18,7 +18,7 @@ torch-{bf16,fp32}.jsonl: speed from the hundredth step on, the mean of the last 
 how far runs are apart, as the root of the mean square over all steps. It fails if dt and
 PyTorch in bf16 are more than twice as far apart as PyTorch in bf16 and in fp32.
 """
-import argparse, array, importlib, json, os, sys, time
+import argparse, array, importlib, json, math, os, sys, time
 
 OURS, PEERS = ["bf16", "fp32", "tf32", "fp16"], ["torch-bf16", "torch-fp32"]
 PAIRS = [("bf16", "torch-bf16"), ("fp32", "torch-fp32"), ("torch-bf16", "torch-fp32"),
@@ -95,6 +95,8 @@ def run(options):
             torch.nn.utils.clip_grad_norm_(model.parameters(), t["grad_clip"])
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
+            if not math.isfinite(loss.item()):
+                sys.exit(f"losses-vs-pytorch: step {step + 1}: the loss is {loss.item()}")
             print(json.dumps({"step": step + 1, "tokens": (step + 1) * batch * length,
                               "loss": loss.item(), "time": time.perf_counter() - begin}),
                   file=output)
@@ -107,7 +109,11 @@ def read_run(folder, name):
     for path in (os.path.join(folder, name + ".jsonl"), os.path.join(folder, name, "metrics.jsonl")):
         if os.path.exists(path):
             with open(path) as file:
-                return [line for line in map(json.loads, file) if "loss" in line]
+                lines = [line for line in map(json.loads, file) if "loss" in line]
+            for line in lines:
+                if line["loss"] is None:
+                    sys.exit(f"{path}: the loss of step {line['step']} is not finite")
+            return lines
     return []
 
 
