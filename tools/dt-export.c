@@ -211,11 +211,11 @@ static int verify(const struct dt_model *m, struct dt_error *err)
                                : dt_model_load(&again, m->device, opt.output, err));
     int rc = dt_model_compare(&d, m, again, err);
     dt_model_free(again);
-    if (rc == 0 && !(d.largest <= tolerances[opt.type] * d.range))
-        rc = dt_fail(err, DT_EFORMAT, "%s: logits differ by %.3g, of at most %.3g", opt.output,
-                     d.largest, d.range);
     if (rc < 0)
-        return rc;
+        return dt_fail_context(err, "%s", opt.output);
+    if (!(d.largest <= tolerances[opt.type] * d.range))
+        return dt_fail(err, DT_EFORMAT, "%s: logits differ by %.3g, of at most %.3g", opt.output,
+                       d.largest, d.range);
     printf("logits differ by %.3g at most; the largest is %.3g\n", d.largest, d.range);
     return fflush(stdout) == 0 ? 0 : dt_fail_errno(err, "cannot write to stdout");
 }

@@ -82,7 +82,11 @@ static void report_table(const struct dt_perplexity *results, int count, struct 
     for (int i = 0; i < count; i++) {
         const struct dt_perplexity *p = &results[i];
         double loss = loss_of(p), bits = p->nats / (double)p->bytes / M_LN2;
-        dt_buffer_printf(b, "%8.4f  %10.4f  %13.4f  ", loss, exp(loss), bits);
+        dt_buffer_printf(b, "%8.4f  %10.4f  ", loss, exp(loss));
+        if (p->bytes)
+            dt_buffer_printf(b, "%13.4f  ", bits);
+        else
+            dt_buffer_printf(b, "%13s  ", "-");
         if (i == 0)
             dt_buffer_printf(b, "%8s  %s\n", "", p->directory);
         else

@@ -198,8 +198,11 @@ int dt_model_compare(struct dt_model_difference *difference, const struct dt_mod
     for (size_t i = 0; rc == 0 && i < count; i++) {
         difference->largest = fmax(difference->largest, fabs((double)x[i] - (double)y[i]));
         difference->range = fmax(difference->range, fabs((double)x[i]));
-        if (isnan(x[i]) || isnan(y[i]))
-            difference->largest = INFINITY;
+        if (!isfinite(x[i]) || !isfinite(y[i]))
+            rc = dt_fail(err, DT_EFORMAT,
+                         "the logits of token %zu of the comparison are not finite, so that it "
+                         "shows nothing: the model's numbers overflow",
+                         i / (count / (size_t)length) + 1);
     }
     free(x);
     free(y);

@@ -296,3 +296,35 @@ make_measured() {
     run dt-bench report nothing
     assert_one_line_error dt-bench
 }
+
+@test "rows whose values are no finite numbers are refused with their line; null is none" {
+    dt-bench matrix -q -w 0 -r 3 -o rows -- echo '{"n":2}' >/dev/null
+    for value in 1e400 -1e301 '"5"' true '[1]'; do
+        sed "4s/\"n\":2\.0/\"n\":$value/" rows >bad
+        refute cmp -s rows bad
+        for command in "report bad" "compare rows bad" "compare bad rows"; do
+            run dt-bench $command
+            assert_one_line_error dt-bench
+            [[ "$output" == "dt-bench: bad:4: the value 'n' must be a number from -1e300 to 1e300, not "* ]]
+        done
+        run dt-plot bars -v n bad
+        assert_one_line_error dt-plot
+    done
+    for value in 1e400 0 -1 '"5"'; do
+        sed -E "4s/\"reference_s\":[-+.0-9e]+/\"reference_s\":$value/" rows >bad
+        refute cmp -s rows bad
+        run dt-bench compare rows bad
+        assert_one_line_error dt-bench
+        [[ "$output" == "dt-bench: bad:4: reference_s must be a number from 1e-9 to 1e9, not "* ]]
+    done
+    sed '4s/"n":2\.0/"n":null/' rows >null
+    [ "$(dt-bench report null --json | jq -c '.cells[0].values.n | [.count, .least == 2]')" = '[2,true]' ]
+}
+
+@test "a metric that is null in the end is no value, though it was a number before" {
+    printf '{"step":%d,"loss":%s}\n' 1 2.5 2 1.5 3 null >metrics.jsonl
+    run dt-bench matrix -q -w 0 -r 1 -o rows -v loss --metrics metrics.jsonl -- true
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"no run has a value 'loss'"* ]]
+    [ "$(grep '"cell"' rows | jq -c '.values | [.step == 3, has("loss")]')" = '[true,false]' ]
+}

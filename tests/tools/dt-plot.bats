@@ -410,3 +410,21 @@ places() {
     [ "$(cat "$T/err")" = "dt-plot: 25 runs are drawn without their names: more than 24" ]
     refute grep -q ' run-13' <(places "$T/many.svg") # but as what a pointer at it shows
 }
+
+@test "time to a loss: what is not finite is counted, and what a line does not say is an error" {
+    printf '{"step":%d,"tokens":%s,"loss":%s}\n' 1 10 3 2 20 NaN 3 null 1 >"$T/m"
+    dt-plot target --target 2 "$T/m" -o "$T/a.txt" 2>"$T/err"
+    [ "$(cat "$T/err")" = "dt-plot: 1 point not drawn: no finite number up to 1e300" ]
+    for tokens in null 1e400; do
+        sed -i "3s/\"tokens\":[^,]*/\"tokens\":$tokens/" "$T/m"
+        run dt-plot target --target 2 --x tokens "$T/m"
+        [ "$status" -eq 1 ]
+        [[ "$output" == *"run 'm' does not say 'tokens' at step 3" ]]
+        run dt-plot loss --x tokens "$T/m"
+        [ "$status" -eq 1 ]
+    done
+    echo '{"step":1e400,"loss":1}' >>"$T/m"
+    run dt-plot loss "$T/m"
+    assert_one_line_error dt-plot
+    [[ "$output" == *"/m:4: member \"step\" is too large a number" ]]
+}

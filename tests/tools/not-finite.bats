@@ -187,3 +187,14 @@ PYTHON
     [ ! -e new/latest ]
     [ "$(grep -c '"loss":null' new/metrics.jsonl)" -eq 3 ]
 }
+
+@test "an export is not verified by logits that are not finite" {
+    overflow run big wpe.weight
+    overflow masked-run big-masked position_embeddings.weight
+    for model in big big-masked; do
+        run dt-export -m $model --verify -o out
+        assert_one_line_error dt-export
+        [[ "$output" == "dt-export: out: the logits of token "[1-6]" of the comparison are not finite"* ]]
+        rm -rf out
+    done
+}

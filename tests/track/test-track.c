@@ -117,6 +117,26 @@ static void points_are_numbers_and_new_by_name_and_step(void **state)
     json_object_put(line);
 }
 
+static void a_line_of_a_step_or_time_that_is_no_number_has_no_points(void **state)
+{
+    (void)state;
+    const char *const lines[] = {"{\"step\":null,\"loss\":2}",
+                                 "{\"step\":1e300,\"loss\":2}",
+                                 "{\"step\":-1e17,\"loss\":2}",
+                                 "{\"step\":1,\"time\":null,\"loss\":2}",
+                                 "{\"step\":1,\"time\":1e400,\"loss\":2}",
+                                 "{\"step\":1,\"time\":1e300,\"loss\":2}",
+                                 "{\"step\":1,\"time\":\"x\",\"loss\":2}",
+                                 "{\"step\":1,\"loss\":1e400}"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct json_object *line = json_tokener_parse(lines[i]);
+        struct dt_point points[DT_MOST_POINTS];
+        if (dt_points_of(line, points) != 0)
+            fail_msg("has points: %s", lines[i]);
+        json_object_put(line);
+    }
+}
+
 static void lock_line(char *line, size_t size, const struct stat *st)
 {
     snprintf(line, size, "1: FLOCK  ADVISORY  WRITE 7 %02x:%02x:%lu 0 EOF\n", major(st->st_dev),
@@ -203,6 +223,7 @@ int main(void)
         cmocka_unit_test(messages_are_read_as_they_were_written),
         cmocka_unit_test(a_file_is_followed_as_it_grows_and_is_replaced),
         cmocka_unit_test(points_are_numbers_and_new_by_name_and_step),
+        cmocka_unit_test(a_line_of_a_step_or_time_that_is_no_number_has_no_points),
         cmocka_unit_test(the_state_of_a_run_is_seen_from_outside),
         cmocka_unit_test(one_look_that_misses_the_lock_ends_no_run),
     };
