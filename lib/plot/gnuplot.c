@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,10 @@
 #include "plot/gnuplot.h"
 
 enum { NOT_FOUND = 127, NOT_RUN = 126 };
+
+/* The script's last command prints this after the drawing: gnuplot itself exits 0 when what it
+ * writes is lost. */
+static const char end_mark[] = "end of the drawing\n";
 
 /* An unnamed file in memory; size bytes of data are written and rewound. */
 static int memory_file(const char *data, size_t size, struct dt_error *err)
@@ -46,10 +51,9 @@ static int read_all(int fd, struct dt_buffer *out, struct dt_error *err)
 {
     char block[65536];
     ssize_t n;
-    if (lseek(fd, 0, SEEK_SET) < 0)
-        return dt_fail_errno(err, "cannot read what gnuplot wrote");
-    while ((n = read(fd, block, sizeof block)) > 0)
-        dt_buffer_append(out, block, (size_t)n);
+    while ((n = read(fd, block, sizeof block)) > 0 || (n < 0 && errno == EINTR))
+        if (n > 0)
+            dt_buffer_append(out, block, (size_t)n);
     return n < 0 ? dt_fail_errno(err, "cannot read what gnuplot wrote") : 0;
 }
 
@@ -57,6 +61,7 @@ static int read_all(int fd, struct dt_buffer *out, struct dt_error *err)
 static int complain(int fd, struct dt_error *err)
 {
     struct dt_buffer said = DT_BUFFER_EMPTY;
+    lseek(fd, 0, SEEK_SET);
     int rc = read_all(fd, &said, err);
     if (rc == 0) {
         const char *text = said.data ? said.data : "";
@@ -68,35 +73,76 @@ static int complain(int fd, struct dt_error *err)
     return rc;
 }
 
-static int run(const int fd[3], struct dt_buffer *drawing, struct dt_error *err)
+/* Removes the mark; an error where it is missing, since then so is the end of the drawing. */
+static int take_end_mark(struct dt_buffer *drawing, struct dt_error *err)
 {
-    int status;
-    pid_t child = fork();
-    if (child < 0)
-        return dt_fail_errno(err, "cannot start gnuplot");
-    if (child == 0)
-        be_gnuplot(fd);
+    const size_t size = sizeof end_mark - 1;
+    if (drawing->size < size || memcmp(drawing->data + drawing->size - size, end_mark, size) != 0)
+        return dt_fail(err, DT_EIO, "gnuplot's drawing was cut off after %zu bytes", drawing->size);
+    drawing->size -= size;
+    return 0;
+}
+
+/* Reads what the child writes to fd, then awaits its end. */
+static int read_drawing(pid_t child, int fd, int complaints, struct dt_buffer *drawing,
+                        struct dt_error *err)
+{
+    int status, rc = read_all(fd, drawing, err);
+    close(fd); /* if reading failed, the child must not wait for it */
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR)
             return dt_fail_errno(err, "cannot wait for gnuplot");
-    if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND)
+    if (rc < 0)
+        return rc;
+    if (WIFSIGNALED(status))
+        return dt_fail(err, DT_EIO, "gnuplot was ended by signal %d", WTERMSIG(status));
+    if (WEXITSTATUS(status) == NOT_FOUND)
         return dt_fail(err, DT_EMISSING, "gnuplot is not installed (package gnuplot-nox)");
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return complain(fd[2], err);
-    DT_TRY(read_all(fd[1], drawing, err));
-    return drawing->size > 0 ? 0 : complain(fd[2], err);
+    if (WEXITSTATUS(status) != 0)
+        return complain(complaints, err);
+    DT_TRY(take_end_mark(drawing, err));
+    return drawing->size > 0 ? 0 : complain(complaints, err);
+}
+
+/* The drawing comes through a pipe, where no full disk and no limit of a file's size reaches it. */
+static int run(int script, int complaints, struct dt_buffer *drawing, struct dt_error *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return dt_fail_errno(err, "cannot start gnuplot");
+    pid_t child = fork();
+    if (child == 0)
+        be_gnuplot((int[]){script, ends[1], complaints});
+    close(ends[1]);
+    if (child > 0)
+        return read_drawing(child, ends[0], complaints, drawing, err);
+    close(ends[0]);
+    return dt_fail_errno(err, "cannot start gnuplot");
+}
+
+static int run_script(const struct dt_buffer *script, struct dt_buffer *drawing,
+                      struct dt_error *err)
+{
+    int commands = memory_file(script->data, script->size, err);
+    int complaints = commands < 0 ? -1 : memory_file(NULL, 0, err);
+    int rc = complaints < 0 ? DT_EIO : run(commands, complaints, drawing, err);
+    if (commands >= 0)
+        close(commands);
+    if (complaints >= 0)
+        close(complaints);
+    return rc;
 }
 
 int dt_gnuplot_run(const struct dt_buffer *script, struct dt_buffer *drawing, struct dt_error *err)
 {
-    int fd[3] = {-1, -1, -1}, rc = 0;
-    for (int i = 0; i < 3 && rc >= 0; i++)
-        rc = fd[i] = memory_file(script->data, i == 0 ? script->size : 0, err);
-    if (rc >= 0)
-        rc = run(fd, drawing, err);
-    for (int i = 0; i < 3; i++)
-        if (fd[i] >= 0)
-            close(fd[i]);
+    struct dt_buffer whole = DT_BUFFER_EMPTY;
+    dt_buffer_append(&whole, script->data, script->size);
+    /* The terminal completes its file when another takes its place. */
+    dt_buffer_printf(&whole,
+                     "\nunset multiplot\nset terminal unknown\nset print '-'\nprint '%.*s'\n",
+                     (int)strcspn(end_mark, "\n"), end_mark);
+    int rc = run_script(&whole, drawing, err);
+    dt_buffer_release(&whole);
     return rc;
 }
 

@@ -8,7 +8,7 @@
 
 /* Runs gnuplot on script, with the user's start-up files left out, and appends
  * what it writes to drawing. DT_EMISSING if it is not installed; DT_EIO with
- * its first line of complaint if it fails. */
+ * its first line of complaint if it fails, or if the drawing lacks its end. */
 int dt_gnuplot_run(const struct dt_buffer *script, struct dt_buffer *drawing,
                    struct dt_error *err) DT_MUST_CHECK;
 

@@ -114,6 +114,35 @@ set output 'pwned'"
     [ ! -e "$T/a.svg" ]
 }
 
+@test "a drawing that gnuplot lost the end of is an error, though gnuplot exits 0" {
+    mkdir "$T/bin"
+    cd "$T"
+    gnuplot=$(command -v gnuplot)
+    for kept in 0 1 1500; do
+        printf '#!/bin/sh\n"%s" "$@" | head -c %d\n' "$gnuplot" $kept >bin/gnuplot
+        chmod +x bin/gnuplot
+        for kind in svg png txt; do
+            PATH="$T/bin:$PATH" run dt-plot loss run -o "a.$kind"
+            assert_one_line_error dt-plot
+            [ "$output" = "dt-plot: gnuplot's drawing was cut off after $kept bytes" ]
+            [ ! -e "a.$kind" ]
+        done
+    done
+}
+
+@test "a limit of the size of files cuts off no drawing" {
+    cd "$T"
+    dt-plot loss run -o whole.svg
+    [ "$(wc -c <whole.svg)" -gt 20000 ]
+    run bash -c "trap '' XFSZ; ulimit -f 16; dt-plot loss run -o a.svg"
+    assert_one_line_error dt-plot
+    [ "$output" = "dt-plot: cannot write 'a.svg': File too large" ]
+    [ "$(ls -A)" = "$(printf 'run\nwhole.svg')" ]
+    dt-plot loss run -o whole.txt
+    (ulimit -f 16 && trap '' XFSZ && dt-plot loss run -o a.txt) # itself below the limit
+    cmp whole.txt a.txt
+}
+
 @test "wrong usage ends with status 2" {
     run dt-plot
     [ "$status" -eq 2 ]
