@@ -56,6 +56,9 @@ ENGINE_CFLAGS := $(filter-out -ffp-contract=off,$(DT_CFLAGS)) -ffp-contract=fast
                  -fvisibility=hidden -O3
 ENGINES := $(if $(CPU_SRC),$(CPU_ISAS:%=$B/lib/dt/cpu-%.so))
 
+# --- what make check installs besides, unless it is left out: MPI=0, CURL=0 ----------------------
+DEPS_PLUGINS := $(if $(filter 0,$(MPI)),,deps-mpi) $(if $(filter 0,$(CURL)),,deps-track)
+
 # --- the transport of several ranks: a plug-in where MPI is; MPI=0 leaves it out ------------------
 MPICC   ?= mpicc
 MPI     ?= $(if $(shell command -v $(MPICC) 2>/dev/null),1,0)
@@ -138,10 +141,10 @@ share:
 deps-build deps-demo deps-check deps-oracles deps-mpi deps-track: deps-%:
 	@CC='$(CC)' LIBS='$(LIBS) -ldnnl' share/setup/install-packages $*
 
-deps-demo deps-check: | deps-build # whose compiler they look through
+deps-demo deps-check deps-track: | deps-build # whose compiler they look through
 
-deps: ## install the packages that building, the demo, the tests and dt-track need
-	@CC='$(CC)' LIBS='$(LIBS) -ldnnl' share/setup/install-packages build demo check track
+deps: ## install the packages that building, the demo and the tests need
+	@CC='$(CC)' LIBS='$(LIBS) -ldnnl' share/setup/install-packages build demo check mpi track
 
 # Made anew when the commit changes, and only version.o with it.
 $B/include/dt-version.h: always
@@ -182,7 +185,7 @@ $B/lib/dt/mpi.so: $(MPI_SRC) lib/comm/transport.h $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,LD) $(MPICC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $(MPI_SRC) $(LIBDT) -Wl,-z,defs -o $@
 
-$B/obj/lib/device/cuda/%.cu.o: lib/device/cuda/%.cu
+$B/obj/lib/device/cuda/%.cu.o: lib/device/cuda/%.cu | deps-build
 	@mkdir -p $(@D)
 	$(call say,NVCC) $(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 # wgmma is of sm_90a alone.
@@ -197,10 +200,10 @@ $B/lib/dt/cuda.so: $(patsubst %.c,$B/obj/%.o,$(filter %.c,$(CUDA_SRC))) \
 $B/emulated/%.c.o: %.c | deps-build
 	@mkdir -p $(@D)
 	$(call say,CC) $(CC) $(EMULATED) $(DT_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
-$B/emulated/%.cu.o: %.cu | deps-build
+$B/emulated/%.cu.o: %.cu | deps-check
 	@mkdir -p $(@D)
 	$(call say,CXX) $(CXX) -x c++ $(EMULATED_CXXFLAGS) $(CFLAGS) $(KERNEL_CFLAGS) -MMD -MP -c $< -o $@
-$B/emulated/%.cpp.o: %.cpp | deps-build
+$B/emulated/%.cpp.o: %.cpp | deps-check
 	@mkdir -p $(@D)
 	$(call say,CXX) $(CXX) $(EMULATED_CXXFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
@@ -221,7 +224,7 @@ $B/tests/cuda/%: $B/emulated/tests/cuda/%.cpp.o $(EMULATED_OBJ) $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) $^ -Wl,--as-needed $(LIBS) -lcmocka -o $@
 
-$B/traffic/%.o: %
+$B/traffic/%.o: % | deps-check
 	@mkdir -p $(@D)
 	$(call say,CXX) $(CXX) -x c++ $(EMULATED_CXXFLAGS) $(TRAFFIC_FLAGS) -MMD -MP -c $< -o $@
 
@@ -250,8 +253,14 @@ $B/tests/%: $B/obj/tests/%.o $(LIBDT)
 # The shell becomes it: make's signals reach no further.
 RUN_TESTS = exec env DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' JOBS='$(JOBS)' tests/run
 
+build-tests: all $(UNITS) $(PRELOADS) $(CUDA_EMULATED) ## build all that the tests run
+
+# A make of its own, which finds the plug-ins that can be built now.
+check: deps-check deps-demo $(DEPS_PLUGINS) ## run every test; ends with "N passed, M failed, K skipped"
+	@exec $(MAKE) --no-print-directory check-installed
+
 # Those that take long come first, or one of them runs at the end, alone on two cores.
-check: all $(UNITS) $(PRELOADS) $(CUDA_EMULATED) deps-check deps-demo ## run every test; ends with "N passed, M failed, K skipped"
+check-installed: build-tests
 	@$(RUN_TESTS) $(MAN) $(BATS) $(UNITS)
 
 # One directory of tests, such as check-shard; one file, such as T=tests/shard/test-shard.c.
@@ -287,7 +296,7 @@ msan-cuda: ## the same under MemorySanitizer (needs clang): what initcheck is
 RUN_SANITIZED = export LSAN_OPTIONS='use_tls=0:suppressions=$(CURDIR)/tests/leaks-not-ours:print_suppressions=0' && \
                 $(RUN_TESTS)
 
-check-built: all $(UNITS) $(PRELOADS) $(CUDA_EMULATED) deps-check deps-demo
+check-built: build-tests deps-check deps-demo
 	@$(RUN_SANITIZED) $(MAN) $(filter-out tests/house/%,$(BATS)) $(UNITS)
 
 GPU_TESTS := $(foreach t,adamw attention cross-entropy dropout elements largest matmul norms \
@@ -311,11 +320,11 @@ $B/gpu/op-speed: tests/gpu/op-speed.c $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,CC) $(CC) $(DT_CFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP $< $(LIBDT) -Wl,--as-needed $(LIBS) -o $@
 
-$B/gpu/host-memory.so: tests/gpu/host-memory.c
+$B/gpu/host-memory.so: tests/gpu/host-memory.c | deps-build
 	@mkdir -p $(@D)
 	$(call say,CC) $(CC) $(DT_CFLAGS) -isystem $(CUDA_HOME)/include $(CFLAGS) -shared $< -L$(CUDA_LIB) -lcudart_static -ldl -lrt -lpthread -o $@
 
-$B/gpu/conformance: tests/cuda/conformance.cu
+$B/gpu/conformance: tests/cuda/conformance.cu | deps-build
 	@mkdir -p $(@D)
 	$(call say,NVCC) $(NVCC) $(NVCC_FLAGS) $< -o $@
 
@@ -358,7 +367,7 @@ check-format: ## the sources are as clang-format 14 leaves them
 	  if grep .; then exit 1; fi
 	@echo 'format: as clang-format leaves it'
 
-$B/fuzz/%.o: %.c
+$B/fuzz/%.o: %.c | deps-build
 	@mkdir -p $(@D)
 	$(call say,CC) clang $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@
 
@@ -431,7 +440,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all always gpu-bundle check-gpu bench-gpu losses-gpu check-full test $(TESTED:%=check-%) share deps deps-build deps-demo deps-check deps-oracles deps-mpi deps-track check check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
+.PHONY: all always gpu-bundle check-gpu bench-gpu losses-gpu check-full test $(TESTED:%=check-%) share deps deps-build deps-demo deps-check deps-oracles deps-mpi deps-track build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
         demo pretokenize mlm tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help

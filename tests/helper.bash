@@ -23,6 +23,13 @@ need_python() {
     done
 }
 
+# Skips the test unless script(1) can run commands on a pseudo-terminal.
+need_terminal() {
+    command -v script >/dev/null || skip "no script(1)"
+    script -qec true /dev/null </dev/null >/dev/null 2>&1 ||
+        skip "no pseudo-terminal (is /dev/pts mounted?)"
+}
+
 # The command must fail. In the middle of a test "! command" would go by unnoticed.
 refute() {
     if "$@"; then

@@ -81,3 +81,21 @@ END
     make -n -p CC=no-such-compiler B="$T/build" 2>/dev/null >"$T/made" || true
     grep -qE "^ARCH := $(uname -m)$" "$T/made"
 }
+
+# Packages that cannot be installed, and compilers that note what they are asked to make.
+@test "no rule compiles before the packages that it needs are there" {
+    mkdir -p "$T/house" "$T/bin"
+    cp -r "$ROOT/Makefile" "$ROOT/lib" "$ROOT/tools" "$ROOT/tests" "$ROOT/share" "$T/house"
+    printf '#!/bin/sh\nsleep 0.2\nexit 1\n' >"$T/house/share/setup/install-packages"
+    printf '#!/bin/sh\ncase " $* " in *" -o "*) echo "$0 $*" >>"%s" ;; esac\n' "$T/asked" >"$T/bin/cc"
+    chmod +x "$T/bin/cc" "$T/house/share/setup/install-packages"
+    for name in g++ clang mpicc nvcc; do ln -s cc "$T/bin/$name"; done
+    cd "$T/house"
+    for wanted in build-tests check check-full fuzz gpu-bundle cuda-traffic build/tests/cuda/test-traffic \
+        build/lib/dt/cuda-emulated.so build/tests/cuda/test-emulator; do
+        run env PATH="$T/bin:$PATH" make -k -j16 CC="$T/bin/cc" CXX="$T/bin/g++" CUDA=1 MPI=1 \
+            CURL=1 CUDA_HOME="$T" $wanted
+        [ "$status" -eq 2 ] || { echo "$wanted: status $status: $output"; return 1; }
+        [ ! -e "$T/asked" ] || { echo "for $wanted:" && head -n 3 "$T/asked"; return 1; }
+    done
+}

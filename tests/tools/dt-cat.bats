@@ -214,6 +214,13 @@ flip() {
     path=a/directory/with/quite/a/long/name/all.dts
     cp all.dts $path
     dt-cat $path | grep -qE "^$path +300 "
+}
+
+@test "on a terminal of 80 columns long paths are shortened" {
+    need_terminal
+    mkdir -p a/directory/with/quite/a/long/name
+    path=a/directory/with/quite/a/long/name/all.dts
+    cp all.dts $path
     script -qc "stty cols 80; dt-cat $path" /dev/null >screen
     grep -qE '^\.\.\.[a-z/]*/name/all.dts +300 ' screen
     [ "$(tr -d '\r' <screen | wc -L)" -le 80 ]

@@ -546,7 +546,7 @@ END
 }
 
 @test "documents on a terminal are not mixed with progress" {
-    command -v script || skip "no script(1)"
+    need_terminal
     printf 'One.\n' >one.txt
     for c in 'dt-clean one.txt' 'dt-clean -o /dev/stdout one.txt' 'dt-synth -n 300'; do
         run script -qec "$c" /dev/null

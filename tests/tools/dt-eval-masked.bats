@@ -54,7 +54,7 @@ member() { # NAME: of the JSON object on stdin
     dt-eval -q -m run/latest -m run/latest --items items masked few.jsonl >table
     [ "$(wc -l <items)" -eq 40 ]
     dt-eval -q -m run/latest --json masked few.jsonl >all
-    sum=$(head -n 20 items | sed -E 's/.*"predicted":([0-9]+).*/\1/' | paste -sd + | bc)
+    sum=$(head -n 20 items | jq -s 'map(.predicted) | add')
     [ "$sum" -eq "$(member predicted <all)" ]
     [[ "$(head -n 1 table)" == "accuracy      loss  perplexity         p  model" ]]
     [[ "$(tail -n 1 table)" == *"    1.0000  run/latest" ]]

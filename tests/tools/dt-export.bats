@@ -276,14 +276,17 @@ spoilt() {
     assert_one_line_error dt-export
 }
 
-@test "rotary positions of another kind are refused, and a terminal takes no model" {
-    command -v script >/dev/null || skip "no script(1)"
+@test "rotary positions of another kind are refused" {
     dt-export -m llama/latest --to gguf -o m.gguf
     at=$(grep -obaF llama.rope.dimension_count m.gguf | cut -d : -f 1)
     printf '\002' | dd of=m.gguf bs=1 seek=$((at + 26 + 4)) conv=notrunc status=none
     run dt-export -m m.gguf -o out
     assert_one_line_error dt-export
     [[ "$output" == *"llama.rope.dimension_count is 2, not "* ]]
+}
+
+@test "a model is not written to a terminal" {
+    need_terminal
     run script -qec "dt-export -m llama/latest --to gguf -o -" /dev/null
     [ "$status" -eq 2 ]
     [[ "$output" == *"not for a terminal"* ]]

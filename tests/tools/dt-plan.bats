@@ -344,7 +344,7 @@ END
 }
 
 @test "what takes long shows how far it is, on a terminal" {
-    command -v script >/dev/null || skip "script is not installed"
+    need_terminal
     run script -qec "dt-plan $(echo $small) --machine cluster.nodes=64 --search 512 \
         --set training.gradient_accumulation_steps=65536" /dev/null
     [ "$status" -eq 0 ]

@@ -289,7 +289,7 @@ assert_unfinished() {
     [[ "$(dt-cat --json out)" == *"\"layout\":\"list\",\"targets\":$after,"* ]]
     dt-cat --ids out | cmp - <(dt-cat --ids sums.dts)
     dt-shard -o twice --split-by tail --split val=0.1 out # masks stay
-    dt-cat --json twice | grep -o '"targets":[0-9]*' | cut -d: -f2 | paste -sd+ | bc | grep -qx "$after"
+    [ "$(dt-cat --json twice | jq -s 'map(.targets) | add')" = "$after" ]
     run dt-shard -o out --loss-after "$colon" all.dts
     assert_one_line_error dt-shard
     [[ "$output" == *"document 0: lacks the id $colon"* ]]

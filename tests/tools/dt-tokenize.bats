@@ -202,7 +202,7 @@ repeat() {
 }
 
 @test "a stream is not written to a terminal" {
-    command -v script || skip "no script(1)"
+    need_terminal
     run script -qec "dt-tokenize -t t.json --from text t.json" /dev/null
     [ "$status" -eq 2 ]
     [[ "$output" == "dt-tokenize: a token stream is not for a terminal: "* ]]
