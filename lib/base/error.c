@@ -6,8 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/credentials.h"
+
+/* A text that was cut may end inside of a password: then its end counts as that of one. */
+static void hide_credentials(char *text)
+{
+    char *last = text + DT_ERROR_TEXT - 2, end = *last;
+    bool cut = strlen(text) == DT_ERROR_TEXT - 1;
+    if (cut)
+        *last = '@';
+    dt_hide_credentials(text);
+    if (cut && *last == '@' && strlen(text) == DT_ERROR_TEXT - 1)
+        *last = end;
+}
+
 static void make_one_line(char *text)
 {
+    hide_credentials(text);
     for (unsigned char *p = (unsigned char *)text; *p; p++)
         if (*p < 0x20 || *p == 0x7f)
             *p = '?';

@@ -39,7 +39,8 @@ struct dt_error {
 
 /* Fills *err with code and the formatted text; returns code. Text beyond
  * DT_ERROR_TEXT is cut. Control characters become '?', so that the message
- * stays one line whatever a file name or a datum holds. */
+ * stays one line whatever a file name or a datum holds; a password in a URL becomes
+ * "***" (base/credentials.h). */
 int dt_fail(struct dt_error *err, enum dt_code code, const char *fmt, ...) DT_PRINTF(3, 4);
 
 /* As dt_fail with DT_EIO, and appends ": " and the text of errno. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/credentials.h"
 #include "base/file.h"
 #include "base/version.h"
 
@@ -311,7 +312,7 @@ static void set_option(const struct dt_option *o, const char *text)
 }
 
 /* Adds an argument as a shell takes it, quoted where it must be, on one line. */
-static void add_argument(struct dt_buffer *b, const char *text)
+static void add_quoted(struct dt_buffer *b, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-./=:,+@%";
@@ -328,6 +329,14 @@ static void add_argument(struct dt_buffer *b, const char *text)
             dt_buffer_add_char(b, (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
     }
     dt_buffer_add_char(b, '\'');
+}
+
+static void add_argument(struct dt_buffer *b, const char *text)
+{
+    char *shown = dt_strdup(text);
+    dt_hide_credentials(shown);
+    add_quoted(b, shown);
+    free(shown);
 }
 
 /* Where a result goes and how many threads make it is no part of its history:

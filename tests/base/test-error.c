@@ -53,6 +53,47 @@ static void a_message_stays_one_line_and_in_bounds(void **state)
     }
 }
 
+static void passwords_in_urls_are_not_shown(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *shown;
+    } cases[] = {
+        {"cannot open 'https://me:secret@host:1/a@b'", "cannot open 'https://***@host:1/a@b'"},
+        {"a://x:y@h b://z:p@ss@h/?q c://h", "a://***@h b://***@h/?q c://h"},
+        {"http://u@h http://@h http://h me@there", "http://*@h http://@h http://h me@there"},
+        {"http://h?a@b http://h#a@b http://h/a@b", "http://h?a@b http://h#a@b http://h/a@b"},
+        {"://", "://"},
+    };
+    struct dt_error err;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        dt_fail(&err, DT_EIO, "%s", cases[i].text);
+        assert_string_equal(err.text, cases[i].shown);
+        errno = ENOENT;
+        dt_fail_errno(&err, "%s", cases[i].text);
+        assert_memory_equal(err.text, cases[i].shown, strlen(cases[i].shown));
+        dt_fail(&err, DT_EIO, "why");
+        dt_fail_context(&err, "%s", cases[i].text);
+        assert_memory_equal(err.text, cases[i].shown, strlen(cases[i].shown));
+    }
+}
+
+static void a_password_that_a_cut_text_ends_with_is_not_shown(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    char text[3 * DT_ERROR_TEXT];
+    for (size_t begin = 0; begin < DT_ERROR_TEXT; begin++) {
+        memset(text, '-', begin);
+        strcpy(text + begin, "://user:secret");
+        memset(text + begin + 14, 'e', DT_ERROR_TEXT);
+        strcpy(text + begin + 14 + DT_ERROR_TEXT - 50, "@host");
+        dt_fail(&err, DT_EIO, "%s", text);
+        if (strstr(err.text, "secret"))
+            fail_msg("%zu: %s", begin, err.text + begin);
+    }
+}
+
 static int three(int fails, struct dt_error *err)
 {
     DT_TRY(fails ? dt_fail(err, DT_ESTOP, "stop") : 0);
@@ -74,6 +115,8 @@ int main(void)
         cmocka_unit_test(errno_is_spelled_out),
         cmocka_unit_test(context_goes_before_the_text),
         cmocka_unit_test(a_message_stays_one_line_and_in_bounds),
+        cmocka_unit_test(passwords_in_urls_are_not_shown),
+        cmocka_unit_test(a_password_that_a_cut_text_ends_with_is_not_shown),
         cmocka_unit_test(try_forwards_failures_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

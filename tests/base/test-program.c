@@ -106,6 +106,15 @@ static void the_command_line_is_one_line_that_a_shell_takes(void **state)
     assert_non_null(strstr(r.out, ": 'it'\\''s' '' 'a?b' '$x'"));
 }
 
+static void passwords_in_urls_are_not_recorded(void **state)
+{
+    (void)state;
+    struct outcome r = RUN("--set", "from=http://me:secret@host/x", "s3://me:secret@bucket");
+    assert_non_null(strstr(r.out, ": --set 'from=http://***@host/x' 's3://***@bucket'"));
+    r = RUN("--mode", "http://me:secret@host");
+    assert_null(strstr(r.err, "secret"));
+}
+
 static void assert_usage(struct outcome r, const char *message)
 {
     assert_string_equal(r.out, "");
@@ -311,6 +320,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_and_operands_are_understood),
         cmocka_unit_test(the_command_line_is_one_line_that_a_shell_takes),
+        cmocka_unit_test(passwords_in_urls_are_not_recorded),
         cmocka_unit_test(wrong_options_are_usage_errors),
         cmocka_unit_test(wrong_values_are_usage_errors),
         cmocka_unit_test(a_needed_option_is_asked_for),

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Passwords in URLs are neither printed nor stored: every message (base/error.h) and every command
+ * line that is recorded (dt_command_line) passes through here.
+ */
+#ifndef DT_BASE_CREDENTIALS_H
+#define DT_BASE_CREDENTIALS_H
+
+#include <stddef.h>
+
+/* The length of USER:PASSWORD where text, which follows "://", begins with USER:PASSWORD@; else 0. */
+size_t dt_user_info_length(const char *text);
+
+/* Replaces USER:PASSWORD in each URL of text, in place, by "***":
+ * me:pass@host becomes ***@host. Returns the new length. */
+size_t dt_hide_credentials(char *text);
+
+#endif
