@@ -13,7 +13,7 @@ static struct {
     const char *tensorboard, *mlflow, *experiment;
     struct dt_string_list texts, artifacts;
     double interval, patience, give_up;
-    bool once, quiet;
+    bool once, quiet, cleartext;
 } opt = {.interval = -1, .patience = -1, .give_up = 600};
 
 #define INTERVAL 1 /* seconds */
@@ -34,6 +34,8 @@ static const struct dt_option options[] = {
      "wait S seconds for a run to begin or go on (default 60)", .min = 0, .max = 1e9},
     {"give-up", 0, DT_OPT_REAL, &opt.give_up, "S",
      "after the run, wait S seconds for a server that is away (default 600)", .min = 0, .max = 1e9},
+    {"cleartext", 0, DT_OPT_FLAG, &opt.cleartext, NULL,
+     "send a token or password to an http:// server, for the network to read"},
     {"once", '1', DT_OPT_FLAG, &opt.once, NULL, "pass on what is there, and do not follow"},
     {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "say nothing but errors"},
     {NULL},
@@ -43,8 +45,10 @@ enum { EVENT_FILES, SERVER };
 
 static const struct dt_use uses[] = {
     [EVENT_FILES] = {"", "RUN", "tensorboard", "text interval patience once quiet"},
-    [SERVER] = {"--mlflow", "RUN", NULL,
-                "tensorboard mlflow experiment text artifact interval patience give-up once quiet"},
+    [SERVER] =
+        {"--mlflow", "RUN", NULL,
+         "tensorboard mlflow experiment text artifact interval patience give-up cleartext once "
+         "quiet"},
     {NULL},
 };
 
@@ -71,24 +75,16 @@ static void print_report(const struct dt_track_report *r)
         printf("mlflow       %s\n", r->mlflow_run);
 }
 
-/* "http://host:5000/" as "http://host:5000". */
-static char *server_of(const char *url)
+/* What --mlflow or the environment names; false: no server. */
+static bool find_server(struct dt_server *server)
 {
-    size_t size = strlen(url);
-    while (size > 0 && url[size - 1] == '/')
-        size--;
-    return dt_strndup(url, size);
-}
-
-/* What --mlflow or the environment names; NULL: no server. */
-static char *find_server(void)
-{
+    struct dt_error err;
     const char *url = opt.mlflow ? opt.mlflow : getenv("MLFLOW_TRACKING_URI");
     if (url == NULL || *url == '\0')
-        return NULL;
-    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-        dt_usage("'%s' is no address of an MLflow server: http://HOST:PORT", url);
-    return server_of(url);
+        return false;
+    if (dt_server_parse(server, url, &err) < 0)
+        dt_usage("%s", err.text);
+    return true;
 }
 
 int main(int argc, char **argv)
@@ -98,16 +94,19 @@ int main(int argc, char **argv)
     int first = dt_parse_options(&command, argc, argv);
     if (argc - first != 1)
         dt_usage("one RUN is needed, the directory that dt-train writes");
-    char *server = find_server();
-    if (server == NULL && opt.tensorboard == NULL)
+    struct dt_server server = {.url = NULL};
+    bool with_server = find_server(&server);
+    if (!with_server && opt.tensorboard == NULL)
         dt_usage("nowhere to go: --tensorboard DIR or --mlflow URL is needed");
-    dt_check_use(&command, &uses[server ? SERVER : EVENT_FILES]);
+    dt_check_use(&command, &uses[with_server ? SERVER : EVENT_FILES]);
     if (opt.once && (opt.interval >= 0 || opt.patience >= 0))
         dt_usage("--once looks once, and takes no --interval or --patience");
+    if (with_server && dt_server_log_in(&server, opt.cleartext, &err) < 0)
+        return dt_report(&err);
     const volatile sig_atomic_t *stop = dt_stop_watch();
     const struct dt_track_options o = {.run = argv[first],
                                        .tensorboard = opt.tensorboard,
-                                       .mlflow = server,
+                                       .mlflow = with_server ? &server : NULL,
                                        .experiment = opt.experiment,
                                        .texts = opt.texts.items,
                                        .artifacts = opt.artifacts.items,
@@ -121,7 +120,7 @@ int main(int argc, char **argv)
                                        .stop = stop,
                                        .say = say};
     int rc = dt_track(&o, &report, &err);
-    free(server);
+    dt_server_release(&server);
     if (rc < 0 && *stop)
         dt_stop_now(*stop);
     if (rc < 0)

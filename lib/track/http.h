@@ -4,16 +4,25 @@
  * dt starts without, and says what is missing when it is asked for.
  *
  *     DT_TRY(dt_http_load(&http, err));
- *     DT_TRY(http->open(&state, err));
+ *     DT_TRY(http->open(&state, &login, err));
  *     DT_TRY(http->request(state, &(struct dt_http_request){"GET", url}, &answer, err));
  */
 #ifndef DT_TRACK_HTTP_H
 #define DT_TRACK_HTTP_H
 
+#include <stdbool.h>
+
 #include "base/buffer.h"
 #include "base/error.h"
 
-#define DT_HTTP_ABI 1
+#define DT_HTTP_ABI 2
+
+/* Who we are to the server. */
+struct dt_http_login {
+    char *token;           /* bearer token; NULL for none */
+    char *user, *password; /* where there is no token; NULL for none */
+    bool direct;           /* the server is on this machine: no proxy stands between */
+};
 
 struct dt_http_request {
     const char *method, *url;
@@ -30,9 +39,12 @@ struct dt_http_answer {
 
 struct dt_http {
     int abi;
-    int (*open)(void **state, struct dt_error *);
+    /* The login is borrowed and lives as long. */
+    int (*open)(void **state, const struct dt_http_login *, struct dt_error *);
     void (*close)(void *state);
-    /* Replaces *answer. DT_EIO if no answer came: the server may or may not have acted. */
+    /* Replaces *answer. Follows no redirection, which could carry the login to another server.
+     * DT_EIO if no answer came: the server may or may not have acted; DT_EINVALID if it is too
+     * large. */
     int (*request)(void *state, const struct dt_http_request *, struct dt_http_answer *answer,
                    struct dt_error *);
 };

@@ -2,6 +2,7 @@
 #include "track/mlflow.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,6 +15,7 @@
 enum { MOST_METRICS = 1000, MOST_PARAMETERS = 100, MOST_TAGS = 100, MOST_VALUE = 250 };
 #define KEY_TAG    "dt.key"
 #define FILE_LIMIT ((size_t)256 << 20)
+#define LONGEST_ID 256
 
 struct waiting_point {
     char *name;
@@ -36,20 +38,14 @@ struct dt_mlflow {
 
 /* --- requests ------------------------------------------------------------------------------- */
 
+/* The string of that name; NULL if there is none. */
 static const char *text_member(struct json_object *object, const char *name)
 {
     struct json_object *value;
-    return object && json_object_object_get_ex(object, name, &value) ? json_object_get_string(value)
-                                                                     : NULL;
-}
-
-/* Of an array that is no member, or no array, there is nothing. */
-static size_t count_members(struct json_object *object, const char *name, struct json_object **list)
-{
-    return json_object_object_get_ex(object, name, list) &&
-                   json_object_is_type(*list, json_type_array)
-               ? json_object_array_length(*list)
-               : 0;
+    return json_object_object_get_ex(object, name, &value) &&
+                   json_object_is_type(value, json_type_string)
+               ? json_object_get_string(value)
+               : NULL;
 }
 
 /* What an answer that is no success means: come again, or never. */
@@ -59,6 +55,8 @@ static int judge(struct dt_mlflow *m, const char *path, struct json_object *answ
     long status = m->answer.status;
     bool later = status >= 500 || status == 429 || status == 408;
     const char *message = text_member(answer, "message");
+    if (status >= 300 && status < 400)
+        message = "it redirects, which is not followed: give the address that it names";
     return dt_fail(err, later ? DT_EIO : DT_EINVALID, "%s%s: status %ld%s%.200s", m->options->url,
                    path, status, message ? ": " : "", message ? message : "");
 }
@@ -84,7 +82,7 @@ static int call(struct dt_mlflow *m, const char *method, const char *path, struc
         *answer = NULL;
     if (rc == 0 && m->answer.status != 200)
         rc = judge(m, strstr(url, "/api/"), *answer, err);
-    else if (rc == 0 && *answer == NULL)
+    else if (rc == 0 && !json_object_is_type(*answer, json_type_object))
         rc = dt_fail(err, DT_EINVALID, "%s: does not answer as MLflow does", url);
     if (rc < 0)
         m->sure = false;
@@ -112,14 +110,147 @@ static struct json_object *pair(const char *name, const char *text)
     return o;
 }
 
+/* --- what the server says --------------------------------------------------------------------- */
+
+/* A member that may be left out, or null: then *value is NULL. */
+static int optional_member(struct json_object *object, const char *name, enum json_type type,
+                           const char *subject, struct json_object **value, struct dt_error *err)
+{
+    *value = NULL;
+    if (!json_object_object_get_ex(object, name, value) || *value == NULL)
+        return 0;
+    return dt_json_get(object, name, type, subject, value, err);
+}
+
+/* Replaces *id by a copy. Ids stand in URLs and in files. */
+static int take_id(struct json_object *object, const char *name, const char *subject, char **id,
+                   struct dt_error *err)
+{
+    const char *text;
+    DT_TRY(dt_json_get_string(object, name, subject, &text, err));
+    size_t size = strlen(text);
+    for (const char *c = text; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("-_", *c))
+            size = 0;
+    if (size == 0 || size > LONGEST_ID)
+        return dt_fail(err, DT_EFORMAT, "%s: member \"%s\" is not an id: '%.40s'", subject, name,
+                       text);
+    free(*id);
+    *id = dt_strdup(text);
+    return 0;
+}
+
+/* Which run it is, and where its artifacts are. */
+static int take_run(struct dt_mlflow *m, struct json_object *run, const char *subject,
+                    struct dt_error *err)
+{
+    struct json_object *info, *place;
+    char *id = NULL;
+    DT_TRY(dt_json_get(run, "info", json_type_object, subject, &info, err));
+    DT_TRY(optional_member(info, "artifact_uri", json_type_string, subject, &place, err));
+    DT_TRY(take_id(info, "run_id", subject, &id, err));
+    if (m->run_id && strcmp(id, m->run_id) != 0) {
+        int rc = dt_fail(err, DT_EFORMAT, "%s: tells of run %s, not of %s", subject, id, m->run_id);
+        free(id);
+        return rc;
+    }
+    free(m->run_id);
+    free(m->artifacts);
+    m->run_id = id;
+    m->artifacts = place ? dt_strdup(json_object_get_string(place)) : NULL;
+    return 0;
+}
+
+/* A step, 0 if it is left out; other servers than MLflow's own write 64 bits as a string. */
+static int take_step(struct json_object *metric, const char *subject, int64_t *step,
+                     struct dt_error *err)
+{
+    struct json_object *value;
+    char *end;
+    *step = 0;
+    if (!json_object_object_get_ex(metric, "step", &value) || value == NULL)
+        return 0;
+    if (!json_object_is_type(value, json_type_string))
+        return dt_json_get_int(metric, "step", subject, step, err);
+    errno = 0;
+    *step = strtoll(json_object_get_string(value), &end, 10);
+    if (errno != 0 || *end != '\0' || end == json_object_get_string(value))
+        return dt_fail(err, DT_EFORMAT, "%s: member \"step\" is not a whole number", subject);
+    return 0;
+}
+
+/* The last step of a name. */
+static int take_metric(struct dt_mlflow *m, struct json_object *metric, const char *subject,
+                       struct dt_error *err)
+{
+    const char *name;
+    int64_t step;
+    DT_TRY(dt_json_get_string(metric, "key", subject, &name, err));
+    DT_TRY(take_step(metric, subject, &step, err));
+    if (dt_point_is_new(&m->has, name, step))
+        dt_last_steps_set(&m->has, name, step);
+    return 0;
+}
+
+static int take_parameter(struct dt_mlflow *m, struct json_object *parameter, const char *subject,
+                          struct dt_error *err)
+{
+    const char *name;
+    struct json_object *value;
+    DT_TRY(dt_json_get_string(parameter, "key", subject, &name, err));
+    DT_TRY(optional_member(parameter, "value", json_type_string, subject, &value, err));
+    json_object_object_add(m->parameters, name,
+                           json_object_new_string(value ? json_object_get_string(value) : ""));
+    return 0;
+}
+
+/* Each item of a list that may be left out. */
+static int
+take_list(struct dt_mlflow *m, struct json_object *data, const char *name, const char *subject,
+          int (*take)(struct dt_mlflow *, struct json_object *, const char *, struct dt_error *),
+          struct dt_error *err)
+{
+    struct json_object *list;
+    DT_TRY(optional_member(data, name, json_type_array, subject, &list, err));
+    size_t count = list ? json_object_array_length(list) : 0;
+    char *item = dt_format("%s: %s", subject, name);
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = take(m, json_object_array_get_idx(list, i), item, err);
+    free(item);
+    return rc;
+}
+
+/* How far the server is: the last step of each name, and the parameters. */
+static int take_data(struct dt_mlflow *m, struct json_object *run, const char *subject,
+                     struct dt_error *err)
+{
+    struct json_object *data;
+    dt_last_steps_release(&m->has);
+    json_object_put(m->parameters);
+    m->parameters = json_object_new_object();
+    DT_TRY(optional_member(run, "data", json_type_object, subject, &data, err));
+    if (data == NULL)
+        return 0;
+    DT_TRY(take_list(m, data, "metrics", subject, take_metric, err));
+    return take_list(m, data, "params", subject, take_parameter, err);
+}
+
+/* What was read of an answer; an error names the server. */
+static int judge_answer(const struct dt_mlflow *m, int rc, struct dt_error *err)
+{
+    return rc < 0 ? dt_fail_context(err, "%s", m->options->url) : 0;
+}
+
 /* --- experiment and run --------------------------------------------------------------------- */
 
-static char *escape(const char *text)
+/* Text as a part of a URL; the characters of also stand for themselves. */
+static char *escape(const char *text, const char *also)
 {
     struct dt_buffer b = DT_BUFFER_EMPTY;
     dt_buffer_add_string(&b, "");
     for (; *text; text++)
-        if (isalnum((unsigned char)*text) || strchr("-._~", *text))
+        if (isalnum((unsigned char)*text) || strchr("-._~", *text) || strchr(also, *text))
             dt_buffer_add_char(&b, *text);
         else
             dt_buffer_printf(&b, "%%%02X", (unsigned char)*text);
@@ -128,15 +259,19 @@ static char *escape(const char *text)
 
 static int find_experiment(struct dt_mlflow *m, struct dt_error *err)
 {
-    struct json_object *answer, *experiment = NULL;
-    char *name = escape(m->options->experiment);
-    char *path = dt_format("experiments/get-by-name?experiment_name=%s", name);
+    struct json_object *answer, *experiment;
+    const char *subject = "experiments/get-by-name";
+    char *name = escape(m->options->experiment, "");
+    char *path = dt_format("%s?experiment_name=%s", subject, name);
     int rc = call(m, "GET", path, NULL, &answer, err);
-    if (rc == 0 && json_object_object_get_ex(answer, "experiment", &experiment) &&
-        text_member(experiment, "experiment_id"))
-        m->experiment_id = dt_strdup(text_member(experiment, "experiment_id"));
-    else if (rc == DT_EINVALID && m->answer.status == 404)
+    if (rc == DT_EINVALID && m->answer.status == 404) {
         rc = 0; /* it is to be made */
+    } else if (rc == 0) {
+        rc = dt_json_get(answer, "experiment", json_type_object, subject, &experiment, err);
+        if (rc == 0)
+            rc = take_id(experiment, "experiment_id", subject, &m->experiment_id, err);
+        rc = judge_answer(m, rc, err);
+    }
     json_object_put(answer);
     free(path);
     free(name);
@@ -146,30 +281,19 @@ static int find_experiment(struct dt_mlflow *m, struct dt_error *err)
 static int make_experiment(struct dt_mlflow *m, struct dt_error *err)
 {
     struct json_object *answer;
-    int rc = call(m, "POST", "experiments/create", object_with("name", m->options->experiment),
-                  &answer, err);
-    const char *id = text_member(answer, "experiment_id");
+    const char *subject = "experiments/create";
+    int rc = call(m, "POST", subject, object_with("name", m->options->experiment), &answer, err);
     const char *code = text_member(answer, "error_code");
-    if (rc == 0 && id)
-        m->experiment_id = dt_strdup(id);
+    if (rc == 0)
+        rc =
+            judge_answer(m, take_id(answer, "experiment_id", subject, &m->experiment_id, err), err);
     else if (code && strcmp(code, "RESOURCE_ALREADY_EXISTS") == 0)
         rc = find_experiment(m, err);
     json_object_put(answer);
     if (rc == 0 && m->experiment_id == NULL)
-        rc = dt_fail(err, DT_EINVALID, "%s: gives the experiment no number", m->options->url);
+        rc = dt_fail(err, DT_EINVALID, "%s: experiment '%s' exists, and is not to be found",
+                     m->options->url, m->options->experiment);
     return rc;
-}
-
-static void take_run(struct dt_mlflow *m, struct json_object *run)
-{
-    struct json_object *info = NULL;
-    if (run == NULL || !json_object_object_get_ex(run, "info", &info))
-        return;
-    free(m->run_id);
-    free(m->artifacts);
-    m->run_id = text_member(info, "run_id") ? dt_strdup(text_member(info, "run_id")) : NULL;
-    m->artifacts =
-        text_member(info, "artifact_uri") ? dt_strdup(text_member(info, "artifact_uri")) : NULL;
 }
 
 /* A run with our key that an earlier request made, whose answer was lost. */
@@ -177,22 +301,37 @@ static int find_run(struct dt_mlflow *m, struct dt_error *err)
 {
     struct json_object *answer, *runs, *ids = json_object_new_array();
     struct json_object *body = json_object_new_object();
+    const char *subject = "runs/search";
     char *filter = dt_format("tags.`" KEY_TAG "` = '%s'", m->options->key);
     json_object_array_add(ids, json_object_new_string(m->experiment_id));
     json_object_object_add(body, "experiment_ids", ids);
     json_object_object_add(body, "filter", json_object_new_string(filter));
     json_object_object_add(body, "max_results", json_object_new_int(1));
     free(filter);
-    int rc = call(m, "POST", "runs/search", body, &answer, err);
-    if (rc == 0 && count_members(answer, "runs", &runs) > 0)
-        take_run(m, json_object_array_get_idx(runs, 0));
+    int rc = call(m, "POST", subject, body, &answer, err);
+    if (rc == 0) {
+        rc = optional_member(answer, "runs", json_type_array, subject, &runs, err);
+        if (rc == 0 && runs && json_object_array_length(runs) > 0)
+            rc = take_run(m, json_object_array_get_idx(runs, 0), subject, err);
+        rc = judge_answer(m, rc, err);
+    }
     json_object_put(answer);
     return rc;
 }
 
+/* The run of an answer, and with its data how far the server is. */
+static int take_answer(struct dt_mlflow *m, struct json_object *answer, const char *subject,
+                       bool with_data, struct dt_error *err)
+{
+    struct json_object *run;
+    DT_TRY(dt_json_get(answer, "run", json_type_object, subject, &run, err));
+    DT_TRY(take_run(m, run, subject, err));
+    return with_data ? take_data(m, run, subject, err) : 0;
+}
+
 static int make_run(struct dt_mlflow *m, struct dt_error *err)
 {
-    struct json_object *answer, *run = NULL, *tags = json_object_new_array();
+    struct json_object *answer, *tags = json_object_new_array();
     struct json_object *body = object_with("experiment_id", m->experiment_id);
     json_object_array_add(tags, pair(KEY_TAG, m->options->key));
     if (m->options->tags) {
@@ -206,52 +345,24 @@ static int make_run(struct dt_mlflow *m, struct dt_error *err)
     if (m->options->run_name)
         json_object_object_add(body, "run_name", json_object_new_string(m->options->run_name));
     int rc = call(m, "POST", "runs/create", body, &answer, err);
-    if (rc == 0 && json_object_object_get_ex(answer, "run", &run))
-        take_run(m, run);
+    if (rc == 0)
+        rc = judge_answer(m, take_answer(m, answer, "runs/create", false, err), err);
     json_object_put(answer);
-    if (rc == 0 && m->run_id == NULL)
-        rc = dt_fail(err, DT_EINVALID, "%s: gives the run no number", m->options->url);
     return rc;
-}
-
-/* Takes the last step of each name, and the parameters, from the server's answer. */
-static void take_data(struct dt_mlflow *m, struct json_object *run)
-{
-    struct json_object *data = NULL, *metrics, *parameters;
-    dt_last_steps_release(&m->has);
-    json_object_put(m->parameters);
-    m->parameters = json_object_new_object();
-    if (!json_object_object_get_ex(run, "data", &data))
-        return;
-    size_t metric_count = count_members(data, "metrics", &metrics);
-    for (size_t i = 0; i < metric_count; i++) {
-        struct json_object *metric = json_object_array_get_idx(metrics, i), *step;
-        const char *name = text_member(metric, "key");
-        if (name && json_object_object_get_ex(metric, "step", &step))
-            dt_last_steps_set(&m->has, name, json_object_get_int64(step));
-    }
-    size_t parameter_count = count_members(data, "params", &parameters);
-    for (size_t i = 0; i < parameter_count; i++) {
-        struct json_object *parameter = json_object_array_get_idx(parameters, i);
-        const char *name = text_member(parameter, "key"), *value = text_member(parameter, "value");
-        if (name)
-            json_object_object_add(m->parameters, name, json_object_new_string(value ? value : ""));
-    }
 }
 
 /* Asks how far the server is. */
 static int ask(struct dt_mlflow *m, struct dt_error *err)
 {
-    struct json_object *answer, *run = NULL;
-    char *path = dt_format("runs/get?run_id=%s", m->run_id);
+    struct json_object *answer;
+    char *id = escape(m->run_id, ""), *path = dt_format("runs/get?run_id=%s", id);
     int rc = call(m, "GET", path, NULL, &answer, err);
-    if (rc == 0 && json_object_object_get_ex(answer, "run", &run)) {
-        take_run(m, run);
-        take_data(m, run);
-        m->sure = true;
-    }
+    if (rc == 0)
+        rc = judge_answer(m, take_answer(m, answer, "runs/get", true, err), err);
+    m->sure = rc == 0;
     json_object_put(answer);
     free(path);
+    free(id);
     return rc;
 }
 
@@ -390,9 +501,9 @@ int dt_mlflow_send_file(struct dt_mlflow *m, const char *path, const char *name,
                        m->artifacts ? m->artifacts : "?");
     DT_TRY(dt_file_read(path, FILE_LIMIT, &data, &size, err));
     const char *place = m->artifacts + sizeof proxied - 1;
-    char *escaped = escape(name);
-    char *url = dt_format("%s/api/2.0/mlflow-artifacts/artifacts/%s/%s", m->options->url,
-                          place + strspn(place, "/"), escaped);
+    char *folder = escape(place + strspn(place, "/"), "/"), *escaped = escape(name, "");
+    char *url =
+        dt_format("%s/api/2.0/mlflow-artifacts/artifacts/%s/%s", m->options->url, folder, escaped);
     int rc = m->http->request(m->client,
                               &(struct dt_http_request){.method = "PUT",
                                                         .url = url,
@@ -404,6 +515,7 @@ int dt_mlflow_send_file(struct dt_mlflow *m, const char *path, const char *name,
     if (rc == 0 && m->answer.status != 200)
         rc = judge(m, strstr(url, "/api/"), NULL, err);
     free(url);
+    free(folder);
     free(escaped);
     free(data);
     return rc;
@@ -431,7 +543,7 @@ int dt_mlflow_open(struct dt_mlflow **m, const struct dt_http *http,
                    const struct dt_mlflow_options *options, struct dt_error *err)
 {
     void *client;
-    DT_TRY(http->open(&client, err));
+    DT_TRY(http->open(&client, options->login, err));
     *m = dt_alloc(1, sizeof **m);
     (*m)->http = http;
     (*m)->client = client;

@@ -21,7 +21,8 @@
 #include "track/points.h"
 
 struct dt_mlflow_options {
-    const char *url;          /* of the server, as http://host:5000 */
+    const char *url; /* of the server, as http://host:5000, without a password */
+    const struct dt_http_login *login;
     const char *experiment;   /* its name */
     const char *run_name;     /* NULL: the server gives one */
     const char *key;          /* that no other run has */
@@ -43,7 +44,7 @@ void dt_mlflow_add(struct dt_mlflow *m, const struct dt_point *point);
 
 /* Sends what was added, and makes experiment and run before if need be. All or, after
  * DT_EIO (no answer, or one that says "later"), to be called again. Other errors are
- * final: the server refuses. */
+ * final: the server refuses, or does not answer as MLflow does. */
 int dt_mlflow_send(struct dt_mlflow *m, struct dt_error *err) DT_MUST_CHECK;
 /* Sends settings, name: text, as parameters. Parameters cannot change: those of other
  * values than before become tags. */

@@ -110,16 +110,51 @@ static void make_key(struct tracker *t)
     free(real);
 }
 
+/* Adds a run under the URL of its server without the password that earlier versions kept. */
+static int take_known_run(struct json_object *runs, const char *url, struct json_object *id,
+                          const char *path, struct dt_error *err)
+{
+    struct dt_server server;
+    if (!json_object_is_type(id, json_type_string))
+        return dt_fail(err, DT_EFORMAT, "%s: the run at '%s' is not a string", path, url);
+    if (dt_server_parse(&server, url, err) < 0)
+        return dt_fail_context(err, "%s", path);
+    json_object_object_add(runs, server.url, json_object_get(id));
+    dt_server_release(&server);
+    return 0;
+}
+
+static int take_known_runs(struct tracker *t, const char *path, struct dt_error *err)
+{
+    struct json_object *known, *runs = json_object_new_object();
+    int rc = dt_json_get(t->memory, "mlflow", json_type_object, path, &known, err);
+    if (rc == 0) {
+        json_object_object_foreach(known, url, id)
+        {
+            rc = rc < 0 ? rc : take_known_run(runs, url, id, path, err);
+        }
+    }
+    if (rc < 0) {
+        json_object_put(runs);
+        return DT_EFORMAT;
+    }
+    bool same = json_object_equal(known, runs);
+    json_object_object_add(t->memory, "mlflow", runs);
+    return same ? 0 : save_memory(t, err);
+}
+
 /* Which run of a server this is, nothing else knows: so to begin anew is not decided here. */
 static int read_memory(struct tracker *t, const char *path, struct dt_error *err)
 {
-    struct json_object *key;
+    const char *key;
     struct dt_error why;
     int rc = dt_json_read(path, &t->memory, &why);
     if (rc == 0)
         rc = dt_json_get_real(t->memory, "start", path, &t->start, &why);
     if (rc == 0)
-        rc = dt_json_get(t->memory, "key", json_type_string, path, &key, &why);
+        rc = dt_json_get_string(t->memory, "key", path, &key, &why);
+    if (rc == 0)
+        rc = take_known_runs(t, path, &why);
     if (rc == DT_EFORMAT)
         return dt_fail(err, rc,
                        "%s; remove it to go on: event files lose and double nothing, an MLflow "
@@ -164,9 +199,9 @@ static int remember_run(struct tracker *t, struct dt_error *err)
 {
     struct json_object *runs = remembered_runs(t);
     const char *id = dt_mlflow_run_id(t->mlflow);
-    if (runs == NULL || id == NULL || json_object_object_get_ex(runs, t->o->mlflow, NULL))
+    if (id == NULL || json_object_object_get_ex(runs, t->o->mlflow->url, NULL))
         return 0;
-    json_object_object_add(runs, t->o->mlflow, json_object_new_string(id));
+    json_object_object_add(runs, t->o->mlflow->url, json_object_new_string(id));
     return save_memory(t, err);
 }
 
@@ -205,7 +240,8 @@ static int open_mlflow(struct tracker *t, struct dt_error *err)
     const char *project = header_text(t, "project"), *tags = header_text(t, "tags");
     DT_TRY(dt_http_load(&http, err));
     t->mlflow_options = (struct dt_mlflow_options){
-        .url = t->o->mlflow,
+        .url = t->o->mlflow->url,
+        .login = &t->o->mlflow->login,
         .experiment = t->o->experiment ? t->o->experiment
                       : project        ? project
                                        : "dt",
@@ -213,7 +249,7 @@ static int open_mlflow(struct tracker *t, struct dt_error *err)
         .key = remembered(t, "key"),
         .start = (int64_t)(t->start * 1000),
     };
-    if (runs && json_object_object_get_ex(runs, t->o->mlflow, &id))
+    if (json_object_object_get_ex(runs, t->o->mlflow->url, &id))
         t->mlflow_options.run_id = json_object_get_string(id);
     if (tags) {
         t->mlflow_options.tags = json_object_new_object();
@@ -419,7 +455,7 @@ static int finish_mlflow(struct tracker *t, enum dt_run_state state, struct dt_e
         if (*t->o->stop || dt_now() - t->answered > t->o->give_up)
             return dt_fail(err, DT_EIO,
                            "%s does not answer; nothing is lost: the same command goes on",
-                           t->o->mlflow);
+                           t->o->mlflow->url);
         pause_for(t, fmax(0.05, fmin(t->next - dt_now(), t->o->interval)));
     }
     if (t->refused) {

@@ -17,11 +17,12 @@
 #include <signal.h>
 
 #include "track/run-watch.h"
+#include "track/server.h"
 
 struct dt_track_options {
     const char *run;                             /* the directory */
     const char *tensorboard;                     /* where event files go; NULL for none */
-    const char *mlflow;                          /* URL of a server; NULL for none */
+    const struct dt_server *mlflow;              /* NULL for none */
     const char *experiment;                      /* NULL: the project that the run names, or "dt" */
     const char *const *texts, *const *artifacts; /* files, to pass on at the end */
     int text_count, artifact_count;

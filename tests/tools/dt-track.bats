@@ -166,11 +166,166 @@ count_tag() {
     [ "$(count_tag val_loss)" -eq 5 ]
 }
 
-@test "what a server says of its runs that makes no sense is passed over" {
+# odd PATH STATUS TEXT [HEADER]: from now on the server answers so, and that there is nothing yet
+# where something is to be made.
+odd() {
+    jq -n --arg p "$1" --argjson s "$2" '{"experiments/create": {"experiments/get-by-name": [404, "{}"]},
+        "runs/create": {"runs/search": [200, "{}"]}}[$p] + {($p): ([$s] + $ARGS.positional)}' \
+        --args "${@:3}" >odd.json
+}
+
+# The server's answer TEXT to PATH is an error that ends with WHY.
+refused_answer() { # PATH TEXT WHY
+    odd "$1" 200 "$2"
+    run dt-track -q --once -m "$URL" run
+    assert_one_line_error dt-track
+    [[ "$output" == "dt-track: $URL"*"$1"*"$3" ]] || { echo "$1 $2: $output"; return 1; }
+}
+
+@test "an answer of a server that lacks what it should say, or says it wrongly, is one line" {
     need_http
     serve odd
+    for path in experiments/create runs/search runs/create runs/get runs/log-batch; do
+        refused_answer $path nonsense ": does not answer as MLflow does"
+        rm -rf run/track
+    done
+    for text in '' '[]' 1 null '"run"' '{"run":'; do
+        refused_answer experiments/get-by-name "$text" ": does not answer as MLflow does"
+    done
+}
+
+@test "members of answers that are missing or of another type are named" {
+    need_http
+    serve odd
+    refused_answer experiments/create '{}' 'has no member "experiment_id"'
+    refused_answer experiments/get-by-name '{}' 'has no member "experiment"'
+    refused_answer experiments/get-by-name '{"experiment":[]}' 'member "experiment" is not an object'
+    refused_answer experiments/get-by-name '{"experiment":{"experiment_id":0}}' 'is not a string'
+    refused_answer runs/search '{"runs":{"run":1}}' 'member "runs" is not an array'
+    refused_answer runs/search '{"runs":[1]}' ': is not a JSON object'
+    refused_answer runs/create '{}' 'has no member "run"'
+    for path in runs/get runs/create; do
+        refused_answer $path '{"run":1}' 'member "run" is not an object'
+        refused_answer $path '{"run":{}}' 'has no member "info"'
+        refused_answer $path '{"run":{"info":{}}}' 'has no member "run_id"'
+        refused_answer $path '{"run":{"info":{"run_id":null}}}' 'member "run_id" is not a string'
+    done
+    for id in '' '../x' 'a\nb' "$(printf 'x%.0s' {1..300})"; do
+        refused_answer runs/create '{"run":{"info":{"run_id":"'"$id"'"}}}' "'"
+        [[ "$output" == *'member "run_id" is not an id: '* ]]
+    done
+    refused_answer runs/create '{"run":{"info":{"run_id":"run0","artifact_uri":1}}}' \
+        'member "artifact_uri" is not a string'
+}
+
+@test "what a server says of a run's data must be understood, or nothing is sent" {
+    need_http
+    serve odd
+    refused_answer runs/get '{"run":{"info":{"run_id":"run1"}}}' 'tells of run run1, not of run0'
+    local begin='{"run":{"info":{"run_id":"run0"},"data":'
+    refused_answer runs/get "$begin[]}}" 'member "data" is not an object'
+    refused_answer runs/get "$begin"'{"metrics":{"loss":1}}}}' 'member "metrics" is not an array'
+    refused_answer runs/get "$begin"'{"metrics":[1]}}}' ': metrics: is not a JSON object'
+    refused_answer runs/get "$begin"'{"metrics":[{"step":1}]}}}' 'metrics: has no member "key"'
+    for step in 1.5 '"x"' '""' '"99999999999999999999"'; do
+        refused_answer runs/get "$begin"'{"metrics":[{"key":"loss","step":'"$step"'}]}}}' 'is not a whole number'
+    done
+    refused_answer runs/get "$begin"'{"metrics":[{"key":"a","step":1e999}]}}}' 'is not a whole number'
+    refused_answer runs/get "$begin"'{"params":[{"key":1}]}}}' 'params: member "key" is not a string'
+    refused_answer runs/get "$begin"'{"params":[null]}}}' 'params: is not a JSON object'
+    [ "$(jq '.runs[0].metrics | length' store.json)" -eq 0 ] # nothing was sent on such grounds
+    echo '{}' >odd.json
     dt-track -q -m "$URL" run
     [ "$(once)" = FINISHED ]
+}
+
+@test "an answer that is too large, or a redirection, is one line, and nothing is sent elsewhere" {
+    need_http
+    serve odd
+    MLFLOW_TRACKING_TOKEN=secret
+    export MLFLOW_TRACKING_TOKEN
+    for code in 301 307; do
+        odd experiments/get-by-name $code '' "Location: $URL/api/2.0/mlflow/elsewhere"
+        run dt-track -q --once -m "$URL" run
+        assert_one_line_error dt-track
+        [[ "$output" == *": status $code: it redirects, which is not followed: give the address that it names" ]]
+    done
+    [ "$(jq .requests store.json)" -eq 2 ]
+    python3 -c 'import json; json.dump({"experiments/get-by-name": [200, " " * (65 << 20)]}, open("odd.json", "w"))'
+    run dt-track -q --once -m "$URL" run
+    assert_one_line_error dt-track
+    [[ "$output" == *": answers with more than 67108864 bytes" ]]
+}
+
+@test "a password in the address is sent, and neither shown nor kept" {
+    need_http
+    serve well
+    safe=$URL
+    URL="http://me:se%3acr%40et@${URL#http://}"
+    run dt-track -m "$URL//" run
+    [ "$status" -eq 0 ]
+    [[ "$output" != *cr* ]]
+    [ "$(jq -r '.logins[]' store.json)" = "Basic $(printf 'me:se:cr@et' | base64)" ]
+    jq -e --arg url "$safe" '.mlflow == {($url): "run0"}' run/track/state.json
+    refute grep -rE 'cr(%40|@)et' run
+    MLFLOW_TRACKING_URI=$URL dt-track -q run # it is the same run
+    [ "$(jq '.runs | length' store.json)" -eq 1 ]
+    kill "$SERVER"
+    wait "$SERVER" || true
+    run dt-track -m "$URL" --interval 0.05 --give-up 0.1 run
+    [ "$status" -eq 1 ]
+    [[ "${lines[0]}" == "dt-track: $safe/"* ]]
+    [[ "$output" != *cr* ]]
+    for wrong in "ftp://me:secret@host" "http://me:sec/ret@host" "http://me:secret@" "me:secret@host"; do
+        run dt-track -m "$wrong" run
+        [ "$status" -eq 2 ]
+        [[ "$output" != *sec* ]]
+    done
+}
+
+@test "a password that an earlier version kept is removed, and the run goes on" {
+    need_http
+    serve well
+    dt-track -q -m "$URL" run
+    sed -i "s|http://|http://me:secret@|" run/track/state.json
+    grep -q secret run/track/state.json
+    dt-track -q -m "$URL" run
+    refute grep -q secret run/track/state.json
+    [ "$(jq '.runs | length' store.json)" -eq 1 ]
+}
+
+@test "a token or a password goes to this machine or over https, elsewhere by --cleartext alone" {
+    need_http
+    serve well
+    export http_proxy=$URL MLFLOW_TRACKING_TOKEN=secret
+    for host in host 127.0.0.1.host localhost.host 10.0.0.1 127.1 '[::2]' '127.0.0.1@host'; do
+        run dt-track -q -m "http://$host:5000" run
+        assert_one_line_error dt-track
+        [[ "$output" == *": a token would cross the network as plain text; use https://, or --cleartext to send it all the same" ]]
+        [[ "$output" != *secret* ]]
+        MLFLOW_TRACKING_TOKEN= run dt-track -q -m "http://me:secret@${host#*@}" run
+        assert_one_line_error dt-track
+        [[ "$output" == *": a password would cross the network as plain text; "* ]]
+        [[ "$output" != *secret* ]]
+    done
+    [ ! -e store.json ] # this proxy has heard nothing
+    dt-track -q --cleartext -m http://host run
+    [ "$(jq -r '.logins[]' store.json)" = "Bearer secret" ]
+    run dt-track -q --interval 0.05 --give-up 0 -m https://127.0.0.1:1 run # no complaint of plain text
+    [[ "$output" == *"does not answer"* ]]
+    MLFLOW_TRACKING_TOKEN=$'secret\n' run dt-track -q -m "$URL" run
+    assert_one_line_error dt-track
+    [[ "$output" == "dt-track: MLFLOW_TRACKING_TOKEN has a control character"* ]]
+}
+
+@test "to a server on this machine no proxy carries the token" {
+    need_http
+    serve well
+    export http_proxy=http://127.0.0.1:1 MLFLOW_TRACKING_TOKEN=secret MLFLOW_TRACKING_PASSWORD=other
+    export MLFLOW_TRACKING_USERNAME=me
+    dt-track -q -m "$URL" run
+    MLFLOW_TRACKING_TOKEN= dt-track -q -m "${URL/127.0.0.1/localhost}" run
+    [ "$(jq -r '.logins[]' store.json)" = "$(printf 'Bearer secret\nBasic %s' "$(printf me:other | base64)")" ]
 }
 
 @test "a run that was stopped is KILLED, a broken one FAILED, and a resumed one goes on" {
@@ -216,10 +371,11 @@ count_tag() {
     [ "$status" -eq 2 ]
     run dt-track -t tb
     [ "$status" -eq 2 ]
-    for address in nonsense ftp://host file:runs http:/host; do
+    for address in nonsense ftp://host file:runs http:/host http:// http://:80 http://host:x http://host:99999 \
+        'http://host?a' 'http://host/a#b' 'http://a b' 'http://[::1' 'http://host\x'; do
         run dt-track -m "$address" run
         [ "$status" -eq 2 ]
-        [[ "${lines[0]}" == "dt-track: '$address' is no address of an MLflow server"* ]]
+        [[ "${lines[0]}" == "dt-track: '$address' is not the address of an MLflow server"* ]]
     done
     MLFLOW_TRACKING_URI= run dt-track -t tb
     [ "$status" -eq 2 ]
@@ -243,7 +399,9 @@ count_tag() {
     cp part run/metrics.jsonl
     dt-track -q -1 -t run/tb run
     cp all run/metrics.jsonl
-    for memory in '' '{"start":1' '{"start":1}' '{"key":"a"}' '[]'; do
+    for memory in '' '{"start":1' '{"start":1}' '{"key":"a"}' '[]' '{"start":1,"key":"a"}' \
+        '{"start":1,"key":"a","mlflow":[]}' '{"start":1,"key":"a","mlflow":{"http://h":1}}' \
+        '{"start":1,"key":"a","mlflow":{"h":"run0"}}'; do
         printf '%s' "$memory" >run/track/state.json
         run dt-track -q -t run/tb run
         assert_one_line_error dt-track
@@ -257,7 +415,7 @@ count_tag() {
 }
 
 @test "options that go with a server, or with more than one look, are refused without" {
-    for wrong in "-e name" "--artifact run/metrics.jsonl" "--give-up 1"; do
+    for wrong in "-e name" "--artifact run/metrics.jsonl" "--give-up 1" --cleartext; do
         MLFLOW_TRACKING_URI= run dt-track -t run/tb $wrong run
         [ "$status" -eq 2 ]
         [[ "${lines[0]}" == "dt-track: --"*" goes with --mlflow" ]]

@@ -5,14 +5,15 @@
 Makes the file READY when it listens on PORT, and keeps what it was sent in STORE, a JSON
 file, written before each answer. KIND: "well" answers all; "badly" answers every
 third request with status 503, and closes the connection of every fifth after it has acted;
-"refusing" refuses every log-batch with status 400; "odd" tells of runs what no server should.
+"refusing" refuses every log-batch with status 400; "odd" answers each request whose path the file
+odd.json has with its [status, text, header...], though it has acted. As a proxy it is every server.
 """
 import json, os, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 port, ready, store = sys.argv[1:4]
 kind = sys.argv[4] if len(sys.argv) > 4 else "well"
-data = {"experiments": [], "runs": [], "requests": 0}
+data = {"experiments": [], "runs": [], "requests": 0, "logins": []}
 if os.path.exists(store):
     data = json.load(open(store))
 
@@ -22,8 +23,6 @@ def run_of(run_id):
 
 
 def view(run):
-    if kind == "odd":
-        return {"info": run["info"], "data": {"metrics": {"loss": 1}, "params": [{}, 1, None]}}
     last = {}
     for m in run["metrics"]:
         if m["key"] not in last or m["step"] >= last[m["key"]]["step"]:
@@ -51,8 +50,6 @@ def answer(method, path, query, body):
         return 200, {"run": view(run)}
     if path == "runs/search":
         key = body["filter"].split("'")[1]
-        if kind == "odd":
-            return 200, {"runs": {"run": 1}}
         found = [r for r in data["runs"] if {"key": "dt.key", "value": key} in r["tags"]]
         return 200, {"runs": [view(r) for r in found]} if found else {}
     if path == "runs/get":
@@ -81,7 +78,10 @@ class Handler(BaseHTTPRequestHandler):
         if kind == "badly" and number % 3 == 0:
             self.reply(503, {"message": "busy"})
             return
-        path, _, query = self.path.partition("?")
+        login = self.headers.get("Authorization")
+        if login not in data["logins"]:
+            data["logins"].append(login)
+        path, _, query = self.path[max(0, self.path.find("/api/")):].partition("?")
         if "/mlflow-artifacts/" in path:
             parts = path.split("/")
             run_of(parts[-2])["files"][parts[-1]] = raw.decode()
@@ -96,11 +96,20 @@ class Handler(BaseHTTPRequestHandler):
         if kind == "badly" and number % 5 == 0:
             self.connection.close()
             return
+        if kind == "odd":
+            odd = json.load(open("odd.json")).get(path.replace("/api/2.0/mlflow/", ""))
+            if odd:
+                self.reply_text(odd[0], odd[1].encode(), *odd[2:])
+                return
         self.reply(status, body)
 
     def reply(self, status, body):
-        text = json.dumps(body).encode()
+        self.reply_text(status, json.dumps(body).encode())
+
+    def reply_text(self, status, text, *headers):
         self.send_response(status)
+        for header in headers:
+            self.send_header(*header.split(": ", 1))
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)

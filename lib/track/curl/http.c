@@ -8,50 +8,62 @@
 
 #define MOST_ANSWER ((size_t)64 << 20)
 
-static int open_client(void **state, struct dt_error *err)
+struct client {
+    CURL *curl;
+    const struct dt_http_login *login;
+};
+
+static int open_client(void **state, const struct dt_http_login *login, struct dt_error *err)
 {
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return dt_fail(err, DT_EIO, "cannot begin to use libcurl");
-    *state = curl_easy_init();
-    return *state ? 0 : dt_fail(err, DT_EIO, "cannot begin to use libcurl");
+    CURL *curl = curl_easy_init();
+    if (curl == NULL)
+        return dt_fail(err, DT_EIO, "cannot begin to use libcurl");
+    struct client *c = dt_alloc(1, sizeof *c);
+    *c = (struct client){curl, login};
+    *state = c;
+    return 0;
 }
 
 static void close_client(void *state)
 {
-    curl_easy_cleanup(state);
+    struct client *c = state;
+    curl_easy_cleanup(c->curl);
     curl_global_cleanup();
+    free(c);
 }
 
 static size_t take(char *data, size_t one, size_t size, void *body)
 {
     struct dt_buffer *b = body;
     if (b->size + size > MOST_ANSWER)
-        return 0;
+        return 0; /* CURLE_WRITE_ERROR */
     dt_buffer_append(b, data, one * size);
     return size;
 }
 
-/* As MLflow's own client: a token, or a user and a password. */
-static struct curl_slist *add_identity(CURL *curl, struct curl_slist *headers)
+static struct curl_slist *add_login(const struct client *c, struct curl_slist *headers)
 {
-    const char *token = getenv("MLFLOW_TRACKING_TOKEN");
-    const char *user = getenv("MLFLOW_TRACKING_USERNAME");
-    const char *password = getenv("MLFLOW_TRACKING_PASSWORD");
-    if (token) {
-        char *line = dt_format("Authorization: Bearer %s", token);
+    const struct dt_http_login *login = c->login;
+    if (login->direct)
+        curl_easy_setopt(c->curl, CURLOPT_PROXY, "");
+    if (login->token) {
+        char *line = dt_format("Authorization: Bearer %s", login->token);
         headers = curl_slist_append(headers, line);
         free(line);
-    } else if (user && password) {
-        curl_easy_setopt(curl, CURLOPT_USERNAME, user);
-        curl_easy_setopt(curl, CURLOPT_PASSWORD, password);
+    } else if (login->user) {
+        curl_easy_setopt(c->curl, CURLOPT_USERNAME, login->user);
+        curl_easy_setopt(c->curl, CURLOPT_PASSWORD, login->password);
     }
     return headers;
 }
 
-static struct curl_slist *prepare(CURL *curl, const struct dt_http_request *r,
+static struct curl_slist *prepare(const struct client *c, const struct dt_http_request *r,
                                   struct dt_http_answer *answer, char *complaint)
 {
     struct curl_slist *headers = NULL;
+    CURL *curl = c->curl;
     curl_easy_reset(curl);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, complaint);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
@@ -74,7 +86,7 @@ static struct curl_slist *prepare(CURL *curl, const struct dt_http_request *r,
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, r->size > 0 ? r->body : "");
         curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->size);
     }
-    headers = add_identity(curl, headers);
+    headers = add_login(c, headers);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     return headers;
 }
@@ -82,13 +94,17 @@ static struct curl_slist *prepare(CURL *curl, const struct dt_http_request *r,
 static int request(void *state, const struct dt_http_request *r, struct dt_http_answer *answer,
                    struct dt_error *err)
 {
+    const struct client *c = state;
     char complaint[CURL_ERROR_SIZE] = "";
     dt_buffer_clear(&answer->body);
     dt_buffer_add_string(&answer->body, "");
-    struct curl_slist *headers = prepare(state, r, answer, complaint);
-    CURLcode code = curl_easy_perform(state);
+    struct curl_slist *headers = prepare(c, r, answer, complaint);
+    CURLcode code = curl_easy_perform(c->curl);
     curl_slist_free_all(headers);
-    curl_easy_getinfo(state, CURLINFO_RESPONSE_CODE, &answer->status);
+    curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &answer->status);
+    if (code == CURLE_WRITE_ERROR)
+        return dt_fail(err, DT_EINVALID, "%s: answers with more than %zu bytes", r->url,
+                       MOST_ANSWER);
     if (code != CURLE_OK)
         return dt_fail(err, DT_EIO, "%s: %s", r->url,
                        *complaint ? complaint : curl_easy_strerror(code));
