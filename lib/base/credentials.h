@@ -8,7 +8,8 @@
 
 #include <stddef.h>
 
-/* The length of USER:PASSWORD where text, which follows "://", begins with USER:PASSWORD@; else 0. */
+/* The length of USER:PASSWORD where text, which follows "://", begins with USER:PASSWORD@; else 0.
+ */
 size_t dt_user_info_length(const char *text);
 
 /* Replaces USER:PASSWORD in each URL of text, in place, by "***":
