@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+# The commands of README.md can be typed as they stand there.
+load ../helper
+
+# The folder that $TESTDATA names there; files whose names count.
+setup() {
+    cd "$T"
+    mkdir testdata
+    for name in tinyshakespeare.txt gpt2.tiktoken gpt2.vocab.json gpt2.merges.txt lambada.test.jsonl \
+        wikitext2.test.txt; do
+        echo text >"testdata/$name"
+    done
+    printf 'Ein Hund.\n' | gzip | tee testdata/multi30k.{train,val,test_2016_flickr}.{de,en}.gz >/dev/null
+}
+
+# A PATH without the programs of dt.
+bare_path() { tr : '\n' <<<"$PATH" | grep -vF "$DT_BUILD/bin" | paste -sd :; }
+
+# Commands of the table of measurements, a line each.
+measurements() {
+    sed -n '/^## What it does/,/^## /p' "$ROOT/README.md" | grep '^| .* |$' | sed -nE 's/.*\| `([^|]*)`[^`|]* \|$/\1/p'
+}
+
+# Commands of the blocks that are indented, a line each, without comments.
+blocks() {
+    sed -E '/^```/,/^```/d; /^    /!d; s/^ +//; s/ +# .*//' "$ROOT/README.md" | sed -E ':a; /\\$/ { N; s/\\\n/ /; ba }'
+}
+
+# check_command WORD...: it exists, knows its options, and finds what it names of the tree.
+check_command() {
+    local word path
+    for word in "$@"; do
+        path=${word#*=}
+        [[ $path != @(share|pipelines|man|tests)/* ]] || [ -e "$path" ] || { echo "there is no $path"; return 1; }
+        [[ $path != "$T"/* ]] || [ -e "$path" ] || { echo "$path is not in TESTDATA"; return 1; }
+    done
+    case $1 in
+    time) check_command "${@:2}" ;;
+    mpirun) while [[ $1 != dt-* ]]; do shift; done && check_command "$@" ;;
+    make) make -n B="$DT_BUILD" "${@:2}" >/dev/null ;;
+    dt-*) "$@" --help >/dev/null ;;
+    build/oracles/bin/python) python3 tests/house/until-parsed.py "${@:2}" ;;
+    share/bench/*.py) [ -x "$1" ] && python3 tests/house/until-parsed.py "$@" ;;
+    share/bench/*) [ -x "$1" ] && bash -n "$1" ;;
+    sbatch) [ -x "$2" ] || [ -r "$2" ] ;;
+    build/oracles/bin/pip | apt-get) ;;
+    *) echo "nothing checks '$1'" && return 1 ;;
+    esac
+}
+
+# check_commands LINE: those that ; and && part.
+check_commands() {
+    local command
+    while read -r command; do
+        command=${command//\$TESTDATA/$T/testdata}
+        command=${command//=dir/=$T/testdata}
+        (cd "$ROOT" && eval "check_command $command") >"$T/why" 2>&1 || { echo "$command: $(head -n 3 "$T/why")"; return 1; }
+    done < <(sed 's/ *&& */\n/g; s/; */\n/g' <<<"$1")
+}
+
+@test "the tour of README runs as it is typed" {
+    command -v gnuplot >/dev/null || skip "no gnuplot"
+    [ -n "${DT_BUILD:-}" ] || skip "DT_BUILD does not name what was built"
+    mkdir build
+    ln -s "$DT_BUILD/bin" build/bin
+    awk '/^```sh$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$ROOT/README.md" >tour
+    [ "$(grep -c '^dt-' tour)" -ge 8 ]
+    grep -qx make tour
+    # make has made what it has to
+    { echo 'make() { [ $# -eq 0 ]; }' && cat tour && echo 'touch the-end'; } >typed
+    run env PATH="$(bare_path)" bash -eo pipefail typed
+    [ -e the-end ] || { echo "$output"; return 1; }
+    [ "$(ls -A)" = "$(printf '%s\n' build testdata the-end tour typed)" ] # build/tour has the rest
+    [[ "$output" == *"Once upon a time"* ]]
+}
+
+@test "the commands beside measurements in README are complete" {
+    command -v python3 >/dev/null || skip "no python3"
+    measurements >lines
+    [ "$(wc -l <lines)" -ge 20 ]
+    [ "$(wc -l <lines)" -eq "$(sed -n '/^## What it does/,/^## /p' "$ROOT/README.md" | grep -c '^| .*`.* |$')" ]
+    while read -r line; do check_commands "$line"; done <lines
+}
+
+@test "the commands of README's other blocks are complete" {
+    blocks >lines
+    [ "$(wc -l <lines)" -ge 9 ]
+    while read -r line; do check_commands "$line"; done <lines
+}
+
+@test "a command of README with a wrong option or file is found" {
+    for wrong in 'dt-clean --no-such-option' 'dt-train -c share/configs/none.yaml' 'make no-such-target' \
+        'share/bench/none' 'build/oracles/bin/python share/bench/step-vs-pytorch.py' 'cp a b' \
+        'dt-synth -n 1 -o build/s; dt-clean -x' 'make demo CORPUS=$TESTDATA/none.txt'; do
+        refute check_commands "$wrong"
+    done
+}
+
+@test "the losses of precisions are compared step by step" {
+    dt-synth -n 300 -o docs.jsonl
+    dt-vocab -q --size 300 -o tokenizer.json docs.jsonl
+    dt-tokenize -q -t tokenizer.json docs.jsonl | dt-shard -o data --split val=0.1
+    # a model that takes no time: the settings that count are the script's
+    mkdir -p share/bench share/configs
+    cp "$ROOT/share/bench/losses-of-precisions" share/bench
+    sed -E 's/hidden_size: .*/hidden_size: 16/; s/num_layers: .*/num_layers: 1/; s/eval_batches: .*/eval_batches: 1/' \
+        "$ROOT/share/configs/nanogpt-cpu.yaml" >share/configs/nanogpt-cpu.yaml
+    share/bench/losses-of-precisions . 5 >said
+    [ "$(sed -E 's/by [0-9.e-]+% /by N% /' said)" = "$(printf '%s  differs from fp32 by N%% at most, over 5 steps\n' bf16 fp16)" ]
+    run share/bench/losses-of-precisions none
+    [ "$status" -eq 2 ]
+}
