@@ -138,13 +138,13 @@ share:
 	@ln -sfn ../lib $B/tests/lib && ln -sfn ../share $B/tests/share
 
 # Packages that are missing; silent where all is there.
-deps-build deps-demo deps-check deps-oracles deps-mpi deps-track: deps-%:
+deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track: deps-%:
 	@CC='$(CC)' LIBS='$(LIBS) -ldnnl' share/setup/install-packages $*
 
 deps-demo deps-check deps-track: | deps-build # whose compiler they look through
 
 deps: ## install the packages that building, the demo and the tests need
-	@CC='$(CC)' LIBS='$(LIBS) -ldnnl' share/setup/install-packages build demo check mpi track
+	@CC='$(CC)' LIBS='$(LIBS) -ldnnl' share/setup/install-packages build demo download check mpi track
 
 # Made anew when the commit changes, and only version.o with it.
 $B/include/dt-version.h: always
@@ -256,7 +256,7 @@ RUN_TESTS = exec env DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(P
 build-tests: all $(UNITS) $(PRELOADS) $(CUDA_EMULATED) ## build all that the tests run
 
 # A make of its own, which finds the plug-ins that can be built now.
-check: deps-check deps-demo $(DEPS_PLUGINS) ## run every test; ends with "N passed, M failed, K skipped"
+check: deps-check deps-demo deps-download $(DEPS_PLUGINS) ## run every test; ends with "N passed, M failed, K skipped"
 	@exec $(MAKE) --no-print-directory check-installed
 
 # Those that take long come first, or one of them runs at the end, alone on two cores.
@@ -415,7 +415,7 @@ pretokenize: deps-demo all ## tokenizing before training against while training:
 mlm: deps-demo all ## masked pretraining of a small DistilBERT: table, plot and JSON of its accuracy
 	@$(MAKE) --no-print-directory -f pipelines/mlm.mk
 
-tinystories: deps-demo all ## the same on the TinyStories corpus: downloads it, or takes CORPUS=FILE
+tinystories: deps-demo deps-download all ## the same on the TinyStories corpus: downloads it, or takes CORPUS=FILE
 	@$(MAKE) --no-print-directory -f pipelines/tinystories.mk
 
 install: all ## install below DESTDIR and PREFIX
@@ -440,7 +440,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all always gpu-bundle check-gpu bench-gpu losses-gpu check-full test $(TESTED:%=check-%) share deps deps-build deps-demo deps-check deps-oracles deps-mpi deps-track build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
+.PHONY: all always gpu-bundle check-gpu bench-gpu losses-gpu check-full test $(TESTED:%=check-%) share deps deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
         demo pretokenize mlm tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help
