@@ -77,7 +77,8 @@ static inline const struct dt_unicode_record *dt_unicode_record(uint32_t code)
 {
     if (code >= 0x110000)
         return &dt_unicode_records[0];
-    return &dt_unicode_records[dt_unicode_blocks[dt_unicode_index[code >> 8] << 8 | (code & 0xff)]];
+    uint32_t block = dt_unicode_index[code >> 8];
+    return &dt_unicode_records[dt_unicode_blocks[block << 8 | (code & 0xff)]];
 }
 
 static inline enum dt_category dt_unicode_category(uint32_t code)
