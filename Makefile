@@ -67,6 +67,10 @@ ifeq ($(MPI),1)
 ENGINES += $B/lib/dt/mpi.so
 endif
 
+# --- what the transport of ranks that meet without MPI authenticates with: a plug-in ---------------
+CRYPTO_SRC := $(wildcard lib/comm/openssl/*.c)
+ENGINES += $B/lib/dt/crypto.so
+
 # --- the engine of NVIDIA's GPUs: a plug-in where nvcc is; CUDA=0 leaves it out -------------------
 NVCC      ?= nvcc
 CUDA      ?= $(if $(shell command -v $(NVCC) 2>/dev/null),1,0)
@@ -139,12 +143,12 @@ share:
 
 # Packages that are missing; silent where all is there.
 deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track: deps-%:
-	@CC='$(CC)' LIBS='$(LIBS) -ldnnl' share/setup/install-packages $*
+	@CC='$(CC)' LIBS='$(LIBS) -ldnnl -lcrypto' share/setup/install-packages $*
 
 deps-demo deps-check deps-track: | deps-build # whose compiler they look through
 
 deps: ## install the packages that building, the demo and the tests need
-	@CC='$(CC)' LIBS='$(LIBS) -ldnnl' share/setup/install-packages build demo download check mpi track
+	@CC='$(CC)' LIBS='$(LIBS) -ldnnl -lcrypto' share/setup/install-packages build demo download check mpi track
 
 # Made anew when the commit changes, and only version.o with it.
 $B/include/dt-version.h: always
@@ -184,6 +188,10 @@ $(foreach i,$(CPU_ISAS),$(eval $(call engine_rules,$i)))
 $B/lib/dt/mpi.so: $(MPI_SRC) lib/comm/transport.h $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,LD) $(MPICC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $(MPI_SRC) $(LIBDT) -Wl,-z,defs -o $@
+
+$B/lib/dt/crypto.so: $(CRYPTO_SRC) lib/comm/crypto.h | deps-build
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $(CRYPTO_SRC) -Wl,-z,defs -lcrypto -o $@
 
 $B/obj/lib/device/cuda/%.cu.o: lib/device/cuda/%.cu | deps-build
 	@mkdir -p $(@D)

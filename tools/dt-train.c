@@ -14,6 +14,8 @@
 #include "base/program.h"
 #include "base/progress.h"
 #include "base/stop.h"
+#include "comm/interface.h"
+#include "comm/launch.h"
 #include "model/directory.h"
 #include "token/tokenizer.h"
 #include "train/training.h"
@@ -62,7 +64,7 @@ static bool at_path;          /* they meet, without MPI */
 /* NULL: nothing but this process was started. */
 static const char *launched_rank(void)
 {
-    const char *rank = dt_comm_launched_rank();
+    const char *rank = dt_launched_rank();
     return rank ? rank : getenv("SLURM_PROCID");
 }
 
@@ -405,30 +407,13 @@ static void name_source(void)
                             : "settings");
 }
 
-/* Tasks of Slurm that MPI knows nothing of would each train alone, as what an environment numbers
- * does: that may be meant. */
-static int check_tasks(struct dt_error *err)
-{
-    const char *tasks = getenv("SLURM_STEP_NUM_TASKS"), *size = getenv("WORLD_SIZE");
-    if (dt_comm_launched_rank())
-        return 0;
-    if (tasks && atol(tasks) > 1)
-        return dt_fail(err, DT_EINVALID,
-                       "srun has started %s tasks without MPI: with --mpi=pmix they are ranks, "
-                       "with distributed.backend=self each is a run of its own",
-                       tasks);
-    if (getenv("RANK") && size && atol(size) > 1)
-        dt_warn("RANK and WORLD_SIZE tell of %s ranks, but this process trains alone: they meet "
-                "where distributed.rendezvous is set",
-                size);
-    return 0;
-}
-
 /* What the way of meeting demands. */
 static int check_backend(const struct dt_settings *s, struct dt_error *err)
 {
     const char *backend = dt_backends[s->distributed.backend];
+    const char *interface = s->distributed.interface;
     bool alone = strcmp(backend, "self") == 0;
+    uint32_t address;
     if (*s->distributed.rendezvous && !at_path)
         return dt_fail(err, DT_EINVALID,
                        "distributed.rendezvous is for ranks that RANK and WORLD_SIZE number; those "
@@ -436,7 +421,11 @@ static int check_backend(const struct dt_settings *s, struct dt_error *err)
     if (*s->distributed.rendezvous && (alone || strcmp(backend, "mpi") == 0))
         return dt_fail(err, DT_EINVALID,
                        "distributed.rendezvous does not go with distributed.backend %s", backend);
-    return 0;
+    if (*interface && !*s->distributed.rendezvous)
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.interface is for ranks that meet at distributed.rendezvous; "
+                       "MPI has options of its own for that");
+    return *interface ? dt_interface_find(interface, &address, err) : 0;
 }
 
 /* With rc the settings were read: ranks meet even if they are wrong, so that it is said once. At a
@@ -446,19 +435,20 @@ static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
     const char *backend = dt_backends[s->distributed.backend];
     bool alone = strcmp(backend, "self") == 0;
     struct dt_error failure;
-    bool numbered = getenv("RANK") || getenv("SLURM_PROCID") || dt_comm_launched_rank() == NULL;
+    bool numbered = getenv("RANK") || getenv("SLURM_PROCID") || dt_launched_rank() == NULL;
     at_path = *s->distributed.rendezvous && numbered;
-    if (rc == 0 && !alone && !at_path)
-        DT_TRY(check_tasks(err));
     rc = rc < 0 ? rc : check_backend(s, err);
     char *job = rc < 0 || opt.output == NULL ? NULL : dt_path_real(opt.output);
     const struct dt_opening how = {
         .where = at_path ? s->distributed.rendezvous : NULL,
+        .interface = rc == 0 && *s->distributed.interface ? s->distributed.interface : NULL,
         .job = job,
+        .otherwise = "set distributed.rendezvous, where they meet without MPI; or set "
+                     "distributed.backend=self, and each is a run of its own",
         .patience = at_path && rc < 0 ? LEADERS_START : (double)s->distributed.timeout,
         .stop = stop_signal,
     };
-    const char *name = at_path ? "tcp" : alone ? "auto" : backend;
+    const char *name = at_path ? "tcp" : !alone ? backend : dt_launched_rank() ? "mpi" : "self";
     bool opened = dt_comm_open(&world, name, &how, &failure) == 0;
     free(job);
     if (!opened) {

@@ -13,6 +13,7 @@
 #include "base/program.h"
 #include "base/progress.h"
 #include "comm/job.h"
+#include "comm/launch.h"
 #include "comm/tcp.h"
 
 #define REDUCE_CHUNK ((size_t)1 << 16) /* floats of a sum at a time: what caches hold */
@@ -301,18 +302,9 @@ static struct dt_job *new_job(const struct dt_transport *transport, const struct
     return job;
 }
 
-const char *dt_comm_launched_rank(void)
-{
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (getenv(names[i]))
-            return getenv(names[i]);
-    return NULL;
-}
-
 bool dt_comm_launched_first(void)
 {
-    const char *rank = dt_comm_launched_rank();
+    const char *rank = dt_launched_rank();
     return rank == NULL || strcmp(rank, "0") == 0;
 }
 
@@ -408,21 +400,31 @@ static int load(const char *name, const struct dt_transport **transport, struct 
     return rc;
 }
 
+static int open_mpi(struct dt_comm **world, const struct dt_opening *how, struct dt_error *err)
+{
+    const struct dt_transport *transport = NULL;
+    DT_TRY(load("mpi", &transport, err));
+    DT_TRY(dt_comm_open_on(world, transport, how, err));
+    int rc = dt_launch_check_joined(dt_comm_size(*world), err);
+    if (rc < 0) {
+        dt_comm_close(*world);
+        *world = NULL;
+    }
+    return rc;
+}
+
 int dt_comm_open(struct dt_comm **world, const char *name, const struct dt_opening *how,
                  struct dt_error *err)
 {
-    const struct dt_transport *transport = NULL;
-    if (strcmp(name, "auto") == 0 || strcmp(name, "nccl") == 0)
-        name = dt_comm_launched_rank() ? "mpi" : "self";
     *world = NULL;
-    if (strcmp(name, "self") == 0) {
-        *world = open_alone();
-        return 0;
-    }
     if (strcmp(name, "tcp") == 0)
         return dt_comm_open_on(world, &dt_tcp_transport, how, err);
-    DT_TRY(load(name, &transport, err));
-    return dt_comm_open_on(world, transport, how, err);
+    if (strcmp(name, "self") != 0 && dt_launched_rank() == NULL)
+        DT_TRY(dt_launch_check_alone(how->otherwise, err));
+    if (strcmp(name, "mpi") == 0 || (strcmp(name, "self") != 0 && dt_launched_rank()))
+        return open_mpi(world, how, err);
+    *world = open_alone();
+    return 0;
 }
 
 void dt_comm_close(struct dt_comm *world)

@@ -46,8 +46,9 @@
 struct dt_comm;
 
 /* name: "self", one rank alone; "mpi"; "tcp" (comm/tcp.h); or "auto" and "nccl": mpi where a
- * launcher of MPI has started this process, otherwise self. how: NULL is fine for "self"; .where is
- * for "tcp". */
+ * launcher of MPI has started this process, otherwise self. how: NULL is fine for "self"; .where
+ * and .interface are for "tcp". But for "self", ranks that the environment announces, and this
+ * process does not join, are an error (comm/launch.h). */
 int dt_comm_open(struct dt_comm **world, const char *name, const struct dt_opening *how,
                  struct dt_error *err) DT_MUST_CHECK;
 /* The first of so many ranks that are not there: for plans, which ask for size and rank, and
@@ -56,9 +57,8 @@ struct dt_comm *dt_comm_imagine(int size, bool linked);
 /* The same over a transport given as it is. */
 int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport,
                     const struct dt_opening *how, struct dt_error *err) DT_MUST_CHECK;
-/* What the launcher of MPI that has started this process calls its rank; NULL: there is none. */
-const char *dt_comm_launched_rank(void);
-/* Whether it is no other than the first: who is to say what is everyone's mistake. */
+/* Whether a launcher of MPI has started this process as no other than the first rank: who is to
+ * say what is everyone's mistake. */
 bool dt_comm_launched_first(void);
 /* Closes the world, when its operations are over; NULL is fine. */
 void dt_comm_close(struct dt_comm *world);

@@ -2,8 +2,10 @@
 #include "comm/notice.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -53,29 +55,40 @@ static int check_room(const char *path, struct dt_error *err)
     return rc;
 }
 
-/* "dt-meeting KEY PORT ADDRESS ...", a line. */
+/* "dt-meeting KEY PORT ADDRESS", a line. */
 static void describe(const struct dt_notice *n, struct dt_buffer *line)
 {
-    const struct dt_place *p = &n->place;
-    char address[INET_ADDRSTRLEN];
-    dt_buffer_printf(line, SIGN "%016llx %u", (unsigned long long)n->key, ntohs((uint16_t)p->port));
-    for (int i = 0; i < DT_ADDRESSES && p->addresses[i]; i++)
-        dt_buffer_printf(line, " %s",
-                         inet_ntop(AF_INET, &p->addresses[i], address, sizeof address));
-    dt_buffer_add_char(line, '\n');
+    char address[INET_ADDRSTRLEN] = "";
+    dt_buffer_add_string(line, SIGN);
+    for (int i = 0; i < DT_KEY; i++)
+        dt_buffer_printf(line, "%02x", n->key[i]);
+    inet_ntop(AF_INET, &n->place.address, address, sizeof address);
+    dt_buffer_printf(line, " %u %s\n", ntohs((uint16_t)n->place.port), address);
 }
 
-/* A file whose line is not whole names no address. */
+static bool read_key(const char *text, uint8_t key[DT_KEY])
+{
+    for (int i = 0; i < DT_KEY; i++) {
+        unsigned byte;
+        if (!isxdigit((unsigned char)text[2 * i]) || !isxdigit((unsigned char)text[2 * i + 1]) ||
+            sscanf(text + 2 * i, "%2x", &byte) != 1)
+            return false;
+        key[i] = (uint8_t)byte;
+    }
+    return text[2 * DT_KEY] == ' ';
+}
+
+/* A file whose line is not whole, or another version's, says nothing. */
 static void understand(const char *text, struct dt_notice *n)
 {
-    char *rest = dt_strdup(strchr(text, '\n') ? text + strlen(SIGN) : ""), *next = rest;
-    *n = (struct dt_notice){.key = strtoull(next, &next, 16)};
-    n->place.port = htons((uint16_t)strtoul(next, &next, 10));
-    char *word = strtok_r(next, " \n", &next);
-    for (int i = 0; word && i < DT_ADDRESSES; word = strtok_r(NULL, " \n", &next))
-        if (inet_pton(AF_INET, word, &n->place.addresses[i]) == 1)
-            i++;
-    free(rest);
+    char address[INET_ADDRSTRLEN];
+    unsigned port;
+    const char *line = strchr(text, '\n') ? text + strlen(SIGN) : "";
+    if (!read_key(line, n->key) || sscanf(line + 2 * DT_KEY, "%u %15s", &port, address) != 2 ||
+        port == 0 || port > UINT16_MAX || inet_pton(AF_INET, address, &n->place.address) != 1)
+        memset(n, 0, sizeof *n);
+    else
+        n->place.port = htons((uint16_t)port);
 }
 
 /* What is in it, as far as it is a notice. */
@@ -93,20 +106,28 @@ static int read_text(const char *path, int file, char text[TEXT], struct dt_erro
     return n > 0 && strncmp(text, SIGN, strlen(SIGN)) != 0 ? refuse(path, err) : 0;
 }
 
+/* Whether nobody else can read the key, or have written it. */
+static bool is_private(const struct stat *st)
+{
+    return st->st_uid == geteuid() && (st->st_mode & (S_IRWXG | S_IRWXO)) == 0;
+}
+
 int dt_notice_read(const char *path, struct dt_notice *notice, struct dt_error *err)
 {
     char text[TEXT] = "";
+    struct stat st;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
+    memset(notice, 0, sizeof *notice);
     if (file < 0 && errno != ENOENT && errno != ESTALE)
         return cannot_meet(path, err);
     if (file < 0) {
         rc = check_room(path, err);
     } else {
         rc = read_text(path, file, text, err);
+        if (rc == 0 && fstat(file, &st) == 0 && is_private(&st))
+            understand(text, notice);
         close(file);
     }
-    if (rc == 0)
-        understand(text, notice);
     return rc;
 }
 
@@ -120,23 +141,61 @@ static bool is_taken(const char *path, int file)
            own.st_dev == there.st_dev;
 }
 
+static int refuse_shared(const char *path, const struct stat *st, struct dt_error *err)
+{
+    return dt_fail(err, DT_EINVALID,
+                   "ranks cannot meet at '%s': the file there is of user %u and mode %o, and must "
+                   "be of user %u and mode 600, for it holds the job's key; choose a path on a "
+                   "file system that keeps both",
+                   path, (unsigned)st->st_uid, (unsigned)st->st_mode & 0777, (unsigned)geteuid());
+}
+
+/* 1: the file that was taken is fit for a key; 0: it was removed, for a new one. */
+static int check_privacy(const char *path, int file, bool made, struct dt_error *err)
+{
+    struct stat st;
+    if (fstat(file, &st) < 0)
+        return cannot_meet(path, err);
+    if (is_private(&st))
+        return 1;
+    if (made || st.st_uid != geteuid()) {
+        int rc = refuse_shared(path, &st, err);
+        if (made)
+            unlink(path);
+        return rc;
+    }
+    unlink(path); /* a mode of now does not stop who has it open */
+    return 0;
+}
+
+static int open_file(const char *path, bool *made)
+{
+    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    *made = file >= 0;
+    return *made || errno != EEXIST ? file : open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+}
+
 int dt_notice_take(const char *path, int *file, struct dt_error *err)
 {
     char text[TEXT];
-    int opened, rc = 0;
+    bool made;
     *file = -1;
     DT_TRY(check_room(path, err));
-    opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
+    int opened = open_file(path, &made);
+    if (opened < 0 && errno == ENOENT) /* removed meanwhile */
+        return 0;
     if (opened < 0)
         return errno == EISDIR ? refuse(path, err) : cannot_meet(path, err);
-    bool taken = is_taken(path, opened);
-    if (taken)
-        rc = read_text(path, opened, text, err);
-    if (taken && rc == 0)
+    int rc = is_taken(path, opened);
+    if (rc > 0)
+        rc = read_text(path, opened, text, err) < 0 ? err->code : 1;
+    if (rc > 0)
+        rc = check_privacy(path, opened, made, err);
+    if (rc > 0)
         *file = opened;
     else
         close(opened);
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 int dt_notice_write(const char *path, int file, const struct dt_notice *notice,

@@ -169,6 +169,7 @@ static void forgive(struct dt_settings *s, const struct dt_settings *now)
     s->distributed.backend = now->distributed.backend;
     memcpy(s->distributed.rendezvous, now->distributed.rendezvous,
            sizeof s->distributed.rendezvous);
+    memcpy(s->distributed.interface, now->distributed.interface, sizeof s->distributed.interface);
     s->distributed.timeout = now->distributed.timeout;
     s->distributed.overlap = now->distributed.overlap; /* the same bits, as these: */
     s->distributed.zero_stage = now->distributed.zero_stage;

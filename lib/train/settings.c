@@ -88,6 +88,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"distributed.backend", DT_SET_CHOICE, AT(distributed.backend), "auto", .choices = dt_backends,
      .advice = "ranks that no MPI has started meet at distributed.rendezvous"},
     {"distributed.rendezvous", DT_SET_STRING, AT(distributed.rendezvous), ""},
+    {"distributed.interface", DT_SET_STRING, AT(distributed.interface), ""},
     {"distributed.pp", DT_SET_INT, AT(distributed.pp), "1", 1, 4096},
     {"distributed.tp", DT_SET_INT, AT(distributed.tp), "1", 1, 4096},
     {"distributed.cp", DT_SET_INT, AT(distributed.cp), "1", 1, DT_CONTEXTS_MOST},

@@ -44,6 +44,7 @@ struct dt_settings {
     struct {
         int backend;                        /* place in dt_backends */
         char rendezvous[DT_SETTING_STRING]; /* where ranks that no MPI has started meet; or "" */
+        char interface[DT_SETTING_STRING];  /* on which they listen; or "" */
         long pp, tp;                        /* pipeline stages, and slices of each layer; */
         long cp; /* contexts, which share out every sequence; replicas are the rest */
         bool sequence_parallel; /* slices share out the rows of the stream */

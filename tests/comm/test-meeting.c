@@ -15,6 +15,7 @@
 
 #include "base/buffer.h"
 #include "comm/meeting.h"
+#include "comm/notice.h"
 
 #define MOST      8
 #define UNHURRIED 3600.0 /* seconds: ranks may wait long for a processor */
@@ -25,7 +26,7 @@ struct rank {
     int number, size;
     struct dt_opening how;
     volatile sig_atomic_t stop;
-    int sockets[MOST];
+    struct dt_channel *channels[MOST];
     pthread_t thread;
     atomic_bool over;
     int rc;
@@ -35,7 +36,7 @@ struct rank {
 static void *meet(void *argument)
 {
     struct rank *r = argument;
-    r->rc = dt_meet(&r->how, r->number, r->size, r->sockets, &r->err);
+    r->rc = dt_meet(&r->how, r->number, r->size, r->channels, &r->err);
     r->over = true;
     return NULL;
 }
@@ -43,7 +44,8 @@ static void *meet(void *argument)
 static void begin_in(const char *job, struct rank *r, int number, int size, double patience)
 {
     *r = (struct rank){.number = number, .size = size};
-    r->how = (struct dt_opening){where, job, patience, &r->stop};
+    r->how =
+        (struct dt_opening){.where = where, .job = job, .patience = patience, .stop = &r->stop};
     assert_int_equal(pthread_create(&r->thread, NULL, meet, r), 0);
 }
 
@@ -70,30 +72,42 @@ static void nothing_is_left(void)
     assert_int_equal(mkdir(scratch, 0700), 0);
 }
 
+/* What rank i hears from rank j is its number, and then nothing. */
+static void hear_number(struct rank *ranks, int i, int j)
+{
+    struct dt_channel *channel = ranks[i].channels[j];
+    struct pollfd polled = {.fd = channel->socket, .events = POLLIN};
+    struct dt_frame_header h;
+    int said = -1, rc = 0;
+    while (rc == 0) {
+        assert_int_equal(poll(&polled, 1, -1), 1);
+        rc = dt_channel_receive_header(channel, sizeof said, &h);
+        rc = rc > 0 ? dt_channel_receive_payload(channel, &said) : rc;
+    }
+    assert_int_equal(rc, 1);
+    assert_int_equal(said, j);
+    assert_int_equal(h.tag, i);
+    assert_int_equal(dt_channel_receive_header(channel, sizeof said, &h), 0); /* does not block */
+}
+
 /* All of them can talk to all, and part. */
 static void check_connections(struct rank *ranks, int size)
 {
     for (int i = 0; i < size; i++)
-        for (int j = 0; j < size; j++)
-            if (i == j)
-                assert_int_equal(ranks[i].sockets[j], -1);
-            else
-                assert_int_equal(send(ranks[i].sockets[j], &i, sizeof i, 0), sizeof i);
-    for (int i = 0; i < size; i++)
         for (int j = 0; j < size; j++) {
-            struct pollfd polled = {.fd = ranks[i].sockets[j], .events = POLLIN};
-            int said[2] = {-1, -1};
+            struct dt_frame frame = dt_frame_of(j, &i, sizeof i);
             if (i == j)
-                continue;
-            assert_int_equal(poll(&polled, 1, -1), 1);
-            assert_int_equal(recv(polled.fd, said, sizeof said, 0), sizeof *said);
-            assert_int_equal(said[0], j);
-            assert_int_equal(recv(polled.fd, said, sizeof said, 0), -1); /* it does not block */
+                assert_null(ranks[i].channels[j]);
+            else
+                assert_int_equal(dt_channel_send(ranks[i].channels[j], &frame), 1);
         }
     for (int i = 0; i < size; i++)
         for (int j = 0; j < size; j++)
             if (i != j)
-                close(ranks[i].sockets[j]);
+                hear_number(ranks, i, j);
+    for (int i = 0; i < size; i++)
+        for (int j = 0; j < size; j++)
+            dt_channel_close(ranks[i].channels[j]);
 }
 
 static void every_rank_is_connected_to_every_other(void **state)
@@ -290,18 +304,13 @@ static void the_first_ends_at_once_when_told_to_stop(void **state)
 /* Where the file at the path leads; waits for it. */
 static struct sockaddr_in first_rank(void)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct dt_notice notice = {0};
     struct dt_error err;
-    unsigned port = 0;
-    while (port == 0) {
-        char *text = NULL;
-        size_t size;
-        if (dt_file_read(where, 4096, &text, &size, &err) == 0)
-            (void)sscanf(text, "dt-meeting %*x %u", &port);
-        free(text);
-    }
-    to.sin_port = htons((uint16_t)port);
-    return to;
+    while (notice.place.port == 0)
+        assert_int_equal(dt_notice_read(where, &notice, &err), 0);
+    return (struct sockaddr_in){.sin_family = AF_INET,
+                                .sin_port = (in_port_t)notice.place.port,
+                                .sin_addr.s_addr = notice.place.address};
 }
 
 static int stranger(const struct sockaddr_in *to)
@@ -352,8 +361,9 @@ static void a_file_that_was_left_does_no_harm(void **state)
     assert_int_equal(bind(listener, (struct sockaddr *)&any, sizeof any), 0);
     assert_int_equal(listen(listener, 1), 0);
     assert_int_equal(getsockname(listener, (struct sockaddr *)&any, &length), 0);
-    char *left = dt_format("dt-meeting 7b %u 127.0.0.1\n", ntohs(any.sin_port));
+    char *left = dt_format("dt-meeting %064x %u 127.0.0.1\n", 0x7b, ntohs(any.sin_port));
     assert_int_equal(dt_file_write(where, left, strlen(left), &err), 0);
+    assert_int_equal(chmod(where, 0600), 0);
     begin(&ranks[1], 1, 2, UNHURRIED);
     int called = accept(listener, NULL, NULL);
     assert_true(called >= 0);

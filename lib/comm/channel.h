@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A connection between two ranks whose messages are authenticated.
+ *
+ *     header: bytes, tag    16 bytes
+ *     MAC of the header     16 bytes
+ *     payload               as many bytes as the header says
+ *     MAC of the payload    16 bytes; none if there is no payload
+ *
+ * Each direction has a key of its own, and each MAC a number (its nonce) that counts up: a message
+ * that was changed, left out, repeated, moved or sent back fails. A header is believed only with
+ * its MAC, so a length is a rank's own, and nobody else makes this one allocate memory.
+ *
+ * The socket does not block. Payloads are authenticated piece by piece, while caches hold them.
+ */
+#ifndef DT_COMM_CHANNEL_H
+#define DT_COMM_CHANNEL_H
+
+#include "comm/crypto.h"
+
+/* What ends a channel. */
+enum dt_channel_failure {
+    DT_CHANNEL_LOST = -1,   /* the other side, or the network, has closed the connection */
+    DT_CHANNEL_FORGED = -2, /* a MAC is wrong */
+    DT_CHANNEL_ODD = -3,    /* authentic, and not what is expected here */
+    DT_CHANNEL_CRYPTO = -4  /* the library has failed */
+};
+
+struct dt_frame_header {
+    uint64_t bytes;
+    int64_t tag;
+};
+
+struct dt_sealed_header {
+    struct dt_frame_header header;
+    uint8_t mac[DT_TAG];
+};
+
+/* A message on its way out. data is the caller's, unchanged until it is sent. */
+struct dt_frame {
+    struct dt_sealed_header head;
+    const char *data;
+    bool begun;
+    size_t sent;          /* bytes of head, payload and MAC */
+    size_t authenticated; /* bytes of the payload */
+    uint8_t mac[DT_TAG];
+};
+
+/* One direction of a channel. */
+struct dt_channel_way {
+    void *mac;
+    uint64_t number; /* of the next MAC */
+};
+
+struct dt_channel {
+    int socket;
+    const struct dt_crypto *crypto;
+    struct dt_channel_way out, in;
+    bool begun;                   /* the header that has come is authentic; its payload comes */
+    struct dt_sealed_header head; /* of the message that comes */
+    size_t head_at, at;           /* bytes of head, and then of payload and MAC, that have come */
+    uint8_t mac[DT_TAG];
+};
+
+/* Owns the socket from now on; NULL, and the socket is closed, if the library has failed. */
+struct dt_channel *dt_channel_open(const struct dt_crypto *crypto, int socket,
+                                   const uint8_t out[DT_KEY], const uint8_t in[DT_KEY]);
+void dt_channel_close(struct dt_channel *channel); /* NULL is fine */
+
+struct dt_frame dt_frame_of(int64_t tag, const void *data, size_t bytes);
+/* 1: it is sent; 0: not yet; or an enum dt_channel_failure. One frame at a time. */
+int dt_channel_send(struct dt_channel *channel, struct dt_frame *frame);
+bool dt_frame_is_sent(const struct dt_frame *frame);
+
+/* The header of the message that comes: 1: *header is authentic, and says at most so many bytes; 0:
+ * not yet; or a failure. The same header until its payload has come. */
+int dt_channel_receive_header(struct dt_channel *channel, size_t most,
+                              struct dt_frame_header *header);
+/* Then its payload, to where there is room for it, the same at each call: 1: it has come, and is
+ * authentic; 0: not yet; or a failure. Before that, what is there is not to be used. */
+int dt_channel_receive_payload(struct dt_channel *channel, void *to);
+
+/* What a failure of the channel to that rank means. */
+int dt_channel_fail(int failure, int rank, struct dt_error *err);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/handshake.h"
+
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define SIGN "dt-meet1" /* and its version */
+
+_Static_assert(sizeof(struct dt_introduction) == 32 && sizeof(struct dt_call) == 40 + 2 * DT_KEY &&
+                   sizeof(struct dt_answer) == 32 + DT_KEY &&
+                   sizeof(struct dt_handshake) == 8 + 72 + 4 * DT_KEY,
+               "no padding");
+
+/* The HMAC of a name and of what was said up to there. */
+static bool derive(const struct dt_handshake *h, const struct dt_secret *s, const char *name,
+                   const void *end, uint8_t out[DT_KEY])
+{
+    char said[16 + sizeof *h] = "";
+    size_t bytes = (size_t)((const char *)end - (const char *)h);
+    memcpy(said, name, strlen(name));
+    memcpy(said + 16, h, bytes);
+    return s->crypto->hmac(s->key, said, 16 + bytes, out);
+}
+
+static bool check(const struct dt_handshake *h, const struct dt_secret *s, const char *name,
+                  const uint8_t proof[DT_KEY])
+{
+    uint8_t own[DT_KEY];
+    return derive(h, s, name, proof, own) && s->crypto->equal(own, proof, DT_KEY);
+}
+
+static bool draw(uint8_t nonce[DT_KEY])
+{
+    return getrandom(nonce, DT_KEY, 0) == DT_KEY;
+}
+
+bool dt_handshake_challenge(struct dt_handshake *h)
+{
+    memcpy(h->challenge.sign, SIGN, sizeof h->challenge.sign);
+    return draw(h->challenge.nonce);
+}
+
+bool dt_handshake_call(struct dt_handshake *h, const struct dt_secret *s)
+{
+    return memcmp(h->challenge.sign, SIGN, sizeof h->challenge.sign) == 0 && draw(h->call.nonce) &&
+           derive(h, s, "call", h->call.proof, h->call.proof);
+}
+
+bool dt_handshake_check_call(const struct dt_handshake *h, const struct dt_secret *s, int own_rank)
+{
+    const struct dt_introduction *caller = &h->call.caller;
+    return check(h, s, "call", h->call.proof) && h->call.called == own_rank && caller->rank >= 0 &&
+           caller->rank < caller->size;
+}
+
+bool dt_handshake_answer(struct dt_handshake *h, const struct dt_secret *s)
+{
+    return derive(h, s, "answer", h->answer.proof, h->answer.proof);
+}
+
+bool dt_handshake_check_answer(const struct dt_handshake *h, const struct dt_secret *s)
+{
+    return check(h, s, "answer", h->answer.proof) && h->answer.listener.rank == h->call.called;
+}
+
+struct dt_channel *dt_handshake_channel(const struct dt_handshake *h, const struct dt_secret *s,
+                                        int socket, bool called)
+{
+    uint8_t to_caller[DT_KEY], to_listener[DT_KEY];
+    if (derive(h, s, "to the caller", h + 1, to_caller) &&
+        derive(h, s, "to the listener", h + 1, to_listener))
+        return called ? dt_channel_open(s->crypto, socket, to_caller, to_listener)
+                      : dt_channel_open(s->crypto, socket, to_listener, to_caller);
+    close(socket);
+    return NULL;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* On which of a machine's addresses a rank listens for others. */
+#ifndef DT_COMM_INTERFACE_H
+#define DT_COMM_INTERFACE_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* The first IPv4 address of the network interface of that name, or the address of that text if
+ * it is this machine's, in the order of the network. DT_EMISSING names those that there are. */
+int dt_interface_find(const char *name, uint32_t *address, struct dt_error *err) DT_MUST_CHECK;
+
+/* Where nobody has chosen: the address of the default route, by which other machines are reached;
+ * else the first that is not the machine's own alone; else 127.0.0.1. */
+uint32_t dt_interface_default(void);
+
+#endif
