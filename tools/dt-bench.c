@@ -11,6 +11,7 @@
 #include "base/progress.h"
 #include "base/stop.h"
 #include "comm/collective-bench.h"
+#include "comm/launch.h"
 #include "device/attention-bench.h"
 #include "experiment/design.h"
 #include "experiment/run.h"
@@ -443,6 +444,7 @@ static int measure_on_device(char **operands, int count, struct dt_error *err)
 {
     struct dt_device *dev;
     (void)count;
+    DT_TRY(dt_launch_check_alone(DT_LAUNCH_ONCE, err));
     DT_TRY(dt_device_open(&dev, opt.device, (int)opt.threads, err));
     int rc = bench(operands[0], dev, err);
     dt_device_close(dev);

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/program.h"
 #include "base/rng.h"
+#include "comm/launch.h"
 #include "eval/generation.h"
 #include "io/input.h"
 #include "model/directory.h"
@@ -321,7 +322,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < opt.stops.count; i++)
         if (*opt.stops.items[i] == 0)
             dt_usage("an empty text cannot stop anything");
-    if (dt_device_open(&dev, opt.device, (int)opt.threads, &err) < 0)
+    if (dt_launch_check_alone(DT_LAUNCH_ONCE, &err) < 0 ||
+        dt_device_open(&dev, opt.device, (int)opt.threads, &err) < 0)
         return dt_report(&err);
     int rc = generate(dev, &err);
     dt_device_close(dev);

@@ -443,8 +443,9 @@ static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
         .where = at_path ? s->distributed.rendezvous : NULL,
         .interface = rc == 0 && *s->distributed.interface ? s->distributed.interface : NULL,
         .job = job,
-        .otherwise = "set distributed.rendezvous, where they meet without MPI; or set "
-                     "distributed.backend=self, and each is a run of its own",
+        .remedy = "start ranks with mpirun, or srun --mpi=pmix; or set distributed.rendezvous, "
+                  "where they meet without MPI; or distributed.backend=self, and each is a run of "
+                  "its own",
         .patience = at_path && rc < 0 ? LEADERS_START : (double)s->distributed.timeout,
         .stop = stop_signal,
     };

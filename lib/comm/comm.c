@@ -400,6 +400,8 @@ static int load(const char *name, const struct dt_transport **transport, struct 
     return rc;
 }
 
+#define MPI_REMEDY "start ranks with mpirun, or srun --mpi=pmix"
+
 static int open_mpi(struct dt_comm **world, const struct dt_opening *how, struct dt_error *err)
 {
     const struct dt_transport *transport = NULL;
@@ -420,7 +422,7 @@ int dt_comm_open(struct dt_comm **world, const char *name, const struct dt_openi
     if (strcmp(name, "tcp") == 0)
         return dt_comm_open_on(world, &dt_tcp_transport, how, err);
     if (strcmp(name, "self") != 0 && dt_launched_rank() == NULL)
-        DT_TRY(dt_launch_check_alone(how->otherwise, err));
+        DT_TRY(dt_launch_check_alone(how->remedy ? how->remedy : MPI_REMEDY, err));
     if (strcmp(name, "mpi") == 0 || (strcmp(name, "self") != 0 && dt_launched_rank()))
         return open_mpi(world, how, err);
     *world = open_alone();

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/program.h"
 
 #define MOST_RANKS (1 << 20)
@@ -119,19 +120,23 @@ static int read_announced(const struct variables *v, int *size, struct dt_error 
     return 0;
 }
 
-static int refuse_alone(const struct variables *v, int size, const char *otherwise,
+static int refuse_alone(const struct variables *v, int size, const char *remedy,
                         struct dt_error *err)
 {
     const char *rank = value_of(v->rank), *given = value_of(v->size);
-    return dt_fail(err, DT_EINVALID,
-                   "%s=%s and %s=%s announce %d ranks, but this process would run alone, as would "
-                   "each of them: start ranks with mpirun, or srun --mpi=pmix%s%s; or run one "
-                   "process alone with env -u %s -u %s",
-                   v->rank, rank ? rank : "", v->size, given ? given : "", size,
-                   otherwise ? "; " : "", otherwise ? otherwise : "", v->rank, v->size);
+    char *said = rank && given
+                     ? dt_format("%s=%s and %s=%s announce", v->rank, rank, v->size, given)
+                 : rank ? dt_format("%s=%s announces", v->rank, rank)
+                        : dt_format("%s=%s announces", v->size, given);
+    int rc = dt_fail(err, DT_EINVALID,
+                     "%s %d ranks, but this process would run alone, as would each of them: %s; or "
+                     "run one process alone with env -u %s -u %s",
+                     said, size, remedy, v->rank, v->size);
+    free(said);
+    return rc;
 }
 
-int dt_launch_check_alone(const char *otherwise, struct dt_error *err)
+int dt_launch_check_alone(const char *remedy, struct dt_error *err)
 {
     const struct variables *all[] = {&of_torch, &of_step, find_mpi()};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -139,7 +144,7 @@ int dt_launch_check_alone(const char *otherwise, struct dt_error *err)
         if (all[i] && (all[i] != &of_step || value_of(of_step.size)))
             DT_TRY(read_announced(all[i], &size, err));
         if (size > 1)
-            return refuse_alone(all[i], size, otherwise, err);
+            return refuse_alone(all[i], size, remedy, err);
     }
     return 0;
 }

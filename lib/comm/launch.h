@@ -24,9 +24,10 @@ const char *dt_launched_rank(void);
 /* The ranks that RANK and WORLD_SIZE number, or SLURM_PROCID and SLURM_NTASKS. */
 int dt_launch_find(struct dt_launch *launch, struct dt_error *err) DT_MUST_CHECK;
 
-/* This process is to run alone: an error if the environment announces several ranks, with what
- * else can be done; otherwise: advice for this program, or NULL. */
-int dt_launch_check_alone(const char *otherwise, struct dt_error *err) DT_MUST_CHECK;
+/* This process is to run alone: an error if the environment announces several ranks. remedy: what
+ * to do with this program instead. */
+int dt_launch_check_alone(const char *remedy, struct dt_error *err) DT_MUST_CHECK;
+#define DT_LAUNCH_ONCE "what it does is done by one process: start it once" /* such a remedy */
 
 /* MPI has joined so many ranks: an error if its launcher has announced another number. */
 int dt_launch_check_joined(int size, struct dt_error *err) DT_MUST_CHECK;

@@ -25,7 +25,7 @@ struct dt_opening {
     const char *where;                 /* the path at which they do; NULL: as their launcher says */
     const char *interface;             /* that tcp listens on: name or address; NULL: chosen */
     const char *job;                   /* words that all ranks of a job share; NULL: none known */
-    const char *otherwise;             /* what else to do with ranks that nobody joins, or NULL */
+    const char *remedy;                /* to do with ranks that nobody joins; NULL: start by MPI */
     double patience;                   /* seconds that it may take */
     const volatile sig_atomic_t *stop; /* not 0: it is to end; NULL: nobody will ask for that */
 };

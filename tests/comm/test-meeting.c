@@ -1,114 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Ranks that meet at a path: threads here, each a rank; and who is none of them. */
-#include "scratch.h"
+#include "meet.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-
-#include "base/buffer.h"
-#include "comm/meeting.h"
-#include "comm/notice.h"
-
-#define MOST      8
-#define UNHURRIED 3600.0 /* seconds: ranks may wait long for a processor */
-
-static char *where;
-
-struct rank {
-    int number, size;
-    struct dt_opening how;
-    volatile sig_atomic_t stop;
-    struct dt_channel *channels[MOST];
-    pthread_t thread;
-    atomic_bool over;
-    int rc;
-    struct dt_error err;
-};
-
-static void *meet(void *argument)
-{
-    struct rank *r = argument;
-    r->rc = dt_meet(&r->how, r->number, r->size, r->channels, &r->err);
-    r->over = true;
-    return NULL;
-}
-
-static void begin_in(const char *job, struct rank *r, int number, int size, double patience)
-{
-    *r = (struct rank){.number = number, .size = size};
-    r->how =
-        (struct dt_opening){.where = where, .job = job, .patience = patience, .stop = &r->stop};
-    assert_int_equal(pthread_create(&r->thread, NULL, meet, r), 0);
-}
-
-static void begin(struct rank *r, int number, int size, double patience)
-{
-    begin_in(NULL, r, number, size, patience);
-}
-
-static int end(struct rank *r)
-{
-    assert_int_equal(pthread_join(r->thread, NULL), 0);
-    return r->rc;
-}
-
-static void end_with(struct rank *r, int rc, const char *text)
-{
-    assert_int_equal(end(r), rc);
-    assert_string_equal(r->err.text, text);
-}
-
-static void nothing_is_left(void)
-{
-    assert_int_equal(rmdir(scratch), 0);
-    assert_int_equal(mkdir(scratch, 0700), 0);
-}
-
-/* What rank i hears from rank j is its number, and then nothing. */
-static void hear_number(struct rank *ranks, int i, int j)
-{
-    struct dt_channel *channel = ranks[i].channels[j];
-    struct pollfd polled = {.fd = channel->socket, .events = POLLIN};
-    struct dt_frame_header h;
-    int said = -1, rc = 0;
-    while (rc == 0) {
-        assert_int_equal(poll(&polled, 1, -1), 1);
-        rc = dt_channel_receive_header(channel, sizeof said, &h);
-        rc = rc > 0 ? dt_channel_receive_payload(channel, &said) : rc;
-    }
-    assert_int_equal(rc, 1);
-    assert_int_equal(said, j);
-    assert_int_equal(h.tag, i);
-    assert_int_equal(dt_channel_receive_header(channel, sizeof said, &h), 0); /* does not block */
-}
-
-/* All of them can talk to all, and part. */
-static void check_connections(struct rank *ranks, int size)
-{
-    for (int i = 0; i < size; i++)
-        for (int j = 0; j < size; j++) {
-            struct dt_frame frame = dt_frame_of(j, &i, sizeof i);
-            if (i == j)
-                assert_null(ranks[i].channels[j]);
-            else
-                assert_int_equal(dt_channel_send(ranks[i].channels[j], &frame), 1);
-        }
-    for (int i = 0; i < size; i++)
-        for (int j = 0; j < size; j++)
-            if (i != j)
-                hear_number(ranks, i, j);
-    for (int i = 0; i < size; i++)
-        for (int j = 0; j < size; j++)
-            dt_channel_close(ranks[i].channels[j]);
-}
 
 static void every_rank_is_connected_to_every_other(void **state)
 {
@@ -301,25 +197,6 @@ static void the_first_ends_at_once_when_told_to_stop(void **state)
     nothing_is_left();
 }
 
-/* Where the file at the path leads; waits for it. */
-static struct sockaddr_in first_rank(void)
-{
-    struct dt_notice notice = {0};
-    struct dt_error err;
-    while (notice.place.port == 0)
-        assert_int_equal(dt_notice_read(where, &notice, &err), 0);
-    return (struct sockaddr_in){.sin_family = AF_INET,
-                                .sin_port = (in_port_t)notice.place.port,
-                                .sin_addr.s_addr = notice.place.address};
-}
-
-static int stranger(const struct sockaddr_in *to)
-{
-    int s = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(connect(s, (const struct sockaddr *)to, sizeof *to), 0);
-    return s;
-}
-
 /* More than ranks have any use for, and all of them there to the end. */
 static void strangers_are_not_waited_for(void **state)
 {
@@ -471,19 +348,6 @@ static void a_full_disk_stops_all_at_once(void **state)
         print_message("# a file system cannot be mounted here\n");
         skip();
     }
-}
-
-static int make_path(void **state)
-{
-    int rc = make_scratch(state);
-    where = dt_format("%s/meet", scratch);
-    return rc;
-}
-
-static int remove_path(void **state)
-{
-    free(where);
-    return remove_scratch(state);
 }
 
 int main(void)

@@ -144,9 +144,58 @@ ends_with() {
     done
 }
 
-@test "ranks that meet otherwise, or not at all, are told so" {
-    RANK=1 WORLD_SIZE=2 dt-train -q -j 1 "${small[@]}" -o alone "$data" 2>said
-    [ "$(cat said)" = "dt-train: RANK and WORLD_SIZE tell of 2 ranks, but this process trains alone: they meet where distributed.rendezvous is set" ]
+# As torchrun and Kubernetes set it.
+announced() {
+    RANK=1 LOCAL_RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 "$@"
+}
+
+@test "an announced world that nobody joins is an error, of every program" {
+    local what="RANK=1 and WORLD_SIZE=2 announce 2 ranks, but this process would run alone, as would each of them:"
+    local instead="or run one process alone with env -u RANK -u WORLD_SIZE"
+    local mpi="start ranks with mpirun, or srun --mpi=pmix"
+    for backend in auto mpi nccl; do
+        run announced dt-train -q -j 1 "${small[@]}" --set distributed.backend=$backend -o run "$data"
+        assert_one_line_error dt-train
+        [ "$output" = "dt-train: $what $mpi; or set distributed.rendezvous, where they meet without MPI; or distributed.backend=self, and each is a run of its own; $instead" ]
+    done
+    [ ! -e run ]
+    run announced dt-eval -m run perplexity "$data"
+    assert_one_line_error dt-eval
+    [ "$output" = "dt-eval: $what $mpi; $instead" ]
+    run announced dt-bench collective
+    assert_one_line_error dt-bench
+    [ "$output" = "dt-bench: $what $mpi; $instead" ]
+    for program in "dt-bench gemm" "dt-generate -m run"; do
+        run announced $program
+        assert_one_line_error "${program%% *}"
+        [ "$output" = "${program%% *}: $what what it does is done by one process: start it once; $instead" ]
+    done
+    PMI_RANK=1 PMI_SIZE=3 run dt-generate -m run
+    assert_one_line_error dt-generate
+    [[ "$output" == *"PMI_RANK=1 and PMI_SIZE=3 announce 3 ranks"* ]]
+}
+
+@test "a world is announced by any of its variables, and one rank is no world" {
+    local -a train=(dt-train -q -j 1 "${small[@]}" -o run "$data")
+    WORLD_SIZE=2 run "${train[@]}"
+    [[ "$output" == *"dt-train: WORLD_SIZE=2 announces 2 ranks"* ]]
+    RANK=3 run "${train[@]}"
+    [[ "$output" == *"dt-train: RANK=3 announces 4 ranks"* ]]
+    SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 run "${train[@]}"
+    [[ "$output" == *"SLURM_PROCID=0 and SLURM_STEP_NUM_TASKS=2 announce 2 ranks"* ]]
+    RANK=0 WORLD_SIZE=two run "${train[@]}"
+    assert_one_line_error dt-train
+    [[ "$output" == *"the environment's WORLD_SIZE must be a whole number from 1 to 1048576, not 'two'" ]]
+    [ ! -e run ]
+    SLURM_PROCID=0 SLURM_NTASKS=2 RANK=0 WORLD_SIZE=1 MASTER_ADDR=x "${train[@]}"
+    rm -r run
+    RANK= WORLD_SIZE= "${train[@]}" # unset
+    rm -r run
+    announced "${train[@]}" --set distributed.backend=self # as it was told
+    [ -d run/latest ]
+}
+
+@test "ranks that meet otherwise are told so" {
     need_mpi
     run mpirun -n 3 dt-train -q "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
     [ "$status" -eq 1 ]
@@ -157,16 +206,59 @@ ends_with() {
     [ ! -s said ]
 }
 
+@test "a launcher of another MPI, by which each process is a world of its own, is an error" {
+    need_mpi
+    PMI_RANK=0 PMI_SIZE=2 run dt-train -q -j 1 "${small[@]}" -o run "$data"
+    assert_one_line_error dt-train
+    [ "$output" = "dt-train: PMI_SIZE=2 announces 2 ranks, but MPI has joined 1: this launcher belongs to another MPI than the one that dt was built with, whose mpirun starts ranks" ]
+    [ ! -e run ]
+}
+
+@test "without the plug-in that authenticates, ranks do not meet at a path" {
+    mkdir engines
+    ln -s "${DT_ENGINES:-$(dirname "$(command -v dt-train)")/../lib/dt}"/cpu-* engines
+    export DT_ENGINES=$PWD/engines
+    RANK=0 WORLD_SIZE=2 run dt-train -q "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
+    assert_one_line_error dt-train
+    [ "$output" = "dt-train: ranks that meet at distributed.rendezvous authenticate each other by OpenSSL, and there is no $PWD/engines/crypto.so: build it (libssl-dev, make), or start ranks by mpirun" ]
+    [ ! -e meet ]
+    RANK=0 WORLD_SIZE=1 dt-train -q -j 1 "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
+}
+
+@test "ranks listen on distributed.interface" {
+    local -a train=(dt-train -q -j 1 "${small[@]}" -o run)
+    meet 2 -o run --set distributed.interface=lo
+    rm -r run
+    RANK=0 WORLD_SIZE=2 run "${train[@]}" --set distributed.rendezvous="$T/meet" \
+        --set distributed.interface=eth77 "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"distributed.interface: this machine has no network interface with an IPv4 address, and no address, 'eth77', but lo (127.0.0.1)"* ]]
+    run "${train[@]}" --set distributed.interface=lo "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"distributed.interface is for ranks that meet at distributed.rendezvous; MPI has options of its own for that" ]]
+    [ ! -e run ] && [ ! -e meet ]
+    RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 "${train[@]}" --set distributed.rendezvous="$T/meet" "$data" &
+    local first=$!
+    await $first test -s meet
+    grep -qE '^dt-meeting [0-9a-f]{64} [0-9]+ 127\.0\.0\.1$' meet # all are on this machine
+    [ "$(stat -c %a meet)" = 600 ]
+    kill $first
+    wait $first || true
+}
+
 @test "what the environment and the settings lack is said in a line" {
     run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
     assert_one_line_error dt-train
     [[ "$output" == *"the environment has neither RANK nor SLURM_PROCID, by which ranks meet at a path (distributed.rendezvous)" ]]
+    RANK=1 SLURM_NTASKS=2 run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"the environment has RANK, and no WORLD_SIZE: ranks need both" ]]
     RANK=x WORLD_SIZE=2 run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
     assert_one_line_error dt-train
     [[ "$output" == *"the environment's RANK must be a whole number from 0 to 1048576, not 'x'" ]]
     RANK=2 WORLD_SIZE=2 run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
     assert_one_line_error dt-train
-    [[ "$output" == *"the environment says that this is rank 2 of 2: they count from 0" ]]
+    [[ "$output" == *"the environment says that this is rank 2 of 2 (RANK, WORLD_SIZE): they count from 0" ]]
     for size in 0 100000000; do
         RANK=0 WORLD_SIZE=$size run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
         assert_one_line_error dt-train

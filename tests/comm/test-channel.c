@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/* Authenticated channels, between whose ends somebody sits who changes what is sent; and the tcp
+ * transport over them. */
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "comm/handshake.h"
+#include "comm/tcp.h"
+
+#define HEAD  sizeof(struct dt_sealed_header)
+#define BYTES 1000
+#define WHOLE (HEAD + BYTES + DT_TAG) /* on the wire */
+#define TAG   7
+
+static const struct dt_crypto *crypto;
+static const uint8_t keys[2][DT_KEY] = {"from the first to the second",
+                                        "and from there to the first"};
+
+/* Two ends, and the wire that leaves and enters each. */
+struct line {
+    struct dt_channel *ends[2];
+    int wires[2];
+};
+
+static int make_line(void **state)
+{
+    struct line *l = dt_alloc(1, sizeof *l);
+    struct dt_error err;
+    if (dt_crypto_load(&crypto, &err) < 0)
+        fail_msg("%s", err.text);
+    for (int i = 0; i < 2; i++) {
+        int pair[2];
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+        l->ends[i] = dt_channel_open(crypto, pair[0], keys[i], keys[1 - i]);
+        assert_non_null(l->ends[i]);
+        l->wires[i] = pair[1];
+    }
+    *state = l;
+    return 0;
+}
+
+static int cut_line(void **state)
+{
+    struct line *l = *state;
+    for (int i = 0; i < 2; i++) {
+        dt_channel_close(l->ends[i]);
+        close(l->wires[i]);
+    }
+    free(l);
+    return 0;
+}
+
+static const char *payload(void)
+{
+    static char data[BYTES];
+    memset(data, 'x', sizeof data);
+    return data;
+}
+
+/* What the first end sends for one message. */
+static void send_one(struct line *l, char wire[WHOLE])
+{
+    struct dt_frame frame = dt_frame_of(TAG, payload(), BYTES);
+    assert_int_equal(dt_channel_send(l->ends[0], &frame), 1);
+    assert_int_equal(recv(l->wires[0], wire, WHOLE, 0), WHOLE);
+}
+
+static void deliver(struct line *l, const char *wire, size_t bytes)
+{
+    assert_int_equal(send(l->wires[1], wire, bytes, 0), bytes);
+}
+
+/* How the other end fares with it. */
+static int receive_one(struct line *l, char data[BYTES])
+{
+    struct dt_frame_header h;
+    int rc = dt_channel_receive_header(l->ends[1], BYTES, &h);
+    if (rc <= 0)
+        return rc;
+    assert_int_equal(h.bytes, BYTES);
+    assert_int_equal(h.tag, TAG);
+    return dt_channel_receive_payload(l->ends[1], data);
+}
+
+static void a_message_comes_byte_by_byte(void **state)
+{
+    struct line *l = *state;
+    char wire[WHOLE], data[BYTES];
+    for (int message = 0; message < 3; message++) {
+        send_one(l, wire);
+        memset(data, 0, BYTES);
+        for (size_t i = 0; i < WHOLE; i++) {
+            assert_int_equal(receive_one(l, data), 0);
+            deliver(l, wire + i, 1);
+        }
+        assert_int_equal(receive_one(l, data), 1);
+        assert_memory_equal(data, payload(), BYTES);
+    }
+}
+
+/* Wherever it is: in the length, the tag, the payload or a MAC. */
+static void a_flipped_bit_fails(void **state)
+{
+    char wire[WHOLE], data[BYTES];
+    for (size_t at = 0; at < WHOLE; at += at < HEAD ? 1 : 83) {
+        struct line *l = *state;
+        send_one(l, wire);
+        wire[at] = (char)(wire[at] ^ 1 << at % 8);
+        deliver(l, wire, WHOLE);
+        assert_int_equal(receive_one(l, data), DT_CHANNEL_FORGED);
+        cut_line(state);
+        make_line(state);
+    }
+}
+
+static void a_message_fails_that_is_repeated_or_left_out(void **state)
+{
+    struct line *l = *state;
+    char first[WHOLE], second[WHOLE], data[BYTES];
+    send_one(l, first);
+    deliver(l, first, WHOLE);
+    assert_int_equal(receive_one(l, data), 1);
+    deliver(l, first, WHOLE);
+    assert_int_equal(receive_one(l, data), DT_CHANNEL_FORGED);
+    cut_line(state);
+    make_line(state);
+    l = *state;
+    send_one(l, first);
+    send_one(l, second);
+    deliver(l, second, WHOLE);
+    assert_int_equal(receive_one(l, data), DT_CHANNEL_FORGED);
+}
+
+static void a_message_fails_that_is_sent_back(void **state)
+{
+    struct line *l = *state;
+    struct dt_frame_header h;
+    char wire[WHOLE];
+    send_one(l, wire);
+    assert_int_equal(send(l->wires[0], wire, WHOLE, 0), WHOLE);
+    assert_int_equal(dt_channel_receive_header(l->ends[0], BYTES, &h), DT_CHANNEL_FORGED);
+}
+
+static void a_length_is_bounded_by_what_is_expected(void **state)
+{
+    struct line *l = *state;
+    struct dt_frame_header h;
+    char wire[WHOLE];
+    send_one(l, wire);
+    deliver(l, wire, WHOLE);
+    assert_int_equal(dt_channel_receive_header(l->ends[1], BYTES - 1, &h), DT_CHANNEL_ODD);
+}
+
+/* --- the transport over them ------------------------------------------------------------------ */
+
+/* What the second of two ranks says when it waits for a message of so many bytes, and gets this. */
+static void receive_by_tcp(struct line *l, const char *wire, size_t room, int rc, const char *text)
+{
+    struct dt_channel *channels[2] = {l->ends[1], NULL};
+    void *tcp = dt_tcp_over(channels, 2), *request;
+    char *data = dt_alloc(1, room);
+    struct dt_error err = {0};
+    size_t bytes = 0;
+    assert_int_equal(dt_tcp_transport.receive(tcp, 0, TAG, data, room, &request, &err), 0);
+    deliver(l, wire, WHOLE);
+    assert_int_equal(dt_tcp_transport.test(tcp, &request, &bytes, &err), rc);
+    assert_string_equal(err.text, text);
+    if (rc > 0)
+        assert_int_equal(bytes, BYTES);
+    else
+        free(request);
+    dt_tcp_transport.close(tcp);
+    l->ends[1] = NULL;
+    free(data);
+}
+
+/* The length that a header of the first version gave was believed: 2^64 - 1 bytes wrapped. */
+static void a_huge_length_ends_a_receive_with_a_line(void **state)
+{
+    const uint64_t lengths[] = {UINT64_MAX, UINT64_MAX - 40, (uint64_t)1 << 62, BYTES + 1};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        char wire[WHOLE];
+        send_one(*state, wire);
+        memcpy(wire, &lengths[i], sizeof *lengths);
+        receive_by_tcp(*state, wire, BYTES, DT_EIO,
+                       "a message from rank 0 fails authentication: it was changed, repeated or "
+                       "left out between the ranks");
+        cut_line(state);
+        make_line(state);
+    }
+}
+
+static void a_message_is_received_and_a_longer_one_is_not(void **state)
+{
+    char wire[WHOLE];
+    send_one(*state, wire);
+    receive_by_tcp(*state, wire, BYTES, 1, "");
+    cut_line(state);
+    make_line(state);
+    send_one(*state, wire);
+    receive_by_tcp(*state, wire, BYTES - 1, 1, ""); /* whoever asked compares the lengths */
+}
+
+/* --- handshakes ------------------------------------------------------------------------------- */
+
+/* A whole one, of rank 1 that calls rank 0. */
+static struct dt_handshake shake_hands(const struct dt_secret *s)
+{
+    struct dt_handshake h = {0};
+    assert_true(dt_handshake_challenge(&h));
+    h.call.caller = (struct dt_introduction){.rank = 1, .size = 2, .patience = 9};
+    assert_true(dt_handshake_call(&h, s));
+    assert_true(dt_handshake_check_call(&h, s, 0));
+    h.answer.listener = (struct dt_introduction){.size = 2};
+    assert_true(dt_handshake_answer(&h, s));
+    assert_true(dt_handshake_check_answer(&h, s));
+    return h;
+}
+
+static void every_byte_of_a_handshake_is_proved(void **state)
+{
+    struct dt_secret s = {crypto, "the job's"};
+    const struct dt_handshake good = shake_hands(&s);
+    (void)state;
+    for (size_t at = 0; at < sizeof good; at++) {
+        struct dt_handshake bad = good;
+        ((uint8_t *)&bad)[at] ^= 1;
+        bool believed = at < offsetof(struct dt_handshake, answer)
+                            ? dt_handshake_check_call(&bad, &s, 0)
+                            : dt_handshake_check_answer(&bad, &s);
+        if (believed)
+            fail_msg("a change of byte %zu is believed", at);
+    }
+    s.key[0] ^= 1;
+    assert_false(dt_handshake_check_call(&good, &s, 0));
+    assert_false(dt_handshake_check_answer(&good, &s));
+}
+
+static void a_call_proves_nothing_to_another_rank_or_challenge(void **state)
+{
+    struct dt_secret s = {crypto, "the job's"};
+    struct dt_handshake h = shake_hands(&s);
+    (void)state;
+    assert_false(dt_handshake_check_call(&h, &s, 1));
+    assert_true(dt_handshake_challenge(&h)); /* and the call is said again */
+    assert_false(dt_handshake_check_call(&h, &s, 0));
+}
+
+static void a_proof_that_is_sent_back_is_none(void **state)
+{
+    struct dt_secret s = {crypto, "the job's"};
+    struct dt_handshake h = shake_hands(&s);
+    (void)state;
+    h.answer.listener = h.call.caller;
+    memcpy(h.answer.proof, h.call.proof, DT_KEY);
+    assert_false(dt_handshake_check_answer(&h, &s));
+    h.answer.listener.rank = 0;
+    assert_false(dt_handshake_check_answer(&h, &s));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_line, cut_line)
+    const struct CMUnitTest tests[] = {
+        TEST(a_message_comes_byte_by_byte),
+        TEST(a_flipped_bit_fails),
+        TEST(a_message_fails_that_is_repeated_or_left_out),
+        TEST(a_message_fails_that_is_sent_back),
+        TEST(a_length_is_bounded_by_what_is_expected),
+        TEST(a_huge_length_ends_a_receive_with_a_line),
+        TEST(a_message_is_received_and_a_longer_one_is_not),
+        TEST(every_byte_of_a_handshake_is_proved),
+        TEST(a_call_proves_nothing_to_another_rank_or_challenge),
+        TEST(a_proof_that_is_sent_back_is_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
