@@ -117,7 +117,8 @@ UNIT_CXX := $(wildcard tests/*/test-*.cpp)
 UNITS    := $(UNIT_SRC:tests/%.c=$B/tests/%) $(UNIT_CXX:tests/%.cpp=$B/tests/%)
 SLOW     := $(filter $B/tests/full/%,$(UNITS)) $(wildcard tests/full/*.bats)
 UNITS    := $(filter-out $(SLOW),$(UNITS))
-PRELOADS := $(patsubst %,$B/tests/tools/%.so,count-allocations log-durability skip-sleeps)
+PRELOADS := $(patsubst %,$B/tests/%.so,comm/no-mac/crypto tools/count-allocations tools/log-durability \
+              tools/skip-sleeps)
 BATS     := $(filter-out $(SLOW),$(wildcard tests/*/*.bats))
 ASAN     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
             -fno-omit-frame-pointer
@@ -282,7 +283,7 @@ T_FILES := $(patsubst tests/%.c,$B/tests/%,$(patsubst tests/%.cpp,$B/tests/%,$T)
 test: all $(PRELOADS) $(filter $B/tests/%,$(T_FILES)) ## one test: T=tests/shard/test-shard.c, .bats or man/...
 	@$(RUN_TESTS) $(T_FILES)
 
-check-full: all $(SLOW) ## the tests that take long
+check-full: all $(SLOW) $(PRELOADS) ## the tests that take long
 	@export TEST_TIMEOUT=7200 && $(RUN_TESTS) $(SLOW)
 
 asan: ## run unit and program tests under AddressSanitizer and UBSan, in build/asan
