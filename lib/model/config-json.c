@@ -329,7 +329,6 @@ int dt_model_config_read(struct dt_model_config *c, const char *path, struct dt_
 {
     struct json_object *object;
     *c = (struct dt_model_config){.family = DT_GPT2};
-    DT_TRY(dt_file_need_regular(path, err));
     DT_TRY(dt_json_read(path, &object, err));
     int rc = read_object(c, object, path, err);
     json_object_put(object);

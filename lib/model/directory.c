@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/inventory.h"
+#include "model/extra-tensors.h"
 
 struct dt_named_tensor *dt_model_named_tensors(const struct dt_table *t, float *base,
                                                const char *suffix)
@@ -40,34 +41,24 @@ static void add_alias(struct dt_named_tensor *t)
     }
 }
 
-/* Tied heads, constants, and heads for other purposes, which some writers add. */
-static const char *const ignored[] = {"lm_head.weight",
-                                      "cls.predictions.decoder.weight",
-                                      "cls.predictions.decoder.bias",
-                                      "vocab_projector.weight",
-                                      ".attn.bias",
-                                      ".attn.masked_bias",
-                                      ".rotary_emb.inv_freq",
-                                      ".position_ids",
-                                      "cls.seq_relationship.weight",
-                                      "cls.seq_relationship.bias",
-                                      "bert.pooler.dense.weight",
-                                      "bert.pooler.dense.bias",
-                                      NULL};
-
-int dt_parameters_read(const struct dt_table *t, enum dt_dtype compute, const char *directory,
-                       float *parameters, struct dt_error *err)
+int dt_parameters_read(const struct dt_model_config *config, const struct dt_table *t,
+                       enum dt_dtype compute, const char *directory, float *parameters,
+                       struct dt_error *err)
 {
     struct dt_named_tensor *list = dt_model_named_tensors(t, parameters, "");
+    struct dt_extra_tensor extras[DT_EXTRA_TENSORS];
     char *path = dt_path_join(directory, DT_WEIGHTS_FILE);
     char *index = dt_path_join(directory, DT_INDEX_FILE);
     for (int i = 0; i < t->count; i++) {
         add_alias(&list[i]);
         list[i].dtype = compute;
     }
-    int rc = !dt_file_exists(path) && dt_file_exists(index)
-                 ? dt_safetensors_read_index(index, list, t->count, ignored, err)
-                 : dt_safetensors_read(path, list, t->count, ignored, err);
+    dt_extra_tensors_of(extras, config, t);
+    int single = dt_file_probe(path, err), several = single == 0 ? dt_file_probe(index, err) : 0;
+    int rc = single < 0 ? single : several;
+    if (rc >= 0)
+        rc = several ? dt_safetensors_read_index(index, list, t->count, extras, err)
+                     : dt_safetensors_read(path, list, t->count, extras, err);
     free(path);
     free(index);
     free(list);
@@ -77,19 +68,19 @@ int dt_parameters_read(const struct dt_table *t, enum dt_dtype compute, const ch
 int dt_model_restore(struct dt_model *m, const char *directory, struct dt_error *err)
 {
     float *host = dt_alloc(1, (size_t)m->table.elements * sizeof *host);
-    int rc = dt_parameters_read(&m->table, m->compute, directory, host, err);
+    int rc = dt_parameters_read(&m->config, &m->table, m->compute, directory, host, err);
     if (rc == 0)
         dt_model_set_parameters(m, host);
     free(host);
     return rc;
 }
 
-static int verify(const char *directory, struct dt_error *err)
+int dt_model_verify(const char *directory, struct dt_error *err)
 {
     char *manifest = dt_path_join(directory, DT_MANIFEST_FILE);
-    bool there = dt_file_exists(manifest);
+    int there = dt_file_probe(manifest, err);
     free(manifest);
-    return there ? dt_inventory_verify(directory, DT_MANIFEST_FILE, err) : 0;
+    return there > 0 ? dt_inventory_verify(directory, DT_MANIFEST_FILE, err) : there;
 }
 
 /* A run has its models one level below. */
@@ -98,16 +89,14 @@ static int need_config(const char *directory, struct dt_error *err)
     char *config = dt_path_join(directory, DT_CONFIG_FILE);
     char *latest = dt_path_join(directory, "latest");
     char *below = dt_path_join(latest, DT_CONFIG_FILE);
-    int rc = 0;
-    if (!dt_file_exists(config) && dt_file_exists(below))
-        rc = dt_fail(err, DT_EMISSING, "%s: is not a directory with a model, but %s is", directory,
-                     latest);
-    else if (!dt_file_exists(config))
-        rc = dt_fail(err, DT_EMISSING, "%s: is not a directory with a model", directory);
+    int rc = dt_file_probe(config, err);
+    if (rc == 0 && (rc = dt_file_probe(below, err)) >= 0)
+        rc = dt_fail(err, DT_EMISSING, "%s: is not a directory with a model%s%s%s", directory,
+                     rc ? ", but " : "", rc ? latest : "", rc ? " is" : "");
     free(config);
     free(latest);
     free(below);
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *directory,
@@ -121,7 +110,7 @@ int dt_model_load_as(struct dt_model **model, struct dt_device *dev, enum dt_dty
 {
     struct dt_model_config config;
     *model = NULL;
-    DT_TRY(verify(directory, err));
+    DT_TRY(dt_model_verify(directory, err));
     DT_TRY(need_config(directory, err));
     char *config_path = dt_path_join(directory, DT_CONFIG_FILE);
     int rc = dt_model_config_read(&config, config_path, err);

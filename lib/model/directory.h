@@ -19,6 +19,9 @@
 #define DT_TRAINER_DIR           "trainer"
 #define DT_MANIFEST_FILE         "trainer/manifest.json"
 
+/* Where a directory has a manifest, checks all that it lists. */
+int dt_model_verify(const char *directory, struct dt_error *err) DT_MUST_CHECK;
+
 /* Loads the model; where there is a manifest, checks it first. */
 int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *directory,
                   struct dt_error *err) DT_MUST_CHECK;
@@ -28,14 +31,16 @@ int dt_model_load_as(struct dt_model **model, struct dt_device *dev, enum dt_dty
 
 /* Replaces the parameters of a model of the same configuration by those in the
  * directory, which may be F32, F16 or BF16, and in several files; one that is not finite
- * is refused. The caller has checked the manifest. */
+ * is refused, and so are tensors besides the model's, except those of extra-tensors.h. The caller
+ * has checked the manifest. */
 int dt_model_restore(struct dt_model *model, const char *directory,
                      struct dt_error *err) DT_MUST_CHECK;
 
-/* The same into host memory, a flat arena of the table's. compute: the type that they are to be
- * computed in, which must hold each of them. */
-int dt_parameters_read(const struct dt_table *table, enum dt_dtype compute, const char *directory,
-                       float *parameters, struct dt_error *err) DT_MUST_CHECK;
+/* The same into host memory, a flat arena of the whole model's table. compute: the type that they
+ * are to be computed in, which must hold each of them. */
+int dt_parameters_read(const struct dt_model_config *config, const struct dt_table *table,
+                       enum dt_dtype compute, const char *directory, float *parameters,
+                       struct dt_error *err) DT_MUST_CHECK;
 
 /* Writes tokenizer_config.json beside the tokenizer.json in a directory, so that
  * transformers takes the latter as it is, whatever the model's family. eot: as in

@@ -473,7 +473,6 @@ int dt_gguf_read(struct dt_model **model, struct dt_device *dev, const char *pat
     char *data;
     *model = NULL;
     struct cursor c = {.path = path, .err = err};
-    DT_TRY(dt_file_need_regular(path, err));
     DT_TRY(dt_file_read(path, SIZE_MAX / 2, &data, &c.size, err));
     c.data = data;
     int rc = take_contents(&c, &f);

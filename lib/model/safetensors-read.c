@@ -17,13 +17,16 @@
 struct search {
     const struct dt_named_tensor *tensors;
     int count;
-    const char *const *ignored;
+    const struct dt_extra_tensor *extras;
     bool *seen;
-    struct json_object *map; /* names to files, of a model in several; or NULL */
-    const char *file;        /* the one at hand */
+    struct json_object *map;    /* names to files, of a model in several; or NULL */
+    struct json_object *absent; /* those of its names that no file had so far */
+    const char *file;           /* the one at hand */
+    bool postponed;             /* an extra tensor waits for the one that it must equal, */
+    bool again;                 /* and is compared with it when all files are read again */
 };
 
-enum number { OTHER, F32, F16, BF16 };
+enum number { F32, F16, BF16, F64, SIGNED, UNSIGNED, F8 };
 
 /* The types of the format and their bytes. */
 static const struct number_type {
@@ -31,10 +34,10 @@ static const struct number_type {
     enum number number;
     uint64_t bytes;
 } number_types[] = {
-    {"F32", F32, 4},    {"F16", F16, 2},       {"BF16", BF16, 2},     {"F64", OTHER, 8},
-    {"I64", OTHER, 8},  {"U64", OTHER, 8},     {"I32", OTHER, 4},     {"U32", OTHER, 4},
-    {"I16", OTHER, 2},  {"U16", OTHER, 2},     {"I8", OTHER, 1},      {"U8", OTHER, 1},
-    {"BOOL", OTHER, 1}, {"F8_E4M3", OTHER, 1}, {"F8_E5M2", OTHER, 1},
+    {"F32", F32, 4},       {"F16", F16, 2},      {"BF16", BF16, 2},  {"F64", F64, 8},
+    {"I64", SIGNED, 8},    {"U64", UNSIGNED, 8}, {"I32", SIGNED, 4}, {"U32", UNSIGNED, 4},
+    {"I16", SIGNED, 2},    {"U16", UNSIGNED, 2}, {"I8", SIGNED, 1},  {"U8", UNSIGNED, 1},
+    {"BOOL", UNSIGNED, 1}, {"F8_E4M3", F8, 1},   {"F8_E5M2", F8, 1},
 };
 
 static const struct number_type *find_type(const char *name)
@@ -75,6 +78,46 @@ static void convert(float *to, const char *from, enum number number, int64_t cou
     }
 }
 
+static double whole_value(const struct number_type *type, const char *from)
+{
+    uint64_t bits = 0;
+    unsigned unused = 64 - 8 * (unsigned)type->bytes;
+    memcpy(&bits, from, type->bytes);
+    if (type->number == UNSIGNED)
+        return (double)bits;
+    return (double)((int64_t)(bits << unused) >> unused);
+}
+
+double dt_raw_value(const struct dt_raw_tensor *t, uint64_t i)
+{
+    const struct number_type *type = &number_types[t->type];
+    const char *from = t->data + i * type->bytes;
+    float narrow;
+    double wide;
+    switch (type->number) {
+    case F32:
+    case F16:
+    case BF16:
+        convert(&narrow, from, type->number, 1);
+        return (double)narrow;
+    case F64:
+        memcpy(&wide, from, sizeof wide);
+        return wide;
+    case SIGNED:
+    case UNSIGNED:
+        return whole_value(type, from);
+    case F8:
+        break;
+    }
+    return (double)NAN;
+}
+
+double dt_raw_rounding(const struct dt_raw_tensor *t)
+{
+    enum number number = number_types[t->type].number;
+    return number == F16 ? 0x1p-11 : number == BF16 ? 0x1p-8 : 0x1p-24;
+}
+
 /* A tensor that the file names, and where its bytes lie behind the header. */
 struct entry {
     const char *name;
@@ -89,15 +132,16 @@ static int compare_entries(const void *a, const void *b)
     return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
 }
 
-static bool is_ignored(const char *name, const char *const *ignored)
+static const struct dt_extra_tensor *find_extra(const struct dt_extra_tensor *x, const char *name)
 {
     size_t n = strlen(name);
-    for (; ignored && *ignored; ignored++) {
-        size_t suffix = strlen(*ignored);
-        if (n >= suffix && strcmp(name + n - suffix, *ignored) == 0)
-            return true;
+    for (; x && x->name; x++) {
+        size_t end = strlen(x->name);
+        if (*x->name == '.' ? n >= end && strcmp(name + n - end, x->name) == 0
+                            : strcmp(name, x->name) == 0)
+            return x;
     }
-    return false;
+    return NULL;
 }
 
 static int bad(const char *path, const char *name, const char *reason, struct dt_error *err)
@@ -219,11 +263,16 @@ static bool is_mapped_here(const struct search *s, const char *name)
     return s->map == NULL || (file && strcmp(json_object_get_string(file), s->file) == 0);
 }
 
+static uint64_t elements_of(const struct entry *e)
+{
+    return (e->to - e->from) / e->type->bytes;
+}
+
 /* In pieces, each checked while it is in the cache. */
 static int copy_values(const char *path, const struct entry *e, const struct dt_named_tensor *t,
                        const char *from, struct dt_error *err)
 {
-    int64_t count = (int64_t)((e->to - e->from) / e->type->bytes), n;
+    int64_t count = (int64_t)elements_of(e), n;
     for (int64_t at = 0; at < count; at += n) {
         n = count - at < DT_FINITE_BLOCK ? count - at : DT_FINITE_BLOCK;
         convert(t->data + at, from + at * (int64_t)e->type->bytes, e->type->number, n);
@@ -232,24 +281,60 @@ static int copy_values(const char *path, const struct entry *e, const struct dt_
     return 0;
 }
 
+#define BLOCK 1024
+
+/* NULL if the tensors are equal bit for bit as fp32. */
+static const char *compare(const struct dt_named_tensor *with, const struct entry *e,
+                           const char *data)
+{
+    float block[BLOCK];
+    if (!same_shape(with, e->shape) || e->type->number > BF16)
+        return "has another shape or type than";
+    for (uint64_t i = 0, n, count = elements_of(e); i < count; i += n) {
+        n = count - i < BLOCK ? count - i : BLOCK;
+        convert(block, data + i * e->type->bytes, e->type->number, (int64_t)n);
+        if (memcmp(block, with->data + i, n * sizeof *block) != 0)
+            return "has other values than";
+    }
+    return NULL;
+}
+
+static int check_extra(const char *path, const struct entry *e, struct search *s, const char *data,
+                       struct dt_error *err)
+{
+    const struct dt_extra_tensor *x = find_extra(s->extras, e->name);
+    if (x == NULL)
+        return bad(path, e->name, "is not one of this model", err);
+    if (x->equals >= 0) {
+        s->postponed = s->postponed || !s->seen[x->equals];
+        const char *how = s->seen[x->equals] ? compare(&s->tensors[x->equals], e, data) : NULL;
+        return how == NULL ? 0
+                           : dt_fail(err, DT_EFORMAT, "%s: tensor '%s' %s '%s', %s", path, e->name,
+                                     how, s->tensors[x->equals].name, x->unequal);
+    }
+    const struct dt_raw_tensor raw = {e->name, elements_of(e), data, (int)(e->type - number_types)};
+    const char *how = x->check ? x->check(&raw, x->context) : NULL;
+    return how ? bad(path, e->name, how, err) : 0;
+}
+
 static int copy_entry(const char *path, const struct entry *e, struct search *s, const char *data,
                       struct dt_error *err)
 {
     int t = find(s, e->name);
     if (!is_mapped_here(s, e->name))
         return bad(path, e->name, "is not where the index says", err);
-    if (t < 0 && is_ignored(e->name, s->ignored))
-        return 0;
+    if (s->absent)
+        json_object_object_del(s->absent, e->name);
     if (t < 0)
-        return bad(path, e->name, "is not one of this model", err);
+        return 0;
     if (s->seen[t])
         return bad(path, e->name, "is there under two names", err);
     if (!same_shape(&s->tensors[t], e->shape))
         return bad(path, e->name, "has another shape than the model's", err);
-    if (e->type->number == OTHER)
+    if (e->type->number > BF16)
         return bad(path, e->name, "is not of type F32, F16 or BF16", err);
     s->seen[t] = true;
-    return copy_values(path, e, &s->tensors[t], data + e->from, err);
+    return copy_values(path, e, &s->tensors[t], data, err);
 }
 
 static int check_complete(const char *path, const struct search *s, struct dt_error *err)
@@ -257,6 +342,13 @@ static int check_complete(const char *path, const struct search *s, struct dt_er
     for (int t = 0; t < s->count; t++)
         if (!s->seen[t])
             return dt_fail(err, DT_EFORMAT, "%s: has no tensor '%s'", path, s->tensors[t].name);
+    if (s->absent == NULL)
+        return 0;
+    json_object_object_foreach(s->absent, name, file)
+    {
+        const char *where = json_object_get_string(file);
+        return dt_fail(err, DT_EFORMAT, "%s: tensor '%s' is not in '%s'", path, name, where);
+    }
     return 0;
 }
 
@@ -264,7 +356,6 @@ static int check_complete(const char *path, const struct search *s, struct dt_er
 static int read_bytes(const char *path, size_t most, char **data, size_t *size,
                       struct dt_error *err)
 {
-    DT_TRY(dt_file_need_regular(path, err));
     DT_TRY(dt_file_read(path, SIZE_MAX / 2, data, size, err));
     if (*size < 4 || memcmp(*data, "\x28\xb5\x2f\xfd", 4) != 0)
         return 0;
@@ -365,8 +456,12 @@ static int read_tensors(const char *path, const char *file, size_t size, struct 
         entries = dt_alloc((size_t)json_object_object_length(header) + 1, sizeof *entries);
         rc = parse_header(path, header, size - 8 - header_size, entries, &entry_count, err);
     }
+    const char *data = file + 8 + header_size;
     for (int i = 0; rc == 0 && i < entry_count; i++)
-        rc = copy_entry(path, &entries[i], s, file + 8 + header_size, err);
+        rc = s->again ? 0 : copy_entry(path, &entries[i], s, data + entries[i].from, err);
+    for (int i = 0; rc == 0 && i < entry_count; i++)
+        if (find(s, entries[i].name) < 0)
+            rc = check_extra(path, &entries[i], s, data + entries[i].from, err);
     free(entries);
     json_object_put(header);
     return rc;
@@ -393,9 +488,9 @@ static int read_file(const char *path, struct search *s, struct dt_error *err)
 }
 
 int dt_safetensors_read(const char *path, const struct dt_named_tensor *tensors, int count,
-                        const char *const *ignored, struct dt_error *err)
+                        const struct dt_extra_tensor *extras, struct dt_error *err)
 {
-    struct search s = {.tensors = tensors, .count = count, .ignored = ignored};
+    struct search s = {.tensors = tensors, .count = count, .extras = extras};
     s.seen = dt_alloc((size_t)count, sizeof *s.seen);
     int rc = read_file(path, &s, err);
     rc = rc < 0 ? rc : check_complete(path, &s, err);
@@ -404,16 +499,16 @@ int dt_safetensors_read(const char *path, const struct dt_named_tensor *tensors,
 }
 
 /* The map of an index, whose values are names of files beside it. */
-static int parse_index(const char *path, struct json_object *index, struct json_object **map,
+static int parse_index(const char *path, struct json_object *index, struct search *s,
                        struct dt_error *err)
 {
-    DT_TRY(dt_json_get(index, "weight_map", json_type_object, path, map, err));
-    json_object_object_foreach(*map, name, value)
+    DT_TRY(dt_json_get(index, "weight_map", json_type_object, path, &s->map, err));
+    json_object_object_foreach(s->map, name, value)
     {
-        const char *file = json_object_get_string(value);
-        if (!json_object_is_type(value, json_type_string) || *file == '\0' || *file == '.' ||
-            strchr(file, '/'))
+        if (!json_object_is_type(value, json_type_string))
             return bad(path, name, "is given no file beside the index", err);
+        DT_TRY(dt_path_check_inside(json_object_get_string(value), path, err));
+        json_object_object_add(s->absent, name, json_object_get(value));
     }
     return 0;
 }
@@ -431,7 +526,7 @@ static bool was_read(struct json_object *map, const char *until, const char *fil
     return false;
 }
 
-static int read_mapped(const char *path, struct search *s, struct dt_error *err)
+static int read_files(const char *path, struct search *s, struct dt_error *err)
 {
     const char *slash = strrchr(path, '/');
     json_object_object_foreach(s->map, name, value)
@@ -444,7 +539,15 @@ static int read_mapped(const char *path, struct search *s, struct dt_error *err)
         free(shard);
         DT_TRY(rc);
     }
-    return check_complete(path, s, err);
+    return 0;
+}
+
+static int read_mapped(const char *path, struct search *s, struct dt_error *err)
+{
+    DT_TRY(read_files(path, s, err));
+    DT_TRY(check_complete(path, s, err));
+    s->again = true;
+    return s->postponed ? read_files(path, s, err) : 0;
 }
 
 static int read_index(const char *path, const char *text, size_t size, struct search *s,
@@ -453,19 +556,20 @@ static int read_index(const char *path, const char *text, size_t size, struct se
     struct json_object *index;
     DT_TRY(dt_json_parse(text, size, path, &index, err));
     int rc = check_json(path, "", text, size, index, err);
-    rc = rc < 0 ? rc : parse_index(path, index, &s->map, err);
+    s->absent = json_object_new_object();
+    rc = rc < 0 ? rc : parse_index(path, index, s, err);
     rc = rc < 0 ? rc : read_mapped(path, s, err);
+    json_object_put(s->absent);
     json_object_put(index);
     return rc;
 }
 
 int dt_safetensors_read_index(const char *path, const struct dt_named_tensor *tensors, int count,
-                              const char *const *ignored, struct dt_error *err)
+                              const struct dt_extra_tensor *extras, struct dt_error *err)
 {
-    struct search s = {.tensors = tensors, .count = count, .ignored = ignored};
+    struct search s = {.tensors = tensors, .count = count, .extras = extras};
     char *text;
     size_t size;
-    DT_TRY(dt_file_need_regular(path, err));
     DT_TRY(dt_file_read(path, MOST_HEADER, &text, &size, err));
     s.seen = dt_alloc((size_t)count, sizeof *s.seen);
     int rc = read_index(path, text, size, &s, err);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "model/finite.h"
 
@@ -115,8 +116,8 @@ int dt_tensor_file_open(struct dt_tensor_file *f, const char *path,
     f->tensors = dt_alloc((size_t)count, sizeof *f->tensors);
     memcpy(f->tensors, tensors, (size_t)count * sizeof *tensors);
     f->places = places_of(tensors, count, header.size);
-    f->fd = open(path, (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-    int rc = f->fd < 0 ? dt_fail_errno(err, "cannot open '%s'", path) : 0;
+    f->fd = writes ? open(path, O_RDWR | O_CLOEXEC) : dt_file_open(path, err);
+    int rc = f->fd >= 0 ? 0 : writes ? dt_fail_errno(err, "cannot open '%s'", path) : f->fd;
     if (rc == 0 && !writes && !is_plain(f, &header))
         rc = read_whole(f, tensors, err);
     dt_buffer_release(&header);

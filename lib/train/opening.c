@@ -95,13 +95,11 @@ static int take_parameters(struct dt_store *store, const char *directory, uint64
 {
     const struct dt_table *t = &store->model->table;
     struct dt_table whole;
-    char *manifest = dt_path_join(directory, DT_MANIFEST_FILE);
-    int rc = dt_file_exists(manifest) ? dt_inventory_verify(directory, DT_MANIFEST_FILE, err) : 0;
+    int rc = dt_model_verify(directory, err);
     dt_table_init(&whole, &store->model->config, NULL);
     float *all = dt_alloc((size_t)whole.elements, sizeof *all);
     float *own = dt_alloc((size_t)t->elements, sizeof *own);
-    free(manifest);
-    rc = rc < 0 ? rc : dt_parameters_read(&whole, store->model->compute, directory, all, err);
+    rc = rc < 0 ? rc : dt_parameters_read(&store->model->config, &whole, store->model->compute, directory, all, err);
     if (rc == 0) {
         *hash = dt_hash(all, (size_t)whole.elements * sizeof *all);
         dt_table_cut_out(t, own, &whole, all);
@@ -259,8 +257,9 @@ static int find_checkpoint(const struct dt_training *t, const char *resume, char
         return 0;
     /* A run's directory stands for its newest checkpoint. */
     char *state = dt_path_join(resume, DT_TRAINER_DIR);
-    bool is_checkpoint = dt_file_exists(state);
+    int is_checkpoint = dt_file_probe(state, err);
     free(state);
+    DT_TRY(is_checkpoint);
     if (!is_checkpoint)
         DT_TRY(dt_checkpoint_find(resume, found, err));
     if (*found == NULL)
@@ -269,15 +268,17 @@ static int find_checkpoint(const struct dt_training *t, const char *resume, char
 }
 
 /* A run that is resumed without a tokenizer keeps the one it has. */
-static void keep_tokenizer(struct dt_training *t, const char *checkpoint)
+static int keep_tokenizer(struct dt_training *t, const char *checkpoint, struct dt_error *err)
 {
+    if (t->tokenizer_path)
+        return 0;
     char *path = dt_path_join(checkpoint, DT_TOKENIZER_FILE);
-    if (t->tokenizer_path == NULL && dt_file_exists(path)) {
-        t->tokenizer_path = path;
-        t->identity.tokenizer_path = path;
-    } else {
+    int there = dt_file_probe(path, err);
+    if (there > 0)
+        t->identity.tokenizer_path = t->tokenizer_path = path;
+    else
         free(path);
-    }
+    return there < 0 ? there : 0;
 }
 
 #define PATH_BYTES 4096
@@ -314,7 +315,7 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
         t->state.loss_scale = dt_loss_scale_first();
     if (*checkpoint) {
         rc = dt_checkpoint_load(checkpoint, &t->store, &t->state, &t->identity, err);
-        keep_tokenizer(t, checkpoint);
+        rc = rc < 0 ? rc : keep_tokenizer(t, checkpoint, err);
     } else {
         if (o->init_from)
             rc = take_parameters(&t->store, o->init_from, &t->origin, err);

@@ -36,6 +36,16 @@ static void copy(struct dt_device *dev, struct dt_tensor *to, const struct dt_te
 static const struct dt_ops ops = {
     .allocate = allocate, .release = release, .upload = move, .download = move, .copy = copy};
 
+/* Looks at every element. */
+static const char *check_all(const struct dt_raw_tensor *t, const void *context)
+{
+    bool odd = false;
+    (void)context;
+    for (uint64_t i = 0; i < t->count; i++)
+        odd ^= dt_raw_value(t, i) > dt_raw_rounding(t);
+    return odd ? "is odd" : NULL;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static float room[64];
@@ -43,6 +53,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {.name = "a", .rank = 2, .shape = {3, 2}, .data = room},
         {.name = "b", .rank = 1, .shape = {2, 1}, .data = room + 8},
     };
+    static const struct dt_extra_tensor extras[] = {
+        {.name = ".a", .equals = 0, .unequal = "though it must"},
+        {.name = ".x", .equals = -1, .check = check_all},
+        {.name = NULL}};
     char path[32];
     struct dt_error err;
     struct dt_device dev = {.ops = &ops, .threads = 1};
@@ -51,9 +65,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int fd = fuzz_file(data, size, path);
     if (dt_gguf_read(&model, &dev, path, &err) == 0)
         dt_model_free(model);
-    if (dt_safetensors_read(path, tensors, 2, NULL, &err) == 0 && size < 40)
+    if (dt_safetensors_read(path, tensors, 2, extras, &err) == 0 && size < 40)
         abort();
-    if (dt_safetensors_read_index(path, tensors, 2, NULL, &err) == 0)
+    if (dt_safetensors_read_index(path, tensors, 2, extras, &err) == 0)
         abort(); /* there are no such files */
     if (dt_model_config_read(&config, path, &err) == 0 && config.hidden_size < 1)
         abort();

@@ -45,10 +45,10 @@ static void assert_filled(void)
     assert_memory_equal(b, b_data, sizeof b);
 }
 
-static int read_two(const char *const *ignored)
+static int read_two(const struct dt_extra_tensor *extras)
 {
     clear();
-    return dt_safetensors_read(path, two, 2, ignored, &err);
+    return dt_safetensors_read(path, two, 2, extras, &err);
 }
 
 static void write_bytes(const void *data, size_t size)
@@ -244,12 +244,13 @@ static void the_tensors_must_be_those_asked_for(void **state)
     const char *with_mask = "{" A "," B ",\"h.mask\":{\"dtype\":\"F32\",\"shape\":[],"
                             "\"data_offsets\":[32,36]},\"none.mask\":{\"dtype\":\"F32\","
                             "\"shape\":[0,7],\"data_offsets\":[36,36]}}";
-    const char *const ignored[] = {".bias", ".mask", NULL};
+    const struct dt_extra_tensor extras[] = {
+        {.name = ".bias", .equals = -1}, {.name = ".mask", .equals = -1}, {.name = NULL}};
     assert_refused("{" A "}", 24, "has no tensor 'b'");
     assert_refused("{" A ",\"b\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[24,32]}}", 32,
                    "'b' has another shape than the model's");
     assert_refused(with_mask, 36, "mask' is not one of this model");
-    assert_int_equal(read_two(ignored), 0);
+    assert_int_equal(read_two(extras), 0);
 }
 
 /* A file with header and data. */
@@ -384,10 +385,13 @@ static void an_index_must_fit_its_files(void **state)
         {"{\"weight_map\":{" ONE ",\"c\":\"2.safetensors\"}}",
          "2.safetensors: tensor 'b' is not where the index says"},
         {"{\"weight_map\":{" ONE ",\"b\":\"3.safetensors\"}}", "3.safetensors"},
+        {"{\"weight_map\":{" ONE ",\"b\":\"2.safetensors\",\"c\":\"2.safetensors\"}}",
+         "x.index.json: tensor 'c' is not in '2.safetensors'"},
         {"{\"weight_map\":{" ONE ",\"b\":7}}", "'b' is given no file beside the index"},
-        {"{\"weight_map\":{" ONE ",\"b\":\"\"}}", "'b' is given no file beside the index"},
-        {"{\"weight_map\":{" ONE ",\"b\":\"../2.safetensors\"}}", "no file beside the index"},
-        {"{\"weight_map\":{" ONE ",\"b\":\"/etc/passwd\"}}", "no file beside the index"},
+        {"{\"weight_map\":{" ONE ",\"b\":\"\"}}", "'' is not a file of this directory"},
+        {"{\"weight_map\":{" ONE ",\"b\":\"../2.safetensors\"}}",
+         "'../2.safetensors' is not a file of"},
+        {"{\"weight_map\":{" ONE ",\"b\":\"/etc/passwd\"}}", "'/etc/passwd' is not a file of"},
         {"{\"weight_map\":{" ONE "," ONE ",\"b\":\"2.safetensors\"}}", "gives a name twice"},
     };
     write_parts();
