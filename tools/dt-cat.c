@@ -62,21 +62,24 @@ struct printer {
     struct dt_tokenizer *tokenizer;
 };
 
-/* With --lineage, a checkpoint (or a run, by its latest) stands for its lineage. */
+/* With --lineage, a checkpoint (or a run, by its latest) stands for its lineage: 1 if path is
+ * one. */
 #define LINEAGE_FILE "lineage.txt"
 
-static bool add_checkpoint(struct dt_shard_sources *s, const char *path)
+static int add_checkpoint(struct dt_shard_sources *s, const char *path, struct dt_error *err)
 {
     static const char *const places[] = {"trainer/" LINEAGE_FILE, "latest/trainer/" LINEAGE_FILE};
     for (int i = 0; opt.lineage && i < 2; i++) {
         char *file = dt_path_join(path, places[i]);
-        if (dt_file_exists(file)) {
+        int there = dt_file_probe(file, err);
+        if (there > 0)
             dt_shard_sources_add_path(s, file);
-            return true;
-        }
-        free(file);
+        else
+            free(file);
+        if (there != 0)
+            return there;
     }
-    return false;
+    return 0;
 }
 
 /* Files for other programs say nothing of splits: one of them must not hold several. */
@@ -95,7 +98,9 @@ static int find_sources(struct dt_shard_sources *s, char *const *paths, int coun
                         struct dt_error *err)
 {
     for (int i = 0; i < count; i++) {
-        if (add_checkpoint(s, paths[i]))
+        int is_checkpoint = add_checkpoint(s, paths[i], err);
+        DT_TRY(is_checkpoint);
+        if (is_checkpoint)
             continue;
         if (opt.from)
             dt_shard_sources_add_path(s, dt_strdup(paths[i]));

@@ -78,15 +78,17 @@ static int load_all(struct dt_model **mean, struct dt_device *dev, struct dt_err
 }
 
 /* tokenizer.json that goes along, NULL if there is none; owned by the caller. */
-static char *find_tokenizer(void)
+static int find_tokenizer(char **path, struct dt_error *err)
 {
-    if (opt.tokenizer)
-        return dt_strdup(opt.tokenizer);
-    char *path = dt_path_join(opt.models.items[0], DT_TOKENIZER_FILE);
-    if (!is_gguf(opt.models.items[0]) && dt_file_exists(path))
-        return path;
-    free(path);
-    return NULL;
+    *path = opt.tokenizer ? dt_strdup(opt.tokenizer) : NULL;
+    if (opt.tokenizer || is_gguf(opt.models.items[0]))
+        return 0;
+    char *theirs = dt_path_join(opt.models.items[0], DT_TOKENIZER_FILE);
+    int there = dt_file_probe(theirs, err);
+    *path = there > 0 ? theirs : NULL;
+    if (there <= 0)
+        free(theirs);
+    return there < 0 ? there : 0;
 }
 
 static int read_eot(const char *tokenizer, const struct dt_model *m, uint32_t *eot,
@@ -111,7 +113,6 @@ static int copy(const char *from, const char *to, struct dt_error *err)
 {
     char *data;
     size_t size;
-    DT_TRY(dt_file_need_regular(from, err));
     DT_TRY(dt_file_read(from, (size_t)1 << 30, &data, &size, err));
     int rc = dt_file_write(to, data, size, err);
     free(data);
@@ -126,10 +127,10 @@ static int write_tokenizer(const char *tokenizer, uint32_t eot, long length, str
     char *config = dt_path_join(opt.output, DT_TOKENIZER_CONFIG_FILE);
     char *theirs = dt_path_join(opt.models.items[0], DT_TOKENIZER_CONFIG_FILE);
     int rc = copy(tokenizer, path, err);
-    if (rc == 0)
-        rc = opt.tokenizer == NULL && dt_file_exists(theirs)
-                 ? copy(theirs, config, err)
-                 : dt_tokenizer_config_write(opt.output, eot, length, err);
+    int there = rc < 0 ? rc : opt.tokenizer ? 0 : dt_file_probe(theirs, err);
+    rc = there < 0   ? there
+         : there > 0 ? copy(theirs, config, err)
+                     : dt_tokenizer_config_write(opt.output, eot, length, err);
     free(path);
     free(config);
     free(theirs);
@@ -154,8 +155,9 @@ static int write_directory(const struct dt_model *m, const char *tokenizer, uint
 {
     static const enum dt_dtype dtypes[] = {DT_F32, DT_F16, DT_BF16};
     char *config = dt_path_join(opt.output, DT_CONFIG_FILE);
-    bool taken = dt_file_exists(config);
+    int taken = dt_file_probe(config, err);
     free(config);
+    DT_TRY(taken);
     if (taken)
         return dt_fail(err, DT_EINVALID, "%s: holds a model already", opt.output);
     DT_TRY(dt_make_directories(opt.output, err));
@@ -223,8 +225,9 @@ static int verify(const struct dt_model *m, struct dt_error *err)
 static int export(struct dt_device *dev, struct dt_error *err)
 {
     struct dt_model *m = NULL;
-    char *tokenizer = find_tokenizer();
+    char *tokenizer;
     uint32_t eot;
+    DT_TRY(find_tokenizer(&tokenizer, err));
     int rc = load_all(&m, dev, err);
     rc = rc < 0 ? rc : read_eot(tokenizer, m, &eot, err);
     if (rc == 0)

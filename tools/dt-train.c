@@ -226,10 +226,12 @@ static int open_tokenizer(struct dt_training_options *o, struct dt_error *err)
     struct dt_tokenizer *tokenizer;
     if (opt.tokenizer == NULL && opt.init_from) {
         char *theirs = dt_path_join(opt.init_from, DT_TOKENIZER_FILE);
-        if (dt_file_exists(theirs))
+        int there = dt_file_probe(theirs, err);
+        if (there > 0)
             opt.tokenizer = o->tokenizer_path = theirs; /* for as long as the program runs */
         else
             free(theirs);
+        DT_TRY(there);
     }
     if (opt.tokenizer == NULL)
         return 0;

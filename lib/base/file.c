@@ -266,26 +266,75 @@ void dt_output_abandon(struct dt_output *out)
     *out = (struct dt_output){.fd = -1};
 }
 
+static int need_regular(const char *path, mode_t mode, struct dt_error *err)
+{
+    if (S_ISREG(mode))
+        return 0;
+    if (S_ISDIR(mode))
+        return dt_fail(err, DT_EIO, "cannot read '%s': is a directory", path);
+    return dt_fail(err, DT_EIO, "cannot read '%s': is not a regular file, but a %s", path,
+                   S_ISFIFO(mode)   ? "FIFO"
+                   : S_ISSOCK(mode) ? "socket"
+                                    : "device");
+}
+
+int dt_file_need_regular(const char *path, struct dt_error *err)
+{
+    struct stat st;
+    return stat(path, &st) < 0 ? 0 : need_regular(path, st.st_mode, err);
+}
+
+/* Looks before it opens, so that the writer of a FIFO does not notice, and behind, since the
+ * name may have passed to another file. */
+int dt_file_open(const char *path, struct dt_error *err)
+{
+    struct stat st;
+    DT_TRY(dt_file_need_regular(path, err));
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return dt_fail_errno(err, "cannot open '%s'", path);
+    int rc = fstat(fd, &st) < 0 ? dt_fail_errno(err, "cannot open '%s'", path)
+                                : need_regular(path, st.st_mode, err);
+    if (rc < 0)
+        close(fd);
+    return rc < 0 ? rc : fd;
+}
+
+/* What the program was handed open may be a pipe too. */
+static int open_to_read(const char *path, struct dt_error *err)
+{
+    bool handed_over = strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
+                       strncmp(path, "/proc/self/fd/", 14) == 0;
+    if (!handed_over)
+        return dt_file_open(path, err);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? dt_fail_errno(err, "cannot open '%s'", path) : fd;
+}
+
+static int read_all(int fd, const char *path, size_t limit, struct dt_buffer *b,
+                    struct dt_error *err)
+{
+    ssize_t n = 1;
+    while (n != 0 && b->size <= limit) {
+        dt_buffer_reserve(b, b->size + OUTPUT_BUFFER);
+        n = read(fd, b->data + b->size, OUTPUT_BUFFER);
+        if (n < 0 && errno != EINTR)
+            return dt_fail_errno(err, "cannot read '%s'", path);
+        b->size += n > 0 ? (size_t)n : 0;
+    }
+    return b->size <= limit
+               ? 0
+               : dt_fail(err, DT_EFORMAT, "'%s' is larger than %zu bytes", path, limit);
+}
+
 int dt_file_read(const char *path, size_t limit, char **data, size_t *size, struct dt_error *err)
 {
-    if (dt_is_directory(path))
-        return dt_fail(err, DT_EIO, "cannot read '%s': is a directory", path);
-    FILE *f = fopen(path, "rbe");
-    if (f == NULL)
-        return dt_fail_errno(err, "cannot open '%s'", path);
     struct dt_buffer b = DT_BUFFER_EMPTY;
-    size_t n;
-    do {
-        dt_buffer_reserve(&b, b.size + OUTPUT_BUFFER);
-        n = fread(b.data + b.size, 1, OUTPUT_BUFFER, f);
-        b.size += n;
-    } while (n > 0 && b.size <= limit);
-    int rc = 0;
-    if (ferror(f))
-        rc = dt_fail_errno(err, "cannot read '%s'", path);
-    else if (b.size > limit)
-        rc = dt_fail(err, DT_EFORMAT, "'%s' is larger than %zu bytes", path, limit);
-    fclose(f);
+    int fd = open_to_read(path, err);
+    if (fd < 0)
+        return fd;
+    int rc = read_all(fd, path, limit, &b, err);
+    close(fd);
     if (rc < 0) {
         dt_buffer_release(&b);
         return rc;
@@ -294,14 +343,6 @@ int dt_file_read(const char *path, size_t limit, char **data, size_t *size, stru
     *data = b.data;
     *size = b.size;
     return 0;
-}
-
-int dt_file_need_regular(const char *path, struct dt_error *err)
-{
-    struct stat st;
-    if (stat(path, &st) < 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
-        return 0; /* opening it tells what is wrong */
-    return dt_fail(err, DT_EINVALID, "'%s' is not a regular file", path);
 }
 
 int dt_file_write(const char *path, const void *data, size_t size, struct dt_error *err)
@@ -334,9 +375,16 @@ bool dt_is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-bool dt_file_exists(const char *path)
+int dt_file_probe(const char *path, struct dt_error *err)
 {
-    return access(path, F_OK) == 0;
+    struct stat st;
+    if (stat(path, &st) == 0)
+        return 1;
+    if (errno != ENOENT && errno != ENOTDIR)
+        return dt_fail_errno(err, "cannot open '%s'", path);
+    if (lstat(path, &st) == 0)
+        return dt_fail(err, DT_EIO, "cannot open '%s': is a link to nothing", path);
+    return 0;
 }
 
 int dt_make_directories(const char *path, struct dt_error *err)
@@ -416,6 +464,19 @@ char *dt_path_join(const char *dir, const char *name)
 {
     size_t n = strlen(dir);
     return dt_format("%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/", name);
+}
+
+int dt_path_check_inside(const char *name, const char *subject, struct dt_error *err)
+{
+    for (const char *part = name;; part++) {
+        size_t n = strcspn(part, "/");
+        if (n == 0 || (n <= 2 && strspn(part, ".") >= n))
+            return dt_fail(err, DT_EFORMAT, "%s: '%s' is not a file of this directory", subject,
+                           name);
+        part += n;
+        if (*part == '\0')
+            return 0;
+    }
 }
 
 const char *dt_path_base(const char *path)

@@ -47,13 +47,20 @@ int dt_output_commit(struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
 /* Closes and removes the temporary file. Safe on a released or all-zero *out. */
 void dt_output_abandon(struct dt_output *out);
 
+/* Opens a regular file for reading and returns its descriptor. Never waits: a FIFO, which would
+ * block until somebody writes, a device, a socket or a directory is DT_EIO by name. Such a thing
+ * is neither read nor woken. */
+int dt_file_open(const char *path, struct dt_error *err) DT_MUST_CHECK;
+
 /* Reads a whole file into memory, ended by a 0 byte that *size does not count.
- * *data is owned by the caller (free). Files above limit bytes are refused. */
+ * *data is owned by the caller (free). Files above limit bytes are refused, and so is all that
+ * dt_file_open refuses, except what the program was handed open: /dev/stdin, /dev/fd/N (a
+ * shell's <(command)) and /proc/self/fd/N. */
 int dt_file_read(const char *path, size_t limit, char **data, size_t *size,
                  struct dt_error *err) DT_MUST_CHECK;
 
-/* DT_EINVALID for what is there but no regular file: a pipe or a device that a directory
- * of others names would be waited for, or read, for ever. */
+/* DT_EIO for what is there but not a regular file: for files that are read twice, or written
+ * to. What is absent passes; opening it tells. */
 int dt_file_need_regular(const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Writes a whole file atomically. */
 int dt_file_write(const char *path, const void *data, size_t size,
@@ -65,7 +72,10 @@ bool dt_output_is_pipe(const struct dt_output *out);
 bool dt_output_is_terminal(const char *path);
 
 bool dt_is_directory(const char *path);
-bool dt_file_exists(const char *path);
+/* 1: the path names something; 0: it names nothing. DT_EIO where the system does not tell (no
+ * permission to search a directory, a loop of links), and for a link to nothing: such a file is
+ * not absent, and leaving it out would go unnoticed. */
+int dt_file_probe(const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Creates a directory and its missing parents; an existing one is fine. */
 int dt_make_directories(const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Removes a directory and all it holds; an absent one is fine, a link is an error. */
@@ -76,6 +86,9 @@ int dt_sync_directory(const char *path, struct dt_error *err) DT_MUST_CHECK;
 int dt_replace_symlink(const char *target, const char *link, struct dt_error *err) DT_MUST_CHECK;
 /* "dir" + "/" + "name"; owned by the caller. */
 char *dt_path_join(const char *dir, const char *name);
+/* DT_EFORMAT unless name, as subject lists it, is a file below the directory that subject
+ * describes: relative, without "." and ".." and without empty parts. */
+int dt_path_check_inside(const char *name, const char *subject, struct dt_error *err) DT_MUST_CHECK;
 /* The part of path behind the last '/'; points into path. */
 const char *dt_path_base(const char *path);
 /* The same for all spellings of a path, which need not exist in its directory; owned by the

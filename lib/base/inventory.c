@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/inventory.h"
 
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +16,9 @@
 static int hash_file(const char *path, uint64_t *bytes, uint64_t *hash, struct dt_error *err)
 {
     struct stat st;
-    DT_TRY(dt_file_need_regular(path, err));
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = dt_file_open(path, err);
     if (fd < 0)
-        return dt_fail_errno(err, "cannot open '%s'", path);
+        return fd;
     void *data = NULL;
     if (fstat(fd, &st) == 0 && st.st_size > 0)
         data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -92,6 +90,7 @@ int dt_inventory_verify(const char *directory, const char *name, struct dt_error
         json_object_object_foreach(list, file, entry)
         {
             char *file_path = dt_path_join(directory, file);
+            rc = rc < 0 ? rc : dt_path_check_inside(file, path, err);
             rc = rc < 0 ? rc : verify_file(file_path, entry, err);
             free(file_path);
         }

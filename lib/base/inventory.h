@@ -14,7 +14,7 @@
 int dt_inventory_write(const char *directory, const char *name, const char *const *files,
                        struct dt_error *err) DT_MUST_CHECK;
 /* Reads DIRECTORY/name and every file that it lists; fails on the first that is
- * absent, of another size, or of another hash. */
+ * absent, outside of the directory, of another size, or of another hash. */
 int dt_inventory_verify(const char *directory, const char *name,
                         struct dt_error *err) DT_MUST_CHECK;
 

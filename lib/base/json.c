@@ -188,6 +188,8 @@ int dt_json_get_string(struct json_object *object, const char *name, const char 
     struct json_object *v;
     DT_TRY(dt_json_get(object, name, json_type_string, subject, &v, err));
     *value = json_object_get_string(v);
+    if (strlen(*value) != (size_t)json_object_get_string_len(v))
+        return dt_fail(err, DT_EFORMAT, "%s: member \"%s\" holds a zero byte", subject, name);
     return 0;
 }
 

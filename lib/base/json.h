@@ -30,6 +30,7 @@ int dt_json_get(struct json_object *object, const char *name, enum json_type typ
                 struct dt_error *err) DT_MUST_CHECK;
 int dt_json_get_int(struct json_object *object, const char *name, const char *subject,
                     int64_t *value, struct dt_error *err) DT_MUST_CHECK;
+/* Refuses a string with a zero byte, which would be cut there. */
 int dt_json_get_string(struct json_object *object, const char *name, const char *subject,
                        const char **value, struct dt_error *err) DT_MUST_CHECK;
 /* Takes whole and fractional numbers; one that is not finite in double precision (1e400) is

@@ -543,15 +543,6 @@ char *dt_installed_path(const char *part)
     return dt_path_join(exe, part);
 }
 
-char *dt_plugin_path(const char *name)
-{
-    const char *set = getenv("DT_ENGINES");
-    char *directory = set ? dt_strdup(set) : dt_installed_path("lib/dt");
-    char *path = dt_format("%s/%s.so", directory, name);
-    free(directory);
-    return path;
-}
-
 static int edit_distance(const char *a, const char *b)
 {
     int row[64];

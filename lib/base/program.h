@@ -104,10 +104,6 @@ int dt_parse_real(const char *text, double *value);
  * work. Owned by the caller. */
 char *dt_installed_path(const char *part);
 
-/* The plug-in NAME.so, in $DT_ENGINES or in lib/dt of the program's own installation.
- * Owned by the caller. */
-char *dt_plugin_path(const char *name);
-
 /* The name in names (ended by NULL) nearest to word by edit distance, or NULL
  * if none is near enough to be meant. */
 const char *dt_did_you_mean(const char *word, const char *const *names);

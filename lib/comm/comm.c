@@ -2,14 +2,13 @@
 #include "comm/comm.h"
 
 #include <assert.h>
-#include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/buffer.h"
-#include "base/file.h"
+#include "base/plugin.h"
 #include "base/program.h"
 #include "base/progress.h"
 #include "comm/job.h"
@@ -386,18 +385,8 @@ struct dt_comm *dt_comm_imagine(int size, bool linked)
 
 static int load(const char *name, const struct dt_transport **transport, struct dt_error *err)
 {
-    char *path = dt_plugin_path(name);
-    void *library = dt_file_exists(path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    int rc = 0;
-    if (!dt_file_exists(path))
-        rc = dt_fail(err, DT_EMISSING, "no transport '%s': there is no %s", name, path);
-    else if (library == NULL)
-        rc = dt_fail(err, DT_EMISSING, "cannot load transport '%s': %s", name, dlerror());
-    else if ((*transport = dlsym(library, "dt_transport")) == NULL ||
-             (*transport)->abi != DT_TRANSPORT_ABI)
-        rc = dt_fail(err, DT_EFORMAT, "'%s' is not a transport of this version of dt", path);
-    free(path);
-    return rc;
+    static const struct dt_plugin kind = {"transport", "dt_transport", DT_TRANSPORT_ABI, ""};
+    return dt_plugin_load(&kind, name, (const void **)transport, err);
 }
 
 #define MPI_REMEDY "start ranks with mpirun, or srun --mpi=pmix"

@@ -42,11 +42,12 @@ static int check_room(const char *path, struct dt_error *err)
 {
     char *named = dt_strndup(path, (size_t)(dt_path_base(path) - path));
     const char *folder = *named ? named : ".";
+    struct dt_error ignored; /* opening it tells */
     int rc = 0;
     if (!dt_is_directory(folder)) {
         rc = dt_fail(err, DT_EMISSING, "ranks cannot meet at '%s': there is no folder '%s'", path,
                      folder);
-    } else if (!dt_file_exists(path)) {
+    } else if (dt_file_probe(path, &ignored) == 0) {
         bool full = is_full(folder), barred = faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) < 0;
         errno = full ? ENOSPC : errno;
         rc = barred || full ? cannot_meet(path, err) : 0;

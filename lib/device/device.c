@@ -2,13 +2,12 @@
 #include "device/device.h"
 
 #include <assert.h>
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/file.h"
+#include "base/plugin.h"
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
@@ -53,19 +52,9 @@ static void set_wait_policy(void)
 
 static int load(struct dt_device *dev, const char *name, struct dt_error *err)
 {
-    char *path = dt_plugin_path(name);
-    int rc = 0;
+    static const struct dt_plugin kind = {"engine", "dt_engine", DT_ENGINE_ABI, ""};
     set_wait_policy();
-    if (!dt_file_exists(path)) {
-        rc = dt_fail(err, DT_EMISSING, "no engine '%s': there is no %s", name, path);
-    } else if ((dev->library = dlopen(path, RTLD_NOW | RTLD_LOCAL)) == NULL) {
-        rc = dt_fail(err, DT_EMISSING, "cannot load engine '%s': %s", name, dlerror());
-    } else if ((dev->engine = dlsym(dev->library, "dt_engine")) == NULL ||
-               dev->engine->abi != DT_ENGINE_ABI) {
-        rc = dt_fail(err, DT_EFORMAT, "'%s' is not an engine of this version of dt", path);
-    }
-    free(path);
-    return rc;
+    return dt_plugin_load(&kind, name, (const void **)&dev->engine, err);
 }
 
 static int default_threads(void)

@@ -306,8 +306,7 @@ struct dt_device {
     const struct dt_engine *engine;
     const char *isa; /* what bits follow from: instruction set, or GPU; set by open, and its own */
     int threads;
-    void *state;   /* the engine's own */
-    void *library; /* dlopen handle */
+    void *state; /* the engine's own */
 };
 
 /* name: "cpu" picks the best instruction set of this machine, "cpu-avx2" that

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "io/document-stream.h"
@@ -69,7 +70,7 @@ int dt_documents_open(struct dt_documents **result, char *const *paths, int coun
     if (options->separator && strchr(options->separator, '\n'))
         return dt_fail(err, DT_EINVALID, "a separator is one line");
     for (int i = 0; i < count; i++) /* a name mistyped last must not cost the work before it */
-        if (strcmp(paths[i], "-") != 0 && !dt_file_exists(paths[i]))
+        if (strcmp(paths[i], "-") != 0 && access(paths[i], R_OK) < 0)
             return dt_fail_errno(err, "cannot open '%s'", paths[i]);
     struct dt_documents *d = dt_alloc(1, sizeof *d);
     d->paths = count ? paths : only_stdin;

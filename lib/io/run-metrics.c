@@ -105,7 +105,8 @@ int dt_run_metrics_read_member(struct dt_run_metrics *m, const char *path, const
     bool directory = strcmp(path, "-") != 0 && dt_is_directory(path);
     char *file = directory ? dt_path_join(path, "metrics.jsonl") : dt_strdup(path);
     struct reading reading = {m, member};
-    int rc = dt_json_lines_read(file, add_line, &reading, err);
+    int rc = directory ? dt_file_need_regular(file, err) : 0;
+    rc = rc < 0 ? rc : dt_json_lines_read(file, add_line, &reading, err);
     if (rc == 0 && m->train.count + m->valid.count == 0)
         rc = dt_fail(err, DT_EFORMAT, "%s: holds no %s%s", file, m->not_finite > 0 ? "finite " : "",
                      member);

@@ -69,19 +69,19 @@ static int fail_unknown(const char *place, const char *folder, struct dt_error *
 /* The file that place stands for; owned by the caller. */
 static int find(const char *place, char **path, struct dt_error *err)
 {
-    int rc = 0;
-    *path = dt_strdup(place);
-    if (strchr(place, '/') || dt_file_exists(place))
-        return 0;
-    free(*path);
+    int there = strchr(place, '/') ? 1 : dt_file_probe(place, err);
+    *path = there > 0 ? dt_strdup(place) : NULL;
+    if (there != 0)
+        return there < 0 ? there : 0;
     char *folder = dt_installed_path("share/dt/clusters");
-    *path = dt_format("%s/%s.yaml", folder, place);
-    if (!dt_file_exists(*path)) {
-        free(*path);
-        rc = fail_unknown(place, folder, err);
-    }
+    char *installed = dt_format("%s/%s.yaml", folder, place);
+    there = dt_file_probe(installed, err);
+    int rc = there == 0 ? fail_unknown(place, folder, err) : there;
+    *path = rc > 0 ? installed : NULL;
+    if (rc <= 0)
+        free(installed);
     free(folder);
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 /* A setting that must be given and was not, or NULL. */

@@ -53,9 +53,10 @@ static int create(void *state, const char *path, const struct dt_shard_info *inf
     if (strcmp(path, "-") == 0)
         return dt_fail(err, DT_EINVALID, "mds is a directory: -o DIR names it");
     char *index = dt_path_join(path, "index.json");
-    bool exists = dt_file_exists(index);
+    int there = dt_file_probe(index, err);
     free(index);
-    if (exists)
+    DT_TRY(there);
+    if (there > 0)
         return dt_fail(err, DT_EINVALID, "'%s' already holds an index.json", path);
     s->directory = dt_strdup(path);
     s->width = info->vocab_size <= 65536 ? 2 : 4;
@@ -259,12 +260,12 @@ static int find_file(const struct state *s, struct json_object *entry, const cha
         if (!json_object_is_type(data, json_type_object))
             return dt_fail(err, DT_EFORMAT, "'%s' is not an object", members[i]);
         DT_TRY(dt_json_get_string(data, "basename", subject, &name, err));
-        if (strchr(name, '/'))
-            return dt_fail(err, DT_EFORMAT, "'%s' is not a file of this directory", name);
+        DT_TRY(dt_path_check_inside(name, members[i], err));
         free(*path);
         *path = dt_path_join(s->directory, name);
-        if (dt_file_exists(*path))
-            return 0;
+        int there = dt_file_probe(*path, err);
+        if (there != 0)
+            return there < 0 ? there : 0;
     }
     return *path ? 0 : dt_fail(err, DT_EFORMAT, "names no file");
 }
@@ -274,6 +275,7 @@ static int read_file(struct dt_buffer *b, const char *path, struct dt_error *err
     struct dt_input *in;
     const size_t piece = (size_t)1 << 20;
     size_t got = 0;
+    DT_TRY(dt_file_need_regular(path, err));
     DT_TRY(dt_input_open(&in, path, err));
     dt_buffer_clear(b);
     int rc;

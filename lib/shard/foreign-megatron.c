@@ -6,7 +6,6 @@
  * PREFIX.bin (i64), and the first sequence of each document, closed by S (i64).
  * What is written has a sequence a document.
  */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -140,8 +139,9 @@ static int open_files(void *state, const char *path, uint32_t eot, struct dt_err
     }
     free(idx);
     DT_TRY(rc);
-    s->fd = open(s->path, O_RDONLY | O_CLOEXEC);
-    if (s->fd < 0 || fstat(s->fd, &st) < 0)
+    s->fd = dt_file_open(s->path, err);
+    DT_TRY(s->fd);
+    if (fstat(s->fd, &st) < 0)
         return dt_fail_errno(err, "cannot open '%s'", s->path);
     s->reading = true;
     s->size = (uint64_t)st.st_size;

@@ -121,8 +121,7 @@ static int read_shard(struct dt_manifest *m, struct dt_manifest_split *split,
 {
     const char *file;
     DT_TRY(dt_json_get_string(object, "file", subject, &file, err));
-    if (*file == '\0' || strchr(file, '/') != NULL)
-        return dt_fail(err, DT_EFORMAT, "%s: '%s' is not a file of this directory", subject, file);
+    DT_TRY(dt_path_check_inside(file, subject, err));
     struct dt_manifest_shard *s = dt_manifest_add_shard(split, file);
     DT_TRY(get_count(object, "tokens", subject, &s->tokens, err));
     DT_TRY(get_count(object, "documents", subject, &s->documents, err));
@@ -241,12 +240,11 @@ int dt_manifest_read(struct dt_manifest *m, const char *directory, struct dt_err
     struct json_object *root = NULL;
     *m = (struct dt_manifest){0};
     char *path = dt_path_join(directory, DT_MANIFEST_NAME);
-    int rc;
-    if (!dt_file_exists(path))
+    int rc = dt_file_probe(path, err);
+    if (rc == 0)
         rc = dt_fail(err, DT_EMISSING, "%s: has no %s: dt-shard did not finish it, or never began",
                      directory, DT_MANIFEST_NAME);
-    else
-        rc = dt_json_read(path, &root, err);
+    rc = rc < 0 ? rc : dt_json_read(path, &root, err);
     if (rc == 0)
         rc = read_root(m, root, path, err);
     json_object_put(root);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shards read anywhere: the seek table finds the frame, a cache keeps it decoded. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -187,13 +186,13 @@ int dt_shard_open_shared(struct dt_shard **result, const char *path, struct dt_f
 {
     struct stat st;
     *result = NULL;
-    if (stat(path, &st) < 0)
-        return dt_fail_errno(err, "cannot open '%s'", path);
-    if (!S_ISREG(st.st_mode)) /* before it is opened: the other end of a pipe would notice */
-        return dt_fail(err, DT_EIO, "cannot read '%s': is not a regular file", path);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = dt_file_open(path, err);
     if (fd < 0)
+        return fd;
+    if (fstat(fd, &st) < 0) {
+        close(fd);
         return dt_fail_errno(err, "cannot open '%s'", path);
+    }
     struct dt_shard *s = dt_alloc(1, sizeof *s);
     s->fd = fd;
     s->size = (uint64_t)st.st_size;

@@ -12,14 +12,15 @@
 static int find_file(const char *name, char **path, struct dt_error *err)
 {
     *path = dt_strdup(name);
-    if (strchr(name, '/') || dt_file_exists(name))
-        return 0;
+    int there = strchr(name, '/') ? 1 : dt_file_probe(name, err);
+    if (there != 0)
+        return there < 0 ? there : 0;
     char *share = dt_installed_path("share/dt");
     free(*path);
     *path = dt_format("%s/rules/%s.rules", share, name);
     free(share);
-    if (dt_file_exists(*path))
-        return 0;
+    if ((there = dt_file_probe(*path, err)) != 0)
+        return there < 0 ? there : 0;
     return dt_fail(err, DT_EMISSING,
                    "'%s': there is no such file, and the sets of rules are gopher, c4, fineweb and "
                    "dolma",

@@ -2,7 +2,6 @@
 #include "text/signature-file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -241,12 +240,10 @@ int dt_signature_file_open(struct dt_signature_file *f, const char *path, struct
 {
     struct stat st;
     *f = (struct dt_signature_file){.path = dt_strdup(path)};
-    f->fd = open(path, O_RDONLY | O_CLOEXEC);
-    int rc = 0;
-    if (f->fd < 0 || fstat(f->fd, &st) < 0)
+    f->fd = dt_file_open(path, err);
+    int rc = f->fd < 0 ? f->fd : 0;
+    if (rc == 0 && fstat(f->fd, &st) < 0)
         rc = dt_fail_errno(err, "cannot open '%s'", path);
-    else if (!S_ISREG(st.st_mode))
-        rc = dt_fail(err, DT_EINVALID, "%s: is no regular file", path);
     if (rc == 0)
         rc = read_header(f, err);
     if (rc == 0)

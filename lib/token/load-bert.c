@@ -70,8 +70,8 @@ static int read_config(const char *path, struct dt_tokenizer *t, struct dt_error
     char *beside =
         dt_format("%.*stokenizer_config.json", slash ? (int)(slash + 1 - path) : 0, path);
     struct json_object *root = NULL, *value;
-    int rc = dt_file_need_regular(beside, err);
-    if (rc == 0 && dt_file_exists(beside))
+    int rc = dt_file_probe(beside, err);
+    if (rc > 0)
         rc = dt_json_read(beside, &root, err);
     free(beside);
     DT_TRY(rc);

@@ -204,12 +204,10 @@ static int load_directory(struct dt_tokenizer **t, const char *path,
                                         "tokenizer.model"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char *file = dt_path_join(path, names[i]);
-        bool exists = dt_file_exists(file);
-        int rc = exists ? dt_file_need_regular(file, err) : 0;
-        if (exists && rc == 0)
-            rc = load_file(t, file, pattern, err);
+        int there = dt_file_probe(file, err);
+        int rc = there > 0 ? load_file(t, file, pattern, err) : there;
         free(file);
-        if (exists)
+        if (there != 0)
             return rc;
     }
     return dt_fail(err, DT_EMISSING, "%s: holds no tokenizer.json, and no file of another kind",

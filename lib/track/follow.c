@@ -2,12 +2,12 @@
 #include "track/follow.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 
 #define BLOCK 65536
@@ -32,15 +32,16 @@ static void start_anew(struct dt_follower *f)
 static int look(struct dt_follower *f, struct dt_error *err)
 {
     struct stat st;
+    struct dt_error why;
     if (stat(f->path, &st) < 0)
         return errno == ENOENT ? 0 : dt_fail_errno(err, "cannot read '%s'", f->path);
     if (f->fd >= 0 && (st.st_ino != f->inode || (uint64_t)st.st_size < f->taken))
         start_anew(f);
     if (f->fd >= 0)
         return 0;
-    f->fd = open(f->path, O_RDONLY | O_CLOEXEC);
-    if (f->fd < 0)
-        return errno == ENOENT ? 0 : dt_fail_errno(err, "cannot open '%s'", f->path);
+    f->fd = dt_file_open(f->path, err);
+    if (f->fd < 0) /* it may have gone since */
+        return dt_file_probe(f->path, &why) == 0 ? 0 : f->fd;
     f->inode = st.st_ino;
     return 0;
 }

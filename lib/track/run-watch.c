@@ -36,7 +36,7 @@ static struct json_object *read_state(const char *run)
     struct json_object *state;
     struct dt_error ignored;
     char *path = dt_path_join(run, "latest/trainer/state.json");
-    int rc = dt_file_exists(path) ? dt_json_read(path, &state, &ignored) : -1;
+    int rc = dt_json_read(path, &state, &ignored);
     free(path);
     return rc < 0 ? NULL : state;
 }
@@ -92,7 +92,7 @@ struct json_object *dt_run_settings(const char *run)
     struct json_object *tree, *flat = NULL;
     struct dt_error ignored;
     char *path = dt_path_join(run, "latest/trainer/config.yaml");
-    if (dt_file_exists(path) && dt_yaml_read(path, &tree, &ignored) == 0) {
+    if (dt_yaml_read(path, &tree, &ignored) == 0) {
         flat = json_object_new_object();
         json_object_object_foreach(tree, section, keys)
         {

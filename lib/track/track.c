@@ -170,11 +170,12 @@ static int remember(struct tracker *t, struct dt_error *err)
     char *path = memory_path(t);
     double seconds;
     int rc = scan(t, &seconds, err);
-    bool known = dt_file_exists(path);
-    if (rc == 0 && known)
+    int known = rc < 0 ? rc : dt_file_probe(path, err);
+    if (known > 0)
         rc = read_memory(t, path, err);
     free(path);
-    if (rc < 0 || known)
+    DT_TRY(known);
+    if (known > 0)
         return rc;
     t->memory = json_object_new_object();
     t->start = guess_start(t, seconds);
@@ -216,7 +217,10 @@ static void pause_for(const struct tracker *t, double seconds)
 
 static int wait_for_metrics(const struct tracker *t, struct dt_error *err)
 {
-    for (double begin = dt_now(); !dt_file_exists(t->metrics); pause_for(t, 0.2)) {
+    int there;
+    for (double begin = dt_now(); (there = dt_file_probe(t->metrics, err)) <= 0;
+         pause_for(t, 0.2)) {
+        DT_TRY(there);
         if (*t->o->stop)
             return dt_fail(err, DT_ESTOP, "stopped by signal %d", (int)*t->o->stop);
         if (t->o->once || dt_now() - begin > t->o->patience)
@@ -414,7 +418,8 @@ static int send_files(struct tracker *t, struct dt_error *err)
 {
     for (char *path; (path = file_to_send(t, t->files_sent)); t->files_sent++) {
         bool own = t->files_sent < 3;
-        int rc = own && !dt_file_exists(path)
+        struct dt_error ignored; /* sending it tells why it cannot be opened */
+        int rc = own && dt_file_probe(path, &ignored) == 0
                      ? 0
                      : dt_mlflow_send_file(t->mlflow, path, dt_path_base(path), err);
         free(path);

@@ -62,11 +62,12 @@ static int open_part(struct dt_tensor_file *file, const char *directory, const s
     int count;
     struct dt_named_tensor *tensors = dt_state_tensors(s, part, replicas, &count);
     char *path = dt_path_join(directory, part_files[part]);
-    if (!writes && part == DT_PART_MOMENTS && !dt_file_exists(path)) {
+    int rc = !writes && part == DT_PART_MOMENTS ? dt_file_probe(path, err) : 1;
+    if (rc == 0) {
         free(path);
         path = dt_path_join(directory, OLDER_FILE);
     }
-    int rc = dt_tensor_file_open(file, path, tensors, count, writes, err);
+    rc = rc < 0 ? rc : dt_tensor_file_open(file, path, tensors, count, writes, err);
     free(path);
     free(tensors);
     return rc;
@@ -110,13 +111,16 @@ static int load_piece(const struct dt_tensor_file *file, struct dt_device *dev,
     return rc;
 }
 
-/* Of what is not in every checkpoint: older ones, and those of one replica, have none. */
-static bool begins_anew(const char *directory, enum dt_part part)
+/* 0: what is not in every checkpoint (older ones, and those of one replica, have none) is not in
+ * this one, and begins anew. */
+static int probe_part(const char *directory, enum dt_part part, struct dt_error *err)
 {
+    if (part != DT_PART_OUTER && part != DT_PART_FEEDBACK)
+        return 1;
     char *path = dt_path_join(directory, part_files[part]);
-    bool anew = (part == DT_PART_OUTER || part == DT_PART_FEEDBACK) && !dt_file_exists(path);
+    int there = dt_file_probe(path, err);
     free(path);
-    return anew;
+    return there;
 }
 
 /* What this rank keeps of a part. */
@@ -125,11 +129,12 @@ static int load_part(const char *directory, struct dt_store *s, enum dt_part par
 {
     struct dt_tensor_file file;
     size_t count;
-    int rc = 0;
-    if (!dt_state_has(s, part) || begins_anew(directory, part))
-        return 0;
+    int rc = dt_state_has(s, part) ? probe_part(directory, part, err) : 0;
+    if (rc <= 0)
+        return rc;
     DT_TRY(open_part(&file, directory, s, part, replicas, false, err));
     struct dt_state_piece *pieces = dt_state_pieces(s, part, true, replicas, &count);
+    rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++)
         rc = load_piece(&file, s->model->device, &pieces[i], err);
     dt_tensor_file_close(&file);

@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -48,13 +47,9 @@ static int keep_until(struct dt_metrics *m, const char *path, long last_step, st
 
 int dt_metrics_open(struct dt_metrics *m, const char *path, long last_step, struct dt_error *err)
 {
-    struct stat st;
     *m = (struct dt_metrics){.file = NULL};
-    if (stat(path, &st) == 0) {
-        if (!S_ISREG(st.st_mode)) /* a pipe or a device could be read for ever */
-            return dt_fail(err, DT_EINVALID, "'%s' is not a regular file", path);
-        DT_TRY(keep_until(m, path, last_step, err));
-    }
+    int there = dt_file_probe(path, err);
+    DT_TRY(there > 0 ? keep_until(m, path, last_step, err) : there);
     m->file = fopen(path, "ae");
     if (m->file == NULL)
         return dt_fail_errno(err, "cannot open '%s'", path);

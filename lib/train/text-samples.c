@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/text-samples.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -211,9 +210,8 @@ static int open_text(struct text *t, const char *path, const struct dt_text_opti
         return dt_fail(err, DT_EINVALID, "%s: has no end-of-text token to end documents with",
                        o->tokenizer_path);
     t->hash = dt_tokenizer_fingerprint(t->tokenizer);
-    t->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (t->fd < 0)
-        return dt_fail_errno(err, "cannot open '%s'", path);
+    t->fd = dt_file_open(path, err);
+    DT_TRY(t->fd);
     return scan(t, err);
 }
 

@@ -232,6 +232,7 @@ static int status_of_death_by(int number)
 static void a_signal_leaves_nothing(void **state)
 {
     (void)state;
+    struct dt_error err;
     const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
         int status = status_of_death_by(fatal[i]);
@@ -240,7 +241,7 @@ static void a_signal_leaves_nothing(void **state)
         assert_int_equal(entries("."), 0);
     }
     status_of_death_by(SIGKILL);
-    assert_false(dt_file_exists("x"));
+    assert_int_equal(dt_file_probe("x", &err), 0);
 }
 
 static void the_next_writer_removes_what_a_killed_one_left(void **state)
@@ -257,7 +258,7 @@ static void the_next_writer_removes_what_a_killed_one_left(void **state)
     dt_output_abandon(&other);
     assert_int_equal(dt_file_write("x", "", 0, &err), 0);
     assert_int_equal(entries("."), 3);
-    assert_true(dt_file_exists(".x.tmp-1a"));
+    assert_int_equal(dt_file_probe(".x.tmp-1a", &err), 1);
 }
 
 static void a_living_writer_is_left_alone(void **state)
@@ -320,6 +321,78 @@ static void reading_has_a_limit(void **state)
     assert_string_equal(err.text, "cannot read '.': is a directory");
 }
 
+static void only_regular_files_are_opened_and_none_is_waited_for(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    char *data = NULL;
+    size_t size;
+    assert_int_equal(mkfifo("pipe", 0666), 0);
+    alarm(10); /* opening a pipe without a writer would last for ever */
+    assert_int_equal(dt_file_open("pipe", &err), DT_EIO);
+    assert_string_equal(err.text, "cannot read 'pipe': is not a regular file, but a FIFO");
+    assert_int_equal(dt_file_read("pipe", 9, &data, &size, &err), DT_EIO);
+    assert_int_equal(dt_file_need_regular("pipe", &err), DT_EIO);
+    assert_int_equal(dt_file_read("/dev/zero", SIZE_MAX / 2, &data, &size, &err), DT_EIO);
+    assert_string_equal(err.text, "cannot read '/dev/zero': is not a regular file, but a device");
+    assert_int_equal(dt_file_open(".", &err), DT_EIO);
+    assert_int_equal(dt_file_open("absent", &err), DT_EIO);
+    assert_int_equal(dt_file_need_regular("absent", &err), 0);
+    alarm(0);
+    assert_int_equal(dt_file_write("x", "1", 1, &err), 0);
+    int fd = dt_file_open("x", &err);
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+static void a_pipe_that_is_handed_over_is_read(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    int ends[2];
+    char name[32], *data;
+    size_t size;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], "12345", 5), 5);
+    close(ends[1]);
+    snprintf(name, sizeof name, "/dev/fd/%d", ends[0]);
+    assert_int_equal(dt_file_read(name, 9, &data, &size, &err), 0);
+    assert_string_equal(data, "12345");
+    free(data);
+    close(ends[0]);
+}
+
+static void what_cannot_be_looked_at_is_not_absent(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    assert_int_equal(dt_file_write("x", "", 0, &err), 0);
+    assert_int_equal(dt_file_probe("x", &err), 1);
+    assert_int_equal(dt_file_probe(".", &err), 1);
+    assert_int_equal(dt_file_probe("absent", &err), 0);
+    assert_int_equal(dt_file_probe("x/absent", &err), 0);
+    assert_int_equal(symlink("loop", "loop"), 0);
+    assert_int_equal(dt_file_probe("loop", &err), DT_EIO);
+    assert_string_equal(err.text, "cannot open 'loop': Too many levels of symbolic links");
+    assert_int_equal(symlink("absent", "dangling"), 0);
+    assert_int_equal(dt_file_probe("dangling", &err), DT_EIO);
+    assert_string_equal(err.text, "cannot open 'dangling': is a link to nothing");
+}
+
+static void names_in_a_list_stay_inside_its_directory(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"x", "a/b", "...", ".x", "..x", "a/..b/c"};
+    static const char *const bad[] = {"",  "/x",    "../x", "a/../../x", "..", "a/..",
+                                      ".", "a/./b", "a//b", "a/",        "/",  "a/../b"};
+    struct dt_error err;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_int_equal(dt_path_check_inside(good[i], "list", &err), 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(dt_path_check_inside(bad[i], "list", &err), DT_EFORMAT);
+    assert_string_equal(err.text, "list: 'a/../b' is not a file of this directory");
+}
+
 static void directories_are_made_and_removed(void **state)
 {
     (void)state;
@@ -333,7 +406,7 @@ static void directories_are_made_and_removed(void **state)
     assert_int_equal(dt_make_directories("", &err), DT_EIO);
     assert_int_equal(dt_sync_directory("a", &err), 0);
     assert_int_equal(dt_remove_tree("a", &err), 0);
-    assert_false(dt_file_exists("a"));
+    assert_int_equal(dt_file_probe("a", &err), 0);
     assert_int_equal(dt_remove_tree("a", &err), 0);
 }
 
@@ -348,7 +421,7 @@ static void removing_does_not_follow_links(void **state)
     assert_int_equal(dt_replace_symlink("kept", "link", &err), 0);
     assert_int_equal(dt_remove_tree("gone", &err), 0);
     assert_int_equal(dt_remove_tree("link", &err), DT_EIO);
-    assert_true(dt_file_exists("kept/x"));
+    assert_int_equal(dt_file_probe("kept/x", &err), 1);
 }
 
 static void a_link_is_replaced_in_one_step(void **state)
@@ -422,6 +495,10 @@ int main(void)
         IN_SCRATCH(one_program_writes_a_file_once_at_a_time),
         IN_SCRATCH(handlers_of_the_program_are_kept),
         IN_SCRATCH(reading_has_a_limit),
+        IN_SCRATCH(only_regular_files_are_opened_and_none_is_waited_for),
+        IN_SCRATCH(a_pipe_that_is_handed_over_is_read),
+        IN_SCRATCH(what_cannot_be_looked_at_is_not_absent),
+        cmocka_unit_test(names_in_a_list_stay_inside_its_directory),
         IN_SCRATCH(directories_are_made_and_removed),
         IN_SCRATCH(removing_does_not_follow_links),
         IN_SCRATCH(a_link_is_replaced_in_one_step),

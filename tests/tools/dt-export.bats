@@ -204,14 +204,14 @@ spoilt() {
     for file in "$part" model.safetensors.index.json config.json; do
         rm -rf bad && cp -r good bad && rm "bad/$file"
         mkfifo "bad/$file"
-        hostile "$file' is not a regular file"
+        hostile "$file': is not a regular file, but a FIFO"
         rm "bad/$file" && ln -s /dev/zero "bad/$file"
-        hostile "$file' is not a regular file"
+        hostile "$file': is not a regular file, but a device"
     done
     for name in ../good/$part /etc/passwd ..; do
         rm -rf bad && cp -r good bad
         sed -i "s,$part,$name,g" bad/model.safetensors.index.json
-        hostile "is given no file beside the index"
+        hostile "index.json: '$name' is not a file of this directory"
     done
     rm -rf bad && cp -r good bad
     head -c 200000000 /dev/zero | zstd -q -c >"bad/$part"

@@ -215,14 +215,14 @@ penalized() {
     mkfifo bad/tokenizer.json
     run timeout 900 dt-generate -m bad -n 1 # the hashes of its files are compared first
     assert_one_line_error dt-generate
-    [[ "$output" == *"bad/tokenizer.json' is not a regular file" ]]
+    [[ "$output" == *"bad/tokenizer.json': is not a regular file, but a FIFO" ]]
     rm bad/trainer/manifest.json
     for command in "dt-generate -m bad -n 1" "dt-eval -m bad --split train perplexity $BATS_FILE_TMPDIR/data" \
         "dt-export -m bad -o out" \
         "dt-train --init-from bad -o run $BATS_FILE_TMPDIR/data"; do
         run timeout 900 $command
         assert_one_line_error "${command%% *}"
-        [[ "$output" == *"bad/tokenizer.json' is not a regular file" ]]
+        [[ "$output" == *"bad/tokenizer.json': is not a regular file, but a FIFO" ]]
         [ ! -e out ]
     done
 }

@@ -333,7 +333,7 @@ mount_small() {
     mkfifo run/metrics.jsonl
     run timeout -s KILL 300 dt-train -q -j 1 "${small[@]}" -o run "$data"
     assert_one_line_error dt-train
-    [[ "$output" == "dt-train: 'run/metrics.jsonl' is not a regular file" ]]
+    [[ "$output" == "dt-train: cannot read 'run/metrics.jsonl': is not a regular file, but a FIFO" ]]
 }
 
 @test "a disk that is full for a while costs checkpoints and nothing else" {

@@ -126,7 +126,7 @@ static inline uint64_t hash_of_file(const char *run, const char *name)
 {
     char *path = dt_format("%s/%s/latest/%s", scratch, run, name), *data;
     size_t size;
-    if (!dt_file_exists(path)) {
+    if (dt_file_probe(path, &err) == 0) {
         free(path);
         return 0;
     }

@@ -129,7 +129,7 @@ static void a_model_too_large_is_refused_before_it_is_allocated(void **state)
     assert_non_null(strstr(err.text, "million parameters needs "));
     assert_non_null(strstr(err.text, "and 1.00 MiB are free: parameters "));
     assert_int_equal(taken, 0);
-    assert_false(dt_file_exists(run));
+    assert_int_equal(dt_file_probe(run, &err), 0);
     free(run);
     dev->ops = sound_ops;
     dt_device_close(dev);

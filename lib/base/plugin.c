@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/plugin.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/program.h"
+
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
+static char *path_of(const char *name)
+{
+    const char *set = getenv("DT_ENGINES");
+    char *directory = set ? dt_strdup(set) : dt_installed_path("lib/dt");
+    char *path = dt_format("%s/%s.so", directory, name);
+    free(directory);
+    return path;
+}
+
+static int load(const struct dt_plugin *p, const char *name, const char *path, const void **table,
+                struct dt_error *err)
+{
+    int there = dt_file_probe(path, err);
+    DT_TRY(there);
+    if (there == 0)
+        return dt_fail(err, DT_EMISSING, "no %s '%s': there is no %s%s", p->kind, name, path,
+                       p->advice);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL)
+        return dt_fail(err, DT_EMISSING, "cannot load %s '%s': %s", p->kind, name, dlerror());
+    *table = dlsym(library, p->symbol);
+    if (*table == NULL || *(const int *)*table != p->abi)
+        return dt_fail(err, DT_EFORMAT, "'%s' is not of the kind '%s' of this version of dt", path,
+                       p->kind);
+    return 0;
+}
+
+int dt_plugin_load(const struct dt_plugin *p, const char *name, const void **table,
+                   struct dt_error *err)
+{
+    if (*name == '\0' || name[strspn(name, NAME_LETTERS)] != '\0')
+        return dt_fail(err, DT_EINVALID,
+                       "no %s '%s': a name has letters, digits, '-' and '_' alone", p->kind, name);
+    char *path = path_of(name);
+    int rc = load(p, name, path, table, err);
+    free(path);
+    return rc;
+}
