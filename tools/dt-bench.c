@@ -283,7 +283,7 @@ static int print_attention(struct dt_device *dev, double peak, const struct dt_s
 static int read_settings(struct dt_settings *settings, struct dt_error *err)
 {
     const char *path = opt.config ? opt.config : "settings";
-    DT_TRY(dt_settings_read(settings, opt.config, opt.set.items, opt.set.count, err));
+    DT_TRY(dt_settings_read(settings, NULL, opt.config, opt.set.items, opt.set.count, err));
     if (settings->model.vocab_size == 0)
         return dt_fail(err, DT_EINVALID, "%s: model.vocab_size is needed: there are no data", path);
     return dt_settings_resolve(settings, 1, path, err);
@@ -360,7 +360,7 @@ static int measure_load(char **operands, int count, struct dt_error *err)
     (void)count;
     if (opt.tokenizer && !dt_text_is_named(operands[1]))
         dt_usage("load of '%s' takes no --tokenizer: it holds tokens", operands[1]);
-    DT_TRY(dt_settings_read(&settings, opt.config, opt.set.items, opt.set.count, err));
+    DT_TRY(dt_settings_read(&settings, NULL, opt.config, opt.set.items, opt.set.count, err));
     if (settings.training.sequence_length == 0)
         settings.training.sequence_length = settings.model.max_seq_len;
     DT_TRY(print_load("sequential", operands[1], &settings, false, err));

@@ -473,7 +473,8 @@ int main(int argc, char **argv)
     if (!leads())
         dt_delay_usage(LEADERS_START);
     int first = dt_parse_options(&command, argc, argv);
-    int rc = dt_settings_read(&settings, opt.config, opt.set.items, opt.set.count, &err);
+    int rc = dt_settings_read(&settings, opt.init_from, opt.config, opt.set.items, opt.set.count,
+                              &err);
     if (rc == 0 && opt.print_config)
         return leads() ? print_settings(&settings) : 0;
     name_source();

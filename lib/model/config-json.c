@@ -220,8 +220,11 @@ static int check_fixed(const struct fixed *f, struct json_object *object, const 
     int64_t number = f->otherwise;
     if (f->number && is_given(object, f->name))
         DT_TRY(dt_json_get_int(object, f->name, path, &number, err));
-    if (!f->number && is_given(object, f->name))
-        number = json_object_get_boolean(json_object_object_get(object, f->name));
+    if (!f->number && is_given(object, f->name)) {
+        struct json_object *truth;
+        DT_TRY(dt_json_get(object, f->name, json_type_boolean, path, &truth, err));
+        number = json_object_get_boolean(truth);
+    }
     if (number == f->value)
         return 0;
     if (f->number)
@@ -268,7 +271,7 @@ static int read_rope(struct dt_model_config *c, struct json_object *object, cons
                      struct dt_error *err)
 {
     static const char *const places[] = {"rope_scaling", "rope_parameters"};
-    c->rope_theta = 10000;
+    c->rope_theta = DT_ROPE_THETA;
     DT_TRY(read_real(object, "rope_theta", &c->rope_theta, path, err));
     for (int i = 0; i < 2; i++) {
         struct json_object *rope;

@@ -344,7 +344,7 @@ static int get_config(const struct cursor *c, const struct contents *f,
     *config = (struct dt_model_config){.family = gpt2 ? DT_GPT2 : DT_LLAMA,
                                        .vocab_size = (long)tokens->shape[1],
                                        .layer_norm_epsilon = gpt2 ? 1e-5 : 1e-6,
-                                       .rope_theta = 10000,
+                                       .rope_theta = DT_ROPE_THETA,
                                        .tie_word_embeddings = !find_entry(f, "output.weight")};
     DT_TRY(get_size(c, f, family, "context_length", true, &config->max_seq_len));
     DT_TRY(get_size(c, f, family, "embedding_length", true, &config->hidden_size));

@@ -21,7 +21,7 @@ static int check_rate(const char *subject, const char *name, double rate, struct
     return dt_fail(err, DT_EINVALID, "%s.%s must be at least 0 and below 1", subject, name);
 }
 
-static void derive(struct dt_model_config *c)
+void dt_model_config_derive(struct dt_model_config *c)
 {
     if (c->num_kv_heads == 0)
         c->num_kv_heads = c->num_heads;
@@ -56,6 +56,10 @@ static int check_plain(const struct dt_model_config *c, const char *subject, str
     if (!c->tie_word_embeddings)
         return dt_fail(err, DT_EINVALID, "%s.tie_word_embeddings must be true with %s", subject,
                        family);
+    if (c->rope_theta != 0 && c->rope_theta != DT_ROPE_THETA)
+        return dt_fail(err, DT_EINVALID,
+                       "%s.rope_theta is for rotary positions, and %s has learnt ones: leave it out",
+                       subject, family);
     if (c->qk_norm)
         return dt_fail(err, DT_EINVALID, "%s.qk_norm must be false with %s", subject, family);
     if (c->family == DT_DISTILBERT && c->layer_norm_epsilon != 1e-12)
@@ -77,7 +81,7 @@ static int check_llama(const struct dt_model_config *c, const char *subject, str
 
 int dt_model_config_check(struct dt_model_config *c, const char *subject, struct dt_error *err)
 {
-    derive(c);
+    dt_model_config_derive(c);
     DT_TRY(check_range(subject, "vocab_size", c->vocab_size, 1 << 24, err));
     DT_TRY(check_range(subject, "max_seq_len", c->max_seq_len, 1 << 24, err));
     DT_TRY(check_range(subject, "hidden_size", c->hidden_size, 1 << 17, err));
@@ -93,6 +97,11 @@ int dt_model_config_check(struct dt_model_config *c, const char *subject, struct
     DT_TRY(check_rate(subject, "dropout", c->dropout, err));
     DT_TRY(check_rate(subject, "attention_dropout", c->attention_dropout, err));
     return c->family == DT_LLAMA ? check_llama(c, subject, err) : check_plain(c, subject, err);
+}
+
+bool dt_model_is_rotary(const struct dt_model_config *c)
+{
+    return c->family == DT_LLAMA;
 }
 
 bool dt_model_is_masked(const struct dt_model_config *c)

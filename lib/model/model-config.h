@@ -32,7 +32,11 @@ struct dt_model_config {
     double attention_dropout;  /* rate, in training: of attention's weights */
 };
 
-/* Fills in what is derived, and fails on sizes that cannot be. subject names
+#define DT_ROPE_THETA 10000 /* where none is given (Su et al. 2021) */
+
+/* Fills in what is derived where it is 0. */
+void dt_model_config_derive(struct dt_model_config *config);
+/* The same, and fails on sizes that cannot be. subject names
  * the place in errors: "FILE: model" or "FILE". */
 int dt_model_config_check(struct dt_model_config *config, const char *subject,
                           struct dt_error *err) DT_MUST_CHECK;
@@ -40,6 +44,9 @@ int dt_model_config_check(struct dt_model_config *config, const char *subject,
 /* Whether the model fills in masked tokens and sees those on both sides (BERT,
  * DistilBERT); otherwise it predicts the next token from those before it. */
 bool dt_model_is_masked(const struct dt_model_config *config);
+
+/* Whether positions turn queries and keys (rope_theta), without weights of their own. */
+bool dt_model_is_rotary(const struct dt_model_config *config);
 
 /* Columns of keys, and of values: C num_kv_heads / H. */
 int64_t dt_model_kv_width(const struct dt_model_config *config);

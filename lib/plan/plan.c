@@ -194,7 +194,7 @@ int dt_plan_request_read(struct dt_plan_request *r, struct dt_settings *settings
                                   .cluster = cluster,
                                   .set = source->set,
                                   .set_count = source->set_count};
-    DT_TRY(dt_settings_read(settings, source->config, source->set, source->set_count, err));
+    DT_TRY(dt_settings_read(settings, NULL, source->config, source->set, source->set_count, err));
     if (settings->model.vocab_size == 0)
         return dt_fail(err, DT_EINVALID, "%s: model.vocab_size is needed: there are no data", name);
     DT_TRY(dt_settings_resolve(settings, 1, name, err));

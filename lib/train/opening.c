@@ -72,34 +72,22 @@ static int open_train_split(struct dt_training *t, const struct dt_training_opti
         err);
 }
 
-/* The shape of the model in a directory; what only training knows stays as it is set. */
-static int take_shape(struct dt_model_config *config, const char *directory, struct dt_error *err)
-{
-    struct dt_model_config theirs;
-    char *path = dt_path_join(directory, DT_CONFIG_FILE);
-    int rc = dt_model_config_read(&theirs, path, err);
-    free(path);
-    if (rc < 0)
-        return rc;
-    if (theirs.rope_theta == 0) /* a family without rotary positions */
-        theirs.rope_theta = config->rope_theta;
-    theirs.dropout = config->dropout;
-    theirs.attention_dropout = config->attention_dropout;
-    *config = theirs;
-    return 0;
-}
-
 /* The parameters of the model in a directory, whole if it says what it holds. */
 static int take_parameters(struct dt_store *store, const char *directory, uint64_t *hash,
                            struct dt_error *err)
 {
     const struct dt_table *t = &store->model->table;
     struct dt_table whole;
+    struct dt_model_config theirs; /* which may have other positions */
+    char *config = dt_path_join(directory, DT_CONFIG_FILE);
     int rc = dt_model_verify(directory, err);
+    rc = rc < 0 ? rc : dt_model_config_read(&theirs, config, err);
+    free(config);
+    DT_TRY(rc);
     dt_table_init(&whole, &store->model->config, NULL);
     float *all = dt_alloc((size_t)whole.elements, sizeof *all);
     float *own = dt_alloc((size_t)t->elements, sizeof *own);
-    rc = rc < 0 ? rc : dt_parameters_read(&store->model->config, &whole, store->model->compute, directory, all, err);
+    rc = dt_parameters_read(&theirs, &whole, store->model->compute, directory, all, err);
     if (rc == 0) {
         *hash = dt_hash(all, (size_t)whole.elements * sizeof *all);
         dt_table_cut_out(t, own, &whole, all);
@@ -128,17 +116,28 @@ static int choose_scope(struct dt_training *t, const struct dt_training_options 
     return 0;
 }
 
+/* Shards have the layout that dt-shard gave them. */
+static int check_layout(const struct dt_training *t, const struct dt_training_options *o,
+                        struct dt_error *err)
+{
+    if (t->settings.data.layout != DT_TEXT_PADDED || dt_dataset_info(t->train)->row > 0)
+        return 0;
+    return dt_fail(err, DT_EINVALID,
+                   "%s: data.layout padded is for text that is tokenized while training, or for "
+                   "shards of dt-shard --layout padded: %s has neither",
+                   o->settings_path, o->data);
+}
+
 static int open_data(struct dt_training *t, const struct dt_training_options *o,
                      struct dt_error *err)
 {
-    if (o->init_from)
-        DT_TRY(take_shape(&t->settings.model, o->init_from, err));
     DT_TRY(open_train_split(t, o, err));
     const struct dt_shard_info *info = dt_dataset_info(t->train);
     if (o->tokenizer_path && o->tokenizer != info->tokenizer)
         return dt_fail(err, DT_EINVALID, "%s: is not the tokenizer that made %s", o->tokenizer_path,
                        o->data);
     DT_TRY(dt_settings_resolve(&t->settings, info->vocab_size, o->settings_path, err));
+    DT_TRY(check_layout(t, o, err));
     DT_TRY(choose_scope(t, o, err));
     DT_TRY(check_length(t, t->train, t->settings.data.train_split, o->data, err));
     DT_TRY(dt_dataset_samples(t->train, (uint32_t)t->settings.training.sequence_length, &t->samples,
@@ -155,10 +154,15 @@ static int open_data(struct dt_training *t, const struct dt_training_options *o,
 static int open_validation(struct dt_training *t, const struct dt_training_options *o,
                            struct dt_error *err)
 {
+    const bool wanted = t->settings.training.eval_interval > 0;
+    const bool named = strcmp(t->settings.data.val_split, DT_VAL_SPLIT) != 0;
     int rc = DT_EMISSING;
-    if (t->settings.training.eval_interval > 0 && dt_dataset_has_splits(o->data))
+    if (wanted && dt_dataset_has_splits(o->data))
         rc = dt_dataset_open(&t->val, o->data, t->settings.data.val_split, err);
-    if (rc != DT_EMISSING)
+    else if (wanted && named)
+        rc = dt_fail(err, DT_EINVALID, "%s: data.val_split names '%s', and %s has no splits",
+                     o->settings_path, t->settings.data.val_split, o->data);
+    if (rc != DT_EMISSING || (wanted && named))
         return rc < 0 ? rc : check_length(t, t->val, t->settings.data.val_split, o->data, err);
     if (t->settings.training.patience > 0)
         return dt_fail(err, DT_EINVALID,

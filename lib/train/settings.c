@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/file.h"
 #include "model/block.h"
+#include "model/directory.h"
 #include "train/batch-ramp.h"
 #include "train/compression.h"
 #include "train/data-parallel.h"
@@ -121,7 +123,7 @@ const struct dt_setting dt_settings_schema[] = {
      .words = truth_of_recompute},
     {"data.dataset", DT_SET_STRING, AT(data.dataset), ""},
     {"data.train_split", DT_SET_STRING, AT(data.train_split), "train"},
-    {"data.val_split", DT_SET_STRING, AT(data.val_split), "val"},
+    {"data.val_split", DT_SET_STRING, AT(data.val_split), DT_VAL_SPLIT},
     {"data.shuffle", DT_SET_BOOL, AT(data.shuffle), "true"},
     {"data.document_mask", DT_SET_BOOL, AT(data.document_mask), "false"},
     {"data.layout", DT_SET_CHOICE, AT(data.layout), "list", .choices = text_layouts},
@@ -154,12 +156,61 @@ static int read_environment(struct dt_settings *s, struct dt_error *err)
     return rc;
 }
 
-int dt_settings_read(struct dt_settings *s, const char *path, const char *const *overrides,
-                     int count, struct dt_error *err)
+/* The shape of the model in a directory; what only training knows stays as it is set. */
+static int take_shape(struct dt_model_config *config, const char *directory, struct dt_error *err)
+{
+    struct dt_model_config theirs;
+    char *path = dt_path_join(directory, DT_CONFIG_FILE);
+    int rc = dt_model_config_read(&theirs, path, err);
+    free(path);
+    DT_TRY(rc);
+    if (!dt_model_is_rotary(&theirs))
+        theirs.rope_theta = config->rope_theta;
+    theirs.dropout = config->dropout;
+    theirs.attention_dropout = config->attention_dropout;
+    *config = theirs;
+    return 0;
+}
+
+static int contradict(const struct dt_setting *s, const struct dt_settings *theirs,
+                      const struct dt_settings *given, const char *directory, struct dt_error *err)
+{
+    struct dt_buffer has = DT_BUFFER_EMPTY, wants = DT_BUFFER_EMPTY;
+    dt_config_print_value(s, theirs, &has);
+    dt_config_print_value(s, given, &wants);
+    int rc = dt_fail(err, DT_EINVALID,
+                     "%s is given as %s, but the model in '%s' has %s: leave it out, or begin "
+                     "without --init-from",
+                     s->name, wants.data, directory, has.data);
+    dt_buffer_release(&has);
+    dt_buffer_release(&wants);
+    return rc;
+}
+
+/* theirs: as the settings were when they had the model's shape alone. */
+static int check_shape(struct dt_settings *given, const struct dt_settings *theirs,
+                       const char *directory, struct dt_error *err)
+{
+    const struct dt_model_config *shape = &theirs->model;
+    if (given->model.vocab_size == 0) /* the data's, which fit into the model's */
+        given->model.vocab_size = shape->vocab_size;
+    dt_model_config_derive(&given->model);
+    struct dt_settings same = *theirs;
+    same.model = given->model;
+    same.model.dropout = shape->dropout;
+    same.model.attention_dropout = shape->attention_dropout;
+    if (dt_model_is_rotary(shape)) {
+        same.model.max_seq_len = shape->max_seq_len;
+        same.model.rope_theta = shape->rope_theta;
+    }
+    const struct dt_setting *other = dt_config_difference(dt_settings_schema, theirs, &same);
+    return other ? contradict(other, theirs, given, directory, err) : 0;
+}
+
+static int read_all(struct dt_settings *s, const char *path, const char *const *overrides,
+                    int count, struct dt_error *err)
 {
     struct dt_error later;
-    memset(s, 0, sizeof *s);
-    dt_config_defaults(dt_settings_schema, s);
     int rc = path ? dt_config_read(dt_settings_schema, s, path, err) : 0;
     int next = read_environment(s, rc < 0 ? &later : err);
     rc = rc < 0 ? rc : next;
@@ -169,6 +220,19 @@ int dt_settings_read(struct dt_settings *s, const char *path, const char *const 
         rc = rc < 0 ? rc : next;
     }
     return rc;
+}
+
+int dt_settings_read(struct dt_settings *s, const char *init_from, const char *path,
+                     const char *const *overrides, int count, struct dt_error *err)
+{
+    struct dt_error later;
+    memset(s, 0, sizeof *s);
+    dt_config_defaults(dt_settings_schema, s);
+    int rc = init_from ? take_shape(&s->model, init_from, err) : 0;
+    const struct dt_settings begun = *s;
+    int next = read_all(s, path, overrides, count, rc < 0 ? &later : err);
+    rc = rc < 0 ? rc : next;
+    return rc == 0 && init_from ? check_shape(s, &begun, init_from, err) : rc;
 }
 
 /* Settings that need others, whatever the ranks. */
@@ -183,6 +247,9 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
     const bool even = s->training.sequence_length % (2 * s->distributed.cp) == 0;
     const bool saves = s->training.save_interval % s->distributed.local_steps == 0;
     const bool scores = s->training.eval_interval % s->distributed.local_steps == 0;
+    const bool masked = dt_model_is_masked(&s->model);
+    struct dt_settings plain;
+    dt_config_defaults(dt_settings_schema, &plain);
     const char *const which = dt_compressions[compress], *const how = dt_syncs[sync];
     const struct {
         bool broken;
@@ -210,6 +277,12 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
          "a training.eval_interval that distributed.local_steps divides"},
         {groups && !reduced, "distributed.shard_ranks", "above 0", "distributed.sync allreduce"},
         {groups && compressed, "distributed.shard_ranks", "above 0", "distributed.compress none"},
+        {s->data.mask_whole_words && !masked, "data.mask_whole_words", "true",
+         "a model that fills in masked tokens: model.name bert or distilbert"},
+        {s->data.mask_rate != plain.data.mask_rate && !masked, "data.mask_rate", "of one's own",
+         "a model that fills in masked tokens: model.name bert or distilbert"},
+        {s->training.batch_ramp_start > 1 && s->training.batch_ramp_tokens == 0,
+         "training.batch_ramp_start", "above 1", "training.batch_ramp_tokens above 0"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (rules[i].broken)

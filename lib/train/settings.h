@@ -10,6 +10,7 @@
 #include "model/model-config.h"
 
 #define DT_CONTEXTS_MOST 4096
+#define DT_VAL_SPLIT     "val" /* where none is named */
 
 struct dt_settings {
     struct dt_model_config model; /* vocab_size 0: the data's */
@@ -91,9 +92,13 @@ extern const char *const dt_precisions[];
 
 /* Defaults, then the file at path (NULL: none), then "section.key=value" overrides:
  * those in the environment's DT_SET, with white space between them, then these. Where one is wrong,
- * the others are read all the same: the ranks may be met, and told. */
-int dt_settings_read(struct dt_settings *settings, const char *path, const char *const *overrides,
-                     int count, struct dt_error *err) DT_MUST_CHECK;
+ * the others are read all the same: the ranks may be met, and told.
+ *
+ * init_from: the directory of a model to begin with (NULL: none), whose shape takes the place of
+ * the defaults. A setting that says otherwise is DT_EINVALID, except those that the model's
+ * weights allow: rates of dropout, and with rotary positions max_seq_len and rope_theta. */
+int dt_settings_read(struct dt_settings *settings, const char *init_from, const char *path,
+                     const char *const *overrides, int count, struct dt_error *err) DT_MUST_CHECK;
 
 /* Settles what is derived from others or from the data, and checks the whole.
  * path names the configuration in errors. */

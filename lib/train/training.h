@@ -30,8 +30,8 @@ struct dt_training_options {
     const char *run;           /* directory of metrics.jsonl and checkpoints; made if absent */
     const char *resume;    /* "auto": from RUN/latest if there is one; "none"; or a checkpoint, or a
                             * run, of which it is the latest */
-    const char *init_from; /* a model's directory, whose shape and parameters a new run begins
-                            * with; NULL: those of the settings */
+    const char *init_from; /* a model's directory, with whose parameters a new run begins, of the
+                            * shape of settings (dt_settings_read); NULL: random ones */
     const char *tokenizer_path; /* copied into checkpoints; NULL: none */
     uint64_t tokenizer;         /* its fingerprint, checked against the data's */
     const char *command_line;   /* for the lineage */

@@ -36,7 +36,7 @@ static int setup(void **state)
     cluster.link.inside = cluster.link.between = 1e6;
     cluster.link.inside_efficiency = cluster.link.between_efficiency = 1;
     cluster.reliability.checkpoint_speed = cluster.reliability.checkpoint_limit = 1;
-    assert_int_equal(dt_settings_read(&settings, NULL, set, 7, &err), 0);
+    assert_int_equal(dt_settings_read(&settings, NULL, NULL, set, 7, &err), 0);
     assert_int_equal(dt_settings_resolve(&settings, 1, "test", &err), 0);
     request = (struct dt_plan_request){
         .settings = &settings, .cluster = &cluster, .measured = {1, 1}, .simulation = {.seed = 1}};

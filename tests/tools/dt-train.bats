@@ -504,6 +504,57 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     [[ "$output" == *"nowhere/config.json"* ]]
 }
 
+@test "--init-from: a setting that is given is obeyed, or refused by name" {
+    train --set model.name=llama --set model.tie_word_embeddings=false >/dev/null
+    begin() { # SETTING...: one step that changes nothing
+        rm -rf tuned
+        local setting set=()
+        for setting in "$@"; do set+=(--set "$setting"); done
+        dt-train -q -j 1 --init-from run/latest --set training.sequence_length=32 \
+            --set training.batch_size=2 --set training.max_steps=1 --set training.warmup_steps=0 \
+            --set training.learning_rate=0 "${set[@]}" -o tuned "$data"
+    }
+    for setting in hidden_size=999 num_layers=3 num_heads=4 num_kv_heads=1 intermediate_size=8 \
+        vocab_size=299 name=gpt2 qk_norm=true tie_word_embeddings=true layer_norm_epsilon=1e-3 \
+        initializer_range=0.5; do
+        run begin "model.$setting"
+        assert_one_line_error dt-train
+        [[ "$output" == "dt-train: model.${setting%=*} is given as "*", but the model in 'run/latest' has "* ]] ||
+            { echo "$output"; return 1; }
+    done
+    run env DT_SET=model.hidden_size=64 dt-train -q --init-from run/latest -o tuned "$data"
+    assert_one_line_error dt-train
+    printf 'model:\n  num_layers: 7\n' >seven.yaml
+    run dt-train -q -c seven.yaml --init-from run/latest -o tuned "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"model.num_layers is given as 7, but the model in 'run/latest' has 2: leave it out"* ]]
+    # What the model has may be said, and what its weights allow may change.
+    hash=$(begin)
+    [ "$(begin model.hidden_size=32 model.num_layers=2 model.vocab_size=0 model.num_kv_heads=0)" = "$hash" ]
+    [ "$(begin model.rope_theta=1000000 model.max_seq_len=64 model.dropout=0.5)" = "$hash" ]
+    jq -e '.rope_theta == 1e6 and .max_position_embeddings == 64' tuned/latest/config.json
+    dt-train --print-config --init-from run/latest --set model.rope_theta=500000 -o x "$data" >printed
+    grep -qE '^  hidden_size: 32$' printed
+    grep -qE '^  rope_theta: 500000$' printed
+}
+
+@test "settings of what a run does not have are refused" {
+    refused() { # TEXT ARGUMENT...
+        run timeout 60 dt-train -q -j 1 "${small[@]}" -o run "${@:2}"
+        assert_one_line_error dt-train
+        [[ "$output" == *"$1"* ]] || { echo "$output"; return 1; }
+        [ ! -e run/latest ]
+    }
+    refused "model.rope_theta is for rotary positions, and gpt2 has learnt ones" --set model.rope_theta=1e6 "$data"
+    refused "data.mask_whole_words true needs a model that fills in" --set data.mask_whole_words=true "$data"
+    refused "data.mask_rate of one's own needs a model that fills in" --set data.mask_rate=0.2 "$data"
+    refused "training.batch_ramp_start above 1 needs training.batch_ramp_tokens above 0" \
+        --set training.batch_ramp_start=2 --set training.gradient_accumulation_steps=2 "$data"
+    refused "data.layout padded is for text" --set data.layout=padded "$data"
+    refused "has no split 'test'" --set data.val_split=test "$data"
+    refused "data.val_split names 'test', and" --set data.val_split=test "$(echo "$data"/train-00000.dts)"
+}
+
 @test "a run whose latest is gone goes on from its newest checkpoint" {
     expected=$(train)
     rm run/latest

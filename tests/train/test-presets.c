@@ -46,7 +46,7 @@ static void each_preset_is_a_model_of_the_size_it_tells_of(void **state)
         struct dt_settings s;
         struct dt_table table;
         char *path = dt_path_join(DIRECTORY, presets[i].name);
-        if (dt_settings_read(&s, path, NULL, 0, &err) < 0 ||
+        if (dt_settings_read(&s, NULL, path, NULL, 0, &err) < 0 ||
             dt_settings_resolve(&s, TOKENS, path, &err) < 0)
             fail_msg("%s", err.text);
         assert_true(s.training.warmup_steps < s.training.max_steps);

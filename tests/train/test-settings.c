@@ -59,7 +59,7 @@ static int resolve(const char *const set[3], struct dt_error *err)
     const char *all[] = {"training.save_interval=0", "training.eval_interval=0", set[0], set[1],
                          set[2]};
     struct dt_settings s;
-    assert_int_equal(dt_settings_read(&s, NULL, all, set[2] ? 5 : 4, err), 0);
+    assert_int_equal(dt_settings_read(&s, NULL, NULL, all, set[2] ? 5 : 4, err), 0);
     return dt_settings_resolve(&s, 50, "run.yaml", err);
 }
 
