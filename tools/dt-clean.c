@@ -67,11 +67,11 @@ static const struct dt_option options[] = {
      "drop documents that share words with evaluation texts"},
     {"sequence", 0, DT_OPT_INT, &opt.sequence, "N",
      "--decontaminate looks for sequences of N words (default 13)", .min = 1,
-     .max = DT_SHINGLE_WORDS},
+     .max = DT_SHINGLE_WORDS, .with = "decontaminate"},
     {"mask", 0, DT_OPT_STRING, &opt.mask, "LIST",
      "mask personal data: email,ipv6,ipv4,iban,card,phone or all"},
     {"max-masked", 0, DT_OPT_INT, &opt.max_masked, "N",
-     "drop documents with more than N masked places", .min = 0, .max = 1e15},
+     "drop documents with more than N masked places", .min = 0, .max = 1e15, .with = "mask"},
     {"drop", 0, DT_OPT_STRING, &opt.drop, "LIST", "drop the documents that dt-dedup(1) listed"},
     {"dedup", 0, DT_OPT_FLAG, &opt.dedup, NULL, "drop documents whose text came before"},
     {"dedup-parts", 0, DT_OPT_CHOICE, &opt.part, "WHAT",
@@ -109,8 +109,6 @@ static void check_options(struct dt_documents_options *reading)
     if (mask)
         dt_usage("--mask '%.*s': none of email, ipv6, ipv4, iban, card, phone, all",
                  (int)strcspn(mask, ","), mask);
-    if (opt.max_masked >= 0 && opt.masks == 0)
-        dt_usage("--max-masked goes with --mask only");
     if (opt.attributes && (opt.dedup || opt.part || opt.drop || opt.rejects || opt.to))
         dt_usage("--attributes goes without --dedup, --dedup-parts, --drop, --rejects and --to");
     const char *const files[] = {opt.out, opt.rejects, opt.stats, reading->bad_lines.quarantine};

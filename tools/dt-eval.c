@@ -20,7 +20,7 @@ static struct {
     int words; /* enum dt_translation_words_kind */
     double rate;
     bool no_end, alone, json, quiet;
-} opt = {.split = "val", .device = "cpu", .output = "-", .batch = 16, .seed = 12345, .rate = 0.15};
+} opt = {.device = "cpu", .output = "-", .batch = 16, .seed = 12345, .rate = 0.15};
 
 static const struct dt_option options[] = {
     {"model", 'm', DT_OPT_LIST, &opt.models, "DIR",
@@ -30,7 +30,7 @@ static const struct dt_option options[] = {
     {"split", 0, DT_OPT_STRING, &opt.split, "NAME", "split of a directory of shards (default val)"},
     {"no-end", 0, DT_OPT_FLAG, &opt.no_end, NULL, "do not predict the ends of documents"},
     {"mask-rate", 0, DT_OPT_REAL, &opt.rate, "X", "mask the share X of tokens (default 0.15)",
-     .min = 0.001, .max = 0.999},
+     .min = 0.001, .max = 0.999, .without = "alone"},
     {"alone", 0, DT_OPT_FLAG, &opt.alone, NULL, "mask each token alone: pseudo-perplexity"},
     {"reference", 'r', DT_OPT_LIST, &opt.references, "FILE",
      "compare translations with the lines of FILE; several give several references"},
@@ -40,7 +40,7 @@ static const struct dt_option options[] = {
      "resample the segments N times: how sure scores and their differences are", .min = 1,
      .max = 1e6},
     {"seed", 0, DT_OPT_INT, &opt.seed, "N", "seed of resampling and of masks (default 12345)",
-     .min = 0, .max = 1e15},
+     .min = 0, .max = 1e15, .without = "alone"},
     {"items", 0, DT_OPT_STRING, &opt.items, "FILE", "write the scores of each item to FILE"},
     {"json", 0, DT_OPT_FLAG, &opt.json, NULL, "print one JSON object"},
     {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write the result to FILE"},
@@ -243,6 +243,8 @@ static const struct mode *mode_of(int count, char **operands)
     if (count < 2 || count - 1 > modes[use].most)
         dt_usage("%s needs %s", uses[use].name, uses[use].operands);
     dt_check_use(&command, &uses[use]);
+    if (modes[use].run == bleu && opt.resamples == 0 && dt_option_is_given(&command, "seed"))
+        dt_usage("--seed goes with --bootstrap only");
     return &modes[use];
 }
 

@@ -43,12 +43,12 @@ static const struct dt_option options[] = {
     {"model", 'm', DT_OPT_STRING, &opt.model, "DIR", "use the model in DIR", .required = true},
     {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "FILE",
      "use this tokenizer (default: the one in the model's directory)"},
-    {"prompt", 'p', DT_OPT_STRING, &opt.prompt, "TEXT",
-     "continue TEXT (default: begin a document)"},
+    {"prompt", 'p', DT_OPT_STRING, &opt.prompt, "TEXT", "continue TEXT (default: begin a document)",
+     .without = "prompts"},
     {"prompts", 0, DT_OPT_STRING, &opt.prompts, "FILE",
      "continue the prompts in FILE, JSON Lines; so is what is written"},
     {"batch", 0, DT_OPT_INT, &opt.how.slots, "N", "continue N of them side by side (default 16)",
-     .min = 1, .max = 4096},
+     .min = 1, .max = 4096, .with = "prompts"},
     {"tokens", 'n', DT_OPT_INT, &opt.how.tokens, "N", "add at most N tokens (default 256)",
      .min = 1, .max = 1e9},
     {"samples", 's', DT_OPT_INT, &opt.samples, "N", "continue it N times, each its own way",
@@ -70,7 +70,7 @@ static const struct dt_option options[] = {
      .min = 1, .max = 1024},
     {"length-penalty", 0, DT_OPT_REAL, &opt.how.length_penalty, "X",
      "divide a beam's log-probability by its length to the power X (default 1)", .min = -100,
-     .max = 100},
+     .max = 100, .with = "beams"},
     {"stop", 0, DT_OPT_LIST, &opt.stops, "TEXT", "end before TEXT"},
     {"seed", 0, DT_OPT_INT, &opt.seed, "N", "seed of the random choices (default 1)", .min = 0,
      .max = 1e15},
@@ -315,10 +315,13 @@ int main(int argc, char **argv)
     int first = dt_parse_options(&command, argc, argv);
     if (first != argc)
         dt_usage("no operand is taken: '%s'", argv[first]);
-    if (opt.prompts && *opt.prompt)
-        dt_usage("one of --prompt and --prompts is enough");
     if (opt.how.beams > 1 && opt.samples > 1)
         dt_usage("beams find one continuation: --beams and --samples exclude each other");
+    static const char *const chances[] = {"temperature", "top-k", "top-p", "min-p", "seed"};
+    for (size_t i = 0; opt.how.beams > 1 && i < sizeof chances / sizeof *chances; i++)
+        if (dt_option_is_given(&command, chances[i]))
+            dt_usage("--%s has no effect with --beams above 1: nothing is left to chance",
+                     chances[i]);
     for (int i = 0; i < opt.stops.count; i++)
         if (*opt.stops.items[i] == 0)
             dt_usage("an empty text cannot stop anything");

@@ -19,11 +19,13 @@ static struct {
 static const struct dt_option options[] = {
     {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write to FILE"},
     {"documents", 'n', DT_OPT_INT, &opt.documents, "N", "write N documents (default 1000)",
-     .min = 1, .max = 1e15},
+     .min = 1, .max = 1e15, .without = "bytes entropy"},
     {"bytes", 0, DT_OPT_INT, &opt.bytes, "N", "write until the texts hold N bytes", .min = 1,
-     .max = 1e15},
-    {"seed", 0, DT_OPT_INT, &opt.seed, "N", "draw with seed N (default 0)", .min = 0, .max = 1e15},
-    {"summary", 0, DT_OPT_FLAG, &opt.summary, NULL, "say on stderr what was written"},
+     .max = 1e15, .without = "entropy"},
+    {"seed", 0, DT_OPT_INT, &opt.seed, "N", "draw with seed N (default 0)", .min = 0, .max = 1e15,
+     .without = "entropy"},
+    {"summary", 0, DT_OPT_FLAG, &opt.summary, NULL, "say on stderr what was written",
+     .without = "entropy"},
     {"entropy", 0, DT_OPT_FLAG, &opt.entropy, NULL,
      "print the entropy of a document in nats and stop"},
     {NULL}};
@@ -94,8 +96,6 @@ int main(int argc, char **argv)
     int first = dt_parse_options(&command, argc, argv);
     if (first < argc)
         dt_usage("takes no operand, got '%s'", argv[first]);
-    if (opt.documents > 0 && opt.bytes > 0)
-        dt_usage("--documents and --bytes exclude each other");
     if (opt.documents < 0)
         opt.documents = 1000;
     struct dt_error err;

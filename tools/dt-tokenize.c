@@ -41,7 +41,7 @@ static const struct dt_option options[] = {
      "ids as text, each with the bytes of the document that it comes from"},
     {"decode", 'd', DT_OPT_FLAG, &opt.decode, NULL, "ids to text"},
     {"to", 0, DT_OPT_CHOICE, &opt.to, "FORMAT", "with -d, write text or jsonl",
-     .choices = text_formats},
+     .choices = text_formats, .with = "decode"},
     {"frame", 0, DT_OPT_CHOICE, &opt.frame, "FRAME",
      "put around documents: auto, none, eot, bos, bos-eot or template (default: auto)",
      .choices = dt_frame_policies},
@@ -50,7 +50,8 @@ static const struct dt_option options[] = {
     {"truncate", 0, DT_OPT_INT, &opt.most, "N", "give a document at most N ids", .min = 1,
      .max = 1e15},
     {"stride", 0, DT_OPT_INT, &opt.stride, "N",
-     "with --truncate, make documents of the rest that overlap by N ids", .min = 0, .max = 1e15},
+     "with --truncate, make documents of the rest that overlap by N ids", .min = 0, .max = 1e15,
+     .with = "truncate"},
     {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
      "read auto, text, lines, sep, nul or jsonl (default: auto)", .choices = dt_document_formats},
     {"separator", 0, DT_OPT_STRING, &opt.separator, "LINE",
@@ -340,15 +341,11 @@ static void check_options(void)
     opt.documents = (struct dt_documents_options){.format = (enum dt_document_format)opt.from,
                                                   .separator = opt.separator};
     dt_reading_options_check(&opt.reading, &opt.documents);
-    if (opt.to != TO_TEXT && !opt.decode)
-        dt_usage("--to goes with -d only");
     if (opt.decode &&
         (opt.frame || opt.special || opt.from != DT_FROM_AUTO || opt.offsets || opt.most))
         dt_usage("--frame, --special, --offsets, --truncate and --from do not go with -d");
     if (opt.decode && (opt.reading.on_error || opt.reading.partial))
         dt_usage("--on-error, --max-errors and --partial do not go with -d");
-    if (opt.stride >= 0 && opt.most == 0)
-        dt_usage("--stride goes with --truncate only");
     opt.ids |= opt.offsets;
     if (!opt.ids && !opt.decode && dt_output_is_terminal(opt.out))
         dt_usage("a token stream is not for a terminal: redirect it, name a file with -o, or use "

@@ -390,6 +390,10 @@ static void take_operands(const struct dt_settings *s, int count, char **operand
         opt.resume = resumes ? resume_from : "auto";
     if (opt.output == NULL && !opt.dry_run)
         dt_usage("option --output is needed");
+    if (opt.init_from && strcmp(opt.resume, "auto") != 0 && strcmp(opt.resume, "none") != 0)
+        dt_usage("--resume '%s' and --init-from exclude each other: a run goes on with the "
+                 "parameters that it has",
+                 opt.resume);
     if (count > 1 || (count == 0 && *s->data.dataset == 0))
         dt_usage("one directory of shards is needed");
     data_path = count == 1 ? operands[0] : s->data.dataset;
@@ -473,8 +477,8 @@ int main(int argc, char **argv)
     if (!leads())
         dt_delay_usage(LEADERS_START);
     int first = dt_parse_options(&command, argc, argv);
-    int rc = dt_settings_read(&settings, opt.init_from, opt.config, opt.set.items, opt.set.count,
-                              &err);
+    int rc =
+        dt_settings_read(&settings, opt.init_from, opt.config, opt.set.items, opt.set.count, &err);
     if (rc == 0 && opt.print_config)
         return leads() ? print_settings(&settings) : 0;
     name_source();

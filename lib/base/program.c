@@ -456,6 +456,32 @@ static void reject_valueless(const struct dt_command *c)
     dt_usage("option '--%s' needs a value", find_option(c, optopt)->name);
 }
 
+bool dt_option_is_given(const struct dt_command *c, const char *name)
+{
+    for (int i = 0; c->options[i].name; i++)
+        if (strcmp(c->options[i].name, name) == 0)
+            return given[i];
+    return false;
+}
+
+/* The first option of a list that was given, or NULL. */
+static const char *find_given(const struct dt_command *c, const char *list)
+{
+    for (int i = 0; list && c->options[i].name; i++)
+        if (given[i] && lists(list, c->options[i].name))
+            return c->options[i].name;
+    return NULL;
+}
+
+static void check_companions(const struct dt_command *c, const struct dt_option *o)
+{
+    const char *other = find_given(c, o->without);
+    if (other)
+        dt_usage("--%s has no effect with --%s", o->name, other);
+    if (o->with && find_given(c, o->with) == NULL)
+        dt_usage("--%s goes with --%.*s only", o->name, (int)strcspn(o->with, " "), o->with);
+}
+
 int dt_parse_options(const struct dt_command *c, int argc, char **argv)
 {
     struct option longs[MAX_OPTIONS + 3];
@@ -491,6 +517,9 @@ int dt_parse_options(const struct dt_command *c, int argc, char **argv)
     for (int i = 0; i < count; i++)
         if (c->options[i].required && !given[i])
             dt_usage("option --%s is needed", c->options[i].name);
+    for (int i = 0; i < count; i++)
+        if (given[i])
+            check_companions(c, &c->options[i]);
     return optind;
 }
 

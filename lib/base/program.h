@@ -49,6 +49,9 @@ struct dt_option {
     double min, max;            /* of numbers; both 0 means any */
     const char *const *choices; /* of DT_OPT_CHOICE, ended by NULL */
     bool required;
+    /* Long names of other options, with spaces between: it would have no effect without one of
+     * with, and beside any of without, and is refused there. NULL: none. */
+    const char *with, *without;
 };
 
 /* One of several things that a program does, and the long names of its options, with spaces
@@ -68,6 +71,9 @@ struct dt_command {
 
 /* Sets the program's name, parses, and returns the index of the first operand. */
 int dt_parse_options(const struct dt_command *command, int argc, char **argv);
+
+/* Whether the option of this long name was given. */
+bool dt_option_is_given(const struct dt_command *command, const char *name);
 
 /* The place of the use of this name; a wrong usage, after which the program ends, where there is
  * none, or name is NULL. */

@@ -76,7 +76,9 @@ static int add_shards(struct measurement *m, struct dt_dataset *data, struct dt_
 static int measure_shards(struct measurement *m, const char *path, struct dt_error *err)
 {
     struct dt_dataset *data;
-    DT_TRY(dt_dataset_open(&data, path, m->how->split, err));
+    if (m->how->split && !dt_dataset_has_splits(path))
+        return dt_fail(err, DT_EINVALID, "%s: has no splits: leave --split out", path);
+    DT_TRY(dt_dataset_open(&data, path, m->how->split ? m->how->split : "val", err));
     const struct dt_shard_info *info = dt_dataset_info(data);
     int rc = dt_subject_check_vocabulary(m->subject, info->vocab_size, path, err);
     rc = rc < 0 ? rc : check_tokenizer(m, info, path, err);
@@ -146,6 +148,9 @@ static int measure_documents(struct measurement *m, char *path, struct dt_error 
     struct dt_document doc = DT_DOCUMENT_EMPTY;
     struct dt_ids ids = DT_IDS_EMPTY;
     int rc;
+    if (m->how->split)
+        return dt_fail(err, DT_EINVALID, "%s: is text, which has no splits: leave --split out",
+                       path);
     DT_TRY(dt_subject_need_tokenizer(m->subject, m->how->tokenizer, err));
     DT_TRY(dt_documents_open(&docs, &path, 1, &(struct dt_documents_options){DT_FROM_AUTO}, err));
     m->result->has_floor = m->how->end;

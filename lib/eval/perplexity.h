@@ -15,7 +15,7 @@
 
 struct dt_perplexity_options {
     const char *tokenizer; /* of documents; NULL: the one in the model's directory */
-    const char *split;     /* of a directory of shards */
+    const char *split;     /* of a directory of shards; NULL: val, where there are splits */
     long batch;
     bool end; /* predict the end of documents too */
 };

@@ -125,6 +125,15 @@ static bool looks_like_json_object(const char *p, size_t size)
     return false;
 }
 
+/* Text as a whole would pass for the field of it that is asked for. */
+static int check_field(const struct dt_documents *d, struct dt_error *err)
+{
+    if (d->options.field == NULL || d->options.field_is_optional)
+        return 0;
+    return dt_fail(err, DT_EFORMAT, "%s: is not JSON Lines, and so has no field '%s'",
+                   dt_input_name(d->in), d->options.field);
+}
+
 static int open_next(struct dt_documents *d, struct dt_error *err)
 {
     static const char mark[] = "\xef\xbb\xbf"; /* UTF-8's byte order mark */
@@ -132,7 +141,7 @@ static int open_next(struct dt_documents *d, struct dt_error *err)
     d->line = d->number = 0;
     d->format = d->options.format;
     if (d->format != DT_FROM_AUTO && d->format != DT_FROM_JSONL)
-        return 0;
+        return check_field(d, err);
     const char *data;
     char skipped[3];
     size_t size;
@@ -141,7 +150,9 @@ static int open_next(struct dt_documents *d, struct dt_error *err)
     if (d->format == DT_FROM_AUTO)
         d->format =
             looks_like_json_object(data + start, size - start) ? DT_FROM_JSONL : DT_FROM_TEXT;
-    return d->format == DT_FROM_JSONL ? dt_input_read_exactly(d->in, skipped, start, err) : 0;
+    if (d->format == DT_FROM_JSONL)
+        return dt_input_read_exactly(d->in, skipped, start, err);
+    return size > 0 ? check_field(d, err) : 0;
 }
 
 static void close_current(struct dt_documents *d)

@@ -48,8 +48,9 @@ void dt_document_release(struct dt_document *doc);
 
 struct dt_documents_options {
     enum dt_document_format format;
-    const char *separator; /* for DT_FROM_SEPARATOR; without the newline */
-    const char *field;     /* JSON member that holds the text, or a path a.b; NULL is "text" */
+    const char *separator;  /* for DT_FROM_SEPARATOR; without the newline */
+    const char *field;      /* JSON member that holds the text, or a path a.b; NULL is "text" */
+    bool field_is_optional; /* other formats, which have none, are read beside; else refused */
     struct dt_bad_line_policy bad_lines;
     bool partial; /* a document stream that was cut or changed on its way is no error */
 };

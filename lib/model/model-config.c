@@ -57,9 +57,10 @@ static int check_plain(const struct dt_model_config *c, const char *subject, str
         return dt_fail(err, DT_EINVALID, "%s.tie_word_embeddings must be true with %s", subject,
                        family);
     if (c->rope_theta != 0 && c->rope_theta != DT_ROPE_THETA)
-        return dt_fail(err, DT_EINVALID,
-                       "%s.rope_theta is for rotary positions, and %s has learnt ones: leave it out",
-                       subject, family);
+        return dt_fail(
+            err, DT_EINVALID,
+            "%s.rope_theta is for rotary positions, and %s has learnt ones: leave it out", subject,
+            family);
     if (c->qk_norm)
         return dt_fail(err, DT_EINVALID, "%s.qk_norm must be false with %s", subject, family);
     if (c->family == DT_DISTILBERT && c->layer_norm_epsilon != 1e-12)

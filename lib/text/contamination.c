@@ -76,7 +76,7 @@ static int read_texts(struct dt_contamination *c, struct dt_documents *docs, str
 int dt_contamination_read(struct dt_contamination **result, int n, char *const *paths, int count,
                           const char *field, struct dt_error *err)
 {
-    const struct dt_documents_options options = {.field = field};
+    const struct dt_documents_options options = {.field = field, .field_is_optional = true};
     struct dt_contamination *c = dt_alloc(1, sizeof *c);
     struct dt_documents *docs = NULL;
     *result = NULL;

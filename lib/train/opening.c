@@ -60,6 +60,9 @@ static int open_train_split(struct dt_training *t, const struct dt_training_opti
 {
     const struct dt_settings *s = &t->settings;
     long length = s->training.sequence_length;
+    if (!dt_dataset_has_splits(o->data) && strcmp(s->data.train_split, DT_TRAIN_SPLIT) != 0)
+        return dt_fail(err, DT_EINVALID, "%s: data.train_split names '%s', and %s has no splits",
+                       o->settings_path, s->data.train_split, o->data);
     if (!dt_text_is_named(o->data))
         return dt_dataset_open(&t->train, o->data, s->data.train_split, err);
     return dt_text_open(

@@ -122,7 +122,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"fsdp.activation_checkpointing", DT_SET_ALIAS, .initial = "training.recompute",
      .words = truth_of_recompute},
     {"data.dataset", DT_SET_STRING, AT(data.dataset), ""},
-    {"data.train_split", DT_SET_STRING, AT(data.train_split), "train"},
+    {"data.train_split", DT_SET_STRING, AT(data.train_split), DT_TRAIN_SPLIT},
     {"data.val_split", DT_SET_STRING, AT(data.val_split), DT_VAL_SPLIT},
     {"data.shuffle", DT_SET_BOOL, AT(data.shuffle), "true"},
     {"data.document_mask", DT_SET_BOOL, AT(data.document_mask), "false"},

@@ -10,7 +10,8 @@
 #include "model/model-config.h"
 
 #define DT_CONTEXTS_MOST 4096
-#define DT_VAL_SPLIT     "val" /* where none is named */
+#define DT_TRAIN_SPLIT   "train" /* where none is named */
+#define DT_VAL_SPLIT     "val"
 
 struct dt_settings {
     struct dt_model_config model; /* vocab_size 0: the data's */

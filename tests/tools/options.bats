@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+# Every option that is given is obeyed, or refused by name.
+load ../helper
+
+setup() {
+    cd "$T"
+}
+
+@test "an option that would have no effect is a usage error" {
+    refused() { # TEXT COMMAND...
+        run "${@:2}" </dev/null
+        [ "$status" -eq 2 ] || { echo "$status: $output"; return 1; }
+        [[ "${lines[0]}" == "$2: $1" ]] || { echo "$output"; return 1; }
+    }
+    refused "--seed goes with --shuffle only" dt-shard -o d --seed 3
+    refused "--memory goes with --shuffle only" dt-shard -o d --memory 1M
+    refused "--split-by goes with --split only" dt-shard -o d --split-by tail
+    refused "--sequence goes with --decontaminate only" dt-clean --sequence 3
+    refused "--max-masked goes with --mask only" dt-clean --max-masked 3
+    for option in "documents 3" "bytes 3" "seed 3" summary; do
+        refused "--${option% *} has no effect with --entropy" dt-synth --entropy --$option
+    done
+    refused "--documents has no effect with --bytes" dt-synth -n 3 --bytes 3
+    refused "--stride goes with --truncate only" dt-tokenize -t x --stride 3
+    refused "--to goes with --decode only" dt-tokenize -t x --to text
+    refused "--batch goes with --prompts only" dt-generate -m x --batch 3
+    refused "--length-penalty goes with --beams only" dt-generate -m x --length-penalty 3
+    refused "--prompt has no effect with --prompts" dt-generate -m x --prompts x -p ""
+    for option in "temperature 0" "top-k 3" "top-p 0.5" "min-p 0.5" "seed 3"; do
+        refused "--${option% *} has no effect with --beams above 1: nothing is left to chance" \
+            dt-generate -m x --beams 2 --$option
+    done
+    refused "--seed has no effect with --alone" dt-eval -m x masked x --alone --seed 3
+    refused "--mask-rate has no effect with --alone" dt-eval -m x masked x --alone --mask-rate 0.5
+    refused "--seed goes with --bootstrap only" dt-eval bleu -r x x --seed 3
+}
+
+@test "a split or a field that the input does not have is refused" {
+    printf 'some text\n' >plain.txt
+    printf '[{"body": "text"}]' >array.json
+    make_data 60 300
+    dt-train -q -j 1 --set model.hidden_size=16 --set model.num_layers=1 --set model.num_heads=2 \
+        --set model.max_seq_len=16 --set training.max_steps=1 --set training.warmup_steps=0 \
+        -t tok.json -o run data >/dev/null
+    for data in plain.txt data/train-00000.dts; do
+        run dt-eval -q -m run/latest perplexity --split train $data
+        assert_one_line_error dt-eval
+        [[ "$output" == *"no splits: leave --split out" ]]
+    done
+    for command in "dt-clean -q" "dt-dedup -q -o signatures sign"; do
+        for input in plain.txt array.json; do
+            run $command --field body $input
+            assert_one_line_error ${command%% *}
+            [[ "$output" == *"$input: is not JSON Lines, and so has no field 'body'" ]]
+        done
+    done
+    run dt-train -q --init-from run/latest --resume run -o new data
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--resume 'run' and --init-from exclude each other: a run goes on with "* ]]
+    run dt-train -q --set data.train_split=test -o new data/train-00000.dts
+    assert_one_line_error dt-train
+    [[ "$output" == *"data.train_split names 'test', and data/train-00000.dts has no splits" ]]
+}
