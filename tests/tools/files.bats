@@ -112,3 +112,15 @@ refused() {
         skip "another user cannot get here: $output"
     [ ! -e open/out ]
 }
+
+@test "memory that runs out ends a program with one line, never by a signal" {
+    ended=0
+    for limit in 62 64 70 76 82 88 94 100 112; do # MB, around what loading and opening take
+        run bash -c 'ulimit -v $(($1 * 1000)) && rm -rf new && exec dt-train -q -j 1 "${@:2}"' - \
+            $limit "${small[@]}" -o new data
+        [ "$status" -le 1 ] || [ "$status" -eq 127 ] || { echo "$limit: $status: $output"; return 1; }
+        [ "$status" -eq 0 ] || [ "${#lines[@]}" -eq 1 ] || { echo "$limit: $output"; return 1; }
+        ended=$((ended + status))
+    done
+    [ "$ended" -gt 0 ] || skip "libraries are smaller here than the limits"
+}

@@ -3,9 +3,13 @@
  * learns when it runs. It needs no scratchpad, so threads can share it. */
 #include "device/cpu/bf16.h"
 
-#include <assert.h>
-#include <dnnl.h>
 #include <stdlib.h>
+
+#include "device/cpu/onednn.h"
+
+/* What oneDNN takes at most: to open with its kernels, and for one product. */
+#define HEAP_TO_OPEN    ((size_t)16 << 20)
+#define HEAP_OF_PRODUCT ((size_t)16 << 10)
 
 struct dt_cpu_bf16 {
     int threads;
@@ -30,9 +34,7 @@ static dnnl_memory_desc_t describe(int64_t rows, int64_t columns, int64_t stride
     dnnl_dims_t sides = {rows, columns}, strides = {stride, 1};
     if (transposed)
         strides[0] = 1, strides[1] = stride;
-    dnnl_status_t status = dnnl_memory_desc_init_by_strides(&result, 2, sides, type, strides);
-    assert(status == dnnl_success);
-    (void)status;
+    dt_cpu_check_onednn(dnnl_memory_desc_init_by_strides(&result, 2, sides, type, strides));
     return result;
 }
 
@@ -48,18 +50,19 @@ static bool create_primitive(dnnl_engine_t engine, dnnl_primitive_t *result, boo
     dnnl_post_ops_t sum = NULL;
     dnnl_primitive_desc_t description = NULL;
     bool made =
-        dnnl_matmul_desc_init(&product, &a, &b, NULL, &c) == dnnl_success &&
-        dnnl_primitive_attr_create(&how) == dnnl_success &&
-        dnnl_primitive_attr_set_scratchpad_mode(how, dnnl_scratchpad_mode_user) == dnnl_success &&
-        dnnl_post_ops_create(&sum) == dnnl_success &&
-        (!add || dnnl_post_ops_append_sum(sum, 1.0f) == dnnl_success) &&
-        dnnl_primitive_attr_set_post_ops(how, sum) == dnnl_success &&
-        dnnl_primitive_desc_create(&description, &product, how, engine, NULL) == dnnl_success;
+        dt_cpu_onednn_has(dnnl_matmul_desc_init(&product, &a, &b, NULL, &c)) &&
+        dt_cpu_onednn_has(dnnl_primitive_attr_create(&how)) &&
+        dt_cpu_onednn_has(
+            dnnl_primitive_attr_set_scratchpad_mode(how, dnnl_scratchpad_mode_user)) &&
+        dt_cpu_onednn_has(dnnl_post_ops_create(&sum)) &&
+        (!add || dt_cpu_onednn_has(dnnl_post_ops_append_sum(sum, 1.0f))) &&
+        dt_cpu_onednn_has(dnnl_primitive_attr_set_post_ops(how, sum)) &&
+        dt_cpu_onednn_has(dnnl_primitive_desc_create(&description, &product, how, engine, NULL));
     if (made) { /* without a scratchpad alone can threads share it */
         const dnnl_memory_desc_t *scratchpad =
             dnnl_primitive_desc_query_md(description, dnnl_query_scratchpad_md, 0);
         made = (scratchpad == NULL || dnnl_memory_desc_get_size(scratchpad) == 0) &&
-               dnnl_primitive_create(result, description) == dnnl_success;
+               dt_cpu_onednn_has(dnnl_primitive_create(result, description));
     }
     dnnl_primitive_desc_destroy(description);
     dnnl_post_ops_destroy(sum);
@@ -71,16 +74,17 @@ struct dt_cpu_bf16 *dt_cpu_bf16_open(int threads)
 {
     if (!machine_has_bf16())
         return NULL;
+    dt_cpu_need_heap(HEAP_TO_OPEN);
     struct dt_cpu_bf16 *p = calloc(1, sizeof *p + (size_t)threads * sizeof *p->streams);
     if (p == NULL)
-        return NULL;
+        dt_cpu_no_memory("oneDNN");
     p->threads = threads;
-    bool made = dnnl_engine_create(&p->engine, dnnl_cpu, 0) == dnnl_success;
+    bool made = dt_cpu_onednn_has(dnnl_engine_create(&p->engine, dnnl_cpu, 0));
     for (int i = 0; i < 8; i++)
         made = made && create_primitive(p->engine, &p->primitives[i], i & 1, i & 2, i & 4);
     for (int i = 0; i < threads; i++)
-        made = made && dnnl_stream_create(&p->streams[i], p->engine, dnnl_stream_default_flags) ==
-                           dnnl_success;
+        made = made && dt_cpu_onednn_has(dnnl_stream_create(&p->streams[i], p->engine,
+                                                            dnnl_stream_default_flags));
     if (made)
         return p;
     dt_cpu_bf16_close(p);
@@ -103,8 +107,7 @@ static dnnl_memory_t memory_of(const struct dt_cpu_bf16 *p, const dnnl_memory_de
                                const void *data)
 {
     dnnl_memory_t memory;
-    if (dnnl_memory_create(&memory, description, p->engine, (void *)data) != dnnl_success)
-        abort(); /* no memory for a few bytes */
+    dt_cpu_check_onednn(dnnl_memory_create(&memory, description, p->engine, (void *)data));
     return memory;
 }
 
@@ -112,17 +115,16 @@ void dt_cpu_bf16_multiply(struct dt_cpu_bf16 *p, int thread, int64_t m, int64_t 
                           struct dt_cpu_bf16_operand a, struct dt_cpu_bf16_operand b,
                           bool accumulate, float *c, int64_t stride)
 {
+    dt_cpu_need_heap(HEAP_OF_PRODUCT);
     dnnl_memory_desc_t of_a = describe(m, k, a.stride, a.transposed, dnnl_bf16);
     dnnl_memory_desc_t of_b = describe(k, n, b.stride, b.transposed, dnnl_bf16);
     dnnl_memory_desc_t of_c = describe(m, n, stride, false, dnnl_f32);
     dnnl_exec_arg_t arguments[3] = {{DNNL_ARG_SRC, memory_of(p, &of_a, a.data)},
                                     {DNNL_ARG_WEIGHTS, memory_of(p, &of_b, b.data)},
                                     {DNNL_ARG_DST, memory_of(p, &of_c, c)}};
-    dnnl_status_t status =
+    dt_cpu_check_onednn(
         dnnl_primitive_execute(p->primitives[a.transposed | b.transposed << 1 | accumulate << 2],
-                               p->streams[thread], 3, arguments);
-    assert(status == dnnl_success);
-    (void)status;
+                               p->streams[thread], 3, arguments));
     for (int i = 0; i < 3; i++)
         dnnl_memory_destroy(arguments[i].memory);
 }

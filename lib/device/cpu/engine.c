@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "device/cpu/bf16.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/onednn.h"
 
 struct scratch {
     float *data;
@@ -66,7 +67,7 @@ float *dt_cpu_scratch(struct dt_device *dev, int thread, size_t size)
         free(s->data);
         s->data = aligned_alloc(64, (size * sizeof *s->data + 63) / 64 * 64);
         if (s->data == NULL)
-            abort();
+            dt_cpu_no_memory("scratch of an operation");
         s->size = size;
     }
     return s->data;
@@ -95,6 +96,7 @@ static int open_engine(struct dt_device *dev, struct dt_error *err)
         free(s);
         return dt_fail(err, DT_ENOMEM, "no memory for the cpu engine");
     }
+    dt_cpu_guard_onednn();
     dev->state = s;
     dev->isa = DT_ISA;
     omp_set_num_threads(dev->threads);

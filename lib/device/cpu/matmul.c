@@ -5,12 +5,12 @@
  * The bits then do not depend on the number of threads. Products of few rows go
  * through few-rows.c. */
 #include <assert.h>
-#include <dnnl.h>
 #include <omp.h>
 
 #include "device/cpu/bf16.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/few-rows.h"
+#include "device/cpu/onednn.h"
 
 #define ROW_UNIT    16 /* what tiles begin at a multiple of */
 #define COLUMN_UNIT 64
@@ -22,10 +22,9 @@ void dt_cpu_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int6
                   const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
                   int64_t ldc)
 {
-    dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k,
-                                      alpha, a, lda, b, ldb, beta, c, ldc);
-    assert(status == dnnl_success);
-    (void)status;
+    dt_cpu_need_kernels();
+    dt_cpu_check_onednn(dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, alpha,
+                                   a, lda, b, ldb, beta, c, ldc));
 }
 
 struct product {

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/cpu/onednn.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Not exit(): other threads are inside of oneDNN, whose destructors it would run. */
+static void __attribute__((noreturn)) end(const char *reason, const char *what)
+{
+    fprintf(stderr, "%s: %s%s\n", program_invocation_short_name, reason, what);
+    _exit(1);
+}
+
+void dt_cpu_no_memory(const char *what)
+{
+    end("out of memory: ", what);
+}
+
+static void no_memory_for_new(void)
+{
+    dt_cpu_no_memory("oneDNN");
+}
+
+#define HEAP_OF_KERNELS ((size_t)16 << 20)
+#define SIDE            16
+
+/* A product of each kind, once there is room for what that takes. */
+static void make_kernels(void)
+{
+    static const float a[SIDE * SIDE], b[SIDE * SIDE];
+    float c[SIDE * SIDE] = {0};
+    dt_cpu_need_heap(HEAP_OF_KERNELS);
+    for (int kind = 0; kind < 8; kind++)
+        dt_cpu_check_onednn(dnnl_sgemm(kind & 1 ? 'T' : 'N', kind & 2 ? 'T' : 'N', SIDE, SIDE, SIDE,
+                                       1, a, SIDE, b, SIDE, kind & 4 ? 1.0f : 0.0f, c, SIDE));
+}
+
+void dt_cpu_need_kernels(void)
+{
+    static pthread_once_t made = PTHREAD_ONCE_INIT;
+    pthread_once(&made, make_kernels);
+}
+
+void dt_cpu_guard_onednn(void)
+{
+    /* std::set_new_handler of the C++ library that oneDNN brings along */
+    void (*(*set)(void (*)(void)))(void);
+    *(void **)&set = dlsym(RTLD_DEFAULT, "_ZSt15set_new_handlerPFvvE");
+    if (set)
+        set(no_memory_for_new);
+}
+
+void dt_cpu_check_onednn(dnnl_status_t status)
+{
+    char number[32];
+    if (status == dnnl_success)
+        return;
+    if (status == dnnl_out_of_memory)
+        dt_cpu_no_memory("oneDNN");
+    snprintf(number, sizeof number, "%d", (int)status);
+    end("oneDNN fails with status ", number);
+}
+
+bool dt_cpu_onednn_has(dnnl_status_t status)
+{
+    if (status == dnnl_unimplemented)
+        return false;
+    dt_cpu_check_onednn(status);
+    return true;
+}
+
+void dt_cpu_need_heap(size_t bytes)
+{
+    void *volatile room = malloc(bytes);
+    if (room == NULL)
+        dt_cpu_no_memory("oneDNN");
+    free(room);
+}
