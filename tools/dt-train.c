@@ -209,6 +209,7 @@ static int train(struct dt_training *trainer, bool *stopped, struct dt_error *er
     struct dt_training_facts facts;
     int rc = 0;
     dt_training_facts(trainer, &facts);
+    dt_stop_attend(true);
     dt_progress_init(&progress, opt.quiet || !leads());
     double started = dt_now();
     for (*stopped = false; !*stopped; *stopped = report.stop) {
@@ -489,6 +490,7 @@ int main(int argc, char **argv)
     rc = meet(&settings, rc, &err);
     if (rc == DT_ESTOP)
         dt_stop_now(*stop_signal);
+    dt_stop_attend(false); /* until training begins, there is nothing to save */
     rc = rc < 0 ? rc : open_and_run(data_path, &settings, &stopped, &err);
     if (rc < 0)
         return fail(&err);

@@ -2,9 +2,11 @@
 #include "base/stop.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 static volatile sig_atomic_t stop;
+static atomic_bool unattended;
 
 static sigset_t stop_signals(void)
 {
@@ -24,7 +26,7 @@ static void *wait_for_signals(void *unused)
     for (;;) {
         if (sigwait(&set, &number) != 0)
             continue;
-        if (stop)
+        if (stop || unattended)
             dt_stop_now(number);
         stop = number;
     }
@@ -41,6 +43,13 @@ const volatile sig_atomic_t *dt_stop_watch(void)
     else
         pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* they end the program, as ever */
     return &stop;
+}
+
+void dt_stop_attend(bool attended)
+{
+    unattended = !attended;
+    if (!attended && stop)
+        dt_stop_now(stop);
 }
 
 void dt_stop_now(int number)

@@ -16,10 +16,16 @@
 #define DT_BASE_STOP_H
 
 #include <signal.h>
+#include <stdbool.h>
 
 /* Call before the first thread is made: those made later leave the signals to this
  * one. The number of the first signal, 0 before; the second ends the program at once. */
 const volatile sig_atomic_t *dt_stop_watch(void);
+
+/* Whether somebody looks at the number: true at first. Where nobody does, since there is nothing
+ * yet to save (a program opens its files, which may take for ever), the first signal ends the
+ * program at once, and so does one that came before. */
+void dt_stop_attend(bool attended);
 
 /* Ends the program by that signal's default action, which tells the parent why. */
 void dt_stop_now(int number) __attribute__((noreturn));

@@ -63,6 +63,40 @@ static void the_second_ends_the_program(void **state)
     assert_int_equal(WTERMSIG(status), SIGTERM);
 }
 
+static void unattended_signal(const volatile sig_atomic_t *stop)
+{
+    (void)stop;
+    dt_stop_attend(false);
+    kill(getpid(), SIGTERM);
+    for (;;)
+        pause();
+}
+
+static void earlier_signal(const volatile sig_atomic_t *stop)
+{
+    kill(getpid(), SIGUSR1);
+    wait_until_set(stop);
+    dt_stop_attend(false);
+}
+
+static void attended_again(const volatile sig_atomic_t *stop)
+{
+    dt_stop_attend(false);
+    dt_stop_attend(true);
+    first_signal(stop);
+}
+
+static void the_first_ends_a_program_that_nobody_attends(void **state)
+{
+    (void)state;
+    int status = status_of(unattended_signal);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    status = status_of(earlier_signal);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR1);
+    status = status_of(attended_again);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
 static void obey(const volatile sig_atomic_t *stop)
 {
     kill(getpid(), SIGINT);
@@ -83,6 +117,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_signal_is_only_noted),
         cmocka_unit_test(the_second_ends_the_program),
+        cmocka_unit_test(the_first_ends_a_program_that_nobody_attends),
         cmocka_unit_test(the_parent_learns_which_signal_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -645,6 +645,18 @@ END
     [ -z "$(find run -name '.*tmp*')" ]
 }
 
+@test "a signal while a run opens ends it at once" {
+    dt-train -j 1 "${small[@]}" "${endless[@]}" -o run "$data" 2>/dev/null &
+    pid=$!
+    sleep 0.4 # measuring the processor takes longer
+    kill -TERM $pid
+    status=0
+    wait $pid || status=$?
+    [ "$status" -eq 143 ]
+    [ ! -e run/latest ]
+    [ -z "$(grep -s '"loss"' run/metrics.jsonl)" ]
+}
+
 @test "usage errors end with status 2" {
     run dt-train -o run
     [ "$status" -eq 2 ]
