@@ -68,10 +68,10 @@ static int look_up(struct dt_shard_sources *s, struct dt_shard_source *source,
 {
     const char *file = dt_path_base(source->path);
     char *index = dt_path_join(directory, DT_MANIFEST_NAME);
-    bool exists = dt_file_exists(index);
+    int there = dt_manifest_is_shard_name(file) ? dt_file_probe(index, err) : 0;
     free(index);
-    if (!dt_manifest_is_shard_name(file) || !exists)
-        return 0;
+    if (there <= 0)
+        return there;
     DT_TRY(read_directory(s, directory, &source->manifest, err));
     const struct dt_manifest_split *split =
         dt_manifest_find_file(source->manifest, file, &source->listed);
