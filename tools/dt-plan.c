@@ -62,14 +62,15 @@ static const struct dt_command command = {"dt-plan", "predict memory, traffic an
 
 static void print_json(struct json_object *object)
 {
-    puts(json_object_to_json_string_ext(object,
-                                        JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+    dt_print(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
+                                                        JSON_C_TO_STRING_NOSLASHESCAPE));
+    dt_print("\n");
     json_object_put(object);
 }
 
 static void print_text(struct dt_buffer *text)
 {
-    fputs(text->data, stdout);
+    dt_print(text->data);
     dt_buffer_release(text);
 }
 

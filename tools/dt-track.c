@@ -68,11 +68,14 @@ static void print_report(const struct dt_track_report *r)
                                          [DT_RUN_FINISHED] = "finished",
                                          [DT_RUN_STOPPED] = "stopped",
                                          [DT_RUN_BROKEN] = "broken off"};
-    printf("run          %s, step %ld\n", states[r->state], r->last_step);
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    dt_buffer_printf(&text, "run          %s, step %ld\n", states[r->state], r->last_step);
     if (r->event_file)
-        printf("tensorboard  %s\n", r->event_file);
+        dt_buffer_printf(&text, "tensorboard  %s\n", r->event_file);
     if (r->mlflow_run)
-        printf("mlflow       %s\n", r->mlflow_run);
+        dt_buffer_printf(&text, "mlflow       %s\n", r->mlflow_run);
+    dt_print(text.data);
+    dt_buffer_release(&text);
 }
 
 /* What --mlflow or the environment names; false: no server. */

@@ -79,7 +79,7 @@ static int print_settings(const struct dt_settings *settings)
 {
     struct dt_buffer yaml = DT_BUFFER_EMPTY;
     dt_config_print(dt_settings_schema, settings, &yaml);
-    fputs(yaml.data, stdout);
+    dt_print(yaml.data);
     dt_buffer_release(&yaml);
     return dt_finish_stdout();
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "base/program.h"
 
 static void *checked(void *p, size_t count, size_t size)
@@ -111,6 +112,18 @@ void dt_buffer_add_real(struct dt_buffer *b, double x)
             break;
     }
     dt_buffer_add_string(b, text);
+}
+
+void dt_buffer_add_printable(struct dt_buffer *b, const char *text, size_t size)
+{
+    char spelling[DT_SPELLING];
+    for (size_t i = 0, n; i < size; i += n) {
+        n = dt_printable_next(text + i, size - i, spelling);
+        if (*spelling == '\0' || text[i] == '\n' || text[i] == '\t')
+            dt_buffer_append(b, text + i, n);
+        else
+            dt_buffer_add_string(b, spelling);
+    }
 }
 
 void dt_buffer_clear(struct dt_buffer *b)

@@ -33,6 +33,8 @@ void dt_buffer_add_string(struct dt_buffer *b, const char *s);
 void dt_buffer_printf(struct dt_buffer *b, const char *fmt, ...) DT_PRINTF(2, 3);
 /* A finite number in the shortest decimal form that reads back as the same. */
 void dt_buffer_add_real(struct dt_buffer *b, double x);
+/* Text as a terminal can show it (base/printable.h); line feeds and tabs stay what they are. */
+void dt_buffer_add_printable(struct dt_buffer *b, const char *text, size_t size);
 void dt_buffer_clear(struct dt_buffer *b);   /* keeps the memory */
 void dt_buffer_release(struct dt_buffer *b); /* frees it; the buffer is empty again */
 

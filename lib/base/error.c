@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/credentials.h"
+#include "base/printable.h"
 
 /* A text that was cut may end inside of a password: then its end counts as that of one. */
 static void hide_credentials(char *text)
@@ -23,9 +24,7 @@ static void hide_credentials(char *text)
 static void make_one_line(char *text)
 {
     hide_credentials(text);
-    for (unsigned char *p = (unsigned char *)text; *p; p++)
-        if (*p < 0x20 || *p == 0x7f)
-            *p = '?';
+    dt_printable_line(text, DT_ERROR_TEXT);
 }
 
 static void format(char *text, const char *fmt, va_list args)

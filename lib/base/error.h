@@ -38,9 +38,9 @@ struct dt_error {
 #define DT_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
 /* Fills *err with code and the formatted text; returns code. Text beyond
- * DT_ERROR_TEXT is cut. Control characters become '?', so that the message
- * stays one line whatever a file name or a datum holds; a password in a URL becomes
- * "***" (base/credentials.h). */
+ * DT_ERROR_TEXT is cut. Control characters are spelled (base/printable.h), so that the message
+ * stays one line, and no command to a terminal, whatever a file name or a datum holds; a password
+ * in a URL becomes "***" (base/credentials.h). */
 int dt_fail(struct dt_error *err, enum dt_code code, const char *fmt, ...) DT_PRINTF(3, 4);
 
 /* As dt_fail with DT_EIO, and appends ": " and the text of errno. */

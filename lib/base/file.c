@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/printable.h"
 
 #define OUTPUT_BUFFER ((size_t)1 << 16)
 
@@ -179,6 +180,7 @@ int dt_output_open(struct dt_output *out, const char *path, struct dt_error *err
         return rc;
     }
     out->buffer = dt_alloc(OUTPUT_BUFFER, 1);
+    out->terminal = isatty(out->fd);
     return 0;
 }
 
@@ -210,9 +212,8 @@ int dt_output_flush(struct dt_output *out, struct dt_error *err)
     return write_all(out, out->buffer, used, err);
 }
 
-int dt_output_write(struct dt_output *out, const void *data, size_t size, struct dt_error *err)
+static int write_bytes(struct dt_output *out, const void *data, size_t size, struct dt_error *err)
 {
-    out->written += size;
     if (size > OUTPUT_BUFFER - out->used)
         DT_TRY(dt_output_flush(out, err));
     if (size >= OUTPUT_BUFFER)
@@ -221,6 +222,30 @@ int dt_output_write(struct dt_output *out, const void *data, size_t size, struct
         memcpy(out->buffer + out->used, data, size);
     out->used += size;
     return 0;
+}
+
+/* A character may come in several pieces, as the tokens of a model do. */
+static int write_to_terminal(struct dt_output *out, const char *data, size_t size, bool ends,
+                             struct dt_error *err)
+{
+    struct dt_buffer text = DT_BUFFER_EMPTY, shown = DT_BUFFER_EMPTY;
+    dt_buffer_append(&text, out->begun, out->begun_size);
+    dt_buffer_append(&text, data, size);
+    out->begun_size = ends ? 0 : dt_printable_unfinished(text.data, text.size);
+    text.size -= out->begun_size;
+    memcpy(out->begun, text.data + text.size, out->begun_size);
+    dt_buffer_add_printable(&shown, text.data, text.size);
+    int rc = write_bytes(out, shown.data, shown.size, err);
+    dt_buffer_release(&shown);
+    dt_buffer_release(&text);
+    return rc;
+}
+
+int dt_output_write(struct dt_output *out, const void *data, size_t size, struct dt_error *err)
+{
+    out->written += size;
+    return out->terminal && size > 0 ? write_to_terminal(out, data, size, false, err)
+                                     : write_bytes(out, data, size, err);
 }
 
 static void forget_temporary(struct dt_output *out)
@@ -233,6 +258,8 @@ static void forget_temporary(struct dt_output *out)
 
 static int publish(struct dt_output *out, struct dt_error *err)
 {
+    if (out->terminal)
+        DT_TRY(write_to_terminal(out, "", 0, true, err));
     DT_TRY(dt_output_flush(out, err));
     if (out->temporary && fsync(out->fd) < 0)
         return cannot_write(out, err);

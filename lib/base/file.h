@@ -11,7 +11,8 @@
  * "-" stands for stdout, which cannot be made atomic but is checked to the
  * last byte; so do /dev/stdout, /dev/stderr and /dev/fd/N for open
  * files. A symbolic link stays one, and the file that it names is replaced; the
- * new file has the permissions of the old.
+ * new file has the permissions of the old. On a terminal control characters other than line
+ * feeds and tabs are spelled (base/printable.h); into files and pipes bytes go as they are.
  *
  *     struct dt_output out;
  *     DT_TRY(dt_output_open(&out, path, err));
@@ -35,6 +36,9 @@ struct dt_output {
     char *buffer;    /* bytes not yet written */
     size_t used;
     uint64_t written; /* bytes accepted so far, buffered ones included */
+    bool terminal;
+    char begun[4]; /* on a terminal: a character whose last bytes have not come yet */
+    size_t begun_size;
 };
 
 int dt_output_open(struct dt_output *out, const char *path, struct dt_error *err) DT_MUST_CHECK;

@@ -373,6 +373,18 @@ static void remember_operands(char *const *operands, int count)
         add_argument(&command_line, operands[i]);
 }
 
+void dt_print(const char *text)
+{
+    if (!isatty(STDOUT_FILENO)) {
+        fputs(text, stdout);
+        return;
+    }
+    struct dt_buffer shown = DT_BUFFER_EMPTY;
+    dt_buffer_add_printable(&shown, text, strlen(text));
+    fwrite(shown.data, 1, shown.size, stdout);
+    dt_buffer_release(&shown);
+}
+
 int dt_finish_stdout(void)
 {
     /* What a full buffer met earlier, the last flush does not know. */

@@ -84,6 +84,8 @@ void dt_check_use(const struct dt_command *command, const struct dt_use *use);
 
 /* "PROGRAM: text" to stderr; returns 1, the exit status of a failed program. */
 int dt_report(const struct dt_error *err);
+/* Text to stdout; on a terminal with control characters spelled (base/printable.h). */
+void dt_print(const char *text);
 /* Writes out what stdout still holds; 0, or 1 after a line to stderr where any of it was
  * lost: the exit status of a program that has ended well. */
 int dt_finish_stdout(void);

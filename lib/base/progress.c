@@ -4,9 +4,12 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/printable.h"
 
 static double read_clock(clockid_t clock)
 {
@@ -48,11 +51,11 @@ void dt_progress_show(struct dt_progress *p, const char *fmt, ...)
     char line[512];
     va_list args;
     va_start(args, fmt);
-    int n = vsnprintf(line, sizeof line, fmt, args);
+    vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
-    int room = columns() - 1;
+    dt_printable_line(line, sizeof line);
+    int room = columns() - 1, n = (int)strlen(line);
     n = n < room ? n : room;
-    n = n < (int)sizeof line ? n : (int)sizeof line - 1;
     fprintf(stderr, "\r%-*.*s", p->width > n ? p->width : n, n, line);
     fflush(stderr);
     p->width = n;

@@ -49,7 +49,7 @@ static void a_message_stays_one_line_and_in_bounds(void **state)
         else
             dt_fail_context(&err, "%s", name);
         assert_int_equal(strlen(err.text), DT_ERROR_TEXT - 1);
-        assert_memory_equal(err.text, "a?b??[1m?xx", 11);
+        assert_memory_equal(err.text, "a\\x0ab\\x0d\\x1b[1m\\x7fxx", 23);
     }
 }
 

@@ -249,3 +249,30 @@ repeat() {
     assert_one_line_error dt-tokenize
     [[ "$output" == "dt-tokenize: $T/tale.txt:"*": is no whole tokenizer.json" ]]
 }
+
+@test "on a terminal text cannot move the cursor or hide; in a pipe it is what it was" {
+    command -v script || skip "no script(1)"
+    printf 'a\033[2J\302\233 31m\233\342\200\256b\r\tc\303\251\n' >evil
+    dt-tokenize -t t.json --from text evil >evil.dts
+    dt-tokenize -t t.json -d evil.dts | cmp - evil
+    run script -qec "dt-tokenize -t t.json -d evil.dts" /dev/null
+    [ "$output" = $'a\\x1b[2J\\u009b 31m\\x9b\\u202eb\\x0d\tc\303\251\r' ]
+    run script -qec "dt-cat --text -t t.json --doc 0 evil.dts" /dev/null
+    [ "$output" = $'a\\x1b[2J\\u009b 31m\\x9b\\u202eb\\x0d\tc\303\251\r' ]
+    run script -qec "dt-clean -q --invisible --from text --to text evil" /dev/null
+    [ "$output" = $'a[2J 31m\357\277\275b\r\n\tc\303\251\r' ]
+}
+
+@test "names and ids in messages and lists cannot command a terminal" {
+    name=$(printf 'x\033]0;t\007\302\233\233\342\200\256')
+    run dt-tokenize -t t.json "$name"
+    [[ "$output" == *"'x\x1b]0;t\x07\u009b\x9b\u202e'"* ]]
+    run dt-tokenize -t t.json --ids "--from=$name" t.json
+    [[ "$output" == *"x\x1b]0;t\x07\u009b\x9b\u202e"* ]]
+    command -v script || skip "no script(1)"
+    dt-tokenize -t t.json -o "$name" --from text t.json
+    run script -qec "dt-cat *x*; dt-cat --lineage *x*" /dev/null
+    [ "$status" -eq 0 ]
+    [[ "$output" == *'x\x1b]0;t\x07\u009b\x9b\u202e'* ]]
+    refute grep -q $'\033\|\302\233' <<<"$output"
+}
