@@ -16,6 +16,7 @@
 #include "experiment/design.h"
 #include "experiment/run.h"
 #include "experiment/table.h"
+#include "io/file-type.h"
 #include "model/decode-bench.h"
 #include "shard/load-bench.h"
 #include "shard/write-bench.h"
@@ -390,6 +391,17 @@ static int print_encoding(const struct dt_tokenizer *t, const char *text, size_t
     return 0;
 }
 
+/* What is not text says nothing of the speed at text. */
+static int need_text(const char *path, const char *text, size_t size, struct dt_error *err)
+{
+    size_t head = size < DT_FILE_TYPE_HEAD ? size : DT_FILE_TYPE_HEAD;
+    const struct dt_file_type *what = dt_file_type_recognize(text, head);
+    if (size == 0)
+        return dt_fail(err, DT_EFORMAT, "%s: holds no text", path);
+    bool is_text = what == NULL || what->kind == DT_FILE_JSONL || what->kind == DT_FILE_AMBIGUOUS;
+    return is_text ? 0 : dt_file_type_refuse(what, path, err);
+}
+
 static int measure_tokenize(char **operands, int count, struct dt_error *err)
 {
     const char *path = operands[1];
@@ -401,8 +413,8 @@ static int measure_tokenize(char **operands, int count, struct dt_error *err)
                                   opt.pattern < 0 ? NULL : dt_pattern_names[opt.pattern], err));
     int rc = dt_file_read(path, TEXT_LIMIT, &text, &size, err);
     if (rc == 0) {
-        rc = size > 0 ? print_encoding(t, text, size, err)
-                      : dt_fail(err, DT_EFORMAT, "%s: holds no text", path);
+        rc = need_text(path, text, size, err);
+        rc = rc < 0 ? rc : print_encoding(t, text, size, err);
         free(text);
     }
     dt_tokenizer_free(t);

@@ -21,9 +21,10 @@ static struct {
 
 static const struct dt_option options[] = {
     {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
-     "read auto, text, lines, sep, nul or jsonl (default auto)", .choices = dt_document_formats},
-    {"separator", 0, DT_OPT_STRING, &opt.separator, "LINE",
-     "documents end with this line (makes --from sep the default)"},
+     "read auto, text, lines, sep, split, nul or jsonl (default auto)",
+     .choices = dt_document_formats},
+    {"separator", 0, DT_OPT_STRING, &opt.separator, "TEXT",
+     "documents end with this line, or with --from split with this text"},
     {"field", 0, DT_OPT_STRING, &opt.field, "NAME",
      "JSON member with the text, or a path a.b (default text)"},
     DT_READING_OPTIONS(opt.reading),
@@ -122,7 +123,7 @@ static int sign_documents(struct dt_documents *in, struct dt_output *out, struct
 static int run_sign(char **files, int count, struct dt_error *err)
 {
     opt.threads = opt.threads ? opt.threads : dt_processors();
-    const char *problem = dt_documents_check(&opt.from, opt.separator);
+    const char *problem = dt_documents_check(opt.from, opt.separator);
     if (problem)
         dt_usage("%s", problem);
     struct dt_documents_options reading = {.format = (enum dt_document_format)opt.from,

@@ -53,9 +53,10 @@ static const struct dt_option options[] = {
      "with --truncate, make documents of the rest that overlap by N ids", .min = 0, .max = 1e15,
      .with = "truncate"},
     {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
-     "read auto, text, lines, sep, nul or jsonl (default: auto)", .choices = dt_document_formats},
-    {"separator", 0, DT_OPT_STRING, &opt.separator, "LINE",
-     "documents end with this line (makes --from sep the default)"},
+     "read auto, text, lines, sep, split, nul or jsonl (default: auto)",
+     .choices = dt_document_formats},
+    {"separator", 0, DT_OPT_STRING, &opt.separator, "TEXT",
+     "documents end with this line, or with --from split with this text"},
     DT_READING_OPTIONS(opt.reading),
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
@@ -335,15 +336,17 @@ static int run(struct sink *sink, char **files, int count, struct dt_error *err)
 
 static void check_options(void)
 {
-    const char *problem = dt_documents_check(&opt.from, opt.separator);
+    const char *problem = dt_documents_check(opt.from, opt.separator);
     if (problem)
         dt_usage("%s", problem);
     opt.documents = (struct dt_documents_options){.format = (enum dt_document_format)opt.from,
-                                                  .separator = opt.separator};
+                                                  .separator = opt.separator,
+                                                  .allow_special = opt.special};
     dt_reading_options_check(&opt.reading, &opt.documents);
-    if (opt.decode &&
-        (opt.frame || opt.special || opt.from != DT_FROM_AUTO || opt.offsets || opt.most))
-        dt_usage("--frame, --special, --offsets, --truncate and --from do not go with -d");
+    if (opt.decode && (opt.frame || opt.special || opt.from != DT_FROM_AUTO || opt.separator ||
+                       opt.offsets || opt.most))
+        dt_usage(
+            "--frame, --special, --offsets, --truncate, --from and --separator do not go with -d");
     if (opt.decode && (opt.reading.on_error || opt.reading.partial))
         dt_usage("--on-error, --max-errors and --partial do not go with -d");
     opt.ids |= opt.offsets;

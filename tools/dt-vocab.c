@@ -44,9 +44,10 @@ static const struct dt_option options[] = {
     {"min-frequency", 0, DT_OPT_INT, &opt.min_frequency, "N",
      "merge no pair that occurs less than N times (default: 2)", .min = 1, .max = 1e15},
     {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
-     "read auto, text, lines, sep, nul or jsonl (default: auto)", .choices = dt_document_formats},
-    {"separator", 0, DT_OPT_STRING, &opt.separator, "LINE",
-     "documents end with this line (makes --from sep the default)"},
+     "read auto, text, lines, sep, split, nul or jsonl (default: auto)",
+     .choices = dt_document_formats},
+    {"separator", 0, DT_OPT_STRING, &opt.separator, "TEXT",
+     "documents end with this line, or with --from split with this text"},
     DT_READING_OPTIONS(opt.reading),
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
@@ -112,7 +113,7 @@ static int train(struct dt_tokenizer **t, const struct dt_documents_options *fro
 
 static void check_options(struct dt_documents_options *from)
 {
-    const char *problem = dt_documents_check(&opt.from, opt.separator);
+    const char *problem = dt_documents_check(opt.from, opt.separator);
     if (problem)
         dt_usage("%s", problem);
     *from = (struct dt_documents_options){.format = (enum dt_document_format)opt.from,

@@ -37,6 +37,16 @@ static void release_lines(struct lines *l)
     *l = (struct lines){0};
 }
 
+/* Sentences are lines of UTF-8: nothing tells those of a table or of JSON apart. */
+static int need_plain_lines(struct dt_input *in, struct dt_error *err)
+{
+    const char *head;
+    size_t size;
+    DT_TRY(dt_input_peek(in, &head, &size, err));
+    const struct dt_file_type *what = dt_file_type_recognize(head, size);
+    return what ? dt_file_type_refuse(what, dt_input_name(in), err) : 0;
+}
+
 static int read_lines(struct lines *l, const char *path, struct dt_error *err)
 {
     struct dt_input *in;
@@ -44,7 +54,7 @@ static int read_lines(struct lines *l, const char *path, struct dt_error *err)
     bool found = true;
     *l = (struct lines){0};
     DT_TRY(dt_input_open(&in, path, err));
-    int rc = 0;
+    int rc = need_plain_lines(in, err);
     while (rc == 0 && (rc = dt_input_read_until(in, '\n', &line, &found, err)) == 0) {
         if (!found && line.size == 0)
             break;

@@ -10,8 +10,10 @@
 #include "io/document-stream.h"
 #include "io/input.h"
 #include "io/json-line.h"
+#include "io/plain-text.h"
 
-const char *const dt_document_formats[] = {"auto", "text", "lines", "sep", "nul", "jsonl", NULL};
+const char *const dt_document_formats[] = {"auto", "text",  "lines", "sep",
+                                           "nul",  "jsonl", "split", NULL};
 const char *const dt_document_outputs[] = {"jsonl", "text", "nul", NULL};
 
 struct dt_documents {
@@ -20,22 +22,24 @@ struct dt_documents {
     struct dt_documents_options options;
     struct dt_input *in; /* the file being read, or NULL between files */
     enum dt_document_format format;
-    uint64_t line, number; /* of the file being read, counted from 1 */
-    uint64_t taken, total; /* of the files already closed; of all */
+    struct dt_plain_text plain; /* of the file being read, if it is not JSONL */
+    uint64_t line, number;      /* of the file being read, counted from 1 */
+    uint64_t taken, total;      /* of the files already closed; of all */
     struct dt_buffer scratch;
     struct dt_bad_lines bad_lines;
     struct dt_stream_check stream; /* of the file being read */
     char *first_partial;           /* what was wrong with a stream, if options.partial */
 };
 
-const char *dt_documents_check(int *format, const char *separator)
+const char *dt_documents_check(int format, const char *separator)
 {
-    if (separator && *format == DT_FROM_AUTO)
-        *format = DT_FROM_SEPARATOR;
-    if (separator && *format != DT_FROM_SEPARATOR)
-        return "--separator goes with --from sep only";
-    if (*format == DT_FROM_SEPARATOR && !(separator && *separator))
-        return "--from sep needs a --separator line";
+    bool cuts = format == DT_FROM_SEPARATOR || format == DT_FROM_SPLIT;
+    if (separator && !cuts && format != DT_FROM_AUTO)
+        return "--separator goes with --from sep and --from split only";
+    if (cuts && separator == NULL)
+        return "--from sep and --from split need a --separator";
+    if (separator && *separator == '\0')
+        return "--separator must not be empty";
     if (separator && strchr(separator, '\n'))
         return "--separator takes one line";
     return NULL;
@@ -65,10 +69,9 @@ int dt_documents_open(struct dt_documents **result, char *const *paths, int coun
 {
     static char *const only_stdin[] = {"-"};
     *result = NULL;
-    if (options->format == DT_FROM_SEPARATOR && !(options->separator && *options->separator))
-        return dt_fail(err, DT_EINVALID, "the format sep needs a separator line");
-    if (options->separator && strchr(options->separator, '\n'))
-        return dt_fail(err, DT_EINVALID, "a separator is one line");
+    const char *problem = dt_documents_check((int)options->format, options->separator);
+    if (problem)
+        return dt_fail(err, DT_EINVALID, "%s", problem);
     for (int i = 0; i < count; i++) /* a name mistyped last must not cost the work before it */
         if (strcmp(paths[i], "-") != 0 && access(paths[i], R_OK) < 0)
             return dt_fail_errno(err, "cannot open '%s'", paths[i]);
@@ -94,6 +97,7 @@ void dt_documents_close(struct dt_documents *d)
     dt_buffer_release(&d->scratch);
     dt_bad_lines_release(&d->bad_lines);
     free(d->first_partial);
+    dt_buffer_release(&d->plain.scratch);
     free(d);
 }
 
@@ -111,18 +115,20 @@ struct dt_documents_losses dt_documents_losses(const struct dt_documents *d)
     return (struct dt_documents_losses){d->bad_lines.count, d->bad_lines.first, d->first_partial};
 }
 
-/* Decides by the start, so that a damaged first line is an error and no text. */
-static bool looks_like_json_object(const char *p, size_t size)
+/* What a file holds is its content, unless that does not tell, then what its name says, and then
+ * text. */
+static int find_format(struct dt_documents *d, const char *head, size_t size, struct dt_error *err)
 {
-    bool brace = false;
-    for (size_t i = 0; i < size; i++) {
-        if (brace && (p[i] == '"' || p[i] == '}'))
-            return true;
-        if (p[i] != ' ' && p[i] != '\t' && (brace || p[i] != '{'))
-            return false;
-        brace = brace || p[i] == '{';
-    }
-    return false;
+    const char *name = dt_input_name(d->in);
+    bool any = d->options.format == DT_FROM_AUTO;
+    const struct dt_file_type *what = dt_file_type_recognize(head, size);
+    if (what == NULL && any && size > 0)
+        what = dt_file_type_named(name);
+    if (what && what->kind == DT_FILE_AMBIGUOUS)
+        return dt_file_type_refuse(what, name, err);
+    bool jsonl = !any || (what && what->kind == DT_FILE_JSONL);
+    d->format = jsonl ? DT_FROM_JSONL : d->options.separator ? DT_FROM_SEPARATOR : DT_FROM_TEXT;
+    return 0;
 }
 
 /* Text as a whole would pass for the field of it that is asked for. */
@@ -140,19 +146,24 @@ static int open_next(struct dt_documents *d, struct dt_error *err)
     DT_TRY(dt_input_open(&d->in, d->paths[d->next_path++], err));
     d->line = d->number = 0;
     d->format = d->options.format;
-    if (d->format != DT_FROM_AUTO && d->format != DT_FROM_JSONL)
-        return check_field(d, err);
-    const char *data;
-    char skipped[3];
-    size_t size;
-    DT_TRY(dt_input_peek(d->in, &data, &size, err));
-    size_t start = size >= 3 && memcmp(data, mark, 3) == 0 ? 3 : 0;
-    if (d->format == DT_FROM_AUTO)
-        d->format =
-            looks_like_json_object(data + start, size - start) ? DT_FROM_JSONL : DT_FROM_TEXT;
-    if (d->format == DT_FROM_JSONL)
-        return dt_input_read_exactly(d->in, skipped, start, err);
-    return size > 0 ? check_field(d, err) : 0;
+    bool empty = false;
+    if (d->format == DT_FROM_AUTO || d->format == DT_FROM_JSONL) {
+        const char *head;
+        char skipped[3];
+        size_t size;
+        DT_TRY(dt_input_peek(d->in, &head, &size, err));
+        bool marked = size >= 3 && memcmp(head, mark, 3) == 0;
+        empty = size == 0;
+        DT_TRY(find_format(d, head, size, err));
+        if (d->format == DT_FROM_JSONL && marked)
+            DT_TRY(dt_input_read_exactly(d->in, skipped, 3, err));
+    }
+    d->plain = (struct dt_plain_text){.format = d->format,
+                                      .guessed = d->options.format == DT_FROM_AUTO,
+                                      .allow_special = d->options.allow_special,
+                                      .separator = d->options.separator,
+                                      .scratch = d->plain.scratch};
+    return d->format == DT_FROM_JSONL || empty ? 0 : check_field(d, err);
 }
 
 static void close_current(struct dt_documents *d)
@@ -191,76 +202,14 @@ static void number_document(const struct dt_documents *d, struct dt_document *do
 }
 
 /* A document that is all text. */
-static int take_plain(struct dt_documents *d, struct dt_document *doc)
+static int next_plain(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
 {
+    int rc = dt_plain_text_next(&d->plain, d->in, &doc->text, err);
+    if (rc <= 0)
+        return rc;
     start_document(d, doc);
     number_document(d, doc);
     return 1;
-}
-
-static int next_whole_file(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
-{
-    dt_buffer_clear(&doc->text);
-    for (size_t n = 1; n > 0;) {
-        dt_buffer_reserve(&doc->text, doc->text.size + ((size_t)1 << 16));
-        DT_TRY(dt_input_read(d->in, doc->text.data + doc->text.size, (size_t)1 << 16, &n, err));
-        doc->text.size += n;
-    }
-    doc->text.data[doc->text.size] = '\0';
-    if (doc->text.size == 0)
-        return 0;
-    return take_plain(d, doc);
-}
-
-static void drop_last(struct dt_buffer *text, char c)
-{
-    if (text->size > 0 && text->data[text->size - 1] == c)
-        text->data[--text->size] = '\0';
-}
-
-static int next_delimited(struct dt_documents *d, struct dt_document *doc, char delimiter,
-                          struct dt_error *err)
-{
-    bool found;
-    DT_TRY(dt_input_read_until(d->in, delimiter, &doc->text, &found, err));
-    if (!found && doc->text.size == 0)
-        return 0;
-    if (found && delimiter == '\n')
-        drop_last(&doc->text, '\r');
-    return take_plain(d, doc);
-}
-
-static bool is_separator(const struct dt_documents *d, const struct dt_buffer *line)
-{
-    size_t n = strlen(d->options.separator), size = line->size;
-    if (size == n + 1 && line->data[n] == '\r')
-        size = n;
-    return size == n && memcmp(line->data, d->options.separator, n) == 0;
-}
-
-/* The lines up to the next separator or the end; the end of the last line is
- * no part of the text. Nothing between two separators is no document. */
-static int next_separated(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
-{
-    dt_buffer_clear(&doc->text);
-    for (bool found = true, ends; found;) {
-        DT_TRY(dt_input_read_until(d->in, '\n', &d->scratch, &found, err));
-        ends = !found || is_separator(d, &d->scratch);
-        if (!is_separator(d, &d->scratch))
-            dt_buffer_append(&doc->text, d->scratch.data, d->scratch.size);
-        if (!ends)
-            dt_buffer_add_char(&doc->text, '\n');
-        if (!ends || doc->text.size == 0)
-            continue;
-        if (doc->text.data[doc->text.size - 1] == '\n') {
-            drop_last(&doc->text, '\n');
-            drop_last(&doc->text, '\r');
-        }
-        if (doc->text.size == 0)
-            continue;
-        return take_plain(d, doc);
-    }
-    return 0;
 }
 
 static bool is_blank(const struct dt_buffer *line)
@@ -327,22 +276,6 @@ static int next_json_line(struct dt_documents *d, struct dt_document *doc, struc
     return rc < 0 ? rc : judge_stream(d, dt_stream_check_end(&d->stream, err), err);
 }
 
-static int next_in_file(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
-{
-    switch (d->format) {
-    case DT_FROM_JSONL:
-        return next_json_line(d, doc, err);
-    case DT_FROM_LINES:
-        return next_delimited(d, doc, '\n', err);
-    case DT_FROM_NUL:
-        return next_delimited(d, doc, '\0', err);
-    case DT_FROM_SEPARATOR:
-        return next_separated(d, doc, err);
-    default:
-        return next_whole_file(d, doc, err);
-    }
-}
-
 int dt_documents_next(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
 {
     for (;;) {
@@ -351,7 +284,7 @@ int dt_documents_next(struct dt_documents *d, struct dt_document *doc, struct dt
                 return dt_bad_lines_finish(&d->bad_lines, err);
             DT_TRY(open_next(d, err));
         }
-        int rc = next_in_file(d, doc, err);
+        int rc = d->format == DT_FROM_JSONL ? next_json_line(d, doc, err) : next_plain(d, doc, err);
         if (rc != 0)
             return rc;
         close_current(d);

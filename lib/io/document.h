@@ -25,14 +25,16 @@
 #include "io/document-errors.h"
 
 enum dt_document_format {
-    DT_FROM_AUTO, /* JSONL if a file begins as a JSON object does ({"), else text */
+    DT_FROM_AUTO, /* JSONL if a file begins as a JSON object does ({"), else text; what may be
+                     something else (io/file-type.h) is an error */
     DT_FROM_TEXT, /* a file is a document */
     DT_FROM_LINES,
     DT_FROM_SEPARATOR, /* lines up to one that equals the separator */
     DT_FROM_NUL,
-    DT_FROM_JSONL
+    DT_FROM_JSONL,
+    DT_FROM_SPLIT /* text up to the separator, wherever it stands */
 };
-/* Names for the option table, in the order above: auto text lines sep nul jsonl. */
+/* Names for the option table, in the order above: auto text lines sep nul jsonl split. */
 extern const char *const dt_document_formats[];
 
 struct dt_document {
@@ -48,17 +50,19 @@ void dt_document_release(struct dt_document *doc);
 
 struct dt_documents_options {
     enum dt_document_format format;
-    const char *separator;  /* for DT_FROM_SEPARATOR; without the newline */
+    const char *separator;  /* for DT_FROM_SEPARATOR and DT_FROM_SPLIT, without a newline; with
+                               DT_FROM_AUTO, text is cut at lines that equal it, and one that has
+                               it inside a line is an error */
+    bool allow_special;     /* <|endoftext|> and its like are text for DT_FROM_AUTO, too */
     const char *field;      /* JSON member that holds the text, or a path a.b; NULL is "text" */
-    bool field_is_optional; /* other formats, which have none, are read beside; else refused */
+    bool field_is_optional; /* other formats, which have none, are read too; otherwise refused */
     struct dt_bad_line_policy bad_lines;
     bool partial; /* a document stream that was cut or changed on its way is no error */
 };
 
-/* For programs with options --from and --separator: a separator alone means
- * DT_FROM_SEPARATOR. Returns what is wrong with the two together, for a usage
- * message, or NULL. */
-const char *dt_documents_check(int *format, const char *separator);
+/* For programs with options --from and --separator: what is wrong with the two together, for a
+ * usage message, or NULL. */
+const char *dt_documents_check(int format, const char *separator);
 
 struct dt_documents;
 

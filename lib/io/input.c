@@ -63,13 +63,6 @@ static int check_name(const struct dt_input *in, struct dt_error *err)
     return 0;
 }
 
-/* A token stream decompresses to ids, which would pass for text. */
-static bool is_token_stream(const struct dt_input *in)
-{
-    return in->raw_to >= SIGNATURE && memcmp(in->raw, "\x50\x2a\x4d\x18", 4) == 0 &&
-           memcmp(in->raw + 8, "dtsH", 4) == 0;
-}
-
 static int start_decoding(struct dt_input *in, struct dt_error *err)
 {
     while (!in->raw_ended && in->raw_to < SIGNATURE) { /* a pipe may deliver byte by byte */
@@ -82,22 +75,38 @@ static int start_decoding(struct dt_input *in, struct dt_error *err)
         in->raw_to += (size_t)n;
         in->taken += (uint64_t)n;
     }
-    if (is_token_stream(in))
-        return dt_fail(err, DT_EFORMAT, "%s: is a dt token stream, not text", in->name);
-    if (in->raw_to >= 2 && memcmp(in->raw, "\x1f\x8b", 2) == 0) {
+    size_t size = in->raw_to < SIGNATURE ? in->raw_to : SIGNATURE;
+    const struct dt_file_type *what = dt_file_type_recognize((const char *)in->raw, size);
+    if (what && what->kind == DT_FILE_GZIP) {
         in->coding = GZIP;
         if (inflateInit2(&in->gzip, 15 + 16) != Z_OK)
             return dt_fail(err, DT_ENOMEM, "cannot start zlib");
-    } else if (in->raw_to >= 4 &&
-               (memcmp(in->raw, "\x28\xb5\x2f\xfd", 4) == 0 ||
-                (memcmp(in->raw + 1, "\x2a\x4d\x18", 3) == 0 && (in->raw[0] & 0xf0) == 0x50))) {
+    } else if (what && what->kind == DT_FILE_ZSTD) {
         in->coding = ZSTD;
         in->zstd = ZSTD_createDStream();
     }
     return check_name(in, err);
 }
 
-static int open_input(struct dt_input **result, const char *path, bool raw, struct dt_error *err)
+/* Looks at the bytes that will be read, which may lie in compressed data. */
+static int need_text(struct dt_input *in, struct dt_error *err)
+{
+    const char *head;
+    size_t size;
+    DT_TRY(dt_input_peek(in, &head, &size, err));
+    const struct dt_file_type *what = dt_file_type_recognize(head, size);
+    if (what && what->kind == DT_FILE_BINARY)
+        return dt_file_type_refuse(what, in->name, err);
+    if (what && (what->kind == DT_FILE_GZIP || what->kind == DT_FILE_ZSTD))
+        return dt_fail(err, DT_EFORMAT, "%s: holds %s in compressed data; %s once", in->name,
+                       what->name, what->advice);
+    return 0;
+}
+
+enum reading { RAW, DECODED, TEXT };
+
+static int open_input(struct dt_input **result, const char *path, enum reading reading,
+                      struct dt_error *err)
 {
     struct stat st;
     bool is_stdin = strcmp(path, "-") == 0;
@@ -115,7 +124,9 @@ static int open_input(struct dt_input **result, const char *path, bool raw, stru
     in->total = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
     in->raw = dt_alloc(RAW_SIZE, 1);
     in->plain = dt_alloc(PLAIN_SIZE, 1);
-    int rc = raw ? 0 : start_decoding(in, err);
+    int rc = reading == RAW ? 0 : start_decoding(in, err);
+    if (rc == 0 && reading == TEXT)
+        rc = need_text(in, err);
     if (rc < 0) {
         dt_input_close(in);
         return rc;
@@ -126,12 +137,17 @@ static int open_input(struct dt_input **result, const char *path, bool raw, stru
 
 int dt_input_open(struct dt_input **in, const char *path, struct dt_error *err)
 {
-    return open_input(in, path, false, err);
+    return open_input(in, path, TEXT, err);
+}
+
+int dt_input_open_bytes(struct dt_input **in, const char *path, struct dt_error *err)
+{
+    return open_input(in, path, DECODED, err);
 }
 
 int dt_input_open_raw(struct dt_input **in, const char *path, struct dt_error *err)
 {
-    return open_input(in, path, true, err);
+    return open_input(in, path, RAW, err);
 }
 
 void dt_input_close(struct dt_input *in)

@@ -3,8 +3,8 @@
  * Bytes from a file, a pipe or stdin ("-"); gzip and zstd are recognised by
  * their first bytes and decompressed on the way. A compressed input that ends
  * too early or fails its checksum is an error, never a short read; so is a
- * file named .gz or .zst that is none. A token stream (dt-shard(5)), whose ids
- * would pass for text, is read by dt_input_open_raw alone.
+ * file named .gz or .zst that is none, and one that is certainly not text
+ * (io/file-type.h).
  */
 #ifndef DT_IO_INPUT_H
 #define DT_IO_INPUT_H
@@ -15,12 +15,15 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "io/file-type.h"
 
 struct dt_input;
 
-/* *in is owned by the caller (dt_input_close). */
+/* For text. *in is owned by the caller (dt_input_close). */
 int dt_input_open(struct dt_input **in, const char *path, struct dt_error *err) DT_MUST_CHECK;
-/* The same without decompression: for formats that dt reads frame by frame. */
+/* The same for any bytes. */
+int dt_input_open_bytes(struct dt_input **in, const char *path, struct dt_error *err) DT_MUST_CHECK;
+/* Without decompression, too: for formats that dt reads frame by frame. */
 int dt_input_open_raw(struct dt_input **in, const char *path, struct dt_error *err) DT_MUST_CHECK;
 void dt_input_close(struct dt_input *in); /* NULL is fine */
 
@@ -37,7 +40,7 @@ int dt_input_read_until(struct dt_input *in, char delimiter, struct dt_buffer *l
                         struct dt_error *err) DT_MUST_CHECK;
 /* Shows the next bytes without taking them: up to DT_INPUT_PEEK, less only at
  * the end. Valid until the next call. */
-#define DT_INPUT_PEEK 4096
+#define DT_INPUT_PEEK DT_FILE_TYPE_HEAD
 int dt_input_peek(struct dt_input *in, const char **data, size_t *size,
                   struct dt_error *err) DT_MUST_CHECK;
 

@@ -276,7 +276,7 @@ static int read_file(struct dt_buffer *b, const char *path, struct dt_error *err
     const size_t piece = (size_t)1 << 20;
     size_t got = 0;
     DT_TRY(dt_file_need_regular(path, err));
-    DT_TRY(dt_input_open(&in, path, err));
+    DT_TRY(dt_input_open_bytes(&in, path, err));
     dt_buffer_clear(b);
     int rc;
     do {

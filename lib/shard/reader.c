@@ -59,9 +59,12 @@ static int check_beginning(struct dt_shard_reader *r, struct dt_error *err)
     bool cut = size < 4 && memcmp(ahead, "\x50\x2a\x4d", size) == 0;
     bool magic = size >= 4 && dt_get32(ahead) == DT_HEADER_FRAME;
     bool named = size >= 12 && memcmp(ahead + DT_FRAME_HEAD, "dtsH", 4) == 0;
-    if (!cut && !magic && !named)
-        return dt_fail(err, DT_EFORMAT, "%s: is not a .dts file", name);
-    return 0;
+    if (cut || magic || named)
+        return 0;
+    const struct dt_file_type *what = dt_file_type_recognize(ahead, size);
+    if (what && what->kind != DT_FILE_AMBIGUOUS)
+        return dt_fail(err, DT_EFORMAT, "%s: is %s, not a .dts file", name, what->name);
+    return dt_fail(err, DT_EFORMAT, "%s: is not a .dts file", name);
 }
 
 /* Takes size bytes into b, at most a piece at a time, so that a damaged size

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/hash.h"
+#include "io/file-type.h"
 #include "io/json-line.h"
 #include "token/tokenizer.h"
 
@@ -88,6 +89,15 @@ static void note_lines(struct text *t, const char *bytes, size_t size)
         t->lines[++t->count] = t->size + (uint64_t)(p - bytes) + 1;
     }
     t->size += size;
+}
+
+/* Lines are read wherever they are, so not from compressed files either. */
+static int need_lines(const struct text *t, struct dt_error *err)
+{
+    char head[DT_FILE_TYPE_HEAD];
+    ssize_t n = pread(t->fd, head, sizeof head, 0);
+    const struct dt_file_type *what = n > 0 ? dt_file_type_recognize(head, (size_t)n) : NULL;
+    return what && what->kind != DT_FILE_JSONL ? dt_file_type_refuse(what, t->path, err) : 0;
 }
 
 static int scan(struct text *t, struct dt_error *err)
@@ -212,6 +222,7 @@ static int open_text(struct text *t, const char *path, const struct dt_text_opti
     t->hash = dt_tokenizer_fingerprint(t->tokenizer);
     t->fd = dt_file_open(path, err);
     DT_TRY(t->fd);
+    DT_TRY(need_lines(t, err));
     return scan(t, err);
 }
 

@@ -46,7 +46,9 @@ static void assert_documents(enum dt_document_format format, const char *data, s
                              const char *expected)
 {
     char *const paths[] = {"f"};
-    const struct dt_documents_options options = {.format = format, .separator = "<sep>"};
+    bool cuts = format == DT_FROM_SEPARATOR || format == DT_FROM_SPLIT;
+    const struct dt_documents_options options = {.format = format,
+                                                 .separator = cuts ? "<sep>" : NULL};
     struct dt_buffer out = DT_BUFFER_EMPTY;
     write_bytes("f", data, size);
     assert_int_equal(list(paths, 1, &options, &out), 0);
@@ -57,15 +59,22 @@ static void assert_documents(enum dt_document_format format, const char *data, s
 #define DOCUMENTS(format, data, expected) assert_documents(format, data, sizeof data - 1, expected)
 #define JSONL(data, expected)             DOCUMENTS(DT_FROM_JSONL, data "\n", expected)
 
-static void assert_refused(enum dt_document_format format, const char *data, const char *reason)
+static void assert_error(enum dt_document_format format, const char *separator, const char *data,
+                         const char *reason)
 {
     char *const paths[] = {"f"};
-    const struct dt_documents_options options = {.format = format};
+    const struct dt_documents_options options = {.format = format, .separator = separator};
     struct dt_buffer out = DT_BUFFER_EMPTY;
     write_bytes("f", data, strlen(data));
     assert_int_equal(list(paths, 1, &options, &out), DT_EFORMAT);
-    assert_string_equal(err.text, reason);
+    assert_int_equal(strncmp(err.text, reason, strlen(reason)), 0);
     dt_buffer_release(&out);
+}
+
+static void assert_refused(enum dt_document_format format, const char *data, const char *reason)
+{
+    assert_error(format, NULL, data, reason);
+    assert_string_equal(err.text, reason);
 }
 
 static void a_text_is_the_file(void **state)
@@ -107,6 +116,62 @@ static void nothing_between_separators_is_no_document(void **state)
     (void)state;
     DOCUMENTS(DT_FROM_SEPARATOR, "", "");
     DOCUMENTS(DT_FROM_SEPARATOR, "<sep>\n<sep>\n\n<sep>\na\n<sep>\n\n", "f:1=a|");
+}
+
+static void a_separator_inside_a_line_is_never_one_silent_document(void **state)
+{
+    (void)state;
+    const char *tokens = "<|endoftext|>";
+    assert_error(DT_FROM_AUTO, "<sep>", "a\nb<sep>c\n<sep>\nd",
+                 "f:2: has the separator '<sep>' inside a line; --from split ends a document at "
+                 "each, --from sep only at lines that equal it");
+    assert_error(DT_FROM_SEPARATOR, "<sep>", "a<sep>b\nc<sep>d\n",
+                 "f:1: has the separator '<sep>' inside a line; --from split ends a document");
+    DOCUMENTS(DT_FROM_SEPARATOR, "a<sep>\n<sep>\nb<sep>c\n", "f:1=a<sep>|f:2=b<sep>c|");
+    assert_error(DT_FROM_AUTO, NULL, "a\n\nb <|endoftext|>c", "f:3: has '<|endoftext|>', which");
+    assert_error(DT_FROM_AUTO, NULL, "<|end_of_text|>", "f:1: has '<|end_of_text|>', which");
+    DOCUMENTS(DT_FROM_AUTO, "a<|endoftext|b<|end>", "f:1=a<|endoftext|b<|end>|");
+    DOCUMENTS(DT_FROM_TEXT, "a<|endoftext|>b", "f:1=a<|endoftext|>b|");
+    DOCUMENTS(DT_FROM_LINES, "a<|endoftext|>b", "f:1=a<|endoftext|>b|");
+    DOCUMENTS(DT_FROM_AUTO, "{\"text\":\"a<|endoftext|>b\"}", "f:1=a<|endoftext|>b|");
+    assert_error(DT_FROM_AUTO, tokens, "a<|endoftext|>b", "f:1: has the separator '<|endoftext|>'");
+}
+
+static void split_ends_a_document_at_each_separator(void **state)
+{
+    (void)state;
+    DOCUMENTS(DT_FROM_SPLIT, "", "");
+    DOCUMENTS(DT_FROM_SPLIT, "a<sep>b", "f:1=a|f:2=b|");
+    DOCUMENTS(DT_FROM_SPLIT, "a <sep> b<sep>", "f:1=a |f:2= b|");
+    DOCUMENTS(DT_FROM_SPLIT, "<sep><sep>\n\n<sep>\r\n<sep>a", "f:1=a|");
+    DOCUMENTS(DT_FROM_SPLIT, "\na\n<sep>\n\nb\n\n<sep>c\n", "f:1=\na|f:2=\nb\n|f:3=c|");
+    DOCUMENTS(DT_FROM_SPLIT, "a><se<sep><sep >b", "f:1=a><se|f:2=<sep >b|");
+}
+
+/* Separators that are lines give the same documents in either way, whatever is between them. */
+static void split_agrees_with_sep_on_lines(void **state)
+{
+    (void)state;
+    static const char *const bits[] = {"a", "\n", "\r\n", "b c", "\n<sep>\n", "\r\n<sep>\r\n", "<"};
+    char *const paths[] = {"f"};
+    struct dt_buffer text = DT_BUFFER_EMPTY, lines = DT_BUFFER_EMPTY, split = DT_BUFFER_EMPTY;
+    struct dt_rng random;
+    dt_rng_init(&random, dt_random_key(1, 2, 3));
+    for (int round = 0; round < 300; round++) {
+        dt_buffer_clear(&text);
+        dt_buffer_add_string(&text, "<sep>\n");
+        for (uint32_t n = dt_rng_below(&random, 12); n > 0; n--)
+            dt_buffer_add_string(&text, bits[dt_rng_below(&random, 7)]);
+        write_bytes("f", text.data, text.size);
+        struct dt_documents_options options = {.format = DT_FROM_SEPARATOR, .separator = "<sep>"};
+        assert_int_equal(list(paths, 1, &options, &lines), 0);
+        options.format = DT_FROM_SPLIT;
+        assert_int_equal(list(paths, 1, &options, &split), 0);
+        assert_string_equal(lines.data, split.data);
+    }
+    dt_buffer_release(&text);
+    dt_buffer_release(&lines);
+    dt_buffer_release(&split);
 }
 
 static void json_gives_id_text_and_meta(void **state)
@@ -282,6 +347,82 @@ static void auto_looks_at_how_a_file_begins(void **state)
     DOCUMENTS(DT_FROM_AUTO, "7\n", "f:1=7\n|");
     DOCUMENTS(DT_FROM_AUTO, "Once.\n", "f:1=Once.\n|");
     DOCUMENTS(DT_FROM_AUTO, "", "");
+    DOCUMENTS(DT_FROM_AUTO, "\n \r\n\n{\"text\":\"a\"}\n\n{\"text\":\"b\"}", "f:1=a|f:2=b|");
+    DOCUMENTS(DT_FROM_AUTO, "\xef\xbb\xbf\n{\"text\":\"a\"}", "f:1=a|");
+}
+
+static void auto_refuses_what_may_be_meant_otherwise(void **state)
+{
+    (void)state;
+    const enum dt_document_format any = DT_FROM_AUTO;
+    assert_error(any, NULL, "[\n {\"text\":\"a\"}]",
+                 "f: is a JSON array, not text; write an object a "
+                 "line: jq -c '.[]' FILE");
+    assert_error(any, NULL, "{\n \"text\":\"a\"}",
+                 "f: is a JSON object over several lines, not text");
+    assert_error(DT_FROM_JSONL, NULL, "[{\"text\":\"a\"}]", "f: is a JSON array, not text");
+    DOCUMENTS(DT_FROM_TEXT, "[{\"text\":\"a\"}]", "f:1=[{\"text\":\"a\"}]|");
+    assert_error(any, NULL, "id,text\n1,a\n",
+                 "f: is a CSV file, not text; write it as JSON Lines: ");
+    DOCUMENTS(DT_FROM_LINES, "id,text\n1,a\n", "f:1=id,text|f:2=1,a|");
+    assert_error(any, "<sep>", "id,text\n1,a\n", "f: is a CSV file, not text");
+}
+
+static void auto_refuses_a_zero_wherever_it_is(void **state)
+{
+    (void)state;
+    char *const paths[] = {"f"};
+    struct dt_documents_options options = {.format = DT_FROM_AUTO};
+    struct dt_buffer out = DT_BUFFER_EMPTY, text = DT_BUFFER_EMPTY;
+    for (int i = 0; i < 100000; i++)
+        dt_buffer_add_string(&text, "word ");
+    dt_buffer_append(&text, "\0end", 4);
+    write_bytes("f", text.data, text.size);
+    assert_int_equal(list(paths, 1, &options, &out), DT_EFORMAT);
+    assert_int_equal(strncmp(err.text, "f: has a NUL byte at byte 500000, as binary data", 48), 0);
+    options.format = DT_FROM_TEXT;
+    assert_int_equal(list(paths, 1, &options, &out), 0);
+    assert_int_equal(out.size, text.size + 5);
+    dt_buffer_release(&text);
+    dt_buffer_release(&out);
+}
+
+static void a_name_tells_where_content_cannot(void **state)
+{
+    (void)state;
+    static char *paths[1];
+    const struct dt_documents_options any = {.format = DT_FROM_AUTO},
+                                      lines = {.format = DT_FROM_LINES};
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    static const struct {
+        char *path;
+        const char *reason;
+    } cases[] = {{"x.jsonl", "x.jsonl:1: byte 0: '{' expected"},
+                 {"x.NDJSON", "x.NDJSON:1: byte 0: '{' expected"},
+                 {"x.csv", "x.csv: is a CSV file by its name, not text; write it as JSON Lines: "},
+                 {"x.tsv", "x.tsv: is a TSV file by its name, not text; "}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        paths[0] = cases[i].path;
+        write_bytes(paths[0], "plain, text\n", 12);
+        assert_int_equal(list(paths, 1, &any, &out), DT_EFORMAT);
+        assert_int_equal(strncmp(err.text, cases[i].reason, strlen(cases[i].reason)), 0);
+        assert_int_equal(list(paths, 1, &lines, &out), 0);
+    }
+    dt_buffer_release(&out);
+}
+
+/* As much white space as is looked at: then the whole file is. */
+static void json_far_behind_white_space_is_not_text(void **state)
+{
+    (void)state;
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    for (int i = 0; i < 5000; i++)
+        dt_buffer_add_char(&text, '\n');
+    dt_buffer_add_string(&text, "{\"text\":\"a\"}\n");
+    assert_refused(DT_FROM_AUTO, text.data,
+                   "f: is JSON Lines after 5000 bytes of white space; remove them");
+    assert_documents(DT_FROM_JSONL, text.data, text.size, "f:1=a|");
+    dt_buffer_release(&text);
 }
 
 static void auto_knows_a_long_line(void **state)
@@ -454,6 +595,9 @@ int main(void)
         cmocka_unit_test(a_nul_ends_a_document),
         cmocka_unit_test(a_separator_line_ends_a_document),
         cmocka_unit_test(nothing_between_separators_is_no_document),
+        cmocka_unit_test(a_separator_inside_a_line_is_never_one_silent_document),
+        cmocka_unit_test(split_ends_a_document_at_each_separator),
+        cmocka_unit_test(split_agrees_with_sep_on_lines),
         cmocka_unit_test(json_gives_id_text_and_meta),
         cmocka_unit_test(meta_passes_byte_for_byte),
         cmocka_unit_test(other_members_go_into_meta),
@@ -466,6 +610,10 @@ int main(void)
         cmocka_unit_test(nesting_is_bounded),
         cmocka_unit_test(auto_takes_damaged_json_for_json),
         cmocka_unit_test(auto_looks_at_how_a_file_begins),
+        cmocka_unit_test(auto_refuses_what_may_be_meant_otherwise),
+        cmocka_unit_test(auto_refuses_a_zero_wherever_it_is),
+        cmocka_unit_test(a_name_tells_where_content_cannot),
+        cmocka_unit_test(json_far_behind_white_space_is_not_text),
         cmocka_unit_test(auto_knows_a_long_line),
         cmocka_unit_test(files_follow_each_other_and_number_anew),
         cmocka_unit_test(what_cannot_be_read_is_said_before_the_work),

@@ -30,7 +30,7 @@ text_of() {
 
 @test "what is broken is repaired: UTF-8, controls, line ends" {
     printf '\357\273\277a\377b\r\nc\rd\000\033e\n' >broken.txt
-    run dt-clean -q --stats stats broken.txt
+    run dt-clean -q --from text --stats stats broken.txt
     [ "$output" = '{"id":"broken.txt:1","text":"a�b\nc\nde\n"}' ]
     tr -d '\n ' <stats >flat
     grep -qF '{"rule":"utf8","dropped":0,"changed":1,"changes":1}' flat
@@ -342,13 +342,13 @@ END
         for format in auto text jsonl; do
             run $command -q --from $format -o out ids.dts
             assert_one_line_error "${command%% *}"
-            [[ "$output" == *"ids.dts: is a dt token stream, not text" ]]
+            [[ "$output" == *"ids.dts: is a dt token stream, not text; "* ]]
             [ ! -e out ]
         done
     done
     run dt-clean -q - <ids.dts
     assert_one_line_error dt-clean
-    [[ "$output" == *"stdin: is a dt token stream, not text" ]]
+    [[ "$output" == *"stdin: is a dt token stream, not text; "* ]]
 }
 
 @test "files of other systems: CR LF ends a line, a byte order mark starts a file" {
@@ -555,4 +555,82 @@ END
     done
     run script -qec 'dt-clean -o done.jsonl one.txt' /dev/null
     [[ "$output" == $'\r'*documents* ]]
+}
+
+# refused FILE NAME: dt-clean names what the file is, makes nothing, and takes no longer.
+refused() {
+    run timeout 10 dt-clean -q -o out "$1"
+    assert_one_line_error dt-clean
+    [[ "$output" == "dt-clean: $1: is $2"* ]] || { echo "$output"; return 1; }
+    [ ! -e out ]
+}
+
+@test "files that are not text are refused by the name of what they are" {
+    printf 'Some text.\n' >t
+    for i in $(seq 200); do printf 'Line %s of a text.\n' "$i"; done >long
+    tar -cf t.tar t long
+    tar -czf t.tgz t long
+    gzip -c t | gzip >twice.gz
+    iconv -t UTF-16 long >utf16
+    iconv -t UTF-16BE long >utf16be
+    cp "$(command -v dt-cat)" program
+    printf 'PAR1\025\004\025\000' >x.parquet
+    refused t.tar "a tar archive, not text; unpack it"
+    refused t.tgz "a tar archive"
+    refused utf16 "UTF-16 text, not text; write it as UTF-8: iconv"
+    refused utf16be "UTF-16 text"
+    refused program "an ELF file"
+    refused x.parquet "a Parquet file, not text; write it as JSON Lines: duckdb"
+    run dt-clean twice.gz
+    assert_one_line_error dt-clean
+    [[ "$output" == *"twice.gz: holds gzip data in compressed data; decompress it"* ]]
+    if command -v xz; then xz -k t && refused t.xz "an xz file, not text; decompress it: xz -dc"; fi
+    if command -v bzip2; then bzip2 -k t && refused t.bz2 "a bzip2 file"; fi
+    python3 -m zipfile -c t.zip t && refused t.zip "a zip archive"
+}
+
+@test "every reader of text refuses other files, in every format" {
+    dt-synth -n 20 >docs.jsonl
+    dt-vocab -q -s 300 -o tok.json docs.jsonl
+    printf '\003\000\000\000abc\000' >any.bin
+    tar -cf docs.tar docs.jsonl
+    for command in dt-clean "dt-vocab -s 300" "dt-tokenize -t tok.json --ids" "dt-dedup sign"; do
+        for format in auto text lines nul jsonl "sep --separator x" "split --separator x"; do
+            run $command -q --from $format -o out docs.tar
+            assert_one_line_error "${command%% *}"
+            [[ "$output" == *"docs.tar: is a tar archive, not text; unpack it: "* ]]
+        done
+        run $command -q -o out any.bin
+        assert_one_line_error "${command%% *}"
+        [[ "$output" == *"any.bin: is binary data with NUL bytes, not text; dt-clean --from"* ]]
+    done
+    run dt-clean -q --decontaminate docs.tar docs.jsonl
+    [[ "$output" == *"docs.tar: is a tar archive"* ]]
+    run dt-clean -q --drop docs.tar docs.jsonl
+    [[ "$output" == *"docs.tar: is a tar archive"* ]]
+    run dt-eval bleu -r docs.jsonl docs.jsonl
+    assert_one_line_error dt-eval
+    [[ "$output" == *"docs.jsonl: is JSON Lines, not text"* ]]
+    run dt-cat docs.tar
+    [[ "$output" == *"docs.tar: is a tar archive, not a .dts file" ]]
+    cp docs.tar x.jsonl
+    run dt-train -t tok.json -o run --dry-run x.jsonl
+    [[ "$output" == *"x.jsonl: is a tar archive, not text; unpack it: "* ]]
+    run dt-bench --tokenizer tok.json tokenize docs.tar
+    [[ "$output" == *"docs.tar: is a tar archive, not text; unpack it: "* ]]
+}
+
+@test "separators inside lines are cut or refused, never one document in silence" {
+    printf 'a<|endoftext|>b<|endoftext|>\nc' >in
+    run dt-clean -q in
+    assert_one_line_error dt-clean
+    [[ "$output" == "dt-clean: in:1: has '<|endoftext|>', which ends documents; dt-clean --from split"* ]]
+    run dt-clean -q --separator '<|endoftext|>' in
+    [[ "$output" == "dt-clean: in:1: has the separator '<|endoftext|>' inside a line; --from split "* ]]
+    [ "$(dt-clean -q --from split --separator '<|endoftext|>' in | text_of)" = "$(printf 'a\nb\nc')" ]
+    run dt-clean -q --from sep --separator '<|endoftext|>' in
+    [[ "$output" == "dt-clean: in:1: has the separator '<|endoftext|>' inside a line; --from split "* ]]
+    [ "$(dt-clean -q --from lines in | wc -l)" -eq 2 ]
+    printf '{"text":"a"}\n' >j
+    [ "$(dt-clean -q --separator x j | text_of)" = a ]
 }

@@ -155,7 +155,7 @@ assert_unfinished() {
     [ "$output" = "dt-shard: empty.dts: is empty, not a .dts file" ]
     run dt-shard -o out docs.jsonl
     assert_one_line_error dt-shard
-    [ "$output" = "dt-shard: docs.jsonl: is not a .dts file" ]
+    [ "$output" = "dt-shard: docs.jsonl: is JSON Lines, not a .dts file" ]
     run dt-shard -o out missing.dts
     assert_one_line_error dt-shard
 }

@@ -67,15 +67,15 @@ repeat() {
 @test "text that spells a special token is that token only where it is allowed" {
     printf 'he<|endoftext|>he' >f
     [ "$(dt-tokenize -t t.json --ids --special f)" = "256 419 256 419" ]
-    [[ " $(dt-tokenize -t t.json --ids --frame none f) " != *" 419 "* ]]
-    dt-tokenize -t t.json f | dt-tokenize -t t.json -d | cmp - f
+    [[ " $(dt-tokenize -t t.json --ids --frame none --from text f) " != *" 419 "* ]]
+    dt-tokenize -t t.json --from text f | dt-tokenize -t t.json -d | cmp - f
     printf '<|endoftext|>' >f
     dt-tokenize -t t.json --special --frame none f | dt-tokenize -t t.json -d | cmp - f
     dt-tokenize -t t.json --special f | dt-tokenize -t t.json -d | cmp - f
 }
 
 @test "long text is not cut inside a token that is looked for" {
-    dt-vocab -s 257 --special 'a b' -o special.json t.json
+    dt-vocab -s 257 --special 'a b' -o special.json --from text t.json
     repeat '1a b' 1000000 >f # the only letters before a blank are in the token
     dt-tokenize -t special.json --ids --special -j 2 f | tr ' ' '\n' | sort | uniq -c |
         awk '{ print $1, $2 }' >counts
@@ -85,7 +85,7 @@ repeat() {
 @test "the number of threads changes nothing" {
     for i in $(seq 50); do cat "$GOLDEN"/*; done >large
     for i in $(seq 300); do cat "$GOLDEN/documents.jsonl"; done >many.jsonl
-    for input in large many.jsonl; do
+    for input in "--from text large" many.jsonl; do
         dt-tokenize -t t.json -j 1 $input >1.dts
         for threads in 2 4 7; do
             dt-tokenize -t t.json -j $threads $input | cmp - 1.dts

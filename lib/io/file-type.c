@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/file-type.h"
+
+#include <ctype.h>
+#include <stdint.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/printable.h"
+
+/* A file of this kind has the magic bytes at the offset, where they are given, and passes the
+ * test, where there is one. */
+struct row {
+    struct dt_file_type what;
+    size_t offset;
+    const char *magic;
+    size_t magic_size;
+    bool (*test)(const char *head, size_t size);
+};
+
+#define MAGIC(bytes)      0, bytes, sizeof bytes - 1
+#define AT(offset, bytes) offset, bytes, sizeof bytes - 1
+#define ANY               0, NULL, 0
+
+static bool has(const char *head, size_t size, size_t offset, const char *bytes, size_t count)
+{
+    return size >= offset + count && memcmp(head + offset, bytes, count) == 0;
+}
+
+#define HAS(offset, bytes) has(head, size, offset, bytes, sizeof bytes - 1)
+
+static uint64_t little_endian(const char *p, int bytes)
+{
+    uint64_t value = 0;
+    for (int i = bytes - 1; i >= 0; i--)
+        value = value << 8 | (unsigned char)p[i];
+    return value;
+}
+
+/* --- binary files ----------------------------------------------------------------------------- */
+
+/* For magics that a text could begin with, too. */
+static bool has_zero(const char *head, size_t size)
+{
+    return memchr(head, 0, size) != NULL;
+}
+
+static bool is_token_stream(const char *head, size_t size)
+{
+    return HAS(0, "\x50\x2a\x4d\x18");
+}
+
+static bool is_skippable_frame(const char *head, size_t size)
+{
+    return size >= 4 && ((unsigned char)head[0] & 0xf0) == 0x50;
+}
+
+static bool is_bzip2(const char *head, size_t size)
+{
+    return HAS(4, "1AY&SY") || HAS(4, "\x17\x72\x45\x38\x50\x90");
+}
+
+/* The header's checksum is the sum of its bytes, itself taken for spaces (POSIX, pax). */
+static bool is_tar(const char *head, size_t size)
+{
+    enum { HEADER = 512, PLACE = 148, WIDTH = 8 };
+    unsigned sum = 0, noted = 0;
+    if (size < HEADER || head[0] == '\0')
+        return false;
+    for (int i = 0; i < HEADER; i++)
+        sum += i >= PLACE && i < PLACE + WIDTH ? ' ' : (unsigned char)head[i];
+    for (int i = PLACE; i < PLACE + WIDTH; i++)
+        if (head[i] >= '0' && head[i] <= '7')
+            noted = noted * 8 + (unsigned)(head[i] - '0');
+        else if (head[i] != ' ' && head[i] != '\0')
+            return false;
+    return sum == noted;
+}
+
+/* The first entry of a zip file has a name that shows what the archive is for. */
+static bool first_entry_ends(const char *head, size_t size, const char *ending)
+{
+    if (size < 30)
+        return false;
+    size_t length = little_endian(head + 26, 2), n = strlen(ending);
+    return length >= n && size >= 30 + length && memcmp(head + 30 + length - n, ending, n) == 0;
+}
+
+static bool is_office(const char *head, size_t size)
+{
+    return first_entry_ends(head, size, "[Content_Types].xml") ||
+           first_entry_ends(head, size, "_rels/.rels");
+}
+
+static bool is_book(const char *head, size_t size)
+{
+    return first_entry_ends(head, size, "mimetype");
+}
+
+static bool is_npz(const char *head, size_t size)
+{
+    return first_entry_ends(head, size, ".npy");
+}
+
+static bool is_torch(const char *head, size_t size)
+{
+    return first_entry_ends(head, size, "/data.pkl") ||
+           first_entry_ends(head, size, "/.format_version");
+}
+
+static bool is_pickle(const char *head, size_t size)
+{
+    return size >= 2 && head[1] >= 2 && head[1] <= 5;
+}
+
+/* The length of a header in JSON, then the header. */
+static bool is_safetensors(const char *head, size_t size)
+{
+    return size >= 10 && little_endian(head, 8) < (uint64_t)1 << 32 && head[8] == '{' &&
+           (head[9] == '"' || head[9] == '}' || isspace((unsigned char)head[9]));
+}
+
+/* A length, its checksum, and a protocol buffer whose first member has number 1. */
+static bool is_tfrecord(const char *head, size_t size)
+{
+    return size >= 16 && little_endian(head, 8) > 0 && little_endian(head, 8) < (uint64_t)1 << 31 &&
+           (head[12] == 0x0a || head[12] == 0x09);
+}
+
+/* --- other encodings -------------------------------------------------------------------------- */
+
+static bool is_text_byte(unsigned char c)
+{
+    return c >= 0x20 ? c != 0x7f : (c >= '\b' && c <= '\r') || c == 0x1b;
+}
+
+/* Units of so many bytes, of which many are ASCII at that place and zero elsewhere. */
+static bool is_wide(const char *head, size_t size, size_t unit, size_t place)
+{
+    size_t units = size / unit, ascii = 0, zero = 0;
+    for (size_t i = 0; i < units; i++) {
+        unsigned char c = (unsigned char)head[i * unit + place];
+        size_t zeros = 0;
+        for (size_t k = 0; k < unit; k++)
+            zeros += k != place && head[i * unit + k] == 0;
+        ascii += zeros == unit - 1 && c < 0x80 && is_text_byte(c);
+        zero += c == 0;
+    }
+    return units >= 4 && 10 * ascii >= 3 * units && 50 * zero <= units;
+}
+
+static bool is_utf16le(const char *head, size_t size)
+{
+    return is_wide(head, size, 2, 0);
+}
+
+static bool is_utf16be(const char *head, size_t size)
+{
+    return is_wide(head, size, 2, 1);
+}
+
+static bool is_utf32le(const char *head, size_t size)
+{
+    return is_wide(head, size, 4, 0);
+}
+
+static bool is_utf32be(const char *head, size_t size)
+{
+    return is_wide(head, size, 4, 3);
+}
+
+/* A quarter of it is neither UTF-8 nor a control character that texts have. */
+static bool is_not_utf8(const char *head, size_t size)
+{
+    char spelling[DT_SPELLING];
+    size_t wrong = 0;
+    size -= dt_printable_unfinished(head, size);
+    for (size_t i = 0, n; i < size; i += n) {
+        n = dt_printable_next(head + i, size - i, spelling);
+        unsigned char c = (unsigned char)head[i];
+        wrong += spelling[0] && spelling[1] == 'x' && (c >= 0x7f || !is_text_byte(c));
+    }
+    return wrong >= 8 && 4 * wrong >= size;
+}
+
+/* --- text of another structure ---------------------------------------------------------------- */
+
+static size_t skip_space(const char *head, size_t size, size_t i)
+{
+    while (i < size && (head[i] == ' ' || head[i] == '\t' || head[i] == '\r' || head[i] == '\n'))
+        i++;
+    return i;
+}
+
+/* Past the byte order mark of UTF-8 and white space. */
+static size_t first_character(const char *head, size_t size)
+{
+    return skip_space(head, size, HAS(0, "\xef\xbb\xbf") ? 3 : 0);
+}
+
+/* Whether a JSON object begins at i; *lines tells of a line end behind its brace. Decides by the
+ * start, so that a damaged first line is an error and no text. */
+static bool begins_object(const char *head, size_t size, size_t i, bool *lines)
+{
+    if (i >= size || head[i] != '{')
+        return false;
+    size_t next = skip_space(head, size, i + 1);
+    *lines = memchr(head + i, '\n', next - i) != NULL;
+    return next < size && (head[next] == '"' || head[next] == '}');
+}
+
+static bool is_jsonl(const char *head, size_t size)
+{
+    bool lines;
+    return begins_object(head, size, first_character(head, size), &lines) && !lines;
+}
+
+static bool is_pretty_json(const char *head, size_t size)
+{
+    bool lines;
+    return begins_object(head, size, first_character(head, size), &lines) && lines;
+}
+
+/* Of objects or of strings; a text may begin with "[1]" or with "[[". */
+static bool is_json_array(const char *head, size_t size)
+{
+    bool lines;
+    size_t i = first_character(head, size);
+    if (i >= size || head[i] != '[')
+        return false;
+    i = skip_space(head, size, i + 1);
+    if (begins_object(head, size, i, &lines))
+        return true;
+    if (i >= size || head[i] != '"')
+        return false;
+    for (i++; i < size && head[i] != '"'; i++)
+        i += head[i] == '\\';
+    i = skip_space(head, size, i + 1);
+    return i >= size || head[i] == ',' || head[i] == ']';
+}
+
+/* Whether a column has a name that tables of texts have. */
+static bool is_column(const char *name, size_t size)
+{
+    static const char *const names[] = {"text", "content", "document", "sentence", "id",
+                                        "url",  "label",   "title",    "body"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i]) == size && strncasecmp(name, names[i], size) == 0)
+            return true;
+    return false;
+}
+
+/* The first line is the names of columns, one of them known, and nothing else. */
+static bool has_columns(const char *head, size_t size, char separator)
+{
+    size_t i = HAS(0, "\xef\xbb\xbf") ? 3 : 0, columns = 0, known = 0;
+    while (i < size) {
+        bool quoted = head[i] == '"';
+        size_t start = i += quoted;
+        while (i < size && (isalnum((unsigned char)head[i]) || head[i] == '_'))
+            i++;
+        known += is_column(head + start, i - start);
+        columns++;
+        if (i == start || (quoted && (i == size || head[i++] != '"')) || i == size)
+            return false;
+        if (head[i] != separator)
+            break;
+        i++;
+    }
+    i += i < size && head[i] == '\r';
+    return i < size && head[i] == '\n' && columns >= 2 && known > 0;
+}
+
+static bool is_csv(const char *head, size_t size)
+{
+    return has_columns(head, size, ',') || has_columns(head, size, ';');
+}
+
+static bool is_tsv(const char *head, size_t size)
+{
+    return has_columns(head, size, '\t');
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+#define DECOMPRESS(command) "decompress it: " command
+#define DUCKDB(function)                                                                           \
+    "write it as JSON Lines: duckdb -c \"copy (from " function                                     \
+    "('FILE')) to 'FILE.jsonl' (format json)\""
+#define PYTHON     "write its texts as JSON Lines with Python"
+#define NO_TEXT    "it holds no documents"
+#define TO_TEXT    "write it as text first"
+#define ICONV(set) "write it as UTF-8: iconv -f " set " -t UTF-8 FILE"
+#define JQ(filter) "write an object a line: jq -c " filter " FILE"
+#define PLAIN      "if it is plain text, dt-clean --from text reads it"
+
+/* The first row that fits counts. */
+static const struct row rows[] = {
+    /* what dt itself reads and writes */
+    {{DT_FILE_BINARY, "a dt token stream", "dt-cat --text prints its text"},
+     AT(8, "dtsH"),
+     is_token_stream},
+    {{DT_FILE_BINARY, "a signature file of dt-dedup", NO_TEXT}, MAGIC("dt-sigs\n")},
+    {{DT_FILE_GZIP, "gzip data", DECOMPRESS("gzip -dc FILE")}, MAGIC("\x1f\x8b")},
+    {{DT_FILE_ZSTD, "zstd data", DECOMPRESS("zstd -dc FILE")}, MAGIC("\x28\xb5\x2f\xfd")},
+    {{DT_FILE_ZSTD, "zstd data", DECOMPRESS("zstd -dc FILE")},
+     AT(1, "\x2a\x4d\x18"),
+     is_skippable_frame},
+    /* compressed files and archives */
+    {{DT_FILE_BINARY, "an xz file", DECOMPRESS("xz -dc FILE")},
+     MAGIC("\xfd"
+           "7zXZ\0")},
+    {{DT_FILE_BINARY, "a bzip2 file", DECOMPRESS("bzip2 -dc FILE")}, MAGIC("BZh"), is_bzip2},
+    {{DT_FILE_BINARY, "an lz4 file", DECOMPRESS("lz4 -dc FILE")}, MAGIC("\x04\x22\x4d\x18")},
+    {{DT_FILE_BINARY, "an lz4 file", DECOMPRESS("lz4 -dc FILE")}, MAGIC("\x02\x21\x4c\x18")},
+    {{DT_FILE_BINARY, "an lzip file", DECOMPRESS("lzip -dc FILE")}, MAGIC("LZIP\1")},
+    {{DT_FILE_BINARY, "an lzma file", DECOMPRESS("xz -dc FILE")}, MAGIC("\x5d\0\0")},
+    {{DT_FILE_BINARY, "an lzop file", DECOMPRESS("lzop -dc FILE")}, MAGIC("\x89LZO\0")},
+    {{DT_FILE_BINARY, "a file of compress", DECOMPRESS("gzip -dc FILE")}, MAGIC("\x1f\x9d")},
+    {{DT_FILE_BINARY, "snappy data", DECOMPRESS("snzip -dc FILE")}, MAGIC("\xff\x06\0\0sNaPpY")},
+    {{DT_FILE_BINARY, "a 7z archive", "unpack it: 7z x FILE"}, MAGIC("7z\xbc\xaf\x27\x1c")},
+    {{DT_FILE_BINARY, "a RAR archive", "unpack it: unrar x FILE"}, MAGIC("Rar!\x1a\x07")},
+    {{DT_FILE_BINARY, "an Office document", TO_TEXT}, MAGIC("PK\3\4"), is_office},
+    {{DT_FILE_BINARY, "an EPUB or OpenDocument file", TO_TEXT}, MAGIC("PK\3\4"), is_book},
+    {{DT_FILE_BINARY, "a NumPy archive (npz)", PYTHON}, MAGIC("PK\3\4"), is_npz},
+    {{DT_FILE_BINARY, "a PyTorch file", NO_TEXT}, MAGIC("PK\3\4"), is_torch},
+    {{DT_FILE_BINARY, "a zip archive", "unpack it: unzip FILE"}, MAGIC("PK\3\4")},
+    {{DT_FILE_BINARY, "an empty zip archive", NO_TEXT}, MAGIC("PK\5\6")},
+    {{DT_FILE_BINARY, "a part of a zip archive", "unpack the whole: unzip FILE"}, MAGIC("PK\7\x8")},
+    {{DT_FILE_BINARY, "a tar archive", "unpack it: tar -xf FILE"}, ANY, is_tar},
+    {{DT_FILE_BINARY, "an ar archive", "unpack it: ar x FILE"}, MAGIC("!<arch>\n")},
+    /* tables */
+    {{DT_FILE_BINARY, "a Parquet file", DUCKDB("read_parquet")}, MAGIC("PAR1"), has_zero},
+    {{DT_FILE_BINARY, "an encrypted Parquet file", PYTHON}, MAGIC("PARE"), has_zero},
+    {{DT_FILE_BINARY, "an Arrow file", PYTHON}, MAGIC("ARROW1\0")},
+    {{DT_FILE_BINARY, "an Arrow stream", PYTHON}, MAGIC("\xff\xff\xff\xff"), has_zero},
+    {{DT_FILE_BINARY, "a Feather file", PYTHON}, MAGIC("FEA1"), has_zero},
+    {{DT_FILE_BINARY, "an ORC file", PYTHON}, MAGIC("ORC"), has_zero},
+    {{DT_FILE_BINARY, "an Avro file", DUCKDB("read_avro")}, MAGIC("Obj\1")},
+    {{DT_FILE_BINARY, "an HDF5 file", PYTHON}, MAGIC("\x89HDF\r\n\x1a\n")},
+    {{DT_FILE_BINARY, "a NetCDF file", PYTHON}, MAGIC("CDF"), has_zero},
+    {{DT_FILE_BINARY, "a SQLite database", "write its texts as JSON Lines with sqlite3 and jq"},
+     MAGIC("SQLite format 3\0")},
+    /* documents of other programs, pictures, sound */
+    {{DT_FILE_BINARY, "a PDF file", "extract its text: pdftotext FILE"}, MAGIC("%PDF-")},
+    {{DT_FILE_BINARY, "an old Office document", TO_TEXT},
+     MAGIC("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")},
+    {{DT_FILE_BINARY, "a DjVu file", "extract its text: djvutxt FILE"}, MAGIC("AT&TFORM")},
+    {{DT_FILE_BINARY, "a PNG picture", NO_TEXT}, MAGIC("\x89PNG\r\n\x1a\n")},
+    {{DT_FILE_BINARY, "a JPEG picture", NO_TEXT}, MAGIC("\xff\xd8\xff")},
+    {{DT_FILE_BINARY, "a GIF picture", NO_TEXT}, MAGIC("GIF8"), has_zero},
+    {{DT_FILE_BINARY, "a TIFF picture", NO_TEXT}, MAGIC("II*\0")},
+    {{DT_FILE_BINARY, "a TIFF picture", NO_TEXT}, MAGIC("MM\0*")},
+    {{DT_FILE_BINARY, "a WebP, WAV or AVI file", NO_TEXT}, MAGIC("RIFF"), has_zero},
+    {{DT_FILE_BINARY, "an MP3 file", NO_TEXT}, MAGIC("ID3"), has_zero},
+    {{DT_FILE_BINARY, "a FLAC file", NO_TEXT}, MAGIC("fLaC\0")},
+    {{DT_FILE_BINARY, "an Ogg file", NO_TEXT}, MAGIC("OggS\0")},
+    {{DT_FILE_BINARY, "an MP4 file", NO_TEXT}, AT(4, "ftyp"), has_zero},
+    {{DT_FILE_BINARY, "a Matroska file", NO_TEXT}, MAGIC("\x1a\x45\xdf\xa3")},
+    /* programs */
+    {{DT_FILE_BINARY, "an ELF file", NO_TEXT},
+     MAGIC("\x7f"
+           "ELF")},
+    {{DT_FILE_BINARY, "a Windows program", NO_TEXT}, MAGIC("MZ"), has_zero},
+    {{DT_FILE_BINARY, "a Mach-O file", NO_TEXT}, MAGIC("\xcf\xfa\xed\xfe")},
+    {{DT_FILE_BINARY, "a Java class or a Mach-O file", NO_TEXT}, MAGIC("\xca\xfe\xba\xbe")},
+    {{DT_FILE_BINARY, "a WebAssembly file", NO_TEXT}, MAGIC("\0asm")},
+    /* tensors, tokens and records */
+    {{DT_FILE_BINARY, "a safetensors file", NO_TEXT}, ANY, is_safetensors},
+    {{DT_FILE_BINARY, "a GGUF file", NO_TEXT}, MAGIC("GGUF"), has_zero},
+    {{DT_FILE_BINARY, "a NumPy file (npy)", PYTHON}, MAGIC("\x93NUMPY")},
+    {{DT_FILE_BINARY, "a Python pickle", PYTHON}, MAGIC("\x80"), is_pickle},
+    {{DT_FILE_BINARY, "a token file of llm.c", "dt-cat --from llmc --as dts reads it"},
+     MAGIC("\x88\xd8\x34\x01")},
+    {{DT_FILE_BINARY, "a token file of llm.c", "dt-cat --from llmc --as dts reads it"},
+     MAGIC("\xa1\xd9\x34\x01")},
+    {{DT_FILE_BINARY, "an index of Megatron", "dt-cat --from megatron --as dts reads it"},
+     MAGIC("MMIDIDX\0")},
+    {{DT_FILE_BINARY, "a TFRecord file", PYTHON}, AT(4, "\0\0\0\0"), is_tfrecord},
+    /* text in other encodings */
+    {{DT_FILE_BINARY, "UTF-32 text", ICONV("UTF-32")}, MAGIC("\xff\xfe\0\0")},
+    {{DT_FILE_BINARY, "UTF-32 text", ICONV("UTF-32")}, MAGIC("\0\0\xfe\xff")},
+    {{DT_FILE_BINARY, "UTF-16 text", ICONV("UTF-16")}, MAGIC("\xff\xfe")},
+    {{DT_FILE_BINARY, "UTF-16 text", ICONV("UTF-16")}, MAGIC("\xfe\xff")},
+    /* text of another structure */
+    {{DT_FILE_BINARY, "a pointer of Git LFS, not the file", "fetch the file: git lfs pull"},
+     MAGIC("version https://git-lfs.github.com/spec/")},
+    {{DT_FILE_AMBIGUOUS, "a WARC or WET file", "write its texts as JSON Lines: warcio, datatrove"},
+     MAGIC("WARC/")},
+    {{DT_FILE_AMBIGUOUS, "an RTF document", TO_TEXT}, MAGIC("{\\rtf")},
+    {{DT_FILE_AMBIGUOUS, "a PostScript file", "extract its text: ps2ascii FILE"}, MAGIC("%!PS")},
+    {{DT_FILE_JSONL, "JSON Lines", "a document a line"}, ANY, is_jsonl},
+    {{DT_FILE_AMBIGUOUS, "a JSON object over several lines", JQ(".")}, ANY, is_pretty_json},
+    {{DT_FILE_AMBIGUOUS, "a JSON array", JQ("'.[]'")}, ANY, is_json_array},
+    {{DT_FILE_AMBIGUOUS, "a CSV file", DUCKDB("read_csv")}, ANY, is_csv},
+    {{DT_FILE_AMBIGUOUS, "a TSV file", DUCKDB("read_csv")}, ANY, is_tsv},
+    /* what only looks like it */
+    {{DT_FILE_AMBIGUOUS, "UTF-16 text", ICONV("UTF-16LE")}, ANY, is_utf16le},
+    {{DT_FILE_AMBIGUOUS, "UTF-16 text", ICONV("UTF-16BE")}, ANY, is_utf16be},
+    {{DT_FILE_AMBIGUOUS, "UTF-32 text", ICONV("UTF-32LE")}, ANY, is_utf32le},
+    {{DT_FILE_AMBIGUOUS, "UTF-32 text", ICONV("UTF-32BE")}, ANY, is_utf32be},
+    {{DT_FILE_AMBIGUOUS, "binary data with NUL bytes",
+      "dt-clean --from nul reads documents that end with NUL bytes, --from text any bytes"},
+     ANY,
+     has_zero},
+    {{DT_FILE_AMBIGUOUS, "binary data, or text in another encoding than UTF-8",
+      "write it as UTF-8 with iconv; dt-clean --from text reads any bytes"},
+     ANY,
+     is_not_utf8},
+};
+
+const struct dt_file_type *dt_file_type_recognize(const char *head, size_t size)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct row *r = &rows[i];
+        if (has(head, size, r->offset, r->magic ? r->magic : "", r->magic_size) &&
+            (r->test == NULL || r->test(head, size)))
+            return &r->what;
+    }
+    return NULL;
+}
+
+/* Names that promise what content cannot show for sure. */
+static const struct {
+    const char *ending;
+    struct dt_file_type what;
+} names[] = {
+    {".jsonl", {DT_FILE_JSONL, "JSON Lines", "a document a line"}},
+    {".ndjson", {DT_FILE_JSONL, "JSON Lines", "a document a line"}},
+    {".csv", {DT_FILE_AMBIGUOUS, "a CSV file by its name", DUCKDB("read_csv") "; " PLAIN}},
+    {".tsv", {DT_FILE_AMBIGUOUS, "a TSV file by its name", DUCKDB("read_csv") "; " PLAIN}},
+};
+
+static bool ends_with(const char *path, size_t size, const char *ending)
+{
+    size_t n = strlen(ending);
+    return size > n && strncasecmp(path + size - n, ending, n) == 0;
+}
+
+const struct dt_file_type *dt_file_type_named(const char *path)
+{
+    size_t size = strlen(path);
+    size -= ends_with(path, size, ".gz") ? 3 : ends_with(path, size, ".zst") ? 4 : 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (ends_with(path, size, names[i].ending))
+            return &names[i].what;
+    return NULL;
+}
+
+int dt_file_type_refuse(const struct dt_file_type *what, const char *path, struct dt_error *err)
+{
+    return dt_fail(err, DT_EFORMAT, "%s: is %s, not text; %s", path, what->name, what->advice);
+}

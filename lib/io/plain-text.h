@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Plain text cut into documents, for io/document.h. Where the format was guessed, text that may
+ * have been meant otherwise is an error that says how to name the format.
+ */
+#ifndef DT_IO_PLAIN_TEXT_H
+#define DT_IO_PLAIN_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "io/document.h"
+#include "io/input.h"
+
+/* How the file being read is cut; whoever sets it up releases scratch. */
+struct dt_plain_text {
+    enum dt_document_format format; /* not AUTO, not JSONL */
+    bool guessed, allow_special;
+    const char *separator;
+    uint64_t line;       /* lines read so far, where the separator is one */
+    uint64_t separators; /* found so far */
+    uint64_t inside;     /* the first line with the separator in the middle; 0 if there is none */
+    struct dt_buffer scratch;
+};
+
+/* 1 and the next document's text, 0 at the end of the file, or an error. */
+int dt_plain_text_next(struct dt_plain_text *p, struct dt_input *in, struct dt_buffer *text,
+                       struct dt_error *err) DT_MUST_CHECK;
+
+#endif
