@@ -3,8 +3,8 @@
 # A model of the TinyStories corpus (Eldan and Li 2023, arXiv:2305.07759):
 #
 #   make tinystories                    downloads 2.2 GB; resumable
-#   make tinystories CORPUS=FILE        takes a file that is here, stories between
-#                                       lines of <|endoftext|>
+#   make tinystories CORPUS=FILE        takes a file that is here, stories with
+#                                       <|endoftext|> between them
 #
 # Behind the download it takes some minutes on 2 cores; a larger model, as
 # SET='model.hidden_size=256 training.max_steps=20000', an hour or more.
@@ -18,7 +18,7 @@ TINYSTORIES_URL    ?= $(TINYSTORIES_SITE)/resolve/main/TinyStoriesV2-GPT4-train.
 TINYSTORIES_SHA256 ?=
 
 OUT         := build/tinystories
-CLEAN_FLAGS := --separator '<|endoftext|>' --normalize nfc --dedup
+CLEAN_FLAGS := --from split --separator '<|endoftext|>' --normalize nfc --dedup
 VOCAB_SIZE  ?= 4096
 SPLIT_FLAGS := --split val=0.005
 SET         ?= training.max_steps=3000

@@ -45,7 +45,8 @@ static const struct dt_option options[] = {
 
 static const struct dt_use uses[] = {
     {"sign", "[FILE ...]", "output",
-     "from separator field on-error max-errors partial bands rows words seed threads quiet"},
+     "from separator field on-error max-errors partial max-document bands rows words seed threads "
+     "quiet"},
     {"match", "FILE ...", "output", "quiet"},
     {NULL},
 };

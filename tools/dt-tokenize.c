@@ -347,8 +347,8 @@ static void check_options(void)
                        opt.offsets || opt.most))
         dt_usage(
             "--frame, --special, --offsets, --truncate, --from and --separator do not go with -d");
-    if (opt.decode && (opt.reading.on_error || opt.reading.partial))
-        dt_usage("--on-error, --max-errors and --partial do not go with -d");
+    if (opt.decode && (opt.reading.on_error || opt.reading.partial || opt.reading.max_document))
+        dt_usage("--on-error, --max-errors, --partial and --max-document do not go with -d");
     opt.ids |= opt.offsets;
     if (!opt.ids && !opt.decode && dt_output_is_terminal(opt.out))
         dt_usage("a token stream is not for a terminal: redirect it, name a file with -o, or use "

@@ -25,6 +25,7 @@ void dt_reading_options_check(const struct dt_reading_options *o,
         .most = o->max_errors >= 0 ? (uint64_t)o->max_errors : UINT64_MAX,
         .quarantine = file};
     documents->partial = o->partial;
+    documents->most = o->max_document ? (size_t)o->max_document : DT_DOCUMENT_BYTES;
 }
 
 void dt_reading_options_report(const struct dt_documents *documents)

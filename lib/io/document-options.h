@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The options that programs which read documents share: what becomes of lines that are not
- * documents, and of streams that are not whole.
+ * documents, of streams that are not whole, and of documents that are too long.
  *
  *     static struct { struct dt_reading_options reading; } opt = {{DT_READING_OPTIONS_DEFAULT}};
  *     static const struct dt_option options[] = {DT_READING_OPTIONS(opt.reading), {NULL}};
@@ -19,6 +19,7 @@
 struct dt_reading_options {
     const char *on_error;
     long max_errors; /* -1: not given */
+    long max_document; /* 0: not given */
     bool partial;
 };
 
@@ -32,7 +33,9 @@ struct dt_reading_options {
      "skip at most N such lines, and fail at the next (default: any number)",                      \
      .min = 0, .max = 1e15},                                                                       \
     {"partial", 0, DT_OPT_FLAG, &(o).partial, NULL,                                                \
-     "take a document stream that was cut or changed on its way"}
+     "take a document stream that was cut or changed on its way"},                                 \
+    {"max-document", 0, DT_OPT_INT, &(o).max_document, "N",                                        \
+     "a document of more than N bytes is an error (default: 128M)", .min = 1, .max = 1e15}
 /* clang-format on */
 
 /* Sets what the options ask for; where they are wrong together or in themselves, the program ends

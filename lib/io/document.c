@@ -12,6 +12,8 @@
 #include "io/json-line.h"
 #include "io/plain-text.h"
 
+#define ESCAPED 4 /* bytes of a line for one of its text: escapes, and what else it holds */
+
 const char *const dt_document_formats[] = {"auto", "text",  "lines", "sep",
                                            "nul",  "jsonl", "split", NULL};
 const char *const dt_document_outputs[] = {"jsonl", "text", "nul", NULL};
@@ -20,6 +22,7 @@ struct dt_documents {
     char *const *paths;
     int count, next_path;
     struct dt_documents_options options;
+    size_t most;         /* bytes of a document */
     struct dt_input *in; /* the file being read, or NULL between files */
     enum dt_document_format format;
     struct dt_plain_text plain; /* of the file being read, if it is not JSONL */
@@ -79,6 +82,7 @@ int dt_documents_open(struct dt_documents **result, char *const *paths, int coun
     d->paths = count ? paths : only_stdin;
     d->count = count ? count : 1;
     d->options = *options;
+    d->most = options->most ? options->most : DT_DOCUMENT_BYTES;
     d->total = total_size(paths, count);
     int rc = dt_bad_lines_open(&d->bad_lines, &options->bad_lines, paths, count, err);
     if (rc < 0) {
@@ -162,6 +166,7 @@ static int open_next(struct dt_documents *d, struct dt_error *err)
                                       .guessed = d->options.format == DT_FROM_AUTO,
                                       .allow_special = d->options.allow_special,
                                       .separator = d->options.separator,
+                                      .most = d->most,
                                       .scratch = d->plain.scratch};
     return d->format == DT_FROM_JSONL || empty ? 0 : check_field(d, err);
 }
@@ -201,12 +206,23 @@ static void number_document(const struct dt_documents *d, struct dt_document *do
     add_number(&doc->id, d->number);
 }
 
+static int too_long(const struct dt_documents *d, uint64_t number, struct dt_error *err)
+{
+    return dt_fail(err, DT_EFORMAT,
+                   "%s: document %llu has more than %zu bytes; dt-clean --from can cut it at lines "
+                   "or separators%s",
+                   dt_input_name(d->in), (unsigned long long)number, d->most,
+                   d->options.most ? ", --max-document N takes more" : "");
+}
+
 /* A document that is all text. */
 static int next_plain(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
 {
     int rc = dt_plain_text_next(&d->plain, d->in, &doc->text, err);
     if (rc <= 0)
         return rc;
+    if (doc->text.size > d->most)
+        return too_long(d, d->number + 1, err);
     start_document(d, doc);
     number_document(d, doc);
     return 1;
@@ -222,10 +238,13 @@ static bool is_blank(const struct dt_buffer *line)
 static int next_line(struct dt_documents *d, bool *ended, struct dt_error *err)
 {
     do {
-        DT_TRY(dt_input_read_until(d->in, '\n', &d->scratch, ended, err));
+        dt_buffer_clear(&d->scratch);
+        DT_TRY(dt_input_add_until(d->in, '\n', ESCAPED * d->most, &d->scratch, ended, err));
         d->line++;
         if (!*ended && d->scratch.size == 0)
             return 0;
+        if (d->scratch.size > ESCAPED * d->most)
+            return too_long(d, d->number + 1, err);
     } while (is_blank(&d->scratch));
     return 1;
 }
@@ -268,6 +287,8 @@ static int next_json_line(struct dt_documents *d, struct dt_document *doc, struc
             DT_TRY(judge_line(d, ended, err));
             continue;
         }
+        if (doc->text.size > d->most)
+            return too_long(d, d->number, err);
         DT_TRY(judge_stream(d, dt_stream_check_add(&d->stream, &mark, &doc->text, err), err));
         if (doc->id.size == 0)
             number_document(d, doc);

@@ -48,11 +48,16 @@ struct dt_document {
 
 void dt_document_release(struct dt_document *doc);
 
+/* Bytes of a document where the options do not say otherwise. */
+#define DT_DOCUMENT_BYTES 128000000
+
 struct dt_documents_options {
     enum dt_document_format format;
     const char *separator;  /* for DT_FROM_SEPARATOR and DT_FROM_SPLIT, without a newline; with
                                DT_FROM_AUTO, text is cut at lines that equal it, and one that has
                                it inside a line is an error */
+    size_t most;            /* bytes of a document, of which its line of JSON may have four times
+                               as many; 0 is DT_DOCUMENT_BYTES; a longer one is an error */
     bool allow_special;     /* <|endoftext|> and its like are text for DT_FROM_AUTO, too */
     const char *field;      /* JSON member that holds the text, or a path a.b; NULL is "text" */
     bool field_is_optional; /* other formats, which have none, are read too; otherwise refused */

@@ -9,9 +9,11 @@
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #define RAW_SIZE   ((size_t)1 << 17)
 #define PLAIN_SIZE ((size_t)1 << 18)
+#define WINDOW_LOG 27 /* of zstd's window: what zstd(1) decompresses without --long */
 #define SIGNATURE  12 /* bytes that tell what a file is */
 
 enum coding { PLAIN, GZIP, ZSTD };
@@ -84,6 +86,7 @@ static int start_decoding(struct dt_input *in, struct dt_error *err)
     } else if (what && what->kind == DT_FILE_ZSTD) {
         in->coding = ZSTD;
         in->zstd = ZSTD_createDStream();
+        ZSTD_DCtx_setParameter(in->zstd, ZSTD_d_windowLogMax, WINDOW_LOG);
     }
     return check_name(in, err);
 }
@@ -198,6 +201,10 @@ static int decode_zstd(struct dt_input *in, struct dt_error *err)
     size_t rc = ZSTD_decompressStream(in->zstd, &dst, &src);
     in->raw_from = src.pos;
     in->to = dst.pos;
+    if (ZSTD_getErrorCode(rc) == ZSTD_error_frameParameter_windowTooLarge)
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: needs a window of more than 128 MiB; pipe it: zstd -dc --long=31 FILE",
+                       in->name);
     if (ZSTD_isError(rc))
         return damaged(in, ZSTD_getErrorName(rc), err);
     in->in_frame = rc != 0;
@@ -264,25 +271,34 @@ int dt_input_read_exactly(struct dt_input *in, void *data, size_t size, struct d
     return 0;
 }
 
-int dt_input_read_until(struct dt_input *in, char delimiter, struct dt_buffer *line, bool *found,
-                        struct dt_error *err)
+int dt_input_add_until(struct dt_input *in, char delimiter, size_t most, struct dt_buffer *line,
+                       bool *found, struct dt_error *err)
 {
-    dt_buffer_clear(line);
     *found = false;
-    for (;;) {
+    while (!*found && line->size <= most) {
         if (in->from == in->to)
             DT_TRY(fill_plain(in, err));
         size_t have = in->to - in->from;
         if (have == 0)
             return 0;
         unsigned char *start = in->plain + in->from, *end = memchr(start, delimiter, have);
-        dt_buffer_append(line, start, end ? (size_t)(end - start) : have);
-        in->from += end ? (size_t)(end - start) + 1 : have;
-        if (end) {
-            *found = true;
-            return 0;
-        }
+        size_t size = end ? (size_t)(end - start) : have;
+        dt_buffer_append(line, start, size);
+        *found = end && line->size <= most;
+        in->from += size + *found;
     }
+    return 0;
+}
+
+int dt_input_read_until(struct dt_input *in, char delimiter, struct dt_buffer *line, bool *found,
+                        struct dt_error *err)
+{
+    dt_buffer_clear(line);
+    DT_TRY(dt_input_add_until(in, delimiter, DT_INPUT_LINE, line, found, err));
+    if (line->size > DT_INPUT_LINE)
+        return dt_fail(err, DT_EFORMAT, "%s: near byte %llu: a line of more than %zu bytes",
+                       in->name, (unsigned long long)in->taken, DT_INPUT_LINE);
+    return 0;
 }
 
 int dt_input_peek(struct dt_input *in, const char **data, size_t *size, struct dt_error *err)

@@ -5,6 +5,9 @@
  * too early or fails its checksum is an error, never a short read; so is a
  * file named .gz or .zst that is none, and one that is certainly not text
  * (io/file-type.h).
+ *
+ * Memory does not follow from what an input expands to: a reader holds less than 1 MiB, the window
+ * of the zstd frame at hand, of 128 MiB at most, and the line that it is asked for.
  */
 #ifndef DT_IO_INPUT_H
 #define DT_IO_INPUT_H
@@ -35,9 +38,14 @@ int dt_input_read_exactly(struct dt_input *in, void *data, size_t size,
                           struct dt_error *err) DT_MUST_CHECK;
 /* Bytes up to and without delimiter, replacing the contents of line. *found is
  * false when the input ended instead; at the very end line is empty and *found
- * false. */
+ * false. More than DT_INPUT_LINE bytes are DT_EFORMAT. */
+#define DT_INPUT_LINE ((size_t)256 << 20)
 int dt_input_read_until(struct dt_input *in, char delimiter, struct dt_buffer *line, bool *found,
                         struct dt_error *err) DT_MUST_CHECK;
+/* The same for a line that may have at most so many bytes, which are appended. It is left as soon
+ * as line has more, with *found false. */
+int dt_input_add_until(struct dt_input *in, char delimiter, size_t most, struct dt_buffer *line,
+                       bool *found, struct dt_error *err) DT_MUST_CHECK;
 /* Shows the next bytes without taking them: up to DT_INPUT_PEEK, less only at
  * the end. Valid until the next call. */
 #define DT_INPUT_PEEK DT_FILE_TYPE_HEAD

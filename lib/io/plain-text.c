@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#define PIECE ((size_t)1 << 16)
+#define PIECE    ((size_t)1 << 16)
+#define LINE_END 2 /* bytes at most, which may turn out not to belong to a document */
 
 static void drop_last(struct dt_buffer *text, char c)
 {
@@ -78,23 +79,23 @@ static int check_guess(const struct dt_plain_text *p, const struct dt_buffer *te
 static int next_file(struct dt_plain_text *p, struct dt_input *in, struct dt_buffer *text,
                      struct dt_error *err)
 {
-    for (size_t n = 1; n > 0; text->size += n) {
+    for (size_t n = 1; n > 0 && text->size <= p->most; text->size += n) {
         dt_buffer_reserve(text, text->size + PIECE);
         DT_TRY(dt_input_read(in, text->data + text->size, PIECE, &n, err));
     }
     text->data[text->size] = '\0';
-    if (text->size > 0 && p->guessed)
+    if (text->size > 0 && text->size <= p->most && p->guessed)
         DT_TRY(check_guess(p, text, dt_input_name(in), err));
     return text->size > 0;
 }
 
 /* --- what ends with a byte -------------------------------------------------------------------- */
 
-static int next_delimited(struct dt_input *in, char delimiter, struct dt_buffer *text,
-                          struct dt_error *err)
+static int next_delimited(const struct dt_plain_text *p, struct dt_input *in, char delimiter,
+                          struct dt_buffer *text, struct dt_error *err)
 {
     bool found;
-    DT_TRY(dt_input_read_until(in, delimiter, text, &found, err));
+    DT_TRY(dt_input_add_until(in, delimiter, p->most + LINE_END, text, &found, err));
     if (found && delimiter == '\n')
         drop_last(text, '\r');
     return found || text->size > 0;
@@ -123,7 +124,7 @@ static int inside_a_line(const struct dt_plain_text *p, const char *name, struct
 static int note_inside(struct dt_plain_text *p, const char *name, struct dt_error *err)
 {
     const struct dt_buffer *line = &p->scratch;
-    if (p->inside > 0 || (p->separators > 0 && !p->guessed) ||
+    if (line->size == 0 || p->inside > 0 || (p->separators > 0 && !p->guessed) ||
         memmem(line->data, line->size, p->separator, strlen(p->separator)) == NULL)
         return 0;
     p->inside = p->line;
@@ -134,8 +135,11 @@ static int note_inside(struct dt_plain_text *p, const char *name, struct dt_erro
 static int read_lines(struct dt_plain_text *p, struct dt_input *in, struct dt_buffer *text,
                       bool *found, struct dt_error *err)
 {
-    for (;;) {
-        DT_TRY(dt_input_read_until(in, '\n', &p->scratch, found, err));
+    size_t most = p->most + LINE_END + strlen(p->separator); /* of a line */
+    *found = true;
+    while (*found && text->size <= p->most + LINE_END) {
+        dt_buffer_clear(&p->scratch);
+        DT_TRY(dt_input_add_until(in, '\n', most, &p->scratch, found, err));
         p->line++;
         if (is_separator(p)) {
             p->separators++;
@@ -143,10 +147,10 @@ static int read_lines(struct dt_plain_text *p, struct dt_input *in, struct dt_bu
         }
         DT_TRY(note_inside(p, dt_input_name(in), err));
         dt_buffer_append(text, p->scratch.data, p->scratch.size);
-        if (!*found)
-            return 0;
-        dt_buffer_add_char(text, '\n');
+        if (*found)
+            dt_buffer_add_char(text, '\n');
     }
+    return 0;
 }
 
 /* The end of the last line is not a part of the text. Nothing between two separators is not a
@@ -157,7 +161,7 @@ static int next_separated(struct dt_plain_text *p, struct dt_input *in, struct d
     for (bool found = true; found && text->size == 0;) {
         DT_TRY(read_lines(p, in, text, &found, err));
         drop_line_end(text);
-        if (!found && p->separators == 0 && p->inside > 0)
+        if ((!found || text->size > p->most) && p->separators == 0 && p->inside > 0)
             return inside_a_line(p, dt_input_name(in), err);
     }
     return text->size > 0;
@@ -186,10 +190,9 @@ static bool ends_with_separator(const struct dt_plain_text *p, const struct dt_b
 static int read_to_separator(struct dt_plain_text *p, struct dt_input *in, struct dt_buffer *text,
                              bool *found, struct dt_error *err)
 {
-    size_t n = strlen(p->separator);
+    size_t n = strlen(p->separator), most = p->most + 2 * LINE_END + n;
     do {
-        DT_TRY(dt_input_read_until(in, p->separator[n - 1], &p->scratch, found, err));
-        dt_buffer_append(text, p->scratch.data, p->scratch.size);
+        DT_TRY(dt_input_add_until(in, p->separator[n - 1], most, text, found, err));
         if (!*found)
             return 0;
         dt_buffer_add_char(text, p->separator[n - 1]);
@@ -218,9 +221,9 @@ int dt_plain_text_next(struct dt_plain_text *p, struct dt_input *in, struct dt_b
     dt_buffer_clear(text);
     switch (p->format) {
     case DT_FROM_LINES:
-        return next_delimited(in, '\n', text, err);
+        return next_delimited(p, in, '\n', text, err);
     case DT_FROM_NUL:
-        return next_delimited(in, '\0', text, err);
+        return next_delimited(p, in, '\0', text, err);
     case DT_FROM_SEPARATOR:
         return next_separated(p, in, text, err);
     case DT_FROM_SPLIT:

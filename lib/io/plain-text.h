@@ -17,13 +17,15 @@ struct dt_plain_text {
     enum dt_document_format format; /* not AUTO, not JSONL */
     bool guessed, allow_special;
     const char *separator;
+    size_t most;         /* bytes of a document */
     uint64_t line;       /* lines read so far, where the separator is one */
     uint64_t separators; /* found so far */
     uint64_t inside;     /* the first line with the separator in the middle; 0 if there is none */
     struct dt_buffer scratch;
 };
 
-/* 1 and the next document's text, 0 at the end of the file, or an error. */
+/* 1 and the next document's text, 0 at the end of the file, or an error. Of a text that has more
+ * bytes than the most only the first are read, some more than that. */
 int dt_plain_text_next(struct dt_plain_text *p, struct dt_input *in, struct dt_buffer *text,
                        struct dt_error *err) DT_MUST_CHECK;
 

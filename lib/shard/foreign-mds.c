@@ -270,7 +270,23 @@ static int find_file(const struct state *s, struct json_object *entry, const cha
     return *path ? 0 : dt_fail(err, DT_EFORMAT, "names no file");
 }
 
-static int read_file(struct dt_buffer *b, const char *path, struct dt_error *err)
+/* Bytes of the shard, decompressed. */
+static int find_size(struct json_object *entry, const char *subject, size_t *size,
+                     struct dt_error *err)
+{
+    struct json_object *raw;
+    int64_t bytes;
+    DT_TRY(dt_json_get(entry, "raw_data", json_type_object, subject, &raw, err));
+    DT_TRY(dt_json_get_int(raw, "bytes", subject, &bytes, err));
+    if (bytes < 0 || bytes > UINT32_MAX)
+        return dt_fail(err, DT_EFORMAT, "has %lld bytes, as index.json says", (long long)bytes);
+    *size = (size_t)bytes;
+    return 0;
+}
+
+/* A file that is larger than that is read no further: a few bytes may be decompressed to any
+ * number. */
+static int read_file(struct dt_buffer *b, const char *path, size_t size, struct dt_error *err)
 {
     struct dt_input *in;
     const size_t piece = (size_t)1 << 20;
@@ -283,8 +299,11 @@ static int read_file(struct dt_buffer *b, const char *path, struct dt_error *err
         dt_buffer_reserve(b, b->size + piece);
         rc = dt_input_read(in, b->data + b->size, piece, &got, err);
         b->size += rc == 0 ? got : 0;
-    } while (rc == 0 && got > 0 && b->size <= UINT32_MAX);
+    } while (rc == 0 && got > 0 && b->size <= size);
     dt_input_close(in);
+    if (rc == 0 && b->size != size)
+        return dt_fail(err, DT_EFORMAT, "%s: has %s bytes than index.json says, %zu", path,
+                       b->size > size ? "more" : "fewer", size);
     return rc;
 }
 
@@ -299,13 +318,16 @@ static int open_shard(struct state *s, struct dt_error *err)
 {
     struct json_object *entry = json_object_array_get_idx(s->entries, s->entry);
     char *path = NULL, *subject = dt_format("shard %zu", s->entry);
+    size_t size = 0;
     int rc = json_object_is_type(entry, json_type_object)
                  ? use_columns(s, entry, subject, err)
                  : dt_fail(err, DT_EFORMAT, "is not an object");
     if (rc == 0)
         rc = find_file(s, entry, subject, &path, err);
     if (rc == 0)
-        rc = read_file(&s->shard, path, err);
+        rc = find_size(entry, subject, &size, err);
+    if (rc == 0)
+        rc = read_file(&s->shard, path, size, err);
     free(path);
     s->sample = 0;
     if (rc == 0 && (s->shard.size < 8 || get32(s->shard.data) > (s->shard.size - 8) / 4))

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Documents in every format: the first byte chooses, the others are the file, which may
- * be gzip or zstd data. What was read is written, and must be read again as the same. */
+ * be gzip or zstd data, or no text at all. What was read is written, and must be read again as the
+ * same. */
 #include <string.h>
 
 #include "fuzz.h"
 #include "io/document.h"
+#include "io/file-type.h"
 #include "io/json-line.h"
 #include "text/utf8.h"
 
@@ -25,6 +27,21 @@ static void check_again(const struct dt_document *doc)
     dt_buffer_release(&line);
 }
 
+/* What is certainly not text is refused in every format. */
+static void check_recognized(const uint8_t *data, size_t size,
+                             const struct dt_documents_options *options, int rc)
+{
+    size_t head = size < DT_FILE_TYPE_HEAD ? size : DT_FILE_TYPE_HEAD;
+    char *exact = malloc(head ? head : 1); /* so that AddressSanitizer sees where it ends */
+    memcpy(exact, data, head);
+    const struct dt_file_type *what = dt_file_type_recognize(exact, head);
+    if (what && rc >= 0 && what->kind == DT_FILE_BINARY)
+        abort();
+    if (what && rc >= 0 && what->kind == DT_FILE_AMBIGUOUS && options->format == DT_FROM_AUTO)
+        abort();
+    free(exact);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char path[32];
@@ -34,16 +51,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct dt_error err;
     if (size == 0)
         return 0;
-    struct dt_documents_options options = {.format = (enum dt_document_format)(data[0] % 6),
+    struct dt_documents_options options = {.format = (enum dt_document_format)(data[0] % 7),
                                            .field = data[0] & 8 ? "a.b" : NULL,
+                                           .most = data[0] & 32 ? 20 : 0,
                                            .bad_lines = {.skip = data[0] & 16, .most = 3},
-                                           .partial = data[0] & 32};
-    if (options.format == DT_FROM_SEPARATOR)
+                                           .partial = data[0] & 64};
+    if (options.format == DT_FROM_SEPARATOR || options.format == DT_FROM_SPLIT ||
+        (options.format == DT_FROM_AUTO && data[0] & 16))
         options.separator = "--";
     int fd = fuzz_file(data + 1, size - 1, path);
     int rc = dt_documents_open(&docs, paths, 1, &options, &err);
-    while (rc >= 0 && (rc = dt_documents_next(docs, &doc, &err)) > 0)
+    while (rc >= 0 && (rc = dt_documents_next(docs, &doc, &err)) > 0) {
         check_again(&doc);
+        if (options.most && doc.text.size > options.most)
+            abort();
+    }
+    check_recognized(data + 1, size - 1, &options, rc);
     dt_document_release(&doc);
     dt_documents_close(docs);
     close(fd);

@@ -174,6 +174,47 @@ static void split_agrees_with_sep_on_lines(void **state)
     dt_buffer_release(&split);
 }
 
+/* In every format: line ends and separators do not count, and the next byte is too much. */
+static void a_document_has_its_most_bytes_and_no_more(void **state)
+{
+    (void)state;
+    static const struct {
+        enum dt_document_format format;
+        const char *before, *after;
+    } cases[] = {{DT_FROM_TEXT, "", ""},
+                 {DT_FROM_LINES, "x\n", "\r\nx\n"},
+                 {DT_FROM_LINES, "", ""},
+                 {DT_FROM_SEPARATOR, "x\n<sep>\n", "\r\n<sep>\r\nx\n"},
+                 {DT_FROM_SEPARATOR, "", "\r\n"},
+                 {DT_FROM_SEPARATOR, "1234\n", ""},
+                 {DT_FROM_SPLIT, "x<sep>\r\n", "\r\n<sep>x"},
+                 {DT_FROM_SPLIT, "", "<sep><sep>x"},
+                 {DT_FROM_JSONL, "{\"text\":\"", "\"}\n{\"text\":\"x\"}\n"}};
+    char *const paths[] = {"f"};
+    struct dt_buffer text = DT_BUFFER_EMPTY, out = DT_BUFFER_EMPTY;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool cuts = cases[i].format == DT_FROM_SEPARATOR || cases[i].format == DT_FROM_SPLIT;
+        size_t size = strchr(cases[i].before, '4') ? 15 : 20;
+        struct dt_documents_options options = {
+            .format = cases[i].format, .separator = cuts ? "<sep>" : NULL, .most = 20};
+        for (int more = 0; more < 2; more++) {
+            dt_buffer_clear(&text);
+            dt_buffer_printf(&text, "%s%.*s%s", cases[i].before, (int)size + more,
+                             "abcdefghijklmnopqrstuvwxyz", cases[i].after);
+            write_bytes("f", text.data, text.size);
+            int rc = list(paths, 1, &options, &out);
+            if (rc != (more ? DT_EFORMAT : 0))
+                fail_msg("case %zu, %d more: %s", i, more, rc < 0 ? err.text : "taken");
+            if (more)
+                assert_non_null(strstr(err.text, " has more than 20 bytes; dt-clean --from can"));
+        }
+        options.most = 21;
+        assert_int_equal(list(paths, 1, &options, &out), 0);
+    }
+    dt_buffer_release(&text);
+    dt_buffer_release(&out);
+}
+
 static void json_gives_id_text_and_meta(void **state)
 {
     (void)state;
@@ -598,6 +639,7 @@ int main(void)
         cmocka_unit_test(a_separator_inside_a_line_is_never_one_silent_document),
         cmocka_unit_test(split_ends_a_document_at_each_separator),
         cmocka_unit_test(split_agrees_with_sep_on_lines),
+        cmocka_unit_test(a_document_has_its_most_bytes_and_no_more),
         cmocka_unit_test(json_gives_id_text_and_meta),
         cmocka_unit_test(meta_passes_byte_for_byte),
         cmocka_unit_test(other_members_go_into_meta),

@@ -595,7 +595,7 @@ refused() {
     printf '\003\000\000\000abc\000' >any.bin
     tar -cf docs.tar docs.jsonl
     for command in dt-clean "dt-vocab -s 300" "dt-tokenize -t tok.json --ids" "dt-dedup sign"; do
-        for format in auto text lines nul jsonl "sep --separator x" "split --separator x"; do
+        for format in auto text lines nul jsonl "sep --separator x" "split --separator y"; do
             run $command -q --from $format -o out docs.tar
             assert_one_line_error "${command%% *}"
             [[ "$output" == *"docs.tar: is a tar archive, not text; unpack it: "* ]]
@@ -633,4 +633,37 @@ refused() {
     [ "$(dt-clean -q --from lines in | wc -l)" -eq 2 ]
     printf '{"text":"a"}\n' >j
     [ "$(dt-clean -q --separator x j | text_of)" = a ]
+}
+
+@test "a few bytes that expand to gigabytes take bounded memory, in every reader" {
+    [[ "${DT_BUILD:-}" != *asan* ]] || skip "AddressSanitizer takes its own"
+    head -c 32000000 /dev/zero | tr '\0' a | zstd -q >a.zst
+    printf '{"text":"' | zstd -q >bomb.zst
+    for i in $(seq 100); do cat a.zst; done >line.zst # 3.2 GB
+    cat line.zst >>bomb.zst
+    [ "$(stat -c %s bomb.zst)" -lt 200000 ]
+    printf 'One.\nTwo.\n' >t
+    dt-vocab -q -s 257 -o tok.json t
+    for command in dt-clean "dt-vocab -s 300" "dt-tokenize -t tok.json --ids" "dt-dedup sign"; do
+        for format in text jsonl "split --separator y"; do
+            run bash -c "ulimit -d 60000; $command -j 1 -q --from $format --max-document 4M -o out bomb.zst"
+            assert_one_line_error "${command%% *}"
+            [[ "$output" == *"bomb.zst: document 1 has more than 4000000 bytes; "* ]]
+        done
+    done
+    run bash -c "ulimit -d 400000; dt-clean -j 1 -q --from lines -o out bomb.zst"
+    [[ "$output" == *"bomb.zst: document 1 has more than 128000000 bytes; "* ]]
+    for command in "dt-tokenize -t tok.json -d --ids" "dt-clean -q t --drop" "dt-eval choice -m ." \
+        "dt-eval bleu -r t"; do
+        run bash -c "ulimit -d 900000; $command line.zst"
+        [ "$status" -eq 1 ]
+        [[ "$output" == *"line.zst: near byte "*": a line of more than 268435456 bytes" ]]
+    done
+}
+
+@test "zstd with a large window is refused with the way to read it" {
+    head -c 300000000 /dev/zero | zstd -q --long=28 >wide.zst
+    run dt-clean -q wide.zst
+    assert_one_line_error dt-clean
+    [[ "$output" == *"wide.zst: needs a window of more than 128 MiB; pipe it: zstd -dc --long=31 FILE" ]]
 }
