@@ -21,6 +21,8 @@ struct text {
     char *path;
     struct dt_tokenizer *tokenizer;
     struct dt_text_options o;
+    bool filled;     /* while they are noted: the line at hand is not blank */
+    uint64_t first;  /* byte behind the byte order mark */
     uint64_t *lines; /* where each begins; count + 1 */
     uint64_t count, capacity, size, hash;
 };
@@ -82,20 +84,38 @@ static int clone_reader(void **copy, const void *state, struct dt_error *err)
 
 /* --- the table of lines ----------------------------------------------------------------------- */
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static void end_line(struct text *t, uint64_t end)
+{
+    DT_GROW(t->lines, t->count + 1, t->capacity);
+    t->lines[++t->count] = end;
+    t->filled = false;
+}
+
+/* Blank lines belong to the line after them, or at the end to the one before them. */
 static void note_lines(struct text *t, const char *bytes, size_t size)
 {
-    for (const char *p = bytes; (p = memchr(p, '\n', size - (size_t)(p - bytes))) != NULL; p++) {
-        DT_GROW(t->lines, t->count + 1, t->capacity);
-        t->lines[++t->count] = t->size + (uint64_t)(p - bytes) + 1;
+    for (size_t i = t->size == 0 ? (size_t)t->first : 0; i < size;) {
+        for (; !t->filled && i < size; i++)
+            t->filled = !is_blank(bytes[i]);
+        const char *end = memchr(bytes + i, '\n', size - i);
+        i = end ? (size_t)(end - bytes) + 1 : size;
+        if (end)
+            end_line(t, t->size + i);
     }
     t->size += size;
 }
 
 /* Lines are read wherever they are, so not from compressed files either. */
-static int need_lines(const struct text *t, struct dt_error *err)
+static int need_lines(struct text *t, struct dt_error *err)
 {
     char head[DT_FILE_TYPE_HEAD];
     ssize_t n = pread(t->fd, head, sizeof head, 0);
+    t->first = n >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     const struct dt_file_type *what = n > 0 ? dt_file_type_recognize(head, (size_t)n) : NULL;
     return what && what->kind != DT_FILE_JSONL ? dt_file_type_refuse(what, t->path, err) : 0;
 }
@@ -105,7 +125,7 @@ static int scan(struct text *t, struct dt_error *err)
     char *bytes = dt_alloc(SCAN_BYTES, 1);
     ssize_t n;
     DT_GROW(t->lines, t->count + 1, t->capacity);
-    t->lines[0] = 0;
+    t->lines[0] = t->first;
     while ((n = read(t->fd, bytes, SCAN_BYTES)) > 0) {
         t->hash = dt_hash_seeded(bytes, (size_t)n, t->hash);
         note_lines(t, bytes, (size_t)n);
@@ -113,16 +133,30 @@ static int scan(struct text *t, struct dt_error *err)
     free(bytes);
     if (n < 0)
         return dt_fail_errno(err, "cannot read '%s'", t->path);
-    if (t->lines[t->count] < t->size) { /* the last line has no end */
-        DT_GROW(t->lines, t->count + 1, t->capacity);
-        t->lines[++t->count] = t->size;
-    }
+    if (t->filled) /* the last line has no end */
+        end_line(t, t->size);
     if (t->count == 0)
         return dt_fail(err, DT_EFORMAT, "%s: is empty", t->path);
     return 0;
 }
 
 /* --- documents -------------------------------------------------------------------------------- */
+
+/* The line that a byte is in, counted from 1 with blank lines. */
+static uint64_t line_number(const struct text *t, uint64_t place)
+{
+    char bytes[1 << 14];
+    uint64_t number = 1;
+    ssize_t n;
+    for (uint64_t at = 0; at < place; at += (uint64_t)n) {
+        size_t size = place - at < sizeof bytes ? (size_t)(place - at) : sizeof bytes;
+        if ((n = pread(t->fd, bytes, size, (off_t)at)) <= 0)
+            break;
+        for (ssize_t i = 0; i < n; i++)
+            number += bytes[i] == '\n';
+    }
+    return number;
+}
 
 /* Reads document i, and the mark of a document stream that its line may have. */
 static int read_document(struct reader *r, uint64_t i, struct dt_stream_mark *mark,
@@ -136,8 +170,10 @@ static int read_document(struct reader *r, uint64_t i, struct dt_stream_mark *ma
         return dt_fail(err, DT_EIO, "%s: was changed while it was read", t->path);
     size -= size > 0 && r->line.data[size - 1] == '\n';
     r->line.data[size] = '\0';
-    if (dt_json_line_read(r->line.data, size, "text", &r->document, mark, err) < 0)
-        return dt_fail_context(err, "%s:%llu", t->path, (unsigned long long)(i + 1));
+    size_t blank = strspn(r->line.data, " \t\r\n");
+    if (dt_json_line_read(r->line.data + blank, size - blank, "text", &r->document, mark, err) < 0)
+        return dt_fail_context(err, "%s:%llu", t->path,
+                               (unsigned long long)line_number(t, t->lines[i] + blank));
     return 0;
 }
 

@@ -353,6 +353,25 @@ layouts() {
     [ "$status" -eq 2 ]
 }
 
+@test "a shard of MDS has the bytes that its index says, and takes no more memory" {
+    dt-cat --as mds -o x.mds all.dts
+    shard=$(ls x.mds/*.mds | head -n 1)
+    cp "$shard" whole
+    printf x >>"$shard"
+    run dt-cat --from mds --as dts -t tok.json -o y x.mds
+    assert_one_line_error dt-cat
+    [[ "$output" == *": has more bytes than index.json says, "* ]]
+    head -c 1000 whole >"$shard"
+    run dt-cat --from mds --as dts -t tok.json -o y x.mds
+    [[ "$output" == *": has fewer bytes than index.json says, "* ]]
+    head -c 300000000 /dev/zero | zstd -q >"$shard" # 3 GB would be no different
+    run bash -c "ulimit -d 60000; dt-cat --from mds --as dts -t tok.json -o y x.mds"
+    if [[ "${DT_BUILD:-}" != *asan* ]]; then
+        [[ "$output" == *": has more bytes than index.json says, "* ]]
+    fi
+    [ ! -e y ]
+}
+
 @test "--verify -t finds shards of another tokenizer" {
     dt-cat --verify -t tok.json out
     dt-vocab -q -s 300 -o other.json docs.jsonl

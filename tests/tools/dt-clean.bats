@@ -364,7 +364,7 @@ END
     [ "$status" -eq 0 ]
     run dt-clean --max-c 5 --m 5 in
     [ "$status" -eq 2 ]
-    [ "${lines[0]}" = "dt-clean: option '--m' could be one of --max-errors, --mojibake, --min-chars, --max-chars, --mask, --max-masked" ]
+    [ "${lines[0]}" = "dt-clean: option '--m' could be one of --max-errors, --max-document, --mojibake, --min-chars, --max-chars, --mask, --max-masked" ]
 }
 
 @test "the text may lie below other members" {

@@ -92,6 +92,35 @@ static void padded_samples_are_documents(void **state)
     dt_dataset_close(d);
 }
 
+static void blank_lines_and_a_mark_are_passed_over(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct dt_dataset *d;
+    char *odd = dt_path_join(scratch, "odd.jsonl");
+    const struct dt_text_options o = {
+        .tokenizer_path = TOKENIZER, .layout = DT_TEXT_PADDED, .length = LENGTH, .seed = 3};
+    static const char text[] = "\xef\xbb\xbf\n \t\r\n{\"text\":\"one\"}\r\n\n\n{\"text\":\"two\"}\n"
+                               " {\"text\":7}\n\n  \n";
+    uint32_t one[LENGTH + 1], ids[LENGTH + 1];
+    uint64_t samples;
+    assert_int_equal(dt_file_write(odd, "{\"text\":\"two\"}", 14, &err), 0);
+    assert_int_equal(dt_text_open(&d, odd, &o, &err), 0);
+    assert_int_equal(dt_dataset_sample(d, LENGTH, 0, one, &err), 0);
+    dt_dataset_close(d);
+    assert_int_equal(dt_file_write(odd, text, sizeof text - 1, &err), 0);
+    assert_int_equal(dt_text_open(&d, odd, &o, &err), 0);
+    assert_int_equal(dt_dataset_samples(d, LENGTH, &samples, &err), 0);
+    assert_int_equal(samples, 3);
+    assert_int_equal(dt_dataset_sample(d, LENGTH, 0, ids, &err), 0);
+    assert_int_equal(dt_dataset_sample(d, LENGTH, 1, ids, &err), 0);
+    assert_memory_equal(ids, one, sizeof ids);
+    assert_int_equal(dt_dataset_sample(d, LENGTH, 2, ids, &err), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "odd.jsonl:7: member \"text\" is not a string"));
+    dt_dataset_close(d);
+    free(odd);
+}
+
 static void a_list_is_the_documents_one_behind_the_other(void **state)
 {
     (void)state;
@@ -175,6 +204,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(padded_samples_are_documents),
+        cmocka_unit_test(blank_lines_and_a_mark_are_passed_over),
         cmocka_unit_test(a_list_is_the_documents_one_behind_the_other),
         cmocka_unit_test(ranks_and_workers_change_nothing),
         cmocka_unit_test(text_that_is_none_is_an_error),
