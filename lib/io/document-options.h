@@ -18,7 +18,7 @@
 
 struct dt_reading_options {
     const char *on_error;
-    long max_errors; /* -1: not given */
+    long max_errors;   /* -1: not given */
     long max_document; /* 0: not given */
     bool partial;
 };
