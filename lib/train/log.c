@@ -18,19 +18,20 @@ void dt_training_measure(const struct dt_training *t, struct dt_step_report *r)
         r->mfu = NAN;
 }
 
-/* What every line begins with. */
-static void begin_line(struct dt_buffer *line, const struct dt_step_report *r)
+/* Begins a line with what all have. */
+static struct dt_buffer *begin_line(struct dt_training *t, const struct dt_step_report *r)
 {
+    struct dt_buffer *line = &t->line;
+    dt_buffer_clear(line);
     dt_buffer_printf(line, "{\"step\":%ld,\"tokens\":%" PRIu64, r->step, r->tokens);
     dt_json_add_fixed(line, "time", r->seconds, 3);
+    return line;
 }
 
-/* Ends the line, which the first rank writes, and releases it. */
-static int write_line(struct dt_training *t, struct dt_buffer *line, struct dt_error *err)
+/* Ends the line, which the first rank writes. */
+static int write_line(struct dt_training *t, struct dt_error *err)
 {
-    int rc = t->leads ? dt_metrics_write(&t->metrics, err, "%s}", line->data) : 0;
-    dt_buffer_release(line);
-    return rc;
+    return t->leads ? dt_metrics_write(&t->metrics, err, "%s}", t->line.data) : 0;
 }
 
 int dt_training_log_run(struct dt_training *t, struct dt_error *err)
@@ -60,42 +61,40 @@ int dt_training_log_lost(struct dt_training *t, struct dt_error *err)
 
 int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
-    struct dt_buffer line = DT_BUFFER_EMPTY;
-    begin_line(&line, r);
-    dt_json_add_real(&line, "loss", r->loss, 9);
-    dt_json_add_real(&line, "lr", r->learning_rate, 9);
-    dt_json_add_real(&line, "grad_norm", r->gradient_norm, 9);
-    dt_json_add_fixed(&line, "tokens_per_second", r->tokens_per_second, 1);
-    dt_json_add_fixed(&line, "mfu", r->mfu, 4);
+    struct dt_buffer *line = begin_line(t, r);
+    dt_json_add_real(line, "loss", r->loss, 9);
+    dt_json_add_real(line, "lr", r->learning_rate, 9);
+    dt_json_add_real(line, "grad_norm", r->gradient_norm, 9);
+    dt_json_add_fixed(line, "tokens_per_second", r->tokens_per_second, 1);
+    dt_json_add_fixed(line, "mfu", r->mfu, 4);
     if (t->settings.training.batch_ramp_tokens > 0)
-        dt_buffer_printf(&line, ",\"batch_tokens\":%" PRIu64, r->batch_tokens);
+        dt_buffer_printf(line, ",\"batch_tokens\":%" PRIu64, r->batch_tokens);
     if (t->settings.training.precision == DT_F16)
-        dt_json_add_real(&line, "loss_scale", r->loss_scale, 9);
+        dt_json_add_real(line, "loss_scale", r->loss_scale, 9);
     if (r->skipped > 0)
-        dt_buffer_printf(&line, ",\"skipped\":%ld", r->skipped);
+        dt_buffer_printf(line, ",\"skipped\":%ld", r->skipped);
     if (dt_comm_size(t->comm) > 1)
-        dt_buffer_printf(&line, ",\"bytes_sent\":%" PRIu64, dt_comm_bytes_sent(t->comm));
+        dt_buffer_printf(line, ",\"bytes_sent\":%" PRIu64, dt_comm_bytes_sent(t->comm));
     if (r->slowest_factor > 0 && dt_comm_size(t->comm) > 1) {
-        dt_buffer_printf(&line, ",\"slowest_rank\":%d", r->slowest_rank);
-        dt_json_add_real(&line, "slowest_factor", r->slowest_factor, 9);
+        dt_buffer_printf(line, ",\"slowest_rank\":%d", r->slowest_rank);
+        dt_json_add_real(line, "slowest_factor", r->slowest_factor, 9);
     }
     t->logged_seconds = r->seconds;
     t->logged_tokens = r->tokens;
     r->logged = true;
     t->state.logged_step = r->step;
-    return write_line(t, &line, err);
+    return write_line(t, err);
 }
 
 int dt_training_log_validation(struct dt_training *t, const struct dt_step_report *r,
                                struct dt_error *err)
 {
-    struct dt_buffer line = DT_BUFFER_EMPTY;
-    begin_line(&line, r);
-    dt_json_add_real(&line, "val_loss", r->val_loss, 9);
+    struct dt_buffer *line = begin_line(t, r);
+    dt_json_add_real(line, "val_loss", r->val_loss, 9);
     if (t->objective.validation)
-        dt_json_add_real(&line, "val_accuracy", r->val_accuracy, 9);
+        dt_json_add_real(line, "val_accuracy", r->val_accuracy, 9);
     if (t->store.average)
-        dt_json_add_real(&line, "ema_val_loss", r->ema_val_loss, 9);
+        dt_json_add_real(line, "ema_val_loss", r->ema_val_loss, 9);
     t->state.logged_step = r->step;
-    return write_line(t, &line, err);
+    return write_line(t, err);
 }

@@ -52,6 +52,7 @@ struct dt_training {
     struct dt_objective objective;
     struct dt_batch batch; /* of a validation */
     struct dt_metrics metrics;
+    struct dt_buffer line; /* of metrics; its memory is kept, so that a logged step takes none */
     long unlogged_after, unlogged_until; /* as of struct dt_training_facts */
     struct dt_progress_state state;
     long first_step;

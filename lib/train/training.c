@@ -35,6 +35,7 @@ void dt_training_free(struct dt_training *t)
     dt_store_release(&t->store);
     dt_model_free(t->model);
     dt_metrics_close(&t->metrics);
+    dt_buffer_release(&t->line);
     free(t->val_ids);
     free(t->val_begins);
     free(t->val_ends);
