@@ -7,7 +7,7 @@
 
 size_t dt_user_info_length(const char *text)
 {
-    size_t length = strcspn(text, "/?# \t\r\n");
+    size_t length = strcspn(text, "/?# \t\r\n\"");
     while (length > 0 && text[length] != '@')
         length--;
     return length;

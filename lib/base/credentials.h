@@ -13,7 +13,7 @@
 size_t dt_user_info_length(const char *text);
 
 /* Replaces USER:PASSWORD in each URL of text, in place, by "***":
- * me:pass@host becomes ***@host. Returns the new length. */
+ * me:pass@host becomes ***@host. Text may be JSON, which stays valid. Returns the new length. */
 size_t dt_hide_credentials(char *text);
 
 #endif

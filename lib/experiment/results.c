@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/credentials.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "io/json-lines.h"
@@ -228,13 +229,23 @@ int dt_results_check_names(struct json_object *wanted, struct json_object *names
 
 /* --- appending ------------------------------------------------------------------------------ */
 
+/* As it is written: commands and axes may have URLs with passwords, which are not stored. */
+static char *text_of(struct json_object *value)
+{
+    char *text = dt_strdup(json_object_to_json_string_ext(
+        value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+    dt_hide_credentials(text);
+    return text;
+}
+
 int dt_results_write(FILE *file, struct json_object *line, const char *path, struct dt_error *err)
 {
-    const char *text = json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN |
-                                                                JSON_C_TO_STRING_NOSLASHESCAPE);
+    char *text = text_of(line);
+    int rc = 0;
     if (fputs(text, file) == EOF || putc('\n', file) == EOF || fflush(file) != 0)
-        return dt_fail_errno(err, "cannot write '%s'", path);
-    return 0;
+        rc = dt_fail_errno(err, "cannot write '%s'", path);
+    free(text);
+    return rc;
 }
 
 static int write_member(FILE *file, const char *name, struct json_object *value, bool time_too,
@@ -277,9 +288,13 @@ static int continue_old(FILE *file, const char *path, struct json_object *design
     if (lseek(fileno(file), 0, SEEK_END) == 0) /* not even the design was whole */
         return write_member(file, "design", design, false, path, err);
     DT_TRY(dt_results_read(&old, path, err));
-    bool continues = dt_matrix_continues(old.matrix.design, design, &why);
-    bool changed = !json_object_equal(old.matrix.design, design);
+    char *text = text_of(design);
+    struct json_object *written = json_tokener_parse(text);
+    bool continues = dt_matrix_continues(old.matrix.design, written, &why);
+    bool changed = !json_object_equal(old.matrix.design, written);
     dt_results_release(&old);
+    json_object_put(written);
+    free(text);
     if (!continues)
         return dt_fail(err, DT_EINVALID,
                        "'%s' holds rows of another matrix, whose %s differ%s: name another file, "

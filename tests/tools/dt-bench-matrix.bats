@@ -328,3 +328,18 @@ make_measured() {
     [[ "$output" == *"no run has a value 'loss'"* ]]
     [ "$(grep '"cell"' rows | jq -c '.values | [.step == 3, has("loss")]')" = '[true,false]' ]
 }
+
+@test "passwords in URLs of commands and axes are not stored, and the matrix goes on" {
+    cd "$T"
+    for round in 1 2; do
+        dt-bench matrix -q -o rows -r $round -w 0 -a from=http://me:secret@a/x,http://b -- \
+            sh -c 'echo "{\"bytes\":${#1}}"' - 'https://you:secret@c?from={from}' >table
+    done
+    [ "$(grep -c '"cell":{"from":"http://\*\*\*@a/x"}' rows)" -eq 2 ]
+    [ "$(grep -c '"bytes":46' rows)" -eq 2 ] # the command had it
+    grep -qF '"https://***@c?from={from}"' rows
+    refute grep -qF secret rows
+    dt-bench report --json rows >report
+    refute grep -qF secret table report
+    jq -e . rows >/dev/null
+}
