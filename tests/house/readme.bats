@@ -88,6 +88,19 @@ check_commands() {
     while read -r line; do check_commands "$line"; done <lines
 }
 
+@test "the ranks of README train, here with a smaller model" {
+    need_mpi
+    mkdir -p build/tour
+    ln -s "$ROOT/share" share
+    (cd build/tour && make_data 200 300 && mv data shards && mv tok.json tokenizer.json)
+    command=$(blocks | grep '^mpirun')
+    [ -n "$command" ]
+    DT_SET='model.hidden_size=16 model.max_seq_len=32 training.max_steps=1 training.warmup_steps=0' \
+        timeout 900 bash -c "$command" >said 2>&1 || { cat said; return 1; }
+    grep -q '^parameters ' said
+    [ -e build/run/latest/model.safetensors ]
+}
+
 @test "a command of README with a wrong option or file is found" {
     for wrong in 'dt-clean --no-such-option' 'dt-train -c share/configs/none.yaml' 'make no-such-target' \
         'share/bench/none' 'build/oracles/bin/python share/bench/step-vs-pytorch.py' 'cp a b' \
