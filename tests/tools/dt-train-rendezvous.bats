@@ -220,7 +220,7 @@ announced() {
     export DT_ENGINES=$PWD/engines
     RANK=0 WORLD_SIZE=2 run dt-train -q "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
     assert_one_line_error dt-train
-    [ "$output" = "dt-train: ranks that meet at distributed.rendezvous authenticate each other by OpenSSL, and there is no $PWD/engines/crypto.so: build it (libssl-dev, make), or start ranks by mpirun" ]
+    [ "$output" = "dt-train: ranks that meet at distributed.rendezvous authenticate each other by OpenSSL: no cryptography 'crypto': there is no $PWD/engines/crypto.so: build it (libssl-dev, make), or start ranks by mpirun" ]
     [ ! -e meet ]
     RANK=0 WORLD_SIZE=1 dt-train -q -j 1 "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
 }
