@@ -391,10 +391,11 @@ static int load(const char *name, const struct dt_transport **transport, struct 
 
 #define MPI_REMEDY "start ranks with mpirun, or srun --mpi=pmix"
 
-static int open_mpi(struct dt_comm **world, const struct dt_opening *how, struct dt_error *err)
+static int open_plugin(struct dt_comm **world, const char *name, const struct dt_opening *how,
+                       struct dt_error *err)
 {
     const struct dt_transport *transport = NULL;
-    DT_TRY(load("mpi", &transport, err));
+    DT_TRY(load(name, &transport, err));
     DT_TRY(dt_comm_open_on(world, transport, how, err));
     int rc = dt_launch_check_joined(dt_comm_size(*world), err);
     if (rc < 0) {
@@ -407,13 +408,16 @@ static int open_mpi(struct dt_comm **world, const struct dt_opening *how, struct
 int dt_comm_open(struct dt_comm **world, const char *name, const struct dt_opening *how,
                  struct dt_error *err)
 {
+    const bool told = strcmp(name, "self") == 0, launched = dt_launched_rank() != NULL;
     *world = NULL;
     if (strcmp(name, "tcp") == 0)
         return dt_comm_open_on(world, &dt_tcp_transport, how, err);
-    if (strcmp(name, "self") != 0 && dt_launched_rank() == NULL)
-        DT_TRY(dt_launch_check_alone(how->remedy ? how->remedy : MPI_REMEDY, err));
-    if (strcmp(name, "mpi") == 0 || (strcmp(name, "self") != 0 && dt_launched_rank()))
-        return open_mpi(world, how, err);
+    if (!told && !launched)
+        DT_TRY(dt_launch_check_alone(how && how->remedy ? how->remedy : MPI_REMEDY, err));
+    if (strcmp(name, "auto") == 0 || strcmp(name, "nccl") == 0)
+        name = launched ? "mpi" : "self";
+    if (strcmp(name, "self") != 0)
+        return open_plugin(world, name, how, err);
     *world = open_alone();
     return 0;
 }
