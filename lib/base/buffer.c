@@ -19,6 +19,12 @@ static void *checked(void *p, size_t count, size_t size)
     return p;
 }
 
+void dt_out_of_memory(void)
+{
+    fprintf(stderr, "%s: out of memory\n", dt_program_name());
+    exit(1);
+}
+
 void *dt_alloc(size_t count, size_t size)
 {
     return checked(calloc(count ? count : 1, size ? size : 1), count, size);

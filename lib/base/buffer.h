@@ -46,6 +46,9 @@ char *dt_strdup(const char *s);
 char *dt_strndup(const char *s, size_t n);
 char *dt_format(const char *fmt, ...) DT_PRINTF(1, 2); /* owned by the caller */
 
+/* Ends the program, for libraries that say themselves that memory has run out. */
+void dt_out_of_memory(void) __attribute__((noreturn));
+
 /* The ending of a noun that n counts: "" or "s". */
 const char *dt_plural(uint64_t n);
 

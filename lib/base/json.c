@@ -2,15 +2,14 @@
 #include "base/json.h"
 
 #include <ctype.h>
-#include <limits.h>
+#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/byte-scan.h"
 #include "base/file.h"
-#include "base/json-number.h"
+#include "base/json-scan.h"
 
 #define JSON_LIMIT ((size_t)1 << 30)
 
@@ -22,118 +21,143 @@ static int line_of(const char *text, size_t offset)
     return line;
 }
 
-static bool only_white_space(const char *p, size_t n)
+struct reader {
+    struct dt_json_scan scan;
+    struct dt_buffer text; /* the last string or number */
+};
+
+/* A whole number of 64 bits is an integer; any other number keeps its digits beside its value. */
+static struct json_object *number_of(const char *digits)
 {
-    while (n > 0 && strchr(" \t\r\n", *p) && *p)
-        p++, n--;
-    return n == 0;
+    errno = 0;
+    long long whole = strtoll(digits, NULL, 10);
+    unsigned long long positive = errno == 0 ? 0 : (errno = 0, strtoull(digits, NULL, 10));
+    if (strpbrk(digits, ".eE") || errno != 0 || (positive > 0 && *digits == '-'))
+        return dt_json_new_double_s(strtod(digits, NULL), digits);
+    return positive > 0 ? dt_json_new_uint(positive) : dt_json_new_int(whole);
 }
 
-/* The number of four hexadecimal digits at p, -1 if they are none. */
-static int hex4(const char *p, const char *end)
+/* Characters of what only looks like a number: 0x10, 01, 1.5.2. */
+static bool is_word(char c)
 {
-    int n = 0;
-    for (int i = 0; i < 4; i++) {
-        if (p + i >= end || !isxdigit((unsigned char)p[i]))
-            return -1;
-        n = 16 * n + (p[i] <= '9' ? p[i] - '0' : (p[i] | 0x20) - 'a' + 10);
+    return isalnum((unsigned char)c) || c == '+' || c == '-' || c == '.';
+}
+
+static bool read_number(struct reader *r, struct json_object **value)
+{
+    const char *from = r->scan.p;
+    if (!dt_json_skip_number(&r->scan) || is_word(dt_json_peek(&r->scan))) {
+        r->scan.p = from;
+        return dt_json_scan_fail(&r->scan, "is not a number of JSON");
     }
-    return n;
+    dt_buffer_clear(&r->text);
+    dt_buffer_append(&r->text, from, (size_t)(r->scan.p - from));
+    *value = number_of(r->text.data);
+    return true;
 }
 
-/* Copies text, escaped surrogate pairs as the characters that they are: json-c
- * 0.16 makes U+FFFD of those whose low 16 bits are a surrogate's. */
-static void resolve_pairs(const char *text, size_t size, struct dt_buffer *plain)
+static bool read_value(struct reader *r, int depth, struct json_object **value);
+
+/* What follows the bracket of an object. */
+static bool read_members(struct reader *r, int depth, struct json_object *object)
 {
-    const char *end = text + size;
-    for (const char *p = text, *next; p < end; p = next) {
-        next = memchr(p, '\\', (size_t)(end - p));
-        next = next ? next : end;
-        dt_buffer_append(plain, p, (size_t)(next - p));
-        if (end - next < 2) {
-            dt_buffer_append(plain, next, (size_t)(end - next));
-            break;
-        }
-        int high = next[1] == 'u' ? hex4(next + 2, end) : -1;
-        int low = high >= 0 && end - next >= 8 && memcmp(next + 6, "\\u", 2) == 0
-                      ? hex4(next + 8, end)
-                      : -1;
-        if (high >> 10 == 0xd800 >> 10 && low >> 10 == 0xdc00 >> 10) {
-            int c = 0x10000 + ((high & 0x3ff) << 10 | (low & 0x3ff));
-            char utf8[4] = {(char)(0xf0 | c >> 18), (char)(0x80 | (c >> 12 & 0x3f)),
-                            (char)(0x80 | (c >> 6 & 0x3f)), (char)(0x80 | (c & 0x3f))};
-            dt_buffer_append(plain, utf8, 4);
-            next += 12;
-        } else {
-            dt_buffer_append(plain, next, 2);
-            next += 2;
-        }
+    bool good = true;
+    if (dt_json_skip_char(&r->scan, '}'))
+        return true;
+    do {
+        struct dt_json_span span;
+        struct json_object *member = NULL;
+        if (!dt_json_skip_name(&r->scan, &span))
+            return false;
+        dt_json_unescape(span, &r->text);
+        if (strlen(r->text.data) < r->text.size)
+            return dt_json_scan_fail(&r->scan, "a member's name contains a zero byte");
+        char *name = dt_strdup(r->text.data);
+        good = read_value(r, depth, &member);
+        dt_json_object_add(object, name, member);
+        free(name);
+    } while (good && dt_json_skip_char(&r->scan, ','));
+    return good &&
+           (dt_json_skip_char(&r->scan, '}') || dt_json_scan_fail(&r->scan, "',' or '}' expected"));
+}
+
+static bool read_elements(struct reader *r, int depth, struct json_object *array)
+{
+    bool good = true;
+    if (dt_json_skip_char(&r->scan, ']'))
+        return true;
+    do {
+        struct json_object *element = NULL;
+        good = read_value(r, depth, &element);
+        dt_json_array_add(array, element);
+    } while (good && dt_json_skip_char(&r->scan, ','));
+    return good &&
+           (dt_json_skip_char(&r->scan, ']') || dt_json_scan_fail(&r->scan, "',' or ']' expected"));
+}
+
+/* JSON has no NaN and no infinity, but Python's json writes them: they are read as null. */
+static bool read_word(struct reader *r, struct json_object **value)
+{
+    static const char *const nulls[] = {"null", "NaN", "Infinity", "-Infinity"};
+    for (size_t i = 0; i < sizeof nulls / sizeof *nulls; i++)
+        if (dt_json_skip_word(&r->scan, nulls[i]))
+            return true;
+    bool is_true = dt_json_skip_word(&r->scan, "true");
+    if (!is_true && !dt_json_skip_word(&r->scan, "false"))
+        return false;
+    *value = dt_json_new_boolean(is_true);
+    return true;
+}
+
+/* depth: objects and arrays around the value. Of a value with an error *value is the part before
+ * it. */
+static bool read_value(struct reader *r, int depth, struct json_object **value)
+{
+    struct dt_json_span span;
+    dt_json_skip_space(&r->scan);
+    char c = dt_json_peek(&r->scan);
+    if ((c == '{' || c == '[') && depth == DT_JSON_DEEPEST)
+        return dt_json_scan_fail(&r->scan, "nesting too deep");
+    switch (c) {
+    case '{':
+        r->scan.p++;
+        return read_members(r, depth + 1, *value = dt_json_new_object());
+    case '[':
+        r->scan.p++;
+        return read_elements(r, depth + 1, *value = dt_json_new_array());
+    case '"':
+        if (!dt_json_skip_string(&r->scan, &span))
+            return false;
+        dt_json_unescape(span, &r->text);
+        *value = dt_json_new_string_len(r->text.data, r->text.size);
+        return true;
+    default:
+        if (read_word(r, value))
+            return true;
+        return c == '-' || (c >= '0' && c <= '9') ? read_number(r, value) : false;
     }
-}
-
-/* Of the byte at offset. */
-static int fail_at(const char *text, size_t size, size_t offset, const char *subject,
-                   const char *reason, struct dt_error *err)
-{
-    int line = line_of(text, offset < size ? offset : size);
-    if (line == 1)
-        return dt_fail(err, DT_EFORMAT, "%s: byte %zu: %s", subject, offset, reason);
-    return dt_fail(err, DT_EFORMAT, "%s: line %d: %s", subject, line, reason);
-}
-
-static int parse(const char *text, size_t size, const char *subject, struct json_object **value,
-                 struct dt_error *err)
-{
-    *value = NULL;
-    if (size > INT_MAX)
-        return dt_fail(err, DT_EFORMAT, "%s: JSON text of %zu bytes is too long", subject, size);
-    struct json_tokener *t = json_tokener_new();
-    json_tokener_set_flags(t, JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS);
-    struct json_object *v = json_tokener_parse_ex(t, text, (int)size);
-    enum json_tokener_error e = json_tokener_get_error(t);
-    size_t end = json_tokener_get_parse_end(t);
-    if (e == json_tokener_continue && size > 0) /* a bare number ends only with the text */
-        v = json_tokener_parse_ex(t, "", 1), e = json_tokener_get_error(t);
-    json_tokener_free(t);
-    if (e == json_tokener_success && only_white_space(text + end, size - end)) {
-        *value = v;
-        return 0;
-    }
-    bool ends_early = e == json_tokener_continue || e == json_tokener_error_parse_eof;
-    const char *reason = e == json_tokener_success ? "text follows the JSON value"
-                         : ends_early              ? "JSON text ends too early"
-                                                   : json_tokener_error_desc(e);
-    json_object_put(v);
-    return fail_at(text, size, end, subject, reason, err);
-}
-
-static int parse_paired(const char *text, size_t size, const char *subject,
-                        struct json_object **value, struct dt_error *err)
-{
-    if (memmem(text, size, "\\ud", 3) == NULL && memmem(text, size, "\\uD", 3) == NULL)
-        return parse(text, size, subject, value, err);
-    struct dt_buffer plain = DT_BUFFER_EMPTY;
-    resolve_pairs(text, size, &plain);
-    int rc = parse(plain.data, plain.size, subject, value, err);
-    dt_buffer_release(&plain);
-    return rc;
 }
 
 int dt_json_parse(const char *text, size_t size, const char *subject, struct json_object **value,
                   struct dt_error *err)
 {
-    struct dt_buffer plain = DT_BUFFER_EMPTY;
-    size_t at = 0;
+    struct reader r = {.scan = {.p = text, .end = text + size}};
     *value = NULL;
-    int rc = dt_json_resolve_numbers(text, size, &plain, &at);
-    if (rc < 0)
-        fail_at(text, size, at, subject, "is not a number of JSON", err);
-    else if (plain.size > 0)
-        rc = parse_paired(plain.data, plain.size, subject, value, err);
-    else
-        rc = parse_paired(text, size, subject, value, err);
-    dt_buffer_release(&plain);
-    return rc;
+    bool good = read_value(&r, 0, value);
+    dt_json_skip_space(&r.scan);
+    size_t place = (size_t)(r.scan.p - text);
+    dt_buffer_release(&r.text);
+    if (good && place == size)
+        return 0;
+    json_object_put(*value);
+    *value = NULL;
+    const char *reason = good            ? "text follows the JSON value"
+                         : place == size ? "JSON text ends too early"
+                                         : r.scan.reason;
+    int line = line_of(text, place);
+    if (line == 1)
+        return dt_fail(err, DT_EFORMAT, "%s: byte %zu: %s", subject, place, reason);
+    return dt_fail(err, DT_EFORMAT, "%s: line %d: %s", subject, line, reason);
 }
 
 int dt_json_read(const char *path, struct json_object **value, struct dt_error *err)
@@ -175,9 +199,13 @@ int dt_json_get_int(struct json_object *object, const char *name, const char *su
                     int64_t *value, struct dt_error *err)
 {
     struct json_object *v;
-    DT_TRY(dt_json_get(object, name, json_type_int, subject, &v, err));
+    bool has_type = dt_json_get(object, name, json_type_int, subject, &v, err) == 0;
+    bool too_large =
+        json_object_is_type(v, json_type_double) && strpbrk(dt_json_text(v), ".eE") == NULL;
     *value = json_object_get_int64(v); /* json-c clamps what does not fit */
-    if (*value == INT64_MAX || *value == INT64_MIN)
+    if (!has_type && !too_large)
+        return err->code;
+    if (too_large || *value == INT64_MAX || *value == INT64_MIN)
         return dt_fail(err, DT_EFORMAT, "%s: member \"%s\" is too large a number", subject, name);
     return 0;
 }
@@ -187,7 +215,7 @@ int dt_json_get_string(struct json_object *object, const char *name, const char 
 {
     struct json_object *v;
     DT_TRY(dt_json_get(object, name, json_type_string, subject, &v, err));
-    *value = json_object_get_string(v);
+    *value = dt_json_text(v);
     if (strlen(*value) != (size_t)json_object_get_string_len(v))
         return dt_fail(err, DT_EFORMAT, "%s: member \"%s\" holds a zero byte", subject, name);
     return 0;
@@ -203,68 +231,4 @@ int dt_json_get_real(struct json_object *object, const char *name, const char *s
     if (!isfinite(*value))
         return dt_fail(err, DT_EFORMAT, "%s: member \"%s\" is too large a number", subject, name);
     return 0;
-}
-
-static bool is_plain(unsigned char c)
-{
-    return c >= 0x20 && c != '"' && c != '\\' && c != 0x7f;
-}
-
-size_t dt_json_plain(const char *text, size_t size)
-{
-    size_t i = 0;
-    for (; i + DT_BLOCK <= size; i += DT_BLOCK) {
-        dt_block b = dt_block_load(text + i);
-        size_t n = dt_block_first((dt_block)((b < 0x20) | (b == '"') | (b == '\\') | (b == 0x7f)));
-        if (n < DT_BLOCK)
-            return i + n;
-    }
-    while (i < size && is_plain((unsigned char)text[i]))
-        i++;
-    return i;
-}
-
-/* What stands behind the backslash for c; 0: only its number does. */
-static char escape_letter(unsigned char c)
-{
-    switch (c) {
-    case '\n':
-        return 'n';
-    case '\r':
-        return 'r';
-    case '\t':
-        return 't';
-    default:
-        return c == '"' || c == '\\' ? (char)c : 0;
-    }
-}
-
-void dt_json_add_string(struct dt_buffer *b, const char *text, size_t size)
-{
-    static const char hex[] = "0123456789abcdef";
-    dt_buffer_reserve(b, b->size + size + 2);
-    dt_buffer_add_char(b, '"');
-    for (size_t i = 0; i < size; i++) {
-        size_t plain = dt_json_plain(text + i, size - i);
-        dt_buffer_append(b, text + i, plain);
-        i += plain;
-        if (i == size)
-            break;
-        unsigned char c = (unsigned char)text[i];
-        char letter = escape_letter(c);
-        char escape[6] = {'\\', letter ? letter : 'u', '0', '0', hex[c >> 4], hex[c & 15]};
-        dt_buffer_append(b, escape, letter ? 2 : 6);
-    }
-    dt_buffer_add_char(b, '"');
-}
-
-int dt_json_write(const char *path, struct json_object *value, struct dt_error *err)
-{
-    int flags = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
-    struct dt_buffer b = DT_BUFFER_EMPTY;
-    dt_buffer_add_string(&b, json_object_to_json_string_ext(value, flags));
-    dt_buffer_add_char(&b, '\n');
-    int rc = dt_file_write(path, b.data, b.size, err);
-    dt_buffer_release(&b);
-    return rc;
 }

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON through json-c: parsing with a place in the error, and writing of the
- * few things that are written by hand for speed.
+ * JSON: values are those of json-c, whose functions may be called to look at them. What
+ * takes memory is done by the functions below alone, because json-c 0.16 goes on where
+ * memory has run out, with a member or the end of a text missing; they end the program, as
+ * base/buffer.h says.
+ *
+ *     struct json_object *object = dt_json_new_object();
+ *     dt_json_object_add(object, "tokens", dt_json_new_int(count));
+ *     int rc = dt_json_write("index.json", object, err);
+ *     json_object_put(object);
  */
 #ifndef DT_BASE_JSON_H
 #define DT_BASE_JSON_H
 
 #include <json-c/json.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,8 +23,8 @@
 
 /* Parses one JSON value that fills text (white space around it is fine).
  * *value is owned by the caller (json_object_put). subject names the text in
- * errors: "FILE" or "FILE:LINE". NaN and Infinity, which Python writes, are read as
- * null; a whole number beyond 64 bits as a real one. */
+ * errors: "FILE" or "FILE:LINE". NaN and Infinity, which Python writes, are read as null; a
+ * whole number beyond 64 bits as a real one that keeps its digits. */
 int dt_json_parse(const char *text, size_t size, const char *subject, struct json_object **value,
                   struct dt_error *err) DT_MUST_CHECK;
 
@@ -38,11 +46,36 @@ int dt_json_get_string(struct json_object *object, const char *name, const char 
 int dt_json_get_real(struct json_object *object, const char *name, const char *subject,
                      double *value, struct dt_error *err) DT_MUST_CHECK;
 
-/* Bytes that text begins with which stand for themselves between quotes: no control
- * character (nor 0x7f), no quotation mark, no backslash. */
-size_t dt_json_plain(const char *text, size_t size);
-/* Appends text as a quoted JSON string. Bytes that are no UTF-8 pass as they are. */
+/* Appends text as a quoted JSON string. Bytes that are not UTF-8 pass as they are. */
 void dt_json_add_string(struct dt_buffer *b, const char *text, size_t size);
+
+/* New values, owned by the caller until they are added to another. */
+struct json_object *dt_json_new_object(void);
+struct json_object *dt_json_new_array(void);
+struct json_object *dt_json_new_string(const char *text);
+struct json_object *dt_json_new_string_len(const char *text, size_t size);
+struct json_object *dt_json_new_int(int64_t value);
+struct json_object *dt_json_new_uint(uint64_t value);
+struct json_object *dt_json_new_double(double value);
+/* A number that is written with these digits. */
+struct json_object *dt_json_new_double_s(double value, const char *digits);
+struct json_object *dt_json_new_boolean(bool value);
+
+/* Take ownership of value; NULL is JSON's null. A member of the same name is replaced. */
+void dt_json_object_add(struct json_object *object, const char *name, struct json_object *value);
+void dt_json_array_add(struct json_object *array, struct json_object *value);
+
+/* The content of a string; of any other value its compact JSON, NULL of NULL. Belongs to value,
+ * until the next call. */
+const char *dt_json_text(struct json_object *value);
+
+/* Appends value as JSON. */
+enum dt_json_style {
+    DT_JSON_COMPACT,  /* {"a":1} */
+    DT_JSON_INDENTED, /* a line for each member and element */
+    DT_JSON_SPACED    /* the same, with a space after each colon */
+};
+void dt_json_add_value(struct dt_buffer *b, struct json_object *value, enum dt_json_style style);
 
 /* Writes a value as a file, indented for reading, atomically. */
 int dt_json_write(const char *path, struct json_object *value, struct dt_error *err) DT_MUST_CHECK;

@@ -36,7 +36,7 @@ static void finite_numbers_are_written_as_they_are(void **state)
     dt_json_add_real(&b, "c", DBL_MAX, 17);
     assert_string_equal(b.data, "{\"a\":0.1,\"b\":-0.001,\"c\":1.7976931348623157e+308");
     struct json_object *x = dt_json_number(-2.5);
-    assert_string_equal(json_object_to_json_string(x), "-2.5");
+    assert_string_equal(dt_json_text(x), "-2.5");
     json_object_put(x);
     dt_buffer_release(&b);
 }
@@ -46,18 +46,18 @@ static void assert_read_as(const char *text, const char *expected)
     struct dt_error err;
     struct json_object *v;
     assert_int_equal(dt_json_parse(text, strlen(text), "f", &v, &err), 0);
-    assert_string_equal(json_object_to_json_string_ext(v, JSON_C_TO_STRING_PLAIN), expected);
+    assert_string_equal(dt_json_text(v), expected);
     json_object_put(v);
 }
 
 static void numbers_of_any_size_keep_their_value(void **state)
 {
     (void)state;
-    assert_read_as("[1000000000000000019884624838656]", "[1000000000000000019884624838656e0]");
+    assert_read_as("[1000000000000000019884624838656]", "[1000000000000000019884624838656]");
     assert_read_as("[-9223372036854775808,-9223372036854775809,18446744073709551615,"
                    "18446744073709551616]",
-                   "[-9223372036854775808,-9223372036854775809e0,18446744073709551615,"
-                   "18446744073709551616e0]");
+                   "[-9223372036854775808,-9223372036854775809,18446744073709551615,"
+                   "18446744073709551616]");
     struct dt_error err;
     struct json_object *v;
     double x = 0;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "scratch.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json-scan.h"
 #include "base/json.h"
 
 static int parse(const char *text, struct json_object **v, struct dt_error *err)
@@ -28,10 +30,39 @@ static void values_are_parsed(void **state)
 static void what_is_no_json_is_refused(void **state)
 {
     (void)state;
-    const char *bad[] = {
-        "",       " ",       "{",           "[1",  "[1,]",          "{\"a\" 1}", "nul",
-        "'a'",    "{a: 1}",  "\"a",         "1 2", "{} x",          "01",        "+1",
-        "{\"a\"", "\"\\x\"", "{\"a\": 1,}", "tru", "[1] // comment"};
+    const char *bad[] = {"",
+                         " ",
+                         "{",
+                         "[1",
+                         "[1,]",
+                         "{\"a\" 1}",
+                         "nul",
+                         "'a'",
+                         "{a: 1}",
+                         "\"a",
+                         "1 2",
+                         "{} x",
+                         "01",
+                         "+1",
+                         "-01",
+                         "1.",
+                         "1.e5",
+                         ".5",
+                         "-",
+                         "1e",
+                         "-NaN",
+                         "\"\t\"",
+                         "\"\n\"",
+                         "\"\\u12g4\"",
+                         "TRUE",
+                         "{\"a\\u0000\": 1}",
+                         "inf",
+                         "[1,,2]",
+                         "{\"a\"",
+                         "\"\\x\"",
+                         "{\"a\": 1,}",
+                         "tru",
+                         "[1] // comment"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct dt_error err;
         struct json_object *v = (struct json_object *)&err;
@@ -50,6 +81,100 @@ static void a_nul_byte_is_refused(void **state)
     assert_int_equal(dt_json_parse("1\0", 2, "f", &v, &err), DT_EFORMAT);
     assert_int_equal(dt_json_parse("{}\0{}", 5, "f", &v, &err), DT_EFORMAT);
     assert_int_equal(dt_json_parse("\"a\0b\"", 5, "f", &v, &err), DT_EFORMAT);
+}
+
+/* Every text that a good one begins with, in memory that ends where it does. */
+static void a_text_that_is_cut_is_refused_and_nothing_after_it_is_read(void **state)
+{
+    (void)state;
+    static const char whole[] = "{\"a\\u00e9\": [1.5e3, true, \"\\ud83d\\ude00\\n\", {}]}";
+    for (size_t size = 0; size < sizeof whole; size++) {
+        struct dt_error err;
+        struct json_object *v;
+        char *text = malloc(size ? size : 1);
+        memcpy(text, whole, size);
+        int rc = dt_json_parse(text, size, "f", &v, &err);
+        assert_int_equal(rc, size + 1 < sizeof whole ? DT_EFORMAT : 0);
+        json_object_put(v);
+        free(text);
+    }
+}
+
+static void assert_written(const char *text, enum dt_json_style style, const char *expected)
+{
+    struct dt_error err;
+    struct json_object *v;
+    struct dt_buffer b = DT_BUFFER_EMPTY;
+    if (parse(text, &v, &err) < 0)
+        fail_msg("%s", err.text);
+    dt_json_add_value(&b, v, style);
+    assert_string_equal(b.data, expected);
+    if (style == DT_JSON_COMPACT && v && !json_object_is_type(v, json_type_string))
+        assert_string_equal(dt_json_text(v), expected);
+    json_object_put(v);
+    dt_buffer_release(&b);
+}
+
+static void values_are_written_as_they_were_read(void **state)
+{
+    (void)state;
+    static const char *const same[] = {"null",
+                                       "true",
+                                       "false",
+                                       "0",
+                                       "-5",
+                                       "1.50",
+                                       "-0.0",
+                                       "1E5",
+                                       "9223372036854775807",
+                                       "-9223372036854775808",
+                                       "9223372036854775808",
+                                       "18446744073709551615",
+                                       "18446744073709551616",
+                                       "-9223372036854775809",
+                                       "1000000000000000019884624838656",
+                                       "0.1",
+                                       "[]",
+                                       "{}",
+                                       "[[],{},[{}]]",
+                                       "\"a/b\\n\\u0001\"",
+                                       "{\"b\":1,\"a\":[null,{\"c\":\"d\"}]}"};
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        assert_written(same[i], DT_JSON_COMPACT, same[i]);
+    assert_written("[NaN, Infinity, -Infinity]", DT_JSON_COMPACT, "[null,null,null]");
+    assert_written("{\"a\":1,\"b\":2,\"a\":3}", DT_JSON_COMPACT, "{\"a\":3,\"b\":2}");
+}
+
+static void values_are_indented_for_reading(void **state)
+{
+    (void)state;
+    const char *text = "{\"a\":[1,{}],\"b\":{\"c\":null}}";
+    assert_written(text, DT_JSON_INDENTED,
+                   "{\n  \"a\":[\n    1,\n    {\n    }\n  ],\n  \"b\":{\n    \"c\":null\n  }\n}");
+    assert_written(
+        text, DT_JSON_SPACED,
+        "{\n  \"a\": [\n    1,\n    {\n    }\n  ],\n  \"b\": {\n    \"c\": null\n  }\n}");
+}
+
+static void numbers_that_were_computed_are_written_with_17_digits(void **state)
+{
+    (void)state;
+    static const struct {
+        double x;
+        const char *text;
+    } cases[] = {{1, "1.0"},
+                 {0.1, "0.10000000000000001"},
+                 {1e300, "1.0000000000000001e+300"},
+                 {1e17, "1e+17"},
+                 {-0.0, "-0.0"},
+                 {NAN, "null"},
+                 {INFINITY, "null"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct json_object *v = dt_json_new_double(cases[i].x);
+        assert_string_equal(dt_json_text(v), cases[i].text);
+        assert_string_equal(dt_json_text(v), cases[i].text);
+        json_object_put(v);
+    }
 }
 
 static void errors_name_the_place(void **state)
@@ -75,7 +200,11 @@ static void nesting_has_a_limit(void **state)
     struct dt_error err;
     struct json_object *v;
     assert_int_equal(parse(text, &v, &err), DT_EFORMAT);
-    assert_non_null(strstr(err.text, "deep"));
+    assert_non_null(strstr(err.text, "f: byte 32: nesting too deep"));
+    memset(text + 32, ']', 32);
+    text[64] = '\0';
+    assert_int_equal(parse(text, &v, &err), 0);
+    json_object_put(v);
 }
 
 static void members_are_checked(void **state)
@@ -101,6 +230,11 @@ static void members_are_checked(void **state)
     assert_int_equal(dt_json_get_int(v, "x", "f", &i, &err), DT_EFORMAT);
     assert_string_equal(err.text, "f: member \"x\" is not a whole number");
     assert_int_equal(dt_json_get_int(v, "big", "f", &i, &err), DT_EFORMAT);
+    assert_string_equal(err.text, "f: member \"big\" is too large a number");
+    assert_int_equal(dt_json_get_real(v, "big", "f", &x, &err), 0);
+    assert_true(x == 1e20);
+    assert_int_equal(dt_json_get_int(v, "s", "f", &i, &err), DT_EFORMAT);
+    assert_string_equal(err.text, "f: member \"s\" is not a whole number");
     assert_int_equal(dt_json_get_real(v, "s", "f", &x, &err), DT_EFORMAT);
     assert_int_equal(dt_json_get_string(v, "n", "f", &s, &err), DT_EFORMAT);
     assert_int_equal(dt_json_get(v, "no", json_type_array, "f", &member, &err), DT_EFORMAT);
@@ -126,7 +260,7 @@ static void strings_survive_a_round_trip(void **state)
     struct json_object *v;
     assert_int_equal(dt_json_parse(b.data, b.size, "f", &v, &err), 0);
     assert_int_equal(json_object_get_string_len(v), size);
-    assert_memory_equal(json_object_get_string(v), text, size);
+    assert_memory_equal(dt_json_text(v), text, size);
     json_object_put(v);
     dt_buffer_release(&b);
 }
@@ -165,8 +299,7 @@ static void files_are_written_and_read(void **state)
     assert_int_equal(dt_json_write(path, v, &err), 0);
     json_object_put(v);
     assert_int_equal(dt_json_read(path, &v, &err), 0);
-    assert_string_equal(json_object_to_json_string_ext(v, JSON_C_TO_STRING_NOSLASHESCAPE),
-                        "{\"a\":[1,0.1,\"x/y\"]}");
+    assert_string_equal(dt_json_text(v), "{\"a\":[1,0.1,\"x/y\"]}");
     json_object_put(v);
     assert_int_equal(remove(path), 0);
     assert_int_equal(dt_json_read(path, &v, &err), DT_EIO);
@@ -189,7 +322,7 @@ static void escaped_pairs_are_their_characters(void **state)
         struct json_object *value;
         char *text = dt_format("\"%s\"", cases[i].escaped);
         assert_int_equal(dt_json_parse(text, strlen(text), "t", &value, &err), 0);
-        assert_string_equal(json_object_get_string(value), cases[i].plain);
+        assert_string_equal(dt_json_text(value), cases[i].plain);
         json_object_put(value);
         free(text);
     }
@@ -202,6 +335,10 @@ int main(void)
         cmocka_unit_test(what_is_no_json_is_refused),
         cmocka_unit_test(a_nul_byte_is_refused),
         cmocka_unit_test(errors_name_the_place),
+        cmocka_unit_test(a_text_that_is_cut_is_refused_and_nothing_after_it_is_read),
+        cmocka_unit_test(values_are_written_as_they_were_read),
+        cmocka_unit_test(values_are_indented_for_reading),
+        cmocka_unit_test(numbers_that_were_computed_are_written_with_17_digits),
         cmocka_unit_test(nesting_has_a_limit),
         cmocka_unit_test(members_are_checked),
         cmocka_unit_test(strings_survive_a_round_trip),
