@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* dt-clean: repairs, filters and deduplicates documents. */
-#include <json-c/json.h>
+#include "base/json.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,7 +151,7 @@ static int write_statistics(const struct dt_clean_statistics *s, double seconds,
                             struct dt_error *err)
 {
     struct json_object *json = dt_clean_statistics_json(s, seconds);
-    json_object_object_add(json, "command", json_object_new_string(dt_command_line()));
+    dt_json_object_add(json, "command", dt_json_new_string(dt_command_line()));
     int rc = dt_json_write(opt.stats, json, err);
     json_object_put(json);
     return rc;

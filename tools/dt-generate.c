@@ -177,7 +177,7 @@ static int read_job(struct generation *g, struct job *job, const struct dt_buffe
     DT_TRY(dt_json_get(job->line, name, json_type_string, place, &prompt, err));
     job->items = dt_alloc((size_t)opt.samples, sizeof *job->items);
     for (long i = 0; i < opt.samples; i++)
-        if (begin(g, &job->items[i], json_object_get_string(prompt),
+        if (begin(g, &job->items[i], dt_json_text(prompt),
                   (size_t)json_object_get_string_len(prompt), job->place, number, (uint64_t)i,
                   err) < 0)
             return dt_fail_context(err, "%s", place);

@@ -42,18 +42,18 @@ static int list_file(struct json_object *list, const char *directory, const char
     int rc = hash_file(path, &bytes, &hash, err);
     free(path);
     DT_TRY(rc);
-    struct json_object *entry = json_object_new_object();
-    json_object_object_add(entry, "bytes", json_object_new_int64((int64_t)bytes));
-    json_object_object_add(entry, "xxh3", json_object_new_string(dt_hex64(hash, hex)));
-    json_object_object_add(list, name, entry);
+    struct json_object *entry = dt_json_new_object();
+    dt_json_object_add(entry, "bytes", dt_json_new_int((int64_t)bytes));
+    dt_json_object_add(entry, "xxh3", dt_json_new_string(dt_hex64(hash, hex)));
+    dt_json_object_add(list, name, entry);
     return 0;
 }
 
 int dt_inventory_write(const char *directory, const char *name, const char *const *files,
                        struct dt_error *err)
 {
-    struct json_object *manifest = json_object_new_object(), *list = json_object_new_object();
-    json_object_object_add(manifest, "files", list);
+    struct json_object *manifest = dt_json_new_object(), *list = dt_json_new_object();
+    dt_json_object_add(manifest, "files", list);
     int rc = 0;
     for (; rc == 0 && *files; files++)
         rc = list_file(list, directory, *files, err);

@@ -45,7 +45,7 @@ static int read_sequence(struct reader *r, int depth, struct json_object *array,
         if (r->event.type == YAML_SEQUENCE_END_EVENT)
             return 0;
         DT_TRY(read_value(r, depth, &item, err));
-        json_object_array_add(array, item);
+        dt_json_array_add(array, item);
     }
 }
 
@@ -65,7 +65,7 @@ static int read_mapping(struct reader *r, int depth, struct json_object *object,
             return fail_at(r, r->event.start_mark, "this key was given before", err);
         DT_TRY(next(r, err));
         DT_TRY(read_value(r, depth, &item, err));
-        json_object_object_add(object, key, item);
+        dt_json_object_add(object, key, item);
     }
 }
 
@@ -75,7 +75,7 @@ static struct json_object *scalar_of(const yaml_event_t *event)
     bool plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     if (plain && (strcmp(text, "null") == 0 || strcmp(text, "~") == 0))
         text = "";
-    return json_object_new_string(text);
+    return dt_json_new_string(text);
 }
 
 /* The value that the present event begins. */
@@ -90,11 +90,11 @@ static int read_value(struct reader *r, int depth, struct json_object **value, s
         *value = scalar_of(&r->event);
         return 0;
     case YAML_SEQUENCE_START_EVENT:
-        *value = json_object_new_array();
+        *value = dt_json_new_array();
         rc = read_sequence(r, depth + 1, *value, err);
         break;
     case YAML_MAPPING_START_EVENT:
-        *value = json_object_new_object();
+        *value = dt_json_new_object();
         rc = read_mapping(r, depth + 1, *value, err);
         break;
     default:

@@ -13,7 +13,7 @@
 #ifndef DT_BASE_YAML_H
 #define DT_BASE_YAML_H
 
-#include <json-c/json.h>
+#include "base/json.h"
 
 #include "base/error.h"
 

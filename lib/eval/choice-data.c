@@ -43,7 +43,7 @@ static int read_choices(struct dt_choice_item *item, struct json_object *list, c
         struct json_object *choice = json_object_array_get_idx(list, i);
         if (!json_object_is_type(choice, json_type_string))
             return dt_fail(err, DT_EFORMAT, "%s: \"%s\" must hold strings alone", place, name);
-        add_choice(item, json_object_get_string(choice));
+        add_choice(item, dt_json_text(choice));
     }
     return 0;
 }
@@ -163,8 +163,8 @@ static int read_label(struct json_object *line, const char *place, int64_t *labe
     if (!json_object_is_type(value, json_type_string))
         return dt_json_get_int(line, "label", place, label, err);
     char *end;
-    *label = strtol(json_object_get_string(value), &end, 10);
-    if (*end != 0 || end == json_object_get_string(value))
+    *label = strtol(dt_json_text(value), &end, 10);
+    if (*end != 0 || end == dt_json_text(value))
         return dt_fail(err, DT_EFORMAT, "%s: member \"label\" is not a whole number", place);
     return 0;
 }
@@ -295,7 +295,7 @@ static void take_id(struct dt_choice_item *item, struct json_object *line, size_
     for (int i = 0; i < 3 && item->id == NULL; i++) {
         struct json_object *id = json_object_object_get(line, names[i]);
         if (json_object_is_type(id, json_type_string) || json_object_is_type(id, json_type_int))
-            item->id = dt_strdup(json_object_get_string(id));
+            item->id = dt_strdup(dt_json_text(id));
     }
     if (item->id == NULL)
         item->id = dt_format("%zu", number);

@@ -85,8 +85,7 @@ static int compare_cells(struct comparisons *all, const struct dt_results *befor
         int other = dt_matrix_find(&before->matrix, object);
         json_object_put(object);
         for (size_t i = 0; other >= 0 && i < json_object_array_length(names); i++)
-            add(all, before, other, after, cell,
-                json_object_get_string(json_object_array_get_idx(names, i)));
+            add(all, before, other, after, cell, dt_json_text(json_object_array_get_idx(names, i)));
     }
     return all->count > 0
                ? 0
@@ -158,27 +157,27 @@ static void print_grid(const struct comparisons *all, const struct dt_results *a
 static struct json_object *comparison_json(const struct comparison *c,
                                            const struct dt_results *after)
 {
-    struct json_object *object = json_object_new_object();
-    json_object_object_add(object, "cell", dt_matrix_cell(&after->matrix, c->cell));
-    json_object_object_add(object, "value", json_object_new_string(c->name));
-    json_object_object_add(object, "before", dt_json_number(c->before));
-    json_object_object_add(object, "after", dt_json_number(c->after));
+    struct json_object *object = dt_json_new_object();
+    dt_json_object_add(object, "cell", dt_matrix_cell(&after->matrix, c->cell));
+    dt_json_object_add(object, "value", dt_json_new_string(c->name));
+    dt_json_object_add(object, "before", dt_json_number(c->before));
+    dt_json_object_add(object, "after", dt_json_number(c->after));
     if (!isnan(c->ratio))
-        json_object_object_add(object, "ratio", dt_json_number(c->ratio));
-    json_object_object_add(object, "superiority", dt_json_number(c->superiority));
-    json_object_object_add(object, "p", dt_json_number(c->p));
-    json_object_object_add(object, "changed", json_object_new_boolean(c->changed));
+        dt_json_object_add(object, "ratio", dt_json_number(c->ratio));
+    dt_json_object_add(object, "superiority", dt_json_number(c->superiority));
+    dt_json_object_add(object, "p", dt_json_number(c->p));
+    dt_json_object_add(object, "changed", dt_json_new_boolean(c->changed));
     return object;
 }
 
 static void print_json(const struct comparisons *all, const struct dt_results *after, int changed,
                        struct dt_buffer *out)
 {
-    struct json_object *top = json_object_new_object(), *items = json_object_new_array();
+    struct json_object *top = dt_json_new_object(), *items = dt_json_new_array();
     for (size_t i = 0; i < all->count; i++)
-        json_object_array_add(items, comparison_json(&all->items[i], after));
-    json_object_object_add(top, "changed", json_object_new_int(changed));
-    json_object_object_add(top, "comparisons", items);
+        dt_json_array_add(items, comparison_json(&all->items[i], after));
+    dt_json_object_add(top, "changed", dt_json_new_int(changed));
+    dt_json_object_add(top, "comparisons", items);
     dt_buffer_printf(out, "%s\n",
                      json_object_to_json_string_ext(top, JSON_C_TO_STRING_PRETTY |
                                                              JSON_C_TO_STRING_NOSLASHESCAPE));
@@ -200,8 +199,8 @@ static void print_differences(const struct dt_results *before, const struct dt_r
     for (int i = 0; i < 5; i++)
         if (json_object_object_get_ex(a, facts[i], &x) &&
             json_object_object_get_ex(b, facts[i], &y) && !json_object_equal(x, y))
-            dt_buffer_printf(out, "the machines differ: %s %s and %s\n", facts[i],
-                             json_object_get_string(x), json_object_get_string(y));
+            dt_buffer_printf(out, "the machines differ: %s %s and %s\n", facts[i], dt_json_text(x),
+                             dt_json_text(y));
     if (json_object_object_get_ex(a, "program_hash", &x) &&
         json_object_object_get_ex(b, "program_hash", &y) && json_object_equal(x, y))
         dt_buffer_add_string(out, "both ran the same program file\n");

@@ -10,7 +10,7 @@
 int dt_design_open(struct json_object **design, const char *path, struct dt_error *err)
 {
     if (path == NULL) {
-        *design = json_object_new_object();
+        *design = dt_json_new_object();
         return 0;
     }
     DT_TRY(dt_yaml_read(path, design, err));
@@ -22,24 +22,24 @@ int dt_design_open(struct json_object **design, const char *path, struct dt_erro
 
 void dt_design_set(struct json_object *design, const char *key, const char *value)
 {
-    json_object_object_add(design, key, json_object_new_string(value));
+    dt_json_object_add(design, key, dt_json_new_string(value));
 }
 
 void dt_design_set_list(struct json_object *design, const char *key, const char *const *items,
                         int count)
 {
-    struct json_object *list = json_object_new_array();
+    struct json_object *list = dt_json_new_array();
     for (int i = 0; i < count; i++)
-        json_object_array_add(list, json_object_new_string(items[i]));
-    json_object_object_add(design, key, list);
+        dt_json_array_add(list, dt_json_new_string(items[i]));
+    dt_json_object_add(design, key, list);
 }
 
 static struct json_object *split(const char *text)
 {
-    struct json_object *list = json_object_new_array();
+    struct json_object *list = dt_json_new_array();
     for (bool more = true; more;) {
         size_t size = strcspn(text, ",");
-        json_object_array_add(list, json_object_new_string_len(text, (int)size));
+        dt_json_array_add(list, dt_json_new_string_len(text, (int)size));
         more = text[size] == ',';
         text += size + 1;
     }
@@ -55,12 +55,11 @@ int dt_design_add(struct json_object *design, const char *key, const char *pair,
         return dt_fail(err, DT_EINVALID, "%s takes NAME=VALUE, not '%s'", option, pair);
     if (!json_object_object_get_ex(design, key, &mapping) ||
         !json_object_is_type(mapping, json_type_object)) {
-        mapping = json_object_new_object();
-        json_object_object_add(design, key, mapping);
+        mapping = dt_json_new_object();
+        dt_json_object_add(design, key, mapping);
     }
     char *name = dt_strndup(pair, (size_t)(sign - pair));
-    json_object_object_add(mapping, name,
-                           list ? split(sign + 1) : json_object_new_string(sign + 1));
+    dt_json_object_add(mapping, name, list ? split(sign + 1) : dt_json_new_string(sign + 1));
     free(name);
     return 0;
 }

@@ -10,7 +10,7 @@
 #ifndef DT_EXPERIMENT_DESIGN_H
 #define DT_EXPERIMENT_DESIGN_H
 
-#include <json-c/json.h>
+#include "base/json.h"
 #include <stdbool.h>
 
 #include "base/error.h"

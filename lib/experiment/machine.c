@@ -19,7 +19,7 @@
 
 static void add_text(struct json_object *facts, const char *name, const char *text)
 {
-    json_object_object_add(facts, name, json_object_new_string(text));
+    dt_json_object_add(facts, name, dt_json_new_string(text));
 }
 
 /* What /proc/cpuinfo calls the first processor; other architectures name parts only. */
@@ -79,7 +79,7 @@ double dt_machine_load(void)
 
 struct json_object *dt_machine_facts(const char *command)
 {
-    struct json_object *facts = json_object_new_object();
+    struct json_object *facts = dt_json_new_object();
     struct utsname system;
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     if (uname(&system) == 0) {
@@ -88,8 +88,8 @@ struct json_object *dt_machine_facts(const char *command)
         add_text(facts, "architecture", system.machine);
         add_text(facts, "kernel", system.release);
     }
-    json_object_object_add(facts, "processors", json_object_new_int(dt_processors()));
-    json_object_object_add(facts, "memory_bytes", json_object_new_int64((int64_t)pages * page));
+    dt_json_object_add(facts, "processors", dt_json_new_int(dt_processors()));
+    dt_json_object_add(facts, "memory_bytes", dt_json_new_int((int64_t)pages * page));
     add_text(facts, "version", dt_version);
     add_program(facts, command);
     return facts;

@@ -24,7 +24,7 @@ static const char *list_item(struct json_object *list, size_t i)
 {
     if (json_object_is_type(list, json_type_array))
         list = json_object_array_get_idx(list, i);
-    return json_object_is_type(list, json_type_string) ? json_object_get_string(list) : NULL;
+    return json_object_is_type(list, json_type_string) ? dt_json_text(list) : NULL;
 }
 
 /* --- the design ----------------------------------------------------------------------------- */
@@ -181,7 +181,7 @@ static int read_command(struct dt_matrix *m, const char *subject, struct dt_erro
     if (!json_object_object_get_ex(m->design, "command", &command))
         return dt_fail(err, DT_EINVALID, "%s: there is no command to run", subject);
     if (json_object_is_type(command, json_type_string)) {
-        add_split(&m->command, &count, json_object_get_string(command));
+        add_split(&m->command, &count, dt_json_text(command));
     } else {
         for (size_t i = 0; i < list_length(command); i++) {
             const char *word = list_item(command, i);
@@ -463,10 +463,9 @@ int dt_matrix_baseline(const struct dt_matrix *m, int cell)
 
 struct json_object *dt_matrix_cell(const struct dt_matrix *m, int cell)
 {
-    struct json_object *object = json_object_new_object();
+    struct json_object *object = dt_json_new_object();
     for (int a = 0; a < m->axis_count; a++)
-        json_object_object_add(object, m->axes[a].name,
-                               json_object_new_string(dt_matrix_text(m, cell, a)));
+        dt_json_object_add(object, m->axes[a].name, dt_json_new_string(dt_matrix_text(m, cell, a)));
     return object;
 }
 
@@ -479,7 +478,7 @@ int dt_matrix_find(const struct dt_matrix *m, struct json_object *cell)
         struct json_object *value;
         if (!json_object_object_get_ex(cell, m->axes[a].name, &value) || value == NULL)
             return -1;
-        int i = value_of(&m->axes[a], json_object_get_string(value));
+        int i = value_of(&m->axes[a], dt_json_text(value));
         if (i < 0)
             return -1;
         index = index * m->axes[a].count + i;

@@ -20,7 +20,7 @@
 #ifndef DT_EXPERIMENT_MATRIX_H
 #define DT_EXPERIMENT_MATRIX_H
 
-#include <json-c/json.h>
+#include "base/json.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -7,7 +7,7 @@
 #ifndef DT_EXPERIMENT_READINGS_H
 #define DT_EXPERIMENT_READINGS_H
 
-#include <json-c/json.h>
+#include "base/json.h"
 
 #include "base/buffer.h"
 #include "base/error.h"

@@ -76,13 +76,12 @@ static int add_row(struct dt_results *r, struct json_object *line, const char *s
     DT_TRY(read_reference(line, subject, &reference, err));
     bool says = json_object_object_get_ex(line, "error", &error) && error;
     DT_GROW(r->rows, r->count, r->capacity);
-    r->rows[r->count++] =
-        (struct dt_row){.cell = dt_matrix_find(&r->matrix, cell),
-                        .round = (long)round,
-                        .status = (int)status,
-                        .reference = reference,
-                        .values = json_object_get(values),
-                        .error = says ? dt_strdup(json_object_get_string(error)) : NULL};
+    r->rows[r->count++] = (struct dt_row){.cell = dt_matrix_find(&r->matrix, cell),
+                                          .round = (long)round,
+                                          .status = (int)status,
+                                          .reference = reference,
+                                          .values = json_object_get(values),
+                                          .error = says ? dt_strdup(dt_json_text(error)) : NULL};
     return 0;
 }
 
@@ -117,13 +116,13 @@ static int take_line(void *context, struct json_object *line, const char *subjec
         return take_design(r, member, subject, err);
     if (!json_object_object_get_ex(line, "machine", &member))
         return add_row(r, line, subject, err);
-    json_object_array_add(r->machines, json_object_get(member));
+    dt_json_array_add(r->machines, json_object_get(member));
     return 0;
 }
 
 int dt_results_read(struct dt_results *r, const char *path, struct dt_error *err)
 {
-    *r = (struct dt_results){.path = dt_strdup(path), .machines = json_object_new_array()};
+    *r = (struct dt_results){.path = dt_strdup(path), .machines = dt_json_new_array()};
     int rc = dt_json_lines_read(path, take_line, r, err);
     if (rc == 0 && r->matrix.design == NULL)
         rc = dt_fail(err, DT_EFORMAT, "%s: holds no design of a matrix", path);
@@ -184,7 +183,7 @@ struct dt_summary dt_results_summary(const struct dt_results *r, int cell, const
 bool dt_results_has_name(struct json_object *names, const char *name)
 {
     for (size_t i = 0; i < json_object_array_length(names); i++)
-        if (strcmp(json_object_get_string(json_object_array_get_idx(names, i)), name) == 0)
+        if (strcmp(dt_json_text(json_object_array_get_idx(names, i)), name) == 0)
             return true;
     return false;
 }
@@ -195,13 +194,13 @@ void dt_results_add_names(struct json_object *names, struct json_object *values)
     {
         (void)value;
         if (!dt_results_has_name(names, name))
-            json_object_array_add(names, json_object_new_string(name));
+            dt_json_array_add(names, dt_json_new_string(name));
     }
 }
 
 struct json_object *dt_results_names(const struct dt_results *r)
 {
-    struct json_object *names = json_object_new_array();
+    struct json_object *names = dt_json_new_array();
     for (int i = 0; i < r->count; i++)
         if (r->rows[i].values)
             dt_results_add_names(names, r->rows[i].values);
@@ -215,9 +214,9 @@ int dt_results_check_names(struct json_object *wanted, struct json_object *names
     int rc = 0;
     for (size_t i = 0; i < json_object_array_length(names); i++)
         dt_buffer_printf(&all, "%s%s", i > 0 ? ", " : "",
-                         json_object_get_string(json_object_array_get_idx(names, i)));
+                         dt_json_text(json_object_array_get_idx(names, i)));
     for (size_t i = 0; all.size > 0 && i < json_object_array_length(wanted) && rc == 0; i++) {
-        const char *name = json_object_get_string(json_object_array_get_idx(wanted, i));
+        const char *name = dt_json_text(json_object_array_get_idx(wanted, i));
         bool may_lack = strncmp(name, "reached_", 8) == 0; /* a target that no run has met */
         if (!may_lack && !dt_results_has_name(names, name))
             rc = dt_fail(err, DT_EMISSING, "%s: no run has a value '%s': there are %s", path, name,
@@ -251,10 +250,10 @@ int dt_results_write(FILE *file, struct json_object *line, const char *path, str
 static int write_member(FILE *file, const char *name, struct json_object *value, bool time_too,
                         const char *path, struct dt_error *err)
 {
-    struct json_object *line = json_object_new_object();
-    json_object_object_add(line, name, json_object_get(value));
+    struct json_object *line = dt_json_new_object();
+    dt_json_object_add(line, name, json_object_get(value));
     if (time_too)
-        json_object_object_add(line, "started", json_object_new_int64((int64_t)time(NULL)));
+        dt_json_object_add(line, "started", dt_json_new_int((int64_t)time(NULL)));
     int rc = dt_results_write(file, line, path, err);
     json_object_put(line);
     return rc;

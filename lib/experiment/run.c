@@ -28,7 +28,7 @@ struct matrix_run {
 static void add_value(struct json_object *values, const char *name, double x)
 {
     if (isfinite(x))
-        json_object_object_add(values, name, dt_json_number(x));
+        dt_json_object_add(values, name, dt_json_number(x));
 }
 
 /* What the machine did around a run. */
@@ -59,7 +59,7 @@ static int read_values(const struct matrix_run *run, int cell, long round,
 static struct json_object *take_values(struct matrix_run *run, int cell, long round,
                                        struct dt_child_result *r)
 {
-    struct json_object *values = json_object_new_object();
+    struct json_object *values = dt_json_new_object();
     struct dt_error err;
     if (r->status == 0 && read_values(run, cell, round, r, values, &err) < 0) {
         r->status = 1;
@@ -74,17 +74,17 @@ static int write_row(struct matrix_run *run, int cell, long round, struct surrou
                      const struct dt_child_result *r, struct json_object *values,
                      struct dt_error *err)
 {
-    struct json_object *row = json_object_new_object();
-    json_object_object_add(row, "cell", dt_matrix_cell(run->matrix, cell));
-    json_object_object_add(row, "round", json_object_new_int64(round));
-    json_object_object_add(row, "seed", json_object_new_int64(run->matrix->seed + round - 1));
+    struct json_object *row = dt_json_new_object();
+    dt_json_object_add(row, "cell", dt_matrix_cell(run->matrix, cell));
+    dt_json_object_add(row, "round", dt_json_new_int(round));
+    dt_json_object_add(row, "seed", dt_json_new_int(run->matrix->seed + round - 1));
     add_value(row, "load", around.load);
     add_value(row, "reference_s", around.reference);
-    json_object_object_add(row, "status", json_object_new_int(r->status));
+    dt_json_object_add(row, "status", dt_json_new_int(r->status));
     if (r->status == 0)
-        json_object_object_add(row, "values", json_object_get(values));
+        dt_json_object_add(row, "values", json_object_get(values));
     else
-        json_object_object_add(row, "error", json_object_new_string(r->complaint));
+        dt_json_object_add(row, "error", dt_json_new_string(r->complaint));
     int rc = dt_results_write(run->file, row, run->path, err);
     json_object_put(row);
     return rc;

@@ -20,22 +20,22 @@ struct entry {
 static struct json_object *choose(struct json_object *all)
 {
     static const char *const usual[] = {"wall_s", "cpu_s", "peak_bytes"};
-    struct json_object *chosen = json_object_new_array();
+    struct json_object *chosen = dt_json_new_array();
     size_t others = 0;
     for (size_t i = 0; i < json_object_array_length(all); i++) {
-        const char *name = json_object_get_string(json_object_array_get_idx(all, i));
+        const char *name = dt_json_text(json_object_array_get_idx(all, i));
         if (strcmp(name, "user_s") == 0 || strcmp(name, "system_s") == 0)
             continue;
-        json_object_array_add(chosen, json_object_new_string(name));
+        dt_json_array_add(chosen, dt_json_new_string(name));
         others++;
     }
     if (others <= MOST_CHOSEN)
         return chosen;
     json_object_put(chosen);
-    chosen = json_object_new_array();
+    chosen = dt_json_new_array();
     for (int i = 0; i < 3; i++)
         if (dt_results_has_name(all, usual[i]))
-            json_object_array_add(chosen, json_object_new_string(usual[i]));
+            dt_json_array_add(chosen, dt_json_new_string(usual[i]));
     return chosen;
 }
 
@@ -45,9 +45,9 @@ int dt_results_choose_names(const struct dt_results *results,
 {
     struct json_object *all = dt_results_names(results), *wanted;
     if (options->count > 0) {
-        *names = json_object_new_array();
+        *names = dt_json_new_array();
         for (int i = 0; i < options->count; i++)
-            json_object_array_add(*names, json_object_new_string(options->names[i]));
+            dt_json_array_add(*names, dt_json_new_string(options->names[i]));
     } else if (json_object_object_get_ex(results->matrix.design, "values", &wanted)) {
         *names = json_object_get(wanted);
     } else {
@@ -104,7 +104,7 @@ static void add_heading(struct dt_grid *g, const struct dt_results *r, struct js
         dt_grid_add(g, r->matrix.axes[a].name);
     dt_grid_add(g, "runs");
     for (size_t i = 0; i < json_object_array_length(names); i++) {
-        dt_grid_add(g, json_object_get_string(json_object_array_get_idx(names, i)));
+        dt_grid_add(g, dt_json_text(json_object_array_get_idx(names, i)));
         dt_grid_add(g, "spread");
         if (r->matrix.has_baseline)
             dt_grid_add(g, "ratio");
@@ -148,7 +148,7 @@ static void add_rows(struct dt_grid *g, const struct dt_results *r, struct json_
         }
         dt_grid_printf(g, "%zu", runs);
         for (size_t i = 0; i < json_object_array_length(names); i++) {
-            const char *name = json_object_get_string(json_object_array_get_idx(names, i));
+            const char *name = dt_json_text(json_object_array_get_idx(names, i));
             struct entry e = look_up(r, cell, name);
             add_entry(g, r, &e);
         }
@@ -171,8 +171,7 @@ static void add_failures(struct dt_buffer *out, const struct dt_results *r, bool
 static const char *fact(struct json_object *machine, const char *name)
 {
     struct json_object *value;
-    return json_object_object_get_ex(machine, name, &value) && value ? json_object_get_string(value)
-                                                                     : "?";
+    return json_object_object_get_ex(machine, name, &value) && value ? dt_json_text(value) : "?";
 }
 
 static int rounds_needed(void)
@@ -250,7 +249,7 @@ static void print_tsv(const struct dt_results *r, struct json_object *names, str
         dt_grid_add(&g, columns[c]);
     for (int cell = 0; cell < r->matrix.cell_count; cell++)
         for (size_t i = 0; i < json_object_array_length(names); i++) {
-            const char *name = json_object_get_string(json_object_array_get_idx(names, i));
+            const char *name = dt_json_text(json_object_array_get_idx(names, i));
             struct entry e = look_up(r, cell, name);
             const double numbers[] = {e.value.median, e.value.low,  e.value.high,
                                       e.value.least,  e.value.most, e.ratio.median,
@@ -269,13 +268,13 @@ static void print_tsv(const struct dt_results *r, struct json_object *names, str
 static void add_member(struct json_object *object, const char *name, double x)
 {
     if (isfinite(x))
-        json_object_object_add(object, name, dt_json_number(x));
+        dt_json_object_add(object, name, dt_json_number(x));
 }
 
 static struct json_object *summary_json(const struct dt_summary *s)
 {
-    struct json_object *object = json_object_new_object();
-    json_object_object_add(object, "count", json_object_new_int64((int64_t)s->count));
+    struct json_object *object = dt_json_new_object();
+    dt_json_object_add(object, "count", dt_json_new_int((int64_t)s->count));
     add_member(object, "median", s->median);
     add_member(object, "low", s->low);
     add_member(object, "high", s->high);
@@ -287,13 +286,13 @@ static struct json_object *summary_json(const struct dt_summary *s)
 static struct json_object *cell_json(const struct dt_results *r, int cell,
                                      struct json_object *names)
 {
-    struct json_object *object = json_object_new_object(), *values = json_object_new_object();
+    struct json_object *object = dt_json_new_object(), *values = dt_json_new_object();
     const char *complaint = complaint_of(r, cell);
-    json_object_object_add(object, "cell", dt_matrix_cell(&r->matrix, cell));
+    dt_json_object_add(object, "cell", dt_matrix_cell(&r->matrix, cell));
     if (complaint)
-        json_object_object_add(object, "error", json_object_new_string(complaint));
+        dt_json_object_add(object, "error", dt_json_new_string(complaint));
     for (size_t i = 0; i < json_object_array_length(names); i++) {
-        const char *name = json_object_get_string(json_object_array_get_idx(names, i));
+        const char *name = dt_json_text(json_object_array_get_idx(names, i));
         struct entry e = look_up(r, cell, name);
         if (e.value.count == 0)
             continue;
@@ -301,22 +300,22 @@ static struct json_object *cell_json(const struct dt_results *r, int cell,
         if (e.ratio.count > 0) {
             struct json_object *ratio = summary_json(&e.ratio);
             add_member(ratio, "p", e.p);
-            json_object_object_add(value, "ratio", ratio);
+            dt_json_object_add(value, "ratio", ratio);
         }
-        json_object_object_add(values, name, value);
+        dt_json_object_add(values, name, value);
     }
-    json_object_object_add(object, "values", values);
+    dt_json_object_add(object, "values", values);
     return object;
 }
 
 static void print_json(const struct dt_results *r, struct json_object *names, struct dt_buffer *out)
 {
-    struct json_object *top = json_object_new_object(), *cells = json_object_new_array();
+    struct json_object *top = dt_json_new_object(), *cells = dt_json_new_array();
     for (int cell = 0; cell < r->matrix.cell_count; cell++)
-        json_object_array_add(cells, cell_json(r, cell, names));
-    json_object_object_add(top, "design", json_object_get(r->matrix.design));
-    json_object_object_add(top, "machines", json_object_get(r->machines));
-    json_object_object_add(top, "cells", cells);
+        dt_json_array_add(cells, cell_json(r, cell, names));
+    dt_json_object_add(top, "design", json_object_get(r->matrix.design));
+    dt_json_object_add(top, "machines", json_object_get(r->machines));
+    dt_json_object_add(top, "cells", cells);
     dt_buffer_printf(out, "%s\n",
                      json_object_to_json_string_ext(top, JSON_C_TO_STRING_PRETTY |
                                                              JSON_C_TO_STRING_NOSLASHESCAPE));

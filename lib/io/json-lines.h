@@ -9,7 +9,7 @@
 #ifndef DT_IO_JSON_LINES_H
 #define DT_IO_JSON_LINES_H
 
-#include <json-c/json.h>
+#include "base/json.h"
 
 #include "base/error.h"
 

@@ -61,7 +61,7 @@ static int add_line(void *context, struct json_object *line, const char *subject
     if (json_object_object_get_ex(line, "run", &run) &&
         json_object_is_type(run, json_type_string)) {
         free(m->name);
-        m->name = dt_strdup(json_object_get_string(run));
+        m->name = dt_strdup(dt_json_text(run));
     }
     double train, valid = NAN;
     bool trains = get_loss(m, line, r->member, &train);

@@ -340,12 +340,12 @@ int dt_model_config_read(struct dt_model_config *c, const char *path, struct dt_
 
 static void add_int(struct json_object *object, const char *name, long value)
 {
-    json_object_object_add(object, name, json_object_new_int64(value));
+    dt_json_object_add(object, name, dt_json_new_int(value));
 }
 
 static void add_string(struct json_object *object, const char *name, const char *value)
 {
-    json_object_object_add(object, name, json_object_new_string(value));
+    dt_json_object_add(object, name, dt_json_new_string(value));
 }
 
 /* As a decimal fraction also where it is whole, so that readers see a float. */
@@ -355,22 +355,22 @@ static void add_real(struct json_object *object, const char *name, double value)
     dt_buffer_add_real(&text, value);
     if (strpbrk(text.data, ".e") == NULL)
         dt_buffer_printf(&text, ".0");
-    json_object_object_add(object, name, json_object_new_double_s(value, text.data));
+    dt_json_object_add(object, name, dt_json_new_double_s(value, text.data));
     dt_buffer_release(&text);
 }
 
 static void add_rope(struct json_object *object, const struct dt_model_config *c)
 {
-    struct json_object *rope = json_object_new_object();
+    struct json_object *rope = dt_json_new_object();
     add_real(object, "rope_theta", c->rope_theta);
     add_string(rope, "rope_type", "default");
     add_real(rope, "rope_theta", c->rope_theta);
-    json_object_object_add(object, "rope_parameters", rope);
+    dt_json_object_add(object, "rope_parameters", rope);
 }
 
 static void add_truth(struct json_object *object, const char *name, bool value)
 {
-    json_object_object_add(object, name, json_object_new_boolean(value));
+    dt_json_object_add(object, name, dt_json_new_boolean(value));
 }
 
 static const struct dialect *dialect_of(const struct dt_model_config *c)
@@ -425,10 +425,10 @@ int dt_model_config_write(const struct dt_model_config *c, uint32_t eot, const c
 {
     const struct dialect *d = dialect_of(c);
     struct dt_model_config copy = *c;
-    struct json_object *object = json_object_new_object();
-    struct json_object *architectures = json_object_new_array();
-    json_object_array_add(architectures, json_object_new_string(d->architecture));
-    json_object_object_add(object, "architectures", architectures);
+    struct json_object *object = dt_json_new_object();
+    struct json_object *architectures = dt_json_new_array();
+    dt_json_array_add(architectures, dt_json_new_string(d->architecture));
+    dt_json_object_add(object, "architectures", architectures);
     add_string(object, "model_type", d->model_type);
     add_string(object, d->activation_name, d->activation);
     add_dimensions(object, d, &copy);

@@ -53,7 +53,7 @@ static int write_shard(const char *directory, int number, int shards,
 {
     char *path = shard_path(directory, number, shards);
     for (int i = 0; i < count; i++)
-        json_object_object_add(map, list[i].name, json_object_new_string(strrchr(path, '/') + 1));
+        dt_json_object_add(map, list[i].name, dt_json_new_string(strrchr(path, '/') + 1));
     int rc = dt_safetensors_write(path, list, count, false, err);
     free(path);
     return rc;
@@ -62,8 +62,8 @@ static int write_shard(const char *directory, int number, int shards,
 static int write_shards(const char *directory, const struct dt_named_tensor *list, int count,
                         uint64_t most, uint64_t total, struct dt_error *err)
 {
-    struct json_object *index = json_object_new_object(), *map = json_object_new_object();
-    struct json_object *metadata = json_object_new_object();
+    struct json_object *index = dt_json_new_object(), *map = dt_json_new_object();
+    struct json_object *metadata = dt_json_new_object();
     int shards = 0, rc = 0;
     for (int from = 0; from < count; from += count_fitting(list + from, count - from, most))
         shards++;
@@ -71,9 +71,9 @@ static int write_shards(const char *directory, const struct dt_named_tensor *lis
         n = count_fitting(list + from, count - from, most);
         rc = write_shard(directory, number, shards, list + from, n, map, err);
     }
-    json_object_object_add(metadata, "total_size", json_object_new_int64((int64_t)total));
-    json_object_object_add(index, "metadata", metadata);
-    json_object_object_add(index, "weight_map", map);
+    dt_json_object_add(metadata, "total_size", dt_json_new_int((int64_t)total));
+    dt_json_object_add(index, "metadata", metadata);
+    dt_json_object_add(index, "weight_map", map);
     char *path = dt_path_join(directory, DT_INDEX_FILE);
     rc = rc < 0 ? rc : dt_json_write(path, index, err);
     if (rc < 0)

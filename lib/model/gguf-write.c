@@ -151,12 +151,11 @@ static int add_merges(struct values *v, struct json_object *merges, const char *
         struct json_object *merge = json_object_array_get_idx(merges, i);
         struct dt_buffer text = DT_BUFFER_EMPTY;
         if (json_object_is_type(merge, json_type_string))
-            dt_buffer_add_string(&text, json_object_get_string(merge));
+            dt_buffer_add_string(&text, dt_json_text(merge));
         else if (json_object_is_type(merge, json_type_array) &&
                  json_object_array_length(merge) == 2)
-            dt_buffer_printf(&text, "%s %s",
-                             json_object_get_string(json_object_array_get_idx(merge, 0)),
-                             json_object_get_string(json_object_array_get_idx(merge, 1)));
+            dt_buffer_printf(&text, "%s %s", dt_json_text(json_object_array_get_idx(merge, 0)),
+                             dt_json_text(json_object_array_get_idx(merge, 1)));
         else
             return dt_fail(err, DT_EFORMAT, "%s: merge %zu is no pair", path, i);
         add_text(&v->bytes, text.data, text.size);

@@ -260,7 +260,7 @@ static bool same_shape(const struct dt_named_tensor *t, struct json_object *shap
 static bool is_mapped_here(const struct search *s, const char *name)
 {
     struct json_object *file = s->map ? json_object_object_get(s->map, name) : NULL;
-    return s->map == NULL || (file && strcmp(json_object_get_string(file), s->file) == 0);
+    return s->map == NULL || (file && strcmp(dt_json_text(file), s->file) == 0);
 }
 
 static uint64_t elements_of(const struct entry *e)
@@ -346,7 +346,7 @@ static int check_complete(const char *path, const struct search *s, struct dt_er
         return 0;
     json_object_object_foreach(s->absent, name, file)
     {
-        const char *where = json_object_get_string(file);
+        const char *where = dt_json_text(file);
         return dt_fail(err, DT_EFORMAT, "%s: tensor '%s' is not in '%s'", path, name, where);
     }
     return 0;
@@ -507,8 +507,8 @@ static int parse_index(const char *path, struct json_object *index, struct searc
     {
         if (!json_object_is_type(value, json_type_string))
             return bad(path, name, "is given no file beside the index", err);
-        DT_TRY(dt_path_check_inside(json_object_get_string(value), path, err));
-        json_object_object_add(s->absent, name, json_object_get(value));
+        DT_TRY(dt_path_check_inside(dt_json_text(value), path, err));
+        dt_json_object_add(s->absent, name, json_object_get(value));
     }
     return 0;
 }
@@ -520,7 +520,7 @@ static bool was_read(struct json_object *map, const char *until, const char *fil
     {
         if (strcmp(name, until) == 0)
             return false;
-        if (strcmp(json_object_get_string(value), file) == 0)
+        if (strcmp(dt_json_text(value), file) == 0)
             return true;
     }
     return false;
@@ -531,7 +531,7 @@ static int read_files(const char *path, struct search *s, struct dt_error *err)
     const char *slash = strrchr(path, '/');
     json_object_object_foreach(s->map, name, value)
     {
-        s->file = json_object_get_string(value);
+        s->file = dt_json_text(value);
         if (was_read(s->map, name, s->file))
             continue;
         char *shard = dt_format("%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, s->file);
@@ -556,7 +556,7 @@ static int read_index(const char *path, const char *text, size_t size, struct se
     struct json_object *index;
     DT_TRY(dt_json_parse(text, size, path, &index, err));
     int rc = check_json(path, "", text, size, index, err);
-    s->absent = json_object_new_object();
+    s->absent = dt_json_new_object();
     rc = rc < 0 ? rc : parse_index(path, index, s, err);
     rc = rc < 0 ? rc : read_mapped(path, s, err);
     json_object_put(s->absent);

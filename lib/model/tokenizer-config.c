@@ -19,11 +19,11 @@ static void add_special(struct json_object *config, const char *content, bool en
     for (size_t i = 0; i < sizeof purposes / sizeof *purposes; i++)
         for (int j = 1; j < 4; j++)
             if (strcmp(content, purposes[i][j]) == 0)
-                json_object_object_add(config, purposes[i][0], json_object_new_string(content));
+                dt_json_object_add(config, purposes[i][0], dt_json_new_string(content));
     if (!ends)
         return;
-    json_object_object_add(config, "bos_token", json_object_new_string(content));
-    json_object_object_add(config, "eos_token", json_object_new_string(content));
+    dt_json_object_add(config, "bos_token", dt_json_new_string(content));
+    dt_json_object_add(config, "eos_token", dt_json_new_string(content));
 }
 
 /* A tokenizer without added tokens has none that are special. */
@@ -37,31 +37,31 @@ static void add_specials(struct json_object *config, struct json_object *tokeniz
         struct json_object *token = json_object_array_get_idx(added, i);
         if (json_object_object_get_ex(token, "content", &content) &&
             json_object_object_get_ex(token, "id", &id))
-            add_special(config, json_object_get_string(content), json_object_get_int64(id) == eot);
+            add_special(config, dt_json_text(content), json_object_get_int64(id) == eot);
     }
 }
 
 /* Without token_type_ids, which readers would make of zeros, and GPT-2 would add token 0 for. */
 static void add_inputs(struct json_object *config)
 {
-    struct json_object *names = json_object_new_array();
-    json_object_array_add(names, json_object_new_string("input_ids"));
-    json_object_array_add(names, json_object_new_string("attention_mask"));
-    json_object_object_add(config, "model_input_names", names);
+    struct json_object *names = dt_json_new_array();
+    dt_json_array_add(names, dt_json_new_string("input_ids"));
+    dt_json_array_add(names, dt_json_new_string("attention_mask"));
+    dt_json_object_add(config, "model_input_names", names);
 }
 
 int dt_tokenizer_config_write(const char *directory, uint32_t eot, long max_length,
                               struct dt_error *err)
 {
-    struct json_object *tokenizer = NULL, *config = json_object_new_object();
+    struct json_object *tokenizer = NULL, *config = dt_json_new_object();
     char *source = dt_path_join(directory, DT_TOKENIZER_FILE);
     char *path = dt_path_join(directory, DT_TOKENIZER_CONFIG_FILE);
     int rc = dt_json_read(source, &tokenizer, err);
     if (rc == 0) {
         /* Otherwise readers build the usual tokenizer of the model's family. */
-        json_object_object_add(config, "tokenizer_class",
-                               json_object_new_string("PreTrainedTokenizerFast"));
-        json_object_object_add(config, "model_max_length", json_object_new_int64(max_length));
+        dt_json_object_add(config, "tokenizer_class",
+                           dt_json_new_string("PreTrainedTokenizerFast"));
+        dt_json_object_add(config, "model_max_length", dt_json_new_int(max_length));
         add_inputs(config);
         add_specials(config, tokenizer, eot);
         rc = dt_json_write(path, config, err);

@@ -71,7 +71,7 @@ static int get_list(struct json_object *o, const char *name, const char *subject
         struct json_object *item = json_object_array_get_idx(list, i);
         if (!json_object_is_type(item, json_type_string))
             return dt_fail(err, DT_EFORMAT, "%s: %s holds what is no string", subject, name);
-        items[(*count)++] = json_object_get_string(item);
+        items[(*count)++] = dt_json_text(item);
     }
     return 0;
 }
@@ -223,16 +223,16 @@ static void print_figure(struct comparison *c, const struct figure *f)
 
 static void keep_figure(struct comparison *c, const struct figure *f)
 {
-    struct json_object *o = json_object_new_object();
-    json_object_object_add(o, "table", json_object_new_string(f->table));
-    json_object_object_add(o, "name", json_object_new_string(f->name));
-    json_object_object_add(o, "metric", json_object_new_string(f->metric));
-    json_object_object_add(o, "published", dt_json_number(f->published));
-    json_object_object_add(o, "predicted", dt_json_number(f->predicted));
-    json_object_object_add(o, "error", dt_json_number(f->predicted / f->published - 1));
-    json_object_object_add(o, "explained", json_object_new_boolean(f->why != NULL));
-    json_object_object_add(o, "source", json_object_new_string(f->source));
-    json_object_array_add(c->rows, o);
+    struct json_object *o = dt_json_new_object();
+    dt_json_object_add(o, "table", dt_json_new_string(f->table));
+    dt_json_object_add(o, "name", dt_json_new_string(f->name));
+    dt_json_object_add(o, "metric", dt_json_new_string(f->metric));
+    dt_json_object_add(o, "published", dt_json_number(f->published));
+    dt_json_object_add(o, "predicted", dt_json_number(f->predicted));
+    dt_json_object_add(o, "error", dt_json_number(f->predicted / f->published - 1));
+    dt_json_object_add(o, "explained", dt_json_new_boolean(f->why != NULL));
+    dt_json_object_add(o, "source", dt_json_new_string(f->source));
+    dt_json_array_add(c->rows, o);
 }
 
 static int compare_parsed(struct comparison *c, struct json_object *o, const char *subject,
@@ -250,7 +250,7 @@ static int compare_parsed(struct comparison *c, struct json_object *o, const cha
         return dt_fail_context(err, "%s: %s", subject, f.name);
     print_figure(c, &f);
     keep_figure(c, &f);
-    c->table = json_object_get_string(json_object_object_get(
+    c->table = dt_json_text(json_object_object_get(
         json_object_array_get_idx(c->rows, json_object_array_length(c->rows) - 1), "table"));
     return 0;
 }
@@ -294,7 +294,7 @@ int dt_published_compare(const char *path, struct dt_buffer *text, struct json_o
         free(c.folder);
         c.folder = dt_strdup(".");
     }
-    c.rows = json_object_new_array();
+    c.rows = dt_json_new_array();
     int rc = compare_lines(&c, data, err);
     free(c.folder);
     free(data);

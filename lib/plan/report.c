@@ -238,24 +238,23 @@ void dt_report_search(struct dt_buffer *b, const struct dt_search *s,
 
 static void put(struct json_object *o, const char *name, double x)
 {
-    json_object_object_add(o, name, dt_json_number(x));
+    dt_json_object_add(o, name, dt_json_number(x));
 }
 
 static void put_int(struct json_object *o, const char *name, double x)
 {
     bool fits = fabs(x) < 0x1p63; /* not if x is infinite or NaN */
-    json_object_object_add(o, name,
-                           fits ? json_object_new_int64((int64_t)llround(x)) : dt_json_number(x));
+    dt_json_object_add(o, name, fits ? dt_json_new_int((int64_t)llround(x)) : dt_json_number(x));
 }
 
 static void put_string(struct json_object *o, const char *name, const char *text)
 {
-    json_object_object_add(o, name, json_object_new_string(text));
+    dt_json_object_add(o, name, dt_json_new_string(text));
 }
 
 static struct json_object *layout_json(const struct dt_layout *l)
 {
-    struct json_object *o = json_object_new_object();
+    struct json_object *o = dt_json_new_object();
     put_int(o, "pp", (double)l->pp);
     put_int(o, "dp", (double)l->dp);
     put_int(o, "cp", (double)l->cp);
@@ -272,7 +271,7 @@ static struct json_object *layout_json(const struct dt_layout *l)
 
 static struct json_object *memory_json(const struct dt_plan *p)
 {
-    struct json_object *o = json_object_new_object();
+    struct json_object *o = dt_json_new_object();
     struct row rows[MEMORY_ROWS];
     memory_rows(&p->sizes, rows);
     for (int i = 0; i < MEMORY_ROWS; i++)
@@ -281,13 +280,13 @@ static struct json_object *memory_json(const struct dt_plan *p)
     put_int(o, "room", p->room);
     put_int(o, "snapshot", p->sizes.snapshot);
     put_int(o, "stage", (double)p->stage);
-    json_object_object_add(o, "fits", json_object_new_boolean(p->fits));
+    dt_json_object_add(o, "fits", dt_json_new_boolean(p->fits));
     return o;
 }
 
 static struct json_object *parts_json(const struct dt_part_sizes *n)
 {
-    struct json_object *o = json_object_new_object();
+    struct json_object *o = dt_json_new_object();
     put_int(o, "embedding", n->embedding);
     put_int(o, "attention", n->attention);
     put_int(o, "mlp", n->mlp);
@@ -299,7 +298,7 @@ static struct json_object *parts_json(const struct dt_part_sizes *n)
 
 static struct json_object *traffic_json(const struct dt_traffic *t)
 {
-    struct json_object *o = json_object_new_object();
+    struct json_object *o = dt_json_new_object();
     put_int(o, "data", t->data);
     put_int(o, "context", t->context);
     put_int(o, "tensor", t->tensor);
@@ -311,17 +310,17 @@ static struct json_object *traffic_json(const struct dt_traffic *t)
 /* Settings whose time is that of others. */
 static struct json_object *untimed_json(const struct dt_plan_request *r)
 {
-    struct json_object *names = json_object_new_array();
+    struct json_object *names = dt_json_new_array();
     if (r->settings->distributed.sync != DT_SYNC_ALL_REDUCE)
-        json_object_array_add(names, json_object_new_string("distributed.sync"));
+        dt_json_array_add(names, dt_json_new_string("distributed.sync"));
     if (r->settings->distributed.compress != DT_COMPRESS_NONE)
-        json_object_array_add(names, json_object_new_string("distributed.compress"));
+        dt_json_array_add(names, dt_json_new_string("distributed.compress"));
     return names;
 }
 
 static struct json_object *step_json(const struct dt_plan *p, const struct dt_plan_request *r)
 {
-    struct json_object *o = json_object_new_object();
+    struct json_object *o = dt_json_new_object();
     put(o, "seconds", p->step.seconds);
     put(o, "computing", p->step.computing);
     put(o, "tensor", p->step.tensor);
@@ -335,14 +334,14 @@ static struct json_object *step_json(const struct dt_plan *p, const struct dt_pl
     put(o, "tokens_per_second", p->tokens_per_second);
     put(o, "tokens_per_second_per_device", p->tokens_per_device);
     put(o, "mfu", p->mfu);
-    json_object_object_add(o, "not_timed", untimed_json(r));
+    dt_json_object_add(o, "not_timed", untimed_json(r));
     return o;
 }
 
 static struct json_object *goodput_json(const struct dt_plan *p)
 {
     const struct dt_goodput *g = &p->goodput;
-    struct json_object *o = json_object_new_object();
+    struct json_object *o = dt_json_new_object();
     put(o, "mtbf_s", g->mtbf);
     put(o, "checkpoint_s", g->checkpoint);
     put(o, "restart_s", g->restart);
@@ -354,35 +353,35 @@ static struct json_object *goodput_json(const struct dt_plan *p)
 
 struct json_object *dt_report_plan_json(const struct dt_plan *p, const struct dt_plan_request *r)
 {
-    struct json_object *o = json_object_new_object();
+    struct json_object *o = dt_json_new_object();
     put_string(o, "cluster", r->cluster->name);
     put_int(o, "devices", (double)dt_layout_ranks(&p->layout));
-    json_object_object_add(o, "layout", layout_json(&p->layout));
-    json_object_object_add(o, "parameters", parts_json(&p->parts));
-    json_object_object_add(o, "memory", memory_json(p));
-    json_object_object_add(o, "traffic", traffic_json(&p->traffic));
-    json_object_object_add(o, "step", step_json(p, r));
-    json_object_object_add(o, "goodput", goodput_json(p));
+    dt_json_object_add(o, "layout", layout_json(&p->layout));
+    dt_json_object_add(o, "parameters", parts_json(&p->parts));
+    dt_json_object_add(o, "memory", memory_json(p));
+    dt_json_object_add(o, "traffic", traffic_json(&p->traffic));
+    dt_json_object_add(o, "step", step_json(p, r));
+    dt_json_object_add(o, "goodput", goodput_json(p));
     return o;
 }
 
 struct json_object *dt_report_search_json(const struct dt_search *s,
                                           const struct dt_plan_request *r)
 {
-    struct json_object *o = json_object_new_object(), *best = json_object_new_array(),
-                       *failures = json_object_new_array();
+    struct json_object *o = dt_json_new_object(), *best = dt_json_new_array(),
+                       *failures = dt_json_new_array();
     for (int i = 0; i < s->count; i++)
-        json_object_array_add(best, dt_report_plan_json(&s->best[i], r));
+        dt_json_array_add(best, dt_report_plan_json(&s->best[i], r));
     for (int i = 0; i < s->failure_count; i++) {
-        struct json_object *failure = json_object_new_object();
+        struct json_object *failure = dt_json_new_object();
         put_string(failure, "reason", s->failures[i].reason);
         put_int(failure, "layouts", (double)s->failures[i].layouts);
-        json_object_array_add(failures, failure);
+        dt_json_array_add(failures, failure);
     }
     put_int(o, "tried", (double)s->tried);
     put_int(o, "fitting", (double)s->fitting);
     put_int(o, "simulated", (double)s->simulated);
-    json_object_object_add(o, "best", best);
-    json_object_object_add(o, "failures", failures);
+    dt_json_object_add(o, "best", best);
+    dt_json_object_add(o, "failures", failures);
     return o;
 }

@@ -38,8 +38,7 @@ struct trace {
 static const char *text_of(struct json_object *event, const char *name)
 {
     struct json_object *value;
-    return json_object_object_get_ex(event, name, &value) && value ? json_object_get_string(value)
-                                                                   : "";
+    return json_object_object_get_ex(event, name, &value) && value ? dt_json_text(value) : "";
 }
 
 static long number_of(struct json_object *event, const char *name)

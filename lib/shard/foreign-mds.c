@@ -60,31 +60,31 @@ static int create(void *state, const char *path, const struct dt_shard_info *inf
         return dt_fail(err, DT_EINVALID, "'%s' already holds an index.json", path);
     s->directory = dt_strdup(path);
     s->width = info->vocab_size <= 65536 ? 2 : 4;
-    s->listed = json_object_new_array();
+    s->listed = dt_json_new_array();
     return dt_make_directories(path, err);
 }
 
 static struct json_object *list_of(struct json_object *item)
 {
-    struct json_object *list = json_object_new_array();
-    json_object_array_add(list, item);
+    struct json_object *list = dt_json_new_array();
+    dt_json_array_add(list, item);
     return list;
 }
 
 /* What a shard says of itself, and index.json of it. */
 static struct json_object *describe(const struct state *s)
 {
-    struct json_object *o = json_object_new_object();
-    json_object_object_add(
+    struct json_object *o = dt_json_new_object();
+    dt_json_object_add(
         o, "column_encodings",
-        list_of(json_object_new_string(s->width == 2 ? "ndarray:uint16" : "ndarray:uint32")));
-    json_object_object_add(o, "column_names", list_of(json_object_new_string("tokens")));
-    json_object_object_add(o, "column_sizes", list_of(NULL));
-    json_object_object_add(o, "compression", NULL);
-    json_object_object_add(o, "format", json_object_new_string("mds"));
-    json_object_object_add(o, "hashes", json_object_new_array());
-    json_object_object_add(o, "size_limit", json_object_new_int64(SIZE_LIMIT));
-    json_object_object_add(o, "version", json_object_new_int(2));
+        list_of(dt_json_new_string(s->width == 2 ? "ndarray:uint16" : "ndarray:uint32")));
+    dt_json_object_add(o, "column_names", list_of(dt_json_new_string("tokens")));
+    dt_json_object_add(o, "column_sizes", list_of(NULL));
+    dt_json_object_add(o, "compression", NULL);
+    dt_json_object_add(o, "format", dt_json_new_string("mds"));
+    dt_json_object_add(o, "hashes", dt_json_new_array());
+    dt_json_object_add(o, "size_limit", dt_json_new_int(SIZE_LIMIT));
+    dt_json_object_add(o, "version", dt_json_new_int(2));
     return o;
 }
 
@@ -115,18 +115,18 @@ static int write_shard(const struct state *s, const char *name, const char *conf
 
 static int close_shard(struct state *s, struct dt_error *err)
 {
-    struct json_object *o = describe(s), *raw = json_object_new_object();
+    struct json_object *o = describe(s), *raw = dt_json_new_object();
     char *name = dt_format("shard.%05d.mds", s->shards);
     uint64_t size = 0;
     int rc =
         write_shard(s, name, json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN), &size, err);
-    json_object_object_add(raw, "basename", json_object_new_string(name));
-    json_object_object_add(raw, "bytes", json_object_new_int64((int64_t)size));
-    json_object_object_add(raw, "hashes", json_object_new_object());
-    json_object_object_add(o, "raw_data", raw);
-    json_object_object_add(o, "samples", json_object_new_int64(s->count));
-    json_object_object_add(o, "zip_data", NULL);
-    json_object_array_add(s->listed, o);
+    dt_json_object_add(raw, "basename", dt_json_new_string(name));
+    dt_json_object_add(raw, "bytes", dt_json_new_int((int64_t)size));
+    dt_json_object_add(raw, "hashes", dt_json_new_object());
+    dt_json_object_add(o, "raw_data", raw);
+    dt_json_object_add(o, "samples", dt_json_new_int(s->count));
+    dt_json_object_add(o, "zip_data", NULL);
+    dt_json_array_add(s->listed, o);
     free(name);
     s->shards++;
     s->count = 0;
@@ -171,10 +171,10 @@ static int finish(void *state, struct dt_error *err)
         DT_TRY(close_shard(s, err));
     if (s->shards == 0)
         return dt_fail(err, DT_EINVALID, "there are no documents with tokens");
-    struct json_object *root = json_object_new_object();
-    json_object_object_add(root, "shards", s->listed);
+    struct json_object *root = dt_json_new_object();
+    dt_json_object_add(root, "shards", s->listed);
     s->listed = NULL;
-    json_object_object_add(root, "version", json_object_new_int(2));
+    dt_json_object_add(root, "version", dt_json_new_int(2));
     char *path = dt_path_join(s->directory, "index.json");
     int rc = dt_json_write(path, root, err);
     free(path);
@@ -232,14 +232,14 @@ static int use_columns(struct state *s, struct json_object *entry, const char *s
     s->column_count = (int)count;
     bool found = false;
     for (size_t i = 0; i < count; i++) {
-        const char *name = json_object_get_string(json_object_array_get_idx(names, i));
+        const char *name = dt_json_text(json_object_array_get_idx(names, i));
         int64_t size = json_object_get_int64(json_object_array_get_idx(sizes, i));
         if (size < 0 || size > UINT32_MAX)
             return dt_fail(err, DT_EFORMAT, "the size of a column is impossible");
         s->columns[i] =
             (struct column){.size = (size_t)size, .tokens = name && strcmp(name, "tokens") == 0};
         found |= s->columns[i].tokens;
-        const char *encoding = json_object_get_string(json_object_array_get_idx(encodings, i));
+        const char *encoding = dt_json_text(json_object_array_get_idx(encodings, i));
         if (s->columns[i].tokens)
             DT_TRY(use_encoding(s, encoding ? encoding : "null", err));
     }

@@ -168,8 +168,7 @@ static int read_provenance(struct dt_manifest *m, struct json_object *root, cons
     struct dt_buffer text = DT_BUFFER_EMPTY;
     DT_TRY(dt_json_get(root, "provenance", json_type_array, subject, &lines, err));
     for (size_t i = 0; i < json_object_array_length(lines); i++)
-        dt_buffer_printf(&text, "%s\n",
-                         json_object_get_string(json_object_array_get_idx(lines, i)));
+        dt_buffer_printf(&text, "%s\n", dt_json_text(json_object_array_get_idx(lines, i)));
     m->provenance = text.data ? text.data : dt_strdup("");
     m->info.provenance = m->provenance;
     return 0;
@@ -256,23 +255,23 @@ int dt_manifest_read(struct dt_manifest *m, const char *directory, struct dt_err
 
 static void add_count(struct json_object *object, const char *name, uint64_t value)
 {
-    json_object_object_add(object, name, json_object_new_int64((int64_t)value));
+    dt_json_object_add(object, name, dt_json_new_int((int64_t)value));
 }
 
 static void add_hash(struct json_object *object, const char *name, uint64_t value)
 {
     char text[DT_HEX64];
-    json_object_object_add(object, name, json_object_new_string(dt_hex64(value, text)));
+    dt_json_object_add(object, name, dt_json_new_string(dt_hex64(value, text)));
 }
 
 static struct json_object *split_to_json(const struct dt_manifest_split *split, bool masked)
 {
-    struct json_object *object = json_object_new_object(), *shards = json_object_new_array();
+    struct json_object *object = dt_json_new_object(), *shards = dt_json_new_array();
     uint64_t tokens = 0, documents = 0, text_bytes = 0;
     for (int i = 0; i < split->count; i++) {
         const struct dt_manifest_shard *s = &split->shards[i];
-        struct json_object *shard = json_object_new_object();
-        json_object_object_add(shard, "file", json_object_new_string(s->file));
+        struct json_object *shard = dt_json_new_object();
+        dt_json_object_add(shard, "file", dt_json_new_string(s->file));
         add_count(shard, "tokens", s->tokens);
         add_count(shard, "documents", s->documents);
         add_count(shard, "bytes", s->text_bytes);
@@ -282,7 +281,7 @@ static struct json_object *split_to_json(const struct dt_manifest_split *split, 
             add_count(shard, "padding", s->padding);
             add_count(shard, "targets", s->targets);
         }
-        json_object_array_add(shards, shard);
+        dt_json_array_add(shards, shard);
         tokens += s->tokens;
         documents += s->documents;
         text_bytes += s->text_bytes;
@@ -290,16 +289,16 @@ static struct json_object *split_to_json(const struct dt_manifest_split *split, 
     add_count(object, "tokens", tokens);
     add_count(object, "documents", documents);
     add_count(object, "bytes", text_bytes);
-    json_object_object_add(object, "shards", shards);
+    dt_json_object_add(object, "shards", shards);
     return object;
 }
 
 static struct json_object *lines_to_json(const char *text)
 {
-    struct json_object *lines = json_object_new_array();
+    struct json_object *lines = dt_json_new_array();
     while (text && *text) {
         size_t n = strcspn(text, "\n");
-        json_object_array_add(lines, json_object_new_string_len(text, (int)n));
+        dt_json_array_add(lines, dt_json_new_string_len(text, (int)n));
         text += n + (text[n] == '\n');
     }
     return lines;
@@ -307,22 +306,21 @@ static struct json_object *lines_to_json(const char *text)
 
 int dt_manifest_write(const struct dt_manifest *m, const char *directory, struct dt_error *err)
 {
-    struct json_object *root = json_object_new_object(), *splits = json_object_new_object();
+    struct json_object *root = dt_json_new_object(), *splits = dt_json_new_object();
     add_count(root, "version", m->info.masked ? MANIFEST_VERSION : 1);
     add_hash(root, "tokenizer", m->info.tokenizer);
     add_count(root, "vocab_size", m->info.vocab_size);
-    json_object_object_add(root, "eot",
-                           m->info.eot == UINT32_MAX ? NULL : json_object_new_int64(m->info.eot));
-    json_object_object_add(root, "layout", json_object_new_string(m->info.row ? "padded" : "list"));
+    dt_json_object_add(root, "eot",
+                       m->info.eot == UINT32_MAX ? NULL : dt_json_new_int(m->info.eot));
+    dt_json_object_add(root, "layout", dt_json_new_string(m->info.row ? "padded" : "list"));
     if (m->info.row) {
         add_count(root, "length", m->info.row - 1);
         add_count(root, "padding_id", m->info.padding_id);
     }
     for (int i = 0; i < m->count; i++)
-        json_object_object_add(splits, m->splits[i].name,
-                               split_to_json(&m->splits[i], m->info.masked));
-    json_object_object_add(root, "splits", splits);
-    json_object_object_add(root, "provenance", lines_to_json(m->info.provenance));
+        dt_json_object_add(splits, m->splits[i].name, split_to_json(&m->splits[i], m->info.masked));
+    dt_json_object_add(root, "splits", splits);
+    dt_json_object_add(root, "provenance", lines_to_json(m->info.provenance));
     char *path = dt_path_join(directory, DT_MANIFEST_NAME);
     int rc = dt_json_write(path, root, err);
     free(path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "text/rule.h"
 
-#include <json-c/json.h>
+#include "base/json.h"
 #include <string.h>
 
 #include "base/json.h"
@@ -172,8 +172,7 @@ static bool speaks(const struct dt_document *document, const char *list)
         dt_json_parse(document->meta.data, document->meta.size, "meta", &meta, &ignored) < 0)
         return false;
     bool found = json_object_object_get_ex(meta, "lang", &lang) &&
-                 json_object_is_type(lang, json_type_string) &&
-                 is_listed(json_object_get_string(lang), list);
+                 json_object_is_type(lang, json_type_string) && is_listed(dt_json_text(lang), list);
     json_object_put(meta);
     return found;
 }

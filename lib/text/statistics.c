@@ -5,12 +5,12 @@
 
 static void add_count(struct json_object *object, const char *name, uint64_t count)
 {
-    json_object_object_add(object, name, json_object_new_uint64(count));
+    dt_json_object_add(object, name, dt_json_new_uint(count));
 }
 
 static struct json_object *in_and_out(uint64_t in, uint64_t out)
 {
-    struct json_object *pair = json_object_new_object();
+    struct json_object *pair = dt_json_new_object();
     add_count(pair, "in", in);
     add_count(pair, "out", out);
     return pair;
@@ -18,8 +18,8 @@ static struct json_object *in_and_out(uint64_t in, uint64_t out)
 
 static struct json_object *rule_json(const struct dt_rule_count *rule)
 {
-    struct json_object *object = json_object_new_object();
-    json_object_object_add(object, "rule", json_object_new_string(rule->name));
+    struct json_object *object = dt_json_new_object();
+    dt_json_object_add(object, "rule", dt_json_new_string(rule->name));
     add_count(object, "dropped", rule->dropped);
     add_count(object, "changed", rule->changed);
     add_count(object, "changes", rule->changes);
@@ -28,17 +28,17 @@ static struct json_object *rule_json(const struct dt_rule_count *rule)
 
 struct json_object *dt_clean_statistics_json(const struct dt_clean_statistics *s, double seconds)
 {
-    struct json_object *all = json_object_new_object(), *rules = json_object_new_array();
+    struct json_object *all = dt_json_new_object(), *rules = dt_json_new_array();
     for (int i = 0; i < s->rule_count; i++)
-        json_object_array_add(rules, rule_json(&s->rules[i]));
-    json_object_object_add(all, "documents", in_and_out(s->documents_in, s->documents_out));
+        dt_json_array_add(rules, rule_json(&s->rules[i]));
+    dt_json_object_add(all, "documents", in_and_out(s->documents_in, s->documents_out));
     add_count(all, "lines_skipped", s->lines_skipped);
-    json_object_object_add(all, "bytes", in_and_out(s->bytes_in, s->bytes_out));
-    json_object_object_add(all, "rules", rules);
+    dt_json_object_add(all, "bytes", in_and_out(s->bytes_in, s->bytes_out));
+    dt_json_object_add(all, "rules", rules);
     add_count(all, "dedup_memory_bytes", s->dedup_bytes);
-    json_object_object_add(all, "seconds", dt_json_number(seconds));
+    dt_json_object_add(all, "seconds", dt_json_number(seconds));
     double speed = seconds > 0 ? (double)s->bytes_in / 1e6 / seconds : 0;
-    json_object_object_add(all, "megabytes_per_second", dt_json_number(speed));
+    dt_json_object_add(all, "megabytes_per_second", dt_json_number(speed));
     return all;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* BERT's vocab.txt: a token a line, ids from 0. */
-#include <json-c/json.h>
+#include "base/json.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* Reading of Hugging Face's tokenizer.json, as far as it describes byte-level BPE
  * or WordPiece. Whatever would change the ids and is not known is refused by
  * name: a wrong id is worse than none. */
-#include <json-c/json.h>
+#include "base/json.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static const char *type_of(struct json_object *component)
     struct json_object *type = json_object_is_type(component, json_type_object)
                                    ? json_object_object_get(component, "type")
                                    : NULL;
-    const char *name = json_object_get_string(type);
+    const char *name = dt_json_text(type);
     return component == NULL ? "null" : name ? name : "(no type)";
 }
 
@@ -56,7 +56,7 @@ static int find_split(struct json_object *steps, const struct dt_pattern **patte
             return dt_fail(err, DT_EFORMAT, "%s: pre_tokenizer %s as step %zu is not supported",
                            path, type, i + 1);
     }
-    const char *behavior = json_object_get_string(json_object_object_get(split, "behavior"));
+    const char *behavior = dt_json_text(json_object_object_get(split, "behavior"));
     struct json_object *own = json_object_object_get(bytes, "use_regex");
     DT_TRY(dt_json_get(split, "pattern", json_type_object, path, &regex, err));
     DT_TRY(dt_json_get(regex, "Regex", json_type_string, path, &regex, err));
@@ -68,10 +68,10 @@ static int find_split(struct json_object *steps, const struct dt_pattern **patte
                        "%s: a Split that is not isolated, or not followed by a "
                        "ByteLevel without regex, is not supported",
                        path);
-    *pattern = dt_pattern_find_regex(json_object_get_string(regex));
+    *pattern = dt_pattern_find_regex(dt_json_text(regex));
     if (*pattern == NULL)
         return dt_fail(err, DT_EFORMAT, "%s: pre_tokenizer Split with the pattern %s is not known",
-                       path, json_object_get_string(regex));
+                       path, dt_json_text(regex));
     return 0;
 }
 
@@ -295,7 +295,7 @@ static int index_added(struct json_object *list, struct json_object *index, cons
         if (id < 0 || json_object_object_get_ex(index, content, NULL))
             return dt_fail(err, DT_EFORMAT, "%s: '%s' %s", place, content,
                            id < 0 ? "has a negative id" : "stands there twice");
-        json_object_object_add(index, content, json_object_get(token));
+        dt_json_object_add(index, content, json_object_get(token));
     }
     return 0;
 }
@@ -325,7 +325,7 @@ static int add_merge(struct dt_tokenizer *t, struct json_object *merge, const ch
                      struct dt_error *err)
 {
     if (json_object_is_type(merge, json_type_string))
-        return dt_tokenizer_add_merge_line(t, json_object_get_string(merge),
+        return dt_tokenizer_add_merge_line(t, dt_json_text(merge),
                                            (size_t)json_object_get_string_len(merge), place, err);
     bool is_pair = json_object_is_type(merge, json_type_array) &&
                    json_object_array_length(merge) == 2 &&
@@ -337,8 +337,8 @@ static int add_merge(struct dt_tokenizer *t, struct json_object *merge, const ch
     struct json_object *left = json_object_array_get_idx(merge, 0);
     struct json_object *right = json_object_array_get_idx(merge, 1);
     return dt_tokenizer_add_spelled_merge(
-        t, json_object_get_string(left), (size_t)json_object_get_string_len(left),
-        json_object_get_string(right), (size_t)json_object_get_string_len(right), place, err);
+        t, dt_json_text(left), (size_t)json_object_get_string_len(left), dt_json_text(right),
+        (size_t)json_object_get_string_len(right), place, err);
 }
 
 static int add_merges(struct dt_tokenizer *t, struct json_object *merges, const char *path,
@@ -411,7 +411,7 @@ static int load_root(struct dt_tokenizer **t, struct json_object *root,
         DT_TRY(new_bpe(t, root, model, pattern, path, err));
     else
         return dt_fail(err, DT_EFORMAT, "%s: model %s is not supported", path, type_of(model));
-    struct json_object *index = json_object_new_object();
+    struct json_object *index = dt_json_new_object();
     int rc = fill(*t, root, model, index, path, err);
     json_object_put(index);
     if (rc == 0 && (*t)->pattern && pattern == NULL)

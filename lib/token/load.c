@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which of the published forms a path holds; and GPT-2's pair of files. */
-#include <json-c/json.h>
+#include "base/json.h"
 #include <stdlib.h>
 #include <string.h>
 

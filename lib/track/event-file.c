@@ -294,7 +294,7 @@ int dt_event_file_add_settings(struct dt_event_file *f, struct json_object *sett
         return 0;
     json_object_object_foreach(settings, name, text)
     {
-        add_setting(&session, name, json_object_get_string(text));
+        add_setting(&session, name, dt_json_text(text));
     }
     dt_pb_double(&session, 5, f->start);
     int rc = write_session(f, SETTINGS_TAG, 3, &session, err);

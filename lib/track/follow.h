@@ -12,7 +12,7 @@
 #ifndef DT_TRACK_FOLLOW_H
 #define DT_TRACK_FOLLOW_H
 
-#include <json-c/json.h>
+#include "base/json.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -44,7 +44,7 @@ static const char *text_member(struct json_object *object, const char *name)
     struct json_object *value;
     return json_object_object_get_ex(object, name, &value) &&
                    json_object_is_type(value, json_type_string)
-               ? json_object_get_string(value)
+               ? dt_json_text(value)
                : NULL;
 }
 
@@ -93,8 +93,8 @@ static int call(struct dt_mlflow *m, const char *method, const char *path, struc
 
 static struct json_object *object_with(const char *name, const char *text)
 {
-    struct json_object *o = json_object_new_object();
-    json_object_object_add(o, name, json_object_new_string(text));
+    struct json_object *o = dt_json_new_object();
+    dt_json_object_add(o, name, dt_json_new_string(text));
     return o;
 }
 
@@ -106,7 +106,7 @@ static struct json_object *pair(const char *name, const char *text)
     for (size = size > MOST_VALUE ? MOST_VALUE : size; size > 0 && (text[size] & 0xC0) == 0x80;
          size--)
         ; /* not inside of a character */
-    json_object_object_add(o, "value", json_object_new_string_len(text, (int)size));
+    dt_json_object_add(o, "value", dt_json_new_string_len(text, (int)size));
     return o;
 }
 
@@ -157,7 +157,7 @@ static int take_run(struct dt_mlflow *m, struct json_object *run, const char *su
     free(m->run_id);
     free(m->artifacts);
     m->run_id = id;
-    m->artifacts = place ? dt_strdup(json_object_get_string(place)) : NULL;
+    m->artifacts = place ? dt_strdup(dt_json_text(place)) : NULL;
     return 0;
 }
 
@@ -173,8 +173,8 @@ static int take_step(struct json_object *metric, const char *subject, int64_t *s
     if (!json_object_is_type(value, json_type_string))
         return dt_json_get_int(metric, "step", subject, step, err);
     errno = 0;
-    *step = strtoll(json_object_get_string(value), &end, 10);
-    if (errno != 0 || *end != '\0' || end == json_object_get_string(value))
+    *step = strtoll(dt_json_text(value), &end, 10);
+    if (errno != 0 || *end != '\0' || end == dt_json_text(value))
         return dt_fail(err, DT_EFORMAT, "%s: member \"step\" is not a whole number", subject);
     return 0;
 }
@@ -199,8 +199,7 @@ static int take_parameter(struct dt_mlflow *m, struct json_object *parameter, co
     struct json_object *value;
     DT_TRY(dt_json_get_string(parameter, "key", subject, &name, err));
     DT_TRY(optional_member(parameter, "value", json_type_string, subject, &value, err));
-    json_object_object_add(m->parameters, name,
-                           json_object_new_string(value ? json_object_get_string(value) : ""));
+    dt_json_object_add(m->parameters, name, dt_json_new_string(value ? dt_json_text(value) : ""));
     return 0;
 }
 
@@ -228,7 +227,7 @@ static int take_data(struct dt_mlflow *m, struct json_object *run, const char *s
     struct json_object *data;
     dt_last_steps_release(&m->has);
     json_object_put(m->parameters);
-    m->parameters = json_object_new_object();
+    m->parameters = dt_json_new_object();
     DT_TRY(optional_member(run, "data", json_type_object, subject, &data, err));
     if (data == NULL)
         return 0;
@@ -299,14 +298,14 @@ static int make_experiment(struct dt_mlflow *m, struct dt_error *err)
 /* A run with our key that an earlier request made, whose answer was lost. */
 static int find_run(struct dt_mlflow *m, struct dt_error *err)
 {
-    struct json_object *answer, *runs, *ids = json_object_new_array();
-    struct json_object *body = json_object_new_object();
+    struct json_object *answer, *runs, *ids = dt_json_new_array();
+    struct json_object *body = dt_json_new_object();
     const char *subject = "runs/search";
     char *filter = dt_format("tags.`" KEY_TAG "` = '%s'", m->options->key);
-    json_object_array_add(ids, json_object_new_string(m->experiment_id));
-    json_object_object_add(body, "experiment_ids", ids);
-    json_object_object_add(body, "filter", json_object_new_string(filter));
-    json_object_object_add(body, "max_results", json_object_new_int(1));
+    dt_json_array_add(ids, dt_json_new_string(m->experiment_id));
+    dt_json_object_add(body, "experiment_ids", ids);
+    dt_json_object_add(body, "filter", dt_json_new_string(filter));
+    dt_json_object_add(body, "max_results", dt_json_new_int(1));
     free(filter);
     int rc = call(m, "POST", subject, body, &answer, err);
     if (rc == 0) {
@@ -331,19 +330,19 @@ static int take_answer(struct dt_mlflow *m, struct json_object *answer, const ch
 
 static int make_run(struct dt_mlflow *m, struct dt_error *err)
 {
-    struct json_object *answer, *tags = json_object_new_array();
+    struct json_object *answer, *tags = dt_json_new_array();
     struct json_object *body = object_with("experiment_id", m->experiment_id);
-    json_object_array_add(tags, pair(KEY_TAG, m->options->key));
+    dt_json_array_add(tags, pair(KEY_TAG, m->options->key));
     if (m->options->tags) {
         json_object_object_foreach(m->options->tags, name, text)
         {
-            json_object_array_add(tags, pair(name, json_object_get_string(text)));
+            dt_json_array_add(tags, pair(name, dt_json_text(text)));
         }
     }
-    json_object_object_add(body, "tags", tags);
-    json_object_object_add(body, "start_time", json_object_new_int64(m->options->start));
+    dt_json_object_add(body, "tags", tags);
+    dt_json_object_add(body, "start_time", dt_json_new_int(m->options->start));
     if (m->options->run_name)
-        json_object_object_add(body, "run_name", json_object_new_string(m->options->run_name));
+        dt_json_object_add(body, "run_name", dt_json_new_string(m->options->run_name));
     int rc = call(m, "POST", "runs/create", body, &answer, err);
     if (rc == 0)
         rc = judge_answer(m, take_answer(m, answer, "runs/create", false, err), err);
@@ -408,9 +407,9 @@ void dt_mlflow_add(struct dt_mlflow *m, const struct dt_point *point)
 static struct json_object *metric_json(const struct waiting_point *p)
 {
     struct json_object *o = object_with("key", p->name);
-    json_object_object_add(o, "value", dt_json_number(p->value));
-    json_object_object_add(o, "timestamp", json_object_new_int64(p->timestamp));
-    json_object_object_add(o, "step", json_object_new_int64(p->step));
+    dt_json_object_add(o, "value", dt_json_number(p->value));
+    dt_json_object_add(o, "timestamp", dt_json_new_int(p->timestamp));
+    dt_json_object_add(o, "step", dt_json_new_int(p->step));
     return o;
 }
 
@@ -419,7 +418,7 @@ static int log_batch(struct dt_mlflow *m, const char *what, struct json_object *
                      struct dt_error *err)
 {
     struct json_object *answer, *body = object_with("run_id", m->run_id);
-    json_object_object_add(body, what, list);
+    dt_json_object_add(body, what, list);
     int rc = call(m, "POST", "runs/log-batch", body, &answer, err);
     json_object_put(answer);
     return rc;
@@ -428,10 +427,10 @@ static int log_batch(struct dt_mlflow *m, const char *what, struct json_object *
 int dt_mlflow_send(struct dt_mlflow *m, struct dt_error *err)
 {
     DT_TRY(be_ready(m, err));
-    struct json_object *metrics = json_object_new_array();
+    struct json_object *metrics = dt_json_new_array();
     for (int i = 0; i < m->count; i++)
         if (dt_point_is_new(&m->has, m->points[i].name, m->points[i].step))
-            json_object_array_add(metrics, metric_json(&m->points[i]));
+            dt_json_array_add(metrics, metric_json(&m->points[i]));
     if (json_object_array_length(metrics) > 0)
         DT_TRY(log_batch(m, "metrics", metrics, err));
     else
@@ -453,9 +452,9 @@ static int send_in_parts(struct dt_mlflow *m, const char *what, struct json_obje
     size_t count = json_object_array_length(all);
     int rc = 0;
     for (size_t from = 0; from < count && rc == 0; from += most) {
-        struct json_object *part = json_object_new_array();
+        struct json_object *part = dt_json_new_array();
         for (size_t i = from; i < count && i < from + most; i++)
-            json_object_array_add(part, json_object_get(json_object_array_get_idx(all, i)));
+            dt_json_array_add(part, json_object_get(json_object_array_get_idx(all, i)));
         rc = log_batch(m, what, part, err);
     }
     json_object_put(all);
@@ -464,19 +463,19 @@ static int send_in_parts(struct dt_mlflow *m, const char *what, struct json_obje
 
 int dt_mlflow_send_settings(struct dt_mlflow *m, struct json_object *settings, struct dt_error *err)
 {
-    struct json_object *fresh = json_object_new_array(), *changed = json_object_new_array();
+    struct json_object *fresh = dt_json_new_array(), *changed = dt_json_new_array();
     int rc = be_ready(m, err);
     json_object_object_foreach(settings, name, text)
     {
-        const char *value = json_object_get_string(text);
+        const char *value = dt_json_text(text);
         const char *known = text_member(m->parameters, name);
         if (*value == '\0')
             continue;
         struct json_object *p = pair(name, value);
         if (known == NULL)
-            json_object_array_add(fresh, json_object_get(p));
+            dt_json_array_add(fresh, json_object_get(p));
         else if (strcmp(known, text_member(p, "value")) != 0)
-            json_object_array_add(changed, json_object_get(p));
+            dt_json_array_add(changed, json_object_get(p));
         json_object_put(p);
     }
     if (rc == 0)
@@ -526,9 +525,9 @@ int dt_mlflow_set_status(struct dt_mlflow *m, const char *status, struct dt_erro
     struct json_object *answer;
     DT_TRY(be_ready(m, err));
     struct json_object *body = object_with("run_id", m->run_id);
-    json_object_object_add(body, "status", json_object_new_string(status));
+    dt_json_object_add(body, "status", dt_json_new_string(status));
     if (strcmp(status, "RUNNING") != 0)
-        json_object_object_add(body, "end_time", json_object_new_int64((int64_t)time(NULL) * 1000));
+        dt_json_object_add(body, "end_time", dt_json_new_int((int64_t)time(NULL) * 1000));
     int rc = call(m, "POST", "runs/update", body, &answer, err);
     json_object_put(answer);
     return rc;

@@ -55,8 +55,8 @@ bool dt_point_is_new(const struct dt_last_steps *last, const char *name, int64_t
 void dt_last_steps_set(struct dt_last_steps *last, const char *name, int64_t step)
 {
     if (last->steps == NULL)
-        last->steps = json_object_new_object();
-    json_object_object_add(last->steps, name, json_object_new_int64(step));
+        last->steps = dt_json_new_object();
+    dt_json_object_add(last->steps, name, dt_json_new_int(step));
 }
 
 void dt_last_steps_release(struct dt_last_steps *last)

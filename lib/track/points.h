@@ -7,7 +7,7 @@
 #ifndef DT_TRACK_POINTS_H
 #define DT_TRACK_POINTS_H
 
-#include <json-c/json.h>
+#include "base/json.h"
 #include <stdbool.h>
 #include <stdint.h>
 

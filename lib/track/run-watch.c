@@ -51,9 +51,8 @@ static long member(struct json_object *object, const char *name, long otherwise)
 static long setting(struct json_object *settings, const char *name)
 {
     struct json_object *value;
-    return json_object_object_get_ex(settings, name, &value)
-               ? strtol(json_object_get_string(value), NULL, 10)
-               : 0;
+    return json_object_object_get_ex(settings, name, &value) ? strtol(dt_json_text(value), NULL, 10)
+                                                             : 0;
 }
 
 static bool is_finished(struct json_object *state, const char *run)
@@ -93,7 +92,7 @@ struct json_object *dt_run_settings(const char *run)
     struct dt_error ignored;
     char *path = dt_path_join(run, "latest/trainer/config.yaml");
     if (dt_yaml_read(path, &tree, &ignored) == 0) {
-        flat = json_object_new_object();
+        flat = dt_json_new_object();
         json_object_object_foreach(tree, section, keys)
         {
             if (!json_object_is_type(keys, json_type_object))
@@ -102,7 +101,7 @@ struct json_object *dt_run_settings(const char *run)
             {
                 char *name = dt_format("%s.%s", section, key);
                 if (json_object_is_type(value, json_type_string))
-                    json_object_object_add(flat, name, json_object_get(value));
+                    dt_json_object_add(flat, name, json_object_get(value));
                 free(name);
             }
         }

@@ -102,10 +102,10 @@ static void make_key(struct tracker *t)
     char *real = realpath(t->o->run, NULL);
     gethostname(host, sizeof host - 1);
     char *facts = dt_format("%s %s %.6f %d", host, real ? real : "", t->start, (int)getpid());
-    json_object_object_add(t->memory, "start", dt_json_number(t->start));
-    json_object_object_add(t->memory, "key",
-                           json_object_new_string(dt_hex64(dt_hash(facts, strlen(facts)), hex)));
-    json_object_object_add(t->memory, "mlflow", json_object_new_object());
+    dt_json_object_add(t->memory, "start", dt_json_number(t->start));
+    dt_json_object_add(t->memory, "key",
+                       dt_json_new_string(dt_hex64(dt_hash(facts, strlen(facts)), hex)));
+    dt_json_object_add(t->memory, "mlflow", dt_json_new_object());
     free(facts);
     free(real);
 }
@@ -119,14 +119,14 @@ static int take_known_run(struct json_object *runs, const char *url, struct json
         return dt_fail(err, DT_EFORMAT, "%s: the run at '%s' is not a string", path, url);
     if (dt_server_parse(&server, url, err) < 0)
         return dt_fail_context(err, "%s", path);
-    json_object_object_add(runs, server.url, json_object_get(id));
+    dt_json_object_add(runs, server.url, json_object_get(id));
     dt_server_release(&server);
     return 0;
 }
 
 static int take_known_runs(struct tracker *t, const char *path, struct dt_error *err)
 {
-    struct json_object *known, *runs = json_object_new_object();
+    struct json_object *known, *runs = dt_json_new_object();
     int rc = dt_json_get(t->memory, "mlflow", json_type_object, path, &known, err);
     if (rc == 0) {
         json_object_object_foreach(known, url, id)
@@ -139,7 +139,7 @@ static int take_known_runs(struct tracker *t, const char *path, struct dt_error 
         return DT_EFORMAT;
     }
     bool same = json_object_equal(known, runs);
-    json_object_object_add(t->memory, "mlflow", runs);
+    dt_json_object_add(t->memory, "mlflow", runs);
     return same ? 0 : save_memory(t, err);
 }
 
@@ -177,7 +177,7 @@ static int remember(struct tracker *t, struct dt_error *err)
     DT_TRY(known);
     if (known > 0)
         return rc;
-    t->memory = json_object_new_object();
+    t->memory = dt_json_new_object();
     t->start = guess_start(t, seconds);
     make_key(t);
     return save_memory(t, err);
@@ -186,7 +186,7 @@ static int remember(struct tracker *t, struct dt_error *err)
 static const char *remembered(const struct tracker *t, const char *name)
 {
     struct json_object *value;
-    return json_object_object_get_ex(t->memory, name, &value) ? json_object_get_string(value) : "";
+    return json_object_object_get_ex(t->memory, name, &value) ? dt_json_text(value) : "";
 }
 
 static struct json_object *remembered_runs(const struct tracker *t)
@@ -202,7 +202,7 @@ static int remember_run(struct tracker *t, struct dt_error *err)
     const char *id = dt_mlflow_run_id(t->mlflow);
     if (id == NULL || json_object_object_get_ex(runs, t->o->mlflow->url, NULL))
         return 0;
-    json_object_object_add(runs, t->o->mlflow->url, json_object_new_string(id));
+    dt_json_object_add(runs, t->o->mlflow->url, dt_json_new_string(id));
     return save_memory(t, err);
 }
 
@@ -232,9 +232,8 @@ static int wait_for_metrics(const struct tracker *t, struct dt_error *err)
 static const char *header_text(const struct tracker *t, const char *name)
 {
     struct json_object *value;
-    return t->header && json_object_object_get_ex(t->header, name, &value)
-               ? json_object_get_string(value)
-               : NULL;
+    return t->header && json_object_object_get_ex(t->header, name, &value) ? dt_json_text(value)
+                                                                           : NULL;
 }
 
 static int open_mlflow(struct tracker *t, struct dt_error *err)
@@ -254,10 +253,10 @@ static int open_mlflow(struct tracker *t, struct dt_error *err)
         .start = (int64_t)(t->start * 1000),
     };
     if (json_object_object_get_ex(runs, t->o->mlflow->url, &id))
-        t->mlflow_options.run_id = json_object_get_string(id);
+        t->mlflow_options.run_id = dt_json_text(id);
     if (tags) {
-        t->mlflow_options.tags = json_object_new_object();
-        json_object_object_add(t->mlflow_options.tags, "tags", json_object_new_string(tags));
+        t->mlflow_options.tags = dt_json_new_object();
+        dt_json_object_add(t->mlflow_options.tags, "tags", dt_json_new_string(tags));
     }
     dt_follow(&t->to_mlflow, t->metrics);
     t->answered = dt_now();

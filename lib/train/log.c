@@ -39,10 +39,10 @@ int dt_training_log_run(struct dt_training *t, struct dt_error *err)
     const char *const members[][2] = {{"run", t->settings.tracking.run_name},
                                       {"project", t->settings.tracking.project},
                                       {"tags", t->settings.tracking.tags}};
-    struct json_object *line = json_object_new_object();
+    struct json_object *line = dt_json_new_object();
     for (int i = 0; i < 3; i++)
         if (*members[i][1])
-            json_object_object_add(line, members[i][0], json_object_new_string(members[i][1]));
+            dt_json_object_add(line, members[i][0], dt_json_new_string(members[i][1]));
     int rc = 0;
     if (json_object_object_length(line) > 0 && ftell(t->metrics.file) == 0)
         rc = dt_metrics_write(&t->metrics, err, "%s",

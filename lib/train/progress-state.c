@@ -12,24 +12,24 @@
 static void add_hex(struct json_object *object, const char *name, uint64_t value)
 {
     char hex[DT_HEX64];
-    json_object_object_add(object, name, json_object_new_string(dt_hex64(value, hex)));
+    dt_json_object_add(object, name, dt_json_new_string(dt_hex64(value, hex)));
 }
 
 static void add_int(struct json_object *object, const char *name, long value)
 {
-    json_object_object_add(object, name, json_object_new_int64(value));
+    dt_json_object_add(object, name, dt_json_new_int(value));
 }
 
 static void add_real(struct json_object *object, const char *name, double value)
 {
-    json_object_object_add(object, name, dt_json_number(value));
+    dt_json_object_add(object, name, dt_json_number(value));
 }
 
 /* A member that is an object itself; owned by the outer one. */
 static struct json_object *add_object(struct json_object *object, const char *name)
 {
-    struct json_object *inner = json_object_new_object();
-    json_object_object_add(object, name, inner);
+    struct json_object *inner = dt_json_new_object();
+    dt_json_object_add(object, name, inner);
     return inner;
 }
 
@@ -64,7 +64,7 @@ static void add_parts(struct json_object *o, const struct dt_progress_state *s)
 int dt_progress_state_write(const struct dt_progress_state *s, uint64_t data, uint64_t parameters,
                             const char *path, struct dt_error *err)
 {
-    struct json_object *o = json_object_new_object();
+    struct json_object *o = dt_json_new_object();
     add_int(o, "version", 1);
     add_int(o, "step", s->step);
     add_int(o, "samples", (long)s->samples);

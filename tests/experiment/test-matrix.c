@@ -130,7 +130,7 @@ static void a_plan_goes_on_with_more_values_but_no_other_command(void **state)
 static void assert_reads(const char *text, const char *expected)
 {
     struct dt_buffer b = DT_BUFFER_EMPTY;
-    struct json_object *values = json_object_new_object();
+    struct json_object *values = dt_json_new_object();
     dt_buffer_add_string(&b, text);
     dt_readings_add_output(values, &b);
     assert_string_equal(json_object_to_json_string_ext(values, JSON_C_TO_STRING_PLAIN), expected);

@@ -49,10 +49,10 @@ static void talk(struct dt_mlflow *m)
 {
     struct dt_error err;
     const struct dt_point point = {"loss", 1.5, 2, 3};
-    struct json_object *settings = json_object_new_object();
+    struct json_object *settings = dt_json_new_object();
     char path[32];
     int fd = fuzz_file((const uint8_t *)"x", 1, path);
-    json_object_object_add(settings, "training.max_steps", json_object_new_string("10"));
+    dt_json_object_add(settings, "training.max_steps", dt_json_new_string("10"));
     dt_mlflow_add(m, &point);
     if (dt_mlflow_send(m, &err) == 0 && dt_mlflow_run_id(m) == NULL)
         abort();

@@ -127,7 +127,7 @@ copy_house() {
 }
 
 @test "reals of JSON are written by base/json-number alone, which writes null for NaN" {
-    run grep -rnE --include='*.[ch]' 'json_object_new_double\(|\\":%[-+ 0-9.*l]*[aefgAEFG]' \
+    run grep -rnE --include='*.[ch]' 'dt_json_new_double\(|\\":%[-+ 0-9.*l]*[aefgAEFG]' \
         "$ROOT/lib" "$ROOT/tools"
     echo "$output"
     [ "${#lines[@]}" -eq 1 ]

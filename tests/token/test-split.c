@@ -235,11 +235,11 @@ static void check_golden_line(struct json_object *line)
 {
     const struct dt_scanner_set *sets[3];
     size_t ends[MOST_PIECES];
-    const char *name = json_object_get_string(json_object_object_get(line, "pattern"));
+    const char *name = dt_json_text(json_object_object_get(line, "pattern"));
     struct json_object *text = json_object_object_get(line, "text");
     struct json_object *expected = json_object_object_get(line, "ends");
     for (int i = usable_sets(sets); i-- > 0;) {
-        size_t n = split_all(sets[i]->split[number_of_pattern(name)], json_object_get_string(text),
+        size_t n = split_all(sets[i]->split[number_of_pattern(name)], dt_json_text(text),
                              (size_t)json_object_get_string_len(text), DT_SPLIT_LEAST, ends);
         assert_int_equal(n, json_object_array_length(expected));
         for (size_t k = 0; k < n; k++)
