@@ -199,11 +199,10 @@ static int write_item(struct generation *g, struct job *job, const struct dt_con
                       long sample, struct dt_error *err)
 {
     struct dt_buffer text = DT_BUFFER_EMPTY, valid = DT_BUFFER_EMPTY;
-    const int flags = JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE;
     static const char *const added[] = {"text", "sample", "tokens", "finish", "log_probability"};
     for (size_t i = 0; i < sizeof added / sizeof *added; i++)
         json_object_object_del(job->line, added[i]);
-    dt_buffer_add_string(&text, json_object_to_json_string_ext(job->line, flags));
+    dt_json_add_value(&text, job->line, DT_JSON_COMPACT);
     text.size--; /* the brace, and so the line goes on */
     dt_buffer_add_string(&text, ",\"text\":");
     dt_json_add_string(&text, item->text.data ? item->text.data : "", item->text.size);

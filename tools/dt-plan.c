@@ -62,9 +62,11 @@ static const struct dt_command command = {"dt-plan", "predict memory, traffic an
 
 static void print_json(struct json_object *object)
 {
-    dt_print(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
-                                                        JSON_C_TO_STRING_NOSLASHESCAPE));
-    dt_print("\n");
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    dt_json_add_value(&text, object, DT_JSON_INDENTED);
+    dt_buffer_add_char(&text, '\n');
+    dt_print(text.data);
+    dt_buffer_release(&text);
     json_object_put(object);
 }
 

@@ -80,4 +80,20 @@ void dt_json_add_value(struct dt_buffer *b, struct json_object *value, enum dt_j
 /* Writes a value as a file, indented for reading, atomically. */
 int dt_json_write(const char *path, struct json_object *value, struct dt_error *err) DT_MUST_CHECK;
 
+/* What may fail for want of memory, which callers of json-c forget to ask: for json-object.c. */
+#ifndef DT_JSON_UNCHECKED
+#pragma GCC poison json_object_new_object json_object_new_array json_object_new_array_ext
+#pragma GCC poison json_object_new_string json_object_new_string_len json_object_new_boolean
+#pragma GCC poison json_object_new_int json_object_new_int64 json_object_new_uint64
+#pragma GCC poison json_object_new_double json_object_new_double_s json_object_new_null
+#pragma GCC poison json_object_object_add json_object_object_add_ex json_object_array_add
+#pragma GCC poison json_object_array_put_idx json_object_array_insert_idx json_object_deep_copy
+#pragma GCC poison json_object_get_string json_object_set_string json_object_set_string_len
+#pragma GCC poison json_object_to_json_string json_object_to_json_string_ext
+#pragma GCC poison json_object_to_json_string_length json_object_to_file json_object_to_file_ext
+#pragma GCC poison json_object_to_fd json_object_from_file json_object_from_fd
+#pragma GCC poison json_tokener_new json_tokener_new_ex json_tokener_parse json_tokener_parse_ex
+#pragma GCC poison json_tokener_parse_verbose json_pointer_get json_pointer_set
+#endif
+
 #endif

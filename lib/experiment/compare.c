@@ -178,9 +178,8 @@ static void print_json(const struct comparisons *all, const struct dt_results *a
         dt_json_array_add(items, comparison_json(&all->items[i], after));
     dt_json_object_add(top, "changed", dt_json_new_int(changed));
     dt_json_object_add(top, "comparisons", items);
-    dt_buffer_printf(out, "%s\n",
-                     json_object_to_json_string_ext(top, JSON_C_TO_STRING_PRETTY |
-                                                             JSON_C_TO_STRING_NOSLASHESCAPE));
+    dt_json_add_value(out, top, DT_JSON_INDENTED);
+    dt_buffer_add_char(out, '\n');
     json_object_put(top);
 }
 

@@ -39,7 +39,7 @@ static struct json_object *split(const char *text)
     struct json_object *list = dt_json_new_array();
     for (bool more = true; more;) {
         size_t size = strcspn(text, ",");
-        dt_json_array_add(list, dt_json_new_string_len(text, (int)size));
+        dt_json_array_add(list, dt_json_new_string_len(text, size));
         more = text[size] == ',';
         text += size + 1;
     }

@@ -38,7 +38,7 @@ static int check_values(struct json_object *values, const char *subject, struct 
         if (value && !fits)
             return dt_fail(err, DT_EFORMAT,
                            "%s: the value '%s' must be a number from -1e300 to 1e300, not %s",
-                           subject, name, json_object_to_json_string(value));
+                           subject, name, dt_json_text(value));
     }
     return 0;
 }
@@ -55,7 +55,7 @@ static int read_reference(struct json_object *line, const char *subject, double 
     if (*seconds >= 1 / MOST_REFERENCE && *seconds <= MOST_REFERENCE)
         return 0;
     return dt_fail(err, DT_EFORMAT, "%s: reference_s must be a number from 1e-9 to 1e9, not %s",
-                   subject, json_object_to_json_string(reference));
+                   subject, dt_json_text(reference));
 }
 
 static int add_row(struct dt_results *r, struct json_object *line, const char *subject,
@@ -231,8 +231,7 @@ int dt_results_check_names(struct json_object *wanted, struct json_object *names
 /* As it is written: commands and axes may have URLs with passwords, which are not stored. */
 static char *text_of(struct json_object *value)
 {
-    char *text = dt_strdup(json_object_to_json_string_ext(
-        value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+    char *text = dt_strdup(dt_json_text(value));
     dt_hide_credentials(text);
     return text;
 }
@@ -286,14 +285,19 @@ static int continue_old(FILE *file, const char *path, struct json_object *design
     DT_TRY(cut_torn_line(file, path, err));
     if (lseek(fileno(file), 0, SEEK_END) == 0) /* not even the design was whole */
         return write_member(file, "design", design, false, path, err);
-    DT_TRY(dt_results_read(&old, path, err));
+    struct json_object *written;
     char *text = text_of(design);
-    struct json_object *written = json_tokener_parse(text);
+    int rc = dt_json_parse(text, strlen(text), path, &written, err);
+    free(text);
+    DT_TRY(rc);
+    if ((rc = dt_results_read(&old, path, err)) < 0) {
+        json_object_put(written);
+        return rc;
+    }
     bool continues = dt_matrix_continues(old.matrix.design, written, &why);
     bool changed = !json_object_equal(old.matrix.design, written);
     dt_results_release(&old);
     json_object_put(written);
-    free(text);
     if (!continues)
         return dt_fail(err, DT_EINVALID,
                        "'%s' holds rows of another matrix, whose %s differ%s: name another file, "

@@ -316,9 +316,8 @@ static void print_json(const struct dt_results *r, struct json_object *names, st
     dt_json_object_add(top, "design", json_object_get(r->matrix.design));
     dt_json_object_add(top, "machines", json_object_get(r->machines));
     dt_json_object_add(top, "cells", cells);
-    dt_buffer_printf(out, "%s\n",
-                     json_object_to_json_string_ext(top, JSON_C_TO_STRING_PRETTY |
-                                                             JSON_C_TO_STRING_NOSLASHESCAPE));
+    dt_json_add_value(out, top, DT_JSON_INDENTED);
+    dt_buffer_add_char(out, '\n');
     json_object_put(top);
 }
 

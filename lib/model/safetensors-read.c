@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utf8proc.h>
 #include <zstd.h>
 
 #include "base/buffer.h"
@@ -414,16 +415,19 @@ static size_t count_members(struct json_object *value)
 
 static bool is_utf8(const char *text, size_t size)
 {
-    struct json_tokener *t = json_tokener_new();
-    json_tokener_set_flags(t, JSON_TOKENER_VALIDATE_UTF8);
-    json_object_put(json_tokener_parse_ex(t, text, (int)size));
-    bool valid = json_tokener_get_error(t) != json_tokener_error_parse_utf8_string;
-    json_tokener_free(t);
-    return valid;
+    const utf8proc_uint8_t *p = (const utf8proc_uint8_t *)text, *end = p + size;
+    utf8proc_int32_t code;
+    while (p < end) {
+        utf8proc_ssize_t taken = utf8proc_iterate(p, end - p, &code);
+        if (taken <= 0)
+            return false;
+        p += taken;
+    }
+    return true;
 }
 
-/* What json-c passes over: of members of one name it keeps the last, it cuts
- * names at a zero byte, and it takes any bytes for text. */
+/* What dt_json_parse() passes over: of members of one name it keeps the last, and it takes any
+ * bytes for text. */
 static int check_json(const char *path, const char *part, const char *text, size_t size,
                       struct json_object *value, struct dt_error *err)
 {

@@ -118,8 +118,7 @@ static int close_shard(struct state *s, struct dt_error *err)
     struct json_object *o = describe(s), *raw = dt_json_new_object();
     char *name = dt_format("shard.%05d.mds", s->shards);
     uint64_t size = 0;
-    int rc =
-        write_shard(s, name, json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN), &size, err);
+    int rc = write_shard(s, name, dt_json_text(o), &size, err);
     dt_json_object_add(raw, "basename", dt_json_new_string(name));
     dt_json_object_add(raw, "bytes", dt_json_new_int((int64_t)size));
     dt_json_object_add(raw, "hashes", dt_json_new_object());

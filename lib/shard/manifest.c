@@ -298,7 +298,7 @@ static struct json_object *lines_to_json(const char *text)
     struct json_object *lines = dt_json_new_array();
     while (text && *text) {
         size_t n = strcspn(text, "\n");
-        dt_json_array_add(lines, dt_json_new_string_len(text, (int)n));
+        dt_json_array_add(lines, dt_json_new_string_len(text, n));
         text += n + (text[n] == '\n');
     }
     return lines;

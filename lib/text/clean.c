@@ -89,10 +89,9 @@ static void remove_reject(struct dt_buffer *meta)
     if (strstr(meta->data, "\"reject\"") == NULL ||
         dt_json_parse(meta->data, meta->size, "meta", &object, &ignored) < 0)
         return;
-    int flags = JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE;
     json_object_object_del(object, "reject");
     dt_buffer_clear(meta);
-    dt_buffer_add_string(meta, json_object_to_json_string_ext(object, flags));
+    dt_json_add_value(meta, object, DT_JSON_COMPACT);
     json_object_put(object);
 }
 

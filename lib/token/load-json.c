@@ -41,7 +41,7 @@ static int refuse_member(struct json_object *object, const char *name, const cha
     if (json_object_is_type(value, json_type_double) && json_object_get_double(value) == 0)
         return 0;
     return dt_fail(err, DT_EFORMAT, "%s: \"%s\": %.64s is not supported", place, name,
-                   json_object_to_json_string(value));
+                   dt_json_text(value));
 }
 
 /* Split by a regular expression, then ByteLevel without one of its own. */

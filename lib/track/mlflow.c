@@ -66,7 +66,7 @@ static int judge(struct dt_mlflow *m, const char *path, struct json_object *answ
 static int call(struct dt_mlflow *m, const char *method, const char *path, struct json_object *body,
                 struct json_object **answer, struct dt_error *err)
 {
-    const char *text = body ? json_object_to_json_string_ext(body, JSON_C_TO_STRING_PLAIN) : NULL;
+    const char *text = dt_json_text(body);
     char *url = dt_format("%s/api/2.0/mlflow/%s", m->options->url, path);
     struct dt_error no_json;
     *answer = NULL;
@@ -106,7 +106,7 @@ static struct json_object *pair(const char *name, const char *text)
     for (size = size > MOST_VALUE ? MOST_VALUE : size; size > 0 && (text[size] & 0xC0) == 0x80;
          size--)
         ; /* not inside of a character */
-    dt_json_object_add(o, "value", dt_json_new_string_len(text, (int)size));
+    dt_json_object_add(o, "value", dt_json_new_string_len(text, size));
     return o;
 }
 

@@ -45,8 +45,7 @@ int dt_training_log_run(struct dt_training *t, struct dt_error *err)
             dt_json_object_add(line, members[i][0], dt_json_new_string(members[i][1]));
     int rc = 0;
     if (json_object_object_length(line) > 0 && ftell(t->metrics.file) == 0)
-        rc = dt_metrics_write(&t->metrics, err, "%s",
-                              json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN));
+        rc = dt_metrics_write(&t->metrics, err, "%s", dt_json_text(line));
     json_object_put(line);
     return rc;
 }

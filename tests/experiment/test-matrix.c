@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "json-of.h"
 #include "scratch.h"
 
 #include <stdio.h>
@@ -14,7 +15,7 @@ static struct dt_matrix open_matrix(const char *design)
 {
     struct dt_matrix m;
     struct dt_error err;
-    if (dt_matrix_init(&m, json_tokener_parse(design), "design", &err) < 0)
+    if (dt_matrix_init(&m, json_of(design), "design", &err) < 0)
         fail_msg("%s", err.text);
     return m;
 }
@@ -23,7 +24,7 @@ static void assert_refused(const char *design, const char *why)
 {
     struct dt_matrix m;
     struct dt_error err;
-    assert_true(dt_matrix_init(&m, json_tokener_parse(design), "design", &err) < 0);
+    assert_true(dt_matrix_init(&m, json_of(design), "design", &err) < 0);
     if (strstr(err.text, why) == NULL)
         fail_msg("'%s' does not say '%s'", err.text, why);
 }
@@ -110,11 +111,11 @@ static void mistakes_are_named(void **state)
 static void a_plan_goes_on_with_more_values_but_no_other_command(void **state)
 {
     (void)state;
-    struct json_object *a = json_tokener_parse("{\"command\":\"x {a}\",\"axes\":{\"a\":[\"1\"]}}");
-    struct json_object *b = json_tokener_parse(
-        "{\"command\":\"x {a}\",\"axes\":{\"a\":[\"1\",\"2\"]},\"repeats\":\"9\"}");
-    struct json_object *c = json_tokener_parse("{\"command\":\"y {a}\",\"axes\":{\"a\":[\"1\"]}}");
-    struct json_object *d = json_tokener_parse("{\"command\":\"x {a}\",\"axes\":{\"b\":[\"1\"]}}");
+    struct json_object *a = json_of("{\"command\":\"x {a}\",\"axes\":{\"a\":[\"1\"]}}");
+    struct json_object *b =
+        json_of("{\"command\":\"x {a}\",\"axes\":{\"a\":[\"1\",\"2\"]},\"repeats\":\"9\"}");
+    struct json_object *c = json_of("{\"command\":\"y {a}\",\"axes\":{\"a\":[\"1\"]}}");
+    struct json_object *d = json_of("{\"command\":\"x {a}\",\"axes\":{\"b\":[\"1\"]}}");
     const char *why;
     assert_true(dt_matrix_continues(a, b, &why));
     assert_false(dt_matrix_continues(a, c, &why));
@@ -133,7 +134,7 @@ static void assert_reads(const char *text, const char *expected)
     struct json_object *values = dt_json_new_object();
     dt_buffer_add_string(&b, text);
     dt_readings_add_output(values, &b);
-    assert_string_equal(json_object_to_json_string_ext(values, JSON_C_TO_STRING_PLAIN), expected);
+    assert_string_equal(dt_json_text(values), expected);
     json_object_put(values);
     dt_buffer_release(&b);
 }

@@ -170,7 +170,7 @@ static void headers_that_are_no_header_are_refused(void **state)
     assert_refused("{\"\xff\":1," A "," B "}", 32, "its header is not UTF-8");
     assert_refused("{" A ",\"b\\u0000c\":{\"dtype\":\"F32\",\"shape\":[2],"
                    "\"data_offsets\":[24,32]}}",
-                   32, "its header holds a zero byte");
+                   32, "name contains a zero byte");
 }
 
 static void names_given_twice_are_refused(void **state)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "json-of.h"
 #include "scratch.h"
 
 #include <fcntl.h>
@@ -100,8 +101,8 @@ static void a_file_is_followed_as_it_grows_and_is_replaced(void **state)
 static void points_are_numbers_and_new_by_name_and_step(void **state)
 {
     (void)state;
-    struct json_object *line = json_tokener_parse(
-        "{\"step\":3,\"time\":1.5,\"loss\":2,\"grad_norm\":null,\"note\":\"x\"}");
+    struct json_object *line =
+        json_of("{\"step\":3,\"time\":1.5,\"loss\":2,\"grad_norm\":null,\"note\":\"x\"}");
     struct dt_point points[DT_MOST_POINTS];
     struct dt_last_steps last = {NULL};
     assert_int_equal(dt_points_of(line, points), 2);
@@ -129,7 +130,7 @@ static void a_line_of_a_step_or_time_that_is_no_number_has_no_points(void **stat
                                  "{\"step\":1,\"time\":\"x\",\"loss\":2}",
                                  "{\"step\":1,\"loss\":1e400}"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        struct json_object *line = json_tokener_parse(lines[i]);
+        struct json_object *line = json_of(lines[i]);
         struct dt_point points[DT_MOST_POINTS];
         if (dt_points_of(line, points) != 0)
             fail_msg("has points: %s", lines[i]);
