@@ -90,8 +90,9 @@ static void add_lines(struct dt_buffer *lines, const char *text)
 static int check_place(const char *path, struct dt_error *err)
 {
     char *slash, input[PATH_MAX], output[PATH_MAX];
-    if (strcmp(path, "-") == 0 || realpath(path, input) == NULL ||
-        realpath(opt.output, output) == NULL || (slash = strrchr(input, '/')) == NULL)
+    if (strcmp(path, "-") == 0 || dt_checked_errno(realpath(path, input)) == NULL ||
+        dt_checked_errno(realpath(opt.output, output)) == NULL ||
+        (slash = strrchr(input, '/')) == NULL)
         return 0;
     *slash = '\0';
     if (strcmp(input, output) == 0)

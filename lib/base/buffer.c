@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/buffer.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,18 @@ void dt_out_of_memory(void)
 {
     fprintf(stderr, "%s: out of memory\n", dt_program_name());
     exit(1);
+}
+
+void *dt_checked(void *p)
+{
+    if (p == NULL)
+        dt_out_of_memory();
+    return p;
+}
+
+void *dt_checked_errno(void *p)
+{
+    return p || errno != ENOMEM ? p : dt_checked(p);
 }
 
 void *dt_alloc(size_t count, size_t size)

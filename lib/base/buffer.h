@@ -46,7 +46,11 @@ char *dt_strdup(const char *s);
 char *dt_strndup(const char *s, size_t n);
 char *dt_format(const char *fmt, ...) DT_PRINTF(1, 2); /* owned by the caller */
 
-/* Ends the program, for libraries that say themselves that memory has run out. */
+/* The same for what libraries allocate: p, which is NULL only where memory has run out
+ * (ZSTD_createDCtx), or also for other reasons, which errno tells apart (fopen, realpath). */
+void *dt_checked(void *p);
+void *dt_checked_errno(void *p);
+/* Ends the program, for libraries that report it in another way. */
 void dt_out_of_memory(void) __attribute__((noreturn));
 
 /* The ending of a noun that n counts: "" or "s". */

@@ -433,7 +433,8 @@ int dt_config_read(const struct dt_setting *schema, void *object, const char *pa
     struct walk w = {.schema = schema, .object = object, .path = path};
     DT_TRY(dt_file_read(path, CONFIG_LIMIT, &text, &size, err));
     w.text = text;
-    yaml_parser_initialize(&w.parser);
+    if (!yaml_parser_initialize(&w.parser))
+        dt_out_of_memory();
     yaml_parser_set_input_string(&w.parser, (const unsigned char *)text, size);
     int rc = read_document(&w, err);
     yaml_event_delete(&w.event);

@@ -77,7 +77,7 @@ static int named_descriptor(const char *path)
 
 static char *follow_links(const char *path)
 {
-    char *target = realpath(path, NULL);
+    char *target = dt_checked_errno(realpath(path, NULL));
     return target ? target : dt_strdup(path);
 }
 
@@ -123,7 +123,7 @@ static void remove_if_stale(const char *path)
 static void remove_stale(const char *directory, const char *prefix)
 {
     size_t n = strlen(prefix);
-    DIR *dir = opendir(directory);
+    DIR *dir = dt_checked_errno(opendir(directory));
     for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
         const char *number = e->d_name + n;
         if (strncmp(e->d_name, prefix, n) != 0 || number[strspn(number, "0123456789")] != '\0')
@@ -514,7 +514,7 @@ const char *dt_path_base(const char *path)
 
 char *dt_path_real(const char *path)
 {
-    char *whole = realpath(path, NULL);
+    char *whole = dt_checked_errno(realpath(path, NULL));
     if (whole)
         return whole;
     size_t length = strlen(path);
@@ -523,7 +523,7 @@ char *dt_path_real(const char *path)
     char *plain = dt_strndup(path, length);
     const char *base = dt_path_base(plain);
     char *folder = base > plain ? dt_strndup(plain, (size_t)(base - plain)) : dt_strdup(".");
-    char *real = realpath(folder, NULL);
+    char *real = dt_checked_errno(realpath(folder, NULL));
     whole = real ? dt_path_join(real, base) : dt_strdup(plain);
     free(plain);
     free(folder);

@@ -5,58 +5,51 @@
 #include <limits.h>
 #include <stdlib.h>
 
-static struct json_object *checked(struct json_object *value)
-{
-    if (value == NULL)
-        dt_out_of_memory();
-    return value;
-}
-
 struct json_object *dt_json_new_object(void)
 {
-    return checked(json_object_new_object());
+    return dt_checked(json_object_new_object());
 }
 
 struct json_object *dt_json_new_array(void)
 {
-    return checked(json_object_new_array());
+    return dt_checked(json_object_new_array());
 }
 
 struct json_object *dt_json_new_string(const char *text)
 {
-    return checked(json_object_new_string(text));
+    return dt_checked(json_object_new_string(text));
 }
 
 struct json_object *dt_json_new_string_len(const char *text, size_t size)
 {
     if (size > INT_MAX)
         dt_out_of_memory();
-    return checked(json_object_new_string_len(text, (int)size));
+    return dt_checked(json_object_new_string_len(text, (int)size));
 }
 
 struct json_object *dt_json_new_int(int64_t value)
 {
-    return checked(json_object_new_int64(value));
+    return dt_checked(json_object_new_int64(value));
 }
 
 struct json_object *dt_json_new_uint(uint64_t value)
 {
-    return checked(json_object_new_uint64(value));
+    return dt_checked(json_object_new_uint64(value));
 }
 
 struct json_object *dt_json_new_double(double value)
 {
-    return checked(json_object_new_double(value));
+    return dt_checked(json_object_new_double(value));
 }
 
 struct json_object *dt_json_new_double_s(double value, const char *text)
 {
-    return checked(json_object_new_double_s(value, text));
+    return dt_checked(json_object_new_double_s(value, text));
 }
 
 struct json_object *dt_json_new_boolean(bool value)
 {
-    return checked(json_object_new_boolean(value));
+    return dt_checked(json_object_new_boolean(value));
 }
 
 void dt_json_object_add(struct json_object *object, const char *name, struct json_object *value)

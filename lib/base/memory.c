@@ -23,7 +23,7 @@ static const struct version version2 = {"/sys/fs/cgroup", "memory.max", "memory.
 /* The number behind a line's first word; of a file of one number, name is NULL. */
 static bool read_number(const char *path, const char *name, size_t *number)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = dt_checked_errno(fopen(path, "re"));
     char line[256];
     bool found = false;
     while (file && !found && fgets(line, sizeof line, file)) {
@@ -84,7 +84,7 @@ size_t dt_memory_available(const char *root)
     size_t kibibytes, least = SIZE_MAX;
     if (read_number(meminfo, "MemAvailable", &kibibytes))
         least = kibibytes * 1024;
-    FILE *file = fopen(groups, "re");
+    FILE *file = dt_checked_errno(fopen(groups, "re"));
     while (file && fgets(line, sizeof line, file)) { /* "4:memory:/path", or "0::/path" */
         char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
         if (path == NULL)

@@ -20,13 +20,13 @@
 #define MAX_OPTIONS 64
 #define MAX_INT     0x1p53 /* whole numbers up to here are exact in a double */
 
-static const char *program_name = "dt";
+static const char *program_name;
 static struct dt_buffer command_line;
 static bool given[MAX_OPTIONS]; /* options, by their place in the table */
 
 const char *dt_program_name(void)
 {
-    return program_name;
+    return program_name ? program_name : program_invocation_short_name; /* in a plug-in */
 }
 
 const char *dt_command_line(void)
@@ -40,7 +40,7 @@ static void print_message(const char *fmt, va_list args)
     struct dt_error line; /* one line, whatever the arguments hold */
     vsnprintf(text, sizeof text, fmt, args);
     dt_fail(&line, DT_OK, "%s", text);
-    fprintf(stderr, "%s: %s\n", program_name, line.text);
+    fprintf(stderr, "%s: %s\n", dt_program_name(), line.text);
 }
 
 void dt_warn(const char *fmt, ...)

@@ -129,7 +129,8 @@ int dt_yaml_read(const char *path, struct json_object **value, struct dt_error *
     size_t size;
     *value = NULL;
     DT_TRY(dt_file_read(path, YAML_LIMIT, &text, &size, err));
-    yaml_parser_initialize(&r.parser);
+    if (!yaml_parser_initialize(&r.parser))
+        dt_out_of_memory();
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, size);
     int rc = read_stream(&r, value, err);
     if (rc < 0) {

@@ -4,13 +4,15 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/buffer.h"
+
 /* A counter of a package; NAN if it is not there or may not be read. */
 static double read_counter(const char *root, int package, const char *name)
 {
     char path[512];
     double value = NAN;
     snprintf(path, sizeof path, "%s/sys/class/powercap/intel-rapl:%d/%s", root, package, name);
-    FILE *file = fopen(path, "re");
+    FILE *file = dt_checked_errno(fopen(path, "re"));
     if (file == NULL || fscanf(file, "%lf", &value) != 1)
         value = NAN;
     if (file)

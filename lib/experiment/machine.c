@@ -26,7 +26,7 @@ static void add_text(struct json_object *facts, const char *name, const char *te
 static void add_cpu(struct json_object *facts)
 {
     char line[512];
-    FILE *file = fopen("/proc/cpuinfo", "re");
+    FILE *file = dt_checked_errno(fopen("/proc/cpuinfo", "re"));
     while (file && fgets(line, sizeof line, file)) {
         char *colon = strchr(line, ':');
         if (colon == NULL || strncmp(line, "model name", 10) != 0)

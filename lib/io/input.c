@@ -85,7 +85,7 @@ static int start_decoding(struct dt_input *in, struct dt_error *err)
             return dt_fail(err, DT_ENOMEM, "cannot start zlib");
     } else if (what && what->kind == DT_FILE_ZSTD) {
         in->coding = ZSTD;
-        in->zstd = ZSTD_createDStream();
+        in->zstd = dt_checked(ZSTD_createDStream());
         ZSTD_DCtx_setParameter(in->zstd, ZSTD_d_windowLogMax, WINDOW_LOG);
     }
     return check_name(in, err);

@@ -361,7 +361,7 @@ static int read_bytes(const char *path, size_t most, char **data, size_t *size,
     if (*size < 4 || memcmp(*data, "\x28\xb5\x2f\xfd", 4) != 0)
         return 0;
     struct dt_buffer out = DT_BUFFER_EMPTY;
-    ZSTD_DStream *zstd = ZSTD_createDStream();
+    ZSTD_DStream *zstd = dt_checked(ZSTD_createDStream());
     ZSTD_inBuffer in = {*data, *size, 0};
     size_t rc = 1;
     while (in.pos < in.size && !ZSTD_isError(rc) && out.size <= most) {

@@ -75,7 +75,7 @@ int dt_safetensors_write(const char *path, const struct dt_named_tensor *tensors
     struct dt_buffer header = DT_BUFFER_EMPTY;
     DT_TRY(dt_output_open(&s.out, path, err));
     if (compress) {
-        s.zstd = ZSTD_createCStream();
+        s.zstd = dt_checked(ZSTD_createCStream());
         ZSTD_CCtx_setParameter(s.zstd, ZSTD_c_compressionLevel, 1);
         ZSTD_CCtx_setParameter(s.zstd, ZSTD_c_checksumFlag, 1);
         s.chunk = dt_alloc(ZSTD_CStreamOutSize(), 1);

@@ -53,6 +53,8 @@ static int fail_unknown(const char *place, const char *folder, struct dt_error *
     struct dirent **files;
     struct dt_buffer names = DT_BUFFER_EMPTY;
     int count = scandir(folder, &files, is_description, alphasort);
+    if (count < 0)
+        dt_checked_errno(NULL);
     for (int i = 0; i < count; i++) {
         int length = (int)(strrchr(files[i]->d_name, '.') - files[i]->d_name);
         dt_buffer_printf(&names, "%s%.*s", i > 0 ? ", " : ": ", length, files[i]->d_name);

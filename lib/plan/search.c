@@ -11,6 +11,7 @@
 struct candidate {
     struct dt_layout layout;
     double least; /* seconds */
+    long number;  /* in the order of enumeration, which ties keep */
 };
 
 struct search {
@@ -108,8 +109,9 @@ static int consider(struct search *s, const struct dt_layout *l, const struct dt
         return 0;
     }
     DT_GROW(s->candidates, s->count, s->capacity);
-    s->candidates[s->count++] =
-        (struct candidate){*l, dt_plan_least_seconds(&plan, s->request, base, s->slowness)};
+    double least = dt_plan_least_seconds(&plan, s->request, base, s->slowness);
+    s->candidates[s->count] = (struct candidate){*l, least, s->count};
+    s->count++;
     return 0;
 }
 
@@ -227,7 +229,8 @@ static int try_all(struct search *s, struct dt_error *err)
 static int by_bound(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
-    return (x->least > y->least) - (x->least < y->least);
+    return x->least != y->least ? (x->least > y->least) - (x->least < y->least)
+                                : (x->number > y->number) - (x->number < y->number);
 }
 
 /* Keeps the fastest in their order. */

@@ -260,7 +260,7 @@ struct dt_frame_decoder {
 struct dt_frame_decoder *dt_frame_decoder_new(void)
 {
     struct dt_frame_decoder *d = dt_alloc(1, sizeof *d);
-    d->zstd = ZSTD_createDCtx();
+    d->zstd = dt_checked(ZSTD_createDCtx());
     return d;
 }
 
@@ -399,9 +399,9 @@ int dt_decode_ids(struct dt_frame_decoder *d, const void *data, const struct dt_
 void dt_content_init(struct dt_content *c, bool masked)
 {
     if (c->ids == NULL) {
-        c->ids = XXH64_createState();
-        c->records = XXH64_createState();
-        c->mask = XXH64_createState();
+        c->ids = dt_checked(XXH64_createState());
+        c->records = dt_checked(XXH64_createState());
+        c->mask = dt_checked(XXH64_createState());
     }
     c->masked = masked;
     XXH64_reset(c->ids, 0);

@@ -51,13 +51,15 @@ static void compress(struct frame *f, const void *data, size_t size, int level,
                      struct dt_buffer *to)
 {
     if (f->zstd == NULL)
-        f->zstd = ZSTD_createCCtx();
+        f->zstd = dt_checked(ZSTD_createCCtx());
     ZSTD_CCtx_setParameter(f->zstd, ZSTD_c_compressionLevel, level);
     ZSTD_CCtx_setParameter(f->zstd, ZSTD_c_checksumFlag, 1);
     dt_buffer_clear(to);
     dt_buffer_reserve(to, ZSTD_compressBound(size));
     size_t made = ZSTD_compress2(f->zstd, to->data, to->capacity, data, size);
-    to->size = ZSTD_isError(made) ? 0 : made; /* only without memory; then it is stored */
+    if (ZSTD_isError(made))
+        dt_out_of_memory(); /* nothing else fails where there is room for the result */
+    to->size = made;
 }
 
 /* The bytes of the mask, as they are or compressed. */

@@ -66,7 +66,7 @@ int dt_signature_writer_open(struct dt_signature_writer **result,
     w->out = out;
     w->hashes = dt_alloc(DT_SIGNATURE_RUN, sizeof *w->hashes);
     w->keys = dt_alloc(DT_SIGNATURE_RUN * settings->bands, sizeof *w->keys);
-    w->checksum = XXH64_createState();
+    w->checksum = dt_checked(XXH64_createState());
     *result = w;
     return 0;
 }
@@ -193,7 +193,7 @@ static uint64_t body_size(const struct dt_signature_file *f, const struct run_he
 static int check_run(const struct dt_signature_file *f, uint64_t offset, uint64_t size,
                      struct dt_error *err)
 {
-    XXH64_state_t *state = XXH64_createState();
+    XXH64_state_t *state = dt_checked(XXH64_createState());
     char *block = dt_alloc(CHECK_SIZE, 1);
     uint64_t checksum = 0;
     int rc = 0;

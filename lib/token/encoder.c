@@ -74,11 +74,8 @@ struct dt_encoder *dt_encoder_new(const struct dt_tokenizer *t)
 {
     struct dt_encoder *e = dt_alloc(1, sizeof *e);
     size_t size = sizeof *e->cache << CACHE_BITS;
-    void *lines = NULL;
-    if (posix_memalign(&lines, sizeof *e->cache, size) != 0)
-        lines = dt_realloc(NULL, size, 1); /* slower, or ends the program */
     e->tokenizer = t;
-    e->cache = memset(lines, 0, size);
+    e->cache = memset(dt_checked(aligned_alloc(sizeof *e->cache, size)), 0, size);
     dt_encoder_allow_special(e, 0);
     dt_encoder_keep_spans(e, NULL);
     return e;

@@ -125,7 +125,7 @@ static int recall(struct dt_event_file *f, struct dt_error *err)
 /* The file that an earlier call made in the directory, or NULL; owned by the caller. */
 static char *find_own(const char *directory)
 {
-    DIR *d = opendir(directory);
+    DIR *d = dt_checked_errno(opendir(directory));
     char *found = NULL;
     const size_t ending = strlen(OWN_ENDING);
     for (struct dirent *e; d && found == NULL && (e = readdir(d));) {

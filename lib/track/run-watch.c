@@ -16,7 +16,7 @@ static int is_locked(const char *run, const char *locks)
     struct stat st;
     char line[256];
     int held = 0;
-    FILE *file = fopen(locks, "re");
+    FILE *file = dt_checked_errno(fopen(locks, "re"));
     if (file == NULL)
         return -1;
     while (stat(run, &st) == 0 && fgets(line, sizeof line, file)) {

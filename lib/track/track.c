@@ -99,7 +99,7 @@ static double guess_start(const struct tracker *t, double seconds)
 static void make_key(struct tracker *t)
 {
     char host[256] = "", hex[DT_HEX64];
-    char *real = realpath(t->o->run, NULL);
+    char *real = dt_checked_errno(realpath(t->o->run, NULL));
     gethostname(host, sizeof host - 1);
     char *facts = dt_format("%s %s %.6f %d", host, real ? real : "", t->start, (int)getpid());
     dt_json_object_add(t->memory, "start", dt_json_number(t->start));
