@@ -1,29 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers that name a person: accounts, cards, telephones. */
+/* Numbers that name a person: accounts and telephones. */
 #include <string.h>
 
+#include "text/mask-text.h"
 #include "text/mask.h"
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_capital(char c)
-{
-    return c >= 'A' && c <= 'Z';
-}
-
-static bool is_name(char c)
-{
-    return is_digit(c) || is_capital(c) || (c >= 'a' && c <= 'z');
-}
-
-/* A number stands by itself: no letter or digit touches it. */
-static bool stands_alone(const char *text, size_t size, size_t from, size_t to)
-{
-    return !(from > 0 && is_name(text[from - 1])) && !(to < size && is_name(text[to]));
-}
 
 /* --- IBAN (ISO 13616) ------------------------------------------------------------------------- */
 
@@ -43,8 +23,8 @@ static size_t iban_length(const char *p)
 
 static unsigned add_mod97(unsigned rest, char c)
 {
-    return is_digit(c) ? (10 * rest + (unsigned)(c - '0')) % 97
-                       : (100 * rest + (unsigned)(c - 'A') + 10) % 97;
+    return dt_is_digit(c) ? (10 * rest + (unsigned)(c - '0')) % 97
+                          : (100 * rest + (unsigned)(c - 'A') + 10) % 97;
 }
 
 /* ISO 7064, mod 97-10: the first four characters come last. */
@@ -58,15 +38,17 @@ static bool iban_is_valid(const char *iban, size_t length)
     return rest == 1;
 }
 
-/* The end of an IBAN at i, or i. Groups of four may have a space between them. */
-static size_t iban_end(const char *text, size_t size, size_t i)
+/* The end of an IBAN at i, or i. A gap may come before each character after the fourth. */
+static size_t iban_end(const char *text, size_t size, size_t i, bool *grouped)
 {
     char iban[40];
     size_t length = size - i >= 15 ? iban_length(text + i) : 0, n = 0, start = i;
+    *grouped = false;
     while (n < length && i < size) {
-        bool gap = n > 0 && n % 4 == 0 && text[i] == ' ';
+        size_t gap = n >= 4 ? dt_gap(text, size, i) : 0;
+        *grouped = *grouped || gap > 0;
         i += gap;
-        if (i == size || !(is_digit(text[i]) || is_capital(text[i])))
+        if (i == size || !(dt_is_digit(text[i]) || dt_is_capital(text[i])))
             break;
         iban[n++] = text[i++];
     }
@@ -76,11 +58,12 @@ static size_t iban_end(const char *text, size_t size, size_t i)
 bool dt_find_iban(const char *text, size_t size, size_t start, struct dt_mask_place *place)
 {
     for (size_t i = start; i + 15 <= size; i++) {
-        if (!is_capital(text[i]) || !is_capital(text[i + 1]) || !is_digit(text[i + 2]) ||
-            !is_digit(text[i + 3]))
+        if (!dt_is_capital(text[i]) || !dt_is_capital(text[i + 1]) || !dt_is_digit(text[i + 2]) ||
+            !dt_is_digit(text[i + 3]))
             continue;
-        size_t end = iban_end(text, size, i);
-        if (end == i || !stands_alone(text, size, i, end))
+        bool grouped;
+        size_t end = iban_end(text, size, i, &grouped);
+        if (end == i || !dt_may_stand(text, size, i, end, grouped))
             continue;
         *place = (struct dt_mask_place){i, end};
         return true;
@@ -88,125 +71,96 @@ bool dt_find_iban(const char *text, size_t size, size_t start, struct dt_mask_pl
     return false;
 }
 
-/* --- credit cards (ISO 7812) ------------------------------------------------------------------ */
-
-/* Luhn's check: every second digit from the right doubled. */
-static bool card_is_valid(const char *digits, size_t count)
-{
-    unsigned sum = 0;
-    bool varied = false;
-    for (size_t i = 0; i < count; i++) {
-        unsigned d = (unsigned)(digits[count - 1 - i] - '0') << (i % 2);
-        sum += d > 9 ? d - 9 : d;
-        varied = varied || digits[i] != digits[0];
-    }
-    return varied && sum % 10 == 0 && count >= 13 && digits[0] >= '3' && digits[0] <= '6';
-}
-
-/* Copies the digits at i, with at most one blank or hyphen between two, up to limit;
- * *end is set behind the last one. */
-static size_t take_digits(const char *text, size_t size, size_t i, char *digits, size_t limit,
-                          size_t *end)
-{
-    size_t n = 0;
-    *end = i;
-    while (i < size && n < limit) {
-        if (is_digit(text[i])) {
-            digits[n++] = text[i++];
-            *end = i;
-        } else if (n > 0 && *end == i && (text[i] == ' ' || text[i] == '-')) {
-            i++;
-        } else {
-            break;
-        }
-    }
-    return n;
-}
-
-bool dt_find_card(const char *text, size_t size, size_t start, struct dt_mask_place *place)
-{
-    char digits[20];
-    for (size_t i = start, end; i + 13 <= size; i = end) {
-        end = i + 1;
-        if (!is_digit(text[i]))
-            continue;
-        size_t to, n = take_digits(text, size, i, digits, sizeof digits, &to);
-        if (n <= 19 && card_is_valid(digits, n) && stands_alone(text, size, i, to)) {
-            *place = (struct dt_mask_place){i, to};
-            return true;
-        }
-        while (end < size && is_digit(text[end]))
-            end++;
-    }
-    return false;
-}
-
 /* --- telephones ------------------------------------------------------------------------------- */
 
-/* The end of "+CC ..." with 8 to 15 digits (E.164) at i, or i. */
+#define MOST_GAP 3 /* characters between two digits: " / " */
+
+/* Bytes of what may be between the digits of a telephone number at i. */
+static size_t phone_gap(const char *text, size_t size, size_t i)
+{
+    size_t gap = dt_gap(text, size, i);
+    return gap == 0 && i < size && (text[i] == '(' || text[i] == ')' || text[i] == '/') ? 1 : gap;
+}
+
+/* The end of "+CC ..." with 8 to 15 digits (E.164) at i, or i: the last group that no letter
+ * touches ("24h" is none), or else the last one. */
 static size_t international_end(const char *text, size_t size, size_t i)
 {
-    size_t start = i++, end = start, digits = 0, gap = 0;
-    if (i == size || text[i] < '1' || text[i] > '9')
+    size_t start = i++, end = start, touched = start, digits = 0, gaps = 0;
+    bool grouped = false;
+    char before = start > 0 ? text[start - 1] : ' ';
+    if (i == size || text[i] < '1' || text[i] > '9' || dt_is_digit(before))
         return start;
-    for (; i < size && digits < 16; i++) {
-        if (is_digit(text[i])) {
-            digits++;
-            gap = 0;
-            end = i + 1;
-        } else if (strchr(" .-()/", text[i]) == NULL || text[i] == '\0' || ++gap > 2) {
+    while (i < size && digits < 16 && gaps <= MOST_GAP) {
+        size_t gap = phone_gap(text, size, i);
+        if (gap == 0 && !dt_is_digit(text[i]))
             break;
-        }
+        digits += gap == 0;
+        gaps = gap > 0 ? gaps + 1 : 0;
+        i += gap > 0 ? gap : 1;
+        bool ends = gap == 0 && (i == size || !dt_is_digit(text[i]));
+        bool stands = ends && digits >= 8 && digits <= 15 && (grouped || !dt_is_letter(before));
+        grouped = grouped || gap > 0;
+        if (stands && (i == size || !dt_is_letter(text[i])))
+            end = i;
+        else if (stands)
+            touched = i;
     }
-    return digits >= 8 && digits <= 15 ? end : start;
+    return end > start ? end : touched;
 }
 
-static bool are_digits(const char *p, size_t count)
+/* Passes count digits at *i, the first of which is least or more. */
+static bool take_digits(const char *text, size_t size, size_t *i, size_t count, char least)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!is_digit(p[i]))
+    if (*i + count > size || text[*i] < least)
+        return false;
+    for (size_t end = *i + count; *i < end; ++*i)
+        if (!dt_is_digit(text[*i]))
             return false;
-    return p[0] >= '2';
+    return true;
 }
 
-/* The end of a number of North America, (212) 555-0123, at i, or i. */
+static bool take_gap(const char *text, size_t size, size_t *i)
+{
+    size_t gap = dt_gap(text, size, *i);
+    *i += gap;
+    return gap > 0;
+}
+
+/* The end of a number of North America, (212) 555-0123, perhaps with 1 before it, at i, or i. */
 static size_t american_end(const char *text, size_t size, size_t i)
 {
     size_t start = i;
-    bool bracket = text[i] == '(';
+    if (start > 0 && dt_is_name(text[start - 1]))
+        return start;
+    if (text[i] == '1' && (i++, !take_gap(text, size, &i)))
+        return start;
+    bool bracket = i < size && text[i] == '(';
     i += bracket;
-    if (i + 3 > size || !are_digits(text + i, 3))
+    if (!take_digits(text, size, &i, 3, '2') || (bracket && (i == size || text[i++] != ')')))
         return start;
-    i += 3;
-    if (bracket && (i == size || text[i++] != ')'))
+    bool gap = take_gap(text, size, &i) || bracket;
+    if (!gap || !take_digits(text, size, &i, 3, '2') || !take_gap(text, size, &i) ||
+        !take_digits(text, size, &i, 4, '0') || (i < size && dt_is_digit(text[i])))
         return start;
-    if (i < size && strchr(bracket ? " " : ".- ", text[i]) && text[i] != '\0')
-        i++;
-    else if (!bracket)
-        return start;
-    if (i + 8 > size || !are_digits(text + i, 3) || !strchr(".- ", text[i + 3]) || !text[i + 3])
-        return start;
-    for (size_t k = 4; k < 8; k++)
-        if (!is_digit(text[i + k]))
-            return start;
-    return i + 8;
+    return i;
 }
 
 bool dt_find_phone(const char *text, size_t size, size_t start, struct dt_mask_place *place)
 {
-    for (size_t i = start, end; i<size; i = end> i ? end : i + 1) {
-        end = i;
+    for (size_t i = start; i < size; i++) {
+        size_t end = i;
+        bool digit = dt_is_digit(text[i]);
         if (text[i] == '+')
             end = international_end(text, size, i);
-        else if (text[i] == '(' || is_digit(text[i]))
+        else if (text[i] == '(' || digit)
             end = american_end(text, size, i);
-        if (end > i && stands_alone(text, size, i, end)) {
+        if (end > i) {
             *place = (struct dt_mask_place){i, end};
             return true;
         }
-        if (end == i && is_digit(text[i])) /* no number begins within another */
-            while (end < size && is_digit(text[end]))
-                end++;
+        while (digit && i + 1 < size && dt_is_digit(text[i + 1])) /* none begins within a group */
+            i++;
     }
     return false;
 }
