@@ -6,10 +6,10 @@
  *     changes = dt_mojibake_repair(text, size, &out);
  *
  * A sequence of such characters is put back where its bytes are well-formed UTF-8
- * and nobody would have meant it: of three or four characters; of two that begin
- * with U+00C2 or U+00C3, unless a capital stands before them; of two that begin
- * with another letter, if another such sequence follows or goes before. What was
- * mangled several times is repaired up to three times.
+ * and nobody would have meant it, as dt-clean(1) says; so are ambiguous ones where
+ * a document shows that it was mangled as a whole. What was mangled several times is
+ * repaired up to three times. At last, controls of Latin-1 become what Windows-1252
+ * has in their place.
  */
 #ifndef DT_TEXT_MOJIBAKE_H
 #define DT_TEXT_MOJIBAKE_H
@@ -20,7 +20,7 @@
 #include "base/buffer.h"
 
 /* Replaces out by the repaired text, and returns the number of characters put
- * back; with 0, out holds nothing of use. text must be valid UTF-8. */
+ * back or replaced; with 0, out holds nothing of use. text must be valid UTF-8. */
 uint64_t dt_mojibake_repair(const char *text, size_t size, struct dt_buffer *out);
 
 #endif

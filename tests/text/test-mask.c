@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "text/mask.h"
-#include "text/mojibake.h"
 #include "text/normalize.h"
 
 static void assert_masked(enum dt_mask_kind kind, const char *text, const char *expected)
@@ -84,37 +83,6 @@ static void lists_of_masks(void **state)
     assert_string_equal(dt_mask_parse("", &set), "");
 }
 
-static void assert_repaired(const char *text, const char *expected, uint64_t times)
-{
-    struct dt_buffer out = DT_BUFFER_EMPTY;
-    assert_int_equal(dt_mojibake_repair(text, strlen(text), &out), times);
-    if (times > 0)
-        assert_string_equal(out.data, expected);
-    dt_buffer_release(&out);
-}
-
-/* Golden: ftfy.fix_encoding("CafÃ© donâ€™t") of ftfy 6.3 gives the same. */
-static void double_encodings_are_undone(void **state)
-{
-    (void)state;
-    assert_repaired("Caf\xc3\x83\xc2\xa9", "Caf\xc3\xa9", 1);
-    assert_repaired("don\xc3\xa2\xe2\x82\xac\xe2\x84\xa2t", "don\xe2\x80\x99t", 1);
-    assert_repaired("Caf\xc3\x83\xc6\x92\xc3\x82\xc2\xa9", "Caf\xc3\xa9", 3);
-    assert_repaired("\xc3\xb0\xc5\xb8\xcb\x9c\xe2\x82\xac", "\xf0\x9f\x98\x80", 1);
-    assert_repaired("\xc3\x90\xc2\xbf\xc3\x91\xe2\x82\xac", "\xd0\xbf\xd1\x80", 2);
-}
-
-static void what_may_be_meant_stays(void **state)
-{
-    (void)state;
-    assert_repaired("Caf\xc3\xa9 \xe2\x80\x9cna\xc3\xafve\xe2\x80\x9d", "", 0);
-    assert_repaired("IRM\xc3\x83\xc2\xbb", "", 0); /* a capital before it */
-    assert_repaired("CAF\xc3\x89\xc2\xbb", "", 0); /* U+00C9 and a quotation mark */
-    assert_repaired("\xd0\x9f\xd1\x80\xd0\xb8\xd0\xb2\xd0\xb5\xd1\x82", "", 0);
-    assert_repaired("\xc3\x83", "", 0);
-    assert_repaired("", "", 0);
-}
-
 static void case_is_folded(void **state)
 {
     (void)state;
@@ -135,8 +103,6 @@ int main(void)
         cmocka_unit_test(cards_have_a_checksum),
         cmocka_unit_test(telephones),
         cmocka_unit_test(lists_of_masks),
-        cmocka_unit_test(double_encodings_are_undone),
-        cmocka_unit_test(what_may_be_meant_stays),
         cmocka_unit_test(case_is_folded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
