@@ -117,8 +117,8 @@ UNIT_CXX := $(wildcard tests/*/test-*.cpp)
 UNITS    := $(UNIT_SRC:tests/%.c=$B/tests/%) $(UNIT_CXX:tests/%.cpp=$B/tests/%)
 SLOW     := $(filter $B/tests/full/%,$(UNITS)) $(wildcard tests/full/*.bats)
 UNITS    := $(filter-out $(SLOW),$(UNITS))
-PRELOADS := $(patsubst %,$B/tests/%.so,comm/no-mac/crypto tools/count-allocations tools/log-durability \
-              tools/skip-sleeps)
+PRELOADS := $(patsubst %,$B/tests/%.so,comm/no-mac/crypto tools/count-allocations tools/fail-allocation \
+              tools/log-durability tools/skip-sleeps)
 BATS     := $(filter-out $(SLOW),$(wildcard tests/*/*.bats))
 ASAN     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
             -fno-omit-frame-pointer

@@ -6,16 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/printable.h"
 #include "base/program.h"
 
+/* Not by exit(): libraries take memory to end as well, and other threads go on meanwhile. */
 static void *checked(void *p, size_t count, size_t size)
 {
     if (p == NULL) {
         fprintf(stderr, "%s: out of memory (%zu items of %zu bytes)\n", dt_program_name(), count,
                 size);
-        exit(1);
+        _exit(1);
     }
     return p;
 }
@@ -23,7 +25,7 @@ static void *checked(void *p, size_t count, size_t size)
 void dt_out_of_memory(void)
 {
     fprintf(stderr, "%s: out of memory\n", dt_program_name());
-    exit(1);
+    _exit(1);
 }
 
 void *dt_checked(void *p)

@@ -116,6 +116,18 @@ copy_house() {
     [ -z "$output" ]
 }
 
+@test "json-c is included by base/json.h alone, and outside of json-object.c takes no memory" {
+    [ "$(cd "$ROOT" && grep -rl '#include <json-c/' lib tools tests --include='*.[ch]')" = lib/base/json.h ]
+    used="$(nm -A "${DT_BUILD:-$ROOT/build}"/lib/libdt.a "${DT_BUILD:-$ROOT/build}"/obj/tools/*.o |
+        grep -v ':json-object\.o:' | grep -oE 'U json_[a-z0-9_]+' | sort -u)"
+    [ -n "$used" ]
+    looks='object_(is_type|get|put|equal|object_(length|get|get_ex|del)|array_(length|get_idx))'
+    looks="$looks|object_get_(type|object|array|boolean|double|int|int64|uint64|string_len|userdata)"
+    run grep -vE "^U json_($looks)\$" <<<"$used"
+    echo "$output"
+    [ "$status" -eq 1 ]
+}
+
 @test "every source that the guides name exists" {
     named=$(grep -ohE '[a-z0-9-]+(/[a-z0-9-]+)*/[a-z0-9-]+\.[ch]\b' \
         "$ROOT/man/man7/dt-architecture.7" "$ROOT/man/man7/dt-hacking.7" "$ROOT/README.md" | sort -u)

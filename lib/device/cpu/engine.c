@@ -96,7 +96,6 @@ static int open_engine(struct dt_device *dev, struct dt_error *err)
         free(s);
         return dt_fail(err, DT_ENOMEM, "no memory for the cpu engine");
     }
-    dt_cpu_guard_onednn();
     dev->state = s;
     dev->isa = DT_ISA;
     omp_set_num_threads(dev->threads);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/cpu/onednn.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -18,11 +17,6 @@ static void __attribute__((noreturn)) end(const char *reason, const char *what)
 void dt_cpu_no_memory(const char *what)
 {
     end("out of memory: ", what);
-}
-
-static void no_memory_for_new(void)
-{
-    dt_cpu_no_memory("oneDNN");
 }
 
 #define HEAP_OF_KERNELS ((size_t)16 << 20)
@@ -43,15 +37,6 @@ void dt_cpu_need_kernels(void)
 {
     static pthread_once_t made = PTHREAD_ONCE_INIT;
     pthread_once(&made, make_kernels);
-}
-
-void dt_cpu_guard_onednn(void)
-{
-    /* std::set_new_handler of the C++ library that oneDNN brings along */
-    void (*(*set)(void (*)(void)))(void);
-    *(void **)&set = dlsym(RTLD_DEFAULT, "_ZSt15set_new_handlerPFvvE");
-    if (set)
-        set(no_memory_for_new);
 }
 
 void dt_cpu_check_onednn(dnnl_status_t status)

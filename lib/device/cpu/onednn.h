@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * oneDNN when memory runs out. An operation has no way to return that, so it ends the program,
- * as dt_alloc does: one line, exit status 1. oneDNN 2 itself would end it by an exception that
- * nobody can catch in C, by a failed assertion, or by a pointer that it does not look at.
+ * as dt_alloc does: one line, exit status 1. oneDNN 2 itself would end it by a failed assertion,
+ * or by a pointer that it does not look at; for its exceptions, see device/device.c.
  */
 #ifndef DT_DEVICE_CPU_ONEDNN_H
 #define DT_DEVICE_CPU_ONEDNN_H
@@ -14,8 +14,6 @@
 /* Ends the program; what: that there was no memory for. */
 void dt_cpu_no_memory(const char *what) __attribute__((noreturn));
 
-/* From now on oneDNN's operator new ends the program so, in place of an exception. */
-void dt_cpu_guard_onednn(void);
 /* Before the first product: oneDNN makes its kernels, where there is memory for all of them. */
 void dt_cpu_need_kernels(void);
 /* Ends the program unless status is a success. */
