@@ -139,7 +139,8 @@ copy_house() {
 }
 
 @test "reals of JSON are written by base/json-number alone, which writes null for NaN" {
-    run grep -rnE --include='*.[ch]' 'dt_json_new_double\(|\\":%[-+ 0-9.*l]*[aefgAEFG]' \
+    run grep -rnE --include='*.[ch]' --exclude=json.h --exclude=json-object.c \
+        'dt_json_new_double\(|\\":%[-+ 0-9.*l]*[aefgAEFG]' \
         "$ROOT/lib" "$ROOT/tools"
     echo "$output"
     [ "${#lines[@]}" -eq 1 ]
