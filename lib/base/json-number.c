@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+#define DT_JSON_UNCHECKED
 #include "base/json-number.h"
 
 #include <math.h>
 #include <stdbool.h>
 
-#include "base/json.h"
-
 struct json_object *dt_json_number(double x)
 {
-    return isfinite(x) ? dt_json_new_double(x) : NULL;
+    return isfinite(x) ? dt_checked(json_object_new_double(x)) : NULL;
 }
 
 void dt_json_add_number(struct dt_buffer *b, double x)

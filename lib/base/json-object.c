@@ -37,11 +37,6 @@ struct json_object *dt_json_new_uint(uint64_t value)
     return dt_checked(json_object_new_uint64(value));
 }
 
-struct json_object *dt_json_new_double(double value)
-{
-    return dt_checked(json_object_new_double(value));
-}
-
 struct json_object *dt_json_new_double_s(double value, const char *text)
 {
     return dt_checked(json_object_new_double_s(value, text));

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -60,8 +59,6 @@ static void add_double(struct dt_buffer *b, struct json_object *value)
     snprintf(text, sizeof text, "%.17g", x);
     if (digits)
         dt_buffer_add_string(b, digits);
-    else if (!isfinite(x))
-        dt_buffer_add_string(b, "null");
     else
         dt_buffer_printf(b, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
 }

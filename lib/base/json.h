@@ -49,14 +49,14 @@ int dt_json_get_real(struct json_object *object, const char *name, const char *s
 /* Appends text as a quoted JSON string. Bytes that are not UTF-8 pass as they are. */
 void dt_json_add_string(struct dt_buffer *b, const char *text, size_t size);
 
-/* New values, owned by the caller until they are added to another. */
+/* New values, owned by the caller until they are added to another; dt_json_number of
+ * base/json-number.h makes those of reals. */
 struct json_object *dt_json_new_object(void);
 struct json_object *dt_json_new_array(void);
 struct json_object *dt_json_new_string(const char *text);
 struct json_object *dt_json_new_string_len(const char *text, size_t size);
 struct json_object *dt_json_new_int(int64_t value);
 struct json_object *dt_json_new_uint(uint64_t value);
-struct json_object *dt_json_new_double(double value);
 /* A number that is written with these digits. */
 struct json_object *dt_json_new_double_s(double value, const char *digits);
 struct json_object *dt_json_new_boolean(bool value);
@@ -80,7 +80,8 @@ void dt_json_add_value(struct dt_buffer *b, struct json_object *value, enum dt_j
 /* Writes a value as a file, indented for reading, atomically. */
 int dt_json_write(const char *path, struct json_object *value, struct dt_error *err) DT_MUST_CHECK;
 
-/* What may fail for want of memory, which callers of json-c forget to ask: for json-object.c. */
+/* What may fail for want of memory, which callers of json-c forget to ask: for json-object.c and
+ * json-number.c. */
 #ifndef DT_JSON_UNCHECKED
 #pragma GCC poison json_object_new_object json_object_new_array json_object_new_array_ext
 #pragma GCC poison json_object_new_string json_object_new_string_len json_object_new_boolean

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "scratch.h"
 
-#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json-number.h"
 #include "base/json-scan.h"
 #include "base/json.h"
 
@@ -166,11 +166,9 @@ static void numbers_that_were_computed_are_written_with_17_digits(void **state)
                  {0.1, "0.10000000000000001"},
                  {1e300, "1.0000000000000001e+300"},
                  {1e17, "1e+17"},
-                 {-0.0, "-0.0"},
-                 {NAN, "null"},
-                 {INFINITY, "null"}};
+                 {-0.0, "-0.0"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct json_object *v = dt_json_new_double(cases[i].x);
+        struct json_object *v = dt_json_number(cases[i].x);
         assert_string_equal(dt_json_text(v), cases[i].text);
         assert_string_equal(dt_json_text(v), cases[i].text);
         json_object_put(v);

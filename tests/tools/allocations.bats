@@ -16,6 +16,7 @@ setup_file() {
     dt-tokenize -q -t tok.json docs.jsonl >tokens
     dt-train -q -j 1 "${tiny[@]}" -t tok.json -o run data
     dt-bench matrix -q -o rows -r 2 -w 0 -a a=1,2 -- sh -c 'echo "{\"n\":3}"' '{a}' >/dev/null
+    printf 'A lion drew a picture.\nThe owl read a book.\n' >lines
     printf '{"id":1,"prompt":"Once upon"}\n{"id":2,"prompt":"One day"}\n' >prompts
 }
 
@@ -69,7 +70,7 @@ try() {
 
 @test "dt-eval, dt-generate and dt-export where an allocation fails" {
     try "dt-eval perplexity -q -j 1 -m $S/run/latest --items items -o /dev/null $S/data" \
-        "dt-eval bleu -q -r $S/docs.jsonl --bootstrap 3 --json $S/docs.jsonl" \
+        "dt-eval bleu -q -r $S/lines --bootstrap 3 --json $S/lines" \
         "dt-generate -m $S/run/latest --prompts $S/prompts -n 5 -j 1" \
         "dt-generate -m $S/run/latest -p Once -n 5 -j 1 --beams 3" \
         "dt-export -m $S/run/latest -o model" \
