@@ -2,6 +2,7 @@
 #include "base/buffer.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,21 +12,29 @@
 #include "base/printable.h"
 #include "base/program.h"
 
-/* Not by exit(): libraries take memory to end as well, and other threads go on meanwhile. */
+/* Of several threads one speaks. Not by exit(): libraries take memory to end as well, and other
+ * threads go on meanwhile. */
+static void __attribute__((noreturn)) end(const char *what)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    while (atomic_flag_test_and_set(&said))
+        pause();
+    fprintf(stderr, "%s: out of memory%s\n", dt_program_name(), what);
+    _exit(1);
+}
+
 static void *checked(void *p, size_t count, size_t size)
 {
-    if (p == NULL) {
-        fprintf(stderr, "%s: out of memory (%zu items of %zu bytes)\n", dt_program_name(), count,
-                size);
-        _exit(1);
-    }
-    return p;
+    char what[80];
+    if (p)
+        return p;
+    snprintf(what, sizeof what, " (%zu items of %zu bytes)", count, size);
+    end(what);
 }
 
 void dt_out_of_memory(void)
 {
-    fprintf(stderr, "%s: out of memory\n", dt_program_name());
-    _exit(1);
+    end("");
 }
 
 void *dt_checked(void *p)
