@@ -128,11 +128,13 @@ static void warn_of_metrics(const struct dt_training *trainer)
     struct dt_training_facts f;
     dt_training_facts(trainer, &f);
     if (f.damaged_metrics > 0)
-        dt_warn("%s/metrics.jsonl: removed %ld damaged lines", opt.output, f.damaged_metrics);
-    if (f.unlogged_after < f.unlogged_until)
-        dt_warn("%s/metrics.jsonl has lost its lines after step %ld until step %ld; training goes "
-                "on from step %ld, and a line of the file says so",
-                opt.output, f.unlogged_after, f.unlogged_until, f.first_step);
+        dt_warn("%s/metrics.jsonl: removed %ld damaged line%s", opt.output, f.damaged_metrics,
+                dt_plural((uint64_t)f.damaged_metrics));
+    if (f.lost_lines > 0)
+        dt_warn(
+            "%s/metrics.jsonl has lost %ld of its lines up to step %ld; training goes on, and a "
+            "line of the file says so",
+            opt.output, f.lost_lines, f.first_step);
 }
 
 static const char *const reasons[] = {

@@ -37,7 +37,7 @@ static int keep_until(struct dt_metrics *m, const char *path, long last_step, st
         if (step < 0 || step > last_step)
             continue;
         dt_buffer_append(&kept, line, (size_t)(end - line) + 1);
-        m->found = step > m->found ? step : m->found;
+        m->lines += step > 0;
     }
     int rc = kept.size == size ? 0 : dt_file_write(path, kept.data, kept.size, err);
     dt_buffer_release(&kept);

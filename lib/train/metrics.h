@@ -17,7 +17,7 @@
 struct dt_metrics {
     FILE *file;
     char *path;
-    long found;   /* the last step of the lines that were there when it was opened; 0: none */
+    long lines;   /* with a step, found when it was opened, but for those that were removed */
     long damaged; /* lines, but for a last one without its newline, that were not JSON */
 };
 

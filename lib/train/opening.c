@@ -350,10 +350,9 @@ static int open_metrics(struct dt_training *t, const char *resume, struct dt_err
     char *path = dt_path_join(t->run, "metrics.jsonl");
     int rc = dt_metrics_open(&t->metrics, path, t->state.step, err);
     free(path);
-    if (strcmp(resume, "auto") == 0 && t->metrics.found < t->state.logged_step) {
-        t->unlogged_after = t->metrics.found;
-        t->unlogged_until = t->state.logged_step;
-    }
+    if (strcmp(resume, "auto") == 0 && t->metrics.lines < t->state.logged_lines)
+        t->lost_lines = t->state.logged_lines - t->metrics.lines;
+    t->state.logged_lines = t->metrics.lines;
     rc = rc < 0 ? rc : dt_training_log_run(t, err);
     return rc < 0 ? rc : dt_training_log_lost(t, err);
 }

@@ -69,7 +69,7 @@ int dt_progress_state_write(const struct dt_progress_state *s, uint64_t data, ui
     add_int(o, "step", s->step);
     add_int(o, "samples", (long)s->samples);
     add_real(o, "seconds", s->seconds);
-    add_int(o, "logged_step", s->logged_step);
+    add_int(o, "logged_lines", s->logged_lines);
     add_parts(o, s);
     add_hex(o, "data", data);
     add_hex(o, "parameters", parameters);
@@ -88,12 +88,12 @@ static int get_long(struct json_object *o, const char *name, const char *path, l
 }
 
 /* Absent from checkpoints of dt 0.1. */
-static int parse_logged_step(struct dt_progress_state *s, struct json_object *o, const char *path,
-                             struct dt_error *err)
+static int parse_logged_lines(struct dt_progress_state *s, struct json_object *o, const char *path,
+                              struct dt_error *err)
 {
-    s->logged_step = 0;
-    return json_object_object_get_ex(o, "logged_step", NULL)
-               ? get_long(o, "logged_step", path, &s->logged_step, err)
+    s->logged_lines = 0;
+    return json_object_object_get_ex(o, "logged_lines", NULL)
+               ? get_long(o, "logged_lines", path, &s->logged_lines, err)
                : 0;
 }
 
@@ -163,7 +163,7 @@ static int parse(struct dt_progress_state *s, struct json_object *o, uint64_t da
     DT_TRY(dt_json_get_int(o, "samples", path, &samples, err));
     s->samples = (uint64_t)samples;
     DT_TRY(dt_json_get_real(o, "seconds", path, &s->seconds, err));
-    DT_TRY(parse_logged_step(s, o, path, err));
+    DT_TRY(parse_logged_lines(s, o, path, err));
     DT_TRY(dt_json_get_string(o, "data", path, &trained_on, err));
     if (strcmp(trained_on, dt_hex64(data, hex)) != 0)
         return dt_fail(err, DT_EINVALID, "%s: the run was trained on other data", path);

@@ -11,11 +11,11 @@
 
 /* With parameters, moments and average, everything. */
 struct dt_progress_state {
-    long step;        /* updates done */
-    uint64_t samples; /* sequences used: the state of the data */
-    double seconds;   /* of training so far */
-    long logged_step; /* the last step with a line in metrics.jsonl; 0: none, or not known */
-    long best_step;   /* of the lowest validation loss so far; 0: none */
+    long step;         /* updates done */
+    uint64_t samples;  /* sequences used: the state of the data */
+    double seconds;    /* of training so far */
+    long logged_lines; /* with a step in metrics.jsonl; 0: not known */
+    long best_step;    /* of the lowest validation loss so far; 0: none */
     double best_loss;
     long validations_since_best;
     long skipped; /* updates, and in a row without one: for a loss or gradient that was not */

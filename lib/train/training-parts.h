@@ -53,7 +53,7 @@ struct dt_training {
     struct dt_batch batch; /* of a validation */
     struct dt_metrics metrics;
     struct dt_buffer line; /* of metrics; its memory is kept, so that a logged step takes none */
-    long unlogged_after, unlogged_until; /* as of struct dt_training_facts */
+    long lost_lines;       /* as of struct dt_training_facts */
     struct dt_progress_state state;
     long first_step;
     double busy_seconds;   /* in steps, but for waiting, since the last look at the ranks' pace, */
@@ -92,7 +92,7 @@ bool dt_training_stopped_early(const struct dt_training *training);
 void dt_training_measure(const struct dt_training *training, struct dt_step_report *report);
 /* The line that names the run, if it has a name and the file is new. */
 int dt_training_log_run(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
-/* The line that says which steps of a resumed run have lost their lines. */
+/* The line that says how many lines of a resumed run are lost. */
 int dt_training_log_lost(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 int dt_training_log_step(struct dt_training *training, struct dt_step_report *report,
                          struct dt_error *err) DT_MUST_CHECK;

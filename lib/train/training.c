@@ -69,8 +69,7 @@ void dt_training_facts(const struct dt_training *t, struct dt_training_facts *fa
         .tokens = dt_batch_samples(&t->settings, t->settings.training.max_steps) * length,
         .first_step = t->first_step,
         .max_steps = t->settings.training.max_steps,
-        .unlogged_after = t->unlogged_after,
-        .unlogged_until = t->unlogged_until,
+        .lost_lines = t->lost_lines,
         .damaged_metrics = t->metrics.damaged,
     };
 }

@@ -45,14 +45,13 @@ struct dt_training_options {
 struct dt_training_facts {
     int64_t parameters;
     struct dt_memory_plan memory;
-    size_t available;                    /* bytes that the device could still give */
-    uint64_t train_tokens, val_tokens;   /* val_tokens 0: no validation */
-    uint64_t samples;                    /* sequences of one epoch */
-    uint64_t tokens_per_step;            /* the largest, with a batch ramp */
-    uint64_t tokens;                     /* that the whole run uses */
-    long first_step, max_steps;          /* first_step > 0: resumed; max_steps: the last at most */
-    long unlogged_after, unlogged_until; /* steps between whose lines metrics.jsonl has lost; equal:
-                                          * none */
+    size_t available;                  /* bytes that the device could still give */
+    uint64_t train_tokens, val_tokens; /* val_tokens 0: no validation */
+    uint64_t samples;                  /* sequences of one epoch */
+    uint64_t tokens_per_step;          /* the largest, with a batch ramp */
+    uint64_t tokens;                   /* that the whole run uses */
+    long first_step, max_steps;        /* first_step > 0: resumed; max_steps: the last at most */
+    long lost_lines; /* of metrics.jsonl, up to first_step: fewer are there than were written */
     long damaged_metrics; /* lines of metrics.jsonl that were not JSON, and are removed */
 };
 

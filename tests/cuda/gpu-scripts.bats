@@ -136,7 +136,7 @@ runs() {
     runs data 2 settings
     printf '%s\n' "${small[@]}" --set training.warmup_steps=1 --set model.max_seq_len=8 \
         --set model.hidden_size=16 >bundle/share/settings
-    cp -s "$(realpath "${DT_BUILD:-$ROOT/build}")"/lib/dt/cuda-emulated.so bundle/lib/dt
+    cp -s "$(realpath "${DT_BUILD:-$ROOT/build}")"/lib/dt/{cuda-emulated,crypto}.so bundle/lib/dt
     program path/nvidia-smi 'echo "Some GPU, 1.2"; echo "Some GPU, 1.2"'
     export CUDA_EMULATOR=gpus=2 DT_CHECK_DEVICE=cuda-emulated
     export LD_LIBRARY_PATH="${DT_BUILD:-$ROOT/build}/tests/cuda/nccl"
