@@ -76,7 +76,7 @@ static int add_shards(struct measurement *m, struct dt_dataset *data, struct dt_
 static int measure_shards(struct measurement *m, const char *path, struct dt_error *err)
 {
     struct dt_dataset *data;
-    if (m->how->split && !dt_dataset_has_splits(path))
+    if (m->how->split && !dt_dataset_names_splits(path))
         return dt_fail(err, DT_EINVALID, "%s: has no splits: leave --split out", path);
     DT_TRY(dt_dataset_open(&data, path, m->how->split ? m->how->split : "val", err));
     const struct dt_shard_info *info = dt_dataset_info(data);

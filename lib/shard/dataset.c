@@ -278,6 +278,16 @@ bool dt_dataset_has_splits(const char *path)
     return dt_is_directory(path) || dt_mixture_is_named(path);
 }
 
+bool dt_dataset_names_splits(const char *path)
+{
+    struct dt_shard_sources sources = {0};
+    struct dt_error ignored; /* dt_dataset_open meets it again */
+    bool names = dt_dataset_has_splits(path) ||
+                 (dt_shard_sources_add(&sources, path, &ignored) == 0 && sources.items[0].split);
+    dt_shard_sources_release(&sources);
+    return names;
+}
+
 uint64_t dt_dataset_weights(const struct dt_dataset *d)
 {
     uint64_t hash = 0;

@@ -50,6 +50,9 @@ int dt_dataset_open(struct dt_dataset **d, const char *path, const char *split,
                     struct dt_error *err) DT_MUST_CHECK;
 /* Whether what is at path has splits: a directory or a mixture, not a single file. */
 bool dt_dataset_has_splits(const char *path);
+/* Whether a split of it can be asked for by name: it has splits, or is a shard that index.json
+ * lists, which is of one. */
+bool dt_dataset_names_splits(const char *path);
 /* A hash of the weights of a mixture, which are part of its order; 0 if it is none. */
 uint64_t dt_dataset_weights(const struct dt_dataset *d);
 /* The same data set for another thread, with a memory of its own. */

@@ -60,7 +60,7 @@ static int open_train_split(struct dt_training *t, const struct dt_training_opti
 {
     const struct dt_settings *s = &t->settings;
     long length = s->training.sequence_length;
-    if (!dt_dataset_has_splits(o->data) && strcmp(s->data.train_split, DT_TRAIN_SPLIT) != 0)
+    if (strcmp(s->data.train_split, DT_TRAIN_SPLIT) != 0 && !dt_dataset_names_splits(o->data))
         return dt_fail(err, DT_EINVALID, "%s: data.train_split names '%s', and %s has no splits",
                        o->settings_path, s->data.train_split, o->data);
     if (!dt_text_is_named(o->data))

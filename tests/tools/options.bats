@@ -41,7 +41,8 @@ setup() {
     dt-train -q -j 1 --set model.hidden_size=16 --set model.num_layers=1 --set model.num_heads=2 \
         --set model.max_seq_len=16 --set training.max_steps=1 --set training.warmup_steps=0 \
         -t tok.json -o run data >/dev/null
-    for data in plain.txt data/train-00000.dts; do
+    cp data/train-00000.dts alone.dts # which no index.json lists
+    for data in plain.txt alone.dts; do
         run dt-eval -q -m run/latest perplexity --split train $data
         assert_one_line_error dt-eval
         [[ "$output" == *"no splits: leave --split out" ]]
@@ -54,7 +55,7 @@ setup() {
     run dt-train -q --init-from run/latest --resume run -o new data
     [ "$status" -eq 2 ]
     [[ "$output" == *"--resume 'run' and --init-from exclude each other: a run goes on with "* ]]
-    run dt-train -q --set data.train_split=test -o new data/train-00000.dts
+    run dt-train -q --set data.train_split=test -o new alone.dts
     assert_one_line_error dt-train
-    [[ "$output" == *"data.train_split names 'test', and data/train-00000.dts has no splits" ]]
+    [[ "$output" == *"data.train_split names 'test', and alone.dts has no splits" ]]
 }
