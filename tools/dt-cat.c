@@ -44,10 +44,11 @@ static const struct dt_option options[] = {
     {"split", 0, DT_OPT_STRING, &opt.split, "NAME", "the shards of split NAME alone"},
     {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "TOKENIZER",
      "for --text, --from and --verify: tokenizer.json, vocab.json with merges.txt "
-     "beside it, or a directory"},
+     "beside it, or a directory",
+     .reads = true},
     {"doc", 0, DT_OPT_INT, &opt.document, "N", "print document N alone, from 0", .min = 0,
      .max = 1e18},
-    {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write to FILE"},
+    {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write to FILE", .writes = ""},
     {NULL}};
 
 static const struct dt_command command = {
@@ -94,6 +95,23 @@ static int check_one_split(const struct dt_shard_sources *s, struct dt_error *er
                    other->path, s->items[0].path, as_names[opt.as]);
 }
 
+/* Of a source that is several files, all that --from can read of it. */
+static int check_output(const char *path, struct dt_error *err)
+{
+    char *parts[] = {dt_strdup(path), dt_format("%s.bin", path), dt_format("%s.idx", path),
+                     dt_path_join(path, dt_path_base(opt.output))};
+    int rc = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        bool read = i == 0 || opt.from > 0;
+        if (rc == 0 && read && dt_output_is_input(opt.output, parts[i]))
+            rc = dt_fail(err, DT_EINVALID,
+                         "--output: '%s' is also an input, which would be lost: name another file",
+                         opt.output);
+        free(parts[i]);
+    }
+    return rc;
+}
+
 static int find_sources(struct dt_shard_sources *s, char *const *paths, int count,
                         struct dt_error *err)
 {
@@ -109,6 +127,11 @@ static int find_sources(struct dt_shard_sources *s, char *const *paths, int coun
     }
     if (opt.split)
         DT_TRY(dt_shard_sources_select(s, opt.split, err));
+    for (int i = 0; i < s->count; i++) {
+        DT_TRY(check_output(s->items[i].path, err));
+        if (opt.as)
+            DT_TRY(dt_shard_source_check(&s->items[i], err));
+    }
     return opt.as && !opt.from ? check_one_split(s, err) : 0;
 }
 
@@ -294,14 +317,8 @@ static int verify_source(struct printer *p, const struct dt_shard_source *source
                          struct dt_error *err)
 {
     struct dt_shard_info info;
-    struct dt_shard *s;
     char *provenance = NULL;
-    int rc = 0;
-    if (source->listed) {
-        DT_TRY(dt_shard_open(&s, source->path, err));
-        rc = dt_manifest_check(source->manifest, source->listed, s, source->path, err);
-        dt_shard_close(s);
-    }
+    int rc = dt_shard_source_check(source, err);
     if (rc == 0)
         rc = read_through(source->path, &info, &provenance, err);
     if (rc == 0)

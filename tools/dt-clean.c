@@ -63,9 +63,9 @@ static const struct dt_option options[] = {
     {"language", 0, DT_OPT_STRING, &opt.languages, "LIST",
      "drop documents whose meta.lang is not of LIST (en,de)"},
     {"rules", 0, DT_OPT_LIST, &opt.rules, "FILE",
-     "apply a rule file: gopher, c4, fineweb, dolma, or your own"},
+     "apply a rule file: gopher, c4, fineweb, dolma, or your own", .reads = true},
     {"decontaminate", 0, DT_OPT_LIST, &opt.contamination, "FILE",
-     "drop documents that share words with evaluation texts"},
+     "drop documents that share words with evaluation texts", .reads = true},
     {"sequence", 0, DT_OPT_INT, &opt.sequence, "N",
      "--decontaminate looks for sequences of N words (default 13)", .min = 1,
      .max = DT_SHINGLE_WORDS, .with = "decontaminate"},
@@ -73,7 +73,8 @@ static const struct dt_option options[] = {
      "mask personal data: email,ipv6,ipv4,iban,card,phone or all"},
     {"max-masked", 0, DT_OPT_INT, &opt.max_masked, "N",
      "drop documents with more than N masked places", .min = 0, .max = 1e15, .with = "mask"},
-    {"drop", 0, DT_OPT_STRING, &opt.drop, "LIST", "drop the documents that dt-dedup(1) listed"},
+    {"drop", 0, DT_OPT_STRING, &opt.drop, "LIST", "drop the documents that dt-dedup(1) listed",
+     .reads = true},
     {"dedup", 0, DT_OPT_FLAG, &opt.dedup, NULL, "drop documents whose text came before"},
     {"dedup-parts", 0, DT_OPT_CHOICE, &opt.part, "WHAT",
      "remove paragraphs or lines that came before (default none)", .choices = part_names},
@@ -81,19 +82,17 @@ static const struct dt_option options[] = {
      "write what the rules find, not documents"},
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
-    {"rejects", 0, DT_OPT_STRING, &opt.rejects, "FILE", "write dropped documents to FILE"},
-    {"stats", 0, DT_OPT_STRING, &opt.stats, "FILE", "write statistics as JSON to FILE"},
-    {"output", 'o', DT_OPT_STRING, &opt.out, "FILE", "write documents to FILE (default: stdout)"},
+    {"rejects", 0, DT_OPT_STRING, &opt.rejects, "FILE", "write dropped documents to FILE",
+     .writes = ""},
+    {"stats", 0, DT_OPT_STRING, &opt.stats, "FILE", "write statistics as JSON to FILE",
+     .writes = ""},
+    {"output", 'o', DT_OPT_STRING, &opt.out, "FILE", "write documents to FILE (default: stdout)",
+     .writes = ""},
     {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "print no summary and no progress"},
     {NULL}};
 
 static const struct dt_command command = {
     "dt-clean", "repair, normalize, filter, mask and deduplicate documents", "[FILE ...]", options};
-
-static bool same(const char *a, const char *b)
-{
-    return a && b && strcmp(a, b) == 0;
-}
 
 static void check_options(struct dt_documents_options *reading)
 {
@@ -112,11 +111,6 @@ static void check_options(struct dt_documents_options *reading)
                  (int)strcspn(mask, ","), mask);
     if (opt.attributes && (opt.dedup || opt.part || opt.drop || opt.rejects || opt.to))
         dt_usage("--attributes goes without --dedup, --dedup-parts, --drop, --rejects and --to");
-    const char *const files[] = {opt.out, opt.rejects, opt.stats, reading->bad_lines.quarantine};
-    for (int i = 0; i < 4; i++)
-        for (int k = 0; k < i; k++)
-            if (same(files[i], files[k]))
-                dt_usage("--output, --rejects, --stats and quarantine must be different files");
     if (opt.threads == 0)
         opt.threads = dt_processors();
 }

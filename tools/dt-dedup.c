@@ -39,7 +39,7 @@ static const struct dt_option options[] = {
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
     {"output", 'o', DT_OPT_STRING, &opt.out, "PATH",
-     "sign: write signatures to PATH; match: write lists into the directory PATH"},
+     "sign: write signatures to PATH; match: write lists into the directory PATH", .writes = ""},
     {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "print no numbers and no progress"},
     {NULL}};
 
@@ -173,6 +173,20 @@ static int write_list(struct dt_near_duplicates *d, int i, const char *path, str
     return rc;
 }
 
+static int check_list(const char *path, char **files, int count, struct dt_error *err)
+{
+    char *name = dt_near_duplicates_name(path);
+    char *list = dt_format("%s/%s.drop", opt.out, name);
+    int rc = 0;
+    for (int i = 0; i < count && rc == 0; i++)
+        if (dt_output_is_input(list, files[i]))
+            rc = dt_fail(err, DT_EINVALID, "'%s' is an input and would be the list of '%s'", list,
+                         path);
+    free(list);
+    free(name);
+    return rc;
+}
+
 static int match_all(struct dt_near_duplicates *d, char **files, int count, struct dt_error *err)
 {
     struct dt_near_duplicates_size size = dt_near_duplicates_size(d);
@@ -200,6 +214,8 @@ static int run_match(char **files, int count, struct dt_error *err)
     struct dt_near_duplicates *d;
     if (count == 0)
         dt_usage("match needs files of signatures");
+    for (int i = 0; i < count; i++)
+        DT_TRY(check_list(files[i], files, count, err));
     DT_TRY(dt_near_duplicates_open(&d, files, count, err));
     int rc = match_all(d, files, count, err);
     dt_near_duplicates_close(d);

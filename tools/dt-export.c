@@ -28,9 +28,11 @@ static struct {
 
 static const struct dt_option options[] = {
     {"model", 'm', DT_OPT_LIST, &opt.models, "MODEL",
-     "take the model in this directory or GGUF file; of several, the mean", .required = true},
+     "take the model in this directory or GGUF file; of several, the mean", .required = true,
+     .reads = true},
     {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "FILE",
-     "tokenizer.json that goes along (default: the one in the first model's directory)"},
+     "tokenizer.json that goes along (default: the one in the first model's directory)",
+     .reads = true},
     {"to", 0, DT_OPT_CHOICE, &opt.form, "FORM", "hf, a directory (the default), or gguf, a file",
      .choices = forms},
     {"type", 0, DT_OPT_CHOICE, &opt.type, "TYPE", "f32 (the default), f16, bf16; of GGUF also q8_0",
@@ -38,7 +40,8 @@ static const struct dt_option options[] = {
     {"max-shard", 0, DT_OPT_INT, &opt.most, "BYTES", "cut weights into files of at most BYTES",
      .min = 1, .max = 1e15},
     {"verify", 0, DT_OPT_FLAG, &opt.verify, NULL, "read it back, and compare logits"},
-    {"output", 'o', DT_OPT_STRING, &opt.output, "PATH", "write to PATH", .required = true},
+    {"output", 'o', DT_OPT_STRING, &opt.output, "PATH", "write to PATH", .required = true,
+     .writes = ""},
     {NULL},
 };
 
@@ -137,6 +140,17 @@ static int write_tokenizer(const char *tokenizer, uint32_t eot, long length, str
     return rc;
 }
 
+/* A failure removes what was written. */
+static int check_tokenizer(const char *tokenizer, struct dt_error *err)
+{
+    char *path = dt_path_join(opt.output, DT_TOKENIZER_FILE);
+    int rc = tokenizer && dt_output_is_input(path, tokenizer)
+                 ? dt_fail(err, DT_EINVALID, "'%s' is an input: name another --output", path)
+                 : 0;
+    free(path);
+    return rc;
+}
+
 /* After a failure, so that nothing looks like a model. */
 static void remove_parts(void)
 {
@@ -160,6 +174,7 @@ static int write_directory(const struct dt_model *m, const char *tokenizer, uint
     DT_TRY(taken);
     if (taken)
         return dt_fail(err, DT_EINVALID, "%s: holds a model already", opt.output);
+    DT_TRY(check_tokenizer(tokenizer, err));
     DT_TRY(dt_make_directories(opt.output, err));
     int rc = tokenizer ? write_tokenizer(tokenizer, eot, m->config.max_seq_len, err) : 0;
     rc = rc < 0 ? rc

@@ -40,13 +40,14 @@ static struct {
                  .length_penalty = 1}};
 
 static const struct dt_option options[] = {
-    {"model", 'm', DT_OPT_STRING, &opt.model, "DIR", "use the model in DIR", .required = true},
+    {"model", 'm', DT_OPT_STRING, &opt.model, "DIR", "use the model in DIR", .required = true,
+     .reads = true},
     {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "FILE",
-     "use this tokenizer (default: the one in the model's directory)"},
+     "use this tokenizer (default: the one in the model's directory)", .reads = true},
     {"prompt", 'p', DT_OPT_STRING, &opt.prompt, "TEXT", "continue TEXT (default: begin a document)",
      .without = "prompts"},
     {"prompts", 0, DT_OPT_STRING, &opt.prompts, "FILE",
-     "continue the prompts in FILE, JSON Lines; so is what is written"},
+     "continue the prompts in FILE, JSON Lines; so is what is written", .reads = true},
     {"batch", 0, DT_OPT_INT, &opt.how.slots, "N", "continue N of them side by side (default 16)",
      .min = 1, .max = 4096, .with = "prompts"},
     {"tokens", 'n', DT_OPT_INT, &opt.how.tokens, "N", "add at most N tokens (default 256)",
@@ -76,7 +77,7 @@ static const struct dt_option options[] = {
      .max = 1e15},
     {"no-eot", 0, DT_OPT_FLAG, &opt.no_eot, NULL,
      "do not put the end-of-text token before the prompt"},
-    {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write to FILE"},
+    {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write to FILE", .writes = ""},
     {"precision", 0, DT_OPT_CHOICE, &opt.precision, "TYPE",
      "compute in fp32 (the default), or in bf16: faster, and less exact", .choices = precisions},
     {"device", 0, DT_OPT_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ..."},

@@ -23,7 +23,7 @@ static struct {
 
 static const struct dt_option options[] = {
     {"output", 'o', DT_OPT_STRING, &opt.output, "FILE",
-     "write FILE.svg, FILE.png or FILE.txt (default: text on stdout)"},
+     "write FILE.svg, FILE.png or FILE.txt (default: text on stdout)", .writes = ""},
     {"title", 0, DT_OPT_STRING, &opt.title, "TEXT", "write TEXT above the plot"},
     {"x", 0, DT_OPT_CHOICE, &opt.x, "AXIS", "draw over step, tokens or time (default step)",
      .choices = x_names},

@@ -326,8 +326,10 @@ static int run_on(struct dt_sharder_options *how, struct splits *splits,
     bool divided;
     if (sources->count == 0)
         return dt_fail(err, DT_EINVALID, "the directories list no shards");
-    for (int i = 0; i < sources->count; i++)
+    for (int i = 0; i < sources->count; i++) {
         DT_TRY(check_place(sources->items[i].path, err));
+        DT_TRY(dt_shard_source_check(&sources->items[i], err));
+    }
     DT_TRY(dt_shard_sources_check_distinct(sources, err));
     DT_TRY(dt_shard_sources_divided(sources, &divided, err));
     if (divided)

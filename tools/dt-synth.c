@@ -17,7 +17,7 @@ static struct {
 } opt = {.output = "-", .documents = -1, .bytes = -1};
 
 static const struct dt_option options[] = {
-    {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write to FILE"},
+    {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write to FILE", .writes = ""},
     {"documents", 'n', DT_OPT_INT, &opt.documents, "N", "write N documents (default 1000)",
      .min = 1, .max = 1e15, .without = "bytes entropy"},
     {"bytes", 0, DT_OPT_INT, &opt.bytes, "N", "write until the texts hold N bytes", .min = 1,

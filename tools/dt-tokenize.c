@@ -33,7 +33,7 @@ static struct {
 
 static const struct dt_option options[] = {
     {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "TOKENIZER",
-     "tokenizer.json, or a file of another kind, or a directory", .required = true},
+     "tokenizer.json, or a file of another kind, or a directory", .required = true, .reads = true},
     {"pattern", 0, DT_OPT_CHOICE, &opt.pattern, "PATTERN",
      "how text is cut into pieces, whatever TOKENIZER says", .choices = dt_pattern_names},
     {"ids", 0, DT_OPT_FLAG, &opt.ids, NULL, "ids as text, a line a document"},
@@ -60,7 +60,7 @@ static const struct dt_option options[] = {
     DT_READING_OPTIONS(opt.reading),
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
-    {"output", 'o', DT_OPT_STRING, &opt.out, "FILE", "write to FILE"},
+    {"output", 'o', DT_OPT_STRING, &opt.out, "FILE", "write to FILE", .writes = ""},
     {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "show no progress"},
     {NULL}};
 

@@ -51,7 +51,7 @@ static const struct dt_option options[] = {
     DT_READING_OPTIONS(opt.reading),
     {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
-    {"output", 'o', DT_OPT_STRING, &opt.out, "FILE", "write to FILE"},
+    {"output", 'o', DT_OPT_STRING, &opt.out, "FILE", "write to FILE", .writes = ""},
     {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "show no progress"},
     {NULL}};
 

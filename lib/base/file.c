@@ -396,6 +396,38 @@ bool dt_output_is_terminal(const char *path)
     return fd >= 0 && isatty(fd);
 }
 
+/* standard: the descriptor that "-" stands for. */
+static bool look_at(const char *path, int standard, struct stat *st)
+{
+    return (strcmp(path, "-") == 0 ? fstat(standard, st) : stat(path, st)) == 0;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+bool dt_output_is_input(const char *output, const char *input)
+{
+    struct stat out, in;
+    return look_at(output, STDOUT_FILENO, &out) && look_at(input, STDIN_FILENO, &in) &&
+           S_ISREG(out.st_mode) && is_same(&out, &in);
+}
+
+bool dt_output_is_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    if (strcmp(a, b) == 0)
+        return true;
+    if (look_at(a, STDOUT_FILENO, &x) && look_at(b, STDOUT_FILENO, &y))
+        return !S_ISCHR(x.st_mode) && is_same(&x, &y); /* a terminal or /dev/null takes both */
+    char *first = dt_path_real(a), *second = dt_path_real(b);
+    bool same = strcmp(first, second) == 0;
+    free(first);
+    free(second);
+    return same;
+}
+
 bool dt_is_directory(const char *path)
 {
     struct stat st;

@@ -75,6 +75,12 @@ bool dt_output_is_pipe(const struct dt_output *out);
 /* Whether dt_output_open(path) would write to a terminal. */
 bool dt_output_is_terminal(const char *path);
 
+/* Whether writing to output would change or replace input: the same regular file, by whatever
+ * path, links included. "-" is stdout and stdin. */
+bool dt_output_is_input(const char *output, const char *input);
+/* Whether both would write to one file; one that does not exist yet is told by its path. */
+bool dt_output_is_same(const char *a, const char *b);
+
 bool dt_is_directory(const char *path);
 /* 1: the path names something; 0: it names nothing. DT_EIO where the system does not tell (no
  * permission to search a directory, a loop of links), and for a link to nothing: such a file is

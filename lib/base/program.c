@@ -494,6 +494,54 @@ static void check_companions(const struct dt_command *c, const struct dt_option 
         dt_usage("--%s goes with --%.*s only", o->name, (int)strcspn(o->with, " "), o->with);
 }
 
+/* The file that an option writes, or NULL. */
+static const char *written_by(const struct dt_option *o)
+{
+    const char *value = o->writes ? *(const char **)o->value : NULL;
+    size_t length = o->writes ? strlen(o->writes) : 0;
+    return value && strncmp(value, o->writes, length) == 0 ? value + length : NULL;
+}
+
+static void reject_input(const struct dt_option *o, const char *input)
+{
+    const char *output = written_by(o);
+    if (dt_output_is_input(output, input))
+        dt_usage("--%s: '%s' is also an input, which would be lost: name another file", o->name,
+                 output);
+}
+
+/* The files that options name and o may not write. */
+static void check_options_files(const struct dt_command *c, const struct dt_option *o)
+{
+    for (const struct dt_option *other = c->options; other->name; other++) {
+        const struct dt_string_list *list = other->value;
+        const char *output = written_by(other);
+        if (other < o && output && dt_output_is_same(output, written_by(o)))
+            dt_usage("--%s and --%s must be different files: both are '%s'", other->name, o->name,
+                     output);
+        if (other->reads && other->kind == DT_OPT_STRING && *(const char **)other->value)
+            reject_input(o, *(const char **)other->value);
+        for (int i = 0; other->reads && other->kind == DT_OPT_LIST && i < list->count; i++)
+            reject_input(o, list->items[i]);
+    }
+}
+
+/* No file that is written may be an input, or another one that is written. */
+static void check_files(const struct dt_command *c, char *const *operands, int count)
+{
+    int first = c->uses && count > 0; /* after the name of the use */
+    bool from_stdin = first == count && (c->uses || *c->operands);
+    for (const struct dt_option *o = c->options; o->name; o++) {
+        if (written_by(o) == NULL)
+            continue;
+        check_options_files(c, o);
+        for (int i = first; i < count; i++)
+            reject_input(o, operands[i]);
+        if (from_stdin)
+            reject_input(o, "-");
+    }
+}
+
 int dt_parse_options(const struct dt_command *c, int argc, char **argv)
 {
     struct option longs[MAX_OPTIONS + 3];
@@ -532,6 +580,7 @@ int dt_parse_options(const struct dt_command *c, int argc, char **argv)
     for (int i = 0; i < count; i++)
         if (given[i])
             check_companions(c, &c->options[i]);
+    check_files(c, argv + optind, argc - optind);
     return optind;
 }
 

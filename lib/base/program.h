@@ -52,6 +52,11 @@ struct dt_option {
     /* Long names of other options, with spaces between: it would have no effect without one of
      * with, and beside any of without, and is refused there. NULL: none. */
     const char *with, *without;
+    /* Of DT_OPT_STRING and DT_OPT_LIST. reads: the value names a file that is read, as operands
+     * do. writes: the value names a file that is written, after this text ("" or "NAME="). A
+     * file that is written must be no other of these, or dt_parse_options refuses it. */
+    bool reads;
+    const char *writes;
 };
 
 /* One of several things that a program does, and the long names of its options, with spaces

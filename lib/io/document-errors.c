@@ -7,29 +7,12 @@
 
 #include "base/json.h"
 
-/* Renamed over an input, the quarantine file would replace all of it by its bad lines. */
-static int check_place(const char *quarantine, char *const *inputs, int count, struct dt_error *err)
-{
-    char *place = dt_path_real(quarantine);
-    int rc = 0;
-    for (int i = 0; i < count && rc == 0; i++) {
-        char *input = dt_path_real(inputs[i]);
-        if (strcmp(inputs[i], "-") != 0 && strcmp(place, input) == 0)
-            rc = dt_fail(err, DT_EINVALID, "'%s' is an input and cannot be the quarantine file",
-                         quarantine);
-        free(input);
-    }
-    free(place);
-    return rc;
-}
-
 int dt_bad_lines_open(struct dt_bad_lines *b, const struct dt_bad_line_policy *policy,
-                      char *const *inputs, int count, struct dt_error *err)
+                      struct dt_error *err)
 {
     *b = (struct dt_bad_lines){.policy = *policy, .out = {.fd = -1}};
     if (policy->quarantine == NULL)
         return 0;
-    DT_TRY(check_place(policy->quarantine, inputs, count, err));
     return dt_output_open(&b->out, policy->quarantine, err);
 }
 

@@ -25,9 +25,9 @@ struct dt_bad_lines {
     char *first; /* "FILE:LINE: reason" of the first */
 };
 
-/* The quarantine file must not be one of the inputs. *b is released after a failure. */
+/* *b is released after a failure. */
 int dt_bad_lines_open(struct dt_bad_lines *b, const struct dt_bad_line_policy *policy,
-                      char *const *inputs, int count, struct dt_error *err) DT_MUST_CHECK;
+                      struct dt_error *err) DT_MUST_CHECK;
 /* Judges a line, of which *err holds the reason: 0 if it is skipped, or the error, which then
  * begins with "FILE:LINE: ". */
 int dt_bad_lines_take(struct dt_bad_lines *b, const char *file, uint64_t number,

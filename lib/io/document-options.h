@@ -28,7 +28,8 @@ struct dt_reading_options {
 
 #define DT_READING_OPTIONS(o)                                                                      \
     {"on-error", 0, DT_OPT_STRING, &(o).on_error, "stop|skip|quarantine=FILE",                     \
-     "at a line that is not a document: stop (default), skip it, or move it to FILE"},             \
+     "at a line that is not a document: stop (default), skip it, or move it to FILE",               \
+     .writes = "quarantine="},                                                                     \
     {"max-errors", 0, DT_OPT_INT, &(o).max_errors, "N",                                            \
      "skip at most N such lines, and fail at the next (default: any number)",                      \
      .min = 0, .max = 1e15},                                                                       \

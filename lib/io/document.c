@@ -84,7 +84,7 @@ int dt_documents_open(struct dt_documents **result, char *const *paths, int coun
     d->options = *options;
     d->most = options->most ? options->most : DT_DOCUMENT_BYTES;
     d->total = total_size(paths, count);
-    int rc = dt_bad_lines_open(&d->bad_lines, &options->bad_lines, paths, count, err);
+    int rc = dt_bad_lines_open(&d->bad_lines, &options->bad_lines, err);
     if (rc < 0) {
         dt_documents_close(d);
         return rc;

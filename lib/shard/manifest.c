@@ -143,6 +143,39 @@ static int read_shard(struct dt_manifest *m, struct dt_manifest_split *split,
     return 0;
 }
 
+/* tokens, documents and text_bytes of all shards. */
+static struct dt_manifest_shard total_of(const struct dt_manifest_split *split)
+{
+    struct dt_manifest_shard total = {0};
+    for (int i = 0; i < split->count; i++) {
+        total.tokens += split->shards[i].tokens;
+        total.documents += split->shards[i].documents;
+        total.text_bytes += split->shards[i].text_bytes;
+    }
+    return total;
+}
+
+static int check_total(const struct dt_manifest_split *split, struct json_object *object,
+                       const char *subject, struct dt_error *err)
+{
+    const struct dt_manifest_shard total = total_of(split);
+    const struct {
+        const char *name;
+        uint64_t value;
+    } sums[] = {
+        {"tokens", total.tokens}, {"documents", total.documents}, {"bytes", total.text_bytes}};
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+        uint64_t value = 0;
+        DT_TRY(get_count(object, sums[i].name, subject, &value, err));
+        if (value != sums[i].value)
+            return dt_fail(err, DT_EFORMAT,
+                           "%s: split '%s' has %llu %s, but its shards have %llu together", subject,
+                           split->name, (unsigned long long)value, sums[i].name,
+                           (unsigned long long)sums[i].value);
+    }
+    return 0;
+}
+
 static int read_split(struct dt_manifest *m, const char *name, struct json_object *object,
                       const char *subject, struct dt_error *err)
 {
@@ -158,7 +191,7 @@ static int read_split(struct dt_manifest *m, const char *name, struct json_objec
                            name);
         DT_TRY(read_shard(m, split, shard, subject, err));
     }
-    return 0;
+    return check_total(split, object, subject, err);
 }
 
 static int read_provenance(struct dt_manifest *m, struct json_object *root, const char *subject,
@@ -267,7 +300,7 @@ static void add_hash(struct json_object *object, const char *name, uint64_t valu
 static struct json_object *split_to_json(const struct dt_manifest_split *split, bool masked)
 {
     struct json_object *object = dt_json_new_object(), *shards = dt_json_new_array();
-    uint64_t tokens = 0, documents = 0, text_bytes = 0;
+    const struct dt_manifest_shard total = total_of(split);
     for (int i = 0; i < split->count; i++) {
         const struct dt_manifest_shard *s = &split->shards[i];
         struct json_object *shard = dt_json_new_object();
@@ -282,13 +315,10 @@ static struct json_object *split_to_json(const struct dt_manifest_split *split, 
             add_count(shard, "targets", s->targets);
         }
         dt_json_array_add(shards, shard);
-        tokens += s->tokens;
-        documents += s->documents;
-        text_bytes += s->text_bytes;
     }
-    add_count(object, "tokens", tokens);
-    add_count(object, "documents", documents);
-    add_count(object, "bytes", text_bytes);
+    add_count(object, "tokens", total.tokens);
+    add_count(object, "documents", total.documents);
+    add_count(object, "bytes", total.text_bytes);
     dt_json_object_add(object, "shards", shards);
     return object;
 }

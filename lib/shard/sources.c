@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "shard/shard.h"
 
 struct dt_indexed_directory {
     char *path;
@@ -61,12 +62,11 @@ static int add_directory(struct dt_shard_sources *s, const char *path, struct dt
     return 0;
 }
 
-/* Looks a file up in the index.json beside it, if it has the name of a shard and there is
- * an index.json. */
-static int look_up(struct dt_shard_sources *s, struct dt_shard_source *source,
-                   const char *directory, struct dt_error *err)
+/* Looks a file up in its directory's index.json, if there is one. */
+static int look_up_in(struct dt_shard_sources *s, struct dt_shard_source *source,
+                      const char *directory, const char *path, struct dt_error *err)
 {
-    const char *file = dt_path_base(source->path);
+    const char *file = dt_path_base(path);
     char *index = dt_path_join(directory, DT_MANIFEST_NAME);
     int there = dt_manifest_is_shard_name(file) ? dt_file_probe(index, err) : 0;
     free(index);
@@ -79,17 +79,32 @@ static int look_up(struct dt_shard_sources *s, struct dt_shard_source *source,
         return dt_fail(err, DT_EFORMAT,
                        "%s: the %s beside it does not list it: a dt-shard that was stopped left "
                        "it, or one is still running; name the directory instead",
-                       source->path, DT_MANIFEST_NAME);
+                       path, DT_MANIFEST_NAME);
     source->split = split->name;
     return 0;
 }
 
-static int add_file(struct dt_shard_sources *s, const char *path, struct dt_error *err)
+/* Looks a source up in the index.json beside path, if that has the name of a shard. */
+static int look_up(struct dt_shard_sources *s, struct dt_shard_source *source, const char *path,
+                   struct dt_error *err)
 {
     size_t length = (size_t)(dt_path_base(path) - path);
     char *directory = length ? dt_strndup(path, length > 1 ? length - 1 : 1) : dt_strdup(".");
-    int rc = look_up(s, add_item(s, dt_strdup(path)), directory, err);
+    int rc = look_up_in(s, source, directory, path, err);
     free(directory);
+    return rc;
+}
+
+/* A link of any name to a shard is of the shard's split. */
+static int add_file(struct dt_shard_sources *s, const char *path, struct dt_error *err)
+{
+    struct dt_shard_source *source = add_item(s, dt_strdup(path));
+    DT_TRY(look_up(s, source, path, err));
+    if (source->split)
+        return 0;
+    char *real = dt_path_real(path);
+    int rc = look_up(s, source, real, err);
+    free(real);
     return rc;
 }
 
@@ -133,6 +148,17 @@ int dt_shard_sources_select(struct dt_shard_sources *s, const char *split, struc
     }
     s->count = kept;
     return kept ? 0 : dt_fail(err, DT_EMISSING, "no shard is of split '%s'", split);
+}
+
+int dt_shard_source_check(const struct dt_shard_source *source, struct dt_error *err)
+{
+    struct dt_shard *shard;
+    if (source->listed == NULL)
+        return 0;
+    DT_TRY(dt_shard_open(&shard, source->path, err));
+    int rc = dt_manifest_check(source->manifest, source->listed, shard, source->path, err);
+    dt_shard_close(shard);
+    return rc;
 }
 
 /* --- what is refused -------------------------------------------------------------------------- */

@@ -8,9 +8,9 @@
  *     ... s.items[i].path ...
  *     dt_shard_sources_release(&s);
  *
- * index.json is the truth: of a shard that is named by itself it says the split, too, and
- * one that it does not list is refused, since it is what a stopped dt-shard left, or a copy
- * of documents that other shards hold.
+ * index.json is the truth: of a shard that is named by itself, or by a link to it, it says the
+ * split, too, and one that it does not list is refused, since it is what a stopped dt-shard left,
+ * or a copy of documents that other shards hold.
  */
 #ifndef DT_SHARD_SOURCES_H
 #define DT_SHARD_SOURCES_H
@@ -45,6 +45,8 @@ void dt_shard_sources_release(struct dt_shard_sources *s);
  * is of; DT_EMISSING if none is of that one. */
 int dt_shard_sources_select(struct dt_shard_sources *s, const char *split,
                             struct dt_error *err) DT_MUST_CHECK;
+/* DT_EFORMAT unless the shard is as index.json lists it; 0 where none does. */
+int dt_shard_source_check(const struct dt_shard_source *source, struct dt_error *err) DT_MUST_CHECK;
 /* DT_EINVALID if two of them are one file, whose documents would count twice. */
 int dt_shard_sources_check_distinct(const struct dt_shard_sources *s,
                                     struct dt_error *err) DT_MUST_CHECK;

@@ -474,10 +474,41 @@ static void spellings_of_a_path_are_one(void **state)
     free(here);
 }
 
+static void an_output_that_is_an_input_is_known_through_links(void **state)
+{
+    struct dt_error err;
+    (void)state;
+    assert_int_equal(dt_file_write("file", "a", 1, &err), 0);
+    assert_int_equal(dt_file_write("other", "a", 1, &err), 0);
+    assert_int_equal(symlink("file", "soft"), 0);
+    assert_int_equal(link("file", "hard"), 0);
+    assert_true(dt_output_is_input("./file", "file"));
+    assert_true(dt_output_is_input("soft", "hard"));
+    assert_true(dt_output_is_input("file", "soft"));
+    assert_false(dt_output_is_input("other", "file"));
+    assert_false(dt_output_is_input("absent", "absent"));
+    assert_false(dt_output_is_input("/dev/null", "/dev/null"));
+}
+
+static void outputs_of_one_file_are_the_same(void **state)
+{
+    struct dt_error err;
+    (void)state;
+    assert_int_equal(dt_file_write("file", "a", 1, &err), 0);
+    assert_int_equal(link("file", "hard"), 0);
+    assert_true(dt_output_is_same("-", "-"));
+    assert_true(dt_output_is_same("file", "hard"));
+    assert_true(dt_output_is_same("new", "./new"));
+    assert_false(dt_output_is_same("new", "file"));
+    assert_false(dt_output_is_same("new", "newer"));
+}
+
 int main(void)
 {
 #define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, enter_scratch, leave_scratch)
     const struct CMUnitTest tests[] = {
+        IN_SCRATCH(an_output_that_is_an_input_is_known_through_links),
+        IN_SCRATCH(outputs_of_one_file_are_the_same),
         IN_SCRATCH(a_file_appears_only_when_committed),
         IN_SCRATCH(an_abandoned_file_leaves_nothing),
         IN_SCRATCH(writes_of_all_sizes_arrive),

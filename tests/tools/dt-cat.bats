@@ -407,3 +407,39 @@ END
     assert_one_line_error dt-cat
     [[ "$output" == *"swapped.dts: frame 3 at byte "*": does not continue the frame before it" ]]
 }
+
+@test "no input is written" {
+    cp out/train-00000.dts kept.dts
+    cp out/index.json kept.json
+    ln -s out/train-00000.dts link.dts
+    for options in "--as dts -o out/train-00000.dts out/train-00000.dts" "--ids -o link.dts out" \
+        "--verify -o out/train-00000.dts link.dts" "--as mds -o out out"; do
+        run dt-cat $options
+        [ "$status" -ne 0 ] || { echo "$options: $output"; return 1; }
+        cmp out/train-00000.dts kept.dts
+        cmp out/index.json kept.json
+    done
+    dt-cat --split train --as megatron -o m out
+    cp m.bin kept.bin
+    run dt-cat --from megatron --as dts -t tok.json -o m.bin m
+    assert_one_line_error dt-cat
+    cmp m.bin kept.bin
+    dt-cat --split train --as mds -o mds out
+    cp mds/index.json kept.json
+    run dt-cat --from mds --as dts -t tok.json -o mds/index.json mds
+    assert_one_line_error dt-cat
+    cmp mds/index.json kept.json
+}
+
+@test "--verify compares the totals of index.json with its shards" {
+    for member in tokens documents bytes; do
+        cp -r out damaged
+        awk -v m="\"$member\":" '!done && index($0, m) { sub(/[0-9]+/, "7"); done = 1 } { print }' \
+            out/index.json >damaged/index.json
+        refute cmp -s out/index.json damaged/index.json
+        run dt-cat --verify damaged
+        assert_one_line_error dt-cat
+        [[ "$output" == *"damaged/index.json: split 'train' has 7 $member, but its shards have "* ]]
+        rm -r damaged
+    done
+}

@@ -667,3 +667,28 @@ refused() {
     assert_one_line_error dt-clean
     [[ "$output" == *"wide.zst: needs a window of more than 128 MiB; pipe it: zstd -dc --long=31 FILE" ]]
 }
+
+@test "a file that is read, or written already, is not written" {
+    printf '{"text":"a"}\n' >in
+    cp in copy
+    ln in hard
+    ln -s in soft
+    for options in "--rejects in -o out in" "--stats in -o out in" "--stats soft -o out in" \
+        "-o in in" "-o hard soft" "--rejects ./in -o out other in" "-o out --rejects out in" \
+        "-o out --stats ./out in" "--rejects other -o out --decontaminate other in" \
+        "-o out --on-error quarantine=hard in" "-o out --on-error quarantine=./out in"; do
+        printf 'words' >other
+        run command dt-clean -q $options
+        [ "$status" -eq 2 ] || { echo "$options: $status: $output"; return 1; }
+        [[ "$output" == *"also an input"* || "$output" == *"must be different files"* ]]
+        cmp in copy
+        [ "$(cat other)" = words ]
+        [ ! -e out ]
+    done
+    for command in "dt-clean -q --rejects in" "dt-clean -q --stats s -o in" "dt-vocab -s 300 -o in"; do
+        run $command <in
+        [ "$status" -eq 2 ]
+        cmp in copy
+    done
+    command dt-clean -q -o /dev/null --rejects /dev/stderr in
+}

@@ -487,3 +487,35 @@ parts() {
     [[ "$output" == *"another program is writing shards into 'out'" ]]
     dt-cat --verify out
 }
+
+@test "a link of any name to a shard is of the shard's split" {
+    dt-shard -o a --split val=0.2 all.dts
+    mkdir c
+    ln -s ../a/val-00000.dts c/v.dts
+    ln -s c/v.dts w.dts
+    for link in c/v.dts w.dts; do
+        dt-shard -o new a/train-*.dts $link
+        cmp <(column new/val-*.dts) <(column a/val-*.dts)
+        cmp <(column new/train-*.dts) <(column a/train-*.dts)
+        run dt-cat --as raw -o raw a/train-00000.dts $link
+        assert_one_line_error dt-cat
+        [[ "$output" == *"$link: is of another split than a/train-00000.dts"* ]]
+        run dt-train -q -o run $link
+        assert_one_line_error dt-train
+        [[ "$output" == *"$link: is of split 'val', and split 'train' is asked for"* ]]
+        rm -r new
+    done
+}
+
+@test "shards that are not as index.json lists them are not copied" {
+    dt-shard -o a --split val=0.2 all.dts
+    sed 's/"hash": *"[0-9a-f]*"/"hash":"0123456789abcdef"/' a/index.json >changed.json
+    refute cmp -s a/index.json changed.json
+    mv changed.json a/index.json
+    run dt-shard -o new a
+    assert_one_line_error dt-shard
+    run dt-cat --as raw --split val -o raw a
+    assert_one_line_error dt-cat
+    [ ! -e new ]
+    [ ! -e raw ]
+}

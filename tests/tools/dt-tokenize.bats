@@ -276,3 +276,19 @@ repeat() {
     [[ "$output" == *'x\x1b]0;t\x07\u009b\x9b\u202e'* ]]
     refute grep -q $'\033\|\302\233' <<<"$output"
 }
+
+@test "neither the tokenizer nor an input is written" {
+    dt-synth -n 50 >in.jsonl
+    dt-vocab -q -s 300 -o own.json in.jsonl 2>/dev/null
+    cp own.json kept.json
+    cp in.jsonl kept.jsonl
+    ln -s own.json link.json
+    for options in "-t own.json -o own.json in.jsonl" "-t own.json -o link.json in.jsonl" \
+        "-t link.json --ids -o own.json in.jsonl" "-t own.json -o ./in.jsonl in.jsonl"; do
+        run dt-tokenize -q $options
+        [ "$status" -eq 2 ] || { echo "$options: $status: $output"; return 1; }
+        [[ "$output" == *"is also an input, which would be lost"* ]]
+        cmp own.json kept.json
+        cmp in.jsonl kept.jsonl
+    done
+}
