@@ -112,15 +112,15 @@ static size_t ipv4_end(const char *text, size_t size, size_t i, uint32_t *addres
 /* Nothing of an address, and no longer row of numbers, comes before. */
 static bool begins_ipv4(const char *text, size_t i)
 {
-    if (i > 0 && (dt_is_name(text[i - 1]) || text[i - 1] == '_'))
+    if (i > 0 && dt_is_name(text[i - 1]))
         return false;
-    return !(i > 1 && text[i - 1] == '.' && dt_is_name(text[i - 2]));
+    return !(i > 1 && text[i - 1] == '.' && dt_is_digit(text[i - 2]));
 }
 
 /* Nothing of an address, and no longer row of numbers, follows. */
 static bool ends_ipv4(const char *text, size_t size, size_t i)
 {
-    if (i < size && (dt_is_name(text[i]) || text[i] == '_'))
+    if (i < size && dt_is_name(text[i]))
         return false;
     return !(i + 1 < size && text[i] == '.' && dt_is_digit(text[i + 1]));
 }

@@ -6,7 +6,6 @@
 #include "text/mask.h"
 
 #define MOST_DIGITS 19
-#define MOST_GAP    3 /* characters between two groups: " - " */
 
 /* Groups of digits, from the one at which a card may begin; together at most MOST_DIGITS. */
 struct groups {
@@ -16,7 +15,7 @@ struct groups {
     } group[MOST_DIGITS];
     size_t count;
     bool whole;  /* no further group follows */
-    bool single; /* one space or hyphen is between two */
+    bool single; /* one space, hyphen or invisible character is between two */
 };
 
 /* Whether an issuer gives out numbers of count digits that begin so. */
@@ -67,12 +66,11 @@ static bool is_valid(const char *digits, size_t count)
 /* The place after the gap at i, if digits follow; else i. */
 static size_t after_gap(const char *text, size_t size, size_t i, bool *single)
 {
-    size_t p = i, n = 0;
-    for (size_t gap; n < MOST_GAP && (gap = dt_gap(text, size, p)) > 0; n++)
-        p += gap;
-    if (n == 0 || p >= size || !dt_is_digit(text[p]))
+    size_t gaps = dt_gaps(text, size, i), p = i + gaps;
+    if (gaps == 0 || p >= size || !dt_is_digit(text[p]))
         return i;
-    *single = *single && p == i + 1 && text[i] != '.';
+    bool simple = gaps == 1 && (text[i] == ' ' || text[i] == '-');
+    *single = *single && (simple || dt_invisible(text, size, i) == gaps);
     return p;
 }
 

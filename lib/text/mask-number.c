@@ -7,7 +7,7 @@
 
 /* --- IBAN (ISO 13616) ------------------------------------------------------------------------- */
 
-/* Characters of an IBAN of the country at p, or 0. */
+/* Characters of an IBAN of the country at p, in capitals, or 0. */
 static size_t iban_length(const char *p)
 {
     static const char lengths[] =
@@ -38,27 +38,38 @@ static bool iban_is_valid(const char *iban, size_t length)
     return rest == 1;
 }
 
-/* The end of an IBAN at i, or i. A gap may come before each character after the fourth. */
+static char to_capital(char c)
+{
+    return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+}
+
+/* The end of an IBAN at i, or i. Gaps may come before each character after the fourth. One with
+ * small letters has more digits than letters, because words may pass the checksum by chance. */
 static size_t iban_end(const char *text, size_t size, size_t i, bool *grouped)
 {
-    char iban[40];
-    size_t length = size - i >= 15 ? iban_length(text + i) : 0, n = 0, start = i;
+    char iban[40] = {to_capital(text[i]), to_capital(text[i + 1])};
+    size_t length = iban_length(iban), n = 0, digits = 0, start = i;
+    bool small = false;
     *grouped = false;
     while (n < length && i < size) {
-        size_t gap = n >= 4 ? dt_gap(text, size, i) : 0;
-        *grouped = *grouped || gap > 0;
-        i += gap;
-        if (i == size || !(dt_is_digit(text[i]) || dt_is_capital(text[i])))
+        size_t gaps = n >= 4 ? dt_gaps(text, size, i) : 0;
+        *grouped = *grouped || gaps > 0;
+        i += gaps;
+        if (i == size || !dt_is_name(text[i]))
             break;
-        iban[n++] = text[i++];
+        iban[n] = to_capital(text[i]);
+        small = small || iban[n] != text[i];
+        digits += dt_is_digit(text[i++]);
+        n++;
     }
-    return n == length && n > 0 && iban_is_valid(iban, n) ? i : start;
+    bool likely = !small || 2 * digits > n;
+    return n == length && n > 0 && likely && iban_is_valid(iban, n) ? i : start;
 }
 
 bool dt_find_iban(const char *text, size_t size, size_t start, struct dt_mask_place *place)
 {
     for (size_t i = start; i + 15 <= size; i++) {
-        if (!dt_is_capital(text[i]) || !dt_is_capital(text[i + 1]) || !dt_is_digit(text[i + 2]) ||
+        if (!dt_is_letter(text[i]) || !dt_is_letter(text[i + 1]) || !dt_is_digit(text[i + 2]) ||
             !dt_is_digit(text[i + 3]))
             continue;
         bool grouped;
@@ -73,13 +84,56 @@ bool dt_find_iban(const char *text, size_t size, size_t start, struct dt_mask_pl
 
 /* --- telephones ------------------------------------------------------------------------------- */
 
-#define MOST_GAP 3 /* characters between two digits: " / " */
-
 /* Bytes of what may be between the digits of a telephone number at i. */
 static size_t phone_gap(const char *text, size_t size, size_t i)
 {
     size_t gap = dt_gap(text, size, i);
     return gap == 0 && i < size && (text[i] == '(' || text[i] == ')' || text[i] == '/') ? 1 : gap;
+}
+
+static size_t digits_at(const char *text, size_t size, size_t i)
+{
+    size_t n = 0;
+    while (i + n < size && dt_is_digit(text[i + n]))
+        n++;
+    return n;
+}
+
+/* A date: 2024-12-31. */
+static bool is_date(const char *text, size_t size, size_t i)
+{
+    if (digits_at(text, size, i) != 4 || text[i] > '2' || size - i < 10)
+        return false;
+    const char *p = text + i;
+    int month = 10 * (p[5] - '0') + p[6] - '0', day = 10 * (p[8] - '0') + p[9] - '0';
+    return strchr("-./", p[4]) != NULL && p[7] == p[4] && digits_at(text, size, i + 5) == 2 &&
+           digits_at(text, size, i + 8) == 2 && month >= 1 && month <= 12 && day >= 1 && day <= 31;
+}
+
+/* Millions with points: 10.000.000. Telephones are written so too, but none begins with 10 to 199
+ * (only 1 is a country's), has 2-3-3 digits, or three groups that end with 000. */
+static bool is_thousands(const char *text, size_t size, size_t i)
+{
+    size_t first = digits_at(text, size, i), end = i + first, groups = 0;
+    for (; end < size && text[end] == '.' && digits_at(text, size, end + 1) == 3; end += 4)
+        groups++;
+    if (first < 2 || first > 3 || groups < 2 || digits_at(text, size, end) > 0)
+        return false;
+    return text[i] == '1' || (groups == 2 && (first == 2 || memcmp(text + end - 3, "000", 3) == 0));
+}
+
+/* A decimal number: 52.5200066. Telephones are written so too (RFC 5733): +1.2125550123. */
+static bool is_decimal(const char *text, size_t size, size_t i)
+{
+    size_t whole = digits_at(text, size, i), point = i + whole;
+    if (whole > 3 || point == size || text[point] != '.')
+        return false;
+    size_t decimals = digits_at(text, size, point + 1), end = point + 1 + decimals;
+    size_t next = end + dt_gaps(text, size, end), more = digits_at(text, size, next);
+    bool another = more <= 3 && next + more < size && text[next + more] == '.';
+    if (decimals < 6 || (next > end && more > 0 && !another))
+        return false;
+    return whole == 1 ? decimals != 10 : text[i] == '1' || (whole == 2 && decimals <= 7);
 }
 
 /* The end of "+CC ..." with 8 to 15 digits (E.164) at i, or i: the last group that no letter
@@ -91,7 +145,9 @@ static size_t international_end(const char *text, size_t size, size_t i)
     char before = start > 0 ? text[start - 1] : ' ';
     if (i == size || text[i] < '1' || text[i] > '9' || dt_is_digit(before))
         return start;
-    while (i < size && digits < 16 && gaps <= MOST_GAP) {
+    if (is_date(text, size, i) || is_thousands(text, size, i) || is_decimal(text, size, i))
+        return start;
+    while (i < size && digits < 16 && gaps <= DT_MOST_GAPS) {
         size_t gap = phone_gap(text, size, i);
         if (gap == 0 && !dt_is_digit(text[i]))
             break;
@@ -120,14 +176,20 @@ static bool take_digits(const char *text, size_t size, size_t *i, size_t count, 
     return true;
 }
 
+/* Passes one gap at *i, and invisible characters beside it. */
 static bool take_gap(const char *text, size_t size, size_t *i)
 {
-    size_t gap = dt_gap(text, size, *i);
-    *i += gap;
-    return gap > 0;
+    size_t start = *i, gap;
+    while ((gap = dt_invisible(text, size, *i)) > 0)
+        *i += gap;
+    *i += dt_gap(text, size, *i);
+    while ((gap = dt_invisible(text, size, *i)) > 0)
+        *i += gap;
+    return *i > start;
 }
 
-/* The end of a number of North America, (212) 555-0123, perhaps with 1 before it, at i, or i. */
+/* The end of a number of North America, (212) 555-0123 or (212) 5550123, perhaps with 1 before it,
+ * at i, or i. */
 static size_t american_end(const char *text, size_t size, size_t i)
 {
     size_t start = i;
@@ -140,7 +202,7 @@ static size_t american_end(const char *text, size_t size, size_t i)
     if (!take_digits(text, size, &i, 3, '2') || (bracket && (i == size || text[i++] != ')')))
         return start;
     bool gap = take_gap(text, size, &i) || bracket;
-    if (!gap || !take_digits(text, size, &i, 3, '2') || !take_gap(text, size, &i) ||
+    if (!gap || !take_digits(text, size, &i, 3, '2') || (!take_gap(text, size, &i) && !bracket) ||
         !take_digits(text, size, &i, 4, '0') || (i < size && dt_is_digit(text[i])))
         return start;
     return i;

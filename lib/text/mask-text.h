@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 static inline bool dt_is_digit(char c)
 {
@@ -29,19 +30,52 @@ static inline bool dt_is_name(char c)
     return dt_is_digit(c) || dt_is_letter(c);
 }
 
-/* Bytes of a gap at i: a space, hyphen or point, or a blank or dash of U+00A0, U+2007, U+2009,
- * U+2010 to U+2015, U+202F or U+2212; 0 if there is none. */
+/* Bytes of a character at i that is not seen: U+00AD, U+061C, U+200B to U+200F, U+202A to U+202E
+ * or U+2060 to U+206F; 0 if there is none. */
+static inline size_t dt_invisible(const char *text, size_t size, size_t i)
+{
+    unsigned char c[3] = {0};
+    for (size_t k = 0; k < 3 && i + k < size; k++)
+        c[k] = (unsigned char)text[i + k];
+    if ((c[0] == 0xc2 && c[1] == 0xad) || (c[0] == 0xd8 && c[1] == 0x9c))
+        return 2;
+    if (c[0] != 0xe2)
+        return 0;
+    bool low = c[1] == 0x80 && ((c[2] >= 0x8b && c[2] <= 0x8f) || (c[2] >= 0xaa && c[2] <= 0xae));
+    return low || (c[1] == 0x81 && c[2] >= 0xa0 && c[2] <= 0xaf) ? 3 : 0;
+}
+
+/* Bytes of a gap at i: a space, tab, hyphen or point; another blank of category Zs; a dash of
+ * U+2010 to U+2015 or U+2212; or an invisible character. 0 if there is none. */
 static inline size_t dt_gap(const char *text, size_t size, size_t i)
 {
-    if (i >= size || text[i] == ' ' || text[i] == '-' || text[i] == '.')
-        return i < size;
-    if (text[i] == '\xc2')
-        return i + 1 < size && text[i + 1] == '\xa0' ? 2 : 0;
-    if (text[i] != '\xe2' || i + 2 >= size)
+    static const char wide[][4] = {"\xe1\x9a\x80", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe2\x88\x92",
+                                   "\xe3\x80\x80"};
+    if (i >= size)
         return 0;
-    unsigned char a = (unsigned char)text[i + 1], b = (unsigned char)text[i + 2];
-    bool general = a == 0x80 && (b == 0x87 || b == 0x89 || (b >= 0x90 && b <= 0x95) || b == 0xaf);
-    return general || (a == 0x88 && b == 0x92) ? 3 : 0;
+    if (text[i] == ' ' || text[i] == '\t' || text[i] == '-' || text[i] == '.')
+        return 1;
+    if ((unsigned char)text[i] < 0x80)
+        return 0;
+    if (size - i >= 2 && memcmp(text + i, "\xc2\xa0", 2) == 0)
+        return 2;
+    for (size_t k = 0; k < sizeof wide / sizeof *wide; k++)
+        if (size - i >= 3 && memcmp(text + i, wide[k], 3) == 0)
+            return 3;
+    bool general = size - i >= 3 && memcmp(text + i, "\xe2\x80", 2) == 0;
+    unsigned char last = general ? (unsigned char)text[i + 2] : 0xff;
+    return last <= 0x8a || (last >= 0x90 && last <= 0x95) ? 3 : dt_invisible(text, size, i);
+}
+
+#define DT_MOST_GAPS 3 /* characters between two groups: " - " */
+
+/* Bytes of up to DT_MOST_GAPS gaps at i. */
+static inline size_t dt_gaps(const char *text, size_t size, size_t i)
+{
+    size_t start = i, gap;
+    for (int n = 0; n < DT_MOST_GAPS && (gap = dt_gap(text, size, i)) > 0; n++)
+        i += gap;
+    return i - start;
 }
 
 /* Whether a number may have these neighbours: no digit; and no letter, unless it is written in

@@ -11,6 +11,9 @@
 #define NARROW  "\xe2\x80\xaf" /* U+202F */
 #define HYPHEN  "\xe2\x80\x91" /* U+2011 */
 #define EN_DASH "\xe2\x80\x93"
+#define ZERO    "\xe2\x80\x8b" /* U+200B */
+#define SOFT    "\xc2\xad"     /* U+00AD */
+#define WIDE    "\xe3\x80\x80" /* U+3000 */
 
 struct row {
     const char *text, *expected; /* with # for each place that is masked */
@@ -273,6 +276,88 @@ static void accounts_are_found_beside_digits_and_words(void **state)
     CHECK(DT_MASK_IBAN, "|||IBAN|||", none);
 }
 
+static void accounts_are_found_in_small_letters(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"de89 3704 0044 0532 0130 00", "#"},
+        {"iban:de89370400440532013000.", "iban:#."},
+        {"gb82 west 1234 5698 7654 32 and nl91abna0417164300", "# and #"},
+        {"Gb82 West 1234 5698 7654 32", "#"},
+        {"fr14 2004 1010 0505 0001 3m02 606", "#"},
+        {"mt84malt011000012345mtlcast001s", "#"},
+        {"de88 3704 0044 0532 0130 00", "de88 3704 0044 0532 0130 00"},
+        {"ade89370400440532013000f", "ade89370400440532013000f"},
+        /* a valid checksum, but words */
+        {"no84 the quick bro", "no84 the quick bro"},
+    };
+    CHECK(DT_MASK_IBAN, "|||IBAN|||", rows);
+}
+
+static void groups_may_have_tabs_and_invisible_characters_between_them(void **state)
+{
+    (void)state;
+    static const struct row cards[] = {
+        {"4111\t1111\t1111\t1111", "#"},
+        {"4111" ZERO "1111" ZERO "1111" ZERO "1111", "#"},
+        {"4111" SOFT "1111" SOFT "1111" SOFT "1111", "#"},
+        {"411111" SOFT "1111111111", "#"},
+        {"4111" WIDE "1111" WIDE "1111" WIDE "1111", "#"},
+        {"4111 " ZERO "1111 " ZERO "1111 " ZERO "1111", "#"},
+        {"4\t1\t1\t1\t1\t1\t1\t1\t1\t1\t1\t1\t1\t1\t1\t1",
+         "4\t1\t1\t1\t1\t1\t1\t1\t1\t1\t1\t1\t1\t1\t1\t1"},
+    };
+    static const struct row phones[] = {
+        {"+49\t30\t901820", "#"},
+        {"+49" ZERO "30" SOFT "901820", "#"},
+        {"212\t555\t0123", "#"},
+        {"212" ZERO "-555-" ZERO "0123", "#"},
+        {"(212) 5550123", "#"},
+        {"(212)5550123.", "#."},
+        {"(212) 55501234 (212) 1550123 212 5550123", "(212) 55501234 (212) 1550123 212 5550123"},
+    };
+    static const struct row accounts[] = {
+        {"DE89\t3704\t0044\t0532\t0130\t00", "#"},
+        {"DE89" ZERO "3704" ZERO "0044" ZERO "0532" ZERO "0130" ZERO "00", "#"},
+        {"DE89 " SOFT "3704 " SOFT "0044 0532 0130 00", "#"},
+    };
+    CHECK(DT_MASK_CARD, "|||CREDIT_CARD|||", cards);
+    CHECK(DT_MASK_PHONE, "|||PHONE_NUMBER|||", phones);
+    CHECK(DT_MASK_IBAN, "|||IBAN|||", accounts);
+}
+
+static void signed_quantities_and_dates_are_no_telephones(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"+52.5200066, +13.4049540", "+52.5200066, +13.4049540"},
+        {"+52.5200066 13.4049540", "+52.5200066 13.4049540"},
+        {"+52.5200066-013.4049540/", "+52.5200066-013.4049540/"},
+        {"+139.69170641", "+139.69170641"},
+        {"+12.345678 percent", "+12.345678 percent"},
+        {"+3.14159265358979 +2.718281828", "+3.14159265358979 +2.718281828"},
+        {"+10.000.000 Euro", "+10.000.000 Euro"},
+        {"+25.345.678 Euro", "+25.345.678 Euro"},
+        {"+250.000.000 Euro", "+250.000.000 Euro"},
+        {"+100.000.000.000 Euro", "+100.000.000.000 Euro"},
+        {"+2024-12-31", "+2024-12-31"},
+        {"+2024-12-31 12:30, +2024.12.31", "+2024-12-31 12:30, +2024.12.31"},
+        {"+45.12345678", "#"},
+        {"+354.5551234", "#"},
+        {"+1.2125550123", "#"},
+        {"+7.4951234567", "#"},
+        {"+49.6221.123456", "#"},
+        {"+49.6221 123456", "#"},
+        {"+49.301234-0", "#"},
+        {"+33.142685300", "#"},
+        {"+34.912.345.678", "#"},
+        {"+298.123.456", "#"},
+        {"+1.212.555.0123", "#"},
+        {"+2012-34-56-78", "#"},
+    };
+    CHECK(DT_MASK_PHONE, "|||PHONE_NUMBER|||", rows);
+}
+
 static void addresses_are_found_beside_words_and_points(void **state)
 {
     (void)state;
@@ -288,6 +373,11 @@ static void addresses_are_found_beside_words_and_points(void **state)
         {"5 8.8.8.8 6", "5 # 6"},
         {"1.2.3 8.8.8.8", "1.2.3 #"},
         {"1.2.3.4.5", "1.2.3.4.5"},
+        {"_8.8.8.8_", "_#_"},
+        {"x_8.8.8.8", "x_#"},
+        {"Tel.8.8.8.8", "Tel.#"},
+        {"see.91.198.174.192.", "see.#."},
+        {"v1.8.8.8.8", "v1.8.8.8.8"},
         {"v8.8.8.8", "v8.8.8.8"},
         {"8.8.8.8x", "8.8.8.8x"},
         {"10.0.0.1", "10.0.0.1"},
@@ -336,6 +426,9 @@ int main(void)
         cmocka_unit_test(telephones_are_found_beside_digits_and_words),
         cmocka_unit_test(numbers_that_are_no_telephones_stay),
         cmocka_unit_test(accounts_are_found_beside_digits_and_words),
+        cmocka_unit_test(accounts_are_found_in_small_letters),
+        cmocka_unit_test(groups_may_have_tabs_and_invisible_characters_between_them),
+        cmocka_unit_test(signed_quantities_and_dates_are_no_telephones),
         cmocka_unit_test(addresses_are_found_beside_words_and_points),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -410,6 +410,14 @@ END
     [ "$status" -eq 2 ]
 }
 
+@test "IBANs are masked after their letters were folded, and after full-width digits were" {
+    echo 'DE89 3704 0044 0532 0130 00' >in
+    [ "$(dt-clean -q --casefold --mask iban --to text in)" = '|||IBAN|||' ]
+    [ "$(dt-clean -q --casefold --mask all --to text in)" = '|||IBAN|||' ]
+    echo '4111 1111 1111 1111' >in
+    [ "$(dt-clean -q --normalize nfkc --mask card --to text in)" = '|||CREDIT_CARD|||' ]
+}
+
 @test "documents of other languages go" {
     printf '{"text":"a","meta":{"lang":"en"}}\n{"text":"b","lang":"de"}\n{"text":"c"}\n' >in
     [ "$(dt-clean -q --language en in | wc -l)" -eq 1 ]
