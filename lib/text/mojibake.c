@@ -117,6 +117,24 @@ static bool is_a_ring(const struct mangled *m)
     return m->length == 2 && m->was[0] == '\xc3' && m->was[1] == '\xa5';
 }
 
+/* What may stand between two words in capitals without a blank: MANHÃ–TARDE. */
+static const uint64_t joints =
+    BIT(0x85) | BIT(0x92) | BIT(0x96) | BIT(0x97) | BIT(0xa0) | BIT(0xad) | BIT(0xb7);
+
+/* Whether the pair may be U+00C2 or U+00C3 as a word of its own, or at the end of one in capitals,
+ * before punctuation. No correct text has these after a small letter, a digit or a full stop. */
+static bool is_ambiguous_pair(const struct mangled *m, uint32_t before, uint32_t after)
+{
+    unsigned char lead = (unsigned char)m->was[0], second = (unsigned char)m->was[1];
+    if (m->length > 2 || lead > 0xc3 || !(punctuation & BIT(second)))
+        return false;
+    bool inside = is_small(after) || is_capital(after);
+    if (is_capital(before))
+        return !inside || (joints & BIT(second));
+    bool ends = before < 0x80 && before != 0 && strchr("0123456789.,;:!?)%", (char)before) != NULL;
+    return !is_small(before) && !ends && !inside;
+}
+
 /* Of two characters. before and after: those beside them. */
 static bool is_convincing_pair(const struct mangled *m, uint32_t before, uint32_t after)
 {
@@ -141,6 +159,11 @@ struct document {
     bool whole;   /* nothing beyond ASCII is outside of such sequences */
 };
 
+static uint32_t character_at(const struct document *d, size_t i)
+{
+    return i < d->size ? dt_utf8_decode(d->text + i) : ' ';
+}
+
 /* By what is beside it. */
 static bool convinces(const struct document *d, size_t at, const struct mangled *m,
                       bool after_another)
@@ -153,8 +176,10 @@ static bool convinces(const struct document *d, size_t at, const struct mangled 
         return false;
     if (m->length > 2 && (m->odd || m->was[0] == '\xe2'))
         return true;
-    uint32_t after = end < d->size ? (unsigned char)d->text[end] : ' ';
-    if (m->length == 2 && is_convincing_pair(m, character_before(d->text, at), after))
+    uint32_t before = character_before(d->text, at), after = character_at(d, end);
+    if (is_ambiguous_pair(m, before, after))
+        return false;
+    if (m->length == 2 && is_convincing_pair(m, before, after))
         return true;
     return (unsigned char)m->was[0] > 0xc3 && find_mangled(d->text + end, d->size - end, &next);
 }
@@ -185,7 +210,11 @@ static bool is_meant(struct document *d, size_t at, const struct mangled *m, boo
         return false;
     if (!d->known)
         look_through(d);
-    return is_a_ring(m) ? !d->whole && !d->mangled : !d->whole || !d->mangled;
+    uint32_t before = character_before(d->text, at), after = character_at(d, at + m->taken);
+    bool blank = m->was[0] == '\xc2' && m->was[1] == '\xa0' && !is_capital(before);
+    if (is_a_ring(m) || (blank && m->length == 2))
+        return !d->whole && !d->mangled;
+    return !d->mangled || (!d->whole && !is_ambiguous_pair(m, before, after));
 }
 
 static uint64_t repair_once(const char *text, size_t size, struct dt_buffer *out)

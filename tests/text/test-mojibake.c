@@ -65,6 +65,17 @@ static const char *const meant[] = {
     "Straße, Maß…”, Fluß“”",
     "Привет, «мир»… “да”—нет",
     "日本語の「本」と中国語。",
+    /* letters that are words of their own, or end one, before punctuation */
+    "În limba română, litera „Â” se scrie în interiorul cuvintelor, iar „Î” la început.",
+    "Literele «Â» și «Î» se citesc la fel.",
+    "Lettres «\u00a0Â\u00a0» et ‹Ã›\u00a0: voilà.",
+    "A letra «Ã» tem til.",
+    "A letra “Ô, a letra ‘Ã’ e a letra Ã…",
+    "Horário: MANHÃ–TARDE, SEGUNDA–SEXTA",
+    "MANHÃ—TARDE, IRMÃ’S, MAÇÃ…BANANA",
+    "FÃ–CLUBE",
+    "MANHÃ–TARDE, MANHÃ–NOITE",
+    "Nguyên âm Ã… ã",
 };
 
 static void correct_text_stays(void **state)
@@ -113,6 +124,19 @@ static void sequences_beside_correct_text_are_mended(void **state)
     assert_repaired("– DrÃ¥ber fÃ¸r", "– Dråber før", 2);
     assert_repaired("DrÃ¥ber", "Dråber", 1);
     assert_repaired("ã†â€™ ã¢â‚¬â„¢", "", 0); /* parts are lost */
+    assert_repaired("« Ã…rhus »", "« Århus »", 1);
+    assert_repaired("« Ende.Â\u00a0 Dann 5Â\u00a0km »", "« Ende.\u00a0 Dann 5\u00a0km »", 2);
+}
+
+/* Letters with punctuation after them count where another sequence convinces. */
+static void ambiguous_pairs_are_mended_beside_other_evidence(void **state)
+{
+    (void)state;
+    assert_repaired("– KÃ–LN, fÃ¼r", "– KÖLN, für", 2);
+    assert_repaired("« Â« CafÃ© Â» »", "« « Café » »", 3);
+    assert_repaired("« Â« Hotel Â» »", "", 0);
+    assert_repaired("word Â\u00a0 word", "word \u00a0 word", 1);
+    assert_repaired("MISUTÂ\u00a0AJIKKO", "", 0);
 }
 
 static void controls_of_windows_1252_become_its_characters(void **state)
@@ -156,6 +180,7 @@ int main(void)
         cmocka_unit_test(correct_text_stays),
         cmocka_unit_test(mangled_text_is_mended_wherever_its_letters_are),
         cmocka_unit_test(sequences_beside_correct_text_are_mended),
+        cmocka_unit_test(ambiguous_pairs_are_mended_beside_other_evidence),
         cmocka_unit_test(controls_of_windows_1252_become_its_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
