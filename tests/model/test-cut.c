@@ -21,7 +21,7 @@ static struct dt_model_config config_of(enum dt_family family, long heads, long 
         .num_kv_heads = kv_heads,
         .intermediate_size = 37,
         .qk_norm = family == DT_LLAMA,
-        .rope_theta = 100,
+        .rope_theta = family == DT_LLAMA ? 100 : 0,
         .tie_word_embeddings = family != DT_LLAMA,
     };
     assert_int_equal(dt_model_config_check(&c, "model", &err), 0);
