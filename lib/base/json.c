@@ -23,7 +23,9 @@ static int line_of(const char *text, size_t offset)
 
 struct reader {
     struct dt_json_scan scan;
-    struct dt_buffer text; /* the last string or number */
+    struct dt_buffer text; /* the last string or number, or the reason of an error */
+    const char *member;    /* the innermost one around the value, NULL if none is */
+    bool strict;           /* NaN and Infinity are errors */
 };
 
 /* A whole number of 64 bits is an integer; any other number keeps its digits beside its value. */
@@ -72,8 +74,11 @@ static bool read_members(struct reader *r, int depth, struct json_object *object
         dt_json_unescape(span, &r->text);
         if (strlen(r->text.data) < r->text.size)
             return dt_json_scan_fail(&r->scan, "a member's name contains a zero byte");
+        const char *outer = r->member;
         char *name = dt_strdup(r->text.data);
+        r->member = name;
         good = read_value(r, depth, &member);
+        r->member = outer;
         dt_json_object_add(object, name, member);
         free(name);
     } while (good && dt_json_skip_char(&r->scan, ','));
@@ -95,11 +100,30 @@ static bool read_elements(struct reader *r, int depth, struct json_object *array
            (dt_json_skip_char(&r->scan, ']') || dt_json_scan_fail(&r->scan, "',' or ']' expected"));
 }
 
-/* JSON has no NaN and no infinity, but Python's json writes them: they are read as null. */
+/* JSON has no NaN and no infinity, but Python's json writes them: they are read as null, or
+ * refused. */
+static const char *const nulls[] = {"null", "NaN", "Infinity", "-Infinity"};
+#define NULLS (sizeof nulls / sizeof *nulls)
+
+static bool check_word(struct reader *r)
+{
+    const char *from = r->scan.p;
+    for (size_t i = 1; i < NULLS; i++) {
+        if (!dt_json_skip_word(&r->scan, nulls[i]))
+            continue;
+        r->scan.p = from;
+        dt_buffer_clear(&r->text);
+        if (r->member)
+            dt_buffer_printf(&r->text, "member \"%s\": ", r->member);
+        dt_buffer_printf(&r->text, "%s is not a value of JSON", nulls[i]);
+        return dt_json_scan_fail(&r->scan, r->text.data);
+    }
+    return true;
+}
+
 static bool read_word(struct reader *r, struct json_object **value)
 {
-    static const char *const nulls[] = {"null", "NaN", "Infinity", "-Infinity"};
-    for (size_t i = 0; i < sizeof nulls / sizeof *nulls; i++)
+    for (size_t i = 0; i < NULLS; i++)
         if (dt_json_skip_word(&r->scan, nulls[i]))
             return true;
     bool is_true = dt_json_skip_word(&r->scan, "true");
@@ -132,32 +156,50 @@ static bool read_value(struct reader *r, int depth, struct json_object **value)
         *value = dt_json_new_string_len(r->text.data, r->text.size);
         return true;
     default:
+        if (r->strict && !check_word(r))
+            return false;
         if (read_word(r, value))
             return true;
         return c == '-' || (c >= '0' && c <= '9') ? read_number(r, value) : false;
     }
 }
 
-int dt_json_parse(const char *text, size_t size, const char *subject, struct json_object **value,
-                  struct dt_error *err)
+/* good: what was read is a value. */
+static int refuse_text(const struct reader *r, const char *text, bool good, const char *subject,
+                       struct dt_error *err)
 {
-    struct reader r = {.scan = {.p = text, .end = text + size}};
-    *value = NULL;
-    bool good = read_value(&r, 0, value);
-    dt_json_skip_space(&r.scan);
-    size_t place = (size_t)(r.scan.p - text);
-    dt_buffer_release(&r.text);
-    if (good && place == size)
-        return 0;
-    json_object_put(*value);
-    *value = NULL;
-    const char *reason = good            ? "text follows the JSON value"
-                         : place == size ? "JSON text ends too early"
-                                         : r.scan.reason;
+    size_t place = (size_t)(r->scan.p - text);
+    const char *reason = good                       ? "text follows the JSON value"
+                         : r->scan.p == r->scan.end ? "JSON text ends too early"
+                                                    : r->scan.reason;
     int line = line_of(text, place);
     if (line == 1)
         return dt_fail(err, DT_EFORMAT, "%s: byte %zu: %s", subject, place, reason);
     return dt_fail(err, DT_EFORMAT, "%s: line %d: %s", subject, line, reason);
+}
+
+static int parse(const char *text, size_t size, bool strict, const char *subject,
+                 struct json_object **value, struct dt_error *err)
+{
+    struct reader r = {.scan = {.p = text, .end = text + size}, .strict = strict};
+    *value = NULL;
+    bool good = read_value(&r, 0, value);
+    dt_json_skip_space(&r.scan);
+    size_t place = (size_t)(r.scan.p - text);
+    int rc = 0;
+    if (!good || place < size) {
+        rc = refuse_text(&r, text, good, subject, err);
+        json_object_put(*value);
+        *value = NULL;
+    }
+    dt_buffer_release(&r.text);
+    return rc;
+}
+
+int dt_json_parse(const char *text, size_t size, const char *subject, struct json_object **value,
+                  struct dt_error *err)
+{
+    return parse(text, size, false, subject, value, err);
 }
 
 int dt_json_read(const char *path, struct json_object **value, struct dt_error *err)
@@ -166,7 +208,7 @@ int dt_json_read(const char *path, struct json_object **value, struct dt_error *
     size_t size;
     *value = NULL;
     DT_TRY(dt_file_read(path, JSON_LIMIT, &text, &size, err));
-    int rc = dt_json_parse(text, size, path, value, err);
+    int rc = parse(text, size, true, path, value, err);
     free(text);
     return rc;
 }

@@ -28,7 +28,8 @@
 int dt_json_parse(const char *text, size_t size, const char *subject, struct json_object **value,
                   struct dt_error *err) DT_MUST_CHECK;
 
-/* Reads and parses a whole file. */
+/* Reads and parses a whole file. NaN and Infinity, which would pass for an absent value, are
+ * refused with the name of the member. */
 int dt_json_read(const char *path, struct json_object **value, struct dt_error *err) DT_MUST_CHECK;
 
 /* The member NAME of an object, checked for its type; DT_EFORMAT naming the

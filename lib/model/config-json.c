@@ -12,7 +12,7 @@
 struct member {
     const char *name;
     size_t offset; /* of a long in struct dt_model_config */
-    bool optional;
+    bool optional; /* absent, or null as transformers writes it */
 };
 
 #define AT(field) offsetof(struct dt_model_config, field)
@@ -161,15 +161,21 @@ static long *field(struct dt_model_config *c, const struct member *m)
 
 static bool is_given(struct json_object *object, const char *name)
 {
-    struct json_object *value = json_object_object_get(object, name);
-    return value != NULL && !json_object_is_type(value, json_type_null);
+    return json_object_object_get_ex(object, name, NULL);
+}
+
+/* For members that transformers writes as null where they are not set. Null is refused elsewhere,
+ * as a value that was lost. */
+static bool is_set(struct json_object *object, const char *name)
+{
+    return json_object_object_get(object, name) != NULL;
 }
 
 static int read_member(struct dt_model_config *c, struct json_object *object,
                        const struct member *m, const char *path, struct dt_error *err)
 {
     int64_t value;
-    if (m->optional && !is_given(object, m->name))
+    if (m->optional && !is_set(object, m->name))
         return 0;
     DT_TRY(dt_json_get_int(object, m->name, path, &value, err));
     *field(c, m) = (long)value;
@@ -239,7 +245,7 @@ static int refuse_variants(const struct dialect *d, struct json_object *object, 
                            struct dt_error *err)
 {
     const char *activation = d->activation;
-    if (json_object_object_get(object, d->activation_name))
+    if (is_given(object, d->activation_name))
         DT_TRY(dt_json_get_string(object, d->activation_name, path, &activation, err));
     if (strcmp(activation, d->activation) != 0)
         return dt_fail(err, DT_EFORMAT, "%s: %s '%s' is not %s", path, d->activation_name,
@@ -276,7 +282,7 @@ static int read_rope(struct dt_model_config *c, struct json_object *object, cons
     for (int i = 0; i < 2; i++) {
         struct json_object *rope;
         const char *type = "default";
-        if (!is_given(object, places[i]))
+        if (!is_set(object, places[i]))
             continue;
         DT_TRY(dt_json_get(object, places[i], json_type_object, path, &rope, err));
         if (is_given(rope, "type"))
@@ -295,7 +301,7 @@ static int check_head_size(const struct dt_model_config *c, struct json_object *
                            const char *path, struct dt_error *err)
 {
     int64_t size = c->qk_norm ? 128 : c->hidden_size / c->num_heads; /* where it is not given */
-    if (is_given(object, "head_dim"))
+    if (is_set(object, "head_dim"))
         DT_TRY(dt_json_get_int(object, "head_dim", path, &size, err));
     if (size == c->hidden_size / c->num_heads)
         return 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json-number.h"
 #include "base/json-scan.h"
 #include "base/json.h"
@@ -304,6 +305,27 @@ static void files_are_written_and_read(void **state)
     assert_null(v);
 }
 
+/* In a file NaN is no null; the error names the member around it. */
+static void nan_and_infinity_in_a_file_are_refused_by_name(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"{\"a\": NaN}", "v.json: byte 6: member \"a\": NaN is not a value of JSON"},
+        {"{\"a\":\n[{\"b\": 1}, -Infinity]}",
+         "v.json: line 2: member \"a\": -Infinity is not a value of JSON"},
+        {"{\"a\": {\"b\": {}}, \"c\": Infinity}",
+         "v.json: byte 22: member \"c\": Infinity is not a value of JSON"},
+        {"[null, NaN]", "v.json: byte 7: NaN is not a value of JSON"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_error err;
+        struct json_object *v;
+        assert_int_equal(dt_file_write("v.json", cases[i][0], strlen(cases[i][0]), &err), 0);
+        assert_int_equal(dt_json_read("v.json", &v, &err), DT_EFORMAT);
+        assert_null(v);
+        assert_string_equal(err.text, cases[i][1]);
+    }
+}
+
 /* Pairs whose character ends in 0xd800 .. 0xdfff are those that json-c loses. */
 static void escaped_pairs_are_their_characters(void **state)
 {
@@ -344,6 +366,8 @@ int main(void)
         cmocka_unit_test(escaped_pairs_are_their_characters),
         cmocka_unit_test(plain_bytes_are_told_from_others_at_any_place),
         cmocka_unit_test_setup_teardown(files_are_written_and_read, enter_scratch, leave_scratch),
+        cmocka_unit_test_setup_teardown(nan_and_infinity_in_a_file_are_refused_by_name,
+                                        enter_scratch, leave_scratch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

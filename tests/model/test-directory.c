@@ -176,6 +176,44 @@ static void variants_of_llama_are_refused(void **state)
     }
 }
 
+/* Tells of each word whether it may stand for the member of a configuration: if not, the error
+ * names the member. */
+static void assert_word(const char *model, const char *member, const char *word, bool taken)
+{
+    struct dt_model_config c;
+    char *text = dt_format("%s, \"%s\": %s}", model, member, word);
+    if ((read_config(text, &c) == 0) != taken)
+        fail_msg("%s: %s is %s", member, word, taken ? "refused" : "taken");
+    if (!taken)
+        assert_non_null(strstr(err.text, member));
+    free(text);
+}
+
+static void nan_is_refused_in_every_member_and_null_where_nobody_writes_it(void **state)
+{
+    (void)state;
+    static const char *const nullable[] = {"num_key_value_heads", "rope_scaling", "rope_parameters",
+                                           "head_dim"};
+    static const char *const others[] = {
+        "rms_norm_eps",        "rope_theta", "initializer_range", "attention_dropout",
+        "tie_word_embeddings", "hidden_act", "attention_bias",    "use_sliding_window"};
+    static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
+    for (int i = 0; i < 3; i++) {
+        for (size_t j = 0; j < sizeof nullable / sizeof *nullable; j++)
+            assert_word(LLAMA_JSON, nullable[j], words[i], false);
+        for (size_t j = 0; j < sizeof others / sizeof *others; j++)
+            assert_word(LLAMA_JSON, others[j], words[i], false);
+    }
+    for (size_t j = 0; j < sizeof nullable / sizeof *nullable; j++)
+        assert_word(LLAMA_JSON, nullable[j], "null", true);
+    for (size_t j = 0; j < sizeof others / sizeof *others; j++)
+        assert_word(LLAMA_JSON, others[j], "null", false);
+    assert_word(LLAMA_JSON ", \"rope_parameters\": {\"rope_theta\": 1e4", "rope_type", "NaN}",
+                false);
+    assert_word(LLAMA_JSON ", \"rope_parameters\": {\"rope_theta\": 1e4", "rope_type", "null}",
+                false);
+}
+
 /* Every cut of a weights file, and every change of a byte of its header or
  * length, is refused or reads the same values; none crashes. */
 static void damaged_weights_are_refused(void **state)
@@ -250,6 +288,7 @@ int main(void)
         cmocka_unit_test(rates_that_a_file_leaves_out_are_its_makers),
         cmocka_unit_test(variants_of_bert_are_refused),
         cmocka_unit_test(variants_of_llama_are_refused),
+        cmocka_unit_test(nan_is_refused_in_every_member_and_null_where_nobody_writes_it),
         cmocka_unit_test(damaged_weights_are_refused),
         cmocka_unit_test(impossible_shapes_are_named),
         cmocka_unit_test(llamas_mlp_has_a_default_width),
