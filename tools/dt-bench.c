@@ -209,7 +209,7 @@ static int print_step(struct dt_device *dev, double peak, const struct dt_settin
 static int print_streams(struct dt_model *m, int streams, double read_speed, struct dt_error *err)
 {
     struct dt_decode_speed s;
-    int64_t past = m->config.max_seq_len / 8;
+    int64_t past = m->config.max_seq_len < 8 ? 1 : m->config.max_seq_len / 8;
     int steps =
         (int)(opt.steps < m->config.max_seq_len - past ? opt.steps : m->config.max_seq_len - past);
     DT_TRY(dt_bench_decode(m, streams, past, steps, &s, err));
@@ -297,6 +297,10 @@ static int bench(const char *what, struct dt_device *dev, struct dt_error *err)
     bool attention = strcmp(what, "attention") == 0;
     if (step || decode || attention)
         DT_TRY(read_settings(&settings, err));
+    if (decode && settings.model.max_seq_len < 2)
+        return dt_fail(err, DT_EINVALID,
+                       "model.max_seq_len must be at least 2: a token of a prompt, and one that is "
+                       "measured");
     enum dt_dtype type = step || attention ? (enum dt_dtype)settings.training.precision : DT_F32;
     double peak = dt_device_peak(dev, type);
     print_machine(dev, peak, dt_precisions[type]);

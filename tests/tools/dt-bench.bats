@@ -44,6 +44,18 @@ setup() {
     done
 }
 
+@test "decode measures models of few positions, and refuses one without room for a step" {
+    shape=(--set model.hidden_size=32 --set model.num_layers=1 --set model.num_heads=2
+        --set model.vocab_size=100)
+    for positions in 2 7 8; do
+        dt-bench --json -n 1 "${shape[@]}" --set model.max_seq_len=$positions decode >out
+        grep -qE '"streams_16":\{"tokens_per_second":[0-9]' out
+    done
+    run dt-bench -n 1 "${shape[@]}" --set model.max_seq_len=1 decode
+    assert_one_line_error dt-bench
+    [[ "$output" == *"model.max_seq_len must be at least 2"* ]]
+}
+
 @test "attention is measured by itself, of any family's shape" {
     shape=(--set model.hidden_size=64 --set model.num_layers=1 --set model.num_heads=4
         --set model.vocab_size=500 --set training.sequence_length=32 --set training.batch_size=2)
