@@ -125,3 +125,20 @@ refused() {
     done
     [ "$ended" -gt 0 ] || skip "libraries are smaller here than the limits"
 }
+
+@test "memory that runs out while kernels are made ends dt-eval with one line" {
+    [[ "$(ldd "$(command -v dt-eval)")" != *asan* ]] || skip "AddressSanitizer takes all addresses"
+    dt-synth --bytes 300K -o s.jsonl
+    dt-vocab -q --size 512 -o t.json s.jsonl
+    dt-tokenize -q -t t.json s.jsonl | dt-shard -o shards --split val=0.1
+    dt-train -q -j 1 "${small[@]}" --set model.hidden_size=32 --set model.max_seq_len=32 \
+        --set training.sequence_length=32 -t t.json -o larger shards
+    ended=0
+    for limit in $(seq 60 2 84); do # MiB, around what libraries, model and kernels take
+        run bash -c 'ulimit -v $(($1 * 1024)) && exec dt-eval -j 1 -q -m larger/latest perplexity shards' - $limit
+        [ "$status" -le 1 ] || [ "$status" -eq 127 ] || { echo "$limit: $status: $output"; return 1; }
+        [ "$status" -eq 0 ] || [ "${#lines[@]}" -eq 1 ] || { echo "$limit: $output"; return 1; }
+        ended=$((ended + status))
+    done
+    [ "$ended" -gt 0 ] || skip "libraries are smaller here than the limits"
+}
