@@ -151,11 +151,12 @@ static int check_tokenizer(const char *tokenizer, struct dt_error *err)
     return rc;
 }
 
-/* After a failure, so that nothing looks like a model. */
-static void remove_parts(void)
+/* What was written in part, or is not what was meant, must not look like a model: config.json goes
+ * first. */
+static void remove_directory(void)
 {
-    static const char *const names[] = {DT_TOKENIZER_FILE, DT_TOKENIZER_CONFIG_FILE,
-                                        DT_WEIGHTS_FILE, DT_INDEX_FILE};
+    static const char *const names[] = {DT_CONFIG_FILE, DT_INDEX_FILE, DT_WEIGHTS_FILE,
+                                        DT_TOKENIZER_FILE, DT_TOKENIZER_CONFIG_FILE};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char *path = dt_path_join(opt.output, names[i]);
         remove(path);
@@ -180,7 +181,7 @@ static int write_directory(const struct dt_model *m, const char *tokenizer, uint
     rc = rc < 0 ? rc
                 : dt_model_export(m, dtypes[opt.type], (uint64_t)opt.most, eot, opt.output, err);
     if (rc < 0)
-        remove_parts();
+        remove_directory();
     else if (tokenizer == NULL)
         dt_warn("%s: has no tokenizer, since %s; --tokenizer FILE adds one", opt.output,
                 is_gguf(opt.models.items[0]) ? "that of a GGUF file is not read"
@@ -237,6 +238,19 @@ static int verify(const struct dt_model *m, struct dt_error *err)
     return fflush(stdout) == 0 ? 0 : dt_fail_errno(err, "cannot write to stdout");
 }
 
+/* What did not pass --verify. */
+static void remove_output(void)
+{
+    struct dt_error ignored;
+    char *file = opt.form == TO_GGUF ? realpath(opt.output, NULL) : NULL; /* what a link leads to */
+    if (opt.form == TO_HF) {
+        dt_model_export_remove_shards(opt.output);
+        remove_directory();
+    } else if (file && dt_file_need_regular(file, &ignored) == 0)
+        remove(file);
+    free(file);
+}
+
 static int export(struct dt_device *dev, struct dt_error *err)
 {
     struct dt_model *m = NULL;
@@ -248,8 +262,8 @@ static int export(struct dt_device *dev, struct dt_error *err)
     if (rc == 0)
         rc = opt.form == TO_HF ? write_directory(m, tokenizer, eot, err)
                                : write_gguf(m, tokenizer, eot, err);
-    if (rc == 0 && opt.verify)
-        rc = verify(m, err);
+    if (rc == 0 && opt.verify && (rc = verify(m, err)) < 0)
+        remove_output();
     free(tokenizer);
     dt_model_free(m);
     return rc;

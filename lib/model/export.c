@@ -124,6 +124,31 @@ int dt_model_export(const struct dt_model *m, enum dt_dtype dtype, uint64_t most
     return rc;
 }
 
+static void remove_named(const char *directory, struct json_object *map)
+{
+    json_object_object_foreach(map, tensor, name)
+    {
+        (void)tensor;
+        if (!json_object_is_type(name, json_type_string))
+            continue;
+        char *shard = dt_path_join(directory, dt_path_base(dt_json_text(name)));
+        remove(shard);
+        free(shard);
+    }
+}
+
+void dt_model_export_remove_shards(const char *directory)
+{
+    struct dt_error ignored;
+    struct json_object *index, *map;
+    char *path = dt_path_join(directory, DT_INDEX_FILE);
+    if (dt_json_read(path, &index, &ignored) == 0 &&
+        dt_json_get(index, "weight_map", json_type_object, path, &map, &ignored) == 0)
+        remove_named(directory, map);
+    json_object_put(index);
+    free(path);
+}
+
 /* --- several models ---------------------------------------------------------------------------*/
 
 static bool same_shape(const struct dt_model *a, const struct dt_model *b)

@@ -12,6 +12,9 @@
 int dt_model_export(const struct dt_model *model, enum dt_dtype dtype, uint64_t most, uint32_t eot,
                     const char *directory, struct dt_error *err) DT_MUST_CHECK;
 
+/* Removes the files that the index in a directory names, if it has one. */
+void dt_model_export_remove_shards(const char *directory);
+
 /* Adds weight times the parameters of other, a model of the same shape, to those of
  * model times keep. */
 int dt_model_mix(struct dt_model *model, float keep, const struct dt_model *other, float weight,
