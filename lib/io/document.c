@@ -128,6 +128,8 @@ static int find_format(struct dt_documents *d, const char *head, size_t size, st
     const struct dt_file_type *what = dt_file_type_recognize(head, size);
     if (what == NULL && any && size > 0)
         what = dt_file_type_named(name);
+    if (what == NULL && any)
+        what = dt_file_type_suspect(head, size);
     if (what && what->kind == DT_FILE_AMBIGUOUS)
         return dt_file_type_refuse(what, name, err);
     bool jsonl = !any || (what && what->kind == DT_FILE_JSONL);

@@ -292,6 +292,7 @@ static bool is_tsv(const char *head, size_t size)
 #define TO_TEXT    "write it as text first"
 #define ICONV(set) "write it as UTF-8: iconv -f " set " -t UTF-8 FILE"
 #define JQ(filter) "write an object a line: jq -c " filter " FILE"
+#define OBJECT     "if type == \"object\" then . else {text: .} end"
 #define PLAIN      "if it is plain text, dt-clean --from text reads it"
 
 /* The first row that fits counts. */
@@ -391,7 +392,7 @@ static const struct row rows[] = {
     {{DT_FILE_AMBIGUOUS, "a PostScript file", "extract its text: ps2ascii FILE"}, MAGIC("%!PS")},
     {{DT_FILE_JSONL, "JSON Lines", "dt-clean --to text writes its texts"}, ANY, is_jsonl},
     {{DT_FILE_AMBIGUOUS, "a JSON object over several lines", JQ(".")}, ANY, is_pretty_json},
-    {{DT_FILE_AMBIGUOUS, "a JSON array", JQ("'.[]'")}, ANY, is_json_array},
+    {{DT_FILE_AMBIGUOUS, "a JSON array", JQ("'.[] | " OBJECT "'")}, ANY, is_json_array},
     {{DT_FILE_AMBIGUOUS, "a CSV file", DUCKDB("read_csv")}, ANY, is_csv},
     {{DT_FILE_AMBIGUOUS, "a TSV file", DUCKDB("read_csv")}, ANY, is_tsv},
     /* what only looks like it */
@@ -419,6 +420,92 @@ const struct dt_file_type *dt_file_type_recognize(const char *head, size_t size)
     }
     return NULL;
 }
+
+/* --- text that may be meant as JSON Lines ----------------------------------------------------- */
+
+static bool has_member(const char *line, size_t size, const char *quoted)
+{
+    size_t n = strlen(quoted);
+    for (const char *p = line; (p = memmem(p, size - (size_t)(p - line), quoted, n)) != NULL;) {
+        p += n;
+        size_t i = skip_space(line, size, (size_t)(p - line));
+        if (i < size && line[i] == ':')
+            return true;
+    }
+    return false;
+}
+
+/* An object with a text, also as an element of an array or of a JSON text sequence (RFC 7464).
+ * Where the line was cut, it has no end. */
+static bool is_document(const char *line, size_t size, bool cut)
+{
+    bool lines;
+    size_t from = 0;
+    while (from < size && (line[from] == ',' || line[from] == '\x1e'))
+        from++;
+    if (!begins_object(line, size, from, &lines))
+        return false;
+    while (!cut && strchr(" \t\r,]", line[size - 1]))
+        size--;
+    return (cut || line[size - 1] == '}') && has_member(line, size, "\"text\"");
+}
+
+static bool is_string(const char *line, size_t size, bool cut)
+{
+    size_t i = 1;
+    if (line[0] != '"')
+        return false;
+    while (i < size && line[i] != '"')
+        i += line[i] == '\\' ? 2 : 1;
+    return i + 1 == size || (cut && i >= size);
+}
+
+static bool is_array(const char *line, size_t size, bool cut)
+{
+    return line[0] == '[' && (cut || line[size - 1] == ']');
+}
+
+/* The number of lines that are so, of all that are not blank; the last may be cut. */
+struct line_count {
+    size_t lines, documents, strings, arrays;
+};
+
+static struct line_count count_lines(const char *text, size_t size)
+{
+    struct line_count count = {0};
+    for (size_t i = 0, n; i < size && count.documents == 0; i += n + 1) {
+        const char *line = text + i, *end = memchr(line, '\n', size - i);
+        bool cut = end == NULL;
+        size_t length = n = cut ? size - i : (size_t)(end - line);
+        length -= length > 0 && !cut && line[length - 1] == '\r';
+        if (length == 0)
+            continue;
+        count.lines++;
+        count.documents += is_document(line, length, cut);
+        count.strings += is_string(line, length, cut);
+        count.arrays += is_array(line, length, cut);
+    }
+    return count;
+}
+
+const struct dt_file_type *dt_file_type_suspect(const char *text, size_t size)
+{
+    static const struct dt_file_type
+        documents = {DT_FILE_AMBIGUOUS, "JSON Lines after a line that is not JSON",
+                     "--from jsonl --on-error skip passes over that line, --from text reads one "
+                     "document"},
+        strings = {DT_FILE_AMBIGUOUS, "JSON strings, one a line", JQ("'{text: .}'")},
+        arrays = {DT_FILE_AMBIGUOUS, "JSON arrays, one a line", JQ("'.[] | " OBJECT "'")};
+    size_t mark = first_character(text, size);
+    const struct line_count count = count_lines(text + mark, size - mark);
+    if (count.documents > 0 || has_member(text, size, "\"dt_stream\""))
+        return &documents;
+    if (count.lines > 0 && count.strings == count.lines)
+        return &strings;
+    return count.lines > 1 && count.arrays == count.lines ? &arrays : NULL;
+}
+
+/* --- names ------------------------------------------------------------------------------------ */
 
 /* Names that promise what content cannot show for sure. */
 static const struct {
@@ -449,5 +536,7 @@ const struct dt_file_type *dt_file_type_named(const char *path)
 
 int dt_file_type_refuse(const struct dt_file_type *what, const char *path, struct dt_error *err)
 {
-    return dt_fail(err, DT_EFORMAT, "%s: is %s, not text; %s", path, what->name, what->advice);
+    bool encoding = strncmp(what->name, "UTF-", 4) == 0;
+    return dt_fail(err, DT_EFORMAT, "%s: is %s, not %s; %s", path, what->name,
+                   encoding ? "UTF-8" : "plain text", what->advice);
 }

@@ -36,10 +36,13 @@ struct dt_file_type {
 /* What begins with these bytes; NULL for text and for nothing. size is less than
  * DT_FILE_TYPE_HEAD only where the file is no longer. */
 const struct dt_file_type *dt_file_type_recognize(const char *head, size_t size);
+/* What text that nobody called text may be meant as: JSON Lines whose first line was altered or
+ * preceded by another, or lines of other JSON; or NULL. For text that is not recognized. */
+const struct dt_file_type *dt_file_type_suspect(const char *text, size_t size);
 /* What the ending of the name promises, with or without that of a compressed file; or NULL. */
 const struct dt_file_type *dt_file_type_named(const char *path);
 
-/* DT_EFORMAT "PATH: is NAME, not text; ADVICE". */
+/* DT_EFORMAT "PATH: is NAME, not plain text; ADVICE". */
 int dt_file_type_refuse(const struct dt_file_type *what, const char *path, struct dt_error *err);
 
 #endif

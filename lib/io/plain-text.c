@@ -73,6 +73,9 @@ static int check_guess(const struct dt_plain_text *p, const struct dt_buffer *te
     if (what)
         return dt_fail(err, DT_EFORMAT, "%s: is %s after %zu bytes of white space; remove them",
                        name, what->name, blank);
+    what = dt_file_type_suspect(text->data, text->size);
+    if (what)
+        return dt_file_type_refuse(what, name, err);
     return p->allow_special ? 0 : find_separators(text, name, err);
 }
 

@@ -397,16 +397,72 @@ static void auto_refuses_what_may_be_meant_otherwise(void **state)
     (void)state;
     const enum dt_document_format any = DT_FROM_AUTO;
     assert_error(any, NULL, "[\n {\"text\":\"a\"}]",
-                 "f: is a JSON array, not text; write an object a "
-                 "line: jq -c '.[]' FILE");
+                 "f: is a JSON array, not plain text; write an object a "
+                 "line: jq -c '.[] | if type == \"object\" then . else {text: .} end' FILE");
     assert_error(any, NULL, "{\n \"text\":\"a\"}",
-                 "f: is a JSON object over several lines, not text");
-    assert_error(DT_FROM_JSONL, NULL, "[{\"text\":\"a\"}]", "f: is a JSON array, not text");
+                 "f: is a JSON object over several lines, not plain text");
+    assert_error(DT_FROM_JSONL, NULL, "[{\"text\":\"a\"}]", "f: is a JSON array, not plain text");
     DOCUMENTS(DT_FROM_TEXT, "[{\"text\":\"a\"}]", "f:1=[{\"text\":\"a\"}]|");
     assert_error(any, NULL, "id,text\n1,a\n",
-                 "f: is a CSV file, not text; write it as JSON Lines: ");
+                 "f: is a CSV file, not plain text; write it as JSON Lines: ");
     DOCUMENTS(DT_FROM_LINES, "id,text\n1,a\n", "f:1=id,text|f:2=1,a|");
-    assert_error(any, "<sep>", "id,text\n1,a\n", "f: is a CSV file, not text");
+    assert_error(any, "<sep>", "id,text\n1,a\n", "f: is a CSV file, not plain text");
+}
+
+static void assert_suspect(const char *data, const char *name)
+{
+    char expected[100];
+    snprintf(expected, sizeof expected, "f: is %s, not plain text; ", name);
+    assert_error(DT_FROM_AUTO, NULL, data, expected);
+    assert_error(DT_FROM_AUTO, "<sep>", data, expected);
+}
+
+static void auto_refuses_json_lines_after_another_line(void **state)
+{
+    (void)state;
+    static const char *const first[] = {"starting job",
+                                        "null",
+                                        "//",
+                                        "#",
+                                        ",",
+                                        "{x",
+                                        "x{\"id\"",
+                                        "\x1e",
+                                        "\x1e{\"text\":\"a\"}",
+                                        ",{\"text\":\"a\"}"};
+    static const char name[] = "JSON Lines after a line that is not JSON";
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
+        dt_buffer_clear(&text);
+        dt_buffer_add_string(&text, first[i]);
+        dt_buffer_add_string(&text, "\r\n\n{\"id\":\"\",\"text\":\"b\"}\r\n");
+        assert_suspect(text.data, name);
+        DOCUMENTS(DT_FROM_NUL, "x\n{\"text\":\"b\"}\n", "f:1=x\n{\"text\":\"b\"}\n|");
+    }
+    dt_buffer_clear(&text); /* a head may hold no more than a part of one line */
+    for (int i = 0; i < 1000; i++)
+        dt_buffer_add_string(&text, "far on");
+    dt_buffer_add_string(&text, "\n{\"text\":\"b\"}");
+    assert_refused(DT_FROM_AUTO, text.data,
+                   "f: is JSON Lines after a line that is not JSON, not plain text; --from jsonl "
+                   "--on-error skip passes over that line, --from text reads one document");
+    dt_buffer_release(&text);
+    assert_suspect("x\"text\":\"a\",\"dt_stream\":{\"documents\":1}}\n", name);
+    DOCUMENTS(DT_FROM_AUTO, "x\n {\"text\":\"b\"}\n", "f:1=x\n {\"text\":\"b\"}\n|");
+    DOCUMENTS(DT_FROM_AUTO, "x\n{\"a\":\"text\"}\n", "f:1=x\n{\"a\":\"text\"}\n|");
+    DOCUMENTS(DT_FROM_AUTO, "x\n{\"text\":1} y\nz", "f:1=x\n{\"text\":1} y\nz|");
+}
+
+static void auto_refuses_lines_of_strings_and_arrays(void **state)
+{
+    (void)state;
+    assert_suspect("\"a\"\n\"b\\\"\"\r\n", "JSON strings, one a line");
+    assert_suspect("\xef\xbb\xbf\"a\"", "JSON strings, one a line");
+    assert_suspect("[1,\"a\"]\n[2]\n", "JSON arrays, one a line");
+    DOCUMENTS(DT_FROM_AUTO, "\"a\" b \"c\"\n", "f:1=\"a\" b \"c\"\n|");
+    DOCUMENTS(DT_FROM_AUTO, "\"a\"\nb\n", "f:1=\"a\"\nb\n|");
+    DOCUMENTS(DT_FROM_AUTO, "[1]\n[2] b\n", "f:1=[1]\n[2] b\n|");
+    DOCUMENTS(DT_FROM_LINES, "\"a\"\n", "f:1=\"a\"|");
 }
 
 static void auto_refuses_a_zero_wherever_it_is(void **state)
@@ -438,10 +494,11 @@ static void a_name_tells_where_content_cannot(void **state)
     static const struct {
         char *path;
         const char *reason;
-    } cases[] = {{"x.jsonl", "x.jsonl:1: byte 0: '{' expected"},
-                 {"x.NDJSON", "x.NDJSON:1: byte 0: '{' expected"},
-                 {"x.csv", "x.csv: is a CSV file by its name, not text; write it as JSON Lines: "},
-                 {"x.tsv", "x.tsv: is a TSV file by its name, not text; "}};
+    } cases[] = {
+        {"x.jsonl", "x.jsonl:1: byte 0: '{' expected"},
+        {"x.NDJSON", "x.NDJSON:1: byte 0: '{' expected"},
+        {"x.csv", "x.csv: is a CSV file by its name, not plain text; write it as JSON Lines: "},
+        {"x.tsv", "x.tsv: is a TSV file by its name, not plain text; "}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         paths[0] = cases[i].path;
         write_bytes(paths[0], "plain, text\n", 12);
@@ -653,6 +710,8 @@ int main(void)
         cmocka_unit_test(auto_takes_damaged_json_for_json),
         cmocka_unit_test(auto_looks_at_how_a_file_begins),
         cmocka_unit_test(auto_refuses_what_may_be_meant_otherwise),
+        cmocka_unit_test(auto_refuses_json_lines_after_another_line),
+        cmocka_unit_test(auto_refuses_lines_of_strings_and_arrays),
         cmocka_unit_test(auto_refuses_a_zero_wherever_it_is),
         cmocka_unit_test(a_name_tells_where_content_cannot),
         cmocka_unit_test(json_far_behind_white_space_is_not_text),

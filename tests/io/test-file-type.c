@@ -201,9 +201,9 @@ static void a_refusal_names_the_file_and_says_what_to_do(void **state)
     struct dt_error err;
     const struct dt_file_type *what = dt_file_type_recognize("PAR1\x15\0", 6);
     assert_int_equal(dt_file_type_refuse(what, "x.parquet", &err), DT_EFORMAT);
-    assert_string_equal(err.text,
-                        "x.parquet: is a Parquet file, not text; write it as JSON Lines: duckdb -c "
-                        "\"copy (from read_parquet('FILE')) to 'FILE.jsonl' (format json)\"");
+    assert_string_equal(
+        err.text, "x.parquet: is a Parquet file, not plain text; write it as JSON Lines: duckdb -c "
+                  "\"copy (from read_parquet('FILE')) to 'FILE.jsonl' (format json)\"");
 }
 
 static void names_tell_by_their_ending(void **state)

@@ -274,3 +274,21 @@ END
     run dt-clean -q -o o --on-error quarantine=no/such bad.jsonl
     assert_one_line_error dt-clean
 }
+
+@test "a stream whose first line was altered or preceded is no plain text" {
+    dt-synth -n 50 >docs.jsonl
+    { echo "starting job"; dt-clean -q docs.jsonl | head -n 20; } >preceded
+    dt-clean -q docs.jsonl | sed '1s/^{/x/' >altered
+    dt-clean -q docs.jsonl | jq -c .text >strings
+    for input in preceded altered; do
+        for reader in "dt-clean -q" "dt-dedup sign -q" "dt-vocab -q -s 300" "dt-tokenize -q -t tok.json"; do
+            run $reader -o o "$input"
+            assert_one_line_error "${reader%% *}"
+            [[ "$output" == *"$input: is JSON Lines after a line that is not JSON, "*"--from jsonl --on-error skip "* ]]
+        done
+    done
+    run dt-clean -q strings
+    assert_one_line_error dt-clean
+    [[ "$output" == *"strings: is JSON strings, one a line, not plain text; "*"jq -c '{text: .}'"* ]]
+    [ "$(jq -c '{text: .}' strings | dt-clean -q | jq -r .text)" = "$(jq -r . strings)" ]
+}

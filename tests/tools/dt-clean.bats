@@ -336,13 +336,13 @@ END
         for format in auto text jsonl; do
             run $command -q --from $format -o out ids.dts
             assert_one_line_error "${command%% *}"
-            [[ "$output" == *"ids.dts: is a dt token stream, not text; "* ]]
+            [[ "$output" == *"ids.dts: is a dt token stream, not plain text; "* ]]
             [ ! -e out ]
         done
     done
     run dt-clean -q - <ids.dts
     assert_one_line_error dt-clean
-    [[ "$output" == *"stdin: is a dt token stream, not text; "* ]]
+    [[ "$output" == *"stdin: is a dt token stream, not plain text; "* ]]
 }
 
 @test "files of other systems: CR LF ends a line, a byte order mark starts a file" {
@@ -577,16 +577,16 @@ refused() {
     iconv -t UTF-16BE long >utf16be
     cp "$(command -v dt-cat)" program
     printf 'PAR1\025\004\025\000' >x.parquet
-    refused t.tar "a tar archive, not text; unpack it"
+    refused t.tar "a tar archive, not plain text; unpack it"
     refused t.tgz "a tar archive"
-    refused utf16 "UTF-16 text, not text; write it as UTF-8: iconv"
+    refused utf16 "UTF-16 text, not UTF-8; write it as UTF-8: iconv"
     refused utf16be "UTF-16 text"
     refused program "an ELF file"
-    refused x.parquet "a Parquet file, not text; write it as JSON Lines: duckdb"
+    refused x.parquet "a Parquet file, not plain text; write it as JSON Lines: duckdb"
     run dt-clean twice.gz
     assert_one_line_error dt-clean
     [[ "$output" == *"twice.gz: holds gzip data in compressed data; decompress it"* ]]
-    if command -v xz; then xz -k t && refused t.xz "an xz file, not text; decompress it: xz -dc"; fi
+    if command -v xz; then xz -k t && refused t.xz "an xz file, not plain text; decompress it: xz -dc"; fi
     if command -v bzip2; then bzip2 -k t && refused t.bz2 "a bzip2 file"; fi
     python3 -m zipfile -c t.zip t && refused t.zip "a zip archive"
 }
@@ -600,11 +600,11 @@ refused() {
         for format in auto text lines nul jsonl "sep --separator x" "split --separator y"; do
             run $command -q --from $format -o out docs.tar
             assert_one_line_error "${command%% *}"
-            [[ "$output" == *"docs.tar: is a tar archive, not text; unpack it: "* ]]
+            [[ "$output" == *"docs.tar: is a tar archive, not plain text; unpack it: "* ]]
         done
         run $command -q -o out any.bin
         assert_one_line_error "${command%% *}"
-        [[ "$output" == *"any.bin: is binary data with NUL bytes, not text; dt-clean --from"* ]]
+        [[ "$output" == *"any.bin: is binary data with NUL bytes, not plain text; dt-clean --from"* ]]
     done
     run dt-clean -q --decontaminate docs.tar docs.jsonl
     [[ "$output" == *"docs.tar: is a tar archive"* ]]
@@ -612,14 +612,14 @@ refused() {
     [[ "$output" == *"docs.tar: is a tar archive"* ]]
     run dt-eval bleu -r docs.jsonl docs.jsonl
     assert_one_line_error dt-eval
-    [[ "$output" == *"docs.jsonl: is JSON Lines, not text"* ]]
+    [[ "$output" == *"docs.jsonl: is JSON Lines, not plain text"* ]]
     run dt-cat docs.tar
     [[ "$output" == *"docs.tar: is a tar archive, not a .dts file" ]]
     cp docs.tar x.jsonl
     run dt-train -t tok.json -o run --dry-run x.jsonl
-    [[ "$output" == *"x.jsonl: is a tar archive, not text; unpack it: "* ]]
+    [[ "$output" == *"x.jsonl: is a tar archive, not plain text; unpack it: "* ]]
     run dt-bench --tokenizer tok.json tokenize docs.tar
-    [[ "$output" == *"docs.tar: is a tar archive, not text; unpack it: "* ]]
+    [[ "$output" == *"docs.tar: is a tar archive, not plain text; unpack it: "* ]]
 }
 
 @test "separators inside lines are cut or refused, never one document in silence" {
