@@ -55,8 +55,7 @@ bool dt_stream_mark_parse(const char *json, size_t size, struct dt_stream_mark *
 /* What a reader has seen of the stream at hand; all zero before the first document. */
 struct dt_stream_check {
     bool inside;        /* between its two marks */
-    bool skipped;       /* a line of it was no document, so that the hash cannot be checked */
-    uint64_t documents; /* since the last mark, skipped lines included */
+    uint64_t documents; /* since the last mark */
     uint64_t hash;
 };
 
@@ -64,8 +63,6 @@ struct dt_stream_check {
  * check goes on after an error as if there was none. */
 int dt_stream_check_add(struct dt_stream_check *check, const struct dt_stream_mark *mark,
                         const struct dt_buffer *text, struct dt_error *err) DT_MUST_CHECK;
-/* Takes account of a line that was no document. */
-void dt_stream_check_skip(struct dt_stream_check *check);
 /* At the end of a file: DT_EFORMAT inside a stream. */
 int dt_stream_check_end(struct dt_stream_check *check, struct dt_error *err) DT_MUST_CHECK;
 

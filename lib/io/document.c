@@ -267,13 +267,24 @@ static int judge_stream(struct dt_documents *d, int found, struct dt_error *err)
     return 0;
 }
 
+/* A line of a stream: its writer sent no such line, so the stream is not what was sent. */
+static int judge_line_of_stream(struct dt_documents *d, struct dt_error *err)
+{
+    struct dt_error reason = *err;
+    dt_fail(err, DT_EFORMAT, "%s; inside a document stream no line is skipped", reason.text);
+    DT_TRY(judge_stream(d, err->code, err));
+    *err = reason;
+    return 0;
+}
+
 /* A line that is not a document: 0 if it is passed over. One without its line feed, inside a
  * stream, is where the stream was cut. */
 static int judge_line(struct dt_documents *d, bool ended, struct dt_error *err)
 {
     if (!ended && d->stream.inside)
         return judge_stream(d, dt_stream_check_end(&d->stream, err), err);
-    dt_stream_check_skip(&d->stream);
+    if (d->stream.inside && d->bad_lines.policy.skip)
+        DT_TRY(judge_line_of_stream(d, err));
     return dt_bad_lines_take(&d->bad_lines, dt_input_name(d->in), d->line, &d->scratch, err);
 }
 

@@ -241,11 +241,28 @@ END
     sed 2901d docs.jsonl | dt-clean -q | jq -c 'del(.dt_stream)' | cmp - <(jq -c . o1)
 }
 
-@test "in a stream, skipped lines are those that its writer sent" {
-    dt-synth -n 50 | sed '7s/"text"/"text/' >in
-    dt-clean -q --on-error skip -o o in
-    [ "$(wc -l <o)" -eq 49 ]
-    sed 9d in | ends_early dt-clean -q --on-error skip --max-errors 9 -o o
+@test "in a stream, a line that is not a document is never skipped without --partial" {
+    dt-synth -n 50 | cat >in
+    for edit in '5s/^{/x/;40s/"text":"/&x/' '5s/^{/x/' '7s/"text"/"text/' '1s/"text"/"text/' '50s/}$//'; do
+        sed "$edit" in >changed
+        for reader in "dt-clean -q" "dt-dedup sign -q" "dt-vocab -q -s 300" "dt-tokenize -q -t tok.json"; do
+            run $reader -o o --on-error skip changed
+            assert_one_line_error "${reader%% *}"
+            [[ "$output" == *"changed:"*"document stream"*"; if that was intended, see --partial"* ]]
+            [ ! -e o ]
+        done
+        run dt-clean -q --partial --on-error skip -o o changed
+        [ "$status" -eq 0 ]
+        [ "$(wc -l <o)" -eq 49 ]
+        [[ "$output" == *"1 line skipped: changed:"* ]]
+        [[ "$output" == *"taken in part: changed:"* ]]
+        rm o
+    done
+    run dt-clean -q --partial -o o changed
+    [ "$status" -eq 1 ]
+    { cat in; echo x; } >after
+    dt-clean -q --on-error skip -o o after
+    [ "$(wc -l <o)" -eq 50 ]
     printf '{"text":"a","dt_stream":1}\n' >in
     run dt-clean -q -o o in
     [[ "$output" == *'in:1: member "dt_stream" is neither "begin" nor an end record' ]]
