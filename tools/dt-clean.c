@@ -266,8 +266,7 @@ int main(int argc, char **argv)
     int rc = dt_documents_open(&in, argv + first, argc - first, &reading, &err);
     if (rc == 0)
         rc = open_and_run(in, &err);
-    if (rc == 0)
-        dt_reading_options_report(in);
+    dt_reading_options_report(in);
     dt_documents_close(in);
     return rc < 0 ? dt_report(&err) : 0;
 }

@@ -138,8 +138,7 @@ static int run_sign(char **files, int count, struct dt_error *err)
         rc = dt_output_open(&out, opt.out, err);
     if (rc == 0)
         rc = sign_documents(in, &out, err);
-    if (rc == 0)
-        dt_reading_options_report(in);
+    dt_reading_options_report(in);
     dt_documents_close(in);
     dt_output_abandon(&out);
     return rc;

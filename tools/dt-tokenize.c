@@ -186,8 +186,7 @@ static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files,
         rc = dt_fail(err, DT_EFORMAT, "the input holds no document");
     if (rc == 0 && sink->writer)
         rc = dt_shard_writer_finish(sink->writer, err);
-    if (rc == 0)
-        dt_reading_options_report(documents);
+    dt_reading_options_report(documents);
     dt_bulk_free(bulk);
     dt_documents_close(documents);
     return rc;

@@ -104,8 +104,7 @@ static int train(struct dt_tokenizer **t, const struct dt_documents_options *fro
         rc = count_all(trainer, documents, err);
     if (rc == 0)
         rc = dt_bpe_trainer_finish(trainer, t, err);
-    if (rc == 0)
-        dt_reading_options_report(documents);
+    dt_reading_options_report(documents);
     dt_documents_close(documents);
     dt_bpe_trainer_free(trainer);
     return rc;

@@ -30,7 +30,11 @@ void dt_reading_options_check(const struct dt_reading_options *o,
 
 void dt_reading_options_report(const struct dt_documents *documents)
 {
+    if (documents == NULL)
+        return;
     const struct dt_documents_losses losses = dt_documents_losses(documents);
+    if (!losses.ended)
+        return;
     if (losses.skipped == 1)
         dt_warn("1 line skipped: %s", losses.first_skipped);
     if (losses.skipped > 1)
@@ -38,4 +42,6 @@ void dt_reading_options_report(const struct dt_documents *documents)
                 losses.first_skipped);
     if (losses.first_partial)
         dt_warn("taken in part: %s", losses.first_partial);
+    if (losses.missing_separator)
+        dt_warn("separator '%s' not found: each input is one document", losses.missing_separator);
 }

@@ -43,8 +43,9 @@ struct dt_reading_options {
  * with a usage message. */
 void dt_reading_options_check(const struct dt_reading_options *o,
                               struct dt_documents_options *documents);
-/* Says on stderr what was skipped, and which stream was not whole; nothing if there is nothing
- * to say. For programs that have read all documents. */
+/* Says on stderr what was skipped, which stream was not whole, and that a separator is nowhere;
+ * nothing if there is nothing to say, or if not all was read. A program that fails after it has
+ * read all calls it too. NULL is fine. */
 void dt_reading_options_report(const struct dt_documents *documents);
 
 #endif

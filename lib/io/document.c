@@ -32,6 +32,9 @@ struct dt_documents {
     struct dt_bad_lines bad_lines;
     struct dt_stream_check stream; /* of the file being read */
     char *first_partial;           /* what was wrong with a stream, if options.partial */
+    bool ended;                    /* all was read */
+    bool cuts;                     /* a file was to be cut at separators */
+    uint64_t separators;           /* of the files already closed */
 };
 
 const char *dt_documents_check(int format, const char *separator)
@@ -116,7 +119,12 @@ void dt_documents_position(const struct dt_documents *d, uint64_t *taken, uint64
 
 struct dt_documents_losses dt_documents_losses(const struct dt_documents *d)
 {
-    return (struct dt_documents_losses){d->bad_lines.count, d->bad_lines.first, d->first_partial};
+    bool missing = d->cuts && d->separators == 0;
+    return (struct dt_documents_losses){.ended = d->ended,
+                                        .skipped = d->bad_lines.count,
+                                        .first_skipped = d->bad_lines.first,
+                                        .first_partial = d->first_partial,
+                                        .missing_separator = missing ? d->options.separator : NULL};
 }
 
 /* What a file holds is its content, unless that does not tell, then what its name says, and then
@@ -178,6 +186,8 @@ static void close_current(struct dt_documents *d)
     uint64_t taken, total;
     dt_input_position(d->in, &taken, &total);
     d->taken += taken;
+    d->cuts |= d->number > 0 && (d->format == DT_FROM_SEPARATOR || d->format == DT_FROM_SPLIT);
+    d->separators += d->plain.separators;
     dt_input_close(d->in);
     d->in = NULL;
 }
@@ -314,7 +324,8 @@ int dt_documents_next(struct dt_documents *d, struct dt_document *doc, struct dt
 {
     for (;;) {
         if (d->in == NULL) {
-            if (d->next_path == d->count)
+            d->ended = d->next_path == d->count;
+            if (d->ended)
                 return dt_bad_lines_finish(&d->bad_lines, err);
             DT_TRY(open_next(d, err));
         }

@@ -85,9 +85,11 @@ void dt_documents_position(const struct dt_documents *docs, uint64_t *taken, uin
 
 /* What of the inputs did not become documents, though they were read without an error. */
 struct dt_documents_losses {
-    uint64_t skipped;          /* lines */
-    const char *first_skipped; /* "FILE:LINE: reason", or NULL; borrowed, as the next */
-    const char *first_partial; /* the same of streams that were cut or changed */
+    bool ended;                    /* all inputs were read, so that nothing can follow */
+    uint64_t skipped;              /* lines */
+    const char *first_skipped;     /* "FILE:LINE: reason", or NULL; borrowed, as the next */
+    const char *first_partial;     /* the same of streams that were cut or changed */
+    const char *missing_separator; /* that no input has, or NULL: each file was one document */
 };
 struct dt_documents_losses dt_documents_losses(const struct dt_documents *docs);
 void dt_documents_close(struct dt_documents *docs); /* NULL is fine */

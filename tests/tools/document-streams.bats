@@ -309,3 +309,29 @@ END
     [[ "$output" == *"strings: is JSON strings, one a line, not plain text; "*"jq -c '{text: .}'"* ]]
     [ "$(jq -c '{text: .}' strings | dt-clean -q | jq -r .text)" = "$(jq -r . strings)" ]
 }
+
+@test "lines that were skipped are said where no document is left" {
+    printf 'x\ny\n' >in
+    for reader in "dt-clean -q" "dt-dedup sign -q" "dt-vocab -q -s 300" "dt-tokenize -q -t tok.json"; do
+        run $reader -o o --from jsonl --on-error skip in
+        [ "$status" -eq 1 ] || { echo "$reader: $output"; return 1; }
+        [ "${#lines[@]}" -eq 2 ]
+        [[ "${lines[0]}" == *": 2 lines skipped, the first of them in:1: byte 0: '{' expected" ]]
+        [ ! -e o ]
+    done
+}
+
+@test "a separator that is nowhere is said" {
+    printf 'a\nb\n' >a
+    printf 'a\n<sep>\nb\n' >b
+    for options in "--from sep --separator <sep>" "--from split --separator <sep>" "--separator <sep>"; do
+        for reader in "dt-clean -q" "dt-dedup sign -q" "dt-vocab -q -s 300" "dt-tokenize -q -t tok.json"; do
+            run $reader -o o $options a
+            [ "$status" -eq 0 ]
+            [ "$output" = "${reader%% *}: separator '<sep>' not found: each input is one document" ]
+            run $reader -o o $options a b
+            [ "$status" -eq 0 ]
+            [ -z "$output" ]
+        done
+    done
+}
