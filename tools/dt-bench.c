@@ -403,7 +403,7 @@ static int need_text(const char *path, const char *text, size_t size, struct dt_
     if (size == 0)
         return dt_fail(err, DT_EFORMAT, "%s: holds no text", path);
     bool is_text = what == NULL || what->kind == DT_FILE_JSONL || what->kind == DT_FILE_AMBIGUOUS;
-    return is_text ? 0 : dt_file_type_refuse(what, path, err);
+    return is_text ? 0 : dt_file_type_refuse(what, path, NULL, err);
 }
 
 static int measure_tokenize(char **operands, int count, struct dt_error *err)

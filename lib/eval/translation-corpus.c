@@ -44,7 +44,7 @@ static int need_plain_lines(struct dt_input *in, struct dt_error *err)
     size_t size;
     DT_TRY(dt_input_peek(in, &head, &size, err));
     const struct dt_file_type *what = dt_file_type_recognize(head, size);
-    return what ? dt_file_type_refuse(what, dt_input_name(in), err) : 0;
+    return what ? dt_input_refuse(in, what, err) : 0;
 }
 
 static int read_lines(struct lines *l, const char *path, struct dt_error *err)

@@ -139,7 +139,7 @@ static int find_format(struct dt_documents *d, const char *head, size_t size, st
     if (what == NULL && any)
         what = dt_file_type_suspect(head, size);
     if (what && what->kind == DT_FILE_AMBIGUOUS)
-        return dt_file_type_refuse(what, name, err);
+        return dt_input_refuse(d->in, what, err);
     bool jsonl = !any || (what && what->kind == DT_FILE_JSONL);
     d->format = jsonl ? DT_FROM_JSONL : d->options.separator ? DT_FROM_SEPARATOR : DT_FROM_TEXT;
     return 0;
@@ -220,11 +220,12 @@ static void number_document(const struct dt_documents *d, struct dt_document *do
 
 static int too_long(const struct dt_documents *d, uint64_t number, struct dt_error *err)
 {
-    return dt_fail(err, DT_EFORMAT,
-                   "%s: document %llu has more than %zu bytes; dt-clean --from can cut it at lines "
-                   "or separators%s",
-                   dt_input_name(d->in), (unsigned long long)number, d->most,
-                   d->options.most ? ", --max-document N takes more" : "");
+    return dt_fail(
+        err, DT_EFORMAT,
+        "%s: document %llu has more than %zu bytes; --from (of dt-clean, too) can cut it at "
+        "lines or separators%s",
+        dt_input_name(d->in), (unsigned long long)number, d->most,
+        d->options.most ? ", --max-document N takes more" : "");
 }
 
 /* A document that is all text. */
@@ -324,9 +325,11 @@ int dt_documents_next(struct dt_documents *d, struct dt_document *doc, struct dt
 {
     for (;;) {
         if (d->in == NULL) {
-            d->ended = d->next_path == d->count;
-            if (d->ended)
-                return dt_bad_lines_finish(&d->bad_lines, err);
+            if (d->next_path == d->count) {
+                DT_TRY(dt_bad_lines_finish(&d->bad_lines, err));
+                d->ended = true;
+                return 0;
+            }
             DT_TRY(open_next(d, err));
         }
         int rc = d->format == DT_FROM_JSONL ? next_json_line(d, doc, err) : next_plain(d, doc, err);

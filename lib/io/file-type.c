@@ -283,17 +283,18 @@ static bool is_tsv(const char *head, size_t size)
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-#define DECOMPRESS(command) "decompress it: " command
+#define DECOMPRESS(command) "decompress it", command
 #define DUCKDB(function)                                                                           \
     "write it as JSON Lines: duckdb -c \"copy (from " function                                     \
     "('FILE')) to 'FILE.jsonl' (format json)\""
 #define PYTHON     "write its texts as JSON Lines with Python"
 #define NO_TEXT    "it holds no documents"
 #define TO_TEXT    "write it as text first"
-#define ICONV(set) "write it as UTF-8: iconv -f " set " -t UTF-8 FILE"
-#define JQ(filter) "write an object a line: jq -c " filter " FILE"
+#define ICONV(set) "write it as UTF-8", "iconv -f " set " -t UTF-8"
+#define JQ(filter) "write an object a line", "jq -c " filter
 #define OBJECT     "if type == \"object\" then . else {text: .} end"
-#define PLAIN      "if it is plain text, dt-clean --from text reads it"
+#define OF_OTHERS  " (of dt-clean, too)"
+#define PLAIN      "if it is plain text, --from text" OF_OTHERS " reads it"
 
 /* The first row that fits counts. */
 static const struct row rows[] = {
@@ -302,23 +303,23 @@ static const struct row rows[] = {
      AT(8, "dtsH"),
      is_token_stream},
     {{DT_FILE_BINARY, "a signature file of dt-dedup", NO_TEXT}, MAGIC("dt-sigs\n")},
-    {{DT_FILE_GZIP, "gzip data", DECOMPRESS("gzip -dc FILE")}, MAGIC("\x1f\x8b")},
-    {{DT_FILE_ZSTD, "zstd data", DECOMPRESS("zstd -dc FILE")}, MAGIC("\x28\xb5\x2f\xfd")},
-    {{DT_FILE_ZSTD, "zstd data", DECOMPRESS("zstd -dc FILE")},
+    {{DT_FILE_GZIP, "gzip data", DECOMPRESS("gzip -dc")}, MAGIC("\x1f\x8b")},
+    {{DT_FILE_ZSTD, "zstd data", DECOMPRESS("zstd -dc")}, MAGIC("\x28\xb5\x2f\xfd")},
+    {{DT_FILE_ZSTD, "zstd data", DECOMPRESS("zstd -dc")},
      AT(1, "\x2a\x4d\x18"),
      is_skippable_frame},
     /* compressed files and archives */
-    {{DT_FILE_BINARY, "an xz file", DECOMPRESS("xz -dc FILE")},
+    {{DT_FILE_BINARY, "an xz file", DECOMPRESS("xz -dc")},
      MAGIC("\xfd"
            "7zXZ\0")},
-    {{DT_FILE_BINARY, "a bzip2 file", DECOMPRESS("bzip2 -dc FILE")}, MAGIC("BZh"), is_bzip2},
-    {{DT_FILE_BINARY, "an lz4 file", DECOMPRESS("lz4 -dc FILE")}, MAGIC("\x04\x22\x4d\x18")},
-    {{DT_FILE_BINARY, "an lz4 file", DECOMPRESS("lz4 -dc FILE")}, MAGIC("\x02\x21\x4c\x18")},
-    {{DT_FILE_BINARY, "an lzip file", DECOMPRESS("lzip -dc FILE")}, MAGIC("LZIP\1")},
-    {{DT_FILE_BINARY, "an lzma file", DECOMPRESS("xz -dc FILE")}, MAGIC("\x5d\0\0")},
-    {{DT_FILE_BINARY, "an lzop file", DECOMPRESS("lzop -dc FILE")}, MAGIC("\x89LZO\0")},
-    {{DT_FILE_BINARY, "a file of compress", DECOMPRESS("gzip -dc FILE")}, MAGIC("\x1f\x9d")},
-    {{DT_FILE_BINARY, "snappy data", DECOMPRESS("snzip -dc FILE")}, MAGIC("\xff\x06\0\0sNaPpY")},
+    {{DT_FILE_BINARY, "a bzip2 file", DECOMPRESS("bzip2 -dc")}, MAGIC("BZh"), is_bzip2},
+    {{DT_FILE_BINARY, "an lz4 file", DECOMPRESS("lz4 -dc")}, MAGIC("\x04\x22\x4d\x18")},
+    {{DT_FILE_BINARY, "an lz4 file", DECOMPRESS("lz4 -dc")}, MAGIC("\x02\x21\x4c\x18")},
+    {{DT_FILE_BINARY, "an lzip file", DECOMPRESS("lzip -dc")}, MAGIC("LZIP\1")},
+    {{DT_FILE_BINARY, "an lzma file", DECOMPRESS("xz -dc")}, MAGIC("\x5d\0\0")},
+    {{DT_FILE_BINARY, "an lzop file", DECOMPRESS("lzop -dc")}, MAGIC("\x89LZO\0")},
+    {{DT_FILE_BINARY, "a file of compress", DECOMPRESS("gzip -dc")}, MAGIC("\x1f\x9d")},
+    {{DT_FILE_BINARY, "snappy data", DECOMPRESS("snzip -dc")}, MAGIC("\xff\x06\0\0sNaPpY")},
     {{DT_FILE_BINARY, "a 7z archive", "unpack it: 7z x FILE"}, MAGIC("7z\xbc\xaf\x27\x1c")},
     {{DT_FILE_BINARY, "a RAR archive", "unpack it: unrar x FILE"}, MAGIC("Rar!\x1a\x07")},
     {{DT_FILE_BINARY, "an Office document", TO_TEXT}, MAGIC("PK\3\4"), is_office},
@@ -401,11 +402,11 @@ static const struct row rows[] = {
     {{DT_FILE_AMBIGUOUS, "UTF-32 text", ICONV("UTF-32LE")}, ANY, is_utf32le},
     {{DT_FILE_AMBIGUOUS, "UTF-32 text", ICONV("UTF-32BE")}, ANY, is_utf32be},
     {{DT_FILE_AMBIGUOUS, "binary data with NUL bytes",
-      "dt-clean --from nul reads documents that end with NUL bytes, --from text any bytes"},
+      "--from nul" OF_OTHERS " reads documents that end with NUL bytes, --from text any bytes"},
      ANY,
      has_zero},
     {{DT_FILE_AMBIGUOUS, "binary data, or text in another encoding than UTF-8",
-      "write it as UTF-8 with iconv; dt-clean --from text reads any bytes"},
+      "write it as UTF-8 with iconv; --from text" OF_OTHERS " reads any bytes"},
      ANY,
      is_not_utf8},
 };
@@ -534,9 +535,14 @@ const struct dt_file_type *dt_file_type_named(const char *path)
     return NULL;
 }
 
-int dt_file_type_refuse(const struct dt_file_type *what, const char *path, struct dt_error *err)
+int dt_file_type_refuse(const struct dt_file_type *what, const char *path, const char *decompress,
+                        struct dt_error *err)
 {
-    bool encoding = strncmp(what->name, "UTF-", 4) == 0;
-    return dt_fail(err, DT_EFORMAT, "%s: is %s, not %s; %s", path, what->name,
-                   encoding ? "UTF-8" : "plain text", what->advice);
+    const char *other = strncmp(what->name, "UTF-", 4) == 0 ? "UTF-8" : "plain text";
+    if (what->filter && decompress)
+        return dt_fail(err, DT_EFORMAT, "%s: is %s, not %s; %s: %s FILE | %s", path, what->name,
+                       other, what->advice, decompress, what->filter);
+    return dt_fail(err, DT_EFORMAT, "%s: is %s, not %s; %s%s%s%s", path, what->name, other,
+                   what->advice, what->filter ? ": " : "", what->filter ? what->filter : "",
+                   what->filter ? " FILE" : "");
 }

@@ -6,7 +6,7 @@
  *
  *     const struct dt_file_type *what = dt_file_type_recognize(head, size);
  *     if (what && what->kind == DT_FILE_BINARY)
- *         return dt_file_type_refuse(what, path, err);
+ *         return dt_file_type_refuse(what, path, NULL, err);
  */
 #ifndef DT_IO_FILE_TYPE_H
 #define DT_IO_FILE_TYPE_H
@@ -28,6 +28,7 @@ struct dt_file_type {
     enum dt_file_kind kind;
     const char *name;   /* "a Parquet file" */
     const char *advice; /* "write it as JSON Lines: ..." */
+    const char *filter; /* the command that does so with a file or its standard input; or NULL */
 };
 
 /* Bytes of a file that suffice. */
@@ -42,7 +43,9 @@ const struct dt_file_type *dt_file_type_suspect(const char *text, size_t size);
 /* What the ending of the name promises, with or without that of a compressed file; or NULL. */
 const struct dt_file_type *dt_file_type_named(const char *path);
 
-/* DT_EFORMAT "PATH: is NAME, not plain text; ADVICE". */
-int dt_file_type_refuse(const struct dt_file_type *what, const char *path, struct dt_error *err);
+/* DT_EFORMAT "PATH: is NAME, not plain text; ADVICE: FILTER FILE". Of a compressed file the filter
+ * follows the command that decompresses it; otherwise decompress is NULL. */
+int dt_file_type_refuse(const struct dt_file_type *what, const char *path, const char *decompress,
+                        struct dt_error *err);
 
 #endif

@@ -91,6 +91,13 @@ static int start_decoding(struct dt_input *in, struct dt_error *err)
     return check_name(in, err);
 }
 
+int dt_input_refuse(const struct dt_input *in, const struct dt_file_type *what,
+                    struct dt_error *err)
+{
+    static const char *const commands[] = {[GZIP] = "gzip -dc", [ZSTD] = "zstd -dc"};
+    return dt_file_type_refuse(what, in->name, commands[in->coding], err);
+}
+
 /* Looks at the bytes that will be read, which may lie in compressed data. */
 static int need_text(struct dt_input *in, struct dt_error *err)
 {
@@ -99,10 +106,10 @@ static int need_text(struct dt_input *in, struct dt_error *err)
     DT_TRY(dt_input_peek(in, &head, &size, err));
     const struct dt_file_type *what = dt_file_type_recognize(head, size);
     if (what && what->kind == DT_FILE_BINARY)
-        return dt_file_type_refuse(what, in->name, err);
+        return dt_input_refuse(in, what, err);
     if (what && (what->kind == DT_FILE_GZIP || what->kind == DT_FILE_ZSTD))
-        return dt_fail(err, DT_EFORMAT, "%s: holds %s in compressed data; %s once", in->name,
-                       what->name, what->advice);
+        return dt_fail(err, DT_EFORMAT, "%s: holds %s in compressed data; %s once: %s FILE",
+                       in->name, what->name, what->advice, what->filter);
     return 0;
 }
 

@@ -52,6 +52,9 @@ int dt_input_add_until(struct dt_input *in, char delimiter, size_t most, struct 
 int dt_input_peek(struct dt_input *in, const char **data, size_t *size,
                   struct dt_error *err) DT_MUST_CHECK;
 
+/* dt_file_type_refuse() of what is read. */
+int dt_input_refuse(const struct dt_input *in, const struct dt_file_type *what,
+                    struct dt_error *err);
 const char *dt_input_name(const struct dt_input *in); /* the path, "stdin" for "-" */
 /* Bytes of the underlying file taken so far, and its size (0 if it has none). */
 void dt_input_position(const struct dt_input *in, uint64_t *taken, uint64_t *total);

@@ -49,8 +49,9 @@ static int find_separators(const struct dt_buffer *text, const char *name, struc
         const char *found = separator_at(p);
         if (found)
             return dt_fail(err, DT_EFORMAT,
-                           "%s:%llu: has '%s', which ends documents; dt-clean --from split "
-                           "--separator '%s' cuts there, dt-clean --from text reads one document",
+                           "%s:%llu: has '%s', which ends documents; --from split "
+                           "--separator '%s' (of dt-clean, too) cuts there, --from text reads one "
+                           "document",
                            name, (unsigned long long)line_of(text, p), found, found);
     }
     return 0;
@@ -58,13 +59,15 @@ static int find_separators(const struct dt_buffer *text, const char *name, struc
 
 /* What the head of the file has not shown. */
 static int check_guess(const struct dt_plain_text *p, const struct dt_buffer *text,
-                       const char *name, struct dt_error *err)
+                       const struct dt_input *in, struct dt_error *err)
 {
+    const char *name = dt_input_name(in);
     const char *zero = memchr(text->data, 0, text->size);
     if (zero)
         return dt_fail(err, DT_EFORMAT,
-                       "%s: has a NUL byte at byte %zu, as binary data does; dt-clean --from nul "
-                       "reads documents that end with NUL bytes, --from text any bytes",
+                       "%s: has a NUL byte at byte %zu, as binary data does; --from nul (of "
+                       "dt-clean, too) reads documents that end with NUL bytes, --from text any "
+                       "bytes",
                        name, (size_t)(zero - text->data));
     size_t blank = strspn(text->data, " \t\r\n");
     const struct dt_file_type *what = NULL;
@@ -75,7 +78,7 @@ static int check_guess(const struct dt_plain_text *p, const struct dt_buffer *te
                        name, what->name, blank);
     what = dt_file_type_suspect(text->data, text->size);
     if (what)
-        return dt_file_type_refuse(what, name, err);
+        return dt_input_refuse(in, what, err);
     return p->allow_special ? 0 : find_separators(text, name, err);
 }
 
@@ -88,7 +91,7 @@ static int next_file(struct dt_plain_text *p, struct dt_input *in, struct dt_buf
     }
     text->data[text->size] = '\0';
     if (text->size > 0 && text->size <= p->most && p->guessed)
-        DT_TRY(check_guess(p, text, dt_input_name(in), err));
+        DT_TRY(check_guess(p, text, in, err));
     return text->size > 0;
 }
 

@@ -117,7 +117,7 @@ static int need_lines(struct text *t, struct dt_error *err)
     ssize_t n = pread(t->fd, head, sizeof head, 0);
     t->first = n >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     const struct dt_file_type *what = n > 0 ? dt_file_type_recognize(head, (size_t)n) : NULL;
-    return what && what->kind != DT_FILE_JSONL ? dt_file_type_refuse(what, t->path, err) : 0;
+    return what && what->kind != DT_FILE_JSONL ? dt_file_type_refuse(what, t->path, NULL, err) : 0;
 }
 
 static int scan(struct text *t, struct dt_error *err)

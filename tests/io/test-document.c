@@ -206,7 +206,8 @@ static void a_document_has_its_most_bytes_and_no_more(void **state)
             if (rc != (more ? DT_EFORMAT : 0))
                 fail_msg("case %zu, %d more: %s", i, more, rc < 0 ? err.text : "taken");
             if (more)
-                assert_non_null(strstr(err.text, " has more than 20 bytes; dt-clean --from can"));
+                assert_non_null(
+                    strstr(err.text, " has more than 20 bytes; --from (of dt-clean, too) can"));
         }
         options.most = 21;
         assert_int_equal(list(paths, 1, &options, &out), 0);

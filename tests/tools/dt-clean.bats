@@ -583,6 +583,14 @@ refused() {
     refused utf16be "UTF-16 text"
     refused program "an ELF file"
     refused x.parquet "a Parquet file, not plain text; write it as JSON Lines: duckdb"
+    printf '["a","b"]' | gzip >array.gz
+    printf '["a","b"]' | zstd -q >array.zst
+    gzip -c utf16 >utf16.gz
+    refused array.gz "a JSON array, not plain text; write an object a line: gzip -dc FILE | jq -c "
+    refused array.zst "a JSON array, not plain text; write an object a line: zstd -dc FILE | jq -c "
+    refused utf16.gz "UTF-16 text, not UTF-8; write it as UTF-8: gzip -dc FILE | iconv -f UTF-16 "
+    gzip -dc array.gz | jq -c '.[] | if type == "object" then . else {text: .} end' >array.jsonl
+    [ "$(dt-clean -q array.jsonl | text_of)" = "$(printf 'a\nb')" ]
     run dt-clean twice.gz
     assert_one_line_error dt-clean
     [[ "$output" == *"twice.gz: holds gzip data in compressed data; decompress it"* ]]
@@ -604,7 +612,7 @@ refused() {
         done
         run $command -q -o out any.bin
         assert_one_line_error "${command%% *}"
-        [[ "$output" == *"any.bin: is binary data with NUL bytes, not plain text; dt-clean --from"* ]]
+        [[ "$output" == *"any.bin: is binary data with NUL bytes, not plain text; --from nul (of dt-clean, too) "* ]]
     done
     run dt-clean -q --decontaminate docs.tar docs.jsonl
     [[ "$output" == *"docs.tar: is a tar archive"* ]]
@@ -626,7 +634,7 @@ refused() {
     printf 'a<|endoftext|>b<|endoftext|>\nc' >in
     run dt-clean -q in
     assert_one_line_error dt-clean
-    [[ "$output" == "dt-clean: in:1: has '<|endoftext|>', which ends documents; dt-clean --from split"* ]]
+    [[ "$output" == "dt-clean: in:1: has '<|endoftext|>', which ends documents; --from split"* ]]
     run dt-clean -q --separator '<|endoftext|>' in
     [[ "$output" == "dt-clean: in:1: has the separator '<|endoftext|>' inside a line; --from split "* ]]
     [ "$(dt-clean -q --from split --separator '<|endoftext|>' in | text_of)" = "$(printf 'a\nb\nc')" ]
