@@ -108,6 +108,8 @@ static inline struct job random_job(struct dt_rng *rng)
     const enum dt_family families[] = {DT_GPT2, DT_LLAMA, DT_BERT, DT_DISTILBERT};
     struct dt_model_config config = llama;
     config.family = families[dt_rng_below(rng, 4)];
+    if (config.family != DT_LLAMA)
+        config.rope_theta = 0;
     config.num_layers = 1 + dt_rng_below(rng, 3);
     config.vocab_size = 20 + dt_rng_below(rng, 50);
     config.intermediate_size = 20 + dt_rng_below(rng, 50);

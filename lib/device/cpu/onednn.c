@@ -19,8 +19,9 @@ void dt_cpu_no_memory(const char *what)
     end("out of memory: ", what);
 }
 
-#define HEAP_OF_KERNELS ((size_t)24 << 20) /* they take 21.5 MiB; oneDNN writes to what it lacks   \
-                                            */
+#define HEAP_OF_KERNELS                                                                            \
+    ((size_t)24 << 20) /* they take 21.5 MiB; oneDNN writes to what it lacks                       \
+                        */
 #define SIDE 16
 
 /* A product of each kind, once there is room for what that takes. */
