@@ -87,7 +87,7 @@ static const struct dt_option options[] = {
     {"stats", 0, DT_OPT_STRING, &opt.stats, "FILE", "write statistics as JSON to FILE",
      .writes = ""},
     {"output", 'o', DT_OPT_STRING, &opt.out, "FILE", "write documents to FILE (default: stdout)",
-     .writes = ""},
+     .writes = "", .in_place = true},
     {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "print no summary and no progress"},
     {NULL}};
 

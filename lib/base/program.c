@@ -526,6 +526,13 @@ static void check_options_files(const struct dt_command *c, const struct dt_opti
     }
 }
 
+/* A file that appears when it is complete, unlike stdout by any name. */
+static bool may_replace(const struct dt_option *o)
+{
+    const char *output = written_by(o);
+    return o->in_place && strcmp(output, "-") != 0 && strncmp(output, "/dev/", 5) != 0;
+}
+
 /* No file that is written may be an input, or another one that is written. */
 static void check_files(const struct dt_command *c, char *const *operands, int count)
 {
@@ -535,6 +542,8 @@ static void check_files(const struct dt_command *c, char *const *operands, int c
         if (written_by(o) == NULL)
             continue;
         check_options_files(c, o);
+        if (may_replace(o))
+            continue;
         for (int i = first; i < count; i++)
             reject_input(o, operands[i]);
         if (from_stdin)

@@ -57,6 +57,7 @@ struct dt_option {
      * file that is written must be no other of these, or dt_parse_options refuses it. */
     bool reads;
     const char *writes;
+    bool in_place; /* what it writes may replace an operand once it is complete */
 };
 
 /* One of several things that a program does, and the long names of its options, with spaces

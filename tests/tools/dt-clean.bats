@@ -684,7 +684,7 @@ refused() {
     ln in hard
     ln -s in soft
     for options in "--rejects in -o out in" "--stats in -o out in" "--stats soft -o out in" \
-        "-o in in" "-o hard soft" "--rejects ./in -o out other in" "-o out --rejects out in" \
+        "-o other --drop other in" "--rejects ./in -o out other in" "-o out --rejects out in" \
         "-o out --stats ./out in" "--rejects other -o out --decontaminate other in" \
         "-o out --on-error quarantine=hard in" "-o out --on-error quarantine=./out in"; do
         printf 'words' >other
@@ -695,9 +695,15 @@ refused() {
         [ "$(cat other)" = words ]
         [ ! -e out ]
     done
-    for command in "dt-clean -q --rejects in" "dt-clean -q --stats s -o in" "dt-vocab -s 300 -o in"; do
+    for command in "dt-clean -q --rejects in" "dt-clean -q --stats in -o out" "dt-vocab -s 300 -o in"; do
         run $command <in
         [ "$status" -eq 2 ]
+        cmp in copy
+    done
+    for out in - /dev/stdout; do # which would be read as it grows
+        rc=0
+        timeout 10 "$(type -P dt-clean)" -q -o $out in >>in || rc=$?
+        [ "$rc" -eq 2 ]
         cmp in copy
     done
     command dt-clean -q -o /dev/null --rejects /dev/stderr in

@@ -109,3 +109,15 @@ lines:4" ]
         [ "$status" -eq 2 ] || { echo "$options: $status: $output"; return 1; }
     done
 }
+
+@test "a list does not replace a file of signatures" {
+    printf 'one two three four five six seven\n' >words
+    dt-dedup sign -q --from lines -o a.sig words
+    cp a.sig a.drop
+    run dt-dedup match -q -o . a.sig a.drop
+    assert_one_line_error dt-dedup
+    [[ "$output" == *"'./a.drop' is an input and would be the list of 'a.sig'"* ]]
+    cmp a.sig a.drop
+    run dt-dedup sign -q --from lines -o words words
+    [ "$status" -eq 2 ]
+}
