@@ -314,6 +314,12 @@ END
     done
 }
 
+@test "an output may replace an input" {
+    printf 'a\nb\n' >f
+    dt-clean -q --from lines -o f f
+    [ "$(text_of <f)" = "$(printf 'a\nb')" ]
+}
+
 @test "a name that cannot be opened is refused with the reason, before any work" {
     printf 'text' >good
     ln -s loop loop
