@@ -311,7 +311,7 @@ int dt_file_need_regular(const char *path, struct dt_error *err)
     return stat(path, &st) < 0 ? 0 : need_regular(path, st.st_mode, err);
 }
 
-/* Looks before it opens, so that the writer of a FIFO does not notice, and behind, since the
+/* Looks before it opens, so that the writer of a FIFO does not notice, and after opening, since the
  * name may have passed to another file. */
 int dt_file_open(const char *path, struct dt_error *err)
 {

@@ -43,7 +43,7 @@ double dt_raw_rounding(const struct dt_raw_tensor *tensor);
 struct dt_extra_tensor {
     const char *name; /* the whole name; with a '.' in front, its end */
     int equals;       /* the tensor of the list that has the same values, bit for bit; -1: none */
-    const char *unequal; /* else: what to do, behind the error */
+    const char *unequal; /* else: what to do, after the error */
     /* NULL if it fits, otherwise how it does not: "is not ..."; NULL: it may be anything */
     const char *(*check)(const struct dt_raw_tensor *, const void *context);
     const void *context; /* of check, borrowed */

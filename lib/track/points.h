@@ -21,10 +21,11 @@ struct dt_point {
 #define DT_MOST_POINTS 32 /* of a line; more are not looked at */
 
 /* The numbers of a line that has a step, but the step. Returns how many. A line whose step or
- * time is there and is no number, or a huge one, has none. */
+ * time is not a number, or is a huge one, has none. */
 int dt_points_of(struct json_object *line, struct dt_point points[DT_MOST_POINTS]);
 
-/* The time of a line; 0 where it has none. False if what it has is no number, or a huge one. */
+/* The time of a line; 0 where it has none. False if what it has is not a number, or is a huge one.
+ */
 bool dt_points_time(struct json_object *line, double *seconds);
 
 struct dt_last_steps {

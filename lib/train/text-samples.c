@@ -22,7 +22,7 @@ struct text {
     struct dt_tokenizer *tokenizer;
     struct dt_text_options o;
     bool filled;     /* while they are noted: the line at hand is not blank */
-    uint64_t first;  /* byte behind the byte order mark */
+    uint64_t first;  /* the first after the byte order mark */
     uint64_t *lines; /* where each begins; count + 1 */
     uint64_t count, capacity, size, hash;
 };

@@ -94,7 +94,7 @@ static void put_in_order(uint32_t *points, size_t count)
 static size_t compose(uint32_t *points, size_t count)
 {
     size_t kept = 0, starter = SIZE_MAX;
-    unsigned before = 0; /* class of the last that was kept behind the starter */
+    unsigned before = 0; /* class of the last that was kept after the starter */
     for (size_t i = 0; i < count; i++) {
         uint32_t code = points[i];
         unsigned class = class_of(code);
