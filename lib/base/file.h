@@ -52,8 +52,8 @@ int dt_output_commit(struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
 void dt_output_abandon(struct dt_output *out);
 
 /* Opens a regular file for reading and returns its descriptor. Never waits: a FIFO, which would
- * block until somebody writes, a device, a socket or a directory is DT_EIO by name. Such a thing
- * is neither read nor woken. */
+ * block until a writer opens it, a device, a socket or a directory is DT_EIO by name, and is not
+ * opened. */
 int dt_file_open(const char *path, struct dt_error *err) DT_MUST_CHECK;
 
 /* Reads a whole file into memory, ended by a 0 byte that *size does not count.

@@ -208,7 +208,7 @@ static char *put_utf8(char *out, int32_t c)
     return out;
 }
 
-/* The character that "uXXXX" at *p stands for, or a pair of them; *p is moved
+/* The character that "uHHHH" at *p stands for, or a pair of them; *p is moved
  * to the last digit. Half a pair is U+FFFD. */
 static int32_t unicode_escape(const char **p, const char *end)
 {

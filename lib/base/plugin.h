@@ -21,7 +21,7 @@ struct dt_plugin {
 };
 
 /* Loads NAME.so, which stays loaded; *table is its table. A name is letters, digits, '-' and '_':
- * another would be a path, to any file. DT_EMISSING if there is no such plug-in. */
+ * another would be a path, to any file. DT_EMISSING if the plug-in does not exist. */
 int dt_plugin_load(const struct dt_plugin *plugin, const char *name, const void **table,
                    struct dt_error *err) DT_MUST_CHECK;
 

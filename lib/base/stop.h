@@ -22,9 +22,9 @@
  * one. The number of the first signal, 0 before; the second ends the program at once. */
 const volatile sig_atomic_t *dt_stop_watch(void);
 
-/* Whether somebody looks at the number: true at first. Where nobody does, since there is nothing
- * yet to save (a program opens its files, which may take for ever), the first signal ends the
- * program at once, and so does one that came before. */
+/* Whether the program polls the signal number; true at first. While it does not, because it still
+ * opens its files and has nothing to save, the first signal ends it at once, and so does one that
+ * came before this call. */
 void dt_stop_attend(bool attended);
 
 /* Ends the program by that signal's default action, which tells the parent why. */

@@ -5,11 +5,11 @@
  *     header: bytes, tag    16 bytes
  *     MAC of the header     16 bytes
  *     payload               as many bytes as the header says
- *     MAC of the payload    16 bytes; none if there is no payload
+ *     MAC of the payload    16 bytes; absent without a payload
  *
- * Each direction has a key of its own, and each MAC a number (its nonce) that counts up: a message
- * that was changed, left out, repeated, moved or sent back fails. A header is believed only with
- * its MAC, so a length is a rank's own, and nobody else makes this one allocate memory.
+ * Each direction has a separate key, and the nonce of each MAC is a counter, so a message that was
+ * changed, dropped, replayed, reordered or reflected fails. A header is used only after its MAC was
+ * verified, so no peer without the key can make this rank allocate memory.
  *
  * The socket does not block. Payloads are authenticated piece by piece, while caches hold them.
  */
@@ -72,8 +72,8 @@ struct dt_frame dt_frame_of(int64_t tag, const void *data, size_t bytes);
 int dt_channel_send(struct dt_channel *channel, struct dt_frame *frame);
 bool dt_frame_is_sent(const struct dt_frame *frame);
 
-/* The header of the message that comes: 1: *header is authentic, and says at most so many bytes; 0:
- * not yet; or a failure. The same header until its payload has come. */
+/* The header of the next message. 1: *header is authentic and its payload has at most `most` bytes;
+ * 0: not received yet; or an error. Returns the same header until its payload is received. */
 int dt_channel_receive_header(struct dt_channel *channel, size_t most,
                               struct dt_frame_header *header);
 /* Then its payload, to where there is room for it, the same at each call: 1: it has come, and is

@@ -11,8 +11,8 @@
  * it is this machine's, in the order of the network. DT_EMISSING names those that there are. */
 int dt_interface_find(const char *name, uint32_t *address, struct dt_error *err) DT_MUST_CHECK;
 
-/* Where nobody has chosen: the address of the default route, by which other machines are reached;
- * else the first that is not the machine's own alone; else 127.0.0.1. */
+/* The default: the address of the default route; else the first address that is not loopback; else
+ * 127.0.0.1. */
 uint32_t dt_interface_default(void);
 
 #endif

@@ -29,7 +29,7 @@ int dt_launch_find(struct dt_launch *launch, struct dt_error *err) DT_MUST_CHECK
 int dt_launch_check_alone(const char *remedy, struct dt_error *err) DT_MUST_CHECK;
 #define DT_LAUNCH_ONCE "what it does is done by one process: start it once" /* such a remedy */
 
-/* MPI has joined so many ranks: an error if its launcher has announced another number. */
+/* size: ranks that MPI joined. An error if the launcher announced another number. */
 int dt_launch_check_joined(int size, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

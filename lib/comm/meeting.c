@@ -113,7 +113,8 @@ static int new_socket(void)
     return s;
 }
 
-/* Where others reach this rank; nobody calls the last. A listener there stays. */
+/* The address where other ranks connect to this one; the last rank needs none. The listener stays.
+ */
 static int listen_at(struct meeting *m, uint32_t address, struct dt_error *err)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = address};
