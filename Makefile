@@ -34,7 +34,8 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
 DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ffp-contract=off $(WARNINGS)
 LIBS      := -lzstd -lz -lutf8proc -ljson-c -lyaml -lxxhash -lm -ldl -lpthread
 
-MODULES  := base unicode io experiment track plot text token shard device comm model train eval plan
+MODULES  := base unicode json io settings experiment track plot dedup clean synth pretokenize token \
+            shard foreign device comm model formats optim parallel checkpoint train eval plan
 LIB_SRC  := $(foreach m,$(MODULES),$(wildcard lib/$m/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$B/obj/%.o)
 LIBDT    := $B/lib/libdt.a
@@ -127,7 +128,7 @@ MSAN     := -O1 -g -fsanitize=memory -fno-omit-frame-pointer
 # --- fuzzers: clang's libFuzzer, with AddressSanitizer and UBSan ---------------------------------
 FUZZ_SRC     := $(wildcard tests/fuzz/fuzz-*.c)
 FUZZERS      := $(FUZZ_SRC:tests/fuzz/%.c=$B/fuzz/%)
-FUZZ_OBJ     := $(patsubst %.c,$B/fuzz/%.o,$(foreach m,$(filter-out train plan,$(MODULES)),\
+FUZZ_OBJ     := $(patsubst %.c,$B/fuzz/%.o,$(foreach m,$(filter-out optim parallel checkpoint train plan,$(MODULES)),\
                 $(wildcard lib/$m/*.c)))
 FUZZ_CFLAGS  := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -Itests/fuzz -O1 -g -fsanitize=address,undefined \
                 -fno-sanitize-recover=undefined -fno-omit-frame-pointer

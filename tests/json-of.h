@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 
 /* The value of a text that is JSON; owned by the caller. */
 static inline struct json_object *json_of(const char *text)

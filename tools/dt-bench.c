@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json-number.h"
 #include "base/program.h"
 #include "base/progress.h"
 #include "base/stop.h"
@@ -18,12 +17,13 @@
 #include "experiment/table.h"
 #include "io/file-type.h"
 #include "model/decode-bench.h"
+#include "pretokenize/pattern.h"
 #include "shard/load-bench.h"
 #include "shard/write-bench.h"
 #include "token/encode-bench.h"
-#include "token/pattern.h"
-#include "train/bench.h"
+#include "train/step-bench.h"
 #include "train/text-samples.h"
+#include "json/json-number.h"
 
 #define TEXT_LIMIT ((size_t)1 << 32)
 
@@ -303,7 +303,7 @@ static int bench(const char *what, struct dt_device *dev, struct dt_error *err)
                        "measured");
     enum dt_dtype type = step || attention ? (enum dt_dtype)settings.training.precision : DT_F32;
     double peak = dt_device_peak(dev, type);
-    print_machine(dev, peak, dt_precisions[type]);
+    print_machine(dev, peak, dt_precision_names[type]);
     if (step)
         DT_TRY(print_step(dev, peak, &settings, err));
     if (attention)

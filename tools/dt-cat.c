@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/program.h"
-#include "shard/convert.h"
+#include "foreign/convert.h"
 #include "shard/listing.h"
 #include "shard/manifest.h"
 #include "shard/shard.h"

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* dt-clean: repairs, filters and deduplicates documents. */
-#include "base/json.h"
+#include "json/json.h"
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
+#include "clean/clean.h"
+#include "clean/drop-list.h"
+#include "dedup/contamination.h"
 #include "io/document-options.h"
 #include "io/document-stream.h"
-#include "text/clean.h"
-#include "text/contamination.h"
-#include "text/drop-list.h"
+#include "json/json.h"
 
 static const char *const invalid_names[] = {"repair", "reject", NULL};
 static const char *const line_end_names[] = {"lf", "keep", NULL};

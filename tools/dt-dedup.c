@@ -5,11 +5,11 @@
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
+#include "dedup/minhash.h"
+#include "dedup/near-duplicates.h"
+#include "dedup/shingle.h"
+#include "dedup/signer.h"
 #include "io/document-options.h"
-#include "text/minhash.h"
-#include "text/near-duplicates.h"
-#include "text/shingle.h"
-#include "text/signer.h"
 
 static struct {
     const char *separator, *field, *out;

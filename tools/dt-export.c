@@ -8,10 +8,10 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/program.h"
-#include "model/export.h"
-#include "model/gguf.h"
-#include "text/utf8.h"
+#include "formats/gguf.h"
+#include "formats/safetensors-export.h"
 #include "token/tokenizer.h"
+#include "unicode/utf8.h"
 
 enum { TO_HF, TO_GGUF };
 enum { F32, F16, BF16, Q8_0 };

@@ -6,16 +6,16 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "base/json-number.h"
-#include "base/json.h"
 #include "base/program.h"
 #include "base/rng.h"
 #include "comm/launch.h"
 #include "eval/generation.h"
+#include "formats/model-directory.h"
 #include "io/input.h"
-#include "model/directory.h"
-#include "text/utf8.h"
 #include "token/tokenizer.h"
+#include "unicode/utf8.h"
+#include "json/json-number.h"
+#include "json/json.h"
 
 enum { FP32, BF16 };
 static const char *const precisions[] = {"fp32", "bf16", NULL};

@@ -8,7 +8,7 @@
 #include "base/program.h"
 #include "base/progress.h"
 #include "io/document-stream.h"
-#include "text/stories.h"
+#include "synth/stories.h"
 
 static struct {
     const char *output;

@@ -12,11 +12,11 @@
 #include "io/document-options.h"
 #include "io/document-stream.h"
 #include "io/input.h"
+#include "pretokenize/pattern.h"
 #include "shard/shard.h"
 #include "shard/sources.h"
 #include "token/bulk.h"
 #include "token/id-lines.h"
-#include "token/pattern.h"
 #include "token/tokenizer.h"
 
 enum text_format { TO_TEXT, TO_JSONL };

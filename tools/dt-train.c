@@ -16,7 +16,7 @@
 #include "base/stop.h"
 #include "comm/interface.h"
 #include "comm/launch.h"
-#include "model/directory.h"
+#include "formats/model-directory.h"
 #include "token/tokenizer.h"
 #include "train/training.h"
 
@@ -301,7 +301,7 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
         return 0;
     }
     if (!opt.quiet && leads())
-        print_facts(trainer, dev, o.peak, dt_precisions[settings->training.precision]);
+        print_facts(trainer, dev, o.peak, dt_precision_names[settings->training.precision]);
     if (leads())
         warn_of_metrics(trainer);
     int rc = train(trainer, stopped, err);
@@ -319,7 +319,7 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
 static int link_devices(const struct dt_settings *settings, struct dt_device *dev,
                         struct dt_error *err)
 {
-    const char *backend = dt_backends[settings->distributed.backend];
+    const char *backend = dt_backend_names[settings->distributed.backend];
     bool required = strcmp(backend, "nccl") == 0;
     if (!required && (strcmp(backend, "auto") != 0 || dev->engine->links == NULL))
         return 0;
@@ -419,7 +419,7 @@ static void name_source(void)
 /* What the way of meeting demands. */
 static int check_backend(const struct dt_settings *s, struct dt_error *err)
 {
-    const char *backend = dt_backends[s->distributed.backend];
+    const char *backend = dt_backend_names[s->distributed.backend];
     const char *interface = s->distributed.interface;
     bool alone = strcmp(backend, "self") == 0;
     uint32_t address;
@@ -441,7 +441,7 @@ static int check_backend(const struct dt_settings *s, struct dt_error *err)
  * path others may come late or not at all, and a wrong one does not wait long for them. */
 static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
 {
-    const char *backend = dt_backends[s->distributed.backend];
+    const char *backend = dt_backend_names[s->distributed.backend];
     bool alone = strcmp(backend, "self") == 0;
     struct dt_error failure;
     bool numbered = getenv("RANK") || getenv("SLURM_PROCID") || dt_launched_rank() == NULL;

@@ -5,7 +5,7 @@
 #include "base/program.h"
 #include "base/progress.h"
 #include "io/document-options.h"
-#include "token/pattern.h"
+#include "pretokenize/pattern.h"
 #include "token/tokenizer.h"
 #include "token/vocab-trainer.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "comm/job.h"
+#include "comm/comm-internal.h"
 
 #define GATHER_CHUNK ((size_t)16 << 20) /* bytes of a rank's piece in flight at a time */
 

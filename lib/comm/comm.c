@@ -11,7 +11,7 @@
 #include "base/plugin.h"
 #include "base/program.h"
 #include "base/progress.h"
-#include "comm/job.h"
+#include "comm/comm-internal.h"
 #include "comm/launch.h"
 #include "comm/tcp.h"
 

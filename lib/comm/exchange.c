@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/progress.h"
-#include "comm/job.h"
+#include "comm/comm-internal.h"
 
 #define SPIN         5e-5 /* seconds of a wait without pauses */
 #define PAUSE_LEAST  2e-5 /* then, from one test to the next */

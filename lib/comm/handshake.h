@@ -16,7 +16,7 @@
 #define DT_COMM_HANDSHAKE_H
 
 #include "comm/channel.h"
-#include "comm/notice.h"
+#include "comm/rendezvous-file.h"
 
 struct dt_challenge {
     char sign[8];

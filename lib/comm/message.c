@@ -5,7 +5,7 @@
 
 #include "base/buffer.h"
 #include "base/progress.h"
-#include "comm/job.h"
+#include "comm/comm-internal.h"
 
 static struct dt_message *take_free(struct dt_job *job)
 {

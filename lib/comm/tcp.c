@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tcp transport, once ranks have met (comm/meeting.h): messages, on authenticated channels. */
+/* The tcp transport, once ranks have met (comm/rendezvous.h): messages, on authenticated channels.
+ */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 
 #include "base/buffer.h"
 #include "comm/launch.h"
-#include "comm/meeting.h"
+#include "comm/rendezvous.h"
 #include "comm/tcp.h"
 
 /* One that nobody has asked for yet. */

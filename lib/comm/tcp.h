@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The tcp transport, for ranks that no MPI has started: their number and how many they are is in
- * the environment (comm/launch.h), and they meet at a path that all can reach (comm/meeting.h).
+ * the environment (comm/launch.h), and they meet at a path that all can reach (comm/rendezvous.h).
  * Every message is authenticated (comm/channel.h); none is encrypted.
  */
 #ifndef DT_COMM_TCP_H

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "eval/generation-parts.h"
+#include "eval/generation-internal.h"
 
 struct beam {
     struct dt_ids ids; /* that were added */

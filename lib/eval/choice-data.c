@@ -7,8 +7,8 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "io/input.h"
+#include "json/json.h"
 
 #define MOST_CHOICES 1000
 

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#include "base/json-number.h"
-#include "base/json.h"
-#include "eval/certainty.h"
+#include "eval/confidence.h"
 #include "eval/translation-words.h"
+#include "json/json-number.h"
+#include "json/json.h"
 
 static const char *const rule_names[DT_CHOICE_RULES] = {"acc", "acc_norm", "acc_bytes"};
 

@@ -13,7 +13,7 @@
 #include "base/buffer.h"
 #include "eval/choice-data.h"
 #include "eval/likelihood.h"
-#include "eval/subject.h"
+#include "eval/scored-model.h"
 
 /* How the probabilities of answers of different lengths are compared. */
 enum dt_choice_rule {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "eval/generation-parts.h"
+#include "eval/generation-internal.h"
 #include "model/finite.h"
 
 const char *const dt_finishes[] = {"length", "end", "stop", NULL};

@@ -14,7 +14,7 @@
 #define DT_EVAL_GENERATION_H
 
 #include "model/model.h"
-#include "model/sample.h"
+#include "model/sampling.h"
 #include "token/tokenizer.h"
 
 struct dt_generation {

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "eval/turns.h"
+#include "eval/rank-batches.h"
 #include "model/finite.h"
-#include "model/pass.h"
+#include "model/forward-backward.h"
 
 struct request {
     size_t item, first; /* where its ids begin in the queue */

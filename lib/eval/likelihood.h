@@ -12,7 +12,7 @@
  * An item is what a sum is wanted of: an answer, or a document of any length,
  * whose windows are sequences of one item.
  *
- * Several ranks take batches in turn (eval/turns.h). All queue the same, and all come to
+ * Several ranks take batches in turn (eval/rank-batches.h). All queue the same, and all come to
  * the same bits, those of one rank.
  */
 #ifndef DT_EVAL_LIKELIHOOD_H

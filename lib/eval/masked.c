@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json-number.h"
-#include "base/json.h"
-#include "eval/certainty.h"
-#include "eval/turns.h"
+#include "eval/confidence.h"
+#include "eval/rank-batches.h"
 #include "io/document.h"
 #include "model/finite.h"
+#include "model/forward-backward.h"
 #include "model/masking.h"
-#include "model/pass.h"
+#include "json/json-number.h"
+#include "json/json.h"
 
 /* What a batch gave. */
 struct piece {

@@ -12,7 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/progress.h"
-#include "eval/subject.h"
+#include "eval/scored-model.h"
 
 struct dt_masked_options {
     const char *tokenizer; /* NULL: the one in the model's directory */

@@ -3,10 +3,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/json-number.h"
-#include "base/json.h"
-#include "eval/certainty.h"
+#include "eval/confidence.h"
 #include "eval/perplexity.h"
+#include "json/json-number.h"
+#include "json/json.h"
 
 static double loss_of(const struct dt_perplexity *p)
 {

@@ -7,10 +7,10 @@
 #include <utf8proc.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "eval/translation-words.h"
 #include "io/document.h"
 #include "shard/dataset.h"
+#include "json/json.h"
 
 #define QUEUE ((size_t)4 << 20) /* tokens that wait before they are scored */
 

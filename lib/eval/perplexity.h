@@ -11,7 +11,7 @@
 
 #include "base/buffer.h"
 #include "eval/likelihood.h"
-#include "eval/subject.h"
+#include "eval/scored-model.h"
 
 struct dt_perplexity_options {
     const char *tokenizer; /* of documents; NULL: the one in the model's directory */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json-number.h"
-#include "base/json.h"
 #include "io/input.h"
+#include "json/json-number.h"
+#include "json/json.h"
 
 struct lines {
     struct dt_ids *items; /* code points of each line */

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "base/rng.h"
-#include "eval/certainty.h"
+#include "eval/confidence.h"
 
 #define BLEU_ORDER  4
 #define CHAR_ORDER  6

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json-number.h"
 #include "experiment/grid.h"
 #include "experiment/reference.h"
 #include "experiment/statistics.h"
 #include "experiment/table.h"
+#include "json/json-number.h"
 
 struct comparison {
     int cell; /* of the second results */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/yaml.h"
+#include "json/yaml.h"
 
 int dt_design_open(struct json_object **design, const char *path, struct dt_error *err)
 {

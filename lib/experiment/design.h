@@ -10,7 +10,7 @@
 #ifndef DT_EXPERIMENT_DESIGN_H
 #define DT_EXPERIMENT_DESIGN_H
 
-#include "base/json.h"
+#include "json/json.h"
 #include <stdbool.h>
 
 #include "base/error.h"

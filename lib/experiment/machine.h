@@ -10,7 +10,7 @@
 #ifndef DT_EXPERIMENT_MACHINE_H
 #define DT_EXPERIMENT_MACHINE_H
 
-#include "base/json.h"
+#include "json/json.h"
 
 /* command: looked for on PATH, as it will be run. The caller owns the object. */
 struct json_object *dt_machine_facts(const char *command);

@@ -20,7 +20,7 @@
 #ifndef DT_EXPERIMENT_MATRIX_H
 #define DT_EXPERIMENT_MATRIX_H
 
-#include "base/json.h"
+#include "json/json.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json-number.h"
-#include "base/json.h"
 #include "base/program.h"
 #include "io/json-lines.h"
+#include "json/json-number.h"
+#include "json/json.h"
 
 #define MOST_DEPTH 8
 

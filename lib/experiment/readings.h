@@ -7,7 +7,7 @@
 #ifndef DT_EXPERIMENT_READINGS_H
 #define DT_EXPERIMENT_READINGS_H
 
-#include "base/json.h"
+#include "json/json.h"
 
 #include "base/buffer.h"
 #include "base/error.h"

@@ -13,8 +13,8 @@
 
 #include "base/credentials.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "io/json-lines.h"
+#include "json/json.h"
 
 #define ROWS_LIMIT ((size_t)1 << 30)
 

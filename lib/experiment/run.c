@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json-number.h"
 #include "base/progress.h"
 #include "base/rng.h"
 #include "experiment/child.h"
@@ -13,6 +12,7 @@
 #include "experiment/readings.h"
 #include "experiment/reference.h"
 #include "experiment/results.h"
+#include "json/json-number.h"
 
 struct matrix_run {
     const struct dt_matrix *matrix;

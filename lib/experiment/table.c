@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json-number.h"
 #include "experiment/grid.h"
+#include "json/json-number.h"
 
 #define MOST_CHOSEN 6
 

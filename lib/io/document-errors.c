@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 
 int dt_bad_lines_open(struct dt_bad_lines *b, const struct dt_bad_line_policy *policy,
                       struct dt_error *err)

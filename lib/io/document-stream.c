@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json/json.h"
 
 #define BEGIN ",\"" DT_STREAM_MEMBER "\":\"begin\""
 #define CLOSE "}\n" /* what every line ends with */

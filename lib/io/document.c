@@ -6,11 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "io/document-stream.h"
 #include "io/input.h"
 #include "io/json-line.h"
 #include "io/plain-text.h"
+#include "json/json.h"
 
 #define ESCAPED 4 /* bytes of a line for one of its text: escapes, and what else it holds */
 

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/json-scan.h"
+#include "json/json-scan.h"
 
 static bool is_named(struct dt_json_span name, const char *expected)
 {

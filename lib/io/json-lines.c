@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "io/input.h"
+#include "json/json.h"
 
 static int take_line(const struct dt_buffer *text, const char *path, long number,
                      dt_json_taker *take, void *context, struct dt_error *err)

@@ -9,7 +9,7 @@
 #ifndef DT_IO_JSON_LINES_H
 #define DT_IO_JSON_LINES_H
 
-#include "base/json.h"
+#include "json/json.h"
 
 #include "base/error.h"
 

@@ -5,9 +5,9 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "io/json-lines.h"
 #include "io/run-metrics.h"
+#include "json/json.h"
 
 static bool get_number(struct json_object *line, const char *name, double *value)
 {

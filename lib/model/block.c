@@ -2,10 +2,10 @@
 #include "model/block.h"
 
 #include "base/rng.h"
-#include "model/context.h"
+#include "model/context-parallel.h"
 #include "model/families.h"
 #include "model/layer.h"
-#include "model/peers.h"
+#include "model/tensor-parallel.h"
 
 static bool is_gated(const struct dt_model *m)
 {
@@ -21,8 +21,6 @@ static enum dt_activation activation_of(const struct dt_model *m)
 {
     return dt_architecture_of(&m->config)->activation;
 }
-
-const char *const dt_recomputes[] = {"none", "selective", "full", NULL};
 
 /* What a call of dt_block_layout lays out. */
 struct layout {

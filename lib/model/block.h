@@ -5,17 +5,8 @@
 #define DT_MODEL_BLOCK_H
 
 #include "device/arena.h"
-#include "model/ring.h"
-
-/* How much of a block's activations backward computes again instead of reading
- * it: the same bits, less memory, more time (Chen et al. 2016). */
-enum dt_recompute {
-    DT_RECOMPUTE_NONE,
-    DT_RECOMPUTE_SELECTIVE, /* norms and activation functions, which cost little */
-    DT_RECOMPUTE_FULL       /* all but the block's input */
-};
-/* Their names in the order of the enum, ended by NULL. */
-extern const char *const dt_recomputes[];
+#include "model/ring-attention.h"
+#include "settings/choices.h"
 
 /* A sequence that grows: which of the caches is its own, and how many tokens that holds. */
 struct dt_stream {
@@ -25,7 +16,7 @@ struct dt_stream {
 /* What one pass does in every block. */
 struct dt_block_pass {
     int64_t rows;                    /* R */
-    struct dt_attention attention;   /* of a stretch (context.h) */
+    struct dt_attention attention;   /* of a stretch (context-parallel.h) */
     const struct dt_ring *ring;      /* borrowed */
     bool dropout;                    /* at the rates of the model's configuration */
     uint64_t seed;                   /* of dropout */

@@ -52,7 +52,7 @@ int dt_decoder_new(struct dt_decoder **result, const struct dt_model *m, int64_t
         return dt_fail(err, DT_EINVALID,
                        "a model of the family '%s' fills in masked tokens, and "
                        "does not continue text",
-                       dt_families[m->config.family]);
+                       dt_family_names[m->config.family]);
     struct dt_decoder *d = dt_alloc(1, sizeof *d);
     d->model = m;
     d->slots = slots;

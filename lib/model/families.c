@@ -148,10 +148,10 @@ static const struct dt_tensor_spec distilbert[] = {
 };
 
 static const struct dt_architecture architectures[] = {
-    [DT_GPT2] = {gpt2, false, DT_ACT_GELU_TANH},
-    [DT_LLAMA] = {llama, false, DT_ACT_NONE},
-    [DT_BERT] = {bert, true, DT_ACT_GELU_ERF},
-    [DT_DISTILBERT] = {distilbert, true, DT_ACT_GELU_ERF},
+    [DT_FAMILY_GPT2] = {gpt2, false, DT_ACT_GELU_TANH},
+    [DT_FAMILY_LLAMA] = {llama, false, DT_ACT_NONE},
+    [DT_FAMILY_BERT] = {bert, true, DT_ACT_GELU_ERF},
+    [DT_FAMILY_DISTILBERT] = {distilbert, true, DT_ACT_GELU_ERF},
 };
 
 const struct dt_architecture *dt_architecture_of(const struct dt_model_config *config)

@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 #include "model/families.h"
 #include "model/layer.h"
-#include "model/peers.h"
+#include "model/tensor-parallel.h"
 
 /* Logits of at most this many bytes exist at a time, unless a block of rows has more. */
 #define LOGITS_BYTES ((int64_t)256 << 20)

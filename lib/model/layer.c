@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/layer.h"
 
-#include "model/peers.h"
+#include "model/tensor-parallel.h"
 
 static const struct dt_matmul plain = {.activation = DT_ACT_NONE};
 

@@ -8,7 +8,7 @@
 
 /* y = x W + b, W and b the tensors of two roles; without b where the model has
  * none. how: activation, aux and accumulate of the product, or NULL. Where W is cut
- * along its inputs, x has this slice's, and y is given to the stream (peers.h). */
+ * along its inputs, x has this slice's, and y is given to the stream (tensor-parallel.h). */
 void dt_linear_forward(const struct dt_model *model, int layer, enum dt_role weight,
                        enum dt_role bias, struct dt_tensor *y, const struct dt_tensor *x,
                        const struct dt_matmul *how);

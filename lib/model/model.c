@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "model/context.h"
+#include "model/context-parallel.h"
 
 static bool has_turns(const struct dt_model *m)
 {

@@ -6,7 +6,7 @@
  *     DT_TRY(dt_model_new(&model, dev, &config, DT_F32, err));
  *     dt_model_initialize(model, seed);
  *
- * pass.h computes with it over batches, decode.h token by token.
+ * forward-backward.h computes with it over batches, decode.h token by token.
  *
  * Parameters are fp32. A model that computes in a 16-bit type holds its weights a
  * second time in that type; whoever changes parameters calls dt_model_refresh.
@@ -17,8 +17,8 @@
 
 #include "device/arena.h"
 #include "device/device.h"
-#include "model/model-config.h"
 #include "model/table.h"
+#include "settings/model-config.h"
 
 /* Who brings buckets (table.h) when a pass needs them and takes them away again. */
 struct dt_bucket_hooks {
@@ -29,7 +29,7 @@ struct dt_bucket_hooks {
     void (*leave)(void *context, int bucket, bool gradients);
 };
 
-/* Where slices add up what they have in parts (peers.h). */
+/* Where slices add up what they have in parts (tensor-parallel.h). */
 struct dt_peers_room {
     void *received; /* DT_ROOM_ELEMENTS of each slice, of up to 4 bytes */
     float *sum;     /* DT_ROOM_ELEMENTS */
@@ -89,7 +89,7 @@ int64_t dt_model_query_columns(const struct dt_model *model);
 int64_t dt_model_key_columns(const struct dt_model *model);
 
 /* Attention of the heads that lie here inside batch sequences of length tokens each, of which
- * queries are one stretch (context.h). */
+ * queries are one stretch (context-parallel.h). */
 struct dt_attention dt_model_attention(const struct dt_model *model, int64_t batch, int64_t length);
 
 #endif

@@ -11,7 +11,7 @@
  * The arena is cut into buckets, which are brought, summed and put away as one:
  * the token embedding; what else stands before the blocks; a bucket for each layer;
  * what stands behind the blocks; and the head that is the token embedding, where it
- * lies apart from it (part.h).
+ * lies apart from it (model-part.h).
  */
 #ifndef DT_MODEL_TABLE_H
 #define DT_MODEL_TABLE_H
@@ -20,9 +20,9 @@
 #include <stdint.h>
 
 #include "device/device.h"
-#include "model/cut.h"
-#include "model/model-config.h"
-#include "model/part.h"
+#include "model/model-part.h"
+#include "model/tensor-partition.h"
+#include "settings/model-config.h"
 
 /* How a tensor is cut into slices: a linear map along its outputs or its inputs. */
 enum dt_cut { DT_UNCUT, DT_CUT_OUTPUTS, DT_CUT_INPUTS };

@@ -12,7 +12,7 @@
 #ifndef DT_PLAN_CLUSTER_H
 #define DT_PLAN_CLUSTER_H
 
-#include "base/config.h"
+#include "json/config.h"
 
 /* GB are 10^9 bytes; speeds are of one direction. */
 struct dt_cluster {

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "model/block.h"
-#include "model/cut.h"
+#include "model/tensor-partition.h"
+#include "json/json.h"
 
 #define FLASH 2.5 /* five products of backward over two of forward (Dao 2022) */
 
@@ -69,7 +69,7 @@ static struct block block_of(const struct dt_settings *s, const struct dt_layout
     const struct dt_model_config *m = &s->model;
     const struct dt_slice slice = dt_slice_of(m, (int)l->slice, (int)l->tp);
     double size = (double)(m->hidden_size / m->num_heads), rows = dt_layout_rows(l, s);
-    bool llama = m->family == DT_LLAMA;
+    bool llama = m->family == DT_FAMILY_LLAMA;
     return (struct block){
         .rows = rows,
         .own = s->distributed.sequence_parallel ? rows / (double)l->tp : rows,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/layout.h"
 
-#include "model/cut.h"
-#include "model/ring.h"
-#include "train/compression.h"
-#include "train/data-parallel.h"
-#include "train/optimizer.h"
+#include "model/ring-attention.h"
+#include "model/tensor-partition.h"
+#include "optim/optimizer.h"
+#include "parallel/data-parallel.h"
+#include "parallel/gradient-compression.h"
 
 long dt_layout_ranks(const struct dt_layout *l)
 {
@@ -59,7 +59,8 @@ static double bound_of_activations(const struct dt_layout *l, const struct dt_se
 {
     const struct dt_model_config *m = &s->model;
     double width = 32 * (double)m->hidden_size + 8 * (double)m->intermediate_size;
-    double held = l->pipeline.schedule == DT_PIPELINE_AFAB ? (double)l->batches : (double)l->pp;
+    double held =
+        l->pipeline.schedule == DT_PIPELINE_SCHEDULE_AFAB ? (double)l->batches : (double)l->pp;
     return (double)l->batch * (double)s->training.sequence_length * width * sizeof(float) *
            (double)m->num_layers * held;
 }
@@ -90,18 +91,18 @@ const char *dt_layout_fault(const struct dt_layout *l, const struct dt_settings 
         return "twice cp does not divide a sequence";
     if (l->cp > 1 && s->distributed.invariant)
         return "invariant sums need whole sequences, which cp cuts";
-    if (l->cp > 1 && dt_sync_is_local(s))
+    if (l->cp > 1 && dt_settings_sync_is_local(s))
         return "local steps need whole sequences, which cp cuts";
     if (l->cp > 1 && dt_ring_message(&s->model, l->batch * s->training.sequence_length / l->cp) >
                          DT_TRANSFER_MOST)
         return "keys and values of a context are larger than messages may be";
     if (dt_layout_copies(l) % dt_layout_owners(l) != 0)
         return "shard_ranks does not divide the replicas";
-    if ((l->zero_stage > 0 || l->tp > 1) && s->training.optimizer == DT_RULE_MUON)
+    if ((l->zero_stage > 0 || l->tp > 1) && s->training.optimizer == DT_OPTIMIZER_KIND_MUON)
         return "the optimizer muon needs whole matrices, which ZeRO and tp cut";
     if (l->zero_stage > 0 && s->distributed.compress != DT_COMPRESS_NONE)
         return "compression needs whole gradients, which ZeRO shares out";
-    if (l->zero_stage > 0 && dt_sync_is_local(s))
+    if (l->zero_stage > 0 && dt_settings_sync_is_local(s))
         return "local steps need whole gradients, which ZeRO shares out";
     if (bound_of_activations(l, s) > 0x1p62)
         return "activations of a micro-batch are more bytes than can be counted";

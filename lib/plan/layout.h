@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A layout: how a run is cut up over its ranks, a mesh of pp x dp x cp x tp (train/mesh.h).
+ * A layout: how a run is cut up over its ranks, a mesh of pp x dp x cp x tp (parallel/mesh.h).
  *
  * Ranks fill the nodes in their order, so that tensor-parallel ranks are neighbours, behind
  * them those of a context, and stages lie far apart.
@@ -8,10 +8,10 @@
 #ifndef DT_PLAN_LAYOUT_H
 #define DT_PLAN_LAYOUT_H
 
-#include "model/part.h"
+#include "model/model-part.h"
+#include "parallel/pipeline-schedule.h"
 #include "plan/cluster.h"
-#include "train/pipeline.h"
-#include "train/settings.h"
+#include "settings/settings.h"
 
 struct dt_layout {
     long pp, dp, cp, tp;

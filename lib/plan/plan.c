@@ -51,7 +51,7 @@ static int find_largest(struct dt_plan *p, const struct dt_settings *s, const st
 static double ideal_bubble(const struct dt_layout *l)
 {
     double others = (double)(l->pp - 1);
-    if (l->pipeline.schedule == DT_PIPELINE_MODEL_PARALLEL)
+    if (l->pipeline.schedule == DT_PIPELINE_SCHEDULE_MODEL_PARALLEL)
         return others;
     return others / (double)(l->batches * l->pipeline.chunks);
 }
@@ -159,7 +159,7 @@ static int read_measured(struct dt_plan_request *r, const char *path, struct dt_
                                     .dp = 1,
                                     .cp = 1,
                                     .tp = 1,
-                                    .pipeline = {DT_PIPELINE_1F1B, 1, 1},
+                                    .pipeline = {DT_PIPELINE_SCHEDULE_1F1B, 1, 1},
                                     .batches = 1,
                                     .batch = r->settings->training.batch_size,
                                     .recompute = r->settings->training.recompute};

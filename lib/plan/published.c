@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json-number.h"
 #include "plan/plan.h"
+#include "json/json-number.h"
 
 #define LIMIT   ((size_t)1 << 24)
 #define MOST    64 /* assignments of a line */

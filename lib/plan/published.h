@@ -9,7 +9,7 @@
 #define DT_PLAN_PUBLISHED_H
 
 #include "base/buffer.h"
-#include "base/json.h"
+#include "json/json.h"
 
 #define DT_PUBLISHED_NEAR 0.20 /* beyond that a line must say why */
 

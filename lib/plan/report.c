@@ -4,10 +4,10 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/json-number.h"
 #include "model/block.h"
-#include "train/compression.h"
-#include "train/data-parallel.h"
+#include "parallel/data-parallel.h"
+#include "parallel/gradient-compression.h"
+#include "json/json-number.h"
 
 #define GIB 1073741824.0
 
@@ -43,7 +43,7 @@ static void print_layout(struct dt_buffer *b, const struct dt_plan *p,
     if (dt_layout_groups(l) > 1)
         dt_buffer_printf(b, " in groups of %ld", l->shard);
     if (l->pp > 1)
-        dt_buffer_printf(b, ", %s", dt_pipeline_schedules[l->pipeline.schedule]);
+        dt_buffer_printf(b, ", %s", dt_pipeline_schedule_names[l->pipeline.schedule]);
     if (l->pipeline.chunks > 1)
         dt_buffer_printf(b, " in %d chunks a stage", l->pipeline.chunks);
     dt_buffer_printf(b,
@@ -51,7 +51,8 @@ static void print_layout(struct dt_buffer *b, const struct dt_plan *p,
                      "computing in     %s, recomputation: %s\n",
                      p->tokens, l->batches, l->batches == 1 ? "" : "es", l->batch,
                      r->settings->training.sequence_length,
-                     dt_precisions[r->settings->training.precision], dt_recomputes[l->recompute]);
+                     dt_precision_names[r->settings->training.precision],
+                     dt_recompute_names[l->recompute]);
 }
 
 struct row {
@@ -199,7 +200,7 @@ static void print_candidate(struct dt_buffer *b, int place, const struct dt_plan
              l->shard);
     dt_buffer_printf(b, "%3d %3ld %5ld %3ld %3ld %4s %6d %3ldx%-4ld %-9s %6.2f %8.2f %6.0f %4.1f\n",
                      place, l->pp, l->dp, l->cp, l->tp, shared, l->pipeline.chunks, l->batch,
-                     l->batches, dt_recomputes[l->recompute], p->sizes.total / GIB,
+                     l->batches, dt_recompute_names[l->recompute], p->sizes.total / GIB,
                      p->step.seconds * 1e3, p->tokens_per_device, 100 * p->mfu);
 }
 
@@ -229,7 +230,7 @@ void dt_report_search(struct dt_buffer *b, const struct dt_search *s,
                 "%.2f GiB too many\n",
                 f->nearest.layout.pp, f->nearest.layout.dp, f->nearest.layout.cp,
                 f->nearest.layout.tp, f->nearest.layout.zero_stage,
-                dt_recomputes[f->nearest.layout.recompute],
+                dt_recompute_names[f->nearest.layout.recompute],
                 (f->nearest.sizes.total - f->nearest.room) / GIB);
     }
 }
@@ -261,11 +262,11 @@ static struct json_object *layout_json(const struct dt_layout *l)
     put_int(o, "tp", (double)l->tp);
     put_int(o, "zero_stage", (double)l->zero_stage);
     put_int(o, "shard_ranks", (double)dt_layout_owners(l));
-    put_string(o, "schedule", dt_pipeline_schedules[l->pipeline.schedule]);
+    put_string(o, "schedule", dt_pipeline_schedule_names[l->pipeline.schedule]);
     put_int(o, "virtual_stages", (double)l->pipeline.chunks);
     put_int(o, "batch_size", (double)l->batch);
     put_int(o, "micro_batches", (double)l->batches);
-    put_string(o, "recompute", dt_recomputes[l->recompute]);
+    put_string(o, "recompute", dt_recompute_names[l->recompute]);
     return o;
 }
 

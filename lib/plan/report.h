@@ -4,8 +4,8 @@
 #define DT_PLAN_REPORT_H
 
 #include "base/buffer.h"
-#include "base/json.h"
 #include "plan/search.h"
+#include "json/json.h"
 
 void dt_report_plan(struct dt_buffer *text, const struct dt_plan *plan,
                     const struct dt_plan_request *request);

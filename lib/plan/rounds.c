@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "plan/simulation-parts.h"
+#include "plan/simulation-internal.h"
 
 /* A group's state: all numbers that decide what will happen, times counted from now. */
 struct state {

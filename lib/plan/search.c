@@ -200,13 +200,13 @@ static int try_chunks(struct search *s, struct dt_layout *l, struct dt_error *er
     const struct dt_settings *asked = s->request->settings;
     long layers = asked->model.num_layers;
     int plain = asked->distributed.schedule;
-    if (plain == DT_PIPELINE_INTERLEAVED || !is_given(s, "distributed.schedule"))
-        plain = DT_PIPELINE_1F1B;
+    if (plain == DT_PIPELINE_SCHEDULE_INTERLEAVED || !is_given(s, "distributed.schedule"))
+        plain = DT_PIPELINE_SCHEDULE_1F1B;
     for (int chunks = 1; chunks == 1 || chunks * l->pp <= layers; chunks++) {
         if (chunks > 1 && (l->pp == 1 || layers % (l->pp * chunks) != 0))
             continue;
-        l->pipeline =
-            (struct dt_pipeline){chunks > 1 ? DT_PIPELINE_INTERLEAVED : plain, (int)l->pp, chunks};
+        l->pipeline = (struct dt_pipeline){chunks > 1 ? DT_PIPELINE_SCHEDULE_INTERLEAVED : plain,
+                                           (int)l->pp, chunks};
         DT_TRY(try_batches(s, l, err));
     }
     return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "plan/simulation-parts.h"
+#include "plan/simulation-internal.h"
 
 #include <assert.h>
 #include <float.h>

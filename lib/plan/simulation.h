@@ -3,8 +3,8 @@
  * A step of training as a simulation of discrete events.
  *
  * An actor is a stage of a replica: the cp x tp devices of it move in step, so that one
- * stands for all, as slow as the slowest. It does the actions of train/pipeline.h in their
- * order, those that training itself does, and with ZeRO-3 waits for each layer's weights.
+ * stands for all, as slow as the slowest. It does the actions of parallel/pipeline-schedule.h in
+ * their order, those that training itself does, and with ZeRO-3 waits for each layer's weights.
  * Where ranks share devices, a stage waits for one before it computes; who comes first goes first.
  * Transfers run beside the computing. Each device has two links, inside and between
  * nodes; on each, collectives queue in the order of time, and messages between stages
@@ -13,7 +13,7 @@
  * Where all devices are equally fast, all replicas do the same at the same time, and one
  * stands for all of them: thousands of ranks cost as much as one pipeline. With
  * stragglers every replica is simulated, and collectives wait for the last. Rounds of a
- * schedule that come again are simulated once (simulation-parts.h), so that neither do many
+ * schedule that come again are simulated once (simulation-internal.h), so that neither do many
  * micro-batches cost more than a few; but for those of a timeline, which has them all.
  */
 #ifndef DT_PLAN_SIMULATION_H

@@ -7,10 +7,10 @@
 
 #include "comm/comm.h"
 #include "model/block.h"
-#include "model/cut.h"
-#include "train/compression.h"
+#include "model/tensor-partition.h"
+#include "parallel/gradient-compression.h"
+#include "parallel/pipeline-executor.h"
 #include "train/memory-plan.h"
-#include "train/passes.h"
 
 static double *part_of(struct dt_part_sizes *p, enum dt_role role)
 {
@@ -88,7 +88,7 @@ static struct dt_replicas imagine_replicas(const struct dt_layout *l, long dp, b
 static struct dt_mesh imagine(const struct dt_settings *s, const struct dt_layout *l, long stage,
                               long dp)
 {
-    bool linked = strcmp(dt_backends[s->distributed.backend], "nccl") == 0;
+    bool linked = strcmp(dt_backend_names[s->distributed.backend], "nccl") == 0;
     struct dt_mesh mesh = {.world = dt_comm_imagine((int)(l->pp * dp * l->cp * l->tp), linked),
                            .data = imagine_replicas(l, dp, linked),
                            .slices = dt_comm_imagine((int)l->tp, linked),
@@ -151,7 +151,7 @@ static int count_state(struct dt_base *b, const struct dt_settings *s, struct dt
 {
     struct dt_rank_sizes whole;
     const struct dt_layout one = {
-        .pp = 1, .dp = 1, .cp = 1, .tp = 1, .pipeline = {DT_PIPELINE_1F1B, 1, 1}};
+        .pp = 1, .dp = 1, .cp = 1, .tp = 1, .pipeline = {DT_PIPELINE_SCHEDULE_1F1B, 1, 1}};
     struct dt_stage_base none = {0};
     const struct dt_base base = {.stages = &none};
     DT_TRY(dt_stage_sizes(&whole, &base, s, &one, 0, err));
@@ -303,10 +303,10 @@ static double replica_bytes(const struct dt_base *b, const struct dt_settings *s
 {
     const double others = (double)dt_layout_copies(l) - 1, sum = 2 * others / (others + 1);
     const double average = s->training.ema_decay > 0 ? sizeof(float) : 0, n = stage->elements;
-    if (dt_sync_is_local(s))
+    if (dt_settings_sync_is_local(s))
         return sum * n * (sizeof(float) + b->moments + average) /
                (double)s->distributed.local_steps;
-    if (s->distributed.sync == DT_SYNC_SERVER)
+    if (s->distributed.sync == DT_SYNC_PARAMETER_SERVER)
         return others > 0 ? n * fmax(others * b->element, sizeof(float)) : 0;
     switch ((enum dt_compress)s->distributed.compress) {
     case DT_COMPRESS_BF16:

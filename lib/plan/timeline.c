@@ -5,7 +5,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "base/json-number.h"
+#include "json/json-number.h"
 
 static const char *const lanes[] = {"computing", "data", "pipeline"};
 

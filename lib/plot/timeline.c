@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "io/input.h"
 #include "plot/gnuplot.h"
+#include "json/json.h"
 
 enum { TEXT_COLUMNS = 56, MOST_KINDS = 7, MOST_LABELS = 400, MOST_LANES = 512 };
 

@@ -10,7 +10,7 @@
 #include "shard/format.h"
 #include "shard/manifest.h"
 #include "shard/mixture.h"
-#include "shard/shared.h"
+#include "shard/shard-internal.h"
 #include "shard/sources.h"
 
 #define OPEN_SHARDS 2048 /* at a time, if this part of the files allowed is as many: */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/json.h"
+#include "json/json.h"
 
 /* What all rows of the table below it share. */
 static void add_heading(struct dt_buffer *b, int width, const struct dt_shard_info *info)

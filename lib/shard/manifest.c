@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/json.h"
 #include "shard/format.h"
-#include "shard/shared.h"
+#include "shard/shard-internal.h"
+#include "json/json.h"
 
 #define MANIFEST_VERSION 2 /* the newest; 1 is written where there is no mask */
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "shard/dataset.h"
+#include "json/json.h"
 
 bool dt_mixture_is_named(const char *path)
 {

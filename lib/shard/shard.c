@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "shard/format.h"
-#include "shard/shared.h"
+#include "shard/shard-internal.h"
 
 #define OWN_CACHE ((size_t)64 << 20) /* bytes, of a shard by itself */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "token/character.h"
+#include "pretokenize/character.h"
 #include "unicode/unicode.h"
 
 #define EMPTY UINT32_MAX

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pretokenize/character.h"
 #include "token/bert-unicode.h"
-#include "token/character.h"
 #include "unicode/unicode.h"
 
 /* What a character does to words. */

@@ -2,8 +2,8 @@
 #include "token/encode-bench.h"
 
 #include "base/progress.h"
+#include "pretokenize/pattern.h"
 #include "token/bulk.h"
-#include "token/pattern.h"
 
 #define DOCUMENT_BYTES ((size_t)1 << 20)
 

@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pretokenize/nfc.h"
 #include "token/added.h"
 #include "token/bert-words.h"
 #include "token/bpe.h"
-#include "token/nfc.h"
 #include "token/tokenizer.h"
 #include "token/vocabulary.h"
 #include "token/word-piece.h"

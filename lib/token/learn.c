@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "token/character.h"
+#include "pretokenize/character.h"
 #include "token/word-piece.h"
 
 #define EMPTY UINT32_MAX

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* BERT's vocab.txt: a token a line, ids from 0. */
-#include "base/json.h"
+#include "json/json.h"
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "token/tokenizer-file.h"
+#include "json/json.h"
 
 static const char *const special_names[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 

@@ -2,15 +2,15 @@
 /* Reading of Hugging Face's tokenizer.json, as far as it describes byte-level BPE
  * or WordPiece. Whatever would change the ids and is not known is refused by
  * name: a wrong id is worse than none. */
-#include "base/json.h"
+#include "json/json.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
-#include "token/byte-level.h"
+#include "pretokenize/byte-level.h"
 #include "token/tokenizer-file.h"
+#include "json/json.h"
 
 /* What a component {"type": ...} calls itself; "null" for null. */
 static const char *type_of(struct json_object *component)

@@ -7,8 +7,8 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/json.h"
 #include "token/tokenizer-file.h"
+#include "json/json.h"
 
 static int base64_digit(char c)
 {

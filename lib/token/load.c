@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Which of the published forms a path holds; and GPT-2's pair of files. */
-#include "base/json.h"
+#include "json/json.h"
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
-#include "token/byte-level.h"
+#include "pretokenize/byte-level.h"
 #include "token/tokenizer-file.h"
+#include "json/json.h"
 
 /* One member of a vocabulary; added as for dt_tokenizer_add_vocabulary. */
 static int add_token(struct dt_tokenizer *t, const char *spelled, struct json_object *id,

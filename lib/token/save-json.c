@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
-#include "token/byte-level.h"
+#include "pretokenize/byte-level.h"
 #include "token/vocabulary.h"
+#include "json/json.h"
 
 static const char *truth(bool value)
 {

@@ -3,7 +3,7 @@
 #ifndef DT_TOKEN_TOKENIZER_FILE_H
 #define DT_TOKEN_TOKENIZER_FILE_H
 
-#include "base/json.h"
+#include "json/json.h"
 #include <stddef.h>
 
 #include "base/buffer.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "token/character.h"
+#include "pretokenize/character.h"
 #include "token/vocabulary.h"
 #include "unicode/unicode.h"
 

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/pool.h"
+#include "pretokenize/byte-level.h"
+#include "pretokenize/character.h"
 #include "token/bert-words.h"
-#include "token/byte-level.h"
-#include "token/character.h"
 #include "token/learn.h"
 #include "token/word-count.h"
 #include "token/word-piece.h"

@@ -16,7 +16,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "token/pattern.h"
+#include "pretokenize/pattern.h"
 #include "token/tokenizer.h"
 
 #define DT_NO_RANK UINT32_MAX

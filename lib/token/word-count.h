@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
-#include "token/pattern.h"
+#include "pretokenize/pattern.h"
 
 struct dt_word {
     size_t start; /* of its bytes, in bytes.data */

@@ -12,7 +12,7 @@
 #ifndef DT_TRACK_FOLLOW_H
 #define DT_TRACK_FOLLOW_H
 
-#include "base/json.h"
+#include "json/json.h"
 #include <stdbool.h>
 #include <stdint.h>
 

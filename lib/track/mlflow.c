@@ -8,8 +8,8 @@
 #include <time.h>
 
 #include "base/file.h"
-#include "base/json-number.h"
-#include "base/json.h"
+#include "json/json-number.h"
+#include "json/json.h"
 
 /* Limits of the server for one request. */
 enum { MOST_METRICS = 1000, MOST_PARAMETERS = 100, MOST_TAGS = 100, MOST_VALUE = 250 };

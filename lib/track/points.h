@@ -7,7 +7,7 @@
 #ifndef DT_TRACK_POINTS_H
 #define DT_TRACK_POINTS_H
 
-#include "base/json.h"
+#include "json/json.h"
 #include <stdbool.h>
 #include <stdint.h>
 

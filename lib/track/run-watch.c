@@ -7,8 +7,8 @@
 #include <sys/sysmacros.h>
 
 #include "base/file.h"
-#include "base/json.h"
-#include "base/yaml.h"
+#include "json/json.h"
+#include "json/yaml.h"
 
 /* 1 if a program holds flock(2) of the directory, 0 if none does, -1 if unknown. */
 static int is_locked(const char *run, const char *locks)

@@ -6,7 +6,7 @@
 #ifndef DT_TRACK_RUN_WATCH_H
 #define DT_TRACK_RUN_WATCH_H
 
-#include "base/json.h"
+#include "json/json.h"
 #include <stdbool.h>
 
 #include "base/error.h"

@@ -10,12 +10,12 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/json-number.h"
-#include "base/json.h"
 #include "base/progress.h"
 #include "track/event-file.h"
 #include "track/follow.h"
 #include "track/mlflow.h"
+#include "json/json-number.h"
+#include "json/json.h"
 
 #define LONGEST     60.0 /* seconds that a server is left alone */
 #define TEXT_LIMIT  ((size_t)1 << 20)

@@ -3,8 +3,8 @@
 #ifndef DT_TRAIN_MEMORY_PLAN_H
 #define DT_TRAIN_MEMORY_PLAN_H
 
-#include "train/snapshot.h"
-#include "train/store.h"
+#include "checkpoint/snapshot.h"
+#include "parallel/train-state.h"
 
 struct dt_memory_plan { /* bytes */
     size_t parameters;  /* fp32 */

@@ -8,7 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "json/json.h"
 
 /* The step of a line; 0 if it has none, as a name given to the run; -1 if it is no JSON. */
 static long step_of(const char *line, size_t size)

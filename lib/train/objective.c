@@ -57,7 +57,7 @@ int dt_objective_open(struct dt_objective *o, const struct dt_settings *s, const
         return 0;
     if (path == NULL)
         return dt_fail(err, DT_EINVALID, "a model of the family '%s' needs the data's tokenizer",
-                       dt_families[s->model.family]);
+                       dt_family_names[s->model.family]);
     DT_TRY(dt_tokenizer_load(&tokenizer, path, err));
     int rc = open_masking(o, s, tokenizer, path, err);
     dt_tokenizer_free(tokenizer);

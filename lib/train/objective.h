@@ -6,7 +6,7 @@
 
 #include "model/batch.h"
 #include "model/masking.h"
-#include "train/settings.h"
+#include "settings/settings.h"
 
 struct dt_objective {
     struct dt_masking *training, *validation; /* NULL: the next token */

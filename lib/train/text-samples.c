@@ -276,7 +276,7 @@ int dt_text_open(struct dt_dataset **d, const char *path, const struct dt_text_o
     if (reader && (rc = check_end(reader, err)) < 0)
         free_reader(reader);
     if (rc == 0) {
-        bool padded = o->layout == DT_TEXT_PADDED;
+        bool padded = o->layout == DT_TEXT_LAYOUT_PADDED;
         uint64_t samples = padded ? t->count : t->size / BYTES_PER_TOKEN / o->length + 1;
         *d = dt_dataset_from(&(struct dt_sample_source){
             .info = {.token_bytes = dt_tokenizer_size(t->tokenizer) <= 65536 ? 2 : 4,

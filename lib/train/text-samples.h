@@ -16,9 +16,8 @@
 #ifndef DT_TRAIN_TEXT_SAMPLES_H
 #define DT_TRAIN_TEXT_SAMPLES_H
 
+#include "settings/choices.h"
 #include "shard/dataset.h"
-
-enum dt_text_layout { DT_TEXT_LIST, DT_TEXT_PADDED };
 
 struct dt_text_options {
     const char *tokenizer_path;

@@ -5,9 +5,9 @@
 
 #include "base/buffer.h"
 #include "base/progress.h"
-#include "model/directory.h"
-#include "train/batch-ramp.h"
-#include "train/training-parts.h"
+#include "formats/model-directory.h"
+#include "settings/batch-ramp.h"
+#include "train/training-internal.h"
 
 int dt_training_new(struct dt_training **result, const struct dt_training_options *o,
                     struct dt_error *err)

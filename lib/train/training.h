@@ -20,8 +20,8 @@
 #include <stdbool.h>
 
 #include "comm/comm.h"
+#include "settings/settings.h"
 #include "train/memory-plan.h"
-#include "train/settings.h"
 
 struct dt_training_options {
     const struct dt_settings *settings;

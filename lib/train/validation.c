@@ -3,9 +3,9 @@
 #include <math.h>
 
 #include "base/buffer.h"
-#include "model/context.h"
+#include "model/context-parallel.h"
 #include "model/finite.h"
-#include "train/training-parts.h"
+#include "train/training-internal.h"
 
 /* What ranks tell each other of every batch. */
 enum { BATCH_LOSS, BATCH_HITS, BATCH_TARGETS, BATCH_VALUES };

@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 
 #include "base/buffer.h"
-#include "comm/meeting.h"
-#include "comm/notice.h"
+#include "comm/rendezvous-file.h"
+#include "comm/rendezvous.h"
 
 #define MOST      8
 #define UNHURRIED 3600.0 /* seconds: ranks may wait long for a processor */

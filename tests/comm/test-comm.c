@@ -7,7 +7,7 @@
 
 #include "base/progress.h"
 #include "base/rng.h"
-#include "comm/job.h"
+#include "comm/comm-internal.h"
 #include "threads.h"
 
 /* --- the tree --------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/rng.h"
-#include "comm/job.h"
+#include "comm/comm-internal.h"
 #include "threads.h"
 
 #define PROGRAMS   100

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "model/decode.h"
-#include "model/pass.h"
+#include "model/forward-backward.h"
 
 #define STEPS 6
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the cuda engine's kernels ask of memory. Without an argument, tests hold the counts to
- * what is right; "test-traffic table" prints them.
+ * what is right; "test-bytes-sent table" prints them.
  */
 #include <cstdio>
 #include <cstdlib>

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "model/pass.h"
+#include "model/forward-backward.h"
 
 #define STEPS 6
 
@@ -57,9 +57,9 @@ static void clipping_sgd_and_muon_follow_the_cpu(void **state)
     (void)state;
     struct dt_settings s = small_llama();
     s.training.grad_clip = 0.1;
-    s.training.optimizer = DT_RULE_SGD;
+    s.training.optimizer = DT_OPTIMIZER_KIND_SGD;
     follow(&s, 1e-5);
-    s.training.optimizer = DT_RULE_MUON;
+    s.training.optimizer = DT_OPTIMIZER_KIND_MUON;
     follow(&s, 1e-4);
 }
 

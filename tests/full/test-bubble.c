@@ -10,7 +10,7 @@
 #include "../comm/threads.h"
 #include "base/progress.h"
 #include "base/rng.h"
-#include "train/passes.h"
+#include "parallel/pipeline-executor.h"
 
 #define LAYERS  8
 #define LENGTH  7
@@ -179,10 +179,10 @@ static void measured_bubbles_are_those_of_the_formula(void **state)
     for (long stages = 2; stages <= 4; stages *= 2)
         for (int64_t batches = stages; batches <= 2 * stages; batches += stages) {
             double bubble = (double)(stages - 1) / (double)batches;
-            check_bubble(job_of(DT_PIPELINE_1F1B, stages, 1, batches), "1f1b", bubble);
-            check_bubble(job_of(DT_PIPELINE_AFAB, stages, 1, batches), "afab", bubble);
-            check_bubble(job_of(DT_PIPELINE_INTERLEAVED, stages, 2, batches), "interleaved",
-                         bubble / 2);
+            check_bubble(job_of(DT_PIPELINE_SCHEDULE_1F1B, stages, 1, batches), "1f1b", bubble);
+            check_bubble(job_of(DT_PIPELINE_SCHEDULE_AFAB, stages, 1, batches), "afab", bubble);
+            check_bubble(job_of(DT_PIPELINE_SCHEDULE_INTERLEAVED, stages, 2, batches),
+                         "interleaved", bubble / 2);
         }
     dt_device_close(dev);
 }

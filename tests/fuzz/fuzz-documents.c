@@ -8,7 +8,7 @@
 #include "io/document.h"
 #include "io/file-type.h"
 #include "io/json-line.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 static void check_again(const struct dt_document *doc)
 {

@@ -6,10 +6,10 @@
 
 #include "fuzz.h"
 
+#include "pretokenize/nfc.h"
+#include "pretokenize/scan-scalar.h"
+#include "pretokenize/scanners.h"
 #include "token/bert-words.h"
-#include "token/nfc.h"
-#include "token/scan-scalar.h"
-#include "token/scanners.h"
 #include "token/vocabulary.h"
 
 static const struct style styles[DT_SCANNERS] = {

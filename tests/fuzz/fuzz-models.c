@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "formats/gguf.h"
+#include "formats/model-directory.h"
 #include "fuzz.h"
-#include "model/directory.h"
-#include "model/gguf.h"
 
 /* As much of a device as reading needs. */
 static void *allocate(struct dt_device *dev, size_t bytes)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Rule files, and lists of documents to drop. */
+#include "clean/drop-list.h"
+#include "clean/quality.h"
 #include "fuzz.h"
-#include "text/drop-list.h"
-#include "text/quality.h"
 
 static void read_list(const char *path)
 {

@@ -2,10 +2,10 @@
 /* A text through every rule that there is. It must come out as valid UTF-8. */
 #include <string.h>
 
+#include "clean/attributes.h"
+#include "clean/quality.h"
 #include "fuzz.h"
-#include "text/attributes.h"
-#include "text/quality.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 static const struct dt_quality_rule *const tables[] = {dt_gopher_rules, dt_c4_rules,
                                                        dt_fineweb_rules, dt_dolma_rules};

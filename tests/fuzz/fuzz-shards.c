@@ -3,8 +3,8 @@
  * file. .dts in order and at any place, index.json, mixtures, and the files of MDS,
  * Megatron-LM and llm.c. */
 #include "base/buffer.h"
+#include "foreign/foreign.h"
 #include "fuzz.h"
-#include "shard/foreign.h"
 #include "shard/manifest.h"
 #include "shard/mixture.h"
 #include "shard/shard.h"

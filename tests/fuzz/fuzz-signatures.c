@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "dedup/near-duplicates.h"
 #include "fuzz.h"
-#include "text/near-duplicates.h"
 
 #define HEADER 48
 

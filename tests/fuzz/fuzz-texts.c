@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* JSON, tokenizers, questions, and translations that are scored. */
-#include "base/json.h"
 #include "eval/choice-data.h"
 #include "eval/translation-corpus.h"
 #include "fuzz.h"
 #include "token/tokenizer.h"
+#include "json/json.h"
 
 static void tokenize(const char *path, const uint8_t *data, size_t size)
 {

@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "comm/threads.h"
-#include "model/pass.h"
+#include "model/forward-backward.h"
 
 #define MOST_ROWS 128
 
@@ -35,7 +35,7 @@ struct job {
 };
 
 static const struct dt_model_config gpt2 = {
-    .family = DT_GPT2,
+    .family = DT_FAMILY_GPT2,
     .vocab_size = 53,
     .max_seq_len = 9,
     .hidden_size = 24,
@@ -47,7 +47,7 @@ static const struct dt_model_config gpt2 = {
 };
 
 static const struct dt_model_config llama = {
-    .family = DT_LLAMA,
+    .family = DT_FAMILY_LLAMA,
     .vocab_size = 57,
     .max_seq_len = 9,
     .hidden_size = 40,
@@ -76,14 +76,14 @@ static inline struct job job_of(const struct dt_model_config *config)
 
 static inline struct dt_model_config config_of(enum dt_family family)
 {
-    struct dt_model_config config = family == DT_LLAMA ? llama : gpt2;
+    struct dt_model_config config = family == DT_FAMILY_LLAMA ? llama : gpt2;
     config.family = family;
     return config;
 }
 
 static inline void check_masked_models(void (*check)(const struct dt_model_config *config))
 {
-    const enum dt_family families[] = {DT_BERT, DT_DISTILBERT};
+    const enum dt_family families[] = {DT_FAMILY_BERT, DT_FAMILY_DISTILBERT};
     for (int f = 0; f < 2; f++) {
         struct dt_model_config config = config_of(families[f]);
         check(&config);
@@ -93,7 +93,7 @@ static inline void check_masked_models(void (*check)(const struct dt_model_confi
 /* The same elements fall, by their places in the whole. */
 static inline void check_dropout(void (*check)(const struct dt_model_config *config))
 {
-    const enum dt_family families[] = {DT_GPT2, DT_LLAMA, DT_BERT};
+    const enum dt_family families[] = {DT_FAMILY_GPT2, DT_FAMILY_LLAMA, DT_FAMILY_BERT};
     for (int f = 0; f < 3; f++) {
         struct dt_model_config config = config_of(families[f]);
         config.dropout = 0.2;
@@ -105,19 +105,20 @@ static inline void check_dropout(void (*check)(const struct dt_model_config *con
 /* One pass of some model of any family. */
 static inline struct job random_job(struct dt_rng *rng)
 {
-    const enum dt_family families[] = {DT_GPT2, DT_LLAMA, DT_BERT, DT_DISTILBERT};
+    const enum dt_family families[] = {DT_FAMILY_GPT2, DT_FAMILY_LLAMA, DT_FAMILY_BERT,
+                                       DT_FAMILY_DISTILBERT};
     struct dt_model_config config = llama;
     config.family = families[dt_rng_below(rng, 4)];
-    if (config.family != DT_LLAMA)
+    if (config.family != DT_FAMILY_LLAMA)
         config.rope_theta = 0;
     config.num_layers = 1 + dt_rng_below(rng, 3);
     config.vocab_size = 20 + dt_rng_below(rng, 50);
     config.intermediate_size = 20 + dt_rng_below(rng, 50);
     config.max_seq_len = 40;
     config.num_heads = 4;
-    config.num_kv_heads = config.family == DT_LLAMA ? 1 << dt_rng_below(rng, 3) : 4;
-    config.qk_norm = config.family == DT_LLAMA && dt_rng_below(rng, 2);
-    config.tie_word_embeddings = config.family != DT_LLAMA || dt_rng_below(rng, 2);
+    config.num_kv_heads = config.family == DT_FAMILY_LLAMA ? 1 << dt_rng_below(rng, 3) : 4;
+    config.qk_norm = config.family == DT_FAMILY_LLAMA && dt_rng_below(rng, 2);
+    config.tie_word_embeddings = config.family != DT_FAMILY_LLAMA || dt_rng_below(rng, 2);
     struct job job = job_of(&config);
     job.passes = 1;
     job.count = 1 + dt_rng_below(rng, 3);

@@ -17,7 +17,7 @@ static struct dt_error err;
 static uint32_t ids[4][LENGTH];
 
 static const struct dt_model_config shapes[] = {
-    {.family = DT_GPT2,
+    {.family = DT_FAMILY_GPT2,
      .vocab_size = V,
      .max_seq_len = 96,
      .hidden_size = 48,
@@ -25,7 +25,7 @@ static const struct dt_model_config shapes[] = {
      .num_heads = 3,
      .layer_norm_epsilon = 1e-5,
      .tie_word_embeddings = true},
-    {.family = DT_LLAMA,
+    {.family = DT_FAMILY_LLAMA,
      .vocab_size = V,
      .max_seq_len = 96,
      .hidden_size = 48,

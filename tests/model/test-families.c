@@ -18,8 +18,8 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "model/export.h"
-#include "model/pass.h"
+#include "formats/safetensors-export.h"
+#include "model/forward-backward.h"
 
 static struct dt_device *dev;
 static struct dt_error err;
@@ -103,11 +103,11 @@ static struct dt_model *new_golden_model(const char *family)
                                 .rope_theta = 10000,
                                 .qk_norm = strcmp(family, "qwen3") == 0};
     const char *name = c.qk_norm ? "llama" : family;
-    while (strcmp(dt_families[c.family], name) != 0)
+    while (strcmp(dt_family_names[c.family], name) != 0)
         c.family++;
-    c.tie_word_embeddings = c.family != DT_LLAMA;
-    c.num_kv_heads = c.family == DT_LLAMA ? 2 : 0;
-    c.layer_norm_epsilon = c.family == DT_LLAMA ? 1e-6 : 0;
+    c.tie_word_embeddings = c.family != DT_FAMILY_LLAMA;
+    c.num_kv_heads = c.family == DT_FAMILY_LLAMA ? 2 : 0;
+    c.layer_norm_epsilon = c.family == DT_FAMILY_LLAMA ? 1e-6 : 0;
     struct dt_model *m;
     assert_int_equal(dt_model_config_check(&c, "model", &err), 0);
     assert_int_equal(dt_model_new(&m, dev, &c, DT_F32, &err), 0);

@@ -8,7 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/rng.h"
-#include "model/context.h"
+#include "model/context-parallel.h"
 #include "model/masking.h"
 
 enum { IDS = 100, MASK = 3, FIRST = 4, ROWS = 400, LENGTH = 50 };

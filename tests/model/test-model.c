@@ -11,8 +11,8 @@
 #include "base/buffer.h"
 #include "base/rng.h"
 #include "model/decode.h"
+#include "model/forward-backward.h"
 #include "model/head.h"
-#include "model/pass.h"
 #include "tiny-models.h"
 
 static struct dt_model *new_model(void)
@@ -421,7 +421,7 @@ static void table_has_gpt2s_names_shapes_and_size(void **state)
 static void table_has_llamas_names_shapes_and_size(void **state)
 {
     (void)state;
-    struct dt_model_config llama = {.family = DT_LLAMA,
+    struct dt_model_config llama = {.family = DT_FAMILY_LLAMA,
                                     .vocab_size = 128256,
                                     .max_seq_len = 8192,
                                     .hidden_size = 4096,

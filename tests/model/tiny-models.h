@@ -13,7 +13,8 @@ static struct dt_error err;
 #define TINY_GPT2                                                                                  \
     TINY, .num_heads = 2, .num_kv_heads = 2, .intermediate_size = 32, .tie_word_embeddings = true
 #define TINY_LLAMA                                                                                 \
-    TINY, .family = DT_LLAMA, .intermediate_size = 20, .layer_norm_epsilon = 1e-6, .rope_theta = 100
+    TINY, .family = DT_FAMILY_LLAMA, .intermediate_size = 20, .layer_norm_epsilon = 1e-6,          \
+          .rope_theta = 100
 
 static const struct dt_model_config tiny = {TINY_GPT2, .layer_norm_epsilon = 1e-5};
 /* Four heads that share two of keys and values, and a head of its own. */
@@ -21,9 +22,9 @@ static const struct dt_model_config tiny_llama = {TINY_LLAMA, .num_heads = 4, .n
 /* Llama with norms of queries and keys: Qwen3. */
 static const struct dt_model_config tiny_qwen3 = {TINY_LLAMA, .num_heads = 2, .num_kv_heads = 1,
                                                   .qk_norm = true};
-static const struct dt_model_config tiny_bert = {TINY_GPT2, .family = DT_BERT,
+static const struct dt_model_config tiny_bert = {TINY_GPT2, .family = DT_FAMILY_BERT,
                                                  .layer_norm_epsilon = 1e-12};
-static const struct dt_model_config tiny_distilbert = {TINY_GPT2, .family = DT_DISTILBERT,
+static const struct dt_model_config tiny_distilbert = {TINY_GPT2, .family = DT_FAMILY_DISTILBERT,
                                                        .layer_norm_epsilon = 1e-12};
 
 static inline int open_device(void **state)

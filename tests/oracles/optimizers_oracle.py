@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Prints what tests/train/test-optimizer.c expects: for each optimizer of PyTorch, after
+"""Prints what tests/optim/test-optimizer.c expects: for each optimizer of PyTorch, after
 five steps over the tensors of a small GPT-2, the sum of sin(i + 1) * parameter[i] of each
 tensor."""
 import math

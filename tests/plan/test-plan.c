@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "parallel/pipeline-executor.h"
+#include "parallel/train-state.h"
 #include "plan/search.h"
-#include "train/passes.h"
-#include "train/store.h"
 
 static struct dt_error err;
 static struct dt_settings settings;
@@ -89,7 +89,7 @@ static void a_rank_alone_takes_what_is_planned(void **state)
                                                  .length = settings.training.sequence_length,
                                                  .training = true,
                                                  .recompute = (enum dt_recompute)(i / 3)};
-        const struct dt_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+        const struct dt_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
         struct dt_plan plan = plan_of(&one);
         struct dt_mesh mesh = {.data = {alone, alone, NULL, 1}, .part = DT_WHOLE_MODEL};
         model = dt_model_plan(dev, &settings.model, (enum dt_dtype)(i % 3), &mesh.part);
@@ -112,7 +112,7 @@ static void a_rank_alone_takes_what_is_planned(void **state)
 static void parts_add_up(void **state)
 {
     (void)state;
-    const struct dt_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+    const struct dt_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     const struct dt_part_sizes p = plan_of(&one).parts;
     assert_near(p.embedding + p.attention + p.mlp + p.norm + p.head, p.total, 0);
     assert_near(p.embedding, 1032 * 64, 0);
@@ -128,7 +128,7 @@ static void zero_shares_out_states(void **state)
     const double shared[] = {0, 12, 16, 18};
     settings.training.precision = DT_BF16;
     settings.training.gradient_accumulation_steps = 4;
-    struct dt_layout l = layout_of(1, 4, 1, 0, DT_PIPELINE_1F1B, 1);
+    struct dt_layout l = layout_of(1, 4, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     const struct dt_rank_sizes all = plan_of(&l).sizes;
     double elements = all.parameters / 4, before = all.total;
     assert_near(all.parameters + all.weights + all.gradients + all.moments, 18 * elements, 1e-12);
@@ -149,8 +149,8 @@ static void groups_share_out_among_themselves(void **state)
 {
     (void)state;
     for (long zero = 0; zero <= 3; zero++) {
-        const struct dt_layout few = layout_of(1, 4, 1, zero, DT_PIPELINE_1F1B, 1);
-        struct dt_layout many = layout_of(1, 16, 1, zero, DT_PIPELINE_1F1B, 1);
+        const struct dt_layout few = layout_of(1, 4, 1, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
+        struct dt_layout many = layout_of(1, 16, 1, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
         many.shard = 4;
         many.batches = few.batches;
         const struct dt_plan four = plan_of(&few), all = plan_of(&many);
@@ -160,7 +160,7 @@ static void groups_share_out_among_themselves(void **state)
         double bytes = zero == 3 ? 4 * four.sizes.parameters : four.sizes.parameters;
         assert_near(all.traffic.data, four.traffic.data + bytes / 4 * 2 * 3 / 4, 0.01);
     }
-    struct dt_layout l = layout_of(1, 16, 1, 3, DT_PIPELINE_1F1B, 1);
+    struct dt_layout l = layout_of(1, 16, 1, 3, DT_PIPELINE_SCHEDULE_1F1B, 1);
     cluster.link.between = 0.5; /* two nodes, between which weights need not go */
     l.batches = 8;
     const struct dt_plan apart = plan_of(&l);
@@ -185,7 +185,7 @@ static void rings_take_what_attention_does_not_hide(void **state)
 {
     (void)state;
     const double parts[] = {0, 0.5, 1};
-    struct dt_layout l = layout_of(1, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+    struct dt_layout l = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     l.cp = 4;
     cluster.link.inside = 1e-3; /* seconds a MB, beside which attention is nothing */
     const struct dt_plan slow = plan_of(&l);
@@ -209,8 +209,8 @@ static void half_the_contexts_and_sequences_do_as_well(void **state)
     (void)state;
     cluster.link.inside = 2;
     for (long zero = 0; zero <= 3; zero++) {
-        struct dt_layout both = layout_of(2, 1, 1, zero, DT_PIPELINE_1F1B, 1);
-        struct dt_layout half = layout_of(2, 2, 1, zero, DT_PIPELINE_1F1B, 1);
+        struct dt_layout both = layout_of(2, 1, 1, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
+        struct dt_layout half = layout_of(2, 2, 1, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
         both.cp = 4, half.cp = 2;
         both.batch = 4, half.batch = 2;
         both.batches = half.batches = 8;
@@ -227,7 +227,7 @@ static void half_the_contexts_and_sequences_do_as_well(void **state)
 static void traffic_follows_the_formulas(void **state)
 {
     (void)state;
-    struct dt_layout l = layout_of(1, 4, 1, 0, DT_PIPELINE_1F1B, 1);
+    struct dt_layout l = layout_of(1, 4, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     const struct dt_plan plan = plan_of(&l);
     double elements = plan.sizes.parameters / 4, m = (double)l.batches;
     assert_near(plan.traffic.total, 2 * 3.0 / 4 * elements * 4, 1e-12);
@@ -242,7 +242,7 @@ static void traffic_follows_the_formulas(void **state)
     assert_near(plan_of(&l).traffic.data, 3.0 / 4 * elements * (2 * m * 4 + m * 4), 1e-12);
     settings.distributed.invariant = false;
     double stream = 2.0 * 32 * 64 * 4;
-    l = layout_of(1, 1, 4, 0, DT_PIPELINE_1F1B, 1);
+    l = layout_of(1, 1, 4, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     for (int recompute = DT_RECOMPUTE_NONE; recompute <= DT_RECOMPUTE_FULL; recompute++) {
         const double streams[2][3] = {{8, 8, 10}, {8, 10, 11}};
         for (int sequence = 0; sequence < 2; sequence++) {
@@ -254,11 +254,11 @@ static void traffic_follows_the_formulas(void **state)
     }
     settings.distributed.sequence_parallel = false;
     double embedding = 1000 * 64 * 4; /* is the head, too: its gradient goes either way */
-    l = layout_of(4, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+    l = layout_of(4, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     assert_near(plan_of(&l).traffic.total, 2 * stream * 16, 1e-12); /* of one between the ends */
-    l = layout_of(2, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+    l = layout_of(2, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     assert_near(plan_of(&l).traffic.total, stream * 16 + embedding, 1e-12);
-    l = layout_of(2, 1, 2, 0, DT_PIPELINE_INTERLEAVED, 2);
+    l = layout_of(2, 1, 2, 0, DT_PIPELINE_SCHEDULE_INTERLEAVED, 2);
     assert_near(plan_of(&l).traffic.pipeline, 3 * stream / 2 * 16 + embedding / 2, 1e-12);
 }
 
@@ -291,14 +291,16 @@ static void simulated_bubbles_are_those_of_the_formulas(void **state)
 {
     (void)state;
     for (long pp = 2; pp <= 8; pp *= 2) {
-        for (int schedule = DT_PIPELINE_1F1B; schedule <= DT_PIPELINE_AFAB; schedule++) {
+        for (int schedule = DT_PIPELINE_SCHEDULE_1F1B; schedule <= DT_PIPELINE_SCHEDULE_AFAB;
+             schedule++) {
             const struct dt_layout l = layout_of(pp, 1, 1, 0, schedule, 1);
             assert_near(simulated_bubble(&l), (double)(pp - 1) / 16, 1e-9);
         }
-        const struct dt_layout naive = layout_of(pp, 1, 1, 0, DT_PIPELINE_MODEL_PARALLEL, 1);
+        const struct dt_layout naive =
+            layout_of(pp, 1, 1, 0, DT_PIPELINE_SCHEDULE_MODEL_PARALLEL, 1);
         assert_near(simulated_bubble(&naive), (double)(pp - 1), 1e-9);
     }
-    const struct dt_layout l = layout_of(4, 1, 1, 0, DT_PIPELINE_INTERLEAVED, 2);
+    const struct dt_layout l = layout_of(4, 1, 1, 0, DT_PIPELINE_SCHEDULE_INTERLEAVED, 2);
     assert_near(simulated_bubble(&l), 3.0 / (2 * 16), 1e-9);
 }
 
@@ -306,10 +308,10 @@ static void simulated_bubbles_are_those_of_the_formulas(void **state)
 static void ranks_that_share_a_device_take_turns(void **state)
 {
     (void)state;
-    const struct dt_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_1F1B, 1);
-    const struct dt_layout two = layout_of(2, 1, 1, 0, DT_PIPELINE_1F1B, 1);
-    const struct dt_layout four = layout_of(4, 1, 1, 0, DT_PIPELINE_1F1B, 1);
-    const struct dt_layout three = layout_of(3, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+    const struct dt_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_layout two = layout_of(2, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_layout four = layout_of(4, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_layout three = layout_of(3, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     const struct dt_plan alone = plan_of(&one);
     cluster.device.ranks = 2;
     assert_near(simulated_plainly(&one).seconds, 2 * 16 * 3, 1e-12);
@@ -330,9 +332,9 @@ static void ranks_that_share_a_device_take_turns(void **state)
 static void stages_hold_what_their_schedule_says(void **state)
 {
     (void)state;
-    const struct dt_layout all = layout_of(4, 1, 1, 0, DT_PIPELINE_AFAB, 1);
-    const struct dt_layout few = layout_of(4, 1, 1, 0, DT_PIPELINE_1F1B, 1);
-    const struct dt_layout one = layout_of(4, 1, 1, 0, DT_PIPELINE_MODEL_PARALLEL, 1);
+    const struct dt_layout all = layout_of(4, 1, 1, 0, DT_PIPELINE_SCHEDULE_AFAB, 1);
+    const struct dt_layout few = layout_of(4, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_layout one = layout_of(4, 1, 1, 0, DT_PIPELINE_SCHEDULE_MODEL_PARALLEL, 1);
     assert_int_equal(plan_of(&all).step.in_flight, 16);
     assert_int_equal(plan_of(&few).step.in_flight, 4);
     assert_int_equal(plan_of(&one).step.in_flight, 1);
@@ -348,7 +350,7 @@ static void symmetry_changes_nothing(void **state)
     cluster.link.inside = cluster.link.between = 0.5;
     cluster.link.interference = 0.1;
     for (long zero = 0; zero <= 3; zero++) {
-        const struct dt_layout l = layout_of(2, 4, 2, zero, DT_PIPELINE_1F1B, 1);
+        const struct dt_layout l = layout_of(2, 4, 2, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
         request.simulation.spread = 0;
         struct dt_step_simulation one = plan_of(&l).step;
         request.simulation.spread = 1e-12;
@@ -366,8 +368,8 @@ static void symmetry_changes_nothing(void **state)
 static void the_largest_slice_is_waited_for(void **state)
 {
     (void)state;
-    const struct dt_layout three = layout_of(1, 1, 3, 0, DT_PIPELINE_1F1B, 1);
-    const struct dt_layout two = layout_of(1, 1, 2, 0, DT_PIPELINE_1F1B, 1);
+    const struct dt_layout three = layout_of(1, 1, 3, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_layout two = layout_of(1, 1, 2, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     cluster.device.attention_efficiency = 1e-5; /* nothing else takes time */
     assert_near(plan_of(&three).step.computing, plan_of(&two).step.computing, 0.01);
     cluster.device.attention_efficiency = 1;
@@ -378,7 +380,7 @@ static void the_largest_slice_is_waited_for(void **state)
 static void stragglers_hold_up_all(void **state)
 {
     (void)state;
-    const struct dt_layout l = layout_of(1, 8, 1, 0, DT_PIPELINE_1F1B, 1);
+    const struct dt_layout l = layout_of(1, 8, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     double before = plan_of(&l).step.seconds;
     for (int i = 1; i <= 4; i++) {
         request.simulation.spread = 0.05 * i;
@@ -396,7 +398,7 @@ static void stragglers_hold_up_all(void **state)
 static void slow_links_are_waited_for(void **state)
 {
     (void)state;
-    const struct dt_layout l = layout_of(1, 8, 1, 0, DT_PIPELINE_1F1B, 1);
+    const struct dt_layout l = layout_of(1, 8, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     const struct dt_plan fast = plan_of(&l);
     cluster.link.inside = 1e-3;
     const struct dt_plan slow = plan_of(&l);
@@ -409,7 +411,7 @@ static void slow_links_are_waited_for(void **state)
 static void what_does_not_fit_is_told_to_the_byte(void **state)
 {
     (void)state;
-    const struct dt_layout l = layout_of(1, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+    const struct dt_layout l = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     double total = plan_of(&l).sizes.total;
     cluster.device.memory = total * 1e-9;
     assert_true(plan_of(&l).fits);
@@ -430,7 +432,7 @@ static void goodput_is_what_simulated_failures_leave(void **state)
         }
     cluster.reliability.device_mtbf = g.mtbf / 3600;
     cluster.reliability.restart = g.restart;
-    const struct dt_layout l = layout_of(1, 1, 1, 0, DT_PIPELINE_1F1B, 1);
+    const struct dt_layout l = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     const struct dt_base base = {.state = 20e9};
     const struct dt_goodput daly = dt_goodput(&base, &l, &cluster);
     assert_near(daly.checkpoint, g.checkpoint, 1e-12);
@@ -465,7 +467,8 @@ static void search_finds_the_fastest(void **state)
         long pp = 1 << i % 4, cp = 1 << i / 4 % 4, tp = 1 << i / 16 % 3, zero = i / 48;
         if (pp * cp * tp > 8)
             continue;
-        struct dt_layout l = layout_of(pp, 8 / pp / cp / tp, tp, zero, DT_PIPELINE_1F1B, 1);
+        struct dt_layout l =
+            layout_of(pp, 8 / pp / cp / tp, tp, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
         l.cp = cp;
         const struct dt_plan p = plan_of(&l);
         assert_true(!p.fits || p.step.seconds >= found.best[0].step.seconds);
@@ -517,8 +520,8 @@ static void thousands_of_ranks_take_no_longer(void **state)
     (void)state;
     cluster.nodes = 4096;
     settings.training.gradient_accumulation_steps = 4096;
-    const struct dt_layout many = layout_of(8, 1024, 4, 1, DT_PIPELINE_1F1B, 1);
-    const struct dt_layout few = layout_of(8, 2, 4, 1, DT_PIPELINE_1F1B, 1);
+    const struct dt_layout many = layout_of(8, 1024, 4, 1, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_layout few = layout_of(8, 2, 4, 1, DT_PIPELINE_SCHEDULE_1F1B, 1);
     assert_true(plan_of(&many).step.events < plan_of(&few).step.events);
     settings.training.gradient_accumulation_steps = 16;
     cluster.nodes = 16;
@@ -577,11 +580,12 @@ static void rounds_that_are_known_change_no_bit(void **state)
             for (long pp = 1; pp <= 8; pp *= 2) {
                 bool fast = i % 6 == 0 && (i == 0 || zero < 2); /* links are */
                 double least = fast && cluster.device.ranks == 1 ? 0.9 : 0;
-                const struct dt_layout ahead = layout_of(pp, 2, 1, zero, DT_PIPELINE_1F1B, 1);
+                const struct dt_layout ahead =
+                    layout_of(pp, 2, 1, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
                 const struct dt_layout naive =
-                    layout_of(pp, 3, 1, zero, DT_PIPELINE_MODEL_PARALLEL, 1);
+                    layout_of(pp, 3, 1, zero, DT_PIPELINE_SCHEDULE_MODEL_PARALLEL, 1);
                 const struct dt_layout chunks =
-                    layout_of(pp / 2, 1, 2, zero, DT_PIPELINE_INTERLEAVED, 2);
+                    layout_of(pp / 2, 1, 2, zero, DT_PIPELINE_SCHEDULE_INTERLEAVED, 2);
                 check_rounds(&ahead, least);
                 check_rounds(&naive, least);
                 if (pp > 2 && 360 % (pp / 2) == 0)
@@ -607,8 +611,8 @@ static void few_rounds_are_as_right_as_many(void **state)
             long pp = i & 1 ? 8 : 3, zero = i & 2 ? 3 : 0;
             cluster.link.inside = cluster.link.between = i & 4 ? 1e6 : 0.1;
             request.simulation.spread = i & 8 ? 0.3 : 0;
-            struct dt_layout ahead = layout_of(pp, 2, 1, zero, DT_PIPELINE_1F1B, 1);
-            struct dt_layout chunks = layout_of(4, 2, 1, zero, DT_PIPELINE_INTERLEAVED, 2);
+            struct dt_layout ahead = layout_of(pp, 2, 1, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
+            struct dt_layout chunks = layout_of(4, 2, 1, zero, DT_PIPELINE_SCHEDULE_INTERLEAVED, 2);
             ahead.batches = chunks.batches = batches;
             check_rounds(&ahead, 0);
             if (batches % 4 == 0)

@@ -39,11 +39,11 @@ static void draw_layout(struct drawn *d)
     struct dt_layout *l = &d->layout;
     *l = (struct dt_layout){.pp = 1 + draw(d, 3), .dp = 1 + draw(d, 2), .cp = 1, .tp = 1};
     l->zero_stage = states[draw(d, 2)];
-    l->pipeline = (struct dt_pipeline){DT_PIPELINE_1F1B, (int)l->pp, 1};
+    l->pipeline = (struct dt_pipeline){DT_PIPELINE_SCHEDULE_1F1B, (int)l->pp, 1};
     if (draw(d, 4) == 0)
-        l->pipeline.schedule = DT_PIPELINE_MODEL_PARALLEL;
+        l->pipeline.schedule = DT_PIPELINE_SCHEDULE_MODEL_PARALLEL;
     else if (l->pp > 1 && draw(d, 2) == 0)
-        l->pipeline = (struct dt_pipeline){DT_PIPELINE_INTERLEAVED, (int)l->pp, 2};
+        l->pipeline = (struct dt_pipeline){DT_PIPELINE_SCHEDULE_INTERLEAVED, (int)l->pp, 2};
     l->batches = l->pp * (1 + draw(d, 40));
     if (l->pipeline.chunks == 1)
         l->batches += draw(d, 3);

@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/rng.h"
-#include "token/byte-level.h"
+#include "pretokenize/byte-level.h"
 #include "token/vocab-trainer.h"
 #include "token/vocabulary.h"
 

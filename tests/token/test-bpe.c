@@ -7,9 +7,9 @@
 
 #include "base/hash.h"
 #include "base/rng.h"
+#include "pretokenize/byte-level.h"
 #include "token/bpe.h"
 #include "token/bulk.h"
-#include "token/byte-level.h"
 
 /* A tokenizer over all bytes whose merges, of a few letters, are random: many
  * pairs compete, and some tokens are made in two ways. */

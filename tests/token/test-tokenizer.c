@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "base/rng.h"
 #include "io/document.h"
-#include "token/byte-level.h"
+#include "pretokenize/byte-level.h"
 #include "token/id-lines.h"
 #include "token/tokenizer.h"
 #include "token/vocabulary.h"
+#include "json/json.h"
 
 /* Files of the same names were made by `tokenizers`: see tests/tools/dt-tokenize.bats. */
 #define GOLDEN "tests/token/golden/"

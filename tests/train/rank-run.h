@@ -7,7 +7,7 @@
 
 #include "../comm/threads.h"
 #include "base/hash.h"
-#include "train/schedule.h"
+#include "optim/learning-rate.h"
 #include "train/small-run.h"
 
 #define STEPS_KEPT 32
@@ -199,7 +199,7 @@ static inline void check_close(int steps, const struct job *a, const struct job 
  * parameters. parts: the setting that says how many. */
 static inline void check_going_on(int steps, struct dt_settings *s, long *parts)
 {
-    s->training.schedule = DT_SCHEDULE_CONSTANT;
+    s->training.schedule = DT_LR_SCHEDULE_CONSTANT;
     struct job straight = run_anew(1, s), pieces = straight;
     char *run = dt_path_join(scratch, "anew");
     assert_int_equal(dt_remove_tree(run, &err), 0);

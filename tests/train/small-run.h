@@ -79,7 +79,7 @@ static inline struct dt_settings small_settings(void)
 static inline struct dt_settings small_llama(void)
 {
     struct dt_settings s = small_settings();
-    s.model.family = DT_LLAMA;
+    s.model.family = DT_FAMILY_LLAMA;
     s.model.num_heads = 4;
     s.model.num_kv_heads = 2;
     s.model.tie_word_embeddings = false;

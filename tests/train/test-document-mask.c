@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "model/pass.h"
+#include "model/forward-backward.h"
 #include "shard/dataset.h"
 #include "shard/loader.h"
 
@@ -231,7 +231,7 @@ static void padding_is_not_attended_to(void **state)
     struct dt_settings s = small_settings();
     struct dt_device *dev;
     float alone[10], padded[10];
-    s.model.family = DT_BERT;
+    s.model.family = DT_FAMILY_BERT;
     assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
     struct dt_model *m = new_model(dev, &s);
     score_row(m, 10, DT_SCOPE_CONTENT, alone);

@@ -105,7 +105,7 @@ static void each_way_to_save_memory_saves_some(void **state)
     size_t recomputed = planned_bytes(dev, &s);
     assert_true(recomputed < selective && selective < full);
     s = small_settings();
-    s.training.optimizer = DT_RULE_SGD;
+    s.training.optimizer = DT_OPTIMIZER_KIND_SGD;
     assert_true(planned_bytes(dev, &s) < full);
     s = small_settings();
     s.checkpoint.background = true;

@@ -73,7 +73,7 @@ static void padded_samples_are_documents(void **state)
 {
     (void)state;
     struct dt_error err;
-    struct dt_dataset *d = open_text(DT_TEXT_PADDED, true);
+    struct dt_dataset *d = open_text(DT_TEXT_LAYOUT_PADDED, true);
     uint32_t ids[LENGTH + 1];
     uint64_t samples;
     assert_int_equal(dt_dataset_samples(d, LENGTH, &samples, &err), 0);
@@ -99,7 +99,7 @@ static void blank_lines_and_a_mark_are_passed_over(void **state)
     struct dt_dataset *d;
     char *odd = dt_path_join(scratch, "odd.jsonl");
     const struct dt_text_options o = {
-        .tokenizer_path = TOKENIZER, .layout = DT_TEXT_PADDED, .length = LENGTH, .seed = 3};
+        .tokenizer_path = TOKENIZER, .layout = DT_TEXT_LAYOUT_PADDED, .length = LENGTH, .seed = 3};
     static const char text[] = "\xef\xbb\xbf\n \t\r\n{\"text\":\"one\"}\r\n\n\n{\"text\":\"two\"}\n"
                                " {\"text\":7}\n\n  \n";
     uint32_t one[LENGTH + 1], ids[LENGTH + 1];
@@ -125,7 +125,7 @@ static void a_list_is_the_documents_one_behind_the_other(void **state)
 {
     (void)state;
     struct dt_error err;
-    struct dt_dataset *d = open_text(DT_TEXT_LIST, false);
+    struct dt_dataset *d = open_text(DT_TEXT_LAYOUT_LIST, false);
     uint32_t ids[LENGTH + 1];
     const uint64_t places[] = {0, 1, 2, 50, 7, 51, 0};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
@@ -170,7 +170,8 @@ static void ranks_and_workers_change_nothing(void **state)
 {
     (void)state;
     static uint32_t expected[12 * 8 * (LENGTH + 1)], got[12 * 8 * (LENGTH + 1)];
-    for (enum dt_text_layout layout = DT_TEXT_LIST; layout <= DT_TEXT_PADDED; layout++) {
+    for (enum dt_text_layout layout = DT_TEXT_LAYOUT_LIST; layout <= DT_TEXT_LAYOUT_PADDED;
+         layout++) {
         collect(layout, 1, 0, expected);
         for (uint32_t ranks = 1; ranks <= 4; ranks++) {
             collect(layout, ranks, (int)ranks - 1, got);

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "base/inventory.h"
-#include "model/directory.h"
-#include "train/checkpoint.h"
+#include "checkpoint/checkpoint.h"
+#include "formats/model-directory.h"
+#include "io/directory-manifest.h"
 
 /* Trajectories were recorded with cpu-generic; other instruction sets round
  * differently, and agree to a few units of fp32. */
@@ -81,15 +81,15 @@ static void a_resumed_run_equals_one_never_stopped(void **state)
 static void every_optimizer_is_resumed_and_no_other_takes_over(void **state)
 {
     (void)state;
-    for (int i = 1; dt_optimizers[i]; i++) {
+    for (int i = 1; dt_optimizer_kind_names[i]; i++) {
         struct dt_settings s = small_settings();
         struct dt_device *dev;
         struct dt_training *t;
-        char *straight = dt_format("straight-%s", dt_optimizers[i]);
+        char *straight = dt_format("straight-%s", dt_optimizer_kind_names[i]);
         s.training.optimizer = i;
-        check_resuming(&s, straight, dt_optimizers[i]);
+        check_resuming(&s, straight, dt_optimizer_kind_names[i]);
         assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
-        s.training.optimizer = DT_RULE_ADAMW;
+        s.training.optimizer = DT_OPTIMIZER_KIND_ADAMW;
         assert_true(open_run(&t, dev, &s, straight, "auto") < 0);
         assert_non_null(strstr(err.text, "training.optimizer"));
         dt_device_close(dev);

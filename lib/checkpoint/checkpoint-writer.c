@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+#include "checkpoint/checkpoint-writer.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+
+#define PATH_BYTES 4096
+
+enum phase { NOTHING, WRITING, COMPLETING };
+
+struct dt_saver {
+    const char *run;
+    struct dt_comm *comm;
+    struct dt_snapshot *snapshot;
+    const struct dt_run_identity *identity;
+    long saved_step;
+    char directory[PATH_BYTES]; /* where the checkpoint is made */
+    enum phase phase;
+    pthread_t thread;
+    bool threaded;     /* a thread was started and not yet joined */
+    atomic_bool ended; /* what this rank does in the phase */
+    int rc;            /* of it */
+    struct dt_error error;
+    bool failed; /* the last checkpoint, and nobody has asked yet */
+    struct dt_error failure;
+};
+
+struct dt_saver *dt_saver_new(const char *run, struct dt_comm *comm, struct dt_snapshot *snapshot,
+                              const struct dt_run_identity *identity, long saved_step)
+{
+    struct dt_saver *s = dt_alloc(1, sizeof *s);
+    s->run = run;
+    s->comm = comm;
+    s->snapshot = snapshot;
+    s->identity = identity;
+    s->saved_step = saved_step;
+    atomic_store(&s->ended, true);
+    return s;
+}
+
+static bool leads(const struct dt_saver *s)
+{
+    return dt_comm_rank(s->comm) == 0;
+}
+
+static int complete(struct dt_saver *s, struct dt_error *err)
+{
+    const struct dt_settings *settings = s->identity->settings;
+    if (!leads(s))
+        return 0;
+    DT_TRY(dt_checkpoint_complete(s->run, s->directory, s->snapshot, s->identity, err));
+    if (s->snapshot->state.skipped_in_row > 0)
+        return 0; /* the older ones may be all that is good */
+    return dt_checkpoint_prune(s->run, s->snapshot->state.step, settings->checkpoint.keep_last,
+                               settings->checkpoint.keep_every, err);
+}
+
+static void *work(void *argument)
+{
+    struct dt_saver *s = argument;
+    s->rc = s->phase == WRITING ? dt_checkpoint_write(s->directory, s->snapshot, &s->error)
+                                : complete(s, &s->error);
+    atomic_store(&s->ended, true);
+    return NULL;
+}
+
+static void begin_phase(struct dt_saver *s, enum phase phase)
+{
+    bool background = s->snapshot->whole && (phase == WRITING || leads(s));
+    s->phase = phase;
+    atomic_store(&s->ended, false);
+    s->threaded = background && pthread_create(&s->thread, NULL, work, s) == 0;
+    if (!s->threaded)
+        work(s);
+}
+
+/* Removes what was made; what stays is for dt_checkpoint_clean. */
+static void abandon(struct dt_saver *s)
+{
+    struct dt_error ignored;
+    if (leads(s))
+        dt_remove_tree(s->directory, &ignored);
+}
+
+/* This rank's part of the phase is over, and so is that of all when this returns. */
+static void end_phase(struct dt_saver *s)
+{
+    if (s->threaded)
+        pthread_join(s->thread, NULL);
+    s->threaded = false;
+    s->rc = dt_comm_agree(s->comm, s->rc, &s->error);
+    if (s->rc < 0) {
+        s->failed = true;
+        s->failure = s->error;
+        s->phase = NOTHING;
+        abandon(s);
+    } else if (s->phase == WRITING) {
+        begin_phase(s, COMPLETING);
+    } else {
+        s->phase = NOTHING;
+        s->saved_step = s->snapshot->state.step;
+    }
+}
+
+bool dt_saver_idle(const struct dt_saver *s)
+{
+    return atomic_load(&s->ended);
+}
+
+void dt_saver_advance(struct dt_saver *s)
+{
+    if (s->phase != NOTHING)
+        end_phase(s);
+}
+
+void dt_saver_wait(struct dt_saver *s)
+{
+    while (s->phase != NOTHING)
+        end_phase(s);
+}
+
+bool dt_saver_failed(struct dt_saver *s, struct dt_error *err)
+{
+    bool failed = s->failed;
+    s->failed = false;
+    if (failed)
+        *err = s->failure;
+    return failed;
+}
+
+/* The directory, made by the first rank and known to all. */
+static int begin(struct dt_saver *s, long step, struct dt_error *err)
+{
+    int rc = 0;
+    if (leads(s)) {
+        char *directory = dt_checkpoint_path(s->run, step);
+        snprintf(s->directory, sizeof s->directory, "%s", directory);
+        free(directory);
+        rc = dt_checkpoint_begin(s->directory, s->snapshot->store, s->identity, err);
+        if (rc < 0)
+            abandon(s);
+    }
+    DT_TRY(dt_comm_agree(s->comm, rc, err));
+    return dt_comm_wait(s->comm, dt_comm_broadcast(s->comm, s->directory, PATH_BYTES, 0), err);
+}
+
+int dt_saver_save(struct dt_saver *s, const struct dt_progress_state *state, struct dt_error *err)
+{
+    dt_saver_wait(s);
+    DT_TRY(begin(s, state->step, err));
+    dt_snapshot_take(s->snapshot, state);
+    begin_phase(s, WRITING);
+    if (s->snapshot->whole)
+        return 0;
+    dt_saver_wait(s);
+    return dt_saver_failed(s, err) ? err->code : 0;
+}
+
+long dt_saver_saved_step(const struct dt_saver *s)
+{
+    assert(s->phase == NOTHING);
+    return s->saved_step;
+}
+
+void dt_saver_free(struct dt_saver *s)
+{
+    if (s == NULL)
+        return;
+    if (s->threaded)
+        pthread_join(s->thread, NULL);
+    free(s);
+}

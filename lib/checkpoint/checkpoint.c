@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: MIT */
+#include "checkpoint/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "formats/model-directory.h"
+#include "formats/tensor-file.h"
+#include "io/directory-manifest.h"
+
+#define STATE_FILE     "trainer/state.json"
+#define OPTIMIZER_FILE "trainer/optimizer.safetensors"
+#define OLDER_FILE     "trainer/optimizer.safetensors.zst" /* what it was in older checkpoints */
+#define OUTER_FILE     "trainer/outer.safetensors"
+#define FEEDBACK_FILE  "trainer/errors.safetensors"
+#define AVERAGE_DIR    "ema"
+#define SETTINGS_FILE  "trainer/config.yaml"
+#define LINEAGE_FILE   "trainer/lineage.txt"
+#define TEMPORARY      ".step-"
+#define LATEST         "latest"
+#define BEST           "best"
+#define MOST_TOKENIZER ((size_t)1 << 30)
+
+/* --- tensors ---------------------------------------------------------------------------------- */
+
+static const char *const part_files[] = {[DT_PART_PARAMETERS] = DT_WEIGHTS_FILE,
+                                         [DT_PART_MOMENTS] = OPTIMIZER_FILE,
+                                         [DT_PART_AVERAGE] = AVERAGE_DIR "/" DT_WEIGHTS_FILE,
+                                         [DT_PART_OUTER] = OUTER_FILE,
+                                         [DT_PART_FEEDBACK] = FEEDBACK_FILE};
+
+static long replicas_of(const struct dt_store *s)
+{
+    return dt_comm_size(s->parallel.replicas.all);
+}
+
+/* An empty file for a part, which all ranks then write into. */
+static int create_part(const char *directory, const struct dt_store *s, enum dt_part part,
+                       struct dt_error *err)
+{
+    int count;
+    struct dt_named_tensor *tensors = dt_state_tensors(s, part, replicas_of(s), &count);
+    char *path = dt_path_join(directory, part_files[part]);
+    int rc = dt_tensor_file_create(path, tensors, count, err);
+    free(path);
+    free(tensors);
+    return rc;
+}
+
+static int open_part(struct dt_tensor_file *file, const char *directory, const struct dt_store *s,
+                     enum dt_part part, long replicas, bool writes, struct dt_error *err)
+{
+    int count;
+    struct dt_named_tensor *tensors = dt_state_tensors(s, part, replicas, &count);
+    char *path = dt_path_join(directory, part_files[part]);
+    int rc = !writes && part == DT_PART_MOMENTS ? dt_file_probe(path, err) : 1;
+    if (rc == 0) {
+        free(path);
+        path = dt_path_join(directory, OLDER_FILE);
+    }
+    rc = rc < 0 ? rc : dt_tensor_file_open(file, path, tensors, count, writes, err);
+    free(path);
+    free(tensors);
+    return rc;
+}
+
+/* What this rank owns of a part. */
+static int write_part(const char *directory, struct dt_snapshot *snapshot, enum dt_part part,
+                      struct dt_error *err)
+{
+    struct dt_tensor_file file;
+    size_t count;
+    long replicas = replicas_of(snapshot->store);
+    DT_TRY(open_part(&file, directory, snapshot->store, part, replicas, true, err));
+    struct dt_state_piece *pieces = dt_state_pieces(snapshot->store, part, false, replicas, &count);
+    const float *values = dt_snapshot_part(snapshot, part);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        rc = dt_tensor_file_write(&file, pieces[i].tensor, pieces[i].first, pieces[i].count, values,
+                                  err);
+        values += pieces[i].count;
+    }
+    rc = rc < 0 ? rc : dt_tensor_file_sync(&file, err);
+    dt_tensor_file_close(&file);
+    free(pieces);
+    return rc;
+}
+
+static int load_piece(const struct dt_tensor_file *file, struct dt_device *dev,
+                      const struct dt_state_piece *p, struct dt_error *err)
+{
+    size_t bytes = (size_t)p->count * sizeof(float);
+    float *host = dt_alloc(2, bytes), *there = host + p->count;
+    int rc = dt_tensor_file_read(file, p->tensor, p->first, p->count, host, err);
+    if (rc == 0 && p->adds)
+        dev->ops->download(dev, there, p->device, bytes);
+    for (int64_t i = 0; i < p->count && p->adds; i++)
+        host[i] += there[i];
+    if (rc == 0)
+        dev->ops->upload(dev, p->device, host, bytes);
+    free(host);
+    return rc;
+}
+
+/* 0: what is not in every checkpoint (older ones, and those of one replica, have none) is not in
+ * this one, and begins anew. */
+static int probe_part(const char *directory, enum dt_part part, struct dt_error *err)
+{
+    if (part != DT_PART_OUTER && part != DT_PART_FEEDBACK)
+        return 1;
+    char *path = dt_path_join(directory, part_files[part]);
+    int there = dt_file_probe(path, err);
+    free(path);
+    return there;
+}
+
+/* What this rank keeps of a part. */
+static int load_part(const char *directory, struct dt_store *s, enum dt_part part, long replicas,
+                     struct dt_error *err)
+{
+    struct dt_tensor_file file;
+    size_t count;
+    int rc = dt_state_has(s, part) ? probe_part(directory, part, err) : 0;
+    if (rc <= 0)
+        return rc;
+    DT_TRY(open_part(&file, directory, s, part, replicas, false, err));
+    struct dt_state_piece *pieces = dt_state_pieces(s, part, true, replicas, &count);
+    rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = load_piece(&file, s->model->device, &pieces[i], err);
+    dt_tensor_file_close(&file);
+    free(pieces);
+    return rc;
+}
+
+static int hash_parameters(const char *directory, const struct dt_store *s, uint64_t *hash,
+                           struct dt_error *err)
+{
+    struct dt_tensor_file file;
+    DT_TRY(open_part(&file, directory, s, DT_PART_PARAMETERS, replicas_of(s), false, err));
+    int rc = dt_tensor_file_hash(&file, hash, err);
+    dt_tensor_file_close(&file);
+    return rc;
+}
+
+/* --- settings --------------------------------------------------------------------------------- */
+
+/* Settings that may change between the parts of a run: how it is watched and
+ * saved, and how long it goes on (which moves the end of the schedule). */
+static void forgive(struct dt_settings *s, const struct dt_settings *now)
+{
+    s->training.log_interval = now->training.log_interval;
+    s->training.eval_interval = now->training.eval_interval;
+    s->training.eval_batches = now->training.eval_batches;
+    s->training.save_interval = now->training.save_interval;
+    s->training.max_steps = now->training.max_steps;
+    s->training.max_tokens = now->training.max_tokens;
+    s->training.max_epochs = now->training.max_epochs;
+    s->training.patience = now->training.patience;
+    s->training.max_skipped = now->training.max_skipped;
+    s->checkpoint = now->checkpoint;
+    s->tracking = now->tracking;
+    memcpy(s->data.dataset, now->data.dataset, sizeof s->data.dataset);
+    s->data.num_workers = now->data.num_workers;
+    s->distributed.backend = now->distributed.backend;
+    memcpy(s->distributed.rendezvous, now->distributed.rendezvous,
+           sizeof s->distributed.rendezvous);
+    memcpy(s->distributed.interface, now->distributed.interface, sizeof s->distributed.interface);
+    s->distributed.timeout = now->distributed.timeout;
+    s->distributed.overlap = now->distributed.overlap; /* the same bits, as these: */
+    s->distributed.zero_stage = now->distributed.zero_stage;
+    s->distributed.shard_ranks = now->distributed.shard_ranks;
+    s->distributed.check_interval = now->distributed.check_interval;
+    if (!dt_compress_has_error_feedback((enum dt_compress)now->distributed.compress)) {
+        s->distributed.pp = now->distributed.pp; /* what is left out is each stage's own */
+        s->distributed.virtual_stages = now->distributed.virtual_stages;
+    }
+    s->distributed.tp = now->distributed.tp; /* this and the next to rounding */
+    s->distributed.cp = now->distributed.cp;
+    s->distributed.sequence_parallel = now->distributed.sequence_parallel;
+    s->distributed.schedule = now->distributed.schedule;
+    s->training.recompute = now->training.recompute;
+    memcpy(s->data.val_split, now->data.val_split, sizeof s->data.val_split);
+}
+
+static int check_settings(const char *path, const struct dt_settings *now, struct dt_error *err)
+{
+    struct dt_settings saved;
+    dt_config_defaults(dt_settings_schema, &saved);
+    DT_TRY(dt_config_read(dt_settings_schema, &saved, path, err));
+    DT_TRY(dt_model_config_check(&saved.model, path, err)); /* keys that are younger than it */
+    forgive(&saved, now);
+    const struct dt_setting *different = dt_config_difference(dt_settings_schema, &saved, now);
+    if (different == NULL)
+        return 0;
+    struct dt_buffer then = DT_BUFFER_EMPTY, asked = DT_BUFFER_EMPTY;
+    dt_config_print_value(different, &saved, &then);
+    dt_config_print_value(different, now, &asked);
+    dt_fail(err, DT_EINVALID, "%s: the run began with %s: %s, and is now to have %s", path,
+            different->name, then.data, asked.data);
+    dt_buffer_release(&then);
+    dt_buffer_release(&asked);
+    return DT_EINVALID;
+}
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+#define NAME_SIZE 32
+
+static char *name_of(long step, char name[NAME_SIZE])
+{
+    snprintf(name, NAME_SIZE, "step-%08ld", step);
+    return name;
+}
+
+/* The hidden name of a checkpoint being made or removed; owned by the caller. */
+char *dt_checkpoint_path(const char *run, long step)
+{
+    return dt_format("%s/" TEMPORARY "%08ld.tmp-%ld", run, step, (long)getpid());
+}
+
+/* The step of a checkpoint's name, or -1. */
+static long step_of(const char *name)
+{
+    long step;
+    char again[NAME_SIZE];
+    if (sscanf(name, "step-%ld", &step) != 1 || step < 0)
+        return -1;
+    return strcmp(name_of(step, again), name) == 0 ? step : -1;
+}
+
+/* --- whole checkpoints ------------------------------------------------------------------------ */
+
+static int copy_file(const char *from, const char *to, struct dt_error *err)
+{
+    char *data;
+    size_t size;
+    DT_TRY(dt_file_read(from, MOST_TOKENIZER, &data, &size, err));
+    int rc = dt_file_write(to, data, size, err);
+    free(data);
+    return rc;
+}
+
+static int save_texts(const char *directory, const struct dt_run_identity *identity,
+                      struct dt_error *err)
+{
+    struct dt_buffer yaml = DT_BUFFER_EMPTY;
+    char *settings = dt_path_join(directory, SETTINGS_FILE);
+    char *lineage = dt_path_join(directory, LINEAGE_FILE);
+    dt_config_print(dt_settings_schema, identity->settings, &yaml);
+    int rc = dt_file_write(settings, yaml.data, yaml.size, err);
+    rc = rc < 0 ? rc : dt_file_write(lineage, identity->lineage, strlen(identity->lineage), err);
+    dt_buffer_release(&yaml);
+    free(settings);
+    free(lineage);
+    return rc;
+}
+
+/* Configuration and tokenizer, as transformers loads them. */
+static int save_model(const char *directory, const struct dt_store *store,
+                      const struct dt_run_identity *identity, struct dt_error *err)
+{
+    char *config = dt_path_join(directory, DT_CONFIG_FILE);
+    char *tokenizer = dt_path_join(directory, DT_TOKENIZER_FILE);
+    int rc = dt_model_config_write(&store->model->config, identity->eot, config, err);
+    if (rc == 0 && identity->tokenizer_path)
+        rc = copy_file(identity->tokenizer_path, tokenizer, err);
+    if (rc == 0 && identity->tokenizer_path)
+        rc = dt_tokenizer_config_write(directory, identity->eot,
+                                       identity->settings->model.max_seq_len, err);
+    free(config);
+    free(tokenizer);
+    return rc;
+}
+
+/* state.json holds the hash of the parameters, as they lie in the file. */
+static int save_state(const char *directory, const struct dt_snapshot *snapshot,
+                      const struct dt_run_identity *identity, struct dt_error *err)
+{
+    uint64_t hash;
+    DT_TRY(hash_parameters(directory, snapshot->store, &hash, err));
+    char *path = dt_path_join(directory, STATE_FILE);
+    int rc = dt_progress_state_write(&snapshot->state, identity->data, hash, path, err);
+    free(path);
+    return rc;
+}
+
+#define MOST_FILES 16
+
+static int save_manifest(const char *directory, const struct dt_snapshot *snapshot,
+                         const struct dt_run_identity *identity, struct dt_error *err)
+{
+    const char *files[MOST_FILES] = {DT_CONFIG_FILE, DT_WEIGHTS_FILE, STATE_FILE,
+                                     OPTIMIZER_FILE, SETTINGS_FILE,   LINEAGE_FILE};
+    int count = 6;
+    if (identity->tokenizer_path) {
+        files[count++] = DT_TOKENIZER_FILE;
+        files[count++] = DT_TOKENIZER_CONFIG_FILE;
+    }
+    for (int part = DT_PART_OUTER; part < DT_PARTS; part++)
+        if (dt_state_has(snapshot->store, (enum dt_part)part))
+            files[count++] = part_files[part];
+    if (snapshot->store->averaged) {
+        files[count++] = AVERAGE_DIR "/" DT_CONFIG_FILE;
+        files[count++] = AVERAGE_DIR "/" DT_WEIGHTS_FILE;
+    }
+    if (snapshot->store->averaged && identity->tokenizer_path) {
+        files[count++] = AVERAGE_DIR "/" DT_TOKENIZER_FILE;
+        files[count++] = AVERAGE_DIR "/" DT_TOKENIZER_CONFIG_FILE;
+    }
+    return dt_inventory_write(directory, DT_MANIFEST_FILE, files, err);
+}
+
+static int sync_directories(const char *directory, bool averaged, struct dt_error *err)
+{
+    char *trainer = dt_path_join(directory, DT_TRAINER_DIR);
+    char *average = dt_path_join(directory, AVERAGE_DIR);
+    int rc = dt_sync_directory(trainer, err);
+    rc = rc == 0 && averaged ? dt_sync_directory(average, err) : rc;
+    rc = rc < 0 ? rc : dt_sync_directory(directory, err);
+    free(trainer);
+    free(average);
+    return rc;
+}
+
+/* Gives the finished directory its name. One of the same step changes places
+ * with it in one move, and is removed under the temporary name. */
+static int take_place(const char *temporary, const char *final, struct dt_error *err)
+{
+    if (rename(temporary, final) == 0)
+        return 0;
+    if (errno != EEXIST && errno != ENOTEMPTY)
+        return dt_fail_errno(err, "cannot rename to '%s'", final);
+    if (renameat2(AT_FDCWD, temporary, AT_FDCWD, final, RENAME_EXCHANGE) == 0)
+        return dt_remove_tree(temporary, err);
+    DT_TRY(dt_remove_tree(final, err)); /* a file system that cannot exchange */
+    return rename(temporary, final) < 0 ? dt_fail_errno(err, "cannot rename to '%s'", final) : 0;
+}
+
+static int point(const char *run, const char *link, const char *name, struct dt_error *err)
+{
+    char *path = dt_path_join(run, link);
+    int rc = dt_replace_symlink(name, path, err);
+    free(path);
+    return rc;
+}
+
+static int publish(const char *run, const char *temporary, const struct dt_progress_state *state,
+                   struct dt_error *err)
+{
+    char name[NAME_SIZE], *final = dt_path_join(run, name_of(state->step, name));
+    int rc = take_place(temporary, final, err);
+    rc = rc < 0 ? rc : dt_sync_directory(run, err);
+    if (rc == 0 && state->best_step == state->step)
+        rc = point(run, BEST, name, err);
+    rc = rc < 0 ? rc : point(run, LATEST, name, err);
+    rc = rc < 0 ? rc : dt_sync_directory(run, err);
+    free(final);
+    return rc;
+}
+
+int dt_checkpoint_begin(const char *directory, const struct dt_store *store,
+                        const struct dt_run_identity *identity, struct dt_error *err)
+{
+    char *trainer = dt_path_join(directory, DT_TRAINER_DIR);
+    char *average = dt_path_join(directory, AVERAGE_DIR);
+    int rc = dt_make_directories(trainer, err);
+    rc = rc < 0 ? rc : save_model(directory, store, identity, err);
+    if (rc == 0 && store->averaged)
+        rc = dt_make_directories(average, err);
+    if (rc == 0 && store->averaged)
+        rc = save_model(average, store, identity, err);
+    rc = rc < 0 ? rc : save_texts(directory, identity, err);
+    for (int i = 0; rc == 0 && i < DT_PARTS; i++)
+        if (dt_state_has(store, (enum dt_part)i))
+            rc = create_part(directory, store, (enum dt_part)i, err);
+    free(trainer);
+    free(average);
+    return rc;
+}
+
+int dt_checkpoint_write(const char *directory, struct dt_snapshot *snapshot, struct dt_error *err)
+{
+    for (int i = 0; i < DT_PARTS; i++)
+        if (dt_state_has(snapshot->store, (enum dt_part)i))
+            DT_TRY(write_part(directory, snapshot, (enum dt_part)i, err));
+    return 0;
+}
+
+int dt_checkpoint_complete(const char *run, const char *directory,
+                           const struct dt_snapshot *snapshot,
+                           const struct dt_run_identity *identity, struct dt_error *err)
+{
+    DT_TRY(save_state(directory, snapshot, identity, err));
+    DT_TRY(save_manifest(directory, snapshot, identity, err));
+    DT_TRY(sync_directories(directory, snapshot->store->averaged, err));
+    return publish(run, directory, &snapshot->state, err);
+}
+
+/* What one rank checks for all. */
+static int check(const char *directory, const struct dt_run_identity *identity,
+                 struct dt_error *err)
+{
+    char *settings = dt_path_join(directory, SETTINGS_FILE);
+    int rc = dt_inventory_verify(directory, DT_MANIFEST_FILE, err);
+    rc = rc < 0 ? rc : check_settings(settings, identity->settings, err);
+    free(settings);
+    return rc;
+}
+
+int dt_checkpoint_load(const char *directory, struct dt_store *store,
+                       struct dt_progress_state *state, const struct dt_run_identity *identity,
+                       struct dt_error *err)
+{
+    struct dt_comm *comm = store->mesh->world;
+    char *state_path = dt_path_join(directory, STATE_FILE);
+    int rc = dt_comm_rank(comm) == 0 ? check(directory, identity, err) : 0;
+    rc = dt_comm_agree(comm, rc, err);
+    if (rc == 0) {
+        rc = dt_progress_state_read(state, identity->data, state_path, err);
+        for (int i = 0; rc == 0 && i < DT_PARTS; i++)
+            rc = load_part(directory, store, (enum dt_part)i, state->error_replicas, err);
+        rc = dt_comm_agree(comm, rc, err);
+    }
+    if (rc == 0)
+        dt_store_publish(store);
+    free(state_path);
+    return rc;
+}
+
+int dt_checkpoint_hash(const char *run, uint64_t *parameters, struct dt_error *err)
+{
+    char *path = dt_path_join(run, LATEST "/" STATE_FILE);
+    int rc = dt_progress_state_hash(path, parameters, err);
+    free(path);
+    return rc;
+}
+
+/* --- keeping and removing --------------------------------------------------------------------- */
+
+static int newest_first(const void *a, const void *b)
+{
+    long x = *(const long *)a, y = *(const long *)b;
+    return (x < y) - (x > y);
+}
+
+struct step_list {
+    long *steps;
+    size_t count, capacity;
+};
+
+/* The steps of RUN's checkpoints up to newest, sorted. */
+static int list_steps(const char *run, long newest, struct step_list *list, struct dt_error *err)
+{
+    DIR *dir = opendir(run);
+    if (dir == NULL)
+        return dt_fail_errno(err, "cannot open directory '%s'", run);
+    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+        long step = step_of(e->d_name);
+        if (step < 0 || step > newest)
+            continue;
+        DT_GROW(list->steps, list->count, list->capacity);
+        list->steps[list->count++] = step;
+    }
+    closedir(dir);
+    if (list->count > 0)
+        qsort(list->steps, list->count, sizeof *list->steps, newest_first);
+    return 0;
+}
+
+int dt_checkpoint_find(const char *run, char **path, struct dt_error *err)
+{
+    struct step_list list = {NULL, 0, 0};
+    char name[NAME_SIZE], *latest = dt_path_join(run, LATEST);
+    struct stat st;
+    *path = NULL;
+    if (lstat(latest, &st) == 0) { /* a link to nothing is a damaged run, not a new one */
+        *path = latest;
+        return 0;
+    }
+    free(latest);
+    DT_TRY(list_steps(run, LONG_MAX, &list, err));
+    if (list.count > 0)
+        *path = dt_path_join(run, name_of(list.steps[0], name));
+    free(list.steps);
+    return 0;
+}
+
+static bool points_to(const char *run, const char *link, const char *name)
+{
+    char target[NAME_SIZE] = "", *path = dt_path_join(run, link);
+    bool same = readlink(path, target, sizeof target - 1) > 0 && strcmp(target, name) == 0;
+    free(path);
+    return same;
+}
+
+/* Under a hidden name first, so that no half of it is ever taken for a checkpoint. */
+static int remove_checkpoint(const char *run, long step, struct dt_error *err)
+{
+    char name[NAME_SIZE], *path = dt_path_join(run, name_of(step, name));
+    char *temporary = dt_checkpoint_path(run, step);
+    int rc = rename(path, temporary) < 0 ? dt_fail_errno(err, "cannot rename '%s'", path)
+                                         : dt_remove_tree(temporary, err);
+    free(path);
+    free(temporary);
+    return rc;
+}
+
+int dt_checkpoint_prune(const char *run, long newest, long keep_last, long keep_every,
+                        struct dt_error *err)
+{
+    struct step_list list = {NULL, 0, 0};
+    char name[NAME_SIZE];
+    if (keep_last == 0)
+        return 0;
+    int rc = list_steps(run, newest, &list, err);
+    for (size_t i = (size_t)keep_last; rc == 0 && i < list.count; i++) {
+        long step = list.steps[i];
+        bool kept = keep_every > 0 && step % keep_every == 0;
+        name_of(step, name);
+        if (!kept && !points_to(run, LATEST, name) && !points_to(run, BEST, name))
+            rc = remove_checkpoint(run, step, err);
+    }
+    free(list.steps);
+    return rc;
+}
+
+int dt_checkpoint_clean(const char *run, struct dt_error *err)
+{
+    DIR *dir = opendir(run);
+    if (dir == NULL)
+        return errno == ENOENT ? 0 : dt_fail_errno(err, "cannot open directory '%s'", run);
+    int rc = 0;
+    for (struct dirent *e; rc == 0 && (e = readdir(dir)) != NULL;) {
+        if (strncmp(e->d_name, TEMPORARY, strlen(TEMPORARY)) != 0)
+            continue;
+        char *path = dt_path_join(run, e->d_name);
+        rc = dt_remove_tree(path, err);
+        free(path);
+    }
+    closedir(dir);
+    return rc;
+}

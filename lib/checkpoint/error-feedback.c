@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#include "checkpoint/error-feedback.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+
+struct list {
+    struct dt_named_tensor *items;
+    size_t count, capacity;
+};
+
+static void add(struct list *list, const struct dt_param *p, const char *what, int64_t rows,
+                int64_t columns)
+{
+    DT_GROW(list->items, list->count, list->capacity);
+    struct dt_named_tensor *t = &list->items[list->count++];
+    *t = (struct dt_named_tensor){.rank = 2, .shape = {rows, columns}};
+    snprintf(t->name, sizeof t->name, "%s%s.%s", p->name, p->copy ? ".head" : "", what);
+}
+
+static void add_table(struct list *list, const struct dt_store *s, const struct dt_table *t,
+                      long replicas)
+{
+    for (int i = 0; i < t->count; i++) {
+        const struct dt_param *p = &t->params[i];
+        int64_t thin = dt_compression_thin(&s->compression, p);
+        for (long r = 0; r < replicas; r++) {
+            char what[32];
+            snprintf(what, sizeof what, "error.%ld", r);
+            add(list, p, what, p->shape[0], p->shape[1]);
+        }
+        if (thin > 0)
+            add(list, p, "thin", s->compression.rank, p->shape[1]);
+    }
+}
+
+/* Of the stages before that one. */
+static struct list list_of(const struct dt_store *s, long replicas, int stages)
+{
+    struct list list = {0};
+    struct dt_model_part part = s->model->part;
+    for (part.stage = 0; part.stage < stages; part.stage++) {
+        struct dt_table table;
+        dt_table_init(&table, &s->model->config, &part);
+        add_table(&list, s, &table, replicas);
+        dt_table_release(&table);
+    }
+    return list;
+}
+
+struct dt_named_tensor *dt_feedback_tensors(const struct dt_store *s, long replicas, int *count)
+{
+    struct list list = list_of(s, replicas, s->model->part.stages);
+    *count = (int)list.count;
+    return list.items;
+}
+
+struct dt_state_piece *dt_feedback_pieces(const struct dt_store *s, bool kept, long replicas,
+                                          size_t *count)
+{
+    const struct dt_compression *c = &s->compression;
+    const struct dt_table *t = &s->model->table;
+    long rank = dt_comm_rank(s->parallel.replicas.all),
+         size = dt_comm_size(s->parallel.replicas.all);
+    struct dt_state_piece *pieces =
+        dt_alloc((size_t)t->count * (size_t)(replicas / size + 2), sizeof *pieces);
+    struct list before = list_of(s, replicas, s->model->part.stage);
+    int tensor = (int)before.count; /* where this stage's begin */
+    float *thin = c->thin;
+    free(before.items);
+    *count = 0;
+    for (int i = 0; i < t->count; i++) {
+        const struct dt_param *p = &t->params[i];
+        int64_t elements = dt_compression_thin(c, p);
+        float *errors = c->errors ? c->errors + p->offset : NULL;
+        for (long r = rank; r < replicas; r += size)
+            pieces[(*count)++] =
+                (struct dt_state_piece){tensor + (int)r, 0, p->count, errors, r >= size};
+        tensor += (int)replicas;
+        if (elements > 0 && (kept || rank == 0))
+            pieces[(*count)++] = (struct dt_state_piece){tensor, 0, elements, thin, false};
+        tensor += elements > 0;
+        thin = thin ? thin + elements : NULL;
+    }
+    return pieces;
+}

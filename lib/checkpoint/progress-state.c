@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+#include "checkpoint/progress-state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "json/json-number.h"
+#include "json/json.h"
+
+static void add_hex(struct json_object *object, const char *name, uint64_t value)
+{
+    char hex[DT_HEX64];
+    dt_json_object_add(object, name, dt_json_new_string(dt_hex64(value, hex)));
+}
+
+static void add_int(struct json_object *object, const char *name, long value)
+{
+    dt_json_object_add(object, name, dt_json_new_int(value));
+}
+
+static void add_real(struct json_object *object, const char *name, double value)
+{
+    dt_json_object_add(object, name, dt_json_number(value));
+}
+
+/* A member that is an object itself; owned by the outer one. */
+static struct json_object *add_object(struct json_object *object, const char *name)
+{
+    struct json_object *inner = dt_json_new_object();
+    dt_json_object_add(object, name, inner);
+    return inner;
+}
+
+static void add_parts(struct json_object *o, const struct dt_progress_state *s)
+{
+    if (s->best_step > 0) {
+        struct json_object *best = add_object(o, "best");
+        add_int(best, "step", s->best_step);
+        add_real(best, "loss", s->best_loss);
+        add_int(best, "validations_since", s->validations_since_best);
+    }
+    if (s->skipped > 0) {
+        struct json_object *skipped = add_object(o, "skipped");
+        add_int(skipped, "updates", s->skipped);
+        add_int(skipped, "in_a_row", s->skipped_in_row);
+    }
+    if (s->loss_scale.factor != 1) {
+        struct json_object *scale = add_object(o, "loss_scale");
+        add_real(scale, "factor", s->loss_scale.factor);
+        add_int(scale, "updates", s->loss_scale.updates);
+    }
+    if (s->error_replicas > 0)
+        add_int(add_object(o, "errors"), "replicas", s->error_replicas);
+    if (s->losses.updates > 0) {
+        struct json_object *losses = add_object(o, "losses");
+        add_real(losses, "mean", s->losses.mean);
+        add_real(losses, "variance", s->losses.variance);
+        add_int(losses, "updates", s->losses.updates);
+    }
+}
+
+int dt_progress_state_write(const struct dt_progress_state *s, uint64_t data, uint64_t parameters,
+                            const char *path, struct dt_error *err)
+{
+    struct json_object *o = dt_json_new_object();
+    add_int(o, "version", 1);
+    add_int(o, "step", s->step);
+    add_int(o, "samples", (long)s->samples);
+    add_real(o, "seconds", s->seconds);
+    add_int(o, "logged_lines", s->logged_lines);
+    add_parts(o, s);
+    add_hex(o, "data", data);
+    add_hex(o, "parameters", parameters);
+    int rc = dt_json_write(path, o, err);
+    json_object_put(o);
+    return rc;
+}
+
+static int get_long(struct json_object *o, const char *name, const char *path, long *value,
+                    struct dt_error *err)
+{
+    int64_t wide;
+    DT_TRY(dt_json_get_int(o, name, path, &wide, err));
+    *value = (long)wide;
+    return 0;
+}
+
+/* Absent from checkpoints of dt 0.1. */
+static int parse_logged_lines(struct dt_progress_state *s, struct json_object *o, const char *path,
+                              struct dt_error *err)
+{
+    s->logged_lines = 0;
+    return json_object_object_get_ex(o, "logged_lines", NULL)
+               ? get_long(o, "logged_lines", path, &s->logged_lines, err)
+               : 0;
+}
+
+static int parse_best(struct dt_progress_state *s, struct json_object *o, const char *path,
+                      struct dt_error *err)
+{
+    DT_TRY(get_long(o, "step", path, &s->best_step, err));
+    DT_TRY(dt_json_get_real(o, "loss", path, &s->best_loss, err));
+    return get_long(o, "validations_since", path, &s->validations_since_best, err);
+}
+
+static int parse_skipped(struct dt_progress_state *s, struct json_object *o, const char *path,
+                         struct dt_error *err)
+{
+    DT_TRY(get_long(o, "updates", path, &s->skipped, err));
+    return get_long(o, "in_a_row", path, &s->skipped_in_row, err);
+}
+
+static int parse_loss_scale(struct dt_progress_state *s, struct json_object *o, const char *path,
+                            struct dt_error *err)
+{
+    DT_TRY(dt_json_get_real(o, "factor", path, &s->loss_scale.factor, err));
+    if (!(s->loss_scale.factor >= 1))
+        return dt_fail(err, DT_EFORMAT, "%s: the factor of loss_scale is below 1", path);
+    return get_long(o, "updates", path, &s->loss_scale.updates, err);
+}
+
+static int parse_losses(struct dt_progress_state *s, struct json_object *o, const char *path,
+                        struct dt_error *err)
+{
+    DT_TRY(dt_json_get_real(o, "mean", path, &s->losses.mean, err));
+    DT_TRY(dt_json_get_real(o, "variance", path, &s->losses.variance, err));
+    return get_long(o, "updates", path, &s->losses.updates, err);
+}
+
+#define MOST_REPLICAS 65536
+
+static int parse_errors(struct dt_progress_state *s, struct json_object *o, const char *path,
+                        struct dt_error *err)
+{
+    DT_TRY(get_long(o, "replicas", path, &s->error_replicas, err));
+    if (s->error_replicas >= 1 && s->error_replicas <= MOST_REPLICAS)
+        return 0;
+    return dt_fail(err, DT_EFORMAT, "%s: there cannot be %ld replicas", path, s->error_replicas);
+}
+
+static const struct {
+    const char *name;
+    int (*parse)(struct dt_progress_state *, struct json_object *, const char *, struct dt_error *);
+} parts[] = {{"best", parse_best},
+             {"skipped", parse_skipped},
+             {"loss_scale", parse_loss_scale},
+             {"losses", parse_losses},
+             {"errors", parse_errors}};
+
+static int parse(struct dt_progress_state *s, struct json_object *o, uint64_t data,
+                 const char *path, struct dt_error *err)
+{
+    int64_t version, samples;
+    const char *trained_on;
+    char hex[DT_HEX64];
+    DT_TRY(dt_json_get_int(o, "version", path, &version, err));
+    if (version != 1)
+        return dt_fail(err, DT_EFORMAT, "%s: has version %" PRId64 ", this program reads 1", path,
+                       version);
+    DT_TRY(get_long(o, "step", path, &s->step, err));
+    DT_TRY(dt_json_get_int(o, "samples", path, &samples, err));
+    s->samples = (uint64_t)samples;
+    DT_TRY(dt_json_get_real(o, "seconds", path, &s->seconds, err));
+    DT_TRY(parse_logged_lines(s, o, path, err));
+    DT_TRY(dt_json_get_string(o, "data", path, &trained_on, err));
+    if (strcmp(trained_on, dt_hex64(data, hex)) != 0)
+        return dt_fail(err, DT_EINVALID, "%s: the run was trained on other data", path);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        struct json_object *part;
+        if (json_object_object_get_ex(o, parts[i].name, &part))
+            DT_TRY(parts[i].parse(s, part, path, err));
+    }
+    return 0;
+}
+
+int dt_progress_state_read(struct dt_progress_state *s, uint64_t data, const char *path,
+                           struct dt_error *err)
+{
+    struct json_object *o;
+    DT_TRY(dt_json_read(path, &o, err));
+    int rc = parse(s, o, data, path, err);
+    json_object_put(o);
+    return rc;
+}
+
+int dt_progress_state_hash(const char *path, uint64_t *parameters, struct dt_error *err)
+{
+    struct json_object *o;
+    const char *hex = NULL;
+    DT_TRY(dt_json_read(path, &o, err));
+    int rc = dt_json_get_string(o, "parameters", path, &hex, err);
+    if (rc == 0 && sscanf(hex, "%16" SCNx64, parameters) != 1)
+        rc = dt_fail(err, DT_EFORMAT, "%s: 'parameters' is not a hash", path);
+    json_object_put(o);
+    return rc;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+#include "checkpoint/snapshot.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "checkpoint/error-feedback.h"
+#include "formats/model-directory.h"
+
+/* --- pieces ----------------------------------------------------------------------------------- */
+
+bool dt_state_has(const struct dt_store *s, enum dt_part part)
+{
+    if (part == DT_PART_AVERAGE)
+        return s->averaged;
+    if (part == DT_PART_OUTER)
+        return s->outer;
+    return part != DT_PART_FEEDBACK || dt_compress_has_error_feedback(s->compression.kind);
+}
+
+struct dt_named_tensor *dt_state_tensors(const struct dt_store *s, enum dt_part part, long replicas,
+                                         int *count)
+{
+    struct dt_table whole;
+    struct dt_named_tensor *list;
+    int *seconds;
+    if (part == DT_PART_FEEDBACK)
+        return dt_feedback_tensors(s, replicas, count);
+    dt_table_init(&whole, &s->model->config, NULL);
+    if (part == DT_PART_MOMENTS) {
+        list = dt_optimizer_named_tensors(&whole, s->optimizer.wanted, &seconds, count);
+        free(seconds);
+    } else {
+        list = dt_model_named_tensors(&whole, NULL, part == DT_PART_OUTER ? ".outer_momentum" : "");
+        *count = whole.count;
+    }
+    dt_table_release(&whole);
+    return list;
+}
+
+/* Pieces of one part. */
+struct list {
+    struct dt_state_piece *items;
+    size_t count, capacity;
+};
+
+static void add_piece(struct list *list, int tensor, int64_t first, int64_t count, float *device)
+{
+    DT_GROW(list->items, list->count, list->capacity);
+    list->items[list->count++] = (struct dt_state_piece){tensor, first, count, device, false};
+}
+
+/* Elements from to below end of a tensor here, of which the first lies at device, where they
+ * stand in the whole tensor. */
+static void add_runs(struct list *list, const struct dt_param *p, int tensor, int64_t from,
+                     int64_t end, float *device)
+{
+    for (int64_t i = 0; i < dt_param_runs(p); i++) {
+        struct dt_param_run run = dt_param_run(p, i);
+        int64_t first = run.here > from ? run.here : from;
+        int64_t behind = run.here + run.count < end ? run.here + run.count : end;
+        if (first < behind)
+            add_piece(list, tensor, run.there + (first - run.here), behind - first,
+                      device ? device + (first - from) : NULL);
+    }
+}
+
+static const struct dt_segment *segment_of(const struct dt_store *s, int param)
+{
+    for (int i = 0; i < s->optimizer.count; i++)
+        if (s->optimizer.segments[i].param == param)
+            return &s->optimizer.segments[i];
+    return NULL;
+}
+
+static void add_moments(struct list *list, const struct dt_store *s, int param, int64_t from,
+                        int64_t end, const int *seconds)
+{
+    const struct dt_optimizer *o = &s->optimizer;
+    const struct dt_param *p = &s->model->table.params[param];
+    const struct dt_segment *segment = segment_of(s, param);
+    int64_t behind = from - segment->first;
+    add_runs(list, p, p->number, from, end, o->first ? o->first + segment->at + behind : NULL);
+    if (segment->second >= 0)
+        add_runs(list, p, seconds[p->number], from, end,
+                 o->second ? o->second + segment->second + behind : NULL);
+}
+
+/* Places of second moments in the list of the moments; owned by the caller. */
+static int *second_places(const struct dt_store *s)
+{
+    struct dt_table whole;
+    int *seconds, count;
+    dt_table_init(&whole, &s->model->config, NULL);
+    free(dt_optimizer_named_tensors(&whole, s->optimizer.wanted, &seconds, &count));
+    dt_table_release(&whole);
+    return seconds;
+}
+
+/* Where what is kept of a bucket lies; NULL: nowhere yet. */
+static float *place_of(const struct dt_store *s, enum dt_part part, int bucket)
+{
+    if (part == DT_PART_OUTER)
+        return s->velocity ? s->velocity + s->kept[bucket].first : NULL;
+    return part == DT_PART_AVERAGE ? s->averages[bucket] : s->parameters[bucket];
+}
+
+/* The elements of a tensor that the rank has, or keeps; false if it has none. */
+static bool own_part(const struct dt_store *s, const struct dt_param *p, bool kept, int64_t *from,
+                     int64_t *end)
+{
+    struct dt_range own = kept ? s->kept[p->bucket] : dt_parallel_owned(&s->parallel, p->bucket);
+    *from = own.first > p->offset ? own.first - p->offset : 0;
+    *end = own.end < p->offset + p->count ? own.end - p->offset : p->count;
+    return *from < *end && (kept || (!p->copy && p->leads));
+}
+
+struct dt_state_piece *dt_state_pieces(const struct dt_store *s, enum dt_part part, bool kept,
+                                       long replicas, size_t *count)
+{
+    const struct dt_table *t = &s->model->table;
+    *count = 0;
+    if (!dt_state_has(s, part))
+        return NULL;
+    if (part == DT_PART_FEEDBACK)
+        return dt_feedback_pieces(s, kept, replicas, count);
+    struct list list = {0};
+    int *seconds = second_places(s);
+    for (int i = 0; i < t->count; i++) {
+        const struct dt_param *p = &t->params[i];
+        float *place = place_of(s, part, p->bucket);
+        int64_t from, end;
+        if (!own_part(s, p, kept, &from, &end))
+            continue;
+        if (part == DT_PART_MOMENTS)
+            add_moments(&list, s, i, from, end, seconds);
+        else
+            add_runs(&list, p, p->number, from, end,
+                     place ? place + (p->offset + from - s->kept[p->bucket].first) : NULL);
+    }
+    free(seconds);
+    *count = list.count;
+    return list.items;
+}
+
+/* --- snapshots -------------------------------------------------------------------------------- */
+
+static struct dt_state_piece *owned_pieces(const struct dt_store *s, enum dt_part part,
+                                           size_t *count)
+{
+    return dt_state_pieces(s, part, false, dt_comm_size(s->parallel.replicas.all), count);
+}
+
+/* As the pieces, which of a slice are very many, would add up to. */
+static int64_t count_elements(const struct dt_store *s, enum dt_part part)
+{
+    const struct dt_table *t = &s->model->table;
+    int64_t elements = 0, from, end;
+    for (int i = 0; i < t->count && dt_state_has(s, part); i++) {
+        if (!own_part(s, &t->params[i], false, &from, &end))
+            continue;
+        bool two = part == DT_PART_MOMENTS && segment_of(s, i)->second >= 0;
+        elements += (two ? 2 : 1) * (end - from);
+    }
+    return elements;
+}
+
+static size_t part_bytes(const struct dt_store *s, enum dt_part part)
+{
+    size_t count;
+    int64_t elements = 0;
+    if (part != DT_PART_FEEDBACK)
+        return (size_t)count_elements(s, part) * sizeof(float);
+    struct dt_state_piece *pieces = owned_pieces(s, part, &count);
+    for (size_t i = 0; i < count; i++)
+        elements += pieces[i].count;
+    free(pieces);
+    return (size_t)elements * sizeof(float);
+}
+
+/* Where a part begins in a whole snapshot. */
+static size_t part_offset(const struct dt_store *s, enum dt_part part)
+{
+    size_t offset = 0;
+    for (int i = 0; i < (int)part; i++)
+        offset += part_bytes(s, (enum dt_part)i);
+    return offset;
+}
+
+void dt_snapshot_plan(struct dt_snapshot *s, const struct dt_store *store, bool whole)
+{
+    *s = (struct dt_snapshot){.store = store, .whole = whole};
+}
+
+size_t dt_snapshot_bytes(const struct dt_snapshot *s)
+{
+    size_t largest = 0;
+    if (s->whole)
+        return part_offset(s->store, DT_PARTS);
+    for (int i = 0; i < DT_PARTS; i++) {
+        size_t bytes = part_bytes(s->store, (enum dt_part)i);
+        largest = bytes > largest ? bytes : largest;
+    }
+    return largest;
+}
+
+void dt_snapshot_allocate(struct dt_snapshot *s)
+{
+    s->memory = dt_alloc(1, dt_snapshot_bytes(s) + 1);
+}
+
+void dt_snapshot_release(struct dt_snapshot *s)
+{
+    free(s->memory);
+    s->memory = NULL;
+}
+
+static void fetch(struct dt_snapshot *s, enum dt_part part, char *to)
+{
+    struct dt_device *dev = s->store->model->device;
+    size_t count;
+    const char *end = to + part_bytes(s->store, part);
+    struct dt_state_piece *pieces = owned_pieces(s->store, part, &count);
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes = (size_t)pieces[i].count * sizeof(float);
+        dev->ops->download(dev, to, pieces[i].device, bytes);
+        to += bytes;
+    }
+    assert(to == end);
+    free(pieces);
+}
+
+void dt_snapshot_take(struct dt_snapshot *s, const struct dt_progress_state *state)
+{
+    s->state = *state;
+    for (int i = 0; s->whole && i < DT_PARTS; i++)
+        fetch(s, (enum dt_part)i, s->memory + part_offset(s->store, (enum dt_part)i));
+}
+
+const float *dt_snapshot_part(struct dt_snapshot *s, enum dt_part part)
+{
+    char *memory = s->whole ? s->memory + part_offset(s->store, part) : s->memory;
+    if (!s->whole)
+        fetch(s, part, memory);
+    return (const float *)(const void *)memory;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* What rules find in a document, as a line of Dolma's attribute files. */
+#ifndef DT_CLEAN_ATTRIBUTES_H
+#define DT_CLEAN_ATTRIBUTES_H
+
+#include "clean/rule.h"
+
+/* Applies all rules to the document, none dropping it, and appends
+ *
+ *     {"id":ID,"attributes":{"dt__RULE":[[0,CHARS,VALUE]],...,"dt__drop":[[0,CHARS,1]]}}
+ *
+ * with the code points of the text and the value that each rule found; dt__drop is 1
+ * where a rule would have dropped the document, else 0. */
+void dt_attributes_write(const struct dt_rule *rules, int count, struct dt_document *document,
+                         struct dt_rule_scratch *scratch, struct dt_buffer *out);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A stream of documents through the cleaning rules: read, clean on several
+ * threads, deduplicate, and write, in the order in which they came. The output
+ * does not depend on the number of threads.
+ *
+ *     struct dt_cleaner *c;
+ *     DT_TRY(dt_cleaner_new(&c, &options, documents, &out, NULL, err));
+ *     while ((rc = dt_cleaner_step(c, err)) > 0)
+ *         show_progress();
+ *     const struct dt_clean_statistics *s = dt_cleaner_statistics(c);
+ *     dt_cleaner_free(c);
+ */
+#ifndef DT_CLEAN_CLEAN_H
+#define DT_CLEAN_CLEAN_H
+
+#include "base/error.h"
+#include "base/file.h"
+#include "clean/rule.h"
+#include "io/document.h"
+
+struct dt_rule_count {
+    const char *name;
+    uint64_t dropped; /* documents */
+    uint64_t changed; /* documents */
+    uint64_t changes; /* as the rule counts them */
+};
+
+struct dt_clean_statistics {
+    uint64_t documents_in, documents_out;
+    uint64_t lines_skipped;                       /* that were not documents */
+    uint64_t bytes_in, bytes_out;                 /* of text, before and after */
+    struct dt_rule_count rules[DT_RULES_MAX + 3]; /* in the order in which they apply */
+    int rule_count;
+    uint64_t dedup_bytes; /* memory that holds the hashes; 0 without deduplication */
+};
+
+struct dt_cleaner;
+
+/* All arguments are borrowed; rejects may be NULL, and then dropped documents vanish.
+ * *c is owned by the caller (dt_cleaner_free). */
+int dt_cleaner_new(struct dt_cleaner **c, const struct dt_clean_options *options,
+                   struct dt_documents *in, struct dt_output *out, struct dt_output *rejects,
+                   struct dt_error *err) DT_MUST_CHECK;
+/* Does a little more of the work: 1 if there is more to do, 0 when all is
+ * written, or an error. */
+int dt_cleaner_step(struct dt_cleaner *c, struct dt_error *err) DT_MUST_CHECK;
+const struct dt_clean_statistics *dt_cleaner_statistics(const struct dt_cleaner *c);
+void dt_cleaner_free(struct dt_cleaner *c); /* NULL is fine */
+
+/* The statistics as a JSON object, with speeds; owned by the caller (json_object_put). */
+struct json_object *dt_clean_statistics_json(const struct dt_clean_statistics *s, double seconds);
+/* Appends "3 in, 1 out (dropped: 2 min-chars)": counts of documents for a person, of at
+ * most six rules. */
+void dt_clean_statistics_text(const struct dt_clean_statistics *s, struct dt_buffer *text);
+
+#endif

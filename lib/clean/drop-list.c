@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "clean/drop-list.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "io/input.h"
+
+struct dt_drop_list {
+    struct dt_input *in;
+    struct dt_buffer line;
+    uint64_t number, hash; /* of the line; number is 0 at the end */
+    const char *like;      /* points into line */
+};
+
+static int read_line(struct dt_drop_list *list, struct dt_error *err)
+{
+    bool found;
+    int end = 0;
+    uint64_t before = list->number;
+    list->number = 0;
+    DT_TRY(dt_input_read_until(list->in, '\n', &list->line, &found, err));
+    if (!found && list->line.size == 0)
+        return 0;
+    if (sscanf(list->line.data, "%" SCNu64 " %16" SCNx64 " %n", &list->number, &list->hash, &end) !=
+            2 ||
+        end == 0 || list->number <= before)
+        return dt_fail(err, DT_EFORMAT, "%s: is no list of documents to drop, or out of order",
+                       dt_input_name(list->in));
+    list->like = list->line.data + end;
+    return 0;
+}
+
+int dt_drop_list_open(struct dt_drop_list **result, const char *path, struct dt_error *err)
+{
+    struct dt_drop_list *list = dt_alloc(1, sizeof *list);
+    *result = NULL;
+    int rc = dt_input_open(&list->in, path, err);
+    if (rc == 0)
+        rc = read_line(list, err);
+    if (rc < 0) {
+        dt_drop_list_close(list);
+        return rc;
+    }
+    *result = list;
+    return 0;
+}
+
+void dt_drop_list_close(struct dt_drop_list *list)
+{
+    if (list == NULL)
+        return;
+    dt_input_close(list->in);
+    dt_buffer_release(&list->line);
+    free(list);
+}
+
+int dt_drop_list_ask(struct dt_drop_list *list, uint64_t number, const void *text, size_t size,
+                     bool *listed, struct dt_buffer *like, struct dt_error *err)
+{
+    *listed = list->number == number;
+    if (!*listed)
+        return 0;
+    if (dt_hash(text, size) != list->hash)
+        return dt_fail(err, DT_EINVALID, "%s: document %" PRIu64 " is another one than listed",
+                       dt_input_name(list->in), number);
+    dt_buffer_clear(like);
+    dt_buffer_add_string(like, list->like);
+    return read_line(list, err);
+}
+
+int dt_drop_list_end(struct dt_drop_list *list, struct dt_error *err)
+{
+    if (list->number == 0)
+        return 0;
+    return dt_fail(err, DT_EINVALID, "%s: lists document %" PRIu64 ", which is not there",
+                   dt_input_name(list->in), list->number);
+}

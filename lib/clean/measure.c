@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+#include "clean/measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/hash.h"
+#include "unicode/character.h"
+#include "unicode/utf8.h"
+
+enum {
+    KNOWN_CHARS = 1 << 0,
+    KNOWN_MARKS = 1 << 1,
+    KNOWN_WORDS = 1 << 2,
+    KNOWN_PLAIN_WORDS = 1 << 3,
+    KNOWN_LINES = 1 << 4,
+    KNOWN_PARAGRAPHS = 1 << 5,
+    KNOWN_SPLIT_LINES = 1 << 6,
+    KNOWN_SEQUENCES = 1 << 7
+};
+
+static const char *const stop_words[] = {"the", "be", "to", "of", "and", "that", "have", "with"};
+
+void dt_measures_start(struct dt_measures *m, const char *text, size_t size)
+{
+    m->text = text;
+    m->size = size;
+    m->known = 0;
+}
+
+void dt_measures_restart(struct dt_measures *m, const char *text, size_t size)
+{
+    unsigned known = m->known & KNOWN_WORDS;
+    dt_measures_start(m, text, size);
+    m->known = known;
+}
+
+void dt_measures_release(struct dt_measures *m)
+{
+    dt_words_release(&m->words);
+    free(m->table.slots);
+    free(m->places);
+    free(m->names);
+    free(m->seen);
+    free(m->lengths);
+    *m = (struct dt_measures){0};
+}
+
+/* True the first time that it is asked. */
+static bool is_due(struct dt_measures *m, unsigned what)
+{
+    bool due = !(m->known & what);
+    m->known |= what;
+    return due;
+}
+
+void dt_hash_table_clear(struct dt_hash_table *t, size_t elements)
+{
+    size_t wanted = 64;
+    while (wanted < 2 * elements)
+        wanted *= 2;
+    if (wanted > t->capacity) {
+        free(t->slots);
+        t->slots = dt_alloc(wanted, sizeof *t->slots);
+        t->capacity = wanted;
+    } else {
+        memset(t->slots, 0, wanted * sizeof *t->slots);
+    }
+    t->used = wanted;
+}
+
+uint64_t dt_measure_chars(struct dt_measures *m)
+{
+    if (is_due(m, KNOWN_CHARS))
+        m->chars = dt_utf8_count(m->text, m->size);
+    return m->chars;
+}
+
+static void count_marks(struct dt_measures *m)
+{
+    const char *end = m->text + m->size;
+    m->hashes = dt_count_byte(m->text, m->size, '#');
+    m->dots = 0;
+    for (const char *p = m->text; p + 3 <= end && (p = memchr(p, '.', (size_t)(end - p) - 2));)
+        if (p[1] == '.' && p[2] == '.')
+            m->dots++, p += 3;
+        else
+            p++;
+    for (const char *p = m->text; p + 3 <= end && (p = memchr(p, 0xe2, (size_t)(end - p) - 2)); p++)
+        m->dots += p[1] == '\x80' && p[2] == '\xa6';
+}
+
+uint64_t dt_measure_number_signs(struct dt_measures *m)
+{
+    if (is_due(m, KNOWN_MARKS))
+        count_marks(m);
+    return m->hashes;
+}
+
+uint64_t dt_measure_ellipses(struct dt_measures *m)
+{
+    if (is_due(m, KNOWN_MARKS))
+        count_marks(m);
+    return m->dots;
+}
+
+/* The bit of a stop word, or 0. */
+static unsigned stop_word_bit(const char *word, size_t size)
+{
+    for (unsigned i = 0; i < sizeof stop_words / sizeof *stop_words; i++)
+        if (strlen(stop_words[i]) == size && memcmp(stop_words[i], word, size) == 0)
+            return 1u << i;
+    return 0;
+}
+
+/* The stop words that a text was not yet found to have. */
+struct missing {
+    uint64_t hashes[8], likely; /* likely: a bit for each hash & 63 */
+    size_t count;
+};
+
+static void start_missing(struct missing *s)
+{
+    s->likely = 0;
+    s->count = sizeof stop_words / sizeof *stop_words;
+    for (size_t i = 0; i < s->count; i++) {
+        s->hashes[i] = dt_word_hash(stop_words[i], strlen(stop_words[i]));
+        s->likely |= UINT64_C(1) << (s->hashes[i] & 63);
+    }
+}
+
+/* Most words are not among them, and soon none is. */
+static inline void look_for(struct missing *s, uint64_t hash)
+{
+    if (!(s->likely >> (hash & 63) & 1))
+        return;
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->hashes[i] != hash)
+            continue;
+        s->hashes[i] = s->hashes[--s->count];
+        s->likely = 0;
+        for (size_t k = 0; k < s->count; k++)
+            s->likely |= UINT64_C(1) << (s->hashes[k] & 63);
+    }
+}
+
+static void count_words(struct dt_measures *m)
+{
+    struct dt_word_counts c = {0};
+    struct missing missing;
+    dt_words_split(&m->words, m->text, m->size);
+    start_missing(&missing);
+    for (size_t i = 0; i < m->words.count; i++) {
+        const struct dt_word *w = &m->words.items[i];
+        bool proper = !(w->kind & DT_WORD_IS_SYMBOL);
+        c.proper += proper;
+        c.proper_chars += proper ? w->chars : 0;
+        c.with_letter += w->kind & DT_WORD_HAS_LETTER;
+        look_for(&missing, w->hash);
+    }
+    _Static_assert(DT_WORD_HAS_LETTER == 1, "it is added up");
+    c.stop_words = sizeof stop_words / sizeof *stop_words - missing.count;
+    c.count = m->words.count;
+    c.items = m->words.items;
+    m->word_counts = c;
+}
+
+const struct dt_word_counts *dt_measure_words(struct dt_measures *m)
+{
+    if (is_due(m, KNOWN_WORDS))
+        count_words(m);
+    return &m->word_counts;
+}
+
+static int compare_lengths(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(uint32_t *values, size_t count)
+{
+    if (count == 0)
+        return 0;
+    qsort(values, count, sizeof *values, compare_lengths);
+    return ((double)values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+static void count_plain_words(struct dt_measures *m)
+{
+    struct dt_plain_words *c = &m->plain_words;
+    unsigned found = 0;
+    *c = (struct dt_plain_words){0};
+    for (size_t i = 0, n; i < m->size;) {
+        unsigned kinds = 0;
+        size_t from = i;
+        uint32_t chars = 0;
+        for (; i < m->size; i += n, chars++) {
+            unsigned kind = dt_character(m->text + i, &n);
+            if (kind & DT_BLANK)
+                break;
+            kinds |= kind;
+        }
+        if (i == from) {
+            i += n;
+            continue;
+        }
+        DT_GROW(m->lengths, c->count, m->lengths_capacity);
+        m->lengths[c->count++] = chars;
+        c->with_letter += (kinds & DT_LETTER) != 0;
+        found |= stop_word_bit(m->text + from, i - from);
+    }
+    c->stop_words = (size_t)__builtin_popcount(found);
+    c->median_length = median(m->lengths, c->count);
+}
+
+const struct dt_plain_words *dt_measure_plain_words(struct dt_measures *m)
+{
+    if (is_due(m, KNOWN_PLAIN_WORDS))
+        count_plain_words(m);
+    return &m->plain_words;
+}
+
+static void add_element(struct dt_measures *m, struct dt_repeats *r, const char *text, size_t size)
+{
+    struct dt_hash_slot *slot = dt_hash_table_find(&m->table, dt_hash(text, size));
+    r->elements++;
+    if (slot->count++ > 0) {
+        r->repeated++;
+        r->chars += dt_utf8_count(text, size);
+    }
+}
+
+/* Blanks that text begins with, in bytes. */
+static size_t leading_blanks(const char *text, size_t size)
+{
+    size_t i = 0, n;
+    while (i < size && dt_character(text + i, &n) & DT_BLANK)
+        i += n;
+    return i;
+}
+
+/* The size of text without the blanks at its end. */
+static size_t without_blanks(const char *text, size_t size)
+{
+    while (size > 0) {
+        size_t at = size - 1, n;
+        while (at > 0 && (text[at] & 0xc0) == 0x80)
+            at--;
+        if (!(dt_character(text + at, &n) & DT_BLANK))
+            break;
+        size = at;
+    }
+    return size;
+}
+
+static bool ends_with(const char *text, size_t size, const char *end)
+{
+    size_t n = strlen(end);
+    return size >= n && memcmp(text + size - n, end, n) == 0;
+}
+
+/* A line as Gopher's rules see it. */
+static void count_marked_line(struct dt_line_counts *c, const char *line, size_t size)
+{
+    size_t indent = leading_blanks(line, size), end = without_blanks(line, size);
+    c->count++;
+    c->bullets +=
+        indent < size &&
+        (line[indent] == '-' || (size - indent >= 3 && !memcmp(line + indent, "\xe2\x80\xa2", 3)));
+    c->ellipses += ends_with(line, end, "...") || ends_with(line, end, "\xe2\x80\xa6");
+}
+
+/* Lines end with LF here, and also with U+2028 and U+2029. */
+static void count_marked_lines(struct dt_line_counts *c, const char *line, size_t size)
+{
+    size_t from = 0;
+    const char *p = line;
+    while ((p = memchr(p, 0xe2, size - (size_t)(p - line))) != NULL) {
+        size_t at = (size_t)(p - line);
+        p++;
+        if (size - at < 3 || line[at + 1] != '\x80' || (line[at + 2] & '\xfe') != '\xa8')
+            continue;
+        count_marked_line(c, line + from, at - from);
+        from = at + 3;
+    }
+    if (from == 0 || from < size)
+        count_marked_line(c, line + from, size - from);
+}
+
+static bool ends_with_stop(const char *line, size_t size)
+{
+    size_t at = size - 1, n;
+    while (at > 0 && (line[at] & 0xc0) == 0x80)
+        at--;
+    return dt_character(line + at, &n) & DT_STOP;
+}
+
+/* A line as FineWeb's rules see it. */
+static void count_filled_line(struct dt_measures *m, const char *line, size_t size)
+{
+    struct dt_line_counts *c = &m->lines;
+    if (leading_blanks(line, size) == size)
+        return;
+    c->filled++;
+    c->stopped += ends_with_stop(line, size);
+    c->brief += size <= 30 || (size <= 120 && dt_utf8_count(line, size) <= 30);
+    add_element(m, &c->filled_repeats, line, size);
+}
+
+static void count_lines(struct dt_measures *m)
+{
+    m->lines = (struct dt_line_counts){.feeds = dt_count_byte(m->text, m->size, '\n')};
+    dt_hash_table_clear(&m->table, m->lines.feeds + 1);
+    for (size_t i = 0, end; i < m->size; i = end + 1) {
+        const char *feed = memchr(m->text + i, '\n', m->size - i);
+        end = feed ? (size_t)(feed - m->text) : m->size;
+        count_marked_lines(&m->lines, m->text + i, end - i);
+        count_filled_line(m, m->text + i, end - i);
+    }
+}
+
+const struct dt_line_counts *dt_measure_lines(struct dt_measures *m)
+{
+    if (is_due(m, KNOWN_LINES))
+        count_lines(m);
+    return &m->lines;
+}
+
+/* The elements between runs of at least least LFs. */
+static void count_repeats(struct dt_measures *m, const char *text, size_t size, size_t least,
+                          struct dt_repeats *r)
+{
+    size_t from = 0, i = 0;
+    *r = (struct dt_repeats){0};
+    dt_hash_table_clear(&m->table, dt_count_byte(text, size, '\n') + 1);
+    while (i < size) {
+        const char *feed = memchr(text + i, '\n', size - i);
+        if (feed == NULL)
+            break;
+        size_t at = (size_t)(feed - text), run = 1;
+        while (at + run < size && text[at + run] == '\n')
+            run++;
+        i = at + run;
+        if (run < least)
+            continue;
+        add_element(m, r, text + from, at - from);
+        from = i;
+    }
+    add_element(m, r, text + from, size - from);
+}
+
+const struct dt_repeats *dt_measure_paragraphs(struct dt_measures *m)
+{
+    if (is_due(m, KNOWN_PARAGRAPHS)) {
+        size_t size = without_blanks(m->text, m->size), from = leading_blanks(m->text, size);
+        count_repeats(m, m->text + from, size - from, 2, &m->paragraphs);
+    }
+    return &m->paragraphs;
+}
+
+const struct dt_repeats *dt_measure_split_lines(struct dt_measures *m)
+{
+    if (is_due(m, KNOWN_SPLIT_LINES))
+        count_repeats(m, m->text, m->size, 1, &m->split_lines);
+    return &m->split_lines;
+}
+
+const struct dt_sequences *dt_measure_sequences(struct dt_measures *m, int n)
+{
+    if (is_due(m, KNOWN_SEQUENCES))
+        dt_measure_all_sequences(m);
+    return &m->sequences[n];
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the rules of dt-rules(5) look at, measured once a document and only when
+ * a rule asks for it: words, lines, paragraphs, repeated word sequences.
+ *
+ *     struct dt_measures m = {0};
+ *     dt_measures_start(&m, text, size);
+ *     if (dt_measure_words(&m)->count < 50)
+ *         drop();
+ *     dt_measures_start(&m, next_text, next_size);
+ *     ...
+ *     dt_measures_release(&m);
+ */
+#ifndef DT_CLEAN_MEASURE_H
+#define DT_CLEAN_MEASURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clean/words.h"
+
+/* Elements that are equal to one before. */
+struct dt_repeats {
+    size_t elements, repeated; /* all; those that came before */
+    uint64_t chars;            /* code points of the repeated ones */
+};
+
+struct dt_word_counts {
+    size_t count;          /* words and marks */
+    size_t proper;         /* those that are not all symbols */
+    uint64_t proper_chars; /* code points of them */
+    size_t with_letter;
+    size_t stop_words; /* of the eight of Gopher, how many different ones */
+    const struct dt_word *items;
+};
+
+/* Words between blanks, as Dolma counts them. */
+struct dt_plain_words {
+    size_t count, with_letter, stop_words;
+    double median_length; /* code points */
+};
+
+struct dt_line_counts {
+    size_t count;    /* as Python's splitlines() sees them */
+    size_t bullets;  /* begin with a bullet or a hyphen, behind blanks */
+    size_t ellipses; /* end with an ellipsis, before blanks */
+    size_t filled;   /* split at LF alone: those that are not blank; also the next two */
+    size_t stopped;  /* end with a mark that ends sentences */
+    size_t brief;    /* at most 30 code points */
+    struct dt_repeats filled_repeats; /* of the filled lines */
+    uint64_t feeds;                   /* LFs in the text */
+};
+
+struct dt_sequences {        /* of n words */
+    uint64_t top_chars;      /* count times length of the most frequent one, blanks included */
+    uint64_t repeated_chars; /* in sequences that came before, blanks not included */
+};
+#define DT_LONGEST_SEQUENCE 10
+
+struct dt_hash_slot {
+    uint64_t key;
+    uint32_t count, mark; /* mark is free for the user of the table */
+};
+
+/* Open addressing, a power of two slots; a key is never 0. */
+struct dt_hash_table {
+    struct dt_hash_slot *slots;
+    size_t capacity, used; /* slots there are; slots of them in use now */
+};
+
+struct dt_measures {
+    const char *text;
+    size_t size;
+    unsigned known; /* what below is measured already */
+    uint64_t chars, hashes, dots;
+    struct dt_words words;
+    struct dt_word_counts word_counts;
+    struct dt_plain_words plain_words;
+    struct dt_line_counts lines;
+    struct dt_repeats paragraphs,
+        split_lines; /* split at LF runs of two and more; of one and more */
+    struct dt_sequences sequences[DT_LONGEST_SEQUENCE + 1];
+    struct dt_hash_table table;
+    uint32_t *places, *names; /* working memory of the sequences */
+    uint64_t *seen;
+    size_t places_capacity, seen_capacity;
+    uint32_t *lengths;
+    size_t lengths_capacity;
+};
+
+/* Forgets what was measured; text is borrowed and must be valid UTF-8. */
+void dt_measures_start(struct dt_measures *m, const char *text, size_t size);
+/* The same where the text lost nothing but blank lines and blanks at the ends of lines:
+ * its words are those it had. */
+void dt_measures_restart(struct dt_measures *m, const char *text, size_t size);
+void dt_measures_release(struct dt_measures *m);
+
+uint64_t dt_measure_chars(struct dt_measures *m);
+uint64_t dt_measure_number_signs(struct dt_measures *m); /* # */
+uint64_t dt_measure_ellipses(struct dt_measures *m);     /* ... and U+2026 */
+const struct dt_word_counts *dt_measure_words(struct dt_measures *m);
+const struct dt_plain_words *dt_measure_plain_words(struct dt_measures *m);
+const struct dt_line_counts *dt_measure_lines(struct dt_measures *m);
+const struct dt_repeats *dt_measure_paragraphs(struct dt_measures *m);
+const struct dt_repeats *dt_measure_split_lines(struct dt_measures *m);
+/* n from 2 to DT_LONGEST_SEQUENCE. */
+const struct dt_sequences *dt_measure_sequences(struct dt_measures *m, int n);
+
+/* Shared by the files that measure. */
+void dt_hash_table_clear(struct dt_hash_table *t, size_t elements); /* makes room for elements */
+/* The slot of key, made if there is none (count is 0 then). */
+static inline struct dt_hash_slot *dt_hash_table_find(struct dt_hash_table *t, uint64_t key)
+{
+    size_t mask = t->used - 1;
+    key |= key == 0;
+    for (size_t i = (size_t)key & mask;; i = (i + 1) & mask) {
+        struct dt_hash_slot *slot = &t->slots[i];
+        if (slot->key == key)
+            return slot;
+        if (slot->key == 0) {
+            slot->key = key;
+            return slot;
+        }
+    }
+}
+void dt_measure_all_sequences(struct dt_measures *m);
+
+#endif

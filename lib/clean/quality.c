@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+#include "clean/quality.h"
+
+#include <string.h>
+
+#include "base/program.h"
+#include "unicode/character.h"
+
+static const struct dt_quality_rule *const tables[] = {dt_gopher_rules, dt_c4_rules,
+                                                       dt_fineweb_rules, dt_dolma_rules};
+#define TABLES (sizeof tables / sizeof *tables)
+
+const struct dt_quality_rule *dt_quality_find(const char *name)
+{
+    for (size_t t = 0; t < TABLES; t++)
+        for (const struct dt_quality_rule *rule = tables[t]; rule->name; rule++)
+            if (strcmp(rule->name, name) == 0)
+                return rule;
+    return NULL;
+}
+
+const char *dt_quality_suggest(const char *name)
+{
+    const char *names[DT_RULES_MAX + 1] = {NULL};
+    size_t count = 0;
+    for (size_t t = 0; t < TABLES; t++)
+        for (const struct dt_quality_rule *rule = tables[t]; rule->name; rule++)
+            if (count < DT_RULES_MAX)
+                names[count++] = rule->name;
+    return dt_did_you_mean(name, names);
+}
+
+static bool crosses(const struct dt_rule *rule, double value)
+{
+    const struct dt_quality_rule *quality = rule->object;
+    return quality->bound == DT_AT_LEAST ? value < rule->setting : value > rule->setting;
+}
+
+static bool apply_measure(const struct dt_rule *rule, struct dt_document *document,
+                          struct dt_rule_scratch *scratch, struct dt_finding *finding)
+{
+    const struct dt_quality_rule *quality = rule->object;
+    if (!scratch->measured)
+        dt_measures_start(&scratch->measures, document->text.data ? document->text.data : "",
+                          document->text.size);
+    scratch->measured = true;
+    finding->value = quality->measure(&scratch->measures);
+    return !crosses(rule, finding->value);
+}
+
+static bool is_blank_at(const char *p)
+{
+    size_t n;
+    return dt_character(p, &n) & DT_BLANK;
+}
+
+/* The line without the blanks around it. */
+static struct dt_line trimmed(char *text, size_t size)
+{
+    size_t n;
+    while (size > 0 && is_blank_at(text)) {
+        (void)dt_character(text, &n);
+        text += n;
+        size -= n;
+    }
+    while (size > 0) {
+        size_t at = size - 1;
+        while (at > 0 && (text[at] & 0xc0) == 0x80)
+            at--;
+        if (!is_blank_at(text + at))
+            break;
+        size = at;
+    }
+    return (struct dt_line){text, size};
+}
+
+/* Bytes of the end of line at p: LF, U+2028 or U+2029; 0 if there is none. */
+static size_t line_end(const char *p, size_t size)
+{
+    if (*p == '\n')
+        return 1;
+    return size >= 3 && p[0] == '\xe2' && p[1] == '\x80' && (p[2] & '\xfe') == '\xa8' ? 3 : 0;
+}
+
+/* Bytes up to the end of the first line; *end is set to the bytes of that. */
+static size_t find_line_end(const char *text, size_t size, size_t *end)
+{
+    const char *feed = memchr(text, '\n', size);
+    size_t limit = feed ? (size_t)(feed - text) : size;
+    *end = feed != NULL;
+    for (const char *p = text; (p = memchr(p, 0xe2, limit - (size_t)(p - text))) != NULL; p++) {
+        size_t n = line_end(p, limit - (size_t)(p - text));
+        if (n == 0)
+            continue;
+        *end = n;
+        return (size_t)(p - text);
+    }
+    return limit;
+}
+
+/* What becomes of a line: -1 it stays, or the rule that drops it, whose value is then
+ * set; changes are counted by rule. */
+static int judge_line(const struct dt_rule *rules, int count, struct dt_line *line,
+                      uint64_t *changes, double *value)
+{
+    for (int i = 0; i < count; i++) {
+        const struct dt_quality_rule *quality = rules[i].object;
+        *value = quality->measure_line(line);
+        if (quality->effect == DT_EDIT_LINE)
+            changes[i] += (uint64_t)*value;
+        else if (crosses(&rules[i], *value))
+            return i;
+    }
+    return -1;
+}
+
+/* Copies the lines that stay, without the blanks around them, to scratch->text;
+ * *same_words tells whether only blanks were lost. Returns the rule that drops the
+ * document, or -1. */
+static int copy_lines(const struct dt_rule *rules, struct dt_buffer *text,
+                      struct dt_rule_scratch *scratch, bool *same_words)
+{
+    struct dt_buffer *out = &scratch->text;
+    bool started = false;
+    *same_words = true;
+    dt_buffer_clear(out);
+    dt_buffer_reserve(out, text->size + 1);
+    for (size_t i = 0, size, ending; i < text->size; i += size + ending) {
+        size = find_line_end(text->data + i, text->size - i, &ending);
+        struct dt_line line = trimmed(text->data + i, size);
+        size_t before = out->size, filled = line.size;
+        if (started)
+            out->data[out->size++] = '\n';
+        memcpy(out->data + out->size, line.text, line.size);
+        line.text = out->data + out->size;
+        int rule =
+            judge_line(rules, rules->group, &line, scratch->line_changes, &scratch->line_value);
+        *same_words = *same_words && ending < 3 && (rule < 0 ? line.size == filled : filled == 0);
+        out->size = rule < 0 ? out->size + line.size : before;
+        started = started || rule < 0;
+        if (rule < 0)
+            continue;
+        if (((const struct dt_quality_rule *)rules[rule].object)->effect == DT_DROP_DOCUMENT)
+            return rule;
+        scratch->line_changes[rule]++;
+    }
+    return -1;
+}
+
+/* The work of a whole group. */
+static void apply_group(const struct dt_rule *rules, struct dt_buffer *text,
+                        struct dt_rule_scratch *scratch)
+{
+    memset(scratch->line_changes, 0, (size_t)rules->group * sizeof *scratch->line_changes);
+    bool same_words;
+    scratch->line_drop = copy_lines(rules, text, scratch, &same_words);
+    if (scratch->line_drop >= 0) {
+        memset(scratch->line_changes, 0, (size_t)rules->group * sizeof *scratch->line_changes);
+        return;
+    }
+    struct dt_line all = trimmed(scratch->text.data, scratch->text.size);
+    size_t before = text->size;
+    dt_buffer_clear(text);
+    dt_buffer_append(text, all.text, all.size);
+    scratch->measured = scratch->measured && same_words;
+    if (scratch->measured && before != text->size)
+        dt_measures_restart(&scratch->measures, text->data, text->size);
+    else if (scratch->measured)
+        scratch->measures.text = text->data; /* the same, at another place perhaps */
+}
+
+static bool apply_lines(const struct dt_rule *rule, struct dt_document *document,
+                        struct dt_rule_scratch *scratch, struct dt_finding *finding)
+{
+    if (rule->place == 0)
+        apply_group(rule, &document->text, scratch);
+    finding->changes = scratch->line_changes[rule->place];
+    finding->value = (double)finding->changes;
+    if (rule->place != scratch->line_drop)
+        return true;
+    finding->value = scratch->line_value;
+    return false;
+}
+
+struct dt_rule dt_quality_step(const struct dt_quality_rule *rule, double threshold)
+{
+    return (struct dt_rule){.name = rule->name,
+                            .setting = threshold,
+                            .object = rule,
+                            .group = 1,
+                            .apply = rule->measure ? apply_measure : apply_lines};
+}
+
+void dt_quality_group_lines(struct dt_rule *rules, int count)
+{
+    for (int i = 0, n; i < count; i += n) {
+        for (n = 1; rules[i].apply == apply_lines && i + n < count; n++)
+            if (rules[i + n].apply != apply_lines)
+                break;
+        for (int k = 0; k < n; k++) {
+            rules[i + k].place = k;
+            rules[i + k].group = n;
+        }
+    }
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cleaning rules: named steps that change a document's text or drop it.
+ *
+ * A rule sees one document and nothing else, so that rules run on any thread
+ * and the result does not depend on which. What needs more than one document
+ * (deduplication) is done in order by clean/clean.h.
+ *
+ *     struct dt_rule rules[DT_RULES_MAX];
+ *     struct dt_rule_scratch scratch = {0};
+ *     int count;
+ *     DT_TRY(dt_rules_select(&options, rules, &count, err));
+ *     for (int i = 0; i < count; i++)
+ *         if (!dt_rule_apply(&rules[i], &document, &scratch, &finding))
+ *             break;    // dropped by rules[i].name
+ *
+ * To add a rule that measures a text: clean/quality.h. To add one that changes it:
+ * write its function in a file of its own, give it a line in dt_rules_select,
+ * and say in dt-clean(1) what it counts.
+ */
+#ifndef DT_CLEAN_RULE_H
+#define DT_CLEAN_RULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "clean/mask.h"
+#include "clean/measure.h"
+#include "clean/normalize.h"
+#include "clean/whitespace.h"
+#include "dedup/shingle.h"
+#include "io/document.h"
+
+enum dt_dedup_part { DT_DEDUP_NO_PART, DT_DEDUP_PARAGRAPHS, DT_DEDUP_LINES };
+
+struct dt_clean_options {
+    bool reject_invalid; /* drop text that is no UTF-8 instead of repairing it */
+    bool mojibake;       /* undo double encodings */
+    bool invisible;      /* remove zero-width and bidirectional control characters */
+    bool casefold;
+    bool keep_line_ends; /* CR stays */
+    enum dt_space space;
+    enum dt_normal_form form;
+    uint64_t min_chars, max_chars; /* code points a document must have; 0 is no limit */
+    const char *languages;         /* comma-separated; what meta.lang must be one of; or NULL */
+    unsigned masks;                /* of enum dt_mask_kind, as bits */
+    uint64_t max_masked;           /* drop documents with more; UINT64_MAX is no limit */
+    const char *const *rule_files; /* names or paths of rule files */
+    int rule_file_count;
+    const struct dt_contamination *contamination; /* or NULL; borrowed */
+    struct dt_drop_list *drop;                    /* or NULL; borrowed */
+    bool dedup;                                   /* drop texts that came before */
+    enum dt_dedup_part dedup_part;                /* remove parts that came before */
+    bool measure_only;                            /* write what the rules find, and drop nothing */
+    enum dt_document_output to;
+    int threads;
+};
+
+#define DT_RULES_MAX 128
+
+/* Working memory of one thread; all-zero is valid. */
+struct dt_rule_scratch {
+    struct dt_buffer text;
+    struct dt_code_points points;
+    struct dt_measures measures; /* of the document's text as it is now */
+    bool measured;               /* false after the text changed */
+    struct dt_shingles shingles;
+    uint64_t masked;                     /* in the document so far */
+    uint64_t line_changes[DT_RULES_MAX]; /* of the rules of a group, see struct dt_rule */
+    int line_drop;                       /* the rule of the group that drops it, or -1 */
+    double line_value;                   /* what that rule found */
+};
+
+void dt_rule_scratch_release(struct dt_rule_scratch *scratch);
+
+struct dt_finding {
+    uint64_t changes; /* made to the text, as the rule counts them */
+    double value;     /* what the rule measured; the number of changes, if it measures nothing */
+};
+
+struct dt_rule {
+    const char *name;   /* in statistics and in a rejected document's meta.reject.rule */
+    double setting;     /* the rule's own: a limit, an enum */
+    const void *object; /* the rule's own; borrowed */
+    int place, group;   /* of rules that look at lines and follow each other: the first
+                           applies them all, line by line, and the others tell their share */
+    /* True if the document stays. */
+    bool (*apply)(const struct dt_rule *rule, struct dt_document *document,
+                  struct dt_rule_scratch *scratch, struct dt_finding *finding);
+};
+
+/* The rules that options ask for, in the order in which they apply, and their
+ * number. Fails where a rule file cannot be read. */
+int dt_rules_select(const struct dt_clean_options *options, struct dt_rule rules[DT_RULES_MAX],
+                    int *count, struct dt_error *err) DT_MUST_CHECK;
+
+/* Applies one rule, and keeps scratch true. */
+void dt_rule_start(struct dt_rule_scratch *scratch); /* before the first rule of a document */
+bool dt_rule_apply(const struct dt_rule *rule, struct dt_document *document,
+                   struct dt_rule_scratch *scratch, struct dt_finding *finding);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* The rules of C4 (Raffel et al. 2020, section 2.2), as datatrove computes them.
+ * Most look at lines, and drop those. */
+#include <string.h>
+
+#include "clean/quality.h"
+#include "unicode/character.h"
+
+#define STRIDE        256 /* bytes */
+#define COUNTED_WORDS 20  /* no threshold on the words of a line is above */
+
+/* --- phrases ---------------------------------------------------------------------------------- */
+
+typedef unsigned char block __attribute__((vector_size(16)));
+
+static block load(const char *p)
+{
+    block b;
+    memcpy(&b, p, sizeof b);
+    return b | 0x20; /* lower case; what else becomes a letter costs a second look */
+}
+
+/* The places among the 16 at p where the three letters of rare begin, as bytes not 0. */
+static block starts_at(const char *p, const char *rare)
+{
+    return (block)((load(p) == (unsigned char)rare[0]) & (load(p + 1) == (unsigned char)rare[1]) &
+                   (load(p + 2) == (unsigned char)rare[2]));
+}
+
+/* False if none of the triples of letters, which are rare, can be in the text. */
+static bool may_hold(const char *text, size_t size, const char *const *rare)
+{
+    size_t i = 0;
+    for (; i + 18 <= size; i += 16) {
+        block any = {0};
+        uint64_t halves[2];
+        for (const char *const *r = rare; *r; r++)
+            any |= starts_at(text + i, *r);
+        memcpy(halves, &any, sizeof halves);
+        if (halves[0] | halves[1])
+            return true;
+    }
+    for (; i + 3 <= size; i++)
+        for (const char *const *r = rare; *r; r++)
+            if ((text[i] | 0x20) == (*r)[0] && (text[i + 1] | 0x20) == (*r)[1] &&
+                (text[i + 2] | 0x20) == (*r)[2])
+                return true;
+    return false;
+}
+
+static bool is_phrase_at(const char *text, const char *phrase)
+{
+    for (; *phrase; text++, phrase++)
+        if (*text != *phrase && !(*text >= 'A' && *text <= 'Z' && (*text | 0x20) == *phrase))
+            return false;
+    return true;
+}
+
+/* How often a phrase of lower-case letters comes. */
+static size_t count_phrase(const char *text, size_t size, const char *phrase)
+{
+    size_t count = 0;
+    for (size_t i = 0, length = strlen(phrase); i + length <= size; i++)
+        count += (text[i] | 0x20) == *phrase && is_phrase_at(text + i, phrase);
+    return count;
+}
+
+static double lorem_ipsum(struct dt_line *line)
+{
+    static const char *const rare[] = {"rem", NULL};
+    return may_hold(line->text, line->size, rare)
+               ? (double)count_phrase(line->text, line->size, "lorem ipsum")
+               : 0;
+}
+
+static double braces(struct dt_line *line)
+{
+    double count = 0;
+    const char *end = line->text + line->size;
+    for (const char *p = line->text; p < end && (p = memchr(p, '{', (size_t)(end - p))); p++)
+        count++;
+    return count;
+}
+
+static double javascript(struct dt_line *line)
+{
+    static const char *const rare[] = {"jav", NULL};
+    return may_hold(line->text, line->size, rare)
+               ? (double)count_phrase(line->text, line->size, "javascript")
+               : 0;
+}
+
+static double policy_phrases(struct dt_line *line)
+{
+    static const char *const phrases[] = {"terms of use", "privacy policy", "cookie policy",
+                                          "uses cookies", "use of cookies", "use cookies"};
+    static const char *const rare[] = {"f u", "vac", "kie", NULL};
+    size_t count = 0;
+    if (!may_hold(line->text, line->size, rare))
+        return 0;
+    for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++)
+        count += count_phrase(line->text, line->size, phrases[i]);
+    return (double)count;
+}
+
+/* --- lines ------------------------------------------------------------------------------------ */
+
+/* Words between blanks, counted up to limit. */
+static size_t plain_words(const struct dt_line *line, size_t limit)
+{
+    size_t count = 0;
+    bool inside = false;
+    for (size_t i = 0, n; i < line->size && count < limit; i += n) {
+        bool blank = dt_character(line->text + i, &n) & DT_BLANK;
+        count += !blank && !inside;
+        inside = !blank;
+    }
+    return count;
+}
+
+/* Bytes behind from, at most STRIDE, that end with a blank of ASCII; 0 if none do. */
+static size_t stride(const struct dt_line *line, size_t from)
+{
+    size_t end = line->size - from < STRIDE ? line->size : from + STRIDE;
+    while (end > from && line->text[end - 1] != ' ' && line->text[end - 1] != '\t')
+        end--;
+    return end - from;
+}
+
+/* Code points of the longest word, or STRIDE bytes where that is more: no threshold
+ * that makes sense is below. */
+static double longest_word(struct dt_line *line)
+{
+    size_t longest = STRIDE, from = 0;
+    while (line->size - from > STRIDE) {
+        size_t step = stride(line, from), chars = 0, n;
+        if (step > 0) {
+            from += step;
+            continue;
+        }
+        for (; from < line->size; from += n, chars++)
+            if (dt_character(line->text + from, &n) & DT_BLANK)
+                break;
+        from += from < line->size ? n : 0;
+        longest = chars > longest ? chars : longest;
+    }
+    return (double)longest;
+}
+
+static double words(struct dt_line *line)
+{
+    return (double)plain_words(line, COUNTED_WORDS);
+}
+
+static bool is_end_mark(char c)
+{
+    return c == '.' || c == '?' || c == '!' || c == '"' || c == '\'';
+}
+
+static double end_mark(struct dt_line *line)
+{
+    const char *end = line->text + line->size;
+    if (line->size == 0 || !is_end_mark(end[-1]))
+        return 0;
+    return line->size < 3 || memcmp(end - 3, "...", 3) != 0;
+}
+
+/* Bytes of the note at p: [12], [], [edit] or [citation needed]; or 0. */
+static size_t note_length(const char *p, size_t size)
+{
+    static const char *const notes[] = {"[edit]", "[citation needed]"};
+    size_t n = 1, longer = 0;
+    for (size_t i = 0; i < 2; i++)
+        if (size >= strlen(notes[i]) && memcmp(p, notes[i], strlen(notes[i])) == 0)
+            longer = strlen(notes[i]);
+    while (n < size && p[n] >= '0' && p[n] <= '9')
+        n++;
+    return n < size && p[n] == ']' ? n + 1 : longer;
+}
+
+static double remove_notes(struct dt_line *line)
+{
+    size_t removed = 0, kept = 0;
+    const char *bracket = line->size ? memchr(line->text, '[', line->size) : NULL;
+    if (bracket == NULL)
+        return 0;
+    kept = (size_t)(bracket - line->text);
+    for (size_t i = kept; i < line->size;) {
+        size_t n = line->text[i] == '[' ? note_length(line->text + i, line->size - i) : 0;
+        if (n == 0)
+            line->text[kept++] = line->text[i++];
+        removed += n > 0;
+        i += n;
+    }
+    line->size = kept;
+    return (double)removed;
+}
+
+static double sentences(struct dt_measures *m)
+{
+    dt_measure_words(m);
+    return (double)dt_words_sentences(&m->words);
+}
+
+const struct dt_quality_rule dt_c4_rules[] = {
+    {"c4-line-longest-word", DT_AT_MOST, .measure_line = longest_word},
+    {"c4-line-words", DT_AT_LEAST, .measure_line = words},
+    {"c4-notes", DT_AT_MOST, .measure_line = remove_notes, DT_EDIT_LINE},
+    {"c4-line-end-mark", DT_AT_LEAST, .measure_line = end_mark},
+    {"c4-lorem-ipsum", DT_AT_MOST, .measure_line = lorem_ipsum, DT_DROP_DOCUMENT},
+    {"c4-line-javascript", DT_AT_MOST, .measure_line = javascript},
+    {"c4-braces", DT_AT_MOST, .measure_line = braces, DT_DROP_DOCUMENT},
+    {"c4-line-policy", DT_AT_MOST, .measure_line = policy_phrases},
+    {"c4-sentences", DT_AT_LEAST, sentences},
+    {NULL}};

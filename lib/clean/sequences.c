@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Repeated sequences of 2 to 10 words.
+ *
+ * A sequence can come twice only if the two shorter ones that it is made of do,
+ * so each length looks at the places that the length before it left: after the
+ * pairs there are few. (The Apriori principle, Agrawal and Srikant 1994.)
+ */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "clean/measure.h"
+
+/* Places where a sequence that comes more than once begins, in order, and the
+ * names of the sequences: equal ones have the same. */
+struct candidates {
+    uint32_t *place, *name;
+    size_t count;
+};
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+    uint64_t x = a * UINT64_C(0x9e3779b97f4a7c15) + b;
+    x ^= x >> 32;
+    x *= UINT64_C(0xd6e8feb86659fd93);
+    return x ^ x >> 32;
+}
+
+static uint64_t chars_of(const struct dt_word *words, size_t n)
+{
+    uint64_t chars = 0;
+    for (size_t i = 0; i < n; i++)
+        chars += words[i].chars;
+    return chars;
+}
+
+/* Keeps the candidates whose slots were counted twice and more, and names them by
+ * their slots. names[i] is the slot of candidate i. */
+static void keep_repeated(struct dt_hash_table *t, struct candidates *c)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        c->place[kept] = c->place[i];
+        c->name[kept] = c->name[i];
+        kept += t->slots[c->name[i]].count >= 2; /* a branch would be guessed wrong often */
+    }
+    c->count = kept;
+}
+
+/* Counts the candidates in the table, by their keys, and keeps those that come again. */
+static void name_pairs(struct dt_measures *m, struct candidates *c)
+{
+    const struct dt_word *words = m->words.items;
+    dt_hash_table_clear(&m->table, c->count);
+    for (size_t i = 0; i < c->count; i++) {
+        const struct dt_word *pair = words + c->place[i];
+        struct dt_hash_slot *slot = dt_hash_table_find(&m->table, mix(pair[0].hash, pair[1].hash));
+        slot->count++;
+        c->name[i] = (uint32_t)(slot - m->table.slots);
+    }
+    keep_repeated(&m->table, c);
+}
+
+#define BITS_A_PAIR 8
+#define MOST_SEEN   (1u << 26) /* words of 64 bits: the place of a bit has 32 */
+
+/* Room for bits of two kinds, all 0; a power of two of each, in words of 64. */
+static size_t clear_seen(struct dt_measures *m, size_t pairs)
+{
+    size_t words = 1;
+    while (words * 64 < pairs * BITS_A_PAIR && words < MOST_SEEN)
+        words *= 2;
+    if (2 * words > m->seen_capacity) {
+        free(m->seen);
+        m->seen = dt_alloc(2 * words, sizeof *m->seen);
+        m->seen_capacity = 2 * words;
+    } else {
+        memset(m->seen, 0, 2 * words * sizeof *m->seen);
+    }
+    return words;
+}
+
+/* The pairs. Most come once, and need no slot of the table: those whose bit, of eight a
+ * pair, no other has. */
+static void find_pairs(struct dt_measures *m, struct candidates *c)
+{
+    const struct dt_word *words = m->words.items;
+    size_t count = m->words.count - 1, mask = clear_seen(m, count) - 1, kept = 0;
+    uint64_t *seen = m->seen, *again = m->seen + mask + 1;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t key = mix(words[i].hash, words[i + 1].hash), bit = UINT64_C(1) << (key >> 58);
+        again[key & mask] |= seen[key & mask] & bit;
+        seen[key & mask] |= bit;
+        c->name[i] = (uint32_t)(key & mask) << 6 | (uint32_t)(key >> 58);
+    }
+    for (size_t i = 0; i < count; i++) {
+        c->place[kept] = (uint32_t)i;
+        kept += again[c->name[i] >> 6] >> (c->name[i] & 63) & 1;
+    }
+    c->count = kept;
+    name_pairs(m, c);
+}
+
+/* Candidates of one word more: those whose next place is one too. */
+static void lengthen(struct dt_measures *m, struct candidates *c)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i + 1 < c->count; i++) {
+        bool goes_on = c->place[i + 1] == c->place[i] + 1;
+        c->place[kept] = c->place[i];
+        m->names[kept] = c->name[i + 1];
+        c->name[kept] = c->name[i];
+        kept += goes_on;
+    }
+    c->count = kept;
+    dt_hash_table_clear(&m->table, kept);
+    for (size_t i = 0; i < kept; i++) {
+        struct dt_hash_slot *slot =
+            dt_hash_table_find(&m->table, mix(c->name[i], m->names[i] + UINT64_C(1)));
+        slot->count++;
+        c->name[i] = (uint32_t)(slot - m->table.slots);
+    }
+    keep_repeated(&m->table, c);
+}
+
+/* The most frequent sequence, the first among equals; where none comes twice, the
+ * first of the text. */
+static uint64_t top_chars(const struct dt_measures *m, const struct candidates *c, size_t n)
+{
+    uint32_t most = 1;
+    size_t place = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        if (m->table.slots[c->name[i]].count > most) {
+            most = m->table.slots[c->name[i]].count;
+            place = c->place[i];
+        }
+    }
+    return most * (chars_of(m->words.items + place, n) + n - 1);
+}
+
+/* Goes through the text; a sequence that came before is counted and skipped as a
+ * whole, so that no word is counted twice. */
+static uint64_t repeated_chars(struct dt_measures *m, const struct candidates *c, size_t n)
+{
+    uint64_t chars = 0;
+    size_t next = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        struct dt_hash_slot *slot = &m->table.slots[c->name[i]];
+        if (c->place[i] < next)
+            continue;
+        if (slot->mark) {
+            chars += chars_of(m->words.items + c->place[i], n);
+            next = c->place[i] + n;
+        }
+        slot->mark = 1;
+    }
+    return chars;
+}
+
+void dt_measure_all_sequences(struct dt_measures *m)
+{
+    size_t count = dt_measure_words(m)->count;
+    for (int n = 0; n <= DT_LONGEST_SEQUENCE; n++)
+        m->sequences[n] = (struct dt_sequences){0};
+    if (count < 2 || count > UINT32_MAX)
+        return;
+    if (count > m->places_capacity) {
+        m->places_capacity = count + count / 2;
+        m->places = dt_realloc(m->places, 2 * m->places_capacity, sizeof *m->places);
+        m->names = dt_realloc(m->names, m->places_capacity, sizeof *m->names);
+    }
+    struct candidates c = {.place = m->places, .name = m->places + m->places_capacity};
+    for (size_t n = 2; n <= DT_LONGEST_SEQUENCE && n <= count; n++) {
+        if (n == 2)
+            find_pairs(m, &c);
+        else if (c.count > 0)
+            lengthen(m, &c);
+        m->sequences[n].top_chars = top_chars(m, &c, n);
+        m->sequences[n].repeated_chars = repeated_chars(m, &c, n);
+    }
+}

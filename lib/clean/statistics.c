@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "clean/clean.h"
+#include "json/json-number.h"
+#include "json/json.h"
+
+static void add_count(struct json_object *object, const char *name, uint64_t count)
+{
+    dt_json_object_add(object, name, dt_json_new_uint(count));
+}
+
+static struct json_object *in_and_out(uint64_t in, uint64_t out)
+{
+    struct json_object *pair = dt_json_new_object();
+    add_count(pair, "in", in);
+    add_count(pair, "out", out);
+    return pair;
+}
+
+static struct json_object *rule_json(const struct dt_rule_count *rule)
+{
+    struct json_object *object = dt_json_new_object();
+    dt_json_object_add(object, "rule", dt_json_new_string(rule->name));
+    add_count(object, "dropped", rule->dropped);
+    add_count(object, "changed", rule->changed);
+    add_count(object, "changes", rule->changes);
+    return object;
+}
+
+struct json_object *dt_clean_statistics_json(const struct dt_clean_statistics *s, double seconds)
+{
+    struct json_object *all = dt_json_new_object(), *rules = dt_json_new_array();
+    for (int i = 0; i < s->rule_count; i++)
+        dt_json_array_add(rules, rule_json(&s->rules[i]));
+    dt_json_object_add(all, "documents", in_and_out(s->documents_in, s->documents_out));
+    add_count(all, "lines_skipped", s->lines_skipped);
+    dt_json_object_add(all, "bytes", in_and_out(s->bytes_in, s->bytes_out));
+    dt_json_object_add(all, "rules", rules);
+    add_count(all, "dedup_memory_bytes", s->dedup_bytes);
+    dt_json_object_add(all, "seconds", dt_json_number(seconds));
+    double speed = seconds > 0 ? (double)s->bytes_in / 1e6 / seconds : 0;
+    dt_json_object_add(all, "megabytes_per_second", dt_json_number(speed));
+    return all;
+}
+
+#define SHOWN_RULES 6
+
+/* How many rules dropped more documents than this one, or as many and come before. */
+static int rank(const struct dt_clean_statistics *s, int rule)
+{
+    int before = 0;
+    for (int i = 0; i < s->rule_count; i++)
+        before += s->rules[i].dropped > s->rules[rule].dropped ||
+                  (s->rules[i].dropped == s->rules[rule].dropped && i < rule);
+    return before;
+}
+
+/* The rules that dropped most, in their order, and the sum of the others. */
+void dt_clean_statistics_text(const struct dt_clean_statistics *s, struct dt_buffer *text)
+{
+    const char *before = " (dropped: ";
+    uint64_t others = 0;
+    dt_buffer_printf(text, "%llu in, %llu out", (unsigned long long)s->documents_in,
+                     (unsigned long long)s->documents_out);
+    for (int i = 0; i < s->rule_count; i++) {
+        uint64_t dropped = s->rules[i].dropped;
+        bool shown = dropped > 0 && rank(s, i) < SHOWN_RULES;
+        others += shown ? 0 : dropped;
+        if (!shown)
+            continue;
+        dt_buffer_printf(text, "%s%llu %s", before, (unsigned long long)dropped, s->rules[i].name);
+        before = ", ";
+    }
+    if (others > 0)
+        dt_buffer_printf(text, ", %llu by other rules", (unsigned long long)others);
+    if (s->documents_out < s->documents_in)
+        dt_buffer_add_char(text, ')');
+}

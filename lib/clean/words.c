@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: MIT */
+#include "clean/words.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/buffer.h"
+#include "unicode/character.h"
+#include "unicode/utf8.h"
+
+struct dt_chunk_character {
+    const char *at;
+    unsigned kind;
+    uint32_t point;
+};
+
+/* Words with marks that are a part of them. */
+static const char whole[][8] = {"''",    "'Cause", "'bout", "'cause",  "'d",      "'em",    "'ll",
+                                "'re",   "'s",     "(:",    "(=",      "):",      "8)",     ":(",
+                                ":)",    ":-(",    ":-)",   ":-/",     ":/",      ":D",     ":P",
+                                ":]",    ";)",     ";-)",   "<3",      "=)",      "Adm.",   "Apr.",
+                                "Aug.",  "Bros.",  "C++",   "Calif.",  "Co.",     "Conn.",  "Corp.",
+                                "D.C.",  "Dec.",   "Dr.",   "E.g.",    "Feb.",    "Fla.",   "Gen.",
+                                "Gov.",  "I.e.",   "Id.",   "Ill.",    "Inc.",    "Jan.",   "Jr.",
+                                "Jul.",  "Jun.",   "Ltd.",  "Mar.",    "Mass.",   "Md.",    "Mich.",
+                                "Minn.", "Miss.",  "Mo.",   "Mr.",     "Mrs.",    "Ms.",    "Mt.",
+                                "N.C.",  "N.J.",   "N.Y.",  "Nov.",    "O'clock", "Oct.",   "Pa.",
+                                "Ph.D.", "Prof.",  "Rep.",  "Rev.",    "Sen.",    "Sep.",   "Sept.",
+                                "St.",   "Tenn.",  "Va.",   "[:",      "a.m.",    "and/or", "co.",
+                                "e.g.",  "i.e.",   "ma'am", "o'clock", "p.m.",    "vs.",    "w/o"};
+
+/* Words that are two in spaCy's eyes, and where they are cut. */
+static const struct {
+    char word[8];
+    uint32_t at;
+} cuts[] = {{"Cannot", 3}, {"Cant", 2},   {"Dont", 2},   {"Id", 1},    {"Im", 1},     {"Ive", 1},
+            {"Thats", 4},  {"Wed", 2},    {"Whats", 4},  {"Wont", 2},  {"cannot", 3}, {"cant", 2},
+            {"didnt", 3},  {"doesnt", 4}, {"dont", 2},   {"gonna", 3}, {"gotta", 3},  {"hasnt", 3},
+            {"hes", 2},    {"id", 1},     {"im", 1},     {"isnt", 2},  {"ive", 1},    {"shes", 3},
+            {"thats", 4},  {"theres", 5}, {"theyre", 4}, {"wasnt", 3}, {"whats", 4},  {"wont", 2},
+            {"youll", 3},  {"youre", 3}};
+
+/* What is cut from the end of a number. */
+static const char *const units[] = {"km", "m",   "dm",  "cm", "mm",  "nm",   "yd", "in", "ft",
+                                    "kg", "g",   "mg",  "t",  "lb",  "oz",   "Pa", "mb", "MB",
+                                    "kb", "KB",  "gb",  "GB", "tb",  "TB",   "T",  "G",  "M",
+                                    "K",  "kmh", "mph", "ha", "hPa", "mbar", NULL};
+
+static uint64_t load8(const char *p)
+{
+    uint64_t x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+static uint64_t scramble(uint64_t x)
+{
+    x *= UINT64_C(0x9e3779b97f4a7c15);
+    x ^= x >> 32;
+    x *= UINT64_C(0xd6e8feb86659fd93);
+    return x ^ x >> 29;
+}
+
+/* The bytes of a word of at most 8, as a little-endian number. readable: bytes that
+ * may be read at p, at least size. */
+static inline uint64_t bytes_of(const char *p, size_t size, size_t readable)
+{
+    uint64_t x = 0;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (readable >= 8)
+        return load8(p) & UINT64_MAX >> (64 - 8 * size);
+#endif
+    (void)readable;
+    for (size_t i = 0; i < size; i++)
+        x |= (uint64_t)(unsigned char)p[i] << 8 * i;
+    return x;
+}
+
+/* XXH3 for long words; most are short, and two multiplications do. */
+static inline uint64_t hash_word(const char *p, size_t size, size_t readable)
+{
+    if (size > 16 || size == 0)
+        return XXH3_64bits(p, size);
+    if (size <= 8)
+        return scramble(bytes_of(p, size, readable) + size);
+    return scramble(scramble(bytes_of(p, 8, readable)) ^ bytes_of(p + size - 8, 8, 8)) + size;
+}
+
+uint64_t dt_word_hash(const char *word, size_t size)
+{
+    return hash_word(word, size, size);
+}
+
+#define CUT_SLOTS   128 /* powers of two, twice the words and more */
+#define WHOLE_SLOTS 512
+#define LIKELY_BITS 4096
+
+/* What is looked up for every word; made once. */
+static struct dt_word_tables {
+    uint64_t cut_hash[CUT_SLOTS]; /* open addressing */
+    uint32_t cut_at[CUT_SLOTS];
+    uint64_t likely[LIKELY_BITS / 64]; /* a bit for each of cuts; most other words have none */
+    uint64_t whole[WHOLE_SLOTS];       /* likewise: the bytes of these words */
+} tables;
+static pthread_once_t tables_made = PTHREAD_ONCE_INIT;
+
+static void make_tables(void)
+{
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        uint64_t hash = dt_word_hash(cuts[i].word, strlen(cuts[i].word)), k = hash;
+        while (tables.cut_hash[k % CUT_SLOTS])
+            k++;
+        tables.cut_hash[k % CUT_SLOTS] = hash;
+        tables.likely[hash % LIKELY_BITS / 64] |= UINT64_C(1) << (hash % 64);
+        tables.cut_at[k % CUT_SLOTS] = cuts[i].at;
+    }
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        uint64_t key = bytes_of(whole[i], strlen(whole[i]), sizeof whole[i]);
+        size_t k = scramble(key);
+        while (tables.whole[k % WHOLE_SLOTS])
+            k++;
+        tables.whole[k % WHOLE_SLOTS] = key;
+    }
+}
+
+static inline void add_word(struct dt_words *w, const char *from, const char *to, uint32_t chars,
+                            uint32_t kind)
+{
+    uint64_t hash = hash_word(from, (size_t)(to - from), (size_t)(w->end - from));
+    DT_GROW(w->items, w->count, w->capacity);
+    w->items[w->count++] = (struct dt_word){hash, chars, kind};
+}
+
+/* Where a word is cut in two, or 0. */
+static inline uint32_t cut_of(const struct dt_word_tables *t, uint64_t hash)
+{
+    if (!(t->likely[hash % LIKELY_BITS / 64] >> (hash % 64) & 1))
+        return 0;
+    for (uint64_t k = hash; t->cut_hash[k % CUT_SLOTS]; k++)
+        if (t->cut_hash[k % CUT_SLOTS] == hash)
+            return t->cut_at[k % CUT_SLOTS];
+    return 0;
+}
+
+/* A word of ASCII letters without marks around it. */
+static inline void add_letters(struct dt_words *w, const char *from, size_t size)
+{
+    add_word(w, from, from + size, (uint32_t)size, DT_WORD_HAS_LETTER);
+    uint32_t at = size <= 7 ? cut_of(w->tables, w->items[w->count - 1].hash) : 0;
+    if (at == 0)
+        return;
+    w->count--;
+    add_word(w, from, from + at, at, DT_WORD_HAS_LETTER);
+    add_word(w, from + at, from + size, (uint32_t)size - at, DT_WORD_HAS_LETTER);
+}
+
+/* The characters [from, to) of the chunk as a word. */
+static void add_characters(struct dt_words *w, size_t from, size_t to)
+{
+    unsigned some = 0, all = ~0u;
+    if (from >= to)
+        return;
+    for (size_t i = from; i < to; i++) {
+        some |= w->chunk[i].kind;
+        all &= w->chunk[i].kind;
+    }
+    uint32_t kind = (some & DT_LETTER ? DT_WORD_HAS_LETTER : 0) |
+                    (all & DT_SYMBOL ? DT_WORD_IS_SYMBOL : 0) |
+                    (all & DT_PUNCTUATION ? DT_WORD_IS_MARK : 0) |
+                    (to - from == 1 && all & DT_STOP ? DT_WORD_IS_STOP : 0);
+    add_word(w, w->chunk[from].at, w->chunk[to].at, (uint32_t)(to - from), kind);
+}
+
+static bool is_dot(const struct dt_words *w, size_t i)
+{
+    return w->chunk[i].point == '.';
+}
+
+static bool has(const struct dt_words *w, size_t i, unsigned kinds)
+{
+    return (w->chunk[i].kind & kinds) != 0;
+}
+
+static bool equals(const char *a, size_t size, const char *name)
+{
+    return strlen(name) == size && memcmp(a, name, size) == 0;
+}
+
+static inline bool is_whole_word(const struct dt_words *w, const char *p, size_t size)
+{
+    if (size == 2 && p[0] >= 'a' && p[0] <= 'z' && p[1] == '.')
+        return true;
+    if (size < 2 || size > 7)
+        return false;
+    uint64_t key = bytes_of(p, size, (size_t)(w->end - p));
+    for (size_t k = scramble(key); w->tables->whole[k % WHOLE_SLOTS]; k++)
+        if (w->tables->whole[k % WHOLE_SLOTS] == key)
+            return true;
+    return false;
+}
+
+static bool is_whole(const struct dt_words *w, size_t from, size_t to)
+{
+    return is_whole_word(w, w->chunk[from].at, (size_t)(w->chunk[to].at - w->chunk[from].at));
+}
+
+/* Characters of the mark that [from, to) begins with, or 0. */
+static size_t mark_before(const struct dt_words *w, size_t from, size_t to)
+{
+    size_t dots = 0;
+    while (from + dots < to && is_dot(w, from + dots))
+        dots++;
+    if (dots >= 2)
+        return dots;
+    if (!has(w, from, DT_BEFORE))
+        return 0;
+    return w->chunk[from].point == '+' && from + 1 < to && has(w, from + 1, DT_DIGIT) ? 0 : 1;
+}
+
+static bool stop_is_cut(const struct dt_words *w, size_t from, size_t dot)
+{
+    if (dot == from)
+        return false;
+    uint32_t before = w->chunk[dot - 1].point;
+    if (has(w, dot - 1, DT_DIGIT | DT_LOWER | DT_BEHIND | DT_QUOTE) || before == '%' ||
+        before == '-' || before == '+' || before == 0xb2)
+        return true;
+    return dot >= from + 2 && has(w, dot - 1, DT_UPPER) && has(w, dot - 2, DT_UPPER);
+}
+
+/* Characters of the unit that ends [from, to) behind a digit, or 0. */
+static size_t unit_behind(const struct dt_words *w, size_t from, size_t to)
+{
+    size_t i = to;
+    while (i > from && i + 4 > to && has(w, i - 1, DT_LETTER))
+        i--;
+    if (i == to || i == from || !has(w, i - 1, DT_DIGIT))
+        return 0;
+    for (const char *const *unit = units; *unit; unit++)
+        if (equals(w->chunk[i].at, (size_t)(w->chunk[to].at - w->chunk[i].at), *unit))
+            return to - i;
+    return 0;
+}
+
+/* Characters of the mark that [from, to) ends with, or 0. */
+static size_t mark_behind(const struct dt_words *w, size_t from, size_t to)
+{
+    size_t dots = 0;
+    uint32_t last = w->chunk[to - 1].point;
+    while (to - dots > from && is_dot(w, to - dots - 1))
+        dots++;
+    if (dots >= 2)
+        return dots;
+    if (dots == 1)
+        return stop_is_cut(w, from, to - 1);
+    if ((last | 0x20) == 's' && to - from >= 2 &&
+        (w->chunk[to - 2].point == '\'' || w->chunk[to - 2].point == 0x2019))
+        return 2;
+    if (has(w, to - 1, DT_BEHIND))
+        return 1;
+    if (to - from < 2 || !has(w, to - 1, DT_LETTER | DT_BEFORE))
+        return 0;
+    if (has(w, to - 2, DT_DIGIT) && (last == '+' || last == '%' || last == '$'))
+        return 1;
+    return unit_behind(w, from, to);
+}
+
+static bool is_hyphen(uint32_t point)
+{
+    return point == '-' || point == '~' || point == 0x2013 || point == 0x2014;
+}
+
+/* Characters of the mark at i that cuts the word [from, to) in two, or 0. */
+static size_t mark_inside(const struct dt_words *w, size_t from, size_t to, size_t i)
+{
+    uint32_t c = w->chunk[i].point;
+    size_t n = 1;
+    if (has(w, i, DT_ICON))
+        return 1;
+    if (c == '.') {
+        while (i + n < to && is_dot(w, i + n))
+            n++;
+        if (n >= 2)
+            return n;
+    }
+    if (i == from || i + 1 >= to)
+        return 0;
+    unsigned before = w->chunk[i - 1].kind, behind = w->chunk[i + 1].kind;
+    if (c == '.')
+        return before & (DT_LOWER | DT_QUOTE) && behind & (DT_UPPER | DT_QUOTE);
+    if (c == ',')
+        return before & DT_LETTER && behind & DT_LETTER;
+    if ((c == '+' || c == '-' || c == '*' || c == '^') && before & DT_DIGIT &&
+        (behind & DT_DIGIT || w->chunk[i + 1].point == '-'))
+        return 1;
+    if (c == ':' || c == '<' || c == '>' || c == '=' || c == '/')
+        return before & (DT_LETTER | DT_DIGIT) && behind & DT_LETTER;
+    if (!is_hyphen(c) || !(before & (DT_LETTER | DT_DIGIT)))
+        return 0;
+    while (n < 3 && i + n < to && w->chunk[i + n].point == c)
+        n++;
+    return i + n < to && has(w, i + n, DT_LETTER) ? n : 0;
+}
+
+static bool is_label(const struct dt_words *w, size_t i)
+{
+    return has(w, i, DT_LETTER | DT_DIGIT) || w->chunk[i].point >= 0xa1;
+}
+
+/* A host name at i, "www.example.org", and at most a port and a path behind it. */
+static bool is_host(const struct dt_words *w, size_t i, size_t to)
+{
+    size_t label = i, labels = 0;
+    while (i < to && (is_label(w, i) || w->chunk[i].point == '-' || w->chunk[i].point == '_' ||
+                      is_dot(w, i))) {
+        if (is_dot(w, i)) {
+            if (i == label || !is_label(w, i - 1) || !is_label(w, label))
+                return false;
+            labels++;
+            label = i + 1;
+        }
+        i++;
+    }
+    if (labels == 0 || i < label + 2)
+        return false;
+    for (size_t k = label; k < i; k++)
+        if (!has(w, k, DT_LOWER))
+            return false;
+    if (i < to && w->chunk[i].point == ':')
+        for (i++; i < to && has(w, i, DT_DIGIT);)
+            i++;
+    return i == to || w->chunk[i].point == '/' || w->chunk[i].point == '?' ||
+           w->chunk[i].point == '#';
+}
+
+static bool is_scheme(const struct dt_words *w, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++)
+        if (!has(w, i, DT_LETTER | DT_DIGIT) && !strchr("_+-.", (int)(w->chunk[i].point & 0x7f)))
+            return false;
+    return to >= from + 2;
+}
+
+/* A web or mail address, which stays whole. */
+static bool is_address(const struct dt_words *w, size_t from, size_t to)
+{
+    if (is_host(w, from, to))
+        return true;
+    for (size_t i = from + 1; i + 1 < to; i++) {
+        uint32_t c = w->chunk[i].point;
+        if (c == ':' && i + 2 < to && w->chunk[i + 1].point == '/' && w->chunk[i + 2].point == '/')
+            return is_scheme(w, from, i) && is_host(w, i + 3, to);
+        if (c == '@' && is_host(w, i + 1, to))
+            return true;
+    }
+    return false;
+}
+
+static bool is_one_of(const char *word, size_t size, const char *const *names)
+{
+    for (; *names; names++)
+        if (equals(word + 1, size - 1, *names + 1) && (*word | 0x20) == **names)
+            return true;
+    return false;
+}
+
+/* Where the contraction that ends [from, to) begins ("n't", "'ll"), or to. */
+static size_t contraction(const struct dt_words *w, size_t from, size_t to)
+{
+    static const char *const verbs[] = {"ca",    "could",  "do",   "does", "did",  "had",
+                                        "has",   "have",   "is",   "was",  "were", "wo",
+                                        "would", "should", "sha",  "must", "need", "ought",
+                                        "might", "may",    "dare", "are",  "ai",   NULL};
+    static const char *const others[] = {"i",     "you",   "he",   "she",    "it",    "we",
+                                         "they",  "who",   "what", "when",   "where", "why",
+                                         "how",   "there", "that", "this",   "these", "those",
+                                         "could", "might", "must", "should", "would", NULL};
+    size_t i = to;
+    while (i > from && to - i < 3 && has(w, i - 1, DT_LETTER))
+        i--;
+    if (i == to || i < from + 2 ||
+        (w->chunk[i - 1].point != '\'' && w->chunk[i - 1].point != 0x2019))
+        return to;
+    const char *tail = w->chunk[i].at, *word = w->chunk[from].at;
+    size_t n = (size_t)(w->chunk[to].at - tail), stem = (size_t)(w->chunk[i - 1].at - word);
+    if (equals(tail, n, "t") && stem > 1 && word[stem - 1] == 'n')
+        return is_one_of(word, stem - 1, verbs) ? i - 2 : to;
+    if (!is_one_of(word, stem, others))
+        return to;
+    bool is = equals(tail, n, "d") || equals(tail, n, "m") || equals(tail, n, "ll") ||
+              equals(tail, n, "re") || equals(tail, n, "ve");
+    return is ? i - 1 : to;
+}
+
+#define EACH_BYTE(x) (UINT64_C(0x0101010101010101) * (x))
+
+/* The highest bit of each byte that is no ASCII letter. */
+static inline uint64_t no_letters(uint64_t bytes)
+{
+    uint64_t small = (bytes | EACH_BYTE(0x20)) & EACH_BYTE(0x7f);
+    uint64_t from_a = small + EACH_BYTE(0x80 - 'a'), behind_z = small + EACH_BYTE(0x7f - 'z');
+    return ~(from_a & ~behind_z & ~bytes) & EACH_BYTE(0x80);
+}
+
+/* Bytes of the ASCII letters that text begins with. */
+static inline size_t letters_prefix(const char *text, size_t size)
+{
+    size_t n = 0;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    for (; n + 8 <= size; n += 8) {
+        uint64_t others = no_letters(load8(text + n));
+        if (others)
+            return n + (size_t)__builtin_ctzll(others) / 8;
+    }
+#endif
+    while (n < size && (unsigned char)text[n] < 0x80 && dt_ascii_kinds[(int)text[n]] & DT_LETTER)
+        n++;
+    return n;
+}
+
+/* A word without marks around it, cut at the marks inside it. */
+static void add_core(struct dt_words *w, size_t from, size_t to, bool plain)
+{
+    size_t start = from;
+    if (plain || is_whole(w, from, to) || is_address(w, from, to)) {
+        add_characters(w, from, to);
+        return;
+    }
+    for (size_t i = from, n; i < to; i += n ? n : 1) {
+        n = mark_inside(w, from, to, i);
+        if (n == 0)
+            continue;
+        add_characters(w, start, i);
+        add_characters(w, i, i + n);
+        start = i + n;
+    }
+    size_t size = (size_t)(w->chunk[to].at - w->chunk[from].at);
+    if (start == from && from < to && letters_prefix(w->chunk[from].at, size) == size) {
+        add_letters(w, w->chunk[from].at, size);
+        return;
+    }
+    size_t cut = start == from && from < to ? contraction(w, from, to) : to;
+    add_characters(w, start, cut);
+    add_characters(w, cut, to);
+}
+
+/* Where the mark at i, behind a word, ends. */
+static size_t next_cut(const struct dt_words *w, size_t i)
+{
+    do
+        i++;
+    while (i < w->chunk_size && !(w->chunk[i].kind & DT_BLANK));
+    return i;
+}
+
+/* Marks are cut from both ends until none is left; those behind come out last. */
+static void split_chunk(struct dt_words *w)
+{
+    size_t from = 0, to = w->chunk_size;
+    while (from < to && !is_whole(w, from, to)) {
+        size_t before = mark_before(w, from, to), behind = 0;
+        if (from + before < to && !(before && is_whole(w, from + before, to)))
+            behind = mark_behind(w, from + before, to);
+        if (behind && before && is_whole(w, from, to - behind))
+            before = 0;
+        add_characters(w, from, from + before);
+        from += before;
+        to -= behind;
+        w->chunk[to].kind |= behind ? DT_BLANK : 0; /* a cut, to be found again below */
+        if (before + behind == 0)
+            break;
+    }
+    add_core(w, from, to, from >= to);
+    for (size_t i = to, end; i < w->chunk_size; i = end) {
+        end = next_cut(w, i);
+        size_t two = end < w->chunk_size ? next_cut(w, end) : end;
+        if (two > end && is_whole(w, i, two)) /* "):" is one mark, as emoticons are */
+            end = two;
+        add_characters(w, i, end);
+    }
+}
+
+/* Decodes the chunk at *text, up to the next blank. */
+static size_t read_chunk(struct dt_words *w, const char *text, size_t size)
+{
+    size_t i = 0;
+    w->chunk_size = 0;
+    for (size_t n; i < size; i += n) {
+        unsigned kind = dt_character(text + i, &n);
+        if (kind & DT_BLANK)
+            break;
+        uint32_t point = n == 1 ? (unsigned char)text[i] : dt_utf8_decode(text + i);
+        DT_GROW(w->chunk, w->chunk_size, w->chunk_capacity);
+        w->chunk[w->chunk_size++] = (struct dt_chunk_character){text + i, kind, point};
+    }
+    DT_GROW(w->chunk, w->chunk_size, w->chunk_capacity);
+    w->chunk[w->chunk_size] = (struct dt_chunk_character){text + i, DT_BLANK, 0};
+    return i;
+}
+
+/* Most chunks are letters with at most one mark behind them. Bytes taken, or 0
+ * if the chunk at text is of another kind. */
+static inline size_t take_simple(struct dt_words *w, const char *text, size_t size)
+{
+    size_t n = letters_prefix(text, size);
+    if (n == 0 || (n < size && (unsigned char)text[n] >= 0x80))
+        return 0;
+    bool ends = n == size || dt_ascii_kinds[(int)text[n]] & DT_BLANK;
+    if (!ends) {
+        char c = text[n];
+        bool simple = c == ',' || c == ';' || c == ':' || c == '!' || c == '?' || c == ')' ||
+                      (c == '.' && dt_ascii_kinds[(int)text[n - 1]] & DT_LOWER &&
+                       !is_whole_word(w, text, n + 1));
+        if (!simple || (n + 1 < size && ((unsigned char)text[n + 1] >= 0x80 ||
+                                         !(dt_ascii_kinds[(int)text[n + 1]] & DT_BLANK))))
+            return 0;
+    }
+    add_letters(w, text, n);
+    if (ends)
+        return n;
+    unsigned stop = dt_ascii_kinds[(int)text[n]] & DT_STOP ? DT_WORD_IS_STOP : 0;
+    add_word(w, text + n, text + n + 1, 1, DT_WORD_IS_SYMBOL | DT_WORD_IS_MARK | stop);
+    return n + 1;
+}
+
+void dt_words_split(struct dt_words *w, const char *text, size_t size)
+{
+    bool starts_line = true;
+    pthread_once(&tables_made, make_tables);
+    w->count = 0;
+    w->end = text + size;
+    w->tables = &tables;
+    for (size_t i = 0, n, taken; i < size; i += taken) {
+        unsigned char c = (unsigned char)text[i];
+        taken = n = 1;
+        if ((c < 0x80 ? dt_ascii_kinds[c] : dt_character(text + i, &n)) & DT_BLANK) {
+            starts_line = starts_line || c == '\n';
+            taken = n;
+            continue;
+        }
+        size_t first = w->count;
+        taken = take_simple(w, text + i, size - i);
+        if (taken == 0) {
+            taken = read_chunk(w, text + i, size - i);
+            split_chunk(w);
+        }
+        if (starts_line)
+            w->items[first].kind |= DT_WORD_STARTS_LINE;
+        starts_line = false;
+    }
+}
+
+size_t dt_words_sentences(const struct dt_words *words)
+{
+    size_t sentences = 0;
+    bool stopped = false;
+    for (size_t i = 0; i < words->count; i++) {
+        uint32_t kind = words->items[i].kind;
+        if (kind & DT_WORD_STARTS_LINE ||
+            (stopped && !(kind & (DT_WORD_IS_MARK | DT_WORD_IS_STOP)))) {
+            sentences++;
+            stopped = false;
+        }
+        stopped = stopped || kind & DT_WORD_IS_STOP;
+    }
+    return sentences;
+}
+
+void dt_words_release(struct dt_words *words)
+{
+    free(words->items);
+    free(words->chunk);
+    *words = (struct dt_words){0};
+}

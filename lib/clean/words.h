@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A text cut into words and marks, in the manner of spaCy's English tokenizer;
+ * dt-rules(5) gives the definition. A word is known by its hash.
+ *
+ *     struct dt_words words = {0};
+ *     dt_words_split(&words, text, size);
+ *     if (words.count < 50)
+ *         too_short();
+ *     dt_words_release(&words);
+ */
+#ifndef DT_CLEAN_WORDS_H
+#define DT_CLEAN_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    DT_WORD_HAS_LETTER = 1 << 0,
+    DT_WORD_IS_SYMBOL = 1 << 1, /* all characters are DT_SYMBOL */
+    DT_WORD_IS_MARK = 1 << 2,   /* all characters are DT_PUNCTUATION */
+    DT_WORD_IS_STOP = 1 << 3,   /* one character, which ends a sentence */
+    DT_WORD_STARTS_LINE = 1 << 4
+};
+
+struct dt_word {
+    uint64_t hash;  /* of its bytes */
+    uint32_t chars; /* code points; at most UINT32_MAX */
+    uint32_t kind;  /* of the above */
+};
+
+/* Working memory and result; all-zero is valid. */
+struct dt_words {
+    struct dt_word *items;
+    size_t count, capacity;
+    const char *end; /* of the text */
+    const struct dt_word_tables *tables;
+    struct dt_chunk_character *chunk; /* the characters between two blanks */
+    size_t chunk_size, chunk_capacity;
+};
+
+/* Replaces the words by those of text, which must be valid UTF-8. */
+void dt_words_split(struct dt_words *words, const char *text, size_t size);
+/* Sentences. One ends with its line, and where a word follows a stop that is
+ * neither mark nor stop itself. */
+size_t dt_words_sentences(const struct dt_words *words);
+uint64_t dt_word_hash(const char *word, size_t size);
+void dt_words_release(struct dt_words *words);
+
+#endif

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/* Operations on memory of linked devices: they are put on links at once, by the thread that
+ * calls ops, and the job's thread sees to it that they come to an end. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/hash.h"
+#include "base/progress.h"
+#include "comm/comm-internal.h"
+
+static const struct dt_links *links_of(const struct dt_job *job)
+{
+    return job->linked->engine->links;
+}
+
+/* --- linking ---------------------------------------------------------------------------------- */
+
+/* What a rank says of its device. */
+struct card {
+    uint64_t machine;
+    char links[DT_LINK_NAME], device[DT_LINK_NAME];
+    struct dt_error missing;
+};
+
+static void describe(struct card *card, struct dt_device *dev)
+{
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    card->machine = dt_hash(host, strlen(host));
+    if (dev->engine->links == NULL)
+        (void)dt_fail(&card->missing, DT_EMISSING, "device '%s' has no links between ranks",
+                      dev->engine->name);
+    else if (dev->engine->links->find(dev, card->links, card->device, &card->missing) == 0)
+        card->missing.code = DT_OK;
+}
+
+/* The first reason against links that the ranks give. */
+static int check(const struct card *cards, int size, struct dt_error *err)
+{
+    for (int r = 0; r < size; r++)
+        if (cards[r].missing.code < 0)
+            return dt_fail(err, DT_EMISSING, "rank %d: %s", r, cards[r].missing.text);
+    for (int r = 0; r < size; r++)
+        for (int i = 0; i < r; i++)
+            if (cards[i].machine == cards[r].machine &&
+                strcmp(cards[i].device, cards[r].device) == 0)
+                return dt_fail(err, DT_EMISSING, "ranks %d and %d have one GPU, %s", i, r,
+                               cards[r].device);
+    return 0;
+}
+
+void dt_link_group(struct dt_comm *c)
+{
+    c->near = dt_job_new_group(c->job, c->name, c->members, c->size, c->rank);
+    c->near->is_near = true;
+    c->near->near = c->near;
+}
+
+static int open_links(struct dt_comm *world, struct dt_device *dev, struct dt_error *err)
+{
+    const struct dt_links *links = dev->engine->links;
+    struct dt_link_end all = {.lane = DT_LINK_ALL, .rank = world->rank, .size = world->size};
+    int rc = world->rank == 0 ? links->make_id(dev, &all.id, err) : 0;
+    DT_TRY(dt_comm_agree(world, rc, err));
+    DT_TRY(dt_comm_wait(world, dt_comm_broadcast(world, &all.id, sizeof all.id, 0), err));
+    rc = links->open(dev, &all, 1, world->job->patience, err);
+    world->job->linked = dev; /* is closed as such, whatever became of it */
+    if (rc == 0)
+        dt_link_group(world);
+    return dt_comm_agree(world, rc, err);
+}
+
+/* What a rank tells of the lanes that begin with it. */
+struct outlets {
+    struct dt_link_id to_next, to_before;
+};
+
+static int make_outlets(struct dt_comm *c, struct outlets *all, struct dt_error *err)
+{
+    struct dt_device *dev = c->job->linked;
+    struct outlets *own = &all[c->rank];
+    int rc = links_of(c->job)->make_id(dev, &own->to_next, err);
+    rc = rc < 0 ? rc : links_of(c->job)->make_id(dev, &own->to_before, err);
+    DT_TRY(dt_comm_agree(c, rc, err));
+    return dt_comm_share(c, all, sizeof *all, err);
+}
+
+int dt_comm_open_lanes(struct dt_comm *c, bool ring, struct dt_error *err)
+{
+    if (c->near == NULL || c->size == 1)
+        return 0;
+    struct outlets *all = dt_alloc((size_t)c->size, sizeof *all);
+    const struct outlets *own = &all[c->rank];
+    const struct outlets *next = &all[(c->rank + 1) % c->size];
+    const struct outlets *before = &all[(c->rank + c->size - 1) % c->size];
+    struct dt_link_end ends[4];
+    int count = 0, rc = make_outlets(c, all, err);
+    if (ring || c->rank < c->size - 1) {
+        ends[count++] = (struct dt_link_end){DT_LINK_TO_NEXT, own->to_next, 0, 2};
+        ends[count++] = (struct dt_link_end){DT_LINK_FROM_NEXT, next->to_before, 1, 2};
+    }
+    if (ring || c->rank > 0) {
+        ends[count++] = (struct dt_link_end){DT_LINK_TO_BEFORE, own->to_before, 0, 2};
+        ends[count++] = (struct dt_link_end){DT_LINK_FROM_BEFORE, before->to_next, 1, 2};
+    }
+    if (rc == 0)
+        rc = links_of(c->job)->open(c->job->linked, ends, count, c->job->patience, err);
+    free(all);
+    return rc;
+}
+
+int dt_comm_link(struct dt_comm *world, struct dt_device *dev, bool required, struct dt_error *err)
+{
+    struct dt_job *job = world->job;
+    if (world->size == 1)
+        return 0;
+    struct card *cards = dt_alloc((size_t)world->size, sizeof *cards);
+    describe(&cards[world->rank], dev);
+    int rc = dt_comm_share(world, cards, sizeof *cards, err);
+    int missing = rc < 0 ? rc : check(cards, world->size, err);
+    snprintf(job->links_name, sizeof job->links_name, "%s",
+             missing < 0 ? err->text : cards[world->rank].links);
+    free(cards);
+    if (rc == 0 && missing < 0)
+        err->agreed = true;
+    if (rc < 0 || (missing < 0 && required))
+        return missing;
+    return missing < 0 ? 0 : open_links(world, dev, err);
+}
+
+void dt_comm_unlink(struct dt_comm *world)
+{
+    if (world == NULL || world->job->linked == NULL)
+        return;
+    struct dt_job *job = world->job;
+    struct dt_device *dev = job->linked;
+    pthread_mutex_lock(&job->lock);
+    dt_links_forget(job);
+    job->linked = NULL;
+    pthread_mutex_unlock(&job->lock);
+    dev->engine->links->close(dev);
+}
+
+bool dt_comm_is_linked(const struct dt_comm *world)
+{
+    return world->near != NULL;
+}
+
+const char *dt_comm_links(const struct dt_comm *world)
+{
+    return *world->job->links_name ? world->job->links_name : NULL;
+}
+
+struct dt_comm *dt_comm_near(struct dt_comm *c)
+{
+    return c && c->near ? c->near : c;
+}
+
+void dt_comm_lend(struct dt_comm *near, void *memory, size_t bytes)
+{
+    if (near->is_near)
+        near->job->linked_staging = (struct dt_scratch){memory, bytes};
+}
+
+bool dt_comm_is_near(const struct dt_comm *c)
+{
+    return c->is_near;
+}
+
+int dt_comm_finish_ops(const struct dt_comm *c, struct dt_device *dev, struct dt_error *err)
+{
+    return c->is_near ? 0 : dev->ops->synchronize(dev, err);
+}
+
+/* --- operations ------------------------------------------------------------------------------- */
+
+int dt_link_exchange(const struct dt_operation *op, const struct dt_transfer *transfers, int count,
+                     struct dt_error *err)
+{
+    struct dt_job *job = op->comm->job;
+    struct dt_link_transfer *list = dt_alloc((size_t)count, sizeof *list);
+    int moving = 0;
+    for (int i = 0; i < count; i++) {
+        const struct dt_transfer *t = &transfers[i];
+        if (t->bytes == 0)
+            continue;
+        /* Of two ranks of a lane the first sends. */
+        int peer = op->lane == DT_LINK_ALL ? op->comm->members[t->peer] : t->sends;
+        list[moving++] = (struct dt_link_transfer){t->sends, peer, t->data, t->bytes};
+        job->bytes_sent += t->sends ? t->bytes : 0;
+    }
+    int rc = moving > 0 ? links_of(job)->exchange(job->linked, op->lane, list, moving, err) : 0;
+    free(list);
+    return rc;
+}
+
+static int name_operation(const struct dt_operation *op, struct dt_error *err)
+{
+    char name[DT_OPERATION_NAME];
+    return dt_fail_context(err, "%s", dt_name_operation(op, name));
+}
+
+bool dt_links_busy(const struct dt_job *job)
+{
+    for (int i = 0; i < DT_LINK_LANES; i++)
+        if (job->watched[i].first < job->watched[i].end)
+            return true;
+    return false;
+}
+
+void dt_links_forget(struct dt_job *job)
+{
+    for (int i = 0; i < DT_LINK_LANES; i++)
+        job->watched[i].first = job->watched[i].end;
+}
+
+/* With the lock. Where there is no room for more, the newest stands for the one before it too:
+ * they end in their order. */
+static void watch(struct dt_job *job, const struct dt_operation *op, uint64_t ticket)
+{
+    struct dt_watched *w = &job->watched[op->lane];
+    if (w->first == w->end)
+        w->since = dt_now();
+    if (w->end - w->first == DT_QUEUE)
+        w->end--;
+    w->all[w->end++ % DT_QUEUE] = (struct dt_linked){*op, ticket};
+    pthread_cond_signal(&job->submitted_one);
+}
+
+dt_ticket dt_link_submit(struct dt_comm *near, struct dt_operation op)
+{
+    struct dt_job *job = near->job;
+    struct dt_error err;
+    op.comm = near;
+    op.number = near->number++;
+    links_of(job)->begin(job->linked, op.lane);
+    int rc = op.run(&op, &err);
+    dt_ticket ticket = links_of(job)->end(job->linked, op.lane);
+    if (rc < 0)
+        name_operation(&op, &err);
+    pthread_mutex_lock(&job->lock);
+    if (rc < 0)
+        dt_job_fail(job, rc, &err);
+    else
+        watch(job, &op, ticket);
+    pthread_mutex_unlock(&job->lock);
+    return ticket;
+}
+
+int dt_link_wait(struct dt_comm *near, enum dt_link_lane lane, dt_ticket ticket,
+                 struct dt_error *err)
+{
+    struct dt_job *job = near->job;
+    links_of(job)->join(job->linked, lane, ticket);
+    pthread_mutex_lock(&job->lock);
+    int rc = job->failed;
+    if (rc < 0)
+        *err = job->error;
+    pthread_mutex_unlock(&job->lock);
+    return rc;
+}
+
+/* Ends the watch over what is done of a lane. */
+static int watch_lane(struct dt_job *job, enum dt_link_lane lane, double now, struct dt_error *err)
+{
+    struct dt_watched *w = &job->watched[lane];
+    while (w->first < w->end) {
+        const struct dt_linked *oldest = &w->all[w->first % DT_QUEUE];
+        int rc = links_of(job)->test(job->linked, lane, oldest->ticket, err);
+        if (rc == 0 && now - w->since > job->patience)
+            rc = dt_fail(err, DT_ESTALLED, "has not ended on the device for %.0f seconds",
+                         job->patience);
+        if (rc <= 0)
+            return rc < 0 ? name_operation(&oldest->op, err) : 0;
+        w->first++;
+        w->since = now;
+    }
+    return 0;
+}
+
+int dt_links_watch(struct dt_job *job, struct dt_error *err)
+{
+    double now = dt_now();
+    if (now - job->watched_at < DT_WATCH_SECONDS)
+        return 0;
+    job->watched_at = now;
+    for (int i = 0; i < DT_LINK_LANES; i++)
+        DT_TRY(watch_lane(job, (enum dt_link_lane)i, now, err));
+    return 0;
+}

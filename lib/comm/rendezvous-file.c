@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/rendezvous-file.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+
+#define SIGN "dt-meeting " /* the file begins with */
+#define TEXT 256           /* bytes of the file, at most */
+
+static int cannot_meet(const char *path, struct dt_error *err)
+{
+    return dt_fail_errno(err, "ranks cannot meet at '%s'", path);
+}
+
+static int refuse(const char *path, struct dt_error *err)
+{
+    return dt_fail(err, DT_EFORMAT, "ranks cannot meet at '%s': it is another kind of file", path);
+}
+
+static bool is_full(const char *folder)
+{
+    struct statvfs fs;
+    if (statvfs(folder, &fs) < 0 || fs.f_blocks == 0)
+        return false;
+    return (geteuid() == 0 ? fs.f_bfree : fs.f_bavail) == 0;
+}
+
+/* What would keep a file that is not there from being made. */
+static int check_room(const char *path, struct dt_error *err)
+{
+    char *named = dt_strndup(path, (size_t)(dt_path_base(path) - path));
+    const char *folder = *named ? named : ".";
+    struct dt_error ignored; /* opening it tells */
+    int rc = 0;
+    if (!dt_is_directory(folder)) {
+        rc = dt_fail(err, DT_EMISSING, "ranks cannot meet at '%s': there is no folder '%s'", path,
+                     folder);
+    } else if (dt_file_probe(path, &ignored) == 0) {
+        bool full = is_full(folder), barred = faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) < 0;
+        errno = full ? ENOSPC : errno;
+        rc = barred || full ? cannot_meet(path, err) : 0;
+    }
+    free(named);
+    return rc;
+}
+
+/* "dt-meeting KEY PORT ADDRESS", a line. */
+static void describe(const struct dt_notice *n, struct dt_buffer *line)
+{
+    char address[INET_ADDRSTRLEN] = "";
+    dt_buffer_add_string(line, SIGN);
+    for (int i = 0; i < DT_KEY; i++)
+        dt_buffer_printf(line, "%02x", n->key[i]);
+    inet_ntop(AF_INET, &n->place.address, address, sizeof address);
+    dt_buffer_printf(line, " %u %s\n", ntohs((uint16_t)n->place.port), address);
+}
+
+static bool read_key(const char *text, uint8_t key[DT_KEY])
+{
+    for (int i = 0; i < DT_KEY; i++) {
+        unsigned byte;
+        if (!isxdigit((unsigned char)text[2 * i]) || !isxdigit((unsigned char)text[2 * i + 1]) ||
+            sscanf(text + 2 * i, "%2x", &byte) != 1)
+            return false;
+        key[i] = (uint8_t)byte;
+    }
+    return text[2 * DT_KEY] == ' ';
+}
+
+/* A file whose line is not whole, or another version's, says nothing. */
+static void understand(const char *text, struct dt_notice *n)
+{
+    char address[INET_ADDRSTRLEN];
+    unsigned port;
+    const char *line = strchr(text, '\n') ? text + strlen(SIGN) : "";
+    if (!read_key(line, n->key) || sscanf(line + 2 * DT_KEY, "%u %15s", &port, address) != 2 ||
+        port == 0 || port > UINT16_MAX || inet_pton(AF_INET, address, &n->place.address) != 1)
+        memset(n, 0, sizeof *n);
+    else
+        n->place.port = htons((uint16_t)port);
+}
+
+/* What is in it, as far as it is a notice. */
+static int read_text(const char *path, int file, char text[TEXT], struct dt_error *err)
+{
+    struct stat st;
+    memset(text, 0, TEXT);
+    if (fstat(file, &st) < 0)
+        return cannot_meet(path, err);
+    if (!S_ISREG(st.st_mode))
+        return refuse(path, err);
+    ssize_t n = pread(file, text, TEXT - 1, 0);
+    if (n < 0 && errno != ESTALE)
+        return cannot_meet(path, err);
+    return n > 0 && strncmp(text, SIGN, strlen(SIGN)) != 0 ? refuse(path, err) : 0;
+}
+
+/* Whether nobody else can read the key, or have written it. */
+static bool is_private(const struct stat *st)
+{
+    return st->st_uid == geteuid() && (st->st_mode & (S_IRWXG | S_IRWXO)) == 0;
+}
+
+int dt_notice_read(const char *path, struct dt_notice *notice, struct dt_error *err)
+{
+    char text[TEXT] = "";
+    struct stat st;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
+    memset(notice, 0, sizeof *notice);
+    if (file < 0 && errno != ENOENT && errno != ESTALE)
+        return cannot_meet(path, err);
+    if (file < 0) {
+        rc = check_room(path, err);
+    } else {
+        rc = read_text(path, file, text, err);
+        if (rc == 0 && fstat(file, &st) == 0 && is_private(&st))
+            understand(text, notice);
+        close(file);
+    }
+    return rc;
+}
+
+/* Whether it is locked, and still the one at the path; file systems without locks do without. */
+static bool is_taken(const char *path, int file)
+{
+    struct stat own, there;
+    if (flock(file, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return false;
+    return fstat(file, &own) == 0 && stat(path, &there) == 0 && own.st_ino == there.st_ino &&
+           own.st_dev == there.st_dev;
+}
+
+static int refuse_shared(const char *path, const struct stat *st, struct dt_error *err)
+{
+    return dt_fail(err, DT_EINVALID,
+                   "ranks cannot meet at '%s': the file there is of user %u and mode %o, and must "
+                   "be of user %u and mode 600, for it holds the job's key; choose a path on a "
+                   "file system that keeps both",
+                   path, (unsigned)st->st_uid, (unsigned)st->st_mode & 0777, (unsigned)geteuid());
+}
+
+/* 1: the file that was taken is fit for a key; 0: it was removed, for a new one. */
+static int check_privacy(const char *path, int file, bool made, struct dt_error *err)
+{
+    struct stat st;
+    if (fstat(file, &st) < 0)
+        return cannot_meet(path, err);
+    if (is_private(&st))
+        return 1;
+    if (made || st.st_uid != geteuid()) {
+        int rc = refuse_shared(path, &st, err);
+        if (made)
+            unlink(path);
+        return rc;
+    }
+    unlink(path); /* a mode of now does not stop who has it open */
+    return 0;
+}
+
+static int open_file(const char *path, bool *made)
+{
+    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    *made = file >= 0;
+    return *made || errno != EEXIST ? file : open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+}
+
+int dt_notice_take(const char *path, int *file, struct dt_error *err)
+{
+    char text[TEXT];
+    bool made;
+    *file = -1;
+    DT_TRY(check_room(path, err));
+    int opened = open_file(path, &made);
+    if (opened < 0 && errno == ENOENT) /* removed meanwhile */
+        return 0;
+    if (opened < 0)
+        return errno == EISDIR ? refuse(path, err) : cannot_meet(path, err);
+    int rc = is_taken(path, opened);
+    if (rc > 0)
+        rc = read_text(path, opened, text, err) < 0 ? err->code : 1;
+    if (rc > 0)
+        rc = check_privacy(path, opened, made, err);
+    if (rc > 0)
+        *file = opened;
+    else
+        close(opened);
+    return rc < 0 ? rc : 0;
+}
+
+int dt_notice_write(const char *path, int file, const struct dt_notice *notice,
+                    struct dt_error *err)
+{
+    struct dt_buffer line = DT_BUFFER_EMPTY;
+    describe(notice, &line);
+    int rc = 0;
+    if (ftruncate(file, 0) < 0 || pwrite(file, line.data, line.size, 0) != (ssize_t)line.size ||
+        fsync(file) < 0) /* it stays open, and other machines would wait for it */
+        rc = cannot_meet(path, err);
+    dt_buffer_release(&line);
+    return rc;
+}
+
+void dt_notice_remove(const char *path, int file)
+{
+    unlink(path);
+    close(file);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include "dedup/shingle.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <utf8proc.h>
+
+#include "base/buffer.h"
+#include "unicode/character.h"
+#include "unicode/utf8.h"
+
+#define BASE UINT64_C(0x9e3779b97f4a7c15) /* of the rolling sum over words; odd */
+
+/* What an ASCII character becomes: a letter, 0 for a digit, or nothing. */
+/* clang-format off */
+static const char plain[128] = {
+    ['0'] = '0', '0', '0', '0', '0', '0', '0', '0', '0', '0',
+    ['A'] = 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm',
+    'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z',
+    ['a'] = 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm',
+    'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z',
+};
+/* clang-format on */
+
+struct reader {
+    struct dt_shingles *shingles;
+    uint64_t recent[DT_SHINGLE_WORDS]; /* hashes of the last words, a ring */
+    uint64_t sum;                      /* of the last n words, each times a power of BASE */
+    uint64_t oldest_power;             /* BASE to the n */
+    int n;
+    uint64_t word; /* hash of the word being read */
+    bool in_word, in_number;
+};
+
+static uint64_t scramble(uint64_t x)
+{
+    x ^= x >> 32;
+    x *= UINT64_C(0xd6e8feb86659fd93);
+    x ^= x >> 32;
+    x *= UINT64_C(0xd6e8feb86659fd93);
+    return x ^ x >> 32;
+}
+
+static void end_word(struct reader *r)
+{
+    struct dt_shingles *s = r->shingles;
+    if (!r->in_word)
+        return;
+    uint64_t hash = scramble(r->word), *oldest = &r->recent[s->words % (size_t)r->n];
+    r->sum = r->sum * BASE + hash - *oldest * r->oldest_power;
+    *oldest = hash;
+    s->words++;
+    r->in_word = r->in_number = false;
+    if (s->words < (size_t)r->n)
+        return;
+    DT_GROW(s->items, s->count, s->capacity);
+    s->items[s->count++] = scramble(r->sum);
+}
+
+static void add_to_word(struct reader *r, uint32_t c)
+{
+    if (!r->in_word)
+        r->word = UINT64_C(0xcbf29ce484222325);
+    r->in_word = true;
+    if (c == '0' && r->in_number)
+        return;
+    r->in_number = c == '0';
+    r->word = (r->word ^ c) * UINT64_C(0x100000001b3);
+}
+
+static void add_point(struct reader *r, uint32_t point)
+{
+    unsigned kind = dt_code_point_kind(point);
+    if (kind & DT_NUMBER)
+        add_to_word(r, '0');
+    else if (kind & (DT_BLANK | DT_SYMBOL | DT_PUNCTUATION | DT_BEFORE))
+        end_word(r);
+    else if (!(kind & DT_MARK))
+        add_to_word(r, point);
+}
+
+/* A character beyond ASCII, decomposed, without its marks, in folded case. */
+static void add_character(struct reader *r, const char *p)
+{
+    utf8proc_int32_t points[8];
+    int boundary = UTF8PROC_BOUNDCLASS_START;
+    utf8proc_option_t how =
+        (utf8proc_option_t)(UTF8PROC_DECOMPOSE | UTF8PROC_STRIPMARK | UTF8PROC_CASEFOLD);
+    utf8proc_ssize_t n =
+        utf8proc_decompose_char((utf8proc_int32_t)dt_utf8_decode(p), points, 8, how, &boundary);
+    for (utf8proc_ssize_t i = 0; i < n && i < 8; i++)
+        add_point(r, (uint32_t)points[i]);
+}
+
+void dt_shingles_find(struct dt_shingles *s, int n, const char *text, size_t size)
+{
+    struct reader r = {.shingles = s, .n = n, .oldest_power = 1};
+    for (int i = 0; i < n; i++)
+        r.oldest_power *= BASE;
+    s->count = s->words = 0;
+    for (size_t i = 0; i < size; i += dt_utf8_length(text[i])) {
+        unsigned char c = (unsigned char)text[i];
+        if (c >= 0x80)
+            add_character(&r, text + i);
+        else if (plain[c])
+            add_to_word(&r, (uint32_t)plain[c]);
+        else
+            end_word(&r);
+    }
+    end_word(&r);
+}
+
+void dt_shingles_release(struct dt_shingles *s)
+{
+    free(s->items);
+    *s = (struct dt_shingles){0};
+}

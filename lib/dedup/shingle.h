@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sequences of n words as hashes, for what compares documents: near duplicates and
+ * contamination. The text is seen through a coarse eye, as FineWeb sees it: lower
+ * case, without diacritics and punctuation, a number of any length as 0. Words
+ * stand between what is left out; dt-rules(5) gives the definition.
+ *
+ *     struct dt_shingles s = {0};
+ *     dt_shingles_find(&s, 5, text, size);
+ *     for (size_t i = 0; i < s.count; i++)
+ *         use(s.items[i]);
+ *     dt_shingles_release(&s);
+ */
+#ifndef DT_DEDUP_SHINGLE_H
+#define DT_DEDUP_SHINGLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DT_SHINGLE_WORDS 64 /* at most so many words a shingle */
+
+struct dt_shingles { /* all-zero is a valid empty list */
+    uint64_t *items; /* in the order of the text; equal ones stay */
+    size_t count, capacity;
+    size_t words; /* of the text */
+};
+
+/* Replaces the list by the shingles of n words (1 .. DT_SHINGLE_WORDS) of text, which
+ * must be valid UTF-8. Fewer words than n make none. */
+void dt_shingles_find(struct dt_shingles *s, int n, const char *text, size_t size);
+void dt_shingles_release(struct dt_shingles *s);
+
+#endif

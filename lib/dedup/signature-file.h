@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files of MinHash signatures, dt-signatures(5): runs of documents, in each the keys
+ * of every band in increasing order, so that any number of files can be merged in
+ * little memory.
+ *
+ *     struct dt_signature_writer *w;
+ *     DT_TRY(dt_signature_writer_open(&w, &settings, &out, err));
+ *     DT_TRY(dt_signature_writer_add(w, dt_hash(text, size), keys, err));
+ *     DT_TRY(dt_signature_writer_end(w, err));
+ */
+#ifndef DT_DEDUP_SIGNATURE_FILE_H
+#define DT_DEDUP_SIGNATURE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+struct dt_signature_settings {
+    uint32_t bands, rows, words; /* words a shingle */
+    uint64_t seed;
+};
+
+/* Documents of a run: 8 bytes each and 12 for each band are in memory at once. */
+#define DT_SIGNATURE_RUN ((size_t)1 << 17)
+
+struct dt_signature_writer;
+
+/* out is borrowed, and committed by the caller. *w is owned by the caller. */
+int dt_signature_writer_open(struct dt_signature_writer **w,
+                             const struct dt_signature_settings *settings, struct dt_output *out,
+                             struct dt_error *err) DT_MUST_CHECK;
+/* keys: one a band, or NULL for a document that has none. */
+int dt_signature_writer_add(struct dt_signature_writer *w, uint64_t text_hash, const uint64_t *keys,
+                            struct dt_error *err) DT_MUST_CHECK;
+int dt_signature_writer_end(struct dt_signature_writer *w, struct dt_error *err) DT_MUST_CHECK;
+void dt_signature_writer_free(struct dt_signature_writer *w); /* NULL is fine */
+
+struct dt_signature_run {
+    uint64_t offset;           /* in the file, of its text hashes */
+    uint64_t documents, keyed; /* all; those with keys */
+};
+
+struct dt_signature_file {
+    int fd;
+    char *path;
+    struct dt_signature_settings settings;
+    struct dt_signature_run *runs;
+    size_t run_count, run_capacity;
+    uint64_t documents;
+};
+
+/* Opens and checks a whole file. *file is released after a failure. */
+int dt_signature_file_open(struct dt_signature_file *file, const char *path,
+                           struct dt_error *err) DT_MUST_CHECK;
+void dt_signature_file_close(struct dt_signature_file *file); /* all-zero is fine */
+/* count text hashes of a run, from first on. */
+int dt_signature_file_hashes(const struct dt_signature_file *file,
+                             const struct dt_signature_run *run, uint64_t first, size_t count,
+                             uint64_t *hashes, struct dt_error *err) DT_MUST_CHECK;
+/* count keys of a band of a run, from first on, in increasing order, and the documents
+ * that have them, counted in the run from 0. */
+int dt_signature_file_keys(const struct dt_signature_file *file, const struct dt_signature_run *run,
+                           uint32_t band, uint64_t first, size_t count, uint64_t *keys,
+                           uint32_t *documents, struct dt_error *err) DT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "eval/scored-model.h"
+
+int dt_subject_open(struct dt_subject *s, struct dt_device *dev, struct dt_comm *ranks,
+                    const char *directory, struct dt_error *err)
+{
+    *s = (struct dt_subject){.directory = directory, .ranks = ranks};
+    return dt_model_load(&s->model, dev, directory, err);
+}
+
+int dt_subject_need_next_token(const struct dt_subject *s, struct dt_error *err)
+{
+    if (!dt_model_is_masked(&s->model->config))
+        return 0;
+    return dt_fail(err, DT_EINVALID,
+                   "%s: a model of the family '%s' fills in masked tokens, and gives no "
+                   "probability to text",
+                   s->directory, dt_family_names[s->model->config.family]);
+}
+
+int dt_subject_check_vocabulary(const struct dt_subject *s, uint32_t size, const char *what,
+                                struct dt_error *err)
+{
+    if (size <= (uint32_t)s->model->config.vocab_size)
+        return 0;
+    return dt_fail(err, DT_EINVALID, "%s: has %u tokens, the model in %s only %ld", what, size,
+                   s->directory, s->model->config.vocab_size);
+}
+
+int dt_subject_need_tokenizer(struct dt_subject *s, const char *path, struct dt_error *err)
+{
+    const char *from = path ? path : s->directory;
+    DT_TRY(dt_tokenizer_load(&s->tokenizer, from, err));
+    s->encoder = dt_encoder_new(s->tokenizer);
+    return dt_subject_check_vocabulary(s, dt_tokenizer_size(s->tokenizer), from, err);
+}
+
+void dt_subject_release(struct dt_subject *s)
+{
+    dt_encoder_free(s->encoder);
+    dt_tokenizer_free(s->tokenizer);
+    dt_model_free(s->model);
+    *s = (struct dt_subject){0};
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* Names and order of tensors in GGUF, which writing and reading share. */
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/gguf-internal.h"
+
+static const struct {
+    enum dt_role role;
+    const char *name; /* %d: the layer */
+} names[] = {
+    {DT_TOKEN_EMBEDDING, "token_embd.weight"},
+    {DT_POSITION_EMBEDDING, "position_embd.weight"},
+    {DT_NORM1_WEIGHT, "blk.%d.attn_norm.weight"},
+    {DT_NORM1_BIAS, "blk.%d.attn_norm.bias"},
+    {DT_QKV_WEIGHT, "blk.%d.attn_qkv.weight"},
+    {DT_QKV_BIAS, "blk.%d.attn_qkv.bias"},
+    {DT_Q_WEIGHT, "blk.%d.attn_q.weight"},
+    {DT_K_WEIGHT, "blk.%d.attn_k.weight"},
+    {DT_V_WEIGHT, "blk.%d.attn_v.weight"},
+    {DT_PROJECTION_WEIGHT, "blk.%d.attn_output.weight"},
+    {DT_PROJECTION_BIAS, "blk.%d.attn_output.bias"},
+    {DT_NORM2_WEIGHT, "blk.%d.ffn_norm.weight"},
+    {DT_NORM2_BIAS, "blk.%d.ffn_norm.bias"},
+    {DT_GATE_WEIGHT, "blk.%d.ffn_gate.weight"},
+    {DT_UP_WEIGHT, "blk.%d.ffn_up.weight"},
+    {DT_UP_BIAS, "blk.%d.ffn_up.bias"},
+    {DT_DOWN_WEIGHT, "blk.%d.ffn_down.weight"},
+    {DT_DOWN_BIAS, "blk.%d.ffn_down.bias"},
+    {DT_FINAL_NORM_WEIGHT, "output_norm.weight"},
+    {DT_FINAL_NORM_BIAS, "output_norm.bias"},
+    {DT_HEAD_WEIGHT, "output.weight"},
+};
+
+bool dt_gguf_name(const struct dt_param *p, char name[64])
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *number = strstr(names[i].name, "%d");
+        if (names[i].role != p->role)
+            continue;
+        if (number)
+            snprintf(name, 64, "%.*s%d%s", (int)(number - names[i].name), names[i].name, p->layer,
+                     number + 2);
+        else
+            snprintf(name, 64, "%s", names[i].name);
+        return true;
+    }
+    return false;
+}
+
+bool dt_gguf_turns(const struct dt_param *p)
+{
+    return p->rank == 2 && !p->transposed && p->role != DT_TOKEN_EMBEDDING &&
+           p->role != DT_POSITION_EMBEDDING && p->role != DT_HEAD_WEIGHT;
+}
+
+int64_t dt_gguf_permuted_heads(const struct dt_model_config *c, const struct dt_param *p)
+{
+    if (c->family != DT_FAMILY_LLAMA)
+        return 0;
+    return p->role == DT_Q_WEIGHT ? c->num_heads : p->role == DT_K_WEIGHT ? c->num_kv_heads : 0;
+}
+
+void dt_gguf_permute(float *to, const float *from, int64_t rows, int64_t columns, int64_t heads,
+                     bool back)
+{
+    int64_t size = rows / heads, half = size / 2;
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t head = row / size, place = row % size; /* in Hugging Face's order */
+        int64_t moved = head * size + place % half * 2 + place / half;
+        memcpy(to + (back ? row : moved) * columns, from + (back ? moved : row) * columns,
+               (size_t)columns * sizeof *to);
+    }
+}
+
+void dt_gguf_transpose(float *to, const float *from, int64_t rows, int64_t columns)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            to[j * rows + i] = from[i * columns + j];
+}

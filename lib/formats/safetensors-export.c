@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+#include "formats/safetensors-export.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/rng.h"
+#include "model/decode.h"
+#include "model/finite.h"
+#include "model/forward-backward.h"
+#include "json/json.h"
+
+/* --- writing ----------------------------------------------------------------------------------*/
+
+static uint64_t bytes_of(const struct dt_named_tensor *t)
+{
+    return (uint64_t)t->shape[0] * (uint64_t)(t->rank == 2 ? t->shape[1] : 1) *
+           dt_dtype_size(t->dtype);
+}
+
+/* How many tensors from the first on make a file of at most most bytes; at least one. */
+static int count_fitting(const struct dt_named_tensor *list, int count, uint64_t most)
+{
+    uint64_t sum = bytes_of(&list[0]);
+    int n = 1;
+    while (n < count && sum + bytes_of(&list[n]) <= most)
+        sum += bytes_of(&list[n++]);
+    return n;
+}
+
+static char *shard_path(const char *directory, int number, int shards)
+{
+    return dt_format("%s/model-%05d-of-%05d.safetensors", directory, number, shards);
+}
+
+static void remove_shards(const char *directory, int shards)
+{
+    for (int number = 1; number <= shards; number++) {
+        char *path = shard_path(directory, number, shards);
+        remove(path);
+        free(path);
+    }
+}
+
+static int write_shard(const char *directory, int number, int shards,
+                       const struct dt_named_tensor *list, int count, struct json_object *map,
+                       struct dt_error *err)
+{
+    char *path = shard_path(directory, number, shards);
+    for (int i = 0; i < count; i++)
+        dt_json_object_add(map, list[i].name, dt_json_new_string(strrchr(path, '/') + 1));
+    int rc = dt_safetensors_write(path, list, count, false, err);
+    free(path);
+    return rc;
+}
+
+static int write_shards(const char *directory, const struct dt_named_tensor *list, int count,
+                        uint64_t most, uint64_t total, struct dt_error *err)
+{
+    struct json_object *index = dt_json_new_object(), *map = dt_json_new_object();
+    struct json_object *metadata = dt_json_new_object();
+    int shards = 0, rc = 0;
+    for (int from = 0; from < count; from += count_fitting(list + from, count - from, most))
+        shards++;
+    for (int from = 0, n, number = 1; rc == 0 && from < count; from += n, number++) {
+        n = count_fitting(list + from, count - from, most);
+        rc = write_shard(directory, number, shards, list + from, n, map, err);
+    }
+    dt_json_object_add(metadata, "total_size", dt_json_new_int((int64_t)total));
+    dt_json_object_add(index, "metadata", metadata);
+    dt_json_object_add(index, "weight_map", map);
+    char *path = dt_path_join(directory, DT_INDEX_FILE);
+    rc = rc < 0 ? rc : dt_json_write(path, index, err);
+    if (rc < 0)
+        remove_shards(directory, shards);
+    free(path);
+    json_object_put(index);
+    return rc;
+}
+
+static int write_weights(const char *directory, const struct dt_named_tensor *list, int count,
+                         uint64_t most, struct dt_error *err)
+{
+    uint64_t total = 0;
+    for (int i = 0; i < count; i++)
+        total += bytes_of(&list[i]);
+    if (most > 0 && total > most)
+        return write_shards(directory, list, count, most, total, err);
+    char *path = dt_path_join(directory, DT_WEIGHTS_FILE);
+    int rc = dt_safetensors_write(path, list, count, false, err);
+    free(path);
+    return rc;
+}
+
+int dt_model_export(const struct dt_model *m, enum dt_dtype dtype, uint64_t most, uint32_t eot,
+                    const char *directory, struct dt_error *err)
+{
+    for (int i = 0; i < m->table.count; i++) {
+        const struct dt_param *p = &m->table.params[i];
+        DT_TRY(dt_check_weights(m->parameters + p->offset, p->count, dtype, directory, p->name, 0,
+                                err));
+    }
+    struct dt_named_tensor *list = dt_model_named_tensors(&m->table, m->parameters, "");
+    void *narrow = dt_alloc((size_t)m->table.elements, dt_dtype_size(dtype));
+    struct dt_tensor to = dt_matrix_of(dtype, narrow, 1, m->table.elements);
+    struct dt_tensor from = dt_matrix(m->parameters, 1, m->table.elements);
+    m->device->ops->copy(m->device, &to, &from);
+    for (int i = 0; i < m->table.count; i++) {
+        list[i].dtype = dtype;
+        list[i].data =
+            (void *)((char *)narrow + (size_t)m->table.params[i].offset * dt_dtype_size(dtype));
+    }
+    int rc = write_weights(directory, list, m->table.count, most, err);
+    char *config = dt_path_join(directory, DT_CONFIG_FILE);
+    rc = rc < 0 ? rc : dt_model_config_write(&m->config, eot, config, err);
+    free(config);
+    free(narrow);
+    free(list);
+    return rc;
+}
+
+static void remove_named(const char *directory, struct json_object *map)
+{
+    json_object_object_foreach(map, tensor, name)
+    {
+        (void)tensor;
+        if (!json_object_is_type(name, json_type_string))
+            continue;
+        char *shard = dt_path_join(directory, dt_path_base(dt_json_text(name)));
+        remove(shard);
+        free(shard);
+    }
+}
+
+void dt_model_export_remove_shards(const char *directory)
+{
+    struct dt_error ignored;
+    struct json_object *index, *map;
+    char *path = dt_path_join(directory, DT_INDEX_FILE);
+    if (dt_json_read(path, &index, &ignored) == 0 &&
+        dt_json_get(index, "weight_map", json_type_object, path, &map, &ignored) == 0)
+        remove_named(directory, map);
+    json_object_put(index);
+    free(path);
+}
+
+/* --- several models ---------------------------------------------------------------------------*/
+
+static bool same_shape(const struct dt_model *a, const struct dt_model *b)
+{
+    if (a->table.count != b->table.count || a->config.num_heads != b->config.num_heads ||
+        a->config.num_kv_heads != b->config.num_kv_heads)
+        return false;
+    for (int i = 0; i < a->table.count; i++)
+        if (a->table.params[i].role != b->table.params[i].role ||
+            a->table.params[i].shape[0] != b->table.params[i].shape[0] ||
+            a->table.params[i].shape[1] != b->table.params[i].shape[1])
+            return false;
+    return true;
+}
+
+int dt_model_mix(struct dt_model *m, float keep, const struct dt_model *other, float weight,
+                 const char *name, struct dt_error *err)
+{
+    if (!same_shape(m, other))
+        return dt_fail(err, DT_EINVALID, "%s: is of another shape than the first model", name);
+    struct dt_tensor to = dt_matrix(m->parameters, 1, m->table.elements);
+    struct dt_tensor from = dt_matrix(other->parameters, 1, other->table.elements);
+    m->device->ops->combine(m->device, &to, keep, &from, weight);
+    dt_model_refresh(m);
+    return 0;
+}
+
+#define PROBE 48 /* tokens that models are compared on */
+
+static int probe_causal(const struct dt_model *m, const uint32_t *ids, int64_t length,
+                        float *values, struct dt_error *err)
+{
+    struct dt_decoder *d;
+    DT_TRY(dt_decoder_new(&d, m, 1, length, err));
+    for (int64_t t = 0; t < length; t++)
+        dt_decoder_feed(d, 0, ids + t, 1, values + t * m->config.vocab_size);
+    dt_decoder_free(d);
+    return 0;
+}
+
+static int probe_masked(const struct dt_model *m, const uint32_t *ids, int64_t length,
+                        float *values, struct dt_error *err)
+{
+    struct dt_workspace *w;
+    struct dt_batch batch;
+    DT_TRY(
+        dt_workspace_new(&w, m, &(struct dt_workspace_shape){.batch = 1, .length = length}, err));
+    dt_batch_init(&batch, 1, length);
+    dt_batch_next_token(&batch, ids, 1, length);
+    dt_model_score(m, w, &batch, values, NULL);
+    dt_batch_release(&batch);
+    dt_workspace_free(w);
+    return 0;
+}
+
+int dt_model_compare(struct dt_model_difference *difference, const struct dt_model *a,
+                     const struct dt_model *b, struct dt_error *err)
+{
+    bool masked = dt_model_is_masked(&a->config);
+    int64_t length = a->config.max_seq_len < PROBE ? a->config.max_seq_len : PROBE;
+    size_t count = (size_t)(masked ? length : length * a->config.vocab_size);
+    uint32_t ids[PROBE + 1];
+    float *x = dt_alloc(count, sizeof *x), *y = dt_alloc(count, sizeof *y);
+    struct dt_rng rng;
+    *difference = (struct dt_model_difference){0, 0};
+    dt_rng_init(&rng, dt_random_key(1, 'V', 0));
+    for (int i = 0; i <= PROBE; i++)
+        ids[i] = dt_rng_below(&rng, (uint32_t)a->config.vocab_size);
+    int rc = same_shape(a, b) ? 0 : dt_fail(err, DT_EINVALID, "the models differ in shape");
+    rc = rc < 0 ? rc : (masked ? probe_masked : probe_causal)(a, ids, length, x, err);
+    rc = rc < 0 ? rc : (masked ? probe_masked : probe_causal)(b, ids, length, y, err);
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        difference->largest = fmax(difference->largest, fabs((double)x[i] - (double)y[i]));
+        difference->range = fmax(difference->range, fabs((double)x[i]));
+        if (!isfinite(x[i]) || !isfinite(y[i]))
+            rc = dt_fail(err, DT_EFORMAT,
+                         "the logits of token %zu of the comparison are not finite, so that it "
+                         "shows nothing: the model's numbers overflow",
+                         i / (count / (size_t)length) + 1);
+    }
+    free(x);
+    free(y);
+    return rc;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* tokenizer_config.json: what readers of tokenizer.json must be told besides. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "formats/model-directory.h"
+#include "json/json.h"
+
+/* What special tokens are for, by their usual spellings. */
+static const char *const purposes[][4] = {
+    {"mask_token", "[MASK]", "<mask>", "<|mask|>"}, {"pad_token", "[PAD]", "<pad>", "<|pad|>"},
+    {"unk_token", "[UNK]", "<unk>", "<|unk|>"},     {"cls_token", "[CLS]", "<cls>", "<|cls|>"},
+    {"sep_token", "[SEP]", "<sep>", "<|sep|>"},
+};
+
+static void add_special(struct json_object *config, const char *content, bool ends)
+{
+    for (size_t i = 0; i < sizeof purposes / sizeof *purposes; i++)
+        for (int j = 1; j < 4; j++)
+            if (strcmp(content, purposes[i][j]) == 0)
+                dt_json_object_add(config, purposes[i][0], dt_json_new_string(content));
+    if (!ends)
+        return;
+    dt_json_object_add(config, "bos_token", dt_json_new_string(content));
+    dt_json_object_add(config, "eos_token", dt_json_new_string(content));
+}
+
+/* A tokenizer without added tokens has none that are special. */
+static void add_specials(struct json_object *config, struct json_object *tokenizer, uint32_t eot)
+{
+    struct json_object *added = NULL, *content, *id;
+    json_object_object_get_ex(tokenizer, "added_tokens", &added);
+    if (!json_object_is_type(added, json_type_array))
+        return;
+    for (size_t i = 0; i < json_object_array_length(added); i++) {
+        struct json_object *token = json_object_array_get_idx(added, i);
+        if (json_object_object_get_ex(token, "content", &content) &&
+            json_object_object_get_ex(token, "id", &id))
+            add_special(config, dt_json_text(content), json_object_get_int64(id) == eot);
+    }
+}
+
+/* Without token_type_ids, which readers would make of zeros, and GPT-2 would add token 0 for. */
+static void add_inputs(struct json_object *config)
+{
+    struct json_object *names = dt_json_new_array();
+    dt_json_array_add(names, dt_json_new_string("input_ids"));
+    dt_json_array_add(names, dt_json_new_string("attention_mask"));
+    dt_json_object_add(config, "model_input_names", names);
+}
+
+int dt_tokenizer_config_write(const char *directory, uint32_t eot, long max_length,
+                              struct dt_error *err)
+{
+    struct json_object *tokenizer = NULL, *config = dt_json_new_object();
+    char *source = dt_path_join(directory, DT_TOKENIZER_FILE);
+    char *path = dt_path_join(directory, DT_TOKENIZER_CONFIG_FILE);
+    int rc = dt_json_read(source, &tokenizer, err);
+    if (rc == 0) {
+        /* Otherwise readers build the usual tokenizer of the model's family. */
+        dt_json_object_add(config, "tokenizer_class",
+                           dt_json_new_string("PreTrainedTokenizerFast"));
+        dt_json_object_add(config, "model_max_length", dt_json_new_int(max_length));
+        add_inputs(config);
+        add_specials(config, tokenizer, eot);
+        rc = dt_json_write(path, config, err);
+    }
+    json_object_put(tokenizer);
+    json_object_put(config);
+    free(source);
+    free(path);
+    return rc;
+}

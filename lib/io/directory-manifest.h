@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A manifest: the list of a directory's files with their sizes and hashes,
+ * written last, so that a directory with a manifest that agrees is whole.
+ *
+ *     {"files": {"model.safetensors": {"bytes": 496, "xxh3": "0123..."}, ...}}
+ */
+#ifndef DT_IO_DIRECTORY_MANIFEST_H
+#define DT_IO_DIRECTORY_MANIFEST_H
+
+#include "base/error.h"
+
+/* Writes DIRECTORY/name, listing the files (paths inside the directory, ended by NULL). */
+int dt_inventory_write(const char *directory, const char *name, const char *const *files,
+                       struct dt_error *err) DT_MUST_CHECK;
+/* Reads DIRECTORY/name and every file that it lists; fails on the first that is
+ * absent, outside of the directory, of another size, or of another hash. */
+int dt_inventory_verify(const char *directory, const char *name,
+                        struct dt_error *err) DT_MUST_CHECK;
+
+#endif

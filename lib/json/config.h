@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Configuration from one schema: a table of settings gives the defaults, the
+ * strict reading of YAML files, overrides from the command line, and the
+ * printed result.
+ *
+ *     struct run { long steps; double rate; };
+ *     static const struct dt_setting schema[] = {
+ *         {"training.steps", DT_SET_INT, offsetof(struct run, steps), "1000", 1, 1e9},
+ *         {"training.rate", DT_SET_REAL, offsetof(struct run, rate), "1e-3", 0, 1},
+ *         {NULL}};
+ *     dt_config_defaults(schema, &run);
+ *     DT_TRY(dt_config_read(schema, &run, "run.yaml", err));
+ *     DT_TRY(dt_config_override(schema, &run, "training.steps=10", "--set", err));
+ *
+ * A setting is "section.key". Aliases and fixed settings are read, not printed, so
+ * that files written for other programs can be used as they are. Unknown, duplicate and mistyped
+ * keys are errors with FILE:LINE:COLUMN.
+ */
+#ifndef DT_JSON_CONFIG_H
+#define DT_JSON_CONFIG_H
+
+#include <stddef.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+enum dt_setting_kind {
+    DT_SET_INT,    /* long; suffixes k, M, G */
+    DT_SET_REAL,   /* double */
+    DT_SET_BOOL,   /* bool: true or false */
+    DT_SET_CHOICE, /* int: index into choices */
+    DT_SET_STRING, /* char[DT_SETTING_STRING] */
+    DT_SET_ALIAS,  /* another name of the setting named by initial */
+    DT_SET_FIXED   /* takes the value initial alone, which changes nothing */
+};
+#define DT_SETTING_STRING 256
+
+struct dt_setting {
+    const char *name; /* NULL ends the table */
+    enum dt_setting_kind kind;
+    size_t offset;       /* of the field in the caller's struct */
+    const char *initial; /* NULL: none, and the field is left as it is */
+    double min, max;     /* of numbers; both 0 means any */
+    const char *const *choices;
+    /* Of an alias: pairs of a word and what it means to the setting, ended by NULL;
+     * other values go through as they are. */
+    const char *const *words;
+    const char *advice; /* of a fixed one or a choice: what to do instead; or NULL */
+};
+
+void dt_config_defaults(const struct dt_setting *schema, void *object);
+int dt_config_read(const struct dt_setting *schema, void *object, const char *path,
+                   struct dt_error *err) DT_MUST_CHECK;
+/* assignment: "section.key=value". source names the place it came from in errors. */
+int dt_config_override(const struct dt_setting *schema, void *object, const char *assignment,
+                       const char *source, struct dt_error *err) DT_MUST_CHECK;
+/* The setting that an assignment is of, under whatever name; NULL: there is none. */
+const struct dt_setting *dt_config_assigned(const struct dt_setting *schema,
+                                            const char *assignment);
+/* Appends all settings as YAML that dt_config_read reads back. */
+void dt_config_print(const struct dt_setting *schema, const void *object, struct dt_buffer *yaml);
+/* Appends the value of one setting, as dt_config_print does. */
+void dt_config_print_value(const struct dt_setting *setting, const void *object,
+                           struct dt_buffer *yaml);
+/* The first setting whose values differ, or NULL. */
+const struct dt_setting *dt_config_difference(const struct dt_setting *schema, const void *a,
+                                              const void *b);
+
+#endif

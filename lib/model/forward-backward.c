@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/forward-backward.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "model/block.h"
+#include "model/context-parallel.h"
+#include "model/families.h"
+#include "model/head.h"
+#include "model/layer.h"
+#include "model/tensor-parallel.h"
+
+/* What passes need while they compute, and nobody between them. */
+struct common {
+    struct dt_tensor x, out;         /* R x C: what the first block gets; what a block adds */
+    struct dt_tensor dstream, dnorm; /* S x C and R x C gradients, training only */
+    struct dt_block_scratch scratch;
+    struct dt_block block; /* what blocks do not keep */
+    struct dt_ring ring;   /* where there are several contexts */
+};
+
+struct dt_workspace {
+    struct dt_arena arena;
+    const struct dt_model *model; /* borrowed */
+    struct dt_workspace_shape shape;
+    /* The batch at hand. */
+    int64_t rows;
+    struct dt_block_pass pass;
+    struct dt_cross_entropy loss;
+    /* On the device, of each row. */
+    int32_t *inputs, *span_begins, *span_ends;
+    double *loss_sum;             /* of dt_model_backward */
+    int32_t *ids;                 /* in host memory, batch x length, where tokens are cut up */
+    struct dt_batch own;          /* this context's rows of it, where others have others */
+    int32_t *spans;               /* of these */
+    struct dt_block *blocks;      /* one a layer of the run, or one for all when scoring */
+    struct dt_tensor last;        /* S x C (block.h): the residual stream behind the last block */
+    struct dt_tensor norm, stats; /* its norm, R x C and S x dt_norm_statistics */
+    struct dt_head head;
+    struct common common; /* perhaps a lender's */
+};
+
+static bool begins(const struct dt_workspace *w)
+{
+    return w->shape.run.first == 0;
+}
+
+static bool ends(const struct dt_workspace *w)
+{
+    return w->shape.run.end == w->model->table.layers;
+}
+
+/* Blocks with memory of their own. */
+static int64_t block_count(const struct dt_workspace *w)
+{
+    return w->shape.training ? dt_range_count(w->shape.run) : 1;
+}
+
+static bool shares_sequences(const struct dt_workspace *w)
+{
+    return w->model->part.contexts > 1;
+}
+
+/* R at most. */
+static int64_t most_rows(const struct dt_workspace *w)
+{
+    return dt_context_rows(&w->model->part, w->shape.batch, w->shape.length);
+}
+
+static void lay_out_common(struct dt_workspace *w)
+{
+    const struct dt_model *m = w->model;
+    int64_t rows = most_rows(w), width = m->config.hidden_size;
+    struct dt_arena *a = &w->arena;
+    w->common.x = dt_arena_matrix_of(a, m->compute, rows, width);
+    w->common.out = dt_arena_matrix_of(a, m->compute, rows, width);
+    dt_block_layout(&w->common.block, a, m, rows, w->shape.recompute, NULL);
+    if (w->shape.training) {
+        w->common.dstream = dt_arena_matrix_of(a, m->compute, dt_stream_most(m, rows), width);
+        w->common.dnorm = dt_arena_matrix_of(a, m->compute, rows, width);
+        dt_block_scratch_layout(&w->common.scratch, a, m, rows);
+    }
+    if (shares_sequences(w))
+        dt_ring_layout(&w->common.ring, a, m, rows, w->shape.training);
+}
+
+static void lay_out(struct dt_workspace *w)
+{
+    const struct dt_model *m = w->model;
+    const struct dt_workspace *lender = w->shape.lender;
+    int64_t rows = most_rows(w), width = m->config.hidden_size;
+    int64_t own = dt_stream_most(m, rows);
+    struct dt_arena *a = &w->arena;
+    if (lender)
+        w->common = lender->common;
+    else
+        lay_out_common(w);
+    w->inputs = dt_arena_take(a, (size_t)rows * sizeof *w->inputs);
+    w->loss_sum = dt_arena_take(a, sizeof *w->loss_sum);
+    w->span_begins = dt_arena_take(a, (size_t)rows * sizeof *w->span_begins);
+    w->span_ends = dt_arena_take(a, (size_t)rows * sizeof *w->span_ends);
+    w->last = dt_arena_matrix_of(a, m->compute, own, width);
+    if (dt_part_holds(&m->part, m->table.layers, m->table.layers)) {
+        w->norm = dt_arena_matrix_of(a, m->compute, rows, width);
+        w->stats = dt_arena_matrix(a, own, dt_norm_statistics(m));
+        dt_head_layout(&w->head, a, m, w->shape.training, lender ? &lender->head : NULL);
+    }
+    for (int i = 0; i < block_count(w); i++)
+        dt_block_layout(&w->blocks[i], a, m, rows, w->shape.recompute, &w->common.block);
+}
+
+struct dt_workspace *dt_workspace_plan(const struct dt_model *m,
+                                       const struct dt_workspace_shape *shape)
+{
+    struct dt_workspace *w = dt_alloc(1, sizeof *w);
+    assert(shape->length <= m->config.max_seq_len);
+    w->model = m;
+    w->shape = *shape;
+    if (shape->run.end == 0)
+        w->shape.run.end = m->table.layers;
+    dt_head_init(&w->head, m, most_rows(w), shape->head_rows);
+    w->blocks = dt_alloc((size_t)block_count(w), sizeof *w->blocks);
+    lay_out(w);
+    return w;
+}
+
+int dt_workspace_allocate(struct dt_workspace *w, struct dt_error *err)
+{
+    DT_TRY(dt_arena_allocate(&w->arena, w->model->device, err));
+    if (w->model->part.slices > 1 && begins(w))
+        w->ids = dt_alloc((size_t)most_rows(w), sizeof *w->ids);
+    if (shares_sequences(w)) {
+        dt_batch_init(&w->own, w->shape.batch, most_rows(w) / w->shape.batch);
+        w->spans = dt_alloc((size_t)(2 * most_rows(w)), sizeof *w->spans);
+    }
+    lay_out(w);
+    return 0;
+}
+
+int dt_workspace_new(struct dt_workspace **result, const struct dt_model *m,
+                     const struct dt_workspace_shape *shape, struct dt_error *err)
+{
+    struct dt_workspace *w = dt_workspace_plan(m, shape);
+    *result = NULL;
+    int rc = dt_workspace_allocate(w, err);
+    if (rc < 0) {
+        dt_workspace_free(w);
+        return rc;
+    }
+    *result = w;
+    return 0;
+}
+
+size_t dt_workspace_bytes(const struct dt_workspace *w)
+{
+    return w->arena.memory ? w->arena.size : w->arena.used;
+}
+
+void dt_workspace_free(struct dt_workspace *w)
+{
+    if (w == NULL)
+        return;
+    dt_arena_release(&w->arena, w->model->device);
+    dt_head_release(&w->head);
+    dt_batch_release(&w->own);
+    free(w->spans);
+    free(w->blocks);
+    free(w->ids);
+    free(w);
+}
+
+/* Brings ids to the device, counted from the first of the tokens that lie here. */
+static void stage_ids(struct dt_workspace *w, const struct dt_batch *batch)
+{
+    struct dt_device *dev = w->model->device;
+    const int32_t *ids = batch->inputs;
+    for (int64_t i = 0; i < w->rows; i++)
+        assert(ids[i] >= 0 && ids[i] < w->model->config.vocab_size);
+    for (int64_t i = 0; w->ids && i < w->rows; i++)
+        w->ids[i] = ids[i] - (int32_t)w->model->slice.tokens.first;
+    dev->ops->upload(dev, w->inputs, w->ids ? w->ids : ids, (size_t)w->rows * sizeof *ids);
+}
+
+/* Brings to the device what attention keeps to, where the batch says so. */
+static void stage_spans(struct dt_workspace *w, const struct dt_batch *batch)
+{
+    struct dt_device *dev = w->model->device;
+    size_t bytes = (size_t)w->rows * sizeof *w->span_begins;
+    if (batch->begins == NULL)
+        return;
+    dev->ops->upload(dev, w->span_begins, batch->begins, bytes);
+    dev->ops->upload(dev, w->span_ends, batch->ends, bytes);
+    w->pass.attention.begins = w->span_begins;
+    w->pass.attention.ends = w->span_ends;
+}
+
+void dt_pass_begin(struct dt_workspace *w, const struct dt_batch *batch, const struct dt_pass *how)
+{
+    const struct dt_model *m = w->model;
+    w->rows = dt_context_rows(&m->part, batch->count, batch->length);
+    assert(w->rows <= most_rows(w));
+    w->pass = (struct dt_block_pass){
+        .rows = w->rows,
+        .attention = dt_model_attention(m, batch->count, batch->length),
+        .ring = &w->common.ring,
+        .dropout = how != NULL,
+        .seed = how ? how->seed : 0,
+        .sample = batch->first_sample,
+    };
+    if (shares_sequences(w)) {
+        dt_context_cut(&w->own, w->spans, &m->part, batch);
+        batch = &w->own;
+    }
+    stage_spans(w, batch);
+    w->loss = how ? (struct dt_cross_entropy){how->scale, how->label_smoothing, how->z_loss}
+                  : (struct dt_cross_entropy){0};
+    if (begins(w))
+        stage_ids(w, batch);
+    if (ends(w))
+        dt_head_stage(&w->head, m, batch);
+}
+
+static struct dt_tensor rows_of(const struct dt_workspace *w, const struct dt_tensor *x)
+{
+    return dt_rows(x, 0, w->rows);
+}
+
+/* The rows of the stream that lie here: of what has all rows, and of what has these alone. */
+static struct dt_tensor stream_of(const struct dt_workspace *w, const struct dt_tensor *x)
+{
+    struct dt_tensor rows = rows_of(w, x);
+    return dt_stream_rows(w->model, &rows);
+}
+
+static struct dt_tensor own_of(const struct dt_workspace *w, const struct dt_tensor *x)
+{
+    return dt_rows(x, 0, dt_range_count(dt_peers_rows(w->model, w->rows)));
+}
+
+struct dt_tensor dt_pass_input(const struct dt_workspace *w)
+{
+    return stream_of(w, &w->common.x);
+}
+
+struct dt_tensor dt_pass_output(const struct dt_workspace *w)
+{
+    return own_of(w, &w->last);
+}
+
+struct dt_tensor dt_pass_gradient(const struct dt_workspace *w)
+{
+    return own_of(w, &w->common.dstream);
+}
+
+/* The first row of x as so many rows: all tokens are of the first type. */
+static struct dt_tensor repeat_first(const struct dt_tensor *x, int64_t rows)
+{
+    struct dt_tensor repeated = *x;
+    repeated.rows = rows;
+    repeated.stride = 0;
+    return repeated;
+}
+
+/* Token and position embeddings as the first block gets them. */
+static void embed(struct dt_workspace *w)
+{
+    const struct dt_model *m = w->model;
+    struct dt_tensor x = rows_of(w, &w->common.x), own = stream_of(w, &w->common.x);
+    struct dt_tensor tokens = dt_model_weight(m, DT_TOKEN_EMBEDDING, -1);
+    struct dt_tensor positions = dt_model_weight(m, DT_POSITION_EMBEDDING, -1);
+    bool places = positions.data && m->part.slice == 0; /* once in the sum */
+    const struct dt_attention *stretch = &w->pass.attention;
+    for (int i = 0; i < dt_stretches(&m->part); i++) {
+        struct dt_tensor rows = dt_stretch_rows(&m->part, &x, i);
+        m->device->ops->embedding_forward(m->device, &rows, w->inputs + i * rows.rows, &tokens,
+                                          places ? &positions : NULL, stretch->queries,
+                                          dt_stretch_place(&m->part, stretch->length, i));
+    }
+    if (m->part.slices > 1)
+        dt_peers_to_stream(m, &x);
+    if (!dt_architecture_of(&m->config)->post_norm)
+        dt_drop(m, -1, DT_DROP_EMBEDDING, &own, &w->pass);
+}
+
+/* All rows of the gradient of the embeddings, from that of the stream. */
+static struct dt_tensor all_rows(struct dt_workspace *w, struct dt_tensor *own)
+{
+    const struct dt_model *m = w->model;
+    struct dt_tensor rows = rows_of(w, &w->common.dnorm), place = stream_of(w, &w->common.dnorm);
+    if (!dt_architecture_of(&m->config)->post_norm)
+        dt_drop(m, -1, DT_DROP_EMBEDDING, own, &w->pass);
+    if (!m->part.sequence)
+        return *own;
+    m->device->ops->copy(m->device, &place, own);
+    dt_peers_gather(m, &rows);
+    return rows;
+}
+
+static void embed_backward(struct dt_workspace *w, const struct dt_flat *gradients)
+{
+    const struct dt_model *m = w->model;
+    const struct dt_ops *ops = m->device->ops;
+    struct dt_tensor own = own_of(w, &w->common.dstream), stream = all_rows(w, &own);
+    struct dt_tensor dtokens = dt_table_view(&m->table, gradients, DT_TOKEN_EMBEDDING, -1);
+    struct dt_tensor dpositions = dt_table_view(&m->table, gradients, DT_POSITION_EMBEDDING, -1);
+    struct dt_tensor dtypes = dt_table_view(&m->table, gradients, DT_TYPE_EMBEDDING, -1);
+    if (dtypes.data) {
+        struct dt_tensor dtype = dt_rows(&dtypes, 0, 1);
+        ops->bias_backward(m->device, &dtype, &stream);
+    }
+    const struct dt_attention *stretch = &w->pass.attention;
+    for (int i = 0; i < dt_stretches(&m->part); i++) {
+        struct dt_tensor rows = dt_stretch_rows(&m->part, &stream, i), positions = dpositions;
+        if (dpositions.data)
+            positions = dt_rows(&dpositions, dt_stretch_place(&m->part, stretch->length, i),
+                                stretch->queries);
+        ops->embedding_backward(m->device, &dtokens, dpositions.data ? &positions : NULL, &rows,
+                                w->inputs + i * rows.rows, stretch->queries);
+    }
+}
+
+/* Blocks, between what comes in in w->common.x and what leaves in w->last. */
+static void pass_blocks(struct dt_workspace *w)
+{
+    const struct dt_model *m = w->model;
+    struct dt_tensor x = stream_of(w, &w->common.x), out = rows_of(w, &w->common.out), type = {0};
+    struct dt_tensor added = stream_of(w, &w->common.out);
+    struct dt_tensor last = own_of(w, &w->last), stats = own_of(w, &w->stats);
+    const struct dt_tensor *add = NULL;
+    if (begins(w) && m->table.has[DT_TYPE_EMBEDDING]) {
+        struct dt_tensor types = dt_model_weight(m, DT_TYPE_EMBEDDING, -1);
+        type = repeat_first(&types, x.rows);
+        add = &type;
+    }
+    for (int layer = (int)w->shape.run.first; layer < w->shape.run.end; layer++) {
+        struct dt_block *block = &w->blocks[(layer - w->shape.run.first) % block_count(w)];
+        dt_bucket_enter(m, dt_layer_bucket(layer), false);
+        dt_block_forward(m, layer, block, &x, add, &out, NULL, &w->pass);
+        dt_bucket_leave(m, dt_layer_bucket(layer), false);
+        x = dt_block_stream(m, block, w->rows);
+        add = &added;
+    }
+    if (ends(w)) {
+        struct dt_tensor norm = stream_of(w, &w->norm), rows = rows_of(w, &w->norm);
+        dt_bucket_enter(m, dt_layer_bucket(m->table.layers), false);
+        dt_norm_forward(m, m->table.layers, DT_FINAL_NORM_WEIGHT, DT_FINAL_NORM_BIAS, &norm, &stats,
+                        &last, &x, add);
+        dt_peers_from_stream(m, &rows);
+        dt_bucket_leave(m, dt_layer_bucket(m->table.layers), false);
+    } else {
+        m->device->ops->copy(m->device, &last, &x);
+        if (add)
+            m->device->ops->combine(m->device, &last, 1, add, 1);
+    }
+}
+
+void dt_pass_forward(struct dt_workspace *w)
+{
+    const struct dt_model *m = w->model;
+    if (begins(w)) {
+        dt_bucket_enter(m, DT_TOKEN_BUCKET, false);
+        dt_bucket_enter(m, dt_layer_bucket(-1), false);
+        embed(w);
+        dt_bucket_leave(m, DT_TOKEN_BUCKET, false);
+    }
+    pass_blocks(w);
+    if (begins(w))
+        dt_bucket_leave(m, dt_layer_bucket(-1), false);
+}
+
+/* --- the head --------------------------------------------------------------------------------- */
+
+/* The head is the token embedding, to whose gradient it adds as that does. */
+static bool shares_gradient(const struct dt_model *m)
+{
+    return dt_head_gradient_bucket(m) == DT_TOKEN_BUCKET;
+}
+
+static void enter_head(const struct dt_model *m, bool gradients)
+{
+    int behind = dt_layer_bucket(m->table.layers), weight = dt_head_weight_bucket(m);
+    int gradient = dt_head_gradient_bucket(m);
+    dt_bucket_enter(m, behind, gradients);
+    if (weight != behind)
+        dt_bucket_enter(m, weight, gradients && gradient == weight);
+    if (gradients && gradient != weight)
+        dt_bucket_enter(m, gradient, true);
+}
+
+static void leave_head(const struct dt_model *m, bool gradients)
+{
+    int behind = dt_layer_bucket(m->table.layers), weight = dt_head_weight_bucket(m);
+    int gradient = dt_head_gradient_bucket(m);
+    if (gradients && gradient != weight)
+        dt_bucket_leave(m, gradient, true);
+    if (weight != behind && !(gradients && shares_gradient(m)))
+        dt_bucket_leave(m, weight, gradients && gradient == weight);
+    dt_bucket_leave(m, behind, gradients);
+}
+
+/* Gradients of a bucket that are sums over slices are put together apart until they are. */
+static struct dt_flat begin_gradients(const struct dt_model *m, int bucket,
+                                      const struct dt_flat *gradients)
+{
+    struct dt_flat apart = *gradients;
+    apart.partial = m->room.partial;
+    dt_peers_clear_partial(m, bucket);
+    return apart;
+}
+
+/* Leaves the gradient of the stream behind the last block. */
+static void head_backward(struct dt_workspace *w, const struct dt_flat *gradients)
+{
+    const struct dt_model *m = w->model;
+    int behind = dt_layer_bucket(m->table.layers);
+    struct dt_tensor norm = rows_of(w, &w->norm), dnorm = rows_of(w, &w->common.dnorm);
+    struct dt_tensor own = stream_of(w, &w->common.dnorm), stream = own_of(w, &w->common.dstream);
+    struct dt_tensor last = own_of(w, &w->last), stats = own_of(w, &w->stats);
+    enter_head(m, true);
+    struct dt_flat apart = begin_gradients(m, behind, gradients);
+    dt_head_run(&w->head, m, &norm, false, &apart, &dnorm, &w->loss);
+    m->device->ops->zero(m->device, &stream);
+    dt_norm_backward(m, &apart, m->table.layers, DT_FINAL_NORM_WEIGHT, DT_FINAL_NORM_BIAS, &stream,
+                     &own, &last, &stats);
+    dt_peers_add_partial(m, behind, gradients);
+    leave_head(m, true);
+}
+
+static void blocks_backward(struct dt_workspace *w, const struct dt_flat *gradients)
+{
+    const struct dt_model *m = w->model;
+    struct dt_tensor stream = own_of(w, &w->common.dstream);
+    for (int layer = (int)w->shape.run.end - 1; layer >= w->shape.run.first; layer--) {
+        int bucket = dt_layer_bucket(layer);
+        dt_bucket_enter(m, bucket, true);
+        struct dt_flat apart = begin_gradients(m, bucket, gradients);
+        dt_block_backward(m, layer, &w->blocks[layer - w->shape.run.first], &stream,
+                          &w->common.scratch, &apart, w->shape.recompute, &w->pass);
+        dt_peers_add_partial(m, bucket, gradients);
+        dt_bucket_leave(m, bucket, true);
+    }
+}
+
+void dt_pass_backward(struct dt_workspace *w, const struct dt_flat *gradients, double *loss)
+{
+    const struct dt_model *m = w->model;
+    assert(w->shape.training);
+    if (ends(w))
+        head_backward(w, gradients);
+    blocks_backward(w, gradients);
+    if (begins(w)) {
+        if (!(ends(w) && shares_gradient(m)))
+            dt_bucket_enter(m, DT_TOKEN_BUCKET, true);
+        dt_bucket_enter(m, dt_layer_bucket(-1), true);
+        embed_backward(w, gradients);
+        dt_bucket_leave(m, dt_layer_bucket(-1), true);
+        dt_bucket_leave(m, DT_TOKEN_BUCKET, true);
+    }
+    if (ends(w))
+        m->device->ops->sum(m->device, loss, w->head.losses, w->head.count);
+}
+
+double dt_model_backward(const struct dt_model *m, struct dt_workspace *w,
+                         const struct dt_batch *batch, const struct dt_flat *gradients,
+                         const struct dt_pass *how)
+{
+    assert(w->model == m && begins(w) && ends(w));
+    double loss;
+    dt_pass_begin(w, batch, how);
+    dt_pass_forward(w);
+    dt_pass_backward(w, gradients, w->loss_sum);
+    m->device->ops->download(m->device, &loss, w->loss_sum, sizeof loss);
+    return loss;
+}
+
+/* values are those of the rows with a target. */
+static void download(const struct dt_workspace *w, const struct dt_batch *batch,
+                     const float *values, float *host)
+{
+    const struct dt_model *m = w->model;
+    if (!shares_sequences(w)) {
+        dt_head_download(&w->head, m, batch, values, host);
+        return;
+    }
+    float *own = dt_alloc((size_t)w->rows, sizeof *own);
+    dt_head_download(&w->head, m, &w->own, values, own);
+    memset(host, 0, (size_t)(batch->count * batch->length) * sizeof *host);
+    for (int64_t i = 0; i < w->rows; i++)
+        host[dt_context_row(&m->part, batch, i)] = own[i];
+    free(own);
+}
+
+void dt_pass_score(struct dt_workspace *w, const struct dt_batch *batch, float *losses, float *hits)
+{
+    const struct dt_model *m = w->model;
+    struct dt_tensor norm = rows_of(w, &w->norm);
+    enter_head(m, false);
+    dt_head_run(&w->head, m, &norm, hits != NULL, NULL, NULL, &w->loss);
+    leave_head(m, false);
+    download(w, batch, w->head.losses, losses);
+    if (hits)
+        download(w, batch, w->head.hits, hits);
+}
+
+void dt_model_score(const struct dt_model *m, struct dt_workspace *w, const struct dt_batch *batch,
+                    float *losses, float *hits)
+{
+    assert(w->model == m && begins(w) && ends(w));
+    dt_pass_begin(w, batch, NULL);
+    dt_pass_forward(w);
+    dt_pass_score(w, batch, losses, hits);
+}

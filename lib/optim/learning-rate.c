@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#include "optim/learning-rate.h"
+
+#include <math.h>
+
+/* How far step is on the way from the first step of a decay, where it is 0, to
+ * the last before end, where it is 1. */
+static double part_done(long step, long first, long end)
+{
+    if (step < first)
+        return 0;
+    double part = end - first > 1 ? (double)(step - first) / (double)(end - first - 1) : 1;
+    return part < 1 ? part : 1;
+}
+
+static long stable_end(const struct dt_settings *s)
+{
+    long steps = s->training.max_steps, warmup = s->training.warmup_steps;
+    long end = steps - lround(s->training.decay_fraction * (double)steps);
+    return end > warmup ? end : warmup;
+}
+
+double dt_learning_rate(const struct dt_settings *s, long step)
+{
+    double peak = s->training.learning_rate, low = peak * s->training.min_learning_rate_ratio;
+    long warmup = s->training.warmup_steps, end = s->training.max_steps;
+    if (step < warmup)
+        return peak * (double)(step + 1) / (double)warmup;
+    switch ((enum dt_lr_schedule)s->training.schedule) {
+    case DT_LR_SCHEDULE_CONSTANT:
+        break;
+    case DT_LR_SCHEDULE_LINEAR:
+        return peak - (peak - low) * part_done(step, warmup, end);
+    case DT_LR_SCHEDULE_COSINE:
+        return low + 0.5 * (peak - low) * (1 + cos(M_PI * part_done(step, warmup, end)));
+    case DT_LR_SCHEDULE_WSD:
+        return peak - (peak - low) * part_done(step, stable_end(s), end);
+    case DT_LR_SCHEDULE_INVERSE_SQRT:
+        return fmax(low, peak * sqrt(fmax((double)warmup, 1) / (double)(step + 1)));
+    }
+    return peak;
+}

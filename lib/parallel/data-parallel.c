@@ -1,0 +1,654 @@
+/* SPDX-License-Identifier: MIT */
+#include "parallel/data-parallel.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+
+#define COUNTED 256 /* micro-batches up to which the arrays needed are counted, not bounded */
+
+struct dt_bucket_sum {
+    int64_t passes; /* of this rank's that have left it */
+    bool entered;
+    struct dt_tree_stack stack;
+    float **spares; /* arrays not in use */
+    int spare_count;
+    size_t *offsets, *bytes; /* of a group's ranks, and 1: their blocks, from the bucket's
+                              * beginning */
+    size_t piece[2];         /* 0, and the floats of this rank's */
+    dt_ticket ticket;
+    bool pending;
+    float *host; /* staged: copies of what is exchanged */
+};
+
+static int size_of(const struct dt_parallel *p)
+{
+    return dt_comm_size(p->replicas.all);
+}
+
+static int rank_of(const struct dt_parallel *p)
+{
+    return dt_comm_rank(p->replicas.all);
+}
+
+/* Ranks that pass other micro-batches than each other, and which of them a rank is. */
+static int replicas_of(const struct dt_parallel *p)
+{
+    return size_of(p) / p->replicas.contexts;
+}
+
+static int replica_of(const struct dt_parallel *p, int rank)
+{
+    return rank / p->replicas.contexts;
+}
+
+/* Which owner of its group this rank is. */
+static int owner_of(const struct dt_parallel *p)
+{
+    return dt_comm_rank(p->replicas.group);
+}
+
+static int64_t bucket_size(const struct dt_parallel *p, int bucket)
+{
+    return p->sharding.buckets[bucket + 1] - p->sharding.buckets[bucket];
+}
+
+/* --- the deal of micro-batches ---------------------------------------------------------------- */
+
+int dt_parallel_replicas(const struct dt_parallel *p)
+{
+    return replicas_of(p);
+}
+
+struct dt_range dt_parallel_part(const struct dt_parallel *p, int64_t count)
+{
+    return dt_range_part(count, replica_of(p, rank_of(p)), replicas_of(p));
+}
+
+static int group_of(const struct dt_parallel *p)
+{
+    return rank_of(p) / p->sharding.owners;
+}
+
+/* What a group has of the micro-batches, which its ranks pass in turn with rounds: with these
+ * every replica is one rank. */
+static struct dt_range group_part(const struct dt_parallel *p, int64_t batches, int group)
+{
+    return dt_range_part(batches, group, p->sharding.groups);
+}
+
+static int64_t own_of(const struct dt_parallel *p, int64_t batches, int rank)
+{
+    int owners = p->sharding.owners;
+    struct dt_range part = p->keeping == DT_KEEP_ROUNDS
+                               ? group_part(p, batches, rank / owners)
+                               : dt_range_part(batches, replica_of(p, rank), replicas_of(p));
+    int64_t count = dt_range_count(part);
+    return p->keeping == DT_KEEP_ROUNDS ? (count - rank % owners + owners - 1) / owners : count;
+}
+
+static int64_t batch_of(const struct dt_parallel *p, int64_t batches, int rank, int64_t i)
+{
+    int owners = p->sharding.owners;
+    if (p->keeping == DT_KEEP_ROUNDS)
+        return group_part(p, batches, rank / owners).first + i * owners + rank % owners;
+    return dt_part_first(batches, replica_of(p, rank), replicas_of(p)) + i;
+}
+
+int64_t dt_parallel_own(const struct dt_parallel *p, int64_t batches)
+{
+    return own_of(p, batches, rank_of(p));
+}
+
+int64_t dt_parallel_batch(const struct dt_parallel *p, int64_t batches, int64_t i)
+{
+    return batch_of(p, batches, rank_of(p), i);
+}
+
+/* Idle rounds of a whole arena come first: then nothing is in it yet. */
+int64_t dt_parallel_leaf(const struct dt_parallel *p, int64_t round)
+{
+    int64_t i = p->keeping == DT_KEEP_WHOLE ? round - (p->rounds - p->own) : round;
+    return i < 0 || i >= p->own ? -1 : dt_parallel_batch(p, p->batches, i);
+}
+
+/* --- layout ----------------------------------------------------------------------------------- */
+
+/* Arrays that a tree takes at a time, in any step of up to most micro-batches. */
+static int arrays_needed(const struct dt_parallel *p, int64_t most)
+{
+    int needed = 1;
+    bool rounds = p->keeping == DT_KEEP_ROUNDS;
+    if (most > COUNTED) {
+        int64_t ranges = rounds ? p->sharding.groups : size_of(p);
+        for (int64_t own = (most + ranges - 1) / ranges; own > 1; own /= 2)
+            needed += 2;
+        return needed + 1;
+    }
+    for (int64_t batches = size_of(p); batches <= most; batches++) {
+        struct dt_range own =
+            rounds ? group_part(p, batches, group_of(p)) : dt_parallel_part(p, batches);
+        int arrays = dt_tree_arrays(own.first, own.end, batches);
+        needed = arrays > needed ? arrays : needed;
+    }
+    return needed;
+}
+
+static bool slotted(const struct dt_parallel *p)
+{
+    return p->keeping == DT_KEEP_PIECES || p->keeping == DT_KEEP_ROUNDS;
+}
+
+static enum dt_keeping keeping_of(const struct dt_parallel *p, int64_t most)
+{
+    bool pieces = p->stage >= 2;
+    if (p->invariant)
+        return pieces ? DT_KEEP_ROUNDS : DT_KEEP_TREE;
+    return pieces && most == replicas_of(p) ? DT_KEEP_PIECES : DT_KEEP_WHOLE;
+}
+
+static void cut_up_bucket(struct dt_parallel *p, int bucket)
+{
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    int owners = p->sharding.owners;
+    s->spares = dt_alloc((size_t)p->arena_count, sizeof *s->spares);
+    s->offsets = dt_alloc((size_t)owners + 1, sizeof *s->offsets);
+    s->bytes = dt_alloc((size_t)owners + 1, sizeof *s->bytes);
+    for (int r = 0; r < owners; r++) {
+        struct dt_range run = dt_owned(&p->sharding, bucket, r);
+        s->offsets[r] = (size_t)(run.first - p->sharding.buckets[bucket]);
+        s->offsets[r + 1] = (size_t)(run.end - p->sharding.buckets[bucket]);
+    }
+    for (int r = 0; r <= owners; r++)
+        s->bytes[r] = s->offsets[r] * sizeof(float);
+    s->piece[1] = s->offsets[owner_of(p) + 1] - s->offsets[owner_of(p)];
+}
+
+/* Of all ranks: as large as they are many, so that no plan has it. */
+static void cut_up(struct dt_parallel *p)
+{
+    size_t size = (size_t)size_of(p);
+    p->firsts = dt_alloc(size + 1, sizeof *p->firsts);
+    p->group_firsts = dt_alloc((size_t)p->sharding.groups + 1, sizeof *p->group_firsts);
+    p->shared = dt_alloc((size_t)p->most * DT_SHARED_MOST, sizeof *p->shared);
+    p->shared_bytes = dt_alloc(size + 1, sizeof *p->shared_bytes);
+    for (int b = 0; b < p->sharding.count; b++)
+        cut_up_bucket(p, b);
+}
+
+static int skipped_bucket(void)
+{
+    const char *bucket = getenv("DT_DEBUG_SKIP_REDUCTION");
+    return bucket ? atoi(bucket) : -1;
+}
+
+/* Whether the work can be dealt out to so many ranks. */
+static int check(const struct dt_settings *settings, int size, struct dt_error *err)
+{
+    long most = settings->training.gradient_accumulation_steps;
+    long least =
+        settings->training.batch_ramp_tokens > 0 ? settings->training.batch_ramp_start : most;
+    if (least < size)
+        return dt_fail(
+            err, DT_EINVALID, "a step of %ld micro-batch%s cannot be shared by %d ranks: raise %s",
+            least, least == 1 ? "" : "es", size,
+            least < most ? "training.batch_ramp_start" : "training.gradient_accumulation_steps");
+    return 0;
+}
+
+/* What links need for sums. */
+static size_t lent_of(const struct dt_parallel *p)
+{
+    size_t most = 0;
+    if (!dt_comm_is_near(p->near.all) || size_of(p) == 1)
+        return 0;
+    for (int b = 0; b < p->sharding.count; b++)
+        most = (size_t)bucket_size(p, b) > most ? (size_t)bucket_size(p, b) : most;
+    most = most < DT_LINK_CHUNK ? most : DT_LINK_CHUNK;
+    return (size_t)(p->sharding.owners + p->sharding.groups) * most * sizeof(float);
+}
+
+int dt_parallel_init(struct dt_parallel *p, const struct dt_replicas *replicas,
+                     struct dt_device *device, const struct dt_sharding *sharding,
+                     const struct dt_settings *settings, struct dt_error *err)
+{
+    size_t size = (size_t)dt_comm_size(replicas->all), groups = (size_t)dt_groups(replicas);
+    const struct dt_replicas near = dt_replicas_near(replicas);
+    bool own_memory = device && device->engine->own_memory;
+    size_t owners = size / groups;
+    long most = settings->training.gradient_accumulation_steps;
+    *p = (struct dt_parallel){.replicas = *replicas,
+                              .near = near,
+                              .device = device,
+                              .sharding = *sharding,
+                              .stage = owners > 1 ? (int)settings->distributed.zero_stage : 0,
+                              .invariant = settings->distributed.invariant,
+                              .overlap = settings->distributed.overlap,
+                              .staged = own_memory && size > 1 && !dt_comm_is_near(near.all),
+                              .skipped = skipped_bucket()};
+    p->squares =
+        (struct dt_squares){.sharding = &p->sharding, .group = replicas->group, .device = device};
+    p->staging = (struct dt_staging){.comm = near.all, .device = device, .needed = p->staged};
+    DT_TRY(check(settings, replicas_of(p), err));
+    p->most = most;
+    p->sharding.owners = (int)owners;
+    p->sharding.groups = (int)groups;
+    p->apart =
+        size > 1 && (dt_settings_sync_is_local(settings) || settings->distributed.compress != 0);
+    if (size > 1 && settings->distributed.sync == DT_SYNC_PARAMETER_SERVER) {
+        p->sharding.rooted = true;
+        p->stage = p->stage > 0 ? p->stage : 1;
+    }
+    p->lent_bytes = lent_of(p);
+    p->keeping = keeping_of(p, most);
+    bool tree = p->keeping == DT_KEEP_TREE || p->keeping == DT_KEEP_ROUNDS;
+    p->arena_count = tree ? arrays_needed(p, most) : 1;
+    p->arenas = dt_alloc((size_t)p->arena_count, sizeof *p->arenas);
+    p->gradients = dt_alloc((size_t)sharding->count, sizeof *p->gradients);
+    p->own_sums = dt_alloc((size_t)sharding->count, sizeof *p->own_sums);
+    p->sums = dt_alloc((size_t)sharding->count, sizeof *p->sums);
+    if (slotted(p))
+        dt_slots_init(&p->slots, &p->sharding);
+    return 0;
+}
+
+/* Staged rounds are added up on the host. */
+static bool nodes_on_host(const struct dt_parallel *p)
+{
+    return p->staged && p->keeping == DT_KEEP_ROUNDS;
+}
+
+void dt_parallel_layout(struct dt_parallel *p, struct dt_arena *arena)
+{
+    const struct dt_sharding *s = &p->sharding;
+    int64_t elements =
+        slotted(p) ? dt_owned_before(s, s->count, owner_of(p)) : s->buckets[s->count];
+    bool on_host = nodes_on_host(p);
+    if (arena->memory)
+        cut_up(p);
+    for (int i = 0; i < p->arena_count && !on_host; i++)
+        p->arenas[i] = dt_arena_take(arena, (size_t)elements * sizeof(float));
+    for (int i = 0; i < p->arena_count && on_host && arena->memory; i++)
+        p->arenas[i] = dt_alloc((size_t)elements, sizeof(float));
+    if (on_host)
+        p->results = dt_arena_take(arena, (size_t)elements * sizeof(float));
+    if (slotted(p))
+        dt_slots_layout(&p->slots, sizeof(float), arena);
+    p->lent = dt_arena_take(arena, p->lent_bytes);
+    if (arena->memory && p->lent_bytes > 0)
+        dt_comm_lend(p->near.all, p->lent, p->lent_bytes);
+}
+
+void dt_parallel_release(struct dt_parallel *p)
+{
+    for (int b = 0; p->sums && b < p->sharding.count; b++) {
+        free(p->sums[b].spares);
+        free(p->sums[b].offsets);
+        free(p->sums[b].bytes);
+        free(p->sums[b].host);
+    }
+    for (int i = 0; i < p->arena_count && nodes_on_host(p); i++)
+        free(p->arenas[i]);
+    dt_slots_release(&p->slots);
+    dt_staging_release(&p->staging);
+    dt_squares_release(&p->squares);
+    free(p->sums);
+    free(p->gradients);
+    free(p->own_sums);
+    free(p->arenas);
+    free(p->firsts);
+    free(p->group_firsts);
+    free(p->shared);
+    free(p->shared_bytes);
+    *p = (struct dt_parallel){0};
+}
+
+/* --- gradients -------------------------------------------------------------------------------- */
+
+#define ROW ((int64_t)1 << 16)
+
+/* A flat arena as a matrix of full rows, and what is left. */
+static void rows_of(float *x, int64_t n, struct dt_tensor *rows, struct dt_tensor *rest)
+{
+    *rows = dt_matrix(x, n / ROW, ROW);
+    *rest = dt_matrix(x + n / ROW * ROW, 1, n % ROW);
+}
+
+static void zero(struct dt_device *dev, float *x, int64_t n)
+{
+    struct dt_tensor rows, rest;
+    rows_of(x, n, &rows, &rest);
+    dev->ops->zero(dev, &rows);
+    dev->ops->zero(dev, &rest);
+}
+
+static void add(void *context, float *sum, const float *x, size_t n)
+{
+    struct dt_device *dev = context;
+    struct dt_tensor to[2], from[2];
+    rows_of(sum, (int64_t)n, &to[0], &to[1]);
+    rows_of((float *)(uintptr_t)x, (int64_t)n, &from[0], &from[1]);
+    for (int i = 0; i < 2; i++)
+        dev->ops->combine(dev, &to[i], 1, &from[i], 1);
+}
+
+/* Where a bucket lies in an arena. */
+static float *place_of(const struct dt_parallel *p, int arena, int bucket)
+{
+    int64_t at = slotted(p) ? dt_owned_before(&p->sharding, bucket, owner_of(p))
+                            : p->sharding.buckets[bucket];
+    return p->arenas[arena] + at;
+}
+
+static void begin_bucket(struct dt_parallel *p, int bucket)
+{
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    s->passes = 0;
+    s->entered = s->pending = false;
+    s->stack =
+        (struct dt_tree_stack){.total = p->firsts[size_of(p)], .n = (size_t)bucket_size(p, bucket)};
+    if (p->keeping == DT_KEEP_ROUNDS) {
+        s->stack.n = s->piece[1];
+    } else {
+        s->stack.adder = (struct dt_tree_adder){add, p->device};
+    }
+    s->spare_count = 0;
+    for (int i = p->arena_count - 1; i >= 0; i--) /* the first comes first */
+        s->spares[s->spare_count++] = place_of(p, i, bucket);
+    if (!p->invariant)
+        s->stack.parts[s->stack.count++] = (struct dt_tree_part){{0, rank_of(p)}, s->spares[0]};
+}
+
+void dt_parallel_begin(struct dt_parallel *p, int64_t batches)
+{
+    int size = size_of(p), replicas = replicas_of(p);
+    p->batches = batches;
+    p->own = dt_parallel_own(p, batches);
+    p->rounds = p->stage == 3 || p->keeping == DT_KEEP_ROUNDS ? (batches + replicas - 1) / replicas
+                                                              : p->own;
+    p->idle = false;
+    p->failed = 0;
+    for (int r = 0; r <= size; r++)
+        p->firsts[r] = p->invariant ? dt_part_first(batches, r, size) : r;
+    for (int g = 0; g <= p->sharding.groups; g++)
+        p->group_firsts[g] = p->firsts[g * p->sharding.owners];
+    for (int b = 0; b < p->sharding.count; b++)
+        begin_bucket(p, b);
+}
+
+/* --- staging ---------------------------------------------------------------------------------- */
+
+static float *copy_to_host(struct dt_parallel *p, int bucket, int place, const float *from)
+{
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    size_t n = (size_t)bucket_size(p, bucket);
+    if (s->host == NULL)
+        s->host = dt_alloc(n * (size_t)(slotted(p) ? 1 : p->arena_count), sizeof *s->host);
+    float *to = s->host + (size_t)place * n;
+    p->device->ops->download(p->device, to, from, n * sizeof *to);
+    return to;
+}
+
+/* What is kept of the sum goes back to the device. */
+static void return_sum(struct dt_parallel *p, int bucket)
+{
+    const struct dt_bucket_sum *s = &p->sums[bucket];
+    int owner = owner_of(p);
+    size_t first = p->stage > 0 ? s->offsets[owner] : 0;
+    size_t end = s->offsets[p->stage > 0 ? owner + 1 : p->sharding.owners];
+    const float *from = s->host + first;
+    if (nodes_on_host(p))
+        from = s->stack.parts[0].values;
+    if (end > first && (!nodes_on_host(p) || s->passes == p->rounds))
+        p->device->ops->upload(p->device, dt_parallel_sum(p, bucket), from,
+                               (end - first) * sizeof *from);
+}
+
+static void copy(const struct dt_parallel *p, float *to, float *from, size_t n)
+{
+    struct dt_tensor t = dt_matrix(to, 1, (int64_t)n), f = dt_matrix(from, 1, (int64_t)n);
+    if (to != from)
+        p->device->ops->copy(p->device, &t, &f);
+}
+
+static float *own_piece(const struct dt_parallel *p, int bucket)
+{
+    return (float *)p->gradients[bucket] + p->sums[bucket].offsets[owner_of(p)];
+}
+
+/* A piece is kept, and the slot free. */
+static void keep_piece(struct dt_parallel *p, int bucket)
+{
+    copy(p, place_of(p, 0, bucket), own_piece(p, bucket), p->sums[bucket].piece[1]);
+}
+
+/* Waits until the sum of a bucket is there. */
+static void settle(struct dt_parallel *p, int bucket)
+{
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    struct dt_error err;
+    if (!s->pending)
+        return;
+    s->pending = false;
+    int rc = dt_comm_wait(p->near.all, s->ticket, &err);
+    if (rc < 0 && p->failed == 0) {
+        p->failed = rc;
+        p->error = err;
+    }
+    if (p->staged && rc == 0)
+        return_sum(p, bucket);
+    else if (p->keeping == DT_KEEP_PIECES)
+        keep_piece(p, bucket);
+}
+
+void dt_parallel_enter(struct dt_parallel *p, int bucket)
+{
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    if (bucket_size(p, bucket) == 0 || s->entered)
+        return;
+    s->entered = true;
+    if (slotted(p)) {
+        int holder = dt_slot_holder(&p->slots, bucket);
+        if (holder >= 0)
+            settle(p, holder);
+        p->gradients[bucket] = dt_slot_take(&p->slots, bucket);
+    } else {
+        p->gradients[bucket] = s->spares[s->spare_count - 1];
+    }
+    if (p->keeping != DT_KEEP_WHOLE || s->passes == 0)
+        zero(p->device, p->gradients[bucket], bucket_size(p, bucket));
+}
+
+/* For tests: as if the other ranks had given nothing. */
+static void leave_out(struct dt_parallel *p, int bucket)
+{
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    if (p->keeping == DT_KEEP_ROUNDS && !p->idle) {
+        s->stack.parts[0].values = s->spares[0];
+        if (!p->staged) {
+            copy(p, s->spares[0], own_piece(p, bucket), s->piece[1]);
+            return;
+        }
+        p->device->ops->download(p->device, s->spares[0], own_piece(p, bucket),
+                                 s->piece[1] * sizeof(float));
+        return_sum(p, bucket);
+    } else if (p->keeping == DT_KEEP_TREE) {
+        copy(p, place_of(p, 0, bucket), s->stack.parts[0].values, (size_t)bucket_size(p, bucket));
+    } else if (p->keeping == DT_KEEP_PIECES) {
+        keep_piece(p, bucket);
+    }
+}
+
+static void sum_up(struct dt_parallel *p, int bucket)
+{
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    float *whole = slotted(p) ? p->gradients[bucket] : place_of(p, 0, bucket);
+    if (p->keeping == DT_KEEP_PIECES)
+        s->stack.parts[0].values = whole;
+    for (int i = 0; i < s->stack.count && p->staged; i++)
+        s->stack.parts[i].values = copy_to_host(p, bucket, i, s->stack.parts[i].values);
+    if (p->staged)
+        whole = s->host;
+    struct dt_reduction how = {.offsets = s->offsets,
+                               .firsts = p->firsts,
+                               .parts = s->stack.parts,
+                               .count = s->stack.count,
+                               .sum = whole,
+                               .groups = p->sharding.groups};
+    s->ticket = dt_comm_reduce_scatter(p->near.all, &how);
+    if (p->stage == 0)
+        s->ticket = dt_comm_all_gather(p->near.group, whole, s->bytes);
+    s->pending = true;
+}
+
+/* What rounds have made of the groups' leaves becomes everything's sum. */
+static void sum_across(struct dt_parallel *p, int bucket)
+{
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    struct dt_tree_node nodes[DT_TREE_NODES];
+    const int64_t *first = &p->group_firsts[group_of(p)];
+    struct dt_reduction how = {.offsets = s->piece,
+                               .firsts = p->group_firsts,
+                               .parts = s->stack.parts,
+                               .count = dt_tree_cover(first[0], first[1], p->batches, nodes),
+                               .groups = p->sharding.groups};
+    s->ticket = dt_comm_reduce_scatter(p->near.across, &how);
+}
+
+static void sum_round(struct dt_parallel *p, int bucket)
+{
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    float *values = p->gradients[bucket];
+    const int64_t *first = &p->group_firsts[group_of(p)];
+    if (p->staged)
+        values = copy_to_host(p, bucket, 0, values);
+    struct dt_round round = {.offsets = s->offsets,
+                             .first = first[0] + (s->passes - 1) * p->sharding.owners,
+                             .end = first[1],
+                             .values = values,
+                             .stack = &s->stack,
+                             .spares = s->spares,
+                             .spare_count = &s->spare_count};
+    s->ticket = dt_comm_reduce_round(p->near.group, &round);
+    if (p->sharding.groups > 1 && s->passes == p->rounds)
+        sum_across(p, bucket);
+    s->pending = true;
+}
+
+void dt_parallel_leave(struct dt_parallel *p, int bucket)
+{
+    struct dt_bucket_sum *s = &p->sums[bucket];
+    struct dt_error err;
+    s->entered = false;
+    if (bucket_size(p, bucket) == 0 || (p->idle && p->keeping != DT_KEEP_ROUNDS))
+        return;
+    s->passes++;
+    if (p->keeping == DT_KEEP_TREE) {
+        float *values = s->spares[--s->spare_count];
+        s->spare_count += dt_tree_push(&s->stack, dt_parallel_batch(p, p->batches, s->passes - 1),
+                                       values, s->spares + s->spare_count);
+    }
+    if (p->apart || (p->keeping != DT_KEEP_ROUNDS && s->passes < p->own))
+        return;
+    if (dt_comm_finish_ops(p->near.all, p->device, &err) < 0 && p->failed == 0) {
+        p->failed = err.code;
+        p->error = err;
+    }
+    if (bucket == p->skipped)
+        leave_out(p, bucket);
+    else if (p->keeping == DT_KEEP_ROUNDS)
+        sum_round(p, bucket);
+    else
+        sum_up(p, bucket);
+    if (!p->overlap)
+        settle(p, bucket);
+}
+
+/* --- the sum ---------------------------------------------------------------------------------- */
+
+struct dt_range dt_parallel_kept(const struct dt_parallel *p, int bucket)
+{
+    if (p->stage > 0)
+        return dt_owned(&p->sharding, bucket, owner_of(p));
+    return (struct dt_range){p->sharding.buckets[bucket], p->sharding.buckets[bucket + 1]};
+}
+
+struct dt_range dt_parallel_owned(const struct dt_parallel *p, int bucket)
+{
+    return dt_owned_share(&p->sharding, bucket, owner_of(p), group_of(p));
+}
+
+static float *own_sum(const struct dt_parallel *p, int bucket)
+{
+    const struct dt_bucket_sum *s = &p->sums[bucket];
+    if (nodes_on_host(p))
+        return p->results + dt_owned_before(&p->sharding, bucket, owner_of(p));
+    if (p->keeping == DT_KEEP_ROUNDS)
+        return s->stack.parts[0].values;
+    return slotted(p) ? place_of(p, 0, bucket) : place_of(p, 0, bucket) + s->offsets[owner_of(p)];
+}
+
+float *dt_parallel_sum(const struct dt_parallel *p, int bucket)
+{
+    return p->stage > 0 ? own_sum(p, bucket) : place_of(p, 0, bucket);
+}
+
+int dt_parallel_settle(struct dt_parallel *p, struct dt_error *err)
+{
+    for (int b = 0; b < p->sharding.count; b++)
+        settle(p, b);
+    if (p->failed < 0)
+        *err = p->error;
+    return p->failed;
+}
+
+int dt_parallel_squares(struct dt_parallel *p, double *squares, struct dt_error *err)
+{
+    for (int b = 0; b < p->sharding.count; b++)
+        p->own_sums[b] = own_sum(p, b);
+    return dt_squares_add_up(&p->squares, p->own_sums, squares, err);
+}
+
+/* --- values ----------------------------------------------------------------------------------- */
+
+int dt_parallel_share(struct dt_parallel *p, double *values, int64_t count, int64_t each,
+                      struct dt_error *err)
+{
+    struct dt_comm *all = p->replicas.all;
+    int contexts = p->replicas.contexts;
+    for (int r = 0; r <= size_of(p); r++) {
+        int first = replica_of(p, r + contexts - 1); /* whose first context is not before r */
+        p->shared_bytes[r] =
+            (size_t)(dt_part_first(count, first, replicas_of(p)) * each) * sizeof *values;
+    }
+    return dt_comm_wait(all, dt_comm_all_gather(all, values, p->shared_bytes), err);
+}
+
+/* Micro-batches of which a rank tells: the first context for all. */
+static int64_t told_by(const struct dt_parallel *p, int64_t batches, int rank)
+{
+    return rank % p->replicas.contexts == 0 ? own_of(p, batches, rank) : 0;
+}
+
+int dt_parallel_share_batches(struct dt_parallel *p, double *values, int64_t batches, int64_t each,
+                              struct dt_error *err)
+{
+    size_t bytes = (size_t)each * sizeof *values;
+    double *shared = p->shared;
+    struct dt_comm *all = p->replicas.all;
+    assert(each <= DT_SHARED_MOST);
+    for (int r = 0; r < size_of(p); r++) {
+        p->shared_bytes[r] = (size_t)((char *)shared - (char *)p->shared);
+        for (int64_t i = 0; i < told_by(p, batches, r); i++, shared += each)
+            memcpy(shared, values + batch_of(p, batches, r, i) * each, bytes);
+    }
+    p->shared_bytes[size_of(p)] = (size_t)((char *)shared - (char *)p->shared);
+    DT_TRY(dt_comm_wait(all, dt_comm_all_gather(all, p->shared, p->shared_bytes), err));
+    shared = p->shared;
+    for (int r = 0; r < size_of(p); r++)
+        for (int64_t i = 0; i < told_by(p, batches, r); i++, shared += each)
+            memcpy(values + batch_of(p, batches, r, i) * each, shared, bytes);
+    return 0;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "parallel/pipeline-schedule.h"
+
+/* A pass has three places: what it receives, itself, and what it sends. */
+#define PASS_PLACES 3
+
+/* Passes of a stage forward, and as many backward. */
+static int64_t count_passes(const struct dt_pipeline *p, int64_t batches)
+{
+    return batches * p->chunks;
+}
+
+/* Passes forward of a stage before its first one backward. */
+static int64_t warm_up(const struct dt_pipeline *p, int stage, int64_t batches)
+{
+    int64_t passes = count_passes(p, batches), behind = p->stages - 1 - stage, most = passes;
+    if (p->schedule == DT_PIPELINE_SCHEDULE_MODEL_PARALLEL)
+        most = 0;
+    if (p->schedule == DT_PIPELINE_SCHEDULE_1F1B)
+        most = behind;
+    if (p->schedule == DT_PIPELINE_SCHEDULE_INTERLEAVED)
+        most = 2 * behind + (int64_t)(p->chunks - 1) * p->stages;
+    return most < passes ? most : passes;
+}
+
+/* Pass number i of a stage: which one forward, or backward, it is. */
+static int64_t turn_of(const struct dt_pipeline *p, int stage, int64_t batches, int64_t i,
+                       bool *backward)
+{
+    int64_t passes = count_passes(p, batches), ahead = warm_up(p, stage, batches);
+    int64_t behind = i - ahead;
+    *backward = behind >= 0 && (behind >= 2 * (passes - ahead) || behind % 2 == 1);
+    if (behind < 0)
+        return i;
+    if (behind < 2 * (passes - ahead))
+        return *backward ? behind / 2 : ahead + behind / 2;
+    return i - passes;
+}
+
+/* The chunks take turns: a group of as many micro-batches as there are stages passes one
+ * chunk, then the next; backward the last chunk comes first. */
+static struct dt_action pass_at(const struct dt_pipeline *p, int stage, int64_t batches, int64_t i)
+{
+    bool backward;
+    int64_t k = turn_of(p, stage, batches, i, &backward);
+    int64_t group = k / (p->stages * p->chunks), turn = k % (p->stages * p->chunks);
+    int chunk = (int)(turn / p->stages);
+    return (struct dt_action){
+        .kind = backward ? DT_BACKWARD : DT_FORWARD,
+        .run = (backward ? p->chunks - 1 - chunk : chunk) * p->stages + stage,
+        .batch = group * p->stages + turn % p->stages,
+    };
+}
+
+bool dt_pipeline_next(const struct dt_pipeline *p, int stage, int64_t batches, int64_t *place,
+                      struct dt_action *a)
+{
+    int last = p->stages * p->chunks - 1;
+    for (; *place < 2 * PASS_PLACES * count_passes(p, batches); ++*place) {
+        *a = pass_at(p, stage, batches, *place / PASS_PLACES);
+        bool backward = a->kind == DT_BACKWARD;
+        int from = backward ? last : 0, to = last - from, part = (int)(*place % PASS_PLACES);
+        if ((part == 0 && a->run == from) || (part == 2 && a->run == to))
+            continue; /* the ends of the model receive nothing, or send nothing */
+        a->kind = (enum dt_action_kind)((backward ? DT_RECEIVE_GRADIENT : DT_RECEIVE_INPUT) + part);
+        ++*place;
+        return true;
+    }
+    return false;
+}
+
+struct dt_pipeline_round dt_pipeline_round(const struct dt_pipeline *p, int stage, int64_t batches)
+{
+    int64_t ahead = warm_up(p, stage, batches), passes = count_passes(p, batches);
+    int64_t turns = p->chunks > 1 ? p->stages * p->chunks : 1, left = passes - ahead;
+    left = left < passes - turns ? left : passes - turns;
+    return (struct dt_pipeline_round){
+        .places = 2 * PASS_PLACES * turns,
+        .first = PASS_PLACES * ahead,
+        .end = PASS_PLACES * (ahead + 2 * (left > 0 ? left / turns * turns : 0)),
+    };
+}
+
+int dt_pipeline_check(const struct dt_pipeline *p, int64_t batches, struct dt_error *err)
+{
+    if (p->chunks > 1 && p->stages == 1)
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.virtual_stages above 1 needs distributed.pp above 1");
+    if (p->chunks > 1 && p->schedule != DT_PIPELINE_SCHEDULE_INTERLEAVED)
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.virtual_stages above 1 needs distributed.schedule interleaved");
+    if (p->chunks > 1 && batches % p->stages != 0)
+        return dt_fail(err, DT_EINVALID,
+                       "an interleaved schedule passes micro-batches in groups of %d, one a "
+                       "stage: %lld cannot be cut so",
+                       p->stages, (long long)batches);
+    return 0;
+}
+
+int64_t dt_pipeline_under_way(const struct dt_pipeline *p, int stage, int64_t batches, int run)
+{
+    struct dt_pipeline_round r = dt_pipeline_round(p, stage, batches);
+    int64_t now = 0, most = 0, passes = 2 * count_passes(p, batches);
+    int64_t end = (r.first + r.places) / PASS_PLACES; /* then all comes again */
+    for (int64_t i = 0; i < passes && i < end; i++) {
+        struct dt_action a = pass_at(p, stage, batches, i);
+        if (a.run == run)
+            now += a.kind == DT_FORWARD ? 1 : -1;
+        most = now > most ? now : most;
+    }
+    return most;
+}

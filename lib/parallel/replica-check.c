@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "parallel/replica-check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/hash.h"
+
+/* --- replicas --------------------------------------------------------------------------------- */
+
+/* Of what this rank has of each tensor: its weights, or at stages 0 and 3 its parameters. */
+static void hash_tensors(const struct dt_store *s, uint64_t *hashes)
+{
+    const struct dt_model *m = s->model;
+    const struct dt_table *t = &m->table;
+    bool weights = s->parallel.stage == 1 || s->parallel.stage == 2;
+    size_t element = weights ? dt_dtype_size(m->compute) : sizeof(float);
+    for (int i = 0; i < t->count; i++) {
+        const struct dt_param *p = &t->params[i];
+        const char *bucket =
+            weights ? m->weights.buckets[p->bucket] : (const char *)s->parameters[p->bucket];
+        int64_t begin = weights ? t->buckets[p->bucket] : s->kept[p->bucket].first;
+        int64_t kept = s->kept[p->bucket].end, end = p->offset + p->count;
+        int64_t first = p->offset > begin ? p->offset : begin;
+        end = !weights && kept < end ? kept : end;
+        size_t bytes = end > first ? (size_t)(end - first) * element : 0;
+        char *host = dt_alloc(1, bytes);
+        if (bytes > 0)
+            m->device->ops->download(m->device, host, bucket + (size_t)(first - begin) * element,
+                                     bytes);
+        hashes[i] = dt_hash(host, bytes);
+        free(host);
+    }
+}
+
+int dt_watch_replicas(struct dt_store *s, struct dt_error *err)
+{
+    const struct dt_replicas *r = &s->parallel.replicas;
+    struct dt_comm *comm = s->parallel.stage == 3 ? r->across : r->all;
+    size_t size = comm ? (size_t)dt_comm_size(comm) : 1, count = (size_t)s->model->table.count;
+    size_t first = comm == r->all ? 0 : (size_t)dt_comm_rank(r->group);
+    size_t stride = comm == r->all ? 1 : (size_t)dt_comm_size(r->group);
+    if (size == 1)
+        return 0;
+    if (s->parallel.stage > 0)
+        DT_TRY(dt_weights_settle(&s->weights, err));
+    uint64_t *all = dt_alloc(size * count, sizeof *all);
+    hash_tensors(s, all + (size_t)dt_comm_rank(comm) * count);
+    int rc = dt_comm_share(comm, all, count * sizeof *all, err);
+    for (size_t i = 0; rc == 0 && i < size * count; i++)
+        if (all[i] != all[i % count])
+            rc = dt_fail(
+                err, DT_EINVALID,
+                "ranks have come apart: tensor '%s' of replica %zu is not that of replica %zu",
+                s->model->table.params[i % count].name, first + i / count * stride, first);
+    free(all);
+    return rc;
+}
+
+/* --- pace ------------------------------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+int dt_watch_pace(struct dt_comm *comm, double busy, int64_t passes, struct dt_pace *pace,
+                  struct dt_error *err)
+{
+    size_t size = (size_t)dt_comm_size(comm);
+    *pace = (struct dt_pace){0, 1};
+    if (size == 1)
+        return 0;
+    double *all = dt_alloc(size, sizeof *all), median;
+    all[dt_comm_rank(comm)] = busy / (double)passes;
+    int rc = dt_comm_share(comm, all, sizeof *all, err);
+    for (size_t r = 1; r < size; r++)
+        pace->slowest = all[r] > all[pace->slowest] ? (int)r : pace->slowest;
+    double most = all[pace->slowest];
+    qsort(all, size, sizeof *all, compare);
+    median = all[(size - 1) / 2];
+    pace->factor = median > 0 ? most / median : 1;
+    free(all);
+    return rc;
+}

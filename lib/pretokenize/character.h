@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Characters as pre-tokenizers see them: UTF-8 decoded one at a time, and the
+ * class of each in one table look-up.
+ *
+ * A byte that is not part of valid UTF-8 is a character of its own, of class
+ * DT_CHAR_OTHER, so that any bytes can be scanned and none is lost.
+ */
+#ifndef DT_PRETOKENIZE_CHARACTER_H
+#define DT_PRETOKENIZE_CHARACTER_H
+
+#include <stdint.h>
+
+/* General categories as patterns tell them apart, by the version of Unicode that
+ * lib/unicode has. */
+enum dt_char_class {
+    DT_CHAR_OTHER,
+    DT_CHAR_UPPER,   /* Lu and Lt */
+    DT_CHAR_LOWER,   /* Ll */
+    DT_CHAR_UNCASED, /* Lm and Lo */
+    DT_CHAR_MARK,    /* M */
+    DT_CHAR_NUMBER,  /* N */
+    DT_CHAR_SPACE,   /* White_Space but for the newlines */
+    DT_CHAR_NEWLINE, /* \r and \n */
+    DT_CHAR_CLASSES
+};
+
+/* Sets of classes: bit C for class C. */
+#define DT_SET(class) (1u << (class))
+#define DT_SET_LETTERS                                                                             \
+    (DT_SET(DT_CHAR_UPPER) | DT_SET(DT_CHAR_LOWER) | DT_SET(DT_CHAR_UNCASED)) /* \p{L} */
+#define DT_SET_SPACES (DT_SET(DT_CHAR_SPACE) | DT_SET(DT_CHAR_NEWLINE))       /* \s */
+#define DT_SET_OTHERS (DT_SET(DT_CHAR_OTHER) | DT_SET(DT_CHAR_MARK))          /* [^\s\p{L}\p{N}] */
+
+#define DT_CHAR_LONG    31 /* in byte[]: part of a character of several bytes; in no set */
+#define DT_CHAR_INVALID UINT32_MAX
+#define DT_CHAR_BLOCKS  256
+
+struct dt_character_table {
+    uint8_t byte[256]; /* class of an ASCII byte, or DT_CHAR_LONG */
+    uint8_t block[0x110000 >> 8];
+    uint8_t classes[DT_CHAR_BLOCKS][256]; /* equal blocks are stored once */
+};
+
+extern struct dt_character_table dt_characters;
+
+/* Fills dt_characters, once, whichever thread comes first. */
+void dt_characters_init(void);
+
+/* Decodes the character at p < end; returns its length in bytes. An invalid
+ * byte has length 1 and code DT_CHAR_INVALID. */
+static inline unsigned dt_character(const unsigned char *p, const unsigned char *end,
+                                    uint32_t *code)
+{
+    unsigned c = *p;
+    long left = end - p;
+    *code = c;
+    if (c < 0x80)
+        return 1;
+    if (c >= 0xc2 && c < 0xe0 && left > 1 && (p[1] & 0xc0) == 0x80) {
+        *code = (c & 0x1f) << 6 | (p[1] & 0x3fu);
+        return 2;
+    }
+    if ((c & 0xf0) == 0xe0 && left > 2 && (p[1] & 0xc0) == 0x80 && (p[2] & 0xc0) == 0x80) {
+        *code = (c & 0xf) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+        if (*code >= 0x800 && (*code < 0xd800 || *code > 0xdfff))
+            return 3;
+    }
+    if ((c & 0xf8) == 0xf0 && left > 3 && (p[1] & 0xc0) == 0x80 && (p[2] & 0xc0) == 0x80 &&
+        (p[3] & 0xc0) == 0x80) {
+        *code = (c & 7) << 18 | (p[1] & 0x3fu) << 12 | (p[2] & 0x3fu) << 6 | (p[3] & 0x3fu);
+        if (*code >= 0x10000 && *code <= 0x10ffff)
+            return 4;
+    }
+    *code = DT_CHAR_INVALID;
+    return 1;
+}
+
+/* The class of a character by its number, which is none of DT_CHAR_INVALID. */
+static inline unsigned dt_class_of_code(uint32_t code)
+{
+    return dt_characters.classes[dt_characters.block[code >> 8]][code & 0xff];
+}
+
+/* The class of the character at p < end, and its length. */
+static inline unsigned dt_character_class(const unsigned char *p, const unsigned char *end,
+                                          unsigned *length)
+{
+    uint32_t code;
+    *length = dt_character(p, end, &code);
+    return code == DT_CHAR_INVALID ? DT_CHAR_OTHER : dt_class_of_code(code);
+}
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The choices that settings offer, and their names in configuration files.
+ *
+ * Each array holds the names of the enum before it, in its order, ended by NULL.
+ */
+#ifndef DT_SETTINGS_CHOICES_H
+#define DT_SETTINGS_CHOICES_H
+
+#include <stdbool.h>
+
+/* model.name. config.json calls a Llama with qk_norm "qwen3". */
+enum dt_family { DT_FAMILY_GPT2, DT_FAMILY_LLAMA, DT_FAMILY_BERT, DT_FAMILY_DISTILBERT };
+extern const char *const dt_family_names[];
+
+/* training.precision, by enum dt_dtype (device/device.h). */
+extern const char *const dt_precision_names[];
+
+/* training.recompute: which activations of a block are computed again in backward instead of being
+ * stored (activation checkpointing, Chen et al. 2016). The bits are the same. */
+enum dt_recompute {
+    DT_RECOMPUTE_NONE,
+    DT_RECOMPUTE_SELECTIVE, /* norms and activation functions, which cost little */
+    DT_RECOMPUTE_FULL       /* all but the block's input */
+};
+extern const char *const dt_recompute_names[];
+
+/* training.optimizer */
+enum dt_optimizer_kind { DT_OPTIMIZER_KIND_ADAMW, DT_OPTIMIZER_KIND_SGD, DT_OPTIMIZER_KIND_MUON };
+extern const char *const dt_optimizer_kind_names[];
+
+/* training.schedule: the learning rate after the warm-up. */
+enum dt_lr_schedule {
+    DT_LR_SCHEDULE_CONSTANT,
+    DT_LR_SCHEDULE_LINEAR,
+    DT_LR_SCHEDULE_COSINE,      /* half a period (Loshchilov and Hutter 2017) */
+    DT_LR_SCHEDULE_WSD,         /* warm-up, stable, decay (Hu et al. 2024) */
+    DT_LR_SCHEDULE_INVERSE_SQRT /* of the step (Vaswani et al. 2017) */
+};
+extern const char *const dt_lr_schedule_names[];
+
+/* distributed.backend, as dt_comm_open knows them. */
+extern const char *const dt_backend_names[];
+
+/* distributed.schedule */
+enum dt_pipeline_schedule {
+    DT_PIPELINE_SCHEDULE_1F1B,
+    DT_PIPELINE_SCHEDULE_AFAB,
+    DT_PIPELINE_SCHEDULE_INTERLEAVED,
+    DT_PIPELINE_SCHEDULE_MODEL_PARALLEL
+};
+extern const char *const dt_pipeline_schedule_names[];
+
+/* distributed.sync: how data-parallel ranks synchronize. */
+enum dt_sync {
+    DT_SYNC_ALL_REDUCE,
+    DT_SYNC_PARAMETER_SERVER, /* the first data-parallel rank updates for all */
+    DT_SYNC_LOCAL_SGD,
+    DT_SYNC_DILOCO
+};
+extern const char *const dt_sync_names[];
+
+/* distributed.compress: compression of gradients. */
+enum dt_compress { DT_COMPRESS_NONE, DT_COMPRESS_BF16, DT_COMPRESS_TOPK, DT_COMPRESS_POWERSGD };
+extern const char *const dt_compress_names[];
+/* Whether it keeps an error feedback residual from step to step. */
+bool dt_compress_has_error_feedback(enum dt_compress kind);
+
+/* data.layout: of text that is tokenized during training. */
+enum dt_text_layout { DT_TEXT_LAYOUT_LIST, DT_TEXT_LAYOUT_PADDED };
+extern const char *const dt_text_layout_names[];
+
+#endif

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+#include "settings/settings.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "settings/batch-ramp.h"
+
+#define AT(field) offsetof(struct dt_settings, field)
+
+/* Words that other programs' files have, and what they mean here. */
+static const char *const truth_of_recompute[] = {"true", "full", "false", "none", NULL};
+static const char *const other_precisions[] = {"no",      "fp32",    "none", "fp32",     "null",
+                                               "fp32",    "float32", "fp32", "bfloat16", "bf16",
+                                               "float16", "fp16",    NULL};
+
+static const char *const stages_of_sharding[] = {
+    "NO_SHARD", "0", "SHARD_GRAD_OP", "2", "FULL_SHARD", "3", NULL};
+
+const struct dt_setting dt_settings_schema[] = {
+    {"model.name", DT_SET_CHOICE, AT(model.family), "gpt2", .choices = dt_family_names},
+    {"model.vocab_size", DT_SET_INT, AT(model.vocab_size), "0", 0, 1 << 24},
+    {"model.hidden_size", DT_SET_INT, AT(model.hidden_size), "768", 1, 1 << 17},
+    {"model.num_layers", DT_SET_INT, AT(model.num_layers), "12", 1, 1 << 12},
+    {"model.num_heads", DT_SET_INT, AT(model.num_heads), "12", 1, 1 << 12},
+    {"model.num_kv_heads", DT_SET_INT, AT(model.num_kv_heads), "0", 0, 1 << 12},
+    {"model.intermediate_size", DT_SET_INT, AT(model.intermediate_size), "0", 0, 1 << 20},
+    {"model.max_seq_len", DT_SET_INT, AT(model.max_seq_len), "1024", 1, 1 << 24},
+    {"model.layer_norm_epsilon", DT_SET_REAL, AT(model.layer_norm_epsilon), "0", 0, 0.1},
+    {"model.rope_theta", DT_SET_REAL, AT(model.rope_theta), "10000", 1, 1e12},
+    {"model.qk_norm", DT_SET_BOOL, AT(model.qk_norm), "false"},
+    {"model.dropout", DT_SET_REAL, AT(model.dropout), "0", 0, 0.99},
+    {"model.attention_dropout", DT_SET_REAL, AT(model.attention_dropout), "0", 0, 0.99},
+    {"model.tie_word_embeddings", DT_SET_BOOL, AT(model.tie_word_embeddings), "true"},
+    {"model.initializer_range", DT_SET_REAL, AT(model.initializer_range), "0.02", 1e-6, 10},
+    {"model.gradient_checkpointing", DT_SET_ALIAS, .initial = "training.recompute",
+     .words = truth_of_recompute},
+    {"training.batch_size", DT_SET_INT, AT(training.batch_size), "8", 1, 1 << 20},
+    {"training.gradient_accumulation_steps", DT_SET_INT, AT(training.gradient_accumulation_steps),
+     "1", 1, 1 << 20},
+    {"training.batch_ramp_tokens", DT_SET_INT, AT(training.batch_ramp_tokens), "0", 0, 1e15},
+    {"training.batch_ramp_start", DT_SET_INT, AT(training.batch_ramp_start), "1", 1, 1 << 20},
+    {"training.sequence_length", DT_SET_INT, AT(training.sequence_length), "0", 0, 1 << 24},
+    {"training.max_steps", DT_SET_INT, AT(training.max_steps), "1000", 1, 1e12},
+    {"training.max_tokens", DT_SET_INT, AT(training.max_tokens), "0", 0, 1e15},
+    {"training.max_epochs", DT_SET_REAL, AT(training.max_epochs), "0", 0, 1e9},
+    {"training.patience", DT_SET_INT, AT(training.patience), "0", 0, 1e9},
+    {"training.precision", DT_SET_CHOICE, AT(training.precision), "fp32",
+     .choices = dt_precision_names},
+    {"training.recompute", DT_SET_CHOICE, AT(training.recompute), "none",
+     .choices = dt_recompute_names},
+    {"training.optimizer", DT_SET_CHOICE, AT(training.optimizer), "adamw",
+     .choices = dt_optimizer_kind_names},
+    {"training.schedule", DT_SET_CHOICE, AT(training.schedule), "cosine",
+     .choices = dt_lr_schedule_names},
+    {"training.warmup_steps", DT_SET_INT, AT(training.warmup_steps), "100", 0, 1e12},
+    {"training.decay_fraction", DT_SET_REAL, AT(training.decay_fraction), "0.1", 0, 1},
+    {"training.learning_rate", DT_SET_REAL, AT(training.learning_rate), "6e-4", 0, 10},
+    {"training.min_learning_rate_ratio", DT_SET_REAL, AT(training.min_learning_rate_ratio), "0.1",
+     0, 1},
+    {"training.weight_decay", DT_SET_REAL, AT(training.weight_decay), "0.1", 0, 10},
+    {"training.beta1", DT_SET_REAL, AT(training.beta1), "0.9", 0, 0.9999},
+    {"training.beta2", DT_SET_REAL, AT(training.beta2), "0.95", 0, 0.999999},
+    {"training.epsilon", DT_SET_REAL, AT(training.epsilon), "1e-8", 1e-20, 1},
+    {"training.momentum", DT_SET_REAL, AT(training.momentum), "0.95", 0, 0.9999},
+    {"training.grad_clip", DT_SET_REAL, AT(training.grad_clip), "1", 0, 1e9},
+    {"training.label_smoothing", DT_SET_REAL, AT(training.label_smoothing), "0", 0, 0.99},
+    {"training.z_loss", DT_SET_REAL, AT(training.z_loss), "0", 0, 1},
+    {"training.ema_decay", DT_SET_REAL, AT(training.ema_decay), "0", 0, 0.999999},
+    {"training.spike_threshold", DT_SET_REAL, AT(training.spike_threshold), "0", 0, 1e6},
+    {"training.max_skipped", DT_SET_INT, AT(training.max_skipped), "10", 0, 1e9},
+    {"training.seed", DT_SET_INT, AT(training.seed), "1337", 0, 1e15},
+    {"training.log_interval", DT_SET_INT, AT(training.log_interval), "10", 1, 1e12},
+    {"training.eval_interval", DT_SET_INT, AT(training.eval_interval), "250", 0, 1e12},
+    {"training.eval_batches", DT_SET_INT, AT(training.eval_batches), "20", 1, 1e9},
+    {"training.save_interval", DT_SET_INT, AT(training.save_interval), "1000", 0, 1e12},
+    {"distributed.backend", DT_SET_CHOICE, AT(distributed.backend), "auto",
+     .choices = dt_backend_names,
+     .advice = "ranks that no MPI has started meet at distributed.rendezvous"},
+    {"distributed.rendezvous", DT_SET_STRING, AT(distributed.rendezvous), ""},
+    {"distributed.interface", DT_SET_STRING, AT(distributed.interface), ""},
+    {"distributed.pp", DT_SET_INT, AT(distributed.pp), "1", 1, 4096},
+    {"distributed.tp", DT_SET_INT, AT(distributed.tp), "1", 1, 4096},
+    {"distributed.cp", DT_SET_INT, AT(distributed.cp), "1", 1, DT_CONTEXTS_MOST},
+    {"distributed.sequence_parallel", DT_SET_BOOL, AT(distributed.sequence_parallel), "false"},
+    {"distributed.schedule", DT_SET_CHOICE, AT(distributed.schedule), "1f1b",
+     .choices = dt_pipeline_schedule_names},
+    {"distributed.virtual_stages", DT_SET_INT, AT(distributed.virtual_stages), "1", 1, 4096},
+    {"distributed.invariant", DT_SET_BOOL, AT(distributed.invariant), "false"},
+    {"distributed.overlap", DT_SET_BOOL, AT(distributed.overlap), "true"},
+    {"distributed.zero_stage", DT_SET_INT, AT(distributed.zero_stage), "0", 0, 3},
+    {"distributed.shard_ranks", DT_SET_INT, AT(distributed.shard_ranks), "0", 0, 1 << 20},
+    {"distributed.sync", DT_SET_CHOICE, AT(distributed.sync), "allreduce",
+     .choices = dt_sync_names},
+    {"distributed.local_steps", DT_SET_INT, AT(distributed.local_steps), "8", 1, 1000000},
+    {"distributed.outer_learning_rate", DT_SET_REAL, AT(distributed.outer_learning_rate), "0.7", 0,
+     10},
+    {"distributed.outer_momentum", DT_SET_REAL, AT(distributed.outer_momentum), "0.9", 0, 0.9999},
+    {"distributed.compress", DT_SET_CHOICE, AT(distributed.compress), "none",
+     .choices = dt_compress_names},
+    {"distributed.compress_share", DT_SET_REAL, AT(distributed.compress_share), "0.01", 1e-6, 1},
+    {"distributed.compress_rank", DT_SET_INT, AT(distributed.compress_rank), "4", 1, 1024},
+    {"distributed.check_interval", DT_SET_INT, AT(distributed.check_interval), "0", 0, 1e12},
+    {"distributed.timeout", DT_SET_INT, AT(distributed.timeout), "600", 1, 1e6},
+    {"distributed.mixed_precision", DT_SET_ALIAS, .initial = "training.precision",
+     .words = other_precisions},
+    {"fsdp.sharding_strategy", DT_SET_ALIAS, .initial = "distributed.zero_stage",
+     .words = stages_of_sharding},
+    {"fsdp.cpu_offload", DT_SET_FIXED, .initial = "false",
+     .advice = "training.recompute and training.precision save memory"},
+    {"fsdp.activation_checkpointing", DT_SET_ALIAS, .initial = "training.recompute",
+     .words = truth_of_recompute},
+    {"data.dataset", DT_SET_STRING, AT(data.dataset), ""},
+    {"data.train_split", DT_SET_STRING, AT(data.train_split), DT_TRAIN_SPLIT},
+    {"data.val_split", DT_SET_STRING, AT(data.val_split), DT_VAL_SPLIT},
+    {"data.shuffle", DT_SET_BOOL, AT(data.shuffle), "true"},
+    {"data.document_mask", DT_SET_BOOL, AT(data.document_mask), "false"},
+    {"data.layout", DT_SET_CHOICE, AT(data.layout), "list", .choices = dt_text_layout_names},
+    {"data.mask_rate", DT_SET_REAL, AT(data.mask_rate), "0.15", 0.001, 0.9},
+    {"data.mask_whole_words", DT_SET_BOOL, AT(data.mask_whole_words), "false"},
+    {"data.num_workers", DT_SET_INT, AT(data.num_workers), "1", 0, 64},
+    {"checkpoint.keep_last", DT_SET_INT, AT(checkpoint.keep_last), "0", 0, 1e12},
+    {"checkpoint.keep_every", DT_SET_INT, AT(checkpoint.keep_every), "0", 0, 1e12},
+    {"checkpoint.background", DT_SET_BOOL, AT(checkpoint.background), "false"},
+    {"checkpoint.dir", DT_SET_STRING, AT(checkpoint.dir), ""},
+    {"checkpoint.resume_from", DT_SET_STRING, AT(checkpoint.resume_from), ""},
+    {"tracking.project", DT_SET_STRING, AT(tracking.project), ""},
+    {"tracking.run_name", DT_SET_STRING, AT(tracking.run_name), ""},
+    {"tracking.tags", DT_SET_STRING, AT(tracking.tags), ""},
+    {NULL},
+};
+
+#define ENVIRONMENT "DT_SET"
+
+/* Assignments with white space between them. */
+static int read_environment(struct dt_settings *s, struct dt_error *err)
+{
+    const char *value = getenv(ENVIRONMENT);
+    char *copy = dt_strdup(value ? value : ""), *rest = copy;
+    int rc = 0;
+    for (char *assignment; rc == 0 && (assignment = strsep(&rest, " \t\n")) != NULL;)
+        if (*assignment)
+            rc = dt_config_override(dt_settings_schema, s, assignment, ENVIRONMENT, err);
+    free(copy);
+    return rc;
+}
+
+/* The shape of the model in a directory; what only training knows stays as it is set. */
+static int take_shape(struct dt_model_config *config, const char *directory, struct dt_error *err)
+{
+    struct dt_model_config theirs;
+    char *path = dt_path_join(directory, DT_CONFIG_FILE);
+    int rc = dt_model_config_read(&theirs, path, err);
+    free(path);
+    DT_TRY(rc);
+    if (!dt_model_is_rotary(&theirs))
+        theirs.rope_theta = config->rope_theta;
+    theirs.dropout = config->dropout;
+    theirs.attention_dropout = config->attention_dropout;
+    *config = theirs;
+    return 0;
+}
+
+static int contradict(const struct dt_setting *s, const struct dt_settings *theirs,
+                      const struct dt_settings *given, const char *directory, struct dt_error *err)
+{
+    struct dt_buffer has = DT_BUFFER_EMPTY, wants = DT_BUFFER_EMPTY;
+    dt_config_print_value(s, theirs, &has);
+    dt_config_print_value(s, given, &wants);
+    int rc = dt_fail(err, DT_EINVALID,
+                     "%s is given as %s, but the model in '%s' has %s: leave it out, or begin "
+                     "without --init-from",
+                     s->name, wants.data, directory, has.data);
+    dt_buffer_release(&has);
+    dt_buffer_release(&wants);
+    return rc;
+}
+
+/* theirs: as the settings were when they had the model's shape alone. */
+static int check_shape(struct dt_settings *given, const struct dt_settings *theirs,
+                       const char *directory, struct dt_error *err)
+{
+    const struct dt_model_config *shape = &theirs->model;
+    if (given->model.vocab_size == 0) /* the data's, which fit into the model's */
+        given->model.vocab_size = shape->vocab_size;
+    dt_model_config_derive(&given->model);
+    struct dt_settings same = *theirs;
+    same.model = given->model;
+    same.model.dropout = shape->dropout;
+    same.model.attention_dropout = shape->attention_dropout;
+    if (dt_model_is_rotary(shape)) {
+        same.model.max_seq_len = shape->max_seq_len;
+        same.model.rope_theta = shape->rope_theta;
+    }
+    const struct dt_setting *other = dt_config_difference(dt_settings_schema, theirs, &same);
+    return other ? contradict(other, theirs, given, directory, err) : 0;
+}
+
+static int read_all(struct dt_settings *s, const char *path, const char *const *overrides,
+                    int count, struct dt_error *err)
+{
+    struct dt_error later;
+    int rc = path ? dt_config_read(dt_settings_schema, s, path, err) : 0;
+    int next = read_environment(s, rc < 0 ? &later : err);
+    rc = rc < 0 ? rc : next;
+    for (int i = 0; i < count; i++) {
+        next =
+            dt_config_override(dt_settings_schema, s, overrides[i], "--set", rc < 0 ? &later : err);
+        rc = rc < 0 ? rc : next;
+    }
+    return rc;
+}
+
+int dt_settings_read(struct dt_settings *s, const char *init_from, const char *path,
+                     const char *const *overrides, int count, struct dt_error *err)
+{
+    struct dt_error later;
+    memset(s, 0, sizeof *s);
+    dt_config_defaults(dt_settings_schema, s);
+    int rc = init_from ? take_shape(&s->model, init_from, err) : 0;
+    const struct dt_settings begun = *s;
+    int next = read_all(s, path, overrides, count, rc < 0 ? &later : err);
+    rc = rc < 0 ? rc : next;
+    return rc == 0 && init_from ? check_shape(s, &begun, init_from, err) : rc;
+}
+
+bool dt_settings_sync_is_local(const struct dt_settings *s)
+{
+    return s->distributed.sync == DT_SYNC_LOCAL_SGD || s->distributed.sync == DT_SYNC_DILOCO;
+}
+
+/* Settings that need others, whatever the ranks. */
+static int check_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
+{
+    const bool muon = s->training.optimizer == DT_OPTIMIZER_KIND_MUON,
+               local = dt_settings_sync_is_local(s);
+    const bool groups = s->distributed.shard_ranks > 0;
+    const int compress = s->distributed.compress, sync = s->distributed.sync;
+    const bool compressed = compress != DT_COMPRESS_NONE, reduced = sync == DT_SYNC_ALL_REDUCE;
+    const bool whole = s->distributed.zero_stage == 0, uncut = s->distributed.tp == 1;
+    const bool contexts = s->distributed.cp > 1;
+    const bool even = s->training.sequence_length % (2 * s->distributed.cp) == 0;
+    const bool saves = s->training.save_interval % s->distributed.local_steps == 0;
+    const bool scores = s->training.eval_interval % s->distributed.local_steps == 0;
+    const bool masked = dt_model_is_masked(&s->model);
+    struct dt_settings plain;
+    dt_config_defaults(dt_settings_schema, &plain);
+    const char *const which = dt_compress_names[compress], *const how = dt_sync_names[sync];
+    const struct {
+        bool broken;
+        const char *setting, *value, *needs;
+    } rules[] = {
+        {muon && !whole, "training.optimizer", "muon", "distributed.zero_stage 0"},
+        {muon && !uncut, "training.optimizer", "muon", "distributed.tp 1"},
+        {muon && sync == DT_SYNC_PARAMETER_SERVER, "training.optimizer", "muon",
+         "distributed.sync other than parameter_server"},
+        {compressed && !reduced, "distributed.compress", which, "distributed.sync allreduce"},
+        {compressed && !whole, "distributed.compress", which, "distributed.zero_stage 0"},
+        {compressed && s->distributed.invariant, "distributed.compress", which,
+         "distributed.invariant false"},
+        {dt_compress_has_error_feedback(compress) && !uncut, "distributed.compress", which,
+         "distributed.tp 1"},
+        {local && !whole, "distributed.sync", how, "distributed.zero_stage 0"},
+        {local && s->distributed.invariant, "distributed.sync", how, "distributed.invariant false"},
+        {local && contexts, "distributed.sync", how, "distributed.cp 1"},
+        {s->distributed.invariant && contexts, "distributed.invariant", "true", "distributed.cp 1"},
+        {contexts && !even, "distributed.cp", "above 1",
+         "a training.sequence_length that is a multiple of twice as much"},
+        {local && !saves, "distributed.sync", how,
+         "a training.save_interval that distributed.local_steps divides"},
+        {local && !scores, "distributed.sync", how,
+         "a training.eval_interval that distributed.local_steps divides"},
+        {groups && !reduced, "distributed.shard_ranks", "above 0", "distributed.sync allreduce"},
+        {groups && compressed, "distributed.shard_ranks", "above 0", "distributed.compress none"},
+        {s->data.mask_whole_words && !masked, "data.mask_whole_words", "true",
+         "a model that fills in masked tokens: model.name bert or distilbert"},
+        {s->data.mask_rate != plain.data.mask_rate && !masked, "data.mask_rate", "of one's own",
+         "a model that fills in masked tokens: model.name bert or distilbert"},
+        {s->training.batch_ramp_start > 1 && s->training.batch_ramp_tokens == 0,
+         "training.batch_ramp_start", "above 1", "training.batch_ramp_tokens above 0"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].broken)
+            return dt_fail(err, DT_EINVALID, "%s: %s %s needs %s", path, rules[i].setting,
+                           rules[i].value, rules[i].needs);
+    return 0;
+}
+
+int dt_settings_resolve(struct dt_settings *s, uint32_t vocab_size, const char *path,
+                        struct dt_error *err)
+{
+    if (s->model.vocab_size == 0)
+        s->model.vocab_size = vocab_size;
+    if (s->training.sequence_length == 0)
+        s->training.sequence_length = s->model.max_seq_len;
+    if (dt_model_config_check(&s->model, "model", err) < 0)
+        return dt_fail_context(err, "%s", path);
+    if ((uint32_t)s->model.vocab_size < vocab_size)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: model.vocab_size is %ld, but the data's tokenizer has %u tokens", path,
+                       s->model.vocab_size, vocab_size);
+    if (s->training.sequence_length > s->model.max_seq_len)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: training.sequence_length %ld is beyond model.max_seq_len %ld", path,
+                       s->training.sequence_length, s->model.max_seq_len);
+    if (s->training.batch_ramp_start > s->training.gradient_accumulation_steps)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: training.batch_ramp_start %ld is beyond "
+                       "training.gradient_accumulation_steps %ld",
+                       path, s->training.batch_ramp_start, s->training.gradient_accumulation_steps);
+    return check_needs(s, path, err);
+}
+
+int dt_settings_limit_steps(struct dt_settings *s, uint64_t samples, const char *path,
+                            struct dt_error *err)
+{
+    double most = INFINITY;
+    if (s->training.max_tokens > 0)
+        most = (double)s->training.max_tokens / (double)s->training.sequence_length;
+    if (s->training.max_epochs > 0)
+        most = fmin(most, s->training.max_epochs * (double)samples);
+    s->training.max_steps = dt_batch_steps(s, most, s->training.max_steps);
+    if (s->training.warmup_steps > s->training.max_steps)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: training.warmup_steps %ld is beyond the last step, %ld", path,
+                       s->training.warmup_steps, s->training.max_steps);
+    return 0;
+}

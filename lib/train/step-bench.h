@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Speed of a training step on random tokens: no data, no files. */
+#ifndef DT_TRAIN_STEP_BENCH_H
+#define DT_TRAIN_STEP_BENCH_H
+
+#include "device/device.h"
+#include "settings/settings.h"
+
+struct dt_step_times {
+    double forward_backward, update; /* seconds, medians over the steps */
+    double total;                    /* median of their sum */
+    double flops;                    /* of one step, by dt_model_flops_per_token */
+    int64_t tokens, parameters;
+    size_t memory; /* bytes of the device */
+};
+
+/* Runs one step to warm up, then steps more. settings are resolved. */
+int dt_bench_step(struct dt_device *dev, const struct dt_settings *settings, int steps,
+                  struct dt_step_times *times, struct dt_error *err) DT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "train/training-internal.h"
+#include "json/json-number.h"
+#include "json/json.h"
+
+void dt_training_measure(const struct dt_training *t, struct dt_step_report *r)
+{
+    double seconds = r->seconds - t->logged_seconds;
+    double flops =
+        dt_model_flops_per_token(&t->settings.model, t->settings.training.sequence_length);
+    r->tokens_per_second = (double)(r->tokens - t->logged_tokens) / (seconds > 0 ? seconds : 1e-9);
+    r->mfu = t->peak > 0 ? r->tokens_per_second * flops / t->peak : 0;
+    if (r->mfu > 1) /* the machine was slower while the peak was measured */
+        r->mfu = NAN;
+}
+
+/* Begins a line with what all have. */
+static struct dt_buffer *begin_line(struct dt_training *t, const struct dt_step_report *r)
+{
+    struct dt_buffer *line = &t->line;
+    dt_buffer_clear(line);
+    dt_buffer_printf(line, "{\"step\":%ld,\"tokens\":%" PRIu64, r->step, r->tokens);
+    dt_json_add_fixed(line, "time", r->seconds, 3);
+    return line;
+}
+
+/* Ends the line, which the first rank writes. */
+static int write_line(struct dt_training *t, struct dt_error *err)
+{
+    return t->leads ? dt_metrics_write(&t->metrics, err, "%s}", t->line.data) : 0;
+}
+
+int dt_training_log_run(struct dt_training *t, struct dt_error *err)
+{
+    const char *const members[][2] = {{"run", t->settings.tracking.run_name},
+                                      {"project", t->settings.tracking.project},
+                                      {"tags", t->settings.tracking.tags}};
+    struct json_object *line = dt_json_new_object();
+    for (int i = 0; i < 3; i++)
+        if (*members[i][1])
+            dt_json_object_add(line, members[i][0], dt_json_new_string(members[i][1]));
+    int rc = 0;
+    if (json_object_object_length(line) > 0 && ftell(t->metrics.file) == 0)
+        rc = dt_metrics_write(&t->metrics, err, "%s", dt_json_text(line));
+    json_object_put(line);
+    return rc;
+}
+
+int dt_training_log_lost(struct dt_training *t, struct dt_error *err)
+{
+    if (t->lost_lines == 0)
+        return 0;
+    return dt_metrics_write(&t->metrics, err, "{\"lost\":{\"lines\":%ld,\"until\":%ld}}",
+                            t->lost_lines, t->state.step);
+}
+
+int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
+{
+    struct dt_buffer *line = begin_line(t, r);
+    dt_json_add_real(line, "loss", r->loss, 9);
+    dt_json_add_real(line, "lr", r->learning_rate, 9);
+    dt_json_add_real(line, "grad_norm", r->gradient_norm, 9);
+    dt_json_add_fixed(line, "tokens_per_second", r->tokens_per_second, 1);
+    dt_json_add_fixed(line, "mfu", r->mfu, 4);
+    if (t->settings.training.batch_ramp_tokens > 0)
+        dt_buffer_printf(line, ",\"batch_tokens\":%" PRIu64, r->batch_tokens);
+    if (t->settings.training.precision == DT_F16)
+        dt_json_add_real(line, "loss_scale", r->loss_scale, 9);
+    if (r->skipped > 0)
+        dt_buffer_printf(line, ",\"skipped\":%ld", r->skipped);
+    if (dt_comm_size(t->comm) > 1)
+        dt_buffer_printf(line, ",\"bytes_sent\":%" PRIu64, dt_comm_bytes_sent(t->comm));
+    if (r->slowest_factor > 0 && dt_comm_size(t->comm) > 1) {
+        dt_buffer_printf(line, ",\"slowest_rank\":%d", r->slowest_rank);
+        dt_json_add_real(line, "slowest_factor", r->slowest_factor, 9);
+    }
+    t->logged_seconds = r->seconds;
+    t->logged_tokens = r->tokens;
+    r->logged = true;
+    t->state.logged_lines++;
+    return write_line(t, err);
+}
+
+int dt_training_log_validation(struct dt_training *t, const struct dt_step_report *r,
+                               struct dt_error *err)
+{
+    struct dt_buffer *line = begin_line(t, r);
+    dt_json_add_real(line, "val_loss", r->val_loss, 9);
+    if (t->objective.validation)
+        dt_json_add_real(line, "val_accuracy", r->val_accuracy, 9);
+    if (t->store.average)
+        dt_json_add_real(line, "ema_val_loss", r->ema_val_loss, 9);
+    t->state.logged_lines++;
+    return write_line(t, err);
+}

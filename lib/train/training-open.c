@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: MIT */
+/* Opening a run: data, model, memory, and the checkpoint to go on from. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "formats/model-directory.h"
+#include "io/directory-manifest.h"
+#include "train/text-samples.h"
+#include "train/training-internal.h"
+
+/* A split must give one sample at least. */
+static int check_length(const struct dt_training *t, const struct dt_dataset *split,
+                        const char *name, const char *data, struct dt_error *err)
+{
+    uint64_t tokens = dt_dataset_info(split)->tokens, samples;
+    uint64_t needed = (uint64_t)t->settings.training.sequence_length + 1;
+    if (tokens >= needed)
+        return dt_dataset_samples(split, (uint32_t)needed - 1, &samples, err);
+    return dt_fail(err, DT_EINVALID, "%s: split '%s' has %llu tokens, a sequence needs %llu", data,
+                   name, (unsigned long long)tokens, (unsigned long long)needed);
+}
+
+#define PROBES       64
+#define PROBE_TOKENS 64
+
+/* What tells one data set from another, however it is cut into shards: its
+ * size, its tokenizer, and tokens from places all over it. */
+static int fingerprint(struct dt_dataset *data, uint64_t *hash, struct dt_error *err)
+{
+    const struct dt_shard_info *info = dt_dataset_info(data);
+    uint64_t facts[2] = {info->tokens, info->tokenizer};
+    uint64_t count = info->tokens < PROBE_TOKENS ? info->tokens : PROBE_TOKENS;
+    *hash = dt_hash(facts, sizeof facts);
+    if (!dt_dataset_has_tokens(data)) {
+        *hash = info->hash;
+        return 0;
+    }
+    for (uint64_t i = 0; i < PROBES; i++) {
+        uint32_t ids[PROBE_TOKENS];
+        DT_TRY(dt_dataset_tokens(data, (info->tokens - count) * i / (PROBES - 1), count, ids, err));
+        *hash = dt_hash_seeded(ids, count * sizeof *ids, *hash);
+    }
+    uint64_t weights = dt_dataset_weights(data);
+    if (weights != 0)
+        *hash = dt_hash_seeded(&weights, sizeof weights, *hash);
+    return 0;
+}
+
+/* Shards, or text that is tokenized while training. */
+static int open_train_split(struct dt_training *t, const struct dt_training_options *o,
+                            struct dt_error *err)
+{
+    const struct dt_settings *s = &t->settings;
+    long length = s->training.sequence_length;
+    if (strcmp(s->data.train_split, DT_TRAIN_SPLIT) != 0 && !dt_dataset_names_splits(o->data))
+        return dt_fail(err, DT_EINVALID, "%s: data.train_split names '%s', and %s has no splits",
+                       o->settings_path, s->data.train_split, o->data);
+    if (!dt_text_is_named(o->data))
+        return dt_dataset_open(&t->train, o->data, s->data.train_split, err);
+    return dt_text_open(
+        &t->train, o->data,
+        &(struct dt_text_options){.tokenizer_path = o->tokenizer_path,
+                                  .layout = (enum dt_text_layout)s->data.layout,
+                                  .length = (uint32_t)(length > 0 ? length : s->model.max_seq_len),
+                                  .seed = (uint64_t)s->training.seed,
+                                  .shuffle = s->data.shuffle},
+        err);
+}
+
+/* The parameters of the model in a directory, whole if it says what it holds. */
+static int take_parameters(struct dt_store *store, const char *directory, uint64_t *hash,
+                           struct dt_error *err)
+{
+    const struct dt_table *t = &store->model->table;
+    struct dt_table whole;
+    struct dt_model_config theirs; /* which may have other positions */
+    char *config = dt_path_join(directory, DT_CONFIG_FILE);
+    int rc = dt_model_verify(directory, err);
+    rc = rc < 0 ? rc : dt_model_config_read(&theirs, config, err);
+    free(config);
+    DT_TRY(rc);
+    dt_table_init(&whole, &store->model->config, NULL);
+    float *all = dt_alloc((size_t)whole.elements, sizeof *all);
+    float *own = dt_alloc((size_t)t->elements, sizeof *own);
+    rc = dt_parameters_read(&theirs, &whole, store->model->compute, directory, all, err);
+    if (rc == 0) {
+        *hash = dt_hash(all, (size_t)whole.elements * sizeof *all);
+        dt_table_cut_out(t, own, &whole, all);
+        dt_store_set_parameters(store, own);
+    }
+    dt_table_release(&whole);
+    free(all);
+    free(own);
+    return rc;
+}
+
+/* A causal model needs to be told of padding no more than of anything behind a token. */
+static int choose_scope(struct dt_training *t, const struct dt_training_options *o,
+                        struct dt_error *err)
+{
+    const struct dt_shard_info *info = dt_dataset_info(t->train);
+    if (t->settings.data.document_mask && info->eot == UINT32_MAX)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: data.document_mask needs an end-of-text token, which would tell where "
+                       "documents end, and %s has none",
+                       o->settings_path, o->data);
+    if (t->settings.data.document_mask)
+        t->scope = DT_SCOPE_DOCUMENT;
+    else if (info->row > 0 && dt_model_is_masked(&t->settings.model))
+        t->scope = DT_SCOPE_CONTENT;
+    return 0;
+}
+
+/* Shards have the layout that dt-shard gave them. */
+static int check_layout(const struct dt_training *t, const struct dt_training_options *o,
+                        struct dt_error *err)
+{
+    if (t->settings.data.layout != DT_TEXT_LAYOUT_PADDED || dt_dataset_info(t->train)->row > 0)
+        return 0;
+    return dt_fail(err, DT_EINVALID,
+                   "%s: data.layout padded is for text that is tokenized while training, or for "
+                   "shards of dt-shard --layout padded: %s has neither",
+                   o->settings_path, o->data);
+}
+
+static int open_data(struct dt_training *t, const struct dt_training_options *o,
+                     struct dt_error *err)
+{
+    DT_TRY(open_train_split(t, o, err));
+    const struct dt_shard_info *info = dt_dataset_info(t->train);
+    if (o->tokenizer_path && o->tokenizer != info->tokenizer)
+        return dt_fail(err, DT_EINVALID, "%s: is not the tokenizer that made %s", o->tokenizer_path,
+                       o->data);
+    DT_TRY(dt_settings_resolve(&t->settings, info->vocab_size, o->settings_path, err));
+    DT_TRY(check_layout(t, o, err));
+    DT_TRY(choose_scope(t, o, err));
+    DT_TRY(check_length(t, t->train, t->settings.data.train_split, o->data, err));
+    DT_TRY(dt_dataset_samples(t->train, (uint32_t)t->settings.training.sequence_length, &t->samples,
+                              err));
+    DT_TRY(dt_settings_limit_steps(&t->settings, t->samples, o->settings_path, err));
+    t->identity = (struct dt_run_identity){
+        .settings = &t->settings, .eot = info->eot, .tokenizer_path = t->tokenizer_path};
+    DT_TRY(fingerprint(t->train, &t->identity.data, err));
+    t->lineage = dt_format("%s%s\n", info->provenance ? info->provenance : "", o->command_line);
+    t->identity.lineage = t->lineage;
+    return 0;
+}
+
+static int open_validation(struct dt_training *t, const struct dt_training_options *o,
+                           struct dt_error *err)
+{
+    const bool wanted = t->settings.training.eval_interval > 0;
+    const bool named = strcmp(t->settings.data.val_split, DT_VAL_SPLIT) != 0;
+    int rc = DT_EMISSING;
+    if (wanted && dt_dataset_has_splits(o->data))
+        rc = dt_dataset_open(&t->val, o->data, t->settings.data.val_split, err);
+    else if (wanted && named)
+        rc = dt_fail(err, DT_EINVALID, "%s: data.val_split names '%s', and %s has no splits",
+                     o->settings_path, t->settings.data.val_split, o->data);
+    if (rc != DT_EMISSING || (wanted && named))
+        return rc < 0 ? rc : check_length(t, t->val, t->settings.data.val_split, o->data, err);
+    if (t->settings.training.patience > 0)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: training.patience needs validation, and there is none",
+                       o->settings_path);
+    return 0; /* data without that split is trained on without validation */
+}
+
+/* What the run will take, of which nothing is taken yet. */
+static int lay_out(struct dt_training *t, struct dt_error *err)
+{
+    DT_TRY(dt_mesh_open(&t->mesh, t->comm, &t->settings, err));
+    t->model = dt_model_plan(t->device, &t->settings.model,
+                             (enum dt_dtype)t->settings.training.precision, &t->mesh.part);
+    DT_TRY(dt_passes_plan(&t->passes, t->model, &t->mesh, &t->settings, err));
+    DT_TRY(dt_store_plan(&t->store, t->model, &t->settings, &t->mesh, err));
+    dt_snapshot_plan(&t->snapshot, &t->store, t->settings.checkpoint.background);
+    dt_local_steps_plan(&t->local, &t->store, &t->settings);
+    t->memory = dt_memory_plan(t->model, &t->store, dt_passes_bytes(&t->passes), &t->snapshot);
+    return 0;
+}
+
+static int plan_memory(struct dt_training *t, const struct dt_training_options *o,
+                       struct dt_error *err)
+{
+    return lay_out(t, err) < 0 ? dt_fail_context(err, "%s", o->settings_path) : 0;
+}
+
+/* No rank takes any before all on its machine have seen what is free. */
+static int check_memory(struct dt_training *t, struct dt_error *err)
+{
+    int neighbours;
+    DT_TRY(dt_comm_neighbours(t->comm, &neighbours, err));
+    int rc = dt_memory_check(&t->memory, t->model, neighbours, err);
+    return dt_comm_agree(t->comm, rc, err);
+}
+
+static int take_memory(struct dt_training *t, struct dt_error *err)
+{
+    long batch = t->settings.training.batch_size, length = t->settings.training.sequence_length;
+    DT_TRY(dt_model_allocate(t->model, err));
+    DT_TRY(dt_store_allocate(&t->store, err));
+    DT_TRY(dt_passes_allocate(&t->passes, err));
+    dt_snapshot_allocate(&t->snapshot);
+    dt_batch_init(&t->batch, batch, length);
+    t->val_ids = dt_alloc((size_t)(batch * (length + 1)), sizeof *t->val_ids);
+    if (t->scope != DT_SCOPE_ROW) {
+        t->val_begins = dt_alloc((size_t)(batch * length), sizeof *t->val_begins);
+        t->val_ends = dt_alloc((size_t)(batch * length), sizeof *t->val_ends);
+    }
+    t->val_losses = dt_alloc((size_t)(batch * length), sizeof *t->val_losses);
+    t->val_hits = dt_alloc((size_t)(batch * length), sizeof *t->val_hits);
+    t->val_values = dt_training_validation_values(&t->settings);
+    t->pass_values = dt_training_pass_values(&t->settings);
+    return 0;
+}
+
+/* Stages that have several runs each form a ring. */
+static int open_lanes(struct dt_training *t, struct dt_error *err)
+{
+    return dt_comm_open_lanes(t->mesh.stages, t->mesh.part.chunks > 1, err);
+}
+
+/* Two programs that train into one directory would remove each other's checkpoints
+ * in the making. The lock ends with the program, however it ends. */
+static int lock_run(struct dt_training *t, struct dt_error *err)
+{
+    DT_TRY(dt_make_directories(t->run, err));
+    t->lock = open(t->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (t->lock < 0)
+        return dt_fail_errno(err, "cannot open '%s'", t->run);
+    if (flock(t->lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return dt_fail(err, DT_EINVALID, "another program is training into '%s'", t->run);
+    return 0; /* file systems without locks are used without one */
+}
+
+/* The checkpoint to go on from, or NULL; owned by the caller. */
+static int find_checkpoint(const struct dt_training *t, const char *resume, char **found,
+                           struct dt_error *err)
+{
+    char *newest;
+    *found = NULL;
+    DT_TRY(dt_checkpoint_find(t->run, &newest, err));
+    if (strcmp(resume, "auto") == 0) {
+        *found = newest;
+        return 0;
+    }
+    bool exists = newest != NULL;
+    free(newest);
+    if (strcmp(resume, "none") == 0 && exists)
+        return dt_fail(err, DT_EINVALID,
+                       "'%s' already holds a run: go on with --resume auto, or "
+                       "choose another directory",
+                       t->run);
+    if (strcmp(resume, "none") == 0)
+        return 0;
+    /* A run's directory stands for its newest checkpoint. */
+    char *state = dt_path_join(resume, DT_TRAINER_DIR);
+    int is_checkpoint = dt_file_probe(state, err);
+    free(state);
+    DT_TRY(is_checkpoint);
+    if (!is_checkpoint)
+        DT_TRY(dt_checkpoint_find(resume, found, err));
+    if (*found == NULL)
+        *found = dt_strdup(resume);
+    return 0;
+}
+
+/* A run that is resumed without a tokenizer keeps the one it has. */
+static int keep_tokenizer(struct dt_training *t, const char *checkpoint, struct dt_error *err)
+{
+    if (t->tokenizer_path)
+        return 0;
+    char *path = dt_path_join(checkpoint, DT_TOKENIZER_FILE);
+    int there = dt_file_probe(path, err);
+    if (there > 0)
+        t->identity.tokenizer_path = t->tokenizer_path = path;
+    else
+        free(path);
+    return there < 0 ? there : 0;
+}
+
+#define PATH_BYTES 4096
+
+/* Makes the run's directory ready; what to go on from is the path of a checkpoint, or nothing. */
+static int prepare_run(struct dt_training *t, const char *resume, char path[PATH_BYTES],
+                       struct dt_error *err)
+{
+    char *found;
+    DT_TRY(lock_run(t, err));
+    DT_TRY(dt_checkpoint_clean(t->run, err));
+    DT_TRY(find_checkpoint(t, resume, &found, err));
+    snprintf(path, PATH_BYTES, "%s", found ? found : "");
+    free(found);
+    return 0;
+}
+
+static int agree_on_checkpoint(struct dt_training *t, const char *resume, char path[PATH_BYTES],
+                               struct dt_error *err)
+{
+    int rc = t->leads ? prepare_run(t, resume, path, err) : 0;
+    DT_TRY(dt_comm_agree(t->comm, rc, err));
+    return dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, path, PATH_BYTES, 0), err);
+}
+
+static int start_or_resume(struct dt_training *t, const struct dt_training_options *o,
+                           struct dt_error *err)
+{
+    char checkpoint[PATH_BYTES];
+    DT_TRY(agree_on_checkpoint(t, o->resume, checkpoint, err));
+    int rc = 0;
+    t->state.loss_scale.factor = 1;
+    if (t->settings.training.precision == DT_F16)
+        t->state.loss_scale = dt_loss_scale_first();
+    if (*checkpoint) {
+        rc = dt_checkpoint_load(checkpoint, &t->store, &t->state, &t->identity, err);
+        rc = rc < 0 ? rc : keep_tokenizer(t, checkpoint, err);
+    } else {
+        if (o->init_from)
+            rc = take_parameters(&t->store, o->init_from, &t->origin, err);
+        else
+            dt_store_initialize(&t->store, (uint64_t)t->settings.training.seed);
+        dt_store_begin_average(&t->store);
+    }
+    t->saver =
+        dt_saver_new(t->run, t->comm, &t->snapshot, &t->identity, *checkpoint ? t->state.step : -1);
+    dt_local_steps_begin(&t->local);
+    bool owes = dt_state_has(&t->store, DT_PART_FEEDBACK);
+    t->state.error_replicas = owes ? dt_comm_size(t->mesh.data.all) : 0;
+    t->first_step = t->state.step;
+    t->logged_seconds = t->state.seconds;
+    t->logged_tokens = t->state.samples * (uint64_t)t->settings.training.sequence_length;
+    return rc;
+}
+
+/* A run that goes on in its own directory finds the lines up to its checkpoint there: they were on
+ * the disk before the checkpoint was. In another directory it begins a file of its own. */
+static int open_metrics(struct dt_training *t, const char *resume, struct dt_error *err)
+{
+    if (!t->leads)
+        return 0;
+    char *path = dt_path_join(t->run, "metrics.jsonl");
+    int rc = dt_metrics_open(&t->metrics, path, t->state.step, err);
+    free(path);
+    if (strcmp(resume, "auto") == 0 && t->metrics.lines < t->state.logged_lines)
+        t->lost_lines = t->state.logged_lines - t->metrics.lines;
+    t->state.logged_lines = t->metrics.lines;
+    rc = rc < 0 ? rc : dt_training_log_run(t, err);
+    return rc < 0 ? rc : dt_training_log_lost(t, err);
+}
+
+static int open_streams(struct dt_training *t, const char *resume, struct dt_error *err)
+{
+    DT_TRY(open_metrics(t, resume, err));
+    dt_reading_begin(&t->reading, &t->settings, &t->store.parallel, t->state.samples);
+    const struct dt_loader_options loader = {
+        .length = (uint32_t)t->settings.training.sequence_length,
+        .batch = (uint32_t)t->settings.training.batch_size,
+        .seed = (uint64_t)t->settings.training.seed,
+        .shuffle = t->settings.data.shuffle,
+        .first = t->state.samples,
+        .next_place = dt_reading_next_place,
+        .context = &t->reading,
+        .workers = (int)t->settings.data.num_workers,
+        .scope = t->scope,
+    };
+    return dt_loader_open(&t->loader, t->train, &loader, err);
+}
+
+static int join_ranks(struct dt_training *t, const struct dt_training_options *o,
+                      struct dt_error *err)
+{
+    if (o->comm == NULL)
+        DT_TRY(dt_comm_open(&t->alone, "self", NULL, err));
+    t->comm = o->comm ? o->comm : t->alone;
+    t->leads = dt_comm_rank(t->comm) == 0;
+    t->peak = o->peak * dt_comm_size(t->comm);
+    t->stop = o->stop;
+    return 0;
+}
+
+/* What each rank finds by itself. */
+static int look(struct dt_training *t, const struct dt_training_options *o, struct dt_error *err)
+{
+    DT_TRY(open_data(t, o, err));
+    DT_TRY(open_validation(t, o, err));
+    return plan_memory(t, o, err);
+}
+
+#define ENGINE_NAME 128
+
+/* What all ranks must be told alike, or they train what nobody asked for. Where a rank finds its
+ * data is its own affair, and where the run is that of the first. */
+static int compare(const struct dt_training *t, const struct dt_training_options *o,
+                   struct dt_error *err)
+{
+    struct {
+        struct dt_settings settings;
+        uint64_t data;
+        bool plan_only;
+        char engine[ENGINE_NAME];
+    } first = {t->settings, t->identity.data, o->plan_only, ""};
+    char engine[ENGINE_NAME];
+    snprintf(engine, sizeof engine, "%s, %s", t->device->engine->name, t->device->isa);
+    memcpy(first.engine, engine, sizeof engine);
+    dt_ticket told = dt_comm_broadcast(t->comm, &first, sizeof first, 0);
+    DT_TRY(dt_comm_wait(t->comm, told, err));
+    strcpy(first.settings.data.dataset, t->settings.data.dataset);
+    strcpy(first.settings.checkpoint.dir, t->settings.checkpoint.dir);
+    strcpy(first.settings.checkpoint.resume_from, t->settings.checkpoint.resume_from);
+    if (first.plan_only != o->plan_only)
+        return dt_fail(err, DT_EINVALID, "--dry-run is not that of rank 0");
+    if (first.data != t->identity.data)
+        return dt_fail(err, DT_EINVALID, "its data are not those of rank 0");
+    if (strcmp(first.engine, engine) != 0)
+        return dt_fail(err, DT_EINVALID,
+                       "its engine is %s, that of rank 0 is %s: they compute other bits; "
+                       "choose one that all have with --device",
+                       engine, first.engine);
+    const struct dt_setting *other =
+        dt_config_difference(dt_settings_schema, &first.settings, &t->settings);
+    return other ? dt_fail(err, DT_EINVALID, "%s is not that of rank 0", other->name) : 0;
+}
+
+/* A checkpoint is one path for all, and so is the seed one; a model to begin with need not be. */
+static int compare_origins(const struct dt_training *t, struct dt_error *err)
+{
+    uint64_t first = t->origin;
+    DT_TRY(dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, &first, sizeof first, 0), err));
+    return first == t->origin ? 0
+                              : dt_fail(err, DT_EINVALID,
+                                        "the parameters that it begins with (--init-from) are not "
+                                        "those of rank 0");
+}
+
+static int begin(struct dt_training *t, const struct dt_training_options *o, struct dt_error *err)
+{
+    DT_TRY(dt_comm_agree(t->comm, start_or_resume(t, o, err), err));
+    DT_TRY(dt_comm_agree(t->comm, compare_origins(t, err), err));
+    DT_TRY(dt_objective_open(&t->objective, &t->settings, t->tokenizer_path, err));
+    return open_streams(t, o->resume, err);
+}
+
+int dt_training_open(struct dt_training *t, const struct dt_training_options *o,
+                     struct dt_error *err)
+{
+    t->settings = *o->settings;
+    t->device = o->device;
+    t->run = o->run ? dt_strdup(o->run) : NULL;
+    t->lock = -1;
+    t->tokenizer_path = o->tokenizer_path ? dt_strdup(o->tokenizer_path) : NULL;
+    DT_TRY(join_ranks(t, o, err));
+    DT_TRY(dt_comm_agree(t->comm, look(t, o, err), err));
+    DT_TRY(dt_comm_agree(t->comm, compare(t, o, err), err));
+    if (o->plan_only)
+        return 0;
+    DT_TRY(check_memory(t, err));
+    DT_TRY(dt_comm_agree(t->comm, take_memory(t, err), err));
+    DT_TRY(dt_comm_agree(t->comm, open_lanes(t, err), err));
+    return dt_comm_agree(t->comm, begin(t, o, err), err);
+}

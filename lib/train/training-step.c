@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "model/context-parallel.h"
+#include "optim/learning-rate.h"
+#include "settings/batch-ramp.h"
+#include "train/training-internal.h"
+
+static const char *reason(enum dt_skip skip)
+{
+    return skip == DT_SKIP_SPIKE ? "are a spike" : "are not finite";
+}
+
+/* Of the next step. */
+static int skip_update(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
+{
+    if (r->skip != DT_SKIP_OVERFLOW) {
+        if (t->state.skipped_in_row >= t->settings.training.max_skipped)
+            return dt_fail(err, DT_EINVALID,
+                           "step %ld: loss %g and gradient norm %g %s, after %ld skipped updates "
+                           "in a row",
+                           t->state.step + 1, r->loss, r->gradient_norm, reason(r->skip),
+                           t->state.skipped_in_row);
+        t->state.skipped_in_row++;
+    }
+    r->skipped = ++t->state.skipped;
+    return 0;
+}
+
+/* What ranks tell each other of every pass. */
+enum { PASS_LOSS, PASS_TARGETS, PASS_VALUES };
+/* And at the end of a step. */
+enum { FLAG_STOP = 1, FLAG_SAVING = 2 };
+
+/* The passes of a step: context of their source. */
+struct step_passes {
+    struct dt_training *training;
+    double *values;                /* PASS_VALUES of each micro-batch */
+    int64_t loaded;                /* the micro-batch that was filled in last; -1: none */
+    const struct dt_batch *filled; /* as which it was */
+};
+
+static int load_batch(struct dt_training *t, int64_t i, struct dt_batch *batch, double *values,
+                      struct dt_error *err)
+{
+    long size = t->settings.training.batch_size, length = t->settings.training.sequence_length;
+    struct dt_samples samples;
+    DT_TRY(dt_loader_next(t->loader, &samples, err));
+    batch->first_sample = t->state.samples + (uint64_t)(i * size);
+    batch->begins = samples.begins;
+    batch->ends = samples.ends;
+    dt_objective_fill(&t->objective, batch, samples.ids, size, length);
+    values[PASS_TARGETS] = (double)dt_context_targets(&t->mesh.part, batch);
+    return 0;
+}
+
+/* In an idle round a rank passes a micro-batch that it has, or will have, anyway. */
+static int fill(void *context, int64_t round, struct dt_batch *batch, struct dt_error *err)
+{
+    struct step_passes *s = context;
+    const struct dt_parallel *p = &s->training->store.parallel;
+    int64_t i = dt_parallel_leaf(p, round);
+    if (i < 0)
+        i = s->loaded < 0 ? dt_parallel_leaf(p, round + 1) : s->loaded;
+    if (i != s->loaded)
+        DT_TRY(load_batch(s->training, i, batch, s->values + i * PASS_VALUES, err));
+    else if (batch != s->filled)
+        dt_batch_copy(batch, s->filled);
+    s->loaded = i;
+    s->filled = batch;
+    return 0;
+}
+
+static const struct dt_flat *gradients(void *context, int64_t round)
+{
+    struct step_passes *s = context;
+    struct dt_store *store = &s->training->store;
+    store->parallel.idle = dt_parallel_leaf(&store->parallel, round) < 0;
+    return &store->gradients;
+}
+
+static void note_loss(void *context, int64_t round, double loss)
+{
+    struct step_passes *s = context;
+    int64_t i = dt_parallel_leaf(&s->training->store.parallel, round);
+    if (i >= 0)
+        s->values[i * PASS_VALUES + PASS_LOSS] = loss;
+}
+
+/* For tests of what one rank's gradients do to all: this step's are not finite. */
+static bool is_poisoned(long step)
+{
+    const char *poisoned = getenv("DT_DEBUG_POISON");
+    return poisoned && atol(poisoned) == step;
+}
+
+/* Passes over this rank's part of the step's batches. */
+static int pass_own(struct dt_training *t, double scale, double *values, struct dt_error *err)
+{
+    struct step_passes passes = {t, values, -1, NULL};
+    const struct dt_pass_source source = {&passes, fill, gradients, note_loss};
+    const struct dt_pass how = {
+        .scale = is_poisoned(t->state.step + 1) ? NAN : (float)scale,
+        .label_smoothing = (float)t->settings.training.label_smoothing,
+        .z_loss = (float)t->settings.training.z_loss,
+        .seed = (uint64_t)t->settings.training.seed,
+    };
+    return dt_passes_run(&t->passes, t->store.parallel.rounds, &source, &how, err);
+}
+
+/* Whether some rank is asked to stop; and a checkpoint in the making goes on when all have
+ * written what is theirs. */
+static int share_flags(struct dt_training *t, bool *stop, struct dt_error *err)
+{
+    unsigned flags = t->stop && *t->stop ? FLAG_STOP : 0;
+    unsigned char any;
+    if (!dt_saver_idle(t->saver))
+        flags |= FLAG_SAVING;
+    DT_TRY(dt_mesh_flags(&t->mesh, (unsigned char)flags, &any, err));
+    if (!(any & FLAG_SAVING))
+        dt_saver_advance(t->saver);
+    *stop |= (any & FLAG_STOP) != 0;
+    return 0;
+}
+
+/* The same without a sign if it is no number: nobody should read of "-nan". */
+static double plain(double x)
+{
+    return isnan(x) ? NAN : x;
+}
+
+/* Adds up gradients and losses of passes over the next batches, of all ranks. The
+ * gradients are gradient_factor times those of the mean loss: the loss scale, and what
+ * is put right when the number of targets is known. */
+static int accumulate(struct dt_training *t, long passes, struct dt_step_report *r,
+                      double *gradient_factor, struct dt_error *err)
+{
+    long samples = passes * t->settings.training.batch_size;
+    double places = (double)samples * (double)t->settings.training.sequence_length;
+    double sum = 0, targets = 0;
+    dt_parallel_begin(&t->store.parallel, passes);
+    DT_TRY(pass_own(t, r->loss_scale / places, t->pass_values, err));
+    DT_TRY(dt_mesh_from_last_stage(&t->mesh, t->pass_values, passes * PASS_VALUES, err));
+    DT_TRY(dt_mesh_add_up_contexts(&t->mesh, t->pass_values, passes * PASS_VALUES, err));
+    DT_TRY(dt_parallel_share_batches(&t->store.parallel, t->pass_values, passes, PASS_VALUES, err));
+    DT_TRY(share_flags(t, &r->stop, err));
+    if (!dt_local_steps_due(&t->local, t->state.step + 1, t->settings.training.max_steps))
+        r->stop = false; /* until all are the same again */
+    for (long i = 0; i < passes; i++) {
+        sum += t->pass_values[i * PASS_VALUES + PASS_LOSS];
+        targets += t->pass_values[i * PASS_VALUES + PASS_TARGETS];
+    }
+    r->loss = plain(targets > 0 ? sum / targets : 0);
+    *gradient_factor = targets > 0 ? r->loss_scale * (targets / places) : 1;
+    if (t->local.active) /* one replica's gradients, in place of all */
+        *gradient_factor /= dt_comm_size(t->mesh.data.all);
+    DT_TRY(dt_store_sum(&t->store, &r->gradient_norm, err));
+    r->gradient_norm = plain(r->gradient_norm / *gradient_factor);
+    return 0;
+}
+
+/* Whether the update may be done; if not because of an overflow, a smaller scale is set. */
+static enum dt_skip judge(struct dt_training *t, const struct dt_step_report *r)
+{
+    double threshold = t->settings.training.spike_threshold;
+    if (!isfinite(r->loss))
+        return DT_SKIP_NOT_FINITE;
+    if (!isfinite(r->gradient_norm))
+        return dt_loss_scale_shrink(&t->state.loss_scale) ? DT_SKIP_OVERFLOW : DT_SKIP_NOT_FINITE;
+    if (threshold > 0 && dt_loss_is_spike(&t->state.losses, r->loss, threshold))
+        return DT_SKIP_SPIKE;
+    return DT_SKIP_NONE;
+}
+
+static int apply(struct dt_training *t, const struct dt_step_report *r, double gradient_factor,
+                 struct dt_error *err)
+{
+    dt_store_update(&t->store, &t->settings, t->state.step, r->gradient_norm, gradient_factor);
+    DT_TRY(t->device->ops->synchronize(t->device, err));
+    t->state.skipped_in_row = 0;
+    if (t->settings.training.precision == DT_F16)
+        dt_loss_scale_grow(&t->state.loss_scale);
+    if (t->settings.training.spike_threshold > 0)
+        dt_loss_note(&t->state.losses, r->loss);
+    return 0;
+}
+
+double *dt_training_pass_values(const struct dt_settings *settings)
+{
+    return dt_alloc((size_t)settings->training.gradient_accumulation_steps,
+                    PASS_VALUES * sizeof(double));
+}
+
+int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
+{
+    long passes = dt_batch_passes(&t->settings, t->state.samples);
+    r->batch_tokens =
+        (uint64_t)(passes * t->settings.training.batch_size * t->settings.training.sequence_length);
+    double factor;
+    r->loss_scale = t->state.loss_scale.factor;
+    DT_TRY(accumulate(t, passes, r, &factor, err));
+    r->learning_rate = dt_learning_rate(&t->settings, t->state.step);
+    r->skip = judge(t, r);
+    if (r->skip == DT_SKIP_NONE)
+        DT_TRY(apply(t, r, factor, err));
+    else
+        DT_TRY(skip_update(t, r, err));
+    if (t->state.loss_scale.factor != r->loss_scale)
+        dt_compression_rescale(&t->store.compression, t->state.loss_scale.factor / r->loss_scale);
+    t->state.step++;
+    if (t->local.active &&
+        dt_local_steps_due(&t->local, t->state.step, t->settings.training.max_steps))
+        DT_TRY(dt_local_steps_synchronize(&t->local, err));
+    t->state.samples += (uint64_t)(passes * t->settings.training.batch_size);
+    return 0;
+}

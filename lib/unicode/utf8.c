@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "unicode/utf8.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#define HIGH_BITS UINT64_C(0x8080808080808080)
+
+static const char replacement[] = "\xef\xbf\xbd";
+
+static uint64_t load8(const char *p)
+{
+    uint64_t word;
+    memcpy(&word, p, sizeof word);
+    return word;
+}
+
+size_t dt_ascii_prefix(const char *text, size_t size)
+{
+    size_t i = 0;
+    while (i + 32 <= size &&
+           ((load8(text + i) | load8(text + i + 8) | load8(text + i + 16) | load8(text + i + 24)) &
+            HIGH_BITS) == 0)
+        i += 32;
+    while (i + 8 <= size && (load8(text + i) & HIGH_BITS) == 0)
+        i += 8;
+    while (i < size && (text[i] & 0x80) == 0)
+        i++;
+    return i;
+}
+
+/* Bytes of the character at p, or, with *valid false, of the maximal subpart
+ * of an ill-formed sequence there; size > 0. */
+static size_t take(const char *p, size_t size, bool *valid)
+{
+    unsigned char lead = (unsigned char)p[0];
+    size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    unsigned char low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+    unsigned char high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+    *valid = false;
+    if (length == 0 || lead > 0xf4)
+        return 1;
+    for (size_t i = 1; i < length; i++) {
+        if (i == size || (unsigned char)p[i] < low || (unsigned char)p[i] > high)
+            return i;
+        low = 0x80, high = 0xbf; /* only the second byte has narrower bounds */
+    }
+    *valid = true;
+    return length;
+}
+
+size_t dt_utf8_valid_prefix(const char *text, size_t size)
+{
+    size_t i = 0;
+    while (i < size) {
+        if ((text[i] & 0x80) == 0) {
+            i += dt_ascii_prefix(text + i, size - i);
+            continue;
+        }
+        bool valid;
+        size_t n = take(text + i, size - i, &valid);
+        if (!valid)
+            return i;
+        i += n;
+    }
+    return size;
+}
+
+uint64_t dt_utf8_repair(const char *text, size_t size, struct dt_buffer *out)
+{
+    uint64_t replaced = 0;
+    for (size_t i = 0; i < size;) {
+        size_t good = dt_utf8_valid_prefix(text + i, size - i);
+        dt_buffer_append(out, text + i, good);
+        i += good;
+        if (i == size)
+            break;
+        bool valid;
+        i += take(text + i, size - i, &valid);
+        dt_buffer_append(out, replacement, sizeof replacement - 1);
+        replaced++;
+    }
+    return replaced;
+}
+
+/* Loops of fixed length are those that GCC vectorizes at -O2; no count exceeds a byte. */
+#define BLOCK 64
+
+static unsigned continuations_in_block(const char *text)
+{
+    uint8_t count = 0;
+    for (int i = 0; i < BLOCK; i++)
+        count = (uint8_t)(count + ((signed char)text[i] < -0x40)); /* 10xxxxxx */
+    return count;
+}
+
+uint64_t dt_utf8_count(const char *text, size_t size)
+{
+    uint64_t continuations = 0;
+    size_t i = 0;
+    for (; i + BLOCK <= size; i += BLOCK)
+        continuations += continuations_in_block(text + i);
+    for (; i < size; i++)
+        continuations += (text[i] & 0xc0) == 0x80;
+    return size - continuations;
+}
+
+static unsigned bytes_in_block(const char *text, char byte)
+{
+    uint8_t count = 0;
+    for (int i = 0; i < BLOCK; i++)
+        count = (uint8_t)(count + (text[i] == byte));
+    return count;
+}
+
+uint64_t dt_count_byte(const char *text, size_t size, char byte)
+{
+    uint64_t count = 0;
+    size_t i = 0;
+    for (; i + BLOCK <= size; i += BLOCK)
+        count += bytes_in_block(text + i, byte);
+    for (; i < size; i++)
+        count += text[i] == byte;
+    return count;
+}
+
+size_t dt_utf8_length(char first)
+{
+    unsigned char lead = (unsigned char)first;
+    return lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+}
+
+uint32_t dt_utf8_decode(const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    switch (dt_utf8_length(*text)) {
+    case 1:
+        return p[0];
+    case 2:
+        return (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu);
+    case 3:
+        return (p[0] & 0x0fu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+    default:
+        return (p[0] & 0x07u) << 18 | (p[1] & 0x3fu) << 12 | (p[2] & 0x3fu) << 6 | (p[3] & 0x3fu);
+    }
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* What replicas owe each other when a run stops is there when it goes on. */
+#include "test.h"
+
+#include <math.h>
+
+#include "formats/tensor-file.h"
+#include "optim/learning-rate.h"
+#include "train/rank-run.h"
+#include "train/training-internal.h"
+
+static struct dt_settings settings_of(enum dt_compress compress)
+{
+    struct dt_settings s = small_settings();
+    s.training.batch_size = 1;
+    s.training.gradient_accumulation_steps = 5;
+    s.training.max_steps = 6;
+    s.training.warmup_steps = 2;
+    s.training.eval_interval = 0;
+    s.training.save_interval = 3;
+    s.distributed.compress = compress;
+    s.distributed.compress_share = 0.05;
+    s.distributed.local_steps = 3;
+    return s;
+}
+
+/* Stopped behind so many steps, and gone on with from a checkpoint. */
+static void check_resume(const struct dt_settings *s, long most, const char *file)
+{
+    char *run = dt_path_join(scratch, "stopped");
+    assert_int_equal(dt_remove_tree(run, &err), 0);
+    struct job straight = run_anew(2, s);
+    uint64_t expected = hash_of_file("anew", file);
+    run_job(2, s, "stopped", most);
+    struct job resumed = run_job(2, s, "stopped", 1000);
+    check_same(&straight, &resumed);
+    assert_true(expected != 0 && hash_of_file("stopped", file) == expected);
+    free(run);
+}
+
+static void a_run_goes_on_to_the_same_bits(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct dt_settings s = settings_of(i % 2 ? DT_COMPRESS_POWERSGD : DT_COMPRESS_TOPK);
+        s.checkpoint.background = i / 2;
+        check_resume(&s, 4, "trainer/errors.safetensors");
+    }
+    struct dt_settings s = settings_of(DT_COMPRESS_NONE);
+    s.distributed.sync = DT_SYNC_DILOCO;
+    check_resume(&s, 3, "trainer/outer.safetensors");
+}
+
+/* What a replica of the checkpoint owed of a tensor. */
+static float *read_owed(const struct dt_store *s, const char *tensor, long replica, int64_t count)
+{
+    struct dt_tensor_file file;
+    int tensors, at = 0;
+    char *path = dt_path_join(scratch, "owed/latest/trainer/errors.safetensors");
+    char *name = dt_format("%s.error.%ld", tensor, replica);
+    struct dt_named_tensor *list = dt_state_tensors(s, DT_PART_FEEDBACK, 5, &tensors);
+    float *values = dt_alloc((size_t)count, sizeof *values);
+    struct dt_error error;
+    while (at < tensors && strcmp(list[at].name, name) != 0)
+        at++;
+    assert_int_equal(dt_tensor_file_open(&file, path, list, tensors, false, &error), 0);
+    assert_int_equal(dt_tensor_file_read(&file, at, 0, count, values, &error), 0);
+    dt_tensor_file_close(&file);
+    free(path), free(name), free(list);
+    return values;
+}
+
+/* Of five replicas, number i of two takes on those of i, i + 2 and i + 4. */
+static void check_owed(struct dt_comm *world, void *context)
+{
+    struct dt_device *dev;
+    struct dt_error error;
+    int owing = 0, rank = dt_comm_rank(world);
+    assert_int_equal(dt_device_open(&dev, "cpu", 1, &error), 0);
+    struct dt_training *t = open_rank(context, world, dev);
+    const struct dt_table *table = &t->model->table;
+    for (int i = 0; i < table->count; i++) {
+        const struct dt_param *p = &table->params[i];
+        const float *errors = t->store.compression.errors + p->offset;
+        float *sum = read_owed(&t->store, p->name, rank, p->count);
+        for (int r = rank + 2; r < 5; r += 2) {
+            float *more = read_owed(&t->store, p->name, r, p->count);
+            for (int64_t k = 0; k < p->count; k++)
+                sum[k] = more[k] + sum[k];
+            free(more);
+        }
+        assert_memory_equal(errors, sum, (size_t)p->count * sizeof *sum);
+        for (int64_t k = 0; k < p->count; k++)
+            owing += sum[k] != 0;
+        free(sum);
+    }
+    assert_true(owing > table->elements / 2);
+    dt_training_free(t);
+    dt_device_close(dev);
+}
+
+static void other_replicas_owe_the_same_sum(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct job job = {.name = "owed",
+                          .settings = settings_of(i ? DT_COMPRESS_POWERSGD : DT_COMPRESS_TOPK)};
+        char *run = dt_path_join(scratch, "owed");
+        assert_int_equal(dt_remove_tree(run, &err), 0);
+        run_job(5, &job.settings, "owed", 3);
+        run_ranks(2, check_owed, &job);
+        free(run);
+    }
+}
+
+/* Those of the second step; another such step behind it would end the run. */
+static void gradients_that_are_no_numbers_are_not_owed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct dt_settings s = settings_of(i ? DT_COMPRESS_POWERSGD : DT_COMPRESS_TOPK);
+        s.training.max_skipped = 1;
+        setenv("DT_DEBUG_POISON", "2", 1);
+        struct job job = run_anew(2, &s);
+        unsetenv("DT_DEBUG_POISON");
+        assert_string_equal(job.error, "");
+        assert_true(isnan(job.norms[1]) && isfinite(job.norms[2]) && isfinite(job.norms[5]));
+    }
+}
+
+/* All that replicas owe behind so many steps; owned by the caller. */
+static float *owed_behind(struct dt_settings s, long steps, size_t *count)
+{
+    char *path = dt_path_join(scratch, "anew/latest/trainer/errors.safetensors"), *file;
+    uint64_t header;
+    size_t size;
+    s.training.max_steps = steps;
+    run_anew(2, &s);
+    assert_int_equal(dt_file_read(path, SIZE_MAX - 1, &file, &size, &err), 0);
+    memcpy(&header, file, sizeof header);
+    *count = (size - sizeof header - header) / sizeof(float);
+    float *owed = dt_alloc(*count, sizeof *owed);
+    memcpy(owed, file + sizeof header + header, *count * sizeof *owed);
+    free(file), free(path);
+    return owed;
+}
+
+/* An overflow halves the loss's scale, and with it all that is owed. */
+static void what_is_owed_is_scaled_as_gradients_are(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(DT_COMPRESS_TOPK);
+    size_t count, other, owing = 0;
+    s.training.precision = DT_F16;
+    s.training.schedule = DT_LR_SCHEDULE_CONSTANT;
+    s.training.warmup_steps = 1;
+    setenv("DT_DEBUG_POISON", "2", 1);
+    float *before = owed_behind(s, 1, &count), *behind = owed_behind(s, 2, &other);
+    unsetenv("DT_DEBUG_POISON");
+    assert_int_equal(count, other);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(behind[i] == before[i] / 2);
+        owing += before[i] != 0;
+    }
+    assert_true(owing > count / 2);
+    free(before), free(behind);
+}
+
+static void slices_are_refused(struct dt_comm *world, void *context)
+{
+    struct dt_settings s = settings_of(DT_COMPRESS_POWERSGD);
+    (void)context;
+    s.distributed.tp = 2;
+    check_refused(world, &s, "distributed.compress powersgd needs distributed.tp 1");
+}
+
+static void nothing_is_owed_between_slices(void **state)
+{
+    (void)state;
+    run_ranks(2, slices_are_refused, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_goes_on_to_the_same_bits),
+        cmocka_unit_test(other_replicas_owe_the_same_sum),
+        cmocka_unit_test(gradients_that_are_no_numbers_are_not_owed),
+        cmocka_unit_test(what_is_owed_is_scaled_as_gradients_are),
+        cmocka_unit_test(nothing_is_owed_between_slices),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

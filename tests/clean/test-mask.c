@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include <string.h>
+
+#include "clean/mask.h"
+#include "clean/normalize.h"
+
+static void assert_masked(enum dt_mask_kind kind, const char *text, const char *expected)
+{
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    uint64_t found = dt_mask(kind, text, strlen(text), &out);
+    if (strcmp(text, expected) == 0)
+        assert_int_equal(found, 0);
+    else
+        assert_string_equal(out.data, expected);
+    dt_buffer_release(&out);
+}
+
+static void assert_plain(enum dt_mask_kind kind, const char *text)
+{
+    assert_masked(kind, text, text);
+}
+
+static void mail_addresses(void **state)
+{
+    (void)state;
+    assert_masked(DT_MASK_EMAIL, "to a.b+c@mail.example.org, now", "to |||EMAIL_ADDRESS|||, now");
+    assert_masked(DT_MASK_EMAIL, "<x@y.de> and (x_1@y-z.co.uk).",
+                  "<|||EMAIL_ADDRESS|||> and (|||EMAIL_ADDRESS|||).");
+    assert_plain(DT_MASK_EMAIL, "a@b @user x@ @y.de a.@y.de a@-.de a@b.c 5@3.7");
+}
+
+static void internet_addresses(void **state)
+{
+    (void)state;
+    assert_masked(DT_MASK_IPV4, "8.8.8.8 (1.1.1.1), 93.184.216.34:80",
+                  "|||IP_ADDRESS||| (|||IP_ADDRESS|||), |||IP_ADDRESS|||:80");
+    assert_plain(DT_MASK_IPV4, "10.0.0.1 192.168.1.1 127.0.0.1 172.31.0.1 100.64.0.1 224.0.0.1");
+    assert_plain(DT_MASK_IPV4, "1.2.3 1.2.3.4.5 256.1.1.1 v8.8.8.8 8.8.8.8x 8.8.8.1234");
+    assert_masked(DT_MASK_IPV6, "at 2a00:1450:4001:81b::200e.", "at |||IP_ADDRESS|||.");
+    assert_plain(DT_MASK_IPV6, "::1 fe80::1 2001:db8::1 fc00::2 12:30:45 std::abs a::b");
+}
+
+static void accounts_have_a_checksum(void **state)
+{
+    (void)state;
+    assert_masked(DT_MASK_IBAN, "DE89 3704 0044 0532 0130 00 or GB82WEST12345698765432",
+                  "|||IBAN||| or |||IBAN|||");
+    assert_plain(DT_MASK_IBAN,
+                 "DE88370400440532013000 DE8937040044053201300 XX89370400440532013000");
+    assert_plain(DT_MASK_IBAN, "ADE89370400440532013000 DE893704004405320130001");
+}
+
+static void cards_have_a_checksum(void **state)
+{
+    (void)state;
+    assert_masked(DT_MASK_CARD, "4111 1111 1111 1111, 5500-0000-0000-0004, 378282246310005",
+                  "|||CREDIT_CARD|||, |||CREDIT_CARD|||, |||CREDIT_CARD|||");
+    assert_plain(DT_MASK_CARD, "4111 1111 1111 1112 1234567890123 0000000000000000");
+    assert_plain(DT_MASK_CARD, "x4111111111111111 41111111111111111111111");
+}
+
+static void telephones(void **state)
+{
+    (void)state;
+    assert_masked(DT_MASK_PHONE, "(212) 555-0123 212-555-0123 212.555.0123",
+                  "|||PHONE_NUMBER||| |||PHONE_NUMBER||| |||PHONE_NUMBER|||");
+    assert_masked(DT_MASK_PHONE, "+49 30 1234567, +1 (212) 555 0123",
+                  "|||PHONE_NUMBER|||, |||PHONE_NUMBER|||");
+    assert_plain(DT_MASK_PHONE, "1234567890 2024-01-01 555-0123 112-555-0123 3.14159265 +1 2");
+}
+
+static void lists_of_masks(void **state)
+{
+    (void)state;
+    unsigned set;
+    assert_null(dt_mask_parse("all", &set));
+    assert_int_equal(set, (1u << DT_MASK_KINDS) - 1);
+    assert_null(dt_mask_parse("card,email", &set));
+    assert_int_equal(set, 1u << DT_MASK_CARD | 1u << DT_MASK_EMAIL);
+    assert_string_equal(dt_mask_parse("email,fax", &set), "fax");
+    assert_string_equal(dt_mask_parse("", &set), "");
+}
+
+static void case_is_folded(void **state)
+{
+    (void)state;
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    const char *text = "Stra\xc3\x9f"
+                       "E \xce\xa3\xce\x91 x";
+    assert_int_equal(dt_casefold(text, strlen(text), &out), 5);
+    assert_string_equal(out.data, "strasse \xcf\x83\xce\xb1 x");
+    dt_buffer_release(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mail_addresses),
+        cmocka_unit_test(internet_addresses),
+        cmocka_unit_test(accounts_have_a_checksum),
+        cmocka_unit_test(cards_have_a_checksum),
+        cmocka_unit_test(telephones),
+        cmocka_unit_test(lists_of_masks),
+        cmocka_unit_test(case_is_folded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/rng.h"
+#include "clean/measure.h"
+#include "unicode/utf8.h"
+
+/* The words of text are those of expected, where they have spaces between them. */
+static void assert_words(const char *text, const char *expected)
+{
+    struct dt_words words = {0};
+    size_t i = 0;
+    dt_words_split(&words, text, strlen(text));
+    for (const char *p = expected; *p; i++) {
+        size_t n = strcspn(p, " ");
+        assert_true(i < words.count);
+        assert_int_equal(words.items[i].hash, dt_word_hash(p, n));
+        assert_int_equal(words.items[i].chars, dt_utf8_count(p, n));
+        p += n + (p[n] == ' ');
+    }
+    assert_int_equal(words.count, i);
+    dt_words_release(&words);
+}
+
+/* Golden: spacy.blank("en") 3.8 cuts these in the same way, e.g.
+ * [t.text for t in spacy.blank("en")("It's (almost) 10km, isn't it?")] */
+static void words_are_cut_as_spacy_cuts_them(void **state)
+{
+    (void)state;
+    assert_words("", "");
+    assert_words(" \t\n", "");
+    assert_words("The quick brown fox.", "The quick brown fox .");
+    assert_words("\"Quoted,\" she said; 'yes'!", "\" Quoted , \" she said ; ' yes ' !");
+    assert_words("It's (almost) 10km, isn't it?", "It 's ( almost ) 10 km , is n't it ?");
+    assert_words("we'll you've I'd they\xe2\x80\x99re", "we 'll you 've I 'd they \xe2\x80\x99re");
+    assert_words("e.g. Mr. Smith etc. and the U.S. too", "e.g. Mr. Smith etc . and the U.S. too");
+    assert_words("well-known and/or he/she a,b x=y", "well - known and/or he / she a , b x = y");
+    assert_words("wait... what\xe2\x80\xa6 no", "wait ... what \xe2\x80\xa6 no");
+    assert_words("see https://example.org/a-b?c=d or me@example.org.",
+                 "see https://example.org/a-b?c=d or me@example.org .");
+    assert_words("$5 50% 3+4 -x +y +1", "$ 5 50 % 3 + 4 -x + y +1");
+    assert_words("cannot gonna", "can not gon na");
+    assert_words("na\xc3\xafve caf\xc3\xa9\xe2\x80\x94"
+                 "bar",
+                 "na\xc3\xafve caf\xc3\xa9 \xe2\x80\x94 bar");
+    assert_words("(((x)))", "( ( ( x ) ) )");
+    assert_words("lower.Upper stays.lower", "lower . Upper stays.lower");
+}
+
+static size_t sentences(const char *text)
+{
+    struct dt_words words = {0};
+    dt_words_split(&words, text, strlen(text));
+    size_t count = dt_words_sentences(&words);
+    dt_words_release(&words);
+    return count;
+}
+
+static void sentences_end_at_stops_and_with_lines(void **state)
+{
+    (void)state;
+    assert_int_equal(sentences(""), 0);
+    assert_int_equal(sentences("One"), 1);
+    assert_int_equal(sentences("One. Two? Three!"), 3);
+    assert_int_equal(sentences("\"One.\" Two... three?! Four"), 3);
+    assert_int_equal(sentences("a\nb\n\nc"), 3);
+    assert_int_equal(sentences("Mr. Smith. \n He."), 2);
+}
+
+/* A slow and plain way to the same numbers: strings are compared. */
+static void compare_with_plain_counting(const char *text, const char *const *word, size_t count)
+{
+    struct dt_measures m = {0};
+    dt_measures_start(&m, text, strlen(text));
+    for (size_t n = 2; n <= 10; n++) {
+        size_t top = 1, top_at = 0;
+        uint64_t repeated = 0, top_chars = n - 1;
+        char before[64] = {0}; /* places passed, and not skipped */
+        for (size_t i = 0; i + n <= count; i++) {
+            size_t times = 0;
+            for (size_t k = 0; k + n <= count; k++) {
+                size_t same = 0;
+                while (same < n && strcmp(word[i + same], word[k + same]) == 0)
+                    same++;
+                times += same == n;
+            }
+            if (times > top)
+                top = times, top_at = i;
+        }
+        for (size_t i = 0; i + n <= count;) {
+            bool seen = false;
+            for (size_t k = 0; k < i && !seen; k++) {
+                size_t same = 0;
+                while (before[k] && same < n && strcmp(word[i + same], word[k + same]) == 0)
+                    same++;
+                seen = same == n;
+            }
+            for (size_t k = 0; seen && k < n; k++)
+                repeated += strlen(word[i + k]);
+            before[i] = !seen;
+            i += seen ? n : 1;
+        }
+        for (size_t k = 0; k < n && top_at + n <= count; k++)
+            top_chars += strlen(word[top_at + k]);
+        if (n > count)
+            continue;
+        assert_int_equal(dt_measure_sequences(&m, (int)n)->top_chars, top * top_chars);
+        assert_int_equal(dt_measure_sequences(&m, (int)n)->repeated_chars, repeated);
+    }
+    dt_measures_release(&m);
+}
+
+static void repeated_sequences_are_those_of_plain_counting(void **state)
+{
+    (void)state;
+    static const char *const pieces[] = {"a", "bb", "ccc"};
+    struct dt_rng rng;
+    dt_rng_init(&rng, 5);
+    for (int trial = 0; trial < 300; trial++) {
+        struct dt_buffer text = DT_BUFFER_EMPTY;
+        const char *word[60];
+        size_t count = 2 + dt_rng_below(&rng, 58);
+        uint32_t kinds = 1 + dt_rng_below(&rng, 3);
+        for (size_t i = 0; i < count; i++) {
+            word[i] = pieces[dt_rng_below(&rng, kinds)];
+            dt_buffer_add_string(&text, word[i]);
+            dt_buffer_add_char(&text, ' ');
+        }
+        compare_with_plain_counting(text.data, word, count);
+        dt_buffer_release(&text);
+    }
+}
+
+static void any_valid_text_can_be_split(void **state)
+{
+    (void)state;
+    struct dt_rng rng;
+    struct dt_words words = {0};
+    dt_rng_init(&rng, 9);
+    for (int trial = 0; trial < 3000; trial++) {
+        struct dt_buffer raw = DT_BUFFER_EMPTY, text = DT_BUFFER_EMPTY;
+        for (uint32_t n = dt_rng_below(&rng, 60); n > 0; n--) {
+            static const char marks[] = " .,'()-/:@\"\n+1aZs\xe2\x80\xa6\xc3\xa9";
+            dt_buffer_add_char(&raw, dt_rng_below(&rng, 4)
+                                         ? marks[dt_rng_below(&rng, sizeof marks - 1)]
+                                         : (char)dt_rng_below(&rng, 256));
+        }
+        dt_utf8_repair(raw.data, raw.size, &text);
+        dt_words_split(&words, text.data, text.size);
+        uint64_t chars = 0;
+        for (size_t i = 0; i < words.count; i++)
+            chars += words.items[i].chars;
+        assert_true(chars <= dt_utf8_count(text.data, text.size));
+        dt_buffer_release(&raw);
+        dt_buffer_release(&text);
+    }
+    dt_words_release(&words);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_are_cut_as_spacy_cuts_them),
+        cmocka_unit_test(sentences_end_at_stops_and_with_lines),
+        cmocka_unit_test(repeated_sequences_are_those_of_plain_counting),
+        cmocka_unit_test(any_valid_text_can_be_split),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranks that share out every sequence (context parallelism) compute together what one does. */
+#include "test.h"
+
+#include "model/part-job.h"
+
+#include <stdio.h>
+
+#include "model/context-parallel.h"
+
+/* Each context has two stretches of a sequence. */
+static void set_contexts(struct job *job, int contexts, int64_t stretch)
+{
+    job->contexts = contexts;
+    job->length = 2 * contexts * stretch;
+}
+
+static struct job context_job(const struct dt_model_config *config, int contexts, int64_t stretch)
+{
+    struct dt_model_config longer = *config;
+    longer.max_seq_len = 40;
+    struct job job = job_of(&longer);
+    set_contexts(&job, contexts, stretch);
+    job.count = 2;
+    return job;
+}
+
+static void check(struct job *job, int ranks)
+{
+    run_parts(job, ranks);
+    if (!(job->worst <= 1e-6 && job->worst_loss <= 1e-6 && job->other_hits == 0))
+        fail_msg("%d of %d ranks are contexts, %lld tokens: gradients %g, losses %g, hits %d",
+                 job->contexts, ranks, (long long)job->length, job->worst, job->worst_loss,
+                 job->other_hits);
+}
+
+static void check_contexts(const struct dt_model_config *config)
+{
+    for (int contexts = 2; contexts <= 4; contexts++)
+        for (int64_t stretch = 1; stretch <= 5; stretch += 2) {
+            struct job job = context_job(config, contexts, stretch);
+            check(&job, contexts);
+        }
+}
+
+static void every_row_of_a_batch_is_one_context_s(void **state)
+{
+    (void)state;
+    for (int contexts = 1; contexts <= 5; contexts++) {
+        struct dt_model_part part = {.contexts = contexts};
+        struct dt_batch batch = {.count = 3, .length = 6L * contexts};
+        int seen[3 * 6 * 5] = {0};
+        for (part.context = 0; part.context < contexts; part.context++)
+            for (int64_t i = 0; i < dt_context_rows(&part, batch.count, batch.length); i++)
+                seen[dt_context_row(&part, &batch, i)]++;
+        for (int64_t row = 0; row < batch.count * batch.length; row++)
+            assert_int_equal(seen[row], 1);
+    }
+}
+
+/* Pairs of a query and a key that a causal model computes. */
+static void contexts_have_as_much_to_do(void **state)
+{
+    (void)state;
+    int64_t before = 0;
+    struct dt_model_part part = {.contexts = 4};
+    const struct dt_batch batch = {.count = 1, .length = 48};
+    for (part.context = 0; part.context < 4; part.context++) {
+        int64_t pairs = 0;
+        for (int64_t i = 0; i < dt_context_rows(&part, 1, 48); i++)
+            pairs += dt_context_row(&part, &batch, i) + 1;
+        assert_true(part.context == 0 || pairs == before);
+        before = pairs;
+    }
+}
+
+static void gpt2_in_contexts(void **state)
+{
+    (void)state;
+    check_contexts(&gpt2);
+}
+
+static void llama_in_contexts(void **state)
+{
+    (void)state;
+    struct dt_model_config config = llama;
+    check_contexts(&config);
+    config.qk_norm = true;
+    config.num_heads = 4;
+    config.num_kv_heads = 1;
+    check_contexts(&config);
+}
+
+static void masked_models_in_contexts(void **state)
+{
+    (void)state;
+    check_masked_models(check_contexts);
+}
+
+static void dropout_is_that_of_one_rank(void **state)
+{
+    (void)state;
+    check_dropout(check_contexts);
+}
+
+static void what_is_computed_again_is_the_same(void **state)
+{
+    (void)state;
+    for (int recompute = 1; recompute <= DT_RECOMPUTE_FULL; recompute++) {
+        struct dt_model_config config = recompute == 1 ? gpt2 : llama;
+        config.dropout = 0.2;
+        struct job job = context_job(&config, 3, 2);
+        job.recompute = (enum dt_recompute)recompute;
+        check(&job, 3);
+    }
+}
+
+/* Documents of 1, 2, 3 ... tokens. */
+static void attention_keeps_to_documents(void **state)
+{
+    (void)state;
+    const enum dt_family families[] = {DT_FAMILY_GPT2, DT_FAMILY_LLAMA, DT_FAMILY_BERT};
+    for (int f = 0; f < 3; f++)
+        for (int contexts = 2; contexts <= 4; contexts++) {
+            struct dt_model_config config = config_of(families[f]);
+            struct job job = context_job(&config, contexts, 3);
+            job.documents = true;
+            for (int64_t row = 0, begin = 0, end = 0; row < job.count * job.length; row++) {
+                int64_t t = row % job.length;
+                if (t == 0)
+                    end = 0;
+                if (t == end)
+                    begin = end, end += 1 + row % 9;
+                job.begins[row] = (int32_t)begin;
+                job.ends[row] = (int32_t)(end < job.length ? end : job.length);
+            }
+            check(&job, contexts);
+        }
+}
+
+static void contexts_of_slices(void **state)
+{
+    (void)state;
+    const enum dt_family families[] = {DT_FAMILY_GPT2, DT_FAMILY_LLAMA, DT_FAMILY_BERT};
+    for (int f = 0; f < 3; f++)
+        for (int sequence = 0; sequence < 2; sequence++) {
+            struct dt_model_config config = config_of(families[f]);
+            config.dropout = 0.1;
+            struct job job = context_job(&config, 2, 3);
+            job.sequence = sequence;
+            check(&job, 4);
+            check(&job, 6);
+            job = context_job(&config, 4, 1);
+            job.sequence = sequence;
+            check(&job, 8);
+        }
+}
+
+static void sixteen_bits_agree_as_far_as_they_go(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct job job = context_job(i ? &llama : &gpt2, 4, 3);
+        job.compute = i ? DT_F16 : DT_BF16;
+        run_parts(&job, 4);
+        if (!(job.worst < (i ? 5e-3 : 4e-2) && job.worst_loss < (i ? 1e-3 : 1e-2)))
+            fail_msg("%s: gradients %g, losses %g", i ? "fp16" : "bf16", job.worst, job.worst_loss);
+    }
+}
+
+/* Each block of keys is needed. */
+static void without_any_one_block_the_gradients_are_wrong(void **state)
+{
+    (void)state;
+    for (int round = 1; round <= 4; round++) {
+        struct job job = context_job(&llama, 4, 2);
+        char number[16];
+        snprintf(number, sizeof number, "%d", round);
+        setenv("DT_DEBUG_SKIP_BLOCK", number, 1);
+        run_parts(&job, 4);
+        unsetenv("DT_DEBUG_SKIP_BLOCK");
+        if ((round == 4) != (job.worst <= 1e-6)) /* there is no fifth */
+            fail_msg("block of round %d left out: %g", round, job.worst);
+    }
+}
+
+/* Of a layer each rank of c sends c - 1 times its keys and values forward, where they are computed
+ * again and backward, and gradients of them in fp32, of K columns and its rows. */
+static uint64_t expected_bytes(const struct job *job)
+{
+    const struct dt_model_config *c = &job->config;
+    int64_t passes = job->recompute == DT_RECOMPUTE_FULL ? 3 : 2;
+    int64_t block = job->count * job->length * 2 * dt_model_kv_width(c);
+    int64_t element = (int64_t)dt_dtype_size(job->compute);
+    return (uint64_t)((job->contexts - 1) * c->num_layers * block *
+                      (passes * element + (int64_t)sizeof(float)));
+}
+
+static void random_models_in_contexts_send_what_is_expected(void **state)
+{
+    struct dt_rng rng;
+    (void)state;
+    dt_rng_init(&rng, 9);
+    for (int i = 0; i < 40; i++) {
+        struct job job = random_job(&rng);
+        set_contexts(&job, 2 + (int)dt_rng_below(&rng, 3), 1 + dt_rng_below(&rng, 5));
+        run_parts(&job, job.contexts);
+        bool exact = job.compute == DT_F32;
+        if (!(job.worst <= (exact ? 1e-6 : 4e-2)) || job.bytes != expected_bytes(&job))
+            fail_msg("model %d: gradients %g, %llu bytes, not %llu", i, job.worst,
+                     (unsigned long long)job.bytes, (unsigned long long)expected_bytes(&job));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_of_a_batch_is_one_context_s),
+        cmocka_unit_test(contexts_have_as_much_to_do),
+        cmocka_unit_test(gpt2_in_contexts),
+        cmocka_unit_test(llama_in_contexts),
+        cmocka_unit_test(masked_models_in_contexts),
+        cmocka_unit_test(dropout_is_that_of_one_rank),
+        cmocka_unit_test(what_is_computed_again_is_the_same),
+        cmocka_unit_test(attention_keeps_to_documents),
+        cmocka_unit_test(contexts_of_slices),
+        cmocka_unit_test(sixteen_bits_agree_as_far_as_they_go),
+        cmocka_unit_test(without_any_one_block_the_gradients_are_wrong),
+        cmocka_unit_test(random_models_in_contexts_send_what_is_expected),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* Slices of models: together they are the whole, in every element. */
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "model/table.h"
+
+static struct dt_model_config config_of(enum dt_family family, long heads, long kv_heads)
+{
+    struct dt_error err;
+    struct dt_model_config c = {
+        .family = family,
+        .vocab_size = 53,
+        .max_seq_len = 12,
+        .hidden_size = 4 * heads,
+        .num_layers = 3,
+        .num_heads = heads,
+        .num_kv_heads = kv_heads,
+        .intermediate_size = 37,
+        .qk_norm = family == DT_FAMILY_LLAMA,
+        .rope_theta = family == DT_FAMILY_LLAMA ? 100 : 0,
+        .tie_word_embeddings = family != DT_FAMILY_LLAMA,
+    };
+    assert_int_equal(dt_model_config_check(&c, "model", &err), 0);
+    assert_int_equal(dt_slices_check(&c, 4, "model", &err), 0);
+    return c;
+}
+
+static void range_is(struct dt_range range, int64_t first, int64_t count)
+{
+    assert_int_equal(range.first, first);
+    assert_int_equal(dt_range_count(range), count);
+}
+
+static void queries_go_with_their_keys(void **state)
+{
+    (void)state;
+    struct dt_model_config ten = config_of(DT_FAMILY_LLAMA, 10, 5);
+    range_is(dt_slice_of(&ten, 0, 2).kv_heads, 0, 2);
+    range_is(dt_slice_of(&ten, 0, 2).heads, 0, 4);
+    range_is(dt_slice_of(&ten, 1, 2).kv_heads, 2, 3);
+    range_is(dt_slice_of(&ten, 1, 2).heads, 4, 6);
+    range_is(dt_slice_of(&ten, 1, 2).key_holders, 1, 1);
+    struct dt_model_config few = config_of(DT_FAMILY_LLAMA, 10, 2); /* slices 0; 1 and 2 */
+    range_is(dt_slice_of(&few, 0, 3).kv_heads, 0, 1);
+    range_is(dt_slice_of(&few, 0, 3).heads, 0, 5);
+    range_is(dt_slice_of(&few, 0, 3).key_holders, 0, 1);
+    range_is(dt_slice_of(&few, 1, 3).kv_heads, 1, 1);
+    range_is(dt_slice_of(&few, 1, 3).heads, 5, 2);
+    range_is(dt_slice_of(&few, 2, 3).heads, 7, 3);
+    range_is(dt_slice_of(&few, 2, 3).key_holders, 1, 2);
+    struct dt_model_config one = config_of(DT_FAMILY_LLAMA, 6, 1);
+    range_is(dt_slice_of(&one, 3, 4).kv_heads, 0, 1);
+    range_is(dt_slice_of(&one, 3, 4).heads, 4, 2);
+    range_is(dt_slice_of(&one, 3, 4).key_holders, 0, 4);
+}
+
+/* How often the slices that count them have each element of each tensor, all together. */
+static void count_elements(const struct dt_table *t, const struct dt_table *whole, int *times)
+{
+    for (int i = 0; i < t->count; i++) {
+        const struct dt_param *p = &t->params[i], *all = &whole->params[i];
+        int64_t here = 0;
+        assert_string_equal(p->name, all->name);
+        assert_int_equal(p->full[0], all->shape[0]);
+        assert_int_equal(p->full[1], all->shape[1]);
+        for (int64_t r = 0; r < dt_param_runs(p); r++) {
+            struct dt_param_run run = dt_param_run(p, r);
+            assert_int_equal(run.here, here);
+            here += run.count;
+            assert_true(run.there >= 0 && run.there + run.count <= all->count);
+            for (int64_t e = 0; p->leads && e < run.count; e++)
+                times[all->offset + run.there + e]++;
+        }
+        assert_int_equal(here, p->count);
+    }
+}
+
+/* Every element begins as in the whole model. */
+static void compare_values(const struct dt_table *t, const struct dt_table *whole)
+{
+    float *own = dt_alloc((size_t)t->elements, sizeof *own);
+    float *all = dt_alloc((size_t)whole->elements, sizeof *all);
+    dt_table_initialize(t, 7, own);
+    dt_table_initialize(whole, 7, all);
+    for (int i = 0; i < t->count; i++)
+        for (int64_t r = 0; r < dt_param_runs(&t->params[i]); r++) {
+            struct dt_param_run run = dt_param_run(&t->params[i], r);
+            assert_memory_equal(own + t->params[i].offset + run.here,
+                                all + whole->params[i].offset + run.there,
+                                (size_t)run.count * sizeof *own);
+        }
+    free(own), free(all);
+}
+
+static void check_slices(const struct dt_model_config *config, int slices)
+{
+    struct dt_table whole, t;
+    struct dt_model_part part = DT_WHOLE_MODEL;
+    dt_table_init(&whole, config, NULL);
+    int *times = dt_alloc((size_t)whole.elements, sizeof *times);
+    part.slices = slices;
+    for (part.slice = 0; part.slice < slices; part.slice++) {
+        dt_table_init(&t, config, &part);
+        assert_int_equal(t.count, whole.count);
+        assert_int_equal(t.parameters, whole.parameters);
+        count_elements(&t, &whole, times);
+        compare_values(&t, &whole);
+        dt_table_release(&t);
+    }
+    for (int i = 0; i < whole.count; i++)
+        for (int64_t e = 0; e < whole.params[i].count; e++)
+            if (times[whole.params[i].offset + e] != 1)
+                fail_msg("%s: element %d is counted %d times", whole.params[i].name, (int)e,
+                         times[whole.params[i].offset + e]);
+    free(times);
+    dt_table_release(&whole);
+}
+
+static void slices_together_are_the_whole(void **state)
+{
+    (void)state;
+    const struct dt_model_config configs[] = {
+        config_of(DT_FAMILY_GPT2, 5, 5),  config_of(DT_FAMILY_LLAMA, 10, 5),
+        config_of(DT_FAMILY_LLAMA, 6, 2), config_of(DT_FAMILY_LLAMA, 4, 1),
+        config_of(DT_FAMILY_BERT, 6, 6),  config_of(DT_FAMILY_DISTILBERT, 4, 4),
+    };
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
+        for (int slices = 1; slices <= 4; slices++)
+            check_slices(&configs[i], slices);
+}
+
+/* The shapes of products, and the three ranges of a fused one. */
+static void pairs_of_products_are_cut_along_what_lies_between(void **state)
+{
+    (void)state;
+    struct dt_model_config c = config_of(DT_FAMILY_GPT2, 5, 5),
+                           l = config_of(DT_FAMILY_LLAMA, 6, 2);
+    struct dt_model_part part = DT_WHOLE_MODEL;
+    struct dt_table t;
+    part.slices = 2, part.slice = 1;
+    dt_table_init(&t, &c, &part);
+    const struct dt_param *qkv = dt_table_find(&t, DT_QKV_WEIGHT, 1);
+    assert_int_equal(qkv->shape[0], 20);
+    assert_int_equal(qkv->shape[1], 3 * 12);
+    assert_int_equal(qkv->range_count, 3);
+    for (int i = 0; i < 3; i++)
+        range_is(qkv->ranges[i], 20 * i + 8, 12);
+    const struct dt_param *out = dt_table_find(&t, DT_PROJECTION_WEIGHT, 1);
+    assert_int_equal(out->shape[0], 12);
+    assert_int_equal(out->shape[1], 20);
+    assert_false(dt_table_find(&t, DT_PROJECTION_BIAS, 1)->leads);
+    range_is(dt_table_find(&t, DT_TOKEN_EMBEDDING, -1)->ranges[0], 26, 27);
+    dt_table_release(&t);
+    dt_table_init(&t, &l, &part);
+    assert_int_equal(dt_table_find(&t, DT_K_WEIGHT, 0)->shape[0], 4);
+    assert_int_equal(dt_table_find(&t, DT_DOWN_WEIGHT, 0)->shape[1], 19);
+    assert_true(dt_table_find(&t, DT_Q_NORM_WEIGHT, 0)->partial);
+    assert_false(dt_table_find(&t, DT_K_WEIGHT, 0)->partial);
+    dt_table_release(&t);
+}
+
+static void what_leaves_a_slice_without_anything_is_refused(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct dt_model_config c = config_of(DT_FAMILY_LLAMA, 6, 2);
+    assert_int_equal(dt_slices_check(&c, 6, "here", &err), 0);
+    assert_int_equal(dt_slices_check(&c, 7, "here", &err), DT_EINVALID);
+    assert_string_equal(err.text, "here cannot be cut into 7 slices: num_heads is 6");
+    assert_int_equal(dt_slices_check(&c, 1000, "here", &err), DT_EINVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(queries_go_with_their_keys),
+        cmocka_unit_test(slices_together_are_the_whole),
+        cmocka_unit_test(pairs_of_products_are_cut_along_what_lies_between),
+        cmocka_unit_test(what_leaves_a_slice_without_anything_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

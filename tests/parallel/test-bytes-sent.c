@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: MIT */
+/* Bytes that ranks send, of stages, slices and replicas together, against the formulas of
+ * dt-config(5), dt-architecture(7) and dt-plan(1). */
+#include "test.h"
+
+#include <math.h>
+
+#include "model/block.h"
+#include "plan/plan.h"
+#include "train/rank-run.h"
+
+#define CHUNK 65536 /* floats that are added up at a time */
+
+/* A layout, and the rank of it that bytes are counted for. */
+struct counted {
+    struct dt_settings settings; /* resolved */
+    int stages, replicas, contexts, slices, groups;
+    struct dt_model_part part;
+    int copy;              /* of all contexts of all replicas */
+    struct dt_table table; /* of the part */
+    struct dt_sharding sharding;
+    int zero;        /* stage of it: 0 where a group is one replica */
+    bool in_rounds;  /* each pass's gradients are summed at once */
+    int64_t batches; /* micro-batches of a step */
+    int64_t passes;  /* that each replica makes */
+    int64_t width;   /* bytes of a number of the stream */
+};
+
+static int64_t layers_of(const struct counted *c)
+{
+    int64_t layers = 0;
+    for (int layer = 0; layer < c->table.layers; layer++)
+        layers += dt_part_holds(&c->part, c->table.layers, layer);
+    return layers;
+}
+
+static bool is_last(const struct counted *c)
+{
+    return c->part.stage == c->stages - 1;
+}
+
+static int copies(const struct counted *c)
+{
+    return c->replicas * c->contexts;
+}
+
+/* Of a micro-batch, on a rank. */
+static int64_t rows_of(const struct counted *c)
+{
+    return c->settings.training.batch_size * c->settings.training.sequence_length / c->contexts;
+}
+
+/* --- replicas -------------------------------------------------------------------------------- */
+
+static int64_t own_batches(const struct counted *c)
+{
+    int owners = c->sharding.owners;
+    struct dt_range run = dt_range_part(c->batches, c->copy / c->contexts, c->replicas);
+    if (c->in_rounds) {
+        run = dt_range_part(c->batches, c->copy / owners, c->groups);
+        return (dt_range_count(run) - c->copy % owners + owners - 1) / owners;
+    }
+    return dt_range_count(run);
+}
+
+/* Of the sum, what number i of so many ranges of the replicas has. */
+static int64_t parts_of(const struct counted *c, int i, int ranges)
+{
+    struct dt_tree_node nodes[DT_TREE_NODES];
+    int64_t leaves = c->settings.distributed.invariant ? c->batches : copies(c);
+    struct dt_range range = dt_range_part(leaves, i, ranges);
+    return dt_tree_cover(range.first, range.end, leaves, nodes);
+}
+
+/* Of a piece, chunk by chunk: shares of the other groups leave, once for each part that the group
+ * has, and the own one as it is summed. */
+static int64_t across(const struct counted *c, int64_t piece)
+{
+    int group = c->copy / c->sharding.owners;
+    int64_t parts = parts_of(c, group, c->groups), floats = 0;
+    for (int64_t from = 0; from < piece; from += CHUNK) {
+        int64_t n = piece - from < CHUNK ? piece - from : CHUNK;
+        struct dt_range share = dt_range_part(n, group, c->groups);
+        int64_t own = dt_range_count(share);
+        floats += parts * (n - own) + own * (c->groups - 1);
+    }
+    return 4 * floats;
+}
+
+/* How often each layer's weights come in a step: two have room at a time. */
+static void count_gathers(const struct counted *c, int64_t *times)
+{
+    const struct dt_settings *s = &c->settings;
+    const enum dt_pipeline_schedule schedule =
+        c->stages > 1 ? (enum dt_pipeline_schedule)s->distributed.schedule
+                      : DT_PIPELINE_SCHEDULE_1F1B;
+    const struct dt_pipeline pipeline = {schedule, c->stages, c->part.chunks};
+    struct dt_action a;
+    int slots[64], held = 0, holders[2] = {-1, -1};
+    for (int layer = 0; layer < c->table.layers; layer++)
+        if (dt_part_holds(&c->part, c->table.layers, layer))
+            slots[layer] = held++ % 2;
+    for (int64_t at = 0; dt_pipeline_next(&pipeline, c->part.stage, c->passes, &at, &a);) {
+        struct dt_range run = dt_part_run(&c->part, c->table.layers, a.run);
+        for (int64_t i = 0; i < dt_range_count(run); i++) {
+            int layer = (int)(a.kind == DT_FORWARD ? run.first + i : run.end - 1 - i);
+            if ((a.kind != DT_FORWARD && a.kind != DT_BACKWARD) || holders[slots[layer]] == layer)
+                continue;
+            times[dt_layer_bucket(layer)]++;
+            holders[slots[layer]] = layer;
+        }
+    }
+}
+
+static int64_t weights(const struct counted *c, int owner)
+{
+    const struct dt_sharding *s = &c->sharding;
+    int64_t sent = 0, *times = dt_alloc((size_t)s->count, sizeof *times);
+    for (int b = 0; b < s->count; b++)
+        times[b] = c->zero < 3 || b < s->first_layer || b >= s->first_layer + s->layers;
+    if (c->zero == 3)
+        count_gathers(c, times);
+    for (int b = 0; b < s->count && c->table.buckets[b] < c->table.elements; b++) {
+        struct dt_range own = dt_owned(s, b, owner);
+        sent += times[b] * dt_range_count(own) * c->width * (s->owners - 1);
+    }
+    free(times);
+    return c->zero > 0 ? sent : 0;
+}
+
+/* Gradients that it does not own, for each of its parts of the sum; of what it owns, what groups
+ * add up; squares of blocks; and what it owns of the sum, or of weights. */
+static int64_t replica_bytes(const struct counted *c)
+{
+    int owner = c->copy % c->sharding.owners;
+    int64_t parts = c->in_rounds ? own_batches(c) : parts_of(c, c->copy, copies(c));
+    int64_t others = c->sharding.owners - 1, owned = 0, bytes = 0;
+    for (int b = 0; b < c->sharding.count; b++) {
+        struct dt_range run = dt_owned(&c->sharding, b, owner);
+        struct dt_range blocks = dt_owned_blocks(&c->sharding, b, owner);
+        owned += dt_range_count(run);
+        bytes += across(c, dt_range_count(run)) + 8 * dt_range_count(blocks) * others;
+    }
+    bytes += 4 * parts * (c->table.gradient_elements - owned) + weights(c, owner);
+    return bytes + (c->zero == 0 ? 4 * owned * others : 0);
+}
+
+/* --- stages ---------------------------------------------------------------------------------- */
+
+/* Streams of a micro-batch to the runs before and behind: a gradient back, an output on. */
+static int64_t crossings(const struct counted *c)
+{
+    int64_t runs = c->stages * c->part.chunks, sends = 0;
+    for (int64_t run = c->part.stage; run < runs; run += c->stages)
+        sends += (run > 0) + (run < runs - 1);
+    return sends;
+}
+
+/* Each slice sends its part of the rows. */
+static int64_t stream_bytes(const struct counted *c)
+{
+    int64_t own = dt_range_count(dt_range_part(rows_of(c), c->part.slice, c->slices));
+    return c->passes * crossings(c) * own * c->settings.model.hidden_size * c->width;
+}
+
+/* Of gradients of an embedding that the first stage has, and the last as its head: what is kept
+ * of them here. */
+static int64_t tied_bytes(const struct counted *c)
+{
+    int bucket = c->part.stage == 0 ? DT_TOKEN_BUCKET : dt_head_bucket(&c->table);
+    struct dt_range kept = {c->table.buckets[bucket], c->table.buckets[bucket + 1]};
+    if (c->stages == 1 || !(c->part.stage == 0 || is_last(c)) ||
+        !c->settings.model.tie_word_embeddings)
+        return 0;
+    if (c->zero > 0)
+        kept = dt_owned(&c->sharding, bucket, c->copy % c->sharding.owners);
+    return 4 * dt_range_count(kept);
+}
+
+/* --- contexts -------------------------------------------------------------------------------- */
+
+/* Keys and values go round forward, backward and where they are computed again, and their
+ * gradients in fp32. */
+static int64_t ring_bytes(const struct counted *c)
+{
+    const struct dt_model_config *m = &c->settings.model;
+    struct dt_slice slice = dt_slice_of(m, c->part.slice, c->slices);
+    int64_t block =
+        rows_of(c) * 2 * dt_range_count(slice.kv_heads) * (m->hidden_size / m->num_heads);
+    int64_t rounds = c->settings.training.recompute == DT_RECOMPUTE_FULL ? 3 : 2;
+    return c->passes * layers_of(c) * (c->contexts - 1) * block * (rounds * c->width + 4);
+}
+
+/* --- slices ---------------------------------------------------------------------------------- */
+
+/* Elements of a sum of n, or of gathering as many twice, by each slice but one. */
+static int64_t sum_of(int64_t n)
+{
+    return 2 * n;
+}
+
+/* Parts of gradients of keys and values that several slices hold. */
+static int64_t key_sums(const struct counted *c)
+{
+    const struct dt_model_config *m = &c->settings.model;
+    int64_t columns = m->hidden_size / m->num_heads, sent = 0;
+    for (int64_t head = 0; head < m->num_kv_heads && m->num_kv_heads < c->slices; head++)
+        sent += (dt_range_count(dt_range_part(c->slices, head, m->num_kv_heads)) - 1) *
+                sum_of(2 * columns * m->hidden_size * layers_of(c));
+    return sent;
+}
+
+/* Of all slices of a stage and replica; see tests/model/test-tensor-parallel-gradients.c, which
+ * counts models that are one stage. */
+static int64_t slice_bytes(const struct counted *c)
+{
+    static const int64_t each[2][3] = {{8, 8, 10}, {8, 10, 11}};
+    const struct dt_settings *s = &c->settings;
+    bool apart = s->distributed.sequence_parallel;
+    int64_t rows = rows_of(c), width = s->model.hidden_size;
+    int64_t stream = rows * width, vectors = s->model.family == DT_FAMILY_LLAMA ? 1 : 2;
+    int64_t sent = each[apart][s->training.recompute] * layers_of(c) * stream, floats = 0;
+    if (c->part.stage == 0)
+        sent += sum_of(stream);
+    if (!apart) /* what came in parts */
+        sent += crossings(c) * stream;
+    if (is_last(c)) {
+        sent += sum_of(stream);
+        floats += DT_LOGIT_SUMS * c->slices * rows;
+    }
+    if (apart) /* gradients of norms are in parts */
+        floats += sum_of(vectors * (2 * layers_of(c) + is_last(c)) * width);
+    return c->passes * ((c->slices - 1) * (sent * c->width + 4 * floats) + 4 * key_sums(c));
+}
+
+/* --- all of a step --------------------------------------------------------------------------- */
+
+/* Losses and targets of each micro-batch; norms of buckets; flags. */
+static int64_t told_bytes(const struct counted *c)
+{
+    int64_t values = 2 * 8, told = c->batches * values * (c->contexts - 1);
+    int64_t others = c->stages - 1 + c->slices - 1;
+    if (c->copy % c->contexts == 0)
+        told += own_batches(c) * values * (copies(c) - 1);
+    if (is_last(c))
+        told += c->batches * values * (c->stages - 1);
+    return told + c->table.bucket_count * 8 * others + c->stages * copies(c) * c->slices - 1;
+}
+
+static void open_counted(struct counted *c, int stage, int copy, int slice)
+{
+    const struct dt_settings *s = &c->settings;
+    c->copy = copy;
+    c->part = (struct dt_model_part){.stage = stage,
+                                     .stages = c->stages,
+                                     .chunks = (int)s->distributed.virtual_stages,
+                                     .slice = slice,
+                                     .slices = c->slices,
+                                     .tied_apart = c->stages > 1 || s->distributed.invariant};
+    dt_table_init(&c->table, &s->model, &c->part);
+    c->sharding = (struct dt_sharding){.buckets = c->table.buckets,
+                                       .count = c->table.bucket_count,
+                                       .first_layer = dt_layer_bucket(0),
+                                       .layers = c->table.layers,
+                                       .owners = copies(c) / c->groups,
+                                       .groups = c->groups};
+}
+
+static struct counted layout_of(const struct dt_settings *s, int ranks)
+{
+    struct counted c = {.settings = *s,
+                        .stages = (int)s->distributed.pp,
+                        .contexts = (int)s->distributed.cp,
+                        .slices = (int)s->distributed.tp,
+                        .batches = s->training.gradient_accumulation_steps,
+                        .width = s->training.precision == DT_F32 ? 4 : 2};
+    c.settings.model.vocab_size = 50;
+    if (dt_settings_resolve(&c.settings, 1, "test", &err) < 0)
+        fail_msg("%s", err.text);
+    c.replicas = ranks / (c.stages * c.contexts * c.slices);
+    c.groups = s->distributed.shard_ranks > 0 ? copies(&c) / (int)s->distributed.shard_ranks : 1;
+    c.zero = c.groups < copies(&c) ? (int)s->distributed.zero_stage : 0;
+    c.in_rounds = s->distributed.invariant && c.zero >= 2;
+    return c;
+}
+
+/* What ranks send at most: one at the stages, or in its ring; the slices of a replica. */
+struct most {
+    int64_t pipeline, ring, sliced;
+};
+
+/* What dt-plan(1) says, where slices are even: whether they are. */
+static bool check_plan(const struct counted *c, const struct most *most)
+{
+    const struct dt_settings *s = &c->settings;
+    struct dt_layout layout;
+    struct dt_base base;
+    struct dt_error error;
+    double pipeline = 0, tensor = 0, ring = 0;
+    if (c->batches % c->replicas != 0 || rows_of(c) % c->slices != 0 || c->zero > 0 ||
+        dt_layout_read(&layout, s, c->stages * copies(c) * c->slices, &error) < 0 ||
+        dt_layout_uneven(&layout, s))
+        return false;
+    assert_int_equal(dt_base_init(&base, s, &layout, &error), 0);
+    for (long stage = 0; stage < layout.pp; stage++) {
+        struct dt_traffic t = dt_stage_traffic(&base, s, &layout, stage);
+        pipeline = t.pipeline > pipeline ? t.pipeline : pipeline;
+        tensor = t.tensor > tensor ? t.tensor : tensor;
+        ring = t.context > ring ? t.context : ring;
+    }
+    if (s->model.vocab_size % c->slices == 0 && pipeline != (double)most->pipeline)
+        fail_msg("%g bytes of the pipeline, not %lld", pipeline, (long long)most->pipeline);
+    if (ring != (double)most->ring)
+        fail_msg("%g bytes of the ring, not %lld", ring, (long long)most->ring);
+    if (!s->distributed.sequence_parallel && s->model.num_kv_heads >= c->slices &&
+        fabs(tensor * c->slices - (double)most->sliced) > 1e-9 * tensor)
+        fail_msg("%g bytes of the slices, not %lld", tensor * c->slices, (long long)most->sliced);
+    dt_base_release(&base);
+    return true;
+}
+
+/* The slices of one stage and replica send not quite alike: their sum is compared. Whether the
+ * plan was, too. */
+static bool check_bytes(const struct dt_settings *s, int ranks)
+{
+    struct counted c = layout_of(s, ranks);
+    struct job job = run_anew(ranks, s);
+    struct most most = {0};
+    for (int i = 0; i < c.stages * copies(&c); i++) {
+        int64_t bytes = 0, counted = 0;
+        for (int slice = 0; slice < c.slices; slice++) {
+            open_counted(&c, i / copies(&c), i % copies(&c), slice);
+            bool even = c.zero == 3 || c.in_rounds; /* all make as many passes as any */
+            c.passes = even ? (c.batches + c.replicas - 1) / c.replicas : own_batches(&c);
+            int64_t pipeline = stream_bytes(&c) + tied_bytes(&c), ring = ring_bytes(&c);
+            bytes += pipeline + replica_bytes(&c) + told_bytes(&c) + ring;
+            bytes += slice == 0 ? slice_bytes(&c) : 0;
+            most.pipeline = pipeline > most.pipeline ? pipeline : most.pipeline;
+            most.ring = ring > most.ring ? ring : most.ring;
+            most.sliced = slice_bytes(&c) > most.sliced ? slice_bytes(&c) : most.sliced;
+            counted += (int64_t)job.bytes[i * c.slices + slice];
+            dt_table_release(&c.table);
+        }
+        if (counted != bytes)
+            fail_msg("stage %d of %d, copy %d of %d in %d groups, %d contexts, %d slices, ZeRO %d, "
+                     "%lld micro-batches, invariant %d: %lld, not %lld",
+                     i / copies(&c), c.stages, i % copies(&c), copies(&c), c.groups, c.contexts,
+                     c.slices, c.zero, (long long)c.batches, s->distributed.invariant,
+                     (long long)counted, (long long)bytes);
+    }
+    return check_plan(&c, &most);
+}
+
+static const struct {
+    int stages, replicas, slices, contexts;
+} meshes[] = {{2, 2, 2, 1}, {1, 6, 1, 1}, {2, 4, 1, 1}, {1, 4, 2, 1}, {3, 1, 2, 1}, {2, 2, 2, 1},
+              {1, 8, 1, 1}, {4, 2, 1, 1}, {1, 2, 3, 1}, {2, 1, 4, 1}, {1, 5, 1, 1}, {2, 3, 1, 1},
+              {1, 1, 1, 4}, {1, 2, 2, 2}, {2, 1, 2, 2}, {1, 2, 1, 3}, {2, 2, 1, 2}, {1, 1, 3, 2}};
+
+/* A layout of that mesh; the number of its ranks. */
+static int random_layout(struct dt_settings *s, size_t mesh, struct dt_rng *rng)
+{
+    int stages = meshes[mesh].stages, slices = meshes[mesh].slices;
+    int replicas = meshes[mesh].replicas, contexts = meshes[mesh].contexts;
+    int owners = 1 + (int)dt_rng_below(rng, (uint32_t)(replicas * contexts));
+    int chunks = stages > 1 && dt_rng_below(rng, 3) == 0 ? 2 : 1;
+    int each = chunks > 1 ? stages : 1 + (int)dt_rng_below(rng, 4);
+    s->distributed.pp = stages;
+    s->distributed.tp = slices;
+    s->distributed.cp = contexts;
+    s->distributed.virtual_stages = chunks;
+    s->distributed.schedule =
+        chunks > 1 ? DT_PIPELINE_SCHEDULE_INTERLEAVED : (int)dt_rng_below(rng, 2);
+    s->distributed.zero_stage = dt_rng_below(rng, 4);
+    s->distributed.shard_ranks = replicas * contexts % owners == 0 ? owners : 0;
+    s->distributed.sequence_parallel = dt_rng_below(rng, 2);
+    s->distributed.invariant = dt_rng_below(rng, 2) && contexts == 1;
+    s->training.gradient_accumulation_steps = replicas * each;
+    if (stages == 1 && each > 1)
+        s->training.gradient_accumulation_steps -= dt_rng_below(rng, (uint32_t)replicas);
+    s->model.num_layers = stages * chunks + (int)dt_rng_below(rng, 4);
+    return stages * slices * replicas * contexts;
+}
+
+/* A short run that sends nothing but what steps do, all of a step within it. */
+static void count_steps_alone(struct dt_settings *s)
+{
+    s->training.max_steps = 3;
+    s->training.warmup_steps = 2;
+    s->training.eval_interval = 0;
+    s->training.log_interval = 1000;
+    s->distributed.overlap = false;
+}
+
+static void bytes_sent_are_those_of_the_formulas(void **state)
+{
+    const size_t count = sizeof meshes / sizeof *meshes;
+    struct dt_rng rng;
+    int grouped = 0, planned = 0;
+    (void)state;
+    dt_rng_init(&rng, 17);
+    for (size_t i = 0; i < 4 * count; i++) {
+        struct dt_settings s = dt_rng_below(&rng, 2) ? small_llama() : small_settings();
+        int ranks = random_layout(&s, i % count, &rng);
+        s.model.num_heads = 4;
+        s.model.num_kv_heads = s.model.family == DT_FAMILY_LLAMA ? 1 << dt_rng_below(&rng, 3) : 0;
+        s.model.tie_word_embeddings = s.model.family != DT_FAMILY_LLAMA || dt_rng_below(&rng, 2);
+        s.model.max_seq_len = 8 + dt_rng_below(&rng, 17);
+        if (s.distributed.cp > 1)
+            s.model.max_seq_len = 2 * s.distributed.cp * (1 + dt_rng_below(&rng, 4));
+        s.training.batch_size = 1 + dt_rng_below(&rng, 3);
+        s.training.precision = (int)dt_rng_below(&rng, 3);
+        s.training.recompute = (int)dt_rng_below(&rng, 3);
+        count_steps_alone(&s);
+        planned += check_bytes(&s, ranks);
+        grouped += s.distributed.shard_ranks > 1 &&
+                   s.distributed.shard_ranks < meshes[i % count].replicas * s.distributed.cp;
+    }
+    assert_true(grouped >= 4 && planned >= 4);
+}
+
+/* What replicas send that do not just add up gradients, and what a plan says, but for losses, flags
+ * and the unevenness of parts: the most of any rank. */
+static void check_way(int sync, int compress)
+{
+    struct dt_settings s = small_settings();
+    struct dt_layout layout;
+    struct dt_base base;
+    const int ranks = 3;
+    double most = 0;
+    s.distributed.sync = sync;
+    s.distributed.compress = compress;
+    s.distributed.compress_share = 0.1;
+    s.distributed.compress_rank = 2;
+    s.distributed.local_steps = 1;
+    s.training.ema_decay = 0.9;
+    s.training.gradient_accumulation_steps = ranks;
+    count_steps_alone(&s);
+    const struct job job = run_anew(ranks, &s);
+    for (int i = 0; i < ranks; i++)
+        most = fmax(most, (double)job.bytes[i]);
+    s.model.vocab_size = 50;
+    assert_int_equal(dt_settings_resolve(&s, 1, "test", &err), 0);
+    assert_int_equal(dt_layout_read(&layout, &s, ranks, &err), 0);
+    assert_int_equal(dt_base_init(&base, &s, &layout, &err), 0);
+    double planned = dt_stage_traffic(&base, &s, &layout, 0).data;
+    if (fabs(planned - most) > 0.03 * most)
+        fail_msg("sync %d, compress %d: %g bytes planned, %g sent", sync, compress, planned, most);
+    s.distributed.local_steps = 8;
+    const double seldom = dt_stage_traffic(&base, &s, &layout, 0).data;
+    assert_true(fabs(seldom - planned / (dt_settings_sync_is_local(&s) ? 8 : 1)) < 1e-6);
+    dt_base_release(&base);
+}
+
+static void other_ways_to_keep_together_send_what_is_planned(void **state)
+{
+    (void)state;
+    for (int compress = DT_COMPRESS_BF16; compress <= DT_COMPRESS_POWERSGD; compress++)
+        check_way(DT_SYNC_ALL_REDUCE, compress);
+    for (int sync = DT_SYNC_PARAMETER_SERVER; sync <= DT_SYNC_DILOCO; sync++)
+        check_way(sync, DT_COMPRESS_NONE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_sent_are_those_of_the_formulas),
+        cmocka_unit_test(other_ways_to_keep_together_send_what_is_planned),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* Training runs whose ranks share out every sequence, beside all other ways to cut up a run. */
+#include "test.h"
+
+#include "optim/optimizer.h"
+#include "parallel/pipeline-schedule.h"
+#include "train/rank-run.h"
+
+#define STEPS 8
+
+static struct dt_settings settings_of(bool llama)
+{
+    struct dt_settings s = llama ? small_llama() : small_settings();
+    s.model.num_heads = 4;
+    s.model.num_kv_heads = llama ? 2 : 4;
+    s.model.dropout = s.model.attention_dropout = 0.1;
+    s.training.batch_size = 2;
+    s.training.gradient_accumulation_steps = 4;
+    s.training.max_steps = STEPS;
+    s.training.warmup_steps = 2;
+    s.training.eval_interval = 0;
+    s.training.grad_clip = 0.5; /* below most norms, so that they count */
+    return s;
+}
+
+static void contexts_train_as_one_rank_does(void **state)
+{
+    (void)state;
+    for (int llama = 0; llama < 2; llama++) {
+        struct dt_settings s = settings_of(llama);
+        struct job whole = run_anew(1, &s);
+        for (int contexts = 2; contexts <= 4; contexts++) {
+            s.distributed.cp = contexts;
+            struct job job = run_anew(contexts, &s), again = run_anew(contexts, &s);
+            check_close(STEPS, &whole, &job);
+            assert_true(job.hash != whole.hash); /* rounding does tell */
+            check_same(&job, &again);
+        }
+    }
+}
+
+static void random_layout(struct dt_settings *s, struct dt_rng *rng, int *ranks)
+{
+    static const int meshes[][4] = {{1, 1, 2, 4}, {2, 2, 2, 1}, {1, 2, 2, 2}, {2, 1, 2, 2},
+                                    {1, 4, 2, 1}, {1, 1, 4, 2}, {2, 1, 4, 1}, {1, 2, 3, 1},
+                                    {2, 1, 3, 1}, {1, 2, 4, 1}};
+    const int *mesh = meshes[dt_rng_below(rng, sizeof meshes / sizeof *meshes)];
+    s->distributed.pp = mesh[0];
+    s->distributed.cp = mesh[2];
+    s->distributed.tp = mesh[3];
+    s->distributed.sequence_parallel = dt_rng_below(rng, 2);
+    s->distributed.zero_stage = dt_rng_below(rng, 4);
+    s->distributed.overlap = dt_rng_below(rng, 2);
+    s->distributed.shard_ranks = dt_rng_below(rng, 2) ? mesh[1] : 0;
+    s->distributed.schedule = (int)dt_rng_below(rng, 2);
+    s->training.recompute = (int)dt_rng_below(rng, 3);
+    *ranks = mesh[0] * mesh[1] * mesh[2] * mesh[3];
+}
+
+/* What each rank takes is what was planned (run_one). */
+static void any_layout_trains_as_one_rank_does(void **state)
+{
+    struct dt_rng rng;
+    (void)state;
+    dt_rng_init(&rng, 5);
+    for (int llama = 0; llama < 2; llama++) {
+        struct dt_settings s = settings_of(llama);
+        struct job whole = run_anew(1, &s);
+        for (int i = 0; i < 6; i++) {
+            struct dt_settings cut = s;
+            int ranks;
+            random_layout(&cut, &rng, &ranks);
+            struct job job = run_anew(ranks, &cut);
+            check_close(STEPS, &whole, &job);
+        }
+    }
+}
+
+/* At equal replicas and contexts: any zero_stage and groups, any stages and schedule. */
+static void ways_to_share_out_come_to_the_same_bits(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(true);
+    s.model.num_layers = 4;
+    s.distributed.cp = 2;
+    struct job plain = run_anew(4, &s);
+    for (int stage = 1; stage <= 3; stage++)
+        for (int group = 0; group <= 2; group += 2) {
+            s.distributed.zero_stage = stage;
+            s.distributed.shard_ranks = group;
+            struct job job = run_anew(4, &s);
+            check_same(&job, &plain);
+        }
+    s.distributed.shard_ranks = 0;
+    s.distributed.pp = 2;
+    for (int schedule = DT_PIPELINE_SCHEDULE_1F1B; schedule <= DT_PIPELINE_SCHEDULE_INTERLEAVED;
+         schedule++) {
+        s.distributed.zero_stage = schedule;
+        s.distributed.schedule = schedule;
+        s.distributed.virtual_stages = schedule == DT_PIPELINE_SCHEDULE_INTERLEAVED ? 2 : 1;
+        struct job job = run_anew(8, &s);
+        check_same(&job, &plain);
+    }
+}
+
+/* Each replica has one micro-batch, so that gradients are shared out at once. */
+static void gradients_may_be_shared_out_at_once(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false);
+    s.distributed.cp = 2;
+    s.model.num_layers = 6;
+    s.training.gradient_accumulation_steps = 2;
+    struct job plain = run_anew(4, &s);
+    for (int stage = 2; stage <= 3; stage++) {
+        s.distributed.zero_stage = stage;
+        struct job job = run_anew(4, &s);
+        check_same(&job, &plain);
+        assert_true(job.gradients[0] < plain.gradients[0]);
+    }
+}
+
+/* What some contexts have written, others read, to the bit. */
+static void checkpoints_do_not_know_contexts(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(true);
+    s.training.ema_decay = 0.9;
+    s.distributed.cp = 2;
+    s.distributed.zero_stage = 2;
+    struct job made = run_anew(4, &s);
+    for (int contexts = 1; contexts <= 4; contexts++) { /* nothing is left to do */
+        s.distributed.cp = contexts;
+        s.distributed.tp = contexts == 3 ? 2 : 1;
+        s.distributed.zero_stage = contexts - 1;
+        struct job job = run_job(contexts == 3 ? 6 : 4, &s, "anew", 1000);
+        assert_true(job.hash == made.hash);
+    }
+}
+
+static void a_run_that_was_stopped_ends_as_one_that_was_not(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false);
+    s.distributed.cp = 2;
+    s.distributed.zero_stage = 1;
+    s.training.save_interval = 3;
+    struct job straight = run_anew(4, &s);
+    char *run = dt_path_join(scratch, "anew");
+    assert_int_equal(dt_remove_tree(run, &err), 0);
+    run_job(4, &s, "anew", 5);
+    struct job resumed = run_job(4, &s, "anew", 1000);
+    check_same(&straight, &resumed);
+    free(run);
+}
+
+static void a_run_goes_on_in_other_contexts(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(true);
+    check_going_on(STEPS, &s, &s.distributed.cp);
+}
+
+/* All but what the ring takes, which every layer shares. */
+static void activations_fall_with_contexts(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(true);
+    s.model.num_layers = 8;
+    s.training.max_steps = 1;
+    s.training.warmup_steps = 0;
+    struct job whole = run_anew(1, &s);
+    for (int contexts = 2; contexts <= 4; contexts++) {
+        s.distributed.cp = contexts;
+        struct job job = run_anew(contexts, &s);
+        double share = (double)job.activations[0] / (double)whole.activations[0] * contexts;
+        if (!(share > 1 && share < 1.1))
+            fail_msg("%d contexts: %g times their share", contexts, share);
+    }
+}
+
+static void without_a_block_training_is_another(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false);
+    s.distributed.cp = 2;
+    struct job sound = run_anew(2, &s);
+    setenv("DT_DEBUG_SKIP_BLOCK", "1", 1);
+    struct job job = run_anew(2, &s);
+    unsetenv("DT_DEBUG_SKIP_BLOCK");
+    assert_true(fabs(job.losses[0] / sound.losses[0] - 1) > 1e-5);
+}
+
+static void check_why(struct dt_settings s, int ranks, const char *why)
+{
+    struct refusal r = {s, why};
+    run_ranks(ranks, refuse, &r);
+}
+
+static void what_contexts_do_not_go_with_is_refused(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false);
+    s.distributed.cp = 2;
+    check_why(s, 3, "distributed.cp (2) times distributed.tp (1) must divide the number of ranks");
+    s.training.sequence_length = 22;
+    check_why(s, 2, "distributed.cp above 1 needs a training.sequence_length that is a multiple");
+    s.training.sequence_length = 24;
+    s.distributed.invariant = true;
+    check_why(s, 2, "distributed.invariant true needs distributed.cp 1");
+    s.distributed.invariant = false;
+    s.distributed.sync = DT_SYNC_LOCAL_SGD;
+    check_why(s, 2, "distributed.sync local_sgd needs distributed.cp 1");
+    s.distributed.sync = DT_SYNC_ALL_REDUCE;
+    s.distributed.shard_ranks = 3;
+    check_why(s, 4, "distributed.shard_ranks (3) must divide the replicas' contexts, of which");
+    s.distributed.shard_ranks = 0;
+    s.training.batch_size = 1L << 20;
+    check_why(s, 2, "gradients of keys and values would be messages of 1610612736 bytes");
+    s.training.batch_size = 2;
+    s.training.gradient_accumulation_steps = 1;
+    check_why(s, 4, "a step of 1 micro-batch cannot be shared by 2 ranks");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(contexts_train_as_one_rank_does),
+        cmocka_unit_test(any_layout_trains_as_one_rank_does),
+        cmocka_unit_test(ways_to_share_out_come_to_the_same_bits),
+        cmocka_unit_test(gradients_may_be_shared_out_at_once),
+        cmocka_unit_test(checkpoints_do_not_know_contexts),
+        cmocka_unit_test(a_run_that_was_stopped_ends_as_one_that_was_not),
+        cmocka_unit_test(a_run_goes_on_in_other_contexts),
+        cmocka_unit_test(activations_fall_with_contexts),
+        cmocka_unit_test(without_a_block_training_is_another),
+        cmocka_unit_test(what_contexts_do_not_go_with_is_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

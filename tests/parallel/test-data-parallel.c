@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "../comm/threads.h"
+#include "base/rng.h"
+#include "parallel/data-parallel.h"
+
+/* As of a model with four layers: the layers' buckets are from 2 to 5, one is empty. */
+static const int64_t buckets[] = {0, 50000, 50016, 90000, 130000, 130000, 170016, 200000};
+#define BUCKETS  7
+#define ELEMENTS ((int64_t)200000)
+
+struct job {
+    int64_t batches;
+    bool invariant, blocking;
+    long stage;
+    int owners; /* of a group; 0: all ranks */
+    float *sum; /* put together from what the ranks keep */
+    double norm;
+    uint64_t bytes[MOST_RANKS];   /* that a step sends */
+    int64_t elements[MOST_RANKS]; /* that a rank owns */
+    int64_t blocks[MOST_RANKS];   /* likewise */
+    enum dt_keeping keeping;
+};
+
+static void fill(float *gradients, int64_t batch, int bucket)
+{
+    for (int64_t i = buckets[bucket]; i < buckets[bucket + 1]; i += 4) {
+        struct dt_random bits = dt_random(3, (uint64_t)batch, (uint64_t)i);
+        for (int64_t j = 0; j < 4; j++)
+            gradients[i - buckets[bucket] + j] +=
+                (dt_uniform_float(bits.word[j]) - 0.5f) * (float)(1 + i % 100);
+    }
+}
+
+/* The last bucket first, and the first is entered by the head too. */
+static void pass_backward(struct dt_parallel *p, int64_t batch)
+{
+    dt_parallel_enter(p, 0);
+    for (int b = BUCKETS - 1; b >= 0; b--) {
+        dt_parallel_enter(p, b);
+        if (buckets[b + 1] > buckets[b])
+            fill(p->gradients[b], batch, b);
+        dt_parallel_leave(p, b);
+    }
+}
+
+static double pass_all(struct dt_parallel *p, int64_t batches, double *values)
+{
+    struct dt_error err;
+    double squares[BUCKETS], sum = 0;
+    dt_parallel_begin(p, batches);
+    for (int64_t round = 0; round < p->rounds; round++) {
+        int64_t batch = dt_parallel_leaf(p, round);
+        p->idle = batch < 0;
+        pass_backward(p, p->idle ? 12345 : batch);
+        for (int i = 0; i < 2 && !p->idle; i++)
+            values[2 * batch + i] = (double)(batch * batch + i);
+    }
+    assert_int_equal(dt_parallel_settle(p, &err), 0);
+    assert_int_equal(dt_parallel_squares(p, squares, &err), 0);
+    for (int b = 0; b < BUCKETS; b++)
+        sum += squares[b];
+    return sqrt(sum);
+}
+
+/* Groups of so many neighbours. */
+static struct dt_replicas replicas_of(struct dt_comm *world, int owners)
+{
+    int size = dt_comm_size(world), rank = dt_comm_rank(world), ranks[MOST_RANKS];
+    struct dt_replicas r = {.all = world, .group = world, .contexts = 1};
+    if (owners == 0 || owners == size)
+        return r;
+    for (int i = 0; i < owners; i++)
+        ranks[i] = rank / owners * owners + i;
+    r.group = dt_comm_group(world, "test", ranks, owners);
+    for (int i = 0; i < size / owners; i++)
+        ranks[i] = rank % owners + i * owners;
+    r.across = dt_comm_group(world, "test", ranks, size / owners);
+    return r;
+}
+
+static void open_parallel(struct dt_parallel *p, struct dt_comm *world, struct dt_device *dev,
+                          const struct job *job)
+{
+    struct dt_error err;
+    const struct dt_sharding sharding = {
+        .buckets = buckets, .count = BUCKETS, .first_layer = 2, .layers = 4};
+    struct dt_settings settings = {
+        .training.gradient_accumulation_steps = job->batches,
+        .distributed.invariant = job->invariant,
+        .distributed.overlap = !job->blocking,
+        .distributed.zero_stage = job->stage,
+    };
+    const struct dt_replicas replicas = replicas_of(world, job->owners);
+    assert_int_equal(dt_parallel_init(p, &replicas, dev, &sharding, &settings, &err), 0);
+}
+
+static void sum_up(struct dt_comm *world, void *context)
+{
+    struct job *job = context;
+    struct dt_device *dev;
+    struct dt_error err;
+    struct dt_parallel p;
+    struct dt_arena arena = {0};
+    double norm = 0, values[80];
+    int rank = dt_comm_rank(world);
+    assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
+    open_parallel(&p, world, dev, job);
+    int owner = dt_comm_rank(p.replicas.group);
+    dt_parallel_layout(&p, &arena);
+    dt_squares_layout(&p.squares, &arena);
+    assert_null(p.shared_bytes); /* a plan has no table of all ranks */
+    assert_int_equal(dt_arena_allocate(&arena, dev, &err), 0);
+    dt_parallel_layout(&p, &arena);
+    dt_squares_layout(&p.squares, &arena);
+    for (int step = 0; step < 2; step++) { /* the second finds what the first has left */
+        uint64_t before = dt_comm_bytes_sent(world);
+        norm = pass_all(&p, job->batches, values);
+        job->bytes[rank] = dt_comm_bytes_sent(world) - before;
+        assert_int_equal(dt_parallel_share_batches(&p, values, job->batches, 2, &err), 0);
+    }
+    for (int64_t i = 0; i < 2 * job->batches; i++)
+        assert_true(values[i] == (double)(i / 2 * (i / 2) + i % 2));
+    for (int b = 0; b < BUCKETS; b++) {
+        struct dt_range run = dt_parallel_kept(&p, b),
+                        blocks = dt_owned_blocks(&p.sharding, b, owner);
+        if (run.end > run.first && (p.stage > 0 || rank == 0) && rank < p.sharding.owners)
+            memcpy(job->sum + run.first, dt_parallel_sum(&p, b),
+                   (size_t)dt_range_count(run) * sizeof *job->sum);
+        job->blocks[rank] += dt_range_count(blocks);
+    }
+    job->elements[rank] = dt_owned_before(&p.sharding, BUCKETS, owner);
+    if (rank == 0)
+        job->norm = norm;
+    job->keeping = p.keeping;
+    assert_int_equal(dt_comm_barrier(world, &err), 0);
+    for (int b = 0; b < BUCKETS; b++) {
+        struct dt_range run = dt_parallel_kept(&p, b);
+        if (run.end > run.first)
+            assert_memory_equal(job->sum + run.first, dt_parallel_sum(&p, b),
+                                (size_t)dt_range_count(run) * sizeof *job->sum);
+    }
+    assert_true(job->norm == norm);
+    dt_parallel_release(&p);
+    dt_arena_release(&arena, dev);
+    dt_device_close(dev);
+}
+
+static struct job sum_on(int ranks, struct job job, float *sum)
+{
+    memset(sum, 0, ELEMENTS * sizeof *sum);
+    job.sum = sum;
+    run_ranks(ranks, sum_up, &job);
+    return job;
+}
+
+static void the_invariant_sum_does_not_know_how_many_ranks_there_are(void **state)
+{
+    const int64_t batches[] = {8, 11, 24};
+    float *one = dt_alloc(ELEMENTS, sizeof *one), *some = dt_alloc(ELEMENTS, sizeof *some);
+    (void)state;
+    for (int b = 0; b < 3; b++) {
+        struct job alone = sum_on(1, (struct job){batches[b], true}, one);
+        for (int size = 2; size <= 8; size += b == 1 ? 1 : 3)
+            for (int owners = 1; owners <= size; owners++)
+                for (int stage = 0; size % owners == 0 && stage < 4; stage++) {
+                    struct job job = sum_on(
+                        size, (struct job){batches[b], true, .stage = stage, .owners = owners},
+                        some);
+                    assert_memory_equal(some, one, ELEMENTS * sizeof *one);
+                    assert_true(job.norm == alone.norm);
+                    assert_int_equal(job.keeping,
+                                     stage < 2 || owners == 1 ? DT_KEEP_TREE : DT_KEEP_ROUNDS);
+                }
+    }
+    free(one), free(some);
+}
+
+/* Otherwise the sums agree as real numbers, but not in their last bits: that is what the
+ * test above would find. */
+static void the_plain_sum_is_right_but_knows(void **state)
+{
+    float *one = dt_alloc(ELEMENTS, sizeof *one), *some = dt_alloc(ELEMENTS, sizeof *some);
+    double difference = 0, squares = 0;
+    (void)state;
+    struct job alone = sum_on(1, (struct job){8}, one);
+    sum_on(4, (struct job){8}, some);
+    for (int64_t i = 0; i < ELEMENTS; i++) {
+        difference += pow((double)one[i] - (double)some[i], 2);
+        squares += pow((double)one[i], 2);
+    }
+    assert_true(difference > 0 && sqrt(difference / squares) < 1e-6);
+    assert_true(fabs(alone.norm - sqrt(squares)) < 1e-4 * alone.norm);
+    free(one), free(some);
+}
+
+static void every_stage_comes_to_the_same_sum(void **state)
+{
+    float *plain = dt_alloc(ELEMENTS, sizeof *plain), *some = dt_alloc(ELEMENTS, sizeof *some);
+    (void)state;
+    for (int ranks = 2; ranks <= 6; ranks++)
+        for (int each = 1; each <= 3; each += 2) {
+            int64_t batches = ranks * each - (each > 1); /* not the same number for all */
+            struct job first = sum_on(ranks, (struct job){batches}, plain);
+            for (int owners = 1; owners <= ranks; owners++)
+                for (int stage = 0; ranks % owners == 0 && stage < 4; stage++) {
+                    const struct job wanted = {batches, .stage = stage, .blocking = stage % 2 == 0,
+                                               .owners = owners};
+                    bool pieces = stage >= 2 && each == 1 && owners > 1;
+                    struct job job = sum_on(ranks, wanted, some);
+                    assert_memory_equal(some, plain, ELEMENTS * sizeof *some);
+                    assert_true(job.norm == first.norm);
+                    assert_int_equal(job.keeping, pieces ? DT_KEEP_PIECES : DT_KEEP_WHOLE);
+                }
+        }
+    free(plain), free(some);
+}
+
+/* Leaves first to below end are so many parts of the sum. */
+static int64_t parts_of(const struct job *job, int64_t first, int64_t end, int64_t leaves)
+{
+    struct dt_tree_node nodes[DT_TREE_NODES];
+    return dt_tree_cover(first, end, job->keeping == DT_KEEP_ROUNDS ? job->batches : leaves, nodes);
+}
+
+/* What a rank sends of its piece of a bucket, which groups add up in chunks: each chunk's shares
+ * go to the other groups once for each part that a group has, and back as the sum. */
+static int64_t across_bytes(int64_t piece, int64_t group, int64_t groups, int64_t parts)
+{
+    const int64_t chunk = 65536;
+    int64_t floats = 0;
+    for (int64_t from = 0; from < piece; from += chunk) {
+        int64_t n = piece - from < chunk ? piece - from : chunk;
+        int64_t own = n * (group + 1) / groups - n * group / groups;
+        floats += parts * (n - own) + own * (groups - 1);
+    }
+    return 4 * floats;
+}
+
+/* Rank r sends what it does not own once to its group, for each part of its leaves; what it owns
+ * to the ranks of its piece in other groups; its own blocks of the sum, where all keep it; and the
+ * sums of squares of its blocks. */
+static int64_t bytes_of(const struct job *job, int64_t ranks, int64_t r)
+{
+    const struct dt_sharding sharding = {
+        .buckets = buckets, .count = BUCKETS, .owners = job->owners ? job->owners : (int)ranks};
+    int64_t owners = sharding.owners, groups = ranks / owners, group = r / owners;
+    int64_t leaves = job->keeping == DT_KEEP_TREE ? job->batches : ranks;
+    int64_t own = job->elements[r], bytes = 0;
+    int64_t parts = parts_of(job, leaves * r / ranks, leaves * (r + 1) / ranks, leaves);
+    int64_t first = leaves * group / groups, end = leaves * (group + 1) / groups;
+    if (job->keeping == DT_KEEP_ROUNDS) { /* each of its leaves in a round */
+        first = job->batches * group / groups;
+        end = job->batches * (group + 1) / groups;
+        parts = (end - first - r % owners + owners - 1) / owners;
+    }
+    for (int b = 0; b < BUCKETS; b++) {
+        struct dt_range run = dt_owned(&sharding, b, (int)(r % owners));
+        bytes +=
+            across_bytes(dt_range_count(run), group, groups, parts_of(job, first, end, leaves));
+    }
+    bytes += 4 * parts * (ELEMENTS - own) + 8 * job->blocks[r] * (owners - 1);
+    return bytes + (job->stage == 0 || owners == 1 ? 4 * own * (owners - 1) : 0);
+}
+
+static void bytes_sent_are_those_of_the_formulas(void **state)
+{
+    float *sum = dt_alloc(ELEMENTS, sizeof *sum);
+    int grouped = 0;
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        struct dt_random bits = dt_random(7, (uint64_t)i, 0);
+        int64_t ranks = 2 + bits.word[0] % 7;
+        int owners = 1 + (int)(bits.word[0] / 7 % (uint32_t)ranks / 2);
+        const struct job wanted = {ranks * (1 + bits.word[1] % 3) + bits.word[1] / 3 % 2,
+                                   .stage = bits.word[2] % 4, .invariant = bits.word[3] % 2,
+                                   .owners = ranks % owners == 0 ? owners : 0};
+        struct job job = sum_on((int)ranks, wanted, sum);
+        grouped += job.owners > 1 && job.owners < ranks;
+        for (int64_t r = 0; r < ranks; r++) {
+            int64_t even = ELEMENTS / (job.owners ? job.owners : ranks);
+            assert_true(llabs(job.elements[r] - even) <= BUCKETS * 256);
+            assert_int_equal(job.bytes[r], bytes_of(&job, ranks, r));
+        }
+    }
+    assert_true(grouped >= 3);
+    free(sum);
+}
+
+static void a_sum_that_is_left_out_is_missed(void **state)
+{
+    float *one = dt_alloc(ELEMENTS, sizeof *one), *some = dt_alloc(ELEMENTS, sizeof *some);
+    (void)state;
+    for (int invariant = 0; invariant < 2; invariant++)
+        for (int stage = 1; stage < 4; stage++) {
+            const struct job wanted = {4, .invariant = invariant, .stage = stage};
+            sum_on(4, wanted, one);
+            setenv("DT_DEBUG_SKIP_REDUCTION", "3", 1);
+            sum_on(4, wanted, some);
+            unsetenv("DT_DEBUG_SKIP_REDUCTION");
+            size_t before = (size_t)buckets[3], behind = (size_t)buckets[4];
+            assert_memory_equal(some, one, before * sizeof *one);
+            assert_memory_not_equal(some + before, one + before, (behind - before) * sizeof *one);
+            assert_memory_equal(some + behind, one + behind,
+                                ((size_t)ELEMENTS - behind) * sizeof *one);
+        }
+    free(one), free(some);
+}
+
+static void too_few_batches_for_the_ranks_are_refused(struct dt_comm *world, void *context)
+{
+    struct dt_parallel p;
+    struct dt_error err;
+    const struct dt_sharding sharding = {.buckets = buckets, .count = BUCKETS};
+    (void)context;
+    struct dt_settings settings = {.training.gradient_accumulation_steps = 2};
+    const struct dt_replicas replicas = replicas_of(world, 0);
+    assert_int_equal(dt_parallel_init(&p, &replicas, NULL, &sharding, &settings, &err),
+                     DT_EINVALID);
+    assert_non_null(strstr(err.text, "2 micro-batches cannot be shared by 3 ranks"));
+}
+
+static void every_rank_needs_a_batch(void **state)
+{
+    (void)state;
+    run_ranks(3, too_few_batches_for_the_ranks_are_refused, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_invariant_sum_does_not_know_how_many_ranks_there_are),
+        cmocka_unit_test(the_plain_sum_is_right_but_knows),
+        cmocka_unit_test(every_stage_comes_to_the_same_sum),
+        cmocka_unit_test(bytes_sent_are_those_of_the_formulas),
+        cmocka_unit_test(a_sum_that_is_left_out_is_missed),
+        cmocka_unit_test(every_rank_needs_a_batch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranks that share out what they keep come to the bits of those that do not. */
+#include "test.h"
+
+#include "train/rank-run.h"
+
+#define STEPS 6
+
+static struct dt_settings settings_of(bool llama, int ranks, int each)
+{
+    struct dt_settings s = llama ? small_llama() : small_settings();
+    s.model.num_layers = 3;
+    s.training.batch_size = 1;
+    s.training.gradient_accumulation_steps = ranks * each - (each > 1);
+    s.training.max_steps = STEPS;
+    s.training.warmup_steps = 2;
+    s.training.eval_interval = 0;
+    return s;
+}
+
+/* Every stage against stage 0. */
+static void check_stages(int ranks, struct dt_settings s)
+{
+    s.distributed.zero_stage = 0;
+    struct job plain = run_anew(ranks, &s);
+    for (int stage = 1; stage <= 3; stage++) {
+        s.distributed.zero_stage = stage;
+        s.distributed.overlap = stage != 2 || s.distributed.invariant;
+        struct job job = run_anew(ranks, &s);
+        check_same(&plain, &job);
+    }
+    s.distributed.zero_stage = 3;
+    s.distributed.overlap = false;
+    struct job blocking = run_anew(ranks, &s);
+    check_same(&plain, &blocking);
+}
+
+static void every_stage_comes_to_the_same_bits(void **state)
+{
+    (void)state;
+    for (int each = 1; each <= 3; each += 2)
+        for (int invariant = 0; invariant < 2; invariant++)
+            for (int llama = 0; llama < 2; llama++) {
+                struct dt_settings s = settings_of(llama, 3, each);
+                s.distributed.invariant = invariant;
+                check_stages(3, s);
+            }
+}
+
+static void so_they_do_in_other_types_and_with_an_average(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false, 2, 1);
+    s.training.precision = DT_BF16;
+    s.training.recompute = 2;
+    s.training.ema_decay = 0.9;
+    check_stages(2, s);
+    s.training.precision = DT_F32;
+    s.training.optimizer = DT_OPTIMIZER_KIND_SGD;
+    check_stages(2, s);
+}
+
+static void the_invariant_run_does_not_know_ranks_or_stages(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false, 6, 1);
+    s.distributed.invariant = true;
+    struct job alone = run_anew(1, &s);
+    for (int ranks = 2; ranks <= 5; ranks++) {
+        s.distributed.zero_stage = ranks - 2;
+        struct job job = run_anew(ranks, &s);
+        check_same(&alone, &job);
+    }
+}
+
+/* Groups that share out, and have copies of it all, against all replicas together. */
+static void groups_come_to_the_bits_of_all(void **state)
+{
+    (void)state;
+    for (int ranks = 4; ranks <= 6; ranks += 2)
+        for (int each = 1; each <= 3; each += 2) {
+            struct dt_settings s = settings_of(ranks == 4, ranks, each);
+            s.training.max_steps = 3;
+            s.training.precision = each == 3 ? DT_BF16 : DT_F32;
+            s.training.ema_decay = 0.9;
+            s.distributed.check_interval = 1; /* replicas are compared, and at stage 3 groups */
+            struct job plain = run_anew(ranks, &s);
+            for (int stage = 0; stage <= 3; stage++) {
+                s.distributed.zero_stage = stage;
+                s.distributed.overlap = stage % 2;
+                s.distributed.shard_ranks = stage == 2 ? ranks / 2 : 2;
+                struct job job = run_anew(ranks, &s);
+                check_same(&plain, &job);
+            }
+        }
+}
+
+static void invariant_runs_do_not_know_groups(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false, 11, 1);
+    s.training.max_steps = 3;
+    s.distributed.invariant = true;
+    struct job alone = run_anew(1, &s);
+    for (int ranks = 4; ranks <= 8; ranks += 2)
+        for (int owners = 1; owners <= ranks / 2; owners++)
+            if (ranks % owners == 0) {
+                s.distributed.zero_stage = (ranks / 2 + owners) % 4;
+                s.distributed.shard_ranks = owners;
+                struct job job = run_anew(ranks, &s);
+                check_same(&alone, &job);
+            }
+}
+
+static void any_stage_goes_on_from_any_other(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(true, 4, 2);
+    s.distributed.invariant = true;
+    struct job straight = run_anew(2, &s);
+    s.training.save_interval = 3;
+    for (int stage = 0; stage <= 3; stage++) {
+        char *name = dt_format("resumed-%d", stage);
+        s.distributed.zero_stage = stage;
+        s.distributed.shard_ranks = 2;
+        run_job(4, &s, name, 4); /* dies a step behind the checkpoint */
+        s.distributed.zero_stage = 3 - stage;
+        s.distributed.shard_ranks = stage / 2; /* all ranks, or each alone */
+        struct job job = run_job(2 + stage % 2, &s, name, 1000);
+        check_same(&straight, &job);
+        free(name);
+    }
+}
+
+static void a_sum_that_is_left_out_is_missed(void **state)
+{
+    (void)state;
+    for (int stage = 0; stage <= 3; stage++) {
+        struct dt_settings s = settings_of(false, 2, 1);
+        s.distributed.zero_stage = stage;
+        struct job whole = run_anew(2, &s);
+        setenv("DT_DEBUG_SKIP_REDUCTION", "3", 1);
+        s.distributed.overlap = stage > 0;
+        struct job job = {.settings = s, .name = "skipped", .most = 1};
+        char *run = dt_path_join(scratch, "skipped");
+        assert_int_equal(dt_remove_tree(run, &err), 0);
+        if (stage > 0) { /* at stage 0 ranks come to different parameters */
+            run_ranks(2, run_one, &job);
+            assert_true(job.hash != whole.hash);
+        }
+        unsetenv("DT_DEBUG_SKIP_REDUCTION");
+        free(run);
+    }
+}
+
+/* Replicas of other groups come apart where groups do not add up their sums. */
+static void copies_that_come_apart_are_named(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false, 4, 1);
+    s.distributed.zero_stage = 3;
+    s.distributed.shard_ranks = 2;
+    s.distributed.check_interval = 2;
+    setenv("DT_DEBUG_SKIP_REDUCTION", "3", 1);
+    struct job job = run_anew(4, &s);
+    unsetenv("DT_DEBUG_SKIP_REDUCTION");
+    assert_string_equal(job.error,
+                        "step 2: ranks have come apart: tensor 'transformer.h.1.ln_1.weight' of "
+                        "replica 2 is not that of replica 0");
+}
+
+static void some_groups_are_refused(struct dt_comm *world, void *context)
+{
+    struct dt_settings s = settings_of(false, 4, 1);
+    (void)context;
+    s.distributed.shard_ranks = 3;
+    check_refused(world, &s,
+                  "distributed.shard_ranks (3) must divide the replicas, of which "
+                  "there are 4");
+}
+
+static void groups_must_be_even(void **state)
+{
+    (void)state;
+    run_ranks(4, some_groups_are_refused, NULL);
+}
+
+static void a_server_comes_to_the_same_bits(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false, 3, 1);
+    struct job plain = run_anew(3, &s);
+    s.distributed.sync = DT_SYNC_PARAMETER_SERVER;
+    for (int stage = 0; stage <= 3; stage += 3) {
+        s.distributed.zero_stage = stage;
+        struct job job = run_anew(3, &s);
+        check_same(&plain, &job);
+    }
+}
+
+/* Approximate sums and rare ones: the loss is near that of exact ones, for fewer bytes. */
+static void fewer_bytes_cost_little(void **state)
+{
+    static const struct {
+        enum dt_sync sync;
+        enum dt_compress compress;
+        double bytes, loss; /* of those of all-reduce; more than that of all-reduce */
+    } cases[] = {{DT_SYNC_ALL_REDUCE, DT_COMPRESS_BF16, 0.55, 0.02},
+                 {DT_SYNC_ALL_REDUCE, DT_COMPRESS_TOPK, 0.25, 0.8},
+                 {DT_SYNC_ALL_REDUCE, DT_COMPRESS_POWERSGD, 0.4, 0.4},
+                 {DT_SYNC_LOCAL_SGD, DT_COMPRESS_NONE, 0.01, 0.2},
+                 {DT_SYNC_DILOCO, DT_COMPRESS_NONE, 0.01, 0.2}};
+    (void)state;
+    struct dt_settings s = settings_of(false, 2, 1);
+    s.training.batch_size = 8;
+    s.training.max_steps = 66; /* the last but one is no synchronisation */
+    s.training.save_interval = 0;
+    s.training.log_interval = 1000;
+    s.distributed.overlap = false;
+    s.distributed.compress_share = 0.1;
+    struct job exact = run_anew(2, &s);
+    assert_true(exact.loss < 3.2);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        s.distributed.sync = cases[i].sync;
+        s.distributed.compress = cases[i].compress;
+        struct job job = run_anew(2, &s);
+        double bytes = (double)job.bytes[0] / (double)exact.bytes[0];
+        print_message("%s %s: %.3f of the bytes, loss %.3f, not %.3f\n",
+                      dt_sync_names[cases[i].sync], dt_compress_names[cases[i].compress], bytes,
+                      job.loss, exact.loss);
+        if (job.hash == exact.hash || bytes > cases[i].bytes ||
+            !(job.loss < exact.loss + cases[i].loss))
+            fail_msg("%s %s: %.3f of the bytes, loss %.3f, not %.3f", dt_sync_names[cases[i].sync],
+                     dt_compress_names[cases[i].compress], bytes, job.loss, exact.loss);
+    }
+}
+
+static void replicas_that_come_apart_are_named(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false, 2, 1);
+    s.distributed.check_interval = 2;
+    struct job sound = run_anew(2, &s);
+    assert_string_equal(sound.error, "");
+    setenv("DT_DEBUG_SKIP_REDUCTION", "3", 1);
+    struct job job = run_anew(2, &s);
+    unsetenv("DT_DEBUG_SKIP_REDUCTION");
+    assert_string_equal(job.error,
+                        "step 2: ranks have come apart: tensor 'transformer.h.1.ln_1.weight' of "
+                        "replica 1 is not that of replica 0");
+}
+
+/* A group of four keeps what four replicas alone do, and every rank what is planned. */
+static void groups_keep_what_their_ranks_would_alone(void **state)
+{
+    (void)state;
+    for (int stage = 1; stage <= 3; stage++) {
+        struct dt_settings s = settings_of(false, 4, 1);
+        s.training.max_steps = 2;
+        s.distributed.zero_stage = stage;
+        struct job four = run_anew(4, &s);
+        s.training.gradient_accumulation_steps = 8;
+        s.distributed.shard_ranks = 4;
+        struct job eight = run_anew(8, &s);
+        for (int r = 0; r < 8; r++) {
+            assert_int_equal(eight.planned[r], four.planned[r % 4]);
+            assert_int_equal(eight.moments[r], four.moments[r % 4]);
+        }
+    }
+}
+
+/* Each stage keeps less. */
+static void stages_save_memory(void **state)
+{
+    (void)state;
+    struct job jobs[4];
+    for (int stage = 0; stage <= 3; stage++) {
+        struct dt_settings s = settings_of(false, 4, 1);
+        s.model.num_layers = 6;
+        s.training.max_steps = 2;
+        s.training.warmup_steps = 1;
+        s.distributed.zero_stage = stage;
+        jobs[stage] = run_anew(4, &s);
+    }
+    assert_true(jobs[1].moments[0] < jobs[0].moments[0] / 3);
+    assert_true(jobs[2].gradients[0] < jobs[1].gradients[0] * 3 / 4);
+    assert_true(jobs[3].state[0] < jobs[2].state[0] * 3 / 4);
+    assert_true(jobs[3].planned[0] < jobs[2].planned[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_stage_comes_to_the_same_bits),
+        cmocka_unit_test(groups_come_to_the_bits_of_all),
+        cmocka_unit_test(invariant_runs_do_not_know_groups),
+        cmocka_unit_test(copies_that_come_apart_are_named),
+        cmocka_unit_test(groups_must_be_even),
+        cmocka_unit_test(so_they_do_in_other_types_and_with_an_average),
+        cmocka_unit_test(the_invariant_run_does_not_know_ranks_or_stages),
+        cmocka_unit_test(any_stage_goes_on_from_any_other),
+        cmocka_unit_test(a_sum_that_is_left_out_is_missed),
+        cmocka_unit_test(stages_save_memory),
+        cmocka_unit_test(groups_keep_what_their_ranks_would_alone),
+        cmocka_unit_test(a_server_comes_to_the_same_bits),
+        cmocka_unit_test(fewer_bytes_cost_little),
+        cmocka_unit_test(replicas_that_come_apart_are_named),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

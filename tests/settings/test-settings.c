@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* Settings that need others: each mistake has its own line. */
+#include "test.h"
+
+#include <stdio.h>
+
+#include "settings/settings.h"
+
+static const struct {
+    const char *set[3]; /* the last may be NULL */
+    const char *fault;  /* NULL: none */
+} cases[] = {
+    {{"training.optimizer=muon", "distributed.zero_stage=1"},
+     "training.optimizer muon needs distributed.zero_stage 0"},
+    {{"training.optimizer=muon", "distributed.zero_stage=3", "distributed.shard_ranks=1"},
+     "training.optimizer muon needs distributed.zero_stage 0"},
+    {{"training.optimizer=muon", "distributed.shard_ranks=2"}, NULL},
+    {{"training.optimizer=muon", "distributed.tp=2"},
+     "training.optimizer muon needs distributed.tp 1"},
+    {{"training.optimizer=muon", "distributed.sync=parameter_server"},
+     "training.optimizer muon needs distributed.sync other than parameter_server"},
+    {{"distributed.compress=topk", "distributed.sync=diloco"},
+     "distributed.compress topk needs distributed.sync allreduce"},
+    {{"distributed.compress=bf16", "distributed.zero_stage=2"},
+     "distributed.compress bf16 needs distributed.zero_stage 0"},
+    {{"distributed.compress=powersgd", "distributed.invariant=true"},
+     "distributed.compress powersgd needs distributed.invariant false"},
+    {{"distributed.compress=powersgd", "distributed.tp=2"},
+     "distributed.compress powersgd needs distributed.tp 1"},
+    {{"distributed.compress=bf16", "distributed.tp=2"}, NULL},
+    {{"distributed.sync=diloco", "distributed.zero_stage=1"},
+     "distributed.sync diloco needs distributed.zero_stage 0"},
+    {{"distributed.sync=local_sgd", "distributed.invariant=true"},
+     "distributed.sync local_sgd needs distributed.invariant false"},
+    {{"distributed.sync=local_sgd", "distributed.local_steps=3", "training.save_interval=10"},
+     "distributed.sync local_sgd needs a training.save_interval that distributed.local_steps "
+     "divides"},
+    {{"distributed.sync=local_sgd", "distributed.local_steps=3", "training.eval_interval=10"},
+     "distributed.sync local_sgd needs a training.eval_interval that distributed.local_steps "
+     "divides"},
+    {{"distributed.cp=2", "distributed.sync=local_sgd"},
+     "distributed.sync local_sgd needs distributed.cp 1"},
+    {{"distributed.cp=2", "distributed.invariant=true"},
+     "distributed.invariant true needs distributed.cp 1"},
+    {{"distributed.cp=2", "training.sequence_length=22"},
+     "distributed.cp above 1 needs a training.sequence_length that is a multiple of twice as "
+     "much"},
+    {{"distributed.cp=3", "training.sequence_length=24", "distributed.zero_stage=3"}, NULL},
+    {{"distributed.sync=parameter_server", "distributed.zero_stage=3"}, NULL},
+    {{"distributed.shard_ranks=2", "distributed.sync=parameter_server"},
+     "distributed.shard_ranks above 0 needs distributed.sync allreduce"},
+    {{"distributed.shard_ranks=2", "distributed.compress=bf16"},
+     "distributed.shard_ranks above 0 needs distributed.compress none"},
+};
+
+/* Intervals go with any number of local steps, unless they are set. */
+static int resolve(const char *const set[3], struct dt_error *err)
+{
+    const char *all[] = {"training.save_interval=0", "training.eval_interval=0", set[0], set[1],
+                         set[2]};
+    struct dt_settings s;
+    assert_int_equal(dt_settings_read(&s, NULL, NULL, all, set[2] ? 5 : 4, err), 0);
+    return dt_settings_resolve(&s, 50, "run.yaml", err);
+}
+
+static void each_mistake_has_its_own_line(void **state)
+{
+    char line[DT_ERROR_TEXT];
+    struct dt_error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int rc = resolve(cases[i].set, &err);
+        assert_int_equal(rc, cases[i].fault ? DT_EINVALID : 0);
+        snprintf(line, sizeof line, "run.yaml: %s", cases[i].fault ? cases[i].fault : "");
+        if (rc < 0)
+            assert_string_equal(err.text, line);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_mistake_has_its_own_line)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
