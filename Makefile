@@ -356,6 +356,9 @@ losses-gpu: ## 500 steps of training in each precision, and beside PyTorch
 check-deps: ## modules include each other only as lib/layers says
 	@tests/check-deps
 
+check-names: ## public names say where they are declared, and no two headers declare the same
+	@CC='$(CC)' $(PYTHON) tests/check-names
+
 check-headers: | deps-build ## each header compiles alone
 	@for h in $$(find lib -name '*.h' | sort); do echo "#include \"$${h#lib/}\"" | \
 	  $(CC) $(DT_CFLAGS) -Itests/cuda/toolkit -Werror -fsyntax-only -x c - || exit 1; done

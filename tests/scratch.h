@@ -29,7 +29,7 @@ static inline int remove_scratch(void **state)
 {
     struct dt_error err;
     (void)state;
-    if (dt_remove_tree(scratch, &err) == 0)
+    if (dt_file_remove_tree(scratch, &err) == 0)
         return 0;
     print_error("%s\n", err.text);
     return -1;

@@ -53,55 +53,56 @@ static struct {
 static const char *const format_names[] = {"text", "markdown", "tsv", "json", NULL};
 
 static const struct dt_option options[] = {
-    {"config", 'c', DT_OPT_STRING, &opt.config, "FILE",
+    {"config", 'c', DT_OPTION_STRING, &opt.config, "FILE",
      "attention, step, decode and load: read settings from FILE, as dt-train"},
-    {"set", 0, DT_OPT_LIST, &opt.set, "KEY=VALUE",
+    {"set", 0, DT_OPTION_LIST, &opt.set, "KEY=VALUE",
      "attention, step, decode and load: change one setting"},
-    {"steps", 'n', DT_OPT_INT, &opt.steps, "N", "step and decode: measure N steps (default 5)",
+    {"steps", 'n', DT_OPTION_INT, &opt.steps, "N", "step and decode: measure N steps (default 5)",
      .min = 1, .max = 1e6},
-    {"device", 0, DT_OPT_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ..."},
-    {"threads", 'j', DT_OPT_INT, &opt.threads, "N",
+    {"device", 0, DT_OPTION_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ..."},
+    {"threads", 'j', DT_OPTION_INT, &opt.threads, "N",
      "use N threads (default: all processors; load: the caller; tokenize and shard: 1)", .min = 1,
      .max = 4096},
-    {"level", 0, DT_OPT_INT, &opt.level, "N",
+    {"level", 0, DT_OPTION_INT, &opt.level, "N",
      "shard: compress at zstd level N, 0 stores (default 3)", .min = 0, .max = 19},
-    {"memory", 0, DT_OPT_INT, &opt.memory, "BYTES",
+    {"memory", 0, DT_OPTION_INT, &opt.memory, "BYTES",
      "load: keep that many bytes of decoded tokens (default 1G)", .min = 1, .max = 1e15},
-    {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "TOKENIZER",
+    {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "TOKENIZER",
      "tokenize, and load of text: the tokenizer"},
-    {"pattern", 0, DT_OPT_CHOICE, &opt.pattern, "PATTERN", "tokenize: how text is cut into pieces",
-     .choices = dt_pattern_names},
-    {"seconds", 0, DT_OPT_REAL, &opt.seconds, "S",
+    {"pattern", 0, DT_OPTION_CHOICE, &opt.pattern, "PATTERN",
+     "tokenize: how text is cut into pieces", .choices = dt_pattern_names},
+    {"seconds", 0, DT_OPTION_REAL, &opt.seconds, "S",
      "attention, tokenize, shard and load: measure for S seconds (default 3)", .min = 0.01,
      .max = 1e6},
-    {"json", 0, DT_OPT_FLAG, &opt.json, NULL, "print one JSON object"},
-    {"design", 'd', DT_OPT_STRING, &opt.design, "FILE", "matrix: read the design from FILE (YAML)"},
-    {"axis", 'a', DT_OPT_LIST, &opt.axes, "NAME=V,...",
+    {"json", 0, DT_OPTION_FLAG, &opt.json, NULL, "print one JSON object"},
+    {"design", 'd', DT_OPTION_STRING, &opt.design, "FILE",
+     "matrix: read the design from FILE (YAML)"},
+    {"axis", 'a', DT_OPTION_LIST, &opt.axes, "NAME=V,...",
      "matrix: for {NAME} in the command each of the values"},
-    {"output", 'o', DT_OPT_STRING, &opt.output, "ROWS",
+    {"output", 'o', DT_OPTION_STRING, &opt.output, "ROWS",
      "matrix: append a line of JSON for each run to ROWS, and go on where it ends"},
-    {"repeats", 'r', DT_OPT_INT, &opt.repeats, "N", "matrix: run each cell N times (default 7)",
+    {"repeats", 'r', DT_OPTION_INT, &opt.repeats, "N", "matrix: run each cell N times (default 7)",
      .min = 1, .max = 1e6},
-    {"warmup", 'w', DT_OPT_INT, &opt.warmup, "N",
+    {"warmup", 'w', DT_OPTION_INT, &opt.warmup, "N",
      "matrix: and before N times that do not count (default 1)", .min = 0, .max = 1e6},
-    {"seed", 0, DT_OPT_INT, &opt.seed, "N",
+    {"seed", 0, DT_OPTION_INT, &opt.seed, "N",
      "matrix: {seed} is N in the first round, then N + 1, ... (default 1)", .min = 0, .max = 1e9},
-    {"limit", 0, DT_OPT_REAL, &opt.limit, "S", "matrix: end a run that takes longer than S s",
+    {"limit", 0, DT_OPTION_REAL, &opt.limit, "S", "matrix: end a run that takes longer than S s",
      .min = 0, .max = 1e9},
-    {"shell", 0, DT_OPT_FLAG, &opt.shell, NULL, "matrix: the command is a line for sh -c"},
-    {"metrics", 0, DT_OPT_STRING, &opt.metrics, "FILE",
+    {"shell", 0, DT_OPTION_FLAG, &opt.shell, NULL, "matrix: the command is a line for sh -c"},
+    {"metrics", 0, DT_OPTION_STRING, &opt.metrics, "FILE",
      "matrix: take values from the last lines of FILE too, as dt-train writes it"},
-    {"target", 0, DT_OPT_LIST, &opt.targets, "NAME=LEVEL",
+    {"target", 0, DT_OPTION_LIST, &opt.targets, "NAME=LEVEL",
      "matrix: when NAME in the metrics first is LEVEL or less"},
-    {"note", 0, DT_OPT_LIST, &opt.notes, "NAME=TEXT", "matrix: keep a note beside the rows"},
-    {"baseline", 'b', DT_OPT_LIST, &opt.baseline, "NAME=V",
+    {"note", 0, DT_OPTION_LIST, &opt.notes, "NAME=TEXT", "matrix: keep a note beside the rows"},
+    {"baseline", 'b', DT_OPTION_LIST, &opt.baseline, "NAME=V",
      "matrix, report: ratios to the cells with this value"},
-    {"value", 'v', DT_OPT_LIST, &opt.values, "NAME", "matrix, report, compare: show this value"},
-    {"format", 0, DT_OPT_CHOICE, &opt.format, "FORMAT",
+    {"value", 'v', DT_OPTION_LIST, &opt.values, "NAME", "matrix, report, compare: show this value"},
+    {"format", 0, DT_OPTION_CHOICE, &opt.format, "FORMAT",
      "matrix, report, compare: text, markdown, tsv or json", .choices = format_names},
-    {"least", 0, DT_OPT_REAL, &opt.least, "SHARE",
+    {"least", 0, DT_OPTION_REAL, &opt.least, "SHARE",
      "compare: a smaller change is none (default 0.02)", .min = 0, .max = 1},
-    {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "matrix: no progress"},
+    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "matrix: no progress"},
     {NULL},
 };
 
@@ -187,8 +188,8 @@ static int print_step(struct dt_device *dev, double peak, const struct dt_settin
                       struct dt_error *err)
 {
     struct dt_step_times t;
-    char memory[DT_BYTES], share[SHARE_TEXT];
-    DT_TRY(dt_bench_step(dev, settings, (int)opt.steps, &t, err));
+    char memory[DT_PROGRESS_BYTES], share[SHARE_TEXT];
+    DT_TRY(dt_step_bench(dev, settings, (int)opt.steps, &t, err));
     double rate = t.flops / t.total;
     if (opt.json)
         add_step(&t, peak);
@@ -199,10 +200,11 @@ static int print_step(struct dt_device *dev, double peak, const struct dt_settin
                "update            %.1f ms\n"
                "step              %.1f ms, %.0f tokens/s\n"
                "model arithmetic  %.1f GFLOP/s, %s\n",
-               (double)t.parameters * 1e-6, dt_bytes((double)t.memory, memory), (long long)t.tokens,
-               settings->training.batch_size, settings->training.sequence_length,
-               t.forward_backward * 1e3, t.update * 1e3, t.total * 1e3, (double)t.tokens / t.total,
-               rate * 1e-9, share_text(rate, peak, share));
+               (double)t.parameters * 1e-6, dt_progress_bytes((double)t.memory, memory),
+               (long long)t.tokens, settings->training.batch_size,
+               settings->training.sequence_length, t.forward_backward * 1e3, t.update * 1e3,
+               t.total * 1e3, (double)t.tokens / t.total, rate * 1e-9,
+               share_text(rate, peak, share));
     return 0;
 }
 
@@ -212,7 +214,7 @@ static int print_streams(struct dt_model *m, int streams, double read_speed, str
     int64_t past = m->config.max_seq_len < 8 ? 1 : m->config.max_seq_len / 8;
     int steps =
         (int)(opt.steps < m->config.max_seq_len - past ? opt.steps : m->config.max_seq_len - past);
-    DT_TRY(dt_bench_decode(m, streams, past, steps, &s, err));
+    DT_TRY(dt_decode_bench(m, streams, past, steps, &s, err));
     double speed = s.bytes / s.step_s, fastest = s.bytes / s.least_s;
     if (opt.json) {
         dt_buffer_printf(&json, ",\"streams_%d\":{", streams);
@@ -261,7 +263,7 @@ static int print_attention(struct dt_device *dev, double peak, const struct dt_s
                                            .bidirectional = dt_model_is_masked(m)};
     struct dt_attention_speed s;
     char forward_share[SHARE_TEXT], backward_share[SHARE_TEXT];
-    DT_TRY(dt_bench_attention(dev, &size, opt.seconds, &s, err));
+    DT_TRY(dt_attention_bench(dev, &size, opt.seconds, &s, err));
     double forward = s.forward_flops / s.forward, backward = s.backward_flops / s.backward;
     double memory = dt_device_read_speed(dev);
     if (opt.json) {
@@ -301,9 +303,10 @@ static int bench(const char *what, struct dt_device *dev, struct dt_error *err)
         return dt_fail(err, DT_EINVALID,
                        "model.max_seq_len must be at least 2: a token of a prompt, and one that is "
                        "measured");
-    enum dt_dtype type = step || attention ? (enum dt_dtype)settings.training.precision : DT_F32;
+    enum dt_dtype type =
+        step || attention ? (enum dt_dtype)settings.training.precision : DT_DTYPE_F32;
     double peak = dt_device_peak(dev, type);
-    print_machine(dev, peak, dt_precision_names[type]);
+    print_machine(dev, peak, dt_dtype_names[type]);
     if (step)
         DT_TRY(print_step(dev, peak, &settings, err));
     if (attention)
@@ -317,15 +320,15 @@ static int bench(const char *what, struct dt_device *dev, struct dt_error *err)
 static int open_dataset(struct dt_dataset **dataset, const char *data,
                         const struct dt_settings *settings, bool shuffle, struct dt_error *err)
 {
-    if (!dt_text_is_named(data))
+    if (!dt_text_samples_is_named(data))
         return dt_dataset_open(dataset, data, settings->data.train_split, err);
-    return dt_text_open(
+    return dt_text_samples_open(
         dataset, data,
-        &(struct dt_text_options){.tokenizer_path = opt.tokenizer,
-                                  .layout = (enum dt_text_layout)settings->data.layout,
-                                  .length = (uint32_t)settings->training.sequence_length,
-                                  .seed = (uint64_t)settings->training.seed,
-                                  .shuffle = shuffle},
+        &(struct dt_text_samples_options){.tokenizer_path = opt.tokenizer,
+                                          .layout = (enum dt_text_layout)settings->data.layout,
+                                          .length = (uint32_t)settings->training.sequence_length,
+                                          .seed = (uint64_t)settings->training.seed,
+                                          .shuffle = shuffle},
         err);
 }
 
@@ -341,7 +344,7 @@ static int print_load(const char *name, const char *data, struct dt_settings *se
                                         .memory = (size_t)opt.memory};
     struct dt_dataset *dataset;
     DT_TRY(open_dataset(&dataset, data, settings, shuffle, err));
-    int rc = dt_bench_load(dataset, &o, opt.seconds, &s, err);
+    int rc = dt_load_bench(dataset, &o, opt.seconds, &s, err);
     dt_dataset_close(dataset);
     DT_TRY(rc);
     double tokens = (double)s.tokens;
@@ -355,7 +358,8 @@ static int print_load(const char *name, const char *data, struct dt_settings *se
         printf("%-17s %.1f M tokens/s, %.1f M a second of processor time, %.1f%% of them targets, "
                "memory up to %s\n",
                name, tokens / s.seconds * 1e-6, tokens / s.processor_seconds * 1e-6,
-               100 * (double)s.targets / tokens, dt_bytes((double)s.memory, (char[DT_BYTES]){""}));
+               100 * (double)s.targets / tokens,
+               dt_progress_bytes((double)s.memory, (char[DT_PROGRESS_BYTES]){""}));
     return 0;
 }
 
@@ -363,8 +367,8 @@ static int measure_load(char **operands, int count, struct dt_error *err)
 {
     struct dt_settings settings;
     (void)count;
-    if (opt.tokenizer && !dt_text_is_named(operands[1]))
-        dt_usage("load of '%s' takes no --tokenizer: it holds tokens", operands[1]);
+    if (opt.tokenizer && !dt_text_samples_is_named(operands[1]))
+        dt_program_usage("load of '%s' takes no --tokenizer: it holds tokens", operands[1]);
     DT_TRY(dt_settings_read(&settings, NULL, opt.config, opt.set.items, opt.set.count, err));
     if (settings.training.sequence_length == 0)
         settings.training.sequence_length = settings.model.max_seq_len;
@@ -379,7 +383,7 @@ static int print_encoding(const struct dt_tokenizer *t, const char *text, size_t
 {
     struct dt_encode_speed s;
     int threads = opt.threads > 0 ? (int)opt.threads : 1;
-    DT_TRY(dt_bench_encode(t, text, size, threads, opt.seconds, &s, err));
+    DT_TRY(dt_encode_bench(t, text, size, threads, opt.seconds, &s, err));
     double megabytes = (double)s.bytes * 1e-6;
     if (opt.json) {
         dt_buffer_printf(&json, "{\"threads\":%d,\"bytes\":%llu,\"tokens\":%llu", threads,
@@ -451,7 +455,7 @@ static int measure_shard(char **operands, int count, struct dt_error *err)
     struct dt_write_speed speed;
     int threads = opt.threads > 0 ? (int)opt.threads : 1;
     (void)count;
-    DT_TRY(dt_bench_write(operands[1], (int)opt.level, threads, opt.seconds, &speed, err));
+    DT_TRY(dt_write_bench(operands[1], (int)opt.level, threads, opt.seconds, &speed, err));
     print_writing(&speed, threads);
     return 0;
 }
@@ -484,7 +488,7 @@ static void add_lists(struct json_object *design)
         for (int i = 0; i < lists[l].list->count; i++)
             if (dt_design_add(design, lists[l].key, lists[l].list->items[i], lists[l].several,
                               lists[l].option, &err) < 0)
-                dt_usage("%s", err.text);
+                dt_program_usage("%s", err.text);
 }
 
 static void set_numbers(struct json_object *design)
@@ -564,7 +568,8 @@ static int print_table(const char *path, struct dt_error *err)
 
 static void warn_of_failure(const char *cell, int status, const char *complaint)
 {
-    dt_warn("%s: exit status %d: %s", cell, status, *complaint ? complaint : "said nothing");
+    dt_program_warn("%s: exit status %d: %s", cell, status,
+                    *complaint ? complaint : "said nothing");
 }
 
 static int measure_matrix(char **operands, int count, struct dt_error *err)
@@ -573,10 +578,10 @@ static int measure_matrix(char **operands, int count, struct dt_error *err)
     int failed = 0;
     const struct dt_matrix_run_options o = {opt.quiet, dt_stop_watch(), warn_of_failure};
     if (opt.output && strcmp(opt.output, "-") == 0)
-        dt_usage("matrix needs a file as --output: it reads again what it wrote");
+        dt_program_usage("matrix needs a file as --output: it reads again what it wrote");
     int rc = open_design(&m, operands + 1, count - 1, err);
     if (rc < 0 && options_are_wrong())
-        dt_usage("%s", err->text);
+        dt_program_usage("%s", err->text);
     DT_TRY(rc);
     int cells = m.cell_count;
     rc = dt_matrix_run(&m, opt.output, &o, &failed, err);
@@ -628,14 +633,14 @@ static void print_collective(enum dt_collective what, size_t floats,
     double rate = (double)s->sent / s->seconds;
     if (opt.json) {
         dt_buffer_printf(&json, "%s{\"operation\":\"%s\",\"bytes\":%zu,\"sent\":%llu",
-                         first ? "" : ",", dt_collectives[what], bytes,
+                         first ? "" : ",", dt_collective_names[what], bytes,
                          (unsigned long long)s->sent);
         add_real("seconds", s->seconds, 9);
         add_real("sent_per_second", rate, 0);
         dt_buffer_add_char(&json, '}');
     } else
-        printf("%-16s  %9.1f KiB  %9.3f ms, the first rank sends %.2f GB/s\n", dt_collectives[what],
-               (double)bytes / 1024, s->seconds * 1e3, rate * 1e-9);
+        printf("%-16s  %9.1f KiB  %9.3f ms, the first rank sends %.2f GB/s\n",
+               dt_collective_names[what], (double)bytes / 1024, s->seconds * 1e3, rate * 1e-9);
 }
 
 static int bench_collectives(struct dt_comm *world, struct dt_error *err)
@@ -645,11 +650,11 @@ static int bench_collectives(struct dt_comm *world, struct dt_error *err)
         dt_buffer_printf(&json, "{\"ranks\":%d,\"collectives\":[", dt_comm_size(world));
     else if (leads)
         printf("ranks             %d\n", dt_comm_size(world));
-    for (int what = 0; what < DT_COLLECTIVES; what++)
+    for (int what = 0; what < DT_COLLECTIVE_COUNT; what++)
         for (size_t i = 0; i < sizeof collective_sizes / sizeof *collective_sizes; i++) {
             struct dt_collective_speed s;
             DT_TRY(
-                dt_bench_collective(world, (enum dt_collective)what, collective_sizes[i], &s, err));
+                dt_collective_bench(world, (enum dt_collective)what, collective_sizes[i], &s, err));
             if (leads)
                 print_collective((enum dt_collective)what, collective_sizes[i], &s,
                                  what == 0 && i == 0);
@@ -699,19 +704,19 @@ int main(int argc, char **argv)
 {
     struct dt_error err;
     if (!dt_comm_launched_first())
-        dt_delay_usage(LEADERS_START);
-    int first = dt_parse_options(&command, argc, argv), count = argc - first;
-    int use = dt_find_use(&command, count > 0 ? argv[first] : NULL);
+        dt_program_delay_usage(LEADERS_START);
+    int first = dt_program_parse_options(&command, argc, argv), count = argc - first;
+    int use = dt_program_find_use(&command, count > 0 ? argv[first] : NULL);
     const struct subject *s = &subjects[use];
-    dt_check_use(&command, &uses[use]);
+    dt_program_check_use(&command, &uses[use]);
     if (opt.json && opt.format >= 0)
-        dt_usage("either --json or --format");
+        dt_program_usage("either --json or --format");
     if (s->count >= 0 && count - 1 != s->count)
-        dt_usage("%s takes %s", uses[use].name, s->operands);
+        dt_program_usage("%s takes %s", uses[use].name, s->operands);
     int rc = s->measure(argv + first, count, &err);
     if (rc < 0) {
         fflush(stdout);
-        return dt_report(&err);
+        return dt_program_report(&err);
     }
     return dt_finish_stdout();
 }

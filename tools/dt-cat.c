@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/path.h"
 #include "base/program.h"
 #include "foreign/convert.h"
 #include "shard/listing.h"
@@ -31,24 +32,24 @@ static const char *const as_names[] = {"", "raw", "dts", "mds", "megatron", "llm
 static const char *const from_names[] = {"dts", "mds", "megatron", "llmc", NULL};
 
 static const struct dt_option options[] = {
-    {"info", 0, DT_OPT_FLAG, &opt.info, NULL, "print what the shards hold (default)"},
-    {"json", 0, DT_OPT_FLAG, &opt.json, NULL, "the same as a line of JSON a shard"},
-    {"verify", 0, DT_OPT_FLAG, &opt.verify, NULL, "read and check every byte"},
-    {"ids", 0, DT_OPT_FLAG, &opt.ids, NULL, "print the ids, a line a document"},
-    {"text", 0, DT_OPT_FLAG, &opt.text, NULL, "print the text; needs -t"},
-    {"lineage", 0, DT_OPT_FLAG, &opt.lineage, NULL, "print the commands that made the shards"},
-    {"as", 0, DT_OPT_CHOICE, &opt.as, "raw|dts|mds|megatron|llmc",
+    {"info", 0, DT_OPTION_FLAG, &opt.info, NULL, "print what the shards hold (default)"},
+    {"json", 0, DT_OPTION_FLAG, &opt.json, NULL, "the same as a line of JSON a shard"},
+    {"verify", 0, DT_OPTION_FLAG, &opt.verify, NULL, "read and check every byte"},
+    {"ids", 0, DT_OPTION_FLAG, &opt.ids, NULL, "print the ids, a line a document"},
+    {"text", 0, DT_OPTION_FLAG, &opt.text, NULL, "print the text; needs -t"},
+    {"lineage", 0, DT_OPTION_FLAG, &opt.lineage, NULL, "print the commands that made the shards"},
+    {"as", 0, DT_OPTION_CHOICE, &opt.as, "raw|dts|mds|megatron|llmc",
      "write plain ids, a token stream, or the files of another program", .choices = as_names},
-    {"from", 0, DT_OPT_CHOICE, &opt.from, "dts|mds|megatron|llmc",
+    {"from", 0, DT_OPTION_CHOICE, &opt.from, "dts|mds|megatron|llmc",
      "read the files of another program; needs --as dts and -t", .choices = from_names},
-    {"split", 0, DT_OPT_STRING, &opt.split, "NAME", "the shards of split NAME alone"},
-    {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "TOKENIZER",
+    {"split", 0, DT_OPTION_STRING, &opt.split, "NAME", "the shards of split NAME alone"},
+    {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "TOKENIZER",
      "for --text, --from and --verify: tokenizer.json, vocab.json with merges.txt "
      "beside it, or a directory",
      .reads = true},
-    {"doc", 0, DT_OPT_INT, &opt.document, "N", "print document N alone, from 0", .min = 0,
+    {"doc", 0, DT_OPTION_INT, &opt.document, "N", "print document N alone, from 0", .min = 0,
      .max = 1e18},
-    {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write to FILE", .writes = ""},
+    {"output", 'o', DT_OPTION_STRING, &opt.output, "FILE", "write to FILE", .writes = ""},
     {NULL}};
 
 static const struct dt_command command = {
@@ -98,7 +99,7 @@ static int check_one_split(const struct dt_shard_sources *s, struct dt_error *er
 /* Of a source that is several files, all that --from can read of it. */
 static int check_output(const char *path, struct dt_error *err)
 {
-    char *parts[] = {dt_strdup(path), dt_format("%s.bin", path), dt_format("%s.idx", path),
+    char *parts[] = {dt_strdup(path), dt_asprintf("%s.bin", path), dt_asprintf("%s.idx", path),
                      dt_path_join(path, dt_path_base(opt.output))};
     int rc = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -173,7 +174,7 @@ static int add_text(struct printer *p, const uint32_t *ids, size_t count,
 {
     size_t size;
     bool ends = count > 0 && ids[count - 1] == info->eot;
-    DT_TRY(dt_decode(p->tokenizer, ids, count - ends, &p->line, err));
+    DT_TRY(dt_tokenizer_decode(p->tokenizer, ids, count - ends, &p->line, err));
     if (ends && opt.document < 0) {
         const char *separator = dt_tokenizer_bytes(p->tokenizer, info->eot, &size);
         dt_buffer_add_char(&p->line, '\n');
@@ -196,12 +197,12 @@ static int print_document(struct printer *p, const struct dt_ids *ids,
 static int check_tokenizer(const struct printer *p, const struct dt_shard_info *info,
                            const char *path, struct dt_error *err)
 {
-    char made[DT_HEX64], given[DT_HEX64];
+    char made[DT_HASH_HEX], given[DT_HASH_HEX];
     if (p->tokenizer == NULL || info->tokenizer == dt_tokenizer_fingerprint(p->tokenizer))
         return 0;
     return dt_fail(err, DT_EINVALID, "%s: was made by tokenizer %s, but '%s' is %s", path,
-                   dt_hex64(info->tokenizer, made), opt.tokenizer,
-                   dt_hex64(dt_tokenizer_fingerprint(p->tokenizer), given));
+                   dt_hash_hex(info->tokenizer, made), opt.tokenizer,
+                   dt_hash_hex(dt_tokenizer_fingerprint(p->tokenizer), given));
 }
 
 /* Prints the documents of a stream, or only the one *left documents ahead;
@@ -422,7 +423,7 @@ static int identify(void *context, const struct dt_ids *ids, struct dt_shard_doc
     struct printer *p = context;
     bool ends = ids->count > 0 && ids->data[ids->count - 1] == dt_tokenizer_eot(p->tokenizer);
     dt_buffer_clear(&p->line);
-    DT_TRY(dt_decode(p->tokenizer, ids->data, ids->count - ends, &p->line, err));
+    DT_TRY(dt_tokenizer_decode(p->tokenizer, ids->data, ids->count - ends, &p->line, err));
     *document = (struct dt_shard_document){
         .hash = dt_hash(p->line.data, p->line.size), .tokens = ids->count, .bytes = p->line.size};
     return 0;
@@ -442,9 +443,9 @@ static int add_source_to(struct dt_converter *c, struct printer *p, const char *
 static int convert(struct printer *p, const struct dt_shard_sources *s, struct dt_error *err)
 {
     struct dt_converter *c = dt_converter_new(&(struct dt_target){
-        .kind = opt.as == AS_RAW   ? DT_TO_RAW
-                : opt.as == AS_DTS ? DT_TO_STREAM
-                                   : DT_TO_FOREIGN,
+        .kind = opt.as == AS_RAW   ? DT_TARGET_RAW
+                : opt.as == AS_DTS ? DT_TARGET_STREAM
+                                   : DT_TARGET_FOREIGN,
         .out = &p->out,
         .format = as_names[opt.as],
         .path = opt.output,
@@ -496,28 +497,29 @@ static int run(char *const *paths, int count, struct dt_error *err)
 static void check_options(void)
 {
     if (opt.info + opt.json + opt.verify + opt.ids + opt.text + opt.lineage + (opt.as > 0) > 1)
-        dt_usage("--info, --json, --verify, --ids, --text, --lineage and --as exclude each other");
+        dt_program_usage(
+            "--info, --json, --verify, --ids, --text, --lineage and --as exclude each other");
     if (opt.from > 0 && opt.as != AS_DTS)
-        dt_usage("--from %s needs --as dts", from_names[opt.from]);
+        dt_program_usage("--from %s needs --as dts", from_names[opt.from]);
     if (opt.split && opt.from > 0)
-        dt_usage("--split is for shards: files of other programs have none");
+        dt_program_usage("--split is for shards: files of other programs have none");
     bool needed = opt.text || opt.from > 0;
     if (needed ? opt.tokenizer == NULL : opt.tokenizer && !opt.verify)
-        dt_usage("-t TOKENIZER goes with --verify, and --text and --from need it");
+        dt_program_usage("-t TOKENIZER goes with --verify, and --text and --from need it");
     if (opt.document >= 0 && !opt.ids && !opt.text)
-        dt_usage("--doc goes with --ids or --text");
+        dt_program_usage("--doc goes with --ids or --text");
     if ((opt.as == AS_RAW || opt.as == AS_DTS) && dt_output_is_terminal(opt.output))
-        dt_usage("ids are not for a terminal: redirect them, or name a file with -o");
+        dt_program_usage("ids are not for a terminal: redirect them, or name a file with -o");
 }
 
 int main(int argc, char **argv)
 {
     struct dt_error err;
-    int first = dt_parse_options(&command, argc, argv);
+    int first = dt_program_parse_options(&command, argc, argv);
     int count = argc - first;
     check_options();
     if (count == 0 && isatty(STDIN_FILENO))
-        dt_usage("name a SHARD, or pipe a token stream in");
+        dt_program_usage("name a SHARD, or pipe a token stream in");
     int rc = run(count ? argv + first : standard_input, count ? count : 1, &err);
-    return rc < 0 ? dt_report(&err) : 0;
+    return rc < 0 ? dt_program_report(&err) : 0;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/program.h"
@@ -34,61 +35,61 @@ static struct {
          .sequence = 13};
 
 static const struct dt_option options[] = {
-    {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
+    {"from", 0, DT_OPTION_CHOICE, &opt.from, "FORMAT",
      "read auto, text, lines, sep, split, nul or jsonl (default auto)",
      .choices = dt_document_formats},
-    {"separator", 0, DT_OPT_STRING, &opt.separator, "TEXT",
+    {"separator", 0, DT_OPTION_STRING, &opt.separator, "TEXT",
      "documents end with this line, or with --from split with this text"},
-    {"field", 0, DT_OPT_STRING, &opt.field, "NAME",
+    {"field", 0, DT_OPTION_STRING, &opt.field, "NAME",
      "JSON member with the text, or a path a.b (default text)"},
     DT_READING_OPTIONS(opt.reading),
-    {"to", 0, DT_OPT_CHOICE, &opt.to, "FORMAT", "write jsonl, text or nul (default jsonl)",
+    {"to", 0, DT_OPTION_CHOICE, &opt.to, "FORMAT", "write jsonl, text or nul (default jsonl)",
      .choices = dt_document_outputs},
-    {"invalid", 0, DT_OPT_CHOICE, &opt.invalid, "WHAT",
+    {"invalid", 0, DT_OPTION_CHOICE, &opt.invalid, "WHAT",
      "repair or reject text that is no UTF-8 (default repair)", .choices = invalid_names},
-    {"mojibake", 0, DT_OPT_FLAG, &opt.mojibake, NULL, "undo double encodings"},
-    {"invisible", 0, DT_OPT_FLAG, &opt.invisible, NULL,
+    {"mojibake", 0, DT_OPTION_FLAG, &opt.mojibake, NULL, "undo double encodings"},
+    {"invisible", 0, DT_OPTION_FLAG, &opt.invisible, NULL,
      "remove zero-width and bidirectional control characters"},
-    {"line-ends", 0, DT_OPT_CHOICE, &opt.line_ends, "WHAT",
+    {"line-ends", 0, DT_OPTION_CHOICE, &opt.line_ends, "WHAT",
      "make line ends lf, or keep them (default lf)", .choices = line_end_names},
-    {"normalize", 0, DT_OPT_CHOICE, &opt.form, "FORM",
+    {"normalize", 0, DT_OPTION_CHOICE, &opt.form, "FORM",
      "Unicode form none, nfc or nfkc (default none)", .choices = dt_normal_form_names},
-    {"casefold", 0, DT_OPT_FLAG, &opt.casefold, NULL, "fold upper and lower case"},
-    {"space", 0, DT_OPT_CHOICE, &opt.space, "POLICY",
+    {"casefold", 0, DT_OPTION_FLAG, &opt.casefold, NULL, "fold upper and lower case"},
+    {"space", 0, DT_OPTION_CHOICE, &opt.space, "POLICY",
      "keep, trim or squeeze white space (default keep)", .choices = dt_space_names},
-    {"min-chars", 0, DT_OPT_INT, &opt.min_chars, "N",
+    {"min-chars", 0, DT_OPTION_INT, &opt.min_chars, "N",
      "drop documents of fewer characters (default 1: empty ones)", .min = 0, .max = 1e15},
-    {"max-chars", 0, DT_OPT_INT, &opt.max_chars, "N",
+    {"max-chars", 0, DT_OPTION_INT, &opt.max_chars, "N",
      "drop documents of more characters (default 0: no limit)", .min = 0, .max = 1e15},
-    {"language", 0, DT_OPT_STRING, &opt.languages, "LIST",
+    {"language", 0, DT_OPTION_STRING, &opt.languages, "LIST",
      "drop documents whose meta.lang is not of LIST (en,de)"},
-    {"rules", 0, DT_OPT_LIST, &opt.rules, "FILE",
+    {"rules", 0, DT_OPTION_LIST, &opt.rules, "FILE",
      "apply a rule file: gopher, c4, fineweb, dolma, or your own", .reads = true},
-    {"decontaminate", 0, DT_OPT_LIST, &opt.contamination, "FILE",
+    {"decontaminate", 0, DT_OPTION_LIST, &opt.contamination, "FILE",
      "drop documents that share words with evaluation texts", .reads = true},
-    {"sequence", 0, DT_OPT_INT, &opt.sequence, "N",
+    {"sequence", 0, DT_OPTION_INT, &opt.sequence, "N",
      "--decontaminate looks for sequences of N words (default 13)", .min = 1,
      .max = DT_SHINGLE_WORDS, .with = "decontaminate"},
-    {"mask", 0, DT_OPT_STRING, &opt.mask, "LIST",
+    {"mask", 0, DT_OPTION_STRING, &opt.mask, "LIST",
      "mask personal data: email,ipv6,ipv4,iban,card,phone or all"},
-    {"max-masked", 0, DT_OPT_INT, &opt.max_masked, "N",
+    {"max-masked", 0, DT_OPTION_INT, &opt.max_masked, "N",
      "drop documents with more than N masked places", .min = 0, .max = 1e15, .with = "mask"},
-    {"drop", 0, DT_OPT_STRING, &opt.drop, "LIST", "drop the documents that dt-dedup(1) listed",
+    {"drop", 0, DT_OPTION_STRING, &opt.drop, "LIST", "drop the documents that dt-dedup(1) listed",
      .reads = true},
-    {"dedup", 0, DT_OPT_FLAG, &opt.dedup, NULL, "drop documents whose text came before"},
-    {"dedup-parts", 0, DT_OPT_CHOICE, &opt.part, "WHAT",
+    {"dedup", 0, DT_OPTION_FLAG, &opt.dedup, NULL, "drop documents whose text came before"},
+    {"dedup-parts", 0, DT_OPTION_CHOICE, &opt.part, "WHAT",
      "remove paragraphs or lines that came before (default none)", .choices = part_names},
-    {"attributes", 0, DT_OPT_FLAG, &opt.attributes, NULL,
+    {"attributes", 0, DT_OPTION_FLAG, &opt.attributes, NULL,
      "write what the rules find, not documents"},
-    {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
+    {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
-    {"rejects", 0, DT_OPT_STRING, &opt.rejects, "FILE", "write dropped documents to FILE",
+    {"rejects", 0, DT_OPTION_STRING, &opt.rejects, "FILE", "write dropped documents to FILE",
      .writes = ""},
-    {"stats", 0, DT_OPT_STRING, &opt.stats, "FILE", "write statistics as JSON to FILE",
+    {"stats", 0, DT_OPTION_STRING, &opt.stats, "FILE", "write statistics as JSON to FILE",
      .writes = ""},
-    {"output", 'o', DT_OPT_STRING, &opt.out, "FILE", "write documents to FILE (default: stdout)",
+    {"output", 'o', DT_OPTION_STRING, &opt.out, "FILE", "write documents to FILE (default: stdout)",
      .writes = "", .in_place = true},
-    {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "print no summary and no progress"},
+    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "print no summary and no progress"},
     {NULL}};
 
 static const struct dt_command command = {
@@ -98,21 +99,22 @@ static void check_options(struct dt_documents_options *reading)
 {
     const char *problem = dt_documents_check(opt.from, opt.separator);
     if (problem)
-        dt_usage("%s", problem);
+        dt_program_usage("%s", problem);
     *reading = (struct dt_documents_options){.format = (enum dt_document_format)opt.from,
                                              .separator = opt.separator,
                                              .field = opt.field};
     dt_reading_options_check(&opt.reading, reading);
     if (opt.max_chars > 0 && opt.max_chars < opt.min_chars)
-        dt_usage("--max-chars %ld is below --min-chars %ld", opt.max_chars, opt.min_chars);
+        dt_program_usage("--max-chars %ld is below --min-chars %ld", opt.max_chars, opt.min_chars);
     const char *mask = opt.mask ? dt_mask_parse(opt.mask, &opt.masks) : NULL;
     if (mask)
-        dt_usage("--mask '%.*s': none of email, ipv6, ipv4, iban, card, phone, all",
-                 (int)strcspn(mask, ","), mask);
+        dt_program_usage("--mask '%.*s': none of email, ipv6, ipv4, iban, card, phone, all",
+                         (int)strcspn(mask, ","), mask);
     if (opt.attributes && (opt.dedup || opt.part || opt.drop || opt.rejects || opt.to))
-        dt_usage("--attributes goes without --dedup, --dedup-parts, --drop, --rejects and --to");
+        dt_program_usage(
+            "--attributes goes without --dedup, --dedup-parts, --drop, --rejects and --to");
     if (opt.threads == 0)
-        opt.threads = dt_processors();
+        opt.threads = dt_pool_processors();
 }
 
 static void show_progress(struct dt_progress *progress, const struct dt_documents *in,
@@ -165,7 +167,8 @@ static int finish(const struct dt_clean_statistics *s, double seconds, struct dt
     if (rc == 0)
         rc = dt_output_commit(out, err);
     if (rc == 0 && !opt.quiet)
-        dt_warn("documents: %s; %.1f MB in %.2f s", text.data, (double)s->bytes_in / 1e6, seconds);
+        dt_program_warn("documents: %s; %.1f MB in %.2f s", text.data, (double)s->bytes_in / 1e6,
+                        seconds);
     dt_buffer_release(&text);
     return rc;
 }
@@ -201,12 +204,12 @@ static struct dt_clean_options settings(const struct dt_contamination *contamina
 static int run(const struct dt_clean_options *how, struct dt_documents *in, struct dt_output *out,
                struct dt_output *rejects, struct dt_error *err)
 {
-    double start = dt_now();
+    double start = dt_clock_now();
     struct dt_cleaner *cleaner;
     DT_TRY(dt_cleaner_new(&cleaner, how, in, out, opt.rejects ? rejects : NULL, err));
     int rc = clean(cleaner, in, err);
     if (rc == 0)
-        rc = finish(dt_cleaner_statistics(cleaner), dt_now() - start, out, rejects, err);
+        rc = finish(dt_cleaner_statistics(cleaner), dt_clock_now() - start, out, rejects, err);
     dt_cleaner_free(cleaner);
     return rc;
 }
@@ -227,9 +230,10 @@ static int read_contamination(struct dt_contamination **c, struct dt_error *err)
     if (rc < 0 || opt.quiet)
         return rc;
     struct dt_contamination_size size = dt_contamination_size(*c);
-    dt_warn("evaluation texts: %llu, of them %llu too short to be found; %llu sequences, %.1f MB",
-            (unsigned long long)size.texts, (unsigned long long)size.too_short,
-            (unsigned long long)size.sequences, (double)size.bytes / 1e6);
+    dt_program_warn(
+        "evaluation texts: %llu, of them %llu too short to be found; %llu sequences, %.1f MB",
+        (unsigned long long)size.texts, (unsigned long long)size.too_short,
+        (unsigned long long)size.sequences, (double)size.bytes / 1e6);
     return 0;
 }
 
@@ -260,7 +264,7 @@ int main(int argc, char **argv)
 {
     struct dt_error err;
     struct dt_documents *in = NULL;
-    int first = dt_parse_options(&command, argc, argv);
+    int first = dt_program_parse_options(&command, argc, argv);
     struct dt_documents_options reading;
     check_options(&reading);
     int rc = dt_documents_open(&in, argv + first, argc - first, &reading, &err);
@@ -268,5 +272,5 @@ int main(int argc, char **argv)
         rc = open_and_run(in, &err);
     dt_reading_options_report(in);
     dt_documents_close(in);
-    return rc < 0 ? dt_report(&err) : 0;
+    return rc < 0 ? dt_program_report(&err) : 0;
 }

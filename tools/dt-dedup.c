@@ -2,6 +2,7 @@
 /* dt-dedup: finds near duplicates. */
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
@@ -20,27 +21,27 @@ static struct {
 } opt = {.reading = DT_READING_OPTIONS_DEFAULT, .bands = 14, .rows = 8, .words = 5, .seed = 1};
 
 static const struct dt_option options[] = {
-    {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
+    {"from", 0, DT_OPTION_CHOICE, &opt.from, "FORMAT",
      "read auto, text, lines, sep, split, nul or jsonl (default auto)",
      .choices = dt_document_formats},
-    {"separator", 0, DT_OPT_STRING, &opt.separator, "TEXT",
+    {"separator", 0, DT_OPTION_STRING, &opt.separator, "TEXT",
      "documents end with this line, or with --from split with this text"},
-    {"field", 0, DT_OPT_STRING, &opt.field, "NAME",
+    {"field", 0, DT_OPTION_STRING, &opt.field, "NAME",
      "JSON member with the text, or a path a.b (default text)"},
     DT_READING_OPTIONS(opt.reading),
-    {"bands", 0, DT_OPT_INT, &opt.bands, "N", "make N bands of hashes (default 14)", .min = 1,
+    {"bands", 0, DT_OPTION_INT, &opt.bands, "N", "make N bands of hashes (default 14)", .min = 1,
      .max = DT_MINHASH_BANDS},
-    {"rows", 0, DT_OPT_INT, &opt.rows, "N", "make N hashes in each band (default 8)", .min = 1,
+    {"rows", 0, DT_OPTION_INT, &opt.rows, "N", "make N hashes in each band (default 8)", .min = 1,
      .max = DT_MINHASH_ROWS},
-    {"words", 0, DT_OPT_INT, &opt.words, "N", "compare N words at a time (default 5)", .min = 1,
+    {"words", 0, DT_OPTION_INT, &opt.words, "N", "compare N words at a time (default 5)", .min = 1,
      .max = DT_SHINGLE_WORDS},
-    {"seed", 0, DT_OPT_INT, &opt.seed, "N", "number N of the families of hashes (default 1)",
+    {"seed", 0, DT_OPTION_INT, &opt.seed, "N", "number N of the families of hashes (default 1)",
      .min = 0, .max = 1e15},
-    {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
+    {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
-    {"output", 'o', DT_OPT_STRING, &opt.out, "PATH",
+    {"output", 'o', DT_OPTION_STRING, &opt.out, "PATH",
      "sign: write signatures to PATH; match: write lists into the directory PATH", .writes = ""},
-    {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "print no numbers and no progress"},
+    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "print no numbers and no progress"},
     {NULL}};
 
 static const struct dt_use uses[] = {
@@ -60,7 +61,7 @@ static void tell_probabilities(const struct dt_signature_settings *s)
     int bands = (int)s->bands, rows = (int)s->rows;
     if (opt.quiet)
         return;
-    dt_warn(
+    dt_program_warn(
         "%d bands of %d hashes of %u words: documents of similarity 0.5, 0.6, 0.7, 0.8, 0.9 are "
         "found with probability %.3f, %.3f, %.3f, %.3f, %.3f",
         bands, rows, s->words, dt_minhash_probability(bands, rows, 0.5),
@@ -92,9 +93,10 @@ static int sign_all(struct dt_signer *signer, const struct dt_documents *in, str
 static void tell_signed(const struct dt_signer_statistics *s, double seconds)
 {
     if (!opt.quiet)
-        dt_warn("signed %llu documents, %llu of them too short to be compared; %.1f MB in %.2f s",
-                (unsigned long long)s->documents, (unsigned long long)s->keyless,
-                (double)s->bytes / 1e6, seconds);
+        dt_program_warn(
+            "signed %llu documents, %llu of them too short to be compared; %.1f MB in %.2f s",
+            (unsigned long long)s->documents, (unsigned long long)s->keyless,
+            (double)s->bytes / 1e6, seconds);
 }
 
 static int sign_documents(struct dt_documents *in, struct dt_output *out, struct dt_error *err)
@@ -106,27 +108,27 @@ static int sign_documents(struct dt_documents *in, struct dt_output *out, struct
         .seed = (uint64_t)opt.seed,
     };
     struct dt_signer *signer;
-    double start = dt_now();
+    double start = dt_clock_now();
     tell_probabilities(&settings);
     if (!opt.quiet)
-        dt_warn("memory: %.0f MB and the documents at work; file: %u bytes a document",
-                (double)dt_signer_bytes(&settings) / 1e6, 8 + 12 * settings.bands);
+        dt_program_warn("memory: %.0f MB and the documents at work; file: %u bytes a document",
+                        (double)dt_signer_bytes(&settings) / 1e6, 8 + 12 * settings.bands);
     DT_TRY(dt_signer_open(&signer, &settings, (int)opt.threads, in, out, err));
     int rc = sign_all(signer, in, err);
     if (rc == 0)
         rc = dt_output_commit(out, err);
     if (rc == 0)
-        tell_signed(dt_signer_statistics(signer), dt_now() - start);
+        tell_signed(dt_signer_statistics(signer), dt_clock_now() - start);
     dt_signer_close(signer);
     return rc;
 }
 
 static int run_sign(char **files, int count, struct dt_error *err)
 {
-    opt.threads = opt.threads ? opt.threads : dt_processors();
+    opt.threads = opt.threads ? opt.threads : dt_pool_processors();
     const char *problem = dt_documents_check(opt.from, opt.separator);
     if (problem)
-        dt_usage("%s", problem);
+        dt_program_usage("%s", problem);
     struct dt_documents_options reading = {.format = (enum dt_document_format)opt.from,
                                            .separator = opt.separator,
                                            .field = opt.field};
@@ -151,15 +153,16 @@ static void tell_costs(const struct dt_near_duplicates_size *size)
     double pairs = (double)size->documents * (double)size->documents / 2;
     tell_probabilities(&size->settings);
     if (!opt.quiet)
-        dt_warn("%llu documents in %llu runs: %.1f MB of memory; keys equal by chance: %.1g pairs",
-                (unsigned long long)size->documents, (unsigned long long)size->runs,
-                (double)size->bytes / 1e6, pairs * size->settings.bands / 0x1p64);
+        dt_program_warn(
+            "%llu documents in %llu runs: %.1f MB of memory; keys equal by chance: %.1g pairs",
+            (unsigned long long)size->documents, (unsigned long long)size->runs,
+            (double)size->bytes / 1e6, pairs * size->settings.bands / 0x1p64);
 }
 
 static int write_list(struct dt_near_duplicates *d, int i, const char *path, struct dt_error *err)
 {
     char *name = dt_near_duplicates_name(path);
-    char *file = dt_format("%s/%s.drop", opt.out, name);
+    char *file = dt_asprintf("%s/%s.drop", opt.out, name);
     struct dt_output out = {.fd = -1};
     int rc = dt_output_open(&out, file, err);
     if (rc == 0)
@@ -175,7 +178,7 @@ static int write_list(struct dt_near_duplicates *d, int i, const char *path, str
 static int check_list(const char *path, char **files, int count, struct dt_error *err)
 {
     char *name = dt_near_duplicates_name(path);
-    char *list = dt_format("%s/%s.drop", opt.out, name);
+    char *list = dt_asprintf("%s/%s.drop", opt.out, name);
     int rc = 0;
     for (int i = 0; i < count && rc == 0; i++)
         if (dt_output_is_input(list, files[i]))
@@ -198,13 +201,13 @@ static int match_all(struct dt_near_duplicates *d, char **files, int count, stru
         DT_TRY(dt_near_duplicates_merge(d, band, err));
     }
     dt_progress_clear(&progress);
-    DT_TRY(dt_make_directories(opt.out, err));
+    DT_TRY(dt_file_make_directories(opt.out, err));
     for (int i = 0; i < count; i++)
         DT_TRY(write_list(d, i, files[i], err));
     size = dt_near_duplicates_size(d);
     if (!opt.quiet)
-        dt_warn("%llu of %llu documents are near duplicates of others",
-                (unsigned long long)size.duplicates, (unsigned long long)size.documents);
+        dt_program_warn("%llu of %llu documents are near duplicates of others",
+                        (unsigned long long)size.duplicates, (unsigned long long)size.documents);
     return 0;
 }
 
@@ -212,7 +215,7 @@ static int run_match(char **files, int count, struct dt_error *err)
 {
     struct dt_near_duplicates *d;
     if (count == 0)
-        dt_usage("match needs files of signatures");
+        dt_program_usage("match needs files of signatures");
     for (int i = 0; i < count; i++)
         DT_TRY(check_list(files[i], files, count, err));
     DT_TRY(dt_near_duplicates_open(&d, files, count, err));
@@ -227,9 +230,9 @@ static int (*const runs[])(char **files, int count, struct dt_error *err) = {run
 int main(int argc, char **argv)
 {
     struct dt_error err;
-    int first = dt_parse_options(&command, argc, argv);
-    int use = dt_find_use(&command, first < argc ? argv[first] : NULL);
-    dt_check_use(&command, &uses[use]);
+    int first = dt_program_parse_options(&command, argc, argv);
+    int use = dt_program_find_use(&command, first < argc ? argv[first] : NULL);
+    dt_program_check_use(&command, &uses[use]);
     int rc = runs[use](argv + first + 1, argc - first - 1, &err);
-    return rc < 0 ? dt_report(&err) : 0;
+    return rc < 0 ? dt_program_report(&err) : 0;
 }

@@ -23,34 +23,36 @@ static struct {
 } opt = {.device = "cpu", .output = "-", .batch = 16, .seed = 12345, .rate = 0.15};
 
 static const struct dt_option options[] = {
-    {"model", 'm', DT_OPT_LIST, &opt.models, "DIR",
+    {"model", 'm', DT_OPTION_LIST, &opt.models, "DIR",
      "score the model in DIR; several are compared with the first", .reads = true},
-    {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "FILE",
+    {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "FILE",
      "tokenizer of documents (default: the one in the model's directory)", .reads = true},
-    {"split", 0, DT_OPT_STRING, &opt.split, "NAME", "split of a directory of shards (default val)"},
-    {"no-end", 0, DT_OPT_FLAG, &opt.no_end, NULL, "do not predict the ends of documents"},
-    {"mask-rate", 0, DT_OPT_REAL, &opt.rate, "X", "mask the share X of tokens (default 0.15)",
+    {"split", 0, DT_OPTION_STRING, &opt.split, "NAME",
+     "split of a directory of shards (default val)"},
+    {"no-end", 0, DT_OPTION_FLAG, &opt.no_end, NULL, "do not predict the ends of documents"},
+    {"mask-rate", 0, DT_OPTION_REAL, &opt.rate, "X", "mask the share X of tokens (default 0.15)",
      .min = 0.001, .max = 0.999, .without = "alone"},
-    {"alone", 0, DT_OPT_FLAG, &opt.alone, NULL, "mask each token alone: pseudo-perplexity"},
-    {"reference", 'r', DT_OPT_LIST, &opt.references, "FILE",
+    {"alone", 0, DT_OPTION_FLAG, &opt.alone, NULL, "mask each token alone: pseudo-perplexity"},
+    {"reference", 'r', DT_OPTION_LIST, &opt.references, "FILE",
      "compare translations with the lines of FILE; several give several references", .reads = true},
-    {"words", 0, DT_OPT_CHOICE, &opt.words, "KIND", "how BLEU cuts words: 13a (the default), ...",
-     .choices = dt_translation_words_names},
-    {"bootstrap", 0, DT_OPT_INT, &opt.resamples, "N",
+    {"words", 0, DT_OPTION_CHOICE, &opt.words, "KIND",
+     "how BLEU cuts words: 13a (the default), ...", .choices = dt_translation_words_names},
+    {"bootstrap", 0, DT_OPTION_INT, &opt.resamples, "N",
      "resample the segments N times: how sure scores and their differences are", .min = 1,
      .max = 1e6},
-    {"seed", 0, DT_OPT_INT, &opt.seed, "N", "seed of resampling and of masks (default 12345)",
+    {"seed", 0, DT_OPTION_INT, &opt.seed, "N", "seed of resampling and of masks (default 12345)",
      .min = 0, .max = 1e15, .without = "alone"},
-    {"items", 0, DT_OPT_STRING, &opt.items, "FILE", "write the scores of each item to FILE",
+    {"items", 0, DT_OPTION_STRING, &opt.items, "FILE", "write the scores of each item to FILE",
      .writes = ""},
-    {"json", 0, DT_OPT_FLAG, &opt.json, NULL, "print one JSON object"},
-    {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write the result to FILE", .writes = ""},
-    {"batch", 0, DT_OPT_INT, &opt.batch, "N", "score N sequences at a time (default 16)", .min = 1,
-     .max = 65536},
-    {"device", 0, DT_OPT_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ..."},
-    {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
+    {"json", 0, DT_OPTION_FLAG, &opt.json, NULL, "print one JSON object"},
+    {"output", 'o', DT_OPTION_STRING, &opt.output, "FILE", "write the result to FILE",
+     .writes = ""},
+    {"batch", 0, DT_OPTION_INT, &opt.batch, "N", "score N sequences at a time (default 16)",
+     .min = 1, .max = 65536},
+    {"device", 0, DT_OPTION_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ..."},
+    {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 4096},
-    {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "show no progress"},
+    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "show no progress"},
     {NULL},
 };
 
@@ -101,7 +103,7 @@ static int write_results(struct dt_buffer *text, struct dt_buffer *items, struct
 }
 
 /* Each model in turn on one device: measure is called with the model's number. */
-typedef int measure_model(void *results, int number, struct dt_subject *subject, void *data,
+typedef int measure_model(void *results, int number, struct dt_scored_model *subject, void *data,
                           struct dt_progress *progress, struct dt_error *err);
 
 static int for_each_model(measure_model *measure, void *results, void *data, struct dt_error *err)
@@ -115,22 +117,22 @@ static int for_each_model(measure_model *measure, void *results, void *data, str
     dt_progress_init(&progress, opt.quiet || !leads());
     int rc = 0;
     for (int i = 0; rc == 0 && i < opt.models.count; i++) {
-        struct dt_subject subject;
-        rc = dt_subject_open(&subject, dev, world, opt.models.items[i], err);
+        struct dt_scored_model subject;
+        rc = dt_scored_model_open(&subject, dev, world, opt.models.items[i], err);
         rc = rc < 0 ? rc : measure(results, i, &subject, data, &progress, err);
         dt_progress_clear(&progress);
-        dt_subject_release(&subject);
+        dt_scored_model_release(&subject);
     }
     dt_device_close(dev);
     return rc;
 }
 
-static int measure_perplexity(void *results, int number, struct dt_subject *subject, void *data,
-                              struct dt_progress *progress, struct dt_error *err)
+static int measure_perplexity(void *results, int number, struct dt_scored_model *subject,
+                              void *data, struct dt_progress *progress, struct dt_error *err)
 {
     struct dt_perplexity *all = results;
     const struct dt_perplexity_options how = {opt.tokenizer, opt.split, opt.batch, !opt.no_end};
-    DT_TRY(dt_subject_need_next_token(subject, err));
+    DT_TRY(dt_scored_model_need_next_token(subject, err));
     DT_TRY(dt_perplexity_measure(&all[number], subject, data, &how, progress, err));
     if (all[number].documents != all[0].documents)
         return dt_fail(err, DT_EINVALID, "%s: gave %s fewer or more documents than the first model",
@@ -156,7 +158,7 @@ static int perplexity(char **data, int count, struct dt_error *err)
     return rc;
 }
 
-static int measure_masked(void *results, int number, struct dt_subject *subject, void *data,
+static int measure_masked(void *results, int number, struct dt_scored_model *subject, void *data,
                           struct dt_progress *progress, struct dt_error *err)
 {
     struct dt_masked_result *all = results;
@@ -183,11 +185,11 @@ static int masked(char **data, int count, struct dt_error *err)
     return rc;
 }
 
-static int measure_choice(void *results, int number, struct dt_subject *subject, void *data,
+static int measure_choice(void *results, int number, struct dt_scored_model *subject, void *data,
                           struct dt_progress *progress, struct dt_error *err)
 {
     struct dt_choice_result *all = results;
-    DT_TRY(dt_subject_need_next_token(subject, err));
+    DT_TRY(dt_scored_model_need_next_token(subject, err));
     return dt_choice_measure(&all[number], subject, data, opt.tokenizer, opt.batch, progress, err);
 }
 
@@ -240,12 +242,12 @@ _Static_assert(sizeof modes / sizeof *modes + 1 == sizeof uses / sizeof *uses, "
 
 static const struct mode *mode_of(int count, char **operands)
 {
-    int use = dt_find_use(&command, count > 0 ? operands[0] : NULL);
+    int use = dt_program_find_use(&command, count > 0 ? operands[0] : NULL);
     if (count < 2 || count - 1 > modes[use].most)
-        dt_usage("%s needs %s", uses[use].name, uses[use].operands);
-    dt_check_use(&command, &uses[use]);
+        dt_program_usage("%s needs %s", uses[use].name, uses[use].operands);
+    dt_program_check_use(&command, &uses[use]);
     if (modes[use].run == bleu && opt.resamples == 0 && dt_option_is_given(&command, "seed"))
-        dt_usage("--seed goes with --bootstrap only");
+        dt_program_usage("--seed goes with --bootstrap only");
     return &modes[use];
 }
 
@@ -263,10 +265,10 @@ static int fail(const struct dt_error *err)
 {
     const struct timespec start = {LEADERS_START, 0};
     if (leads()) {
-        dt_report(err);
+        dt_program_report(err);
     } else {
         nanosleep(&start, NULL);
-        dt_warn("rank %d: %s", dt_comm_rank(world), err->text);
+        dt_program_warn("rank %d: %s", dt_comm_rank(world), err->text);
     }
     dt_comm_abort(world, 1);
     return 1;
@@ -276,11 +278,11 @@ int main(int argc, char **argv)
 {
     struct dt_error err;
     if (!dt_comm_launched_first())
-        dt_delay_usage(LEADERS_START);
-    int first = dt_parse_options(&command, argc, argv), count = argc - first - 1;
+        dt_program_delay_usage(LEADERS_START);
+    int first = dt_program_parse_options(&command, argc, argv), count = argc - first - 1;
     const struct mode *mode = mode_of(argc - first, argv + first);
     if (dt_comm_open(&world, "auto", &(struct dt_opening){.patience = PATIENCE}, &err) < 0)
-        return dt_report(&err);
+        return dt_program_report(&err);
     int rc = check_input(argv + first + 1, count, &err);
     rc = rc < 0 ? rc : mode->run(argv + first + 1, count, &err);
     if (rc < 0)

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/program.h"
 #include "formats/gguf.h"
 #include "formats/safetensors-export.h"
@@ -27,20 +28,20 @@ static struct {
 } opt;
 
 static const struct dt_option options[] = {
-    {"model", 'm', DT_OPT_LIST, &opt.models, "MODEL",
+    {"model", 'm', DT_OPTION_LIST, &opt.models, "MODEL",
      "take the model in this directory or GGUF file; of several, the mean", .required = true,
      .reads = true},
-    {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "FILE",
+    {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "FILE",
      "tokenizer.json that goes along (default: the one in the first model's directory)",
      .reads = true},
-    {"to", 0, DT_OPT_CHOICE, &opt.form, "FORM", "hf, a directory (the default), or gguf, a file",
+    {"to", 0, DT_OPTION_CHOICE, &opt.form, "FORM", "hf, a directory (the default), or gguf, a file",
      .choices = forms},
-    {"type", 0, DT_OPT_CHOICE, &opt.type, "TYPE", "f32 (the default), f16, bf16; of GGUF also q8_0",
-     .choices = types},
-    {"max-shard", 0, DT_OPT_INT, &opt.most, "BYTES", "cut weights into files of at most BYTES",
+    {"type", 0, DT_OPTION_CHOICE, &opt.type, "TYPE",
+     "f32 (the default), f16, bf16; of GGUF also q8_0", .choices = types},
+    {"max-shard", 0, DT_OPTION_INT, &opt.most, "BYTES", "cut weights into files of at most BYTES",
      .min = 1, .max = 1e15},
-    {"verify", 0, DT_OPT_FLAG, &opt.verify, NULL, "read it back, and compare logits"},
-    {"output", 'o', DT_OPT_STRING, &opt.output, "PATH", "write to PATH", .required = true,
+    {"verify", 0, DT_OPTION_FLAG, &opt.verify, NULL, "read it back, and compare logits"},
+    {"output", 'o', DT_OPTION_STRING, &opt.output, "PATH", "write to PATH", .required = true,
      .writes = ""},
     {NULL},
 };
@@ -168,7 +169,7 @@ static void remove_directory(void)
 static int write_directory(const struct dt_model *m, const char *tokenizer, uint32_t eot,
                            struct dt_error *err)
 {
-    static const enum dt_dtype dtypes[] = {DT_F32, DT_F16, DT_BF16};
+    static const enum dt_dtype dtypes[] = {DT_DTYPE_F32, DT_DTYPE_F16, DT_DTYPE_BF16};
     char *config = dt_path_join(opt.output, DT_CONFIG_FILE);
     int taken = dt_file_probe(config, err);
     free(config);
@@ -176,16 +177,16 @@ static int write_directory(const struct dt_model *m, const char *tokenizer, uint
     if (taken)
         return dt_fail(err, DT_EINVALID, "%s: holds a model already", opt.output);
     DT_TRY(check_tokenizer(tokenizer, err));
-    DT_TRY(dt_make_directories(opt.output, err));
+    DT_TRY(dt_file_make_directories(opt.output, err));
     int rc = tokenizer ? write_tokenizer(tokenizer, eot, m->config.max_seq_len, err) : 0;
     rc = rc < 0 ? rc
                 : dt_model_export(m, dtypes[opt.type], (uint64_t)opt.most, eot, opt.output, err);
     if (rc < 0)
         remove_directory();
     else if (tokenizer == NULL)
-        dt_warn("%s: has no tokenizer, since %s; --tokenizer FILE adds one", opt.output,
-                is_gguf(opt.models.items[0]) ? "that of a GGUF file is not read"
-                                             : "the model has none");
+        dt_program_warn("%s: has no tokenizer, since %s; --tokenizer FILE adds one", opt.output,
+                        is_gguf(opt.models.items[0]) ? "that of a GGUF file is not read"
+                                                     : "the model has none");
     return rc;
 }
 
@@ -273,22 +274,22 @@ int main(int argc, char **argv)
 {
     struct dt_error err;
     struct dt_device *dev;
-    int first = dt_parse_options(&command, argc, argv);
+    int first = dt_program_parse_options(&command, argc, argv);
     if (first != argc)
-        dt_usage("no operand is taken: '%s'", argv[first]);
+        dt_program_usage("no operand is taken: '%s'", argv[first]);
     if (opt.form == TO_HF && opt.type == Q8_0)
-        dt_usage("only GGUF has q8_0");
+        dt_program_usage("only GGUF has q8_0");
     if (opt.form == TO_HF && strcmp(opt.output, "-") == 0)
-        dt_usage("a directory cannot be written to stdout: name it with -o");
+        dt_program_usage("a directory cannot be written to stdout: name it with -o");
     if (opt.form == TO_GGUF && opt.most > 0)
-        dt_usage("a GGUF file is not cut");
+        dt_program_usage("a GGUF file is not cut");
     if (opt.form == TO_GGUF && dt_output_is_terminal(opt.output))
-        dt_usage("a model is not for a terminal: redirect it, or name a file with -o");
+        dt_program_usage("a model is not for a terminal: redirect it, or name a file with -o");
     if (opt.form == TO_GGUF && opt.verify && !is_gguf(opt.output))
-        dt_usage("a GGUF file's name must end in .gguf");
+        dt_program_usage("a GGUF file's name must end in .gguf");
     if (dt_device_open(&dev, "cpu", 0, &err) < 0)
-        return dt_report(&err);
+        return dt_program_report(&err);
     int rc = export(dev, &err);
     dt_device_close(dev);
-    return rc < 0 ? dt_report(&err) : 0;
+    return rc < 0 ? dt_program_report(&err) : 0;
 }

@@ -40,48 +40,48 @@ static struct {
                  .length_penalty = 1}};
 
 static const struct dt_option options[] = {
-    {"model", 'm', DT_OPT_STRING, &opt.model, "DIR", "use the model in DIR", .required = true,
+    {"model", 'm', DT_OPTION_STRING, &opt.model, "DIR", "use the model in DIR", .required = true,
      .reads = true},
-    {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "FILE",
+    {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "FILE",
      "use this tokenizer (default: the one in the model's directory)", .reads = true},
-    {"prompt", 'p', DT_OPT_STRING, &opt.prompt, "TEXT", "continue TEXT (default: begin a document)",
-     .without = "prompts"},
-    {"prompts", 0, DT_OPT_STRING, &opt.prompts, "FILE",
+    {"prompt", 'p', DT_OPTION_STRING, &opt.prompt, "TEXT",
+     "continue TEXT (default: begin a document)", .without = "prompts"},
+    {"prompts", 0, DT_OPTION_STRING, &opt.prompts, "FILE",
      "continue the prompts in FILE, JSON Lines; so is what is written", .reads = true},
-    {"batch", 0, DT_OPT_INT, &opt.how.slots, "N", "continue N of them side by side (default 16)",
+    {"batch", 0, DT_OPTION_INT, &opt.how.slots, "N", "continue N of them side by side (default 16)",
      .min = 1, .max = 4096, .with = "prompts"},
-    {"tokens", 'n', DT_OPT_INT, &opt.how.tokens, "N", "add at most N tokens (default 256)",
+    {"tokens", 'n', DT_OPTION_INT, &opt.how.tokens, "N", "add at most N tokens (default 256)",
      .min = 1, .max = 1e9},
-    {"samples", 's', DT_OPT_INT, &opt.samples, "N", "continue it N times, each its own way",
+    {"samples", 's', DT_OPTION_INT, &opt.samples, "N", "continue it N times, each its own way",
      .min = 1, .max = 1e9},
-    {"temperature", 0, DT_OPT_REAL, &opt.how.sampling.temperature, "X",
+    {"temperature", 0, DT_OPTION_REAL, &opt.how.sampling.temperature, "X",
      "divide the logits by X (default 1); 0 takes the most probable token", .min = 0, .max = 1000},
-    {"top-k", 0, DT_OPT_INT, &opt.how.sampling.top_k, "N",
+    {"top-k", 0, DT_OPTION_INT, &opt.how.sampling.top_k, "N",
      "choose among the N most probable tokens", .min = 1, .max = 1e9},
-    {"top-p", 0, DT_OPT_REAL, &opt.how.sampling.top_p, "X",
+    {"top-p", 0, DT_OPTION_REAL, &opt.how.sampling.top_p, "X",
      "choose among the most probable tokens that reach probability X together", .min = 1e-9,
      .max = 1},
-    {"min-p", 0, DT_OPT_REAL, &opt.how.sampling.min_p, "X",
+    {"min-p", 0, DT_OPTION_REAL, &opt.how.sampling.min_p, "X",
      "choose among tokens at least X times as probable as the most probable one", .min = 0,
      .max = 1},
-    {"repetition-penalty", 0, DT_OPT_REAL, &opt.how.repetition_penalty, "X",
+    {"repetition-penalty", 0, DT_OPTION_REAL, &opt.how.repetition_penalty, "X",
      "make tokens that are there already less probable (default 1: do not)", .min = 0.01,
      .max = 100},
-    {"beams", 0, DT_OPT_INT, &opt.how.beams, "N", "search with N beams in place of sampling",
+    {"beams", 0, DT_OPTION_INT, &opt.how.beams, "N", "search with N beams in place of sampling",
      .min = 1, .max = 1024},
-    {"length-penalty", 0, DT_OPT_REAL, &opt.how.length_penalty, "X",
+    {"length-penalty", 0, DT_OPTION_REAL, &opt.how.length_penalty, "X",
      "divide a beam's log-probability by its length to the power X (default 1)", .min = -100,
      .max = 100, .with = "beams"},
-    {"stop", 0, DT_OPT_LIST, &opt.stops, "TEXT", "end before TEXT"},
-    {"seed", 0, DT_OPT_INT, &opt.seed, "N", "seed of the random choices (default 1)", .min = 0,
+    {"stop", 0, DT_OPTION_LIST, &opt.stops, "TEXT", "end before TEXT"},
+    {"seed", 0, DT_OPTION_INT, &opt.seed, "N", "seed of the random choices (default 1)", .min = 0,
      .max = 1e15},
-    {"no-eot", 0, DT_OPT_FLAG, &opt.no_eot, NULL,
+    {"no-eot", 0, DT_OPTION_FLAG, &opt.no_eot, NULL,
      "do not put the end-of-text token before the prompt"},
-    {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write to FILE", .writes = ""},
-    {"precision", 0, DT_OPT_CHOICE, &opt.precision, "TYPE",
+    {"output", 'o', DT_OPTION_STRING, &opt.output, "FILE", "write to FILE", .writes = ""},
+    {"precision", 0, DT_OPTION_CHOICE, &opt.precision, "TYPE",
      "compute in fp32 (the default), or in bf16: faster, and less exact", .choices = precisions},
-    {"device", 0, DT_OPT_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ..."},
-    {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
+    {"device", 0, DT_OPTION_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ..."},
+    {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 4096},
     {NULL},
 };
@@ -100,8 +100,8 @@ struct generation {
 static int load(struct generation *g, struct dt_device *dev, struct dt_error *err)
 {
     const char *tokenizer = opt.tokenizer ? opt.tokenizer : opt.model;
-    DT_TRY(
-        dt_model_load_as(&g->model, dev, opt.precision == BF16 ? DT_BF16 : DT_F32, opt.model, err));
+    DT_TRY(dt_model_load_as(&g->model, dev, opt.precision == BF16 ? DT_DTYPE_BF16 : DT_DTYPE_F32,
+                            opt.model, err));
     DT_TRY(dt_tokenizer_load(&g->tokenizer, tokenizer, err));
     uint32_t size = dt_tokenizer_size(g->tokenizer);
     if (size > (uint32_t)g->model->config.vocab_size)
@@ -126,7 +126,7 @@ static int begin(struct generation *g, struct dt_continuation *item, const char 
     *item = (struct dt_continuation){.place = place, .key = dt_random_key(seed, 'G', sample)};
     if (!opt.no_eot && eot != DT_NO_TOKEN)
         dt_ids_add(&item->ids, eot);
-    dt_encode(g->encoder, prompt, size, &item->ids);
+    dt_encoder_encode(g->encoder, prompt, size, &item->ids);
     if (item->ids.count == 0)
         return dt_fail(err, DT_EINVALID, "there is nothing to continue: give a prompt");
     return 0;
@@ -149,7 +149,7 @@ static int continue_prompt(struct generation *g, long sample, struct dt_error *e
     int rc =
         begin(g, &item, opt.prompt, strlen(opt.prompt), "the prompt", 0, (uint64_t)sample, err);
     rc = rc < 0 ? rc : dt_output_write(&g->out, opt.prompt, strlen(opt.prompt), err);
-    rc = rc < 0 ? rc : dt_generate(g->generator, &item, 1, write_now, &g->out, err);
+    rc = rc < 0 ? rc : dt_generation_run(g->generator, &item, 1, write_now, &g->out, err);
     rc = rc < 0 ? rc : dt_output_write(&g->out, "\n", 1, err);
     dt_continuation_release(&item);
     return rc;
@@ -210,7 +210,7 @@ static int write_item(struct generation *g, struct job *job, const struct dt_con
     if (opt.samples > 1)
         dt_buffer_printf(&text, ",\"sample\":%ld", sample);
     dt_buffer_printf(&text, ",\"tokens\":%zu,\"finish\":\"%s\"", item->added,
-                     dt_finishes[item->finish]);
+                     dt_generation_finish_names[item->finish]);
     if (opt.how.beams > 1)
         dt_json_add_real(&text, "log_probability", item->log_probability, 9);
     dt_buffer_add_string(&text, "}\n");
@@ -228,7 +228,7 @@ static int run_jobs(struct generation *g, struct job *jobs, size_t count, struct
     struct dt_continuation *all = dt_alloc(count * samples + 1, sizeof *all);
     for (size_t i = 0; i < count; i++)
         memcpy(all + i * samples, jobs[i].items, samples * sizeof *all);
-    int rc = dt_generate(g->generator, all, count * samples, NULL, NULL, err);
+    int rc = dt_generation_run(g->generator, all, count * samples, NULL, NULL, err);
     for (size_t i = 0; i < count; i++)
         memcpy(jobs[i].items, all + i * samples, samples * sizeof *all);
     free(all);
@@ -264,7 +264,7 @@ static int read_jobs(struct generation *g, struct dt_input *in, struct job *jobs
         if (is_blank(&line))
             continue;
         struct job *job = &jobs[(*count)++];
-        job->place = dt_format("%s:%llu", dt_input_name(in), (unsigned long long)read->lines);
+        job->place = dt_asprintf("%s:%llu", dt_input_name(in), (unsigned long long)read->lines);
         rc = read_job(g, job, &line, read->prompts++, err);
     }
     dt_buffer_release(&line);
@@ -312,23 +312,23 @@ int main(int argc, char **argv)
 {
     struct dt_error err;
     struct dt_device *dev;
-    int first = dt_parse_options(&command, argc, argv);
+    int first = dt_program_parse_options(&command, argc, argv);
     if (first != argc)
-        dt_usage("no operand is taken: '%s'", argv[first]);
+        dt_program_usage("no operand is taken: '%s'", argv[first]);
     if (opt.how.beams > 1 && opt.samples > 1)
-        dt_usage("beams find one continuation: --beams and --samples exclude each other");
+        dt_program_usage("beams find one continuation: --beams and --samples exclude each other");
     static const char *const chances[] = {"temperature", "top-k", "top-p", "min-p", "seed"};
     for (size_t i = 0; opt.how.beams > 1 && i < sizeof chances / sizeof *chances; i++)
         if (dt_option_is_given(&command, chances[i]))
-            dt_usage("--%s has no effect with --beams above 1: nothing is left to chance",
-                     chances[i]);
+            dt_program_usage("--%s has no effect with --beams above 1: nothing is left to chance",
+                             chances[i]);
     for (int i = 0; i < opt.stops.count; i++)
         if (*opt.stops.items[i] == 0)
-            dt_usage("an empty text cannot stop anything");
+            dt_program_usage("an empty text cannot stop anything");
     if (dt_launch_check_alone(DT_LAUNCH_ONCE, &err) < 0 ||
         dt_device_open(&dev, opt.device, (int)opt.threads, &err) < 0)
-        return dt_report(&err);
+        return dt_program_report(&err);
     int rc = generate(dev, &err);
     dt_device_close(dev);
-    return rc < 0 ? dt_report(&err) : 0;
+    return rc < 0 ? dt_program_report(&err) : 0;
 }

@@ -21,29 +21,30 @@ static struct {
 } opt = {.cluster = "8xh100", .best = 10, .seed = 1, .stragglers = -1};
 
 static const struct dt_option options[] = {
-    {"config", 'c', DT_OPT_STRING, &opt.config, "FILE", "read settings from FILE, as dt-train",
+    {"config", 'c', DT_OPTION_STRING, &opt.config, "FILE", "read settings from FILE, as dt-train",
      .reads = true},
-    {"set", 0, DT_OPT_LIST, &opt.set, "KEY=VALUE", "change one setting, as distributed.tp=8"},
-    {"cluster", 0, DT_OPT_STRING, &opt.cluster, "CLUSTER",
+    {"set", 0, DT_OPTION_LIST, &opt.set, "KEY=VALUE", "change one setting, as distributed.tp=8"},
+    {"cluster", 0, DT_OPTION_STRING, &opt.cluster, "CLUSTER",
      "a file, or a name in share/dt/clusters (default 8xh100)", .reads = true},
-    {"machine", 0, DT_OPT_LIST, &opt.machine, "KEY=VALUE",
+    {"machine", 0, DT_OPTION_LIST, &opt.machine, "KEY=VALUE",
      "change one figure of the cluster, as cluster.nodes=64"},
-    {"devices", 'n', DT_OPT_INT, &opt.devices, "N", "use N devices (default pp times cp times tp)",
+    {"devices", 'n', DT_OPTION_INT, &opt.devices, "N",
+     "use N devices (default pp times cp times tp)", .min = 1, .max = 131072},
+    {"search", 0, DT_OPTION_INT, &opt.search, "N", "find the fastest layouts that fit on N devices",
      .min = 1, .max = 131072},
-    {"search", 0, DT_OPT_INT, &opt.search, "N", "find the fastest layouts that fit on N devices",
-     .min = 1, .max = 131072},
-    {"best", 0, DT_OPT_INT, &opt.best, "N", "--search: show N (default 10)", .min = 1, .max = 1000},
-    {"measured", 0, DT_OPT_STRING, &opt.measured, "FILE",
+    {"best", 0, DT_OPTION_INT, &opt.best, "N", "--search: show N (default 10)", .min = 1,
+     .max = 1000},
+    {"measured", 0, DT_OPTION_STRING, &opt.measured, "FILE",
      "start from what dt-bench --json step measured with these settings", .reads = true},
-    {"stragglers", 0, DT_OPT_REAL, &opt.stragglers, "S",
+    {"stragglers", 0, DT_OPTION_REAL, &opt.stragglers, "S",
      "devices are slower by S (standard deviation; default: the cluster's)", .min = 0, .max = 10},
-    {"seed", 0, DT_OPT_INT, &opt.seed, "N", "of stragglers and failures (default 1)", .min = 0,
+    {"seed", 0, DT_OPTION_INT, &opt.seed, "N", "of stragglers and failures (default 1)", .min = 0,
      .max = 1e15},
-    {"trace", 0, DT_OPT_STRING, &opt.trace, "FILE",
+    {"trace", 0, DT_OPTION_STRING, &opt.trace, "FILE",
      "write the step's timeline as trace events; -: in place of the plan", .writes = ""},
-    {"validate", 0, DT_OPT_FLAG, &opt.validate, NULL,
+    {"validate", 0, DT_OPTION_FLAG, &opt.validate, NULL,
      "compare with published figures, or with those of FILE"},
-    {"json", 0, DT_OPT_FLAG, &opt.json, NULL, "print one JSON object"},
+    {"json", 0, DT_OPTION_FLAG, &opt.json, NULL, "print one JSON object"},
     {NULL},
 };
 
@@ -66,14 +67,14 @@ static void print_json(struct json_object *object)
     struct dt_buffer text = DT_BUFFER_EMPTY;
     dt_json_add_value(&text, object, DT_JSON_INDENTED);
     dt_buffer_add_char(&text, '\n');
-    dt_print(text.data);
+    dt_program_print(text.data);
     dt_buffer_release(&text);
     json_object_put(object);
 }
 
 static void print_text(struct dt_buffer *text)
 {
-    dt_print(text->data);
+    dt_program_print(text->data);
     dt_buffer_release(text);
 }
 
@@ -101,7 +102,7 @@ static bool trace_is_stdout(void)
 }
 
 /* A timeline has every pass, and with ZeRO 3 every layer of it, in memory. */
-static int check_trace(const struct dt_plan_request *request, const struct dt_layout *l,
+static int check_trace(const struct dt_plan_request *request, const struct dt_plan_layout *l,
                        struct dt_error *err)
 {
     double runs = (double)dt_layout_runs(l), layers = (double)request->settings->model.num_layers;
@@ -115,7 +116,7 @@ static int check_trace(const struct dt_plan_request *request, const struct dt_la
                    opt.trace, boxes, MOST_BOXES, l->batches);
 }
 
-static int plan(struct dt_plan_request *request, const struct dt_layout *layout,
+static int plan(struct dt_plan_request *request, const struct dt_plan_layout *layout,
                 struct dt_error *err)
 {
     struct dt_plan made;
@@ -145,7 +146,7 @@ static int run(struct dt_error *err)
 {
     struct dt_settings settings;
     struct dt_cluster cluster;
-    struct dt_layout layout;
+    struct dt_plan_layout layout;
     struct dt_plan_request request;
     struct dt_progress progress;
     DT_TRY(dt_plan_request_read(&request, &settings, &cluster, opt.search ? NULL : &layout,
@@ -171,7 +172,7 @@ static int validate(const char *path, struct dt_error *err)
 {
     struct dt_buffer text = DT_BUFFER_EMPTY;
     struct json_object *json;
-    char *installed = path ? NULL : dt_installed_path(PUBLISHED);
+    char *installed = path ? NULL : dt_program_installed_path(PUBLISHED);
     int rc = dt_published_compare(path ? path : installed, &text, &json, err);
     free(installed);
     DT_TRY(rc);
@@ -188,14 +189,14 @@ static int validate(const char *path, struct dt_error *err)
 int main(int argc, char **argv)
 {
     struct dt_error err;
-    int first = dt_parse_options(&command, argc, argv);
-    dt_check_use(&command, &uses[opt.validate ? VALIDATE : opt.search ? SEARCH : PLAN]);
+    int first = dt_program_parse_options(&command, argc, argv);
+    dt_program_check_use(&command, &uses[opt.validate ? VALIDATE : opt.search ? SEARCH : PLAN]);
     if (argc - first > (opt.validate ? 1 : 0))
-        dt_usage(opt.validate ? "--validate takes one file" : "no operand is taken");
+        dt_program_usage(opt.validate ? "--validate takes one file" : "no operand is taken");
     if (trace_is_stdout() && opt.json)
-        dt_usage("--trace - takes the place of the plan, and no --json");
+        dt_program_usage("--trace - takes the place of the plan, and no --json");
     int rc = opt.validate ? validate(first < argc ? argv[first] : NULL, &err) : run(&err);
     if (rc < 0)
-        return dt_report(&err);
+        return dt_program_report(&err);
     return dt_finish_stdout();
 }

@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/program.h"
 #include "plot/charts.h"
 #include "plot/curves.h"
@@ -22,20 +23,20 @@ static struct {
 } opt = {.output = "-", .log = -1, .floor = NAN, .target = NAN};
 
 static const struct dt_option options[] = {
-    {"output", 'o', DT_OPT_STRING, &opt.output, "FILE",
+    {"output", 'o', DT_OPTION_STRING, &opt.output, "FILE",
      "write FILE.svg, FILE.png or FILE.txt (default: text on stdout)", .writes = ""},
-    {"title", 0, DT_OPT_STRING, &opt.title, "TEXT", "write TEXT above the plot"},
-    {"x", 0, DT_OPT_CHOICE, &opt.x, "AXIS", "draw over step, tokens or time (default step)",
+    {"title", 0, DT_OPTION_STRING, &opt.title, "TEXT", "write TEXT above the plot"},
+    {"x", 0, DT_OPTION_CHOICE, &opt.x, "AXIS", "draw over step, tokens or time (default step)",
      .choices = x_names},
-    {"log", 0, DT_OPT_CHOICE, &opt.log, "AXES", "logarithmic axes: x, y or xy",
+    {"log", 0, DT_OPTION_CHOICE, &opt.log, "AXES", "logarithmic axes: x, y or xy",
      .choices = log_names},
-    {"floor", 0, DT_OPT_REAL, &opt.floor, "LOSS", "draw a level line at LOSS nats a token"},
-    {"target", 0, DT_OPT_REAL, &opt.target, "LOSS", "target: the loss to reach"},
-    {"axis", 'a', DT_OPT_STRING, &opt.axis, "NAME", "scaling: the axis to the right"},
-    {"value", 'v', DT_OPT_LIST, &opt.values, "NAME", "scaling and bars: what is drawn"},
-    {"peak", 0, DT_OPT_REAL, &opt.peak, "GFLOPS", "roofline: 10^9 operations a second at most",
+    {"floor", 0, DT_OPTION_REAL, &opt.floor, "LOSS", "draw a level line at LOSS nats a token"},
+    {"target", 0, DT_OPTION_REAL, &opt.target, "LOSS", "target: the loss to reach"},
+    {"axis", 'a', DT_OPTION_STRING, &opt.axis, "NAME", "scaling: the axis to the right"},
+    {"value", 'v', DT_OPTION_LIST, &opt.values, "NAME", "scaling and bars: what is drawn"},
+    {"peak", 0, DT_OPTION_REAL, &opt.peak, "GFLOPS", "roofline: 10^9 operations a second at most",
      .min = 1e-9, .max = 1e12},
-    {"bandwidth", 0, DT_OPT_REAL, &opt.bandwidth, "GBS", "roofline: 10^9 bytes a second at most",
+    {"bandwidth", 0, DT_OPTION_REAL, &opt.bandwidth, "GBS", "roofline: 10^9 bytes a second at most",
      .min = 1e-9, .max = 1e12},
     {NULL}};
 
@@ -61,7 +62,7 @@ static enum dt_plot_format format_of(const char *path)
         return DT_PLOT_SVG;
     if (dot && strcmp(dot, ".png") == 0)
         return DT_PLOT_PNG;
-    dt_usage("the name '%s' ends in none of .svg, .png and .txt", path);
+    dt_program_usage("the name '%s' ends in none of .svg, .png and .txt", path);
 }
 
 static void warn_of_losses_left_out(const struct dt_run_metrics *runs, int count)
@@ -70,7 +71,8 @@ static void warn_of_losses_left_out(const struct dt_run_metrics *runs, int count
     for (int r = 0; r < count; r++)
         points += runs[r].not_finite;
     if (points > 0)
-        dt_warn("%zu point%s not drawn: no finite number up to 1e300", points, dt_plural(points));
+        dt_program_warn("%zu point%s not drawn: no finite number up to 1e300", points,
+                        dt_plural(points));
 }
 
 static int draw(const char *member, struct dt_run_metrics *runs, int count, struct dt_output *out,
@@ -85,10 +87,11 @@ static int draw(const char *member, struct dt_run_metrics *runs, int count, stru
                            .member = strcmp(member, "loss") == 0 ? NULL : member};
     size_t dropped = dt_plot_drop_below_zero(&plot, runs, count);
     if (dropped > 0)
-        dt_warn("%zu point%s not drawn: not above 0, on a logarithmic axis", dropped,
-                dt_plural(dropped));
+        dt_program_warn("%zu point%s not drawn: not above 0, on a logarithmic axis", dropped,
+                        dt_plural(dropped));
     if (count > DT_MOST_NAMED)
-        dt_warn("%d runs are drawn without their names: more than %d", count, DT_MOST_NAMED);
+        dt_program_warn("%d runs are drawn without their names: more than %d", count,
+                        DT_MOST_NAMED);
     return dt_plot_loss(&plot, runs, count, out, err);
 }
 
@@ -208,7 +211,7 @@ static int time_to_target(char **operands, int count, struct dt_output *out, str
         free(smooth.items);
         dt_run_metrics_release(&m);
     }
-    char *label = dt_format("%s to loss %g", units[opt.x], opt.target);
+    char *label = dt_asprintf("%s to loss %g", units[opt.x], opt.target);
     const struct dt_chart c = chart();
     if (rc == 0)
         tell_apart(names, operands + 1, runs);
@@ -241,34 +244,35 @@ static int find_use(const char *name)
 static void check_usage(char **operands, int count)
 {
     if (count < 1)
-        dt_usage("the first operand is what to plot: loss, lr, scaling, bars, timeline, ...");
+        dt_program_usage(
+            "the first operand is what to plot: loss, lr, scaling, bars, timeline, ...");
     struct dt_use use = uses[find_use(operands[0])];
     use.name = operands[0];
-    dt_check_use(&command, &use);
+    dt_program_check_use(&command, &use);
     if (count < 2)
-        dt_usage("plot %s of which file?", operands[0]);
+        dt_program_usage("plot %s of which file?", operands[0]);
     if (count > 2 && strchr(use.operands, ' ') == NULL)
-        dt_usage("%s draws one file", operands[0]);
+        dt_program_usage("%s draws one file", operands[0]);
     if (opt.log >= 1 && opt.floor <= 0)
-        dt_usage("--floor must be above 0 on a logarithmic axis");
+        dt_program_usage("--floor must be above 0 on a logarithmic axis");
     if (strcmp(use.name, "scaling") == 0 && opt.values.count > 1)
-        dt_usage("scaling draws one --value");
+        dt_program_usage("scaling draws one --value");
 }
 
 int main(int argc, char **argv)
 {
-    int first = dt_parse_options(&command, argc, argv), count = argc - first;
+    int first = dt_program_parse_options(&command, argc, argv), count = argc - first;
     struct dt_output out;
     struct dt_error err;
     check_usage(argv + first, count);
     format_of(opt.output);
     int rc = dt_output_open(&out, opt.output, &err);
     if (rc < 0)
-        return dt_report(&err);
+        return dt_program_report(&err);
     rc = drawings[find_use(argv[first])](argv + first, count, &out, &err);
     if (rc == 0)
         rc = dt_output_commit(&out, &err);
     if (rc < 0)
         dt_output_abandon(&out);
-    return rc < 0 ? dt_report(&err) : 0;
+    return rc < 0 ? dt_program_report(&err) : 0;
 }

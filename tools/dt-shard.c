@@ -32,34 +32,34 @@ static struct {
          .memory = 256 * 1000000L};
 
 static const struct dt_option options[] = {
-    {"output", 'o', DT_OPT_STRING, &opt.output, "DIR", "write the shards and index.json to DIR",
+    {"output", 'o', DT_OPTION_STRING, &opt.output, "DIR", "write the shards and index.json to DIR",
      .required = true},
-    {"split", 0, DT_OPT_LIST, &opt.splits, "NAME=FRACTION",
+    {"split", 0, DT_OPTION_LIST, &opt.splits, "NAME=FRACTION",
      "move a part to split NAME; the rest is train"},
-    {"split-by", 0, DT_OPT_CHOICE, &opt.split_by, "document|tail",
+    {"split-by", 0, DT_OPTION_CHOICE, &opt.split_by, "document|tail",
      "choose it by document hash (default), or take the last tokens", .choices = split_by,
      .with = "split"},
-    {"tokens-per-shard", 0, DT_OPT_INT, &opt.tokens_per_shard, "N",
+    {"tokens-per-shard", 0, DT_OPTION_INT, &opt.tokens_per_shard, "N",
      "begin a new shard before N tokens are exceeded (default 100M)", .min = 1, .max = 1e18},
-    {"layout", 0, DT_OPT_CHOICE, &opt.layout, "list|padded|packed",
+    {"layout", 0, DT_OPTION_CHOICE, &opt.layout, "list|padded|packed",
      "documents one behind the other (default), in a row each, or several in a row",
      .choices = layouts},
-    {"length", 0, DT_OPT_INT, &opt.length, "N", "rows for sequences of N tokens", .min = 1,
+    {"length", 0, DT_OPTION_INT, &opt.length, "N", "rows for sequences of N tokens", .min = 1,
      .max = (1 << 24) - 1},
-    {"padding-id", 0, DT_OPT_INT, &opt.padding_id, "ID",
+    {"padding-id", 0, DT_OPTION_INT, &opt.padding_id, "ID",
      "fill rows up with ID (default: the end-of-text token, or 0)", .min = 0, .max = 0x7fffffff},
-    {"loss-after", 0, DT_OPT_INT, &opt.loss_after, "ID",
+    {"loss-after", 0, DT_OPTION_INT, &opt.loss_after, "ID",
      "give no loss to a document's tokens up to its first ID", .min = 0, .max = 0x7fffffff},
-    {"shuffle", 0, DT_OPT_FLAG, &opt.shuffle, NULL, "put the documents in random order"},
-    {"seed", 0, DT_OPT_INT, &opt.seed, "N", "the order is number N (default 1337)", .min = 0,
+    {"shuffle", 0, DT_OPTION_FLAG, &opt.shuffle, NULL, "put the documents in random order"},
+    {"seed", 0, DT_OPTION_INT, &opt.seed, "N", "the order is number N (default 1337)", .min = 0,
      .max = 1e15, .with = "shuffle"},
-    {"memory", 0, DT_OPT_INT, &opt.memory, "BYTES",
+    {"memory", 0, DT_OPTION_INT, &opt.memory, "BYTES",
      "shuffle through files beyond BYTES of documents (default 256M)", .min = 1, .max = 1e15,
      .with = "shuffle"},
-    {"append", 0, DT_OPT_FLAG, &opt.append, NULL, "add to the shards that DIR has"},
-    {"level", 0, DT_OPT_INT, &opt.level, "N", "compress at zstd level N, 0 stores (default 3)",
+    {"append", 0, DT_OPTION_FLAG, &opt.append, NULL, "add to the shards that DIR has"},
+    {"level", 0, DT_OPTION_INT, &opt.level, "N", "compress at zstd level N, 0 stores (default 3)",
      .min = 0, .max = 19},
-    {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "compress on N threads (default: all)",
+    {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "compress on N threads (default: all)",
      .min = 1, .max = 1024},
     {NULL}};
 
@@ -152,7 +152,7 @@ static int add_document(struct target *t, struct dt_ids *ids,
                         const struct dt_shard_document *document, struct dt_error *err)
 {
     if (opt.loss_after >= 0 &&
-        dt_mask_until(ids->data, ids->count, (uint32_t)opt.loss_after, err) < 0)
+        dt_sharder_mask_until(ids->data, ids->count, (uint32_t)opt.loss_after, err) < 0)
         return dt_fail_context(err, "document %" PRIu64, t->documents);
     if (t->shuffler)
         DT_TRY(dt_shuffler_add(t->shuffler, ids->data, document, err));
@@ -225,7 +225,7 @@ static int add_shuffled(struct target *t, struct dt_error *err)
 static int set_layout(struct dt_shard_info *info, struct dt_error *err)
 {
     long padding = opt.padding_id >= 0 ? opt.padding_id : info->eot == UINT32_MAX ? 0 : info->eot;
-    bool list = opt.layout == DT_SHARDS_LIST;
+    bool list = opt.layout == DT_SHARDER_LAYOUT_LIST;
     info->row = list ? 0 : (uint32_t)opt.length + 1;
     info->padding_id = list ? 0 : (uint32_t)padding;
     info->masked = info->masked || !list || opt.loss_after >= 0;
@@ -357,16 +357,16 @@ static int run(struct dt_sharder_options *how, struct splits *splits, char *cons
 
 static void check_options(void)
 {
-    if ((opt.layout == DT_SHARDS_LIST) != (opt.length == 0))
-        dt_usage("--layout padded or packed and --length N go together");
-    if (opt.layout == DT_SHARDS_LIST && opt.padding_id >= 0)
-        dt_usage("--padding-id goes with --layout padded or packed");
+    if ((opt.layout == DT_SHARDER_LAYOUT_LIST) != (opt.length == 0))
+        dt_program_usage("--layout padded or packed and --length N go together");
+    if (opt.layout == DT_SHARDER_LAYOUT_LIST && opt.padding_id >= 0)
+        dt_program_usage("--padding-id goes with --layout padded or packed");
     if (opt.split_by == DT_SPLIT_BY_TAIL && opt.splits.count == 0)
-        dt_usage("--split-by tail needs a --split");
+        dt_program_usage("--split-by tail needs a --split");
     if (opt.append && opt.split_by == DT_SPLIT_BY_TAIL && opt.splits.count > 0)
-        dt_usage("--append and --split-by tail exclude each other: the tail would move");
+        dt_program_usage("--append and --split-by tail exclude each other: the tail would move");
     if (strcmp(opt.output, "-") == 0)
-        dt_usage("--output takes a directory; one that is called - is ./-");
+        dt_program_usage("--output takes a directory; one that is called - is ./-");
 }
 
 static void read_splits(struct splits *splits)
@@ -376,18 +376,19 @@ static void read_splits(struct splits *splits)
     splits->items = dt_alloc((size_t)opt.splits.count, sizeof *splits->items);
     for (int i = 0; i < opt.splits.count; i++)
         if (dt_split_parse(opt.splits.items[i], &splits->items[i], &err) < 0)
-            dt_usage("%s", err.text);
-    if (dt_splits_check(splits->items, splits->count, &err) < 0)
-        dt_usage("%s", err.text);
+            dt_program_usage("%s", err.text);
+    if (dt_sharder_check_splits(splits->items, splits->count, &err) < 0)
+        dt_program_usage("%s", err.text);
 }
 
 int main(int argc, char **argv)
 {
     struct dt_error err;
-    int first = dt_parse_options(&command, argc, argv);
+    int first = dt_program_parse_options(&command, argc, argv);
     int count = argc - first;
     if (count == 0 && isatty(STDIN_FILENO))
-        dt_usage("the token stream is not typed by hand: name a FILE, or pipe dt-tokenize in");
+        dt_program_usage(
+            "the token stream is not typed by hand: name a FILE, or pipe dt-tokenize in");
     struct splits splits = {0};
     read_splits(&splits);
     check_options();
@@ -395,12 +396,12 @@ int main(int argc, char **argv)
         .split_by = (enum dt_split_by)opt.split_by,
         .tokens_per_shard = (uint64_t)opt.tokens_per_shard,
         .level = (int)opt.level,
-        .threads = opt.threads ? (int)opt.threads : dt_processors(),
+        .threads = opt.threads ? (int)opt.threads : dt_pool_processors(),
         .layout = (enum dt_sharder_layout)opt.layout,
         .append = opt.append,
     };
     int rc = run(&how, &splits, count ? argv + first : standard_input, count ? count : 1, &err);
     free(splits.items);
     free(opt.splits.items);
-    return rc < 0 ? dt_report(&err) : 0;
+    return rc < 0 ? dt_program_report(&err) : 0;
 }

@@ -17,16 +17,16 @@ static struct {
 } opt = {.output = "-", .documents = -1, .bytes = -1};
 
 static const struct dt_option options[] = {
-    {"output", 'o', DT_OPT_STRING, &opt.output, "FILE", "write to FILE", .writes = ""},
-    {"documents", 'n', DT_OPT_INT, &opt.documents, "N", "write N documents (default 1000)",
+    {"output", 'o', DT_OPTION_STRING, &opt.output, "FILE", "write to FILE", .writes = ""},
+    {"documents", 'n', DT_OPTION_INT, &opt.documents, "N", "write N documents (default 1000)",
      .min = 1, .max = 1e15, .without = "bytes entropy"},
-    {"bytes", 0, DT_OPT_INT, &opt.bytes, "N", "write until the texts hold N bytes", .min = 1,
+    {"bytes", 0, DT_OPTION_INT, &opt.bytes, "N", "write until the texts hold N bytes", .min = 1,
      .max = 1e15, .without = "entropy"},
-    {"seed", 0, DT_OPT_INT, &opt.seed, "N", "draw with seed N (default 0)", .min = 0, .max = 1e15,
+    {"seed", 0, DT_OPTION_INT, &opt.seed, "N", "draw with seed N (default 0)", .min = 0,
+     .max = 1e15, .without = "entropy"},
+    {"summary", 0, DT_OPTION_FLAG, &opt.summary, NULL, "say on stderr what was written",
      .without = "entropy"},
-    {"summary", 0, DT_OPT_FLAG, &opt.summary, NULL, "say on stderr what was written",
-     .without = "entropy"},
-    {"entropy", 0, DT_OPT_FLAG, &opt.entropy, NULL,
+    {"entropy", 0, DT_OPTION_FLAG, &opt.entropy, NULL,
      "print the entropy of a document in nats and stop"},
     {NULL}};
 
@@ -49,12 +49,12 @@ static int write_stories(const struct dt_grammar *grammar, struct dt_output *out
 {
     struct dt_document doc = DT_DOCUMENT_EMPTY;
     struct dt_buffer line = DT_BUFFER_EMPTY;
-    struct dt_document_writer documents = dt_document_writer_to(out, DT_TO_JSONL);
+    struct dt_document_writer documents = dt_document_writer_to(out, DT_DOCUMENT_OUTPUT_JSONL);
     struct dt_progress progress;
     dt_progress_init(&progress, dt_output_is_terminal(opt.output));
     int rc = 0;
     for (; rc == 0 && !finished(t); t->documents++) {
-        t->logprob += dt_story_write(grammar, (uint64_t)opt.seed, t->documents, &doc);
+        t->logprob += dt_stories_write(grammar, (uint64_t)opt.seed, t->documents, &doc);
         t->bytes += doc.text.size;
         rc = dt_document_writer_add(&documents, &doc, &line, err);
         if (dt_progress_due(&progress))
@@ -84,18 +84,18 @@ static int run(const struct dt_grammar *grammar, struct dt_error *err)
     if (rc < 0)
         dt_output_abandon(&out);
     else if (opt.summary)
-        dt_warn("%" PRIu64 " document%s, %" PRIu64
-                " bytes of text, %.3f nats a document here, %.3f expected",
-                totals.documents, dt_plural(totals.documents), totals.bytes,
-                -totals.logprob / (double)totals.documents, dt_grammar_entropy(grammar));
+        dt_program_warn("%" PRIu64 " document%s, %" PRIu64
+                        " bytes of text, %.3f nats a document here, %.3f expected",
+                        totals.documents, dt_plural(totals.documents), totals.bytes,
+                        -totals.logprob / (double)totals.documents, dt_grammar_entropy(grammar));
     return rc;
 }
 
 int main(int argc, char **argv)
 {
-    int first = dt_parse_options(&command, argc, argv);
+    int first = dt_program_parse_options(&command, argc, argv);
     if (first < argc)
-        dt_usage("takes no operand, got '%s'", argv[first]);
+        dt_program_usage("takes no operand, got '%s'", argv[first]);
     if (opt.documents < 0)
         opt.documents = 1000;
     struct dt_error err;
@@ -104,5 +104,5 @@ int main(int argc, char **argv)
     if (rc == 0)
         rc = run(grammar, &err);
     dt_grammar_free(grammar);
-    return rc < 0 ? dt_report(&err) : 0;
+    return rc < 0 ? dt_program_report(&err) : 0;
 }

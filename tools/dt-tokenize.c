@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/path.h"
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
@@ -32,36 +33,36 @@ static struct {
 } opt = {.out = "-", .stride = -1, .pattern = -1, .reading = DT_READING_OPTIONS_DEFAULT};
 
 static const struct dt_option options[] = {
-    {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "TOKENIZER",
+    {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "TOKENIZER",
      "tokenizer.json, or a file of another kind, or a directory", .required = true, .reads = true},
-    {"pattern", 0, DT_OPT_CHOICE, &opt.pattern, "PATTERN",
+    {"pattern", 0, DT_OPTION_CHOICE, &opt.pattern, "PATTERN",
      "how text is cut into pieces, whatever TOKENIZER says", .choices = dt_pattern_names},
-    {"ids", 0, DT_OPT_FLAG, &opt.ids, NULL, "ids as text, a line a document"},
-    {"offsets", 0, DT_OPT_FLAG, &opt.offsets, NULL,
+    {"ids", 0, DT_OPTION_FLAG, &opt.ids, NULL, "ids as text, a line a document"},
+    {"offsets", 0, DT_OPTION_FLAG, &opt.offsets, NULL,
      "ids as text, each with the bytes of the document that it comes from"},
-    {"decode", 'd', DT_OPT_FLAG, &opt.decode, NULL, "ids to text"},
-    {"to", 0, DT_OPT_CHOICE, &opt.to, "FORMAT", "with -d, write text or jsonl",
+    {"decode", 'd', DT_OPTION_FLAG, &opt.decode, NULL, "ids to text"},
+    {"to", 0, DT_OPTION_CHOICE, &opt.to, "FORMAT", "with -d, write text or jsonl",
      .choices = text_formats, .with = "decode"},
-    {"frame", 0, DT_OPT_CHOICE, &opt.frame, "FRAME",
+    {"frame", 0, DT_OPTION_CHOICE, &opt.frame, "FRAME",
      "put around documents: auto, none, eot, bos, bos-eot or template (default: auto)",
      .choices = dt_frame_policies},
-    {"special", 0, DT_OPT_FLAG, &opt.special, NULL,
+    {"special", 0, DT_OPTION_FLAG, &opt.special, NULL,
      "text that spells a special token is that token"},
-    {"truncate", 0, DT_OPT_INT, &opt.most, "N", "give a document at most N ids", .min = 1,
+    {"truncate", 0, DT_OPTION_INT, &opt.most, "N", "give a document at most N ids", .min = 1,
      .max = 1e15},
-    {"stride", 0, DT_OPT_INT, &opt.stride, "N",
+    {"stride", 0, DT_OPTION_INT, &opt.stride, "N",
      "with --truncate, make documents of the rest that overlap by N ids", .min = 0, .max = 1e15,
      .with = "truncate"},
-    {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
+    {"from", 0, DT_OPTION_CHOICE, &opt.from, "FORMAT",
      "read auto, text, lines, sep, split, nul or jsonl (default: auto)",
      .choices = dt_document_formats},
-    {"separator", 0, DT_OPT_STRING, &opt.separator, "TEXT",
+    {"separator", 0, DT_OPTION_STRING, &opt.separator, "TEXT",
      "documents end with this line, or with --from split with this text"},
     DT_READING_OPTIONS(opt.reading),
-    {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
+    {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
-    {"output", 'o', DT_OPT_STRING, &opt.out, "FILE", "write to FILE", .writes = ""},
-    {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "show no progress"},
+    {"output", 'o', DT_OPTION_STRING, &opt.out, "FILE", "write to FILE", .writes = ""},
+    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "show no progress"},
     {NULL}};
 
 static const struct dt_command command = {"dt-tokenize", "turn documents into token ids, and back",
@@ -119,7 +120,7 @@ static int choose_frame(const struct dt_tokenizer *t, struct dt_frame *frame, st
 static int open_stream(struct sink *sink, const struct dt_tokenizer *t,
                        const struct dt_frame *frame, struct dt_error *err)
 {
-    char *provenance = dt_format("%s\n", dt_command_line());
+    char *provenance = dt_asprintf("%s\n", dt_command_line());
     struct dt_shard_info info = {.vocab_size = dt_tokenizer_size(t),
                                  .eot = last_of(frame),
                                  .tokenizer = dt_tokenizer_fingerprint(t),
@@ -217,7 +218,7 @@ static int decode_document(struct sink *sink, const struct dt_tokenizer *t,
     size_t count = framed->count;
     take_off_frame(t, eot, &ids, &count);
     struct dt_document document = DT_DOCUMENT_EMPTY;
-    if (dt_decode(t, ids, count, &document.text, err) < 0) {
+    if (dt_tokenizer_decode(t, ids, count, &document.text, err) < 0) {
         dt_document_release(&document);
         return dt_fail_context(err, "%s: document %llu", name, (unsigned long long)number);
     }
@@ -236,12 +237,12 @@ static int decode_document(struct sink *sink, const struct dt_tokenizer *t,
 static int check_fingerprint(const struct dt_tokenizer *t, const struct dt_shard_info *info,
                              const char *name, struct dt_error *err)
 {
-    char theirs[DT_HEX64], ours[DT_HEX64];
+    char theirs[DT_HASH_HEX], ours[DT_HASH_HEX];
     if (info->tokenizer == dt_tokenizer_fingerprint(t))
         return 0;
     return dt_fail(err, DT_EFORMAT, "%s: was made with another tokenizer (%s, and '%s' is %s)",
-                   name, dt_hex64(info->tokenizer, theirs), opt.tokenizer,
-                   dt_hex64(dt_tokenizer_fingerprint(t), ours));
+                   name, dt_hash_hex(info->tokenizer, theirs), opt.tokenizer,
+                   dt_hash_hex(dt_tokenizer_fingerprint(t), ours));
 }
 
 static int decode_stream(struct sink *sink, const struct dt_tokenizer *t, const char *path,
@@ -278,7 +279,7 @@ static int decode_lines(struct sink *sink, const struct dt_tokenizer *t, const c
         rc = dt_input_read_until(in, '\n', &line, &found, err);
         if (rc < 0 || (!found && line.size == 0))
             break;
-        char *place = dt_format("%s:%llu", dt_input_name(in), (unsigned long long)number);
+        char *place = dt_asprintf("%s:%llu", dt_input_name(in), (unsigned long long)number);
         rc = dt_ids_from_line(line.data, line.size, place, &ids, err);
         free(place);
         if (rc == 0)
@@ -297,7 +298,7 @@ static int check_listed(char **files, int count, struct dt_error *err)
     struct dt_shard_sources sources = {0};
     int rc = 0;
     for (int i = 0; rc == 0 && i < count; i++)
-        rc = dt_is_directory(files[i]) ? 0 : dt_shard_sources_add(&sources, files[i], err);
+        rc = dt_file_is_directory(files[i]) ? 0 : dt_shard_sources_add(&sources, files[i], err);
     dt_shard_sources_release(&sources);
     return rc;
 }
@@ -306,7 +307,7 @@ static int decode(struct sink *sink, const struct dt_tokenizer *t, char **files,
                   struct dt_error *err)
 {
     DT_TRY(opt.ids ? 0 : check_listed(files, count, err));
-    sink->decoded = dt_document_writer_to(&sink->out, DT_TO_JSONL);
+    sink->decoded = dt_document_writer_to(&sink->out, DT_DOCUMENT_OUTPUT_JSONL);
     for (int i = 0; i < (count ? count : 1); i++) {
         const char *path = count ? files[i] : "-";
         DT_TRY(opt.ids ? decode_lines(sink, t, path, err) : decode_stream(sink, t, path, err));
@@ -337,29 +338,31 @@ static void check_options(void)
 {
     const char *problem = dt_documents_check(opt.from, opt.separator);
     if (problem)
-        dt_usage("%s", problem);
+        dt_program_usage("%s", problem);
     opt.documents = (struct dt_documents_options){.format = (enum dt_document_format)opt.from,
                                                   .separator = opt.separator,
                                                   .allow_special = opt.special};
     dt_reading_options_check(&opt.reading, &opt.documents);
-    if (opt.decode && (opt.frame || opt.special || opt.from != DT_FROM_AUTO || opt.separator ||
-                       opt.offsets || opt.most))
-        dt_usage(
+    if (opt.decode && (opt.frame || opt.special || opt.from != DT_DOCUMENT_FORMAT_AUTO ||
+                       opt.separator || opt.offsets || opt.most))
+        dt_program_usage(
             "--frame, --special, --offsets, --truncate, --from and --separator do not go with -d");
     if (opt.decode && (opt.reading.on_error || opt.reading.partial || opt.reading.max_document))
-        dt_usage("--on-error, --max-errors, --partial and --max-document do not go with -d");
+        dt_program_usage(
+            "--on-error, --max-errors, --partial and --max-document do not go with -d");
     opt.ids |= opt.offsets;
     if (!opt.ids && !opt.decode && dt_output_is_terminal(opt.out))
-        dt_usage("a token stream is not for a terminal: redirect it, name a file with -o, or use "
-                 "--ids");
+        dt_program_usage(
+            "a token stream is not for a terminal: redirect it, name a file with -o, or use "
+            "--ids");
 }
 
 int main(int argc, char **argv)
 {
-    opt.threads = dt_processors();
-    int first = dt_parse_options(&command, argc, argv);
+    opt.threads = dt_pool_processors();
+    int first = dt_program_parse_options(&command, argc, argv);
     check_options();
     struct dt_error err;
     struct sink sink = {.out = {.fd = -1}};
-    return run(&sink, argv + first, argc - first, &err) < 0 ? dt_report(&err) : 0;
+    return run(&sink, argv + first, argc - first, &err) < 0 ? dt_program_report(&err) : 0;
 }

@@ -20,24 +20,24 @@ static struct {
 #define PATIENCE 60
 
 static const struct dt_option options[] = {
-    {"tensorboard", 't', DT_OPT_STRING, &opt.tensorboard, "DIR",
+    {"tensorboard", 't', DT_OPTION_STRING, &opt.tensorboard, "DIR",
      "write an event file for TensorBoard to DIR"},
-    {"mlflow", 'm', DT_OPT_STRING, &opt.mlflow, "URL",
+    {"mlflow", 'm', DT_OPTION_STRING, &opt.mlflow, "URL",
      "log to the MLflow server at URL (default: $MLFLOW_TRACKING_URI)"},
-    {"experiment", 'e', DT_OPT_STRING, &opt.experiment, "NAME",
+    {"experiment", 'e', DT_OPTION_STRING, &opt.experiment, "NAME",
      "of MLflow (default: tracking.project of the run, or dt)"},
-    {"text", 0, DT_OPT_LIST, &opt.texts, "FILE", "pass on FILE, a sample, at the end"},
-    {"artifact", 0, DT_OPT_LIST, &opt.artifacts, "FILE", "upload FILE to MLflow at the end"},
-    {"interval", 0, DT_OPT_REAL, &opt.interval, "S", "look every S seconds (default 1)",
+    {"text", 0, DT_OPTION_LIST, &opt.texts, "FILE", "pass on FILE, a sample, at the end"},
+    {"artifact", 0, DT_OPTION_LIST, &opt.artifacts, "FILE", "upload FILE to MLflow at the end"},
+    {"interval", 0, DT_OPTION_REAL, &opt.interval, "S", "look every S seconds (default 1)",
      .min = 0.01, .max = 3600},
-    {"patience", 0, DT_OPT_REAL, &opt.patience, "S",
+    {"patience", 0, DT_OPTION_REAL, &opt.patience, "S",
      "wait S seconds for a run to begin or go on (default 60)", .min = 0, .max = 1e9},
-    {"give-up", 0, DT_OPT_REAL, &opt.give_up, "S",
+    {"give-up", 0, DT_OPTION_REAL, &opt.give_up, "S",
      "after the run, wait S seconds for a server that is away (default 600)", .min = 0, .max = 1e9},
-    {"cleartext", 0, DT_OPT_FLAG, &opt.cleartext, NULL,
+    {"cleartext", 0, DT_OPTION_FLAG, &opt.cleartext, NULL,
      "send a token or password to an http:// server, for the network to read"},
-    {"once", '1', DT_OPT_FLAG, &opt.once, NULL, "pass on what is there, and do not follow"},
-    {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "say nothing but errors"},
+    {"once", '1', DT_OPTION_FLAG, &opt.once, NULL, "pass on what is there, and do not follow"},
+    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "say nothing but errors"},
     {NULL},
 };
 
@@ -59,7 +59,7 @@ static const struct dt_command command = {
 static void say(const char *text)
 {
     if (!opt.quiet)
-        dt_warn("%s", text);
+        dt_program_warn("%s", text);
 }
 
 static void print_report(const struct dt_track_report *r)
@@ -74,7 +74,7 @@ static void print_report(const struct dt_track_report *r)
         dt_buffer_printf(&text, "tensorboard  %s\n", r->event_file);
     if (r->mlflow_run)
         dt_buffer_printf(&text, "mlflow       %s\n", r->mlflow_run);
-    dt_print(text.data);
+    dt_program_print(text.data);
     dt_buffer_release(&text);
 }
 
@@ -86,7 +86,7 @@ static bool find_server(struct dt_server *server)
     if (url == NULL || *url == '\0')
         return false;
     if (dt_server_parse(server, url, &err) < 0)
-        dt_usage("%s", err.text);
+        dt_program_usage("%s", err.text);
     return true;
 }
 
@@ -94,18 +94,18 @@ int main(int argc, char **argv)
 {
     struct dt_error err;
     struct dt_track_report report;
-    int first = dt_parse_options(&command, argc, argv);
+    int first = dt_program_parse_options(&command, argc, argv);
     if (argc - first != 1)
-        dt_usage("one RUN is needed, the directory that dt-train writes");
+        dt_program_usage("one RUN is needed, the directory that dt-train writes");
     struct dt_server server = {.url = NULL};
     bool with_server = find_server(&server);
     if (!with_server && opt.tensorboard == NULL)
-        dt_usage("nowhere to go: --tensorboard DIR or --mlflow URL is needed");
-    dt_check_use(&command, &uses[with_server ? SERVER : EVENT_FILES]);
+        dt_program_usage("nowhere to go: --tensorboard DIR or --mlflow URL is needed");
+    dt_program_check_use(&command, &uses[with_server ? SERVER : EVENT_FILES]);
     if (opt.once && (opt.interval >= 0 || opt.patience >= 0))
-        dt_usage("--once looks once, and takes no --interval or --patience");
+        dt_program_usage("--once looks once, and takes no --interval or --patience");
     if (with_server && dt_server_log_in(&server, opt.cleartext, &err) < 0)
-        return dt_report(&err);
+        return dt_program_report(&err);
     const volatile sig_atomic_t *stop = dt_stop_watch();
     const struct dt_track_options o = {.run = argv[first],
                                        .tensorboard = opt.tensorboard,
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
     if (rc < 0 && *stop)
         dt_stop_now(*stop);
     if (rc < 0)
-        return dt_report(&err);
+        return dt_program_report(&err);
     if (!opt.quiet)
         print_report(&report);
     free(report.event_file);

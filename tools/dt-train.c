@@ -9,8 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/path.h"
 #include "base/program.h"
 #include "base/progress.h"
 #include "base/stop.h"
@@ -28,25 +30,26 @@ static struct {
 } opt = {.device = "cpu"};
 
 static const struct dt_option options[] = {
-    {"config", 'c', DT_OPT_STRING, &opt.config, "FILE", "read settings from the YAML file FILE"},
-    {"set", 0, DT_OPT_LIST, &opt.set, "KEY=VALUE", "change one setting, as training.max_steps=100"},
-    {"output", 'o', DT_OPT_STRING, &opt.output, "DIR",
+    {"config", 'c', DT_OPTION_STRING, &opt.config, "FILE", "read settings from the YAML file FILE"},
+    {"set", 0, DT_OPTION_LIST, &opt.set, "KEY=VALUE",
+     "change one setting, as training.max_steps=100"},
+    {"output", 'o', DT_OPTION_STRING, &opt.output, "DIR",
      "write metrics.jsonl and checkpoints to DIR"},
-    {"tokenizer", 't', DT_OPT_STRING, &opt.tokenizer, "FILE",
+    {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "FILE",
      "put this tokenizer.json into the checkpoints"},
-    {"resume", 0, DT_OPT_STRING, &opt.resume, "WHAT",
+    {"resume", 0, DT_OPTION_STRING, &opt.resume, "WHAT",
      "auto: from the newest checkpoint in DIR, if any (the default); none; or a checkpoint"},
-    {"init-from", 0, DT_OPT_STRING, &opt.init_from, "DIR",
+    {"init-from", 0, DT_OPTION_STRING, &opt.init_from, "DIR",
      "begin with shape and parameters of the model in DIR"},
-    {"device", 0, DT_OPT_STRING, &opt.device, "NAME",
+    {"device", 0, DT_OPTION_STRING, &opt.device, "NAME",
      "cpu (the default), or one instruction set of it: cpu-avx512, cpu-avx2, cpu-generic"},
-    {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
+    {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 4096},
-    {"print-config", 0, DT_OPT_FLAG, &opt.print_config, NULL,
+    {"print-config", 0, DT_OPTION_FLAG, &opt.print_config, NULL,
      "print all settings as YAML, and stop"},
-    {"dry-run", 0, DT_OPT_FLAG, &opt.dry_run, NULL,
+    {"dry-run", 0, DT_OPTION_FLAG, &opt.dry_run, NULL,
      "print the steps and the memory that the run would take, and stop"},
-    {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "say only what goes wrong"},
+    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "say only what goes wrong"},
     {NULL},
 };
 
@@ -64,7 +67,7 @@ static bool at_path;          /* they meet, without MPI */
 /* NULL: nothing but this process was started. */
 static const char *launched_rank(void)
 {
-    const char *rank = dt_launched_rank();
+    const char *rank = dt_launch_rank();
     return rank ? rank : getenv("SLURM_PROCID");
 }
 
@@ -79,7 +82,7 @@ static int print_settings(const struct dt_settings *settings)
 {
     struct dt_buffer yaml = DT_BUFFER_EMPTY;
     dt_config_print(dt_settings_schema, settings, &yaml);
-    dt_print(yaml.data);
+    dt_program_print(yaml.data);
     dt_buffer_release(&yaml);
     return dt_finish_stdout();
 }
@@ -104,7 +107,7 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
                         const char *precision)
 {
     struct dt_training_facts f;
-    char memory[DT_BYTES];
+    char memory[DT_PROGRESS_BYTES];
     dt_training_facts(trainer, &f);
     if (dt_comm_size(world) > 1)
         fprintf(stderr, "ranks       %d; what follows is one's\n", dt_comm_size(world));
@@ -118,9 +121,9 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
             "data        %" PRIu64 " training tokens, %" PRIu64 " for validation%s\n"
             "steps       %ld to %ld of %" PRIu64 " tokens, %.2f epochs in all\n",
             dev->engine->name, dev->isa, dev->threads, peak * 1e-9, precision,
-            (double)f.parameters * 1e-6, dt_bytes((double)f.memory.total, memory), f.train_tokens,
-            f.val_tokens, f.first_step > 0 ? "; resumed" : "", f.first_step + 1, f.max_steps,
-            f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
+            (double)f.parameters * 1e-6, dt_progress_bytes((double)f.memory.total, memory),
+            f.train_tokens, f.val_tokens, f.first_step > 0 ? "; resumed" : "", f.first_step + 1,
+            f.max_steps, f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
 }
 
 static void warn_of_metrics(const struct dt_training *trainer)
@@ -128,10 +131,10 @@ static void warn_of_metrics(const struct dt_training *trainer)
     struct dt_training_facts f;
     dt_training_facts(trainer, &f);
     if (f.damaged_metrics > 0)
-        dt_warn("%s/metrics.jsonl: removed %ld damaged line%s", opt.output, f.damaged_metrics,
-                dt_plural((uint64_t)f.damaged_metrics));
+        dt_program_warn("%s/metrics.jsonl: removed %ld damaged line%s", opt.output,
+                        f.damaged_metrics, dt_plural((uint64_t)f.damaged_metrics));
     if (f.lost_lines > 0)
-        dt_warn(
+        dt_program_warn(
             "%s/metrics.jsonl has lost %ld of its lines up to step %ld; training goes on, and a "
             "line of the file says so",
             opt.output, f.lost_lines, f.first_step);
@@ -158,9 +161,10 @@ static void warn_of_peak(const struct dt_step_report *r)
     if (!isnan(r->mfu) || warned)
         return;
     warned = true;
-    dt_warn("step %ld: faster than the GEMM peak, which was measured while the machine was slower; "
-            "MFU is unknown",
-            r->step);
+    dt_program_warn(
+        "step %ld: faster than the GEMM peak, which was measured while the machine was slower; "
+        "MFU is unknown",
+        r->step);
 }
 
 #define SLOW 1.5 /* times the median of all ranks: worth a line */
@@ -168,26 +172,27 @@ static void warn_of_peak(const struct dt_step_report *r)
 static void show(struct dt_progress *progress, const struct dt_step_report *r, long max_steps,
                  double started, long first_step)
 {
-    double per_step = (dt_now() - started) / (double)(r->step - first_step);
-    char left[DT_DURATION], mfu[MFU_TEXT];
+    double per_step = (dt_clock_now() - started) / (double)(r->step - first_step);
+    char left[DT_CLOCK_DURATION], mfu[MFU_TEXT];
     if (dt_progress_due(progress))
         dt_progress_show(progress, "step %ld/%ld  loss %.4f  %.0f tokens/s  MFU %s  %s left",
                          r->step, max_steps, r->loss, r->tokens_per_second, mfu_text(r->mfu, mfu),
-                         dt_duration(per_step * (double)(max_steps - r->step), left));
+                         dt_clock_duration(per_step * (double)(max_steps - r->step), left));
     if (r->skip != DT_SKIP_NONE) {
         dt_progress_clear(progress);
-        dt_warn("step %ld: loss %g and gradient norm %g %s; update skipped", r->step, r->loss,
-                r->gradient_norm, reasons[r->skip]);
+        dt_program_warn("step %ld: loss %g and gradient norm %g %s; update skipped", r->step,
+                        r->loss, r->gradient_norm, reasons[r->skip]);
     }
     if (r->save_error.code != DT_OK) {
         dt_progress_clear(progress);
-        dt_warn("step %ld: %s; training goes on, the last checkpoint stays", r->step,
-                r->save_error.text);
+        dt_program_warn("step %ld: %s; training goes on, the last checkpoint stays", r->step,
+                        r->save_error.text);
     }
     if (!opt.quiet && r->slowest_factor > SLOW) {
         dt_progress_clear(progress);
-        dt_warn("step %ld: rank %d computes %.1f times as long as others, which wait for it",
-                r->step, r->slowest_rank, r->slowest_factor);
+        dt_program_warn(
+            "step %ld: rank %d computes %.1f times as long as others, which wait for it", r->step,
+            r->slowest_rank, r->slowest_factor);
     }
     if (opt.quiet || isnan(r->val_loss))
         return;
@@ -213,7 +218,7 @@ static int train(struct dt_training *trainer, bool *stopped, struct dt_error *er
     dt_training_facts(trainer, &facts);
     dt_stop_attend(true);
     dt_progress_init(&progress, opt.quiet || !leads());
-    double started = dt_now();
+    double started = dt_clock_now();
     for (*stopped = false; !*stopped; *stopped = report.stop) {
         if ((rc = dt_training_step(trainer, &report, err)) <= 0)
             break;
@@ -301,16 +306,16 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
         return 0;
     }
     if (!opt.quiet && leads())
-        print_facts(trainer, dev, o.peak, dt_precision_names[settings->training.precision]);
+        print_facts(trainer, dev, o.peak, dt_dtype_names[settings->training.precision]);
     if (leads())
         warn_of_metrics(trainer);
     int rc = train(trainer, stopped, err);
-    char hex[DT_HEX64];
+    char hex[DT_HASH_HEX];
     uint64_t hash;
     if (rc >= 0 && !*stopped)
         rc = dt_training_hash(trainer, &hash, err);
     if (rc >= 0 && !*stopped && leads())
-        printf("parameters %s\n", dt_hex64(hash, hex));
+        printf("parameters %s\n", dt_hash_hex(hash, hex));
     dt_training_free(trainer);
     return rc;
 }
@@ -319,7 +324,7 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
 static int link_devices(const struct dt_settings *settings, struct dt_device *dev,
                         struct dt_error *err)
 {
-    const char *backend = dt_backend_names[settings->distributed.backend];
+    const char *backend = dt_comm_backend_names[settings->distributed.backend];
     bool required = strcmp(backend, "nccl") == 0;
     if (!required && (strcmp(backend, "auto") != 0 || dev->engine->links == NULL))
         return 0;
@@ -351,9 +356,9 @@ static void report_as_rank(const struct dt_error *err)
 {
     const char *launched = launched_rank();
     if (world)
-        dt_warn("rank %d: %s", dt_comm_rank(world), err->text);
+        dt_program_warn("rank %d: %s", dt_comm_rank(world), err->text);
     else
-        dt_warn("rank %s: %s", launched ? launched : "of no number", err->text);
+        dt_program_warn("rank %s: %s", launched ? launched : "of no number", err->text);
 }
 
 /* Ends all ranks, when the first has had its say: where they have agreed, its word is enough. So
@@ -365,11 +370,11 @@ static int fail(const struct dt_error *err)
     const bool stalled = err->code == DT_ESTALLED;
     struct dt_error ignored;
     if (at_path && world == NULL)
-        return dt_report(err);
+        return dt_program_report(err);
     if (stalled)
         report_as_rank(err);
     else if (leads())
-        dt_report(err);
+        dt_program_report(err);
     if (err->agreed && dt_comm_barrier(world, &ignored) == 0) {
         /* all are here, behind the line */
     } else if (stalled || !leads()) {
@@ -392,13 +397,13 @@ static void take_operands(const struct dt_settings *s, int count, char **operand
     if (opt.resume == NULL)
         opt.resume = resumes ? resume_from : "auto";
     if (opt.output == NULL && !opt.dry_run)
-        dt_usage("option --output is needed");
+        dt_program_usage("option --output is needed");
     if (opt.init_from && strcmp(opt.resume, "auto") != 0 && strcmp(opt.resume, "none") != 0)
-        dt_usage("--resume '%s' and --init-from exclude each other: a run goes on with the "
-                 "parameters that it has",
-                 opt.resume);
+        dt_program_usage("--resume '%s' and --init-from exclude each other: a run goes on with the "
+                         "parameters that it has",
+                         opt.resume);
     if (count > 1 || (count == 0 && *s->data.dataset == 0))
-        dt_usage("one directory of shards is needed");
+        dt_program_usage("one directory of shards is needed");
     data_path = count == 1 ? operands[0] : s->data.dataset;
 }
 
@@ -419,7 +424,7 @@ static void name_source(void)
 /* What the way of meeting demands. */
 static int check_backend(const struct dt_settings *s, struct dt_error *err)
 {
-    const char *backend = dt_backend_names[s->distributed.backend];
+    const char *backend = dt_comm_backend_names[s->distributed.backend];
     const char *interface = s->distributed.interface;
     bool alone = strcmp(backend, "self") == 0;
     uint32_t address;
@@ -441,10 +446,10 @@ static int check_backend(const struct dt_settings *s, struct dt_error *err)
  * path others may come late or not at all, and a wrong one does not wait long for them. */
 static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
 {
-    const char *backend = dt_backend_names[s->distributed.backend];
+    const char *backend = dt_comm_backend_names[s->distributed.backend];
     bool alone = strcmp(backend, "self") == 0;
     struct dt_error failure;
-    bool numbered = getenv("RANK") || getenv("SLURM_PROCID") || dt_launched_rank() == NULL;
+    bool numbered = getenv("RANK") || getenv("SLURM_PROCID") || dt_launch_rank() == NULL;
     at_path = *s->distributed.rendezvous && numbered;
     rc = rc < 0 ? rc : check_backend(s, err);
     char *job = rc < 0 || opt.output == NULL ? NULL : dt_path_real(opt.output);
@@ -458,7 +463,7 @@ static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
         .patience = at_path && rc < 0 ? LEADERS_START : (double)s->distributed.timeout,
         .stop = stop_signal,
     };
-    const char *name = at_path ? "tcp" : !alone ? backend : dt_launched_rank() ? "mpi" : "self";
+    const char *name = at_path ? "tcp" : !alone ? backend : dt_launch_rank() ? "mpi" : "self";
     bool opened = dt_comm_open(&world, name, &how, &failure) == 0;
     free(job);
     if (!opened) {
@@ -478,8 +483,8 @@ int main(int argc, char **argv)
     struct dt_settings settings;
     bool stopped;
     if (!leads())
-        dt_delay_usage(LEADERS_START);
-    int first = dt_parse_options(&command, argc, argv);
+        dt_program_delay_usage(LEADERS_START);
+    int first = dt_program_parse_options(&command, argc, argv);
     int rc =
         dt_settings_read(&settings, opt.init_from, opt.config, opt.set.items, opt.set.count, &err);
     if (rc == 0 && opt.print_config)
@@ -497,7 +502,7 @@ int main(int argc, char **argv)
     if (rc < 0)
         return fail(&err);
     if (stopped && leads())
-        dt_warn("stopped by a signal; the same command goes on from here");
+        dt_program_warn("stopped by a signal; the same command goes on from here");
     dt_comm_close(world);
     if (stopped)
         dt_stop_now(*stop_signal ? *stop_signal : SIGTERM);

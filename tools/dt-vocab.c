@@ -29,30 +29,30 @@ enum { BPE, WORD_PIECE };
 static const char *const models[] = {"bpe", "wordpiece", NULL};
 
 static const struct dt_option options[] = {
-    {"size", 's', DT_OPT_INT, &opt.size, "N",
+    {"size", 's', DT_OPTION_INT, &opt.size, "N",
      "tokens in the vocabulary, bytes or characters and special tokens included", .min = 6,
      .max = 4194304, .required = true},
-    {"model", 0, DT_OPT_CHOICE, &opt.model, "MODEL", "bpe (the default) or wordpiece",
+    {"model", 0, DT_OPTION_CHOICE, &opt.model, "MODEL", "bpe (the default) or wordpiece",
      .choices = models},
-    {"cased", 0, DT_OPT_FLAG, &opt.cased, NULL, "wordpiece: keep capitals and accents"},
-    {"alphabet", 0, DT_OPT_INT, &opt.alphabet, "N",
+    {"cased", 0, DT_OPTION_FLAG, &opt.cased, NULL, "wordpiece: keep capitals and accents"},
+    {"alphabet", 0, DT_OPTION_INT, &opt.alphabet, "N",
      "wordpiece: the N most frequent characters only (default: 1000)", .min = 1, .max = 1114112},
-    {"pattern", 0, DT_OPT_CHOICE, &opt.pattern, "PATTERN",
+    {"pattern", 0, DT_OPTION_CHOICE, &opt.pattern, "PATTERN",
      "how text is cut into pieces (default: gpt2)", .choices = dt_pattern_names},
-    {"special", 0, DT_OPT_LIST, &opt.specials, "TOKEN",
+    {"special", 0, DT_OPTION_LIST, &opt.specials, "TOKEN",
      "a special token, instead of <|endoftext|> or beside those of BERT"},
-    {"min-frequency", 0, DT_OPT_INT, &opt.min_frequency, "N",
+    {"min-frequency", 0, DT_OPTION_INT, &opt.min_frequency, "N",
      "merge no pair that occurs less than N times (default: 2)", .min = 1, .max = 1e15},
-    {"from", 0, DT_OPT_CHOICE, &opt.from, "FORMAT",
+    {"from", 0, DT_OPTION_CHOICE, &opt.from, "FORMAT",
      "read auto, text, lines, sep, split, nul or jsonl (default: auto)",
      .choices = dt_document_formats},
-    {"separator", 0, DT_OPT_STRING, &opt.separator, "TEXT",
+    {"separator", 0, DT_OPTION_STRING, &opt.separator, "TEXT",
      "documents end with this line, or with --from split with this text"},
     DT_READING_OPTIONS(opt.reading),
-    {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads (default: all processors)",
+    {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
-    {"output", 'o', DT_OPT_STRING, &opt.out, "FILE", "write to FILE", .writes = ""},
-    {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "show no progress"},
+    {"output", 'o', DT_OPTION_STRING, &opt.out, "FILE", "write to FILE", .writes = ""},
+    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "show no progress"},
     {NULL}};
 
 static const struct dt_command command = {"dt-vocab", "train a tokenizer on documents",
@@ -114,33 +114,34 @@ static void check_options(struct dt_documents_options *from)
 {
     const char *problem = dt_documents_check(opt.from, opt.separator);
     if (problem)
-        dt_usage("%s", problem);
+        dt_program_usage("%s", problem);
     *from = (struct dt_documents_options){.format = (enum dt_document_format)opt.from,
                                           .separator = opt.separator};
     dt_reading_options_check(&opt.reading, from);
     if (opt.model == WORD_PIECE && opt.pattern >= 0)
-        dt_usage("--pattern does not go with --model wordpiece");
+        dt_program_usage("--pattern does not go with --model wordpiece");
     if (opt.model == BPE && (opt.cased || opt.alphabet != 1000))
-        dt_usage("--cased and --alphabet go with --model wordpiece only");
+        dt_program_usage("--cased and --alphabet go with --model wordpiece only");
     if (opt.model == BPE && opt.size < 256)
-        dt_usage("--size is at least 256 for bpe");
+        dt_program_usage("--size is at least 256 for bpe");
 }
 
 int main(int argc, char **argv)
 {
-    opt.threads = dt_processors();
-    int first = dt_parse_options(&command, argc, argv);
+    opt.threads = dt_pool_processors();
+    int first = dt_program_parse_options(&command, argc, argv);
     struct dt_documents_options from;
     check_options(&from);
     struct dt_error err;
     struct dt_tokenizer *t;
     if (train(&t, &from, argv + first, argc - first, &err) < 0)
-        return dt_report(&err);
+        return dt_program_report(&err);
     if (dt_tokenizer_size(t) < opt.size)
-        dt_warn("no pair is left that occurs %ld time%s: the vocabulary has %u tokens, not %ld",
-                opt.min_frequency, dt_plural((uint64_t)opt.min_frequency), dt_tokenizer_size(t),
-                opt.size);
+        dt_program_warn(
+            "no pair is left that occurs %ld time%s: the vocabulary has %u tokens, not %ld",
+            opt.min_frequency, dt_plural((uint64_t)opt.min_frequency), dt_tokenizer_size(t),
+            opt.size);
     int rc = dt_tokenizer_save(t, opt.out, &err);
     dt_tokenizer_free(t);
-    return rc < 0 ? dt_report(&err) : 0;
+    return rc < 0 ? dt_program_report(&err) : 0;
 }

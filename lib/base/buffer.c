@@ -80,7 +80,7 @@ const char *dt_plural(uint64_t n)
     return n == 1 ? "" : "s";
 }
 
-char *dt_format(const char *fmt, ...)
+char *dt_asprintf(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);

@@ -44,7 +44,7 @@ void *dt_alloc(size_t count, size_t size) __attribute__((malloc)); /* zeroed */
 void *dt_realloc(void *p, size_t count, size_t size);
 char *dt_strdup(const char *s);
 char *dt_strndup(const char *s, size_t n);
-char *dt_format(const char *fmt, ...) DT_PRINTF(1, 2); /* owned by the caller */
+char *dt_asprintf(const char *fmt, ...) DT_PRINTF(1, 2); /* owned by the caller */
 
 /* The same for what libraries allocate: p, which is NULL only where memory has run out
  * (ZSTD_createDCtx), or also for other reasons, which errno tells apart (fopen, realpath). */

@@ -5,7 +5,7 @@
 
 #define MASK 3 /* stars */
 
-size_t dt_user_info_length(const char *text)
+size_t dt_credentials_length(const char *text)
 {
     size_t length = strcspn(text, "/?# \t\r\n\"");
     while (length > 0 && text[length] != '@')
@@ -13,7 +13,7 @@ size_t dt_user_info_length(const char *text)
     return length;
 }
 
-size_t dt_hide_credentials(char *text)
+size_t dt_credentials_hide(char *text)
 {
     char *to = text, *from = text, *mark;
     while ((mark = strstr(from, "://")) != NULL) {
@@ -21,7 +21,7 @@ size_t dt_hide_credentials(char *text)
         memmove(to, from, before);
         to += before;
         from = mark + 3;
-        size_t length = dt_user_info_length(from), shown = length < MASK ? length : MASK;
+        size_t length = dt_credentials_length(from), shown = length < MASK ? length : MASK;
         memset(to, '*', shown);
         to += shown;
         from += length;

@@ -10,10 +10,10 @@
 
 /* The length of USER:PASSWORD where text, which follows "://", begins with USER:PASSWORD@; else 0.
  */
-size_t dt_user_info_length(const char *text);
+size_t dt_credentials_length(const char *text);
 
 /* Replaces USER:PASSWORD in each URL of text, in place, by "***":
  * me:pass@host becomes ***@host. Text may be JSON, which stays valid. Returns the new length. */
-size_t dt_hide_credentials(char *text);
+size_t dt_credentials_hide(char *text);
 
 #endif

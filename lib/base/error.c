@@ -16,7 +16,7 @@ static void hide_credentials(char *text)
     bool cut = strlen(text) == DT_ERROR_TEXT - 1;
     if (cut)
         *last = '@';
-    dt_hide_credentials(text);
+    dt_credentials_hide(text);
     if (cut && *last == '@' && strlen(text) == DT_ERROR_TEXT - 1)
         *last = end;
 }

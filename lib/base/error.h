@@ -8,7 +8,7 @@
  *
  *     struct dt_error err;
  *     if (dt_reader_open(&r, path, &err) < 0)
- *         return dt_report(&err);
+ *         return dt_program_report(&err);
  */
 #ifndef DT_BASE_ERROR_H
 #define DT_BASE_ERROR_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
+#include "base/path.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -140,8 +141,8 @@ static void remove_stale(const char *directory, const char *prefix)
 static int open_temporary(struct dt_output *out)
 {
     char *dir = directory_of(out->target);
-    char *prefix = dt_format(".%s.tmp-", dt_path_base(out->target));
-    char *path = dt_format("%s/%s%ld", dir, prefix, (long)getpid());
+    char *prefix = dt_asprintf(".%s.tmp-", dt_path_base(out->target));
+    char *path = dt_asprintf("%s/%s%ld", dir, prefix, (long)getpid());
     remove_stale(dir, prefix);
     free(dir);
     free(prefix);
@@ -163,7 +164,7 @@ int dt_output_open(struct dt_output *out, const char *path, struct dt_error *err
         out->fd = STDOUT_FILENO;
     } else if (named_descriptor(path) >= 0) {
         out->fd = fcntl(named_descriptor(path), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    } else if (dt_is_directory(path)) {
+    } else if (dt_file_is_directory(path)) {
         dt_output_abandon(out);
         return dt_fail(err, DT_EIO, "cannot write '%s': is a directory", path);
     } else if (*dt_path_base(path) == '\0') {
@@ -428,7 +429,7 @@ bool dt_output_is_same(const char *a, const char *b)
     return same;
 }
 
-bool dt_is_directory(const char *path)
+bool dt_file_is_directory(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
@@ -446,7 +447,7 @@ int dt_file_probe(const char *path, struct dt_error *err)
     return 0;
 }
 
-int dt_make_directories(const char *path, struct dt_error *err)
+int dt_file_make_directories(const char *path, struct dt_error *err)
 {
     if (*path == '\0')
         return dt_fail(err, DT_EIO, "cannot create directory '': names none");
@@ -457,7 +458,7 @@ int dt_make_directories(const char *path, struct dt_error *err)
             continue;
         char end = *c;
         *c = '\0';
-        if (mkdir(p, 0777) < 0 && !(errno == EEXIST && dt_is_directory(p)))
+        if (mkdir(p, 0777) < 0 && !(errno == EEXIST && dt_file_is_directory(p)))
             rc = dt_fail_errno(err, "cannot create directory '%s'", p);
         *c = end;
         if (end == '\0')
@@ -471,13 +472,13 @@ static int remove_entry(const char *path, struct dt_error *err)
 {
     struct stat st;
     if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return dt_remove_tree(path, err);
+        return dt_file_remove_tree(path, err);
     if (unlink(path) < 0 && errno != ENOENT)
         return dt_fail_errno(err, "cannot remove '%s'", path);
     return 0;
 }
 
-int dt_remove_tree(const char *path, struct dt_error *err)
+int dt_file_remove_tree(const char *path, struct dt_error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -506,9 +507,9 @@ int dt_sync_directory(const char *path, struct dt_error *err)
     return rc;
 }
 
-int dt_replace_symlink(const char *target, const char *link, struct dt_error *err)
+int dt_file_replace_symlink(const char *target, const char *link, struct dt_error *err)
 {
-    char *temporary = dt_format("%s.tmp-%ld", link, (long)getpid());
+    char *temporary = dt_asprintf("%s.tmp-%ld", link, (long)getpid());
     int rc = 0;
     unlink(temporary);
     if (symlink(target, temporary) < 0 || rename(temporary, link) < 0)
@@ -517,48 +518,4 @@ int dt_replace_symlink(const char *target, const char *link, struct dt_error *er
         unlink(temporary);
     free(temporary);
     return rc;
-}
-
-char *dt_path_join(const char *dir, const char *name)
-{
-    size_t n = strlen(dir);
-    return dt_format("%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/", name);
-}
-
-int dt_path_check_inside(const char *name, const char *subject, struct dt_error *err)
-{
-    for (const char *part = name;; part++) {
-        size_t n = strcspn(part, "/");
-        if (n == 0 || (n <= 2 && strspn(part, ".") >= n))
-            return dt_fail(err, DT_EFORMAT, "%s: '%s' is not a file of this directory", subject,
-                           name);
-        part += n;
-        if (*part == '\0')
-            return 0;
-    }
-}
-
-const char *dt_path_base(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-char *dt_path_real(const char *path)
-{
-    char *whole = dt_checked_errno(realpath(path, NULL));
-    if (whole)
-        return whole;
-    size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/')
-        length--;
-    char *plain = dt_strndup(path, length);
-    const char *base = dt_path_base(plain);
-    char *folder = base > plain ? dt_strndup(plain, (size_t)(base - plain)) : dt_strdup(".");
-    char *real = dt_checked_errno(realpath(folder, NULL));
-    whole = real ? dt_path_join(real, base) : dt_strdup(plain);
-    free(plain);
-    free(folder);
-    free(real);
-    return whole;
 }

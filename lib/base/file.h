@@ -81,28 +81,19 @@ bool dt_output_is_input(const char *output, const char *input);
 /* Whether both would write to one file; one that does not exist yet is told by its path. */
 bool dt_output_is_same(const char *a, const char *b);
 
-bool dt_is_directory(const char *path);
+bool dt_file_is_directory(const char *path);
 /* 1: the path names something; 0: it names nothing. DT_EIO where the system does not tell (no
  * permission to search a directory, a loop of links), and for a link to nothing: such a file is
  * not absent, and leaving it out would go unnoticed. */
 int dt_file_probe(const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Creates a directory and its missing parents; an existing one is fine. */
-int dt_make_directories(const char *path, struct dt_error *err) DT_MUST_CHECK;
+int dt_file_make_directories(const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Removes a directory and all it holds; an absent one is fine, a link is an error. */
-int dt_remove_tree(const char *path, struct dt_error *err);
+int dt_file_remove_tree(const char *path, struct dt_error *err);
 /* Makes the entries of a directory durable. */
 int dt_sync_directory(const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Makes link point to target, atomically, whether or not link exists. */
-int dt_replace_symlink(const char *target, const char *link, struct dt_error *err) DT_MUST_CHECK;
-/* "dir" + "/" + "name"; owned by the caller. */
-char *dt_path_join(const char *dir, const char *name);
-/* DT_EFORMAT unless name, as subject lists it, is a file below the directory that subject
- * describes: relative, without "." and ".." and without empty parts. */
-int dt_path_check_inside(const char *name, const char *subject, struct dt_error *err) DT_MUST_CHECK;
-/* The part of path behind the last '/'; points into path. */
-const char *dt_path_base(const char *path);
-/* The same for all spellings of a path, which need not exist in its directory; owned by the
- * caller. */
-char *dt_path_real(const char *path);
+int dt_file_replace_symlink(const char *target, const char *link,
+                            struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -32,8 +32,8 @@ struct dt_hash128 dt_hash128(const void *data, size_t size)
     return (struct dt_hash128){hash.low64, hash.high64};
 }
 
-char *dt_hex64(uint64_t hash, char text[DT_HEX64])
+char *dt_hash_hex(uint64_t hash, char text[DT_HASH_HEX])
 {
-    snprintf(text, DT_HEX64, "%016" PRIx64, hash);
+    snprintf(text, DT_HASH_HEX, "%016" PRIx64, hash);
     return text;
 }

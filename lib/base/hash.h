@@ -19,7 +19,7 @@ struct dt_hash128 {
 };
 struct dt_hash128 dt_hash128(const void *data, size_t size);
 
-#define DT_HEX64 17 /* 16 digits and the final 0 */
-char *dt_hex64(uint64_t hash, char text[DT_HEX64]);
+#define DT_HASH_HEX 17 /* 16 digits and the final 0 */
+char *dt_hash_hex(uint64_t hash, char text[DT_HASH_HEX]);
 
 #endif

@@ -43,7 +43,7 @@ static bool read_number(const char *path, const char *name, size_t *number)
 
 static bool group_number(const char *group, const char *file, const char *name, size_t *number)
 {
-    char *path = dt_format("%s/%s", group, file);
+    char *path = dt_asprintf("%s/%s", group, file);
     bool found = read_number(path, name, number);
     free(path);
     return found;
@@ -64,7 +64,7 @@ static size_t left_in_group(const char *group, const struct version *v)
  * hierarchy alone, the groups that are not there limit nothing. */
 static size_t left_in_groups(const char *root, const char *path, const struct version *v)
 {
-    char *group = dt_format("%s%s%s", root, v->mount, strcmp(path, "/") == 0 ? "" : path);
+    char *group = dt_asprintf("%s%s%s", root, v->mount, strcmp(path, "/") == 0 ? "" : path);
     size_t top = strlen(root) + strlen(v->mount), least = SIZE_MAX;
     for (bool more = true; more;) {
         size_t left = left_in_group(group, v);
@@ -79,8 +79,8 @@ static size_t left_in_groups(const char *root, const char *path, const struct ve
 
 size_t dt_memory_available(const char *root)
 {
-    char *meminfo = dt_format("%s/proc/meminfo", root), line[4096];
-    char *groups = dt_format("%s/proc/self/cgroup", root);
+    char *meminfo = dt_asprintf("%s/proc/meminfo", root), line[4096];
+    char *groups = dt_asprintf("%s/proc/self/cgroup", root);
     size_t kibibytes, least = SIZE_MAX;
     if (read_number(meminfo, "MemAvailable", &kibibytes))
         least = kibibytes * 1024;

@@ -14,8 +14,8 @@
 static char *path_of(const char *name)
 {
     const char *set = getenv("DT_ENGINES");
-    char *directory = set ? dt_strdup(set) : dt_installed_path("lib/dt");
-    char *path = dt_format("%s/%s.so", directory, name);
+    char *directory = set ? dt_strdup(set) : dt_program_installed_path("lib/dt");
+    char *path = dt_asprintf("%s/%s.so", directory, name);
     free(directory);
     return path;
 }

@@ -120,7 +120,7 @@ void dt_pool_free(struct dt_pool *p)
     free(p);
 }
 
-int dt_processors(void)
+int dt_pool_processors(void)
 {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0)

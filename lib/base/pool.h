@@ -30,6 +30,6 @@ void *dt_pool_next(struct dt_pool *pool); /* waits for the oldest job; NULL when
 void dt_pool_free(struct dt_pool *pool);  /* waits for jobs in flight; NULL is fine */
 
 /* Processors this process may use. */
-int dt_processors(void);
+int dt_pool_processors(void);
 
 #endif

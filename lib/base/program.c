@@ -15,6 +15,7 @@
 #include "base/buffer.h"
 #include "base/credentials.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/version.h"
 
 #define MAX_OPTIONS 64
@@ -43,7 +44,7 @@ static void print_message(const char *fmt, va_list args)
     fprintf(stderr, "%s: %s\n", dt_program_name(), line.text);
 }
 
-void dt_warn(const char *fmt, ...)
+void dt_program_warn(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -53,12 +54,12 @@ void dt_warn(const char *fmt, ...)
 
 static unsigned usage_delay;
 
-void dt_delay_usage(unsigned seconds)
+void dt_program_delay_usage(unsigned seconds)
 {
     usage_delay = seconds;
 }
 
-void dt_usage(const char *fmt, ...)
+void dt_program_usage(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -69,9 +70,9 @@ void dt_usage(const char *fmt, ...)
     exit(2);
 }
 
-int dt_report(const struct dt_error *err)
+int dt_program_report(const struct dt_error *err)
 {
-    dt_warn("%s", err->text);
+    dt_program_warn("%s", err->text);
     return 1;
 }
 
@@ -89,7 +90,7 @@ static int parse_decimal(const char *text, double *value, const char **end)
     return tail == text || errno == ERANGE ? -1 : 0;
 }
 
-int dt_parse_real(const char *text, double *value)
+int dt_program_parse_real(const char *text, double *value)
 {
     const char *end;
     double x;
@@ -113,7 +114,7 @@ static int parse_whole(const char *text, double *value)
     return *end != '\0' || *value != floor(*value) ? -1 : 0;
 }
 
-int dt_parse_int(const char *text, long *value)
+int dt_program_parse_int(const char *text, long *value)
 {
     double x;
     if (parse_whole(text, &x) < 0 || fabs(x) > MAX_INT)
@@ -137,7 +138,7 @@ static void add_usage(struct dt_buffer *b, const struct dt_option *o, bool requi
     if (o->arg)
         dt_buffer_printf(b, " %s", argument_name(o));
     dt_buffer_add_string(b, required ? "" : "]");
-    if (o->kind == DT_OPT_LIST)
+    if (o->kind == DT_OPTION_LIST)
         dt_buffer_add_string(b, " ...");
 }
 
@@ -233,7 +234,7 @@ static void print_option_table(const struct dt_command *c)
         if (o->letter)
             printf("-%c", o->letter);
         printf("\t%s\t", argument_name(o));
-        for (int i = 0; o->kind == DT_OPT_CHOICE && o->choices[i]; i++)
+        for (int i = 0; o->kind == DT_OPTION_CHOICE && o->choices[i]; i++)
             printf("%s%s", i > 0 ? " " : "", o->choices[i]);
         printf("\t%s\n", o->help);
     }
@@ -250,17 +251,18 @@ static const char *described(const struct dt_option *o)
 static void check_range(const struct dt_option *o, double x, const char *text)
 {
     bool any = o->min == 0 && o->max == 0;
-    double limit = o->kind == DT_OPT_INT ? MAX_INT : HUGE_VAL;
+    double limit = o->kind == DT_OPTION_INT ? MAX_INT : HUGE_VAL;
     double min = any ? -limit : o->min, max = any ? limit : fmin(o->max, limit);
     if (x < min || x > max)
-        dt_usage("%s takes a number from %.16g to %.16g, not '%s'", described(o), min, max, text);
+        dt_program_usage("%s takes a number from %.16g to %.16g, not '%s'", described(o), min, max,
+                         text);
 }
 
 static void set_int(const struct dt_option *o, const char *text)
 {
     double x;
     if (parse_whole(text, &x) < 0)
-        dt_usage("%s takes a whole number, not '%s'", described(o), text);
+        dt_program_usage("%s takes a whole number, not '%s'", described(o), text);
     check_range(o, x, text);
     *(long *)o->value = (long)x;
 }
@@ -276,7 +278,7 @@ static void set_choice(const struct dt_option *o, const char *text)
     struct dt_buffer all = DT_BUFFER_EMPTY;
     for (int i = 0; o->choices[i]; i++)
         dt_buffer_printf(&all, "%s%s", i ? ", " : "", o->choices[i]);
-    dt_usage("%s takes one of %s, not '%s'", described(o), all.data, text);
+    dt_program_usage("%s takes one of %s, not '%s'", described(o), all.data, text);
 }
 
 static void add_to_list(struct dt_string_list *list, const char *text)
@@ -288,24 +290,24 @@ static void add_to_list(struct dt_string_list *list, const char *text)
 static void set_option(const struct dt_option *o, const char *text)
 {
     switch (o->kind) {
-    case DT_OPT_FLAG:
+    case DT_OPTION_FLAG:
         *(bool *)o->value = true;
         break;
-    case DT_OPT_STRING:
+    case DT_OPTION_STRING:
         *(const char **)o->value = text;
         break;
-    case DT_OPT_INT:
+    case DT_OPTION_INT:
         set_int(o, text);
         break;
-    case DT_OPT_REAL:
-        if (dt_parse_real(text, o->value) < 0)
-            dt_usage("%s takes a number, not '%s'", described(o), text);
+    case DT_OPTION_REAL:
+        if (dt_program_parse_real(text, o->value) < 0)
+            dt_program_usage("%s takes a number, not '%s'", described(o), text);
         check_range(o, *(double *)o->value, text);
         break;
-    case DT_OPT_CHOICE:
+    case DT_OPTION_CHOICE:
         set_choice(o, text);
         break;
-    case DT_OPT_LIST:
+    case DT_OPTION_LIST:
         add_to_list(o->value, text);
         break;
     }
@@ -334,7 +336,7 @@ static void add_quoted(struct dt_buffer *b, const char *text)
 static void add_argument(struct dt_buffer *b, const char *text)
 {
     char *shown = dt_strdup(text);
-    dt_hide_credentials(shown);
+    dt_credentials_hide(shown);
     add_quoted(b, shown);
     free(shown);
 }
@@ -373,7 +375,7 @@ static void remember_operands(char *const *operands, int count)
         add_argument(&command_line, operands[i]);
 }
 
-void dt_print(const char *text)
+void dt_program_print(const char *text)
 {
     if (!isatty(STDOUT_FILENO)) {
         fputs(text, stdout);
@@ -390,9 +392,9 @@ int dt_finish_stdout(void)
     /* What a full buffer met earlier, the last flush does not know. */
     bool lost = ferror(stdout), failed = fflush(stdout) != 0;
     if (failed)
-        dt_warn("cannot write to stdout: %s", strerror(errno));
+        dt_program_warn("cannot write to stdout: %s", strerror(errno));
     else if (lost)
-        dt_warn("cannot write to stdout");
+        dt_program_warn("cannot write to stdout");
     return failed || lost;
 }
 
@@ -407,7 +409,7 @@ static void reject_ambiguous(const char *name, const char *const *names)
         if (strncmp(*names, name, strlen(name)) == 0)
             dt_buffer_printf(&fitting, "%s--%s", count++ ? ", " : "", *names);
     if (count > 1)
-        dt_usage("option '--%s' could be one of %s", name, fitting.data);
+        dt_program_usage("option '--%s' could be one of %s", name, fitting.data);
     dt_buffer_release(&fitting);
 }
 
@@ -417,15 +419,15 @@ static void reject_unknown(const struct dt_command *c, const char *word)
     for (int i = 0; c->options[i].name; i++)
         names[i + 2] = c->options[i].name;
     if (optopt >= SHORTLESS)
-        dt_usage("option '%.*s' takes no value", (int)strcspn(word, "="), word);
+        dt_program_usage("option '%.*s' takes no value", (int)strcspn(word, "="), word);
     if (optopt != 0)
-        dt_usage("unknown option '-%c'", optopt);
+        dt_program_usage("unknown option '-%c'", optopt);
     char *name = dt_strndup(word + 2, strcspn(word + 2, "="));
     reject_ambiguous(name, names);
-    const char *near = dt_did_you_mean(name, names);
+    const char *near = dt_program_did_you_mean(name, names);
     if (near)
-        dt_usage("unknown option '--%s': did you mean '--%s'?", name, near);
-    dt_usage("unknown option '--%s'", name);
+        dt_program_usage("unknown option '--%s': did you mean '--%s'?", name, near);
+    dt_program_usage("unknown option '--%s'", name);
 }
 
 static int build_tables(const struct dt_command *c, struct option *longs, char *shorts)
@@ -434,7 +436,7 @@ static int build_tables(const struct dt_command *c, struct option *longs, char *
     *shorts++ = ':';
     for (; c->options[n].name; n++) {
         const struct dt_option *o = &c->options[n];
-        int has_arg = o->kind == DT_OPT_FLAG ? no_argument : required_argument;
+        int has_arg = o->kind == DT_OPTION_FLAG ? no_argument : required_argument;
         longs[n] = (struct option){o->name, has_arg, NULL, SHORTLESS + n};
         if (o->letter) {
             *shorts++ = o->letter;
@@ -464,8 +466,8 @@ static const struct dt_option *find_option(const struct dt_command *c, int key)
 static void reject_valueless(const struct dt_command *c)
 {
     if (optopt < SHORTLESS)
-        dt_usage("option '-%c' needs a value", optopt);
-    dt_usage("option '--%s' needs a value", find_option(c, optopt)->name);
+        dt_program_usage("option '-%c' needs a value", optopt);
+    dt_program_usage("option '--%s' needs a value", find_option(c, optopt)->name);
 }
 
 bool dt_option_is_given(const struct dt_command *c, const char *name)
@@ -489,9 +491,10 @@ static void check_companions(const struct dt_command *c, const struct dt_option 
 {
     const char *other = find_given(c, o->without);
     if (other)
-        dt_usage("--%s has no effect with --%s", o->name, other);
+        dt_program_usage("--%s has no effect with --%s", o->name, other);
     if (o->with && find_given(c, o->with) == NULL)
-        dt_usage("--%s goes with --%.*s only", o->name, (int)strcspn(o->with, " "), o->with);
+        dt_program_usage("--%s goes with --%.*s only", o->name, (int)strcspn(o->with, " "),
+                         o->with);
 }
 
 /* The file that an option writes, or NULL. */
@@ -506,8 +509,8 @@ static void reject_input(const struct dt_option *o, const char *input)
 {
     const char *output = written_by(o);
     if (dt_output_is_input(output, input))
-        dt_usage("--%s: '%s' is also an input, which would be lost: name another file", o->name,
-                 output);
+        dt_program_usage("--%s: '%s' is also an input, which would be lost: name another file",
+                         o->name, output);
 }
 
 /* The files that options name and o may not write. */
@@ -517,11 +520,11 @@ static void check_options_files(const struct dt_command *c, const struct dt_opti
         const struct dt_string_list *list = other->value;
         const char *output = written_by(other);
         if (other < o && output && dt_output_is_same(output, written_by(o)))
-            dt_usage("--%s and --%s must be different files: both are '%s'", other->name, o->name,
-                     output);
-        if (other->reads && other->kind == DT_OPT_STRING && *(const char **)other->value)
+            dt_program_usage("--%s and --%s must be different files: both are '%s'", other->name,
+                             o->name, output);
+        if (other->reads && other->kind == DT_OPTION_STRING && *(const char **)other->value)
             reject_input(o, *(const char **)other->value);
-        for (int i = 0; other->reads && other->kind == DT_OPT_LIST && i < list->count; i++)
+        for (int i = 0; other->reads && other->kind == DT_OPTION_LIST && i < list->count; i++)
             reject_input(o, list->items[i]);
     }
 }
@@ -551,7 +554,7 @@ static void check_files(const struct dt_command *c, char *const *operands, int c
     }
 }
 
-int dt_parse_options(const struct dt_command *c, int argc, char **argv)
+int dt_program_parse_options(const struct dt_command *c, int argc, char **argv)
 {
     struct option longs[MAX_OPTIONS + 3];
     char shorts[2 * MAX_OPTIONS + 3];
@@ -585,7 +588,7 @@ int dt_parse_options(const struct dt_command *c, int argc, char **argv)
     remember_operands(argv + optind, argc - optind);
     for (int i = 0; i < count; i++)
         if (c->options[i].required && !given[i])
-            dt_usage("option --%s is needed", c->options[i].name);
+            dt_program_usage("option --%s is needed", c->options[i].name);
     for (int i = 0; i < count; i++)
         if (given[i])
             check_companions(c, &c->options[i]);
@@ -599,36 +602,36 @@ static void reject_option(const struct dt_command *c, const struct dt_use *use, 
     while (other->name && !takes(other, option))
         other++;
     if (*use->name == '\0' && other->name)
-        dt_usage("--%s goes with %s", option, other->name);
-    dt_usage("%s takes no --%s", use->name, option);
+        dt_program_usage("--%s goes with %s", option, other->name);
+    dt_program_usage("%s takes no --%s", use->name, option);
 }
 
-int dt_find_use(const struct dt_command *c, const char *name)
+int dt_program_find_use(const struct dt_command *c, const char *name)
 {
     struct dt_buffer all = DT_BUFFER_EMPTY;
     int i = 0;
     for (; c->uses[i].name && (name == NULL || strcmp(name, c->uses[i].name) != 0); i++)
         dt_buffer_printf(&all, "%s%s", i > 0 ? ", " : "", c->uses[i].name);
     if (c->uses[i].name == NULL && name)
-        dt_usage("'%s' is none of %s", name, all.data);
+        dt_program_usage("'%s' is none of %s", name, all.data);
     if (c->uses[i].name == NULL)
-        dt_usage("the first operand is one of %s", all.data);
+        dt_program_usage("the first operand is one of %s", all.data);
     dt_buffer_release(&all);
     return i;
 }
 
-void dt_check_use(const struct dt_command *c, const struct dt_use *use)
+void dt_program_check_use(const struct dt_command *c, const struct dt_use *use)
 {
     for (int i = 0; c->options[i].name; i++) {
         const char *name = c->options[i].name;
         if (given[i] && !takes(use, name))
             reject_option(c, use, name);
         if (!given[i] && lists(use->needs, name))
-            dt_usage("%s needs --%s", use->name, name);
+            dt_program_usage("%s needs --%s", use->name, name);
     }
 }
 
-char *dt_installed_path(const char *part)
+char *dt_program_installed_path(const char *part)
 {
     char exe[PATH_MAX];
     if (realpath("/proc/self/exe", exe) == NULL &&
@@ -663,7 +666,7 @@ static int edit_distance(const char *a, const char *b)
     return row[n];
 }
 
-const char *dt_did_you_mean(const char *word, const char *const *names)
+const char *dt_program_did_you_mean(const char *word, const char *const *names)
 {
     const char *best = NULL;
     int nearest = (int)strlen(word) / 3 + 1;

@@ -7,12 +7,10 @@
  *
  *     static struct { const char *out; long threads; } opt = {"-", 1};
  *     static const struct dt_option options[] = {
- *         {"output",  'o', DT_OPT_STRING, &opt.out, "FILE", "write to FILE"},
- *         {"threads", 'j', DT_OPT_INT, &opt.threads, "N", "use N threads", .min = 1, .max = 256},
- *         {NULL}};
- *     static const struct dt_command command = {
- *         "dt-x", "do one thing", "[FILE ...]", options};
- *     int first = dt_parse_options(&command, argc, argv);  // operands start here
+ *         {"output",  'o', DT_OPTION_STRING, &opt.out, "FILE", "write to FILE"},
+ *         {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads", .min = 1, .max =
+ * 256}, {NULL}}; static const struct dt_command command = { "dt-x", "do one thing", "[FILE ...]",
+ * options}; int first = dt_program_parse_options(&command, argc, argv);  // operands start here
  *
  * -h, --help and --version are added by the parser, and so is --print-options, alone, the
  * table itself for the completion of shells (share/completions). A wrong option or number ends
@@ -26,12 +24,12 @@
 #include "base/error.h"
 
 enum dt_option_kind {
-    DT_OPT_FLAG,   /* bool *: set to true */
-    DT_OPT_STRING, /* const char **, borrowed from argv */
-    DT_OPT_INT,    /* long *, in min .. max; suffixes k (or K), M, G: powers of 1000 */
-    DT_OPT_REAL,   /* double *, in min .. max */
-    DT_OPT_CHOICE, /* int *: index into choices */
-    DT_OPT_LIST    /* struct dt_string_list *: may be given several times */
+    DT_OPTION_FLAG,   /* bool *: set to true */
+    DT_OPTION_STRING, /* const char **, borrowed from argv */
+    DT_OPTION_INT,    /* long *, in min .. max; suffixes k (or K), M, G: powers of 1000 */
+    DT_OPTION_REAL,   /* double *, in min .. max */
+    DT_OPTION_CHOICE, /* int *: index into choices */
+    DT_OPTION_LIST    /* struct dt_string_list *: may be given several times */
 };
 
 struct dt_string_list {
@@ -47,14 +45,14 @@ struct dt_option {
     const char *arg; /* NULL for a flag */
     const char *help;
     double min, max;            /* of numbers; both 0 means any */
-    const char *const *choices; /* of DT_OPT_CHOICE, ended by NULL */
+    const char *const *choices; /* of DT_OPTION_CHOICE, ended by NULL */
     bool required;
     /* Long names of other options, with spaces between: it would have no effect without one of
      * with, and beside any of without, and is refused there. NULL: none. */
     const char *with, *without;
-    /* Of DT_OPT_STRING and DT_OPT_LIST. reads: the value names a file that is read, as operands
-     * do. writes: the value names a file that is written, after this text ("" or "NAME="). A
-     * file that is written must be no other of these, or dt_parse_options refuses it. */
+    /* Of DT_OPTION_STRING and DT_OPTION_LIST. reads: the value names a file that is read, as
+     * operands do. writes: the value names a file that is written, after this text ("" or "NAME=").
+     * A file that is written must be no other of these, or dt_program_parse_options refuses it. */
     bool reads;
     const char *writes;
     bool in_place; /* what it writes may replace an operand once it is complete */
@@ -76,31 +74,32 @@ struct dt_command {
 };
 
 /* Sets the program's name, parses, and returns the index of the first operand. */
-int dt_parse_options(const struct dt_command *command, int argc, char **argv);
+int dt_program_parse_options(const struct dt_command *command, int argc, char **argv);
 
 /* Whether the option of this long name was given. */
 bool dt_option_is_given(const struct dt_command *command, const char *name);
 
 /* The place of the use of this name; a wrong usage, after which the program ends, where there is
  * none, or name is NULL. */
-int dt_find_use(const struct dt_command *command, const char *name);
+int dt_program_find_use(const struct dt_command *command, const char *name);
 /* A wrong usage, after which the program ends: an option was given that this use does not take,
- * or one that it needs was not. For programs with several uses, behind dt_parse_options. */
-void dt_check_use(const struct dt_command *command, const struct dt_use *use);
+ * or one that it needs was not. For programs with several uses, behind dt_program_parse_options. */
+void dt_program_check_use(const struct dt_command *command, const struct dt_use *use);
 
 /* "PROGRAM: text" to stderr; returns 1, the exit status of a failed program. */
-int dt_report(const struct dt_error *err);
+int dt_program_report(const struct dt_error *err);
 /* Text to stdout; on a terminal with control characters spelled (base/printable.h). */
-void dt_print(const char *text);
+void dt_program_print(const char *text);
 /* Writes out what stdout still holds; 0, or 1 after a line to stderr where any of it was
  * lost: the exit status of a program that has ended well. */
 int dt_finish_stdout(void);
 /* "PROGRAM: text" to stderr. */
-void dt_warn(const char *fmt, ...) DT_PRINTF(1, 2);
+void dt_program_warn(const char *fmt, ...) DT_PRINTF(1, 2);
 /* "PROGRAM: text" and a hint at --help to stderr; exits with status 2. */
-void dt_usage(const char *fmt, ...) DT_PRINTF(1, 2) __attribute__((noreturn));
-/* From now on dt_usage waits so long: of many ranks the first shall say it, and end the others. */
-void dt_delay_usage(unsigned seconds);
+void dt_program_usage(const char *fmt, ...) DT_PRINTF(1, 2) __attribute__((noreturn));
+/* From now on dt_program_usage waits so long: of many ranks the first shall say it, and end the
+ * others. */
+void dt_program_delay_usage(unsigned seconds);
 
 const char *dt_program_name(void);
 /* "dt-x 0.2.0: arguments" for provenance lines; owned by the program. Options by
@@ -110,16 +109,16 @@ const char *dt_command_line(void);
 
 /* Parses "123", "64k", "10M", "1e6" into a number; -1 on anything else and
  * on what is beyond 2^53. */
-int dt_parse_int(const char *text, long *value);
-int dt_parse_real(const char *text, double *value);
+int dt_program_parse_int(const char *text, long *value);
+int dt_program_parse_real(const char *text, double *value);
 
 /* The directory where the program finds PART ("lib/dt", "share/dt") of its own
  * installation, relative to its executable, so that build/ and PREFIX alike
  * work. Owned by the caller. */
-char *dt_installed_path(const char *part);
+char *dt_program_installed_path(const char *part);
 
 /* The name in names (ended by NULL) nearest to word by edit distance, or NULL
  * if none is near enough to be meant. */
-const char *dt_did_you_mean(const char *word, const char *const *names);
+const char *dt_program_did_you_mean(const char *word, const char *const *names);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/progress.h"
+#include "base/clock.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -11,23 +12,6 @@
 
 #include "base/printable.h"
 
-static double read_clock(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-double dt_now(void)
-{
-    return read_clock(CLOCK_MONOTONIC);
-}
-
-double dt_processor_now(void)
-{
-    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
-}
-
 void dt_progress_init(struct dt_progress *p, bool quiet)
 {
     *p = (struct dt_progress){.shown = !quiet && isatty(STDERR_FILENO)};
@@ -35,7 +19,7 @@ void dt_progress_init(struct dt_progress *p, bool quiet)
 
 bool dt_progress_due(struct dt_progress *p)
 {
-    return p->shown && dt_now() >= p->next;
+    return p->shown && dt_clock_now() >= p->next;
 }
 
 static int columns(void)
@@ -59,7 +43,7 @@ void dt_progress_show(struct dt_progress *p, const char *fmt, ...)
     fprintf(stderr, "\r%-*.*s", p->width > n ? p->width : n, n, line);
     fflush(stderr);
     p->width = n;
-    p->next = dt_now() + 0.2;
+    p->next = dt_clock_now() + 0.2;
 }
 
 void dt_progress_clear(struct dt_progress *p)
@@ -69,27 +53,15 @@ void dt_progress_clear(struct dt_progress *p)
     p->width = 0;
 }
 
-char *dt_duration(double seconds, char text[DT_DURATION])
-{
-    long s = lround(seconds);
-    if (seconds < 59.95)
-        snprintf(text, DT_DURATION, "%.1f s", seconds);
-    else if (s < 3600)
-        snprintf(text, DT_DURATION, "%ld min %02ld s", s / 60, s % 60);
-    else
-        snprintf(text, DT_DURATION, "%ld h %02ld min", s / 3600, s / 60 % 60);
-    return text;
-}
-
-char *dt_bytes(double bytes, char text[DT_BYTES])
+char *dt_progress_bytes(double bytes, char text[DT_PROGRESS_BYTES])
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
     int unit = -1;
     for (; bytes >= 1023.995 && unit < 3; unit++)
         bytes /= 1024;
     if (unit < 0)
-        snprintf(text, DT_BYTES, "%.0f bytes", bytes);
+        snprintf(text, DT_PROGRESS_BYTES, "%.0f bytes", bytes);
     else
-        snprintf(text, DT_BYTES, "%.*f %s", bytes < 99.995 ? 2 : 1, bytes, units[unit]);
+        snprintf(text, DT_PROGRESS_BYTES, "%.*f %s", bytes < 99.995 ? 2 : 1, bytes, units[unit]);
     return text;
 }

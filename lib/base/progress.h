@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Time, and how it is told beside other quantities: a line of progress on stderr, rewritten in
- * place; silent where stderr is no terminal, so that logs and pipes stay clean. */
+/* A line of progress on stderr, rewritten in place; silent where stderr is not a terminal, so that
+ * logs and pipes stay clean. */
 #ifndef DT_BASE_PROGRESS_H
 #define DT_BASE_PROGRESS_H
 
 #include <stdbool.h>
 
 #include "base/error.h"
-
-/* Seconds on a clock that never goes back. */
-double dt_now(void);
-/* Seconds of processor time that all threads have taken. */
-double dt_processor_now(void);
 
 struct dt_progress {
     bool shown;  /* stderr is a terminal, and quiet was not asked for */
@@ -28,13 +23,9 @@ void dt_progress_show(struct dt_progress *p, const char *fmt, ...) DT_PRINTF(2, 
 /* Clears the line, before other output and at the end. */
 void dt_progress_clear(struct dt_progress *p);
 
-/* "1.5 s", "2 min 05 s", "3 h 20 min" into text; returns text. */
-#define DT_DURATION 32
-char *dt_duration(double seconds, char text[DT_DURATION]);
-
 /* "512 bytes", "1.50 KiB", "3.25 GiB": three digits of the largest unit that fits, into
  * text; returns text. */
-#define DT_BYTES 32
-char *dt_bytes(double bytes, char text[DT_BYTES]);
+#define DT_PROGRESS_BYTES 32
+char *dt_progress_bytes(double bytes, char text[DT_PROGRESS_BYTES]);
 
 #endif

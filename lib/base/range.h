@@ -16,14 +16,15 @@ static inline int64_t dt_range_count(struct dt_range range)
 }
 
 /* Where part number i of count even parts of total things begins; with i = count, their end. */
-static inline int64_t dt_part_first(int64_t total, int64_t i, int64_t count)
+static inline int64_t dt_range_part_first(int64_t total, int64_t i, int64_t count)
 {
     return total * i / count;
 }
 
 static inline struct dt_range dt_range_part(int64_t total, int64_t i, int64_t count)
 {
-    return (struct dt_range){dt_part_first(total, i, count), dt_part_first(total, i + 1, count)};
+    return (struct dt_range){dt_range_part_first(total, i, count),
+                             dt_range_part_first(total, i + 1, count)};
 }
 
 #endif

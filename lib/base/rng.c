@@ -34,20 +34,20 @@ uint64_t dt_random_key(uint64_t seed, uint64_t a, uint64_t b)
     return splitmix(splitmix(splitmix(seed) ^ a) ^ b);
 }
 
-float dt_uniform_float(uint32_t bits)
+float dt_rng_uniform_float(uint32_t bits)
 {
     return (float)(bits >> 8) * 0x1p-24f;
 }
 
-double dt_uniform_double(uint64_t bits)
+double dt_rng_uniform_double(uint64_t bits)
 {
     return (double)(bits >> 11) * 0x1p-53;
 }
 
-void dt_normal_pair(struct dt_random bits, double pair[2])
+void dt_rng_normal_pair(struct dt_random bits, double pair[2])
 {
-    double u = dt_uniform_double(((uint64_t)bits.word[0] << 32) | bits.word[1]);
-    double v = dt_uniform_double(((uint64_t)bits.word[2] << 32) | bits.word[3]);
+    double u = dt_rng_uniform_double(((uint64_t)bits.word[0] << 32) | bits.word[1]);
+    double v = dt_rng_uniform_double(((uint64_t)bits.word[2] << 32) | bits.word[3]);
     double radius = sqrt(-2.0 * log1p(-u));
     double angle = 6.283185307179586 * v;
     pair[0] = radius * cos(angle);
@@ -76,7 +76,7 @@ uint64_t dt_rng_u64(struct dt_rng *s)
 
 double dt_rng_double(struct dt_rng *s)
 {
-    return dt_uniform_double(dt_rng_u64(s));
+    return dt_rng_uniform_double(dt_rng_u64(s));
 }
 
 uint32_t dt_rng_below(struct dt_rng *s, uint32_t n)
@@ -101,7 +101,7 @@ static uint64_t feistel(uint64_t key, int half_bits, uint64_t x)
     return (left << half_bits) | right;
 }
 
-uint64_t dt_permute(uint64_t key, uint64_t n, uint64_t i)
+uint64_t dt_rng_permute(uint64_t key, uint64_t n, uint64_t i)
 {
     int half_bits = 1;
     while (half_bits < 31 && ((uint64_t)1 << (2 * half_bits)) < n)

@@ -25,11 +25,11 @@ struct dt_random dt_random(uint64_t key, uint64_t counter_hi, uint64_t counter_l
 uint64_t dt_random_key(uint64_t seed, uint64_t a, uint64_t b);
 
 /* Bits to reals: [0, 1) with 24 and 53 bits. */
-float dt_uniform_float(uint32_t bits);
-double dt_uniform_double(uint64_t bits);
+float dt_rng_uniform_float(uint32_t bits);
+double dt_rng_uniform_double(uint64_t bits);
 
 /* Two independent standard normal values from one block (Box and Muller 1958). */
-void dt_normal_pair(struct dt_random bits, double pair[2]);
+void dt_rng_normal_pair(struct dt_random bits, double pair[2]);
 
 struct dt_rng {
     uint64_t key, counter;
@@ -47,6 +47,6 @@ uint32_t dt_rng_below(struct dt_rng *s, uint32_t n);
 /* A bijection of 0 .. n-1 that looks random: where element i goes. A Feistel
  * network over the smallest even-bit range that holds n, walked until it
  * falls inside (Black and Rogaway 2002). O(1) memory and time; n > 0, i < n. */
-uint64_t dt_permute(uint64_t key, uint64_t n, uint64_t i);
+uint64_t dt_rng_permute(uint64_t key, uint64_t n, uint64_t i);
 
 #endif

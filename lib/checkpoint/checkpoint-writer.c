@@ -14,7 +14,7 @@
 
 enum phase { NOTHING, WRITING, COMPLETING };
 
-struct dt_saver {
+struct dt_checkpoint_writer {
     const char *run;
     struct dt_comm *comm;
     struct dt_snapshot *snapshot;
@@ -31,10 +31,12 @@ struct dt_saver {
     struct dt_error failure;
 };
 
-struct dt_saver *dt_saver_new(const char *run, struct dt_comm *comm, struct dt_snapshot *snapshot,
-                              const struct dt_run_identity *identity, long saved_step)
+struct dt_checkpoint_writer *dt_checkpoint_writer_new(const char *run, struct dt_comm *comm,
+                                                      struct dt_snapshot *snapshot,
+                                                      const struct dt_run_identity *identity,
+                                                      long saved_step)
 {
-    struct dt_saver *s = dt_alloc(1, sizeof *s);
+    struct dt_checkpoint_writer *s = dt_alloc(1, sizeof *s);
     s->run = run;
     s->comm = comm;
     s->snapshot = snapshot;
@@ -44,12 +46,12 @@ struct dt_saver *dt_saver_new(const char *run, struct dt_comm *comm, struct dt_s
     return s;
 }
 
-static bool leads(const struct dt_saver *s)
+static bool leads(const struct dt_checkpoint_writer *s)
 {
     return dt_comm_rank(s->comm) == 0;
 }
 
-static int complete(struct dt_saver *s, struct dt_error *err)
+static int complete(struct dt_checkpoint_writer *s, struct dt_error *err)
 {
     const struct dt_settings *settings = s->identity->settings;
     if (!leads(s))
@@ -63,14 +65,14 @@ static int complete(struct dt_saver *s, struct dt_error *err)
 
 static void *work(void *argument)
 {
-    struct dt_saver *s = argument;
+    struct dt_checkpoint_writer *s = argument;
     s->rc = s->phase == WRITING ? dt_checkpoint_write(s->directory, s->snapshot, &s->error)
                                 : complete(s, &s->error);
     atomic_store(&s->ended, true);
     return NULL;
 }
 
-static void begin_phase(struct dt_saver *s, enum phase phase)
+static void begin_phase(struct dt_checkpoint_writer *s, enum phase phase)
 {
     bool background = s->snapshot->whole && (phase == WRITING || leads(s));
     s->phase = phase;
@@ -81,15 +83,15 @@ static void begin_phase(struct dt_saver *s, enum phase phase)
 }
 
 /* Removes what was made; what stays is for dt_checkpoint_clean. */
-static void abandon(struct dt_saver *s)
+static void abandon(struct dt_checkpoint_writer *s)
 {
     struct dt_error ignored;
     if (leads(s))
-        dt_remove_tree(s->directory, &ignored);
+        dt_file_remove_tree(s->directory, &ignored);
 }
 
 /* This rank's part of the phase is over, and so is that of all when this returns. */
-static void end_phase(struct dt_saver *s)
+static void end_phase(struct dt_checkpoint_writer *s)
 {
     if (s->threaded)
         pthread_join(s->thread, NULL);
@@ -108,24 +110,24 @@ static void end_phase(struct dt_saver *s)
     }
 }
 
-bool dt_saver_idle(const struct dt_saver *s)
+bool dt_checkpoint_writer_idle(const struct dt_checkpoint_writer *s)
 {
     return atomic_load(&s->ended);
 }
 
-void dt_saver_advance(struct dt_saver *s)
+void dt_checkpoint_writer_advance(struct dt_checkpoint_writer *s)
 {
     if (s->phase != NOTHING)
         end_phase(s);
 }
 
-void dt_saver_wait(struct dt_saver *s)
+void dt_checkpoint_writer_wait(struct dt_checkpoint_writer *s)
 {
     while (s->phase != NOTHING)
         end_phase(s);
 }
 
-bool dt_saver_failed(struct dt_saver *s, struct dt_error *err)
+bool dt_checkpoint_writer_failed(struct dt_checkpoint_writer *s, struct dt_error *err)
 {
     bool failed = s->failed;
     s->failed = false;
@@ -135,7 +137,7 @@ bool dt_saver_failed(struct dt_saver *s, struct dt_error *err)
 }
 
 /* The directory, made by the first rank and known to all. */
-static int begin(struct dt_saver *s, long step, struct dt_error *err)
+static int begin(struct dt_checkpoint_writer *s, long step, struct dt_error *err)
 {
     int rc = 0;
     if (leads(s)) {
@@ -150,25 +152,26 @@ static int begin(struct dt_saver *s, long step, struct dt_error *err)
     return dt_comm_wait(s->comm, dt_comm_broadcast(s->comm, s->directory, PATH_BYTES, 0), err);
 }
 
-int dt_saver_save(struct dt_saver *s, const struct dt_progress_state *state, struct dt_error *err)
+int dt_checkpoint_writer_save(struct dt_checkpoint_writer *s, const struct dt_progress_state *state,
+                              struct dt_error *err)
 {
-    dt_saver_wait(s);
+    dt_checkpoint_writer_wait(s);
     DT_TRY(begin(s, state->step, err));
     dt_snapshot_take(s->snapshot, state);
     begin_phase(s, WRITING);
     if (s->snapshot->whole)
         return 0;
-    dt_saver_wait(s);
-    return dt_saver_failed(s, err) ? err->code : 0;
+    dt_checkpoint_writer_wait(s);
+    return dt_checkpoint_writer_failed(s, err) ? err->code : 0;
 }
 
-long dt_saver_saved_step(const struct dt_saver *s)
+long dt_checkpoint_writer_saved_step(const struct dt_checkpoint_writer *s)
 {
     assert(s->phase == NOTHING);
     return s->saved_step;
 }
 
-void dt_saver_free(struct dt_saver *s)
+void dt_checkpoint_writer_free(struct dt_checkpoint_writer *s)
 {
     if (s == NULL)
         return;

@@ -13,6 +13,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "formats/model-directory.h"
 #include "formats/tensor-file.h"
 #include "io/directory-manifest.h"
@@ -32,23 +33,23 @@
 
 /* --- tensors ---------------------------------------------------------------------------------- */
 
-static const char *const part_files[] = {[DT_PART_PARAMETERS] = DT_WEIGHTS_FILE,
-                                         [DT_PART_MOMENTS] = OPTIMIZER_FILE,
-                                         [DT_PART_AVERAGE] = AVERAGE_DIR "/" DT_WEIGHTS_FILE,
-                                         [DT_PART_OUTER] = OUTER_FILE,
-                                         [DT_PART_FEEDBACK] = FEEDBACK_FILE};
+static const char *const part_files[] = {[DT_SNAPSHOT_PARAMETERS] = DT_WEIGHTS_FILE,
+                                         [DT_SNAPSHOT_MOMENTS] = OPTIMIZER_FILE,
+                                         [DT_SNAPSHOT_AVERAGE] = AVERAGE_DIR "/" DT_WEIGHTS_FILE,
+                                         [DT_SNAPSHOT_OUTER] = OUTER_FILE,
+                                         [DT_SNAPSHOT_ERROR_FEEDBACK] = FEEDBACK_FILE};
 
-static long replicas_of(const struct dt_store *s)
+static long replicas_of(const struct dt_train_state *s)
 {
-    return dt_comm_size(s->parallel.replicas.all);
+    return dt_comm_size(s->parallel.dp_group.all);
 }
 
 /* An empty file for a part, which all ranks then write into. */
-static int create_part(const char *directory, const struct dt_store *s, enum dt_part part,
-                       struct dt_error *err)
+static int create_part(const char *directory, const struct dt_train_state *s,
+                       enum dt_snapshot_part part, struct dt_error *err)
 {
     int count;
-    struct dt_named_tensor *tensors = dt_state_tensors(s, part, replicas_of(s), &count);
+    struct dt_named_tensor *tensors = dt_snapshot_tensors(s, part, replicas_of(s), &count);
     char *path = dt_path_join(directory, part_files[part]);
     int rc = dt_tensor_file_create(path, tensors, count, err);
     free(path);
@@ -56,13 +57,14 @@ static int create_part(const char *directory, const struct dt_store *s, enum dt_
     return rc;
 }
 
-static int open_part(struct dt_tensor_file *file, const char *directory, const struct dt_store *s,
-                     enum dt_part part, long replicas, bool writes, struct dt_error *err)
+static int open_part(struct dt_tensor_file *file, const char *directory,
+                     const struct dt_train_state *s, enum dt_snapshot_part part, long dp_size,
+                     bool writes, struct dt_error *err)
 {
     int count;
-    struct dt_named_tensor *tensors = dt_state_tensors(s, part, replicas, &count);
+    struct dt_named_tensor *tensors = dt_snapshot_tensors(s, part, dp_size, &count);
     char *path = dt_path_join(directory, part_files[part]);
-    int rc = !writes && part == DT_PART_MOMENTS ? dt_file_probe(path, err) : 1;
+    int rc = !writes && part == DT_SNAPSHOT_MOMENTS ? dt_file_probe(path, err) : 1;
     if (rc == 0) {
         free(path);
         path = dt_path_join(directory, OLDER_FILE);
@@ -74,15 +76,16 @@ static int open_part(struct dt_tensor_file *file, const char *directory, const s
 }
 
 /* What this rank owns of a part. */
-static int write_part(const char *directory, struct dt_snapshot *snapshot, enum dt_part part,
-                      struct dt_error *err)
+static int write_part(const char *directory, struct dt_snapshot *snapshot,
+                      enum dt_snapshot_part part, struct dt_error *err)
 {
     struct dt_tensor_file file;
     size_t count;
-    long replicas = replicas_of(snapshot->store);
-    DT_TRY(open_part(&file, directory, snapshot->store, part, replicas, true, err));
-    struct dt_state_piece *pieces = dt_state_pieces(snapshot->store, part, false, replicas, &count);
-    const float *values = dt_snapshot_part(snapshot, part);
+    long dp_size = replicas_of(snapshot->store);
+    DT_TRY(open_part(&file, directory, snapshot->store, part, dp_size, true, err));
+    struct dt_snapshot_piece *pieces =
+        dt_snapshot_pieces(snapshot->store, part, false, dp_size, &count);
+    const float *values = dt_snapshot_host_part(snapshot, part);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++) {
         rc = dt_tensor_file_write(&file, pieces[i].tensor, pieces[i].first, pieces[i].count, values,
@@ -96,7 +99,7 @@ static int write_part(const char *directory, struct dt_snapshot *snapshot, enum 
 }
 
 static int load_piece(const struct dt_tensor_file *file, struct dt_device *dev,
-                      const struct dt_state_piece *p, struct dt_error *err)
+                      const struct dt_snapshot_piece *p, struct dt_error *err)
 {
     size_t bytes = (size_t)p->count * sizeof(float);
     float *host = dt_alloc(2, bytes), *there = host + p->count;
@@ -113,9 +116,9 @@ static int load_piece(const struct dt_tensor_file *file, struct dt_device *dev,
 
 /* 0: what is not in every checkpoint (older ones, and those of one replica, have none) is not in
  * this one, and begins anew. */
-static int probe_part(const char *directory, enum dt_part part, struct dt_error *err)
+static int probe_part(const char *directory, enum dt_snapshot_part part, struct dt_error *err)
 {
-    if (part != DT_PART_OUTER && part != DT_PART_FEEDBACK)
+    if (part != DT_SNAPSHOT_OUTER && part != DT_SNAPSHOT_ERROR_FEEDBACK)
         return 1;
     char *path = dt_path_join(directory, part_files[part]);
     int there = dt_file_probe(path, err);
@@ -124,16 +127,16 @@ static int probe_part(const char *directory, enum dt_part part, struct dt_error 
 }
 
 /* What this rank keeps of a part. */
-static int load_part(const char *directory, struct dt_store *s, enum dt_part part, long replicas,
-                     struct dt_error *err)
+static int load_part(const char *directory, struct dt_train_state *s, enum dt_snapshot_part part,
+                     long dp_size, struct dt_error *err)
 {
     struct dt_tensor_file file;
     size_t count;
-    int rc = dt_state_has(s, part) ? probe_part(directory, part, err) : 0;
+    int rc = dt_snapshot_has(s, part) ? probe_part(directory, part, err) : 0;
     if (rc <= 0)
         return rc;
-    DT_TRY(open_part(&file, directory, s, part, replicas, false, err));
-    struct dt_state_piece *pieces = dt_state_pieces(s, part, true, replicas, &count);
+    DT_TRY(open_part(&file, directory, s, part, dp_size, false, err));
+    struct dt_snapshot_piece *pieces = dt_snapshot_pieces(s, part, true, dp_size, &count);
     rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++)
         rc = load_piece(&file, s->model->device, &pieces[i], err);
@@ -142,11 +145,11 @@ static int load_part(const char *directory, struct dt_store *s, enum dt_part par
     return rc;
 }
 
-static int hash_parameters(const char *directory, const struct dt_store *s, uint64_t *hash,
+static int hash_parameters(const char *directory, const struct dt_train_state *s, uint64_t *hash,
                            struct dt_error *err)
 {
     struct dt_tensor_file file;
-    DT_TRY(open_part(&file, directory, s, DT_PART_PARAMETERS, replicas_of(s), false, err));
+    DT_TRY(open_part(&file, directory, s, DT_SNAPSHOT_PARAMETERS, replicas_of(s), false, err));
     int rc = dt_tensor_file_hash(&file, hash, err);
     dt_tensor_file_close(&file);
     return rc;
@@ -225,7 +228,7 @@ static char *name_of(long step, char name[NAME_SIZE])
 /* The hidden name of a checkpoint being made or removed; owned by the caller. */
 char *dt_checkpoint_path(const char *run, long step)
 {
-    return dt_format("%s/" TEMPORARY "%08ld.tmp-%ld", run, step, (long)getpid());
+    return dt_asprintf("%s/" TEMPORARY "%08ld.tmp-%ld", run, step, (long)getpid());
 }
 
 /* The step of a checkpoint's name, or -1. */
@@ -266,7 +269,7 @@ static int save_texts(const char *directory, const struct dt_run_identity *ident
 }
 
 /* Configuration and tokenizer, as transformers loads them. */
-static int save_model(const char *directory, const struct dt_store *store,
+static int save_model(const char *directory, const struct dt_train_state *store,
                       const struct dt_run_identity *identity, struct dt_error *err)
 {
     char *config = dt_path_join(directory, DT_CONFIG_FILE);
@@ -306,8 +309,8 @@ static int save_manifest(const char *directory, const struct dt_snapshot *snapsh
         files[count++] = DT_TOKENIZER_FILE;
         files[count++] = DT_TOKENIZER_CONFIG_FILE;
     }
-    for (int part = DT_PART_OUTER; part < DT_PARTS; part++)
-        if (dt_state_has(snapshot->store, (enum dt_part)part))
+    for (int part = DT_SNAPSHOT_OUTER; part < DT_SNAPSHOT_PARTS; part++)
+        if (dt_snapshot_has(snapshot->store, (enum dt_snapshot_part)part))
             files[count++] = part_files[part];
     if (snapshot->store->averaged) {
         files[count++] = AVERAGE_DIR "/" DT_CONFIG_FILE;
@@ -317,7 +320,7 @@ static int save_manifest(const char *directory, const struct dt_snapshot *snapsh
         files[count++] = AVERAGE_DIR "/" DT_TOKENIZER_FILE;
         files[count++] = AVERAGE_DIR "/" DT_TOKENIZER_CONFIG_FILE;
     }
-    return dt_inventory_write(directory, DT_MANIFEST_FILE, files, err);
+    return dt_directory_manifest_write(directory, DT_MANIFEST_FILE, files, err);
 }
 
 static int sync_directories(const char *directory, bool averaged, struct dt_error *err)
@@ -341,15 +344,15 @@ static int take_place(const char *temporary, const char *final, struct dt_error 
     if (errno != EEXIST && errno != ENOTEMPTY)
         return dt_fail_errno(err, "cannot rename to '%s'", final);
     if (renameat2(AT_FDCWD, temporary, AT_FDCWD, final, RENAME_EXCHANGE) == 0)
-        return dt_remove_tree(temporary, err);
-    DT_TRY(dt_remove_tree(final, err)); /* a file system that cannot exchange */
+        return dt_file_remove_tree(temporary, err);
+    DT_TRY(dt_file_remove_tree(final, err)); /* a file system that cannot exchange */
     return rename(temporary, final) < 0 ? dt_fail_errno(err, "cannot rename to '%s'", final) : 0;
 }
 
 static int point(const char *run, const char *link, const char *name, struct dt_error *err)
 {
     char *path = dt_path_join(run, link);
-    int rc = dt_replace_symlink(name, path, err);
+    int rc = dt_file_replace_symlink(name, path, err);
     free(path);
     return rc;
 }
@@ -368,21 +371,21 @@ static int publish(const char *run, const char *temporary, const struct dt_progr
     return rc;
 }
 
-int dt_checkpoint_begin(const char *directory, const struct dt_store *store,
+int dt_checkpoint_begin(const char *directory, const struct dt_train_state *store,
                         const struct dt_run_identity *identity, struct dt_error *err)
 {
     char *trainer = dt_path_join(directory, DT_TRAINER_DIR);
     char *average = dt_path_join(directory, AVERAGE_DIR);
-    int rc = dt_make_directories(trainer, err);
+    int rc = dt_file_make_directories(trainer, err);
     rc = rc < 0 ? rc : save_model(directory, store, identity, err);
     if (rc == 0 && store->averaged)
-        rc = dt_make_directories(average, err);
+        rc = dt_file_make_directories(average, err);
     if (rc == 0 && store->averaged)
         rc = save_model(average, store, identity, err);
     rc = rc < 0 ? rc : save_texts(directory, identity, err);
-    for (int i = 0; rc == 0 && i < DT_PARTS; i++)
-        if (dt_state_has(store, (enum dt_part)i))
-            rc = create_part(directory, store, (enum dt_part)i, err);
+    for (int i = 0; rc == 0 && i < DT_SNAPSHOT_PARTS; i++)
+        if (dt_snapshot_has(store, (enum dt_snapshot_part)i))
+            rc = create_part(directory, store, (enum dt_snapshot_part)i, err);
     free(trainer);
     free(average);
     return rc;
@@ -390,9 +393,9 @@ int dt_checkpoint_begin(const char *directory, const struct dt_store *store,
 
 int dt_checkpoint_write(const char *directory, struct dt_snapshot *snapshot, struct dt_error *err)
 {
-    for (int i = 0; i < DT_PARTS; i++)
-        if (dt_state_has(snapshot->store, (enum dt_part)i))
-            DT_TRY(write_part(directory, snapshot, (enum dt_part)i, err));
+    for (int i = 0; i < DT_SNAPSHOT_PARTS; i++)
+        if (dt_snapshot_has(snapshot->store, (enum dt_snapshot_part)i))
+            DT_TRY(write_part(directory, snapshot, (enum dt_snapshot_part)i, err));
     return 0;
 }
 
@@ -411,13 +414,13 @@ static int check(const char *directory, const struct dt_run_identity *identity,
                  struct dt_error *err)
 {
     char *settings = dt_path_join(directory, SETTINGS_FILE);
-    int rc = dt_inventory_verify(directory, DT_MANIFEST_FILE, err);
+    int rc = dt_directory_manifest_verify(directory, DT_MANIFEST_FILE, err);
     rc = rc < 0 ? rc : check_settings(settings, identity->settings, err);
     free(settings);
     return rc;
 }
 
-int dt_checkpoint_load(const char *directory, struct dt_store *store,
+int dt_checkpoint_load(const char *directory, struct dt_train_state *store,
                        struct dt_progress_state *state, const struct dt_run_identity *identity,
                        struct dt_error *err)
 {
@@ -427,12 +430,12 @@ int dt_checkpoint_load(const char *directory, struct dt_store *store,
     rc = dt_comm_agree(comm, rc, err);
     if (rc == 0) {
         rc = dt_progress_state_read(state, identity->data, state_path, err);
-        for (int i = 0; rc == 0 && i < DT_PARTS; i++)
-            rc = load_part(directory, store, (enum dt_part)i, state->error_replicas, err);
+        for (int i = 0; rc == 0 && i < DT_SNAPSHOT_PARTS; i++)
+            rc = load_part(directory, store, (enum dt_snapshot_part)i, state->error_replicas, err);
         rc = dt_comm_agree(comm, rc, err);
     }
     if (rc == 0)
-        dt_store_publish(store);
+        dt_train_state_publish(store);
     free(state_path);
     return rc;
 }
@@ -509,7 +512,7 @@ static int remove_checkpoint(const char *run, long step, struct dt_error *err)
     char name[NAME_SIZE], *path = dt_path_join(run, name_of(step, name));
     char *temporary = dt_checkpoint_path(run, step);
     int rc = rename(path, temporary) < 0 ? dt_fail_errno(err, "cannot rename '%s'", path)
-                                         : dt_remove_tree(temporary, err);
+                                         : dt_file_remove_tree(temporary, err);
     free(path);
     free(temporary);
     return rc;
@@ -544,7 +547,7 @@ int dt_checkpoint_clean(const char *run, struct dt_error *err)
         if (strncmp(e->d_name, TEMPORARY, strlen(TEMPORARY)) != 0)
             continue;
         char *path = dt_path_join(run, e->d_name);
-        rc = dt_remove_tree(path, err);
+        rc = dt_file_remove_tree(path, err);
         free(path);
     }
     closedir(dir);

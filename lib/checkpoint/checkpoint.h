@@ -37,7 +37,7 @@ struct dt_run_identity {
 /* Where the checkpoint of a step is made; owned by the caller. */
 char *dt_checkpoint_path(const char *run, long step);
 /* Making one, in three parts. One rank makes directory, with all but tensors: */
-int dt_checkpoint_begin(const char *directory, const struct dt_store *store,
+int dt_checkpoint_begin(const char *directory, const struct dt_train_state *store,
                         const struct dt_run_identity *identity, struct dt_error *err) DT_MUST_CHECK;
 /* then each writes what it owns of these, to the disk: */
 int dt_checkpoint_write(const char *directory, struct dt_snapshot *snapshot,
@@ -55,7 +55,7 @@ int dt_checkpoint_hash(const char *run, uint64_t *parameters, struct dt_error *e
 /* Restores model, moments and state from a checkpoint directory; all ranks do. Settings that
  * change the meaning of a step must be those of the checkpoint; the first that
  * is not is named. */
-int dt_checkpoint_load(const char *directory, struct dt_store *store,
+int dt_checkpoint_load(const char *directory, struct dt_train_state *store,
                        struct dt_progress_state *state, const struct dt_run_identity *identity,
                        struct dt_error *err) DT_MUST_CHECK;
 

@@ -20,13 +20,13 @@ static void add(struct list *list, const struct dt_param *p, const char *what, i
     snprintf(t->name, sizeof t->name, "%s%s.%s", p->name, p->copy ? ".head" : "", what);
 }
 
-static void add_table(struct list *list, const struct dt_store *s, const struct dt_table *t,
-                      long replicas)
+static void add_table(struct list *list, const struct dt_train_state *s, const struct dt_table *t,
+                      long dp_size)
 {
     for (int i = 0; i < t->count; i++) {
         const struct dt_param *p = &t->params[i];
         int64_t thin = dt_compression_thin(&s->compression, p);
-        for (long r = 0; r < replicas; r++) {
+        for (long r = 0; r < dp_size; r++) {
             char what[32];
             snprintf(what, sizeof what, "error.%ld", r);
             add(list, p, what, p->shape[0], p->shape[1]);
@@ -37,36 +37,37 @@ static void add_table(struct list *list, const struct dt_store *s, const struct 
 }
 
 /* Of the stages before that one. */
-static struct list list_of(const struct dt_store *s, long replicas, int stages)
+static struct list list_of(const struct dt_train_state *s, long dp_size, int stages)
 {
     struct list list = {0};
     struct dt_model_part part = s->model->part;
     for (part.stage = 0; part.stage < stages; part.stage++) {
         struct dt_table table;
         dt_table_init(&table, &s->model->config, &part);
-        add_table(&list, s, &table, replicas);
+        add_table(&list, s, &table, dp_size);
         dt_table_release(&table);
     }
     return list;
 }
 
-struct dt_named_tensor *dt_feedback_tensors(const struct dt_store *s, long replicas, int *count)
+struct dt_named_tensor *dt_error_feedback_tensors(const struct dt_train_state *s, long dp_size,
+                                                  int *count)
 {
-    struct list list = list_of(s, replicas, s->model->part.stages);
+    struct list list = list_of(s, dp_size, s->model->part.stages);
     *count = (int)list.count;
     return list.items;
 }
 
-struct dt_state_piece *dt_feedback_pieces(const struct dt_store *s, bool kept, long replicas,
-                                          size_t *count)
+struct dt_snapshot_piece *dt_error_feedback_pieces(const struct dt_train_state *s, bool kept,
+                                                   long dp_size, size_t *count)
 {
     const struct dt_compression *c = &s->compression;
     const struct dt_table *t = &s->model->table;
-    long rank = dt_comm_rank(s->parallel.replicas.all),
-         size = dt_comm_size(s->parallel.replicas.all);
-    struct dt_state_piece *pieces =
-        dt_alloc((size_t)t->count * (size_t)(replicas / size + 2), sizeof *pieces);
-    struct list before = list_of(s, replicas, s->model->part.stage);
+    long rank = dt_comm_rank(s->parallel.dp_group.all),
+         size = dt_comm_size(s->parallel.dp_group.all);
+    struct dt_snapshot_piece *pieces =
+        dt_alloc((size_t)t->count * (size_t)(dp_size / size + 2), sizeof *pieces);
+    struct list before = list_of(s, dp_size, s->model->part.stage);
     int tensor = (int)before.count; /* where this stage's begin */
     float *thin = c->thin;
     free(before.items);
@@ -75,12 +76,12 @@ struct dt_state_piece *dt_feedback_pieces(const struct dt_store *s, bool kept, l
         const struct dt_param *p = &t->params[i];
         int64_t elements = dt_compression_thin(c, p);
         float *errors = c->errors ? c->errors + p->offset : NULL;
-        for (long r = rank; r < replicas; r += size)
+        for (long r = rank; r < dp_size; r += size)
             pieces[(*count)++] =
-                (struct dt_state_piece){tensor + (int)r, 0, p->count, errors, r >= size};
-        tensor += (int)replicas;
+                (struct dt_snapshot_piece){tensor + (int)r, 0, p->count, errors, r >= size};
+        tensor += (int)dp_size;
         if (elements > 0 && (kept || rank == 0))
-            pieces[(*count)++] = (struct dt_state_piece){tensor, 0, elements, thin, false};
+            pieces[(*count)++] = (struct dt_snapshot_piece){tensor, 0, elements, thin, false};
         tensor += elements > 0;
         thin = thin ? thin + elements : NULL;
     }

@@ -14,10 +14,10 @@
 
 #include "checkpoint/snapshot.h"
 
-/* As dt_state_tensors and dt_state_pieces, of so many replicas. */
-struct dt_named_tensor *dt_feedback_tensors(const struct dt_store *store, long replicas,
-                                            int *count);
-struct dt_state_piece *dt_feedback_pieces(const struct dt_store *store, bool kept, long replicas,
-                                          size_t *count);
+/* As dt_snapshot_tensors and dt_snapshot_pieces, of so many replicas. */
+struct dt_named_tensor *dt_error_feedback_tensors(const struct dt_train_state *store, long dp_size,
+                                                  int *count);
+struct dt_snapshot_piece *dt_error_feedback_pieces(const struct dt_train_state *store, bool kept,
+                                                   long dp_size, size_t *count);
 
 #endif

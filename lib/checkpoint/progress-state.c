@@ -11,8 +11,8 @@
 
 static void add_hex(struct json_object *object, const char *name, uint64_t value)
 {
-    char hex[DT_HEX64];
-    dt_json_object_add(object, name, dt_json_new_string(dt_hex64(value, hex)));
+    char hex[DT_HASH_HEX];
+    dt_json_object_add(object, name, dt_json_new_string(dt_hash_hex(value, hex)));
 }
 
 static void add_int(struct json_object *object, const char *name, long value)
@@ -154,7 +154,7 @@ static int parse(struct dt_progress_state *s, struct json_object *o, uint64_t da
 {
     int64_t version, samples;
     const char *trained_on;
-    char hex[DT_HEX64];
+    char hex[DT_HASH_HEX];
     DT_TRY(dt_json_get_int(o, "version", path, &version, err));
     if (version != 1)
         return dt_fail(err, DT_EFORMAT, "%s: has version %" PRId64 ", this program reads 1", path,
@@ -165,7 +165,7 @@ static int parse(struct dt_progress_state *s, struct json_object *o, uint64_t da
     DT_TRY(dt_json_get_real(o, "seconds", path, &s->seconds, err));
     DT_TRY(parse_logged_lines(s, o, path, err));
     DT_TRY(dt_json_get_string(o, "data", path, &trained_on, err));
-    if (strcmp(trained_on, dt_hex64(data, hex)) != 0)
+    if (strcmp(trained_on, dt_hash_hex(data, hex)) != 0)
         return dt_fail(err, DT_EINVALID, "%s: the run was trained on other data", path);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         struct json_object *part;

@@ -10,29 +10,31 @@
 
 /* --- pieces ----------------------------------------------------------------------------------- */
 
-bool dt_state_has(const struct dt_store *s, enum dt_part part)
+bool dt_snapshot_has(const struct dt_train_state *s, enum dt_snapshot_part part)
 {
-    if (part == DT_PART_AVERAGE)
+    if (part == DT_SNAPSHOT_AVERAGE)
         return s->averaged;
-    if (part == DT_PART_OUTER)
+    if (part == DT_SNAPSHOT_OUTER)
         return s->outer;
-    return part != DT_PART_FEEDBACK || dt_compress_has_error_feedback(s->compression.kind);
+    return part != DT_SNAPSHOT_ERROR_FEEDBACK ||
+           dt_compress_has_error_feedback(s->compression.kind);
 }
 
-struct dt_named_tensor *dt_state_tensors(const struct dt_store *s, enum dt_part part, long replicas,
-                                         int *count)
+struct dt_named_tensor *dt_snapshot_tensors(const struct dt_train_state *s,
+                                            enum dt_snapshot_part part, long dp_size, int *count)
 {
     struct dt_table whole;
     struct dt_named_tensor *list;
     int *seconds;
-    if (part == DT_PART_FEEDBACK)
-        return dt_feedback_tensors(s, replicas, count);
+    if (part == DT_SNAPSHOT_ERROR_FEEDBACK)
+        return dt_error_feedback_tensors(s, dp_size, count);
     dt_table_init(&whole, &s->model->config, NULL);
-    if (part == DT_PART_MOMENTS) {
+    if (part == DT_SNAPSHOT_MOMENTS) {
         list = dt_optimizer_named_tensors(&whole, s->optimizer.wanted, &seconds, count);
         free(seconds);
     } else {
-        list = dt_model_named_tensors(&whole, NULL, part == DT_PART_OUTER ? ".outer_momentum" : "");
+        list = dt_model_named_tensors(&whole, NULL,
+                                      part == DT_SNAPSHOT_OUTER ? ".outer_momentum" : "");
         *count = whole.count;
     }
     dt_table_release(&whole);
@@ -41,14 +43,14 @@ struct dt_named_tensor *dt_state_tensors(const struct dt_store *s, enum dt_part 
 
 /* Pieces of one part. */
 struct list {
-    struct dt_state_piece *items;
+    struct dt_snapshot_piece *items;
     size_t count, capacity;
 };
 
 static void add_piece(struct list *list, int tensor, int64_t first, int64_t count, float *device)
 {
     DT_GROW(list->items, list->count, list->capacity);
-    list->items[list->count++] = (struct dt_state_piece){tensor, first, count, device, false};
+    list->items[list->count++] = (struct dt_snapshot_piece){tensor, first, count, device, false};
 }
 
 /* Elements from to below end of a tensor here, of which the first lies at device, where they
@@ -66,7 +68,7 @@ static void add_runs(struct list *list, const struct dt_param *p, int tensor, in
     }
 }
 
-static const struct dt_segment *segment_of(const struct dt_store *s, int param)
+static const struct dt_segment *segment_of(const struct dt_train_state *s, int param)
 {
     for (int i = 0; i < s->optimizer.count; i++)
         if (s->optimizer.segments[i].param == param)
@@ -74,7 +76,7 @@ static const struct dt_segment *segment_of(const struct dt_store *s, int param)
     return NULL;
 }
 
-static void add_moments(struct list *list, const struct dt_store *s, int param, int64_t from,
+static void add_moments(struct list *list, const struct dt_train_state *s, int param, int64_t from,
                         int64_t end, const int *seconds)
 {
     const struct dt_optimizer *o = &s->optimizer;
@@ -88,7 +90,7 @@ static void add_moments(struct list *list, const struct dt_store *s, int param, 
 }
 
 /* Places of second moments in the list of the moments; owned by the caller. */
-static int *second_places(const struct dt_store *s)
+static int *second_places(const struct dt_train_state *s)
 {
     struct dt_table whole;
     int *seconds, count;
@@ -99,32 +101,34 @@ static int *second_places(const struct dt_store *s)
 }
 
 /* Where what is kept of a bucket lies; NULL: nowhere yet. */
-static float *place_of(const struct dt_store *s, enum dt_part part, int bucket)
+static float *place_of(const struct dt_train_state *s, enum dt_snapshot_part part, int bucket)
 {
-    if (part == DT_PART_OUTER)
+    if (part == DT_SNAPSHOT_OUTER)
         return s->velocity ? s->velocity + s->kept[bucket].first : NULL;
-    return part == DT_PART_AVERAGE ? s->averages[bucket] : s->parameters[bucket];
+    return part == DT_SNAPSHOT_AVERAGE ? s->averages[bucket] : s->parameters[bucket];
 }
 
 /* The elements of a tensor that the rank has, or keeps; false if it has none. */
-static bool own_part(const struct dt_store *s, const struct dt_param *p, bool kept, int64_t *from,
-                     int64_t *end)
+static bool own_part(const struct dt_train_state *s, const struct dt_param *p, bool kept,
+                     int64_t *from, int64_t *end)
 {
-    struct dt_range own = kept ? s->kept[p->bucket] : dt_parallel_owned(&s->parallel, p->bucket);
+    struct dt_range own =
+        kept ? s->kept[p->bucket] : dt_data_parallel_owned(&s->parallel, p->bucket);
     *from = own.first > p->offset ? own.first - p->offset : 0;
     *end = own.end < p->offset + p->count ? own.end - p->offset : p->count;
     return *from < *end && (kept || (!p->copy && p->leads));
 }
 
-struct dt_state_piece *dt_state_pieces(const struct dt_store *s, enum dt_part part, bool kept,
-                                       long replicas, size_t *count)
+struct dt_snapshot_piece *dt_snapshot_pieces(const struct dt_train_state *s,
+                                             enum dt_snapshot_part part, bool kept, long dp_size,
+                                             size_t *count)
 {
     const struct dt_table *t = &s->model->table;
     *count = 0;
-    if (!dt_state_has(s, part))
+    if (!dt_snapshot_has(s, part))
         return NULL;
-    if (part == DT_PART_FEEDBACK)
-        return dt_feedback_pieces(s, kept, replicas, count);
+    if (part == DT_SNAPSHOT_ERROR_FEEDBACK)
+        return dt_error_feedback_pieces(s, kept, dp_size, count);
     struct list list = {0};
     int *seconds = second_places(s);
     for (int i = 0; i < t->count; i++) {
@@ -133,7 +137,7 @@ struct dt_state_piece *dt_state_pieces(const struct dt_store *s, enum dt_part pa
         int64_t from, end;
         if (!own_part(s, p, kept, &from, &end))
             continue;
-        if (part == DT_PART_MOMENTS)
+        if (part == DT_SNAPSHOT_MOMENTS)
             add_moments(&list, s, i, from, end, seconds);
         else
             add_runs(&list, p, p->number, from, end,
@@ -146,33 +150,33 @@ struct dt_state_piece *dt_state_pieces(const struct dt_store *s, enum dt_part pa
 
 /* --- snapshots -------------------------------------------------------------------------------- */
 
-static struct dt_state_piece *owned_pieces(const struct dt_store *s, enum dt_part part,
-                                           size_t *count)
+static struct dt_snapshot_piece *owned_pieces(const struct dt_train_state *s,
+                                              enum dt_snapshot_part part, size_t *count)
 {
-    return dt_state_pieces(s, part, false, dt_comm_size(s->parallel.replicas.all), count);
+    return dt_snapshot_pieces(s, part, false, dt_comm_size(s->parallel.dp_group.all), count);
 }
 
 /* As the pieces, which of a slice are very many, would add up to. */
-static int64_t count_elements(const struct dt_store *s, enum dt_part part)
+static int64_t count_elements(const struct dt_train_state *s, enum dt_snapshot_part part)
 {
     const struct dt_table *t = &s->model->table;
     int64_t elements = 0, from, end;
-    for (int i = 0; i < t->count && dt_state_has(s, part); i++) {
+    for (int i = 0; i < t->count && dt_snapshot_has(s, part); i++) {
         if (!own_part(s, &t->params[i], false, &from, &end))
             continue;
-        bool two = part == DT_PART_MOMENTS && segment_of(s, i)->second >= 0;
+        bool two = part == DT_SNAPSHOT_MOMENTS && segment_of(s, i)->second >= 0;
         elements += (two ? 2 : 1) * (end - from);
     }
     return elements;
 }
 
-static size_t part_bytes(const struct dt_store *s, enum dt_part part)
+static size_t part_bytes(const struct dt_train_state *s, enum dt_snapshot_part part)
 {
     size_t count;
     int64_t elements = 0;
-    if (part != DT_PART_FEEDBACK)
+    if (part != DT_SNAPSHOT_ERROR_FEEDBACK)
         return (size_t)count_elements(s, part) * sizeof(float);
-    struct dt_state_piece *pieces = owned_pieces(s, part, &count);
+    struct dt_snapshot_piece *pieces = owned_pieces(s, part, &count);
     for (size_t i = 0; i < count; i++)
         elements += pieces[i].count;
     free(pieces);
@@ -180,15 +184,15 @@ static size_t part_bytes(const struct dt_store *s, enum dt_part part)
 }
 
 /* Where a part begins in a whole snapshot. */
-static size_t part_offset(const struct dt_store *s, enum dt_part part)
+static size_t part_offset(const struct dt_train_state *s, enum dt_snapshot_part part)
 {
     size_t offset = 0;
     for (int i = 0; i < (int)part; i++)
-        offset += part_bytes(s, (enum dt_part)i);
+        offset += part_bytes(s, (enum dt_snapshot_part)i);
     return offset;
 }
 
-void dt_snapshot_plan(struct dt_snapshot *s, const struct dt_store *store, bool whole)
+void dt_snapshot_plan(struct dt_snapshot *s, const struct dt_train_state *store, bool whole)
 {
     *s = (struct dt_snapshot){.store = store, .whole = whole};
 }
@@ -197,9 +201,9 @@ size_t dt_snapshot_bytes(const struct dt_snapshot *s)
 {
     size_t largest = 0;
     if (s->whole)
-        return part_offset(s->store, DT_PARTS);
-    for (int i = 0; i < DT_PARTS; i++) {
-        size_t bytes = part_bytes(s->store, (enum dt_part)i);
+        return part_offset(s->store, DT_SNAPSHOT_PARTS);
+    for (int i = 0; i < DT_SNAPSHOT_PARTS; i++) {
+        size_t bytes = part_bytes(s->store, (enum dt_snapshot_part)i);
         largest = bytes > largest ? bytes : largest;
     }
     return largest;
@@ -216,12 +220,12 @@ void dt_snapshot_release(struct dt_snapshot *s)
     s->memory = NULL;
 }
 
-static void fetch(struct dt_snapshot *s, enum dt_part part, char *to)
+static void fetch(struct dt_snapshot *s, enum dt_snapshot_part part, char *to)
 {
     struct dt_device *dev = s->store->model->device;
     size_t count;
     const char *end = to + part_bytes(s->store, part);
-    struct dt_state_piece *pieces = owned_pieces(s->store, part, &count);
+    struct dt_snapshot_piece *pieces = owned_pieces(s->store, part, &count);
     for (size_t i = 0; i < count; i++) {
         size_t bytes = (size_t)pieces[i].count * sizeof(float);
         dev->ops->download(dev, to, pieces[i].device, bytes);
@@ -234,11 +238,12 @@ static void fetch(struct dt_snapshot *s, enum dt_part part, char *to)
 void dt_snapshot_take(struct dt_snapshot *s, const struct dt_progress_state *state)
 {
     s->state = *state;
-    for (int i = 0; s->whole && i < DT_PARTS; i++)
-        fetch(s, (enum dt_part)i, s->memory + part_offset(s->store, (enum dt_part)i));
+    for (int i = 0; s->whole && i < DT_SNAPSHOT_PARTS; i++)
+        fetch(s, (enum dt_snapshot_part)i,
+              s->memory + part_offset(s->store, (enum dt_snapshot_part)i));
 }
 
-const float *dt_snapshot_part(struct dt_snapshot *s, enum dt_part part)
+const float *dt_snapshot_host_part(struct dt_snapshot *s, enum dt_snapshot_part part)
 {
     char *memory = s->whole ? s->memory + part_offset(s->store, part) : s->memory;
     if (!s->whole)

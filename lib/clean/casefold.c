@@ -22,11 +22,11 @@ static bool fold(const char *p, struct dt_buffer *out)
     return size != length || memcmp(bytes, p, size) != 0;
 }
 
-uint64_t dt_casefold(const char *text, size_t size, struct dt_buffer *out)
+uint64_t dt_normalize_casefold(const char *text, size_t size, struct dt_buffer *out)
 {
     uint64_t changed = 0;
     for (size_t i = 0; i < size;) {
-        size_t plain = dt_ascii_prefix(text + i, size - i);
+        size_t plain = dt_utf8_ascii_prefix(text + i, size - i);
         dt_buffer_append(out, text + i, plain);
         for (char *p = out->data + out->size - plain; plain > 0; plain--, p++, i++) {
             if (*p < 'A' || *p > 'Z')

@@ -260,9 +260,9 @@ static int reject_late(struct dt_cleaner *c, struct batch *b, int i, struct dt_r
 
 static int reject_duplicate(struct dt_cleaner *c, struct batch *b, int i, struct dt_error *err)
 {
-    char high[DT_HEX64], low[DT_HEX64], value[2 * DT_HEX64 + 2];
-    snprintf(value, sizeof value, "\"%s%s\"", dt_hex64(b->outcomes[i].hash.high, high),
-             dt_hex64(b->outcomes[i].hash.low, low));
+    char high[DT_HASH_HEX], low[DT_HASH_HEX], value[2 * DT_HASH_HEX + 2];
+    snprintf(value, sizeof value, "\"%s%s\"", dt_hash_hex(b->outcomes[i].hash.high, high),
+             dt_hash_hex(b->outcomes[i].hash.low, low));
     return reject_late(c, b, i, c->duplicate, value, err);
 }
 
@@ -271,8 +271,8 @@ static int write_new_parts(struct dt_cleaner *c, struct batch *b, int i, struct 
 {
     struct dt_document *document = &b->documents[i];
     uint64_t removed =
-        dt_remove_seen_parts(&c->seen_parts, c->options.dedup_part == DT_DEDUP_PARAGRAPHS,
-                             document->text.data, &document->text.size);
+        dt_paragraphs_remove_seen(&c->seen_parts, c->options.dedup_part == DT_DEDUP_PARAGRAPHS,
+                                  document->text.data, &document->text.size);
     if (document->text.data)
         document->text.data[document->text.size] = '\0';
     if (removed > 0 && document->text.size == 0) {
@@ -344,7 +344,7 @@ int dt_cleaner_new(struct dt_cleaner **result, const struct dt_clean_options *op
                    struct dt_error *err)
 {
     struct dt_cleaner *c = dt_alloc(1, sizeof *c);
-    int rc = dt_rules_select(options, c->rules, &c->rule_count, err);
+    int rc = dt_rule_select(options, c->rules, &c->rule_count, err);
     *result = NULL;
     if (rc < 0) {
         free(c);
@@ -353,9 +353,10 @@ int dt_cleaner_new(struct dt_cleaner **result, const struct dt_clean_options *op
     c->options = *options;
     c->in = in;
     /* attributes are not documents, and take no marks */
-    c->out = dt_document_writer_to(out, options->measure_only ? DT_TO_TEXT : options->to);
+    c->out =
+        dt_document_writer_to(out, options->measure_only ? DT_DOCUMENT_OUTPUT_TEXT : options->to);
     if (rejects)
-        c->rejects = dt_document_writer_to(rejects, DT_TO_JSONL);
+        c->rejects = dt_document_writer_to(rejects, DT_DOCUMENT_OUTPUT_JSONL);
     for (int i = 0; i < c->rule_count; i++)
         add_count(c, true, c->rules[i].name);
     c->near = add_count(c, options->drop != NULL, "near-duplicate");

@@ -45,7 +45,7 @@ static size_t control_length(const char *p, size_t size)
     return 1;
 }
 
-uint64_t dt_remove_controls(char *text, size_t *size)
+uint64_t dt_control_remove(char *text, size_t *size)
 {
     uint64_t removed = 0;
     size_t kept = 0, from = 0; /* [from, i) stays and has still to move to kept */
@@ -68,7 +68,7 @@ uint64_t dt_remove_controls(char *text, size_t *size)
     return removed;
 }
 
-uint64_t dt_unify_line_ends(char *text, size_t *size)
+uint64_t dt_control_unify_line_ends(char *text, size_t *size)
 {
     const char *first = *size ? memchr(text, '\r', *size) : NULL;
     if (first == NULL)

@@ -19,7 +19,7 @@ static size_t invisible_length(const unsigned char *p, size_t size)
     return c >= 0xa0 && c <= 0xaf ? 3 : 0; /* U+2060 - U+206F */
 }
 
-uint64_t dt_remove_invisible(char *text, size_t *size)
+uint64_t dt_control_remove_invisible(char *text, size_t *size)
 {
     uint64_t removed = 0;
     size_t kept = 0;

@@ -3,21 +3,21 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "clean/mask-text.h"
+#include "clean/mask-internal.h"
 #include "clean/mask.h"
 
 /* --- mail ------------------------------------------------------------------------------------- */
 
 static bool is_local(char c)
 {
-    return dt_is_name(c) || (c != '\0' && strchr("!#$%&'*+/=?^_`{|}~-.", c) != NULL);
+    return dt_mask_is_name(c) || (c != '\0' && strchr("!#$%&'*+/=?^_`{|}~-.", c) != NULL);
 }
 
 /* Bytes of a letter of names at i: ASCII, or Latin with marks (U+00C0 to U+024F); digits too. */
 static size_t name_size(const char *text, size_t size, size_t i)
 {
     unsigned char lead = i + 1 < size ? (unsigned char)text[i] : 0;
-    return lead >= 0xc3 && lead <= 0xc9 ? 2 : i < size && dt_is_name(text[i]);
+    return lead >= 0xc3 && lead <= 0xc9 ? 2 : i < size && dt_mask_is_name(text[i]);
 }
 
 /* The end of a host name of two labels and more at i, or i. */
@@ -34,7 +34,7 @@ static size_t host_end(const char *text, size_t size, size_t i)
         if (stop == label || text[label] == '-')
             break;
         labels++;
-        if (labels >= 2 && stop - label >= 2 && dt_is_letter(text[label]))
+        if (labels >= 2 && stop - label >= 2 && dt_mask_is_letter(text[label]))
             end = stop;
         if (stop != i || i == size || text[i] != '.')
             break;
@@ -43,7 +43,7 @@ static size_t host_end(const char *text, size_t size, size_t i)
     return end > start ? end : start;
 }
 
-bool dt_find_email(const char *text, size_t size, size_t start, struct dt_mask_place *place)
+bool dt_mask_find_email(const char *text, size_t size, size_t start, struct dt_mask_place *place)
 {
     size_t at = start;
     while (at < size) {
@@ -100,7 +100,7 @@ static size_t ipv4_end(const char *text, size_t size, size_t i, uint32_t *addres
         size_t digits = 0;
         if (part > 0 && (i == size || text[i++] != '.'))
             return start;
-        for (; digits < 4 && i < size && dt_is_digit(text[i]); digits++)
+        for (; digits < 4 && i < size && dt_mask_is_digit(text[i]); digits++)
             value = 10 * value + (uint32_t)(text[i++] - '0');
         if (digits == 0 || digits > 3 || value > 255)
             return start;
@@ -112,24 +112,24 @@ static size_t ipv4_end(const char *text, size_t size, size_t i, uint32_t *addres
 /* Nothing of an address, and no longer row of numbers, comes before. */
 static bool begins_ipv4(const char *text, size_t i)
 {
-    if (i > 0 && dt_is_name(text[i - 1]))
+    if (i > 0 && dt_mask_is_name(text[i - 1]))
         return false;
-    return !(i > 1 && text[i - 1] == '.' && dt_is_digit(text[i - 2]));
+    return !(i > 1 && text[i - 1] == '.' && dt_mask_is_digit(text[i - 2]));
 }
 
 /* Nothing of an address, and no longer row of numbers, follows. */
 static bool ends_ipv4(const char *text, size_t size, size_t i)
 {
-    if (i < size && dt_is_name(text[i]))
+    if (i < size && dt_mask_is_name(text[i]))
         return false;
-    return !(i + 1 < size && text[i] == '.' && dt_is_digit(text[i + 1]));
+    return !(i + 1 < size && text[i] == '.' && dt_mask_is_digit(text[i + 1]));
 }
 
-bool dt_find_ipv4(const char *text, size_t size, size_t start, struct dt_mask_place *place)
+bool dt_mask_find_ipv4(const char *text, size_t size, size_t start, struct dt_mask_place *place)
 {
     for (size_t i = start, end; i < size; i = end) {
         end = i + 1;
-        if (!dt_is_digit(text[i]))
+        if (!dt_mask_is_digit(text[i]))
             continue;
         uint32_t address;
         size_t to = ipv4_end(text, size, i, &address);
@@ -138,8 +138,8 @@ bool dt_find_ipv4(const char *text, size_t size, size_t start, struct dt_mask_pl
             *place = (struct dt_mask_place){i, to};
             return true;
         }
-        while (end < size && (dt_is_digit(text[end]) ||
-                              (text[end] == '.' && end + 1 < size && dt_is_digit(text[end + 1]))))
+        while (end < size && (dt_mask_is_digit(text[end]) || (text[end] == '.' && end + 1 < size &&
+                                                              dt_mask_is_digit(text[end + 1]))))
             end++;
     }
     return false;
@@ -147,7 +147,7 @@ bool dt_find_ipv4(const char *text, size_t size, size_t start, struct dt_mask_pl
 
 static bool is_hex(char c)
 {
-    return dt_is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+    return dt_mask_is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
 /* Global unicast (2000::/3) but what is kept for protocols, examples and 6to4. */
@@ -169,7 +169,7 @@ static size_t ipv6_end(const char *text, size_t size, size_t i)
     while (to < size && to - i < sizeof copy - 1 && (is_hex(text[to]) || text[to] == ':'))
         to++;
     for (; to > i + 4; to--) {
-        if (to < size && (dt_is_name(text[to]) || (text[to] == ':' && text[to - 1] == ':')))
+        if (to < size && (dt_mask_is_name(text[to]) || (text[to] == ':' && text[to - 1] == ':')))
             continue;
         memcpy(copy, text + i, to - i);
         copy[to - i] = '\0';
@@ -179,7 +179,7 @@ static size_t ipv6_end(const char *text, size_t size, size_t i)
     return i;
 }
 
-bool dt_find_ipv6(const char *text, size_t size, size_t start, struct dt_mask_place *place)
+bool dt_mask_find_ipv6(const char *text, size_t size, size_t start, struct dt_mask_place *place)
 {
     for (size_t at = start; at < size;) {
         const char *colon = memchr(text + at, ':', size - at);
@@ -191,7 +191,7 @@ bool dt_find_ipv6(const char *text, size_t size, size_t start, struct dt_mask_pl
         at = (size_t)(colon - text) + 1;
         /* What is public begins with a label of four digits, 2000 to 3fff. */
         if (at - 1 - from != 4 || (text[from] != '2' && text[from] != '3') ||
-            (from > 0 && dt_is_name(text[from - 1])))
+            (from > 0 && dt_mask_is_name(text[from - 1])))
             continue;
         size_t to = ipv6_end(text, size, from);
         if (to == from)

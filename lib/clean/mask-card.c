@@ -2,7 +2,7 @@
 /* Credit cards (ISO 7812). */
 #include <string.h>
 
-#include "clean/mask-text.h"
+#include "clean/mask-internal.h"
 #include "clean/mask.h"
 
 #define MOST_DIGITS 19
@@ -66,11 +66,11 @@ static bool is_valid(const char *digits, size_t count)
 /* The place after the gap at i, if digits follow; else i. */
 static size_t after_gap(const char *text, size_t size, size_t i, bool *single)
 {
-    size_t gaps = dt_gaps(text, size, i), p = i + gaps;
-    if (gaps == 0 || p >= size || !dt_is_digit(text[p]))
+    size_t gaps = dt_mask_gaps(text, size, i), p = i + gaps;
+    if (gaps == 0 || p >= size || !dt_mask_is_digit(text[p]))
         return i;
     bool simple = gaps == 1 && (text[i] == ' ' || text[i] == '-');
-    *single = *single && (simple || dt_invisible(text, size, i) == gaps);
+    *single = *single && (simple || dt_mask_invisible(text, size, i) == gaps);
     return p;
 }
 
@@ -82,7 +82,7 @@ static void take_groups(const char *text, size_t size, size_t i, struct groups *
     g->whole = false;
     g->single = true;
     do {
-        for (i = next; i < size && dt_is_digit(text[i]); i++) {
+        for (i = next; i < size && dt_mask_is_digit(text[i]); i++) {
             if (digits == MOST_DIGITS)
                 return;
             g->digits[digits++] = text[i];
@@ -114,29 +114,29 @@ static bool is_printed_so(const struct groups *g, size_t count)
 static size_t card_end(const char *text, size_t size, size_t i)
 {
     struct groups g;
-    bool fraction = i > 1 && text[i - 1] == '.' && dt_is_digit(text[i - 2]);
+    bool fraction = i > 1 && text[i - 1] == '.' && dt_mask_is_digit(text[i - 2]);
     take_groups(text, size, i, &g);
     for (size_t n = g.count; n > 0 && !fraction; n--) {
         size_t digits = g.group[n - 1].digits, end = g.group[n - 1].end;
         bool form = is_printed_so(&g, n) || (n == g.count && g.whole && g.single);
         if (form && digits >= 13 && is_valid(g.digits, digits) &&
-            dt_may_stand(text, size, i, end, n > 2))
+            dt_mask_may_stand(text, size, i, end, n > 2))
             return end;
     }
     return i;
 }
 
-bool dt_find_card(const char *text, size_t size, size_t start, struct dt_mask_place *place)
+bool dt_mask_find_card(const char *text, size_t size, size_t start, struct dt_mask_place *place)
 {
     for (size_t i = start; i + 13 <= size; i++) {
-        if (!dt_is_digit(text[i]))
+        if (!dt_mask_is_digit(text[i]))
             continue;
         size_t end = card_end(text, size, i);
         if (end > i) {
             *place = (struct dt_mask_place){i, end};
             return true;
         }
-        while (i + 1 < size && dt_is_digit(text[i + 1])) /* no card begins within a group */
+        while (i + 1 < size && dt_mask_is_digit(text[i + 1])) /* no card begins within a group */
             i++;
     }
     return false;

@@ -2,7 +2,7 @@
 /* Numbers that name a person: accounts and telephones. */
 #include <string.h>
 
-#include "clean/mask-text.h"
+#include "clean/mask-internal.h"
 #include "clean/mask.h"
 
 /* --- IBAN (ISO 13616) ------------------------------------------------------------------------- */
@@ -23,8 +23,8 @@ static size_t iban_length(const char *p)
 
 static unsigned add_mod97(unsigned rest, char c)
 {
-    return dt_is_digit(c) ? (10 * rest + (unsigned)(c - '0')) % 97
-                          : (100 * rest + (unsigned)(c - 'A') + 10) % 97;
+    return dt_mask_is_digit(c) ? (10 * rest + (unsigned)(c - '0')) % 97
+                               : (100 * rest + (unsigned)(c - 'A') + 10) % 97;
 }
 
 /* ISO 7064, mod 97-10: the first four characters come last. */
@@ -52,29 +52,29 @@ static size_t iban_end(const char *text, size_t size, size_t i, bool *grouped)
     bool small = false;
     *grouped = false;
     while (n < length && i < size) {
-        size_t gaps = n >= 4 ? dt_gaps(text, size, i) : 0;
+        size_t gaps = n >= 4 ? dt_mask_gaps(text, size, i) : 0;
         *grouped = *grouped || gaps > 0;
         i += gaps;
-        if (i == size || !dt_is_name(text[i]))
+        if (i == size || !dt_mask_is_name(text[i]))
             break;
         iban[n] = to_capital(text[i]);
         small = small || iban[n] != text[i];
-        digits += dt_is_digit(text[i++]);
+        digits += dt_mask_is_digit(text[i++]);
         n++;
     }
     bool likely = !small || 2 * digits > n;
     return n == length && n > 0 && likely && iban_is_valid(iban, n) ? i : start;
 }
 
-bool dt_find_iban(const char *text, size_t size, size_t start, struct dt_mask_place *place)
+bool dt_mask_find_iban(const char *text, size_t size, size_t start, struct dt_mask_place *place)
 {
     for (size_t i = start; i + 15 <= size; i++) {
-        if (!dt_is_letter(text[i]) || !dt_is_letter(text[i + 1]) || !dt_is_digit(text[i + 2]) ||
-            !dt_is_digit(text[i + 3]))
+        if (!dt_mask_is_letter(text[i]) || !dt_mask_is_letter(text[i + 1]) ||
+            !dt_mask_is_digit(text[i + 2]) || !dt_mask_is_digit(text[i + 3]))
             continue;
         bool grouped;
         size_t end = iban_end(text, size, i, &grouped);
-        if (end == i || !dt_may_stand(text, size, i, end, grouped))
+        if (end == i || !dt_mask_may_stand(text, size, i, end, grouped))
             continue;
         *place = (struct dt_mask_place){i, end};
         return true;
@@ -87,14 +87,14 @@ bool dt_find_iban(const char *text, size_t size, size_t start, struct dt_mask_pl
 /* Bytes of what may be between the digits of a telephone number at i. */
 static size_t phone_gap(const char *text, size_t size, size_t i)
 {
-    size_t gap = dt_gap(text, size, i);
+    size_t gap = dt_mask_gap(text, size, i);
     return gap == 0 && i < size && (text[i] == '(' || text[i] == ')' || text[i] == '/') ? 1 : gap;
 }
 
 static size_t digits_at(const char *text, size_t size, size_t i)
 {
     size_t n = 0;
-    while (i + n < size && dt_is_digit(text[i + n]))
+    while (i + n < size && dt_mask_is_digit(text[i + n]))
         n++;
     return n;
 }
@@ -129,7 +129,7 @@ static bool is_decimal(const char *text, size_t size, size_t i)
     if (whole > 3 || point == size || text[point] != '.')
         return false;
     size_t decimals = digits_at(text, size, point + 1), end = point + 1 + decimals;
-    size_t next = end + dt_gaps(text, size, end), more = digits_at(text, size, next);
+    size_t next = end + dt_mask_gaps(text, size, end), more = digits_at(text, size, next);
     bool another = more <= 3 && next + more < size && text[next + more] == '.';
     if (decimals < 6 || (next > end && more > 0 && !another))
         return false;
@@ -143,21 +143,22 @@ static size_t international_end(const char *text, size_t size, size_t i)
     size_t start = i++, end = start, touched = start, digits = 0, gaps = 0;
     bool grouped = false;
     char before = start > 0 ? text[start - 1] : ' ';
-    if (i == size || text[i] < '1' || text[i] > '9' || dt_is_digit(before))
+    if (i == size || text[i] < '1' || text[i] > '9' || dt_mask_is_digit(before))
         return start;
     if (is_date(text, size, i) || is_thousands(text, size, i) || is_decimal(text, size, i))
         return start;
     while (i < size && digits < 16 && gaps <= DT_MOST_GAPS) {
         size_t gap = phone_gap(text, size, i);
-        if (gap == 0 && !dt_is_digit(text[i]))
+        if (gap == 0 && !dt_mask_is_digit(text[i]))
             break;
         digits += gap == 0;
         gaps = gap > 0 ? gaps + 1 : 0;
         i += gap > 0 ? gap : 1;
-        bool ends = gap == 0 && (i == size || !dt_is_digit(text[i]));
-        bool stands = ends && digits >= 8 && digits <= 15 && (grouped || !dt_is_letter(before));
+        bool ends = gap == 0 && (i == size || !dt_mask_is_digit(text[i]));
+        bool stands =
+            ends && digits >= 8 && digits <= 15 && (grouped || !dt_mask_is_letter(before));
         grouped = grouped || gap > 0;
-        if (stands && (i == size || !dt_is_letter(text[i])))
+        if (stands && (i == size || !dt_mask_is_letter(text[i])))
             end = i;
         else if (stands)
             touched = i;
@@ -171,7 +172,7 @@ static bool take_digits(const char *text, size_t size, size_t *i, size_t count, 
     if (*i + count > size || text[*i] < least)
         return false;
     for (size_t end = *i + count; *i < end; ++*i)
-        if (!dt_is_digit(text[*i]))
+        if (!dt_mask_is_digit(text[*i]))
             return false;
     return true;
 }
@@ -180,10 +181,10 @@ static bool take_digits(const char *text, size_t size, size_t *i, size_t count, 
 static bool take_gap(const char *text, size_t size, size_t *i)
 {
     size_t start = *i, gap;
-    while ((gap = dt_invisible(text, size, *i)) > 0)
+    while ((gap = dt_mask_invisible(text, size, *i)) > 0)
         *i += gap;
-    *i += dt_gap(text, size, *i);
-    while ((gap = dt_invisible(text, size, *i)) > 0)
+    *i += dt_mask_gap(text, size, *i);
+    while ((gap = dt_mask_invisible(text, size, *i)) > 0)
         *i += gap;
     return *i > start;
 }
@@ -193,7 +194,7 @@ static bool take_gap(const char *text, size_t size, size_t *i)
 static size_t american_end(const char *text, size_t size, size_t i)
 {
     size_t start = i;
-    if (start > 0 && dt_is_name(text[start - 1]))
+    if (start > 0 && dt_mask_is_name(text[start - 1]))
         return start;
     if (text[i] == '1' && (i++, !take_gap(text, size, &i)))
         return start;
@@ -203,16 +204,16 @@ static size_t american_end(const char *text, size_t size, size_t i)
         return start;
     bool gap = take_gap(text, size, &i) || bracket;
     if (!gap || !take_digits(text, size, &i, 3, '2') || (!take_gap(text, size, &i) && !bracket) ||
-        !take_digits(text, size, &i, 4, '0') || (i < size && dt_is_digit(text[i])))
+        !take_digits(text, size, &i, 4, '0') || (i < size && dt_mask_is_digit(text[i])))
         return start;
     return i;
 }
 
-bool dt_find_phone(const char *text, size_t size, size_t start, struct dt_mask_place *place)
+bool dt_mask_find_phone(const char *text, size_t size, size_t start, struct dt_mask_place *place)
 {
     for (size_t i = start; i < size; i++) {
         size_t end = i;
-        bool digit = dt_is_digit(text[i]);
+        bool digit = dt_mask_is_digit(text[i]);
         if (text[i] == '+')
             end = international_end(text, size, i);
         else if (text[i] == '(' || digit)
@@ -221,7 +222,8 @@ bool dt_find_phone(const char *text, size_t size, size_t start, struct dt_mask_p
             *place = (struct dt_mask_place){i, end};
             return true;
         }
-        while (digit && i + 1 < size && dt_is_digit(text[i + 1])) /* none begins within a group */
+        while (digit && i + 1 < size &&
+               dt_mask_is_digit(text[i + 1])) /* none begins within a group */
             i++;
     }
     return false;

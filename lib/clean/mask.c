@@ -9,12 +9,12 @@ static const struct {
     const char *replacement;
     bool (*find)(const char *text, size_t size, size_t start, struct dt_mask_place *place);
 } kinds[DT_MASK_KINDS] = {
-    [DT_MASK_EMAIL] = {"|||EMAIL_ADDRESS|||", dt_find_email},
-    [DT_MASK_IPV6] = {"|||IP_ADDRESS|||", dt_find_ipv6},
-    [DT_MASK_IPV4] = {"|||IP_ADDRESS|||", dt_find_ipv4},
-    [DT_MASK_IBAN] = {"|||IBAN|||", dt_find_iban},
-    [DT_MASK_CARD] = {"|||CREDIT_CARD|||", dt_find_card},
-    [DT_MASK_PHONE] = {"|||PHONE_NUMBER|||", dt_find_phone},
+    [DT_MASK_EMAIL] = {"|||EMAIL_ADDRESS|||", dt_mask_find_email},
+    [DT_MASK_IPV6] = {"|||IP_ADDRESS|||", dt_mask_find_ipv6},
+    [DT_MASK_IPV4] = {"|||IP_ADDRESS|||", dt_mask_find_ipv4},
+    [DT_MASK_IBAN] = {"|||IBAN|||", dt_mask_find_iban},
+    [DT_MASK_CARD] = {"|||CREDIT_CARD|||", dt_mask_find_card},
+    [DT_MASK_PHONE] = {"|||PHONE_NUMBER|||", dt_mask_find_phone},
 };
 
 static unsigned bits_of(const char *name, size_t size)

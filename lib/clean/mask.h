@@ -43,11 +43,11 @@ struct dt_mask_place {
 };
 
 /* The finders: the first such place that ends behind start, or false. */
-bool dt_find_email(const char *text, size_t size, size_t start, struct dt_mask_place *place);
-bool dt_find_ipv6(const char *text, size_t size, size_t start, struct dt_mask_place *place);
-bool dt_find_ipv4(const char *text, size_t size, size_t start, struct dt_mask_place *place);
-bool dt_find_iban(const char *text, size_t size, size_t start, struct dt_mask_place *place);
-bool dt_find_card(const char *text, size_t size, size_t start, struct dt_mask_place *place);
-bool dt_find_phone(const char *text, size_t size, size_t start, struct dt_mask_place *place);
+bool dt_mask_find_email(const char *text, size_t size, size_t start, struct dt_mask_place *place);
+bool dt_mask_find_ipv6(const char *text, size_t size, size_t start, struct dt_mask_place *place);
+bool dt_mask_find_ipv4(const char *text, size_t size, size_t start, struct dt_mask_place *place);
+bool dt_mask_find_iban(const char *text, size_t size, size_t start, struct dt_mask_place *place);
+bool dt_mask_find_card(const char *text, size_t size, size_t start, struct dt_mask_place *place);
+bool dt_mask_find_phone(const char *text, size_t size, size_t start, struct dt_mask_place *place);
 
 #endif

@@ -80,7 +80,7 @@ uint64_t dt_measure_chars(struct dt_measures *m)
 static void count_marks(struct dt_measures *m)
 {
     const char *end = m->text + m->size;
-    m->hashes = dt_count_byte(m->text, m->size, '#');
+    m->hashes = dt_utf8_count_byte(m->text, m->size, '#');
     m->dots = 0;
     for (const char *p = m->text; p + 3 <= end && (p = memchr(p, '.', (size_t)(end - p) - 2));)
         if (p[1] == '.' && p[2] == '.')
@@ -197,8 +197,8 @@ static void count_plain_words(struct dt_measures *m)
         size_t from = i;
         uint32_t chars = 0;
         for (; i < m->size; i += n, chars++) {
-            unsigned kind = dt_character(m->text + i, &n);
-            if (kind & DT_BLANK)
+            unsigned kind = dt_character_kind(m->text + i, &n);
+            if (kind & DT_CHARACTER_BLANK)
                 break;
             kinds |= kind;
         }
@@ -208,7 +208,7 @@ static void count_plain_words(struct dt_measures *m)
         }
         DT_GROW(m->lengths, c->count, m->lengths_capacity);
         m->lengths[c->count++] = chars;
-        c->with_letter += (kinds & DT_LETTER) != 0;
+        c->with_letter += (kinds & DT_CHARACTER_LETTER) != 0;
         found |= stop_word_bit(m->text + from, i - from);
     }
     c->stop_words = (size_t)__builtin_popcount(found);
@@ -236,7 +236,7 @@ static void add_element(struct dt_measures *m, struct dt_repeats *r, const char 
 static size_t leading_blanks(const char *text, size_t size)
 {
     size_t i = 0, n;
-    while (i < size && dt_character(text + i, &n) & DT_BLANK)
+    while (i < size && dt_character_kind(text + i, &n) & DT_CHARACTER_BLANK)
         i += n;
     return i;
 }
@@ -248,7 +248,7 @@ static size_t without_blanks(const char *text, size_t size)
         size_t at = size - 1, n;
         while (at > 0 && (text[at] & 0xc0) == 0x80)
             at--;
-        if (!(dt_character(text + at, &n) & DT_BLANK))
+        if (!(dt_character_kind(text + at, &n) & DT_CHARACTER_BLANK))
             break;
         size = at;
     }
@@ -294,7 +294,7 @@ static bool ends_with_stop(const char *line, size_t size)
     size_t at = size - 1, n;
     while (at > 0 && (line[at] & 0xc0) == 0x80)
         at--;
-    return dt_character(line + at, &n) & DT_STOP;
+    return dt_character_kind(line + at, &n) & DT_CHARACTER_STOP;
 }
 
 /* A line as FineWeb's rules see it. */
@@ -311,7 +311,7 @@ static void count_filled_line(struct dt_measures *m, const char *line, size_t si
 
 static void count_lines(struct dt_measures *m)
 {
-    m->lines = (struct dt_line_counts){.feeds = dt_count_byte(m->text, m->size, '\n')};
+    m->lines = (struct dt_line_counts){.feeds = dt_utf8_count_byte(m->text, m->size, '\n')};
     dt_hash_table_clear(&m->table, m->lines.feeds + 1);
     for (size_t i = 0, end; i < m->size; i = end + 1) {
         const char *feed = memchr(m->text + i, '\n', m->size - i);
@@ -334,7 +334,7 @@ static void count_repeats(struct dt_measures *m, const char *text, size_t size, 
 {
     size_t from = 0, i = 0;
     *r = (struct dt_repeats){0};
-    dt_hash_table_clear(&m->table, dt_count_byte(text, size, '\n') + 1);
+    dt_hash_table_clear(&m->table, dt_utf8_count_byte(text, size, '\n') + 1);
     while (i < size) {
         const char *feed = memchr(text + i, '\n', size - i);
         if (feed == NULL)

@@ -191,7 +191,7 @@ static void look_through(struct document *d)
     for (size_t i = 0; i < d->size && (d->whole || !d->mangled);) {
         struct mangled m;
         if ((d->text[i] & 0x80) == 0) {
-            i += dt_ascii_prefix(d->text + i, d->size - i);
+            i += dt_utf8_ascii_prefix(d->text + i, d->size - i);
         } else if (d->text[i] == '\xc3' && find_mangled(d->text + i, d->size - i, &m)) {
             d->mangled = d->mangled || convinces(d, i, &m, last == i);
             last = i += m.taken;
@@ -226,7 +226,7 @@ static uint64_t repair_once(const char *text, size_t size, struct dt_buffer *out
     for (size_t i = 0; i < size;) {
         struct mangled m;
         if ((text[i] & 0x80) == 0) {
-            i += dt_ascii_prefix(text + i, size - i);
+            i += dt_utf8_ascii_prefix(text + i, size - i);
             continue;
         }
         if (text[i] != '\xc3' || !find_mangled(text + i, size - i, &m) ||

@@ -16,13 +16,13 @@ const char *const dt_normal_form_names[] = {"none", "nfc", "nfkc", NULL};
  * in NFKC. Continuation bytes are below both. */
 static unsigned char first_unsettled(enum dt_normal_form form)
 {
-    return form == DT_NORMALIZE_NFC ? 0xcc : 0xc2;
+    return form == DT_NORMAL_FORM_NFC ? 0xcc : 0xc2;
 }
 
 static utf8proc_option_t options_of(enum dt_normal_form form)
 {
     int common = UTF8PROC_STABLE | UTF8PROC_COMPOSE;
-    return (utf8proc_option_t)(form == DT_NORMALIZE_NFC ? common : common | UTF8PROC_COMPAT);
+    return (utf8proc_option_t)(form == DT_NORMAL_FORM_NFC ? common : common | UTF8PROC_COMPAT);
 }
 
 void dt_code_points_release(struct dt_code_points *points)
@@ -106,7 +106,7 @@ static bool find_unsettled(const char *text, size_t size, size_t start, unsigned
 {
     size_t i = start;
     while (i < size && (unsigned char)text[i] < unsettled)
-        i += (text[i] & 0x80) == 0 ? dt_ascii_prefix(text + i, size - i) : 1;
+        i += (text[i] & 0x80) == 0 ? dt_utf8_ascii_prefix(text + i, size - i) : 1;
     if (i == size)
         return false;
     for (*from = i; *from > start;)
@@ -122,7 +122,7 @@ bool dt_normalize(enum dt_normal_form form, const char *text, size_t size,
                   struct dt_code_points *scratch, struct dt_buffer *out)
 {
     size_t before = out->size, done = 0, from, to;
-    if (form == DT_NORMALIZE_NONE)
+    if (form == DT_NORMAL_FORM_NONE)
         return false;
     while (find_unsettled(text, size, done, first_unsettled(form), &from, &to)) {
         dt_buffer_append(out, text + done, from - done);

@@ -17,7 +17,7 @@
 
 #include "base/buffer.h"
 
-enum dt_normal_form { DT_NORMALIZE_NONE, DT_NORMALIZE_NFC, DT_NORMALIZE_NFKC };
+enum dt_normal_form { DT_NORMAL_FORM_NONE, DT_NORMAL_FORM_NFC, DT_NORMAL_FORM_NFKC };
 /* Names for the option table, in the order above: none nfc nfkc. */
 extern const char *const dt_normal_form_names[];
 
@@ -36,6 +36,6 @@ bool dt_normalize(enum dt_normal_form form, const char *text, size_t size,
 
 /* Appends text, which must be valid UTF-8, in folded case (full case folding, C + F)
  * to out. Returns the number of characters changed; with 0, out is of no use. */
-uint64_t dt_casefold(const char *text, size_t size, struct dt_buffer *out);
+uint64_t dt_normalize_casefold(const char *text, size_t size, struct dt_buffer *out);
 
 #endif

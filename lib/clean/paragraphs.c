@@ -34,7 +34,8 @@ static bool is_new(struct dt_duplicates *seen, const char *part, size_t size)
     return size == 0 || dt_duplicates_add(seen, dt_hash128(part, size));
 }
 
-uint64_t dt_remove_seen_parts(struct dt_duplicates *seen, bool paragraphs, char *text, size_t *size)
+uint64_t dt_paragraphs_remove_seen(struct dt_duplicates *seen, bool paragraphs, char *text,
+                                   size_t *size)
 {
     uint64_t removed = 0;
     size_t kept = 0;

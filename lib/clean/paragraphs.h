@@ -12,7 +12,7 @@
  * them, is in seen; the others are added to it. A part is a line with its line feed
  * (paragraphs false), or what stands between runs of two and more line feeds, with
  * the run behind it. Parts of nothing but blanks stay. Returns how many went. */
-uint64_t dt_remove_seen_parts(struct dt_duplicates *seen, bool paragraphs, char *text,
-                              size_t *size);
+uint64_t dt_paragraphs_remove_seen(struct dt_duplicates *seen, bool paragraphs, char *text,
+                                   size_t *size);
 
 #endif

@@ -6,8 +6,8 @@
 #include "base/program.h"
 #include "unicode/character.h"
 
-static const struct dt_quality_rule *const tables[] = {dt_gopher_rules, dt_c4_rules,
-                                                       dt_fineweb_rules, dt_dolma_rules};
+static const struct dt_quality_rule *const tables[] = {
+    dt_quality_rules_gopher, dt_quality_rules_c4, dt_quality_rules_fineweb, dt_quality_rules_dolma};
 #define TABLES (sizeof tables / sizeof *tables)
 
 const struct dt_quality_rule *dt_quality_find(const char *name)
@@ -27,13 +27,13 @@ const char *dt_quality_suggest(const char *name)
         for (const struct dt_quality_rule *rule = tables[t]; rule->name; rule++)
             if (count < DT_RULES_MAX)
                 names[count++] = rule->name;
-    return dt_did_you_mean(name, names);
+    return dt_program_did_you_mean(name, names);
 }
 
 static bool crosses(const struct dt_rule *rule, double value)
 {
     const struct dt_quality_rule *quality = rule->object;
-    return quality->bound == DT_AT_LEAST ? value < rule->setting : value > rule->setting;
+    return quality->bound == DT_BOUND_AT_LEAST ? value < rule->setting : value > rule->setting;
 }
 
 static bool apply_measure(const struct dt_rule *rule, struct dt_document *document,
@@ -51,7 +51,7 @@ static bool apply_measure(const struct dt_rule *rule, struct dt_document *docume
 static bool is_blank_at(const char *p)
 {
     size_t n;
-    return dt_character(p, &n) & DT_BLANK;
+    return dt_character_kind(p, &n) & DT_CHARACTER_BLANK;
 }
 
 /* The line without the blanks around it. */
@@ -59,7 +59,7 @@ static struct dt_line trimmed(char *text, size_t size)
 {
     size_t n;
     while (size > 0 && is_blank_at(text)) {
-        (void)dt_character(text, &n);
+        (void)dt_character_kind(text, &n);
         text += n;
         size -= n;
     }
@@ -106,7 +106,7 @@ static int judge_line(const struct dt_rule *rules, int count, struct dt_line *li
     for (int i = 0; i < count; i++) {
         const struct dt_quality_rule *quality = rules[i].object;
         *value = quality->measure_line(line);
-        if (quality->effect == DT_EDIT_LINE)
+        if (quality->effect == DT_LINE_EFFECT_EDIT)
             changes[i] += (uint64_t)*value;
         else if (crosses(&rules[i], *value))
             return i;
@@ -140,7 +140,8 @@ static int copy_lines(const struct dt_rule *rules, struct dt_buffer *text,
         started = started || rule < 0;
         if (rule < 0)
             continue;
-        if (((const struct dt_quality_rule *)rules[rule].object)->effect == DT_DROP_DOCUMENT)
+        if (((const struct dt_quality_rule *)rules[rule].object)->effect ==
+            DT_LINE_EFFECT_DROP_DOCUMENT)
             return rule;
         scratch->line_changes[rule]++;
     }

@@ -23,8 +23,8 @@ struct dt_line {
 
 /* Where the bound is crossed; or measure_line itself changes the line, and returns how
  * often. */
-enum dt_line_effect { DT_DROP_LINE, DT_DROP_DOCUMENT, DT_EDIT_LINE };
-enum dt_bound { DT_AT_LEAST, DT_AT_MOST };
+enum dt_line_effect { DT_LINE_EFFECT_DROP, DT_LINE_EFFECT_DROP_DOCUMENT, DT_LINE_EFFECT_EDIT };
+enum dt_bound { DT_BOUND_AT_LEAST, DT_BOUND_AT_MOST };
 
 struct dt_quality_rule {
     const char *name; /* NULL ends a table */
@@ -34,8 +34,8 @@ struct dt_quality_rule {
     enum dt_line_effect effect;
 };
 
-extern const struct dt_quality_rule dt_gopher_rules[], dt_c4_rules[], dt_fineweb_rules[],
-    dt_dolma_rules[];
+extern const struct dt_quality_rule dt_quality_rules_gopher[], dt_quality_rules_c4[],
+    dt_quality_rules_fineweb[], dt_quality_rules_dolma[];
 
 /* NULL if there is none of the name. */
 const struct dt_quality_rule *dt_quality_find(const char *name);

@@ -15,9 +15,9 @@ static int find_file(const char *name, char **path, struct dt_error *err)
     int there = strchr(name, '/') ? 1 : dt_file_probe(name, err);
     if (there != 0)
         return there < 0 ? there : 0;
-    char *share = dt_installed_path("share/dt");
+    char *share = dt_program_installed_path("share/dt");
     free(*path);
-    *path = dt_format("%s/rules/%s.rules", share, name);
+    *path = dt_asprintf("%s/rules/%s.rules", share, name);
     free(share);
     if ((there = dt_file_probe(*path, err)) != 0)
         return there < 0 ? there : 0;
@@ -51,7 +51,7 @@ static int read_rule(char *line, struct dt_rule *step, struct dt_error *err)
         return dt_fail(err, DT_EFORMAT, "unknown rule '%s' (did you mean '%s'?)", name, near);
     if (rule == NULL)
         return dt_fail(err, DT_EFORMAT, "unknown rule '%s'", name);
-    if (dt_parse_real(value, &threshold) < 0 || threshold < 0)
+    if (dt_program_parse_real(value, &threshold) < 0 || threshold < 0)
         return dt_fail(err, DT_EFORMAT, "rule '%s': '%s' is no threshold", name, value);
     *step = dt_quality_step(rule, threshold);
     return 0;

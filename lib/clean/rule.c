@@ -64,7 +64,7 @@ static bool apply_controls(const struct dt_rule *rule, struct dt_document *docum
 {
     (void)rule, (void)scratch;
     size_t size = document->text.size;
-    finding->changes = dt_remove_controls(document->text.data, &size);
+    finding->changes = dt_control_remove(document->text.data, &size);
     set_size(&document->text, size);
     return true;
 }
@@ -74,7 +74,7 @@ static bool apply_invisible(const struct dt_rule *rule, struct dt_document *docu
 {
     (void)rule, (void)scratch;
     size_t size = document->text.size;
-    finding->changes = dt_remove_invisible(document->text.data, &size);
+    finding->changes = dt_control_remove_invisible(document->text.data, &size);
     set_size(&document->text, size);
     return true;
 }
@@ -84,7 +84,7 @@ static bool apply_line_ends(const struct dt_rule *rule, struct dt_document *docu
 {
     (void)rule, (void)scratch;
     size_t size = document->text.size;
-    finding->changes = dt_unify_line_ends(document->text.data, &size);
+    finding->changes = dt_control_unify_line_ends(document->text.data, &size);
     set_size(&document->text, size);
     return true;
 }
@@ -96,7 +96,7 @@ static bool apply_space(const struct dt_rule *rule, struct dt_document *document
     size_t before = document->text.size;
     scratch->measured = false;
     set_size(&document->text,
-             dt_tidy_space(document->text.data, before, (enum dt_space)rule->setting));
+             dt_whitespace_tidy(document->text.data, before, (enum dt_space)rule->setting));
     finding->changes = before - document->text.size;
     return true;
 }
@@ -118,7 +118,8 @@ static bool apply_casefold(const struct dt_rule *rule, struct dt_document *docum
 {
     (void)rule;
     dt_buffer_clear(&scratch->text);
-    finding->changes = dt_casefold(document->text.data, document->text.size, &scratch->text);
+    finding->changes =
+        dt_normalize_casefold(document->text.data, document->text.size, &scratch->text);
     if (finding->changes)
         swap(&document->text, &scratch->text);
     return true;
@@ -241,8 +242,8 @@ static void append_masks(const struct dt_clean_options *o, struct dt_rule *rules
 
 #define OTHER_RULES 24 /* those above, at most */
 
-int dt_rules_select(const struct dt_clean_options *options, struct dt_rule rules[DT_RULES_MAX],
-                    int *count, struct dt_error *err)
+int dt_rule_select(const struct dt_clean_options *options, struct dt_rule rules[DT_RULES_MAX],
+                   int *count, struct dt_error *err)
 {
     *count = 0;
     append_repairs(options, rules, count);

@@ -9,13 +9,13 @@
  *     struct dt_rule rules[DT_RULES_MAX];
  *     struct dt_rule_scratch scratch = {0};
  *     int count;
- *     DT_TRY(dt_rules_select(&options, rules, &count, err));
+ *     DT_TRY(dt_rule_select(&options, rules, &count, err));
  *     for (int i = 0; i < count; i++)
  *         if (!dt_rule_apply(&rules[i], &document, &scratch, &finding))
  *             break;    // dropped by rules[i].name
  *
  * To add a rule that measures a text: clean/quality.h. To add one that changes it:
- * write its function in a file of its own, give it a line in dt_rules_select,
+ * write its function in a file of its own, give it a line in dt_rule_select,
  * and say in dt-clean(1) what it counts.
  */
 #ifndef DT_CLEAN_RULE_H
@@ -91,8 +91,8 @@ struct dt_rule {
 
 /* The rules that options ask for, in the order in which they apply, and their
  * number. Fails where a rule file cannot be read. */
-int dt_rules_select(const struct dt_clean_options *options, struct dt_rule rules[DT_RULES_MAX],
-                    int *count, struct dt_error *err) DT_MUST_CHECK;
+int dt_rule_select(const struct dt_clean_options *options, struct dt_rule rules[DT_RULES_MAX],
+                   int *count, struct dt_error *err) DT_MUST_CHECK;
 
 /* Applies one rule, and keeps scratch true. */
 void dt_rule_start(struct dt_rule_scratch *scratch); /* before the first rule of a document */

@@ -111,7 +111,7 @@ static size_t plain_words(const struct dt_line *line, size_t limit)
     size_t count = 0;
     bool inside = false;
     for (size_t i = 0, n; i < line->size && count < limit; i += n) {
-        bool blank = dt_character(line->text + i, &n) & DT_BLANK;
+        bool blank = dt_character_kind(line->text + i, &n) & DT_CHARACTER_BLANK;
         count += !blank && !inside;
         inside = !blank;
     }
@@ -139,7 +139,7 @@ static double longest_word(struct dt_line *line)
             continue;
         }
         for (; from < line->size; from += n, chars++)
-            if (dt_character(line->text + from, &n) & DT_BLANK)
+            if (dt_character_kind(line->text + from, &n) & DT_CHARACTER_BLANK)
                 break;
         from += from < line->size ? n : 0;
         longest = chars > longest ? chars : longest;
@@ -202,14 +202,14 @@ static double sentences(struct dt_measures *m)
     return (double)dt_words_sentences(&m->words);
 }
 
-const struct dt_quality_rule dt_c4_rules[] = {
-    {"c4-line-longest-word", DT_AT_MOST, .measure_line = longest_word},
-    {"c4-line-words", DT_AT_LEAST, .measure_line = words},
-    {"c4-notes", DT_AT_MOST, .measure_line = remove_notes, DT_EDIT_LINE},
-    {"c4-line-end-mark", DT_AT_LEAST, .measure_line = end_mark},
-    {"c4-lorem-ipsum", DT_AT_MOST, .measure_line = lorem_ipsum, DT_DROP_DOCUMENT},
-    {"c4-line-javascript", DT_AT_MOST, .measure_line = javascript},
-    {"c4-braces", DT_AT_MOST, .measure_line = braces, DT_DROP_DOCUMENT},
-    {"c4-line-policy", DT_AT_MOST, .measure_line = policy_phrases},
-    {"c4-sentences", DT_AT_LEAST, sentences},
+const struct dt_quality_rule dt_quality_rules_c4[] = {
+    {"c4-line-longest-word", DT_BOUND_AT_MOST, .measure_line = longest_word},
+    {"c4-line-words", DT_BOUND_AT_LEAST, .measure_line = words},
+    {"c4-notes", DT_BOUND_AT_MOST, .measure_line = remove_notes, DT_LINE_EFFECT_EDIT},
+    {"c4-line-end-mark", DT_BOUND_AT_LEAST, .measure_line = end_mark},
+    {"c4-lorem-ipsum", DT_BOUND_AT_MOST, .measure_line = lorem_ipsum, DT_LINE_EFFECT_DROP_DOCUMENT},
+    {"c4-line-javascript", DT_BOUND_AT_MOST, .measure_line = javascript},
+    {"c4-braces", DT_BOUND_AT_MOST, .measure_line = braces, DT_LINE_EFFECT_DROP_DOCUMENT},
+    {"c4-line-policy", DT_BOUND_AT_MOST, .measure_line = policy_phrases},
+    {"c4-sentences", DT_BOUND_AT_LEAST, sentences},
     {NULL}};

@@ -46,14 +46,14 @@ static double duplicate_line_chars(struct dt_measures *m)
     return ratio(dt_measure_lines(m)->filled_repeats.chars, dt_measure_chars(m));
 }
 
-const struct dt_quality_rule dt_dolma_rules[] = {
-    {"dolma-words-min", DT_AT_LEAST, words},
-    {"dolma-words-max", DT_AT_MOST, words},
-    {"dolma-median-word-length-min", DT_AT_LEAST, median_word_length},
-    {"dolma-median-word-length-max", DT_AT_MOST, median_word_length},
-    {"dolma-symbols", DT_AT_MOST, symbols},
-    {"dolma-alphabetic-words", DT_AT_LEAST, alphabetic_words},
-    {"dolma-stop-words", DT_AT_LEAST, stop_words},
-    {"dolma-duplicate-lines", DT_AT_MOST, duplicate_lines},
-    {"dolma-duplicate-line-chars", DT_AT_MOST, duplicate_line_chars},
+const struct dt_quality_rule dt_quality_rules_dolma[] = {
+    {"dolma-words-min", DT_BOUND_AT_LEAST, words},
+    {"dolma-words-max", DT_BOUND_AT_MOST, words},
+    {"dolma-median-word-length-min", DT_BOUND_AT_LEAST, median_word_length},
+    {"dolma-median-word-length-max", DT_BOUND_AT_MOST, median_word_length},
+    {"dolma-symbols", DT_BOUND_AT_MOST, symbols},
+    {"dolma-alphabetic-words", DT_BOUND_AT_LEAST, alphabetic_words},
+    {"dolma-stop-words", DT_BOUND_AT_LEAST, stop_words},
+    {"dolma-duplicate-lines", DT_BOUND_AT_MOST, duplicate_lines},
+    {"dolma-duplicate-line-chars", DT_BOUND_AT_MOST, duplicate_line_chars},
     {NULL}};

@@ -31,9 +31,9 @@ static double line_feeds(struct dt_measures *m)
     return ratio(dt_measure_lines(m)->feeds, dt_measure_words(m)->count);
 }
 
-const struct dt_quality_rule dt_fineweb_rules[] = {
-    {"fineweb-stopped-lines", DT_AT_LEAST, stopped_lines},
-    {"fineweb-short-lines", DT_AT_MOST, brief_lines},
-    {"fineweb-duplicate-line-chars", DT_AT_MOST, duplicate_line_chars},
-    {"fineweb-line-feeds", DT_AT_MOST, line_feeds},
+const struct dt_quality_rule dt_quality_rules_fineweb[] = {
+    {"fineweb-stopped-lines", DT_BOUND_AT_LEAST, stopped_lines},
+    {"fineweb-short-lines", DT_BOUND_AT_MOST, brief_lines},
+    {"fineweb-duplicate-line-chars", DT_BOUND_AT_MOST, duplicate_line_chars},
+    {"fineweb-line-feeds", DT_BOUND_AT_MOST, line_feeds},
     {NULL}};

@@ -72,7 +72,7 @@ static size_t put_feeds(char *out, size_t count)
     return count;
 }
 
-size_t dt_tidy_space(char *text, size_t size, enum dt_space policy)
+size_t dt_whitespace_tidy(char *text, size_t size, enum dt_space policy)
 {
     if (policy == DT_SPACE_KEEP)
         return size;

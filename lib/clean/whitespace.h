@@ -19,6 +19,6 @@ enum dt_space {
 extern const char *const dt_space_names[];
 
 /* Applies the policy in place to valid UTF-8; returns the new size, never larger. */
-size_t dt_tidy_space(char *text, size_t size, enum dt_space policy);
+size_t dt_whitespace_tidy(char *text, size_t size, enum dt_space policy);
 
 #endif

@@ -167,10 +167,10 @@ static void add_characters(struct dt_words *w, size_t from, size_t to)
         some |= w->chunk[i].kind;
         all &= w->chunk[i].kind;
     }
-    uint32_t kind = (some & DT_LETTER ? DT_WORD_HAS_LETTER : 0) |
-                    (all & DT_SYMBOL ? DT_WORD_IS_SYMBOL : 0) |
-                    (all & DT_PUNCTUATION ? DT_WORD_IS_MARK : 0) |
-                    (to - from == 1 && all & DT_STOP ? DT_WORD_IS_STOP : 0);
+    uint32_t kind = (some & DT_CHARACTER_LETTER ? DT_WORD_HAS_LETTER : 0) |
+                    (all & DT_CHARACTER_SYMBOL ? DT_WORD_IS_SYMBOL : 0) |
+                    (all & DT_CHARACTER_PUNCTUATION ? DT_WORD_IS_MARK : 0) |
+                    (to - from == 1 && all & DT_CHARACTER_STOP ? DT_WORD_IS_STOP : 0);
     add_word(w, w->chunk[from].at, w->chunk[to].at, (uint32_t)(to - from), kind);
 }
 
@@ -215,9 +215,10 @@ static size_t mark_before(const struct dt_words *w, size_t from, size_t to)
         dots++;
     if (dots >= 2)
         return dots;
-    if (!has(w, from, DT_BEFORE))
+    if (!has(w, from, DT_CHARACTER_OPENING))
         return 0;
-    return w->chunk[from].point == '+' && from + 1 < to && has(w, from + 1, DT_DIGIT) ? 0 : 1;
+    return w->chunk[from].point == '+' && from + 1 < to && has(w, from + 1, DT_CHARACTER_DIGIT) ? 0
+                                                                                                : 1;
 }
 
 static bool stop_is_cut(const struct dt_words *w, size_t from, size_t dot)
@@ -225,19 +226,21 @@ static bool stop_is_cut(const struct dt_words *w, size_t from, size_t dot)
     if (dot == from)
         return false;
     uint32_t before = w->chunk[dot - 1].point;
-    if (has(w, dot - 1, DT_DIGIT | DT_LOWER | DT_BEHIND | DT_QUOTE) || before == '%' ||
-        before == '-' || before == '+' || before == 0xb2)
+    if (has(w, dot - 1,
+            DT_CHARACTER_DIGIT | DT_CHARACTER_LOWER | DT_CHARACTER_CLOSING | DT_CHARACTER_QUOTE) ||
+        before == '%' || before == '-' || before == '+' || before == 0xb2)
         return true;
-    return dot >= from + 2 && has(w, dot - 1, DT_UPPER) && has(w, dot - 2, DT_UPPER);
+    return dot >= from + 2 && has(w, dot - 1, DT_CHARACTER_UPPER) &&
+           has(w, dot - 2, DT_CHARACTER_UPPER);
 }
 
 /* Characters of the unit that ends [from, to) behind a digit, or 0. */
 static size_t unit_behind(const struct dt_words *w, size_t from, size_t to)
 {
     size_t i = to;
-    while (i > from && i + 4 > to && has(w, i - 1, DT_LETTER))
+    while (i > from && i + 4 > to && has(w, i - 1, DT_CHARACTER_LETTER))
         i--;
-    if (i == to || i == from || !has(w, i - 1, DT_DIGIT))
+    if (i == to || i == from || !has(w, i - 1, DT_CHARACTER_DIGIT))
         return 0;
     for (const char *const *unit = units; *unit; unit++)
         if (equals(w->chunk[i].at, (size_t)(w->chunk[to].at - w->chunk[i].at), *unit))
@@ -259,11 +262,11 @@ static size_t mark_behind(const struct dt_words *w, size_t from, size_t to)
     if ((last | 0x20) == 's' && to - from >= 2 &&
         (w->chunk[to - 2].point == '\'' || w->chunk[to - 2].point == 0x2019))
         return 2;
-    if (has(w, to - 1, DT_BEHIND))
+    if (has(w, to - 1, DT_CHARACTER_CLOSING))
         return 1;
-    if (to - from < 2 || !has(w, to - 1, DT_LETTER | DT_BEFORE))
+    if (to - from < 2 || !has(w, to - 1, DT_CHARACTER_LETTER | DT_CHARACTER_OPENING))
         return 0;
-    if (has(w, to - 2, DT_DIGIT) && (last == '+' || last == '%' || last == '$'))
+    if (has(w, to - 2, DT_CHARACTER_DIGIT) && (last == '+' || last == '%' || last == '$'))
         return 1;
     return unit_behind(w, from, to);
 }
@@ -278,7 +281,7 @@ static size_t mark_inside(const struct dt_words *w, size_t from, size_t to, size
 {
     uint32_t c = w->chunk[i].point;
     size_t n = 1;
-    if (has(w, i, DT_ICON))
+    if (has(w, i, DT_CHARACTER_ICON))
         return 1;
     if (c == '.') {
         while (i + n < to && is_dot(w, i + n))
@@ -290,24 +293,25 @@ static size_t mark_inside(const struct dt_words *w, size_t from, size_t to, size
         return 0;
     unsigned before = w->chunk[i - 1].kind, behind = w->chunk[i + 1].kind;
     if (c == '.')
-        return before & (DT_LOWER | DT_QUOTE) && behind & (DT_UPPER | DT_QUOTE);
+        return before & (DT_CHARACTER_LOWER | DT_CHARACTER_QUOTE) &&
+               behind & (DT_CHARACTER_UPPER | DT_CHARACTER_QUOTE);
     if (c == ',')
-        return before & DT_LETTER && behind & DT_LETTER;
-    if ((c == '+' || c == '-' || c == '*' || c == '^') && before & DT_DIGIT &&
-        (behind & DT_DIGIT || w->chunk[i + 1].point == '-'))
+        return before & DT_CHARACTER_LETTER && behind & DT_CHARACTER_LETTER;
+    if ((c == '+' || c == '-' || c == '*' || c == '^') && before & DT_CHARACTER_DIGIT &&
+        (behind & DT_CHARACTER_DIGIT || w->chunk[i + 1].point == '-'))
         return 1;
     if (c == ':' || c == '<' || c == '>' || c == '=' || c == '/')
-        return before & (DT_LETTER | DT_DIGIT) && behind & DT_LETTER;
-    if (!is_hyphen(c) || !(before & (DT_LETTER | DT_DIGIT)))
+        return before & (DT_CHARACTER_LETTER | DT_CHARACTER_DIGIT) && behind & DT_CHARACTER_LETTER;
+    if (!is_hyphen(c) || !(before & (DT_CHARACTER_LETTER | DT_CHARACTER_DIGIT)))
         return 0;
     while (n < 3 && i + n < to && w->chunk[i + n].point == c)
         n++;
-    return i + n < to && has(w, i + n, DT_LETTER) ? n : 0;
+    return i + n < to && has(w, i + n, DT_CHARACTER_LETTER) ? n : 0;
 }
 
 static bool is_label(const struct dt_words *w, size_t i)
 {
-    return has(w, i, DT_LETTER | DT_DIGIT) || w->chunk[i].point >= 0xa1;
+    return has(w, i, DT_CHARACTER_LETTER | DT_CHARACTER_DIGIT) || w->chunk[i].point >= 0xa1;
 }
 
 /* A host name at i, "www.example.org", and at most a port and a path behind it. */
@@ -327,10 +331,10 @@ static bool is_host(const struct dt_words *w, size_t i, size_t to)
     if (labels == 0 || i < label + 2)
         return false;
     for (size_t k = label; k < i; k++)
-        if (!has(w, k, DT_LOWER))
+        if (!has(w, k, DT_CHARACTER_LOWER))
             return false;
     if (i < to && w->chunk[i].point == ':')
-        for (i++; i < to && has(w, i, DT_DIGIT);)
+        for (i++; i < to && has(w, i, DT_CHARACTER_DIGIT);)
             i++;
     return i == to || w->chunk[i].point == '/' || w->chunk[i].point == '?' ||
            w->chunk[i].point == '#';
@@ -339,7 +343,8 @@ static bool is_host(const struct dt_words *w, size_t i, size_t to)
 static bool is_scheme(const struct dt_words *w, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++)
-        if (!has(w, i, DT_LETTER | DT_DIGIT) && !strchr("_+-.", (int)(w->chunk[i].point & 0x7f)))
+        if (!has(w, i, DT_CHARACTER_LETTER | DT_CHARACTER_DIGIT) &&
+            !strchr("_+-.", (int)(w->chunk[i].point & 0x7f)))
             return false;
     return to >= from + 2;
 }
@@ -379,7 +384,7 @@ static size_t contraction(const struct dt_words *w, size_t from, size_t to)
                                          "how",   "there", "that", "this",   "these", "those",
                                          "could", "might", "must", "should", "would", NULL};
     size_t i = to;
-    while (i > from && to - i < 3 && has(w, i - 1, DT_LETTER))
+    while (i > from && to - i < 3 && has(w, i - 1, DT_CHARACTER_LETTER))
         i--;
     if (i == to || i < from + 2 ||
         (w->chunk[i - 1].point != '\'' && w->chunk[i - 1].point != 0x2019))
@@ -416,7 +421,8 @@ static inline size_t letters_prefix(const char *text, size_t size)
             return n + (size_t)__builtin_ctzll(others) / 8;
     }
 #endif
-    while (n < size && (unsigned char)text[n] < 0x80 && dt_ascii_kinds[(int)text[n]] & DT_LETTER)
+    while (n < size && (unsigned char)text[n] < 0x80 &&
+           dt_character_ascii_kinds[(int)text[n]] & DT_CHARACTER_LETTER)
         n++;
     return n;
 }
@@ -452,7 +458,7 @@ static size_t next_cut(const struct dt_words *w, size_t i)
 {
     do
         i++;
-    while (i < w->chunk_size && !(w->chunk[i].kind & DT_BLANK));
+    while (i < w->chunk_size && !(w->chunk[i].kind & DT_CHARACTER_BLANK));
     return i;
 }
 
@@ -469,7 +475,7 @@ static void split_chunk(struct dt_words *w)
         add_characters(w, from, from + before);
         from += before;
         to -= behind;
-        w->chunk[to].kind |= behind ? DT_BLANK : 0; /* a cut, to be found again below */
+        w->chunk[to].kind |= behind ? DT_CHARACTER_BLANK : 0; /* a cut, to be found again below */
         if (before + behind == 0)
             break;
     }
@@ -489,15 +495,15 @@ static size_t read_chunk(struct dt_words *w, const char *text, size_t size)
     size_t i = 0;
     w->chunk_size = 0;
     for (size_t n; i < size; i += n) {
-        unsigned kind = dt_character(text + i, &n);
-        if (kind & DT_BLANK)
+        unsigned kind = dt_character_kind(text + i, &n);
+        if (kind & DT_CHARACTER_BLANK)
             break;
         uint32_t point = n == 1 ? (unsigned char)text[i] : dt_utf8_decode(text + i);
         DT_GROW(w->chunk, w->chunk_size, w->chunk_capacity);
         w->chunk[w->chunk_size++] = (struct dt_chunk_character){text + i, kind, point};
     }
     DT_GROW(w->chunk, w->chunk_size, w->chunk_capacity);
-    w->chunk[w->chunk_size] = (struct dt_chunk_character){text + i, DT_BLANK, 0};
+    w->chunk[w->chunk_size] = (struct dt_chunk_character){text + i, DT_CHARACTER_BLANK, 0};
     return i;
 }
 
@@ -508,20 +514,23 @@ static inline size_t take_simple(struct dt_words *w, const char *text, size_t si
     size_t n = letters_prefix(text, size);
     if (n == 0 || (n < size && (unsigned char)text[n] >= 0x80))
         return 0;
-    bool ends = n == size || dt_ascii_kinds[(int)text[n]] & DT_BLANK;
+    bool ends = n == size || dt_character_ascii_kinds[(int)text[n]] & DT_CHARACTER_BLANK;
     if (!ends) {
         char c = text[n];
-        bool simple = c == ',' || c == ';' || c == ':' || c == '!' || c == '?' || c == ')' ||
-                      (c == '.' && dt_ascii_kinds[(int)text[n - 1]] & DT_LOWER &&
-                       !is_whole_word(w, text, n + 1));
-        if (!simple || (n + 1 < size && ((unsigned char)text[n + 1] >= 0x80 ||
-                                         !(dt_ascii_kinds[(int)text[n + 1]] & DT_BLANK))))
+        bool simple =
+            c == ',' || c == ';' || c == ':' || c == '!' || c == '?' || c == ')' ||
+            (c == '.' && dt_character_ascii_kinds[(int)text[n - 1]] & DT_CHARACTER_LOWER &&
+             !is_whole_word(w, text, n + 1));
+        if (!simple ||
+            (n + 1 < size && ((unsigned char)text[n + 1] >= 0x80 ||
+                              !(dt_character_ascii_kinds[(int)text[n + 1]] & DT_CHARACTER_BLANK))))
             return 0;
     }
     add_letters(w, text, n);
     if (ends)
         return n;
-    unsigned stop = dt_ascii_kinds[(int)text[n]] & DT_STOP ? DT_WORD_IS_STOP : 0;
+    unsigned stop =
+        dt_character_ascii_kinds[(int)text[n]] & DT_CHARACTER_STOP ? DT_WORD_IS_STOP : 0;
     add_word(w, text + n, text + n + 1, 1, DT_WORD_IS_SYMBOL | DT_WORD_IS_MARK | stop);
     return n + 1;
 }
@@ -536,7 +545,8 @@ void dt_words_split(struct dt_words *w, const char *text, size_t size)
     for (size_t i = 0, n, taken; i < size; i += taken) {
         unsigned char c = (unsigned char)text[i];
         taken = n = 1;
-        if ((c < 0x80 ? dt_ascii_kinds[c] : dt_character(text + i, &n)) & DT_BLANK) {
+        if ((c < 0x80 ? dt_character_ascii_kinds[c] : dt_character_kind(text + i, &n)) &
+            DT_CHARACTER_BLANK) {
             starts_line = starts_line || c == '\n';
             taken = n;
             continue;

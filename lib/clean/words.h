@@ -16,10 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
+enum dt_word_flag {
     DT_WORD_HAS_LETTER = 1 << 0,
-    DT_WORD_IS_SYMBOL = 1 << 1, /* all characters are DT_SYMBOL */
-    DT_WORD_IS_MARK = 1 << 2,   /* all characters are DT_PUNCTUATION */
+    DT_WORD_IS_SYMBOL = 1 << 1, /* all characters are DT_CHARACTER_SYMBOL */
+    DT_WORD_IS_MARK = 1 << 2,   /* all characters are DT_CHARACTER_PUNCTUATION */
     DT_WORD_IS_STOP = 1 << 3,   /* one character, which ends a sentence */
     DT_WORD_STARTS_LINE = 1 << 4
 };

@@ -59,24 +59,24 @@ static bool authenticate(struct dt_channel *c, struct dt_channel_way *way, const
 
 /* --- sending ---------------------------------------------------------------------------------- */
 
-struct dt_frame dt_frame_of(int64_t tag, const void *data, size_t bytes)
+struct dt_channel_frame dt_channel_frame_of(int64_t tag, const void *data, size_t bytes)
 {
-    return (struct dt_frame){.head.header = {bytes, tag}, .data = data};
+    return (struct dt_channel_frame){.head.header = {bytes, tag}, .data = data};
 }
 
-static size_t size_of(const struct dt_frame *f)
+static size_t size_of(const struct dt_channel_frame *f)
 {
     size_t bytes = f->head.header.bytes;
     return sizeof f->head + bytes + (bytes > 0 ? DT_TAG : 0);
 }
 
-bool dt_frame_is_sent(const struct dt_frame *f)
+bool dt_channel_frame_is_sent(const struct dt_channel_frame *f)
 {
     return f->sent == size_of(f);
 }
 
 /* The MACs, as far as they are needed for what is sent next. */
-static bool prepare(struct dt_channel *c, struct dt_frame *f)
+static bool prepare(struct dt_channel *c, struct dt_channel_frame *f)
 {
     const size_t bytes = f->head.header.bytes, before = f->authenticated;
     size_t sent = f->sent > sizeof f->head ? f->sent - sizeof f->head : 0;
@@ -95,8 +95,8 @@ static bool prepare(struct dt_channel *c, struct dt_frame *f)
 }
 
 /* What is left of a part of the frame that begins at from. */
-static void add_part(struct msghdr *m, const struct dt_frame *f, size_t from, const void *data,
-                     size_t bytes)
+static void add_part(struct msghdr *m, const struct dt_channel_frame *f, size_t from,
+                     const void *data, size_t bytes)
 {
     size_t skipped = f->sent > from ? least(f->sent - from, bytes) : 0;
     if (skipped < bytes)
@@ -104,10 +104,10 @@ static void add_part(struct msghdr *m, const struct dt_frame *f, size_t from, co
             (struct iovec){(char *)(uintptr_t)data + skipped, bytes - skipped};
 }
 
-int dt_channel_send(struct dt_channel *c, struct dt_frame *f)
+int dt_channel_send(struct dt_channel *c, struct dt_channel_frame *f)
 {
     const size_t bytes = f->head.header.bytes;
-    while (!dt_frame_is_sent(f)) {
+    while (!dt_channel_frame_is_sent(f)) {
         struct iovec parts[3];
         struct msghdr m = {.msg_iov = parts};
         if (!prepare(c, f))

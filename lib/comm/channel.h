@@ -37,7 +37,7 @@ struct dt_sealed_header {
 };
 
 /* A message on its way out. data is the caller's, unchanged until it is sent. */
-struct dt_frame {
+struct dt_channel_frame {
     struct dt_sealed_header head;
     const char *data;
     bool begun;
@@ -67,10 +67,10 @@ struct dt_channel *dt_channel_open(const struct dt_crypto *crypto, int socket,
                                    const uint8_t out[DT_KEY], const uint8_t in[DT_KEY]);
 void dt_channel_close(struct dt_channel *channel); /* NULL is fine */
 
-struct dt_frame dt_frame_of(int64_t tag, const void *data, size_t bytes);
+struct dt_channel_frame dt_channel_frame_of(int64_t tag, const void *data, size_t bytes);
 /* 1: it is sent; 0: not yet; or an enum dt_channel_failure. One frame at a time. */
-int dt_channel_send(struct dt_channel *channel, struct dt_frame *frame);
-bool dt_frame_is_sent(const struct dt_frame *frame);
+int dt_channel_send(struct dt_channel *channel, struct dt_channel_frame *frame);
+bool dt_channel_frame_is_sent(const struct dt_channel_frame *frame);
 
 /* The header of the next message. 1: *header is authentic and its payload has at most `most` bytes;
  * 0: not received yet; or an error. Returns the same header until its payload is received. */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "base/progress.h"
+#include "base/clock.h"
 
-const char *const dt_collectives[] = {"reduce-scatter", "all-gather", "broadcast"};
+const char *const dt_collective_names[] = {"reduce-scatter", "all-gather", "broadcast"};
 
 #define FLOATS_IN_ALL ((size_t)64 << 20)
 #define REPEATS_MOST  1000
@@ -48,12 +48,12 @@ static int run(struct bench *b, enum dt_collective what, struct dt_error *err)
 {
     struct dt_reduction sum = {b->offsets, b->firsts, &b->part, 1, b->data};
     switch (what) {
-    case DT_REDUCE_SCATTER:
+    case DT_COLLECTIVE_REDUCE_SCATTER:
         return dt_comm_wait(b->comm, dt_comm_reduce_scatter(b->comm, &sum), err);
-    case DT_ALL_GATHER:
+    case DT_COLLECTIVE_ALL_GATHER:
         return dt_comm_wait(b->comm, dt_comm_all_gather(b->comm, b->data, b->bytes), err);
-    case DT_BROADCAST:
-    case DT_COLLECTIVES:
+    case DT_COLLECTIVE_BROADCAST:
+    case DT_COLLECTIVE_COUNT:
         break;
     }
     size_t bytes = b->floats * sizeof *b->data;
@@ -68,16 +68,16 @@ static int repeat(struct bench *b, enum dt_collective what, struct dt_collective
     for (size_t i = 0; i < repeats; i++) {
         DT_TRY(dt_comm_barrier(b->comm, err));
         uint64_t before = dt_comm_bytes_sent(b->comm);
-        double start = dt_now();
+        double start = dt_clock_now();
         DT_TRY(run(b, what, err));
-        double seconds = dt_now() - start;
+        double seconds = dt_clock_now() - start;
         speed->seconds = i == 0 || seconds < speed->seconds ? seconds : speed->seconds;
         speed->sent = dt_comm_bytes_sent(b->comm) - before;
     }
     return 0;
 }
 
-int dt_bench_collective(struct dt_comm *comm, enum dt_collective what, size_t floats,
+int dt_collective_bench(struct dt_comm *comm, enum dt_collective what, size_t floats,
                         struct dt_collective_speed *speed, struct dt_error *err)
 {
     struct bench b;

@@ -5,8 +5,13 @@
 
 #include "comm/comm.h"
 
-enum dt_collective { DT_REDUCE_SCATTER, DT_ALL_GATHER, DT_BROADCAST, DT_COLLECTIVES };
-extern const char *const dt_collectives[]; /* their names */
+enum dt_collective {
+    DT_COLLECTIVE_REDUCE_SCATTER,
+    DT_COLLECTIVE_ALL_GATHER,
+    DT_COLLECTIVE_BROADCAST,
+    DT_COLLECTIVE_COUNT
+};
+extern const char *const dt_collective_names[]; /* their names */
 
 struct dt_collective_speed {
     double seconds; /* the fastest of all times */
@@ -15,7 +20,7 @@ struct dt_collective_speed {
 
 /* Of an array of so many floats, repeated as often as fits about 256 MiB, and three times at
  * least; every rank asks. */
-int dt_bench_collective(struct dt_comm *comm, enum dt_collective what, size_t floats,
+int dt_collective_bench(struct dt_comm *comm, enum dt_collective what, size_t floats,
                         struct dt_collective_speed *speed, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

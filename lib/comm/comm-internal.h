@@ -16,9 +16,9 @@ struct dt_operation {
     /* Runs on the job's thread. */
     int (*run)(const struct dt_operation *, struct dt_error *);
     struct dt_comm *comm;
-    uint64_t number;        /* of the group's operations; a message's channel */
-    bool beside;            /* a message */
-    enum dt_link_lane lane; /* of links */
+    uint64_t number;           /* of the group's operations; a message's channel */
+    bool beside;               /* a message */
+    enum dt_link_channel lane; /* of links */
     void *data;
     size_t bytes;
     int peer, source;
@@ -153,7 +153,7 @@ int dt_operation_staging(const struct dt_operation *op, size_t pieces, size_t *c
 /* Links (device-collective.c). A group's twin for memory of the device. */
 void dt_link_group(struct dt_comm *comm);
 dt_ticket dt_link_submit(struct dt_comm *near, struct dt_operation op);
-int dt_link_wait(struct dt_comm *near, enum dt_link_lane lane, dt_ticket ticket,
+int dt_link_wait(struct dt_comm *near, enum dt_link_channel lane, dt_ticket ticket,
                  struct dt_error *err) DT_MUST_CHECK;
 int dt_link_exchange(const struct dt_operation *op, const struct dt_transfer *transfers, int count,
                      struct dt_error *err) DT_MUST_CHECK;

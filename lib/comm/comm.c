@@ -8,9 +8,9 @@
 #include <time.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/plugin.h"
 #include "base/program.h"
-#include "base/progress.h"
 #include "comm/comm-internal.h"
 #include "comm/launch.h"
 #include "comm/tcp.h"
@@ -94,7 +94,7 @@ struct timespec dt_timespec(double seconds)
 void dt_job_begin_wait(struct dt_job *job)
 {
     job->waiting++;
-    job->waiting_since = dt_now();
+    job->waiting_since = dt_clock_now();
     job->waited -= job->waiting_since;
     pthread_cond_signal(&job->submitted_one); /* the job's thread may pause */
 }
@@ -102,7 +102,7 @@ void dt_job_begin_wait(struct dt_job *job)
 void dt_job_end_wait(struct dt_job *job)
 {
     job->waiting--;
-    job->waited += dt_now();
+    job->waited += dt_clock_now();
 }
 
 static bool is_idle(const struct dt_job *job)
@@ -123,7 +123,7 @@ static void look_after_links(struct dt_job *job)
 static void sleep_until_work(struct dt_job *job)
 {
     while (is_idle(job) && !job->closing) {
-        const struct timespec end = dt_timespec(dt_now() + DT_WATCH_SECONDS);
+        const struct timespec end = dt_timespec(dt_clock_now() + DT_WATCH_SECONDS);
         if (!dt_links_busy(job))
             pthread_cond_wait(&job->submitted_one, &job->lock);
         else
@@ -145,7 +145,7 @@ static void look_after_messages(struct dt_job *job, double *since)
     if (rc < 0 || moved)
         pthread_cond_broadcast(&job->finished_one);
     if (begun || moved)
-        *since = dt_now();
+        *since = dt_clock_now();
     if (job->finished == job->submitted && !is_idle(job))
         dt_job_pause(job, *since);
 }
@@ -303,7 +303,7 @@ static struct dt_job *new_job(const struct dt_transport *transport, const struct
 
 bool dt_comm_launched_first(void)
 {
-    const char *rank = dt_launched_rank();
+    const char *rank = dt_launch_rank();
     return rank == NULL || strcmp(rank, "0") == 0;
 }
 
@@ -314,7 +314,7 @@ bool dt_comm_launched_first(void)
 static bool may_open(const struct dt_job *job, double until)
 {
     const struct dt_opening *how = &job->how;
-    return job->transport->bounded || (dt_now() < until && !(how->stop && *how->stop));
+    return job->transport->bounded || (dt_clock_now() < until && !(how->stop && *how->stop));
 }
 
 /* With the lock: what takes too long is left to the job's thread. */
@@ -334,11 +334,11 @@ static int leave_alone(struct dt_job *job, struct dt_error *err)
 
 static int await_opening(struct dt_job *job, struct dt_error *err)
 {
-    const double until = dt_now() + job->patience;
+    const double until = dt_clock_now() + job->patience;
     int rc = 0;
     pthread_mutex_lock(&job->lock);
     while (!job->opened && may_open(job, until)) {
-        const struct timespec next = dt_timespec(dt_now() + LOOK_S);
+        const struct timespec next = dt_timespec(dt_clock_now() + LOOK_S);
         pthread_cond_clockwait(&job->finished_one, &job->lock, CLOCK_MONOTONIC, &next);
     }
     if (!job->opened)
@@ -408,7 +408,7 @@ static int open_plugin(struct dt_comm **world, const char *name, const struct dt
 int dt_comm_open(struct dt_comm **world, const char *name, const struct dt_opening *how,
                  struct dt_error *err)
 {
-    const bool told = strcmp(name, "self") == 0, launched = dt_launched_rank() != NULL;
+    const bool told = strcmp(name, "self") == 0, launched = dt_launch_rank() != NULL;
     *world = NULL;
     if (strcmp(name, "tcp") == 0)
         return dt_comm_open_on(world, &dt_tcp_transport, how, err);

@@ -23,7 +23,7 @@
  * Memory of devices is exchanged and added up where it lies, once the ranks' devices are linked:
  *
  *     DT_TRY(dt_comm_link(world, device, false, err));
- *     struct dt_comm *near = dt_comm_near(group);
+ *     struct dt_comm *near = dt_comm_on_device(group);
  *     dt_ticket done = dt_comm_reduce_scatter(near, &reduction);      behind all ops so far
  *     DT_TRY(dt_comm_wait(near, done, err));           ops from now on are behind the operation
  *
@@ -77,7 +77,7 @@ struct dt_comm *dt_comm_group(struct dt_comm *parent, const char *name, const in
 
 /* "2", "0 and 2", "0, 1, 2, 3 and 12 more" into text; returns text. */
 #define DT_RANKS 64
-char *dt_name_ranks(const int *ranks, int count, char text[DT_RANKS]);
+char *dt_comm_name_ranks(const int *ranks, int count, char text[DT_RANKS]);
 
 /* Links the ranks' devices, if each has one of its own and what links are made of is there; before
  * any group is made. Otherwise nothing is linked: DT_EMISSING if links are required. All ranks
@@ -89,18 +89,18 @@ bool dt_comm_is_linked(const struct dt_comm *world);
 /* What links are made of, or why there are none; NULL if nobody has asked for any. */
 const char *dt_comm_links(const struct dt_comm *world);
 /* The same group for memory of the linked device; the group itself where nothing is linked. */
-struct dt_comm *dt_comm_near(struct dt_comm *comm);
+struct dt_comm *dt_comm_on_device(struct dt_comm *comm);
 /* Whether operands are memory of a linked device. What returns values to the host (share, agree,
  * ...) is not for such a group. */
-bool dt_comm_is_near(const struct dt_comm *comm);
+bool dt_comm_is_on_device(const struct dt_comm *comm);
 /* Memory of the device for the parts of sums that come from other ranks, until dt_comm_unlink:
  * DT_LINK_CHUNK floats for each part are enough, with less they are shorter. All ranks that add
  * up together lend as much. Nothing where the group is not near. */
 #define DT_LINK_CHUNK ((size_t)1 << 20)
-void dt_comm_lend(struct dt_comm *comm, void *memory, size_t bytes);
+void dt_comm_give_scratch(struct dt_comm *comm, void *memory, size_t bytes);
 /* Lanes (device/links.h) for messages between neighbours of a linked group, with ring the first
  * and the last too; nothing where nothing is linked. Every rank of the group calls it. */
-int dt_comm_open_lanes(struct dt_comm *comm, bool ring, struct dt_error *err) DT_MUST_CHECK;
+int dt_comm_open_channels(struct dt_comm *comm, bool ring, struct dt_error *err) DT_MUST_CHECK;
 /* Before an operation on what ops have made: waits for them, unless the operation does. */
 int dt_comm_finish_ops(const struct dt_comm *comm, struct dt_device *device,
                        struct dt_error *err) DT_MUST_CHECK;

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/hash.h"
-#include "base/progress.h"
 #include "comm/comm-internal.h"
 
 static const struct dt_links *links_of(const struct dt_job *job)
@@ -88,7 +88,7 @@ static int make_outlets(struct dt_comm *c, struct outlets *all, struct dt_error 
     return dt_comm_share(c, all, sizeof *all, err);
 }
 
-int dt_comm_open_lanes(struct dt_comm *c, bool ring, struct dt_error *err)
+int dt_comm_open_channels(struct dt_comm *c, bool ring, struct dt_error *err)
 {
     if (c->near == NULL || c->size == 1)
         return 0;
@@ -154,18 +154,18 @@ const char *dt_comm_links(const struct dt_comm *world)
     return *world->job->links_name ? world->job->links_name : NULL;
 }
 
-struct dt_comm *dt_comm_near(struct dt_comm *c)
+struct dt_comm *dt_comm_on_device(struct dt_comm *c)
 {
     return c && c->near ? c->near : c;
 }
 
-void dt_comm_lend(struct dt_comm *near, void *memory, size_t bytes)
+void dt_comm_give_scratch(struct dt_comm *near, void *memory, size_t bytes)
 {
     if (near->is_near)
         near->job->linked_staging = (struct dt_scratch){memory, bytes};
 }
 
-bool dt_comm_is_near(const struct dt_comm *c)
+bool dt_comm_is_on_device(const struct dt_comm *c)
 {
     return c->is_near;
 }
@@ -223,7 +223,7 @@ static void watch(struct dt_job *job, const struct dt_operation *op, uint64_t ti
 {
     struct dt_watched *w = &job->watched[op->lane];
     if (w->first == w->end)
-        w->since = dt_now();
+        w->since = dt_clock_now();
     if (w->end - w->first == DT_QUEUE)
         w->end--;
     w->all[w->end++ % DT_QUEUE] = (struct dt_linked){*op, ticket};
@@ -250,7 +250,7 @@ dt_ticket dt_link_submit(struct dt_comm *near, struct dt_operation op)
     return ticket;
 }
 
-int dt_link_wait(struct dt_comm *near, enum dt_link_lane lane, dt_ticket ticket,
+int dt_link_wait(struct dt_comm *near, enum dt_link_channel lane, dt_ticket ticket,
                  struct dt_error *err)
 {
     struct dt_job *job = near->job;
@@ -264,7 +264,8 @@ int dt_link_wait(struct dt_comm *near, enum dt_link_lane lane, dt_ticket ticket,
 }
 
 /* Ends the watch over what is done of a lane. */
-static int watch_lane(struct dt_job *job, enum dt_link_lane lane, double now, struct dt_error *err)
+static int watch_lane(struct dt_job *job, enum dt_link_channel lane, double now,
+                      struct dt_error *err)
 {
     struct dt_watched *w = &job->watched[lane];
     while (w->first < w->end) {
@@ -283,11 +284,11 @@ static int watch_lane(struct dt_job *job, enum dt_link_lane lane, double now, st
 
 int dt_links_watch(struct dt_job *job, struct dt_error *err)
 {
-    double now = dt_now();
+    double now = dt_clock_now();
     if (now - job->watched_at < DT_WATCH_SECONDS)
         return 0;
     job->watched_at = now;
     for (int i = 0; i < DT_LINK_LANES; i++)
-        DT_TRY(watch_lane(job, (enum dt_link_lane)i, now, err));
+        DT_TRY(watch_lane(job, (enum dt_link_channel)i, now, err));
     return 0;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "comm/comm-internal.h"
 
 #define SPIN         5e-5 /* seconds of a wait without pauses */
@@ -37,7 +37,7 @@ static void name_tag(const struct dt_job *job, int tag, char *text, size_t size)
         c = c->made_before;
     if (c && c->name)
         snprintf(text, size, "%s %d of the %s group of ranks %s", kind, number, c->name,
-                 dt_name_ranks(c->members, c->size, ranks));
+                 dt_comm_name_ranks(c->members, c->size, ranks));
     else
         snprintf(text, size, "%s %d of %s", kind, number, c ? "all ranks" : "an unknown group");
 }
@@ -119,7 +119,7 @@ static double pause_after(bool waited_for, double idle)
 
 void dt_job_pause(struct dt_job *job, double since)
 {
-    double now = dt_now(), last = fmax(since, job->waiting_since);
+    double now = dt_clock_now(), last = fmax(since, job->waiting_since);
     double pause = pause_after(job->waiting > 0, now - last);
     const struct timespec end = dt_timespec(now + pause);
     if (pause > 0)
@@ -129,20 +129,20 @@ void dt_job_pause(struct dt_job *job, double since)
 int dt_exchange_end(const struct dt_operation *op, struct dt_transfer *transfers, int count,
                     struct dt_error *err)
 {
-    double since = dt_now();
+    double since = dt_clock_now();
     for (int i = 0; i < count;) {
         int rc = transfers[i].request ? dt_transfer_test(op, &transfers[i], err) : 1;
         if (rc < 0)
             return rc;
         if (rc > 0) {
-            since = dt_now();
+            since = dt_clock_now();
             i++;
             continue;
         }
         pthread_mutex_lock(&op->comm->job->lock);
         dt_job_pause(op->comm->job, since);
         pthread_mutex_unlock(&op->comm->job->lock);
-        if (dt_now() - since > op->comm->job->patience)
+        if (dt_clock_now() - since > op->comm->job->patience)
             return dt_transfer_stalled(op, &transfers[i], err);
     }
     return 0;

@@ -28,7 +28,7 @@ struct dt_introduction {
     uint64_t job; /* 0: any */
     int32_t rank, size;
     double patience; /* seconds */
-    struct dt_place place;
+    struct dt_rank_address place;
 };
 
 struct dt_call {

@@ -41,7 +41,7 @@ static const struct variables *find_mpi(void)
     return NULL;
 }
 
-const char *dt_launched_rank(void)
+const char *dt_launch_rank(void)
 {
     const struct variables *v = find_mpi();
     return v ? value_of(v->rank) : NULL;
@@ -51,7 +51,7 @@ static int read_number(const char *name, long least, int *number, struct dt_erro
 {
     const char *value = value_of(name);
     long n;
-    if (dt_parse_int(value, &n) < 0 || n < least || n > MOST_RANKS)
+    if (dt_program_parse_int(value, &n) < 0 || n < least || n > MOST_RANKS)
         return dt_fail(err, DT_EINVALID,
                        "the environment's %s must be a whole number from %ld to %d, not '%s'", name,
                        least, MOST_RANKS, value);
@@ -81,7 +81,7 @@ static bool is_all(const struct dt_launch *l, const char *name)
 {
     const char *value = name ? value_of(name) : NULL;
     long n;
-    return value && dt_parse_int(value, &n) == 0 && n == l->size;
+    return value && dt_program_parse_int(value, &n) == 0 && n == l->size;
 }
 
 static bool is_announced(const struct variables *v)
@@ -125,9 +125,9 @@ static int refuse_alone(const struct variables *v, int size, const char *remedy,
 {
     const char *rank = value_of(v->rank), *given = value_of(v->size);
     char *said = rank && given
-                     ? dt_format("%s=%s and %s=%s announce", v->rank, rank, v->size, given)
-                 : rank ? dt_format("%s=%s announces", v->rank, rank)
-                        : dt_format("%s=%s announces", v->size, given);
+                     ? dt_asprintf("%s=%s and %s=%s announce", v->rank, rank, v->size, given)
+                 : rank ? dt_asprintf("%s=%s announces", v->rank, rank)
+                        : dt_asprintf("%s=%s announces", v->size, given);
     int rc = dt_fail(err, DT_EINVALID,
                      "%s %d ranks, but this process would run alone, as would each of them: %s; or "
                      "run one process alone with env -u %s -u %s",

@@ -19,7 +19,7 @@ struct dt_launch {
 };
 
 /* What the launcher of MPI that has started this process calls its rank; NULL: there is none. */
-const char *dt_launched_rank(void);
+const char *dt_launch_rank(void);
 
 /* The ranks that RANK and WORLD_SIZE number, or SLURM_PROCID and SLURM_NTASKS. */
 int dt_launch_find(struct dt_launch *launch, struct dt_error *err) DT_MUST_CHECK;

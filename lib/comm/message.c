@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "base/progress.h"
+#include "base/clock.h"
 #include "comm/comm-internal.h"
 
 static struct dt_message *take_free(struct dt_job *job)
@@ -50,7 +50,7 @@ static int run_message(const struct dt_operation *op, struct dt_error *err)
 }
 
 /* On links: at once. */
-static struct dt_message *put(struct dt_comm *near, enum dt_link_lane lane, void *data,
+static struct dt_message *put(struct dt_comm *near, enum dt_link_channel lane, void *data,
                               size_t bytes)
 {
     static const char *const names[DT_LINK_LANES] = {
@@ -77,7 +77,7 @@ struct dt_message *dt_comm_send(struct dt_comm *comm, int to, int channel, const
                                 size_t bytes)
 {
     if (comm->is_near)
-        return put(comm, (enum dt_link_lane)channel, (void *)(uintptr_t)data, bytes);
+        return put(comm, (enum dt_link_channel)channel, (void *)(uintptr_t)data, bytes);
     return post(comm, "send", channel,
                 (struct dt_transfer){true, to, (void *)(uintptr_t)data, bytes, NULL});
 }
@@ -86,7 +86,7 @@ struct dt_message *dt_comm_receive(struct dt_comm *comm, int from, int channel, 
                                    size_t bytes)
 {
     if (comm->is_near)
-        return put(comm, (enum dt_link_lane)channel, data, bytes);
+        return put(comm, (enum dt_link_channel)channel, data, bytes);
     return post(comm, "receive", channel, (struct dt_transfer){false, from, data, bytes, NULL});
 }
 
@@ -190,7 +190,7 @@ static int start(struct dt_job *job, struct dt_message *oldest, struct dt_error 
         end = &(*end)->next;
     *end = oldest;
     for (struct dt_message *m = oldest; m; m = m->next) {
-        m->since = dt_now();
+        m->since = dt_clock_now();
         DT_TRY(dt_transfer_start(&m->op, &m->transfer, err));
     }
     return 0;
@@ -202,7 +202,7 @@ static int test_all(struct dt_job *job, struct dt_message **over, struct dt_erro
     for (struct dt_message **place = &job->under_way; *place;) {
         struct dt_message *m = *place;
         int rc = m->transfer.request ? dt_transfer_test(&m->op, &m->transfer, err) : 1;
-        if (rc == 0 && dt_now() - m->since > job->patience)
+        if (rc == 0 && dt_clock_now() - m->since > job->patience)
             rc = dt_transfer_stalled(&m->op, &m->transfer, err);
         if (rc < 0)
             return rc;

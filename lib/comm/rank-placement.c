@@ -42,7 +42,7 @@ static void describe(char place[DT_PLACE])
         list_processors(&set, place, DT_PLACE);
 }
 
-char *dt_name_ranks(const int *ranks, int count, char text[DT_RANKS])
+char *dt_comm_name_ranks(const int *ranks, int count, char text[DT_RANKS])
 {
     enum { NAMED = 4 };
     int used = 0;
@@ -84,7 +84,7 @@ int dt_comm_processors(struct dt_comm *comm, int *count, struct dt_error *err)
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     int neighbours;
     DT_TRY(dt_comm_neighbours(comm, &neighbours, err));
-    *count = dt_processors();
+    *count = dt_pool_processors();
     if (*count >= online)
         *count = *count / neighbours > 0 ? *count / neighbours : 1;
     return 0;

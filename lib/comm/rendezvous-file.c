@@ -15,6 +15,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/path.h"
 
 #define SIGN "dt-meeting " /* the file begins with */
 #define TEXT 256           /* bytes of the file, at most */
@@ -44,7 +45,7 @@ static int check_room(const char *path, struct dt_error *err)
     const char *folder = *named ? named : ".";
     struct dt_error ignored; /* opening it tells */
     int rc = 0;
-    if (!dt_is_directory(folder)) {
+    if (!dt_file_is_directory(folder)) {
         rc = dt_fail(err, DT_EMISSING, "ranks cannot meet at '%s': there is no folder '%s'", path,
                      folder);
     } else if (dt_file_probe(path, &ignored) == 0) {

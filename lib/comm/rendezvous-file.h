@@ -16,13 +16,13 @@
 #include "comm/crypto.h"
 
 /* Where a rank listens, in the order of the network. */
-struct dt_place {
+struct dt_rank_address {
     uint32_t port, address; /* port 0: nowhere */
 };
 
 struct dt_notice {
     uint8_t key[DT_KEY];
-    struct dt_place place;
+    struct dt_rank_address place;
 };
 
 /* Makes the file, or takes one that nobody has; *file is it, until it is removed, or -1 where

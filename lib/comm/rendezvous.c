@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/hash.h"
-#include "base/progress.h"
 #include "comm/comm.h"
 #include "comm/handshake.h"
 #include "comm/interface.h"
@@ -46,14 +46,14 @@ struct peer {
     int socket;                 /* of a call, until met; -1: none */
     struct dt_channel *channel; /* met; NULL: not yet */
     bool called, done;          /* called: its challenge has been met */
-    struct dt_place place;
+    struct dt_rank_address place;
     double patience; /* with a call, which is over at until; the next is not before next */
     double until, next;
     struct dt_handshake talk;
-    size_t moved;           /* bytes of what the other side says next */
-    struct dt_frame saying; /* that the first rank says to it, or it says to the first */
-    bool telling;           /* it is on its way */
-    int told;               /* sayings of the first rank that it has been told whole */
+    size_t moved;                   /* bytes of what the other side says next */
+    struct dt_channel_frame saying; /* that the first rank says to it, or it says to the first */
+    bool telling;                   /* it is on its way */
+    int told;                       /* sayings of the first rank that it has been told whole */
 };
 
 struct meeting {
@@ -71,11 +71,11 @@ struct meeting {
     struct peer *peers;
     struct guest guests[GUESTS];
     int guest_count;
-    struct pollfd *polled;      /* peers, listener, guests */
-    struct dt_place *places;    /* of all, as the first rank says */
-    int said;                   /* sayings of the first rank: places, then that all have met */
-    struct failure failure;     /* or what is wrong, as it says */
-    struct dt_channel *refused; /* a rank that is to hear why; NULL: none */
+    struct pollfd *polled;          /* peers, listener, guests */
+    struct dt_rank_address *places; /* of all, as the first rank says */
+    int said;                       /* sayings of the first rank: places, then that all have met */
+    struct failure failure;         /* or what is wrong, as it says */
+    struct dt_channel *refused;     /* a rank that is to hear why; NULL: none */
 };
 
 /* --- sockets ---------------------------------------------------------------------------------- */
@@ -128,7 +128,7 @@ static int listen_at(struct meeting *m, uint32_t address, struct dt_error *err)
         getsockname(m->listener, (struct sockaddr *)&at, &length) < 0)
         return dt_fail_errno(err, "cannot listen for other ranks");
     m->address = address;
-    m->own.place = (struct dt_place){at.sin_port, address};
+    m->own.place = (struct dt_rank_address){at.sin_port, address};
     return 0;
 }
 
@@ -209,8 +209,8 @@ static void call(struct peer *p)
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_port = (in_port_t)p->place.port,
                              .sin_addr.s_addr = p->place.address};
-    p->until = dt_now() + p->patience;
-    p->next = dt_now() + TICK_MS * 1e-3;
+    p->until = dt_clock_now() + p->patience;
+    p->next = dt_clock_now() + TICK_MS * 1e-3;
     p->moved = 0;
     p->called = false;
     p->socket = new_socket();
@@ -230,11 +230,11 @@ static int call_others(struct meeting *m, struct dt_error *err)
         struct peer *p = &m->peers[r];
         if (is_met(p))
             continue;
-        if (p->socket >= 0 && dt_now() > p->until) {
+        if (p->socket >= 0 && dt_clock_now() > p->until) {
             hang_up(&p->socket);
             p->patience *= 2;
         }
-        if (p->socket < 0 && p->place.port && dt_now() >= p->next)
+        if (p->socket < 0 && p->place.port && dt_clock_now() >= p->next)
             call(p);
     }
     return 0;
@@ -248,7 +248,7 @@ static int meet_challenge(struct meeting *m, int rank, struct dt_error *err)
     if (rank == 0)
         DT_TRY(listen_for_others(m, p->socket, err));
     own->caller = m->own;
-    own->caller.patience = m->until - dt_now();
+    own->caller.patience = m->until - dt_clock_now();
     own->called = rank;
     p->called = true;
     p->moved = 0;
@@ -378,7 +378,7 @@ static int admit(struct meeting *m, int guest, struct dt_error *err)
         return 0;
     }
     *p = (struct peer){.socket = -1, .channel = answer(m, guest), .place = theirs.place};
-    double until = dt_now() + theirs.patience;
+    double until = dt_clock_now() + theirs.patience;
     m->until = leads(m) && until < m->until ? until : m->until;
     return 0;
 }
@@ -412,8 +412,8 @@ static int tell(const struct meeting *m, struct peer *p)
     while (p->told < m->said) {
         const size_t bytes = (size_t)m->size * sizeof *m->places;
         if (!p->telling)
-            p->saying = p->told == 0 ? dt_frame_of(SAYING_PLACES, m->places, bytes)
-                                     : dt_frame_of(SAYING_OVER, NULL, 0);
+            p->saying = p->told == 0 ? dt_channel_frame_of(SAYING_PLACES, m->places, bytes)
+                                     : dt_channel_frame_of(SAYING_OVER, NULL, 0);
         p->telling = true;
         int rc = dt_channel_send(p->channel, &p->saying);
         if (rc <= 0)
@@ -432,7 +432,7 @@ static void tell_failure(struct meeting *m, const struct dt_error *err)
     for (int r = 0; r < m->size; r++) {
         struct peer *p = &m->peers[r];
         struct dt_channel *to = r == 0 ? m->refused : p->channel;
-        struct dt_frame frame = dt_frame_of(SAYING_FAILURE, &f, sizeof f);
+        struct dt_channel_frame frame = dt_channel_frame_of(SAYING_FAILURE, &f, sizeof f);
         if (to && (!p->telling || dt_channel_send(to, &p->saying) > 0))
             (void)dt_channel_send(to, &frame);
     }
@@ -555,7 +555,7 @@ static void say_done(struct meeting *m)
 {
     struct peer *first = &m->peers[0];
     if (!first->telling)
-        first->saying = dt_frame_of(SAYING_DONE, NULL, 0);
+        first->saying = dt_channel_frame_of(SAYING_DONE, NULL, 0);
     first->telling = true;
     first->done = dt_channel_send(first->channel, &first->saying) > 0;
 }
@@ -596,7 +596,7 @@ static int say_missing(const struct meeting *m, struct dt_error *err)
         if (is_missing(m, r, late))
             missing[count++] = r;
     if (count > 0)
-        dt_name_ranks(missing, count, names);
+        dt_comm_name_ranks(missing, count, names);
     free(missing);
     return dt_fail(err, DT_ESTALLED, "ranks have not met at '%s' within %.0f s: %s %s of %d %s",
                    m->how->where, m->how->patience, count > 1 ? "ranks" : "rank", names, m->size,
@@ -611,7 +611,7 @@ static int check_time(const struct meeting *m, struct dt_error *err)
     double grace = !leads(m) && is_met(&m->peers[0]) ? GRACE_S : 0;
     if (m->how->stop && *m->how->stop)
         return dt_fail(err, DT_ESTOP, "told to stop before ranks had met");
-    return dt_now() > m->until + grace ? say_missing(m, err) : 0;
+    return dt_clock_now() > m->until + grace ? say_missing(m, err) : 0;
 }
 
 static bool is_over(const struct meeting *m)
@@ -685,14 +685,14 @@ static void leave(struct meeting *m, bool met, struct dt_channel **channels)
 static uint64_t identify(const char *job)
 {
     const char *slurm = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID");
-    char *all = dt_format("%s %s %s", job ? job : "", slurm ? slurm : "", step ? step : "");
+    char *all = dt_asprintf("%s %s %s", job ? job : "", slurm ? slurm : "", step ? step : "");
     uint64_t hash = job ? dt_hash(all, strlen(all)) : 0;
     free(all);
     return hash;
 }
 
-int dt_meet(const struct dt_opening *how, int rank, int size, struct dt_channel **channels,
-            struct dt_error *err)
+int dt_rendezvous_join(const struct dt_opening *how, int rank, int size,
+                       struct dt_channel **channels, struct dt_error *err)
 {
     channels[0] = NULL;
     if (size == 1)
@@ -704,7 +704,7 @@ int dt_meet(const struct dt_opening *how, int rank, int size, struct dt_channel 
                           .size = size,
                           .file = -1,
                           .listener = -1,
-                          .until = dt_now() + how->patience};
+                          .until = dt_clock_now() + how->patience};
     m->peers = dt_alloc((size_t)size, sizeof *m->peers);
     m->polled = dt_alloc((size_t)(size + 1 + GUESTS), sizeof *m->polled);
     m->places = dt_alloc((size_t)size, sizeof *m->places);

@@ -21,7 +21,7 @@
 /* channels[r] becomes the connection to rank r of size; NULL: this rank's own. The caller closes
  * them. On failure there are none: DT_ESTALLED if not all have met in time, DT_ESTOP if told to
  * stop, and what the first rank says to all. */
-int dt_meet(const struct dt_opening *how, int rank, int size, struct dt_channel **channels,
-            struct dt_error *err) DT_MUST_CHECK;
+int dt_rendezvous_join(const struct dt_opening *how, int rank, int size,
+                       struct dt_channel **channels, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -27,7 +27,7 @@ struct request {
     char *data;
     size_t bytes; /* of a receive: room, and then what came */
     bool sends;
-    struct dt_frame frame;
+    struct dt_channel_frame frame;
 };
 
 struct peer {
@@ -87,7 +87,7 @@ static int open_transport(void **state, const struct dt_opening *how, int *rank,
     if (launch.one_machine && !here.interface)
         here.interface = "127.0.0.1";
     struct dt_channel **channels = dt_alloc((size_t)*size, sizeof *channels);
-    int rc = dt_meet(&here, *rank, *size, channels, err);
+    int rc = dt_rendezvous_join(&here, *rank, *size, channels, err);
     if (rc == 0)
         *state = dt_tcp_over(channels, *size);
     free(channels);
@@ -200,7 +200,7 @@ static int send_bytes(void *state, int to, int tag, const void *data, size_t byt
     struct request *r = dt_alloc(1, sizeof *r);
     (void)err;
     *r = (struct request){.peer = to, .tag = tag, .sends = true};
-    r->frame = dt_frame_of(tag, data, bytes);
+    r->frame = dt_channel_frame_of(tag, data, bytes);
     append(&t->peers[to].sends, r);
     *request = r;
     advance_sends(&t->peers[to]);

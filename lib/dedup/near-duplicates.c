@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/hash.h"
+#include "base/path.h"
 
 #define CURSOR_KEYS 4096 /* read at a time from a run */
 
@@ -277,7 +278,7 @@ static int list_run(struct dt_near_duplicates *d, int file, const struct dt_sign
                     uint64_t first, struct dt_buffer *line, struct dt_output *out,
                     struct dt_error *err)
 {
-    char hex[DT_HEX64];
+    char hex[DT_HASH_HEX];
     uint64_t hash;
     for (uint64_t i = 0; i < run->documents; i++) {
         uint64_t document = first + i, like = first_of(d, document);
@@ -286,7 +287,7 @@ static int list_run(struct dt_near_duplicates *d, int file, const struct dt_sign
         DT_TRY(dt_signature_file_hashes(&d->files[file], run, i, 1, &hash, err));
         dt_buffer_clear(line);
         dt_buffer_printf(line, "%" PRIu64 " %s ", document - d->first_document[file] + 1,
-                         dt_hex64(hash, hex));
+                         dt_hash_hex(hash, hex));
         add_name(d, like, line);
         dt_buffer_add_char(line, '\n');
         DT_TRY(dt_output_write(out, line->data, line->size, err));

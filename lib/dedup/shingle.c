@@ -70,12 +70,13 @@ static void add_to_word(struct reader *r, uint32_t c)
 
 static void add_point(struct reader *r, uint32_t point)
 {
-    unsigned kind = dt_code_point_kind(point);
-    if (kind & DT_NUMBER)
+    unsigned kind = dt_character_kind_of_code(point);
+    if (kind & DT_CHARACTER_NUMBER)
         add_to_word(r, '0');
-    else if (kind & (DT_BLANK | DT_SYMBOL | DT_PUNCTUATION | DT_BEFORE))
+    else if (kind & (DT_CHARACTER_BLANK | DT_CHARACTER_SYMBOL | DT_CHARACTER_PUNCTUATION |
+                     DT_CHARACTER_OPENING))
         end_word(r);
-    else if (!(kind & DT_MARK))
+    else if (!(kind & DT_CHARACTER_MARK))
         add_to_word(r, point);
 }
 

@@ -22,7 +22,7 @@ struct dt_tensor dt_arena_matrix_of(struct dt_arena *arena, enum dt_dtype dtype,
 
 struct dt_tensor dt_arena_matrix(struct dt_arena *arena, int64_t rows, int64_t columns)
 {
-    return dt_arena_matrix_of(arena, DT_F32, rows, columns);
+    return dt_arena_matrix_of(arena, DT_DTYPE_F32, rows, columns);
 }
 
 struct dt_tensor dt_arena_rows_of(struct dt_arena *arena, enum dt_dtype dtype, int64_t rows,
@@ -30,7 +30,7 @@ struct dt_tensor dt_arena_rows_of(struct dt_arena *arena, enum dt_dtype dtype, i
 {
     int64_t line = 64 / (int64_t)dt_dtype_size(dtype), stride = (columns + line - 1) / line * line;
     struct dt_tensor x = dt_arena_matrix_of(arena, dtype, rows, stride);
-    return dt_columns(&x, 0, columns);
+    return dt_tensor_columns(&x, 0, columns);
 }
 
 int dt_arena_allocate(struct dt_arena *arena, struct dt_device *dev, struct dt_error *err)
@@ -40,7 +40,7 @@ int dt_arena_allocate(struct dt_arena *arena, struct dt_device *dev, struct dt_e
     arena->memory = dev->ops->allocate(dev, arena->size);
     if (arena->memory == NULL)
         return dt_fail(err, DT_ENOMEM, "the %s engine has no %s of memory left", dev->engine->name,
-                       dt_bytes((double)arena->size, (char[DT_BYTES]){""}));
+                       dt_progress_bytes((double)arena->size, (char[DT_PROGRESS_BYTES]){""}));
     return 0;
 }
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "device/arena.h"
 
 struct bench {
@@ -29,27 +29,27 @@ static void lay_out(struct bench *b, const struct dt_attention_size *s)
 static int time_both(struct dt_device *dev, struct bench *b, const struct dt_attention *how,
                      double seconds, struct dt_attention_speed *speed, struct dt_error *err)
 {
-    double begin = dt_now();
+    double begin = dt_clock_now();
     int passes = 1;
     speed->forward = speed->backward = INFINITY;
-    for (int i = 0; i < 3 || dt_now() - begin < seconds; i++) {
-        double start = dt_now();
+    for (int i = 0; i < 3 || dt_clock_now() - begin < seconds; i++) {
+        double start = dt_clock_now();
         for (int pass = 0; pass < passes; pass++)
             dev->ops->attention_forward(dev, &b->y, &b->lse, &b->q, &b->k, &b->v, how);
         DT_TRY(dev->ops->synchronize(dev, err));
-        double middle = dt_now();
+        double middle = dt_clock_now();
         for (int pass = 0; pass < passes; pass++)
             dev->ops->attention_backward(dev, &b->dq, &b->dk, &b->dv, &b->dy, &b->y, &b->lse, &b->q,
                                          &b->k, &b->v, how);
         DT_TRY(dev->ops->synchronize(dev, err));
         speed->forward = fmin(speed->forward, (middle - start) / passes);
-        speed->backward = fmin(speed->backward, (dt_now() - middle) / passes);
+        speed->backward = fmin(speed->backward, (dt_clock_now() - middle) / passes);
         passes = 1 + (int)(SHORT / speed->forward);
     }
     return 0;
 }
 
-int dt_bench_attention(struct dt_device *dev, const struct dt_attention_size *size, double seconds,
+int dt_attention_bench(struct dt_device *dev, const struct dt_attention_size *size, double seconds,
                        struct dt_attention_speed *speed, struct dt_error *err)
 {
     struct bench b = {.arena = {0}};

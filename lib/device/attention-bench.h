@@ -19,7 +19,7 @@ struct dt_attention_speed {
 };
 
 /* Repeats both for that many seconds, and three times at least. */
-int dt_bench_attention(struct dt_device *dev, const struct dt_attention_size *size, double seconds,
+int dt_attention_bench(struct dt_device *dev, const struct dt_attention_size *size, double seconds,
                        struct dt_attention_speed *speed, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/plugin.h"
 #include "base/pool.h"
 #include "base/program.h"
-#include "base/progress.h"
 #include "base/rng.h"
 
 #if defined(__x86_64__)
@@ -75,7 +75,8 @@ static int default_threads(void)
 {
     long n;
     const char *set = getenv("OMP_NUM_THREADS");
-    return set && dt_parse_int(set, &n) == 0 && n > 0 && n <= 4096 ? (int)n : dt_processors();
+    return set && dt_program_parse_int(set, &n) == 0 && n > 0 && n <= 4096 ? (int)n
+                                                                           : dt_pool_processors();
 }
 
 int dt_device_open(struct dt_device **result, const char *name, int threads, struct dt_error *err)
@@ -125,8 +126,8 @@ int dt_device_fill(struct dt_device *dev, struct dt_tensor *x, uint64_t key, str
     const struct dt_tensor all = dt_matrix_of(x->dtype, x->data, 1, count);
     for (int64_t at = 0; at < count; at += BLOCK) {
         int64_t n = count - at < BLOCK ? count - at : BLOCK;
-        struct dt_tensor to = dt_columns(&all, at, n);
-        dev->ops->copy(dev, &to, &(struct dt_tensor){values, DT_F32, 1, n, n});
+        struct dt_tensor to = dt_tensor_columns(&all, at, n);
+        dev->ops->copy(dev, &to, &(struct dt_tensor){values, DT_DTYPE_F32, 1, n, n});
     }
     dev->ops->release(dev, values, BLOCK * sizeof *values);
     free(host);
@@ -141,12 +142,12 @@ static double time_matmul(struct dt_device *dev, struct dt_tensor *c, struct dt_
     double best = 1e30;
     if (dt_device_fill(dev, a, 1, &ignored) < 0 || dt_device_fill(dev, b, 2, &ignored) < 0)
         return 0;
-    for (double begin = dt_now(); best == 1e30 || dt_now() - begin < 0.3;) {
-        double start = dt_now();
+    for (double begin = dt_clock_now(); best == 1e30 || dt_clock_now() - begin < 0.3;) {
+        double start = dt_clock_now();
         dev->ops->matmul(dev, c, a, b, &(struct dt_matmul){.accumulate = false});
         if (dev->ops->synchronize(dev, &ignored) < 0)
             return 0;
-        double seconds = dt_now() - start;
+        double seconds = dt_clock_now() - start;
         best = seconds < best ? seconds : best;
     }
     return best;
@@ -177,10 +178,10 @@ double dt_device_peak(struct dt_device *dev, enum dt_dtype type)
 {
     static const int64_t shapes[][3] = {{512, 512, 512},    {1024, 1024, 1024}, {1024, 3072, 768},
                                         {2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 8192}};
-    double peak = 0, seconds = 0, begin = dt_now();
+    double peak = 0, seconds = 0, begin = dt_clock_now();
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const int64_t *side = shapes[i];
-        if (i < FIRST_SHAPES ? dt_now() - begin > 1 : seconds > SHORT)
+        if (i < FIRST_SHAPES ? dt_clock_now() - begin > 1 : seconds > SHORT)
             break;
         if ((seconds = time_shape(dev, type, side)) == 0)
             break;
@@ -234,9 +235,9 @@ static double sum_speed(struct dt_device *dev)
             break;
         best = 1e30;
         for (int i = 0; i < 5; i++) {
-            double start = dt_now();
+            double start = dt_clock_now();
             (void)dev->ops->sum_squares(dev, memory, (int64_t)(bytes / sizeof *memory));
-            double seconds = dt_now() - start;
+            double seconds = dt_clock_now() - start;
             best = seconds < best ? seconds : best;
         }
         dev->ops->release(dev, memory, bytes);
@@ -256,17 +257,17 @@ static double host_read_speed(struct dt_device *dev)
     struct dt_tensor all = dt_matrix(memory, (int64_t)count >> 6, 1 << 10);
     struct dt_pool *pool = dt_pool_new(dev->threads, read_share, NULL);
     struct reading *shares = dt_alloc(threads, sizeof *shares);
-    double best = 1e30, begin = dt_now();
+    double best = 1e30, begin = dt_clock_now();
     dev->ops->zero(dev, &all);
-    for (int i = 0; i < 5 || dt_now() - begin < 1; i++) {
-        double start = dt_now();
+    for (int i = 0; i < 5 || dt_clock_now() - begin < 1; i++) {
+        double start = dt_clock_now();
         for (size_t t = 0; t < threads; t++) {
             shares[t] = (struct reading){memory + t * share, share, 0};
             dt_pool_submit(pool, &shares[t]);
         }
         while (dt_pool_next(pool))
             ;
-        double seconds = dt_now() - start;
+        double seconds = dt_clock_now() - start;
         best = seconds < best ? seconds : best;
     }
     dt_pool_free(pool);
@@ -282,7 +283,7 @@ double dt_device_read_speed(struct dt_device *dev)
 
 size_t dt_dtype_size(enum dt_dtype dtype)
 {
-    return dtype == DT_F32 ? 4 : 2;
+    return dtype == DT_DTYPE_F32 ? 4 : 2;
 }
 
 struct dt_tensor dt_matrix_of(enum dt_dtype dtype, void *data, int64_t rows, int64_t columns)
@@ -292,7 +293,7 @@ struct dt_tensor dt_matrix_of(enum dt_dtype dtype, void *data, int64_t rows, int
 
 struct dt_tensor dt_matrix(void *data, int64_t rows, int64_t columns)
 {
-    return dt_matrix_of(DT_F32, data, rows, columns);
+    return dt_matrix_of(DT_DTYPE_F32, data, rows, columns);
 }
 
 /* elements further; nowhere stays nowhere. */
@@ -301,7 +302,7 @@ static void *advance(const struct dt_tensor *x, int64_t elements)
     return x->data ? (char *)x->data + elements * (int64_t)dt_dtype_size(x->dtype) : NULL;
 }
 
-struct dt_tensor dt_rows(const struct dt_tensor *x, int64_t first, int64_t count)
+struct dt_tensor dt_tensor_rows(const struct dt_tensor *x, int64_t first, int64_t count)
 {
     struct dt_tensor view = *x;
     view.data = advance(x, first * x->stride);
@@ -309,7 +310,7 @@ struct dt_tensor dt_rows(const struct dt_tensor *x, int64_t first, int64_t count
     return view;
 }
 
-struct dt_tensor dt_columns(const struct dt_tensor *x, int64_t first, int64_t count)
+struct dt_tensor dt_tensor_columns(const struct dt_tensor *x, int64_t first, int64_t count)
 {
     struct dt_tensor view = *x;
     view.data = advance(x, first);

@@ -30,7 +30,7 @@
 
 /* Element types. The 16-bit ones are for storage: every op computes in fp32 and
  * rounds its result to nearest even. */
-enum dt_dtype { DT_F32, DT_BF16, DT_F16 };
+enum dt_dtype { DT_DTYPE_F32, DT_DTYPE_BF16, DT_DTYPE_F16 };
 
 /* rows x columns elements, stride elements from one row to the next. The
  * memory is borrowed from an arena or a buffer of the device. A stride of 0
@@ -43,7 +43,7 @@ struct dt_tensor {
 
 /* GELU (Hendrycks and Gimpel 2016): x times the normal distribution's function of
  * x, in its tanh approximation ("gelu_new", GPT-2) and exactly ("gelu", BERT). */
-enum dt_activation { DT_ACT_NONE, DT_ACT_GELU_TANH, DT_ACT_GELU_ERF };
+enum dt_activation { DT_ACTIVATION_NONE, DT_ACTIVATION_GELU_TANH, DT_ACTIVATION_GELU_ERF };
 
 /* How matmul treats its operands, and what it does to the product. */
 struct dt_matmul {
@@ -334,7 +334,7 @@ size_t dt_dtype_size(enum dt_dtype dtype); /* bytes of an element */
 /* Views. */
 struct dt_tensor dt_matrix(void *data, int64_t rows, int64_t columns); /* of fp32 */
 struct dt_tensor dt_matrix_of(enum dt_dtype dtype, void *data, int64_t rows, int64_t columns);
-struct dt_tensor dt_rows(const struct dt_tensor *x, int64_t first, int64_t count);
-struct dt_tensor dt_columns(const struct dt_tensor *x, int64_t first, int64_t count);
+struct dt_tensor dt_tensor_rows(const struct dt_tensor *x, int64_t first, int64_t count);
+struct dt_tensor dt_tensor_columns(const struct dt_tensor *x, int64_t first, int64_t count);
 
 #endif

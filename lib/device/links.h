@@ -36,7 +36,7 @@ struct dt_link_id {
 
 /* The first is of all ranks. The others are messages one way, between this rank and the next one
  * of some group, or the one before: a lane to a rank is its lane from this one. */
-enum dt_link_lane {
+enum dt_link_channel {
     DT_LINK_ALL,
     DT_LINK_TO_NEXT,
     DT_LINK_FROM_BEFORE,
@@ -46,7 +46,7 @@ enum dt_link_lane {
 };
 
 struct dt_link_end {
-    enum dt_link_lane lane;
+    enum dt_link_channel lane;
     struct dt_link_id id;
     int rank, size; /* of those that the lane has; of two, the one that sends is the first */
 };
@@ -70,18 +70,18 @@ struct dt_links {
                 struct dt_error *);
     void (*close)(struct dt_device *); /* all lanes, where any was opened */
 
-    void (*begin)(struct dt_device *, enum dt_link_lane);
+    void (*begin)(struct dt_device *, enum dt_link_channel);
     /* Transfers that go on at the same time; those between two ranks meet in their order. */
-    int (*exchange)(struct dt_device *, enum dt_link_lane, const struct dt_link_transfer *,
+    int (*exchange)(struct dt_device *, enum dt_link_channel, const struct dt_link_transfer *,
                     int count, struct dt_error *);
     /* sum += x, n floats; this and copy in the lane of all. */
     void (*add)(struct dt_device *, float *sum, const float *x, size_t n);
     void (*copy)(struct dt_device *, void *to, const void *from, size_t bytes);
-    uint64_t (*end)(struct dt_device *, enum dt_link_lane);
+    uint64_t (*end)(struct dt_device *, enum dt_link_channel);
 
-    void (*join)(struct dt_device *, enum dt_link_lane, uint64_t ticket);
+    void (*join)(struct dt_device *, enum dt_link_channel, uint64_t ticket);
     /* 1: done, 0: not yet. */
-    int (*test)(struct dt_device *, enum dt_link_lane, uint64_t ticket, struct dt_error *);
+    int (*test)(struct dt_device *, enum dt_link_channel, uint64_t ticket, struct dt_error *);
     /* Whatever is on links ends, done or not, and nothing is put there any more. */
     void (*abort)(struct dt_device *);
 };

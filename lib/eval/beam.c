@@ -62,7 +62,7 @@ static int extend_all(struct search *s, size_t added, struct dt_error *err)
     s->best_count = 0;
     for (int b = 0; b < s->count; b++) {
         float *logits = s->g->logits + b * vocabulary;
-        dt_penalize_text(s->g, logits, &s->item->ids, &s->live[b].ids);
+        dt_generation_penalize_text(s->g, logits, &s->item->ids, &s->live[b].ids);
         DT_TRY(dt_check_logits(s->g, s->item, logits, added, err));
         double most = (double)logits[0], sum = 0;
         for (uint32_t i = 1; i < s->g->size; i++)
@@ -101,8 +101,8 @@ static bool stops(const struct search *s, const struct dt_ids *ids)
 {
     struct dt_buffer text = DT_BUFFER_EMPTY;
     for (size_t i = 0; i < ids->count && s->g->how.stop_count > 0; i++)
-        dt_add_token_text(s->g, ids->data[i], &text);
-    bool found = dt_find_stop(s->g, &text, 0) != SIZE_MAX;
+        dt_generation_add_token_text(s->g, ids->data[i], &text);
+    bool found = dt_generation_find_stop(s->g, &text, 0) != SIZE_MAX;
     dt_buffer_release(&text);
     return found;
 }
@@ -170,8 +170,8 @@ static void answer(struct search *s)
     if (s->answer_ids.count > 0)
         dt_ids_append(&item->ids, s->answer_ids.data, s->answer_ids.count);
     for (size_t i = 0; i < s->answer_ids.count; i++)
-        dt_add_token_text(s->g, s->answer_ids.data[i], &item->text);
-    size_t stop = dt_find_stop(s->g, &item->text, 0);
+        dt_generation_add_token_text(s->g, s->answer_ids.data[i], &item->text);
+    size_t stop = dt_generation_find_stop(s->g, &item->text, 0);
     if (stop != SIZE_MAX)
         item->text.size = stop;
     item->added = s->answer_ids.count;
@@ -179,7 +179,8 @@ static void answer(struct search *s)
     item->finish = s->answer_finish;
 }
 
-int dt_beam_search(struct dt_generator *g, struct dt_continuation *item, struct dt_error *err)
+int dt_generation_beam_search(struct dt_generator *g, struct dt_continuation *item,
+                              struct dt_error *err)
 {
     size_t width = (size_t)g->how.beams, capacity = (size_t)g->capacity, added = 0;
     size_t wanted = (size_t)g->how.tokens, half = capacity / 2;

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "io/input.h"
 #include "json/json.h"
 
@@ -204,7 +205,7 @@ static int read_arc(struct dt_choice_item *item, struct json_object *line, const
     DT_TRY(dt_json_get_string(question, "stem", place, &stem, err));
     DT_TRY(dt_json_get(question, "choices", json_type_array, place, &choices, err));
     DT_TRY(dt_json_get_string(line, "answerKey", place, &key, err));
-    item->context = dt_format("Question: %s\nAnswer:", stem);
+    item->context = dt_asprintf("Question: %s\nAnswer:", stem);
     size_t n = json_object_array_length(choices);
     for (size_t i = 0; i < n && i < MOST_CHOICES; i++) {
         struct json_object *choice = json_object_array_get_idx(choices, i);
@@ -225,7 +226,7 @@ static int read_piqa(struct dt_choice_item *item, struct json_object *line, cons
 {
     const char *goal, *solution;
     DT_TRY(dt_json_get_string(line, "goal", place, &goal, err));
-    item->context = dt_format("Question: %s\nAnswer:", goal);
+    item->context = dt_asprintf("Question: %s\nAnswer:", goal);
     for (int i = 0; i < 2; i++) {
         DT_TRY(dt_json_get_string(line, i ? "sol2" : "sol1", place, &solution, err));
         add_choice(item, solution);
@@ -245,7 +246,7 @@ static int read_piqa_labels(struct dt_choice_data *data, const char *path, struc
     const char *dot = strrchr(dt_path_base(path), '.');
     if (dot)
         stem = (size_t)(dot - path);
-    char *labels = dt_format("%.*s-labels.lst", (int)stem, path), *text = NULL, *at;
+    char *labels = dt_asprintf("%.*s-labels.lst", (int)stem, path), *text = NULL, *at;
     int rc = dt_file_read(labels, (size_t)1 << 30, &text, &size, err);
     at = text;
     for (size_t i = 0; rc == 0 && i < data->count; i++) {
@@ -298,7 +299,7 @@ static void take_id(struct dt_choice_item *item, struct json_object *line, size_
             item->id = dt_strdup(dt_json_text(id));
     }
     if (item->id == NULL)
-        item->id = dt_format("%zu", number);
+        item->id = dt_asprintf("%zu", number);
 }
 
 static int read_line(struct dt_choice_data *data, const struct kind **kind,
@@ -340,7 +341,7 @@ int dt_choice_data_read(struct dt_choice_data *data, const char *path, struct dt
         rc = dt_input_read_until(in, '\n', &line, &found, err);
         if (rc < 0 || (!found && line.size == 0))
             break;
-        char *place = dt_format("%s:%zu", dt_input_name(in), number);
+        char *place = dt_asprintf("%s:%zu", dt_input_name(in), number);
         if (line.size > 0)
             rc = read_line(data, &kind, &line, place, err);
         free(place);

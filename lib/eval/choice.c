@@ -26,7 +26,7 @@ static size_t end_without_space(const char *text, size_t size)
             from--;
         if (utf8proc_iterate((const utf8proc_uint8_t *)text + from, (utf8proc_ssize_t)(size - from),
                              &point) <= 0 ||
-            !dt_is_python_space((uint32_t)point))
+            !dt_translation_words_is_space((uint32_t)point))
             break;
         size = from;
     }
@@ -36,18 +36,18 @@ static size_t end_without_space(const char *text, size_t size)
 /* White space at the end of the context is the answer's: tokens begin with it. An
  * answer's tokens are those of both together behind as many as the context has alone,
  * and they are predicted from the context's own, even where the two would merge. */
-static void add_answer(struct dt_likelihoods *l, struct dt_subject *s,
+static void add_answer(struct dt_likelihoods *l, struct dt_scored_model *s,
                        const struct dt_choice_item *item, int choice)
 {
     struct dt_ids ids = DT_IDS_EMPTY, context = DT_IDS_EMPTY;
-    char *text = dt_format("%s%s%s", item->context, item->delimiter, item->choices[choice]);
+    char *text = dt_asprintf("%s%s%s", item->context, item->delimiter, item->choices[choice]);
     size_t size = strlen(item->context), kept = end_without_space(item->context, size);
     uint32_t eot = dt_tokenizer_eot(s->tokenizer);
-    dt_encode(s->encoder, text, kept, &context);
+    dt_encoder_encode(s->encoder, text, kept, &context);
     if (kept == 0 && eot != DT_NO_TOKEN)
         dt_ids_add(&ids, eot);
     size_t before = ids.count;
-    dt_encode(s->encoder, text, strlen(text), &ids);
+    dt_encoder_encode(s->encoder, text, strlen(text), &ids);
     for (size_t i = 0; i < context.count && before + i < ids.count; i++)
         ids.data[before + i] = context.data[i];
     dt_likelihoods_add(l, dt_likelihoods_item(l), ids.data, ids.count,
@@ -62,7 +62,7 @@ static double length_of(const char *text, enum dt_choice_rule rule)
     double bytes = (double)strlen(text), points = 0;
     for (const char *p = text; *p; p++)
         points += ((unsigned char)*p & 0xc0) != 0x80;
-    return rule == DT_ACC ? 1 : rule == DT_ACC_NORM ? points : bytes;
+    return rule == DT_CHOICE_ACC ? 1 : rule == DT_CHOICE_ACC_NORM ? points : bytes;
 }
 
 static int pick(const struct dt_choice_item *item, const struct dt_likelihood *answers,
@@ -108,16 +108,16 @@ static char *name_choice(const void *data, size_t number)
     const struct dt_choice_item *item = ((const struct dt_choice_data *)data)->items;
     for (; number >= (size_t)item->count; item++)
         number -= (size_t)item->count;
-    return dt_format("item '%s': choice %zu", item->id, number + 1);
+    return dt_asprintf("item '%s': choice %zu", item->id, number + 1);
 }
 
-int dt_choice_measure(struct dt_choice_result *r, struct dt_subject *s,
+int dt_choice_measure(struct dt_choice_result *r, struct dt_scored_model *s,
                       const struct dt_choice_data *data, const char *tokenizer, long batch,
                       struct dt_progress *progress, struct dt_error *err)
 {
     size_t answers = 0;
     *r = (struct dt_choice_result){.directory = dt_strdup(s->directory), .data = data};
-    DT_TRY(dt_subject_need_tokenizer(s, tokenizer, err));
+    DT_TRY(dt_scored_model_need_tokenizer(s, tokenizer, err));
     const struct dt_item_names names = {name_choice, data};
     struct dt_likelihoods *l = dt_likelihoods_new(s->model, s->ranks, batch, &names, progress);
     for (size_t i = 0; i < data->count; i++)
@@ -178,13 +178,13 @@ static void report_json(const struct dt_choice_result *results, int count, struc
         dt_buffer_printf(b, ",\"items\":%zu,\"tokens\":%llu", n, (unsigned long long)tokens_of(r));
         for (int rule = 0; rule < (is_guessing(r) ? 1 : DT_CHOICE_RULES); rule++) {
             const double *right = r->right[rule];
-            add_rule(b, rule, "", dt_mean(right, n));
-            add_rule(b, rule, "_stderr", dt_standard_error(right, n));
+            add_rule(b, rule, "", dt_confidence_mean(right, n));
+            add_rule(b, rule, "_stderr", dt_confidence_standard_error(right, n));
             if (i > 0)
-                add_rule(b, rule, "_p", dt_paired_p(results[0].right[rule], right, n));
+                add_rule(b, rule, "_p", dt_confidence_paired_p(results[0].right[rule], right, n));
         }
         if (is_guessing(r))
-            dt_json_add_real(b, "perplexity", exp(dt_mean(r->nats, n)), 9);
+            dt_json_add_real(b, "perplexity", exp(dt_confidence_mean(r->nats, n)), 9);
         dt_buffer_add_string(b, "}\n");
     }
 }
@@ -198,15 +198,17 @@ static void report_text(const struct dt_choice_result *results, int count, struc
         for (int i = 0; i < count; i++) {
             const double *right = results[i].right[rule];
             size_t n = results[i].data->count;
-            dt_buffer_printf(b, "  %.4f ± %.4f", dt_mean(right, n), dt_standard_error(right, n));
+            dt_buffer_printf(b, "  %.4f ± %.4f", dt_confidence_mean(right, n),
+                             dt_confidence_standard_error(right, n));
             if (i > 0) {
-                double p = dt_paired_p(results[0].right[rule], right, n);
+                double p = dt_confidence_paired_p(results[0].right[rule], right, n);
                 dt_buffer_printf(b, "  p = %.4f%s", p, p < 0.05 ? " *" : "  ");
             } else if (count > 1) {
                 dt_buffer_printf(b, "  %12s", "");
             }
             if (rules == 1)
-                dt_buffer_printf(b, "  perplexity %.5g", exp(dt_mean(results[i].nats, n)));
+                dt_buffer_printf(b, "  perplexity %.5g",
+                                 exp(dt_confidence_mean(results[i].nats, n)));
             dt_buffer_printf(b, "  %s\n", results[i].directory);
         }
     }

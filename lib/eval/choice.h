@@ -17,9 +17,9 @@
 
 /* How the probabilities of answers of different lengths are compared. */
 enum dt_choice_rule {
-    DT_ACC,       /* as they are */
-    DT_ACC_NORM,  /* ln p for each character */
-    DT_ACC_BYTES, /* ln p for each byte */
+    DT_CHOICE_ACC,       /* as they are */
+    DT_CHOICE_ACC_NORM,  /* ln p for each character */
+    DT_CHOICE_ACC_BYTES, /* ln p for each byte */
     DT_CHOICE_RULES
 };
 
@@ -33,7 +33,7 @@ struct dt_choice_result {
 
 /* tokenizer NULL: the one in the model's directory. data is borrowed. Release the
  * result with dt_choice_release, after a failure too. */
-int dt_choice_measure(struct dt_choice_result *result, struct dt_subject *subject,
+int dt_choice_measure(struct dt_choice_result *result, struct dt_scored_model *subject,
                       const struct dt_choice_data *data, const char *tokenizer, long batch,
                       struct dt_progress *progress, struct dt_error *err) DT_MUST_CHECK;
 void dt_choice_release(struct dt_choice_result *result);

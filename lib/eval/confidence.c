@@ -6,7 +6,7 @@
 
 #include "base/buffer.h"
 
-double dt_mean(const double *x, size_t n)
+double dt_confidence_mean(const double *x, size_t n)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++)
@@ -14,22 +14,23 @@ double dt_mean(const double *x, size_t n)
     return sum / (double)n;
 }
 
-double dt_standard_error(const double *x, size_t n)
+double dt_confidence_standard_error(const double *x, size_t n)
 {
     if (n < 2)
         return 0;
-    double mean = dt_mean(x, n), squares = 0;
+    double mean = dt_confidence_mean(x, n), squares = 0;
     for (size_t i = 0; i < n; i++)
         squares += (x[i] - mean) * (x[i] - mean);
     return sqrt(squares / (double)(n - 1) / (double)n);
 }
 
-double dt_paired_p(const double *x, const double *y, size_t n)
+double dt_confidence_paired_p(const double *x, const double *y, size_t n)
 {
     double *difference = dt_alloc(n + 1, sizeof *difference);
     for (size_t i = 0; i < n; i++)
         difference[i] = x[i] - y[i];
-    double mean = n ? dt_mean(difference, n) : 0, error = dt_standard_error(difference, n);
+    double mean = n ? dt_confidence_mean(difference, n) : 0,
+           error = dt_confidence_standard_error(difference, n);
     free(difference);
     if (error == 0)
         return mean == 0 ? 1 : 0;

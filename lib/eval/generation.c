@@ -10,7 +10,7 @@
 #include "eval/generation-internal.h"
 #include "model/finite.h"
 
-const char *const dt_finishes[] = {"length", "end", "stop", NULL};
+const char *const dt_generation_finish_names[] = {"length", "end", "stop", NULL};
 
 /* A prompt that grows in a slot. */
 struct growth {
@@ -77,14 +77,15 @@ void dt_continuation_release(struct dt_continuation *item)
 
 /* --- text -------------------------------------------------------------------------------------*/
 
-void dt_add_token_text(const struct dt_generator *g, uint32_t id, struct dt_buffer *text)
+void dt_generation_add_token_text(const struct dt_generator *g, uint32_t id, struct dt_buffer *text)
 {
     size_t size;
     const char *bytes = dt_tokenizer_bytes(g->tokenizer, id, &size);
     dt_buffer_append(text, bytes, size);
 }
 
-size_t dt_find_stop(const struct dt_generator *g, const struct dt_buffer *text, size_t from)
+size_t dt_generation_find_stop(const struct dt_generator *g, const struct dt_buffer *text,
+                               size_t from)
 {
     size_t first = SIZE_MAX;
     for (int i = 0; i < g->how.stop_count; i++) {
@@ -109,28 +110,28 @@ static size_t unsettled(const struct dt_generator *g, const struct dt_buffer *te
     return most;
 }
 
-void dt_penalize_text(struct dt_generator *g, float *logits, const struct dt_ids *head,
-                      const struct dt_ids *tail)
+void dt_generation_penalize_text(struct dt_generator *g, float *logits, const struct dt_ids *head,
+                                 const struct dt_ids *tail)
 {
     double penalty = g->how.repetition_penalty;
     if (penalty == 1)
         return;
     memset(g->seen, 0, (size_t)g->model->config.vocab_size * sizeof *g->seen);
-    dt_penalize_repetition(logits, g->seen, head->data, head->count, penalty);
+    dt_sampling_penalize_repetition(logits, g->seen, head->data, head->count, penalty);
     if (tail)
-        dt_penalize_repetition(logits, g->seen, tail->data, tail->count, penalty);
+        dt_sampling_penalize_repetition(logits, g->seen, tail->data, tail->count, penalty);
 }
 
 int dt_check_logits(const struct dt_generator *g, const struct dt_continuation *item,
                     const float *logits, size_t added, struct dt_error *err)
 {
-    int64_t id = dt_first_not_finite(logits, g->size, DT_F32);
+    int64_t id = dt_finite_first_bad(logits, g->size, DT_DTYPE_F32);
     if (id == g->size)
         return 0;
     return dt_fail(err, DT_EFORMAT,
                    "%s: token %zu of the continuation: the logit of token id %" PRId64
                    " is %s: the model's numbers overflow",
-                   item->place, added + 1, id, dt_not_finite_name((double)logits[id]));
+                   item->place, added + 1, id, dt_finite_name((double)logits[id]));
 }
 
 /* --- sampling ---------------------------------------------------------------------------------*/
@@ -140,10 +141,10 @@ static int choose(struct dt_generator *g, const struct growth *w, float *logits,
                   struct dt_error *err)
 {
     const struct dt_continuation *item = w->item;
-    dt_penalize_text(g, logits, &item->ids, NULL);
+    dt_generation_penalize_text(g, logits, &item->ids, NULL);
     DT_TRY(dt_check_logits(g, item, logits, item->added, err));
     struct dt_random bits = dt_random(item->key, 0, item->added);
-    double uniform = dt_uniform_double(((uint64_t)bits.word[0] << 32) | bits.word[1]);
+    double uniform = dt_rng_uniform_double(((uint64_t)bits.word[0] << 32) | bits.word[1]);
     *id = dt_sampler_choose(g->sampler, logits, uniform);
     *id = *id == g->eot ? UINT32_MAX : *id;
     return 0;
@@ -162,9 +163,9 @@ static int grow(struct dt_generator *g, struct growth *w, float *logits, bool *l
         return 0;
     size_t before = item->text.size;
     dt_ids_add(&item->ids, id);
-    dt_add_token_text(g, id, &item->text);
+    dt_generation_add_token_text(g, id, &item->text);
     item->added++;
-    size_t stop = dt_find_stop(g, &item->text, before);
+    size_t stop = dt_generation_find_stop(g, &item->text, before);
     item->finish = stop == SIZE_MAX ? DT_FINISH_LENGTH : DT_FINISH_STOP;
     if (stop != SIZE_MAX)
         item->text.size = stop;
@@ -289,13 +290,13 @@ static int sample_all(struct dt_generator *g, struct dt_continuation *items, siz
     return rc;
 }
 
-int dt_generate(struct dt_generator *g, struct dt_continuation *items, size_t count,
-                dt_text_sink *sink, void *context, struct dt_error *err)
+int dt_generation_run(struct dt_generator *g, struct dt_continuation *items, size_t count,
+                      dt_text_sink *sink, void *context, struct dt_error *err)
 {
     if (g->how.beams <= 1)
         return sample_all(g, items, count, count == 1 ? sink : NULL, context, err);
     for (size_t i = 0; i < count; i++) {
-        DT_TRY(dt_beam_search(g, &items[i], err));
+        DT_TRY(dt_generation_beam_search(g, &items[i], err));
         if (sink && count == 1 && items[i].text.size > 0)
             DT_TRY(sink(context, items[i].text.data, items[i].text.size, err));
     }

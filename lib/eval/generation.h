@@ -6,7 +6,7 @@
  *     struct dt_generator *g;
  *     DT_TRY(dt_generator_new(&g, model, tokenizer, &how, err));
  *     struct dt_continuation items[2] = {{.ids = first, .key = 1}, {.ids = second, .key = 2}};
- *     DT_TRY(dt_generate(g, items, 2, NULL, NULL, err));
+ *     DT_TRY(dt_generation_run(g, items, 2, NULL, NULL, err));
  *     use(&items[0].text);
  *     dt_continuation_release(&items[0]);
  */
@@ -30,7 +30,7 @@ struct dt_generation {
 
 enum dt_finish { DT_FINISH_LENGTH, DT_FINISH_END, DT_FINISH_STOP };
 /* length, end (of text), stop (a stop string). */
-extern const char *const dt_finishes[];
+extern const char *const dt_generation_finish_names[];
 
 struct dt_continuation {
     struct dt_ids ids; /* the prompt, at least one token; what was added comes behind it */
@@ -52,8 +52,8 @@ typedef int dt_text_sink(void *context, const char *text, size_t size, struct dt
 /* Continues any number of prompts, as many at a time as there are slots. sink: gets
  * the text of a single prompt while it grows; NULL is fine. A logit that is not finite is
  * DT_EFORMAT, with the prompt's place and the token. */
-int dt_generate(struct dt_generator *generator, struct dt_continuation *items, size_t count,
-                dt_text_sink *sink, void *context, struct dt_error *err) DT_MUST_CHECK;
+int dt_generation_run(struct dt_generator *generator, struct dt_continuation *items, size_t count,
+                      dt_text_sink *sink, void *context, struct dt_error *err) DT_MUST_CHECK;
 void dt_generator_free(struct dt_generator *generator); /* NULL is fine */
 void dt_continuation_release(struct dt_continuation *item);
 

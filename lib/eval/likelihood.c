@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "eval/rank-batches.h"
 #include "model/finite.h"
 #include "model/forward-backward.h"
@@ -168,7 +169,7 @@ static int fail_at(const struct dt_likelihoods *l, const struct request *r, uint
 {
     char *name = l->names->name(l->names->context, r->item);
     dt_fail(err, DT_EFORMAT, "%s: token %zu: the loss is %s: the model's numbers overflow", name,
-            r->number + t + 1, dt_not_finite_name((double)loss));
+            r->number + t + 1, dt_finite_name((double)loss));
     free(name);
     return err->code;
 }
@@ -204,14 +205,14 @@ static int score_batch(struct dt_likelihoods *l, const struct request *requests,
 /* expected: tokens that all scoring will have been, 0 if not known. */
 static void show_progress(struct dt_likelihoods *l, double expected)
 {
-    char left[DT_DURATION];
-    double seconds = dt_now() - l->begun;
+    char left[DT_CLOCK_DURATION];
+    double seconds = dt_clock_now() - l->begun;
     if (!dt_progress_due(l->progress))
         return;
     if (expected > 0)
         dt_progress_show(l->progress, "%.0f%%, %.0f tokens/s, %s left", 100 * l->done / expected,
                          l->done / seconds,
-                         dt_duration(seconds * (expected - l->done) / l->done, left));
+                         dt_clock_duration(seconds * (expected - l->done) / l->done, left));
     else
         dt_progress_show(l->progress, "%.0f tokens, %.0f tokens/s", l->done, l->done / seconds);
 }
@@ -223,13 +224,13 @@ static int score_queue(struct dt_likelihoods *l, struct dt_likelihood *scores, s
     for (size_t b = 0; b < batches; b++) {
         size_t at = b * (size_t)l->most, left = l->request_count - at;
         size_t count = left < (size_t)l->most ? left : (size_t)l->most;
-        if (dt_turn_is_ours(l->ranks, b))
+        if (dt_rank_batches_is_ours(l->ranks, b))
             DT_TRY(score_batch(l, l->requests + at, (int64_t)count, scores + at, err));
         for (size_t i = 0; i < count; i++)
             l->done += l->requests[at + i].count;
         show_progress(l, expected);
     }
-    return dt_turns_gather(l->ranks, scores, batches, (size_t)l->most * sizeof *scores, err);
+    return dt_rank_batches_gather(l->ranks, scores, batches, (size_t)l->most * sizeof *scores, err);
 }
 
 static void collect(struct dt_likelihoods *l, const struct dt_likelihood *scores)
@@ -248,7 +249,7 @@ int dt_likelihoods_run(struct dt_likelihoods *l, double share, struct dt_error *
     double expected = share > 0 ? (l->done + (double)l->queue.count) / share : 0;
     size_t batches = (l->request_count + (size_t)l->most - 1) / (size_t)l->most;
     if (l->begun == 0)
-        l->begun = dt_now();
+        l->begun = dt_clock_now();
     if (l->request_count > 1)
         qsort(l->requests, l->request_count, sizeof *l->requests, compare_requests);
     struct dt_likelihood *scores = dt_alloc(batches * (size_t)l->most, sizeof *scores);

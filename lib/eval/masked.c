@@ -23,7 +23,7 @@ struct piece {
 
 struct measurement {
     struct dt_masked_result *result;
-    struct dt_subject *subject;
+    struct dt_scored_model *subject;
     const struct dt_masked_options *how;
     const char *data;
     struct dt_progress *progress;
@@ -70,7 +70,7 @@ static int score(struct measurement *m, int64_t count, int64_t length, size_t fi
                  struct dt_error *err)
 {
     struct piece piece = {.document = m->result->documents};
-    bool ours = dt_turn_is_ours(m->subject->ranks, m->piece_count);
+    bool ours = dt_rank_batches_is_ours(m->subject->ranks, m->piece_count);
     m->batch.count = count;
     m->batch.length = length;
     if (ours)
@@ -84,7 +84,7 @@ static int score(struct measurement *m, int64_t count, int64_t length, size_t fi
                            "numbers overflow",
                            m->data, m->result->documents + 1,
                            first + (size_t)(m->how->alone ? i % length : i),
-                           dt_not_finite_name((double)m->losses[i]));
+                           dt_finite_name((double)m->losses[i]));
         piece.score.nats += (double)m->losses[i];
         piece.score.hits += m->hits[i] > 0;
         piece.score.predicted++;
@@ -105,7 +105,8 @@ static void add(struct dt_masked_score *sum, const struct dt_masked_score *score
 static int sum_up(struct measurement *m, struct dt_error *err)
 {
     struct dt_masked_result *r = m->result;
-    DT_TRY(dt_turns_gather(m->subject->ranks, m->pieces, m->piece_count, sizeof *m->pieces, err));
+    DT_TRY(dt_rank_batches_gather(m->subject->ranks, m->pieces, m->piece_count, sizeof *m->pieces,
+                                  err));
     r->items = dt_alloc(r->documents + 1, sizeof *r->items);
     for (size_t i = 0; i < m->piece_count; i++) {
         add(&r->items[m->pieces[i].document], &m->pieces[i].score);
@@ -173,10 +174,11 @@ static int score_documents(struct measurement *m, char *path, struct dt_error *e
     struct dt_document doc = DT_DOCUMENT_EMPTY;
     struct dt_ids ids = DT_IDS_EMPTY;
     int rc;
-    DT_TRY(dt_documents_open(&docs, &path, 1, &(struct dt_documents_options){DT_FROM_AUTO}, err));
+    DT_TRY(dt_documents_open(&docs, &path, 1,
+                             &(struct dt_documents_options){DT_DOCUMENT_FORMAT_AUTO}, err));
     while ((rc = dt_documents_next(docs, &doc, err)) > 0) {
         ids.count = 0;
-        dt_encode(m->subject->encoder, doc.text.data, doc.text.size, &ids);
+        dt_encoder_encode(m->subject->encoder, doc.text.data, doc.text.size, &ids);
         if (m->eot != DT_NO_TOKEN)
             dt_ids_add(&ids, m->eot);
         if ((rc = score_document(m, ids.data, ids.count, err)) < 0)
@@ -194,7 +196,7 @@ static int prepare(struct measurement *m, struct dt_error *err)
     int64_t length = model->config.max_seq_len;
     if (!dt_model_is_masked(&model->config))
         return dt_fail(err, DT_EINVALID, "%s: is no masked model", m->subject->directory);
-    DT_TRY(dt_subject_need_tokenizer(m->subject, m->how->tokenizer, err));
+    DT_TRY(dt_scored_model_need_tokenizer(m->subject, m->how->tokenizer, err));
     if (open_masking(m, err) < 0)
         return dt_fail_context(err, "%s", m->subject->directory);
     dt_batch_init(&m->batch, m->how->batch, length);
@@ -205,7 +207,7 @@ static int prepare(struct measurement *m, struct dt_error *err)
                             err);
 }
 
-int dt_masked_measure(struct dt_masked_result *result, struct dt_subject *subject, char *data,
+int dt_masked_measure(struct dt_masked_result *result, struct dt_scored_model *subject, char *data,
                       const struct dt_masked_options *how, struct dt_progress *progress,
                       struct dt_error *err)
 {
@@ -242,7 +244,7 @@ static double certainty(const struct dt_masked_result *results, int i)
         x[d] = results[0].items[d].nats;
         y[d] = results[i].items[d].nats;
     }
-    double p = dt_paired_p(x, y, n);
+    double p = dt_confidence_paired_p(x, y, n);
     free(x);
     free(y);
     return p;

@@ -36,7 +36,7 @@ struct dt_masked_result {
 };
 
 /* data: documents ("-": stdin). Release the result, after a failure too. */
-int dt_masked_measure(struct dt_masked_result *result, struct dt_subject *subject, char *data,
+int dt_masked_measure(struct dt_masked_result *result, struct dt_scored_model *subject, char *data,
                       const struct dt_masked_options *how, struct dt_progress *progress,
                       struct dt_error *err) DT_MUST_CHECK;
 void dt_masked_release(struct dt_masked_result *result);

@@ -16,7 +16,7 @@ static double loss_of(const struct dt_perplexity *p)
 /* Of a difference from the first model, document by document. */
 static double certainty(const struct dt_perplexity *results, int i)
 {
-    return dt_paired_p(results[0].items, results[i].items, results[0].documents);
+    return dt_confidence_paired_p(results[0].items, results[i].items, results[0].documents);
 }
 
 static void add_json(const struct dt_perplexity *p, struct dt_buffer *b)

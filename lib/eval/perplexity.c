@@ -7,6 +7,7 @@
 #include <utf8proc.h>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "eval/translation-words.h"
 #include "io/document.h"
 #include "shard/dataset.h"
@@ -16,7 +17,7 @@
 
 struct measurement {
     struct dt_perplexity *result;
-    struct dt_subject *subject;
+    struct dt_scored_model *subject;
     const struct dt_perplexity_options *how;
     struct dt_likelihoods *likelihoods;
 };
@@ -80,7 +81,7 @@ static int measure_shards(struct measurement *m, const char *path, struct dt_err
         return dt_fail(err, DT_EINVALID, "%s: has no splits: leave --split out", path);
     DT_TRY(dt_dataset_open(&data, path, m->how->split ? m->how->split : "val", err));
     const struct dt_shard_info *info = dt_dataset_info(data);
-    int rc = dt_subject_check_vocabulary(m->subject, info->vocab_size, path, err);
+    int rc = dt_scored_model_check_vocabulary(m->subject, info->vocab_size, path, err);
     rc = rc < 0 ? rc : check_tokenizer(m, info, path, err);
     if (rc == 0 && info->row > 0)
         rc = dt_fail(err, DT_EINVALID, "%s: holds rows, which cut documents: score a list of them",
@@ -119,7 +120,7 @@ static uint64_t count_words(const char *text, size_t size)
         utf8proc_int32_t point;
         utf8proc_ssize_t taken = utf8proc_iterate((const utf8proc_uint8_t *)text + at,
                                                   (utf8proc_ssize_t)(size - at), &point);
-        bool here = taken > 0 && dt_is_python_space((uint32_t)point);
+        bool here = taken > 0 && dt_translation_words_is_space((uint32_t)point);
         words += here && !space;
         space = here;
         at += taken > 0 ? (size_t)taken : 1;
@@ -132,7 +133,7 @@ static int take_document(struct measurement *m, const struct dt_document *doc, s
 {
     uint32_t eot = dt_tokenizer_eot(m->subject->tokenizer);
     ids->count = 0;
-    dt_encode(m->subject->encoder, doc->text.data, doc->text.size, ids);
+    dt_encoder_encode(m->subject->encoder, doc->text.data, doc->text.size, ids);
     if (eot != DT_NO_TOKEN)
         dt_ids_add(ids, eot);
     m->result->bytes += doc->text.size;
@@ -151,8 +152,9 @@ static int measure_documents(struct measurement *m, char *path, struct dt_error 
     if (m->how->split)
         return dt_fail(err, DT_EINVALID, "%s: is text, which has no splits: leave --split out",
                        path);
-    DT_TRY(dt_subject_need_tokenizer(m->subject, m->how->tokenizer, err));
-    DT_TRY(dt_documents_open(&docs, &path, 1, &(struct dt_documents_options){DT_FROM_AUTO}, err));
+    DT_TRY(dt_scored_model_need_tokenizer(m->subject, m->how->tokenizer, err));
+    DT_TRY(dt_documents_open(&docs, &path, 1,
+                             &(struct dt_documents_options){DT_DOCUMENT_FORMAT_AUTO}, err));
     m->result->has_floor = m->how->end;
     while ((rc = dt_documents_next(docs, &doc, err)) > 0) {
         uint64_t taken, total;
@@ -170,7 +172,7 @@ static int measure_documents(struct measurement *m, char *path, struct dt_error 
 static bool holds_shards(const char *path)
 {
     size_t n = strlen(path);
-    return dt_is_directory(path) || (n > 4 && strcmp(path + n - 4, ".dts") == 0);
+    return dt_file_is_directory(path) || (n > 4 && strcmp(path + n - 4, ".dts") == 0);
 }
 
 static void sum_up(struct measurement *m)
@@ -187,11 +189,11 @@ static void sum_up(struct measurement *m)
 
 static char *name_document(const void *data, size_t number)
 {
-    return dt_format("%s: document %zu", strcmp(data, "-") == 0 ? "stdin" : (const char *)data,
-                     number + 1);
+    return dt_asprintf("%s: document %zu", strcmp(data, "-") == 0 ? "stdin" : (const char *)data,
+                       number + 1);
 }
 
-int dt_perplexity_measure(struct dt_perplexity *result, struct dt_subject *subject, char *data,
+int dt_perplexity_measure(struct dt_perplexity *result, struct dt_scored_model *subject, char *data,
                           const struct dt_perplexity_options *how, struct dt_progress *progress,
                           struct dt_error *err)
 {

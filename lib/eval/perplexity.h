@@ -33,7 +33,7 @@ struct dt_perplexity {
 
 /* data: a directory of shards, a .dts file, or documents ("-": stdin). Release
  * the result with dt_perplexity_release, after a failure too. */
-int dt_perplexity_measure(struct dt_perplexity *result, struct dt_subject *subject, char *data,
+int dt_perplexity_measure(struct dt_perplexity *result, struct dt_scored_model *subject, char *data,
                           const struct dt_perplexity_options *how, struct dt_progress *progress,
                           struct dt_error *err) DT_MUST_CHECK;
 void dt_perplexity_release(struct dt_perplexity *result);

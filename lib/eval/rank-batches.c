@@ -6,7 +6,7 @@
 
 #include "base/buffer.h"
 
-bool dt_turn_is_ours(const struct dt_comm *ranks, size_t piece)
+bool dt_rank_batches_is_ours(const struct dt_comm *ranks, size_t piece)
 {
     return ranks == NULL || piece % (size_t)dt_comm_size(ranks) == (size_t)dt_comm_rank(ranks);
 }
@@ -20,8 +20,8 @@ static void copy_turns(char *sorted, char *results, size_t count, size_t size, s
             memcpy(sort ? sorted : results + i * size, sort ? results + i * size : sorted, size);
 }
 
-int dt_turns_gather(struct dt_comm *ranks, void *results, size_t count, size_t size,
-                    struct dt_error *err)
+int dt_rank_batches_gather(struct dt_comm *ranks, void *results, size_t count, size_t size,
+                           struct dt_error *err)
 {
     if (ranks == NULL || dt_comm_size(ranks) == 1 || count == 0)
         return 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "eval/scored-model.h"
 
-int dt_subject_open(struct dt_subject *s, struct dt_device *dev, struct dt_comm *ranks,
-                    const char *directory, struct dt_error *err)
+int dt_scored_model_open(struct dt_scored_model *s, struct dt_device *dev, struct dt_comm *ranks,
+                         const char *directory, struct dt_error *err)
 {
-    *s = (struct dt_subject){.directory = directory, .ranks = ranks};
+    *s = (struct dt_scored_model){.directory = directory, .ranks = ranks};
     return dt_model_load(&s->model, dev, directory, err);
 }
 
-int dt_subject_need_next_token(const struct dt_subject *s, struct dt_error *err)
+int dt_scored_model_need_next_token(const struct dt_scored_model *s, struct dt_error *err)
 {
     if (!dt_model_is_masked(&s->model->config))
         return 0;
@@ -18,8 +18,8 @@ int dt_subject_need_next_token(const struct dt_subject *s, struct dt_error *err)
                    s->directory, dt_family_names[s->model->config.family]);
 }
 
-int dt_subject_check_vocabulary(const struct dt_subject *s, uint32_t size, const char *what,
-                                struct dt_error *err)
+int dt_scored_model_check_vocabulary(const struct dt_scored_model *s, uint32_t size,
+                                     const char *what, struct dt_error *err)
 {
     if (size <= (uint32_t)s->model->config.vocab_size)
         return 0;
@@ -27,18 +27,19 @@ int dt_subject_check_vocabulary(const struct dt_subject *s, uint32_t size, const
                    s->directory, s->model->config.vocab_size);
 }
 
-int dt_subject_need_tokenizer(struct dt_subject *s, const char *path, struct dt_error *err)
+int dt_scored_model_need_tokenizer(struct dt_scored_model *s, const char *path,
+                                   struct dt_error *err)
 {
     const char *from = path ? path : s->directory;
     DT_TRY(dt_tokenizer_load(&s->tokenizer, from, err));
     s->encoder = dt_encoder_new(s->tokenizer);
-    return dt_subject_check_vocabulary(s, dt_tokenizer_size(s->tokenizer), from, err);
+    return dt_scored_model_check_vocabulary(s, dt_tokenizer_size(s->tokenizer), from, err);
 }
 
-void dt_subject_release(struct dt_subject *s)
+void dt_scored_model_release(struct dt_scored_model *s)
 {
     dt_encoder_free(s->encoder);
     dt_tokenizer_free(s->tokenizer);
     dt_model_free(s->model);
-    *s = (struct dt_subject){0};
+    *s = (struct dt_scored_model){0};
 }

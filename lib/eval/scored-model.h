@@ -7,27 +7,28 @@
 #include "formats/model-directory.h"
 #include "token/tokenizer.h"
 
-struct dt_subject {
+struct dt_scored_model {
     const char *directory; /* borrowed */
     struct dt_comm *ranks; /* that score it together, borrowed; NULL: this one alone */
     struct dt_model *model;
-    struct dt_tokenizer *tokenizer; /* NULL until dt_subject_need_tokenizer */
+    struct dt_tokenizer *tokenizer; /* NULL until dt_scored_model_need_tokenizer */
     struct dt_encoder *encoder;
 };
 
-/* Loads the model. Release with dt_subject_release, after a failure
+/* Loads the model. Release with dt_scored_model_release, after a failure
  * too. */
-int dt_subject_open(struct dt_subject *subject, struct dt_device *dev, struct dt_comm *ranks,
-                    const char *directory, struct dt_error *err) DT_MUST_CHECK;
+int dt_scored_model_open(struct dt_scored_model *subject, struct dt_device *dev,
+                         struct dt_comm *ranks, const char *directory,
+                         struct dt_error *err) DT_MUST_CHECK;
 /* DT_EINVALID for a masked model, whose scores of whole texts would mean nothing. */
-int dt_subject_need_next_token(const struct dt_subject *subject,
-                               struct dt_error *err) DT_MUST_CHECK;
+int dt_scored_model_need_next_token(const struct dt_scored_model *subject,
+                                    struct dt_error *err) DT_MUST_CHECK;
 /* Loads the tokenizer at path, NULL: the one in the model's directory. */
-int dt_subject_need_tokenizer(struct dt_subject *subject, const char *path,
-                              struct dt_error *err) DT_MUST_CHECK;
+int dt_scored_model_need_tokenizer(struct dt_scored_model *subject, const char *path,
+                                   struct dt_error *err) DT_MUST_CHECK;
 /* DT_EINVALID unless ids below size, those of what, are all known to the model. */
-int dt_subject_check_vocabulary(const struct dt_subject *subject, uint32_t size, const char *what,
-                                struct dt_error *err) DT_MUST_CHECK;
-void dt_subject_release(struct dt_subject *subject);
+int dt_scored_model_check_vocabulary(const struct dt_scored_model *subject, uint32_t size,
+                                     const char *what, struct dt_error *err) DT_MUST_CHECK;
+void dt_scored_model_release(struct dt_scored_model *subject);
 
 #endif

@@ -15,12 +15,12 @@ struct lines {
 
 struct translations {
     const char *path;
-    struct dt_segment_counts *counts[DT_TRANSLATION_METRICS]; /* one a segment */
-    struct dt_segment_counts sum[DT_TRANSLATION_METRICS];
+    struct dt_segment_counts *counts[DT_TRANSLATION_METRIC_COUNT]; /* one a segment */
+    struct dt_segment_counts sum[DT_TRANSLATION_METRIC_COUNT];
 };
 
 struct dt_translation_corpus {
-    struct dt_translation_metric metrics[DT_TRANSLATION_METRICS];
+    struct dt_translation_metric metrics[DT_TRANSLATION_METRIC_COUNT];
     struct dt_ids *references; /* those of a segment side by side */
     int reference_count;
     const char *reference_path; /* the first */
@@ -98,7 +98,7 @@ int dt_translation_corpus_open(struct dt_translation_corpus **result, const char
     struct dt_translation_corpus *c = dt_alloc(1, sizeof *c);
     int rc = 0;
     *result = c;
-    for (int i = 0; i < DT_TRANSLATION_METRICS; i++)
+    for (int i = 0; i < DT_TRANSLATION_METRIC_COUNT; i++)
         c->metrics[i] = (struct dt_translation_metric){(enum dt_translation_metric_kind)i, words};
     c->reference_count = count;
     c->reference_path = references[0];
@@ -118,12 +118,12 @@ int dt_translation_corpus_open(struct dt_translation_corpus **result, const char
 static void score_lines(const struct dt_translation_corpus *c, struct translations *t,
                         const struct lines *l)
 {
-    for (int m = 0; m < DT_TRANSLATION_METRICS; m++) {
+    for (int m = 0; m < DT_TRANSLATION_METRIC_COUNT; m++) {
         t->counts[m] = dt_alloc(c->segments, sizeof *t->counts[m]);
         for (size_t i = 0; i < c->segments; i++) {
-            dt_translation_counts(&c->metrics[m], &l->items[i],
-                                  &c->references[i * (size_t)c->reference_count],
-                                  c->reference_count, &t->counts[m][i]);
+            dt_translation_score_counts(&c->metrics[m], &l->items[i],
+                                        &c->references[i * (size_t)c->reference_count],
+                                        c->reference_count, &t->counts[m][i]);
             dt_segment_counts_add(&t->sum[m], &t->counts[m][i]);
         }
     }
@@ -160,8 +160,9 @@ static struct dt_paired_bootstrap resample(const struct dt_translation_corpus *c
 static void add_bleu_parts(const struct dt_translation_corpus *c, int system,
                            struct dt_buffer *text)
 {
-    const struct dt_segment_counts *sum = &c->systems[system].sum[DT_BLEU];
-    struct dt_translation_result r = dt_translation_score(&c->metrics[DT_BLEU], sum);
+    const struct dt_segment_counts *sum = &c->systems[system].sum[DT_TRANSLATION_METRIC_BLEU];
+    struct dt_translation_result r =
+        dt_translation_score(&c->metrics[DT_TRANSLATION_METRIC_BLEU], sum);
     dt_buffer_add_string(text, ",\"precisions\":[");
     for (int n = 0; n < 4; n++) {
         dt_buffer_add_string(text, n ? "," : "");
@@ -180,9 +181,9 @@ static void add_json_score(const struct dt_translation_corpus *c, int system, in
     dt_json_add_number(
         text, dt_translation_score(&c->metrics[metric], &c->systems[system].sum[metric]).score);
     dt_buffer_add_string(text, ",\"signature\":\"");
-    dt_translation_signature(&c->metrics[metric], c->reference_count, text);
+    dt_translation_score_signature(&c->metrics[metric], c->reference_count, text);
     dt_buffer_add_char(text, '"');
-    if (metric == DT_BLEU)
+    if (metric == DT_TRANSLATION_METRIC_BLEU)
         add_bleu_parts(c, system, text);
     if (resamples > 0) {
         struct dt_paired_bootstrap b = resample(c, system, metric, resamples, seed);
@@ -201,7 +202,7 @@ static void report_json(const struct dt_translation_corpus *c, long resamples, u
     for (int s = 0; s < c->system_count; s++) {
         dt_buffer_add_string(text, s ? ",{\"file\":" : "{\"file\":");
         dt_json_add_string(text, c->systems[s].path, strlen(c->systems[s].path));
-        for (int m = 0; m < DT_TRANSLATION_METRICS; m++)
+        for (int m = 0; m < DT_TRANSLATION_METRIC_COUNT; m++)
             add_json_score(c, s, m, resamples, seed, text);
         dt_buffer_add_char(text, '}');
     }
@@ -211,9 +212,9 @@ static void report_json(const struct dt_translation_corpus *c, long resamples, u
 static void report_text(const struct dt_translation_corpus *c, long resamples, uint64_t seed,
                         struct dt_buffer *text)
 {
-    for (int m = 0; m < DT_TRANSLATION_METRICS; m++) {
+    for (int m = 0; m < DT_TRANSLATION_METRIC_COUNT; m++) {
         dt_buffer_printf(text, "%s  ", dt_translation_metric_names[m]);
-        dt_translation_signature(&c->metrics[m], c->reference_count, text);
+        dt_translation_score_signature(&c->metrics[m], c->reference_count, text);
         dt_buffer_add_char(text, '\n');
         for (int s = 0; s < c->system_count; s++) {
             const struct translations *t = &c->systems[s];
@@ -245,7 +246,7 @@ void dt_translation_corpus_items(const struct dt_translation_corpus *c, struct d
             dt_buffer_add_string(lines, "{\"file\":");
             dt_json_add_string(lines, c->systems[s].path, strlen(c->systems[s].path));
             dt_buffer_printf(lines, ",\"line\":%zu", i + 1);
-            for (int m = 0; m < DT_TRANSLATION_METRICS; m++) {
+            for (int m = 0; m < DT_TRANSLATION_METRIC_COUNT; m++) {
                 dt_buffer_printf(lines, ",\"%s\":", dt_translation_metric_names[m]);
                 dt_json_add_number(
                     lines, dt_translation_score(&c->metrics[m], &c->systems[s].counts[m][i]).score);
@@ -261,7 +262,7 @@ void dt_translation_corpus_free(struct dt_translation_corpus *c)
     for (size_t i = 0; c->references && i < c->segments * (size_t)c->reference_count; i++)
         dt_ids_release(&c->references[i]);
     for (int s = 0; s < c->system_count; s++)
-        for (int m = 0; m < DT_TRANSLATION_METRICS; m++)
+        for (int m = 0; m < DT_TRANSLATION_METRIC_COUNT; m++)
             free(c->systems[s].counts[m]);
     free(c->references);
     free(c->systems);

@@ -4,7 +4,7 @@
  * scores of each system, and how sure its difference from the first one is.
  *
  *     struct dt_translation_corpus *c;
- *     DT_TRY(dt_translation_corpus_open(&c, references, 1, DT_WORDS_13A, err));
+ *     DT_TRY(dt_translation_corpus_open(&c, references, 1, DT_TRANSLATION_WORDS_13A, err));
  *     DT_TRY(dt_translation_corpus_add(c, "baseline.txt", err));
  *     DT_TRY(dt_translation_corpus_add(c, "ours.txt", err));
  *     dt_translation_corpus_report(c, 1000, 12345, json, &text);

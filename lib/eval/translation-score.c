@@ -126,7 +126,7 @@ static struct word_list list_words(const struct dt_ids *text, add_function *add)
     struct word_list list = {0};
     size_t from = 0;
     for (size_t i = 0; i <= text->count; i++)
-        if (i == text->count || dt_is_python_space(text->data[i])) {
+        if (i == text->count || dt_translation_words_is_space(text->data[i])) {
             if (i > from)
                 add(&list, text->data + from, i - from);
             from = i + 1;
@@ -202,7 +202,7 @@ static struct dt_translation_result bleu_score(const double *of)
 
 static int orders_of(enum dt_translation_metric_kind kind)
 {
-    return kind == DT_CHRF ? CHAR_ORDER : CHAR_ORDER + WORD_ORDER;
+    return kind == DT_TRANSLATION_METRIC_CHRF ? CHAR_ORDER : CHAR_ORDER + WORD_ORDER;
 }
 
 static void chrf_grams(const struct dt_ids *sentence, int orders, struct grams grams[MOST_ORDERS])
@@ -210,7 +210,7 @@ static void chrf_grams(const struct dt_ids *sentence, int orders, struct grams g
     struct dt_ids characters = DT_IDS_EMPTY;
     struct word_list words = list_words(sentence, add_stripped);
     for (size_t i = 0; i < sentence->count; i++)
-        if (!dt_is_python_space(sentence->data[i]))
+        if (!dt_translation_words_is_space(sentence->data[i]))
             dt_ids_add(&characters, sentence->data[i]);
     for (int i = 0; i < orders; i++)
         grams[i] = i < CHAR_ORDER ? grams_of(characters.data, characters.count,
@@ -267,12 +267,12 @@ static void chrf_counts(int orders, const struct dt_ids *hypothesis,
 
 /* --- any metric -------------------------------------------------------------------------------*/
 
-void dt_translation_counts(const struct dt_translation_metric *metric,
-                           const struct dt_ids *hypothesis, const struct dt_ids *references,
-                           int reference_count, struct dt_segment_counts *counts)
+void dt_translation_score_counts(const struct dt_translation_metric *metric,
+                                 const struct dt_ids *hypothesis, const struct dt_ids *references,
+                                 int reference_count, struct dt_segment_counts *counts)
 {
     *counts = (struct dt_segment_counts){{0}};
-    if (metric->kind == DT_BLEU)
+    if (metric->kind == DT_TRANSLATION_METRIC_BLEU)
         bleu_counts(metric->words, hypothesis, references, reference_count, counts->of);
     else
         chrf_counts(orders_of(metric->kind), hypothesis, references, reference_count, counts->of);
@@ -287,16 +287,16 @@ void dt_segment_counts_add(struct dt_segment_counts *sum, const struct dt_segmen
 struct dt_translation_result dt_translation_score(const struct dt_translation_metric *metric,
                                                   const struct dt_segment_counts *sum)
 {
-    if (metric->kind == DT_BLEU)
+    if (metric->kind == DT_TRANSLATION_METRIC_BLEU)
         return bleu_score(sum->of);
     return (struct dt_translation_result){.score = chrf_score(sum->of, orders_of(metric->kind))};
 }
 
-void dt_translation_signature(const struct dt_translation_metric *metric, int reference_count,
-                              struct dt_buffer *text)
+void dt_translation_score_signature(const struct dt_translation_metric *metric, int reference_count,
+                                    struct dt_buffer *text)
 {
     dt_buffer_printf(text, "nrefs:%d|case:mixed|", reference_count);
-    if (metric->kind == DT_BLEU)
+    if (metric->kind == DT_TRANSLATION_METRIC_BLEU)
         dt_buffer_printf(text, "eff:no|tok:%s|smooth:exp",
                          dt_translation_words_names[metric->words]);
     else
@@ -353,13 +353,13 @@ struct dt_paired_bootstrap dt_paired_bootstrap(const struct dt_translation_metri
             differences[n] = fabs(scores[n] - resampled(metric, first, sample, segments));
     }
     if (first) {
-        double mean = dt_mean(differences, (size_t)resamples);
+        double mean = dt_confidence_mean(differences, (size_t)resamples);
         long beyond = 0;
         for (long n = 0; n < resamples; n++)
             beyond += differences[n] - mean >= real; /* equal systems: always */
         result.p = (double)(beyond + 1) / (double)(resamples + 1);
     }
-    result.mean = dt_mean(scores, (size_t)resamples);
+    result.mean = dt_confidence_mean(scores, (size_t)resamples);
     qsort(scores, (size_t)resamples, sizeof *scores, compare_reals);
     result.interval = (scores[resamples - resamples / 40 - 1] - scores[resamples / 40]) / 2;
     free(sample);

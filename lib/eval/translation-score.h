@@ -6,10 +6,10 @@
  * A segment gives a few counts; a corpus' score is a function of their sums, so
  * that a resampled corpus is scored without looking at text again.
  *
- *     struct dt_translation_metric bleu = {DT_BLEU, DT_WORDS_13A};
+ *     struct dt_translation_metric bleu = {DT_TRANSLATION_METRIC_BLEU, DT_TRANSLATION_WORDS_13A};
  *     struct dt_segment_counts sum = {{0}};
  *     for each segment:
- *         dt_translation_counts(&bleu, &hypothesis, references, 1, &one);
+ *         dt_translation_score_counts(&bleu, &hypothesis, references, 1, &one);
  *         dt_segment_counts_add(&sum, &one);
  *     printf("%.2f\n", dt_translation_score(&bleu, &sum).score);
  *
@@ -20,7 +20,12 @@
 
 #include "eval/translation-words.h"
 
-enum dt_translation_metric_kind { DT_BLEU, DT_CHRF, DT_CHRF_WORDS, DT_TRANSLATION_METRICS };
+enum dt_translation_metric_kind {
+    DT_TRANSLATION_METRIC_BLEU,
+    DT_TRANSLATION_METRIC_CHRF,
+    DT_TRANSLATION_METRIC_CHRF_WORDS,
+    DT_TRANSLATION_METRIC_COUNT
+};
 /* BLEU, chrF2, chrF2++, in the order above. */
 extern const char *const dt_translation_metric_names[];
 
@@ -43,16 +48,16 @@ struct dt_translation_result {
     double brevity_penalty;
 };
 
-void dt_translation_counts(const struct dt_translation_metric *metric,
-                           const struct dt_ids *hypothesis, const struct dt_ids *references,
-                           int reference_count, struct dt_segment_counts *counts);
+void dt_translation_score_counts(const struct dt_translation_metric *metric,
+                                 const struct dt_ids *hypothesis, const struct dt_ids *references,
+                                 int reference_count, struct dt_segment_counts *counts);
 void dt_segment_counts_add(struct dt_segment_counts *sum, const struct dt_segment_counts *more);
 struct dt_translation_result dt_translation_score(const struct dt_translation_metric *metric,
                                                   const struct dt_segment_counts *sum);
 
 /* Appends sacreBLEU's signature, "nrefs:1|case:mixed|...". */
-void dt_translation_signature(const struct dt_translation_metric *metric, int reference_count,
-                              struct dt_buffer *text);
+void dt_translation_score_signature(const struct dt_translation_metric *metric, int reference_count,
+                                    struct dt_buffer *text);
 
 /* Two systems over the same segments. */
 struct dt_paired_bootstrap {

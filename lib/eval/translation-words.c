@@ -21,7 +21,7 @@ int dt_code_points(const char *text, size_t size, struct dt_ids *points, struct 
     return 0;
 }
 
-bool dt_is_python_space(uint32_t c)
+bool dt_translation_words_is_space(uint32_t c)
 {
     return (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x20) || c == 0x85 || c == 0xa0 ||
            c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 ||
@@ -175,7 +175,7 @@ static void squeeze(struct dt_ids *words, const struct dt_ids *text)
     bool pending = false;
     words->count = 0;
     for (size_t i = 0; i < text->count; i++) {
-        if (dt_is_python_space(text->data[i])) {
+        if (dt_translation_words_is_space(text->data[i])) {
             pending = words->count > 0;
             continue;
         }
@@ -191,17 +191,17 @@ void dt_translation_words(enum dt_translation_words_kind kind, const struct dt_i
 {
     struct dt_ids text = DT_IDS_EMPTY, copy = DT_IDS_EMPTY;
     size_t end = sentence->count;
-    while (end > 0 && dt_is_python_space(sentence->data[end - 1]))
+    while (end > 0 && dt_translation_words_is_space(sentence->data[end - 1]))
         end--;
     if (end > 0)
         dt_ids_append(&copy, sentence->data, end);
-    if (kind == DT_WORDS_13A)
+    if (kind == DT_TRANSLATION_WORDS_13A)
         split_13a(&text, &copy);
-    else if (kind == DT_WORDS_INTL)
+    else if (kind == DT_TRANSLATION_WORDS_INTL)
         split_intl(&text, &copy);
-    else if (kind == DT_WORDS_CHAR)
+    else if (kind == DT_TRANSLATION_WORDS_CHAR)
         space_out(&text, &copy, is_any);
-    squeeze(words, kind == DT_WORDS_NONE ? &copy : &text);
+    squeeze(words, kind == DT_TRANSLATION_WORDS_NONE ? &copy : &text);
     dt_ids_release(&text);
     dt_ids_release(&copy);
 }

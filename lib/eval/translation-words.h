@@ -5,7 +5,7 @@
  *
  *     struct dt_ids points = DT_IDS_EMPTY, words = DT_IDS_EMPTY;
  *     DT_TRY(dt_code_points(line, size, &points, err));
- *     dt_translation_words(DT_WORDS_13A, &points, &words);
+ *     dt_translation_words(DT_TRANSLATION_WORDS_13A, &points, &words);
  *
  * Words are code points with one space between two of them. White space is what
  * Python takes for it.
@@ -18,10 +18,10 @@
 #include "base/buffer.h"
 
 enum dt_translation_words_kind {
-    DT_WORDS_13A,  /* mteval-v13a: ASCII punctuation apart, numbers together */
-    DT_WORDS_CHAR, /* every character is a word */
-    DT_WORDS_INTL, /* mteval-v14: punctuation and symbols of Unicode apart */
-    DT_WORDS_NONE  /* at white space alone */
+    DT_TRANSLATION_WORDS_13A,  /* mteval-v13a: ASCII punctuation apart, numbers together */
+    DT_TRANSLATION_WORDS_CHAR, /* every character is a word */
+    DT_TRANSLATION_WORDS_INTL, /* mteval-v14: punctuation and symbols of Unicode apart */
+    DT_TRANSLATION_WORDS_NONE  /* at white space alone */
 };
 /* Names as in sacreBLEU's signatures, in the order above, ended by NULL. */
 extern const char *const dt_translation_words_names[];
@@ -30,7 +30,7 @@ extern const char *const dt_translation_words_names[];
 int dt_code_points(const char *text, size_t size, struct dt_ids *points,
                    struct dt_error *err) DT_MUST_CHECK;
 
-bool dt_is_python_space(uint32_t point);
+bool dt_translation_words_is_space(uint32_t point);
 
 /* Replaces words by those of the sentence. */
 void dt_translation_words(enum dt_translation_words_kind kind, const struct dt_ids *sentence,

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "experiment/energy.h"
 
 #define MOST_OUTPUT  ((off_t)64 << 20)
@@ -96,10 +96,10 @@ static bool has_ended(struct child *c, int *status)
 /* Its group, and then what is left of it when its first process has ended. */
 static int end_group(struct child *c)
 {
-    double deadline = dt_now() + KIND_SECONDS;
+    double deadline = dt_clock_now() + KIND_SECONDS;
     int status = 0;
     kill(-c->pid, SIGTERM);
-    while (!has_ended(c, &status) && dt_now() < deadline)
+    while (!has_ended(c, &status) && dt_clock_now() < deadline)
         ;
     kill(-c->pid, SIGKILL);
     while (wait4(c->pid, &status, 0, &c->used) < 0 && errno == EINTR)
@@ -110,10 +110,10 @@ static int end_group(struct child *c)
 static int wait_for(struct child *c, double limit, const volatile sig_atomic_t *stop,
                     struct dt_child_result *r, struct dt_error *err)
 {
-    double start_time = dt_now();
+    double start_time = dt_clock_now();
     int status = 0;
     while (!has_ended(c, &status)) {
-        bool late = limit > 0 && dt_now() - start_time > limit;
+        bool late = limit > 0 && dt_clock_now() - start_time > limit;
         if (!late && !*stop)
             continue;
         end_group(c);
@@ -194,10 +194,10 @@ static int run(struct child *c, char *const *words, double limit, const volatile
     DT_TRY(c->out = scratch_file(err));
     DT_TRY(c->complaints = scratch_file(err));
     dt_energy_begin(&energy, "");
-    double begin = dt_now();
+    double begin = dt_clock_now();
     DT_TRY(start(c, words, err));
     DT_TRY(wait_for(c, limit, stop, r, err));
-    r->wall = dt_now() - begin;
+    r->wall = dt_clock_now() - begin;
     r->joules = dt_energy_end(&energy);
     r->user = seconds(c->used.ru_utime);
     r->system = seconds(c->used.ru_stime);

@@ -51,7 +51,7 @@ static double reference_of(const struct dt_results *r)
         if (r->rows[i].reference > 0)
             seconds[used++] = r->rows[i].reference;
     if (used == (size_t)r->count)
-        median = dt_summarize(seconds, used).median;
+        median = dt_summary_of(seconds, used).median;
     free(seconds);
     return median;
 }
@@ -64,11 +64,11 @@ static void add(struct comparisons *all, const struct dt_results *before, int be
     size_t m = collect(after, after_cell, name, all->before_reference, &b);
     if (n > 0 && m > 0) {
         struct comparison c = {.cell = after_cell, .name = name, .before_runs = n, .after_runs = m};
-        c.ratio = dt_shift_ratio(a, n, b, m);
-        c.superiority = dt_superiority(a, n, b, m);
-        c.p = dt_rank_sum_test(a, n, b, m);
-        c.before = dt_summarize(a, n).median;
-        c.after = dt_summarize(b, m).median;
+        c.ratio = dt_statistics_shift_ratio(a, n, b, m);
+        c.superiority = dt_statistics_superiority(a, n, b, m);
+        c.p = dt_statistics_rank_sum_test(a, n, b, m);
+        c.before = dt_summary_of(a, n).median;
+        c.after = dt_summary_of(b, m).median;
         DT_GROW(all->items, all->count, all->capacity);
         all->items[all->count++] = c;
     }
@@ -100,7 +100,7 @@ static int judge(struct comparisons *all, double least)
     int changed = 0;
     for (size_t i = 0; i < all->count; i++)
         p[i] = all->items[i].p;
-    dt_adjust_for_many_tests(p, all->count);
+    dt_statistics_adjust_holm(p, all->count);
     for (size_t i = 0; i < all->count; i++) {
         struct comparison *c = &all->items[i];
         double size = isnan(c->ratio) ? INFINITY : fabs(c->ratio - 1);
@@ -136,8 +136,8 @@ static void print_grid(const struct comparisons *all, const struct dt_results *a
         for (int a = 0; a < after->matrix.axis_count; a++)
             dt_grid_add(&g, dt_matrix_text(&after->matrix, c->cell, a));
         dt_grid_add(&g, c->name);
-        dt_grid_add(&g, dt_short_number(c->before, text));
-        dt_grid_add(&g, dt_short_number(c->after, text));
+        dt_grid_add(&g, dt_grid_number(c->before, text));
+        dt_grid_add(&g, dt_grid_number(c->after, text));
         if (isnan(c->ratio))
             dt_grid_add(&g, "-");
         else

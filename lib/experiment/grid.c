@@ -178,7 +178,7 @@ void dt_grid_print(const struct dt_grid *grid, enum dt_grid_format format, struc
     free(columns);
 }
 
-char *dt_short_number(double x, char text[DT_SHORT_NUMBER])
+char *dt_grid_number(double x, char text[DT_SHORT_NUMBER])
 {
     static const char units[] = "kMGTPE";
     double size = fabs(x);

@@ -6,7 +6,7 @@
  *     dt_grid_add(&g, "layers");
  *     dt_grid_add(&g, "tokens/s");
  *     dt_grid_add(&g, "2");
- *     dt_grid_add(&g, dt_short_number(81234.5, text));
+ *     dt_grid_add(&g, dt_grid_number(81234.5, text));
  *     dt_grid_print(&g, DT_GRID_MARKDOWN, &out);
  *     dt_grid_release(&g);
  */
@@ -34,6 +34,6 @@ void dt_grid_release(struct dt_grid *grid);
 
 /* Four digits: "0.01234", "12.34", "81.23k", "1.5M"; "-" for NAN. Returns text. */
 #define DT_SHORT_NUMBER 32
-char *dt_short_number(double x, char text[DT_SHORT_NUMBER]);
+char *dt_grid_number(double x, char text[DT_SHORT_NUMBER]);
 
 #endif

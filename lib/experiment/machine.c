@@ -47,8 +47,9 @@ static char *find_program(const char *command)
         return access(command, X_OK) == 0 ? dt_strdup(command) : NULL;
     while (path) {
         size_t size = strcspn(path, ":");
-        char *file = dt_format("%.*s/%s", size > 0 ? (int)size : 1, size > 0 ? path : ".", command);
-        if (access(file, X_OK) == 0 && !dt_is_directory(file))
+        char *file =
+            dt_asprintf("%.*s/%s", size > 0 ? (int)size : 1, size > 0 ? path : ".", command);
+        if (access(file, X_OK) == 0 && !dt_file_is_directory(file))
             return file;
         free(file);
         path = path[size] ? path + size + 1 : NULL;
@@ -58,14 +59,14 @@ static char *find_program(const char *command)
 
 static void add_program(struct json_object *facts, const char *command)
 {
-    char *file = find_program(command), *bytes, hex[DT_HEX64];
+    char *file = find_program(command), *bytes, hex[DT_HASH_HEX];
     size_t size;
     struct dt_error ignored;
     if (file == NULL)
         return;
     add_text(facts, "program", file);
     if (dt_file_read(file, PROGRAM_LIMIT, &bytes, &size, &ignored) == 0) {
-        add_text(facts, "program_hash", dt_hex64(dt_hash(bytes, size), hex));
+        add_text(facts, "program_hash", dt_hash_hex(dt_hash(bytes, size), hex));
         free(bytes);
     }
     free(file);
@@ -88,7 +89,7 @@ struct json_object *dt_machine_facts(const char *command)
         add_text(facts, "architecture", system.machine);
         add_text(facts, "kernel", system.release);
     }
-    dt_json_object_add(facts, "processors", dt_json_new_int(dt_processors()));
+    dt_json_object_add(facts, "processors", dt_json_new_int(dt_pool_processors()));
     dt_json_object_add(facts, "memory_bytes", dt_json_new_int((int64_t)pages * page));
     add_text(facts, "version", dt_version);
     add_program(facts, command);

@@ -38,7 +38,7 @@ static int check_keys(struct json_object *design, const char *subject, struct dt
         bool known = false;
         for (int i = 0; keys[i]; i++)
             known = known || strcmp(keys[i], key) == 0;
-        const char *near = dt_did_you_mean(key, keys);
+        const char *near = dt_program_did_you_mean(key, keys);
         if (!known && near)
             return dt_fail(err, DT_EFORMAT, "%s: unknown key '%s': did you mean '%s'?", subject,
                            key, near);
@@ -60,7 +60,7 @@ static int whole(struct json_object *design, const char *key, long least, long m
                  const char *subject, struct dt_error *err)
 {
     const char *text = text_of(design, key);
-    if (text && (dt_parse_int(text, value) < 0 || *value < least || *value > most))
+    if (text && (dt_program_parse_int(text, value) < 0 || *value < least || *value > most))
         return dt_fail(err, DT_EINVALID, "%s: %s must be a whole number from %ld to %ld, not '%s'",
                        subject, key, least, most, text);
     return 0;
@@ -76,7 +76,7 @@ static int read_numbers(struct dt_matrix *m, const char *subject, struct dt_erro
     DT_TRY(whole(m->design, "warmup", 0, MOST_ROUNDS, &m->warmup, subject, err));
     DT_TRY(whole(m->design, "seed", 0, 1000000000, &seed, subject, err));
     m->seed = seed;
-    if (limit && (dt_parse_real(limit, &m->limit) < 0 || m->limit < 0))
+    if (limit && (dt_program_parse_real(limit, &m->limit) < 0 || m->limit < 0))
         return dt_fail(err, DT_EINVALID, "%s: limit must be seconds, not '%s'", subject, limit);
     if (shell && strcmp(shell, "true") != 0 && strcmp(shell, "false") != 0)
         return dt_fail(err, DT_EINVALID, "%s: shell must be true or false, not '%s'", subject,
@@ -248,7 +248,7 @@ static int check_targets(const struct dt_matrix *m, const char *subject, struct 
     json_object_object_foreach(targets, name, level)
     {
         const char *text = list_item(level, 0);
-        if (text == NULL || dt_parse_real(text, &x) < 0)
+        if (text == NULL || dt_program_parse_real(text, &x) < 0)
             return dt_fail(err, DT_EINVALID, "%s: the target of %s must be a number, not '%s'",
                            subject, name, text ? text : "");
     }

@@ -24,13 +24,13 @@ static void add_members(struct json_object *values, struct json_object *object, 
 {
     json_object_object_foreach(object, key, member)
     {
-        char *name = dt_format("%s%s", before, key);
+        char *name = dt_asprintf("%s%s", before, key);
         if (is_number(member))
             dt_json_object_add(values, name, dt_json_number(json_object_get_double(member)));
         else
             json_object_object_del(values, name); /* null: what was said before does not hold */
         if (json_object_is_type(member, json_type_object) && depth < MOST_DEPTH) {
-            char *inside = dt_format("%s.", name);
+            char *inside = dt_asprintf("%s.", name);
             add_members(values, member, inside, depth + 1);
             free(inside);
         }
@@ -76,7 +76,7 @@ static void look_for_target(struct json_object *values, struct json_object *line
         !(json_object_get_double(member) <= level))
         return;
     for (int i = 0; i < 3; i++) {
-        char *key = dt_format("reached_%s_%s", name, of[i]);
+        char *key = dt_asprintf("reached_%s_%s", name, of[i]);
         if (!json_object_object_get_ex(values, key, NULL) &&
             json_object_object_get_ex(line, of[i], &place) && is_number(place))
             dt_json_object_add(values, key, dt_json_number(json_object_get_double(place)));
@@ -102,7 +102,7 @@ static int add_line(void *context, struct json_object *line, const char *subject
     json_object_object_foreach(m->targets, name, level)
     {
         double x;
-        if (dt_parse_real(dt_json_text(level), &x) == 0)
+        if (dt_program_parse_real(dt_json_text(level), &x) == 0)
             look_for_target(m->values, line, name, x);
     }
     return 0;

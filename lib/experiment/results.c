@@ -175,7 +175,7 @@ struct dt_summary dt_results_summary(const struct dt_results *r, int cell, const
     for (long i = 0; i < r->matrix.repeats; i++)
         if (!isnan(values[i]))
             values[used++] = values[i];
-    struct dt_summary s = dt_summarize(values, used);
+    struct dt_summary s = dt_summary_of(values, used);
     free(values);
     return s;
 }
@@ -232,7 +232,7 @@ int dt_results_check_names(struct json_object *wanted, struct json_object *names
 static char *text_of(struct json_object *value)
 {
     char *text = dt_strdup(dt_json_text(value));
-    dt_hide_credentials(text);
+    dt_credentials_hide(text);
     return text;
 }
 

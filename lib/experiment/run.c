@@ -150,7 +150,7 @@ static int run_round(struct matrix_run *run, long round, uint64_t order, struct 
 {
     uint64_t count = (uint64_t)run->matrix->cell_count;
     for (uint64_t i = 0; i < count; i++) {
-        int cell = (int)dt_permute(order, count, i);
+        int cell = (int)dt_rng_permute(order, count, i);
         if (run->failed[cell] || (round > 0 ? has_row(run, cell, round) : !lacks_rows(run, cell)))
             continue;
         if (dt_progress_due(&run->progress))

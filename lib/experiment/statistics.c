@@ -25,7 +25,7 @@ static double quantile(const double *sorted, size_t count, double part)
     return sorted[below] + (place - (double)below) * (sorted[below + 1] - sorted[below]);
 }
 
-struct dt_summary dt_summarize(double *values, size_t count)
+struct dt_summary dt_summary_of(double *values, size_t count)
 {
     if (count == 0)
         return (struct dt_summary){0, NAN, NAN, NAN, NAN, NAN};
@@ -105,7 +105,7 @@ static double exact_rank_sum(const struct ranked *items, size_t count, size_t ch
     return p;
 }
 
-double dt_rank_sum_test(const double *a, size_t a_count, const double *b, size_t b_count)
+double dt_statistics_rank_sum_test(const double *a, size_t a_count, const double *b, size_t b_count)
 {
     size_t count = a_count + b_count, seen = 0;
     if (a_count == 0 || b_count == 0)
@@ -138,7 +138,7 @@ static double exact_signed_rank(const struct ranked *items, size_t count, size_t
     return p;
 }
 
-double dt_signed_rank_test(const double *a, const double *b, size_t count)
+double dt_statistics_signed_rank_test(const double *a, const double *b, size_t count)
 {
     struct ranked *items = dt_alloc(count + 1, sizeof *items);
     size_t used = 0, seen = 0;
@@ -157,12 +157,12 @@ double dt_signed_rank_test(const double *a, const double *b, size_t count)
     return p;
 }
 
-double dt_signed_rank_least(size_t count)
+double dt_statistics_signed_rank_least(size_t count)
 {
     return fmin(1, ldexp(2, -(int)(count < MOST_EXACT ? count : MOST_EXACT)));
 }
 
-double dt_shift_ratio(const double *a, size_t a_count, const double *b, size_t b_count)
+double dt_statistics_shift_ratio(const double *a, size_t a_count, const double *b, size_t b_count)
 {
     double *quotients = dt_alloc(a_count * b_count + 1, sizeof *quotients);
     bool positive = true;
@@ -171,12 +171,12 @@ double dt_shift_ratio(const double *a, size_t a_count, const double *b, size_t b
             positive = positive && a[i] > 0 && b[j] > 0;
             quotients[i * b_count + j] = b[j] / a[i];
         }
-    double ratio = positive ? dt_summarize(quotients, a_count * b_count).median : NAN;
+    double ratio = positive ? dt_summary_of(quotients, a_count * b_count).median : NAN;
     free(quotients);
     return ratio;
 }
 
-double dt_superiority(const double *a, size_t a_count, const double *b, size_t b_count)
+double dt_statistics_superiority(const double *a, size_t a_count, const double *b, size_t b_count)
 {
     double above = 0;
     for (size_t i = 0; i < a_count; i++)
@@ -185,7 +185,7 @@ double dt_superiority(const double *a, size_t a_count, const double *b, size_t b
     return above / ((double)a_count * (double)b_count);
 }
 
-void dt_adjust_for_many_tests(double *p, size_t count)
+void dt_statistics_adjust_holm(double *p, size_t count)
 {
     struct ranked *items = dt_alloc(count + 1, sizeof *items);
     double largest = 0;

@@ -77,10 +77,10 @@ static struct entry look_up(const struct dt_results *r, int cell, const char *na
             b[pairs++] = own[i];
         }
     if (baseline >= 0 && pairs > 0)
-        e.p = dt_signed_rank_test(a, b, pairs);
+        e.p = dt_statistics_signed_rank_test(a, b, pairs);
     for (size_t i = 0; i < pairs; i++)
         a[i] = b[i] / a[i];
-    e.ratio = dt_summarize(a, pairs);
+    e.ratio = dt_summary_of(a, pairs);
     e.value = dt_results_summary(r, cell, name);
     free(own);
     return e;
@@ -117,13 +117,13 @@ static const char *mark(const struct entry *e)
 {
     if (e->p < DT_CHANCE || e->ratio.median == 1)
         return "";
-    return dt_signed_rank_least(e->ratio.count) < DT_CHANCE ? "~" : "?";
+    return dt_statistics_signed_rank_least(e->ratio.count) < DT_CHANCE ? "~" : "?";
 }
 
 static void add_entry(struct dt_grid *g, const struct dt_results *r, const struct entry *e)
 {
     char text[DT_SHORT_NUMBER];
-    dt_grid_add(g, dt_short_number(e->value.median, text));
+    dt_grid_add(g, dt_grid_number(e->value.median, text));
     if (e->value.count > 1)
         dt_grid_printf(g, "%.1f%%", 100 * dt_summary_spread(&e->value));
     else
@@ -177,7 +177,7 @@ static const char *fact(struct json_object *machine, const char *name)
 static int rounds_needed(void)
 {
     int rounds = 1;
-    while (dt_signed_rank_least((size_t)rounds) >= DT_CHANCE)
+    while (dt_statistics_signed_rank_least((size_t)rounds) >= DT_CHANCE)
         rounds++;
     return rounds;
 }
@@ -194,7 +194,7 @@ static void add_machine(struct dt_buffer *out, const struct dt_results *r, bool 
                      dt_plural((uint64_t)r->matrix.repeats));
     if (!r->matrix.has_baseline)
         dt_buffer_add_string(out, "\n");
-    else if (dt_signed_rank_least((size_t)r->matrix.repeats) < DT_CHANCE)
+    else if (dt_statistics_signed_rank_least((size_t)r->matrix.repeats) < DT_CHANCE)
         dt_buffer_add_string(out, "; ratios of pairs, ~: within chance\n");
     else
         dt_buffer_printf(out,

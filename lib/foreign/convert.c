@@ -48,10 +48,10 @@ static int open_target(struct dt_converter *c, const struct dt_shard_info *info,
     const struct dt_target *t = &c->target;
     if (c->stream || c->foreign)
         return 0;
-    if (t->kind == DT_TO_FOREIGN)
+    if (t->kind == DT_TARGET_FOREIGN)
         return dt_foreign_create(&c->foreign, t->format, t->path, info, err);
     char *provenance =
-        dt_format("%s%s\n", info->provenance ? info->provenance : "", t->command_line);
+        dt_asprintf("%s%s\n", info->provenance ? info->provenance : "", t->command_line);
     list.provenance = provenance;
     list.row = list.padding_id = 0;
     int rc = dt_shard_writer_new(&c->stream, t->out, &list, 0, err);
@@ -95,7 +95,7 @@ static int add_documents(struct dt_converter *c, struct dt_shard_reader *r, cons
     int rc;
     DT_TRY(check_kind(c, path, info, err));
     DT_TRY(open_target(c, info, err));
-    if (c->target.kind == DT_TO_STREAM)
+    if (c->target.kind == DT_TARGET_STREAM)
         dt_shard_reader_mark(r);
     while ((rc = dt_shard_read(r, &c->ids, &document, err)) > 0)
         DT_TRY(put_document(c, &document, err));
@@ -106,7 +106,8 @@ int dt_converter_add_shard(struct dt_converter *c, const char *path, struct dt_e
 {
     struct dt_shard_reader *r;
     DT_TRY(dt_shard_reader_open(&r, path, err));
-    int rc = c->target.kind == DT_TO_RAW ? add_frames(c, r, err) : add_documents(c, r, path, err);
+    int rc =
+        c->target.kind == DT_TARGET_RAW ? add_frames(c, r, err) : add_documents(c, r, path, err);
     dt_shard_reader_close(r);
     return rc;
 }

@@ -13,9 +13,9 @@
 #include "shard/shard.h"
 
 enum dt_target_kind {
-    DT_TO_RAW,    /* ids as they lie, padding included */
-    DT_TO_STREAM, /* a token stream */
-    DT_TO_FOREIGN /* files of another program, which have their own names: foreign/foreign.h */
+    DT_TARGET_RAW,    /* ids as they lie, padding included */
+    DT_TARGET_STREAM, /* a token stream */
+    DT_TARGET_FOREIGN /* files of another program, which have their own names: foreign/foreign.h */
 };
 
 /* All is borrowed until the converter is freed. */

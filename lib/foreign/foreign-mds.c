@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "foreign/foreign-internal.h"
 #include "io/input.h"
 #include "json/json.h"
@@ -61,7 +62,7 @@ static int create(void *state, const char *path, const struct dt_shard_info *inf
     s->directory = dt_strdup(path);
     s->width = info->vocab_size <= 65536 ? 2 : 4;
     s->listed = dt_json_new_array();
-    return dt_make_directories(path, err);
+    return dt_file_make_directories(path, err);
 }
 
 static struct json_object *list_of(struct json_object *item)
@@ -116,7 +117,7 @@ static int write_shard(const struct state *s, const char *name, const char *conf
 static int close_shard(struct state *s, struct dt_error *err)
 {
     struct json_object *o = describe(s), *raw = dt_json_new_object();
-    char *name = dt_format("shard.%05d.mds", s->shards);
+    char *name = dt_asprintf("shard.%05d.mds", s->shards);
     uint64_t size = 0;
     int rc = write_shard(s, name, dt_json_text(o), &size, err);
     dt_json_object_add(raw, "basename", dt_json_new_string(name));
@@ -316,7 +317,7 @@ static uint32_t get32(const char *p)
 static int open_shard(struct state *s, struct dt_error *err)
 {
     struct json_object *entry = json_object_array_get_idx(s->entries, s->entry);
-    char *path = NULL, *subject = dt_format("shard %zu", s->entry);
+    char *path = NULL, *subject = dt_asprintf("shard %zu", s->entry);
     size_t size = 0;
     int rc = json_object_is_type(entry, json_type_object)
                  ? use_columns(s, entry, subject, err)
@@ -404,7 +405,7 @@ static void release(void *state)
 {
     struct state *s = state;
     for (int i = 0; i < s->shards; i++) { /* an unfinished directory */
-        char *path = dt_format("%s/shard.%05d.mds", s->directory, i);
+        char *path = dt_asprintf("%s/shard.%05d.mds", s->directory, i);
         remove(path);
         free(path);
     }

@@ -35,7 +35,7 @@ struct state {
 static int open_output(struct dt_output *out, const char *prefix, const char *suffix,
                        struct dt_error *err)
 {
-    char *path = dt_format("%s%s", prefix, suffix);
+    char *path = dt_asprintf("%s%s", prefix, suffix);
     int rc = dt_output_open(out, path, err);
     free(path);
     return rc;
@@ -129,8 +129,8 @@ static int open_files(void *state, const char *path, uint32_t eot, struct dt_err
     struct state *s = state;
     struct stat st;
     (void)eot;
-    char *idx = dt_format("%s.idx", path);
-    s->path = dt_format("%s.bin", path);
+    char *idx = dt_asprintf("%s.idx", path);
+    s->path = dt_asprintf("%s.bin", path);
     int rc = dt_file_read(idx, (size_t)1 << 40, &s->index.data, &s->index.size, err);
     if (rc == 0) {
         rc = use_index(s, err);

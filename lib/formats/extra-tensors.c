@@ -11,7 +11,7 @@ static const char *check_mask(const struct dt_raw_tensor *t, const void *context
     uint64_t side = (uint64_t)c->max_seq_len;
     bool causal = t->count == side * side;
     for (uint64_t i = 0; causal && i < t->count; i++)
-        causal = dt_raw_value(t, i) == (i % side <= i / side ? 1 : 0);
+        causal = dt_safetensors_raw_value(t, i) == (i % side <= i / side ? 1 : 0);
     return causal ? NULL : "is not the causal mask of the model's positions";
 }
 
@@ -19,7 +19,7 @@ static const char *check_mask(const struct dt_raw_tensor *t, const void *context
 static const char *check_masked_score(const struct dt_raw_tensor *t, const void *context)
 {
     (void)context;
-    return t->count == 1 && dt_raw_value(t, 0) <= -1e4
+    return t->count == 1 && dt_safetensors_raw_value(t, 0) <= -1e4
                ? NULL
                : "is not one number of at most -10000, which hides tokens";
 }
@@ -29,12 +29,12 @@ static const char *check_frequencies(const struct dt_raw_tensor *t, const void *
 {
     const struct dt_model_config *c = context;
     double size = (double)(c->hidden_size / c->num_heads);
-    double tolerance = 1e-5 + dt_raw_rounding(t); /* makers compute them in fp32 */
+    double tolerance = 1e-5 + dt_safetensors_raw_rounding(t); /* makers compute them in fp32 */
     bool same = 2 * t->count == (uint64_t)size;
     for (uint64_t i = 0; same && i < t->count; i++) {
         double frequency = pow(c->rope_theta, -2 * (double)i / size);
-        same =
-            fabs(dt_raw_value(t, i) - frequency) <= tolerance * frequency + 0x1p-25; /* of fp16 */
+        same = fabs(dt_safetensors_raw_value(t, i) - frequency) <=
+               tolerance * frequency + 0x1p-25; /* of fp16 */
     }
     return same ? NULL : "has other frequencies than config.json's rope_theta gives";
 }
@@ -45,7 +45,7 @@ static const char *check_positions(const struct dt_raw_tensor *t, const void *co
     const struct dt_model_config *c = context;
     bool counts = t->count == (uint64_t)c->max_seq_len;
     for (uint64_t i = 0; counts && i < t->count; i++)
-        counts = dt_raw_value(t, i) == (double)i;
+        counts = dt_safetensors_raw_value(t, i) == (double)i;
     return counts ? NULL : "does not count the model's positions from 0";
 }
 
@@ -59,23 +59,24 @@ static const char *check_positions(const struct dt_raw_tensor *t, const void *co
 static const struct {
     unsigned families;
     const char *name;
-    enum dt_role equals; /* DT_NO_ROLE: of none */
+    enum dt_role equals; /* DT_ROLE_NONE: of none */
     const char *unequal;
     const char *(*check)(const struct dt_raw_tensor *, const void *);
 } known[] = {
-    {OF(DT_FAMILY_GPT2) | OF(DT_FAMILY_LLAMA), "lm_head.weight", DT_TOKEN_EMBEDDING, UNTIE, NULL},
-    {OF(DT_FAMILY_BERT), "cls.predictions.decoder.weight", DT_TOKEN_EMBEDDING, UNTIE, NULL},
-    {OF(DT_FAMILY_BERT), "cls.predictions.decoder.bias", DT_HEAD_BIAS, ONE_BIAS, NULL},
-    {OF(DT_FAMILY_DISTILBERT), "vocab_projector.weight", DT_TOKEN_EMBEDDING, UNTIE, NULL},
-    {OF(DT_FAMILY_GPT2), ".attn.bias", DT_NO_ROLE, NULL, check_mask},
-    {OF(DT_FAMILY_GPT2), ".attn.masked_bias", DT_NO_ROLE, NULL, check_masked_score},
-    {OF(DT_FAMILY_LLAMA), ".rotary_emb.inv_freq", DT_NO_ROLE, NULL, check_frequencies},
-    {OF(DT_FAMILY_BERT) | OF(DT_FAMILY_DISTILBERT), ".position_ids", DT_NO_ROLE, NULL,
+    {OF(DT_FAMILY_GPT2) | OF(DT_FAMILY_LLAMA), "lm_head.weight", DT_ROLE_TOKEN_EMBEDDING, UNTIE,
+     NULL},
+    {OF(DT_FAMILY_BERT), "cls.predictions.decoder.weight", DT_ROLE_TOKEN_EMBEDDING, UNTIE, NULL},
+    {OF(DT_FAMILY_BERT), "cls.predictions.decoder.bias", DT_ROLE_HEAD_BIAS, ONE_BIAS, NULL},
+    {OF(DT_FAMILY_DISTILBERT), "vocab_projector.weight", DT_ROLE_TOKEN_EMBEDDING, UNTIE, NULL},
+    {OF(DT_FAMILY_GPT2), ".attn.bias", DT_ROLE_NONE, NULL, check_mask},
+    {OF(DT_FAMILY_GPT2), ".attn.masked_bias", DT_ROLE_NONE, NULL, check_masked_score},
+    {OF(DT_FAMILY_LLAMA), ".rotary_emb.inv_freq", DT_ROLE_NONE, NULL, check_frequencies},
+    {OF(DT_FAMILY_BERT) | OF(DT_FAMILY_DISTILBERT), ".position_ids", DT_ROLE_NONE, NULL,
      check_positions},
-    {OF(DT_FAMILY_BERT), "cls.seq_relationship.weight", DT_NO_ROLE, NULL, NULL},
-    {OF(DT_FAMILY_BERT), "cls.seq_relationship.bias", DT_NO_ROLE, NULL, NULL},
-    {OF(DT_FAMILY_BERT), "bert.pooler.dense.weight", DT_NO_ROLE, NULL, NULL},
-    {OF(DT_FAMILY_BERT), "bert.pooler.dense.bias", DT_NO_ROLE, NULL, NULL},
+    {OF(DT_FAMILY_BERT), "cls.seq_relationship.weight", DT_ROLE_NONE, NULL, NULL},
+    {OF(DT_FAMILY_BERT), "cls.seq_relationship.bias", DT_ROLE_NONE, NULL, NULL},
+    {OF(DT_FAMILY_BERT), "bert.pooler.dense.weight", DT_ROLE_NONE, NULL, NULL},
+    {OF(DT_FAMILY_BERT), "bert.pooler.dense.bias", DT_ROLE_NONE, NULL, NULL},
 };
 #define KNOWN (sizeof known / sizeof *known)
 _Static_assert(KNOWN < DT_EXTRA_TENSORS, "with an end");
@@ -95,8 +96,8 @@ void dt_extra_tensors_of(struct dt_extra_tensor extras[DT_EXTRA_TENSORS],
     for (size_t i = 0; i < KNOWN; i++) {
         if ((known[i].families & OF(config->family)) == 0)
             continue;
-        int equals = known[i].equals == DT_NO_ROLE ? -1 : place_of(table, known[i].equals);
-        assert(known[i].equals == DT_NO_ROLE || equals >= 0);
+        int equals = known[i].equals == DT_ROLE_NONE ? -1 : place_of(table, known[i].equals);
+        assert(known[i].equals == DT_ROLE_NONE || equals >= 0);
         *x++ = (struct dt_extra_tensor){known[i].name, equals, known[i].unequal, known[i].check,
                                         config};
     }

@@ -374,13 +374,14 @@ static void decode(struct dt_device *dev, uint32_t type, const char *from, float
     else if (type != DT_GT_Q8_0) {
         _Alignas(64) uint16_t aligned[DT_FINITE_BLOCK]; /* as ops want it */
         memcpy(aligned, from, (size_t)count * sizeof *aligned);
-        widen(dev, type == DT_GT_F16 ? DT_F16 : DT_BF16, to, (const char *)aligned, count);
+        widen(dev, type == DT_GT_F16 ? DT_DTYPE_F16 : DT_DTYPE_BF16, to, (const char *)aligned,
+              count);
     } else {
         for (int64_t b = 0; b < count; b += DT_Q8_BLOCK, from += DT_Q8_BLOCK + 2) {
             uint16_t half;
             float scale;
             memcpy(&half, from, 2);
-            widen(dev, DT_F16, &scale, (const char *)&half, 1);
+            widen(dev, DT_DTYPE_F16, &scale, (const char *)&half, 1);
             for (int i = 0; i < DT_Q8_BLOCK; i++)
                 to[b + i] = scale * (float)(signed char)from[2 + i];
         }
@@ -405,7 +406,7 @@ static int decode_tensor(const struct cursor *c, struct dt_device *dev, const st
         decode(dev, e->type, from + bytes_of(e->type, (uint64_t)at), to + at, n);
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)e->name.size, e->name.data);
-        DT_TRY(dt_check_weights(to + at, n, DT_F32, c->path, name, at, c->err));
+        DT_TRY(dt_finite_check_weights(to + at, n, DT_DTYPE_F32, c->path, name, at, c->err));
     }
     return 0;
 }
@@ -439,7 +440,7 @@ static int make_model(const struct cursor *c, const struct contents *f, struct d
     /* What the file holds bounds what is allocated. */
     if ((uint64_t)config.num_layers > f->entry_count)
         return dt_fail(c->err, DT_EFORMAT, "%s: has fewer tensors than layers", c->path);
-    struct dt_model *m = dt_model_plan(dev, &config, DT_F32, NULL);
+    struct dt_model *m = dt_model_plan(dev, &config, DT_DTYPE_F32, NULL);
     int rc = 0;
     if ((uint64_t)m->table.count != f->entry_count)
         rc = dt_fail(c->err, DT_EFORMAT, "%s: has %" PRIu64 " tensors, such a model has %d",

@@ -220,7 +220,7 @@ static struct shape shape_of(const struct dt_param *p, enum dt_gguf_type type)
         s = (struct shape){1, p->shape[0], DT_GT_F32};
     else if (dt_gguf_turns(p))
         s = (struct shape){p->shape[1], p->shape[0], s.type};
-    if (p->role == DT_POSITION_EMBEDDING)
+    if (p->role == DT_ROLE_POSITION_EMBEDDING)
         s.type = DT_GT_F32;
     if (s.type == DT_GT_Q8_0 && s.columns % DT_Q8_BLOCK != 0)
         s.type = DT_GT_F16; /* a block may not span rows */
@@ -256,9 +256,9 @@ static bool quantize(struct dt_device *dev, char *to, const float *x, int64_t co
             most = fabsf(x[b + i]) > most ? fabsf(x[b + i]) : most;
         float scale = most / 127, inverse = most > 0 ? 127 / most : 0;
         uint16_t half;
-        if (dt_first_not_finite(&scale, 1, DT_F16) == 0)
+        if (dt_finite_first_bad(&scale, 1, DT_DTYPE_F16) == 0)
             return false;
-        narrow(dev, DT_F16, &half, &scale, 1);
+        narrow(dev, DT_DTYPE_F16, &half, &scale, 1);
         memcpy(to, &half, 2);
         for (int i = 0; i < DT_Q8_BLOCK; i++)
             to[2 + i] = (char)(signed char)lroundf(x[b + i] * inverse);
@@ -268,7 +268,9 @@ static bool quantize(struct dt_device *dev, char *to, const float *x, int64_t co
 
 static enum dt_dtype dtype_of(const struct shape *s)
 {
-    return s->type == DT_GT_F16 ? DT_F16 : s->type == DT_GT_BF16 ? DT_BF16 : DT_F32;
+    return s->type == DT_GT_F16    ? DT_DTYPE_F16
+           : s->type == DT_GT_BF16 ? DT_DTYPE_BF16
+                                   : DT_DTYPE_F32;
 }
 
 /* The tensor as the file holds it; owned by the caller. */
@@ -278,7 +280,7 @@ static int encode(const struct dt_model *m, const struct dt_param *p, const stru
     const float *from = m->parameters + p->offset;
     int rc = 0;
     *encoded = NULL;
-    DT_TRY(dt_check_weights(from, p->count, dtype_of(s), path, p->name, 0, err));
+    DT_TRY(dt_finite_check_weights(from, p->count, dtype_of(s), path, p->name, 0, err));
     int64_t heads = dt_gguf_permuted_heads(&m->config, p);
     float *ordered = dt_alloc((size_t)p->count, sizeof *ordered);
     char *bytes = dt_alloc(bytes_of(s), 1);

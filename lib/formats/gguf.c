@@ -9,27 +9,27 @@ static const struct {
     enum dt_role role;
     const char *name; /* %d: the layer */
 } names[] = {
-    {DT_TOKEN_EMBEDDING, "token_embd.weight"},
-    {DT_POSITION_EMBEDDING, "position_embd.weight"},
-    {DT_NORM1_WEIGHT, "blk.%d.attn_norm.weight"},
-    {DT_NORM1_BIAS, "blk.%d.attn_norm.bias"},
-    {DT_QKV_WEIGHT, "blk.%d.attn_qkv.weight"},
-    {DT_QKV_BIAS, "blk.%d.attn_qkv.bias"},
-    {DT_Q_WEIGHT, "blk.%d.attn_q.weight"},
-    {DT_K_WEIGHT, "blk.%d.attn_k.weight"},
-    {DT_V_WEIGHT, "blk.%d.attn_v.weight"},
-    {DT_PROJECTION_WEIGHT, "blk.%d.attn_output.weight"},
-    {DT_PROJECTION_BIAS, "blk.%d.attn_output.bias"},
-    {DT_NORM2_WEIGHT, "blk.%d.ffn_norm.weight"},
-    {DT_NORM2_BIAS, "blk.%d.ffn_norm.bias"},
-    {DT_GATE_WEIGHT, "blk.%d.ffn_gate.weight"},
-    {DT_UP_WEIGHT, "blk.%d.ffn_up.weight"},
-    {DT_UP_BIAS, "blk.%d.ffn_up.bias"},
-    {DT_DOWN_WEIGHT, "blk.%d.ffn_down.weight"},
-    {DT_DOWN_BIAS, "blk.%d.ffn_down.bias"},
-    {DT_FINAL_NORM_WEIGHT, "output_norm.weight"},
-    {DT_FINAL_NORM_BIAS, "output_norm.bias"},
-    {DT_HEAD_WEIGHT, "output.weight"},
+    {DT_ROLE_TOKEN_EMBEDDING, "token_embd.weight"},
+    {DT_ROLE_POSITION_EMBEDDING, "position_embd.weight"},
+    {DT_ROLE_NORM1_WEIGHT, "blk.%d.attn_norm.weight"},
+    {DT_ROLE_NORM1_BIAS, "blk.%d.attn_norm.bias"},
+    {DT_ROLE_QKV_WEIGHT, "blk.%d.attn_qkv.weight"},
+    {DT_ROLE_QKV_BIAS, "blk.%d.attn_qkv.bias"},
+    {DT_ROLE_Q_WEIGHT, "blk.%d.attn_q.weight"},
+    {DT_ROLE_K_WEIGHT, "blk.%d.attn_k.weight"},
+    {DT_ROLE_V_WEIGHT, "blk.%d.attn_v.weight"},
+    {DT_ROLE_PROJECTION_WEIGHT, "blk.%d.attn_output.weight"},
+    {DT_ROLE_PROJECTION_BIAS, "blk.%d.attn_output.bias"},
+    {DT_ROLE_NORM2_WEIGHT, "blk.%d.ffn_norm.weight"},
+    {DT_ROLE_NORM2_BIAS, "blk.%d.ffn_norm.bias"},
+    {DT_ROLE_GATE_WEIGHT, "blk.%d.ffn_gate.weight"},
+    {DT_ROLE_UP_WEIGHT, "blk.%d.ffn_up.weight"},
+    {DT_ROLE_UP_BIAS, "blk.%d.ffn_up.bias"},
+    {DT_ROLE_DOWN_WEIGHT, "blk.%d.ffn_down.weight"},
+    {DT_ROLE_DOWN_BIAS, "blk.%d.ffn_down.bias"},
+    {DT_ROLE_FINAL_NORM_WEIGHT, "output_norm.weight"},
+    {DT_ROLE_FINAL_NORM_BIAS, "output_norm.bias"},
+    {DT_ROLE_HEAD_WEIGHT, "output.weight"},
 };
 
 bool dt_gguf_name(const struct dt_param *p, char name[64])
@@ -50,15 +50,17 @@ bool dt_gguf_name(const struct dt_param *p, char name[64])
 
 bool dt_gguf_turns(const struct dt_param *p)
 {
-    return p->rank == 2 && !p->transposed && p->role != DT_TOKEN_EMBEDDING &&
-           p->role != DT_POSITION_EMBEDDING && p->role != DT_HEAD_WEIGHT;
+    return p->rank == 2 && !p->transposed && p->role != DT_ROLE_TOKEN_EMBEDDING &&
+           p->role != DT_ROLE_POSITION_EMBEDDING && p->role != DT_ROLE_HEAD_WEIGHT;
 }
 
 int64_t dt_gguf_permuted_heads(const struct dt_model_config *c, const struct dt_param *p)
 {
     if (c->family != DT_FAMILY_LLAMA)
         return 0;
-    return p->role == DT_Q_WEIGHT ? c->num_heads : p->role == DT_K_WEIGHT ? c->num_kv_heads : 0;
+    return p->role == DT_ROLE_Q_WEIGHT   ? c->num_heads
+           : p->role == DT_ROLE_K_WEIGHT ? c->num_kv_heads
+                                         : 0;
 }
 
 void dt_gguf_permute(float *to, const float *from, int64_t rows, int64_t columns, int64_t heads,

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "formats/extra-tensors.h"
 #include "io/directory-manifest.h"
 
@@ -41,9 +42,10 @@ static void add_alias(struct dt_named_tensor *t)
     }
 }
 
-int dt_parameters_read(const struct dt_model_config *config, const struct dt_table *t,
-                       enum dt_dtype compute, const char *directory, float *parameters,
-                       struct dt_error *err)
+int dt_model_directory_read_parameters(const struct dt_model_config *config,
+                                       const struct dt_table *t, enum dt_dtype compute,
+                                       const char *directory, float *parameters,
+                                       struct dt_error *err)
 {
     struct dt_named_tensor *list = dt_model_named_tensors(t, parameters, "");
     struct dt_extra_tensor extras[DT_EXTRA_TENSORS];
@@ -68,7 +70,8 @@ int dt_parameters_read(const struct dt_model_config *config, const struct dt_tab
 int dt_model_restore(struct dt_model *m, const char *directory, struct dt_error *err)
 {
     float *host = dt_alloc(1, (size_t)m->table.elements * sizeof *host);
-    int rc = dt_parameters_read(&m->config, &m->table, m->compute, directory, host, err);
+    int rc =
+        dt_model_directory_read_parameters(&m->config, &m->table, m->compute, directory, host, err);
     if (rc == 0)
         dt_model_set_parameters(m, host);
     free(host);
@@ -80,7 +83,7 @@ int dt_model_verify(const char *directory, struct dt_error *err)
     char *manifest = dt_path_join(directory, DT_MANIFEST_FILE);
     int there = dt_file_probe(manifest, err);
     free(manifest);
-    return there > 0 ? dt_inventory_verify(directory, DT_MANIFEST_FILE, err) : there;
+    return there > 0 ? dt_directory_manifest_verify(directory, DT_MANIFEST_FILE, err) : there;
 }
 
 /* A run has its models one level below. */
@@ -102,7 +105,7 @@ static int need_config(const char *directory, struct dt_error *err)
 int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *directory,
                   struct dt_error *err)
 {
-    return dt_model_load_as(model, dev, DT_F32, directory, err);
+    return dt_model_load_as(model, dev, DT_DTYPE_F32, directory, err);
 }
 
 int dt_model_load_as(struct dt_model **model, struct dt_device *dev, enum dt_dtype compute,

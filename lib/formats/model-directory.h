@@ -37,9 +37,10 @@ int dt_model_restore(struct dt_model *model, const char *directory,
 
 /* The same into host memory, a flat arena of the whole model's table. compute: the type that they
  * are to be computed in, which must hold each of them. */
-int dt_parameters_read(const struct dt_model_config *config, const struct dt_table *table,
-                       enum dt_dtype compute, const char *directory, float *parameters,
-                       struct dt_error *err) DT_MUST_CHECK;
+int dt_model_directory_read_parameters(const struct dt_model_config *config,
+                                       const struct dt_table *table, enum dt_dtype compute,
+                                       const char *directory, float *parameters,
+                                       struct dt_error *err) DT_MUST_CHECK;
 
 /* Writes tokenizer_config.json beside the tokenizer.json in a directory, so that
  * transformers takes the latter as it is, whatever the model's family. eot: as in

@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/rng.h"
 #include "model/decode.h"
 #include "model/finite.h"
@@ -35,7 +36,7 @@ static int count_fitting(const struct dt_named_tensor *list, int count, uint64_t
 
 static char *shard_path(const char *directory, int number, int shards)
 {
-    return dt_format("%s/model-%05d-of-%05d.safetensors", directory, number, shards);
+    return dt_asprintf("%s/model-%05d-of-%05d.safetensors", directory, number, shards);
 }
 
 static void remove_shards(const char *directory, int shards)
@@ -102,8 +103,8 @@ int dt_model_export(const struct dt_model *m, enum dt_dtype dtype, uint64_t most
 {
     for (int i = 0; i < m->table.count; i++) {
         const struct dt_param *p = &m->table.params[i];
-        DT_TRY(dt_check_weights(m->parameters + p->offset, p->count, dtype, directory, p->name, 0,
-                                err));
+        DT_TRY(dt_finite_check_weights(m->parameters + p->offset, p->count, dtype, directory,
+                                       p->name, 0, err));
     }
     struct dt_named_tensor *list = dt_model_named_tensors(&m->table, m->parameters, "");
     void *narrow = dt_alloc((size_t)m->table.elements, dt_dtype_size(dtype));

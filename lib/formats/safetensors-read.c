@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "formats/safetensors.h"
 #include "model/finite.h"
 #include "json/json.h"
@@ -89,7 +90,7 @@ static double whole_value(const struct number_type *type, const char *from)
     return (double)((int64_t)(bits << unused) >> unused);
 }
 
-double dt_raw_value(const struct dt_raw_tensor *t, uint64_t i)
+double dt_safetensors_raw_value(const struct dt_raw_tensor *t, uint64_t i)
 {
     const struct number_type *type = &number_types[t->type];
     const char *from = t->data + i * type->bytes;
@@ -113,7 +114,7 @@ double dt_raw_value(const struct dt_raw_tensor *t, uint64_t i)
     return (double)NAN;
 }
 
-double dt_raw_rounding(const struct dt_raw_tensor *t)
+double dt_safetensors_raw_rounding(const struct dt_raw_tensor *t)
 {
     enum number number = number_types[t->type].number;
     return number == F16 ? 0x1p-11 : number == BF16 ? 0x1p-8 : 0x1p-24;
@@ -277,7 +278,7 @@ static int copy_values(const char *path, const struct entry *e, const struct dt_
     for (int64_t at = 0; at < count; at += n) {
         n = count - at < DT_FINITE_BLOCK ? count - at : DT_FINITE_BLOCK;
         convert(t->data + at, from + at * (int64_t)e->type->bytes, e->type->number, n);
-        DT_TRY(dt_check_weights(t->data + at, n, t->dtype, path, e->name, at, err));
+        DT_TRY(dt_finite_check_weights(t->data + at, n, t->dtype, path, e->name, at, err));
     }
     return 0;
 }
@@ -538,7 +539,7 @@ static int read_files(const char *path, struct search *s, struct dt_error *err)
         s->file = dt_json_text(value);
         if (was_read(s->map, name, s->file))
             continue;
-        char *shard = dt_format("%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, s->file);
+        char *shard = dt_asprintf("%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, s->file);
         int rc = read_file(shard, s, err);
         free(shard);
         DT_TRY(rc);

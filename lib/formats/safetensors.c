@@ -40,7 +40,8 @@ static size_t bytes_of(const struct dt_named_tensor *t)
 
 void dt_safetensors_header(const struct dt_named_tensor *tensors, int count, struct dt_buffer *b)
 {
-    static const char *const types[] = {[DT_F32] = "F32", [DT_BF16] = "BF16", [DT_F16] = "F16"};
+    static const char *const types[] = {
+        [DT_DTYPE_F32] = "F32", [DT_DTYPE_BF16] = "BF16", [DT_DTYPE_F16] = "F16"};
     uint64_t at = 0;
     dt_buffer_add_string(b, "{\"__metadata__\":{\"format\":\"pt\"}");
     for (int i = 0; i < count; i++) {

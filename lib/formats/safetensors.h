@@ -31,12 +31,12 @@ struct dt_raw_tensor {
     const char *name;
     uint64_t count; /* elements */
     const char *data;
-    int type; /* dt_raw_value knows */
+    int type; /* dt_safetensors_raw_value knows */
 };
 /* Element i, whatever its type; NaN for those of 8 bits of a float. */
-double dt_raw_value(const struct dt_raw_tensor *tensor, uint64_t i);
+double dt_safetensors_raw_value(const struct dt_raw_tensor *tensor, uint64_t i);
 /* Largest relative error of a number that its type rounds. */
-double dt_raw_rounding(const struct dt_raw_tensor *tensor);
+double dt_safetensors_raw_rounding(const struct dt_raw_tensor *tensor);
 
 /* A tensor that a file may hold besides those asked for, and what it must be: no tensor is
  * passed over unseen. */

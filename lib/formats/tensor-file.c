@@ -143,7 +143,8 @@ void dt_tensor_file_close(struct dt_tensor_file *f)
 static int check(const struct dt_tensor_file *f, int tensor, int64_t first, int64_t n,
                  const float *values, struct dt_error *err)
 {
-    return dt_check_weights(values, n, DT_F32, f->path, f->tensors[tensor].name, first, err);
+    return dt_finite_check_weights(values, n, DT_DTYPE_F32, f->path, f->tensors[tensor].name, first,
+                                   err);
 }
 
 int dt_tensor_file_write(const struct dt_tensor_file *f, int tensor, int64_t first, int64_t n,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "formats/model-directory.h"
 #include "json/json.h"
 

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/path.h"
 #include "json/json.h"
 
 static int hash_file(const char *path, uint64_t *bytes, uint64_t *hash, struct dt_error *err)
@@ -37,20 +38,20 @@ static int list_file(struct json_object *list, const char *directory, const char
                      struct dt_error *err)
 {
     uint64_t bytes, hash;
-    char hex[DT_HEX64];
+    char hex[DT_HASH_HEX];
     char *path = dt_path_join(directory, name);
     int rc = hash_file(path, &bytes, &hash, err);
     free(path);
     DT_TRY(rc);
     struct json_object *entry = dt_json_new_object();
     dt_json_object_add(entry, "bytes", dt_json_new_int((int64_t)bytes));
-    dt_json_object_add(entry, "xxh3", dt_json_new_string(dt_hex64(hash, hex)));
+    dt_json_object_add(entry, "xxh3", dt_json_new_string(dt_hash_hex(hash, hex)));
     dt_json_object_add(list, name, entry);
     return 0;
 }
 
-int dt_inventory_write(const char *directory, const char *name, const char *const *files,
-                       struct dt_error *err)
+int dt_directory_manifest_write(const char *directory, const char *name, const char *const *files,
+                                struct dt_error *err)
 {
     struct json_object *manifest = dt_json_new_object(), *list = dt_json_new_object();
     dt_json_object_add(manifest, "files", list);
@@ -69,19 +70,19 @@ static int verify_file(const char *path, struct json_object *entry, struct dt_er
     int64_t want_bytes;
     const char *want_hash;
     uint64_t bytes, hash;
-    char hex[DT_HEX64];
+    char hex[DT_HASH_HEX];
     DT_TRY(dt_json_get_int(entry, "bytes", path, &want_bytes, err));
     DT_TRY(dt_json_get_string(entry, "xxh3", path, &want_hash, err));
     DT_TRY(hash_file(path, &bytes, &hash, err));
     if (bytes != (uint64_t)want_bytes)
         return dt_fail(err, DT_EFORMAT, "%s: has %llu bytes, its manifest says %lld", path,
                        (unsigned long long)bytes, (long long)want_bytes);
-    if (strcmp(dt_hex64(hash, hex), want_hash) != 0)
+    if (strcmp(dt_hash_hex(hash, hex), want_hash) != 0)
         return dt_fail(err, DT_EFORMAT, "%s: is damaged: its hash is not the manifest's", path);
     return 0;
 }
 
-int dt_inventory_verify(const char *directory, const char *name, struct dt_error *err)
+int dt_directory_manifest_verify(const char *directory, const char *name, struct dt_error *err)
 {
     struct json_object *manifest, *list;
     char *path = dt_path_join(directory, name);

@@ -11,11 +11,11 @@
 #include "base/error.h"
 
 /* Writes DIRECTORY/name, listing the files (paths inside the directory, ended by NULL). */
-int dt_inventory_write(const char *directory, const char *name, const char *const *files,
-                       struct dt_error *err) DT_MUST_CHECK;
+int dt_directory_manifest_write(const char *directory, const char *name, const char *const *files,
+                                struct dt_error *err) DT_MUST_CHECK;
 /* Reads DIRECTORY/name and every file that it lists; fails on the first that is
  * absent, outside of the directory, of another size, or of another hash. */
-int dt_inventory_verify(const char *directory, const char *name,
-                        struct dt_error *err) DT_MUST_CHECK;
+int dt_directory_manifest_verify(const char *directory, const char *name,
+                                 struct dt_error *err) DT_MUST_CHECK;
 
 #endif

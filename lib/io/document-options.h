@@ -27,15 +27,15 @@ struct dt_reading_options {
 #define DT_READING_OPTIONS_DEFAULT {.max_errors = -1}
 
 #define DT_READING_OPTIONS(o)                                                                      \
-    {"on-error", 0, DT_OPT_STRING, &(o).on_error, "stop|skip|quarantine=FILE",                     \
+    {"on-error", 0, DT_OPTION_STRING, &(o).on_error, "stop|skip|quarantine=FILE",                     \
      "at a line that is not a document: stop (default), skip it, or move it to FILE",               \
      .writes = "quarantine="},                                                                     \
-    {"max-errors", 0, DT_OPT_INT, &(o).max_errors, "N",                                            \
+    {"max-errors", 0, DT_OPTION_INT, &(o).max_errors, "N",                                            \
      "skip at most N such lines, and fail at the next (default: any number)",                      \
      .min = 0, .max = 1e15},                                                                       \
-    {"partial", 0, DT_OPT_FLAG, &(o).partial, NULL,                                                \
+    {"partial", 0, DT_OPTION_FLAG, &(o).partial, NULL,                                                \
      "take a document stream that was cut or changed on its way"},                                 \
-    {"max-document", 0, DT_OPT_INT, &(o).max_document, "N",                                        \
+    {"max-document", 0, DT_OPTION_INT, &(o).max_document, "N",                                        \
      "a document of more than N bytes is an error (default: 128M)", .min = 1, .max = 1e15}
 /* clang-format on */
 

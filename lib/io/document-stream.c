@@ -22,8 +22,10 @@ static uint64_t add_hash(uint64_t stream, uint64_t text)
 struct dt_document_writer dt_document_writer_to(struct dt_output *out,
                                                 enum dt_document_output format)
 {
-    return (struct dt_document_writer){
-        .out = out, .format = format, .marked = format == DT_TO_JSONL && dt_output_is_pipe(out)};
+    return (struct dt_document_writer){.out = out,
+                                       .format = format,
+                                       .marked = format == DT_DOCUMENT_OUTPUT_JSONL &&
+                                                 dt_output_is_pipe(out)};
 }
 
 int dt_document_writer_add(struct dt_document_writer *w, const struct dt_document *doc,
@@ -57,13 +59,13 @@ int dt_document_writer_add_line(struct dt_document_writer *w, const char *line, 
 
 int dt_document_writer_end(struct dt_document_writer *w, struct dt_error *err)
 {
-    char text[128], hash[DT_HEX64];
+    char text[128], hash[DT_HASH_HEX];
     if (w->documents == 0)
         return 0;
     int size =
         snprintf(text, sizeof text,
                  ",\"" DT_STREAM_MEMBER "\":{\"documents\":%" PRIu64 ",\"xxh3\":\"%s\"}" CLOSE,
-                 w->documents, dt_hex64(w->hash, hash));
+                 w->documents, dt_hash_hex(w->hash, hash));
     w->documents = 0;
     return dt_output_write(w->out, text, (size_t)size, err);
 }
@@ -77,11 +79,11 @@ static bool parse_end(struct json_object *object, struct dt_stream_mark *mark)
     const char *hash;
     if (!json_object_is_type(object, json_type_object) ||
         dt_json_get_int(object, "documents", "", &documents, &none) < 0 || documents < 1 ||
-        dt_json_get_string(object, "xxh3", "", &hash, &none) < 0 || strlen(hash) != DT_HEX64 - 1)
+        dt_json_get_string(object, "xxh3", "", &hash, &none) < 0 || strlen(hash) != DT_HASH_HEX - 1)
         return false;
-    mark->kind = DT_MARK_END;
+    mark->kind = DT_STREAM_MARK_END;
     mark->documents = (uint64_t)documents;
-    memcpy(mark->xxh3, hash, DT_HEX64);
+    memcpy(mark->xxh3, hash, DT_HASH_HEX);
     return true;
 }
 
@@ -90,7 +92,7 @@ bool dt_stream_mark_parse(const char *json, size_t size, struct dt_stream_mark *
     struct json_object *value = NULL;
     struct dt_error none;
     if (size == strlen("\"begin\"") && memcmp(json, "\"begin\"", size) == 0) {
-        mark->kind = DT_MARK_BEGIN;
+        mark->kind = DT_STREAM_MARK_BEGIN;
         return true;
     }
     if (dt_json_parse(json, size, "", &value, &none) < 0)
@@ -108,13 +110,13 @@ static void begin(struct dt_stream_check *check)
 static int compare(const struct dt_stream_check *check, const struct dt_stream_mark *mark,
                    struct dt_error *err)
 {
-    char hash[DT_HEX64];
+    char hash[DT_HASH_HEX];
     if (mark->documents != check->documents)
         return dt_fail(err, DT_EFORMAT,
                        "the document stream was changed on its way: its writer sent %" PRIu64
                        " document%s, and %" PRIu64 " arrived",
                        mark->documents, dt_plural(mark->documents), check->documents);
-    if (!check->inside || strcmp(mark->xxh3, dt_hex64(check->hash, hash)) != 0)
+    if (!check->inside || strcmp(mark->xxh3, dt_hash_hex(check->hash, hash)) != 0)
         return dt_fail(err, DT_EFORMAT,
                        "the document stream was changed on its way: %" PRIu64
                        " document%s arrived, but not with the texts that its writer sent",
@@ -126,18 +128,18 @@ int dt_stream_check_add(struct dt_stream_check *check, const struct dt_stream_ma
                         const struct dt_buffer *text, struct dt_error *err)
 {
     int rc = 0;
-    if (mark->kind == DT_MARK_BEGIN && check->inside)
+    if (mark->kind == DT_STREAM_MARK_BEGIN && check->inside)
         rc = dt_fail(err, DT_EFORMAT,
                      "a document stream begins after %" PRIu64
                      " document%s of one that has no end record",
                      check->documents, dt_plural(check->documents));
-    if (mark->kind == DT_MARK_BEGIN ||
-        (mark->kind == DT_MARK_END && mark->documents == 1 && !check->inside))
+    if (mark->kind == DT_STREAM_MARK_BEGIN ||
+        (mark->kind == DT_STREAM_MARK_END && mark->documents == 1 && !check->inside))
         begin(check);
     check->documents++;
     if (check->inside)
         check->hash = add_hash(check->hash, dt_hash(text->data, text->size));
-    if (mark->kind == DT_MARK_END) {
+    if (mark->kind == DT_STREAM_MARK_END) {
         rc = compare(check, mark, err);
         *check = (struct dt_stream_check){0};
     }

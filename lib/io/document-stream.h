@@ -8,7 +8,7 @@
  * their texts. Whoever saw the first mark requires the second. Files carry neither: they are
  * atomic (base/file.h), and stay free of members that other programs did not ask for.
  *
- *     struct dt_document_writer w = dt_document_writer_to(&out, DT_TO_JSONL);
+ *     struct dt_document_writer w = dt_document_writer_to(&out, DT_DOCUMENT_OUTPUT_JSONL);
  *     for (each document)
  *         DT_TRY(dt_document_writer_add(&w, &doc, &scratch, err));
  *     DT_TRY(dt_document_writer_end(&w, err));
@@ -44,9 +44,9 @@ int dt_document_writer_add_line(struct dt_document_writer *w, const char *line, 
 int dt_document_writer_end(struct dt_document_writer *w, struct dt_error *err) DT_MUST_CHECK;
 
 struct dt_stream_mark {
-    enum { DT_MARK_NONE, DT_MARK_BEGIN, DT_MARK_END } kind;
-    uint64_t documents;  /* of an end record */
-    char xxh3[DT_HEX64]; /* of an end record, as text */
+    enum dt_stream_mark_kind { DT_STREAM_MARK_NONE, DT_STREAM_MARK_BEGIN, DT_STREAM_MARK_END } kind;
+    uint64_t documents;     /* of an end record */
+    char xxh3[DT_HASH_HEX]; /* of an end record, as text */
 };
 
 /* Reads the value of the member "dt_stream"; false if it is not a mark. */

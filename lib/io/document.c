@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "io/document-stream.h"
 #include "io/input.h"
 #include "io/json-line.h"
@@ -39,8 +40,8 @@ struct dt_documents {
 
 const char *dt_documents_check(int format, const char *separator)
 {
-    bool cuts = format == DT_FROM_SEPARATOR || format == DT_FROM_SPLIT;
-    if (separator && !cuts && format != DT_FROM_AUTO)
+    bool cuts = format == DT_DOCUMENT_FORMAT_SEPARATOR || format == DT_DOCUMENT_FORMAT_SPLIT;
+    if (separator && !cuts && format != DT_DOCUMENT_FORMAT_AUTO)
         return "--separator goes with --from sep and --from split only";
     if (cuts && separator == NULL)
         return "--from sep and --from split need a --separator";
@@ -132,7 +133,7 @@ struct dt_documents_losses dt_documents_losses(const struct dt_documents *d)
 static int find_format(struct dt_documents *d, const char *head, size_t size, struct dt_error *err)
 {
     const char *name = dt_input_name(d->in);
-    bool any = d->options.format == DT_FROM_AUTO;
+    bool any = d->options.format == DT_DOCUMENT_FORMAT_AUTO;
     const struct dt_file_type *what = dt_file_type_recognize(head, size);
     if (what == NULL && any && size > 0)
         what = dt_file_type_named(name);
@@ -141,7 +142,9 @@ static int find_format(struct dt_documents *d, const char *head, size_t size, st
     if (what && what->kind == DT_FILE_AMBIGUOUS)
         return dt_input_refuse(d->in, what, err);
     bool jsonl = !any || (what && what->kind == DT_FILE_JSONL);
-    d->format = jsonl ? DT_FROM_JSONL : d->options.separator ? DT_FROM_SEPARATOR : DT_FROM_TEXT;
+    d->format = jsonl                  ? DT_DOCUMENT_FORMAT_JSONL
+                : d->options.separator ? DT_DOCUMENT_FORMAT_SEPARATOR
+                                       : DT_DOCUMENT_FORMAT_TEXT;
     return 0;
 }
 
@@ -161,7 +164,7 @@ static int open_next(struct dt_documents *d, struct dt_error *err)
     d->line = d->number = 0;
     d->format = d->options.format;
     bool empty = false;
-    if (d->format == DT_FROM_AUTO || d->format == DT_FROM_JSONL) {
+    if (d->format == DT_DOCUMENT_FORMAT_AUTO || d->format == DT_DOCUMENT_FORMAT_JSONL) {
         const char *head;
         char skipped[3];
         size_t size;
@@ -169,16 +172,16 @@ static int open_next(struct dt_documents *d, struct dt_error *err)
         bool marked = size >= 3 && memcmp(head, mark, 3) == 0;
         empty = size == 0;
         DT_TRY(find_format(d, head, size, err));
-        if (d->format == DT_FROM_JSONL && marked)
+        if (d->format == DT_DOCUMENT_FORMAT_JSONL && marked)
             DT_TRY(dt_input_read_exactly(d->in, skipped, 3, err));
     }
     d->plain = (struct dt_plain_text){.format = d->format,
-                                      .guessed = d->options.format == DT_FROM_AUTO,
+                                      .guessed = d->options.format == DT_DOCUMENT_FORMAT_AUTO,
                                       .allow_special = d->options.allow_special,
                                       .separator = d->options.separator,
                                       .most = d->most,
                                       .scratch = d->plain.scratch};
-    return d->format == DT_FROM_JSONL || empty ? 0 : check_field(d, err);
+    return d->format == DT_DOCUMENT_FORMAT_JSONL || empty ? 0 : check_field(d, err);
 }
 
 static void close_current(struct dt_documents *d)
@@ -186,7 +189,8 @@ static void close_current(struct dt_documents *d)
     uint64_t taken, total;
     dt_input_position(d->in, &taken, &total);
     d->taken += taken;
-    d->cuts |= d->number > 0 && (d->format == DT_FROM_SEPARATOR || d->format == DT_FROM_SPLIT);
+    d->cuts |= d->number > 0 &&
+               (d->format == DT_DOCUMENT_FORMAT_SEPARATOR || d->format == DT_DOCUMENT_FORMAT_SPLIT);
     d->separators += d->plain.separators;
     dt_input_close(d->in);
     d->in = NULL;
@@ -332,7 +336,8 @@ int dt_documents_next(struct dt_documents *d, struct dt_document *doc, struct dt
             }
             DT_TRY(open_next(d, err));
         }
-        int rc = d->format == DT_FROM_JSONL ? next_json_line(d, doc, err) : next_plain(d, doc, err);
+        int rc = d->format == DT_DOCUMENT_FORMAT_JSONL ? next_json_line(d, doc, err)
+                                                       : next_plain(d, doc, err);
         if (rc != 0)
             return rc;
         close_current(d);
@@ -355,12 +360,12 @@ void dt_document_to_json(const struct dt_document *doc, struct dt_buffer *line)
 void dt_document_write(enum dt_document_output format, const struct dt_document *doc,
                        struct dt_buffer *out)
 {
-    if (format == DT_TO_JSONL) {
+    if (format == DT_DOCUMENT_OUTPUT_JSONL) {
         dt_document_to_json(doc, out);
         return;
     }
     dt_buffer_append(out, doc->text.data, doc->text.size);
-    if (format == DT_TO_NUL)
+    if (format == DT_DOCUMENT_OUTPUT_NUL)
         dt_buffer_add_char(out, '\0');
     else if (doc->text.size == 0 || doc->text.data[doc->text.size - 1] != '\n')
         dt_buffer_add_char(out, '\n');

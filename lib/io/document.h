@@ -25,14 +25,14 @@
 #include "io/document-errors.h"
 
 enum dt_document_format {
-    DT_FROM_AUTO, /* JSONL if a file begins as a JSON object does ({"), else text; what may be
-                     something else (io/file-type.h) is an error */
-    DT_FROM_TEXT, /* a file is a document */
-    DT_FROM_LINES,
-    DT_FROM_SEPARATOR, /* lines up to one that equals the separator */
-    DT_FROM_NUL,
-    DT_FROM_JSONL,
-    DT_FROM_SPLIT /* text up to the separator, wherever it stands */
+    DT_DOCUMENT_FORMAT_AUTO, /* JSONL if a file begins as a JSON object does ({"), else text; what
+                     may be something else (io/file-type.h) is an error */
+    DT_DOCUMENT_FORMAT_TEXT, /* a file is a document */
+    DT_DOCUMENT_FORMAT_LINES,
+    DT_DOCUMENT_FORMAT_SEPARATOR, /* lines up to one that equals the separator */
+    DT_DOCUMENT_FORMAT_NUL,
+    DT_DOCUMENT_FORMAT_JSONL,
+    DT_DOCUMENT_FORMAT_SPLIT /* text up to the separator, wherever it stands */
 };
 /* Names for the option table, in the order above: auto text lines sep nul jsonl split. */
 extern const char *const dt_document_formats[];
@@ -53,13 +53,13 @@ void dt_document_release(struct dt_document *doc);
 
 struct dt_documents_options {
     enum dt_document_format format;
-    const char *separator;  /* for DT_FROM_SEPARATOR and DT_FROM_SPLIT, without a newline; with
-                               DT_FROM_AUTO, text is cut at lines that equal it, and one that has
-                               it inside a line is an error */
-    size_t most;            /* bytes of a document, of which its line of JSON may have four times
-                               as many; 0 is DT_DOCUMENT_BYTES; a longer one is an error */
-    bool allow_special;     /* <|endoftext|> and its like are text for DT_FROM_AUTO, too */
-    const char *field;      /* JSON member that holds the text, or a path a.b; NULL is "text" */
+    const char *separator; /* for DT_DOCUMENT_FORMAT_SEPARATOR and DT_DOCUMENT_FORMAT_SPLIT, without
+                              a newline; with DT_DOCUMENT_FORMAT_AUTO, text is cut at lines that
+                              equal it, and one that has it inside a line is an error */
+    size_t most;           /* bytes of a document, of which its line of JSON may have four times
+                              as many; 0 is DT_DOCUMENT_BYTES; a longer one is an error */
+    bool allow_special; /* <|endoftext|> and its like are text for DT_DOCUMENT_FORMAT_AUTO, too */
+    const char *field;  /* JSON member that holds the text, or a path a.b; NULL is "text" */
     bool field_is_optional; /* other formats, which have none, are read too; otherwise refused */
     struct dt_bad_line_policy bad_lines;
     bool partial; /* a document stream that was cut or changed on its way is no error */
@@ -98,9 +98,9 @@ void dt_documents_close(struct dt_documents *docs); /* NULL is fine */
 void dt_document_to_json(const struct dt_document *doc, struct dt_buffer *line);
 
 enum dt_document_output {
-    DT_TO_JSONL,
-    DT_TO_TEXT, /* the text, and a line feed if it does not end with one */
-    DT_TO_NUL   /* the text and a NUL */
+    DT_DOCUMENT_OUTPUT_JSONL,
+    DT_DOCUMENT_OUTPUT_TEXT, /* the text, and a line feed if it does not end with one */
+    DT_DOCUMENT_OUTPUT_NUL   /* the text and a NUL */
 };
 /* Names for the option table, in the order above: jsonl text nul. */
 extern const char *const dt_document_outputs[];

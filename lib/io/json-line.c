@@ -172,7 +172,7 @@ static void set_meta(struct dt_json_span given, struct dt_buffer *meta)
 
 static int set_mark(struct dt_json_span given, struct dt_stream_mark *mark, struct dt_error *err)
 {
-    mark->kind = DT_MARK_NONE;
+    mark->kind = DT_STREAM_MARK_NONE;
     if (given.from == NULL ||
         dt_stream_mark_parse(given.from, (size_t)(given.to - given.from), mark))
         return 0;

@@ -10,7 +10,7 @@ static int take_line(const struct dt_buffer *text, const char *path, long number
                      dt_json_taker *take, void *context, struct dt_error *err)
 {
     struct json_object *line = NULL;
-    char *subject = dt_format("%s:%ld", path, number);
+    char *subject = dt_asprintf("%s:%ld", path, number);
     int rc = dt_json_parse(text->data, text->size, subject, &line, err);
     if (rc == 0)
         rc = take(context, line, subject, err);

@@ -226,13 +226,13 @@ int dt_plain_text_next(struct dt_plain_text *p, struct dt_input *in, struct dt_b
 {
     dt_buffer_clear(text);
     switch (p->format) {
-    case DT_FROM_LINES:
+    case DT_DOCUMENT_FORMAT_LINES:
         return next_delimited(p, in, '\n', text, err);
-    case DT_FROM_NUL:
+    case DT_DOCUMENT_FORMAT_NUL:
         return next_delimited(p, in, '\0', text, err);
-    case DT_FROM_SEPARATOR:
+    case DT_DOCUMENT_FORMAT_SEPARATOR:
         return next_separated(p, in, text, err);
-    case DT_FROM_SPLIT:
+    case DT_DOCUMENT_FORMAT_SPLIT:
         return next_split(p, in, text, err);
     default:
         return next_file(p, in, text, err);

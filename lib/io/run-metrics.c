@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "io/json-lines.h"
 #include "io/run-metrics.h"
 #include "json/json.h"
@@ -102,7 +103,7 @@ int dt_run_metrics_read_member(struct dt_run_metrics *m, const char *path, const
 {
     memset(m, 0, sizeof *m);
     m->name = name_of(path);
-    bool directory = strcmp(path, "-") != 0 && dt_is_directory(path);
+    bool directory = strcmp(path, "-") != 0 && dt_file_is_directory(path);
     char *file = directory ? dt_path_join(path, "metrics.jsonl") : dt_strdup(path);
     struct reading reading = {m, member};
     int rc = directory ? dt_file_need_regular(file, err) : 0;

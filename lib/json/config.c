@@ -66,34 +66,34 @@ static int set(const struct dt_setting *s, void *object, const char *text, const
 {
     void *field = (char *)object + s->offset;
     switch (s->kind) {
-    case DT_SET_INT:
-        if (dt_parse_int(text, field) < 0)
+    case DT_SETTING_INT:
+        if (dt_program_parse_int(text, field) < 0)
             return bad_value(s, text, place, "a whole number", err);
         return check_range(s, (double)*(long *)field, text, place, err);
-    case DT_SET_REAL:
-        if (dt_parse_real(text, field) < 0)
+    case DT_SETTING_REAL:
+        if (dt_program_parse_real(text, field) < 0)
             return bad_value(s, text, place, "a number", err);
         return check_range(s, *(double *)field, text, place, err);
-    case DT_SET_BOOL:
+    case DT_SETTING_BOOL:
         if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
             return bad_value(s, text, place, "true or false", err);
         *(bool *)field = *text == 't';
         return 0;
-    case DT_SET_CHOICE:
+    case DT_SETTING_CHOICE:
         return set_choice(s, field, text, place, err);
-    case DT_SET_STRING:
-        if (strlen(text) >= DT_SETTING_STRING)
+    case DT_SETTING_STRING:
+        if (strlen(text) >= DT_SETTING_STRING_SIZE)
             return bad_value(s, text, place, "shorter", err);
         if (!is_plain(text)) /* what YAML might give back as something else */
             return bad_value(s, text, place, "written in ASCII, without control characters", err);
         strcpy(field, text);
         return 0;
-    case DT_SET_FIXED:
+    case DT_SETTING_FIXED:
         if (strcmp(text, s->initial) == 0)
             return 0;
         return dt_fail(err, DT_EINVALID, "%s%s can only be %s: %s", place, s->name, s->initial,
                        s->advice);
-    case DT_SET_ALIAS:
+    case DT_SETTING_ALIAS:
         break; /* its setting was set */
     }
     return 0;
@@ -102,7 +102,7 @@ static int set(const struct dt_setting *s, void *object, const char *text, const
 /* Others have no value of their own. */
 static bool is_printed(const struct dt_setting *s)
 {
-    return s->kind != DT_SET_ALIAS && s->kind != DT_SET_FIXED;
+    return s->kind != DT_SETTING_ALIAS && s->kind != DT_SETTING_FIXED;
 }
 
 void dt_config_defaults(const struct dt_setting *schema, void *object)
@@ -153,7 +153,7 @@ static int unknown(const struct dt_setting *schema, const char *name, const char
         names[i] = schema[i].name;
     const char *near = find_by_key(schema, name);
     if (near == NULL)
-        near = dt_did_you_mean(name, names);
+        near = dt_program_did_you_mean(name, names);
     if (near)
         return dt_fail(err, DT_EINVALID, "%sunknown key '%s': did you mean '%s'?", place, name,
                        near);
@@ -172,7 +172,7 @@ static const struct dt_setting *find(const struct dt_setting *schema, const char
 static const struct dt_setting *resolve(const struct dt_setting *schema, const struct dt_setting *s,
                                         const char **text)
 {
-    if (s == NULL || s->kind != DT_SET_ALIAS)
+    if (s == NULL || s->kind != DT_SETTING_ALIAS)
         return s;
     for (const char *const *word = s->words; word && *word; word += 2)
         if (strcmp(word[0], *text) == 0) {
@@ -190,7 +190,7 @@ int dt_config_override(const struct dt_setting *schema, void *object, const char
         return dt_fail(err, DT_EINVALID, "%s takes section.key=value, not '%s'", source,
                        assignment);
     char *name = dt_strndup(assignment, (size_t)(equals - assignment));
-    char *place = dt_format("%s: ", source);
+    char *place = dt_asprintf("%s: ", source);
     const char *text = equals + 1;
     const struct dt_setting *s = resolve(schema, find(schema, name), &text);
     int rc = s ? set(s, object, text, place, err) : unknown(schema, name, place, err);
@@ -280,26 +280,26 @@ void dt_config_print_value(const struct dt_setting *s, const void *object, struc
 {
     const void *field = (const char *)object + s->offset;
     switch (s->kind) {
-    case DT_SET_INT:
+    case DT_SETTING_INT:
         dt_buffer_printf(b, "%ld", *(const long *)field);
         break;
-    case DT_SET_REAL:
+    case DT_SETTING_REAL:
         dt_buffer_add_real(b, *(const double *)field);
         break;
-    case DT_SET_BOOL:
+    case DT_SETTING_BOOL:
         dt_buffer_add_string(b, *(const bool *)field ? "true" : "false");
         break;
-    case DT_SET_CHOICE:
+    case DT_SETTING_CHOICE:
         dt_buffer_add_string(b, s->choices[*(const int *)field]);
         break;
-    case DT_SET_STRING:
+    case DT_SETTING_STRING:
         dt_buffer_add_char(b, '\'');
         for (const char *c = field; *c; c++)
             dt_buffer_printf(b, "%s%c", *c == '\'' ? "'" : "", *c);
         dt_buffer_add_char(b, '\'');
         break;
-    case DT_SET_ALIAS:
-    case DT_SET_FIXED:
+    case DT_SETTING_ALIAS:
+    case DT_SETTING_FIXED:
         break;
     }
 }
@@ -314,7 +314,7 @@ static int set_once(struct walk *w, const struct dt_setting *s, const char *name
     dt_config_print_value(s, w->object, &before);
     int rc = set(s, w->object, text, place, err);
     dt_config_print_value(s, w->object, &after);
-    if (rc == 0 && *given && s->kind != DT_SET_FIXED && strcmp(before.data, after.data) != 0)
+    if (rc == 0 && *given && s->kind != DT_SETTING_FIXED && strcmp(before.data, after.data) != 0)
         rc = dt_fail(err, DT_EINVALID, "%s%s is %s, but was given as %s before", place, name,
                      after.data, before.data);
     *given = true;
@@ -339,7 +339,8 @@ static int read_value(struct walk *w, const char *name, yaml_mark_t mark, struct
     resolve(w->schema, named, &text);
     bool quoted = w->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     const char *place = place_of(w, w->event.start_mark);
-    if (quoted && s->kind != DT_SET_STRING && s->kind != DT_SET_CHOICE && s->kind != DT_SET_FIXED)
+    if (quoted && s->kind != DT_SETTING_STRING && s->kind != DT_SETTING_CHOICE &&
+        s->kind != DT_SETTING_FIXED)
         return bad_value(s, text, place, "written without quotes", err);
     return set_once(w, s, name, text, err);
 }
@@ -369,7 +370,7 @@ static int unknown_section(struct walk *w, const char *name, yaml_mark_t mark, s
             }
         }
     }
-    const char *near = dt_did_you_mean(name, names);
+    const char *near = dt_program_did_you_mean(name, names);
     return dt_fail(err, DT_EINVALID, "%sunknown section '%s'%s%s%s", place_of(w, mark), name,
                    near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
@@ -386,7 +387,7 @@ static int read_section(struct walk *w, const char *section, struct dt_error *er
         if (w->event.type == YAML_MAPPING_END_EVENT)
             return 0;
         DT_TRY(expect_text(w, "a key is needed here", err));
-        char *name = dt_format("%s.%s", section, (const char *)w->event.data.scalar.value);
+        char *name = dt_asprintf("%s.%s", section, (const char *)w->event.data.scalar.value);
         int rc = read_value(w, name, w->event.start_mark, err);
         free(name);
         DT_TRY(rc);

@@ -6,8 +6,8 @@
  *
  *     struct run { long steps; double rate; };
  *     static const struct dt_setting schema[] = {
- *         {"training.steps", DT_SET_INT, offsetof(struct run, steps), "1000", 1, 1e9},
- *         {"training.rate", DT_SET_REAL, offsetof(struct run, rate), "1e-3", 0, 1},
+ *         {"training.steps", DT_SETTING_INT, offsetof(struct run, steps), "1000", 1, 1e9},
+ *         {"training.rate", DT_SETTING_REAL, offsetof(struct run, rate), "1e-3", 0, 1},
  *         {NULL}};
  *     dt_config_defaults(schema, &run);
  *     DT_TRY(dt_config_read(schema, &run, "run.yaml", err));
@@ -26,15 +26,15 @@
 #include "base/error.h"
 
 enum dt_setting_kind {
-    DT_SET_INT,    /* long; suffixes k, M, G */
-    DT_SET_REAL,   /* double */
-    DT_SET_BOOL,   /* bool: true or false */
-    DT_SET_CHOICE, /* int: index into choices */
-    DT_SET_STRING, /* char[DT_SETTING_STRING] */
-    DT_SET_ALIAS,  /* another name of the setting named by initial */
-    DT_SET_FIXED   /* takes the value initial alone, which changes nothing */
+    DT_SETTING_INT,    /* long; suffixes k, M, G */
+    DT_SETTING_REAL,   /* double */
+    DT_SETTING_BOOL,   /* bool: true or false */
+    DT_SETTING_CHOICE, /* int: index into choices */
+    DT_SETTING_STRING, /* char[DT_SETTING_STRING_SIZE] */
+    DT_SETTING_ALIAS,  /* another name of the setting named by initial */
+    DT_SETTING_FIXED   /* takes the value initial alone, which changes nothing */
 };
-#define DT_SETTING_STRING 256
+#define DT_SETTING_STRING_SIZE 256
 
 struct dt_setting {
     const char *name; /* NULL ends the table */

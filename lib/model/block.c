@@ -9,7 +9,7 @@
 
 static bool is_gated(const struct dt_model *m)
 {
-    return m->table.has[DT_GATE_WEIGHT];
+    return m->table.has[DT_ROLE_GATE_WEIGHT];
 }
 
 static bool is_post_norm(const struct dt_model *m)
@@ -39,13 +39,13 @@ static void place(const struct layout *l, struct dt_tensor *x, enum dt_recompute
 
 int64_t dt_stream_most(const struct dt_model *m, int64_t rows)
 {
-    return m->part.sequence ? (rows + m->part.slices - 1) / m->part.slices : rows;
+    return m->part.sequence ? (rows + m->part.tp_size - 1) / m->part.tp_size : rows;
 }
 
 struct dt_tensor dt_stream_rows(const struct dt_model *m, const struct dt_tensor *x)
 {
-    struct dt_range own = dt_peers_rows(m, x->rows);
-    return dt_rows(x, own.first, dt_range_count(own));
+    struct dt_range own = dt_tensor_parallel_rows(m, x->rows);
+    return dt_tensor_rows(x, own.first, dt_range_count(own));
 }
 
 void dt_block_layout(struct dt_block *b, struct dt_arena *arena, const struct dt_model *m,
@@ -53,24 +53,25 @@ void dt_block_layout(struct dt_block *b, struct dt_arena *arena, const struct dt
 {
     const struct dt_model_config *c = &m->config;
     const struct layout l = {arena, recompute, shared != NULL};
-    int64_t width = c->hidden_size, inner = dt_range_count(m->slice.inner),
+    int64_t width = c->hidden_size, inner = dt_range_count(m->partition.inner),
             own = dt_stream_most(m, rows);
     int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
-    int64_t heads = dt_range_count(m->slice.heads), kv_heads = dt_range_count(m->slice.kv_heads);
+    int64_t heads = dt_range_count(m->partition.heads),
+            kv_heads = dt_range_count(m->partition.kv_heads);
     *b = shared ? *shared : (struct dt_block){0};
     place(&l, &b->input, DT_RECOMPUTE_FULL, m->compute, own, width);
     place(&l, &b->norm1, DT_RECOMPUTE_NONE, m->compute, rows, width);
-    place(&l, &b->stats1, DT_RECOMPUTE_NONE, DT_F32, own, dt_norm_statistics(m));
+    place(&l, &b->stats1, DT_RECOMPUTE_NONE, DT_DTYPE_F32, own, dt_layer_norm_statistics(m));
     place(&l, &b->qkv, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries + 2 * keys);
     if (c->qk_norm) {
         place(&l, &b->qk, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries + keys);
-        place(&l, &b->qk_stats, DT_RECOMPUTE_SELECTIVE, DT_F32, rows, heads + kv_heads);
+        place(&l, &b->qk_stats, DT_RECOMPUTE_SELECTIVE, DT_DTYPE_F32, rows, heads + kv_heads);
     }
     place(&l, &b->attention, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries);
-    place(&l, &b->lse, DT_RECOMPUTE_SELECTIVE, DT_F32, rows, heads);
+    place(&l, &b->lse, DT_RECOMPUTE_SELECTIVE, DT_DTYPE_F32, rows, heads);
     place(&l, &b->middle, DT_RECOMPUTE_SELECTIVE, m->compute, own, width);
     place(&l, &b->norm2, DT_RECOMPUTE_NONE, m->compute, rows, width);
-    place(&l, &b->stats2, DT_RECOMPUTE_NONE, DT_F32, own, dt_norm_statistics(m));
+    place(&l, &b->stats2, DT_RECOMPUTE_NONE, DT_DTYPE_F32, own, dt_layer_norm_statistics(m));
     if (is_gated(m))
         place(&l, &b->gate, DT_RECOMPUTE_SELECTIVE, m->compute, rows, inner);
     place(&l, &b->up, DT_RECOMPUTE_SELECTIVE, m->compute, rows, inner);
@@ -79,14 +80,14 @@ void dt_block_layout(struct dt_block *b, struct dt_arena *arena, const struct dt
 
 static bool is_sliced(const struct dt_model *m)
 {
-    return m->part.slices > 1;
+    return m->part.tp_size > 1;
 }
 
 void dt_block_scratch_layout(struct dt_block_scratch *s, struct dt_arena *arena,
                              const struct dt_model *m, int64_t rows)
 {
     const struct dt_model_config *c = &m->config;
-    int64_t inner = dt_range_count(m->slice.inner), own = dt_stream_most(m, rows);
+    int64_t inner = dt_range_count(m->partition.inner), own = dt_stream_most(m, rows);
     int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
     s->width = dt_arena_matrix_of(arena, m->compute, own, c->hidden_size);
     s->qkv = dt_arena_matrix_of(arena, m->compute, rows, queries + 2 * keys);
@@ -107,33 +108,34 @@ void dt_block_scratch_layout(struct dt_block_scratch *s, struct dt_arena *arena,
 static struct dt_block first_rows(const struct dt_block *b, int64_t rows, int64_t own)
 {
     return (struct dt_block){
-        .input = dt_rows(&b->input, 0, own),
-        .norm1 = dt_rows(&b->norm1, 0, rows),
-        .stats1 = dt_rows(&b->stats1, 0, own),
-        .qkv = dt_rows(&b->qkv, 0, rows),
-        .qk = dt_rows(&b->qk, 0, rows),
-        .qk_stats = dt_rows(&b->qk_stats, 0, rows),
-        .attention = dt_rows(&b->attention, 0, rows),
-        .lse = dt_rows(&b->lse, 0, rows),
-        .middle = dt_rows(&b->middle, 0, own),
-        .norm2 = dt_rows(&b->norm2, 0, rows),
-        .stats2 = dt_rows(&b->stats2, 0, own),
-        .gate = dt_rows(&b->gate, 0, rows),
-        .up = dt_rows(&b->up, 0, rows),
-        .active = dt_rows(&b->active, 0, rows),
+        .input = dt_tensor_rows(&b->input, 0, own),
+        .norm1 = dt_tensor_rows(&b->norm1, 0, rows),
+        .stats1 = dt_tensor_rows(&b->stats1, 0, own),
+        .qkv = dt_tensor_rows(&b->qkv, 0, rows),
+        .qk = dt_tensor_rows(&b->qk, 0, rows),
+        .qk_stats = dt_tensor_rows(&b->qk_stats, 0, rows),
+        .attention = dt_tensor_rows(&b->attention, 0, rows),
+        .lse = dt_tensor_rows(&b->lse, 0, rows),
+        .middle = dt_tensor_rows(&b->middle, 0, own),
+        .norm2 = dt_tensor_rows(&b->norm2, 0, rows),
+        .stats2 = dt_tensor_rows(&b->stats2, 0, own),
+        .gate = dt_tensor_rows(&b->gate, 0, rows),
+        .up = dt_tensor_rows(&b->up, 0, rows),
+        .active = dt_tensor_rows(&b->active, 0, rows),
     };
 }
 
 static struct dt_qkv split(const struct dt_model *m, const struct dt_tensor *qkv)
 {
     int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
-    return (struct dt_qkv){dt_columns(qkv, 0, queries), dt_columns(qkv, queries, keys),
-                           dt_columns(qkv, queries + keys, keys)};
+    return (struct dt_qkv){dt_tensor_columns(qkv, 0, queries),
+                           dt_tensor_columns(qkv, queries, keys),
+                           dt_tensor_columns(qkv, queries + keys, keys)};
 }
 
 static bool is_fused(const struct dt_model *m)
 {
-    return m->table.has[DT_QKV_WEIGHT];
+    return m->table.has[DT_ROLE_QKV_WEIGHT];
 }
 
 /* Turns queries and keys by their positions, where the model's are rotary. */
@@ -142,10 +144,10 @@ static void rotate(const struct dt_model *m, struct dt_qkv *s, const struct dt_a
 {
     if (m->turns.data == NULL)
         return;
-    for (int i = 0; i < dt_stretches(&m->part); i++) {
-        struct dt_tensor q = dt_stretch_rows(&m->part, &s->q, i);
-        struct dt_tensor k = dt_stretch_rows(&m->part, &s->k, i);
-        int64_t past = how->past + dt_stretch_place(&m->part, how->length, i);
+    for (int i = 0; i < dt_context_parallel_chunks(&m->part); i++) {
+        struct dt_tensor q = dt_context_parallel_chunk_rows(&m->part, &s->q, i);
+        struct dt_tensor k = dt_context_parallel_chunk_rows(&m->part, &s->k, i);
+        int64_t past = how->past + dt_context_parallel_chunk_start(&m->part, how->length, i);
         m->device->ops->rope(m->device, &q, &m->turns, how->queries, past, inverse);
         m->device->ops->rope(m->device, &k, &m->turns, how->queries, past, inverse);
     }
@@ -160,9 +162,11 @@ static struct qk split_qk(const struct dt_model *m, const struct dt_tensor *qk,
                           const struct dt_tensor *stats)
 {
     int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
-    int64_t heads = dt_range_count(m->slice.heads), kv_heads = dt_range_count(m->slice.kv_heads);
-    return (struct qk){dt_columns(qk, 0, queries), dt_columns(qk, queries, keys),
-                       dt_columns(stats, 0, heads), dt_columns(stats, heads, kv_heads)};
+    int64_t heads = dt_range_count(m->partition.heads),
+            kv_heads = dt_range_count(m->partition.kv_heads);
+    return (struct qk){dt_tensor_columns(qk, 0, queries), dt_tensor_columns(qk, queries, keys),
+                       dt_tensor_columns(stats, 0, heads),
+                       dt_tensor_columns(stats, heads, kv_heads)};
 }
 
 /* Queries, keys and values of the rows b->norm1. */
@@ -171,21 +175,21 @@ static struct dt_qkv project(const struct dt_model *m, int layer, struct dt_bloc
     struct dt_qkv s = split(m, &b->qkv);
     struct dt_tensor *x = &b->norm1;
     if (is_fused(m)) {
-        dt_linear_forward(m, layer, DT_QKV_WEIGHT, DT_QKV_BIAS, &b->qkv, x, NULL);
+        dt_layer_linear_forward(m, layer, DT_ROLE_QKV_WEIGHT, DT_ROLE_QKV_BIAS, &b->qkv, x, NULL);
     } else if (m->config.qk_norm) {
         struct qk raw = split_qk(m, &b->qk, &b->qk_stats);
-        dt_linear_forward(m, layer, DT_Q_WEIGHT, DT_Q_BIAS, &raw.q, x, NULL);
-        dt_linear_forward(m, layer, DT_K_WEIGHT, DT_K_BIAS, &raw.k, x, NULL);
-        dt_norm_forward(m, layer, DT_Q_NORM_WEIGHT, DT_NO_ROLE, &s.q, &raw.q_stats, &raw.q, &raw.q,
-                        NULL);
-        dt_norm_forward(m, layer, DT_K_NORM_WEIGHT, DT_NO_ROLE, &s.k, &raw.k_stats, &raw.k, &raw.k,
-                        NULL);
+        dt_layer_linear_forward(m, layer, DT_ROLE_Q_WEIGHT, DT_ROLE_Q_BIAS, &raw.q, x, NULL);
+        dt_layer_linear_forward(m, layer, DT_ROLE_K_WEIGHT, DT_ROLE_K_BIAS, &raw.k, x, NULL);
+        dt_layer_norm_forward(m, layer, DT_ROLE_Q_NORM_WEIGHT, DT_ROLE_NONE, &s.q, &raw.q_stats,
+                              &raw.q, &raw.q, NULL);
+        dt_layer_norm_forward(m, layer, DT_ROLE_K_NORM_WEIGHT, DT_ROLE_NONE, &s.k, &raw.k_stats,
+                              &raw.k, &raw.k, NULL);
     } else {
-        dt_linear_forward(m, layer, DT_Q_WEIGHT, DT_Q_BIAS, &s.q, x, NULL);
-        dt_linear_forward(m, layer, DT_K_WEIGHT, DT_K_BIAS, &s.k, x, NULL);
+        dt_layer_linear_forward(m, layer, DT_ROLE_Q_WEIGHT, DT_ROLE_Q_BIAS, &s.q, x, NULL);
+        dt_layer_linear_forward(m, layer, DT_ROLE_K_WEIGHT, DT_ROLE_K_BIAS, &s.k, x, NULL);
     }
     if (!is_fused(m))
-        dt_linear_forward(m, layer, DT_V_WEIGHT, DT_V_BIAS, &s.v, x, NULL);
+        dt_layer_linear_forward(m, layer, DT_ROLE_V_WEIGHT, DT_ROLE_V_BIAS, &s.v, x, NULL);
     return s;
 }
 
@@ -195,10 +199,10 @@ static void qk_norm_backward(const struct dt_model *m, const struct dt_flat *gra
 {
     struct qk raw = split_qk(m, &b->qk, &b->qk_stats), draw = split_qk(m, scratch, &b->qk_stats);
     m->device->ops->zero(m->device, scratch);
-    dt_norm_backward(m, gradients, layer, DT_Q_NORM_WEIGHT, DT_NO_ROLE, &draw.q, &d->q, &raw.q,
-                     &raw.q_stats);
-    dt_norm_backward(m, gradients, layer, DT_K_NORM_WEIGHT, DT_NO_ROLE, &draw.k, &d->k, &raw.k,
-                     &raw.k_stats);
+    dt_layer_norm_backward(m, gradients, layer, DT_ROLE_Q_NORM_WEIGHT, DT_ROLE_NONE, &draw.q, &d->q,
+                           &raw.q, &raw.q_stats);
+    dt_layer_norm_backward(m, gradients, layer, DT_ROLE_K_NORM_WEIGHT, DT_ROLE_NONE, &draw.k, &d->k,
+                           &raw.k, &raw.k_stats);
     d->q = draw.q;
     d->k = draw.k;
 }
@@ -211,24 +215,30 @@ static void project_backward(const struct dt_model *m, const struct dt_flat *gra
     const struct dt_matmul add = {.accumulate = true};
     const struct dt_tensor *x = &b->norm1;
     if (is_fused(m)) {
-        dt_linear_backward(m, gradients, layer, DT_QKV_WEIGHT, DT_QKV_BIAS, dx, dqkv, x, how);
+        dt_layer_linear_backward(m, gradients, layer, DT_ROLE_QKV_WEIGHT, DT_ROLE_QKV_BIAS, dx,
+                                 dqkv, x, how);
         return;
     }
-    dt_linear_backward(m, gradients, layer, DT_Q_WEIGHT, DT_Q_BIAS, dx, &d->q, x, how);
-    dt_linear_backward(m, gradients, layer, DT_K_WEIGHT, DT_K_BIAS, dx, &d->k, x, &add);
-    dt_linear_backward(m, gradients, layer, DT_V_WEIGHT, DT_V_BIAS, dx, &d->v, x, &add);
+    dt_layer_linear_backward(m, gradients, layer, DT_ROLE_Q_WEIGHT, DT_ROLE_Q_BIAS, dx, &d->q, x,
+                             how);
+    dt_layer_linear_backward(m, gradients, layer, DT_ROLE_K_WEIGHT, DT_ROLE_K_BIAS, dx, &d->k, x,
+                             &add);
+    dt_layer_linear_backward(m, gradients, layer, DT_ROLE_V_WEIGHT, DT_ROLE_V_BIAS, dx, &d->v, x,
+                             &add);
 }
 
 /* The MLP up to its last product. */
 static void mlp_inner(const struct dt_model *m, int layer, struct dt_block *b)
 {
     if (is_gated(m)) {
-        dt_linear_forward(m, layer, DT_GATE_WEIGHT, DT_NO_ROLE, &b->gate, &b->norm2, NULL);
-        dt_linear_forward(m, layer, DT_UP_WEIGHT, DT_UP_BIAS, &b->up, &b->norm2, NULL);
+        dt_layer_linear_forward(m, layer, DT_ROLE_GATE_WEIGHT, DT_ROLE_NONE, &b->gate, &b->norm2,
+                                NULL);
+        dt_layer_linear_forward(m, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, &b->up, &b->norm2,
+                                NULL);
         m->device->ops->swiglu_forward(m->device, &b->active, &b->gate, &b->up);
     } else {
-        dt_linear_forward(m, layer, DT_UP_WEIGHT, DT_UP_BIAS, &b->active, &b->norm2,
-                          &(struct dt_matmul){.activation = activation_of(m), .aux = &b->up});
+        dt_layer_linear_forward(m, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, &b->active, &b->norm2,
+                                &(struct dt_matmul){.activation = activation_of(m), .aux = &b->up});
     }
 }
 
@@ -239,25 +249,26 @@ static void mlp_backward(const struct dt_model *m, const struct dt_flat *gradien
                          const struct dt_matmul *how)
 {
     if (!is_gated(m)) {
-        dt_linear_backward(
-            m, gradients, layer, DT_DOWN_WEIGHT, DT_DOWN_BIAS, inner, dout, &b->active,
+        dt_layer_linear_backward(
+            m, gradients, layer, DT_ROLE_DOWN_WEIGHT, DT_ROLE_DOWN_BIAS, inner, dout, &b->active,
             &(struct dt_matmul){.activation = activation_of(m), .derivative = true, .aux = &b->up});
-        dt_linear_backward(m, gradients, layer, DT_UP_WEIGHT, DT_UP_BIAS, dnorm, inner, &b->norm2,
-                           how);
+        dt_layer_linear_backward(m, gradients, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, dnorm,
+                                 inner, &b->norm2, how);
         return;
     }
-    dt_linear_backward(m, gradients, layer, DT_DOWN_WEIGHT, DT_DOWN_BIAS, inner, dout, &b->active,
-                       NULL);
+    dt_layer_linear_backward(m, gradients, layer, DT_ROLE_DOWN_WEIGHT, DT_ROLE_DOWN_BIAS, inner,
+                             dout, &b->active, NULL);
     m->device->ops->swiglu_backward(m->device, gate, inner, &b->gate, &b->up);
-    dt_linear_backward(m, gradients, layer, DT_UP_WEIGHT, DT_UP_BIAS, dnorm, inner, &b->norm2, how);
-    dt_linear_backward(m, gradients, layer, DT_GATE_WEIGHT, DT_NO_ROLE, dnorm, gate, &b->norm2,
-                       &(struct dt_matmul){.accumulate = true});
+    dt_layer_linear_backward(m, gradients, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, dnorm, inner,
+                             &b->norm2, how);
+    dt_layer_linear_backward(m, gradients, layer, DT_ROLE_GATE_WEIGHT, DT_ROLE_NONE, dnorm, gate,
+                             &b->norm2, &(struct dt_matmul){.accumulate = true});
 }
 
 static void append(struct dt_device *dev, struct dt_tensor *cache, const struct dt_tensor *rows,
                    int64_t past)
 {
-    struct dt_tensor place = dt_rows(cache, past, rows->rows);
+    struct dt_tensor place = dt_tensor_rows(cache, past, rows->rows);
     dev->ops->copy(dev, &place, rows);
 }
 
@@ -272,10 +283,10 @@ static void attend_streams(const struct dt_model *m, const struct dt_block *b,
     for (int64_t i = 0; i < how->batch; i++) {
         int64_t from = i * how->queries, count = how->queries;
         struct dt_cache *cache = &caches[streams[i].slot];
-        struct dt_qkv own = {dt_rows(&s->q, from, count), dt_rows(&s->k, from, count),
-                             dt_rows(&s->v, from, count)};
-        struct dt_tensor y = dt_rows(&b->attention, from, count);
-        struct dt_tensor lse = dt_rows(&b->lse, from, count);
+        struct dt_qkv own = {dt_tensor_rows(&s->q, from, count), dt_tensor_rows(&s->k, from, count),
+                             dt_tensor_rows(&s->v, from, count)};
+        struct dt_tensor y = dt_tensor_rows(&b->attention, from, count);
+        struct dt_tensor lse = dt_tensor_rows(&b->lse, from, count);
         one.past = streams[i].past;
         rotate(m, &own, &one, false);
         append(dev, &cache->keys, &own.k, one.past);
@@ -284,7 +295,7 @@ static void attend_streams(const struct dt_model *m, const struct dt_block *b,
     }
 }
 
-static struct dt_dropout dropout(double rate, int layer, enum dt_dropout_place place,
+static struct dt_dropout dropout(double rate, int layer, enum dt_dropout_site place,
                                  const struct dt_block_pass *pass)
 {
     return (struct dt_dropout){
@@ -294,20 +305,21 @@ static struct dt_dropout dropout(double rate, int layer, enum dt_dropout_place p
     };
 }
 
-void dt_drop(const struct dt_model *m, int layer, enum dt_dropout_place place, struct dt_tensor *x,
-             const struct dt_block_pass *pass)
+void dt_block_dropout(const struct dt_model *m, int layer, enum dt_dropout_site place,
+                      struct dt_tensor *x, const struct dt_block_pass *pass)
 {
     struct dt_dropout how = dropout(m->config.dropout, layer, place, pass);
-    const struct dt_attention *stretch = &pass->attention;
-    int64_t own = dt_peers_rows(m, pass->rows).first, each = stretch->batch * stretch->queries;
-    for (int i = 0; i < dt_stretches(&m->part) && how.rate > 0; i++) {
+    const struct dt_attention *chunk = &pass->attention;
+    int64_t own = dt_tensor_parallel_rows(m, pass->rows).first,
+            each = chunk->batch * chunk->queries;
+    for (int i = 0; i < dt_context_parallel_chunks(&m->part) && how.rate > 0; i++) {
         int64_t first = i * each > own ? i * each : own;
         int64_t end = (i + 1) * each < own + x->rows ? (i + 1) * each : own + x->rows;
-        struct dt_tensor rows = dt_rows(x, first - own, end > first ? end - first : 0);
+        struct dt_tensor rows = dt_tensor_rows(x, first - own, end > first ? end - first : 0);
         how.first = first - i * each;
-        how.past = dt_stretch_place(&m->part, stretch->length, i);
+        how.past = dt_context_parallel_chunk_start(&m->part, chunk->length, i);
         if (end > first)
-            m->device->ops->dropout(m->device, &rows, stretch->queries, &how);
+            m->device->ops->dropout(m->device, &rows, chunk->queries, &how);
     }
 }
 
@@ -315,15 +327,16 @@ static struct dt_attention attention_of(const struct dt_model *m, int layer,
                                         const struct dt_block_pass *pass)
 {
     struct dt_attention how = pass->attention;
-    how.dropout = dropout(m->config.attention_dropout, layer, DT_DROP_ATTENTION, pass);
+    how.dropout = dropout(m->config.attention_dropout, layer, DT_DROPOUT_SITE_ATTENTION, pass);
     return how;
 }
 
 struct dt_tensor dt_block_stream(const struct dt_model *m, const struct dt_block *b, int64_t rows)
 {
-    struct dt_tensor norm = dt_rows(&b->norm2, 0, rows);
-    return is_post_norm(m) ? dt_stream_rows(m, &norm)
-                           : dt_rows(&b->middle, 0, dt_range_count(dt_peers_rows(m, rows)));
+    struct dt_tensor norm = dt_tensor_rows(&b->norm2, 0, rows);
+    return is_post_norm(m)
+               ? dt_stream_rows(m, &norm)
+               : dt_tensor_rows(&b->middle, 0, dt_range_count(dt_tensor_parallel_rows(m, rows)));
 }
 
 static bool drops_embedding(const struct dt_model *m, int layer)
@@ -337,10 +350,11 @@ static void enter(const struct dt_model *m, int layer, struct dt_block *b,
                   const struct dt_block_pass *pass)
 {
     struct dt_tensor norm = dt_stream_rows(m, &b->norm1);
-    dt_norm_forward(m, layer, DT_NORM1_WEIGHT, DT_NORM1_BIAS, &norm, &b->stats1, &b->input, x, add);
+    dt_layer_norm_forward(m, layer, DT_ROLE_NORM1_WEIGHT, DT_ROLE_NORM1_BIAS, &norm, &b->stats1,
+                          &b->input, x, add);
     if (drops_embedding(m, layer))
-        dt_drop(m, -1, DT_DROP_EMBEDDING, &norm, pass);
-    dt_peers_from_stream(m, &b->norm1);
+        dt_block_dropout(m, -1, DT_DROPOUT_SITE_EMBEDDING, &norm, pass);
+    dt_tensor_parallel_gather_hidden(m, &b->norm1);
 }
 
 /* The sum of stream and add between attention and MLP, which may be stream itself, and its
@@ -349,9 +363,9 @@ static void pass_middle(const struct dt_model *m, int layer, struct dt_block *b,
                         const struct dt_tensor *stream, const struct dt_tensor *add)
 {
     struct dt_tensor norm = dt_stream_rows(m, &b->norm2);
-    dt_norm_forward(m, layer, DT_NORM2_WEIGHT, DT_NORM2_BIAS, &norm, &b->stats2, &b->middle, stream,
-                    add);
-    dt_peers_from_stream(m, &b->norm2);
+    dt_layer_norm_forward(m, layer, DT_ROLE_NORM2_WEIGHT, DT_ROLE_NORM2_BIAS, &norm, &b->stats2,
+                          &b->middle, stream, add);
+    dt_tensor_parallel_gather_hidden(m, &b->norm2);
 }
 
 /* From norm1 to the activation behind the MLP's first product. out is left with
@@ -368,9 +382,10 @@ static void forward_inside(const struct dt_model *m, int layer, struct dt_block 
         rotate(m, &s, &how, false);
         dt_ring_forward(m, pass->ring, &b->attention, &b->lse, &s, &how);
     }
-    dt_linear_forward(m, layer, DT_PROJECTION_WEIGHT, DT_PROJECTION_BIAS, out, &b->attention, NULL);
+    dt_layer_linear_forward(m, layer, DT_ROLE_PROJECTION_WEIGHT, DT_ROLE_PROJECTION_BIAS, out,
+                            &b->attention, NULL);
     struct dt_tensor add = dt_stream_rows(m, out), norm1 = dt_stream_rows(m, &b->norm1);
-    dt_drop(m, layer, DT_DROP_PROJECTION, &add, pass);
+    dt_block_dropout(m, layer, DT_DROPOUT_SITE_PROJECTION, &add, pass);
     pass_middle(m, layer, b, is_post_norm(m) ? &norm1 : &b->input, &add);
     mlp_inner(m, layer, b);
 }
@@ -382,9 +397,9 @@ void dt_block_forward(const struct dt_model *m, int layer, struct dt_block *buff
     struct dt_block b = first_rows(buffers, out->rows, x->rows);
     enter(m, layer, &b, x, add, pass);
     forward_inside(m, layer, &b, out, caches, pass);
-    dt_linear_forward(m, layer, DT_DOWN_WEIGHT, DT_DOWN_BIAS, out, &b.active, NULL);
+    dt_layer_linear_forward(m, layer, DT_ROLE_DOWN_WEIGHT, DT_ROLE_DOWN_BIAS, out, &b.active, NULL);
     struct dt_tensor added = dt_stream_rows(m, out);
-    dt_drop(m, layer, DT_DROP_MLP, &added, pass);
+    dt_block_dropout(m, layer, DT_DROPOUT_SITE_MLP, &added, pass);
 }
 
 /* Computes again what forward has not kept; spare (R x C) is overwritten. */
@@ -410,7 +425,7 @@ static void forward_again(const struct dt_model *m, int layer, struct dt_block *
 /* The gradient of what the block added at that place, all of its rows: the stream's, through
  * dropout. */
 static const struct dt_tensor *added(const struct dt_model *m, int layer,
-                                     enum dt_dropout_place place, struct dt_block_scratch *s,
+                                     enum dt_dropout_site place, struct dt_block_scratch *s,
                                      const struct dt_tensor *stream,
                                      const struct dt_block_pass *pass)
 {
@@ -420,8 +435,8 @@ static const struct dt_tensor *added(const struct dt_model *m, int layer,
     struct dt_tensor *spare = m->part.sequence ? &s->wide : &s->added;
     struct dt_tensor own = dt_stream_rows(m, spare);
     m->device->ops->copy(m->device, &own, stream);
-    dt_drop(m, layer, place, &own, pass);
-    dt_peers_from_stream(m, spare);
+    dt_block_dropout(m, layer, place, &own, pass);
+    dt_tensor_parallel_gather_hidden(m, spare);
     return spare;
 }
 
@@ -445,7 +460,7 @@ static void end_gathering(const struct dt_model *m, struct dt_tensor *dnorm,
 {
     if (!is_sliced(m))
         return;
-    dt_peers_to_stream(m, g->dnorm);
+    dt_tensor_parallel_reduce_hidden(m, g->dnorm);
     struct dt_tensor own = dt_stream_rows(m, g->dnorm);
     m->device->ops->combine(m->device, dnorm, is_post_norm(m), &own, 1);
 }
@@ -459,7 +474,7 @@ static void through_norm(const struct dt_model *m, const struct dt_flat *gradien
 {
     if (is_post_norm(m))
         m->device->ops->zero(m->device, dsum);
-    dt_norm_backward(m, gradients, layer, weight, bias, dsum, dy, sum, stats);
+    dt_layer_norm_backward(m, gradients, layer, weight, bias, dsum, dy, sum, stats);
 }
 
 /* Attention and what stands before it. middle: the gradient of b->middle; other:
@@ -474,8 +489,9 @@ static void attention_backward(const struct dt_model *m, int layer, const struct
     struct dt_qkv qkv = split(m, &b->qkv), d = split(m, &s->qkv);
     struct dt_tensor *dattention = is_sliced(m) ? &s->heads : other;
     struct gathering to = begin_gathering(m, dnorm, s);
-    dt_linear_backward(m, gradients, layer, DT_PROJECTION_WEIGHT, DT_PROJECTION_BIAS, dattention,
-                       added(m, layer, DT_DROP_PROJECTION, s, middle, pass), &b->attention, NULL);
+    dt_layer_linear_backward(
+        m, gradients, layer, DT_ROLE_PROJECTION_WEIGHT, DT_ROLE_PROJECTION_BIAS, dattention,
+        added(m, layer, DT_DROPOUT_SITE_PROJECTION, s, middle, pass), &b->attention, NULL);
     dt_ring_backward(m, pass->ring, &d, dattention, &b->attention, &b->lse, &qkv, &attention);
     rotate(m, &d, &attention, true);
     if (m->config.qk_norm)
@@ -488,14 +504,14 @@ static struct dt_block_scratch first_scratch_rows(const struct dt_block_scratch 
                                                   int64_t own)
 {
     return (struct dt_block_scratch){
-        .width = dt_rows(&s->width, 0, own),
-        .qkv = dt_rows(&s->qkv, 0, rows),
-        .qk = dt_rows(&s->qk, 0, rows),
-        .gate = dt_rows(&s->gate, 0, rows),
-        .inner = dt_rows(&s->inner, 0, rows),
-        .added = dt_rows(&s->added, 0, own),
-        .wide = dt_rows(&s->wide, 0, rows),
-        .heads = dt_rows(&s->heads, 0, rows),
+        .width = dt_tensor_rows(&s->width, 0, own),
+        .qkv = dt_tensor_rows(&s->qkv, 0, rows),
+        .qk = dt_tensor_rows(&s->qk, 0, rows),
+        .gate = dt_tensor_rows(&s->gate, 0, rows),
+        .inner = dt_tensor_rows(&s->inner, 0, rows),
+        .added = dt_tensor_rows(&s->added, 0, own),
+        .wide = dt_tensor_rows(&s->wide, 0, rows),
+        .heads = dt_tensor_rows(&s->heads, 0, rows),
     };
 }
 
@@ -515,14 +531,15 @@ void dt_block_backward(const struct dt_model *m, int layer, struct dt_block *buf
     struct dt_tensor *other = is_post_norm(m) ? stream : &s.width;
     struct gathering to = begin_gathering(m, other, &s);
     forward_again(m, layer, &b, is_sliced(m) ? &s.wide : &s.width, recompute, pass);
-    mlp_backward(m, gradients, layer, to.dnorm, added(m, layer, DT_DROP_MLP, &s, stream, pass), &b,
-                 &s.inner, &s.gate, &to.how);
+    mlp_backward(m, gradients, layer, to.dnorm,
+                 added(m, layer, DT_DROPOUT_SITE_MLP, &s, stream, pass), &b, &s.inner, &s.gate,
+                 &to.how);
     end_gathering(m, other, &to);
-    through_norm(m, gradients, layer, DT_NORM2_WEIGHT, DT_NORM2_BIAS, middle, other, &b.middle,
-                 &b.stats2);
+    through_norm(m, gradients, layer, DT_ROLE_NORM2_WEIGHT, DT_ROLE_NORM2_BIAS, middle, other,
+                 &b.middle, &b.stats2);
     attention_backward(m, layer, &b, &s.width, middle, other, &s, gradients, pass);
     if (drops_embedding(m, layer))
-        dt_drop(m, -1, DT_DROP_EMBEDDING, &s.width, pass);
-    through_norm(m, gradients, layer, DT_NORM1_WEIGHT, DT_NORM1_BIAS, stream, &s.width, &b.input,
-                 &b.stats1);
+        dt_block_dropout(m, -1, DT_DROPOUT_SITE_EMBEDDING, &s.width, pass);
+    through_norm(m, gradients, layer, DT_ROLE_NORM1_WEIGHT, DT_ROLE_NORM1_BIAS, stream, &s.width,
+                 &b.input, &b.stats1);
 }

@@ -30,7 +30,7 @@ struct dt_block_pass {
 struct dt_block {
     struct dt_tensor input;     /* S x C: the residual stream as the block got it */
     struct dt_tensor norm1;     /* R x C */
-    struct dt_tensor stats1;    /* S x dt_norm_statistics */
+    struct dt_tensor stats1;    /* S x dt_layer_norm_statistics */
     struct dt_tensor qkv;       /* R x (A + 2 K): queries, keys, values */
     struct dt_tensor qk;        /* R x (A + K): queries and keys before their norm, with qk_norm */
     struct dt_tensor qk_stats;  /* R x (H + heads of keys): of these norms */
@@ -97,8 +97,13 @@ void dt_block_backward(const struct dt_model *model, int layer, struct dt_block 
 /* Dropout of rows of the stream at a place of a layer, as the pass says: of the embeddings
  * (layer -1; with post-norm the first block does it, behind their norm), of what a block adds
  * behind its attention, and behind its MLP. */
-enum dt_dropout_place { DT_DROP_EMBEDDING, DT_DROP_ATTENTION, DT_DROP_PROJECTION, DT_DROP_MLP };
-void dt_drop(const struct dt_model *model, int layer, enum dt_dropout_place place,
-             struct dt_tensor *x, const struct dt_block_pass *pass);
+enum dt_dropout_site {
+    DT_DROPOUT_SITE_EMBEDDING,
+    DT_DROPOUT_SITE_ATTENTION,
+    DT_DROPOUT_SITE_PROJECTION,
+    DT_DROPOUT_SITE_MLP
+};
+void dt_block_dropout(const struct dt_model *model, int layer, enum dt_dropout_site place,
+                      struct dt_tensor *x, const struct dt_block_pass *pass);
 
 #endif

@@ -1,65 +1,70 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/context-parallel.h"
 
-int dt_stretches(const struct dt_model_part *part)
+int dt_context_parallel_chunks(const struct dt_model_part *part)
 {
-    return part->contexts > 1 ? 2 : 1;
+    return part->cp_size > 1 ? 2 : 1;
 }
 
-int64_t dt_stretch_length(const struct dt_model_part *part, int64_t length)
+int64_t dt_context_parallel_chunk_length(const struct dt_model_part *part, int64_t length)
 {
-    return part->contexts > 1 ? length / (2 * part->contexts) : length;
+    return part->cp_size > 1 ? length / (2 * part->cp_size) : length;
 }
 
-int64_t dt_stretch_place_of(const struct dt_model_part *part, int context, int64_t length, int i)
+int64_t dt_context_parallel_chunk_start_of(const struct dt_model_part *part, int context,
+                                           int64_t length, int i)
 {
-    int number = i == 0 ? context : 2 * part->contexts - 1 - context;
-    return number * dt_stretch_length(part, length);
+    int number = i == 0 ? context : 2 * part->cp_size - 1 - context;
+    return number * dt_context_parallel_chunk_length(part, length);
 }
 
-int64_t dt_stretch_place(const struct dt_model_part *part, int64_t length, int i)
+int64_t dt_context_parallel_chunk_start(const struct dt_model_part *part, int64_t length, int i)
 {
-    return dt_stretch_place_of(part, part->context, length, i);
+    return dt_context_parallel_chunk_start_of(part, part->cp_rank, length, i);
 }
 
-struct dt_tensor dt_stretch_rows(const struct dt_model_part *part, const struct dt_tensor *x, int i)
+struct dt_tensor dt_context_parallel_chunk_rows(const struct dt_model_part *part,
+                                                const struct dt_tensor *x, int i)
 {
-    int64_t rows = x->rows / dt_stretches(part);
-    return dt_rows(x, i * rows, rows);
+    int64_t rows = x->rows / dt_context_parallel_chunks(part);
+    return dt_tensor_rows(x, i * rows, rows);
 }
 
-int64_t dt_context_rows(const struct dt_model_part *part, int64_t count, int64_t length)
+int64_t dt_context_parallel_rows(const struct dt_model_part *part, int64_t count, int64_t length)
 {
-    return count * dt_stretch_length(part, length) * dt_stretches(part);
+    return count * dt_context_parallel_chunk_length(part, length) *
+           dt_context_parallel_chunks(part);
 }
 
-int64_t dt_context_row(const struct dt_model_part *part, const struct dt_batch *batch, int64_t i)
+int64_t dt_context_parallel_row(const struct dt_model_part *part, const struct dt_batch *batch,
+                                int64_t i)
 {
-    int64_t length = dt_stretch_length(part, batch->length), rows = batch->count * length;
+    int64_t length = dt_context_parallel_chunk_length(part, batch->length),
+            rows = batch->count * length;
     int64_t sequence = i % rows / length, place = i % length;
     return sequence * batch->length + place +
-           dt_stretch_place(part, batch->length, (int)(i / rows));
+           dt_context_parallel_chunk_start(part, batch->length, (int)(i / rows));
 }
 
-int64_t dt_context_targets(const struct dt_model_part *part, const struct dt_batch *batch)
+int64_t dt_context_parallel_targets(const struct dt_model_part *part, const struct dt_batch *batch)
 {
-    int64_t count = 0, rows = dt_context_rows(part, batch->count, batch->length);
+    int64_t count = 0, rows = dt_context_parallel_rows(part, batch->count, batch->length);
     for (int64_t i = 0; i < rows; i++)
-        count += batch->targets[dt_context_row(part, batch, i)] >= 0;
+        count += batch->targets[dt_context_parallel_row(part, batch, i)] >= 0;
     return count;
 }
 
-void dt_context_cut(struct dt_batch *own, int32_t *spans, const struct dt_model_part *part,
-                    const struct dt_batch *batch)
+void dt_context_parallel_cut_batch(struct dt_batch *own, int32_t *spans,
+                                   const struct dt_model_part *part, const struct dt_batch *batch)
 {
-    int64_t rows = dt_context_rows(part, batch->count, batch->length);
+    int64_t rows = dt_context_parallel_rows(part, batch->count, batch->length);
     own->count = batch->count;
     own->length = rows / batch->count;
     own->first_sample = batch->first_sample;
     own->begins = batch->begins ? spans : NULL;
     own->ends = batch->ends ? spans + rows : NULL;
     for (int64_t i = 0; i < rows; i++) {
-        int64_t row = dt_context_row(part, batch, i);
+        int64_t row = dt_context_parallel_row(part, batch, i);
         own->inputs[i] = batch->inputs[row];
         own->targets[i] = batch->targets[row];
         if (batch->begins) {

@@ -9,9 +9,10 @@
  * rows of a batch are the first stretch of each sequence, then the second of each. One context
  * alone has sequences as they are, in one stretch.
  *
- *     for (int i = 0; i < dt_stretches(&part); i++) {
- *         struct dt_tensor rows = dt_stretch_rows(&part, &x, i);
- *         place of the first token of each sequence: dt_stretch_place(&part, length, i)
+ *     for (int i = 0; i < dt_context_parallel_chunks(&part); i++) {
+ *         struct dt_tensor rows = dt_context_parallel_chunk_rows(&part, &x, i);
+ *         place of the first token of each sequence: dt_context_parallel_chunk_start(&part, length,
+ * i)
  *     }
  */
 #ifndef DT_MODEL_CONTEXT_PARALLEL_H
@@ -22,25 +23,27 @@
 #include "model/model-part.h"
 
 /* How many stretches of a sequence a context has. */
-int dt_stretches(const struct dt_model_part *part);
+int dt_context_parallel_chunks(const struct dt_model_part *part);
 /* Tokens of a stretch, of a sequence of so many. */
-int64_t dt_stretch_length(const struct dt_model_part *part, int64_t length);
+int64_t dt_context_parallel_chunk_length(const struct dt_model_part *part, int64_t length);
 /* Where stretch number i of this context begins, or of another one. */
-int64_t dt_stretch_place(const struct dt_model_part *part, int64_t length, int i);
-int64_t dt_stretch_place_of(const struct dt_model_part *part, int context, int64_t length, int i);
+int64_t dt_context_parallel_chunk_start(const struct dt_model_part *part, int64_t length, int i);
+int64_t dt_context_parallel_chunk_start_of(const struct dt_model_part *part, int context,
+                                           int64_t length, int i);
 /* Its rows of x, which has all of the context. */
-struct dt_tensor dt_stretch_rows(const struct dt_model_part *part, const struct dt_tensor *x,
-                                 int i);
+struct dt_tensor dt_context_parallel_chunk_rows(const struct dt_model_part *part,
+                                                const struct dt_tensor *x, int i);
 
 /* Rows of a batch that the context has, and row number i of them as a row of the batch. */
-int64_t dt_context_rows(const struct dt_model_part *part, int64_t count, int64_t length);
-int64_t dt_context_row(const struct dt_model_part *part, const struct dt_batch *batch, int64_t i);
+int64_t dt_context_parallel_rows(const struct dt_model_part *part, int64_t count, int64_t length);
+int64_t dt_context_parallel_row(const struct dt_model_part *part, const struct dt_batch *batch,
+                                int64_t i);
 /* Tokens with a target among them. */
-int64_t dt_context_targets(const struct dt_model_part *part, const struct dt_batch *batch);
+int64_t dt_context_parallel_targets(const struct dt_model_part *part, const struct dt_batch *batch);
 
 /* The context's rows as a batch: own has memory for them, and spans, twice as many numbers, for
  * what attention keeps to, which is counted in whole sequences. */
-void dt_context_cut(struct dt_batch *own, int32_t *spans, const struct dt_model_part *part,
-                    const struct dt_batch *batch);
+void dt_context_parallel_cut_batch(struct dt_batch *own, int32_t *spans,
+                                   const struct dt_model_part *part, const struct dt_batch *batch);
 
 #endif

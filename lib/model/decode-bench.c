@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "base/progress.h"
+#include "base/clock.h"
 #include "base/rng.h"
 #include "model/decode.h"
 
@@ -20,8 +20,8 @@ static double weight_bytes(const struct dt_model *m)
     double elements = 0;
     for (int i = 0; i < m->table.count; i++) {
         enum dt_role role = m->table.params[i].role;
-        bool head = role == DT_TOKEN_EMBEDDING && m->config.tie_word_embeddings;
-        if (head || (role != DT_TOKEN_EMBEDDING && role != DT_POSITION_EMBEDDING))
+        bool head = role == DT_ROLE_TOKEN_EMBEDDING && m->config.tie_word_embeddings;
+        if (head || (role != DT_ROLE_TOKEN_EMBEDDING && role != DT_ROLE_POSITION_EMBEDDING))
             elements += (double)m->table.params[i].count;
     }
     return elements * (double)dt_dtype_size(m->compute);
@@ -33,7 +33,7 @@ static double cache_bytes(const struct dt_model *m, int streams, double length)
            (double)dt_model_kv_width(&m->config) * (double)dt_dtype_size(m->compute);
 }
 
-int dt_bench_decode(struct dt_model *m, int streams, int64_t past, int steps,
+int dt_decode_bench(struct dt_model *m, int streams, int64_t past, int steps,
                     struct dt_decode_speed *speed, struct dt_error *err)
 {
     struct dt_decoder *d;
@@ -52,9 +52,9 @@ int dt_bench_decode(struct dt_model *m, int streams, int64_t past, int steps,
         dt_decoder_feed(d, i, ids, past, logits);
     }
     for (int i = 0; i < steps; i++) {
-        double start = dt_now();
+        double start = dt_clock_now();
         dt_decoder_step(d, slots, ids, streams, logits);
-        times[i] = dt_now() - start;
+        times[i] = dt_clock_now() - start;
     }
     qsort(times, (size_t)steps, sizeof *times, compare_doubles);
     *speed = (struct dt_decode_speed){

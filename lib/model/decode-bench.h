@@ -12,7 +12,7 @@ struct dt_decode_speed {
 };
 
 /* Behind a prompt of past tokens each stream grows by steps more. */
-int dt_bench_decode(struct dt_model *model, int streams, int64_t past, int steps,
+int dt_decode_bench(struct dt_model *model, int streams, int64_t past, int steps,
                     struct dt_decode_speed *speed, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

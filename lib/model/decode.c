@@ -32,7 +32,7 @@ static void lay_out(struct dt_decoder *d)
     d->out = dt_arena_matrix_of(a, d->model->compute, STEP, c->hidden_size);
     d->last = dt_arena_matrix_of(a, d->model->compute, STEP, c->hidden_size);
     d->norm = dt_arena_matrix_of(a, d->model->compute, STEP, c->hidden_size);
-    d->stats = dt_arena_matrix(a, STEP, dt_norm_statistics(d->model));
+    d->stats = dt_arena_matrix(a, STEP, dt_layer_norm_statistics(d->model));
     d->logits = dt_arena_matrix(a, STEP, c->vocab_size);
     dt_block_layout(&d->block, a, d->model, STEP, DT_RECOMPUTE_NONE, &(struct dt_block){0});
     for (int64_t i = 0; i < c->num_layers * d->slots; i++) {
@@ -47,7 +47,7 @@ int dt_decoder_new(struct dt_decoder **result, const struct dt_model *m, int64_t
                    int64_t capacity, struct dt_error *err)
 {
     *result = NULL;
-    assert(capacity <= m->config.max_seq_len && m->part.slices == 1 && m->part.stages == 1);
+    assert(capacity <= m->config.max_seq_len && m->part.tp_size == 1 && m->part.stages == 1);
     if (dt_model_is_masked(&m->config))
         return dt_fail(err, DT_EINVALID,
                        "a model of the family '%s' fills in masked tokens, and "
@@ -96,10 +96,10 @@ void dt_decoder_copy(struct dt_decoder *d, int64_t to, int64_t from)
     int64_t length = d->lengths[from];
     for (int64_t i = 0; length > 0 && to != from && i < d->model->config.num_layers; i++) {
         struct dt_cache *caches = d->cache + i * d->slots;
-        struct dt_tensor keys = dt_rows(&caches[from].keys, 0, length);
-        struct dt_tensor values = dt_rows(&caches[from].values, 0, length);
-        struct dt_tensor new_keys = dt_rows(&caches[to].keys, 0, length);
-        struct dt_tensor new_values = dt_rows(&caches[to].values, 0, length);
+        struct dt_tensor keys = dt_tensor_rows(&caches[from].keys, 0, length);
+        struct dt_tensor values = dt_tensor_rows(&caches[from].values, 0, length);
+        struct dt_tensor new_keys = dt_tensor_rows(&caches[to].keys, 0, length);
+        struct dt_tensor new_values = dt_tensor_rows(&caches[to].values, 0, length);
         dev->ops->copy(dev, &new_keys, &keys);
         dev->ops->copy(dev, &new_values, &values);
     }
@@ -111,14 +111,14 @@ static void embed(struct dt_decoder *d, const uint32_t *ids, const struct dt_str
                   int64_t batch, int64_t length)
 {
     const struct dt_model *m = d->model;
-    struct dt_tensor tokens = dt_model_weight(m, DT_TOKEN_EMBEDDING, -1);
-    struct dt_tensor positions = dt_model_weight(m, DT_POSITION_EMBEDDING, -1);
+    struct dt_tensor tokens = dt_model_weight(m, DT_ROLE_TOKEN_EMBEDDING, -1);
+    struct dt_tensor positions = dt_model_weight(m, DT_ROLE_POSITION_EMBEDDING, -1);
     int32_t host[STEP];
     for (int64_t i = 0; i < batch * length; i++)
         host[i] = (int32_t)ids[i];
     m->device->ops->upload(m->device, d->ids, host, (size_t)(batch * length) * sizeof *host);
     for (int64_t i = 0; i < batch; i++) {
-        struct dt_tensor x = dt_rows(&d->x, i * length, length);
+        struct dt_tensor x = dt_tensor_rows(&d->x, i * length, length);
         m->device->ops->embedding_forward(m->device, &x, d->ids + i * length, &tokens,
                                           positions.data ? &positions : NULL, length,
                                           streams[i].past);
@@ -132,9 +132,10 @@ static void feed_some(struct dt_decoder *d, const uint32_t *ids, const struct dt
     const struct dt_model *m = d->model;
     int64_t count = batch * length;
     int layers = m->table.layers;
-    struct dt_tensor x = dt_rows(&d->x, 0, count), out = dt_rows(&d->out, 0, count);
-    struct dt_tensor last = dt_rows(&d->last, 0, count), norm = dt_rows(&d->norm, 0, count);
-    struct dt_tensor stats = dt_rows(&d->stats, 0, count);
+    struct dt_tensor x = dt_tensor_rows(&d->x, 0, count), out = dt_tensor_rows(&d->out, 0, count);
+    struct dt_tensor last = dt_tensor_rows(&d->last, 0, count),
+                     norm = dt_tensor_rows(&d->norm, 0, count);
+    struct dt_tensor stats = dt_tensor_rows(&d->stats, 0, count);
     struct dt_block_pass pass = {.rows = batch * length,
                                  .attention = dt_model_attention(m, batch, length),
                                  .streams = streams};
@@ -146,8 +147,8 @@ static void feed_some(struct dt_decoder *d, const uint32_t *ids, const struct dt
         x = dt_block_stream(m, &d->block, count);
         add = &out;
     }
-    dt_norm_forward(m, layers, DT_FINAL_NORM_WEIGHT, DT_FINAL_NORM_BIAS, &norm, &stats, &last, &x,
-                    add);
+    dt_layer_norm_forward(m, layers, DT_ROLE_FINAL_NORM_WEIGHT, DT_ROLE_FINAL_NORM_BIAS, &norm,
+                          &stats, &last, &x, add);
     for (int64_t i = 0; i < batch; i++)
         d->lengths[streams[i].slot] += length;
 }
@@ -155,8 +156,8 @@ static void feed_some(struct dt_decoder *d, const uint32_t *ids, const struct dt
 static void read_logits(struct dt_decoder *d, int64_t first, int64_t count, float *logits)
 {
     const struct dt_model *m = d->model;
-    struct dt_tensor head = dt_head_weight(m), norm = dt_rows(&d->norm, first, count);
-    struct dt_tensor rows = dt_rows(&d->logits, 0, count);
+    struct dt_tensor head = dt_head_weight(m), norm = dt_tensor_rows(&d->norm, first, count);
+    struct dt_tensor rows = dt_tensor_rows(&d->logits, 0, count);
     m->device->ops->matmul(m->device, &rows, &norm, &head,
                            &(struct dt_matmul){.transpose_b = true});
     m->device->ops->download(m->device, logits, d->logits.data,

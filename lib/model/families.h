@@ -15,37 +15,37 @@
 
 /* Sizes of tensors, in terms of the configuration. */
 enum dt_dimension {
-    DT_ONE = 0, /* none: a vector */
-    DT_VOCABULARY,
-    DT_POSITIONS,
-    DT_TYPES,  /* of segments: 2 */
-    DT_WIDTH,  /* C */
-    DT_WIDTH3, /* 3 C */
-    DT_KEYS,   /* dt_model_kv_width */
-    DT_HEAD,   /* C / H */
-    DT_INNER   /* of the MLP */
+    DT_DIMENSION_ONE = 0, /* none: a vector */
+    DT_DIMENSION_VOCABULARY,
+    DT_DIMENSION_POSITIONS,
+    DT_DIMENSION_TYPES,  /* of segments: 2 */
+    DT_DIMENSION_WIDTH,  /* C */
+    DT_DIMENSION_WIDTH3, /* 3 C */
+    DT_DIMENSION_KEYS,   /* dt_model_kv_width */
+    DT_DIMENSION_HEAD,   /* C / H */
+    DT_DIMENSION_INNER   /* of the MLP */
 };
 
 /* Where a tensor stands. A name's %d is the number of the block, or of the one before. */
-enum dt_place {
-    DT_NOWHERE, /* ends a list */
-    DT_BEFORE,  /* before the blocks */
-    DT_FIRST,   /* at the entry of the first block */
-    DT_BETWEEN, /* at the entry of the others, named after the block before */
-    DT_BLOCK,
-    DT_BEHIND /* behind the blocks; named after the last */
+enum dt_tensor_site {
+    DT_TENSOR_SITE_END,     /* ends a list */
+    DT_TENSOR_SITE_BEFORE,  /* before the blocks */
+    DT_TENSOR_SITE_FIRST,   /* at the entry of the first block */
+    DT_TENSOR_SITE_BETWEEN, /* at the entry of the others, named after the block before */
+    DT_TENSOR_SITE_BLOCK,
+    DT_TENSOR_SITE_AFTER /* behind the blocks; named after the last */
 };
 
 enum dt_tensor_kind {
-    DT_RESIDUAL = 1,   /* writes into the residual stream of pre-norm blocks */
-    DT_TRANSPOSED = 2, /* output x input */
-    DT_SCALE = 4,      /* a norm's weights, which begin at 1; other vectors begin at 0 */
-    DT_WAVES = 8       /* positions that begin as waves */
+    DT_TENSOR_RESIDUAL = 1,   /* writes into the residual stream of pre-norm blocks */
+    DT_TENSOR_TRANSPOSED = 2, /* output x input */
+    DT_TENSOR_SCALE = 4,      /* a norm's weights, which begin at 1; other vectors begin at 0 */
+    DT_TENSOR_WAVES = 8       /* positions that begin as waves */
 };
 
 struct dt_tensor_spec {
     enum dt_role role;
-    enum dt_place place;
+    enum dt_tensor_site place;
     const char *name;
     enum dt_dimension rows, columns;
     int kind; /* of enum dt_tensor_kind, added up */

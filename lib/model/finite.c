@@ -11,10 +11,12 @@ typedef uint32_t lanes __attribute__((vector_size(16)));
 
 /* Bits of the smallest magnitude that is infinite in a type, by rounding to nearest even; those
  * of all larger magnitudes, infinity and NaN are larger. */
-static const uint32_t limits[] = {
-    [DT_F32] = 0x7f800000, [DT_BF16] = 0x7f7f8000, [DT_F16] = 0x477ff000 /* 65520 */};
+static const uint32_t limits[] = {[DT_DTYPE_F32] = 0x7f800000,
+                                  [DT_DTYPE_BF16] = 0x7f7f8000,
+                                  [DT_DTYPE_F16] = 0x477ff000 /* 65520 */};
 
-static const char *const names[] = {[DT_F32] = "fp32", [DT_BF16] = "bf16", [DT_F16] = "fp16"};
+static const char *const names[] = {
+    [DT_DTYPE_F32] = "fp32", [DT_DTYPE_BF16] = "bf16", [DT_DTYPE_F16] = "fp16"};
 
 static lanes load(const float *x)
 {
@@ -39,7 +41,7 @@ static bool all_finite(const float *x, int64_t n, uint32_t limit)
     return ((a[0] | a[1] | a[2] | a[3]) & SIGN) == 0;
 }
 
-int64_t dt_first_not_finite(const float *x, int64_t n, enum dt_dtype type)
+int64_t dt_finite_first_bad(const float *x, int64_t n, enum dt_dtype type)
 {
     int64_t i = 0;
     while (n - i >= DT_FINITE_BLOCK && all_finite(x + i, DT_FINITE_BLOCK, limits[type]))
@@ -53,15 +55,15 @@ int64_t dt_first_not_finite(const float *x, int64_t n, enum dt_dtype type)
     return n;
 }
 
-const char *dt_not_finite_name(double x)
+const char *dt_finite_name(double x)
 {
     return isnan(x) ? "NaN" : x > 0 ? "Inf" : "-Inf";
 }
 
-int dt_check_weights(const float *x, int64_t n, enum dt_dtype type, const char *path,
-                     const char *tensor, int64_t first, struct dt_error *err)
+int dt_finite_check_weights(const float *x, int64_t n, enum dt_dtype type, const char *path,
+                            const char *tensor, int64_t first, struct dt_error *err)
 {
-    int64_t i = dt_first_not_finite(x, n, type);
+    int64_t i = dt_finite_first_bad(x, n, type);
     if (i == n)
         return 0;
     if (isfinite(x[i]))
@@ -71,5 +73,5 @@ int dt_check_weights(const float *x, int64_t n, enum dt_dtype type, const char *
                        path, tensor, first + i, (double)x[i], names[type]);
     return dt_fail(err, DT_EFORMAT,
                    "%s: tensor '%s': element %" PRId64 " is %s, and weights must be finite", path,
-                   tensor, first + i, dt_not_finite_name((double)x[i]));
+                   tensor, first + i, dt_finite_name((double)x[i]));
 }

@@ -15,14 +15,14 @@
 #define DT_FINITE_BLOCK 4096
 
 /* The first of n numbers that is NaN, infinite, or rounds to infinity in type; n if none is. */
-int64_t dt_first_not_finite(const float *x, int64_t n, enum dt_dtype type);
+int64_t dt_finite_first_bad(const float *x, int64_t n, enum dt_dtype type);
 
 /* DT_EFORMAT if one of n elements of a tensor, of which the first has the index first, is none
  * that type can hold: the error names file, tensor, index and value. */
-int dt_check_weights(const float *x, int64_t n, enum dt_dtype type, const char *path,
-                     const char *tensor, int64_t first, struct dt_error *err) DT_MUST_CHECK;
+int dt_finite_check_weights(const float *x, int64_t n, enum dt_dtype type, const char *path,
+                            const char *tensor, int64_t first, struct dt_error *err) DT_MUST_CHECK;
 
 /* How errors call a number that is not finite: NaN, Inf or -Inf. */
-const char *dt_not_finite_name(double x);
+const char *dt_finite_name(double x);
 
 #endif

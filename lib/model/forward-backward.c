@@ -38,7 +38,7 @@ struct dt_workspace {
     int32_t *spans;               /* of these */
     struct dt_block *blocks;      /* one a layer of the run, or one for all when scoring */
     struct dt_tensor last;        /* S x C (block.h): the residual stream behind the last block */
-    struct dt_tensor norm, stats; /* its norm, R x C and S x dt_norm_statistics */
+    struct dt_tensor norm, stats; /* its norm, R x C and S x dt_layer_norm_statistics */
     struct dt_head head;
     struct common common; /* perhaps a lender's */
 };
@@ -61,13 +61,13 @@ static int64_t block_count(const struct dt_workspace *w)
 
 static bool shares_sequences(const struct dt_workspace *w)
 {
-    return w->model->part.contexts > 1;
+    return w->model->part.cp_size > 1;
 }
 
 /* R at most. */
 static int64_t most_rows(const struct dt_workspace *w)
 {
-    return dt_context_rows(&w->model->part, w->shape.batch, w->shape.length);
+    return dt_context_parallel_rows(&w->model->part, w->shape.batch, w->shape.length);
 }
 
 static void lay_out_common(struct dt_workspace *w)
@@ -103,9 +103,9 @@ static void lay_out(struct dt_workspace *w)
     w->span_begins = dt_arena_take(a, (size_t)rows * sizeof *w->span_begins);
     w->span_ends = dt_arena_take(a, (size_t)rows * sizeof *w->span_ends);
     w->last = dt_arena_matrix_of(a, m->compute, own, width);
-    if (dt_part_holds(&m->part, m->table.layers, m->table.layers)) {
+    if (dt_model_part_holds(&m->part, m->table.layers, m->table.layers)) {
         w->norm = dt_arena_matrix_of(a, m->compute, rows, width);
-        w->stats = dt_arena_matrix(a, own, dt_norm_statistics(m));
+        w->stats = dt_arena_matrix(a, own, dt_layer_norm_statistics(m));
         dt_head_layout(&w->head, a, m, w->shape.training, lender ? &lender->head : NULL);
     }
     for (int i = 0; i < block_count(w); i++)
@@ -130,7 +130,7 @@ struct dt_workspace *dt_workspace_plan(const struct dt_model *m,
 int dt_workspace_allocate(struct dt_workspace *w, struct dt_error *err)
 {
     DT_TRY(dt_arena_allocate(&w->arena, w->model->device, err));
-    if (w->model->part.slices > 1 && begins(w))
+    if (w->model->part.tp_size > 1 && begins(w))
         w->ids = dt_alloc((size_t)most_rows(w), sizeof *w->ids);
     if (shares_sequences(w)) {
         dt_batch_init(&w->own, w->shape.batch, most_rows(w) / w->shape.batch);
@@ -180,7 +180,7 @@ static void stage_ids(struct dt_workspace *w, const struct dt_batch *batch)
     for (int64_t i = 0; i < w->rows; i++)
         assert(ids[i] >= 0 && ids[i] < w->model->config.vocab_size);
     for (int64_t i = 0; w->ids && i < w->rows; i++)
-        w->ids[i] = ids[i] - (int32_t)w->model->slice.tokens.first;
+        w->ids[i] = ids[i] - (int32_t)w->model->partition.tokens.first;
     dev->ops->upload(dev, w->inputs, w->ids ? w->ids : ids, (size_t)w->rows * sizeof *ids);
 }
 
@@ -200,7 +200,7 @@ static void stage_spans(struct dt_workspace *w, const struct dt_batch *batch)
 void dt_pass_begin(struct dt_workspace *w, const struct dt_batch *batch, const struct dt_pass *how)
 {
     const struct dt_model *m = w->model;
-    w->rows = dt_context_rows(&m->part, batch->count, batch->length);
+    w->rows = dt_context_parallel_rows(&m->part, batch->count, batch->length);
     assert(w->rows <= most_rows(w));
     w->pass = (struct dt_block_pass){
         .rows = w->rows,
@@ -211,7 +211,7 @@ void dt_pass_begin(struct dt_workspace *w, const struct dt_batch *batch, const s
         .sample = batch->first_sample,
     };
     if (shares_sequences(w)) {
-        dt_context_cut(&w->own, w->spans, &m->part, batch);
+        dt_context_parallel_cut_batch(&w->own, w->spans, &m->part, batch);
         batch = &w->own;
     }
     stage_spans(w, batch);
@@ -225,7 +225,7 @@ void dt_pass_begin(struct dt_workspace *w, const struct dt_batch *batch, const s
 
 static struct dt_tensor rows_of(const struct dt_workspace *w, const struct dt_tensor *x)
 {
-    return dt_rows(x, 0, w->rows);
+    return dt_tensor_rows(x, 0, w->rows);
 }
 
 /* The rows of the stream that lie here: of what has all rows, and of what has these alone. */
@@ -237,7 +237,7 @@ static struct dt_tensor stream_of(const struct dt_workspace *w, const struct dt_
 
 static struct dt_tensor own_of(const struct dt_workspace *w, const struct dt_tensor *x)
 {
-    return dt_rows(x, 0, dt_range_count(dt_peers_rows(w->model, w->rows)));
+    return dt_tensor_rows(x, 0, dt_range_count(dt_tensor_parallel_rows(w->model, w->rows)));
 }
 
 struct dt_tensor dt_pass_input(const struct dt_workspace *w)
@@ -269,20 +269,20 @@ static void embed(struct dt_workspace *w)
 {
     const struct dt_model *m = w->model;
     struct dt_tensor x = rows_of(w, &w->common.x), own = stream_of(w, &w->common.x);
-    struct dt_tensor tokens = dt_model_weight(m, DT_TOKEN_EMBEDDING, -1);
-    struct dt_tensor positions = dt_model_weight(m, DT_POSITION_EMBEDDING, -1);
-    bool places = positions.data && m->part.slice == 0; /* once in the sum */
-    const struct dt_attention *stretch = &w->pass.attention;
-    for (int i = 0; i < dt_stretches(&m->part); i++) {
-        struct dt_tensor rows = dt_stretch_rows(&m->part, &x, i);
-        m->device->ops->embedding_forward(m->device, &rows, w->inputs + i * rows.rows, &tokens,
-                                          places ? &positions : NULL, stretch->queries,
-                                          dt_stretch_place(&m->part, stretch->length, i));
+    struct dt_tensor tokens = dt_model_weight(m, DT_ROLE_TOKEN_EMBEDDING, -1);
+    struct dt_tensor positions = dt_model_weight(m, DT_ROLE_POSITION_EMBEDDING, -1);
+    bool places = positions.data && m->part.tp_rank == 0; /* once in the sum */
+    const struct dt_attention *chunk = &w->pass.attention;
+    for (int i = 0; i < dt_context_parallel_chunks(&m->part); i++) {
+        struct dt_tensor rows = dt_context_parallel_chunk_rows(&m->part, &x, i);
+        m->device->ops->embedding_forward(
+            m->device, &rows, w->inputs + i * rows.rows, &tokens, places ? &positions : NULL,
+            chunk->queries, dt_context_parallel_chunk_start(&m->part, chunk->length, i));
     }
-    if (m->part.slices > 1)
-        dt_peers_to_stream(m, &x);
+    if (m->part.tp_size > 1)
+        dt_tensor_parallel_reduce_hidden(m, &x);
     if (!dt_architecture_of(&m->config)->post_norm)
-        dt_drop(m, -1, DT_DROP_EMBEDDING, &own, &w->pass);
+        dt_block_dropout(m, -1, DT_DROPOUT_SITE_EMBEDDING, &own, &w->pass);
 }
 
 /* All rows of the gradient of the embeddings, from that of the stream. */
@@ -291,11 +291,11 @@ static struct dt_tensor all_rows(struct dt_workspace *w, struct dt_tensor *own)
     const struct dt_model *m = w->model;
     struct dt_tensor rows = rows_of(w, &w->common.dnorm), place = stream_of(w, &w->common.dnorm);
     if (!dt_architecture_of(&m->config)->post_norm)
-        dt_drop(m, -1, DT_DROP_EMBEDDING, own, &w->pass);
+        dt_block_dropout(m, -1, DT_DROPOUT_SITE_EMBEDDING, own, &w->pass);
     if (!m->part.sequence)
         return *own;
     m->device->ops->copy(m->device, &place, own);
-    dt_peers_gather(m, &rows);
+    dt_tensor_parallel_all_gather(m, &rows);
     return rows;
 }
 
@@ -304,21 +304,24 @@ static void embed_backward(struct dt_workspace *w, const struct dt_flat *gradien
     const struct dt_model *m = w->model;
     const struct dt_ops *ops = m->device->ops;
     struct dt_tensor own = own_of(w, &w->common.dstream), stream = all_rows(w, &own);
-    struct dt_tensor dtokens = dt_table_view(&m->table, gradients, DT_TOKEN_EMBEDDING, -1);
-    struct dt_tensor dpositions = dt_table_view(&m->table, gradients, DT_POSITION_EMBEDDING, -1);
-    struct dt_tensor dtypes = dt_table_view(&m->table, gradients, DT_TYPE_EMBEDDING, -1);
+    struct dt_tensor dtokens = dt_table_view(&m->table, gradients, DT_ROLE_TOKEN_EMBEDDING, -1);
+    struct dt_tensor dpositions =
+        dt_table_view(&m->table, gradients, DT_ROLE_POSITION_EMBEDDING, -1);
+    struct dt_tensor dtypes = dt_table_view(&m->table, gradients, DT_ROLE_TYPE_EMBEDDING, -1);
     if (dtypes.data) {
-        struct dt_tensor dtype = dt_rows(&dtypes, 0, 1);
+        struct dt_tensor dtype = dt_tensor_rows(&dtypes, 0, 1);
         ops->bias_backward(m->device, &dtype, &stream);
     }
-    const struct dt_attention *stretch = &w->pass.attention;
-    for (int i = 0; i < dt_stretches(&m->part); i++) {
-        struct dt_tensor rows = dt_stretch_rows(&m->part, &stream, i), positions = dpositions;
+    const struct dt_attention *chunk = &w->pass.attention;
+    for (int i = 0; i < dt_context_parallel_chunks(&m->part); i++) {
+        struct dt_tensor rows = dt_context_parallel_chunk_rows(&m->part, &stream, i),
+                         positions = dpositions;
         if (dpositions.data)
-            positions = dt_rows(&dpositions, dt_stretch_place(&m->part, stretch->length, i),
-                                stretch->queries);
+            positions = dt_tensor_rows(&dpositions,
+                                       dt_context_parallel_chunk_start(&m->part, chunk->length, i),
+                                       chunk->queries);
         ops->embedding_backward(m->device, &dtokens, dpositions.data ? &positions : NULL, &rows,
-                                w->inputs + i * rows.rows, stretch->queries);
+                                w->inputs + i * rows.rows, chunk->queries);
     }
 }
 
@@ -330,26 +333,26 @@ static void pass_blocks(struct dt_workspace *w)
     struct dt_tensor added = stream_of(w, &w->common.out);
     struct dt_tensor last = own_of(w, &w->last), stats = own_of(w, &w->stats);
     const struct dt_tensor *add = NULL;
-    if (begins(w) && m->table.has[DT_TYPE_EMBEDDING]) {
-        struct dt_tensor types = dt_model_weight(m, DT_TYPE_EMBEDDING, -1);
+    if (begins(w) && m->table.has[DT_ROLE_TYPE_EMBEDDING]) {
+        struct dt_tensor types = dt_model_weight(m, DT_ROLE_TYPE_EMBEDDING, -1);
         type = repeat_first(&types, x.rows);
         add = &type;
     }
     for (int layer = (int)w->shape.run.first; layer < w->shape.run.end; layer++) {
         struct dt_block *block = &w->blocks[(layer - w->shape.run.first) % block_count(w)];
-        dt_bucket_enter(m, dt_layer_bucket(layer), false);
+        dt_model_bucket_enter(m, dt_table_layer_bucket(layer), false);
         dt_block_forward(m, layer, block, &x, add, &out, NULL, &w->pass);
-        dt_bucket_leave(m, dt_layer_bucket(layer), false);
+        dt_model_bucket_leave(m, dt_table_layer_bucket(layer), false);
         x = dt_block_stream(m, block, w->rows);
         add = &added;
     }
     if (ends(w)) {
         struct dt_tensor norm = stream_of(w, &w->norm), rows = rows_of(w, &w->norm);
-        dt_bucket_enter(m, dt_layer_bucket(m->table.layers), false);
-        dt_norm_forward(m, m->table.layers, DT_FINAL_NORM_WEIGHT, DT_FINAL_NORM_BIAS, &norm, &stats,
-                        &last, &x, add);
-        dt_peers_from_stream(m, &rows);
-        dt_bucket_leave(m, dt_layer_bucket(m->table.layers), false);
+        dt_model_bucket_enter(m, dt_table_layer_bucket(m->table.layers), false);
+        dt_layer_norm_forward(m, m->table.layers, DT_ROLE_FINAL_NORM_WEIGHT,
+                              DT_ROLE_FINAL_NORM_BIAS, &norm, &stats, &last, &x, add);
+        dt_tensor_parallel_gather_hidden(m, &rows);
+        dt_model_bucket_leave(m, dt_table_layer_bucket(m->table.layers), false);
     } else {
         m->device->ops->copy(m->device, &last, &x);
         if (add)
@@ -361,14 +364,14 @@ void dt_pass_forward(struct dt_workspace *w)
 {
     const struct dt_model *m = w->model;
     if (begins(w)) {
-        dt_bucket_enter(m, DT_TOKEN_BUCKET, false);
-        dt_bucket_enter(m, dt_layer_bucket(-1), false);
+        dt_model_bucket_enter(m, DT_TOKEN_BUCKET, false);
+        dt_model_bucket_enter(m, dt_table_layer_bucket(-1), false);
         embed(w);
-        dt_bucket_leave(m, DT_TOKEN_BUCKET, false);
+        dt_model_bucket_leave(m, DT_TOKEN_BUCKET, false);
     }
     pass_blocks(w);
     if (begins(w))
-        dt_bucket_leave(m, dt_layer_bucket(-1), false);
+        dt_model_bucket_leave(m, dt_table_layer_bucket(-1), false);
 }
 
 /* --- the head --------------------------------------------------------------------------------- */
@@ -381,24 +384,24 @@ static bool shares_gradient(const struct dt_model *m)
 
 static void enter_head(const struct dt_model *m, bool gradients)
 {
-    int behind = dt_layer_bucket(m->table.layers), weight = dt_head_weight_bucket(m);
+    int behind = dt_table_layer_bucket(m->table.layers), weight = dt_head_weight_bucket(m);
     int gradient = dt_head_gradient_bucket(m);
-    dt_bucket_enter(m, behind, gradients);
+    dt_model_bucket_enter(m, behind, gradients);
     if (weight != behind)
-        dt_bucket_enter(m, weight, gradients && gradient == weight);
+        dt_model_bucket_enter(m, weight, gradients && gradient == weight);
     if (gradients && gradient != weight)
-        dt_bucket_enter(m, gradient, true);
+        dt_model_bucket_enter(m, gradient, true);
 }
 
 static void leave_head(const struct dt_model *m, bool gradients)
 {
-    int behind = dt_layer_bucket(m->table.layers), weight = dt_head_weight_bucket(m);
+    int behind = dt_table_layer_bucket(m->table.layers), weight = dt_head_weight_bucket(m);
     int gradient = dt_head_gradient_bucket(m);
     if (gradients && gradient != weight)
-        dt_bucket_leave(m, gradient, true);
+        dt_model_bucket_leave(m, gradient, true);
     if (weight != behind && !(gradients && shares_gradient(m)))
-        dt_bucket_leave(m, weight, gradients && gradient == weight);
-    dt_bucket_leave(m, behind, gradients);
+        dt_model_bucket_leave(m, weight, gradients && gradient == weight);
+    dt_model_bucket_leave(m, behind, gradients);
 }
 
 /* Gradients of a bucket that are sums over slices are put together apart until they are. */
@@ -407,7 +410,7 @@ static struct dt_flat begin_gradients(const struct dt_model *m, int bucket,
 {
     struct dt_flat apart = *gradients;
     apart.partial = m->room.partial;
-    dt_peers_clear_partial(m, bucket);
+    dt_tensor_parallel_clear_partial(m, bucket);
     return apart;
 }
 
@@ -415,7 +418,7 @@ static struct dt_flat begin_gradients(const struct dt_model *m, int bucket,
 static void head_backward(struct dt_workspace *w, const struct dt_flat *gradients)
 {
     const struct dt_model *m = w->model;
-    int behind = dt_layer_bucket(m->table.layers);
+    int behind = dt_table_layer_bucket(m->table.layers);
     struct dt_tensor norm = rows_of(w, &w->norm), dnorm = rows_of(w, &w->common.dnorm);
     struct dt_tensor own = stream_of(w, &w->common.dnorm), stream = own_of(w, &w->common.dstream);
     struct dt_tensor last = own_of(w, &w->last), stats = own_of(w, &w->stats);
@@ -423,9 +426,9 @@ static void head_backward(struct dt_workspace *w, const struct dt_flat *gradient
     struct dt_flat apart = begin_gradients(m, behind, gradients);
     dt_head_run(&w->head, m, &norm, false, &apart, &dnorm, &w->loss);
     m->device->ops->zero(m->device, &stream);
-    dt_norm_backward(m, &apart, m->table.layers, DT_FINAL_NORM_WEIGHT, DT_FINAL_NORM_BIAS, &stream,
-                     &own, &last, &stats);
-    dt_peers_add_partial(m, behind, gradients);
+    dt_layer_norm_backward(m, &apart, m->table.layers, DT_ROLE_FINAL_NORM_WEIGHT,
+                           DT_ROLE_FINAL_NORM_BIAS, &stream, &own, &last, &stats);
+    dt_tensor_parallel_add_partial(m, behind, gradients);
     leave_head(m, true);
 }
 
@@ -434,13 +437,13 @@ static void blocks_backward(struct dt_workspace *w, const struct dt_flat *gradie
     const struct dt_model *m = w->model;
     struct dt_tensor stream = own_of(w, &w->common.dstream);
     for (int layer = (int)w->shape.run.end - 1; layer >= w->shape.run.first; layer--) {
-        int bucket = dt_layer_bucket(layer);
-        dt_bucket_enter(m, bucket, true);
+        int bucket = dt_table_layer_bucket(layer);
+        dt_model_bucket_enter(m, bucket, true);
         struct dt_flat apart = begin_gradients(m, bucket, gradients);
         dt_block_backward(m, layer, &w->blocks[layer - w->shape.run.first], &stream,
                           &w->common.scratch, &apart, w->shape.recompute, &w->pass);
-        dt_peers_add_partial(m, bucket, gradients);
-        dt_bucket_leave(m, bucket, true);
+        dt_tensor_parallel_add_partial(m, bucket, gradients);
+        dt_model_bucket_leave(m, bucket, true);
     }
 }
 
@@ -453,11 +456,11 @@ void dt_pass_backward(struct dt_workspace *w, const struct dt_flat *gradients, d
     blocks_backward(w, gradients);
     if (begins(w)) {
         if (!(ends(w) && shares_gradient(m)))
-            dt_bucket_enter(m, DT_TOKEN_BUCKET, true);
-        dt_bucket_enter(m, dt_layer_bucket(-1), true);
+            dt_model_bucket_enter(m, DT_TOKEN_BUCKET, true);
+        dt_model_bucket_enter(m, dt_table_layer_bucket(-1), true);
         embed_backward(w, gradients);
-        dt_bucket_leave(m, dt_layer_bucket(-1), true);
-        dt_bucket_leave(m, DT_TOKEN_BUCKET, true);
+        dt_model_bucket_leave(m, dt_table_layer_bucket(-1), true);
+        dt_model_bucket_leave(m, DT_TOKEN_BUCKET, true);
     }
     if (ends(w))
         m->device->ops->sum(m->device, loss, w->head.losses, w->head.count);
@@ -489,7 +492,7 @@ static void download(const struct dt_workspace *w, const struct dt_batch *batch,
     dt_head_download(&w->head, m, &w->own, values, own);
     memset(host, 0, (size_t)(batch->count * batch->length) * sizeof *host);
     for (int64_t i = 0; i < w->rows; i++)
-        host[dt_context_row(&m->part, batch, i)] = own[i];
+        host[dt_context_parallel_row(&m->part, batch, i)] = own[i];
     free(own);
 }
 

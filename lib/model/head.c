@@ -15,13 +15,13 @@
 
 static bool has_dense(const struct dt_model *m)
 {
-    return m->table.has[DT_HEAD_DENSE_WEIGHT];
+    return m->table.has[DT_ROLE_HEAD_DENSE_WEIGHT];
 }
 
 /* Rows of a chunk: as few chunks as the bytes allow, even but for the last, in whole blocks. */
 static int64_t chunk_of(const struct dt_model *m, int64_t rows)
 {
-    int64_t tokens = (m->config.vocab_size + m->part.slices - 1) / m->part.slices;
+    int64_t tokens = (m->config.vocab_size + m->part.tp_size - 1) / m->part.tp_size;
     int64_t most = LOGITS_BYTES / (int64_t)dt_dtype_size(m->compute) / tokens / BLOCK;
     int64_t blocks = (rows + BLOCK - 1) / BLOCK, chunks;
     most = most < 1 ? 1 : most;
@@ -46,9 +46,9 @@ static void lay_out_work(struct dt_head_work *w, struct dt_arena *a, const struc
 {
     int64_t width = m->config.hidden_size;
     w->picked = dt_arena_matrix_of(a, m->compute, rows, width);
-    w->logits = dt_arena_rows_of(a, m->compute, rows, dt_range_count(m->slice.tokens));
-    if (m->part.slices > 1)
-        w->sums = dt_arena_matrix(a, m->part.slices * rows, DT_LOGIT_SUMS);
+    w->logits = dt_arena_rows_of(a, m->compute, rows, dt_range_count(m->partition.tokens));
+    if (m->part.tp_size > 1)
+        w->sums = dt_arena_matrix(a, m->part.tp_size * rows, DT_LOGIT_SUMS);
     if (training)
         w->dpicked = dt_arena_matrix_of(a, m->compute, rows, width);
     if (!has_dense(m))
@@ -56,7 +56,7 @@ static void lay_out_work(struct dt_head_work *w, struct dt_arena *a, const struc
     w->dense = dt_arena_matrix_of(a, m->compute, rows, width);
     w->active = dt_arena_matrix_of(a, m->compute, rows, width);
     w->normed = dt_arena_matrix_of(a, m->compute, rows, width);
-    w->stats = dt_arena_matrix(a, rows, dt_norm_statistics(m));
+    w->stats = dt_arena_matrix(a, rows, dt_layer_norm_statistics(m));
     if (training) {
         w->dnormed = dt_arena_matrix_of(a, m->compute, rows, width);
         w->dactive = dt_arena_matrix_of(a, m->compute, rows, width);
@@ -90,7 +90,7 @@ void dt_head_stage(struct dt_head *h, const struct dt_model *m, const struct dt_
     for (int64_t row = 0; row < rows; row++)
         if (batch->targets[row] >= 0) {
             places[h->count] = (int32_t)row;
-            targets[h->count++] = batch->targets[row] - (int32_t)m->slice.tokens.first;
+            targets[h->count++] = batch->targets[row] - (int32_t)m->partition.tokens.first;
         }
     h->scattered = h->count < rows;
     ops->upload(m->device, h->places, places, (size_t)h->count * sizeof *places);
@@ -103,7 +103,7 @@ static struct dt_head_work first_rows(const struct dt_head_work *all, int64_t n)
     struct dt_tensor *const tensors[] = {&w.picked, &w.dense,   &w.active,  &w.normed, &w.stats,
                                          &w.logits, &w.dpicked, &w.dnormed, &w.dactive};
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
-        *tensors[i] = dt_rows(tensors[i], 0, n);
+        *tensors[i] = dt_tensor_rows(tensors[i], 0, n);
     return w;
 }
 
@@ -111,13 +111,15 @@ static struct dt_head_work first_rows(const struct dt_head_work *all, int64_t n)
 static void forward(struct dt_head_work *w, const struct dt_model *m, const struct dt_tensor *x)
 {
     int layer = m->table.layers;
-    struct dt_tensor weight = dt_head_weight(m), bias = dt_model_weight(m, DT_HEAD_BIAS, layer);
+    struct dt_tensor weight = dt_head_weight(m),
+                     bias = dt_model_weight(m, DT_ROLE_HEAD_BIAS, layer);
     if (has_dense(m)) {
         enum dt_activation activation = dt_architecture_of(&m->config)->activation;
-        dt_linear_forward(m, layer, DT_HEAD_DENSE_WEIGHT, DT_HEAD_DENSE_BIAS, &w->active, x,
-                          &(struct dt_matmul){.activation = activation, .aux = &w->dense});
-        dt_norm_forward(m, layer, DT_HEAD_NORM_WEIGHT, DT_HEAD_NORM_BIAS, &w->normed, &w->stats,
-                        &w->active, &w->active, NULL);
+        dt_layer_linear_forward(m, layer, DT_ROLE_HEAD_DENSE_WEIGHT, DT_ROLE_HEAD_DENSE_BIAS,
+                                &w->active, x,
+                                &(struct dt_matmul){.activation = activation, .aux = &w->dense});
+        dt_layer_norm_forward(m, layer, DT_ROLE_HEAD_NORM_WEIGHT, DT_ROLE_HEAD_NORM_BIAS,
+                              &w->normed, &w->stats, &w->active, &w->active, NULL);
         x = &w->normed;
     }
     m->device->ops->matmul(
@@ -131,14 +133,14 @@ static void lose(struct dt_head_work *w, const struct dt_model *m, float *losses
 {
     const struct dt_ops *ops = m->device->ops;
     int64_t n = w->logits.rows;
-    if (m->part.slices == 1) {
+    if (m->part.tp_size == 1) {
         ops->cross_entropy(m->device, losses, hits, &w->logits, targets, how);
         return;
     }
-    struct dt_tensor sums = dt_rows(&w->sums, 0, m->part.slices * n);
-    struct dt_tensor own = dt_rows(&sums, m->part.slice * n, n);
+    struct dt_tensor sums = dt_tensor_rows(&w->sums, 0, m->part.tp_size * n);
+    struct dt_tensor own = dt_tensor_rows(&sums, m->part.tp_rank * n, n);
     ops->logit_sums(m->device, &own, &w->logits, targets);
-    dt_peers_gather(m, &sums);
+    dt_tensor_parallel_all_gather(m, &sums);
     ops->cross_entropy_of_sums(m->device, losses, hits, &w->logits, &sums, targets, how);
 }
 
@@ -155,23 +157,23 @@ static void backward(struct dt_head_work *w, const struct dt_model *m, const str
     const struct dt_ops *ops = m->device->ops;
     int layer = m->table.layers;
     struct dt_tensor weight = dt_head_weight(m), dweight = dt_head_gradient(m, gradients);
-    struct dt_tensor dbias = dt_table_view(&m->table, gradients, DT_HEAD_BIAS, layer);
+    struct dt_tensor dbias = dt_table_view(&m->table, gradients, DT_ROLE_HEAD_BIAS, layer);
     struct dt_tensor *dinput = has_dense(m) ? &w->dnormed : dx;
     ops->matmul(m->device, dinput, &w->logits, &weight, &(struct dt_matmul){.accumulate = false});
     if (!sums_late(m))
-        dt_peers_sum(m, dinput);
+        dt_tensor_parallel_all_reduce(m, dinput);
     ops->matmul(m->device, &dweight, &w->logits, has_dense(m) ? &w->normed : x,
                 &(struct dt_matmul){
                     .transpose_a = true, .accumulate = true, .sums_a = dbias.data ? &dbias : NULL});
     if (!has_dense(m))
         return;
     ops->zero(m->device, &w->dactive);
-    dt_norm_backward(m, gradients, layer, DT_HEAD_NORM_WEIGHT, DT_HEAD_NORM_BIAS, &w->dactive,
-                     &w->dnormed, &w->active, &w->stats);
+    dt_layer_norm_backward(m, gradients, layer, DT_ROLE_HEAD_NORM_WEIGHT, DT_ROLE_HEAD_NORM_BIAS,
+                           &w->dactive, &w->dnormed, &w->active, &w->stats);
     ops->activation_backward(m->device, &w->dactive, &w->dense,
                              dt_architecture_of(&m->config)->activation);
-    dt_linear_backward(m, gradients, layer, DT_HEAD_DENSE_WEIGHT, DT_HEAD_DENSE_BIAS, dx,
-                       &w->dactive, x, NULL);
+    dt_layer_linear_backward(m, gradients, layer, DT_ROLE_HEAD_DENSE_WEIGHT,
+                             DT_ROLE_HEAD_DENSE_BIAS, dx, &w->dactive, x, NULL);
 }
 
 /* Rows from .. from + n of those with a target. */
@@ -181,14 +183,14 @@ static void run_chunk(const struct dt_head *h, const struct dt_model *m, int64_t
 {
     const struct dt_ops *ops = m->device->ops;
     struct dt_head_work w = first_rows(&h->work, n);
-    struct dt_tensor x = h->scattered ? w.picked : dt_rows(norm, from, n);
+    struct dt_tensor x = h->scattered ? w.picked : dt_tensor_rows(norm, from, n);
     if (h->scattered)
         ops->gather(m->device, &x, norm, h->places + from);
     forward(&w, m, &x);
     lose(&w, m, h->losses + from, hits ? h->hits + from : NULL, h->targets + from, how);
     if (gradients == NULL)
         return;
-    struct dt_tensor dx = h->scattered ? w.dpicked : dt_rows(dnorm, from, n);
+    struct dt_tensor dx = h->scattered ? w.dpicked : dt_tensor_rows(dnorm, from, n);
     backward(&w, m, &x, gradients, &dx);
     if (h->scattered)
         ops->scatter(m->device, dnorm, &dx, h->places + from);
@@ -205,7 +207,7 @@ void dt_head_run(struct dt_head *h, const struct dt_model *m, const struct dt_te
         run_chunk(h, m, from, n, norm, hits, gradients, dnorm, how);
     }
     if (gradients && sums_late(m))
-        dt_peers_to_stream(m, dnorm);
+        dt_tensor_parallel_reduce_hidden(m, dnorm);
 }
 
 void dt_head_download(const struct dt_head *h, const struct dt_model *m,

@@ -20,7 +20,7 @@
 struct dt_head_work {
     struct dt_tensor picked; /* n x C: rows of the final norm */
     /* Of models that have a dense layer here, n x C each: before and behind its activation,
-     * and normed (stats: n x dt_norm_statistics). */
+     * and normed (stats: n x dt_layer_norm_statistics). */
     struct dt_tensor dense, active, normed, stats;
     struct dt_tensor logits; /* n x V, or the columns of the slice's tokens */
     struct dt_tensor sums;   /* of all slices, n x DT_LOGIT_SUMS each, where there are several */

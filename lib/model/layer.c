@@ -3,27 +3,28 @@
 
 #include "model/tensor-parallel.h"
 
-static const struct dt_matmul plain = {.activation = DT_ACT_NONE};
+static const struct dt_matmul plain = {.activation = DT_ACTIVATION_NONE};
 
-void dt_linear_forward(const struct dt_model *m, int layer, enum dt_role weight, enum dt_role bias,
-                       struct dt_tensor *y, const struct dt_tensor *x, const struct dt_matmul *how)
+void dt_layer_linear_forward(const struct dt_model *m, int layer, enum dt_role weight,
+                             enum dt_role bias, struct dt_tensor *y, const struct dt_tensor *x,
+                             const struct dt_matmul *how)
 {
     struct dt_tensor w = dt_model_weight(m, weight, layer);
     struct dt_tensor b = dt_model_weight(m, bias, layer);
     struct dt_matmul product = how ? *how : plain;
     const struct dt_param *param = dt_table_find(&m->table, weight, layer);
-    bool summed = param->cut == DT_CUT_INPUTS && m->part.slices > 1;
+    bool summed = param->cut == DT_CUT_INPUTS && m->part.tp_size > 1;
     product.transpose_b = param->transposed;
-    product.bias = b.data && !(summed && m->part.slice > 0) ? &b : NULL; /* once */
+    product.bias = b.data && !(summed && m->part.tp_rank > 0) ? &b : NULL; /* once */
     m->device->ops->matmul(m->device, y, x, &w, &product);
     if (summed)
-        dt_peers_to_stream(m, y);
+        dt_tensor_parallel_reduce_hidden(m, y);
 }
 
-void dt_linear_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
-                        enum dt_role weight, enum dt_role bias, struct dt_tensor *dx,
-                        const struct dt_tensor *dy, const struct dt_tensor *x,
-                        const struct dt_matmul *how)
+void dt_layer_linear_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
+                              enum dt_role weight, enum dt_role bias, struct dt_tensor *dx,
+                              const struct dt_tensor *dy, const struct dt_tensor *x,
+                              const struct dt_matmul *how)
 {
     const struct dt_ops *ops = m->device->ops;
     bool transposed = dt_table_find(&m->table, weight, layer)->transposed;
@@ -44,17 +45,18 @@ void dt_linear_backward(const struct dt_model *m, const struct dt_flat *gradient
 /* Norms without a bias are RMSNorm, which keeps no mean either. */
 static bool is_rms(const struct dt_model *m)
 {
-    return !m->table.has[DT_FINAL_NORM_BIAS];
+    return !m->table.has[DT_ROLE_FINAL_NORM_BIAS];
 }
 
-int64_t dt_norm_statistics(const struct dt_model *m)
+int64_t dt_layer_norm_statistics(const struct dt_model *m)
 {
     return is_rms(m) ? 1 : 2;
 }
 
-void dt_norm_forward(const struct dt_model *m, int layer, enum dt_role weight, enum dt_role bias,
-                     struct dt_tensor *y, struct dt_tensor *stats, struct dt_tensor *sum,
-                     const struct dt_tensor *x, const struct dt_tensor *add)
+void dt_layer_norm_forward(const struct dt_model *m, int layer, enum dt_role weight,
+                           enum dt_role bias, struct dt_tensor *y, struct dt_tensor *stats,
+                           struct dt_tensor *sum, const struct dt_tensor *x,
+                           const struct dt_tensor *add)
 {
     const struct dt_ops *ops = m->device->ops;
     struct dt_tensor w = dt_model_weight(m, weight, layer);
@@ -66,10 +68,10 @@ void dt_norm_forward(const struct dt_model *m, int layer, enum dt_role weight, e
         ops->norm_forward(m->device, y, stats, sum, x, add, &w, &b, epsilon);
 }
 
-void dt_norm_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
-                      enum dt_role weight, enum dt_role bias, struct dt_tensor *dsum,
-                      const struct dt_tensor *dy, const struct dt_tensor *sum,
-                      const struct dt_tensor *stats)
+void dt_layer_norm_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
+                            enum dt_role weight, enum dt_role bias, struct dt_tensor *dsum,
+                            const struct dt_tensor *dy, const struct dt_tensor *sum,
+                            const struct dt_tensor *stats)
 {
     const struct dt_ops *ops = m->device->ops;
     struct dt_tensor w = dt_model_weight(m, weight, layer);
@@ -83,8 +85,8 @@ void dt_norm_backward(const struct dt_model *m, const struct dt_flat *gradients,
 
 struct dt_tensor dt_head_weight(const struct dt_model *m)
 {
-    struct dt_tensor head = dt_model_weight(m, DT_HEAD_WEIGHT, m->table.layers);
-    return head.data ? head : dt_model_weight(m, DT_TOKEN_EMBEDDING, -1);
+    struct dt_tensor head = dt_model_weight(m, DT_ROLE_HEAD_WEIGHT, m->table.layers);
+    return head.data ? head : dt_model_weight(m, DT_ROLE_TOKEN_EMBEDDING, -1);
 }
 
 struct dt_tensor dt_head_gradient(const struct dt_model *m, const struct dt_flat *gradients)
@@ -95,14 +97,14 @@ struct dt_tensor dt_head_gradient(const struct dt_model *m, const struct dt_flat
     if (bucket != dt_head_weight_bucket(m))
         return dt_matrix_of(gradients->dtype, gradients->buckets[bucket], weight.rows,
                             weight.columns);
-    return dt_table_find(t, DT_HEAD_WEIGHT, t->layers)
-               ? dt_table_view(t, gradients, DT_HEAD_WEIGHT, t->layers)
-               : dt_table_view(t, gradients, DT_TOKEN_EMBEDDING, -1);
+    return dt_table_find(t, DT_ROLE_HEAD_WEIGHT, t->layers)
+               ? dt_table_view(t, gradients, DT_ROLE_HEAD_WEIGHT, t->layers)
+               : dt_table_view(t, gradients, DT_ROLE_TOKEN_EMBEDDING, -1);
 }
 
 int dt_head_weight_bucket(const struct dt_model *m)
 {
-    const struct dt_param *head = dt_table_find(&m->table, DT_HEAD_WEIGHT, m->table.layers);
+    const struct dt_param *head = dt_table_find(&m->table, DT_ROLE_HEAD_WEIGHT, m->table.layers);
     return head ? head->bucket : DT_TOKEN_BUCKET;
 }
 

@@ -93,7 +93,7 @@ static void mask_token(const struct sequence *s, int64_t place)
 {
     const struct dt_masking *m = s->masking;
     struct dt_random random = dt_random(m->key, s->sample, (uint64_t)place);
-    double fate = dt_uniform_double((uint64_t)random.word[1] << 32);
+    double fate = dt_rng_uniform_double((uint64_t)random.word[1] << 32);
     s->targets[place] = (int32_t)s->ids[place];
     if (fate < 0.8)
         s->inputs[place] = (int32_t)m->mask;

@@ -9,7 +9,7 @@
 
 static bool has_turns(const struct dt_model *m)
 {
-    return !m->table.has[DT_POSITION_EMBEDDING];
+    return !m->table.has[DT_ROLE_POSITION_EMBEDDING];
 }
 
 static void lay_out_room(struct dt_model *m)
@@ -20,7 +20,7 @@ static void lay_out_room(struct dt_model *m)
         size_t bytes = (size_t)(p->of_all + p->of_holders) * sizeof(float);
         most = bytes > most ? bytes : most;
     }
-    m->room.received = dt_arena_take(&m->arena, (size_t)m->part.slices * chunk);
+    m->room.received = dt_arena_take(&m->arena, (size_t)m->part.tp_size * chunk);
     m->room.sum = dt_arena_take(&m->arena, chunk);
     m->room.partial = dt_arena_take(&m->arena, most);
 }
@@ -30,12 +30,12 @@ static void lay_out(struct dt_model *m)
     size_t elements = (size_t)m->table.elements;
     if (!m->bare) {
         m->parameters = dt_arena_take(&m->arena, elements * sizeof *m->parameters);
-        m->narrow = m->compute == DT_F32
+        m->narrow = m->compute == DT_DTYPE_F32
                         ? m->parameters
                         : dt_arena_take(&m->arena, elements * dt_dtype_size(m->compute));
     }
     dt_flat_set(&m->weights, &m->table, m->compute, m->narrow);
-    if (m->part.slices > 1)
+    if (m->part.tp_size > 1)
         lay_out_room(m);
     if (has_turns(m))
         m->turns = dt_arena_matrix(&m->arena, m->config.max_seq_len,
@@ -65,10 +65,10 @@ struct dt_model *dt_model_plan(struct dt_device *dev, const struct dt_model_conf
     struct dt_model *m = dt_alloc(1, sizeof *m);
     m->device = dev;
     m->config = *config;
-    m->part = part ? *part : DT_WHOLE_MODEL;
-    m->part.sequence = m->part.sequence && m->part.slices > 1;
-    m->part.contexts = m->part.contexts > 1 ? m->part.contexts : 1;
-    m->slice = dt_slice_of(config, m->part.slice, m->part.slices);
+    m->part = part ? *part : DT_MODEL_PART_WHOLE;
+    m->part.sequence = m->part.sequence && m->part.tp_size > 1;
+    m->part.cp_size = m->part.cp_size > 1 ? m->part.cp_size : 1;
+    m->partition = dt_tensor_partition_of(config, m->part.tp_rank, m->part.tp_size);
     m->compute = compute;
     dt_table_init(&m->table, config, &m->part);
     lay_out(m);
@@ -127,7 +127,7 @@ void dt_model_refresh(struct dt_model *m)
 {
     struct dt_tensor from = dt_matrix(m->parameters, 1, m->table.elements);
     struct dt_tensor to = dt_matrix_of(m->compute, m->narrow, 1, m->table.elements);
-    if (m->compute != DT_F32)
+    if (m->compute != DT_DTYPE_F32)
         m->device->ops->copy(m->device, &to, &from);
 }
 
@@ -135,9 +135,9 @@ float *dt_model_exchange(struct dt_model *m, float *parameters)
 {
     float *before = m->parameters;
     m->parameters = parameters;
-    if (m->compute == DT_F32) {
+    if (m->compute == DT_DTYPE_F32) {
         m->narrow = parameters;
-        dt_flat_set(&m->weights, &m->table, DT_F32, parameters);
+        dt_flat_set(&m->weights, &m->table, DT_DTYPE_F32, parameters);
     }
     dt_model_refresh(m);
     return before;
@@ -158,13 +158,13 @@ void dt_model_initialize(struct dt_model *m, uint64_t seed)
     free(host);
 }
 
-void dt_bucket_enter(const struct dt_model *m, int bucket, bool gradients)
+void dt_model_bucket_enter(const struct dt_model *m, int bucket, bool gradients)
 {
     if (m->hooks)
         m->hooks->enter(m->hooks->context, bucket, gradients);
 }
 
-void dt_bucket_leave(const struct dt_model *m, int bucket, bool gradients)
+void dt_model_bucket_leave(const struct dt_model *m, int bucket, bool gradients)
 {
     if (m->hooks)
         m->hooks->leave(m->hooks->context, bucket, gradients);
@@ -177,24 +177,24 @@ struct dt_tensor dt_model_weight(const struct dt_model *m, enum dt_role role, in
 
 int64_t dt_model_query_columns(const struct dt_model *m)
 {
-    return m->config.hidden_size / m->config.num_heads * dt_range_count(m->slice.heads);
+    return m->config.hidden_size / m->config.num_heads * dt_range_count(m->partition.heads);
 }
 
 int64_t dt_model_key_columns(const struct dt_model *m)
 {
-    return m->config.hidden_size / m->config.num_heads * dt_range_count(m->slice.kv_heads);
+    return m->config.hidden_size / m->config.num_heads * dt_range_count(m->partition.kv_heads);
 }
 
 struct dt_attention dt_model_attention(const struct dt_model *m, int64_t batch, int64_t length)
 {
-    int64_t stretch = dt_stretch_length(&m->part, length);
+    int64_t chunk = dt_context_parallel_chunk_length(&m->part, length);
     return (struct dt_attention){.batch = batch,
-                                 .heads = dt_range_count(m->slice.heads),
-                                 .kv_heads = dt_range_count(m->slice.kv_heads),
-                                 .first_head = m->slice.heads.first,
-                                 .queries = stretch,
-                                 .key_stride = stretch,
+                                 .heads = dt_range_count(m->partition.heads),
+                                 .kv_heads = dt_range_count(m->partition.kv_heads),
+                                 .first_head = m->partition.heads.first,
+                                 .queries = chunk,
+                                 .key_stride = chunk,
                                  .length = length,
-                                 .keys = stretch < length ? stretch : 0,
+                                 .keys = chunk < length ? chunk : 0,
                                  .bidirectional = dt_model_is_masked(&m->config)};
 }

@@ -3,7 +3,7 @@
  * A model on a device: its parameters, and the weights that computing reads.
  *
  *     struct dt_model *model;
- *     DT_TRY(dt_model_new(&model, dev, &config, DT_F32, err));
+ *     DT_TRY(dt_model_new(&model, dev, &config, DT_DTYPE_F32, err));
  *     dt_model_initialize(model, seed);
  *
  * forward-backward.h computes with it over batches, decode.h token by token.
@@ -30,7 +30,7 @@ struct dt_bucket_hooks {
 };
 
 /* Where slices add up what they have in parts (tensor-parallel.h). */
-struct dt_peers_room {
+struct dt_tensor_parallel_scratch {
     void *received; /* DT_ROOM_ELEMENTS of each slice, of up to 4 bytes */
     float *sum;     /* DT_ROOM_ELEMENTS */
     float *partial; /* of the bucket that has most parts of gradients */
@@ -41,7 +41,7 @@ struct dt_model {
     struct dt_device *device; /* borrowed */
     struct dt_model_config config;
     struct dt_model_part part;
-    struct dt_slice slice;
+    struct dt_tensor_partition partition;
     struct dt_table table;
     enum dt_dtype compute;  /* element type of weights and activations */
     struct dt_arena arena;  /* of what follows */
@@ -49,8 +49,8 @@ struct dt_model {
     float *parameters;      /* a flat arena in the order of the table; NULL of a bare one */
     void *narrow;           /* the same in the compute type; with fp32 the parameters themselves */
     struct dt_flat weights; /* what computing reads: those, unless hooks bring others */
-    const struct dt_bucket_hooks *hooks; /* NULL: all buckets are always at hand */
-    struct dt_peers_room room;           /* where there are several slices */
+    const struct dt_bucket_hooks *hooks;    /* NULL: all buckets are always at hand */
+    struct dt_tensor_parallel_scratch room; /* where there are several slices */
     struct dt_tensor turns; /* max_seq_len x C/H: cosines and sines of rotary positions, as
                              * ops->rope reads them; data NULL where positions are learnt */
 };
@@ -78,8 +78,8 @@ float *dt_model_exchange(struct dt_model *model, float *parameters);
 void dt_model_set_parameters(struct dt_model *model, const float *parameters);
 
 /* Calls of the hooks, if there are any. */
-void dt_bucket_enter(const struct dt_model *model, int bucket, bool gradients);
-void dt_bucket_leave(const struct dt_model *model, int bucket, bool gradients);
+void dt_model_bucket_enter(const struct dt_model *model, int bucket, bool gradients);
+void dt_model_bucket_leave(const struct dt_model *model, int bucket, bool gradients);
 
 /* A tensor of the table in the compute type; data NULL if the model has none such. */
 struct dt_tensor dt_model_weight(const struct dt_model *model, enum dt_role role, int layer);

@@ -17,11 +17,11 @@ void dt_ring_layout(struct dt_ring *r, struct dt_arena *a, const struct dt_model
                     bool training)
 {
     int64_t queries = dt_model_query_columns(m), keys = 2 * dt_model_key_columns(m);
-    bool narrow = m->compute != DT_F32;
+    bool narrow = m->compute != DT_DTYPE_F32;
     *r = (struct dt_ring){0};
     for (int i = 0; i < 2; i++)
         r->blocks[i] = dt_arena_matrix_of(a, m->compute, rows, keys);
-    r->softmax = dt_arena_matrix(a, rows, 2 * dt_range_count(m->slice.heads));
+    r->softmax = dt_arena_matrix(a, rows, 2 * dt_range_count(m->partition.heads));
     if (narrow)
         r->output = dt_arena_matrix(a, rows, queries);
     if (!training)
@@ -37,7 +37,7 @@ void dt_ring_layout(struct dt_ring *r, struct dt_arena *a, const struct dt_model
 
 static int neighbour(const struct dt_model *m, int distance)
 {
-    return (m->part.context + m->part.contexts + distance) % m->part.contexts;
+    return (m->part.cp_rank + m->part.cp_size + distance) % m->part.cp_size;
 }
 
 /* The context whose block is here in a round, counted from 0. */
@@ -78,7 +78,7 @@ static void end_passing(const struct dt_model *m, const struct dt_passing *p)
 static struct dt_passing pass_blocks(const struct dt_model *m, const struct dt_tensor blocks[2],
                                      int round)
 {
-    if (round == m->part.contexts - 1)
+    if (round == m->part.cp_size - 1)
         return (struct dt_passing){0};
     return pass_on(m, BLOCKS, &blocks[round % 2], &blocks[(round + 1) % 2]);
 }
@@ -96,7 +96,8 @@ static bool skips(int round)
 static struct dt_qkv halves(const struct dt_tensor *block)
 {
     int64_t keys = block->columns / 2;
-    return (struct dt_qkv){.k = dt_columns(block, 0, keys), .v = dt_columns(block, keys, keys)};
+    return (struct dt_qkv){.k = dt_tensor_columns(block, 0, keys),
+                           .v = dt_tensor_columns(block, keys, keys)};
 }
 
 static void put(const struct dt_model *m, struct dt_tensor *block, const struct dt_qkv *s)
@@ -113,8 +114,8 @@ static bool find_pair(struct dt_attention *pair, const struct dt_model *m,
 {
     int64_t rows = how->batch * how->queries;
     *pair = *how;
-    pair->past = dt_stretch_place(&m->part, how->length, i);
-    pair->first_key = dt_stretch_place_of(&m->part, context, how->length, j);
+    pair->past = dt_context_parallel_chunk_start(&m->part, how->length, i);
+    pair->first_key = dt_context_parallel_chunk_start_of(&m->part, context, how->length, j);
     if (how->begins) {
         pair->begins += i * rows;
         pair->ends += i * rows;
@@ -127,7 +128,7 @@ static bool is_last(const struct dt_model *m, const struct dt_attention *how, in
                     int j)
 {
     struct dt_attention pair;
-    for (int n = 2 * round + j + 1; n < 2 * m->part.contexts; n++)
+    for (int n = 2 * round + j + 1; n < 2 * m->part.cp_size; n++)
         if (find_pair(&pair, m, how, context_of(m, n / 2), i, n % 2))
             return false;
     return true;
@@ -136,8 +137,9 @@ static bool is_last(const struct dt_model *m, const struct dt_attention *how, in
 /* Rows of queries of stretch number i, and of keys and values of number j. */
 static struct dt_qkv pair_of(const struct dt_model *m, const struct dt_qkv *s, int i, int j)
 {
-    return (struct dt_qkv){dt_stretch_rows(&m->part, &s->q, i), dt_stretch_rows(&m->part, &s->k, j),
-                           dt_stretch_rows(&m->part, &s->v, j)};
+    return (struct dt_qkv){dt_context_parallel_chunk_rows(&m->part, &s->q, i),
+                           dt_context_parallel_chunk_rows(&m->part, &s->k, j),
+                           dt_context_parallel_chunk_rows(&m->part, &s->v, j)};
 }
 
 /* Queries with the block of a round. */
@@ -149,9 +151,9 @@ static void attend(const struct dt_model *m, struct dt_tensor *y, struct dt_tens
         for (int j = 0; j < 2; j++) {
             if (!find_pair(&pair, m, how, context_of(m, round), i, j))
                 continue;
-            struct dt_tensor softmax = dt_stretch_rows(&m->part, how->softmax, i);
-            struct dt_tensor out = dt_stretch_rows(&m->part, y, i);
-            struct dt_tensor sums = dt_stretch_rows(&m->part, lse, i);
+            struct dt_tensor softmax = dt_context_parallel_chunk_rows(&m->part, how->softmax, i);
+            struct dt_tensor out = dt_context_parallel_chunk_rows(&m->part, y, i);
+            struct dt_tensor sums = dt_context_parallel_chunk_rows(&m->part, lse, i);
             struct dt_qkv p = pair_of(m, s, i, j);
             pair.softmax = &softmax;
             pair.continued = round > 0 || j > 0;
@@ -164,18 +166,18 @@ void dt_ring_forward(const struct dt_model *m, const struct dt_ring *ring, struc
                      struct dt_tensor *lse, const struct dt_qkv *s, const struct dt_attention *how)
 {
     const struct dt_ops *ops = m->device->ops;
-    if (m->part.contexts == 1) {
+    if (m->part.cp_size == 1) {
         ops->attention_forward(m->device, y, lse, &s->q, &s->k, &s->v, how);
         return;
     }
-    struct dt_tensor blocks[2] = {dt_rows(&ring->blocks[0], 0, y->rows),
-                                  dt_rows(&ring->blocks[1], 0, y->rows)};
-    struct dt_tensor output = dt_rows(ring->output.data ? &ring->output : y, 0, y->rows);
-    struct dt_tensor softmax = dt_rows(&ring->softmax, 0, y->rows);
+    struct dt_tensor blocks[2] = {dt_tensor_rows(&ring->blocks[0], 0, y->rows),
+                                  dt_tensor_rows(&ring->blocks[1], 0, y->rows)};
+    struct dt_tensor output = dt_tensor_rows(ring->output.data ? &ring->output : y, 0, y->rows);
+    struct dt_tensor softmax = dt_tensor_rows(&ring->softmax, 0, y->rows);
     struct dt_attention over = *how;
     over.softmax = &softmax;
     put(m, &blocks[0], s);
-    for (int round = 0; round < m->part.contexts; round++) {
+    for (int round = 0; round < m->part.cp_size; round++) {
         struct dt_passing p = pass_blocks(m, blocks, round);
         struct dt_qkv with = halves(&blocks[round % 2]);
         with.q = s->q;
@@ -208,9 +210,9 @@ static void attend_backward(const struct backward *b, const struct dt_qkv *d,
         for (int j = 0; j < 2; j++) {
             if (!find_pair(&pair, m, b->how, context_of(m, round), i, j))
                 continue;
-            struct dt_tensor dy = dt_stretch_rows(&m->part, b->dy, i);
-            struct dt_tensor y = dt_stretch_rows(&m->part, b->y, i);
-            struct dt_tensor lse = dt_stretch_rows(&m->part, b->lse, i);
+            struct dt_tensor dy = dt_context_parallel_chunk_rows(&m->part, b->dy, i);
+            struct dt_tensor y = dt_context_parallel_chunk_rows(&m->part, b->y, i);
+            struct dt_tensor lse = dt_context_parallel_chunk_rows(&m->part, b->lse, i);
             struct dt_qkv p = pair_of(m, &s, i, j), to = pair_of(m, d, i, j);
             pair.continued = true;
             m->device->ops->attention_backward(m->device, &to.q, &to.k, &to.v, &dy, &y, &lse, &p.q,
@@ -226,9 +228,9 @@ static void go_round(const struct backward *b, const struct dt_ring *ring,
     const struct dt_model *m = b->model;
     const struct dt_ops *ops = m->device->ops;
     struct dt_passing gradients = {0};
-    struct dt_tensor arriving = dt_rows(&ring->arriving, 0, b->y->rows);
-    for (int round = 1; round < m->part.contexts; round++) {
-        struct dt_tensor added = dt_rows(&ring->added[round % 2], 0, b->y->rows);
+    struct dt_tensor arriving = dt_tensor_rows(&ring->arriving, 0, b->y->rows);
+    for (int round = 1; round < m->part.cp_size; round++) {
+        struct dt_tensor added = dt_tensor_rows(&ring->added[round % 2], 0, b->y->rows);
         struct dt_qkv both = halves(&added);
         both.q = d->q;
         struct dt_passing p = pass_blocks(m, blocks, round);
@@ -247,7 +249,7 @@ static void go_round(const struct backward *b, const struct dt_ring *ring,
 /* d += what other ranks gave of the gradients of keys and values here. */
 static void take_home(const struct dt_model *m, const struct dt_ring *ring, struct dt_qkv *d)
 {
-    struct dt_tensor arriving = dt_rows(&ring->arriving, 0, d->k.rows);
+    struct dt_tensor arriving = dt_tensor_rows(&ring->arriving, 0, d->k.rows);
     const struct dt_qkv from = halves(&arriving);
     m->device->ops->combine(m->device, &d->k, 1, &from.k, 1);
     m->device->ops->combine(m->device, &d->v, 1, &from.v, 1);
@@ -256,12 +258,13 @@ static void take_home(const struct dt_model *m, const struct dt_ring *ring, stru
 /* Gradients of what is this rank's own, in fp32: where they are wanted, or first apart. */
 static struct dt_qkv own_gradients(const struct dt_ring *ring, const struct dt_qkv *d)
 {
-    struct dt_tensor all = dt_rows(&ring->gradients, 0, d->q.rows);
+    struct dt_tensor all = dt_tensor_rows(&ring->gradients, 0, d->q.rows);
     int64_t queries = d->q.columns, keys = d->k.columns;
     if (all.data == NULL)
         return *d;
-    return (struct dt_qkv){dt_columns(&all, 0, queries), dt_columns(&all, queries, keys),
-                           dt_columns(&all, queries + keys, keys)};
+    return (struct dt_qkv){dt_tensor_columns(&all, 0, queries),
+                           dt_tensor_columns(&all, queries, keys),
+                           dt_tensor_columns(&all, queries + keys, keys)};
 }
 
 static void zero_all(const struct dt_model *m, struct dt_qkv *d)
@@ -284,13 +287,13 @@ void dt_ring_backward(const struct dt_model *m, const struct dt_ring *ring, stru
                       const struct dt_attention *how)
 {
     const struct backward b = {m, dy, y, lse, &s->q, how};
-    if (m->part.contexts == 1) {
+    if (m->part.cp_size == 1) {
         m->device->ops->attention_backward(m->device, &d->q, &d->k, &d->v, dy, y, lse, &s->q, &s->k,
                                            &s->v, how);
         return;
     }
-    struct dt_tensor blocks[2] = {dt_rows(&ring->blocks[0], 0, y->rows),
-                                  dt_rows(&ring->blocks[1], 0, y->rows)};
+    struct dt_tensor blocks[2] = {dt_tensor_rows(&ring->blocks[0], 0, y->rows),
+                                  dt_tensor_rows(&ring->blocks[1], 0, y->rows)};
     struct dt_qkv own = own_gradients(ring, d);
     put(m, &blocks[0], s);
     zero_all(m, &own);

@@ -152,8 +152,8 @@ uint32_t dt_sampler_choose(struct dt_sampler *s, const float *logits, double uni
     return draw(c, count, uniform);
 }
 
-void dt_penalize_repetition(float *logits, bool *seen, const uint32_t *ids, size_t count,
-                            double penalty)
+void dt_sampling_penalize_repetition(float *logits, bool *seen, const uint32_t *ids, size_t count,
+                                     double penalty)
 {
     float factor = (float)penalty;
     for (size_t i = 0; i < count; i++) {

@@ -26,8 +26,8 @@ uint32_t dt_sampler_choose(struct dt_sampler *sampler, const float *logits, doub
 /* Makes the tokens in ids less probable (Keskar et al. 2019): positive logits are
  * divided by penalty, others multiplied; once, however often a token stands there.
  * seen: for each token whether it has been; those that are not yet become so. */
-void dt_penalize_repetition(float *logits, bool *seen, const uint32_t *ids, size_t count,
-                            double penalty);
+void dt_sampling_penalize_repetition(float *logits, bool *seen, const uint32_t *ids, size_t count,
+                                     double penalty);
 void dt_sampler_free(struct dt_sampler *sampler); /* NULL is fine */
 
 #endif

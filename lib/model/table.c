@@ -17,62 +17,62 @@
 static int64_t size_of(enum dt_dimension d, const struct dt_model_config *c)
 {
     switch (d) {
-    case DT_ONE:
+    case DT_DIMENSION_ONE:
         return 1;
-    case DT_VOCABULARY:
+    case DT_DIMENSION_VOCABULARY:
         return c->vocab_size;
-    case DT_POSITIONS:
+    case DT_DIMENSION_POSITIONS:
         return c->max_seq_len;
-    case DT_TYPES:
+    case DT_DIMENSION_TYPES:
         return 2;
-    case DT_WIDTH:
+    case DT_DIMENSION_WIDTH:
         return c->hidden_size;
-    case DT_WIDTH3:
+    case DT_DIMENSION_WIDTH3:
         return 3 * c->hidden_size;
-    case DT_KEYS:
+    case DT_DIMENSION_KEYS:
         return dt_model_kv_width(c);
-    case DT_HEAD:
+    case DT_DIMENSION_HEAD:
         return c->hidden_size / c->num_heads;
-    case DT_INNER:
+    case DT_DIMENSION_INNER:
         return c->intermediate_size;
     }
     abort();
 }
 
-static const enum dt_cut cuts[DT_ROLES] = {
-    [DT_TOKEN_EMBEDDING] = DT_CUT_INPUTS, [DT_QKV_WEIGHT] = DT_CUT_OUTPUTS,
-    [DT_QKV_BIAS] = DT_CUT_OUTPUTS,       [DT_Q_WEIGHT] = DT_CUT_OUTPUTS,
-    [DT_Q_BIAS] = DT_CUT_OUTPUTS,         [DT_K_WEIGHT] = DT_CUT_OUTPUTS,
-    [DT_K_BIAS] = DT_CUT_OUTPUTS,         [DT_V_WEIGHT] = DT_CUT_OUTPUTS,
-    [DT_V_BIAS] = DT_CUT_OUTPUTS,         [DT_PROJECTION_WEIGHT] = DT_CUT_INPUTS,
-    [DT_GATE_WEIGHT] = DT_CUT_OUTPUTS,    [DT_UP_WEIGHT] = DT_CUT_OUTPUTS,
-    [DT_UP_BIAS] = DT_CUT_OUTPUTS,        [DT_DOWN_WEIGHT] = DT_CUT_INPUTS,
-    [DT_HEAD_WEIGHT] = DT_CUT_OUTPUTS,    [DT_HEAD_BIAS] = DT_CUT_OUTPUTS,
+static const enum dt_cut cuts[DT_ROLE_COUNT] = {
+    [DT_ROLE_TOKEN_EMBEDDING] = DT_CUT_INPUTS, [DT_ROLE_QKV_WEIGHT] = DT_CUT_OUTPUTS,
+    [DT_ROLE_QKV_BIAS] = DT_CUT_OUTPUTS,       [DT_ROLE_Q_WEIGHT] = DT_CUT_OUTPUTS,
+    [DT_ROLE_Q_BIAS] = DT_CUT_OUTPUTS,         [DT_ROLE_K_WEIGHT] = DT_CUT_OUTPUTS,
+    [DT_ROLE_K_BIAS] = DT_CUT_OUTPUTS,         [DT_ROLE_V_WEIGHT] = DT_CUT_OUTPUTS,
+    [DT_ROLE_V_BIAS] = DT_CUT_OUTPUTS,         [DT_ROLE_PROJECTION_WEIGHT] = DT_CUT_INPUTS,
+    [DT_ROLE_GATE_WEIGHT] = DT_CUT_OUTPUTS,    [DT_ROLE_UP_WEIGHT] = DT_CUT_OUTPUTS,
+    [DT_ROLE_UP_BIAS] = DT_CUT_OUTPUTS,        [DT_ROLE_DOWN_WEIGHT] = DT_CUT_INPUTS,
+    [DT_ROLE_HEAD_WEIGHT] = DT_CUT_OUTPUTS,    [DT_ROLE_HEAD_BIAS] = DT_CUT_OUTPUTS,
 };
 
 /* What a slice has of a dimension. */
 static int ranges_of(enum dt_dimension d, const struct dt_model_config *c,
-                     const struct dt_slice *slice, struct dt_range ranges[3])
+                     const struct dt_tensor_partition *partition, struct dt_range ranges[3])
 {
     int64_t size = c->hidden_size / c->num_heads, width = c->hidden_size;
-    struct dt_range queries = {slice->heads.first * size, slice->heads.end * size};
-    struct dt_range keys = {slice->kv_heads.first * size, slice->kv_heads.end * size};
+    struct dt_range queries = {partition->heads.first * size, partition->heads.end * size};
+    struct dt_range keys = {partition->kv_heads.first * size, partition->kv_heads.end * size};
     switch (d) {
-    case DT_WIDTH3:
+    case DT_DIMENSION_WIDTH3:
         for (int i = 0; i < 3; i++)
             ranges[i] = (struct dt_range){i * width + queries.first, i * width + queries.end};
         return 3;
-    case DT_WIDTH:
+    case DT_DIMENSION_WIDTH:
         ranges[0] = queries;
         return 1;
-    case DT_KEYS:
+    case DT_DIMENSION_KEYS:
         ranges[0] = keys;
         return 1;
-    case DT_INNER:
-        ranges[0] = slice->inner;
+    case DT_DIMENSION_INNER:
+        ranges[0] = partition->inner;
         return 1;
-    case DT_VOCABULARY:
-        ranges[0] = slice->tokens;
+    case DT_DIMENSION_VOCABULARY:
+        ranges[0] = partition->tokens;
         return 1;
     default:
         abort(); /* no other is cut */
@@ -83,15 +83,15 @@ static int ranges_of(enum dt_dimension d, const struct dt_model_config *c,
 static bool is_partial(enum dt_role role, const struct dt_model_part *part)
 {
     switch (role) {
-    case DT_Q_NORM_WEIGHT:
-    case DT_K_NORM_WEIGHT:
-        return part->slices > 1;
-    case DT_NORM1_WEIGHT:
-    case DT_NORM1_BIAS:
-    case DT_NORM2_WEIGHT:
-    case DT_NORM2_BIAS:
-    case DT_FINAL_NORM_WEIGHT:
-    case DT_FINAL_NORM_BIAS:
+    case DT_ROLE_Q_NORM_WEIGHT:
+    case DT_ROLE_K_NORM_WEIGHT:
+        return part->tp_size > 1;
+    case DT_ROLE_NORM1_WEIGHT:
+    case DT_ROLE_NORM1_BIAS:
+    case DT_ROLE_NORM2_WEIGHT:
+    case DT_ROLE_NORM2_BIAS:
+    case DT_ROLE_FINAL_NORM_WEIGHT:
+    case DT_ROLE_FINAL_NORM_BIAS:
         return part->sequence;
     default:
         return false;
@@ -102,32 +102,33 @@ static bool is_partial(enum dt_role role, const struct dt_model_part *part)
 static void cut(struct dt_param *p, const struct dt_tensor_spec *s, const struct dt_model_config *c,
                 const struct dt_model_part *part)
 {
-    struct dt_slice slice = dt_slice_of(c, part->slice, part->slices);
+    struct dt_tensor_partition partition = dt_tensor_partition_of(c, part->tp_rank, part->tp_size);
     bool outputs_last = p->rank == 2 && !p->transposed;
     p->cut = cuts[p->role];
     p->axis = (p->cut == DT_CUT_OUTPUTS) == outputs_last && p->rank == 2 ? 1 : 0;
-    p->holders = (struct dt_range){0, part->slices};
+    p->holders = (struct dt_range){0, part->tp_size};
     p->partial = is_partial(p->role, part);
     p->ranges[0] = (struct dt_range){0, p->full[p->axis]};
     p->range_count = 1;
-    if (p->cut != DT_UNCUT) {
-        bool keys = (p->axis == 0 ? s->rows : s->columns) == DT_KEYS;
-        p->holders = keys ? slice.key_holders : (struct dt_range){part->slice, part->slice + 1};
-        p->partial = keys && c->num_kv_heads < part->slices;
-        p->range_count = ranges_of(p->axis == 0 ? s->rows : s->columns, c, &slice, p->ranges);
+    if (p->cut != DT_CUT_NONE) {
+        bool keys = (p->axis == 0 ? s->rows : s->columns) == DT_DIMENSION_KEYS;
+        p->holders =
+            keys ? partition.key_holders : (struct dt_range){part->tp_rank, part->tp_rank + 1};
+        p->partial = keys && c->num_kv_heads < part->tp_size;
+        p->range_count = ranges_of(p->axis == 0 ? s->rows : s->columns, c, &partition, p->ranges);
         p->shape[p->axis] = 0;
         for (int i = 0; i < p->range_count; i++)
             p->shape[p->axis] += dt_range_count(p->ranges[i]);
     }
-    p->leads = p->holders.first == part->slice;
+    p->leads = p->holders.first == part->tp_rank;
     p->count = p->shape[0] * p->shape[1];
 }
 
 static enum dt_init init_of(const struct dt_tensor_spec *s)
 {
-    if (s->columns != DT_ONE)
-        return s->kind & DT_WAVES ? DT_INIT_WAVES : DT_INIT_NORMAL;
-    return s->kind & DT_SCALE ? DT_INIT_ONE : DT_INIT_ZERO;
+    if (s->columns != DT_DIMENSION_ONE)
+        return s->kind & DT_TENSOR_WAVES ? DT_INIT_WAVES : DT_INIT_NORMAL;
+    return s->kind & DT_TENSOR_SCALE ? DT_INIT_ONE : DT_INIT_ZERO;
 }
 
 static int64_t aligned(int64_t count)
@@ -135,21 +136,21 @@ static int64_t aligned(int64_t count)
     return (count + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-int dt_layer_bucket(int layer)
+int dt_table_layer_bucket(int layer)
 {
     return layer + 2;
 }
 
 int dt_head_bucket(const struct dt_table *t)
 {
-    return dt_layer_bucket(t->layers) + 1;
+    return dt_table_layer_bucket(t->layers) + 1;
 }
 
 /* Puts a tensor behind those that the table has. */
 static void append(struct dt_table *t, struct dt_param *p)
 {
     struct dt_partials *partials = &t->partials[p->bucket];
-    int64_t *parts = p->cut == DT_UNCUT ? &partials->of_all : &partials->of_holders;
+    int64_t *parts = p->cut == DT_CUT_NONE ? &partials->of_all : &partials->of_holders;
     p->offset = t->elements;
     p->partial_offset = *parts;
     *parts += p->partial ? p->count : 0;
@@ -175,36 +176,37 @@ static void add(struct making *m, const struct dt_tensor_spec *s, int layer, int
     struct dt_table *t = m->table;
     struct dt_param p = {.role = s->role,
                          .layer = layer,
-                         .bucket = s->role == DT_TOKEN_EMBEDDING ? DT_TOKEN_BUCKET
-                                                                 : dt_layer_bucket(layer),
+                         .bucket = s->role == DT_ROLE_TOKEN_EMBEDDING
+                                       ? DT_TOKEN_BUCKET
+                                       : dt_table_layer_bucket(layer),
                          .number = m->number++,
-                         .rank = s->columns == DT_ONE ? 1 : 2,
+                         .rank = s->columns == DT_DIMENSION_ONE ? 1 : 2,
                          .shape = {size_of(s->rows, c), size_of(s->columns, c)},
                          .full = {size_of(s->rows, c), size_of(s->columns, c)},
-                         .transposed = s->kind & DT_TRANSPOSED,
-                         .decay = s->columns != DT_ONE,
+                         .transposed = s->kind & DT_TENSOR_TRANSPOSED,
+                         .decay = s->columns != DT_DIMENSION_ONE,
                          .init = init_of(s),
                          .init_std = (float)c->initializer_range};
-    if (s->kind & DT_RESIDUAL)
+    if (s->kind & DT_TENSOR_RESIDUAL)
         p.init_std /= sqrtf(2.0f * (float)c->num_layers);
     snprintf(p.name, sizeof p.name, s->name, block);
     t->parameters += p.full[0] * p.full[1];
     cut(&p, s, c, m->part);
     t->has[s->role] = true;
-    if (dt_part_holds(m->part, t->layers, layer))
+    if (dt_model_part_holds(m->part, t->layers, layer))
         append(t, &p);
 }
 
 static bool is_left_out(enum dt_role role, const struct dt_model_config *c)
 {
-    bool norm = role == DT_Q_NORM_WEIGHT || role == DT_K_NORM_WEIGHT;
-    return (norm && !c->qk_norm) || (role == DT_HEAD_WEIGHT && c->tie_word_embeddings);
+    bool norm = role == DT_ROLE_Q_NORM_WEIGHT || role == DT_ROLE_K_NORM_WEIGHT;
+    return (norm && !c->qk_norm) || (role == DT_ROLE_HEAD_WEIGHT && c->tie_word_embeddings);
 }
 
-static void add_place(struct making *m, enum dt_place place, int layer, int block)
+static void add_place(struct making *m, enum dt_tensor_site place, int layer, int block)
 {
     const struct dt_tensor_spec *s = dt_architecture_of(m->config)->tensors;
-    for (; s->place != DT_NOWHERE; s++)
+    for (; s->place != DT_TENSOR_SITE_END; s++)
         if (s->place == place && !is_left_out(s->role, m->config))
             add(m, s, layer, block);
 }
@@ -219,16 +221,16 @@ static void add_head_apart(struct making *m)
     all.stages = all.chunks = 1;
     all.tied_apart = false;
     dt_table_init(&whole, m->config, &all);
-    struct dt_param head = *dt_table_find(&whole, DT_TOKEN_EMBEDDING, -1);
+    struct dt_param head = *dt_table_find(&whole, DT_ROLE_TOKEN_EMBEDDING, -1);
     dt_table_release(&whole);
-    head.role = DT_HEAD_WEIGHT;
+    head.role = DT_ROLE_HEAD_WEIGHT;
     head.layer = t->layers;
     head.bucket = dt_head_bucket(t);
     head.copy = true;
-    if (!dt_part_holds(m->part, t->layers, -1))
+    if (!dt_model_part_holds(m->part, t->layers, -1))
         append(t, &head);
     t->gradient_elements = t->elements;
-    if (dt_part_holds(m->part, t->layers, -1))
+    if (dt_model_part_holds(m->part, t->layers, -1))
         t->gradient_elements += aligned(head.count);
     t->buckets[t->bucket_count] = t->gradient_elements;
 }
@@ -236,23 +238,23 @@ static void add_head_apart(struct making *m)
 void dt_table_init(struct dt_table *t, const struct dt_model_config *c,
                    const struct dt_model_part *part)
 {
-    int layers = (int)c->num_layers, roles = DT_ROLES * (layers + 2);
-    struct making m = {.table = t, .config = c, .part = part ? part : &DT_WHOLE_MODEL};
-    *t = (struct dt_table){.layers = layers, .bucket_count = dt_layer_bucket(layers) + 2};
+    int layers = (int)c->num_layers, roles = DT_ROLE_COUNT * (layers + 2);
+    struct making m = {.table = t, .config = c, .part = part ? part : &DT_MODEL_PART_WHOLE};
+    *t = (struct dt_table){.layers = layers, .bucket_count = dt_table_layer_bucket(layers) + 2};
     t->params = dt_alloc((size_t)roles, sizeof *t->params);
     t->index = dt_alloc((size_t)roles, sizeof *t->index);
     t->buckets = dt_alloc((size_t)t->bucket_count + 1, sizeof *t->buckets);
     t->partials = dt_alloc((size_t)t->bucket_count, sizeof *t->partials);
     for (int i = 0; i < roles; i++)
         t->index[i] = -1;
-    add_place(&m, DT_BEFORE, -1, 0);
+    add_place(&m, DT_TENSOR_SITE_BEFORE, -1, 0);
     for (int layer = 0; layer < layers; layer++) {
-        add_place(&m, layer == 0 ? DT_FIRST : DT_BETWEEN, layer, layer - 1);
-        add_place(&m, DT_BLOCK, layer, layer);
+        add_place(&m, layer == 0 ? DT_TENSOR_SITE_FIRST : DT_TENSOR_SITE_BETWEEN, layer, layer - 1);
+        add_place(&m, DT_TENSOR_SITE_BLOCK, layer, layer);
     }
-    add_place(&m, DT_BEHIND, layers, layers - 1);
+    add_place(&m, DT_TENSOR_SITE_AFTER, layers, layers - 1);
     t->gradient_elements = t->elements;
-    if (c->tie_word_embeddings && m.part->tied_apart && dt_part_holds(m.part, layers, layers))
+    if (c->tie_word_embeddings && m.part->tied_apart && dt_model_part_holds(m.part, layers, layers))
         add_head_apart(&m);
 }
 
@@ -267,7 +269,7 @@ void dt_table_release(struct dt_table *t)
 
 const struct dt_param *dt_table_find(const struct dt_table *t, enum dt_role role, int layer)
 {
-    int i = role == DT_NO_ROLE ? -1 : t->index[(int)role * (t->layers + 2) + layer + 1];
+    int i = role == DT_ROLE_NONE ? -1 : t->index[(int)role * (t->layers + 2) + layer + 1];
     return i < 0 ? NULL : &t->params[i];
 }
 
@@ -292,7 +294,7 @@ static void *place_of(const struct dt_table *t, const struct dt_flat *flat,
 {
     if (p->partial && flat->partial)
         return flat->partial + p->partial_offset +
-               (p->cut == DT_UNCUT ? 0 : t->partials[p->bucket].of_all);
+               (p->cut == DT_CUT_NONE ? 0 : t->partials[p->bucket].of_all);
     int64_t place = (p->offset - t->buckets[p->bucket]) * (int64_t)dt_dtype_size(flat->dtype);
     assert(flat->buckets[p->bucket]);
     return (char *)flat->buckets[p->bucket] + place;
@@ -311,12 +313,12 @@ struct dt_tensor dt_table_view(const struct dt_table *t, const struct dt_flat *f
 
 int64_t dt_param_runs(const struct dt_param *p)
 {
-    return p->cut != DT_UNCUT && p->axis == 1 ? p->shape[0] * p->range_count : p->range_count;
+    return p->cut != DT_CUT_NONE && p->axis == 1 ? p->shape[0] * p->range_count : p->range_count;
 }
 
 struct dt_param_run dt_param_run(const struct dt_param *p, int64_t i)
 {
-    if (p->cut == DT_UNCUT)
+    if (p->cut == DT_CUT_NONE)
         return (struct dt_param_run){0, 0, p->count};
     int64_t row = i / p->range_count, before = 0, width = p->full[1];
     const struct dt_range *range = &p->ranges[i % p->range_count];
@@ -360,7 +362,7 @@ static void draw(void *job, void *context)
     (void)context;
     for (int64_t e = n->first; e < n->first + n->count; e++) {
         if (e == n->first || e % 2 == 0)
-            dt_normal_pair(dt_random(n->key, 0, (uint64_t)e / 2), pair);
+            dt_rng_normal_pair(dt_random(n->key, 0, (uint64_t)e / 2), pair);
         n->values[e - n->first] = n->std * (float)pair[e % 2];
     }
 }
@@ -393,7 +395,7 @@ static void fill_waves(float *values, const int64_t shape[2], float std)
 
 void dt_table_initialize(const struct dt_table *t, uint64_t seed, float *parameters)
 {
-    struct dt_pool *pool = dt_pool_new(t->elements > SHARE ? dt_processors() : 1, draw, NULL);
+    struct dt_pool *pool = dt_pool_new(t->elements > SHARE ? dt_pool_processors() : 1, draw, NULL);
     for (int64_t i = 0; i < t->elements; i++)
         parameters[i] = 0;
     for (int i = 0; i < t->count; i++) {

@@ -6,36 +6,36 @@
 /* Elements that some slices, neighbours of each other, add up or share. */
 struct shared {
     const struct dt_model *model;
-    struct dt_range slices;
-    struct dt_tensor x;                 /* one row */
-    int64_t firsts[DT_SLICES_MOST + 1]; /* where the piece of each of the slices begins */
+    struct dt_range tp_size;
+    struct dt_tensor x;                          /* one row */
+    int64_t firsts[DT_TENSOR_PARALLEL_MOST + 1]; /* where the piece of each of the slices begins */
 };
 
-static void open_shared(struct shared *s, const struct dt_model *m, struct dt_range slices,
+static void open_shared(struct shared *s, const struct dt_model *m, struct dt_range tp_size,
                         const struct dt_tensor *x)
 {
     assert(x->stride == x->columns || x->rows <= 1);
     s->model = m;
-    s->slices = slices;
+    s->tp_size = tp_size;
     s->x = dt_matrix_of(x->dtype, x->data, 1, x->rows * x->columns);
-    for (int64_t i = 0, count = dt_range_count(slices); i <= count; i++)
-        s->firsts[i] = dt_part_first(x->rows, i, count) * x->columns;
+    for (int64_t i = 0, count = dt_range_count(tp_size); i <= count; i++)
+        s->firsts[i] = dt_range_part_first(x->rows, i, count) * x->columns;
 }
 
 /* What of piece number i comes next, behind its first elements. */
 static struct dt_tensor chunk_of(const struct shared *s, int64_t i, int64_t from)
 {
     int64_t left = s->firsts[i + 1] - s->firsts[i] - from;
-    return dt_columns(&s->x, s->firsts[i] + (left > 0 ? from : 0),
-                      left < 0                  ? 0
-                      : left < DT_ROOM_ELEMENTS ? left
-                                                : DT_ROOM_ELEMENTS);
+    return dt_tensor_columns(&s->x, s->firsts[i] + (left > 0 ? from : 0),
+                             left < 0                  ? 0
+                             : left < DT_ROOM_ELEMENTS ? left
+                                                       : DT_ROOM_ELEMENTS);
 }
 
 static int64_t longest_piece(const struct shared *s)
 {
     int64_t most = 0;
-    for (int64_t i = 0; i < dt_range_count(s->slices); i++)
+    for (int64_t i = 0; i < dt_range_count(s->tp_size); i++)
         most = s->firsts[i + 1] - s->firsts[i] > most ? s->firsts[i + 1] - s->firsts[i] : most;
     return most;
 }
@@ -58,8 +58,9 @@ static void exchange(const struct shared *s, const struct dt_piece *sends,
 {
     const struct dt_model *m = s->model;
     struct dt_error err; /* told by the next wait of somebody who can */
-    if (dt_comm_finish_ops(m->part.peers, m->device, &err) < 0 ||
-        dt_comm_wait(m->part.peers, dt_comm_all_to_all(m->part.peers, sends, receives), &err) < 0)
+    if (dt_comm_finish_ops(m->part.tp_group, m->device, &err) < 0 ||
+        dt_comm_wait(m->part.tp_group, dt_comm_all_to_all(m->part.tp_group, sends, receives),
+                     &err) < 0)
         return;
 }
 
@@ -67,9 +68,9 @@ static void exchange(const struct shared *s, const struct dt_piece *sends,
 static void add_up(const struct shared *s, struct dt_tensor *own)
 {
     const struct dt_ops *ops = s->model->device->ops;
-    int64_t me = s->model->part.slice - s->slices.first;
+    int64_t me = s->model->part.tp_rank - s->tp_size.first;
     struct dt_tensor sum = dt_matrix(s->model->room.sum, 1, own->columns);
-    for (int64_t i = 0; i < dt_range_count(s->slices); i++) {
+    for (int64_t i = 0; i < dt_range_count(s->tp_size); i++) {
         struct dt_tensor part = i == me ? *own : received_from(s, i, own->columns);
         ops->combine(s->model->device, &sum, i > 0, &part, 1);
     }
@@ -79,15 +80,16 @@ static void add_up(const struct shared *s, struct dt_tensor *own)
 /* most: elements of the longest piece of any slice of the model. */
 static void sum_pieces(const struct shared *s, int64_t most)
 {
-    int64_t me = s->model->part.slice - s->slices.first;
+    int64_t me = s->model->part.tp_rank - s->tp_size.first;
     for (int64_t from = 0; from < most; from += DT_ROOM_ELEMENTS) {
-        struct dt_piece sends[DT_SLICES_MOST] = {0}, receives[DT_SLICES_MOST] = {0};
+        struct dt_piece sends[DT_TENSOR_PARALLEL_MOST] = {0},
+                        receives[DT_TENSOR_PARALLEL_MOST] = {0};
         struct dt_tensor own = chunk_of(s, me, from);
-        for (int64_t i = 0; i < dt_range_count(s->slices); i++) {
+        for (int64_t i = 0; i < dt_range_count(s->tp_size); i++) {
             struct dt_tensor theirs = chunk_of(s, i, from);
             struct dt_tensor place = received_from(s, i, own.columns);
-            sends[s->slices.first + i] = piece_of(&theirs);
-            receives[s->slices.first + i] = piece_of(&place);
+            sends[s->tp_size.first + i] = piece_of(&theirs);
+            receives[s->tp_size.first + i] = piece_of(&place);
         }
         exchange(s, sends, receives);
         if (own.columns > 0)
@@ -97,64 +99,66 @@ static void sum_pieces(const struct shared *s, int64_t most)
 
 static void gather_pieces(const struct shared *s)
 {
-    int64_t me = s->model->part.slice - s->slices.first;
-    struct dt_tensor own = dt_columns(&s->x, s->firsts[me], s->firsts[me + 1] - s->firsts[me]);
-    struct dt_piece sends[DT_SLICES_MOST] = {0}, receives[DT_SLICES_MOST] = {0};
-    for (int64_t i = 0; i < dt_range_count(s->slices); i++) {
-        struct dt_tensor theirs = dt_columns(&s->x, s->firsts[i], s->firsts[i + 1] - s->firsts[i]);
-        sends[s->slices.first + i] = piece_of(&own);
-        receives[s->slices.first + i] = piece_of(&theirs);
+    int64_t me = s->model->part.tp_rank - s->tp_size.first;
+    struct dt_tensor own =
+        dt_tensor_columns(&s->x, s->firsts[me], s->firsts[me + 1] - s->firsts[me]);
+    struct dt_piece sends[DT_TENSOR_PARALLEL_MOST] = {0}, receives[DT_TENSOR_PARALLEL_MOST] = {0};
+    for (int64_t i = 0; i < dt_range_count(s->tp_size); i++) {
+        struct dt_tensor theirs =
+            dt_tensor_columns(&s->x, s->firsts[i], s->firsts[i + 1] - s->firsts[i]);
+        sends[s->tp_size.first + i] = piece_of(&own);
+        receives[s->tp_size.first + i] = piece_of(&theirs);
     }
     exchange(s, sends, receives);
 }
 
 static struct dt_range all_slices(const struct dt_model *m)
 {
-    return (struct dt_range){0, m->part.slices};
+    return (struct dt_range){0, m->part.tp_size};
 }
 
-struct dt_range dt_peers_rows(const struct dt_model *m, int64_t rows)
+struct dt_range dt_tensor_parallel_rows(const struct dt_model *m, int64_t rows)
 {
-    return m->part.sequence ? dt_range_part(rows, m->part.slice, m->part.slices)
+    return m->part.sequence ? dt_range_part(rows, m->part.tp_rank, m->part.tp_size)
                             : (struct dt_range){0, rows};
 }
 
-void dt_peers_sum_rows(const struct dt_model *m, struct dt_tensor *x)
+void dt_tensor_parallel_reduce_scatter(const struct dt_model *m, struct dt_tensor *x)
 {
     struct shared s;
-    if (m->part.slices == 1)
+    if (m->part.tp_size == 1)
         return;
     open_shared(&s, m, all_slices(m), x);
     sum_pieces(&s, longest_piece(&s));
 }
 
-void dt_peers_gather(const struct dt_model *m, struct dt_tensor *x)
+void dt_tensor_parallel_all_gather(const struct dt_model *m, struct dt_tensor *x)
 {
     struct shared s;
-    if (m->part.slices == 1)
+    if (m->part.tp_size == 1)
         return;
     open_shared(&s, m, all_slices(m), x);
     gather_pieces(&s);
 }
 
-void dt_peers_sum(const struct dt_model *m, struct dt_tensor *x)
+void dt_tensor_parallel_all_reduce(const struct dt_model *m, struct dt_tensor *x)
 {
-    dt_peers_sum_rows(m, x);
-    dt_peers_gather(m, x);
+    dt_tensor_parallel_reduce_scatter(m, x);
+    dt_tensor_parallel_all_gather(m, x);
 }
 
-void dt_peers_to_stream(const struct dt_model *m, struct dt_tensor *x)
+void dt_tensor_parallel_reduce_hidden(const struct dt_model *m, struct dt_tensor *x)
 {
     if (m->part.sequence)
-        dt_peers_sum_rows(m, x);
+        dt_tensor_parallel_reduce_scatter(m, x);
     else
-        dt_peers_sum(m, x);
+        dt_tensor_parallel_all_reduce(m, x);
 }
 
-void dt_peers_from_stream(const struct dt_model *m, struct dt_tensor *x)
+void dt_tensor_parallel_gather_hidden(const struct dt_model *m, struct dt_tensor *x)
 {
     if (m->part.sequence)
-        dt_peers_gather(m, x);
+        dt_tensor_parallel_all_gather(m, x);
 }
 
 /* --- parts of gradients ----------------------------------------------------------------------- */
@@ -165,7 +169,7 @@ static struct dt_tensor partial_of(const struct dt_model *m, int bucket)
     return dt_matrix(m->room.partial, 1, p->of_all + p->of_holders);
 }
 
-void dt_peers_clear_partial(const struct dt_model *m, int bucket)
+void dt_tensor_parallel_clear_partial(const struct dt_model *m, int bucket)
 {
     struct dt_tensor partial = partial_of(m, bucket);
     if (partial.columns > 0)
@@ -174,26 +178,27 @@ void dt_peers_clear_partial(const struct dt_model *m, int bucket)
 
 /* Holders of the same keys add up among themselves; all take part as often, whoever has
  * fewer companions. */
-static void sum_elements(const struct dt_model *m, struct dt_range slices, int64_t least, float *x,
+static void sum_elements(const struct dt_model *m, struct dt_range tp_size, int64_t least, float *x,
                          int64_t count)
 {
     struct shared s;
     struct dt_tensor elements = dt_matrix(x, count, 1);
     if (count == 0)
         return;
-    open_shared(&s, m, slices, &elements);
+    open_shared(&s, m, tp_size, &elements);
     sum_pieces(&s, (count + least - 1) / least);
     gather_pieces(&s);
 }
 
-void dt_peers_add_partial(const struct dt_model *m, int bucket, const struct dt_flat *gradients)
+void dt_tensor_parallel_add_partial(const struct dt_model *m, int bucket,
+                                    const struct dt_flat *gradients)
 {
     const struct dt_partials *p = &m->table.partials[bucket];
     struct dt_flat partial = *gradients;
     partial.partial = m->room.partial;
-    int64_t holders = m->part.slices / m->config.num_kv_heads;
-    sum_elements(m, all_slices(m), m->part.slices, m->room.partial, p->of_all);
-    sum_elements(m, m->slice.key_holders, holders, m->room.partial + p->of_all, p->of_holders);
+    int64_t holders = m->part.tp_size / m->config.num_kv_heads;
+    sum_elements(m, all_slices(m), m->part.tp_size, m->room.partial, p->of_all);
+    sum_elements(m, m->partition.key_holders, holders, m->room.partial + p->of_all, p->of_holders);
     for (int i = 0; i < m->table.count; i++) {
         const struct dt_param *param = &m->table.params[i];
         if (param->bucket != bucket || !param->partial)

@@ -16,25 +16,25 @@
 #include "model/model.h"
 
 /* Rows of x that this rank has when every slice has some of the rows. */
-struct dt_range dt_peers_rows(const struct dt_model *model, int64_t rows);
+struct dt_range dt_tensor_parallel_rows(const struct dt_model *model, int64_t rows);
 
 /* x, of which each rank has a part to be added up, becomes the sum: all of it, or this rank's
  * rows alone. */
-void dt_peers_sum(const struct dt_model *model, struct dt_tensor *x);
-void dt_peers_sum_rows(const struct dt_model *model, struct dt_tensor *x);
+void dt_tensor_parallel_all_reduce(const struct dt_model *model, struct dt_tensor *x);
+void dt_tensor_parallel_reduce_scatter(const struct dt_model *model, struct dt_tensor *x);
 /* Every rank gets the others' rows. */
-void dt_peers_gather(const struct dt_model *model, struct dt_tensor *x);
+void dt_tensor_parallel_all_gather(const struct dt_model *model, struct dt_tensor *x);
 
 /* The same with each rank's rows of the residual stream, where these are dealt out
  * (dt_model_part.sequence); otherwise every rank has all of them, and the first sums up x
  * for all, and the second does nothing. */
-void dt_peers_to_stream(const struct dt_model *model, struct dt_tensor *x);
-void dt_peers_from_stream(const struct dt_model *model, struct dt_tensor *x);
+void dt_tensor_parallel_reduce_hidden(const struct dt_model *model, struct dt_tensor *x);
+void dt_tensor_parallel_gather_hidden(const struct dt_model *model, struct dt_tensor *x);
 
 /* Completes a bucket's gradients that are sums of ranks' parts: partial (dt_flat.partial),
  * set to zero before the bucket's backward pass, is added to gradients. */
-void dt_peers_clear_partial(const struct dt_model *model, int bucket);
-void dt_peers_add_partial(const struct dt_model *model, int bucket,
-                          const struct dt_flat *gradients);
+void dt_tensor_parallel_clear_partial(const struct dt_model *model, int bucket);
+void dt_tensor_parallel_add_partial(const struct dt_model *model, int bucket,
+                                    const struct dt_flat *gradients);
 
 #endif

@@ -3,37 +3,40 @@
 
 /* Heads of keys and values are fewer than slices: the slice has one of them, and some of
  * its queries. */
-static void share_one(struct dt_slice *s, int64_t heads, int64_t kv_heads, int slice, int slices)
+static void share_one(struct dt_tensor_partition *s, int64_t heads, int64_t kv_heads, int tp_rank,
+                      int tp_size)
 {
     int64_t head = 0, queries = heads / kv_heads;
-    while (slices * (head + 1) / kv_heads <= slice)
+    while (tp_size * (head + 1) / kv_heads <= tp_rank)
         head++;
     s->kv_heads = (struct dt_range){head, head + 1};
-    s->key_holders = dt_range_part(slices, head, kv_heads);
-    s->heads = dt_range_part(queries, slice - s->key_holders.first, dt_range_count(s->key_holders));
+    s->key_holders = dt_range_part(tp_size, head, kv_heads);
+    s->heads =
+        dt_range_part(queries, tp_rank - s->key_holders.first, dt_range_count(s->key_holders));
     s->heads.first += head * queries;
     s->heads.end += head * queries;
 }
 
-struct dt_slice dt_slice_of(const struct dt_model_config *c, int slice, int slices)
+struct dt_tensor_partition dt_tensor_partition_of(const struct dt_model_config *c, int tp_rank,
+                                                  int tp_size)
 {
-    struct dt_slice s = {
-        .inner = dt_range_part(c->intermediate_size, slice, slices),
-        .tokens = dt_range_part(c->vocab_size, slice, slices),
-        .key_holders = {slice, slice + 1},
+    struct dt_tensor_partition s = {
+        .inner = dt_range_part(c->intermediate_size, tp_rank, tp_size),
+        .tokens = dt_range_part(c->vocab_size, tp_rank, tp_size),
+        .key_holders = {tp_rank, tp_rank + 1},
     };
-    if (c->num_kv_heads < slices) {
-        share_one(&s, c->num_heads, c->num_kv_heads, slice, slices);
+    if (c->num_kv_heads < tp_size) {
+        share_one(&s, c->num_heads, c->num_kv_heads, tp_rank, tp_size);
         return s;
     }
     int64_t queries = c->num_heads / c->num_kv_heads;
-    s.kv_heads = dt_range_part(c->num_kv_heads, slice, slices);
+    s.kv_heads = dt_range_part(c->num_kv_heads, tp_rank, tp_size);
     s.heads = (struct dt_range){s.kv_heads.first * queries, s.kv_heads.end * queries};
     return s;
 }
 
-int dt_slices_check(const struct dt_model_config *c, long slices, const char *subject,
-                    struct dt_error *err)
+int dt_tensor_partition_check(const struct dt_model_config *c, long tp_size, const char *subject,
+                              struct dt_error *err)
 {
     const struct {
         const char *name;
@@ -41,12 +44,12 @@ int dt_slices_check(const struct dt_model_config *c, long slices, const char *su
     } cut[] = {{"num_heads", c->num_heads},
                {"intermediate_size", c->intermediate_size},
                {"vocab_size", c->vocab_size}};
-    if (slices > DT_SLICES_MOST)
+    if (tp_size > DT_TENSOR_PARALLEL_MOST)
         return dt_fail(err, DT_EINVALID, "%s cannot be cut into %ld slices: %d at most", subject,
-                       slices, DT_SLICES_MOST);
+                       tp_size, DT_TENSOR_PARALLEL_MOST);
     for (int i = 0; i < 3; i++)
-        if (cut[i].size < slices)
+        if (cut[i].size < tp_size)
             return dt_fail(err, DT_EINVALID, "%s cannot be cut into %ld slices: %s is %ld", subject,
-                           slices, cut[i].name, cut[i].size);
+                           tp_size, cut[i].name, cut[i].size);
     return 0;
 }

@@ -8,7 +8,7 @@
  * Queries go with the head of keys and values that serves them. Where these are fewer
  * than the slices, several slices hold the same one, and share out its queries.
  *
- *     struct dt_slice slice = dt_slice_of(&config, part.slice, part.slices);
+ *     struct dt_tensor_partition slice = dt_tensor_partition_of(&config, part.slice, part.slices);
  */
 #ifndef DT_MODEL_TENSOR_PARTITION_H
 #define DT_MODEL_TENSOR_PARTITION_H
@@ -19,18 +19,19 @@
 #include "base/range.h"
 #include "settings/model-config.h"
 
-#define DT_SLICES_MOST 256
+#define DT_TENSOR_PARALLEL_MOST 256
 
 /* What one slice has. */
-struct dt_slice {
+struct dt_tensor_partition {
     struct dt_range heads, kv_heads, inner, tokens;
     struct dt_range key_holders; /* slices that have the same heads of keys and values */
 };
 
-struct dt_slice dt_slice_of(const struct dt_model_config *config, int slice, int slices);
+struct dt_tensor_partition dt_tensor_partition_of(const struct dt_model_config *config, int tp_rank,
+                                                  int tp_size);
 
 /* DT_EINVALID where some slice would have nothing of a tensor that is cut. */
-int dt_slices_check(const struct dt_model_config *config, long slices, const char *subject,
-                    struct dt_error *err) DT_MUST_CHECK;
+int dt_tensor_partition_check(const struct dt_model_config *config, long tp_size,
+                              const char *subject, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -11,9 +11,10 @@ struct dt_loss_statistics {
     long updates;
 };
 
-void dt_loss_note(struct dt_loss_statistics *statistics, double loss);
+void dt_loss_statistics_add(struct dt_loss_statistics *statistics, double loss);
 /* Whether a loss is more than threshold standard deviations above the mean. Never
  * before 100 losses were noted. */
-bool dt_loss_is_spike(const struct dt_loss_statistics *statistics, double loss, double threshold);
+bool dt_loss_statistics_is_spike(const struct dt_loss_statistics *statistics, double loss,
+                                 double threshold);
 
 #endif

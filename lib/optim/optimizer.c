@@ -22,7 +22,7 @@ static enum dt_optimizer_kind rule_of(const struct dt_table *t, const struct dt_
 /* Queries, keys and values in one matrix are three to Muon. */
 static int matrices_of(const struct dt_param *p)
 {
-    return p->role == DT_QKV_WEIGHT ? 3 : 1;
+    return p->role == DT_ROLE_QKV_WEIGHT ? 3 : 1;
 }
 
 /* Matrix i of those that a tensor holds side by side. */
@@ -30,8 +30,8 @@ static struct dt_tensor matrix_of(const struct dt_param *p, float *data, int i)
 {
     struct dt_tensor whole = dt_matrix(data, p->shape[0], p->shape[1]);
     int64_t rows = whole.rows / matrices_of(p), columns = whole.columns / matrices_of(p);
-    return p->transposed ? dt_rows(&whole, i * rows, rows)
-                         : dt_columns(&whole, i * columns, columns);
+    return p->transposed ? dt_tensor_rows(&whole, i * rows, rows)
+                         : dt_tensor_columns(&whole, i * columns, columns);
 }
 
 static int64_t aligned(int64_t count)

@@ -23,104 +23,105 @@ struct dt_bucket_sum {
     float *host; /* staged: copies of what is exchanged */
 };
 
-static int size_of(const struct dt_parallel *p)
+static int size_of(const struct dt_data_parallel *p)
 {
-    return dt_comm_size(p->replicas.all);
+    return dt_comm_size(p->dp_group.all);
 }
 
-static int rank_of(const struct dt_parallel *p)
+static int rank_of(const struct dt_data_parallel *p)
 {
-    return dt_comm_rank(p->replicas.all);
+    return dt_comm_rank(p->dp_group.all);
 }
 
 /* Ranks that pass other micro-batches than each other, and which of them a rank is. */
-static int replicas_of(const struct dt_parallel *p)
+static int replicas_of(const struct dt_data_parallel *p)
 {
-    return size_of(p) / p->replicas.contexts;
+    return size_of(p) / p->dp_group.cp_size;
 }
 
-static int replica_of(const struct dt_parallel *p, int rank)
+static int replica_of(const struct dt_data_parallel *p, int rank)
 {
-    return rank / p->replicas.contexts;
+    return rank / p->dp_group.cp_size;
 }
 
 /* Which owner of its group this rank is. */
-static int owner_of(const struct dt_parallel *p)
+static int owner_of(const struct dt_data_parallel *p)
 {
-    return dt_comm_rank(p->replicas.group);
+    return dt_comm_rank(p->dp_group.group);
 }
 
-static int64_t bucket_size(const struct dt_parallel *p, int bucket)
+static int64_t bucket_size(const struct dt_data_parallel *p, int bucket)
 {
     return p->sharding.buckets[bucket + 1] - p->sharding.buckets[bucket];
 }
 
 /* --- the deal of micro-batches ---------------------------------------------------------------- */
 
-int dt_parallel_replicas(const struct dt_parallel *p)
+int dt_data_parallel_size(const struct dt_data_parallel *p)
 {
     return replicas_of(p);
 }
 
-struct dt_range dt_parallel_part(const struct dt_parallel *p, int64_t count)
+struct dt_range dt_data_parallel_part(const struct dt_data_parallel *p, int64_t count)
 {
     return dt_range_part(count, replica_of(p, rank_of(p)), replicas_of(p));
 }
 
-static int group_of(const struct dt_parallel *p)
+static int group_of(const struct dt_data_parallel *p)
 {
     return rank_of(p) / p->sharding.owners;
 }
 
 /* What a group has of the micro-batches, which its ranks pass in turn with rounds: with these
  * every replica is one rank. */
-static struct dt_range group_part(const struct dt_parallel *p, int64_t batches, int group)
+static struct dt_range group_part(const struct dt_data_parallel *p, int64_t batches, int group)
 {
     return dt_range_part(batches, group, p->sharding.groups);
 }
 
-static int64_t own_of(const struct dt_parallel *p, int64_t batches, int rank)
+static int64_t own_of(const struct dt_data_parallel *p, int64_t batches, int rank)
 {
     int owners = p->sharding.owners;
-    struct dt_range part = p->keeping == DT_KEEP_ROUNDS
+    struct dt_range part = p->keeping == DT_GRADIENT_STORAGE_ROUNDS
                                ? group_part(p, batches, rank / owners)
                                : dt_range_part(batches, replica_of(p, rank), replicas_of(p));
     int64_t count = dt_range_count(part);
-    return p->keeping == DT_KEEP_ROUNDS ? (count - rank % owners + owners - 1) / owners : count;
+    return p->keeping == DT_GRADIENT_STORAGE_ROUNDS ? (count - rank % owners + owners - 1) / owners
+                                                    : count;
 }
 
-static int64_t batch_of(const struct dt_parallel *p, int64_t batches, int rank, int64_t i)
+static int64_t batch_of(const struct dt_data_parallel *p, int64_t batches, int rank, int64_t i)
 {
     int owners = p->sharding.owners;
-    if (p->keeping == DT_KEEP_ROUNDS)
+    if (p->keeping == DT_GRADIENT_STORAGE_ROUNDS)
         return group_part(p, batches, rank / owners).first + i * owners + rank % owners;
-    return dt_part_first(batches, replica_of(p, rank), replicas_of(p)) + i;
+    return dt_range_part_first(batches, replica_of(p, rank), replicas_of(p)) + i;
 }
 
-int64_t dt_parallel_own(const struct dt_parallel *p, int64_t batches)
+int64_t dt_data_parallel_own_batches(const struct dt_data_parallel *p, int64_t batches)
 {
     return own_of(p, batches, rank_of(p));
 }
 
-int64_t dt_parallel_batch(const struct dt_parallel *p, int64_t batches, int64_t i)
+int64_t dt_data_parallel_batch(const struct dt_data_parallel *p, int64_t batches, int64_t i)
 {
     return batch_of(p, batches, rank_of(p), i);
 }
 
 /* Idle rounds of a whole arena come first: then nothing is in it yet. */
-int64_t dt_parallel_leaf(const struct dt_parallel *p, int64_t round)
+int64_t dt_data_parallel_leaf(const struct dt_data_parallel *p, int64_t round)
 {
-    int64_t i = p->keeping == DT_KEEP_WHOLE ? round - (p->rounds - p->own) : round;
-    return i < 0 || i >= p->own ? -1 : dt_parallel_batch(p, p->batches, i);
+    int64_t i = p->keeping == DT_GRADIENT_STORAGE_WHOLE ? round - (p->rounds - p->own) : round;
+    return i < 0 || i >= p->own ? -1 : dt_data_parallel_batch(p, p->batches, i);
 }
 
 /* --- layout ----------------------------------------------------------------------------------- */
 
 /* Arrays that a tree takes at a time, in any step of up to most micro-batches. */
-static int arrays_needed(const struct dt_parallel *p, int64_t most)
+static int arrays_needed(const struct dt_data_parallel *p, int64_t most)
 {
     int needed = 1;
-    bool rounds = p->keeping == DT_KEEP_ROUNDS;
+    bool rounds = p->keeping == DT_GRADIENT_STORAGE_ROUNDS;
     if (most > COUNTED) {
         int64_t ranges = rounds ? p->sharding.groups : size_of(p);
         for (int64_t own = (most + ranges - 1) / ranges; own > 1; own /= 2)
@@ -129,27 +130,27 @@ static int arrays_needed(const struct dt_parallel *p, int64_t most)
     }
     for (int64_t batches = size_of(p); batches <= most; batches++) {
         struct dt_range own =
-            rounds ? group_part(p, batches, group_of(p)) : dt_parallel_part(p, batches);
+            rounds ? group_part(p, batches, group_of(p)) : dt_data_parallel_part(p, batches);
         int arrays = dt_tree_arrays(own.first, own.end, batches);
         needed = arrays > needed ? arrays : needed;
     }
     return needed;
 }
 
-static bool slotted(const struct dt_parallel *p)
+static bool slotted(const struct dt_data_parallel *p)
 {
-    return p->keeping == DT_KEEP_PIECES || p->keeping == DT_KEEP_ROUNDS;
+    return p->keeping == DT_GRADIENT_STORAGE_OWNED || p->keeping == DT_GRADIENT_STORAGE_ROUNDS;
 }
 
-static enum dt_keeping keeping_of(const struct dt_parallel *p, int64_t most)
+static enum dt_gradient_storage keeping_of(const struct dt_data_parallel *p, int64_t most)
 {
     bool pieces = p->stage >= 2;
     if (p->invariant)
-        return pieces ? DT_KEEP_ROUNDS : DT_KEEP_TREE;
-    return pieces && most == replicas_of(p) ? DT_KEEP_PIECES : DT_KEEP_WHOLE;
+        return pieces ? DT_GRADIENT_STORAGE_ROUNDS : DT_GRADIENT_STORAGE_TREE;
+    return pieces && most == replicas_of(p) ? DT_GRADIENT_STORAGE_OWNED : DT_GRADIENT_STORAGE_WHOLE;
 }
 
-static void cut_up_bucket(struct dt_parallel *p, int bucket)
+static void cut_up_bucket(struct dt_data_parallel *p, int bucket)
 {
     struct dt_bucket_sum *s = &p->sums[bucket];
     int owners = p->sharding.owners;
@@ -157,7 +158,7 @@ static void cut_up_bucket(struct dt_parallel *p, int bucket)
     s->offsets = dt_alloc((size_t)owners + 1, sizeof *s->offsets);
     s->bytes = dt_alloc((size_t)owners + 1, sizeof *s->bytes);
     for (int r = 0; r < owners; r++) {
-        struct dt_range run = dt_owned(&p->sharding, bucket, r);
+        struct dt_range run = dt_sharding_owned(&p->sharding, bucket, r);
         s->offsets[r] = (size_t)(run.first - p->sharding.buckets[bucket]);
         s->offsets[r + 1] = (size_t)(run.end - p->sharding.buckets[bucket]);
     }
@@ -167,7 +168,7 @@ static void cut_up_bucket(struct dt_parallel *p, int bucket)
 }
 
 /* Of all ranks: as large as they are many, so that no plan has it. */
-static void cut_up(struct dt_parallel *p)
+static void cut_up(struct dt_data_parallel *p)
 {
     size_t size = (size_t)size_of(p);
     p->firsts = dt_alloc(size + 1, sizeof *p->firsts);
@@ -199,10 +200,10 @@ static int check(const struct dt_settings *settings, int size, struct dt_error *
 }
 
 /* What links need for sums. */
-static size_t lent_of(const struct dt_parallel *p)
+static size_t lent_of(const struct dt_data_parallel *p)
 {
     size_t most = 0;
-    if (!dt_comm_is_near(p->near.all) || size_of(p) == 1)
+    if (!dt_comm_is_on_device(p->near.all) || size_of(p) == 1)
         return 0;
     for (int b = 0; b < p->sharding.count; b++)
         most = (size_t)bucket_size(p, b) > most ? (size_t)bucket_size(p, b) : most;
@@ -210,27 +211,29 @@ static size_t lent_of(const struct dt_parallel *p)
     return (size_t)(p->sharding.owners + p->sharding.groups) * most * sizeof(float);
 }
 
-int dt_parallel_init(struct dt_parallel *p, const struct dt_replicas *replicas,
-                     struct dt_device *device, const struct dt_sharding *sharding,
-                     const struct dt_settings *settings, struct dt_error *err)
+int dt_data_parallel_init(struct dt_data_parallel *p, const struct dt_data_group *dp_group,
+                          struct dt_device *device, const struct dt_sharding *sharding,
+                          const struct dt_settings *settings, struct dt_error *err)
 {
-    size_t size = (size_t)dt_comm_size(replicas->all), groups = (size_t)dt_groups(replicas);
-    const struct dt_replicas near = dt_replicas_near(replicas);
+    size_t size = (size_t)dt_comm_size(dp_group->all),
+           groups = (size_t)dt_data_group_count(dp_group);
+    const struct dt_data_group near = dt_data_group_on_device(dp_group);
     bool own_memory = device && device->engine->own_memory;
     size_t owners = size / groups;
     long most = settings->training.gradient_accumulation_steps;
-    *p = (struct dt_parallel){.replicas = *replicas,
-                              .near = near,
-                              .device = device,
-                              .sharding = *sharding,
-                              .stage = owners > 1 ? (int)settings->distributed.zero_stage : 0,
-                              .invariant = settings->distributed.invariant,
-                              .overlap = settings->distributed.overlap,
-                              .staged = own_memory && size > 1 && !dt_comm_is_near(near.all),
-                              .skipped = skipped_bucket()};
-    p->squares =
-        (struct dt_squares){.sharding = &p->sharding, .group = replicas->group, .device = device};
-    p->staging = (struct dt_staging){.comm = near.all, .device = device, .needed = p->staged};
+    *p = (struct dt_data_parallel){.dp_group = *dp_group,
+                                   .near = near,
+                                   .device = device,
+                                   .sharding = *sharding,
+                                   .stage = owners > 1 ? (int)settings->distributed.zero_stage : 0,
+                                   .invariant = settings->distributed.invariant,
+                                   .overlap = settings->distributed.overlap,
+                                   .staged =
+                                       own_memory && size > 1 && !dt_comm_is_on_device(near.all),
+                                   .skipped = skipped_bucket()};
+    p->squares = (struct dt_gradient_norm){
+        .sharding = &p->sharding, .group = dp_group->group, .device = device};
+    p->staging = (struct dt_host_staging){.comm = near.all, .device = device, .needed = p->staged};
     DT_TRY(check(settings, replicas_of(p), err));
     p->most = most;
     p->sharding.owners = (int)owners;
@@ -241,30 +244,30 @@ int dt_parallel_init(struct dt_parallel *p, const struct dt_replicas *replicas,
         p->sharding.rooted = true;
         p->stage = p->stage > 0 ? p->stage : 1;
     }
-    p->lent_bytes = lent_of(p);
+    p->link_scratch_bytes = lent_of(p);
     p->keeping = keeping_of(p, most);
-    bool tree = p->keeping == DT_KEEP_TREE || p->keeping == DT_KEEP_ROUNDS;
+    bool tree = p->keeping == DT_GRADIENT_STORAGE_TREE || p->keeping == DT_GRADIENT_STORAGE_ROUNDS;
     p->arena_count = tree ? arrays_needed(p, most) : 1;
     p->arenas = dt_alloc((size_t)p->arena_count, sizeof *p->arenas);
     p->gradients = dt_alloc((size_t)sharding->count, sizeof *p->gradients);
     p->own_sums = dt_alloc((size_t)sharding->count, sizeof *p->own_sums);
     p->sums = dt_alloc((size_t)sharding->count, sizeof *p->sums);
     if (slotted(p))
-        dt_slots_init(&p->slots, &p->sharding);
+        dt_bucket_slots_init(&p->slots, &p->sharding);
     return 0;
 }
 
 /* Staged rounds are added up on the host. */
-static bool nodes_on_host(const struct dt_parallel *p)
+static bool nodes_on_host(const struct dt_data_parallel *p)
 {
-    return p->staged && p->keeping == DT_KEEP_ROUNDS;
+    return p->staged && p->keeping == DT_GRADIENT_STORAGE_ROUNDS;
 }
 
-void dt_parallel_layout(struct dt_parallel *p, struct dt_arena *arena)
+void dt_data_parallel_layout(struct dt_data_parallel *p, struct dt_arena *arena)
 {
     const struct dt_sharding *s = &p->sharding;
     int64_t elements =
-        slotted(p) ? dt_owned_before(s, s->count, owner_of(p)) : s->buckets[s->count];
+        slotted(p) ? dt_sharding_owned_before(s, s->count, owner_of(p)) : s->buckets[s->count];
     bool on_host = nodes_on_host(p);
     if (arena->memory)
         cut_up(p);
@@ -275,13 +278,13 @@ void dt_parallel_layout(struct dt_parallel *p, struct dt_arena *arena)
     if (on_host)
         p->results = dt_arena_take(arena, (size_t)elements * sizeof(float));
     if (slotted(p))
-        dt_slots_layout(&p->slots, sizeof(float), arena);
-    p->lent = dt_arena_take(arena, p->lent_bytes);
-    if (arena->memory && p->lent_bytes > 0)
-        dt_comm_lend(p->near.all, p->lent, p->lent_bytes);
+        dt_bucket_slots_layout(&p->slots, sizeof(float), arena);
+    p->link_scratch = dt_arena_take(arena, p->link_scratch_bytes);
+    if (arena->memory && p->link_scratch_bytes > 0)
+        dt_comm_give_scratch(p->near.all, p->link_scratch, p->link_scratch_bytes);
 }
 
-void dt_parallel_release(struct dt_parallel *p)
+void dt_data_parallel_release(struct dt_data_parallel *p)
 {
     for (int b = 0; p->sums && b < p->sharding.count; b++) {
         free(p->sums[b].spares);
@@ -291,9 +294,9 @@ void dt_parallel_release(struct dt_parallel *p)
     }
     for (int i = 0; i < p->arena_count && nodes_on_host(p); i++)
         free(p->arenas[i]);
-    dt_slots_release(&p->slots);
-    dt_staging_release(&p->staging);
-    dt_squares_release(&p->squares);
+    dt_bucket_slots_release(&p->slots);
+    dt_host_staging_release(&p->staging);
+    dt_gradient_norm_release(&p->squares);
     free(p->sums);
     free(p->gradients);
     free(p->own_sums);
@@ -302,7 +305,7 @@ void dt_parallel_release(struct dt_parallel *p)
     free(p->group_firsts);
     free(p->shared);
     free(p->shared_bytes);
-    *p = (struct dt_parallel){0};
+    *p = (struct dt_data_parallel){0};
 }
 
 /* --- gradients -------------------------------------------------------------------------------- */
@@ -335,21 +338,21 @@ static void add(void *context, float *sum, const float *x, size_t n)
 }
 
 /* Where a bucket lies in an arena. */
-static float *place_of(const struct dt_parallel *p, int arena, int bucket)
+static float *place_of(const struct dt_data_parallel *p, int arena, int bucket)
 {
-    int64_t at = slotted(p) ? dt_owned_before(&p->sharding, bucket, owner_of(p))
+    int64_t at = slotted(p) ? dt_sharding_owned_before(&p->sharding, bucket, owner_of(p))
                             : p->sharding.buckets[bucket];
     return p->arenas[arena] + at;
 }
 
-static void begin_bucket(struct dt_parallel *p, int bucket)
+static void begin_bucket(struct dt_data_parallel *p, int bucket)
 {
     struct dt_bucket_sum *s = &p->sums[bucket];
     s->passes = 0;
     s->entered = s->pending = false;
     s->stack =
         (struct dt_tree_stack){.total = p->firsts[size_of(p)], .n = (size_t)bucket_size(p, bucket)};
-    if (p->keeping == DT_KEEP_ROUNDS) {
+    if (p->keeping == DT_GRADIENT_STORAGE_ROUNDS) {
         s->stack.n = s->piece[1];
     } else {
         s->stack.adder = (struct dt_tree_adder){add, p->device};
@@ -361,17 +364,18 @@ static void begin_bucket(struct dt_parallel *p, int bucket)
         s->stack.parts[s->stack.count++] = (struct dt_tree_part){{0, rank_of(p)}, s->spares[0]};
 }
 
-void dt_parallel_begin(struct dt_parallel *p, int64_t batches)
+void dt_data_parallel_begin_step(struct dt_data_parallel *p, int64_t batches)
 {
-    int size = size_of(p), replicas = replicas_of(p);
+    int size = size_of(p), dp_size = replicas_of(p);
     p->batches = batches;
-    p->own = dt_parallel_own(p, batches);
-    p->rounds = p->stage == 3 || p->keeping == DT_KEEP_ROUNDS ? (batches + replicas - 1) / replicas
-                                                              : p->own;
+    p->own = dt_data_parallel_own_batches(p, batches);
+    p->rounds = p->stage == 3 || p->keeping == DT_GRADIENT_STORAGE_ROUNDS
+                    ? (batches + dp_size - 1) / dp_size
+                    : p->own;
     p->idle = false;
     p->failed = 0;
     for (int r = 0; r <= size; r++)
-        p->firsts[r] = p->invariant ? dt_part_first(batches, r, size) : r;
+        p->firsts[r] = p->invariant ? dt_range_part_first(batches, r, size) : r;
     for (int g = 0; g <= p->sharding.groups; g++)
         p->group_firsts[g] = p->firsts[g * p->sharding.owners];
     for (int b = 0; b < p->sharding.count; b++)
@@ -380,7 +384,7 @@ void dt_parallel_begin(struct dt_parallel *p, int64_t batches)
 
 /* --- staging ---------------------------------------------------------------------------------- */
 
-static float *copy_to_host(struct dt_parallel *p, int bucket, int place, const float *from)
+static float *copy_to_host(struct dt_data_parallel *p, int bucket, int place, const float *from)
 {
     struct dt_bucket_sum *s = &p->sums[bucket];
     size_t n = (size_t)bucket_size(p, bucket);
@@ -392,7 +396,7 @@ static float *copy_to_host(struct dt_parallel *p, int bucket, int place, const f
 }
 
 /* What is kept of the sum goes back to the device. */
-static void return_sum(struct dt_parallel *p, int bucket)
+static void return_sum(struct dt_data_parallel *p, int bucket)
 {
     const struct dt_bucket_sum *s = &p->sums[bucket];
     int owner = owner_of(p);
@@ -402,30 +406,30 @@ static void return_sum(struct dt_parallel *p, int bucket)
     if (nodes_on_host(p))
         from = s->stack.parts[0].values;
     if (end > first && (!nodes_on_host(p) || s->passes == p->rounds))
-        p->device->ops->upload(p->device, dt_parallel_sum(p, bucket), from,
+        p->device->ops->upload(p->device, dt_data_parallel_reduced(p, bucket), from,
                                (end - first) * sizeof *from);
 }
 
-static void copy(const struct dt_parallel *p, float *to, float *from, size_t n)
+static void copy(const struct dt_data_parallel *p, float *to, float *from, size_t n)
 {
     struct dt_tensor t = dt_matrix(to, 1, (int64_t)n), f = dt_matrix(from, 1, (int64_t)n);
     if (to != from)
         p->device->ops->copy(p->device, &t, &f);
 }
 
-static float *own_piece(const struct dt_parallel *p, int bucket)
+static float *own_piece(const struct dt_data_parallel *p, int bucket)
 {
     return (float *)p->gradients[bucket] + p->sums[bucket].offsets[owner_of(p)];
 }
 
 /* A piece is kept, and the slot free. */
-static void keep_piece(struct dt_parallel *p, int bucket)
+static void keep_piece(struct dt_data_parallel *p, int bucket)
 {
     copy(p, place_of(p, 0, bucket), own_piece(p, bucket), p->sums[bucket].piece[1]);
 }
 
 /* Waits until the sum of a bucket is there. */
-static void settle(struct dt_parallel *p, int bucket)
+static void settle(struct dt_data_parallel *p, int bucket)
 {
     struct dt_bucket_sum *s = &p->sums[bucket];
     struct dt_error err;
@@ -439,33 +443,33 @@ static void settle(struct dt_parallel *p, int bucket)
     }
     if (p->staged && rc == 0)
         return_sum(p, bucket);
-    else if (p->keeping == DT_KEEP_PIECES)
+    else if (p->keeping == DT_GRADIENT_STORAGE_OWNED)
         keep_piece(p, bucket);
 }
 
-void dt_parallel_enter(struct dt_parallel *p, int bucket)
+void dt_data_parallel_enter_bucket(struct dt_data_parallel *p, int bucket)
 {
     struct dt_bucket_sum *s = &p->sums[bucket];
     if (bucket_size(p, bucket) == 0 || s->entered)
         return;
     s->entered = true;
     if (slotted(p)) {
-        int holder = dt_slot_holder(&p->slots, bucket);
+        int holder = dt_bucket_slots_holder(&p->slots, bucket);
         if (holder >= 0)
             settle(p, holder);
-        p->gradients[bucket] = dt_slot_take(&p->slots, bucket);
+        p->gradients[bucket] = dt_bucket_slots_take(&p->slots, bucket);
     } else {
         p->gradients[bucket] = s->spares[s->spare_count - 1];
     }
-    if (p->keeping != DT_KEEP_WHOLE || s->passes == 0)
+    if (p->keeping != DT_GRADIENT_STORAGE_WHOLE || s->passes == 0)
         zero(p->device, p->gradients[bucket], bucket_size(p, bucket));
 }
 
 /* For tests: as if the other ranks had given nothing. */
-static void leave_out(struct dt_parallel *p, int bucket)
+static void leave_out(struct dt_data_parallel *p, int bucket)
 {
     struct dt_bucket_sum *s = &p->sums[bucket];
-    if (p->keeping == DT_KEEP_ROUNDS && !p->idle) {
+    if (p->keeping == DT_GRADIENT_STORAGE_ROUNDS && !p->idle) {
         s->stack.parts[0].values = s->spares[0];
         if (!p->staged) {
             copy(p, s->spares[0], own_piece(p, bucket), s->piece[1]);
@@ -474,18 +478,18 @@ static void leave_out(struct dt_parallel *p, int bucket)
         p->device->ops->download(p->device, s->spares[0], own_piece(p, bucket),
                                  s->piece[1] * sizeof(float));
         return_sum(p, bucket);
-    } else if (p->keeping == DT_KEEP_TREE) {
+    } else if (p->keeping == DT_GRADIENT_STORAGE_TREE) {
         copy(p, place_of(p, 0, bucket), s->stack.parts[0].values, (size_t)bucket_size(p, bucket));
-    } else if (p->keeping == DT_KEEP_PIECES) {
+    } else if (p->keeping == DT_GRADIENT_STORAGE_OWNED) {
         keep_piece(p, bucket);
     }
 }
 
-static void sum_up(struct dt_parallel *p, int bucket)
+static void sum_up(struct dt_data_parallel *p, int bucket)
 {
     struct dt_bucket_sum *s = &p->sums[bucket];
     float *whole = slotted(p) ? p->gradients[bucket] : place_of(p, 0, bucket);
-    if (p->keeping == DT_KEEP_PIECES)
+    if (p->keeping == DT_GRADIENT_STORAGE_OWNED)
         s->stack.parts[0].values = whole;
     for (int i = 0; i < s->stack.count && p->staged; i++)
         s->stack.parts[i].values = copy_to_host(p, bucket, i, s->stack.parts[i].values);
@@ -504,7 +508,7 @@ static void sum_up(struct dt_parallel *p, int bucket)
 }
 
 /* What rounds have made of the groups' leaves becomes everything's sum. */
-static void sum_across(struct dt_parallel *p, int bucket)
+static void sum_across(struct dt_data_parallel *p, int bucket)
 {
     struct dt_bucket_sum *s = &p->sums[bucket];
     struct dt_tree_node nodes[DT_TREE_NODES];
@@ -517,7 +521,7 @@ static void sum_across(struct dt_parallel *p, int bucket)
     s->ticket = dt_comm_reduce_scatter(p->near.across, &how);
 }
 
-static void sum_round(struct dt_parallel *p, int bucket)
+static void sum_round(struct dt_data_parallel *p, int bucket)
 {
     struct dt_bucket_sum *s = &p->sums[bucket];
     float *values = p->gradients[bucket];
@@ -537,20 +541,21 @@ static void sum_round(struct dt_parallel *p, int bucket)
     s->pending = true;
 }
 
-void dt_parallel_leave(struct dt_parallel *p, int bucket)
+void dt_data_parallel_leave_bucket(struct dt_data_parallel *p, int bucket)
 {
     struct dt_bucket_sum *s = &p->sums[bucket];
     struct dt_error err;
     s->entered = false;
-    if (bucket_size(p, bucket) == 0 || (p->idle && p->keeping != DT_KEEP_ROUNDS))
+    if (bucket_size(p, bucket) == 0 || (p->idle && p->keeping != DT_GRADIENT_STORAGE_ROUNDS))
         return;
     s->passes++;
-    if (p->keeping == DT_KEEP_TREE) {
+    if (p->keeping == DT_GRADIENT_STORAGE_TREE) {
         float *values = s->spares[--s->spare_count];
-        s->spare_count += dt_tree_push(&s->stack, dt_parallel_batch(p, p->batches, s->passes - 1),
-                                       values, s->spares + s->spare_count);
+        s->spare_count +=
+            dt_tree_push(&s->stack, dt_data_parallel_batch(p, p->batches, s->passes - 1), values,
+                         s->spares + s->spare_count);
     }
-    if (p->apart || (p->keeping != DT_KEEP_ROUNDS && s->passes < p->own))
+    if (p->apart || (p->keeping != DT_GRADIENT_STORAGE_ROUNDS && s->passes < p->own))
         return;
     if (dt_comm_finish_ops(p->near.all, p->device, &err) < 0 && p->failed == 0) {
         p->failed = err.code;
@@ -558,7 +563,7 @@ void dt_parallel_leave(struct dt_parallel *p, int bucket)
     }
     if (bucket == p->skipped)
         leave_out(p, bucket);
-    else if (p->keeping == DT_KEEP_ROUNDS)
+    else if (p->keeping == DT_GRADIENT_STORAGE_ROUNDS)
         sum_round(p, bucket);
     else
         sum_up(p, bucket);
@@ -568,34 +573,34 @@ void dt_parallel_leave(struct dt_parallel *p, int bucket)
 
 /* --- the sum ---------------------------------------------------------------------------------- */
 
-struct dt_range dt_parallel_kept(const struct dt_parallel *p, int bucket)
+struct dt_range dt_data_parallel_kept(const struct dt_data_parallel *p, int bucket)
 {
     if (p->stage > 0)
-        return dt_owned(&p->sharding, bucket, owner_of(p));
+        return dt_sharding_owned(&p->sharding, bucket, owner_of(p));
     return (struct dt_range){p->sharding.buckets[bucket], p->sharding.buckets[bucket + 1]};
 }
 
-struct dt_range dt_parallel_owned(const struct dt_parallel *p, int bucket)
+struct dt_range dt_data_parallel_owned(const struct dt_data_parallel *p, int bucket)
 {
-    return dt_owned_share(&p->sharding, bucket, owner_of(p), group_of(p));
+    return dt_sharding_owned_share(&p->sharding, bucket, owner_of(p), group_of(p));
 }
 
-static float *own_sum(const struct dt_parallel *p, int bucket)
+static float *own_sum(const struct dt_data_parallel *p, int bucket)
 {
     const struct dt_bucket_sum *s = &p->sums[bucket];
     if (nodes_on_host(p))
-        return p->results + dt_owned_before(&p->sharding, bucket, owner_of(p));
-    if (p->keeping == DT_KEEP_ROUNDS)
+        return p->results + dt_sharding_owned_before(&p->sharding, bucket, owner_of(p));
+    if (p->keeping == DT_GRADIENT_STORAGE_ROUNDS)
         return s->stack.parts[0].values;
     return slotted(p) ? place_of(p, 0, bucket) : place_of(p, 0, bucket) + s->offsets[owner_of(p)];
 }
 
-float *dt_parallel_sum(const struct dt_parallel *p, int bucket)
+float *dt_data_parallel_reduced(const struct dt_data_parallel *p, int bucket)
 {
     return p->stage > 0 ? own_sum(p, bucket) : place_of(p, 0, bucket);
 }
 
-int dt_parallel_settle(struct dt_parallel *p, struct dt_error *err)
+int dt_data_parallel_wait(struct dt_data_parallel *p, struct dt_error *err)
 {
     for (int b = 0; b < p->sharding.count; b++)
         settle(p, b);
@@ -604,40 +609,40 @@ int dt_parallel_settle(struct dt_parallel *p, struct dt_error *err)
     return p->failed;
 }
 
-int dt_parallel_squares(struct dt_parallel *p, double *squares, struct dt_error *err)
+int dt_data_parallel_squares(struct dt_data_parallel *p, double *squares, struct dt_error *err)
 {
     for (int b = 0; b < p->sharding.count; b++)
         p->own_sums[b] = own_sum(p, b);
-    return dt_squares_add_up(&p->squares, p->own_sums, squares, err);
+    return dt_gradient_norm_sum(&p->squares, p->own_sums, squares, err);
 }
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-int dt_parallel_share(struct dt_parallel *p, double *values, int64_t count, int64_t each,
-                      struct dt_error *err)
+int dt_data_parallel_share(struct dt_data_parallel *p, double *values, int64_t count, int64_t each,
+                           struct dt_error *err)
 {
-    struct dt_comm *all = p->replicas.all;
-    int contexts = p->replicas.contexts;
+    struct dt_comm *all = p->dp_group.all;
+    int cp_size = p->dp_group.cp_size;
     for (int r = 0; r <= size_of(p); r++) {
-        int first = replica_of(p, r + contexts - 1); /* whose first context is not before r */
+        int first = replica_of(p, r + cp_size - 1); /* whose first context is not before r */
         p->shared_bytes[r] =
-            (size_t)(dt_part_first(count, first, replicas_of(p)) * each) * sizeof *values;
+            (size_t)(dt_range_part_first(count, first, replicas_of(p)) * each) * sizeof *values;
     }
     return dt_comm_wait(all, dt_comm_all_gather(all, values, p->shared_bytes), err);
 }
 
 /* Micro-batches of which a rank tells: the first context for all. */
-static int64_t told_by(const struct dt_parallel *p, int64_t batches, int rank)
+static int64_t told_by(const struct dt_data_parallel *p, int64_t batches, int rank)
 {
-    return rank % p->replicas.contexts == 0 ? own_of(p, batches, rank) : 0;
+    return rank % p->dp_group.cp_size == 0 ? own_of(p, batches, rank) : 0;
 }
 
-int dt_parallel_share_batches(struct dt_parallel *p, double *values, int64_t batches, int64_t each,
-                              struct dt_error *err)
+int dt_data_parallel_share_batches(struct dt_data_parallel *p, double *values, int64_t batches,
+                                   int64_t each, struct dt_error *err)
 {
     size_t bytes = (size_t)each * sizeof *values;
     double *shared = p->shared;
-    struct dt_comm *all = p->replicas.all;
+    struct dt_comm *all = p->dp_group.all;
     assert(each <= DT_SHARED_MOST);
     for (int r = 0; r < size_of(p); r++) {
         p->shared_bytes[r] = (size_t)((char *)shared - (char *)p->shared);

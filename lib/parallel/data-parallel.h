@@ -3,13 +3,13 @@
  * Data parallelism: which micro-batches of a step a rank passes through the model,
  * and how the ranks' gradients become one sum, bucket by bucket.
  *
- *     dt_parallel_begin(&p, batches);
+ *     dt_data_parallel_begin_step(&p, batches);
  *     for (int64_t i = 0; i < p.rounds; i++) {
- *         p.idle = dt_parallel_leaf(&p, i) < 0;
- *         a backward pass into p.gradients, with dt_parallel_enter and
- *         dt_parallel_leave around its use of every bucket
+ *         p.idle = dt_data_parallel_leaf(&p, i) < 0;
+ *         a backward pass into p.gradients, with dt_data_parallel_enter_bucket and
+ *         dt_data_parallel_leave_bucket around its use of every bucket
  *     }
- *     DT_TRY(dt_parallel_settle(&p, err));
+ *     DT_TRY(dt_data_parallel_wait(&p, err));
  *
  * A bucket is cut into blocks that ranks own (parallel/sharding.h). Its sum begins when the
  * last micro-batch has left it, and goes on beside the rest of the backward pass. What is
@@ -38,22 +38,27 @@
 #include "parallel/mesh.h"
 #include "parallel/sharding.h"
 
-enum dt_keeping { DT_KEEP_WHOLE, DT_KEEP_TREE, DT_KEEP_PIECES, DT_KEEP_ROUNDS };
+enum dt_gradient_storage {
+    DT_GRADIENT_STORAGE_WHOLE,
+    DT_GRADIENT_STORAGE_TREE,
+    DT_GRADIENT_STORAGE_OWNED,
+    DT_GRADIENT_STORAGE_ROUNDS
+};
 
 struct dt_bucket_sum; /* of one bucket, in the step */
 
-struct dt_parallel {
-    struct dt_replicas replicas;
-    struct dt_replicas near; /* the same groups, for what lies on the device */
+struct dt_data_parallel {
+    struct dt_data_group dp_group;
+    struct dt_data_group near; /* the same groups, for what lies on the device */
     struct dt_device *device;
-    struct dt_staging staging;   /* for operations of all that are waited for at once */
-    struct dt_sharding sharding; /* among the ranks of a group */
-    int stage;                   /* zero_stage; 0 where a group is one rank */
+    struct dt_host_staging staging; /* for operations of all that are waited for at once */
+    struct dt_sharding sharding;    /* among the ranks of a group */
+    int stage;                      /* zero_stage; 0 where a group is one rank */
     bool invariant, overlap;
     bool staged; /* the device's memory is its own, and not linked: ranks exchange copies in the
                   * host's */
     bool apart;  /* sums are left as they are, this rank's own: somebody else sees to them */
-    enum dt_keeping keeping;
+    enum dt_gradient_storage keeping;
     int64_t most;     /* micro-batches of any step */
     int64_t batches;  /* of the step */
     int64_t own;      /* of them this rank's */
@@ -65,13 +70,13 @@ struct dt_parallel {
     struct dt_bucket_sum *sums;
     float **arenas; /* of gradients: whole ones, or of this rank's blocks */
     int arena_count;
-    float *lent; /* to links, for parts of sums */
-    size_t lent_bytes;
+    float *link_scratch; /* to links, for parts of sums */
+    size_t link_scratch_bytes;
     float *results; /* staged rounds: the sum on the device; the arenas are the host's then */
-    struct dt_slots slots; /* of buckets that are not kept whole */
-    int64_t *firsts;       /* of all ranks, and 1: each rank's first leaf */
-    int64_t *group_firsts; /* likewise of the groups */
-    struct dt_squares squares;
+    struct dt_bucket_slots slots; /* of buckets that are not kept whole */
+    int64_t *firsts;              /* of all ranks, and 1: each rank's first leaf */
+    int64_t *group_firsts;        /* likewise of the groups */
+    struct dt_gradient_norm squares;
     double *shared;       /* what ranks tell each other of micro-batches, rank by rank */
     size_t *shared_bytes; /* of all ranks, and 1 */
     int skipped;          /* the bucket whose sum is left out, for tests; -1: none */
@@ -85,50 +90,51 @@ struct dt_parallel {
 /* Says how the work is cut up, in little memory however many ranks there are. Of sharding, owners,
  * groups and rooted are set here. DT_EINVALID if a step has fewer micro-batches than there are
  * ranks. */
-int dt_parallel_init(struct dt_parallel *parallel, const struct dt_replicas *replicas,
-                     struct dt_device *device, const struct dt_sharding *sharding,
-                     const struct dt_settings *settings, struct dt_error *err) DT_MUST_CHECK;
+int dt_data_parallel_init(struct dt_data_parallel *parallel, const struct dt_data_group *dp_group,
+                          struct dt_device *device, const struct dt_sharding *sharding,
+                          const struct dt_settings *settings, struct dt_error *err) DT_MUST_CHECK;
 /* Gradients; what sums of squares take besides is squares'. */
-void dt_parallel_layout(struct dt_parallel *parallel, struct dt_arena *arena);
-void dt_parallel_release(struct dt_parallel *parallel);
+void dt_data_parallel_layout(struct dt_data_parallel *parallel, struct dt_arena *arena);
+void dt_data_parallel_release(struct dt_data_parallel *parallel);
 
 /* Begins a step of so many micro-batches. */
-void dt_parallel_begin(struct dt_parallel *parallel, int64_t batches);
+void dt_data_parallel_begin_step(struct dt_data_parallel *parallel, int64_t batches);
 /* The micro-batch of a round of this rank's passes, of so many in all; -1: none. */
-int64_t dt_parallel_leaf(const struct dt_parallel *parallel, int64_t round);
-/* Around the use of a bucket in a backward pass. Failures are reported by dt_parallel_settle. */
-void dt_parallel_enter(struct dt_parallel *parallel, int bucket);
-void dt_parallel_leave(struct dt_parallel *parallel, int bucket);
+int64_t dt_data_parallel_leaf(const struct dt_data_parallel *parallel, int64_t round);
+/* Around the use of a bucket in a backward pass. Failures are reported by dt_data_parallel_wait. */
+void dt_data_parallel_enter_bucket(struct dt_data_parallel *parallel, int bucket);
+void dt_data_parallel_leave_bucket(struct dt_data_parallel *parallel, int bucket);
 /* Waits for all sums. */
-int dt_parallel_settle(struct dt_parallel *parallel, struct dt_error *err) DT_MUST_CHECK;
+int dt_data_parallel_wait(struct dt_data_parallel *parallel, struct dt_error *err) DT_MUST_CHECK;
 /* Sums of squares of each bucket's sum, as far as it is counted here: the same bits for any
  * number of ranks. */
-int dt_parallel_squares(struct dt_parallel *parallel, double *squares,
-                        struct dt_error *err) DT_MUST_CHECK;
+int dt_data_parallel_squares(struct dt_data_parallel *parallel, double *squares,
+                             struct dt_error *err) DT_MUST_CHECK;
 
 /* The elements of a bucket that this rank keeps and updates, and their gradients. */
-struct dt_range dt_parallel_kept(const struct dt_parallel *parallel, int bucket);
-float *dt_parallel_sum(const struct dt_parallel *parallel, int bucket);
+struct dt_range dt_data_parallel_kept(const struct dt_data_parallel *parallel, int bucket);
+float *dt_data_parallel_reduced(const struct dt_data_parallel *parallel, int bucket);
 
 /* Those that this rank owns alone, of what it keeps and others keep too. */
-struct dt_range dt_parallel_owned(const struct dt_parallel *parallel, int bucket);
+struct dt_range dt_data_parallel_owned(const struct dt_data_parallel *parallel, int bucket);
 
 /* Ranks, of one context each, that pass different micro-batches. */
-int dt_parallel_replicas(const struct dt_parallel *parallel);
+int dt_data_parallel_size(const struct dt_data_parallel *parallel);
 
 /* Micro-batches of this rank in a step of so many, and which they are. */
-int64_t dt_parallel_own(const struct dt_parallel *parallel, int64_t batches);
-int64_t dt_parallel_batch(const struct dt_parallel *parallel, int64_t batches, int64_t i);
+int64_t dt_data_parallel_own_batches(const struct dt_data_parallel *parallel, int64_t batches);
+int64_t dt_data_parallel_batch(const struct dt_data_parallel *parallel, int64_t batches, int64_t i);
 /* Every rank gives `each` values (DT_SHARED_MOST at most) for each of its micro-batches,
  * at their place in an array of batches * each, and gets those of the others. Contexts have
  * the same. */
-int dt_parallel_share_batches(struct dt_parallel *parallel, double *values, int64_t batches,
-                              int64_t each, struct dt_error *err) DT_MUST_CHECK;
+int dt_data_parallel_share_batches(struct dt_data_parallel *parallel, double *values,
+                                   int64_t batches, int64_t each,
+                                   struct dt_error *err) DT_MUST_CHECK;
 
 /* This rank's part of count things dealt out in their order. */
-struct dt_range dt_parallel_part(const struct dt_parallel *parallel, int64_t count);
+struct dt_range dt_data_parallel_part(const struct dt_data_parallel *parallel, int64_t count);
 /* Likewise for each thing of these parts. */
-int dt_parallel_share(struct dt_parallel *parallel, double *values, int64_t count, int64_t each,
-                      struct dt_error *err) DT_MUST_CHECK;
+int dt_data_parallel_share(struct dt_data_parallel *parallel, double *values, int64_t count,
+                           int64_t each, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -13,7 +13,7 @@ int64_t dt_compression_thin(const struct dt_compression *c, const struct dt_para
     return matrix && c->kind == DT_COMPRESS_POWERSGD ? p->shape[1] * c->rank : 0;
 }
 
-void dt_compression_init(struct dt_compression *c, struct dt_staging *staging,
+void dt_compression_init(struct dt_compression *c, struct dt_host_staging *staging,
                          const struct dt_table *t, const struct dt_settings *s)
 {
     *c = (struct dt_compression){.staging = staging,
@@ -85,7 +85,7 @@ static void draw_thin(const struct dt_compression *c)
     for (int64_t i = 0; i < c->thin_elements; i += 4) {
         struct dt_random bits = dt_random(0, 'Q', (uint64_t)i);
         for (int64_t j = 0; j < 4 && i + j < c->thin_elements; j++)
-            thin[i + j] = dt_uniform_float(bits.word[j]) - 0.5f;
+            thin[i + j] = dt_rng_uniform_float(bits.word[j]) - 0.5f;
     }
     c->device->ops->upload(c->device, c->thin, thin, (size_t)c->thin_elements * sizeof *thin);
     free(thin);
@@ -119,7 +119,7 @@ static void add_parts(const struct dt_compression *c, struct dt_tensor *own)
     struct dt_tensor sum = dt_matrix(c->sum, 1, own->columns);
     for (int r = 0; r < dt_comm_size(c->comm) && own->columns > 0; r++) {
         uint16_t *theirs = c->received + (int64_t)r * own->columns;
-        struct dt_tensor part = dt_matrix_of(DT_BF16, theirs, 1, own->columns);
+        struct dt_tensor part = dt_matrix_of(DT_DTYPE_BF16, theirs, 1, own->columns);
         ops->combine(c->device, &sum, r > 0, r == dt_comm_rank(c->comm) ? own : &part, 1);
     }
     ops->copy(c->device, own, &sum);
@@ -134,7 +134,7 @@ static int exchange_parts(const struct dt_compression *c, const size_t *bytes, s
         sends[r] = (struct dt_piece){(char *)c->rounded + bytes[r], bytes[r + 1] - bytes[r]};
         receives[r] = (struct dt_piece){(char *)c->received + (size_t)r * mine, mine};
     }
-    int rc = dt_staging_all_to_all(c->staging, sends, receives, err);
+    int rc = dt_host_staging_all_to_all(c->staging, sends, receives, err);
     free(sends);
     return rc;
 }
@@ -147,14 +147,14 @@ static int sum_rounded(struct dt_compression *c, float *values, int64_t n, struc
     size_t *bytes = dt_alloc((size_t)size + 1, sizeof *bytes);
     struct dt_range mine = dt_range_part(n, rank, size);
     struct dt_tensor all = dt_matrix(values, 1, n);
-    struct dt_tensor rounded = dt_matrix_of(DT_BF16, c->rounded, 1, n);
-    struct dt_tensor own = dt_columns(&rounded, mine.first, dt_range_count(mine));
+    struct dt_tensor rounded = dt_matrix_of(DT_DTYPE_BF16, c->rounded, 1, n);
+    struct dt_tensor own = dt_tensor_columns(&rounded, mine.first, dt_range_count(mine));
     for (int r = 0; r <= size; r++)
-        bytes[r] = (size_t)dt_part_first(n, r, size) * sizeof *c->rounded;
+        bytes[r] = (size_t)dt_range_part_first(n, r, size) * sizeof *c->rounded;
     ops->copy(c->device, &rounded, &all);
     int rc = exchange_parts(c, bytes, bytes[rank + 1] - bytes[rank], err);
     add_parts(c, &own);
-    rc = rc < 0 ? rc : dt_staging_all_gather(c->staging, c->rounded, bytes, err);
+    rc = rc < 0 ? rc : dt_host_staging_all_gather(c->staging, c->rounded, bytes, err);
     ops->copy(c->device, &all, &rounded);
     free(bytes);
     return rc;
@@ -168,8 +168,8 @@ static int gather_largest(const struct dt_compression *c, int64_t k, struct dt_e
     size_t size = (size_t)dt_comm_size(c->comm), *bytes = dt_alloc(size + 1, sizeof *bytes);
     for (size_t r = 0; r <= size; r++)
         bytes[r] = r * (size_t)k * sizeof *c->largest;
-    int rc = dt_staging_all_gather(c->staging, c->places, bytes, err);
-    rc = rc < 0 ? rc : dt_staging_all_gather(c->staging, c->largest, bytes, err);
+    int rc = dt_host_staging_all_gather(c->staging, c->places, bytes, err);
+    rc = rc < 0 ? rc : dt_host_staging_all_gather(c->staging, c->largest, bytes, err);
     free(bytes);
     return rc;
 }
@@ -289,13 +289,13 @@ static int sum_products(struct dt_compression *c, int bucket, float *values, str
         thin += t->params[i].bucket == bucket ? own : 0;
     }
     visit(c, bucket, values, right, project, pack);
-    DT_TRY(dt_staging_all_reduce(c->staging, c->packed, packed, err));
+    DT_TRY(dt_host_staging_all_reduce(c->staging, c->packed, packed, err));
     if (!are_finite(c, c->packed, packed)) {
         c->device->ops->combine(c->device, &first, 0, &first, NAN);
         return 0;
     }
     visit(c, bucket, values, right, project_back, NULL);
-    DT_TRY(dt_staging_all_reduce(c->staging, right, thin, err));
+    DT_TRY(dt_host_staging_all_reduce(c->staging, right, thin, err));
     visit(c, bucket, values, right, expand_values, unpack);
     return 0;
 }
@@ -310,5 +310,5 @@ int dt_compression_sum(struct dt_compression *c, int bucket, float *values, stru
     if (c->kind == DT_COMPRESS_TOPK)
         return sum_largest(c, c->errors + first, values, n, err);
     return first < c->table->elements ? sum_products(c, bucket, values, err)
-                                      : dt_staging_all_reduce(c->staging, values, n, err);
+                                      : dt_host_staging_all_reduce(c->staging, values, n, err);
 }

@@ -22,7 +22,7 @@
 
 struct dt_compression {
     enum dt_compress kind;
-    struct dt_staging *staging; /* borrowed, as are these */
+    struct dt_host_staging *staging; /* borrowed, as are these */
     struct dt_comm *comm;
     struct dt_device *device;
     const struct dt_table *table;
@@ -40,7 +40,7 @@ struct dt_compression {
 };
 
 /* staging: of the ranks whose gradients are added up. */
-void dt_compression_init(struct dt_compression *compression, struct dt_staging *staging,
+void dt_compression_init(struct dt_compression *compression, struct dt_host_staging *staging,
                          const struct dt_table *table, const struct dt_settings *settings);
 void dt_compression_layout(struct dt_compression *compression, struct dt_arena *arena);
 /* Elements of the second factor of a tensor: rank x columns of a matrix with powersgd, or 0.

@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 
 /* Which owner of its group this rank is. */
-static int owner_of(const struct dt_squares *s)
+static int owner_of(const struct dt_gradient_norm *s)
 {
     return dt_comm_rank(s->group);
 }
@@ -15,16 +15,16 @@ static int owner_of(const struct dt_squares *s)
 /* --- memory ----------------------------------------------------------------------------------- */
 
 /* What is not counted cuts each of its blocks once more at most. */
-static size_t count_pieces(const struct dt_squares *s)
+static size_t count_pieces(const struct dt_gradient_norm *s)
 {
     int64_t count = s->elsewhere_count;
     for (int b = 0; b < s->sharding->count; b++)
-        count += dt_range_count(dt_owned_blocks(s->sharding, b, owner_of(s)));
+        count += dt_range_count(dt_sharding_owned_blocks(s->sharding, b, owner_of(s)));
     return (size_t)count;
 }
 
 /* Of all ranks of the group: as large as they are many, so that no plan has it. */
-static void cut_up(struct dt_squares *s)
+static void cut_up(struct dt_gradient_norm *s)
 {
     size_t owners = (size_t)s->sharding->owners;
     int64_t blocks = 0;
@@ -32,7 +32,7 @@ static void cut_up(struct dt_squares *s)
     s->cursors = dt_alloc(owners, sizeof *s->cursors);
     for (int r = 0; r < s->sharding->owners; r++)
         for (int b = 0; b < s->sharding->count; b++) {
-            struct dt_range run = dt_owned_blocks(s->sharding, b, r);
+            struct dt_range run = dt_sharding_owned_blocks(s->sharding, b, r);
             blocks += dt_range_count(run);
             s->partial_bytes[r + 1] = (size_t)blocks * sizeof *s->partial;
         }
@@ -40,27 +40,28 @@ static void cut_up(struct dt_squares *s)
     s->fetched = dt_alloc(count_pieces(s), sizeof *s->fetched);
 }
 
-void dt_squares_layout(struct dt_squares *s, struct dt_arena *arena)
+void dt_gradient_norm_layout(struct dt_gradient_norm *s, struct dt_arena *arena)
 {
     s->pieces = dt_arena_take(arena, count_pieces(s) * sizeof *s->pieces);
     if (arena->memory)
         cut_up(s);
 }
 
-void dt_squares_release(struct dt_squares *s)
+void dt_gradient_norm_release(struct dt_gradient_norm *s)
 {
     free(s->elsewhere);
     free(s->fetched);
     free(s->partial);
     free(s->partial_bytes);
     free(s->cursors);
-    *s = (struct dt_squares){0};
+    *s = (struct dt_gradient_norm){0};
 }
 
 /* --- this rank's blocks ----------------------------------------------------------------------- */
 
 /* The next elements of rest that are counted here, which it then begins behind. */
-static bool next_counted(const struct dt_squares *s, struct dt_range *rest, struct dt_range *next)
+static bool next_counted(const struct dt_gradient_norm *s, struct dt_range *rest,
+                         struct dt_range *next)
 {
     *next = *rest;
     for (int i = 0; i < s->elsewhere_count; i++) {
@@ -76,19 +77,20 @@ static bool next_counted(const struct dt_squares *s, struct dt_range *rest, stru
     return next->first < next->end;
 }
 
-static struct dt_range own_block(const struct dt_squares *s, int bucket, int64_t first)
+static struct dt_range own_block(const struct dt_gradient_norm *s, int bucket, int64_t first)
 {
-    int64_t end = dt_owned(s->sharding, bucket, owner_of(s)).end;
-    int64_t size = dt_block_size(s->sharding, bucket);
+    int64_t end = dt_sharding_owned(s->sharding, bucket, owner_of(s)).end;
+    int64_t size = dt_sharding_block_size(s->sharding, bucket);
     return (struct dt_range){first, end - first < size ? end : first + size};
 }
 
 /* Begins the sums of what is counted of this rank's blocks of a bucket, of as many whole
  * blocks at once as follow each other. Returns where the next bucket's go. */
-static double *begin_bucket(const struct dt_squares *s, int bucket, const float *own, double *to)
+static double *begin_bucket(const struct dt_gradient_norm *s, int bucket, const float *own,
+                            double *to)
 {
-    struct dt_range run = dt_owned(s->sharding, bucket, owner_of(s)), next, whole;
-    int64_t size = dt_block_size(s->sharding, bucket);
+    struct dt_range run = dt_sharding_owned(s->sharding, bucket, owner_of(s)), next, whole;
+    int64_t size = dt_sharding_block_size(s->sharding, bucket);
     const struct dt_ops *ops = s->device->ops;
     const float *x = own - run.first;
     whole = (struct dt_range){run.first, run.first};
@@ -109,10 +111,10 @@ static double *begin_bucket(const struct dt_squares *s, int bucket, const float 
 }
 
 /* Puts them together block by block. Returns where the next bucket's are. */
-static const double *end_bucket(const struct dt_squares *s, int bucket, const double *from,
+static const double *end_bucket(const struct dt_gradient_norm *s, int bucket, const double *from,
                                 double **partial)
 {
-    struct dt_range run = dt_owned(s->sharding, bucket, owner_of(s)), next;
+    struct dt_range run = dt_sharding_owned(s->sharding, bucket, owner_of(s)), next;
     for (struct dt_range block; run.first < run.end; run.first = block.end) {
         block = own_block(s, bucket, run.first);
         double sum = 0;
@@ -123,7 +125,7 @@ static const double *end_bucket(const struct dt_squares *s, int bucket, const do
     return from;
 }
 
-static void add_up_own(const struct dt_squares *s, float *const *own)
+static void add_up_own(const struct dt_gradient_norm *s, float *const *own)
 {
     double *partial = s->partial + s->partial_bytes[owner_of(s)] / sizeof *s->partial;
     double *end = s->pieces;
@@ -139,13 +141,13 @@ static void add_up_own(const struct dt_squares *s, float *const *own)
 /* --- all -------------------------------------------------------------------------------------- */
 
 /* Of each bucket over all its blocks in their order, whoever has them. */
-static void add_up_all(struct dt_squares *s, double *sums)
+static void add_up_all(struct dt_gradient_norm *s, double *sums)
 {
     memcpy(s->cursors, s->partial_bytes, (size_t)s->sharding->owners * sizeof *s->cursors);
     for (int b = 0; b < s->sharding->count; b++) {
         sums[b] = 0;
         for (int r = 0; r < s->sharding->owners; r++) {
-            struct dt_range run = dt_owned_blocks(s->sharding, b, r);
+            struct dt_range run = dt_sharding_owned_blocks(s->sharding, b, r);
             const double *partial = s->partial + s->cursors[r] / sizeof *partial;
             for (int64_t i = 0; i < dt_range_count(run); i++)
                 sums[b] += partial[i];
@@ -154,7 +156,8 @@ static void add_up_all(struct dt_squares *s, double *sums)
     }
 }
 
-int dt_squares_add_up(struct dt_squares *s, float *const *own, double *sums, struct dt_error *err)
+int dt_gradient_norm_sum(struct dt_gradient_norm *s, float *const *own, double *sums,
+                         struct dt_error *err)
 {
     add_up_own(s, own);
     DT_TRY(dt_comm_wait(s->group, dt_comm_all_gather(s->group, s->partial, s->partial_bytes), err));

@@ -11,7 +11,7 @@
 #include "device/arena.h"
 #include "parallel/sharding.h"
 
-struct dt_squares {
+struct dt_gradient_norm {
     const struct dt_sharding *sharding; /* borrowed, as are these */
     struct dt_comm *group;
     struct dt_device *device;
@@ -26,12 +26,12 @@ struct dt_squares {
 };
 
 /* What is needed of the device; once that is there, of the host too. */
-void dt_squares_layout(struct dt_squares *squares, struct dt_arena *arena);
-void dt_squares_release(struct dt_squares *squares);
+void dt_gradient_norm_layout(struct dt_gradient_norm *squares, struct dt_arena *arena);
+void dt_gradient_norm_release(struct dt_gradient_norm *squares);
 
 /* sums[b] = that of bucket b, as far as it is counted here. own: where the gradients lie that this
  * rank owns of each bucket. */
-int dt_squares_add_up(struct dt_squares *squares, float *const *own, double *sums,
-                      struct dt_error *err) DT_MUST_CHECK;
+int dt_gradient_norm_sum(struct dt_gradient_norm *squares, float *const *own, double *sums,
+                         struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -3,13 +3,13 @@
 
 #include <stdlib.h>
 
-void dt_staging_release(struct dt_staging *s)
+void dt_host_staging_release(struct dt_host_staging *s)
 {
     dt_buffer_release(&s->host);
 }
 
 /* Where an operation has what the device has at data. */
-static void *place_of(struct dt_staging *s, void *data, size_t bytes)
+static void *place_of(struct dt_host_staging *s, void *data, size_t bytes)
 {
     if (!s->needed)
         return data;
@@ -17,19 +17,20 @@ static void *place_of(struct dt_staging *s, void *data, size_t bytes)
     return s->host.data;
 }
 
-static void fetch(const struct dt_staging *s, void *to, const void *from, size_t bytes)
+static void fetch(const struct dt_host_staging *s, void *to, const void *from, size_t bytes)
 {
     if (to != from)
         s->device->ops->download(s->device, to, from, bytes);
 }
 
-static void bring_back(const struct dt_staging *s, void *to, const void *from, size_t bytes)
+static void bring_back(const struct dt_host_staging *s, void *to, const void *from, size_t bytes)
 {
     if (to != from)
         s->device->ops->upload(s->device, to, from, bytes);
 }
 
-int dt_staging_all_reduce(struct dt_staging *s, float *values, int64_t n, struct dt_error *err)
+int dt_host_staging_all_reduce(struct dt_host_staging *s, float *values, int64_t n,
+                               struct dt_error *err)
 {
     size_t bytes = (size_t)n * sizeof *values;
     float *there = place_of(s, values, bytes);
@@ -40,8 +41,8 @@ int dt_staging_all_reduce(struct dt_staging *s, float *values, int64_t n, struct
     return 0;
 }
 
-int dt_staging_all_gather(struct dt_staging *s, void *data, const size_t *offsets,
-                          struct dt_error *err)
+int dt_host_staging_all_gather(struct dt_host_staging *s, void *data, const size_t *offsets,
+                               struct dt_error *err)
 {
     size_t bytes = offsets[dt_comm_size(s->comm)];
     const size_t *own = offsets + dt_comm_rank(s->comm);
@@ -54,7 +55,7 @@ int dt_staging_all_gather(struct dt_staging *s, void *data, const size_t *offset
 }
 
 /* The pieces of others, one behind the other from there on; or where they are. */
-static char *move_pieces(const struct dt_staging *s, const struct dt_piece *pieces,
+static char *move_pieces(const struct dt_host_staging *s, const struct dt_piece *pieces,
                          struct dt_piece *moved, char *there)
 {
     for (int r = 0; r < dt_comm_size(s->comm); r++) {
@@ -66,8 +67,8 @@ static char *move_pieces(const struct dt_staging *s, const struct dt_piece *piec
     return there;
 }
 
-int dt_staging_all_to_all(struct dt_staging *s, const struct dt_piece *sends,
-                          const struct dt_piece *receives, struct dt_error *err)
+int dt_host_staging_all_to_all(struct dt_host_staging *s, const struct dt_piece *sends,
+                               const struct dt_piece *receives, struct dt_error *err)
 {
     size_t size = (size_t)dt_comm_size(s->comm), bytes = 0;
     struct dt_piece *out = dt_alloc(2 * size, sizeof *out), *in = out + size;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "parallel/local-sgd.h"
 
-void dt_local_steps_plan(struct dt_local_steps *l, struct dt_store *store,
-                         const struct dt_settings *s)
+void dt_local_sgd_plan(struct dt_local_sgd *l, struct dt_train_state *store,
+                       const struct dt_settings *s)
 {
-    bool several = dt_comm_size(store->parallel.replicas.all) > 1;
-    *l = (struct dt_local_steps){.store = store,
-                                 .active = several && dt_settings_sync_is_local(s),
-                                 .every = s->distributed.local_steps,
-                                 .rate = (float)s->distributed.outer_learning_rate,
-                                 .momentum = (float)s->distributed.outer_momentum};
+    bool several = dt_comm_size(store->parallel.dp_group.all) > 1;
+    *l = (struct dt_local_sgd){.store = store,
+                               .active = several && dt_settings_sync_is_local(s),
+                               .every = s->distributed.local_steps,
+                               .rate = (float)s->distributed.outer_learning_rate,
+                               .momentum = (float)s->distributed.outer_momentum};
 }
 
-void dt_local_steps_begin(struct dt_local_steps *l)
+void dt_local_sgd_begin(struct dt_local_sgd *l)
 {
-    struct dt_store *s = l->store;
+    struct dt_train_state *s = l->store;
     struct dt_device *dev = s->model->device;
     struct dt_tensor before = dt_matrix(s->before, 1, s->elements);
     struct dt_tensor parameters = dt_matrix(s->model->parameters, 1, s->elements);
@@ -22,26 +22,26 @@ void dt_local_steps_begin(struct dt_local_steps *l)
         dev->ops->copy(dev, &before, &parameters);
 }
 
-bool dt_local_steps_due(const struct dt_local_steps *l, long step, long last)
+bool dt_local_sgd_due(const struct dt_local_sgd *l, long step, long last)
 {
     return !l->active || step % l->every == 0 || step == last;
 }
 
 /* values become their mean over replicas. */
-static int average(struct dt_store *s, float *values, int64_t n, struct dt_error *err)
+static int average(struct dt_train_state *s, float *values, int64_t n, struct dt_error *err)
 {
     struct dt_device *dev = s->model->device;
     struct dt_tensor all = dt_matrix(values, 1, n);
-    DT_TRY(dt_staging_all_reduce(&s->parallel.staging, values, n, err));
-    dev->ops->combine(dev, &all, 0, &all, 1 / (float)dt_comm_size(s->parallel.replicas.all));
+    DT_TRY(dt_host_staging_all_reduce(&s->parallel.staging, values, n, err));
+    dev->ops->combine(dev, &all, 0, &all, 1 / (float)dt_comm_size(s->parallel.dp_group.all));
     return 0;
 }
 
 /* theta -= rate (d + momentum v), where v = momentum v + d, and d is what was lost, which comes to
  * lie in the place of the parameters. */
-static void step_outside(const struct dt_local_steps *l)
+static void step_outside(const struct dt_local_sgd *l)
 {
-    struct dt_store *s = l->store;
+    struct dt_train_state *s = l->store;
     struct dt_device *dev = s->model->device;
     struct dt_tensor parameters = dt_matrix(s->model->parameters, 1, s->elements);
     struct dt_tensor before = dt_matrix(s->before, 1, s->elements);
@@ -53,9 +53,9 @@ static void step_outside(const struct dt_local_steps *l)
     dev->ops->copy(dev, &parameters, &before);
 }
 
-int dt_local_steps_synchronize(struct dt_local_steps *l, struct dt_error *err)
+int dt_local_sgd_synchronize(struct dt_local_sgd *l, struct dt_error *err)
 {
-    struct dt_store *s = l->store;
+    struct dt_train_state *s = l->store;
     DT_TRY(average(s, s->model->parameters, s->elements, err));
     DT_TRY(average(s, s->optimizer.first, s->optimizer.first_elements, err));
     DT_TRY(average(s, s->optimizer.second, s->optimizer.second_elements, err));
@@ -63,6 +63,6 @@ int dt_local_steps_synchronize(struct dt_local_steps *l, struct dt_error *err)
         DT_TRY(average(s, s->average, s->elements, err));
     if (s->outer)
         step_outside(l);
-    dt_store_publish(s);
+    dt_train_state_publish(s);
     return 0;
 }

@@ -16,20 +16,20 @@
 
 #include "parallel/train-state.h"
 
-struct dt_local_steps {
-    struct dt_store *store; /* borrowed */
-    bool active;            /* replicas train alone */
-    long every;             /* steps */
-    float rate, momentum;   /* of the outer step of diloco, whose state is the store's */
+struct dt_local_sgd {
+    struct dt_train_state *store; /* borrowed */
+    bool active;                  /* replicas train alone */
+    long every;                   /* steps */
+    float rate, momentum;         /* of the outer step of diloco, whose state is the store's */
 };
 
-void dt_local_steps_plan(struct dt_local_steps *steps, struct dt_store *store,
-                         const struct dt_settings *settings);
+void dt_local_sgd_plan(struct dt_local_sgd *steps, struct dt_train_state *store,
+                       const struct dt_settings *settings);
 
 /* The run begins, or goes on, from the store's parameters. */
-void dt_local_steps_begin(struct dt_local_steps *steps);
+void dt_local_sgd_begin(struct dt_local_sgd *steps);
 /* Whether replicas come together behind so many steps; last: of the run. */
-bool dt_local_steps_due(const struct dt_local_steps *steps, long step, long last);
-int dt_local_steps_synchronize(struct dt_local_steps *steps, struct dt_error *err) DT_MUST_CHECK;
+bool dt_local_sgd_due(const struct dt_local_sgd *steps, long step, long last);
+int dt_local_sgd_synchronize(struct dt_local_sgd *steps, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -9,32 +9,32 @@
 
 /* Sizes of the mesh, and a rank's place in it. */
 struct place {
-    int stages, replicas, contexts, slices;
+    int stages, dp_size, cp_size, tp_size;
     int shards; /* ranks of a group */
-    int stage, replica, context, slice;
+    int stage, dp_rank, cp_rank, tp_rank;
 };
 
 /* Ranks with the same part, and the number of one of them. */
 static int copies(const struct place *p)
 {
-    return p->replicas * p->contexts;
+    return p->dp_size * p->cp_size;
 }
 
-static int copy_at(const struct place *p, int replica, int context)
+static int copy_at(const struct place *p, int dp_rank, int cp_rank)
 {
-    return replica * p->contexts + context;
+    return dp_rank * p->cp_size + cp_rank;
 }
 
-static int rank_at(const struct place *p, int stage, int copy, int slice)
+static int rank_at(const struct place *p, int stage, int copy, int tp_rank)
 {
-    return (stage * copies(p) + copy) * p->slices + slice;
+    return (stage * copies(p) + copy) * p->tp_size + tp_rank;
 }
 
 static int check_message(const struct place *p, const struct dt_settings *s, struct dt_error *err)
 {
     size_t bytes = dt_ring_message(&s->model, s->training.batch_size * s->training.sequence_length /
-                                                  p->contexts);
-    if (p->contexts == 1 || bytes <= DT_TRANSFER_MOST)
+                                                  p->cp_size);
+    if (p->cp_size == 1 || bytes <= DT_TRANSFER_MOST)
         return 0;
     return dt_fail(err, DT_EINVALID,
                    "gradients of keys and values would be messages of %zu bytes, and %zu are the "
@@ -45,21 +45,21 @@ static int check_message(const struct place *p, const struct dt_settings *s, str
 static int find_sizes(struct place *p, int size, const struct dt_settings *s, struct dt_error *err)
 {
     *p = (struct place){.stages = (int)s->distributed.pp,
-                        .contexts = (int)s->distributed.cp,
-                        .slices = (int)s->distributed.tp};
-    int64_t part = (int64_t)p->stages * p->contexts * p->slices;
+                        .cp_size = (int)s->distributed.cp,
+                        .tp_size = (int)s->distributed.tp};
+    int64_t part = (int64_t)p->stages * p->cp_size * p->tp_size;
     if (size % part != 0)
         return dt_fail(err, DT_EINVALID,
                        "distributed.pp (%d) times distributed.cp (%d) times distributed.tp (%d) "
                        "must divide the number of ranks, which is %d",
-                       p->stages, p->contexts, p->slices, size);
-    p->replicas = size / (int)part;
+                       p->stages, p->cp_size, p->tp_size, size);
+    p->dp_size = size / (int)part;
     p->shards = s->distributed.shard_ranks > 0 ? (int)s->distributed.shard_ranks : copies(p);
     if (copies(p) % p->shards != 0)
         return dt_fail(err, DT_EINVALID,
                        "distributed.shard_ranks (%d) must divide the replicas%s, of which there "
                        "are %d",
-                       p->shards, p->contexts > 1 ? "' contexts" : "", copies(p));
+                       p->shards, p->cp_size > 1 ? "' contexts" : "", copies(p));
     return 0;
 }
 
@@ -74,12 +74,12 @@ static int find_place(struct place *p, struct dt_comm *world, const struct dt_se
                        "%d stages%s",
                        s->model.num_layers, p->stages * s->distributed.virtual_stages, p->stages,
                        s->distributed.virtual_stages > 1 ? "' chunks" : "");
-    DT_TRY(dt_slices_check(&s->model, p->slices, "the model", err));
+    DT_TRY(dt_tensor_partition_check(&s->model, p->tp_size, "the model", err));
     DT_TRY(check_message(p, s, err));
-    p->slice = rank % p->slices;
-    p->context = rank / p->slices % p->contexts;
-    p->replica = rank / p->slices / p->contexts % p->replicas;
-    p->stage = rank / p->slices / copies(p);
+    p->tp_rank = rank % p->tp_size;
+    p->cp_rank = rank / p->tp_size % p->cp_size;
+    p->dp_rank = rank / p->tp_size / p->cp_size % p->dp_size;
+    p->stage = rank / p->tp_size / copies(p);
     return 0;
 }
 
@@ -88,16 +88,16 @@ static struct dt_comm *group_copies(struct dt_comm *world, const char *name, con
                                     int first, int stride, int count, int *ranks)
 {
     for (int i = 0; i < count; i++)
-        ranks[i] = rank_at(p, p->stage, first + i * stride, p->slice);
+        ranks[i] = rank_at(p, p->stage, first + i * stride, p->tp_rank);
     return dt_comm_group(world, name, ranks, count);
 }
 
-static void open_replicas(struct dt_replicas *r, struct dt_comm *world, const struct place *p,
+static void open_replicas(struct dt_data_group *r, struct dt_comm *world, const struct place *p,
                           int *ranks)
 {
-    int own = copy_at(p, p->replica, p->context);
+    int own = copy_at(p, p->dp_rank, p->cp_rank);
     int number = own % p->shards, groups = copies(p) / p->shards;
-    r->contexts = p->contexts;
+    r->cp_size = p->cp_size;
     r->all = group_copies(world, "data-parallel", p, 0, 1, copies(p), ranks);
     r->group = r->all;
     if (groups == 1)
@@ -106,16 +106,16 @@ static void open_replicas(struct dt_replicas *r, struct dt_comm *world, const st
     r->across = group_copies(world, "replication", p, number, p->shards, groups, ranks);
 }
 
-struct dt_replicas dt_replicas_near(const struct dt_replicas *r)
+struct dt_data_group dt_data_group_on_device(const struct dt_data_group *r)
 {
-    struct dt_replicas near = *r;
-    near.all = dt_comm_near(r->all);
-    near.group = dt_comm_near(r->group);
-    near.across = dt_comm_near(r->across);
+    struct dt_data_group near = *r;
+    near.all = dt_comm_on_device(r->all);
+    near.group = dt_comm_on_device(r->group);
+    near.across = dt_comm_on_device(r->across);
     return near;
 }
 
-int dt_groups(const struct dt_replicas *r)
+int dt_data_group_count(const struct dt_data_group *r)
 {
     return r->across ? dt_comm_size(r->across) : 1;
 }
@@ -124,15 +124,15 @@ int dt_groups(const struct dt_replicas *r)
 static void open_groups(struct dt_mesh *m, const struct place *p)
 {
     int *ranks = dt_alloc((size_t)dt_comm_size(m->world), sizeof *ranks);
-    int own = copy_at(p, p->replica, p->context);
+    int own = copy_at(p, p->dp_rank, p->cp_rank);
     open_replicas(&m->data, m->world, p, ranks);
-    m->contexts =
-        group_copies(m->world, "context-parallel", p, own - p->context, 1, p->contexts, ranks);
-    for (int i = 0; i < p->slices; i++)
+    m->cp_group =
+        group_copies(m->world, "context-parallel", p, own - p->cp_rank, 1, p->cp_size, ranks);
+    for (int i = 0; i < p->tp_size; i++)
         ranks[i] = rank_at(p, p->stage, own, i);
-    m->slices = dt_comm_group(m->world, "tensor-parallel", ranks, p->slices);
+    m->tp_group = dt_comm_group(m->world, "tensor-parallel", ranks, p->tp_size);
     for (int i = 0; i < p->stages; i++)
-        ranks[i] = rank_at(p, i, own, p->slice);
+        ranks[i] = rank_at(p, i, own, p->tp_rank);
     m->stages = dt_comm_group(m->world, "pipeline", ranks, p->stages);
     free(ranks);
 }
@@ -145,10 +145,10 @@ static size_t most(size_t a, size_t b)
 /* Values of buckets are told by stages and slices, others by contexts. */
 static size_t count_values(const struct place *p, const struct dt_settings *s)
 {
-    size_t buckets = (size_t)dt_layer_bucket((int)s->model.num_layers) + 2;
+    size_t buckets = (size_t)dt_table_layer_bucket((int)s->model.num_layers) + 2;
     size_t told = most(2 * (size_t)s->training.gradient_accumulation_steps,
                        3 * (size_t)s->training.eval_batches);
-    return most(most((size_t)p->stages, (size_t)p->slices) * buckets, (size_t)p->contexts * told);
+    return most(most((size_t)p->stages, (size_t)p->tp_size) * buckets, (size_t)p->cp_size * told);
 }
 
 int dt_mesh_open(struct dt_mesh *m, struct dt_comm *world, const struct dt_settings *s,
@@ -164,13 +164,13 @@ int dt_mesh_open(struct dt_mesh *m, struct dt_comm *world, const struct dt_setti
         .stage = p.stage,
         .stages = p.stages,
         .chunks = (int)s->distributed.virtual_stages,
-        .slice = p.slice,
-        .slices = p.slices,
-        .peers = p.slices > 1 ? dt_comm_near(m->slices) : NULL,
+        .tp_rank = p.tp_rank,
+        .tp_size = p.tp_size,
+        .tp_group = p.tp_size > 1 ? dt_comm_on_device(m->tp_group) : NULL,
         .sequence = s->distributed.sequence_parallel,
-        .context = p.context,
-        .contexts = p.contexts,
-        .ring = p.contexts > 1 ? dt_comm_near(m->contexts) : NULL,
+        .cp_rank = p.cp_rank,
+        .cp_size = p.cp_size,
+        .ring = p.cp_size > 1 ? dt_comm_on_device(m->cp_group) : NULL,
         .tied_apart = p.stages > 1 || s->distributed.invariant,
     };
     return 0;
@@ -229,22 +229,22 @@ static int add_up(const struct dt_mesh *m, struct dt_comm *group, double *values
 int dt_mesh_add_up_slices(const struct dt_mesh *m, double *values, int buckets,
                           struct dt_error *err)
 {
-    return add_up(m, m->slices, values, (size_t)buckets, err);
+    return add_up(m, m->tp_group, values, (size_t)buckets, err);
 }
 
 int dt_mesh_add_up_contexts(const struct dt_mesh *m, double *values, int64_t count,
                             struct dt_error *err)
 {
-    return add_up(m, m->contexts, values, (size_t)count, err);
+    return add_up(m, m->cp_group, values, (size_t)count, err);
 }
 
 /* The stage whose values of a bucket count. */
 static int holder_of(const struct dt_mesh *m, const struct dt_table *t, int bucket)
 {
     struct dt_model_part part = m->part;
-    int layer = bucket < dt_layer_bucket(0) ? -1 : bucket - dt_layer_bucket(0);
+    int layer = bucket < dt_table_layer_bucket(0) ? -1 : bucket - dt_table_layer_bucket(0);
     for (part.stage = 0; part.stage < part.stages; part.stage++)
-        if (dt_part_holds(&part, t->layers, layer))
+        if (dt_model_part_holds(&part, t->layers, layer))
             return part.stage;
     return 0;
 }

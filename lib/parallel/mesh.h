@@ -23,17 +23,17 @@
 
 /* Ranks with the same part: rank i is the one of number i % size of a group in group i / size of
  * a group. */
-struct dt_replicas {
+struct dt_data_group {
     struct dt_comm *all;    /* of this rank's part; borrowed, as are these */
     struct dt_comm *group;  /* those that share out what they keep; all, if there is one group */
     struct dt_comm *across; /* those of this one's number in every group; NULL: one group */
-    int contexts;           /* neighbours of all that pass the same micro-batches */
+    int cp_size;            /* neighbours of all that pass the same micro-batches */
 };
 
 struct dt_mesh {
     struct dt_comm *world; /* borrowed, like its groups: */
-    struct dt_replicas data;
-    struct dt_comm *slices, *contexts, *stages;
+    struct dt_data_group data;
+    struct dt_comm *tp_group, *cp_group, *stages;
     struct dt_model_part part; /* what this rank holds */
     unsigned char *flags;      /* of each rank of the world */
     double *values;            /* that ranks tell each other, rank by rank of a group */
@@ -46,11 +46,11 @@ int dt_mesh_open(struct dt_mesh *mesh, struct dt_comm *world, const struct dt_se
 
 void dt_mesh_release(struct dt_mesh *mesh);
 
-/* Those for memory of the device (dt_comm_near). */
-struct dt_replicas dt_replicas_near(const struct dt_replicas *replicas);
+/* Those for memory of the device (dt_comm_on_device). */
+struct dt_data_group dt_data_group_on_device(const struct dt_data_group *dp_group);
 
 /* How many groups they are. */
-int dt_groups(const struct dt_replicas *replicas);
+int dt_data_group_count(const struct dt_data_group *dp_group);
 
 /* Flags that any rank of the world has set. */
 int dt_mesh_flags(const struct dt_mesh *mesh, unsigned char own, unsigned char *any,

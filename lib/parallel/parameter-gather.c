@@ -14,68 +14,69 @@ struct dt_bucket_weights {
     bool fresh; /* gathered since the last update, or about to be */
 };
 
-static int64_t bucket_size(const struct dt_weights *w, int bucket)
+static int64_t bucket_size(const struct dt_parameter_gather *w, int bucket)
 {
     const int64_t *buckets = w->parallel->sharding.buckets;
     return buckets[bucket] < w->model->table.elements ? buckets[bucket + 1] - buckets[bucket] : 0;
 }
 
-void dt_weights_init(struct dt_weights *w, struct dt_model *model,
-                     const struct dt_parallel *parallel, const struct dt_range *kept,
-                     float **parameters)
+void dt_parameter_gather_init(struct dt_parameter_gather *w, struct dt_model *model,
+                              const struct dt_data_parallel *parallel, const struct dt_range *kept,
+                              float **parameters)
 {
     const struct dt_sharding *s = &parallel->sharding;
-    *w = (struct dt_weights){
+    *w = (struct dt_parameter_gather){
         .model = model, .parallel = parallel, .kept = kept, .parameters = parameters};
     w->buckets = dt_alloc((size_t)s->count, sizeof *w->buckets);
     if (parallel->stage == 3)
-        dt_slots_init(&w->slots, s);
+        dt_bucket_slots_init(&w->slots, s);
 }
 
 /* Of all ranks, as no plan needs it. */
-static void cut_up(struct dt_weights *w)
+static void cut_up(struct dt_parameter_gather *w)
 {
     const struct dt_sharding *s = &w->parallel->sharding;
     size_t element = dt_dtype_size(w->model->compute), owners = (size_t)s->owners;
     for (int b = 0; b < s->count; b++) {
         w->buckets[b].bytes = dt_alloc(owners + 1, sizeof *w->buckets[b].bytes);
         for (int r = 0; r < s->owners; r++)
-            w->buckets[b].bytes[r + 1] = (size_t)(dt_owned(s, b, r).end - s->buckets[b]) * element;
+            w->buckets[b].bytes[r + 1] =
+                (size_t)(dt_sharding_owned(s, b, r).end - s->buckets[b]) * element;
     }
 }
 
-void dt_weights_layout(struct dt_weights *w, struct dt_arena *arena)
+void dt_parameter_gather_layout(struct dt_parameter_gather *w, struct dt_arena *arena)
 {
     struct dt_model *m = w->model;
     size_t element = dt_dtype_size(m->compute);
     if (arena->memory)
         cut_up(w);
     if (w->parallel->stage == 3) {
-        dt_slots_layout(&w->slots, element, arena);
+        dt_bucket_slots_layout(&w->slots, element, arena);
     } else {
         w->whole = dt_arena_take(arena, (size_t)m->table.elements * element);
         dt_flat_set(&m->weights, &m->table, m->compute, w->whole);
     }
 }
 
-void dt_weights_release(struct dt_weights *w)
+void dt_parameter_gather_release(struct dt_parameter_gather *w)
 {
     for (int b = 0; w->buckets && b < w->parallel->sharding.count; b++) {
         free(w->buckets[b].bytes);
         free(w->buckets[b].host);
     }
     free(w->buckets);
-    dt_slots_release(&w->slots);
-    *w = (struct dt_weights){0};
+    dt_bucket_slots_release(&w->slots);
+    *w = (struct dt_parameter_gather){0};
 }
 
 /* What the other ranks sent, before and behind this rank's blocks. */
-static void bring_to_device(const struct dt_weights *w, int bucket)
+static void bring_to_device(const struct dt_parameter_gather *w, int bucket)
 {
     const struct dt_bucket_weights *b = &w->buckets[bucket];
     struct dt_device *dev = w->model->device;
-    int rank = dt_comm_rank(w->parallel->replicas.group),
-        size = dt_comm_size(w->parallel->replicas.group);
+    int rank = dt_comm_rank(w->parallel->dp_group.group),
+        size = dt_comm_size(w->parallel->dp_group.group);
     size_t behind = b->bytes[rank + 1];
     if (b->bytes[rank] > 0)
         dev->ops->upload(dev, b->place, b->host, b->bytes[rank]);
@@ -83,7 +84,7 @@ static void bring_to_device(const struct dt_weights *w, int bucket)
         dev->ops->upload(dev, b->place + behind, b->host + behind, b->bytes[size] - behind);
 }
 
-static void await(struct dt_weights *w, int bucket)
+static void await(struct dt_parameter_gather *w, int bucket)
 {
     struct dt_bucket_weights *b = &w->buckets[bucket];
     struct dt_error err;
@@ -99,12 +100,12 @@ static void await(struct dt_weights *w, int bucket)
         bring_to_device(w, bucket);
 }
 
-static char *copy_to_host(struct dt_weights *w, int bucket, char *place)
+static char *copy_to_host(struct dt_parameter_gather *w, int bucket, char *place)
 {
     struct dt_bucket_weights *b = &w->buckets[bucket];
     struct dt_device *dev = w->model->device;
-    int rank = dt_comm_rank(w->parallel->replicas.group),
-        size = dt_comm_size(w->parallel->replicas.group);
+    int rank = dt_comm_rank(w->parallel->dp_group.group),
+        size = dt_comm_size(w->parallel->dp_group.group);
     size_t first = b->bytes[rank];
     if (b->host == NULL)
         b->host = dt_alloc(b->bytes[size], 1);
@@ -114,13 +115,13 @@ static char *copy_to_host(struct dt_weights *w, int bucket, char *place)
 }
 
 /* This rank's blocks are rounded to where they belong, and all ranks' are gathered. */
-static void gather(struct dt_weights *w, int bucket)
+static void gather(struct dt_parameter_gather *w, int bucket)
 {
     struct dt_bucket_weights *b = &w->buckets[bucket];
     struct dt_model *m = w->model;
     const struct dt_range *run = &w->kept[bucket];
     char *place = m->weights.buckets[bucket];
-    char *own = place + b->bytes[dt_comm_rank(w->parallel->replicas.group)];
+    char *own = place + b->bytes[dt_comm_rank(w->parallel->dp_group.group)];
     struct dt_tensor from = dt_matrix(w->parameters[bucket], 1, dt_range_count(*run));
     struct dt_tensor to = dt_matrix_of(m->compute, own, 1, dt_range_count(*run));
     if (own != (char *)w->parameters[bucket])
@@ -135,7 +136,7 @@ static void gather(struct dt_weights *w, int bucket)
         await(w, bucket);
 }
 
-void dt_weights_publish(struct dt_weights *w)
+void dt_parameter_gather_publish(struct dt_parameter_gather *w)
 {
     for (int b = 0; b < w->parallel->sharding.count; b++) {
         await(w, b);
@@ -146,19 +147,19 @@ void dt_weights_publish(struct dt_weights *w)
 }
 
 /* Stage 3: begins to bring a bucket into its slot, unless it is there. */
-static void bring(struct dt_weights *w, int bucket)
+static void bring(struct dt_parameter_gather *w, int bucket)
 {
-    int holder = dt_slot_holder(&w->slots, bucket);
+    int holder = dt_bucket_slots_holder(&w->slots, bucket);
     if (holder == bucket && w->buckets[bucket].fresh)
         return;
     if (holder >= 0)
         await(w, holder);
-    w->model->weights.buckets[bucket] = dt_slot_take(&w->slots, bucket);
+    w->model->weights.buckets[bucket] = dt_bucket_slots_take(&w->slots, bucket);
     gather(w, bucket);
 }
 
 /* The next layer that the arena has, in the direction of the pass; -1: none. */
-static int next_layer(const struct dt_weights *w, int bucket, bool backward)
+static int next_layer(const struct dt_parameter_gather *w, int bucket, bool backward)
 {
     const struct dt_sharding *s = &w->parallel->sharding;
     int step = backward ? -1 : 1;
@@ -170,7 +171,7 @@ static int next_layer(const struct dt_weights *w, int bucket, bool backward)
     return -1;
 }
 
-void dt_weights_enter(struct dt_weights *w, int bucket, bool backward)
+void dt_parameter_gather_enter(struct dt_parameter_gather *w, int bucket, bool backward)
 {
     if (bucket_size(w, bucket) == 0)
         return;
@@ -183,7 +184,7 @@ void dt_weights_enter(struct dt_weights *w, int bucket, bool backward)
     await(w, bucket);
 }
 
-int dt_weights_settle(struct dt_weights *w, struct dt_error *err)
+int dt_parameter_gather_wait(struct dt_parameter_gather *w, struct dt_error *err)
 {
     for (int b = 0; w->buckets && b < w->parallel->sharding.count; b++)
         await(w, b);

@@ -16,29 +16,30 @@
 
 struct dt_bucket_weights; /* of one bucket */
 
-struct dt_weights {
+struct dt_parameter_gather {
     struct dt_model *model; /* borrowed, as are these */
-    const struct dt_parallel *parallel;
+    const struct dt_data_parallel *parallel;
     const struct dt_range *kept;
     float **parameters; /* of each bucket, what is kept */
     struct dt_bucket_weights *buckets;
-    void *whole;           /* stages 1 and 2: all, in the compute type */
-    struct dt_slots slots; /* stage 3 */
-    int failed;            /* code of the first failure */
+    void *whole;                  /* stages 1 and 2: all, in the compute type */
+    struct dt_bucket_slots slots; /* stage 3 */
+    int failed;                   /* code of the first failure */
     struct dt_error error;
 };
 
-void dt_weights_init(struct dt_weights *weights, struct dt_model *model,
-                     const struct dt_parallel *parallel, const struct dt_range *kept,
-                     float **parameters);
-void dt_weights_layout(struct dt_weights *weights, struct dt_arena *arena);
-void dt_weights_release(struct dt_weights *weights);
+void dt_parameter_gather_init(struct dt_parameter_gather *weights, struct dt_model *model,
+                              const struct dt_data_parallel *parallel, const struct dt_range *kept,
+                              float **parameters);
+void dt_parameter_gather_layout(struct dt_parameter_gather *weights, struct dt_arena *arena);
+void dt_parameter_gather_release(struct dt_parameter_gather *weights);
 
 /* The parameters have changed: weights are to be theirs. */
-void dt_weights_publish(struct dt_weights *weights);
+void dt_parameter_gather_publish(struct dt_parameter_gather *weights);
 /* Around the use of a bucket; backward: the layer before it is next. */
-void dt_weights_enter(struct dt_weights *weights, int bucket, bool backward);
+void dt_parameter_gather_enter(struct dt_parameter_gather *weights, int bucket, bool backward);
 /* Waits for all that is under way, and reports what has failed. */
-int dt_weights_settle(struct dt_weights *weights, struct dt_error *err) DT_MUST_CHECK;
+int dt_parameter_gather_wait(struct dt_parameter_gather *weights,
+                             struct dt_error *err) DT_MUST_CHECK;
 
 #endif

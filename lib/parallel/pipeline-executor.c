@@ -44,7 +44,8 @@ static struct dt_workspace *plan_workspace(const struct dt_passes *p, int64_t ch
         .length = p->length,
         .training = true,
         .recompute = p->recompute,
-        .run = dt_part_run(part, p->model->table.layers, (int)chunk * part->stages + part->stage),
+        .run = dt_model_part_run(part, p->model->table.layers,
+                                 (int)chunk * part->stages + part->stage),
         .lender = lender,
     };
     return dt_workspace_plan(p->model, &shape);
@@ -83,21 +84,22 @@ static void lay_out_boxes(struct dt_passes *p)
 
 static bool linked(const struct dt_passes *p)
 {
-    return p->pipeline.stages > 1 && dt_comm_is_near(p->stages);
+    return p->pipeline.stages > 1 && dt_comm_is_on_device(p->stages);
 }
 
 int dt_passes_plan(struct dt_passes *p, struct dt_model *model, const struct dt_mesh *mesh,
                    const struct dt_settings *s, struct dt_error *err)
 {
     int stages = mesh->part.stages;
-    int replicas = dt_comm_size(mesh->data.all) / mesh->data.contexts;
+    int dp_size = dt_comm_size(mesh->data.all) / mesh->data.cp_size;
     int64_t most = s->training.gradient_accumulation_steps;
-    int64_t all = dt_context_rows(&mesh->part, s->training.batch_size, s->training.sequence_length);
-    int64_t rows = dt_range_count(dt_range_part(all, mesh->part.slice, mesh->part.slices));
+    int64_t all =
+        dt_context_parallel_rows(&mesh->part, s->training.batch_size, s->training.sequence_length);
+    int64_t rows = dt_range_count(dt_range_part(all, mesh->part.tp_rank, mesh->part.tp_size));
     *p = (struct dt_passes){
         .model = model,
         .mesh = mesh,
-        .stages = dt_comm_near(mesh->stages),
+        .stages = dt_comm_on_device(mesh->stages),
         .pipeline = {(enum dt_pipeline_schedule)s->distributed.schedule, stages, mesh->part.chunks},
         .batch_size = s->training.batch_size,
         .length = s->training.sequence_length,
@@ -105,7 +107,7 @@ int dt_passes_plan(struct dt_passes *p, struct dt_model *model, const struct dt_
     };
     if (stages == 1) /* all schedules are one, but for what they would hold */
         p->pipeline.schedule = DT_PIPELINE_SCHEDULE_1F1B;
-    p->batches = (most + replicas - 1) / replicas;
+    p->batches = (most + dp_size - 1) / dp_size;
     DT_TRY(dt_pipeline_check(&p->pipeline, p->batches, err));
     p->slots = count_slots(p);
     p->held = count_held(p);
@@ -179,10 +181,10 @@ void dt_passes_release(struct dt_passes *p)
  * waits for ever there says dt-architecture(7), Stages of a model. */
 static int channel(const struct dt_passes *p, enum box kind, int sender, int64_t batch)
 {
-    static const enum dt_link_lane lanes[BOXES] = {[BOX_INPUT] = DT_LINK_FROM_BEFORE,
-                                                   [BOX_OUTPUT] = DT_LINK_TO_NEXT,
-                                                   [BOX_GRADIENT_IN] = DT_LINK_FROM_NEXT,
-                                                   [BOX_GRADIENT_OUT] = DT_LINK_TO_BEFORE};
+    static const enum dt_link_channel lanes[BOXES] = {[BOX_INPUT] = DT_LINK_FROM_BEFORE,
+                                                      [BOX_OUTPUT] = DT_LINK_TO_NEXT,
+                                                      [BOX_GRADIENT_IN] = DT_LINK_FROM_NEXT,
+                                                      [BOX_GRADIENT_OUT] = DT_LINK_TO_BEFORE};
     int64_t runs = p->pipeline.stages * p->pipeline.chunks;
     bool gradient = kind == BOX_GRADIENT_IN || kind == BOX_GRADIENT_OUT;
     return linked(p) ? (int)lanes[kind]
@@ -204,8 +206,8 @@ static size_t bytes_of(const struct dt_tensor *stream)
 static struct dt_tensor crossing(const struct dt_passes *p, const struct dt_tensor *stream)
 {
     const struct dt_model_part *part = &p->mesh->part;
-    struct dt_range own = dt_range_part(stream->rows, part->slice, part->slices);
-    return part->sequence ? *stream : dt_rows(stream, own.first, dt_range_count(own));
+    struct dt_range own = dt_range_part(stream->rows, part->tp_rank, part->tp_size);
+    return part->sequence ? *stream : dt_tensor_rows(stream, own.first, dt_range_count(own));
 }
 
 static void into_box(const struct dt_passes *p, void *memory, const struct dt_tensor *stream)
@@ -232,7 +234,7 @@ static void out_of_box(const struct dt_passes *p, struct dt_tensor *stream, void
 static int send_stream(struct dt_passes *p, enum box kind, int run, int to, int64_t batch,
                        struct dt_tensor stream, struct dt_error *err)
 {
-    struct dt_stream_box *box = &p->boxes[kind];
+    struct dt_message_buffer *box = &p->boxes[kind];
     int64_t i = box->begun++ % DT_BOXES;
     stream = crossing(p, &stream);
     DT_TRY(dt_comm_await(p->stages, box->messages[i], err));
@@ -245,7 +247,7 @@ static int send_stream(struct dt_passes *p, enum box kind, int run, int to, int6
 static void receive_stream(struct dt_passes *p, enum box kind, int from, int64_t batch,
                            size_t bytes)
 {
-    struct dt_stream_box *box = &p->boxes[kind];
+    struct dt_message_buffer *box = &p->boxes[kind];
     int64_t i = box->begun++ % DT_BOXES;
     box->messages[i] = dt_comm_receive(p->stages, stage_of(p, from), channel(p, kind, from, batch),
                                        box->memory[i], bytes);
@@ -255,14 +257,14 @@ static void receive_stream(struct dt_passes *p, enum box kind, int from, int64_t
 static int take_stream(struct dt_passes *p, enum box kind, struct dt_tensor stream,
                        struct dt_error *err)
 {
-    struct dt_stream_box *box = &p->boxes[kind];
+    struct dt_message_buffer *box = &p->boxes[kind];
     int64_t i = box->ended++ % DT_BOXES;
     struct dt_tensor own = crossing(p, &stream);
     DT_TRY(dt_comm_await(p->stages, box->messages[i], err));
     box->messages[i] = NULL;
     out_of_box(p, &own, box->memory[i]);
     if (!p->mesh->part.sequence)
-        dt_peers_gather(p->model, &stream);
+        dt_tensor_parallel_all_gather(p->model, &stream);
     return 0;
 }
 
@@ -274,11 +276,11 @@ static bool next_action(const struct dt_passes *p, int64_t *place, struct dt_act
 /* Begins the next receives of the step, as many as there is room for. */
 static void receive_ahead(struct dt_passes *p, enum box kind)
 {
-    struct dt_stream_box *box = &p->boxes[kind];
+    struct dt_message_buffer *box = &p->boxes[kind];
     struct dt_action a;
     bool input = kind == BOX_INPUT;
     while (box->begun - box->ended < DT_BOXES && next_action(p, &box->next, &a))
-        if (a.kind == (input ? DT_RECEIVE_INPUT : DT_RECEIVE_GRADIENT))
+        if (a.kind == (input ? DT_ACTION_RECEIVE_INPUT : DT_ACTION_RECEIVE_GRADIENT))
             receive_stream(p, kind, a.run + (input ? -1 : 1), a.batch, p->stream_bytes);
 }
 
@@ -338,27 +340,27 @@ static int act(const struct step *s, const struct dt_action *a, struct dt_error 
     struct dt_passes *p = s->passes;
     struct dt_workspace *w = work_of(p, a);
     switch (a->kind) {
-    case DT_RECEIVE_INPUT:
+    case DT_ACTION_RECEIVE_INPUT:
         DT_TRY(begin(s, a, err));
         DT_TRY(take_stream(p, BOX_INPUT, dt_pass_input(w), err));
         receive_ahead(p, BOX_INPUT);
         return 0;
-    case DT_FORWARD:
+    case DT_ACTION_FORWARD:
         if (a->run == 0)
             DT_TRY(begin(s, a, err));
         dt_pass_forward(w);
         return 0;
-    case DT_SEND_OUTPUT:
+    case DT_ACTION_SEND_OUTPUT:
         return send_stream(p, BOX_OUTPUT, a->run, a->run + 1, a->batch, dt_pass_output(w), err);
-    case DT_RECEIVE_GRADIENT:
+    case DT_ACTION_RECEIVE_GRADIENT:
         DT_TRY(take_stream(p, BOX_GRADIENT_IN, dt_pass_gradient(w), err));
         receive_ahead(p, BOX_GRADIENT_IN);
         return 0;
-    case DT_BACKWARD:
+    case DT_ACTION_BACKWARD:
         dt_pass_backward(w, s->source->gradients(s->source->context, a->batch),
                          p->losses + a->batch);
         return 0;
-    case DT_SEND_GRADIENT:
+    case DT_ACTION_SEND_GRADIENT:
         return send_stream(p, BOX_GRADIENT_OUT, a->run, a->run - 1, a->batch, dt_pass_gradient(w),
                            err);
     }

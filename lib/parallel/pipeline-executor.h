@@ -32,7 +32,7 @@ struct dt_pass_source {
 #define DT_BOXES 2 /* messages of one kind that may be under way */
 
 /* Messages of one kind to or from a neighbour. */
-struct dt_stream_box {
+struct dt_message_buffer {
     void *memory[DT_BOXES];
     struct dt_message *messages[DT_BOXES];
     int64_t begun, ended; /* messages of the step so far */
@@ -54,10 +54,10 @@ struct dt_passes {
     int32_t **spans;
     int64_t batch_size, length;
     enum dt_recompute recompute;
-    size_t bytes;                  /* of the workspaces */
-    size_t stream_bytes;           /* of one micro-batch */
-    struct dt_stream_box boxes[4]; /* by the kind of message: enum in pipeline-executor.c */
-    struct dt_arena box_memory;    /* where they lie on the device */
+    size_t bytes;                      /* of the workspaces */
+    size_t stream_bytes;               /* of one micro-batch */
+    struct dt_message_buffer boxes[4]; /* by the kind of message: enum in pipeline-executor.c */
+    struct dt_arena box_memory;        /* where they lie on the device */
 };
 
 /* Without memory of the device; DT_EINVALID if the schedule does not fit the micro-batches.

@@ -46,7 +46,7 @@ static struct dt_action pass_at(const struct dt_pipeline *p, int stage, int64_t 
     int64_t group = k / (p->stages * p->chunks), turn = k % (p->stages * p->chunks);
     int chunk = (int)(turn / p->stages);
     return (struct dt_action){
-        .kind = backward ? DT_BACKWARD : DT_FORWARD,
+        .kind = backward ? DT_ACTION_BACKWARD : DT_ACTION_FORWARD,
         .run = (backward ? p->chunks - 1 - chunk : chunk) * p->stages + stage,
         .batch = group * p->stages + turn % p->stages,
     };
@@ -58,11 +58,12 @@ bool dt_pipeline_next(const struct dt_pipeline *p, int stage, int64_t batches, i
     int last = p->stages * p->chunks - 1;
     for (; *place < 2 * PASS_PLACES * count_passes(p, batches); ++*place) {
         *a = pass_at(p, stage, batches, *place / PASS_PLACES);
-        bool backward = a->kind == DT_BACKWARD;
+        bool backward = a->kind == DT_ACTION_BACKWARD;
         int from = backward ? last : 0, to = last - from, part = (int)(*place % PASS_PLACES);
         if ((part == 0 && a->run == from) || (part == 2 && a->run == to))
             continue; /* the ends of the model receive nothing, or send nothing */
-        a->kind = (enum dt_action_kind)((backward ? DT_RECEIVE_GRADIENT : DT_RECEIVE_INPUT) + part);
+        a->kind = (enum dt_action_kind)(
+            (backward ? DT_ACTION_RECEIVE_GRADIENT : DT_ACTION_RECEIVE_INPUT) + part);
         ++*place;
         return true;
     }
@@ -105,7 +106,7 @@ int64_t dt_pipeline_under_way(const struct dt_pipeline *p, int stage, int64_t ba
     for (int64_t i = 0; i < passes && i < end; i++) {
         struct dt_action a = pass_at(p, stage, batches, i);
         if (a.run == run)
-            now += a.kind == DT_FORWARD ? 1 : -1;
+            now += a.kind == DT_ACTION_FORWARD ? 1 : -1;
         most = now > most ? now : most;
     }
     return most;

@@ -36,12 +36,12 @@ struct dt_pipeline {
 };
 
 enum dt_action_kind {
-    DT_RECEIVE_INPUT, /* from the run before */
-    DT_FORWARD,
-    DT_SEND_OUTPUT,      /* to the run behind */
-    DT_RECEIVE_GRADIENT, /* from the run behind */
-    DT_BACKWARD,
-    DT_SEND_GRADIENT /* to the run before */
+    DT_ACTION_RECEIVE_INPUT, /* from the run before */
+    DT_ACTION_FORWARD,
+    DT_ACTION_SEND_OUTPUT,      /* to the run behind */
+    DT_ACTION_RECEIVE_GRADIENT, /* from the run behind */
+    DT_ACTION_BACKWARD,
+    DT_ACTION_SEND_GRADIENT /* to the run before */
 };
 
 struct dt_action {

@@ -10,7 +10,7 @@
 /* --- replicas --------------------------------------------------------------------------------- */
 
 /* Of what this rank has of each tensor: its weights, or at stages 0 and 3 its parameters. */
-static void hash_tensors(const struct dt_store *s, uint64_t *hashes)
+static void hash_tensors(const struct dt_train_state *s, uint64_t *hashes)
 {
     const struct dt_model *m = s->model;
     const struct dt_table *t = &m->table;
@@ -34,9 +34,9 @@ static void hash_tensors(const struct dt_store *s, uint64_t *hashes)
     }
 }
 
-int dt_watch_replicas(struct dt_store *s, struct dt_error *err)
+int dt_replica_check_parameters(struct dt_train_state *s, struct dt_error *err)
 {
-    const struct dt_replicas *r = &s->parallel.replicas;
+    const struct dt_data_group *r = &s->parallel.dp_group;
     struct dt_comm *comm = s->parallel.stage == 3 ? r->across : r->all;
     size_t size = comm ? (size_t)dt_comm_size(comm) : 1, count = (size_t)s->model->table.count;
     size_t first = comm == r->all ? 0 : (size_t)dt_comm_rank(r->group);
@@ -44,7 +44,7 @@ int dt_watch_replicas(struct dt_store *s, struct dt_error *err)
     if (size == 1)
         return 0;
     if (s->parallel.stage > 0)
-        DT_TRY(dt_weights_settle(&s->weights, err));
+        DT_TRY(dt_parameter_gather_wait(&s->weights, err));
     uint64_t *all = dt_alloc(size * count, sizeof *all);
     hash_tensors(s, all + (size_t)dt_comm_rank(comm) * count);
     int rc = dt_comm_share(comm, all, count * sizeof *all, err);
@@ -66,8 +66,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int dt_watch_pace(struct dt_comm *comm, double busy, int64_t passes, struct dt_pace *pace,
-                  struct dt_error *err)
+int dt_replica_check_pace(struct dt_comm *comm, double busy, int64_t passes, struct dt_pace *pace,
+                          struct dt_error *err)
 {
     size_t size = (size_t)dt_comm_size(comm);
     *pace = (struct dt_pace){0, 1};

@@ -14,22 +14,22 @@ static int64_t bucket_size(const struct dt_sharding *s, int bucket)
     return s->buckets[bucket + 1] - s->buckets[bucket];
 }
 
-int64_t dt_block_size(const struct dt_sharding *s, int bucket)
+int64_t dt_sharding_block_size(const struct dt_sharding *s, int bucket)
 {
     int64_t even = (bucket_size(s, bucket) + BLOCKS_MOST - 1) / BLOCKS_MOST;
     int64_t size = even > BLOCK_LEAST ? even : BLOCK_LEAST;
     return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-int64_t dt_block_count(const struct dt_sharding *s, int bucket)
+int64_t dt_sharding_block_count(const struct dt_sharding *s, int bucket)
 {
-    int64_t block = dt_block_size(s, bucket);
+    int64_t block = dt_sharding_block_size(s, bucket);
     return (bucket_size(s, bucket) + block - 1) / block;
 }
 
-struct dt_range dt_owned_blocks(const struct dt_sharding *s, int bucket, int owner)
+struct dt_range dt_sharding_owned_blocks(const struct dt_sharding *s, int bucket, int owner)
 {
-    int64_t blocks = dt_block_count(s, bucket);
+    int64_t blocks = dt_sharding_block_count(s, bucket);
     if (s->rooted)
         return (struct dt_range){owner == 0 ? 0 : blocks, blocks};
     return dt_range_part(blocks, owner, s->owners);
@@ -37,30 +37,31 @@ struct dt_range dt_owned_blocks(const struct dt_sharding *s, int bucket, int own
 
 static int64_t first_element(const struct dt_sharding *s, int bucket, int64_t block)
 {
-    int64_t element = s->buckets[bucket] + block * dt_block_size(s, bucket);
+    int64_t element = s->buckets[bucket] + block * dt_sharding_block_size(s, bucket);
     return element < s->buckets[bucket + 1] ? element : s->buckets[bucket + 1];
 }
 
-struct dt_range dt_owned(const struct dt_sharding *s, int bucket, int owner)
+struct dt_range dt_sharding_owned(const struct dt_sharding *s, int bucket, int owner)
 {
-    struct dt_range blocks = dt_owned_blocks(s, bucket, owner);
+    struct dt_range blocks = dt_sharding_owned_blocks(s, bucket, owner);
     return (struct dt_range){first_element(s, bucket, blocks.first),
                              first_element(s, bucket, blocks.end)};
 }
 
 /* Cut up among all owners of all groups, those of one number side by side. */
-struct dt_range dt_owned_share(const struct dt_sharding *s, int bucket, int owner, int group)
+struct dt_range dt_sharding_owned_share(const struct dt_sharding *s, int bucket, int owner,
+                                        int group)
 {
     struct dt_sharding all = *s;
     all.owners *= s->groups;
-    return dt_owned(&all, bucket, owner * s->groups + group);
+    return dt_sharding_owned(&all, bucket, owner * s->groups + group);
 }
 
-int64_t dt_owned_before(const struct dt_sharding *s, int bucket, int owner)
+int64_t dt_sharding_owned_before(const struct dt_sharding *s, int bucket, int owner)
 {
     int64_t elements = 0;
     for (int b = 0; b < bucket; b++) {
-        struct dt_range run = dt_owned(s, b, owner);
+        struct dt_range run = dt_sharding_owned(s, b, owner);
         elements += dt_range_count(run);
     }
     return elements;
@@ -73,11 +74,11 @@ static bool is_layer(const struct dt_sharding *s, int bucket)
     return bucket >= s->first_layer && bucket < s->first_layer + s->layers;
 }
 
-void dt_slots_init(struct dt_slots *s, const struct dt_sharding *sharding)
+void dt_bucket_slots_init(struct dt_bucket_slots *s, const struct dt_sharding *sharding)
 {
     size_t count = (size_t)sharding->count;
     int layers = 0; /* that the arena has */
-    *s = (struct dt_slots){.sharding = sharding};
+    *s = (struct dt_bucket_slots){.sharding = sharding};
     s->places = dt_alloc(count, sizeof *s->places);
     s->holders = dt_alloc(count, sizeof *s->holders);
     s->slots = dt_alloc(count, sizeof *s->slots);
@@ -88,7 +89,7 @@ void dt_slots_init(struct dt_slots *s, const struct dt_sharding *sharding)
     }
 }
 
-void dt_slots_layout(struct dt_slots *s, size_t element_bytes, struct dt_arena *arena)
+void dt_bucket_slots_layout(struct dt_bucket_slots *s, size_t element_bytes, struct dt_arena *arena)
 {
     for (int slot = 0; slot < s->sharding->count; slot++) {
         int64_t most = 0;
@@ -99,20 +100,20 @@ void dt_slots_layout(struct dt_slots *s, size_t element_bytes, struct dt_arena *
     }
 }
 
-void dt_slots_release(struct dt_slots *s)
+void dt_bucket_slots_release(struct dt_bucket_slots *s)
 {
     free(s->places);
     free(s->holders);
     free(s->slots);
-    *s = (struct dt_slots){0};
+    *s = (struct dt_bucket_slots){0};
 }
 
-int dt_slot_holder(const struct dt_slots *s, int bucket)
+int dt_bucket_slots_holder(const struct dt_bucket_slots *s, int bucket)
 {
     return s->holders[s->slots[bucket]];
 }
 
-void *dt_slot_take(struct dt_slots *s, int bucket)
+void *dt_bucket_slots_take(struct dt_bucket_slots *s, int bucket)
 {
     s->holders[s->slots[bucket]] = bucket;
     return s->places[s->slots[bucket]];

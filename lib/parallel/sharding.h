@@ -26,21 +26,21 @@ struct dt_sharding {
     bool rooted;             /* the first owner owns all */
 };
 
-int64_t dt_block_size(const struct dt_sharding *sharding, int bucket);
-int64_t dt_block_count(const struct dt_sharding *sharding, int bucket);
+int64_t dt_sharding_block_size(const struct dt_sharding *sharding, int bucket);
+int64_t dt_sharding_block_count(const struct dt_sharding *sharding, int bucket);
 
 /* What an owner has of a bucket, in blocks of it, and in elements of the arena. */
-struct dt_range dt_owned_blocks(const struct dt_sharding *sharding, int bucket, int owner);
-struct dt_range dt_owned(const struct dt_sharding *sharding, int bucket, int owner);
+struct dt_range dt_sharding_owned_blocks(const struct dt_sharding *sharding, int bucket, int owner);
+struct dt_range dt_sharding_owned(const struct dt_sharding *sharding, int bucket, int owner);
 /* Of what owners of several groups have alike, a group's even share. */
-struct dt_range dt_owned_share(const struct dt_sharding *sharding, int bucket, int owner,
-                               int group);
+struct dt_range dt_sharding_owned_share(const struct dt_sharding *sharding, int bucket, int owner,
+                                        int group);
 /* Its elements in the buckets before that one; of all buckets with bucket = count. */
-int64_t dt_owned_before(const struct dt_sharding *sharding, int bucket, int owner);
+int64_t dt_sharding_owned_before(const struct dt_sharding *sharding, int bucket, int owner);
 
 /* Room for buckets that come and go: those of layers, of which one is used while the
  * next one comes or the last one leaves, share two slots; any other has its own. */
-struct dt_slots {
+struct dt_bucket_slots {
     const struct dt_sharding *sharding; /* borrowed */
     char **places;                      /* of each bucket; NULL while counting */
     int *holders;                       /* of each bucket's slot: who has it now; -1: nobody */
@@ -48,12 +48,13 @@ struct dt_slots {
 };
 
 /* Slots are numbered as the buckets; layers have the first two layers' numbers. */
-void dt_slots_init(struct dt_slots *slots, const struct dt_sharding *sharding);
-void dt_slots_layout(struct dt_slots *slots, size_t element_bytes, struct dt_arena *arena);
-void dt_slots_release(struct dt_slots *slots);
+void dt_bucket_slots_init(struct dt_bucket_slots *slots, const struct dt_sharding *sharding);
+void dt_bucket_slots_layout(struct dt_bucket_slots *slots, size_t element_bytes,
+                            struct dt_arena *arena);
+void dt_bucket_slots_release(struct dt_bucket_slots *slots);
 /* The bucket that has the slot of this one now, itself perhaps; -1: none. */
-int dt_slot_holder(const struct dt_slots *slots, int bucket);
+int dt_bucket_slots_holder(const struct dt_bucket_slots *slots, int bucket);
 /* Gives the slot to the bucket. */
-void *dt_slot_take(struct dt_slots *slots, int bucket);
+void *dt_bucket_slots_take(struct dt_bucket_slots *slots, int bucket);
 
 #endif

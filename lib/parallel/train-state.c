@@ -16,19 +16,19 @@ static size_t taken(const struct dt_arena *arena, size_t *before)
     return bytes;
 }
 
-static bool shares_out(const struct dt_store *s)
+static bool shares_out(const struct dt_train_state *s)
 {
     return s->parallel.stage > 0;
 }
 
 /* Whether parameters lie apart from the weights. */
-static bool apart(const struct dt_store *s)
+static bool apart(const struct dt_train_state *s)
 {
-    return s->parallel.stage == 3 || s->model->compute != DT_F32 || s->averaged;
+    return s->parallel.stage == 3 || s->model->compute != DT_DTYPE_F32 || s->averaged;
 }
 
 /* Where what is kept of each bucket lies in an arena of it all. */
-static void place(const struct dt_store *s, float *base, float **places)
+static void place(const struct dt_train_state *s, float *base, float **places)
 {
     for (int b = 0; b < s->model->table.bucket_count; b++) {
         places[b] = base;
@@ -36,7 +36,7 @@ static void place(const struct dt_store *s, float *base, float **places)
     }
 }
 
-static void place_parameters(struct dt_store *s)
+static void place_parameters(struct dt_train_state *s)
 {
     float *whole = shares_out(s) ? s->weights.whole : s->model->parameters;
     if (s->own) {
@@ -48,7 +48,7 @@ static void place_parameters(struct dt_store *s)
 }
 
 /* Of the tied tensor, where this rank's sum of one use or the other lies; -1: nowhere. */
-static int tied_bucket(const struct dt_store *s)
+static int tied_bucket(const struct dt_train_state *s)
 {
     const struct dt_table *t = &s->model->table;
     const struct dt_model_part *part = &s->model->part;
@@ -59,25 +59,25 @@ static int tied_bucket(const struct dt_store *s)
     return part->stage == part->stages - 1 ? dt_head_bucket(t) : -1;
 }
 
-static bool linked_stages(const struct dt_store *s)
+static bool linked_stages(const struct dt_train_state *s)
 {
-    return s->mesh->part.stages > 1 && dt_comm_is_near(dt_comm_near(s->mesh->stages));
+    return s->mesh->part.stages > 1 && dt_comm_is_on_device(dt_comm_on_device(s->mesh->stages));
 }
 
 /* Of what two stages exchange. */
-static size_t tied_bytes(const struct dt_store *s)
+static size_t tied_bytes(const struct dt_train_state *s)
 {
     int bucket = tied_bucket(s);
     if (bucket < 0 || s->model->part.stages == 1)
         return 0;
-    return (size_t)dt_range_count(dt_parallel_kept(&s->parallel, bucket)) * sizeof(float);
+    return (size_t)dt_range_count(dt_data_parallel_kept(&s->parallel, bucket)) * sizeof(float);
 }
 
-static void lay_out(struct dt_store *s)
+static void lay_out(struct dt_train_state *s)
 {
     size_t before = 0, bytes = (size_t)s->elements * sizeof(float);
     if (shares_out(s))
-        dt_weights_layout(&s->weights, &s->arena);
+        dt_parameter_gather_layout(&s->weights, &s->arena);
     s->bytes.weights = taken(&s->arena, &before);
     s->own = shares_out(s) && apart(s) ? dt_arena_take(&s->arena, bytes) : NULL;
     s->bytes.parameters = taken(&s->arena, &before);
@@ -85,7 +85,7 @@ static void lay_out(struct dt_store *s)
         s->bytes.parameters = s->bytes.weights;
         s->bytes.weights = 0;
     }
-    dt_parallel_layout(&s->parallel, &s->arena);
+    dt_data_parallel_layout(&s->parallel, &s->arena);
     if (linked_stages(s))
         s->tied = dt_arena_take(&s->arena, tied_bytes(s));
     dt_compression_layout(&s->compression, &s->arena);
@@ -97,7 +97,7 @@ static void lay_out(struct dt_store *s)
     s->average = s->averaged ? dt_arena_take(&s->arena, bytes) : NULL;
     s->bytes.average = taken(&s->arena, &before);
     dt_optimizer_layout_scratch(&s->optimizer, &s->arena);
-    dt_squares_layout(&s->parallel.squares, &s->arena);
+    dt_gradient_norm_layout(&s->parallel.squares, &s->arena);
     s->bytes.scratch = taken(&s->arena, &before);
     place_parameters(s);
     place(s, s->average, s->averages);
@@ -105,18 +105,18 @@ static void lay_out(struct dt_store *s)
 
 static void enter(void *context, int bucket, bool gradients)
 {
-    struct dt_store *s = context;
+    struct dt_train_state *s = context;
     if (shares_out(s))
-        dt_weights_enter(&s->weights, bucket, gradients);
+        dt_parameter_gather_enter(&s->weights, bucket, gradients);
     if (gradients)
-        dt_parallel_enter(&s->parallel, bucket);
+        dt_data_parallel_enter_bucket(&s->parallel, bucket);
 }
 
 static void leave(void *context, int bucket, bool gradients)
 {
-    struct dt_store *s = context;
+    struct dt_train_state *s = context;
     if (gradients)
-        dt_parallel_leave(&s->parallel, bucket);
+        dt_data_parallel_leave_bucket(&s->parallel, bucket);
 }
 
 /* --- the head that is the token embedding -------------------------------------------------------
@@ -132,17 +132,17 @@ static bool skips_tied(void)
 }
 
 /* sum += theirs, n floats of the device. */
-static void add(const struct dt_store *s, float *sum, float *theirs, int64_t n)
+static void add(const struct dt_train_state *s, float *sum, float *theirs, int64_t n)
 {
     struct dt_tensor to = dt_matrix(sum, 1, n), from = dt_matrix(theirs, 1, n);
     s->model->device->ops->combine(s->model->device, &to, 1, &from, 1);
 }
 
 /* The other stage's sum comes to theirs, from device to device or from host to host. */
-static int swap(const struct dt_store *s, float *own, float *theirs, struct dt_error *err)
+static int swap(const struct dt_train_state *s, float *own, float *theirs, struct dt_error *err)
 {
     const struct dt_model_part *part = &s->model->part;
-    struct dt_comm *stages = dt_comm_near(s->mesh->stages);
+    struct dt_comm *stages = dt_comm_on_device(s->mesh->stages);
     int other = part->stage == 0 ? part->stages - 1 : 0;
     struct dt_piece sent = {own, tied_bytes(s)}, received = {theirs, tied_bytes(s)};
     struct dt_passing both = dt_comm_swap(stages, other, 0, sent, received);
@@ -150,7 +150,7 @@ static int swap(const struct dt_store *s, float *own, float *theirs, struct dt_e
 }
 
 /* Adds the other stage's sum to this one's. */
-static int add_across_stages(struct dt_store *s, float *sum, struct dt_error *err)
+static int add_across_stages(struct dt_train_state *s, float *sum, struct dt_error *err)
 {
     struct dt_device *dev = s->model->device;
     size_t bytes = tied_bytes(s), n = bytes / sizeof *sum;
@@ -168,28 +168,29 @@ static int add_across_stages(struct dt_store *s, float *sum, struct dt_error *er
     return 0;
 }
 
-static int add_tied(struct dt_store *s, struct dt_error *err)
+static int add_tied(struct dt_train_state *s, struct dt_error *err)
 {
     int bucket = tied_bucket(s), head = dt_head_bucket(&s->model->table);
     if (bucket < 0)
         return 0;
-    float *sum = dt_parallel_sum(&s->parallel, bucket);
+    float *sum = dt_data_parallel_reduced(&s->parallel, bucket);
     if (s->model->part.stages > 1)
         return skips_tied() ? 0 : add_across_stages(s, sum, err);
-    add(s, sum, dt_parallel_sum(&s->parallel, head),
-        dt_range_count(dt_parallel_kept(&s->parallel, bucket)));
+    add(s, sum, dt_data_parallel_reduced(&s->parallel, head),
+        dt_range_count(dt_data_parallel_kept(&s->parallel, bucket)));
     return 0;
 }
 
-int dt_store_sum(struct dt_store *s, double *norm, struct dt_error *err)
+int dt_train_state_reduce_gradients(struct dt_train_state *s, double *norm, struct dt_error *err)
 {
     const struct dt_table *t = &s->model->table;
     double squares = 0;
-    DT_TRY(dt_parallel_settle(&s->parallel, err));
+    DT_TRY(dt_data_parallel_wait(&s->parallel, err));
     for (int b = 0; s->compression.kind != DT_COMPRESS_NONE && b < t->bucket_count; b++)
-        DT_TRY(dt_compression_sum(&s->compression, b, dt_parallel_sum(&s->parallel, b), err));
+        DT_TRY(
+            dt_compression_sum(&s->compression, b, dt_data_parallel_reduced(&s->parallel, b), err));
     DT_TRY(add_tied(s, err));
-    DT_TRY(dt_parallel_squares(&s->parallel, s->squares, err));
+    DT_TRY(dt_data_parallel_squares(&s->parallel, s->squares, err));
     DT_TRY(dt_mesh_add_up_slices(s->mesh, s->squares, t->bucket_count, err));
     DT_TRY(dt_mesh_share_buckets(s->mesh, t, s->squares, err));
     for (int b = 0; b < dt_head_bucket(t); b++) /* a head apart is counted with the embedding */
@@ -208,10 +209,10 @@ static struct dt_range clip(struct dt_range run, int64_t elements)
 }
 
 /* What of the gradients another slice counts. */
-static void note_elsewhere(struct dt_store *s)
+static void note_elsewhere(struct dt_train_state *s)
 {
     const struct dt_table *t = &s->model->table;
-    struct dt_squares *q = &s->parallel.squares;
+    struct dt_gradient_norm *q = &s->parallel.squares;
     q->elsewhere = dt_alloc((size_t)t->count, sizeof *q->elsewhere);
     for (int i = 0; i < t->count; i++)
         if (!t->params[i].leads)
@@ -220,36 +221,38 @@ static void note_elsewhere(struct dt_store *s)
 }
 
 /* What works on memory of the device where it lies. */
-static int check_memory(const struct dt_store *s, struct dt_error *err)
+static int check_memory(const struct dt_train_state *s, struct dt_error *err)
 {
     const struct dt_device *dev = s->model->device;
     const struct dt_model_part *part = &s->model->part;
     if (dev == NULL || !dev->engine->own_memory)
         return 0;
-    bool slices = part->slices > 1 && !dt_comm_is_near(part->peers);
-    bool contexts = part->contexts > 1 && !dt_comm_is_near(part->ring);
-    if (!(slices || contexts))
+    bool tp_size = part->tp_size > 1 && !dt_comm_is_on_device(part->tp_group);
+    bool cp_size = part->cp_size > 1 && !dt_comm_is_on_device(part->ring);
+    if (!(tp_size || cp_size))
         return 0;
     return dt_fail(err, DT_EINVALID, "%s cannot reach into the memory of device '%s'",
-                   slices ? "distributed.tp" : "distributed.cp", dev->engine->name);
+                   tp_size ? "distributed.tp" : "distributed.cp", dev->engine->name);
 }
 
-int dt_store_plan(struct dt_store *s, struct dt_model *model, const struct dt_settings *settings,
-                  const struct dt_mesh *mesh, struct dt_error *err)
+int dt_train_state_plan(struct dt_train_state *s, struct dt_model *model,
+                        const struct dt_settings *settings, const struct dt_mesh *mesh,
+                        struct dt_error *err)
 {
     const struct dt_table *t = &model->table;
     const struct dt_sharding sharding = {.buckets = t->buckets,
                                          .count = t->bucket_count,
-                                         .first_layer = dt_layer_bucket(0),
+                                         .first_layer = dt_table_layer_bucket(0),
                                          .layers = t->layers};
     size_t count = (size_t)t->bucket_count;
-    *s = (struct dt_store){
+    *s = (struct dt_train_state){
         .model = model,
         .mesh = mesh,
         .averaged = settings->training.ema_decay > 0,
         .outer = settings->distributed.sync == DT_SYNC_DILOCO && dt_comm_size(mesh->data.all) > 1,
     };
-    DT_TRY(dt_parallel_init(&s->parallel, &mesh->data, model->device, &sharding, settings, err));
+    DT_TRY(
+        dt_data_parallel_init(&s->parallel, &mesh->data, model->device, &sharding, settings, err));
     DT_TRY(check_memory(s, err));
     note_elsewhere(s);
     dt_compression_init(&s->compression, &s->parallel.staging, t, settings);
@@ -259,22 +262,22 @@ int dt_store_plan(struct dt_store *s, struct dt_model *model, const struct dt_se
     s->averages = dt_alloc(count, sizeof *s->averages);
     s->squares = dt_alloc(count, sizeof *s->squares);
     for (int b = 0; b < t->bucket_count; b++) {
-        s->kept[b] = clip(dt_parallel_kept(&s->parallel, b), t->elements);
+        s->kept[b] = clip(dt_data_parallel_kept(&s->parallel, b), t->elements);
         s->elements += dt_range_count(s->kept[b]);
     }
     dt_optimizer_init(&s->optimizer, t, s->kept, settings);
     if (shares_out(s)) {
         dt_model_strip(model);
-        dt_weights_init(&s->weights, model, &s->parallel, s->kept, s->parameters);
+        dt_parameter_gather_init(&s->weights, model, &s->parallel, s->kept, s->parameters);
     }
-    s->gradients = (struct dt_flat){DT_F32, s->parallel.gradients};
+    s->gradients = (struct dt_flat){DT_DTYPE_F32, s->parallel.gradients};
     s->hooks = (struct dt_bucket_hooks){s, enter, leave};
     model->hooks = &s->hooks;
     lay_out(s);
     return 0;
 }
 
-int dt_store_allocate(struct dt_store *s, struct dt_error *err)
+int dt_train_state_allocate(struct dt_train_state *s, struct dt_error *err)
 {
     DT_TRY(dt_arena_allocate(&s->arena, s->model->device, err));
     s->tied = linked_stages(s) ? NULL : dt_alloc(2, tied_bytes(s));
@@ -282,15 +285,15 @@ int dt_store_allocate(struct dt_store *s, struct dt_error *err)
     return 0;
 }
 
-void dt_store_release(struct dt_store *s)
+void dt_train_state_release(struct dt_train_state *s)
 {
     if (s->model) {
         dt_arena_release(&s->arena, s->model->device);
         s->model->hooks = NULL;
     }
     dt_optimizer_release(&s->optimizer);
-    dt_weights_release(&s->weights);
-    dt_parallel_release(&s->parallel);
+    dt_parameter_gather_release(&s->weights);
+    dt_data_parallel_release(&s->parallel);
     free(s->kept);
     free(s->parameters);
     free(s->sums);
@@ -298,20 +301,20 @@ void dt_store_release(struct dt_store *s)
     free(s->squares);
     if (s->mesh && !linked_stages(s))
         free(s->tied);
-    *s = (struct dt_store){0};
+    *s = (struct dt_train_state){0};
 }
 
 /* --- parameters ------------------------------------------------------------------------------- */
 
-void dt_store_publish(struct dt_store *s)
+void dt_train_state_publish(struct dt_train_state *s)
 {
     if (shares_out(s))
-        dt_weights_publish(&s->weights);
+        dt_parameter_gather_publish(&s->weights);
     else
         dt_model_refresh(s->model);
 }
 
-void dt_store_set_parameters(struct dt_store *s, const float *parameters)
+void dt_train_state_set_parameters(struct dt_train_state *s, const float *parameters)
 {
     struct dt_device *dev = s->model->device;
     for (int b = 0; b < s->model->table.bucket_count; b++) {
@@ -319,25 +322,25 @@ void dt_store_set_parameters(struct dt_store *s, const float *parameters)
         if (bytes > 0)
             dev->ops->upload(dev, s->parameters[b], parameters + s->kept[b].first, bytes);
     }
-    dt_store_publish(s);
+    dt_train_state_publish(s);
 }
 
-void dt_store_initialize(struct dt_store *s, uint64_t seed)
+void dt_train_state_initialize(struct dt_train_state *s, uint64_t seed)
 {
     float *host = dt_alloc((size_t)s->model->table.elements, sizeof *host);
     dt_table_initialize(&s->model->table, seed, host);
-    dt_store_set_parameters(s, host);
+    dt_train_state_set_parameters(s, host);
     free(host);
 }
 
 /* The kept elements of a bucket, as matrices of one row. */
-static struct dt_tensor row_of(const struct dt_store *s, float *const *places, int bucket)
+static struct dt_tensor row_of(const struct dt_train_state *s, float *const *places, int bucket)
 {
     return dt_matrix(places[bucket], 1, dt_range_count(s->kept[bucket]));
 }
 
 /* average = keep average + (1 - keep) parameters */
-static void combine_average(struct dt_store *s, double keep)
+static void combine_average(struct dt_train_state *s, double keep)
 {
     struct dt_device *dev = s->model->device;
     for (int b = 0; s->average && b < s->model->table.bucket_count; b++) {
@@ -346,7 +349,7 @@ static void combine_average(struct dt_store *s, double keep)
     }
 }
 
-void dt_store_begin_average(struct dt_store *s)
+void dt_train_state_begin_average(struct dt_train_state *s)
 {
     struct dt_device *dev = s->model->device;
     for (int b = 0; s->average && b < s->model->table.bucket_count; b++) {
@@ -355,7 +358,7 @@ void dt_store_begin_average(struct dt_store *s)
     }
 }
 
-void dt_store_exchange_average(struct dt_store *s)
+void dt_train_state_swap_average(struct dt_train_state *s)
 {
     float *average = s->average;
     if (shares_out(s)) {
@@ -366,36 +369,36 @@ void dt_store_exchange_average(struct dt_store *s)
     }
     place_parameters(s);
     place(s, s->average, s->averages);
-    dt_store_publish(s);
+    dt_train_state_publish(s);
 }
 
-void dt_store_update(struct dt_store *s, const struct dt_settings *settings, long step, double norm,
-                     double factor)
+void dt_train_state_update(struct dt_train_state *s, const struct dt_settings *settings, long step,
+                           double norm, double factor)
 {
     double clip_at = settings->training.grad_clip, decay = settings->training.ema_decay;
     double scale = clip_at > 0 && norm > clip_at ? clip_at / norm : 1;
     for (int b = 0; b < s->model->table.bucket_count; b++)
-        s->sums[b] = dt_parallel_sum(&s->parallel, b);
+        s->sums[b] = dt_data_parallel_reduced(&s->parallel, b);
     dt_optimizer_update(&s->optimizer, s->model->device, s->parameters, s->sums, settings, step,
                         scale / factor);
     /* The first updates weigh more, so that the initial parameters are soon forgotten. */
     combine_average(s, fmin(decay, (1 + (double)step) / (10 + (double)step)));
-    dt_store_publish(s);
+    dt_train_state_publish(s);
 }
 
 /* --- the hash --------------------------------------------------------------------------------- */
 
 /* A bucket's parameters from all ranks that share them out, in host memory. */
-static int gather_bucket(struct dt_store *s, int bucket, float *host, struct dt_error *err)
+static int gather_bucket(struct dt_train_state *s, int bucket, float *host, struct dt_error *err)
 {
     struct dt_device *dev = s->model->device;
-    struct dt_comm *comm = s->parallel.replicas.group;
+    struct dt_comm *comm = s->parallel.dp_group.group;
     const struct dt_range *run = &s->kept[bucket];
     int64_t first = s->model->table.buckets[bucket];
     size_t size = (size_t)dt_comm_size(comm), *bytes = dt_alloc(size + 1, sizeof *bytes);
     for (int r = 0; r < (int)size; r++)
-        bytes[r + 1] =
-            (size_t)(dt_owned(&s->parallel.sharding, bucket, r).end - first) * sizeof *host;
+        bytes[r + 1] = (size_t)(dt_sharding_owned(&s->parallel.sharding, bucket, r).end - first) *
+                       sizeof *host;
     if (run->end > run->first)
         dev->ops->download(dev, host + (run->first - first), s->parameters[bucket],
                            (size_t)dt_range_count(*run) * sizeof *host);
@@ -404,7 +407,7 @@ static int gather_bucket(struct dt_store *s, int bucket, float *host, struct dt_
     return rc;
 }
 
-int dt_store_hash(struct dt_store *s, uint64_t *hash, struct dt_error *err)
+int dt_train_state_hash(struct dt_train_state *s, uint64_t *hash, struct dt_error *err)
 {
     const struct dt_table *t = &s->model->table;
     int rc = 0, next = 0;

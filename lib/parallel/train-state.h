@@ -18,20 +18,20 @@
 #include "parallel/parameter-gather.h"
 #include "settings/settings.h"
 
-struct dt_store {
+struct dt_train_state {
     struct dt_model *model;     /* borrowed; its hooks are the store's */
     const struct dt_mesh *mesh; /* borrowed */
     struct dt_optimizer optimizer;
-    struct dt_parallel parallel;
+    struct dt_data_parallel parallel;
     struct dt_compression compression;
-    struct dt_weights weights; /* where ranks share out parameters */
+    struct dt_parameter_gather weights; /* where ranks share out parameters */
     struct dt_bucket_hooks hooks;
     struct dt_arena arena;
     struct dt_flat gradients; /* where backward passes add */
     struct dt_range *kept;    /* of each bucket */
     int64_t elements;         /* kept of all buckets */
     float **parameters;       /* what is kept of each bucket, fp32 */
-    float **sums;             /* likewise of gradients, behind dt_store_sum */
+    float **sums;             /* likewise of gradients, behind dt_train_state_reduce_gradients */
     double *squares;          /* of each bucket's sum */
     float *tied;              /* for the sum of a head that two stages hold: the other's, where
                                * stages are linked; otherwise both, in host memory */
@@ -48,32 +48,34 @@ struct dt_store {
 
 /* A store without memory yet; released like one that has it. May take the parameters out of
  * the model's plan. DT_EINVALID if replicas are more than a step has micro-batches. */
-int dt_store_plan(struct dt_store *store, struct dt_model *model,
-                  const struct dt_settings *settings, const struct dt_mesh *mesh,
-                  struct dt_error *err) DT_MUST_CHECK;
+int dt_train_state_plan(struct dt_train_state *store, struct dt_model *model,
+                        const struct dt_settings *settings, const struct dt_mesh *mesh,
+                        struct dt_error *err) DT_MUST_CHECK;
 /* Behind dt_model_allocate. */
-int dt_store_allocate(struct dt_store *store, struct dt_error *err) DT_MUST_CHECK;
-void dt_store_release(struct dt_store *store);
+int dt_train_state_allocate(struct dt_train_state *store, struct dt_error *err) DT_MUST_CHECK;
+void dt_train_state_release(struct dt_train_state *store);
 
 /* Parameters from host memory, a whole flat arena; every rank has the same. */
-void dt_store_set_parameters(struct dt_store *store, const float *parameters);
-void dt_store_initialize(struct dt_store *store, uint64_t seed);
+void dt_train_state_set_parameters(struct dt_train_state *store, const float *parameters);
+void dt_train_state_initialize(struct dt_train_state *store, uint64_t seed);
 /* What is kept has changed. */
-void dt_store_publish(struct dt_store *store);
+void dt_train_state_publish(struct dt_train_state *store);
 
 /* Waits for the sums of the step's gradients; the Euclidean norm of all of them. */
-int dt_store_sum(struct dt_store *store, double *norm, struct dt_error *err) DT_MUST_CHECK;
+int dt_train_state_reduce_gradients(struct dt_train_state *store, double *norm,
+                                    struct dt_error *err) DT_MUST_CHECK;
 /* One update of the model, and of the average; step counts from 0. The gradients are
  * factor times what they should be (loss scaling); those whose norm, without that, is
  * above grad_clip are scaled down to it. */
-void dt_store_update(struct dt_store *store, const struct dt_settings *settings, long step,
-                     double gradient_norm, double factor);
+void dt_train_state_update(struct dt_train_state *store, const struct dt_settings *settings,
+                           long step, double gradient_norm, double factor);
 /* The average begins as the parameters are now. */
-void dt_store_begin_average(struct dt_store *store);
+void dt_train_state_begin_average(struct dt_train_state *store);
 /* The average and the parameters change places. */
-void dt_store_exchange_average(struct dt_store *store);
+void dt_train_state_swap_average(struct dt_train_state *store);
 
 /* Hash of all parameters, as dt_tensor_file_hash of their file; every rank asks. */
-int dt_store_hash(struct dt_store *store, uint64_t *hash, struct dt_error *err) DT_MUST_CHECK;
+int dt_train_state_hash(struct dt_train_state *store, uint64_t *hash,
+                        struct dt_error *err) DT_MUST_CHECK;
 
 #endif

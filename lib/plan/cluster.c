@@ -13,32 +13,36 @@
 
 /* Without an initial value: what every description must say, numbers above 0. */
 static const struct dt_setting schema[] = {
-    {"cluster.name", DT_SET_STRING, AT(name), ""},
-    {"cluster.nodes", DT_SET_INT, AT(nodes), NULL, 1, 1e6},
-    {"cluster.devices", DT_SET_INT, AT(devices), NULL, 1, 4096},
-    {"device.name", DT_SET_STRING, AT(device.name), ""},
-    {"device.memory", DT_SET_REAL, AT(device.memory), NULL, 1e-3, 1e6},
-    {"device.reserved", DT_SET_REAL, AT(device.reserved), "0", 0, 1e6},
-    {"device.tflops_16", DT_SET_REAL, AT(device.tflops_16), NULL, 1e-6, 1e6},
-    {"device.tflops_32", DT_SET_REAL, AT(device.tflops_32), NULL, 1e-6, 1e6},
-    {"device.gemm_efficiency", DT_SET_REAL, AT(device.gemm_efficiency), "0.8", 1e-3, 1},
-    {"device.attention_efficiency", DT_SET_REAL, AT(device.attention_efficiency), "0.5", 1e-3, 1},
-    {"device.bandwidth", DT_SET_REAL, AT(device.bandwidth), NULL, 1e-3, 1e6},
-    {"device.bandwidth_efficiency", DT_SET_REAL, AT(device.bandwidth_efficiency), "0.8", 1e-3, 1},
-    {"device.launch", DT_SET_REAL, AT(device.launch), "0", 0, 1e6},
-    {"device.spread", DT_SET_REAL, AT(device.spread), "0", 0, 10},
-    {"device.ranks", DT_SET_INT, AT(device.ranks), "1", 1, 4096},
-    {"link.inside", DT_SET_REAL, AT(link.inside), NULL, 1e-6, 1e6},
-    {"link.inside_efficiency", DT_SET_REAL, AT(link.inside_efficiency), "0.8", 1e-3, 1},
-    {"link.inside_latency", DT_SET_REAL, AT(link.inside_latency), "5", 0, 1e6},
-    {"link.between", DT_SET_REAL, AT(link.between), NULL, 1e-6, 1e6},
-    {"link.between_efficiency", DT_SET_REAL, AT(link.between_efficiency), "0.8", 1e-3, 1},
-    {"link.between_latency", DT_SET_REAL, AT(link.between_latency), "10", 0, 1e6},
-    {"link.interference", DT_SET_REAL, AT(link.interference), "0", 0, 1},
-    {"reliability.device_mtbf", DT_SET_REAL, AT(reliability.device_mtbf), "0", 0, 1e9},
-    {"reliability.checkpoint_speed", DT_SET_REAL, AT(reliability.checkpoint_speed), "1", 1e-6, 1e6},
-    {"reliability.checkpoint_limit", DT_SET_REAL, AT(reliability.checkpoint_limit), "1", 1e-6, 1e6},
-    {"reliability.restart", DT_SET_REAL, AT(reliability.restart), "60", 0, 1e6},
+    {"cluster.name", DT_SETTING_STRING, AT(name), ""},
+    {"cluster.nodes", DT_SETTING_INT, AT(nodes), NULL, 1, 1e6},
+    {"cluster.devices", DT_SETTING_INT, AT(devices), NULL, 1, 4096},
+    {"device.name", DT_SETTING_STRING, AT(device.name), ""},
+    {"device.memory", DT_SETTING_REAL, AT(device.memory), NULL, 1e-3, 1e6},
+    {"device.reserved", DT_SETTING_REAL, AT(device.reserved), "0", 0, 1e6},
+    {"device.tflops_16", DT_SETTING_REAL, AT(device.tflops_16), NULL, 1e-6, 1e6},
+    {"device.tflops_32", DT_SETTING_REAL, AT(device.tflops_32), NULL, 1e-6, 1e6},
+    {"device.gemm_efficiency", DT_SETTING_REAL, AT(device.gemm_efficiency), "0.8", 1e-3, 1},
+    {"device.attention_efficiency", DT_SETTING_REAL, AT(device.attention_efficiency), "0.5", 1e-3,
+     1},
+    {"device.bandwidth", DT_SETTING_REAL, AT(device.bandwidth), NULL, 1e-3, 1e6},
+    {"device.bandwidth_efficiency", DT_SETTING_REAL, AT(device.bandwidth_efficiency), "0.8", 1e-3,
+     1},
+    {"device.launch", DT_SETTING_REAL, AT(device.launch), "0", 0, 1e6},
+    {"device.spread", DT_SETTING_REAL, AT(device.spread), "0", 0, 10},
+    {"device.ranks", DT_SETTING_INT, AT(device.ranks), "1", 1, 4096},
+    {"link.inside", DT_SETTING_REAL, AT(link.inside), NULL, 1e-6, 1e6},
+    {"link.inside_efficiency", DT_SETTING_REAL, AT(link.inside_efficiency), "0.8", 1e-3, 1},
+    {"link.inside_latency", DT_SETTING_REAL, AT(link.inside_latency), "5", 0, 1e6},
+    {"link.between", DT_SETTING_REAL, AT(link.between), NULL, 1e-6, 1e6},
+    {"link.between_efficiency", DT_SETTING_REAL, AT(link.between_efficiency), "0.8", 1e-3, 1},
+    {"link.between_latency", DT_SETTING_REAL, AT(link.between_latency), "10", 0, 1e6},
+    {"link.interference", DT_SETTING_REAL, AT(link.interference), "0", 0, 1},
+    {"reliability.device_mtbf", DT_SETTING_REAL, AT(reliability.device_mtbf), "0", 0, 1e9},
+    {"reliability.checkpoint_speed", DT_SETTING_REAL, AT(reliability.checkpoint_speed), "1", 1e-6,
+     1e6},
+    {"reliability.checkpoint_limit", DT_SETTING_REAL, AT(reliability.checkpoint_limit), "1", 1e-6,
+     1e6},
+    {"reliability.restart", DT_SETTING_REAL, AT(reliability.restart), "60", 0, 1e6},
     {NULL},
 };
 
@@ -75,8 +79,8 @@ static int find(const char *place, char **path, struct dt_error *err)
     *path = there > 0 ? dt_strdup(place) : NULL;
     if (there != 0)
         return there < 0 ? there : 0;
-    char *folder = dt_installed_path("share/dt/clusters");
-    char *installed = dt_format("%s/%s.yaml", folder, place);
+    char *folder = dt_program_installed_path("share/dt/clusters");
+    char *installed = dt_asprintf("%s/%s.yaml", folder, place);
     there = dt_file_probe(installed, err);
     int rc = there == 0 ? fail_unknown(place, folder, err) : there;
     *path = rc > 0 ? installed : NULL;
@@ -92,7 +96,7 @@ static const struct dt_setting *missing(const struct dt_cluster *c)
     for (const struct dt_setting *s = schema; s->name; s++) {
         const void *field = (const char *)c + s->offset;
         if (s->initial == NULL &&
-            (s->kind == DT_SET_INT ? *(const long *)field == 0 : *(const double *)field == 0))
+            (s->kind == DT_SETTING_INT ? *(const long *)field == 0 : *(const double *)field == 0))
             return s;
     }
     return NULL;

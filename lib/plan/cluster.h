@@ -16,10 +16,10 @@
 
 /* GB are 10^9 bytes; speeds are of one direction. */
 struct dt_cluster {
-    char name[DT_SETTING_STRING];
+    char name[DT_SETTING_STRING_SIZE];
     long nodes, devices; /* devices of a node */
     struct {
-        char name[DT_SETTING_STRING];
+        char name[DT_SETTING_STRING_SIZE];
         double memory;               /* GB */
         double reserved;             /* GB that no run gets: context, libraries, fragments */
         double tflops_16, tflops_32; /* peaks of matrix products, by element size in bits */

@@ -64,19 +64,20 @@ struct block {
     bool gated, rotary;
 };
 
-static struct block block_of(const struct dt_settings *s, const struct dt_layout *l)
+static struct block block_of(const struct dt_settings *s, const struct dt_plan_layout *l)
 {
     const struct dt_model_config *m = &s->model;
-    const struct dt_slice slice = dt_slice_of(m, (int)l->slice, (int)l->tp);
+    const struct dt_tensor_partition partition =
+        dt_tensor_partition_of(m, (int)l->tp_rank, (int)l->tp);
     double size = (double)(m->hidden_size / m->num_heads), rows = dt_layout_rows(l, s);
     bool llama = m->family == DT_FAMILY_LLAMA;
     return (struct block){
         .rows = rows,
         .own = s->distributed.sequence_parallel ? rows / (double)l->tp : rows,
         .width = (double)m->hidden_size,
-        .inner = (double)dt_range_count(slice.inner),
-        .heads = size * (double)dt_range_count(slice.heads),
-        .keys = size * (double)dt_range_count(slice.kv_heads),
+        .inner = (double)dt_range_count(partition.inner),
+        .heads = size * (double)dt_range_count(partition.heads),
+        .keys = size * (double)dt_range_count(partition.kv_heads),
         .length = (double)s->training.sequence_length,
         .seen = dt_model_is_masked(m) ? 1 : 0.5,
         .others = (double)(l->cp - 1),
@@ -155,7 +156,7 @@ struct head {
     double rows, width, vocab;
 };
 
-static struct head head_of(const struct dt_settings *s, const struct dt_layout *l)
+static struct head head_of(const struct dt_settings *s, const struct dt_plan_layout *l)
 {
     double rows = dt_layout_rows(l, s);
     return (struct head){dt_model_is_masked(&s->model) ? s->data.mask_rate * rows : rows,
@@ -175,13 +176,13 @@ static double head_backward(const struct rates *r, const struct head *h)
 
 /* An all-gather, or reduce-scatter, of so many bytes over so many ranks, of which a device in
  * stride is one. Whatever their number in a node, each byte crosses its border once. */
-static struct dt_transfer collective(double bytes, long ranks, long stride,
-                                     const struct dt_cluster *c)
+static struct dt_transfer_cost collective(double bytes, long ranks, long stride,
+                                          const struct dt_cluster *c)
 {
     double size = (double)ranks, fitting = floor((double)dt_cluster_node_ranks(c) / (double)stride);
     double members = fmin(fmax(fitting, 1), size), nodes = ceil(size / members);
     double steps = ceil(log2(size));
-    struct dt_transfer t = {0};
+    struct dt_transfer_cost t = {0};
     if (ranks == 1)
         return t;
     if (members > 1)
@@ -192,26 +193,27 @@ static struct dt_transfer collective(double bytes, long ranks, long stride,
 }
 
 /* One behind the other, so many times. */
-static struct dt_transfer add(struct dt_transfer a, struct dt_transfer b, double times)
+static struct dt_transfer_cost add(struct dt_transfer_cost a, struct dt_transfer_cost b,
+                                   double times)
 {
-    return (struct dt_transfer){a.inside + b.inside * times, a.between + b.between * times,
-                                a.latency + b.latency * times};
+    return (struct dt_transfer_cost){a.inside + b.inside * times, a.between + b.between * times,
+                                     a.latency + b.latency * times};
 }
 
 /* The same over the ranks of a group of replicas. */
-static struct dt_transfer share_out(double bytes, const struct dt_layout *l,
-                                    const struct dt_cluster *c)
+static struct dt_transfer_cost share_out(double bytes, const struct dt_plan_layout *l,
+                                         const struct dt_cluster *c)
 {
     return collective(bytes, dt_layout_owners(l), l->tp, c);
 }
 
 /* The sum of gradients of so many bytes, which groups then add up piece by piece. */
-static struct dt_transfer reduce(double bytes, const struct dt_layout *l,
-                                 const struct dt_cluster *c)
+static struct dt_transfer_cost reduce(double bytes, const struct dt_plan_layout *l,
+                                      const struct dt_cluster *c)
 {
     long owners = dt_layout_owners(l);
-    struct dt_transfer within = share_out(bytes, l, c);
-    struct dt_transfer across =
+    struct dt_transfer_cost within = share_out(bytes, l, c);
+    struct dt_transfer_cost across =
         collective(bytes / (double)owners, dt_layout_groups(l), l->tp * owners, c);
     return add(add(within, within, l->zero_stage == 0 ? 1 : 0), across, 2);
 }
@@ -226,14 +228,14 @@ static double between_rate(const struct dt_cluster *c)
     return c->link.between / (double)dt_cluster_node_ranks(c) * 1e9 * c->link.between_efficiency;
 }
 
-double dt_transfer_seconds(const struct dt_transfer *t, const struct dt_cluster *c)
+double dt_transfer_cost_seconds(const struct dt_transfer_cost *t, const struct dt_cluster *c)
 {
     return fmax(t->inside / inside_rate(c), t->between / between_rate(c)) + t->latency;
 }
 
 /* So many collectives of the stream: four of a layer, before and behind attention and MLP. */
 static double tensor_seconds(double collectives, const struct dt_base *b,
-                             const struct dt_settings *s, const struct dt_layout *l,
+                             const struct dt_settings *s, const struct dt_plan_layout *l,
                              const struct dt_cluster *c)
 {
     double stream = dt_layout_rows(l, s) * (double)s->model.hidden_size;
@@ -249,7 +251,7 @@ static double tensor_seconds(double collectives, const struct dt_base *b,
 /* What a layer's ring adds to the attention behind which its messages go, all but the work on the
  * last of the blocks: what that does not hide, and what the hidden ones take from it. */
 static double ring_seconds(double attention, bool backward, const struct dt_base *b,
-                           const struct dt_settings *s, const struct dt_layout *l,
+                           const struct dt_settings *s, const struct dt_plan_layout *l,
                            const struct dt_cluster *c)
 {
     bool within = l->cp * l->tp <= dt_cluster_node_ranks(c);
@@ -262,7 +264,7 @@ static double ring_seconds(double attention, bool backward, const struct dt_base
 }
 
 static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct dt_settings *s,
-                                         const struct dt_layout *l, const struct dt_cluster *c,
+                                         const struct dt_plan_layout *l, const struct dt_cluster *c,
                                          long chunk)
 {
     const struct rates r = rates_of(c, b->element);
@@ -299,7 +301,7 @@ static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct d
 
 /* Parameters and moments are read and written; gradients read twice, once for their norm,
  * and cleared; weights written. */
-static double update_seconds(const struct dt_base *b, const struct dt_layout *l,
+static double update_seconds(const struct dt_base *b, const struct dt_plan_layout *l,
                              const struct dt_cluster *c, double elements)
 {
     double owned = l->zero_stage >= 1 ? elements / (double)dt_layout_owners(l) : elements;
@@ -308,7 +310,7 @@ static double update_seconds(const struct dt_base *b, const struct dt_layout *l,
 }
 
 void dt_costs_init(struct dt_costs *k, const struct dt_base *b, const struct dt_settings *s,
-                   const struct dt_layout *l, const struct dt_cluster *c,
+                   const struct dt_plan_layout *l, const struct dt_cluster *c,
                    const struct dt_measured *measured)
 {
     const struct dt_measured as_predicted = {1, 1};
@@ -326,7 +328,7 @@ void dt_costs_init(struct dt_costs *k, const struct dt_base *b, const struct dt_
     k->update = update_seconds(b, l, c, most) * measured->update;
     if (l->zero_stage == 1 || l->zero_stage == 2)
         k->share = share_out(most * b->element, l, c);
-    k->reductions = dt_reductions(s, l);
+    k->reductions = dt_sizes_reductions(s, l);
     k->send = dt_layout_rows(l, s) * (double)s->model.hidden_size * b->element / (double)l->tp;
     k->tokens = (double)(l->batch * length) * (double)(l->batches * l->dp);
     k->flops = k->tokens * dt_model_flops_per_token(&s->model, length);
@@ -365,7 +367,7 @@ static int compare(struct dt_measured *m, struct json_object *object, const char
 }
 
 int dt_measured_read(struct dt_measured *m, const char *path, const struct dt_base *b,
-                     const struct dt_settings *s, const struct dt_layout *alone,
+                     const struct dt_settings *s, const struct dt_plan_layout *alone,
                      const struct dt_cluster *c, struct dt_error *err)
 {
     struct json_object *object;

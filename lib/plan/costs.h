@@ -12,7 +12,7 @@
 #include "plan/sizes.h"
 
 /* Bytes over the links of one device, both at a time. */
-struct dt_transfer {
+struct dt_transfer_cost {
     double inside, between; /* bytes */
     double latency;         /* seconds */
 };
@@ -25,13 +25,13 @@ struct dt_chunk_costs {
     long layers;
     /* Of one layer's share of the chunk, over the replicas; round: what is reduced of a micro-batch
      * before the last one. */
-    struct dt_transfer gather, reduce, round;
+    struct dt_transfer_cost gather, reduce, round;
 };
 
 struct dt_costs {
     struct dt_chunk_costs *chunks; /* pp * chunks, in the order of the model */
     double send;                   /* bytes of a micro-batch's activations, or gradients */
-    struct dt_transfer share;      /* ZeRO-1 and 2: updated weights, of the largest stage */
+    struct dt_transfer_cost share; /* ZeRO-1 and 2: updated weights, of the largest stage */
     long reductions;               /* passes of a step behind which gradients are reduced */
     double update;                 /* seconds, of the largest stage */
     double flops;                  /* of a step, over all ranks */
@@ -44,17 +44,18 @@ struct dt_measured {
 };
 
 void dt_costs_init(struct dt_costs *costs, const struct dt_base *base,
-                   const struct dt_settings *settings, const struct dt_layout *layout,
+                   const struct dt_settings *settings, const struct dt_plan_layout *layout,
                    const struct dt_cluster *cluster, const struct dt_measured *measured);
 void dt_costs_release(struct dt_costs *costs);
 
 /* Seconds that a device's transfer takes if it has its links to itself. */
-double dt_transfer_seconds(const struct dt_transfer *transfer, const struct dt_cluster *cluster);
+double dt_transfer_cost_seconds(const struct dt_transfer_cost *transfer,
+                                const struct dt_cluster *cluster);
 
 /* Scales predictions to what `dt-bench --json step` has measured with the same settings
  * on one device, the layout alone. DT_EINVALID if they are not the same. */
 int dt_measured_read(struct dt_measured *measured, const char *path, const struct dt_base *base,
-                     const struct dt_settings *settings, const struct dt_layout *alone,
+                     const struct dt_settings *settings, const struct dt_plan_layout *alone,
                      const struct dt_cluster *cluster, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -15,7 +15,7 @@ static double daly_interval(double checkpoint, double mtbf)
     return sqrt(2 * checkpoint * mtbf) * (1 + sqrt(x) / 3 + x / 9) - checkpoint;
 }
 
-struct dt_goodput dt_goodput(const struct dt_base *b, const struct dt_layout *l,
+struct dt_goodput dt_goodput(const struct dt_base *b, const struct dt_plan_layout *l,
                              const struct dt_cluster *c)
 {
     double devices = (double)dt_layout_ranks(l) / (double)c->device.ranks;

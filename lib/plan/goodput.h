@@ -22,7 +22,7 @@ struct dt_goodput {
     double share;       /* of the time that is progress, with Daly's interval */
 };
 
-struct dt_goodput dt_goodput(const struct dt_base *base, const struct dt_layout *layout,
+struct dt_goodput dt_goodput(const struct dt_base *base, const struct dt_plan_layout *layout,
                              const struct dt_cluster *cluster);
 /* What share of the time is progress with that interval, where there are failures: expected, and
  * drawn by seed for a run of so many seconds of progress, or up to its millionth failure. */

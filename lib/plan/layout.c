@@ -7,55 +7,55 @@
 #include "parallel/data-parallel.h"
 #include "parallel/gradient-compression.h"
 
-long dt_layout_ranks(const struct dt_layout *l)
+long dt_layout_ranks(const struct dt_plan_layout *l)
 {
     return l->pp * dt_layout_copies(l) * l->tp;
 }
 
-long dt_layout_copies(const struct dt_layout *l)
+long dt_layout_copies(const struct dt_plan_layout *l)
 {
     return l->dp * l->cp;
 }
 
-long dt_layout_runs(const struct dt_layout *l)
+long dt_layout_runs(const struct dt_plan_layout *l)
 {
     return l->pp * l->pipeline.chunks;
 }
 
-long dt_layout_owners(const struct dt_layout *l)
+long dt_layout_owners(const struct dt_plan_layout *l)
 {
     return l->shard > 0 ? l->shard : dt_layout_copies(l);
 }
 
-long dt_layout_groups(const struct dt_layout *l)
+long dt_layout_groups(const struct dt_plan_layout *l)
 {
     return dt_layout_copies(l) / dt_layout_owners(l);
 }
 
-struct dt_model_part dt_layout_part(const struct dt_layout *l, long stage)
+struct dt_model_part dt_layout_part(const struct dt_plan_layout *l, long stage)
 {
     return (struct dt_model_part){.stage = (int)stage,
                                   .stages = (int)l->pp,
                                   .chunks = l->pipeline.chunks,
-                                  .slice = (int)l->slice,
-                                  .slices = (int)l->tp,
-                                  .contexts = (int)l->cp,
+                                  .tp_rank = (int)l->tp_rank,
+                                  .tp_size = (int)l->tp,
+                                  .cp_size = (int)l->cp,
                                   .tied_apart = l->pp > 1};
 }
 
-double dt_layout_rows(const struct dt_layout *l, const struct dt_settings *s)
+double dt_layout_rows(const struct dt_plan_layout *l, const struct dt_settings *s)
 {
     return (double)(l->batch * s->training.sequence_length) / (double)l->cp;
 }
 
-long dt_layout_layers(const struct dt_layout *l, long layers, long run)
+long dt_layout_layers(const struct dt_plan_layout *l, long layers, long run)
 {
     const struct dt_model_part part = dt_layout_part(l, 0);
-    return dt_range_count(dt_part_run(&part, (int)layers, (int)run));
+    return dt_range_count(dt_model_part_run(&part, (int)layers, (int)run));
 }
 
 /* More than any stage's activations, in bytes: no sum of sizes may overflow. */
-static double bound_of_activations(const struct dt_layout *l, const struct dt_settings *s)
+static double bound_of_activations(const struct dt_plan_layout *l, const struct dt_settings *s)
 {
     const struct dt_model_config *m = &s->model;
     double width = 32 * (double)m->hidden_size + 8 * (double)m->intermediate_size;
@@ -65,7 +65,7 @@ static double bound_of_activations(const struct dt_layout *l, const struct dt_se
            (double)m->num_layers * held;
 }
 
-const char *dt_layout_uneven(const struct dt_layout *l, const struct dt_settings *s)
+const char *dt_layout_uneven(const struct dt_plan_layout *l, const struct dt_settings *s)
 {
     const struct dt_model_config *m = &s->model;
     if (m->num_heads % l->tp != 0)
@@ -77,11 +77,11 @@ const char *dt_layout_uneven(const struct dt_layout *l, const struct dt_settings
     return NULL;
 }
 
-const char *dt_layout_fault(const struct dt_layout *l, const struct dt_settings *s)
+const char *dt_layout_fault(const struct dt_plan_layout *l, const struct dt_settings *s)
 {
     const struct dt_model_config *m = &s->model;
     struct dt_error err;
-    if (dt_slices_check(m, l->tp, "", &err) < 0)
+    if (dt_tensor_partition_check(m, l->tp, "", &err) < 0)
         return "tp leaves some slices no head, channel or token, or is above 256";
     if (dt_layout_runs(l) > m->num_layers)
         return "there are fewer layers than stages, or their chunks";
@@ -111,11 +111,11 @@ const char *dt_layout_fault(const struct dt_layout *l, const struct dt_settings 
     return NULL;
 }
 
-int dt_layout_read(struct dt_layout *l, const struct dt_settings *s, long devices,
+int dt_layout_read(struct dt_plan_layout *l, const struct dt_settings *s, long devices,
                    struct dt_error *err)
 {
     long accumulation = s->training.gradient_accumulation_steps;
-    *l = (struct dt_layout){
+    *l = (struct dt_plan_layout){
         .pp = s->distributed.pp,
         .cp = s->distributed.cp,
         .tp = s->distributed.tp,
@@ -135,7 +135,7 @@ int dt_layout_read(struct dt_layout *l, const struct dt_settings *s, long device
                        l->cp == 1 ? "" : "s", l->tp);
     l->batches = (accumulation + l->dp - 1) / l->dp;
     DT_TRY(dt_pipeline_check(&l->pipeline, l->batches, err));
-    DT_TRY(dt_slices_check(&s->model, l->tp, "the model", err));
+    DT_TRY(dt_tensor_partition_check(&s->model, l->tp, "the model", err));
     const char *fault = dt_layout_fault(l, s);
     if (fault)
         return dt_fail(err, DT_EINVALID, "pp %ld, dp %ld, cp %ld, tp %ld: %s", l->pp, l->dp, l->cp,

@@ -5,7 +5,7 @@
 
 #define ROUNDING 1e-9 /* more than what times are rounded to in a simulation */
 
-struct dt_settings dt_plan_settings(const struct dt_settings *s, const struct dt_layout *l)
+struct dt_settings dt_plan_settings(const struct dt_settings *s, const struct dt_plan_layout *l)
 {
     struct dt_settings own = *s;
     own.training.batch_size = l->batch;
@@ -31,12 +31,12 @@ static int find_largest(struct dt_plan *p, const struct dt_settings *s, const st
     struct dt_rank_sizes sizes = {0};
     for (long stage = 0; stage < p->layout.pp; stage++) {
         double activations = b->stages[stage].activations;
-        struct dt_traffic traffic = dt_stage_traffic(b, s, &p->layout, stage);
+        struct dt_traffic traffic = dt_sizes_stage_traffic(b, s, &p->layout, stage);
         if (is_like_before(p, b, stage)) {
             sizes.total += activations - sizes.activations;
             sizes.activations = activations;
         } else {
-            DT_TRY(dt_stage_sizes(&sizes, b, s, &p->layout, stage, err));
+            DT_TRY(dt_sizes_stage(&sizes, b, s, &p->layout, stage, err));
         }
         if (sizes.total > p->sizes.total) {
             p->stage = stage;
@@ -48,7 +48,7 @@ static int find_largest(struct dt_plan *p, const struct dt_settings *s, const st
     return 0;
 }
 
-static double ideal_bubble(const struct dt_layout *l)
+static double ideal_bubble(const struct dt_plan_layout *l)
 {
     double others = (double)(l->pp - 1);
     if (l->pipeline.schedule == DT_PIPELINE_SCHEDULE_MODEL_PARALLEL)
@@ -56,7 +56,7 @@ static double ideal_bubble(const struct dt_layout *l)
     return others / (double)(l->batches * l->pipeline.chunks);
 }
 
-int dt_plan_size(struct dt_plan *p, const struct dt_plan_request *r, const struct dt_layout *l,
+int dt_plan_size(struct dt_plan *p, const struct dt_plan_request *r, const struct dt_plan_layout *l,
                  const struct dt_base *b, struct dt_error *err)
 {
     struct dt_settings s = dt_plan_settings(r->settings, l);
@@ -80,7 +80,7 @@ static void predict_time(struct dt_plan *p, const struct dt_plan_request *r,
     double devices = (double)dt_layout_ranks(&p->layout) / (double)c->device.ranks;
     double peak = 1e12 * (b->element == 2 ? c->device.tflops_16 : c->device.tflops_32);
     dt_costs_init(&costs, b, &s, &p->layout, c, &r->measured);
-    dt_simulate(&p->step, &costs, &p->layout, c, &r->simulation);
+    dt_simulation_run(&p->step, &costs, &p->layout, c, &r->simulation);
     p->goodput = dt_goodput(b, &p->layout, c);
     p->tokens = costs.tokens;
     p->tokens_per_second = costs.tokens / p->step.seconds;
@@ -91,7 +91,7 @@ static void predict_time(struct dt_plan *p, const struct dt_plan_request *r,
 
 /* A slice that takes more than those before is what the plan is of. */
 static int size_slice(struct dt_plan *p, struct dt_base *largest, const struct dt_plan_request *r,
-                      const struct dt_layout *l, struct dt_error *err)
+                      const struct dt_plan_layout *l, struct dt_error *err)
 {
     struct dt_settings s = dt_plan_settings(r->settings, l);
     struct dt_base base;
@@ -108,18 +108,18 @@ static int size_slice(struct dt_plan *p, struct dt_base *largest, const struct d
     return 0;
 }
 
-int dt_plan_make(struct dt_plan *p, const struct dt_plan_request *r, const struct dt_layout *l,
+int dt_plan_make(struct dt_plan *p, const struct dt_plan_request *r, const struct dt_plan_layout *l,
                  struct dt_error *err)
 {
-    const long slices = dt_layout_uneven(l, r->settings) ? l->tp : 1;
-    struct dt_layout slice = *l;
+    const long tp_size = dt_layout_uneven(l, r->settings) ? l->tp : 1;
+    struct dt_plan_layout one = *l;
     struct dt_base largest = {0};
     struct dt_plan first = {0};
     int rc = 0;
     *p = (struct dt_plan){0};
-    for (slice.slice = 0; slice.slice < slices && rc == 0; slice.slice++) {
-        rc = size_slice(p, &largest, r, &slice, err);
-        if (slice.slice == 0)
+    for (one.tp_rank = 0; one.tp_rank < tp_size && rc == 0; one.tp_rank++) {
+        rc = size_slice(p, &largest, r, &one, err);
+        if (one.tp_rank == 0)
             first = *p;
     }
     if (rc == 0)
@@ -155,14 +155,14 @@ double dt_plan_least_seconds(const struct dt_plan *p, const struct dt_plan_reque
 
 static int read_measured(struct dt_plan_request *r, const char *path, struct dt_error *err)
 {
-    const struct dt_layout alone = {.pp = 1,
-                                    .dp = 1,
-                                    .cp = 1,
-                                    .tp = 1,
-                                    .pipeline = {DT_PIPELINE_SCHEDULE_1F1B, 1, 1},
-                                    .batches = 1,
-                                    .batch = r->settings->training.batch_size,
-                                    .recompute = r->settings->training.recompute};
+    const struct dt_plan_layout alone = {.pp = 1,
+                                         .dp = 1,
+                                         .cp = 1,
+                                         .tp = 1,
+                                         .pipeline = {DT_PIPELINE_SCHEDULE_1F1B, 1, 1},
+                                         .batches = 1,
+                                         .batch = r->settings->training.batch_size,
+                                         .recompute = r->settings->training.recompute};
     struct dt_base base;
     r->measured = (struct dt_measured){1, 1};
     if (path == NULL)
@@ -186,7 +186,7 @@ int dt_plan_check_ranks(const struct dt_cluster *c, const char *place, long rank
 }
 
 int dt_plan_request_read(struct dt_plan_request *r, struct dt_settings *settings,
-                         struct dt_cluster *cluster, struct dt_layout *layout,
+                         struct dt_cluster *cluster, struct dt_plan_layout *layout,
                          const struct dt_plan_source *source, struct dt_error *err)
 {
     const char *name = source->config ? source->config : "settings";

@@ -22,7 +22,7 @@ struct dt_plan_request {
 };
 
 struct dt_plan {
-    struct dt_layout layout;
+    struct dt_plan_layout layout;
     struct dt_part_sizes parts;
     long stage;                 /* that needs the most memory: what follows is of its ranks */
     struct dt_rank_sizes sizes; /* of the first slice */
@@ -41,15 +41,15 @@ struct dt_plan {
 
 /* settings as a layout has them: its micro-batch, accumulation and recompute. */
 struct dt_settings dt_plan_settings(const struct dt_settings *settings,
-                                    const struct dt_layout *layout);
+                                    const struct dt_plan_layout *layout);
 
 /* Sizes and traffic alone, of a base for its pp, chunks, batch and recompute: whether it fits. */
 int dt_plan_size(struct dt_plan *plan, const struct dt_plan_request *request,
-                 const struct dt_layout *layout, const struct dt_base *base,
+                 const struct dt_plan_layout *layout, const struct dt_base *base,
                  struct dt_error *err) DT_MUST_CHECK;
 /* All of it, and how long a step takes. */
 int dt_plan_make(struct dt_plan *plan, const struct dt_plan_request *request,
-                 const struct dt_layout *layout, struct dt_error *err) DT_MUST_CHECK;
+                 const struct dt_plan_layout *layout, struct dt_error *err) DT_MUST_CHECK;
 /* Seconds that no schedule of the layout can undercut: the most that a stage has to do. slowness:
  * of the slowest device of each stage. */
 double dt_plan_least_seconds(const struct dt_plan *plan, const struct dt_plan_request *request,
@@ -71,7 +71,7 @@ int dt_plan_check_ranks(const struct dt_cluster *cluster, const char *place, lon
 /* Reads settings, cluster, layout and measurement; the request refers to settings and cluster, and
  * to the source's set. layout may be NULL, for a search. */
 int dt_plan_request_read(struct dt_plan_request *request, struct dt_settings *settings,
-                         struct dt_cluster *cluster, struct dt_layout *layout,
+                         struct dt_cluster *cluster, struct dt_plan_layout *layout,
                          const struct dt_plan_source *source, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "plan/plan.h"
 #include "json/json-number.h"
 
@@ -110,7 +111,7 @@ static int plan_devices(const struct figure *f, long devices, const struct dt_me
 {
     struct dt_settings settings;
     struct dt_cluster cluster;
-    struct dt_layout layout;
+    struct dt_plan_layout layout;
     struct dt_plan_request request;
     struct dt_plan_source source = f->from;
     source.devices = devices;
@@ -242,7 +243,7 @@ static int compare_parsed(struct comparison *c, struct json_object *o, const cha
     if (!json_object_is_type(o, json_type_object))
         return dt_fail(err, DT_EFORMAT, "%s: is no JSON object", subject);
     DT_TRY(read_figure(&f, o, err));
-    char *config = f.from.config ? dt_format("%s/../configs/%s", c->folder, f.from.config) : NULL;
+    char *config = f.from.config ? dt_asprintf("%s/../configs/%s", c->folder, f.from.config) : NULL;
     f.from.config = config;
     int rc = predict(&f, err);
     free(config);
@@ -259,7 +260,7 @@ static int compare_line(struct comparison *c, const char *line, size_t size, lon
                         struct dt_error *err)
 {
     struct json_object *o;
-    char *subject = dt_format("%s:%ld", c->path, number);
+    char *subject = dt_asprintf("%s:%ld", c->path, number);
     int rc = dt_json_parse(line, size, subject, &o, err);
     if (rc == 0) {
         rc = compare_parsed(c, o, subject, err);

@@ -35,7 +35,7 @@ static void print_model(struct dt_buffer *b, const struct dt_plan *p,
 static void print_layout(struct dt_buffer *b, const struct dt_plan *p,
                          const struct dt_plan_request *r)
 {
-    const struct dt_layout *l = &p->layout;
+    const struct dt_plan_layout *l = &p->layout;
     dt_buffer_printf(b, "layout           pp %ld x dp %ld", l->pp, l->dp);
     if (l->cp > 1)
         dt_buffer_printf(b, " x cp %ld", l->cp);
@@ -51,7 +51,7 @@ static void print_layout(struct dt_buffer *b, const struct dt_plan *p,
                      "computing in     %s, recomputation: %s\n",
                      p->tokens, l->batches, l->batches == 1 ? "" : "es", l->batch,
                      r->settings->training.sequence_length,
-                     dt_precision_names[r->settings->training.precision],
+                     dt_dtype_names[r->settings->training.precision],
                      dt_recompute_names[l->recompute]);
 }
 
@@ -194,7 +194,7 @@ void dt_report_plan(struct dt_buffer *b, const struct dt_plan *p, const struct d
 
 static void print_candidate(struct dt_buffer *b, int place, const struct dt_plan *p)
 {
-    const struct dt_layout *l = &p->layout;
+    const struct dt_plan_layout *l = &p->layout;
     char shared[48];
     snprintf(shared, sizeof shared, dt_layout_groups(l) > 1 ? "%ld/%ld" : "%ld", l->zero_stage,
              l->shard);
@@ -253,7 +253,7 @@ static void put_string(struct json_object *o, const char *name, const char *text
     dt_json_object_add(o, name, dt_json_new_string(text));
 }
 
-static struct json_object *layout_json(const struct dt_layout *l)
+static struct json_object *layout_json(const struct dt_plan_layout *l)
 {
     struct json_object *o = dt_json_new_object();
     put_int(o, "pp", (double)l->pp);

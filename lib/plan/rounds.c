@@ -15,10 +15,10 @@ struct state {
 struct dt_rounds {
     struct dt_actor *actors; /* of the group; the first one leads */
     long count;
-    struct dt_line *messages; /* to their runs */
+    struct dt_simulation_line *messages; /* to their runs */
     long message_count;
-    struct dt_line *collectives; /* of their stages; NULL where no round has one */
-    double *free;                /* when devices are that they share */
+    struct dt_simulation_line *collectives; /* of their stages; NULL where no round has one */
+    double *free;                           /* when devices are that they share */
     long device_count;
     int64_t next;           /* place of the leader at which it is looked at again; -1: never */
     struct state now, kept; /* of Brent's search for a cycle: compared, then replaced */
@@ -46,7 +46,7 @@ static void put_time(struct state *s, double when, double now)
     put(s, when == DT_NOT_YET ? DT_NOT_YET : fmax(when - now, 0));
 }
 
-static void put_line(struct state *s, const struct dt_line *l, double now)
+static void put_line(struct state *s, const struct dt_simulation_line *l, double now)
 {
     put(s, (double)(l->end - l->first));
     for (long i = l->first; i < l->end; i++) {
@@ -60,7 +60,7 @@ static void put_line(struct state *s, const struct dt_line *l, double now)
 
 /* collectives: of its stage, or NULL. */
 static void put_actor(struct state *s, const struct dt_actor *a, const struct dt_actor *leader,
-                      const struct dt_line *collectives)
+                      const struct dt_simulation_line *collectives)
 {
     double now = leader->due;
     put(s, (double)(a->place - leader->place));
@@ -135,7 +135,7 @@ static void add_account(struct dt_account *a, const struct dt_account *before, d
     a->events += times * (a->events - before->events);
 }
 
-static void shift_line(struct dt_line *l, double by)
+static void shift_line(struct dt_simulation_line *l, double by)
 {
     for (long i = l->first; i < l->end; i++) {
         struct dt_happening *h = &l->items[i & (l->capacity - 1)];
@@ -177,7 +177,7 @@ static void pass_over(struct dt_simulation *s, struct dt_rounds *r)
  * has sent less than it had when the stage behind it took as many. */
 void dt_rounds_look(struct dt_simulation *s, struct dt_actor *a)
 {
-    struct dt_rounds *r = s->groups > 0 ? &s->rounds[s->groups > 1 ? a->replica : 0] : NULL;
+    struct dt_rounds *r = s->groups > 0 ? &s->rounds[s->groups > 1 ? a->dp_rank : 0] : NULL;
     if (r == NULL || a != r->actors || r->next < 0 || a->place < r->next)
         return;
     struct dt_pipeline_round round = round_of(s, a->stage);
@@ -203,21 +203,21 @@ static bool are_alone(const struct dt_simulation *s)
 void dt_rounds_init(struct dt_simulation *s)
 {
     bool alone = are_alone(s);
-    long replicas = alone ? 1 : s->replicas;
+    long dp_size = alone ? 1 : s->dp_size;
     if (s->timeline)
         return; /* which shows every round */
-    s->groups = s->replicas / replicas;
+    s->groups = s->dp_size / dp_size;
     s->rounds = dt_alloc((size_t)s->groups, sizeof *s->rounds);
     for (long i = 0; i < s->groups; i++) {
         struct dt_rounds *r = &s->rounds[i];
         *r = (struct dt_rounds){
             .actors = &s->actors[i * s->layout->pp],
-            .count = replicas * s->layout->pp,
+            .count = dp_size * s->layout->pp,
             .messages = &s->messages[2 * i * s->runs],
-            .message_count = 2 * replicas * s->runs,
+            .message_count = 2 * dp_size * s->runs,
             .collectives = alone ? NULL : s->collectives,
             .free = &s->free[i * s->shared],
-            .device_count = replicas * s->shared,
+            .device_count = dp_size * s->shared,
             .next = round_of(s, 0).first + 1,
             .limit = 1,
         };

@@ -9,7 +9,7 @@
 #include "model/block.h"
 
 struct candidate {
-    struct dt_layout layout;
+    struct dt_plan_layout layout;
     double least; /* seconds */
     long number;  /* in the order of enumeration, which ties keep */
 };
@@ -38,7 +38,7 @@ static bool keeps(const struct search *s, const char *name, long given, long own
 }
 
 /* Whether a layout has what was given, all but how its replicas share out. */
-static bool keeps_mesh(const struct search *s, const struct dt_layout *l)
+static bool keeps_mesh(const struct search *s, const struct dt_plan_layout *l)
 {
     const struct dt_settings *given = s->request->settings;
     long shard = given->distributed.shard_ranks;
@@ -52,7 +52,7 @@ static bool keeps_mesh(const struct search *s, const struct dt_layout *l)
            keeps(s, "training.recompute", given->training.recompute, l->recompute);
 }
 
-static bool keeps_state(const struct search *s, const struct dt_layout *l)
+static bool keeps_state(const struct search *s, const struct dt_plan_layout *l)
 {
     long shard = s->request->settings->distributed.shard_ranks;
     return keeps(s, "distributed.zero_stage", s->request->settings->distributed.zero_stage,
@@ -79,7 +79,7 @@ static void too_large(struct dt_search *f, const struct dt_plan *plan)
 }
 
 /* Slices that are not alike are left out: they wait for the largest. */
-static const char *fault_of(const struct dt_layout *l, const struct dt_settings *s)
+static const char *fault_of(const struct dt_plan_layout *l, const struct dt_settings *s)
 {
     const char *fault = dt_layout_fault(l, s);
     return fault ? fault : dt_layout_uneven(l, s);
@@ -87,7 +87,7 @@ static const char *fault_of(const struct dt_layout *l, const struct dt_settings 
 
 /* One layout: it is wrong, too large, or a candidate. base: of its stages, or NULL where they
  * cannot be. */
-static int consider(struct search *s, const struct dt_layout *l, const struct dt_base *base,
+static int consider(struct search *s, const struct dt_plan_layout *l, const struct dt_base *base,
                     struct dt_error *err)
 {
     struct dt_plan plan;
@@ -116,7 +116,7 @@ static int consider(struct search *s, const struct dt_layout *l, const struct dt
 }
 
 /* Among all replicas, or those of a node. */
-static int try_groups(struct search *s, struct dt_layout *l, const struct dt_base *base,
+static int try_groups(struct search *s, struct dt_plan_layout *l, const struct dt_base *base,
                       struct dt_error *err)
 {
     long given = s->request->settings->distributed.shard_ranks;
@@ -133,7 +133,7 @@ static int try_groups(struct search *s, struct dt_layout *l, const struct dt_bas
 }
 
 /* Every state of ZeRO. */
-static int try_states(struct search *s, struct dt_layout *l, struct dt_error *err)
+static int try_states(struct search *s, struct dt_plan_layout *l, struct dt_error *err)
 {
     struct dt_base base = {0};
     int rc = 0;
@@ -149,7 +149,7 @@ static int try_states(struct search *s, struct dt_layout *l, struct dt_error *er
 }
 
 /* dp, cp and tp are set. */
-static int try_mesh(struct search *s, struct dt_layout *l, struct dt_error *err)
+static int try_mesh(struct search *s, struct dt_plan_layout *l, struct dt_error *err)
 {
     long sequences = s->sequences / l->batch;
     if (!keeps_mesh(s, l))
@@ -164,17 +164,17 @@ static int try_mesh(struct search *s, struct dt_layout *l, struct dt_error *err)
 
 /* With half the contexts, and half the sequences in a micro-batch, each rank has as much to hold
  * and to do, and less to send. */
-static bool can_be_halved(const struct dt_layout *l)
+static bool can_be_halved(const struct dt_plan_layout *l)
 {
     return l->cp % 2 == 0 && l->batch % 2 == 0;
 }
 
 /* All divisions of the ranks of a stage by dp, cp and tp. */
-static int try_ranks(struct search *s, struct dt_layout *l, struct dt_error *err)
+static int try_ranks(struct search *s, struct dt_plan_layout *l, struct dt_error *err)
 {
-    long ranks = s->devices / l->pp, slices = dt_cluster_node_ranks(s->request->cluster);
-    for (l->tp = 1; l->tp <= slices && l->tp <= ranks; l->tp++)
-        for (l->cp = 1; l->cp <= DT_CONTEXTS_MOST && l->cp * l->tp <= ranks; l->cp++) {
+    long ranks = s->devices / l->pp, tp_size = dt_cluster_node_ranks(s->request->cluster);
+    for (l->tp = 1; l->tp <= tp_size && l->tp <= ranks; l->tp++)
+        for (l->cp = 1; l->cp <= DT_CONTEXT_PARALLEL_MOST && l->cp * l->tp <= ranks; l->cp++) {
             l->dp = ranks / l->tp / l->cp;
             if (l->dp * l->cp * l->tp == ranks && !can_be_halved(l))
                 DT_TRY(try_mesh(s, l, err));
@@ -183,7 +183,7 @@ static int try_ranks(struct search *s, struct dt_layout *l, struct dt_error *err
 }
 
 /* Micro-batches of 1, 2, 4 ... sequences, with every recomputation. */
-static int try_batches(struct search *s, struct dt_layout *l, struct dt_error *err)
+static int try_batches(struct search *s, struct dt_plan_layout *l, struct dt_error *err)
 {
     for (l->batch = 1; l->batch <= s->sequences; l->batch *= 2) {
         if (s->sequences % l->batch != 0)
@@ -195,7 +195,7 @@ static int try_batches(struct search *s, struct dt_layout *l, struct dt_error *e
 }
 
 /* Interleaving in every number of chunks that makes them equal. */
-static int try_chunks(struct search *s, struct dt_layout *l, struct dt_error *err)
+static int try_chunks(struct search *s, struct dt_plan_layout *l, struct dt_error *err)
 {
     const struct dt_settings *asked = s->request->settings;
     long layers = asked->model.num_layers;
@@ -214,13 +214,14 @@ static int try_chunks(struct search *s, struct dt_layout *l, struct dt_error *er
 
 static int try_all(struct search *s, struct dt_error *err)
 {
-    struct dt_layout l = {0};
+    struct dt_plan_layout l = {0};
     for (l.pp = 1; l.pp <= s->devices; l.pp++) {
         long devices = s->devices / l.pp;
         if (devices * l.pp != s->devices)
             continue;
         for (long stage = 0; stage < l.pp; stage++)
-            s->slowness[stage] = dt_slowness(&s->request->simulation, stage * devices, devices);
+            s->slowness[stage] =
+                dt_simulation_slowness(&s->request->simulation, stage * devices, devices);
         DT_TRY(try_chunks(s, &l, err));
     }
     return 0;

@@ -20,7 +20,7 @@ struct dt_happening {
 };
 
 /* Happenings of one kind, in their order; those that nobody will wait for are dropped. */
-struct dt_line {
+struct dt_simulation_line {
     struct dt_happening *items; /* a ring; owned */
     long first, end, capacity;  /* numbers of the oldest and behind the newest; a power of two */
 };
@@ -32,27 +32,27 @@ struct dt_account {
 };
 
 struct dt_actor {
-    long stage, replica;
+    long stage, dp_rank;
     struct dt_action action; /* at hand, if it acts */
     bool acts, updated, ended;
     int64_t place; /* behind it */
     long segment;  /* of it: a layer, or all of it */
     double now, slow;
-    double due;                    /* when it is asked again */
-    bool queued;                   /* for that; otherwise it waits for something */
-    double inside, between;        /* when its links are through with collectives */
-    double sent;                   /* and with its messages */
-    double debt;                   /* seconds of computing that transfers have taken */
-    long joined;                   /* collectives so far */
-    long gathered, reduced;        /* the collectives that it will wait for, or -1 */
-    const struct dt_line *awaited; /* what it is blocked on, or NULL */
-    long number;                   /* in that line */
+    double due;                               /* when it is asked again */
+    bool queued;                              /* for that; otherwise it waits for something */
+    double inside, between;                   /* when its links are through with collectives */
+    double sent;                              /* and with its messages */
+    double debt;                              /* seconds of computing that transfers have taken */
+    long joined;                              /* collectives so far */
+    long gathered, reduced;                   /* the collectives that it will wait for, or -1 */
+    const struct dt_simulation_line *awaited; /* what it is blocked on, or NULL */
+    long number;                              /* in that line */
     long held, most_held;
     struct dt_account account;
 };
 
 /* An actor's place in the queue; it may have been put off since. */
-struct dt_turn {
+struct dt_rank_batches {
     double due;
     struct dt_actor *actor;
 };
@@ -61,18 +61,18 @@ struct dt_rounds;
 
 struct dt_simulation {
     const struct dt_costs *costs;
-    const struct dt_layout *layout;
+    const struct dt_plan_layout *layout;
     const struct dt_cluster *cluster;
     struct dt_timeline *timeline;
     struct dt_progress *progress;
     double quantum;
-    long replicas, runs;
-    struct dt_actor *actors;     /* replica by replica */
-    struct dt_line *messages;    /* activations and gradients to each run of each replica */
-    struct dt_line *collectives; /* of each stage */
+    long dp_size, runs;
+    struct dt_actor *actors;             /* replica by replica */
+    struct dt_simulation_line *messages; /* activations and gradients to each run of each replica */
+    struct dt_simulation_line *collectives; /* of each stage */
     long shared;  /* devices that the stages of a replica take in turn; 0: each has its own */
     double *free; /* when each of them is, replica by replica */
-    struct dt_turn *heap;
+    struct dt_rank_batches *heap;
     long waiting;
     struct dt_rounds *rounds; /* of each group of actors */
     long groups;              /* 0: every round is simulated */

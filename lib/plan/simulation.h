@@ -45,10 +45,11 @@ struct dt_step_simulation {
 };
 
 /* How much slower than a device of full speed the slowest of some is: at least 1. */
-double dt_slowness(const struct dt_simulation_options *options, long first, long devices);
+double dt_simulation_slowness(const struct dt_simulation_options *options, long first,
+                              long devices);
 
-void dt_simulate(struct dt_step_simulation *result, const struct dt_costs *costs,
-                 const struct dt_layout *layout, const struct dt_cluster *cluster,
-                 const struct dt_simulation_options *options);
+void dt_simulation_run(struct dt_step_simulation *result, const struct dt_costs *costs,
+                       const struct dt_plan_layout *layout, const struct dt_cluster *cluster,
+                       const struct dt_simulation_options *options);
 
 #endif

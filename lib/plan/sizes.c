@@ -14,14 +14,15 @@
 
 static double *part_of(struct dt_part_sizes *p, enum dt_role role)
 {
-    if (role <= DT_TYPE_EMBEDDING)
+    if (role <= DT_ROLE_TYPE_EMBEDDING)
         return &p->embedding;
-    if (role == DT_NORM1_WEIGHT || role == DT_NORM1_BIAS || role == DT_NORM2_WEIGHT ||
-        role == DT_NORM2_BIAS || role == DT_FINAL_NORM_WEIGHT || role == DT_FINAL_NORM_BIAS)
+    if (role == DT_ROLE_NORM1_WEIGHT || role == DT_ROLE_NORM1_BIAS ||
+        role == DT_ROLE_NORM2_WEIGHT || role == DT_ROLE_NORM2_BIAS ||
+        role == DT_ROLE_FINAL_NORM_WEIGHT || role == DT_ROLE_FINAL_NORM_BIAS)
         return &p->norm;
-    if (role <= DT_PROJECTION_BIAS)
+    if (role <= DT_ROLE_PROJECTION_BIAS)
         return &p->attention;
-    return role <= DT_DOWN_BIAS ? &p->mlp : &p->head;
+    return role <= DT_ROLE_DOWN_BIAS ? &p->mlp : &p->head;
 }
 
 static double padded(const struct dt_table *t, int i)
@@ -41,13 +42,13 @@ static void count_parts(struct dt_base *b, const struct dt_settings *s)
 }
 
 /* Number of the run that a tensor belongs to. */
-static long run_of(const struct dt_layout *l, const struct dt_table *t, int layer)
+static long run_of(const struct dt_plan_layout *l, const struct dt_table *t, int layer)
 {
     long runs = dt_layout_runs(l), run = 0;
     const struct dt_model_part part = dt_layout_part(l, 0);
     if (layer >= t->layers)
         return runs - 1;
-    while (layer >= dt_part_run(&part, t->layers, (int)run).end)
+    while (layer >= dt_model_part_run(&part, t->layers, (int)run).end)
         run++;
     return run;
 }
@@ -61,38 +62,38 @@ static double factors_of(const struct dt_param *p, long rank)
 }
 
 static void count_elements(struct dt_base *b, struct dt_stage_base *stage,
-                           const struct dt_settings *s, const struct dt_layout *l,
+                           const struct dt_settings *s, const struct dt_plan_layout *l,
                            const struct dt_table *t)
 {
     stage->elements = (double)t->elements;
     if (stage == b->stages)
         b->tied = (double)(t->buckets[DT_TOKEN_BUCKET + 1] - t->buckets[DT_TOKEN_BUCKET]);
     for (int layer = 0; layer < t->layers; layer++)
-        stage->layers += dt_table_find(t, DT_PROJECTION_WEIGHT, layer) != NULL;
+        stage->layers += dt_table_find(t, DT_ROLE_PROJECTION_WEIGHT, layer) != NULL;
     for (int i = 0; i < t->count; i++) {
         stage->factors += factors_of(&t->params[i], s->distributed.compress_rank);
         b->runs[run_of(l, t, t->params[i].layer)] += padded(t, i);
     }
 }
 
-static struct dt_replicas imagine_replicas(const struct dt_layout *l, long dp, bool linked)
+static struct dt_data_group imagine_replicas(const struct dt_plan_layout *l, long dp, bool linked)
 {
     long copies = dp * l->cp, groups = dp == l->dp ? dt_layout_groups(l) : 1;
-    struct dt_replicas r = {.all = dt_comm_imagine((int)copies, linked), .contexts = (int)l->cp};
+    struct dt_data_group r = {.all = dt_comm_imagine((int)copies, linked), .cp_size = (int)l->cp};
     r.group = groups > 1 ? dt_comm_imagine((int)(copies / groups), linked) : r.all;
     r.across = groups > 1 ? dt_comm_imagine((int)groups, linked) : NULL;
     return r;
 }
 
 /* A rank's place among ranks that are not there; those of replicas are as many as dp. */
-static struct dt_mesh imagine(const struct dt_settings *s, const struct dt_layout *l, long stage,
-                              long dp)
+static struct dt_mesh imagine(const struct dt_settings *s, const struct dt_plan_layout *l,
+                              long stage, long dp)
 {
-    bool linked = strcmp(dt_backend_names[s->distributed.backend], "nccl") == 0;
+    bool linked = strcmp(dt_comm_backend_names[s->distributed.backend], "nccl") == 0;
     struct dt_mesh mesh = {.world = dt_comm_imagine((int)(l->pp * dp * l->cp * l->tp), linked),
                            .data = imagine_replicas(l, dp, linked),
-                           .slices = dt_comm_imagine((int)l->tp, linked),
-                           .contexts = dt_comm_imagine((int)l->cp, linked),
+                           .tp_group = dt_comm_imagine((int)l->tp, linked),
+                           .cp_group = dt_comm_imagine((int)l->cp, linked),
                            .stages = dt_comm_imagine((int)l->pp, linked),
                            .part = dt_layout_part(l, stage)};
     mesh.part.tied_apart |= s->distributed.invariant;
@@ -107,8 +108,8 @@ static void dismiss(struct dt_mesh *mesh)
         dt_comm_close(mesh->data.group);
     dt_comm_close(mesh->data.across);
     dt_comm_close(mesh->data.all);
-    dt_comm_close(mesh->slices);
-    dt_comm_close(mesh->contexts);
+    dt_comm_close(mesh->tp_group);
+    dt_comm_close(mesh->cp_group);
     dt_comm_close(mesh->stages);
 }
 
@@ -120,21 +121,21 @@ static struct dt_model *plan_model(const struct dt_settings *s, const struct dt_
 
 /* Of all micro-batches that the stage has under way, as training plans them. */
 static int plan_activations(struct dt_stage_base *b, struct dt_model *model,
-                            const struct dt_settings *s, const struct dt_layout *l,
+                            const struct dt_settings *s, const struct dt_plan_layout *l,
                             const struct dt_mesh *mesh, struct dt_error *err)
 {
     struct dt_passes passes;
-    struct dt_settings replica = *s;
-    replica.training.gradient_accumulation_steps = l->batches;
-    int rc = dt_passes_plan(&passes, model, mesh, &replica, err);
+    struct dt_settings one = *s;
+    one.training.gradient_accumulation_steps = l->batches;
+    int rc = dt_passes_plan(&passes, model, mesh, &one, err);
     if (rc == 0)
         b->activations = (double)dt_passes_bytes(&passes);
     dt_passes_release(&passes);
     return rc;
 }
 
-static int plan_stage(struct dt_base *b, const struct dt_settings *s, const struct dt_layout *l,
-                      long stage, struct dt_error *err)
+static int plan_stage(struct dt_base *b, const struct dt_settings *s,
+                      const struct dt_plan_layout *l, long stage, struct dt_error *err)
 {
     struct dt_mesh mesh = imagine(s, l, stage, 1);
     struct dt_model *model = plan_model(s, &mesh);
@@ -150,17 +151,17 @@ static int plan_stage(struct dt_base *b, const struct dt_settings *s, const stru
 static int count_state(struct dt_base *b, const struct dt_settings *s, struct dt_error *err)
 {
     struct dt_rank_sizes whole;
-    const struct dt_layout one = {
+    const struct dt_plan_layout one = {
         .pp = 1, .dp = 1, .cp = 1, .tp = 1, .pipeline = {DT_PIPELINE_SCHEDULE_1F1B, 1, 1}};
     struct dt_stage_base none = {0};
     const struct dt_base base = {.stages = &none};
-    DT_TRY(dt_stage_sizes(&whole, &base, s, &one, 0, err));
+    DT_TRY(dt_sizes_stage(&whole, &base, s, &one, 0, err));
     b->moments = whole.moments / (whole.parameters / sizeof(float));
     b->state = whole.parameters + whole.moments + whole.average;
     return 0;
 }
 
-int dt_base_init(struct dt_base *b, const struct dt_settings *s, const struct dt_layout *l,
+int dt_base_init(struct dt_base *b, const struct dt_settings *s, const struct dt_plan_layout *l,
                  struct dt_error *err)
 {
     *b = (struct dt_base){
@@ -185,20 +186,20 @@ void dt_base_release(struct dt_base *b)
     b->runs = NULL;
 }
 
-long dt_reductions(const struct dt_settings *s, const struct dt_layout *l)
+long dt_sizes_reductions(const struct dt_settings *s, const struct dt_plan_layout *l)
 {
     return l->zero_stage >= 2 && s->distributed.invariant ? l->batches : 1;
 }
 
 /* Bytes of one tensor of the residual stream, of a micro-batch. */
 static double stream_bytes(const struct dt_base *b, const struct dt_settings *s,
-                           const struct dt_layout *l)
+                           const struct dt_plan_layout *l)
 {
     return dt_layout_rows(l, s) * (double)s->model.hidden_size * b->element;
 }
 
 /* As training adds it up. */
-static struct dt_rank_sizes sizes_of(struct dt_store *store, size_t activations,
+static struct dt_rank_sizes sizes_of(struct dt_train_state *store, size_t activations,
                                      const struct dt_settings *s)
 {
     struct dt_snapshot snapshot;
@@ -217,24 +218,24 @@ static struct dt_rank_sizes sizes_of(struct dt_store *store, size_t activations,
     };
 }
 
-int dt_stage_sizes(struct dt_rank_sizes *sizes, const struct dt_base *b,
-                   const struct dt_settings *s, const struct dt_layout *l, long stage,
+int dt_sizes_stage(struct dt_rank_sizes *sizes, const struct dt_base *b,
+                   const struct dt_settings *s, const struct dt_plan_layout *l, long stage,
                    struct dt_error *err)
 {
-    struct dt_store store;
+    struct dt_train_state store;
     struct dt_mesh mesh = imagine(s, l, stage, l->dp);
     struct dt_model *model = plan_model(s, &mesh);
-    int rc = dt_store_plan(&store, model, s, &mesh, err);
+    int rc = dt_train_state_plan(&store, model, s, &mesh, err);
     if (rc == 0)
         *sizes = sizes_of(&store, (size_t)b->stages[stage].activations, s);
-    dt_store_release(&store);
+    dt_train_state_release(&store);
     dt_model_free(model);
     dismiss(&mesh);
     return rc;
 }
 
 /* Streams of a micro-batch that a stage sends to others, and as many that it gets. */
-static long crossings(const struct dt_layout *l, long stage)
+static long crossings(const struct dt_plan_layout *l, long stage)
 {
     return 2 * l->pipeline.chunks - (stage == 0) - (stage == l->pp - 1);
 }
@@ -243,7 +244,7 @@ static long crossings(const struct dt_layout *l, long stage)
  * and head, what losses need, and what is gathered between stages. Gradients of norms, which are
  * small, are left out. */
 static double tensor_bytes(const struct dt_base *b, const struct dt_settings *s,
-                           const struct dt_layout *l, long stage)
+                           const struct dt_plan_layout *l, long stage)
 {
     static const double each[2][3] = {{8, 8, 10}, {8, 10, 11}};
     bool sequence = s->distributed.sequence_parallel, masked = dt_model_is_masked(&s->model);
@@ -263,11 +264,12 @@ static double tensor_bytes(const struct dt_base *b, const struct dt_settings *s,
 }
 
 double dt_ring_bytes(const struct dt_base *b, const struct dt_settings *s,
-                     const struct dt_layout *l, bool backward)
+                     const struct dt_plan_layout *l, bool backward)
 {
-    const struct dt_slice slice = dt_slice_of(&s->model, (int)l->slice, (int)l->tp);
+    const struct dt_tensor_partition partition =
+        dt_tensor_partition_of(&s->model, (int)l->tp_rank, (int)l->tp);
     double columns =
-        (double)(s->model.hidden_size / s->model.num_heads * dt_range_count(slice.kv_heads));
+        (double)(s->model.hidden_size / s->model.num_heads * dt_range_count(partition.kv_heads));
     double passes = backward && l->recompute == DT_RECOMPUTE_FULL ? 2 : 1;
     return (double)(l->cp - 1) * dt_layout_rows(l, s) * 2 * columns *
            (passes * b->element + (backward ? sizeof(float) : 0));
@@ -275,7 +277,7 @@ double dt_ring_bytes(const struct dt_base *b, const struct dt_settings *s,
 
 /* Of the gradients of an embedding that is the first stage's, and the last one's as its head. */
 static double tied_bytes(const struct dt_base *b, const struct dt_settings *s,
-                         const struct dt_layout *l, long stage)
+                         const struct dt_plan_layout *l, long stage)
 {
     bool ends = stage == 0 || stage == l->pp - 1;
     if (l->pp == 1 || !ends || !s->model.tie_word_embeddings)
@@ -285,11 +287,11 @@ static double tied_bytes(const struct dt_base *b, const struct dt_settings *s,
 
 /* Of one parameter: what a group shares out, and sums that groups add up. */
 static double data_bytes(const struct dt_base *b, const struct dt_settings *s,
-                         const struct dt_layout *l)
+                         const struct dt_plan_layout *l)
 {
     const double gradient = sizeof(float), owners = (double)dt_layout_owners(l);
     double groups = (double)dt_layout_groups(l), copies = (double)dt_layout_copies(l);
-    double reduced = gradient * (double)dt_reductions(s, l);
+    double reduced = gradient * (double)dt_sizes_reductions(s, l);
     double gathered = l->zero_stage == 0   ? gradient
                       : l->zero_stage == 3 ? 2 * (double)l->batches * b->element
                                            : b->element;
@@ -299,7 +301,7 @@ static double data_bytes(const struct dt_base *b, const struct dt_settings *s,
 /* What replicas send each other. Local steps: parameters and the optimizer's state, now and then;
  * a server: its weights, or what it gets. */
 static double replica_bytes(const struct dt_base *b, const struct dt_settings *s,
-                            const struct dt_layout *l, const struct dt_stage_base *stage)
+                            const struct dt_plan_layout *l, const struct dt_stage_base *stage)
 {
     const double others = (double)dt_layout_copies(l) - 1, sum = 2 * others / (others + 1);
     const double average = s->training.ema_decay > 0 ? sizeof(float) : 0, n = stage->elements;
@@ -320,8 +322,8 @@ static double replica_bytes(const struct dt_base *b, const struct dt_settings *s
     }
 }
 
-struct dt_traffic dt_stage_traffic(const struct dt_base *b, const struct dt_settings *s,
-                                   const struct dt_layout *l, long stage)
+struct dt_traffic dt_sizes_stage_traffic(const struct dt_base *b, const struct dt_settings *s,
+                                         const struct dt_plan_layout *l, long stage)
 {
     const double batches = (double)l->batches, layers = (double)b->stages[stage].layers;
     double ranks = (double)l->tp, stream = stream_bytes(b, s, l);

@@ -55,21 +55,22 @@ struct dt_base {
 
 /* settings are resolved, with the layout's own micro-batch and recomputation. */
 int dt_base_init(struct dt_base *base, const struct dt_settings *settings,
-                 const struct dt_layout *layout, struct dt_error *err) DT_MUST_CHECK;
+                 const struct dt_plan_layout *layout, struct dt_error *err) DT_MUST_CHECK;
 void dt_base_release(struct dt_base *base);
 
 /* Of the first rank of a stage: bytes that it holds, and that it sends in a step. settings are
  * the layout's own (dt_plan_settings). */
-int dt_stage_sizes(struct dt_rank_sizes *sizes, const struct dt_base *base,
-                   const struct dt_settings *settings, const struct dt_layout *layout, long stage,
-                   struct dt_error *err) DT_MUST_CHECK;
-struct dt_traffic dt_stage_traffic(const struct dt_base *base, const struct dt_settings *settings,
-                                   const struct dt_layout *layout, long stage);
+int dt_sizes_stage(struct dt_rank_sizes *sizes, const struct dt_base *base,
+                   const struct dt_settings *settings, const struct dt_plan_layout *layout,
+                   long stage, struct dt_error *err) DT_MUST_CHECK;
+struct dt_traffic dt_sizes_stage_traffic(const struct dt_base *base,
+                                         const struct dt_settings *settings,
+                                         const struct dt_plan_layout *layout, long stage);
 /* Of one layer and micro-batch: keys and values that a rank sends to the next context, and
  * gradients of them, forward or backward. */
 double dt_ring_bytes(const struct dt_base *base, const struct dt_settings *settings,
-                     const struct dt_layout *layout, bool backward);
+                     const struct dt_plan_layout *layout, bool backward);
 /* Passes of a step in which gradients are reduced over the replicas. */
-long dt_reductions(const struct dt_settings *settings, const struct dt_layout *layout);
+long dt_sizes_reductions(const struct dt_settings *settings, const struct dt_plan_layout *layout);
 
 #endif

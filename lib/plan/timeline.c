@@ -9,7 +9,7 @@
 
 static const char *const lanes[] = {"computing", "data", "pipeline"};
 
-void dt_timeline_add(struct dt_timeline *t, const struct dt_span *span)
+void dt_timeline_add(struct dt_timeline *t, const struct dt_timeline_span *span)
 {
     if (t == NULL)
         return;
@@ -36,7 +36,8 @@ static void print_names(struct dt_buffer *json, int stage)
                          stage, lane, lanes[lane]);
 }
 
-static void print_span(struct dt_buffer *json, const struct dt_span *s, const char *separator)
+static void print_span(struct dt_buffer *json, const struct dt_timeline_span *s,
+                       const char *separator)
 {
     dt_buffer_printf(json, "{\"name\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d", s->name, s->stage,
                      (int)s->lane);

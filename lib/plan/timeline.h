@@ -7,7 +7,7 @@
 
 enum dt_lane { DT_LANE_COMPUTE, DT_LANE_DATA, DT_LANE_PIPELINE };
 
-struct dt_span {
+struct dt_timeline_span {
     const char *name; /* borrowed: a constant */
     int stage;
     enum dt_lane lane;
@@ -16,11 +16,12 @@ struct dt_span {
 };
 
 struct dt_timeline {
-    struct dt_span *spans;
+    struct dt_timeline_span *spans;
     long count, capacity;
 };
 
-void dt_timeline_add(struct dt_timeline *timeline, const struct dt_span *span); /* NULL is fine */
+void dt_timeline_add(struct dt_timeline *timeline,
+                     const struct dt_timeline_span *span); /* NULL is fine */
 /* Writes {"traceEvents": [...]}: a process is a stage, a thread one of its lanes, times are
  * microseconds. "-" is stdout. */
 int dt_timeline_write(const struct dt_timeline *timeline, const char *path,

@@ -25,8 +25,8 @@ static char *value_name(const struct dt_axis *axis, int place)
 {
     double number;
     const char *value = axis->values[place];
-    return dt_parse_real(value, &number) == 0 ? dt_format("%s %s", axis->name, value)
-                                              : dt_strdup(value);
+    return dt_program_parse_real(value, &number) == 0 ? dt_asprintf("%s %s", axis->name, value)
+                                                      : dt_strdup(value);
 }
 
 /* The values of a cell on all axes but one, "a, b 2"; owned by the caller. */
@@ -151,12 +151,12 @@ static int write_text_bars(const struct bars *b, const char *title, const char *
         char number[DT_SHORT_NUMBER];
         const char *group = b->group_names[i / b->series], *series = b->series_names[i % b->series];
         char *name = b->series == 1 ? dt_strdup(group)
-                                    : dt_format("%s%s%s", group, *group ? ", " : "", series);
+                                    : dt_asprintf("%s%s%s", group, *group ? ", " : "", series);
         double part = largest > 0 && isfinite(b->median[i]) ? b->median[i] / largest : 0;
         dt_buffer_printf(&text, "%-30.30s |", name);
         for (int c = 0; c < (int)lround(part * BAR_COLUMNS); c++)
             dt_buffer_add_char(&text, '#');
-        dt_buffer_printf(&text, " %s\n", dt_short_number(b->median[i], number));
+        dt_buffer_printf(&text, " %s\n", dt_grid_number(b->median[i], number));
         free(name);
     }
     int rc = dt_output_write(out, text.data, text.size, err);
@@ -237,7 +237,7 @@ static int find_axis(struct scaling *s, const struct dt_chart *chart, struct dt_
     const struct dt_axis *axis = &m->axes[s->axis];
     s->x = dt_alloc((size_t)axis->count, sizeof *s->x);
     for (int i = 0; i < axis->count; i++)
-        if (dt_parse_real(axis->values[i], &s->x[i]) < 0 || s->x[i] <= 0)
+        if (dt_program_parse_real(axis->values[i], &s->x[i]) < 0 || s->x[i] <= 0)
             return dt_fail(err, DT_EINVALID, "%s: the value '%s' of axis %s is no number above 0",
                            s->r->path, axis->values[i], axis->name);
     return 0;

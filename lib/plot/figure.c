@@ -12,7 +12,8 @@
 
 static int add_template(struct dt_buffer *script, const char *name, struct dt_error *err)
 {
-    char *part = dt_format("share/dt/plots/%s.gnuplot", name), *path = dt_installed_path(part);
+    char *part = dt_asprintf("share/dt/plots/%s.gnuplot", name),
+         *path = dt_program_installed_path(part);
     char *text = NULL;
     size_t size;
     int rc = dt_file_read(path, TEMPLATE_LIMIT, &text, &size, err);

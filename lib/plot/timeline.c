@@ -111,7 +111,7 @@ static int add_events(struct trace *t, struct json_object *events, const char *p
 {
     int rc = 0;
     for (size_t i = 0; i < json_object_array_length(events) && rc == 0; i++) {
-        char *subject = dt_format("%s: event %zu", path, i + 1);
+        char *subject = dt_asprintf("%s: event %zu", path, i + 1);
         rc = add_event(t, json_object_array_get_idx(events, i), subject, err);
         free(subject);
     }
@@ -135,8 +135,8 @@ static void add_name(struct trace *t, struct json_object *event)
         char *old = lane->name;
         const char *name = text_of(args, "name");
         lane->name = old == NULL ? dt_strdup(name)
-                     : process   ? dt_format("%s %s", name, old)
-                                 : dt_format("%s %s", old, name);
+                     : process   ? dt_asprintf("%s %s", name, old)
+                                 : dt_asprintf("%s %s", old, name);
         free(old);
     }
 }
@@ -210,7 +210,7 @@ static void name_lanes(struct trace *t, struct json_object *events)
         add_name(t, json_object_array_get_idx(events, i));
     for (int i = 0; i < t->lane_count; i++)
         if (t->lanes[i].name == NULL)
-            t->lanes[i].name = dt_format("%ld.%ld", t->lanes[i].process, t->lanes[i].thread);
+            t->lanes[i].name = dt_asprintf("%ld.%ld", t->lanes[i].process, t->lanes[i].thread);
 }
 
 static int read_trace(struct trace *t, const char *path, struct dt_error *err)

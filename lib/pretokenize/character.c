@@ -7,7 +7,7 @@
 
 #include "unicode/unicode.h"
 
-struct dt_character_table dt_characters;
+struct dt_character_table dt_character_table_all;
 
 static uint8_t class_of(uint32_t code)
 {
@@ -45,10 +45,10 @@ static uint8_t class_of(uint32_t code)
 static uint8_t intern_block(const uint8_t classes[256], unsigned *stored)
 {
     for (unsigned i = 0; i < *stored; i++)
-        if (memcmp(dt_characters.classes[i], classes, 256) == 0)
+        if (memcmp(dt_character_table_all.classes[i], classes, 256) == 0)
             return (uint8_t)i;
     assert(*stored < DT_CHAR_BLOCKS);
-    memcpy(dt_characters.classes[*stored], classes, 256);
+    memcpy(dt_character_table_all.classes[*stored], classes, 256);
     return (uint8_t)(*stored)++;
 }
 
@@ -59,13 +59,14 @@ static void fill_table(void)
     for (uint32_t block = 0; block < 0x1100; block++) {
         for (uint32_t i = 0; i < 256; i++)
             classes[i] = class_of(block << 8 | i);
-        dt_characters.block[block] = intern_block(classes, &stored);
+        dt_character_table_all.block[block] = intern_block(classes, &stored);
     }
-    memcpy(dt_characters.byte, dt_characters.classes[dt_characters.block[0]], 128);
-    memset(dt_characters.byte + 128, DT_CHAR_LONG, 128);
+    memcpy(dt_character_table_all.byte,
+           dt_character_table_all.classes[dt_character_table_all.block[0]], 128);
+    memset(dt_character_table_all.byte + 128, DT_CHAR_LONG, 128);
 }
 
-void dt_characters_init(void)
+void dt_character_table_init(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, fill_table);

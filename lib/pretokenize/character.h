@@ -42,10 +42,10 @@ struct dt_character_table {
     uint8_t classes[DT_CHAR_BLOCKS][256]; /* equal blocks are stored once */
 };
 
-extern struct dt_character_table dt_characters;
+extern struct dt_character_table dt_character_table_all;
 
-/* Fills dt_characters, once, whichever thread comes first. */
-void dt_characters_init(void);
+/* Fills dt_character_table_all, once, whichever thread comes first. */
+void dt_character_table_init(void);
 
 /* Decodes the character at p < end; returns its length in bytes. An invalid
  * byte has length 1 and code DT_CHAR_INVALID. */
@@ -77,9 +77,9 @@ static inline unsigned dt_character(const unsigned char *p, const unsigned char 
 }
 
 /* The class of a character by its number, which is none of DT_CHAR_INVALID. */
-static inline unsigned dt_class_of_code(uint32_t code)
+static inline unsigned dt_character_class_of(uint32_t code)
 {
-    return dt_characters.classes[dt_characters.block[code >> 8]][code & 0xff];
+    return dt_character_table_all.classes[dt_character_table_all.block[code >> 8]][code & 0xff];
 }
 
 /* The class of the character at p < end, and its length. */
@@ -88,7 +88,7 @@ static inline unsigned dt_character_class(const unsigned char *p, const unsigned
 {
     uint32_t code;
     *length = dt_character(p, end, &code);
-    return code == DT_CHAR_INVALID ? DT_CHAR_OTHER : dt_class_of_code(code);
+    return code == DT_CHAR_INVALID ? DT_CHAR_OTHER : dt_character_class_of(code);
 }
 
 #endif

@@ -37,14 +37,14 @@ static const char tekken_regex[] = WORD CAPITAL "*" SMALL "+|" WORD CAPITAL "+" 
 const char *const dt_pattern_names[] = {"gpt2",   "llama3", "cl100k", "qwen",
                                         "qwen35", "o200k",  "tekken", NULL};
 
-static struct dt_pattern patterns[DT_SCANNERS] = {
-    [DT_SCAN_GPT2] = {"gpt2", gpt2_regex, NULL},
-    [DT_SCAN_LLAMA3] = {"llama3", llama3_regex, NULL},
-    [DT_SCAN_CL100K] = {"cl100k", cl100k_regex, NULL},
-    [DT_SCAN_QWEN] = {"qwen", qwen_regex, NULL},
-    [DT_SCAN_QWEN35] = {"qwen35", qwen35_regex, NULL},
-    [DT_SCAN_O200K] = {"o200k", o200k_regex, NULL},
-    [DT_SCAN_TEKKEN] = {"tekken", tekken_regex, NULL},
+static struct dt_pattern patterns[DT_SCANNER_COUNT] = {
+    [DT_SCANNER_GPT2] = {"gpt2", gpt2_regex, NULL},
+    [DT_SCANNER_LLAMA3] = {"llama3", llama3_regex, NULL},
+    [DT_SCANNER_CL100K] = {"cl100k", cl100k_regex, NULL},
+    [DT_SCANNER_QWEN] = {"qwen", qwen_regex, NULL},
+    [DT_SCANNER_QWEN35] = {"qwen35", qwen35_regex, NULL},
+    [DT_SCANNER_O200K] = {"o200k", o200k_regex, NULL},
+    [DT_SCANNER_TEKKEN] = {"tekken", tekken_regex, NULL},
 };
 
 /* Other spellings of the same patterns. */
@@ -53,16 +53,16 @@ static const struct {
     enum dt_scanner scanner;
 } spellings[] = {
     {"'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
-     DT_SCAN_GPT2},
+     DT_SCANNER_GPT2},
     {"'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,3}|"
      " ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+",
-     DT_SCAN_LLAMA3},
+     DT_SCANNER_LLAMA3},
 };
 
 static void use_fastest(void)
 {
     const struct dt_scanner_set *set = &dt_scanners_generic;
-    dt_characters_init();
+    dt_character_table_init();
 #ifdef __x86_64__
     __builtin_cpu_init();
     if (dt_scanners_avx512.split[0] && __builtin_cpu_supports("avx512bw"))
@@ -70,7 +70,7 @@ static void use_fastest(void)
     else if (dt_scanners_avx2.split[0] && __builtin_cpu_supports("avx2"))
         set = &dt_scanners_avx2;
 #endif
-    for (int i = 0; i < DT_SCANNERS; i++)
+    for (int i = 0; i < DT_SCANNER_COUNT; i++)
         patterns[i].split = set->split[i];
 }
 
@@ -83,7 +83,7 @@ static void init(void)
 const struct dt_pattern *dt_pattern_find(const char *name)
 {
     init();
-    for (int i = 0; i < DT_SCANNERS; i++)
+    for (int i = 0; i < DT_SCANNER_COUNT; i++)
         if (strcmp(patterns[i].name, name) == 0)
             return &patterns[i];
     return NULL;
@@ -92,7 +92,7 @@ const struct dt_pattern *dt_pattern_find(const char *name)
 const struct dt_pattern *dt_pattern_find_regex(const char *regex)
 {
     init();
-    for (int i = 0; i < DT_SCANNERS; i++)
+    for (int i = 0; i < DT_SCANNER_COUNT; i++)
         if (strcmp(patterns[i].regex, regex) == 0)
             return &patterns[i];
     for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++)

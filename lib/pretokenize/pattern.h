@@ -18,13 +18,13 @@
 /* Cuts text .. end, not empty, from its start: ends[i] is the offset behind
  * piece i. Returns the number of pieces, 1 .. capacity, which is DT_SPLIT_LEAST
  * or more; text behind the last is for the next call. */
-typedef size_t dt_split(const unsigned char *text, const unsigned char *end, size_t *ends,
-                        size_t capacity);
+typedef size_t dt_split_function(const unsigned char *text, const unsigned char *end, size_t *ends,
+                                 size_t capacity);
 
 struct dt_pattern {
     const char *name;
     const char *regex; /* as tokenizer.json spells it */
-    dt_split *split;
+    dt_split_function *split;
 };
 
 /* The names of all patterns, ended by NULL. */

@@ -23,7 +23,7 @@ static inline bool in_set(unsigned class, unsigned set)
 static inline unsigned class_at(place p, place end, unsigned *length)
 {
     *length = 1;
-    unsigned class = dt_characters.byte[*p];
+    unsigned class = dt_character_table_all.byte[*p];
     return class == DT_CHAR_LONG ? dt_character_class(p, end, length) : class;
 }
 

@@ -29,7 +29,7 @@ static inline void classify(const unsigned char *p, struct window *w)
     w->blank = w->apostrophe = w->slash = 0;
     for (unsigned i = 0; i < WINDOW; i++) {
         uint64_t bit = (uint64_t)1 << i;
-        of[dt_characters.byte[p[i]]] |= bit;
+        of[dt_character_table_all.byte[p[i]]] |= bit;
         w->blank |= p[i] == ' ' ? bit : 0;
         w->apostrophe |= p[i] == '\'' ? bit : 0;
         w->slash |= p[i] == '/' ? bit : 0;
@@ -62,7 +62,7 @@ static inline void add_long_characters(place p, struct window *w, unsigned refus
         unsigned at = lowest(left), length;
         uint32_t code;
         length = dt_character(p + at, p + w->known, &code);
-        unsigned class = code == DT_CHAR_INVALID ? 31 : dt_class_of_code(code);
+        unsigned class = code == DT_CHAR_INVALID ? 31 : dt_character_class_of(code);
         if (class == 31 || in_set(class, refused)) {
             w->known = at;
             return;

@@ -11,19 +11,19 @@
 #include "pretokenize/pattern.h"
 
 enum dt_scanner {
-    DT_SCAN_GPT2,
-    DT_SCAN_LLAMA3,
-    DT_SCAN_CL100K,
-    DT_SCAN_QWEN,
-    DT_SCAN_QWEN35,
-    DT_SCAN_O200K,
-    DT_SCAN_TEKKEN,
-    DT_SCANNERS
+    DT_SCANNER_GPT2,
+    DT_SCANNER_LLAMA3,
+    DT_SCANNER_CL100K,
+    DT_SCANNER_QWEN,
+    DT_SCANNER_QWEN35,
+    DT_SCANNER_O200K,
+    DT_SCANNER_TEKKEN,
+    DT_SCANNER_COUNT
 };
 
 struct dt_scanner_set {
-    const char *isa;              /* as __builtin_cpu_supports names it; NULL: any */
-    dt_split *split[DT_SCANNERS]; /* NULL where the compiler could not make them */
+    const char *isa;                            /* as __builtin_cpu_supports names it; NULL: any */
+    dt_split_function *split[DT_SCANNER_COUNT]; /* NULL where the compiler could not make them */
 };
 
 extern const struct dt_scanner_set dt_scanners_generic, dt_scanners_avx2, dt_scanners_avx512;

@@ -4,12 +4,12 @@
 #include <stddef.h>
 
 const char *const dt_family_names[] = {"gpt2", "llama", "bert", "distilbert", NULL};
-const char *const dt_precision_names[] = {"fp32", "bf16", "fp16", NULL};
+const char *const dt_dtype_names[] = {"fp32", "bf16", "fp16", NULL};
 const char *const dt_recompute_names[] = {"none", "selective", "full", NULL};
 const char *const dt_optimizer_kind_names[] = {"adamw", "sgd", "muon", NULL};
 const char *const dt_lr_schedule_names[] = {"constant", "linear",       "cosine",
                                             "wsd",      "inverse_sqrt", NULL};
-const char *const dt_backend_names[] = {"auto", "self", "mpi", "nccl", NULL};
+const char *const dt_comm_backend_names[] = {"auto", "self", "mpi", "nccl", NULL};
 const char *const dt_pipeline_schedule_names[] = {"1f1b", "afab", "interleaved", "model_parallel",
                                                   NULL};
 const char *const dt_sync_names[] = {"allreduce", "parameter_server", "local_sgd", "diloco", NULL};

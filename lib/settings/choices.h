@@ -14,7 +14,7 @@ enum dt_family { DT_FAMILY_GPT2, DT_FAMILY_LLAMA, DT_FAMILY_BERT, DT_FAMILY_DIST
 extern const char *const dt_family_names[];
 
 /* training.precision, by enum dt_dtype (device/device.h). */
-extern const char *const dt_precision_names[];
+extern const char *const dt_dtype_names[];
 
 /* training.recompute: which activations of a block are computed again in backward instead of being
  * stored (activation checkpointing, Chen et al. 2016). The bits are the same. */
@@ -40,7 +40,7 @@ enum dt_lr_schedule {
 extern const char *const dt_lr_schedule_names[];
 
 /* distributed.backend, as dt_comm_open knows them. */
-extern const char *const dt_backend_names[];
+extern const char *const dt_comm_backend_names[];
 
 /* distributed.schedule */
 enum dt_pipeline_schedule {

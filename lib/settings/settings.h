@@ -10,9 +10,9 @@
 #include "settings/model-config.h"
 #include "json/config.h"
 
-#define DT_CONTEXTS_MOST 4096
-#define DT_TRAIN_SPLIT   "train" /* where none is named */
-#define DT_VAL_SPLIT     "val"
+#define DT_CONTEXT_PARALLEL_MOST 4096
+#define DT_TRAIN_SPLIT           "train" /* where none is named */
+#define DT_VAL_SPLIT             "val"
 
 struct dt_settings {
     struct dt_model_config model; /* vocab_size 0: the data's */
@@ -45,10 +45,11 @@ struct dt_settings {
         long save_interval;                             /* 0: only at the end */
     } training;
     struct {
-        int backend;                        /* place in dt_backend_names */
-        char rendezvous[DT_SETTING_STRING]; /* where ranks that no MPI has started meet; or "" */
-        char interface[DT_SETTING_STRING];  /* on which they listen; or "" */
-        long pp, tp;                        /* pipeline stages, and slices of each layer; */
+        int backend;                             /* place in dt_comm_backend_names */
+        char rendezvous[DT_SETTING_STRING_SIZE]; /* where ranks that no MPI has started meet; or ""
+                                                  */
+        char interface[DT_SETTING_STRING_SIZE];  /* on which they listen; or "" */
+        long pp, tp;                             /* pipeline stages, and slices of each layer; */
         long cp; /* contexts, which share out every sequence; replicas are the rest */
         bool sequence_parallel; /* slices share out the rows of the stream */
         int schedule;           /* enum dt_pipeline_schedule */
@@ -67,8 +68,8 @@ struct dt_settings {
         long shard_ranks;    /* replicas that share it out among them; 0: all */
     } distributed;
     struct {
-        char dataset[DT_SETTING_STRING]; /* the data, if the command line names none */
-        char train_split[DT_SETTING_STRING], val_split[DT_SETTING_STRING];
+        char dataset[DT_SETTING_STRING_SIZE]; /* the data, if the command line names none */
+        char train_split[DT_SETTING_STRING_SIZE], val_split[DT_SETTING_STRING_SIZE];
         bool shuffle, document_mask;
         int layout;       /* of text that is tokenized while training: enum dt_text_layout */
         double mask_rate; /* of tokens, with masked models */
@@ -79,10 +80,12 @@ struct dt_settings {
         long keep_last;  /* newest checkpoints that stay; 0: all */
         long keep_every; /* steps whose multiples stay besides; 0: none */
         bool background; /* written on a thread */
-        char dir[DT_SETTING_STRING], resume_from[DT_SETTING_STRING]; /* as --output, --resume */
+        char dir[DT_SETTING_STRING_SIZE],
+            resume_from[DT_SETTING_STRING_SIZE]; /* as --output, --resume */
     } checkpoint;
     struct {
-        char project[DT_SETTING_STRING], run_name[DT_SETTING_STRING], tags[DT_SETTING_STRING];
+        char project[DT_SETTING_STRING_SIZE], run_name[DT_SETTING_STRING_SIZE],
+            tags[DT_SETTING_STRING_SIZE];
     } tracking; /* what metrics.jsonl begins with */
 };
 

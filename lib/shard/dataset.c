@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "base/path.h"
 #include "base/rng.h"
 #include "shard/format.h"
 #include "shard/manifest.h"
@@ -136,7 +137,7 @@ static int add_directory(struct dt_dataset *d, struct component *c, const char *
         DT_TRY(check_size(p, err));
         if (tokens <= DT_CHECKED_TOKENS)
             DT_TRY(open_part(d, d->count - 1, err));
-        c->manifest.info.hash = dt_join_hashes(c->manifest.info.hash, listed->hash);
+        c->manifest.info.hash = dt_format_join_hashes(c->manifest.info.hash, listed->hash);
     }
     uint64_t hash = c->manifest.info.hash;
     c->manifest.info.tokens = c->manifest.info.documents = c->manifest.info.text_bytes = 0;
@@ -198,7 +199,7 @@ static int join(struct dt_dataset *d, struct component *c, const char *path, str
     if (b->tokens > INT64_MAX - a->tokens)
         return dt_fail(err, DT_EINVALID, "%s: the counts of tokens are impossible", path);
     d->info.masked = a->masked || b->masked;
-    d->info.hash = dt_join_hashes(a->hash, b->hash);
+    d->info.hash = dt_format_join_hashes(a->hash, b->hash);
     dt_shard_info_add(&d->info, b);
     return 0;
 }
@@ -207,7 +208,7 @@ static int add_component(struct dt_dataset *d, int i, const char *path, struct d
 {
     struct component *c = &d->components[i];
     int first = d->count;
-    if (dt_is_directory(path))
+    if (dt_file_is_directory(path))
         DT_TRY(add_directory(d, c, path, err));
     else
         DT_TRY(add_file(d, c, path, err));
@@ -248,7 +249,7 @@ static int open_all(struct dt_dataset *d, const char *path, struct dt_error *err
     d->opened = dt_alloc((size_t)d->most, sizeof *d->opened);
     for (int i = 0; i < d->most; i++)
         d->opened[i] = -1;
-    if (!dt_is_directory(path) && dt_mixture_is_named(path))
+    if (!dt_file_is_directory(path) && dt_mixture_is_named(path))
         return open_mixture(d, path, err);
     d->component_count = 1;
     d->components = dt_alloc(1, sizeof *d->components);
@@ -275,7 +276,7 @@ int dt_dataset_open(struct dt_dataset **result, const char *path, const char *sp
 
 bool dt_dataset_has_splits(const char *path)
 {
-    return dt_is_directory(path) || dt_mixture_is_named(path);
+    return dt_file_is_directory(path) || dt_mixture_is_named(path);
 }
 
 bool dt_dataset_names_splits(const char *path)
@@ -292,7 +293,7 @@ uint64_t dt_dataset_weights(const struct dt_dataset *d)
 {
     uint64_t hash = 0;
     for (int i = 0; d->component_count > 1 && i < d->component_count; i++)
-        hash = dt_join_hashes(hash, d->components[i].slots);
+        hash = dt_format_join_hashes(hash, d->components[i].slots);
     return hash;
 }
 
@@ -494,10 +495,10 @@ int dt_dataset_sample(struct dt_dataset *d, uint32_t length, uint64_t k, uint32_
                       err);
 }
 
-uint64_t dt_sample_at(uint64_t seed, uint64_t samples, uint64_t index)
+uint64_t dt_dataset_sample_at(uint64_t seed, uint64_t samples, uint64_t index)
 {
     uint64_t epoch = index / samples;
-    return dt_permute(dt_random_key(seed, ORDER_KEY, epoch), samples, index % samples);
+    return dt_rng_permute(dt_random_key(seed, ORDER_KEY, epoch), samples, index % samples);
 }
 
 uint64_t dt_dataset_order(const struct dt_dataset *d, uint32_t length, uint64_t seed, bool shuffle,
@@ -508,16 +509,17 @@ uint64_t dt_dataset_order(const struct dt_dataset *d, uint32_t length, uint64_t 
     if (d->source.has_order)
         return index;
     if (d->source.read)
-        return shuffle ? dt_sample_at(seed, d->source.samples, index) : index % d->source.samples;
+        return shuffle ? dt_dataset_sample_at(seed, d->source.samples, index)
+                       : index % d->source.samples;
     if (d->component_count > 1) {
         uint64_t block = index / DT_MIXTURE_SLOTS;
-        uint64_t slot = dt_permute(dt_random_key(seed, MIXTURE_KEY, block), DT_MIXTURE_SLOTS,
-                                   index % DT_MIXTURE_SLOTS);
+        uint64_t slot = dt_rng_permute(dt_random_key(seed, MIXTURE_KEY, block), DT_MIXTURE_SLOTS,
+                                       index % DT_MIXTURE_SLOTS);
         for (; slot >= c->first_slot + c->slots; c++)
             before += count_samples(d, c, length);
         index = block * c->slots + slot - c->first_slot;
         seed = dt_random_key(seed, MIXTURE_KEY, (uint64_t)(c - d->components));
     }
     uint64_t samples = count_samples(d, c, length);
-    return before + (shuffle ? dt_sample_at(seed, samples, index) : index % samples);
+    return before + (shuffle ? dt_dataset_sample_at(seed, samples, index) : index % samples);
 }

@@ -6,7 +6,7 @@
  *
  * Sample k of length T has T+1 ids. Of a list of N tokens these are tokens
  * kT .. kT+T (samples overlap by one, so no target is lost), of rows they are row
- * k. Place i of the order holds sample dt_permute(key(seed, i / samples), samples,
+ * k. Place i of the order holds sample dt_rng_permute(key(seed, i / samples), samples,
  * i % samples). The state of the data is the one number of samples already used;
  * it depends on no rank, worker or shard size.
  *
@@ -106,6 +106,6 @@ struct dt_dataset *dt_dataset_from(const struct dt_sample_source *source);
 bool dt_dataset_has_tokens(const struct dt_dataset *d);
 
 /* The order of one part; samples > 0. */
-uint64_t dt_sample_at(uint64_t seed, uint64_t samples, uint64_t index);
+uint64_t dt_dataset_sample_at(uint64_t seed, uint64_t samples, uint64_t index);
 
 #endif

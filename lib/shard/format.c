@@ -38,14 +38,14 @@ static void put_checksum(struct dt_buffer *b, size_t start)
     put64(b, dt_hash_xxh64(b->data + start, b->size - start));
 }
 
-void dt_put_header(struct dt_buffer *b, const struct dt_shard_info *info)
+void dt_format_put_header(struct dt_buffer *b, const struct dt_shard_info *info)
 {
     const char *provenance = info->provenance ? info->provenance : "";
     size_t start = b->size, n = strlen(provenance);
     put_head(b, DT_HEADER_FRAME, DT_HEADER_HEAD(info->masked) + n + 8, "dtsH");
     put16(b, info->masked ? 2 : 1);
     dt_buffer_add_char(b, (char)info->token_bytes);
-    dt_buffer_add_char(b, info->row ? DT_LAYOUT_PADDED : DT_LAYOUT_LIST);
+    dt_buffer_add_char(b, info->row ? DT_SHARD_LAYOUT_PADDED : DT_SHARD_LAYOUT_LIST);
     put32(b, info->vocab_size);
     put32(b, info->eot);
     put64(b, info->tokenizer);
@@ -59,8 +59,8 @@ void dt_put_header(struct dt_buffer *b, const struct dt_shard_info *info)
     put_checksum(b, start);
 }
 
-void dt_put_index(struct dt_buffer *b, const struct dt_index *index, const void *records,
-                  size_t size, const void *mask)
+void dt_format_put_index(struct dt_buffer *b, const struct dt_index *index, const void *records,
+                         size_t size, const void *mask)
 {
     size_t start = b->size, mask_size = index->masked ? index->mask_size : 0;
     put_head(b, DT_INDEX_FRAME, DT_INDEX_HEAD(index->masked) + size + mask_size + 8, "dtsI");
@@ -80,7 +80,7 @@ void dt_put_index(struct dt_buffer *b, const struct dt_index *index, const void 
     put_checksum(b, start);
 }
 
-void dt_put_footer(struct dt_buffer *b, const struct dt_footer *footer, bool masked)
+void dt_format_put_footer(struct dt_buffer *b, const struct dt_footer *footer, bool masked)
 {
     size_t start = b->size;
     put_head(b, DT_FOOTER_FRAME, DT_FOOTER_SIZE(masked), "dtsF");
@@ -98,7 +98,8 @@ void dt_put_footer(struct dt_buffer *b, const struct dt_footer *footer, bool mas
     put_checksum(b, start);
 }
 
-void dt_put_seek_table(struct dt_buffer *b, const struct dt_seek_entry *entries, size_t count)
+void dt_format_put_seek_table(struct dt_buffer *b, const struct dt_seek_entry *entries,
+                              size_t count)
 {
     put32(b, DT_SEEK_FRAME);
     put32(b, (uint32_t)(count * DT_SEEK_ENTRY + DT_SEEK_END));
@@ -110,7 +111,7 @@ void dt_put_seek_table(struct dt_buffer *b, const struct dt_seek_entry *entries,
 
 /* RFC 8878: a single-segment frame with its content size in 4 bytes and a
  * checksum, in raw blocks. */
-void dt_put_stored(struct dt_buffer *b, const void *data, size_t size)
+void dt_format_put_stored(struct dt_buffer *b, const void *data, size_t size)
 {
     const char *from = data;
     put32(b, ZSTD_MAGICNUMBER);
@@ -135,7 +136,7 @@ size_t dt_frame_limit(uint32_t magic)
         return DT_HEADER_HEAD(true) + DT_PROVENANCE_MAX + 8;
     case DT_INDEX_FRAME:
         return DT_INDEX_HEAD(true) + sizeof(struct dt_shard_document) * DT_FRAME_DOCUMENTS +
-               dt_mask_bytes(DT_FRAME_TOKENS) + 8;
+               dt_format_mask_bytes(DT_FRAME_TOKENS) + 8;
     case DT_FOOTER_FRAME:
         return DT_FOOTER_SIZE(true);
     case DT_SEEK_FRAME:
@@ -149,10 +150,11 @@ size_t dt_frame_limit(uint32_t magic)
 static int check_frame(const char *frame, size_t size, size_t least, uint32_t magic,
                        const char *name, struct dt_error *err)
 {
-    if (size < least || dt_get32(frame) != magic || memcmp(frame + DT_FRAME_HEAD, name, 4) != 0)
+    if (size < least || dt_format_get32(frame) != magic ||
+        memcmp(frame + DT_FRAME_HEAD, name, 4) != 0)
         return dt_fail(err, DT_EFORMAT, "is not a dt token stream or is damaged");
-    if (dt_get32(frame + 4) != size - DT_FRAME_HEAD ||
-        dt_get64(frame + size - 8) != dt_hash_xxh64(frame, size - 8))
+    if (dt_format_get32(frame + 4) != size - DT_FRAME_HEAD ||
+        dt_format_get64(frame + size - 8) != dt_hash_xxh64(frame, size - 8))
         return dt_fail(err, DT_EFORMAT, "checksum does not match: the data is damaged");
     return 0;
 }
@@ -162,36 +164,37 @@ static int get_layout(const char *p, uint32_t layout, struct dt_shard_info *info
                       struct dt_error *err)
 {
     info->masked = true;
-    info->row = dt_get32(p + 40);
-    info->padding_id = dt_get32(p + 44);
-    if (dt_get32(p + 36) != HAS_MASK)
-        return dt_fail(err, DT_EFORMAT, "flags %u: this program knows no such", dt_get32(p + 36));
-    if (layout == DT_LAYOUT_LIST
+    info->row = dt_format_get32(p + 40);
+    info->padding_id = dt_format_get32(p + 44);
+    if (dt_format_get32(p + 36) != HAS_MASK)
+        return dt_fail(err, DT_EFORMAT, "flags %u: this program knows no such",
+                       dt_format_get32(p + 36));
+    if (layout == DT_SHARD_LAYOUT_LIST
             ? info->row != 0 || info->padding_id != 0
             : info->row < 2 || info->row > DT_ROW_MAX || info->padding_id >= info->vocab_size)
         return dt_fail(err, DT_EFORMAT, "the header contradicts itself");
     return 0;
 }
 
-int dt_get_header(const void *frame, size_t size, struct dt_shard_info *info, char **provenance,
-                  struct dt_error *err)
+int dt_format_get_header(const void *frame, size_t size, struct dt_shard_info *info,
+                         char **provenance, struct dt_error *err)
 {
     const char *p = frame;
     *provenance = NULL;
     DT_TRY(check_frame(p, size, DT_HEADER_HEAD(false) + 8, DT_HEADER_FRAME, "dtsH", err));
-    unsigned version = dt_get32(p + 12) & 0xffff, layout = (unsigned char)p[15];
+    unsigned version = dt_format_get32(p + 12) & 0xffff, layout = (unsigned char)p[15];
     if (version < 1 || version > DT_FORMAT_VERSION)
         return dt_fail(err, DT_EFORMAT, "format version %u: this program reads versions 1 to %d",
                        version, DT_FORMAT_VERSION);
-    if (layout > (version == 1 ? DT_LAYOUT_LIST : DT_LAYOUT_PADDED))
+    if (layout > (version == 1 ? DT_SHARD_LAYOUT_LIST : DT_SHARD_LAYOUT_PADDED))
         return dt_fail(err, DT_EFORMAT, "layout %u: this program knows no such", layout);
     bool masked = version == 2;
     size_t head = DT_HEADER_HEAD(masked);
     *info = (struct dt_shard_info){.token_bytes = (unsigned char)p[14],
-                                   .vocab_size = dt_get32(p + 16),
-                                   .eot = dt_get32(p + 20),
-                                   .tokenizer = dt_get64(p + 24)};
-    if (size < head + 8 || dt_get32(p + 32) != size - head - 8 || info->vocab_size == 0 ||
+                                   .vocab_size = dt_format_get32(p + 16),
+                                   .eot = dt_format_get32(p + 20),
+                                   .tokenizer = dt_format_get64(p + 24)};
+    if (size < head + 8 || dt_format_get32(p + 32) != size - head - 8 || info->vocab_size == 0 ||
         info->vocab_size > DT_VOCAB_MAX ||
         info->token_bytes != (info->vocab_size <= 65536 ? 2 : 4) ||
         (info->eot != UINT32_MAX && info->eot >= info->vocab_size))
@@ -203,21 +206,21 @@ int dt_get_header(const void *frame, size_t size, struct dt_shard_info *info, ch
     return 0;
 }
 
-int dt_get_index(const void *frame, size_t size, bool masked, struct dt_index *index,
-                 struct dt_error *err)
+int dt_format_get_index(const void *frame, size_t size, bool masked, struct dt_index *index,
+                        struct dt_error *err)
 {
     const char *p = frame;
     DT_TRY(check_frame(p, size, DT_INDEX_HEAD(masked) + 8, DT_INDEX_FRAME, "dtsI", err));
-    *index = (struct dt_index){.tokens = dt_get32(p + 12),
-                               .data_size = dt_get32(p + 16),
-                               .documents = dt_get32(p + 20),
-                               .compressed = dt_get32(p + 24),
-                               .mask_size = masked ? dt_get32(p + 60) : 0,
+    *index = (struct dt_index){.tokens = dt_format_get32(p + 12),
+                               .data_size = dt_format_get32(p + 16),
+                               .documents = dt_format_get32(p + 20),
+                               .compressed = dt_format_get32(p + 24),
+                               .mask_size = masked ? dt_format_get32(p + 60) : 0,
                                .masked = masked,
-                               .first_token = dt_get64(p + 28),
-                               .first_document = dt_get64(p + 36),
-                               .document_start = dt_get64(p + 44),
-                               .data_hash = dt_get64(p + 52)};
+                               .first_token = dt_format_get64(p + 28),
+                               .first_document = dt_format_get64(p + 36),
+                               .document_start = dt_format_get64(p + 44),
+                               .data_hash = dt_format_get64(p + 52)};
     if (index->tokens > DT_FRAME_TOKENS || index->documents > DT_FRAME_DOCUMENTS ||
         index->compressed > (masked ? 3 : 1) || index->document_start > index->first_token ||
         index->mask_size > size - DT_INDEX_HEAD(masked) - 8 ||
@@ -226,25 +229,25 @@ int dt_get_index(const void *frame, size_t size, bool masked, struct dt_index *i
     return 0;
 }
 
-int dt_get_footer(const void *frame, size_t size, bool masked, struct dt_footer *footer,
-                  struct dt_error *err)
+int dt_format_get_footer(const void *frame, size_t size, bool masked, struct dt_footer *footer,
+                         struct dt_error *err)
 {
     const char *p = frame;
     if (size != DT_FOOTER_SIZE(masked))
         return dt_fail(err, DT_EFORMAT, "is not a dt token stream or is damaged");
     DT_TRY(check_frame(p, size, DT_FOOTER_SIZE(masked), DT_FOOTER_FRAME, "dtsF", err));
-    *footer = (struct dt_footer){.tokens = dt_get64(p + 12),
-                                 .records = dt_get64(p + 20),
-                                 .text_bytes = dt_get64(p + 28),
-                                 .frames = dt_get64(p + 36),
-                                 .hash = dt_get64(p + 44),
-                                 .seek_hash = dt_get64(p + 52),
-                                 .targets = dt_get64(p + 12)};
+    *footer = (struct dt_footer){.tokens = dt_format_get64(p + 12),
+                                 .records = dt_format_get64(p + 20),
+                                 .text_bytes = dt_format_get64(p + 28),
+                                 .frames = dt_format_get64(p + 36),
+                                 .hash = dt_format_get64(p + 44),
+                                 .seek_hash = dt_format_get64(p + 52),
+                                 .targets = dt_format_get64(p + 12)};
     if (!masked)
         return 0;
-    footer->padding = dt_get64(p + 60);
-    footer->padding_records = dt_get64(p + 68);
-    footer->targets = dt_get64(p + 76);
+    footer->padding = dt_format_get64(p + 60);
+    footer->padding_records = dt_format_get64(p + 68);
+    footer->targets = dt_format_get64(p + 76);
     if (footer->padding > footer->tokens || footer->padding_records > footer->records ||
         footer->targets > footer->tokens)
         return dt_fail(err, DT_EFORMAT, "the footer contradicts itself");
@@ -285,9 +288,9 @@ static int decompress(struct dt_frame_decoder *d, void *to, size_t size, const v
     return 0;
 }
 
-int dt_decode_documents(struct dt_frame_decoder *d, const void *frame, size_t size,
-                        const struct dt_index *index, const struct dt_shard_document **documents,
-                        struct dt_error *err)
+int dt_format_decode_documents(struct dt_frame_decoder *d, const void *frame, size_t size,
+                               const struct dt_index *index,
+                               const struct dt_shard_document **documents, struct dt_error *err)
 {
     size_t head = DT_INDEX_HEAD(index->masked);
     const char *records = (const char *)frame + head;
@@ -298,7 +301,7 @@ int dt_decode_documents(struct dt_frame_decoder *d, const void *frame, size_t si
         d->documents = dt_realloc(d->documents, d->capacity, sizeof *d->documents);
     }
     *documents = d->documents;
-    if (index->compressed & DT_RECORDS_COMPRESSED)
+    if (index->compressed & DT_FORMAT_RECORDS_COMPRESSED)
         DT_TRY(decompress(d, d->documents, plain, records, n, err));
     else if (n != plain)
         return dt_fail(err, DT_EFORMAT, "the index contradicts itself");
@@ -316,12 +319,12 @@ int dt_decode_documents(struct dt_frame_decoder *d, const void *frame, size_t si
     return 0;
 }
 
-int dt_decode_mask(struct dt_frame_decoder *d, const void *frame, size_t size,
-                   const struct dt_index *index, uint8_t *mask, struct dt_error *err)
+int dt_format_decode_mask(struct dt_frame_decoder *d, const void *frame, size_t size,
+                          const struct dt_index *index, uint8_t *mask, struct dt_error *err)
 {
     const char *from = (const char *)frame + size - 8 - index->mask_size;
-    size_t plain = dt_mask_bytes(index->tokens);
-    if (index->compressed & DT_MASK_COMPRESSED)
+    size_t plain = dt_format_mask_bytes(index->tokens);
+    if (index->compressed & DT_FORMAT_MASK_COMPRESSED)
         return decompress(d, mask, plain, from, index->mask_size, err);
     if (index->mask_size != plain)
         return dt_fail(err, DT_EFORMAT, "the index contradicts itself");
@@ -352,11 +355,11 @@ static void mark_block(uint32_t *ids, uint64_t bits)
 /* The bits of BLOCK ids that begin `shift` bits behind p. */
 static uint64_t get_bits(const uint8_t *p, unsigned shift)
 {
-    uint64_t bits = dt_get64(p);
+    uint64_t bits = dt_format_get64(p);
     return shift ? bits >> shift | (uint64_t)p[8] << (BLOCK - shift) : bits;
 }
 
-void dt_mark_ids(uint32_t *ids, size_t count, const uint8_t *mask, size_t first)
+void dt_format_mark_ids(uint32_t *ids, size_t count, const uint8_t *mask, size_t first)
 {
     size_t i = 0;
     const uint8_t *p = mask + first / 8;
@@ -369,7 +372,7 @@ void dt_mark_ids(uint32_t *ids, size_t count, const uint8_t *mask, size_t first)
         ids[i] |= (mask[(first + i) / 8] >> ((first + i) % 8) & 1) ? 0 : DT_NO_LOSS;
 }
 
-uint64_t dt_count_targets(const uint8_t *mask, size_t count)
+uint64_t dt_format_count_targets(const uint8_t *mask, size_t count)
 {
     uint64_t targets = 0;
     for (size_t i = 0; i < count; i++)
@@ -382,14 +385,15 @@ static uint32_t get_id(const void *ids, size_t i, uint32_t token_bytes)
     return token_bytes == 4 ? ((const uint32_t *)ids)[i] : ((const uint16_t *)ids)[i];
 }
 
-int dt_decode_ids(struct dt_frame_decoder *d, const void *data, const struct dt_index *index,
-                  const struct dt_shard_info *info, void *ids, struct dt_error *err)
+int dt_format_decode_ids(struct dt_frame_decoder *d, const void *data, const struct dt_index *index,
+                         const struct dt_shard_info *info, void *ids, struct dt_error *err)
 {
     if (dt_hash_xxh64(data, index->data_size) != index->data_hash)
         return dt_fail(err, DT_EFORMAT, "checksum does not match: the data is damaged");
     size_t size = (size_t)index->tokens * info->token_bytes;
     DT_TRY(decompress(d, ids, size, data, index->data_size, err));
-    uint64_t i = dt_find_id_above(ids, index->tokens, info->token_bytes, info->vocab_size - 1);
+    uint64_t i =
+        dt_format_find_id_above(ids, index->tokens, info->token_bytes, info->vocab_size - 1);
     if (i < index->tokens)
         return dt_fail(err, DT_EFORMAT, "holds id %u, but the vocabulary has %u",
                        get_id(ids, i, info->token_bytes), info->vocab_size);
@@ -450,7 +454,7 @@ void dt_shard_info_add(struct dt_shard_info *total, const struct dt_shard_info *
     total->targets += more->targets;
 }
 
-uint64_t dt_join_hashes(uint64_t before, uint64_t next)
+uint64_t dt_format_join_hashes(uint64_t before, uint64_t next)
 {
     uint64_t words[2] = {before, next};
     return dt_hash_xxh64(words, sizeof words);
@@ -458,8 +462,8 @@ uint64_t dt_join_hashes(uint64_t before, uint64_t next)
 
 uint64_t dt_content_hash(const struct dt_content *c)
 {
-    uint64_t hash = dt_join_hashes(XXH64_digest(c->ids), XXH64_digest(c->records));
-    return c->masked ? dt_join_hashes(hash, XXH64_digest(c->mask)) : hash;
+    uint64_t hash = dt_format_join_hashes(XXH64_digest(c->ids), XXH64_digest(c->records));
+    return c->masked ? dt_format_join_hashes(hash, XXH64_digest(c->mask)) : hash;
 }
 
 /* last - id wraps, and so has its top bit set, if id is above last; or id itself
@@ -480,7 +484,8 @@ static bool narrow_block_above(const uint16_t *ids, uint32_t last)
     return bits >> 31;
 }
 
-uint64_t dt_find_id_above(const void *ids, uint64_t count, uint32_t token_bytes, uint32_t last)
+uint64_t dt_format_find_id_above(const void *ids, uint64_t count, uint32_t token_bytes,
+                                 uint32_t last)
 {
     const uint16_t *narrow = ids;
     const uint32_t *wide = ids;
@@ -499,7 +504,7 @@ static void widen_block(uint32_t *to, const uint16_t *from)
         to[k] = from[k];
 }
 
-void dt_widen_ids(uint32_t *to, const void *from, size_t count, uint32_t token_bytes)
+void dt_format_widen_ids(uint32_t *to, const void *from, size_t count, uint32_t token_bytes)
 {
     const uint16_t *narrow = from;
     size_t i = 0;

@@ -54,8 +54,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "integers are written 
 #define DT_INDEX_HEAD(masked)  ((masked) ? 64u : 60u)
 #define DT_FOOTER_SIZE(masked) ((masked) ? 92u : 68u)
 
-enum dt_layout { DT_LAYOUT_LIST = 0, DT_LAYOUT_PADDED = 1 };
-enum { DT_RECORDS_COMPRESSED = 1, DT_MASK_COMPRESSED = 2 };
+enum dt_shard_layout { DT_SHARD_LAYOUT_LIST = 0, DT_SHARD_LAYOUT_PADDED = 1 };
+enum dt_format_flag { DT_FORMAT_RECORDS_COMPRESSED = 1, DT_FORMAT_MASK_COMPRESSED = 2 };
 
 /* What an index frame says of the data frame behind it and of the documents
  * that end in it; document number first_document begins at token
@@ -64,9 +64,10 @@ struct dt_index {
     uint32_t tokens;    /* in the data frame */
     uint32_t data_size; /* bytes of the data frame */
     uint32_t documents;
-    uint32_t compressed; /* DT_RECORDS_COMPRESSED, DT_MASK_COMPRESSED: is a zstd frame */
-    uint32_t mask_size;  /* bytes of the mask in this frame */
-    bool masked;         /* the stream has a mask */
+    uint32_t
+        compressed; /* DT_FORMAT_RECORDS_COMPRESSED, DT_FORMAT_MASK_COMPRESSED: is a zstd frame */
+    uint32_t mask_size; /* bytes of the mask in this frame */
+    bool masked;        /* the stream has a mask */
     uint64_t first_token, first_document, document_start;
     uint64_t data_hash; /* XXH64 of the data frame's bytes */
 };
@@ -85,14 +86,14 @@ struct dt_seek_entry {
 _Static_assert(sizeof(struct dt_seek_entry) == DT_SEEK_ENTRY, "entries are written as they lie");
 _Static_assert(sizeof(struct dt_shard_document) == 24, "records are written as they lie");
 
-static inline uint32_t dt_get32(const void *p)
+static inline uint32_t dt_format_get32(const void *p)
 {
     uint32_t v;
     memcpy(&v, p, sizeof v);
     return v;
 }
 
-static inline uint64_t dt_get64(const void *p)
+static inline uint64_t dt_format_get64(const void *p)
 {
     uint64_t v;
     memcpy(&v, p, sizeof v);
@@ -100,23 +101,24 @@ static inline uint64_t dt_get64(const void *p)
 }
 
 /* Appending one frame each. Each frame is below 4 GiB by the limits above. */
-void dt_put_header(struct dt_buffer *b, const struct dt_shard_info *info);
-void dt_put_index(struct dt_buffer *b, const struct dt_index *index, const void *records,
-                  size_t size, const void *mask);
-void dt_put_footer(struct dt_buffer *b, const struct dt_footer *footer, bool masked);
-void dt_put_seek_table(struct dt_buffer *b, const struct dt_seek_entry *entries, size_t count);
+void dt_format_put_header(struct dt_buffer *b, const struct dt_shard_info *info);
+void dt_format_put_index(struct dt_buffer *b, const struct dt_index *index, const void *records,
+                         size_t size, const void *mask);
+void dt_format_put_footer(struct dt_buffer *b, const struct dt_footer *footer, bool masked);
+void dt_format_put_seek_table(struct dt_buffer *b, const struct dt_seek_entry *entries,
+                              size_t count);
 /* A zstd frame of stored blocks: what a compressor at level 0 would write. */
-void dt_put_stored(struct dt_buffer *b, const void *data, size_t size);
+void dt_format_put_stored(struct dt_buffer *b, const void *data, size_t size);
 
 /* Parsing a whole frame of size bytes. The error says what is wrong, and the
  * caller puts the file and place before it. *provenance of the header is
  * owned by the caller. */
-int dt_get_header(const void *frame, size_t size, struct dt_shard_info *info, char **provenance,
-                  struct dt_error *err) DT_MUST_CHECK;
-int dt_get_index(const void *frame, size_t size, bool masked, struct dt_index *index,
-                 struct dt_error *err) DT_MUST_CHECK;
-int dt_get_footer(const void *frame, size_t size, bool masked, struct dt_footer *footer,
-                  struct dt_error *err) DT_MUST_CHECK;
+int dt_format_get_header(const void *frame, size_t size, struct dt_shard_info *info,
+                         char **provenance, struct dt_error *err) DT_MUST_CHECK;
+int dt_format_get_index(const void *frame, size_t size, bool masked, struct dt_index *index,
+                        struct dt_error *err) DT_MUST_CHECK;
+int dt_format_get_footer(const void *frame, size_t size, bool masked, struct dt_footer *footer,
+                         struct dt_error *err) DT_MUST_CHECK;
 
 /* The bytes that a frame of ours may have at most, by its magic; 0 for others. */
 size_t dt_frame_limit(uint32_t magic);
@@ -125,29 +127,32 @@ size_t dt_frame_limit(uint32_t magic);
 struct dt_frame_decoder;
 struct dt_frame_decoder *dt_frame_decoder_new(void);
 void dt_frame_decoder_free(struct dt_frame_decoder *d); /* NULL is fine */
-/* The documents of an index frame that dt_get_index accepted; borrowed until
+/* The documents of an index frame that dt_format_get_index accepted; borrowed until
  * the next call. Checks that they begin and end where index says. */
-int dt_decode_documents(struct dt_frame_decoder *d, const void *frame, size_t size,
-                        const struct dt_index *index, const struct dt_shard_document **documents,
-                        struct dt_error *err) DT_MUST_CHECK;
+int dt_format_decode_documents(struct dt_frame_decoder *d, const void *frame, size_t size,
+                               const struct dt_index *index,
+                               const struct dt_shard_document **documents,
+                               struct dt_error *err) DT_MUST_CHECK;
 /* The ids of a data frame into ids, index->tokens of info->token_bytes each.
  * Checks the hash, and that each is below the vocabulary size. */
-int dt_decode_ids(struct dt_frame_decoder *d, const void *data, const struct dt_index *index,
-                  const struct dt_shard_info *info, void *ids, struct dt_error *err) DT_MUST_CHECK;
+int dt_format_decode_ids(struct dt_frame_decoder *d, const void *data, const struct dt_index *index,
+                         const struct dt_shard_info *info, void *ids,
+                         struct dt_error *err) DT_MUST_CHECK;
 
-/* The mask of an index frame, dt_mask_bytes(index->tokens) of it. */
-int dt_decode_mask(struct dt_frame_decoder *d, const void *frame, size_t size,
-                   const struct dt_index *index, uint8_t *mask, struct dt_error *err) DT_MUST_CHECK;
+/* The mask of an index frame, dt_format_mask_bytes(index->tokens) of it. */
+int dt_format_decode_mask(struct dt_frame_decoder *d, const void *frame, size_t size,
+                          const struct dt_index *index, uint8_t *mask,
+                          struct dt_error *err) DT_MUST_CHECK;
 
 /* A mask has a bit for each id, the lowest of a byte first: 1 where it carries loss. */
-static inline size_t dt_mask_bytes(size_t tokens)
+static inline size_t dt_format_mask_bytes(size_t tokens)
 {
     return (tokens + 7) / 8;
 }
 /* Sets DT_NO_LOSS in those of ids, which have it nowhere, whose bits, from first on, are 0. */
-void dt_mark_ids(uint32_t *ids, size_t count, const uint8_t *mask, size_t first);
+void dt_format_mark_ids(uint32_t *ids, size_t count, const uint8_t *mask, size_t first);
 /* Bits that are 1 among the first count. */
-uint64_t dt_count_targets(const uint8_t *mask, size_t count);
+uint64_t dt_format_count_targets(const uint8_t *mask, size_t count);
 
 /* The hash of what a stream holds, whatever its frames and their compression:
  * XXH64 of the XXH64 of all ids and the XXH64 of all records; with a mask, XXH64
@@ -168,12 +173,13 @@ uint64_t dt_content_hash(const struct dt_content *c);
 void dt_shard_info_add(struct dt_shard_info *total, const struct dt_shard_info *more);
 
 /* The hash of several streams or shards one behind the other. */
-uint64_t dt_join_hashes(uint64_t before, uint64_t next);
+uint64_t dt_format_join_hashes(uint64_t before, uint64_t next);
 
 /* The place of the first of count ids of 2 or 4 bytes that is above last, which
  * is below DT_VOCAB_MAX; count if there is none. */
-uint64_t dt_find_id_above(const void *ids, uint64_t count, uint32_t token_bytes, uint32_t last);
+uint64_t dt_format_find_id_above(const void *ids, uint64_t count, uint32_t token_bytes,
+                                 uint32_t last);
 /* Ids of 2 or 4 bytes as ids of 4. */
-void dt_widen_ids(uint32_t *to, const void *from, size_t count, uint32_t token_bytes);
+void dt_format_widen_ids(uint32_t *to, const void *from, size_t count, uint32_t token_bytes);
 
 #endif

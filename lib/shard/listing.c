@@ -10,8 +10,8 @@
 /* What all rows of the table below it share. */
 static void add_heading(struct dt_buffer *b, int width, const struct dt_shard_info *info)
 {
-    char hex[DT_HEX64];
-    dt_buffer_printf(b, "tokenizer %s, vocabulary %u, ", dt_hex64(info->tokenizer, hex),
+    char hex[DT_HASH_HEX];
+    dt_buffer_printf(b, "tokenizer %s, vocabulary %u, ", dt_hash_hex(info->tokenizer, hex),
                      info->vocab_size);
     if (info->eot == UINT32_MAX)
         dt_buffer_add_string(b, "no end-of-text");
@@ -83,11 +83,11 @@ void dt_listing_finish(const struct dt_listing *l, struct dt_buffer *text)
 
 void dt_listing_json(const char *path, const struct dt_shard_info *info, struct dt_buffer *b)
 {
-    char hex[DT_HEX64];
+    char hex[DT_HASH_HEX];
     dt_buffer_add_string(b, "{\"file\":");
     dt_json_add_string(b, path, strlen(path));
     dt_buffer_printf(b, ",\"tokenizer\":\"%s\",\"vocab_size\":%u,\"eot\":",
-                     dt_hex64(info->tokenizer, hex), info->vocab_size);
+                     dt_hash_hex(info->tokenizer, hex), info->vocab_size);
     if (info->eot == UINT32_MAX)
         dt_buffer_add_string(b, "null");
     else
@@ -102,5 +102,5 @@ void dt_listing_json(const char *path, const struct dt_shard_info *info, struct 
     dt_buffer_printf(b,
                      ",\"documents\":%" PRIu64 ",\"tokens\":%" PRIu64 ",\"bytes\":%" PRIu64
                      ",\"hash\":\"%s\"}\n",
-                     info->documents, info->tokens, info->text_bytes, dt_hex64(info->hash, hex));
+                     info->documents, info->tokens, info->text_bytes, dt_hash_hex(info->hash, hex));
 }

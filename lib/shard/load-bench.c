@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shard/load-bench.h"
 
-#include "base/progress.h"
+#include "base/clock.h"
 
 #define LOOK_EVERY 65536 /* tokens: the clock costs as much as some hundreds */
 
@@ -12,7 +12,7 @@ static int read_for(struct dt_loader *l, uint32_t length, double seconds,
 {
     struct dt_samples samples;
     uint64_t looked = 0;
-    double start = dt_now(), processor = dt_processor_now();
+    double start = dt_clock_now(), processor = dt_clock_processor_now();
     *speed = (struct dt_load_speed){.memory = dt_loader_memory(l)};
     do {
         DT_TRY(dt_loader_next(l, &samples, err));
@@ -20,14 +20,14 @@ static int read_for(struct dt_loader *l, uint32_t length, double seconds,
         speed->targets += samples.targets;
         if (speed->tokens >= looked + LOOK_EVERY) {
             looked = speed->tokens;
-            speed->processor_seconds = dt_processor_now() - processor;
+            speed->processor_seconds = dt_clock_processor_now() - processor;
         }
     } while (speed->processor_seconds < seconds);
-    speed->seconds = dt_now() - start;
+    speed->seconds = dt_clock_now() - start;
     return 0;
 }
 
-int dt_bench_load(struct dt_dataset *dataset, const struct dt_loader_options *options,
+int dt_load_bench(struct dt_dataset *dataset, const struct dt_loader_options *options,
                   double seconds, struct dt_load_speed *speed, struct dt_error *err)
 {
     struct dt_loader *l;

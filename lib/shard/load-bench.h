@@ -14,7 +14,7 @@ struct dt_load_speed {
 
 /* Reads for that many seconds of processor time, after half as many that are not
  * counted. dataset is borrowed. */
-int dt_bench_load(struct dt_dataset *dataset, const struct dt_loader_options *options,
+int dt_load_bench(struct dt_dataset *dataset, const struct dt_loader_options *options,
                   double seconds, struct dt_load_speed *speed, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/path.h"
 #include "shard/format.h"
 #include "shard/shard-internal.h"
 #include "json/json.h"
@@ -293,8 +294,8 @@ static void add_count(struct json_object *object, const char *name, uint64_t val
 
 static void add_hash(struct json_object *object, const char *name, uint64_t value)
 {
-    char text[DT_HEX64];
-    dt_json_object_add(object, name, dt_json_new_string(dt_hex64(value, text)));
+    char text[DT_HASH_HEX];
+    dt_json_object_add(object, name, dt_json_new_string(dt_hash_hex(value, text)));
 }
 
 static struct json_object *split_to_json(const struct dt_manifest_split *split, bool masked)

@@ -44,7 +44,7 @@ static int read_part(struct dt_mixture *m, struct json_object *object, const cha
     double weight;
     if (!json_object_is_type(object, json_type_object))
         return dt_fail(err, DT_EFORMAT, "%s: part %d is not an object", subject, m->count);
-    char *place = dt_format("%s: part %d", subject, m->count);
+    char *place = dt_asprintf("%s: part %d", subject, m->count);
     int rc = check_members(object, place, "data", "weight", err);
     free(place);
     DT_TRY(rc);
@@ -58,8 +58,8 @@ static int read_part(struct dt_mixture *m, struct json_object *object, const cha
     if (*data == '/' || slash == NULL)
         part->path = dt_strdup(data);
     else
-        part->path = dt_format("%.*s/%s", (int)(slash - subject), subject, data);
-    if (!dt_is_directory(part->path) && dt_mixture_is_named(part->path))
+        part->path = dt_asprintf("%.*s/%s", (int)(slash - subject), subject, data);
+    if (!dt_file_is_directory(part->path) && dt_mixture_is_named(part->path))
         return dt_fail(err, DT_EFORMAT, "%s: '%s' is itself a mixture", subject, data);
     return 0;
 }

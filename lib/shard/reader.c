@@ -57,7 +57,7 @@ static int check_beginning(struct dt_shard_reader *r, struct dt_error *err)
     if (size == 0)
         return dt_fail(err, DT_EFORMAT, "%s: is empty, not a .dts file", name);
     bool cut = size < 4 && memcmp(ahead, "\x50\x2a\x4d", size) == 0;
-    bool magic = size >= 4 && dt_get32(ahead) == DT_HEADER_FRAME;
+    bool magic = size >= 4 && dt_format_get32(ahead) == DT_HEADER_FRAME;
     bool named = size >= 12 && memcmp(ahead + DT_FRAME_HEAD, "dtsH", 4) == 0;
     if (cut || magic || named)
         return 0;
@@ -97,8 +97,8 @@ static int take_frame(struct dt_shard_reader *r, uint32_t *magic, struct dt_erro
     if (size == 0)
         return 0;
     DT_TRY(take(r, &r->frame, DT_FRAME_HEAD, err));
-    *magic = dt_get32(r->frame.data);
-    size = (size_t)DT_FRAME_HEAD + dt_get32(r->frame.data + 4);
+    *magic = dt_format_get32(r->frame.data);
+    size = (size_t)DT_FRAME_HEAD + dt_format_get32(r->frame.data + 4);
     if (size <= DT_FRAME_HEAD || size > dt_frame_limit(*magic))
         return foreign(err);
     return take(r, &r->frame, size - DT_FRAME_HEAD, err);
@@ -120,7 +120,7 @@ static int begin_stream(struct dt_shard_reader *r, struct dt_error *err)
     r->entries = 0;
     r->seen = (struct dt_footer){0};
     r->document_start = 0;
-    DT_TRY(dt_get_header(r->frame.data, r->frame.size, &info, &provenance, err));
+    DT_TRY(dt_format_get_header(r->frame.data, r->frame.size, &info, &provenance, err));
     dt_content_init(&r->content, info.masked);
     add_entry(r, r->frame.size, 0, DT_EMPTY_CHECKSUM);
     if (first) {
@@ -172,15 +172,16 @@ const struct dt_shard_info *dt_shard_reader_info(const struct dt_shard_reader *r
 static int begin_frame(struct dt_shard_reader *r, struct dt_error *err)
 {
     struct dt_index *x = &r->index;
-    DT_TRY(dt_get_index(r->frame.data, r->frame.size, r->info.masked, x, err));
+    DT_TRY(dt_format_get_index(r->frame.data, r->frame.size, r->info.masked, x, err));
     if (x->first_token != r->seen.tokens || x->first_document != r->seen.records ||
         x->document_start != r->document_start)
         return dt_fail(err, DT_EFORMAT, "does not continue the frame before it");
-    DT_TRY(dt_decode_documents(r->decoder, r->frame.data, r->frame.size, x, &r->documents, err));
+    DT_TRY(dt_format_decode_documents(r->decoder, r->frame.data, r->frame.size, x, &r->documents,
+                                      err));
     if (r->info.masked) {
-        dt_buffer_reserve(&r->mask, dt_mask_bytes(x->tokens) + 1);
-        DT_TRY(dt_decode_mask(r->decoder, r->frame.data, r->frame.size, x, (uint8_t *)r->mask.data,
-                              err));
+        dt_buffer_reserve(&r->mask, dt_format_mask_bytes(x->tokens) + 1);
+        DT_TRY(dt_format_decode_mask(r->decoder, r->frame.data, r->frame.size, x,
+                                     (uint8_t *)r->mask.data, err));
     }
     add_entry(r, r->frame.size, 0, DT_EMPTY_CHECKSUM);
     r->offset = r->next;
@@ -188,14 +189,14 @@ static int begin_frame(struct dt_shard_reader *r, struct dt_error *err)
     DT_TRY(take(r, &r->data, x->data_size, err));
     size_t size = (size_t)x->tokens * r->info.token_bytes;
     dt_buffer_reserve(&r->ids, size);
-    DT_TRY(dt_decode_ids(r->decoder, r->data.data, x, &r->info, r->ids.data, err));
+    DT_TRY(dt_format_decode_ids(r->decoder, r->data.data, x, &r->info, r->ids.data, err));
     add_entry(r, x->data_size, size, (uint32_t)dt_hash_xxh64(r->ids.data, size));
     const uint8_t *mask = (const uint8_t *)r->mask.data;
     dt_content_add(&r->content, r->ids.data, size, r->documents, x->documents, mask, x->tokens);
     r->seen.frames++;
     r->seen.tokens += x->tokens;
     r->seen.records += x->documents;
-    r->seen.targets += r->info.masked ? dt_count_targets(mask, x->tokens) : x->tokens;
+    r->seen.targets += r->info.masked ? dt_format_count_targets(mask, x->tokens) : x->tokens;
     for (uint32_t i = 0; i < x->documents; i++) {
         const struct dt_shard_document *d = &r->documents[i];
         uint64_t kinds = r->info.masked ? d->tokens & DT_KINDS : 0;
@@ -217,7 +218,7 @@ static int end_stream(struct dt_shard_reader *r, struct dt_error *err)
     struct dt_footer f;
     struct dt_buffer table = DT_BUFFER_EMPTY;
     uint32_t magic;
-    DT_TRY(dt_get_footer(r->frame.data, r->frame.size, r->info.masked, &f, err));
+    DT_TRY(dt_format_get_footer(r->frame.data, r->frame.size, r->info.masked, &f, err));
     add_entry(r, r->frame.size, 0, DT_EMPTY_CHECKSUM);
     r->seen.seek_hash = f.seek_hash;
     r->seen.hash = dt_content_hash(&r->content);
@@ -225,7 +226,7 @@ static int end_stream(struct dt_shard_reader *r, struct dt_error *err)
         (r->info.row && f.tokens % r->info.row != 0))
         return dt_fail(err, DT_EFORMAT, "the totals do not agree with the data");
     DT_TRY(take_frame(r, &magic, err));
-    dt_put_seek_table(&table, r->seek, r->entries);
+    dt_format_put_seek_table(&table, r->seek, r->entries);
     bool differ = r->frame.size != table.size ||
                   memcmp(r->frame.data, table.data, table.size) != 0 ||
                   dt_hash_xxh64(table.data, table.size) != f.seek_hash;
@@ -239,7 +240,7 @@ static int end_stream(struct dt_shard_reader *r, struct dt_error *err)
     r->info.text_bytes += f.text_bytes;
     r->info.padding += f.padding;
     r->info.targets += f.targets;
-    r->info.hash = r->streams++ == 0 ? f.hash : dt_join_hashes(r->info.hash, f.hash);
+    r->info.hash = r->streams++ == 0 ? f.hash : dt_format_join_hashes(r->info.hash, f.hash);
     r->in_stream = false;
     return 0;
 }
@@ -272,10 +273,11 @@ static void move_ids(struct dt_shard_reader *r, struct dt_ids *ids, size_t count
     if (count == 0) /* and there may be no memory yet */
         return;
     dt_ids_reserve(ids, ids->count + count);
-    dt_widen_ids(ids->data + ids->count, r->ids.data + r->position * width, count,
-                 r->info.token_bytes);
+    dt_format_widen_ids(ids->data + ids->count, r->ids.data + r->position * width, count,
+                        r->info.token_bytes);
     if (r->mark && r->info.masked)
-        dt_mark_ids(ids->data + ids->count, count, (const uint8_t *)r->mask.data, r->position);
+        dt_format_mark_ids(ids->data + ids->count, count, (const uint8_t *)r->mask.data,
+                           r->position);
     ids->count += count;
     r->position += (uint32_t)count;
 }

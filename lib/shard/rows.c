@@ -12,7 +12,7 @@ struct open_row {
     uint32_t count, capacity;
 };
 
-struct dt_rows {
+struct dt_tensor_rows {
     uint32_t row, padding_id;
     bool pack;
     uint32_t *padding; /* row of them, without loss */
@@ -20,9 +20,9 @@ struct dt_rows {
     int count, most;
 };
 
-struct dt_rows *dt_rows_new(uint32_t row, uint32_t padding_id, bool pack)
+struct dt_tensor_rows *dt_rows_new(uint32_t row, uint32_t padding_id, bool pack)
 {
-    struct dt_rows *r = dt_alloc(1, sizeof *r);
+    struct dt_tensor_rows *r = dt_alloc(1, sizeof *r);
     r->row = row;
     r->padding_id = padding_id;
     r->pack = pack;
@@ -33,7 +33,7 @@ struct dt_rows *dt_rows_new(uint32_t row, uint32_t padding_id, bool pack)
     return r;
 }
 
-void dt_rows_free(struct dt_rows *r)
+void dt_rows_free(struct dt_tensor_rows *r)
 {
     if (r == NULL)
         return;
@@ -45,7 +45,7 @@ void dt_rows_free(struct dt_rows *r)
     free(r);
 }
 
-uint64_t dt_rows_open(const struct dt_rows *r)
+uint64_t dt_rows_open(const struct dt_tensor_rows *r)
 {
     return (uint64_t)r->count * r->row;
 }
@@ -55,7 +55,7 @@ uint64_t dt_rows_needed(uint32_t row, uint64_t tokens)
     return tokens <= row ? row : row * (1 + (tokens - 2) / (row - 1));
 }
 
-uint64_t dt_share_of_bytes(const struct dt_shard_document *d, uint64_t count)
+uint64_t dt_rows_share_of_bytes(const struct dt_shard_document *d, uint64_t count)
 {
     if (d->tokens == 0)
         return d->bytes;
@@ -63,8 +63,8 @@ uint64_t dt_share_of_bytes(const struct dt_shard_document *d, uint64_t count)
 }
 
 /* Puts a piece behind those that a row has. */
-static void put_piece(struct dt_rows *r, struct open_row *to, const uint32_t *ids, uint32_t n,
-                      const struct dt_shard_document *piece)
+static void put_piece(struct dt_tensor_rows *r, struct open_row *to, const uint32_t *ids,
+                      uint32_t n, const struct dt_shard_document *piece)
 {
     if (to->ids == NULL)
         to->ids = dt_alloc(r->row, sizeof *to->ids);
@@ -78,7 +78,7 @@ static void put_piece(struct dt_rows *r, struct open_row *to, const uint32_t *id
 }
 
 /* Writes a row, which is empty again. */
-static int emit(struct dt_rows *r, struct open_row *from, struct dt_shard_writer *w,
+static int emit(struct dt_tensor_rows *r, struct open_row *from, struct dt_shard_writer *w,
                 struct dt_error *err)
 {
     const uint32_t *ids = from->ids;
@@ -95,7 +95,7 @@ static int emit(struct dt_rows *r, struct open_row *from, struct dt_shard_writer
 }
 
 /* The open row that n more ids leave the least room in; NULL if they fit nowhere. */
-static struct open_row *find_best(struct dt_rows *r, uint32_t n)
+static struct open_row *find_best(struct dt_tensor_rows *r, uint32_t n)
 {
     struct open_row *best = NULL;
     for (int i = 0; i < r->count; i++)
@@ -105,7 +105,8 @@ static struct open_row *find_best(struct dt_rows *r, uint32_t n)
 }
 
 /* Writes row i and closes the gap that it leaves. */
-static int close_row(struct dt_rows *r, int i, struct dt_shard_writer *w, struct dt_error *err)
+static int close_row(struct dt_tensor_rows *r, int i, struct dt_shard_writer *w,
+                     struct dt_error *err)
 {
     struct open_row done = r->open[i];
     int rc = emit(r, &done, w, err);
@@ -115,7 +116,7 @@ static int close_row(struct dt_rows *r, int i, struct dt_shard_writer *w, struct
     return rc;
 }
 
-static int fullest(const struct dt_rows *r)
+static int fullest(const struct dt_tensor_rows *r)
 {
     int most = 0;
     for (int i = 1; i < r->count; i++)
@@ -124,8 +125,8 @@ static int fullest(const struct dt_rows *r)
     return most;
 }
 
-static int add_piece(struct dt_rows *r, struct dt_shard_writer *w, const uint32_t *ids, uint32_t n,
-                     const struct dt_shard_document *piece, struct dt_error *err)
+static int add_piece(struct dt_tensor_rows *r, struct dt_shard_writer *w, const uint32_t *ids,
+                     uint32_t n, const struct dt_shard_document *piece, struct dt_error *err)
 {
     struct open_row *to = r->pack ? find_best(r, n) : NULL;
     if (to == NULL && r->count == r->most)
@@ -138,25 +139,25 @@ static int add_piece(struct dt_rows *r, struct dt_shard_writer *w, const uint32_
     return 0;
 }
 
-int dt_rows_add(struct dt_rows *r, struct dt_shard_writer *w, const uint32_t *ids,
+int dt_rows_add(struct dt_tensor_rows *r, struct dt_shard_writer *w, const uint32_t *ids,
                 const struct dt_shard_document *document, struct dt_error *err)
 {
     uint64_t done = 0;
     while (done < document->tokens) {
         uint64_t from = done > 0 ? done - 1 : 0, n = document->tokens - from;
         n = n < r->row ? n : r->row;
-        struct dt_shard_document piece = {.hash = document->hash,
-                                          .tokens = n | (done > 0 ? DT_CONTINUES : 0),
-                                          .bytes =
-                                              dt_share_of_bytes(document, from + n) -
-                                              (done > 0 ? dt_share_of_bytes(document, done) : 0)};
+        struct dt_shard_document piece = {
+            .hash = document->hash,
+            .tokens = n | (done > 0 ? DT_CONTINUES : 0),
+            .bytes = dt_rows_share_of_bytes(document, from + n) -
+                     (done > 0 ? dt_rows_share_of_bytes(document, done) : 0)};
         DT_TRY(add_piece(r, w, ids + from, (uint32_t)n, &piece, err));
         done = from + n;
     }
     return 0;
 }
 
-int dt_rows_flush(struct dt_rows *r, struct dt_shard_writer *w, struct dt_error *err)
+int dt_rows_flush(struct dt_tensor_rows *r, struct dt_shard_writer *w, struct dt_error *err)
 {
     while (r->count > 0)
         DT_TRY(close_row(r, 0, w, err));

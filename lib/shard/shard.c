@@ -67,20 +67,20 @@ static int not_whole(struct dt_error *err)
 static int use_table(struct dt_shard *s, const char *entries, uint64_t table_size,
                      struct dt_error *err)
 {
-    uint64_t n = s->frames, offset = dt_get32(entries), token = 0;
+    uint64_t n = s->frames, offset = dt_format_get32(entries), token = 0;
     s->first_token = dt_alloc((size_t)n + 1, sizeof *s->first_token);
     s->offset = dt_alloc((size_t)n + 1, sizeof *s->offset);
     s->index_size = dt_alloc((size_t)n + 1, sizeof *s->index_size);
     s->slots = dt_alloc((size_t)n + 1, sizeof *s->slots);
     for (uint64_t k = 0; k < n; k++) {
         const char *index = entries + (1 + 2 * k) * DT_SEEK_ENTRY, *data = index + DT_SEEK_ENTRY;
-        uint32_t tokens = dt_get32(data + 4) / s->info.token_bytes;
-        if (tokens > DT_FRAME_TOKENS || dt_get32(index) > dt_frame_limit(DT_INDEX_FRAME))
+        uint32_t tokens = dt_format_get32(data + 4) / s->info.token_bytes;
+        if (tokens > DT_FRAME_TOKENS || dt_format_get32(index) > dt_frame_limit(DT_INDEX_FRAME))
             return dt_fail(err, DT_EFORMAT, "the seek table contradicts itself");
         s->first_token[k] = token;
         s->offset[k] = offset;
-        s->index_size[k] = dt_get32(index);
-        offset += (uint64_t)dt_get32(index) + dt_get32(data);
+        s->index_size[k] = dt_format_get32(index);
+        offset += (uint64_t)dt_format_get32(index) + dt_format_get32(data);
         token += tokens;
     }
     s->first_token[n] = token;
@@ -101,13 +101,13 @@ static int read_end(struct dt_shard *s, struct dt_footer *footer, uint64_t *tabl
     if (s->size < DT_HEADER_HEAD(s->info.masked) + footer_size + DT_FRAME_HEAD + DT_SEEK_END)
         return not_whole(err);
     DT_TRY(read_at(s, s->size - DT_SEEK_END, DT_SEEK_END, err));
-    uint64_t entries = dt_get32(s->bytes.data);
+    uint64_t entries = dt_format_get32(s->bytes.data);
     *table_size = DT_FRAME_HEAD + entries * DT_SEEK_ENTRY + DT_SEEK_END;
-    if (dt_get32(s->bytes.data + 5) != DT_SEEK_MAGIC || entries > DT_SEEK_FRAMES ||
+    if (dt_format_get32(s->bytes.data + 5) != DT_SEEK_MAGIC || entries > DT_SEEK_FRAMES ||
         *table_size + footer_size > s->size)
         return not_whole(err);
     DT_TRY(read_at(s, s->size - *table_size - footer_size, footer_size + *table_size, err));
-    if (dt_get_footer(s->bytes.data, footer_size, s->info.masked, footer, err) < 0)
+    if (dt_format_get_footer(s->bytes.data, footer_size, s->info.masked, footer, err) < 0)
         return dt_fail_context(err, "footer at byte %llu",
                                (unsigned long long)(s->size - *table_size - footer_size));
     if (dt_hash_xxh64(s->bytes.data + footer_size, *table_size) != footer->seek_hash ||
@@ -120,11 +120,11 @@ static int read_end(struct dt_shard *s, struct dt_footer *footer, uint64_t *tabl
 static int read_header(struct dt_shard *s, struct dt_error *err)
 {
     DT_TRY(read_at(s, 0, DT_FRAME_HEAD, err));
-    size_t size = (size_t)DT_FRAME_HEAD + dt_get32(s->bytes.data + 4);
-    if (dt_get32(s->bytes.data) != DT_HEADER_FRAME || size > dt_frame_limit(DT_HEADER_FRAME))
+    size_t size = (size_t)DT_FRAME_HEAD + dt_format_get32(s->bytes.data + 4);
+    if (dt_format_get32(s->bytes.data) != DT_HEADER_FRAME || size > dt_frame_limit(DT_HEADER_FRAME))
         return dt_fail(err, DT_EFORMAT, "is not a dt shard or its header is damaged");
     DT_TRY(read_at(s, 0, size, err));
-    if (dt_get_header(s->bytes.data, size, &s->info, &s->provenance, err) < 0)
+    if (dt_format_get_header(s->bytes.data, size, &s->info, &s->provenance, err) < 0)
         return dt_fail_context(err, "header at byte 0");
     return 0;
 }
@@ -144,7 +144,7 @@ static int load(struct dt_shard *s, struct dt_error *err)
     s->info.hash = footer.hash;
     s->frames = footer.frames;
     const char *entries = s->bytes.data + DT_FOOTER_SIZE(s->info.masked) + DT_FRAME_HEAD;
-    if (dt_get32(entries) != header_size)
+    if (dt_format_get32(entries) != header_size)
         return dt_fail(err, DT_EFORMAT,
                        "is not one whole stream; if several were joined, let dt-shard make shards");
     return use_table(s, entries, table_size, err);
@@ -160,7 +160,7 @@ static size_t id_bytes(const struct dt_shard *s, uint64_t k)
 static size_t frame_bytes(const struct dt_shard *s, uint64_t k)
 {
     size_t tokens = (size_t)(s->first_token[k + 1] - s->first_token[k]);
-    return id_bytes(s, k) + (s->info.masked ? dt_mask_bytes(tokens) : 0);
+    return id_bytes(s, k) + (s->info.masked ? dt_format_mask_bytes(tokens) : 0);
 }
 
 /* Takes the memory that reading any frame needs, so that reading takes none. */
@@ -239,7 +239,7 @@ uint64_t dt_shard_file_size(const struct dt_shard *s)
 /* Checks the index of frame k in s->bytes against the seek table. */
 static int check_index(struct dt_shard *s, uint64_t k, struct dt_index *x, struct dt_error *err)
 {
-    DT_TRY(dt_get_index(s->bytes.data, s->index_size[k], s->info.masked, x, err));
+    DT_TRY(dt_format_get_index(s->bytes.data, s->index_size[k], s->info.masked, x, err));
     if (x->first_token != s->first_token[k] ||
         x->tokens != s->first_token[k + 1] - s->first_token[k] ||
         x->data_size != s->offset[k + 1] - s->offset[k] - s->index_size[k])
@@ -253,9 +253,10 @@ static int decode_frame(struct dt_shard *s, uint64_t k, char *ids, struct dt_err
     DT_TRY(read_at(s, s->offset[k], (size_t)(s->offset[k + 1] - s->offset[k]), err));
     DT_TRY(check_index(s, k, &x, err));
     if (s->info.masked)
-        DT_TRY(dt_decode_mask(s->decoder, s->bytes.data, s->index_size[k], &x,
-                              (uint8_t *)ids + id_bytes(s, k), err));
-    return dt_decode_ids(s->decoder, s->bytes.data + s->index_size[k], &x, &s->info, ids, err);
+        DT_TRY(dt_format_decode_mask(s->decoder, s->bytes.data, s->index_size[k], &x,
+                                     (uint8_t *)ids + id_bytes(s, k), err));
+    return dt_format_decode_ids(s->decoder, s->bytes.data + s->index_size[k], &x, &s->info, ids,
+                                err);
 }
 
 /* The ids of frame k, from the cache or the file. */
@@ -305,9 +306,9 @@ static int get_tokens(struct dt_shard *s, uint64_t first, uint64_t count, uint32
         n = n < count ? n : count;
         DT_TRY(get_frame(s, k, &frame, err));
         size_t at = (size_t)(first - s->first_token[k]);
-        dt_widen_ids(ids, frame + at * s->info.token_bytes, (size_t)n, s->info.token_bytes);
+        dt_format_widen_ids(ids, frame + at * s->info.token_bytes, (size_t)n, s->info.token_bytes);
         if (mark)
-            dt_mark_ids(ids, (size_t)n, (const uint8_t *)frame + id_bytes(s, k), at);
+            dt_format_mark_ids(ids, (size_t)n, (const uint8_t *)frame + id_bytes(s, k), at);
         ids += n;
         first += n;
         count -= n;
@@ -334,8 +335,8 @@ static int load_documents(struct dt_shard *s, uint64_t k, struct dt_error *err)
     DT_TRY(read_at(s, s->offset[k], s->index_size[k], err));
     DT_TRY(check_index(s, k, &s->index, err));
     const struct dt_shard_document *documents;
-    DT_TRY(dt_decode_documents(s->decoder, s->bytes.data, s->index_size[k], &s->index, &documents,
-                               err));
+    DT_TRY(dt_format_decode_documents(s->decoder, s->bytes.data, s->index_size[k], &s->index,
+                                      &documents, err));
     if (s->index.documents > s->starts_capacity) {
         s->starts_capacity = s->index.documents;
         s->starts = dt_realloc(s->starts, s->starts_capacity, sizeof *s->starts);
@@ -357,7 +358,7 @@ static int find_document(struct dt_shard *s, uint64_t i, uint64_t *frame, struct
     while (low + 1 < high) {
         uint64_t middle = low + (high - low) / 2;
         DT_TRY(read_at(s, s->offset[middle], DT_INDEX_HEAD(false), err));
-        if (dt_get64(s->bytes.data + 36) <= i)
+        if (dt_format_get64(s->bytes.data + 36) <= i)
             low = middle;
         else
             high = middle;

@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "base/program.h"
 #include "base/rng.h"
 #include "shard/rows.h"
@@ -23,7 +24,7 @@ struct stream {
     uint64_t tokens; /* written in all */
     struct dt_output out;
     struct dt_shard_writer *writer; /* NULL: no shard is open */
-    struct dt_rows *rows;           /* NULL: a list */
+    struct dt_tensor_rows *rows;    /* NULL: a list */
 };
 
 struct dt_sharder {
@@ -50,7 +51,7 @@ int dt_split_parse(const char *text, struct dt_split *split, struct dt_error *er
     size_t n = equals ? (size_t)(equals - text) : 0;
     const char *letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     if (n == 0 || n >= sizeof split->name || strspn(text, letters) != n ||
-        dt_parse_real(equals + 1, &split->fraction) < 0)
+        dt_program_parse_real(equals + 1, &split->fraction) < 0)
         return dt_fail(err, DT_EINVALID, "'%s' is not NAME=FRACTION, as val=0.01", text);
     if (!(split->fraction > 0 && split->fraction < 1))
         return dt_fail(err, DT_EINVALID, "the fraction of '%s' is not between 0 and 1", text);
@@ -59,7 +60,7 @@ int dt_split_parse(const char *text, struct dt_split *split, struct dt_error *er
     return 0;
 }
 
-int dt_splits_check(const struct dt_split *splits, int count, struct dt_error *err)
+int dt_sharder_check_splits(const struct dt_split *splits, int count, struct dt_error *err)
 {
     double sum = 0;
     for (int i = 0; i < count; i++) {
@@ -160,7 +161,7 @@ static int lock_directory(struct dt_sharder *s, struct dt_error *err)
 static int begin_directory(struct dt_sharder *s, struct dt_error *err)
 {
     struct dt_error why;
-    DT_TRY(dt_make_directories(s->directory, err));
+    DT_TRY(dt_file_make_directories(s->directory, err));
     DT_TRY(lock_directory(s, err));
     if (dt_manifest_read(&s->old, s->directory, &why) < 0) {
         dt_manifest_release(&s->old); /* what cannot be read has nothing to lose */
@@ -180,8 +181,8 @@ static int begin_directory(struct dt_sharder *s, struct dt_error *err)
 static int open_shard(struct dt_sharder *s, struct stream *t, struct dt_error *err)
 {
     struct dt_manifest_split *split = &s->manifest.splits[t - s->streams];
-    char *name =
-        dt_format("%s-%05d%s", split->name, split->count, s->generation ? DT_OTHER_SHARD : ".dts");
+    char *name = dt_asprintf("%s-%05d%s", split->name, split->count,
+                             s->generation ? DT_OTHER_SHARD : ".dts");
     char *path = dt_path_join(s->directory, name);
     int rc = dt_output_open(&t->out, path, err);
     if (rc == 0)
@@ -235,7 +236,7 @@ static int add_to(struct dt_sharder *s, struct stream *t, const uint32_t *ids,
 
 static struct stream *choose(struct dt_sharder *s, uint64_t hash)
 {
-    double place = dt_uniform_double(dt_random_key(hash, SPLIT_KEY, 0));
+    double place = dt_rng_uniform_double(dt_random_key(hash, SPLIT_KEY, 0));
     for (int i = 1; i < s->count; i++)
         if (place < s->streams[i].upper)
             return &s->streams[i];
@@ -263,8 +264,9 @@ static int add_cut(struct dt_sharder *s, uint64_t place, const uint32_t *ids,
             end = s->streams[i + 1].begin - place;
         struct dt_shard_document piece = {.hash = document->hash,
                                           .tokens = end - done,
-                                          .bytes = dt_share_of_bytes(document, end) -
-                                                   (done ? dt_share_of_bytes(document, done) : 0)};
+                                          .bytes =
+                                              dt_rows_share_of_bytes(document, end) -
+                                              (done ? dt_rows_share_of_bytes(document, done) : 0)};
         DT_TRY(add_to(s, &s->streams[i], ids + done, &piece, err));
         done = end;
     } while (done < document->tokens);
@@ -330,9 +332,9 @@ static void add_streams(struct dt_sharder *s)
         dt_manifest_add_split(&s->manifest, s->options->splits[i - 1].name);
     }
     for (int i = 0; i < s->count; i++)
-        if (s->options->layout != DT_SHARDS_LIST)
+        if (s->options->layout != DT_SHARDER_LAYOUT_LIST)
             s->streams[i].rows = dt_rows_new(s->manifest.info.row, s->manifest.info.padding_id,
-                                             s->options->layout == DT_SHARDS_PACKED);
+                                             s->options->layout == DT_SHARDER_LAYOUT_PACKED);
 }
 
 /* The old shards come before the new ones of each split. */
@@ -360,7 +362,7 @@ int dt_sharder_new(struct dt_sharder **result, const char *directory,
                    struct dt_error *err)
 {
     *result = NULL;
-    DT_TRY(dt_splits_check(options->splits, options->count, err));
+    DT_TRY(dt_sharder_check_splits(options->splits, options->count, err));
     struct dt_sharder *s = dt_alloc(1, sizeof *s);
     s->directory = dt_strdup(directory);
     s->lock = -1;
@@ -485,7 +487,7 @@ void dt_sharder_free(struct dt_sharder *s)
     free(s);
 }
 
-int dt_mask_until(uint32_t *ids, size_t count, uint32_t last, struct dt_error *err)
+int dt_sharder_mask_until(uint32_t *ids, size_t count, uint32_t last, struct dt_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         bool found = (ids[i] & ~DT_NO_LOSS) == last;

@@ -26,9 +26,9 @@
 #include "shard/shard.h"
 
 enum dt_sharder_layout {
-    DT_SHARDS_LIST,
-    DT_SHARDS_PADDED, /* rows of a document each */
-    DT_SHARDS_PACKED  /* rows of several, by best fit; padded like the others */
+    DT_SHARDER_LAYOUT_LIST,
+    DT_SHARDER_LAYOUT_PADDED, /* rows of a document each */
+    DT_SHARDER_LAYOUT_PACKED  /* rows of several, by best fit; padded like the others */
 };
 
 enum dt_split_by {
@@ -44,7 +44,8 @@ struct dt_split {
 /* Parses "val=0.01". */
 int dt_split_parse(const char *text, struct dt_split *split, struct dt_error *err) DT_MUST_CHECK;
 /* DT_EINVALID if a name comes twice or is that of the rest, or if nothing is left for the rest. */
-int dt_splits_check(const struct dt_split *splits, int count, struct dt_error *err) DT_MUST_CHECK;
+int dt_sharder_check_splits(const struct dt_split *splits, int count,
+                            struct dt_error *err) DT_MUST_CHECK;
 
 struct dt_sharder_options {
     const struct dt_split *splits; /* besides DT_REST_SPLIT, which comes before them */
@@ -75,6 +76,7 @@ void dt_sharder_free(struct dt_sharder *s);
 
 /* Sets DT_NO_LOSS in all ids up to the first that is `last`, itself included;
  * DT_EINVALID if it is not among them. */
-int dt_mask_until(uint32_t *ids, size_t count, uint32_t last, struct dt_error *err) DT_MUST_CHECK;
+int dt_sharder_mask_until(uint32_t *ids, size_t count, uint32_t last,
+                          struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "base/rng.h"
 
 #define SHUFFLE_KEY 0x73687566666c65ull /* "shuffle": what the randomness is for */
@@ -46,7 +47,7 @@ int dt_shuffler_new(struct dt_shuffler **result, const char *directory, uint64_t
                     size_t memory, struct dt_error *err)
 {
     *result = NULL;
-    if (!dt_is_directory(directory))
+    if (!dt_file_is_directory(directory))
         return dt_fail(err, DT_EMISSING, "'%s' is no directory", directory);
     struct dt_shuffler *s = dt_alloc(1, sizeof *s);
     s->directory = dt_strdup(directory);

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "shard/shard.h"
 
 struct dt_indexed_directory {
@@ -113,8 +114,8 @@ int dt_shard_sources_add(struct dt_shard_sources *s, const char *operand, struct
     if (strcmp(operand, "-") == 0)
         add_item(s, dt_strdup(operand));
     else
-        return dt_is_directory(operand) ? add_directory(s, operand, err)
-                                        : add_file(s, operand, err);
+        return dt_file_is_directory(operand) ? add_directory(s, operand, err)
+                                             : add_file(s, operand, err);
     return 0;
 }
 

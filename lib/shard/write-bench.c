@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/progress.h"
+#include "base/clock.h"
 
 /* Documents in memory. */
 struct corpus {
@@ -70,12 +70,12 @@ static int write_once(const struct corpus *c, int level, int threads, uint64_t *
 static int measure(const struct corpus *c, int level, int threads, double seconds,
                    struct dt_write_speed *speed, struct dt_error *err)
 {
-    double begun = dt_now();
-    for (int pass = 0; pass < 3 || dt_now() - begun < seconds; pass++) {
-        double wall = dt_now(), processor = dt_processor_now();
+    double begun = dt_clock_now();
+    for (int pass = 0; pass < 3 || dt_clock_now() - begun < seconds; pass++) {
+        double wall = dt_clock_now(), processor = dt_clock_processor_now();
         DT_TRY(write_once(c, level, threads, &speed->shard_bytes, err));
-        wall = dt_now() - wall;
-        processor = dt_processor_now() - processor;
+        wall = dt_clock_now() - wall;
+        processor = dt_clock_processor_now() - processor;
         if (pass == 0 || wall < speed->seconds)
             speed->seconds = wall;
         if (pass == 0 || processor < speed->processor_seconds)
@@ -84,7 +84,7 @@ static int measure(const struct corpus *c, int level, int threads, double second
     return 0;
 }
 
-int dt_bench_write(const char *path, int level, int threads, double seconds,
+int dt_write_bench(const char *path, int level, int threads, double seconds,
                    struct dt_write_speed *speed, struct dt_error *err)
 {
     struct corpus c = {.ids = DT_IDS_EMPTY};

@@ -16,7 +16,7 @@ struct dt_write_speed {
 /* Writes the documents of a shard or token stream ("-": stdin) to /dev/null, compressed at
  * that level on so many threads, again and again until seconds are over, at least three times.
  * Rows are written as a list. */
-int dt_bench_write(const char *path, int level, int threads, double seconds,
+int dt_write_bench(const char *path, int level, int threads, double seconds,
                    struct dt_write_speed *speed, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

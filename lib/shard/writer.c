@@ -65,7 +65,7 @@ static void compress(struct frame *f, const void *data, size_t size, int level,
 /* The bytes of the mask, as they are or compressed. */
 static const void *encode_mask(struct frame *f, int level)
 {
-    size_t plain = f->mask ? dt_mask_bytes(f->index.tokens) : 0;
+    size_t plain = f->mask ? dt_format_mask_bytes(f->index.tokens) : 0;
     f->index.mask_size = (uint32_t)plain;
     dt_buffer_clear(&f->mask_bytes);
     if (plain == 0 || level == 0)
@@ -73,7 +73,7 @@ static const void *encode_mask(struct frame *f, int level)
     compress(f, f->mask, plain, level, &f->mask_bytes);
     if (f->mask_bytes.size == 0 || f->mask_bytes.size >= plain)
         return f->mask;
-    f->index.compressed |= DT_MASK_COMPRESSED;
+    f->index.compressed |= DT_FORMAT_MASK_COMPRESSED;
     f->index.mask_size = (uint32_t)f->mask_bytes.size;
     return f->mask_bytes.data;
 }
@@ -92,19 +92,19 @@ static void encode_frame(void *job, void *context)
     if (w->level > 0)
         compress(f, f->ids, size, w->level, &f->data);
     if (f->data.size == 0)
-        dt_put_stored(&f->data, f->ids, size);
+        dt_format_put_stored(&f->data, f->ids, size);
     f->index.data_size = (uint32_t)f->data.size;
     f->index.data_hash = dt_hash_xxh64(f->data.data, f->data.size);
     if (w->level > 0)
         compress(f, records, plain, w->level, &f->records);
     f->index.compressed = 0;
     if (f->records.size > 0 && f->records.size < plain) {
-        f->index.compressed |= DT_RECORDS_COMPRESSED;
+        f->index.compressed |= DT_FORMAT_RECORDS_COMPRESSED;
         records = f->records.data;
         plain = f->records.size;
     }
     const void *mask = encode_mask(f, w->level);
-    dt_put_index(&f->head, &f->index, records, plain, mask);
+    dt_format_put_index(&f->head, &f->index, records, plain, mask);
 }
 
 static void add_entry(struct dt_shard_writer *w, size_t size, size_t plain, uint32_t checksum)
@@ -140,7 +140,7 @@ static void begin_frame(struct dt_shard_writer *w)
         f = dt_alloc(1, sizeof *f);
         f->ids = dt_alloc(w->frame_tokens, w->info.token_bytes);
         if (w->info.masked)
-            f->mask = dt_alloc(dt_mask_bytes(w->frame_tokens), 1);
+            f->mask = dt_alloc(dt_format_mask_bytes(w->frame_tokens), 1);
     }
     f->index = (struct dt_index){.first_token = w->info.tokens,
                                  .first_document = w->records,
@@ -206,7 +206,7 @@ int dt_shard_writer_new(struct dt_shard_writer **result, struct dt_output *out,
     dt_content_init(&w->content, info->masked);
     w->pool = dt_pool_new(1, encode_frame, w);
     struct dt_buffer header = DT_BUFFER_EMPTY;
-    dt_put_header(&header, &w->info);
+    dt_format_put_header(&header, &w->info);
     w->info.provenance = NULL;
     add_entry(w, header.size, 0, DT_EMPTY_CHECKSUM);
     int rc = dt_output_write(out, header.data, header.size, err);
@@ -266,7 +266,7 @@ static void add_ids(struct dt_shard_writer *w, const uint32_t *ids, size_t count
 static size_t find_wrong_id(const struct dt_shard_writer *w, const uint32_t *ids, size_t count)
 {
     if (!w->info.masked)
-        return (size_t)dt_find_id_above(ids, count, 4, w->info.vocab_size - 1);
+        return (size_t)dt_format_find_id_above(ids, count, 4, w->info.vocab_size - 1);
     size_t i = 0;
     while (i < count && (ids[i] & ~DT_NO_LOSS) < w->info.vocab_size)
         i++;
@@ -322,19 +322,19 @@ int dt_shard_writer_finish(struct dt_shard_writer *w, struct dt_error *err)
     DT_TRY(drain(w, err));
     struct dt_buffer footer = DT_BUFFER_EMPTY, table = DT_BUFFER_EMPTY;
     add_entry(w, DT_FOOTER_SIZE(w->info.masked), 0, DT_EMPTY_CHECKSUM);
-    dt_put_seek_table(&table, w->seek, w->entries);
+    dt_format_put_seek_table(&table, w->seek, w->entries);
     w->info.hash = dt_content_hash(&w->content);
-    dt_put_footer(&footer,
-                  &(struct dt_footer){.tokens = w->info.tokens,
-                                      .records = w->records,
-                                      .text_bytes = w->info.text_bytes,
-                                      .frames = w->frames,
-                                      .hash = w->info.hash,
-                                      .seek_hash = dt_hash_xxh64(table.data, table.size),
-                                      .padding = w->info.padding,
-                                      .padding_records = w->records - w->info.documents,
-                                      .targets = w->info.targets},
-                  w->info.masked);
+    dt_format_put_footer(&footer,
+                         &(struct dt_footer){.tokens = w->info.tokens,
+                                             .records = w->records,
+                                             .text_bytes = w->info.text_bytes,
+                                             .frames = w->frames,
+                                             .hash = w->info.hash,
+                                             .seek_hash = dt_hash_xxh64(table.data, table.size),
+                                             .padding = w->info.padding,
+                                             .padding_records = w->records - w->info.documents,
+                                             .targets = w->info.targets},
+                         w->info.masked);
     int rc = dt_output_write(w->out, footer.data, footer.size, err);
     if (rc == 0)
         rc = dt_output_write(w->out, table.data, table.size, err);

@@ -349,8 +349,8 @@ int dt_stories_new(struct dt_grammar **grammar, struct dt_error *err)
     return dt_grammar_new(grammar, tables, rules, err);
 }
 
-double dt_story_write(const struct dt_grammar *grammar, uint64_t seed, uint64_t index,
-                      struct dt_document *doc)
+double dt_stories_write(const struct dt_grammar *grammar, uint64_t seed, uint64_t index,
+                        struct dt_document *doc)
 {
     const uint64_t purpose = 0x73746f7279; /* "story": no other use of the seed meets it */
     struct dt_rng rng;

@@ -16,7 +16,7 @@ int dt_stories_new(struct dt_grammar **grammar, struct dt_error *err) DT_MUST_CH
 /* Replaces doc by story number index under seed: id "SEED-INDEX", and
  * meta.logprob the natural logarithm of the text's probability, which is also
  * returned. */
-double dt_story_write(const struct dt_grammar *grammar, uint64_t seed, uint64_t index,
-                      struct dt_document *doc);
+double dt_stories_write(const struct dt_grammar *grammar, uint64_t seed, uint64_t index,
+                        struct dt_document *doc);
 
 #endif

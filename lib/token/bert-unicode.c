@@ -73,7 +73,7 @@ static bool in_ranges(uint32_t code, const struct range *ranges, size_t count)
 
 #define IN(code, ranges) in_ranges(code, ranges, sizeof(ranges) / sizeof *(ranges))
 
-bool dt_bert_is_punctuation(uint32_t code)
+bool dt_bert_unicode_is_punctuation(uint32_t code)
 {
     if (code < 0x80)
         return (code >= '!' && code <= '/') || (code >= ':' && code <= '@') ||
@@ -84,19 +84,19 @@ bool dt_bert_is_punctuation(uint32_t code)
     return category >= DT_CATEGORY_PC && category <= DT_CATEGORY_PO && !IN(code, young_punctuation);
 }
 
-bool dt_bert_is_mark(uint32_t code)
+bool dt_bert_unicode_is_mark(uint32_t code)
 {
     if (code == 0x1734 || code == 0x1171e) /* marks that take space by now */
         return true;
     return dt_unicode_category(code) == DT_CATEGORY_MN && !IN(code, young_marks);
 }
 
-bool dt_bert_is_format(uint32_t code)
+bool dt_bert_unicode_is_format(uint32_t code)
 {
     return dt_unicode_category(code) == DT_CATEGORY_CF && !IN(code, young_formats);
 }
 
-bool dt_bert_is_cjk(uint32_t code)
+bool dt_bert_unicode_is_cjk(uint32_t code)
 {
     return IN(code, cjk);
 }

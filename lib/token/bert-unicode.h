@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-bool dt_bert_is_punctuation(uint32_t code); /* P, and the symbols of ASCII */
-bool dt_bert_is_mark(uint32_t code);        /* Mn */
-bool dt_bert_is_format(uint32_t code);      /* Cf */
-bool dt_bert_is_cjk(uint32_t code);         /* the blocks of Chinese characters */
+bool dt_bert_unicode_is_punctuation(uint32_t code); /* P, and the symbols of ASCII */
+bool dt_bert_unicode_is_mark(uint32_t code);        /* Mn */
+bool dt_bert_unicode_is_format(uint32_t code);      /* Cf */
+bool dt_bert_unicode_is_cjk(uint32_t code);         /* the blocks of Chinese characters */
 
 #endif

@@ -17,7 +17,7 @@ static bool is_dropped(uint32_t code)
         return false;
     enum dt_category category = dt_unicode_category(code);
     return code == 0 || code == 0xfffd || category == DT_CATEGORY_CC ||
-           category == DT_CATEGORY_CO || dt_bert_is_format(code);
+           category == DT_CATEGORY_CO || dt_bert_unicode_is_format(code);
 }
 
 static enum role role_of(uint32_t code, const struct dt_bert_rules *rules)
@@ -28,16 +28,16 @@ static enum role role_of(uint32_t code, const struct dt_bert_rules *rules)
         return BETWEEN;
     if (rules->clean && is_dropped(code))
         return DROPPED;
-    if (DT_SET_SPACES >> dt_class_of_code(code) & 1)
+    if (DT_SET_SPACES >> dt_character_class_of(code) & 1)
         return BETWEEN;
-    return dt_bert_is_punctuation(code) ? IS_WORD : IN_WORD;
+    return dt_bert_unicode_is_punctuation(code) ? IS_WORD : IN_WORD;
 }
 
 void dt_bert_words_init(struct dt_bert_words *w, const struct dt_bert_rules *rules,
                         bool keep_origins)
 {
     *w = (struct dt_bert_words){.rules = rules};
-    dt_characters_init();
+    dt_character_table_init();
     w->buffer = dt_alloc(DT_BERT_HEADROOM + DT_BERT_LONGEST + 16, 1);
     w->word = w->buffer + DT_BERT_HEADROOM;
     if (keep_origins)
@@ -85,7 +85,7 @@ static void add_stripped(struct dt_bert_words *w, uint32_t code)
     uint32_t parts[DT_UNICODE_LONGEST];
     unsigned n = dt_unicode_decompose(code, parts);
     for (unsigned i = 0; i < n; i++)
-        if (!dt_bert_is_mark(parts[i]))
+        if (!dt_bert_unicode_is_mark(parts[i]))
             add_lowered(w, parts[i]);
 }
 
@@ -105,7 +105,7 @@ static void read_character(struct dt_bert_words *w)
     }
     if (w->rules->clean && role_of(code, w->rules) == DROPPED)
         return;
-    bool alone = w->rules->isolate_cjk && dt_bert_is_cjk(code);
+    bool alone = w->rules->isolate_cjk && dt_bert_unicode_is_cjk(code);
     if (alone)
         add_part(w, ' ');
     if (w->rules->strip_accents)

@@ -41,9 +41,9 @@ static size_t encode_short(const struct dt_tokenizer *t, const unsigned char *pi
             ranks[i - 1] = ranks[i];
         }
         if (best > 0)
-            ranks[best - 1] = dt_pair_rank(t, ids[best - 1], ids[best]);
+            ranks[best - 1] = dt_vocabulary_pair_rank(t, ids[best - 1], ids[best]);
         if (best + 1 < size)
-            ranks[best] = dt_pair_rank(t, ids[best], ids[best + 1]);
+            ranks[best] = dt_vocabulary_pair_rank(t, ids[best], ids[best + 1]);
     }
     return size;
 }
@@ -109,7 +109,8 @@ static void update_rank(const struct dt_tokenizer *t, struct dt_bpe_work *w, siz
                         uint32_t i)
 {
     struct dt_bpe_symbol *s = &w->symbols[i];
-    s->rank = s->next == NONE ? DT_NO_RANK : dt_pair_rank(t, s->id, w->symbols[s->next].id);
+    s->rank =
+        s->next == NONE ? DT_NO_RANK : dt_vocabulary_pair_rank(t, s->id, w->symbols[s->next].id);
     if (s->rank != DT_NO_RANK)
         push(w->heap, count, (uint64_t)s->rank << 32 | i);
 }

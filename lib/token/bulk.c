@@ -74,7 +74,7 @@ static void encode_job(void *work, void *context)
     dt_encoder_keep_spans(e, b->options.keep_spans ? &job->spans : NULL);
     for (size_t i = 0; i < job->count; i++) {
         struct segment *s = &job->segments[i];
-        dt_encode(e, job->text.data + from, s->text_end - from, &job->ids);
+        dt_encoder_encode(e, job->text.data + from, s->text_end - from, &job->ids);
         s->ids_end = job->ids.count;
         from = s->text_end;
     }

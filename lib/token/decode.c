@@ -15,8 +15,8 @@ static void add_word(const char *bytes, size_t size, bool first, struct dt_buffe
     dt_buffer_append(text, bytes + (goes_on ? 2 : 0), size - (goes_on ? 2 : 0));
 }
 
-int dt_decode(const struct dt_tokenizer *t, const uint32_t *ids, size_t count,
-              struct dt_buffer *text, struct dt_error *err)
+int dt_tokenizer_decode(const struct dt_tokenizer *t, const uint32_t *ids, size_t count,
+                        struct dt_buffer *text, struct dt_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         size_t size;
@@ -24,7 +24,7 @@ int dt_decode(const struct dt_tokenizer *t, const uint32_t *ids, size_t count,
         if (size == 0)
             return dt_fail(err, DT_EFORMAT, "id %u at place %zu is not in the vocabulary", ids[i],
                            i);
-        if (t->model == DT_WORD_PIECE)
+        if (t->model == DT_TOKEN_WORD_PIECE)
             add_word(bytes, size, i == 0, text);
         else
             dt_buffer_append(text, bytes, size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "token/encode-bench.h"
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "pretokenize/pattern.h"
 #include "token/bulk.h"
 
@@ -23,7 +23,7 @@ static uint64_t encode_alone(struct dt_encoder *e, const char *text, size_t size
         size_t part = dt_pattern_safe_cut(text, size, DOCUMENT_BYTES);
         part = size < DOCUMENT_BYTES ? size : part;
         ids.count = 0;
-        dt_encode(e, text, part, &ids);
+        dt_encoder_encode(e, text, part, &ids);
         tokens += ids.count;
         text += part;
         size -= part;
@@ -38,24 +38,24 @@ static int encode_together(struct dt_bulk *b, const char *text, size_t size, str
     return dt_bulk_finish(b, err);
 }
 
-int dt_bench_encode(const struct dt_tokenizer *t, const char *text, size_t size, int threads,
+int dt_encode_bench(const struct dt_tokenizer *t, const char *text, size_t size, int threads,
                     double seconds, struct dt_encode_speed *speed, struct dt_error *err)
 {
     struct dt_bulk_options options = {.threads = threads};
     struct dt_encoder *e = threads == 1 ? dt_encoder_new(t) : NULL;
     struct dt_bulk *b = threads > 1 ? dt_bulk_new(t, &options, count, &speed->tokens) : NULL;
-    double begun = dt_now();
+    double begun = dt_clock_now();
     int rc = 0;
     *speed = (struct dt_encode_speed){.bytes = size};
-    for (int pass = 0; rc == 0 && (pass < 3 || dt_now() - begun < seconds); pass++) {
-        double wall = dt_now(), processor = dt_processor_now();
+    for (int pass = 0; rc == 0 && (pass < 3 || dt_clock_now() - begun < seconds); pass++) {
+        double wall = dt_clock_now(), processor = dt_clock_processor_now();
         speed->tokens = 0;
         if (e)
             speed->tokens = encode_alone(e, text, size);
         else
             rc = encode_together(b, text, size, err);
-        wall = dt_now() - wall;
-        processor = dt_processor_now() - processor;
+        wall = dt_clock_now() - wall;
+        processor = dt_clock_processor_now() - processor;
         if (pass == 0 || wall < speed->seconds)
             speed->seconds = wall;
         if (pass == 0 || processor < speed->processor_seconds)

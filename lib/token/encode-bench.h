@@ -13,7 +13,7 @@ struct dt_encode_speed {
 
 /* Encodes text, in documents of 1 MB cut where no pattern notices, again and
  * again on so many threads until seconds are over, at least three times. */
-int dt_bench_encode(const struct dt_tokenizer *t, const char *text, size_t size, int threads,
+int dt_encode_bench(const struct dt_tokenizer *t, const char *text, size_t size, int threads,
                     double seconds, struct dt_encode_speed *speed,
                     struct dt_error *err) DT_MUST_CHECK;
 

@@ -58,7 +58,7 @@ void dt_encoder_allow_special(struct dt_encoder *e, int allow)
 void dt_encoder_keep_spans(struct dt_encoder *e, struct dt_spans *spans)
 {
     e->spans = spans;
-    if (e->tokenizer->model != DT_WORD_PIECE)
+    if (e->tokenizer->model != DT_TOKEN_WORD_PIECE)
         return;
     dt_bert_words_release(&e->words);
     dt_bert_words_init(&e->words, &e->tokenizer->bert, spans != NULL);
@@ -318,7 +318,7 @@ static void encode_normal(struct dt_encoder *e, const char *text, size_t size, s
 static void encode_segment(struct dt_encoder *e, const char *text, size_t size, size_t offset,
                            struct dt_ids *ids)
 {
-    if (e->tokenizer->model == DT_WORD_PIECE) {
+    if (e->tokenizer->model == DT_TOKEN_WORD_PIECE) {
         encode_words(e, text, size, offset, ids);
         return;
     }
@@ -339,7 +339,7 @@ static void encode_segment(struct dt_encoder *e, const char *text, size_t size, 
     }
 }
 
-void dt_encode(struct dt_encoder *e, const char *text, size_t size, struct dt_ids *ids)
+void dt_encoder_encode(struct dt_encoder *e, const char *text, size_t size, struct dt_ids *ids)
 {
     struct dt_added_match m;
     size_t from = 0;

@@ -25,7 +25,7 @@ int dt_tokenizer_frame(const struct dt_tokenizer *t, enum dt_frame_policy policy
     bool bos = policy == DT_FRAME_BOS || policy == DT_FRAME_BOS_EOT;
     bool eot = policy == DT_FRAME_EOT || policy == DT_FRAME_BOS_EOT;
     *frame = (struct dt_frame){.before_count = 0};
-    if (policy == DT_FRAME_AUTO && t->model == DT_WORD_PIECE)
+    if (policy == DT_FRAME_AUTO && t->model == DT_TOKEN_WORD_PIECE)
         return t->before.count + t->after.count ? use_template(t, frame, err) : 0;
     if (policy == DT_FRAME_TEMPLATE)
         return use_template(t, frame, err);

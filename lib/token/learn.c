@@ -87,7 +87,7 @@ static void queue(struct learner *l, uint32_t number)
 static uint32_t *pair_slot(const struct learner *l, uint32_t left, uint32_t right)
 {
     uint32_t mask = (1u << l->index_bits) - 1;
-    for (uint32_t i = dt_pair_hash(left, right, l->index_bits);; i = (i + 1) & mask) {
+    for (uint32_t i = dt_vocabulary_pair_hash(left, right, l->index_bits);; i = (i + 1) & mask) {
         uint32_t number = l->index[i];
         if (number == EMPTY || (l->pairs[number].left == left && l->pairs[number].right == right))
             return &l->index[i];
@@ -220,16 +220,17 @@ static uint32_t take_characters(const struct dt_tokenizer *t, const char *bytes,
 }
 
 static void take_words(struct learner *l, const struct dt_tokenizer *t,
-                       const struct dt_word_counts *counts)
+                       const struct dt_word_table *counts)
 {
     l->words = dt_alloc(counts->count, sizeof *l->words);
     l->symbols = dt_alloc(counts->bytes.size, sizeof *l->symbols);
     for (uint32_t i = 0; i < counts->count; i++) {
-        const struct dt_word *w = &counts->words[i];
+        const struct dt_counted_word *w = &counts->words[i];
         const char *bytes = counts->bytes.data + w->start;
         uint32_t *symbols = l->symbols + w->start;
-        uint32_t length = t->model == DT_WORD_PIECE ? take_characters(t, bytes, w->length, symbols)
-                                                    : take_bytes(t, bytes, w->length, symbols);
+        uint32_t length = t->model == DT_TOKEN_WORD_PIECE
+                              ? take_characters(t, bytes, w->length, symbols)
+                              : take_bytes(t, bytes, w->length, symbols);
         l->words[i] = (struct word){w->start, length, (int64_t)w->count};
         for (uint32_t k = 0; k + 1 < length; k++)
             raise_pair(l, symbols[k], symbols[k + 1], i, (int64_t)w->count);
@@ -245,13 +246,13 @@ static int add_merge(struct dt_tokenizer *t, const struct pair *p, struct dt_err
 {
     struct dt_buffer bytes = DT_BUFFER_EMPTY;
     uint32_t made = t->size;
-    size_t left_size, right_size, prefix = t->model == DT_WORD_PIECE ? 2 : 0;
+    size_t left_size, right_size, prefix = t->model == DT_TOKEN_WORD_PIECE ? 2 : 0;
     const char *left = dt_tokenizer_bytes(t, p->left, &left_size);
     const char *right = dt_tokenizer_bytes(t, p->right, &right_size);
     dt_buffer_append(&bytes, left, left_size);
     dt_buffer_append(&bytes, right + prefix, right_size - prefix);
     assert(dt_tokenizer_find(t, bytes.data, bytes.size) == DT_NO_TOKEN);
-    if (t->model != DT_WORD_PIECE)
+    if (t->model != DT_TOKEN_WORD_PIECE)
         dt_tokenizer_add_merge(t, (struct dt_merge){p->left, p->right, made});
     int rc = dt_tokenizer_add(t, made, bytes.data, bytes.size, err);
     dt_buffer_release(&bytes);
@@ -269,7 +270,7 @@ static void release(struct learner *l)
     free(l->heap);
 }
 
-int dt_learn_merges(struct dt_tokenizer *t, struct dt_word_counts *words, uint32_t size,
+int dt_learn_merges(struct dt_tokenizer *t, struct dt_word_table *words, uint32_t size,
                     uint64_t min_count, struct dt_error *err)
 {
     struct learner l = {.symbols = NULL};

@@ -13,7 +13,7 @@ static const char *const special_names[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", 
 struct dt_tokenizer *dt_tokenizer_new_word_piece(bool lower)
 {
     struct dt_tokenizer *t = dt_tokenizer_new(NULL);
-    t->model = DT_WORD_PIECE;
+    t->model = DT_TOKEN_WORD_PIECE;
     t->longest_word = 100;
     t->bert = (struct dt_bert_rules){
         .clean = true, .isolate_cjk = true, .strip_accents = lower, .lower = lower};
@@ -68,7 +68,7 @@ static int read_config(const char *path, struct dt_tokenizer *t, struct dt_error
 {
     const char *slash = strrchr(path, '/');
     char *beside =
-        dt_format("%.*stokenizer_config.json", slash ? (int)(slash + 1 - path) : 0, path);
+        dt_asprintf("%.*stokenizer_config.json", slash ? (int)(slash + 1 - path) : 0, path);
     struct json_object *root = NULL, *value;
     int rc = dt_file_probe(beside, err);
     if (rc > 0)

@@ -356,7 +356,7 @@ static int fill(struct dt_tokenizer *t, struct json_object *root, struct json_ob
                 struct json_object *index, const char *path, struct dt_error *err)
 {
     struct json_object *vocabulary, *merges, *added = json_object_object_get(root, "added_tokens");
-    bool is_bpe = t->model == DT_BPE_MERGES;
+    bool is_bpe = t->model == DT_TOKEN_BPE_MERGES;
     if (added && !json_object_is_type(added, json_type_array))
         return dt_fail(err, DT_EFORMAT, "%s: member \"added_tokens\" is not an array", path);
     DT_TRY(dt_json_get(model, "vocab", json_type_object, path, &vocabulary, err));

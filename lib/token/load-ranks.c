@@ -100,7 +100,7 @@ static int add_published_word(struct dt_tokenizer *t, const char *word, uint32_t
     unsigned long first = strtoul(digits, NULL, 10), last = strtoul(dots + 2, &rest, 10);
     int rc = 0;
     for (unsigned long n = first; rc == 0 && n <= last; n++) {
-        char *text = dt_format("%.*s%lu%s", (int)(digits - word), word, n, rest);
+        char *text = dt_asprintf("%.*s%lu%s", (int)(digits - word), word, n, rest);
         rc = add_special(t, (*id)++, text, err);
         free(text);
     }
@@ -196,7 +196,7 @@ int dt_tokenizer_load_tiktoken(struct dt_tokenizer **t, const char *path,
     size_t size;
     DT_TRY(dt_file_read(path, DT_TOKENIZER_LIMIT, &text, &size, err));
     *t = dt_tokenizer_new(NULL);
-    (*t)->model = DT_BPE_RANKS;
+    (*t)->model = DT_TOKEN_BPE_RANKS;
     (*t)->whole_pieces = true;
     int rc = add_ranked_lines(*t, text, size, path, err);
     free(text);
@@ -320,7 +320,7 @@ int dt_tokenizer_fill_from_tekken(struct dt_tokenizer *t, struct json_object *ro
     if (list && !json_object_is_type(list, json_type_array))
         return dt_fail(err, DT_EFORMAT, "%s: member \"special_tokens\" is not an array", path);
     DT_TRY(find_tekken_pattern(t, config, pattern, path, err));
-    t->model = DT_BPE_RANKS;
+    t->model = DT_TOKEN_BPE_RANKS;
     t->whole_pieces = true;
     DT_TRY(add_specials(t, list, specials, path, err));
     DT_TRY(add_ranked_list(t, vocabulary, specials, size, path, err));

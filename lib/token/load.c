@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "pretokenize/byte-level.h"
 #include "token/tokenizer-file.h"
 #include "json/json.h"
@@ -25,7 +26,7 @@ static int add_token(struct dt_tokenizer *t, const char *spelled, struct json_ob
         return 0;
     }
     dt_buffer_clear(bytes);
-    if (t->model == DT_WORD_PIECE || !dt_byte_level_read(spelled, strlen(spelled), bytes))
+    if (t->model == DT_TOKEN_WORD_PIECE || !dt_byte_level_read(spelled, strlen(spelled), bytes))
         dt_buffer_add_string(bytes, spelled);
     return dt_tokenizer_add(t, (uint64_t)number, bytes->data, bytes->size, err);
 }
@@ -116,7 +117,7 @@ static int add_merges_file(struct dt_tokenizer *t, const char *path, struct dt_e
         end -= end > line && end[-1] == '\r';
         if (end == line || (number == 1 && strncmp(line, "#version", 8) == 0))
             continue;
-        char *place = dt_format("%s:%d", path, number);
+        char *place = dt_asprintf("%s:%d", path, number);
         rc = dt_tokenizer_add_merge_line(t, line, (size_t)(end - line), place, err);
         free(place);
     }
@@ -170,7 +171,7 @@ static bool ends_with(const char *path, const char *tail)
 static int load_pair(struct dt_tokenizer **t, const char *path, const struct dt_pattern *pattern,
                      struct dt_error *err)
 {
-    char *merges = dt_format("%.*smerges.txt", (int)(strlen(path) - strlen(pair_name)), path);
+    char *merges = dt_asprintf("%.*smerges.txt", (int)(strlen(path) - strlen(pair_name)), path);
     *t = dt_tokenizer_new(pattern ? pattern : dt_pattern_find("gpt2"));
     int rc = fill_from_pair(*t, path, merges, err);
     free(merges);
@@ -221,8 +222,8 @@ int dt_tokenizer_load_with(struct dt_tokenizer **t, const char *path, const char
     *t = NULL;
     if (pattern && cut == NULL)
         return dt_fail(err, DT_EINVALID, "there is no pattern '%s'", pattern);
-    int rc =
-        dt_is_directory(path) ? load_directory(t, path, cut, err) : load_file(t, path, cut, err);
+    int rc = dt_file_is_directory(path) ? load_directory(t, path, cut, err)
+                                        : load_file(t, path, cut, err);
     if (rc < 0) {
         dt_tokenizer_free(*t);
         *t = NULL;

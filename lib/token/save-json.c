@@ -56,10 +56,10 @@ static void add_vocabulary(const struct dt_tokenizer *t, struct dt_buffer *b)
             continue;
         dt_buffer_add_string(b, first ? "\n      " : ",\n      ");
         first = false;
-        add_spelled(t, id, added[id] || t->model == DT_WORD_PIECE, b);
+        add_spelled(t, id, added[id] || t->model == DT_TOKEN_WORD_PIECE, b);
         dt_buffer_printf(b, ": %u", id);
     }
-    dt_buffer_add_string(b, t->model == DT_WORD_PIECE ? "\n    }\n" : "\n    },\n");
+    dt_buffer_add_string(b, t->model == DT_TOKEN_WORD_PIECE ? "\n    }\n" : "\n    },\n");
     free(added);
 }
 
@@ -189,12 +189,12 @@ static void add_word_piece(const struct dt_tokenizer *t, struct dt_buffer *b)
 int dt_tokenizer_save(const struct dt_tokenizer *t, const char *path, struct dt_error *err)
 {
     struct dt_buffer b = DT_BUFFER_EMPTY;
-    if (t->model == DT_BPE_RANKS)
+    if (t->model == DT_TOKEN_BPE_RANKS)
         return dt_fail(err, DT_EINVALID, "%s: a tokenizer.json cannot hold merges by rank", path);
     dt_buffer_add_string(&b, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n"
                              "  \"padding\": null,\n");
     add_added_list(t, &b);
-    if (t->model == DT_WORD_PIECE)
+    if (t->model == DT_TOKEN_WORD_PIECE)
         add_word_piece(t, &b);
     else
         add_bpe(t, &b);

@@ -212,7 +212,8 @@ static void reserve_slots(struct dt_tokenizer *t, size_t pairs)
 /* The pair must not be there. */
 static void add_slot(struct dt_tokenizer *t, uint32_t left, uint32_t right, uint32_t rank)
 {
-    uint32_t mask = (1u << t->slot_bits) - 1, i = dt_pair_hash(left, right, t->slot_bits);
+    uint32_t mask = (1u << t->slot_bits) - 1,
+             i = dt_vocabulary_pair_hash(left, right, t->slot_bits);
     while (t->slots[i].rank != DT_NO_RANK)
         i = (i + 1) & mask;
     t->slots[i] = (struct dt_merge_slot){left, right, rank};
@@ -224,7 +225,7 @@ static int add_listed_merges(struct dt_tokenizer *t, struct dt_error *err)
     t->results = dt_alloc(t->merge_count, sizeof *t->results);
     for (uint32_t rank = 0; rank < t->merge_count; rank++) {
         const struct dt_merge *m = &t->merges[rank];
-        uint32_t earlier = dt_pair_rank(t, m->left, m->right);
+        uint32_t earlier = dt_vocabulary_pair_rank(t, m->left, m->right);
         if (earlier != DT_NO_RANK)
             return dt_fail(err, DT_EFORMAT, "merges %u and %u (counted from 1) are the same",
                            earlier + 1, rank + 1);
@@ -272,7 +273,7 @@ static void make_byte_pairs(struct dt_tokenizer *t)
 {
     t->byte_pairs = dt_alloc(65536, sizeof *t->byte_pairs);
     for (unsigned i = 0; i < 65536; i++)
-        t->byte_pairs[i] = dt_pair_rank(t, t->byte_ids[i >> 8], t->byte_ids[i & 255]);
+        t->byte_pairs[i] = dt_vocabulary_pair_rank(t, t->byte_ids[i >> 8], t->byte_ids[i & 255]);
 }
 
 /* Half a character is taken for a part of a word: most such tokens are. */
@@ -280,7 +281,7 @@ static bool begins_inside_word(const struct dt_tokenizer *t, uint32_t id)
 {
     size_t size;
     const char *bytes = dt_tokenizer_bytes(t, id, &size);
-    if (size == 0 || t->model == DT_WORD_PIECE)
+    if (size == 0 || t->model == DT_TOKEN_WORD_PIECE)
         return size > 2 && bytes[0] == '#' && bytes[1] == '#';
     uint32_t code;
     dt_character((const unsigned char *)bytes, (const unsigned char *)bytes + size, &code);
@@ -334,7 +335,7 @@ static void add_peculiarities(const struct dt_tokenizer *t, const char *unicode,
 {
     if (strcmp(unicode, UNNAMED_UNICODE) != 0)
         dt_buffer_printf(all, "unicode %s", unicode);
-    if (t->model == DT_BPE_RANKS)
+    if (t->model == DT_TOKEN_BPE_RANKS)
         dt_buffer_add_string(all, "ranks");
     else if (t->whole_pieces)
         dt_buffer_add_string(all, "whole");
@@ -346,7 +347,7 @@ static void add_peculiarities(const struct dt_tokenizer *t, const char *unicode,
             dt_buffer_printf(all, "%u:%d%d%d", a->id, a->single_word, a->strip_left,
                              a->strip_right);
     }
-    if (t->model == DT_WORD_PIECE)
+    if (t->model == DT_TOKEN_WORD_PIECE)
         dt_buffer_printf(all, "%d%d%d%d %u %u", t->bert.clean, t->bert.isolate_cjk,
                          t->bert.strip_accents, t->bert.lower, t->unknown, t->longest_word);
 }
@@ -381,10 +382,10 @@ uint64_t dt_tokenizer_compute_fingerprint(const struct dt_tokenizer *t, const ch
 
 static int make_tables(struct dt_tokenizer *t, struct dt_error *err)
 {
-    if (t->model == DT_WORD_PIECE)
+    if (t->model == DT_TOKEN_WORD_PIECE)
         return 0;
     DT_TRY(find_bytes(t, err));
-    if (t->model == DT_BPE_RANKS)
+    if (t->model == DT_TOKEN_BPE_RANKS)
         add_ranked_merges(t);
     else
         DT_TRY(add_listed_merges(t, err));

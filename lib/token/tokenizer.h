@@ -6,7 +6,7 @@
  *     struct dt_ids ids = DT_IDS_EMPTY;
  *     DT_TRY(dt_tokenizer_load(&t, "tokenizer.json", err));
  *     struct dt_encoder *e = dt_encoder_new(t);
- *     dt_encode(e, text, size, &ids);
+ *     dt_encoder_encode(e, text, size, &ids);
  *
  * A tokenizer never changes after loading and may be shared by threads; each
  * thread encodes through an encoder of its own, which holds the caches.
@@ -94,19 +94,19 @@ struct dt_encoder *dt_encoder_new(const struct dt_tokenizer *t);
 void dt_encoder_free(struct dt_encoder *e); /* NULL is fine */
 /* Treat text that spells a special token as that token (off by default). */
 void dt_encoder_allow_special(struct dt_encoder *e, int allow);
-/* From now on each id that dt_encode appends gets an element of spans, the bytes
+/* From now on each id that dt_encoder_encode appends gets an element of spans, the bytes
  * of the text it comes from; NULL ends that. WordPiece drops text, so that its
  * spans may have gaps. spans is borrowed. */
 void dt_encoder_keep_spans(struct dt_encoder *e, struct dt_spans *spans);
 /* Appends the ids of text, any bytes. No EOT is added. Added tokens of the
  * tokenizer that are not special are always found. */
-void dt_encode(struct dt_encoder *e, const char *text, size_t size, struct dt_ids *ids);
+void dt_encoder_encode(struct dt_encoder *e, const char *text, size_t size, struct dt_ids *ids);
 
 /* Appends the bytes of the ids; special tokens appear as they are spelled, words
  * of WordPiece with a blank between.
  * DT_EFORMAT names the first id that is outside the vocabulary. */
-int dt_decode(const struct dt_tokenizer *t, const uint32_t *ids, size_t count,
-              struct dt_buffer *text, struct dt_error *err) DT_MUST_CHECK;
+int dt_tokenizer_decode(const struct dt_tokenizer *t, const uint32_t *ids, size_t count,
+                        struct dt_buffer *text, struct dt_error *err) DT_MUST_CHECK;
 
 /* Writes the tokenizer as a tokenizer.json, atomically. DT_EINVALID for one whose
  * merges follow from ranks: a tokenizer.json cannot hold that. */

@@ -34,11 +34,11 @@ struct dt_bpe_trainer {
     struct dt_pool *pool;
     struct job *filling, *idle;
     pthread_mutex_t lock;
-    struct dt_word_counts *counts; /* those that no thread is using */
+    struct dt_word_table *counts; /* those that no thread is using */
     size_t count, capacity;
 };
 
-static void count_pieces(struct dt_word_counts *counts, const struct dt_pattern *pattern,
+static void count_pieces(struct dt_word_table *counts, const struct dt_pattern *pattern,
                          const struct job *job)
 {
     size_t from = 0;
@@ -47,7 +47,7 @@ static void count_pieces(struct dt_word_counts *counts, const struct dt_pattern 
 }
 
 /* Words that are too long for WordPiece teach nothing. */
-static void count_words(struct dt_word_counts *counts, const struct dt_bert_rules *rules,
+static void count_words(struct dt_word_table *counts, const struct dt_bert_rules *rules,
                         const struct job *job)
 {
     struct dt_bert_words w;
@@ -66,7 +66,7 @@ static void count_job(void *work, void *context)
 {
     struct dt_bpe_trainer *t = context;
     struct job *job = work;
-    struct dt_word_counts counts = {.words = NULL};
+    struct dt_word_table counts = {.words = NULL};
     pthread_mutex_lock(&t->lock);
     if (t->count > 0)
         counts = t->counts[--t->count];
@@ -196,13 +196,13 @@ void dt_bpe_trainer_add(struct dt_bpe_trainer *t, const char *text, size_t size)
 }
 
 /* All counts in the first, the largest of them; the others are released. */
-static struct dt_word_counts *merge_counts(struct dt_bpe_trainer *t)
+static struct dt_word_table *merge_counts(struct dt_bpe_trainer *t)
 {
     if (t->filling)
         submit(t);
     wait_for_all(t);
     while (t->count > 1) {
-        struct dt_word_counts *last = &t->counts[--t->count];
+        struct dt_word_table *last = &t->counts[--t->count];
         dt_word_counts_merge(&t->counts[0], last);
         dt_word_counts_release(last);
     }
@@ -255,10 +255,10 @@ static int lower_code_first(const void *a, const void *b)
     return (x->code > y->code) - (x->code < y->code);
 }
 
-static void count_letters(const struct dt_word_counts *words, struct letter *letters)
+static void count_letters(const struct dt_word_table *words, struct letter *letters)
 {
     for (uint32_t i = 0; i < words->count; i++) {
-        const struct dt_word *w = &words->words[i];
+        const struct dt_counted_word *w = &words->words[i];
         const unsigned char *p = (const unsigned char *)words->bytes.data + w->start;
         const unsigned char *start = p, *end = p + w->length;
         for (uint32_t code; p < end;) {
@@ -278,7 +278,7 @@ static int add_letter(struct dt_tokenizer *t, uint32_t code, size_t prefix, stru
 }
 
 /* Adds the most frequent characters as tokens. */
-static int add_alphabet(struct dt_tokenizer *t, const struct dt_word_counts *words, uint32_t most,
+static int add_alphabet(struct dt_tokenizer *t, const struct dt_word_table *words, uint32_t most,
                         struct dt_error *err)
 {
     struct letter *letters = dt_alloc(0x110000, sizeof *letters);
@@ -303,8 +303,8 @@ static int build_word_piece(struct dt_bpe_trainer *trainer, struct dt_tokenizer 
                             struct dt_error *err)
 {
     const struct dt_bpe_trainer_options *o = &trainer->options;
-    struct dt_word_counts *words = merge_counts(trainer);
-    t->model = DT_WORD_PIECE;
+    struct dt_word_table *words = merge_counts(trainer);
+    t->model = DT_TOKEN_WORD_PIECE;
     t->bert = trainer->rules;
     t->longest_word = LONGEST_WORD;
     for (size_t i = 0; i < BERT_SPECIALS; i++)
@@ -328,7 +328,7 @@ static int build_word_piece(struct dt_bpe_trainer *trainer, struct dt_tokenizer 
 static int build(struct dt_bpe_trainer *trainer, struct dt_tokenizer *t, struct dt_error *err)
 {
     const struct dt_bpe_trainer_options *o = &trainer->options;
-    struct dt_word_counts *words = merge_counts(trainer);
+    struct dt_word_table *words = merge_counts(trainer);
     DT_TRY(add_bytes(t, err));
     if (words == NULL)
         return dt_fail(err, DT_EFORMAT, "the input holds no text");

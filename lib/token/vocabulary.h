@@ -24,10 +24,10 @@
 /* How the ids of a piece are found. The first two are not the same function: a
  * list may leave out a merge, or rank two that make one token apart. */
 enum dt_token_model {
-    DT_BPE_MERGES, /* a list of merges; the rank of a pair is its place there */
-    DT_BPE_RANKS,  /* tiktoken: any two tokens merge whose bytes together are a token, and the
+    DT_TOKEN_BPE_MERGES, /* a list of merges; the rank of a pair is its place there */
+    DT_TOKEN_BPE_RANKS,  /* tiktoken: any two tokens merge whose bytes together are a token, and the
                       place of that token is the rank */
-    DT_WORD_PIECE  /* BERT: the longest token that fits, from the left */
+    DT_TOKEN_WORD_PIECE  /* BERT: the longest token that fits, from the left */
 };
 
 /* Two neighbouring tokens that become one; its place in the list is its rank. */
@@ -68,11 +68,11 @@ struct dt_bert_rules {
 
 struct dt_tokenizer {
     enum dt_token_model model;
-    const struct dt_pattern *pattern; /* NULL for DT_WORD_PIECE */
+    const struct dt_pattern *pattern; /* NULL for DT_TOKEN_WORD_PIECE */
     bool whole_pieces; /* a piece that is a token is that token, whatever merges make of it */
     bool nfc;          /* text is brought into Normalization Form C */
     struct dt_bert_rules bert;
-    uint32_t unknown, longest_word; /* DT_WORD_PIECE: id, and characters */
+    uint32_t unknown, longest_word; /* DT_TOKEN_WORD_PIECE: id, and characters */
     struct dt_buffer bytes;
     struct dt_token_place *tokens;
     uint8_t *traits;         /* [size], filled by dt_tokenizer_finish */
@@ -94,7 +94,7 @@ struct dt_tokenizer {
     uint64_t fingerprint;
 };
 
-/* Of DT_BPE_MERGES; change the model before dt_tokenizer_finish. */
+/* Of DT_TOKEN_BPE_MERGES; change the model before dt_tokenizer_finish. */
 struct dt_tokenizer *dt_tokenizer_new(const struct dt_pattern *pattern);
 /* DT_EFORMAT if the id is taken or out of range, or if size is 0. Where several
  * ids have the same bytes, dt_tokenizer_find gives the first added. */
@@ -105,13 +105,13 @@ void dt_tokenizer_mark_added(struct dt_tokenizer *t, struct dt_added_token token
 /* The next merge in rank order. The ids must exist. */
 void dt_tokenizer_add_merge(struct dt_tokenizer *t, struct dt_merge merge);
 /* Checks that each byte has a token and that no merge stands twice, and makes
- * the tables that encoding needs. With DT_BPE_RANKS the merges follow from the
+ * the tables that encoding needs. With DT_TOKEN_BPE_RANKS the merges follow from the
  * tokens: their ids, but for those of added tokens, are in rank order. */
 int dt_tokenizer_finish(struct dt_tokenizer *t, struct dt_error *err) DT_MUST_CHECK;
 /* What the fingerprint is by tables of that version of Unicode. */
 uint64_t dt_tokenizer_compute_fingerprint(const struct dt_tokenizer *t, const char *unicode);
 
-static inline uint32_t dt_pair_hash(uint32_t left, uint32_t right, unsigned bits)
+static inline uint32_t dt_vocabulary_pair_hash(uint32_t left, uint32_t right, unsigned bits)
 {
     uint64_t key = (uint64_t)left << 32 | right;
     return (uint32_t)((key * 0x9e3779b97f4a7c15u ^ (uint64_t)right << 40) * 0xd6e8feb86659fd93u >>
@@ -119,10 +119,11 @@ static inline uint32_t dt_pair_hash(uint32_t left, uint32_t right, unsigned bits
 }
 
 /* The rank of a pair, DT_NO_RANK if it never merges. */
-static inline uint32_t dt_pair_rank(const struct dt_tokenizer *t, uint32_t left, uint32_t right)
+static inline uint32_t dt_vocabulary_pair_rank(const struct dt_tokenizer *t, uint32_t left,
+                                               uint32_t right)
 {
     uint32_t mask = (1u << t->slot_bits) - 1;
-    for (uint32_t i = dt_pair_hash(left, right, t->slot_bits);; i = (i + 1) & mask) {
+    for (uint32_t i = dt_vocabulary_pair_hash(left, right, t->slot_bits);; i = (i + 1) & mask) {
         const struct dt_merge_slot *s = &t->slots[i];
         if ((s->left == left && s->right == right) || s->rank == DT_NO_RANK)
             return s->rank;

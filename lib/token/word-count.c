@@ -9,15 +9,15 @@
 #define BATCH 256
 #define EMPTY UINT32_MAX
 
-void dt_word_counts_release(struct dt_word_counts *c)
+void dt_word_counts_release(struct dt_word_table *c)
 {
     dt_buffer_release(&c->bytes);
     free(c->words);
     free(c->index);
-    *c = (struct dt_word_counts){.words = NULL};
+    *c = (struct dt_word_table){.words = NULL};
 }
 
-static void grow_index(struct dt_word_counts *c)
+static void grow_index(struct dt_word_table *c)
 {
     c->index_size = c->index_size ? 2 * c->index_size : 1024;
     c->index = dt_realloc(c->index, c->index_size, sizeof *c->index);
@@ -30,13 +30,13 @@ static void grow_index(struct dt_word_counts *c)
     }
 }
 
-static void add_word(struct dt_word_counts *c, const char *word, uint32_t length, uint64_t count)
+static void add_word(struct dt_word_table *c, const char *word, uint32_t length, uint64_t count)
 {
     if (2 * c->count >= c->index_size)
         grow_index(c);
     uint32_t hash = (uint32_t)dt_hash(word, length), mask = c->index_size - 1, slot = hash & mask;
     for (; c->index[slot] != EMPTY; slot = (slot + 1) & mask) {
-        struct dt_word *known = &c->words[c->index[slot]];
+        struct dt_counted_word *known = &c->words[c->index[slot]];
         if (known->hash == hash && known->length == length &&
             memcmp(c->bytes.data + known->start, word, length) == 0) {
             known->count += count;
@@ -45,18 +45,18 @@ static void add_word(struct dt_word_counts *c, const char *word, uint32_t length
     }
     c->index[slot] = c->count;
     DT_GROW(c->words, c->count, c->capacity);
-    c->words[c->count++] = (struct dt_word){c->bytes.size, length, hash, count};
+    c->words[c->count++] = (struct dt_counted_word){c->bytes.size, length, hash, count};
     dt_buffer_append(&c->bytes, word, length);
 }
 
-void dt_word_counts_add_word(struct dt_word_counts *c, const char *word, size_t size)
+void dt_word_counts_add_word(struct dt_word_table *c, const char *word, size_t size)
 {
     for (; size > DT_WORD_LONGEST; word += DT_WORD_LONGEST, size -= DT_WORD_LONGEST)
         add_word(c, word, DT_WORD_LONGEST, 1);
     add_word(c, word, (uint32_t)size, 1);
 }
 
-void dt_word_counts_add_text(struct dt_word_counts *c, const struct dt_pattern *pattern,
+void dt_word_counts_add_text(struct dt_word_table *c, const struct dt_pattern *pattern,
                              const char *text, size_t size)
 {
     size_t ends[BATCH];
@@ -70,10 +70,10 @@ void dt_word_counts_add_text(struct dt_word_counts *c, const struct dt_pattern *
     }
 }
 
-void dt_word_counts_merge(struct dt_word_counts *c, const struct dt_word_counts *other)
+void dt_word_counts_merge(struct dt_word_table *c, const struct dt_word_table *other)
 {
     for (uint32_t i = 0; i < other->count; i++) {
-        const struct dt_word *w = &other->words[i];
+        const struct dt_counted_word *w = &other->words[i];
         add_word(c, other->bytes.data + w->start, w->length, w->count);
     }
 }

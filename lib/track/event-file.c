@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "base/program.h"
 #include "track/crc32c.h"
 #include "track/protobuf.h"
@@ -81,7 +82,7 @@ static void recall_value(struct dt_event_file *f, const unsigned char *data, siz
                          int64_t step)
 {
     struct dt_pb_reader r = {.data = data, .size = size};
-    while (dt_pb_next(&r))
+    while (dt_protobuf_next(&r))
         if (r.field == VALUE_TAG && r.bytes) {
             char *tag = dt_strndup((const char *)r.bytes, (size_t)r.number);
             dt_last_steps_set(&f->last, tag, step);
@@ -93,13 +94,13 @@ static void recall_event(struct dt_event_file *f, const unsigned char *data, siz
 {
     struct dt_pb_reader event = {.data = data, .size = size};
     int64_t step = 0;
-    while (dt_pb_next(&event)) {
+    while (dt_protobuf_next(&event)) {
         if (event.field == EVENT_STEP)
             step = (int64_t)event.number;
         if (event.field != EVENT_SUMMARY || event.bytes == NULL)
             continue;
         struct dt_pb_reader summary = {.data = event.bytes, .size = (size_t)event.number};
-        while (dt_pb_next(&summary))
+        while (dt_protobuf_next(&summary))
             if (summary.field == 1 && summary.bytes)
                 recall_value(f, summary.bytes, (size_t)summary.number, step);
     }
@@ -142,8 +143,8 @@ static char *find_own(const char *directory)
 static int write_version(struct dt_event_file *f, struct dt_error *err)
 {
     struct dt_buffer event = DT_BUFFER_EMPTY;
-    dt_pb_double(&event, EVENT_WALL_TIME, f->start);
-    dt_pb_string(&event, EVENT_VERSION, "brain.Event:2");
+    dt_protobuf_double(&event, EVENT_WALL_TIME, f->start);
+    dt_protobuf_string(&event, EVENT_VERSION, "brain.Event:2");
     int rc = write_record(f, &event, err);
     dt_buffer_release(&event);
     return rc;
@@ -174,14 +175,14 @@ int dt_event_file_open(struct dt_event_file **file, const char *directory, doubl
                        struct dt_error *err)
 {
     char host[256] = "localhost";
-    DT_TRY(dt_make_directories(directory, err));
+    DT_TRY(dt_file_make_directories(directory, err));
     struct dt_event_file *f = dt_alloc(1, sizeof *f);
     gethostname(host, sizeof host - 1);
     f->start = start;
     f->path = find_own(directory);
     if (f->path == NULL)
-        f->path = dt_format("%s/events.out.tfevents.%010.0f.%s.%d.0" OWN_ENDING, directory, start,
-                            host, (int)getpid());
+        f->path = dt_asprintf("%s/events.out.tfevents.%010.0f.%s.%d.0" OWN_ENDING, directory, start,
+                              host, (int)getpid());
     int rc = open_path(f, err);
     if (rc < 0)
         release(f);
@@ -197,10 +198,10 @@ static int write_value(struct dt_event_file *f, double seconds, int64_t step,
                        struct dt_buffer *value, struct dt_error *err)
 {
     struct dt_buffer summary = DT_BUFFER_EMPTY, event = DT_BUFFER_EMPTY;
-    dt_pb_message(&summary, 1, value);
-    dt_pb_double(&event, EVENT_WALL_TIME, f->start + seconds);
-    dt_pb_varint(&event, EVENT_STEP, (uint64_t)step);
-    dt_pb_message(&event, EVENT_SUMMARY, &summary);
+    dt_protobuf_message(&summary, 1, value);
+    dt_protobuf_double(&event, EVENT_WALL_TIME, f->start + seconds);
+    dt_protobuf_varint(&event, EVENT_STEP, (uint64_t)step);
+    dt_protobuf_message(&event, EVENT_SUMMARY, &summary);
     int rc = write_record(f, &event, err);
     dt_buffer_release(value);
     dt_buffer_release(&summary);
@@ -213,8 +214,8 @@ int dt_event_file_add(struct dt_event_file *f, const struct dt_point *point, str
     struct dt_buffer value = DT_BUFFER_EMPTY;
     if (!dt_point_is_new(&f->last, point->name, point->step) || !isfinite((float)point->value))
         return 0;
-    dt_pb_string(&value, VALUE_TAG, point->name);
-    dt_pb_float(&value, VALUE_SIMPLE, (float)point->value);
+    dt_protobuf_string(&value, VALUE_TAG, point->name);
+    dt_protobuf_float(&value, VALUE_SIMPLE, (float)point->value);
     DT_TRY(write_value(f, point->seconds, point->step, &value, err));
     dt_last_steps_set(&f->last, point->name, point->step);
     return 0;
@@ -225,13 +226,13 @@ static void add_metadata(struct dt_buffer *value, const char *plugin,
                          const struct dt_buffer *content, bool tensor)
 {
     struct dt_buffer data = DT_BUFFER_EMPTY, metadata = DT_BUFFER_EMPTY;
-    dt_pb_string(&data, 1, plugin);
+    dt_protobuf_string(&data, 1, plugin);
     if (content)
-        dt_pb_message(&data, 2, content);
-    dt_pb_message(&metadata, 1, &data);
+        dt_protobuf_message(&data, 2, content);
+    dt_protobuf_message(&metadata, 1, &data);
     if (tensor)
-        dt_pb_varint(&metadata, 4, CLASS_TENSOR);
-    dt_pb_message(value, VALUE_METADATA, &metadata);
+        dt_protobuf_varint(&metadata, 4, CLASS_TENSOR);
+    dt_protobuf_message(value, VALUE_METADATA, &metadata);
     dt_buffer_release(&data);
     dt_buffer_release(&metadata);
 }
@@ -240,15 +241,15 @@ static void add_metadata(struct dt_buffer *value, const char *plugin,
 static void add_tensor(struct dt_buffer *value, const char *text, size_t size)
 {
     struct dt_buffer tensor = DT_BUFFER_EMPTY, shape = DT_BUFFER_EMPTY, dim = DT_BUFFER_EMPTY;
-    dt_pb_varint(&dim, 1, 1);
-    dt_pb_message(&shape, 2, &dim);
-    dt_pb_varint(&tensor, 1, text ? DT_STRING_TENSOR : DT_FLOAT_TENSOR);
-    dt_pb_message(&tensor, 2, &shape);
+    dt_protobuf_varint(&dim, 1, 1);
+    dt_protobuf_message(&shape, 2, &dim);
+    dt_protobuf_varint(&tensor, 1, text ? DT_STRING_TENSOR : DT_FLOAT_TENSOR);
+    dt_protobuf_message(&tensor, 2, &shape);
     if (text)
-        dt_pb_bytes(&tensor, 8, text, size);
+        dt_protobuf_bytes(&tensor, 8, text, size);
     else
-        dt_pb_bytes(&tensor, 5, "\0\0\0\0", 4);
-    dt_pb_message(value, VALUE_TENSOR, &tensor);
+        dt_protobuf_bytes(&tensor, 5, "\0\0\0\0", 4);
+    dt_protobuf_message(value, VALUE_TENSOR, &tensor);
     dt_buffer_release(&dim);
     dt_buffer_release(&shape);
     dt_buffer_release(&tensor);
@@ -259,8 +260,8 @@ static int write_session(struct dt_event_file *f, const char *tag, int field,
 {
     struct dt_buffer content = DT_BUFFER_EMPTY, value = DT_BUFFER_EMPTY;
     dt_last_steps_set(&f->last, tag, 0);
-    dt_pb_message(&content, field, session);
-    dt_pb_string(&value, VALUE_TAG, tag);
+    dt_protobuf_message(&content, field, session);
+    dt_protobuf_string(&value, VALUE_TAG, tag);
     add_tensor(&value, NULL, 0);
     add_metadata(&value, "hparams", &content, false);
     dt_buffer_release(&content);
@@ -273,15 +274,15 @@ static void add_setting(struct dt_buffer *session, const char *name, const char 
     struct dt_buffer value = DT_BUFFER_EMPTY, entry = DT_BUFFER_EMPTY;
     double x;
     bool yes = strcmp(text, "true") == 0;
-    if (dt_parse_real(text, &x) == 0)
-        dt_pb_double(&value, 2, x);
+    if (dt_program_parse_real(text, &x) == 0)
+        dt_protobuf_double(&value, 2, x);
     else if (yes || strcmp(text, "false") == 0)
-        dt_pb_varint(&value, 4, yes);
+        dt_protobuf_varint(&value, 4, yes);
     else
-        dt_pb_string(&value, 3, text);
-    dt_pb_string(&entry, 1, name);
-    dt_pb_message(&entry, 2, &value);
-    dt_pb_message(session, 1, &entry);
+        dt_protobuf_string(&value, 3, text);
+    dt_protobuf_string(&entry, 1, name);
+    dt_protobuf_message(&entry, 2, &value);
+    dt_protobuf_message(session, 1, &entry);
     dt_buffer_release(&value);
     dt_buffer_release(&entry);
 }
@@ -296,7 +297,7 @@ int dt_event_file_add_settings(struct dt_event_file *f, struct json_object *sett
     {
         add_setting(&session, name, dt_json_text(text));
     }
-    dt_pb_double(&session, 5, f->start);
+    dt_protobuf_double(&session, 5, f->start);
     int rc = write_session(f, SETTINGS_TAG, 3, &session, err);
     dt_buffer_release(&session);
     return rc;
@@ -307,8 +308,8 @@ int dt_event_file_add_end(struct dt_event_file *f, bool success, struct dt_error
     struct dt_buffer session = DT_BUFFER_EMPTY;
     if (!dt_point_is_new(&f->last, END_TAG, 0))
         return 0;
-    dt_pb_varint(&session, 1, success ? 1 : 2);
-    dt_pb_double(&session, 2, (double)time(NULL));
+    dt_protobuf_varint(&session, 1, success ? 1 : 2);
+    dt_protobuf_double(&session, 2, (double)time(NULL));
     int rc = write_session(f, END_TAG, 4, &session, err);
     dt_buffer_release(&session);
     return rc;
@@ -320,7 +321,7 @@ int dt_event_file_add_text(struct dt_event_file *f, const char *tag, int64_t ste
     struct dt_buffer value = DT_BUFFER_EMPTY;
     if (!dt_point_is_new(&f->last, tag, step))
         return 0;
-    dt_pb_string(&value, VALUE_TAG, tag);
+    dt_protobuf_string(&value, VALUE_TAG, tag);
     add_tensor(&value, text, size);
     add_metadata(&value, "text", NULL, true);
     DT_TRY(write_value(f, 0, step, &value, err));

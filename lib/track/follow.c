@@ -69,7 +69,7 @@ static int take_line(struct dt_follower *f, const char *end, struct json_object 
                      struct dt_error *err)
 {
     const char *text = f->buffer.data + f->used;
-    char *subject = dt_format("%s:%ld", f->path, ++f->number);
+    char *subject = dt_asprintf("%s:%ld", f->path, ++f->number);
     int rc = dt_json_parse(text, (size_t)(end - text), subject, line, err);
     free(subject);
     f->used = (size_t)(end - f->buffer.data) + 1;

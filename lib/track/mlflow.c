@@ -67,7 +67,7 @@ static int call(struct dt_mlflow *m, const char *method, const char *path, struc
                 struct json_object **answer, struct dt_error *err)
 {
     const char *text = dt_json_text(body);
-    char *url = dt_format("%s/api/2.0/mlflow/%s", m->options->url, path);
+    char *url = dt_asprintf("%s/api/2.0/mlflow/%s", m->options->url, path);
     struct dt_error no_json;
     *answer = NULL;
     int rc = m->http->request(m->client,
@@ -212,7 +212,7 @@ take_list(struct dt_mlflow *m, struct json_object *data, const char *name, const
     struct json_object *list;
     DT_TRY(optional_member(data, name, json_type_array, subject, &list, err));
     size_t count = list ? json_object_array_length(list) : 0;
-    char *item = dt_format("%s: %s", subject, name);
+    char *item = dt_asprintf("%s: %s", subject, name);
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++)
         rc = take(m, json_object_array_get_idx(list, i), item, err);
@@ -261,7 +261,7 @@ static int find_experiment(struct dt_mlflow *m, struct dt_error *err)
     struct json_object *answer, *experiment;
     const char *subject = "experiments/get-by-name";
     char *name = escape(m->options->experiment, "");
-    char *path = dt_format("%s?experiment_name=%s", subject, name);
+    char *path = dt_asprintf("%s?experiment_name=%s", subject, name);
     int rc = call(m, "GET", path, NULL, &answer, err);
     if (rc == DT_EINVALID && m->answer.status == 404) {
         rc = 0; /* it is to be made */
@@ -301,7 +301,7 @@ static int find_run(struct dt_mlflow *m, struct dt_error *err)
     struct json_object *answer, *runs, *ids = dt_json_new_array();
     struct json_object *body = dt_json_new_object();
     const char *subject = "runs/search";
-    char *filter = dt_format("tags.`" KEY_TAG "` = '%s'", m->options->key);
+    char *filter = dt_asprintf("tags.`" KEY_TAG "` = '%s'", m->options->key);
     dt_json_array_add(ids, dt_json_new_string(m->experiment_id));
     dt_json_object_add(body, "experiment_ids", ids);
     dt_json_object_add(body, "filter", dt_json_new_string(filter));
@@ -354,7 +354,7 @@ static int make_run(struct dt_mlflow *m, struct dt_error *err)
 static int ask(struct dt_mlflow *m, struct dt_error *err)
 {
     struct json_object *answer;
-    char *id = escape(m->run_id, ""), *path = dt_format("runs/get?run_id=%s", id);
+    char *id = escape(m->run_id, ""), *path = dt_asprintf("runs/get?run_id=%s", id);
     int rc = call(m, "GET", path, NULL, &answer, err);
     if (rc == 0)
         rc = judge_answer(m, take_answer(m, answer, "runs/get", true, err), err);
@@ -501,8 +501,8 @@ int dt_mlflow_send_file(struct dt_mlflow *m, const char *path, const char *name,
     DT_TRY(dt_file_read(path, FILE_LIMIT, &data, &size, err));
     const char *place = m->artifacts + sizeof proxied - 1;
     char *folder = escape(place + strspn(place, "/"), "/"), *escaped = escape(name, "");
-    char *url =
-        dt_format("%s/api/2.0/mlflow-artifacts/artifacts/%s/%s", m->options->url, folder, escaped);
+    char *url = dt_asprintf("%s/api/2.0/mlflow-artifacts/artifacts/%s/%s", m->options->url, folder,
+                            escaped);
     int rc = m->http->request(m->client,
                               &(struct dt_http_request){.method = "PUT",
                                                         .url = url,

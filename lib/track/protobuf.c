@@ -23,13 +23,13 @@ static void add_little_endian(struct dt_buffer *b, uint64_t x, int bytes)
         dt_buffer_add_char(b, (char)(x >> 8 * i));
 }
 
-void dt_pb_varint(struct dt_buffer *b, int field, uint64_t x)
+void dt_protobuf_varint(struct dt_buffer *b, int field, uint64_t x)
 {
     add_tag(b, field, VARINT);
     add_varint(b, x);
 }
 
-void dt_pb_double(struct dt_buffer *b, int field, double x)
+void dt_protobuf_double(struct dt_buffer *b, int field, double x)
 {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -37,7 +37,7 @@ void dt_pb_double(struct dt_buffer *b, int field, double x)
     add_little_endian(b, bits, 8);
 }
 
-void dt_pb_float(struct dt_buffer *b, int field, float x)
+void dt_protobuf_float(struct dt_buffer *b, int field, float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -45,21 +45,21 @@ void dt_pb_float(struct dt_buffer *b, int field, float x)
     add_little_endian(b, bits, 4);
 }
 
-void dt_pb_bytes(struct dt_buffer *b, int field, const void *data, size_t size)
+void dt_protobuf_bytes(struct dt_buffer *b, int field, const void *data, size_t size)
 {
     add_tag(b, field, LENGTH);
     add_varint(b, size);
     dt_buffer_append(b, data, size);
 }
 
-void dt_pb_string(struct dt_buffer *b, int field, const char *text)
+void dt_protobuf_string(struct dt_buffer *b, int field, const char *text)
 {
-    dt_pb_bytes(b, field, text, strlen(text));
+    dt_protobuf_bytes(b, field, text, strlen(text));
 }
 
-void dt_pb_message(struct dt_buffer *b, int field, const struct dt_buffer *message)
+void dt_protobuf_message(struct dt_buffer *b, int field, const struct dt_buffer *message)
 {
-    dt_pb_bytes(b, field, message->data, message->size);
+    dt_protobuf_bytes(b, field, message->data, message->size);
 }
 
 static bool read_varint(struct dt_pb_reader *r, uint64_t *x)
@@ -87,7 +87,7 @@ static bool read_fixed(struct dt_pb_reader *r, size_t bytes)
     return true;
 }
 
-bool dt_pb_next(struct dt_pb_reader *r)
+bool dt_protobuf_next(struct dt_pb_reader *r)
 {
     uint64_t tag;
     r->bytes = NULL;

@@ -2,12 +2,12 @@
 /*
  * Protocol Buffers by hand: the wire format of the few messages that TensorBoard reads.
  *
- *     dt_pb_double(&event, 1, wall_time);
- *     dt_pb_varint(&event, 2, step);
- *     dt_pb_bytes(&event, 5, summary.data, summary.size);
+ *     dt_protobuf_double(&event, 1, wall_time);
+ *     dt_protobuf_varint(&event, 2, step);
+ *     dt_protobuf_bytes(&event, 5, summary.data, summary.size);
  *
  *     struct dt_pb_reader r = {data, size};
- *     while (dt_pb_next(&r))
+ *     while (dt_protobuf_next(&r))
  *         if (r.field == 2)
  *             step = r.number;
  */
@@ -18,13 +18,13 @@
 
 #include "base/buffer.h"
 
-void dt_pb_varint(struct dt_buffer *b, int field, uint64_t x);
-void dt_pb_double(struct dt_buffer *b, int field, double x);
-void dt_pb_float(struct dt_buffer *b, int field, float x);
-void dt_pb_bytes(struct dt_buffer *b, int field, const void *data, size_t size);
-void dt_pb_string(struct dt_buffer *b, int field, const char *text);
+void dt_protobuf_varint(struct dt_buffer *b, int field, uint64_t x);
+void dt_protobuf_double(struct dt_buffer *b, int field, double x);
+void dt_protobuf_float(struct dt_buffer *b, int field, float x);
+void dt_protobuf_bytes(struct dt_buffer *b, int field, const void *data, size_t size);
+void dt_protobuf_string(struct dt_buffer *b, int field, const char *text);
 /* A message inside of another. */
-void dt_pb_message(struct dt_buffer *b, int field, const struct dt_buffer *message);
+void dt_protobuf_message(struct dt_buffer *b, int field, const struct dt_buffer *message);
 
 struct dt_pb_reader {
     const unsigned char *data; /* what is still to read */
@@ -35,6 +35,6 @@ struct dt_pb_reader {
 };
 
 /* The next field; false at the end, and where the data are damaged. */
-bool dt_pb_next(struct dt_pb_reader *r);
+bool dt_protobuf_next(struct dt_pb_reader *r);
 
 #endif

@@ -7,6 +7,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "json/json.h"
 #include "json/yaml.h"
 
@@ -57,7 +58,7 @@ static long setting(struct json_object *settings, const char *name)
 
 static bool is_finished(struct json_object *state, const char *run)
 {
-    struct json_object *settings = dt_run_settings(run), *best;
+    struct json_object *settings = dt_run_watch_settings(run), *best;
     bool finished = false;
     if (settings) {
         long patience = setting(settings, "training.patience");
@@ -69,7 +70,7 @@ static bool is_finished(struct json_object *state, const char *run)
     return finished;
 }
 
-enum dt_run_state dt_run_look(const char *run, long last_step, const char *locks)
+enum dt_run_state dt_run_watch_look(const char *run, long last_step, const char *locks)
 {
     int locked = is_locked(run, locks);
     if (locked == 1)
@@ -86,7 +87,7 @@ enum dt_run_state dt_run_look(const char *run, long last_step, const char *locks
     return found;
 }
 
-struct json_object *dt_run_settings(const char *run)
+struct json_object *dt_run_watch_settings(const char *run)
 {
     struct json_object *tree, *flat = NULL;
     struct dt_error ignored;
@@ -99,7 +100,7 @@ struct json_object *dt_run_settings(const char *run)
                 continue;
             json_object_object_foreach(keys, key, value)
             {
-                char *name = dt_format("%s.%s", section, key);
+                char *name = dt_asprintf("%s.%s", section, key);
                 if (json_object_is_type(value, json_type_string))
                     dt_json_object_add(flat, name, json_object_get(value));
                 free(name);

@@ -20,10 +20,10 @@ enum dt_run_state {
 
 /* last_step: of the metrics. locks: "/proc/locks", or a stand-in. Where locks cannot be
  * read, a run that has not finished goes on. */
-enum dt_run_state dt_run_look(const char *run, long last_step, const char *locks);
+enum dt_run_state dt_run_watch_look(const char *run, long last_step, const char *locks);
 
 /* The settings of the run, {"training.max_steps": "100", ...}, of its last checkpoint;
  * NULL before there is one. Owned by the caller. */
-struct json_object *dt_run_settings(const char *run);
+struct json_object *dt_run_watch_settings(const char *run);
 
 #endif

@@ -107,7 +107,7 @@ int dt_server_parse(struct dt_server *s, const char *url, struct dt_error *err)
     *s = (struct dt_server){.encrypted = strncasecmp(url, "https://", 8) == 0};
     bool known = s->encrypted || strncasecmp(url, "http://", 7) == 0;
     const char *authority = known ? strstr(url, "://") + 3 : "";
-    size_t user_info = dt_user_info_length(authority);
+    size_t user_info = dt_credentials_length(authority);
     const char *host = authority + user_info + (authority[user_info] == '@');
     const char *host_end = end_of_host(host), *path = host_end ? end_of_port(host_end) : NULL;
     if (path == NULL || !is_path(path))
@@ -115,7 +115,7 @@ int dt_server_parse(struct dt_server *s, const char *url, struct dt_error *err)
     size_t size = strlen(host);
     while (host[size - 1] == '/')
         size--;
-    s->url = dt_format("%s://%.*s", s->encrypted ? "https" : "http", (int)size, host);
+    s->url = dt_asprintf("%s://%.*s", s->encrypted ? "https" : "http", (int)size, host);
     s->login.direct = is_loopback(host, (size_t)(host_end - host));
     take_user_info(s, authority, user_info);
     return 0;

@@ -8,9 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/progress.h"
+#include "base/path.h"
 #include "track/event-file.h"
 #include "track/follow.h"
 #include "track/mlflow.h"
@@ -55,7 +56,7 @@ static char *memory_path(const struct tracker *t)
 static int save_memory(const struct tracker *t, struct dt_error *err)
 {
     char *path = memory_path(t), *directory = dt_path_join(t->o->run, "track");
-    int rc = dt_make_directories(directory, err);
+    int rc = dt_file_make_directories(directory, err);
     if (rc == 0)
         rc = dt_json_write(path, t->memory, err);
     free(directory);
@@ -98,13 +99,13 @@ static double guess_start(const struct tracker *t, double seconds)
 
 static void make_key(struct tracker *t)
 {
-    char host[256] = "", hex[DT_HEX64];
+    char host[256] = "", hex[DT_HASH_HEX];
     char *real = dt_checked_errno(realpath(t->o->run, NULL));
     gethostname(host, sizeof host - 1);
-    char *facts = dt_format("%s %s %.6f %d", host, real ? real : "", t->start, (int)getpid());
+    char *facts = dt_asprintf("%s %s %.6f %d", host, real ? real : "", t->start, (int)getpid());
     dt_json_object_add(t->memory, "start", dt_json_number(t->start));
     dt_json_object_add(t->memory, "key",
-                       dt_json_new_string(dt_hex64(dt_hash(facts, strlen(facts)), hex)));
+                       dt_json_new_string(dt_hash_hex(dt_hash(facts, strlen(facts)), hex)));
     dt_json_object_add(t->memory, "mlflow", dt_json_new_object());
     free(facts);
     free(real);
@@ -211,19 +212,19 @@ static int remember_run(struct tracker *t, struct dt_error *err)
 static void pause_for(const struct tracker *t, double seconds)
 {
     const struct timespec slice = {0, 20000000};
-    for (double end = dt_now() + seconds; dt_now() < end && !*t->o->stop;)
+    for (double end = dt_clock_now() + seconds; dt_clock_now() < end && !*t->o->stop;)
         nanosleep(&slice, NULL);
 }
 
 static int wait_for_metrics(const struct tracker *t, struct dt_error *err)
 {
     int there;
-    for (double begin = dt_now(); (there = dt_file_probe(t->metrics, err)) <= 0;
+    for (double begin = dt_clock_now(); (there = dt_file_probe(t->metrics, err)) <= 0;
          pause_for(t, 0.2)) {
         DT_TRY(there);
         if (*t->o->stop)
             return dt_fail(err, DT_ESTOP, "stopped by signal %d", (int)*t->o->stop);
-        if (t->o->once || dt_now() - begin > t->o->patience)
+        if (t->o->once || dt_clock_now() - begin > t->o->patience)
             return dt_fail(err, DT_EMISSING, "there is no run: no '%s'", t->metrics);
     }
     return 0;
@@ -259,7 +260,7 @@ static int open_mlflow(struct tracker *t, struct dt_error *err)
         dt_json_object_add(t->mlflow_options.tags, "tags", dt_json_new_string(tags));
     }
     dt_follow(&t->to_mlflow, t->metrics);
-    t->answered = dt_now();
+    t->answered = dt_clock_now();
     return dt_mlflow_open(&t->mlflow, http, &t->mlflow_options, err);
 }
 
@@ -318,15 +319,15 @@ static bool was_taken(struct tracker *t, int rc, const struct dt_error *why)
         if (t->pause > 0)
             say(t, "the server answers again");
         t->pause = 0;
-        t->answered = dt_now();
+        t->answered = dt_clock_now();
     } else if (rc == DT_EIO) {
         if (t->pause == 0) {
-            char *text = dt_format("%s; what is new waits in '%s'", why->text, t->metrics);
+            char *text = dt_asprintf("%s; what is new waits in '%s'", why->text, t->metrics);
             say(t, text);
             free(text);
         }
         t->pause = t->pause > 0 ? fmin(2 * t->pause, LONGEST) : t->o->interval;
-        t->next = dt_now() + t->pause;
+        t->next = dt_clock_now() + t->pause;
     } else {
         t->refused = true;
         t->refusal = *why;
@@ -355,7 +356,7 @@ static int fill_mlflow(struct tracker *t, struct dt_error *err)
 static int feed_mlflow(struct tracker *t, struct dt_error *err)
 {
     struct dt_error why;
-    while (!t->refused && dt_now() >= t->next) {
+    while (!t->refused && dt_clock_now() >= t->next) {
         DT_TRY(fill_mlflow(t, err));
         if (t->waiting && !was_taken(t, dt_mlflow_send(t->mlflow, &why), &why))
             return 0;
@@ -364,7 +365,7 @@ static int feed_mlflow(struct tracker *t, struct dt_error *err)
             break;
         t->waiting = false;
     }
-    if (!t->refused && !t->waiting && t->settings && !t->settings_sent && dt_now() >= t->next)
+    if (!t->refused && !t->waiting && t->settings && !t->settings_sent && dt_clock_now() >= t->next)
         t->settings_sent =
             was_taken(t, dt_mlflow_send_settings(t->mlflow, t->settings, &why), &why);
     return 0;
@@ -373,7 +374,7 @@ static int feed_mlflow(struct tracker *t, struct dt_error *err)
 static int feed(struct tracker *t, struct dt_error *err)
 {
     if (t->settings == NULL)
-        t->settings = dt_run_settings(t->o->run);
+        t->settings = dt_run_watch_settings(t->o->run);
     if (t->events)
         DT_TRY(feed_events(t, err));
     return t->mlflow ? feed_mlflow(t, err) : 0;
@@ -384,7 +385,7 @@ static int feed(struct tracker *t, struct dt_error *err)
 static int add_texts(struct tracker *t, struct dt_error *err)
 {
     for (int i = 0; i < t->o->text_count; i++) {
-        char *text, *tag = dt_format("samples/%s", dt_path_base(t->o->texts[i]));
+        char *text, *tag = dt_asprintf("samples/%s", dt_path_base(t->o->texts[i]));
         size_t size;
         int rc = dt_file_read(t->o->texts[i], TEXT_LIMIT, &text, &size, err);
         if (rc == 0) {
@@ -452,15 +453,15 @@ static int finish_mlflow(struct tracker *t, enum dt_run_state state, struct dt_e
     struct dt_error why;
     for (bool done = false; !done && !t->refused;) {
         DT_TRY(feed_mlflow(t, err));
-        if (!t->refused && !t->waiting && dt_now() >= t->next)
+        if (!t->refused && !t->waiting && dt_clock_now() >= t->next)
             done = was_taken(t, send_end(t, state, &why), &why);
         if (done || t->refused)
             break;
-        if (*t->o->stop || dt_now() - t->answered > t->o->give_up)
+        if (*t->o->stop || dt_clock_now() - t->answered > t->o->give_up)
             return dt_fail(err, DT_EIO,
                            "%s does not answer; nothing is lost: the same command goes on",
                            t->o->mlflow->url);
-        pause_for(t, fmax(0.05, fmin(t->next - dt_now(), t->o->interval)));
+        pause_for(t, fmax(0.05, fmin(t->next - dt_clock_now(), t->o->interval)));
     }
     if (t->refused) {
         *err = t->refusal;
@@ -485,13 +486,13 @@ static int finish(struct tracker *t, enum dt_run_state state, struct dt_error *e
 static int follow(struct tracker *t, enum dt_run_state *state, struct dt_error *err)
 {
     bool seen = false;
-    for (double begin = dt_now();; pause_for(t, t->o->interval)) {
-        *state = dt_run_look(t->o->run, t->last_step, t->o->locks);
+    for (double begin = dt_clock_now();; pause_for(t, t->o->interval)) {
+        *state = dt_run_watch_look(t->o->run, t->last_step, t->o->locks);
         DT_TRY(feed(t, err)); /* behind the look, so that nothing is missed at the end */
         seen = seen || *state == DT_RUN_GOES_ON;
         bool over = *state != DT_RUN_GOES_ON &&
-                    (seen || *state == DT_RUN_FINISHED || dt_now() - begin > t->o->patience);
-        *state = dt_run_look(t->o->run, t->last_step, t->o->locks);
+                    (seen || *state == DT_RUN_FINISHED || dt_clock_now() - begin > t->o->patience);
+        *state = dt_run_watch_look(t->o->run, t->last_step, t->o->locks);
         if (t->o->once || *t->o->stop || (over && *state != DT_RUN_GOES_ON))
             return 0;
     }

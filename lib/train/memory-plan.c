@@ -5,8 +5,9 @@
 
 #include "base/progress.h"
 
-struct dt_memory_plan dt_memory_plan(const struct dt_model *model, const struct dt_store *store,
-                                     size_t activations, const struct dt_snapshot *snapshot)
+struct dt_memory_plan dt_memory_plan(const struct dt_model *model,
+                                     const struct dt_train_state *store, size_t activations,
+                                     const struct dt_snapshot *snapshot)
 {
     struct dt_memory_plan p = {
         .parameters =
@@ -25,24 +26,26 @@ struct dt_memory_plan dt_memory_plan(const struct dt_model *model, const struct 
     return p;
 }
 
-int dt_memory_check(const struct dt_memory_plan *p, const struct dt_model *model, int ranks,
-                    struct dt_error *err)
+int dt_memory_plan_check(const struct dt_memory_plan *p, const struct dt_model *model, int ranks,
+                         struct dt_error *err)
 {
     size_t available = model->device->ops->available(model->device);
     if (p->total <= available / (size_t)ranks)
         return 0;
-    char each[40] = "", needed[DT_BYTES], room[DT_BYTES], text[6][DT_BYTES];
+    char each[40] = "", needed[DT_PROGRESS_BYTES], room[DT_PROGRESS_BYTES],
+         text[6][DT_PROGRESS_BYTES];
     const size_t parts[6] = {p->parameters,  p->weights,
                              p->gradients,   p->moments + p->average + p->scratch,
                              p->activations, p->snapshot};
     for (int i = 0; i < 6; i++)
-        dt_bytes((double)parts[i], text[i]);
+        dt_progress_bytes((double)parts[i], text[i]);
     if (ranks > 1)
         snprintf(each, sizeof each, " for each of %d ranks", ranks);
     return dt_fail(err, DT_ENOMEM,
                    "a model of %.1f million parameters needs %s%s, and %s are free: parameters %s, "
                    "weights %s, gradients %s, moments %s, activations %s, snapshot %s",
-                   (double)model->table.parameters * 1e-6, dt_bytes((double)p->total, needed), each,
-                   dt_bytes((double)available, room), text[0], text[1], text[2], text[3], text[4],
-                   text[5]);
+                   (double)model->table.parameters * 1e-6,
+                   dt_progress_bytes((double)p->total, needed), each,
+                   dt_progress_bytes((double)available, room), text[0], text[1], text[2], text[3],
+                   text[4], text[5]);
 }

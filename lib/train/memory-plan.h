@@ -20,12 +20,13 @@ struct dt_memory_plan { /* bytes */
 };
 
 /* activations: dt_passes_bytes of the run's passes. */
-struct dt_memory_plan dt_memory_plan(const struct dt_model *model, const struct dt_store *store,
-                                     size_t activations, const struct dt_snapshot *snapshot);
+struct dt_memory_plan dt_memory_plan(const struct dt_model *model,
+                                     const struct dt_train_state *store, size_t activations,
+                                     const struct dt_snapshot *snapshot);
 
 /* DT_ENOMEM, with the numbers, if the machine cannot give so much now to each of the
  * ranks on it. The snapshot counts: the device's memory is the host's. */
-int dt_memory_check(const struct dt_memory_plan *plan, const struct dt_model *model, int ranks,
-                    struct dt_error *err) DT_MUST_CHECK;
+int dt_memory_plan_check(const struct dt_memory_plan *plan, const struct dt_model *model, int ranks,
+                         struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -15,7 +15,7 @@ struct dt_step_times {
 };
 
 /* Runs one step to warm up, then steps more. settings are resolved. */
-int dt_bench_step(struct dt_device *dev, const struct dt_settings *settings, int steps,
+int dt_step_bench(struct dt_device *dev, const struct dt_settings *settings, int steps,
                   struct dt_step_times *times, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -20,7 +20,7 @@ struct text {
     int fd, users;
     char *path;
     struct dt_tokenizer *tokenizer;
-    struct dt_text_options o;
+    struct dt_text_samples_options o;
     bool filled;     /* while they are noted: the line at hand is not blank */
     uint64_t first;  /* the first after the byte order mark */
     uint64_t *lines; /* where each begins; count + 1 */
@@ -37,7 +37,7 @@ struct reader {
     uint64_t place, next; /* next: the document behind them, counted over all epochs */
 };
 
-bool dt_text_is_named(const char *path)
+bool dt_text_samples_is_named(const char *path)
 {
     size_t n = strlen(path);
     return n > 6 && strcmp(path + n - 6, ".jsonl") == 0;
@@ -183,10 +183,10 @@ static int check_end(struct reader *r, struct dt_error *err)
     const struct text *t = r->text;
     struct dt_stream_mark mark;
     DT_TRY(read_document(r, 0, &mark, err));
-    if (mark.kind != DT_MARK_BEGIN)
+    if (mark.kind != DT_STREAM_MARK_BEGIN)
         return 0;
     DT_TRY(read_document(r, t->count - 1, &mark, err));
-    if (mark.kind != DT_MARK_END)
+    if (mark.kind != DT_STREAM_MARK_END)
         return dt_fail(err, DT_EFORMAT,
                        "%s: begins a document stream and ends without its end record: it was cut",
                        t->path);
@@ -199,7 +199,7 @@ static int encode(struct reader *r, uint64_t i, struct dt_error *err)
     const struct text *t = r->text;
     struct dt_stream_mark mark;
     DT_TRY(read_document(r, i, &mark, err));
-    dt_encode(r->encoder, r->document.text.data, r->document.text.size, &r->ids);
+    dt_encoder_encode(r->encoder, r->document.text.data, r->document.text.size, &r->ids);
     dt_ids_add(&r->ids, dt_tokenizer_eot(t->tokenizer));
     return 0;
 }
@@ -221,7 +221,7 @@ static int read_padded(void *state, uint64_t k, uint32_t *ids, struct dt_error *
 /* The document at a place of the order. */
 static uint64_t document_at(const struct text *t, uint64_t place)
 {
-    return t->o.shuffle ? dt_sample_at(t->o.seed, t->count, place) : place % t->count;
+    return t->o.shuffle ? dt_dataset_sample_at(t->o.seed, t->count, place) : place % t->count;
 }
 
 static int read_list(void *state, uint64_t k, uint32_t *ids, struct dt_error *err)
@@ -246,7 +246,7 @@ static int read_list(void *state, uint64_t k, uint32_t *ids, struct dt_error *er
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-static int open_text(struct text *t, const char *path, const struct dt_text_options *o,
+static int open_text(struct text *t, const char *path, const struct dt_text_samples_options *o,
                      struct dt_error *err)
 {
     if (o->tokenizer_path == NULL)
@@ -262,8 +262,8 @@ static int open_text(struct text *t, const char *path, const struct dt_text_opti
     return scan(t, err);
 }
 
-int dt_text_open(struct dt_dataset **d, const char *path, const struct dt_text_options *o,
-                 struct dt_error *err)
+int dt_text_samples_open(struct dt_dataset **d, const char *path,
+                         const struct dt_text_samples_options *o, struct dt_error *err)
 {
     struct text *t = dt_alloc(1, sizeof *t);
     *d = NULL;

@@ -19,7 +19,7 @@
 #include "settings/choices.h"
 #include "shard/dataset.h"
 
-struct dt_text_options {
+struct dt_text_samples_options {
     const char *tokenizer_path;
     enum dt_text_layout layout;
     uint32_t length;
@@ -28,10 +28,11 @@ struct dt_text_options {
 };
 
 /* Whether the name of a file is that of such text: it ends in .jsonl. */
-bool dt_text_is_named(const char *path);
+bool dt_text_samples_is_named(const char *path);
 /* *d is owned by the caller (dt_dataset_close). A list has as many samples an epoch as
  * there would be at four bytes a token: an estimate. */
-int dt_text_open(struct dt_dataset **d, const char *path, const struct dt_text_options *options,
-                 struct dt_error *err) DT_MUST_CHECK;
+int dt_text_samples_open(struct dt_dataset **d, const char *path,
+                         const struct dt_text_samples_options *options,
+                         struct dt_error *err) DT_MUST_CHECK;
 
 #endif

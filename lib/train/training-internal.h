@@ -17,9 +17,9 @@
 #include "train/training.h"
 
 /* Which batches of the epoch the loader reads: this rank's part of every step. */
-struct dt_reading {
+struct dt_batch_order {
     const struct dt_settings *settings;
-    const struct dt_parallel *parallel;
+    const struct dt_data_parallel *parallel;
     uint64_t samples;  /* before the step */
     int64_t passes;    /* of the step, of all ranks */
     int64_t pass, end; /* of them, this rank's */
@@ -40,15 +40,15 @@ struct dt_training {
     struct dt_dataset *train, *val; /* val NULL: no validation */
     uint64_t samples;               /* of one epoch */
     struct dt_loader *loader;
-    enum dt_scope scope;       /* what attention keeps to */
-    struct dt_reading reading; /* where the loader is */
+    enum dt_scope scope;           /* what attention keeps to */
+    struct dt_batch_order reading; /* where the loader is */
     struct dt_model *model;
-    struct dt_store store;
-    struct dt_local_steps local; /* replicas that train alone for a while */
+    struct dt_train_state store;
+    struct dt_local_sgd local; /* replicas that train alone for a while */
     struct dt_passes passes;
     struct dt_snapshot snapshot;
     struct dt_memory_plan memory;
-    struct dt_saver *saver;
+    struct dt_checkpoint_writer *saver;
     struct dt_objective objective;
     struct dt_batch batch; /* of a validation */
     struct dt_metrics metrics;
@@ -78,9 +78,9 @@ double *dt_training_pass_values(const struct dt_settings *settings); /* owned by
 
 /* batch-order.c: the order of batches. Begins behind so many samples; the place of the next
  * batch is for dt_loader_options.next_place. */
-void dt_reading_begin(struct dt_reading *reading, const struct dt_settings *settings,
-                      const struct dt_parallel *parallel, uint64_t samples);
-uint64_t dt_reading_next_place(void *reading);
+void dt_batch_order_begin(struct dt_batch_order *reading, const struct dt_settings *settings,
+                          const struct dt_data_parallel *parallel, uint64_t samples);
+uint64_t dt_batch_order_next(void *reading);
 
 /* validation.c: the loss on the validation split, and whether it is the best so far. */
 int dt_training_validate(struct dt_training *training, struct dt_step_report *report,

@@ -68,7 +68,7 @@ int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct
     dt_json_add_fixed(line, "mfu", r->mfu, 4);
     if (t->settings.training.batch_ramp_tokens > 0)
         dt_buffer_printf(line, ",\"batch_tokens\":%" PRIu64, r->batch_tokens);
-    if (t->settings.training.precision == DT_F16)
+    if (t->settings.training.precision == DT_DTYPE_F16)
         dt_json_add_real(line, "loss_scale", r->loss_scale, 9);
     if (r->skipped > 0)
         dt_buffer_printf(line, ",\"skipped\":%ld", r->skipped);

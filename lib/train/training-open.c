@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/path.h"
 #include "formats/model-directory.h"
 #include "io/directory-manifest.h"
 #include "train/text-samples.h"
@@ -63,20 +64,21 @@ static int open_train_split(struct dt_training *t, const struct dt_training_opti
     if (strcmp(s->data.train_split, DT_TRAIN_SPLIT) != 0 && !dt_dataset_names_splits(o->data))
         return dt_fail(err, DT_EINVALID, "%s: data.train_split names '%s', and %s has no splits",
                        o->settings_path, s->data.train_split, o->data);
-    if (!dt_text_is_named(o->data))
+    if (!dt_text_samples_is_named(o->data))
         return dt_dataset_open(&t->train, o->data, s->data.train_split, err);
-    return dt_text_open(
+    return dt_text_samples_open(
         &t->train, o->data,
-        &(struct dt_text_options){.tokenizer_path = o->tokenizer_path,
-                                  .layout = (enum dt_text_layout)s->data.layout,
-                                  .length = (uint32_t)(length > 0 ? length : s->model.max_seq_len),
-                                  .seed = (uint64_t)s->training.seed,
-                                  .shuffle = s->data.shuffle},
+        &(struct dt_text_samples_options){
+            .tokenizer_path = o->tokenizer_path,
+            .layout = (enum dt_text_layout)s->data.layout,
+            .length = (uint32_t)(length > 0 ? length : s->model.max_seq_len),
+            .seed = (uint64_t)s->training.seed,
+            .shuffle = s->data.shuffle},
         err);
 }
 
 /* The parameters of the model in a directory, whole if it says what it holds. */
-static int take_parameters(struct dt_store *store, const char *directory, uint64_t *hash,
+static int take_parameters(struct dt_train_state *store, const char *directory, uint64_t *hash,
                            struct dt_error *err)
 {
     const struct dt_table *t = &store->model->table;
@@ -90,11 +92,12 @@ static int take_parameters(struct dt_store *store, const char *directory, uint64
     dt_table_init(&whole, &store->model->config, NULL);
     float *all = dt_alloc((size_t)whole.elements, sizeof *all);
     float *own = dt_alloc((size_t)t->elements, sizeof *own);
-    rc = dt_parameters_read(&theirs, &whole, store->model->compute, directory, all, err);
+    rc = dt_model_directory_read_parameters(&theirs, &whole, store->model->compute, directory, all,
+                                            err);
     if (rc == 0) {
         *hash = dt_hash(all, (size_t)whole.elements * sizeof *all);
         dt_table_cut_out(t, own, &whole, all);
-        dt_store_set_parameters(store, own);
+        dt_train_state_set_parameters(store, own);
     }
     dt_table_release(&whole);
     free(all);
@@ -149,7 +152,7 @@ static int open_data(struct dt_training *t, const struct dt_training_options *o,
     t->identity = (struct dt_run_identity){
         .settings = &t->settings, .eot = info->eot, .tokenizer_path = t->tokenizer_path};
     DT_TRY(fingerprint(t->train, &t->identity.data, err));
-    t->lineage = dt_format("%s%s\n", info->provenance ? info->provenance : "", o->command_line);
+    t->lineage = dt_asprintf("%s%s\n", info->provenance ? info->provenance : "", o->command_line);
     t->identity.lineage = t->lineage;
     return 0;
 }
@@ -181,9 +184,9 @@ static int lay_out(struct dt_training *t, struct dt_error *err)
     t->model = dt_model_plan(t->device, &t->settings.model,
                              (enum dt_dtype)t->settings.training.precision, &t->mesh.part);
     DT_TRY(dt_passes_plan(&t->passes, t->model, &t->mesh, &t->settings, err));
-    DT_TRY(dt_store_plan(&t->store, t->model, &t->settings, &t->mesh, err));
+    DT_TRY(dt_train_state_plan(&t->store, t->model, &t->settings, &t->mesh, err));
     dt_snapshot_plan(&t->snapshot, &t->store, t->settings.checkpoint.background);
-    dt_local_steps_plan(&t->local, &t->store, &t->settings);
+    dt_local_sgd_plan(&t->local, &t->store, &t->settings);
     t->memory = dt_memory_plan(t->model, &t->store, dt_passes_bytes(&t->passes), &t->snapshot);
     return 0;
 }
@@ -199,7 +202,7 @@ static int check_memory(struct dt_training *t, struct dt_error *err)
 {
     int neighbours;
     DT_TRY(dt_comm_neighbours(t->comm, &neighbours, err));
-    int rc = dt_memory_check(&t->memory, t->model, neighbours, err);
+    int rc = dt_memory_plan_check(&t->memory, t->model, neighbours, err);
     return dt_comm_agree(t->comm, rc, err);
 }
 
@@ -207,7 +210,7 @@ static int take_memory(struct dt_training *t, struct dt_error *err)
 {
     long batch = t->settings.training.batch_size, length = t->settings.training.sequence_length;
     DT_TRY(dt_model_allocate(t->model, err));
-    DT_TRY(dt_store_allocate(&t->store, err));
+    DT_TRY(dt_train_state_allocate(&t->store, err));
     DT_TRY(dt_passes_allocate(&t->passes, err));
     dt_snapshot_allocate(&t->snapshot);
     dt_batch_init(&t->batch, batch, length);
@@ -226,14 +229,14 @@ static int take_memory(struct dt_training *t, struct dt_error *err)
 /* Stages that have several runs each form a ring. */
 static int open_lanes(struct dt_training *t, struct dt_error *err)
 {
-    return dt_comm_open_lanes(t->mesh.stages, t->mesh.part.chunks > 1, err);
+    return dt_comm_open_channels(t->mesh.stages, t->mesh.part.chunks > 1, err);
 }
 
 /* Two programs that train into one directory would remove each other's checkpoints
  * in the making. The lock ends with the program, however it ends. */
 static int lock_run(struct dt_training *t, struct dt_error *err)
 {
-    DT_TRY(dt_make_directories(t->run, err));
+    DT_TRY(dt_file_make_directories(t->run, err));
     t->lock = open(t->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (t->lock < 0)
         return dt_fail_errno(err, "cannot open '%s'", t->run);
@@ -318,7 +321,7 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
     DT_TRY(agree_on_checkpoint(t, o->resume, checkpoint, err));
     int rc = 0;
     t->state.loss_scale.factor = 1;
-    if (t->settings.training.precision == DT_F16)
+    if (t->settings.training.precision == DT_DTYPE_F16)
         t->state.loss_scale = dt_loss_scale_first();
     if (*checkpoint) {
         rc = dt_checkpoint_load(checkpoint, &t->store, &t->state, &t->identity, err);
@@ -327,13 +330,13 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
         if (o->init_from)
             rc = take_parameters(&t->store, o->init_from, &t->origin, err);
         else
-            dt_store_initialize(&t->store, (uint64_t)t->settings.training.seed);
-        dt_store_begin_average(&t->store);
+            dt_train_state_initialize(&t->store, (uint64_t)t->settings.training.seed);
+        dt_train_state_begin_average(&t->store);
     }
-    t->saver =
-        dt_saver_new(t->run, t->comm, &t->snapshot, &t->identity, *checkpoint ? t->state.step : -1);
-    dt_local_steps_begin(&t->local);
-    bool owes = dt_state_has(&t->store, DT_PART_FEEDBACK);
+    t->saver = dt_checkpoint_writer_new(t->run, t->comm, &t->snapshot, &t->identity,
+                                        *checkpoint ? t->state.step : -1);
+    dt_local_sgd_begin(&t->local);
+    bool owes = dt_snapshot_has(&t->store, DT_SNAPSHOT_ERROR_FEEDBACK);
     t->state.error_replicas = owes ? dt_comm_size(t->mesh.data.all) : 0;
     t->first_step = t->state.step;
     t->logged_seconds = t->state.seconds;
@@ -360,14 +363,14 @@ static int open_metrics(struct dt_training *t, const char *resume, struct dt_err
 static int open_streams(struct dt_training *t, const char *resume, struct dt_error *err)
 {
     DT_TRY(open_metrics(t, resume, err));
-    dt_reading_begin(&t->reading, &t->settings, &t->store.parallel, t->state.samples);
+    dt_batch_order_begin(&t->reading, &t->settings, &t->store.parallel, t->state.samples);
     const struct dt_loader_options loader = {
         .length = (uint32_t)t->settings.training.sequence_length,
         .batch = (uint32_t)t->settings.training.batch_size,
         .seed = (uint64_t)t->settings.training.seed,
         .shuffle = t->settings.data.shuffle,
         .first = t->state.samples,
-        .next_place = dt_reading_next_place,
+        .next_place = dt_batch_order_next,
         .context = &t->reading,
         .workers = (int)t->settings.data.num_workers,
         .scope = t->scope,

@@ -52,7 +52,7 @@ static int load_batch(struct dt_training *t, int64_t i, struct dt_batch *batch, 
     batch->begins = samples.begins;
     batch->ends = samples.ends;
     dt_objective_fill(&t->objective, batch, samples.ids, size, length);
-    values[PASS_TARGETS] = (double)dt_context_targets(&t->mesh.part, batch);
+    values[PASS_TARGETS] = (double)dt_context_parallel_targets(&t->mesh.part, batch);
     return 0;
 }
 
@@ -60,10 +60,10 @@ static int load_batch(struct dt_training *t, int64_t i, struct dt_batch *batch, 
 static int fill(void *context, int64_t round, struct dt_batch *batch, struct dt_error *err)
 {
     struct step_passes *s = context;
-    const struct dt_parallel *p = &s->training->store.parallel;
-    int64_t i = dt_parallel_leaf(p, round);
+    const struct dt_data_parallel *p = &s->training->store.parallel;
+    int64_t i = dt_data_parallel_leaf(p, round);
     if (i < 0)
-        i = s->loaded < 0 ? dt_parallel_leaf(p, round + 1) : s->loaded;
+        i = s->loaded < 0 ? dt_data_parallel_leaf(p, round + 1) : s->loaded;
     if (i != s->loaded)
         DT_TRY(load_batch(s->training, i, batch, s->values + i * PASS_VALUES, err));
     else if (batch != s->filled)
@@ -76,15 +76,15 @@ static int fill(void *context, int64_t round, struct dt_batch *batch, struct dt_
 static const struct dt_flat *gradients(void *context, int64_t round)
 {
     struct step_passes *s = context;
-    struct dt_store *store = &s->training->store;
-    store->parallel.idle = dt_parallel_leaf(&store->parallel, round) < 0;
+    struct dt_train_state *store = &s->training->store;
+    store->parallel.idle = dt_data_parallel_leaf(&store->parallel, round) < 0;
     return &store->gradients;
 }
 
 static void note_loss(void *context, int64_t round, double loss)
 {
     struct step_passes *s = context;
-    int64_t i = dt_parallel_leaf(&s->training->store.parallel, round);
+    int64_t i = dt_data_parallel_leaf(&s->training->store.parallel, round);
     if (i >= 0)
         s->values[i * PASS_VALUES + PASS_LOSS] = loss;
 }
@@ -116,11 +116,11 @@ static int share_flags(struct dt_training *t, bool *stop, struct dt_error *err)
 {
     unsigned flags = t->stop && *t->stop ? FLAG_STOP : 0;
     unsigned char any;
-    if (!dt_saver_idle(t->saver))
+    if (!dt_checkpoint_writer_idle(t->saver))
         flags |= FLAG_SAVING;
     DT_TRY(dt_mesh_flags(&t->mesh, (unsigned char)flags, &any, err));
     if (!(any & FLAG_SAVING))
-        dt_saver_advance(t->saver);
+        dt_checkpoint_writer_advance(t->saver);
     *stop |= (any & FLAG_STOP) != 0;
     return 0;
 }
@@ -140,13 +140,14 @@ static int accumulate(struct dt_training *t, long passes, struct dt_step_report 
     long samples = passes * t->settings.training.batch_size;
     double places = (double)samples * (double)t->settings.training.sequence_length;
     double sum = 0, targets = 0;
-    dt_parallel_begin(&t->store.parallel, passes);
+    dt_data_parallel_begin_step(&t->store.parallel, passes);
     DT_TRY(pass_own(t, r->loss_scale / places, t->pass_values, err));
     DT_TRY(dt_mesh_from_last_stage(&t->mesh, t->pass_values, passes * PASS_VALUES, err));
     DT_TRY(dt_mesh_add_up_contexts(&t->mesh, t->pass_values, passes * PASS_VALUES, err));
-    DT_TRY(dt_parallel_share_batches(&t->store.parallel, t->pass_values, passes, PASS_VALUES, err));
+    DT_TRY(dt_data_parallel_share_batches(&t->store.parallel, t->pass_values, passes, PASS_VALUES,
+                                          err));
     DT_TRY(share_flags(t, &r->stop, err));
-    if (!dt_local_steps_due(&t->local, t->state.step + 1, t->settings.training.max_steps))
+    if (!dt_local_sgd_due(&t->local, t->state.step + 1, t->settings.training.max_steps))
         r->stop = false; /* until all are the same again */
     for (long i = 0; i < passes; i++) {
         sum += t->pass_values[i * PASS_VALUES + PASS_LOSS];
@@ -156,7 +157,7 @@ static int accumulate(struct dt_training *t, long passes, struct dt_step_report 
     *gradient_factor = targets > 0 ? r->loss_scale * (targets / places) : 1;
     if (t->local.active) /* one replica's gradients, in place of all */
         *gradient_factor /= dt_comm_size(t->mesh.data.all);
-    DT_TRY(dt_store_sum(&t->store, &r->gradient_norm, err));
+    DT_TRY(dt_train_state_reduce_gradients(&t->store, &r->gradient_norm, err));
     r->gradient_norm = plain(r->gradient_norm / *gradient_factor);
     return 0;
 }
@@ -169,7 +170,7 @@ static enum dt_skip judge(struct dt_training *t, const struct dt_step_report *r)
         return DT_SKIP_NOT_FINITE;
     if (!isfinite(r->gradient_norm))
         return dt_loss_scale_shrink(&t->state.loss_scale) ? DT_SKIP_OVERFLOW : DT_SKIP_NOT_FINITE;
-    if (threshold > 0 && dt_loss_is_spike(&t->state.losses, r->loss, threshold))
+    if (threshold > 0 && dt_loss_statistics_is_spike(&t->state.losses, r->loss, threshold))
         return DT_SKIP_SPIKE;
     return DT_SKIP_NONE;
 }
@@ -177,13 +178,14 @@ static enum dt_skip judge(struct dt_training *t, const struct dt_step_report *r)
 static int apply(struct dt_training *t, const struct dt_step_report *r, double gradient_factor,
                  struct dt_error *err)
 {
-    dt_store_update(&t->store, &t->settings, t->state.step, r->gradient_norm, gradient_factor);
+    dt_train_state_update(&t->store, &t->settings, t->state.step, r->gradient_norm,
+                          gradient_factor);
     DT_TRY(t->device->ops->synchronize(t->device, err));
     t->state.skipped_in_row = 0;
-    if (t->settings.training.precision == DT_F16)
+    if (t->settings.training.precision == DT_DTYPE_F16)
         dt_loss_scale_grow(&t->state.loss_scale);
     if (t->settings.training.spike_threshold > 0)
-        dt_loss_note(&t->state.losses, r->loss);
+        dt_loss_statistics_add(&t->state.losses, r->loss);
     return 0;
 }
 
@@ -211,8 +213,8 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
         dt_compression_rescale(&t->store.compression, t->state.loss_scale.factor / r->loss_scale);
     t->state.step++;
     if (t->local.active &&
-        dt_local_steps_due(&t->local, t->state.step, t->settings.training.max_steps))
-        DT_TRY(dt_local_steps_synchronize(&t->local, err));
+        dt_local_sgd_due(&t->local, t->state.step, t->settings.training.max_steps))
+        DT_TRY(dt_local_sgd_synchronize(&t->local, err));
     t->state.samples += (uint64_t)(passes * t->settings.training.batch_size);
     return 0;
 }

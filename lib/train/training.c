@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
-#include "base/progress.h"
+#include "base/clock.h"
 #include "formats/model-directory.h"
 #include "settings/batch-ramp.h"
 #include "train/training-internal.h"
@@ -30,9 +30,9 @@ void dt_training_free(struct dt_training *t)
     dt_passes_release(&t->passes);
     dt_objective_release(&t->objective);
     dt_batch_release(&t->batch);
-    dt_saver_free(t->saver);
+    dt_checkpoint_writer_free(t->saver);
     dt_snapshot_release(&t->snapshot);
-    dt_store_release(&t->store);
+    dt_train_state_release(&t->store);
     dt_model_free(t->model);
     dt_metrics_close(&t->metrics);
     dt_buffer_release(&t->line);
@@ -76,8 +76,9 @@ void dt_training_facts(const struct dt_training *t, struct dt_training_facts *fa
 
 int dt_training_hash(struct dt_training *t, uint64_t *hash, struct dt_error *err)
 {
-    bool whole = t->mesh.part.stages == 1 && t->mesh.part.slices == 1;
-    return whole ? dt_store_hash(&t->store, hash, err) : dt_checkpoint_hash(t->run, hash, err);
+    bool whole = t->mesh.part.stages == 1 && t->mesh.part.tp_size == 1;
+    return whole ? dt_train_state_hash(&t->store, hash, err)
+                 : dt_checkpoint_hash(t->run, hash, err);
 }
 
 static bool is_done(const struct dt_training *t)
@@ -98,7 +99,7 @@ static int begin_checkpoint(struct dt_training *t, struct dt_error *err)
 {
     int rc = t->leads ? dt_metrics_sync(&t->metrics, err) : 0;
     DT_TRY(dt_comm_agree(t->comm, rc, err));
-    return dt_saver_save(t->saver, &t->state, err);
+    return dt_checkpoint_writer_save(t->saver, &t->state, err);
 }
 
 /* A run that has done all its steps and no update leaves what it began with: that is no result. */
@@ -126,8 +127,8 @@ static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct d
         r->saved = true;
         return 0;
     }
-    dt_saver_wait(t->saver);
-    dt_saver_failed(t->saver, &r->save_error);
+    dt_checkpoint_writer_wait(t->saver);
+    dt_checkpoint_writer_failed(t->saver, &r->save_error);
     r->saved = begin_checkpoint(t, err) == 0;
     if (r->saved)
         return 0;
@@ -141,13 +142,14 @@ static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct d
 static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     long interval = t->settings.distributed.check_interval;
-    bool same = dt_local_steps_due(&t->local, r->step, t->settings.training.max_steps);
-    if (interval > 0 && r->step % interval == 0 && same && dt_watch_replicas(&t->store, err) < 0)
+    bool same = dt_local_sgd_due(&t->local, r->step, t->settings.training.max_steps);
+    if (interval > 0 && r->step % interval == 0 && same &&
+        dt_replica_check_parameters(&t->store, err) < 0)
         return dt_fail_context(err, "step %ld", r->step);
     if (!due(t, t->settings.training.log_interval))
         return 0;
     struct dt_pace pace;
-    DT_TRY(dt_watch_pace(t->comm, t->busy_seconds, t->busy_passes, &pace, err));
+    DT_TRY(dt_replica_check_pace(t->comm, t->busy_seconds, t->busy_passes, &pace, err));
     t->busy_seconds = 0;
     t->busy_passes = 0;
     r->slowest_rank = pace.slowest;
@@ -157,13 +159,13 @@ static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_erro
 
 int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
-    double start = dt_now(), waited = dt_comm_waited(t->comm);
+    double start = dt_clock_now(), waited = dt_comm_waited(t->comm);
     *r = (struct dt_step_report){.val_loss = NAN, .ema_val_loss = NAN, .val_accuracy = NAN};
     if (is_done(t))
         return 0;
-    dt_saver_failed(t->saver, &r->save_error);
+    dt_checkpoint_writer_failed(t->saver, &r->save_error);
     DT_TRY(dt_training_update(t, r, err));
-    double seconds = dt_now() - start;
+    double seconds = dt_clock_now() - start;
     t->state.seconds += seconds;
     t->busy_seconds += seconds - (dt_comm_waited(t->comm) - waited);
     t->busy_passes += t->store.parallel.rounds;
@@ -183,10 +185,11 @@ int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_
 int dt_training_save(struct dt_training *t, struct dt_error *err)
 {
     struct dt_error earlier; /* of a checkpoint that this one makes good */
-    dt_saver_wait(t->saver);
-    if (!dt_saver_failed(t->saver, &earlier) && dt_saver_saved_step(t->saver) == t->state.step)
+    dt_checkpoint_writer_wait(t->saver);
+    if (!dt_checkpoint_writer_failed(t->saver, &earlier) &&
+        dt_checkpoint_writer_saved_step(t->saver) == t->state.step)
         return 0;
     DT_TRY(begin_checkpoint(t, err));
-    dt_saver_wait(t->saver);
-    return dt_saver_failed(t->saver, err) ? err->code : 0;
+    dt_checkpoint_writer_wait(t->saver);
+    return dt_checkpoint_writer_failed(t->saver, err) ? err->code : 0;
 }

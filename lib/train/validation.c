@@ -18,7 +18,7 @@ double *dt_training_validation_values(const struct dt_settings *settings)
 /* The sample at a place of the order of validation. */
 static uint64_t sample_at(uint64_t samples, uint64_t place)
 {
-    return dt_sample_at(0, samples, place);
+    return dt_dataset_sample_at(0, samples, place);
 }
 
 /* Whether the losses of the batch that was scored last are finite. */
@@ -33,7 +33,7 @@ static int check_losses(const struct dt_training *t, uint64_t samples, uint64_t 
                            ": the loss is %s: the model's numbers overflow",
                            t->state.step, t->settings.data.val_split,
                            sample_at(samples, first + i / length), i % length + 1,
-                           dt_not_finite_name((double)t->val_losses[i]));
+                           dt_finite_name((double)t->val_losses[i]));
     return 0;
 }
 
@@ -62,7 +62,7 @@ static int validate_batch(struct dt_training *t, uint64_t samples, uint64_t firs
         values[BATCH_LOSS] += (double)t->val_losses[i];
         values[BATCH_HITS] += hits ? (double)hits[i] : 0;
     }
-    values[BATCH_TARGETS] = (double)dt_context_targets(&t->mesh.part, &t->batch);
+    values[BATCH_TARGETS] = (double)dt_context_parallel_targets(&t->mesh.part, &t->batch);
     return 0;
 }
 
@@ -70,7 +70,7 @@ static int validate_batch(struct dt_training *t, uint64_t samples, uint64_t firs
 static int pass_idly(struct dt_training *t, uint64_t samples, int64_t own, int64_t batches,
                      struct dt_error *err)
 {
-    int ranks = dt_parallel_replicas(&t->store.parallel);
+    int ranks = dt_data_parallel_size(&t->store.parallel);
     double nothing[BATCH_VALUES];
     if (t->store.parallel.stage < 3)
         return 0;
@@ -90,7 +90,7 @@ static int validate(struct dt_training *t, double *loss, double *accuracy, struc
     uint64_t wanted = batch * (uint64_t)t->settings.training.eval_batches;
     uint64_t count = wanted < samples ? wanted : samples;
     int64_t batches = (int64_t)((count + batch - 1) / batch);
-    struct dt_range own = dt_parallel_part(&t->store.parallel, batches);
+    struct dt_range own = dt_data_parallel_part(&t->store.parallel, batches);
     struct dt_error reason = {0};
     int found = 0;
     for (int64_t i = own.first; i < own.end; i++) {
@@ -102,7 +102,7 @@ static int validate(struct dt_training *t, double *loss, double *accuracy, struc
     DT_TRY(pass_idly(t, samples, dt_range_count(own), batches, err));
     DT_TRY(dt_mesh_from_last_stage(&t->mesh, t->val_values, batches * BATCH_VALUES, err));
     DT_TRY(dt_mesh_add_up_contexts(&t->mesh, t->val_values, batches * BATCH_VALUES, err));
-    DT_TRY(dt_parallel_share(&t->store.parallel, t->val_values, batches, BATCH_VALUES, err));
+    DT_TRY(dt_data_parallel_share(&t->store.parallel, t->val_values, batches, BATCH_VALUES, err));
     for (int64_t i = 0; i < batches; i++) {
         sum += t->val_values[i * BATCH_VALUES + BATCH_LOSS];
         hits += t->val_values[i * BATCH_VALUES + BATCH_HITS];
@@ -138,9 +138,9 @@ bool dt_training_stopped_early(const struct dt_training *t)
 static int validate_average(struct dt_training *t, double *loss, struct dt_error *err)
 {
     double accuracy;
-    dt_store_exchange_average(&t->store);
+    dt_train_state_swap_average(&t->store);
     int rc = validate(t, loss, &accuracy, err);
-    dt_store_exchange_average(&t->store);
+    dt_train_state_swap_average(&t->store);
     return rc;
 }
 

@@ -4,32 +4,32 @@
 #include <stdbool.h>
 #include <utf8proc.h>
 
-#define SYM    DT_SYMBOL
-#define MARK   (DT_SYMBOL | DT_PUNCTUATION)
-#define AFFIX  (MARK | DT_BEFORE | DT_BEHIND)
-#define STOP   (AFFIX | DT_STOP)
-#define QUOTE  (AFFIX | DT_QUOTE)
-#define BEFORE (DT_SYMBOL | DT_BEFORE)
-#define BLANK  DT_BLANK
-#define DIG    DT_DIGIT | DT_NUMBER
-#define UP     (DT_LETTER | DT_UPPER)
-#define LOW    (DT_LETTER | DT_LOWER)
+#define SYM    DT_CHARACTER_SYMBOL
+#define MARK   (DT_CHARACTER_SYMBOL | DT_CHARACTER_PUNCTUATION)
+#define AFFIX  (MARK | DT_CHARACTER_OPENING | DT_CHARACTER_CLOSING)
+#define STOP   (AFFIX | DT_CHARACTER_STOP)
+#define QUOTE  (AFFIX | DT_CHARACTER_QUOTE)
+#define BEFORE (DT_CHARACTER_SYMBOL | DT_CHARACTER_OPENING)
+#define BLANK  DT_CHARACTER_BLANK
+#define DIG    DT_CHARACTER_DIGIT | DT_CHARACTER_NUMBER
+#define UP     (DT_CHARACTER_LETTER | DT_CHARACTER_UPPER)
+#define LOW    (DT_CHARACTER_LETTER | DT_CHARACTER_LOWER)
 
 /* clang-format off */
-const uint16_t dt_ascii_kinds[128] = {
+const uint16_t dt_character_ascii_kinds[128] = {
     SYM, SYM, SYM, SYM, SYM, SYM, SYM, SYM, SYM, BLANK, BLANK, BLANK | SYM, BLANK | SYM, BLANK | SYM,
     SYM, SYM, SYM, SYM, SYM, SYM, SYM, SYM, SYM, SYM, SYM, SYM, SYM, SYM,
     BLANK | SYM, BLANK | SYM, BLANK | SYM, BLANK | SYM, BLANK,
-    ['!'] = STOP, ['"'] = QUOTE, ['#'] = AFFIX, ['$'] = BEFORE, ['%'] = MARK | DT_BEFORE,
+    ['!'] = STOP, ['"'] = QUOTE, ['#'] = AFFIX, ['$'] = BEFORE, ['%'] = MARK | DT_CHARACTER_OPENING,
     ['&'] = AFFIX, ['\''] = QUOTE, ['('] = AFFIX, [')'] = AFFIX, ['*'] = AFFIX, ['+'] = BEFORE,
-    [','] = AFFIX, ['-'] = MARK, ['.'] = MARK | DT_STOP, ['/'] = MARK,
+    [','] = AFFIX, ['-'] = MARK, ['.'] = MARK | DT_CHARACTER_STOP, ['/'] = MARK,
     ['0'] = DIG, DIG, DIG, DIG, DIG, DIG, DIG, DIG, DIG, DIG,
-    [':'] = AFFIX, [';'] = AFFIX, ['<'] = BEFORE | DT_BEHIND, ['='] = BEFORE,
-    ['>'] = BEFORE | DT_BEHIND, ['?'] = STOP, ['@'] = MARK,
+    [':'] = AFFIX, [';'] = AFFIX, ['<'] = BEFORE | DT_CHARACTER_CLOSING, ['='] = BEFORE,
+    ['>'] = BEFORE | DT_CHARACTER_CLOSING, ['?'] = STOP, ['@'] = MARK,
     ['A'] = UP, UP, UP, UP, UP, UP, UP, UP, UP, UP, UP, UP, UP,
     UP, UP, UP, UP, UP, UP, UP, UP, UP, UP, UP, UP, UP,
     ['['] = AFFIX, ['\\'] = MARK, [']'] = AFFIX, ['^'] = SYM, ['_'] = AFFIX,
-    ['`'] = BEFORE | DT_BEHIND | DT_QUOTE,
+    ['`'] = BEFORE | DT_CHARACTER_CLOSING | DT_CHARACTER_QUOTE,
     ['a'] = LOW, LOW, LOW, LOW, LOW, LOW, LOW, LOW, LOW, LOW, LOW, LOW, LOW,
     LOW, LOW, LOW, LOW, LOW, LOW, LOW, LOW, LOW, LOW, LOW, LOW, LOW,
     ['{'] = AFFIX, ['|'] = SYM, ['}'] = AFFIX, ['~'] = SYM, [0x7f] = SYM,
@@ -102,25 +102,25 @@ static unsigned kind_of_category(utf8proc_category_t category)
 {
     switch (category) {
     case UTF8PROC_CATEGORY_LU:
-        return DT_LETTER | DT_UPPER;
+        return DT_CHARACTER_LETTER | DT_CHARACTER_UPPER;
     case UTF8PROC_CATEGORY_LL:
-        return DT_LETTER | DT_LOWER;
+        return DT_CHARACTER_LETTER | DT_CHARACTER_LOWER;
     case UTF8PROC_CATEGORY_LT:
     case UTF8PROC_CATEGORY_LM:
     case UTF8PROC_CATEGORY_LO:
-        return DT_LETTER | DT_UPPER | DT_LOWER;
+        return DT_CHARACTER_LETTER | DT_CHARACTER_UPPER | DT_CHARACTER_LOWER;
     case UTF8PROC_CATEGORY_MN:
-        return DT_MARK;
+        return DT_CHARACTER_MARK;
     case UTF8PROC_CATEGORY_ND:
-        return DT_NUMBER;
+        return DT_CHARACTER_NUMBER;
     case UTF8PROC_CATEGORY_SO:
-        return DT_ICON | DT_BEFORE | DT_BEHIND;
+        return DT_CHARACTER_ICON | DT_CHARACTER_OPENING | DT_CHARACTER_CLOSING;
     case UTF8PROC_CATEGORY_SC:
-        return DT_BEFORE;
+        return DT_CHARACTER_OPENING;
     case UTF8PROC_CATEGORY_ZS:
     case UTF8PROC_CATEGORY_ZL:
     case UTF8PROC_CATEGORY_ZP:
-        return DT_BLANK;
+        return DT_CHARACTER_BLANK;
     case UTF8PROC_CATEGORY_PC:
     case UTF8PROC_CATEGORY_PD:
     case UTF8PROC_CATEGORY_PS:
@@ -128,28 +128,28 @@ static unsigned kind_of_category(utf8proc_category_t category)
     case UTF8PROC_CATEGORY_PI:
     case UTF8PROC_CATEGORY_PF:
     case UTF8PROC_CATEGORY_PO:
-        return DT_PUNCTUATION;
+        return DT_CHARACTER_PUNCTUATION;
     default:
         return 0;
     }
 }
 
-unsigned dt_code_point_kind(uint32_t point)
+unsigned dt_character_kind_of_code(uint32_t point)
 {
     if (point < 128)
-        return dt_ascii_kinds[point];
+        return dt_character_ascii_kinds[point];
     unsigned kind = kind_of_category(utf8proc_category((utf8proc_int32_t)point));
-    if (kind & (DT_LETTER | DT_MARK))
+    if (kind & (DT_CHARACTER_LETTER | DT_CHARACTER_MARK))
         return kind;
     if (LISTED(stops, point))
-        kind |= DT_STOP | DT_SYMBOL;
+        kind |= DT_CHARACTER_STOP | DT_CHARACTER_SYMBOL;
     if (LISTED(symbols, point))
-        kind |= DT_SYMBOL;
+        kind |= DT_CHARACTER_SYMBOL;
     if (LISTED(affixes, point))
-        kind |= DT_BEFORE | DT_BEHIND;
+        kind |= DT_CHARACTER_OPENING | DT_CHARACTER_CLOSING;
     if (LISTED(quotes, point))
-        kind |= DT_QUOTE;
+        kind |= DT_CHARACTER_QUOTE;
     if (point == 0x2026)
-        kind |= DT_ICON;
-    return point == 0x85 ? kind | DT_BLANK : kind;
+        kind |= DT_CHARACTER_ICON;
+    return point == 0x85 ? kind | DT_CHARACTER_BLANK : kind;
 }

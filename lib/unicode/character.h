@@ -4,8 +4,8 @@
  * dt-rules(5) need to know it.
  *
  *     size_t length;
- *     unsigned kind = dt_character(text + i, &length);
- *     if (kind & DT_LETTER)
+ *     unsigned kind = dt_character_kind(text + i, &length);
+ *     if (kind & DT_CHARACTER_LETTER)
  *         letters++;
  *
  * Kinds follow Unicode's general categories (utf8proc), and three lists: the marks
@@ -21,38 +21,38 @@
 
 #include "unicode/utf8.h"
 
-enum {
-    DT_BLANK = 1 << 0,       /* white space, line ends included */
-    DT_LETTER = 1 << 1,      /* categories Lu Ll Lt Lm Lo */
-    DT_LOWER = 1 << 2,       /* Ll, and letters without case */
-    DT_UPPER = 1 << 3,       /* Lu, and letters without case */
-    DT_DIGIT = 1 << 4,       /* 0 - 9 */
-    DT_SYMBOL = 1 << 5,      /* a word of nothing else is no word */
-    DT_PUNCTUATION = 1 << 6, /* categories P* */
-    DT_STOP = 1 << 7,        /* ends a sentence */
-    DT_BEFORE = 1 << 8,      /* cut from the start of a word */
-    DT_BEHIND = 1 << 9,      /* cut from the end of a word */
-    DT_QUOTE = 1 << 10,      /* a quotation mark */
-    DT_ICON = 1 << 11,       /* a pictogram: category So, and the ellipsis U+2026 */
-    DT_MARK = 1 << 12,       /* category Mn: a mark that stands on another character */
-    DT_NUMBER = 1 << 13      /* category Nd: a decimal digit of any script */
+enum dt_character_flag {
+    DT_CHARACTER_BLANK = 1 << 0,       /* white space, line ends included */
+    DT_CHARACTER_LETTER = 1 << 1,      /* categories Lu Ll Lt Lm Lo */
+    DT_CHARACTER_LOWER = 1 << 2,       /* Ll, and letters without case */
+    DT_CHARACTER_UPPER = 1 << 3,       /* Lu, and letters without case */
+    DT_CHARACTER_DIGIT = 1 << 4,       /* 0 - 9 */
+    DT_CHARACTER_SYMBOL = 1 << 5,      /* a word of nothing else is no word */
+    DT_CHARACTER_PUNCTUATION = 1 << 6, /* categories P* */
+    DT_CHARACTER_STOP = 1 << 7,        /* ends a sentence */
+    DT_CHARACTER_OPENING = 1 << 8,     /* cut from the start of a word */
+    DT_CHARACTER_CLOSING = 1 << 9,     /* cut from the end of a word */
+    DT_CHARACTER_QUOTE = 1 << 10,      /* a quotation mark */
+    DT_CHARACTER_ICON = 1 << 11,       /* a pictogram: category So, and the ellipsis U+2026 */
+    DT_CHARACTER_MARK = 1 << 12,       /* category Mn: a mark that stands on another character */
+    DT_CHARACTER_NUMBER = 1 << 13      /* category Nd: a decimal digit of any script */
 };
 
-/* Of the ASCII characters, by code; dt_character gives the same. */
-extern const uint16_t dt_ascii_kinds[128];
+/* Of the ASCII characters, by code; dt_character_kind gives the same. */
+extern const uint16_t dt_character_ascii_kinds[128];
 
 /* The kinds of a code point. */
-unsigned dt_code_point_kind(uint32_t point);
+unsigned dt_character_kind_of_code(uint32_t point);
 
 /* The kinds of the character at text, and its bytes. */
-static inline unsigned dt_character(const char *text, size_t *length)
+static inline unsigned dt_character_kind(const char *text, size_t *length)
 {
     unsigned char first = (unsigned char)*text;
     *length = 1;
     if (first < 128)
-        return dt_ascii_kinds[first];
+        return dt_character_ascii_kinds[first];
     *length = dt_utf8_length(*text);
-    return dt_code_point_kind(dt_utf8_decode(text));
+    return dt_character_kind_of_code(dt_utf8_decode(text));
 }
 
 #endif

@@ -15,7 +15,7 @@ static uint64_t load8(const char *p)
     return word;
 }
 
-size_t dt_ascii_prefix(const char *text, size_t size)
+size_t dt_utf8_ascii_prefix(const char *text, size_t size)
 {
     size_t i = 0;
     while (i + 32 <= size &&
@@ -54,7 +54,7 @@ size_t dt_utf8_valid_prefix(const char *text, size_t size)
     size_t i = 0;
     while (i < size) {
         if ((text[i] & 0x80) == 0) {
-            i += dt_ascii_prefix(text + i, size - i);
+            i += dt_utf8_ascii_prefix(text + i, size - i);
             continue;
         }
         bool valid;
@@ -113,7 +113,7 @@ static unsigned bytes_in_block(const char *text, char byte)
     return count;
 }
 
-uint64_t dt_count_byte(const char *text, size_t size, char byte)
+uint64_t dt_utf8_count_byte(const char *text, size_t size, char byte)
 {
     uint64_t count = 0;
     size_t i = 0;

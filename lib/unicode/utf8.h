@@ -15,7 +15,7 @@
 #include "base/buffer.h"
 
 /* Bytes before the first one that is not ASCII; size if all are. */
-size_t dt_ascii_prefix(const char *text, size_t size);
+size_t dt_utf8_ascii_prefix(const char *text, size_t size);
 
 /* Bytes of the longest prefix that is valid UTF-8. */
 size_t dt_utf8_valid_prefix(const char *text, size_t size);
@@ -28,7 +28,7 @@ uint64_t dt_utf8_repair(const char *text, size_t size, struct dt_buffer *out);
 /* Code points of valid UTF-8. */
 uint64_t dt_utf8_count(const char *text, size_t size);
 /* How often a byte comes. */
-uint64_t dt_count_byte(const char *text, size_t size, char byte);
+uint64_t dt_utf8_count_byte(const char *text, size_t size, char byte);
 
 /* Bytes of the character that begins with this byte, in valid UTF-8. */
 size_t dt_utf8_length(char first);

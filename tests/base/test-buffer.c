@@ -87,7 +87,7 @@ static void strings_are_copied_and_made(void **state)
 {
     (void)state;
     char *copy = dt_strdup("text"), *part = dt_strndup("text", 2),
-         *made = dt_format("%d-%s", 1, "x");
+         *made = dt_asprintf("%d-%s", 1, "x");
     assert_string_equal(copy, "text");
     assert_string_equal(part, "te");
     assert_string_equal(made, "1-x");
@@ -130,11 +130,11 @@ static void sizes_that_overflow_end_the_program(void **state)
 static void hashes_are_those_of_xxhash(void **state)
 {
     (void)state;
-    char text[DT_HEX64];
+    char text[DT_HASH_HEX];
     /* Of the empty input, by the algorithm's specification. */
-    assert_string_equal(dt_hex64(dt_hash("", 0), text), "2d06800538d394c2");
-    assert_string_equal(dt_hex64(dt_hash_xxh64("", 0), text), "ef46db3751d8e999");
-    assert_string_equal(dt_hex64(1, text), "0000000000000001");
+    assert_string_equal(dt_hash_hex(dt_hash("", 0), text), "2d06800538d394c2");
+    assert_string_equal(dt_hash_hex(dt_hash_xxh64("", 0), text), "ef46db3751d8e999");
+    assert_string_equal(dt_hash_hex(1, text), "0000000000000001");
     assert_true(dt_hash_seeded("a", 1, 0) == dt_hash("a", 1));
     assert_true(dt_hash_seeded("a", 1, 1) != dt_hash("a", 1));
 }

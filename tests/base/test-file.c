@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/path.h"
 
 static int entries(const char *path)
 {
@@ -118,7 +119,7 @@ static void a_symbolic_link_stays_one(void **state)
     (void)state;
     struct dt_error err;
     struct stat st;
-    assert_int_equal(dt_make_directories("there", &err), 0);
+    assert_int_equal(dt_file_make_directories("there", &err), 0);
     assert_int_equal(dt_file_write("there/target", "old", 3, &err), 0);
     assert_int_equal(symlink("there/target", "link"), 0);
     assert_int_equal(dt_file_write("link", "new", 3, &err), 0);
@@ -397,30 +398,30 @@ static void directories_are_made_and_removed(void **state)
 {
     (void)state;
     struct dt_error err;
-    assert_int_equal(dt_make_directories("a/b/c/", &err), 0);
-    assert_int_equal(dt_make_directories("a/b/c", &err), 0);
-    assert_true(dt_is_directory("a/b/c"));
+    assert_int_equal(dt_file_make_directories("a/b/c/", &err), 0);
+    assert_int_equal(dt_file_make_directories("a/b/c", &err), 0);
+    assert_true(dt_file_is_directory("a/b/c"));
     assert_int_equal(dt_file_write("a/b/x", "", 0, &err), 0);
-    assert_int_equal(dt_make_directories("a/b/x/y", &err), DT_EIO);
-    assert_int_equal(dt_make_directories("a/b/x", &err), DT_EIO);
-    assert_int_equal(dt_make_directories("", &err), DT_EIO);
+    assert_int_equal(dt_file_make_directories("a/b/x/y", &err), DT_EIO);
+    assert_int_equal(dt_file_make_directories("a/b/x", &err), DT_EIO);
+    assert_int_equal(dt_file_make_directories("", &err), DT_EIO);
     assert_int_equal(dt_sync_directory("a", &err), 0);
-    assert_int_equal(dt_remove_tree("a", &err), 0);
+    assert_int_equal(dt_file_remove_tree("a", &err), 0);
     assert_int_equal(dt_file_probe("a", &err), 0);
-    assert_int_equal(dt_remove_tree("a", &err), 0);
+    assert_int_equal(dt_file_remove_tree("a", &err), 0);
 }
 
 static void removing_does_not_follow_links(void **state)
 {
     (void)state;
     struct dt_error err;
-    assert_int_equal(dt_make_directories("kept", &err), 0);
+    assert_int_equal(dt_file_make_directories("kept", &err), 0);
     assert_int_equal(dt_file_write("kept/x", "", 0, &err), 0);
-    assert_int_equal(dt_make_directories("gone", &err), 0);
-    assert_int_equal(dt_replace_symlink("../kept", "gone/link", &err), 0);
-    assert_int_equal(dt_replace_symlink("kept", "link", &err), 0);
-    assert_int_equal(dt_remove_tree("gone", &err), 0);
-    assert_int_equal(dt_remove_tree("link", &err), DT_EIO);
+    assert_int_equal(dt_file_make_directories("gone", &err), 0);
+    assert_int_equal(dt_file_replace_symlink("../kept", "gone/link", &err), 0);
+    assert_int_equal(dt_file_replace_symlink("kept", "link", &err), 0);
+    assert_int_equal(dt_file_remove_tree("gone", &err), 0);
+    assert_int_equal(dt_file_remove_tree("link", &err), DT_EIO);
     assert_int_equal(dt_file_probe("kept/x", &err), 1);
 }
 
@@ -429,13 +430,13 @@ static void a_link_is_replaced_in_one_step(void **state)
     (void)state;
     struct dt_error err;
     char target[16] = "";
-    assert_int_equal(dt_replace_symlink("one", "latest", &err), 0);
-    assert_int_equal(dt_replace_symlink("two", "latest", &err), 0);
+    assert_int_equal(dt_file_replace_symlink("one", "latest", &err), 0);
+    assert_int_equal(dt_file_replace_symlink("two", "latest", &err), 0);
     assert_int_equal(readlink("latest", target, sizeof target - 1), 3);
     assert_string_equal(target, "two");
     assert_int_equal(entries("."), 1);
     assert_int_equal(mkdir("d", 0777), 0);
-    assert_int_equal(dt_replace_symlink("two", "d", &err), DT_EIO);
+    assert_int_equal(dt_file_replace_symlink("two", "d", &err), DT_EIO);
     assert_int_equal(entries("."), 2);
 }
 

@@ -12,8 +12,8 @@
 static void put(const char *directory, const char *name, const char *text)
 {
     struct dt_error err;
-    char *at = dt_format("%s/%s", scratch, directory), *path = dt_format("%s/%s", at, name);
-    assert_int_equal(dt_make_directories(at, &err), 0);
+    char *at = dt_asprintf("%s/%s", scratch, directory), *path = dt_asprintf("%s/%s", at, name);
+    assert_int_equal(dt_file_make_directories(at, &err), 0);
     assert_int_equal(dt_file_write(path, text, strlen(text), &err), 0);
     free(at), free(path);
 }

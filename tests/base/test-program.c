@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/program.h"
 #include "base/progress.h"
 #include "base/version.h"
@@ -23,13 +24,13 @@ static struct {
     struct dt_string_list set;
 } opt;
 static const struct dt_option options[] = {
-    {"quiet", 'q', DT_OPT_FLAG, &opt.quiet, NULL, "say nothing"},
-    {"output", 'o', DT_OPT_STRING, &opt.out, "FILE", "write to FILE"},
-    {"number", 'n', DT_OPT_INT, &opt.number, "N", "do it N times", .min = 1, .max = 1e6},
-    {"count", 0, DT_OPT_INT, &opt.count, "N", "any whole number"},
-    {"rate", 0, DT_OPT_REAL, &opt.rate, "X", "at rate X", .min = 0, .max = 1},
-    {"mode", 'm', DT_OPT_CHOICE, &opt.mode, "MODE", "fast or small", .choices = modes},
-    {"set", 0, DT_OPT_LIST, &opt.set, "KEY=VALUE", "set a key"},
+    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "say nothing"},
+    {"output", 'o', DT_OPTION_STRING, &opt.out, "FILE", "write to FILE"},
+    {"number", 'n', DT_OPTION_INT, &opt.number, "N", "do it N times", .min = 1, .max = 1e6},
+    {"count", 0, DT_OPTION_INT, &opt.count, "N", "any whole number"},
+    {"rate", 0, DT_OPTION_REAL, &opt.rate, "X", "at rate X", .min = 0, .max = 1},
+    {"mode", 'm', DT_OPTION_CHOICE, &opt.mode, "MODE", "fast or small", .choices = modes},
+    {"set", 0, DT_OPTION_LIST, &opt.set, "KEY=VALUE", "set a key"},
     {NULL}};
 static const struct dt_command command = {"dt-x", "do one thing", "[FILE ...]", options};
 
@@ -64,7 +65,7 @@ static struct outcome run_to(const struct dt_command *c, const char *const *args
         }
         dup2(stdout_path ? open(stdout_path, O_WRONLY) : fileno(out), STDOUT_FILENO);
         dup2(fileno(err), STDERR_FILENO);
-        int first = dt_parse_options(c, argc, (char **)argv);
+        int first = dt_program_parse_options(c, argc, (char **)argv);
         printf("%d %s %ld %g %d %d|", opt.quiet, opt.out ? opt.out : "-", opt.number, opt.rate,
                opt.mode, opt.set.count);
         for (int i = first; i < argc; i++)
@@ -91,10 +92,10 @@ static void options_and_operands_are_understood(void **state)
                            "--set", "k=1", "--set=l=2", "--", "-c");
     assert_string_equal(r.err, "");
     assert_int_equal(r.status, 0);
-    char *expected = dt_format("1 x y 3 0.25 1 2|a|b|-c|"
-                               "dt-x %s: --number 3 --rate 0.25 --mode small"
-                               " --set k=1 --set l=2 -- a b -c",
-                               dt_version);
+    char *expected = dt_asprintf("1 x y 3 0.25 1 2|a|b|-c|"
+                                 "dt-x %s: --number 3 --rate 0.25 --mode small"
+                                 " --set k=1 --set l=2 -- a b -c",
+                                 dt_version);
     assert_string_equal(r.out, expected);
     free(expected);
 }
@@ -161,7 +162,7 @@ static void a_needed_option_is_asked_for(void **state)
 {
     (void)state;
     const struct dt_option needed[] = {
-        {"model", 'm', DT_OPT_STRING, &opt.out, "FILE", "the model", .required = true}, {NULL}};
+        {"model", 'm', DT_OPTION_STRING, &opt.out, "FILE", "the model", .required = true}, {NULL}};
     const struct dt_command c = {"dt-x", "do one thing", "", needed};
     const char *none[] = {NULL}, *given[] = {"-m", "x", NULL}, *help[] = {"--help", NULL};
     assert_usage(run_to(&c, none, NULL), "option --model is needed");
@@ -188,7 +189,7 @@ static void help_shows_usage_and_options(void **state)
                                "  -h, --help                show this help\n"
                                "      --version             show the version\n");
     assert_string_equal(RUN("-qh").out, r.out);
-    char *version = dt_format("dt-x (dt) %s\n", dt_version);
+    char *version = dt_asprintf("dt-x (dt) %s\n", dt_version);
     assert_string_equal(RUN("--version").out, version);
     free(version);
 }
@@ -197,9 +198,10 @@ static void help_of_a_long_option_stands_on_the_next_line(void **state)
 {
     (void)state;
     static double x;
-    static const struct dt_option one[] = {{"seventeen-letters", 0, DT_OPT_REAL, &x, "X", "short"},
-                                           {"eighteen-letters-x", 0, DT_OPT_REAL, &x, "X", "long"},
-                                           {NULL}};
+    static const struct dt_option one[] = {
+        {"seventeen-letters", 0, DT_OPTION_REAL, &x, "X", "short"},
+        {"eighteen-letters-x", 0, DT_OPTION_REAL, &x, "X", "long"},
+        {NULL}};
     const struct dt_command c = {"dt-x", "do one thing", "", one};
     const char *const args[] = {"--help", NULL};
     struct outcome r = run_to(&c, args, NULL);
@@ -245,11 +247,11 @@ static void whole_numbers_have_suffixes_and_limits(void **state)
                          "9007199254741k"};
     long value;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        assert_int_equal(dt_parse_int(good[i].text, &value), 0);
+        assert_int_equal(dt_program_parse_int(good[i].text, &value), 0);
         assert_int_equal(value, good[i].value);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        if (dt_parse_int(bad[i], &value) == 0)
+        if (dt_program_parse_int(bad[i], &value) == 0)
             fail_msg("accepted '%s'", bad[i]);
 }
 
@@ -258,12 +260,12 @@ static void real_numbers_are_finite_decimals(void **state)
     (void)state;
     const char *bad[] = {"", ".", "inf", "-nan", "0x1p3", "1e999", "1.0f", " 1", "1,5"};
     double x;
-    assert_int_equal(dt_parse_real("-1.5e-3", &x), 0);
+    assert_int_equal(dt_program_parse_real("-1.5e-3", &x), 0);
     assert_true(x == -1.5e-3);
-    assert_int_equal(dt_parse_real(".5", &x), 0);
+    assert_int_equal(dt_program_parse_real(".5", &x), 0);
     assert_true(x == 0.5);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        if (dt_parse_real(bad[i], &x) == 0)
+        if (dt_program_parse_real(bad[i], &x) == 0)
             fail_msg("accepted '%s'", bad[i]);
 }
 
@@ -271,9 +273,9 @@ static void near_names_are_suggested(void **state)
 {
     (void)state;
     const char *const names[] = {"layers", "heads", "width", NULL};
-    assert_string_equal(dt_did_you_mean("layer", names), "layers");
-    assert_string_equal(dt_did_you_mean("haeds", names), "heads");
-    assert_null(dt_did_you_mean("momentum", names));
+    assert_string_equal(dt_program_did_you_mean("layer", names), "layers");
+    assert_string_equal(dt_program_did_you_mean("haeds", names), "heads");
+    assert_null(dt_program_did_you_mean("momentum", names));
 }
 
 static void parts_are_found_beside_the_program(void **state)
@@ -286,7 +288,7 @@ static void parts_are_found_beside_the_program(void **state)
     exe[n] = '\0';
     for (int up = 0; up < 2; up++)
         *strrchr(exe, '/') = '\0';
-    char *part = dt_installed_path("share/dt"), *expected = dt_format("%s/share/dt", exe);
+    char *part = dt_program_installed_path("share/dt"), *expected = dt_asprintf("%s/share/dt", exe);
     assert_string_equal(part, expected);
     free(part);
     free(expected);
@@ -295,24 +297,24 @@ static void parts_are_found_beside_the_program(void **state)
 static void durations_are_readable(void **state)
 {
     (void)state;
-    char text[DT_DURATION];
-    assert_string_equal(dt_duration(1.54, text), "1.5 s");
-    assert_string_equal(dt_duration(59.97, text), "1 min 00 s");
-    assert_string_equal(dt_duration(125, text), "2 min 05 s");
-    assert_string_equal(dt_duration(12000, text), "3 h 20 min");
+    char text[DT_CLOCK_DURATION];
+    assert_string_equal(dt_clock_duration(1.54, text), "1.5 s");
+    assert_string_equal(dt_clock_duration(59.97, text), "1 min 00 s");
+    assert_string_equal(dt_clock_duration(125, text), "2 min 05 s");
+    assert_string_equal(dt_clock_duration(12000, text), "3 h 20 min");
 }
 
 static void bytes_have_the_unit_that_fits(void **state)
 {
     (void)state;
-    char text[DT_BYTES];
-    assert_string_equal(dt_bytes(0, text), "0 bytes");
-    assert_string_equal(dt_bytes(1023, text), "1023 bytes");
-    assert_string_equal(dt_bytes(1536, text), "1.50 KiB");
-    assert_string_equal(dt_bytes(1024 * 1024 - 1, text), "1.00 MiB");
-    assert_string_equal(dt_bytes(345.6 * 1024 * 1024, text), "345.6 MiB");
-    assert_string_equal(dt_bytes(3.25 * (1 << 30), text), "3.25 GiB");
-    assert_string_equal(dt_bytes(1e18, text), "909494.7 TiB");
+    char text[DT_PROGRESS_BYTES];
+    assert_string_equal(dt_progress_bytes(0, text), "0 bytes");
+    assert_string_equal(dt_progress_bytes(1023, text), "1023 bytes");
+    assert_string_equal(dt_progress_bytes(1536, text), "1.50 KiB");
+    assert_string_equal(dt_progress_bytes(1024 * 1024 - 1, text), "1.00 MiB");
+    assert_string_equal(dt_progress_bytes(345.6 * 1024 * 1024, text), "345.6 MiB");
+    assert_string_equal(dt_progress_bytes(3.25 * (1 << 30), text), "3.25 GiB");
+    assert_string_equal(dt_progress_bytes(1e18, text), "909494.7 TiB");
 }
 
 int main(void)

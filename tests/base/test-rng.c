@@ -25,7 +25,7 @@ static void permutation_is_a_bijection(void **state)
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         char *seen = calloc(sizes[k], 1);
         for (uint64_t i = 0; i < sizes[k]; i++) {
-            uint64_t j = dt_permute(42, sizes[k], i);
+            uint64_t j = dt_rng_permute(42, sizes[k], i);
             assert_true(j < sizes[k]);
             assert_false(seen[j]);
             seen[j] = 1;
@@ -39,7 +39,7 @@ static void permutation_depends_on_its_key(void **state)
     (void)state;
     int equal = 0;
     for (uint64_t i = 0; i < 1000; i++)
-        equal += dt_permute(1, 1000, i) == dt_permute(2, 1000, i);
+        equal += dt_rng_permute(1, 1000, i) == dt_rng_permute(2, 1000, i);
     assert_true(equal < 20);
 }
 
@@ -50,7 +50,7 @@ static void normals_have_mean_zero_and_variance_one(void **state)
     const int n = 100000;
     for (int i = 0; i < n; i++) {
         double pair[2];
-        dt_normal_pair(dt_random(7, 0, (uint64_t)i), pair);
+        dt_rng_normal_pair(dt_random(7, 0, (uint64_t)i), pair);
         sum += pair[0] + pair[1];
         squares += pair[0] * pair[0] + pair[1] * pair[1];
     }

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/path.h"
 #include "formats/tensor-file.h"
 #include "optim/learning-rate.h"
 #include "train/rank-run.h"
@@ -28,7 +29,7 @@ static struct dt_settings settings_of(enum dt_compress compress)
 static void check_resume(const struct dt_settings *s, long most, const char *file)
 {
     char *run = dt_path_join(scratch, "stopped");
-    assert_int_equal(dt_remove_tree(run, &err), 0);
+    assert_int_equal(dt_file_remove_tree(run, &err), 0);
     struct job straight = run_anew(2, s);
     uint64_t expected = hash_of_file("anew", file);
     run_job(2, s, "stopped", most);
@@ -52,13 +53,14 @@ static void a_run_goes_on_to_the_same_bits(void **state)
 }
 
 /* What a replica of the checkpoint owed of a tensor. */
-static float *read_owed(const struct dt_store *s, const char *tensor, long replica, int64_t count)
+static float *read_owed(const struct dt_train_state *s, const char *tensor, long dp_rank,
+                        int64_t count)
 {
     struct dt_tensor_file file;
     int tensors, at = 0;
     char *path = dt_path_join(scratch, "owed/latest/trainer/errors.safetensors");
-    char *name = dt_format("%s.error.%ld", tensor, replica);
-    struct dt_named_tensor *list = dt_state_tensors(s, DT_PART_FEEDBACK, 5, &tensors);
+    char *name = dt_asprintf("%s.error.%ld", tensor, dp_rank);
+    struct dt_named_tensor *list = dt_snapshot_tensors(s, DT_SNAPSHOT_ERROR_FEEDBACK, 5, &tensors);
     float *values = dt_alloc((size_t)count, sizeof *values);
     struct dt_error error;
     while (at < tensors && strcmp(list[at].name, name) != 0)
@@ -106,7 +108,7 @@ static void other_replicas_owe_the_same_sum(void **state)
         struct job job = {.name = "owed",
                           .settings = settings_of(i ? DT_COMPRESS_POWERSGD : DT_COMPRESS_TOPK)};
         char *run = dt_path_join(scratch, "owed");
-        assert_int_equal(dt_remove_tree(run, &err), 0);
+        assert_int_equal(dt_file_remove_tree(run, &err), 0);
         run_job(5, &job.settings, "owed", 3);
         run_ranks(2, check_owed, &job);
         free(run);
@@ -151,7 +153,7 @@ static void what_is_owed_is_scaled_as_gradients_are(void **state)
     (void)state;
     struct dt_settings s = settings_of(DT_COMPRESS_TOPK);
     size_t count, other, owing = 0;
-    s.training.precision = DT_F16;
+    s.training.precision = DT_DTYPE_F16;
     s.training.schedule = DT_LR_SCHEDULE_CONSTANT;
     s.training.warmup_steps = 1;
     setenv("DT_DEBUG_POISON", "2", 1);

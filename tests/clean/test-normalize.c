@@ -35,36 +35,37 @@ static void assert_normal(enum dt_normal_form form, const char *text, const char
 static void text_in_the_form_is_left_alone(void **state)
 {
     (void)state;
-    const enum dt_normal_form forms[] = {DT_NORMALIZE_NONE, DT_NORMALIZE_NFC, DT_NORMALIZE_NFKC};
+    const enum dt_normal_form forms[] = {DT_NORMAL_FORM_NONE, DT_NORMAL_FORM_NFC,
+                                         DT_NORMAL_FORM_NFKC};
     for (int i = 0; i < 3; i++) {
         assert_normal(forms[i], "", NULL);
         assert_normal(forms[i], "plain", NULL);
         assert_normal(forms[i], "caf\xc3\xa9 \xe4\xbd\xa0\xe5\xa5\xbd \xe2\x80\x99", NULL);
     }
-    assert_normal(DT_NORMALIZE_NONE, "e\xcc\x81", NULL);
+    assert_normal(DT_NORMAL_FORM_NONE, "e\xcc\x81", NULL);
 }
 
 static void nfc_composes_over_the_border_of_a_stretch(void **state)
 {
     (void)state;
-    assert_normal(DT_NORMALIZE_NFC, "e\xcc\x81", "\xc3\xa9");
-    assert_normal(DT_NORMALIZE_NFC, "cafe\xcc\x81s e\xcc\x81t", "caf\xc3\xa9s \xc3\xa9t");
-    assert_normal(DT_NORMALIZE_NFC, "\xc3\xa2\xcc\xa3!", "\xe1\xba\xad!"); /* with reordering */
-    assert_normal(DT_NORMALIZE_NFC, "\xe1\x84\x80\xe1\x85\xa1\xe1\x86\xa8", "\xea\xb0\x81");
-    assert_normal(DT_NORMALIZE_NFC, "\xe2\x84\xab", "\xc3\x85"); /* the Angstrom sign */
-    assert_normal(DT_NORMALIZE_NFC, "\xef\xac\x81", NULL);       /* a ligature is canonical */
+    assert_normal(DT_NORMAL_FORM_NFC, "e\xcc\x81", "\xc3\xa9");
+    assert_normal(DT_NORMAL_FORM_NFC, "cafe\xcc\x81s e\xcc\x81t", "caf\xc3\xa9s \xc3\xa9t");
+    assert_normal(DT_NORMAL_FORM_NFC, "\xc3\xa2\xcc\xa3!", "\xe1\xba\xad!"); /* with reordering */
+    assert_normal(DT_NORMAL_FORM_NFC, "\xe1\x84\x80\xe1\x85\xa1\xe1\x86\xa8", "\xea\xb0\x81");
+    assert_normal(DT_NORMAL_FORM_NFC, "\xe2\x84\xab", "\xc3\x85"); /* the Angstrom sign */
+    assert_normal(DT_NORMAL_FORM_NFC, "\xef\xac\x81", NULL);       /* a ligature is canonical */
 }
 
 static void nfkc_replaces_compatibility_characters(void **state)
 {
     (void)state;
-    assert_normal(DT_NORMALIZE_NFKC, "\xef\xac\x81x", "fix");
-    assert_normal(DT_NORMALIZE_NFKC, "m\xc2\xb2", "m2");
-    assert_normal(DT_NORMALIZE_NFKC,
+    assert_normal(DT_NORMAL_FORM_NFKC, "\xef\xac\x81x", "fix");
+    assert_normal(DT_NORMAL_FORM_NFKC, "m\xc2\xb2", "m2");
+    assert_normal(DT_NORMAL_FORM_NFKC,
                   "a\xc2\xa0"
                   "b",
                   "a b");
-    assert_normal(DT_NORMALIZE_NFKC, "\xef\xbc\xa1\xcc\x8a", "\xc3\x85");
+    assert_normal(DT_NORMAL_FORM_NFKC, "\xef\xbc\xa1\xcc\x8a", "\xc3\x85");
 }
 
 /* The whole by stretches must equal what utf8proc makes of it at once. */
@@ -88,7 +89,7 @@ static void random_text_is_as_utf8proc_makes_it(void **state)
         bool compatible = trial & 1;
         utf8proc_uint8_t *whole = compatible ? utf8proc_NFKC(text) : utf8proc_NFC(text);
         bool is_normal = strcmp((char *)whole, (char *)text) == 0;
-        assert_normal(compatible ? DT_NORMALIZE_NFKC : DT_NORMALIZE_NFC, (char *)text,
+        assert_normal(compatible ? DT_NORMAL_FORM_NFKC : DT_NORMAL_FORM_NFC, (char *)text,
                       is_normal ? NULL : (char *)whole);
         free(whole);
     }
@@ -104,7 +105,7 @@ static void a_million_marks_in_the_wrong_order_take_no_time(void **state)
     for (size_t i = 0; i < pairs; i++)
         dt_buffer_add_string(&text, "\xcc\x80\xcc\xa3"); /* above (230), then below (220) */
     clock_t start = clock();                             /* other work does not count */
-    assert_true(dt_normalize(DT_NORMALIZE_NFC, text.data, text.size, &scratch, &out));
+    assert_true(dt_normalize(DT_NORMAL_FORM_NFC, text.data, text.size, &scratch, &out));
     assert_true(clock() - start < 60 * CLOCKS_PER_SEC);
     assert_int_equal(out.size, text.size);
     assert_memory_equal(out.data + 1, "\xcc\xa3\xcc\xa3", 4);

@@ -18,7 +18,7 @@ static void apply(const struct dt_clean_options *options, struct dt_document *do
     struct dt_error err;
     int count;
     all.max_masked = UINT64_MAX;
-    assert_int_equal(dt_rules_select(&all, rules, &count, &err), 0);
+    assert_int_equal(dt_rule_select(&all, rules, &count, &err), 0);
     *dropped_by = NULL;
     *amount = 0;
     dt_rule_start(&scratch);
@@ -91,7 +91,7 @@ static void lengths_are_code_points_after_cleaning(void **state)
 {
     (void)state;
     const struct dt_clean_options options = {
-        .space = DT_SPACE_TRIM, .form = DT_NORMALIZE_NFC, .min_chars = 2, .max_chars = 3};
+        .space = DT_SPACE_TRIM, .form = DT_NORMAL_FORM_NFC, .min_chars = 2, .max_chars = 3};
     assert_dropped(&options, "", "min-chars", 0);
     assert_dropped(&options, "  e\xcc\x81  ", "min-chars", 1);
     assert_kept(&options, "\xc3\xa9\xc3\xa9", "\xc3\xa9\xc3\xa9", 0);
@@ -129,7 +129,8 @@ static void a_clean_text_stays_as_it_is(void **state)
 static void empty_documents_survive_every_rule(void **state)
 {
     (void)state;
-    const struct dt_clean_options options = {.space = DT_SPACE_SQUEEZE, .form = DT_NORMALIZE_NFKC};
+    const struct dt_clean_options options = {.space = DT_SPACE_SQUEEZE,
+                                             .form = DT_NORMAL_FORM_NFKC};
     struct dt_document document = DT_DOCUMENT_EMPTY; /* its text has no memory at all */
     const char *dropped_by;
     uint64_t amount;

@@ -11,10 +11,10 @@ static void assert_tidied(enum dt_space policy, const char *text, const char *ex
     char work[128];
     size_t size = strlen(text);
     memcpy(work, text, size);
-    size = dt_tidy_space(work, size, policy);
+    size = dt_whitespace_tidy(work, size, policy);
     assert_int_equal(size, strlen(expected));
     assert_memory_equal(work, expected, size);
-    assert_int_equal(dt_tidy_space(work, size, policy), size); /* nothing is left to do */
+    assert_int_equal(dt_whitespace_tidy(work, size, policy), size); /* nothing is left to do */
 }
 
 static void keep_changes_nothing(void **state)

@@ -38,7 +38,7 @@ struct rank {
 static void *meet(void *argument)
 {
     struct rank *r = argument;
-    r->rc = dt_meet(&r->how, r->number, r->size, r->channels, &r->err);
+    r->rc = dt_rendezvous_join(&r->how, r->number, r->size, r->channels, &r->err);
     r->over = true;
     return NULL;
 }
@@ -97,7 +97,7 @@ static inline void check_connections(struct rank *ranks, int size)
 {
     for (int i = 0; i < size; i++)
         for (int j = 0; j < size; j++) {
-            struct dt_frame frame = dt_frame_of(j, &i, sizeof i);
+            struct dt_channel_frame frame = dt_channel_frame_of(j, &i, sizeof i);
             if (i == j)
                 assert_null(ranks[i].channels[j]);
             else
@@ -134,7 +134,7 @@ static inline int stranger(const struct sockaddr_in *to)
 static inline int make_path(void **state)
 {
     int rc = make_scratch(state);
-    where = dt_format("%s/meet", scratch);
+    where = dt_asprintf("%s/meet", scratch);
     return rc;
 }
 

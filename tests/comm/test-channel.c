@@ -65,7 +65,7 @@ static const char *payload(void)
 /* What the first end sends for one message. */
 static void send_one(struct line *l, char wire[WHOLE])
 {
-    struct dt_frame frame = dt_frame_of(TAG, payload(), BYTES);
+    struct dt_channel_frame frame = dt_channel_frame_of(TAG, payload(), BYTES);
     assert_int_equal(dt_channel_send(l->ends[0], &frame), 1);
     assert_int_equal(recv(l->wires[0], wire, WHOLE, 0), WHOLE);
 }

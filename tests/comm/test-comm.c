@@ -5,7 +5,7 @@
 #include <semaphore.h>
 #include <unistd.h>
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "base/rng.h"
 #include "comm/comm-internal.h"
 #include "threads.h"
@@ -18,7 +18,7 @@ static void leaf_values(int64_t leaf, float *values)
 {
     for (int i = 0; i < FLOATS; i++) {
         double pair[2];
-        dt_normal_pair(dt_random(9, (uint64_t)leaf, (uint64_t)i), pair);
+        dt_rng_normal_pair(dt_random(9, (uint64_t)leaf, (uint64_t)i), pair);
         values[i] = (float)(pair[0] * exp(3 * pair[1]));
     }
 }
@@ -387,12 +387,12 @@ static void compute_while_it_comes(struct dt_comm *world, void *context)
             dt_comm_await(world, dt_comm_send(world, 0, 1, &value, sizeof value), &err), 0);
         return;
     }
-    double start = dt_now();
+    double start = dt_clock_now();
     long before = tests_of(world);
     struct dt_message *m = dt_comm_receive(world, 1, 1, &value, sizeof value);
     nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     long tests = tests_of(world) - before;
-    assert_true((double)tests < 10 + (dt_now() - start) / 1e-3);
+    assert_true((double)tests < 10 + (dt_clock_now() - start) / 1e-3);
     assert_int_equal(dt_comm_barrier(world, &err), 0);
     assert_int_equal(dt_comm_await(world, m, &err), 0);
 }
@@ -512,10 +512,10 @@ static void groups_are_named_by_few_of_their_ranks(void **state)
     const int ranks[] = {0, 2, 4, 6, 8, 10};
     char text[DT_RANKS];
     (void)state;
-    assert_string_equal(dt_name_ranks(ranks, 1, text), "0");
-    assert_string_equal(dt_name_ranks(ranks, 2, text), "0 and 2");
-    assert_string_equal(dt_name_ranks(ranks, 4, text), "0, 2, 4 and 6");
-    assert_string_equal(dt_name_ranks(ranks, 6, text), "0, 2, 4, 6 and 2 more");
+    assert_string_equal(dt_comm_name_ranks(ranks, 1, text), "0");
+    assert_string_equal(dt_comm_name_ranks(ranks, 2, text), "0 and 2");
+    assert_string_equal(dt_comm_name_ranks(ranks, 4, text), "0, 2, 4 and 6");
+    assert_string_equal(dt_comm_name_ranks(ranks, 6, text), "0, 2, 4, 6 and 2 more");
 }
 
 static void what_does_not_fit_or_does_not_come_is_an_error(void **state)

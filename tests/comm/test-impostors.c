@@ -4,7 +4,7 @@
 
 #include <fcntl.h>
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "comm/handshake.h"
 #include "comm/interface.h"
 
@@ -133,7 +133,7 @@ static int begin_through(struct rank *ranks, struct sockaddr_in *to, char **othe
     begin(&ranks[0], 0, 2, UNHURRIED);
     *to = first_rank();
     assert_int_equal(dt_notice_read(where, &notice, &err), 0);
-    *other = dt_format("%s-other", where);
+    *other = dt_asprintf("%s-other", where);
     write_notice(*other, notice.key, &at);
     char *own = where;
     where = *other;
@@ -205,7 +205,7 @@ static void a_bit_that_is_flipped_ends_the_meeting(void **state)
     end_with(&ranks[1], DT_EIO,
              "a message from rank 0 fails authentication: it was changed, repeated or left out "
              "between the ranks");
-    char *text = dt_format("rank 1 has left before all had met at '%s'", where);
+    char *text = dt_asprintf("rank 1 has left before all had met at '%s'", where);
     end_with(&ranks[0], DT_EIO, text);
     free(text);
     assert_int_equal(unlink(other), 0);
@@ -229,7 +229,7 @@ static void *connect_and_connect(void *argument)
     enum { KEPT = 400 };
     struct flood *f = argument;
     int kept[KEPT];
-    double start = dt_now();
+    double start = dt_clock_now();
     for (int i = 0; i < KEPT; i++)
         kept[i] = -1;
     for (; !f->enough && f->count < FLOOD; f->count++) {
@@ -239,7 +239,7 @@ static void *connect_and_connect(void *argument)
         *s = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
         if (connect(*s, (struct sockaddr *)&f->to, sizeof f->to) < 0 && errno != EINPROGRESS)
             break; /* nobody listens any more */
-        while (!f->enough && dt_now() < start + f->count / 3000.0)
+        while (!f->enough && dt_clock_now() < start + f->count / 3000.0)
             usleep(300);
     }
     for (int i = 0; i < KEPT; i++)

@@ -27,10 +27,12 @@ static void those_who_are_missing_are_named(void **state)
 {
     struct rank first, second;
     (void)state;
-    char *most = dt_format("ranks have not met at '%s' within 0 s: ranks 1, 2, 3, 4 and 2 more of "
-                           "7 are missing",
-                           where);
-    char *none = dt_format("ranks have not met at '%s' within 0 s: rank 0 of 3 is missing", where);
+    char *most =
+        dt_asprintf("ranks have not met at '%s' within 0 s: ranks 1, 2, 3, 4 and 2 more of "
+                    "7 are missing",
+                    where);
+    char *none =
+        dt_asprintf("ranks have not met at '%s' within 0 s: rank 0 of 3 is missing", where);
     begin(&first, 0, 7, 0.1);
     end_with(&first, DT_ESTALLED, most);
     begin(&second, 1, 3, 0.1);
@@ -47,8 +49,8 @@ static void the_first_says_to_all_who_is_missing(void **state)
     struct rank first, second;
     (void)state;
     for (double patience = 0.25;; patience *= 2) {
-        char *text = dt_format("ranks have not met at '%s' within %.0f s: rank 2 of 3 is missing",
-                               where, UNHURRIED);
+        char *text = dt_asprintf("ranks have not met at '%s' within %.0f s: rank 2 of 3 is missing",
+                                 where, UNHURRIED);
         begin(&second, 1, 3, patience);
         begin(&first, 0, 3, UNHURRIED);
         end(&second);
@@ -71,9 +73,9 @@ static void numbers_of_ranks_that_differ_end_the_meeting(void **state)
     (void)state;
     begin(&ranks[0], 0, 3, UNHURRIED);
     begin(&ranks[1], 1, 2, UNHURRIED);
-    char *text = dt_format("ranks that meet at '%s' are told different numbers of ranks: rank 0 "
-                           "of 3, and rank 1 of 2",
-                           where);
+    char *text = dt_asprintf("ranks that meet at '%s' are told different numbers of ranks: rank 0 "
+                             "of 3, and rank 1 of 2",
+                             where);
     for (int r = 0; r < 2; r++)
         end_with(&ranks[r], DT_EINVALID, text);
     free(text);
@@ -86,9 +88,9 @@ static void ranks_of_two_jobs_end_the_meeting(void **state)
     (void)state;
     begin_in("run-a", &ranks[0], 0, 2, UNHURRIED);
     begin_in("run-b", &ranks[1], 1, 2, UNHURRIED);
-    char *text = dt_format("two jobs meet at '%s': rank 0 is of one, rank 1 of another (--output "
-                           "and Slurm's numbers tell them apart)",
-                           where);
+    char *text = dt_asprintf("two jobs meet at '%s': rank 0 is of one, rank 1 of another (--output "
+                             "and Slurm's numbers tell them apart)",
+                             where);
     for (int r = 0; r < 2; r++)
         end_with(&ranks[r], DT_EINVALID, text);
     free(text);
@@ -104,9 +106,9 @@ static void ranks_of_two_jobs_end_the_meeting(void **state)
 static void meet_twice(int number)
 {
     struct rank ranks[3];
-    char *text = dt_format("two processes that meet at '%s' are rank %d of 3: they have one "
-                           "number, or two jobs one path",
-                           where, number);
+    char *text = dt_asprintf("two processes that meet at '%s' are rank %d of 3: they have one "
+                             "number, or two jobs one path",
+                             where, number);
     begin(&ranks[0], 0, 3, UNHURRIED);
     begin(&ranks[1], 1, 3, UNHURRIED);
     begin(&ranks[2], number, 3, UNHURRIED);
@@ -150,7 +152,7 @@ static void one_that_leaves_ends_the_meeting(void **state)
     (void)state;
     begin(&first, 0, 3, UNHURRIED);
     come_and_go(1, &first);
-    char *text = dt_format("rank 1 has left before all had met at '%s'", where);
+    char *text = dt_asprintf("rank 1 has left before all had met at '%s'", where);
     end_with(&first, DT_EIO, text);
     free(text);
     nothing_is_left();
@@ -163,9 +165,10 @@ static void a_first_that_has_gone_is_told_of(void **state)
     (void)state;
     begin(&second, 1, 3, UNHURRIED);
     come_and_go(0, &second);
-    char *text = dt_format("rank 0 has ended the meeting at '%s' without this one: it has left, or "
-                           "another process is rank 1",
-                           where);
+    char *text =
+        dt_asprintf("rank 0 has ended the meeting at '%s' without this one: it has left, or "
+                    "another process is rank 1",
+                    where);
     end_with(&second, DT_EIO, text);
     free(text);
     nothing_is_left();
@@ -178,7 +181,7 @@ static void a_file_that_another_program_has_locked_is_told_of(void **state)
     (void)state;
     assert_int_equal(flock(file, LOCK_EX), 0);
     char *text =
-        dt_format("ranks cannot meet at '%s': another program has had the file for 0 s", where);
+        dt_asprintf("ranks cannot meet at '%s': another program has had the file for 0 s", where);
     begin(&first, 0, 2, 0.1);
     end_with(&first, DT_ESTALLED, text);
     free(text);
@@ -241,7 +244,7 @@ static void a_file_that_was_left_does_no_harm(void **state)
     assert_int_equal(bind(listener, (struct sockaddr *)&any, sizeof any), 0);
     assert_int_equal(listen(listener, 1), 0);
     assert_int_equal(getsockname(listener, (struct sockaddr *)&any, &length), 0);
-    char *left = dt_format("dt-meeting %064x %u 127.0.0.1\n", 0x7b, ntohs(any.sin_port));
+    char *left = dt_asprintf("dt-meeting %064x %u 127.0.0.1\n", 0x7b, ntohs(any.sin_port));
     assert_int_equal(dt_file_write(where, left, strlen(left), &err), 0);
     assert_int_equal(chmod(where, 0600), 0);
     begin(&ranks[1], 1, 2, UNHURRIED);
@@ -261,7 +264,7 @@ static void a_file_that_was_left_does_no_harm(void **state)
 static void cannot_meet(int rc, const char *why)
 {
     struct rank ranks[2];
-    char *text = dt_format("ranks cannot meet at '%s': %s", where, why);
+    char *text = dt_asprintf("ranks cannot meet at '%s': %s", where, why);
     for (int r = 0; r < 2; r++) {
         begin(&ranks[r], r, 2, UNHURRIED);
         end_with(&ranks[r], rc, text);
@@ -287,8 +290,8 @@ static void other_files_stay_as_they_are(void **state)
     assert_int_equal(mkdir(where, 0700), 0);
     cannot_meet(DT_EFORMAT, "it is another kind of file");
     assert_int_equal(rmdir(where), 0);
-    where = dt_format("%s/no/meet", scratch);
-    char *why = dt_format("there is no folder '%s/no/'", scratch);
+    where = dt_asprintf("%s/no/meet", scratch);
+    char *why = dt_asprintf("there is no folder '%s/no/'", scratch);
     cannot_meet(DT_EMISSING, why);
     free(why);
     free(where);
@@ -299,14 +302,14 @@ static void other_files_stay_as_they_are(void **state)
 /* Of all but root's, whom nothing stops. */
 static void a_folder_that_is_closed_stops_all_at_once(void **state)
 {
-    char *path = where, *closed = dt_format("%s/closed", scratch);
+    char *path = where, *closed = dt_asprintf("%s/closed", scratch);
     const uid_t own = geteuid(), nobody = 65534;
     const struct dt_crypto *crypto;
     struct dt_error err;
     (void)state;
     assert_int_equal(mkdir(closed, 0555), 0);
     assert_int_equal(chmod(scratch, 0755), 0);
-    where = dt_format("%s/meet", closed);
+    where = dt_asprintf("%s/meet", closed);
     bool barred = seteuid(own ? own : nobody) == 0 &&
                   faccessat(AT_FDCWD, closed, X_OK, AT_EACCESS) == 0 &&
                   dt_crypto_load(&crypto, &err) == 0;
@@ -329,13 +332,14 @@ static void a_full_disk_stops_all_at_once(void **state)
 {
     struct rank waiting;
     struct dt_error err;
-    char *path = where, *disk = dt_format("%s/disk", scratch), *rest = dt_format("%s/rest", disk);
+    char *path = where, *disk = dt_asprintf("%s/disk", scratch),
+         *rest = dt_asprintf("%s/rest", disk);
     static const char data[1 << 16];
     (void)state;
     assert_int_equal(mkdir(disk, 0700), 0);
     bool mounted = mount("tmpfs", disk, "tmpfs", 0, "size=64k") == 0;
-    where = dt_format("%s/meet", disk);
-    char *text = dt_format("ranks cannot meet at '%s': No space left on device", where);
+    where = dt_asprintf("%s/meet", disk);
+    char *text = dt_asprintf("ranks cannot meet at '%s': No space left on device", where);
     if (mounted) {
         begin(&waiting, 1, 2, UNHURRIED);
         assert_int_equal(dt_file_write(rest, data, sizeof data, &err), 0);

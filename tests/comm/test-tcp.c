@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/path.h"
 #include "comm/tcp.h"
 
 #define TAGS  2

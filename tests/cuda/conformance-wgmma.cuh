@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(WORDS, 1)
         int row = i / DT_MATRIX_COLUMNS % BOX_ROWS, column = i % DT_MATRIX_COLUMNS;
         unsigned char *matrix = memory + WRITTEN + i / (BOX_ROWS * DT_MATRIX_COLUMNS) * BOX_BYTES;
         ((uint16_t *)dt_chunk<64>(matrix, row, column / 8))[column % 8] =
-            (uint16_t)(dt_pack<DT_BF16>(conformance_number(i), 0) & 0xffff);
+            (uint16_t)(dt_pack<DT_DTYPE_BF16>(conformance_number(i), 0) & 0xffff);
     }
     if (thread == 0)
         dt_barrier_begin(barrier, 1);
@@ -66,20 +66,20 @@ __global__ void __launch_bounds__(WORDS, 1)
     for (int i = 0; i < 64; i++)
         sums[i / 4][i % 4] = (float)(i + 64 * thread % 1024);
     for (int i = 0; i < 8; i++)
-        held[i / 4][i % 4] = dt_pack<DT_BF16>(conformance_number(16 * thread + 2 * i),
-                                              conformance_number(16 * thread + 2 * i + 1));
+        held[i / 4][i % 4] = dt_pack<DT_DTYPE_BF16>(conformance_number(16 * thread + 2 * i),
+                                                    conformance_number(16 * thread + 2 * i + 1));
     uint64_t a = dt_matrix(memory, 0), b = dt_matrix(memory + BOX_BYTES, 0);
     uint64_t v = dt_matrix(memory + WRITTEN, BOX_BYTES);
     dt_pin(sums), dt_pin(held);
     dt_begin_products();
-    dt_multiply_rows_async<DT_BF16, false>(rows, a, b);
+    dt_multiply_rows_async<DT_DTYPE_BF16, false>(rows, a, b);
     for (int i = 1; i < 4; i++)
-        dt_multiply_rows_async<DT_BF16, true>(rows, dt_further_matrix(a, 32 * i),
-                                              dt_further_matrix(b, 32 * i));
+        dt_multiply_rows_async<DT_DTYPE_BF16, true>(rows, dt_further_matrix(a, 32 * i),
+                                                    dt_further_matrix(b, 32 * i));
     dt_commit_products();
     dt_begin_products();
-    dt_add_rows_async<DT_BF16>(sums, held[0], v);
-    dt_add_rows_async<DT_BF16>(sums, held[1], dt_further_matrix(v, 16 * 128));
+    dt_add_rows_async<DT_DTYPE_BF16>(sums, held[0], v);
+    dt_add_rows_async<DT_DTYPE_BF16>(sums, held[1], dt_further_matrix(v, 16 * 128));
     dt_commit_products();
     dt_wait_products<0>();
     dt_pin(rows), dt_pin(sums);

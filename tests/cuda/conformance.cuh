@@ -66,10 +66,10 @@ static __device__ __forceinline__ void conformance_conversion(uint32_t *words, i
     float x = (1.0f + (float)lane / 4096) * (lane % 2 ? -1.0f : 1.0f);
     float tiny = (float)(lane + 1) * 1.4901161193847656e-8f; /* quarters of fp16's least */
     float large = 65488.0f + 2.0f * (float)lane;             /* about fp16's largest */
-    words[REGISTERS * lane] = dt_pack<DT_BF16>(x, 1.0f + (float)lane / 512);
-    words[REGISTERS * lane + 1] = dt_pack<DT_F16>(x, 1.0f + (float)lane / 8192);
-    words[REGISTERS * lane + 2] = dt_pack<DT_F16>(tiny, large);
-    words[REGISTERS * lane + 3] = dt_pack<DT_BF16>(dt_exp2(-INFINITY), dt_exp2(0.0f));
+    words[REGISTERS * lane] = dt_pack<DT_DTYPE_BF16>(x, 1.0f + (float)lane / 512);
+    words[REGISTERS * lane + 1] = dt_pack<DT_DTYPE_F16>(x, 1.0f + (float)lane / 8192);
+    words[REGISTERS * lane + 2] = dt_pack<DT_DTYPE_F16>(tiny, large);
+    words[REGISTERS * lane + 3] = dt_pack<DT_DTYPE_BF16>(dt_exp2(-INFINITY), dt_exp2(0.0f));
 }
 
 /* words: TMA x WORDS; source: 2 WORDS words to copy. One warp. */
@@ -89,8 +89,8 @@ __global__ void conformance_kernel(uint32_t *words, const uint32_t *source)
     dt_load_transposed(got, tile + REGISTERS * (31 - lane));
     for (int i = 0; i < 4; i++)
         words[LDMATRIX_TRANS * WORDS + REGISTERS * lane + i] = got[i];
-    conformance_product<DT_BF16>(words + MMA_BF16 * WORDS, lane);
-    conformance_product<DT_F16>(words + MMA_F16 * WORDS, lane);
+    conformance_product<DT_DTYPE_BF16>(words + MMA_BF16 * WORDS, lane);
+    conformance_product<DT_DTYPE_F16>(words + MMA_F16 * WORDS, lane);
     __syncthreads();
     /* Two groups: of the second, which may still be on its way, nothing is read at first. */
     if (lane % 2 == 0)

@@ -39,7 +39,7 @@ template <mistake MISTAKE> __global__ void multiply(float *y, CUtensorMap tensor
     DT_DYNAMIC_SHARED(unsigned char, memory);
     uint64_t *barrier = (uint64_t *)(memory + 2 * MATRIX);
     float sums[8][4], more[8][4] = {};
-    uint32_t ones = dt_pack<DT_BF16>(1, 1), held[1][4] = {{ones, ones, ones, ones}};
+    uint32_t ones = dt_pack<DT_DTYPE_BF16>(1, 1), held[1][4] = {{ones, ones, ones, ones}};
     if (threadIdx.x == 0)
         dt_barrier_begin(barrier, 1);
     if (MISTAKE == SHOWN_TOO_SOON && threadIdx.x == 0)
@@ -65,8 +65,8 @@ template <mistake MISTAKE> __global__ void multiply(float *y, CUtensorMap tensor
         b ^= (uint64_t)1 << 62;
     if (MISTAKE != NO_FENCE)
         dt_begin_products();
-    dt_multiply_rows_async<DT_BF16, false>(sums, a, b);
-    dt_add_rows_async<DT_BF16>(more, held[0], b);
+    dt_multiply_rows_async<DT_DTYPE_BF16, false>(sums, a, b);
+    dt_add_rows_async<DT_DTYPE_BF16>(more, held[0], b);
     dt_commit_products();
     if (MISTAKE == READ_EARLY)
         y[threadIdx.x] = sums[0][0];

@@ -6,7 +6,7 @@ static struct dt_device *gpu; /* dev is the cpu */
 
 static double tolerance_of(enum dt_dtype dtype)
 {
-    return dtype == DT_F32 ? 1e-5 : dtype == DT_BF16 ? 1e-2 : 2e-3;
+    return dtype == DT_DTYPE_F32 ? 1e-5 : dtype == DT_DTYPE_BF16 ? 1e-2 : 2e-3;
 }
 
 /* max |got - want| against the largest |want|. */
@@ -72,9 +72,9 @@ static void check(const struct shape *shape)
 
     struct attention c = l;
     c.y = cpu[0], c.lse = cpu[1], c.dqkv = cpu[2];
-    c.dq = dt_columns(&c.dqkv, 0, l.dq.columns);
-    c.dk = dt_columns(&c.dqkv, l.dq.columns, l.dk.columns);
-    c.dv = dt_columns(&c.dqkv, l.dq.columns + l.dk.columns, l.dv.columns);
+    c.dq = dt_tensor_columns(&c.dqkv, 0, l.dq.columns);
+    c.dk = dt_tensor_columns(&c.dqkv, l.dq.columns, l.dk.columns);
+    c.dv = dt_tensor_columns(&c.dqkv, l.dq.columns + l.dk.columns, l.dv.columns);
     run_attention(dev, &c);
     double *y = numbers_of(&c.y), *lse = numbers_of(&c.lse), *dqkv = numbers_of(&c.dqkv);
     assert_close(&l.y, y, "y", "the cpu engine");
@@ -90,8 +90,8 @@ static void check(const struct shape *shape)
 static void a_few_tiles_match_the_reference(void **unused)
 {
     (void)unused;
-    check(&(struct shape){1, 2, 1, 150, 64, .dtype = DT_BF16});
-    check(&(struct shape){1, 1, 1, 68, 128, .rate = 0.2f, .dtype = DT_F16});
+    check(&(struct shape){1, 2, 1, 150, 64, .dtype = DT_DTYPE_BF16});
+    check(&(struct shape){1, 1, 1, 68, 128, .rate = 0.2f, .dtype = DT_DTYPE_F16});
     check(&(struct shape){1, 2, 1, 70, 8, .rate = 0.2f});
 }
 
@@ -99,28 +99,28 @@ static void a_few_tiles_match_the_reference(void **unused)
 static void a_ring_of_tiles_matches_the_reference(void **unused)
 {
     (void)unused;
-    check(&(struct shape){1, 2, 1, 400, 64, .dtype = DT_BF16});
-    check(&(struct shape){1, 1, 1, 150, 128, .bidirectional = true, .dtype = DT_F16});
+    check(&(struct shape){1, 2, 1, 400, 64, .dtype = DT_DTYPE_BF16});
+    check(&(struct shape){1, 1, 1, 150, 128, .bidirectional = true, .dtype = DT_DTYPE_F16});
 }
 
 /* Heads of 64 and 128 channels, and those that are made as long by zeros. */
 static void tensor_cores_match_the_reference(void **unused)
 {
     (void)unused;
-    check(&(struct shape){2, 2, 2, 200, 64, .dtype = DT_BF16});
-    check(&(struct shape){1, 2, 2, 129, 64, .bidirectional = true, .dtype = DT_F16});
-    check(&(struct shape){1, 2, 2, 131, 128, .dtype = DT_F16});
-    check(&(struct shape){1, 1, 1, 193, 128, .bidirectional = true, .dtype = DT_BF16});
-    check(&(struct shape){3, 1, 1, 1, 64, .dtype = DT_BF16});
-    check(&(struct shape){1, 2, 2, 65, 40, .dtype = DT_BF16});
-    check(&(struct shape){1, 2, 2, 63, 80, .dtype = DT_F16});
+    check(&(struct shape){2, 2, 2, 200, 64, .dtype = DT_DTYPE_BF16});
+    check(&(struct shape){1, 2, 2, 129, 64, .bidirectional = true, .dtype = DT_DTYPE_F16});
+    check(&(struct shape){1, 2, 2, 131, 128, .dtype = DT_DTYPE_F16});
+    check(&(struct shape){1, 1, 1, 193, 128, .bidirectional = true, .dtype = DT_DTYPE_BF16});
+    check(&(struct shape){3, 1, 1, 1, 64, .dtype = DT_DTYPE_BF16});
+    check(&(struct shape){1, 2, 2, 65, 40, .dtype = DT_DTYPE_BF16});
+    check(&(struct shape){1, 2, 2, 63, 80, .dtype = DT_DTYPE_F16});
 }
 
 static void heads_share_keys(void **unused)
 {
     (void)unused;
-    check(&(struct shape){2, 4, 2, 130, 64, .dtype = DT_BF16});
-    check(&(struct shape){1, 3, 1, 70, 128, .bidirectional = true, .dtype = DT_F16});
+    check(&(struct shape){2, 4, 2, 130, 64, .dtype = DT_DTYPE_BF16});
+    check(&(struct shape){1, 3, 1, 70, 128, .bidirectional = true, .dtype = DT_DTYPE_F16});
     check(&(struct shape){2, 6, 2, 130, 8});
 }
 
@@ -129,19 +129,19 @@ static void queries_see_their_spans_alone(void **unused)
     (void)unused;
     for (int bidirectional = 0; bidirectional < 2; bidirectional++)
         for (int spans = DOCUMENTS; spans <= PADDING; spans++) {
-            check(&(struct shape){2, 2, 1, 210, 64, bidirectional, spans, 0, DT_BF16});
-            check(&(struct shape){1, 1, 1, 141, 128, bidirectional, spans, 0, DT_F16});
-            check(&(struct shape){2, 2, 1, 150, 8, bidirectional, spans, 0, DT_F32});
+            check(&(struct shape){2, 2, 1, 210, 64, bidirectional, spans, 0, DT_DTYPE_BF16});
+            check(&(struct shape){1, 1, 1, 141, 128, bidirectional, spans, 0, DT_DTYPE_F16});
+            check(&(struct shape){2, 2, 1, 150, 8, bidirectional, spans, 0, DT_DTYPE_F32});
         }
 }
 
 static void dropped_weights_are_those_of_the_cpu(void **unused)
 {
     (void)unused;
-    check(&(struct shape){2, 2, 1, 132, 64, .rate = 0.1f, .dtype = DT_BF16});
-    check(&(struct shape){1, 2, 1, 131, 64, .rate = 0.5f, .dtype = DT_F16, .first_head = 3});
-    check(&(struct shape){1, 2, 2, 68, 128, true, DOCUMENTS, 0.25f, DT_BF16});
-    check(&(struct shape){1, 1, 1, 70, 128, .rate = 0.1f, .dtype = DT_F16});
+    check(&(struct shape){2, 2, 1, 132, 64, .rate = 0.1f, .dtype = DT_DTYPE_BF16});
+    check(&(struct shape){1, 2, 1, 131, 64, .rate = 0.5f, .dtype = DT_DTYPE_F16, .first_head = 3});
+    check(&(struct shape){1, 2, 2, 68, 128, true, DOCUMENTS, 0.25f, DT_DTYPE_BF16});
+    check(&(struct shape){1, 1, 1, 70, 128, .rate = 0.1f, .dtype = DT_DTYPE_F16});
     check(&(struct shape){2, 3, 1, 100, 8, .rate = 0.3f, .first_head = 6});
     check(&(struct shape){1, 2, 1, 67, 16, true, PADDING, 0.1f});
 }
@@ -155,8 +155,8 @@ static void any_head_matches_the_reference(void **unused)
     check(&(struct shape){1, 2, 1, 70, 128, .bidirectional = true});
     check(&(struct shape){1, 1, 1, 40, 200});
     check(&(struct shape){1, 1, 1, 33, 256, .rate = 0.2f});
-    check(&(struct shape){1, 2, 2, 66, 33, .dtype = DT_BF16});
-    check(&(struct shape){1, 1, 1, 34, 136, .dtype = DT_F16});
+    check(&(struct shape){1, 2, 2, 66, 33, .dtype = DT_DTYPE_BF16});
+    check(&(struct shape){1, 1, 1, 34, 136, .dtype = DT_DTYPE_F16});
 }
 
 static void shapes_may_be_any(void **unused)
@@ -182,7 +182,7 @@ static void shapes_of_tiles_may_be_any(void **unused)
         check(&(struct shape){1 + dt_rng_below(&rng, 2), kv_heads * (1 + dt_rng_below(&rng, 3)),
                               kv_heads, 1 + dt_rng_below(&rng, i < 4 ? 300 : 130), i % 2 ? 128 : 64,
                               dt_rng_below(&rng, 2), (enum spans)dt_rng_below(&rng, 3), 0,
-                              i / 2 % 2 ? DT_F16 : DT_BF16});
+                              i / 2 % 2 ? DT_DTYPE_F16 : DT_DTYPE_BF16});
     }
 }
 
@@ -191,7 +191,7 @@ static void attention_reads_a_cache(void **unused)
 {
     (void)unused;
     for (int64_t past = 0; past < 220; past += 73)
-        for (int dtype = DT_F32; dtype <= DT_F16; dtype++) {
+        for (int dtype = DT_DTYPE_F32; dtype <= DT_DTYPE_F16; dtype++) {
             const int64_t room = 230, size = 64;
             struct attention l = {.q = random_matrix_of((enum dt_dtype)dtype, 6, 4 * size),
                                   .k = random_matrix_of((enum dt_dtype)dtype, 2 * room, 2 * size),
@@ -207,8 +207,8 @@ static void attention_reads_a_cache(void **unused)
             double *want = dt_alloc((size_t)(l.y.rows * l.y.columns), sizeof *want);
             attention_reference(&l, want);
             for (int64_t b = 0; b < 2; b++) {
-                struct dt_tensor k = dt_rows(&l.k, b * room + past + 3, room - past - 3);
-                struct dt_tensor v = dt_rows(&l.v, b * room + past + 3, room - past - 3);
+                struct dt_tensor k = dt_tensor_rows(&l.k, b * room + past + 3, room - past - 3);
+                struct dt_tensor v = dt_tensor_rows(&l.v, b * room + past + 3, room - past - 3);
                 spoil(&k), spoil(&v);
             }
             spoil(&l.y);
@@ -224,12 +224,12 @@ static void attention_reads_a_cache(void **unused)
 static void keys_that_no_query_sees_are_not_read(void **unused)
 {
     (void)unused;
-    for (int dtype = DT_F32; dtype <= DT_F16; dtype++) {
+    for (int dtype = DT_DTYPE_F32; dtype <= DT_DTYPE_F16; dtype++) {
         struct attention l = make_attention(
             &(struct shape){1, 1, 1, 256, 64, true, DOCUMENTS, 0, (enum dt_dtype)dtype});
         for (int i = 0; i < 256; i++)
             l.begins[i] = i < 128 ? 0 : 128, l.ends[i] = i < 128 ? 128 : 256;
-        struct dt_tensor hidden = dt_rows(&l.qkv, 128, 128);
+        struct dt_tensor hidden = dt_tensor_rows(&l.qkv, 128, 128);
         spoil(&hidden);
         run_gpu(&l);
         for (int64_t i = 0; i < 128; i++)
@@ -244,7 +244,7 @@ static void keys_that_no_query_sees_are_not_read(void **unused)
 static void a_query_may_see_nothing(void **unused)
 {
     (void)unused;
-    for (int dtype = DT_F32; dtype <= DT_F16; dtype++) {
+    for (int dtype = DT_DTYPE_F32; dtype <= DT_DTYPE_F16; dtype++) {
         struct attention l = make_attention(
             &(struct shape){1, 2, 1, 90, 64, false, DOCUMENTS, 0, (enum dt_dtype)dtype});
         l.begins[40] = l.ends[40] = 0;
@@ -262,7 +262,7 @@ static void a_query_may_see_nothing(void **unused)
 static void scores_may_be_large(void **unused)
 {
     (void)unused;
-    struct attention l = make_attention(&(struct shape){1, 1, 1, 140, 64, .dtype = DT_BF16});
+    struct attention l = make_attention(&(struct shape){1, 1, 1, 140, 64, .dtype = DT_DTYPE_BF16});
     struct dt_tensor scaled = random_matrix(l.qkv.rows, l.qkv.columns);
     for (int64_t i = 0; i < scaled.rows * scaled.columns; i++)
         ((float *)scaled.data)[i] *= i % 192 < 128 ? 60.0f : 1.0f;

@@ -23,7 +23,8 @@ void *all; /* but for what was taken before it */
 
 struct dt_tensor take_matrix()
 {
-    return {dt_engine.ops->allocate(dev, side * side * sizeof(float)), DT_F32, side, side, side};
+    return {dt_engine.ops->allocate(dev, side * side * sizeof(float)), DT_DTYPE_F32, side, side,
+            side};
 }
 
 void take_all()

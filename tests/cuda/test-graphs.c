@@ -23,7 +23,7 @@ static void same_parameters(const struct dt_settings *s)
     static int number;
     uint64_t hashes[2];
     for (int graphs = 0; graphs < 2; graphs++) {
-        char *name = dt_format("run-%d", number++);
+        char *name = dt_asprintf("run-%d", number++);
         use_graphs(graphs);
         hashes[graphs] = train(engine, 1, name, "none", STEPS, NULL, s);
         free(name);
@@ -53,7 +53,7 @@ static void fp16_has_the_same_bits_as_its_loss_scale_changes(void **state)
 {
     (void)state;
     struct dt_settings s = few_tokens();
-    s.training.precision = DT_F16;
+    s.training.precision = DT_DTYPE_F16;
     s.training.gradient_accumulation_steps = 1;
     setenv("DT_DEBUG_POISON", "4", 1);
     same_parameters(&s);
@@ -73,7 +73,7 @@ static struct subject open_subject(bool graphs)
     use_graphs(graphs);
     assert_int_equal(dt_settings_resolve(&settings, 50, "test", &err), 0);
     assert_int_equal(dt_device_open(&s.dev, engine, 1, &err), 0);
-    assert_int_equal(dt_model_new(&s.model, s.dev, &settings.model, DT_F32, &err), 0);
+    assert_int_equal(dt_model_new(&s.model, s.dev, &settings.model, DT_DTYPE_F32, &err), 0);
     dt_model_initialize(s.model, 3);
     return s;
 }
@@ -95,7 +95,7 @@ static void pass_losses(const struct subject *s, const int *sequences, double *l
     float *gradients = s->dev->ops->allocate(s->dev, bytes);
     assert_int_equal(dt_workspace_new(&w, s->model, &shape, &err), 0);
     dt_batch_init(&batch, 3, 8);
-    dt_flat_set(&flat, &s->model->table, DT_F32, gradients);
+    dt_flat_set(&flat, &s->model->table, DT_DTYPE_F32, gradients);
     for (int i = 0; i < passes; i++) {
         uint32_t ids[3 * 9];
         for (uint32_t j = 0; j < 3 * 9; j++)
@@ -161,7 +161,8 @@ enum { ADDITIONS = 20, MOST = 3000, WIDE = 50304 };
 /* y[0 .. n) += x, often enough for a graph. */
 static void add_often(struct dt_device *dev, float *y, float *x, int64_t n)
 {
-    struct dt_tensor to = dt_matrix_of(DT_F32, y, 1, n), from = dt_matrix_of(DT_F32, x, 1, n);
+    struct dt_tensor to = dt_matrix_of(DT_DTYPE_F32, y, 1, n),
+                     from = dt_matrix_of(DT_DTYPE_F32, x, 1, n);
     for (int i = 0; i < ADDITIONS; i++)
         dev->ops->combine(dev, &to, 1, &from, 1);
 }
@@ -199,7 +200,7 @@ static void rows_of_other_widths_may_be_put_off(void **state)
     void *logits = ops->allocate(s.dev, WIDE * 2), *targets = ops->allocate(s.dev, sizeof target);
     float *losses = ops->allocate(s.dev, 2 * sizeof *losses), found[2];
     for (int i = 0; i < 2; i++) {
-        struct dt_tensor x = dt_matrix_of(DT_BF16, logits, 1, widths[i]);
+        struct dt_tensor x = dt_matrix_of(DT_DTYPE_BF16, logits, 1, widths[i]);
         ops->cross_entropy(s.dev, losses + i, NULL, &x, targets, &(struct dt_cross_entropy){0});
     }
     ops->download(s.dev, found, losses, sizeof found);
@@ -244,7 +245,7 @@ static void what_was_put_off_is_done_when_it_was_waited_for(void **state)
     const struct dt_ops *ops = s.dev->ops;
     const float one = 1;
     float *x = ops->allocate(s.dev, sizeof *x);
-    struct dt_tensor all = dt_matrix_of(DT_F32, x, 1, 1);
+    struct dt_tensor all = dt_matrix_of(DT_DTYPE_F32, x, 1, 1);
     ops->upload(s.dev, x, &one, sizeof one);
     ops->zero(s.dev, &all);
     assert_true(*x == 1);

@@ -80,23 +80,23 @@ static void norms_of_several_warps_and_chunks(void **state)
 {
     (void)state;
     static const int64_t shapes[][2] = {{19, 300}, {3, 1301}, {9, 4101}};
-    for (enum dt_dtype type = DT_F32; type <= DT_BF16; type++)
+    for (enum dt_dtype type = DT_DTYPE_F32; type <= DT_DTYPE_BF16; type++)
         for (int s = 0; s < 3; s++) {
             int64_t rows = shapes[s][0], n = shapes[s][1];
-            struct twins f[] = {twins_of(type, rows, n), twins_of(DT_F32, rows, 2),
+            struct twins f[] = {twins_of(type, rows, n), twins_of(DT_DTYPE_F32, rows, 2),
                                 twins_of(type, rows, n), twins_of(type, rows, n),
                                 twins_of(type, rows, n), twins_of(type, 1, n),
                                 twins_of(type, 1, n)};
             on_both(norm, f, 7, NULL);
-            struct twins b[] = {twins_of(type, rows, n),  twins_of(DT_F32, 1, n),
-                                twins_of(DT_F32, 1, n),   twins_of(type, rows, n),
-                                twins_of(type, rows, n),  twins_of(type, 1, n),
-                                twins_of(DT_F32, rows, 2)};
+            struct twins b[] = {twins_of(type, rows, n),        twins_of(DT_DTYPE_F32, 1, n),
+                                twins_of(DT_DTYPE_F32, 1, n),   twins_of(type, rows, n),
+                                twins_of(type, rows, n),        twins_of(type, 1, n),
+                                twins_of(DT_DTYPE_F32, rows, 2)};
             on_both(norm_backward, b, 7, NULL);
-            struct twins r[] = {twins_of(type, rows, 2 * n), twins_of(DT_F32, rows, 2),
+            struct twins r[] = {twins_of(type, rows, 2 * n), twins_of(DT_DTYPE_F32, rows, 2),
                                 twins_of(type, rows, 2 * n), twins_of(type, rows, 2 * n),
                                 twins_of(type, 1, n),        twins_of(type, rows, 2 * n),
-                                twins_of(DT_F32, 1, n)};
+                                twins_of(DT_DTYPE_F32, 1, n)};
             on_both(rms_norm, r, 7, NULL);
         }
 }
@@ -110,7 +110,7 @@ static void bias_backward(struct dt_device *on, struct dt_tensor *t, const void 
 static void sums_over_rows_of_several_chunks(void **state)
 {
     (void)state;
-    struct twins t[] = {twins_of(DT_F32, 1, 301), twins_of(DT_F32, 301, 301)};
+    struct twins t[] = {twins_of(DT_DTYPE_F32, 1, 301), twins_of(DT_DTYPE_F32, 301, 301)};
     on_both(bias_backward, t, 2, NULL);
 }
 
@@ -126,8 +126,8 @@ static void embedding_of_tokens_in_several_chunks(void **state)
     static int32_t ids[ROWS];
     for (int i = 0; i < ROWS; i++) /* some often, some once, some of other ranks */
         ids[i] = i % 3 ? (int32_t)dt_rng_below(&rng, TOKENS + 9) - 4 : (int32_t)(i % 5) * 170;
-    struct twins t[] = {twins_of(DT_F32, TOKENS, 37), twins_of(DT_F32, 100, 37),
-                        twins_of(DT_F32, ROWS, 37)};
+    struct twins t[] = {twins_of(DT_DTYPE_F32, TOKENS, 37), twins_of(DT_DTYPE_F32, 100, 37),
+                        twins_of(DT_DTYPE_F32, ROWS, 37)};
     on_both(embedding_backward, t, 3, ids);
 }
 
@@ -143,8 +143,8 @@ static void losses_of_rising_logits(void **state)
     enum { ROWS = 3 };
     for (int n = 6001; n <= 6004; n += 3) { /* of the second, rows are aligned, and kept */
         const int32_t targets[ROWS] = {0, -1, n - 1};
-        struct twins t[] = {twins_of(DT_F32, ROWS, n), twins_of(DT_F32, 1, ROWS),
-                            twins_of(DT_F32, 1, ROWS)};
+        struct twins t[] = {twins_of(DT_DTYPE_F32, ROWS, n), twins_of(DT_DTYPE_F32, 1, ROWS),
+                            twins_of(DT_DTYPE_F32, 1, ROWS)};
         for (int i = 0; i < ROWS * n; i++)
             ((float *)t[0].here.data)[i] += 0.004f * (float)(i % n);
         cpu->ops->copy(cpu, &t[0].there, &t[0].here);
@@ -156,16 +156,16 @@ static void losses_of_rising_logits(void **state)
 static void combine_part(struct dt_device *on, struct dt_tensor *t, const void *more)
 {
     (void)more;
-    struct dt_tensor to = dt_columns(&t[0], 0, 33), from = dt_columns(&t[1], 8, 33);
+    struct dt_tensor to = dt_tensor_columns(&t[0], 0, 33), from = dt_tensor_columns(&t[1], 8, 33);
     on->ops->combine(on, &to, 0.5f, &from, 2);
-    on->ops->activation_forward(on, &to, &from, DT_ACT_GELU_ERF);
+    on->ops->activation_forward(on, &to, &from, DT_ACTIVATION_GELU_ERF);
     on->ops->dropout(on, &to, 5, &(struct dt_dropout){.rate = 0.3f, .key = 5});
 }
 
 static void what_lies_beside_a_part_stays(void **state)
 {
     (void)state;
-    for (enum dt_dtype type = DT_F32; type <= DT_F16; type++) {
+    for (enum dt_dtype type = DT_DTYPE_F32; type <= DT_DTYPE_F16; type++) {
         struct twins t[] = {twins_of(type, 11, 48), twins_of(type, 11, 48)};
         on_both(combine_part, t, 2, NULL);
     }
@@ -175,7 +175,8 @@ static void add_biases(struct dt_device *on, struct dt_tensor *t, const void *mo
 {
     (void)more;
     for (int first = 0; first < 3; first++) {
-        struct dt_tensor bias = dt_columns(&t[3], first, 40), rows = dt_rows(&t[0], 5 * first, 5);
+        struct dt_tensor bias = dt_tensor_columns(&t[3], first, 40),
+                         rows = dt_tensor_rows(&t[0], 5 * first, 5);
         on->ops->matmul(on, &rows, &t[1], &t[2], &(struct dt_matmul){.bias = &bias});
     }
 }
@@ -184,7 +185,7 @@ static void add_biases(struct dt_device *on, struct dt_tensor *t, const void *mo
 static void biases_that_lie_anywhere(void **state)
 {
     (void)state;
-    for (enum dt_dtype type = DT_F32; type <= DT_F16; type++) {
+    for (enum dt_dtype type = DT_DTYPE_F32; type <= DT_DTYPE_F16; type++) {
         struct twins t[] = {twins_of(type, 15, 40), twins_of(type, 5, 24), twins_of(type, 24, 40),
                             twins_of(type, 1, 42)};
         on_both(add_biases, t, 4, NULL);
@@ -211,7 +212,8 @@ static void the_largest_of_several_chunks(void **state)
     const int64_t wanted[] = {90, 5000, 8999};
     for (int i = 0; i < 6; i++) {
         int64_t k = wanted[i / 2];
-        struct twins t[] = {twins_of(DT_F32, 1, N), twins_of(DT_F32, 1, k), twins_of(DT_F32, 1, k)};
+        struct twins t[] = {twins_of(DT_DTYPE_F32, 1, N), twins_of(DT_DTYPE_F32, 1, k),
+                            twins_of(DT_DTYPE_F32, 1, k)};
         for (int at = 0; at < N && i % 2; at++)
             ((float *)t[0].here.data)[at] = roundf(2 * ((float *)t[0].here.data)[at]);
         cpu->ops->copy(cpu, &t[0].there, &t[0].here);
@@ -228,7 +230,7 @@ static void orthonormalize(struct dt_device *on, struct dt_tensor *t, const void
 static void rows_longer_than_a_block(void **state)
 {
     (void)state;
-    struct twins t[] = {twins_of(DT_F32, 5, 1301)};
+    struct twins t[] = {twins_of(DT_DTYPE_F32, 5, 1301)};
     on_both(orthonormalize, t, 1, NULL);
 }
 

@@ -52,7 +52,7 @@ struct dt_tensor *matrix(int64_t count, int64_t columns, enum dt_dtype of = type
 
 struct dt_tensor *floats(int64_t count, int64_t columns)
 {
-    return matrix(count, columns, DT_F32);
+    return matrix(count, columns, DT_DTYPE_F32);
 }
 
 float *vector(int64_t n)
@@ -160,9 +160,9 @@ struct dt_attention attention()
 /* Queries, keys and values side by side. */
 struct projected {
     struct dt_tensor all = *matrix(length, 3 * heads * channels);
-    struct dt_tensor q = dt_columns(&all, 0, heads *channels),
-                     k = dt_columns(&all, heads *channels, heads *channels),
-                     v = dt_columns(&all, 2 * heads * channels, heads *channels);
+    struct dt_tensor q = dt_tensor_columns(&all, 0, heads *channels),
+                     k = dt_tensor_columns(&all, heads *channels, heads *channels),
+                     v = dt_tensor_columns(&all, 2 * heads * channels, heads *channels);
 };
 
 void attention_forward()
@@ -206,7 +206,7 @@ const struct op table[] = {
     {"copy to another type",
      {{1, 1.67, 1, 15.9}, {1, 1.67, 1, 15.9}},
      [] {
-         ops->copy(dev, matrix(rows, width, type == DT_F32 ? DT_BF16 : DT_F32),
+         ops->copy(dev, matrix(rows, width, type == DT_DTYPE_F32 ? DT_DTYPE_BF16 : DT_DTYPE_F32),
                    matrix(rows, width));
      }},
     {"combine",
@@ -217,19 +217,19 @@ const struct op table[] = {
      [] {
          struct dt_tensor *kept = matrix(rows, 4 * width);
          dt_cuda_bias_activation(dev, matrix(rows, 4 * width), kept, matrix(1, 4 * width), kept,
-                                 DT_ACT_GELU_TANH);
+                                 DT_ACTIVATION_GELU_TANH);
      }},
     {"GELU",
      {{1, 1, 1, 15.9}, {1, 1, 1, 15.9}},
      [] {
          ops->activation_forward(dev, matrix(rows, 4 * width), matrix(rows, 4 * width),
-                                 DT_ACT_GELU_TANH);
+                                 DT_ACTIVATION_GELU_TANH);
      }},
     {"GELU backward",
      {{1, 1, 1, 15.9}, {1, 1, 1, 15.9}},
      [] {
          ops->activation_backward(dev, matrix(rows, 4 * width), matrix(rows, 4 * width),
-                                  DT_ACT_GELU_TANH);
+                                  DT_ACTIVATION_GELU_TANH);
      }},
     {"dropout",
      {{1, 1, 1, 15.9}, {1, 1, 1, 15.9}},
@@ -379,14 +379,14 @@ struct figures figures_of(const struct traffic &t)
 
 const char *type_name()
 {
-    return type == DT_F32 ? "fp32" : "bf16";
+    return type == DT_DTYPE_F32 ? "fp32" : "bf16";
 }
 
 void print_table()
 {
     printf("%-26s %-4s %9s %9s %6s %7s %6s %5s\n", "op", "type", "least", "asked", "ratio",
            "sectors", "turns", "width");
-    for (enum dt_dtype of : {DT_BF16, DT_F32})
+    for (enum dt_dtype of : {DT_DTYPE_BF16, DT_DTYPE_F32})
         for (const struct op &op : table) {
             type = of;
             struct traffic t = counted(op.run);
@@ -399,10 +399,10 @@ void print_table()
 
 void test_ops_ask_for_no_more_than_is_right(void **)
 {
-    for (enum dt_dtype of : {DT_BF16, DT_F32})
+    for (enum dt_dtype of : {DT_DTYPE_BF16, DT_DTYPE_F32})
         for (const struct op &op : table) {
             type = of;
-            struct figures f = figures_of(counted(op.run)), most = op.bounds[type == DT_F32];
+            struct figures f = figures_of(counted(op.run)), most = op.bounds[type == DT_DTYPE_F32];
             if (f.ratio > most.ratio || f.sectors > most.sectors || f.turns > most.turns ||
                 f.width < most.width)
                 fail_msg("%s, %s: %.4f times the least, %.4f the sectors, %.4f turns, %.2f bytes "

@@ -15,7 +15,7 @@ static void follow(const struct dt_settings *settings, double tolerance)
 {
     double want[STEPS] = {0}, got[STEPS] = {0};
     static int number;
-    char *name = dt_format("follow-%d", number++), *emulated_name = dt_format("%s-cuda", name);
+    char *name = dt_asprintf("follow-%d", number++), *emulated_name = dt_asprintf("%s-cuda", name);
     train("cpu", 1, name, "none", STEPS, want, settings);
     train(emulated, 1, emulated_name, "none", STEPS, got, settings);
     for (int i = 0; i < STEPS; i++)
@@ -43,7 +43,7 @@ static void llama_follows_the_cpu(void **state)
 static void heads_of_64_channels_in_16_bits_follow_the_cpu(void **state)
 {
     (void)state;
-    for (enum dt_dtype type = DT_BF16; type <= DT_F16; type++) {
+    for (enum dt_dtype type = DT_DTYPE_BF16; type <= DT_DTYPE_F16; type++) {
         struct dt_settings s = small_settings();
         s.model.hidden_size = 128;
         s.training.precision = (int)type;
@@ -77,7 +77,7 @@ static float *gradients_of(const char *engine, int64_t head_rows, size_t *count)
         ids[i] = i * i % 50;
     assert_int_equal(dt_settings_resolve(&s, 50, "test", &err), 0);
     assert_int_equal(dt_device_open(&dev, engine, 1, &err), 0);
-    assert_int_equal(dt_model_new(&m, dev, &s.model, DT_F32, &err), 0);
+    assert_int_equal(dt_model_new(&m, dev, &s.model, DT_DTYPE_F32, &err), 0);
     dt_model_initialize(m, 3);
     const struct dt_workspace_shape shape = {4, 24, .training = true, .head_rows = head_rows};
     assert_int_equal(dt_workspace_new(&w, m, &shape, &err), 0);
@@ -86,7 +86,7 @@ static float *gradients_of(const char *engine, int64_t head_rows, size_t *count)
     *count = (size_t)m->table.elements;
     float *sums = dev->ops->allocate(dev, *count * sizeof *sums);
     float *host = dt_alloc(*count, sizeof *host);
-    dt_flat_set(&flat, &m->table, DT_F32, sums);
+    dt_flat_set(&flat, &m->table, DT_DTYPE_F32, sums);
     dt_model_backward(m, w, &batch, &flat, &(struct dt_pass){.scale = 1});
     dev->ops->download(dev, host, sums, *count * sizeof *sums);
     dev->ops->release(dev, sums, *count * sizeof *sums);

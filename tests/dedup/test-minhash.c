@@ -284,8 +284,8 @@ static void a_list_of_other_documents_is_refused(void **state)
     struct dt_drop_list *list;
     struct dt_buffer like = DT_BUFFER_EMPTY;
     bool listed;
-    char hex[DT_HEX64], line[64];
-    snprintf(line, sizeof line, "2 %s a:1\n", dt_hex64(dt_hash("text", 4), hex));
+    char hex[DT_HASH_HEX], line[64];
+    snprintf(line, sizeof line, "2 %s a:1\n", dt_hash_hex(dt_hash("text", 4), hex));
     assert_int_equal(dt_file_write("list", line, strlen(line), &err), 0);
     assert_int_equal(dt_drop_list_open(&list, "list", &err), 0);
     assert_int_equal(dt_drop_list_ask(list, 1, "x", 1, &listed, &like, &err), 0);

@@ -57,9 +57,10 @@ static inline struct attention make_attention(const struct shape *s)
                                   .key_stride = s->length,
                                   .bidirectional = s->bidirectional,
                                   .dropout = {.rate = s->rate, .key = 5, .sample = 11}}};
-    l.q = dt_columns(&l.qkv, 0, width), l.dq = dt_columns(&l.dqkv, 0, width);
-    l.k = dt_columns(&l.qkv, width, keys), l.dk = dt_columns(&l.dqkv, width, keys);
-    l.v = dt_columns(&l.qkv, width + keys, keys), l.dv = dt_columns(&l.dqkv, width + keys, keys);
+    l.q = dt_tensor_columns(&l.qkv, 0, width), l.dq = dt_tensor_columns(&l.dqkv, 0, width);
+    l.k = dt_tensor_columns(&l.qkv, width, keys), l.dk = dt_tensor_columns(&l.dqkv, width, keys);
+    l.v = dt_tensor_columns(&l.qkv, width + keys, keys),
+    l.dv = dt_tensor_columns(&l.dqkv, width + keys, keys);
     if (s->spans != ALL)
         set_spans(&l, s->spans);
     return l;

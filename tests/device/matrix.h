@@ -49,7 +49,9 @@ static inline struct dt_device *open_with(int threads)
     struct dt_device *opened;
     struct dt_error err;
     const char *asked = getenv("DT_TEST_ENGINE");
-    char *name = asked ? dt_strdup(asked) : dev ? dt_format("cpu-%s", dev->isa) : dt_strdup("cpu");
+    char *name = asked ? dt_strdup(asked)
+                 : dev ? dt_asprintf("cpu-%s", dev->isa)
+                       : dt_strdup("cpu");
     if (dt_device_open(&opened, name, threads, &err))
         fail_msg("%s", err.text);
     free(name);
@@ -131,7 +133,7 @@ static inline struct dt_tensor new_matrix(enum dt_dtype dtype, int64_t rows, int
 /* Of numbers between -1 and 1. */
 static inline struct dt_tensor random_matrix(int64_t rows, int64_t columns)
 {
-    struct dt_tensor x = new_matrix(DT_F32, rows, columns);
+    struct dt_tensor x = new_matrix(DT_DTYPE_F32, rows, columns);
     for (int64_t i = 0; i < rows * columns; i++)
         ((float *)x.data)[i] = (float)(2 * dt_rng_double(&rng) - 1);
     return x;
@@ -163,7 +165,7 @@ static inline float float_of(enum dt_dtype dtype, uint16_t half)
     uint32_t bits = (uint32_t)half << 16;
     float x;
     memcpy(&x, &bits, sizeof x);
-    if (dtype == DT_BF16)
+    if (dtype == DT_DTYPE_BF16)
         return x;
     if (exponent == 31)
         x = fraction ? NAN : INFINITY;
@@ -175,14 +177,14 @@ static inline float float_of(enum dt_dtype dtype, uint16_t half)
 static inline float at(const struct dt_tensor *x, int64_t row, int64_t column)
 {
     int64_t place = row * x->stride + column;
-    return x->dtype == DT_F32 ? ((float *)x->data)[place]
-                              : float_of(x->dtype, ((uint16_t *)x->data)[place]);
+    return x->dtype == DT_DTYPE_F32 ? ((float *)x->data)[place]
+                                    : float_of(x->dtype, ((uint16_t *)x->data)[place]);
 }
 
 /* What rounding to an element type may add to an error. */
 static inline double rounding_of(enum dt_dtype dtype)
 {
-    return dtype == DT_F32 ? 0 : dtype == DT_BF16 ? 0x1p-8 : 0x1p-11;
+    return dtype == DT_DTYPE_F32 ? 0 : dtype == DT_DTYPE_BF16 ? 0x1p-8 : 0x1p-11;
 }
 
 /* max |got - want| against the largest |want|; rounded results may differ by their rounding,

@@ -149,7 +149,7 @@ static void dropped_weights_match_the_reference(void **state)
 static void tensors_may_have_16_bits(void **state)
 {
     (void)state;
-    for (enum dt_dtype dtype = DT_BF16; dtype <= DT_F16; dtype++) {
+    for (enum dt_dtype dtype = DT_DTYPE_BF16; dtype <= DT_DTYPE_F16; dtype++) {
         check_attention(&(struct shape){2, 4, 2, 129, 16, .dtype = dtype});
         check_attention(&(struct shape){1, 2, 2, 66, 7, true, PADDING, 0.1f, dtype});
     }
@@ -166,9 +166,10 @@ static void dropout_does_not_depend_on_the_place_in_the_batch(void **state)
     one.lse = random_matrix(l.lse.rows, l.lse.columns);
     one.how.batch = 1;
     for (int64_t b = 0; b < 3; b++) {
-        struct dt_tensor y = dt_rows(&one.y, b * 66, 66), lse = dt_rows(&one.lse, b * 66, 66);
-        struct dt_tensor q = dt_rows(&l.q, b * 66, 66), k = dt_rows(&l.k, b * 66, 66);
-        struct dt_tensor v = dt_rows(&l.v, b * 66, 66);
+        struct dt_tensor y = dt_tensor_rows(&one.y, b * 66, 66),
+                         lse = dt_tensor_rows(&one.lse, b * 66, 66);
+        struct dt_tensor q = dt_tensor_rows(&l.q, b * 66, 66), k = dt_tensor_rows(&l.k, b * 66, 66);
+        struct dt_tensor v = dt_tensor_rows(&l.v, b * 66, 66);
         one.how.dropout.sample = 11 + (uint64_t)b;
         dev->ops->attention_forward(dev, &y, &lse, &q, &k, &v, &one.how);
     }
@@ -183,8 +184,8 @@ static void heads_apart_are_as_among_all(void **state)
     (void)state;
     struct attention l = make_attention(&(struct shape){2, 4, 2, 66, 8, .rate = 0.2f});
     struct dt_tensor y = random_matrix(l.y.rows, 16), lse = random_matrix(l.y.rows, 2);
-    struct dt_tensor q = dt_columns(&l.q, 16, 16), k = dt_columns(&l.k, 8, 8);
-    struct dt_tensor v = dt_columns(&l.v, 8, 8), want = dt_columns(&l.y, 16, 16);
+    struct dt_tensor q = dt_tensor_columns(&l.q, 16, 16), k = dt_tensor_columns(&l.k, 8, 8);
+    struct dt_tensor v = dt_tensor_columns(&l.v, 8, 8), want = dt_tensor_columns(&l.y, 16, 16);
     struct dt_attention how = l.how;
     run_attention(dev, &l);
     how.heads = 2, how.kv_heads = 1, how.first_head = 2;
@@ -199,11 +200,11 @@ static struct attention pair_of(const struct attention *l, int64_t tokens, int64
                                 int64_t key)
 {
     struct attention p = *l;
-    p.q = dt_rows(&l->q, query, tokens), p.dq = dt_rows(&l->dq, query, tokens);
-    p.k = dt_rows(&l->k, key, tokens), p.dk = dt_rows(&l->dk, key, tokens);
-    p.v = dt_rows(&l->v, key, tokens), p.dv = dt_rows(&l->dv, key, tokens);
-    p.y = dt_rows(&l->y, query, tokens), p.lse = dt_rows(&l->lse, query, tokens);
-    p.r = dt_rows(&l->r, query, tokens);
+    p.q = dt_tensor_rows(&l->q, query, tokens), p.dq = dt_tensor_rows(&l->dq, query, tokens);
+    p.k = dt_tensor_rows(&l->k, key, tokens), p.dk = dt_tensor_rows(&l->dk, key, tokens);
+    p.v = dt_tensor_rows(&l->v, key, tokens), p.dv = dt_tensor_rows(&l->dv, key, tokens);
+    p.y = dt_tensor_rows(&l->y, query, tokens), p.lse = dt_tensor_rows(&l->lse, query, tokens);
+    p.r = dt_tensor_rows(&l->r, query, tokens);
     p.how.length = l->how.queries;
     p.how.queries = p.how.keys = p.how.key_stride = tokens;
     p.how.past = query;
@@ -220,8 +221,9 @@ static void widen(struct attention *l)
     free(l->y.data), free(l->dqkv.data);
     l->y = random_matrix(l->y.rows, width);
     l->dqkv = random_matrix(l->dqkv.rows, width + 2 * keys);
-    l->dq = dt_columns(&l->dqkv, 0, width);
-    l->dk = dt_columns(&l->dqkv, width, keys), l->dv = dt_columns(&l->dqkv, width + keys, keys);
+    l->dq = dt_tensor_columns(&l->dqkv, 0, width);
+    l->dk = dt_tensor_columns(&l->dqkv, width, keys),
+    l->dv = dt_tensor_columns(&l->dqkv, width + keys, keys);
 }
 
 /* Key blocks in falling order, so that a query's first ones may show it nothing. */
@@ -243,7 +245,7 @@ static void run_in_blocks(struct attention *l, int64_t tokens)
     for (int64_t i = 0; i < length * length; i += tokens * tokens) {
         int64_t pair = i / tokens / tokens, blocks = length / tokens;
         struct attention p = pair_of(l, tokens, pair / blocks * tokens, pair % blocks * tokens);
-        struct dt_tensor out = dt_rows(&y, p.how.past, tokens);
+        struct dt_tensor out = dt_tensor_rows(&y, p.how.past, tokens);
         p.how.continued = true;
         dev->ops->attention_backward(dev, &p.dq, &p.dk, &p.dv, &p.r, &out, &p.lse, &p.q, &p.k, &p.v,
                                      &p.how);
@@ -261,8 +263,8 @@ static void keys_may_come_block_by_block(void **state)
         {1, 2, 2, 144, 8, .spans = DOCUMENTS, .rate = 0.1f},
         {1, 2, 1, 140, 8, .bidirectional = true, .spans = PADDING},
         {1, 6, 2, 138, 16, .bidirectional = true, .spans = DOCUMENTS},
-        {1, 2, 1, 140, 64, .spans = DOCUMENTS, .rate = 0.1f, .dtype = DT_BF16},
-        {1, 1, 1, 138, 72, .rate = 0.2f, .dtype = DT_F16},
+        {1, 2, 1, 140, 64, .spans = DOCUMENTS, .rate = 0.1f, .dtype = DT_DTYPE_BF16},
+        {1, 1, 1, 138, 72, .rate = 0.2f, .dtype = DT_DTYPE_F16},
     };
     int64_t most = getenv("DT_TEST_ENGINE") ? 3 : 6; /* pairs take long where they are emulated */
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
@@ -290,7 +292,7 @@ static void bits_do_not_depend_on_the_number_of_threads(void **state)
         {1, 4, 2, 300, 16, .rate = 0.1f},
         {2, 3, 3, 129, 40, .bidirectional = true},
         {1, 2, 1, 250, 8, .spans = DOCUMENTS},
-        {1, 2, 1, 130, 24, .dtype = DT_BF16},
+        {1, 2, 1, 130, 24, .dtype = DT_DTYPE_BF16},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct attention l = make_attention(&shapes[i]);

@@ -105,8 +105,8 @@ static void by_parts(struct dt_tensor *logits, const int32_t *targets, int64_t c
     for (int64_t pass = 0; pass < 2; pass++)
         for (int64_t k = 0; k < count; k++) {
             int64_t first = first_column(k, count), n = first_column(k + 1, count) - first;
-            struct dt_tensor part = dt_columns(logits, first, n), own = copy_of(&part);
-            struct dt_tensor place = dt_rows(&sums, k * rows, rows);
+            struct dt_tensor part = dt_tensor_columns(logits, first, n), own = copy_of(&part);
+            struct dt_tensor place = dt_tensor_rows(&sums, k * rows, rows);
             for (int64_t i = 0; i < rows; i++)
                 shifted[i] = targets[i] - (int32_t)first;
             if (pass == 0)
@@ -124,7 +124,7 @@ static void parts_of_the_columns_give_the_loss_of_all(void **state)
     (void)state;
     const int32_t targets[6] = {0, 32, 7, 31, 5, 16};
     const struct dt_cross_entropy hows[] = {{0.25f, 0, 0}, {0.25f, 0.2f, 0.1f}, {0, 0.1f, 0.01f}};
-    for (enum dt_dtype dtype = DT_F32; dtype <= DT_F16; dtype++)
+    for (enum dt_dtype dtype = DT_DTYPE_F32; dtype <= DT_DTYPE_F16; dtype++)
         for (size_t h = 0; h < sizeof hows / sizeof *hows; h++)
             for (int64_t count = 1; count <= 5; count++) {
                 struct dt_tensor whole = random_matrix_of(dtype, 6, COLUMNS);

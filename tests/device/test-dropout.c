@@ -23,8 +23,9 @@ static void many_blocks_have_the_bits_of_one(void **state)
 static void check_dropout(enum dt_dtype dtype, int64_t length, int64_t n)
 {
     struct dt_dropout how = {.rate = rate, .key = 42, .sample = 7};
-    struct dt_tensor wide = random_matrix_of(dtype, 3 * length, n + 5), x = dt_columns(&wide, 2, n);
-    struct dt_tensor before = copy_of(&wide), from = dt_columns(&before, 2, n);
+    struct dt_tensor wide = random_matrix_of(dtype, 3 * length, n + 5),
+                     x = dt_tensor_columns(&wide, 2, n);
+    struct dt_tensor before = copy_of(&wide), from = dt_tensor_columns(&before, 2, n);
     dev->ops->dropout(dev, &x, length, &how);
     for (int64_t i = 0; i < 3 * length; i++)
         for (int64_t j = 0; j < n; j++) {
@@ -43,7 +44,7 @@ static void dropout_is_the_function_that_the_contract_names(void **state)
 {
     (void)state;
     static const int64_t shapes[][2] = {{6, 64}, {6, 100}, {3, 7}, {4, 1}, {2, 333}};
-    for (enum dt_dtype dtype = DT_F32; dtype <= DT_F16; dtype++)
+    for (enum dt_dtype dtype = DT_DTYPE_F32; dtype <= DT_DTYPE_F16; dtype++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
             check_dropout(dtype, shapes[s][0], shapes[s][1]);
 }
@@ -75,7 +76,7 @@ static void the_place_in_a_batch_does_not_matter(void **state)
     struct dt_dropout how = {.rate = rate, .key = 9, .sample = 4};
     dev->ops->dropout(dev, &whole, length, &how);
     for (int64_t half = 0; half < 2; half++) {
-        struct dt_tensor part = dt_rows(&parts, half * 2 * length, 2 * length);
+        struct dt_tensor part = dt_tensor_rows(&parts, half * 2 * length, 2 * length);
         how.sample = 4 + 2 * (uint64_t)half;
         dev->ops->dropout(dev, &part, length, &how);
     }
@@ -92,7 +93,7 @@ static void a_part_of_the_rows_is_as_in_the_whole(void **state)
     struct dt_dropout how = {.rate = rate, .key = 9, .sample = 4};
     dev->ops->dropout(dev, &whole, length, &how);
     for (int i = 0; i < 4; i++) {
-        struct dt_tensor part = dt_rows(&parts, cuts[i], cuts[i + 1] - cuts[i]);
+        struct dt_tensor part = dt_tensor_rows(&parts, cuts[i], cuts[i + 1] - cuts[i]);
         how.first = cuts[i];
         dev->ops->dropout(dev, &part, length, &how);
     }
@@ -108,7 +109,8 @@ static void a_stretch_of_sequences_is_as_in_the_whole(void **state)
     struct dt_tensor whole = random_matrix(12, n), stretch = random_matrix(4, n);
     struct dt_dropout how = {.rate = rate, .key = 9, .sample = 4};
     for (int64_t b = 0; b < 2; b++) {
-        struct dt_tensor to = dt_rows(&stretch, 2 * b, 2), from = dt_rows(&whole, 6 * b + 2, 2);
+        struct dt_tensor to = dt_tensor_rows(&stretch, 2 * b, 2),
+                         from = dt_tensor_rows(&whole, 6 * b + 2, 2);
         dev->ops->copy(dev, &to, &from);
     }
     dev->ops->dropout(dev, &whole, 6, &how);

@@ -3,7 +3,7 @@
  * to the nearest 16-bit number, of two equally near ones to the even one. */
 #include "device/matrix.h"
 
-static const enum dt_dtype halves[] = {DT_BF16, DT_F16};
+static const enum dt_dtype halves[] = {DT_DTYPE_BF16, DT_DTYPE_F16};
 
 static struct dt_tensor every_number(enum dt_dtype dtype)
 {
@@ -17,7 +17,7 @@ static void every_number_becomes_its_float_and_comes_back(void **state)
 {
     (void)state;
     for (int t = 0; t < 2; t++) {
-        struct dt_tensor x = every_number(halves[t]), wide = as_type(DT_F32, &x);
+        struct dt_tensor x = every_number(halves[t]), wide = as_type(DT_DTYPE_F32, &x);
         struct dt_tensor back = as_type(halves[t], &wide);
         for (int64_t i = 0; i < 65536; i++) {
             float want = at(&x, 0, i), got = at(&wide, 0, i);
@@ -77,7 +77,7 @@ static void floats_out_of_range_become_infinite_or_nan(void **state)
                 assert_true(at(&y, 0, j) == INFINITY && at(&y, 1, j) == -INFINITY);
                 assert_true(isnan(at(&y, 2, j)) != 0);
                 assert_true(at(&y, 3, j) == 0 && at(&y, 4, j) == 0);
-                assert_true(at(&y, 5, j) == (halves[t] == DT_F16 ? INFINITY : 70144));
+                assert_true(at(&y, 5, j) == (halves[t] == DT_DTYPE_F16 ? INFINITY : 70144));
             }
             free(x.data), free(y.data);
         }
@@ -86,10 +86,11 @@ static void floats_out_of_range_become_infinite_or_nan(void **state)
 static void copy_takes_rows_apart_and_one_row_for_many(void **state)
 {
     (void)state;
-    for (enum dt_dtype from = DT_F32; from <= DT_F16; from++)
-        for (enum dt_dtype to = DT_F32; to <= DT_F16; to++) {
-            struct dt_tensor wide = random_matrix_of(from, 5, 9000), x = dt_columns(&wide, 3, 5001);
-            struct dt_tensor y = new_matrix(to, 5, 6000), place = dt_columns(&y, 7, 5001);
+    for (enum dt_dtype from = DT_DTYPE_F32; from <= DT_DTYPE_F16; from++)
+        for (enum dt_dtype to = DT_DTYPE_F32; to <= DT_DTYPE_F16; to++) {
+            struct dt_tensor wide = random_matrix_of(from, 5, 9000),
+                             x = dt_tensor_columns(&wide, 3, 5001);
+            struct dt_tensor y = new_matrix(to, 5, 6000), place = dt_tensor_columns(&y, 7, 5001);
             dev->ops->copy(dev, &place, &x);
             for (int64_t i = 0; i < 5; i++)
                 for (int64_t j = 0; j < 6000; j++) {

@@ -4,9 +4,9 @@
 
 static double activation_reference(enum dt_activation activation, double x)
 {
-    if (activation == DT_ACT_NONE)
+    if (activation == DT_ACTIVATION_NONE)
         return x;
-    if (activation == DT_ACT_GELU_ERF)
+    if (activation == DT_ACTIVATION_GELU_ERF)
         return 0.5 * x * (1 + erf(x / sqrt(2)));
     return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
@@ -42,7 +42,7 @@ static void check_sums(const struct dt_tensor *a, const struct dt_tensor *b, str
     const struct dt_tensor *x = of_a ? a : b;
     struct dt_tensor alone = new_matrix(c->dtype, c->rows, c->columns);
     struct dt_tensor before = new_matrix(c->dtype, c->rows, c->columns);
-    struct dt_tensor sums = random_matrix_of(DT_F32, 1, x->columns);
+    struct dt_tensor sums = random_matrix_of(DT_DTYPE_F32, 1, x->columns);
     double *want = dt_alloc((size_t)x->columns, sizeof *want);
     struct dt_matmul how = *plain;
     for (int64_t j = 0; j < x->columns; j++)
@@ -75,7 +75,7 @@ static void check_matmul(enum dt_dtype type, enum dt_dtype to, bool ta, bool tb,
     matmul_reference(want, &a, &b, &how, m, n, k);
     dev->ops->matmul(dev, &c, &a, &b, &how);
     assert_near(&c, want, 1e-6);
-    how.activation = m % 2 ? DT_ACT_GELU_TANH : DT_ACT_GELU_ERF;
+    how.activation = m % 2 ? DT_ACTIVATION_GELU_TANH : DT_ACTIVATION_GELU_ERF;
     how.aux = &aux;
     dev->ops->matmul(dev, &c, &a, &b, &how);
     assert_near(&aux, want, 1e-6);
@@ -106,12 +106,12 @@ static void matmul_matches_the_reference(void **state)
     static const int64_t sizes[][3] = {{1, 7, 5}, {3, 130, 17}, {70, 33, 64}, {130, 65, 100}};
     for (size_t s = 0; s < 4; s++)
         for (int variant = 0; variant < 4; variant++)
-            for (enum dt_dtype type = DT_F32; type <= DT_F16; type++)
+            for (enum dt_dtype type = DT_DTYPE_F32; type <= DT_DTYPE_F16; type++)
                 for (int wide = 0; wide < 2; wide++)
-                    check_matmul(type, wide ? DT_F32 : type, variant & 1, variant & 2, sizes[s][0],
-                                 sizes[s][1], sizes[s][2]);
-    for (enum dt_dtype type = DT_F32; type <= DT_F16; type++) /* cut along every side */
-        check_matmul(type, type, false, type == DT_BF16, 513, 515, 530);
+                    check_matmul(type, wide ? DT_DTYPE_F32 : type, variant & 1, variant & 2,
+                                 sizes[s][0], sizes[s][1], sizes[s][2]);
+    for (enum dt_dtype type = DT_DTYPE_F32; type <= DT_DTYPE_F16; type++) /* cut along every side */
+        check_matmul(type, type, false, type == DT_DTYPE_BF16, 513, 515, 530);
 }
 
 /* However often the product comes, whose own sum does not go on: engines may time it. */
@@ -119,7 +119,7 @@ static void sums_beside_a_product_are_added_once(void **state)
 {
     (void)state;
     struct dt_tensor a = random_matrix(64, 16), b = random_matrix(64, 24);
-    struct dt_tensor c = new_matrix(DT_F32, 16, 24), sums = new_matrix(DT_F32, 1, 16);
+    struct dt_tensor c = new_matrix(DT_DTYPE_F32, 16, 24), sums = new_matrix(DT_DTYPE_F32, 1, 16);
     const struct dt_matmul how = {.transpose_a = true, .sums_a = &sums};
     double want[16] = {0};
     for (int time = 0; time < 5; time++) {
@@ -134,15 +134,15 @@ static void sums_beside_a_product_are_added_once(void **state)
 static void matmul_reads_parts_of_wider_matrices(void **state)
 {
     (void)state;
-    for (enum dt_dtype type = DT_F32; type <= DT_F16; type++)
+    for (enum dt_dtype type = DT_DTYPE_F32; type <= DT_DTYPE_F16; type++)
         for (int variant = 0; variant < 4; variant++) {
             bool ta = variant & 1, tb = variant & 2;
             struct dt_tensor wide = random_matrix_of(type, 40, 131);
-            struct dt_tensor out = new_matrix(type, 23, 77), c = dt_columns(&out, 9, 21);
-            struct dt_tensor rows = dt_rows(&wide, 3, ta ? 33 : 23);
-            struct dt_tensor a = dt_columns(&rows, 5, ta ? 23 : 33);
-            rows = dt_rows(&wide, 1, tb ? 21 : 33);
-            struct dt_tensor b = dt_columns(&rows, 60, tb ? 33 : 21);
+            struct dt_tensor out = new_matrix(type, 23, 77), c = dt_tensor_columns(&out, 9, 21);
+            struct dt_tensor rows = dt_tensor_rows(&wide, 3, ta ? 33 : 23);
+            struct dt_tensor a = dt_tensor_columns(&rows, 5, ta ? 23 : 33);
+            rows = dt_tensor_rows(&wide, 1, tb ? 21 : 33);
+            struct dt_tensor b = dt_tensor_columns(&rows, 60, tb ? 33 : 21);
             struct dt_matmul how = {.transpose_a = ta, .transpose_b = tb};
             double want[23 * 21];
             matmul_reference(want, &a, &b, &how, 23, 21, 33);
@@ -184,8 +184,8 @@ static void products_have_the_same_bits_on_any_number_of_threads(void **state)
     static const int64_t sizes[][3] = {{384, 128, 4096}, {128, 512, 2048}, {1, 300, 700}};
     for (size_t s = 0; s < 3; s++)
         for (int variant = 0; variant < 4; variant++)
-            for (enum dt_dtype type = DT_F32; type <= DT_F16; type++)
-                check_bits(type, variant % 2 ? DT_F32 : type, sizes[s], variant);
+            for (enum dt_dtype type = DT_DTYPE_F32; type <= DT_DTYPE_F16; type++)
+                check_bits(type, variant % 2 ? DT_DTYPE_F32 : type, sizes[s], variant);
 }
 
 static void activations_match_the_reference(void **state)
@@ -195,7 +195,7 @@ static void activations_match_the_reference(void **state)
     double *want = dt_alloc(5 * 131, sizeof *want);
     for (int64_t i = 0; i < 5 * 131; i++)
         ((float *)x.data)[i] *= 8;
-    for (enum dt_activation a = DT_ACT_NONE; a <= DT_ACT_GELU_ERF; a++) {
+    for (enum dt_activation a = DT_ACTIVATION_NONE; a <= DT_ACTIVATION_GELU_ERF; a++) {
         for (int64_t i = 0; i < 5 * 131; i++)
             want[i] = activation_reference(a, ((float *)x.data)[i]);
         dev->ops->activation_forward(dev, &y, &x, a);
@@ -253,8 +253,8 @@ static void check_linear_backward(enum dt_activation activation)
 static void linear_and_gelu_backward_match_finite_differences(void **state)
 {
     (void)state;
-    check_linear_backward(DT_ACT_GELU_TANH);
-    check_linear_backward(DT_ACT_GELU_ERF);
+    check_linear_backward(DT_ACTIVATION_GELU_TANH);
+    check_linear_backward(DT_ACTIVATION_GELU_ERF);
 }
 
 /* As text that is generated needs it: a row does not depend on those beside it. */
@@ -263,18 +263,21 @@ static void a_row_has_the_same_bits_whatever_is_beside_it(void **state)
     (void)state;
     for (int tb = 0; tb < 2; tb++) {
         int64_t k = 203, n = 331;
-        struct dt_tensor a = random_matrix_of(DT_F32, 16, k), bias = random_matrix_of(DT_F32, 1, n);
-        struct dt_tensor b = random_matrix_of(DT_F32, tb ? n : k, tb ? k : n);
-        struct dt_tensor one = new_matrix(DT_F32, 16, n), aux = new_matrix(DT_F32, 16, n);
+        struct dt_tensor a = random_matrix_of(DT_DTYPE_F32, 16, k),
+                         bias = random_matrix_of(DT_DTYPE_F32, 1, n);
+        struct dt_tensor b = random_matrix_of(DT_DTYPE_F32, tb ? n : k, tb ? k : n);
+        struct dt_tensor one = new_matrix(DT_DTYPE_F32, 16, n),
+                         aux = new_matrix(DT_DTYPE_F32, 16, n);
         const struct dt_matmul how = {
-            .transpose_b = tb, .bias = &bias, .activation = DT_ACT_GELU_TANH, .aux = &aux};
+            .transpose_b = tb, .bias = &bias, .activation = DT_ACTIVATION_GELU_TANH, .aux = &aux};
         for (int64_t i = 0; i < 16; i++) {
-            struct dt_tensor x = dt_rows(&a, i, 1), y = dt_rows(&one, i, 1);
+            struct dt_tensor x = dt_tensor_rows(&a, i, 1), y = dt_tensor_rows(&one, i, 1);
             dev->ops->matmul(dev, &y, &x, &b, &how);
         }
         for (int64_t rows = 1; rows <= 16; rows++) {
-            struct dt_tensor all = new_matrix(DT_F32, rows, n), x = dt_rows(&a, 16 - rows, rows);
-            struct dt_tensor want = dt_rows(&one, 16 - rows, rows);
+            struct dt_tensor all = new_matrix(DT_DTYPE_F32, rows, n),
+                             x = dt_tensor_rows(&a, 16 - rows, rows);
+            struct dt_tensor want = dt_tensor_rows(&one, 16 - rows, rows);
             dev->ops->matmul(dev, &all, &x, &b, &how);
             assert_same_bits(&all, &want);
             free(all.data);

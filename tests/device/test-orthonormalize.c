@@ -48,7 +48,7 @@ static void rows_of_a_wider_matrix(void **state)
 {
     (void)state;
     struct dt_tensor whole = random_matrix(3, 50), kept = copy_of(&whole);
-    struct dt_tensor x = dt_columns(&whole, 3, 40);
+    struct dt_tensor x = dt_tensor_columns(&whole, 3, 40);
     double *want = reference(&x);
     dev->ops->orthonormalize(dev, &x);
     assert_near(&x, want, 1e-5);

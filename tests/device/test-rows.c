@@ -67,8 +67,8 @@ static void embedding_of_a_part_of_the_table_leaves_out_the_rest(void **state)
         int32_t shifted[6];
         for (int i = 0; i < 6; i++)
             shifted[i] = ids[i] - (int32_t)cuts[k];
-        struct dt_tensor own = dt_rows(&tokens, cuts[k], cuts[k + 1] - cuts[k]);
-        struct dt_tensor down = dt_rows(&parts, cuts[k], cuts[k + 1] - cuts[k]);
+        struct dt_tensor own = dt_tensor_rows(&tokens, cuts[k], cuts[k + 1] - cuts[k]);
+        struct dt_tensor down = dt_tensor_rows(&parts, cuts[k], cuts[k + 1] - cuts[k]);
         dev->ops->embedding_forward(dev, &part, shifted, &own, k == 1 ? &positions : NULL, 3, 0);
         dev->ops->combine(dev, &sum, k > 0, &part, 1);
         dev->ops->embedding_backward(dev, &down, NULL, &whole, shifted, 3);
@@ -84,7 +84,7 @@ static void rows_are_gathered_and_scattered(void **state)
     (void)state;
     const int32_t places[3] = {4, 0, 3};
     struct dt_tensor x = random_matrix(5, 21), y = random_matrix(3, 19), z = random_matrix(5, 19);
-    struct dt_tensor columns = dt_columns(&x, 1, 19), kept = copy_of(&z);
+    struct dt_tensor columns = dt_tensor_columns(&x, 1, 19), kept = copy_of(&z);
     dev->ops->gather(dev, &y, &columns, places);
     dev->ops->scatter(dev, &z, &y, places);
     for (int64_t i = 0; i < 3; i++)
@@ -110,7 +110,7 @@ static double activation_loss(void *context)
     for (int64_t i = 0; i < c->x.rows; i++)
         for (int64_t j = 0; j < c->x.columns; j++) {
             double x = at(&c->x, i, j), cubic = sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
-            double part = c->activation == DT_ACT_GELU_ERF ? erf(x / sqrt(2)) : tanh(cubic);
+            double part = c->activation == DT_ACTIVATION_GELU_ERF ? erf(x / sqrt(2)) : tanh(cubic);
             sum += 0.5 * x * (1 + part) * at(c->weights, i, j);
         }
     return sum;
@@ -119,7 +119,7 @@ static double activation_loss(void *context)
 static void an_activations_gradient_comes_back_alone(void **state)
 {
     (void)state;
-    const enum dt_activation activations[] = {DT_ACT_GELU_ERF, DT_ACT_GELU_TANH};
+    const enum dt_activation activations[] = {DT_ACTIVATION_GELU_ERF, DT_ACTIVATION_GELU_TANH};
     for (int i = 0; i < 2; i++) {
         struct dt_tensor weights = random_matrix(5, 19), dx = copy_of(&weights);
         struct activation_case c = {random_matrix(5, 19), &weights, activations[i]};
@@ -137,7 +137,7 @@ static void rope_and_its_inverse_match_the_reference(void **state)
     enum { LENGTH = 3, PAST = 4, SIZE = 6, HALF = 3, HEADS = 2, ROWS = 6 };
     struct dt_tensor turns = random_matrix(PAST + LENGTH, SIZE);
     struct dt_tensor qkv = random_matrix(ROWS, 3 * HEADS * SIZE);
-    struct dt_tensor x = dt_columns(&qkv, HEADS * SIZE, HEADS * SIZE);
+    struct dt_tensor x = dt_tensor_columns(&qkv, HEADS * SIZE, HEADS * SIZE);
     double before[ROWS * HEADS * SIZE], want[ROWS * HEADS * SIZE];
     for (int t = 0; t < PAST + LENGTH; t++)
         for (int j = 0; j < HALF; j++) {

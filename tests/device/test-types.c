@@ -5,7 +5,7 @@
 
 enum { ROWS = 71, LENGTH = 10, N = 37 };
 
-static const enum dt_dtype halves[] = {DT_BF16, DT_F16};
+static const enum dt_dtype halves[] = {DT_DTYPE_BF16, DT_DTYPE_F16};
 
 /* The same numbers twice. */
 struct pair {
@@ -15,7 +15,7 @@ struct pair {
 static struct pair random_pair(enum dt_dtype type, int64_t rows, int64_t columns)
 {
     struct pair x = {.half = random_matrix_of(type, rows, columns)};
-    x.wide = as_type(DT_F32, &x.half);
+    x.wide = as_type(DT_DTYPE_F32, &x.half);
     return x;
 }
 
@@ -48,12 +48,12 @@ static void activations_and_biases(void **state)
         dev->ops->bias_backward(dev, &sum, &x.half);
         dev->ops->bias_backward(dev, &wide_sum, &x.wide);
         assert_same_bits(&sum, &wide_sum);
-        dev->ops->activation_forward(dev, &y.half, &x.half, DT_ACT_GELU_ERF);
-        dev->ops->activation_forward(dev, &y.wide, &x.wide, DT_ACT_GELU_ERF);
+        dev->ops->activation_forward(dev, &y.half, &x.half, DT_ACTIVATION_GELU_ERF);
+        dev->ops->activation_forward(dev, &y.wide, &x.wide, DT_ACTIVATION_GELU_ERF);
         assert_close(&y.half, &y.wide);
         dev->ops->copy(dev, &y.wide, &y.half);
-        dev->ops->activation_backward(dev, &y.half, &x.half, DT_ACT_GELU_TANH);
-        dev->ops->activation_backward(dev, &y.wide, &x.wide, DT_ACT_GELU_TANH);
+        dev->ops->activation_backward(dev, &y.half, &x.half, DT_ACTIVATION_GELU_TANH);
+        dev->ops->activation_backward(dev, &y.wide, &x.wide, DT_ACTIVATION_GELU_TANH);
         check_pair(&y);
         free_pair(&x), free(sum.data), free(wide_sum.data);
     }
@@ -77,9 +77,9 @@ static void embeddings(void **state)
                 dev->ops->embedding_forward(dev, wide ? &y.wide : &y.half, ids,
                                             wide ? &tokens.wide : &tokens.half,
                                             with_positions ? from : NULL, LENGTH, 2);
-                dtokens[wide] = new_matrix(DT_F32, 7, N);
-                dpositions[wide] = new_matrix(DT_F32, LENGTH, N);
-                struct dt_tensor dy = as_type(wide ? DT_F32 : halves[t], &y.half);
+                dtokens[wide] = new_matrix(DT_DTYPE_F32, 7, N);
+                dpositions[wide] = new_matrix(DT_DTYPE_F32, LENGTH, N);
+                struct dt_tensor dy = as_type(wide ? DT_DTYPE_F32 : halves[t], &y.half);
                 dev->ops->embedding_backward(dev, &dtokens[wide], of, &dy, ids, LENGTH);
                 free(dy.data);
             }
@@ -99,7 +99,8 @@ static void check_norm(enum dt_dtype type, bool rms)
     struct pair weight = random_pair(type, 1, N), bias = random_pair(type, 1, N);
     struct pair y = random_pair(type, ROWS, N), sum = random_pair(type, ROWS, N);
     struct pair dy = random_pair(type, ROWS, N), dsum = random_pair(type, ROWS, N);
-    struct dt_tensor stats = new_matrix(DT_F32, ROWS, rms ? 1 : 2), wide_stats = copy_of(&stats);
+    struct dt_tensor stats = new_matrix(DT_DTYPE_F32, ROWS, rms ? 1 : 2),
+                     wide_stats = copy_of(&stats);
     struct dt_tensor dw = random_matrix(1, N), db = random_matrix(1, N);
     struct dt_tensor wide_dw = copy_of(&dw), wide_db = copy_of(&db);
     const struct dt_ops *ops = dev->ops;
@@ -198,8 +199,8 @@ struct results {
 static struct results compute(struct dt_device *on, enum dt_dtype type)
 {
     enum { GROUPS = 4, WIDTH = 4 * N };
-    struct dt_tensor x, weight, bias, stats = new_matrix(DT_F32, ROWS, 2);
-    struct dt_tensor rstd = new_matrix(DT_F32, ROWS, GROUPS);
+    struct dt_tensor x, weight, bias, stats = new_matrix(DT_DTYPE_F32, ROWS, 2);
+    struct dt_tensor rstd = new_matrix(DT_DTYPE_F32, ROWS, GROUPS);
     int32_t ids[ROWS];
     dt_rng_init(&rng, 7);
     for (int i = 0; i < ROWS; i++)
@@ -213,7 +214,7 @@ static struct results compute(struct dt_device *on, enum dt_dtype type)
                         .half_dw = random_matrix(1, N),
                         .logits = random_matrix_of(type, ROWS, WIDTH),
                         .dtokens = random_matrix(5, WIDTH)};
-    struct dt_tensor group = dt_columns(&weight, 0, N);
+    struct dt_tensor group = dt_tensor_columns(&weight, 0, N);
     const struct dt_ops *ops = on->ops;
     ops->norm_forward(on, &r.y, &stats, &x, &x, NULL, &weight, &bias, 1e-5f);
     ops->norm_backward(on, &r.dx, &r.dw, &r.db, &r.y, &x, &weight, &stats);
@@ -236,7 +237,7 @@ static void free_results(struct results *r)
 static void threads_change_no_bit(void **state)
 {
     (void)state;
-    for (enum dt_dtype type = DT_F32; type <= DT_F16; type++) {
+    for (enum dt_dtype type = DT_DTYPE_F32; type <= DT_DTYPE_F16; type++) {
         struct results want = compute(dev, type);
         for (int threads = 1; threads <= 7; threads += 3) {
             struct dt_device *other = open_with(threads);

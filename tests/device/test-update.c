@@ -36,10 +36,10 @@ static void check_combine(enum dt_dtype y_type, enum dt_dtype x_type, int64_t ro
 static void combine_weighs_and_adds(void **state)
 {
     (void)state;
-    for (enum dt_dtype dtype = DT_F32; dtype <= DT_F16; dtype++) {
+    for (enum dt_dtype dtype = DT_DTYPE_F32; dtype <= DT_DTYPE_F16; dtype++) {
         check_combine(dtype, dtype, 1, 20011);
-        check_combine(dtype, DT_F32, 7, 33);
-        check_combine(DT_F32, dtype, 7, 33);
+        check_combine(dtype, DT_DTYPE_F32, 7, 33);
+        check_combine(DT_DTYPE_F32, dtype, 7, 33);
     }
 }
 

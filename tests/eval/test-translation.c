@@ -45,7 +45,7 @@ static void count_segments(const struct dt_translation_metric *metric, int refer
         struct dt_ids hypothesis = points_of(hypotheses[i]), theirs[2];
         for (int r = 0; r < 2; r++)
             theirs[r] = points_of(references[r][i]);
-        dt_translation_counts(metric, &hypothesis, theirs, reference_count, &counts[i]);
+        dt_translation_score_counts(metric, &hypothesis, theirs, reference_count, &counts[i]);
         dt_ids_release(&hypothesis);
         dt_ids_release(&theirs[0]);
         dt_ids_release(&theirs[1]);
@@ -61,51 +61,51 @@ static void scores_are_those_of_sacrebleu(void **state)
         double score;
         const char *signature;
     } golden[] = {
-        {{DT_BLEU, DT_WORDS_13A},
+        {{DT_TRANSLATION_METRIC_BLEU, DT_TRANSLATION_WORDS_13A},
          1,
          60.90007817568777,
          "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"},
-        {{DT_BLEU, DT_WORDS_CHAR},
+        {{DT_TRANSLATION_METRIC_BLEU, DT_TRANSLATION_WORDS_CHAR},
          1,
          68.42316220841367,
          "nrefs:1|case:mixed|eff:no|tok:char|smooth:exp|version:2.6.0"},
-        {{DT_BLEU, DT_WORDS_INTL},
+        {{DT_TRANSLATION_METRIC_BLEU, DT_TRANSLATION_WORDS_INTL},
          1,
          46.05497177948678,
          "nrefs:1|case:mixed|eff:no|tok:intl|smooth:exp|version:2.6.0"},
-        {{DT_BLEU, DT_WORDS_NONE},
+        {{DT_TRANSLATION_METRIC_BLEU, DT_TRANSLATION_WORDS_NONE},
          1,
          25.43824881509484,
          "nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0"},
-        {{DT_CHRF, DT_WORDS_13A},
+        {{DT_TRANSLATION_METRIC_CHRF, DT_TRANSLATION_WORDS_13A},
          1,
          67.66904538533664,
          "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0"},
-        {{DT_CHRF_WORDS, DT_WORDS_13A},
+        {{DT_TRANSLATION_METRIC_CHRF_WORDS, DT_TRANSLATION_WORDS_13A},
          1,
          62.46220160362618,
          "nrefs:1|case:mixed|eff:yes|nc:6|nw:2|space:no|version:2.6.0"},
-        {{DT_BLEU, DT_WORDS_13A},
+        {{DT_TRANSLATION_METRIC_BLEU, DT_TRANSLATION_WORDS_13A},
          2,
          70.83873903220048,
          "nrefs:2|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"},
-        {{DT_BLEU, DT_WORDS_CHAR},
+        {{DT_TRANSLATION_METRIC_BLEU, DT_TRANSLATION_WORDS_CHAR},
          2,
          74.09206107870291,
          "nrefs:2|case:mixed|eff:no|tok:char|smooth:exp|version:2.6.0"},
-        {{DT_BLEU, DT_WORDS_INTL},
+        {{DT_TRANSLATION_METRIC_BLEU, DT_TRANSLATION_WORDS_INTL},
          2,
          51.15728850796461,
          "nrefs:2|case:mixed|eff:no|tok:intl|smooth:exp|version:2.6.0"},
-        {{DT_BLEU, DT_WORDS_NONE},
+        {{DT_TRANSLATION_METRIC_BLEU, DT_TRANSLATION_WORDS_NONE},
          2,
          35.307166222708155,
          "nrefs:2|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0"},
-        {{DT_CHRF, DT_WORDS_13A},
+        {{DT_TRANSLATION_METRIC_CHRF, DT_TRANSLATION_WORDS_13A},
          2,
          68.42522957886416,
          "nrefs:2|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0"},
-        {{DT_CHRF_WORDS, DT_WORDS_13A},
+        {{DT_TRANSLATION_METRIC_CHRF_WORDS, DT_TRANSLATION_WORDS_13A},
          2,
          62.10592714263103,
          "nrefs:2|case:mixed|eff:yes|nc:6|nw:2|space:no|version:2.6.0"},
@@ -119,7 +119,7 @@ static void scores_are_those_of_sacrebleu(void **state)
         double score = dt_translation_score(&golden[i].metric, &sum).score;
         if (!(fabs(score - golden[i].score) < 1e-9))
             fail_msg("%s: %.15g, not %.15g", golden[i].signature, score, golden[i].score);
-        dt_translation_signature(&golden[i].metric, golden[i].references, &signature);
+        dt_translation_score_signature(&golden[i].metric, golden[i].references, &signature);
         assert_string_equal(signature.data, golden[i].signature);
         dt_buffer_release(&signature);
     }
@@ -140,14 +140,14 @@ static void assert_words(enum dt_translation_words_kind kind, const char *text, 
 static void words_are_cut_as_by_sacrebleu(void **state)
 {
     (void)state;
-    assert_words(DT_WORDS_13A, "1.5,a .5 5. 3-x -3 a-b 10,000,x..",
+    assert_words(DT_TRANSLATION_WORDS_13A, "1.5,a .5 5. 3-x -3 a-b 10,000,x..",
                  "1.5 , a . 5 5 . 3 - x -3 a-b 10,000 , x . .");
-    assert_words(DT_WORDS_13A, "~!@#$%^&*()_+`{}|[]\\:\";'<>?,./",
+    assert_words(DT_TRANSLATION_WORDS_13A, "~!@#$%^&*()_+`{}|[]\\:\";'<>?,./",
                  "~ ! @ # $ % ^ & * ( ) _ + ` { } | [ ] \\ : \" ; ' < > ? , . /");
-    assert_words(DT_WORDS_13A, "&quot;&amp;lt; <skipped>x\t\v ", "\" < x");
-    assert_words(DT_WORDS_13A, "", "");
-    assert_words(DT_WORDS_CHAR, " ab ç\u2003d", "a b ç d");
-    assert_words(DT_WORDS_NONE, " a,b  c. ", "a,b c.");
+    assert_words(DT_TRANSLATION_WORDS_13A, "&quot;&amp;lt; <skipped>x\t\v ", "\" < x");
+    assert_words(DT_TRANSLATION_WORDS_13A, "", "");
+    assert_words(DT_TRANSLATION_WORDS_CHAR, " ab ç\u2003d", "a b ç d");
+    assert_words(DT_TRANSLATION_WORDS_NONE, " a,b  c. ", "a,b c.");
 }
 
 static void text_that_is_no_utf8_is_refused(void **state)
@@ -166,7 +166,8 @@ static void text_that_is_no_utf8_is_refused(void **state)
 static void a_system_does_not_differ_from_itself(void **state)
 {
     (void)state;
-    const struct dt_translation_metric bleu = {DT_BLEU, DT_WORDS_13A};
+    const struct dt_translation_metric bleu = {DT_TRANSLATION_METRIC_BLEU,
+                                               DT_TRANSLATION_WORDS_13A};
     struct dt_segment_counts counts[SEGMENTS], worse[SEGMENTS];
     count_segments(&bleu, 2, counts);
     struct dt_paired_bootstrap same = dt_paired_bootstrap(&bleu, counts, counts, SEGMENTS, 200, 1);

@@ -171,9 +171,9 @@ static void a_grid_prints_aligned_markdown_and_tabs(void **state)
     dt_buffer_release(&out);
     dt_grid_release(&g);
     char text[DT_SHORT_NUMBER];
-    assert_string_equal(dt_short_number(0.012345, text), "0.01235");
-    assert_string_equal(dt_short_number(1234567, text), "1.235M");
-    assert_string_equal(dt_short_number(99999, text), "100k");
+    assert_string_equal(dt_grid_number(0.012345, text), "0.01235");
+    assert_string_equal(dt_grid_number(1234567, text), "1.235M");
+    assert_string_equal(dt_grid_number(99999, text), "100k");
 }
 
 static void a_wide_grid_goes_on_below(void **state)
@@ -188,8 +188,8 @@ static void a_wide_grid_goes_on_below(void **state)
     for (int i = 0; i < 10; i++)
         dt_grid_add(&g, texts[i]);
     dt_grid_print(&g, DT_GRID_TEXT, &out);
-    char *expected = dt_format("  n  %s  part\n  1  %40s  %4s\n\n  n  %s  part\n  1  %40s  %4s\n",
-                               wide, "2", "3", wide, "4", "5");
+    char *expected = dt_asprintf("  n  %s  part\n  1  %40s  %4s\n\n  n  %s  part\n  1  %40s  %4s\n",
+                                 wide, "2", "3", wide, "4", "5");
     assert_string_equal(out.data, expected);
     free(expected);
     g.together = 0;

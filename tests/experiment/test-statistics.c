@@ -18,16 +18,16 @@ static void quartiles_are_those_of_type_7(void **state)
 {
     (void)state;
     double odd[] = {5, 1, 3, 2, 4}, even[] = {4, 1, 3, 2};
-    struct dt_summary s = dt_summarize(odd, 5);
+    struct dt_summary s = dt_summary_of(odd, 5);
     assert_near(s.median, 3);
     assert_near(s.low, 2);
     assert_near(s.high, 4);
     assert_near(dt_summary_spread(&s), 1.0 / 3);
-    s = dt_summarize(even, 4);
+    s = dt_summary_of(even, 4);
     assert_near(s.median, 2.5);
     assert_near(s.low, 1.75);
     assert_near(s.most, 4);
-    assert_true(isnan(dt_summarize(odd, 0).median));
+    assert_true(isnan(dt_summary_of(odd, 0).median));
 }
 
 /* The p of SciPy 1.17: mannwhitneyu(method="exact") of the pair without ties; where there
@@ -40,38 +40,39 @@ static void tests_give_the_p_of_scipy(void **state)
     const double b[] = {0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29};
     const double c[] = {1, 2, 3, 4, 5, 6, 7}, d[] = {4.5, 5.5, 6.5, 7.5, 8.5, 9.5, 10.5};
     const double e[] = {1, 1, 2, 2, 3}, f[] = {2, 3, 3, 4, 4};
-    assert_near(dt_rank_sum_test(a, 9, b, 9), 0.12990538872891813);
-    assert_near(dt_rank_sum_test(c, 7, d, 7), 0.017482517482517484);
-    assert_near(dt_rank_sum_test(e, 5, f, 5), 0.07936507936507936);
-    assert_near(dt_signed_rank_test(a, b, 9), 0.0390625);
+    assert_near(dt_statistics_rank_sum_test(a, 9, b, 9), 0.12990538872891813);
+    assert_near(dt_statistics_rank_sum_test(c, 7, d, 7), 0.017482517482517484);
+    assert_near(dt_statistics_rank_sum_test(e, 5, f, 5), 0.07936507936507936);
+    assert_near(dt_statistics_signed_rank_test(a, b, 9), 0.0390625);
     double many[80], more[60];
     for (int i = 0; i < 80; i++)
         many[i] = i * 7 % 100;
     for (int i = 0; i < 60; i++)
         more[i] = (i * 11 + 13) % 120;
-    assert_near(dt_rank_sum_test(many, 80, more, 60), 0.1040718041273023);
-    assert_near(dt_rank_sum_test(c, 7, c, 7), 1);
-    assert_near(dt_signed_rank_test(c, c, 7), 1);
+    assert_near(dt_statistics_rank_sum_test(many, 80, more, 60), 0.1040718041273023);
+    assert_near(dt_statistics_rank_sum_test(c, 7, c, 7), 1);
+    assert_near(dt_statistics_signed_rank_test(c, c, 7), 1);
     for (size_t n = 1; n <= 8; n++) /* as far apart as pairs can be */
-        assert_near(dt_signed_rank_test((double[8]){0}, (double[]){1, 2, 3, 4, 5, 6, 7, 8}, n),
-                    dt_signed_rank_least(n));
-    assert_near(dt_rank_sum_test(c, 0, d, 7), 1);
+        assert_near(
+            dt_statistics_signed_rank_test((double[8]){0}, (double[]){1, 2, 3, 4, 5, 6, 7, 8}, n),
+            dt_statistics_signed_rank_least(n));
+    assert_near(dt_statistics_rank_sum_test(c, 0, d, 7), 1);
 }
 
 static void effects_are_ratio_and_superiority(void **state)
 {
     (void)state;
     const double a[] = {1, 2, 4}, b[] = {2, 4, 8}, z[] = {0, 1, 2};
-    assert_near(dt_shift_ratio(a, 3, b, 3), 2);
-    assert_true(isnan(dt_shift_ratio(a, 3, z, 3)));
-    assert_near(dt_superiority(a, 3, b, 3), (1 + 2 + 3 + 0.5 * 2 - 1) / 9.0 + 1.0 / 9);
+    assert_near(dt_statistics_shift_ratio(a, 3, b, 3), 2);
+    assert_true(isnan(dt_statistics_shift_ratio(a, 3, z, 3)));
+    assert_near(dt_statistics_superiority(a, 3, b, 3), (1 + 2 + 3 + 0.5 * 2 - 1) / 9.0 + 1.0 / 9);
 }
 
 static void holm_multiplies_the_least_p_most(void **state)
 {
     (void)state;
     double p[] = {0.04, 0.01, 0.03, 0.5};
-    dt_adjust_for_many_tests(p, COUNT(p));
+    dt_statistics_adjust_holm(p, COUNT(p));
     assert_near(p[1], 0.04);
     assert_near(p[2], 0.09);
     assert_near(p[0], 0.09); /* never below that of a lesser one */
@@ -82,7 +83,7 @@ static void holm_multiplies_the_least_p_most(void **state)
 static double noisy(uint64_t key, uint64_t i)
 {
     double pair[2];
-    dt_normal_pair(dt_random(key, 0, i), pair);
+    dt_rng_normal_pair(dt_random(key, 0, i), pair);
     return 1 + 0.01 * fabs(pair[0]) + (pair[1] > 2 ? 0.5 : 0);
 }
 
@@ -99,8 +100,9 @@ static void five_percent_are_found_in_noise_of_one(void **state)
             b[i] = noisy(3 * k + 1, i);
             slow[i] = 1.05 * noisy(3 * k + 2, i);
         }
-        wrong += dt_rank_sum_test(a, 9, b, 9) < 0.05;
-        found += dt_rank_sum_test(a, 9, slow, 9) < 0.05 && dt_shift_ratio(a, 9, slow, 9) > 1.03;
+        wrong += dt_statistics_rank_sum_test(a, 9, b, 9) < 0.05;
+        found += dt_statistics_rank_sum_test(a, 9, slow, 9) < 0.05 &&
+                 dt_statistics_shift_ratio(a, 9, slow, 9) > 1.03;
     }
     assert_true(wrong <= 20);
     assert_true(found >= 180);

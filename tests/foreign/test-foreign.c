@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/rng.h"
 #include "foreign/foreign.h"
 
@@ -48,7 +49,7 @@ static char *write_documents(const char *format, uint32_t vocab_size)
     struct dt_error err = {0};
     struct dt_foreign *f;
     struct dt_shard_info info = {.vocab_size = vocab_size, .eot = 255};
-    char *name = dt_format("%s-%u", format, vocab_size), *path = dt_path_join(scratch, name);
+    char *name = dt_asprintf("%s-%u", format, vocab_size), *path = dt_path_join(scratch, name);
     assert_int_equal(dt_foreign_create(&f, format, path, &info, &err), 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(dt_foreign_add(f, documents[i].ids, documents[i].count, &err), 0);
@@ -61,7 +62,7 @@ static char *write_documents(const char *format, uint32_t vocab_size)
 static void expect_same_files(const char *a, const char *b, const char *suffix)
 {
     struct dt_error err;
-    char *path = dt_format("%s%s", a, suffix), *other = dt_format("%s%s", b, suffix), *x, *y;
+    char *path = dt_asprintf("%s%s", a, suffix), *other = dt_asprintf("%s%s", b, suffix), *x, *y;
     size_t n, m;
     assert_int_equal(dt_file_read(path, 1 << 20, &x, &n, &err), 0);
     assert_int_equal(dt_file_read(other, 1 << 20, &y, &m, &err), 0);
@@ -153,8 +154,8 @@ static void changed_files_do_no_harm(void **state)
                  {"megatron", ".idx"},
                  {"llmc", ""}};
     for (int i = 0; i < 5; i++) {
-        char *name = dt_format("%s-256", files[i].format), *path = dt_path_join(scratch, name);
-        char *file = dt_format("%s%s", path, files[i].file);
+        char *name = dt_asprintf("%s-256", files[i].format), *path = dt_path_join(scratch, name);
+        char *file = dt_asprintf("%s%s", path, files[i].file);
         damage(files[i].format, path, file, 300);
         expect_documents(files[i].format, path);
         free(file);

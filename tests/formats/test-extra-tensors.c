@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "formats/model-directory.h"
 #include "formats/safetensors-export.h"
 #include "model/tiny-models.h"
@@ -104,7 +105,7 @@ static int load_with(const struct dt_model *m, const struct extra *x)
 static struct dt_model *export_model(const struct dt_model_config *config)
 {
     struct dt_model *m = new_model_of(config);
-    assert_int_equal(dt_model_export(m, DT_F32, 0, 18, scratch, &err), 0);
+    assert_int_equal(dt_model_export(m, DT_DTYPE_F32, 0, 18, scratch, &err), 0);
     return m;
 }
 
@@ -123,7 +124,8 @@ static void check_twin(const struct dt_model_config *config, const char *name)
 {
     struct dt_model *m = export_model(config);
     float twin[EMBEDDING];
-    memcpy(twin, dt_table_view(&m->table, &m->weights, DT_TOKEN_EMBEDDING, -1).data, sizeof twin);
+    memcpy(twin, dt_table_view(&m->table, &m->weights, DT_ROLE_TOKEN_EMBEDDING, -1).data,
+           sizeof twin);
     struct extra x = {name, "F32", "[19,8]", twin, sizeof twin};
     if (load_with(m, &x) != 0)
         fail_msg("%s: %s", name, err.text);
@@ -152,7 +154,8 @@ static void gpt2s_tied_head_must_be_the_embedding(void **state)
     (void)state;
     struct dt_model *m = export_model(&tiny);
     float twin[EMBEDDING];
-    memcpy(twin, dt_table_view(&m->table, &m->weights, DT_TOKEN_EMBEDDING, -1).data, sizeof twin);
+    memcpy(twin, dt_table_view(&m->table, &m->weights, DT_ROLE_TOKEN_EMBEDDING, -1).data,
+           sizeof twin);
     struct extra x = {"lm_head.weight", "F32", "[19,8]", twin, sizeof twin};
     assert_int_equal(load_with(m, &x), 0);
     twin[0] = -twin[0];
@@ -164,7 +167,7 @@ static void a_bias_under_two_names_must_be_one(void **state)
 {
     (void)state;
     struct dt_model *m = export_model(&tiny_bert);
-    const struct dt_param *p = dt_table_find(&m->table, DT_HEAD_BIAS, 2);
+    const struct dt_param *p = dt_table_find(&m->table, DT_ROLE_HEAD_BIAS, 2);
     float bias[19];
     memcpy(bias, m->parameters + p->offset, sizeof bias);
     const struct extra x = {"cls.predictions.decoder.bias", "F32", "[19]", bias, sizeof bias};

@@ -47,7 +47,7 @@ static struct dt_model *new_model(enum dt_family family)
     config.num_kv_heads = family == DT_FAMILY_GPT2 ? 4 : 2;
     config.tie_word_embeddings = family == DT_FAMILY_GPT2;
     assert_int_equal(dt_model_config_check(&config, "model", &err), 0);
-    assert_int_equal(dt_model_new(&m, dev, &config, DT_F32, &err), 0);
+    assert_int_equal(dt_model_new(&m, dev, &config, DT_DTYPE_F32, &err), 0);
     dt_model_initialize(m, 3);
     return m;
 }
@@ -103,9 +103,9 @@ static void llamas_queries_and_keys_are_permuted(void **state)
     assert_int_equal(dt_gguf_write(m, "tiny", DT_GGUF_F32, NULL, UINT32_MAX, path, &err), 0);
     assert_int_equal(dt_file_read(path, 1 << 20, &file, &size, &err), 0);
     uint64_t bytes = data_bytes_of(m);
-    const struct dt_param *q = dt_table_find(&m->table, DT_Q_WEIGHT, 0);
-    const struct dt_param *k = dt_table_find(&m->table, DT_K_WEIGHT, 0);
-    const struct dt_param *v = dt_table_find(&m->table, DT_V_WEIGHT, 0);
+    const struct dt_param *q = dt_table_find(&m->table, DT_ROLE_Q_WEIGHT, 0);
+    const struct dt_param *k = dt_table_find(&m->table, DT_ROLE_K_WEIGHT, 0);
+    const struct dt_param *v = dt_table_find(&m->table, DT_ROLE_V_WEIGHT, 0);
     check_permuted(find_tensor(file, size, "blk.0.attn_q.weight", 32, 32, bytes),
                    m->parameters + q->offset, 4, 8, 32);
     check_permuted(find_tensor(file, size, "blk.0.attn_k.weight", 32, 16, bytes),
@@ -124,7 +124,7 @@ static void gpt2s_linear_maps_are_transposed(void **state)
     size_t size;
     assert_int_equal(dt_gguf_write(m, "tiny", DT_GGUF_F32, NULL, UINT32_MAX, path, &err), 0);
     assert_int_equal(dt_file_read(path, 1 << 20, &file, &size, &err), 0);
-    const float *own = m->parameters + dt_table_find(&m->table, DT_UP_WEIGHT, 0)->offset;
+    const float *own = m->parameters + dt_table_find(&m->table, DT_ROLE_UP_WEIGHT, 0)->offset;
     const float *there = find_tensor(file, size, "blk.0.ffn_up.weight", 32, 64, data_bytes_of(m));
     for (int out = 0; out < 64; out++)
         for (int in = 0; in < 32; in++)

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "formats/safetensors-export.h"
 #include "model/tiny-models.h"
 
@@ -24,7 +25,7 @@ static int tear_down(void **state)
 static void check_saving(const struct dt_model_config *config)
 {
     struct dt_model *m = new_model_of(config), *again;
-    assert_int_equal(dt_model_export(m, DT_F32, 0, 18, scratch, &err), 0);
+    assert_int_equal(dt_model_export(m, DT_DTYPE_F32, 0, 18, scratch, &err), 0);
     assert_int_equal(dt_model_load(&again, dev, scratch, &err), 0);
     assert_memory_equal(&again->config, &m->config, sizeof m->config);
     assert_memory_equal(again->parameters, m->parameters,
@@ -115,7 +116,7 @@ static void rates_that_a_file_leaves_out_are_its_makers(void **state)
                                     "\"n_positions\": 64, \"n_embd\": 32, \"n_layer\": 2, "
                                     "\"n_head\": 4, \"n_inner\": null%s}";
     struct dt_model_config c;
-    char *silent = dt_format(gpt2, ""), *spoken = dt_format(gpt2, ", \"resid_pdrop\": 0.0");
+    char *silent = dt_asprintf(gpt2, ""), *spoken = dt_asprintf(gpt2, ", \"resid_pdrop\": 0.0");
     assert_int_equal(read_config(silent, &c), 0);
     assert_true(c.dropout == 0.1 && c.attention_dropout == 0.1);
     assert_int_equal(read_config(spoken, &c), 0);
@@ -138,11 +139,11 @@ static void variants_of_bert_are_refused(void **state)
     };
     struct dt_model_config c;
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-        char *text = dt_format("{\"model_type\": \"bert\", \"vocab_size\": 300, "
-                               "\"max_position_embeddings\": 64, \"hidden_size\": 32, "
-                               "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, "
-                               "\"intermediate_size\": 64, %s}",
-                               variants[i][0]);
+        char *text = dt_asprintf("{\"model_type\": \"bert\", \"vocab_size\": 300, "
+                                 "\"max_position_embeddings\": 64, \"hidden_size\": 32, "
+                                 "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, "
+                                 "\"intermediate_size\": 64, %s}",
+                                 variants[i][0]);
         assert_true(read_config(text, &c) < 0);
         assert_non_null(strstr(err.text, variants[i][1]));
         free(text);
@@ -169,7 +170,7 @@ static void variants_of_llama_are_refused(void **state)
     };
     struct dt_model_config c;
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-        char *text = dt_format("%s%s", LLAMA_JSON, variants[i][0]);
+        char *text = dt_asprintf("%s%s", LLAMA_JSON, variants[i][0]);
         assert_true(read_config(text, &c) < 0);
         assert_non_null(strstr(err.text, variants[i][1]));
         free(text);
@@ -181,7 +182,7 @@ static void variants_of_llama_are_refused(void **state)
 static void assert_word(const char *model, const char *member, const char *word, bool taken)
 {
     struct dt_model_config c;
-    char *text = dt_format("%s, \"%s\": %s}", model, member, word);
+    char *text = dt_asprintf("%s, \"%s\": %s}", model, member, word);
     if ((read_config(text, &c) == 0) != taken)
         fail_msg("%s: %s is %s", member, word, taken ? "refused" : "taken");
     if (!taken)

@@ -316,7 +316,7 @@ static void what_a_narrower_type_cannot_hold_is_refused_where_that_is_computed_i
 {
     (void)state;
     struct dt_named_tensor narrow[] = {two[0], two[1]};
-    narrow[0].dtype = DT_F16;
+    narrow[0].dtype = DT_DTYPE_F16;
     fill();
     a_data[3] = -65520;
     assert_int_equal(dt_safetensors_write(path, two, 2, false, &err), 0);

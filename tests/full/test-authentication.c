@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
+#include "base/path.h"
 #include "base/program.h"
-#include "base/progress.h"
 #include "comm/comm.h"
 
 #define FLOATS ((size_t)16 << 20) /* 64 MiB */
@@ -42,8 +43,8 @@ static void check(int rc, const struct dt_error *err)
 static void open_rank(struct rank *r, int number)
 {
     char *engines[WAYS] = {getenv("DT_ENGINES") ? dt_strdup(getenv("DT_ENGINES"))
-                                                : dt_installed_path("lib/dt"),
-                           dt_installed_path("comm/no-mac")};
+                                                : dt_program_installed_path("lib/dt"),
+                           dt_program_installed_path("comm/no-mac")};
     char *where = dt_path_join(scratch, "meet");
     const struct dt_opening how = {.where = where, .interface = "lo", .patience = 600};
     struct dt_error err;
@@ -70,10 +71,10 @@ static double all_reduce(struct rank *r, int way)
     const struct dt_reduction sum = {r->floats, firsts, &part, 1, r->data};
     struct dt_error err;
     check(dt_comm_barrier(world, &err), &err);
-    double start = dt_now();
+    double start = dt_clock_now();
     check(dt_comm_wait(world, dt_comm_reduce_scatter(world, &sum), &err), &err);
     check(dt_comm_wait(world, dt_comm_all_gather(world, r->data, r->bytes), &err), &err);
-    return dt_now() - start;
+    return dt_clock_now() - start;
 }
 
 static struct times measure(int number, int rounds)

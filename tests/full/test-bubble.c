@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "../comm/threads.h"
-#include "base/progress.h"
+#include "base/clock.h"
 #include "base/rng.h"
 #include "parallel/pipeline-executor.h"
 
@@ -104,9 +104,9 @@ static void time_passes(struct dt_comm *world, struct job *job, struct dt_passes
     struct dt_error err;
     int rank = dt_comm_rank(world);
     assert_int_equal(dt_comm_barrier(world, &err), 0);
-    job->begin[rank] = dt_now();
+    job->begin[rank] = dt_clock_now();
     assert_int_equal(dt_passes_run(passes, job->batches, &source, &how, &err), 0);
-    job->end[rank] = dt_now();
+    job->end[rank] = dt_clock_now();
 }
 
 static void pass(struct dt_comm *world, void *context)
@@ -120,13 +120,13 @@ static void pass(struct dt_comm *world, void *context)
     assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
     dev->ops = &slow_ops;
     assert_int_equal(dt_mesh_open(&mesh, world, &job->settings, &err), 0);
-    struct dt_model *m = dt_model_plan(dev, &job->settings.model, DT_F32, &mesh.part);
+    struct dt_model *m = dt_model_plan(dev, &job->settings.model, DT_DTYPE_F32, &mesh.part);
     assert_int_equal(dt_model_allocate(m, &err), 0);
     dt_model_initialize(m, 3);
     assert_int_equal(dt_passes_plan(&passes, m, &mesh, &job->settings, &err), 0);
     assert_int_equal(dt_passes_allocate(&passes, &err), 0);
     float *values = dt_alloc((size_t)m->table.gradient_elements, sizeof *values);
-    dt_flat_set(&flat, &m->table, DT_F32, values);
+    dt_flat_set(&flat, &m->table, DT_DTYPE_F32, values);
     time_passes(world, job, &passes, &flat);
     free(values);
     dt_flat_release(&flat);

@@ -37,7 +37,8 @@ static void check_recognized(const uint8_t *data, size_t size,
     const struct dt_file_type *what = dt_file_type_recognize(exact, head);
     if (what && rc >= 0 && what->kind == DT_FILE_BINARY)
         abort();
-    if (what && rc >= 0 && what->kind == DT_FILE_AMBIGUOUS && options->format == DT_FROM_AUTO)
+    if (what && rc >= 0 && what->kind == DT_FILE_AMBIGUOUS &&
+        options->format == DT_DOCUMENT_FORMAT_AUTO)
         abort();
     free(exact);
 }
@@ -56,8 +57,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                            .most = data[0] & 32 ? 20 : 0,
                                            .bad_lines = {.skip = data[0] & 16, .most = 3},
                                            .partial = data[0] & 64};
-    if (options.format == DT_FROM_SEPARATOR || options.format == DT_FROM_SPLIT ||
-        (options.format == DT_FROM_AUTO && data[0] & 16))
+    if (options.format == DT_DOCUMENT_FORMAT_SEPARATOR ||
+        options.format == DT_DOCUMENT_FORMAT_SPLIT ||
+        (options.format == DT_DOCUMENT_FORMAT_AUTO && data[0] & 16))
         options.separator = "--";
     int fd = fuzz_file(data + 1, size - 1, path);
     int rc = dt_documents_open(&docs, paths, 1, &options, &err);

@@ -12,13 +12,13 @@
 #include "token/bert-words.h"
 #include "token/vocabulary.h"
 
-static const struct style styles[DT_SCANNERS] = {
-    [DT_SCAN_LLAMA3] = {.digits = 3},
-    [DT_SCAN_CL100K] = {.digits = 3, .white_space_at_end = true},
-    [DT_SCAN_QWEN] = {.digits = 1},
-    [DT_SCAN_QWEN35] = {.digits = 1, .marks_are_letters = true},
-    [DT_SCAN_O200K] = {.digits = 3, .cased_words = true, .contractions = true},
-    [DT_SCAN_TEKKEN] = {.digits = 1, .cased_words = true},
+static const struct style styles[DT_SCANNER_COUNT] = {
+    [DT_SCANNER_LLAMA3] = {.digits = 3},
+    [DT_SCANNER_CL100K] = {.digits = 3, .white_space_at_end = true},
+    [DT_SCANNER_QWEN] = {.digits = 1},
+    [DT_SCANNER_QWEN35] = {.digits = 1, .marks_are_letters = true},
+    [DT_SCANNER_O200K] = {.digits = 3, .cased_words = true, .contractions = true},
+    [DT_SCANNER_TEKKEN] = {.digits = 1, .cased_words = true},
 };
 
 static void check_pieces(int scanner, const uint8_t *data, size_t size)
@@ -29,7 +29,7 @@ static void check_pieces(int scanner, const uint8_t *data, size_t size)
     while (p < end) {
         size_t n = split(p, end, ends, DT_SPLIT_LEAST);
         for (size_t i = 0; i < n; i++) {
-            q = scanner == DT_SCAN_GPT2 ? gpt2_end(q, end) : style_end(q, end, styles[scanner]);
+            q = scanner == DT_SCANNER_GPT2 ? gpt2_end(q, end) : style_end(q, end, styles[scanner]);
             if (q != p + ends[i])
                 abort();
         }
@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct dt_encoder *e; /* kept: its cache is large, and has to stay right */
     e = e ? e : dt_encoder_new(bytes_only());
-    for (int i = 0; i < DT_SCANNERS; i++)
+    for (int i = 0; i < DT_SCANNER_COUNT; i++)
         check_pieces(i, data, size);
     read_words(data, size);
     struct dt_buffer normal = DT_BUFFER_EMPTY;
@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dt_nfc_changes_release(&changes);
     dt_buffer_release(&normal);
     struct dt_ids ids = DT_IDS_EMPTY;
-    dt_encode(e, (const char *)data, size, &ids);
+    dt_encoder_encode(e, (const char *)data, size, &ids);
     if (ids.count != size)
         abort();
     for (size_t i = 0; i < size; i++)

@@ -42,7 +42,7 @@ static const char *check_all(const struct dt_raw_tensor *t, const void *context)
     bool odd = false;
     (void)context;
     for (uint64_t i = 0; i < t->count; i++)
-        odd ^= dt_raw_value(t, i) > dt_raw_rounding(t);
+        odd ^= dt_safetensors_raw_value(t, i) > dt_safetensors_raw_rounding(t);
     return odd ? "is odd" : NULL;
 }
 

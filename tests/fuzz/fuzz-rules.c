@@ -7,8 +7,8 @@
 #include "fuzz.h"
 #include "unicode/utf8.h"
 
-static const struct dt_quality_rule *const tables[] = {dt_gopher_rules, dt_c4_rules,
-                                                       dt_fineweb_rules, dt_dolma_rules};
+static const struct dt_quality_rule *const tables[] = {
+    dt_quality_rules_gopher, dt_quality_rules_c4, dt_quality_rules_fineweb, dt_quality_rules_dolma};
 
 static int select_all(struct dt_rule rules[DT_RULES_MAX], uint8_t choice)
 {
@@ -21,7 +21,7 @@ static int select_all(struct dt_rule rules[DT_RULES_MAX], uint8_t choice)
                                        .max_masked = UINT64_MAX};
     struct dt_error err;
     int count;
-    if (dt_rules_select(&options, rules, &count, &err) < 0)
+    if (dt_rule_select(&options, rules, &count, &err) < 0)
         abort();
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const struct dt_quality_rule *rule = tables[t]; rule->name; rule++)

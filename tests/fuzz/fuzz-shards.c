@@ -3,6 +3,7 @@
  * file. .dts in order and at any place, index.json, mixtures, and the files of MDS,
  * Megatron-LM and llm.c. */
 #include "base/buffer.h"
+#include "base/path.h"
 #include "foreign/foreign.h"
 #include "fuzz.h"
 #include "shard/manifest.h"

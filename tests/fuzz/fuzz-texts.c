@@ -13,7 +13,7 @@ static void tokenize(const char *path, const uint8_t *data, size_t size)
     struct dt_error err;
     if (dt_tokenizer_load(&tokenizer, path, &err) == 0) {
         struct dt_encoder *encoder = dt_encoder_new(tokenizer);
-        dt_encode(encoder, (const char *)data, size, &ids);
+        dt_encoder_encode(encoder, (const char *)data, size, &ids);
         dt_encoder_free(encoder);
     }
     dt_tokenizer_free(tokenizer);
@@ -25,7 +25,7 @@ static void compare_with_itself(const char *path)
     struct dt_translation_corpus *corpus;
     struct dt_buffer text = DT_BUFFER_EMPTY;
     struct dt_error err;
-    if (dt_translation_corpus_open(&corpus, &path, 1, DT_WORDS_INTL, &err) < 0)
+    if (dt_translation_corpus_open(&corpus, &path, 1, DT_TRANSLATION_WORDS_INTL, &err) < 0)
         return;
     if (dt_translation_corpus_add(corpus, path, &err) < 0)
         abort();

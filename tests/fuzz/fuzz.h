@@ -30,7 +30,7 @@ static char fuzz_made[] = "/dev/shm/dt-fuzz-XXXXXX";
 static inline void fuzz_remove_made(void)
 {
     struct dt_error err;
-    if (dt_remove_tree(fuzz_made, &err) < 0)
+    if (dt_file_remove_tree(fuzz_made, &err) < 0)
         abort();
 }
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/progress.h"
+#include "base/clock.h"
 #include "base/rng.h"
 #include "device/device.h"
 
@@ -64,24 +64,26 @@ static struct dt_tensor matrix(struct dt_device *dev, enum dt_dtype dtype, int64
 static void prepare(struct operands *o, struct dt_device *dev, int64_t rows)
 {
     *o = (struct operands){.dev = dev, .rows = rows, .logit_rows = rows / 8};
-    o->x = matrix(dev, DT_BF16, rows, WIDTH), o->y = matrix(dev, DT_BF16, rows, WIDTH);
-    o->z = matrix(dev, DT_BF16, rows, WIDTH);
-    o->wide = matrix(dev, DT_BF16, rows, 4 * WIDTH),
-    o->wide2 = matrix(dev, DT_BF16, rows, 4 * WIDTH);
-    o->qkv = matrix(dev, DT_BF16, rows, 3 * WIDTH);
-    o->logits = matrix(dev, DT_BF16, o->logit_rows, VOCABULARY);
-    o->weight = matrix(dev, DT_BF16, 1, WIDTH), o->bias = matrix(dev, DT_BF16, 1, 4 * WIDTH);
-    o->matrix = matrix(dev, DT_BF16, WIDTH, 4 * WIDTH);
-    o->table = matrix(dev, DT_BF16, VOCABULARY, WIDTH);
-    o->dtable = matrix(dev, DT_F32, VOCABULARY, WIDTH);
-    o->stats = matrix(dev, DT_F32, rows, 2), o->lse = matrix(dev, DT_F32, rows, HEADS);
-    o->dweight = matrix(dev, DT_F32, 1, 4 * WIDTH), o->dbias = matrix(dev, DT_F32, 1, 4 * WIDTH);
-    o->turns = matrix(dev, DT_F32, LENGTH, WIDTH / HEADS);
+    o->x = matrix(dev, DT_DTYPE_BF16, rows, WIDTH), o->y = matrix(dev, DT_DTYPE_BF16, rows, WIDTH);
+    o->z = matrix(dev, DT_DTYPE_BF16, rows, WIDTH);
+    o->wide = matrix(dev, DT_DTYPE_BF16, rows, 4 * WIDTH),
+    o->wide2 = matrix(dev, DT_DTYPE_BF16, rows, 4 * WIDTH);
+    o->qkv = matrix(dev, DT_DTYPE_BF16, rows, 3 * WIDTH);
+    o->logits = matrix(dev, DT_DTYPE_BF16, o->logit_rows, VOCABULARY);
+    o->weight = matrix(dev, DT_DTYPE_BF16, 1, WIDTH),
+    o->bias = matrix(dev, DT_DTYPE_BF16, 1, 4 * WIDTH);
+    o->matrix = matrix(dev, DT_DTYPE_BF16, WIDTH, 4 * WIDTH);
+    o->table = matrix(dev, DT_DTYPE_BF16, VOCABULARY, WIDTH);
+    o->dtable = matrix(dev, DT_DTYPE_F32, VOCABULARY, WIDTH);
+    o->stats = matrix(dev, DT_DTYPE_F32, rows, 2), o->lse = matrix(dev, DT_DTYPE_F32, rows, HEADS);
+    o->dweight = matrix(dev, DT_DTYPE_F32, 1, 4 * WIDTH),
+    o->dbias = matrix(dev, DT_DTYPE_F32, 1, 4 * WIDTH);
+    o->turns = matrix(dev, DT_DTYPE_F32, LENGTH, WIDTH / HEADS);
     o->parameters = (int64_t)VOCABULARY * WIDTH;
     for (int i = 0; i < 3; i++)
-        o->moments[i] = matrix(dev, DT_F32, 1, o->parameters).data;
-    dev->ops->zero(dev,
-                   &(struct dt_tensor){o->moments[1], DT_F32, 1, o->parameters, o->parameters});
+        o->moments[i] = matrix(dev, DT_DTYPE_F32, 1, o->parameters).data;
+    dev->ops->zero(
+        dev, &(struct dt_tensor){o->moments[1], DT_DTYPE_F32, 1, o->parameters, o->parameters});
     o->losses = allocate(dev, (size_t)rows * sizeof *o->losses);
     o->ids = allocate(dev, (size_t)rows * sizeof *o->ids);
     int32_t *ids = dt_alloc((size_t)rows, sizeof *ids);
@@ -106,9 +108,10 @@ static void multiply(struct operands *o)
 
 static void multiply_bias_gelu(struct operands *o)
 {
-    o->dev->ops->matmul(
-        o->dev, &o->wide, &o->x, &o->matrix,
-        &(struct dt_matmul){.bias = &o->bias, .activation = DT_ACT_GELU_TANH, .aux = &o->wide2});
+    o->dev->ops->matmul(o->dev, &o->wide, &o->x, &o->matrix,
+                        &(struct dt_matmul){.bias = &o->bias,
+                                            .activation = DT_ACTIVATION_GELU_TANH,
+                                            .aux = &o->wide2});
 }
 
 static void combine(struct operands *o)
@@ -118,12 +121,12 @@ static void combine(struct operands *o)
 
 static void gelu(struct operands *o)
 {
-    o->dev->ops->activation_forward(o->dev, &o->wide, &o->wide2, DT_ACT_GELU_TANH);
+    o->dev->ops->activation_forward(o->dev, &o->wide, &o->wide2, DT_ACTIVATION_GELU_TANH);
 }
 
 static void gelu_erf_backward(struct operands *o)
 {
-    o->dev->ops->activation_backward(o->dev, &o->wide, &o->wide2, DT_ACT_GELU_ERF);
+    o->dev->ops->activation_backward(o->dev, &o->wide, &o->wide2, DT_ACTIVATION_GELU_ERF);
 }
 
 static void dropout(struct operands *o)
@@ -148,14 +151,15 @@ static void embedding_backward(struct operands *o)
 
 static void norm(struct operands *o)
 {
-    struct dt_tensor bias = dt_columns(&o->bias, 0, WIDTH);
+    struct dt_tensor bias = dt_tensor_columns(&o->bias, 0, WIDTH);
     o->dev->ops->norm_forward(o->dev, &o->y, &o->stats, &o->z, &o->x, &o->y, &o->weight, &bias,
                               1e-5f);
 }
 
 static void norm_backward(struct operands *o)
 {
-    struct dt_tensor dw = dt_columns(&o->dweight, 0, WIDTH), db = dt_columns(&o->dbias, 0, WIDTH);
+    struct dt_tensor dw = dt_tensor_columns(&o->dweight, 0, WIDTH),
+                     db = dt_tensor_columns(&o->dbias, 0, WIDTH);
     o->dev->ops->norm_backward(o->dev, &o->z, &dw, &db, &o->y, &o->x, &o->weight, &o->stats);
 }
 
@@ -204,18 +208,21 @@ static struct dt_attention attention_of(const struct operands *o)
 static void attention(struct operands *o)
 {
     const struct dt_attention how = attention_of(o);
-    struct dt_tensor q = dt_columns(&o->qkv, 0, WIDTH), k = dt_columns(&o->qkv, WIDTH, WIDTH);
-    struct dt_tensor v = dt_columns(&o->qkv, 2 * WIDTH, WIDTH);
+    struct dt_tensor q = dt_tensor_columns(&o->qkv, 0, WIDTH),
+                     k = dt_tensor_columns(&o->qkv, WIDTH, WIDTH);
+    struct dt_tensor v = dt_tensor_columns(&o->qkv, 2 * WIDTH, WIDTH);
     o->dev->ops->attention_forward(o->dev, &o->y, &o->lse, &q, &k, &v, &how);
 }
 
 static void attention_backward(struct operands *o)
 {
     const struct dt_attention how = attention_of(o);
-    struct dt_tensor q = dt_columns(&o->qkv, 0, WIDTH), k = dt_columns(&o->qkv, WIDTH, WIDTH);
-    struct dt_tensor v = dt_columns(&o->qkv, 2 * WIDTH, WIDTH);
-    struct dt_tensor dq = dt_columns(&o->wide, 0, WIDTH), dk = dt_columns(&o->wide, WIDTH, WIDTH);
-    struct dt_tensor dv = dt_columns(&o->wide, 2 * WIDTH, WIDTH);
+    struct dt_tensor q = dt_tensor_columns(&o->qkv, 0, WIDTH),
+                     k = dt_tensor_columns(&o->qkv, WIDTH, WIDTH);
+    struct dt_tensor v = dt_tensor_columns(&o->qkv, 2 * WIDTH, WIDTH);
+    struct dt_tensor dq = dt_tensor_columns(&o->wide, 0, WIDTH),
+                     dk = dt_tensor_columns(&o->wide, WIDTH, WIDTH);
+    struct dt_tensor dv = dt_tensor_columns(&o->wide, 2 * WIDTH, WIDTH);
     o->dev->ops->attention_backward(o->dev, &dq, &dk, &dv, &o->x, &o->y, &o->lse, &q, &k, &v, &how);
 }
 
@@ -232,12 +239,12 @@ static double time_of(struct operands *o, void (*op)(struct operands *))
             fprintf(stderr, "op-speed: %s\n", err.text);
             exit(1);
         }
-        double start = dt_now();
+        double start = dt_clock_now();
         for (int run = 0; run < runs; run++)
             op(o);
         if (o->dev->ops->synchronize(o->dev, &err) < 0)
             exit(1);
-        times[i] = (dt_now() - start) / runs;
+        times[i] = (dt_clock_now() - start) / runs;
         if (i == 0)
             runs = times[0] < 0.02 ? (int)(0.02 / times[0]) + 1 : 1;
         for (int j = i; j > 0 && times[j] < times[j - 1]; j--) {
@@ -259,10 +266,10 @@ struct op {
 static struct dt_tensor shaped(const struct operands *o, const struct dt_tensor *x, int64_t rows,
                                int64_t columns)
 {
-    struct dt_tensor logits = dt_rows(&o->logits, 0, rows);
+    struct dt_tensor logits = dt_tensor_rows(&o->logits, 0, rows);
     if (columns == TOKENS)
-        return dt_columns(&logits, 0, TOKENS);
-    if (rows == TOKENS && x->dtype == DT_BF16)
+        return dt_tensor_columns(&logits, 0, TOKENS);
+    if (rows == TOKENS && x->dtype == DT_DTYPE_BF16)
         x = &o->table;
     return dt_matrix_of(x->dtype, x->data, rows, columns);
 }
@@ -275,7 +282,7 @@ static void multiply_product(struct operands *o)
     struct dt_tensor b = p->transpose_b ? shaped(o, &o->qkv, p->columns, p->depth)
                                         : shaped(o, &o->qkv, p->depth, p->columns);
     struct dt_tensor c = shaped(o, p->transpose_a ? &o->dtable : &o->wide2, p->rows, p->columns);
-    struct dt_tensor sums = dt_columns(&o->dbias, 0, p->sums ? p->columns : 0);
+    struct dt_tensor sums = dt_tensor_columns(&o->dbias, 0, p->sums ? p->columns : 0);
     const struct dt_matmul how = {.transpose_a = p->transpose_a,
                                   .transpose_b = p->transpose_b,
                                   .accumulate = p->transpose_a,
@@ -361,7 +368,7 @@ static void measure_all(struct operands *o)
         {"attention", attention, 0, scores},
         {"attention backward", attention_backward, 0, 2.5 * scores},
     };
-    double copied = 0, multiplied = dt_device_peak(o->dev, DT_BF16);
+    double copied = 0, multiplied = dt_device_peak(o->dev, DT_DTYPE_BF16);
     printf("{\"op\": \"fastest matmul\", \"gigaflops\": %.1f}\n", 1e-9 * multiplied);
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         double seconds = time_of(o, ops[i].run), rate = (ops[i].bytes + ops[i].flops) / seconds;

@@ -105,6 +105,23 @@ copy_house() {
     done
 }
 
+@test "public names say where they are declared" {
+    "$ROOT/tests/check-names"
+}
+
+@test "a name that says nothing of its home, a stray enumerator, and a name of two headers are found" {
+    mkdir -p lib/base lib/json
+    printf '#ifndef A\n#define A\nint dt_first(void);\nenum dt_kind { DT_OTHER };\n#endif\n' >lib/base/one.h
+    printf '#ifndef B\n#define B\nint dt_json_two(void);\nenum dt_kind { DT_KIND_A };\n#endif\n' >lib/json/two.h
+    run "$ROOT/tests/check-names" .
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"one.h: dt_first begins with neither"* ]]
+    [[ "$output" == *"one.h: DT_OTHER does not begin"* ]]
+    [[ "$output" == *"two.h: dt_kind is also in lib/base/one.h"* ]]
+    [[ "$output" == *"all headers in one file do not compile"* ]]
+}
+
 @test "public symbols begin with dt_, and no two modules define the same" {
     symbols="$(nm -g --defined-only "${DT_BUILD:-$ROOT/build}/lib/libdt.a" | awk 'NF == 3 { print $3 }')"
     [ -n "$symbols" ]

@@ -23,7 +23,7 @@ static void write_stream(int count, bool fails, struct dt_buffer *stream)
     assert_int_equal(pipe(ends), 0);
     snprintf(path, sizeof path, "/dev/fd/%d", ends[1]);
     assert_int_equal(dt_output_open(&out, path, &err), 0);
-    struct dt_document_writer w = dt_document_writer_to(&out, DT_TO_JSONL);
+    struct dt_document_writer w = dt_document_writer_to(&out, DT_DOCUMENT_OUTPUT_JSONL);
     assert_true(w.marked);
     for (int i = 0; i < count; i++) {
         struct dt_document doc = DT_DOCUMENT_EMPTY;
@@ -51,7 +51,8 @@ static void write_stream(int count, bool fails, struct dt_buffer *stream)
 static int count_documents(const char *data, size_t size, bool partial)
 {
     char *const paths[] = {"f"};
-    const struct dt_documents_options options = {.format = DT_FROM_JSONL, .partial = partial};
+    const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_JSONL,
+                                                 .partial = partial};
     struct dt_documents *docs;
     struct dt_document doc = DT_DOCUMENT_EMPTY;
     int rc, count = 0;
@@ -169,7 +170,7 @@ static void files_have_no_marks(void **state)
     (void)state;
     struct dt_output out;
     assert_int_equal(dt_output_open(&out, "plain", &err), 0);
-    assert_false(dt_document_writer_to(&out, DT_TO_JSONL).marked);
+    assert_false(dt_document_writer_to(&out, DT_DOCUMENT_OUTPUT_JSONL).marked);
     dt_output_abandon(&out);
 }
 

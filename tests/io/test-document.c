@@ -46,7 +46,7 @@ static void assert_documents(enum dt_document_format format, const char *data, s
                              const char *expected)
 {
     char *const paths[] = {"f"};
-    bool cuts = format == DT_FROM_SEPARATOR || format == DT_FROM_SPLIT;
+    bool cuts = format == DT_DOCUMENT_FORMAT_SEPARATOR || format == DT_DOCUMENT_FORMAT_SPLIT;
     const struct dt_documents_options options = {.format = format,
                                                  .separator = cuts ? "<sep>" : NULL};
     struct dt_buffer out = DT_BUFFER_EMPTY;
@@ -57,7 +57,7 @@ static void assert_documents(enum dt_document_format format, const char *data, s
 }
 
 #define DOCUMENTS(format, data, expected) assert_documents(format, data, sizeof data - 1, expected)
-#define JSONL(data, expected)             DOCUMENTS(DT_FROM_JSONL, data "\n", expected)
+#define JSONL(data, expected)             DOCUMENTS(DT_DOCUMENT_FORMAT_JSONL, data "\n", expected)
 
 static void assert_error(enum dt_document_format format, const char *separator, const char *data,
                          const char *reason)
@@ -80,72 +80,77 @@ static void assert_refused(enum dt_document_format format, const char *data, con
 static void a_text_is_the_file(void **state)
 {
     (void)state;
-    DOCUMENTS(DT_FROM_TEXT, "", "");
-    DOCUMENTS(DT_FROM_TEXT, "a\n\nb\r\n", "f:1=a\n\nb\r\n|");
-    DOCUMENTS(DT_FROM_TEXT, "{\"text\":1}", "f:1={\"text\":1}|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_TEXT, "", "");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_TEXT, "a\n\nb\r\n", "f:1=a\n\nb\r\n|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_TEXT, "{\"text\":1}", "f:1={\"text\":1}|");
 }
 
 static void a_line_is_a_document_and_may_be_empty(void **state)
 {
     (void)state;
-    DOCUMENTS(DT_FROM_LINES, "", "");
-    DOCUMENTS(DT_FROM_LINES, "\n", "f:1=|");
-    DOCUMENTS(DT_FROM_LINES, "a\n\nb", "f:1=a|f:2=|f:3=b|");
-    DOCUMENTS(DT_FROM_LINES, "a\r\n\r\nb\rc\r", "f:1=a|f:2=|f:3=b\rc\r|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_LINES, "", "");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_LINES, "\n", "f:1=|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_LINES, "a\n\nb", "f:1=a|f:2=|f:3=b|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_LINES, "a\r\n\r\nb\rc\r", "f:1=a|f:2=|f:3=b\rc\r|");
 }
 
 static void a_nul_ends_a_document(void **state)
 {
     (void)state;
-    DOCUMENTS(DT_FROM_NUL, "a\nb\0c\0\0", "f:1=a\nb|f:2=c|f:3=|");
-    DOCUMENTS(DT_FROM_NUL, "a\0b", "f:1=a|f:2=b|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_NUL, "a\nb\0c\0\0", "f:1=a\nb|f:2=c|f:3=|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_NUL, "a\0b", "f:1=a|f:2=b|");
 }
 
 static void a_separator_line_ends_a_document(void **state)
 {
     (void)state;
-    DOCUMENTS(DT_FROM_SEPARATOR, "a\nb\n<sep>\nc\n<sep>\n", "f:1=a\nb|f:2=c|");
-    DOCUMENTS(DT_FROM_SEPARATOR, "a\n<sep>\nb\n", "f:1=a|f:2=b|");
-    DOCUMENTS(DT_FROM_SEPARATOR, "a\n<sep>\nb", "f:1=a|f:2=b|");
-    DOCUMENTS(DT_FROM_SEPARATOR, "a\r\n<sep>\r\n\r\n<sep>\r\nb\r\nc\r", "f:1=a|f:2=b\r\nc\r|");
-    DOCUMENTS(DT_FROM_SEPARATOR, "a\n <sep>\n<sep>!\n\n<sep>\n", "f:1=a\n <sep>\n<sep>!\n|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_SEPARATOR, "a\nb\n<sep>\nc\n<sep>\n", "f:1=a\nb|f:2=c|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_SEPARATOR, "a\n<sep>\nb\n", "f:1=a|f:2=b|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_SEPARATOR, "a\n<sep>\nb", "f:1=a|f:2=b|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_SEPARATOR, "a\r\n<sep>\r\n\r\n<sep>\r\nb\r\nc\r",
+              "f:1=a|f:2=b\r\nc\r|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_SEPARATOR, "a\n <sep>\n<sep>!\n\n<sep>\n",
+              "f:1=a\n <sep>\n<sep>!\n|");
 }
 
 static void nothing_between_separators_is_no_document(void **state)
 {
     (void)state;
-    DOCUMENTS(DT_FROM_SEPARATOR, "", "");
-    DOCUMENTS(DT_FROM_SEPARATOR, "<sep>\n<sep>\n\n<sep>\na\n<sep>\n\n", "f:1=a|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_SEPARATOR, "", "");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_SEPARATOR, "<sep>\n<sep>\n\n<sep>\na\n<sep>\n\n", "f:1=a|");
 }
 
 static void a_separator_inside_a_line_is_never_one_silent_document(void **state)
 {
     (void)state;
     const char *tokens = "<|endoftext|>";
-    assert_error(DT_FROM_AUTO, "<sep>", "a\nb<sep>c\n<sep>\nd",
+    assert_error(DT_DOCUMENT_FORMAT_AUTO, "<sep>", "a\nb<sep>c\n<sep>\nd",
                  "f:2: has the separator '<sep>' inside a line; --from split ends a document at "
                  "each, --from sep only at lines that equal it");
-    assert_error(DT_FROM_SEPARATOR, "<sep>", "a<sep>b\nc<sep>d\n",
+    assert_error(DT_DOCUMENT_FORMAT_SEPARATOR, "<sep>", "a<sep>b\nc<sep>d\n",
                  "f:1: has the separator '<sep>' inside a line; --from split ends a document");
-    DOCUMENTS(DT_FROM_SEPARATOR, "a<sep>\n<sep>\nb<sep>c\n", "f:1=a<sep>|f:2=b<sep>c|");
-    assert_error(DT_FROM_AUTO, NULL, "a\n\nb <|endoftext|>c", "f:3: has '<|endoftext|>', which");
-    assert_error(DT_FROM_AUTO, NULL, "<|end_of_text|>", "f:1: has '<|end_of_text|>', which");
-    DOCUMENTS(DT_FROM_AUTO, "a<|endoftext|b<|end>", "f:1=a<|endoftext|b<|end>|");
-    DOCUMENTS(DT_FROM_TEXT, "a<|endoftext|>b", "f:1=a<|endoftext|>b|");
-    DOCUMENTS(DT_FROM_LINES, "a<|endoftext|>b", "f:1=a<|endoftext|>b|");
-    DOCUMENTS(DT_FROM_AUTO, "{\"text\":\"a<|endoftext|>b\"}", "f:1=a<|endoftext|>b|");
-    assert_error(DT_FROM_AUTO, tokens, "a<|endoftext|>b", "f:1: has the separator '<|endoftext|>'");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_SEPARATOR, "a<sep>\n<sep>\nb<sep>c\n", "f:1=a<sep>|f:2=b<sep>c|");
+    assert_error(DT_DOCUMENT_FORMAT_AUTO, NULL, "a\n\nb <|endoftext|>c",
+                 "f:3: has '<|endoftext|>', which");
+    assert_error(DT_DOCUMENT_FORMAT_AUTO, NULL, "<|end_of_text|>",
+                 "f:1: has '<|end_of_text|>', which");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "a<|endoftext|b<|end>", "f:1=a<|endoftext|b<|end>|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_TEXT, "a<|endoftext|>b", "f:1=a<|endoftext|>b|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_LINES, "a<|endoftext|>b", "f:1=a<|endoftext|>b|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "{\"text\":\"a<|endoftext|>b\"}", "f:1=a<|endoftext|>b|");
+    assert_error(DT_DOCUMENT_FORMAT_AUTO, tokens, "a<|endoftext|>b",
+                 "f:1: has the separator '<|endoftext|>'");
 }
 
 static void split_ends_a_document_at_each_separator(void **state)
 {
     (void)state;
-    DOCUMENTS(DT_FROM_SPLIT, "", "");
-    DOCUMENTS(DT_FROM_SPLIT, "a<sep>b", "f:1=a|f:2=b|");
-    DOCUMENTS(DT_FROM_SPLIT, "a <sep> b<sep>", "f:1=a |f:2= b|");
-    DOCUMENTS(DT_FROM_SPLIT, "<sep><sep>\n\n<sep>\r\n<sep>a", "f:1=a|");
-    DOCUMENTS(DT_FROM_SPLIT, "\na\n<sep>\n\nb\n\n<sep>c\n", "f:1=\na|f:2=\nb\n|f:3=c|");
-    DOCUMENTS(DT_FROM_SPLIT, "a><se<sep><sep >b", "f:1=a><se|f:2=<sep >b|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_SPLIT, "", "");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_SPLIT, "a<sep>b", "f:1=a|f:2=b|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_SPLIT, "a <sep> b<sep>", "f:1=a |f:2= b|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_SPLIT, "<sep><sep>\n\n<sep>\r\n<sep>a", "f:1=a|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_SPLIT, "\na\n<sep>\n\nb\n\n<sep>c\n", "f:1=\na|f:2=\nb\n|f:3=c|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_SPLIT, "a><se<sep><sep >b", "f:1=a><se|f:2=<sep >b|");
 }
 
 /* Separators that are lines give the same documents in either way, whatever is between them. */
@@ -163,9 +168,10 @@ static void split_agrees_with_sep_on_lines(void **state)
         for (uint32_t n = dt_rng_below(&random, 12); n > 0; n--)
             dt_buffer_add_string(&text, bits[dt_rng_below(&random, 7)]);
         write_bytes("f", text.data, text.size);
-        struct dt_documents_options options = {.format = DT_FROM_SEPARATOR, .separator = "<sep>"};
+        struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_SEPARATOR,
+                                               .separator = "<sep>"};
         assert_int_equal(list(paths, 1, &options, &lines), 0);
-        options.format = DT_FROM_SPLIT;
+        options.format = DT_DOCUMENT_FORMAT_SPLIT;
         assert_int_equal(list(paths, 1, &options, &split), 0);
         assert_string_equal(lines.data, split.data);
     }
@@ -181,19 +187,20 @@ static void a_document_has_its_most_bytes_and_no_more(void **state)
     static const struct {
         enum dt_document_format format;
         const char *before, *after;
-    } cases[] = {{DT_FROM_TEXT, "", ""},
-                 {DT_FROM_LINES, "x\n", "\r\nx\n"},
-                 {DT_FROM_LINES, "", ""},
-                 {DT_FROM_SEPARATOR, "x\n<sep>\n", "\r\n<sep>\r\nx\n"},
-                 {DT_FROM_SEPARATOR, "", "\r\n"},
-                 {DT_FROM_SEPARATOR, "1234\n", ""},
-                 {DT_FROM_SPLIT, "x<sep>\r\n", "\r\n<sep>x"},
-                 {DT_FROM_SPLIT, "", "<sep><sep>x"},
-                 {DT_FROM_JSONL, "{\"text\":\"", "\"}\n{\"text\":\"x\"}\n"}};
+    } cases[] = {{DT_DOCUMENT_FORMAT_TEXT, "", ""},
+                 {DT_DOCUMENT_FORMAT_LINES, "x\n", "\r\nx\n"},
+                 {DT_DOCUMENT_FORMAT_LINES, "", ""},
+                 {DT_DOCUMENT_FORMAT_SEPARATOR, "x\n<sep>\n", "\r\n<sep>\r\nx\n"},
+                 {DT_DOCUMENT_FORMAT_SEPARATOR, "", "\r\n"},
+                 {DT_DOCUMENT_FORMAT_SEPARATOR, "1234\n", ""},
+                 {DT_DOCUMENT_FORMAT_SPLIT, "x<sep>\r\n", "\r\n<sep>x"},
+                 {DT_DOCUMENT_FORMAT_SPLIT, "", "<sep><sep>x"},
+                 {DT_DOCUMENT_FORMAT_JSONL, "{\"text\":\"", "\"}\n{\"text\":\"x\"}\n"}};
     char *const paths[] = {"f"};
     struct dt_buffer text = DT_BUFFER_EMPTY, out = DT_BUFFER_EMPTY;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        bool cuts = cases[i].format == DT_FROM_SEPARATOR || cases[i].format == DT_FROM_SPLIT;
+        bool cuts = cases[i].format == DT_DOCUMENT_FORMAT_SEPARATOR ||
+                    cases[i].format == DT_DOCUMENT_FORMAT_SPLIT;
         size_t size = strchr(cases[i].before, '4') ? 15 : 20;
         struct dt_documents_options options = {
             .format = cases[i].format, .separator = cuts ? "<sep>" : NULL, .most = 20};
@@ -223,10 +230,10 @@ static void json_gives_id_text_and_meta(void **state)
     JSONL("{\"text\":\"a\"}\n\n \t\n{\"text\":\"b\",\"id\":null}", "f:1=a|f:2=b|");
     JSONL("{\"text\":\"a\",\"id\":\"\"}\n{\"id\":12,\"text\":\"\"}", "f:1=a|12=|");
     JSONL("\xef\xbb\xbf{\"text\":\"a\"}", "f:1=a|");
-    DOCUMENTS(DT_FROM_AUTO, "\xef\xbb\xbf{\"text\":\"a\"}", "f:1=a|");
-    DOCUMENTS(DT_FROM_AUTO, "\xef\xbb\xbf{a", "f:1=\xef\xbb\xbf{a|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "\xef\xbb\xbf{\"text\":\"a\"}", "f:1=a|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "\xef\xbb\xbf{a", "f:1=\xef\xbb\xbf{a|");
     JSONL(" { \"text\" : \"a\" , \"meta\" : {} } \r", "f:1=a{}|");
-    DOCUMENTS(DT_FROM_JSONL, "{\"text\":\"no line feed\"}", "f:1=no line feed|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_JSONL, "{\"text\":\"no line feed\"}", "f:1=no line feed|");
 }
 
 /* dt-synth's log-probability must not be rounded on its way. */
@@ -263,7 +270,8 @@ static void another_member_may_hold_the_text(void **state)
 {
     (void)state;
     char *const paths[] = {"f"};
-    const struct dt_documents_options options = {.format = DT_FROM_JSONL, .field = "content"};
+    const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_JSONL,
+                                                 .field = "content"};
     struct dt_buffer out = DT_BUFFER_EMPTY;
     const char line[] = "{\"text\":\"other\",\"content\":\"a\"}\n";
     write_bytes("f", line, sizeof line - 1);
@@ -289,7 +297,7 @@ static void a_zero_in_the_text_is_kept(void **state)
 {
     (void)state;
     char *const paths[] = {"f"};
-    const struct dt_documents_options options = {.format = DT_FROM_JSONL};
+    const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_JSONL};
     const char line[] = "{\"text\":\"a\\u0000b\"}\n";
     struct dt_buffer out = DT_BUFFER_EMPTY;
     write_bytes("f", line, sizeof line - 1);
@@ -302,7 +310,7 @@ static void a_zero_in_the_text_is_kept(void **state)
 static void wrong_lines_are_named_by_their_place(void **state)
 {
     (void)state;
-    const enum dt_document_format jsonl = DT_FROM_JSONL;
+    const enum dt_document_format jsonl = DT_DOCUMENT_FORMAT_JSONL;
     assert_refused(jsonl, "{\"text\":\"a\"}\n\n{\"text\":\"b\"\n", "f:3: byte 11: ends too early");
     assert_refused(jsonl, "{\"id\":\"a\"}\n", "f:1: no member \"text\"");
     assert_refused(jsonl, "{\"text\":7}\n", "f:1: member \"text\" is not a string");
@@ -350,7 +358,7 @@ static void every_kind_of_wrong_json_is_refused(void **state)
         "{\"text\":\"a\",\"n\":{\"m\":1,}}",
     };
     char *const paths[] = {"f"};
-    const struct dt_documents_options options = {.format = DT_FROM_JSONL};
+    const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_JSONL};
     struct dt_buffer out = DT_BUFFER_EMPTY;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         write_bytes("f", wrong[i], strlen(wrong[i]));
@@ -367,46 +375,48 @@ static void nesting_is_bounded(void **state)
     dt_buffer_add_string(&line, "{\"text\":\"a\",\"meta\":");
     for (int i = 0; i < 1000000; i++)
         dt_buffer_add_string(&line, "{\"m\":");
-    assert_refused(DT_FROM_JSONL, line.data, "f:1: byte 175: nesting too deep");
+    assert_refused(DT_DOCUMENT_FORMAT_JSONL, line.data, "f:1: byte 175: nesting too deep");
     dt_buffer_release(&line);
 }
 
 static void auto_takes_damaged_json_for_json(void **state)
 {
     (void)state;
-    assert_refused(DT_FROM_AUTO, "{\"text\":\"a\"", "f:1: byte 11: ends too early");
-    assert_refused(DT_FROM_AUTO, "{}\n", "f:1: no member \"text\"");
+    assert_refused(DT_DOCUMENT_FORMAT_AUTO, "{\"text\":\"a\"", "f:1: byte 11: ends too early");
+    assert_refused(DT_DOCUMENT_FORMAT_AUTO, "{}\n", "f:1: no member \"text\"");
 }
 
 static void auto_looks_at_how_a_file_begins(void **state)
 {
     (void)state;
-    DOCUMENTS(DT_FROM_AUTO, "{\"text\":\"a\"}\n", "f:1=a|");
-    DOCUMENTS(DT_FROM_AUTO, " { \"text\":\"a\"}", "f:1=a|");
-    DOCUMENTS(DT_FROM_AUTO, "{ a }", "f:1={ a }|");
-    DOCUMENTS(DT_FROM_AUTO, "{", "f:1={|");
-    DOCUMENTS(DT_FROM_AUTO, "[1]\n", "f:1=[1]\n|");
-    DOCUMENTS(DT_FROM_AUTO, "7\n", "f:1=7\n|");
-    DOCUMENTS(DT_FROM_AUTO, "Once.\n", "f:1=Once.\n|");
-    DOCUMENTS(DT_FROM_AUTO, "", "");
-    DOCUMENTS(DT_FROM_AUTO, "\n \r\n\n{\"text\":\"a\"}\n\n{\"text\":\"b\"}", "f:1=a|f:2=b|");
-    DOCUMENTS(DT_FROM_AUTO, "\xef\xbb\xbf\n{\"text\":\"a\"}", "f:1=a|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "{\"text\":\"a\"}\n", "f:1=a|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, " { \"text\":\"a\"}", "f:1=a|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "{ a }", "f:1={ a }|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "{", "f:1={|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "[1]\n", "f:1=[1]\n|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "7\n", "f:1=7\n|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "Once.\n", "f:1=Once.\n|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "", "");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "\n \r\n\n{\"text\":\"a\"}\n\n{\"text\":\"b\"}",
+              "f:1=a|f:2=b|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "\xef\xbb\xbf\n{\"text\":\"a\"}", "f:1=a|");
 }
 
 static void auto_refuses_what_may_be_meant_otherwise(void **state)
 {
     (void)state;
-    const enum dt_document_format any = DT_FROM_AUTO;
+    const enum dt_document_format any = DT_DOCUMENT_FORMAT_AUTO;
     assert_error(any, NULL, "[\n {\"text\":\"a\"}]",
                  "f: is a JSON array, not plain text; write an object a "
                  "line: jq -c '.[] | if type == \"object\" then . else {text: .} end' FILE");
     assert_error(any, NULL, "{\n \"text\":\"a\"}",
                  "f: is a JSON object over several lines, not plain text");
-    assert_error(DT_FROM_JSONL, NULL, "[{\"text\":\"a\"}]", "f: is a JSON array, not plain text");
-    DOCUMENTS(DT_FROM_TEXT, "[{\"text\":\"a\"}]", "f:1=[{\"text\":\"a\"}]|");
+    assert_error(DT_DOCUMENT_FORMAT_JSONL, NULL, "[{\"text\":\"a\"}]",
+                 "f: is a JSON array, not plain text");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_TEXT, "[{\"text\":\"a\"}]", "f:1=[{\"text\":\"a\"}]|");
     assert_error(any, NULL, "id,text\n1,a\n",
                  "f: is a CSV file, not plain text; write it as JSON Lines: ");
-    DOCUMENTS(DT_FROM_LINES, "id,text\n1,a\n", "f:1=id,text|f:2=1,a|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_LINES, "id,text\n1,a\n", "f:1=id,text|f:2=1,a|");
     assert_error(any, "<sep>", "id,text\n1,a\n", "f: is a CSV file, not plain text");
 }
 
@@ -414,8 +424,8 @@ static void assert_suspect(const char *data, const char *name)
 {
     char expected[100];
     snprintf(expected, sizeof expected, "f: is %s, not plain text; ", name);
-    assert_error(DT_FROM_AUTO, NULL, data, expected);
-    assert_error(DT_FROM_AUTO, "<sep>", data, expected);
+    assert_error(DT_DOCUMENT_FORMAT_AUTO, NULL, data, expected);
+    assert_error(DT_DOCUMENT_FORMAT_AUTO, "<sep>", data, expected);
 }
 
 static void auto_refuses_json_lines_after_another_line(void **state)
@@ -438,20 +448,20 @@ static void auto_refuses_json_lines_after_another_line(void **state)
         dt_buffer_add_string(&text, first[i]);
         dt_buffer_add_string(&text, "\r\n\n{\"id\":\"\",\"text\":\"b\"}\r\n");
         assert_suspect(text.data, name);
-        DOCUMENTS(DT_FROM_NUL, "x\n{\"text\":\"b\"}\n", "f:1=x\n{\"text\":\"b\"}\n|");
+        DOCUMENTS(DT_DOCUMENT_FORMAT_NUL, "x\n{\"text\":\"b\"}\n", "f:1=x\n{\"text\":\"b\"}\n|");
     }
     dt_buffer_clear(&text); /* a head may hold no more than a part of one line */
     for (int i = 0; i < 1000; i++)
         dt_buffer_add_string(&text, "far on");
     dt_buffer_add_string(&text, "\n{\"text\":\"b\"}");
-    assert_refused(DT_FROM_AUTO, text.data,
+    assert_refused(DT_DOCUMENT_FORMAT_AUTO, text.data,
                    "f: is JSON Lines after a line that is not JSON, not plain text; --from jsonl "
                    "--on-error skip passes over that line, --from text reads one document");
     dt_buffer_release(&text);
     assert_suspect("x\"text\":\"a\",\"dt_stream\":{\"documents\":1}}\n", name);
-    DOCUMENTS(DT_FROM_AUTO, "x\n {\"text\":\"b\"}\n", "f:1=x\n {\"text\":\"b\"}\n|");
-    DOCUMENTS(DT_FROM_AUTO, "x\n{\"a\":\"text\"}\n", "f:1=x\n{\"a\":\"text\"}\n|");
-    DOCUMENTS(DT_FROM_AUTO, "x\n{\"text\":1} y\nz", "f:1=x\n{\"text\":1} y\nz|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "x\n {\"text\":\"b\"}\n", "f:1=x\n {\"text\":\"b\"}\n|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "x\n{\"a\":\"text\"}\n", "f:1=x\n{\"a\":\"text\"}\n|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "x\n{\"text\":1} y\nz", "f:1=x\n{\"text\":1} y\nz|");
 }
 
 static void auto_refuses_lines_of_strings_and_arrays(void **state)
@@ -460,17 +470,17 @@ static void auto_refuses_lines_of_strings_and_arrays(void **state)
     assert_suspect("\"a\"\n\"b\\\"\"\r\n", "JSON strings, one a line");
     assert_suspect("\xef\xbb\xbf\"a\"", "JSON strings, one a line");
     assert_suspect("[1,\"a\"]\n[2]\n", "JSON arrays, one a line");
-    DOCUMENTS(DT_FROM_AUTO, "\"a\" b \"c\"\n", "f:1=\"a\" b \"c\"\n|");
-    DOCUMENTS(DT_FROM_AUTO, "\"a\"\nb\n", "f:1=\"a\"\nb\n|");
-    DOCUMENTS(DT_FROM_AUTO, "[1]\n[2] b\n", "f:1=[1]\n[2] b\n|");
-    DOCUMENTS(DT_FROM_LINES, "\"a\"\n", "f:1=\"a\"|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "\"a\" b \"c\"\n", "f:1=\"a\" b \"c\"\n|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "\"a\"\nb\n", "f:1=\"a\"\nb\n|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_AUTO, "[1]\n[2] b\n", "f:1=[1]\n[2] b\n|");
+    DOCUMENTS(DT_DOCUMENT_FORMAT_LINES, "\"a\"\n", "f:1=\"a\"|");
 }
 
 static void auto_refuses_a_zero_wherever_it_is(void **state)
 {
     (void)state;
     char *const paths[] = {"f"};
-    struct dt_documents_options options = {.format = DT_FROM_AUTO};
+    struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_AUTO};
     struct dt_buffer out = DT_BUFFER_EMPTY, text = DT_BUFFER_EMPTY;
     for (int i = 0; i < 100000; i++)
         dt_buffer_add_string(&text, "word ");
@@ -478,7 +488,7 @@ static void auto_refuses_a_zero_wherever_it_is(void **state)
     write_bytes("f", text.data, text.size);
     assert_int_equal(list(paths, 1, &options, &out), DT_EFORMAT);
     assert_int_equal(strncmp(err.text, "f: has a NUL byte at byte 500000, as binary data", 48), 0);
-    options.format = DT_FROM_TEXT;
+    options.format = DT_DOCUMENT_FORMAT_TEXT;
     assert_int_equal(list(paths, 1, &options, &out), 0);
     assert_int_equal(out.size, text.size + 5);
     dt_buffer_release(&text);
@@ -489,8 +499,8 @@ static void a_name_tells_where_content_cannot(void **state)
 {
     (void)state;
     static char *paths[1];
-    const struct dt_documents_options any = {.format = DT_FROM_AUTO},
-                                      lines = {.format = DT_FROM_LINES};
+    const struct dt_documents_options any = {.format = DT_DOCUMENT_FORMAT_AUTO},
+                                      lines = {.format = DT_DOCUMENT_FORMAT_LINES};
     struct dt_buffer out = DT_BUFFER_EMPTY;
     static const struct {
         char *path;
@@ -518,9 +528,9 @@ static void json_far_behind_white_space_is_not_text(void **state)
     for (int i = 0; i < 5000; i++)
         dt_buffer_add_char(&text, '\n');
     dt_buffer_add_string(&text, "{\"text\":\"a\"}\n");
-    assert_refused(DT_FROM_AUTO, text.data,
+    assert_refused(DT_DOCUMENT_FORMAT_AUTO, text.data,
                    "f: is JSON Lines after 5000 bytes of white space; remove them");
-    assert_documents(DT_FROM_JSONL, text.data, text.size, "f:1=a|");
+    assert_documents(DT_DOCUMENT_FORMAT_JSONL, text.data, text.size, "f:1=a|");
     dt_buffer_release(&text);
 }
 
@@ -536,7 +546,7 @@ static void auto_knows_a_long_line(void **state)
     }
     dt_buffer_add_string(&line, "\"}\n");
     dt_buffer_add_char(&expected, '|');
-    assert_documents(DT_FROM_AUTO, line.data, line.size, expected.data);
+    assert_documents(DT_DOCUMENT_FORMAT_AUTO, line.data, line.size, expected.data);
     dt_buffer_release(&line);
     dt_buffer_release(&expected);
 }
@@ -545,9 +555,9 @@ static void files_follow_each_other_and_number_anew(void **state)
 {
     (void)state;
     char *const paths[] = {"d/a", "empty", "d/b"};
-    const struct dt_documents_options options = {.format = DT_FROM_AUTO};
+    const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_AUTO};
     struct dt_buffer out = DT_BUFFER_EMPTY;
-    assert_int_equal(dt_make_directories("d", &err), 0);
+    assert_int_equal(dt_file_make_directories("d", &err), 0);
     write_bytes("d/a", "{\"text\":\"1\"}\n{\"text\":\"2\"}\n", 26);
     write_bytes("empty", "", 0);
     write_bytes("d/b", "text", 4);
@@ -560,12 +570,12 @@ static void what_cannot_be_read_is_said_before_the_work(void **state)
 {
     (void)state;
     char *const paths[] = {"f", "absent"};
-    struct dt_documents_options options = {.format = DT_FROM_TEXT};
+    struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_TEXT};
     struct dt_buffer out = DT_BUFFER_EMPTY;
     write_bytes("f", "text", 4);
     assert_int_equal(list(paths, 2, &options, &out), DT_EIO);
     assert_int_equal(out.size, 0);
-    options.format = DT_FROM_SEPARATOR;
+    options.format = DT_DOCUMENT_FORMAT_SEPARATOR;
     assert_int_equal(list(paths, 1, &options, &out), DT_EINVALID);
     options.separator = "two\nlines";
     assert_int_equal(list(paths, 1, &options, &out), DT_EINVALID);
@@ -576,7 +586,7 @@ static void the_position_counts_all_files(void **state)
 {
     (void)state;
     char *const paths[] = {"a", "b"};
-    const struct dt_documents_options options = {.format = DT_FROM_TEXT};
+    const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_TEXT};
     struct dt_documents *docs;
     struct dt_document doc = DT_DOCUMENT_EMPTY;
     uint64_t taken, total;
@@ -620,7 +630,7 @@ static size_t mutate(char *line, size_t size, struct dt_rng *rng)
 static void rewrite(const char *from, const char *to)
 {
     char *const paths[] = {(char *)(uintptr_t)from};
-    const struct dt_documents_options options = {.format = DT_FROM_JSONL};
+    const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_JSONL};
     struct dt_documents *docs;
     struct dt_document doc = DT_DOCUMENT_EMPTY;
     struct dt_buffer json = DT_BUFFER_EMPTY;
@@ -642,7 +652,7 @@ static void no_mutation_breaks_the_reader(void **state)
         "{\"id\":\"a\\u00e9\",\"text\":\"b\\n\\\"\\ud83d\\ude00 \xc3\xa9\","
         "\"meta\":{\"x\":[1,-2.5e3,true,null],\"y\":{\"z\":\"\\\\\"}},\"w\":0}";
     char *const first[] = {"first"}, *const second[] = {"second"};
-    const struct dt_documents_options options = {.format = DT_FROM_JSONL};
+    const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_JSONL};
     struct dt_buffer before = DT_BUFFER_EMPTY, after = DT_BUFFER_EMPTY;
     struct dt_rng rng;
     int accepted = 0;

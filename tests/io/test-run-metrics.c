@@ -13,7 +13,7 @@
 /* Reads text as the metrics file of a directory "tale". */
 static int read_text(const char *text, struct dt_run_metrics *m, struct dt_error *err)
 {
-    assert_int_equal(dt_make_directories("tale", err), 0);
+    assert_int_equal(dt_file_make_directories("tale", err), 0);
     assert_int_equal(dt_file_write("tale/metrics.jsonl", text, strlen(text), err), 0);
     return dt_run_metrics_read(m, "tale/", err);
 }

@@ -15,7 +15,7 @@ struct object {
     double rate;
     bool shuffle;
     int color;
-    char name[DT_SETTING_STRING];
+    char name[DT_SETTING_STRING_SIZE];
 };
 
 #define AT(field) offsetof(struct object, field)
@@ -23,16 +23,16 @@ struct object {
 static const char *const colors[] = {"red", "green", NULL};
 static const char *const paints[] = {"true", "red", "none", "green", NULL};
 static const struct dt_setting schema[] = {
-    {"run.steps", DT_SET_INT, AT(steps), "1000", 1, 1e6},
-    {"run.any", DT_SET_INT, AT(any), "-5"},
-    {"run.step_count", DT_SET_ALIAS, .initial = "run.any"},
-    {"run.rate", DT_SET_REAL, AT(rate), "6e-4", 0, 1},
-    {"run.shuffle", DT_SET_BOOL, AT(shuffle), "true"},
-    {"look.color", DT_SET_CHOICE, AT(color), "green", .choices = colors},
-    {"look.name", DT_SET_STRING, AT(name), "it's"},
-    {"look.paint", DT_SET_ALIAS, .initial = "look.color", .words = paints},
-    {"other.pace", DT_SET_ALIAS, .initial = "run.rate"},
-    {"other.wheels", DT_SET_FIXED, .initial = "4", .advice = "build another car"},
+    {"run.steps", DT_SETTING_INT, AT(steps), "1000", 1, 1e6},
+    {"run.any", DT_SETTING_INT, AT(any), "-5"},
+    {"run.step_count", DT_SETTING_ALIAS, .initial = "run.any"},
+    {"run.rate", DT_SETTING_REAL, AT(rate), "6e-4", 0, 1},
+    {"run.shuffle", DT_SETTING_BOOL, AT(shuffle), "true"},
+    {"look.color", DT_SETTING_CHOICE, AT(color), "green", .choices = colors},
+    {"look.name", DT_SETTING_STRING, AT(name), "it's"},
+    {"look.paint", DT_SETTING_ALIAS, .initial = "look.color", .words = paints},
+    {"other.pace", DT_SETTING_ALIAS, .initial = "run.rate"},
+    {"other.wheels", DT_SETTING_FIXED, .initial = "4", .advice = "build another car"},
     {NULL},
 };
 
@@ -235,7 +235,7 @@ static void texts_that_yaml_would_change_are_refused(void **state)
     assert_non_null(strstr(err.text, "look.name must be shorter"));
     assignment[strlen(assignment) - 1] = '\0';
     assert_int_equal(dt_config_override(schema, &o, assignment, "--set", &err), 0);
-    assert_int_equal(strlen(o.name), DT_SETTING_STRING - 1);
+    assert_int_equal(strlen(o.name), DT_SETTING_STRING_SIZE - 1);
 }
 
 static void files_that_cannot_be_read_are_named(void **state)

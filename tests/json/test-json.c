@@ -340,7 +340,7 @@ static void escaped_pairs_are_their_characters(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dt_error err;
         struct json_object *value;
-        char *text = dt_format("\"%s\"", cases[i].escaped);
+        char *text = dt_asprintf("\"%s\"", cases[i].escaped);
         assert_int_equal(dt_json_parse(text, strlen(text), "t", &value, &err), 0);
         assert_string_equal(dt_json_text(value), cases[i].plain);
         json_object_put(value);

@@ -20,7 +20,7 @@ struct job {
     enum dt_recompute recompute;
     int64_t count, length; /* of the batch */
     bool sequence, masked, documents;
-    int contexts;
+    int cp_size;
     struct dt_pass how;
     int passes;
     const struct dt_table *whole;
@@ -67,7 +67,7 @@ static inline struct job job_of(const struct dt_model_config *config)
                       .passes = 2,
                       .count = 3,
                       .length = 7,
-                      .contexts = 1,
+                      .cp_size = 1,
                       .masked = dt_model_is_masked(config),
                       .lock = PTHREAD_MUTEX_INITIALIZER};
     assert_int_equal(dt_model_config_check(&job.config, "model", &err), 0);
@@ -122,7 +122,7 @@ static inline struct job random_job(struct dt_rng *rng)
     struct job job = job_of(&config);
     job.passes = 1;
     job.count = 1 + dt_rng_below(rng, 3);
-    job.compute = dt_rng_below(rng, 2) ? DT_F32 : DT_BF16;
+    job.compute = dt_rng_below(rng, 2) ? DT_DTYPE_F32 : DT_DTYPE_BF16;
     job.recompute = (enum dt_recompute)dt_rng_below(rng, 3);
     return job;
 }
@@ -152,7 +152,7 @@ struct run {
     struct dt_batch batch;
     float *gradients;
     double loss;
-    struct dt_comm *contexts; /* NULL: one */
+    struct dt_comm *cp_size; /* NULL: one */
 };
 
 /* Number i of the groups of so many ranks that are stride apart. */
@@ -167,27 +167,27 @@ static inline struct dt_comm *group_of(struct dt_comm *world, int size, int stri
 /* Slices are neighbours. */
 static inline struct dt_model_part part_of(struct dt_comm *world, const struct job *job)
 {
-    int slices = dt_comm_size(world) / job->contexts;
-    struct dt_model_part part = DT_WHOLE_MODEL;
-    part.peers = group_of(world, slices, 1);
-    part.slice = dt_comm_rank(part.peers);
-    part.slices = slices;
+    int tp_size = dt_comm_size(world) / job->cp_size;
+    struct dt_model_part part = DT_MODEL_PART_WHOLE;
+    part.tp_group = group_of(world, tp_size, 1);
+    part.tp_rank = dt_comm_rank(part.tp_group);
+    part.tp_size = tp_size;
     part.sequence = job->sequence;
-    part.ring = group_of(world, job->contexts, slices);
-    part.context = dt_comm_rank(part.ring);
-    part.contexts = job->contexts;
+    part.ring = group_of(world, job->cp_size, tp_size);
+    part.cp_rank = dt_comm_rank(part.ring);
+    part.cp_size = job->cp_size;
     return part;
 }
 
 static inline void open_run(struct run *r, const struct job *job, struct dt_comm *world)
 {
     struct dt_error err;
-    struct dt_model_part part = DT_WHOLE_MODEL;
+    struct dt_model_part part = DT_MODEL_PART_WHOLE;
     struct dt_workspace_shape shape = {
         .batch = job->count, .length = job->length, .training = true, .recompute = job->recompute};
     if (world)
         part = part_of(world, job);
-    r->contexts = part.contexts > 1 ? part.ring : NULL;
+    r->cp_size = part.cp_size > 1 ? part.ring : NULL;
     assert_int_equal(dt_device_open(&r->dev, "cpu", 1, &err), 0);
     r->model = dt_model_plan(r->dev, &job->config, job->compute, &part);
     assert_int_equal(dt_model_allocate(r->model, &err), 0);
@@ -201,7 +201,7 @@ static inline void open_run(struct run *r, const struct job *job, struct dt_comm
 static inline void run_backward(struct run *r, const struct job *job, int times)
 {
     struct dt_flat flat = {0};
-    dt_flat_set(&flat, &r->model->table, DT_F32, r->gradients);
+    dt_flat_set(&flat, &r->model->table, DT_DTYPE_F32, r->gradients);
     for (int i = 0; i < times; i++)
         r->loss = dt_model_backward(r->model, r->work, &r->batch, &flat, &job->how);
     dt_flat_release(&flat);
@@ -226,7 +226,7 @@ static inline double norm_of(const float *x, int64_t n)
 
 static inline bool makes_scores(const struct dt_param *p)
 {
-    return p->role >= DT_Q_WEIGHT && p->role <= DT_K_NORM_WEIGHT;
+    return p->role >= DT_ROLE_Q_WEIGHT && p->role <= DT_ROLE_K_NORM_WEIGHT;
 }
 
 /* The gradient of a bias of keys is 0 but for rounding: softmax does not see it. Those of other
@@ -241,10 +241,10 @@ static inline double size_of(const struct job *job, const struct dt_param *all)
         if (p->layer == all->layer && makes_scores(p))
             squares += pow(norm_of(job->gradients + p->offset, p->count), 2);
     }
-    if (job->contexts > 1 && makes_scores(all))
+    if (job->cp_size > 1 && makes_scores(all))
         return sqrt(squares);
-    return all->role == DT_K_BIAS ? norm_of(job->gradients, job->whole->elements)
-                                  : norm_of(job->gradients + all->offset, all->count);
+    return all->role == DT_ROLE_K_BIAS ? norm_of(job->gradients, job->whole->elements)
+                                       : norm_of(job->gradients + all->offset, all->count);
 }
 
 static inline double error_of(const struct run *r, const struct job *job, int i)
@@ -273,11 +273,11 @@ static inline void compare(struct run *r, struct job *job)
 {
     float losses[MOST_ROWS], hits[MOST_ROWS], loss = (float)r->loss;
     dt_model_score(r->model, r->work, &r->batch, losses, hits);
-    add_up(r->contexts, r->gradients, r->model->table.elements);
-    add_up(r->contexts, losses, r->batch.count * r->batch.length);
-    add_up(r->contexts, hits, r->batch.count * r->batch.length);
-    add_up(r->contexts, &loss, 1);
-    r->loss = r->contexts ? (double)loss : r->loss;
+    add_up(r->cp_size, r->gradients, r->model->table.elements);
+    add_up(r->cp_size, losses, r->batch.count * r->batch.length);
+    add_up(r->cp_size, hits, r->batch.count * r->batch.length);
+    add_up(r->cp_size, &loss, 1);
+    r->loss = r->cp_size ? (double)loss : r->loss;
     pthread_mutex_lock(&job->lock);
     for (int i = 0; i < r->model->table.count; i++)
         job->worst = fmax(job->worst, error_of(r, job, i));

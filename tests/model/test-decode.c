@@ -61,7 +61,8 @@ static struct dt_model *new_model(int number)
     struct dt_model *m;
     struct dt_model_config config = shapes[shape];
     assert_int_equal(dt_model_config_check(&config, "model", &err), 0);
-    assert_int_equal(dt_model_new(&m, dev, &config, number < 2 ? DT_F32 : DT_BF16, &err), 0);
+    assert_int_equal(
+        dt_model_new(&m, dev, &config, number < 2 ? DT_DTYPE_F32 : DT_DTYPE_BF16, &err), 0);
     dt_model_initialize(m, 3);
     for (int64_t i = 0; i < m->table.elements; i++)
         m->parameters[i] *= 4;

@@ -48,7 +48,7 @@ static float *backward(struct dt_model *m, const struct dt_batch *batch, double 
                          &err),
         0);
     struct dt_flat flat = {0};
-    dt_flat_set(&flat, &m->table, DT_F32, gradients);
+    dt_flat_set(&flat, &m->table, DT_DTYPE_F32, gradients);
     *loss = dt_model_backward(m, w, batch, &flat, &(struct dt_pass){.scale = 1});
     dt_flat_release(&flat);
     dt_workspace_free(w);
@@ -110,7 +110,7 @@ static struct dt_model *new_golden_model(const char *family)
     c.layer_norm_epsilon = c.family == DT_FAMILY_LLAMA ? 1e-6 : 0;
     struct dt_model *m;
     assert_int_equal(dt_model_config_check(&c, "model", &err), 0);
-    assert_int_equal(dt_model_new(&m, dev, &c, DT_F32, &err), 0);
+    assert_int_equal(dt_model_new(&m, dev, &c, DT_DTYPE_F32, &err), 0);
     for (int i = 0; i < m->table.count; i++) {
         const struct dt_param *p = &m->table.params[i];
         double *values = dt_alloc((size_t)p->count, sizeof *values);
@@ -138,7 +138,7 @@ static void check_golden_gradient(const struct dt_model *m, const float *gradien
             product += values[j] * (double)gradients[p->offset + j];
         }
         free(values);
-        double slack = p->role == DT_K_BIAS ? 1e-5 : 5e-6 * norm;
+        double slack = p->role == DT_ROLE_K_BIAS ? 1e-5 : 5e-6 * norm;
         if (!(fabs(sqrt(squares) - norm) <= slack && fabs(product - along) <= slack))
             fail_msg("%s: %.9g %.9g instead of %.9g %.9g", name, sqrt(squares), product, norm,
                      along);
@@ -188,7 +188,7 @@ static void positions_of_masked_models_begin_as_waves(void **state)
     static const char *const families[] = {"bert", "distilbert"};
     for (int i = 0; i < 2; i++) {
         struct dt_model *m = new_golden_model(families[i]);
-        const struct dt_param *p = dt_table_find(&m->table, DT_POSITION_EMBEDDING, -1);
+        const struct dt_param *p = dt_table_find(&m->table, DT_ROLE_POSITION_EMBEDDING, -1);
         dt_model_initialize(m, 1);
         const float *row = m->parameters + p->offset + 5 * 16;
         float height = 0.02f * sqrtf(2);
@@ -227,7 +227,8 @@ static void sixteen_bits_are_near_thirty_two(void **state)
     (void)state;
     static const char *const families[] = {"gpt2", "llama", "qwen3", "bert", "distilbert"};
     for (int i = 0; i < 5; i++) {
-        double bf16 = error_in(DT_BF16, families[i]), f16 = error_in(DT_F16, families[i]);
+        double bf16 = error_in(DT_DTYPE_BF16, families[i]),
+               f16 = error_in(DT_DTYPE_F16, families[i]);
         if (!(bf16 < 0.02 && f16 < 0.0025))
             fail_msg("%s: gradients are off by %g in bf16, %g in fp16", families[i], bf16, f16);
     }
@@ -241,7 +242,7 @@ static bool run_oracle(const char *arguments)
     const char *python = access("build/oracles/bin/python", X_OK) == 0 ? "build/oracles/bin/python"
                          : named                                       ? named
                                                                        : "python3";
-    char *command = dt_format("'%s' %s", python, arguments);
+    char *command = dt_asprintf("'%s' %s", python, arguments);
     int rc = system(command);
     free(command);
     return rc == 0;
@@ -257,7 +258,7 @@ static void need_transformers(void)
 
 static char *path_of(const char *model, const char *file)
 {
-    return dt_format("%s/%s/%s", scratch, model, file);
+    return dt_asprintf("%s/%s/%s", scratch, model, file);
 }
 
 static char *read_whole(const char *model, const char *file, size_t *size)
@@ -347,7 +348,8 @@ static double norm_of_difference(const float *a, const float *b, int64_t count)
 static double error_of(const struct dt_table *t, const struct dt_param *p, const float *got,
                        const float *want)
 {
-    const struct dt_param *scale = p->role == DT_K_BIAS ? dt_table_find(t, DT_Q_BIAS, p->layer) : p;
+    const struct dt_param *scale =
+        p->role == DT_ROLE_K_BIAS ? dt_table_find(t, DT_ROLE_Q_BIAS, p->layer) : p;
     return norm_of_difference(got + p->offset, want + p->offset, p->count) /
            norm_of_difference(want + scale->offset, NULL, scale->count);
 }
@@ -384,11 +386,11 @@ static void random_models_of_transformers_compute_the_same_here(void **state)
     static const char *const families[] = {"gpt2", "llama", "qwen3", "bert", "distilbert"};
     static const char *const types[] = {"", "-bfloat16", "-float16"};
     need_transformers();
-    char *make = dt_format("tests/oracles/families_oracle.py make '%s'", scratch);
+    char *make = dt_asprintf("tests/oracles/families_oracle.py make '%s'", scratch);
     assert_true(run_oracle(make));
     free(make);
     for (int i = 0; i < 15; i++) {
-        char *name = dt_format("%s%s", families[i / 3], types[i % 3]);
+        char *name = dt_asprintf("%s%s", families[i / 3], types[i % 3]);
         char *directory = path_of(name, "");
         struct dt_model *m;
         struct dt_batch b;
@@ -423,8 +425,8 @@ static void export(const char *family)
     dt_buffer_append(&batch, (int32_t[]){GOLDEN_ROWS, GOLDEN_LENGTH}, 2 * sizeof(int32_t));
     dt_buffer_append(&batch, b.inputs, bytes);
     dt_buffer_append(&batch, b.targets, bytes);
-    assert_int_equal(dt_make_directories(directory, &err), 0);
-    assert_int_equal(dt_model_export(m, DT_F32, 0, 7, directory, &err), 0);
+    assert_int_equal(dt_file_make_directories(directory, &err), 0);
+    assert_int_equal(dt_model_export(m, DT_DTYPE_F32, 0, 7, directory, &err), 0);
     float *values = log_probabilities(m, &b);
     write_numbers(family, "batch", batch.data, batch.size);
     write_numbers(family, "log-probabilities", values,
@@ -445,7 +447,7 @@ static void saved_models_compute_the_same_in_transformers(void **state)
     dt_buffer_add_string(&arguments, "tests/oracles/families_oracle.py check");
     for (int i = 0; i < 5; i++) {
         char *directory = path_of(families[i], "");
-        assert_int_equal(dt_remove_tree(directory, &err), 0);
+        assert_int_equal(dt_file_remove_tree(directory, &err), 0);
         export(families[i]);
         dt_buffer_printf(&arguments, " '%s'", directory);
         free(directory);

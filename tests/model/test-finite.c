@@ -19,12 +19,13 @@ static void one_number_is_found_at_any_place(void **state)
     float *x = dt_alloc((size_t)n, sizeof *x);
     for (int64_t i = 0; i < n; i++)
         x[i] = i % 2 ? FLT_MAX : -FLT_TRUE_MIN;
-    assert_int_equal(dt_first_not_finite(x, n, DT_F32), n);
+    assert_int_equal(dt_finite_first_bad(x, n, DT_DTYPE_F32), n);
     for (int64_t i = 0; i < n; i += i < 40 || i > n - 60 ? 1 : 97) {
         float before = x[i];
         x[i] = values[i % 4];
-        assert_int_equal(dt_first_not_finite(x, n, DT_F32), i);
-        assert_int_equal(dt_first_not_finite(x, i, DT_F32), i); /* behind the end it is nothing */
+        assert_int_equal(dt_finite_first_bad(x, n, DT_DTYPE_F32), i);
+        assert_int_equal(dt_finite_first_bad(x, i, DT_DTYPE_F32),
+                         i); /* behind the end it is nothing */
         x[i] = before;
     }
     free(x);
@@ -43,25 +44,25 @@ static void what_overflows_a_narrow_type_is_found(void **state)
     (void)state;
     const float most_bf16 = from_bits(0x7f7f7fff), most_f16 = from_bits(0x477fefff);
     float x[] = {1, most_bf16, -most_bf16, nextafterf(most_bf16, INFINITY)};
-    assert_int_equal(dt_first_not_finite(x, 4, DT_F32), 4);
-    assert_int_equal(dt_first_not_finite(x, 4, DT_BF16), 3);
+    assert_int_equal(dt_finite_first_bad(x, 4, DT_DTYPE_F32), 4);
+    assert_int_equal(dt_finite_first_bad(x, 4, DT_DTYPE_BF16), 3);
     float y[] = {65504, -most_f16, -65520};
-    assert_int_equal(dt_first_not_finite(y, 3, DT_BF16), 3);
-    assert_int_equal(dt_first_not_finite(y, 3, DT_F16), 2);
+    assert_int_equal(dt_finite_first_bad(y, 3, DT_DTYPE_BF16), 3);
+    assert_int_equal(dt_finite_first_bad(y, 3, DT_DTYPE_F16), 2);
 }
 
 static void errors_name_file_tensor_index_and_value(void **state)
 {
     (void)state;
     const float x[] = {1, -INFINITY}, y[] = {NAN}, z[] = {70000};
-    assert_int_equal(dt_check_weights(x, 2, DT_F32, "f", "t", 40, &err), DT_EFORMAT);
+    assert_int_equal(dt_finite_check_weights(x, 2, DT_DTYPE_F32, "f", "t", 40, &err), DT_EFORMAT);
     assert_string_equal(err.text, "f: tensor 't': element 41 is -Inf, and weights must be finite");
-    assert_int_equal(dt_check_weights(y, 1, DT_F32, "f", "t", 0, &err), DT_EFORMAT);
+    assert_int_equal(dt_finite_check_weights(y, 1, DT_DTYPE_F32, "f", "t", 0, &err), DT_EFORMAT);
     assert_string_equal(err.text, "f: tensor 't': element 0 is NaN, and weights must be finite");
-    assert_int_equal(dt_check_weights(z, 1, DT_F16, "f", "t", 0, &err), DT_EFORMAT);
+    assert_int_equal(dt_finite_check_weights(z, 1, DT_DTYPE_F16, "f", "t", 0, &err), DT_EFORMAT);
     assert_string_equal(err.text, "f: tensor 't': element 0 is 70000, which overflows fp16: choose "
                                   "another precision");
-    assert_int_equal(dt_check_weights(z, 1, DT_BF16, "f", "t", 0, &err), 0);
+    assert_int_equal(dt_finite_check_weights(z, 1, DT_DTYPE_BF16, "f", "t", 0, &err), 0);
 }
 
 int main(void)

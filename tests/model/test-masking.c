@@ -148,8 +148,8 @@ static void words_are_chosen_whole(void **state)
         joined += b.targets[i] >= 0;
     }
     assert_true(joined > 500);
-    double chosen =
-        (double)dt_context_targets(&DT_WHOLE_MODEL, &b); /* words are long: the spread is wider */
+    double chosen = (double)dt_context_parallel_targets(
+        &DT_MODEL_PART_WHOLE, &b); /* words are long: the spread is wider */
     assert_true(fabs(chosen / (ROWS * LENGTH * (1 - FIRST / (double)IDS)) - 0.15) < 0.015);
     dt_batch_release(&b);
     dt_masking_free(m);
@@ -167,7 +167,7 @@ static void short_sequences_have_a_target(void **state)
     for (int i = 0; i < 5; i++)
         for (b.first_sample = 0; b.first_sample < 20; b.first_sample++) {
             dt_batch_mask(&b, m, rows[i], 1, 2, 2);
-            assert_int_equal(dt_context_targets(&DT_WHOLE_MODEL, &b), targets[i]);
+            assert_int_equal(dt_context_parallel_targets(&DT_MODEL_PART_WHOLE, &b), targets[i]);
             if (i > 2)
                 assert_int_equal(b.inputs[1], 51);
         }

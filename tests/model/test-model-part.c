@@ -108,14 +108,14 @@ static void open_part(struct part *p, const struct dt_model_config *config, enum
     p->hooks = (struct dt_bucket_hooks){&p->visits, enter, leave};
     p->model->hooks = &p->hooks;
     p->gradients = dt_alloc((size_t)p->model->table.gradient_elements, sizeof *p->gradients);
-    dt_flat_set(&p->flat, &p->model->table, DT_F32, p->gradients);
+    dt_flat_set(&p->flat, &p->model->table, DT_DTYPE_F32, p->gradients);
     for (int chunk = 0; chunk < part->chunks; chunk++)
         for (int i = 0; i < BATCHES; i++) {
             struct dt_workspace_shape shape = {
                 .batch = 2,
                 .length = 7,
                 .training = true,
-                .run = dt_part_run(part, LAYERS, chunk * part->stages + part->stage),
+                .run = dt_model_part_run(part, LAYERS, chunk * part->stages + part->stage),
                 .recompute = DT_RECOMPUTE_SELECTIVE,
                 .lender = chunk + i > 0 ? p->work[0][0] : NULL,
             };
@@ -201,7 +201,7 @@ static void check_parts(enum dt_family family, bool tied, enum dt_dtype compute,
                         int chunks)
 {
     struct dt_model_config config = config_of(family, tied);
-    struct dt_model_part part = DT_WHOLE_MODEL;
+    struct dt_model_part part = DT_MODEL_PART_WHOLE;
     struct part whole, parts[STAGES];
     part.tied_apart = true;
     open_part(&whole, &config, compute, &part);
@@ -231,11 +231,11 @@ static void parts_compute_the_bits_of_the_whole(void **state)
                                        DT_FAMILY_DISTILBERT};
     for (int f = 0; f < 4; f++)
         for (int stages = 2; stages <= STAGES; stages++)
-            check_parts(families[f], true, DT_F32, stages, 1);
-    check_parts(DT_FAMILY_GPT2, true, DT_F32, 2, 2);
-    check_parts(DT_FAMILY_LLAMA, false, DT_F32, 2, 2);
-    check_parts(DT_FAMILY_LLAMA, false, DT_BF16, 3, 1);
-    check_parts(DT_FAMILY_BERT, true, DT_BF16, 2, 1);
+            check_parts(families[f], true, DT_DTYPE_F32, stages, 1);
+    check_parts(DT_FAMILY_GPT2, true, DT_DTYPE_F32, 2, 2);
+    check_parts(DT_FAMILY_LLAMA, false, DT_DTYPE_F32, 2, 2);
+    check_parts(DT_FAMILY_LLAMA, false, DT_DTYPE_BF16, 3, 1);
+    check_parts(DT_FAMILY_BERT, true, DT_DTYPE_BF16, 2, 1);
 }
 
 /* A head's gradient apart and with the embedding's: the same sum. */
@@ -243,11 +243,11 @@ static void a_head_apart_adds_up_to_the_same_gradient(void **state)
 {
     (void)state;
     struct dt_model_config config = config_of(DT_FAMILY_GPT2, true);
-    struct dt_model_part part = DT_WHOLE_MODEL;
+    struct dt_model_part part = DT_MODEL_PART_WHOLE;
     struct part together, apart;
-    open_part(&together, &config, DT_F32, &part);
+    open_part(&together, &config, DT_DTYPE_F32, &part);
     part.tied_apart = true;
-    open_part(&apart, &config, DT_F32, &part);
+    open_part(&apart, &config, DT_DTYPE_F32, &part);
     assert_true(pass(&together, 1, 1) == pass(&apart, 1, 1));
     check_visits(&together);
     const struct dt_table *t = &apart.model->table;

@@ -45,7 +45,7 @@ static double backward(const struct dt_model *m, struct dt_workspace *w, const u
     dt_batch_init(&batch, count, length);
     dt_batch_next_token(&batch, ids, count, length);
     struct dt_flat flat = {0};
-    dt_flat_set(&flat, &m->table, DT_F32, gradients);
+    dt_flat_set(&flat, &m->table, DT_DTYPE_F32, gradients);
     double loss = dt_model_backward(m, w, &batch, &flat, &(struct dt_pass){.scale = scale});
     dt_flat_release(&flat);
     dt_batch_release(&batch);
@@ -144,7 +144,7 @@ static double pass(const struct dt_model *m, enum dt_recompute recompute, float 
     memset(gradients, 0, (size_t)m->table.elements * sizeof *gradients);
     assert_int_equal(dt_workspace_new(&w, m, &shape, &err), 0);
     struct dt_flat flat = {0};
-    dt_flat_set(&flat, &m->table, DT_F32, gradients);
+    dt_flat_set(&flat, &m->table, DT_DTYPE_F32, gradients);
     double loss = dt_model_backward(m, w, &batch, &flat, &(struct dt_pass){.scale = 1, .seed = 4});
     dt_flat_release(&flat);
     *bytes = dt_workspace_bytes(w);
@@ -361,7 +361,7 @@ static void initial_weights_spread_as_the_configuration_says(void **state)
     dt_table_init(&t, &c, NULL);
     float *parameters = dt_alloc((size_t)t.elements, sizeof *parameters);
     dt_table_initialize(&t, 1, parameters);
-    const struct dt_param *p = dt_table_find(&t, DT_QKV_WEIGHT, 0);
+    const struct dt_param *p = dt_table_find(&t, DT_ROLE_QKV_WEIGHT, 0);
     double squares = 0;
     for (int64_t i = 0; i < p->count; i++)
         squares += (double)parameters[p->offset + i] * parameters[p->offset + i];
@@ -380,11 +380,11 @@ static void initial_weights_are_functions_of_their_place(void **state)
     dt_table_init(&t, &c, NULL);
     float *parameters = dt_alloc((size_t)t.elements, sizeof *parameters);
     dt_table_initialize(&t, 7, parameters);
-    const struct dt_param *p = dt_table_find(&t, DT_TOKEN_EMBEDDING, -1);
+    const struct dt_param *p = dt_table_find(&t, DT_ROLE_TOKEN_EMBEDDING, -1);
     uint64_t key = dt_random_key(7, 'I', (uint64_t)p->number);
     for (int64_t e = (1 << 20) - 3; e < (1 << 20) + 3; e++) {
         double pair[2];
-        dt_normal_pair(dt_random(key, 0, (uint64_t)e / 2), pair);
+        dt_rng_normal_pair(dt_random(key, 0, (uint64_t)e / 2), pair);
         assert_true(parameters[p->offset + e] == p->init_std * (float)pair[e % 2]);
     }
     free(parameters);
@@ -406,12 +406,12 @@ static void table_has_gpt2s_names_shapes_and_size(void **state)
     dt_table_init(&t, &gpt2, NULL);
     assert_int_equal(t.parameters, 124439808);
     assert_int_equal(t.count, 2 + 12 * 12 + 2);
-    const struct dt_param *p = dt_table_find(&t, DT_QKV_WEIGHT, 11);
+    const struct dt_param *p = dt_table_find(&t, DT_ROLE_QKV_WEIGHT, 11);
     assert_string_equal(p->name, "transformer.h.11.attn.c_attn.weight");
     assert_int_equal(p->shape[0], 768);
     assert_int_equal(p->shape[1], 2304);
     assert_true(p->decay);
-    assert_false(dt_table_find(&t, DT_QKV_BIAS, 0)->decay);
+    assert_false(dt_table_find(&t, DT_ROLE_QKV_BIAS, 0)->decay);
     for (int i = 1; i < t.count; i++)
         assert_true(t.params[i].offset >= t.params[i - 1].offset + t.params[i - 1].count);
     dt_table_release(&t);
@@ -436,19 +436,19 @@ static void table_has_llamas_names_shapes_and_size(void **state)
     dt_table_init(&t, &llama, NULL);
     assert_int_equal(t.parameters, 8030261248);
     assert_int_equal(t.count, 1 + 32 * 9 + 2);
-    const struct dt_param *p = dt_table_find(&t, DT_K_WEIGHT, 31);
+    const struct dt_param *p = dt_table_find(&t, DT_ROLE_K_WEIGHT, 31);
     assert_string_equal(p->name, "model.layers.31.self_attn.k_proj.weight");
     assert_int_equal(p->shape[0], 1024);
     assert_int_equal(p->shape[1], 4096);
     assert_true(p->transposed && p->decay);
-    assert_false(dt_table_find(&t, DT_NORM2_WEIGHT, 0)->decay);
-    assert_string_equal(dt_table_find(&t, DT_HEAD_WEIGHT, 32)->name, "lm_head.weight");
-    assert_null(dt_table_find(&t, DT_POSITION_EMBEDDING, -1));
-    assert_null(dt_table_find(&t, DT_NORM1_BIAS, 0));
+    assert_false(dt_table_find(&t, DT_ROLE_NORM2_WEIGHT, 0)->decay);
+    assert_string_equal(dt_table_find(&t, DT_ROLE_HEAD_WEIGHT, 32)->name, "lm_head.weight");
+    assert_null(dt_table_find(&t, DT_ROLE_POSITION_EMBEDDING, -1));
+    assert_null(dt_table_find(&t, DT_ROLE_NORM1_BIAS, 0));
     dt_table_release(&t);
     llama.tie_word_embeddings = true;
     dt_table_init(&t, &llama, NULL);
-    assert_null(dt_table_find(&t, DT_HEAD_WEIGHT, 32));
+    assert_null(dt_table_find(&t, DT_ROLE_HEAD_WEIGHT, 32));
     dt_table_release(&t);
 }
 
@@ -469,7 +469,7 @@ static void memory_is_that_of_parameters_and_turns(void **state)
     struct dt_model *gpt2 = new_model(), *llama = new_model_of(&tiny_llama);
     assert_int_equal(dt_model_bytes(gpt2), 4 * gpt2->table.elements);
     assert_int_equal(dt_model_bytes(llama), 4 * (llama->table.elements + 12 * 2 + 8));
-    struct dt_model *plan = dt_model_plan(dev, &tiny_llama, DT_BF16, NULL);
+    struct dt_model *plan = dt_model_plan(dev, &tiny_llama, DT_DTYPE_BF16, NULL);
     assert_int_equal(dt_model_bytes(plan),
                      dt_model_bytes(llama) + (2 * (size_t)llama->table.elements + 63) / 64 * 64);
     dt_model_free(plan);
@@ -504,7 +504,7 @@ static double backward_in_chunks(const struct dt_model *m, int64_t head_rows, bo
                                              .lender = lender};
     assert_int_equal(dt_workspace_new(&w, m, &shape, &err), 0);
     struct dt_flat flat = {0};
-    dt_flat_set(&flat, &m->table, DT_F32, gradients);
+    dt_flat_set(&flat, &m->table, DT_DTYPE_F32, gradients);
     double loss = dt_model_backward(m, w, &batch, &flat, &(struct dt_pass){.scale = 1});
     *bytes = dt_workspace_bytes(w);
     dt_flat_release(&flat);
@@ -534,7 +534,7 @@ static void check_chunks(const struct dt_model_config *config, bool gaps)
     }
     assert_true(sqrt(apart / norm) < 1e-6);
     size_t rows = lines(27 * 8) - lines(8 * 8), less = 2 * rows + lines(27 * 32) - lines(8 * 32);
-    if (m->table.has[DT_HEAD_DENSE_WEIGHT])
+    if (m->table.has[DT_ROLE_HEAD_DENSE_WEIGHT])
         less += 5 * rows + lines(27 * 2) - lines(8 * 2);
     assert_int_equal(whole_bytes - bytes, less);
     free(whole), free(parts);
@@ -575,7 +575,7 @@ static void chunks_are_even_blocks_of_rows(void **state)
     (void)state;
     struct dt_model_config wide = tiny;
     wide.vocab_size = 50257;
-    struct dt_model *m = dt_model_plan(dev, &wide, DT_BF16, NULL);
+    struct dt_model *m = dt_model_plan(dev, &wide, DT_DTYPE_BF16, NULL);
     static const int64_t rows_and_chunk[][2] = {
         {100, 100}, {2560, 2560}, {2561, 1408}, {8192, 2048}, {32768, 2560}};
     for (size_t i = 0; i < sizeof rows_and_chunk / sizeof *rows_and_chunk; i++) {

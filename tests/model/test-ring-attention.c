@@ -9,18 +9,18 @@
 #include "model/context-parallel.h"
 
 /* Each context has two stretches of a sequence. */
-static void set_contexts(struct job *job, int contexts, int64_t stretch)
+static void set_contexts(struct job *job, int cp_size, int64_t chunk)
 {
-    job->contexts = contexts;
-    job->length = 2 * contexts * stretch;
+    job->cp_size = cp_size;
+    job->length = 2 * cp_size * chunk;
 }
 
-static struct job context_job(const struct dt_model_config *config, int contexts, int64_t stretch)
+static struct job context_job(const struct dt_model_config *config, int cp_size, int64_t chunk)
 {
     struct dt_model_config longer = *config;
     longer.max_seq_len = 40;
     struct job job = job_of(&longer);
-    set_contexts(&job, contexts, stretch);
+    set_contexts(&job, cp_size, chunk);
     job.count = 2;
     return job;
 }
@@ -30,29 +30,29 @@ static void check(struct job *job, int ranks)
     run_parts(job, ranks);
     if (!(job->worst <= 1e-6 && job->worst_loss <= 1e-6 && job->other_hits == 0))
         fail_msg("%d of %d ranks are contexts, %lld tokens: gradients %g, losses %g, hits %d",
-                 job->contexts, ranks, (long long)job->length, job->worst, job->worst_loss,
+                 job->cp_size, ranks, (long long)job->length, job->worst, job->worst_loss,
                  job->other_hits);
 }
 
 static void check_contexts(const struct dt_model_config *config)
 {
-    for (int contexts = 2; contexts <= 4; contexts++)
-        for (int64_t stretch = 1; stretch <= 5; stretch += 2) {
-            struct job job = context_job(config, contexts, stretch);
-            check(&job, contexts);
+    for (int cp_size = 2; cp_size <= 4; cp_size++)
+        for (int64_t chunk = 1; chunk <= 5; chunk += 2) {
+            struct job job = context_job(config, cp_size, chunk);
+            check(&job, cp_size);
         }
 }
 
 static void every_row_of_a_batch_is_one_context_s(void **state)
 {
     (void)state;
-    for (int contexts = 1; contexts <= 5; contexts++) {
-        struct dt_model_part part = {.contexts = contexts};
-        struct dt_batch batch = {.count = 3, .length = 6L * contexts};
+    for (int cp_size = 1; cp_size <= 5; cp_size++) {
+        struct dt_model_part part = {.cp_size = cp_size};
+        struct dt_batch batch = {.count = 3, .length = 6L * cp_size};
         int seen[3 * 6 * 5] = {0};
-        for (part.context = 0; part.context < contexts; part.context++)
-            for (int64_t i = 0; i < dt_context_rows(&part, batch.count, batch.length); i++)
-                seen[dt_context_row(&part, &batch, i)]++;
+        for (part.cp_rank = 0; part.cp_rank < cp_size; part.cp_rank++)
+            for (int64_t i = 0; i < dt_context_parallel_rows(&part, batch.count, batch.length); i++)
+                seen[dt_context_parallel_row(&part, &batch, i)]++;
         for (int64_t row = 0; row < batch.count * batch.length; row++)
             assert_int_equal(seen[row], 1);
     }
@@ -63,13 +63,13 @@ static void contexts_have_as_much_to_do(void **state)
 {
     (void)state;
     int64_t before = 0;
-    struct dt_model_part part = {.contexts = 4};
+    struct dt_model_part part = {.cp_size = 4};
     const struct dt_batch batch = {.count = 1, .length = 48};
-    for (part.context = 0; part.context < 4; part.context++) {
+    for (part.cp_rank = 0; part.cp_rank < 4; part.cp_rank++) {
         int64_t pairs = 0;
-        for (int64_t i = 0; i < dt_context_rows(&part, 1, 48); i++)
-            pairs += dt_context_row(&part, &batch, i) + 1;
-        assert_true(part.context == 0 || pairs == before);
+        for (int64_t i = 0; i < dt_context_parallel_rows(&part, 1, 48); i++)
+            pairs += dt_context_parallel_row(&part, &batch, i) + 1;
+        assert_true(part.cp_rank == 0 || pairs == before);
         before = pairs;
     }
 }
@@ -121,9 +121,9 @@ static void attention_keeps_to_documents(void **state)
     (void)state;
     const enum dt_family families[] = {DT_FAMILY_GPT2, DT_FAMILY_LLAMA, DT_FAMILY_BERT};
     for (int f = 0; f < 3; f++)
-        for (int contexts = 2; contexts <= 4; contexts++) {
+        for (int cp_size = 2; cp_size <= 4; cp_size++) {
             struct dt_model_config config = config_of(families[f]);
-            struct job job = context_job(&config, contexts, 3);
+            struct job job = context_job(&config, cp_size, 3);
             job.documents = true;
             for (int64_t row = 0, begin = 0, end = 0; row < job.count * job.length; row++) {
                 int64_t t = row % job.length;
@@ -134,7 +134,7 @@ static void attention_keeps_to_documents(void **state)
                 job.begins[row] = (int32_t)begin;
                 job.ends[row] = (int32_t)(end < job.length ? end : job.length);
             }
-            check(&job, contexts);
+            check(&job, cp_size);
         }
 }
 
@@ -161,7 +161,7 @@ static void sixteen_bits_agree_as_far_as_they_go(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         struct job job = context_job(i ? &llama : &gpt2, 4, 3);
-        job.compute = i ? DT_F16 : DT_BF16;
+        job.compute = i ? DT_DTYPE_F16 : DT_DTYPE_BF16;
         run_parts(&job, 4);
         if (!(job.worst < (i ? 5e-3 : 4e-2) && job.worst_loss < (i ? 1e-3 : 1e-2)))
             fail_msg("%s: gradients %g, losses %g", i ? "fp16" : "bf16", job.worst, job.worst_loss);
@@ -192,7 +192,7 @@ static uint64_t expected_bytes(const struct job *job)
     int64_t passes = job->recompute == DT_RECOMPUTE_FULL ? 3 : 2;
     int64_t block = job->count * job->length * 2 * dt_model_kv_width(c);
     int64_t element = (int64_t)dt_dtype_size(job->compute);
-    return (uint64_t)((job->contexts - 1) * c->num_layers * block *
+    return (uint64_t)((job->cp_size - 1) * c->num_layers * block *
                       (passes * element + (int64_t)sizeof(float)));
 }
 
@@ -204,8 +204,8 @@ static void random_models_in_contexts_send_what_is_expected(void **state)
     for (int i = 0; i < 40; i++) {
         struct job job = random_job(&rng);
         set_contexts(&job, 2 + (int)dt_rng_below(&rng, 3), 1 + dt_rng_below(&rng, 5));
-        run_parts(&job, job.contexts);
-        bool exact = job.compute == DT_F32;
+        run_parts(&job, job.cp_size);
+        bool exact = job.compute == DT_DTYPE_F32;
         if (!(job.worst <= (exact ? 1e-6 : 4e-2)) || job.bytes != expected_bytes(&job))
             fail_msg("model %d: gradients %g, %llu bytes, not %llu", i, job.worst,
                      (unsigned long long)job.bytes, (unsigned long long)expected_bytes(&job));

@@ -97,9 +97,9 @@ static void repeated_tokens_are_penalized_once(void **state)
     float x[4] = {2, -2, 0, 1};
     const uint32_t ids[] = {0, 1, 0, 2, 1};
     bool seen[4] = {false};
-    dt_penalize_repetition(x, seen, ids, 5, 4);
+    dt_sampling_penalize_repetition(x, seen, ids, 5, 4);
     assert_true(x[0] == 0.5f && x[1] == -8 && x[2] == 0 && x[3] == 1);
-    dt_penalize_repetition(x, seen, (const uint32_t[]){0, 3}, 2, 4);
+    dt_sampling_penalize_repetition(x, seen, (const uint32_t[]){0, 3}, 2, 4);
     assert_true(x[0] == 0.5f && x[3] == 0.25f);
 }
 

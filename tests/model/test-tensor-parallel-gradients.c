@@ -7,12 +7,12 @@
 /* Any number of slices, and rows of the stream dealt out or not. */
 static void check_job(struct job *job)
 {
-    for (int slices = 1; slices <= 4; slices++)
+    for (int tp_size = 1; tp_size <= 4; tp_size++)
         for (int sequence = 0; sequence < 2; sequence++) {
             job->sequence = sequence;
-            run_parts(job, slices);
+            run_parts(job, tp_size);
             if (!(job->worst <= 1e-6 && job->worst_loss <= 1e-6 && job->other_hits == 0))
-                fail_msg("%d slices%s: gradients %g, losses %g, hits %d", slices,
+                fail_msg("%d slices%s: gradients %g, losses %g, hits %d", tp_size,
                          sequence ? ", rows apart" : "", job->worst, job->worst_loss,
                          job->other_hits);
         }
@@ -105,7 +105,7 @@ static void sixteen_bits_agree_as_far_as_they_go(void **state)
     for (int i = 0; i < 2; i++)
         for (int sequence = 0; sequence < 2; sequence++) {
             struct job job = job_of(i ? &llama : &gpt2);
-            job.compute = i ? DT_F16 : DT_BF16;
+            job.compute = i ? DT_DTYPE_F16 : DT_DTYPE_BF16;
             job.sequence = sequence;
             run_parts(&job, 3);
             assert_true(job.worst > 1e-6 && job.worst < (i ? 5e-3 : 4e-2));
@@ -153,12 +153,12 @@ static int64_t norm_sums(const struct job *job)
 }
 
 /* Parts of gradients of keys and values that several slices hold, t - 1 times or so. */
-static int64_t key_sums(const struct job *job, int slices)
+static int64_t key_sums(const struct job *job, int tp_size)
 {
     const struct dt_model_config *c = &job->config;
     int64_t columns = c->hidden_size / c->num_heads, sent = 0;
-    for (int64_t head = 0; head < c->num_kv_heads && c->num_kv_heads < slices; head++)
-        sent += (dt_range_count(dt_range_part(slices, head, c->num_kv_heads)) - 1) *
+    for (int64_t head = 0; head < c->num_kv_heads && c->num_kv_heads < tp_size; head++)
+        sent += (dt_range_count(dt_range_part(tp_size, head, c->num_kv_heads)) - 1) *
                 sum_of(2 * columns * c->hidden_size * c->num_layers);
     return sent;
 }
@@ -170,7 +170,7 @@ static int64_t key_sums(const struct job *job, int slices)
  *     head        2 n C (with rows apart 2 R C, and 2 n C where there is a dense layer), and of
  *                 the losses 6 t n floats
  * elements t - 1 times, and sums of gradients in parts. */
-static uint64_t expected_bytes(const struct job *job, int slices)
+static uint64_t expected_bytes(const struct job *job, int tp_size)
 {
     const struct dt_model_config *c = &job->config;
     int64_t rows = job->count * job->length, stream = rows * c->hidden_size, targets = rows;
@@ -184,8 +184,8 @@ static uint64_t expected_bytes(const struct job *job, int slices)
     int64_t sent = 2 * stream + layer * c->num_layers * stream;
     sent += job->sequence ? stream + (job->masked ? 0 : stream) : 0;
     sent += job->sequence && !job->masked ? 0 : 2 * targets * c->hidden_size;
-    int64_t floats = DT_LOGIT_SUMS * slices * targets + norm_sums(job);
-    return (uint64_t)((slices - 1) * (sent * size + floats * 4) + key_sums(job, slices) * 4);
+    int64_t floats = DT_LOGIT_SUMS * tp_size * targets + norm_sums(job);
+    return (uint64_t)((tp_size - 1) * (sent * size + floats * 4) + key_sums(job, tp_size) * 4);
 }
 
 static void bytes_sent_are_those_of_the_formula(void **state)
@@ -197,11 +197,11 @@ static void bytes_sent_are_those_of_the_formula(void **state)
         struct job job = random_job(&rng);
         job.length = 3 + dt_rng_below(&rng, 6);
         job.sequence = dt_rng_below(&rng, 2);
-        int slices = 2 + (int)dt_rng_below(&rng, 3);
-        run_parts(&job, slices);
-        if (job.bytes != expected_bytes(&job, slices))
+        int tp_size = 2 + (int)dt_rng_below(&rng, 3);
+        run_parts(&job, tp_size);
+        if (job.bytes != expected_bytes(&job, tp_size))
             fail_msg("layout %d: %llu bytes, not %llu", i, (unsigned long long)job.bytes,
-                     (unsigned long long)expected_bytes(&job, slices));
+                     (unsigned long long)expected_bytes(&job, tp_size));
     }
 }
 

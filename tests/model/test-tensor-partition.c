@@ -25,7 +25,7 @@ static struct dt_model_config config_of(enum dt_family family, long heads, long 
         .tie_word_embeddings = family != DT_FAMILY_LLAMA,
     };
     assert_int_equal(dt_model_config_check(&c, "model", &err), 0);
-    assert_int_equal(dt_slices_check(&c, 4, "model", &err), 0);
+    assert_int_equal(dt_tensor_partition_check(&c, 4, "model", &err), 0);
     return c;
 }
 
@@ -39,23 +39,23 @@ static void queries_go_with_their_keys(void **state)
 {
     (void)state;
     struct dt_model_config ten = config_of(DT_FAMILY_LLAMA, 10, 5);
-    range_is(dt_slice_of(&ten, 0, 2).kv_heads, 0, 2);
-    range_is(dt_slice_of(&ten, 0, 2).heads, 0, 4);
-    range_is(dt_slice_of(&ten, 1, 2).kv_heads, 2, 3);
-    range_is(dt_slice_of(&ten, 1, 2).heads, 4, 6);
-    range_is(dt_slice_of(&ten, 1, 2).key_holders, 1, 1);
+    range_is(dt_tensor_partition_of(&ten, 0, 2).kv_heads, 0, 2);
+    range_is(dt_tensor_partition_of(&ten, 0, 2).heads, 0, 4);
+    range_is(dt_tensor_partition_of(&ten, 1, 2).kv_heads, 2, 3);
+    range_is(dt_tensor_partition_of(&ten, 1, 2).heads, 4, 6);
+    range_is(dt_tensor_partition_of(&ten, 1, 2).key_holders, 1, 1);
     struct dt_model_config few = config_of(DT_FAMILY_LLAMA, 10, 2); /* slices 0; 1 and 2 */
-    range_is(dt_slice_of(&few, 0, 3).kv_heads, 0, 1);
-    range_is(dt_slice_of(&few, 0, 3).heads, 0, 5);
-    range_is(dt_slice_of(&few, 0, 3).key_holders, 0, 1);
-    range_is(dt_slice_of(&few, 1, 3).kv_heads, 1, 1);
-    range_is(dt_slice_of(&few, 1, 3).heads, 5, 2);
-    range_is(dt_slice_of(&few, 2, 3).heads, 7, 3);
-    range_is(dt_slice_of(&few, 2, 3).key_holders, 1, 2);
+    range_is(dt_tensor_partition_of(&few, 0, 3).kv_heads, 0, 1);
+    range_is(dt_tensor_partition_of(&few, 0, 3).heads, 0, 5);
+    range_is(dt_tensor_partition_of(&few, 0, 3).key_holders, 0, 1);
+    range_is(dt_tensor_partition_of(&few, 1, 3).kv_heads, 1, 1);
+    range_is(dt_tensor_partition_of(&few, 1, 3).heads, 5, 2);
+    range_is(dt_tensor_partition_of(&few, 2, 3).heads, 7, 3);
+    range_is(dt_tensor_partition_of(&few, 2, 3).key_holders, 1, 2);
     struct dt_model_config one = config_of(DT_FAMILY_LLAMA, 6, 1);
-    range_is(dt_slice_of(&one, 3, 4).kv_heads, 0, 1);
-    range_is(dt_slice_of(&one, 3, 4).heads, 4, 2);
-    range_is(dt_slice_of(&one, 3, 4).key_holders, 0, 4);
+    range_is(dt_tensor_partition_of(&one, 3, 4).kv_heads, 0, 1);
+    range_is(dt_tensor_partition_of(&one, 3, 4).heads, 4, 2);
+    range_is(dt_tensor_partition_of(&one, 3, 4).key_holders, 0, 4);
 }
 
 /* How often the slices that count them have each element of each tensor, all together. */
@@ -96,14 +96,14 @@ static void compare_values(const struct dt_table *t, const struct dt_table *whol
     free(own), free(all);
 }
 
-static void check_slices(const struct dt_model_config *config, int slices)
+static void check_slices(const struct dt_model_config *config, int tp_size)
 {
     struct dt_table whole, t;
-    struct dt_model_part part = DT_WHOLE_MODEL;
+    struct dt_model_part part = DT_MODEL_PART_WHOLE;
     dt_table_init(&whole, config, NULL);
     int *times = dt_alloc((size_t)whole.elements, sizeof *times);
-    part.slices = slices;
-    for (part.slice = 0; part.slice < slices; part.slice++) {
+    part.tp_size = tp_size;
+    for (part.tp_rank = 0; part.tp_rank < tp_size; part.tp_rank++) {
         dt_table_init(&t, config, &part);
         assert_int_equal(t.count, whole.count);
         assert_int_equal(t.parameters, whole.parameters);
@@ -129,8 +129,8 @@ static void slices_together_are_the_whole(void **state)
         config_of(DT_FAMILY_BERT, 6, 6),  config_of(DT_FAMILY_DISTILBERT, 4, 4),
     };
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
-        for (int slices = 1; slices <= 4; slices++)
-            check_slices(&configs[i], slices);
+        for (int tp_size = 1; tp_size <= 4; tp_size++)
+            check_slices(&configs[i], tp_size);
 }
 
 /* The shapes of products, and the three ranges of a fused one. */
@@ -139,27 +139,27 @@ static void pairs_of_products_are_cut_along_what_lies_between(void **state)
     (void)state;
     struct dt_model_config c = config_of(DT_FAMILY_GPT2, 5, 5),
                            l = config_of(DT_FAMILY_LLAMA, 6, 2);
-    struct dt_model_part part = DT_WHOLE_MODEL;
+    struct dt_model_part part = DT_MODEL_PART_WHOLE;
     struct dt_table t;
-    part.slices = 2, part.slice = 1;
+    part.tp_size = 2, part.tp_rank = 1;
     dt_table_init(&t, &c, &part);
-    const struct dt_param *qkv = dt_table_find(&t, DT_QKV_WEIGHT, 1);
+    const struct dt_param *qkv = dt_table_find(&t, DT_ROLE_QKV_WEIGHT, 1);
     assert_int_equal(qkv->shape[0], 20);
     assert_int_equal(qkv->shape[1], 3 * 12);
     assert_int_equal(qkv->range_count, 3);
     for (int i = 0; i < 3; i++)
         range_is(qkv->ranges[i], 20 * i + 8, 12);
-    const struct dt_param *out = dt_table_find(&t, DT_PROJECTION_WEIGHT, 1);
+    const struct dt_param *out = dt_table_find(&t, DT_ROLE_PROJECTION_WEIGHT, 1);
     assert_int_equal(out->shape[0], 12);
     assert_int_equal(out->shape[1], 20);
-    assert_false(dt_table_find(&t, DT_PROJECTION_BIAS, 1)->leads);
-    range_is(dt_table_find(&t, DT_TOKEN_EMBEDDING, -1)->ranges[0], 26, 27);
+    assert_false(dt_table_find(&t, DT_ROLE_PROJECTION_BIAS, 1)->leads);
+    range_is(dt_table_find(&t, DT_ROLE_TOKEN_EMBEDDING, -1)->ranges[0], 26, 27);
     dt_table_release(&t);
     dt_table_init(&t, &l, &part);
-    assert_int_equal(dt_table_find(&t, DT_K_WEIGHT, 0)->shape[0], 4);
-    assert_int_equal(dt_table_find(&t, DT_DOWN_WEIGHT, 0)->shape[1], 19);
-    assert_true(dt_table_find(&t, DT_Q_NORM_WEIGHT, 0)->partial);
-    assert_false(dt_table_find(&t, DT_K_WEIGHT, 0)->partial);
+    assert_int_equal(dt_table_find(&t, DT_ROLE_K_WEIGHT, 0)->shape[0], 4);
+    assert_int_equal(dt_table_find(&t, DT_ROLE_DOWN_WEIGHT, 0)->shape[1], 19);
+    assert_true(dt_table_find(&t, DT_ROLE_Q_NORM_WEIGHT, 0)->partial);
+    assert_false(dt_table_find(&t, DT_ROLE_K_WEIGHT, 0)->partial);
     dt_table_release(&t);
 }
 
@@ -168,10 +168,10 @@ static void what_leaves_a_slice_without_anything_is_refused(void **state)
     (void)state;
     struct dt_error err;
     struct dt_model_config c = config_of(DT_FAMILY_LLAMA, 6, 2);
-    assert_int_equal(dt_slices_check(&c, 6, "here", &err), 0);
-    assert_int_equal(dt_slices_check(&c, 7, "here", &err), DT_EINVALID);
+    assert_int_equal(dt_tensor_partition_check(&c, 6, "here", &err), 0);
+    assert_int_equal(dt_tensor_partition_check(&c, 7, "here", &err), DT_EINVALID);
     assert_string_equal(err.text, "here cannot be cut into 7 slices: num_heads is 6");
-    assert_int_equal(dt_slices_check(&c, 1000, "here", &err), DT_EINVALID);
+    assert_int_equal(dt_tensor_partition_check(&c, 1000, "here", &err), DT_EINVALID);
 }
 
 int main(void)

@@ -46,7 +46,7 @@ static inline int close_device(void **state)
 static inline struct dt_model *new_model_of(const struct dt_model_config *config)
 {
     struct dt_model *m;
-    assert_int_equal(dt_model_new(&m, dev, config, DT_F32, &err), 0);
+    assert_int_equal(dt_model_new(&m, dev, config, DT_DTYPE_F32, &err), 0);
     dt_model_initialize(m, 3);
     for (int64_t i = 0; i < m->table.elements; i++) /* far from the flat start */
         m->parameters[i] *= 8;

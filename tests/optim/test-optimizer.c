@@ -64,14 +64,14 @@ static void check_recorded(const char *engine, enum dt_optimizer_kind optimizer)
     struct dt_settings s = settings_of(optimizer);
     struct dt_device *dev;
     struct dt_model *model;
-    struct dt_store store;
+    struct dt_train_state store;
     assert_int_equal(dt_device_open(&dev, engine, 2, &err), 0);
-    assert_int_equal(dt_model_new(&model, dev, &s.model, DT_F32, &err), 0);
+    assert_int_equal(dt_model_new(&model, dev, &s.model, DT_DTYPE_F32, &err), 0);
     struct dt_comm *alone;
     assert_int_equal(dt_comm_open(&alone, "self", NULL, &err), 0);
-    const struct dt_mesh mesh = {.data = {alone, alone, NULL, 1}, .part = DT_WHOLE_MODEL};
-    assert_int_equal(dt_store_plan(&store, model, &s, &mesh, &err), 0);
-    assert_int_equal(dt_store_allocate(&store, &err), 0);
+    const struct dt_mesh mesh = {.data = {alone, alone, NULL, 1}, .part = DT_MODEL_PART_WHOLE};
+    assert_int_equal(dt_train_state_plan(&store, model, &s, &mesh, &err), 0);
+    assert_int_equal(dt_train_state_allocate(&store, &err), 0);
     float *gradients[8];
     assert_true(model->table.bucket_count <= 8);
     fill(&model->table, 0, model->parameters);
@@ -88,7 +88,7 @@ static void check_recorded(const char *engine, enum dt_optimizer_kind optimizer)
             fail_msg("%s, %s: %s: %.7f, PyTorch %.7f", engine, dt_optimizer_kind_names[optimizer],
                      model->table.params[i].name, sum, recorded[optimizer][i]);
     }
-    dt_store_release(&store);
+    dt_train_state_release(&store);
     dt_comm_close(alone);
     dt_model_free(model);
     dt_device_close(dev);
@@ -201,17 +201,17 @@ static void each_optimizer_has_the_state_that_it_needs(void **state)
     assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
     for (int i = 0; i < 3; i++) {
         struct dt_settings s = settings_of((enum dt_optimizer_kind)i);
-        struct dt_model *model = dt_model_plan(dev, &s.model, DT_F32, NULL);
-        struct dt_store store;
+        struct dt_model *model = dt_model_plan(dev, &s.model, DT_DTYPE_F32, NULL);
+        struct dt_train_state store;
         struct dt_comm *alone;
         assert_int_equal(dt_comm_open(&alone, "self", NULL, &err), 0);
-        const struct dt_mesh mesh = {.data = {alone, alone, NULL, 1}, .part = DT_WHOLE_MODEL};
-        assert_int_equal(dt_store_plan(&store, model, &s, &mesh, &err), 0);
+        const struct dt_mesh mesh = {.data = {alone, alone, NULL, 1}, .part = DT_MODEL_PART_WHOLE};
+        assert_int_equal(dt_train_state_plan(&store, model, &s, &mesh, &err), 0);
         assert_int_equal(dt_optimizer_first_bytes(&store.optimizer),
                          4 * (size_t)model->table.elements);
         second[i] = dt_optimizer_second_bytes(&store.optimizer);
         scratch[i] = store.bytes.scratch;
-        dt_store_release(&store);
+        dt_train_state_release(&store);
         dt_comm_close(alone);
         dt_model_free(model);
     }

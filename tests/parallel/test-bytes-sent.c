@@ -14,7 +14,7 @@
 /* A layout, and the rank of it that bytes are counted for. */
 struct counted {
     struct dt_settings settings; /* resolved */
-    int stages, replicas, contexts, slices, groups;
+    int stages, dp_size, cp_size, tp_size, groups;
     struct dt_model_part part;
     int copy;              /* of all contexts of all replicas */
     struct dt_table table; /* of the part */
@@ -30,7 +30,7 @@ static int64_t layers_of(const struct counted *c)
 {
     int64_t layers = 0;
     for (int layer = 0; layer < c->table.layers; layer++)
-        layers += dt_part_holds(&c->part, c->table.layers, layer);
+        layers += dt_model_part_holds(&c->part, c->table.layers, layer);
     return layers;
 }
 
@@ -41,13 +41,13 @@ static bool is_last(const struct counted *c)
 
 static int copies(const struct counted *c)
 {
-    return c->replicas * c->contexts;
+    return c->dp_size * c->cp_size;
 }
 
 /* Of a micro-batch, on a rank. */
 static int64_t rows_of(const struct counted *c)
 {
-    return c->settings.training.batch_size * c->settings.training.sequence_length / c->contexts;
+    return c->settings.training.batch_size * c->settings.training.sequence_length / c->cp_size;
 }
 
 /* --- replicas -------------------------------------------------------------------------------- */
@@ -55,7 +55,7 @@ static int64_t rows_of(const struct counted *c)
 static int64_t own_batches(const struct counted *c)
 {
     int owners = c->sharding.owners;
-    struct dt_range run = dt_range_part(c->batches, c->copy / c->contexts, c->replicas);
+    struct dt_range run = dt_range_part(c->batches, c->copy / c->cp_size, c->dp_size);
     if (c->in_rounds) {
         run = dt_range_part(c->batches, c->copy / owners, c->groups);
         return (dt_range_count(run) - c->copy % owners + owners - 1) / owners;
@@ -98,15 +98,16 @@ static void count_gathers(const struct counted *c, int64_t *times)
     struct dt_action a;
     int slots[64], held = 0, holders[2] = {-1, -1};
     for (int layer = 0; layer < c->table.layers; layer++)
-        if (dt_part_holds(&c->part, c->table.layers, layer))
+        if (dt_model_part_holds(&c->part, c->table.layers, layer))
             slots[layer] = held++ % 2;
     for (int64_t at = 0; dt_pipeline_next(&pipeline, c->part.stage, c->passes, &at, &a);) {
-        struct dt_range run = dt_part_run(&c->part, c->table.layers, a.run);
+        struct dt_range run = dt_model_part_run(&c->part, c->table.layers, a.run);
         for (int64_t i = 0; i < dt_range_count(run); i++) {
-            int layer = (int)(a.kind == DT_FORWARD ? run.first + i : run.end - 1 - i);
-            if ((a.kind != DT_FORWARD && a.kind != DT_BACKWARD) || holders[slots[layer]] == layer)
+            int layer = (int)(a.kind == DT_ACTION_FORWARD ? run.first + i : run.end - 1 - i);
+            if ((a.kind != DT_ACTION_FORWARD && a.kind != DT_ACTION_BACKWARD) ||
+                holders[slots[layer]] == layer)
                 continue;
-            times[dt_layer_bucket(layer)]++;
+            times[dt_table_layer_bucket(layer)]++;
             holders[slots[layer]] = layer;
         }
     }
@@ -121,7 +122,7 @@ static int64_t weights(const struct counted *c, int owner)
     if (c->zero == 3)
         count_gathers(c, times);
     for (int b = 0; b < s->count && c->table.buckets[b] < c->table.elements; b++) {
-        struct dt_range own = dt_owned(s, b, owner);
+        struct dt_range own = dt_sharding_owned(s, b, owner);
         sent += times[b] * dt_range_count(own) * c->width * (s->owners - 1);
     }
     free(times);
@@ -136,8 +137,8 @@ static int64_t replica_bytes(const struct counted *c)
     int64_t parts = c->in_rounds ? own_batches(c) : parts_of(c, c->copy, copies(c));
     int64_t others = c->sharding.owners - 1, owned = 0, bytes = 0;
     for (int b = 0; b < c->sharding.count; b++) {
-        struct dt_range run = dt_owned(&c->sharding, b, owner);
-        struct dt_range blocks = dt_owned_blocks(&c->sharding, b, owner);
+        struct dt_range run = dt_sharding_owned(&c->sharding, b, owner);
+        struct dt_range blocks = dt_sharding_owned_blocks(&c->sharding, b, owner);
         owned += dt_range_count(run);
         bytes += across(c, dt_range_count(run)) + 8 * dt_range_count(blocks) * others;
     }
@@ -159,7 +160,7 @@ static int64_t crossings(const struct counted *c)
 /* Each slice sends its part of the rows. */
 static int64_t stream_bytes(const struct counted *c)
 {
-    int64_t own = dt_range_count(dt_range_part(rows_of(c), c->part.slice, c->slices));
+    int64_t own = dt_range_count(dt_range_part(rows_of(c), c->part.tp_rank, c->tp_size));
     return c->passes * crossings(c) * own * c->settings.model.hidden_size * c->width;
 }
 
@@ -173,7 +174,7 @@ static int64_t tied_bytes(const struct counted *c)
         !c->settings.model.tie_word_embeddings)
         return 0;
     if (c->zero > 0)
-        kept = dt_owned(&c->sharding, bucket, c->copy % c->sharding.owners);
+        kept = dt_sharding_owned(&c->sharding, bucket, c->copy % c->sharding.owners);
     return 4 * dt_range_count(kept);
 }
 
@@ -184,11 +185,11 @@ static int64_t tied_bytes(const struct counted *c)
 static int64_t ring_bytes(const struct counted *c)
 {
     const struct dt_model_config *m = &c->settings.model;
-    struct dt_slice slice = dt_slice_of(m, c->part.slice, c->slices);
+    struct dt_tensor_partition partition = dt_tensor_partition_of(m, c->part.tp_rank, c->tp_size);
     int64_t block =
-        rows_of(c) * 2 * dt_range_count(slice.kv_heads) * (m->hidden_size / m->num_heads);
+        rows_of(c) * 2 * dt_range_count(partition.kv_heads) * (m->hidden_size / m->num_heads);
     int64_t rounds = c->settings.training.recompute == DT_RECOMPUTE_FULL ? 3 : 2;
-    return c->passes * layers_of(c) * (c->contexts - 1) * block * (rounds * c->width + 4);
+    return c->passes * layers_of(c) * (c->cp_size - 1) * block * (rounds * c->width + 4);
 }
 
 /* --- slices ---------------------------------------------------------------------------------- */
@@ -204,8 +205,8 @@ static int64_t key_sums(const struct counted *c)
 {
     const struct dt_model_config *m = &c->settings.model;
     int64_t columns = m->hidden_size / m->num_heads, sent = 0;
-    for (int64_t head = 0; head < m->num_kv_heads && m->num_kv_heads < c->slices; head++)
-        sent += (dt_range_count(dt_range_part(c->slices, head, m->num_kv_heads)) - 1) *
+    for (int64_t head = 0; head < m->num_kv_heads && m->num_kv_heads < c->tp_size; head++)
+        sent += (dt_range_count(dt_range_part(c->tp_size, head, m->num_kv_heads)) - 1) *
                 sum_of(2 * columns * m->hidden_size * layers_of(c));
     return sent;
 }
@@ -226,11 +227,11 @@ static int64_t slice_bytes(const struct counted *c)
         sent += crossings(c) * stream;
     if (is_last(c)) {
         sent += sum_of(stream);
-        floats += DT_LOGIT_SUMS * c->slices * rows;
+        floats += DT_LOGIT_SUMS * c->tp_size * rows;
     }
     if (apart) /* gradients of norms are in parts */
         floats += sum_of(vectors * (2 * layers_of(c) + is_last(c)) * width);
-    return c->passes * ((c->slices - 1) * (sent * c->width + 4 * floats) + 4 * key_sums(c));
+    return c->passes * ((c->tp_size - 1) * (sent * c->width + 4 * floats) + 4 * key_sums(c));
 }
 
 /* --- all of a step --------------------------------------------------------------------------- */
@@ -238,29 +239,29 @@ static int64_t slice_bytes(const struct counted *c)
 /* Losses and targets of each micro-batch; norms of buckets; flags. */
 static int64_t told_bytes(const struct counted *c)
 {
-    int64_t values = 2 * 8, told = c->batches * values * (c->contexts - 1);
-    int64_t others = c->stages - 1 + c->slices - 1;
-    if (c->copy % c->contexts == 0)
+    int64_t values = 2 * 8, told = c->batches * values * (c->cp_size - 1);
+    int64_t others = c->stages - 1 + c->tp_size - 1;
+    if (c->copy % c->cp_size == 0)
         told += own_batches(c) * values * (copies(c) - 1);
     if (is_last(c))
         told += c->batches * values * (c->stages - 1);
-    return told + c->table.bucket_count * 8 * others + c->stages * copies(c) * c->slices - 1;
+    return told + c->table.bucket_count * 8 * others + c->stages * copies(c) * c->tp_size - 1;
 }
 
-static void open_counted(struct counted *c, int stage, int copy, int slice)
+static void open_counted(struct counted *c, int stage, int copy, int tp_rank)
 {
     const struct dt_settings *s = &c->settings;
     c->copy = copy;
     c->part = (struct dt_model_part){.stage = stage,
                                      .stages = c->stages,
                                      .chunks = (int)s->distributed.virtual_stages,
-                                     .slice = slice,
-                                     .slices = c->slices,
+                                     .tp_rank = tp_rank,
+                                     .tp_size = c->tp_size,
                                      .tied_apart = c->stages > 1 || s->distributed.invariant};
     dt_table_init(&c->table, &s->model, &c->part);
     c->sharding = (struct dt_sharding){.buckets = c->table.buckets,
                                        .count = c->table.bucket_count,
-                                       .first_layer = dt_layer_bucket(0),
+                                       .first_layer = dt_table_layer_bucket(0),
                                        .layers = c->table.layers,
                                        .owners = copies(c) / c->groups,
                                        .groups = c->groups};
@@ -270,14 +271,14 @@ static struct counted layout_of(const struct dt_settings *s, int ranks)
 {
     struct counted c = {.settings = *s,
                         .stages = (int)s->distributed.pp,
-                        .contexts = (int)s->distributed.cp,
-                        .slices = (int)s->distributed.tp,
+                        .cp_size = (int)s->distributed.cp,
+                        .tp_size = (int)s->distributed.tp,
                         .batches = s->training.gradient_accumulation_steps,
-                        .width = s->training.precision == DT_F32 ? 4 : 2};
+                        .width = s->training.precision == DT_DTYPE_F32 ? 4 : 2};
     c.settings.model.vocab_size = 50;
     if (dt_settings_resolve(&c.settings, 1, "test", &err) < 0)
         fail_msg("%s", err.text);
-    c.replicas = ranks / (c.stages * c.contexts * c.slices);
+    c.dp_size = ranks / (c.stages * c.cp_size * c.tp_size);
     c.groups = s->distributed.shard_ranks > 0 ? copies(&c) / (int)s->distributed.shard_ranks : 1;
     c.zero = c.groups < copies(&c) ? (int)s->distributed.zero_stage : 0;
     c.in_rounds = s->distributed.invariant && c.zero >= 2;
@@ -293,28 +294,28 @@ struct most {
 static bool check_plan(const struct counted *c, const struct most *most)
 {
     const struct dt_settings *s = &c->settings;
-    struct dt_layout layout;
+    struct dt_plan_layout layout;
     struct dt_base base;
     struct dt_error error;
     double pipeline = 0, tensor = 0, ring = 0;
-    if (c->batches % c->replicas != 0 || rows_of(c) % c->slices != 0 || c->zero > 0 ||
-        dt_layout_read(&layout, s, c->stages * copies(c) * c->slices, &error) < 0 ||
+    if (c->batches % c->dp_size != 0 || rows_of(c) % c->tp_size != 0 || c->zero > 0 ||
+        dt_layout_read(&layout, s, c->stages * copies(c) * c->tp_size, &error) < 0 ||
         dt_layout_uneven(&layout, s))
         return false;
     assert_int_equal(dt_base_init(&base, s, &layout, &error), 0);
     for (long stage = 0; stage < layout.pp; stage++) {
-        struct dt_traffic t = dt_stage_traffic(&base, s, &layout, stage);
+        struct dt_traffic t = dt_sizes_stage_traffic(&base, s, &layout, stage);
         pipeline = t.pipeline > pipeline ? t.pipeline : pipeline;
         tensor = t.tensor > tensor ? t.tensor : tensor;
         ring = t.context > ring ? t.context : ring;
     }
-    if (s->model.vocab_size % c->slices == 0 && pipeline != (double)most->pipeline)
+    if (s->model.vocab_size % c->tp_size == 0 && pipeline != (double)most->pipeline)
         fail_msg("%g bytes of the pipeline, not %lld", pipeline, (long long)most->pipeline);
     if (ring != (double)most->ring)
         fail_msg("%g bytes of the ring, not %lld", ring, (long long)most->ring);
-    if (!s->distributed.sequence_parallel && s->model.num_kv_heads >= c->slices &&
-        fabs(tensor * c->slices - (double)most->sliced) > 1e-9 * tensor)
-        fail_msg("%g bytes of the slices, not %lld", tensor * c->slices, (long long)most->sliced);
+    if (!s->distributed.sequence_parallel && s->model.num_kv_heads >= c->tp_size &&
+        fabs(tensor * c->tp_size - (double)most->sliced) > 1e-9 * tensor)
+        fail_msg("%g bytes of the slices, not %lld", tensor * c->tp_size, (long long)most->sliced);
     dt_base_release(&base);
     return true;
 }
@@ -328,31 +329,31 @@ static bool check_bytes(const struct dt_settings *s, int ranks)
     struct most most = {0};
     for (int i = 0; i < c.stages * copies(&c); i++) {
         int64_t bytes = 0, counted = 0;
-        for (int slice = 0; slice < c.slices; slice++) {
-            open_counted(&c, i / copies(&c), i % copies(&c), slice);
+        for (int tp_rank = 0; tp_rank < c.tp_size; tp_rank++) {
+            open_counted(&c, i / copies(&c), i % copies(&c), tp_rank);
             bool even = c.zero == 3 || c.in_rounds; /* all make as many passes as any */
-            c.passes = even ? (c.batches + c.replicas - 1) / c.replicas : own_batches(&c);
+            c.passes = even ? (c.batches + c.dp_size - 1) / c.dp_size : own_batches(&c);
             int64_t pipeline = stream_bytes(&c) + tied_bytes(&c), ring = ring_bytes(&c);
             bytes += pipeline + replica_bytes(&c) + told_bytes(&c) + ring;
-            bytes += slice == 0 ? slice_bytes(&c) : 0;
+            bytes += tp_rank == 0 ? slice_bytes(&c) : 0;
             most.pipeline = pipeline > most.pipeline ? pipeline : most.pipeline;
             most.ring = ring > most.ring ? ring : most.ring;
             most.sliced = slice_bytes(&c) > most.sliced ? slice_bytes(&c) : most.sliced;
-            counted += (int64_t)job.bytes[i * c.slices + slice];
+            counted += (int64_t)job.bytes[i * c.tp_size + tp_rank];
             dt_table_release(&c.table);
         }
         if (counted != bytes)
             fail_msg("stage %d of %d, copy %d of %d in %d groups, %d contexts, %d slices, ZeRO %d, "
                      "%lld micro-batches, invariant %d: %lld, not %lld",
-                     i / copies(&c), c.stages, i % copies(&c), copies(&c), c.groups, c.contexts,
-                     c.slices, c.zero, (long long)c.batches, s->distributed.invariant,
+                     i / copies(&c), c.stages, i % copies(&c), copies(&c), c.groups, c.cp_size,
+                     c.tp_size, c.zero, (long long)c.batches, s->distributed.invariant,
                      (long long)counted, (long long)bytes);
     }
     return check_plan(&c, &most);
 }
 
 static const struct {
-    int stages, replicas, slices, contexts;
+    int stages, dp_size, tp_size, cp_size;
 } meshes[] = {{2, 2, 2, 1}, {1, 6, 1, 1}, {2, 4, 1, 1}, {1, 4, 2, 1}, {3, 1, 2, 1}, {2, 2, 2, 1},
               {1, 8, 1, 1}, {4, 2, 1, 1}, {1, 2, 3, 1}, {2, 1, 4, 1}, {1, 5, 1, 1}, {2, 3, 1, 1},
               {1, 1, 1, 4}, {1, 2, 2, 2}, {2, 1, 2, 2}, {1, 2, 1, 3}, {2, 2, 1, 2}, {1, 1, 3, 2}};
@@ -360,26 +361,26 @@ static const struct {
 /* A layout of that mesh; the number of its ranks. */
 static int random_layout(struct dt_settings *s, size_t mesh, struct dt_rng *rng)
 {
-    int stages = meshes[mesh].stages, slices = meshes[mesh].slices;
-    int replicas = meshes[mesh].replicas, contexts = meshes[mesh].contexts;
-    int owners = 1 + (int)dt_rng_below(rng, (uint32_t)(replicas * contexts));
+    int stages = meshes[mesh].stages, tp_size = meshes[mesh].tp_size;
+    int dp_size = meshes[mesh].dp_size, cp_size = meshes[mesh].cp_size;
+    int owners = 1 + (int)dt_rng_below(rng, (uint32_t)(dp_size * cp_size));
     int chunks = stages > 1 && dt_rng_below(rng, 3) == 0 ? 2 : 1;
     int each = chunks > 1 ? stages : 1 + (int)dt_rng_below(rng, 4);
     s->distributed.pp = stages;
-    s->distributed.tp = slices;
-    s->distributed.cp = contexts;
+    s->distributed.tp = tp_size;
+    s->distributed.cp = cp_size;
     s->distributed.virtual_stages = chunks;
     s->distributed.schedule =
         chunks > 1 ? DT_PIPELINE_SCHEDULE_INTERLEAVED : (int)dt_rng_below(rng, 2);
     s->distributed.zero_stage = dt_rng_below(rng, 4);
-    s->distributed.shard_ranks = replicas * contexts % owners == 0 ? owners : 0;
+    s->distributed.shard_ranks = dp_size * cp_size % owners == 0 ? owners : 0;
     s->distributed.sequence_parallel = dt_rng_below(rng, 2);
-    s->distributed.invariant = dt_rng_below(rng, 2) && contexts == 1;
-    s->training.gradient_accumulation_steps = replicas * each;
+    s->distributed.invariant = dt_rng_below(rng, 2) && cp_size == 1;
+    s->training.gradient_accumulation_steps = dp_size * each;
     if (stages == 1 && each > 1)
-        s->training.gradient_accumulation_steps -= dt_rng_below(rng, (uint32_t)replicas);
+        s->training.gradient_accumulation_steps -= dt_rng_below(rng, (uint32_t)dp_size);
     s->model.num_layers = stages * chunks + (int)dt_rng_below(rng, 4);
-    return stages * slices * replicas * contexts;
+    return stages * tp_size * dp_size * cp_size;
 }
 
 /* A short run that sends nothing but what steps do, all of a step within it. */
@@ -414,7 +415,7 @@ static void bytes_sent_are_those_of_the_formulas(void **state)
         count_steps_alone(&s);
         planned += check_bytes(&s, ranks);
         grouped += s.distributed.shard_ranks > 1 &&
-                   s.distributed.shard_ranks < meshes[i % count].replicas * s.distributed.cp;
+                   s.distributed.shard_ranks < meshes[i % count].dp_size * s.distributed.cp;
     }
     assert_true(grouped >= 4 && planned >= 4);
 }
@@ -424,7 +425,7 @@ static void bytes_sent_are_those_of_the_formulas(void **state)
 static void check_way(int sync, int compress)
 {
     struct dt_settings s = small_settings();
-    struct dt_layout layout;
+    struct dt_plan_layout layout;
     struct dt_base base;
     const int ranks = 3;
     double most = 0;
@@ -443,11 +444,11 @@ static void check_way(int sync, int compress)
     assert_int_equal(dt_settings_resolve(&s, 1, "test", &err), 0);
     assert_int_equal(dt_layout_read(&layout, &s, ranks, &err), 0);
     assert_int_equal(dt_base_init(&base, &s, &layout, &err), 0);
-    double planned = dt_stage_traffic(&base, &s, &layout, 0).data;
+    double planned = dt_sizes_stage_traffic(&base, &s, &layout, 0).data;
     if (fabs(planned - most) > 0.03 * most)
         fail_msg("sync %d, compress %d: %g bytes planned, %g sent", sync, compress, planned, most);
     s.distributed.local_steps = 8;
-    const double seldom = dt_stage_traffic(&base, &s, &layout, 0).data;
+    const double seldom = dt_sizes_stage_traffic(&base, &s, &layout, 0).data;
     assert_true(fabs(seldom - planned / (dt_settings_sync_is_local(&s) ? 8 : 1)) < 1e-6);
     dt_base_release(&base);
 }

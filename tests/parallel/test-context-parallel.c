@@ -2,6 +2,7 @@
 /* Training runs whose ranks share out every sequence, beside all other ways to cut up a run. */
 #include "test.h"
 
+#include "base/path.h"
 #include "optim/optimizer.h"
 #include "parallel/pipeline-schedule.h"
 #include "train/rank-run.h"
@@ -29,9 +30,9 @@ static void contexts_train_as_one_rank_does(void **state)
     for (int llama = 0; llama < 2; llama++) {
         struct dt_settings s = settings_of(llama);
         struct job whole = run_anew(1, &s);
-        for (int contexts = 2; contexts <= 4; contexts++) {
-            s.distributed.cp = contexts;
-            struct job job = run_anew(contexts, &s), again = run_anew(contexts, &s);
+        for (int cp_size = 2; cp_size <= 4; cp_size++) {
+            s.distributed.cp = cp_size;
+            struct job job = run_anew(cp_size, &s), again = run_anew(cp_size, &s);
             check_close(STEPS, &whole, &job);
             assert_true(job.hash != whole.hash); /* rounding does tell */
             check_same(&job, &again);
@@ -129,11 +130,11 @@ static void checkpoints_do_not_know_contexts(void **state)
     s.distributed.cp = 2;
     s.distributed.zero_stage = 2;
     struct job made = run_anew(4, &s);
-    for (int contexts = 1; contexts <= 4; contexts++) { /* nothing is left to do */
-        s.distributed.cp = contexts;
-        s.distributed.tp = contexts == 3 ? 2 : 1;
-        s.distributed.zero_stage = contexts - 1;
-        struct job job = run_job(contexts == 3 ? 6 : 4, &s, "anew", 1000);
+    for (int cp_size = 1; cp_size <= 4; cp_size++) { /* nothing is left to do */
+        s.distributed.cp = cp_size;
+        s.distributed.tp = cp_size == 3 ? 2 : 1;
+        s.distributed.zero_stage = cp_size - 1;
+        struct job job = run_job(cp_size == 3 ? 6 : 4, &s, "anew", 1000);
         assert_true(job.hash == made.hash);
     }
 }
@@ -147,7 +148,7 @@ static void a_run_that_was_stopped_ends_as_one_that_was_not(void **state)
     s.training.save_interval = 3;
     struct job straight = run_anew(4, &s);
     char *run = dt_path_join(scratch, "anew");
-    assert_int_equal(dt_remove_tree(run, &err), 0);
+    assert_int_equal(dt_file_remove_tree(run, &err), 0);
     run_job(4, &s, "anew", 5);
     struct job resumed = run_job(4, &s, "anew", 1000);
     check_same(&straight, &resumed);
@@ -170,12 +171,12 @@ static void activations_fall_with_contexts(void **state)
     s.training.max_steps = 1;
     s.training.warmup_steps = 0;
     struct job whole = run_anew(1, &s);
-    for (int contexts = 2; contexts <= 4; contexts++) {
-        s.distributed.cp = contexts;
-        struct job job = run_anew(contexts, &s);
-        double share = (double)job.activations[0] / (double)whole.activations[0] * contexts;
+    for (int cp_size = 2; cp_size <= 4; cp_size++) {
+        s.distributed.cp = cp_size;
+        struct job job = run_anew(cp_size, &s);
+        double share = (double)job.activations[0] / (double)whole.activations[0] * cp_size;
         if (!(share > 1 && share < 1.1))
-            fail_msg("%d contexts: %g times their share", contexts, share);
+            fail_msg("%d contexts: %g times their share", cp_size, share);
     }
 }
 

@@ -23,7 +23,7 @@ struct job {
     uint64_t bytes[MOST_RANKS];   /* that a step sends */
     int64_t elements[MOST_RANKS]; /* that a rank owns */
     int64_t blocks[MOST_RANKS];   /* likewise */
-    enum dt_keeping keeping;
+    enum dt_gradient_storage keeping;
 };
 
 static void fill(float *gradients, int64_t batch, int bucket)
@@ -32,46 +32,46 @@ static void fill(float *gradients, int64_t batch, int bucket)
         struct dt_random bits = dt_random(3, (uint64_t)batch, (uint64_t)i);
         for (int64_t j = 0; j < 4; j++)
             gradients[i - buckets[bucket] + j] +=
-                (dt_uniform_float(bits.word[j]) - 0.5f) * (float)(1 + i % 100);
+                (dt_rng_uniform_float(bits.word[j]) - 0.5f) * (float)(1 + i % 100);
     }
 }
 
 /* The last bucket first, and the first is entered by the head too. */
-static void pass_backward(struct dt_parallel *p, int64_t batch)
+static void pass_backward(struct dt_data_parallel *p, int64_t batch)
 {
-    dt_parallel_enter(p, 0);
+    dt_data_parallel_enter_bucket(p, 0);
     for (int b = BUCKETS - 1; b >= 0; b--) {
-        dt_parallel_enter(p, b);
+        dt_data_parallel_enter_bucket(p, b);
         if (buckets[b + 1] > buckets[b])
             fill(p->gradients[b], batch, b);
-        dt_parallel_leave(p, b);
+        dt_data_parallel_leave_bucket(p, b);
     }
 }
 
-static double pass_all(struct dt_parallel *p, int64_t batches, double *values)
+static double pass_all(struct dt_data_parallel *p, int64_t batches, double *values)
 {
     struct dt_error err;
     double squares[BUCKETS], sum = 0;
-    dt_parallel_begin(p, batches);
+    dt_data_parallel_begin_step(p, batches);
     for (int64_t round = 0; round < p->rounds; round++) {
-        int64_t batch = dt_parallel_leaf(p, round);
+        int64_t batch = dt_data_parallel_leaf(p, round);
         p->idle = batch < 0;
         pass_backward(p, p->idle ? 12345 : batch);
         for (int i = 0; i < 2 && !p->idle; i++)
             values[2 * batch + i] = (double)(batch * batch + i);
     }
-    assert_int_equal(dt_parallel_settle(p, &err), 0);
-    assert_int_equal(dt_parallel_squares(p, squares, &err), 0);
+    assert_int_equal(dt_data_parallel_wait(p, &err), 0);
+    assert_int_equal(dt_data_parallel_squares(p, squares, &err), 0);
     for (int b = 0; b < BUCKETS; b++)
         sum += squares[b];
     return sqrt(sum);
 }
 
 /* Groups of so many neighbours. */
-static struct dt_replicas replicas_of(struct dt_comm *world, int owners)
+static struct dt_data_group replicas_of(struct dt_comm *world, int owners)
 {
     int size = dt_comm_size(world), rank = dt_comm_rank(world), ranks[MOST_RANKS];
-    struct dt_replicas r = {.all = world, .group = world, .contexts = 1};
+    struct dt_data_group r = {.all = world, .group = world, .cp_size = 1};
     if (owners == 0 || owners == size)
         return r;
     for (int i = 0; i < owners; i++)
@@ -83,7 +83,7 @@ static struct dt_replicas replicas_of(struct dt_comm *world, int owners)
     return r;
 }
 
-static void open_parallel(struct dt_parallel *p, struct dt_comm *world, struct dt_device *dev,
+static void open_parallel(struct dt_data_parallel *p, struct dt_comm *world, struct dt_device *dev,
                           const struct job *job)
 {
     struct dt_error err;
@@ -95,8 +95,8 @@ static void open_parallel(struct dt_parallel *p, struct dt_comm *world, struct d
         .distributed.overlap = !job->blocking,
         .distributed.zero_stage = job->stage,
     };
-    const struct dt_replicas replicas = replicas_of(world, job->owners);
-    assert_int_equal(dt_parallel_init(p, &replicas, dev, &sharding, &settings, &err), 0);
+    const struct dt_data_group dp_group = replicas_of(world, job->owners);
+    assert_int_equal(dt_data_parallel_init(p, &dp_group, dev, &sharding, &settings, &err), 0);
 }
 
 static void sum_up(struct dt_comm *world, void *context)
@@ -104,48 +104,48 @@ static void sum_up(struct dt_comm *world, void *context)
     struct job *job = context;
     struct dt_device *dev;
     struct dt_error err;
-    struct dt_parallel p;
+    struct dt_data_parallel p;
     struct dt_arena arena = {0};
     double norm = 0, values[80];
     int rank = dt_comm_rank(world);
     assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
     open_parallel(&p, world, dev, job);
-    int owner = dt_comm_rank(p.replicas.group);
-    dt_parallel_layout(&p, &arena);
-    dt_squares_layout(&p.squares, &arena);
+    int owner = dt_comm_rank(p.dp_group.group);
+    dt_data_parallel_layout(&p, &arena);
+    dt_gradient_norm_layout(&p.squares, &arena);
     assert_null(p.shared_bytes); /* a plan has no table of all ranks */
     assert_int_equal(dt_arena_allocate(&arena, dev, &err), 0);
-    dt_parallel_layout(&p, &arena);
-    dt_squares_layout(&p.squares, &arena);
+    dt_data_parallel_layout(&p, &arena);
+    dt_gradient_norm_layout(&p.squares, &arena);
     for (int step = 0; step < 2; step++) { /* the second finds what the first has left */
         uint64_t before = dt_comm_bytes_sent(world);
         norm = pass_all(&p, job->batches, values);
         job->bytes[rank] = dt_comm_bytes_sent(world) - before;
-        assert_int_equal(dt_parallel_share_batches(&p, values, job->batches, 2, &err), 0);
+        assert_int_equal(dt_data_parallel_share_batches(&p, values, job->batches, 2, &err), 0);
     }
     for (int64_t i = 0; i < 2 * job->batches; i++)
         assert_true(values[i] == (double)(i / 2 * (i / 2) + i % 2));
     for (int b = 0; b < BUCKETS; b++) {
-        struct dt_range run = dt_parallel_kept(&p, b),
-                        blocks = dt_owned_blocks(&p.sharding, b, owner);
+        struct dt_range run = dt_data_parallel_kept(&p, b),
+                        blocks = dt_sharding_owned_blocks(&p.sharding, b, owner);
         if (run.end > run.first && (p.stage > 0 || rank == 0) && rank < p.sharding.owners)
-            memcpy(job->sum + run.first, dt_parallel_sum(&p, b),
+            memcpy(job->sum + run.first, dt_data_parallel_reduced(&p, b),
                    (size_t)dt_range_count(run) * sizeof *job->sum);
         job->blocks[rank] += dt_range_count(blocks);
     }
-    job->elements[rank] = dt_owned_before(&p.sharding, BUCKETS, owner);
+    job->elements[rank] = dt_sharding_owned_before(&p.sharding, BUCKETS, owner);
     if (rank == 0)
         job->norm = norm;
     job->keeping = p.keeping;
     assert_int_equal(dt_comm_barrier(world, &err), 0);
     for (int b = 0; b < BUCKETS; b++) {
-        struct dt_range run = dt_parallel_kept(&p, b);
+        struct dt_range run = dt_data_parallel_kept(&p, b);
         if (run.end > run.first)
-            assert_memory_equal(job->sum + run.first, dt_parallel_sum(&p, b),
+            assert_memory_equal(job->sum + run.first, dt_data_parallel_reduced(&p, b),
                                 (size_t)dt_range_count(run) * sizeof *job->sum);
     }
     assert_true(job->norm == norm);
-    dt_parallel_release(&p);
+    dt_data_parallel_release(&p);
     dt_arena_release(&arena, dev);
     dt_device_close(dev);
 }
@@ -173,8 +173,9 @@ static void the_invariant_sum_does_not_know_how_many_ranks_there_are(void **stat
                         some);
                     assert_memory_equal(some, one, ELEMENTS * sizeof *one);
                     assert_true(job.norm == alone.norm);
-                    assert_int_equal(job.keeping,
-                                     stage < 2 || owners == 1 ? DT_KEEP_TREE : DT_KEEP_ROUNDS);
+                    assert_int_equal(job.keeping, stage < 2 || owners == 1
+                                                      ? DT_GRADIENT_STORAGE_TREE
+                                                      : DT_GRADIENT_STORAGE_ROUNDS);
                 }
     }
     free(one), free(some);
@@ -214,7 +215,8 @@ static void every_stage_comes_to_the_same_sum(void **state)
                     struct job job = sum_on(ranks, wanted, some);
                     assert_memory_equal(some, plain, ELEMENTS * sizeof *some);
                     assert_true(job.norm == first.norm);
-                    assert_int_equal(job.keeping, pieces ? DT_KEEP_PIECES : DT_KEEP_WHOLE);
+                    assert_int_equal(job.keeping, pieces ? DT_GRADIENT_STORAGE_OWNED
+                                                         : DT_GRADIENT_STORAGE_WHOLE);
                 }
         }
     free(plain), free(some);
@@ -224,7 +226,8 @@ static void every_stage_comes_to_the_same_sum(void **state)
 static int64_t parts_of(const struct job *job, int64_t first, int64_t end, int64_t leaves)
 {
     struct dt_tree_node nodes[DT_TREE_NODES];
-    return dt_tree_cover(first, end, job->keeping == DT_KEEP_ROUNDS ? job->batches : leaves, nodes);
+    return dt_tree_cover(first, end,
+                         job->keeping == DT_GRADIENT_STORAGE_ROUNDS ? job->batches : leaves, nodes);
 }
 
 /* What a rank sends of its piece of a bucket, which groups add up in chunks: each chunk's shares
@@ -249,17 +252,17 @@ static int64_t bytes_of(const struct job *job, int64_t ranks, int64_t r)
     const struct dt_sharding sharding = {
         .buckets = buckets, .count = BUCKETS, .owners = job->owners ? job->owners : (int)ranks};
     int64_t owners = sharding.owners, groups = ranks / owners, group = r / owners;
-    int64_t leaves = job->keeping == DT_KEEP_TREE ? job->batches : ranks;
+    int64_t leaves = job->keeping == DT_GRADIENT_STORAGE_TREE ? job->batches : ranks;
     int64_t own = job->elements[r], bytes = 0;
     int64_t parts = parts_of(job, leaves * r / ranks, leaves * (r + 1) / ranks, leaves);
     int64_t first = leaves * group / groups, end = leaves * (group + 1) / groups;
-    if (job->keeping == DT_KEEP_ROUNDS) { /* each of its leaves in a round */
+    if (job->keeping == DT_GRADIENT_STORAGE_ROUNDS) { /* each of its leaves in a round */
         first = job->batches * group / groups;
         end = job->batches * (group + 1) / groups;
         parts = (end - first - r % owners + owners - 1) / owners;
     }
     for (int b = 0; b < BUCKETS; b++) {
-        struct dt_range run = dt_owned(&sharding, b, (int)(r % owners));
+        struct dt_range run = dt_sharding_owned(&sharding, b, (int)(r % owners));
         bytes +=
             across_bytes(dt_range_count(run), group, groups, parts_of(job, first, end, leaves));
     }
@@ -313,13 +316,13 @@ static void a_sum_that_is_left_out_is_missed(void **state)
 
 static void too_few_batches_for_the_ranks_are_refused(struct dt_comm *world, void *context)
 {
-    struct dt_parallel p;
+    struct dt_data_parallel p;
     struct dt_error err;
     const struct dt_sharding sharding = {.buckets = buckets, .count = BUCKETS};
     (void)context;
     struct dt_settings settings = {.training.gradient_accumulation_steps = 2};
-    const struct dt_replicas replicas = replicas_of(world, 0);
-    assert_int_equal(dt_parallel_init(&p, &replicas, NULL, &sharding, &settings, &err),
+    const struct dt_data_group dp_group = replicas_of(world, 0);
+    assert_int_equal(dt_data_parallel_init(&p, &dp_group, NULL, &sharding, &settings, &err),
                      DT_EINVALID);
     assert_non_null(strstr(err.text, "2 micro-batches cannot be shared by 3 ranks"));
 }

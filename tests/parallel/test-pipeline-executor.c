@@ -132,13 +132,13 @@ static void pass(struct dt_comm *world, void *context)
     const struct dt_pass how = {.scale = 0.25f, .seed = 9};
     assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
     assert_int_equal(dt_mesh_open(&mesh, world, &job->settings, &err), 0);
-    struct dt_model *m = dt_model_plan(dev, &job->settings.model, DT_F32, &mesh.part);
+    struct dt_model *m = dt_model_plan(dev, &job->settings.model, DT_DTYPE_F32, &mesh.part);
     assert_int_equal(dt_model_allocate(m, &err), 0);
     dt_model_initialize(m, 3);
     assert_int_equal(dt_passes_plan(&passes, m, &mesh, &job->settings, &err), 0);
     assert_int_equal(dt_passes_allocate(&passes, &err), 0);
     float *values = dt_alloc((size_t)m->table.gradient_elements, sizeof *values);
-    dt_flat_set(&part.flat, &m->table, DT_F32, values);
+    dt_flat_set(&part.flat, &m->table, DT_DTYPE_F32, values);
     assert_int_equal(dt_passes_run(&passes, job->batches, &source, &how, &err), 0);
     assert_int_equal(part.filled, job->batches);
     double scored = score(&passes);
@@ -164,7 +164,7 @@ static void every_schedule_gives_the_bits_of_one_stage(void **state)
 {
     (void)state;
     struct job job = {.settings = settings_of(DT_PIPELINE_SCHEDULE_1F1B, 1, 1)};
-    struct dt_model_part part = DT_WHOLE_MODEL;
+    struct dt_model_part part = DT_MODEL_PART_WHOLE;
     part.tied_apart = true;
     dt_table_init(&job.table, &job.settings.model, &part);
     job.gradients = dt_alloc((size_t)job.table.gradient_elements, sizeof *job.gradients);
@@ -199,13 +199,13 @@ static void memory_follows_the_schedule(void **state)
     for (int i = 0; i < 2; i++) {
         struct dt_settings s =
             settings_of(i == 0 ? DT_PIPELINE_SCHEDULE_1F1B : DT_PIPELINE_SCHEDULE_AFAB, 4, 1);
-        struct dt_mesh mesh = {.part = {.stage = 2, .stages = 4, .chunks = 1, .slices = 1}};
+        struct dt_mesh mesh = {.part = {.stage = 2, .stages = 4, .chunks = 1, .tp_size = 1}};
         struct dt_passes passes;
         struct dt_comm *alone;
         assert_int_equal(dt_comm_open(&alone, "self", NULL, &err), 0);
-        mesh.data = (struct dt_replicas){alone, alone, NULL, 1};
+        mesh.data = (struct dt_data_group){alone, alone, NULL, 1};
         mesh.stages = alone;
-        struct dt_model *m = dt_model_plan(dev, &s.model, DT_F32, &mesh.part);
+        struct dt_model *m = dt_model_plan(dev, &s.model, DT_DTYPE_F32, &mesh.part);
         assert_int_equal(dt_passes_plan(&passes, m, &mesh, &s, &err), 0);
         assert_int_equal(passes.slots, i == 0 ? 2 : MOST);
         bytes[i] = dt_passes_bytes(&passes);

@@ -46,13 +46,13 @@ static bool advance(struct play *p, int stage)
     if (p->next[stage] == p->lists[stage].count)
         return false;
     const struct dt_action *a = &p->lists[stage].actions[p->next[stage]];
-    if (a->kind == DT_RECEIVE_INPUT && !*place(p, 0, a->run - 1, a->batch))
+    if (a->kind == DT_ACTION_RECEIVE_INPUT && !*place(p, 0, a->run - 1, a->batch))
         return false;
-    if (a->kind == DT_RECEIVE_GRADIENT && !*place(p, 1, a->run + 1, a->batch))
+    if (a->kind == DT_ACTION_RECEIVE_GRADIENT && !*place(p, 1, a->run + 1, a->batch))
         return false;
-    if (a->kind == DT_SEND_OUTPUT)
+    if (a->kind == DT_ACTION_SEND_OUTPUT)
         *place(p, 0, a->run, a->batch) = 1;
-    if (a->kind == DT_SEND_GRADIENT)
+    if (a->kind == DT_ACTION_SEND_GRADIENT)
         *place(p, 1, a->run, a->batch) = 1;
     p->next[stage]++;
     return true;
@@ -67,9 +67,9 @@ static void check_order(const struct play *p, int stage)
         int64_t forward = 0, backward = 0;
         for (size_t i = 0; i < p->lists[stage].count; i++) {
             const struct dt_action *a = &p->lists[stage].actions[i];
-            if (a->run == run && a->kind == DT_FORWARD)
+            if (a->run == run && a->kind == DT_ACTION_FORWARD)
                 assert_int_equal(a->batch, forward++);
-            if (a->run == run && a->kind == DT_BACKWARD)
+            if (a->run == run && a->kind == DT_ACTION_BACKWARD)
                 assert_int_equal(a->batch, backward++);
             assert_true(backward <= forward);
         }
@@ -84,7 +84,7 @@ static int64_t count_under_way(const struct action_list *list, int run)
     for (size_t i = 0; i < list->count; i++) {
         const struct dt_action *a = &list->actions[i];
         if (a->run == run)
-            now += (a->kind == DT_FORWARD) - (a->kind == DT_BACKWARD);
+            now += (a->kind == DT_ACTION_FORWARD) - (a->kind == DT_ACTION_BACKWARD);
         most = now > most ? now : most;
     }
     return most;
@@ -100,7 +100,7 @@ static void check_rounds(const struct play *p, int stage)
         struct dt_action a, b;
         int64_t at = i, behind = i + r.places;
         assert_true(dt_pipeline_next(&p->pipeline, stage, p->batches, &at, &a));
-        assert_true(at > r.end || a.kind != DT_BACKWARD || a.batch < p->batches - 1);
+        assert_true(at > r.end || a.kind != DT_ACTION_BACKWARD || a.batch < p->batches - 1);
         if (at + r.places > r.end)
             continue;
         assert_true(dt_pipeline_next(&p->pipeline, stage, p->batches, &behind, &b));
@@ -193,13 +193,13 @@ static struct lane *lane_of(struct lanes *l, int stage, const struct dt_action *
 {
     int stages = l->play.pipeline.stages;
     switch (a->kind) {
-    case DT_SEND_OUTPUT:
+    case DT_ACTION_SEND_OUTPUT:
         return &l->all[stage][OUTPUT];
-    case DT_SEND_GRADIENT:
+    case DT_ACTION_SEND_GRADIENT:
         return &l->all[stage][GRADIENT];
-    case DT_RECEIVE_INPUT:
+    case DT_ACTION_RECEIVE_INPUT:
         return &l->all[(stage + stages - 1) % stages][OUTPUT];
-    case DT_RECEIVE_GRADIENT:
+    case DT_ACTION_RECEIVE_GRADIENT:
         return &l->all[(stage + 1) % stages][GRADIENT];
     default:
         return NULL;
@@ -208,7 +208,7 @@ static struct lane *lane_of(struct lanes *l, int stage, const struct dt_action *
 
 static bool step_on_lane(struct lane *lane, const struct dt_action *a)
 {
-    bool sends = a->kind == DT_SEND_OUTPUT || a->kind == DT_SEND_GRADIENT;
+    bool sends = a->kind == DT_ACTION_SEND_OUTPUT || a->kind == DT_ACTION_SEND_GRADIENT;
     if (sends ? over(lane) <= lane->sent_count - BOXES : over(lane) <= lane->taken_count)
         return false;
     if (sends)
@@ -236,7 +236,7 @@ static void check_lane(const struct lane *l)
 {
     assert_int_equal(l->sent_count, l->taken_count);
     for (int64_t i = 0; i < l->sent_count; i++) {
-        int way = l->sent[i]->kind == DT_SEND_OUTPUT ? 1 : -1;
+        int way = l->sent[i]->kind == DT_ACTION_SEND_OUTPUT ? 1 : -1;
         assert_int_equal(l->sent[i]->run + way, l->taken[i]->run);
         assert_int_equal(l->sent[i]->batch, l->taken[i]->batch);
     }
@@ -299,18 +299,18 @@ static double step_time(struct dt_pipeline pipeline, int64_t batches)
                 const struct dt_action *a = &p.lists[s].actions[i];
                 double came = 0;
                 moved = true;
-                if (a->kind == DT_RECEIVE_INPUT)
+                if (a->kind == DT_ACTION_RECEIVE_INPUT)
                     came = sent[place(&p, 0, a->run - 1, a->batch) - p.sent];
-                if (a->kind == DT_RECEIVE_GRADIENT)
+                if (a->kind == DT_ACTION_RECEIVE_GRADIENT)
                     came = sent[place(&p, 1, a->run + 1, a->batch) - p.sent];
                 ready[s] = came > ready[s] ? came : ready[s];
-                if (a->kind == DT_FORWARD)
+                if (a->kind == DT_ACTION_FORWARD)
                     ready[s] += 1.0 / pipeline.chunks;
-                if (a->kind == DT_BACKWARD)
+                if (a->kind == DT_ACTION_BACKWARD)
                     ready[s] += 2.0 / pipeline.chunks;
-                if (a->kind == DT_SEND_OUTPUT)
+                if (a->kind == DT_ACTION_SEND_OUTPUT)
                     sent[place(&p, 0, a->run, a->batch) - p.sent] = ready[s];
-                if (a->kind == DT_SEND_GRADIENT)
+                if (a->kind == DT_ACTION_SEND_GRADIENT)
                     sent[place(&p, 1, a->run, a->batch) - p.sent] = ready[s];
                 last = ready[s] > last ? ready[s] : last;
             }

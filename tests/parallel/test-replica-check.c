@@ -19,7 +19,7 @@ static void watch(struct dt_comm *world, void *context)
     struct dt_pace pace;
     struct dt_error err;
     int rank = dt_comm_rank(world);
-    if (dt_watch_pace(world, c->busy[rank], c->passes[rank], &pace, &err) < 0 ||
+    if (dt_replica_check_pace(world, c->busy[rank], c->passes[rank], &pace, &err) < 0 ||
         pace.slowest != c->expected.slowest || pace.factor != c->expected.factor)
         abort();
 }

@@ -29,10 +29,10 @@ static void slices_train_as_the_whole_does(void **state)
     for (int llama = 0; llama < 2; llama++) {
         struct dt_settings s = settings_of(llama);
         struct job whole = run_anew(1, &s);
-        for (int slices = 2; slices <= 4; slices++) {
-            s.distributed.tp = slices;
-            s.distributed.sequence_parallel = slices != 3;
-            struct job job = run_anew(slices, &s);
+        for (int tp_size = 2; tp_size <= 4; tp_size++) {
+            s.distributed.tp = tp_size;
+            s.distributed.sequence_parallel = tp_size != 3;
+            struct job job = run_anew(tp_size, &s);
             check_close(STEPS, &whole, &job);
             assert_true(job.hash != whole.hash);
         }
@@ -58,9 +58,9 @@ static void replicas_of_slices_come_to_the_same_bits(void **state)
     s.distributed.pp = 1;
     s.distributed.invariant = true;
     struct job alone = run_anew(2, &s);
-    for (int replicas = 2; replicas <= 4; replicas++) {
-        s.distributed.zero_stage = replicas - 2;
-        struct job job = run_anew(2 * replicas, &s);
+    for (int dp_size = 2; dp_size <= 4; dp_size++) {
+        s.distributed.zero_stage = dp_size - 2;
+        struct job job = run_anew(2 * dp_size, &s);
         assert_true(job.hash == alone.hash);
     }
 }
@@ -74,10 +74,10 @@ static void checkpoints_do_not_know_slices(void **state)
         s.training.ema_decay = 0.9;
         s.distributed.tp = 3;
         struct job three = run_anew(6, &s);
-        for (int slices = 1; slices <= 4; slices++) { /* nothing is left to do */
-            s.distributed.tp = slices;
-            s.distributed.zero_stage = slices - 1;
-            struct job job = run_job(slices == 4 ? 4 : 2 * slices, &s, "anew", 1000);
+        for (int tp_size = 1; tp_size <= 4; tp_size++) { /* nothing is left to do */
+            s.distributed.tp = tp_size;
+            s.distributed.zero_stage = tp_size - 1;
+            struct job job = run_job(tp_size == 4 ? 4 : 2 * tp_size, &s, "anew", 1000);
             assert_true(job.hash == three.hash);
         }
     }
@@ -97,7 +97,7 @@ static void a_model_read_is_cut_as_one_made(void **state)
     s.training.max_steps = 1;
     s.training.warmup_steps = 0;
     struct job made = run_anew(1, &s);
-    char *latest = dt_format("%s/anew/latest", scratch);
+    char *latest = dt_asprintf("%s/anew/latest", scratch);
     s.distributed.tp = 3;
     s.training.learning_rate = 0; /* the step changes nothing */
     struct job read = {.settings = s, .name = "read", .init_from = latest, .most = 1000};

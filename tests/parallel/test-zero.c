@@ -2,6 +2,7 @@
 /* Ranks that share out what they keep come to the bits of those that do not. */
 #include "test.h"
 
+#include "base/path.h"
 #include "train/rank-run.h"
 
 #define STEPS 6
@@ -51,11 +52,11 @@ static void so_they_do_in_other_types_and_with_an_average(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(false, 2, 1);
-    s.training.precision = DT_BF16;
+    s.training.precision = DT_DTYPE_BF16;
     s.training.recompute = 2;
     s.training.ema_decay = 0.9;
     check_stages(2, s);
-    s.training.precision = DT_F32;
+    s.training.precision = DT_DTYPE_F32;
     s.training.optimizer = DT_OPTIMIZER_KIND_SGD;
     check_stages(2, s);
 }
@@ -81,7 +82,7 @@ static void groups_come_to_the_bits_of_all(void **state)
         for (int each = 1; each <= 3; each += 2) {
             struct dt_settings s = settings_of(ranks == 4, ranks, each);
             s.training.max_steps = 3;
-            s.training.precision = each == 3 ? DT_BF16 : DT_F32;
+            s.training.precision = each == 3 ? DT_DTYPE_BF16 : DT_DTYPE_F32;
             s.training.ema_decay = 0.9;
             s.distributed.check_interval = 1; /* replicas are compared, and at stage 3 groups */
             struct job plain = run_anew(ranks, &s);
@@ -120,7 +121,7 @@ static void any_stage_goes_on_from_any_other(void **state)
     struct job straight = run_anew(2, &s);
     s.training.save_interval = 3;
     for (int stage = 0; stage <= 3; stage++) {
-        char *name = dt_format("resumed-%d", stage);
+        char *name = dt_asprintf("resumed-%d", stage);
         s.distributed.zero_stage = stage;
         s.distributed.shard_ranks = 2;
         run_job(4, &s, name, 4); /* dies a step behind the checkpoint */
@@ -143,7 +144,7 @@ static void a_sum_that_is_left_out_is_missed(void **state)
         s.distributed.overlap = stage > 0;
         struct job job = {.settings = s, .name = "skipped", .most = 1};
         char *run = dt_path_join(scratch, "skipped");
-        assert_int_equal(dt_remove_tree(run, &err), 0);
+        assert_int_equal(dt_file_remove_tree(run, &err), 0);
         if (stage > 0) { /* at stage 0 ranks come to different parameters */
             run_ranks(2, run_one, &job);
             assert_true(job.hash != whole.hash);

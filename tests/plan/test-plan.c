@@ -43,9 +43,10 @@ static int setup(void **state)
     return 0;
 }
 
-static struct dt_layout layout_of(long pp, long dp, long tp, long zero, int schedule, int chunks)
+static struct dt_plan_layout layout_of(long pp, long dp, long tp, long zero, int schedule,
+                                       int chunks)
 {
-    return (struct dt_layout){
+    return (struct dt_plan_layout){
         .pp = pp,
         .dp = dp,
         .cp = 1,
@@ -58,7 +59,7 @@ static struct dt_layout layout_of(long pp, long dp, long tp, long zero, int sche
     };
 }
 
-static struct dt_plan plan_of(const struct dt_layout *layout)
+static struct dt_plan plan_of(const struct dt_plan_layout *layout)
 {
     struct dt_plan plan;
     assert_int_equal(dt_plan_make(&plan, &request, layout, &err), 0);
@@ -81,7 +82,7 @@ static void a_rank_alone_takes_what_is_planned(void **state)
     assert_int_equal(dt_comm_open(&alone, "self", NULL, &err), 0);
     for (int i = 0; i < 9; i++) {
         struct dt_model *model;
-        struct dt_store store;
+        struct dt_train_state store;
         struct dt_workspace *work;
         settings.training.precision = i % 3;
         settings.training.recompute = i / 3;
@@ -89,18 +90,18 @@ static void a_rank_alone_takes_what_is_planned(void **state)
                                                  .length = settings.training.sequence_length,
                                                  .training = true,
                                                  .recompute = (enum dt_recompute)(i / 3)};
-        const struct dt_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+        const struct dt_plan_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
         struct dt_plan plan = plan_of(&one);
-        struct dt_mesh mesh = {.data = {alone, alone, NULL, 1}, .part = DT_WHOLE_MODEL};
+        struct dt_mesh mesh = {.data = {alone, alone, NULL, 1}, .part = DT_MODEL_PART_WHOLE};
         model = dt_model_plan(dev, &settings.model, (enum dt_dtype)(i % 3), &mesh.part);
         assert_int_equal(dt_model_allocate(model, &err), 0);
         assert_int_equal(dt_workspace_new(&work, model, &shape, &err), 0);
-        assert_int_equal(dt_store_plan(&store, model, &settings, &mesh, &err), 0);
-        assert_int_equal(dt_store_allocate(&store, &err), 0);
+        assert_int_equal(dt_train_state_plan(&store, model, &settings, &mesh, &err), 0);
+        assert_int_equal(dt_train_state_allocate(&store, &err), 0);
         assert_int_equal((size_t)plan.sizes.total,
                          dt_model_bytes(model) + store.arena.size + dt_workspace_bytes(work) +
                              (size_t)one.batches * sizeof(double)); /* a loss each */
-        dt_store_release(&store);
+        dt_train_state_release(&store);
         dt_workspace_free(work);
         dt_model_free(model);
     }
@@ -112,7 +113,7 @@ static void a_rank_alone_takes_what_is_planned(void **state)
 static void parts_add_up(void **state)
 {
     (void)state;
-    const struct dt_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_plan_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     const struct dt_part_sizes p = plan_of(&one).parts;
     assert_near(p.embedding + p.attention + p.mlp + p.norm + p.head, p.total, 0);
     assert_near(p.embedding, 1032 * 64, 0);
@@ -126,9 +127,9 @@ static void zero_shares_out_states(void **state)
 {
     (void)state;
     const double shared[] = {0, 12, 16, 18};
-    settings.training.precision = DT_BF16;
+    settings.training.precision = DT_DTYPE_BF16;
     settings.training.gradient_accumulation_steps = 4;
-    struct dt_layout l = layout_of(1, 4, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    struct dt_plan_layout l = layout_of(1, 4, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     const struct dt_rank_sizes all = plan_of(&l).sizes;
     double elements = all.parameters / 4, before = all.total;
     assert_near(all.parameters + all.weights + all.gradients + all.moments, 18 * elements, 1e-12);
@@ -140,7 +141,7 @@ static void zero_shares_out_states(void **state)
         assert_near(s.activations, all.activations, 0);
         before = s.total;
     }
-    settings.training.precision = DT_F32;
+    settings.training.precision = DT_DTYPE_F32;
     settings.training.gradient_accumulation_steps = 16;
 }
 
@@ -149,8 +150,8 @@ static void groups_share_out_among_themselves(void **state)
 {
     (void)state;
     for (long zero = 0; zero <= 3; zero++) {
-        const struct dt_layout few = layout_of(1, 4, 1, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
-        struct dt_layout many = layout_of(1, 16, 1, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
+        const struct dt_plan_layout few = layout_of(1, 4, 1, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
+        struct dt_plan_layout many = layout_of(1, 16, 1, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
         many.shard = 4;
         many.batches = few.batches;
         const struct dt_plan four = plan_of(&few), all = plan_of(&many);
@@ -160,7 +161,7 @@ static void groups_share_out_among_themselves(void **state)
         double bytes = zero == 3 ? 4 * four.sizes.parameters : four.sizes.parameters;
         assert_near(all.traffic.data, four.traffic.data + bytes / 4 * 2 * 3 / 4, 0.01);
     }
-    struct dt_layout l = layout_of(1, 16, 1, 3, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    struct dt_plan_layout l = layout_of(1, 16, 1, 3, DT_PIPELINE_SCHEDULE_1F1B, 1);
     cluster.link.between = 0.5; /* two nodes, between which weights need not go */
     l.batches = 8;
     const struct dt_plan apart = plan_of(&l);
@@ -185,7 +186,7 @@ static void rings_take_what_attention_does_not_hide(void **state)
 {
     (void)state;
     const double parts[] = {0, 0.5, 1};
-    struct dt_layout l = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    struct dt_plan_layout l = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     l.cp = 4;
     cluster.link.inside = 1e-3; /* seconds a MB, beside which attention is nothing */
     const struct dt_plan slow = plan_of(&l);
@@ -209,8 +210,8 @@ static void half_the_contexts_and_sequences_do_as_well(void **state)
     (void)state;
     cluster.link.inside = 2;
     for (long zero = 0; zero <= 3; zero++) {
-        struct dt_layout both = layout_of(2, 1, 1, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
-        struct dt_layout half = layout_of(2, 2, 1, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
+        struct dt_plan_layout both = layout_of(2, 1, 1, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
+        struct dt_plan_layout half = layout_of(2, 2, 1, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
         both.cp = 4, half.cp = 2;
         both.batch = 4, half.batch = 2;
         both.batches = half.batches = 8;
@@ -227,7 +228,7 @@ static void half_the_contexts_and_sequences_do_as_well(void **state)
 static void traffic_follows_the_formulas(void **state)
 {
     (void)state;
-    struct dt_layout l = layout_of(1, 4, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    struct dt_plan_layout l = layout_of(1, 4, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     const struct dt_plan plan = plan_of(&l);
     double elements = plan.sizes.parameters / 4, m = (double)l.batches;
     assert_near(plan.traffic.total, 2 * 3.0 / 4 * elements * 4, 1e-12);
@@ -263,7 +264,7 @@ static void traffic_follows_the_formulas(void **state)
 }
 
 /* With all chunks alike, passes that take 1 and 2 seconds, and nothing else that takes any. */
-static struct dt_step_simulation simulated_plainly(const struct dt_layout *l)
+static struct dt_step_simulation simulated_plainly(const struct dt_plan_layout *l)
 {
     struct dt_base base;
     struct dt_costs costs;
@@ -274,13 +275,13 @@ static struct dt_step_simulation simulated_plainly(const struct dt_layout *l)
     costs.update = costs.send = 0;
     for (long i = 0; i < dt_layout_runs(l); i++)
         costs.chunks[i].backward = 2 * (costs.chunks[i].forward = 1);
-    dt_simulate(&step, &costs, l, &cluster, &request.simulation);
+    dt_simulation_run(&step, &costs, l, &cluster, &request.simulation);
     dt_costs_release(&costs);
     dt_base_release(&base);
     return step;
 }
 
-static double simulated_bubble(const struct dt_layout *l)
+static double simulated_bubble(const struct dt_plan_layout *l)
 {
     const struct dt_step_simulation step = simulated_plainly(l);
     assert_near(step.computing, 3.0 * (double)(l->batches * l->pipeline.chunks), 1e-12);
@@ -293,14 +294,14 @@ static void simulated_bubbles_are_those_of_the_formulas(void **state)
     for (long pp = 2; pp <= 8; pp *= 2) {
         for (int schedule = DT_PIPELINE_SCHEDULE_1F1B; schedule <= DT_PIPELINE_SCHEDULE_AFAB;
              schedule++) {
-            const struct dt_layout l = layout_of(pp, 1, 1, 0, schedule, 1);
+            const struct dt_plan_layout l = layout_of(pp, 1, 1, 0, schedule, 1);
             assert_near(simulated_bubble(&l), (double)(pp - 1) / 16, 1e-9);
         }
-        const struct dt_layout naive =
+        const struct dt_plan_layout naive =
             layout_of(pp, 1, 1, 0, DT_PIPELINE_SCHEDULE_MODEL_PARALLEL, 1);
         assert_near(simulated_bubble(&naive), (double)(pp - 1), 1e-9);
     }
-    const struct dt_layout l = layout_of(4, 1, 1, 0, DT_PIPELINE_SCHEDULE_INTERLEAVED, 2);
+    const struct dt_plan_layout l = layout_of(4, 1, 1, 0, DT_PIPELINE_SCHEDULE_INTERLEAVED, 2);
     assert_near(simulated_bubble(&l), 3.0 / (2 * 16), 1e-9);
 }
 
@@ -308,10 +309,10 @@ static void simulated_bubbles_are_those_of_the_formulas(void **state)
 static void ranks_that_share_a_device_take_turns(void **state)
 {
     (void)state;
-    const struct dt_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
-    const struct dt_layout two = layout_of(2, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
-    const struct dt_layout four = layout_of(4, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
-    const struct dt_layout three = layout_of(3, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_plan_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_plan_layout two = layout_of(2, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_plan_layout four = layout_of(4, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_plan_layout three = layout_of(3, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     const struct dt_plan alone = plan_of(&one);
     cluster.device.ranks = 2;
     assert_near(simulated_plainly(&one).seconds, 2 * 16 * 3, 1e-12);
@@ -332,9 +333,9 @@ static void ranks_that_share_a_device_take_turns(void **state)
 static void stages_hold_what_their_schedule_says(void **state)
 {
     (void)state;
-    const struct dt_layout all = layout_of(4, 1, 1, 0, DT_PIPELINE_SCHEDULE_AFAB, 1);
-    const struct dt_layout few = layout_of(4, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
-    const struct dt_layout one = layout_of(4, 1, 1, 0, DT_PIPELINE_SCHEDULE_MODEL_PARALLEL, 1);
+    const struct dt_plan_layout all = layout_of(4, 1, 1, 0, DT_PIPELINE_SCHEDULE_AFAB, 1);
+    const struct dt_plan_layout few = layout_of(4, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_plan_layout one = layout_of(4, 1, 1, 0, DT_PIPELINE_SCHEDULE_MODEL_PARALLEL, 1);
     assert_int_equal(plan_of(&all).step.in_flight, 16);
     assert_int_equal(plan_of(&few).step.in_flight, 4);
     assert_int_equal(plan_of(&one).step.in_flight, 1);
@@ -350,7 +351,7 @@ static void symmetry_changes_nothing(void **state)
     cluster.link.inside = cluster.link.between = 0.5;
     cluster.link.interference = 0.1;
     for (long zero = 0; zero <= 3; zero++) {
-        const struct dt_layout l = layout_of(2, 4, 2, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
+        const struct dt_plan_layout l = layout_of(2, 4, 2, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
         request.simulation.spread = 0;
         struct dt_step_simulation one = plan_of(&l).step;
         request.simulation.spread = 1e-12;
@@ -368,8 +369,8 @@ static void symmetry_changes_nothing(void **state)
 static void the_largest_slice_is_waited_for(void **state)
 {
     (void)state;
-    const struct dt_layout three = layout_of(1, 1, 3, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
-    const struct dt_layout two = layout_of(1, 1, 2, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_plan_layout three = layout_of(1, 1, 3, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_plan_layout two = layout_of(1, 1, 2, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     cluster.device.attention_efficiency = 1e-5; /* nothing else takes time */
     assert_near(plan_of(&three).step.computing, plan_of(&two).step.computing, 0.01);
     cluster.device.attention_efficiency = 1;
@@ -380,7 +381,7 @@ static void the_largest_slice_is_waited_for(void **state)
 static void stragglers_hold_up_all(void **state)
 {
     (void)state;
-    const struct dt_layout l = layout_of(1, 8, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_plan_layout l = layout_of(1, 8, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     double before = plan_of(&l).step.seconds;
     for (int i = 1; i <= 4; i++) {
         request.simulation.spread = 0.05 * i;
@@ -398,7 +399,7 @@ static void stragglers_hold_up_all(void **state)
 static void slow_links_are_waited_for(void **state)
 {
     (void)state;
-    const struct dt_layout l = layout_of(1, 8, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_plan_layout l = layout_of(1, 8, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     const struct dt_plan fast = plan_of(&l);
     cluster.link.inside = 1e-3;
     const struct dt_plan slow = plan_of(&l);
@@ -411,7 +412,7 @@ static void slow_links_are_waited_for(void **state)
 static void what_does_not_fit_is_told_to_the_byte(void **state)
 {
     (void)state;
-    const struct dt_layout l = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_plan_layout l = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     double total = plan_of(&l).sizes.total;
     cluster.device.memory = total * 1e-9;
     assert_true(plan_of(&l).fits);
@@ -432,7 +433,7 @@ static void goodput_is_what_simulated_failures_leave(void **state)
         }
     cluster.reliability.device_mtbf = g.mtbf / 3600;
     cluster.reliability.restart = g.restart;
-    const struct dt_layout l = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_plan_layout l = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     const struct dt_base base = {.state = 20e9};
     const struct dt_goodput daly = dt_goodput(&base, &l, &cluster);
     assert_near(daly.checkpoint, g.checkpoint, 1e-12);
@@ -467,7 +468,7 @@ static void search_finds_the_fastest(void **state)
         long pp = 1 << i % 4, cp = 1 << i / 4 % 4, tp = 1 << i / 16 % 3, zero = i / 48;
         if (pp * cp * tp > 8)
             continue;
-        struct dt_layout l =
+        struct dt_plan_layout l =
             layout_of(pp, 8 / pp / cp / tp, tp, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
         l.cp = cp;
         const struct dt_plan p = plan_of(&l);
@@ -520,8 +521,8 @@ static void thousands_of_ranks_take_no_longer(void **state)
     (void)state;
     cluster.nodes = 4096;
     settings.training.gradient_accumulation_steps = 4096;
-    const struct dt_layout many = layout_of(8, 1024, 4, 1, DT_PIPELINE_SCHEDULE_1F1B, 1);
-    const struct dt_layout few = layout_of(8, 2, 4, 1, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_plan_layout many = layout_of(8, 1024, 4, 1, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_plan_layout few = layout_of(8, 2, 4, 1, DT_PIPELINE_SCHEDULE_1F1B, 1);
     assert_true(plan_of(&many).step.events < plan_of(&few).step.events);
     settings.training.gradient_accumulation_steps = 16;
     cluster.nodes = 16;
@@ -536,14 +537,14 @@ static struct dt_step_simulation simulated(const struct dt_plan *plan, const str
     struct dt_simulation_options how = request.simulation;
     how.timeline = timeline;
     dt_costs_init(&costs, base, &s, &plan->layout, &cluster, NULL);
-    dt_simulate(&step, &costs, &plan->layout, &cluster, &how);
+    dt_simulation_run(&step, &costs, &plan->layout, &cluster, &how);
     dt_costs_release(&costs);
     return step;
 }
 
 /* Every round, as a timeline has them, against those that are new; at least that share of all
  * events was not. */
-static void check_rounds(const struct dt_layout *l, double least)
+static void check_rounds(const struct dt_plan_layout *l, double least)
 {
     struct dt_base base;
     struct dt_timeline timeline = {0};
@@ -580,11 +581,11 @@ static void rounds_that_are_known_change_no_bit(void **state)
             for (long pp = 1; pp <= 8; pp *= 2) {
                 bool fast = i % 6 == 0 && (i == 0 || zero < 2); /* links are */
                 double least = fast && cluster.device.ranks == 1 ? 0.9 : 0;
-                const struct dt_layout ahead =
+                const struct dt_plan_layout ahead =
                     layout_of(pp, 2, 1, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
-                const struct dt_layout naive =
+                const struct dt_plan_layout naive =
                     layout_of(pp, 3, 1, zero, DT_PIPELINE_SCHEDULE_MODEL_PARALLEL, 1);
-                const struct dt_layout chunks =
+                const struct dt_plan_layout chunks =
                     layout_of(pp / 2, 1, 2, zero, DT_PIPELINE_SCHEDULE_INTERLEAVED, 2);
                 check_rounds(&ahead, least);
                 check_rounds(&naive, least);
@@ -611,8 +612,9 @@ static void few_rounds_are_as_right_as_many(void **state)
             long pp = i & 1 ? 8 : 3, zero = i & 2 ? 3 : 0;
             cluster.link.inside = cluster.link.between = i & 4 ? 1e6 : 0.1;
             request.simulation.spread = i & 8 ? 0.3 : 0;
-            struct dt_layout ahead = layout_of(pp, 2, 1, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
-            struct dt_layout chunks = layout_of(4, 2, 1, zero, DT_PIPELINE_SCHEDULE_INTERLEAVED, 2);
+            struct dt_plan_layout ahead = layout_of(pp, 2, 1, zero, DT_PIPELINE_SCHEDULE_1F1B, 1);
+            struct dt_plan_layout chunks =
+                layout_of(4, 2, 1, zero, DT_PIPELINE_SCHEDULE_INTERLEAVED, 2);
             ahead.batches = chunks.batches = batches;
             check_rounds(&ahead, 0);
             if (batches % 4 == 0)

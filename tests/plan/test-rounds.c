@@ -14,7 +14,7 @@
 
 /* A pipeline, its costs in whole seconds, and links of a byte a second. */
 struct drawn {
-    struct dt_layout layout;
+    struct dt_plan_layout layout;
     struct dt_cluster cluster;
     struct dt_costs costs;
     struct dt_simulation_options how;
@@ -28,16 +28,17 @@ static long draw(struct drawn *d, long most)
     return (long)(dt_random(key, d->drawn++, 0).word[0] % (uint64_t)(most + 1));
 }
 
-static struct dt_transfer draw_transfer(struct drawn *d, long most)
+static struct dt_transfer_cost draw_transfer(struct drawn *d, long most)
 {
-    return (struct dt_transfer){(double)draw(d, most), (double)draw(d, most), (double)draw(d, 1)};
+    return (struct dt_transfer_cost){(double)draw(d, most), (double)draw(d, most),
+                                     (double)draw(d, 1)};
 }
 
 static void draw_layout(struct drawn *d)
 {
     const long states[] = {0, 2, 3};
-    struct dt_layout *l = &d->layout;
-    *l = (struct dt_layout){.pp = 1 + draw(d, 3), .dp = 1 + draw(d, 2), .cp = 1, .tp = 1};
+    struct dt_plan_layout *l = &d->layout;
+    *l = (struct dt_plan_layout){.pp = 1 + draw(d, 3), .dp = 1 + draw(d, 2), .cp = 1, .tp = 1};
     l->zero_stage = states[draw(d, 2)];
     l->pipeline = (struct dt_pipeline){DT_PIPELINE_SCHEDULE_1F1B, (int)l->pp, 1};
     if (draw(d, 4) == 0)
@@ -89,7 +90,7 @@ static struct dt_step_simulation simulated(const struct drawn *d, struct dt_time
     struct dt_step_simulation step;
     struct dt_simulation_options how = d->how;
     how.timeline = timeline; /* which has every round */
-    dt_simulate(&step, &d->costs, &d->layout, &d->cluster, &how);
+    dt_simulation_run(&step, &d->costs, &d->layout, &d->cluster, &how);
     return step;
 }
 

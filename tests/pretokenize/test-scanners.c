@@ -19,7 +19,8 @@
 #define MOST_PIECES 4096
 
 /* The ends of all pieces of text by one scanner, capacity of them at a time. */
-static size_t split_all(dt_split *scan, const char *text, size_t size, size_t capacity, size_t *all)
+static size_t split_all(dt_split_function *scan, const char *text, size_t size, size_t capacity,
+                        size_t *all)
 {
     const unsigned char *start = (const unsigned char *)text, *end = start + size, *p = start;
     size_t count = 0, ends[MOST_PIECES];
@@ -153,7 +154,7 @@ static void a_safe_cut_changes_nothing(void **state)
         if (cut < text.size) {
             char *head = split(text.data, cut, 64);
             char *tail = split(text.data + cut, text.size - cut, 64);
-            char *both = dt_format("%s|%s", head, tail);
+            char *both = dt_asprintf("%s|%s", head, tail);
             assert_string_equal(both, whole);
             cuts++;
             free(head);
@@ -269,13 +270,13 @@ static void pieces_are_those_of_the_regular_expressions(void **state)
     dt_input_close(in);
 }
 
-static const struct style styles[DT_SCANNERS] = {
-    [DT_SCAN_LLAMA3] = {.digits = 3},
-    [DT_SCAN_CL100K] = {.digits = 3, .white_space_at_end = true},
-    [DT_SCAN_QWEN] = {.digits = 1},
-    [DT_SCAN_QWEN35] = {.digits = 1, .marks_are_letters = true},
-    [DT_SCAN_O200K] = {.digits = 3, .cased_words = true, .contractions = true},
-    [DT_SCAN_TEKKEN] = {.digits = 1, .cased_words = true},
+static const struct style styles[DT_SCANNER_COUNT] = {
+    [DT_SCANNER_LLAMA3] = {.digits = 3},
+    [DT_SCANNER_CL100K] = {.digits = 3, .white_space_at_end = true},
+    [DT_SCANNER_QWEN] = {.digits = 1},
+    [DT_SCANNER_QWEN35] = {.digits = 1, .marks_are_letters = true},
+    [DT_SCANNER_O200K] = {.digits = 3, .cased_words = true, .contractions = true},
+    [DT_SCANNER_TEKKEN] = {.digits = 1, .cased_words = true},
 };
 
 /* Windows against the scanners that go character by character. */
@@ -292,12 +293,12 @@ static void windows_cut_as_single_steps_do(void **state)
         dt_buffer_add_char(&text, 'x');
         for (int i = 0; i < 6; i++)
             add_random_text(&rng, &text);
-        for (int s = 0; s < DT_SCANNERS; s++)
+        for (int s = 0; s < DT_SCANNER_COUNT; s++)
             for (int i = 0; i < count; i++) {
                 size_t n = split_all(sets[i]->split[s], text.data, text.size, 100, ends);
                 const unsigned char *p = (const unsigned char *)text.data, *end = p + text.size;
                 for (size_t k = 0; k < n; k++) {
-                    p = s == DT_SCAN_GPT2 ? gpt2_end(p, end) : style_end(p, end, styles[s]);
+                    p = s == DT_SCANNER_GPT2 ? gpt2_end(p, end) : style_end(p, end, styles[s]);
                     assert_int_equal(p - (const unsigned char *)text.data, ends[k]);
                 }
             }

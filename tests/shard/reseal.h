@@ -19,11 +19,11 @@ static inline void put64(char *p, uint64_t v)
 /* Where the frames of an unchanged file begin; the last is the file's end. */
 static inline size_t find_frames(const char *data, size_t size, size_t starts[MOST_FRAMES])
 {
-    size_t count = dt_get32(data + size - DT_SEEK_END), offset = 0;
+    size_t count = dt_format_get32(data + size - DT_SEEK_END), offset = 0;
     const char *entries = data + size - DT_SEEK_END - count * DT_SEEK_ENTRY;
     for (size_t i = 0; i < count; i++) {
         starts[i] = offset;
-        offset += dt_get32(entries + i * DT_SEEK_ENTRY);
+        offset += dt_format_get32(entries + i * DT_SEEK_ENTRY);
     }
     starts[count] = offset;
     starts[count + 1] = size;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/rng.h"
 #include "shard/loader.h"
 #include "shard/manifest.h"
@@ -138,7 +139,7 @@ static void any_document_is_found(void **state)
     struct dt_shard_document document;
     uint64_t first;
     for (uint64_t k = 0; k < 2 * count; k++) { /* in order, then not */
-        uint64_t i = k < count ? k : dt_permute(3, count, k - count);
+        uint64_t i = k < count ? k : dt_rng_permute(3, count, k - count);
         assert_int_equal(dt_dataset_document(d, i, &first, &document, &err), 0);
         assert_int_equal(first, starts[i]);
         assert_memory_equal(&document, &documents[i], sizeof document);
@@ -183,18 +184,19 @@ static void each_epoch_holds_each_sample_once(void **state)
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
         char *seen = calloc(samples, 1);
         for (uint64_t i = 0; i < samples; i++) {
-            uint64_t sample = dt_sample_at(42, samples, epoch * samples + i);
+            uint64_t sample = dt_dataset_sample_at(42, samples, epoch * samples + i);
             assert_true(sample < samples);
             assert_false(seen[sample]);
             seen[sample] = 1;
-            different += sample != dt_sample_at(42, samples, i);
+            different += sample != dt_dataset_sample_at(42, samples, i);
         }
         free(seen);
     }
     assert_true(different > 1900);
     uint64_t many = (1ull << 40) + 7, place = many * 5 + (1ull << 33);
-    assert_true(dt_sample_at(42, many, place) < many);
-    assert_int_not_equal(dt_sample_at(42, many, place), dt_sample_at(43, many, place));
+    assert_true(dt_dataset_sample_at(42, many, place) < many);
+    assert_int_not_equal(dt_dataset_sample_at(42, many, place),
+                         dt_dataset_sample_at(43, many, place));
 }
 
 /* A loader's first batches are those of the order. */
@@ -210,7 +212,8 @@ static void check_batches(const struct dt_loader_options *o, uint64_t batches)
         assert_int_equal(dt_loader_next(l, &got, &err), 0);
         for (uint32_t row = 0; row < o->batch; row++) {
             uint64_t place = o->first + b * o->batch + row;
-            uint64_t k = o->shuffle ? dt_sample_at(o->seed, samples, place) : place % samples;
+            uint64_t k =
+                o->shuffle ? dt_dataset_sample_at(o->seed, samples, place) : place % samples;
             assert_memory_equal(got.ids + row * (LENGTH + 1), all + k * LENGTH, 4 * (LENGTH + 1));
         }
     }

@@ -30,7 +30,7 @@ static char *make_file(int level, uint32_t row, size_t *size)
                                        .row = row > 1 ? row : 0,
                                        .masked = row > 0,
                                        .provenance = "dt-test\n"};
-    struct dt_rows *rows = dt_rows_new(row, 0, true);
+    struct dt_tensor_rows *rows = dt_rows_new(row, 0, true);
     assert_int_equal(dt_output_open(&out, path, &err), 0);
     assert_int_equal(dt_shard_writer_new(&w, &out, &info, level, &err), 0);
     for (uint64_t i = 0; i < 6; i++) {
@@ -155,16 +155,16 @@ static void the_first_id_above_is_found(void **state)
         for (size_t at = 0; at <= count; at++) {
             for (size_t i = 0; i < count; i++)
                 narrow[i] = (uint16_t)(wide[i] = i == at ? 300 : 299);
-            assert_int_equal(dt_find_id_above(wide, count, 4, 299), at);
-            assert_int_equal(dt_find_id_above(narrow, count, 2, 299), at);
+            assert_int_equal(dt_format_find_id_above(wide, count, 4, 299), at);
+            assert_int_equal(dt_format_find_id_above(narrow, count, 2, 299), at);
             if (at < count) {
                 wide[at] = 0x80000001;
                 narrow[at] = 65535;
             }
-            assert_int_equal(dt_find_id_above(wide, count, 4, 299), at);
-            assert_int_equal(dt_find_id_above(wide, count, 4, 0x7fffffff), at);
-            assert_int_equal(dt_find_id_above(narrow, count, 2, 299), at);
-            assert_int_equal(dt_find_id_above(narrow, count, 2, 65535), count);
+            assert_int_equal(dt_format_find_id_above(wide, count, 4, 299), at);
+            assert_int_equal(dt_format_find_id_above(wide, count, 4, 0x7fffffff), at);
+            assert_int_equal(dt_format_find_id_above(narrow, count, 2, 299), at);
+            assert_int_equal(dt_format_find_id_above(narrow, count, 2, 65535), count);
         }
     }
 }

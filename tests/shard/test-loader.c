@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/path.h"
 #include "base/rng.h"
 #include "shard/loader.h"
 #include "shard/sharder.h"
@@ -72,10 +73,10 @@ static int make_data(void **state)
 {
     if (make_scratch(state) < 0)
         return -1;
-    return write_shards("list", 1, 700, 0, DT_SHARDS_LIST) |
-           write_shards("other", 2, 300, 0, DT_SHARDS_LIST) |
-           write_shards("padded", 3, 400, LENGTH + 1, DT_SHARDS_PADDED) |
-           write_shards("packed", 3, 400, LENGTH + 1, DT_SHARDS_PACKED) |
+    return write_shards("list", 1, 700, 0, DT_SHARDER_LAYOUT_LIST) |
+           write_shards("other", 2, 300, 0, DT_SHARDER_LAYOUT_LIST) |
+           write_shards("padded", 3, 400, LENGTH + 1, DT_SHARDER_LAYOUT_PADDED) |
+           write_shards("packed", 3, 400, LENGTH + 1, DT_SHARDER_LAYOUT_PACKED) |
            write_text("mix.json", "{\"version\": 1, \"mixture\": ["
                                   "{\"data\": \"list\", \"weight\": 3},"
                                   "{\"data\": \"other\", \"weight\": 1}]}");
@@ -407,7 +408,7 @@ static void write_huge(const char *name)
     struct dt_error err;
     struct dt_manifest m = {.info = {.vocab_size = 50257, .eot = 50256, .tokenizer = 5}};
     char *path = in_scratch(name), file[32];
-    assert_int_equal(dt_make_directories(path, &err), 0);
+    assert_int_equal(dt_file_make_directories(path, &err), 0);
     struct dt_manifest_split *split = dt_manifest_add_split(&m, "train");
     for (int i = 0; i < HUGE_SHARDS; i++) {
         snprintf(file, sizeof file, "train-%05d.dts", i);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/path.h"
 #include "base/rng.h"
 #include "shard/shard.h"
 

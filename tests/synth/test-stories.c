@@ -34,7 +34,7 @@ static void each_story_reads_back_to_its_only_derivation(void **state)
     struct dt_grammar *g = stories();
     struct dt_document doc = DT_DOCUMENT_EMPTY;
     for (uint64_t i = 0; i < 20000; i++) {
-        double parsed = 0, logprob = dt_story_write(g, 11, i, &doc);
+        double parsed = 0, logprob = dt_stories_write(g, 11, i, &doc);
         assert_int_equal(dt_grammar_parse(g, doc.text.data, doc.text.size, &parsed), 1);
         assert_true(parsed == logprob);
     }
@@ -50,7 +50,7 @@ static void the_mean_logprob_is_the_entropy(void **state)
     const int n = 50000;
     double sum = 0, squares = 0;
     for (int i = 0; i < n; i++) {
-        double x = -dt_story_write(g, 12, (uint64_t)i, &doc);
+        double x = -dt_stories_write(g, 12, (uint64_t)i, &doc);
         sum += x;
         squares += x * x;
     }
@@ -88,7 +88,7 @@ static void choices_follow_their_weights(void **state)
     struct dt_document doc = DT_DOCUMENT_EMPTY;
     int count[NAMES] = {0}, n = 30000;
     for (int i = 0; i < n; i++) {
-        dt_story_write(g, 13, (uint64_t)i, &doc);
+        dt_stories_write(g, 13, (uint64_t)i, &doc);
         int hero = first_name(doc.text.data);
         assert_in_range(hero, 0, NAMES - 1);
         count[hero]++;
@@ -117,7 +117,7 @@ static void stories_are_well_formed(void **state)
     struct dt_document doc = DT_DOCUMENT_EMPTY;
     int total = 0, n = 10000;
     for (int i = 0; i < n; i++) {
-        dt_story_write(g, 14, (uint64_t)i, &doc);
+        dt_stories_write(g, 14, (uint64_t)i, &doc);
         const char *text = doc.text.data;
         for (const char *p = text; (p = strstr(p, " a")) != NULL; p++) {
             assert_false(p[2] == ' ' && strchr("aeio", p[3]));
@@ -139,12 +139,12 @@ static void a_story_depends_on_its_seed_and_index_alone(void **state)
     (void)state;
     struct dt_grammar *g = stories();
     struct dt_document a = DT_DOCUMENT_EMPTY, b = DT_DOCUMENT_EMPTY;
-    dt_story_write(g, 1, 7, &a);
-    dt_story_write(g, 2, 7, &b);
+    dt_stories_write(g, 1, 7, &a);
+    dt_stories_write(g, 2, 7, &b);
     assert_string_not_equal(a.text.data, b.text.data);
-    dt_story_write(g, 1, 8, &b);
+    dt_stories_write(g, 1, 8, &b);
     assert_string_not_equal(a.text.data, b.text.data);
-    dt_story_write(g, 1, 7, &b);
+    dt_stories_write(g, 1, 7, &b);
     assert_string_equal(a.text.data, b.text.data);
     assert_string_equal(b.id.data, "1-7");
     dt_document_release(&a);

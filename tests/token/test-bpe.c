@@ -33,7 +33,8 @@ static struct dt_tokenizer *random_tokenizer(uint64_t seed)
         bool known = false;
         for (uint32_t i = 0; i < t->merge_count; i++)
             known |= t->merges[i].left == merge.left && t->merges[i].right == merge.right;
-        assert_int_equal(dt_decode(t, (uint32_t[]){merge.left, merge.right}, 2, &bytes, &err), 0);
+        assert_int_equal(
+            dt_tokenizer_decode(t, (uint32_t[]){merge.left, merge.right}, 2, &bytes, &err), 0);
         merge.result = dt_tokenizer_find(t, bytes.data, bytes.size);
         if (!known && merge.result == DT_NO_TOKEN) {
             merge.result = t->size;
@@ -112,7 +113,7 @@ static void remembered_pieces_have_the_ids_of_new_ones(void **state)
             word[i] = (char)('a' + dt_rng_below(&rng, 4));
         size_t count = encode_by_definition(t, (unsigned char *)word, size, expected);
         ids.count = 0;
-        dt_encode(e, word, size, &ids);
+        dt_encoder_encode(e, word, size, &ids);
         assert_int_equal(ids.count, count);
         assert_memory_equal(ids.data, expected, count * sizeof *expected);
     }
@@ -138,10 +139,10 @@ static void endless_pieces_take_no_square_of_their_length(void **state)
             text[i] = (char)('a' + dt_rng_below(&rng, letters));
         clock_t start = clock(); /* other work does not count */
         ids.count = 0;
-        dt_encode(e, text, size, &ids);
+        dt_encoder_encode(e, text, size, &ids);
         assert_true(clock() - start < 60 * CLOCKS_PER_SEC);
         dt_buffer_clear(&back);
-        assert_int_equal(dt_decode(t, ids.data, ids.count, &back, &err), 0);
+        assert_int_equal(dt_tokenizer_decode(t, ids.data, ids.count, &back, &err), 0);
         assert_int_equal(back.size, size);
         assert_memory_equal(back.data, text, size);
     }
@@ -165,7 +166,7 @@ static int receive(const struct dt_encoded *document, void *context, struct dt_e
     struct expected *x = context;
     const struct dt_buffer *text = &x->texts[x->received++];
     struct dt_ids ids = DT_IDS_EMPTY;
-    dt_encode(x->encoder, text->data, text->size, &ids);
+    dt_encoder_encode(x->encoder, text->data, text->size, &ids);
     if (x->eot != DT_NO_TOKEN)
         dt_ids_add(&ids, x->eot);
     assert_int_equal(document->count, ids.count);

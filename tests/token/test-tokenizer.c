@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "base/rng.h"
 #include "io/document.h"
 #include "pretokenize/byte-level.h"
@@ -40,7 +41,7 @@ static char *write_file(const char *name, const char *text, size_t size)
 static char *read_golden(const char *name, size_t *size)
 {
     struct dt_error err;
-    char *path = dt_format(GOLDEN "%s", name), *text;
+    char *path = dt_asprintf(GOLDEN "%s", name), *text;
     assert_int_equal(dt_file_read(path, 1 << 20, &text, size, &err), 0);
     free(path);
     return text;
@@ -52,7 +53,7 @@ static char *write_changed(const char *from, const char *to)
     size_t size;
     char *text = read_golden("tokenizer.json", &size), *place = strstr(text, from);
     assert_non_null(place);
-    char *changed = dt_format("%.*s%s%s", (int)(place - text), text, to, place + strlen(from));
+    char *changed = dt_asprintf("%.*s%s%s", (int)(place - text), text, to, place + strlen(from));
     char *path = write_file("changed.json", changed, strlen(changed));
     free(text);
     free(changed);
@@ -66,7 +67,7 @@ static char *ids_line(const struct dt_tokenizer *t, int allow_special, const cha
     struct dt_ids ids = DT_IDS_EMPTY;
     struct dt_buffer line = DT_BUFFER_EMPTY;
     dt_encoder_allow_special(e, allow_special);
-    dt_encode(e, text, size, &ids);
+    dt_encoder_encode(e, text, size, &ids);
     dt_ids_to_line(ids.data, ids.count, &line);
     line.data[line.size - 1] = '\0';
     dt_ids_release(&ids);
@@ -84,9 +85,9 @@ static void expect_ids(const struct dt_tokenizer *t, int allow_special, const ch
 
 static void check_golden(const char *tokenizer, const char *ids)
 {
-    char *path = dt_format(GOLDEN "%s", tokenizer);
+    char *path = dt_asprintf(GOLDEN "%s", tokenizer);
     char *documents_path[] = {GOLDEN "documents.jsonl"};
-    struct dt_documents_options options = {.format = DT_FROM_JSONL};
+    struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_JSONL};
     struct dt_tokenizer *t = load(path);
     struct dt_documents *documents;
     struct dt_document document = DT_DOCUMENT_EMPTY;
@@ -181,8 +182,8 @@ static void any_bytes_come_back(void **state)
             text[i] = (char)(first + dt_rng_below(&rng, values));
         ids.count = 0;
         dt_buffer_clear(&back);
-        dt_encode(e, text, size, &ids);
-        assert_int_equal(dt_decode(t, ids.data, ids.count, &back, &err), 0);
+        dt_encoder_encode(e, text, size, &ids);
+        assert_int_equal(dt_tokenizer_decode(t, ids.data, ids.count, &back, &err), 0);
         assert_int_equal(back.size, size);
         assert_memory_equal(back.data ? back.data : "", text, size);
     }
@@ -214,7 +215,7 @@ static void ids_outside_the_vocabulary_are_refused(void **state)
     struct dt_buffer text = DT_BUFFER_EMPTY;
     struct dt_error err;
     uint32_t ids[] = {1, 2, 420};
-    assert_int_equal(dt_decode(t, ids, 3, &text, &err), DT_EFORMAT);
+    assert_int_equal(dt_tokenizer_decode(t, ids, 3, &text, &err), DT_EFORMAT);
     assert_string_equal(err.text, "id 420 at place 2 is not in the vocabulary");
     dt_buffer_release(&text);
     dt_tokenizer_free(t);
@@ -245,10 +246,10 @@ static char *write_pair(const struct dt_tokenizer *t, const char *prefix)
         dt_byte_level_spell(b, right, &merges);
         dt_buffer_add_string(&merges, i % 2 ? "\n" : "\r\n");
     }
-    char *name = dt_format("%smerges.txt", prefix);
+    char *name = dt_asprintf("%smerges.txt", prefix);
     free(write_file(name, merges.data, merges.size));
     free(name);
-    name = dt_format("%svocab.json", prefix);
+    name = dt_asprintf("%svocab.json", prefix);
     char *path = write_file(name, vocabulary.data, vocabulary.size);
     free(name);
     dt_buffer_release(&vocabulary);
@@ -470,7 +471,7 @@ static void missing_files_are_named(void **state)
     struct dt_tokenizer *t;
     struct dt_error err;
     char *empty = dt_path_join(scratch, "empty"), *pair = dt_path_join(scratch, "y.vocab.json");
-    assert_int_equal(dt_make_directories(empty, &err), 0);
+    assert_int_equal(dt_file_make_directories(empty, &err), 0);
     assert_int_equal(dt_tokenizer_load(&t, empty, &err), DT_EMISSING);
     assert_non_null(
         strstr(err.text, "empty: holds no tokenizer.json, and no file of another kind"));

@@ -39,25 +39,25 @@ static void messages_are_read_as_they_were_written(void **state)
 {
     (void)state;
     struct dt_buffer b = DT_BUFFER_EMPTY;
-    dt_pb_varint(&b, 2, 300);
-    dt_pb_string(&b, 16, "ab");
-    dt_pb_double(&b, 1, 1.5);
-    dt_pb_float(&b, 3, 0.5f);
+    dt_protobuf_varint(&b, 2, 300);
+    dt_protobuf_string(&b, 16, "ab");
+    dt_protobuf_double(&b, 1, 1.5);
+    dt_protobuf_float(&b, 3, 0.5f);
     assert_memory_equal(b.data,
                         "\x10\xac\x02\x82\x01\x02"
                         "ab\x09",
                         9);
     struct dt_pb_reader r = {.data = (unsigned char *)b.data, .size = b.size};
-    assert_true(dt_pb_next(&r) && r.field == 2 && r.number == 300);
-    assert_true(dt_pb_next(&r) && r.field == 16 && r.number == 2 && r.bytes[1] == 'b');
-    assert_true(dt_pb_next(&r) && r.field == 1 && r.number == 0x3ff8000000000000u);
-    assert_true(dt_pb_next(&r) && r.field == 3 && r.number == 0x3f000000u);
-    assert_false(dt_pb_next(&r));
+    assert_true(dt_protobuf_next(&r) && r.field == 2 && r.number == 300);
+    assert_true(dt_protobuf_next(&r) && r.field == 16 && r.number == 2 && r.bytes[1] == 'b');
+    assert_true(dt_protobuf_next(&r) && r.field == 1 && r.number == 0x3ff8000000000000u);
+    assert_true(dt_protobuf_next(&r) && r.field == 3 && r.number == 0x3f000000u);
+    assert_false(dt_protobuf_next(&r));
     for (size_t cut = 0; cut < b.size; cut++) { /* never beyond what is there */
         unsigned char *part = malloc(cut + 1);
         memcpy(part, b.data, cut);
         struct dt_pb_reader short_one = {.data = part, .size = cut};
-        while (dt_pb_next(&short_one))
+        while (dt_protobuf_next(&short_one))
             ;
         free(part);
     }
@@ -150,24 +150,24 @@ static void the_state_of_a_run_is_seen_from_outside(void **state)
     struct dt_error err;
     struct stat st;
     char locks[256];
-    assert_int_equal(dt_make_directories("run/latest/trainer", &err), 0);
+    assert_int_equal(dt_file_make_directories("run/latest/trainer", &err), 0);
     assert_int_equal(stat("run", &st), 0);
     write_text("none", "1: POSIX  ADVISORY  WRITE 1 00:01:5 0 EOF\n");
-    assert_int_equal(dt_run_look("run", 10, "none"), DT_RUN_BROKEN);
-    assert_null(dt_run_settings("run"));
+    assert_int_equal(dt_run_watch_look("run", 10, "none"), DT_RUN_BROKEN);
+    assert_null(dt_run_watch_settings("run"));
     lock_line(locks, sizeof locks, &st);
     write_text("locks", locks);
-    assert_int_equal(dt_run_look("run", 10, "locks"), DT_RUN_GOES_ON);
+    assert_int_equal(dt_run_watch_look("run", 10, "locks"), DT_RUN_GOES_ON);
     write_text("run/latest/trainer/config.yaml", "training:\n  max_steps: 20\n  patience: 2\n");
     write_text("run/latest/trainer/state.json", "{\"step\":10}");
-    assert_int_equal(dt_run_look("run", 10, "none"), DT_RUN_STOPPED);
-    assert_int_equal(dt_run_look("run", 11, "none"), DT_RUN_BROKEN);
-    assert_int_equal(dt_run_look("run", 11, "no such file"), DT_RUN_GOES_ON);
+    assert_int_equal(dt_run_watch_look("run", 10, "none"), DT_RUN_STOPPED);
+    assert_int_equal(dt_run_watch_look("run", 11, "none"), DT_RUN_BROKEN);
+    assert_int_equal(dt_run_watch_look("run", 11, "no such file"), DT_RUN_GOES_ON);
     write_text("run/latest/trainer/state.json",
                "{\"step\":12,\"best\":{\"step\":8,\"validations_since\":2}}");
-    assert_int_equal(dt_run_look("run", 12, "none"), DT_RUN_FINISHED);
+    assert_int_equal(dt_run_watch_look("run", 12, "none"), DT_RUN_FINISHED);
     write_text("run/latest/trainer/state.json", "{\"step\":20}");
-    assert_int_equal(dt_run_look("run", 20, "none"), DT_RUN_FINISHED);
+    assert_int_equal(dt_run_watch_look("run", 20, "none"), DT_RUN_FINISHED);
 }
 
 /* Tables of locks, each for one look: the path is another pipe before a look can end. */
@@ -203,7 +203,7 @@ static void one_look_that_misses_the_lock_ends_no_run(void **state)
     struct dt_track_options o = {
         .run = "followed", .interval = 0.001, .patience = 1e9, .locks = "locks", .stop = &stop};
     pthread_t server;
-    assert_int_equal(dt_make_directories("followed", &err), 0);
+    assert_int_equal(dt_file_make_directories("followed", &err), 0);
     assert_int_equal(stat("followed", &st), 0);
     write_text("followed/metrics.jsonl", "{\"step\":1}\n");
     lock_line(held, sizeof held, &st);

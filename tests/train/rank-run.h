@@ -7,6 +7,7 @@
 
 #include "../comm/threads.h"
 #include "base/hash.h"
+#include "base/path.h"
 #include "optim/learning-rate.h"
 #include "train/small-run.h"
 
@@ -124,7 +125,7 @@ static inline void run_one(struct dt_comm *world, void *context)
 
 static inline uint64_t hash_of_file(const char *run, const char *name)
 {
-    char *path = dt_format("%s/%s/latest/%s", scratch, run, name), *data;
+    char *path = dt_asprintf("%s/%s/latest/%s", scratch, run, name), *data;
     size_t size;
     if (dt_file_probe(path, &err) == 0) {
         free(path);
@@ -151,7 +152,7 @@ static inline struct job run_job(int ranks, const struct dt_settings *settings, 
 static inline struct job run_anew(int ranks, const struct dt_settings *settings)
 {
     char *run = dt_path_join(scratch, "anew");
-    assert_int_equal(dt_remove_tree(run, &err), 0);
+    assert_int_equal(dt_file_remove_tree(run, &err), 0);
     free(run);
     return run_job(ranks, settings, "anew", 1000);
 }
@@ -202,7 +203,7 @@ static inline void check_going_on(int steps, struct dt_settings *s, long *parts)
     s->training.schedule = DT_LR_SCHEDULE_CONSTANT;
     struct job straight = run_anew(1, s), pieces = straight;
     char *run = dt_path_join(scratch, "anew");
-    assert_int_equal(dt_remove_tree(run, &err), 0);
+    assert_int_equal(dt_file_remove_tree(run, &err), 0);
     for (*parts = 4; *parts >= 1; --*parts) {
         s->training.max_steps = (5 - *parts) * steps / 4;
         struct job job = run_job((int)*parts, s, "anew", 1000);

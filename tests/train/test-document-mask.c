@@ -46,7 +46,7 @@ static struct dt_model *new_model(struct dt_device *dev, const struct dt_setting
     struct dt_model_config config = s->model;
     config.vocab_size = VOCAB;
     assert_int_equal(dt_model_config_check(&config, "model", &err), 0);
-    if (dt_model_new(&m, dev, &config, DT_F32, &err) < 0)
+    if (dt_model_new(&m, dev, &config, DT_DTYPE_F32, &err) < 0)
         fail_msg("%s", err.text);
     dt_model_initialize(m, (uint64_t)s->training.seed);
     return m;
@@ -59,7 +59,7 @@ static double backward(const struct dt_model *m, const struct dt_batch *b, float
     const struct dt_workspace_shape shape = {
         .batch = b->count, .length = b->length, .training = true};
     assert_int_equal(dt_workspace_new(&w, m, &shape, &err), 0);
-    dt_flat_set(&flat, &m->table, DT_F32, gradients);
+    dt_flat_set(&flat, &m->table, DT_DTYPE_F32, gradients);
     double loss = dt_model_backward(m, w, b, &flat, &(struct dt_pass){.scale = 1});
     dt_flat_release(&flat);
     dt_workspace_free(w);

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "../comm/threads.h"
+#include "base/path.h"
 #include "train/small-run.h"
 
 static const struct dt_ops *sound_ops;
@@ -66,7 +67,7 @@ static void plans_are_what_is_taken(void **state)
         for (int recompute = 0; recompute < 3; recompute++)
             for (int optimizer = 0; optimizer < 3; optimizer++) {
                 struct dt_settings s = optimizer == 1 ? small_llama() : small_settings();
-                char *name = dt_format("plan-%d-%d-%d", precision, recompute, optimizer);
+                char *name = dt_asprintf("plan-%d-%d-%d", precision, recompute, optimizer);
                 s.training.max_steps = 5;
                 s.training.precision = precision;
                 s.training.recompute = recompute;

@@ -17,7 +17,7 @@ static void sixteen_bits_follow_the_curve_of_fp32(void **state)
     double losses[3][20];
     for (int i = 0; i < 3; i++) {
         struct dt_settings s = settings_in((enum dt_dtype)i);
-        char *name = dt_format("curve-%d", i);
+        char *name = dt_asprintf("curve-%d", i);
         train("cpu", 2, name, "none", 99, losses[i], &s);
         free(name);
     }
@@ -36,8 +36,8 @@ static void resuming_and_recomputing_change_no_bit(void **state)
     for (int precision = 0; precision < 3; precision++)
         for (int optimizer = 0; optimizer < 3; optimizer++) {
             struct dt_settings s = settings_in((enum dt_dtype)precision);
-            char *straight = dt_format("straight-%d-%d", precision, optimizer);
-            char *stopped = dt_format("stopped-%d-%d", precision, optimizer);
+            char *straight = dt_asprintf("straight-%d-%d", precision, optimizer);
+            char *stopped = dt_asprintf("stopped-%d-%d", precision, optimizer);
             s.training.optimizer = optimizer;
             s.model.dropout = 0.1;
             s.training.save_interval = 3;
@@ -86,7 +86,7 @@ static void square_blocks_or_infinity(struct dt_device *dev, double *sums, const
 static void an_overflow_is_recovered_from(void **state)
 {
     (void)state;
-    struct dt_settings s = settings_in(DT_F16);
+    struct dt_settings s = settings_in(DT_DTYPE_F16);
     struct dt_device *dev;
     struct dt_training *t;
     struct dt_step_report report;

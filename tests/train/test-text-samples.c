@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "shard/loader.h"
 #include "token/tokenizer.h"
 #include "train/text-samples.h"
@@ -33,7 +34,7 @@ static int make_text(void **state)
         for (int k = 0; k < i; k++)
             dt_buffer_printf(&text, "word %d of %d ", k, i);
         dt_buffer_printf(&lines, "{\"text\":\"%s\"}\n", text.data ? text.data : "");
-        dt_encode(e, text.data, text.size, &documents[i]);
+        dt_encoder_encode(e, text.data, text.size, &documents[i]);
         dt_ids_add(&documents[i], eot);
         dt_ids_append(&all, documents[i].data, documents[i].count);
     }
@@ -59,12 +60,12 @@ static struct dt_dataset *open_text(enum dt_text_layout layout, bool shuffle)
 {
     struct dt_error err = {0};
     struct dt_dataset *d;
-    const struct dt_text_options o = {.tokenizer_path = TOKENIZER,
-                                      .layout = layout,
-                                      .length = LENGTH,
-                                      .seed = 3,
-                                      .shuffle = shuffle};
-    if (dt_text_open(&d, path, &o, &err) < 0)
+    const struct dt_text_samples_options o = {.tokenizer_path = TOKENIZER,
+                                              .layout = layout,
+                                              .length = LENGTH,
+                                              .seed = 3,
+                                              .shuffle = shuffle};
+    if (dt_text_samples_open(&d, path, &o, &err) < 0)
         fail_msg("%s", err.text);
     return d;
 }
@@ -98,18 +99,18 @@ static void blank_lines_and_a_mark_are_passed_over(void **state)
     struct dt_error err;
     struct dt_dataset *d;
     char *odd = dt_path_join(scratch, "odd.jsonl");
-    const struct dt_text_options o = {
+    const struct dt_text_samples_options o = {
         .tokenizer_path = TOKENIZER, .layout = DT_TEXT_LAYOUT_PADDED, .length = LENGTH, .seed = 3};
     static const char text[] = "\xef\xbb\xbf\n \t\r\n{\"text\":\"one\"}\r\n\n\n{\"text\":\"two\"}\n"
                                " {\"text\":7}\n\n  \n";
     uint32_t one[LENGTH + 1], ids[LENGTH + 1];
     uint64_t samples;
     assert_int_equal(dt_file_write(odd, "{\"text\":\"two\"}", 14, &err), 0);
-    assert_int_equal(dt_text_open(&d, odd, &o, &err), 0);
+    assert_int_equal(dt_text_samples_open(&d, odd, &o, &err), 0);
     assert_int_equal(dt_dataset_sample(d, LENGTH, 0, one, &err), 0);
     dt_dataset_close(d);
     assert_int_equal(dt_file_write(odd, text, sizeof text - 1, &err), 0);
-    assert_int_equal(dt_text_open(&d, odd, &o, &err), 0);
+    assert_int_equal(dt_text_samples_open(&d, odd, &o, &err), 0);
     assert_int_equal(dt_dataset_samples(d, LENGTH, &samples, &err), 0);
     assert_int_equal(samples, 3);
     assert_int_equal(dt_dataset_sample(d, LENGTH, 0, ids, &err), 0);
@@ -185,16 +186,16 @@ static void text_that_is_none_is_an_error(void **state)
     (void)state;
     struct dt_error err = {0};
     struct dt_dataset *d;
-    struct dt_text_options o = {.length = LENGTH};
+    struct dt_text_samples_options o = {.length = LENGTH};
     uint32_t ids[LENGTH + 1];
     char *bad = dt_path_join(scratch, "bad.jsonl");
-    assert_int_equal(dt_text_open(&d, path, &o, &err), DT_EINVALID); /* no tokenizer */
+    assert_int_equal(dt_text_samples_open(&d, path, &o, &err), DT_EINVALID); /* no tokenizer */
     o.tokenizer_path = TOKENIZER;
-    assert_int_equal(dt_text_open(&d, bad, &o, &err), DT_EIO);
+    assert_int_equal(dt_text_samples_open(&d, bad, &o, &err), DT_EIO);
     assert_int_equal(dt_file_write(bad, "", 0, &err), 0);
-    assert_int_equal(dt_text_open(&d, bad, &o, &err), DT_EFORMAT);
+    assert_int_equal(dt_text_samples_open(&d, bad, &o, &err), DT_EFORMAT);
     assert_int_equal(dt_file_write(bad, "{\"text\":\"a\"}\n{\"text\":", 21, &err), 0);
-    assert_int_equal(dt_text_open(&d, bad, &o, &err), 0);
+    assert_int_equal(dt_text_samples_open(&d, bad, &o, &err), 0);
     assert_int_equal(dt_dataset_sample(d, LENGTH, 5, ids, &err), DT_EFORMAT);
     assert_non_null(strstr(err.text, "bad.jsonl:2: "));
     dt_dataset_close(d);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "checkpoint/checkpoint.h"
 #include "formats/model-directory.h"
 #include "io/directory-manifest.h"
@@ -18,7 +19,7 @@ static void check_recorded(const char *name, const struct dt_settings *settings,
     const char *engines[] = {"cpu", "cpu-generic"};
     for (int e = 0; e < 2; e++) {
         double losses[20] = {0};
-        char *run = dt_format("recorded-%s-%s", name, engines[e]);
+        char *run = dt_asprintf("recorded-%s-%s", name, engines[e]);
         train(engines[e], 2, run, "none", 99, losses, settings);
         free(run);
         for (int i = 0; i < 20; i++)
@@ -85,7 +86,7 @@ static void every_optimizer_is_resumed_and_no_other_takes_over(void **state)
         struct dt_settings s = small_settings();
         struct dt_device *dev;
         struct dt_training *t;
-        char *straight = dt_format("straight-%s", dt_optimizer_kind_names[i]);
+        char *straight = dt_asprintf("straight-%s", dt_optimizer_kind_names[i]);
         s.training.optimizer = i;
         check_resuming(&s, straight, dt_optimizer_kind_names[i]);
         assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
@@ -107,7 +108,7 @@ static void forget_setting(const char *run, const char *key)
                                         "trainer/config.yaml",
                                         "trainer/lineage.txt",
                                         NULL};
-    char *directory = dt_format("%s/%s/latest", scratch, run), *text;
+    char *directory = dt_asprintf("%s/%s/latest", scratch, run), *text;
     char *path = dt_path_join(directory, "trainer/config.yaml");
     size_t size;
     assert_int_equal(dt_file_read(path, 1 << 20, &text, &size, &err), 0);
@@ -115,7 +116,7 @@ static void forget_setting(const char *run, const char *key)
     assert_non_null(line);
     memset(line - 2, '\n', (size_t)(strchr(line, '\n') - line) + 2);
     assert_int_equal(dt_file_write(path, text, size, &err), 0);
-    assert_int_equal(dt_inventory_write(directory, DT_MANIFEST_FILE, files, &err), 0);
+    assert_int_equal(dt_directory_manifest_write(directory, DT_MANIFEST_FILE, files, &err), 0);
     free(text);
     free(path);
     free(directory);
@@ -132,10 +133,10 @@ static void compress_optimizer(const char *run)
                                         "trainer/config.yaml",
                                         "trainer/lineage.txt",
                                         NULL};
-    char *directory = dt_format("%s/%s/latest", scratch, run);
-    char *command = dt_format("zstd -q -1 --rm '%s/trainer/optimizer.safetensors'", directory);
+    char *directory = dt_asprintf("%s/%s/latest", scratch, run);
+    char *command = dt_asprintf("zstd -q -1 --rm '%s/trainer/optimizer.safetensors'", directory);
     assert_int_equal(system(command), 0);
-    assert_int_equal(dt_inventory_write(directory, DT_MANIFEST_FILE, files, &err), 0);
+    assert_int_equal(dt_directory_manifest_write(directory, DT_MANIFEST_FILE, files, &err), 0);
     free(command);
     free(directory);
 }
@@ -209,7 +210,7 @@ static void a_damaged_checkpoint_is_refused(void **state)
     train("cpu", 2, "damaged", "auto", 99, NULL, NULL);
     assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        char *path = dt_format("%s/damaged/latest/%s", scratch, files[i]), *text;
+        char *path = dt_asprintf("%s/damaged/latest/%s", scratch, files[i]), *text;
         size_t size;
         assert_int_equal(dt_file_read(path, SIZE_MAX / 2, &text, &size, &err), 0);
         text[size / 2] ^= 4;
@@ -234,7 +235,7 @@ static void a_link_to_a_lost_checkpoint_is_no_new_run(void **state)
     struct dt_training *t;
     char *lost = dt_path_join(scratch, "lost/step-00000020");
     train("cpu", 2, "lost", "auto", 99, NULL, NULL);
-    assert_int_equal(dt_remove_tree(lost, &err), 0);
+    assert_int_equal(dt_file_remove_tree(lost, &err), 0);
     assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
     assert_true(open_run(&t, dev, &s, "lost", "auto") < 0);
     assert_non_null(strstr(err.text, "lost/latest"));
@@ -249,7 +250,7 @@ static void a_checkpoint_of_the_same_step_is_replaced(void **state)
     s.training.save_interval = 10;
     uint64_t hash = train("cpu", 2, "replaced", "auto", 99, NULL, &s);
     char *latest = dt_path_join(scratch, "replaced/latest");
-    assert_int_equal(dt_replace_symlink("step-00000010", latest, &err), 0);
+    assert_int_equal(dt_file_replace_symlink("step-00000010", latest, &err), 0);
     assert_true(hash == train("cpu", 2, "replaced", "auto", 99, NULL, &s));
     char target[32] = "";
     assert_true(readlink(latest, target, sizeof target - 1) > 0);
@@ -323,8 +324,8 @@ static int train_overflowing(struct dt_device *dev, const struct dt_settings *s,
 
 static bool has_checkpoint(const char *name, long step)
 {
-    char *path = dt_format("%s/%s/step-%08ld", scratch, name, step);
-    bool found = dt_is_directory(path);
+    char *path = dt_asprintf("%s/%s/step-%08ld", scratch, name, step);
+    bool found = dt_file_is_directory(path);
     free(path);
     return found;
 }
@@ -468,8 +469,8 @@ static void checkpoints_in_the_background_are_the_same(void **state)
     char *manifests[2];
     for (int i = 0; i < 2; i++) {
         size_t size;
-        char *path = dt_format("%s/%s/step-00000020/model.safetensors", scratch,
-                               i ? "background" : "foreground");
+        char *path = dt_asprintf("%s/%s/step-00000020/model.safetensors", scratch,
+                                 i ? "background" : "foreground");
         assert_int_equal(dt_file_read(path, 1 << 24, &manifests[i], &size, &err), 0);
         free(path);
     }
@@ -538,7 +539,7 @@ static void loss_spikes_are_skipped_and_limited(void **state)
     struct dt_ops ops = *dev->ops;
     ops.sum = sum_or_absurd;
     for (int i = 0; i < 3; i++) { /* within the limit; beyond it; without a guard */
-        char *name = dt_format("spikes-%d", i);
+        char *name = dt_asprintf("spikes-%d", i);
         s.training.spike_threshold = i == 2 ? 0 : 8;
         absurd_from = 120;
         absurd_until = i == 0 ? 123 : 124;
@@ -582,7 +583,7 @@ static long waits_of_a_step(long passes)
     struct dt_device *dev;
     struct dt_training *t;
     struct dt_step_report report;
-    char *name = dt_format("waits-%ld", passes);
+    char *name = dt_asprintf("waits-%ld", passes);
     s.training.gradient_accumulation_steps = passes;
     assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
     struct dt_ops ops = *dev->ops;

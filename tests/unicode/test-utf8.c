@@ -68,10 +68,10 @@ static void one_bad_byte_is_found_at_every_place(void **state)
     char text[100];
     for (size_t size = 1; size <= sizeof text; size++) {
         memset(text, 'x', size);
-        assert_int_equal(dt_ascii_prefix(text, size), size);
+        assert_int_equal(dt_utf8_ascii_prefix(text, size), size);
         for (size_t i = 0; i < size; i++) {
             text[i] = '\x80';
-            assert_int_equal(dt_ascii_prefix(text, size), i);
+            assert_int_equal(dt_utf8_ascii_prefix(text, size), i);
             assert_int_equal(dt_utf8_valid_prefix(text, size), i);
             text[i] = 'x';
         }
@@ -97,7 +97,7 @@ static void counts_are_right_at_any_length(void **state)
     uint64_t bytes = 0, points = 0;
     for (size_t i = 0; i < sizeof text; i++) {
         text[i] = "a\xc3\xa9\xe2\x82\xac#"[i % 7];
-        assert_int_equal(dt_count_byte(text, i, '#'), bytes);
+        assert_int_equal(dt_utf8_count_byte(text, i, '#'), bytes);
         assert_int_equal(dt_utf8_count(text, i), points);
         bytes += text[i] == '#';
         points += (text[i] & 0xc0) != 0x80;

@@ -41,15 +41,15 @@ static inline float gelu_erf_slope(float x)
 void dt_cpu_activate(float *y, const float *x, int64_t n, enum dt_activation activation)
 {
     switch (activation) {
-    case DT_ACT_NONE:
+    case DT_ACTIVATION_NONE:
         memmove(y, x, (size_t)n * sizeof *y);
         break;
-    case DT_ACT_GELU_TANH:
+    case DT_ACTIVATION_GELU_TANH:
 #pragma omp simd
         for (int64_t j = 0; j < n; j++)
             y[j] = gelu_tanh(x[j]);
         break;
-    case DT_ACT_GELU_ERF:
+    case DT_ACTIVATION_GELU_ERF:
 #pragma omp simd
         for (int64_t j = 0; j < n; j++)
             y[j] = gelu_erf(x[j]);
@@ -60,10 +60,10 @@ void dt_cpu_activate(float *y, const float *x, int64_t n, enum dt_activation act
 void dt_cpu_activate_backward(float *restrict dy, const float *restrict x, int64_t n,
                               enum dt_activation activation)
 {
-    if (activation == DT_ACT_GELU_TANH)
+    if (activation == DT_ACTIVATION_GELU_TANH)
         for (int64_t j = 0; j < n; j++)
             dy[j] *= gelu_tanh_slope(x[j]);
-    else if (activation == DT_ACT_GELU_ERF)
+    else if (activation == DT_ACTIVATION_GELU_ERF)
         for (int64_t j = 0; j < n; j++)
             dy[j] *= gelu_erf_slope(x[j]);
 }

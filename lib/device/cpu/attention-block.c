@@ -65,7 +65,7 @@ void dt_cpu_load_head(float *to, int64_t padded, const struct dt_tensor *x, int6
 {
     int64_t width = dt_cpu_head_width(size);
     memset(to + count * width, 0, (size_t)((padded - count) * width) * sizeof *to);
-    if (x->dtype == DT_F32 && size == width) {
+    if (x->dtype == DT_DTYPE_F32 && size == width) {
         copy_rows(to, dt_cpu_row(x, first) + head * size, x->stride, count, width);
         return;
     }

@@ -91,7 +91,7 @@ static int64_t narrow_vectors(uint16_t *to, const float *from, int64_t n)
 void dt_cpu_widen(float *restrict to, enum dt_dtype dtype, const void *from, int64_t n)
 {
     const uint16_t *restrict halves = from;
-    if (dtype == DT_BF16)
+    if (dtype == DT_DTYPE_BF16)
         widen_bf16(to, halves, n);
     else
         for (int64_t i = widen_vectors(to, halves, n); i < n; i++)
@@ -101,7 +101,7 @@ void dt_cpu_widen(float *restrict to, enum dt_dtype dtype, const void *from, int
 void dt_cpu_narrow(enum dt_dtype dtype, void *to, const float *restrict from, int64_t n)
 {
     uint16_t *restrict halves = to;
-    if (dtype == DT_BF16)
+    if (dtype == DT_DTYPE_BF16)
         narrow_bf16(halves, from, n);
     else
         for (int64_t i = narrow_vectors(halves, from, n); i < n; i++)

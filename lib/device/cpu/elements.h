@@ -24,13 +24,13 @@ void dt_cpu_narrow(enum dt_dtype dtype, void *to, const float *from, int64_t n);
 
 static inline void *dt_cpu_at(const struct dt_tensor *x, int64_t row, int64_t column)
 {
-    return (char *)x->data + (row * x->stride + column) * (x->dtype == DT_F32 ? 4 : 2);
+    return (char *)x->data + (row * x->stride + column) * (x->dtype == DT_DTYPE_F32 ? 4 : 2);
 }
 
 /* A row of an fp32 tensor. */
 static inline float *dt_cpu_row(const struct dt_tensor *x, int64_t row)
 {
-    assert(x->dtype == DT_F32);
+    assert(x->dtype == DT_DTYPE_F32);
     return (float *)x->data + row * x->stride;
 }
 
@@ -39,7 +39,7 @@ static inline const float *dt_cpu_load(const struct dt_tensor *x, int64_t row, i
                                        int64_t n, float *room)
 {
     const void *from = dt_cpu_at(x, row, column);
-    if (x->dtype == DT_F32)
+    if (x->dtype == DT_DTYPE_F32)
         return from;
     dt_cpu_widen(room, x->dtype, from, n);
     return room;
@@ -49,7 +49,7 @@ static inline const float *dt_cpu_load(const struct dt_tensor *x, int64_t row, i
 static inline float *dt_cpu_place(const struct dt_tensor *x, int64_t row, int64_t column,
                                   float *room)
 {
-    return x->dtype == DT_F32 ? dt_cpu_at(x, row, column) : room;
+    return x->dtype == DT_DTYPE_F32 ? dt_cpu_at(x, row, column) : room;
 }
 
 /* Puts n elements into a row, unless they were made there. */
@@ -57,7 +57,7 @@ static inline void dt_cpu_store(const struct dt_tensor *x, int64_t row, int64_t 
                                 const float *from)
 {
     void *to = dt_cpu_at(x, row, column);
-    if (x->dtype != DT_F32)
+    if (x->dtype != DT_DTYPE_F32)
         dt_cpu_narrow(x->dtype, to, from, n);
     else if (to != from)
         memcpy(to, from, (size_t)n * sizeof *from);

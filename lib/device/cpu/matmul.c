@@ -53,7 +53,7 @@ static void finish_row(const struct product *p, int64_t row, int64_t column, int
                        float *y, float *room)
 {
     const struct dt_matmul *how = p->how;
-    bool keeps = how->activation != DT_ACT_NONE && !how->derivative;
+    bool keeps = how->activation != DT_ACTIVATION_NONE && !how->derivative;
     float *x = keeps ? dt_cpu_place(how->aux, row, column, room) : y;
     if (how->bias)
         add_bias(x, y, dt_cpu_load(how->bias, 0, column, columns, room), columns);
@@ -61,7 +61,7 @@ static void finish_row(const struct product *p, int64_t row, int64_t column, int
         memcpy(x, y, (size_t)columns * sizeof *x);
     if (keeps)
         dt_cpu_store(how->aux, row, column, columns, x);
-    if (how->activation == DT_ACT_NONE)
+    if (how->activation == DT_ACTIVATION_NONE)
         return;
     const float *aux = dt_cpu_load(how->aux, row, column, columns, room);
     if (how->derivative)
@@ -74,8 +74,8 @@ static void finish_row(const struct product *p, int64_t row, int64_t column, int
 static void finish_tile(const struct product *p, const struct tile *t, float *sums, int64_t stride,
                         float *room)
 {
-    bool in_place = p->c->dtype == DT_F32;
-    if (in_place && p->how->bias == NULL && p->how->activation == DT_ACT_NONE)
+    bool in_place = p->c->dtype == DT_DTYPE_F32;
+    if (in_place && p->how->bias == NULL && p->how->activation == DT_ACTIVATION_NONE)
         return;
     for (int64_t i = 0; i < t->rows; i++) {
         finish_row(p, t->row + i, t->column, t->columns, sums + i * stride, room);
@@ -170,8 +170,9 @@ static bool lies_as_matrix(const struct dt_tensor *x)
 
 static void multiply_tile(struct dt_device *dev, const struct product *p, const struct tile *t)
 {
-    bool in_place = p->c->dtype == DT_F32, direct = lies_as_matrix(p->a) && lies_as_matrix(p->b);
-    direct = direct && (p->a->dtype == DT_F32 || p->bf16);
+    bool in_place = p->c->dtype == DT_DTYPE_F32,
+         direct = lies_as_matrix(p->a) && lies_as_matrix(p->b);
+    direct = direct && (p->a->dtype == DT_DTYPE_F32 || p->bf16);
     int64_t outside = in_place ? 0 : t->rows * t->columns;
     int64_t operands = direct ? (t->columns + 15) / 16 * 16 : (t->rows + t->columns) * DEPTH;
     float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(outside + operands));
@@ -191,7 +192,8 @@ static void multiply_tile(struct dt_device *dev, const struct product *p, const 
 /* Rows of fp32, or of bf16 that meet a matrix of bf16. */
 static bool has_few_rows(const struct product *p)
 {
-    bool bf16 = p->a->dtype == DT_BF16, wide = p->a->dtype == DT_F32 && p->c->dtype == DT_F32;
+    bool bf16 = p->a->dtype == DT_DTYPE_BF16,
+         wide = p->a->dtype == DT_DTYPE_F32 && p->c->dtype == DT_DTYPE_F32;
     return p->c->rows <= DT_CPU_FEW_ROWS && !p->how->transpose_a && (wide || bf16) &&
            lies_as_matrix(p->a) && lies_as_matrix(p->b);
 }
@@ -199,7 +201,7 @@ static bool has_few_rows(const struct product *p)
 /* Sums are C itself, or where C is of 16 bits lie in the room; so do wide rows of A. */
 static void multiply_few_rows(struct dt_device *dev, const struct product *p)
 {
-    bool bf16 = p->a->dtype == DT_BF16, in_place = p->c->dtype == DT_F32;
+    bool bf16 = p->a->dtype == DT_DTYPE_BF16, in_place = p->c->dtype == DT_DTYPE_F32;
     int64_t rows = p->c->rows, n = p->c->columns;
     float *room = bf16 ? dt_cpu_shared_scratch(dev, (size_t)(rows * (n + p->k))) : NULL;
     float *sums = in_place ? dt_cpu_row(p->c, 0) : room + rows * p->k;
@@ -241,12 +243,12 @@ void dt_cpu_matmul(struct dt_device *dev, struct dt_tensor *c, const struct dt_t
                         b,
                         how,
                         how->transpose_a ? a->rows : a->columns,
-                        a->dtype == DT_BF16 ? dt_cpu_bf16(dev) : NULL};
+                        a->dtype == DT_DTYPE_BF16 ? dt_cpu_bf16(dev) : NULL};
     assert((how->transpose_a ? a->columns : a->rows) == c->rows);
     assert((how->transpose_b ? b->rows : b->columns) == c->columns);
     assert((how->transpose_b ? b->columns : b->rows) == p.k);
-    assert(a->dtype == b->dtype && (c->dtype == a->dtype || c->dtype == DT_F32));
-    assert(how->activation == DT_ACT_NONE || how->aux != NULL);
+    assert(a->dtype == b->dtype && (c->dtype == a->dtype || c->dtype == DT_DTYPE_F32));
+    assert(how->activation == DT_ACTIVATION_NONE || how->aux != NULL);
     assert((how->sums_a == NULL || how->transpose_a) && !(how->sums_b && how->transpose_b));
     if (how->sums_a)
         dt_cpu_bias_backward(dev, how->sums_a, a);

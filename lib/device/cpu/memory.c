@@ -12,7 +12,7 @@ static void copy_elements(const struct dt_tensor *to, const struct dt_tensor *fr
     if (to->dtype == from->dtype)
         memcpy(dt_cpu_at(to, row, column), dt_cpu_at(from, row, column),
                (size_t)n * dt_dtype_size(to->dtype));
-    else if (to->dtype == DT_F32)
+    else if (to->dtype == DT_DTYPE_F32)
         dt_cpu_widen(dt_cpu_at(to, row, column), from->dtype, dt_cpu_at(from, row, column), n);
     else
         dt_cpu_store(to, row, column, n, dt_cpu_load(from, row, column, n, room));

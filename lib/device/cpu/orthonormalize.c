@@ -34,7 +34,7 @@ static void normalize(float *x, int64_t n)
 void dt_cpu_orthonormalize(struct dt_device *dev, struct dt_tensor *x)
 {
     int64_t n = x->columns;
-    assert(x->dtype == DT_F32 && x->rows <= n);
+    assert(x->dtype == DT_DTYPE_F32 && x->rows <= n);
     for (int64_t row = 0; row < x->rows; row++) {
         float *unit = dt_cpu_row(x, row);
         normalize(unit, n);

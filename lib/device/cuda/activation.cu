@@ -59,12 +59,12 @@ static __global__ void activate_backward(struct dt_cuda_view dx, struct dt_cuda_
 /* Calls launch with the activation as a constant. */
 template <class Launch> static void for_activation(enum dt_activation activation, Launch launch)
 {
-    if (activation == DT_ACT_GELU_TANH)
-        launch(std::integral_constant<int, DT_ACT_GELU_TANH>());
-    else if (activation == DT_ACT_GELU_ERF)
-        launch(std::integral_constant<int, DT_ACT_GELU_ERF>());
+    if (activation == DT_ACTIVATION_GELU_TANH)
+        launch(std::integral_constant<int, DT_ACTIVATION_GELU_TANH>());
+    else if (activation == DT_ACTIVATION_GELU_ERF)
+        launch(std::integral_constant<int, DT_ACTIVATION_GELU_ERF>());
     else
-        launch(std::integral_constant<int, DT_ACT_NONE>());
+        launch(std::integral_constant<int, DT_ACTIVATION_NONE>());
 }
 
 void dt_cuda_bias_activation(struct dt_device *dev, const struct dt_tensor *y,

@@ -336,8 +336,10 @@ void dt_cuda_attention_backward_wgmma(struct dt_device *dev, const struct dt_cud
         dt_cuda_map_rows(dev, &o.v, a, &a->v, shared, t, t, WALKED) < 0 ||
         map_records(dev, &o.records, a) < 0)
         return;
-    if (a->dtype == DT_BF16)
-        a->size == 64 ? launch<DT_BF16, 64>(&o, stream) : launch<DT_BF16, 128>(&o, stream);
+    if (a->dtype == DT_DTYPE_BF16)
+        a->size == 64 ? launch<DT_DTYPE_BF16, 64>(&o, stream)
+                      : launch<DT_DTYPE_BF16, 128>(&o, stream);
     else
-        a->size == 64 ? launch<DT_F16, 64>(&o, stream) : launch<DT_F16, 128>(&o, stream);
+        a->size == 64 ? launch<DT_DTYPE_F16, 64>(&o, stream)
+                      : launch<DT_DTYPE_F16, 128>(&o, stream);
 }

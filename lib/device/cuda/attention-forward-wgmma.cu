@@ -183,8 +183,10 @@ void dt_cuda_attention_forward_wgmma(struct dt_device *dev, const struct dt_cuda
         dt_cuda_map_rows(dev, &o.k, a, &a->k, shared, a->key_stride, keys, KEYS) < 0 ||
         dt_cuda_map_rows(dev, &o.v, a, &a->v, shared, a->key_stride, keys, KEYS) < 0)
         return;
-    if (a->dtype == DT_BF16)
-        a->size == 64 ? launch<DT_BF16, 64>(&o, stream) : launch<DT_BF16, 128>(&o, stream);
+    if (a->dtype == DT_DTYPE_BF16)
+        a->size == 64 ? launch<DT_DTYPE_BF16, 64>(&o, stream)
+                      : launch<DT_DTYPE_BF16, 128>(&o, stream);
     else
-        a->size == 64 ? launch<DT_F16, 64>(&o, stream) : launch<DT_F16, 128>(&o, stream);
+        a->size == 64 ? launch<DT_DTYPE_F16, 64>(&o, stream)
+                      : launch<DT_DTYPE_F16, 128>(&o, stream);
 }

@@ -27,9 +27,9 @@ template <int SIZE> struct dt_general {
 static __device__ __forceinline__ void dt_set_element(void *to, enum dt_dtype type, int64_t at,
                                                       float value)
 {
-    if (type == DT_F32)
+    if (type == DT_DTYPE_F32)
         ((float *)to)[at] = value;
-    else if (type == DT_BF16)
+    else if (type == DT_DTYPE_BF16)
         ((__nv_bfloat16 *)to)[at] = __float2bfloat16_rn(value);
     else
         ((__half *)to)[at] = __float2half_rn(value);

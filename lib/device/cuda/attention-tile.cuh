@@ -239,7 +239,7 @@ dt_store_rows(const struct dt_cuda_attention &a, const struct dt_cuda_rows &x, i
 {
     int64_t at = ((int64_t)sequence * a.queries + first) * x.stride + head * a.size;
     int32_t rows = a.queries - first;
-    if (a.output == DT_F32)
+    if (a.output == DT_DTYPE_F32)
         dt_merge_rows<SIZE, ROWS>(a, (float *)x.data + at, x.stride, rows, sums, mergers);
     else
         dt_round_rows<TYPE, SIZE, ROWS>((uint16_t *)x.data + at, x.stride, rows, a.size, sums,

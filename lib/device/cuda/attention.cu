@@ -51,10 +51,10 @@ static bool lies_in_chunks(const struct dt_cuda_rows *x)
 
 static bool fits_tensor_cores(const struct dt_cuda_attention *a)
 {
-    return a->dtype != DT_F32 && a->size <= 128 && a->size % 8 == 0 && lies_in_chunks(&a->q) &&
-           lies_in_chunks(&a->k) && lies_in_chunks(&a->v) && lies_in_chunks(&a->y) &&
-           lies_in_chunks(&a->dy) && lies_in_chunks(&a->dq) && lies_in_chunks(&a->dk) &&
-           lies_in_chunks(&a->dv);
+    return a->dtype != DT_DTYPE_F32 && a->size <= 128 && a->size % 8 == 0 &&
+           lies_in_chunks(&a->q) && lies_in_chunks(&a->k) && lies_in_chunks(&a->v) &&
+           lies_in_chunks(&a->y) && lies_in_chunks(&a->dy) && lies_in_chunks(&a->dq) &&
+           lies_in_chunks(&a->dk) && lies_in_chunks(&a->dv);
 }
 
 static bool fits_wgmma(struct dt_device *dev, const struct dt_cuda_attention *a)
@@ -69,7 +69,8 @@ extern "C" void dt_cuda_attention_forward(struct dt_device *dev, struct dt_tenso
                                           const struct dt_attention *how)
 {
     struct dt_cuda_attention a = describe(q, k, v, y, lse, how);
-    assert(y->dtype == (how->softmax ? DT_F32 : q->dtype) && (how->softmax || !how->continued));
+    assert(y->dtype == (how->softmax ? DT_DTYPE_F32 : q->dtype) &&
+           (how->softmax || !how->continued));
     if (fits_wgmma(dev, &a))
         dt_cuda_attention_forward_wgmma(dev, &a);
     else if (fits_tensor_cores(&a))
@@ -163,7 +164,7 @@ extern "C" void dt_cuda_attention_backward(struct dt_device *dev, struct dt_tens
     assert(how->key_stride == how->queries && a.keys == a.queries);
     assert(a.past <= 0 || a.bidirectional); /* all keys, or none behind the query's own place */
     assert(y->dtype == q->dtype && dy->dtype == q->dtype);
-    assert(dq->dtype == (how->continued ? DT_F32 : q->dtype));
+    assert(dq->dtype == (how->continued ? DT_DTYPE_F32 : q->dtype));
     assert(dk->dtype == dq->dtype && dv->dtype == dq->dtype);
     a.dy = rows_of(dy), a.dq = rows_of(dq), a.dk = rows_of(dk), a.dv = rows_of(dv);
     a.output = dq->dtype;

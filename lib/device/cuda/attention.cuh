@@ -78,30 +78,30 @@ void dt_cuda_attention_backward_wgmma(struct dt_device *dev, const struct dt_cud
 
 /* launch<element type, channels, dropout>(a, stream), as a needs it. */
 #define DT_ATTENTION_VARIANTS(launch, a, stream)                                                   \
-    switch (((a)->dtype == DT_F16) * 4 + ((a)->size > 64) * 2 + ((a)->threshold > 0)) {            \
+    switch (((a)->dtype == DT_DTYPE_F16) * 4 + ((a)->size > 64) * 2 + ((a)->threshold > 0)) {      \
     case 0:                                                                                        \
-        launch<DT_BF16, 64, false>(a, stream);                                                     \
+        launch<DT_DTYPE_BF16, 64, false>(a, stream);                                               \
         break;                                                                                     \
     case 1:                                                                                        \
-        launch<DT_BF16, 64, true>(a, stream);                                                      \
+        launch<DT_DTYPE_BF16, 64, true>(a, stream);                                                \
         break;                                                                                     \
     case 2:                                                                                        \
-        launch<DT_BF16, 128, false>(a, stream);                                                    \
+        launch<DT_DTYPE_BF16, 128, false>(a, stream);                                              \
         break;                                                                                     \
     case 3:                                                                                        \
-        launch<DT_BF16, 128, true>(a, stream);                                                     \
+        launch<DT_DTYPE_BF16, 128, true>(a, stream);                                               \
         break;                                                                                     \
     case 4:                                                                                        \
-        launch<DT_F16, 64, false>(a, stream);                                                      \
+        launch<DT_DTYPE_F16, 64, false>(a, stream);                                                \
         break;                                                                                     \
     case 5:                                                                                        \
-        launch<DT_F16, 64, true>(a, stream);                                                       \
+        launch<DT_DTYPE_F16, 64, true>(a, stream);                                                 \
         break;                                                                                     \
     case 6:                                                                                        \
-        launch<DT_F16, 128, false>(a, stream);                                                     \
+        launch<DT_DTYPE_F16, 128, false>(a, stream);                                               \
         break;                                                                                     \
     default:                                                                                       \
-        launch<DT_F16, 128, true>(a, stream);                                                      \
+        launch<DT_DTYPE_F16, 128, true>(a, stream);                                                \
     }
 
 typedef void dt_cuda_attention_kernel(const struct dt_cuda_attention a);
@@ -118,8 +118,8 @@ static inline void dt_cuda_attention_launch(void (*kernel)(const Operands), dim3
 
 static __device__ __forceinline__ float dt_element(const void *from, enum dt_dtype type, int64_t at)
 {
-    return type == DT_F32 ? ((const float *)from)[at]
-                          : dt_number(type, ((const uint16_t *)from)[at]);
+    return type == DT_DTYPE_F32 ? ((const float *)from)[at]
+                                : dt_number(type, ((const uint16_t *)from)[at]);
 }
 
 #define DT_LOG2_E 1.4426950408889634f

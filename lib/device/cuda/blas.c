@@ -106,7 +106,7 @@ void dt_cuda_blas_close(struct dt_device *dev)
 /* --- plans ------------------------------------------------------------------------------------ */
 static cudaDataType_t data_type(int dtype)
 {
-    return dtype == DT_F32 ? CUDA_R_32F : dtype == DT_BF16 ? CUDA_R_16BF : CUDA_R_16F;
+    return dtype == DT_DTYPE_F32 ? CUDA_R_32F : dtype == DT_DTYPE_BF16 ? CUDA_R_16BF : CUDA_R_16F;
 }
 
 /* 16 at most. */
@@ -194,7 +194,7 @@ static bool describe(struct plan *p, bool tf32)
 {
     const struct key *k = &p->key;
     cublasComputeType_t compute =
-        k->type == DT_F32 && tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+        k->type == DT_DTYPE_F32 && tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     cublasOperation_t first = k->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t second = k->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasLtEpilogue_t epilogue = library_epilogue(k->epilogue);

@@ -27,8 +27,8 @@ static __device__ __forceinline__ struct dt_cuda_view view_of_row(const struct d
                                                                   int64_t row)
 {
     struct dt_cuda_view one = x;
-    int64_t size = TYPE == DT_F32 ? 4 : 2, bytes = x.columns * size;
-    char *from = static_cast<char *>(x.data) + row * x.stride * (x.dtype == DT_F32 ? 4 : 2);
+    int64_t size = TYPE == DT_DTYPE_F32 ? 4 : 2, bytes = x.columns * size;
+    char *from = static_cast<char *>(x.data) + row * x.stride * (x.dtype == DT_DTYPE_F32 ? 4 : 2);
     one.data = from;
     if constexpr (KEPT) {
         DT_DYNAMIC_SHARED(char, kept);

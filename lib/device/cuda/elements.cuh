@@ -32,7 +32,7 @@
 constexpr int dt_cuda_mixed = 3; /* beside the values of enum dt_dtype */
 
 /* Elements of a group: 16 bytes, or 32 where types are mixed. */
-template <int TYPE> constexpr int dt_cuda_group = TYPE == DT_F32 ? 4 : 8;
+template <int TYPE> constexpr int dt_cuda_group = TYPE == DT_DTYPE_F32 ? 4 : 8;
 
 /* A tensor as kernels know it. */
 struct dt_cuda_view {
@@ -44,7 +44,7 @@ struct dt_cuda_view {
 
 inline struct dt_cuda_view dt_cuda_view_of(const struct dt_tensor *x)
 {
-    size_t row_bytes = (size_t)x->stride * (x->dtype == DT_F32 ? 4 : 2);
+    size_t row_bytes = (size_t)x->stride * (x->dtype == DT_DTYPE_F32 ? 4 : 2);
     bool aligned =
         reinterpret_cast<uintptr_t>(x->data) % 16 == 0 && (row_bytes % 16 == 0 || x->rows <= 1);
     return {x->data, x->columns, x->stride, x->dtype, aligned};
@@ -52,7 +52,7 @@ inline struct dt_cuda_view dt_cuda_view_of(const struct dt_tensor *x)
 
 inline struct dt_cuda_view dt_cuda_view_of_floats(const float *x, int64_t n)
 {
-    const struct dt_tensor row = {const_cast<float *>(x), DT_F32, 1, n, n};
+    const struct dt_tensor row = {const_cast<float *>(x), DT_DTYPE_F32, 1, n, n};
     return dt_cuda_view_of(&row);
 }
 
@@ -84,14 +84,14 @@ inline int dt_cuda_type_of(std::initializer_list<const struct dt_tensor *> tenso
 template <class Launch> void dt_cuda_for_type(int type, Launch launch)
 {
     switch (type) {
-    case DT_F32:
-        launch(std::integral_constant<int, DT_F32>());
+    case DT_DTYPE_F32:
+        launch(std::integral_constant<int, DT_DTYPE_F32>());
         break;
-    case DT_BF16:
-        launch(std::integral_constant<int, DT_BF16>());
+    case DT_DTYPE_BF16:
+        launch(std::integral_constant<int, DT_DTYPE_BF16>());
         break;
-    case DT_F16:
-        launch(std::integral_constant<int, DT_F16>());
+    case DT_DTYPE_F16:
+        launch(std::integral_constant<int, DT_DTYPE_F16>());
         break;
     default:
         launch(std::integral_constant<int, dt_cuda_mixed>());
@@ -211,9 +211,9 @@ template <int N>
 __device__ __noinline__ void dt_cuda_load_any(const struct dt_cuda_view &x, int64_t row,
                                               int64_t column, float (&v)[N])
 {
-    if (x.dtype == DT_F32)
+    if (x.dtype == DT_DTYPE_F32)
         dt_cuda_load_as<float>(x, row, column, v);
-    else if (x.dtype == DT_BF16)
+    else if (x.dtype == DT_DTYPE_BF16)
         dt_cuda_load_as<__nv_bfloat16>(x, row, column, v);
     else
         dt_cuda_load_as<__half>(x, row, column, v);
@@ -223,9 +223,9 @@ template <int N>
 __device__ __noinline__ void dt_cuda_store_any(const struct dt_cuda_view &x, int64_t row,
                                                int64_t column, const float (&v)[N])
 {
-    if (x.dtype == DT_F32)
+    if (x.dtype == DT_DTYPE_F32)
         dt_cuda_store_as<float>(x, row, column, v);
-    else if (x.dtype == DT_BF16)
+    else if (x.dtype == DT_DTYPE_BF16)
         dt_cuda_store_as<__nv_bfloat16>(x, row, column, v);
     else
         dt_cuda_store_as<__half>(x, row, column, v);
@@ -235,10 +235,10 @@ __device__ __noinline__ void dt_cuda_store_any(const struct dt_cuda_view &x, int
 template <int TYPE> struct dt_cuda_stored {
     typedef float type;
 };
-template <> struct dt_cuda_stored<DT_BF16> {
+template <> struct dt_cuda_stored<DT_DTYPE_BF16> {
     typedef __nv_bfloat16 type;
 };
-template <> struct dt_cuda_stored<DT_F16> {
+template <> struct dt_cuda_stored<DT_DTYPE_F16> {
     typedef __half type;
 };
 
@@ -274,11 +274,11 @@ template <int TYPE, int N>
 __device__ __forceinline__ void dt_cuda_store(const struct dt_cuda_view &x, int64_t row,
                                               int64_t column, const float (&v)[N])
 {
-    if (TYPE == DT_F32)
+    if (TYPE == DT_DTYPE_F32)
         dt_cuda_store_as<float>(x, row, column, v);
-    else if (TYPE == DT_BF16)
+    else if (TYPE == DT_DTYPE_BF16)
         dt_cuda_store_as<__nv_bfloat16>(x, row, column, v);
-    else if (TYPE == DT_F16)
+    else if (TYPE == DT_DTYPE_F16)
         dt_cuda_store_as<__half>(x, row, column, v);
     else
         dt_cuda_store_any(x, row, column, v);
@@ -315,9 +315,9 @@ __device__ __forceinline__ float dt_cuda_element(const struct dt_cuda_view &x, i
                                                  int64_t column)
 {
     int64_t at = row * x.stride + column;
-    if (x.dtype == DT_F32)
+    if (x.dtype == DT_DTYPE_F32)
         return static_cast<const float *>(x.data)[at];
-    if (x.dtype == DT_BF16)
+    if (x.dtype == DT_DTYPE_BF16)
         return dt_cuda_to_float(static_cast<const __nv_bfloat16 *>(x.data)[at]);
     return dt_cuda_to_float(static_cast<const __half *>(x.data)[at]);
 }
@@ -329,9 +329,9 @@ __device__ __forceinline__ void dt_cuda_as_stored(const struct dt_cuda_view &x, 
     int type = TYPE == dt_cuda_mixed ? x.dtype : TYPE;
 #pragma unroll
     for (int i = 0; i < N; i++)
-        if (type == DT_BF16)
+        if (type == DT_DTYPE_BF16)
             v[i] = dt_cuda_to_float(__float2bfloat16_rn(v[i]));
-        else if (type == DT_F16)
+        else if (type == DT_DTYPE_F16)
             v[i] = dt_cuda_to_float(__float2half_rn(v[i]));
 }
 

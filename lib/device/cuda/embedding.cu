@@ -61,9 +61,9 @@ static __global__ void add_to_positions(struct dt_cuda_view dpositions, struct d
     dt_cuda_place(strips, group, &position, &column);
     if (column >= dy.columns)
         return;
-    dt_cuda_load<DT_F32>(dpositions, position, column, sum);
+    dt_cuda_load<DT_DTYPE_F32>(dpositions, position, column, sum);
     dt_cuda_sum_rows<TYPE>(sum, dy, column, position, rows, length);
-    dt_cuda_store<DT_F32>(dpositions, position, column, sum);
+    dt_cuda_store<DT_DTYPE_F32>(dpositions, position, column, sum);
 }
 
 /* --- backward: tokens ------------------------------------------------------------------------- */
@@ -88,11 +88,11 @@ static __device__ __forceinline__ void add_to(const struct dt_cuda_view &x, int6
                                               int64_t column, const float (&v)[N])
 {
     float sum[N];
-    dt_cuda_load<DT_F32>(x, row, column, sum);
+    dt_cuda_load<DT_DTYPE_F32>(x, row, column, sum);
 #pragma unroll
     for (int i = 0; i < N; i++)
         sum[i] += v[i];
-    dt_cuda_store<DT_F32>(x, row, column, sum);
+    dt_cuda_store<DT_DTYPE_F32>(x, row, column, sum);
 }
 
 template <int TYPE>
@@ -105,7 +105,7 @@ static __global__ void add_chunk(struct dt_cuda_view dtokens, struct dt_cuda_vie
     dt_cuda_place(strips, group, &chunk, &column);
     if (column >= n)
         return;
-    struct dt_cuda_view heads = {t.heads, n, n, DT_F32, n % 4 == 0}, tails = heads;
+    struct dt_cuda_view heads = {t.heads, n, n, DT_DTYPE_F32, n % 4 == 0}, tails = heads;
     int first = (int)chunk * chunk_rows;
     int end = first + chunk_rows < t.count ? first + chunk_rows : t.count;
     bool began_before = first > 0 && t.ids[first - 1] == t.ids[first];
@@ -132,9 +132,9 @@ static __global__ void add_chunk(struct dt_cuda_view dtokens, struct dt_cuda_vie
         if (goes_on && at + 1 < end)
             continue;
         if (began_before)
-            dt_cuda_store<DT_F32>(heads, chunk, column, sum);
+            dt_cuda_store<DT_DTYPE_F32>(heads, chunk, column, sum);
         else if (goes_on)
-            dt_cuda_store<DT_F32>(tails, chunk, column, sum);
+            dt_cuda_store<DT_DTYPE_F32>(tails, chunk, column, sum);
         else
             add_to(dtokens, id, column, sum);
         began_before = false;
@@ -146,7 +146,7 @@ static __global__ void add_chunk(struct dt_cuda_view dtokens, struct dt_cuda_vie
 
 static __global__ void add_parts(struct dt_cuda_view dtokens, struct by_token t, unsigned strips)
 {
-    constexpr int group = dt_cuda_group<DT_F32>;
+    constexpr int group = dt_cuda_group<DT_DTYPE_F32>;
     int64_t chunk, column, n = dtokens.columns;
     float sum[group], v[group];
     dt_cuda_place(strips, group, &chunk, &column);
@@ -157,12 +157,12 @@ static __global__ void add_parts(struct dt_cuda_view dtokens, struct by_token t,
     bool began_before = t.ids[first] == id && first > 0 && t.ids[first - 1] == id;
     if (t.ids[last + 1] != id || id >= t.vocabulary || began_before)
         return;
-    struct dt_cuda_view heads = {t.heads, n, n, DT_F32, n % 4 == 0}, tails = heads;
+    struct dt_cuda_view heads = {t.heads, n, n, DT_DTYPE_F32, n % 4 == 0}, tails = heads;
     tails.data = t.tails;
-    dt_cuda_load<DT_F32>(tails, chunk, column, sum);
+    dt_cuda_load<DT_DTYPE_F32>(tails, chunk, column, sum);
     for (int64_t next = chunk + 1; next * chunk_rows < t.count && t.ids[next * chunk_rows] == id;
          next++) {
-        dt_cuda_load<DT_F32>(heads, next, column, v);
+        dt_cuda_load<DT_DTYPE_F32>(heads, next, column, v);
 #pragma unroll
         for (int i = 0; i < group; i++)
             sum[i] += v[i];
@@ -191,7 +191,7 @@ static void add_to_tokens(struct dt_device *dev, const struct dt_tensor *dtokens
         dt_cuda_launch(dt_cuda_of(dev)->stream, cover.grid, cover.block, 0, add_chunk<type.value>,
                        dt_cuda_view_of(dtokens), dt_cuda_view_of(dy), t, cover.strips);
     });
-    struct dt_cuda_cover cover = dt_cuda_cover_of(chunks, n, dt_cuda_group<DT_F32>);
+    struct dt_cuda_cover cover = dt_cuda_cover_of(chunks, n, dt_cuda_group<DT_DTYPE_F32>);
     dt_cuda_launch(dt_cuda_of(dev)->stream, cover.grid, cover.block, 0, add_parts,
                    dt_cuda_view_of(dtokens), t, cover.strips);
 }
@@ -200,13 +200,13 @@ void dt_cuda_embedding_backward(struct dt_device *dev, struct dt_tensor *dtokens
                                 struct dt_tensor *dpositions, const struct dt_tensor *dy,
                                 const int32_t *ids, int64_t length)
 {
-    assert(dtokens->dtype == DT_F32 && dtokens->columns == dy->columns);
+    assert(dtokens->dtype == DT_DTYPE_F32 && dtokens->columns == dy->columns);
     if (dy->rows == 0)
         return;
     add_to_tokens(dev, dtokens, dy, ids);
     if (dpositions == nullptr)
         return;
-    assert(dpositions->dtype == DT_F32 && dpositions->columns == dy->columns);
+    assert(dpositions->dtype == DT_DTYPE_F32 && dpositions->columns == dy->columns);
     dt_cuda_for_type((int)dy->dtype, [&](auto type) {
         int64_t positions = length < dy->rows ? length : dy->rows;
         struct dt_cuda_cover cover =

@@ -38,16 +38,16 @@ __device__ __forceinline__ float dt_cuda_gelu_erf_slope(float x)
 
 __device__ __forceinline__ float dt_cuda_activate(float x, int activation)
 {
-    return activation == DT_ACT_GELU_TANH  ? dt_cuda_gelu_tanh(x)
-           : activation == DT_ACT_GELU_ERF ? dt_cuda_gelu_erf(x)
-                                           : x;
+    return activation == DT_ACTIVATION_GELU_TANH  ? dt_cuda_gelu_tanh(x)
+           : activation == DT_ACTIVATION_GELU_ERF ? dt_cuda_gelu_erf(x)
+                                                  : x;
 }
 
 __device__ __forceinline__ float dt_cuda_activation_slope(float x, int activation)
 {
-    return activation == DT_ACT_GELU_TANH  ? dt_cuda_gelu_tanh_slope(x)
-           : activation == DT_ACT_GELU_ERF ? dt_cuda_gelu_erf_slope(x)
-                                           : 1.0f;
+    return activation == DT_ACTIVATION_GELU_TANH  ? dt_cuda_gelu_tanh_slope(x)
+           : activation == DT_ACTIVATION_GELU_ERF ? dt_cuda_gelu_erf_slope(x)
+                                                  : 1.0f;
 }
 
 #endif

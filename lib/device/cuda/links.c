@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "device/cuda/nccl.h"
 
 #define TICKETS  256   /* behind so many others, a ticket stands for the newest of its event */
@@ -117,10 +117,10 @@ static ncclResult_t ask(struct dt_cuda_links *l, struct lane *lane, const char *
 static int await(struct dt_cuda_links *l, struct lane *lane, const char *what, struct dt_error *err)
 {
     const struct timespec pause = {0, PAUSE_NS};
-    double since = dt_now();
+    double since = dt_clock_now();
     int rc;
     while (ask(l, lane, what, &rc, err) == ncclInProgress && rc == 0) {
-        if (dt_now() - since > l->patience)
+        if (dt_clock_now() - since > l->patience)
             return dt_fail(err, DT_ESTALLED,
                            "NCCL: %s: other ranks have not come to it for %.0f seconds", what,
                            l->patience);
@@ -292,14 +292,14 @@ static int open_links(struct dt_device *dev, const struct dt_link_end *ends, int
 
 /* --- work ------------------------------------------------------------------------------------- */
 
-static void begin(struct dt_device *dev, enum dt_link_lane lane)
+static void begin(struct dt_device *dev, enum dt_link_channel lane)
 {
     struct dt_cuda_links *l = links_of(dev);
     dt_cuda_note(dev, "links", cudaEventRecord(l->ready, dt_cuda_flush(dev)));
     dt_cuda_note(dev, "links", cudaStreamWaitEvent(l->lanes[lane].stream, l->ready, 0));
 }
 
-static int exchange(struct dt_device *dev, enum dt_link_lane which,
+static int exchange(struct dt_device *dev, enum dt_link_channel which,
                     const struct dt_link_transfer *transfers, int count, struct dt_error *err)
 {
     struct dt_cuda_links *l = links_of(dev);
@@ -330,21 +330,21 @@ static void copy(struct dt_device *dev, void *to, const void *from, size_t bytes
                                  links_of(dev)->lanes[DT_LINK_ALL].stream));
 }
 
-static uint64_t end(struct dt_device *dev, enum dt_link_lane which)
+static uint64_t end(struct dt_device *dev, enum dt_link_channel which)
 {
     struct lane *lane = &links_of(dev)->lanes[which];
     dt_cuda_note(dev, "links", cudaEventRecord(lane->ended[lane->tickets % TICKETS], lane->stream));
     return lane->tickets++;
 }
 
-static void join(struct dt_device *dev, enum dt_link_lane which, uint64_t ticket)
+static void join(struct dt_device *dev, enum dt_link_channel which, uint64_t ticket)
 {
     const struct lane *lane = &links_of(dev)->lanes[which];
     dt_cuda_note(dev, "links",
                  cudaStreamWaitEvent(dt_cuda_flush(dev), lane->ended[ticket % TICKETS], 0));
 }
 
-static int test(struct dt_device *dev, enum dt_link_lane which, uint64_t ticket,
+static int test(struct dt_device *dev, enum dt_link_channel which, uint64_t ticket,
                 struct dt_error *err)
 {
     struct dt_cuda_links *l = links_of(dev);

@@ -13,10 +13,10 @@ static bool may_be_one(const struct dt_cuda_product *p)
 {
     bool sums = p->epilogue == DT_CUDA_SUMS_A || p->epilogue == DT_CUDA_SUMS_B;
     if (sums)
-        return p->c.dtype == DT_F32;
+        return p->c.dtype == DT_DTYPE_F32;
     return !p->accumulate && (p->bias.data == NULL || p->bias.dtype == p->c.dtype) &&
            (p->aux.data == NULL ||
-            (p->aux.dtype == p->c.dtype && p->activation == DT_ACT_GELU_TANH)) &&
+            (p->aux.dtype == p->c.dtype && p->activation == DT_ACTIVATION_GELU_TANH)) &&
            !(p->bias.data && p->epilogue == DT_CUDA_GELU_SLOPE);
 }
 
@@ -74,7 +74,7 @@ static void separately(struct dt_device *dev, const struct dt_cuda_product *p)
     }
     dt_cuda_blas_multiply(dev, &plain);
     if (p->epilogue == DT_CUDA_BIAS)
-        dt_cuda_bias_activation(dev, &p->c, &p->c, &p->bias, NULL, DT_ACT_NONE);
+        dt_cuda_bias_activation(dev, &p->c, &p->c, &p->bias, NULL, DT_ACTIVATION_NONE);
     if (p->epilogue == DT_CUDA_SUMS_A)
         dt_cuda_bias_backward(dev, &plain.bias, &p->a);
     if (p->epilogue == DT_CUDA_SUMS_B)
@@ -101,7 +101,7 @@ static enum dt_cuda_epilogue epilogue_of(const struct dt_matmul *how)
 {
     if (how->sums_a || how->sums_b)
         return how->sums_a ? DT_CUDA_SUMS_A : DT_CUDA_SUMS_B;
-    if (how->activation == DT_ACT_NONE)
+    if (how->activation == DT_ACTIVATION_NONE)
         return how->bias ? DT_CUDA_BIAS : DT_CUDA_PLAIN;
     if (how->derivative)
         return DT_CUDA_GELU_SLOPE;
@@ -117,8 +117,8 @@ void dt_cuda_matmul(struct dt_device *dev, struct dt_tensor *c, const struct dt_
     assert((how->transpose_a ? a->columns : a->rows) == c->rows);
     assert((how->transpose_b ? b->rows : b->columns) == c->columns);
     assert((how->transpose_b ? b->columns : b->rows) == depth);
-    assert(a->dtype == b->dtype && (c->dtype == a->dtype || c->dtype == DT_F32));
-    assert(how->activation == DT_ACT_NONE || how->aux != NULL);
+    assert(a->dtype == b->dtype && (c->dtype == a->dtype || c->dtype == DT_DTYPE_F32));
+    assert(how->activation == DT_ACTIVATION_NONE || how->aux != NULL);
     assert(!how->sums_a || (how->transpose_a && !how->sums_b));
     assert(!how->sums_b || !how->transpose_b);
     assert(!sums || (!how->bias && !how->activation && dense_bytes(a) + dense_bytes(b) == 0));
@@ -141,7 +141,7 @@ void dt_cuda_matmul(struct dt_device *dev, struct dt_tensor *c, const struct dt_
     };
     if (bias)
         product.bias = *bias;
-    if (how->activation != DT_ACT_NONE)
-        product.aux = dt_rows(how->aux, 0, c->rows);
+    if (how->activation != DT_ACTIVATION_NONE)
+        product.aux = dt_tensor_rows(how->aux, 0, c->rows);
     multiply(dev, &product);
 }

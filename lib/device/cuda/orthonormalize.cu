@@ -41,7 +41,7 @@ static __global__ void __launch_bounds__(threads)
 
 void dt_cuda_orthonormalize(struct dt_device *dev, struct dt_tensor *x)
 {
-    assert(x->dtype == DT_F32 && x->rows <= x->columns);
+    assert(x->dtype == DT_DTYPE_F32 && x->rows <= x->columns);
     for (int done = -1; done + 1 < x->rows; done++)
         dt_cuda_launch(dt_cuda_of(dev)->stream, dim3(done < 0 ? 1 : (unsigned)(x->rows - 1 - done)),
                        dim3(threads), 0, project_rows, static_cast<float *>(x->data), x->stride,

@@ -54,7 +54,7 @@ template <enum dt_dtype TYPE>
 static __device__ __forceinline__ void dt_multiply_add(float (&sums)[4], const uint32_t (&a)[4],
                                                        uint32_t b0, uint32_t b1)
 {
-    if (TYPE == DT_BF16)
+    if (TYPE == DT_DTYPE_BF16)
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
                      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
@@ -116,7 +116,7 @@ template <enum dt_dtype TYPE>
 static __device__ __forceinline__ uint32_t dt_pack(float lower, float upper)
 {
     uint32_t pair;
-    if (TYPE == DT_BF16) {
+    if (TYPE == DT_DTYPE_BF16) {
         __nv_bfloat162 x = __floats2bfloat162_rn(lower, upper);
         memcpy(&pair, &x, sizeof pair);
     } else {
@@ -128,8 +128,8 @@ static __device__ __forceinline__ uint32_t dt_pack(float lower, float upper)
 
 static __device__ __forceinline__ float dt_number(enum dt_dtype type, uint16_t bits)
 {
-    return type == DT_BF16 ? __bfloat162float(__ushort_as_bfloat16(bits))
-                           : __half2float(__ushort_as_half(bits));
+    return type == DT_DTYPE_BF16 ? __bfloat162float(__ushort_as_bfloat16(bits))
+                                 : __half2float(__ushort_as_half(bits));
 }
 
 #endif

@@ -74,7 +74,7 @@ void dt_cuda_bias_backward(struct dt_device *dev, struct dt_tensor *dbias,
                            const struct dt_tensor *dy)
 {
     int64_t n = dy->columns;
-    assert(dbias->columns == n && dbias->dtype == DT_F32);
+    assert(dbias->columns == n && dbias->dtype == DT_DTYPE_F32);
     struct dt_cuda_chunks chunks = dt_cuda_chunks_of(dy->rows, 128, 256);
     float *sums =
         static_cast<float *>(dt_cuda_scratch(dev, (size_t)(chunks.count * n) * sizeof(float)));
@@ -95,14 +95,14 @@ static __global__ void __launch_bounds__(sum_threads)
     sum_part(double *partial, struct dt_cuda_view x, int64_t block)
 {
     int64_t first = blockIdx.y * block + (int64_t)blockIdx.x * sum_block;
-    constexpr int group = dt_cuda_group<DT_F32>, loads = sum_block / (sum_threads * group);
-    dt_cuda_fetched<DT_F32> of_x[loads];
+    constexpr int group = dt_cuda_group<DT_DTYPE_F32>, loads = sum_block / (sum_threads * group);
+    dt_cuda_fetched<DT_DTYPE_F32> of_x[loads];
     double sum = 0;
     x.columns = min(x.columns, (blockIdx.y + 1) * block);
 #pragma unroll
     for (int load = 0; load < loads; load++) /* all under way at once */
-        of_x[load] =
-            dt_cuda_fetch<DT_F32>(x, 0, first + (load * sum_threads + (int)threadIdx.x) * group);
+        of_x[load] = dt_cuda_fetch<DT_DTYPE_F32>(
+            x, 0, first + (load * sum_threads + (int)threadIdx.x) * group);
 #pragma unroll
     for (int load = 0; load < loads; load++) {
         float v[group];

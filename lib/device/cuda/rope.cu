@@ -54,8 +54,8 @@ void dt_cuda_rope(struct dt_device *dev, struct dt_tensor *x, const struct dt_te
         /* Heads must begin at such multiples too, for accesses of whole groups. */
         view.aligned = view.aligned && size % group == 0;
         angles.aligned = angles.aligned && (size / 2) % group == 0;
-        auto kernel =
-            turns->dtype == DT_F32 ? rope<type.value, DT_F32> : rope<type.value, dt_cuda_mixed>;
+        auto kernel = turns->dtype == DT_DTYPE_F32 ? rope<type.value, DT_DTYPE_F32>
+                                                   : rope<type.value, dt_cuda_mixed>;
         dt_cuda_launch(dt_cuda_of(dev)->stream, dim3((unsigned)((total + 127) / 128)), dim3(128), 0,
                        kernel, view, angles, (int)length, (int)past, inverse ? -1.0f : 1.0f,
                        (int)x->rows, (int)heads, (int)groups);

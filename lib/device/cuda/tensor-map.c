@@ -45,8 +45,8 @@ int dt_cuda_map_heads(struct dt_device *dev, CUtensorMap *map, const struct dt_c
     for (int i = 0; i < 3; i++)
         steps[i] = (cuuint64_t)x->steps[i];
     CUresult result = encode(map,
-                             x->dtype == DT_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-                                                 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+                             x->dtype == DT_DTYPE_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                                       : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
                              4, x->data, extents, steps, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
                              matrices ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
                              CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);

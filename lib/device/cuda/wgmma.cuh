@@ -172,7 +172,7 @@ template <enum dt_dtype TYPE, bool ADD>
 static __device__ __forceinline__ void dt_multiply_rows_async(float (&sums)[16][4], uint64_t a,
                                                               uint64_t b)
 {
-    if (TYPE == DT_BF16)
+    if (TYPE == DT_DTYPE_BF16)
         asm volatile(DT_WGMMA("128", "bf16", DT_OF_64, "%64, %65", "%66", "0, 0")
                      : DT_SUMS_64(sums)
                      : "l"(a), "l"(b), "n"(ADD));
@@ -187,7 +187,7 @@ template <enum dt_dtype TYPE, bool ADD>
 static __device__ __forceinline__ void dt_multiply_rows_async(float (&sums)[8][4], uint64_t a,
                                                               uint64_t b)
 {
-    if (TYPE == DT_BF16)
+    if (TYPE == DT_DTYPE_BF16)
         asm volatile(DT_WGMMA("64", "bf16", DT_OF_32("}"), "%32, %33", "%34", "0, 0")
                      : DT_SUMS_32(sums, 0)
                      : "l"(a), "l"(b), "n"(ADD));
@@ -202,7 +202,7 @@ template <enum dt_dtype TYPE>
 static __device__ __forceinline__ void dt_add_rows_async(float (&sums)[8][4],
                                                          const uint32_t (&a)[4], uint64_t b)
 {
-    if (TYPE == DT_BF16)
+    if (TYPE == DT_DTYPE_BF16)
         asm volatile(DT_WGMMA("64", "bf16", DT_OF_32("}"), "{%32, %33, %34, %35}, %36", "%37", "1")
                      : DT_SUMS_32(sums, 0)
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(1));
@@ -217,7 +217,7 @@ template <enum dt_dtype TYPE>
 static __device__ __forceinline__ void dt_add_rows_async(float (&sums)[16][4],
                                                          const uint32_t (&a)[4], uint64_t b)
 {
-    if (TYPE == DT_BF16)
+    if (TYPE == DT_DTYPE_BF16)
         asm volatile(DT_WGMMA("128", "bf16", DT_OF_64, "{%64, %65, %66, %67}, %68", "%69", "1")
                      : DT_SUMS_64(sums)
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(1));

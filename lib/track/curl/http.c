@@ -49,7 +49,7 @@ static struct curl_slist *add_login(const struct client *c, struct curl_slist *h
     if (login->direct)
         curl_easy_setopt(c->curl, CURLOPT_PROXY, "");
     if (login->token) {
-        char *line = dt_format("Authorization: Bearer %s", login->token);
+        char *line = dt_asprintf("Authorization: Bearer %s", login->token);
         headers = curl_slist_append(headers, line);
         free(line);
     } else if (login->user) {
@@ -79,7 +79,7 @@ static struct curl_slist *prepare(const struct client *c, const struct dt_http_r
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer->body);
     if (r->type) {
-        char *line = dt_format("Content-Type: %s", r->type);
+        char *line = dt_asprintf("Content-Type: %s", r->type);
         headers = curl_slist_append(headers, line);
         headers = curl_slist_append(headers, "Expect:");
         free(line);

@@ -18,8 +18,8 @@ namespace emulator
 inline float element_value(enum dt_dtype type, uint32_t pair, int upper)
 {
     uint16_t bits = (uint16_t)(upper ? pair >> 16 : pair);
-    return type == DT_BF16 ? __bfloat162float(__ushort_as_bfloat16(bits))
-                           : __half2float(__ushort_as_half(bits));
+    return type == DT_DTYPE_BF16 ? __bfloat162float(__ushort_as_bfloat16(bits))
+                                 : __half2float(__ushort_as_half(bits));
 }
 
 struct matrix_row {
@@ -88,7 +88,7 @@ inline void multiply_add(enum dt_dtype type, float (&sums)[4], const uint32_t (&
     product_operands mine = {{a[0], a[1], a[2], a[3]}, {b0, b1}, {}};
     memcpy(mine.sums, sums, sizeof sums);
     product_sums got = collective<product_operands, product_sums>(
-        ~0u, type == DT_BF16 ? "mma.bf16" : "mma.f16", mine,
+        ~0u, type == DT_DTYPE_BF16 ? "mma.bf16" : "mma.f16", mine,
         [type](const product_operands *in, product_sums *out, unsigned) {
             float left[16][16], right[8][16]; /* the latter transposed */
             for (int lane = 0; lane < 32; lane++)

@@ -3,36 +3,36 @@
  * What the finders of personal data ask of a text: kinds of characters, and the gaps between
  * groups of digits.
  */
-#ifndef DT_CLEAN_MASK_TEXT_H
-#define DT_CLEAN_MASK_TEXT_H
+#ifndef DT_CLEAN_MASK_INTERNAL_H
+#define DT_CLEAN_MASK_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-static inline bool dt_is_digit(char c)
+static inline bool dt_mask_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static inline bool dt_is_capital(char c)
+static inline bool dt_mask_is_capital(char c)
 {
     return c >= 'A' && c <= 'Z';
 }
 
-static inline bool dt_is_letter(char c)
+static inline bool dt_mask_is_letter(char c)
 {
-    return dt_is_capital(c) || (c >= 'a' && c <= 'z');
+    return dt_mask_is_capital(c) || (c >= 'a' && c <= 'z');
 }
 
-static inline bool dt_is_name(char c)
+static inline bool dt_mask_is_name(char c)
 {
-    return dt_is_digit(c) || dt_is_letter(c);
+    return dt_mask_is_digit(c) || dt_mask_is_letter(c);
 }
 
 /* Bytes of a character at i that is not seen: U+00AD, U+061C, U+200B to U+200F, U+202A to U+202E
  * or U+2060 to U+206F; 0 if there is none. */
-static inline size_t dt_invisible(const char *text, size_t size, size_t i)
+static inline size_t dt_mask_invisible(const char *text, size_t size, size_t i)
 {
     unsigned char c[3] = {0};
     for (size_t k = 0; k < 3 && i + k < size; k++)
@@ -47,7 +47,7 @@ static inline size_t dt_invisible(const char *text, size_t size, size_t i)
 
 /* Bytes of a gap at i: a space, tab, hyphen or point; another blank of category Zs; a dash of
  * U+2010 to U+2015 or U+2212; or an invisible character. 0 if there is none. */
-static inline size_t dt_gap(const char *text, size_t size, size_t i)
+static inline size_t dt_mask_gap(const char *text, size_t size, size_t i)
 {
     static const char wide[][4] = {"\xe1\x9a\x80", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe2\x88\x92",
                                    "\xe3\x80\x80"};
@@ -64,27 +64,28 @@ static inline size_t dt_gap(const char *text, size_t size, size_t i)
             return 3;
     bool general = size - i >= 3 && memcmp(text + i, "\xe2\x80", 2) == 0;
     unsigned char last = general ? (unsigned char)text[i + 2] : 0xff;
-    return last <= 0x8a || (last >= 0x90 && last <= 0x95) ? 3 : dt_invisible(text, size, i);
+    return last <= 0x8a || (last >= 0x90 && last <= 0x95) ? 3 : dt_mask_invisible(text, size, i);
 }
 
 #define DT_MOST_GAPS 3 /* characters between two groups: " - " */
 
 /* Bytes of up to DT_MOST_GAPS gaps at i. */
-static inline size_t dt_gaps(const char *text, size_t size, size_t i)
+static inline size_t dt_mask_gaps(const char *text, size_t size, size_t i)
 {
     size_t start = i, gap;
-    for (int n = 0; n < DT_MOST_GAPS && (gap = dt_gap(text, size, i)) > 0; n++)
+    for (int n = 0; n < DT_MOST_GAPS && (gap = dt_mask_gap(text, size, i)) > 0; n++)
         i += gap;
     return i - start;
 }
 
 /* Whether a number may have these neighbours: no digit; and no letter, unless it is written in
  * groups, which no word and no hash value is. */
-static inline bool dt_may_stand(const char *text, size_t size, size_t from, size_t to, bool grouped)
+static inline bool dt_mask_may_stand(const char *text, size_t size, size_t from, size_t to,
+                                     bool grouped)
 {
     char before = from > 0 ? text[from - 1] : ' ', after = to < size ? text[to] : ' ';
-    return grouped ? !dt_is_digit(before) && !dt_is_digit(after)
-                   : !dt_is_name(before) && !dt_is_name(after);
+    return grouped ? !dt_mask_is_digit(before) && !dt_mask_is_digit(after)
+                   : !dt_mask_is_name(before) && !dt_mask_is_name(after);
 }
 
 #endif

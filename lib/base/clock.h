@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Time: clocks and durations. */
+#ifndef DT_BASE_CLOCK_H
+#define DT_BASE_CLOCK_H
+
+/* Seconds on a clock that never goes back. */
+double dt_clock_now(void);
+/* Seconds of processor time that all threads have taken. */
+double dt_clock_processor_now(void);
+
+/* "1.5 s", "2 min 05 s", "3 h 20 min" into text; returns text. */
+#define DT_CLOCK_DURATION 32
+char *dt_clock_duration(double seconds, char text[DT_CLOCK_DURATION]);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/path.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+
+char *dt_path_join(const char *dir, const char *name)
+{
+    size_t n = strlen(dir);
+    return dt_asprintf("%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/", name);
+}
+
+int dt_path_check_inside(const char *name, const char *subject, struct dt_error *err)
+{
+    for (const char *part = name;; part++) {
+        size_t n = strcspn(part, "/");
+        if (n == 0 || (n <= 2 && strspn(part, ".") >= n))
+            return dt_fail(err, DT_EFORMAT, "%s: '%s' is not a file of this directory", subject,
+                           name);
+        part += n;
+        if (*part == '\0')
+            return 0;
+    }
+}
+
+const char *dt_path_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+char *dt_path_real(const char *path)
+{
+    char *whole = dt_checked_errno(realpath(path, NULL));
+    if (whole)
+        return whole;
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    char *plain = dt_strndup(path, length);
+    const char *base = dt_path_base(plain);
+    char *folder = base > plain ? dt_strndup(plain, (size_t)(base - plain)) : dt_strdup(".");
+    char *real = dt_checked_errno(realpath(folder, NULL));
+    whole = real ? dt_path_join(real, base) : dt_strdup(plain);
+    free(plain);
+    free(folder);
+    free(real);
+    return whole;
+}
