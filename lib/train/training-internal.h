@@ -9,7 +9,7 @@
 #include "model/forward-backward.h"
 #include "parallel/local-sgd.h"
 #include "parallel/pipeline-executor.h"
-#include "parallel/replica-check.h"
+#include "parallel/watchdog.h"
 #include "shard/loader.h"
 #include "train/memory-plan.h"
 #include "train/metrics.h"

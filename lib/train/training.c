@@ -144,12 +144,12 @@ static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_erro
     long interval = t->settings.distributed.check_interval;
     bool same = dt_local_sgd_due(&t->local, r->step, t->settings.training.max_steps);
     if (interval > 0 && r->step % interval == 0 && same &&
-        dt_replica_check_parameters(&t->store, err) < 0)
+        dt_watchdog_parameters(&t->store, err) < 0)
         return dt_fail_context(err, "step %ld", r->step);
     if (!due(t, t->settings.training.log_interval))
         return 0;
     struct dt_pace pace;
-    DT_TRY(dt_replica_check_pace(t->comm, t->busy_seconds, t->busy_passes, &pace, err));
+    DT_TRY(dt_watchdog_pace(t->comm, t->busy_seconds, t->busy_passes, &pace, err));
     t->busy_seconds = 0;
     t->busy_passes = 0;
     r->slowest_rank = pace.slowest;

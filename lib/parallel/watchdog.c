@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "parallel/replica-check.h"
+#include "parallel/watchdog.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static void hash_tensors(const struct dt_train_state *s, uint64_t *hashes)
     }
 }
 
-int dt_replica_check_parameters(struct dt_train_state *s, struct dt_error *err)
+int dt_watchdog_parameters(struct dt_train_state *s, struct dt_error *err)
 {
     const struct dt_data_group *r = &s->parallel.dp_group;
     struct dt_comm *comm = s->parallel.stage == 3 ? r->across : r->all;
@@ -66,7 +66,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int dt_replica_check_pace(struct dt_comm *comm, double busy, int64_t passes, struct dt_pace *pace,
+int dt_watchdog_pace(struct dt_comm *comm, double busy, int64_t passes, struct dt_pace *pace,
                           struct dt_error *err)
 {
     size_t size = (size_t)dt_comm_size(comm);

@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include "../comm/threads.h"
-#include "parallel/replica-check.h"
+#include "parallel/watchdog.h"
 
 #define RANKS 4
 
@@ -19,7 +19,7 @@ static void watch(struct dt_comm *world, void *context)
     struct dt_pace pace;
     struct dt_error err;
     int rank = dt_comm_rank(world);
-    if (dt_replica_check_pace(world, c->busy[rank], c->passes[rank], &pace, &err) < 0 ||
+    if (dt_watchdog_pace(world, c->busy[rank], c->passes[rank], &pace, &err) < 0 ||
         pace.slowest != c->expected.slowest || pace.factor != c->expected.factor)
         abort();
 }
