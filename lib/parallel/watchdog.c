@@ -67,7 +67,7 @@ static int compare(const void *a, const void *b)
 }
 
 int dt_watchdog_pace(struct dt_comm *comm, double busy, int64_t passes, struct dt_pace *pace,
-                          struct dt_error *err)
+                     struct dt_error *err)
 {
     size_t size = (size_t)dt_comm_size(comm);
     *pace = (struct dt_pace){0, 1};

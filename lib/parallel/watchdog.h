@@ -18,6 +18,6 @@ struct dt_pace {
 /* busy: this rank's seconds of computing lately, in so many passes of micro-batches, of which not
  * all ranks have as many; every rank of the group asks. */
 int dt_watchdog_pace(struct dt_comm *comm, double busy, int64_t passes, struct dt_pace *pace,
-                          struct dt_error *err) DT_MUST_CHECK;
+                     struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -110,10 +110,10 @@ copy_house() {
 }
 
 @test "a name that says nothing of its home, a stray enumerator, and a name of two headers are found" {
-    mkdir -p lib/base lib/json
-    printf '#ifndef A\n#define A\nint dt_first(void);\nenum dt_kind { DT_OTHER };\n#endif\n' >lib/base/one.h
-    printf '#ifndef B\n#define B\nint dt_json_two(void);\nenum dt_kind { DT_KIND_A };\n#endif\n' >lib/json/two.h
-    run "$ROOT/tests/check-names" .
+    mkdir -p "$T/lib/base" "$T/lib/json"
+    printf '#ifndef A\n#define A\nint dt_first(void);\nenum dt_kind { DT_OTHER };\n#endif\n' >"$T/lib/base/one.h"
+    printf '#ifndef B\n#define B\nint dt_json_two(void);\nenum dt_kind { DT_KIND_A };\n#endif\n' >"$T/lib/json/two.h"
+    run "$ROOT/tests/check-names" "$T"
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" == *"one.h: dt_first begins with neither"* ]]
