@@ -120,6 +120,9 @@ SLOW     := $(filter $B/tests/full/%,$(UNITS)) $(wildcard tests/full/*.bats)
 UNITS    := $(filter-out $(SLOW),$(UNITS))
 PRELOADS := $(patsubst %,$B/tests/%.so,comm/no-mac/crypto tools/count-allocations tools/fail-allocation \
               tools/log-durability tools/skip-sleeps)
+# Faults that tests inject are in no released program: base/fault.h.
+FAULTS   := $B/obj/tests/fault-injection.o
+FAULTY   := $B/tests/bin/dt-train
 BATS     := $(filter-out $(SLOW),$(wildcard tests/*/*.bats))
 ASAN     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
             -fno-omit-frame-pointer
@@ -256,14 +259,18 @@ $B/obj/tests/%.o: tests/%.c | deps-check
 	@mkdir -p $(@D)
 	$(call say,CC) $(CC) $(DT_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
-$B/tests/%: $B/obj/tests/%.o $(LIBDT)
+$(FAULTY): $B/tests/bin/%: $B/obj/tools/%.o $(FAULTS) $(LIBDT)
 	@mkdir -p $(@D)
-	$(call say,LD) $(CC) $(CFLAGS) $(LDFLAGS) $< $(LIBDT) -Wl,--as-needed $(LIBS) -lcmocka -o $@
+	$(call say,LD) $(CC) $(CFLAGS) $(LDFLAGS) $< $(FAULTS) $(LIBDT) -Wl,--as-needed $(LIBS) -o $@
+
+$B/tests/%: $B/obj/tests/%.o $(FAULTS) $(LIBDT)
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(CFLAGS) $(LDFLAGS) $< $(FAULTS) $(LIBDT) -Wl,--as-needed $(LIBS) -lcmocka -o $@
 
 # The shell becomes it: make's signals reach no further.
 RUN_TESTS = exec env DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' JOBS='$(JOBS)' tests/run
 
-build-tests: all $(UNITS) $(PRELOADS) $(CUDA_EMULATED) ## build all that the tests run
+build-tests: all $(UNITS) $(PRELOADS) $(FAULTY) $(CUDA_EMULATED) ## build all that the tests run
 
 # A make of its own, which finds the plug-ins that can be built now.
 check: deps-check deps-demo deps-download $(DEPS_PLUGINS) ## run every test; ends with "N passed, M failed, K skipped"
@@ -276,15 +283,15 @@ check-installed: build-tests
 # One directory of tests, such as check-shard; one file, such as T=tests/shard/test-shard.c.
 TESTED := $(sort $(filter-out full,$(notdir $(patsubst %/,%,$(dir $(BATS) $(UNIT_SRC) $(UNIT_CXX))))))
 $(foreach m,$(TESTED),$(eval check-$m: $(filter $B/tests/$m/%,$(UNITS))))
-$(TESTED:%=check-%): check-%: all $(PRELOADS)
+$(TESTED:%=check-%): check-%: all $(PRELOADS) $(FAULTY)
 	@$(RUN_TESTS) $(filter tests/$*/%,$(BATS)) $(filter $B/tests/$*/%,$(UNITS))
 check-cuda check-device check-tools: $(CUDA_EMULATED)
 
 T_FILES := $(patsubst tests/%.c,$B/tests/%,$(patsubst tests/%.cpp,$B/tests/%,$T))
-test: all $(PRELOADS) $(filter $B/tests/%,$(T_FILES)) ## one test: T=tests/shard/test-shard.c, .bats or man/...
+test: all $(PRELOADS) $(FAULTY) $(filter $B/tests/%,$(T_FILES)) ## one test: T=tests/shard/test-shard.c, .bats or man/...
 	@$(RUN_TESTS) $(T_FILES)
 
-check-full: all $(SLOW) $(PRELOADS) ## the tests that take long
+check-full: all $(SLOW) $(PRELOADS) $(FAULTY) ## the tests that take long
 	@export TEST_TIMEOUT=7200 && $(RUN_TESTS) $(SLOW)
 
 asan: ## run unit and program tests under AddressSanitizer and UBSan, in build/asan
@@ -322,7 +329,7 @@ check-kernels: $(GPU_TESTS) $(KERNEL_TESTS) $B/lib/dt/cuda-emulated.so $(if $(KE
 	  export TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1 && \
 	  $(RUN_TESTS) $(GPU_TESTS) $(KERNEL_TESTS)
 
-check-emulated: all $(CUDA_UNITS) $(GPU_TESTS) $(CUDA_EMULATED) deps-check deps-demo
+check-emulated: all $(FAULTY) $(CUDA_UNITS) $(GPU_TESTS) $(CUDA_EMULATED) deps-check deps-demo
 	@$(RUN_SANITIZED) $(filter tests/cuda/%,$(BATS)) $(CUDA_UNITS)
 
 # On a GPU: build/gpu is a bundle that may be carried to a machine without compilers.

@@ -38,6 +38,11 @@ refute() {
     fi
 }
 
+# From here on dt-train injects the faults that DT_DEBUG_* name: dt-hacking(7).
+inject_faults() {
+    PATH="${DT_BUILD:-$ROOT/build}/tests/bin:$PATH"
+}
+
 # await PID COMMAND...: until the command succeeds. That the process ends before is a failure.
 await() {
     local pid=$1

@@ -78,7 +78,6 @@ struct dt_job {
     struct dt_opening how;                /* ranks meet */
     char *where;                          /* its own copy of how.where */
     double patience;
-    long skipped; /* number of the all-to-all in its group that is left out; -1: none */
     atomic_uint_least64_t bytes_sent;
     double waited;                  /* seconds, by the thread that waits */
     struct dt_comm *_Atomic groups; /* the newest first, the world last; the job's thread names

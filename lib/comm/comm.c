@@ -278,13 +278,6 @@ int dt_comm_wait(struct dt_comm *comm, dt_ticket ticket, struct dt_error *err)
 
 /* --- opening and closing ---------------------------------------------------------------------- */
 
-/* For tests of what a missing one does. */
-static long skipped_exchange(void)
-{
-    const char *number = getenv("DT_DEBUG_SKIP_EXCHANGE");
-    return number ? atol(number) : -1;
-}
-
 static struct dt_job *new_job(const struct dt_transport *transport, const struct dt_opening *how)
 {
     struct dt_job *job = dt_alloc(1, sizeof *job);
@@ -294,7 +287,6 @@ static struct dt_job *new_job(const struct dt_transport *transport, const struct
         job->patience = how->patience;
         job->how.where = job->where = how->where ? dt_strdup(how->where) : NULL;
     }
-    job->skipped = skipped_exchange();
     pthread_mutex_init(&job->lock, NULL);
     pthread_cond_init(&job->submitted_one, NULL);
     pthread_cond_init(&job->finished_one, NULL);

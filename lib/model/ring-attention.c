@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/fault.h"
 #include "model/context-parallel.h"
 
 enum channel { BLOCKS, GRADIENTS };
@@ -81,13 +82,6 @@ static struct dt_passing pass_blocks(const struct dt_model *m, const struct dt_t
     if (round == m->part.cp_size - 1)
         return (struct dt_passing){0};
     return pass_on(m, BLOCKS, &blocks[round % 2], &blocks[(round + 1) % 2]);
-}
-
-/* For tests of what a missing block does. */
-static bool skips(int round)
-{
-    const char *skipped = getenv("DT_DEBUG_SKIP_BLOCK");
-    return skipped && atoi(skipped) == round;
 }
 
 /* --- pairs of a stretch of queries and one of keys -------------------------------------------- */
@@ -181,7 +175,7 @@ void dt_ring_forward(const struct dt_model *m, const struct dt_ring *ring, struc
         struct dt_passing p = pass_blocks(m, blocks, round);
         struct dt_qkv with = halves(&blocks[round % 2]);
         with.q = s->q;
-        if (!skips(round))
+        if (!dt_fault_injected(DT_FAULT_SKIP_BLOCK, round))
             attend(m, &output, lse, &with, round, &over);
         end_passing(m, &p);
     }
@@ -235,7 +229,7 @@ static void go_round(const struct backward *b, const struct dt_ring *ring,
         both.q = d->q;
         struct dt_passing p = pass_blocks(m, blocks, round);
         ops->zero(m->device, &added);
-        if (!skips(round))
+        if (!dt_fault_injected(DT_FAULT_SKIP_BLOCK, round))
             attend_backward(b, &both, &blocks[round % 2], round);
         end_passing(m, &gradients);
         if (round > 1)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/fault.h"
 
 #define COUNTED 256 /* micro-batches up to which the arrays needed are counted, not bounded */
 
@@ -179,12 +180,6 @@ static void cut_up(struct dt_data_parallel *p)
         cut_up_bucket(p, b);
 }
 
-static int skipped_bucket(void)
-{
-    const char *bucket = getenv("DT_DEBUG_SKIP_REDUCTION");
-    return bucket ? atoi(bucket) : -1;
-}
-
 /* Whether the work can be dealt out to so many ranks. */
 static int check(const struct dt_settings *settings, int size, struct dt_error *err)
 {
@@ -229,8 +224,7 @@ int dt_data_parallel_init(struct dt_data_parallel *p, const struct dt_data_group
                                    .invariant = settings->distributed.invariant,
                                    .overlap = settings->distributed.overlap,
                                    .staged =
-                                       own_memory && size > 1 && !dt_comm_is_on_device(near.all),
-                                   .skipped = skipped_bucket()};
+                                       own_memory && size > 1 && !dt_comm_is_on_device(near.all)};
     p->squares = (struct dt_gradient_norm){
         .sharding = &p->sharding, .group = dp_group->group, .device = device};
     p->staging = (struct dt_host_staging){.comm = near.all, .device = device, .needed = p->staged};
@@ -561,7 +555,7 @@ void dt_data_parallel_leave_bucket(struct dt_data_parallel *p, int bucket)
         p->failed = err.code;
         p->error = err;
     }
-    if (bucket == p->skipped)
+    if (dt_fault_injected(DT_FAULT_SKIP_REDUCTION, bucket))
         leave_out(p, bucket);
     else if (p->keeping == DT_GRADIENT_STORAGE_ROUNDS)
         sum_round(p, bucket);

@@ -79,7 +79,6 @@ struct dt_data_parallel {
     struct dt_gradient_norm squares;
     double *shared;       /* what ranks tell each other of micro-batches, rank by rank */
     size_t *shared_bytes; /* of all ranks, and 1 */
-    int skipped;          /* the bucket whose sum is left out, for tests; -1: none */
     int failed;           /* code of the first failure of the step */
     struct dt_error error;
 };

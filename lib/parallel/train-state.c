@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/fault.h"
 #include "base/hash.h"
 
 /* Bytes that the arena has grown by since the last call. */
@@ -125,12 +126,6 @@ static void leave(void *context, int bucket, bool gradients)
  * where one stage has both as where the first and the last have one each.
  */
 
-/* For tests of what a missing exchange does. */
-static bool skips_tied(void)
-{
-    return getenv("DT_DEBUG_SKIP_TIED") != NULL;
-}
-
 /* sum += theirs, n floats of the device. */
 static void add(const struct dt_train_state *s, float *sum, float *theirs, int64_t n)
 {
@@ -175,7 +170,7 @@ static int add_tied(struct dt_train_state *s, struct dt_error *err)
         return 0;
     float *sum = dt_data_parallel_reduced(&s->parallel, bucket);
     if (s->model->part.stages > 1)
-        return skips_tied() ? 0 : add_across_stages(s, sum, err);
+        return dt_fault_injected(DT_FAULT_SKIP_TIED, 1) ? 0 : add_across_stages(s, sum, err);
     add(s, sum, dt_data_parallel_reduced(&s->parallel, head),
         dt_range_count(dt_data_parallel_kept(&s->parallel, bucket)));
     return 0;

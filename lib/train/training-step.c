@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
+#include "base/fault.h"
 #include "model/context-parallel.h"
 #include "optim/learning-rate.h"
 #include "settings/batch-ramp.h"
@@ -89,20 +90,13 @@ static void note_loss(void *context, int64_t round, double loss)
         s->values[i * PASS_VALUES + PASS_LOSS] = loss;
 }
 
-/* For tests of what one rank's gradients do to all: this step's are not finite. */
-static bool is_poisoned(long step)
-{
-    const char *poisoned = getenv("DT_DEBUG_POISON");
-    return poisoned && atol(poisoned) == step;
-}
-
 /* Passes over this rank's part of the step's batches. */
 static int pass_own(struct dt_training *t, double scale, double *values, struct dt_error *err)
 {
     struct step_passes passes = {t, values, -1, NULL};
     const struct dt_pass_source source = {&passes, fill, gradients, note_loss};
     const struct dt_pass how = {
-        .scale = is_poisoned(t->state.step + 1) ? NAN : (float)scale,
+        .scale = dt_fault_injected(DT_FAULT_POISON, t->state.step + 1) ? NAN : (float)scale,
         .label_smoothing = (float)t->settings.training.label_smoothing,
         .z_loss = (float)t->settings.training.z_loss,
         .seed = (uint64_t)t->settings.training.seed,

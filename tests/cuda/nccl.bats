@@ -136,6 +136,7 @@ taken() {
 }
 
 @test "a sum that is left out shows" {
+    inject_faults
     over nccl 2 all "${invariant[@]}" --set distributed.zero_stage=2
     DT_DEBUG_SKIP_REDUCTION=1 over nccl 2 some "${invariant[@]}" --set distributed.zero_stage=2
     run cmp all.results some.results
@@ -143,6 +144,7 @@ taken() {
 }
 
 @test "a rank that does not come to an operation: the other names it, and the job ends" {
+    inject_faults
     local -a options=(-q -j 1 "${small[@]}" --set distributed.backend=nccl
         --set distributed.timeout=2 -o run "$data")
     links

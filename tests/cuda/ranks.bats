@@ -57,6 +57,7 @@ run_ranks() {
 }
 
 @test "a sum that is left out shows" {
+    inject_faults
     run_ranks 2 all --set distributed.zero_stage=2 "${invariant[@]}"
     export DT_DEBUG_SKIP_REDUCTION=1
     run_ranks 2 some --set distributed.zero_stage=2 "${invariant[@]}"

@@ -5,6 +5,7 @@ load ../ranks
 load ../cuda/links
 
 @test "four contexts, which need every block, and two of each of two replicas" {
+    inject_faults
     same_in_contexts 4 fp32 1e-6
     DT_DEBUG_SKIP_BLOCK=1 over nccl 4 some --set distributed.cp=4
     rm -r late

@@ -2,6 +2,7 @@
 # Twenty steps in all layouts: SHA-256 of parameters and of the optimizer's state, compared.
 load ../helper
 load ../ranks
+inject_faults
 
 # A head that is the token embedding; layers that 2, 3 and 4 stages do not divide.
 small=(--set model.hidden_size=32 --set model.num_layers=5 --set model.num_heads=2

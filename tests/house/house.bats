@@ -105,6 +105,12 @@ copy_house() {
     done
 }
 
+@test "only programs of tests can inject faults" {
+    build=${DT_BUILD:-$ROOT/build}
+    refute grep -la DT_DEBUG_ "$build"/bin/* "$build"/lib/dt/*.so
+    grep -qa DT_DEBUG_POISON "$build/tests/bin/dt-train"
+}
+
 @test "public names say where they are declared" {
     "$ROOT/tests/check-names"
 }

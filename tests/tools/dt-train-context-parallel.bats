@@ -50,6 +50,7 @@ logged=(--set training.log_interval=1)
 }
 
 @test "without one block of keys the curves are others" {
+    inject_faults
     ranks 1 -o run-1 "${logged[@]}"
     DT_DEBUG_SKIP_BLOCK=1 ranks 2 -o run "${logged[@]}" --set distributed.cp=2
     refute close run-1 run

@@ -24,6 +24,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=4 --set model.num_heads
 }
 
 @test "gradients of one rank that are no number: all ranks skip that update, and only that" {
+    inject_faults
     DT_DEBUG_POISON=4 dt-train -q -j 1 "${small[@]}" -o one "$data" >expected 2>messages
     grep -qE "^dt-train: step 4: loss [0-9.]+ and gradient norm nan are not finite; update skipped$" messages
     dt-train -q -j 1 "${small[@]}" -o sound "$data" >sound.parameters

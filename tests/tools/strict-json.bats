@@ -52,6 +52,7 @@ strict() { # [--least N] FILE...
 }
 
 @test "dt-train: metrics, state, settings and manifest, of losses that are not finite too" {
+    inject_faults
     small=(--set model.hidden_size=32 --set model.num_layers=1 --set model.num_heads=2
         --set model.max_seq_len=32 --set training.batch_size=2 --set training.max_steps=4
         --set training.warmup_steps=1 --set training.log_interval=1)
