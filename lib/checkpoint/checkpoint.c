@@ -13,6 +13,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/path.h"
 #include "formats/model-directory.h"
 #include "formats/tensor-file.h"
@@ -57,18 +58,38 @@ static int create_part(const char *directory, const struct dt_train_state *s,
     return rc;
 }
 
+/* 1 if the file exists, 0 if not. */
+static int probe_file(const char *directory, const char *name, struct dt_error *err)
+{
+    char *path = dt_path_join(directory, name);
+    int there = dt_file_probe(path, err);
+    free(path);
+    return there;
+}
+
+/* The file that holds a part: older checkpoints compressed the optimizer's state. */
+static int find_part(const char *directory, enum dt_snapshot_part part, const char **name,
+                     struct dt_error *err)
+{
+    *name = part_files[part];
+    if (part != DT_SNAPSHOT_MOMENTS)
+        return 0;
+    int there = probe_file(directory, OPTIMIZER_FILE, err);
+    int older = there == 0 ? probe_file(directory, OLDER_FILE, err) : 0;
+    if (older > 0)
+        *name = OLDER_FILE;
+    return there < 0 ? there : older < 0 ? older : 0;
+}
+
 static int open_part(struct dt_tensor_file *file, const char *directory,
                      const struct dt_train_state *s, enum dt_snapshot_part part, long dp_size,
                      bool writes, struct dt_error *err)
 {
     int count;
     struct dt_named_tensor *tensors = dt_snapshot_tensors(s, part, dp_size, &count);
-    char *path = dt_path_join(directory, part_files[part]);
-    int rc = !writes && part == DT_SNAPSHOT_MOMENTS ? dt_file_probe(path, err) : 1;
-    if (rc == 0) {
-        free(path);
-        path = dt_path_join(directory, OLDER_FILE);
-    }
+    const char *name = part_files[part];
+    int rc = writes ? 0 : find_part(directory, part, &name, err);
+    char *path = dt_path_join(directory, name);
     rc = rc < 0 ? rc : dt_tensor_file_open(file, path, tensors, count, writes, err);
     free(path);
     free(tensors);
@@ -98,12 +119,30 @@ static int write_part(const char *directory, struct dt_snapshot *snapshot,
     return rc;
 }
 
+/* The square root of a second moment is taken: none may be negative. */
+static int check_moments(const struct dt_tensor_file *file, const struct dt_snapshot_piece *p,
+                         const float *values, struct dt_error *err)
+{
+    static const char suffix[] = ".second_moment";
+    const char *name = file->tensors[p->tensor].name;
+    size_t n = strlen(name), end = sizeof suffix - 1;
+    if (n < end || strcmp(name + n - end, suffix) != 0)
+        return 0;
+    for (int64_t i = 0; i < p->count; i++)
+        if (values[i] < 0)
+            return dt_fail(err, DT_EFORMAT,
+                           "%s: tensor '%s': element %lld is %g: second moments are not negative",
+                           file->path, name, (long long)(p->first + i), (double)values[i]);
+    return 0;
+}
+
 static int load_piece(const struct dt_tensor_file *file, struct dt_device *dev,
                       const struct dt_snapshot_piece *p, struct dt_error *err)
 {
     size_t bytes = (size_t)p->count * sizeof(float);
     float *host = dt_alloc(2, bytes), *there = host + p->count;
     int rc = dt_tensor_file_read(file, p->tensor, p->first, p->count, host, err);
+    rc = rc < 0 ? rc : check_moments(file, p, host, err);
     if (rc == 0 && p->adds)
         dev->ops->download(dev, there, p->device, bytes);
     for (int64_t i = 0; i < p->count && p->adds; i++)
@@ -120,10 +159,7 @@ static int probe_part(const char *directory, enum dt_snapshot_part part, struct 
 {
     if (part != DT_SNAPSHOT_OUTER && part != DT_SNAPSHOT_ERROR_FEEDBACK)
         return 1;
-    char *path = dt_path_join(directory, part_files[part]);
-    int there = dt_file_probe(path, err);
-    free(path);
-    return there;
+    return probe_file(directory, part_files[part], err);
 }
 
 /* What this rank keeps of a part. */
@@ -409,13 +445,46 @@ int dt_checkpoint_complete(const char *run, const char *directory,
     return publish(run, directory, &snapshot->state, err);
 }
 
-/* What one rank checks for all. */
-static int check(const char *directory, const struct dt_run_identity *identity,
-                 struct dt_error *err)
+/* The manifest lists every file that is about to be read, and each has its size and hash. */
+static int check_files(const char *directory, const struct dt_train_state *s, struct dt_error *err)
+{
+    const char *files[MOST_FILES] = {DT_CONFIG_FILE, STATE_FILE, SETTINGS_FILE};
+    int count = 3;
+    for (int i = 0; i < DT_SNAPSHOT_PARTS; i++) {
+        enum dt_snapshot_part part = (enum dt_snapshot_part)i;
+        int there = dt_snapshot_has(s, part) ? probe_part(directory, part, err) : 0;
+        DT_TRY(there);
+        if (there > 0)
+            DT_TRY(find_part(directory, part, &files[count++], err));
+    }
+    DT_TRY(dt_directory_manifest_require(directory, DT_MANIFEST_FILE, files, err));
+    return dt_directory_manifest_verify(directory, DT_MANIFEST_FILE, err);
+}
+
+/* state.json belongs to these weights. */
+static int check_hash(const char *directory, const struct dt_train_state *s, struct dt_error *err)
+{
+    uint64_t hash, expected;
+    char hex[2][DT_HASH_HEX], *path = dt_path_join(directory, STATE_FILE);
+    int rc = dt_progress_state_hash(path, &expected, err);
+    rc = rc < 0 ? rc : hash_parameters(directory, s, &hash, err);
+    if (rc == 0 && hash != expected)
+        rc = dt_fail(err, DT_EFORMAT,
+                     "%s: 'parameters' is %s, but the hash of the tensors in " DT_WEIGHTS_FILE
+                     " is %s: the files are of different checkpoints",
+                     path, dt_hash_hex(expected, hex[0]), dt_hash_hex(hash, hex[1]));
+    free(path);
+    return rc;
+}
+
+/* Rank 0 checks for all. */
+static int check(const char *directory, const struct dt_train_state *s,
+                 const struct dt_run_identity *identity, struct dt_error *err)
 {
     char *settings = dt_path_join(directory, SETTINGS_FILE);
-    int rc = dt_directory_manifest_verify(directory, DT_MANIFEST_FILE, err);
+    int rc = check_files(directory, s, err);
     rc = rc < 0 ? rc : check_settings(settings, identity->settings, err);
+    rc = rc < 0 ? rc : check_hash(directory, s, err);
     free(settings);
     return rc;
 }
@@ -426,7 +495,7 @@ int dt_checkpoint_load(const char *directory, struct dt_train_state *store,
 {
     struct dt_comm *comm = store->mesh->world;
     char *state_path = dt_path_join(directory, STATE_FILE);
-    int rc = dt_comm_rank(comm) == 0 ? check(directory, identity, err) : 0;
+    int rc = dt_comm_rank(comm) == 0 ? check(directory, store, identity, err) : 0;
     rc = dt_comm_agree(comm, rc, err);
     if (rc == 0) {
         rc = dt_progress_state_read(state, identity->data, state_path, err);

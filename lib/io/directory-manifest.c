@@ -100,3 +100,19 @@ int dt_directory_manifest_verify(const char *directory, const char *name, struct
     free(path);
     return rc;
 }
+
+int dt_directory_manifest_require(const char *directory, const char *name, const char *const *files,
+                                  struct dt_error *err)
+{
+    struct json_object *manifest, *list;
+    char *path = dt_path_join(directory, name);
+    int rc = dt_json_read(path, &manifest, err);
+    rc = rc < 0 ? rc : dt_json_get(manifest, "files", json_type_object, path, &list, err);
+    for (; rc == 0 && *files; files++)
+        if (!json_object_object_get_ex(list, *files, NULL))
+            rc =
+                dt_fail(err, DT_EFORMAT, "%s: does not list '%s', which is required", path, *files);
+    json_object_put(manifest);
+    free(path);
+    return rc;
+}

@@ -17,5 +17,8 @@ int dt_directory_manifest_write(const char *directory, const char *name, const c
  * absent, outside of the directory, of another size, or of another hash. */
 int dt_directory_manifest_verify(const char *directory, const char *name,
                                  struct dt_error *err) DT_MUST_CHECK;
+/* DT_EFORMAT names the first of the files (ended by NULL) that DIRECTORY/name does not list. */
+int dt_directory_manifest_require(const char *directory, const char *name, const char *const *files,
+                                  struct dt_error *err) DT_MUST_CHECK;
 
 #endif

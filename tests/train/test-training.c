@@ -227,6 +227,94 @@ static void a_damaged_checkpoint_is_refused(void **state)
     dt_device_close(dev);
 }
 
+/* The run cannot be resumed, for a reason that names these. */
+static void refuses(const char *run, const char *file, const char *reason)
+{
+    struct dt_settings s = small_settings();
+    struct dt_device *dev;
+    struct dt_training *t;
+    assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
+    assert_true(open_run(&t, dev, &s, run, "auto") < 0);
+    if (strstr(err.text, file) == NULL || strstr(err.text, reason) == NULL)
+        fail_msg("%s", err.text);
+    dt_device_close(dev);
+}
+
+/* Writes the manifest of a run's newest checkpoint again, without the file left_out. */
+static void list_files(const char *run, const char *left_out)
+{
+    static const char *const all[] = {"config.json", "model.safetensors", "trainer/state.json",
+                                      "trainer/optimizer.safetensors", "trainer/config.yaml"};
+    const char *files[6] = {NULL};
+    char *directory = dt_asprintf("%s/%s/latest", scratch, run);
+    for (int i = 0, count = 0; i < 5; i++)
+        if (strcmp(all[i], left_out) != 0)
+            files[count++] = all[i];
+    assert_int_equal(dt_directory_manifest_write(directory, DT_MANIFEST_FILE, files, &err), 0);
+    free(directory);
+}
+
+static void a_manifest_must_list_every_file_that_a_resume_reads(void **state)
+{
+    (void)state;
+    static const char *const required[] = {"config.json", "model.safetensors", "trainer/state.json",
+                                           "trainer/optimizer.safetensors", "trainer/config.yaml"};
+    train("cpu", 2, "unlisted", "auto", 99, NULL, NULL);
+    for (int i = 0; i < 5; i++) {
+        char *reason = dt_asprintf("does not list '%s'", required[i]);
+        list_files("unlisted", required[i]);
+        refuses("unlisted", "trainer/manifest.json", reason);
+        free(reason);
+    }
+    char *manifest = dt_path_join(scratch, "unlisted/latest/trainer/manifest.json");
+    assert_int_equal(dt_file_write(manifest, "{\"files\":{}}", 12, &err), 0);
+    refuses("unlisted", "trainer/manifest.json", "does not list 'config.json'");
+    list_files("unlisted", "");
+    train("cpu", 2, "unlisted", "auto", 99, NULL, NULL);
+    free(manifest);
+}
+
+/* Reads a file of a run's newest checkpoint; its bytes are the caller's. */
+static void read_part(const char *run, const char *file, char **path, char **bytes, size_t *size)
+{
+    *path = dt_asprintf("%s/%s/latest/%s", scratch, run, file);
+    assert_int_equal(dt_file_read(*path, 1 << 24, bytes, size, &err), 0);
+}
+
+static void a_state_of_other_parameters_is_refused(void **state)
+{
+    (void)state;
+    char *path, *text;
+    size_t size;
+    train("cpu", 2, "mixed", "auto", 99, NULL, NULL);
+    read_part("mixed", "trainer/state.json", &path, &text, &size);
+    char *digit = strstr(text, "\"parameters\"") + strlen("\"parameters\"");
+    digit += strcspn(digit, "0123456789abcdef");
+    *digit = *digit == '0' ? '1' : '0';
+    assert_int_equal(dt_file_write(path, text, size, &err), 0);
+    list_files("mixed", "");
+    refuses("mixed", "trainer/state.json", "'parameters' is");
+    free(text);
+    free(path);
+}
+
+static void a_negative_second_moment_is_refused(void **state)
+{
+    (void)state;
+    const float negative = -1;
+    char *path, *bytes;
+    size_t size;
+    train("cpu", 2, "negative", "auto", 99, NULL, NULL);
+    read_part("negative", "trainer/optimizer.safetensors", &path, &bytes, &size);
+    memcpy(bytes + size - 3 * sizeof negative, &negative, sizeof negative);
+    assert_int_equal(dt_file_write(path, bytes, size, &err), 0);
+    list_files("negative", "");
+    refuses("negative", "trainer/optimizer.safetensors",
+            "tensor 'transformer.ln_f.bias.second_moment': element 13 is -1");
+    free(bytes);
+    free(path);
+}
+
 static void a_link_to_a_lost_checkpoint_is_no_new_run(void **state)
 {
     (void)state;
@@ -654,6 +742,9 @@ int main(void)
         cmocka_unit_test(a_finished_run_does_nothing_more),
         cmocka_unit_test(a_run_refuses_other_settings_and_other_data),
         cmocka_unit_test(a_damaged_checkpoint_is_refused),
+        cmocka_unit_test(a_manifest_must_list_every_file_that_a_resume_reads),
+        cmocka_unit_test(a_state_of_other_parameters_is_refused),
+        cmocka_unit_test(a_negative_second_moment_is_refused),
         cmocka_unit_test(a_link_to_a_lost_checkpoint_is_no_new_run),
         cmocka_unit_test(a_checkpoint_of_the_same_step_is_replaced),
         cmocka_unit_test(accumulation_equals_one_larger_batch),
