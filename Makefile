@@ -29,7 +29,7 @@ say = @$(if $V,,echo '  $1  $@' &&)
 
 # Tables leave out the fields that are 0: that is C's meaning, and no oversight.
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
-            -Wmissing-prototypes -Wvla -Wundef -Wno-missing-field-initializers
+            -Wmissing-prototypes -Wvla -Wundef -Wno-missing-field-initializers -Werror=switch
 # No contraction: results must agree between machines that have FMA and compilers that use it.
 DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ffp-contract=off $(WARNINGS)
 LIBS      := -lzstd -lz -lutf8proc -ljson-c -lyaml -lxxhash -lm -ldl -lpthread

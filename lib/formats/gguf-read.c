@@ -315,50 +315,67 @@ static const struct entry *find_entry(const struct contents *f, const char *name
     return NULL;
 }
 
-/* Rotary positions other than those of Llama 1 and 2 would silently be computed as these. */
-static int check_rope(const struct cursor *c, const struct contents *f,
+/* Other kinds of RoPE than Llama 1's and 2's would silently be computed as these. */
+static int check_rope(const struct cursor *c, const struct contents *f, const char *architecture,
                       const struct dt_model_config *config)
 {
-    const struct value *scaling = find_value(f, "llama.rope.scaling.type");
-    long size = config->hidden_size / config->num_heads, turned = size;
+    char key[96];
+    snprintf(key, sizeof key, "%s.rope.scaling.type", architecture);
+    const struct value *scaling = find_value(f, key);
+    long size = config->hidden_size / config->num_heads, rotated = size;
     if (scaling && !is_text(scaling->text, "none"))
-        return dt_fail(c->err, DT_EFORMAT, "%s: llama.rope.scaling.type is not known", c->path);
-    DT_TRY(get_size(c, f, "llama", "rope.dimension_count", false, &turned));
-    if (turned != size)
-        return dt_fail(c->err, DT_EFORMAT, "%s: llama.rope.dimension_count is %ld, not %ld",
-                       c->path, turned, size);
+        return dt_fail(c->err, DT_EFORMAT, "%s: %s is not known", c->path, key);
+    DT_TRY(get_size(c, f, architecture, "rope.dimension_count", false, &rotated));
+    if (rotated != size)
+        return dt_fail(c->err, DT_EFORMAT, "%s: %s.rope.dimension_count is %ld, not %ld", c->path,
+                       architecture, rotated, size);
     return 0;
+}
+
+/* The family of the file's architecture. */
+static int get_family(const struct cursor *c, const struct contents *f,
+                      struct dt_model_config *config)
+{
+    const struct value *v = find_value(f, "general.architecture");
+    struct dt_buffer known = DT_BUFFER_EMPTY;
+    for (config->family = 0; config->family < DT_FAMILY_COUNT; config->family++) {
+        const struct dt_family_gguf *gguf = dt_family_of(config)->gguf;
+        if (gguf && v && is_text(v->text, gguf->architecture)) {
+            dt_buffer_release(&known);
+            return 0;
+        }
+        if (gguf)
+            dt_buffer_printf(&known, "%s%s", known.size > 0 ? " or " : "", gguf->architecture);
+    }
+    int rc = dt_fail(c->err, DT_EFORMAT, "%s: is not of the architecture %s", c->path, known.data);
+    dt_buffer_release(&known);
+    return rc;
 }
 
 static int get_config(const struct cursor *c, const struct contents *f,
                       struct dt_model_config *config)
 {
-    const struct value *v = find_value(f, "general.architecture");
     const struct entry *tokens = find_entry(f, "token_embd.weight");
-    if (v == NULL || (!is_text(v->text, "gpt2") && !is_text(v->text, "llama")))
-        return dt_fail(c->err, DT_EFORMAT, "%s: is not of the architecture gpt2 or llama", c->path);
+    *config = (struct dt_model_config){.rope_theta = DT_ROPE_THETA};
+    DT_TRY(get_family(c, f, config));
     if (tokens == NULL || tokens->rank != 2 || tokens->shape[1] > INT32_MAX)
         return dt_fail(c->err, DT_EFORMAT, "%s: has no matrix token_embd.weight", c->path);
-    bool gpt2 = is_text(v->text, "gpt2");
-    const char *family = gpt2 ? "gpt2" : "llama";
-    *config = (struct dt_model_config){.family = gpt2 ? DT_FAMILY_GPT2 : DT_FAMILY_LLAMA,
-                                       .vocab_size = (long)tokens->shape[1],
-                                       .layer_norm_epsilon = gpt2 ? 1e-5 : 1e-6,
-                                       .rope_theta = DT_ROPE_THETA,
-                                       .tie_word_embeddings = !find_entry(f, "output.weight")};
-    DT_TRY(get_size(c, f, family, "context_length", true, &config->max_seq_len));
-    DT_TRY(get_size(c, f, family, "embedding_length", true, &config->hidden_size));
-    DT_TRY(get_size(c, f, family, "block_count", true, &config->num_layers));
-    DT_TRY(get_size(c, f, family, "feed_forward_length", true, &config->intermediate_size));
-    DT_TRY(get_size(c, f, family, "attention.head_count", true, &config->num_heads));
-    DT_TRY(get_size(c, f, family, "attention.head_count_kv", false, &config->num_kv_heads));
-    DT_TRY(get_real(c, f, family, "rope.freq_base", &config->rope_theta));
-    DT_TRY(get_real(c, f, family,
-                    gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
-                    &config->layer_norm_epsilon));
+    const struct dt_family_descriptor *family = dt_family_of(config);
+    const char *architecture = family->gguf->architecture;
+    config->vocab_size = (long)tokens->shape[1];
+    config->layer_norm_epsilon = family->json->epsilon;
+    config->tie_word_embeddings = !find_entry(f, "output.weight");
+    DT_TRY(get_size(c, f, architecture, "context_length", true, &config->max_seq_len));
+    DT_TRY(get_size(c, f, architecture, "embedding_length", true, &config->hidden_size));
+    DT_TRY(get_size(c, f, architecture, "block_count", true, &config->num_layers));
+    DT_TRY(get_size(c, f, architecture, "feed_forward_length", true, &config->intermediate_size));
+    DT_TRY(get_size(c, f, architecture, "attention.head_count", true, &config->num_heads));
+    DT_TRY(get_size(c, f, architecture, "attention.head_count_kv", false, &config->num_kv_heads));
+    DT_TRY(get_real(c, f, architecture, "rope.freq_base", &config->rope_theta));
+    DT_TRY(get_real(c, f, architecture, family->gguf->epsilon_key, &config->layer_norm_epsilon));
     if (dt_model_config_check(config, "model", c->err) < 0)
         return dt_fail_context(c->err, "%s", c->path);
-    return gpt2 ? 0 : check_rope(c, f, config);
+    return dt_model_is_rotary(config) ? check_rope(c, f, architecture, config) : 0;
 }
 
 static void widen(struct dt_device *dev, enum dt_dtype type, float *to, const char *from, int64_t n)

@@ -63,10 +63,10 @@ static void begin_array(struct values *v, const char *key, enum dt_gguf_value ty
 static void add_shape(struct values *v, const struct dt_model_config *c, enum dt_gguf_type type)
 {
     static const int file_types[] = {0, 1, 32, 7};
-    const char *family = dt_family_names[c->family];
+    const struct dt_family_gguf *gguf = dt_family_of(c)->gguf;
     char key[80];
-#define KEY(name) (snprintf(key, sizeof key, "%s.%s", family, name), key)
-    add_string(v, "general.architecture", family);
+#define KEY(name) (snprintf(key, sizeof key, "%s.%s", gguf->architecture, name), key)
+    add_string(v, "general.architecture", gguf->architecture);
     add_u32(v, "general.file_type", file_types[type]);
     add_u32(v, KEY("context_length"), c->max_seq_len);
     add_u32(v, KEY("embedding_length"), c->hidden_size);
@@ -74,14 +74,13 @@ static void add_shape(struct values *v, const struct dt_model_config *c, enum dt
     add_u32(v, KEY("feed_forward_length"), c->intermediate_size);
     add_u32(v, KEY("attention.head_count"), c->num_heads);
     add_u32(v, KEY("vocab_size"), c->vocab_size);
-    if (c->family == DT_FAMILY_GPT2) {
-        add_f32(v, KEY("attention.layer_norm_epsilon"), c->layer_norm_epsilon);
-        return;
+    if (dt_family_of(c)->kv_heads == DT_KV_HEADS_GROUPED)
+        add_u32(v, KEY("attention.head_count_kv"), c->num_kv_heads);
+    add_f32(v, KEY(gguf->epsilon_key), c->layer_norm_epsilon);
+    if (dt_model_is_rotary(c)) {
+        add_u32(v, KEY("rope.dimension_count"), c->hidden_size / c->num_heads);
+        add_f32(v, KEY("rope.freq_base"), c->rope_theta);
     }
-    add_u32(v, KEY("attention.head_count_kv"), c->num_kv_heads);
-    add_f32(v, KEY("attention.layer_norm_rms_epsilon"), c->layer_norm_epsilon);
-    add_u32(v, KEY("rope.dimension_count"), c->hidden_size / c->num_heads);
-    add_f32(v, KEY("rope.freq_base"), c->rope_theta);
 #undef KEY
 }
 
@@ -370,8 +369,7 @@ int dt_gguf_write(const struct dt_model *m, const char *name, enum dt_gguf_type 
 {
     struct dt_buffer header = DT_BUFFER_EMPTY;
     struct dt_output out;
-    if ((m->config.family != DT_FAMILY_GPT2 && m->config.family != DT_FAMILY_LLAMA) ||
-        m->config.qk_norm)
+    if (dt_family_of(&m->config)->gguf == NULL || m->config.qk_norm)
         return dt_fail(err, DT_EINVALID, "only gpt2 and llama are written as GGUF");
     int rc = make_header(&header, m, name, type, tokenizer, eot, err);
     if (rc == 0 && (rc = dt_output_open(&out, path, err)) == 0) {

@@ -56,7 +56,8 @@ bool dt_gguf_turns(const struct dt_param *p)
 
 int64_t dt_gguf_permuted_heads(const struct dt_model_config *c, const struct dt_param *p)
 {
-    if (c->family != DT_FAMILY_LLAMA)
+    const struct dt_family_gguf *gguf = dt_family_of(c)->gguf;
+    if (gguf == NULL || !gguf->permuted)
         return 0;
     return p->role == DT_ROLE_Q_WEIGHT   ? c->num_heads
            : p->role == DT_ROLE_K_WEIGHT ? c->num_kv_heads

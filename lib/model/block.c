@@ -3,23 +3,17 @@
 
 #include "base/rng.h"
 #include "model/context-parallel.h"
-#include "model/families.h"
 #include "model/layer.h"
 #include "model/tensor-parallel.h"
 
 static bool is_gated(const struct dt_model *m)
 {
-    return m->table.has[DT_ROLE_GATE_WEIGHT];
+    return dt_family_of(&m->config)->mlp == DT_MLP_SWIGLU;
 }
 
 static bool is_post_norm(const struct dt_model *m)
 {
-    return dt_architecture_of(&m->config)->post_norm;
-}
-
-static enum dt_activation activation_of(const struct dt_model *m)
-{
-    return dt_architecture_of(&m->config)->activation;
+    return dt_family_of(&m->config)->norm_placement == DT_NORM_PLACEMENT_POST;
 }
 
 /* What a call of dt_block_layout lays out. */
@@ -237,8 +231,9 @@ static void mlp_inner(const struct dt_model *m, int layer, struct dt_block *b)
                                 NULL);
         m->device->ops->swiglu_forward(m->device, &b->active, &b->gate, &b->up);
     } else {
-        dt_layer_linear_forward(m, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, &b->active, &b->norm2,
-                                &(struct dt_matmul){.activation = activation_of(m), .aux = &b->up});
+        dt_layer_linear_forward(
+            m, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, &b->active, &b->norm2,
+            &(struct dt_matmul){.activation = dt_layer_activation(m), .aux = &b->up});
     }
 }
 
@@ -251,7 +246,8 @@ static void mlp_backward(const struct dt_model *m, const struct dt_flat *gradien
     if (!is_gated(m)) {
         dt_layer_linear_backward(
             m, gradients, layer, DT_ROLE_DOWN_WEIGHT, DT_ROLE_DOWN_BIAS, inner, dout, &b->active,
-            &(struct dt_matmul){.activation = activation_of(m), .derivative = true, .aux = &b->up});
+            &(struct dt_matmul){
+                .activation = dt_layer_activation(m), .derivative = true, .aux = &b->up});
         dt_layer_linear_backward(m, gradients, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, dnorm,
                                  inner, &b->norm2, how);
         return;
@@ -339,7 +335,7 @@ struct dt_tensor dt_block_stream(const struct dt_model *m, const struct dt_block
                : dt_tensor_rows(&b->middle, 0, dt_range_count(dt_tensor_parallel_rows(m, rows)));
 }
 
-static bool drops_embedding(const struct dt_model *m, int layer)
+bool dt_block_drops_embedding(const struct dt_model *m, int layer)
 {
     return is_post_norm(m) && layer == 0;
 }
@@ -352,7 +348,7 @@ static void enter(const struct dt_model *m, int layer, struct dt_block *b,
     struct dt_tensor norm = dt_stream_rows(m, &b->norm1);
     dt_layer_norm_forward(m, layer, DT_ROLE_NORM1_WEIGHT, DT_ROLE_NORM1_BIAS, &norm, &b->stats1,
                           &b->input, x, add);
-    if (drops_embedding(m, layer))
+    if (dt_block_drops_embedding(m, layer))
         dt_block_dropout(m, -1, DT_DROPOUT_SITE_EMBEDDING, &norm, pass);
     dt_tensor_parallel_gather_hidden(m, &b->norm1);
 }
@@ -419,7 +415,7 @@ static void forward_again(const struct dt_model *m, int layer, struct dt_block *
     if (is_gated(m))
         ops->swiglu_forward(m->device, &b->active, &b->gate, &b->up);
     else
-        ops->activation_forward(m->device, &b->active, &b->up, activation_of(m));
+        ops->activation_forward(m->device, &b->active, &b->up, dt_layer_activation(m));
 }
 
 /* The gradient of what the block added at that place, all of its rows: the stream's, through
@@ -538,7 +534,7 @@ void dt_block_backward(const struct dt_model *m, int layer, struct dt_block *buf
     through_norm(m, gradients, layer, DT_ROLE_NORM2_WEIGHT, DT_ROLE_NORM2_BIAS, middle, other,
                  &b.middle, &b.stats2);
     attention_backward(m, layer, &b, &s.width, middle, other, &s, gradients, pass);
-    if (drops_embedding(m, layer))
+    if (dt_block_drops_embedding(m, layer))
         dt_block_dropout(m, -1, DT_DROPOUT_SITE_EMBEDDING, &s.width, pass);
     through_norm(m, gradients, layer, DT_ROLE_NORM1_WEIGHT, DT_ROLE_NORM1_BIAS, stream, &s.width,
                  &b.input, &b.stats1);

@@ -103,6 +103,8 @@ enum dt_dropout_site {
     DT_DROPOUT_SITE_PROJECTION,
     DT_DROPOUT_SITE_MLP
 };
+/* Whether the block applies the dropout of the embeddings, after its norm of them. */
+bool dt_block_drops_embedding(const struct dt_model *model, int layer);
 void dt_block_dropout(const struct dt_model *model, int layer, enum dt_dropout_site place,
                       struct dt_tensor *x, const struct dt_block_pass *pass);
 

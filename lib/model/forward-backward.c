@@ -8,7 +8,6 @@
 #include "base/buffer.h"
 #include "model/block.h"
 #include "model/context-parallel.h"
-#include "model/families.h"
 #include "model/head.h"
 #include "model/layer.h"
 #include "model/tensor-parallel.h"
@@ -281,7 +280,7 @@ static void embed(struct dt_workspace *w)
     }
     if (m->part.tp_size > 1)
         dt_tensor_parallel_reduce_hidden(m, &x);
-    if (!dt_architecture_of(&m->config)->post_norm)
+    if (!dt_block_drops_embedding(m, 0))
         dt_block_dropout(m, -1, DT_DROPOUT_SITE_EMBEDDING, &own, &w->pass);
 }
 
@@ -290,7 +289,7 @@ static struct dt_tensor all_rows(struct dt_workspace *w, struct dt_tensor *own)
 {
     const struct dt_model *m = w->model;
     struct dt_tensor rows = rows_of(w, &w->common.dnorm), place = stream_of(w, &w->common.dnorm);
-    if (!dt_architecture_of(&m->config)->post_norm)
+    if (!dt_block_drops_embedding(m, 0))
         dt_block_dropout(m, -1, DT_DROPOUT_SITE_EMBEDDING, own, &w->pass);
     if (!m->part.sequence)
         return *own;

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "model/families.h"
 #include "model/layer.h"
 #include "model/tensor-parallel.h"
 
@@ -114,7 +113,7 @@ static void forward(struct dt_head_work *w, const struct dt_model *m, const stru
     struct dt_tensor weight = dt_head_weight(m),
                      bias = dt_model_weight(m, DT_ROLE_HEAD_BIAS, layer);
     if (has_dense(m)) {
-        enum dt_activation activation = dt_architecture_of(&m->config)->activation;
+        enum dt_activation activation = dt_layer_activation(m);
         dt_layer_linear_forward(m, layer, DT_ROLE_HEAD_DENSE_WEIGHT, DT_ROLE_HEAD_DENSE_BIAS,
                                 &w->active, x,
                                 &(struct dt_matmul){.activation = activation, .aux = &w->dense});
@@ -170,8 +169,7 @@ static void backward(struct dt_head_work *w, const struct dt_model *m, const str
     ops->zero(m->device, &w->dactive);
     dt_layer_norm_backward(m, gradients, layer, DT_ROLE_HEAD_NORM_WEIGHT, DT_ROLE_HEAD_NORM_BIAS,
                            &w->dactive, &w->dnormed, &w->active, &w->stats);
-    ops->activation_backward(m->device, &w->dactive, &w->dense,
-                             dt_architecture_of(&m->config)->activation);
+    ops->activation_backward(m->device, &w->dactive, &w->dense, dt_layer_activation(m));
     dt_layer_linear_backward(m, gradients, layer, DT_ROLE_HEAD_DENSE_WEIGHT,
                              DT_ROLE_HEAD_DENSE_BIAS, dx, &w->dactive, x, NULL);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/layer.h"
 
+#include <stdlib.h>
+
 #include "model/tensor-parallel.h"
 
 static const struct dt_matmul plain = {.activation = DT_ACTIVATION_NONE};
@@ -42,10 +44,23 @@ void dt_layer_linear_backward(const struct dt_model *m, const struct dt_flat *gr
     ops->matmul(m->device, dx, dy, &w, &product);
 }
 
-/* Norms without a bias are RMSNorm, which keeps no mean either. */
+enum dt_activation dt_layer_activation(const struct dt_model *m)
+{
+    switch (dt_family_of(&m->config)->mlp) {
+    case DT_MLP_GELU_TANH:
+        return DT_ACTIVATION_GELU_TANH;
+    case DT_MLP_GELU_ERF:
+        return DT_ACTIVATION_GELU_ERF;
+    case DT_MLP_SWIGLU:
+        return DT_ACTIVATION_NONE;
+    }
+    abort();
+}
+
+/* RMSNorm has no bias, and keeps no mean for backward. */
 static bool is_rms(const struct dt_model *m)
 {
-    return !m->table.has[DT_ROLE_FINAL_NORM_BIAS];
+    return dt_family_of(&m->config)->norm == DT_NORM_RMS;
 }
 
 int64_t dt_layer_norm_statistics(const struct dt_model *m)

@@ -19,6 +19,9 @@ void dt_layer_linear_backward(const struct dt_model *model, const struct dt_flat
                               struct dt_tensor *dx, const struct dt_tensor *dy,
                               const struct dt_tensor *x, const struct dt_matmul *how);
 
+/* The activation of the MLP without gate, and of a head transform; NONE with a gate. */
+enum dt_activation dt_layer_activation(const struct dt_model *model);
+
 /* Columns of a norm's statistics, which forward leaves for backward. */
 int64_t dt_layer_norm_statistics(const struct dt_model *model);
 /* sum = x + add (add NULL: x); y = its norm. */

@@ -9,7 +9,7 @@
 
 static bool has_turns(const struct dt_model *m)
 {
-    return !m->table.has[DT_ROLE_POSITION_EMBEDDING];
+    return dt_model_is_rotary(&m->config);
 }
 
 static void lay_out_room(struct dt_model *m)

@@ -10,34 +10,8 @@
 #include "base/buffer.h"
 #include "base/pool.h"
 #include "base/rng.h"
-#include "model/families.h"
 
 #define ALIGNMENT 16 /* elements: a cache line */
-
-static int64_t size_of(enum dt_dimension d, const struct dt_model_config *c)
-{
-    switch (d) {
-    case DT_DIMENSION_ONE:
-        return 1;
-    case DT_DIMENSION_VOCABULARY:
-        return c->vocab_size;
-    case DT_DIMENSION_POSITIONS:
-        return c->max_seq_len;
-    case DT_DIMENSION_TYPES:
-        return 2;
-    case DT_DIMENSION_WIDTH:
-        return c->hidden_size;
-    case DT_DIMENSION_WIDTH3:
-        return 3 * c->hidden_size;
-    case DT_DIMENSION_KEYS:
-        return dt_model_kv_width(c);
-    case DT_DIMENSION_HEAD:
-        return c->hidden_size / c->num_heads;
-    case DT_DIMENSION_INNER:
-        return c->intermediate_size;
-    }
-    abort();
-}
 
 static const enum dt_cut cuts[DT_ROLE_COUNT] = {
     [DT_ROLE_TOKEN_EMBEDDING] = DT_CUT_INPUTS, [DT_ROLE_QKV_WEIGHT] = DT_CUT_OUTPUTS,
@@ -181,8 +155,8 @@ static void add(struct making *m, const struct dt_tensor_spec *s, int layer, int
                                        : dt_table_layer_bucket(layer),
                          .number = m->number++,
                          .rank = s->columns == DT_DIMENSION_ONE ? 1 : 2,
-                         .shape = {size_of(s->rows, c), size_of(s->columns, c)},
-                         .full = {size_of(s->rows, c), size_of(s->columns, c)},
+                         .shape = {dt_dimension_size(s->rows, c), dt_dimension_size(s->columns, c)},
+                         .full = {dt_dimension_size(s->rows, c), dt_dimension_size(s->columns, c)},
                          .transposed = s->kind & DT_TENSOR_TRANSPOSED,
                          .decay = s->columns != DT_DIMENSION_ONE,
                          .init = init_of(s),
@@ -203,11 +177,11 @@ static bool is_left_out(enum dt_role role, const struct dt_model_config *c)
     return (norm && !c->qk_norm) || (role == DT_ROLE_HEAD_WEIGHT && c->tie_word_embeddings);
 }
 
-static void add_place(struct making *m, enum dt_tensor_site place, int layer, int block)
+static void add_site(struct making *m, enum dt_tensor_site site, int layer, int block)
 {
-    const struct dt_tensor_spec *s = dt_architecture_of(m->config)->tensors;
-    for (; s->place != DT_TENSOR_SITE_END; s++)
-        if (s->place == place && !is_left_out(s->role, m->config))
+    const struct dt_tensor_spec *s = dt_family_of(m->config)->tensors;
+    for (; s->site != DT_TENSOR_SITE_END; s++)
+        if (s->site == site && !is_left_out(s->role, m->config))
             add(m, s, layer, block);
 }
 
@@ -247,12 +221,12 @@ void dt_table_init(struct dt_table *t, const struct dt_model_config *c,
     t->partials = dt_alloc((size_t)t->bucket_count, sizeof *t->partials);
     for (int i = 0; i < roles; i++)
         t->index[i] = -1;
-    add_place(&m, DT_TENSOR_SITE_BEFORE, -1, 0);
+    add_site(&m, DT_TENSOR_SITE_BEFORE, -1, 0);
     for (int layer = 0; layer < layers; layer++) {
-        add_place(&m, layer == 0 ? DT_TENSOR_SITE_FIRST : DT_TENSOR_SITE_BETWEEN, layer, layer - 1);
-        add_place(&m, DT_TENSOR_SITE_BLOCK, layer, layer);
+        add_site(&m, layer == 0 ? DT_TENSOR_SITE_FIRST : DT_TENSOR_SITE_BETWEEN, layer, layer - 1);
+        add_site(&m, DT_TENSOR_SITE_BLOCK, layer, layer);
     }
-    add_place(&m, DT_TENSOR_SITE_AFTER, layers, layers - 1);
+    add_site(&m, DT_TENSOR_SITE_AFTER, layers, layers - 1);
     t->gradient_elements = t->elements;
     if (c->tie_word_embeddings && m.part->tied_apart && dt_model_part_holds(m.part, layers, layers))
         add_head_apart(&m);

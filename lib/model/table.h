@@ -22,52 +22,11 @@
 #include "device/device.h"
 #include "model/model-part.h"
 #include "model/tensor-partition.h"
+#include "settings/families.h"
 #include "settings/model-config.h"
 
 /* How a tensor is cut into slices: a linear map along its outputs or its inputs. */
 enum dt_cut { DT_CUT_NONE, DT_CUT_OUTPUTS, DT_CUT_INPUTS };
-
-/* What a tensor is to the forward pass. Shapes in elements, row-major; matrices
- * are given as input x output, and those that are transposed lie the other way.
- * The roles that a model lacks say how it computes: without position embedding
- * positions are rotary, norms without bias are RMSNorm, an MLP with a gate is
- * SwiGLU, and without a head's weight the token embedding is it. */
-enum dt_role {
-    DT_ROLE_TOKEN_EMBEDDING,    /* V x C */
-    DT_ROLE_POSITION_EMBEDDING, /* max_seq_len x C */
-    DT_ROLE_TYPE_EMBEDDING,     /* 2 x C: of segments; row 0 is added to every token */
-    DT_ROLE_NORM1_WEIGHT,       /* C; before attention */
-    DT_ROLE_NORM1_BIAS,
-    DT_ROLE_QKV_WEIGHT, /* C x 3C: queries, keys and values in one, or in three: */
-    DT_ROLE_QKV_BIAS,
-    DT_ROLE_Q_WEIGHT, /* C x C */
-    DT_ROLE_Q_BIAS,
-    DT_ROLE_K_WEIGHT, /* C x dt_model_kv_width */
-    DT_ROLE_K_BIAS,
-    DT_ROLE_V_WEIGHT, /* C x dt_model_kv_width */
-    DT_ROLE_V_BIAS,
-    DT_ROLE_Q_NORM_WEIGHT, /* C/H; of each head of queries, before they turn */
-    DT_ROLE_K_NORM_WEIGHT,
-    DT_ROLE_PROJECTION_WEIGHT, /* C x C */
-    DT_ROLE_PROJECTION_BIAS,
-    DT_ROLE_NORM2_WEIGHT, /* C; before the MLP */
-    DT_ROLE_NORM2_BIAS,
-    DT_ROLE_GATE_WEIGHT, /* C x intermediate */
-    DT_ROLE_UP_WEIGHT,   /* C x intermediate */
-    DT_ROLE_UP_BIAS,
-    DT_ROLE_DOWN_WEIGHT, /* intermediate x C */
-    DT_ROLE_DOWN_BIAS,
-    DT_ROLE_FINAL_NORM_WEIGHT, /* C */
-    DT_ROLE_FINAL_NORM_BIAS,
-    DT_ROLE_HEAD_DENSE_WEIGHT, /* C x C: a layer with activation and norm before the logits */
-    DT_ROLE_HEAD_DENSE_BIAS,
-    DT_ROLE_HEAD_NORM_WEIGHT, /* C */
-    DT_ROLE_HEAD_NORM_BIAS,
-    DT_ROLE_HEAD_WEIGHT, /* V x C */
-    DT_ROLE_HEAD_BIAS,   /* V */
-    DT_ROLE_COUNT,
-    DT_ROLE_NONE = DT_ROLE_COUNT /* the bias of what never has one */
-};
 
 enum dt_init { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL, DT_INIT_WAVES };
 

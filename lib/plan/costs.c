@@ -61,7 +61,7 @@ struct block {
     double keys, length;        /* columns of keys on this device; T */
     double seen;                /* share of the keys that a query attends to */
     double others;              /* contexts whose keys come round */
-    bool gated, rotary;
+    bool gated, rotary, biased;
 };
 
 static struct block block_of(const struct dt_settings *s, const struct dt_plan_layout *l)
@@ -70,7 +70,7 @@ static struct block block_of(const struct dt_settings *s, const struct dt_plan_l
     const struct dt_tensor_partition partition =
         dt_tensor_partition_of(m, (int)l->tp_rank, (int)l->tp);
     double size = (double)(m->hidden_size / m->num_heads), rows = dt_layout_rows(l, s);
-    bool llama = m->family == DT_FAMILY_LLAMA;
+    const struct dt_family_descriptor *family = dt_family_of(m);
     return (struct block){
         .rows = rows,
         .own = s->distributed.sequence_parallel ? rows / (double)l->tp : rows,
@@ -81,8 +81,9 @@ static struct block block_of(const struct dt_settings *s, const struct dt_plan_l
         .length = (double)s->training.sequence_length,
         .seen = dt_model_is_masked(m) ? 1 : 0.5,
         .others = (double)(l->cp - 1),
-        .gated = llama,
-        .rotary = llama,
+        .gated = family->mlp == DT_MLP_SWIGLU,
+        .rotary = dt_model_is_rotary(m),
+        .biased = family->biases == DT_BIAS_ALL,
     };
 }
 
@@ -142,7 +143,7 @@ static double block_again(const struct rates *r, const struct block *b, enum dt_
 static double block_backward(const struct rates *r, const struct block *b,
                              enum dt_recompute recompute)
 {
-    double biases = b->gated ? 0 : passes(r, b->rows * (2 * b->width + b->heads + b->inner), 4);
+    double biases = b->biased ? passes(r, b->rows * (2 * b->width + b->heads + b->inner), 4) : 0;
     return block_again(r, b, recompute) + norms(r, b) + rotation(r, b) + biases +
            FLASH * attention(r, b) + ring(r, b, true) +
            (b->gated ? passes(r, 5 * b->rows * b->inner, 1) : passes(r, b->rows * b->inner, 0)) +

@@ -3,7 +3,6 @@
 
 #include <stddef.h>
 
-const char *const dt_family_names[] = {"gpt2", "llama", "bert", "distilbert", NULL};
 const char *const dt_dtype_names[] = {"fp32", "bf16", "fp16", NULL};
 const char *const dt_recompute_names[] = {"none", "selective", "full", NULL};
 const char *const dt_optimizer_kind_names[] = {"adamw", "sgd", "muon", NULL};

@@ -9,10 +9,6 @@
 
 #include <stdbool.h>
 
-/* model.name. config.json calls a Llama with qk_norm "qwen3". */
-enum dt_family { DT_FAMILY_GPT2, DT_FAMILY_LLAMA, DT_FAMILY_BERT, DT_FAMILY_DISTILBERT };
-extern const char *const dt_family_names[];
-
 /* training.precision, by enum dt_dtype (device/device.h). */
 extern const char *const dt_dtype_names[];
 

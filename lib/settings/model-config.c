@@ -21,16 +21,17 @@ static int check_rate(const char *subject, const char *name, double rate, struct
 
 void dt_model_config_derive(struct dt_model_config *c)
 {
+    const struct dt_family_descriptor *family = dt_family_of(c);
     if (c->num_kv_heads == 0)
         c->num_kv_heads = c->num_heads;
-    if (c->intermediate_size == 0 && c->family == DT_FAMILY_LLAMA)
+    if (c->intermediate_size == 0 && family->mlp == DT_MLP_SWIGLU)
         c->intermediate_size = (8 * c->hidden_size + 191) / 192 * 64;
     else if (c->intermediate_size == 0)
         c->intermediate_size = 4 * c->hidden_size;
     if (c->initializer_range == 0)
         c->initializer_range = 0.02;
     if (c->layer_norm_epsilon == 0)
-        c->layer_norm_epsilon = dt_model_is_masked(c) ? 1e-12 : 1e-5;
+        c->layer_norm_epsilon = family->epsilon;
 }
 
 static int check_heads(const struct dt_model_config *c, const char *subject, struct dt_error *err)
@@ -44,35 +45,41 @@ static int check_heads(const struct dt_model_config *c, const char *subject, str
     return 0;
 }
 
-/* GPT-2, BERT and DistilBERT. */
-static int check_plain(const struct dt_model_config *c, const char *subject, struct dt_error *err)
+/* Settings that the family does not support. */
+static int check_family(const struct dt_model_config *c, const char *subject, struct dt_error *err)
 {
-    const char *family = dt_family_names[c->family];
-    if (c->num_kv_heads != c->num_heads)
+    const struct dt_family_descriptor *family = dt_family_of(c);
+    const char *name = dt_family_names[c->family];
+    if (family->kv_heads == DT_KV_HEADS_EQUAL && c->num_kv_heads != c->num_heads)
         return dt_fail(err, DT_EINVALID, "%s.num_kv_heads must be num_heads with %s", subject,
-                       family);
-    if (!c->tie_word_embeddings)
+                       name);
+    if (family->tying == DT_TYING_ALWAYS && !c->tie_word_embeddings)
         return dt_fail(err, DT_EINVALID, "%s.tie_word_embeddings must be true with %s", subject,
-                       family);
-    if (c->rope_theta != 0 && c->rope_theta != DT_ROPE_THETA)
-        return dt_fail(
-            err, DT_EINVALID,
-            "%s.rope_theta is for rotary positions, and %s has learnt ones: leave it out", subject,
-            family);
-    if (c->qk_norm)
-        return dt_fail(err, DT_EINVALID, "%s.qk_norm must be false with %s", subject, family);
-    if (c->family == DT_FAMILY_DISTILBERT && c->layer_norm_epsilon != 1e-12)
-        return dt_fail(err, DT_EINVALID, "%s.layer_norm_epsilon must be 1e-12 with %s", subject,
-                       family);
+                       name);
+    if (family->qk_norm == DT_QK_NORM_NONE && c->qk_norm)
+        return dt_fail(err, DT_EINVALID, "%s.qk_norm must be false with %s", subject, name);
+    if (family->epsilon_kind == DT_EPSILON_FIXED && c->layer_norm_epsilon != family->epsilon)
+        return dt_fail(err, DT_EINVALID, "%s.layer_norm_epsilon must be %g with %s", subject,
+                       family->epsilon, name);
     return 0;
 }
 
-static int check_llama(const struct dt_model_config *c, const char *subject, struct dt_error *err)
+static int check_positions(const struct dt_model_config *c, const char *subject,
+                           struct dt_error *err)
 {
+    if (!dt_model_is_rotary(c)) {
+        if (c->rope_theta != 0 && c->rope_theta != DT_ROPE_THETA)
+            return dt_fail(err, DT_EINVALID,
+                           "%s.rope_theta is for RoPE, and %s has learned position embeddings: "
+                           "leave it out",
+                           subject, dt_family_names[c->family]);
+        return 0;
+    }
     if (c->hidden_size / c->num_heads % 2 != 0)
-        return dt_fail(err, DT_EINVALID,
-                       "%s.hidden_size %ld over num_heads %ld is odd, and cannot turn by pairs",
-                       subject, c->hidden_size, c->num_heads);
+        return dt_fail(
+            err, DT_EINVALID,
+            "%s.hidden_size %ld / num_heads %ld is odd, but RoPE needs an even head size", subject,
+            c->hidden_size, c->num_heads);
     if (!(c->rope_theta >= 1 && c->rope_theta <= 1e12))
         return dt_fail(err, DT_EINVALID, "%s.rope_theta must be from 1 to 1e12", subject);
     return 0;
@@ -95,18 +102,18 @@ int dt_model_config_check(struct dt_model_config *c, const char *subject, struct
         return dt_fail(err, DT_EINVALID, "%s.initializer_range must be between 0 and 10", subject);
     DT_TRY(check_rate(subject, "dropout", c->dropout, err));
     DT_TRY(check_rate(subject, "attention_dropout", c->attention_dropout, err));
-    return c->family == DT_FAMILY_LLAMA ? check_llama(c, subject, err)
-                                        : check_plain(c, subject, err);
+    DT_TRY(check_family(c, subject, err));
+    return check_positions(c, subject, err);
 }
 
 bool dt_model_is_rotary(const struct dt_model_config *c)
 {
-    return c->family == DT_FAMILY_LLAMA;
+    return dt_family_of(c)->positions == DT_POSITION_ROPE;
 }
 
 bool dt_model_is_masked(const struct dt_model_config *c)
 {
-    return c->family == DT_FAMILY_BERT || c->family == DT_FAMILY_DISTILBERT;
+    return dt_family_of(c)->objective == DT_OBJECTIVE_MASKED;
 }
 
 int64_t dt_model_kv_width(const struct dt_model_config *c)
@@ -114,16 +121,25 @@ int64_t dt_model_kv_width(const struct dt_model_config *c)
     return c->hidden_size / c->num_heads * c->num_kv_heads;
 }
 
+/* Elements of the matrices at a site, which every token is multiplied with. The head's weight is
+ * left out, as it may be the token embedding. */
+static double matrix_elements(const struct dt_model_config *c, enum dt_tensor_site site)
+{
+    double elements = 0;
+    for (const struct dt_tensor_spec *s = dt_family_of(c)->tensors; s->site != DT_TENSOR_SITE_END;
+         s++)
+        if (s->site == site && s->columns != DT_DIMENSION_ONE && s->role != DT_ROLE_HEAD_WEIGHT)
+            elements +=
+                (double)dt_dimension_size(s->rows, c) * (double)dt_dimension_size(s->columns, c);
+    return elements;
+}
+
 double dt_model_flops_per_token(const struct dt_model_config *c, int64_t length)
 {
     double width = (double)c->hidden_size, layers = (double)c->num_layers;
-    double matrices = c->family == DT_FAMILY_LLAMA ? 3 : 2; /* of the MLP */
-    double block = 2 * width * width + 2 * width * (double)dt_model_kv_width(c) +
-                   matrices * width * (double)c->intermediate_size;
-    double head = (double)c->vocab_size * width, causal = 0.5;
-    if (dt_model_is_masked(c)) {
-        head = 0.15 * (head + width * width);
-        causal = 1;
-    }
-    return 6 * (layers * block + head) + 12 * causal * layers * width * (double)length;
+    double block = matrix_elements(c, DT_TENSOR_SITE_BLOCK);
+    double head = (double)c->vocab_size * width + matrix_elements(c, DT_TENSOR_SITE_AFTER);
+    bool masked = dt_model_is_masked(c);
+    double computed = masked ? 0.15 : 1, seen = masked ? 1 : 0.5;
+    return 6 * (layers * block + computed * head) + 12 * seen * layers * width * (double)length;
 }

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "settings/choices.h"
+#include "settings/families.h"
 
 struct dt_model_config {
     int family;             /* enum dt_family */

@@ -1,8 +1,39 @@
 /* SPDX-License-Identifier: MIT */
-#include "model/families.h"
+#include "settings/families.h"
+
+#include <stdlib.h>
+
+#include "settings/model-config.h"
+
+#define AT(field) offsetof(struct dt_model_config, field)
+
+/* What config.json calls a family's settings; a macro, as below. */
+#define JSON(variable, activation_name, activation, epsilon_name, epsilon, tied)                   \
+    static const struct dt_family_json variable##_json = {                                         \
+        variable##_dialects, activation_name,  activation,      epsilon_name, epsilon, tied,       \
+        variable##_members,  variable##_fixed, variable##_rates}
+
+/* A descriptor; a macro, so that one with a field left out does not compile. */
+#define FAMILY(variable, norm, placement, mlp, positions, objective, biases, qk_norm, kv_heads,    \
+               tying, epsilon_kind, epsilon, gguf)                                                 \
+    static const struct dt_family_descriptor variable = {DT_NORM_##norm,                           \
+                                                         DT_NORM_PLACEMENT_##placement,            \
+                                                         DT_MLP_##mlp,                             \
+                                                         DT_POSITION_##positions,                  \
+                                                         DT_OBJECTIVE_##objective,                 \
+                                                         DT_BIAS_##biases,                         \
+                                                         DT_QK_NORM_##qk_norm,                     \
+                                                         DT_KV_HEADS_##kv_heads,                   \
+                                                         DT_TYING_##tying,                         \
+                                                         DT_EPSILON_##epsilon_kind,                \
+                                                         epsilon,                                  \
+                                                         variable##_tensors,                       \
+                                                         variable##_extras,                        \
+                                                         &variable##_json,                         \
+                                                         gguf}
 
 /* GPT-2 (Radford et al. 2019). */
-static const struct dt_tensor_spec gpt2[] = {
+static const struct dt_tensor_spec gpt2_tensors[] = {
     {DT_ROLE_TOKEN_EMBEDDING, DT_TENSOR_SITE_BEFORE, "transformer.wte.weight",
      DT_DIMENSION_VOCABULARY, DT_DIMENSION_WIDTH},
     {DT_ROLE_POSITION_EMBEDDING, DT_TENSOR_SITE_BEFORE, "transformer.wpe.weight",
@@ -31,11 +62,60 @@ static const struct dt_tensor_spec gpt2[] = {
     {DT_ROLE_FINAL_NORM_WEIGHT, DT_TENSOR_SITE_AFTER, "transformer.ln_f.weight", DT_DIMENSION_WIDTH,
      DT_DIMENSION_ONE, DT_TENSOR_SCALE},
     {DT_ROLE_FINAL_NORM_BIAS, DT_TENSOR_SITE_AFTER, "transformer.ln_f.bias", DT_DIMENSION_WIDTH},
-    {.place = DT_TENSOR_SITE_END},
+    {.site = DT_TENSOR_SITE_END},
 };
 
+static const struct dt_extra_spec gpt2_extras[] = {
+    {"lm_head.weight", DT_EXTRA_SAME, DT_ROLE_TOKEN_EMBEDDING},
+    {".attn.bias", DT_EXTRA_CAUSAL_MASK, DT_ROLE_NONE},
+    {".attn.masked_bias", DT_EXTRA_MASKED_SCORE, DT_ROLE_NONE},
+    {NULL},
+};
+
+static const struct dt_dialect_spec gpt2_dialects[] = {
+    {"gpt2", "GPT2LMHeadModel", false, 0},
+    {NULL},
+};
+
+static const struct dt_member_spec gpt2_members[] = {
+    {"vocab_size", AT(vocab_size), DT_MEMBER_REQUIRED},
+    {"n_positions", AT(max_seq_len), DT_MEMBER_REQUIRED},
+    {"n_embd", AT(hidden_size), DT_MEMBER_REQUIRED},
+    {"n_layer", AT(num_layers), DT_MEMBER_REQUIRED},
+    {"n_head", AT(num_heads), DT_MEMBER_REQUIRED},
+    {"n_inner", AT(intermediate_size), DT_MEMBER_OPTIONAL},
+    {"n_ctx", AT(max_seq_len), DT_MEMBER_REPEATED},
+    {"max_position_embeddings", AT(max_seq_len), DT_MEMBER_ALIAS},
+    {"hidden_size", AT(hidden_size), DT_MEMBER_ALIAS},
+    {"num_hidden_layers", AT(num_layers), DT_MEMBER_ALIAS},
+    {"num_attention_heads", AT(num_heads), DT_MEMBER_ALIAS},
+    {NULL},
+};
+
+static const struct dt_fixed_spec gpt2_fixed[] = {
+    {"scale_attn_by_inverse_layer_idx", false, .otherwise = false},
+    {"scale_attn_weights", true, .otherwise = true},
+    {"add_cross_attention", false, .otherwise = false},
+    {"tie_word_embeddings", true, .otherwise = true},
+    {NULL},
+};
+
+static const struct dt_rate_spec gpt2_rates[] = {
+    {"embd_pdrop", AT(dropout), 0.1},
+    {"resid_pdrop", AT(dropout), 0.1},
+    {"attn_pdrop", AT(attention_dropout), 0.1},
+    {NULL},
+};
+
+JSON(gpt2, "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5, true);
+
+static const struct dt_family_gguf gpt2_gguf = {"gpt2", "attention.layer_norm_epsilon", false};
+
+FAMILY(gpt2, LAYER, PRE, GELU_TANH, LEARNED, CAUSAL, ALL, NONE, EQUAL, ALWAYS, CONFIGURED, 1e-5,
+       &gpt2_gguf);
+
 /* Llama (Touvron et al. 2023); with norms of queries and keys, Qwen3 (Yang et al. 2025). */
-static const struct dt_tensor_spec llama[] = {
+static const struct dt_tensor_spec llama_tensors[] = {
     {DT_ROLE_TOKEN_EMBEDDING, DT_TENSOR_SITE_BEFORE, "model.embed_tokens.weight",
      DT_DIMENSION_VOCABULARY, DT_DIMENSION_WIDTH},
     {DT_ROLE_NORM1_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.input_layernorm.weight",
@@ -64,11 +144,53 @@ static const struct dt_tensor_spec llama[] = {
      DT_DIMENSION_ONE, DT_TENSOR_SCALE},
     {DT_ROLE_HEAD_WEIGHT, DT_TENSOR_SITE_AFTER, "lm_head.weight", DT_DIMENSION_VOCABULARY,
      DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
-    {.place = DT_TENSOR_SITE_END},
+    {.site = DT_TENSOR_SITE_END},
 };
 
+static const struct dt_extra_spec llama_extras[] = {
+    {"lm_head.weight", DT_EXTRA_SAME, DT_ROLE_TOKEN_EMBEDDING},
+    {".rotary_emb.inv_freq", DT_EXTRA_FREQUENCIES, DT_ROLE_NONE},
+    {NULL},
+};
+
+static const struct dt_dialect_spec llama_dialects[] = {
+    {"llama", "LlamaForCausalLM", false, 0},
+    {"qwen3", "Qwen3ForCausalLM", true, 128},
+    {NULL},
+};
+
+static const struct dt_member_spec llama_members[] = {
+    {"vocab_size", AT(vocab_size), DT_MEMBER_REQUIRED},
+    {"max_position_embeddings", AT(max_seq_len), DT_MEMBER_REQUIRED},
+    {"hidden_size", AT(hidden_size), DT_MEMBER_REQUIRED},
+    {"num_hidden_layers", AT(num_layers), DT_MEMBER_REQUIRED},
+    {"num_attention_heads", AT(num_heads), DT_MEMBER_REQUIRED},
+    {"num_key_value_heads", AT(num_kv_heads), DT_MEMBER_OPTIONAL},
+    {"intermediate_size", AT(intermediate_size), DT_MEMBER_REQUIRED},
+    {NULL},
+};
+
+static const struct dt_fixed_spec llama_fixed[] = {
+    {"attention_bias", false, .otherwise = false},
+    {"mlp_bias", false, .otherwise = false},
+    {"use_sliding_window", false, .otherwise = false},
+    {NULL},
+};
+
+static const struct dt_rate_spec llama_rates[] = {
+    {"attention_dropout", AT(attention_dropout), 0},
+    {NULL},
+};
+
+JSON(llama, "hidden_act", "silu", "rms_norm_eps", 1e-6, false);
+
+static const struct dt_family_gguf llama_gguf = {"llama", "attention.layer_norm_rms_epsilon", true};
+
+FAMILY(llama, RMS, PRE, SWIGLU, ROPE, CAUSAL, NONE, HEAD_OPTIONAL, GROUPED, OPTIONAL, CONFIGURED,
+       1e-5, &llama_gguf);
+
 /* BERT (Devlin et al. 2019) with its head for masked tokens. */
-static const struct dt_tensor_spec bert[] = {
+static const struct dt_tensor_spec bert_tensors[] = {
     {DT_ROLE_TOKEN_EMBEDDING, DT_TENSOR_SITE_BEFORE, "bert.embeddings.word_embeddings.weight",
      DT_DIMENSION_VOCABULARY, DT_DIMENSION_WIDTH},
     {DT_ROLE_POSITION_EMBEDDING, DT_TENSOR_SITE_BEFORE,
@@ -128,11 +250,56 @@ static const struct dt_tensor_spec bert[] = {
     {DT_ROLE_HEAD_NORM_BIAS, DT_TENSOR_SITE_AFTER, "cls.predictions.transform.LayerNorm.bias",
      DT_DIMENSION_WIDTH},
     {DT_ROLE_HEAD_BIAS, DT_TENSOR_SITE_AFTER, "cls.predictions.bias", DT_DIMENSION_VOCABULARY},
-    {.place = DT_TENSOR_SITE_END},
+    {.site = DT_TENSOR_SITE_END},
 };
 
+static const struct dt_extra_spec bert_extras[] = {
+    {"cls.predictions.decoder.weight", DT_EXTRA_SAME, DT_ROLE_TOKEN_EMBEDDING},
+    {"cls.predictions.decoder.bias", DT_EXTRA_SAME, DT_ROLE_HEAD_BIAS},
+    {".position_ids", DT_EXTRA_POSITION_IDS, DT_ROLE_NONE},
+    {"cls.seq_relationship.weight", DT_EXTRA_UNUSED, DT_ROLE_NONE},
+    {"cls.seq_relationship.bias", DT_EXTRA_UNUSED, DT_ROLE_NONE},
+    {"bert.pooler.dense.weight", DT_EXTRA_UNUSED, DT_ROLE_NONE},
+    {"bert.pooler.dense.bias", DT_EXTRA_UNUSED, DT_ROLE_NONE},
+    {NULL},
+};
+
+static const struct dt_dialect_spec bert_dialects[] = {
+    {"bert", "BertForMaskedLM", false, 0},
+    {NULL},
+};
+
+static const struct dt_member_spec bert_members[] = {
+    {"vocab_size", AT(vocab_size), DT_MEMBER_REQUIRED},
+    {"max_position_embeddings", AT(max_seq_len), DT_MEMBER_REQUIRED},
+    {"hidden_size", AT(hidden_size), DT_MEMBER_REQUIRED},
+    {"num_hidden_layers", AT(num_layers), DT_MEMBER_REQUIRED},
+    {"num_attention_heads", AT(num_heads), DT_MEMBER_REQUIRED},
+    {"intermediate_size", AT(intermediate_size), DT_MEMBER_REQUIRED},
+    {NULL},
+};
+
+static const struct dt_fixed_spec bert_fixed[] = {
+    {"is_decoder", false, .otherwise = false},
+    {"add_cross_attention", false, .otherwise = false},
+    {"type_vocab_size", 2, .number = true, .written = true, .otherwise = 2},
+    {"tie_word_embeddings", true, .otherwise = true},
+    {NULL},
+};
+
+static const struct dt_rate_spec bert_rates[] = {
+    {"hidden_dropout_prob", AT(dropout), 0.1},
+    {"attention_probs_dropout_prob", AT(attention_dropout), 0.1},
+    {NULL},
+};
+
+JSON(bert, "hidden_act", "gelu", "layer_norm_eps", 1e-12, true);
+
+FAMILY(bert, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, NONE, EQUAL, ALWAYS, CONFIGURED, 1e-12,
+       NULL);
+
 /* DistilBERT (Sanh et al. 2019), likewise. */
-static const struct dt_tensor_spec distilbert[] = {
+static const struct dt_tensor_spec distilbert_tensors[] = {
     {DT_ROLE_TOKEN_EMBEDDING, DT_TENSOR_SITE_BEFORE, "distilbert.embeddings.word_embeddings.weight",
      DT_DIMENSION_VOCABULARY, DT_DIMENSION_WIDTH},
     {DT_ROLE_POSITION_EMBEDDING, DT_TENSOR_SITE_BEFORE,
@@ -192,17 +359,87 @@ static const struct dt_tensor_spec distilbert[] = {
      DT_DIMENSION_ONE, DT_TENSOR_SCALE},
     {DT_ROLE_HEAD_NORM_BIAS, DT_TENSOR_SITE_AFTER, "vocab_layer_norm.bias", DT_DIMENSION_WIDTH},
     {DT_ROLE_HEAD_BIAS, DT_TENSOR_SITE_AFTER, "vocab_projector.bias", DT_DIMENSION_VOCABULARY},
-    {.place = DT_TENSOR_SITE_END},
+    {.site = DT_TENSOR_SITE_END},
 };
 
-static const struct dt_architecture architectures[] = {
-    [DT_FAMILY_GPT2] = {gpt2, false, DT_ACTIVATION_GELU_TANH},
-    [DT_FAMILY_LLAMA] = {llama, false, DT_ACTIVATION_NONE},
-    [DT_FAMILY_BERT] = {bert, true, DT_ACTIVATION_GELU_ERF},
-    [DT_FAMILY_DISTILBERT] = {distilbert, true, DT_ACTIVATION_GELU_ERF},
+static const struct dt_extra_spec distilbert_extras[] = {
+    {"vocab_projector.weight", DT_EXTRA_SAME, DT_ROLE_TOKEN_EMBEDDING},
+    {".position_ids", DT_EXTRA_POSITION_IDS, DT_ROLE_NONE},
+    {NULL},
 };
 
-const struct dt_architecture *dt_architecture_of(const struct dt_model_config *config)
+static const struct dt_dialect_spec distilbert_dialects[] = {
+    {"distilbert", "DistilBertForMaskedLM", false, 0},
+    {NULL},
+};
+
+static const struct dt_member_spec distilbert_members[] = {
+    {"vocab_size", AT(vocab_size), DT_MEMBER_REQUIRED},
+    {"max_position_embeddings", AT(max_seq_len), DT_MEMBER_REQUIRED},
+    {"dim", AT(hidden_size), DT_MEMBER_REQUIRED},
+    {"n_layers", AT(num_layers), DT_MEMBER_REQUIRED},
+    {"n_heads", AT(num_heads), DT_MEMBER_REQUIRED},
+    {"hidden_dim", AT(intermediate_size), DT_MEMBER_REQUIRED},
+    {"hidden_size", AT(hidden_size), DT_MEMBER_ALIAS},
+    {"num_hidden_layers", AT(num_layers), DT_MEMBER_ALIAS},
+    {"num_attention_heads", AT(num_heads), DT_MEMBER_ALIAS},
+    {NULL},
+};
+
+static const struct dt_fixed_spec distilbert_fixed[] = {
+    {"sinusoidal_pos_embds", false, .written = true, .otherwise = false},
+    {"tie_word_embeddings", true, .otherwise = true},
+    {NULL},
+};
+
+static const struct dt_rate_spec distilbert_rates[] = {
+    {"dropout", AT(dropout), 0.1},
+    {"attention_dropout", AT(attention_dropout), 0.1},
+    {NULL},
+};
+
+JSON(distilbert, "activation", "gelu", NULL, 1e-12, true);
+
+FAMILY(distilbert, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, NONE, EQUAL, ALWAYS, FIXED, 1e-12,
+       NULL);
+
+/* In the order of enum dt_family. */
+#define EACH_FAMILY(F) F(gpt2) F(llama) F(bert) F(distilbert)
+
+#define NAME(family) #family,
+const char *const dt_family_names[] = {EACH_FAMILY(NAME) NULL};
+
+#define ADDRESS(family) &family,
+static const struct dt_family_descriptor *const families[] = {EACH_FAMILY(ADDRESS)};
+
+_Static_assert(sizeof families / sizeof *families == DT_FAMILY_COUNT, "a descriptor a family");
+
+const struct dt_family_descriptor *dt_family_of(const struct dt_model_config *c)
 {
-    return &architectures[config->family];
+    return families[c->family];
+}
+
+int64_t dt_dimension_size(enum dt_dimension d, const struct dt_model_config *c)
+{
+    switch (d) {
+    case DT_DIMENSION_ONE:
+        return 1;
+    case DT_DIMENSION_VOCABULARY:
+        return c->vocab_size;
+    case DT_DIMENSION_POSITIONS:
+        return c->max_seq_len;
+    case DT_DIMENSION_TYPES:
+        return 2;
+    case DT_DIMENSION_WIDTH:
+        return c->hidden_size;
+    case DT_DIMENSION_WIDTH3:
+        return 3 * c->hidden_size;
+    case DT_DIMENSION_KEYS:
+        return dt_model_kv_width(c);
+    case DT_DIMENSION_HEAD:
+        return c->hidden_size / c->num_heads;
+    case DT_DIMENSION_INNER:
+        return c->intermediate_size;
+    }
+    abort();
 }
