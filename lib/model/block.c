@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/block.h"
 
+#include <stdlib.h>
+
 #include "base/rng.h"
 #include "model/context-parallel.h"
 #include "model/layer.h"
@@ -13,7 +15,13 @@ static bool is_gated(const struct dt_model *m)
 
 static bool is_post_norm(const struct dt_model *m)
 {
-    return dt_family_of(&m->config)->norm_placement == DT_NORM_PLACEMENT_POST;
+    switch (dt_family_of(&m->config)->norm_placement) {
+    case DT_NORM_PLACEMENT_PRE:
+        return false;
+    case DT_NORM_PLACEMENT_POST:
+        return true;
+    }
+    abort();
 }
 
 /* What a call of dt_block_layout lays out. */

@@ -14,15 +14,15 @@
         variable##_members,  variable##_fixed, variable##_rates}
 
 /* A descriptor; a macro, so that one with a field left out does not compile. */
-#define FAMILY(variable, norm, placement, mlp, positions, objective, biases, qk_norm, kv_heads,    \
-               tying, epsilon_kind, epsilon, gguf)                                                 \
+#define FAMILY(variable, norm, placement, mlp, positions, objective, biases, kv_heads, tying,      \
+               epsilon_kind, epsilon, gguf)                                                        \
     static const struct dt_family_descriptor variable = {DT_NORM_##norm,                           \
                                                          DT_NORM_PLACEMENT_##placement,            \
                                                          DT_MLP_##mlp,                             \
                                                          DT_POSITION_##positions,                  \
                                                          DT_OBJECTIVE_##objective,                 \
                                                          DT_BIAS_##biases,                         \
-                                                         DT_QK_NORM_##qk_norm,                     \
+                                                                                                   \
                                                          DT_KV_HEADS_##kv_heads,                   \
                                                          DT_TYING_##tying,                         \
                                                          DT_EPSILON_##epsilon_kind,                \
@@ -111,7 +111,7 @@ JSON(gpt2, "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5, true);
 
 static const struct dt_family_gguf gpt2_gguf = {"gpt2", "attention.layer_norm_epsilon", false};
 
-FAMILY(gpt2, LAYER, PRE, GELU_TANH, LEARNED, CAUSAL, ALL, NONE, EQUAL, ALWAYS, CONFIGURED, 1e-5,
+FAMILY(gpt2, LAYER, PRE, GELU_TANH, LEARNED, CAUSAL, ALL, EQUAL, ALWAYS, CONFIGURED, 1e-5,
        &gpt2_gguf);
 
 /* Llama (Touvron et al. 2023); with norms of queries and keys, Qwen3 (Yang et al. 2025). */
@@ -186,8 +186,8 @@ JSON(llama, "hidden_act", "silu", "rms_norm_eps", 1e-6, false);
 
 static const struct dt_family_gguf llama_gguf = {"llama", "attention.layer_norm_rms_epsilon", true};
 
-FAMILY(llama, RMS, PRE, SWIGLU, ROPE, CAUSAL, NONE, HEAD_OPTIONAL, GROUPED, OPTIONAL, CONFIGURED,
-       1e-5, &llama_gguf);
+FAMILY(llama, RMS, PRE, SWIGLU, ROPE, CAUSAL, NONE, GROUPED, OPTIONAL, CONFIGURED, 1e-5,
+       &llama_gguf);
 
 /* BERT (Devlin et al. 2019) with its head for masked tokens. */
 static const struct dt_tensor_spec bert_tensors[] = {
@@ -295,8 +295,7 @@ static const struct dt_rate_spec bert_rates[] = {
 
 JSON(bert, "hidden_act", "gelu", "layer_norm_eps", 1e-12, true);
 
-FAMILY(bert, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, NONE, EQUAL, ALWAYS, CONFIGURED, 1e-12,
-       NULL);
+FAMILY(bert, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, EQUAL, ALWAYS, CONFIGURED, 1e-12, NULL);
 
 /* DistilBERT (Sanh et al. 2019), likewise. */
 static const struct dt_tensor_spec distilbert_tensors[] = {
@@ -400,8 +399,7 @@ static const struct dt_rate_spec distilbert_rates[] = {
 
 JSON(distilbert, "activation", "gelu", NULL, 1e-12, true);
 
-FAMILY(distilbert, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, NONE, EQUAL, ALWAYS, FIXED, 1e-12,
-       NULL);
+FAMILY(distilbert, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, EQUAL, ALWAYS, FIXED, 1e-12, NULL);
 
 /* In the order of enum dt_family. */
 #define EACH_FAMILY(F) F(gpt2) F(llama) F(bert) F(distilbert)

@@ -162,7 +162,8 @@ struct dt_rate_spec {
     double otherwise;
 };
 
-/* model_type: one a family, or one with qk_norm and one without. */
+/* model_type: one a family, or one with model.qk_norm (RMSNorm of queries and keys before RoPE) and
+ * one without. */
 struct dt_dialect_spec {
     const char *model_type; /* NULL ends a list */
     const char *architecture;
@@ -216,12 +217,6 @@ enum dt_objective_kind { DT_OBJECTIVE_CAUSAL, DT_OBJECTIVE_MASKED };
 
 enum dt_bias_kind { DT_BIAS_NONE, DT_BIAS_ALL };
 
-/* Norm of queries and keys before RoPE. */
-enum dt_qk_norm_kind {
-    DT_QK_NORM_NONE,
-    DT_QK_NORM_HEAD_OPTIONAL /* RMSNorm of each head, with model.qk_norm */
-};
-
 enum dt_kv_heads_kind { DT_KV_HEADS_EQUAL, DT_KV_HEADS_GROUPED };
 
 enum dt_tying_kind { DT_TYING_ALWAYS, DT_TYING_OPTIONAL };
@@ -235,7 +230,6 @@ struct dt_family_descriptor {
     enum dt_position_kind positions;
     enum dt_objective_kind objective;
     enum dt_bias_kind biases; /* of linear maps */
-    enum dt_qk_norm_kind qk_norm;
     enum dt_kv_heads_kind kv_heads;
     enum dt_tying_kind tying; /* of the head to the token embedding */
     enum dt_epsilon_kind epsilon_kind;

@@ -45,6 +45,15 @@ static int check_heads(const struct dt_model_config *c, const char *subject, str
     return 0;
 }
 
+/* Whether config.json has a model_type for the family with, or without, qk_norm. */
+static bool has_dialect(const struct dt_family_descriptor *family, bool qk_norm)
+{
+    const struct dt_dialect_spec *d = family->json->dialects;
+    while (d->model_type && d->qk_norm != qk_norm)
+        d++;
+    return d->model_type != NULL;
+}
+
 /* Settings that the family does not support. */
 static int check_family(const struct dt_model_config *c, const char *subject, struct dt_error *err)
 {
@@ -56,8 +65,9 @@ static int check_family(const struct dt_model_config *c, const char *subject, st
     if (family->tying == DT_TYING_ALWAYS && !c->tie_word_embeddings)
         return dt_fail(err, DT_EINVALID, "%s.tie_word_embeddings must be true with %s", subject,
                        name);
-    if (family->qk_norm == DT_QK_NORM_NONE && c->qk_norm)
-        return dt_fail(err, DT_EINVALID, "%s.qk_norm must be false with %s", subject, name);
+    if (!has_dialect(family, c->qk_norm))
+        return dt_fail(err, DT_EINVALID, "%s.qk_norm must be %s with %s", subject,
+                       c->qk_norm ? "false" : "true", name);
     if (family->epsilon_kind == DT_EPSILON_FIXED && c->layer_norm_epsilon != family->epsilon)
         return dt_fail(err, DT_EINVALID, "%s.layer_norm_epsilon must be %g with %s", subject,
                        family->epsilon, name);

@@ -166,6 +166,8 @@ static void variants_of_llama_are_refused(void **state)
         {", \"rope_theta\": 0.5}", "rope_theta must be from 1"},
         {", \"rope_parameters\": []}", "rope_parameters"},
         {", \"tie_word_embeddings\": \"no\"}", "tie_word_embeddings"},
+        {", \"rope_parameters\": {\"type\": \"linear\", \"rope_type\": \"default\"}}",
+         "rope_parameters of type 'linear' is not known"},
         {", \"model_type\": \"mistral\"}", "model_type 'mistral' is not a family"},
     };
     struct dt_model_config c;
@@ -174,6 +176,47 @@ static void variants_of_llama_are_refused(void **state)
         assert_true(read_config(text, &c) < 0);
         assert_non_null(strstr(err.text, variants[i][1]));
         free(text);
+    }
+}
+
+static void second_names_of_a_setting_must_agree(void **state)
+{
+    (void)state;
+#define GPT2_JSON                                                                                  \
+    "{\"model_type\": \"gpt2\", \"vocab_size\": 300, \"n_positions\": 64, \"n_embd\": 32, "        \
+    "\"n_layer\": 2, \"n_head\": 4"
+#define DISTILBERT_JSON                                                                            \
+    "{\"model_type\": \"distilbert\", \"vocab_size\": 300, \"max_position_embeddings\": 64, "      \
+    "\"dim\": 32, \"n_layers\": 2, \"n_heads\": 4, \"hidden_dim\": 64"
+    static const struct {
+        const char *model, *agrees, *differs, *fault;
+    } cases[] = {
+        {LLAMA_JSON ", \"rope_theta\": 5e5", "\"rope_parameters\": {\"rope_theta\": 500000}}",
+         "\"rope_parameters\": {\"rope_theta\": 1e4}}",
+         "rope_parameters.rope_theta is 10000, but rope_theta, which means the same, is 500000"},
+        {LLAMA_JSON ", \"rope_scaling\": {\"rope_theta\": 5e5}",
+         "\"rope_parameters\": {\"rope_theta\": 5e5}}",
+         "\"rope_parameters\": {\"rope_theta\": 1e4}}",
+         "rope_parameters.rope_theta is 10000, but rope_scaling.rope_theta, which means the same, "
+         "is "
+         "500000"},
+        {GPT2_JSON, "\"n_ctx\": 64}", "\"n_ctx\": 128}",
+         "n_ctx is 128, but n_positions, which means the same, is 64: remove one of them"},
+        {GPT2_JSON, "\"hidden_size\": 32}", "\"hidden_size\": 64}", "but n_embd"},
+        {GPT2_JSON, "\"num_hidden_layers\": 2}", "\"num_hidden_layers\": 3}", "but n_layer"},
+        {DISTILBERT_JSON, "\"num_attention_heads\": 4}", "\"num_attention_heads\": 8}",
+         "but n_heads"},
+    };
+    struct dt_model_config c;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *agrees = dt_asprintf("%s, %s", cases[i].model, cases[i].agrees);
+        char *differs = dt_asprintf("%s, %s", cases[i].model, cases[i].differs);
+        assert_int_equal(read_config(agrees, &c), 0);
+        assert_int_equal(read_config(differs, &c), DT_EFORMAT);
+        if (strstr(err.text, cases[i].fault) == NULL)
+            fail_msg("%s", err.text);
+        free(agrees);
+        free(differs);
     }
 }
 
@@ -263,7 +306,7 @@ static void impossible_shapes_are_named(void **state)
     c = tiny_llama;
     c.num_heads = c.num_kv_heads = 8;
     assert_true(dt_model_config_check(&c, "model", &err) < 0);
-    assert_non_null(strstr(err.text, "cannot turn by pairs"));
+    assert_non_null(strstr(err.text, "RoPE needs an even head size"));
 }
 
 static void llamas_mlp_has_a_default_width(void **state)
@@ -289,6 +332,7 @@ int main(void)
         cmocka_unit_test(rates_that_a_file_leaves_out_are_its_makers),
         cmocka_unit_test(variants_of_bert_are_refused),
         cmocka_unit_test(variants_of_llama_are_refused),
+        cmocka_unit_test(second_names_of_a_setting_must_agree),
         cmocka_unit_test(nan_is_refused_in_every_member_and_null_where_nobody_writes_it),
         cmocka_unit_test(damaged_weights_are_refused),
         cmocka_unit_test(impossible_shapes_are_named),

@@ -552,7 +552,7 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
         [[ "$output" == *"$1"* ]] || { echo "$output"; return 1; }
         [ ! -e run/latest ]
     }
-    refused "model.rope_theta is for rotary positions, and gpt2 has learnt ones" --set model.rope_theta=1e6 "$data"
+    refused "model.rope_theta is for RoPE, and gpt2 has learned position embeddings" --set model.rope_theta=1e6 "$data"
     refused "data.mask_whole_words true needs a model that fills in" --set data.mask_whole_words=true "$data"
     refused "data.mask_rate of one's own needs a model that fills in" --set data.mask_rate=0.2 "$data"
     refused "training.batch_ramp_start above 1 needs training.batch_ramp_tokens above 0" \

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* Family descriptors: their fields agree with their lists of tensors, so that code may use
+ * either. */
+#include "test.h"
+
+#include <string.h>
+
+#include "settings/model-config.h"
+
+static const struct dt_tensor_spec *find(const struct dt_family_descriptor *f, enum dt_role role)
+{
+    for (const struct dt_tensor_spec *s = f->tensors; s->site != DT_TENSOR_SITE_END; s++)
+        if (s->role == role)
+            return s;
+    return NULL;
+}
+
+static const struct dt_family_descriptor *family_of(int family)
+{
+    return dt_family_of(&(struct dt_model_config){.family = family});
+}
+
+static bool has_qk_norm(const struct dt_family_descriptor *f)
+{
+    const struct dt_dialect_spec *d = f->json->dialects;
+    while (d->model_type && !d->qk_norm)
+        d++;
+    return d->model_type != NULL;
+}
+
+static void each_family_has_a_name_and_a_descriptor(void **state)
+{
+    (void)state;
+    for (int i = 0; i < DT_FAMILY_COUNT; i++) {
+        const struct dt_family_descriptor *f = family_of(i);
+        assert_non_null(dt_family_names[i]);
+        assert_non_null(f->tensors);
+        assert_non_null(f->extras);
+        assert_string_equal(f->json->dialects->model_type, dt_family_names[i]);
+    }
+    assert_null(dt_family_names[DT_FAMILY_COUNT]);
+}
+
+static void fields_agree_with_the_list_of_tensors(void **state)
+{
+    (void)state;
+    for (int i = 0; i < DT_FAMILY_COUNT; i++) {
+        const struct dt_family_descriptor *f = family_of(i);
+        bool fused = find(f, DT_ROLE_QKV_WEIGHT), biased = f->biases == DT_BIAS_ALL;
+        assert_int_equal(find(f, DT_ROLE_FINAL_NORM_BIAS) == NULL, f->norm == DT_NORM_RMS);
+        assert_int_equal(find(f, DT_ROLE_GATE_WEIGHT) != NULL, f->mlp == DT_MLP_SWIGLU);
+        assert_int_equal(find(f, DT_ROLE_POSITION_EMBEDDING) == NULL,
+                         f->positions == DT_POSITION_ROPE);
+        assert_int_equal(find(f, DT_ROLE_HEAD_WEIGHT) != NULL, f->tying == DT_TYING_OPTIONAL);
+        assert_int_equal(find(f, DT_ROLE_Q_NORM_WEIGHT) != NULL, has_qk_norm(f));
+        assert_int_equal(find(f, fused ? DT_ROLE_QKV_BIAS : DT_ROLE_Q_BIAS) != NULL, biased);
+        assert_int_equal(find(f, DT_ROLE_PROJECTION_BIAS) != NULL, biased);
+        assert_int_equal(find(f, DT_ROLE_UP_BIAS) != NULL, biased);
+        assert_int_equal(find(f, DT_ROLE_DOWN_BIAS) != NULL, biased);
+        assert_false(fused && f->kv_heads == DT_KV_HEADS_GROUPED);
+    }
+}
+
+/* The six products of a linear map, forward and backward, and attention, by hand. */
+static void flops_follow_from_the_list_of_tensors(void **state)
+{
+    (void)state;
+    struct dt_model_config c = {.vocab_size = 100,
+                                .max_seq_len = 16,
+                                .hidden_size = 8,
+                                .num_layers = 3,
+                                .num_heads = 4,
+                                .num_kv_heads = 2,
+                                .intermediate_size = 20};
+    double attention = 12 * 3 * 8 * 10;
+    c.family = DT_FAMILY_LLAMA;
+    assert_true(dt_model_flops_per_token(&c, 10) ==
+                6 * (3 * (2 * 64 + 2 * 32 + 3 * 160) + 800) + attention / 2);
+    c.num_kv_heads = 4;
+    c.family = DT_FAMILY_GPT2;
+    assert_true(dt_model_flops_per_token(&c, 10) ==
+                6 * (3 * (4 * 64 + 2 * 160) + 800) + attention / 2);
+    c.family = DT_FAMILY_BERT;
+    assert_true(dt_model_flops_per_token(&c, 10) ==
+                6 * (3 * (4 * 64 + 2 * 160) + 0.15 * (800 + 64)) + attention);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_family_has_a_name_and_a_descriptor),
+        cmocka_unit_test(fields_agree_with_the_list_of_tensors),
+        cmocka_unit_test(flops_follow_from_the_list_of_tensors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
