@@ -22,7 +22,6 @@
                                                          DT_POSITION_##positions,                  \
                                                          DT_OBJECTIVE_##objective,                 \
                                                          DT_BIAS_##biases,                         \
-                                                                                                   \
                                                          DT_KV_HEADS_##kv_heads,                   \
                                                          DT_TYING_##tying,                         \
                                                          DT_EPSILON_##epsilon_kind,                \
