@@ -32,7 +32,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
             -Wmissing-prototypes -Wvla -Wundef -Wno-missing-field-initializers -Werror=switch
 # No contraction: results must agree between machines that have FMA and compilers that use it.
 DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ffp-contract=off $(WARNINGS)
-LIBS      := -lzstd -lz -lutf8proc -ljson-c -lyaml -lxxhash -lm -ldl -lpthread
+LIBS      := -lzstd -lz -ljson-c -lyaml -lxxhash -lm -ldl -lpthread
 
 MODULES  := base unicode json io settings experiment track plot dedup clean synth pretokenize token \
             shard foreign device comm model formats optim parallel checkpoint train eval plan

@@ -255,11 +255,9 @@ static uint64_t replace_controls(const char *text, size_t size, struct dt_buffer
         uint16_t meant = second < 0xa0 ? windows[second - 0x80] : 0;
         if (meant == 0)
             continue;
-        char utf8[3] = {(char)(0xe0 | meant >> 12), (char)(0x80 | (meant >> 6 & 0x3f)),
-                        (char)(0x80 | (meant & 0x3f))};
-        char two[2] = {(char)(0xc0 | meant >> 6), utf8[2]};
+        char utf8[4];
         dt_buffer_append(out, text + done, (size_t)(p - text) - done);
-        dt_buffer_append(out, meant < 0x800 ? two : utf8, meant < 0x800 ? 2 : 3);
+        dt_buffer_append(out, utf8, dt_utf8_encode(meant, utf8));
         done = (size_t)(p - text) + 2;
         replaced++;
     }

@@ -8,13 +8,14 @@
 #include "clean/mojibake.h"
 #include "clean/quality.h"
 #include "dedup/contamination.h"
+#include "unicode/casefold.h"
 #include "unicode/utf8.h"
 #include "json/json.h"
 
 void dt_rule_scratch_release(struct dt_rule_scratch *scratch)
 {
     dt_buffer_release(&scratch->text);
-    dt_code_points_release(&scratch->points);
+    dt_ids_release(&scratch->points);
     dt_measures_release(&scratch->measures);
     dt_shingles_release(&scratch->shingles);
     scratch->measured = false;
@@ -118,8 +119,7 @@ static bool apply_casefold(const struct dt_rule *rule, struct dt_document *docum
 {
     (void)rule;
     dt_buffer_clear(&scratch->text);
-    finding->changes =
-        dt_normalize_casefold(document->text.data, document->text.size, &scratch->text);
+    finding->changes = dt_casefold(document->text.data, document->text.size, &scratch->text);
     if (finding->changes)
         swap(&document->text, &scratch->text);
     return true;

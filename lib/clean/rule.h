@@ -26,10 +26,10 @@
 
 #include "clean/mask.h"
 #include "clean/measure.h"
-#include "clean/normalize.h"
 #include "clean/whitespace.h"
 #include "dedup/shingle.h"
 #include "io/document.h"
+#include "unicode/normalize.h"
 
 enum dt_dedup_part { DT_DEDUP_NO_PART, DT_DEDUP_PARAGRAPHS, DT_DEDUP_LINES };
 
@@ -61,7 +61,7 @@ struct dt_clean_options {
 /* Working memory of one thread; all-zero is valid. */
 struct dt_rule_scratch {
     struct dt_buffer text;
-    struct dt_code_points points;
+    struct dt_ids points;
     struct dt_measures measures; /* of the document's text as it is now */
     bool measured;               /* false after the text changed */
     struct dt_shingles shingles;

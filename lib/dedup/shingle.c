@@ -3,10 +3,10 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
-#include <utf8proc.h>
 
 #include "base/buffer.h"
 #include "unicode/character.h"
+#include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
 #define BASE UINT64_C(0x9e3779b97f4a7c15) /* of the rolling sum over words; odd */
@@ -80,17 +80,28 @@ static void add_point(struct reader *r, uint32_t point)
         add_to_word(r, point);
 }
 
-/* A character beyond ASCII, decomposed, without its marks, in folded case. */
-static void add_character(struct reader *r, const char *p)
+static bool is_mark(uint32_t code)
 {
-    utf8proc_int32_t points[8];
-    int boundary = UTF8PROC_BOUNDCLASS_START;
-    utf8proc_option_t how =
-        (utf8proc_option_t)(UTF8PROC_DECOMPOSE | UTF8PROC_STRIPMARK | UTF8PROC_CASEFOLD);
-    utf8proc_ssize_t n =
-        utf8proc_decompose_char((utf8proc_int32_t)dt_utf8_decode(p), points, 8, how, &boundary);
-    for (utf8proc_ssize_t i = 0; i < n && i < 8; i++)
-        add_point(r, (uint32_t)points[i]);
+    enum dt_category category = dt_unicode_category(code);
+    return category >= DT_CATEGORY_MN && category <= DT_CATEGORY_ME;
+}
+
+static void add_decomposed(struct reader *r, uint32_t code)
+{
+    uint32_t parts[DT_UNICODE_LONGEST];
+    unsigned count = dt_unicode_decompose(code, parts);
+    for (unsigned i = 0; i < count; i++)
+        if (!is_mark(parts[i]))
+            add_point(r, parts[i]);
+}
+
+/* A character beyond ASCII: case folded, decomposed, marks removed. */
+static void add_character(struct reader *r, uint32_t code)
+{
+    uint32_t folded[DT_UNICODE_FOLD_MAX];
+    unsigned count = is_mark(code) ? 0 : dt_unicode_fold(code, folded);
+    for (unsigned i = 0; i < count; i++)
+        add_decomposed(r, folded[i]);
 }
 
 void dt_shingles_find(struct dt_shingles *s, int n, const char *text, size_t size)
@@ -102,7 +113,7 @@ void dt_shingles_find(struct dt_shingles *s, int n, const char *text, size_t siz
     for (size_t i = 0; i < size; i += dt_utf8_length(text[i])) {
         unsigned char c = (unsigned char)text[i];
         if (c >= 0x80)
-            add_character(&r, text + i);
+            add_character(&r, dt_utf8_decode(text + i));
         else if (plain[c])
             add_to_word(&r, (uint32_t)plain[c]);
         else

@@ -3,12 +3,13 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "io/input.h"
+#include "unicode/unicode.h"
+#include "unicode/utf8.h"
 #include "json/json.h"
 
 #define MOST_CHOICES 1000
@@ -143,17 +144,16 @@ static void add_capitalized(struct dt_buffer *b, const char *text)
 {
     size_t size = strlen(text);
     for (size_t at = 0; at < size;) {
-        utf8proc_int32_t point;
-        utf8proc_uint8_t bytes[4];
-        utf8proc_ssize_t taken = utf8proc_iterate((const utf8proc_uint8_t *)text + at,
-                                                  (utf8proc_ssize_t)(size - at), &point);
-        if (taken <= 0) {
+        uint32_t point;
+        char bytes[4];
+        size_t taken = dt_utf8_next(text + at, size - at, &point);
+        if (taken == 0) {
             dt_buffer_add_char(b, text[at++]);
             continue;
         }
-        point = at == 0 ? utf8proc_totitle(point) : utf8proc_tolower(point);
-        dt_buffer_append(b, bytes, (size_t)utf8proc_encode_char(point, bytes));
-        at += (size_t)taken;
+        point = at == 0 ? dt_unicode_title(point) : dt_unicode_lower(point);
+        dt_buffer_append(b, bytes, dt_utf8_encode(point, bytes));
+        at += taken;
     }
 }
 

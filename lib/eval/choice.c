@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 #include "eval/confidence.h"
 #include "eval/translation-words.h"
+#include "unicode/utf8.h"
 #include "json/json-number.h"
 #include "json/json.h"
 
@@ -20,13 +20,12 @@ static const char *const rule_names[DT_CHOICE_RULES] = {"acc", "acc_norm", "acc_
 static size_t end_without_space(const char *text, size_t size)
 {
     while (size > 0) {
-        utf8proc_int32_t point;
+        uint32_t point;
         size_t from = size - 1;
         while (from > 0 && ((unsigned char)text[from] & 0xc0) == 0x80)
             from--;
-        if (utf8proc_iterate((const utf8proc_uint8_t *)text + from, (utf8proc_ssize_t)(size - from),
-                             &point) <= 0 ||
-            !dt_translation_words_is_space((uint32_t)point))
+        if (dt_utf8_next(text + from, size - from, &point) == 0 ||
+            !dt_translation_words_is_space(point))
             break;
         size = from;
     }

@@ -4,13 +4,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 #include "base/file.h"
 #include "base/path.h"
 #include "eval/translation-words.h"
 #include "io/document.h"
 #include "shard/dataset.h"
+#include "unicode/utf8.h"
 #include "json/json.h"
 
 #define QUEUE ((size_t)4 << 20) /* tokens that wait before they are scored */
@@ -117,13 +117,12 @@ static uint64_t count_words(const char *text, size_t size)
     uint64_t words = 1;
     bool space = false;
     for (size_t at = 0; at < size;) {
-        utf8proc_int32_t point;
-        utf8proc_ssize_t taken = utf8proc_iterate((const utf8proc_uint8_t *)text + at,
-                                                  (utf8proc_ssize_t)(size - at), &point);
-        bool here = taken > 0 && dt_translation_words_is_space((uint32_t)point);
+        uint32_t point;
+        size_t taken = dt_utf8_next(text + at, size - at, &point);
+        bool here = taken > 0 && dt_translation_words_is_space(point);
         words += here && !space;
         space = here;
-        at += taken > 0 ? (size_t)taken : 1;
+        at += taken > 0 ? taken : 1;
     }
     return words;
 }

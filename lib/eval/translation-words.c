@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "eval/translation-words.h"
 
+#include "unicode/unicode.h"
+#include "unicode/utf8.h"
+
 #include <string.h>
-#include <utf8proc.h>
 
 const char *const dt_translation_words_names[] = {"13a", "char", "intl", "none", NULL};
 
@@ -10,13 +12,12 @@ int dt_code_points(const char *text, size_t size, struct dt_ids *points, struct 
 {
     points->count = 0;
     for (size_t at = 0; at < size;) {
-        utf8proc_int32_t point;
-        utf8proc_ssize_t taken = utf8proc_iterate((const utf8proc_uint8_t *)text + at,
-                                                  (utf8proc_ssize_t)(size - at), &point);
-        if (taken <= 0)
+        uint32_t point;
+        size_t taken = dt_utf8_next(text + at, size - at, &point);
+        if (taken == 0)
             return dt_fail(err, DT_EFORMAT, "byte %zu: is not UTF-8", at + 1);
-        dt_ids_add(points, (uint32_t)point);
-        at += (size_t)taken;
+        dt_ids_add(points, point);
+        at += taken;
     }
     return 0;
 }
@@ -63,24 +64,22 @@ static bool is_13a_spaced(uint32_t c)
     return c == ' ' || is_13a_symbol(c);
 }
 
-static char category(uint32_t c)
-{
-    return utf8proc_category_string((utf8proc_int32_t)c)[0];
-}
-
 static bool is_punctuation(uint32_t c)
 {
-    return category(c) == 'P';
+    enum dt_category category = dt_unicode_category(c);
+    return category >= DT_CATEGORY_PC && category <= DT_CATEGORY_PO;
 }
 
 static bool is_symbol(uint32_t c)
 {
-    return category(c) == 'S';
+    enum dt_category category = dt_unicode_category(c);
+    return category >= DT_CATEGORY_SM && category <= DT_CATEGORY_SO;
 }
 
 static bool is_no_number(uint32_t c)
 {
-    return category(c) != 'N';
+    enum dt_category category = dt_unicode_category(c);
+    return category < DT_CATEGORY_ND || category > DT_CATEGORY_NO;
 }
 
 /* --- rules ------------------------------------------------------------------------------------*/

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 #include <zstd.h>
 
 #include "base/buffer.h"
@@ -11,6 +10,7 @@
 #include "base/path.h"
 #include "formats/safetensors.h"
 #include "model/finite.h"
+#include "unicode/utf8.h"
 #include "json/json.h"
 
 #define MOST_HEADER 100000000u
@@ -414,19 +414,6 @@ static size_t count_members(struct json_object *value)
     return count;
 }
 
-static bool is_utf8(const char *text, size_t size)
-{
-    const utf8proc_uint8_t *p = (const utf8proc_uint8_t *)text, *end = p + size;
-    utf8proc_int32_t code;
-    while (p < end) {
-        utf8proc_ssize_t taken = utf8proc_iterate(p, end - p, &code);
-        if (taken <= 0)
-            return false;
-        p += taken;
-    }
-    return true;
-}
-
 /* What dt_json_parse() passes over: of members of one name it keeps the last, and it takes any
  * bytes for text. */
 static int check_json(const char *path, const char *part, const char *text, size_t size,
@@ -435,7 +422,7 @@ static int check_json(const char *path, const char *part, const char *text, size
     const char *reason = NULL;
     if (*text != '{')
         reason = "is not a JSON object";
-    else if (!is_utf8(text, size))
+    else if (dt_utf8_valid_prefix(text, size) < size)
         reason = "is not UTF-8";
     else if (memmem(text, size, "\\u0000", 6))
         reason = "holds a zero byte";

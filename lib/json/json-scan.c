@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/byte-scan.h"
+#include "unicode/utf8.h"
 
 static bool is_plain(unsigned char c)
 {
@@ -188,26 +189,6 @@ bool dt_json_skip_value(struct dt_json_scan *s, int depth)
     }
 }
 
-static char *put_utf8(char *out, int32_t c)
-{
-    if (c < 0x80) {
-        *out++ = (char)c;
-    } else if (c < 0x800) {
-        *out++ = (char)(0xc0 | c >> 6);
-        *out++ = (char)(0x80 | (c & 0x3f));
-    } else if (c < 0x10000) {
-        *out++ = (char)(0xe0 | c >> 12);
-        *out++ = (char)(0x80 | (c >> 6 & 0x3f));
-        *out++ = (char)(0x80 | (c & 0x3f));
-    } else {
-        *out++ = (char)(0xf0 | c >> 18);
-        *out++ = (char)(0x80 | (c >> 12 & 0x3f));
-        *out++ = (char)(0x80 | (c >> 6 & 0x3f));
-        *out++ = (char)(0x80 | (c & 0x3f));
-    }
-    return out;
-}
-
 /* The character that "uHHHH" at *p stands for, or a pair of them; *p is moved
  * to the last digit. Half a pair is U+FFFD. */
 static int32_t unicode_escape(const char **p, const char *end)
@@ -256,7 +237,7 @@ void dt_json_unescape(struct dt_json_span string, struct dt_buffer *b)
             break;
         p = next + 1;
         if (*p == 'u')
-            out = put_utf8(out, unicode_escape(&p, string.to));
+            out += dt_utf8_encode((uint32_t)unicode_escape(&p, string.to), out);
         else
             *out++ = meaning_of(*p);
     }

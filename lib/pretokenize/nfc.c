@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "pretokenize/character.h"
+#include "unicode/normalize.h"
 #include "unicode/unicode.h"
+#include "unicode/utf8.h"
 
-#define MOST_CHARACTERS 1024  /* sorting marks takes the square of their number */
+#define MOST_CHARACTERS 1024  /* of a run that is normalized at once */
 #define FIRST_SUSPECT   0x300 /* all characters below are normal whatever is beside them */
 
 /* A bit a character: it may change, or what is before it may change with it. */
@@ -117,7 +119,7 @@ static void add_normal(const unsigned char *p, const unsigned char *end, struct 
     }
     dt_unicode_nfc(s->points.data, s->points.count, &s->normal);
     for (size_t i = 0; i < s->normal.count; i++)
-        dt_buffer_append(result, bytes, dt_unicode_encode(s->normal.data[i], bytes));
+        dt_buffer_append(result, bytes, dt_utf8_encode(s->normal.data[i], bytes));
 }
 
 /* Keeps the change, without the characters at its start that are as before. */

@@ -7,6 +7,7 @@
 #include "pretokenize/character.h"
 #include "token/bert-unicode.h"
 #include "unicode/unicode.h"
+#include "unicode/utf8.h"
 
 /* What a character does to words. */
 enum role { IN_WORD, IS_WORD, BETWEEN, DROPPED };
@@ -119,7 +120,7 @@ static void read_character(struct dt_bert_words *w)
 static void add_to_word(struct dt_bert_words *w, uint32_t code)
 {
     char bytes[4];
-    unsigned length = dt_unicode_encode(code, bytes);
+    unsigned length = dt_utf8_encode(code, bytes);
     w->characters++;
     if (w->size + 4 > DT_BERT_LONGEST)
         return;

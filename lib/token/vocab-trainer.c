@@ -13,6 +13,7 @@
 #include "token/word-count.h"
 #include "token/word-piece.h"
 #include "unicode/unicode.h"
+#include "unicode/utf8.h"
 
 #define JOB_BYTES    ((size_t)1 << 20)
 #define LONGEST_WORD 100 /* characters, in WordPiece */
@@ -273,7 +274,7 @@ static void count_letters(const struct dt_word_table *words, struct letter *lett
 static int add_letter(struct dt_tokenizer *t, uint32_t code, size_t prefix, struct dt_error *err)
 {
     char spelled[2 + 4] = DT_WORD_PIECE_PREFIX;
-    size_t length = dt_unicode_encode(code, spelled + 2);
+    size_t length = dt_utf8_encode(code, spelled + 2);
     return dt_tokenizer_add(t, t->size, spelled + 2 - prefix, length + prefix, err);
 }
 

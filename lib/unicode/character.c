@@ -2,7 +2,8 @@
 #include "unicode/character.h"
 
 #include <stdbool.h>
-#include <utf8proc.h>
+
+#include "unicode/unicode.h"
 
 #define SYM    DT_CHARACTER_SYMBOL
 #define MARK   (DT_CHARACTER_SYMBOL | DT_CHARACTER_PUNCTUATION)
@@ -98,36 +99,36 @@ static bool listed(const struct range *ranges, size_t count, uint32_t point)
 
 #define LISTED(ranges, point) listed(ranges, sizeof(ranges) / sizeof *(ranges), point)
 
-static unsigned kind_of_category(utf8proc_category_t category)
+static unsigned kind_of_category(enum dt_category category)
 {
     switch (category) {
-    case UTF8PROC_CATEGORY_LU:
+    case DT_CATEGORY_LU:
         return DT_CHARACTER_LETTER | DT_CHARACTER_UPPER;
-    case UTF8PROC_CATEGORY_LL:
+    case DT_CATEGORY_LL:
         return DT_CHARACTER_LETTER | DT_CHARACTER_LOWER;
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
+    case DT_CATEGORY_LT:
+    case DT_CATEGORY_LM:
+    case DT_CATEGORY_LO:
         return DT_CHARACTER_LETTER | DT_CHARACTER_UPPER | DT_CHARACTER_LOWER;
-    case UTF8PROC_CATEGORY_MN:
+    case DT_CATEGORY_MN:
         return DT_CHARACTER_MARK;
-    case UTF8PROC_CATEGORY_ND:
+    case DT_CATEGORY_ND:
         return DT_CHARACTER_NUMBER;
-    case UTF8PROC_CATEGORY_SO:
+    case DT_CATEGORY_SO:
         return DT_CHARACTER_ICON | DT_CHARACTER_OPENING | DT_CHARACTER_CLOSING;
-    case UTF8PROC_CATEGORY_SC:
+    case DT_CATEGORY_SC:
         return DT_CHARACTER_OPENING;
-    case UTF8PROC_CATEGORY_ZS:
-    case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP:
+    case DT_CATEGORY_ZS:
+    case DT_CATEGORY_ZL:
+    case DT_CATEGORY_ZP:
         return DT_CHARACTER_BLANK;
-    case UTF8PROC_CATEGORY_PC:
-    case UTF8PROC_CATEGORY_PD:
-    case UTF8PROC_CATEGORY_PS:
-    case UTF8PROC_CATEGORY_PE:
-    case UTF8PROC_CATEGORY_PI:
-    case UTF8PROC_CATEGORY_PF:
-    case UTF8PROC_CATEGORY_PO:
+    case DT_CATEGORY_PC:
+    case DT_CATEGORY_PD:
+    case DT_CATEGORY_PS:
+    case DT_CATEGORY_PE:
+    case DT_CATEGORY_PI:
+    case DT_CATEGORY_PF:
+    case DT_CATEGORY_PO:
         return DT_CHARACTER_PUNCTUATION;
     default:
         return 0;
@@ -138,7 +139,7 @@ unsigned dt_character_kind_of_code(uint32_t point)
 {
     if (point < 128)
         return dt_character_ascii_kinds[point];
-    unsigned kind = kind_of_category(utf8proc_category((utf8proc_int32_t)point));
+    unsigned kind = kind_of_category(dt_unicode_category(point));
     if (kind & (DT_CHARACTER_LETTER | DT_CHARACTER_MARK))
         return kind;
     if (LISTED(stops, point))

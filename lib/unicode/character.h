@@ -8,7 +8,7 @@
  *     if (kind & DT_CHARACTER_LETTER)
  *         letters++;
  *
- * Kinds follow Unicode's general categories (utf8proc), and three lists: the marks
+ * Kinds follow Unicode's general categories and three lists: the marks
  * that end a sentence (property Sentence_Terminal), the symbols that make no
  * word of their own (those of datatrove's PUNCTUATION), and the marks that are
  * cut from the ends of words (those of spaCy's English tokenizer).

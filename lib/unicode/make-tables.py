@@ -4,9 +4,9 @@
 
   lib/unicode/make-tables.py DIRECTORY >lib/unicode/tables.c
 
-DIRECTORY holds UnicodeData.txt and CompositionExclusions.txt of one version, as Debian's
-package unicode-data has them in /usr/share/unicode. Another version gives tokenizers other
-fingerprints: see dt-tokenizer(5).
+DIRECTORY holds UnicodeData.txt, CaseFolding.txt and CompositionExclusions.txt of one version;
+Debian's package unicode-data installs them in /usr/share/unicode. Tokenizers of another version
+have other fingerprints: see dt-tokenizer(5).
 """
 import collections
 import os
@@ -24,10 +24,13 @@ HEAD = """/* SPDX-License-Identifier: MIT AND Unicode-DFS-2016 */
 /* clang-format off */"""
 
 
+Facts = collections.namedtuple("Facts", "category combining lower title")
+
+
 def read_data(path):
-    """Of each code its category, combining class and distance to its lower case; of those that
-    have one, the canonical decomposition."""
-    facts, decompositions, first = [("CN", 0, 0)] * CODES, {}, None
+    """Facts by code, and the canonical and the compatibility decompositions as UnicodeData.txt
+    has them: one step, by code."""
+    facts, canonical, compatible, first = [Facts("CN", 0, 0, 0)] * CODES, {}, {}, None
     for line in open(path):
         field = line.rstrip("\n").split(";")
         code = int(field[0], 16)
@@ -35,12 +38,27 @@ def read_data(path):
             first = code
             continue
         begin = first if field[1].endswith(", Last>") else code
-        lower = int(field[13], 16) - code if field[13] else 0
+        lower, title = [int(field[i], 16) - code if field[i] else 0 for i in (13, 14)]
         for c in range(begin, code + 1):
-            facts[c] = (field[2].upper(), int(field[3]), lower)
-        if field[5] and field[5][0] != "<":
-            decompositions[code] = [int(c, 16) for c in field[5].split()]
-    return facts, decompositions
+            facts[c] = Facts(field[2].upper(), int(field[3]), lower, title)
+        if field[5]:
+            kind = compatible if field[5][0] == "<" else canonical
+            kind[code] = [int(c, 16) for c in field[5].split() if c[0] != "<"]
+    return facts, canonical, compatible
+
+
+def read_folds(path):
+    """Full case folding: the mappings of status C and F, by code."""
+    rows = [line.split("; ") for line in open(path) if re.match("[0-9A-F]+; [CF];", line)]
+    return {int(row[0], 16): [int(c, 16) for c in row[2].split()] for row in rows}
+
+
+def decompose(code, *mappings):
+    """The full decomposition of a code by the first mapping that has it, then of the result."""
+    for mapping in mappings:
+        if code in mapping:
+            return [part for c in mapping[code] for part in decompose(c, *mappings)]
+    return [code]
 
 
 def read_exclusions(path):
@@ -49,11 +67,11 @@ def read_exclusions(path):
     return version, {int(m, 16) for m in re.findall(r"^([0-9A-F]+)", text, re.M)}
 
 
-def compositions_of(facts, decompositions, excluded):
-    """{(first, second): code} for all that canonical composition makes, but Hangul."""
-    return {tuple(parts): code for code, parts in decompositions.items()
-            if len(parts) == 2 and code not in excluded and facts[code][1] == 0
-            and facts[parts[0]][1] == 0}
+def compositions_of(facts, canonical, excluded):
+    """{(first, second): code} of all canonical compositions but Hangul."""
+    return {tuple(parts): code for code, parts in canonical.items()
+            if len(parts) == 2 and code not in excluded and facts[code].combining == 0
+            and facts[parts[0]].combining == 0}
 
 
 def table(declaration, items, between=","):
@@ -73,37 +91,72 @@ def numbers(values):
     return [str(v) for v in values]
 
 
-def records_of(facts, decompositions, seconds):
-    """The different records, the most frequent first, and each code's place among them."""
-    of = [(*facts[c], int(c in decompositions), int(c in seconds)) for c in range(CODES)]
+def settled_of(code, facts, canonical, compatible, composed, seconds):
+    """1 for NFC plus 2 for NFKC: the code is unchanged in that form whatever precedes it."""
+    hangul = 0x1161 <= code <= 0x1175 or 0x11a8 <= code <= 0x11c2
+    if facts[code].combining or code in seconds or hangul:
+        return 0
+    nfc = code in composed or code not in canonical
+    nfkc = nfc and decompose(code, canonical) == decompose(code, compatible, canonical)
+    return nfc + 2 * nfkc
+
+
+def records_of(facts, canonical, compatible, folds, compositions):
+    """The distinct records, the most frequent first, and the index of each code's record."""
+    seconds = {second for _, second in compositions}
+    composed = set(compositions.values())
+    of = []
+    for c in range(CODES):
+        fold = folds.get(c, [c])
+        of.append((*facts[c], int(c in canonical), int(c in seconds),
+                   int(decompose(c, canonical) != decompose(c, compatible, canonical)),
+                   settled_of(c, facts, canonical, compatible, composed, seconds),
+                   fold[0] - c if len(fold) == 1 else 0, int(len(fold) > 1)))
     records = [record for record, _ in collections.Counter(of).most_common()]
-    place = {record: i for i, record in enumerate(records)}
-    return records, [place[record] for record in of]
+    index = {record: i for i, record in enumerate(records)}
+    return records, [index[record] for record in of]
+
+
+def sequences(name, mapping, pool):
+    """A table of {code, offset, length} sorted by code; the code points go to the pool."""
+    rows = []
+    for code, parts in sorted(mapping.items()):
+        rows.append("{0x%x,%d,%d}" % (code, len(pool), len(parts)))
+        pool += parts
+    table(f"struct dt_unicode_sequence dt_unicode_{name}[]", rows)
+    print(f"const unsigned dt_unicode_{name[:-1]}_count = {len(rows)};")
 
 
 def main():
     directory = sys.argv[1]
     version, excluded = read_exclusions(os.path.join(directory, "CompositionExclusions.txt"))
-    facts, decompositions = read_data(os.path.join(directory, "UnicodeData.txt"))
-    compositions = compositions_of(facts, decompositions, excluded)
-    records, of = records_of(facts, decompositions, {second for _, second in compositions})
-    blocks = {}
+    facts, canonical, compatible = read_data(os.path.join(directory, "UnicodeData.txt"))
+    folds = read_folds(os.path.join(directory, "CaseFolding.txt"))
+    compositions = compositions_of(facts, canonical, excluded)
+    records, of = records_of(facts, canonical, compatible, folds, compositions)
+    blocks, pool = {}, []
     index = [blocks.setdefault(tuple(of[i:i + BLOCK]), len(blocks)) for i in range(0, CODES, BLOCK)]
-    assert len(records) <= 256 and len(blocks) <= 256 and records[0] == ("CN", 0, 0, 0, 0)
-    rows = sorted(decompositions.items())
-    place = {code: i for i, (code, _) in enumerate(rows)}
+    assert len(blocks) <= 256 and records[0][:4] == ("CN", 0, 0, 0)
+    rows = sorted(canonical.items())
+    position = {code: i for i, (code, _) in enumerate(rows)}
+    expansions = {c: decompose(c, compatible, canonical) for c in {**canonical, **compatible}}
     print(HEAD)
     print(f'\nconst char dt_unicode_version[] = "{version}";')
     table("struct dt_unicode_record dt_unicode_records[]",
-          ["{DT_CATEGORY_%s, %d, %d, %d, %d}" % record for record in records], ", ")
+          ["{DT_CATEGORY_%s,%s}" % (record[0], ",".join(numbers(record[1:])))
+           for record in records], ", ")
     table("uint8_t dt_unicode_index[]", numbers(index))
-    table("uint8_t dt_unicode_blocks[]", numbers(i for block in blocks for i in block))
+    table("uint16_t dt_unicode_blocks[]", numbers(i for block in blocks for i in block))
     table("struct dt_unicode_decomposition dt_unicode_decompositions[]",
           ["{0x%x,0x%x,0x%x}" % (code, parts[0], (parts + [0])[1]) for code, parts in rows])
     print(f"const unsigned dt_unicode_decomposition_count = {len(rows)};")
     table("uint16_t dt_unicode_compositions[]",
-          numbers(place[code] for _, code in sorted(compositions.items())))
+          numbers(position[code] for _, code in sorted(compositions.items())))
     print(f"const unsigned dt_unicode_composition_count = {len(compositions)};")
+    sequences("expansions", {c: parts for c, parts in expansions.items()
+                             if parts != decompose(c, canonical)}, pool)
+    sequences("folds", {c: parts for c, parts in folds.items() if len(parts) > 1}, pool)
+    table("uint32_t dt_unicode_sequence_points[]", numbers(pool))
 
 
 main()

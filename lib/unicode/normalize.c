@@ -1,96 +1,75 @@
 /* SPDX-License-Identifier: MIT */
-/* Canonical decomposition and composition: Unicode, chapter 3.11 and 3.12. */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "unicode/normalize.h"
+
+#include <string.h>
 
 #include "unicode/unicode.h"
+#include "unicode/utf8.h"
 
-/* Hangul syllables: a lead, a vowel and perhaps a trail, by arithmetic. */
-#define SYLLABLES      0xac00u
-#define LEADS          0x1100u
-#define VOWELS         0x1161u
-#define TRAILS         0x11a7u /* the one before the first */
-#define LEAD_COUNT     19u
-#define VOWEL_COUNT    21u
-#define TRAIL_COUNT    28u
-#define SYLLABLE_COUNT (LEAD_COUNT * VOWEL_COUNT * TRAIL_COUNT)
+const char *const dt_normal_form_names[] = {"none", "nfc", "nfkc", NULL};
 
-static unsigned decompose_hangul(uint32_t code, uint32_t parts[DT_UNICODE_LONGEST])
-{
-    uint32_t i = code - SYLLABLES, trail = i % TRAIL_COUNT;
-    parts[0] = LEADS + i / (VOWEL_COUNT * TRAIL_COUNT);
-    parts[1] = VOWELS + i / TRAIL_COUNT % VOWEL_COUNT;
-    parts[2] = TRAILS + trail;
-    return trail ? 3 : 2;
-}
-
-static int by_code(const void *key, const void *row)
-{
-    uint32_t a = *(const uint32_t *)key, b = ((const struct dt_unicode_decomposition *)row)->code;
-    return (a > b) - (a < b);
-}
-
-unsigned dt_unicode_decompose(uint32_t code, uint32_t parts[DT_UNICODE_LONGEST])
-{
-    parts[0] = code;
-    if (code - SYLLABLES < SYLLABLE_COUNT)
-        return decompose_hangul(code, parts);
-    if (!dt_unicode_record(code)->splits)
-        return 1;
-    const struct dt_unicode_decomposition *row =
-        bsearch(&code, dt_unicode_decompositions, dt_unicode_decomposition_count,
-                sizeof *dt_unicode_decompositions, by_code);
-    unsigned count = dt_unicode_decompose(row->first, parts);
-    if (row->second)
-        parts[count++] = row->second; /* which is never decomposed further */
-    return count;
-}
-
-static int by_pair(const void *key, const void *place)
-{
-    const struct dt_unicode_decomposition *a = key,
-                                          *b = &dt_unicode_decompositions[*(const uint16_t *)place];
-    if (a->first != b->first)
-        return a->first < b->first ? -1 : 1;
-    return (a->second > b->second) - (a->second < b->second);
-}
-
-uint32_t dt_unicode_compose(uint32_t first, uint32_t second)
-{
-    if (first - LEADS < LEAD_COUNT && second - VOWELS < VOWEL_COUNT)
-        return SYLLABLES + ((first - LEADS) * VOWEL_COUNT + second - VOWELS) * TRAIL_COUNT;
-    if (first - SYLLABLES < SYLLABLE_COUNT && (first - SYLLABLES) % TRAIL_COUNT == 0 &&
-        second - TRAILS - 1 < TRAIL_COUNT - 1)
-        return first + second - TRAILS;
-    if (!dt_unicode_record(second)->joins)
-        return 0;
-    const struct dt_unicode_decomposition key = {.first = first, .second = second};
-    const uint16_t *place = bsearch(&key, dt_unicode_compositions, dt_unicode_composition_count,
-                                    sizeof *dt_unicode_compositions, by_pair);
-    return place ? dt_unicode_decompositions[*place].code : 0;
-}
+#define SHORT_RUN 16 /* of marks: insertion is faster than counting */
 
 static unsigned class_of(uint32_t code)
 {
     return dt_unicode_record(code)->combining;
 }
 
-/* Sorts each run of marks by class; marks of one class keep their order. */
-static void put_in_order(uint32_t *points, size_t count)
+/* Both sorts are stable. */
+static void sort_few_marks(uint32_t *marks, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
-        uint32_t code = points[i];
+        uint32_t code = marks[i];
         unsigned class = class_of(code);
         size_t to = i;
-        for (; class > 0 && to > 0 && class_of(points[to - 1]) > class; to--)
-            points[to] = points[to - 1];
-        points[to] = code;
+        for (; to > 0 && class_of(marks[to - 1]) > class; to--)
+            marks[to] = marks[to - 1];
+        marks[to] = code;
     }
 }
 
-/* Composes in place; returns how many are left. A mark joins the last starter before it
- * unless one between them has its class or none. */
+/* Counting sort: linear, because a hostile text may consist of marks only. */
+static void sort_many_marks(uint32_t *marks, size_t count, uint32_t *sorted)
+{
+    size_t index[257] = {0};
+    for (size_t i = 0; i < count; i++)
+        index[class_of(marks[i]) + 1]++;
+    for (int c = 0; c < 256; c++)
+        index[c + 1] += index[c];
+    for (size_t i = 0; i < count; i++)
+        sorted[index[class_of(marks[i])]++] = marks[i];
+    memcpy(marks, sorted, count * sizeof *marks);
+}
+
+static void sort_marks(struct dt_ids *points, size_t from, size_t to)
+{
+    if (to - from <= SHORT_RUN) {
+        sort_few_marks(points->data + from, to - from);
+        return;
+    }
+    dt_ids_reserve(points, points->count + (to - from)); /* scratch after the points */
+    sort_many_marks(points->data + from, to - from, points->data + points->count);
+}
+
+/* The Canonical Ordering Algorithm (Unicode, chapter 3, D109): sorts each run of marks by class. */
+static void order_marks(struct dt_ids *points)
+{
+    for (size_t i = 0; i < points->count; i++) {
+        size_t from = i;
+        bool ordered = true;
+        for (unsigned last = 0, class; i < points->count; i++, last = class) {
+            class = class_of(points->data[i]);
+            if (class == 0)
+                break;
+            ordered = ordered && class >= last;
+        }
+        if (!ordered)
+            sort_marks(points, from, i);
+    }
+}
+
+/* Composes in place and returns the new count. A mark composes with the last starter before it
+ * unless a code between them has the same class or class 0. */
 static size_t compose(uint32_t *points, size_t count)
 {
     size_t kept = 0, starter = SIZE_MAX;
@@ -113,22 +92,104 @@ static size_t compose(uint32_t *points, size_t count)
     return kept;
 }
 
+static void compose_ordered(struct dt_ids *points)
+{
+    order_marks(points);
+    points->count = compose(points->data, points->count);
+}
+
 void dt_unicode_nfc(const uint32_t *points, size_t count, struct dt_ids *result)
 {
     dt_ids_reserve(result, DT_UNICODE_LONGEST * count);
     result->count = 0;
     for (size_t i = 0; i < count; i++)
         result->count += dt_unicode_decompose(points[i], result->data + result->count);
-    put_in_order(result->data, result->count);
-    result->count = compose(result->data, result->count);
+    compose_ordered(result);
 }
 
-unsigned dt_unicode_encode(uint32_t code, char bytes[4])
+/* --- text -------------------------------------------------------------------------------------*/
+
+/* Characters whose first byte is smaller are settled: those below U+0300 in NFC, ASCII in NFKC.
+ * Continuation bytes are smaller than both. */
+static unsigned char first_unsettled_byte(enum dt_normal_form form)
 {
-    unsigned length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    static const unsigned char marks[] = {0, 0, 0xc0, 0xe0, 0xf0};
-    for (unsigned i = length - 1; i > 0; i--, code >>= 6)
-        bytes[i] = (char)(0x80 | (code & 0x3f));
-    bytes[0] = (char)(marks[length] | code);
-    return length;
+    return form == DT_NORMAL_FORM_NFC ? 0xcc : 0xc2;
+}
+
+static bool is_settled(enum dt_normal_form form, const char *text)
+{
+    unsigned bit = form == DT_NORMAL_FORM_NFC ? 1 : 2;
+    return (dt_unicode_record(dt_utf8_decode(text))->settled & bit) != 0;
+}
+
+static void decompose(enum dt_normal_form form, const char *text, size_t size,
+                      struct dt_ids *points)
+{
+    points->count = 0;
+    for (size_t i = 0; i < size; i += dt_utf8_length(text[i])) {
+        uint32_t code = dt_utf8_decode(text + i);
+        if (points->capacity - points->count < DT_UNICODE_EXPAND_MAX)
+            dt_ids_reserve(points, 2 * points->capacity + 64);
+        uint32_t *parts = points->data + points->count;
+        points->count += form == DT_NORMAL_FORM_NFC ? dt_unicode_decompose(code, parts)
+                                                    : dt_unicode_expand(code, parts);
+    }
+}
+
+static void add_normal(enum dt_normal_form form, const char *text, size_t size,
+                       struct dt_ids *points, struct dt_buffer *out)
+{
+    char bytes[4];
+    decompose(form, text, size, points);
+    compose_ordered(points);
+    for (size_t i = 0; i < points->count; i++)
+        dt_buffer_append(out, bytes, dt_utf8_encode(points->data[i], bytes));
+}
+
+/* The next run [*from, *to) at or after start that may not be normal: unsettled characters, and
+ * the settled one before them, with which they may compose. */
+static bool find_unsettled(enum dt_normal_form form, const char *text, size_t size, size_t start,
+                           size_t *from, size_t *to)
+{
+    unsigned char unsettled = first_unsettled_byte(form);
+    size_t i = start;
+    while (i < size) {
+        if ((unsigned char)text[i] >= unsettled) {
+            if (!is_settled(form, text + i))
+                break;
+            i += dt_utf8_length(text[i]);
+        } else {
+            i += (text[i] & 0x80) == 0 ? dt_utf8_ascii_prefix(text + i, size - i) : 1;
+        }
+    }
+    if (i == size)
+        return false;
+    for (*from = i; *from > start;)
+        if ((text[--*from] & 0xc0) != 0x80)
+            break;
+    while (i < size && (unsigned char)text[i] >= unsettled && !is_settled(form, text + i))
+        i += dt_utf8_length(text[i]);
+    *to = i;
+    return true;
+}
+
+bool dt_normalize(enum dt_normal_form form, const char *text, size_t size, struct dt_ids *scratch,
+                  struct dt_buffer *out)
+{
+    size_t before = out->size, done = 0, from, to;
+    if (form == DT_NORMAL_FORM_NONE)
+        return false;
+    while (find_unsettled(form, text, size, done, &from, &to)) {
+        dt_buffer_append(out, text + done, from - done);
+        add_normal(form, text + from, to - from, scratch, out);
+        done = to;
+    }
+    if (done == 0)
+        return false;
+    dt_buffer_append(out, text + done, size - done);
+    if (out->size - before != size || memcmp(out->data + before, text, size) != 0)
+        return true;
+    out->size = before;
+    out->data[before] = '\0';
+    return false;
 }

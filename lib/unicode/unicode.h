@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Unicode says of characters, by tables in the source tree, so that it does not depend
- * on what is installed: the same text gets the same ids everywhere. lib/unicode/make-tables.py
- * makes the tables, of version dt_unicode_version.
+ * The Unicode Character Database as tables in the source tree, so that results do not depend on an
+ * installed library: the same text gives the same ids and the same cleaned text everywhere.
+ * lib/unicode/make-tables.py writes the tables, of version dt_unicode_version.
  *
  *     if (dt_unicode_category(code) == DT_CATEGORY_MN)
  *         ...
@@ -12,12 +12,10 @@
 
 #include <stdint.h>
 
-#include "base/buffer.h"
-
-/* General categories: letters, marks, numbers, punctuation, symbols, separators, others, each
- * kind without a gap. */
+/* General categories in the order letters, marks, numbers, punctuation, symbols, separators,
+ * others; each of these is one contiguous range. */
 enum dt_category {
-    DT_CATEGORY_CN, /* not assigned, and what is no code point */
+    DT_CATEGORY_CN, /* not assigned, and values above U+10FFFF */
     DT_CATEGORY_LU,
     DT_CATEGORY_LL,
     DT_CATEGORY_LT,
@@ -49,29 +47,49 @@ enum dt_category {
     DT_CATEGORY_CO
 };
 
-#define DT_UNICODE_LONGEST 4 /* code points of a full canonical decomposition */
+/* The most code points of a result. */
+#define DT_UNICODE_LONGEST    4  /* full canonical decomposition */
+#define DT_UNICODE_EXPAND_MAX 18 /* full compatibility decomposition: U+FDFA */
+#define DT_UNICODE_FOLD_MAX   3  /* full case folding */
 
+/* lower, title and fold are the distance from the code to the mapped code, 0 where it maps to
+ * itself. Hangul syllables decompose and compose by rule; splits and joins are 0 for them. */
 struct dt_unicode_record {
     uint8_t category;
     uint8_t combining; /* class */
-    int32_t lower;     /* from the code to its lower case, by itself */
-    uint8_t splits;    /* has a canonical decomposition; Hangul syllables, which have one by
-                          rule, are not marked */
-    uint8_t joins;     /* is the second of a canonical composition; Hangul likewise */
+    int32_t lower, title;
+    uint8_t splits;    /* has a canonical decomposition */
+    uint8_t joins;     /* is the second code of a canonical composition */
+    uint8_t expands;   /* its compatibility decomposition differs from the canonical one */
+    uint8_t settled;   /* bit 0 NFC, bit 1 NFKC: stays as it is whatever precedes it */
+    int32_t fold;      /* case folding to one code */
+    uint8_t long_fold; /* case folding to several codes */
 };
 
 struct dt_unicode_decomposition {
-    uint32_t code, first, second; /* second 0: there is none */
+    uint32_t code, first, second; /* second 0: the decomposition is one code */
 };
 
-/* The tables of tables.c. Record 0 is that of codes that are not assigned; dt_unicode_record
- * shows how the others are found. */
+struct dt_unicode_sequence {
+    uint32_t code;
+    uint16_t offset, length; /* in dt_unicode_sequence_points */
+};
+
+/* The tables of tables.c. A record is found in two steps:
+ *
+ *     code 0x1E69        index[0x1E] = block       blocks[block << 8 | 0x69] = record
+ *
+ * Equal blocks of 256 codes are stored once. Record 0 is that of unassigned codes. */
 extern const char dt_unicode_version[];
 extern const struct dt_unicode_record dt_unicode_records[];
-extern const uint8_t dt_unicode_index[], dt_unicode_blocks[];
+extern const uint8_t dt_unicode_index[];
+extern const uint16_t dt_unicode_blocks[];
 extern const struct dt_unicode_decomposition dt_unicode_decompositions[]; /* by code */
-extern const uint16_t dt_unicode_compositions[]; /* places there, by first and second */
-extern const unsigned dt_unicode_decomposition_count, dt_unicode_composition_count;
+extern const uint16_t dt_unicode_compositions[]; /* indices there, by first and second */
+extern const struct dt_unicode_sequence dt_unicode_expansions[], dt_unicode_folds[]; /* by code */
+extern const uint32_t dt_unicode_sequence_points[];
+extern const unsigned dt_unicode_decomposition_count, dt_unicode_composition_count,
+    dt_unicode_expansion_count, dt_unicode_fold_count;
 
 static inline const struct dt_unicode_record *dt_unicode_record(uint32_t code)
 {
@@ -91,16 +109,18 @@ static inline uint32_t dt_unicode_lower(uint32_t code)
     return code + (uint32_t)dt_unicode_record(code)->lower;
 }
 
-/* The full canonical decomposition, Hangul's too, in the order of the tables; the code
- * itself where it has none. Returns how many code points it has. */
-unsigned dt_unicode_decompose(uint32_t code, uint32_t parts[DT_UNICODE_LONGEST]);
-/* What the two compose to; 0 if nothing. */
-uint32_t dt_unicode_compose(uint32_t first, uint32_t second);
-/* Replaces result by the Normalization Form C of the points. Takes the square of the marks
- * of a base. */
-void dt_unicode_nfc(const uint32_t *points, size_t count, struct dt_ids *result);
+static inline uint32_t dt_unicode_title(uint32_t code)
+{
+    return code + (uint32_t)dt_unicode_record(code)->title;
+}
 
-/* Writes the UTF-8 of a code point below 0x110000; returns how many bytes it has. */
-unsigned dt_unicode_encode(uint32_t code, char bytes[4]);
+/* These write at least one code point, the code itself where it does not change, and return how
+ * many. decompose: full canonical decomposition, of Hangul too, not reordered. expand: likewise,
+ * full compatibility decomposition. fold: full case folding. */
+unsigned dt_unicode_decompose(uint32_t code, uint32_t parts[DT_UNICODE_LONGEST]);
+unsigned dt_unicode_expand(uint32_t code, uint32_t parts[DT_UNICODE_EXPAND_MAX]);
+unsigned dt_unicode_fold(uint32_t code, uint32_t parts[DT_UNICODE_FOLD_MAX]);
+/* The canonical composition of two code points; 0 if there is none. */
+uint32_t dt_unicode_compose(uint32_t first, uint32_t second);
 
 #endif

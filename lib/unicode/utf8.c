@@ -144,3 +144,23 @@ uint32_t dt_utf8_decode(const char *text)
         return (p[0] & 0x07u) << 18 | (p[1] & 0x3fu) << 12 | (p[2] & 0x3fu) << 6 | (p[3] & 0x3fu);
     }
 }
+
+size_t dt_utf8_next(const char *text, size_t size, uint32_t *code)
+{
+    bool valid;
+    size_t length = take(text, size, &valid);
+    if (!valid)
+        return 0;
+    *code = dt_utf8_decode(text);
+    return length;
+}
+
+unsigned dt_utf8_encode(uint32_t code, char bytes[4])
+{
+    static const unsigned char leads[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    unsigned length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (unsigned i = length - 1; i > 0; i--, code >>= 6)
+        bytes[i] = (char)(0x80 | (code & 0x3f));
+    bytes[0] = (char)(leads[length] | code);
+    return length;
+}

@@ -22,18 +22,25 @@ size_t dt_utf8_valid_prefix(const char *text, size_t size);
 
 /* Appends text to out, with U+FFFD in place of each maximal subpart of an
  * ill-formed sequence (chapter 3, "U+FFFD Substitution of Maximal Subparts").
- * Returns how many were replaced. */
+ * Returns the number of replacements. */
 uint64_t dt_utf8_repair(const char *text, size_t size, struct dt_buffer *out);
 
 /* Code points of valid UTF-8. */
 uint64_t dt_utf8_count(const char *text, size_t size);
-/* How often a byte comes. */
+/* The number of bytes equal to byte. */
 uint64_t dt_utf8_count_byte(const char *text, size_t size, char byte);
 
-/* Bytes of the character that begins with this byte, in valid UTF-8. */
+/* Bytes of the character whose first byte this is, in valid UTF-8. */
 size_t dt_utf8_length(char first);
 
 /* The code point at text, which must be valid UTF-8. */
 uint32_t dt_utf8_decode(const char *text);
+
+/* Decodes the character at text, of which size > 0 bytes may be read, into *code. Returns its
+ * bytes; 0 if text does not begin with valid UTF-8. */
+size_t dt_utf8_next(const char *text, size_t size, uint32_t *code);
+
+/* Writes a code point up to U+10FFFF and returns its bytes. */
+unsigned dt_utf8_encode(uint32_t code, char bytes[4]);
 
 #endif

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "clean/mask.h"
-#include "clean/normalize.h"
 
 static void assert_masked(enum dt_mask_kind kind, const char *text, const char *expected)
 {
@@ -83,17 +82,6 @@ static void lists_of_masks(void **state)
     assert_string_equal(dt_mask_parse("", &set), "");
 }
 
-static void case_is_folded(void **state)
-{
-    (void)state;
-    struct dt_buffer out = DT_BUFFER_EMPTY;
-    const char *text = "Stra\xc3\x9f"
-                       "E \xce\xa3\xce\x91 x";
-    assert_int_equal(dt_normalize_casefold(text, strlen(text), &out), 5);
-    assert_string_equal(out.data, "strasse \xcf\x83\xce\xb1 x");
-    dt_buffer_release(&out);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -103,7 +91,6 @@ int main(void)
         cmocka_unit_test(cards_have_a_checksum),
         cmocka_unit_test(telephones),
         cmocka_unit_test(lists_of_masks),
-        cmocka_unit_test(case_is_folded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

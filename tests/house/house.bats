@@ -72,8 +72,8 @@ copy_house() {
     [ "$status" -eq 1 ]
 }
 
-@test "ids depend on no tables but those of lib/unicode" {
-    run grep -rln utf8proc "$ROOT"/lib/{token,pretokenize,shard} "$ROOT"/lib/unicode/{unicode,normalize,tables}*
+@test "nothing in lib or tools uses another Unicode library than lib/unicode" {
+    run grep -rlnE 'utf8proc|unicode/u[a-z]+\.h>|wctype\.h|wchar\.h' "$ROOT/lib" "$ROOT/tools" "$ROOT/Makefile"
     echo "$output"
     [ "$status" -eq 1 ]
 }

@@ -104,6 +104,22 @@ static void counts_are_right_at_any_length(void **state)
     }
 }
 
+static void each_code_point_is_encoded_and_decoded(void **state)
+{
+    (void)state;
+    for (uint32_t code = 0; code < 0x110000; code++) {
+        char bytes[4];
+        uint32_t decoded = UINT32_MAX;
+        unsigned length = dt_utf8_encode(code, bytes);
+        bool surrogate = code >= 0xd800 && code < 0xe000;
+        assert_int_equal(dt_utf8_next(bytes, length, &decoded), surrogate ? 0 : length);
+        assert_true(surrogate || decoded == code);
+        assert_true(surrogate || dt_utf8_decode(bytes) == code);
+        if (length > 1)
+            assert_int_equal(dt_utf8_next(bytes, length - 1, &decoded), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -114,6 +130,7 @@ int main(void)
         cmocka_unit_test(one_bad_byte_is_found_at_every_place),
         cmocka_unit_test(code_points_are_counted_and_decoded),
         cmocka_unit_test(counts_are_right_at_any_length),
+        cmocka_unit_test(each_code_point_is_encoded_and_decoded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
