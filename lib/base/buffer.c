@@ -12,8 +12,8 @@
 #include "base/printable.h"
 #include "base/program.h"
 
-/* Of several threads one speaks. Not by exit(): libraries take memory to end as well, and other
- * threads go on meanwhile. */
+/* Only the first thread to fail prints. Not exit(): exit handlers of libraries allocate memory
+ * too, and other threads keep running. */
 static void __attribute__((noreturn)) end(const char *what)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;

@@ -2,9 +2,9 @@
 /*
  * Memory that grows: a byte buffer, and checked allocation for arrays.
  *
- * Memory that runs out is no input error that a caller could mend, so these
- * end the program with one line on stderr instead of returning a code; every
- * size that comes from a file is checked against the file before it gets here.
+ * When memory runs out, these functions end the program with one line on stderr instead of
+ * returning an error: no caller could recover. Callers check every size that comes from a file
+ * against the size of that file first.
  */
 #ifndef DT_BASE_BUFFER_H
 #define DT_BASE_BUFFER_H
@@ -46,14 +46,14 @@ char *dt_strdup(const char *s);
 char *dt_strndup(const char *s, size_t n);
 char *dt_asprintf(const char *fmt, ...) DT_PRINTF(1, 2); /* owned by the caller */
 
-/* The same for what libraries allocate: p, which is NULL only where memory has run out
- * (ZSTD_createDCtx), or also for other reasons, which errno tells apart (fopen, realpath). */
+/* Checks what a library allocated. dt_checked: NULL means out of memory (ZSTD_createDCtx).
+ * dt_checked_errno: NULL means out of memory only if errno is ENOMEM (fopen, realpath). */
 void *dt_checked(void *p);
 void *dt_checked_errno(void *p);
-/* Ends the program, for libraries that report it in another way. */
+/* Ends the program; for libraries that report it other than by NULL. */
 void dt_out_of_memory(void) __attribute__((noreturn));
 
-/* The ending of a noun that n counts: "" or "s". */
+/* The plural ending for n: "" if n is 1, else "s". */
 const char *dt_plural(uint64_t n);
 
 /* Owned token ids, growing; all-zero is a valid empty list; free with
@@ -72,8 +72,8 @@ void dt_ids_append(struct dt_ids *ids, const uint32_t *more, size_t count);
 void dt_ids_add(struct dt_ids *ids, uint32_t id);
 void dt_ids_release(struct dt_ids *ids);
 
-/* Makes room for one more element in a growing array: items, count and
- * capacity are lvalues; items doubles when full. */
+/* Grows an array so that it holds one more element: items, count and capacity are lvalues; the
+ * capacity doubles. */
 #define DT_GROW(items, count, capacity)                                                            \
     do {                                                                                           \
         if ((count) >= (capacity)) {                                                               \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looking at 16 bytes at once, by the vectors that GCC and clang have in C.
+ * Scans 16 bytes at a time with the vector extensions of GCC and clang.
  *
  *     for (; i + DT_BLOCK <= size; i += DT_BLOCK) {
  *         dt_block b = dt_block_load(text + i);
@@ -27,7 +27,7 @@ static inline dt_block dt_block_load(const char *p)
     return b;
 }
 
-/* The place of the first byte that is not 0, or DT_BLOCK. */
+/* The index of the first non-zero byte, or DT_BLOCK. */
 static inline size_t dt_block_first(dt_block b)
 {
     uint64_t halves[2];

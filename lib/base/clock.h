@@ -3,9 +3,9 @@
 #ifndef DT_BASE_CLOCK_H
 #define DT_BASE_CLOCK_H
 
-/* Seconds on a clock that never goes back. */
+/* Seconds of a monotonic clock. */
 double dt_clock_now(void);
-/* Seconds of processor time that all threads have taken. */
+/* Processor time of all threads, in seconds. */
 double dt_clock_processor_now(void);
 
 /* "1.5 s", "2 min 05 s", "3 h 20 min" into text; returns text. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Passwords in URLs are neither printed nor stored: every message (base/error.h) and every command
- * line that is recorded (dt_command_line) passes through here.
+ * Removes passwords from URLs, so that they are neither printed nor stored. Every message
+ * (base/error.h) and every recorded command line (dt_command_line) passes through here.
  */
 #ifndef DT_BASE_CREDENTIALS_H
 #define DT_BASE_CREDENTIALS_H

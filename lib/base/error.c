@@ -9,7 +9,7 @@
 #include "base/credentials.h"
 #include "base/printable.h"
 
-/* A text that was cut may end inside of a password: then its end counts as that of one. */
+/* A truncated text may end inside a password: the password then extends to its end. */
 static void hide_credentials(char *text)
 {
     char *last = text + DT_ERROR_TEXT - 2, end = *last;

@@ -26,7 +26,7 @@ static char *directory_of(const char *path)
     return slash == path ? dt_strdup("/") : dt_strndup(path, (size_t)(slash - path));
 }
 
-/* Temporary files of outputs not yet finished, removed if a signal ends the program. */
+/* Temporary files of unfinished outputs; a signal that ends the program removes them. */
 static char *volatile unfinished[32];
 
 static void remove_unfinished(int signal_number)
@@ -38,7 +38,7 @@ static void remove_unfinished(int signal_number)
     raise(signal_number);
 }
 
-/* Signals that the program handles or ignores itself are left to it. */
+/* Signals that the program already handles or ignores keep their disposition. */
 static void watch_signals(void)
 {
     static const int fatal[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGXFSZ};
@@ -65,7 +65,7 @@ static bool is_special(const char *path)
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
-/* The open file that /dev/stdout and its like stand for; -1 for another path. */
+/* The descriptor that /dev/stdout, /dev/fd/N and the like name; -1 for any other path. */
 static int named_descriptor(const char *path)
 {
     int fd, length = 0;
@@ -82,8 +82,8 @@ static char *follow_links(const char *path)
     return target ? target : dt_strdup(path);
 }
 
-/* Creates and locks a temporary file. A file unlinked in between was taken for
- * a stale one by remove_if_stale; file systems without locks have none of those. */
+/* Creates and locks a temporary file. Retries if another process took the file for stale and
+ * unlinked it between the two calls (remove_if_stale). */
 static int create_locked(const char *path)
 {
     for (;;) {
@@ -95,7 +95,7 @@ static int create_locked(const char *path)
     }
 }
 
-/* A file that takes the place of another is no more readable than that was. */
+/* A file that replaces another gets no wider permissions than the old one had. */
 static int create_like(const char *path, const char *model)
 {
     struct stat st;
@@ -107,8 +107,7 @@ static int create_like(const char *path, const char *model)
     return fd;
 }
 
-/* A writer holds the lock of its temporary file for as long as it lives: one
- * that can be locked belongs to nobody. */
+/* A writer locks its temporary file while it runs, so a file that can be locked is stale. */
 static void remove_if_stale(const char *path)
 {
     struct stat st;
@@ -120,7 +119,7 @@ static void remove_if_stale(const char *path)
     close(fd);
 }
 
-/* Removes temporary files of killed writers of the same file: prefix and a number. */
+/* Removes temporary files that killed writers of the same target left: prefix and a number. */
 static void remove_stale(const char *directory, const char *prefix)
 {
     size_t n = strlen(prefix);
@@ -137,7 +136,7 @@ static void remove_stale(const char *directory, const char *prefix)
         closedir(dir);
 }
 
-/* Opens the temporary neighbour of the target; -1 with errno set if it cannot. */
+/* Opens a temporary file in the directory of the target; -1 with errno set on failure. */
 static int open_temporary(struct dt_output *out)
 {
     char *dir = directory_of(out->target);
@@ -225,7 +224,7 @@ static int write_bytes(struct dt_output *out, const void *data, size_t size, str
     return 0;
 }
 
-/* A character may come in several pieces, as the tokens of a model do. */
+/* A character may arrive in several writes: a model's tokens can split it. */
 static int write_to_terminal(struct dt_output *out, const char *data, size_t size, bool ends,
                              struct dt_error *err)
 {
@@ -312,8 +311,8 @@ int dt_file_need_regular(const char *path, struct dt_error *err)
     return stat(path, &st) < 0 ? 0 : need_regular(path, st.st_mode, err);
 }
 
-/* Looks before it opens, so that the writer of a FIFO does not notice, and after opening, since the
- * name may have passed to another file. */
+/* Checks the type before open(), so that a FIFO's writer is not woken, and again after it, since
+ * the name may refer to another file by then. */
 int dt_file_open(const char *path, struct dt_error *err)
 {
     struct stat st;
@@ -328,7 +327,7 @@ int dt_file_open(const char *path, struct dt_error *err)
     return rc < 0 ? rc : fd;
 }
 
-/* What the program was handed open may be a pipe too. */
+/* A descriptor that the program inherited may be a pipe. */
 static int open_to_read(const char *path, struct dt_error *err)
 {
     bool handed_over = strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
@@ -397,7 +396,7 @@ bool dt_output_is_terminal(const char *path)
     return fd >= 0 && isatty(fd);
 }
 
-/* standard: the descriptor that "-" stands for. */
+/* standard: the descriptor of "-". */
 static bool look_at(const char *path, int standard, struct stat *st)
 {
     return (strcmp(path, "-") == 0 ? fstat(standard, st) : stat(path, st)) == 0;
@@ -421,7 +420,8 @@ bool dt_output_is_same(const char *a, const char *b)
     if (strcmp(a, b) == 0)
         return true;
     if (look_at(a, STDOUT_FILENO, &x) && look_at(b, STDOUT_FILENO, &y))
-        return !S_ISCHR(x.st_mode) && is_same(&x, &y); /* a terminal or /dev/null takes both */
+        return !S_ISCHR(x.st_mode) && is_same(&x, &y); /* a terminal or /dev/null may be used
+                                                        * twice */
     char *first = dt_path_real(a), *second = dt_path_real(b);
     bool same = strcmp(first, second) == 0;
     free(first);

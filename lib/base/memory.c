@@ -9,7 +9,7 @@
 
 #include "base/buffer.h"
 
-/* Where a version of control groups keeps its numbers. */
+/* The files of one version of control groups. */
 struct version {
     const char *mount, *limit, *usage, *inactive, *active;
 };
@@ -20,7 +20,7 @@ static const struct version version1 = {"/sys/fs/cgroup/memory", "memory.limit_i
 static const struct version version2 = {"/sys/fs/cgroup", "memory.max", "memory.current",
                                         "inactive_file", "active_file"};
 
-/* The number behind a line's first word; of a file of one number, name is NULL. */
+/* The number after the word name in a line; name is NULL for a file of one number. */
 static bool read_number(const char *path, const char *name, size_t *number)
 {
     FILE *file = dt_checked_errno(fopen(path, "re"));
@@ -32,7 +32,7 @@ static bool read_number(const char *path, const char *name, size_t *number)
         if (name && (strncmp(line, name, skip) != 0 || strchr(" :", line[skip]) == NULL))
             continue;
         found = sscanf(line + skip, "%*[: ]%llu", &value) == 1 ||
-                sscanf(line + skip, "%llu", &value) == 1; /* "max" is no number */
+                sscanf(line + skip, "%llu", &value) == 1; /* "max" means no limit */
         if (found)
             *number = (size_t)value;
     }
@@ -60,8 +60,8 @@ static size_t left_in_group(const char *group, const struct version *v)
     return limit > used ? limit - used : 0;
 }
 
-/* The least of a group and those above it; below a mount that shows part of the
- * hierarchy alone, the groups that are not there limit nothing. */
+/* The minimum over a group and its ancestors; ancestors outside the mounted part of the
+ * hierarchy are ignored. */
 static size_t left_in_groups(const char *root, const char *path, const struct version *v)
 {
     char *group = dt_asprintf("%s%s%s", root, v->mount, strcmp(path, "/") == 0 ? "" : path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much memory this process may still take, before it takes it.
+ * Memory that this process may still allocate.
  *
  *     if (need > dt_memory_available(""))
  *         return dt_fail(err, DT_ENOMEM, ...);
@@ -10,10 +10,10 @@
 
 #include <stddef.h>
 
-/* Bytes: the kernel's MemAvailable (proc(5)), or what the process' control group
- * and the groups above it leave of their limits, version 2 or 1, whichever is
- * less; file pages that a group can drop count as free. Files are looked for
- * below root ("" on a real machine). SIZE_MAX where nothing can be read. */
+/* Bytes: the minimum of the kernel's MemAvailable (proc(5)) and of what the limits of the
+ * process' control group and its ancestors leave (version 1 or 2); reclaimable file pages count
+ * as free. root: directory that contains /proc and /sys ("" outside of tests). SIZE_MAX if
+ * nothing can be read. */
 size_t dt_memory_available(const char *root);
 
 #endif

@@ -15,13 +15,13 @@
 
 struct dt_plugin {
     const char *kind;   /* in errors: "engine" */
-    const char *symbol; /* of the table */
+    const char *symbol; /* version of the table */
     int abi;            /* the version that this program knows */
-    const char *advice; /* what to do where the file is absent; "" is nothing */
+    const char *advice; /* advice if the file is missing; may be "" */
 };
 
-/* Loads NAME.so, which stays loaded; *table is its table. A name is letters, digits, '-' and '_':
- * another would be a path, to any file. DT_EMISSING if the plug-in does not exist. */
+/* Loads NAME.so, which stays loaded, and sets *table to its table. A name has letters, digits,
+ * '-' and '_' only, so that it cannot be a path. DT_EMISSING if the plug-in does not exist. */
 int dt_plugin_load(const struct dt_plugin *plugin, const char *name, const void **table,
                    struct dt_error *err) DT_MUST_CHECK;
 

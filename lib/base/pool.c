@@ -14,7 +14,7 @@ struct slot {
     bool done;
 };
 
-/* A ring of slots: [taken, started) are at work or done, [started, submitted) wait. */
+/* A ring of slots: jobs [taken, started) run or are done, [started, submitted) wait. */
 struct dt_pool {
     dt_pool_work *work;
     void *context;
@@ -52,7 +52,7 @@ struct dt_pool *dt_pool_new(int threads, dt_pool_work *work, void *context)
     struct dt_pool *p = dt_alloc(1, sizeof *p);
     p->work = work;
     p->context = context;
-    p->threads = threads > 1 ? threads : 0; /* one is the caller's own */
+    p->threads = threads > 1 ? threads : 0; /* the caller is one of the threads */
     p->capacity = threads > 1 ? 4 * threads : 1;
     p->slots = dt_alloc((size_t)p->capacity, sizeof *p->slots);
     p->thread = dt_alloc((size_t)p->threads, sizeof *p->thread);
@@ -61,7 +61,7 @@ struct dt_pool *dt_pool_new(int threads, dt_pool_work *work, void *context)
     pthread_cond_init(&p->finished_one, NULL);
     for (int i = 0; i < p->threads; i++) {
         if (pthread_create(&p->thread[i], NULL, worker, p) != 0) {
-            p->threads = i; /* fewer threads do the same work */
+            p->threads = i; /* run with fewer threads */
             break;
         }
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pool of threads that keeps the order: jobs come out as they went in.
+ * A thread pool that keeps the order: jobs are returned in the order of submission.
  *
  *     struct dt_pool *pool = dt_pool_new(threads, work, context);
  *     while ((job = read_job()) != NULL) {
@@ -12,8 +12,8 @@
  *         emit(job);
  *     dt_pool_free(pool);
  *
- * One thread submits and takes; work(job, context) runs on the pool's threads.
- * With one thread the work is done in the submitting thread.
+ * One thread submits and takes jobs; work(job, context) runs on the pool's threads. With threads =
+ * 1 it runs in the submitting thread.
  */
 #ifndef DT_BASE_POOL_H
 #define DT_BASE_POOL_H
@@ -26,7 +26,7 @@ typedef void dt_pool_work(void *job, void *context);
 struct dt_pool *dt_pool_new(int threads, dt_pool_work *work, void *context);
 void dt_pool_submit(struct dt_pool *pool, void *job); /* the pool must not be full */
 bool dt_pool_full(const struct dt_pool *pool);
-void *dt_pool_next(struct dt_pool *pool); /* waits for the oldest job; NULL when none is left */
+void *dt_pool_next(struct dt_pool *pool); /* waits for the oldest job; NULL if none is left */
 void dt_pool_free(struct dt_pool *pool);  /* waits for jobs in flight; NULL is fine */
 
 /* Processors this process may use. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes that a character with this first byte has; 0 if none begins so. */
+/* The bytes of a character with this first byte; 0 if it is not a first byte. */
 static size_t length_of(unsigned char first)
 {
     if (first < 0x80)
@@ -16,7 +16,7 @@ static size_t length_of(unsigned char first)
     return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-/* The bytes of the character that are there; 0 if they are no part of one. */
+/* The number of bytes present of the character; 0 if they are not UTF-8. */
 static size_t measure(const unsigned char *p, size_t size)
 {
     size_t length = length_of(*p);
@@ -36,7 +36,7 @@ static size_t measure(const unsigned char *p, size_t size)
     return length;
 }
 
-/* Of characters that take two or three bytes. */
+/* For characters of two or three bytes. */
 static bool is_command(uint32_t point)
 {
     return point <= 0x9f || point == 0x61c || point == 0x200e || point == 0x200f ||

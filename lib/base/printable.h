@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text from outside, shown on a terminal: it must not move the cursor, set colours, answer in
- * the user's name, or show its characters in another order than they have.
+ * Escapes untrusted text for a terminal, so that it cannot move the cursor, set colours, send
+ * input, or reorder what is shown.
  *
- * Spelled "\x1b" are control characters and bytes that are not UTF-8 (0x9b alone begins a
- * command on terminals of 8 bits), and "\u009b" C1 control characters, line separators and
- * marks of writing direction. All else passes as it is.
+ * Control characters and bytes that are not UTF-8 become "\x1b" (a lone 0x9b begins a command on
+ * 8-bit terminals); C1 control characters, line separators and bidirectional controls become
+ * "\u009b". All other text is unchanged.
  *
  *     dt_buffer_add_printable(&shown, text, size);
  */
@@ -16,15 +16,14 @@
 
 #define DT_SPELLING 8 /* of one character, its final 0 included */
 
-/* Bytes of the character at text, whose size is at least 1. spelling is empty where it can be
- * shown as it is. A character that is cut short by the end of the text is a byte that is not
- * UTF-8. */
+/* Bytes of the character at text, whose size is at least 1. spelling is empty if the character
+ * is printable. A truncated character at the end of the text counts as bytes that are not UTF-8. */
 size_t dt_printable_next(const char *text, size_t size, char spelling[DT_SPELLING]);
 
-/* Bytes at the end of text that begin a character whose rest may come: 0 to 3. */
+/* The number of bytes of an incomplete character at the end of text: 0 to 3. */
 size_t dt_printable_unfinished(const char *text, size_t size);
 
-/* Spells a line in place, as far as it fits into capacity bytes with its final 0. */
+/* Escapes a line in place, truncated to capacity bytes including the final 0. */
 void dt_printable_line(char *text, size_t capacity);
 
 #endif

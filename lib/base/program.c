@@ -23,7 +23,7 @@
 
 static const char *program_name;
 static struct dt_buffer command_line;
-static bool given[MAX_OPTIONS]; /* options, by their place in the table */
+static bool given[MAX_OPTIONS]; /* options given, by index in the table */
 
 const char *dt_program_name(void)
 {
@@ -179,7 +179,7 @@ static void print_option(const struct dt_option *o)
     print_wrapped(o->help, 28, 28);
 }
 
-/* Whether the words of a list, which may be NULL, have that one. */
+/* Whether the list of words, which may be NULL, contains the word. */
 static bool lists(const char *list, const char *word)
 {
     size_t length = strlen(word);
@@ -225,8 +225,8 @@ static void print_help(const struct dt_command *c)
            "      --version             show the version\n");
 }
 
-/* A line for each option, for the shells' completion: --name, -x, argument, choices, help,
- * with tabs between. */
+/* One line per option, for shell completion: --name, -x, argument, choices and help, separated
+ * by tabs. */
 static void print_option_table(const struct dt_command *c)
 {
     for (const struct dt_option *o = c->options; o->name; o++) {
@@ -313,7 +313,7 @@ static void set_option(const struct dt_option *o, const char *text)
     }
 }
 
-/* Adds an argument as a shell takes it, quoted where it must be, on one line. */
+/* Appends an argument quoted for the shell, on one line. */
 static void add_quoted(struct dt_buffer *b, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -341,8 +341,7 @@ static void add_argument(struct dt_buffer *b, const char *text)
     free(shown);
 }
 
-/* Where a result goes and how many threads make it is no part of its history:
- * equal results must be equal bytes. */
+/* Output paths and thread counts are not recorded: equal results must be equal bytes. */
 static bool changes_result(const struct dt_option *o)
 {
     static const char *const without[] = {"output", "threads", "quiet"};
@@ -366,7 +365,8 @@ static void remember_option(const struct dt_option *o, const char *value)
 static void remember_operands(char *const *operands, int count)
 {
     for (int i = 0; i < count; i++) {
-        if (operands[i][0] == '-' && operands[i][1] != '\0') { /* one that looks like an option */
+        if (operands[i][0] == '-' && operands[i][1] != '\0') { /* an operand that looks like an
+                                                                * option */
             add_argument(&command_line, "--");
             break;
         }
@@ -389,7 +389,7 @@ void dt_program_print(const char *text)
 
 int dt_finish_stdout(void)
 {
-    /* What a full buffer met earlier, the last flush does not know. */
+    /* An error of an earlier flush is not reported by the last one. */
     bool lost = ferror(stdout), failed = fflush(stdout) != 0;
     if (failed)
         dt_program_warn("cannot write to stdout: %s", strerror(errno));
@@ -400,7 +400,7 @@ int dt_finish_stdout(void)
 
 enum { SHORTLESS = 1000, HELP = 'h', VERSION = 2000 };
 
-/* Unless name begins at least two of the names, returns. */
+/* Usage error if name is a prefix of two or more option names. */
 static void reject_ambiguous(const char *name, const char *const *names)
 {
     struct dt_buffer fitting = DT_BUFFER_EMPTY;
@@ -478,7 +478,7 @@ bool dt_option_is_given(const struct dt_command *c, const char *name)
     return false;
 }
 
-/* The first option of a list that was given, or NULL. */
+/* The first option of the list that was given, or NULL. */
 static const char *find_given(const struct dt_command *c, const char *list)
 {
     for (int i = 0; list && c->options[i].name; i++)
@@ -513,7 +513,7 @@ static void reject_input(const struct dt_option *o, const char *input)
                          o->name, output);
 }
 
-/* The files that options name and o may not write. */
+/* The files of other options that o must not overwrite. */
 static void check_options_files(const struct dt_command *c, const struct dt_option *o)
 {
     for (const struct dt_option *other = c->options; other->name; other++) {
@@ -529,14 +529,14 @@ static void check_options_files(const struct dt_command *c, const struct dt_opti
     }
 }
 
-/* A file that appears when it is complete, unlike stdout by any name. */
+/* Whether the output is atomic: not stdout under any name. */
 static bool may_replace(const struct dt_option *o)
 {
     const char *output = written_by(o);
     return o->in_place && strcmp(output, "-") != 0 && strncmp(output, "/dev/", 5) != 0;
 }
 
-/* No file that is written may be an input, or another one that is written. */
+/* An output must not be an input or another output. */
 static void check_files(const struct dt_command *c, char *const *operands, int count)
 {
     int first = c->uses && count > 0; /* after the name of the use */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every dt program does alike: its name, its messages, its options.
+ * The common part of all dt programs: name, messages and options.
  *
  * One table of options produces the parser, the usage line, --help, and the
  * test that the man page's SYNOPSIS agrees:
@@ -47,22 +47,21 @@ struct dt_option {
     double min, max;            /* of numbers; both 0 means any */
     const char *const *choices; /* of DT_OPTION_CHOICE, ended by NULL */
     bool required;
-    /* Long names of other options, with spaces between: it would have no effect without one of
-     * with, and beside any of without, and is refused there. NULL: none. */
+    /* Long names of other options, separated by spaces: the option requires one of `with` and
+     * conflicts with each of `without`. NULL: none. */
     const char *with, *without;
-    /* Of DT_OPTION_STRING and DT_OPTION_LIST. reads: the value names a file that is read, as
-     * operands do. writes: the value names a file that is written, after this text ("" or "NAME=").
-     * A file that is written must be no other of these, or dt_program_parse_options refuses it. */
+    /* For DT_OPTION_STRING and DT_OPTION_LIST. reads: the value is an input file, as operands
+     * are. writes: the value is an output file, after this prefix ("" or "NAME=").
+     * dt_program_parse_options refuses an output that is also an input or another output. */
     bool reads;
     const char *writes;
-    bool in_place; /* what it writes may replace an operand once it is complete */
+    bool in_place; /* the output may replace an operand: it is renamed when complete */
 };
 
-/* One of several things that a program does, and the long names of its options, with spaces
- * between. What tells it from the others is its name: the first operand, or an option that it
- * needs ("--search"), or "" where it is neither. */
+/* A subcommand and the long names of its options, separated by spaces. Its name is the first
+ * operand, or an option that selects it ("--search"), or "" for the default. */
 struct dt_use {
-    const char *name, *operands; /* operands: the usage line's others, or "" */
+    const char *name, *operands; /* operands: the other operands of the usage line, or "" */
     const char *needs, *takes;   /* needs may be NULL */
 };
 
@@ -70,55 +69,49 @@ struct dt_command {
     const char *name, *summary;
     const char *operands; /* as in the usage line: "[FILE ...]" */
     const struct dt_option *options;
-    const struct dt_use *uses; /* NULL, or ended by a NULL name: a usage line each, no operands */
+    const struct dt_use *uses; /* NULL, or ended by a NULL name: one usage line each */
 };
 
 /* Sets the program's name, parses, and returns the index of the first operand. */
 int dt_program_parse_options(const struct dt_command *command, int argc, char **argv);
 
-/* Whether the option of this long name was given. */
+/* Whether the option with this long name was given. */
 bool dt_option_is_given(const struct dt_command *command, const char *name);
 
-/* The place of the use of this name; a wrong usage, after which the program ends, where there is
- * none, or name is NULL. */
+/* The index of the subcommand with this name. Usage error if there is none or name is NULL. */
 int dt_program_find_use(const struct dt_command *command, const char *name);
-/* A wrong usage, after which the program ends: an option was given that this use does not take,
- * or one that it needs was not. For programs with several uses, behind dt_program_parse_options. */
+/* Usage error if an option was given that this subcommand does not take, or a required one was
+ * not. Call after dt_program_parse_options. */
 void dt_program_check_use(const struct dt_command *command, const struct dt_use *use);
 
 /* "PROGRAM: text" to stderr; returns 1, the exit status of a failed program. */
 int dt_program_report(const struct dt_error *err);
-/* Text to stdout; on a terminal with control characters spelled (base/printable.h). */
+/* Prints text to stdout; on a terminal control characters are escaped (base/printable.h). */
 void dt_program_print(const char *text);
-/* Writes out what stdout still holds; 0, or 1 after a line to stderr where any of it was
- * lost: the exit status of a program that has ended well. */
+/* Flushes stdout. Returns the exit status: 0, or 1 after a line on stderr if a write failed. */
 int dt_finish_stdout(void);
 /* "PROGRAM: text" to stderr. */
 void dt_program_warn(const char *fmt, ...) DT_PRINTF(1, 2);
 /* "PROGRAM: text" and a hint at --help to stderr; exits with status 2. */
 void dt_program_usage(const char *fmt, ...) DT_PRINTF(1, 2) __attribute__((noreturn));
-/* From now on dt_program_usage waits so long: of many ranks the first shall say it, and end the
- * others. */
+/* dt_program_usage waits this long before it prints: of several ranks only the first prints, and
+ * the launcher ends the others. */
 void dt_program_delay_usage(unsigned seconds);
 
 const char *dt_program_name(void);
-/* "dt-x 0.2.0: arguments" for provenance lines; owned by the program. Options by
- * their long names; without --output, --threads and --quiet, which do not
- * change what is made. */
+/* "dt-x 0.2.0: arguments" for provenance lines; owned by the program. Options by their long
+ * names; without --output, --threads and --quiet, which do not change the result. */
 const char *dt_command_line(void);
 
-/* Parses "123", "64k", "10M", "1e6" into a number; -1 on anything else and
- * on what is beyond 2^53. */
+/* Parses "123", "64k", "10M", "1e6" into a number; -1 on anything else and above 2^53. */
 int dt_program_parse_int(const char *text, long *value);
 int dt_program_parse_real(const char *text, double *value);
 
-/* The directory where the program finds PART ("lib/dt", "share/dt") of its own
- * installation, relative to its executable, so that build/ and PREFIX alike
- * work. Owned by the caller. */
+/* The directory PART ("lib/dt", "share/dt") of the installation, relative to the executable, so
+ * that both build/ and PREFIX work. Owned by the caller. */
 char *dt_program_installed_path(const char *part);
 
-/* The name in names (ended by NULL) nearest to word by edit distance, or NULL
- * if none is near enough to be meant. */
+/* The name in names (ended by NULL) closest to word by edit distance; NULL if none is close. */
 const char *dt_program_did_you_mean(const char *word, const char *const *names);
 
 #endif

@@ -9,9 +9,9 @@
 #include "base/error.h"
 
 struct dt_progress {
-    bool shown;  /* stderr is a terminal, and quiet was not asked for */
+    bool shown;  /* stderr is a terminal, and quiet is false */
     double next; /* when the line may change again */
-    int width;   /* of the line now on the screen */
+    int width;   /* width of the line on the screen */
 };
 
 /* quiet: the user asked for it, or the output is on the terminal that the line

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of numbers, as of elements, rows or layers, and even parts of them. */
+/* Ranges of indices (elements, rows, layers) and their even partition. */
 #ifndef DT_BASE_RANGE_H
 #define DT_BASE_RANGE_H
 
 #include <stdint.h>
 
-/* Numbers first to below end. */
+/* Half-open: first to end - 1. */
 struct dt_range {
     int64_t first, end;
 };
@@ -15,7 +15,7 @@ static inline int64_t dt_range_count(struct dt_range range)
     return range.end - range.first;
 }
 
-/* Where part number i of count even parts of total things begins; with i = count, their end. */
+/* The start of part i when total elements are split into count even parts; total if i = count. */
 static inline int64_t dt_range_part_first(int64_t total, int64_t i, int64_t count)
 {
     return total * i / count;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Randomness as a function: no state to save, to share or to lose.
+ * Counter-based random numbers: no state to save or to synchronize.
  *
- * dt_random(key, counter) is Philox4x32-10 (Salmon et al., "Parallel random
- * numbers: as easy as 1, 2, 3", SC 2011). The same key and counter give the
- * same 128 bits on every machine, rank and thread, so whoever needs a random
- * value names it (seed, step, sample, layer, element) and computes it.
+ * dt_random(key, counter) is Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1,
+ * 2, 3", SC 2011). The same key and counter give the same 128 bits on every machine, rank and
+ * thread, so a random value is addressed by (seed, step, sample, layer, element) and computed where
+ * it is needed.
  *
- * struct dt_rng walks such a sequence for code that draws value by value.
+ * struct dt_rng iterates over such a sequence.
  */
 #ifndef DT_BASE_RNG_H
 #define DT_BASE_RNG_H
@@ -34,7 +34,7 @@ void dt_rng_normal_pair(struct dt_random bits, double pair[2]);
 struct dt_rng {
     uint64_t key, counter;
     struct dt_random block;
-    int used; /* words of block already handed out */
+    int used; /* words of block already used */
 };
 
 void dt_rng_init(struct dt_rng *s, uint64_t key);
@@ -44,9 +44,9 @@ double dt_rng_double(struct dt_rng *s); /* [0, 1) */
 /* Uniform in 0 .. n-1, without modulo bias (Lemire 2019); n > 0. */
 uint32_t dt_rng_below(struct dt_rng *s, uint32_t n);
 
-/* A bijection of 0 .. n-1 that looks random: where element i goes. A Feistel
- * network over the smallest even-bit range that holds n, walked until it
- * falls inside (Black and Rogaway 2002). O(1) memory and time; n > 0, i < n. */
+/* A pseudo-random permutation of 0 .. n-1: the position of element i. A Feistel network over the
+ * smallest even-bit range that holds n, walked until it falls inside (Black and Rogaway 2002).
+ * O(1) memory and time; n > 0, i < n. */
 uint64_t dt_rng_permute(uint64_t key, uint64_t n, uint64_t i);
 
 #endif

@@ -41,7 +41,7 @@ const volatile sig_atomic_t *dt_stop_watch(void)
     if (pthread_create(&thread, NULL, wait_for_signals, NULL) == 0)
         pthread_detach(thread);
     else
-        pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* they end the program, as ever */
+        pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* default action: ends the program */
     return &stop;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests to stop: SIGTERM, SIGINT and SIGUSR1 as a number that work looks at.
+ * Stop requests: SIGTERM, SIGINT and SIGUSR1 as a variable to poll.
  *
  *     const volatile sig_atomic_t *stop = dt_stop_watch();
  *     while (!*stop && work())
@@ -8,9 +8,9 @@
  *     if (*stop)
  *         dt_stop_now(*stop);
  *
- * A thread of its own waits for the signals, and no handler runs on any other. One
- * must not: kernels of oneDNN 2 for AVX-512 keep heap memory under their stack
- * pointer, and the frame of a handler would overwrite it.
+ * A dedicated thread waits for the signals (sigwait); no handler runs on other threads, because
+ * AVX-512 kernels of oneDNN 2 keep data below the stack pointer, which a handler's frame would
+ * overwrite.
  */
 #ifndef DT_BASE_STOP_H
 #define DT_BASE_STOP_H
@@ -18,16 +18,16 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* Call before the first thread is made: those made later leave the signals to this
- * one. The number of the first signal, 0 before; the second ends the program at once. */
+/* Call before any thread is created: threads created later inherit the blocked signals. The
+ * result is the number of the first signal, 0 before it; the second signal ends the program. */
 const volatile sig_atomic_t *dt_stop_watch(void);
 
-/* Whether the program polls the signal number; true at first. While it does not, because it still
- * opens its files and has nothing to save, the first signal ends it at once, and so does one that
- * came before this call. */
+/* Sets whether the program polls the signal number; initially true. While false (files are being
+ * opened, nothing to save yet), the first signal ends the program at once, also one that arrived
+ * before this call. */
 void dt_stop_attend(bool attended);
 
-/* Ends the program by that signal's default action, which tells the parent why. */
+/* Ends the program by the signal's default action, so that the parent sees the signal. */
 void dt_stop_now(int number) __attribute__((noreturn));
 
 #endif

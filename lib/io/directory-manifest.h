@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A manifest: the list of a directory's files with their sizes and hashes,
- * written last, so that a directory with a manifest that agrees is whole.
+ * A manifest lists a directory's files with their sizes and hashes. It is written last, so a
+ * directory that matches its manifest is complete.
  *
  *     {"files": {"model.safetensors": {"bytes": 496, "xxh3": "0123..."}, ...}}
  */

@@ -16,7 +16,7 @@ int dt_bad_lines_open(struct dt_bad_lines *b, const struct dt_bad_line_policy *p
     return dt_output_open(&b->out, policy->quarantine, err);
 }
 
-/* A line of JSON with place and reason, and the bad line as it came. */
+/* A line of JSON with position and reason, then the bad line unchanged. */
 static int write_pair(struct dt_bad_lines *b, const char *file, uint64_t number, const char *reason,
                       const struct dt_buffer *line, struct dt_error *err)
 {

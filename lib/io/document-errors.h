@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines that are not documents: whether one ends the work, or is skipped and counted, and kept
- * in a quarantine file with its place and reason. Only what concerns one line is of this kind;
- * inputs that cannot be read or decompressed, and streams that were cut, end the work.
+ * Policy for input lines that are not documents: stop, or skip and count them, optionally copying
+ * each to a quarantine file with its position and reason. Inputs that cannot be read or
+ * decompressed, and truncated streams, always stop the program.
  */
 #ifndef DT_IO_DOCUMENT_ERRORS_H
 #define DT_IO_DOCUMENT_ERRORS_H
@@ -11,10 +11,10 @@
 #include "base/error.h"
 #include "base/file.h"
 
-/* All zero: the first bad line ends the work. */
+/* All zero: stop at the first bad line. */
 struct dt_bad_line_policy {
     bool skip;
-    uint64_t most;          /* that may be skipped; one more ends the work */
+    uint64_t most;          /* limit of skipped lines; one more is an error */
     const char *quarantine; /* a file for skipped lines, or NULL; borrowed */
 };
 
@@ -28,11 +28,11 @@ struct dt_bad_lines {
 /* *b is released after a failure. */
 int dt_bad_lines_open(struct dt_bad_lines *b, const struct dt_bad_line_policy *policy,
                       struct dt_error *err) DT_MUST_CHECK;
-/* Judges a line, of which *err holds the reason: 0 if it is skipped, or the error, which then
- * begins with "FILE:LINE: ". */
+/* Applies the policy to a bad line; *err holds the reason. Returns 0 if it is skipped, else the
+ * error, prefixed with "FILE:LINE: ". */
 int dt_bad_lines_take(struct dt_bad_lines *b, const char *file, uint64_t number,
                       const struct dt_buffer *line, struct dt_error *err) DT_MUST_CHECK;
-/* Gives the quarantine file its name; further calls do nothing. */
+/* Commits the quarantine file; further calls do nothing. */
 int dt_bad_lines_finish(struct dt_bad_lines *b, struct dt_error *err) DT_MUST_CHECK;
 void dt_bad_lines_release(struct dt_bad_lines *b);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The options that programs which read documents share: what becomes of lines that are not
- * documents, of streams that are not whole, and of documents that are too long.
+ * Options of all programs that read documents: the policy for bad lines, incomplete streams and
+ * documents that are too long.
  *
  *     static struct { struct dt_reading_options reading; } opt = {{DT_READING_OPTIONS_DEFAULT}};
  *     static const struct dt_option options[] = {DT_READING_OPTIONS(opt.reading), {NULL}};
@@ -39,13 +39,12 @@ struct dt_reading_options {
      "a document of more than N bytes is an error (default: 128M)", .min = 1, .max = 1e15}
 /* clang-format on */
 
-/* Sets what the options ask for; where they are wrong together or in themselves, the program ends
- * with a usage message. */
+/* Fills documents from the options; invalid values and combinations are usage errors. */
 void dt_reading_options_check(const struct dt_reading_options *o,
                               struct dt_documents_options *documents);
-/* Says on stderr what was skipped, which stream was not whole, and that a separator is nowhere;
- * nothing if there is nothing to say, or if not all was read. A program that fails after it has
- * read all calls it too. NULL is fine. */
+/* Prints to stderr what was skipped, which stream was incomplete, and that a separator was never
+ * found; prints nothing unless all inputs were read. Call it also if the program fails after
+ * that. NULL is allowed. */
 void dt_reading_options_report(const struct dt_documents *documents);
 
 #endif

@@ -8,10 +8,10 @@
 #include "json/json.h"
 
 #define BEGIN ",\"" DT_STREAM_MEMBER "\":\"begin\""
-#define CLOSE "}\n" /* what every line ends with */
+#define CLOSE "}\n" /* the end of every line */
 
-/* The hash of a stream after one more text: a polynomial of the texts' hashes, so that their order
- * counts. One multiplication a document is what a pipe can spare. */
+/* The hash of a stream after one more text: a polynomial in the texts' hashes, so that it
+ * depends on their order, at one multiplication per document. */
 static uint64_t add_hash(uint64_t stream, uint64_t text)
 {
     return (stream + text) * UINT64_C(0x9e3779b97f4a7c15);
@@ -37,7 +37,7 @@ int dt_document_writer_add(struct dt_document_writer *w, const struct dt_documen
     return dt_document_writer_add_line(w, scratch->data, scratch->size, hash, err);
 }
 
-/* Ends the line before, of which it is known by now that it is not the last. */
+/* Ends the previous line: now it is known not to be the last. */
 static int end_line(const struct dt_document_writer *w, struct dt_error *err)
 {
     if (w->documents == 0)

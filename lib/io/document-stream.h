@@ -2,11 +2,11 @@
 /*
  * The end of a document stream, marked by its writer and checked by its reader.
  *
- * A pipe ends in the same way whether its writer has finished, failed or was killed. So the
- * documents of a pipe carry two marks, in the member "dt_stream" of a line of JSON: the first
- * document has "begin", and the last one the end record, the number of documents and a hash of
- * their texts. Whoever saw the first mark requires the second. Files carry neither: they are
- * atomic (base/file.h), and stay free of members that other programs did not ask for.
+ * A pipe ends in the same way whether its writer finished, failed or was killed. So the documents
+ * in a pipe carry two marks, in the member "dt_stream" of a line of JSON: the first document has
+ * "begin", and the last one the end record, the number of documents and a hash of their texts. A
+ * reader that sees the first mark requires the second. Files carry neither: they are atomic
+ * (base/file.h).
  *
  *     struct dt_document_writer w = dt_document_writer_to(&out, DT_DOCUMENT_OUTPUT_JSONL);
  *     for (each document)
@@ -36,8 +36,8 @@ struct dt_document_writer dt_document_writer_to(struct dt_output *out,
 /* Writes a document; scratch is overwritten. */
 int dt_document_writer_add(struct dt_document_writer *w, const struct dt_document *doc,
                            struct dt_buffer *scratch, struct dt_error *err) DT_MUST_CHECK;
-/* The same in two steps, the first of which threads may make: what dt_document_write() made of
- * a document, and dt_hash() of its text, which only a marked stream looks at. */
+/* The same in two steps, so that threads can format: takes the result of dt_document_write() and
+ * dt_hash() of the text, which only a marked stream uses. */
 int dt_document_writer_add_line(struct dt_document_writer *w, const char *line, size_t size,
                                 uint64_t text_hash, struct dt_error *err) DT_MUST_CHECK;
 /* Writes the end record. A writer that fails before leaves a stream without one. */
@@ -49,18 +49,18 @@ struct dt_stream_mark {
     char xxh3[DT_HASH_HEX]; /* of an end record, as text */
 };
 
-/* Reads the value of the member "dt_stream"; false if it is not a mark. */
+/* Parses the value of the member "dt_stream"; false if it is not a mark. */
 bool dt_stream_mark_parse(const char *json, size_t size, struct dt_stream_mark *mark);
 
-/* What a reader has seen of the stream at hand; all zero before the first document. */
+/* A reader's state in the current stream; all zero before the first document. */
 struct dt_stream_check {
     bool inside;        /* between its two marks */
     uint64_t documents; /* since the last mark */
     uint64_t hash;
 };
 
-/* Takes account of a document; DT_EFORMAT where its mark and what came before it disagree. The
- * check goes on after an error as if there was none. */
+/* Checks one document; DT_EFORMAT if its mark contradicts the stream so far. The check may
+ * continue after an error. */
 int dt_stream_check_add(struct dt_stream_check *check, const struct dt_stream_mark *mark,
                         const struct dt_buffer *text, struct dt_error *err) DT_MUST_CHECK;
 /* At the end of a file: DT_EFORMAT inside a stream. */

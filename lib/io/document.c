@@ -13,7 +13,7 @@
 #include "io/plain-text.h"
 #include "json/json.h"
 
-#define ESCAPED 4 /* bytes of a line for one of its text: escapes, and what else it holds */
+#define ESCAPED 4 /* line bytes per text byte: escapes and other members */
 
 const char *const dt_document_formats[] = {"auto", "text",  "lines", "sep",
                                            "nul",  "jsonl", "split", NULL};
@@ -32,9 +32,9 @@ struct dt_documents {
     struct dt_buffer scratch;
     struct dt_bad_lines bad_lines;
     struct dt_stream_check stream; /* of the file being read */
-    char *first_partial;           /* what was wrong with a stream, if options.partial */
-    bool ended;                    /* all was read */
-    bool cuts;                     /* a file was to be cut at separators */
+    char *first_partial;           /* error of a stream, if options.partial */
+    bool ended;                    /* all inputs were read */
+    bool cuts;                     /* some file was split at separators */
     uint64_t separators;           /* of the files already closed */
 };
 
@@ -79,7 +79,7 @@ int dt_documents_open(struct dt_documents **result, char *const *paths, int coun
     const char *problem = dt_documents_check((int)options->format, options->separator);
     if (problem)
         return dt_fail(err, DT_EINVALID, "%s", problem);
-    for (int i = 0; i < count; i++) /* a name mistyped last must not cost the work before it */
+    for (int i = 0; i < count; i++) /* a misspelled last name must fail at the start */
         if (strcmp(paths[i], "-") != 0 && access(paths[i], R_OK) < 0)
             return dt_fail_errno(err, "cannot open '%s'", paths[i]);
     struct dt_documents *d = dt_alloc(1, sizeof *d);
@@ -128,8 +128,7 @@ struct dt_documents_losses dt_documents_losses(const struct dt_documents *d)
                                         .missing_separator = missing ? d->options.separator : NULL};
 }
 
-/* What a file holds is its content, unless that does not tell, then what its name says, and then
- * text. */
+/* The type of a file: by its content, else by its name, else text. */
 static int find_format(struct dt_documents *d, const char *head, size_t size, struct dt_error *err)
 {
     const char *name = dt_input_name(d->in);
@@ -148,7 +147,7 @@ static int find_format(struct dt_documents *d, const char *head, size_t size, st
     return 0;
 }
 
-/* Text as a whole would pass for the field of it that is asked for. */
+/* Without this error the whole text would be taken as the field. */
 static int check_field(const struct dt_documents *d, struct dt_error *err)
 {
     if (d->options.field == NULL || d->options.field_is_optional)
@@ -213,7 +212,7 @@ static void start_document(struct dt_documents *d, struct dt_document *doc)
     dt_buffer_clear(&doc->meta);
 }
 
-/* Names a document by its place, in its file as it was named without its directories. */
+/* The id of an unnamed document: base name of its file and its number. */
 static void number_document(const struct dt_documents *d, struct dt_document *doc)
 {
     dt_buffer_clear(&doc->id);
@@ -232,7 +231,7 @@ static int too_long(const struct dt_documents *d, uint64_t number, struct dt_err
         d->options.most ? ", --max-document N takes more" : "");
 }
 
-/* A document that is all text. */
+/* A document of text only. */
 static int next_plain(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
 {
     int rc = dt_plain_text_next(&d->plain, d->in, &doc->text, err);
@@ -250,8 +249,8 @@ static bool is_blank(const struct dt_buffer *line)
     return line->size == 0 || strspn(line->data, " \t\r") == line->size;
 }
 
-/* The next line that is not blank, in scratch; 0 at the end. *ended tells whether its line feed
- * is there. */
+/* Reads the next non-blank line into scratch; 0 at the end. *ended: whether it ends with a line
+ * feed. */
 static int next_line(struct dt_documents *d, bool *ended, struct dt_error *err)
 {
     do {
@@ -266,7 +265,7 @@ static int next_line(struct dt_documents *d, bool *ended, struct dt_error *err)
     return 1;
 }
 
-/* Passes on what dt_stream_check found, unless streams are taken in part. */
+/* Returns the error of dt_stream_check unless partial streams are allowed. */
 static int judge_stream(struct dt_documents *d, int found, struct dt_error *err)
 {
     if (found == 0)
@@ -282,7 +281,7 @@ static int judge_stream(struct dt_documents *d, int found, struct dt_error *err)
     return 0;
 }
 
-/* A line of a stream: its writer sent no such line, so the stream is not what was sent. */
+/* A bad line inside a stream: its writer did not send it, so the stream was altered. */
 static int judge_line_of_stream(struct dt_documents *d, struct dt_error *err)
 {
     struct dt_error reason = *err;
@@ -292,8 +291,8 @@ static int judge_line_of_stream(struct dt_documents *d, struct dt_error *err)
     return 0;
 }
 
-/* A line that is not a document: 0 if it is passed over. One without its line feed, inside a
- * stream, is where the stream was cut. */
+/* A line that is not a document: 0 if it is skipped. Without a line feed, inside a stream, it
+ * marks a truncated stream. */
 static int judge_line(struct dt_documents *d, bool ended, struct dt_error *err)
 {
     if (!ended && d->stream.inside)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Documents: the unit of the text half of dt.
+ * Documents: the unit of dt-clean, dt-dedup and dt-tokenize.
  *
- * Between programs a document is a line of JSON, {"id": string, "text":
- * string, "meta": object}. From outside come also plain text: a document a
- * file, a line, a separator line, or a NUL. Members other than these three are
- * kept inside "meta", and what "meta" holds passes byte for byte.
- * dt-documents(5) has the details.
+ * Between programs a document is a line of JSON, {"id": string, "text": string, "meta": object}.
+ * Plain text is read too: one document per file, line, separator or NUL. Other members are moved
+ * into "meta", whose content is copied byte for byte. dt-documents(5) has the details.
  *
  *     struct dt_documents *docs;
  *     struct dt_document doc = DT_DOCUMENT_EMPTY;
@@ -27,19 +25,19 @@
 enum dt_document_format {
     DT_DOCUMENT_FORMAT_AUTO, /* JSONL if a file begins as a JSON object does ({"), else text; what
                      may be something else (io/file-type.h) is an error */
-    DT_DOCUMENT_FORMAT_TEXT, /* a file is a document */
+    DT_DOCUMENT_FORMAT_TEXT, /* one document per file */
     DT_DOCUMENT_FORMAT_LINES,
     DT_DOCUMENT_FORMAT_SEPARATOR, /* lines up to one that equals the separator */
     DT_DOCUMENT_FORMAT_NUL,
     DT_DOCUMENT_FORMAT_JSONL,
-    DT_DOCUMENT_FORMAT_SPLIT /* text up to the separator, wherever it stands */
+    DT_DOCUMENT_FORMAT_SPLIT /* text up to the separator, anywhere in a line */
 };
 /* Names for the option table, in the order above: auto text lines sep nul jsonl split. */
 extern const char *const dt_document_formats[];
 
 struct dt_document {
     struct dt_buffer id;   /* "FILE:NUMBER" where the input names none */
-    struct dt_buffer text; /* bytes as they came; nothing promises UTF-8 before dt-clean */
+    struct dt_buffer text; /* raw bytes; not UTF-8 until dt-clean checked them */
     struct dt_buffer meta; /* a JSON object as text, or empty for {} */
 };
 /* clang-format off */
@@ -48,7 +46,7 @@ struct dt_document {
 
 void dt_document_release(struct dt_document *doc);
 
-/* Bytes of a document where the options do not say otherwise. */
+/* The default limit of a document in bytes. */
 #define DT_DOCUMENT_BYTES 128000000
 
 struct dt_documents_options {
@@ -58,15 +56,14 @@ struct dt_documents_options {
                               equal it, and one that has it inside a line is an error */
     size_t most;           /* bytes of a document, of which its line of JSON may have four times
                               as many; 0 is DT_DOCUMENT_BYTES; a longer one is an error */
-    bool allow_special; /* <|endoftext|> and its like are text for DT_DOCUMENT_FORMAT_AUTO, too */
-    const char *field;  /* JSON member that holds the text, or a path a.b; NULL is "text" */
-    bool field_is_optional; /* other formats, which have none, are read too; otherwise refused */
+    bool allow_special;    /* DT_DOCUMENT_FORMAT_AUTO takes <|endoftext|> and the like as text */
+    const char *field;     /* JSON member that holds the text, or a path a.b; NULL is "text" */
+    bool field_is_optional; /* formats without fields are read as well, not refused */
     struct dt_bad_line_policy bad_lines;
-    bool partial; /* a document stream that was cut or changed on its way is no error */
+    bool partial; /* accept truncated and altered document streams */
 };
 
-/* For programs with options --from and --separator: what is wrong with the two together, for a
- * usage message, or NULL. */
+/* Checks the options --from and --separator together: the usage error, or NULL. */
 const char *dt_documents_check(int format, const char *separator);
 
 struct dt_documents;
@@ -76,20 +73,20 @@ struct dt_documents;
 int dt_documents_open(struct dt_documents **docs, char *const *paths, int count,
                       const struct dt_documents_options *options,
                       struct dt_error *err) DT_MUST_CHECK;
-/* 1 and the next document, replacing doc's contents; 0 at the end; or an error
- * "FILE:LINE: reason", which a document stream without its end (io/document-stream.h) is too. */
+/* Reads the next document into doc. Returns 1; 0 at the end; or an error "FILE:LINE: reason",
+ * also for a stream without its end record (io/document-stream.h). */
 int dt_documents_next(struct dt_documents *docs, struct dt_document *doc,
                       struct dt_error *err) DT_MUST_CHECK;
-/* Bytes of all inputs taken so far, and their sizes together (0 if not known). */
+/* Bytes read of all inputs, and their total size (0 if unknown). */
 void dt_documents_position(const struct dt_documents *docs, uint64_t *taken, uint64_t *total);
 
-/* What of the inputs did not become documents, though they were read without an error. */
+/* What was read without an error but not returned as a document. */
 struct dt_documents_losses {
-    bool ended;                    /* all inputs were read, so that nothing can follow */
+    bool ended;                    /* all inputs were read */
     uint64_t skipped;              /* lines */
     const char *first_skipped;     /* "FILE:LINE: reason", or NULL; borrowed, as the next */
     const char *first_partial;     /* the same of streams that were cut or changed */
-    const char *missing_separator; /* that no input has, or NULL: each file was one document */
+    const char *missing_separator; /* separator that no input contains, or NULL */
 };
 struct dt_documents_losses dt_documents_losses(const struct dt_documents *docs);
 void dt_documents_close(struct dt_documents *docs); /* NULL is fine */

@@ -8,8 +8,7 @@
 
 #include "base/printable.h"
 
-/* A file of this kind has the magic bytes at the offset, where they are given, and passes the
- * test, where there is one. */
+/* Matches if the bytes at the offset equal the magic, if given, and the test passes, if given. */
 struct row {
     struct dt_file_type what;
     size_t offset;
@@ -39,7 +38,7 @@ static uint64_t little_endian(const char *p, int bytes)
 
 /* --- binary files ----------------------------------------------------------------------------- */
 
-/* For magics that a text could begin with, too. */
+/* For magics that text could also begin with. */
 static bool has_zero(const char *head, size_t size)
 {
     return memchr(head, 0, size) != NULL;
@@ -134,7 +133,7 @@ static bool is_text_byte(unsigned char c)
     return c >= 0x20 ? c != 0x7f : (c >= '\b' && c <= '\r') || c == 0x1b;
 }
 
-/* Units of so many bytes, of which many are ASCII at that place and zero elsewhere. */
+/* Units of `size` bytes, many of which have an ASCII byte at that offset and zeros elsewhere. */
 static bool is_wide(const char *head, size_t size, size_t unit, size_t place)
 {
     size_t units = size / unit, ascii = 0, zero = 0;
@@ -169,7 +168,7 @@ static bool is_utf32be(const char *head, size_t size)
     return is_wide(head, size, 4, 3);
 }
 
-/* A quarter of it is neither UTF-8 nor a control character that texts have. */
+/* A quarter of the bytes are neither UTF-8 nor a control character found in text. */
 static bool is_not_utf8(const char *head, size_t size)
 {
     char spelling[DT_SPELLING];
@@ -198,8 +197,8 @@ static size_t first_character(const char *head, size_t size)
     return skip_space(head, size, HAS(0, "\xef\xbb\xbf") ? 3 : 0);
 }
 
-/* Whether a JSON object begins at i; *lines tells of a line end behind its brace. Decides by the
- * start, so that a damaged first line is an error and no text. */
+/* Whether a JSON object begins at i; *lines: whether a line end follows its brace. Looks at the
+ * start only, so that a damaged first line is an error, not text. */
 static bool begins_object(const char *head, size_t size, size_t i, bool *lines)
 {
     if (i >= size || head[i] != '{')
@@ -239,7 +238,7 @@ static bool is_json_array(const char *head, size_t size)
     return i >= size || head[i] == ',' || head[i] == ']';
 }
 
-/* Whether a column has a name that tables of texts have. */
+/* Whether a column name is usual in tables of text. */
 static bool is_column(const char *name, size_t size)
 {
     static const char *const names[] = {"text", "content", "document", "sentence", "id",
@@ -250,7 +249,7 @@ static bool is_column(const char *name, size_t size)
     return false;
 }
 
-/* The first line is the names of columns, one of them known, and nothing else. */
+/* The first line consists of column names, one of them known. */
 static bool has_columns(const char *head, size_t size, char separator)
 {
     size_t i = HAS(0, "\xef\xbb\xbf") ? 3 : 0, columns = 0, known = 0;
@@ -296,7 +295,7 @@ static bool is_tsv(const char *head, size_t size)
 #define OF_OTHERS  " (of dt-clean, too)"
 #define PLAIN      "if it is plain text, --from text" OF_OTHERS " reads it"
 
-/* The first row that fits counts. */
+/* The first matching row wins. */
 static const struct row rows[] = {
     /* what dt itself reads and writes */
     {{DT_FILE_BINARY, "a dt token stream", "dt-cat --text prints its text"},
@@ -396,7 +395,7 @@ static const struct row rows[] = {
     {{DT_FILE_AMBIGUOUS, "a JSON array", JQ("'.[] | " OBJECT "'")}, ANY, is_json_array},
     {{DT_FILE_AMBIGUOUS, "a CSV file", DUCKDB("read_csv")}, ANY, is_csv},
     {{DT_FILE_AMBIGUOUS, "a TSV file", DUCKDB("read_csv")}, ANY, is_tsv},
-    /* what only looks like it */
+    /* binary data that resembles text */
     {{DT_FILE_AMBIGUOUS, "UTF-16 text", ICONV("UTF-16LE")}, ANY, is_utf16le},
     {{DT_FILE_AMBIGUOUS, "UTF-16 text", ICONV("UTF-16BE")}, ANY, is_utf16be},
     {{DT_FILE_AMBIGUOUS, "UTF-32 text", ICONV("UTF-32LE")}, ANY, is_utf32le},
@@ -436,8 +435,8 @@ static bool has_member(const char *line, size_t size, const char *quoted)
     return false;
 }
 
-/* An object with a text, also as an element of an array or of a JSON text sequence (RFC 7464).
- * Where the line was cut, it has no end. */
+/* An object with a text, also as an element of an array or of a JSON text sequence (RFC 7464). A
+ * truncated line lacks the end. */
 static bool is_document(const char *line, size_t size, bool cut)
 {
     bool lines;
@@ -466,7 +465,7 @@ static bool is_array(const char *line, size_t size, bool cut)
     return line[0] == '[' && (cut || line[size - 1] == ']');
 }
 
-/* The number of lines that are so, of all that are not blank; the last may be cut. */
+/* The number of matching lines and of non-blank lines; the last may be truncated. */
 struct line_count {
     size_t lines, documents, strings, arrays;
 };
@@ -508,7 +507,7 @@ const struct dt_file_type *dt_file_type_suspect(const char *text, size_t size)
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* Names that promise what content cannot show for sure. */
+/* Types that are recognized by file name only. */
 static const struct {
     const char *ending;
     struct dt_file_type what;

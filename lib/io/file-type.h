@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a file is, told by its first bytes and by its name. file-type.c has one table, and a row is
- * all that another format needs: who reads text asks here, so that no file of another kind
- * becomes a document.
+ * Recognizes a file's type by its first bytes and its name. To add a format, add a row to the table
+ * in file-type.c. Readers of text call this, so that files of other types do not become documents.
  *
  *     const struct dt_file_type *what = dt_file_type_recognize(head, size);
  *     if (what && what->kind == DT_FILE_BINARY)
@@ -20,27 +19,27 @@ enum dt_file_kind {
     DT_FILE_GZIP, /* decompressed by io/input.h */
     DT_FILE_ZSTD,
     DT_FILE_JSONL,
-    DT_FILE_BINARY,    /* certainly no text, or text in another encoding than UTF-8 */
-    DT_FILE_AMBIGUOUS, /* text or bytes that a reader takes only if it was told how */
+    DT_FILE_BINARY,    /* not text, or text in an encoding other than UTF-8 */
+    DT_FILE_AMBIGUOUS, /* text or bytes that need an explicit --from */
 };
 
 struct dt_file_type {
     enum dt_file_kind kind;
     const char *name;   /* "a Parquet file" */
     const char *advice; /* "write it as JSON Lines: ..." */
-    const char *filter; /* the command that does so with a file or its standard input; or NULL */
+    const char *filter; /* command that converts a file or stdin; or NULL */
 };
 
-/* Bytes of a file that suffice. */
+/* Bytes of a file that are enough. */
 #define DT_FILE_TYPE_HEAD 4096
 
-/* What begins with these bytes; NULL for text and for nothing. size is less than
- * DT_FILE_TYPE_HEAD only where the file is no longer. */
+/* The type of data that begins with these bytes; NULL for text and for no data. size is below
+ * DT_FILE_TYPE_HEAD only for shorter files. */
 const struct dt_file_type *dt_file_type_recognize(const char *head, size_t size);
-/* What text that nobody called text may be meant as: JSON Lines whose first line was altered or
- * preceded by another, or lines of other JSON; or NULL. For text that is not recognized. */
+/* What unrecognized text may be meant as when --from does not say: JSON Lines with a damaged or
+ * preceding first line, or lines of other JSON; or NULL. */
 const struct dt_file_type *dt_file_type_suspect(const char *text, size_t size);
-/* What the ending of the name promises, with or without that of a compressed file; or NULL. */
+/* The type that the file name's suffix indicates, before .gz or .zst; or NULL. */
 const struct dt_file_type *dt_file_type_named(const char *path);
 
 /* DT_EFORMAT "PATH: is NAME, not plain text; ADVICE: FILTER FILE". Of a compressed file the filter

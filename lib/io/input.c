@@ -14,12 +14,12 @@
 #define RAW_SIZE   ((size_t)1 << 17)
 #define PLAIN_SIZE ((size_t)1 << 18)
 #define WINDOW_LOG 27 /* of zstd's window: what zstd(1) decompresses without --long */
-#define SIGNATURE  12 /* bytes that tell what a file is */
+#define SIGNATURE  12 /* bytes to recognize a file by */
 
 enum coding { PLAIN, GZIP, ZSTD };
 
-/* raw holds bytes of the file, plain the decoded bytes [from, to) that nobody
- * has taken yet. For a plain file both are one. */
+/* raw holds bytes of the file, plain the decoded bytes [from, to) not yet returned. For an
+ * uncompressed file both are the same buffer. */
 struct dt_input {
     int fd;
     char *name;
@@ -55,7 +55,7 @@ static bool ends_with(const char *name, const char *ending)
     return n > m && strcmp(name + n - m, ending) == 0;
 }
 
-/* A compressed file that is empty or damaged at its start must not pass for text. */
+/* A compressed file that is empty or damaged at its start must not be read as text. */
 static int check_name(const struct dt_input *in, struct dt_error *err)
 {
     if (in->coding != GZIP && ends_with(in->name, ".gz"))
@@ -98,7 +98,7 @@ int dt_input_refuse(const struct dt_input *in, const struct dt_file_type *what,
     return dt_file_type_refuse(what, in->name, commands[in->coding], err);
 }
 
-/* Looks at the bytes that will be read, which may lie in compressed data. */
+/* Checks the type of the decoded bytes, which may come from compressed data. */
 static int need_text(struct dt_input *in, struct dt_error *err)
 {
     const char *head;
@@ -228,7 +228,7 @@ static int decode_plain(struct dt_input *in)
     return 0;
 }
 
-/* Makes more decoded bytes behind those already there; none are left at the end. */
+/* Appends decoded bytes; none at the end of the input. */
 static int fill_plain(struct dt_input *in, struct dt_error *err)
 {
     if (in->from > 0) {
@@ -241,7 +241,7 @@ static int fill_plain(struct dt_input *in, struct dt_error *err)
         if (in->raw_from == in->raw_to && !in->raw_ended)
             DT_TRY(fill_raw(in, err));
         if (in->raw_from == in->raw_to && in->raw_ended) {
-            if (in->in_frame && in->coding == ZSTD) /* a decoder may hold bytes back */
+            if (in->in_frame && in->coding == ZSTD) /* the decoder may buffer bytes */
                 DT_TRY(decode_zstd(in, err));
             if (in->to == before && in->in_frame)
                 return damaged(in, "compressed data ends too early", err);

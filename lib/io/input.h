@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes from a file, a pipe or stdin ("-"); gzip and zstd are recognised by
- * their first bytes and decompressed on the way. A compressed input that ends
- * too early or fails its checksum is an error, never a short read; so is a
- * file named .gz or .zst that is none, and one that is certainly not text
- * (io/file-type.h).
+ * Bytes from a file, a pipe or stdin ("-"); gzip and zstd are recognised by their first bytes and
+ * decompressed on the way. A compressed input that ends too early or fails its checksum is an
+ * error, never a short read; so is a file named .gz or .zst that is not compressed, and one that is
+ * not text (io/file-type.h).
  *
- * Memory does not follow from what an input expands to: a reader holds less than 1 MiB, the window
- * of the zstd frame at hand, of 128 MiB at most, and the line that it is asked for.
+ * Memory does not depend on the decompressed size: a reader holds less than 1 MiB, the window of
+ * the current zstd frame (at most 128 MiB) and the current line.
  */
 #ifndef DT_IO_INPUT_H
 #define DT_IO_INPUT_H
@@ -26,7 +25,7 @@ struct dt_input;
 int dt_input_open(struct dt_input **in, const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* The same for any bytes. */
 int dt_input_open_bytes(struct dt_input **in, const char *path, struct dt_error *err) DT_MUST_CHECK;
-/* Without decompression, too: for formats that dt reads frame by frame. */
+/* Without decompression: for formats that dt reads frame by frame. */
 int dt_input_open_raw(struct dt_input **in, const char *path, struct dt_error *err) DT_MUST_CHECK;
 void dt_input_close(struct dt_input *in); /* NULL is fine */
 
@@ -42,12 +41,12 @@ int dt_input_read_exactly(struct dt_input *in, void *data, size_t size,
 #define DT_INPUT_LINE ((size_t)256 << 20)
 int dt_input_read_until(struct dt_input *in, char delimiter, struct dt_buffer *line, bool *found,
                         struct dt_error *err) DT_MUST_CHECK;
-/* The same for a line that may have at most so many bytes, which are appended. It is left as soon
- * as line has more, with *found false. */
+/* The same with a limit; bytes are appended. Returns with *found false once line holds more than
+ * limit bytes. */
 int dt_input_add_until(struct dt_input *in, char delimiter, size_t most, struct dt_buffer *line,
                        bool *found, struct dt_error *err) DT_MUST_CHECK;
-/* Shows the next bytes without taking them: up to DT_INPUT_PEEK, less only at
- * the end. Valid until the next call. */
+/* Peeks at the next bytes without consuming them: up to DT_INPUT_PEEK, fewer only at the end.
+ * Valid until the next call. */
 #define DT_INPUT_PEEK DT_FILE_TYPE_HEAD
 int dt_input_peek(struct dt_input *in, const char **data, size_t *size,
                   struct dt_error *err) DT_MUST_CHECK;
@@ -56,7 +55,7 @@ int dt_input_peek(struct dt_input *in, const char **data, size_t *size,
 int dt_input_refuse(const struct dt_input *in, const struct dt_file_type *what,
                     struct dt_error *err);
 const char *dt_input_name(const struct dt_input *in); /* the path, "stdin" for "-" */
-/* Bytes of the underlying file taken so far, and its size (0 if it has none). */
+/* Bytes read of the underlying file, and its size (0 if unknown). */
 void dt_input_position(const struct dt_input *in, uint64_t *taken, uint64_t *total);
 
 #endif

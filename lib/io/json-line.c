@@ -18,8 +18,7 @@ static bool is_named(struct dt_json_span name, const char *expected)
     return same;
 }
 
-/* Where a line holds what: values, strings with their quotes; from is NULL where
- * there is none. */
+/* Spans of the members of a line: values, strings with their quotes; from is NULL if absent. */
 struct found {
     struct dt_json_span text, id, meta, mark;
 };
@@ -39,7 +38,7 @@ static void add_member(struct dt_buffer *b, const char *comma, struct dt_json_sp
     append_span(b, value);
 }
 
-/* What follows in the path behind its first name, if that is name; else NULL. */
+/* The rest of the path after its first name, if that is name; else NULL. */
 static const char *path_below(struct dt_json_span name, const char *path)
 {
     size_t n = (size_t)(name.to - name.from);
@@ -144,8 +143,8 @@ static void set_id(struct dt_json_span value, struct dt_buffer *id)
         append_span(id, value);
 }
 
-/* Puts the given object, without its last brace, before the members in meta,
- * each of which has a comma in front. */
+/* Inserts the given object, without its closing brace, before the members in meta, each of which
+ * begins with a comma. */
 static void put_before(struct dt_json_span given, struct dt_buffer *meta)
 {
     struct dt_buffer merged = DT_BUFFER_EMPTY;

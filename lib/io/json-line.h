@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A document from a line of JSON, in one pass: no objects are built, and what
- * goes into "meta" is taken over byte for byte. JSON is that of RFC 8259, with
- * no extensions, but that bytes in strings need not be UTF-8.
+ * Parses a line of JSON into a document in one pass: no objects are built, and "meta" is copied
+ * byte for byte. JSON is RFC 8259 without extensions, except that bytes in strings need not be
+ * UTF-8.
  */
 #ifndef DT_IO_JSON_LINE_H
 #define DT_IO_JSON_LINE_H

@@ -13,12 +13,12 @@
 
 #include "base/error.h"
 
-/* Is given a line, borrowed, and "FILE:LINE" for errors. */
+/* Called for each line, which is borrowed; subject is "FILE:LINE" for errors. */
 typedef int dt_json_taker(void *context, struct json_object *line, const char *subject,
                           struct dt_error *err);
 
-/* Gives each line of path ("-" is stdin) to take until it fails. A last line without its
- * newline, which another program may still be writing, is passed over. */
+/* Calls take for each line of path ("-" is stdin) until it fails. A last line without a newline,
+ * which another program may still be writing, is skipped. */
 int dt_json_lines_read(const char *path, dt_json_taker *take, void *context,
                        struct dt_error *err) DT_MUST_CHECK;
 

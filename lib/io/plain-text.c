@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define PIECE    ((size_t)1 << 16)
-#define LINE_END 2 /* bytes at most, which may turn out not to belong to a document */
+#define LINE_END 2 /* limit of bytes read ahead */
 
 static void drop_last(struct dt_buffer *text, char c)
 {
@@ -22,7 +22,7 @@ static void drop_line_end(struct dt_buffer *text)
 
 /* --- a file ----------------------------------------------------------------------------------- */
 
-/* Tokens that corpora have between documents, where the formats of others allow no records. */
+/* Tokens that separate documents in common corpora. */
 static const char *const known_separators[] = {"<|endoftext|>", "<|end_of_text|>"};
 
 static const char *separator_at(const char *text)
@@ -41,7 +41,7 @@ static uint64_t line_of(const struct dt_buffer *text, const char *place)
     return line;
 }
 
-/* A file that nobody called one document holds no separators of documents. */
+/* A file must not contain document separators unless --from says that it is one document. */
 static int find_separators(const struct dt_buffer *text, const char *name, struct dt_error *err)
 {
     const char *end = text->data + text->size;
@@ -57,7 +57,7 @@ static int find_separators(const struct dt_buffer *text, const char *name, struc
     return 0;
 }
 
-/* What the head of the file has not shown. */
+/* Checks beyond the head of the file. */
 static int check_guess(const struct dt_plain_text *p, const struct dt_buffer *text,
                        const struct dt_input *in, struct dt_error *err)
 {
@@ -126,7 +126,7 @@ static int inside_a_line(const struct dt_plain_text *p, const char *name, struct
                    p->guessed ? ", --from sep only at lines that equal it" : "");
 }
 
-/* A separator inside a line is text if the user says so, and if others are lines. */
+/* A separator inside a line is text if --from sep was given and other separators are lines. */
 static int note_inside(struct dt_plain_text *p, const char *name, struct dt_error *err)
 {
     const struct dt_buffer *line = &p->scratch;
@@ -159,7 +159,7 @@ static int read_lines(struct dt_plain_text *p, struct dt_input *in, struct dt_bu
     return 0;
 }
 
-/* The end of the last line is not a part of the text. Nothing between two separators is not a
+/* The last line end is not part of the text. Two separators with nothing between them give no
  * document. */
 static int next_separated(struct dt_plain_text *p, struct dt_input *in, struct dt_buffer *text,
                           struct dt_error *err)
@@ -175,8 +175,8 @@ static int next_separated(struct dt_plain_text *p, struct dt_input *in, struct d
 
 /* --- text between separators ------------------------------------------------------------------ */
 
-/* A separator takes with it a line end on either side, so that separators that are lines give
- * what `sep` makes of them. */
+/* A separator includes a line end on either side, so that separator lines give the same
+ * documents as `sep`. */
 static void drop_first_line_end(struct dt_buffer *text)
 {
     size_t n = text->size > 0 && text->data[0] == '\r';

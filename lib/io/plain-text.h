@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plain text cut into documents, for io/document.h. Where the format was guessed, text that may
- * have been meant otherwise is an error that says how to name the format.
+ * Splits plain text into documents, for io/document.h. If the format was guessed and the text is
+ * ambiguous, the error says how to name the format.
  */
 #ifndef DT_IO_PLAIN_TEXT_H
 #define DT_IO_PLAIN_TEXT_H
@@ -12,7 +12,7 @@
 #include "io/document.h"
 #include "io/input.h"
 
-/* How the file being read is cut; whoever sets it up releases scratch. */
+/* How the current file is split; the owner releases scratch. */
 struct dt_plain_text {
     enum dt_document_format format; /* not AUTO, not JSONL */
     bool guessed, allow_special;
@@ -24,8 +24,8 @@ struct dt_plain_text {
     struct dt_buffer scratch;
 };
 
-/* 1 and the next document's text, 0 at the end of the file, or an error. Of a text that has more
- * bytes than the most only the first are read, some more than that. */
+/* Reads the next document's text. Returns 1, 0 at the end of the file, or an error. Of a text
+ * above the limit only a prefix longer than the limit is read. */
 int dt_plain_text_next(struct dt_plain_text *p, struct dt_input *in, struct dt_buffer *text,
                        struct dt_error *err) DT_MUST_CHECK;
 

@@ -44,7 +44,7 @@ static void add_point(struct dt_curve *curve, struct dt_metric point)
 
 #define LOSS "loss"
 
-/* What is read of a file, and what for. */
+/* State of reading one file. */
 struct reading {
     struct dt_run_metrics *metrics;
     const char *member;

@@ -6,10 +6,9 @@
  *     {"step": 10, "tokens": 81920, "time": 3.2, "loss": 5.1, ...}  training
  *     {"step": 10, "tokens": 81920, "time": 3.9, "val_loss": 5.0}   validation
  *
- * Members not named here are ignored, and so are lines without a finite loss and a
- * last line without its newline, which a running trainer may still be writing.
- * A line whose step is not above the one before replaces what was read from
- * that step on: a resumed run tells the repeated steps again.
+ * Members not named here are ignored, and so are lines without a finite loss and a last line
+ * without its newline, which a running trainer may still be writing. A line whose step is not above
+ * the previous one replaces everything from that step on: a resumed run repeats steps.
  *
  *     struct dt_run_metrics m;
  *     DT_TRY(dt_run_metrics_read(&m, "build/demo/run", err));
@@ -26,7 +25,7 @@
 
 struct dt_metric {
     double step, tokens, time; /* time in seconds; NAN where a line lacks tokens or time */
-    double loss;               /* mean nats a token; or what else was asked for */
+    double loss;               /* mean nats per token; or the requested number */
 };
 
 struct dt_curve { /* steps increase */
@@ -37,15 +36,14 @@ struct dt_curve { /* steps increase */
 struct dt_run_metrics {
     char *name; /* of the run: its header's "run", else the directory's or file's name */
     struct dt_curve train, valid;
-    size_t not_finite; /* losses that are NaN, above 1e300 or no number; in no curve */
+    size_t not_finite; /* losses that are NaN, above 1e300 or not a number; in no curve */
 };
 
 /* Reads PATH, or PATH/metrics.jsonl if PATH is a directory. A run without any
  * loss is DT_EFORMAT. *m is released after a failure. */
 int dt_run_metrics_read(struct dt_run_metrics *m, const char *path,
                         struct dt_error *err) DT_MUST_CHECK;
-/* The same of another number that lines have, such as "lr": it is m->train, and m->valid
- * is empty. */
+/* The same for another member, such as "lr": in m->train; m->valid is empty. */
 int dt_run_metrics_read_member(struct dt_run_metrics *m, const char *path, const char *member,
                                struct dt_error *err) DT_MUST_CHECK;
 void dt_run_metrics_release(struct dt_run_metrics *m);

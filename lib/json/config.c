@@ -84,7 +84,7 @@ static int set(const struct dt_setting *s, void *object, const char *text, const
     case DT_SETTING_STRING:
         if (strlen(text) >= DT_SETTING_STRING_SIZE)
             return bad_value(s, text, place, "shorter", err);
-        if (!is_plain(text)) /* what YAML might give back as something else */
+        if (!is_plain(text)) /* text that YAML might read back as another type */
             return bad_value(s, text, place, "written in ASCII, without control characters", err);
         strcpy(field, text);
         return 0;
@@ -99,7 +99,7 @@ static int set(const struct dt_setting *s, void *object, const char *text, const
     return 0;
 }
 
-/* Others have no value of their own. */
+/* Aliases and fixed settings hold no value. */
 static bool is_printed(const struct dt_setting *s)
 {
     return s->kind != DT_SETTING_ALIAS && s->kind != DT_SETTING_FIXED;
@@ -115,7 +115,7 @@ void dt_config_defaults(const struct dt_setting *schema, void *object)
     }
 }
 
-/* Whether key is the first letters of the words of name: lr, of learning_rate. */
+/* Whether key abbreviates name by the first letters of its words: lr for learning_rate. */
 static bool is_short_for(const char *key, const char *name)
 {
     for (; *key && *name == *key; key++) {
@@ -127,8 +127,8 @@ static bool is_short_for(const char *key, const char *name)
     return false;
 }
 
-/* A setting of that section whose name the key abbreviates, or one of another with that very
- * key, or NULL. */
+/* A setting of the section that the key abbreviates, or one with this key in another section, or
+ * NULL. */
 static const char *find_by_key(const struct dt_setting *schema, const char *name)
 {
     size_t section = strcspn(name, ".");
@@ -168,7 +168,7 @@ static const struct dt_setting *find(const struct dt_setting *schema, const char
     return NULL;
 }
 
-/* The setting that an alias stands for, and what its word means there. */
+/* Resolves an alias: its setting and the value of its word there. */
 static const struct dt_setting *resolve(const struct dt_setting *schema, const struct dt_setting *s,
                                         const char **text)
 {
@@ -227,7 +227,7 @@ static const char *place_of(struct walk *w, yaml_mark_t mark)
     return w->place.data;
 }
 
-/* libyaml gives no mark, but an offset, where bytes are no text at all. */
+/* For bytes that are not text libyaml gives an offset instead of a line. */
 static yaml_mark_t problem_mark(const struct walk *w)
 {
     yaml_mark_t mark = {0, 0, 0};
@@ -250,7 +250,7 @@ static int next(struct walk *w, struct dt_error *err)
                    w->parser.problem ? w->parser.problem : "is not YAML");
 }
 
-/* Anchors and tags would be passed over in silence. */
+/* Anchors and tags would be ignored silently. */
 static bool is_decorated(const yaml_event_t *e)
 {
     if (e->type == YAML_SCALAR_EVENT)
@@ -304,7 +304,7 @@ void dt_config_print_value(const struct dt_setting *s, const void *object, struc
     }
 }
 
-/* A setting under two of its names must be the same under both. */
+/* A setting given under two names must have the same value. */
 static int set_once(struct walk *w, const struct dt_setting *s, const char *name, const char *text,
                     struct dt_error *err)
 {

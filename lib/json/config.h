@@ -31,8 +31,8 @@ enum dt_setting_kind {
     DT_SETTING_BOOL,   /* bool: true or false */
     DT_SETTING_CHOICE, /* int: index into choices */
     DT_SETTING_STRING, /* char[DT_SETTING_STRING_SIZE] */
-    DT_SETTING_ALIAS,  /* another name of the setting named by initial */
-    DT_SETTING_FIXED   /* takes the value initial alone, which changes nothing */
+    DT_SETTING_ALIAS,  /* an alias of the setting named by initial */
+    DT_SETTING_FIXED   /* accepts only the value initial */
 };
 #define DT_SETTING_STRING_SIZE 256
 
@@ -40,7 +40,7 @@ struct dt_setting {
     const char *name; /* NULL ends the table */
     enum dt_setting_kind kind;
     size_t offset;       /* of the field in the caller's struct */
-    const char *initial; /* NULL: none, and the field is left as it is */
+    const char *initial; /* NULL: no default; the field is unchanged */
     double min, max;     /* of numbers; both 0 means any */
     const char *const *choices;
     /* Of an alias: pairs of a word and what it means to the setting, ended by NULL;
@@ -55,7 +55,7 @@ int dt_config_read(const struct dt_setting *schema, void *object, const char *pa
 /* assignment: "section.key=value". source names the place it came from in errors. */
 int dt_config_override(const struct dt_setting *schema, void *object, const char *assignment,
                        const char *source, struct dt_error *err) DT_MUST_CHECK;
-/* The setting that an assignment is of, under whatever name; NULL: there is none. */
+/* The setting that an assignment names, aliases resolved; NULL if unknown. */
 const struct dt_setting *dt_config_assigned(const struct dt_setting *schema,
                                             const char *assignment);
 /* Appends all settings as YAML that dt_config_read reads back. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers of JSON, which has none for NaN and infinity: null stands in their place. Every
- * number that may not be finite is written by these functions.
+ * JSON numbers. NaN and infinity, which JSON cannot express, are written as null. Use these
+ * functions for every number that may not be finite.
  *
  *     dt_buffer_add_char(&b, '{');
  *     dt_json_add_real(&b, "loss", loss, 9);

@@ -55,7 +55,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The number that four hexadecimal digits make; -1 if they are none. */
+/* The value of four hexadecimal digits; -1 if they are not. */
 static int32_t hex4(const char *p, const char *end)
 {
     int32_t value = 0;
@@ -189,8 +189,8 @@ bool dt_json_skip_value(struct dt_json_scan *s, int depth)
     }
 }
 
-/* The character that "uHHHH" at *p stands for, or a pair of them; *p is moved
- * to the last digit. Half a pair is U+FFFD. */
+/* Decodes "uHHHH", or a surrogate pair of them, at *p; moves *p to the last digit. An unpaired
+ * surrogate is U+FFFD. */
 static int32_t unicode_escape(const char **p, const char *end)
 {
     int32_t c = hex4(*p + 1, end);

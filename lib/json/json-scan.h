@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The syntax of JSON (RFC 8259), without building values: what begins where, and
- * where it ends. Bytes in strings need not be UTF-8.
+ * A scanner for JSON (RFC 8259) that finds the bounds of values without building them. Bytes in
+ * strings need not be UTF-8.
  *
  *     struct dt_json_scan s = {.p = text, .end = text + size};
  *     if (!dt_json_skip_value(&s, 0))
@@ -15,7 +15,7 @@
 
 #include "base/buffer.h"
 
-#define DT_JSON_DEEPEST 32 /* objects and arrays in each other; recursion is as deep */
+#define DT_JSON_DEEPEST 32 /* nested objects and arrays; also the depth of recursion */
 
 /* A position in a text of JSON. */
 struct dt_json_scan {
@@ -36,8 +36,8 @@ static inline char dt_json_peek(const struct dt_json_scan *s)
 /* Sets the reason; returns false. */
 bool dt_json_scan_fail(struct dt_json_scan *s, const char *reason);
 
-/* The functions below move s->p after what they name and return true, or leave
- * it at what is wrong, set the reason and return false. */
+/* The functions below move s->p past what they name and return true; or leave it at the error,
+ * set the reason and return false. */
 
 void dt_json_skip_space(struct dt_json_scan *s);
 /* c, after white space, if it is next; sets no reason. */
@@ -55,8 +55,8 @@ bool dt_json_skip_value(struct dt_json_scan *s, int depth);
  * surrogate pair is U+FFFD. */
 void dt_json_unescape(struct dt_json_span string, struct dt_buffer *b);
 
-/* Bytes that text begins with which stand for themselves between quotes: no control
- * character (nor 0x7f), no quotation mark, no backslash. */
+/* The length of the prefix of text that needs no escape in a string: no control character, 0x7f,
+ * quotation mark or backslash. */
 size_t dt_json_plain(const char *text, size_t size);
 
 #endif

@@ -7,7 +7,7 @@
 #include "json/json-scan.h"
 #include "json/json.h"
 
-/* The letter after the backslash for c; 0: only its number does. */
+/* The letter of the escape for c; 0 if it needs \u. */
 static char escape_letter(unsigned char c)
 {
     switch (c) {

@@ -39,7 +39,7 @@ static struct json_object *number_of(const char *digits)
     return positive > 0 ? dt_json_new_uint(positive) : dt_json_new_int(whole);
 }
 
-/* Characters of what only looks like a number: 0x10, 01, 1.5.2. */
+/* The length of text that resembles a number but is not one: 0x10, 01, 1.5.2. */
 static bool is_word(char c)
 {
     return isalnum((unsigned char)c) || c == '+' || c == '-' || c == '.';
@@ -100,8 +100,7 @@ static bool read_elements(struct reader *r, int depth, struct json_object *array
            (dt_json_skip_char(&r->scan, ']') || dt_json_scan_fail(&r->scan, "',' or ']' expected"));
 }
 
-/* JSON has no NaN and no infinity, but Python's json writes them: they are read as null, or
- * refused. */
+/* NaN and Infinity are not JSON, but Python's json writes them: read as null, or refused. */
 static const char *const nulls[] = {"null", "NaN", "Infinity", "-Infinity"};
 #define NULLS (sizeof nulls / sizeof *nulls)
 
@@ -164,7 +163,7 @@ static bool read_value(struct reader *r, int depth, struct json_object **value)
     }
 }
 
-/* good: what was read is a value. */
+/* good: a value was read. */
 static int refuse_text(const struct reader *r, const char *text, bool good, const char *subject,
                        struct dt_error *err)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON: values are those of json-c, whose functions may be called to look at them. What
- * takes memory is done by the functions below alone, because json-c 0.16 goes on where
- * memory has run out, with a member or the end of a text missing; they end the program, as
- * base/buffer.h says.
+ * JSON: values are those of json-c, whose functions may be used to read them. To allocate, use only
+ * the functions below: when memory runs out, json-c 0.16 silently drops a member or the end of a
+ * text, while these end the program (base/buffer.h).
  *
  *     struct json_object *object = dt_json_new_object();
  *     dt_json_object_add(object, "tokens", dt_json_new_int(count));
@@ -39,11 +38,10 @@ int dt_json_get(struct json_object *object, const char *name, enum json_type typ
                 struct dt_error *err) DT_MUST_CHECK;
 int dt_json_get_int(struct json_object *object, const char *name, const char *subject,
                     int64_t *value, struct dt_error *err) DT_MUST_CHECK;
-/* Refuses a string with a zero byte, which would be cut there. */
+/* DT_EFORMAT for a string with a zero byte, which would truncate it. */
 int dt_json_get_string(struct json_object *object, const char *name, const char *subject,
                        const char **value, struct dt_error *err) DT_MUST_CHECK;
-/* Takes whole and fractional numbers; one that is not finite in double precision (1e400) is
- * DT_EFORMAT. */
+/* Accepts integers and reals; one that is not finite in double precision (1e400) is DT_EFORMAT. */
 int dt_json_get_real(struct json_object *object, const char *name, const char *subject,
                      double *value, struct dt_error *err) DT_MUST_CHECK;
 
@@ -81,8 +79,7 @@ void dt_json_add_value(struct dt_buffer *b, struct json_object *value, enum dt_j
 /* Writes a value as a file, indented for reading, atomically. */
 int dt_json_write(const char *path, struct json_object *value, struct dt_error *err) DT_MUST_CHECK;
 
-/* What may fail for want of memory, which callers of json-c forget to ask: for json-object.c and
- * json-number.c. */
+/* Checks json-c calls that fail when memory runs out; for json-object.c and json-number.c. */
 #ifndef DT_JSON_UNCHECKED
 #pragma GCC poison json_object_new_object json_object_new_array json_object_new_array_ext
 #pragma GCC poison json_object_new_string json_object_new_string_len json_object_new_boolean

@@ -78,7 +78,7 @@ static struct json_object *scalar_of(const yaml_event_t *event)
     return dt_json_new_string(text);
 }
 
-/* The value that the present event begins. */
+/* The value that begins with the current event. */
 static int read_value(struct reader *r, int depth, struct json_object **value, struct dt_error *err)
 {
     int rc = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A YAML file of any shape as a JSON value, for what has no fixed table of settings
- * (those that have one are read by config.h).
+ * Reads any YAML file as a JSON value. Files with a fixed table of settings are read by config.h.
  *
  *     struct json_object *design;
  *     DT_TRY(dt_yaml_read("sweep.yaml", &design, err));
