@@ -153,7 +153,7 @@ static int write_statistics(const struct dt_clean_statistics *s, double seconds,
     return rc;
 }
 
-/* Rejects and statistics are worth having even when no document came out. */
+/* Rejects and statistics are written even if all documents were dropped. */
 static int finish(const struct dt_clean_statistics *s, double seconds, struct dt_output *out,
                   struct dt_output *rejects, struct dt_error *err)
 {
@@ -214,7 +214,7 @@ static int run(const struct dt_clean_options *how, struct dt_documents *in, stru
     return rc;
 }
 
-/* Reads what documents are compared with; says what it costs before the work starts. */
+/* Reads the evaluation texts and prints their memory before the work starts. */
 static int read_contamination(struct dt_contamination **c, struct dt_error *err)
 {
     int count = opt.contamination.count;

@@ -55,7 +55,7 @@ static const struct dt_use uses[] = {
 static const struct dt_command command = {"dt-dedup", "find near duplicates among documents", "",
                                           options, uses};
 
-/* What will be found, and what by mistake, before the work starts. */
+/* Prints detection and false-positive rates before the work starts. */
 static void tell_probabilities(const struct dt_signature_settings *s)
 {
     int bands = (int)s->bands, rows = (int)s->rows;

@@ -7,10 +7,10 @@
  * finished. A signal other than SIGKILL removes the temporary file; after SIGKILL, the next writer
  * of NAME does. (A writer holds a flock(2) on its temporary file: one without a lock is stale.) "-"
  * stands for stdout, which cannot be made atomic but is checked to the last byte; so do
- * /dev/stdout, /dev/stderr and /dev/fd/N for open files. A symbolic link stays one, and the file
- * that it names is replaced; the new file has the permissions of the old. On a terminal control
- * characters other than line feeds and tabs are spelled (base/printable.h); into files and pipes
- * bytes go as they are.
+ * /dev/stdout, /dev/stderr and /dev/fd/N for open files. For a symbolic link the file that it names
+ * is replaced; the new file keeps the permissions of the old one. On a terminal control characters
+ * other than line feeds and tabs are escaped (base/printable.h); files and pipes get the bytes
+ * unchanged.
  *
  *     struct dt_output out;
  *     DT_TRY(dt_output_open(&out, path, err));

@@ -55,7 +55,7 @@ void dt_attributes_write(const struct dt_rule *rules, int count, struct dt_docum
     for (int i = 0; i < count; i++) {
         struct dt_finding finding;
         drop = !dt_rule_apply(&rules[i], document, scratch, &finding) || drop;
-        if (i == 0) /* which makes the text valid UTF-8 */
+        if (i == 0) /* makes the text valid UTF-8 */
             chars = whole_number(dt_utf8_count(document->text.data, document->text.size), text);
         add_attribute(out, i ? "," : "", rules[i].name, chars, finding.value);
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What rules find in a document, as a line of Dolma's attribute files. */
+/* Writes what rules find in a document as a line of a Dolma attribute file. */
 #ifndef DT_CLEAN_ATTRIBUTES_H
 #define DT_CLEAN_ATTRIBUTES_H
 
 #include "clean/rule.h"
 
-/* Applies all rules to the document, none dropping it, and appends
+/* Applies all rules to the document without dropping it and appends
  *
  *     {"id":ID,"attributes":{"dt__RULE":[[0,CHARS,VALUE]],...,"dt__drop":[[0,CHARS,1]]}}
  *

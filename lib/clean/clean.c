@@ -16,16 +16,16 @@
 
 #define BATCH_DOCUMENTS 256
 #define BATCH_BYTES     ((size_t)1 << 20)
-#define KEPT_BYTES      ((size_t)1 << 16) /* a larger buffer of one document is freed after use */
+#define KEPT_BYTES      ((size_t)1 << 16) /* larger buffers are freed after use */
 
-/* What became of one document of a batch. */
+/* The result for one document of a batch. */
 struct outcome {
     bool dropped;
     bool listed;            /* in options.drop, with the document that it is like */
     size_t line, line_size; /* in the batch's lines; size 0 if nothing is to be written */
-    struct dt_hash128 hash; /* of the text, if it is to be deduplicated */
-    uint64_t text_hash;     /* of the text of the line, for a stream that is marked */
-    size_t like;            /* place of a name in the batch's like, if listed */
+    struct dt_hash128 hash; /* of the text, for deduplication */
+    uint64_t text_hash;     /* of the line's text, for a marked stream */
+    size_t like;            /* offset of a name in the batch's like, if listed */
 };
 
 struct batch {
@@ -33,7 +33,7 @@ struct batch {
     struct outcome outcomes[BATCH_DOCUMENTS];
     int count;
     struct dt_buffer lines; /* of JSON, or as options.to says */
-    struct dt_buffer like;  /* the names of documents that listed ones are like, each ended by 0 */
+    struct dt_buffer like;  /* names of the originals of listed duplicates, each ended by 0 */
     struct dt_rule_scratch scratch;
     struct dt_clean_statistics statistics; /* of this batch */
     struct batch *next;                    /* in the list of spare batches */
@@ -44,7 +44,7 @@ struct dt_cleaner {
     struct dt_rule rules[DT_RULES_MAX];
     int rule_count;
     struct dt_documents *in;
-    struct dt_document_writer out, rejects; /* rejects.out is NULL where they are not wanted */
+    struct dt_document_writer out, rejects; /* rejects.out is NULL without --rejects */
     struct dt_pool *pool;
     struct batch *spare;
     struct dt_duplicates seen, seen_parts;
@@ -81,7 +81,7 @@ static int apply_rules(const struct dt_cleaner *c, struct batch *b, struct dt_do
     return -1;
 }
 
-/* An earlier run's "reject" gives way to the new one. */
+/* Replaces the "reject" member of an earlier run. */
 static void remove_reject(struct dt_buffer *meta)
 {
     struct json_object *object;
@@ -108,7 +108,7 @@ static void add_reject(struct dt_buffer *meta, const char *rule, const char *val
     dt_buffer_printf(meta, "%s\"reject\":{\"rule\":\"%s\",\"value\":%s}}", comma, rule, value);
 }
 
-/* The document as it was dropped, with the reason. */
+/* The dropped document with the reason. */
 static void write_reject(struct dt_document *document, const char *rule, const char *value,
                          struct dt_buffer *lines)
 {
@@ -186,7 +186,7 @@ static void release_if_large(struct dt_buffer *b)
         dt_buffer_release(b);
 }
 
-/* A few long documents must not make every place of every batch as large. */
+/* A few long documents must not enlarge the buffers of every batch. */
 static void recycle(struct dt_cleaner *c, struct batch *b)
 {
     bool large = b->lines.capacity > 4 * BATCH_BYTES;
@@ -213,7 +213,7 @@ static struct batch *take_spare(struct dt_cleaner *c)
     return b;
 }
 
-/* Notes whether a document that was read is on the list of those to drop. */
+/* Records whether the document is on the drop list. */
 static int look_up(struct dt_cleaner *c, struct batch *b, int i, struct dt_error *err)
 {
     struct outcome *outcome = &b->outcomes[i];
@@ -266,7 +266,7 @@ static int reject_duplicate(struct dt_cleaner *c, struct batch *b, int i, struct
     return reject_late(c, b, i, c->duplicate, value, err);
 }
 
-/* A document whose parts are to be new; it is written here, not by a thread. */
+/* Deduplicates the parts of a document; written here, in order, not by a pool thread. */
 static int write_new_parts(struct dt_cleaner *c, struct batch *b, int i, struct dt_error *err)
 {
     struct dt_document *document = &b->documents[i];
@@ -352,7 +352,7 @@ int dt_cleaner_new(struct dt_cleaner **result, const struct dt_clean_options *op
     }
     c->options = *options;
     c->in = in;
-    /* attributes are not documents, and take no marks */
+    /* attribute lines are not documents: no marks */
     c->out =
         dt_document_writer_to(out, options->measure_only ? DT_DOCUMENT_OUTPUT_TEXT : options->to);
     if (rejects)

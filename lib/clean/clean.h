@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stream of documents through the cleaning rules: read, clean on several
- * threads, deduplicate, and write, in the order in which they came. The output
- * does not depend on the number of threads.
+ * Pipes a stream of documents through the cleaning rules: read, clean on several threads,
+ * deduplicate, write in input order. The output does not depend on the number of threads.
  *
  *     struct dt_cleaner *c;
  *     DT_TRY(dt_cleaner_new(&c, &options, documents, &out, NULL, err));
@@ -37,13 +36,12 @@ struct dt_clean_statistics {
 
 struct dt_cleaner;
 
-/* All arguments are borrowed; rejects may be NULL, and then dropped documents vanish.
- * *c is owned by the caller (dt_cleaner_free). */
+/* All arguments are borrowed; with rejects NULL dropped documents are discarded. *c is owned by
+ * the caller (dt_cleaner_free). */
 int dt_cleaner_new(struct dt_cleaner **c, const struct dt_clean_options *options,
                    struct dt_documents *in, struct dt_output *out, struct dt_output *rejects,
                    struct dt_error *err) DT_MUST_CHECK;
-/* Does a little more of the work: 1 if there is more to do, 0 when all is
- * written, or an error. */
+/* Does one step of the work. Returns 1 if more remains, 0 when all is written, or an error. */
 int dt_cleaner_step(struct dt_cleaner *c, struct dt_error *err) DT_MUST_CHECK;
 const struct dt_clean_statistics *dt_cleaner_statistics(const struct dt_cleaner *c);
 void dt_cleaner_free(struct dt_cleaner *c); /* NULL is fine */

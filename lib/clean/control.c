@@ -16,7 +16,7 @@ static const bool suspect[256] = {
     [0xc2] = true, [0xef] = true,
 };
 
-/* Bytes that text begins with of which none is suspect. */
+/* The length of the prefix of text without suspect bytes. */
 static size_t plain_prefix(const char *text, size_t size)
 {
     size_t i = 0;
@@ -48,7 +48,7 @@ static size_t control_length(const char *p, size_t size)
 uint64_t dt_control_remove(char *text, size_t *size)
 {
     uint64_t removed = 0;
-    size_t kept = 0, from = 0; /* [from, i) stays and has still to move to kept */
+    size_t kept = 0, from = 0; /* [from, i) stays and must move to kept */
     for (size_t i = 0; (i += plain_prefix(text + i, *size - i)) < *size;) {
         size_t n = control_length(text + i, *size - i);
         if (n == 0) {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Characters that carry no text: control characters and the byte order mark;
- * and the three ways to end a line, made one.
+ * Removes control characters and the byte order mark, and unifies line ends.
  *
- * All work in place on valid UTF-8 and return how many they removed or changed.
+ * All work in place on valid UTF-8 and return the number of changes.
  */
 #ifndef DT_CLEAN_CONTROL_H
 #define DT_CLEAN_CONTROL_H

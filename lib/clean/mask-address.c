@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Addresses: mail (RFC 5322, dot-atom), and of the internet. */
+/* E-mail addresses (RFC 5322) and IP addresses. */
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -109,7 +109,7 @@ static size_t ipv4_end(const char *text, size_t size, size_t i, uint32_t *addres
     return i;
 }
 
-/* Nothing of an address, and no longer row of numbers, comes before. */
+/* Not preceded by a part of an address or of a longer number sequence. */
 static bool begins_ipv4(const char *text, size_t i)
 {
     if (i > 0 && dt_mask_is_name(text[i - 1]))
@@ -117,7 +117,7 @@ static bool begins_ipv4(const char *text, size_t i)
     return !(i > 1 && text[i - 1] == '.' && dt_mask_is_digit(text[i - 2]));
 }
 
-/* Nothing of an address, and no longer row of numbers, follows. */
+/* Not followed by a part of an address or of a longer number sequence. */
 static bool ends_ipv4(const char *text, size_t size, size_t i)
 {
     if (i < size && dt_mask_is_name(text[i]))
@@ -150,7 +150,7 @@ static bool is_hex(char c)
     return dt_mask_is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/* Global unicast (2000::/3) but what is kept for protocols, examples and 6to4. */
+/* Global unicast (2000::/3) except ranges for protocols, examples and 6to4. */
 static bool is_public_ipv6(const unsigned char a[16])
 {
     unsigned first = (unsigned)a[0] << 8 | a[1], second = (unsigned)a[2] << 8 | a[3];

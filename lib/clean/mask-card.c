@@ -11,14 +11,14 @@
 struct groups {
     char digits[MOST_DIGITS];
     struct {
-        size_t digits, end; /* so far; the place after the group */
+        size_t digits, end; /* digits so far; offset after the group */
     } group[MOST_DIGITS];
     size_t count;
-    bool whole;  /* no further group follows */
-    bool single; /* one space, hyphen or invisible character is between two */
+    bool whole;  /* last group */
+    bool single; /* separated by one space, hyphen or invisible character */
 };
 
-/* Whether an issuer gives out numbers of count digits that begin so. */
+/* Whether an issuer uses numbers of count digits with this prefix. */
 static bool is_issued(const char *digits, size_t count)
 {
     static const struct {
@@ -63,7 +63,7 @@ static bool is_valid(const char *digits, size_t count)
     return varied && sum % 10 == 0 && is_issued(digits, count);
 }
 
-/* The place after the gap at i, if digits follow; else i. */
+/* The offset after the gap at i if digits follow; else i. */
 static size_t after_gap(const char *text, size_t size, size_t i, bool *single)
 {
     size_t gaps = dt_mask_gaps(text, size, i), p = i + gaps;
@@ -95,7 +95,7 @@ static void take_groups(const char *text, size_t size, size_t i, struct groups *
     g->whole = true;
 }
 
-/* Whether cards are printed in the first count groups: all digits in one, 4-4-4-4 and so on. */
+/* Whether the first count groups are a card's layout: one group, 4-4-4-4 and so on. */
 static bool is_printed_so(const struct groups *g, size_t count)
 {
     static const size_t forms[][5] = {
@@ -136,7 +136,8 @@ bool dt_mask_find_card(const char *text, size_t size, size_t start, struct dt_ma
             *place = (struct dt_mask_place){i, end};
             return true;
         }
-        while (i + 1 < size && dt_mask_is_digit(text[i + 1])) /* no card begins within a group */
+        while (i + 1 < size && dt_mask_is_digit(text[i + 1])) /* a card does not begin within a
+                                                               * group */
             i++;
     }
     return false;

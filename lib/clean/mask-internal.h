@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the finders of personal data ask of a text: kinds of characters, and the gaps between
- * groups of digits.
+ * Helpers of the finders of personal data: character classes and gaps between groups of digits.
  */
 #ifndef DT_CLEAN_MASK_INTERNAL_H
 #define DT_CLEAN_MASK_INTERNAL_H
@@ -30,8 +29,8 @@ static inline bool dt_mask_is_name(char c)
     return dt_mask_is_digit(c) || dt_mask_is_letter(c);
 }
 
-/* Bytes of a character at i that is not seen: U+00AD, U+061C, U+200B to U+200F, U+202A to U+202E
- * or U+2060 to U+206F; 0 if there is none. */
+/* Bytes of an invisible character at i: U+00AD, U+061C, U+200B to U+200F, U+202A to U+202E or
+ * U+2060 to U+206F; 0 if there is none. */
 static inline size_t dt_mask_invisible(const char *text, size_t size, size_t i)
 {
     unsigned char c[3] = {0};
@@ -78,8 +77,8 @@ static inline size_t dt_mask_gaps(const char *text, size_t size, size_t i)
     return i - start;
 }
 
-/* Whether a number may have these neighbours: no digit; and no letter, unless it is written in
- * groups, which no word and no hash value is. */
+/* Whether the neighbours of a number allow it: not a digit, and not a letter unless the number
+ * is grouped, which words and hash values are not. */
 static inline bool dt_mask_may_stand(const char *text, size_t size, size_t from, size_t to,
                                      bool grouped)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers that name a person: accounts and telephones. */
+/* Numbers that identify a person: bank accounts and telephones. */
 #include <string.h>
 
 #include "clean/mask-internal.h"
@@ -43,8 +43,9 @@ static char to_capital(char c)
     return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
 }
 
-/* The end of an IBAN at i, or i. Gaps may come before each character after the fourth. One with
- * small letters has more digits than letters, because words may pass the checksum by chance. */
+/* The end of an IBAN at i, or i. Gaps may come before each character after the fourth. With
+ * lower-case letters it must have more digits than letters, because words may pass the checksum
+ * by chance. */
 static size_t iban_end(const char *text, size_t size, size_t i, bool *grouped)
 {
     char iban[40] = {to_capital(text[i]), to_capital(text[i + 1])};
@@ -84,7 +85,7 @@ bool dt_mask_find_iban(const char *text, size_t size, size_t start, struct dt_ma
 
 /* --- telephones ------------------------------------------------------------------------------- */
 
-/* Bytes of what may be between the digits of a telephone number at i. */
+/* Bytes at i of what may separate the digits of a telephone number. */
 static size_t phone_gap(const char *text, size_t size, size_t i)
 {
     size_t gap = dt_mask_gap(text, size, i);
@@ -166,7 +167,7 @@ static size_t international_end(const char *text, size_t size, size_t i)
     return end > start ? end : touched;
 }
 
-/* Passes count digits at *i, the first of which is least or more. */
+/* Skips count digits at *i, the first of which is at least `least`. */
 static bool take_digits(const char *text, size_t size, size_t *i, size_t count, char least)
 {
     if (*i + count > size || text[*i] < least)
@@ -177,7 +178,7 @@ static bool take_digits(const char *text, size_t size, size_t *i, size_t count, 
     return true;
 }
 
-/* Passes one gap at *i, and invisible characters beside it. */
+/* Skips one gap at *i and invisible characters beside it. */
 static bool take_gap(const char *text, size_t size, size_t *i)
 {
     size_t start = *i, gap;
@@ -223,7 +224,7 @@ bool dt_mask_find_phone(const char *text, size_t size, size_t start, struct dt_m
             return true;
         }
         while (digit && i + 1 < size &&
-               dt_mask_is_digit(text[i + 1])) /* none begins within a group */
+               dt_mask_is_digit(text[i + 1])) /* a number does not begin within a group */
             i++;
     }
     return false;

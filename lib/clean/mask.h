@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Personal data in a text, replaced by a word that says what stood there:
- * |||EMAIL_ADDRESS|||, as Dolma writes it. dt-clean(1) says what is found.
+ * Replaces personal data in a text by a placeholder of its kind: |||EMAIL_ADDRESS|||, as in Dolma.
+ * dt-clean(1) defines what is found.
  *
  *     for (int kind = 0; kind < DT_MASK_KINDS; kind++)
  *         masked += dt_mask(kind, text, size, &out);
@@ -15,7 +15,7 @@
 
 #include "base/buffer.h"
 
-/* In the order in which they are masked: a card number is no telephone number. */
+/* In the order of masking: a card number must not be masked as a telephone number. */
 enum dt_mask_kind {
     DT_MASK_EMAIL,
     DT_MASK_IPV6,
@@ -29,20 +29,20 @@ enum dt_mask_kind {
 /* Names for the option: email ipv6 ipv4 iban card phone; NULL ends them. */
 extern const char *const dt_mask_names[];
 
-/* Reads "email,card", or "all", into a set of bits 1 << kind. Returns the first
- * name that is none, or NULL. */
+/* Parses "email,card" or "all" into a set of bits 1 << kind. Returns the first unknown name, or
+ * NULL. */
 const char *dt_mask_parse(const char *list, unsigned *kinds);
 
-/* Replaces out by text, valid UTF-8, with what was found masked. Returns how often;
- * with 0, out is not touched. */
+/* Replaces out by text, valid UTF-8, with all matches masked. Returns their number; with 0, out
+ * is unchanged. */
 uint64_t dt_mask(enum dt_mask_kind kind, const char *text, size_t size, struct dt_buffer *out);
 
-/* A place [from, to) in a text. */
+/* A match [from, to) in a text. */
 struct dt_mask_place {
     size_t from, to;
 };
 
-/* The finders: the first such place that ends behind start, or false. */
+/* The finders: the first match that ends after start, or false. */
 bool dt_mask_find_email(const char *text, size_t size, size_t start, struct dt_mask_place *place);
 bool dt_mask_find_ipv6(const char *text, size_t size, size_t start, struct dt_mask_place *place);
 bool dt_mask_find_ipv4(const char *text, size_t size, size_t start, struct dt_mask_place *place);

@@ -47,7 +47,7 @@ void dt_measures_release(struct dt_measures *m)
     *m = (struct dt_measures){0};
 }
 
-/* True the first time that it is asked. */
+/* True on the first call. */
 static bool is_due(struct dt_measures *m, unsigned what)
 {
     bool due = !(m->known & what);
@@ -114,7 +114,7 @@ static unsigned stop_word_bit(const char *word, size_t size)
     return 0;
 }
 
-/* The stop words that a text was not yet found to have. */
+/* The stop words not yet found in a text. */
 struct missing {
     uint64_t hashes[8], likely; /* likely: a bit for each hash & 63 */
     size_t count;
@@ -130,7 +130,7 @@ static void start_missing(struct missing *s)
     }
 }
 
-/* Most words are not among them, and soon none is. */
+/* Fast path: most words are not stop words. */
 static inline void look_for(struct missing *s, uint64_t hash)
 {
     if (!(s->likely >> (hash & 63) & 1))
@@ -232,7 +232,7 @@ static void add_element(struct dt_measures *m, struct dt_repeats *r, const char 
     }
 }
 
-/* Blanks that text begins with, in bytes. */
+/* Bytes of blanks at the start of text. */
 static size_t leading_blanks(const char *text, size_t size)
 {
     size_t i = 0, n;
@@ -328,7 +328,7 @@ const struct dt_line_counts *dt_measure_lines(struct dt_measures *m)
     return &m->lines;
 }
 
-/* The elements between runs of at least least LFs. */
+/* The elements between runs of `least` or more LFs. */
 static void count_repeats(struct dt_measures *m, const char *text, size_t size, size_t least,
                           struct dt_repeats *r)
 {

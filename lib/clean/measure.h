@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the rules of dt-rules(5) look at, measured once a document and only when
- * a rule asks for it: words, lines, paragraphs, repeated word sequences.
+ * Measurements for the rules of dt-rules(5), computed lazily and once per document: words, lines,
+ * paragraphs, repeated word sequences.
  *
  *     struct dt_measures m = {0};
  *     dt_measures_start(&m, text, size);
@@ -20,18 +20,18 @@
 
 #include "clean/words.h"
 
-/* Elements that are equal to one before. */
+/* Elements equal to an earlier one. */
 struct dt_repeats {
-    size_t elements, repeated; /* all; those that came before */
+    size_t elements, repeated; /* all; the repeated ones */
     uint64_t chars;            /* code points of the repeated ones */
 };
 
 struct dt_word_counts {
-    size_t count;          /* words and marks */
+    size_t count;          /* words and punctuation */
     size_t proper;         /* those that are not all symbols */
     uint64_t proper_chars; /* code points of them */
     size_t with_letter;
-    size_t stop_words; /* of the eight of Gopher, how many different ones */
+    size_t stop_words; /* number of distinct ones of Gopher's eight */
     const struct dt_word *items;
 };
 
@@ -43,9 +43,9 @@ struct dt_plain_words {
 
 struct dt_line_counts {
     size_t count;    /* as Python's splitlines() sees them */
-    size_t bullets;  /* begin with a bullet or a hyphen, behind blanks */
+    size_t bullets;  /* begin with a bullet or a hyphen, after blanks */
     size_t ellipses; /* end with an ellipsis, before blanks */
-    size_t filled;   /* split at LF alone: those that are not blank; also the next two */
+    size_t filled;   /* split at LF only: those that are not blank; likewise the next two */
     size_t stopped;  /* end with a mark that ends sentences */
     size_t brief;    /* at most 30 code points */
     struct dt_repeats filled_repeats; /* of the filled lines */
@@ -54,25 +54,25 @@ struct dt_line_counts {
 
 struct dt_sequences {        /* of n words */
     uint64_t top_chars;      /* count times length of the most frequent one, blanks included */
-    uint64_t repeated_chars; /* in sequences that came before, blanks not included */
+    uint64_t repeated_chars; /* in repeated sequences, without blanks */
 };
 #define DT_LONGEST_SEQUENCE 10
 
 struct dt_hash_slot {
     uint64_t key;
-    uint32_t count, mark; /* mark is free for the user of the table */
+    uint32_t count, mark; /* mark is for the user of the table */
 };
 
 /* Open addressing, a power of two slots; a key is never 0. */
 struct dt_hash_table {
     struct dt_hash_slot *slots;
-    size_t capacity, used; /* slots there are; slots of them in use now */
+    size_t capacity, used; /* number of slots; slots in use */
 };
 
 struct dt_measures {
     const char *text;
     size_t size;
-    unsigned known; /* what below is measured already */
+    unsigned known; /* which fields below are valid */
     uint64_t chars, hashes, dots;
     struct dt_words words;
     struct dt_word_counts word_counts;
@@ -82,17 +82,17 @@ struct dt_measures {
         split_lines; /* split at LF runs of two and more; of one and more */
     struct dt_sequences sequences[DT_LONGEST_SEQUENCE + 1];
     struct dt_hash_table table;
-    uint32_t *places, *names; /* working memory of the sequences */
+    uint32_t *places, *names; /* scratch memory of the sequences */
     uint64_t *seen;
     size_t places_capacity, seen_capacity;
     uint32_t *lengths;
     size_t lengths_capacity;
 };
 
-/* Forgets what was measured; text is borrowed and must be valid UTF-8. */
+/* Discards all measurements; text is borrowed and must be valid UTF-8. */
 void dt_measures_start(struct dt_measures *m, const char *text, size_t size);
-/* The same where the text lost nothing but blank lines and blanks at the ends of lines:
- * its words are those it had. */
+/* The same for a text that lost only blank lines and blanks at line ends: its words are
+ * unchanged. */
 void dt_measures_restart(struct dt_measures *m, const char *text, size_t size);
 void dt_measures_release(struct dt_measures *m);
 
@@ -109,7 +109,7 @@ const struct dt_sequences *dt_measure_sequences(struct dt_measures *m, int n);
 
 /* Shared by the files that measure. */
 void dt_hash_table_clear(struct dt_hash_table *t, size_t elements); /* makes room for elements */
-/* The slot of key, made if there is none (count is 0 then). */
+/* The slot of key, created if missing (with count 0). */
 static inline struct dt_hash_slot *dt_hash_table_find(struct dt_hash_table *t, uint64_t key)
 {
     size_t mask = t->used - 1;

@@ -6,13 +6,13 @@
 
 #include "unicode/utf8.h"
 
-/* Windows-1252, 0x80 - 0x9f; 0 where it has none and Latin-1's control is meant. */
+/* Windows-1252, 0x80 - 0x9f; 0 for undefined bytes: Latin-1's control is meant. */
 static const uint16_t windows[32] = {
     0x20ac, 0,      0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160,
     0x2039, 0x0152, 0,      0x017d, 0,      0,      0x2018, 0x2019, 0x201c, 0x201d, 0x2022,
     0x2013, 0x2014, 0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0,      0x017e, 0x0178};
 
-/* The byte that was taken for the character, or -1. */
+/* The byte that was misread as the character, or -1. */
 static int byte_of(uint32_t point)
 {
     if (point < 0x100)
@@ -23,12 +23,12 @@ static int byte_of(uint32_t point)
     return -1;
 }
 
-/* A sequence of characters whose bytes are well-formed UTF-8, and what it was. */
+/* A sequence of characters whose bytes are well-formed UTF-8, and the original. */
 struct mangled {
     size_t taken; /* bytes of text */
     size_t length;
     char was[4];
-    bool odd; /* a character in it is none that follows a letter */
+    bool odd; /* contains a character that does not follow letters */
 };
 
 /* A bit for each byte from 0x80 to 0xbf of Windows-1252. */
@@ -87,8 +87,7 @@ static uint32_t character_before(const char *text, size_t at)
     return dt_utf8_decode(text + at);
 }
 
-/* Whether part of a sequence that has lost its rest comes before: what is beside it is beyond
- * repair. */
+/* Whether a truncated mangled sequence precedes: its neighbours cannot be repaired. */
 static bool follows_a_part(const char *text, size_t at)
 {
     for (int n = 0; n < 4 && at > 0; n++) {
@@ -121,8 +120,9 @@ static bool is_a_ring(const struct mangled *m)
 static const uint64_t joints =
     BIT(0x85) | BIT(0x92) | BIT(0x96) | BIT(0x97) | BIT(0xa0) | BIT(0xad) | BIT(0xb7);
 
-/* Whether the pair may be U+00C2 or U+00C3 as a word of its own, or at the end of one in capitals,
- * before punctuation. No correct text has these after a small letter, a digit or a full stop. */
+/* Whether the pair may be a correct U+00C2 or U+00C3: a separate word, or the last letter of one
+ * in capitals, before punctuation. Correct text does not have these after a lower-case letter, a
+ * digit or a full stop. */
 static bool is_ambiguous_pair(const struct mangled *m, uint32_t before, uint32_t after)
 {
     unsigned char lead = (unsigned char)m->was[0], second = (unsigned char)m->was[1];
@@ -154,9 +154,9 @@ static bool is_convincing_pair(const struct mangled *m, uint32_t before, uint32_
 struct document {
     const char *text;
     size_t size;
-    bool known;   /* whether it was looked through for what follows */
-    bool mangled; /* a sequence in it convinces by itself */
-    bool whole;   /* nothing beyond ASCII is outside of such sequences */
+    bool known;   /* whether the fields below are computed */
+    bool mangled; /* contains an unambiguous sequence */
+    bool whole;   /* all non-ASCII characters are in such sequences */
 };
 
 static uint32_t character_at(const struct document *d, size_t i)
@@ -244,7 +244,7 @@ static uint64_t repair_once(const char *text, size_t size, struct dt_buffer *out
     return repaired;
 }
 
-/* Writes what Windows-1252 has at 0x80 to 0x9f for the controls of Latin-1. */
+/* Replaces C1 controls by the characters of Windows-1252 at 0x80 to 0x9f. */
 static uint64_t replace_controls(const char *text, size_t size, struct dt_buffer *out)
 {
     uint64_t replaced = 0;

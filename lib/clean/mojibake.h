@@ -5,11 +5,10 @@
  *
  *     changes = dt_mojibake_repair(text, size, &out);
  *
- * A sequence of such characters is put back where its bytes are well-formed UTF-8
- * and nobody would have meant it, as dt-clean(1) says; so are ambiguous ones where
- * a document shows that it was mangled as a whole. What was mangled several times is
- * repaired up to three times. At last, controls of Latin-1 become what Windows-1252
- * has in their place.
+ * A sequence of such characters is decoded again if its bytes are well-formed UTF-8 and it is
+ * implausible as text, as dt-clean(1) defines; an ambiguous one, if the whole document was mangled.
+ * Repeated mangling is undone up to three times. Finally, C1 controls become the characters that
+ * Windows-1252 has there.
  */
 #ifndef DT_CLEAN_MOJIBAKE_H
 #define DT_CLEAN_MOJIBAKE_H
@@ -19,8 +18,8 @@
 
 #include "base/buffer.h"
 
-/* Replaces out by the repaired text, and returns the number of characters put
- * back or replaced; with 0, out holds nothing of use. text must be valid UTF-8. */
+/* Replaces out by the repaired text and returns the number of characters repaired; with 0 the
+ * content of out is unspecified. text must be valid UTF-8. */
 uint64_t dt_mojibake_repair(const char *text, size_t size, struct dt_buffer *out);
 
 #endif

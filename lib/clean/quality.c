@@ -98,8 +98,8 @@ static size_t find_line_end(const char *text, size_t size, size_t *end)
     return limit;
 }
 
-/* What becomes of a line: -1 it stays, or the rule that drops it, whose value is then
- * set; changes are counted by rule. */
+/* Applies the rules to a line. Returns -1 if it stays, or the rule that drops it, whose value is
+ * set; counts changes by rule. */
 static int judge_line(const struct dt_rule *rules, int count, struct dt_line *line,
                       uint64_t *changes, double *value)
 {
@@ -114,9 +114,8 @@ static int judge_line(const struct dt_rule *rules, int count, struct dt_line *li
     return -1;
 }
 
-/* Copies the lines that stay, without the blanks around them, to scratch->text;
- * *same_words tells whether only blanks were lost. Returns the rule that drops the
- * document, or -1. */
+/* Copies the lines that stay, without surrounding blanks, to scratch->text; *same_words: only
+ * blanks were removed. Returns the rule that drops the document, or -1. */
 static int copy_lines(const struct dt_rule *rules, struct dt_buffer *text,
                       struct dt_rule_scratch *scratch, bool *same_words)
 {
@@ -148,7 +147,7 @@ static int copy_lines(const struct dt_rule *rules, struct dt_buffer *text,
     return -1;
 }
 
-/* The work of a whole group. */
+/* Applies a whole group. */
 static void apply_group(const struct dt_rule *rules, struct dt_buffer *text,
                         struct dt_rule_scratch *scratch)
 {
@@ -167,7 +166,7 @@ static void apply_group(const struct dt_rule *rules, struct dt_buffer *text,
     if (scratch->measured && before != text->size)
         dt_measures_restart(&scratch->measures, text->data, text->size);
     else if (scratch->measured)
-        scratch->measures.text = text->data; /* the same, at another place perhaps */
+        scratch->measures.text = text->data; /* the same content, perhaps moved */
 }
 
 static bool apply_lines(const struct dt_rule *rule, struct dt_document *document,

@@ -37,7 +37,7 @@ static void set_size(struct dt_buffer *text, size_t size)
 
 /* --- rules that change the text --------------------------------------------------------------- */
 
-/* Drops or repairs (setting) what is no UTF-8; counts ill-formed sequences. */
+/* Drops or repairs (setting) text that is not UTF-8; counts ill-formed sequences. */
 static bool apply_utf8(const struct dt_rule *rule, struct dt_document *document,
                        struct dt_rule_scratch *scratch, struct dt_finding *finding)
 {
@@ -90,7 +90,7 @@ static bool apply_line_ends(const struct dt_rule *rule, struct dt_document *docu
     return true;
 }
 
-/* Counts the bytes removed; a lone tab that becomes a space counts nothing. */
+/* Counts the bytes removed; a single tab that becomes a space counts 0. */
 static bool apply_space(const struct dt_rule *rule, struct dt_document *document,
                         struct dt_rule_scratch *scratch, struct dt_finding *finding)
 {
@@ -102,7 +102,7 @@ static bool apply_space(const struct dt_rule *rule, struct dt_document *document
     return true;
 }
 
-/* Counts a document whose text was not in the normal form as one change. */
+/* Counts 1 for a document whose text was not in the normal form. */
 static bool apply_normalize(const struct dt_rule *rule, struct dt_document *document,
                             struct dt_rule_scratch *scratch, struct dt_finding *finding)
 {
@@ -163,8 +163,7 @@ static bool is_listed(const char *name, const char *list)
     return false;
 }
 
-/* True if meta.lang is one of the list. A meta without the letters of the name is
- * not parsed. */
+/* True if meta.lang is on the list. Parses meta only if it contains the name. */
 static bool speaks(const struct dt_document *document, const char *list)
 {
     struct json_object *meta, *lang;
@@ -272,7 +271,8 @@ bool dt_rule_apply(const struct dt_rule *rule, struct dt_document *document,
     bool stays = rule->apply(rule, document, scratch, finding);
     if (finding->changes > 0) {
         finding->value = (double)finding->changes;
-        scratch->measured = scratch->measured && rule->group > 0; /* those see to it themselves */
+        scratch->measured = scratch->measured && rule->group > 0; /* line rules trim blanks
+                                                                   * already */
     }
     return stays;
 }

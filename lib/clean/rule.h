@@ -2,9 +2,8 @@
 /*
  * Cleaning rules: named steps that change a document's text or drop it.
  *
- * A rule sees one document and nothing else, so that rules run on any thread
- * and the result does not depend on which. What needs more than one document
- * (deduplication) is done in order by clean/clean.h.
+ * A rule sees one document only, so that it can run on any thread with the same result.
+ * Deduplication, which needs several documents, is done in order by clean/clean.h.
  *
  *     struct dt_rule rules[DT_RULES_MAX];
  *     struct dt_rule_scratch scratch = {0};
@@ -14,9 +13,8 @@
  *         if (!dt_rule_apply(&rules[i], &document, &scratch, &finding))
  *             break;    // dropped by rules[i].name
  *
- * To add a rule that measures a text: clean/quality.h. To add one that changes it:
- * write its function in a file of its own, give it a line in dt_rule_select,
- * and say in dt-clean(1) what it counts.
+ * To add a rule that measures a text: clean/quality.h. To add one that changes it: write its
+ * function in a new file, add it to dt_rule_select, and document in dt-clean(1) what it counts.
  */
 #ifndef DT_CLEAN_RULE_H
 #define DT_CLEAN_RULE_H
@@ -34,39 +32,39 @@
 enum dt_dedup_part { DT_DEDUP_NO_PART, DT_DEDUP_PARAGRAPHS, DT_DEDUP_LINES };
 
 struct dt_clean_options {
-    bool reject_invalid; /* drop text that is no UTF-8 instead of repairing it */
+    bool reject_invalid; /* drop text that is not UTF-8 instead of repairing it */
     bool mojibake;       /* undo double encodings */
     bool invisible;      /* remove zero-width and bidirectional control characters */
     bool casefold;
     bool keep_line_ends; /* CR stays */
     enum dt_space space;
     enum dt_normal_form form;
-    uint64_t min_chars, max_chars; /* code points a document must have; 0 is no limit */
+    uint64_t min_chars, max_chars; /* limits of a document in code points; 0: unlimited */
     const char *languages;         /* comma-separated; what meta.lang must be one of; or NULL */
     unsigned masks;                /* of enum dt_mask_kind, as bits */
-    uint64_t max_masked;           /* drop documents with more; UINT64_MAX is no limit */
+    uint64_t max_masked;           /* drop documents with more; UINT64_MAX: unlimited */
     const char *const *rule_files; /* names or paths of rule files */
     int rule_file_count;
     const struct dt_contamination *contamination; /* or NULL; borrowed */
     struct dt_drop_list *drop;                    /* or NULL; borrowed */
-    bool dedup;                                   /* drop texts that came before */
-    enum dt_dedup_part dedup_part;                /* remove parts that came before */
-    bool measure_only;                            /* write what the rules find, and drop nothing */
+    bool dedup;                                   /* drop duplicate texts */
+    enum dt_dedup_part dedup_part;                /* remove duplicate parts */
+    bool measure_only;                            /* write attributes, drop nothing */
     enum dt_document_output to;
     int threads;
 };
 
 #define DT_RULES_MAX 128
 
-/* Working memory of one thread; all-zero is valid. */
+/* Scratch memory of one thread; all-zero is valid. */
 struct dt_rule_scratch {
     struct dt_buffer text;
     struct dt_ids points;
-    struct dt_measures measures; /* of the document's text as it is now */
+    struct dt_measures measures; /* of the document's current text */
     bool measured;               /* false after the text changed */
     struct dt_shingles shingles;
     uint64_t masked;                     /* in the document so far */
-    uint64_t line_changes[DT_RULES_MAX]; /* of the rules of a group, see struct dt_rule */
+    uint64_t line_changes[DT_RULES_MAX]; /* of the rules of a group: struct dt_rule */
     int line_drop;                       /* the rule of the group that drops it, or -1 */
     double line_value;                   /* what that rule found */
 };
@@ -89,12 +87,12 @@ struct dt_rule {
                   struct dt_rule_scratch *scratch, struct dt_finding *finding);
 };
 
-/* The rules that options ask for, in the order in which they apply, and their
- * number. Fails where a rule file cannot be read. */
+/* Fills rules with those that options select, in the order of application, and sets count. Fails
+ * where a rule file cannot be read. */
 int dt_rule_select(const struct dt_clean_options *options, struct dt_rule rules[DT_RULES_MAX],
                    int *count, struct dt_error *err) DT_MUST_CHECK;
 
-/* Applies one rule, and keeps scratch true. */
+/* Applies one rule and keeps scratch valid. */
 void dt_rule_start(struct dt_rule_scratch *scratch); /* before the first rule of a document */
 bool dt_rule_apply(const struct dt_rule *rule, struct dt_document *document,
                    struct dt_rule_scratch *scratch, struct dt_finding *finding);

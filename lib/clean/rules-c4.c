@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The rules of C4 (Raffel et al. 2020, section 2.2), as datatrove computes them.
- * Most look at lines, and drop those. */
+/* The rules of C4 (Raffel et al. 2020, section 2.2), as datatrove computes them. Most of them
+ * drop lines. */
 #include <string.h>
 
 #include "clean/quality.h"
 #include "unicode/character.h"
 
 #define STRIDE        256 /* bytes */
-#define COUNTED_WORDS 20  /* no threshold on the words of a line is above */
+#define COUNTED_WORDS 20  /* the largest threshold of words in a line */
 
 /* --- phrases ---------------------------------------------------------------------------------- */
 
@@ -17,17 +17,18 @@ static block load(const char *p)
 {
     block b;
     memcpy(&b, p, sizeof b);
-    return b | 0x20; /* lower case; what else becomes a letter costs a second look */
+    return b | 0x20; /* lower case; other characters that become letters only cost a second check */
 }
 
-/* The places among the 16 at p where the three letters of rare begin, as bytes not 0. */
+/* Marks, with non-zero bytes, the positions among the 16 bytes at p where the triple rare
+ * begins. */
 static block starts_at(const char *p, const char *rare)
 {
     return (block)((load(p) == (unsigned char)rare[0]) & (load(p + 1) == (unsigned char)rare[1]) &
                    (load(p + 2) == (unsigned char)rare[2]));
 }
 
-/* False if none of the triples of letters, which are rare, can be in the text. */
+/* False if the text cannot contain any of the rare letter triples. */
 static bool may_hold(const char *text, size_t size, const char *const *rare)
 {
     size_t i = 0;
@@ -56,7 +57,7 @@ static bool is_phrase_at(const char *text, const char *phrase)
     return true;
 }
 
-/* How often a phrase of lower-case letters comes. */
+/* Counts a phrase of lower-case letters. */
 static size_t count_phrase(const char *text, size_t size, const char *phrase)
 {
     size_t count = 0;
@@ -118,7 +119,7 @@ static size_t plain_words(const struct dt_line *line, size_t limit)
     return count;
 }
 
-/* Bytes behind from, at most STRIDE, that end with a blank of ASCII; 0 if none do. */
+/* Bytes from `from`, at most STRIDE, up to and including the last ASCII blank; 0 without one. */
 static size_t stride(const struct dt_line *line, size_t from)
 {
     size_t end = line->size - from < STRIDE ? line->size : from + STRIDE;
@@ -127,8 +128,8 @@ static size_t stride(const struct dt_line *line, size_t from)
     return end - from;
 }
 
-/* Code points of the longest word, or STRIDE bytes where that is more: no threshold
- * that makes sense is below. */
+/* Code points of the longest word; words above STRIDE bytes count as STRIDE, which exceeds any
+ * sensible threshold. */
 static double longest_word(struct dt_line *line)
 {
     size_t longest = STRIDE, from = 0;

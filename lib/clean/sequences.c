@@ -2,9 +2,9 @@
 /*
  * Repeated sequences of 2 to 10 words.
  *
- * A sequence can come twice only if the two shorter ones that it is made of do,
- * so each length looks at the places that the length before it left: after the
- * pairs there are few. (The Apriori principle, Agrawal and Srikant 1994.)
+ * A sequence can be repeated only if both of its shorter subsequences are, so each length examines
+ * only the candidates of the previous length: after pairs, few remain. (The Apriori principle,
+ * Agrawal and Srikant 1994.)
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include "base/buffer.h"
 #include "clean/measure.h"
 
-/* Places where a sequence that comes more than once begins, in order, and the
- * names of the sequences: equal ones have the same. */
+/* Positions where repeated sequences begin, in order, and an id per sequence: equal sequences
+ * have equal ids. */
 struct candidates {
     uint32_t *place, *name;
     size_t count;
@@ -36,20 +36,20 @@ static uint64_t chars_of(const struct dt_word *words, size_t n)
     return chars;
 }
 
-/* Keeps the candidates whose slots were counted twice and more, and names them by
- * their slots. names[i] is the slot of candidate i. */
+/* Keeps the candidates whose slots have a count of at least 2; their ids are their slots.
+ * names[i] is the slot of candidate i. */
 static void keep_repeated(struct dt_hash_table *t, struct candidates *c)
 {
     size_t kept = 0;
     for (size_t i = 0; i < c->count; i++) {
         c->place[kept] = c->place[i];
         c->name[kept] = c->name[i];
-        kept += t->slots[c->name[i]].count >= 2; /* a branch would be guessed wrong often */
+        kept += t->slots[c->name[i]].count >= 2; /* branchless: mispredicted often */
     }
     c->count = kept;
 }
 
-/* Counts the candidates in the table, by their keys, and keeps those that come again. */
+/* Counts the candidates by key in the table and keeps the repeated ones. */
 static void name_pairs(struct dt_measures *m, struct candidates *c)
 {
     const struct dt_word *words = m->words.items;
@@ -64,9 +64,9 @@ static void name_pairs(struct dt_measures *m, struct candidates *c)
 }
 
 #define BITS_A_PAIR 8
-#define MOST_SEEN   (1u << 26) /* words of 64 bits: the place of a bit has 32 */
+#define MOST_SEEN   (1u << 26) /* words of 64 bits: a bit index has 32 bits */
 
-/* Room for bits of two kinds, all 0; a power of two of each, in words of 64. */
+/* Two zeroed bit sets of a power of two bits each, in words of 64. */
 static size_t clear_seen(struct dt_measures *m, size_t pairs)
 {
     size_t words = 1;
@@ -82,8 +82,8 @@ static size_t clear_seen(struct dt_measures *m, size_t pairs)
     return words;
 }
 
-/* The pairs. Most come once, and need no slot of the table: those whose bit, of eight a
- * pair, no other has. */
+/* The pairs. Most are unique and need no table slot: those whose bit (eight bits per pair) no
+ * other pair sets. */
 static void find_pairs(struct dt_measures *m, struct candidates *c)
 {
     const struct dt_word *words = m->words.items;
@@ -103,7 +103,7 @@ static void find_pairs(struct dt_measures *m, struct candidates *c)
     name_pairs(m, c);
 }
 
-/* Candidates of one word more: those whose next place is one too. */
+/* Candidates of one more word: those whose next position is a candidate, too. */
 static void lengthen(struct dt_measures *m, struct candidates *c)
 {
     size_t kept = 0;
@@ -125,8 +125,7 @@ static void lengthen(struct dt_measures *m, struct candidates *c)
     keep_repeated(&m->table, c);
 }
 
-/* The most frequent sequence, the first among equals; where none comes twice, the
- * first of the text. */
+/* The most frequent sequence, the first among equals; the first of the text if none is repeated. */
 static uint64_t top_chars(const struct dt_measures *m, const struct candidates *c, size_t n)
 {
     uint32_t most = 1;
@@ -140,8 +139,8 @@ static uint64_t top_chars(const struct dt_measures *m, const struct candidates *
     return most * (chars_of(m->words.items + place, n) + n - 1);
 }
 
-/* Goes through the text; a sequence that came before is counted and skipped as a
- * whole, so that no word is counted twice. */
+/* Scans the text; a repeated sequence is counted and skipped as a whole, so that each word is
+ * counted once. */
 static uint64_t repeated_chars(struct dt_measures *m, const struct candidates *c, size_t n)
 {
     uint64_t chars = 0;

@@ -44,7 +44,7 @@ struct json_object *dt_clean_statistics_json(const struct dt_clean_statistics *s
 
 #define SHOWN_RULES 6
 
-/* How many rules dropped more documents than this one, or as many and come before. */
+/* The rank of this rule by dropped documents; ties by order. */
 static int rank(const struct dt_clean_statistics *s, int rule)
 {
     int before = 0;
@@ -54,7 +54,7 @@ static int rank(const struct dt_clean_statistics *s, int rule)
     return before;
 }
 
-/* The rules that dropped most, in their order, and the sum of the others. */
+/* The rules that dropped most, in order, and the sum of the others. */
 void dt_clean_statistics_text(const struct dt_clean_statistics *s, struct dt_buffer *text)
 {
     const char *before = " (dropped: ";

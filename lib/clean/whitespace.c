@@ -24,7 +24,7 @@ static size_t blank_length(const char *text, size_t size)
     return is_blank ? 3 : 0;
 }
 
-/* Bytes of the blanks that text begins with. */
+/* Bytes of blanks at the start of text. */
 static size_t blanks(const char *text, size_t size)
 {
     size_t i = 0;

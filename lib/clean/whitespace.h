@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * White space. A blank is a tab or a character of Unicode's category Zs
- * (U+0020, U+00A0, U+1680, U+2000 - U+200A, U+202F, U+205F, U+3000). A line
- * ends with a line feed. A blank line has nothing but blanks.
+ * White space. A blank is a tab or a character of Unicode's category Zs (U+0020, U+00A0, U+1680,
+ * U+2000 - U+200A, U+202F, U+205F, U+3000). A line ends with a line feed. A blank line contains
+ * only blanks.
  */
 #ifndef DT_CLEAN_WHITESPACE_H
 #define DT_CLEAN_WHITESPACE_H
@@ -11,7 +11,7 @@
 
 enum dt_space {
     DT_SPACE_KEEP,   /* no change */
-    DT_SPACE_TRIM,   /* no blanks at the end of a line, no white space around the document */
+    DT_SPACE_TRIM,   /* remove blanks at line ends and white space around the document */
     DT_SPACE_SQUEEZE /* as trim; no blanks at the start of a line, each other run of blanks is one
                         U+0020, and each run of blank lines is one empty line */
 };

@@ -17,7 +17,7 @@ struct dt_chunk_character {
     uint32_t point;
 };
 
-/* Words with marks that are a part of them. */
+/* Words that include punctuation. */
 static const char whole[][8] = {"''",    "'Cause", "'bout", "'cause",  "'d",      "'em",    "'ll",
                                 "'re",   "'s",     "(:",    "(=",      "):",      "8)",     ":(",
                                 ":)",    ":-(",    ":-)",   ":-/",     ":/",      ":D",     ":P",
@@ -32,7 +32,7 @@ static const char whole[][8] = {"''",    "'Cause", "'bout", "'cause",  "'d",    
                                 "St.",   "Tenn.",  "Va.",   "[:",      "a.m.",    "and/or", "co.",
                                 "e.g.",  "i.e.",   "ma'am", "o'clock", "p.m.",    "vs.",    "w/o"};
 
-/* Words that are two in spaCy's eyes, and where they are cut. */
+/* Words that spaCy splits in two, and where. */
 static const struct {
     char word[8];
     uint32_t at;
@@ -43,7 +43,7 @@ static const struct {
             {"thats", 4},  {"theres", 5}, {"theyre", 4}, {"wasnt", 3}, {"whats", 4},  {"wont", 2},
             {"youll", 3},  {"youre", 3}};
 
-/* What is cut from the end of a number. */
+/* Suffixes split from a number. */
 static const char *const units[] = {"km", "m",   "dm",  "cm", "mm",  "nm",   "yd", "in", "ft",
                                     "kg", "g",   "mg",  "t",  "lb",  "oz",   "Pa", "mb", "MB",
                                     "kb", "KB",  "gb",  "GB", "tb",  "TB",   "T",  "G",  "M",
@@ -98,11 +98,11 @@ uint64_t dt_word_hash(const char *word, size_t size)
 #define WHOLE_SLOTS 512
 #define LIKELY_BITS 4096
 
-/* What is looked up for every word; made once. */
+/* Lookup tables of words; built once. */
 static struct dt_word_tables {
     uint64_t cut_hash[CUT_SLOTS]; /* open addressing */
     uint32_t cut_at[CUT_SLOTS];
-    uint64_t likely[LIKELY_BITS / 64]; /* a bit for each of cuts; most other words have none */
+    uint64_t likely[LIKELY_BITS / 64]; /* Bloom filter of cuts */
     uint64_t whole[WHOLE_SLOTS];       /* likewise: the bytes of these words */
 } tables;
 static pthread_once_t tables_made = PTHREAD_ONCE_INIT;
@@ -134,7 +134,7 @@ static inline void add_word(struct dt_words *w, const char *from, const char *to
     w->items[w->count++] = (struct dt_word){hash, chars, kind};
 }
 
-/* Where a word is cut in two, or 0. */
+/* Where a word is split in two, or 0. */
 static inline uint32_t cut_of(const struct dt_word_tables *t, uint64_t hash)
 {
     if (!(t->likely[hash % LIKELY_BITS / 64] >> (hash % 64) & 1))
@@ -207,7 +207,7 @@ static bool is_whole(const struct dt_words *w, size_t from, size_t to)
     return is_whole_word(w, w->chunk[from].at, (size_t)(w->chunk[to].at - w->chunk[from].at));
 }
 
-/* Characters of the mark that [from, to) begins with, or 0. */
+/* Characters of the punctuation at the start of [from, to), or 0. */
 static size_t mark_before(const struct dt_words *w, size_t from, size_t to)
 {
     size_t dots = 0;
@@ -234,7 +234,7 @@ static bool stop_is_cut(const struct dt_words *w, size_t from, size_t dot)
            has(w, dot - 2, DT_CHARACTER_UPPER);
 }
 
-/* Characters of the unit that ends [from, to) behind a digit, or 0. */
+/* Characters of the unit after a digit at the end of [from, to), or 0. */
 static size_t unit_behind(const struct dt_words *w, size_t from, size_t to)
 {
     size_t i = to;
@@ -248,7 +248,7 @@ static size_t unit_behind(const struct dt_words *w, size_t from, size_t to)
     return 0;
 }
 
-/* Characters of the mark that [from, to) ends with, or 0. */
+/* Characters of the punctuation at the end of [from, to), or 0. */
 static size_t mark_behind(const struct dt_words *w, size_t from, size_t to)
 {
     size_t dots = 0;
@@ -276,7 +276,7 @@ static bool is_hyphen(uint32_t point)
     return point == '-' || point == '~' || point == 0x2013 || point == 0x2014;
 }
 
-/* Characters of the mark at i that cuts the word [from, to) in two, or 0. */
+/* Characters of the punctuation at i that splits the word [from, to), or 0. */
 static size_t mark_inside(const struct dt_words *w, size_t from, size_t to, size_t i)
 {
     uint32_t c = w->chunk[i].point;
@@ -314,7 +314,7 @@ static bool is_label(const struct dt_words *w, size_t i)
     return has(w, i, DT_CHARACTER_LETTER | DT_CHARACTER_DIGIT) || w->chunk[i].point >= 0xa1;
 }
 
-/* A host name at i, "www.example.org", and at most a port and a path behind it. */
+/* A host name at i, "www.example.org", optionally with port and path. */
 static bool is_host(const struct dt_words *w, size_t i, size_t to)
 {
     size_t label = i, labels = 0;
@@ -349,7 +349,7 @@ static bool is_scheme(const struct dt_words *w, size_t from, size_t to)
     return to >= from + 2;
 }
 
-/* A web or mail address, which stays whole. */
+/* A URL or e-mail address, which is not split. */
 static bool is_address(const struct dt_words *w, size_t from, size_t to)
 {
     if (is_host(w, from, to))
@@ -402,7 +402,7 @@ static size_t contraction(const struct dt_words *w, size_t from, size_t to)
 
 #define EACH_BYTE(x) (UINT64_C(0x0101010101010101) * (x))
 
-/* The highest bit of each byte that is no ASCII letter. */
+/* The highest bit of each byte that is not an ASCII letter. */
 static inline uint64_t no_letters(uint64_t bytes)
 {
     uint64_t small = (bytes | EACH_BYTE(0x20)) & EACH_BYTE(0x7f);
@@ -410,7 +410,7 @@ static inline uint64_t no_letters(uint64_t bytes)
     return ~(from_a & ~behind_z & ~bytes) & EACH_BYTE(0x80);
 }
 
-/* Bytes of the ASCII letters that text begins with. */
+/* Bytes of ASCII letters at the start of text. */
 static inline size_t letters_prefix(const char *text, size_t size)
 {
     size_t n = 0;
@@ -427,7 +427,7 @@ static inline size_t letters_prefix(const char *text, size_t size)
     return n;
 }
 
-/* A word without marks around it, cut at the marks inside it. */
+/* A word without surrounding punctuation, split at the punctuation inside it. */
 static void add_core(struct dt_words *w, size_t from, size_t to, bool plain)
 {
     size_t start = from;
@@ -453,7 +453,7 @@ static void add_core(struct dt_words *w, size_t from, size_t to, bool plain)
     add_characters(w, cut, to);
 }
 
-/* Where the mark at i, behind a word, ends. */
+/* The end of the punctuation at i, after a word. */
 static size_t next_cut(const struct dt_words *w, size_t i)
 {
     do
@@ -462,7 +462,7 @@ static size_t next_cut(const struct dt_words *w, size_t i)
     return i;
 }
 
-/* Marks are cut from both ends until none is left; those behind come out last. */
+/* Splits punctuation from both ends until none is left; suffixes are emitted last. */
 static void split_chunk(struct dt_words *w)
 {
     size_t from = 0, to = w->chunk_size;
@@ -475,7 +475,7 @@ static void split_chunk(struct dt_words *w)
         add_characters(w, from, from + before);
         from += before;
         to -= behind;
-        w->chunk[to].kind |= behind ? DT_CHARACTER_BLANK : 0; /* a cut, to be found again below */
+        w->chunk[to].kind |= behind ? DT_CHARACTER_BLANK : 0; /* a split, found again below */
         if (before + behind == 0)
             break;
     }
@@ -507,8 +507,8 @@ static size_t read_chunk(struct dt_words *w, const char *text, size_t size)
     return i;
 }
 
-/* Most chunks are letters with at most one mark behind them. Bytes taken, or 0
- * if the chunk at text is of another kind. */
+/* Fast path: letters with at most one punctuation character after them. Returns the bytes read,
+ * or 0 for any other chunk. */
 static inline size_t take_simple(struct dt_words *w, const char *text, size_t size)
 {
     size_t n = letters_prefix(text, size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A text cut into words and marks, in the manner of spaCy's English tokenizer;
- * dt-rules(5) gives the definition. A word is known by its hash.
+ * Splits a text into words and punctuation as spaCy's English tokenizer does; dt-rules(5) has the
+ * definition. Words are identified by hash.
  *
  *     struct dt_words words = {0};
  *     dt_words_split(&words, text, size);
@@ -30,7 +30,7 @@ struct dt_word {
     uint32_t kind;  /* of the above */
 };
 
-/* Working memory and result; all-zero is valid. */
+/* Scratch memory and result; all-zero is valid. */
 struct dt_words {
     struct dt_word *items;
     size_t count, capacity;
@@ -42,8 +42,8 @@ struct dt_words {
 
 /* Replaces the words by those of text, which must be valid UTF-8. */
 void dt_words_split(struct dt_words *words, const char *text, size_t size);
-/* Sentences. One ends with its line, and where a word follows a stop that is
- * neither mark nor stop itself. */
+/* The number of sentences. A sentence ends with its line, and where a word other than
+ * punctuation follows a stop. */
 size_t dt_words_sentences(const struct dt_words *words);
 uint64_t dt_word_hash(const char *word, size_t size);
 void dt_words_release(struct dt_words *words);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Evaluation texts as a set of their sequences of words: a document that shares
- * one is contaminated.
+ * The n-grams of evaluation texts as a set: a document that shares one is contaminated.
  *
  *     struct dt_contamination *c;
  *     DT_TRY(dt_contamination_read(&c, 13, paths, count, NULL, err));
@@ -16,9 +15,9 @@
 
 struct dt_contamination;
 
-/* Reads documents (dt-documents(5)); field names the JSON member with the text, NULL
- * is "text". Texts of fewer than n words cannot be found, and are counted; none to
- * be found is DT_EFORMAT. *c is owned by the caller. */
+/* Reads documents (dt-documents(5)); field names the JSON member with the text, NULL is "text".
+ * Texts of fewer than n words cannot be found and are counted; DT_EFORMAT if all are shorter. *c
+ * is owned by the caller. */
 int dt_contamination_read(struct dt_contamination **c, int n, char *const *paths, int count,
                           const char *field, struct dt_error *err) DT_MUST_CHECK;
 void dt_contamination_free(struct dt_contamination *c); /* NULL is fine */
@@ -28,8 +27,8 @@ uint64_t dt_contamination_count(const struct dt_contamination *c, const char *te
                                 struct dt_shingles *scratch);
 
 struct dt_contamination_size {
-    uint64_t texts, too_short; /* read; of them, with fewer than n words */
-    uint64_t sequences, bytes; /* distinct ones; memory */
+    uint64_t texts, too_short; /* texts read; those with fewer than n words */
+    uint64_t sequences, bytes; /* distinct sequences; bytes of memory */
 };
 struct dt_contamination_size dt_contamination_size(const struct dt_contamination *c);
 

@@ -12,7 +12,7 @@ static bool is_empty(struct dt_hash128 hash)
     return hash.low == 0 && hash.high == 0;
 }
 
-/* The slot that holds the hash, or the empty one where it belongs. */
+/* The slot of the hash, or the empty slot for it. */
 static struct dt_hash128 *find(const struct dt_duplicates *set, struct dt_hash128 hash)
 {
     for (uint64_t i = hash.low;; i++) {

@@ -53,9 +53,8 @@ void dt_minhash_scratch_release(struct dt_minhash_scratch *scratch)
     *scratch = (struct dt_minhash_scratch){0};
 }
 
-/* The least values of GROUP functions over count shingles, a multiple of LANES. Least
- * as signed numbers, for which even the oldest processors have a comparison; one
- * order is as good as another. */
+/* The minima of GROUP functions over count shingles, a multiple of LANES. Compared as signed
+ * numbers, for which SSE2 has an instruction; any order serves. */
 static inline __attribute__((always_inline)) void
 least(const uint32_t *x, size_t count, const uint32_t *a, const uint32_t *b, uint32_t *minimum)
 {
@@ -109,7 +108,7 @@ least_avx512(const struct dt_minhash *m, const uint32_t *x, size_t count, uint32
 }
 #endif
 
-/* All compute the same. */
+/* All give the same result. */
 static least_function *choose(void)
 {
 #ifdef __x86_64__

@@ -11,7 +11,7 @@
 
 #define CURSOR_KEYS 4096 /* read at a time from a run */
 
-/* A place in the keys of a band of a run. */
+/* A cursor over the keys of a band of a run. */
 struct cursor {
     const struct dt_signature_file *file;
     const struct dt_signature_run *run;
@@ -27,9 +27,9 @@ struct dt_near_duplicates {
     uint64_t *first_document; /* of each file */
     int count;
     uint64_t documents, runs;
-    uint64_t *parent; /* union-find: a document, or one before it that it is like */
+    uint64_t *parent; /* union-find: the document, or an earlier one of its cluster */
     struct cursor *cursors;
-    struct cursor **heap; /* the least key first */
+    struct cursor **heap; /* min-heap by key */
     size_t heap_size;
     uint64_t duplicates;
 };
@@ -157,7 +157,7 @@ struct dt_near_duplicates_size dt_near_duplicates_size(const struct dt_near_dupl
 
 /* --- clusters --------------------------------------------------------------------------------- */
 
-/* The first document of the cluster; what is passed on the way points nearer to it. */
+/* The first document of the cluster, with path compression. */
 static uint64_t first_of(struct dt_near_duplicates *d, uint64_t document)
 {
     while (d->parent[document] != document) {
@@ -184,7 +184,7 @@ static uint64_t key_of(const struct cursor *c)
     return c->keys[c->at];
 }
 
-/* Makes sure that the cursor stands at a key; *ended if there is none left. */
+/* Loads the cursor's next key; sets *ended if none is left. */
 static int refill(struct cursor *c, uint32_t band, bool *ended, struct dt_error *err)
 {
     uint64_t left = c->run->keyed - c->read;
@@ -202,7 +202,7 @@ static int refill(struct cursor *c, uint32_t band, bool *ended, struct dt_error 
     return 0;
 }
 
-/* Moves the cursor at i down to where it belongs. */
+/* Sifts the cursor at i down the heap. */
 static void sink(struct dt_near_duplicates *d, size_t i)
 {
     struct cursor *moving = d->heap[i];
@@ -233,7 +233,7 @@ static int fill_heap(struct dt_near_duplicates *d, uint32_t band, struct dt_erro
 
 int dt_near_duplicates_merge(struct dt_near_duplicates *d, uint32_t band, struct dt_error *err)
 {
-    uint64_t key = 0, like = UINT64_MAX; /* a document that has the key, once there is one */
+    uint64_t key = 0, like = UINT64_MAX; /* the first document with the key */
     DT_TRY(fill_heap(d, band, err));
     while (d->heap_size > 0) {
         struct cursor *c = d->heap[0];

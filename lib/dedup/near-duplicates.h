@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Near duplicates among the documents of many signature files: those that share a key
- * in any band, and those that are joined by others that do, make a cluster, and all but
- * its first document are listed.
+ * Near duplicates among the documents of many signature files: documents that share a key in any
+ * band are linked, the connected components are clusters, and all but the first document of each
+ * are listed.
  *
- * Bands are merged one after the other, reading each run of each file in order, so
- * memory is 8 bytes a document and 48 kB a run.
+ * Bands are merged one by one, reading each run of each file sequentially, so memory is 8 bytes per
+ * document and 48 kB per run.
  *
  *     struct dt_near_duplicates *d;
  *     DT_TRY(dt_near_duplicates_open(&d, paths, count, err));
@@ -25,18 +25,17 @@ struct dt_near_duplicates;
 
 struct dt_near_duplicates_size {
     struct dt_signature_settings settings;
-    uint64_t documents, runs, bytes; /* bytes: of memory at work */
+    uint64_t documents, runs, bytes; /* bytes: memory in use */
     uint64_t duplicates;             /* in the bands merged so far */
 };
 
-/* The files must have been made with the same settings, and differ in their names but
- * for directories. *d is owned by the caller. */
+/* The files must have equal settings and distinct base names. *d is owned by the caller. */
 int dt_near_duplicates_open(struct dt_near_duplicates **d, char *const *paths, int count,
                             struct dt_error *err) DT_MUST_CHECK;
 void dt_near_duplicates_close(struct dt_near_duplicates *d); /* NULL is fine */
 struct dt_near_duplicates_size dt_near_duplicates_size(const struct dt_near_duplicates *d);
 
-/* Merges one band; to be called for each. */
+/* Merges one band; call once per band. */
 int dt_near_duplicates_merge(struct dt_near_duplicates *d, uint32_t band,
                              struct dt_error *err) DT_MUST_CHECK;
 /* Writes the list of a file, as clean/drop-list.h reads it. */

@@ -11,7 +11,7 @@
 
 #define BASE UINT64_C(0x9e3779b97f4a7c15) /* of the rolling sum over words; odd */
 
-/* What an ASCII character becomes: a letter, 0 for a digit, or nothing. */
+/* Maps ASCII: a lower-case letter, '0' for a digit, 0 for all others. */
 /* clang-format off */
 static const char plain[128] = {
     ['0'] = '0', '0', '0', '0', '0', '0', '0', '0', '0', '0',
@@ -25,7 +25,8 @@ static const char plain[128] = {
 struct reader {
     struct dt_shingles *shingles;
     uint64_t recent[DT_SHINGLE_WORDS]; /* hashes of the last words, a ring */
-    uint64_t sum;                      /* of the last n words, each times a power of BASE */
+    uint64_t sum;                      /* rolling hash of the last n words: each times a power of
+                                        * BASE */
     uint64_t oldest_power;             /* BASE to the n */
     int n;
     uint64_t word; /* hash of the word being read */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sequences of n words as hashes, for what compares documents: near duplicates and
- * contamination. The text is seen through a coarse eye, as FineWeb sees it: lower
- * case, without diacritics and punctuation, a number of any length as 0. Words
- * stand between what is left out; dt-rules(5) gives the definition.
+ * Word n-grams (shingles) as hashes, for near duplicates and contamination. Text is normalized as
+ * in FineWeb: lower case, without diacritics and punctuation, each number as 0. Removed characters
+ * separate words; dt-rules(5) has the definition.
  *
  *     struct dt_shingles s = {0};
  *     dt_shingles_find(&s, 5, text, size);
@@ -17,16 +16,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DT_SHINGLE_WORDS 64 /* at most so many words a shingle */
+#define DT_SHINGLE_WORDS 64 /* maximum words of a shingle */
 
 struct dt_shingles { /* all-zero is a valid empty list */
-    uint64_t *items; /* in the order of the text; equal ones stay */
+    uint64_t *items; /* in the order of the text, duplicates included */
     size_t count, capacity;
     size_t words; /* of the text */
 };
 
-/* Replaces the list by the shingles of n words (1 .. DT_SHINGLE_WORDS) of text, which
- * must be valid UTF-8. Fewer words than n make none. */
+/* Replaces the list by the shingles of n words (1 .. DT_SHINGLE_WORDS) of text, which must be
+ * valid UTF-8. Empty for fewer than n words. */
 void dt_shingles_find(struct dt_shingles *s, int n, const char *text, size_t size);
 void dt_shingles_release(struct dt_shingles *s);
 

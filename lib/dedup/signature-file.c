@@ -13,7 +13,7 @@
 #include "dedup/minhash.h"
 
 #define HEADER_SIZE 48
-#define CHECK_SIZE  ((size_t)1 << 20) /* bytes read at a time to be checked */
+#define CHECK_SIZE  ((size_t)1 << 20) /* bytes read at a time for the checksum */
 
 static const char magic[8] = "dt-sigs\n";
 #define VERSION 1
@@ -23,12 +23,12 @@ struct header {
     char magic[8];
     uint32_t version, bands, rows, words;
     uint64_t seed, reserved;
-    uint64_t checksum; /* XXH64 of what is before */
+    uint64_t checksum; /* XXH64 of the fields above */
 };
 _Static_assert(sizeof(struct header) == HEADER_SIZE, "the header has no gaps");
 
 struct run_head {
-    uint64_t documents, keyed; /* 0 and the number of all documents: the end */
+    uint64_t documents, keyed; /* end: 0 and the number of all documents */
 };
 
 struct key {

@@ -33,7 +33,7 @@ struct dt_signature_writer;
 int dt_signature_writer_open(struct dt_signature_writer **w,
                              const struct dt_signature_settings *settings, struct dt_output *out,
                              struct dt_error *err) DT_MUST_CHECK;
-/* keys: one a band, or NULL for a document that has none. */
+/* keys: one per band, or NULL for a document without keys. */
 int dt_signature_writer_add(struct dt_signature_writer *w, uint64_t text_hash, const uint64_t *keys,
                             struct dt_error *err) DT_MUST_CHECK;
 int dt_signature_writer_end(struct dt_signature_writer *w, struct dt_error *err) DT_MUST_CHECK;
@@ -57,12 +57,12 @@ struct dt_signature_file {
 int dt_signature_file_open(struct dt_signature_file *file, const char *path,
                            struct dt_error *err) DT_MUST_CHECK;
 void dt_signature_file_close(struct dt_signature_file *file); /* all-zero is fine */
-/* count text hashes of a run, from first on. */
+/* Reads count text hashes of a run, beginning at first. */
 int dt_signature_file_hashes(const struct dt_signature_file *file,
                              const struct dt_signature_run *run, uint64_t first, size_t count,
                              uint64_t *hashes, struct dt_error *err) DT_MUST_CHECK;
-/* count keys of a band of a run, from first on, in increasing order, and the documents
- * that have them, counted in the run from 0. */
+/* Reads count keys of a band of a run, beginning at first, in increasing order, and their
+ * documents, counted from 0 within the run. */
 int dt_signature_file_keys(const struct dt_signature_file *file, const struct dt_signature_run *run,
                            uint32_t band, uint64_t first, size_t count, uint64_t *keys,
                            uint32_t *documents, struct dt_error *err) DT_MUST_CHECK;

@@ -11,7 +11,7 @@
 
 #define BATCH_DOCUMENTS 256
 #define BATCH_BYTES     ((size_t)1 << 20)
-#define KEPT_BYTES      ((size_t)1 << 16) /* a larger buffer of one document is freed after use */
+#define KEPT_BYTES      ((size_t)1 << 16) /* larger buffers are freed after use */
 
 struct batch {
     struct dt_document documents[BATCH_DOCUMENTS];

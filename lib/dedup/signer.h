@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stream of documents to a file of signatures, on several threads. The file does
- * not depend on their number.
+ * Signs a stream of documents on several threads. The file does not depend on the number of
+ * threads.
  *
  *     struct dt_signer *s;
  *     DT_TRY(dt_signer_open(&s, &settings, threads, documents, &out, err));
@@ -26,12 +26,12 @@ struct dt_signer_statistics {
 int dt_signer_open(struct dt_signer **s, const struct dt_signature_settings *settings, int threads,
                    struct dt_documents *documents, struct dt_output *out,
                    struct dt_error *err) DT_MUST_CHECK;
-/* 1 if there is more to do, 0 when all is written, or an error. */
+/* Returns 1 if more remains, 0 when all is written, or an error. */
 int dt_signer_step(struct dt_signer *s, struct dt_error *err) DT_MUST_CHECK;
 const struct dt_signer_statistics *dt_signer_statistics(const struct dt_signer *s);
 void dt_signer_close(struct dt_signer *s); /* NULL is fine */
 
-/* Memory of a signer, about, in bytes, documents themselves not counted. */
+/* Approximate memory of a signer in bytes, without the documents. */
 uint64_t dt_signer_bytes(const struct dt_signature_settings *settings);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What holds for all texts of a grammar at once: its entropy, and that it is
- * unambiguous. */
+/* Properties of a grammar over all of its texts: entropy and unambiguity. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,8 +85,7 @@ static int measure_alternative(struct measure *m, const struct dt_grammar_altern
     return 0;
 }
 
-/* Adds what the rule's choice costs, and turns the states before the rule into
- * the states after it. */
+/* Adds the entropy of the rule's choice and maps the states before the rule to those after it. */
 static int measure_alternatives(struct measure *m, const struct dt_grammar_choice *rule,
                                 const struct states *before, struct states *after)
 {
@@ -135,13 +133,11 @@ int dt_grammar_measure(struct dt_grammar *grammar, struct dt_error *err)
 /* --- unambiguity ------------------------------------------------------------------------------ */
 
 /*
- * Two rests of a text "part" if every text of the one and every text of the
- * other differ at some place that both have, or one of them ends there. If at
- * each choice the rests under any two alternatives part, then two different
- * derivations part at the first choice where they differ: equal texts have
- * equal derivations. Rests are expanded choice by choice until they part;
- * values of variables are taken to be any row of their table, which can only
- * make the test stricter.
+ * Two remainders of a text "part" if each text of one differs from each text of the other at some
+ * position, or one of them ends there. If at each choice the remainders under any two alternatives
+ * part, then two different derivations part at the first choice where they differ: equal texts have
+ * equal derivations. Remainders are expanded choice by choice until they part; a variable may be
+ * any row of its table, which only makes the test stricter.
  */
 struct side {
     struct dt_grammar_rest rest;
@@ -161,7 +157,7 @@ static bool settle(struct side *s)
     return true;
 }
 
-/* Expands the item that side a begins with in every way. */
+/* Expands the first item of side a in every way. */
 static bool part_expanded(const struct dt_grammar *g, struct side a, struct side b)
 {
     const struct dt_grammar_item *item = a.rest.next++;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The compiled form of a grammar, shared by its compiler (grammar.c), its
- * measure and proof (grammar-check.c) and its
- * generator and parser (grammar-text.c).
+ * The compiled form of a grammar, shared by the compiler (grammar.c), the checker
+ * (grammar-check.c), and the generator and parser (grammar-text.c).
  */
 #ifndef DT_SYNTH_GRAMMAR_INTERNAL_H
 #define DT_SYNTH_GRAMMAR_INTERNAL_H
@@ -72,15 +71,14 @@ struct dt_grammar {
     double entropy;
 };
 
-/* Rows of the variable's table that no variable in bound holds. */
+/* Rows of the variable's table that are not bound to a variable in bound. */
 int dt_grammar_free_rows(const struct dt_grammar *grammar, int variable, uint32_t bound);
 
-/* Follows every derivation at once: checks that variables are bound once and
- * before their use, that tables last and rules do not recur, and computes the
- * entropy. */
+/* Walks all derivations: checks that variables are bound once and before use, that tables have
+ * enough rows and rules do not recur; computes the entropy. */
 int dt_grammar_measure(struct dt_grammar *grammar, struct dt_error *err) DT_MUST_CHECK;
 
-/* What is still to be written: items next .. end, then what stands above. */
+/* What remains to be written: items next .. end, then those of the frames above. */
 struct dt_grammar_rest {
     const struct dt_grammar_item *next, *end;
     const struct dt_grammar_rest *up;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The two directions of a grammar: choices to text, and text to choices. */
+/* Generation (choices to text) and parsing (text to choices). */
 #include <math.h>
 #include <string.h>
 
@@ -85,7 +85,7 @@ double dt_grammar_generate(const struct dt_grammar *grammar, struct dt_rng *rng,
     return w.logprob;
 }
 
-/* --- parsing: every derivation is tried, so that their number is known ------------------------ */
+/* --- parsing: all derivations are tried and counted ------------------------ */
 
 struct reader {
     const struct dt_grammar *grammar;

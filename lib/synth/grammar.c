@@ -20,7 +20,7 @@ static struct dt_grammar_text make_capitalised(struct dt_grammar_text text)
     return copy;
 }
 
-/* Cuts "a/b/c" into at most capacity texts; returns their number, or -1. */
+/* Splits "a/b/c" into at most capacity texts; returns their number, or -1. */
 static int split_fields(const char *fields, struct dt_grammar_text *out, int capacity)
 {
     int count = 0;

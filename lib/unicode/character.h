@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kind of character stands at a place of valid UTF-8, as the rules of
- * dt-rules(5) need to know it.
+ * Character classes for the rules of dt-rules(5), from valid UTF-8.
  *
  *     size_t length;
  *     unsigned kind = dt_character_kind(text + i, &length);
  *     if (kind & DT_CHARACTER_LETTER)
  *         letters++;
  *
- * Kinds follow Unicode's general categories and three lists: the marks
- * that end a sentence (property Sentence_Terminal), the symbols that make no
- * word of their own (those of datatrove's PUNCTUATION), and the marks that are
- * cut from the ends of words (those of spaCy's English tokenizer).
+ * Classes follow Unicode's general categories and three lists: the marks that end a sentence
+ * (property Sentence_Terminal), the symbols that do not make a word (datatrove's PUNCTUATION), and
+ * the marks that are split from the ends of words (spaCy's English tokenizer).
  */
 #ifndef DT_UNICODE_CHARACTER_H
 #define DT_UNICODE_CHARACTER_H
@@ -27,14 +25,14 @@ enum dt_character_flag {
     DT_CHARACTER_LOWER = 1 << 2,       /* Ll, and letters without case */
     DT_CHARACTER_UPPER = 1 << 3,       /* Lu, and letters without case */
     DT_CHARACTER_DIGIT = 1 << 4,       /* 0 - 9 */
-    DT_CHARACTER_SYMBOL = 1 << 5,      /* a word of nothing else is no word */
+    DT_CHARACTER_SYMBOL = 1 << 5,      /* a chunk of symbols only is not a word */
     DT_CHARACTER_PUNCTUATION = 1 << 6, /* categories P* */
     DT_CHARACTER_STOP = 1 << 7,        /* ends a sentence */
-    DT_CHARACTER_OPENING = 1 << 8,     /* cut from the start of a word */
-    DT_CHARACTER_CLOSING = 1 << 9,     /* cut from the end of a word */
+    DT_CHARACTER_OPENING = 1 << 8,     /* split from the start of a word */
+    DT_CHARACTER_CLOSING = 1 << 9,     /* split from the end of a word */
     DT_CHARACTER_QUOTE = 1 << 10,      /* a quotation mark */
     DT_CHARACTER_ICON = 1 << 11,       /* a pictogram: category So, and the ellipsis U+2026 */
-    DT_CHARACTER_MARK = 1 << 12,       /* category Mn: a mark that stands on another character */
+    DT_CHARACTER_MARK = 1 << 12,       /* category Mn: a combining mark */
     DT_CHARACTER_NUMBER = 1 << 13      /* category Nd: a decimal digit of any script */
 };
 
@@ -44,7 +42,7 @@ extern const uint16_t dt_character_ascii_kinds[128];
 /* The kinds of a code point. */
 unsigned dt_character_kind_of_code(uint32_t point);
 
-/* The kinds of the character at text, and its bytes. */
+/* The classes of the character at text; *length is its size in bytes. */
 static inline unsigned dt_character_kind(const char *text, size_t *length)
 {
     unsigned char first = (unsigned char)*text;
