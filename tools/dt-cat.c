@@ -70,16 +70,16 @@ struct printer {
 
 static int add_checkpoint(struct dt_shard_sources *s, const char *path, struct dt_error *err)
 {
-    static const char *const places[] = {"trainer/" LINEAGE_FILE, "latest/trainer/" LINEAGE_FILE};
+    static const char *const locations[] = {"trainer/" LINEAGE_FILE, "latest/trainer/" LINEAGE_FILE};
     for (int i = 0; opt.lineage && i < 2; i++) {
-        char *file = dt_path_join(path, places[i]);
-        int there = dt_file_probe(file, err);
-        if (there > 0)
+        char *file = dt_path_join(path, locations[i]);
+        int exists = dt_file_probe(file, err);
+        if (exists > 0)
             dt_shard_sources_add_path(s, file);
         else
             free(file);
-        if (there != 0)
-            return there;
+        if (exists != 0)
+            return exists;
     }
     return 0;
 }
@@ -87,7 +87,7 @@ static int add_checkpoint(struct dt_shard_sources *s, const char *path, struct d
 /* Files for other programs say nothing of splits: one of them must not hold several. */
 static int check_one_split(const struct dt_shard_sources *s, struct dt_error *err)
 {
-    const struct dt_shard_source *other = dt_shard_sources_other(s);
+    const struct dt_shard_source *other = dt_shard_sources_find_other_split(s);
     if (other == NULL)
         return dt_shard_sources_check_distinct(s, err);
     return dt_fail(err, DT_EINVALID,
@@ -276,7 +276,7 @@ static int print_documents(struct printer *p, const struct dt_shard_sources *s,
     for (int i = 0; i < s->count && (opt.document < 0 || left >= 0); i++)
         DT_TRY(print_source(p, &s->items[i], &left, err));
     if (opt.document >= 0 && left >= 0)
-        return dt_fail(err, DT_EMISSING, "there is no document %ld; there are %ld, from 0",
+        return dt_fail(err, DT_EMISSING, "exists is no document %ld; exists are %ld, from 0",
                        opt.document, opt.document - left);
     return 0;
 }
@@ -301,8 +301,8 @@ static int read_through(const char *path, struct dt_shard_info *info, char **pro
     return rc;
 }
 
-/* The same from header and footer alone, where there is one of each. */
-static int look_at(const char *path, struct dt_shard_info *info, char **provenance,
+/* The same from header and footer alone, where exists is one of each. */
+static int read_summary(const char *path, struct dt_shard_info *info, char **provenance,
                    struct dt_error *err)
 {
     struct dt_shard *s;
@@ -342,13 +342,13 @@ static int verify(struct printer *p, const struct dt_shard_sources *s, struct dt
 
 #define LINEAGE_LIMIT ((size_t)16 << 20)
 
-static int look_at_lineage(const struct dt_shard_source *source, char **lines, struct dt_error *err)
+static int read_lineage(const struct dt_shard_source *source, char **lines, struct dt_error *err)
 {
     struct dt_shard_info info;
     size_t size;
     if (strcmp(dt_path_base(source->path), LINEAGE_FILE) == 0)
         return dt_file_read(source->path, LINEAGE_LIMIT, lines, &size, err);
-    return look_at(source->path, &info, lines, err);
+    return read_summary(source->path, &info, lines, err);
 }
 
 static int print_lineage(struct printer *p, const struct dt_shard_sources *s, struct dt_error *err)
@@ -356,7 +356,7 @@ static int print_lineage(struct printer *p, const struct dt_shard_sources *s, st
     char *last = NULL;
     for (int i = 0; i < s->count; i++) {
         char *provenance = NULL;
-        int rc = look_at_lineage(&s->items[i], &provenance, err);
+        int rc = read_lineage(&s->items[i], &provenance, err);
         if (rc == 0 && (last == NULL || strcmp(last, provenance) != 0))
             dt_buffer_printf(&p->line, "%s:\n%s", s->items[i].path, provenance);
         free(last);
@@ -400,7 +400,7 @@ static int print_info(struct printer *p, const struct dt_shard_sources *s, struc
     for (int i = 0; i < s->count; i++) {
         const char *path = s->items[i].path;
         char *provenance = NULL;
-        int rc = look_at(path, &info, &provenance, err);
+        int rc = read_summary(path, &info, &provenance, err);
         free(provenance);
         DT_TRY(rc);
         if (opt.json)

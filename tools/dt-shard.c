@@ -87,7 +87,7 @@ static void add_lines(struct dt_buffer *lines, const char *text)
 }
 
 /* An input in the directory of the output would be removed while it is read. */
-static int check_place(const char *path, struct dt_error *err)
+static int check_directory(const char *path, struct dt_error *err)
 {
     char *slash, input[PATH_MAX], output[PATH_MAX];
     if (strcmp(path, "-") == 0 || dt_checked_errno(realpath(path, input)) == NULL ||
@@ -121,7 +121,7 @@ static int check_same(const struct dt_shard_info *a, const struct dt_shard_info 
 
 /* Looks into the inputs after the first before any work is done: their
  * tokenizer must be that of the first, and their history is part of ours. */
-static int look_ahead(const struct dt_shard_info *info, const struct dt_shard_sources *sources,
+static int check_inputs(const struct dt_shard_info *info, const struct dt_shard_sources *sources,
                       struct dt_buffer *provenance, struct dt_error *err)
 {
     struct dt_shard_reader *r;
@@ -241,7 +241,7 @@ static int add_split(struct target *t, struct dt_shard_reader *first,
                      struct dt_error *err)
 {
     if (split)
-        dt_sharder_direct(t->sharder, split);
+        dt_sharder_assign(t->sharder, split);
     if (!opt.shuffle)
         return add_inputs(t, first, sources, split, err);
     DT_TRY(dt_shuffler_new(&t->shuffler, opt.output, (uint64_t)opt.seed, (size_t)opt.memory, err));
@@ -255,31 +255,31 @@ static int add_split(struct target *t, struct dt_shard_reader *first,
 
 static int add_all(struct target *t, struct dt_shard_reader *first,
                    const struct dt_shard_sources *sources, const struct dt_sharder_options *how,
-                   bool divided, struct dt_error *err)
+                   bool keep, struct dt_error *err)
 {
-    if (!divided)
+    if (!keep)
         return add_split(t, first, sources, NULL, err);
-    DT_TRY(add_split(t, first, sources, DT_REST_SPLIT, err));
+    DT_TRY(add_split(t, first, sources, DT_DEFAULT_SPLIT, err));
     for (int i = 0; i < how->count; i++)
         DT_TRY(add_split(t, first, sources, how->splits[i].name, err));
     return 0;
 }
 
 static int shard(const struct dt_sharder_options *how, struct dt_shard_reader *first,
-                 const struct dt_shard_sources *sources, bool divided, struct dt_error *err)
+                 const struct dt_shard_sources *sources, bool keep, struct dt_error *err)
 {
     struct dt_buffer provenance = DT_BUFFER_EMPTY;
     struct dt_shard_info info = *dt_shard_reader_info(first);
     struct target t = {0};
     dt_progress_init(&t.progress, false);
-    int rc = look_ahead(&info, sources, &provenance, err);
+    int rc = check_inputs(&info, sources, &provenance, err);
     info.provenance = provenance.data;
     if (rc == 0)
         rc = set_layout(&info, err);
     if (rc == 0)
         rc = dt_sharder_new(&t.sharder, opt.output, &info, how, err);
     if (rc == 0)
-        rc = add_all(&t, first, sources, how, divided, err);
+        rc = add_all(&t, first, sources, how, keep, err);
     if (rc == 0)
         rc = dt_sharder_finish(t.sharder, err);
     dt_progress_clear(&t.progress);
@@ -294,7 +294,7 @@ static int add_kept_split(struct splits *splits, const char *name, struct dt_err
     for (int i = 0; i < splits->count; i++)
         if (strcmp(splits->items[i].name, name) == 0)
             return 0;
-    if (strcmp(name, DT_REST_SPLIT) == 0)
+    if (strcmp(name, DT_DEFAULT_SPLIT) == 0)
         return 0;
     if (strlen(name) >= sizeof split.name)
         return dt_fail(err, DT_EINVALID, "the name of split '%s' is too long", name);
@@ -309,7 +309,7 @@ static int keep_splits(const struct dt_shard_sources *sources, struct splits *sp
                        struct dt_error *err)
 {
     for (int i = 0; splits->count > 0 && i < sources->count; i++)
-        if (strcmp(sources->items[i].split, DT_REST_SPLIT) != 0)
+        if (strcmp(sources->items[i].split, DT_DEFAULT_SPLIT) != 0)
             return dt_fail(err, DT_EINVALID,
                            "%s: is of split '%s' already, and --split would divide it again; "
                            "without --split, splits are kept",
@@ -323,21 +323,21 @@ static int run_on(struct dt_sharder_options *how, struct splits *splits,
                   const struct dt_shard_sources *sources, struct dt_error *err)
 {
     struct dt_shard_reader *first;
-    bool divided;
+    bool keep;
     if (sources->count == 0)
         return dt_fail(err, DT_EINVALID, "the directories list no shards");
     for (int i = 0; i < sources->count; i++) {
-        DT_TRY(check_place(sources->items[i].path, err));
+        DT_TRY(check_directory(sources->items[i].path, err));
         DT_TRY(dt_shard_source_check(&sources->items[i], err));
     }
     DT_TRY(dt_shard_sources_check_distinct(sources, err));
-    DT_TRY(dt_shard_sources_divided(sources, &divided, err));
-    if (divided)
+    DT_TRY(dt_shard_sources_check_splits(sources, &keep, err));
+    if (keep)
         DT_TRY(keep_splits(sources, splits, err));
     how->splits = splits->items;
     how->count = splits->count;
     DT_TRY(dt_shard_reader_open(&first, sources->items[0].path, err));
-    int rc = shard(how, first, sources, divided, err);
+    int rc = shard(how, first, sources, keep, err);
     dt_shard_reader_close(first);
     return rc;
 }

@@ -16,7 +16,7 @@
 #include "pretokenize/pattern.h"
 #include "shard/shard.h"
 #include "shard/sources.h"
-#include "token/bulk.h"
+#include "token/batch-encoder.h"
 #include "token/id-lines.h"
 #include "token/tokenizer.h"
 
@@ -26,7 +26,7 @@ static const char *const text_formats[] = {"text", "jsonl", NULL};
 static struct {
     const char *tokenizer, *out, *separator;
     bool ids, offsets, decode, special, quiet;
-    long threads, most, stride;
+    long threads, max_length, stride;
     int from, to, frame, pattern;
     struct dt_reading_options reading;
     struct dt_documents_options documents; /* what these options make */
@@ -48,7 +48,7 @@ static const struct dt_option options[] = {
      .choices = dt_frame_policies},
     {"special", 0, DT_OPTION_FLAG, &opt.special, NULL,
      "text that spells a special token is that token"},
-    {"truncate", 0, DT_OPTION_INT, &opt.most, "N", "give a document at most N ids", .min = 1,
+    {"truncate", 0, DT_OPTION_INT, &opt.max_length, "N", "give a document at max_length N ids", .min = 1,
      .max = 1e15},
     {"stride", 0, DT_OPTION_INT, &opt.stride, "N",
      "with --truncate, make documents of the rest that overlap by N ids", .min = 0, .max = 1e15,
@@ -84,7 +84,7 @@ static int write_text(struct sink *sink, struct dt_error *err)
     return rc;
 }
 
-static int take_document(const struct dt_encoded *d, void *context, struct dt_error *err)
+static int write_encoded(const struct dt_encoded *d, void *context, struct dt_error *err)
 {
     struct sink *sink = context;
     sink->documents++;
@@ -100,7 +100,7 @@ static int take_document(const struct dt_encoded *d, void *context, struct dt_er
 }
 
 /* The token that documents end with, so that they can be told apart. */
-static uint32_t last_of(const struct dt_frame *frame)
+static uint32_t end_token(const struct dt_frame *frame)
 {
     return frame->after_count ? frame->after[frame->after_count - 1] : DT_NO_TOKEN;
 }
@@ -122,7 +122,7 @@ static int open_stream(struct sink *sink, const struct dt_tokenizer *t,
 {
     char *provenance = dt_asprintf("%s\n", dt_command_line());
     struct dt_shard_info info = {.vocab_size = dt_tokenizer_size(t),
-                                 .eot = last_of(frame),
+                                 .eot = end_token(frame),
                                  .tokenizer = dt_tokenizer_fingerprint(t),
                                  .provenance = provenance};
     int rc = dt_shard_writer_new(&sink->writer, &sink->out, &info, 0, err);
@@ -142,20 +142,20 @@ static void show_progress(struct dt_progress *progress, const struct dt_document
         dt_progress_show(progress, "%.1f MB", (double)taken / 1e6);
 }
 
-static int encode_all(struct dt_bulk *bulk, struct dt_documents *documents, struct dt_error *err)
+static int encode_all(struct dt_batch_encoder *encoder, struct dt_documents *documents, struct dt_error *err)
 {
     struct dt_document document = DT_DOCUMENT_EMPTY;
     struct dt_progress progress;
     dt_progress_init(&progress, opt.quiet || dt_output_is_terminal(opt.out));
     int rc;
     while ((rc = dt_documents_next(documents, &document, err)) > 0) {
-        rc = dt_bulk_add(bulk, document.text.data, document.text.size, err);
+        rc = dt_batch_encoder_add(encoder, document.text.data, document.text.size, err);
         if (rc < 0)
             break;
         show_progress(&progress, documents);
     }
     if (rc == 0)
-        rc = dt_bulk_finish(bulk, err);
+        rc = dt_batch_encoder_finish(encoder, err);
     dt_progress_clear(&progress);
     dt_document_release(&document);
     return rc;
@@ -164,37 +164,37 @@ static int encode_all(struct dt_bulk *bulk, struct dt_documents *documents, stru
 static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files, int count,
                   struct dt_error *err)
 {
-    struct dt_bulk_options how = {.threads = (int)opt.threads,
+    struct dt_batch_encoder_options how = {.threads = (int)opt.threads,
                                   .allow_special = opt.special,
                                   .keep_spans = opt.offsets,
-                                  .most = (size_t)opt.most,
+                                  .max_length = (size_t)opt.max_length,
                                   .stride = opt.stride > 0 ? (size_t)opt.stride : 0,
                                   .overlap = opt.stride >= 0};
     struct dt_documents *documents;
     DT_TRY(choose_frame(t, &how.frame, err));
     size_t frame = how.frame.before_count + how.frame.after_count;
-    if (how.most > 0 && how.most <= frame + how.stride)
+    if (how.max_length > 0 && how.max_length <= frame + how.stride)
         return dt_fail(err, DT_EINVALID,
                        "--truncate %ld leaves no room beside %zu ids of the frame and %zu of the "
                        "stride",
-                       opt.most, frame, how.stride);
+                       opt.max_length, frame, how.stride);
     DT_TRY(dt_documents_open(&documents, files, count, &opt.documents, err));
-    struct dt_bulk *bulk = dt_bulk_new(t, &how, take_document, sink);
+    struct dt_batch_encoder *encoder = dt_batch_encoder_new(t, &how, write_encoded, sink);
     int rc = opt.ids ? 0 : open_stream(sink, t, &how.frame, err);
     if (rc == 0)
-        rc = encode_all(bulk, documents, err);
+        rc = encode_all(encoder, documents, err);
     if (rc == 0 && sink->documents == 0)
         rc = dt_fail(err, DT_EFORMAT, "the input holds no document");
     if (rc == 0 && sink->writer)
         rc = dt_shard_writer_finish(sink->writer, err);
     dt_reading_options_report(documents);
-    dt_bulk_free(bulk);
+    dt_batch_encoder_free(encoder);
     dt_documents_close(documents);
     return rc;
 }
 
 /* Takes off the frame that documents have by default, and an EOT. */
-static void take_off_frame(const struct dt_tokenizer *t, uint32_t eot, const uint32_t **ids,
+static void strip_frame(const struct dt_tokenizer *t, uint32_t eot, const uint32_t **ids,
                            size_t *count)
 {
     struct dt_frame frame;
@@ -216,7 +216,7 @@ static int decode_document(struct sink *sink, const struct dt_tokenizer *t,
 {
     const uint32_t *ids = framed->data;
     size_t count = framed->count;
-    take_off_frame(t, eot, &ids, &count);
+    strip_frame(t, eot, &ids, &count);
     struct dt_document document = DT_DOCUMENT_EMPTY;
     if (dt_tokenizer_decode(t, ids, count, &document.text, err) < 0) {
         dt_document_release(&document);
@@ -279,9 +279,9 @@ static int decode_lines(struct sink *sink, const struct dt_tokenizer *t, const c
         rc = dt_input_read_until(in, '\n', &line, &found, err);
         if (rc < 0 || (!found && line.size == 0))
             break;
-        char *place = dt_asprintf("%s:%llu", dt_input_name(in), (unsigned long long)number);
-        rc = dt_ids_from_line(line.data, line.size, place, &ids, err);
-        free(place);
+        char *location = dt_asprintf("%s:%llu", dt_input_name(in), (unsigned long long)number);
+        rc = dt_ids_from_line(line.data, line.size, location, &ids, err);
+        free(location);
         if (rc == 0)
             rc =
                 decode_document(sink, t, &ids, dt_tokenizer_eot(t), dt_input_name(in), number, err);
@@ -344,7 +344,7 @@ static void check_options(void)
                                                   .allow_special = opt.special};
     dt_reading_options_check(&opt.reading, &opt.documents);
     if (opt.decode && (opt.frame || opt.special || opt.from != DT_DOCUMENT_FORMAT_AUTO ||
-                       opt.separator || opt.offsets || opt.most))
+                       opt.separator || opt.offsets || opt.max_length))
         dt_program_usage(
             "--frame, --special, --offsets, --truncate, --from and --separator do not go with -d");
     if (opt.decode && (opt.reading.on_error || opt.reading.partial || opt.reading.max_document))

@@ -67,7 +67,7 @@ static void show_progress(struct dt_progress *progress, const struct dt_document
     dt_progress_show(progress, "counting: %.1f MB", (double)taken / 1e6);
 }
 
-static int count_all(struct dt_bpe_trainer *trainer, struct dt_documents *documents,
+static int count_all(struct dt_vocab_trainer *trainer, struct dt_documents *documents,
                      struct dt_error *err)
 {
     struct dt_document document = DT_DOCUMENT_EMPTY;
@@ -75,7 +75,7 @@ static int count_all(struct dt_bpe_trainer *trainer, struct dt_documents *docume
     dt_progress_init(&progress, opt.quiet);
     int rc;
     while ((rc = dt_documents_next(documents, &document, err)) > 0) {
-        dt_bpe_trainer_add(trainer, document.text.data, document.text.size);
+        dt_vocab_trainer_add(trainer, document.text.data, document.text.size);
         show_progress(&progress, documents);
     }
     dt_progress_clear(&progress);
@@ -86,7 +86,7 @@ static int count_all(struct dt_bpe_trainer *trainer, struct dt_documents *docume
 static int train(struct dt_tokenizer **t, const struct dt_documents_options *from, char **files,
                  int count, struct dt_error *err)
 {
-    struct dt_bpe_trainer_options how = {
+    struct dt_vocab_trainer_options how = {
         .word_piece = opt.model == WORD_PIECE,
         .cased = opt.cased,
         .alphabet = (uint32_t)opt.alphabet,
@@ -96,17 +96,17 @@ static int train(struct dt_tokenizer **t, const struct dt_documents_options *fro
         .specials = opt.specials.count ? opt.specials.items : default_specials,
         .special_count = opt.specials.count ? opt.specials.count : opt.model == BPE,
         .threads = (int)opt.threads};
-    struct dt_bpe_trainer *trainer;
+    struct dt_vocab_trainer *trainer;
     struct dt_documents *documents = NULL;
-    DT_TRY(dt_bpe_trainer_new(&trainer, &how, err));
+    DT_TRY(dt_vocab_trainer_new(&trainer, &how, err));
     int rc = dt_documents_open(&documents, files, count, from, err);
     if (rc == 0)
         rc = count_all(trainer, documents, err);
     if (rc == 0)
-        rc = dt_bpe_trainer_finish(trainer, t, err);
+        rc = dt_vocab_trainer_finish(trainer, t, err);
     dt_reading_options_report(documents);
     dt_documents_close(documents);
-    dt_bpe_trainer_free(trainer);
+    dt_vocab_trainer_free(trainer);
     return rc;
 }
 

@@ -21,7 +21,7 @@ struct state {
     uint32_t token_bytes, eot;
     uint64_t count; /* ids written, or left to read */
     struct dt_input *in;
-    struct dt_ids ahead; /* read, and in no document yet */
+    struct dt_ids buffered; /* read, and in no document yet */
     size_t used;
 };
 
@@ -86,16 +86,16 @@ static int open_file(void *state, const char *path, uint32_t eot, struct dt_erro
     return 0;
 }
 
-/* Reads more ids; s->ahead is empty at the end. */
-static int read_ahead(struct state *s, struct dt_error *err)
+/* Reads more ids; s->buffered is empty at the end. */
+static int fill_buffered(struct state *s, struct dt_error *err)
 {
     size_t n = s->count < CHUNK ? (size_t)s->count : CHUNK, more;
-    s->ahead.count = s->used = 0;
+    s->buffered.count = s->used = 0;
     dt_buffer_reserve(&s->bytes, n * s->token_bytes);
     DT_TRY(dt_input_read_exactly(s->in, s->bytes.data, n * s->token_bytes, err));
     s->count -= n;
     if (n > 0)
-        return dt_foreign_get_ids(&s->ahead, s->bytes.data, n, s->token_bytes, err);
+        return dt_foreign_get_ids(&s->buffered, s->bytes.data, n, s->token_bytes, err);
     char byte;
     DT_TRY(dt_input_read(s->in, &byte, 1, &more, err));
     return more == 0 ? 0 : dt_fail(err, DT_EFORMAT, "goes on behind its last id");
@@ -105,13 +105,13 @@ static int next(void *state, struct dt_ids *ids, struct dt_error *err)
 {
     struct state *s = state;
     for (;;) {
-        if (s->used == s->ahead.count) {
-            if (read_ahead(s, err) < 0)
+        if (s->used == s->buffered.count) {
+            if (fill_buffered(s, err) < 0)
                 return dt_fail_context(err, "%s", dt_input_name(s->in));
-            if (s->ahead.count == 0)
+            if (s->buffered.count == 0)
                 return ids->count > 0;
         }
-        uint32_t id = s->ahead.data[s->used++];
+        uint32_t id = s->buffered.data[s->used++];
         dt_ids_add(ids, id);
         if (id == s->eot)
             return 1;
@@ -124,7 +124,7 @@ static void release(void *state)
     dt_output_abandon(&s->out);
     dt_input_close(s->in);
     dt_buffer_release(&s->bytes);
-    dt_ids_release(&s->ahead);
+    dt_ids_release(&s->buffered);
 }
 
 const struct dt_foreign_format dt_foreign_llmc = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * MosaicML Streaming's MDS, version 2. A shard: the number of samples n (u32), n + 1
- * places in the file (u32), the JSON of its columns, the samples. A sample: the
+ * offsets in the file (u32), the JSON of its columns, the samples. A sample: the
  * size (u32) of each column that has no fixed one, then the columns. index.json
  * lists the shards, and repeats the columns of each.
  *
@@ -54,10 +54,10 @@ static int create(void *state, const char *path, const struct dt_shard_info *inf
     if (strcmp(path, "-") == 0)
         return dt_fail(err, DT_EINVALID, "mds is a directory: -o DIR names it");
     char *index = dt_path_join(path, "index.json");
-    int there = dt_file_probe(index, err);
+    int exists = dt_file_probe(index, err);
     free(index);
-    DT_TRY(there);
-    if (there > 0)
+    DT_TRY(exists);
+    if (exists > 0)
         return dt_fail(err, DT_EINVALID, "'%s' already holds an index.json", path);
     s->directory = dt_strdup(path);
     s->width = info->vocab_size <= 65536 ? 2 : 4;
@@ -93,15 +93,15 @@ static int write_shard(const struct state *s, const char *name, const char *conf
                        struct dt_error *err)
 {
     struct dt_output out;
-    uint32_t place = (uint32_t)(4 + 4 * ((size_t)s->count + 1) + strlen(config));
+    uint32_t offset = (uint32_t)(4 + 4 * ((size_t)s->count + 1) + strlen(config));
     char *path = dt_path_join(s->directory, name);
     int rc = dt_output_open(&out, path, err);
     free(path);
     DT_TRY(rc);
     rc = dt_output_write(&out, &s->count, 4, err);
     for (uint32_t i = 0; rc == 0 && i <= s->count; i++) {
-        rc = dt_output_write(&out, &place, 4, err);
-        place += i < s->count ? s->sizes[i] : 0;
+        rc = dt_output_write(&out, &offset, 4, err);
+        offset += i < s->count ? s->sizes[i] : 0;
     }
     if (rc == 0)
         rc = dt_output_write(&out, config, strlen(config), err);
@@ -170,7 +170,7 @@ static int finish(void *state, struct dt_error *err)
     if (s->count > 0)
         DT_TRY(close_shard(s, err));
     if (s->shards == 0)
-        return dt_fail(err, DT_EINVALID, "there are no documents with tokens");
+        return dt_fail(err, DT_EINVALID, "exists are no documents with tokens");
     struct json_object *root = dt_json_new_object();
     dt_json_object_add(root, "shards", s->listed);
     s->listed = NULL;
@@ -246,7 +246,7 @@ static int use_columns(struct state *s, struct json_object *entry, const char *s
     return found ? 0 : dt_fail(err, DT_EFORMAT, "has no column 'tokens'");
 }
 
-/* The file of a shard: as it is, or compressed where only that is there. */
+/* The file of a shard: as it is, or compressed where only that is exists. */
 static int find_file(const struct state *s, struct json_object *entry, const char *subject,
                      char **path, struct dt_error *err)
 {
@@ -263,9 +263,9 @@ static int find_file(const struct state *s, struct json_object *entry, const cha
         DT_TRY(dt_path_check_inside(name, members[i], err));
         free(*path);
         *path = dt_path_join(s->directory, name);
-        int there = dt_file_probe(*path, err);
-        if (there != 0)
-            return there < 0 ? there : 0;
+        int exists = dt_file_probe(*path, err);
+        if (exists != 0)
+            return exists < 0 ? exists : 0;
     }
     return *path ? 0 : dt_fail(err, DT_EFORMAT, "names no file");
 }
@@ -360,8 +360,8 @@ static int get_tokens(const struct state *s, const char *p, size_t size, struct 
 
 static int get_sample(const struct state *s, struct dt_ids *ids, struct dt_error *err)
 {
-    const char *data = s->shard.data, *places = data + 4 + 4 * (size_t)s->sample;
-    uint64_t begin = get32(places), end = get32(places + 4), at = begin;
+    const char *data = s->shard.data, *offsets = data + 4 + 4 * (size_t)s->sample;
+    uint64_t begin = get32(offsets), end = get32(offsets + 4), at = begin;
     if (begin > end || end > s->shard.size)
         return dt_fail(err, DT_EFORMAT, "lies outside of the shard");
     for (int i = 0; i < s->column_count; i++)

@@ -73,7 +73,7 @@ static int finish(void *state, struct dt_error *err)
 {
     struct state *s = state;
     const char type = s->width == 2 ? TYPE_UINT16 : TYPE_INT32;
-    uint64_t place = 0;
+    uint64_t offset = 0;
     DT_TRY(dt_output_write(&s->idx, magic, sizeof magic, err));
     DT_TRY(put64(&s->idx, 1, err));
     DT_TRY(dt_output_write(&s->idx, &type, 1, err));
@@ -81,8 +81,8 @@ static int finish(void *state, struct dt_error *err)
     DT_TRY(put64(&s->idx, s->count + 1, err));
     DT_TRY(dt_output_write(&s->idx, s->lengths, s->count * sizeof *s->lengths, err));
     for (size_t i = 0; i < s->count; i++) {
-        DT_TRY(put64(&s->idx, place, err));
-        place += (uint64_t)s->lengths[i] * s->width;
+        DT_TRY(put64(&s->idx, offset, err));
+        offset += (uint64_t)s->lengths[i] * s->width;
     }
     for (size_t i = 0; i <= s->count; i++)
         DT_TRY(put64(&s->idx, i, err));
@@ -151,15 +151,15 @@ static int open_files(void *state, const char *path, uint32_t eot, struct dt_err
 static int read_sequence(struct state *s, uint64_t i, struct dt_ids *ids, struct dt_error *err)
 {
     uint32_t length;
-    uint64_t place = get64(s->pointers + 8 * i);
+    uint64_t offset = get64(s->pointers + 8 * i);
     memcpy(&length, s->sequence_lengths + 4 * i, sizeof length);
     size_t size = (size_t)length * s->width;
-    if (place > s->size || size > s->size - place)
+    if (offset > s->size || size > s->size - offset)
         return dt_fail(err, DT_EFORMAT, "%s: sequence %llu lies outside of it", s->path,
                        (unsigned long long)i);
     dt_buffer_reserve(&s->bytes, size);
     for (size_t done = 0; done < size;) {
-        ssize_t n = pread(s->fd, s->bytes.data + done, size - done, (off_t)(place + done));
+        ssize_t n = pread(s->fd, s->bytes.data + done, size - done, (off_t)(offset + done));
         if (n <= 0)
             return dt_fail_errno(err, "cannot read '%s'", s->path);
         done += (size_t)n;

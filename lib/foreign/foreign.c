@@ -12,7 +12,7 @@ struct dt_foreign {
     void *state;
 };
 
-static struct dt_foreign *make(const char *name)
+static struct dt_foreign *new_foreign(const char *name)
 {
     const struct dt_foreign_format *const formats[] = {&dt_foreign_mds, &dt_foreign_megatron,
                                                        &dt_foreign_llmc};
@@ -26,7 +26,7 @@ static struct dt_foreign *make(const char *name)
 }
 
 /* Hands f out, or frees it after an error. */
-static int give(struct dt_foreign **result, struct dt_foreign *f, int rc)
+static int return_or_free(struct dt_foreign **result, struct dt_foreign *f, int rc)
 {
     *result = rc < 0 ? NULL : f;
     if (rc < 0)
@@ -37,8 +37,8 @@ static int give(struct dt_foreign **result, struct dt_foreign *f, int rc)
 int dt_foreign_create(struct dt_foreign **result, const char *format, const char *path,
                       const struct dt_shard_info *info, struct dt_error *err)
 {
-    struct dt_foreign *f = make(format);
-    return give(result, f, f->format->create(f->state, path, info, err));
+    struct dt_foreign *f = new_foreign(format);
+    return return_or_free(result, f, f->format->create(f->state, path, info, err));
 }
 
 int dt_foreign_add(struct dt_foreign *f, const uint32_t *ids, size_t count, struct dt_error *err)
@@ -54,8 +54,8 @@ int dt_foreign_finish(struct dt_foreign *f, struct dt_error *err)
 int dt_foreign_open(struct dt_foreign **result, const char *format, const char *path, uint32_t eot,
                     struct dt_error *err)
 {
-    struct dt_foreign *f = make(format);
-    return give(result, f, f->format->open(f->state, path, eot, err));
+    struct dt_foreign *f = new_foreign(format);
+    return return_or_free(result, f, f->format->open(f->state, path, eot, err));
 }
 
 int dt_foreign_next(struct dt_foreign *f, struct dt_ids *ids, struct dt_error *err)

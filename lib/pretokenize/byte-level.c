@@ -3,37 +3,37 @@
 
 #include "pretokenize/character.h"
 
-static bool stands_for_itself(unsigned c)
+static bool is_printable(unsigned c)
 {
     return (c >= 0x21 && c <= 0x7e) || (c >= 0xa1 && c != 0xad);
 }
 
-/* How many bytes below byte do not stand for themselves. */
-static unsigned renamed_below(unsigned byte)
+/* The number of bytes below byte that map to U+0100 and up. */
+static unsigned remapped_below(unsigned byte)
 {
     unsigned n = 0;
     for (unsigned c = 0; c < byte; c++)
-        n += !stands_for_itself(c);
+        n += !is_printable(c);
     return n;
 }
 
 uint32_t dt_byte_level_char(unsigned char byte)
 {
-    return stands_for_itself(byte) ? byte : 0x100 + renamed_below(byte);
+    return is_printable(byte) ? byte : 0x100 + remapped_below(byte);
 }
 
 void dt_byte_level_order(unsigned char order[256])
 {
     unsigned n = 0;
     for (unsigned c = 0; c < 256; c++)
-        if (stands_for_itself(c))
+        if (is_printable(c))
             order[n++] = (unsigned char)c;
     for (unsigned c = 0; c < 256; c++)
-        if (!stands_for_itself(c))
+        if (!is_printable(c))
             order[n++] = (unsigned char)c;
 }
 
-void dt_byte_level_spell(const char *bytes, size_t size, struct dt_buffer *text)
+void dt_byte_level_encode(const char *bytes, size_t size, struct dt_buffer *text)
 {
     for (size_t i = 0; i < size; i++) {
         uint32_t c = dt_byte_level_char((unsigned char)bytes[i]);
@@ -45,18 +45,18 @@ void dt_byte_level_spell(const char *bytes, size_t size, struct dt_buffer *text)
 
 static int byte_of(uint32_t c)
 {
-    static const unsigned renamed = 256 - 188; /* 188 bytes stand for themselves */
+    static const unsigned remapped = 256 - 188; /* 188 bytes are printable */
     if (c < 0x100)
-        return stands_for_itself(c) ? (int)c : -1;
-    if (c >= 0x100 + renamed)
+        return is_printable(c) ? (int)c : -1;
+    if (c >= 0x100 + remapped)
         return -1;
     unsigned left = c - 0x100, byte = 0;
-    while (stands_for_itself(byte) || left-- > 0)
+    while (is_printable(byte) || left-- > 0)
         byte++;
     return (int)byte;
 }
 
-bool dt_byte_level_read(const char *text, size_t size, struct dt_buffer *bytes)
+bool dt_byte_level_decode(const char *text, size_t size, struct dt_buffer *bytes)
 {
     const unsigned char *p = (const unsigned char *)text, *end = p + size;
     size_t before = bytes->size;

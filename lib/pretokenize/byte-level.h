@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The alphabet in which byte-level BPE files spell bytes: a printable
- * character for each byte, so that a vocabulary is readable JSON (Radford et
- * al., "Language models are unsupervised multitask learners", 2019). Bytes
- * that print in Latin-1 stand for themselves; the others, in order, are
- * U+0100 and up: a blank is U+0120.
+ * The byte-level alphabet of GPT-2 (bytes_to_unicode; Radford et al., "Language models are
+ * unsupervised multitask learners", 2019): one printable character per byte, so that a
+ * vocabulary is readable JSON. Bytes that are printable in Latin-1 map to themselves; the
+ * others map, in order, to U+0100 and up. A space is U+0120.
  */
 #ifndef DT_PRETOKENIZE_BYTE_LEVEL_H
 #define DT_PRETOKENIZE_BYTE_LEVEL_H
@@ -15,16 +14,16 @@
 
 #include "base/buffer.h"
 
-/* The character that spells a byte. */
+/* The character of a byte. */
 uint32_t dt_byte_level_char(unsigned char byte);
-/* The bytes in the order of their characters: the order of ids 0 .. 255 in
- * GPT-2's vocabulary and in those that Hugging Face trains. */
+/* The bytes, ordered by their characters: the order of ids 0 .. 255 in GPT-2's vocabulary
+ * and in those that Hugging Face trains. */
 void dt_byte_level_order(unsigned char order[256]);
 
-/* Appends bytes as their characters, in UTF-8. */
-void dt_byte_level_spell(const char *bytes, size_t size, struct dt_buffer *text);
-/* Appends the bytes that text spells; false, and bytes unchanged, if text
- * holds a character outside the alphabet. */
-bool dt_byte_level_read(const char *text, size_t size, struct dt_buffer *bytes);
+/* Appends the characters of bytes, in UTF-8. */
+void dt_byte_level_encode(const char *bytes, size_t size, struct dt_buffer *text);
+/* Appends the bytes of the characters in text. Returns false and leaves bytes unchanged if a
+ * character is outside the alphabet. */
+bool dt_byte_level_decode(const char *text, size_t size, struct dt_buffer *bytes);
 
 #endif

@@ -36,12 +36,28 @@ static uint8_t class_of(uint32_t code)
     case DT_CATEGORY_ZL:
     case DT_CATEGORY_ZP:
         return DT_CHAR_SPACE;
-    default:
-        return DT_CHAR_OTHER;
+    case DT_CATEGORY_CN:
+    case DT_CATEGORY_PC:
+    case DT_CATEGORY_PD:
+    case DT_CATEGORY_PS:
+    case DT_CATEGORY_PE:
+    case DT_CATEGORY_PI:
+    case DT_CATEGORY_PF:
+    case DT_CATEGORY_PO:
+    case DT_CATEGORY_SM:
+    case DT_CATEGORY_SC:
+    case DT_CATEGORY_SK:
+    case DT_CATEGORY_SO:
+    case DT_CATEGORY_CC:
+    case DT_CATEGORY_CF:
+    case DT_CATEGORY_CS:
+    case DT_CATEGORY_CO:
+        break;
     }
+    return DT_CHAR_OTHER;
 }
 
-/* The number of a stored block equal to classes; stores it if there is none. */
+/* The index of a stored block equal to classes; stores the block if it is new. */
 static uint8_t intern_block(const uint8_t classes[256], unsigned *stored)
 {
     for (unsigned i = 0; i < *stored; i++)
@@ -63,7 +79,7 @@ static void fill_table(void)
     }
     memcpy(dt_character_table_all.byte,
            dt_character_table_all.classes[dt_character_table_all.block[0]], 128);
-    memset(dt_character_table_all.byte + 128, DT_CHAR_LONG, 128);
+    memset(dt_character_table_all.byte + 128, DT_CHAR_MULTIBYTE, 128);
 }
 
 void dt_character_table_init(void)

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Characters as pre-tokenizers see them: UTF-8 decoded one at a time, and the
- * class of each in one table look-up.
+ * UTF-8 decoding and character classes for pre-tokenizers: one table look-up per character.
  *
- * A byte that is not part of valid UTF-8 is a character of its own, of class
- * DT_CHAR_OTHER, so that any bytes can be scanned and none is lost.
+ * A byte that is not part of valid UTF-8 counts as one character of class DT_CHAR_OTHER, so
+ * any bytes can be scanned and none is lost.
  */
 #ifndef DT_PRETOKENIZE_CHARACTER_H
 #define DT_PRETOKENIZE_CHARACTER_H
 
 #include <stdint.h>
 
-/* General categories as patterns tell them apart, by the version of Unicode that
- * lib/unicode has. */
+/* General categories, grouped as the patterns distinguish them; Unicode version of
+ * lib/unicode. */
 enum dt_char_class {
     DT_CHAR_OTHER,
     DT_CHAR_UPPER,   /* Lu and Lt */
@@ -20,7 +19,7 @@ enum dt_char_class {
     DT_CHAR_UNCASED, /* Lm and Lo */
     DT_CHAR_MARK,    /* M */
     DT_CHAR_NUMBER,  /* N */
-    DT_CHAR_SPACE,   /* White_Space but for the newlines */
+    DT_CHAR_SPACE,   /* White_Space except the newlines */
     DT_CHAR_NEWLINE, /* \r and \n */
     DT_CHAR_CLASSES
 };
@@ -32,23 +31,23 @@ enum dt_char_class {
 #define DT_SET_SPACES (DT_SET(DT_CHAR_SPACE) | DT_SET(DT_CHAR_NEWLINE))       /* \s */
 #define DT_SET_OTHERS (DT_SET(DT_CHAR_OTHER) | DT_SET(DT_CHAR_MARK))          /* [^\s\p{L}\p{N}] */
 
-#define DT_CHAR_LONG    31 /* in byte[]: part of a character of several bytes; in no set */
+#define DT_CHAR_MULTIBYTE    31 /* in byte[]: part of a multibyte character; in none of the sets */
 #define DT_CHAR_INVALID UINT32_MAX
 #define DT_CHAR_BLOCKS  256
 
 struct dt_character_table {
-    uint8_t byte[256]; /* class of an ASCII byte, or DT_CHAR_LONG */
+    uint8_t byte[256]; /* class of an ASCII byte, or DT_CHAR_MULTIBYTE */
     uint8_t block[0x110000 >> 8];
-    uint8_t classes[DT_CHAR_BLOCKS][256]; /* equal blocks are stored once */
+    uint8_t classes[DT_CHAR_BLOCKS][256]; /* distinct blocks */
 };
 
 extern struct dt_character_table dt_character_table_all;
 
-/* Fills dt_character_table_all, once, whichever thread comes first. */
+/* Fills dt_character_table_all once; thread-safe. */
 void dt_character_table_init(void);
 
-/* Decodes the character at p < end; returns its length in bytes. An invalid
- * byte has length 1 and code DT_CHAR_INVALID. */
+/* Decodes the character at p < end. Returns its length in bytes. An invalid byte has length 1
+ * and code DT_CHAR_INVALID. */
 static inline unsigned dt_character(const unsigned char *p, const unsigned char *end,
                                     uint32_t *code)
 {
@@ -76,7 +75,7 @@ static inline unsigned dt_character(const unsigned char *p, const unsigned char 
     return 1;
 }
 
-/* The class of a character by its number, which is none of DT_CHAR_INVALID. */
+/* The class of a code point; not for DT_CHAR_INVALID. */
 static inline unsigned dt_character_class_of(uint32_t code)
 {
     return dt_character_table_all.classes[dt_character_table_all.block[code >> 8]][code & 0xff];

@@ -10,17 +10,18 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-#define MOST_CHARACTERS 1024  /* of a run that is normalized at once */
-#define FIRST_SUSPECT   0x300 /* all characters below are normal whatever is beside them */
+#define MAX_CHARACTERS  1024  /* normalized per call */
+#define FIRST_CANDIDATE 0x300 /* all characters below pass the quick check */
 
-/* A bit a character: it may change, or what is before it may change with it. */
-static uint8_t suspects[0x110000 / 8];
+/* Bit per code point: the NFC quick check (UAX #15) answers No or Maybe, so it or the
+ * character before it may change. */
+static uint8_t candidates[0x110000 / 8];
 
-/* Marks that published tokenizers, whose tables are older, leave where they are:
- * made by asking normalizers.NFC of `tokenizers` 0.23.3 for each mark. */
+/* Marks newer than the Unicode tables of published tokenizers, which do not reorder them.
+ * Generated from normalizers.NFC of `tokenizers` 0.23.3. */
 static const struct {
     uint32_t first, last;
-} young_marks[] = {{0x7fd, 0x7fd},     {0x898, 0x89f},     {0x8ca, 0x8d3},     {0x9fe, 0x9fe},
+} newer_marks[] = {{0x7fd, 0x7fd},     {0x898, 0x89f},     {0x8ca, 0x8d3},     {0x9fe, 0x9fe},
                    {0xc3c, 0xc3c},     {0xd3b, 0xd3c},     {0xeba, 0xeba},     {0x1715, 0x1715},
                    {0x1abf, 0x1ace},   {0x1df6, 0x1dfa},   {0xa82c, 0xa82c},   {0x10d24, 0x10d27},
                    {0x10eab, 0x10eac}, {0x10efd, 0x10eff}, {0x10f46, 0x10f50}, {0x10f82, 0x10f85},
@@ -31,31 +32,31 @@ static const struct {
                    {0x1e08f, 0x1e08f}, {0x1e130, 0x1e136}, {0x1e2ae, 0x1e2ae}, {0x1e2ec, 0x1e2ef},
                    {0x1e4ec, 0x1e4ef}};
 
-static bool is_young(uint32_t code)
+static bool is_newer(uint32_t code)
 {
-    for (size_t i = 0; i < sizeof young_marks / sizeof *young_marks; i++)
-        if (code >= young_marks[i].first && code <= young_marks[i].last)
+    for (size_t i = 0; i < sizeof newer_marks / sizeof *newer_marks; i++)
+        if (code >= newer_marks[i].first && code <= newer_marks[i].last)
             return true;
     return false;
 }
 
-/* Whether the normal form of a code is another one. */
+/* Whether normalization changes a single code point. */
 static bool changes(uint32_t code, struct dt_ids *scratch)
 {
     dt_unicode_nfc(&code, 1, scratch);
     return scratch->count != 1 || scratch->data[0] != code;
 }
 
-static void fill_suspects(void)
+static void fill_candidates(void)
 {
     struct dt_ids scratch = DT_IDS_EMPTY;
-    for (uint32_t code = FIRST_SUSPECT; code < 0x110000; code++) {
+    for (uint32_t code = FIRST_CANDIDATE; code < 0x110000; code++) {
         const struct dt_unicode_record *r = dt_unicode_record(code);
         bool hangul = (code >= 0x1161 && code <= 0x1175) || (code >= 0x11a8 && code <= 0x11c2);
-        bool suspect =
+        bool candidate =
             hangul || r->joins || r->combining != 0 || (r->splits && changes(code, &scratch));
-        if (suspect && !is_young(code))
-            suspects[code >> 3] |= (uint8_t)(1 << (code & 7));
+        if (candidate && !is_newer(code))
+            candidates[code >> 3] |= (uint8_t)(1 << (code & 7));
     }
     dt_ids_release(&scratch);
 }
@@ -63,16 +64,16 @@ static void fill_suspects(void)
 static void init(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, fill_suspects);
+    pthread_once(&once, fill_candidates);
 }
 
-static bool is_suspect(uint32_t code)
+static bool is_candidate(uint32_t code)
 {
-    return code != DT_CHAR_INVALID && suspects[code >> 3] >> (code & 7) & 1;
+    return code != DT_CHAR_INVALID && candidates[code >> 3] >> (code & 7) & 1;
 }
 
-/* The first suspect at or behind p; *before is the character before it. */
-static const unsigned char *next_suspect(const unsigned char *p, const unsigned char *end,
+/* The first candidate at or after p, or end; *before is the character before it. */
+static const unsigned char *next_candidate(const unsigned char *p, const unsigned char *end,
                                          const unsigned char **before)
 {
     uint32_t code;
@@ -84,7 +85,7 @@ static const unsigned char *next_suspect(const unsigned char *p, const unsigned 
             continue;
         }
         unsigned length = dt_character(p, end, &code);
-        if (is_suspect(code))
+        if (is_candidate(code))
             return p;
         *before = p;
         p += length;
@@ -96,14 +97,14 @@ bool dt_nfc_is_plain(const char *text, size_t size)
 {
     const unsigned char *p = (const unsigned char *)text, *before;
     init();
-    return next_suspect(p, p + size, &before) == p + size;
+    return next_candidate(p, p + size, &before) == p + size;
 }
 
 struct scratch {
     struct dt_ids points, normal;
 };
 
-/* Appends the normal form of p .. end, or these as they are if one is no character. */
+/* Appends the normal form of p .. end, or the bytes unchanged if they are not valid UTF-8. */
 static void add_normal(const unsigned char *p, const unsigned char *end, struct scratch *s,
                        struct dt_buffer *result)
 {
@@ -122,8 +123,8 @@ static void add_normal(const unsigned char *p, const unsigned char *end, struct 
         dt_buffer_append(result, bytes, dt_utf8_encode(s->normal.data[i], bytes));
 }
 
-/* Keeps the change, without the characters at its start that are as before. */
-static void note_change(struct dt_nfc_changes *changes, struct dt_nfc_change c, const char *text,
+/* Records the change, trimmed by the common prefix of whole characters. */
+static void record_change(struct dt_nfc_changes *changes, struct dt_nfc_change c, const char *text,
                         const char *result)
 {
     size_t same = 0;
@@ -152,15 +153,15 @@ void dt_nfc(const char *text, size_t size, struct dt_buffer *result, struct dt_n
         changes->count = 0;
     while (p < end) {
         uint32_t code;
-        const unsigned char *from, *to = next_suspect(p, end, &from);
+        const unsigned char *from, *to = next_candidate(p, end, &from);
         dt_character(from, end, &code);
-        if (to == end || is_young(code))
+        if (to == end || is_newer(code))
             from = to;
         dt_buffer_append(result, p, (size_t)(from - p));
         unsigned length;
-        for (int n = 0; to < end && n < MOST_CHARACTERS; n++, to += length) {
+        for (int n = 0; to < end && n < MAX_CHARACTERS; n++, to += length) {
             length = dt_character(to, end, &code);
-            if (!is_suspect(code))
+            if (!is_candidate(code))
                 break;
         }
         struct dt_nfc_change change = {(size_t)(from - start), (size_t)(to - start), result->size,
@@ -168,23 +169,23 @@ void dt_nfc(const char *text, size_t size, struct dt_buffer *result, struct dt_n
         if (from < to)
             add_normal(from, to, &scratch, result);
         change.new_to = result->size;
-        note_change(changes, change, text, result->data);
+        record_change(changes, change, text, result->data);
         p = to;
     }
     dt_ids_release(&scratch.points);
     dt_ids_release(&scratch.normal);
 }
 
-size_t dt_nfc_origin(const struct dt_nfc_changes *changes, size_t place, bool end, size_t *next)
+size_t dt_nfc_origin(const struct dt_nfc_changes *changes, size_t position, bool end, size_t *next)
 {
-    while (*next < changes->count && changes->items[*next].new_to <= place)
+    while (*next < changes->count && changes->items[*next].new_to <= position)
         ++*next;
     const struct dt_nfc_change *c = changes->items ? &changes->items[*next] : NULL;
-    if (*next < changes->count && place > c->new_from)
+    if (*next < changes->count && position > c->new_from)
         return end ? c->to : c->from;
-    if (*next < changes->count && place == c->new_from)
+    if (*next < changes->count && position == c->new_from)
         return c->from;
-    return *next > 0 ? place - c[-1].new_to + c[-1].to : place;
+    return *next > 0 ? position - c[-1].new_to + c[-1].to : position;
 }
 
 void dt_nfc_changes_release(struct dt_nfc_changes *changes)

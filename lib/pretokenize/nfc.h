@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Normalization Form C of text in which few characters need it, and where in
- * the text it came from each part of the result is. Marks that are younger than
- * the tables of published tokenizers stay in their places, as with these.
+ * Normalization Form C, fast for text in which few characters change, with the alignment of
+ * the result to the original text. Marks newer than the Unicode tables of published
+ * tokenizers are not reordered, to give the same result as these.
  */
 #ifndef DT_PRETOKENIZE_NFC_H
 #define DT_PRETOKENIZE_NFC_H
@@ -12,7 +12,7 @@
 
 #include "base/buffer.h"
 
-/* A part of the text that normalization changed. */
+/* A range of the text that normalization changed. */
 struct dt_nfc_change {
     size_t from, to;         /* in the text */
     size_t new_from, new_to; /* in the result */
@@ -26,20 +26,18 @@ struct dt_nfc_changes {
 
 void dt_nfc_changes_release(struct dt_nfc_changes *changes);
 
-/* Whether all of text is sure to be normal: no character that has a
- * decomposition or may combine with the one before. */
+/* The NFC quick check: true if normalization certainly leaves text unchanged. */
 bool dt_nfc_is_plain(const char *text, size_t size);
 
-/* Replaces result by the normal form of text. Bytes that are no UTF-8 stay.
- * A base with more than 1024 marks is treated in parts. changes, unless NULL,
- * is replaced. */
+/* Replaces result by the normal form of text. Invalid UTF-8 is kept unchanged. Runs of more
+ * than 1024 combining characters are normalized in parts. changes, unless NULL, is replaced. */
 void dt_nfc(const char *text, size_t size, struct dt_buffer *result,
             struct dt_nfc_changes *changes);
 
-/* Where the place new_place of the result is in the text: for a place inside of
- * a change, its start, or, if end is true, its end. *next is 0 at first, and is
- * kept by the caller while places grow. */
-size_t dt_nfc_origin(const struct dt_nfc_changes *changes, size_t new_place, bool end,
+/* Maps an offset in the result to an offset in the text. Inside a change that is the start
+ * of the change, or its end if end is true. *next starts at 0 and is kept by the caller
+ * between calls with growing positions. */
+size_t dt_nfc_origin(const struct dt_nfc_changes *changes, size_t position, bool end,
                      size_t *next);
 
 #endif

@@ -9,45 +9,40 @@
 
 /* clang-format off */
 #define NEWLINES "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define FOLDED   "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define CONTRACTION   "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define WORD     "[^\\r\\n\\p{L}\\p{N}]?"
-#define CAPITAL  "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
-#define SMALL    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define UPPER  "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 /* clang-format on */
 
 static const char gpt2_regex[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 static const char llama3_regex[] =
-    FOLDED "|" WORD "\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" NEWLINES;
-/* With \z and {1,3}, where tiktoken has $ and {1,3}+: to the regular expressions of
- * tokenizer.json these are the end of a line, and three digits any number of times. */
+    CONTRACTION "|" WORD "\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" NEWLINES;
+/* \z and {1,3} replace tiktoken's $ and {1,3}+: in the regular expressions of tokenizer.json
+ * those mean the end of a line, and three digits repeated. */
 static const char cl100k_regex[] =
     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}|"
     " ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++\\z|\\s*[\\r\\n]|\\s+(?!\\S)|\\s";
 static const char qwen_regex[] =
-    FOLDED "|" WORD "\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" NEWLINES;
+    CONTRACTION "|" WORD "\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" NEWLINES;
 static const char qwen35_regex[] =
-    FOLDED "|" WORD "[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*" NEWLINES;
+    CONTRACTION "|" WORD "[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*" NEWLINES;
 static const char o200k_regex[] =
-    WORD CAPITAL "*" SMALL "+" FOLDED "?|" WORD CAPITAL "+" SMALL "*" FOLDED "?|\\p{N}{1,3}|"
+    WORD UPPER "*" LOWER "+" CONTRACTION "?|" WORD UPPER "+" LOWER "*" CONTRACTION "?|\\p{N}{1,3}|"
                  " ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" NEWLINES;
-static const char tekken_regex[] = WORD CAPITAL "*" SMALL "+|" WORD CAPITAL "+" SMALL "*|\\p{N}|"
+static const char tekken_regex[] = WORD UPPER "*" LOWER "+|" WORD UPPER "+" LOWER "*|\\p{N}|"
                                                 " ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" NEWLINES;
 
-const char *const dt_pattern_names[] = {"gpt2",   "llama3", "cl100k", "qwen",
-                                        "qwen35", "o200k",  "tekken", NULL};
+#define NAME_ROW(enumerator, name) [enumerator] = #name,
+const char *const dt_pattern_names[] = {DT_SCANNERS(NAME_ROW)[DT_SCANNER_COUNT] = NULL};
 
+#define PATTERN_ROW(enumerator, name) [enumerator] = {#name, name##_regex, NULL},
+#define PATTERN_ROW(enumerator, name) [enumerator] = {#name, name##_regex, NULL},
 static struct dt_pattern patterns[DT_SCANNER_COUNT] = {
-    [DT_SCANNER_GPT2] = {"gpt2", gpt2_regex, NULL},
-    [DT_SCANNER_LLAMA3] = {"llama3", llama3_regex, NULL},
-    [DT_SCANNER_CL100K] = {"cl100k", cl100k_regex, NULL},
-    [DT_SCANNER_QWEN] = {"qwen", qwen_regex, NULL},
-    [DT_SCANNER_QWEN35] = {"qwen35", qwen35_regex, NULL},
-    [DT_SCANNER_O200K] = {"o200k", o200k_regex, NULL},
-    [DT_SCANNER_TEKKEN] = {"tekken", tekken_regex, NULL},
-};
+    DT_SCANNERS(PATTERN_ROW)};
 
-/* Other spellings of the same patterns. */
+/* Equivalent expressions of published files. */
 static const struct {
     const char *regex;
     enum dt_scanner scanner;
@@ -106,9 +101,9 @@ static int is_ascii_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-size_t dt_pattern_safe_cut(const char *text, size_t size, size_t least)
+size_t dt_pattern_safe_cut(const char *text, size_t size, size_t min)
 {
-    for (size_t i = least > 0 ? least : 1; i < size; i++)
+    for (size_t i = min > 0 ? min : 1; i < size; i++)
         if ((text[i] == ' ' || text[i] == '\n') && is_ascii_letter(text[i - 1]))
             return i;
     return size;

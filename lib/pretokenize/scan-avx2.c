@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The scanners for processors with AVX2: a window is two registers. */
+/* Scanners for AVX2: a window is two registers. */
 #include "pretokenize/scanners.h"
 
 #ifdef __AVX2__
@@ -23,7 +23,7 @@ static inline uint64_t equal(struct text t, char c)
     return bits(_mm256_cmpeq_epi8(t.low, all), _mm256_cmpeq_epi8(t.high, all));
 }
 
-/* Of signed bytes, so that those from 0x80 on are below all others. */
+/* Bytes compare as signed: those from 0x80 on are below all others. */
 static inline uint64_t in_range(struct text t, char first, char last)
 {
     __m256i before = _mm256_set1_epi8((char)(first - 1)), past = _mm256_set1_epi8((char)(last + 1));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The scanners for processors with AVX-512BW: a window is one register. */
+/* Scanners for AVX-512BW: a window is one register. */
 #include "pretokenize/scanners.h"
 
 #ifdef __AVX512BW__

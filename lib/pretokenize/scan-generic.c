@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The scanners for any processor. */
+/* Scanners for any processor. */
 #include "pretokenize/scan-window.h"
 #include "pretokenize/scanners.h"
 

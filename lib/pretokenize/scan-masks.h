@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* 64 bytes of text as masks: bit I of a mask says something of byte I. */
+/* Bit masks over 64 bytes of text: bit i of a mask describes byte i. */
 #ifndef DT_PRETOKENIZE_SCAN_MASKS_H
 #define DT_PRETOKENIZE_SCAN_MASKS_H
 
@@ -13,8 +13,8 @@ struct window {
     uint64_t of[DT_CHAR_CLASSES]; /* bytes of characters of each class */
     uint64_t blank, apostrophe, slash;
     uint64_t high;  /* bytes from 0x80 on */
-    uint64_t inner; /* bytes of a character behind its first */
-    unsigned known; /* how many bytes are classified */
+    uint64_t inner; /* continuation bytes */
+    unsigned valid; /* number of bytes classified */
 };
 
 #endif

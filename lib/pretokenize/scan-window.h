@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pieces of 64 bytes of text at once. A window starts where a piece starts. A
- * bit of a mask stands for a byte: the bytes of each class of characters make a
- * mask, and shifts of these give the bytes at which pieces begin, with no branch
- * that depends on the text.
+ * The vectorized scanners: 64 bytes of text at a time. A window starts at the start of a
+ * piece. Each character class is a 64-bit mask with a bit per byte; shifts of the masks give
+ * the bytes at which pieces start, without branches on the text:
  *
- * A window is trusted only as far as what comes behind it cannot matter: what
- * is rare, such as bytes that are no UTF-8, ends it, and where nothing is left
- * of it a piece is found by scan-scalar.h.
+ *     text     H e l l o   w o r l d !
+ *     letters  1 1 1 1 1 0 1 1 1 1 1 0
+ *     blank    0 0 0 0 0 1 0 0 0 0 0 0
+ *     starts   1 0 0 0 0 1 0 0 0 0 0 1     letters & ~(letters << 1), ...
  *
- * Included by the scan-ISA.c, which may define DT_SCAN_CLASSIFY and, before,
+ * A window is valid up to the last byte whose context is inside it. Rare text, such as
+ * invalid UTF-8, ends it early; if it yields no start, scan-scalar.h finds the piece.
+ *
+ * Included by each scan-ISA.c, which may define DT_SCAN_CLASSIFY and, before the include, a
+ * SIMD version of
  *     static inline void classify(const unsigned char *p, struct window *w)
- * that does what the one here does with what the processor offers.
  */
 #ifndef DT_PRETOKENIZE_SCAN_WINDOW_H
 #define DT_PRETOKENIZE_SCAN_WINDOW_H
@@ -19,13 +22,17 @@
 #include "pretokenize/pattern.h"
 #include "pretokenize/scan-masks.h"
 #include "pretokenize/scan-scalar.h"
+#include "pretokenize/scanners.h"
+
+
+#include "pretokenize/scanners.h"
 
 #ifndef DT_SCAN_CLASSIFY
-/* Fills all but inner and known of w from the 64 bytes at p, of which those from
- * 0x80 on are of no class. */
+/* Fills all fields of w except inner and valid from the 64 bytes at p. Bytes from 0x80 on
+ * remain unclassified. */
 static inline void classify(const unsigned char *p, struct window *w)
 {
-    uint64_t of[DT_CHAR_LONG + 1] = {0};
+    uint64_t of[DT_CHAR_MULTIBYTE + 1] = {0};
     w->blank = w->apostrophe = w->slash = 0;
     for (unsigned i = 0; i < WINDOW; i++) {
         uint64_t bit = (uint64_t)1 << i;
@@ -35,7 +42,7 @@ static inline void classify(const unsigned char *p, struct window *w)
         w->slash |= p[i] == '/' ? bit : 0;
     }
     memcpy(w->of, of, sizeof w->of);
-    w->high = of[DT_CHAR_LONG];
+    w->high = of[DT_CHAR_MULTIBYTE];
 }
 #endif
 
@@ -54,17 +61,17 @@ static inline unsigned highest(uint64_t mask)
     return 63 - (unsigned)__builtin_clzll(mask);
 }
 
-/* Classifies the characters of several bytes. Those of a class in refused, and
- * what is no UTF-8, end what is known. */
-static inline void add_long_characters(place p, struct window *w, unsigned refused)
+/* Classifies multibyte characters. A character of a class in refused, or invalid UTF-8, ends
+ * the valid part. */
+static inline void add_multibyte_characters(position p, struct window *w, unsigned refused)
 {
-    for (uint64_t left = w->high & below(w->known); left;) {
+    for (uint64_t left = w->high & below(w->valid); left;) {
         unsigned at = lowest(left), length;
         uint32_t code;
-        length = dt_character(p + at, p + w->known, &code);
+        length = dt_character(p + at, p + w->valid, &code);
         unsigned class = code == DT_CHAR_INVALID ? 31 : dt_character_class_of(code);
         if (class == 31 || in_set(class, refused)) {
-            w->known = at;
+            w->valid = at;
             return;
         }
         uint64_t bytes = below(length) << at;
@@ -74,42 +81,41 @@ static inline void add_long_characters(place p, struct window *w, unsigned refus
     }
 }
 
-static inline void read_window(place p, place end, struct window *w, unsigned refused)
+static inline void read_window(position p, position end, struct window *w, unsigned refused)
 {
     unsigned char rest[WINDOW];
     w->inner = 0;
-    w->known = WINDOW;
+    w->valid = WINDOW;
     if (end - p < WINDOW) {
-        w->known = (unsigned)(end - p);
+        w->valid = (unsigned)(end - p);
         memset(rest, 0, sizeof rest);
-        memcpy(rest, p, w->known);
+        memcpy(rest, p, w->valid);
         p = rest;
     }
     classify(p, w);
     if (w->high)
-        add_long_characters(p, w, refused);
+        add_multibyte_characters(p, w, refused);
 }
 
-/* The starts of pieces behind the first that can be trusted: whether one begins
- * at a byte depends on the byte behind it, and in white space that is cut off on
- * the rest of it. */
-static inline uint64_t trusted(const struct window *w, uint64_t starts, uint64_t spaces)
+/* The piece starts, after the first, that the window determines. Whether a piece starts at a
+ * byte depends on the next byte, and in white space at the window's end on the rest of it. */
+static inline uint64_t valid_starts(const struct window *w, uint64_t starts, uint64_t spaces)
 {
-    if (w->known < 2)
+    if (w->valid < 2)
         return 0;
-    unsigned last = w->known - 2;
-    if (spaces >> (w->known - 1) & 1) {
-        uint64_t others = ~spaces & below(w->known);
+    unsigned last = w->valid - 2;
+    if (spaces >> (w->valid - 1) & 1) {
+        uint64_t others = ~spaces & below(w->valid);
         if (others == 0)
             return 0;
         last = highest(others) + 1;
-        last = last < w->known - 2 ? last : w->known - 2;
+        last = last < w->valid - 2 ? last : w->valid - 2;
     }
     return starts & below(last + 1) & ~(uint64_t)1;
 }
 
-/* The bytes behind the characters that begin at the bits of mask. */
-static inline uint64_t behind(const struct window *w, uint64_t mask)
+/* The bytes after the characters that start at the bits of mask. */
+static inline uint64_t after(const struct window *w, uint64_t mask)
 {
     mask <<= 1;
     if (w->inner)
@@ -118,15 +124,15 @@ static inline uint64_t behind(const struct window *w, uint64_t mask)
     return mask;
 }
 
-/* Makes one piece of the bytes from .. to, which may be behind the window. */
+/* Makes bytes from .. to one piece; to may be past the window. */
 static inline uint64_t join(uint64_t starts, unsigned from, unsigned to)
 {
     starts &= ~(below(to) & ~below(from));
     return to < WINDOW ? starts | (uint64_t)1 << to : starts;
 }
 
-/* Contractions that are pieces. */
-static inline uint64_t cut_contractions(place p, place end, const struct window *w, uint64_t starts,
+/* Contractions as separate pieces. */
+static inline uint64_t cut_contractions(position p, position end, const struct window *w, uint64_t starts,
                                         bool fold)
 {
     for (uint64_t left = w->apostrophe & (starts | 1); left; left &= left - 1) {
@@ -137,22 +143,22 @@ static inline uint64_t cut_contractions(place p, place end, const struct window 
     return starts;
 }
 
-/* Contractions that end words; one does not follow another. */
-static inline uint64_t join_contractions(place p, place end, const struct window *w,
+/* Contractions as parts of words; at most one per word. */
+static inline uint64_t join_contractions(position p, position end, const struct window *w,
                                          uint64_t starts, uint64_t letters)
 {
-    unsigned behind_last = WINDOW;
+    unsigned last_end = WINDOW;
     for (uint64_t left = w->apostrophe & letters << 1; left; left &= left - 1) {
         unsigned at = lowest(left), length = contraction(p + at, end, true);
-        if (length == 0 || at == behind_last)
+        if (length == 0 || at == last_end)
             continue;
-        behind_last = at + length;
-        starts = join(starts, at, behind_last);
+        last_end = at + length;
+        starts = join(starts, at, last_end);
     }
     return starts;
 }
 
-static inline uint64_t gpt2_starts(place p, place end, struct window *w)
+static inline uint64_t gpt2_starts(position p, position end, struct window *w)
 {
     read_window(p, end, w, DT_SET_SPACES);
     uint64_t letters = w->of[DT_CHAR_UPPER] | w->of[DT_CHAR_LOWER] | w->of[DT_CHAR_UNCASED];
@@ -163,10 +169,10 @@ static inline uint64_t gpt2_starts(place p, place end, struct window *w)
     starts = (starts & ~(w->blank << 1)) | (spaces & ~(spaces << 1 & spaces >> 1));
     starts &= ~w->inner;
     starts = cut_contractions(p, end, w, starts, false);
-    return trusted(w, starts, spaces);
+    return valid_starts(w, starts, spaces);
 }
 
-/* Where a run of numbers goes on behind style.digits of them. */
+/* Piece starts in runs of numbers: one every style.digits. */
 static inline uint64_t number_starts(uint64_t numbers, struct style style, uint64_t inner)
 {
     uint64_t starts = numbers & ~(numbers << 1), found = starts;
@@ -178,20 +184,20 @@ static inline uint64_t number_starts(uint64_t numbers, struct style style, uint6
     return starts;
 }
 
-/* Words of o200k where letters that have no case stand beside others, and
- * symbols that go on behind a newline, are left to the scalar scanner. */
-static inline void refuse_cased(struct window *w, uint64_t others, uint64_t newlines)
+/* Ends the window before text that is left to the scalar scanner: uncased beside cased
+ * letters, and symbols with a slash after a newline. */
+static inline void end_before_mixed_case(struct window *w, uint64_t others, uint64_t newlines)
 {
     uint64_t uncased = w->of[DT_CHAR_UNCASED];
     uint64_t cased = w->of[DT_CHAR_UPPER] | w->of[DT_CHAR_LOWER];
     uint64_t strange = (uncased << 1 & cased) | (cased << 1 & uncased);
     uint64_t tails = newlines & others << 1;
     strange |= (newlines + tails) & ~newlines & w->slash;
-    if (strange && lowest(strange) < w->known)
-        w->known = lowest(strange);
+    if (strange && lowest(strange) < w->valid)
+        w->valid = lowest(strange);
 }
 
-static inline uint64_t style_starts(place p, place end, struct window *w, struct style style)
+static inline uint64_t style_starts(position p, position end, struct window *w, struct style style)
 {
     read_window(p, end, w,
                 DT_SET_SPACES | (style.digits > 1 ? DT_SET(DT_CHAR_NUMBER) : 0) |
@@ -206,13 +212,13 @@ static inline uint64_t style_starts(place p, place end, struct window *w, struct
     else
         others |= marks;
     if (style.cased_words)
-        refuse_cased(w, others, newlines);
-    uint64_t late = newlines & w->of[DT_CHAR_SPACE] << 1; /* a newline behind blanks */
-    if (late && lowest(late) < w->known)
-        w->known = lowest(late);
-    /* A symbol alone goes to the letters behind it. */
+        end_before_mixed_case(w, others, newlines);
+    uint64_t late = newlines & w->of[DT_CHAR_SPACE] << 1; /* a newline after spaces */
+    if (late && lowest(late) < w->valid)
+        w->valid = lowest(late);
+    /* A single symbol joins the letters after it. */
     uint64_t first = others & ~(others << 1) & ~(w->blank << 1);
-    uint64_t starts = letters & ~(letters << 1 | w->of[DT_CHAR_SPACE] << 1 | behind(w, first));
+    uint64_t starts = letters & ~(letters << 1 | w->of[DT_CHAR_SPACE] << 1 | after(w, first));
     if (style.cased_words)
         starts |= upper & lower << 1;
     starts |= number_starts(numbers, style, w->inner) | first;
@@ -223,18 +229,18 @@ static inline uint64_t style_starts(place p, place end, struct window *w, struct
         starts = cut_contractions(p, end, w, starts, true);
     else if (style.contractions)
         starts = join_contractions(p, end, w, starts, letters);
-    return trusted(w, starts, spaces);
+    return valid_starts(w, starts, spaces);
 }
 
-#define SCALAR_PIECES 4 /* where a window gave nothing, more of its kind may follow */
+#define SCALAR_PIECES 4 /* after a window without a start, more rare text may follow */
 
-/* Declares split_NAME, with the window and the scalar scanner given. */
+/* Defines split_NAME from a window scanner and a scalar scanner. */
 #define DEFINE_SPLIT(name, starts_call, end_call)                                                  \
-    static size_t split_##name(place text, place end, size_t *ends, size_t capacity)               \
+    static size_t split_##name(position text, position end, size_t *ends, size_t capacity)               \
     {                                                                                              \
         size_t n = 0;                                                                              \
         struct window window, *w = &window;                                                        \
-        for (place p = text; p < end && n + DT_SPLIT_LEAST <= capacity;) {                         \
+        for (position p = text; p < end && n + DT_SPLIT_MIN_CAPACITY <= capacity;) {                         \
             uint64_t starts = starts_call;                                                         \
             size_t base = (size_t)(p - text);                                                      \
             if (starts)                                                                            \
@@ -252,7 +258,7 @@ static inline uint64_t style_starts(place p, place end, struct window *w, struct
     static const struct style name##_style = {__VA_ARGS__};                                        \
     DEFINE_SPLIT(name, style_starts(p, end, w, name##_style), style_end(p, end, name##_style))
 
-/* The functions of SPLITS. */
+/* Defines split_NAME for each row of DT_SCANNERS. */
 #define DEFINE_SPLITS                                                                              \
     DEFINE_SPLIT(gpt2, gpt2_starts(p, end, w), gpt2_end(p, end))                                   \
     DEFINE_STYLE(llama3, .digits = 3)                                                              \
@@ -262,11 +268,7 @@ static inline uint64_t style_starts(place p, place end, struct window *w, struct
     DEFINE_STYLE(o200k, .digits = 3, .cased_words = true, .contractions = true)                    \
     DEFINE_STYLE(tekken, .digits = 1, .cased_words = true)
 
-/* In the order of enum dt_scanner. */
-#define SPLITS                                                                                     \
-    {                                                                                              \
-        split_gpt2, split_llama3, split_cl100k, split_qwen, split_qwen35, split_o200k,             \
-            split_tekken                                                                           \
-    }
+#define SPLIT_ROW(enumerator, name) [enumerator] = split_##name,
+#define SPLITS                      {DT_SCANNERS(SPLIT_ROW)}
 
 #endif

@@ -20,7 +20,7 @@
 #define MIXTURE_KEY 0x6d697874757265ull
 
 /* One shard in the row of all. */
-struct part {
+struct member {
     char *path;
     const struct dt_manifest *manifest;
     const struct dt_manifest_shard *listed; /* NULL for a file given by itself */
@@ -40,10 +40,10 @@ struct dt_dataset {
     struct component *components;
     int component_count;
     struct dt_shard_info info;
-    struct part *parts;
+    struct member *members;
     int count, capacity;
-    int *opened; /* a ring of the parts that are open, oldest at next; -1: none */
-    int next, most;
+    int *open_ring; /* a ring of the shards that are open, oldest at oldest; -1: none */
+    int oldest, max_open;
     struct dt_frame_cache *cache;
     size_t memory;
     struct dt_sample_source source; /* read NULL: shards */
@@ -51,7 +51,7 @@ struct dt_dataset {
 
 /* --- shards ----------------------------------------------------------------------------------- */
 
-static int open_listed(struct dt_dataset *d, struct part *p, struct dt_error *err)
+static int open_listed(struct dt_dataset *d, struct member *p, struct dt_error *err)
 {
     DT_TRY(dt_shard_open_shared(&p->shard, p->path, &d->cache, d->memory, err));
     int rc = p->listed ? dt_manifest_check(p->manifest, p->listed, p->shard, p->path, err) : 0;
@@ -62,27 +62,27 @@ static int open_listed(struct dt_dataset *d, struct part *p, struct dt_error *er
     return rc;
 }
 
-static int open_part(struct dt_dataset *d, int i, struct dt_error *err)
+static int open_member(struct dt_dataset *d, int i, struct dt_error *err)
 {
-    if (d->parts[i].shard)
+    if (d->members[i].shard)
         return 0;
-    int oldest = d->opened[d->next];
+    int oldest = d->open_ring[d->oldest];
     if (oldest >= 0) {
-        dt_shard_close(d->parts[oldest].shard);
-        d->parts[oldest].shard = NULL;
-        d->opened[d->next] = -1;
+        dt_shard_close(d->members[oldest].shard);
+        d->members[oldest].shard = NULL;
+        d->open_ring[d->oldest] = -1;
     }
-    DT_TRY(open_listed(d, &d->parts[i], err));
-    d->opened[d->next] = i;
-    d->next = (d->next + 1) % d->most;
+    DT_TRY(open_listed(d, &d->members[i], err));
+    d->open_ring[d->oldest] = i;
+    d->oldest = (d->oldest + 1) % d->max_open;
     return 0;
 }
 
-static struct part *add_part(struct dt_dataset *d, char *path)
+static struct member *add_member(struct dt_dataset *d, char *path)
 {
-    DT_GROW(d->parts, d->count, d->capacity);
-    d->parts[d->count] = (struct part){.path = path};
-    return &d->parts[d->count++];
+    DT_GROW(d->members, d->count, d->capacity);
+    d->members[d->count] = (struct member){.path = path};
+    return &d->members[d->count++];
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -108,7 +108,7 @@ static int find_split(struct dt_manifest *m, const char *path, const char *name,
     return rc;
 }
 
-static int check_size(const struct part *p, struct dt_error *err)
+static int check_size(const struct member *p, struct dt_error *err)
 {
     struct stat st;
     if (stat(p->path, &st) < 0)
@@ -129,14 +129,14 @@ static int add_directory(struct dt_dataset *d, struct component *c, const char *
         tokens += split->shards[i].tokens;
     for (int i = 0; i < split->count; i++) {
         const struct dt_manifest_shard *listed = &split->shards[i];
-        struct part *p = add_part(d, dt_path_join(path, listed->file));
+        struct member *p = add_member(d, dt_path_join(path, listed->file));
         p->manifest = &c->manifest;
         p->listed = listed;
         p->tokens = listed->tokens;
         p->documents = listed->documents;
         DT_TRY(check_size(p, err));
         if (tokens <= DT_CHECKED_TOKENS)
-            DT_TRY(open_part(d, d->count - 1, err));
+            DT_TRY(open_member(d, d->count - 1, err));
         c->manifest.info.hash = dt_format_join_hashes(c->manifest.info.hash, listed->hash);
     }
     uint64_t hash = c->manifest.info.hash;
@@ -171,8 +171,8 @@ static int add_file(struct dt_dataset *d, struct component *c, const char *path,
                     struct dt_error *err)
 {
     DT_TRY(check_split(d, path, err));
-    struct part *p = add_part(d, dt_strdup(path));
-    DT_TRY(open_part(d, d->count - 1, err));
+    struct member *p = add_member(d, dt_strdup(path));
+    DT_TRY(open_member(d, d->count - 1, err));
     c->manifest.info = *dt_shard_get_info(p->shard);
     c->manifest.provenance = dt_strdup(c->manifest.info.provenance);
     c->manifest.info.provenance = c->manifest.provenance;
@@ -215,7 +215,7 @@ static int add_component(struct dt_dataset *d, int i, const char *path, struct d
     DT_TRY(join(d, c, path, err));
     uint64_t token = c->first_token;
     for (int k = first; k < d->count; k++) {
-        struct part *p = &d->parts[k];
+        struct member *p = &d->members[k];
         p->first_token = token;
         p->first_document = k > 0 ? p[-1].first_document + p[-1].documents : 0;
         token += p->tokens;
@@ -245,10 +245,10 @@ static int open_all(struct dt_dataset *d, const char *path, struct dt_error *err
     struct rlimit files = {0};
     getrlimit(RLIMIT_NOFILE, &files);
     rlim_t part = FILES_OF(files.rlim_cur);
-    d->most = part > OPEN_SHARDS ? OPEN_SHARDS : part < 4 ? 4 : (int)part;
-    d->opened = dt_alloc((size_t)d->most, sizeof *d->opened);
-    for (int i = 0; i < d->most; i++)
-        d->opened[i] = -1;
+    d->max_open = part > OPEN_SHARDS ? OPEN_SHARDS : part < 4 ? 4 : (int)part;
+    d->open_ring = dt_alloc((size_t)d->max_open, sizeof *d->open_ring);
+    for (int i = 0; i < d->max_open; i++)
+        d->open_ring[i] = -1;
     if (!dt_file_is_directory(path) && dt_mixture_is_named(path))
         return open_mixture(d, path, err);
     d->component_count = 1;
@@ -297,7 +297,7 @@ uint64_t dt_dataset_weights(const struct dt_dataset *d)
     return hash;
 }
 
-struct dt_dataset *dt_dataset_from(const struct dt_sample_source *source)
+struct dt_dataset *dt_dataset_from_source(const struct dt_sample_source *source)
 {
     struct dt_dataset *d = dt_alloc(1, sizeof *d);
     d->path = dt_strdup("the text");
@@ -316,7 +316,7 @@ static int clone_source(struct dt_dataset **copy, const struct dt_dataset *d, st
     struct dt_sample_source source = d->source;
     *copy = NULL;
     DT_TRY(d->source.clone(&source.state, d->source.state, err));
-    *copy = dt_dataset_from(&source);
+    *copy = dt_dataset_from_source(&source);
     return 0;
 }
 
@@ -337,8 +337,8 @@ void dt_dataset_close(struct dt_dataset *d)
     if (d == NULL)
         return;
     for (int i = 0; i < d->count; i++) {
-        dt_shard_close(d->parts[i].shard);
-        free(d->parts[i].path);
+        dt_shard_close(d->members[i].shard);
+        free(d->members[i].path);
     }
     for (int i = 0; d->components && i < d->component_count; i++)
         dt_manifest_release(&d->components[i].manifest);
@@ -346,8 +346,8 @@ void dt_dataset_close(struct dt_dataset *d)
         d->source.free(d->source.state);
     dt_frame_cache_free(d->cache);
     free(d->components);
-    free(d->opened);
-    free(d->parts);
+    free(d->open_ring);
+    free(d->members);
     free(d->path);
     free(d->split);
     free(d);
@@ -370,7 +370,7 @@ size_t dt_dataset_memory(const struct dt_dataset *d)
     uint64_t decoded = d->info.tokens * d->info.token_bytes;
     size_t bytes = decoded < d->memory ? (size_t)decoded : d->memory;
     for (int i = 0; i < d->count; i++)
-        bytes += sizeof d->parts[i] + (d->parts[i].shard ? dt_shard_memory(d->parts[i].shard) : 0);
+        bytes += sizeof d->members[i] + (d->members[i].shard ? dt_shard_memory(d->members[i].shard) : 0);
     return bytes;
 }
 
@@ -382,7 +382,7 @@ static int find_token(const struct dt_dataset *d, uint64_t token)
     int low = 0, high = d->count;
     while (low + 1 < high) {
         int middle = low + (high - low) / 2;
-        if (d->parts[middle].first_token <= token)
+        if (d->members[middle].first_token <= token)
             low = middle;
         else
             high = middle;
@@ -403,8 +403,8 @@ static int get_tokens(struct dt_dataset *d, uint64_t first, uint64_t count, uint
                        (unsigned long long)first, (unsigned long long)count,
                        (unsigned long long)d->info.tokens);
     for (int i = count > 0 ? find_token(d, first) : 0; count > 0; i++) {
-        struct part *p = &d->parts[i];
-        DT_TRY(open_part(d, i, err));
+        struct member *p = &d->members[i];
+        DT_TRY(open_member(d, i, err));
         uint64_t n = p->first_token + p->tokens - first;
         n = n < count ? n : count;
         DT_TRY(read(p->shard, first - p->first_token, n, ids, err));
@@ -432,13 +432,13 @@ int dt_dataset_document(struct dt_dataset *d, uint64_t i, uint64_t *first,
     int low = 0, high = d->count;
     while (low + 1 < high) {
         int middle = low + (high - low) / 2;
-        if (d->parts[middle].first_document <= i)
+        if (d->members[middle].first_document <= i)
             low = middle;
         else
             high = middle;
     }
-    struct part *p = &d->parts[low];
-    DT_TRY(open_part(d, low, err));
+    struct member *p = &d->members[low];
+    DT_TRY(open_member(d, low, err));
     DT_TRY(dt_shard_get_document(p->shard, i - p->first_document, first, document, err));
     *first += p->first_token;
     return 0;
@@ -459,7 +459,7 @@ int dt_dataset_samples(const struct dt_dataset *d, uint32_t length, uint64_t *sa
 {
     *samples = d->source.samples;
     if (d->source.read && length != d->source.length)
-        return dt_fail(err, DT_EINVALID, "%s was opened for sequences of %u tokens, not of %u",
+        return dt_fail(err, DT_EINVALID, "%s was open_ring for sequences of %u tokens, not of %u",
                        d->path, d->source.length, length);
     if (length == 0 || (d->info.row && length != d->info.row - 1))
         return dt_fail(err, DT_EINVALID, "%s: has rows for sequences of %u tokens, not of %u",

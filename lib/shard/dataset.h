@@ -102,7 +102,7 @@ struct dt_sample_source {
 
 /* state belongs to the data set from now on. It has samples, but no numbered tokens and
  * documents (DT_EINVALID). */
-struct dt_dataset *dt_dataset_from(const struct dt_sample_source *source);
+struct dt_dataset *dt_dataset_from_source(const struct dt_sample_source *source);
 bool dt_dataset_has_tokens(const struct dt_dataset *d);
 
 /* The order of one part; samples > 0. */

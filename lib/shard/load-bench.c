@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-#define LOOK_EVERY 65536 /* tokens: the clock costs as much as some hundreds */
+#define CHECK_INTERVAL 65536 /* tokens: the clock costs as much as some hundreds */
 
 /* Reads until that much processor time is used; a machine with other work to do
  * takes longer for it, and is as fast. */
@@ -11,15 +11,15 @@ static int read_for(struct dt_loader *l, uint32_t length, double seconds,
                     struct dt_load_speed *speed, struct dt_error *err)
 {
     struct dt_samples samples;
-    uint64_t looked = 0;
+    uint64_t last_checked = 0;
     double start = dt_clock_now(), processor = dt_clock_processor_now();
     *speed = (struct dt_load_speed){.memory = dt_loader_memory(l)};
     do {
         DT_TRY(dt_loader_next(l, &samples, err));
         speed->tokens += (uint64_t)dt_loader_rows(l) * length;
         speed->targets += samples.targets;
-        if (speed->tokens >= looked + LOOK_EVERY) {
-            looked = speed->tokens;
+        if (speed->tokens >= last_checked + CHECK_INTERVAL) {
+            last_checked = speed->tokens;
             speed->processor_seconds = dt_clock_processor_now() - processor;
         }
     } while (speed->processor_seconds < seconds);

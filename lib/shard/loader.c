@@ -12,7 +12,7 @@
 struct slot {
     uint32_t *ids;
     int32_t *begins, *ends;
-    uint64_t place, targets;
+    uint64_t position, targets;
     bool done;
     int failed; /* its code; the batches before it are good */
     struct dt_error error;
@@ -32,11 +32,11 @@ struct dt_loader {
     int datasets, threads;
     struct slot *slots;
     uint64_t slot_count;
-    /* Batches begun by workers, taken by the user, and done with by the user. */
-    uint64_t begun, taken, released;
+    /* Batches claimed by workers, taken by the user, and done with by the user. */
+    uint64_t claimed, taken, released;
     bool stopping;
     pthread_mutex_t lock;
-    pthread_cond_t one_made, one_released;
+    pthread_cond_t batch_ready, batch_released;
 };
 
 /* --- one batch -------------------------------------------------------------------------------- */
@@ -64,18 +64,18 @@ static uint64_t count_targets(const uint32_t *ids, uint32_t length)
 }
 
 /* Where batch number n, the next, begins. */
-static uint64_t place_of(struct dt_loader *l, uint64_t number)
+static uint64_t position_of(struct dt_loader *l, uint64_t number)
 {
-    return l->o.next_place ? l->o.next_place(l->o.context) : l->o.first + number * l->o.batch;
+    return l->o.next_position ? l->o.next_position(l->o.context) : l->o.first + number * l->o.batch;
 }
 
 static int fill_batch(struct dt_loader *l, struct dt_dataset *d, struct slot *s)
 {
-    uint64_t place = s->place + l->first_row;
+    uint64_t position = s->position + l->first_row;
     s->targets = 0;
-    for (uint32_t row = 0; row < l->rows; row++, place++) {
+    for (uint32_t row = 0; row < l->rows; row++, position++) {
         uint32_t *ids = s->ids + (size_t)row * (l->o.length + 1);
-        uint64_t k = dt_dataset_order(d, l->o.length, l->o.seed, l->o.shuffle, place);
+        uint64_t k = dt_dataset_order(d, l->o.length, l->o.seed, l->o.shuffle, position);
         DT_TRY(dt_dataset_sample(d, l->o.length, k, ids, &s->error));
         s->targets += count_targets(ids, l->o.length);
         size_t from = (size_t)row * l->o.length;
@@ -94,22 +94,22 @@ static void *run(void *argument)
     struct dt_loader *l = w->loader;
     pthread_mutex_lock(&l->lock);
     for (;;) {
-        while (l->begun - l->released >= l->slot_count && !l->stopping)
-            pthread_cond_wait(&l->one_released, &l->lock);
+        while (l->claimed - l->released >= l->slot_count && !l->stopping)
+            pthread_cond_wait(&l->batch_released, &l->lock);
         if (l->stopping)
             break;
-        uint64_t number = l->begun++;
+        uint64_t number = l->claimed++;
         struct slot *s = &l->slots[number % l->slot_count];
-        s->place = place_of(l, number);
+        s->position = position_of(l, number);
         pthread_mutex_unlock(&l->lock);
         int rc = fill_batch(l, w->dataset, s);
         pthread_mutex_lock(&l->lock);
         s->failed = rc;
         s->done = true;
         l->stopping |= rc < 0;
-        pthread_cond_broadcast(rc < 0 ? &l->one_released : &l->one_made);
+        pthread_cond_broadcast(rc < 0 ? &l->batch_released : &l->batch_ready);
         if (rc < 0)
-            pthread_cond_broadcast(&l->one_made);
+            pthread_cond_broadcast(&l->batch_ready);
     }
     pthread_mutex_unlock(&l->lock);
     return NULL;
@@ -186,8 +186,8 @@ int dt_loader_open(struct dt_loader **result, struct dt_dataset *dataset,
     l->first_row = (uint32_t)((uint64_t)o.batch * o.rank / o.ranks);
     l->rows = (uint32_t)((uint64_t)o.batch * (o.rank + 1) / o.ranks) - l->first_row;
     pthread_mutex_init(&l->lock, NULL);
-    pthread_cond_init(&l->one_made, NULL);
-    pthread_cond_init(&l->one_released, NULL);
+    pthread_cond_init(&l->batch_ready, NULL);
+    pthread_cond_init(&l->batch_released, NULL);
     make_slots(l);
     int rc = open_datasets(l, dataset, err);
     if (rc == 0)
@@ -220,10 +220,10 @@ static struct slot *wait_for_next(struct dt_loader *l)
     if (l->released < l->taken) {
         l->slots[l->released % l->slot_count].done = false;
         l->released++;
-        pthread_cond_signal(&l->one_released);
+        pthread_cond_signal(&l->batch_released);
     }
     while (!s->done)
-        pthread_cond_wait(&l->one_made, &l->lock);
+        pthread_cond_wait(&l->batch_ready, &l->lock);
     pthread_mutex_unlock(&l->lock);
     return s;
 }
@@ -234,7 +234,7 @@ int dt_loader_next(struct dt_loader *l, struct dt_samples *batch, struct dt_erro
     if (l->threads > 0) {
         s = wait_for_next(l);
     } else {
-        s->place = place_of(l, l->taken);
+        s->position = position_of(l, l->taken);
         s->failed = fill_batch(l, l->workers->dataset, s);
     }
     if (s->failed < 0) {
@@ -245,7 +245,7 @@ int dt_loader_next(struct dt_loader *l, struct dt_samples *batch, struct dt_erro
                                  .begins = s->begins,
                                  .ends = s->ends,
                                  .targets = s->targets,
-                                 .place = s->place};
+                                 .position = s->position};
     l->taken++;
     return 0;
 }
@@ -256,13 +256,13 @@ void dt_loader_free(struct dt_loader *l)
         return;
     pthread_mutex_lock(&l->lock);
     l->stopping = true;
-    pthread_cond_broadcast(&l->one_released);
+    pthread_cond_broadcast(&l->batch_released);
     pthread_mutex_unlock(&l->lock);
     for (int i = 0; i < l->threads; i++)
         pthread_join(l->workers[i].thread, NULL);
     pthread_mutex_destroy(&l->lock);
-    pthread_cond_destroy(&l->one_made);
-    pthread_cond_destroy(&l->one_released);
+    pthread_cond_destroy(&l->batch_ready);
+    pthread_cond_destroy(&l->batch_released);
     for (int i = 1; i < l->datasets; i++)
         dt_dataset_close(l->workers[i].dataset);
     for (uint64_t i = 0; i < l->slot_count; i++) {

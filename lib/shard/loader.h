@@ -13,7 +13,7 @@
  * Several processes train on the same global batches: each makes a loader with
  * the same options but for its rank, and gets its rows of each batch, which
  * lie one behind the other. What is in a global batch follows from the dataset,
- * length, batch, seed, shuffle and place alone, so a run may go on with another
+ * length, batch, seed, shuffle and position alone, so a run may go on with another
  * number of ranks or workers from the one number of samples used.
  *
  * B rows of this rank, T length.
@@ -28,10 +28,10 @@ struct dt_loader_options {
     uint32_t length, batch; /* T; rows of a global batch */
     uint64_t seed;
     bool shuffle;   /* otherwise samples come as they lie */
-    uint64_t first; /* the place to begin at: samples used so far */
+    uint64_t first; /* the position to begin at: samples used so far */
     /* Where the next batch begins, for batches that do not follow one another; called
      * once a batch, in their order, but not in any one thread. NULL: they do. */
-    uint64_t (*next_place)(void *context);
+    uint64_t (*next_position)(void *context);
     void *context;
     uint32_t ranks;      /* processes that share a batch, at most batch; 0 means 1 */
     uint32_t rank;       /* which of them this is */
@@ -44,7 +44,7 @@ struct dt_samples {
     const uint32_t *ids;          /* B x (T + 1); DT_NO_LOSS in those that carry none as targets */
     const int32_t *begins, *ends; /* B x T: shard/attention-scope.h; NULL unless asked for */
     uint64_t targets;             /* of the B x T that carry loss */
-    uint64_t place;               /* of the global batch's first sample */
+    uint64_t position;               /* of the global batch's first sample */
 };
 
 struct dt_loader;

@@ -41,7 +41,7 @@ bool dt_manifest_is_shard_name(const char *file)
     size_t n = strlen(file), digits = 0;
     if (file[0] == '.' || n < 5 || strcmp(file + n - 4, ".dts") != 0)
         return false;
-    n -= n > 6 && strcmp(file + n - 6, DT_OTHER_SHARD) == 0 ? 6 : 4;
+    n -= n > 6 && strcmp(file + n - 6, DT_ALTERNATE_SUFFIX) == 0 ? 6 : 4;
     for (; n > 0 && file[n - 1] >= '0' && file[n - 1] <= '9'; n--)
         digits++;
     return digits >= 5 && n > 1 && file[n - 1] == '-';

@@ -14,8 +14,8 @@
 #include "shard/shard.h"
 
 #define DT_MANIFEST_NAME "index.json"
-#define DT_REST_SPLIT    "train"  /* what the named splits leave */
-#define DT_OTHER_SHARD   ".b.dts" /* ends the names of the other generation */
+#define DT_DEFAULT_SPLIT    "train"  /* what the named splits leave */
+#define DT_ALTERNATE_SUFFIX   ".b.dts" /* ends the names of the other generation */
 
 struct dt_manifest_shard {
     char *file; /* within the directory */

@@ -44,9 +44,9 @@ static int read_part(struct dt_mixture *m, struct json_object *object, const cha
     double weight;
     if (!json_object_is_type(object, json_type_object))
         return dt_fail(err, DT_EFORMAT, "%s: part %d is not an object", subject, m->count);
-    char *place = dt_asprintf("%s: part %d", subject, m->count);
-    int rc = check_members(object, place, "data", "weight", err);
-    free(place);
+    char *subject_of_part = dt_asprintf("%s: part %d", subject, m->count);
+    int rc = check_members(object, subject_of_part, "data", "weight", err);
+    free(subject_of_part);
     DT_TRY(rc);
     DT_TRY(dt_json_get_string(object, "data", subject, &data, err));
     DT_TRY(dt_json_get_real(object, "weight", subject, &weight, err));
@@ -66,7 +66,7 @@ static int read_part(struct dt_mixture *m, struct json_object *object, const cha
 
 /* Shares the slots out by weight: whole ones first, those left to the largest
  * remainders, the first of equals first. */
-static int share_slots(struct dt_mixture *m, const char *subject, struct dt_error *err)
+static int assign_slots(struct dt_mixture *m, const char *subject, struct dt_error *err)
 {
     double sum = 0;
     uint32_t left = DT_MIXTURE_SLOTS;
@@ -79,12 +79,12 @@ static int share_slots(struct dt_mixture *m, const char *subject, struct dt_erro
         left -= m->parts[i].slots;
     }
     for (; left > 0; left--) {
-        int most = 0;
+        int largest = 0;
         for (int i = 1; i < m->count; i++)
-            if (m->parts[i].weight > m->parts[most].weight)
-                most = i;
-        m->parts[most].slots++;
-        m->parts[most].weight = -1;
+            if (m->parts[i].weight > m->parts[largest].weight)
+                largest = i;
+        m->parts[largest].slots++;
+        m->parts[largest].weight = -1;
     }
     for (int i = 0; i < m->count; i++)
         if (m->parts[i].slots == 0)
@@ -110,7 +110,7 @@ static int read_root(struct dt_mixture *m, struct json_object *root, const char 
         DT_TRY(read_part(m, json_object_array_get_idx(parts, i), subject, err));
     if (m->count == 0)
         return dt_fail(err, DT_EFORMAT, "%s: mixes nothing", subject);
-    return share_slots(m, subject, err);
+    return assign_slots(m, subject, err);
 }
 
 int dt_mixture_read(struct dt_mixture *m, const char *path, struct dt_error *err)

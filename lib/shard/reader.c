@@ -38,12 +38,12 @@ static int at_frame(struct dt_shard_reader *r, struct dt_error *err)
                            (unsigned long long)r->offset);
 }
 
-static int cut_off(struct dt_error *err)
+static int truncated(struct dt_error *err)
 {
     return dt_fail(err, DT_EFORMAT, "the stream ends too early: it was cut off");
 }
 
-static int foreign(struct dt_error *err)
+static int not_a_stream(struct dt_error *err)
 {
     return dt_fail(err, DT_EFORMAT, "is not a dt token stream or is damaged");
 }
@@ -69,7 +69,7 @@ static int check_beginning(struct dt_shard_reader *r, struct dt_error *err)
 
 /* Takes size bytes into b, at most a piece at a time, so that a damaged size
  * costs no more memory than there is input. */
-static int take(struct dt_shard_reader *r, struct dt_buffer *b, size_t size, struct dt_error *err)
+static int read_bytes(struct dt_shard_reader *r, struct dt_buffer *b, size_t size, struct dt_error *err)
 {
     const size_t piece = (size_t)1 << 20;
     while (size > 0) {
@@ -77,7 +77,7 @@ static int take(struct dt_shard_reader *r, struct dt_buffer *b, size_t size, str
         dt_buffer_reserve(b, b->size + n);
         DT_TRY(dt_input_read(r->in, b->data + b->size, n, &got, err));
         if (got == 0)
-            return cut_off(err);
+            return truncated(err);
         b->size += got;
         r->next += got;
         size -= got;
@@ -86,7 +86,7 @@ static int take(struct dt_shard_reader *r, struct dt_buffer *b, size_t size, str
 }
 
 /* Takes a whole skippable frame into r->frame. *magic is 0 at the end of the input. */
-static int take_frame(struct dt_shard_reader *r, uint32_t *magic, struct dt_error *err)
+static int read_frame(struct dt_shard_reader *r, uint32_t *magic, struct dt_error *err)
 {
     const char *ahead;
     size_t size;
@@ -96,12 +96,12 @@ static int take_frame(struct dt_shard_reader *r, uint32_t *magic, struct dt_erro
     DT_TRY(dt_input_peek(r->in, &ahead, &size, err));
     if (size == 0)
         return 0;
-    DT_TRY(take(r, &r->frame, DT_FRAME_HEAD, err));
+    DT_TRY(read_bytes(r, &r->frame, DT_FRAME_HEAD, err));
     *magic = dt_format_get32(r->frame.data);
     size = (size_t)DT_FRAME_HEAD + dt_format_get32(r->frame.data + 4);
     if (size <= DT_FRAME_HEAD || size > dt_frame_limit(*magic))
-        return foreign(err);
-    return take(r, &r->frame, size - DT_FRAME_HEAD, err);
+        return not_a_stream(err);
+    return read_bytes(r, &r->frame, size - DT_FRAME_HEAD, err);
 }
 
 static void add_entry(struct dt_shard_reader *r, size_t size, size_t plain, uint32_t checksum)
@@ -149,7 +149,7 @@ int dt_shard_reader_open(struct dt_shard_reader **result, const char *path, stru
     if (rc == 0)
         rc = check_beginning(r, err);
     if (rc == 0) {
-        rc = take_frame(r, &magic, err);
+        rc = read_frame(r, &magic, err);
         if (rc == 0)
             rc = begin_stream(r, err);
         if (rc < 0)
@@ -186,7 +186,7 @@ static int begin_frame(struct dt_shard_reader *r, struct dt_error *err)
     add_entry(r, r->frame.size, 0, DT_EMPTY_CHECKSUM);
     r->offset = r->next;
     dt_buffer_clear(&r->data);
-    DT_TRY(take(r, &r->data, x->data_size, err));
+    DT_TRY(read_bytes(r, &r->data, x->data_size, err));
     size_t size = (size_t)x->tokens * r->info.token_bytes;
     dt_buffer_reserve(&r->ids, size);
     DT_TRY(dt_format_decode_ids(r->decoder, r->data.data, x, &r->info, r->ids.data, err));
@@ -225,14 +225,14 @@ static int end_stream(struct dt_shard_reader *r, struct dt_error *err)
     if (memcmp(&f, &r->seen, sizeof f) != 0 || r->document_start != f.tokens ||
         (r->info.row && f.tokens % r->info.row != 0))
         return dt_fail(err, DT_EFORMAT, "the totals do not agree with the data");
-    DT_TRY(take_frame(r, &magic, err));
+    DT_TRY(read_frame(r, &magic, err));
     dt_format_put_seek_table(&table, r->seek, r->entries);
     bool differ = r->frame.size != table.size ||
                   memcmp(r->frame.data, table.data, table.size) != 0 ||
                   dt_hash_xxh64(table.data, table.size) != f.seek_hash;
     dt_buffer_release(&table);
     if (magic == 0)
-        return cut_off(err);
+        return truncated(err);
     if (differ)
         return dt_fail(err, DT_EFORMAT, "the seek table does not agree with the data");
     r->info.tokens += f.tokens;
@@ -250,9 +250,9 @@ static int next_frame(struct dt_shard_reader *r, struct dt_error *err)
 {
     uint32_t magic;
     for (;;) {
-        DT_TRY(take_frame(r, &magic, err));
+        DT_TRY(read_frame(r, &magic, err));
         if (magic == 0)
-            return r->in_stream ? cut_off(err) : 0;
+            return r->in_stream ? truncated(err) : 0;
         if (r->in_stream && magic == DT_INDEX_FRAME) {
             DT_TRY(begin_frame(r, err));
             return 1;
@@ -262,7 +262,7 @@ static int next_frame(struct dt_shard_reader *r, struct dt_error *err)
         else if (!r->in_stream && magic == DT_HEADER_FRAME)
             DT_TRY(begin_stream(r, err));
         else
-            return foreign(err);
+            return not_a_stream(err);
     }
 }
 

@@ -12,28 +12,28 @@ struct open_row {
     uint32_t count, capacity;
 };
 
-struct dt_tensor_rows {
+struct dt_rows {
     uint32_t row, padding_id;
     bool pack;
     uint32_t *padding; /* row of them, without loss */
     struct open_row open[DT_OPEN_ROWS];
-    int count, most;
+    int count, max_open;
 };
 
-struct dt_tensor_rows *dt_rows_new(uint32_t row, uint32_t padding_id, bool pack)
+struct dt_rows *dt_rows_new(uint32_t row, uint32_t padding_id, bool pack)
 {
-    struct dt_tensor_rows *r = dt_alloc(1, sizeof *r);
+    struct dt_rows *r = dt_alloc(1, sizeof *r);
     r->row = row;
     r->padding_id = padding_id;
     r->pack = pack;
-    r->most = row <= DT_OPEN_IDS / DT_OPEN_ROWS ? DT_OPEN_ROWS : (int)(DT_OPEN_IDS / row);
+    r->max_open = row <= DT_OPEN_IDS / DT_OPEN_ROWS ? DT_OPEN_ROWS : (int)(DT_OPEN_IDS / row);
     r->padding = dt_alloc(row, sizeof *r->padding);
     for (uint32_t i = 0; i < row; i++)
         r->padding[i] = padding_id | DT_NO_LOSS;
     return r;
 }
 
-void dt_rows_free(struct dt_tensor_rows *r)
+void dt_rows_free(struct dt_rows *r)
 {
     if (r == NULL)
         return;
@@ -45,7 +45,7 @@ void dt_rows_free(struct dt_tensor_rows *r)
     free(r);
 }
 
-uint64_t dt_rows_open(const struct dt_tensor_rows *r)
+uint64_t dt_rows_open(const struct dt_rows *r)
 {
     return (uint64_t)r->count * r->row;
 }
@@ -55,7 +55,7 @@ uint64_t dt_rows_needed(uint32_t row, uint64_t tokens)
     return tokens <= row ? row : row * (1 + (tokens - 2) / (row - 1));
 }
 
-uint64_t dt_rows_share_of_bytes(const struct dt_shard_document *d, uint64_t count)
+uint64_t dt_rows_prorate_bytes(const struct dt_shard_document *d, uint64_t count)
 {
     if (d->tokens == 0)
         return d->bytes;
@@ -63,7 +63,7 @@ uint64_t dt_rows_share_of_bytes(const struct dt_shard_document *d, uint64_t coun
 }
 
 /* Puts a piece behind those that a row has. */
-static void put_piece(struct dt_tensor_rows *r, struct open_row *to, const uint32_t *ids,
+static void append_piece(struct dt_rows *r, struct open_row *to, const uint32_t *ids,
                       uint32_t n, const struct dt_shard_document *piece)
 {
     if (to->ids == NULL)
@@ -78,7 +78,7 @@ static void put_piece(struct dt_tensor_rows *r, struct open_row *to, const uint3
 }
 
 /* Writes a row, which is empty again. */
-static int emit(struct dt_tensor_rows *r, struct open_row *from, struct dt_shard_writer *w,
+static int write_row(struct dt_rows *r, struct open_row *from, struct dt_shard_writer *w,
                 struct dt_error *err)
 {
     const uint32_t *ids = from->ids;
@@ -95,7 +95,7 @@ static int emit(struct dt_tensor_rows *r, struct open_row *from, struct dt_shard
 }
 
 /* The open row that n more ids leave the least room in; NULL if they fit nowhere. */
-static struct open_row *find_best(struct dt_tensor_rows *r, uint32_t n)
+static struct open_row *find_best(struct dt_rows *r, uint32_t n)
 {
     struct open_row *best = NULL;
     for (int i = 0; i < r->count; i++)
@@ -105,41 +105,41 @@ static struct open_row *find_best(struct dt_tensor_rows *r, uint32_t n)
 }
 
 /* Writes row i and closes the gap that it leaves. */
-static int close_row(struct dt_tensor_rows *r, int i, struct dt_shard_writer *w,
+static int close_row(struct dt_rows *r, int i, struct dt_shard_writer *w,
                      struct dt_error *err)
 {
     struct open_row done = r->open[i];
-    int rc = emit(r, &done, w, err);
+    int rc = write_row(r, &done, w, err);
     r->count--;
     memmove(&r->open[i], &r->open[i + 1], (size_t)(r->count - i) * sizeof *r->open);
     r->open[r->count] = done;
     return rc;
 }
 
-static int fullest(const struct dt_tensor_rows *r)
+static int fullest(const struct dt_rows *r)
 {
-    int most = 0;
+    int max_open = 0;
     for (int i = 1; i < r->count; i++)
-        if (r->open[i].used > r->open[most].used)
-            most = i;
-    return most;
+        if (r->open[i].used > r->open[max_open].used)
+            max_open = i;
+    return max_open;
 }
 
-static int add_piece(struct dt_tensor_rows *r, struct dt_shard_writer *w, const uint32_t *ids,
+static int add_piece(struct dt_rows *r, struct dt_shard_writer *w, const uint32_t *ids,
                      uint32_t n, const struct dt_shard_document *piece, struct dt_error *err)
 {
     struct open_row *to = r->pack ? find_best(r, n) : NULL;
-    if (to == NULL && r->count == r->most)
+    if (to == NULL && r->count == r->max_open)
         DT_TRY(close_row(r, fullest(r), w, err));
     if (to == NULL)
         to = &r->open[r->count++];
-    put_piece(r, to, ids, n, piece);
+    append_piece(r, to, ids, n, piece);
     if (!r->pack || to->used == r->row)
         return close_row(r, (int)(to - r->open), w, err);
     return 0;
 }
 
-int dt_rows_add(struct dt_tensor_rows *r, struct dt_shard_writer *w, const uint32_t *ids,
+int dt_rows_add(struct dt_rows *r, struct dt_shard_writer *w, const uint32_t *ids,
                 const struct dt_shard_document *document, struct dt_error *err)
 {
     uint64_t done = 0;
@@ -149,15 +149,15 @@ int dt_rows_add(struct dt_tensor_rows *r, struct dt_shard_writer *w, const uint3
         struct dt_shard_document piece = {
             .hash = document->hash,
             .tokens = n | (done > 0 ? DT_CONTINUES : 0),
-            .bytes = dt_rows_share_of_bytes(document, from + n) -
-                     (done > 0 ? dt_rows_share_of_bytes(document, done) : 0)};
+            .bytes = dt_rows_prorate_bytes(document, from + n) -
+                     (done > 0 ? dt_rows_prorate_bytes(document, done) : 0)};
         DT_TRY(add_piece(r, w, ids + from, (uint32_t)n, &piece, err));
         done = from + n;
     }
     return 0;
 }
 
-int dt_rows_flush(struct dt_tensor_rows *r, struct dt_shard_writer *w, struct dt_error *err)
+int dt_rows_flush(struct dt_rows *r, struct dt_shard_writer *w, struct dt_error *err)
 {
     while (r->count > 0)
         DT_TRY(close_row(r, 0, w, err));

@@ -2,7 +2,7 @@
 /*
  * The padded layout: documents into rows of equal length, filled up with padding.
  *
- *     struct dt_tensor_rows *rows = dt_rows_new(row, padding_id, pack);
+ *     struct dt_rows *rows = dt_rows_new(row, padding_id, pack);
  *     DT_TRY(dt_rows_add(rows, writer, ids, &document, err));     for each document
  *     DT_TRY(dt_rows_flush(rows, writer, err));
  *     dt_rows_free(rows);
@@ -28,22 +28,22 @@
 #define DT_OPEN_ROWS 512
 #define DT_OPEN_IDS  (1u << 25)
 
-struct dt_tensor_rows;
+struct dt_rows;
 
-struct dt_tensor_rows *dt_rows_new(uint32_t row, uint32_t padding_id, bool pack);
+struct dt_rows *dt_rows_new(uint32_t row, uint32_t padding_id, bool pack);
 /* writer must be one of such rows. A document without tokens is passed over. */
-int dt_rows_add(struct dt_tensor_rows *rows, struct dt_shard_writer *writer, const uint32_t *ids,
+int dt_rows_add(struct dt_rows *rows, struct dt_shard_writer *writer, const uint32_t *ids,
                 const struct dt_shard_document *document, struct dt_error *err) DT_MUST_CHECK;
 /* Writes the rows still open. */
-int dt_rows_flush(struct dt_tensor_rows *rows, struct dt_shard_writer *writer,
+int dt_rows_flush(struct dt_rows *rows, struct dt_shard_writer *writer,
                   struct dt_error *err) DT_MUST_CHECK;
 /* Ids that the rows still open will take when written. */
-uint64_t dt_rows_open(const struct dt_tensor_rows *rows);
-void dt_rows_free(struct dt_tensor_rows *rows); /* NULL is fine */
+uint64_t dt_rows_open(const struct dt_rows *rows);
+void dt_rows_free(struct dt_rows *rows); /* NULL is fine */
 
 /* Ids of the rows that a document of that length takes by itself. */
 uint64_t dt_rows_needed(uint32_t row, uint64_t tokens);
 /* The bytes of the first count tokens of a document, taking all for equally long. */
-uint64_t dt_rows_share_of_bytes(const struct dt_shard_document *document, uint64_t count);
+uint64_t dt_rows_prorate_bytes(const struct dt_shard_document *document, uint64_t count);
 
 #endif

@@ -10,7 +10,7 @@
 #include "shard/format.h"
 #include "shard/shard-internal.h"
 
-#define OWN_CACHE ((size_t)64 << 20) /* bytes, of a shard by itself */
+#define DEFAULT_CACHE ((size_t)64 << 20) /* bytes, of a shard by itself */
 
 /* Frame k here is the data frame k with its index. */
 struct dt_shard {
@@ -58,7 +58,7 @@ static int at_frame(const struct dt_shard *s, uint64_t k, struct dt_error *err)
                            (unsigned long long)s->offset[k]);
 }
 
-static int not_whole(struct dt_error *err)
+static int truncated(struct dt_error *err)
 {
     return dt_fail(err, DT_EFORMAT, "has no seek table at its end: cut off, damaged or no shard");
 }
@@ -99,13 +99,13 @@ static int read_end(struct dt_shard *s, struct dt_footer *footer, uint64_t *tabl
 {
     size_t footer_size = DT_FOOTER_SIZE(s->info.masked);
     if (s->size < DT_HEADER_HEAD(s->info.masked) + footer_size + DT_FRAME_HEAD + DT_SEEK_END)
-        return not_whole(err);
+        return truncated(err);
     DT_TRY(read_at(s, s->size - DT_SEEK_END, DT_SEEK_END, err));
     uint64_t entries = dt_format_get32(s->bytes.data);
     *table_size = DT_FRAME_HEAD + entries * DT_SEEK_ENTRY + DT_SEEK_END;
     if (dt_format_get32(s->bytes.data + 5) != DT_SEEK_MAGIC || entries > DT_SEEK_FRAMES ||
         *table_size + footer_size > s->size)
-        return not_whole(err);
+        return truncated(err);
     DT_TRY(read_at(s, s->size - *table_size - footer_size, footer_size + *table_size, err));
     if (dt_format_get_footer(s->bytes.data, footer_size, s->info.masked, footer, err) < 0)
         return dt_fail_context(err, "footer at byte %llu",
@@ -215,7 +215,7 @@ int dt_shard_open_shared(struct dt_shard **result, const char *path, struct dt_f
 int dt_shard_open(struct dt_shard **s, const char *path, struct dt_error *err)
 {
     struct dt_frame_cache *cache = NULL;
-    DT_TRY(dt_shard_open_shared(s, path, &cache, OWN_CACHE, err));
+    DT_TRY(dt_shard_open_shared(s, path, &cache, DEFAULT_CACHE, err));
     (*s)->own_cache = cache;
     return 0;
 }

@@ -19,12 +19,12 @@
 
 /* A split being written; its shard number `count` of the manifest is open. */
 struct stream {
-    double upper;    /* documents whose place in [0, 1) is below, and not of one before */
+    double upper;    /* documents whose position in [0, 1) is below, and not of one before */
     uint64_t begin;  /* by tail: its first token of all */
     uint64_t tokens; /* written in all */
     struct dt_output out;
     struct dt_shard_writer *writer; /* NULL: no shard is open */
-    struct dt_tensor_rows *rows;    /* NULL: a list */
+    struct dt_rows *rows;    /* NULL: a list */
 };
 
 struct dt_sharder {
@@ -34,10 +34,10 @@ struct dt_sharder {
     int lock;                    /* of the directory */
     struct dt_manifest old;      /* what the directory has; empty if it has none */
     int generation;              /* of the names: not those that the old one lists */
-    struct stream *streams;      /* [0] is DT_REST_SPLIT */
+    struct stream *streams;      /* [0] is DT_DEFAULT_SPLIT */
     int count;
     struct stream
-        *directed; /* all documents go there, whatever their hash; NULL: by hash or tail */
+        *assigned; /* all documents go there, whatever their hash; NULL: by hash or tail */
     uint64_t documents, tokens;
     /* By tail: all documents, until the number of tokens is known. */
     struct dt_output spool;
@@ -66,7 +66,7 @@ int dt_sharder_check_splits(const struct dt_split *splits, int count, struct dt_
     for (int i = 0; i < count; i++) {
         const char *name = splits[i].name;
         sum += splits[i].fraction;
-        if (strcmp(name, DT_REST_SPLIT) == 0)
+        if (strcmp(name, DT_DEFAULT_SPLIT) == 0)
             return dt_fail(err, DT_EINVALID, "split '%s' is what the others leave: give it none",
                            name);
         for (int k = 0; k < i; k++)
@@ -74,7 +74,7 @@ int dt_sharder_check_splits(const struct dt_split *splits, int count, struct dt_
                 return dt_fail(err, DT_EINVALID, "split '%s' is given twice", name);
     }
     if (sum >= 1)
-        return dt_fail(err, DT_EINVALID, "the splits leave nothing for '%s'", DT_REST_SPLIT);
+        return dt_fail(err, DT_EINVALID, "the splits leave nothing for '%s'", DT_DEFAULT_SPLIT);
     return 0;
 }
 
@@ -82,7 +82,7 @@ int dt_sharder_check_splits(const struct dt_split *splits, int count, struct dt_
 
 /* Whether a file name is one that a sharder gives: a shard's, or the temporary name of
  * one, of a spool or of a shuffler. */
-static bool is_ours(const char *name)
+static bool is_sharder_file(const char *name)
 {
     const char *temporary = strstr(name, ".tmp-");
     if (name[0] != '.')
@@ -115,7 +115,7 @@ static int remove_leftovers(const struct dt_sharder *s, struct dt_error *err)
         return dt_fail_errno(err, "cannot open directory '%s'", s->directory);
     int rc = 0;
     for (struct dirent *e; rc == 0 && (e = readdir(dir)) != NULL;)
-        if (is_ours(e->d_name) && !is_listed(&s->manifest, e->d_name))
+        if (is_sharder_file(e->d_name) && !is_listed(&s->manifest, e->d_name))
             rc = remove_file(s->directory, e->d_name, err);
     closedir(dir);
     return rc;
@@ -129,7 +129,7 @@ static void choose_generation(struct dt_sharder *s)
             const char *name = s->old.splits[i].shards[k].file;
             size_t n = strlen(name);
             s->generation =
-                s->options->append == (n > 6 && strcmp(name + n - 6, DT_OTHER_SHARD) == 0);
+                s->options->append == (n > 6 && strcmp(name + n - 6, DT_ALTERNATE_SUFFIX) == 0);
         }
     }
 }
@@ -182,7 +182,7 @@ static int open_shard(struct dt_sharder *s, struct stream *t, struct dt_error *e
 {
     struct dt_manifest_split *split = &s->manifest.splits[t - s->streams];
     char *name = dt_asprintf("%s-%05d%s", split->name, split->count,
-                             s->generation ? DT_OTHER_SHARD : ".dts");
+                             s->generation ? DT_ALTERNATE_SUFFIX : ".dts");
     char *path = dt_path_join(s->directory, name);
     int rc = dt_output_open(&t->out, path, err);
     if (rc == 0)
@@ -236,37 +236,37 @@ static int add_to(struct dt_sharder *s, struct stream *t, const uint32_t *ids,
 
 static struct stream *choose(struct dt_sharder *s, uint64_t hash)
 {
-    double place = dt_rng_uniform_double(dt_random_key(hash, SPLIT_KEY, 0));
+    double position = dt_rng_uniform_double(dt_random_key(hash, SPLIT_KEY, 0));
     for (int i = 1; i < s->count; i++)
-        if (place < s->streams[i].upper)
+        if (position < s->streams[i].upper)
             return &s->streams[i];
     return &s->streams[0];
 }
 
-/* The stream of the token at place. */
-static int find_stream(const struct dt_sharder *s, uint64_t place)
+/* The stream of the token at position. */
+static int find_stream(const struct dt_sharder *s, uint64_t position)
 {
     int i = s->count - 1;
-    while (i > 0 && s->streams[i].begin > place)
+    while (i > 0 && s->streams[i].begin > position)
         i--;
     return i;
 }
 
-/* Adds a document whose first token is at place, cut where streams begin. */
-static int add_cut(struct dt_sharder *s, uint64_t place, const uint32_t *ids,
+/* Adds a document whose first token is at position, cut where streams begin. */
+static int add_cut(struct dt_sharder *s, uint64_t position, const uint32_t *ids,
                    const struct dt_shard_document *document, struct dt_error *err)
 {
     uint64_t done = 0;
     do {
-        int i = find_stream(s, place + done);
+        int i = find_stream(s, position + done);
         uint64_t end = document->tokens;
-        if (i + 1 < s->count && s->streams[i + 1].begin - place < end)
-            end = s->streams[i + 1].begin - place;
+        if (i + 1 < s->count && s->streams[i + 1].begin - position < end)
+            end = s->streams[i + 1].begin - position;
         struct dt_shard_document piece = {.hash = document->hash,
                                           .tokens = end - done,
                                           .bytes =
-                                              dt_rows_share_of_bytes(document, end) -
-                                              (done ? dt_rows_share_of_bytes(document, done) : 0)};
+                                              dt_rows_prorate_bytes(document, end) -
+                                              (done ? dt_rows_prorate_bytes(document, done) : 0)};
         DT_TRY(add_to(s, &s->streams[i], ids + done, &piece, err));
         done = end;
     } while (done < document->tokens);
@@ -277,13 +277,13 @@ static int add_spooled(struct dt_sharder *s, struct dt_shard_reader *r, struct d
 {
     struct dt_ids ids = DT_IDS_EMPTY;
     struct dt_shard_document document;
-    uint64_t place = 0;
+    uint64_t position = 0;
     int rc;
     while ((rc = dt_shard_read(r, &ids, &document, err)) > 0) {
-        rc = add_cut(s, place, ids.data, &document, err);
+        rc = add_cut(s, position, ids.data, &document, err);
         if (rc < 0)
             break;
-        place += document.tokens;
+        position += document.tokens;
     }
     dt_ids_release(&ids);
     return rc;
@@ -325,7 +325,7 @@ static void add_streams(struct dt_sharder *s)
     double upper = 0;
     s->count = 1 + s->options->count;
     s->streams = dt_alloc((size_t)s->count, sizeof *s->streams);
-    dt_manifest_add_split(&s->manifest, DT_REST_SPLIT);
+    dt_manifest_add_split(&s->manifest, DT_DEFAULT_SPLIT);
     for (int i = 1; i < s->count; i++) {
         upper += s->options->splits[i - 1].fraction;
         s->streams[i].upper = upper;
@@ -338,7 +338,7 @@ static void add_streams(struct dt_sharder *s)
 }
 
 /* The old shards come before the new ones of each split. */
-static void take_old_shards(struct dt_sharder *s)
+static void keep_old_shards(struct dt_sharder *s)
 {
     for (int i = 0; i < s->old.count; i++) {
         const struct dt_manifest_split *from = &s->old.splits[i];
@@ -371,7 +371,7 @@ int dt_sharder_new(struct dt_sharder **result, const char *directory,
     add_streams(s);
     int rc = begin_directory(s, err);
     if (rc == 0 && options->append)
-        take_old_shards(s);
+        keep_old_shards(s);
     if (rc == 0 && options->count > 0 && options->split_by == DT_SPLIT_BY_TAIL)
         rc = open_spool(s, err);
     if (rc < 0) {
@@ -389,14 +389,14 @@ int dt_sharder_add(struct dt_sharder *s, const uint32_t *ids,
     s->tokens += document->tokens;
     if (s->spooler)
         return dt_shard_write(s->spooler, ids, document, err);
-    return add_to(s, s->directed ? s->directed : choose(s, document->hash), ids, document, err);
+    return add_to(s, s->assigned ? s->assigned : choose(s, document->hash), ids, document, err);
 }
 
-void dt_sharder_direct(struct dt_sharder *s, const char *split)
+void dt_sharder_assign(struct dt_sharder *s, const char *split)
 {
     for (int i = 0; i < s->count; i++)
         if (strcmp(s->manifest.splits[i].name, split) == 0)
-            s->directed = &s->streams[i];
+            s->assigned = &s->streams[i];
 }
 
 /* Whether the split has shards that are appended to. */
@@ -443,7 +443,7 @@ int dt_sharder_finish(struct dt_sharder *s, struct dt_error *err)
         return dt_fail(err, DT_EINVALID, "the input holds no tokens");
     if (s->spooler)
         DT_TRY(split_spool(s, err));
-    if (s->directed == NULL)
+    if (s->assigned == NULL)
         DT_TRY(check_none_is_empty(s, err));
     for (int i = 0; i < s->count; i++)
         if (s->streams[i].writer)

@@ -13,7 +13,7 @@
  * behind is removed at the end. What is written does not depend on the number
  * of threads.
  *
- * Documents fall to splits by the options, or, after dt_sharder_direct, go where their
+ * Documents fall to splits by the options, or, after dt_sharder_assign, go where their
  * source has them already.
  */
 #ifndef DT_SHARD_SHARDER_H
@@ -48,7 +48,7 @@ int dt_sharder_check_splits(const struct dt_split *splits, int count,
                             struct dt_error *err) DT_MUST_CHECK;
 
 struct dt_sharder_options {
-    const struct dt_split *splits; /* besides DT_REST_SPLIT, which comes before them */
+    const struct dt_split *splits; /* besides DT_DEFAULT_SPLIT, which comes before them */
     int count;
     enum dt_split_by split_by;
     uint64_t tokens_per_shard; /* exceeded only by a single longer document */
@@ -65,9 +65,9 @@ int dt_sharder_new(struct dt_sharder **s, const char *directory, const struct dt
 /* Ids may have DT_NO_LOSS if the info has a mask. */
 int dt_sharder_add(struct dt_sharder *s, const uint32_t *ids,
                    const struct dt_shard_document *document, struct dt_error *err) DT_MUST_CHECK;
-/* Documents added from now on go to that split, one of the options' or DT_REST_SPLIT,
+/* Documents added from now on go to that split, one of the options' or DT_DEFAULT_SPLIT,
  * whatever their hash. Not to be mixed with DT_SPLIT_BY_TAIL. */
-void dt_sharder_direct(struct dt_sharder *s, const char *split);
+void dt_sharder_assign(struct dt_sharder *s, const char *split);
 /* Fails with DT_EINVALID if a split came out empty; of a sharder that was directed, such
  * a split is left out. */
 int dt_sharder_finish(struct dt_sharder *s, struct dt_error *err) DT_MUST_CHECK;

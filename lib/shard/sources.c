@@ -64,7 +64,7 @@ static int add_directory(struct dt_shard_sources *s, const char *path, struct dt
 }
 
 /* Looks a file up in its directory's index.json, if there is one. */
-static int look_up_in(struct dt_shard_sources *s, struct dt_shard_source *source,
+static int find_in_directory(struct dt_shard_sources *s, struct dt_shard_source *source,
                       const char *directory, const char *path, struct dt_error *err)
 {
     const char *file = dt_path_base(path);
@@ -86,12 +86,12 @@ static int look_up_in(struct dt_shard_sources *s, struct dt_shard_source *source
 }
 
 /* Looks a source up in the index.json beside path, if that has the name of a shard. */
-static int look_up(struct dt_shard_sources *s, struct dt_shard_source *source, const char *path,
+static int find_beside(struct dt_shard_sources *s, struct dt_shard_source *source, const char *path,
                    struct dt_error *err)
 {
     size_t length = (size_t)(dt_path_base(path) - path);
     char *directory = length ? dt_strndup(path, length > 1 ? length - 1 : 1) : dt_strdup(".");
-    int rc = look_up_in(s, source, directory, path, err);
+    int rc = find_in_directory(s, source, directory, path, err);
     free(directory);
     return rc;
 }
@@ -100,11 +100,11 @@ static int look_up(struct dt_shard_sources *s, struct dt_shard_source *source, c
 static int add_file(struct dt_shard_sources *s, const char *path, struct dt_error *err)
 {
     struct dt_shard_source *source = add_item(s, dt_strdup(path));
-    DT_TRY(look_up(s, source, path, err));
+    DT_TRY(find_beside(s, source, path, err));
     if (source->split)
         return 0;
     char *real = dt_path_real(path);
-    int rc = look_up(s, source, real, err);
+    int rc = find_beside(s, source, real, err);
     free(real);
     return rc;
 }
@@ -178,7 +178,7 @@ static int by_identity(const void *a, const void *b)
     return x->inode == y->inode ? 0 : x->inode < y->inode ? -1 : 1;
 }
 
-static int find_twice(struct identity *files, size_t count, struct dt_error *err)
+static int find_duplicate(struct identity *files, size_t count, struct dt_error *err)
 {
     qsort(files, count, sizeof *files, by_identity);
     for (size_t i = 1; i < count; i++)
@@ -198,33 +198,33 @@ int dt_shard_sources_check_distinct(const struct dt_shard_sources *s, struct dt_
         if (strcmp(s->items[i].path, "-") != 0 && stat(s->items[i].path, &st) == 0 &&
             S_ISREG(st.st_mode))
             files[count++] = (struct identity){st.st_dev, st.st_ino, s->items[i].path};
-    int rc = find_twice(files, count, err);
+    int rc = find_duplicate(files, count, err);
     free(files);
     return rc;
 }
 
 /* The split of a source, or, where no index.json lists it, the one in the name that dt-shard
- * gave it; not ended by a zero. Whatever else there is counts as DT_REST_SPLIT. */
+ * gave it; not ended by a zero. Whatever else there is counts as DT_DEFAULT_SPLIT. */
 static size_t apparent_split(const struct dt_shard_source *source, const char **split)
 {
     const char *file = dt_path_base(source->path);
     bool named = source->split == NULL && dt_manifest_is_shard_name(file);
-    *split = named ? file : source->split ? source->split : DT_REST_SPLIT;
+    *split = named ? file : source->split ? source->split : DT_DEFAULT_SPLIT;
     return named ? (size_t)(strrchr(file, '-') - file) : strlen(*split);
 }
 
-static bool is_apparently(const struct dt_shard_source *source, const char *split, size_t length)
+static bool appears_of(const struct dt_shard_source *source, const char *split, size_t length)
 {
     const char *own;
     return apparent_split(source, &own) == length && memcmp(own, split, length) == 0;
 }
 
-const struct dt_shard_source *dt_shard_sources_other(const struct dt_shard_sources *s)
+const struct dt_shard_source *dt_shard_sources_find_other_split(const struct dt_shard_sources *s)
 {
     const char *split = NULL;
     size_t length = s->count ? apparent_split(&s->items[0], &split) : 0;
     for (int i = 1; i < s->count; i++)
-        if (!is_apparently(&s->items[i], split, length))
+        if (!appears_of(&s->items[i], split, length))
             return &s->items[i];
     return NULL;
 }
@@ -235,25 +235,25 @@ static int check_names(const struct dt_shard_sources *s, struct dt_error *err)
     bool train = false;
     for (int i = 0; i < s->count; i++)
         train |= (s->items[i].split || dt_manifest_is_shard_name(dt_path_base(s->items[i].path))) &&
-                 is_apparently(&s->items[i], DT_REST_SPLIT, strlen(DT_REST_SPLIT));
+                 appears_of(&s->items[i], DT_DEFAULT_SPLIT, strlen(DT_DEFAULT_SPLIT));
     for (int i = 0; train && i < s->count; i++)
         if (s->items[i].split == NULL &&
-            !is_apparently(&s->items[i], DT_REST_SPLIT, strlen(DT_REST_SPLIT)))
+            !appears_of(&s->items[i], DT_DEFAULT_SPLIT, strlen(DT_DEFAULT_SPLIT)))
             return dt_fail(err, DT_EINVALID,
                            "%s: has the name of a shard of another split than '%s', but no %s "
                            "beside it; give it another name if its documents are for '%s'",
-                           s->items[i].path, DT_REST_SPLIT, DT_MANIFEST_NAME, DT_REST_SPLIT);
+                           s->items[i].path, DT_DEFAULT_SPLIT, DT_MANIFEST_NAME, DT_DEFAULT_SPLIT);
     return 0;
 }
 
-int dt_shard_sources_divided(const struct dt_shard_sources *s, bool *divided, struct dt_error *err)
+int dt_shard_sources_check_splits(const struct dt_shard_sources *s, bool *divided, struct dt_error *err)
 {
     const struct dt_shard_source *unknown = NULL, *other = NULL;
     for (int i = 0; i < s->count; i++) {
         const char *split = s->items[i].split;
         if (split == NULL && unknown == NULL)
             unknown = &s->items[i];
-        if (split && strcmp(split, DT_REST_SPLIT) != 0 && other == NULL)
+        if (split && strcmp(split, DT_DEFAULT_SPLIT) != 0 && other == NULL)
             other = &s->items[i];
     }
     *divided = other != NULL;

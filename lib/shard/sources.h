@@ -51,12 +51,12 @@ int dt_shard_source_check(const struct dt_shard_source *source, struct dt_error 
 int dt_shard_sources_check_distinct(const struct dt_shard_sources *s,
                                     struct dt_error *err) DT_MUST_CHECK;
 /* The first source of another split than the first source; NULL: all are of one split. What
- * no index.json lists is of the split that its name says, or of DT_REST_SPLIT. */
-const struct dt_shard_source *dt_shard_sources_other(const struct dt_shard_sources *s);
-/* Whether a source is of another split than DT_REST_SPLIT, so that splits have to be kept.
+ * no index.json lists is of the split that its name says, or of DT_DEFAULT_SPLIT. */
+const struct dt_shard_source *dt_shard_sources_find_other_split(const struct dt_shard_sources *s);
+/* Whether a source is of another split than DT_DEFAULT_SPLIT, so that splits have to be kept.
  * DT_EINVALID if that is so, and nothing says which split another source is of; or if names of
  * shards without an index.json say that they are of several. */
-int dt_shard_sources_divided(const struct dt_shard_sources *s, bool *divided,
+int dt_shard_sources_check_splits(const struct dt_shard_sources *s, bool *divided,
                              struct dt_error *err) DT_MUST_CHECK;
 
 #endif

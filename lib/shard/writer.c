@@ -26,7 +26,7 @@ struct frame {
     struct dt_shard_document *documents;
     size_t capacity;
     ZSTD_CCtx *zstd;             /* NULL until needed */
-    struct dt_buffer data, head; /* the two frames made of these */
+    struct dt_buffer data, index_frame; /* the two frames made of these */
     struct dt_buffer records;    /* compressed; scratch */
     struct dt_buffer mask_bytes; /* likewise */
     uint32_t checksum;           /* low half of the XXH64 of the ids */
@@ -41,7 +41,7 @@ struct dt_shard_writer {
     uint64_t frames;
     struct dt_content content;
     uint32_t frame_tokens; /* in a full frame */
-    struct frame *filling, *resting;
+    struct frame *filling, *spare;
     struct dt_pool *pool;
     struct dt_seek_entry *seek;
     size_t entries, capacity;
@@ -88,7 +88,7 @@ static void encode_frame(void *job, void *context)
     const void *records = f->documents;
     f->checksum = (uint32_t)dt_hash_xxh64(f->ids, size);
     dt_buffer_clear(&f->data);
-    dt_buffer_clear(&f->head);
+    dt_buffer_clear(&f->index_frame);
     if (w->level > 0)
         compress(f, f->ids, size, w->level, &f->data);
     if (f->data.size == 0)
@@ -104,7 +104,7 @@ static void encode_frame(void *job, void *context)
         plain = f->records.size;
     }
     const void *mask = encode_mask(f, w->level);
-    dt_format_put_index(&f->head, &f->index, records, plain, mask);
+    dt_format_put_index(&f->index_frame, &f->index, records, plain, mask);
 }
 
 static void add_entry(struct dt_shard_writer *w, size_t size, size_t plain, uint32_t checksum)
@@ -116,8 +116,8 @@ static void add_entry(struct dt_shard_writer *w, size_t size, size_t plain, uint
 /* Writes a frame that the pool has done. */
 static int emit_frame(struct dt_shard_writer *w, struct frame *f, struct dt_error *err)
 {
-    f->next = w->resting;
-    w->resting = f;
+    f->next = w->spare;
+    w->spare = f;
     if (w->entries + 4 > DT_SEEK_FRAMES)
         return dt_fail(err, DT_EINVALID, "more than %u frames in one stream: cut it in several",
                        DT_SEEK_FRAMES);
@@ -125,17 +125,17 @@ static int emit_frame(struct dt_shard_writer *w, struct frame *f, struct dt_erro
     w->frames++;
     dt_content_add(&w->content, f->ids, size, f->documents, f->index.documents, f->mask,
                    f->index.tokens);
-    add_entry(w, f->head.size, 0, DT_EMPTY_CHECKSUM);
+    add_entry(w, f->index_frame.size, 0, DT_EMPTY_CHECKSUM);
     add_entry(w, f->data.size, size, f->checksum);
-    DT_TRY(dt_output_write(w->out, f->head.data, f->head.size, err));
+    DT_TRY(dt_output_write(w->out, f->index_frame.data, f->index_frame.size, err));
     return dt_output_write(w->out, f->data.data, f->data.size, err);
 }
 
 static void begin_frame(struct dt_shard_writer *w)
 {
-    struct frame *f = w->resting;
+    struct frame *f = w->spare;
     if (f != NULL) {
-        w->resting = f->next;
+        w->spare = f->next;
     } else {
         f = dt_alloc(1, sizeof *f);
         f->ids = dt_alloc(w->frame_tokens, w->info.token_bytes);
@@ -354,7 +354,7 @@ static void free_frame(struct frame *f)
         return;
     ZSTD_freeCCtx(f->zstd);
     dt_buffer_release(&f->data);
-    dt_buffer_release(&f->head);
+    dt_buffer_release(&f->index_frame);
     dt_buffer_release(&f->records);
     dt_buffer_release(&f->mask_bytes);
     free(f->mask);
@@ -371,7 +371,7 @@ void dt_shard_writer_free(struct dt_shard_writer *w)
         free_frame(f);
     dt_pool_free(w->pool);
     free_frame(w->filling);
-    for (struct frame *f = w->resting; f != NULL;) {
+    for (struct frame *f = w->spare; f != NULL;) {
         struct frame *next = f->next;
         free_frame(f);
         f = next;

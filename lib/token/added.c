@@ -17,12 +17,12 @@ void dt_added_release(struct dt_added_finder *f)
     *f = (struct dt_added_finder){.tokenizer = NULL};
 }
 
-static const char *content(const struct dt_added_finder *f, uint32_t place, size_t *size)
+static const char *content(const struct dt_added_finder *f, uint32_t index, size_t *size)
 {
-    return dt_tokenizer_bytes(f->tokenizer, f->tokenizer->added[place].id, size);
+    return dt_tokenizer_bytes(f->tokenizer, f->tokenizer->added[index].id, size);
 }
 
-/* The slot of the token that is spelled so, or the empty one that it would take. */
+/* The slot of the token with this text, or the empty slot for it. */
 static uint32_t *find_slot(const struct dt_added_finder *f, const char *text, size_t size)
 {
     uint32_t mask = (1u << f->slot_bits) - 1;
@@ -48,17 +48,17 @@ static void add_length(struct dt_added_finder *f, uint32_t length)
     f->lengths[f->length_count++] = length;
 }
 
-static void add_token(struct dt_added_finder *f, uint32_t place)
+static void add_token(struct dt_added_finder *f, uint32_t index)
 {
     size_t size;
-    const char *bytes = content(f, place, &size);
-    *find_slot(f, bytes, size) = place;
+    const char *bytes = content(f, index, &size);
+    *find_slot(f, bytes, size) = index;
     add_length(f, (uint32_t)size);
     f->starts[(unsigned char)bytes[0]] = true;
 }
 
-/* Special tokens that are not allowed matter only where others may overlap them. */
-static bool is_looked_for(const struct dt_added_token *a, bool normalized, bool special,
+/* Special tokens that are not allowed are searched only if others may overlap them. */
+static bool is_searched(const struct dt_added_token *a, bool normalized, bool special,
                           bool others)
 {
     return a->normalized == normalized && (special || others || !a->special);
@@ -89,7 +89,7 @@ void dt_added_init(struct dt_added_finder *f, const struct dt_tokenizer *t, bool
     memset(f->slots, 0xff, sizeof *f->slots << f->slot_bits);
     f->lengths = dt_alloc(t->added_count, sizeof *f->lengths);
     for (uint32_t i = 0; i < t->added_count; i++)
-        if (is_looked_for(&t->added[i], normalized, special, others))
+        if (is_searched(&t->added[i], normalized, special, others))
             add_token(f, i);
     find_only_start(f);
     qsort(f->lengths, f->length_count, sizeof *f->lengths, longer_first);
@@ -103,14 +103,14 @@ static const struct dt_added_token *token_at(const struct dt_added_finder *f, co
         *length = f->lengths[i];
         if (*length > size)
             continue;
-        uint32_t place = *find_slot(f, text, *length);
-        if (place != EMPTY)
-            return &f->tokenizer->added[place];
+        uint32_t index = *find_slot(f, text, *length);
+        if (index != EMPTY)
+            return &f->tokenizer->added[index];
     }
     return NULL;
 }
 
-/* \w: letters, marks, decimal digits, connectors, and what is like them. */
+/* \w: letters, marks, decimal digits, connectors and similar characters. */
 static bool is_word_character(uint32_t code)
 {
     if (code == DT_CHAR_INVALID)
@@ -133,15 +133,15 @@ static const unsigned char *character_before(const unsigned char *text, const un
     return start + dt_character(start, p, &code) == p ? start : p - 1;
 }
 
-static bool stands_alone(const unsigned char *text, const unsigned char *start,
+static bool is_separate_word(const unsigned char *text, const unsigned char *start,
                          const unsigned char *stop, const unsigned char *end)
 {
-    uint32_t before = DT_CHAR_INVALID, behind = DT_CHAR_INVALID;
+    uint32_t before = DT_CHAR_INVALID, after = DT_CHAR_INVALID;
     if (start > text)
         dt_character(character_before(text, start), start, &before);
     if (stop < end)
-        dt_character(stop, end, &behind);
-    return !is_word_character(before) && !is_word_character(behind);
+        dt_character(stop, end, &after);
+    return !is_word_character(before) && !is_word_character(after);
 }
 
 static bool is_space(const unsigned char *p, const unsigned char *end, unsigned *length)
@@ -169,7 +169,7 @@ static size_t strip_right(const unsigned char *text, size_t size, size_t end)
     return end;
 }
 
-/* The next place, from at on, where a token may begin; size if there is none. */
+/* The next index, from at on, at which a token may start; size if absent. */
 static size_t next_start(const struct dt_added_finder *f, const char *text, size_t size, size_t at)
 {
     if (f->only_start >= 0) {
@@ -196,7 +196,7 @@ bool dt_added_next(const struct dt_added_finder *f, const char *text, size_t siz
         }
         size_t stop = at + length;
         if ((token->special && !f->special) ||
-            (token->single_word && !stands_alone(bytes, bytes + at, bytes + stop, bytes + size))) {
+            (token->single_word && !is_separate_word(bytes, bytes + at, bytes + stop, bytes + size))) {
             at = stop;
             continue;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of what is younger were made by asking `tokenizers` 0.23.3 for each
- * character (normalizers.BertNormalizer, pre_tokenizers.BertPreTokenizer). */
+/* The tables of characters newer than Unicode 8 were generated from `tokenizers` 0.23.3
+ * (normalizers.BertNormalizer, pre_tokenizers.BertPreTokenizer). */
 #include "token/bert-unicode.h"
 
 #include <stddef.h>
@@ -11,7 +11,7 @@ struct range {
     uint32_t first, last;
 };
 
-static const struct range young_punctuation[] = {
+static const struct range newer_punctuation[] = {
     {0x61d, 0x61d},     {0x9fd, 0x9fd},     {0xa76, 0xa76},     {0xc77, 0xc77},
     {0xc84, 0xc84},     {0x1b4e, 0x1b4f},   {0x1b7d, 0x1b7f},   {0x2e43, 0x2e4f},
     {0x2e52, 0x2e5d},   {0x2e60, 0x2e63},   {0x10d6e, 0x10d6e}, {0x10ead, 0x10ead},
@@ -23,7 +23,7 @@ static const struct range young_punctuation[] = {
     {0x11ef7, 0x11ef8}, {0x11f43, 0x11f4f}, {0x11fff, 0x11fff}, {0x12ff1, 0x12ff2},
     {0x16d6d, 0x16d6f}, {0x16e97, 0x16e9a}, {0x16fe2, 0x16fe2}, {0x1e5ff, 0x1e5ff},
     {0x1e95e, 0x1e95f}};
-static const struct range young_marks[] = {
+static const struct range newer_marks[] = {
     {0x5c8, 0x5c9},     {0x7fd, 0x7fd},     {0x897, 0x89f},     {0x8ca, 0x8e1},
     {0x9fe, 0x9fe},     {0xafa, 0xaff},     {0xb53, 0xb55},     {0xc04, 0xc04},
     {0xc3c, 0xc3c},     {0xd00, 0xd00},     {0xd3b, 0xd3c},     {0xd81, 0xd81},
@@ -53,7 +53,7 @@ static const struct range young_marks[] = {
     {0x1e2ae, 0x1e2ae}, {0x1e2ec, 0x1e2ef}, {0x1e4ec, 0x1e4ef}, {0x1e5ee, 0x1e5ef},
     {0x1e6e3, 0x1e6e3}, {0x1e6e6, 0x1e6e6}, {0x1e6ee, 0x1e6ef}, {0x1e6f5, 0x1e6f5},
     {0x1e944, 0x1e94a}};
-static const struct range young_formats[] = {
+static const struct range newer_formats[] = {
     {0x890, 0x891}, {0x8e2, 0x8e2}, {0x110cd, 0x110cd}, {0x13430, 0x1343f}};
 static const struct range cjk[] = {{0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfaff},
                                    {0x20000, 0x2a6df}, {0x2a700, 0x2b81f}, {0x2b920, 0x2ceaf},
@@ -78,22 +78,22 @@ bool dt_bert_unicode_is_punctuation(uint32_t code)
     if (code < 0x80)
         return (code >= '!' && code <= '/') || (code >= ':' && code <= '@') ||
                (code >= '[' && code <= '`') || (code >= '{' && code <= '~');
-    if (code == 0x166d || code == 0x111c9) /* a symbol and a mark by now */
+    if (code == 0x166d || code == 0x111c9) /* reclassified since: a symbol and a mark */
         return true;
     enum dt_category category = dt_unicode_category(code);
-    return category >= DT_CATEGORY_PC && category <= DT_CATEGORY_PO && !IN(code, young_punctuation);
+    return category >= DT_CATEGORY_PC && category <= DT_CATEGORY_PO && !IN(code, newer_punctuation);
 }
 
 bool dt_bert_unicode_is_mark(uint32_t code)
 {
-    if (code == 0x1734 || code == 0x1171e) /* marks that take space by now */
+    if (code == 0x1734 || code == 0x1171e) /* reclassified since: spacing marks */
         return true;
-    return dt_unicode_category(code) == DT_CATEGORY_MN && !IN(code, young_marks);
+    return dt_unicode_category(code) == DT_CATEGORY_MN && !IN(code, newer_marks);
 }
 
 bool dt_bert_unicode_is_format(uint32_t code)
 {
-    return dt_unicode_category(code) == DT_CATEGORY_CF && !IN(code, young_formats);
+    return dt_unicode_category(code) == DT_CATEGORY_CF && !IN(code, newer_formats);
 }
 
 bool dt_bert_unicode_is_cjk(uint32_t code)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Classes of characters as the published BERT tokenizers know them, those of
- * Unicode 8. What is punctuation, a mark or a format character since then is
- * none to them, so that words with it get other ids than by a newer table.
+ * Character classes of the published BERT tokenizers, which use Unicode 8. Punctuation, marks
+ * and format characters added later are not in these classes, so newer tables would give
+ * other ids.
  */
 #ifndef DT_TOKEN_BERT_UNICODE_H
 #define DT_TOKEN_BERT_UNICODE_H

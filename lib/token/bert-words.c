@@ -9,7 +9,7 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-/* What a character does to words. */
+/* The effect of a character on words. */
 enum role { IN_WORD, IS_WORD, BETWEEN, DROPPED };
 
 static bool is_dropped(uint32_t code)
@@ -39,10 +39,10 @@ void dt_bert_words_init(struct dt_bert_words *w, const struct dt_bert_rules *rul
 {
     *w = (struct dt_bert_words){.rules = rules};
     dt_character_table_init();
-    w->buffer = dt_alloc(DT_BERT_HEADROOM + DT_BERT_LONGEST + 16, 1);
+    w->buffer = dt_alloc(DT_BERT_HEADROOM + DT_BERT_MAX_WORD + 16, 1);
     w->word = w->buffer + DT_BERT_HEADROOM;
     if (keep_origins)
-        w->origins = dt_alloc(DT_BERT_LONGEST, sizeof *w->origins);
+        w->origins = dt_alloc(DT_BERT_MAX_WORD, sizeof *w->origins);
 }
 
 void dt_bert_words_release(struct dt_bert_words *w)
@@ -65,8 +65,7 @@ static void add_part(struct dt_bert_words *w, uint32_t code)
         w->parts[w->part_count++] = code;
 }
 
-/* Lower case as it is without regard to what stands around; only U+0130 becomes
- * two characters. */
+/* Context-free lower case; only U+0130 becomes two characters. */
 static void add_lowered(struct dt_bert_words *w, uint32_t code)
 {
     if (!w->rules->lower) {
@@ -79,8 +78,8 @@ static void add_lowered(struct dt_bert_words *w, uint32_t code)
     }
 }
 
-/* Marks that take no space are dropped. Of the others, few have a place in an
- * order that decomposing would have to restore, and those stay as they come. */
+/* NFD without nonspacing marks. Spacing marks are not reordered canonically: few have a
+ * combining class. */
 static void add_stripped(struct dt_bert_words *w, uint32_t code)
 {
     uint32_t parts[DT_UNICODE_LONGEST];
@@ -90,7 +89,7 @@ static void add_stripped(struct dt_bert_words *w, uint32_t code)
             add_lowered(w, parts[i]);
 }
 
-/* Reads a character into parts; it may have become none. */
+/* Normalizes the next character into parts, possibly none. */
 static void read_character(struct dt_bert_words *w)
 {
     uint32_t code;
@@ -122,7 +121,7 @@ static void add_to_word(struct dt_bert_words *w, uint32_t code)
     char bytes[4];
     unsigned length = dt_utf8_encode(code, bytes);
     w->characters++;
-    if (w->size + 4 > DT_BERT_LONGEST)
+    if (w->size + 4 > DT_BERT_MAX_WORD)
         return;
     for (unsigned i = 0; i < length; i++) {
         if (w->origins)

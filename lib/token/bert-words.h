@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text as the words that BERT sees (Devlin et al., "BERT: pre-training of deep
- * bidirectional transformers for language understanding", 2019): normalized,
- * cut at white space, and each punctuation mark a word of its own.
+ * BERT's basic tokenizer (Devlin et al., "BERT: pre-training of deep bidirectional
+ * transformers for language understanding", 2019): text is normalized, split at white space,
+ * and each punctuation mark is a separate word.
  *
  *     struct dt_bert_words w;
  *     dt_bert_words_init(&w, &rules, false);
@@ -16,19 +16,19 @@
 
 #include "token/vocabulary.h"
 
-#define DT_BERT_HEADROOM 2    /* bytes before a word that the caller may write to */
-#define DT_BERT_LONGEST  8192 /* bytes; of a longer word only the characters are counted */
+#define DT_BERT_HEADROOM 2    /* bytes before word that the caller may overwrite */
+#define DT_BERT_MAX_WORD  8192 /* bytes; of a longer word the rest is only counted */
 
 struct dt_bert_words {
-    char *word;              /* the word found, normalized; 16 bytes may be read */
+    char *word;              /* the word, normalized; 16 bytes are readable */
     size_t size, characters; /* of it */
-    struct dt_span *origins; /* [size]: where in the text each byte of the word comes from; NULL
-                                unless asked for */
+    struct dt_span *origins; /* [size]: source range in the text of each byte; NULL unless
+                                keep_origins */
     /* private */
     const struct dt_bert_rules *rules;
     const unsigned char *text, *at, *end;
     char *buffer;
-    uint32_t parts[32]; /* characters that one became, to be taken from next_part on */
+    uint32_t parts[32]; /* the normalized current character; next_part is the next */
     unsigned part_count, next_part;
     struct dt_span origin; /* of parts */
 };

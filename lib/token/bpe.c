@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHORT_PIECE 48 /* up to here a scan for the lowest rank beats a heap */
+#define SHORT_PIECE 48 /* bytes up to which a linear scan is faster than a heap */
 #define NONE        UINT32_MAX
 
-/* A node of the list of symbols that a long piece still consists of. rank is
- * that of the pair it forms with the next one. */
+/* A node of the linked list of symbols of a long piece. rank is the rank of the pair with the
+ * next symbol. */
 struct dt_bpe_symbol {
     uint32_t id, rank, previous, next;
 };
@@ -48,8 +48,8 @@ static size_t encode_short(const struct dt_tokenizer *t, const unsigned char *pi
     return size;
 }
 
-/* The heap holds rank << 32 | position, so that its least entry is the merge to
- * do next. An entry is stale if its symbol has another rank by now. */
+/* The heap holds rank << 32 | position: its minimum is the next merge. An entry is stale if
+ * the rank of its symbol has changed. */
 static void sift_down(uint64_t *heap, size_t count, size_t i)
 {
     uint64_t moving = heap[i];

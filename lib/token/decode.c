@@ -4,8 +4,8 @@
 
 #include "token/vocabulary.h"
 
-/* WordPiece does not say where blanks were: there is one between words, but not
- * before marks that end a phrase, as the decoders of others have it. */
+/* WordPiece does not store spaces: puts one between words, except before . ? ! and the comma,
+ * like the WordPiece decoder of `tokenizers`. */
 static void add_word(const char *bytes, size_t size, bool first, struct dt_buffer *text)
 {
     bool goes_on = size > 2 && bytes[0] == '#' && bytes[1] == '#';
@@ -22,9 +22,9 @@ int dt_tokenizer_decode(const struct dt_tokenizer *t, const uint32_t *ids, size_
         size_t size;
         const char *bytes = dt_tokenizer_bytes(t, ids[i], &size);
         if (size == 0)
-            return dt_fail(err, DT_EFORMAT, "id %u at place %zu is not in the vocabulary", ids[i],
+            return dt_fail(err, DT_EFORMAT, "id %u at index %zu is not in the vocabulary", ids[i],
                            i);
-        if (t->model == DT_TOKEN_WORD_PIECE)
+        if (dt_vocabulary_is_word_piece(t))
             add_word(bytes, size, i == 0, text);
         else
             dt_buffer_append(text, bytes, size);

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "pretokenize/pattern.h"
-#include "token/bulk.h"
+#include "token/batch-encoder.h"
 
 #define DOCUMENT_BYTES ((size_t)1 << 20)
 
@@ -14,7 +14,7 @@ static int count(const struct dt_encoded *document, void *context, struct dt_err
     return 0;
 }
 
-/* One thread, without the copies that handing text to others takes. */
+/* Encodes in the calling thread, without copying text to a pool. */
 static uint64_t encode_alone(struct dt_encoder *e, const char *text, size_t size)
 {
     struct dt_ids ids = DT_IDS_EMPTY;
@@ -32,18 +32,18 @@ static uint64_t encode_alone(struct dt_encoder *e, const char *text, size_t size
     return tokens;
 }
 
-static int encode_together(struct dt_bulk *b, const char *text, size_t size, struct dt_error *err)
+static int encode_together(struct dt_batch_encoder *b, const char *text, size_t size, struct dt_error *err)
 {
-    DT_TRY(dt_bulk_add(b, text, size, err));
-    return dt_bulk_finish(b, err);
+    DT_TRY(dt_batch_encoder_add(b, text, size, err));
+    return dt_batch_encoder_finish(b, err);
 }
 
 int dt_encode_bench(const struct dt_tokenizer *t, const char *text, size_t size, int threads,
                     double seconds, struct dt_encode_speed *speed, struct dt_error *err)
 {
-    struct dt_bulk_options options = {.threads = threads};
+    struct dt_batch_encoder_options options = {.threads = threads};
     struct dt_encoder *e = threads == 1 ? dt_encoder_new(t) : NULL;
-    struct dt_bulk *b = threads > 1 ? dt_bulk_new(t, &options, count, &speed->tokens) : NULL;
+    struct dt_batch_encoder *b = threads > 1 ? dt_batch_encoder_new(t, &options, count, &speed->tokens) : NULL;
     double begun = dt_clock_now();
     int rc = 0;
     *speed = (struct dt_encode_speed){.bytes = size};
@@ -61,7 +61,7 @@ int dt_encode_bench(const struct dt_tokenizer *t, const char *text, size_t size,
         if (pass == 0 || processor < speed->processor_seconds)
             speed->processor_seconds = processor;
     }
-    dt_bulk_free(b);
+    dt_batch_encoder_free(b);
     dt_encoder_free(e);
     return rc;
 }

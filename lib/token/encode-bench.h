@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How fast a tokenizer encodes. */
+/* Throughput of encoding. */
 #ifndef DT_TOKEN_ENCODE_BENCH_H
 #define DT_TOKEN_ENCODE_BENCH_H
 
@@ -7,12 +7,12 @@
 #include "token/tokenizer.h"
 
 struct dt_encode_speed {
-    uint64_t bytes, tokens;            /* of the text */
-    double seconds, processor_seconds; /* of the fastest pass; the second of all threads */
+    uint64_t bytes, tokens;            /* of one pass */
+    double seconds, processor_seconds; /* of the fastest pass; processor time of all threads */
 };
 
-/* Encodes text, in documents of 1 MB cut where no pattern notices, again and
- * again on so many threads until seconds are over, at least three times. */
+/* Encodes text, split into documents of 1 MB, repeatedly on `threads` threads for `seconds`,
+ * at least three passes. */
 int dt_encode_bench(const struct dt_tokenizer *t, const char *text, size_t size, int threads,
                     double seconds, struct dt_encode_speed *speed,
                     struct dt_error *err) DT_MUST_CHECK;

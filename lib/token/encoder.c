@@ -10,10 +10,9 @@
 #include "token/vocabulary.h"
 #include "token/word-piece.h"
 
-/* Text repeats its words, so an encoder remembers the ids of short pieces: a
- * table of fixed size, two entries to a cache line, the older one replaced. An
- * entry is only ever made by running the merges, since a piece that happens to
- * be in the vocabulary need not be what its merges lead to. */
+/* A cache of the ids of short pieces: a 2-way set-associative table of fixed size, a set per
+ * cache line, the older entry replaced. Entries come only from running the merges: a piece
+ * that is in the vocabulary need not be the result of its merges. */
 #define CACHE_BITS 16
 #define KEY_BYTES  15 /* and one for the length */
 #define KEY_IDS    4
@@ -27,7 +26,7 @@ struct key {
 
 struct entry {
     struct key key;        /* zero if empty */
-    uint32_t ids[KEY_IDS]; /* DT_NO_TOKEN behind the last */
+    uint32_t ids[KEY_IDS]; /* DT_NO_TOKEN after the last */
 };
 
 struct line {
@@ -42,8 +41,8 @@ struct dt_encoder {
     struct dt_buffer normal;                /* the normalized text */
     struct dt_nfc_changes changes;
     struct dt_bert_words words;
-    uint32_t word_ids[DT_BERT_LONGEST];
-    size_t word_ends[DT_BERT_LONGEST];
+    uint32_t word_ids[DT_BERT_MAX_WORD];
+    size_t word_ends[DT_BERT_MAX_WORD];
     struct dt_spans *spans; /* NULL: not kept */
 };
 
@@ -58,7 +57,7 @@ void dt_encoder_allow_special(struct dt_encoder *e, int allow)
 void dt_encoder_keep_spans(struct dt_encoder *e, struct dt_spans *spans)
 {
     e->spans = spans;
-    if (e->tokenizer->model != DT_TOKEN_WORD_PIECE)
+    if (!dt_vocabulary_is_word_piece(e->tokenizer))
         return;
     dt_bert_words_release(&e->words);
     dt_bert_words_init(&e->words, &e->tokenizer->bert, spans != NULL);
@@ -95,7 +94,7 @@ void dt_encoder_free(struct dt_encoder *e)
     free(e);
 }
 
-/* The key of a piece of 1 .. KEY_BYTES bytes, of which readable may be read. */
+/* The key of a piece of 1 .. KEY_BYTES bytes; readable bytes may be read from piece. */
 static inline struct key make_key(const unsigned char *piece, size_t size, size_t readable)
 {
     static const unsigned char masks[32] = {255, 255, 255, 255, 255, 255, 255, 255,
@@ -124,16 +123,16 @@ static inline bool same_key(struct key a, struct key b)
     return ((a.low ^ b.low) | (a.high ^ b.high)) == 0;
 }
 
-/* The token that a piece as a whole is, where that comes before all merges. */
+/* The token equal to the whole piece, with ignore_merges; else DT_NO_TOKEN. */
 static uint32_t whole_token(const struct dt_tokenizer *t, const unsigned char *piece, size_t size)
 {
-    if (!t->whole_pieces || size > t->longest)
+    if (!t->ignore_merges || size > t->longest)
         return DT_NO_TOKEN;
     uint32_t id = dt_tokenizer_find(t, (const char *)piece, size);
     return dt_tokenizer_is_special(t, id) ? DT_NO_TOKEN : id;
 }
 
-/* Runs the merges on a piece that ids has room for. */
+/* Encodes a piece; ids has room for size ids. */
 static size_t run_merges(struct dt_encoder *e, const unsigned char *piece, size_t size,
                          uint32_t *ids)
 {
@@ -147,7 +146,7 @@ static void encode_long(struct dt_encoder *e, const unsigned char *piece, size_t
                         struct dt_ids *ids)
 {
     while (size > 0) {
-        size_t part = size < DT_BPE_LONGEST ? size : DT_BPE_LONGEST;
+        size_t part = size < DT_BPE_MAX_PIECE ? size : DT_BPE_MAX_PIECE;
         dt_ids_reserve(ids, ids->count + part);
         ids->count += run_merges(e, piece, part, ids->data + ids->count);
         piece += part;
@@ -165,7 +164,7 @@ static void remember(struct line *line, struct key key, const uint32_t *ids, siz
     line->newer = made;
 }
 
-/* Encodes a piece that the cache lacks, and puts it there if it fits. */
+/* Encodes a piece that is not in the cache, and inserts it if it fits. */
 static void encode_new(struct dt_encoder *e, const unsigned char *piece, struct key key,
                        struct line *line, struct dt_ids *ids)
 {
@@ -175,7 +174,7 @@ static void encode_new(struct dt_encoder *e, const unsigned char *piece, struct 
     ids->count += count;
 }
 
-/* Appends the ids of an entry, with no branch on their number. */
+/* Appends the ids of an entry, without a branch on their number. */
 static inline void take_entry(const struct entry *entry, struct dt_ids *ids)
 {
     memcpy(ids->data + ids->count, entry->ids, sizeof entry->ids);
@@ -224,7 +223,7 @@ static void encode_plain(struct dt_encoder *e, const unsigned char *text, size_t
     }
 }
 
-/* --- spans of the ids from first on, whose bytes begin at place in the normalized text -------- */
+/* --- spans ------------------------------------------------------------------------------------ */
 
 static void add_span(struct dt_spans *spans, uint64_t start, uint64_t end)
 {
@@ -232,14 +231,15 @@ static void add_span(struct dt_spans *spans, uint64_t start, uint64_t end)
     spans->data[spans->count++] = (struct dt_span){start, end};
 }
 
-/* offset is that of the text that was normalized. */
-static void add_spans(struct dt_encoder *e, const struct dt_ids *ids, size_t first, size_t place,
+/* Adds the spans of the ids from index first on, whose bytes start at `start_at` in the
+ * normalized text, itself normalized from the text at offset. */
+static void add_spans(struct dt_encoder *e, const struct dt_ids *ids, size_t first, size_t start_at,
                       size_t offset, size_t *next)
 {
     for (size_t i = first; i < ids->count; i++) {
-        uint64_t start = dt_nfc_origin(&e->changes, place, false, next);
-        place += e->tokenizer->tokens[ids->data[i]].length;
-        uint64_t end = dt_nfc_origin(&e->changes, place, true, next);
+        uint64_t start = dt_nfc_origin(&e->changes, start_at, false, next);
+        start_at += e->tokenizer->tokens[ids->data[i]].length;
+        uint64_t end = dt_nfc_origin(&e->changes, start_at, true, next);
         add_span(e->spans, offset + start, offset + end);
     }
 }
@@ -289,8 +289,8 @@ static void encode_words(struct dt_encoder *e, const char *text, size_t size, si
             encode_word(e, ids);
 }
 
-/* text may be normalized, and changes then tells its places from those of the
- * original, which is at offset. */
+/* text may be normalized; e->changes then maps its offsets to the original text, which is at
+ * offset. */
 static void encode_normal(struct dt_encoder *e, const char *text, size_t size, size_t offset,
                           struct dt_ids *ids)
 {
@@ -311,14 +311,13 @@ static void encode_normal(struct dt_encoder *e, const char *text, size_t size, s
     }
 }
 
-/* Text is normalized in parts, where no added token may be cut, so that memory
- * stays bounded. */
+/* Text is normalized in parts to bound memory, unless an added token could be split. */
 #define NORMAL_BYTES ((size_t)1 << 20)
 
 static void encode_segment(struct dt_encoder *e, const char *text, size_t size, size_t offset,
                            struct dt_ids *ids)
 {
-    if (e->tokenizer->model == DT_TOKEN_WORD_PIECE) {
+    if (dt_vocabulary_is_word_piece(e->tokenizer)) {
         encode_words(e, text, size, offset, ids);
         return;
     }

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Tokens around documents. */
+/* The special tokens around documents. */
 #include <string.h>
 
 #include "token/vocabulary.h"
 
-const char *const dt_frame_policies[] = {"auto", "none", "eot", "bos", "bos-eot", "template", NULL};
+const char *const dt_frame_policies[] = {
+    [DT_FRAME_AUTO] = "auto",         [DT_FRAME_NONE] = "none",
+    [DT_FRAME_EOT] = "eot",           [DT_FRAME_BOS] = "bos",
+    [DT_FRAME_BOS_EOT] = "bos-eot",   [DT_FRAME_TEMPLATE] = "template",
+    [DT_FRAME_TEMPLATE + 1] = NULL,
+};
 
 static int use_template(const struct dt_tokenizer *t, struct dt_frame *frame, struct dt_error *err)
 {
     if (t->before.count + t->after.count == 0)
-        return dt_fail(err, DT_EINVALID, "the tokenizer's file has no template for documents");
+        return dt_fail(err, DT_EINVALID,
+                       "the tokenizer's file does not define a template for documents: choose "
+                       "another --frame");
     frame->before_count = t->before.count;
     frame->after_count = t->after.count;
     if (t->before.count)
@@ -19,25 +26,45 @@ static int use_template(const struct dt_tokenizer *t, struct dt_frame *frame, st
     return 0;
 }
 
-int dt_tokenizer_frame(const struct dt_tokenizer *t, enum dt_frame_policy policy,
-                       struct dt_frame *frame, struct dt_error *err)
+static int use_tokens(const struct dt_tokenizer *t, bool bos, bool eot, struct dt_frame *frame,
+                      struct dt_error *err)
 {
-    bool bos = policy == DT_FRAME_BOS || policy == DT_FRAME_BOS_EOT;
-    bool eot = policy == DT_FRAME_EOT || policy == DT_FRAME_BOS_EOT;
-    *frame = (struct dt_frame){.before_count = 0};
-    if (policy == DT_FRAME_AUTO && t->model == DT_TOKEN_WORD_PIECE)
-        return t->before.count + t->after.count ? use_template(t, frame, err) : 0;
-    if (policy == DT_FRAME_TEMPLATE)
-        return use_template(t, frame, err);
-    if (policy == DT_FRAME_AUTO)
-        eot = t->eot != DT_NO_TOKEN;
     if (bos && t->bos == DT_NO_TOKEN)
-        return dt_fail(err, DT_EINVALID, "the tokenizer has no token that begins documents");
+        return dt_fail(err, DT_EINVALID,
+                       "the tokenizer does not define a beginning-of-text token");
     if (eot && t->eot == DT_NO_TOKEN)
-        return dt_fail(err, DT_EINVALID, "the tokenizer has no token that ends documents");
+        return dt_fail(err, DT_EINVALID, "the tokenizer does not define an end-of-text token");
     frame->before_count = bos;
     frame->before[0] = t->bos;
     frame->after_count = eot;
     frame->after[0] = t->eot;
     return 0;
+}
+
+static int use_default(const struct dt_tokenizer *t, struct dt_frame *frame, struct dt_error *err)
+{
+    if (!dt_vocabulary_is_word_piece(t))
+        return use_tokens(t, false, t->eot != DT_NO_TOKEN, frame, err);
+    return t->before.count + t->after.count ? use_template(t, frame, err) : 0;
+}
+
+int dt_tokenizer_frame(const struct dt_tokenizer *t, enum dt_frame_policy policy,
+                       struct dt_frame *frame, struct dt_error *err)
+{
+    *frame = (struct dt_frame){.before_count = 0};
+    switch (policy) {
+    case DT_FRAME_AUTO:
+        return use_default(t, frame, err);
+    case DT_FRAME_NONE:
+        return 0;
+    case DT_FRAME_EOT:
+        return use_tokens(t, false, true, frame, err);
+    case DT_FRAME_BOS:
+        return use_tokens(t, true, false, frame, err);
+    case DT_FRAME_BOS_EOT:
+        return use_tokens(t, true, true, frame, err);
+    case DT_FRAME_TEMPLATE:
+        return use_template(t, frame, err);
+    }
+    return dt_fail(err, DT_EINVALID, "unknown frame policy %d", (int)policy);
 }

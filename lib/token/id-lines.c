@@ -35,7 +35,7 @@ void dt_ids_to_span_line(const uint32_t *ids, const struct dt_span *spans, size_
     dt_buffer_add_char(line, '\n');
 }
 
-int dt_ids_from_line(const char *line, size_t size, const char *place, struct dt_ids *ids,
+int dt_ids_from_line(const char *line, size_t size, const char *location, struct dt_ids *ids,
                      struct dt_error *err)
 {
     const char *p = line, *end = line + size;
@@ -47,7 +47,7 @@ int dt_ids_from_line(const char *line, size_t size, const char *place, struct dt
             id = 10 * id + (uint64_t)(*p - '0');
         bool separated = p == end || *p == ' ' || *p == '\t' || *p == '\r';
         if (!separated || id > UINT32_MAX)
-            return dt_fail(err, DT_EFORMAT, "%s: column %td: is no token id", place,
+            return dt_fail(err, DT_EFORMAT, "%s: column %td: expected a token id, a number from 0 to 4294967295", location,
                            start - line + 1);
         if (p > start)
             dt_ids_add(ids, (uint32_t)id);

@@ -10,15 +10,14 @@
 
 #define EMPTY UINT32_MAX
 
-/* A word as the tokens it now consists of, at symbols[start]. */
+/* A word as its current tokens, at symbols[start]. */
 struct word {
     size_t start;
     uint32_t length;
     int64_t count;
 };
 
-/* A pair that occurs or once occurred. words lists where: it never misses a
- * word, but may name some where the pair is gone. */
+/* A pair that occurs or occurred. words is a superset of the words that contain it. */
 struct pair {
     uint32_t left, right;
     int64_t count;
@@ -26,9 +25,9 @@ struct pair {
     uint32_t word_count, word_capacity;
 };
 
-/* The heap is lazy: an entry tells how frequent its pair was when it was
- * pushed. A pair only becomes rarer after the step that made it, since all its
- * occurrences come about in that step, so an entry never tells too little. */
+/* The heap is lazy: an entry has the count of its pair when it was pushed. All occurrences of
+ * a pair arise in one merge, after which its count only falls, so an entry is an upper
+ * bound. */
 struct entry {
     int64_t count;
     uint32_t left, right, pair;
@@ -39,13 +38,13 @@ struct learner {
     struct word *words;
     struct pair *pairs;
     uint32_t pair_count, pair_capacity;
-    uint32_t *index; /* hash table of places in pairs */
+    uint32_t *index; /* hash table of indices into pairs */
     unsigned index_bits;
     struct entry *heap;
     size_t heap_count, heap_capacity;
 };
 
-static bool goes_before(const struct entry *a, const struct entry *b)
+static bool ranks_before(const struct entry *a, const struct entry *b)
 {
     if (a->count != b->count)
         return a->count > b->count;
@@ -56,7 +55,7 @@ static void push(struct learner *l, struct entry entry)
 {
     DT_GROW(l->heap, l->heap_count, l->heap_capacity);
     size_t i = l->heap_count++;
-    for (; i > 0 && goes_before(&entry, &l->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    for (; i > 0 && ranks_before(&entry, &l->heap[(i - 1) / 2]); i = (i - 1) / 2)
         l->heap[i] = l->heap[(i - 1) / 2];
     l->heap[i] = entry;
 }
@@ -66,8 +65,8 @@ static struct entry pop(struct learner *l)
     struct entry first = l->heap[0], moving = l->heap[--l->heap_count];
     size_t i = 0, n = l->heap_count;
     for (size_t child; (child = 2 * i + 1) < n; i = child) {
-        child += child + 1 < n && goes_before(&l->heap[child + 1], &l->heap[child]);
-        if (!goes_before(&l->heap[child], &moving))
+        child += child + 1 < n && ranks_before(&l->heap[child + 1], &l->heap[child]);
+        if (!ranks_before(&l->heap[child], &moving))
             break;
         l->heap[i] = l->heap[child];
     }
@@ -83,7 +82,7 @@ static void queue(struct learner *l, uint32_t number)
         push(l, (struct entry){p->count, p->left, p->right, number});
 }
 
-/* The slot of the pair in the index, or the empty one that it would take. */
+/* The slot of the pair in the index, or the empty slot for it. */
 static uint32_t *pair_slot(const struct learner *l, uint32_t left, uint32_t right)
 {
     uint32_t mask = (1u << l->index_bits) - 1;
@@ -118,8 +117,8 @@ static struct pair *find_pair(struct learner *l, uint32_t left, uint32_t right)
     return &l->pairs[*slot];
 }
 
-/* The pair occurs count more times, all of them in word. */
-static void raise_pair(struct learner *l, uint32_t left, uint32_t right, uint32_t word,
+/* Adds count occurrences of the pair in word. */
+static void add_occurrences(struct learner *l, uint32_t left, uint32_t right, uint32_t word,
                        int64_t count)
 {
     struct pair *p = find_pair(l, left, right);
@@ -133,14 +132,13 @@ static void raise_pair(struct learner *l, uint32_t left, uint32_t right, uint32_
     }
 }
 
-static void lower_pair(struct learner *l, uint32_t left, uint32_t right, int64_t count)
+static void remove_occurrences(struct learner *l, uint32_t left, uint32_t right, int64_t count)
 {
     find_pair(l, left, right)->count -= count;
 }
 
-/* Replaces left right by made wherever it stands in the word, from the left. A
- * neighbour's pair that the next replacement ends as well is first raised and
- * then lowered, so the sums are right at the end. */
+/* Replaces left right by made in the word, from the left. A neighbouring pair that the next
+ * replacement also removes is counted and then uncounted, so the final counts are right. */
 static void merge_in_word(struct learner *l, uint32_t number, uint32_t left, uint32_t right,
                           uint32_t made)
 {
@@ -152,12 +150,12 @@ static void merge_in_word(struct learner *l, uint32_t number, uint32_t left, uin
             continue;
         }
         if (to > 0) {
-            lower_pair(l, s[to - 1], left, w->count);
-            raise_pair(l, s[to - 1], made, number, w->count);
+            remove_occurrences(l, s[to - 1], left, w->count);
+            add_occurrences(l, s[to - 1], made, number, w->count);
         }
         if (i + 2 < n) {
-            lower_pair(l, right, s[i + 2], w->count);
-            raise_pair(l, made, s[i + 2], number, w->count);
+            remove_occurrences(l, right, s[i + 2], w->count);
+            add_occurrences(l, made, s[i + 2], number, w->count);
         }
         s[to++] = made;
         i += 2;
@@ -177,7 +175,7 @@ static void merge_pair(struct learner *l, uint32_t number, uint32_t made)
         queue(l, i);
 }
 
-/* The most frequent pair of now; false if none occurs min_count times. */
+/* The most frequent pair; false if none occurs min_count times. */
 static bool pop_best(struct learner *l, int64_t min_count, uint32_t *number)
 {
     while (l->heap_count > 0 && l->heap[0].count >= min_count) {
@@ -190,7 +188,7 @@ static bool pop_best(struct learner *l, int64_t min_count, uint32_t *number)
     return false;
 }
 
-/* The symbols of a word that bytes spell; their number. */
+/* The byte tokens of a word; returns their number. */
 static uint32_t take_bytes(const struct dt_tokenizer *t, const char *bytes, uint32_t size,
                            uint32_t *symbols)
 {
@@ -199,7 +197,7 @@ static uint32_t take_bytes(const struct dt_tokenizer *t, const char *bytes, uint
     return size;
 }
 
-/* The same for characters; 0 if one of them is no token. */
+/* The character tokens of a word; 0 if a character is not a token. */
 static uint32_t take_characters(const struct dt_tokenizer *t, const char *bytes, uint32_t size,
                                 uint32_t *symbols)
 {
@@ -228,31 +226,30 @@ static void take_words(struct learner *l, const struct dt_tokenizer *t,
         const struct dt_counted_word *w = &counts->words[i];
         const char *bytes = counts->bytes.data + w->start;
         uint32_t *symbols = l->symbols + w->start;
-        uint32_t length = t->model == DT_TOKEN_WORD_PIECE
+        uint32_t length = dt_vocabulary_is_word_piece(t)
                               ? take_characters(t, bytes, w->length, symbols)
                               : take_bytes(t, bytes, w->length, symbols);
         l->words[i] = (struct word){w->start, length, (int64_t)w->count};
         for (uint32_t k = 0; k + 1 < length; k++)
-            raise_pair(l, symbols[k], symbols[k + 1], i, (int64_t)w->count);
+            add_occurrences(l, symbols[k], symbols[k + 1], i, (int64_t)w->count);
     }
     for (uint32_t i = 0; i < l->pair_count; i++)
         queue(l, i);
 }
 
-/* Adds the token that a pair makes. It is always a new one: where a token's
- * bytes stand between two borders that no merge crossed, they have merged into
- * it by now, as they did elsewhere. */
+/* Adds the token that a pair makes. It is always new: an existing token's bytes, between two
+ * boundaries that no merge crossed, have already been merged into that token. */
 static int add_merge(struct dt_tokenizer *t, const struct pair *p, struct dt_error *err)
 {
     struct dt_buffer bytes = DT_BUFFER_EMPTY;
     uint32_t made = t->size;
-    size_t left_size, right_size, prefix = t->model == DT_TOKEN_WORD_PIECE ? 2 : 0;
+    size_t left_size, right_size, prefix = dt_vocabulary_is_word_piece(t) ? 2 : 0;
     const char *left = dt_tokenizer_bytes(t, p->left, &left_size);
     const char *right = dt_tokenizer_bytes(t, p->right, &right_size);
     dt_buffer_append(&bytes, left, left_size);
     dt_buffer_append(&bytes, right + prefix, right_size - prefix);
     assert(dt_tokenizer_find(t, bytes.data, bytes.size) == DT_NO_TOKEN);
-    if (t->model != DT_TOKEN_WORD_PIECE)
+    if (!dt_vocabulary_is_word_piece(t))
         dt_tokenizer_add_merge(t, (struct dt_merge){p->left, p->right, made});
     int rc = dt_tokenizer_add(t, made, bytes.data, bytes.size, err);
     dt_buffer_release(&bytes);

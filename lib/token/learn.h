@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Learning of BPE merges from counted words (Sennrich et al. 2016): again and
- * again the most frequent pair of neighbouring tokens becomes a token; of
- * equally frequent pairs, the one with the lesser left id, then right id.
+ * BPE training on counted words (Sennrich et al. 2016): repeatedly makes a token of the most
+ * frequent pair of adjacent tokens; of equally frequent pairs, of the one with the lower left
+ * id, then right id.
  */
 #ifndef DT_TOKEN_LEARN_H
 #define DT_TOKEN_LEARN_H
@@ -12,16 +12,14 @@
 #include "token/vocabulary.h"
 #include "token/word-count.h"
 
-/* Adds merges and the tokens they make to t, which holds all symbols that words
- * consist of at first, until it has size tokens or no pair is left that occurs
- * min_count times (at least 1). The symbols are bytes or, for DT_TOKEN_WORD_PIECE,
- * characters, with "##" before all but a word's first; a word with a character
- * that is no token is passed over, and only tokens are added, no merges. words
- * is released on the way.
+/* Adds merges and their tokens to t until it has size tokens or no pair occurs min_count
+ * times (at least 1). t already holds the initial symbols: bytes or, for
+ * DT_TOKEN_WORD_PIECE, characters, with "##" before all except a word's first. WordPiece skips
+ * words with characters outside t and adds tokens without merges. words is released.
  *
- * Memory: about 50 bytes a distinct word, 12 a byte of them, and 50 a distinct
- * pair; time grows with the occurrences of the merged pairs in distinct words,
- * not with the corpus. */
+ * Memory: about 50 bytes per distinct word, 12 per byte of these, and 50 per distinct pair.
+ * Time is proportional to the occurrences of merged pairs in distinct words, independent of
+ * the corpus size. */
 int dt_learn_merges(struct dt_tokenizer *t, struct dt_word_table *words, uint32_t size,
                     uint64_t min_count, struct dt_error *err) DT_MUST_CHECK;
 

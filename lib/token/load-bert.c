@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* BERT's vocab.txt: a token a line, ids from 0. */
+/* BERT's vocab.txt: a token per line, ids from 0. */
 #include "json/json.h"
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ struct dt_tokenizer *dt_tokenizer_new_word_piece(bool lower)
 {
     struct dt_tokenizer *t = dt_tokenizer_new(NULL);
     t->model = DT_TOKEN_WORD_PIECE;
-    t->longest_word = 100;
+    t->max_word_chars = 100;
     t->bert = (struct dt_bert_rules){
         .clean = true, .isolate_cjk = true, .strip_accents = lower, .lower = lower};
     return t;
@@ -54,7 +54,7 @@ static int mark_specials(struct dt_tokenizer *t, struct dt_error *err)
     t->unknown = dt_tokenizer_find(t, "[UNK]", 5);
     uint32_t cls = dt_tokenizer_find(t, "[CLS]", 5), sep = dt_tokenizer_find(t, "[SEP]", 5);
     if (t->unknown == DT_NO_TOKEN || cls == DT_NO_TOKEN || sep == DT_NO_TOKEN)
-        return dt_fail(err, DT_EFORMAT, "has no token %s",
+        return dt_fail(err, DT_EFORMAT, "does not contain the token %s, which WordPiece needs",
                        t->unknown == DT_NO_TOKEN ? "[UNK]"
                        : cls == DT_NO_TOKEN      ? "[CLS]"
                                                  : "[SEP]");
@@ -63,7 +63,7 @@ static int mark_specials(struct dt_tokenizer *t, struct dt_error *err)
     return 0;
 }
 
-/* What a tokenizer_config.json beside it says goes before what the tokens show. */
+/* tokenizer_config.json in the same directory overrides what the tokens suggest. */
 static int read_config(const char *path, struct dt_tokenizer *t, struct dt_error *err)
 {
     const char *slash = strrchr(path, '/');
@@ -92,7 +92,7 @@ int dt_tokenizer_load_bert(struct dt_tokenizer **t, const char *path,
     size_t size;
     bool capitals;
     if (pattern)
-        return dt_fail(err, DT_EINVALID, "%s: a vocabulary of WordPiece has no pattern", path);
+        return dt_fail(err, DT_EINVALID, "%s: a WordPiece vocabulary takes no pattern: remove --pattern", path);
     DT_TRY(dt_file_read(path, DT_TOKENIZER_LIMIT, &text, &size, err));
     *t = dt_tokenizer_new_word_piece(true);
     int rc = add_lines(*t, text, size, &capitals, err);

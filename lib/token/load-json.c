@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading of Hugging Face's tokenizer.json, as far as it describes byte-level BPE
- * or WordPiece. Whatever would change the ids and is not known is refused by
- * name: a wrong id is worse than none. */
+/* Reads Hugging Face's tokenizer.json with byte-level BPE or WordPiece. Refuses by name every
+ * unknown component that would change the ids: a wrong id is worse than none. */
 #include "json/json.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 #include "token/tokenizer-file.h"
 #include "json/json.h"
 
-/* What a component {"type": ...} calls itself; "null" for null. */
+/* The type of a component {"type": ...}; "null" for null. */
 static const char *type_of(struct json_object *component)
 {
     struct json_object *type = json_object_is_type(component, json_type_object)
@@ -27,9 +26,8 @@ static bool is_type(struct json_object *component, const char *name)
     return strcmp(type_of(component), name) == 0;
 }
 
-/* A member that must be absent, null, false or empty, because dt does not do
- * what it asks for. */
-static int refuse_member(struct json_object *object, const char *name, const char *place,
+/* Refuses a member, unsupported by dt, unless it is absent, null, false or empty. */
+static int refuse_member(struct json_object *object, const char *name, const char *location,
                          struct dt_error *err)
 {
     struct json_object *value = json_object_object_get(object, name);
@@ -40,11 +38,11 @@ static int refuse_member(struct json_object *object, const char *name, const cha
         return 0;
     if (json_object_is_type(value, json_type_double) && json_object_get_double(value) == 0)
         return 0;
-    return dt_fail(err, DT_EFORMAT, "%s: \"%s\": %.64s is not supported", place, name,
+    return dt_fail(err, DT_EFORMAT, "%s: \"%s\": %.64s is not supported", location, name,
                    dt_json_text(value));
 }
 
-/* Split by a regular expression, then ByteLevel without one of its own. */
+/* Split by a regular expression, then ByteLevel with use_regex false. */
 static int find_split(struct json_object *steps, const struct dt_pattern **pattern,
                       const char *path, struct dt_error *err)
 {
@@ -113,7 +111,7 @@ static int read_bpe_normalizer(struct dt_tokenizer *t, struct json_object *norma
     return 0;
 }
 
-/* Files of Mistral's tokenizer were published with the pattern of Llama 3. */
+/* Some files of Mistral's tokenizer were published with Llama 3's pattern. */
 static int refuse_wrong_mistral(const struct dt_tokenizer *t, const char *path,
                                 struct dt_error *err)
 {
@@ -122,8 +120,8 @@ static int refuse_wrong_mistral(const struct dt_tokenizer *t, const char *path,
         dt_tokenizer_find(t, "<s>", 3) == DT_NO_TOKEN)
         return 0;
     return dt_fail(err, DT_EFORMAT,
-                   "%s: is a tokenizer of Mistral with the pattern llama3 in place of tekken, a "
-                   "known mistake of published files: name the pattern to use",
+                   "%s: is Mistral's tokenizer with the pattern llama3 instead of tekken, a known "
+                   "mistake of published files: choose one with --pattern",
                    path);
 }
 
@@ -188,7 +186,7 @@ static int read_word_piece(struct dt_tokenizer *t, struct json_object *root,
                        unknown);
     if (longest < 1 || longest > 1000)
         return dt_fail(err, DT_EFORMAT, "%s: \"max_input_chars_per_word\" is not 1 to 1000", path);
-    t->longest_word = (uint32_t)longest;
+    t->max_word_chars = (uint32_t)longest;
     for (uint32_t i = 0; i < t->added_count; i++)
         if (t->added[i].normalized)
             return dt_fail(err, DT_EFORMAT,
@@ -203,9 +201,9 @@ static int read_word_piece(struct dt_tokenizer *t, struct json_object *root,
 static int add_template_id(const struct dt_tokenizer *t, struct dt_ids *ids, int64_t id,
                            const char *path, struct dt_error *err)
 {
-    if (id < 0 || id >= t->size || t->tokens[id].length == 0 || ids->count == DT_FRAME_MOST)
-        return dt_fail(err, DT_EFORMAT, "%s: post_processor: id %lld is unknown or one too many",
-                       path, (long long)id);
+    if (id < 0 || id >= t->size || t->tokens[id].length == 0 || ids->count == DT_FRAME_MAX)
+        return dt_fail(err, DT_EFORMAT, "%s: post_processor: id %lld is not in the vocabulary, or exceeds %d ids on one side",
+                       path, (long long)id, DT_FRAME_MAX);
     dt_ids_add(ids, (uint32_t)id);
     return 0;
 }
@@ -221,13 +219,13 @@ static int add_named_id(const struct dt_tokenizer *t, struct json_object *post, 
 }
 
 static int add_template_step(struct dt_tokenizer *t, struct json_object *post,
-                             struct json_object *step, bool *behind, const char *path,
+                             struct json_object *step, bool *after_text, const char *path,
                              struct dt_error *err)
 {
     struct json_object *special = json_object_object_get(step, "SpecialToken"), *all, *token, *ids;
     const char *name;
     if (special == NULL) {
-        *behind = true;
+        *after_text = true;
         return 0;
     }
     DT_TRY(dt_json_get_string(special, "id", path, &name, err));
@@ -235,7 +233,7 @@ static int add_template_step(struct dt_tokenizer *t, struct json_object *post,
     DT_TRY(dt_json_get(all, name, json_type_object, path, &token, err));
     DT_TRY(dt_json_get(token, "ids", json_type_array, path, &ids, err));
     for (size_t i = 0; i < json_object_array_length(ids); i++)
-        DT_TRY(add_template_id(t, *behind ? &t->after : &t->before,
+        DT_TRY(add_template_id(t, *after_text ? &t->after : &t->before,
                                json_object_get_int64(json_object_array_get_idx(ids, i)), path,
                                err));
     return 0;
@@ -245,11 +243,11 @@ static int read_template(struct dt_tokenizer *t, struct json_object *post, const
                          struct dt_error *err)
 {
     struct json_object *single;
-    bool behind = false;
+    bool after_text = false;
     DT_TRY(dt_json_get(post, "single", json_type_array, path, &single, err));
     for (size_t i = 0; i < json_object_array_length(single); i++)
         DT_TRY(
-            add_template_step(t, post, json_object_array_get_idx(single, i), &behind, path, err));
+            add_template_step(t, post, json_object_array_get_idx(single, i), &after_text, path, err));
     return 0;
 }
 
@@ -280,7 +278,7 @@ static int read_post_processor(struct dt_tokenizer *t, struct json_object *post,
 
 /* --- vocabulary and merges -------------------------------------------------------------------- */
 
-/* Makes {"content": added token} out of the list, each element checked. */
+/* Indexes the list as {"content": added token} and checks each element. */
 static int index_added(struct json_object *list, struct json_object *index, const char *path,
                        struct dt_error *err)
 {
@@ -288,13 +286,13 @@ static int index_added(struct json_object *list, struct json_object *index, cons
         struct json_object *token = json_object_array_get_idx(list, i);
         const char *content;
         int64_t id;
-        char place[DT_ERROR_TEXT];
-        snprintf(place, sizeof place, "%s: added token %zu", path, i + 1);
-        DT_TRY(dt_json_get_string(token, "content", place, &content, err));
-        DT_TRY(dt_json_get_int(token, "id", place, &id, err));
+        char location[DT_ERROR_TEXT];
+        snprintf(location, sizeof location, "%s: added token %zu", path, i + 1);
+        DT_TRY(dt_json_get_string(token, "content", location, &content, err));
+        DT_TRY(dt_json_get_int(token, "id", location, &id, err));
         if (id < 0 || json_object_object_get_ex(index, content, NULL))
-            return dt_fail(err, DT_EFORMAT, "%s: '%s' %s", place, content,
-                           id < 0 ? "has a negative id" : "stands there twice");
+            return dt_fail(err, DT_EFORMAT, "%s: '%s' %s", location, content,
+                           id < 0 ? "has a negative id" : "is listed twice");
         dt_json_object_add(index, content, json_object_get(token));
     }
     return 0;
@@ -321,33 +319,33 @@ static int add_added(struct dt_tokenizer *t, struct json_object *index, const ch
     return rc < 0 ? dt_fail_context(err, "%s", path) : 0;
 }
 
-static int add_merge(struct dt_tokenizer *t, struct json_object *merge, const char *place,
+static int add_merge(struct dt_tokenizer *t, struct json_object *merge, const char *location,
                      struct dt_error *err)
 {
     if (json_object_is_type(merge, json_type_string))
         return dt_tokenizer_add_merge_line(t, dt_json_text(merge),
-                                           (size_t)json_object_get_string_len(merge), place, err);
+                                           (size_t)json_object_get_string_len(merge), location, err);
     bool is_pair = json_object_is_type(merge, json_type_array) &&
                    json_object_array_length(merge) == 2 &&
                    json_object_is_type(json_object_array_get_idx(merge, 0), json_type_string) &&
                    json_object_is_type(json_object_array_get_idx(merge, 1), json_type_string);
     if (!is_pair)
         return dt_fail(err, DT_EFORMAT, "%s: is neither \"left right\" nor [\"left\", \"right\"]",
-                       place);
+                       location);
     struct json_object *left = json_object_array_get_idx(merge, 0);
     struct json_object *right = json_object_array_get_idx(merge, 1);
     return dt_tokenizer_add_spelled_merge(
         t, dt_json_text(left), (size_t)json_object_get_string_len(left), dt_json_text(right),
-        (size_t)json_object_get_string_len(right), place, err);
+        (size_t)json_object_get_string_len(right), location, err);
 }
 
 static int add_merges(struct dt_tokenizer *t, struct json_object *merges, const char *path,
                       struct dt_error *err)
 {
-    char place[DT_ERROR_TEXT];
+    char location[DT_ERROR_TEXT];
     for (size_t i = 0; i < json_object_array_length(merges); i++) {
-        snprintf(place, sizeof place, "%s: merge %zu", path, i + 1);
-        DT_TRY(add_merge(t, json_object_array_get_idx(merges, i), place, err));
+        snprintf(location, sizeof location, "%s: merge %zu", path, i + 1);
+        DT_TRY(add_merge(t, json_object_array_get_idx(merges, i), location, err));
     }
     return 0;
 }
@@ -356,7 +354,7 @@ static int fill(struct dt_tokenizer *t, struct json_object *root, struct json_ob
                 struct json_object *index, const char *path, struct dt_error *err)
 {
     struct json_object *vocabulary, *merges, *added = json_object_object_get(root, "added_tokens");
-    bool is_bpe = t->model == DT_TOKEN_BPE_MERGES;
+    bool is_bpe = !dt_vocabulary_is_word_piece(t);
     if (added && !json_object_is_type(added, json_type_array))
         return dt_fail(err, DT_EFORMAT, "%s: member \"added_tokens\" is not an array", path);
     DT_TRY(dt_json_get(model, "vocab", json_type_object, path, &vocabulary, err));
@@ -380,7 +378,7 @@ static int new_bpe(struct dt_tokenizer **t, struct json_object *root, struct jso
     if (pattern == NULL)
         DT_TRY(find_pattern(root, &pattern, path, err));
     *t = dt_tokenizer_new(pattern);
-    (*t)->whole_pieces = flag(model, "ignore_merges", false);
+    (*t)->ignore_merges = flag(model, "ignore_merges", false);
     return read_bpe_normalizer(*t, json_object_object_get(root, "normalizer"), path, err);
 }
 
@@ -389,7 +387,7 @@ static int new_word_piece(struct dt_tokenizer **t, struct json_object *root,
                           const char *path, struct dt_error *err)
 {
     if (pattern)
-        return dt_fail(err, DT_EINVALID, "%s: WordPiece has no pattern", path);
+        return dt_fail(err, DT_EINVALID, "%s: WordPiece takes no pattern: remove --pattern", path);
     DT_TRY(check_word_piece(root, model, path, err));
     *t = dt_tokenizer_new_word_piece(true);
     return 0;
@@ -428,7 +426,7 @@ int dt_tokenizer_load_json(struct dt_tokenizer **t, const char *path,
     int rc = dt_json_read(path, &root, &why);
     if (rc < 0)
         return dt_fail(err, rc, "%s%s", why.text,
-                       rc == DT_EFORMAT ? ": is no whole tokenizer.json" : "");
+                       rc == DT_EFORMAT ? ": expected a complete tokenizer.json" : "");
     rc = load_root(t, root, pattern, path, err);
     json_object_put(root);
     return rc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Vocabularies in which a token's rank is all that is said of its merges: lines
- * of "base64 rank" (tiktoken), and tekken.json (Mistral). */
+/* Vocabularies of ranked tokens without a list of merges: lines of "base64 rank" (tiktoken),
+ * and tekken.json (Mistral). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static int base64_digit(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Replaces bytes by what text is the Base64 of; false if it is none. */
+/* Replaces bytes by the decoded Base64 text; false if invalid. */
 static bool decode_base64(const char *text, size_t size, struct dt_buffer *bytes)
 {
     dt_buffer_clear(bytes);
@@ -54,9 +54,9 @@ static int add_special(struct dt_tokenizer *t, uint32_t id, const char *text, st
 
 /* --- tiktoken --------------------------------------------------------------------------------- */
 
-/* Published vocabularies, known by the hash of all their tokens, and what
- * belongs to them although their files do not say so. In special a number is the id of
- * the token after it, others have the next ids, and "x3..5y" stands for x3y, x4y and x5y. */
+/* Published vocabularies, identified by the hash of all tokens, with the pattern and special
+ * tokens that their files omit. In special, a number is the id of the next token; other tokens
+ * have consecutive ids; "x3..5y" expands to x3y, x4y and x5y. */
 static const struct {
     uint64_t hash;
     const char *pattern;
@@ -87,7 +87,7 @@ static const struct {
      "<|reasoning_thinking_start|> <|reasoning_thinking_end|> <|reserved_special_token_0..903|>"},
 };
 
-/* Adds the tokens that one word of struct published's special stands for, from *id on. */
+/* Adds the tokens of one word of published[].special, with ids from *id on. */
 static int add_published_word(struct dt_tokenizer *t, const char *word, uint32_t *id,
                               struct dt_error *err)
 {
@@ -141,10 +141,10 @@ static int add_ranked_line(struct dt_tokenizer *t, const char *line, const char 
     uint64_t rank = 0;
     if (blank == NULL || blank + 1 == end || end - blank > 11 ||
         !decode_base64(line, (size_t)(blank - line), bytes))
-        return dt_fail(err, DT_EFORMAT, "is no 'base64 rank'");
+        return dt_fail(err, DT_EFORMAT, "expected 'BASE64 RANK'");
     for (const char *p = blank + 1; p < end; p++) {
         if (*p < '0' || *p > '9')
-            return dt_fail(err, DT_EFORMAT, "is no 'base64 rank'");
+            return dt_fail(err, DT_EFORMAT, "expected 'BASE64 RANK'");
         rank = 10 * rank + (uint64_t)(*p - '0');
     }
     return dt_tokenizer_add(t, rank, bytes->data, bytes->size, err);
@@ -182,8 +182,8 @@ static int complete_tiktoken(struct dt_tokenizer *t, const struct dt_pattern *pa
         t->pattern = pattern;
     if (t->pattern == NULL)
         return dt_fail(err, DT_EFORMAT,
-                       "does not say how text is cut, and is no vocabulary that "
-                       "is known: name the pattern");
+                       "does not define a pre-tokenizer pattern, and is not a known "
+                       "vocabulary: choose a pattern with --pattern");
     if (known >= 0)
         DT_TRY(add_published_special(t, published[known].special, err));
     return dt_tokenizer_finish(t, err);
@@ -197,7 +197,7 @@ int dt_tokenizer_load_tiktoken(struct dt_tokenizer **t, const char *path,
     DT_TRY(dt_file_read(path, DT_TOKENIZER_LIMIT, &text, &size, err));
     *t = dt_tokenizer_new(NULL);
     (*t)->model = DT_TOKEN_BPE_RANKS;
-    (*t)->whole_pieces = true;
+    (*t)->ignore_merges = true;
     int rc = add_ranked_lines(*t, text, size, path, err);
     free(text);
     DT_TRY(rc);
@@ -206,7 +206,7 @@ int dt_tokenizer_load_tiktoken(struct dt_tokenizer **t, const char *path,
 
 /* --- tekken.json ------------------------------------------------------------------------------ */
 
-/* The special tokens of files that list none. */
+/* The default special tokens, for files without a list. */
 static const char *const first_specials[] = {"<unk>",
                                              "<s>",
                                              "</s>",
@@ -230,20 +230,19 @@ static const char *const first_specials[] = {"<unk>",
 #define FIRST_SPECIALS (sizeof first_specials / sizeof *first_specials)
 
 static int add_listed_special(struct dt_tokenizer *t, struct json_object *token, int64_t most,
-                              const char *place, struct dt_error *err)
+                              const char *location, struct dt_error *err)
 {
     const char *text;
     int64_t rank;
-    DT_TRY(dt_json_get_string(token, "token_str", place, &text, err));
-    DT_TRY(dt_json_get_int(token, "rank", place, &rank, err));
+    DT_TRY(dt_json_get_string(token, "token_str", location, &text, err));
+    DT_TRY(dt_json_get_int(token, "rank", location, &rank, err));
     if (rank < 0 || rank >= most)
-        return dt_fail(err, DT_EFORMAT, "%s: rank %lld is not below %lld", place, (long long)rank,
+        return dt_fail(err, DT_EFORMAT, "%s: rank %lld is not below %lld", location, (long long)rank,
                        (long long)most);
     return add_special(t, (uint32_t)rank, text, err);
 }
 
-/* Ids 0 .. count are special; those that the file does not name are called
- * <SPECIAL_id>. */
+/* Ids 0 .. count-1 are special; those that the file does not name are <SPECIAL_id>. */
 static int add_specials(struct dt_tokenizer *t, struct json_object *list, int64_t count,
                         const char *path, struct dt_error *err)
 {
@@ -263,19 +262,19 @@ static int add_specials(struct dt_tokenizer *t, struct json_object *list, int64_
 }
 
 static int add_ranked(struct dt_tokenizer *t, struct json_object *token, int64_t specials,
-                      int64_t size, struct dt_buffer *bytes, const char *place,
+                      int64_t size, struct dt_buffer *bytes, const char *location,
                       struct dt_error *err)
 {
     const char *base64;
     int64_t rank;
-    DT_TRY(dt_json_get_string(token, "token_bytes", place, &base64, err));
-    DT_TRY(dt_json_get_int(token, "rank", place, &rank, err));
+    DT_TRY(dt_json_get_string(token, "token_bytes", location, &base64, err));
+    DT_TRY(dt_json_get_int(token, "rank", location, &rank, err));
     if (rank < 0 || !decode_base64(base64, strlen(base64), bytes))
-        return dt_fail(err, DT_EFORMAT, "%s: has no rank from 0 or no bytes in Base64", place);
+        return dt_fail(err, DT_EFORMAT, "%s: expected a \"rank\" from 0 and Base64 \"token_bytes\"", location);
     if (rank + specials >= size)
-        return 0; /* beyond the vocabulary that is used */
+        return 0; /* outside default_vocab_size */
     if (dt_tokenizer_add(t, (uint64_t)(rank + specials), bytes->data, bytes->size, err) < 0)
-        return dt_fail_context(err, "%s", place);
+        return dt_fail_context(err, "%s", location);
     return 0;
 }
 
@@ -285,9 +284,9 @@ static int add_ranked_list(struct dt_tokenizer *t, struct json_object *list, int
     struct dt_buffer bytes = DT_BUFFER_EMPTY;
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < json_object_array_length(list); i++) {
-        char place[DT_ERROR_TEXT];
-        snprintf(place, sizeof place, "%s: token %zu", path, i + 1);
-        rc = add_ranked(t, json_object_array_get_idx(list, i), specials, size, &bytes, place, err);
+        char location[DT_ERROR_TEXT];
+        snprintf(location, sizeof location, "%s: token %zu", path, i + 1);
+        rc = add_ranked(t, json_object_array_get_idx(list, i), specials, size, &bytes, location, err);
     }
     dt_buffer_release(&bytes);
     return rc;
@@ -315,13 +314,13 @@ int dt_tokenizer_fill_from_tekken(struct dt_tokenizer *t, struct json_object *ro
     DT_TRY(dt_json_get_int(config, "default_num_special_tokens", path, &specials, err));
     DT_TRY(dt_json_get_int(config, "default_vocab_size", path, &size, err));
     if (specials < 0 || size < specials || size > 1 << 22)
-        return dt_fail(err, DT_EFORMAT, "%s: %lld tokens, %lld of them special, cannot be", path,
+        return dt_fail(err, DT_EFORMAT, "%s: \"default_vocab_size\" %lld and \"default_num_special_tokens\" %lld contradict each other", path,
                        (long long)size, (long long)specials);
     if (list && !json_object_is_type(list, json_type_array))
         return dt_fail(err, DT_EFORMAT, "%s: member \"special_tokens\" is not an array", path);
     DT_TRY(find_tekken_pattern(t, config, pattern, path, err));
     t->model = DT_TOKEN_BPE_RANKS;
-    t->whole_pieces = true;
+    t->ignore_merges = true;
     DT_TRY(add_specials(t, list, specials, path, err));
     DT_TRY(add_ranked_list(t, vocabulary, specials, size, path, err));
     if (dt_tokenizer_finish(t, err) < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which of the published forms a path holds; and GPT-2's pair of files. */
+/* Chooses the reader of a tokenizer file; reads GPT-2's vocab.json and merges.txt. */
 #include "json/json.h"
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +10,14 @@
 #include "token/tokenizer-file.h"
 #include "json/json.h"
 
-/* One member of a vocabulary; added as for dt_tokenizer_add_vocabulary. */
+/* Adds one member of a vocabulary; added as for dt_tokenizer_add_vocabulary. */
 static int add_token(struct dt_tokenizer *t, const char *spelled, struct json_object *id,
                      struct json_object *added, struct dt_buffer *bytes, struct dt_error *err)
 {
     struct json_object *token;
     int64_t number = json_object_is_type(id, json_type_int) ? json_object_get_int64(id) : -1;
     if (number < 0)
-        return dt_fail(err, DT_EFORMAT, "the id of token '%s' is no number from 0", spelled);
+        return dt_fail(err, DT_EFORMAT, "the id of token '%s' is not an integer from 0", spelled);
     if (added && json_object_object_get_ex(added, spelled, &token)) {
         int64_t other = json_object_get_int64(json_object_object_get(token, "id"));
         if (other != number)
@@ -26,7 +26,7 @@ static int add_token(struct dt_tokenizer *t, const char *spelled, struct json_ob
         return 0;
     }
     dt_buffer_clear(bytes);
-    if (t->model == DT_TOKEN_WORD_PIECE || !dt_byte_level_read(spelled, strlen(spelled), bytes))
+    if (dt_vocabulary_is_word_piece(t) || !dt_byte_level_decode(spelled, strlen(spelled), bytes))
         dt_buffer_add_string(bytes, spelled);
     return dt_tokenizer_add(t, (uint64_t)number, bytes->data, bytes->size, err);
 }
@@ -44,7 +44,7 @@ int dt_tokenizer_add_vocabulary(struct dt_tokenizer *t, struct json_object *voca
     return rc < 0 ? dt_fail_context(err, "%s", path) : 0;
 }
 
-/* How much of a text a message shows: whole characters only. */
+/* The number of bytes of text to show in a message, cut at a character. */
 static int shown(const char *text, size_t size)
 {
     if (size <= 64)
@@ -55,35 +55,35 @@ static int shown(const char *text, size_t size)
 }
 
 static int find_symbol(const struct dt_tokenizer *t, const char *spelled, size_t size,
-                       struct dt_buffer *whole, uint32_t *id, const char *place,
+                       struct dt_buffer *whole, uint32_t *id, const char *location,
                        struct dt_error *err)
 {
     size_t before = whole->size;
     *id = DT_NO_TOKEN;
-    if (!dt_byte_level_read(spelled, size, whole))
+    if (!dt_byte_level_decode(spelled, size, whole))
         dt_buffer_append(whole, spelled, size);
     if (size > 0)
         *id = dt_tokenizer_find(t, whole->data + before, whole->size - before);
     if (*id == DT_NO_TOKEN)
-        return dt_fail(err, DT_EFORMAT, "%s: merges '%.*s', which is not in the vocabulary", place,
+        return dt_fail(err, DT_EFORMAT, "%s: merges '%.*s', which is not in the vocabulary", location,
                        shown(spelled, size), spelled);
     return 0;
 }
 
 int dt_tokenizer_add_spelled_merge(struct dt_tokenizer *t, const char *left, size_t left_size,
-                                   const char *right, size_t right_size, const char *place,
+                                   const char *right, size_t right_size, const char *location,
                                    struct dt_error *err)
 {
     struct dt_buffer whole = DT_BUFFER_EMPTY;
     struct dt_merge merge;
-    int rc = find_symbol(t, left, left_size, &whole, &merge.left, place, err);
+    int rc = find_symbol(t, left, left_size, &whole, &merge.left, location, err);
     if (rc == 0)
-        rc = find_symbol(t, right, right_size, &whole, &merge.right, place, err);
+        rc = find_symbol(t, right, right_size, &whole, &merge.right, location, err);
     if (rc == 0) {
         merge.result = dt_tokenizer_find(t, whole.data, whole.size);
         if (merge.result == DT_NO_TOKEN)
             rc = dt_fail(err, DT_EFORMAT, "%s: makes '%.*s%.*s', which is not in the vocabulary",
-                         place, shown(left, left_size), left, shown(right, right_size), right);
+                         location, shown(left, left_size), left, shown(right, right_size), right);
         else
             dt_tokenizer_add_merge(t, merge);
     }
@@ -92,15 +92,15 @@ int dt_tokenizer_add_spelled_merge(struct dt_tokenizer *t, const char *left, siz
 }
 
 int dt_tokenizer_add_merge_line(struct dt_tokenizer *t, const char *line, size_t size,
-                                const char *place, struct dt_error *err)
+                                const char *location, struct dt_error *err)
 {
     const char *blank = memchr(line, ' ', size);
     if (blank == NULL || memchr(blank + 1, ' ', size - (size_t)(blank + 1 - line)))
         return dt_fail(err, DT_EFORMAT,
-                       "%s: a merge is two tokens with a blank between, not '%.*s'", place,
+                       "%s: expected two tokens separated by one space, not '%.*s'", location,
                        shown(line, size), line);
     size_t left = (size_t)(blank - line);
-    return dt_tokenizer_add_spelled_merge(t, line, left, blank + 1, size - left - 1, place, err);
+    return dt_tokenizer_add_spelled_merge(t, line, left, blank + 1, size - left - 1, location, err);
 }
 
 static int add_merges_file(struct dt_tokenizer *t, const char *path, struct dt_error *err)
@@ -117,16 +117,16 @@ static int add_merges_file(struct dt_tokenizer *t, const char *path, struct dt_e
         end -= end > line && end[-1] == '\r';
         if (end == line || (number == 1 && strncmp(line, "#version", 8) == 0))
             continue;
-        char *place = dt_asprintf("%s:%d", path, number);
-        rc = dt_tokenizer_add_merge_line(t, line, (size_t)(end - line), place, err);
-        free(place);
+        char *location = dt_asprintf("%s:%d", path, number);
+        rc = dt_tokenizer_add_merge_line(t, line, (size_t)(end - line), location, err);
+        free(location);
     }
     free(text);
     return rc;
 }
 
-/* vocab.json does not say which tokens are special: they are those in angle
- * brackets that no merge makes, so that no text can lead to them. */
+/* vocab.json does not mark special tokens. They are those in angle brackets that no merge
+ * produces, so ordinary text never encodes to them. */
 static void mark_special(struct dt_tokenizer *t)
 {
     bool *made = dt_alloc(t->size, sizeof *made);
@@ -178,22 +178,27 @@ static int load_pair(struct dt_tokenizer **t, const char *path, const struct dt_
     return rc;
 }
 
-/* What the end of a file's name says; all else is JSON that says itself what it is. */
+/* The kinds of files, chosen by the end of the file name. A directory is searched for the
+ * names in this order. Any other file is JSON, whose members define its kind. */
 static const struct {
-    const char *tail;
+    const char *suffix;
     dt_tokenizer_reader *load;
+    bool is_name; /* a whole file name, which a directory may hold */
 } kinds[] = {
-    {pair_name, load_pair},
-    {"vocab.txt", dt_tokenizer_load_bert},
-    {".tiktoken", dt_tokenizer_load_tiktoken},
-    {"tokenizer.model", dt_tokenizer_load_tiktoken},
+    {"tokenizer.json", dt_tokenizer_load_json, true},
+    {"tekken.json", dt_tokenizer_load_json, true},
+    {pair_name, load_pair, true},
+    {"vocab.txt", dt_tokenizer_load_bert, true},
+    {"tokenizer.model", dt_tokenizer_load_tiktoken, true},
+    {".tiktoken", dt_tokenizer_load_tiktoken, false},
 };
+#define KINDS (sizeof kinds / sizeof *kinds)
 
 static int load_file(struct dt_tokenizer **t, const char *path, const struct dt_pattern *pattern,
                      struct dt_error *err)
 {
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (ends_with(path, kinds[i].tail))
+    for (size_t i = 0; i < KINDS; i++)
+        if (ends_with(path, kinds[i].suffix))
             return kinds[i].load(t, path, pattern, err);
     return dt_tokenizer_load_json(t, path, pattern, err);
 }
@@ -201,29 +206,31 @@ static int load_file(struct dt_tokenizer **t, const char *path, const struct dt_
 static int load_directory(struct dt_tokenizer **t, const char *path,
                           const struct dt_pattern *pattern, struct dt_error *err)
 {
-    static const char *const names[] = {"tokenizer.json", "tekken.json", "vocab.json", "vocab.txt",
-                                        "tokenizer.model"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char *file = dt_path_join(path, names[i]);
-        int there = dt_file_probe(file, err);
-        int rc = there > 0 ? load_file(t, file, pattern, err) : there;
+    for (size_t i = 0; i < KINDS; i++) {
+        if (!kinds[i].is_name)
+            continue;
+        char *file = dt_path_join(path, kinds[i].suffix);
+        int exists = dt_file_probe(file, err);
+        int rc = exists > 0 ? kinds[i].load(t, file, pattern, err) : exists;
         free(file);
-        if (there != 0)
+        if (exists != 0)
             return rc;
     }
-    return dt_fail(err, DT_EMISSING, "%s: holds no tokenizer.json, and no file of another kind",
+    return dt_fail(err, DT_EMISSING,
+                   "%s: does not contain tokenizer.json or another tokenizer file: see "
+                   "dt-tokenizer(5)",
                    path);
 }
 
 int dt_tokenizer_load_with(struct dt_tokenizer **t, const char *path, const char *pattern,
                            struct dt_error *err)
 {
-    const struct dt_pattern *cut = pattern ? dt_pattern_find(pattern) : NULL;
+    const struct dt_pattern *chosen = pattern ? dt_pattern_find(pattern) : NULL;
     *t = NULL;
-    if (pattern && cut == NULL)
-        return dt_fail(err, DT_EINVALID, "there is no pattern '%s'", pattern);
-    int rc = dt_file_is_directory(path) ? load_directory(t, path, cut, err)
-                                        : load_file(t, path, cut, err);
+    if (pattern && chosen == NULL)
+        return dt_fail(err, DT_EINVALID, "unknown pattern '%s'", pattern);
+    int rc = dt_file_is_directory(path) ? load_directory(t, path, chosen, err)
+                                        : load_file(t, path, chosen, err);
     if (rc < 0) {
         dt_tokenizer_free(*t);
         *t = NULL;

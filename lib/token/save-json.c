@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing of Hugging Face's tokenizer.json. */
+/* Writes Hugging Face's tokenizer.json. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static void add_added_list(const struct dt_tokenizer *t, struct dt_buffer *b)
     dt_buffer_add_string(b, t->added_count ? "\n  ],\n" : "],\n");
 }
 
-/* A token as vocabularies spell it: added ones as they are. */
+/* A token as a JSON string: as_is, or in the byte-level alphabet. */
 static void add_spelled(const struct dt_tokenizer *t, uint32_t id, bool as_is, struct dt_buffer *b)
 {
     struct dt_buffer spelled = DT_BUFFER_EMPTY;
@@ -40,7 +40,7 @@ static void add_spelled(const struct dt_tokenizer *t, uint32_t id, bool as_is, s
     if (as_is)
         dt_buffer_append(&spelled, bytes, size);
     else
-        dt_byte_level_spell(bytes, size, &spelled);
+        dt_byte_level_encode(bytes, size, &spelled);
     dt_json_add_string(b, spelled.data, spelled.size);
     dt_buffer_release(&spelled);
 }
@@ -56,10 +56,10 @@ static void add_vocabulary(const struct dt_tokenizer *t, struct dt_buffer *b)
             continue;
         dt_buffer_add_string(b, first ? "\n      " : ",\n      ");
         first = false;
-        add_spelled(t, id, added[id] || t->model == DT_TOKEN_WORD_PIECE, b);
+        add_spelled(t, id, added[id] || dt_vocabulary_is_word_piece(t), b);
         dt_buffer_printf(b, ": %u", id);
     }
-    dt_buffer_add_string(b, t->model == DT_TOKEN_WORD_PIECE ? "\n    }\n" : "\n    },\n");
+    dt_buffer_add_string(b, dt_vocabulary_is_word_piece(t) ? "\n    }\n" : "\n    },\n");
     free(added);
 }
 
@@ -72,9 +72,9 @@ static void add_merge_list(const struct dt_tokenizer *t, struct dt_buffer *b)
         const char *left = dt_tokenizer_bytes(t, t->merges[i].left, &left_size);
         const char *right = dt_tokenizer_bytes(t, t->merges[i].right, &right_size);
         dt_buffer_clear(&merge);
-        dt_byte_level_spell(left, left_size, &merge);
+        dt_byte_level_encode(left, left_size, &merge);
         dt_buffer_add_char(&merge, ' ');
-        dt_byte_level_spell(right, right_size, &merge);
+        dt_byte_level_encode(right, right_size, &merge);
         dt_buffer_add_string(b, i ? ",\n      " : "\n      ");
         dt_json_add_string(b, merge.data, merge.size);
     }
@@ -119,8 +119,7 @@ static void add_template_ids(const struct dt_tokenizer *t, const struct dt_ids *
     }
 }
 
-/* The template for documents. Of two texts it says the same, one behind the
- * other, and the last token once more. */
+/* TemplateProcessing for one text, and for a pair with the tokens after each text. */
 static void add_post_processor(const struct dt_tokenizer *t, struct dt_buffer *b)
 {
     if (t->before.count + t->after.count == 0) {
@@ -158,7 +157,7 @@ static void add_bpe(const struct dt_tokenizer *t, struct dt_buffer *b)
                      "    \"unk_token\": null,\n    \"continuing_subword_prefix\": null,\n"
                      "    \"end_of_word_suffix\": null,\n    \"fuse_unk\": false,\n"
                      "    \"byte_fallback\": false,\n    \"ignore_merges\": %s,\n",
-                     truth(t->whole_pieces));
+                     truth(t->ignore_merges));
     add_vocabulary(t, b);
     add_merge_list(t, b);
 }
@@ -182,22 +181,31 @@ static void add_word_piece(const struct dt_tokenizer *t, struct dt_buffer *b)
     dt_buffer_printf(b,
                      ",\n    \"continuing_subword_prefix\": \"##\",\n"
                      "    \"max_input_chars_per_word\": %u,\n",
-                     t->longest_word);
+                     t->max_word_chars);
     add_vocabulary(t, b);
 }
 
 int dt_tokenizer_save(const struct dt_tokenizer *t, const char *path, struct dt_error *err)
 {
     struct dt_buffer b = DT_BUFFER_EMPTY;
-    if (t->model == DT_TOKEN_BPE_RANKS)
-        return dt_fail(err, DT_EINVALID, "%s: a tokenizer.json cannot hold merges by rank", path);
+    void (*add_model)(const struct dt_tokenizer *, struct dt_buffer *) = NULL;
+    switch (t->model) {
+    case DT_TOKEN_BPE_MERGES:
+        add_model = add_bpe;
+        break;
+    case DT_TOKEN_BPE_RANKS:
+        return dt_fail(err, DT_EINVALID,
+                       "%s: tokenizer.json cannot represent merges by rank: save it in its own "
+                       "format",
+                       path);
+    case DT_TOKEN_WORD_PIECE:
+        add_model = add_word_piece;
+        break;
+    }
     dt_buffer_add_string(&b, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n"
                              "  \"padding\": null,\n");
     add_added_list(t, &b);
-    if (t->model == DT_TOKEN_WORD_PIECE)
-        add_word_piece(t, &b);
-    else
-        add_bpe(t, &b);
+    add_model(t, &b);
     dt_buffer_add_string(&b, "  }\n}\n");
     int rc = dt_file_write(path, b.data, b.size, err);
     dt_buffer_release(&b);

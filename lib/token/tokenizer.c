@@ -10,10 +10,10 @@
 #include "token/vocabulary.h"
 #include "unicode/unicode.h"
 
-#define ID_LIMIT   (1u << 22) /* no published vocabulary comes near; ids size tables */
+#define ID_LIMIT   (1u << 22) /* tables have this size; published vocabularies are far smaller */
 #define BYTE_LIMIT (1u << 30) /* of all tokens together */
 
-/* Names that tokens ending a document have, the most usual first. */
+/* Names of end-of-text tokens, the most common first. */
 static const char *const eot_names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>",
                                         "<eos>",         "[SEP]",           NULL};
 static const char *const bos_names[] = {"<|begin_of_text|>", "<s>", "<bos>", "[CLS]", NULL};
@@ -46,11 +46,11 @@ void dt_tokenizer_free(struct dt_tokenizer *t)
 
 static bool has_bytes(const struct dt_tokenizer *t, uint32_t id, const char *bytes, size_t size)
 {
-    struct dt_token_place place = t->tokens[id];
-    return place.length == size && memcmp(t->bytes.data + place.start, bytes, size) == 0;
+    struct dt_token_extent extent = t->tokens[id];
+    return extent.length == size && memcmp(t->bytes.data + extent.start, bytes, size) == 0;
 }
 
-/* The slot of the index that holds these bytes, or the empty one they would take. */
+/* The index slot of the token with these bytes, or the empty slot for it. */
 static uint32_t *index_slot(const struct dt_tokenizer *t, const char *bytes, size_t size)
 {
     uint32_t mask = t->index_size - 1;
@@ -61,8 +61,8 @@ static uint32_t *index_slot(const struct dt_tokenizer *t, const char *bytes, siz
 
 static void insert_into_index(struct dt_tokenizer *t, uint32_t id)
 {
-    struct dt_token_place place = t->tokens[id];
-    uint32_t *slot = index_slot(t, t->bytes.data + place.start, place.length);
+    struct dt_token_extent extent = t->tokens[id];
+    uint32_t *slot = index_slot(t, t->bytes.data + extent.start, extent.length);
     if (*slot != DT_NO_TOKEN)
         return;
     *slot = id;
@@ -97,7 +97,7 @@ static void make_room(struct dt_tokenizer *t, uint32_t id)
         grow_index(t);
 }
 
-/* The first bytes of a token as a message shows them. */
+/* The first bytes of a token, escaped for a message. */
 #define SHOWN_BYTES 32
 static const char *shown(const char *bytes, size_t size, char text[4 * SHOWN_BYTES + 4])
 {
@@ -122,12 +122,12 @@ int dt_tokenizer_add(struct dt_tokenizer *t, uint64_t id, const char *bytes, siz
     if (size > BYTE_LIMIT - t->bytes.size)
         return dt_fail(err, DT_EFORMAT, "the tokens are longer than %u bytes together", BYTE_LIMIT);
     make_room(t, (uint32_t)id);
-    struct dt_token_place *place = &t->tokens[id];
-    if (place->length > 0)
+    struct dt_token_extent *extent = &t->tokens[id];
+    if (extent->length > 0)
         return dt_fail(
-            err, DT_EFORMAT, "id %llu stands for two tokens, '%s' and '%s'", (unsigned long long)id,
-            shown(t->bytes.data + place->start, place->length, other), shown(bytes, size, text));
-    *place = (struct dt_token_place){(uint32_t)t->bytes.size, (uint32_t)size};
+            err, DT_EFORMAT, "id %llu has two tokens, '%s' and '%s'", (unsigned long long)id,
+            shown(t->bytes.data + extent->start, extent->length, other), shown(bytes, size, text));
+    *extent = (struct dt_token_extent){(uint32_t)t->bytes.size, (uint32_t)size};
     t->longest = size > t->longest ? (uint32_t)size : t->longest;
     dt_buffer_append(&t->bytes, bytes, size);
     insert_into_index(t, (uint32_t)id);
@@ -193,7 +193,7 @@ static int find_bytes(struct dt_tokenizer *t, struct dt_error *err)
         char byte = (char)c;
         t->byte_ids[c] = dt_tokenizer_find(t, &byte, 1);
         if (t->byte_ids[c] == DT_NO_TOKEN)
-            return dt_fail(err, DT_EFORMAT, "no token stands for the byte 0x%02x", c);
+            return dt_fail(err, DT_EFORMAT, "the vocabulary has no token for the byte 0x%02x", c);
     }
     return 0;
 }
@@ -209,7 +209,7 @@ static void reserve_slots(struct dt_tokenizer *t, size_t pairs)
         t->slots[i] = (struct dt_merge_slot){DT_NO_TOKEN, DT_NO_TOKEN, DT_NO_RANK};
 }
 
-/* The pair must not be there. */
+/* The pair must be new. */
 static void add_slot(struct dt_tokenizer *t, uint32_t left, uint32_t right, uint32_t rank)
 {
     uint32_t mask = (1u << t->slot_bits) - 1,
@@ -235,8 +235,8 @@ static int add_listed_merges(struct dt_tokenizer *t, struct dt_error *err)
     return 0;
 }
 
-/* Adds a slot for each way to cut a token in two tokens, once there are slots;
- * returns the number of ways. */
+/* Adds a slot for each split of a token into two tokens, if the slots are allocated. Returns
+ * the number of splits. */
 static size_t add_cuts(struct dt_tokenizer *t, uint32_t id)
 {
     size_t size, cuts = 0;
@@ -276,12 +276,12 @@ static void make_byte_pairs(struct dt_tokenizer *t)
         t->byte_pairs[i] = dt_vocabulary_pair_rank(t, t->byte_ids[i >> 8], t->byte_ids[i & 255]);
 }
 
-/* Half a character is taken for a part of a word: most such tokens are. */
+/* A partial character counts as part of a word: most such tokens are. */
 static bool begins_inside_word(const struct dt_tokenizer *t, uint32_t id)
 {
     size_t size;
     const char *bytes = dt_tokenizer_bytes(t, id, &size);
-    if (size == 0 || t->model == DT_TOKEN_WORD_PIECE)
+    if (size == 0 || dt_vocabulary_is_word_piece(t))
         return size > 2 && bytes[0] == '#' && bytes[1] == '#';
     uint32_t code;
     dt_character((const unsigned char *)bytes, (const unsigned char *)bytes + size, &code);
@@ -326,19 +326,24 @@ static void add_number(struct dt_buffer *b, uint32_t n)
     dt_buffer_append(b, bytes, sizeof bytes);
 }
 
-/* The version of Unicode by which the fingerprints were made that name none. */
+/* The Unicode version of fingerprints that do not include a version. */
 #define UNNAMED_UNICODE "15.0.0"
 
-/* What only some tokenizers have; nothing where a list of merges is all. */
-static void add_peculiarities(const struct dt_tokenizer *t, const char *unicode,
+/* The optional parts of the fingerprint; empty for plain byte-level BPE. */
+static void add_optional_parts(const struct dt_tokenizer *t, const char *unicode,
                               struct dt_buffer *all)
 {
     if (strcmp(unicode, UNNAMED_UNICODE) != 0)
         dt_buffer_printf(all, "unicode %s", unicode);
-    if (t->model == DT_TOKEN_BPE_RANKS)
+    switch (t->model) {
+    case DT_TOKEN_BPE_RANKS:
         dt_buffer_add_string(all, "ranks");
-    else if (t->whole_pieces)
-        dt_buffer_add_string(all, "whole");
+        break;
+    case DT_TOKEN_BPE_MERGES:
+    case DT_TOKEN_WORD_PIECE:
+        dt_buffer_add_string(all, t->ignore_merges ? "whole" : "");
+        break;
+    }
     if (t->nfc)
         dt_buffer_add_string(all, "nfc");
     for (uint32_t i = 0; i < t->added_count; i++) {
@@ -347,13 +352,12 @@ static void add_peculiarities(const struct dt_tokenizer *t, const char *unicode,
             dt_buffer_printf(all, "%u:%d%d%d", a->id, a->single_word, a->strip_left,
                              a->strip_right);
     }
-    if (t->model == DT_TOKEN_WORD_PIECE)
+    if (dt_vocabulary_is_word_piece(t))
         dt_buffer_printf(all, "%d%d%d%d %u %u", t->bert.clean, t->bert.isolate_cjk,
-                         t->bert.strip_accents, t->bert.lower, t->unknown, t->longest_word);
+                         t->bert.strip_accents, t->bert.lower, t->unknown, t->max_word_chars);
 }
 
-/* Covers all that decides which ids a text gets, and nothing of how a file
- * spelled it. */
+/* Covers everything that determines the ids of a text, independent of the file format. */
 uint64_t dt_tokenizer_compute_fingerprint(const struct dt_tokenizer *t, const char *unicode)
 {
     struct dt_buffer all = DT_BUFFER_EMPTY;
@@ -374,7 +378,7 @@ uint64_t dt_tokenizer_compute_fingerprint(const struct dt_tokenizer *t, const ch
     for (uint32_t i = 0; i < t->added_count; i++)
         if (!t->added[i].special)
             add_number(&all, t->added[i].id);
-    add_peculiarities(t, unicode, &all);
+    add_optional_parts(t, unicode, &all);
     uint64_t hash = dt_hash(all.data, all.size);
     dt_buffer_release(&all);
     return hash;
@@ -382,13 +386,18 @@ uint64_t dt_tokenizer_compute_fingerprint(const struct dt_tokenizer *t, const ch
 
 static int make_tables(struct dt_tokenizer *t, struct dt_error *err)
 {
-    if (t->model == DT_TOKEN_WORD_PIECE)
+    switch (t->model) {
+    case DT_TOKEN_WORD_PIECE:
         return 0;
-    DT_TRY(find_bytes(t, err));
-    if (t->model == DT_TOKEN_BPE_RANKS)
+    case DT_TOKEN_BPE_RANKS:
+        DT_TRY(find_bytes(t, err));
         add_ranked_merges(t);
-    else
+        break;
+    case DT_TOKEN_BPE_MERGES:
+        DT_TRY(find_bytes(t, err));
         DT_TRY(add_listed_merges(t, err));
+        break;
+    }
     make_byte_pairs(t);
     return 0;
 }

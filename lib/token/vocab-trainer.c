@@ -16,26 +16,26 @@
 #include "unicode/utf8.h"
 
 #define JOB_BYTES    ((size_t)1 << 20)
-#define LONGEST_WORD 100 /* characters, in WordPiece */
+#define MAX_WORD_CHARS 100 /* characters, in WordPiece */
 
-/* What each vocabulary of WordPiece has, as BERT's. */
+/* The special tokens of BERT, which each WordPiece vocabulary starts with. */
 static const char *const bert_specials[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 #define BERT_SPECIALS (sizeof bert_specials / sizeof *bert_specials)
 
 struct job {
     struct dt_buffer text;
-    size_t *ends; /* of the documents, or parts of one, in text */
+    size_t *ends; /* end offsets in text of documents, or of parts of one */
     size_t count, capacity;
 };
 
-struct dt_bpe_trainer {
-    struct dt_bpe_trainer_options options;
+struct dt_vocab_trainer {
+    struct dt_vocab_trainer_options options;
     const struct dt_pattern *pattern;
     struct dt_bert_rules rules;
     struct dt_pool *pool;
     struct job *filling, *idle;
     pthread_mutex_t lock;
-    struct dt_word_table *counts; /* those that no thread is using */
+    struct dt_word_table *counts; /* tables that no thread is using */
     size_t count, capacity;
 };
 
@@ -47,7 +47,7 @@ static void count_pieces(struct dt_word_table *counts, const struct dt_pattern *
         dt_word_counts_add_text(counts, pattern, job->text.data + from, job->ends[i] - from);
 }
 
-/* Words that are too long for WordPiece teach nothing. */
+/* WordPiece encodes longer words as [UNK]: they are not counted. */
 static void count_words(struct dt_word_table *counts, const struct dt_bert_rules *rules,
                         const struct job *job)
 {
@@ -57,7 +57,7 @@ static void count_words(struct dt_word_table *counts, const struct dt_bert_rules
     for (size_t i = 0; i < job->count; from = job->ends[i++]) {
         dt_bert_words_start(&w, job->text.data + from, job->ends[i] - from);
         while (dt_bert_words_next(&w))
-            if (w.characters <= LONGEST_WORD)
+            if (w.characters <= MAX_WORD_CHARS)
                 dt_word_counts_add_word(counts, w.word, w.size);
     }
     dt_bert_words_release(&w);
@@ -65,7 +65,7 @@ static void count_words(struct dt_word_table *counts, const struct dt_bert_rules
 
 static void count_job(void *work, void *context)
 {
-    struct dt_bpe_trainer *t = context;
+    struct dt_vocab_trainer *t = context;
     struct job *job = work;
     struct dt_word_table counts = {.words = NULL};
     pthread_mutex_lock(&t->lock);
@@ -82,7 +82,7 @@ static void count_job(void *work, void *context)
     pthread_mutex_unlock(&t->lock);
 }
 
-static int check_special(const struct dt_bpe_trainer_options *o, int i, struct dt_error *err)
+static int check_special(const struct dt_vocab_trainer_options *o, int i, struct dt_error *err)
 {
     const char *special = o->specials[i];
     const unsigned char *p = (const unsigned char *)special, *end = p + strlen(special);
@@ -99,11 +99,11 @@ static int check_special(const struct dt_bpe_trainer_options *o, int i, struct d
     return 0;
 }
 
-static int check_options(const struct dt_bpe_trainer_options *o, struct dt_error *err)
+static int check_options(const struct dt_vocab_trainer_options *o, struct dt_error *err)
 {
     uint32_t least = (o->word_piece ? (uint32_t)BERT_SPECIALS : 256) + (uint32_t)o->special_count;
     if (!o->word_piece && dt_pattern_find(o->pattern) == NULL)
-        return dt_fail(err, DT_EINVALID, "there is no pattern '%s'", o->pattern);
+        return dt_fail(err, DT_EINVALID, "unknown pattern '%s'", o->pattern);
     if (o->size < least)
         return dt_fail(err, DT_EINVALID, "a vocabulary of %u is too small: %sspecial tokens are %u",
                        o->size, o->word_piece ? "" : "bytes and ", least);
@@ -112,12 +112,12 @@ static int check_options(const struct dt_bpe_trainer_options *o, struct dt_error
     return 0;
 }
 
-int dt_bpe_trainer_new(struct dt_bpe_trainer **result, const struct dt_bpe_trainer_options *options,
+int dt_vocab_trainer_new(struct dt_vocab_trainer **result, const struct dt_vocab_trainer_options *options,
                        struct dt_error *err)
 {
     *result = NULL;
     DT_TRY(check_options(options, err));
-    struct dt_bpe_trainer *t = dt_alloc(1, sizeof *t);
+    struct dt_vocab_trainer *t = dt_alloc(1, sizeof *t);
     t->options = *options;
     if (!options->word_piece)
         t->pattern = dt_pattern_find(options->pattern);
@@ -140,13 +140,13 @@ static void free_job(struct job *job)
     free(job);
 }
 
-static void wait_for_all(struct dt_bpe_trainer *t)
+static void wait_for_all(struct dt_vocab_trainer *t)
 {
     for (struct job *job; (job = dt_pool_next(t->pool)) != NULL;)
         free_job(job);
 }
 
-void dt_bpe_trainer_free(struct dt_bpe_trainer *t)
+void dt_vocab_trainer_free(struct dt_vocab_trainer *t)
 {
     if (t == NULL)
         return;
@@ -161,7 +161,7 @@ void dt_bpe_trainer_free(struct dt_bpe_trainer *t)
     free(t);
 }
 
-static void submit(struct dt_bpe_trainer *t)
+static void submit(struct dt_vocab_trainer *t)
 {
     if (dt_pool_full(t->pool)) {
         t->idle = dt_pool_next(t->pool);
@@ -172,7 +172,7 @@ static void submit(struct dt_bpe_trainer *t)
     t->filling = NULL;
 }
 
-static void add_part(struct dt_bpe_trainer *t, const char *text, size_t size)
+static void add_part(struct dt_vocab_trainer *t, const char *text, size_t size)
 {
     if (t->filling == NULL) {
         t->filling = t->idle ? t->idle : dt_alloc(1, sizeof *t->filling);
@@ -186,7 +186,7 @@ static void add_part(struct dt_bpe_trainer *t, const char *text, size_t size)
         submit(t);
 }
 
-void dt_bpe_trainer_add(struct dt_bpe_trainer *t, const char *text, size_t size)
+void dt_vocab_trainer_add(struct dt_vocab_trainer *t, const char *text, size_t size)
 {
     while (size > 0) {
         size_t part = size > JOB_BYTES ? dt_pattern_safe_cut(text, size, JOB_BYTES) : size;
@@ -196,8 +196,8 @@ void dt_bpe_trainer_add(struct dt_bpe_trainer *t, const char *text, size_t size)
     }
 }
 
-/* All counts in the first, the largest of them; the others are released. */
-static struct dt_word_table *merge_counts(struct dt_bpe_trainer *t)
+/* Merges all counts into one table; NULL if nothing was counted. */
+static struct dt_word_table *merge_counts(struct dt_vocab_trainer *t)
 {
     if (t->filling)
         submit(t);
@@ -219,14 +219,14 @@ static int add_bytes(struct dt_tokenizer *t, struct dt_error *err)
     return 0;
 }
 
-/* A special token must not be spelled like an ordinary one, or the vocabulary
- * would have one name for two ids. */
+/* The text of a special token must not be that of an ordinary token: the vocabulary maps
+ * each text to one id. */
 static int add_special(struct dt_tokenizer *t, const char *special, struct dt_error *err)
 {
     struct dt_buffer bytes = DT_BUFFER_EMPTY;
     uint32_t id = t->size;
     bool taken = dt_tokenizer_find(t, special, strlen(special)) != DT_NO_TOKEN;
-    if (dt_byte_level_read(special, strlen(special), &bytes))
+    if (dt_byte_level_decode(special, strlen(special), &bytes))
         taken = taken || dt_tokenizer_find(t, bytes.data, bytes.size) != DT_NO_TOKEN;
     dt_buffer_release(&bytes);
     if (taken)
@@ -240,7 +240,7 @@ static int add_special(struct dt_tokenizer *t, const char *special, struct dt_er
 
 struct letter {
     uint32_t code;
-    uint64_t first, inner; /* how often it begins a word, and stands inside of one */
+    uint64_t first, inner; /* occurrences at the start of words, and inside */
 };
 
 static int more_frequent_first(const void *a, const void *b)
@@ -278,8 +278,8 @@ static int add_letter(struct dt_tokenizer *t, uint32_t code, size_t prefix, stru
     return dt_tokenizer_add(t, t->size, spelled + 2 - prefix, length + prefix, err);
 }
 
-/* Adds the most frequent characters as tokens. */
-static int add_alphabet(struct dt_tokenizer *t, const struct dt_word_table *words, uint32_t most,
+/* Adds the limit frequent characters as tokens. */
+static int add_alphabet(struct dt_tokenizer *t, const struct dt_word_table *words, uint32_t limit,
                         struct dt_error *err)
 {
     struct letter *letters = dt_alloc(0x110000, sizeof *letters);
@@ -289,7 +289,7 @@ static int add_alphabet(struct dt_tokenizer *t, const struct dt_word_table *word
         letters[code].code = code;
     count_letters(words, letters);
     qsort(letters, 0x110000, sizeof *letters, more_frequent_first);
-    while (count < most && letters[count].first + letters[count].inner > 0)
+    while (count < limit && letters[count].first + letters[count].inner > 0)
         count++;
     qsort(letters, count, sizeof *letters, lower_code_first);
     for (uint32_t i = 0; rc == 0 && i < count; i++)
@@ -300,14 +300,14 @@ static int add_alphabet(struct dt_tokenizer *t, const struct dt_word_table *word
     return rc;
 }
 
-static int build_word_piece(struct dt_bpe_trainer *trainer, struct dt_tokenizer *t,
+static int build_word_piece(struct dt_vocab_trainer *trainer, struct dt_tokenizer *t,
                             struct dt_error *err)
 {
-    const struct dt_bpe_trainer_options *o = &trainer->options;
+    const struct dt_vocab_trainer_options *o = &trainer->options;
     struct dt_word_table *words = merge_counts(trainer);
     t->model = DT_TOKEN_WORD_PIECE;
     t->bert = trainer->rules;
-    t->longest_word = LONGEST_WORD;
+    t->max_word_chars = MAX_WORD_CHARS;
     for (size_t i = 0; i < BERT_SPECIALS; i++)
         DT_TRY(add_special(t, bert_specials[i], err));
     for (int i = 0; i < o->special_count; i++)
@@ -316,7 +316,7 @@ static int build_word_piece(struct dt_bpe_trainer *trainer, struct dt_tokenizer 
     dt_ids_add(&t->before, 2);
     dt_ids_add(&t->after, 3);
     if (words == NULL || words->count == 0)
-        return dt_fail(err, DT_EFORMAT, "the input holds no text");
+        return dt_fail(err, DT_EFORMAT, "the input contains no text");
     DT_TRY(add_alphabet(t, words, o->alphabet, err));
     if (t->size > o->size)
         return dt_fail(err, DT_EINVALID,
@@ -326,20 +326,20 @@ static int build_word_piece(struct dt_bpe_trainer *trainer, struct dt_tokenizer 
     return dt_tokenizer_finish(t, err);
 }
 
-static int build(struct dt_bpe_trainer *trainer, struct dt_tokenizer *t, struct dt_error *err)
+static int build(struct dt_vocab_trainer *trainer, struct dt_tokenizer *t, struct dt_error *err)
 {
-    const struct dt_bpe_trainer_options *o = &trainer->options;
+    const struct dt_vocab_trainer_options *o = &trainer->options;
     struct dt_word_table *words = merge_counts(trainer);
     DT_TRY(add_bytes(t, err));
     if (words == NULL)
-        return dt_fail(err, DT_EFORMAT, "the input holds no text");
+        return dt_fail(err, DT_EFORMAT, "the input contains no text");
     DT_TRY(dt_learn_merges(t, words, o->size - (uint32_t)o->special_count, o->min_frequency, err));
     for (int i = 0; i < o->special_count; i++)
         DT_TRY(add_special(t, o->specials[i], err));
     return dt_tokenizer_finish(t, err);
 }
 
-int dt_bpe_trainer_finish(struct dt_bpe_trainer *trainer, struct dt_tokenizer **t,
+int dt_vocab_trainer_finish(struct dt_vocab_trainer *trainer, struct dt_tokenizer **t,
                           struct dt_error *err)
 {
     *t = dt_tokenizer_new(trainer->pattern);

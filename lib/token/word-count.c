@@ -51,8 +51,8 @@ static void add_word(struct dt_word_table *c, const char *word, uint32_t length,
 
 void dt_word_counts_add_word(struct dt_word_table *c, const char *word, size_t size)
 {
-    for (; size > DT_WORD_LONGEST; word += DT_WORD_LONGEST, size -= DT_WORD_LONGEST)
-        add_word(c, word, DT_WORD_LONGEST, 1);
+    for (; size > DT_WORD_MAX_BYTES; word += DT_WORD_MAX_BYTES, size -= DT_WORD_MAX_BYTES)
+        add_word(c, word, DT_WORD_MAX_BYTES, 1);
     add_word(c, word, (uint32_t)size, 1);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How often each piece of a corpus occurs: all that BPE training needs of it. */
+/* The pieces of a corpus with their counts, the input of BPE training. */
 #ifndef DT_TOKEN_WORD_COUNT_H
 #define DT_TOKEN_WORD_COUNT_H
 
@@ -15,23 +15,22 @@ struct dt_counted_word {
     uint64_t count;
 };
 
-/* All-zero is a valid empty count. Memory: about 40 bytes a distinct piece and
- * the piece itself; twice that while it grows. */
+/* All-zero is a valid empty table. Memory: about 40 bytes per distinct piece, plus its bytes;
+ * twice that while growing. */
 struct dt_word_table {
     struct dt_buffer bytes;
     struct dt_counted_word *words;
     uint32_t count, capacity;
-    uint32_t *index; /* hash table of places in words, UINT32_MAX: empty */
+    uint32_t *index; /* hash table of indices into words, UINT32_MAX: empty */
     uint32_t index_size;
 };
 
-/* Longer pieces are counted in parts of this size, so that one endless piece
- * costs no more than many short ones. */
-#define DT_WORD_LONGEST 1024
+/* Longer pieces are counted in parts of this size to bound the cost of a single one. */
+#define DT_WORD_MAX_BYTES 1024
 
-/* Counts a word, of which bytes over DT_WORD_LONGEST make further ones. */
+/* Counts a word; each DT_WORD_MAX_BYTES of a longer one count as a word. */
 void dt_word_counts_add_word(struct dt_word_table *c, const char *word, size_t size);
-/* Counts the pieces that pattern cuts text into. */
+/* Counts the pieces of text by pattern. */
 void dt_word_counts_add_text(struct dt_word_table *c, const struct dt_pattern *pattern,
                              const char *text, size_t size);
 /* Adds the counts of other to those of c. */

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* The longest token at word[from]; DT_NO_TOKEN if there is none. Behind the
- * word's start, the two bytes before are the prefix for the time. */
+/* The longest token at word[from]; DT_NO_TOKEN if absent. Inside a word, the prefix "##"
+ * temporarily overwrites the two bytes before. */
 static uint32_t longest_token(const struct dt_tokenizer *t, char *word, size_t from, size_t size,
                               size_t *end)
 {
@@ -29,7 +29,7 @@ size_t dt_word_piece_encode(const struct dt_tokenizer *t, char *word, size_t siz
                             size_t characters, uint32_t *ids, size_t *ends)
 {
     size_t count = 0, end;
-    for (size_t from = 0; from < size && characters <= t->longest_word; from = end) {
+    for (size_t from = 0; from < size && characters <= t->max_word_chars; from = end) {
         ids[count] = longest_token(t, word, from, size, &end);
         if (ids[count] == DT_NO_TOKEN)
             break;

@@ -278,7 +278,7 @@ int dt_text_samples_open(struct dt_dataset **d, const char *path,
     if (rc == 0) {
         bool padded = o->layout == DT_TEXT_LAYOUT_PADDED;
         uint64_t samples = padded ? t->count : t->size / BYTES_PER_TOKEN / o->length + 1;
-        *d = dt_dataset_from(&(struct dt_sample_source){
+        *d = dt_dataset_from_source(&(struct dt_sample_source){
             .info = {.token_bytes = dt_tokenizer_size(t->tokenizer) <= 65536 ? 2 : 4,
                      .vocab_size = dt_tokenizer_size(t->tokenizer),
                      .eot = dt_tokenizer_eot(t->tokenizer),

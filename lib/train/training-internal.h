@@ -77,7 +77,7 @@ int dt_training_update(struct dt_training *training, struct dt_step_report *repo
 double *dt_training_pass_values(const struct dt_settings *settings); /* owned by the caller */
 
 /* batch-order.c: the order of batches. Begins behind so many samples; the place of the next
- * batch is for dt_loader_options.next_place. */
+ * batch is for dt_loader_options.next_position. */
 void dt_batch_order_begin(struct dt_batch_order *reading, const struct dt_settings *settings,
                           const struct dt_data_parallel *parallel, uint64_t samples);
 uint64_t dt_batch_order_next(void *reading);

@@ -370,7 +370,7 @@ static int open_streams(struct dt_training *t, const char *resume, struct dt_err
         .seed = (uint64_t)t->settings.training.seed,
         .shuffle = t->settings.data.shuffle,
         .first = t->state.samples,
-        .next_place = dt_batch_order_next,
+        .next_position = dt_batch_order_next,
         .context = &t->reading,
         .workers = (int)t->settings.data.num_workers,
         .scope = t->scope,

@@ -24,10 +24,10 @@ static const struct style styles[DT_SCANNER_COUNT] = {
 static void check_pieces(int scanner, const uint8_t *data, size_t size)
 {
     const uint8_t *p = data, *end = data + size, *q = data;
-    size_t ends[DT_SPLIT_LEAST];
+    size_t ends[DT_SPLIT_MIN_CAPACITY];
     dt_split *split = dt_pattern_find(dt_pattern_names[scanner])->split;
     while (p < end) {
-        size_t n = split(p, end, ends, DT_SPLIT_LEAST);
+        size_t n = split(p, end, ends, DT_SPLIT_MIN_CAPACITY);
         for (size_t i = 0; i < n; i++) {
             q = scanner == DT_SCANNER_GPT2 ? gpt2_end(q, end) : style_end(q, end, styles[scanner]);
             if (q != p + ends[i])

@@ -44,7 +44,7 @@ static void write_large(uint32_t row)
     uint32_t ids[3000];
     const struct dt_shard_info info = {
         .vocab_size = 400, .eot = 399, .tokenizer = 5, .row = row, .masked = true};
-    struct dt_tensor_rows *rows = dt_rows_new(row ? row : 2, 0, true);
+    struct dt_rows *rows = dt_rows_new(row ? row : 2, 0, true);
     assert_int_equal(dt_output_open(&out, path, &err), 0);
     assert_int_equal(dt_shard_writer_new(&w, &out, &info, 3, &err), 0);
     for (uint64_t i = 0; i < 30; i++) {

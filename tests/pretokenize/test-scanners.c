@@ -101,7 +101,7 @@ static void gpt2_splits_as_its_pattern_says(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof gpt2_splits / sizeof *gpt2_splits; i++) {
         const char *text = gpt2_splits[i].text;
-        for (size_t capacity = DT_SPLIT_LEAST; capacity <= 512; capacity *= 2) {
+        for (size_t capacity = DT_SPLIT_MIN_CAPACITY; capacity <= 512; capacity *= 2) {
             char *pieces = split(text, strlen(text), capacity);
             assert_string_equal(pieces, gpt2_splits[i].pieces);
             free(pieces);
@@ -241,7 +241,7 @@ static void check_golden_line(struct json_object *line)
     struct json_object *expected = json_object_object_get(line, "ends");
     for (int i = usable_sets(sets); i-- > 0;) {
         size_t n = split_all(sets[i]->split[number_of_pattern(name)], dt_json_text(text),
-                             (size_t)json_object_get_string_len(text), DT_SPLIT_LEAST, ends);
+                             (size_t)json_object_get_string_len(text), DT_SPLIT_MIN_CAPACITY, ends);
         assert_int_equal(n, json_object_array_length(expected));
         for (size_t k = 0; k < n; k++)
             assert_int_equal(ends[k],

@@ -188,7 +188,7 @@ static void write_golden(const struct golden *g, const char *path)
     struct dt_output out;
     struct dt_shard_writer *w;
     struct dt_shard_info info = info_of(g);
-    struct dt_tensor_rows *rows = g->row ? dt_rows_new(g->row, 7, false) : NULL;
+    struct dt_rows *rows = g->row ? dt_rows_new(g->row, 7, false) : NULL;
     assert_int_equal(dt_output_open(&out, path, &err), 0);
     assert_int_equal(dt_shard_writer_new(&w, &out, &info, g->stored ? 0 : 3, &err), 0);
     for (int i = 0; i < 3 && g->documents[i].text; i++) {

@@ -30,7 +30,7 @@ static char *make_file(int level, uint32_t row, size_t *size)
                                        .row = row > 1 ? row : 0,
                                        .masked = row > 0,
                                        .provenance = "dt-test\n"};
-    struct dt_tensor_rows *rows = dt_rows_new(row, 0, true);
+    struct dt_rows *rows = dt_rows_new(row, 0, true);
     assert_int_equal(dt_output_open(&out, path, &err), 0);
     assert_int_equal(dt_shard_writer_new(&w, &out, &info, level, &err), 0);
     for (uint64_t i = 0; i < 6; i++) {

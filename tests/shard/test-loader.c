@@ -118,9 +118,9 @@ static void collect(const char *name, const struct dt_loader_options *o, uint64_
     uint32_t first_row = BATCH * o->rank / (o->ranks ? o->ranks : 1);
     for (uint64_t b = 0; b < batches; b++) {
         assert_int_equal(dt_loader_next(l, &s, &err), 0);
-        assert_int_equal(s.place, o->first + b * BATCH);
+        assert_int_equal(s.position, o->first + b * BATCH);
         for (uint32_t row = 0; row < dt_loader_rows(l); row++)
-            hashes[s.place - zero + first_row + row] =
+            hashes[s.position - zero + first_row + row] =
                 dt_hash(s.ids + (size_t)row * (LENGTH + 1), (LENGTH + 1) * sizeof *s.ids);
     }
     dt_loader_free(l);

@@ -39,7 +39,7 @@ static struct dt_shard_info write_rows(uint32_t row, bool pack)
     struct dt_shard_info totals;
     struct dt_shard_info info = {
         .vocab_size = VOCAB, .eot = 0, .row = row, .padding_id = PADDING, .masked = true};
-    struct dt_tensor_rows *rows = dt_rows_new(row, PADDING, pack);
+    struct dt_rows *rows = dt_rows_new(row, PADDING, pack);
     uint32_t *ids = malloc(sizeof *ids * 10000);
     assert_int_equal(dt_output_open(&out, path, &err), 0);
     assert_int_equal(dt_shard_writer_new(&w, &out, &info, 1, &err), 0);

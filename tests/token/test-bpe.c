@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "pretokenize/byte-level.h"
 #include "token/bpe.h"
-#include "token/bulk.h"
+#include "token/batch-encoder.h"
 
 /* A tokenizer over all bytes whose merges, of a few letters, are random: many
  * pairs compete, and some tokens are made in two ways. */
@@ -130,7 +130,7 @@ static void endless_pieces_take_no_square_of_their_length(void **state)
     struct dt_ids ids = DT_IDS_EMPTY;
     struct dt_buffer back = DT_BUFFER_EMPTY;
     struct dt_error err;
-    size_t size = DT_BPE_LONGEST + 12345; /* so that it is encoded in two parts */
+    size_t size = DT_BPE_MAX_PIECE + 12345; /* so that it is encoded in two parts */
     char *text = dt_alloc(size, 1);
     struct dt_rng rng;
     dt_rng_init(&rng, 1);
@@ -153,7 +153,7 @@ static void endless_pieces_take_no_square_of_their_length(void **state)
     dt_tokenizer_free(t);
 }
 
-/* What dt_bulk delivers, and what it should. */
+/* What dt_batch_encoder delivers, and what it should. */
 struct expected {
     struct dt_buffer *texts;
     struct dt_encoder *encoder;
@@ -204,15 +204,15 @@ static void documents_come_back_in_order_whole_and_once(void **state)
     t->eot = t->size - 1;
     for (int threads = 1; threads <= 4; threads++) {
         bool eot = threads % 2 == 0;
-        struct dt_bulk_options options = {.threads = threads,
+        struct dt_batch_encoder_options options = {.threads = threads,
                                           .frame = {.after = {t->eot}, .after_count = eot}};
         struct expected x = {texts, dt_encoder_new(t), eot ? t->eot : DT_NO_TOKEN, 0, 0};
-        struct dt_bulk *b = dt_bulk_new(t, &options, receive, &x);
+        struct dt_batch_encoder *b = dt_batch_encoder_new(t, &options, receive, &x);
         for (size_t i = 0; i < COUNT; i++)
-            assert_int_equal(dt_bulk_add(b, texts[i].data, texts[i].size, &err), 0);
-        assert_int_equal(dt_bulk_finish(b, &err), 0);
+            assert_int_equal(dt_batch_encoder_add(b, texts[i].data, texts[i].size, &err), 0);
+        assert_int_equal(dt_batch_encoder_finish(b, &err), 0);
         assert_int_equal(x.received, COUNT);
-        dt_bulk_free(b);
+        dt_batch_encoder_free(b);
         dt_encoder_free(x.encoder);
     }
     for (size_t i = 0; i < COUNT; i++)
@@ -229,18 +229,18 @@ static void an_error_of_the_receiver_ends_the_work(void **state)
     struct dt_error err;
     make_texts(texts, COUNT);
     for (int threads = 1; threads <= 4; threads += 3) {
-        struct dt_bulk_options options = {.threads = threads};
+        struct dt_batch_encoder_options options = {.threads = threads};
         struct expected x = {texts, dt_encoder_new(t), DT_NO_TOKEN, 0, 3};
-        struct dt_bulk *b = dt_bulk_new(t, &options, receive, &x);
+        struct dt_batch_encoder *b = dt_batch_encoder_new(t, &options, receive, &x);
         int rc = 0;
         for (size_t i = 0; rc == 0 && i < COUNT; i++)
-            rc = dt_bulk_add(b, texts[i].data, texts[i].size, &err);
+            rc = dt_batch_encoder_add(b, texts[i].data, texts[i].size, &err);
         if (rc == 0)
-            rc = dt_bulk_finish(b, &err);
+            rc = dt_batch_encoder_finish(b, &err);
         assert_int_equal(rc, DT_EIO);
         assert_string_equal(err.text, "enough");
         assert_int_equal(x.received, 3);
-        dt_bulk_free(b);
+        dt_batch_encoder_free(b);
         dt_encoder_free(x.encoder);
     }
     for (size_t i = 0; i < COUNT; i++)

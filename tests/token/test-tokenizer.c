@@ -230,7 +230,7 @@ static char *write_pair(const struct dt_tokenizer *t, const char *prefix)
         size_t size;
         const char *bytes = dt_tokenizer_bytes(t, id, &size);
         token = (struct dt_buffer)DT_BUFFER_EMPTY;
-        dt_byte_level_spell(bytes, size, &token);
+        dt_byte_level_encode(bytes, size, &token);
         dt_buffer_add_string(&vocabulary, id ? ", " : "{");
         dt_json_add_string(&vocabulary, token.data, token.size);
         dt_buffer_printf(&vocabulary, ": %u", id);
@@ -241,9 +241,9 @@ static char *write_pair(const struct dt_tokenizer *t, const char *prefix)
         size_t left, right;
         const char *a = dt_tokenizer_bytes(t, t->merges[i].left, &left);
         const char *b = dt_tokenizer_bytes(t, t->merges[i].right, &right);
-        dt_byte_level_spell(a, left, &merges);
+        dt_byte_level_encode(a, left, &merges);
         dt_buffer_add_char(&merges, ' ');
-        dt_byte_level_spell(b, right, &merges);
+        dt_byte_level_encode(b, right, &merges);
         dt_buffer_add_string(&merges, i % 2 ? "\n" : "\r\n");
     }
     char *name = dt_asprintf("%smerges.txt", prefix);
@@ -555,13 +555,13 @@ static void bytes_are_spelled_and_read(void **state)
     assert_int_equal(order[188], 0);
     assert_int_equal(dt_byte_level_char(' '), 0x120);
     assert_int_equal(dt_byte_level_char(0xad), 0x143);
-    dt_byte_level_spell((const char *)order, 256, &spelled);
-    assert_true(dt_byte_level_read(spelled.data, spelled.size, &back));
+    dt_byte_level_encode((const char *)order, 256, &spelled);
+    assert_true(dt_byte_level_decode(spelled.data, spelled.size, &back));
     assert_int_equal(back.size, 256);
     assert_memory_equal(back.data, order, 256);
     static const char *const outside[] = {"a b", "\xc2\xad", "\xc5\x84", "\xff", "\n"};
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
-        assert_false(dt_byte_level_read(outside[i], strlen(outside[i]), &back));
+        assert_false(dt_byte_level_decode(outside[i], strlen(outside[i]), &back));
         assert_int_equal(back.size, 256);
     }
     dt_buffer_release(&spelled);

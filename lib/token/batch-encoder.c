@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/bulk.h"
+#include "token/batch-encoder.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define JOB_BYTES ((size_t)1 << 18)
 
-/* A document or a part of one. */
+/* A document or a part of a long one. */
 struct segment {
     size_t text_end, ids_end; /* in the job's text and ids */
     bool ends_document;
@@ -25,25 +25,25 @@ struct job {
     size_t count, capacity;
 };
 
-struct dt_bulk {
+struct dt_batch_encoder {
     const struct dt_tokenizer *tokenizer;
-    struct dt_bulk_options options;
+    struct dt_batch_encoder_options options;
     bool cut_documents;
     dt_encoded_receiver *receive;
     void *context;
     struct dt_pool *pool;
     struct job *filling;
-    struct job **idle; /* jobs to be filled again */
+    struct job **idle; /* reusable jobs */
     size_t idle_count, idle_capacity;
-    struct dt_ids begun;  /* ids of the document whose end is still to come */
-    struct dt_ids framed; /* the document as it is handed on */
+    struct dt_ids pending;  /* ids of the segments of an incomplete document */
+    struct dt_ids framed; /* the document with its frame */
     struct dt_spans framed_spans;
     pthread_mutex_t lock;
-    struct dt_encoder **encoders; /* those that no thread is using, warmest last */
+    struct dt_encoder **encoders; /* idle ones, a stack, so that warm caches are reused first */
     size_t encoder_count, encoder_capacity;
 };
 
-static struct dt_encoder *take_encoder(struct dt_bulk *b)
+static struct dt_encoder *take_encoder(struct dt_batch_encoder *b)
 {
     struct dt_encoder *e = NULL;
     pthread_mutex_lock(&b->lock);
@@ -57,7 +57,7 @@ static struct dt_encoder *take_encoder(struct dt_bulk *b)
     return e;
 }
 
-static void return_encoder(struct dt_bulk *b, struct dt_encoder *e)
+static void return_encoder(struct dt_batch_encoder *b, struct dt_encoder *e)
 {
     pthread_mutex_lock(&b->lock);
     DT_GROW(b->encoders, b->encoder_count, b->encoder_capacity);
@@ -68,7 +68,7 @@ static void return_encoder(struct dt_bulk *b, struct dt_encoder *e)
 static void encode_job(void *work, void *context)
 {
     struct job *job = work;
-    struct dt_bulk *b = context;
+    struct dt_batch_encoder *b = context;
     struct dt_encoder *e = take_encoder(b);
     size_t from = 0;
     dt_encoder_keep_spans(e, b->options.keep_spans ? &job->spans : NULL);
@@ -81,7 +81,7 @@ static void encode_job(void *work, void *context)
     return_encoder(b, e);
 }
 
-/* Where text may be cut, an added token may still stand. */
+/* Added tokens may span a safe cut of the patterns. */
 static bool looks_for_added_tokens(const struct dt_tokenizer *t, bool allow_special)
 {
     for (uint32_t i = 0; i < t->added_count; i++)
@@ -90,10 +90,10 @@ static bool looks_for_added_tokens(const struct dt_tokenizer *t, bool allow_spec
     return false;
 }
 
-struct dt_bulk *dt_bulk_new(const struct dt_tokenizer *t, const struct dt_bulk_options *options,
+struct dt_batch_encoder *dt_batch_encoder_new(const struct dt_tokenizer *t, const struct dt_batch_encoder_options *options,
                             dt_encoded_receiver *receive, void *context)
 {
-    struct dt_bulk *b = dt_alloc(1, sizeof *b);
+    struct dt_batch_encoder *b = dt_alloc(1, sizeof *b);
     b->tokenizer = t;
     b->options = *options;
     b->cut_documents = !options->keep_spans && !looks_for_added_tokens(t, options->allow_special);
@@ -115,7 +115,7 @@ static void free_job(struct job *job)
     free(job);
 }
 
-void dt_bulk_free(struct dt_bulk *b)
+void dt_batch_encoder_free(struct dt_batch_encoder *b)
 {
     if (b == NULL)
         return;
@@ -128,7 +128,7 @@ void dt_bulk_free(struct dt_bulk *b)
     while (b->encoder_count > 0)
         dt_encoder_free(b->encoders[--b->encoder_count]);
     pthread_mutex_destroy(&b->lock);
-    dt_ids_release(&b->begun);
+    dt_ids_release(&b->pending);
     dt_ids_release(&b->framed);
     dt_spans_release(&b->framed_spans);
     free(b->idle);
@@ -136,15 +136,15 @@ void dt_bulk_free(struct dt_bulk *b)
     free(b);
 }
 
-/* Whether a document can be handed on as it was encoded, without a copy. */
-static bool as_it_is(const struct dt_bulk *b, size_t count)
+/* Whether a document needs neither frame nor truncation, so that no copy is made. */
+static bool can_pass_through(const struct dt_batch_encoder *b, size_t count)
 {
     const struct dt_frame *f = &b->options.frame;
     return f->before_count + f->after_count == 0 &&
-           (b->options.most == 0 || count <= b->options.most);
+           (b->options.max_length == 0 || count <= b->options.max_length);
 }
 
-static void add_framed(struct dt_bulk *b, const uint32_t *ids, const struct dt_span *spans,
+static void add_framed(struct dt_batch_encoder *b, const uint32_t *ids, const struct dt_span *spans,
                        size_t count)
 {
     dt_ids_append(&b->framed, ids, count);
@@ -154,8 +154,8 @@ static void add_framed(struct dt_bulk *b, const uint32_t *ids, const struct dt_s
     }
 }
 
-/* Hands on ids from .. to of the document in its frame. */
-static int deliver_part(struct dt_bulk *b, const struct dt_encoded *d, size_t from, size_t to,
+/* Delivers ids from .. to of the document within its frame. */
+static int deliver_part(struct dt_batch_encoder *b, const struct dt_encoded *d, size_t from, size_t to,
                         struct dt_error *err)
 {
     const struct dt_frame *f = &b->options.frame;
@@ -170,12 +170,12 @@ static int deliver_part(struct dt_bulk *b, const struct dt_encoded *d, size_t fr
     return b->receive(&part, b->context, err);
 }
 
-static int deliver_document(struct dt_bulk *b, const struct dt_encoded *d, struct dt_error *err)
+static int deliver_document(struct dt_batch_encoder *b, const struct dt_encoded *d, struct dt_error *err)
 {
-    const struct dt_bulk_options *o = &b->options;
-    if (as_it_is(b, d->count))
+    const struct dt_batch_encoder_options *o = &b->options;
+    if (can_pass_through(b, d->count))
         return b->receive(d, b->context, err);
-    size_t room = o->most ? o->most - o->frame.before_count - o->frame.after_count : d->count;
+    size_t room = o->max_length ? o->max_length - o->frame.before_count - o->frame.after_count : d->count;
     for (size_t from = 0;; from += room - o->stride) {
         size_t to = d->count - from < room ? d->count : from + room;
         DT_TRY(deliver_part(b, d, from, to, err));
@@ -184,23 +184,23 @@ static int deliver_document(struct dt_bulk *b, const struct dt_encoded *d, struc
     }
 }
 
-/* Hands a segment's ids on, or keeps them until their document is complete. */
-static int deliver_segment(struct dt_bulk *b, const struct segment *s, const uint32_t *ids,
+/* Delivers a document after its last segment; buffers the ids of the others. */
+static int deliver_segment(struct dt_batch_encoder *b, const struct segment *s, const uint32_t *ids,
                            const struct dt_span *spans, size_t count, struct dt_error *err)
 {
     struct dt_encoded document = {ids, count, spans, s->bytes, s->hash};
-    if (b->begun.count > 0 || !s->ends_document) {
-        dt_ids_append(&b->begun, ids, count);
-        document.ids = b->begun.data;
-        document.count = b->begun.count;
+    if (b->pending.count > 0 || !s->ends_document) {
+        dt_ids_append(&b->pending, ids, count);
+        document.ids = b->pending.data;
+        document.count = b->pending.count;
     }
     if (!s->ends_document)
         return 0;
-    b->begun.count = 0;
+    b->pending.count = 0;
     return deliver_document(b, &document, err);
 }
 
-static int deliver(struct dt_bulk *b, struct job *job, struct dt_error *err)
+static int deliver(struct dt_batch_encoder *b, struct job *job, struct dt_error *err)
 {
     int rc = 0;
     size_t from = 0;
@@ -217,7 +217,7 @@ static int deliver(struct dt_bulk *b, struct job *job, struct dt_error *err)
     return rc;
 }
 
-static int submit(struct dt_bulk *b, struct dt_error *err)
+static int submit(struct dt_batch_encoder *b, struct dt_error *err)
 {
     if (dt_pool_full(b->pool))
         DT_TRY(deliver(b, dt_pool_next(b->pool), err));
@@ -226,7 +226,7 @@ static int submit(struct dt_bulk *b, struct dt_error *err)
     return 0;
 }
 
-static struct segment *add_segment(struct dt_bulk *b, const char *text, size_t size)
+static struct segment *add_segment(struct dt_batch_encoder *b, const char *text, size_t size)
 {
     if (b->filling == NULL)
         b->filling = b->idle_count ? b->idle[--b->idle_count] : dt_alloc(1, sizeof *b->filling);
@@ -237,7 +237,7 @@ static struct segment *add_segment(struct dt_bulk *b, const char *text, size_t s
     return &job->segments[job->count++];
 }
 
-int dt_bulk_add(struct dt_bulk *b, const char *text, size_t size, struct dt_error *err)
+int dt_batch_encoder_add(struct dt_batch_encoder *b, const char *text, size_t size, struct dt_error *err)
 {
     uint64_t hash = dt_hash(text, size), bytes = size;
     for (bool last = false; !last;) {
@@ -257,7 +257,7 @@ int dt_bulk_add(struct dt_bulk *b, const char *text, size_t size, struct dt_erro
     return 0;
 }
 
-int dt_bulk_finish(struct dt_bulk *b, struct dt_error *err)
+int dt_batch_encoder_finish(struct dt_batch_encoder *b, struct dt_error *err)
 {
     if (b->filling)
         DT_TRY(submit(b, err));

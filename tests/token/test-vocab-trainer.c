@@ -13,19 +13,19 @@
 
 static const char *specials[] = {"<|endoftext|>"};
 
-static struct dt_tokenizer *train(const struct dt_bpe_trainer_options *options, const char *text,
+static struct dt_tokenizer *train(const struct dt_vocab_trainer_options *options, const char *text,
                                   size_t size, size_t document)
 {
-    struct dt_bpe_trainer *trainer;
+    struct dt_vocab_trainer *trainer;
     struct dt_tokenizer *t;
     struct dt_error err = {.text = ""};
-    assert_int_equal(dt_bpe_trainer_new(&trainer, options, &err), 0);
+    assert_int_equal(dt_vocab_trainer_new(&trainer, options, &err), 0);
     for (size_t from = 0; from < size; from += document)
-        dt_bpe_trainer_add(trainer, text + from, size - from < document ? size - from : document);
-    int rc = dt_bpe_trainer_finish(trainer, &t, &err);
+        dt_vocab_trainer_add(trainer, text + from, size - from < document ? size - from : document);
+    int rc = dt_vocab_trainer_finish(trainer, &t, &err);
     assert_string_equal(err.text, "");
     assert_int_equal(rc, 0);
-    dt_bpe_trainer_free(trainer);
+    dt_vocab_trainer_free(trainer);
     return t;
 }
 
@@ -43,9 +43,9 @@ static void cut_corpus(struct corpus *c, const struct dt_tokenizer *t, const cha
                        size_t size)
 {
     const unsigned char *p = (const unsigned char *)text, *end = p + size;
-    size_t stop, ends[DT_SPLIT_LEAST];
+    size_t stop, ends[DT_SPLIT_MIN_CAPACITY];
     for (c->count = 0; p < end; p += stop) {
-        t->pattern->split(p, end, ends, DT_SPLIT_LEAST);
+        t->pattern->split(p, end, ends, DT_SPLIT_MIN_CAPACITY);
         stop = ends[0];
         assert_true(c->count < MAX_WORDS && stop < MAX_LENGTH);
         for (size_t i = 0; i < stop; i++)
@@ -120,7 +120,7 @@ static void merges_are_those_of_the_definition(void **state)
     for (int round = 0; round < 30; round++) {
         struct dt_buffer text = DT_BUFFER_EMPTY;
         add_random_words(&text, &rng);
-        struct dt_bpe_trainer_options options = {
+        struct dt_vocab_trainer_options options = {
             "gpt2", 257 + dt_rng_below(&rng, 60), 1, specials, 1, 1};
         struct dt_tokenizer *t = train(&options, text.data, text.size, text.size);
         cut_corpus(c, t, text.data, text.size);
@@ -139,7 +139,7 @@ static void rare_pairs_are_not_merged(void **state)
     const char *text = "abab abab abab xy xy q";
     struct corpus *c = malloc(sizeof *c);
     for (uint64_t least = 1; least <= 4; least++) {
-        struct dt_bpe_trainer_options options = {"gpt2", 400, least, specials, 1, 1};
+        struct dt_vocab_trainer_options options = {"gpt2", 400, least, specials, 1, 1};
         struct dt_tokenizer *t = train(&options, text, strlen(text), 100);
         cut_corpus(c, t, text, strlen(text));
         assert_true(check_merges(c, t) < least);
@@ -170,7 +170,7 @@ static void documents_and_threads_do_not_change_the_vocabulary(void **state)
     }
     uint64_t first = 0;
     for (int threads = 1; threads <= 4; threads++) {
-        struct dt_bpe_trainer_options options = {"gpt2", 600, 2, specials, 1, threads};
+        struct dt_vocab_trainer_options options = {"gpt2", 600, 2, specials, 1, threads};
         struct dt_tokenizer *t = train(&options, text.data, text.size, text.size);
         first = first ? first : dt_tokenizer_fingerprint(t);
         assert_int_equal(dt_tokenizer_fingerprint(t), first);
@@ -185,7 +185,7 @@ static void ids_are_bytes_then_merges_then_special_tokens(void **state)
     const char *many[] = {"<|endoftext|>", "<pad>", "<\xc3\xa9 1>"};
     size_t size;
     char *text = read_golden("tests/token/golden/corpus.txt", &size);
-    struct dt_bpe_trainer_options options = {"gpt2", 300, 2, many, 3, 2};
+    struct dt_vocab_trainer_options options = {"gpt2", 300, 2, many, 3, 2};
     struct dt_tokenizer *t = train(&options, text, size, size);
     unsigned char order[256];
     dt_byte_level_order(order);
@@ -203,7 +203,7 @@ static void ids_are_bytes_then_merges_then_special_tokens(void **state)
 static void the_least_size_is_a_vocabulary_of_bytes(void **state)
 {
     (void)state;
-    struct dt_bpe_trainer_options options = {"gpt2", 257, 2, specials, 1, 1};
+    struct dt_vocab_trainer_options options = {"gpt2", 257, 2, specials, 1, 1};
     struct dt_tokenizer *t = train(&options, "aa aa aa", 8, 8);
     assert_int_equal(t->merge_count, 0);
     assert_int_equal(dt_tokenizer_size(t), 257);
@@ -217,7 +217,7 @@ static void endless_words_are_learnt_from_in_parts(void **state)
     size_t size = 3 << 20;
     char *text = malloc(size);
     memset(text, 'a', size);
-    struct dt_bpe_trainer_options options = {"gpt2", 267, 2, specials, 1, 2};
+    struct dt_vocab_trainer_options options = {"gpt2", 267, 2, specials, 1, 2};
     struct dt_tokenizer *t = train(&options, text, size, size);
     assert_int_equal(dt_tokenizer_find(t, text, 1024), 265); /* aa, aaaa, ... */
     dt_tokenizer_free(t);
@@ -230,34 +230,34 @@ static void impossible_options_are_refused(void **state)
     static const char *const wrong[][2] = {{"<a>", "<a>"}, {"<a>", ""}, {"<a>", "<\xff>"}};
     static const char *const messages[] = {"the special token '<a>' is given twice",
                                            "a special token is empty", "is not UTF-8"};
-    struct dt_bpe_trainer *trainer;
+    struct dt_vocab_trainer *trainer;
     struct dt_error err;
     for (int i = 0; i < 3; i++) {
-        struct dt_bpe_trainer_options options = {"gpt2", 300, 1, (const char **)wrong[i], 2, 1};
-        assert_int_equal(dt_bpe_trainer_new(&trainer, &options, &err), DT_EINVALID);
+        struct dt_vocab_trainer_options options = {"gpt2", 300, 1, (const char **)wrong[i], 2, 1};
+        assert_int_equal(dt_vocab_trainer_new(&trainer, &options, &err), DT_EINVALID);
         assert_non_null(strstr(err.text, messages[i]));
     }
-    struct dt_bpe_trainer_options small = {"gpt2", 256, 1, specials, 1, 1};
-    assert_int_equal(dt_bpe_trainer_new(&trainer, &small, &err), DT_EINVALID);
+    struct dt_vocab_trainer_options small = {"gpt2", 256, 1, specials, 1, 1};
+    assert_int_equal(dt_vocab_trainer_new(&trainer, &small, &err), DT_EINVALID);
     assert_string_equal(err.text,
                         "a vocabulary of 256 is too small: bytes and special tokens are 257");
-    struct dt_bpe_trainer_options unknown = {"gpt3", 300, 1, specials, 1, 1};
-    assert_int_equal(dt_bpe_trainer_new(&trainer, &unknown, &err), DT_EINVALID);
+    struct dt_vocab_trainer_options unknown = {"gpt3", 300, 1, specials, 1, 1};
+    assert_int_equal(dt_vocab_trainer_new(&trainer, &unknown, &err), DT_EINVALID);
     assert_string_equal(err.text, "there is no pattern 'gpt3'");
 }
 
 static int finish(const char *special, const char *text, struct dt_error *err)
 {
-    struct dt_bpe_trainer_options options = {"gpt2", 300, 1, &special, 1, 1};
-    struct dt_bpe_trainer *trainer;
+    struct dt_vocab_trainer_options options = {"gpt2", 300, 1, &special, 1, 1};
+    struct dt_vocab_trainer *trainer;
     struct dt_tokenizer *t;
-    assert_int_equal(dt_bpe_trainer_new(&trainer, &options, err), 0);
-    dt_bpe_trainer_add(trainer, text, strlen(text));
-    int rc = dt_bpe_trainer_finish(trainer, &t, err);
+    assert_int_equal(dt_vocab_trainer_new(&trainer, &options, err), 0);
+    dt_vocab_trainer_add(trainer, text, strlen(text));
+    int rc = dt_vocab_trainer_finish(trainer, &t, err);
     if (rc < 0)
         assert_null(t);
     dt_tokenizer_free(t);
-    dt_bpe_trainer_free(trainer);
+    dt_vocab_trainer_free(trainer);
     return rc;
 }
 
