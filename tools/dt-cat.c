@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dt-cat: shows what shards hold, checks them, and writes them in other forms. */
+/* dt-cat: shows, checks and converts shards. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "base/program.h"
 #include "foreign/convert.h"
+#include "foreign/foreign.h"
 #include "shard/listing.h"
 #include "shard/manifest.h"
 #include "shard/shard.h"
@@ -27,27 +28,29 @@ static struct {
     const char *tokenizer, *output, *split;
 } opt = {.document = -1, .output = "-"};
 
-enum { AS_NOTHING, AS_RAW, AS_DTS }; /* the formats behind these are foreign */
-static const char *const as_names[] = {"", "raw", "dts", "mds", "megatron", "llmc", NULL};
-static const char *const from_names[] = {"dts", "mds", "megatron", "llmc", NULL};
+#define NAME(format)     #format,
+#define BAR_NAME(format) "|" #format
+enum { AS_NOTHING, AS_RAW, AS_DTS }; /* from here on, the rows of DT_FOREIGN_FORMATS */
+static const char *const as_names[] = {"", "raw", "dts", DT_FOREIGN_FORMATS(NAME) NULL};
+static const char *const from_names[] = {"dts", DT_FOREIGN_FORMATS(NAME) NULL};
 
 static const struct dt_option options[] = {
-    {"info", 0, DT_OPTION_FLAG, &opt.info, NULL, "print what the shards hold (default)"},
-    {"json", 0, DT_OPTION_FLAG, &opt.json, NULL, "the same as a line of JSON a shard"},
+    {"info", 0, DT_OPTION_FLAG, &opt.info, NULL, "print a summary of the shards (default)"},
+    {"json", 0, DT_OPTION_FLAG, &opt.json, NULL, "print the summary as a line of JSON per shard"},
     {"verify", 0, DT_OPTION_FLAG, &opt.verify, NULL, "read and check every byte"},
-    {"ids", 0, DT_OPTION_FLAG, &opt.ids, NULL, "print the ids, a line a document"},
+    {"ids", 0, DT_OPTION_FLAG, &opt.ids, NULL, "print the ids, a line per document"},
     {"text", 0, DT_OPTION_FLAG, &opt.text, NULL, "print the text; needs -t"},
     {"lineage", 0, DT_OPTION_FLAG, &opt.lineage, NULL, "print the commands that made the shards"},
-    {"as", 0, DT_OPTION_CHOICE, &opt.as, "raw|dts|mds|megatron|llmc",
+    {"as", 0, DT_OPTION_CHOICE, &opt.as, "raw|dts" DT_FOREIGN_FORMATS(BAR_NAME),
      "write plain ids, a token stream, or the files of another program", .choices = as_names},
-    {"from", 0, DT_OPTION_CHOICE, &opt.from, "dts|mds|megatron|llmc",
+    {"from", 0, DT_OPTION_CHOICE, &opt.from, "dts" DT_FOREIGN_FORMATS(BAR_NAME),
      "read the files of another program; needs --as dts and -t", .choices = from_names},
-    {"split", 0, DT_OPTION_STRING, &opt.split, "NAME", "the shards of split NAME alone"},
+    {"split", 0, DT_OPTION_STRING, &opt.split, "NAME", "only the shards of split NAME"},
     {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "TOKENIZER",
-     "for --text, --from and --verify: tokenizer.json, vocab.json with merges.txt "
-     "beside it, or a directory",
+     "for --text, --from and --verify: tokenizer.json, another tokenizer file, or a "
+     "directory",
      .reads = true},
-    {"doc", 0, DT_OPTION_INT, &opt.document, "N", "print document N alone, from 0", .min = 0,
+    {"doc", 0, DT_OPTION_INT, &opt.document, "N", "print only document N, counted from 0", .min = 0,
      .max = 1e18},
     {"output", 'o', DT_OPTION_STRING, &opt.output, "FILE", "write to FILE", .writes = ""},
     {NULL}};
@@ -57,20 +60,21 @@ static const struct dt_command command = {
 
 static char *const standard_input[] = {"-"};
 
-/* What the printers share. */
+/* The output. */
 struct printer {
     struct dt_output out;
     struct dt_buffer line;
     struct dt_tokenizer *tokenizer;
 };
 
-/* With --lineage, a checkpoint (or a run, by its latest) stands for its lineage: 1 if path is
- * one. */
+/* With --lineage, adds the lineage file of a checkpoint, or of the latest of a run. Returns 1 if
+ * path is one. */
 #define LINEAGE_FILE "lineage.txt"
 
 static int add_checkpoint(struct dt_shard_sources *s, const char *path, struct dt_error *err)
 {
-    static const char *const locations[] = {"trainer/" LINEAGE_FILE, "latest/trainer/" LINEAGE_FILE};
+    static const char *const locations[] = {"trainer/" LINEAGE_FILE,
+                                            "latest/trainer/" LINEAGE_FILE};
     for (int i = 0; opt.lineage && i < 2; i++) {
         char *file = dt_path_join(path, locations[i]);
         int exists = dt_file_probe(file, err);
@@ -84,19 +88,20 @@ static int add_checkpoint(struct dt_shard_sources *s, const char *path, struct d
     return 0;
 }
 
-/* Files for other programs say nothing of splits: one of them must not hold several. */
+/* Files of other programs do not store splits: refuses inputs of several splits. */
 static int check_one_split(const struct dt_shard_sources *s, struct dt_error *err)
 {
     const struct dt_shard_source *other = dt_shard_sources_find_other_split(s);
     if (other == NULL)
         return dt_shard_sources_check_distinct(s, err);
-    return dt_fail(err, DT_EINVALID,
-                   "%s: is of another split than %s, and --as %s would mix them: choose one with "
-                   "--split",
-                   other->path, s->items[0].path, as_names[opt.as]);
+    return dt_fail(
+        err, DT_EINVALID,
+        "%s: belongs to another split than %s, and --as %s would mix them: choose one with "
+        "--split",
+        other->path, s->items[0].path, as_names[opt.as]);
 }
 
-/* Of a source that is several files, all that --from can read of it. */
+/* Refuses an output that is also an input, or a file of an input of --from. */
 static int check_output(const char *path, struct dt_error *err)
 {
     char *parts[] = {dt_strdup(path), dt_asprintf("%s.bin", path), dt_asprintf("%s.idx", path),
@@ -105,9 +110,10 @@ static int check_output(const char *path, struct dt_error *err)
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         bool read = i == 0 || opt.from > 0;
         if (rc == 0 && read && dt_output_is_input(opt.output, parts[i]))
-            rc = dt_fail(err, DT_EINVALID,
-                         "--output: '%s' is also an input, which would be lost: name another file",
-                         opt.output);
+            rc = dt_fail(
+                err, DT_EINVALID,
+                "--output: '%s' is also an input and would be overwritten: name another file",
+                opt.output);
         free(parts[i]);
     }
     return rc;
@@ -167,8 +173,8 @@ static void add_ids(struct dt_buffer *b, const uint32_t *ids, size_t count)
     dt_buffer_add_char(b, '\n');
 }
 
-/* Without its final end-of-text token, which becomes a separator line where
- * documents are printed one after the other. */
+/* Appends the text without its final end-of-text token, which becomes a separator line if several
+ * documents are printed. */
 static int add_text(struct printer *p, const uint32_t *ids, size_t count,
                     const struct dt_shard_info *info, struct dt_error *err)
 {
@@ -200,13 +206,13 @@ static int check_tokenizer(const struct printer *p, const struct dt_shard_info *
     char made[DT_HASH_HEX], given[DT_HASH_HEX];
     if (p->tokenizer == NULL || info->tokenizer == dt_tokenizer_fingerprint(p->tokenizer))
         return 0;
-    return dt_fail(err, DT_EINVALID, "%s: was made by tokenizer %s, but '%s' is %s", path,
-                   dt_hash_hex(info->tokenizer, made), opt.tokenizer,
+    return dt_fail(err, DT_EINVALID, "%s: was made with another tokenizer (%s, but '%s' is %s)",
+                   path, dt_hash_hex(info->tokenizer, made), opt.tokenizer,
                    dt_hash_hex(dt_tokenizer_fingerprint(p->tokenizer), given));
 }
 
-/* Prints the documents of a stream, or only the one *left documents ahead;
- * *left is -1 after that. */
+/* Prints all documents of a stream or, with --doc, only document *left of it; *left is -1
+ * afterwards. */
 static int print_stream(struct printer *p, struct dt_shard_reader *r, const char *path, long *left,
                         struct dt_error *err)
 {
@@ -225,7 +231,7 @@ static int print_stream(struct printer *p, struct dt_shard_reader *r, const char
     return rc;
 }
 
-/* Prints a document of a shard that can be read anywhere. */
+/* Prints a document of a shard by random access. */
 static int print_one(struct printer *p, struct dt_shard *s, const char *path, uint64_t number,
                      struct dt_error *err)
 {
@@ -243,12 +249,12 @@ static int print_one(struct printer *p, struct dt_shard *s, const char *path, ui
     return rc;
 }
 
-/* Whether the shard could be searched for document *left without reading all. */
+/* Prints document *left by random access, if possible: false otherwise. */
 static bool try_one(struct printer *p, const char *path, long *left, int *rc, struct dt_error *err)
 {
     struct dt_shard *s;
     if (strcmp(path, "-") == 0 || dt_shard_open(&s, path, err) < 0)
-        return false; /* a pipe, joined streams, or damage that the other way reports */
+        return false; /* a pipe, concatenated streams, or damage that sequential reading reports */
     long documents = (long)dt_shard_get_info(s)->documents;
     *rc = *left < documents ? print_one(p, s, path, (uint64_t)*left, err) : 0;
     *left = *left < documents ? -1 : *left - documents;
@@ -276,14 +282,15 @@ static int print_documents(struct printer *p, const struct dt_shard_sources *s,
     for (int i = 0; i < s->count && (opt.document < 0 || left >= 0); i++)
         DT_TRY(print_source(p, &s->items[i], &left, err));
     if (opt.document >= 0 && left >= 0)
-        return dt_fail(err, DT_EMISSING, "exists is no document %ld; exists are %ld, from 0",
+        return dt_fail(err, DT_EMISSING,
+                       "document %ld is out of range: there are %ld documents, counted from 0",
                        opt.document, opt.document - left);
     return 0;
 }
 
 /* --- whole shards ----------------------------------------------------------------------------- */
 
-/* What a stream says of itself after all of it was read. */
+/* The properties of a stream after reading and checking all of it. */
 static int read_through(const char *path, struct dt_shard_info *info, char **provenance,
                         struct dt_error *err)
 {
@@ -301,9 +308,9 @@ static int read_through(const char *path, struct dt_shard_info *info, char **pro
     return rc;
 }
 
-/* The same from header and footer alone, where exists is one of each. */
+/* The same from header and footer only, if the input is a single shard. */
 static int read_summary(const char *path, struct dt_shard_info *info, char **provenance,
-                   struct dt_error *err)
+                        struct dt_error *err)
 {
     struct dt_shard *s;
     if (strcmp(path, "-") == 0 || dt_shard_open(&s, path, err) < 0)
@@ -330,7 +337,7 @@ static int verify_source(struct printer *p, const struct dt_shard_source *source
                      source->path, info.documents, dt_plural(info.documents), info.tokens,
                      dt_plural(info.tokens));
     DT_TRY(flush_line(p, err));
-    return dt_output_flush(&p->out, err); /* what follows may be damaged */
+    return dt_output_flush(&p->out, err); /* the next source may be damaged */
 }
 
 static int verify(struct printer *p, const struct dt_shard_sources *s, struct dt_error *err)
@@ -372,7 +379,7 @@ static int print_lineage(struct printer *p, const struct dt_shard_sources *s, st
     return 0;
 }
 
-/* The first column holds the longest path, unless the terminal is too narrow. */
+/* The width of the first column: the longest path that fits the terminal. */
 static int path_width(const struct dt_shard_sources *s, int fd)
 {
     enum { NUMBERS = 57, LEAST = 22 };
@@ -385,7 +392,7 @@ static int path_width(const struct dt_shard_sources *s, int fd)
     return width;
 }
 
-/* Of a regular file; 0 of a pipe. */
+/* The size of a regular file; 0 for a pipe. */
 static uint64_t file_size(const char *path)
 {
     struct stat st;
@@ -416,7 +423,7 @@ static int print_info(struct printer *p, const struct dt_shard_sources *s, struc
 
 /* --- other formats ---------------------------------------------------------------------------- */
 
-/* The identity of a document that comes without its text: that of its ids' text. */
+/* Hash and size of the text of a document, decoded from its ids. */
 static int identify(void *context, const struct dt_ids *ids, struct dt_shard_document *document,
                     struct dt_error *err)
 {
@@ -480,7 +487,7 @@ static int run(char *const *paths, int count, struct dt_error *err)
         rc = dt_tokenizer_load(&p.tokenizer, opt.tokenizer, err);
     if (rc == 0)
         rc = find_sources(&sources, paths, count, err);
-    bool foreign = opt.as > AS_DTS; /* which makes files of its own */
+    bool foreign = opt.as > AS_DTS; /* which opens its output files */
     if (rc == 0 && !foreign)
         rc = dt_output_open(&p.out, opt.output, err);
     if (rc == 0)
@@ -502,14 +509,15 @@ static void check_options(void)
     if (opt.from > 0 && opt.as != AS_DTS)
         dt_program_usage("--from %s needs --as dts", from_names[opt.from]);
     if (opt.split && opt.from > 0)
-        dt_program_usage("--split is for shards: files of other programs have none");
+        dt_program_usage("--split needs shards: files of other programs do not store splits");
     bool needed = opt.text || opt.from > 0;
     if (needed ? opt.tokenizer == NULL : opt.tokenizer && !opt.verify)
-        dt_program_usage("-t TOKENIZER goes with --verify, and --text and --from need it");
+        dt_program_usage(
+            "--text and --from need -t TOKENIZER; of the others only --verify takes it");
     if (opt.document >= 0 && !opt.ids && !opt.text)
-        dt_program_usage("--doc goes with --ids or --text");
+        dt_program_usage("--doc needs --ids or --text");
     if ((opt.as == AS_RAW || opt.as == AS_DTS) && dt_output_is_terminal(opt.output))
-        dt_program_usage("ids are not for a terminal: redirect them, or name a file with -o");
+        dt_program_usage("ids cannot go to a terminal: redirect them, or name a file with -o");
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dt-shard: writes a token stream as shards of a data set. */
+/* dt-shard: writes token streams as the shards of a data set. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -14,8 +14,12 @@
 #include "shard/shuffle.h"
 #include "shard/sources.h"
 
-static const char *const split_by[] = {"document", "tail", NULL};
-static const char *const layouts[] = {"list", "padded", "packed", NULL};
+static const char *const split_by[] = {
+    [DT_SPLIT_BY_DOCUMENT] = "document", [DT_SPLIT_BY_TAIL] = "tail", NULL};
+static const char *const layouts[] = {[DT_SHARDER_LAYOUT_LIST] = "list",
+                                      [DT_SHARDER_LAYOUT_PADDED] = "padded",
+                                      [DT_SHARDER_LAYOUT_PACKED] = "packed",
+                                      NULL};
 
 static struct {
     const char *output;
@@ -35,36 +39,36 @@ static const struct dt_option options[] = {
     {"output", 'o', DT_OPTION_STRING, &opt.output, "DIR", "write the shards and index.json to DIR",
      .required = true},
     {"split", 0, DT_OPTION_LIST, &opt.splits, "NAME=FRACTION",
-     "move a part to split NAME; the rest is train"},
+     "assign a fraction to split NAME; the rest is train"},
     {"split-by", 0, DT_OPTION_CHOICE, &opt.split_by, "document|tail",
-     "choose it by document hash (default), or take the last tokens", .choices = split_by,
+     "split by document hash (default), or at the end of the tokens", .choices = split_by,
      .with = "split"},
     {"tokens-per-shard", 0, DT_OPTION_INT, &opt.tokens_per_shard, "N",
-     "begin a new shard before N tokens are exceeded (default 100M)", .min = 1, .max = 1e18},
+     "maximum tokens per shard (default: 100M)", .min = 1, .max = 1e18},
     {"layout", 0, DT_OPTION_CHOICE, &opt.layout, "list|padded|packed",
-     "documents one behind the other (default), in a row each, or several in a row",
+     "concatenate documents (default), pad one per row, or pack several per row",
      .choices = layouts},
-    {"length", 0, DT_OPTION_INT, &opt.length, "N", "rows for sequences of N tokens", .min = 1,
-     .max = (1 << 24) - 1},
+    {"length", 0, DT_OPTION_INT, &opt.length, "N", "sequence length of padded and packed rows",
+     .min = 1, .max = (1 << 24) - 1},
     {"padding-id", 0, DT_OPTION_INT, &opt.padding_id, "ID",
-     "fill rows up with ID (default: the end-of-text token, or 0)", .min = 0, .max = 0x7fffffff},
+     "pad rows with ID (default: the end-of-text token, or 0)", .min = 0, .max = 0x7fffffff},
     {"loss-after", 0, DT_OPTION_INT, &opt.loss_after, "ID",
-     "give no loss to a document's tokens up to its first ID", .min = 0, .max = 0x7fffffff},
-    {"shuffle", 0, DT_OPTION_FLAG, &opt.shuffle, NULL, "put the documents in random order"},
-    {"seed", 0, DT_OPTION_INT, &opt.seed, "N", "the order is number N (default 1337)", .min = 0,
+     "mask the loss of a document's tokens up to its first ID", .min = 0, .max = 0x7fffffff},
+    {"shuffle", 0, DT_OPTION_FLAG, &opt.shuffle, NULL, "shuffle the documents"},
+    {"seed", 0, DT_OPTION_INT, &opt.seed, "N", "seed of the shuffle (default: 1337)", .min = 0,
      .max = 1e15, .with = "shuffle"},
     {"memory", 0, DT_OPTION_INT, &opt.memory, "BYTES",
-     "shuffle through files beyond BYTES of documents (default 256M)", .min = 1, .max = 1e15,
+     "use temporary files beyond BYTES of documents (default: 256M)", .min = 1, .max = 1e15,
      .with = "shuffle"},
-    {"append", 0, DT_OPTION_FLAG, &opt.append, NULL, "add to the shards that DIR has"},
-    {"level", 0, DT_OPTION_INT, &opt.level, "N", "compress at zstd level N, 0 stores (default 3)",
-     .min = 0, .max = 19},
+    {"append", 0, DT_OPTION_FLAG, &opt.append, NULL, "append to the shards in DIR"},
+    {"level", 0, DT_OPTION_INT, &opt.level, "N", "zstd level, 0 stores (default: 3)", .min = 0,
+     .max = 19},
     {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "compress on N threads (default: all)",
      .min = 1, .max = 1024},
     {NULL}};
 
 static const struct dt_command command = {
-    "dt-shard", "cut token streams into compressed, indexed shards", "[FILE|DIR ...]", options};
+    "dt-shard", "write token streams as compressed, indexed shards", "[FILE|DIR ...]", options};
 
 static char *const standard_input[] = {"-"};
 
@@ -73,7 +77,7 @@ struct splits {
     int count, capacity;
 };
 
-/* Appends the lines of text that lines does not hold yet. */
+/* Appends the lines of text that are not in lines. */
 static void add_lines(struct dt_buffer *lines, const char *text)
 {
     while (*text) {
@@ -86,7 +90,7 @@ static void add_lines(struct dt_buffer *lines, const char *text)
     }
 }
 
-/* An input in the directory of the output would be removed while it is read. */
+/* Refuses an input in the output directory: it would be removed while it is read. */
 static int check_directory(const char *path, struct dt_error *err)
 {
     char *slash, input[PATH_MAX], output[PATH_MAX];
@@ -96,7 +100,7 @@ static int check_directory(const char *path, struct dt_error *err)
         return 0;
     *slash = '\0';
     if (strcmp(input, output) == 0)
-        return dt_fail(err, DT_EINVALID, "%s: lies in '%s', where the shards are to be written",
+        return dt_fail(err, DT_EINVALID, "%s: is in '%s', the output directory: choose another one",
                        path, opt.output);
     return 0;
 }
@@ -114,15 +118,14 @@ static int check_same(const struct dt_shard_info *a, const struct dt_shard_info 
         return dt_fail(err, DT_EFORMAT,
                        "%s: was made with another tokenizer than the input before it", path);
     if (a->masked != b->masked)
-        return dt_fail(err, DT_EFORMAT, "%s: the input before it %s a loss mask, and this %s", path,
-                       a->masked ? "has" : "has not", b->masked ? "has" : "has not");
+        return dt_fail(err, DT_EFORMAT, "%s: %s a loss mask, unlike the input before it", path,
+                       b->masked ? "has" : "lacks");
     return 0;
 }
 
-/* Looks into the inputs after the first before any work is done: their
- * tokenizer must be that of the first, and their history is part of ours. */
+/* Checks the tokenizer of all inputs before writing, and joins their provenance. */
 static int check_inputs(const struct dt_shard_info *info, const struct dt_shard_sources *sources,
-                      struct dt_buffer *provenance, struct dt_error *err)
+                        struct dt_buffer *provenance, struct dt_error *err)
 {
     struct dt_shard_reader *r;
     add_lines(provenance, info->provenance);
@@ -140,10 +143,10 @@ static int check_inputs(const struct dt_shard_info *info, const struct dt_shard_
     return 0;
 }
 
-/* Where documents go: to the shards, or to a shuffler before. */
+/* The destination of documents: the sharder, or first the shuffler. */
 struct target {
     struct dt_sharder *sharder;
-    struct dt_shuffler *shuffler; /* NULL: none */
+    struct dt_shuffler *shuffler; /* NULL without --shuffle */
     struct dt_progress progress;
     uint64_t documents, tokens;
 };
@@ -193,7 +196,7 @@ static int add_input(struct target *t, struct dt_shard_reader *first, const char
     return rc;
 }
 
-/* Adds the inputs of that split, or, with NULL, all; the first is open already. */
+/* Adds the inputs of a split, NULL: all. The first input is open already. */
 static int add_inputs(struct target *t, struct dt_shard_reader *first,
                       const struct dt_shard_sources *sources, const char *split,
                       struct dt_error *err)
@@ -221,7 +224,7 @@ static int add_shuffled(struct target *t, struct dt_error *err)
     return rc;
 }
 
-/* The layout asked for, in what the shards say of themselves. */
+/* Sets the properties of the shards from the layout options. */
 static int set_layout(struct dt_shard_info *info, struct dt_error *err)
 {
     long padding = opt.padding_id >= 0 ? opt.padding_id : info->eot == UINT32_MAX ? 0 : info->eot;
@@ -230,12 +233,12 @@ static int set_layout(struct dt_shard_info *info, struct dt_error *err)
     info->padding_id = list ? 0 : (uint32_t)padding;
     info->masked = info->masked || !list || opt.loss_after >= 0;
     if (!list && padding >= (long)info->vocab_size)
-        return dt_fail(err, DT_EINVALID, "--padding-id %ld: the vocabulary has %u", padding,
-                       info->vocab_size);
+        return dt_fail(err, DT_EINVALID, "--padding-id %ld is outside the vocabulary of %u",
+                       padding, info->vocab_size);
     return 0;
 }
 
-/* The inputs of one split, or, with NULL, all, in their order or shuffled. */
+/* Adds the inputs of a split, NULL: all, in their order or shuffled. */
 static int add_split(struct target *t, struct dt_shard_reader *first,
                      const struct dt_shard_sources *sources, const char *split,
                      struct dt_error *err)
@@ -304,15 +307,15 @@ static int add_kept_split(struct splits *splits, const char *name, struct dt_err
     return 0;
 }
 
-/* The splits that the inputs have, which are kept. */
+/* Adds the splits of the inputs, which are kept. */
 static int keep_splits(const struct dt_shard_sources *sources, struct splits *splits,
                        struct dt_error *err)
 {
     for (int i = 0; splits->count > 0 && i < sources->count; i++)
         if (strcmp(sources->items[i].split, DT_DEFAULT_SPLIT) != 0)
             return dt_fail(err, DT_EINVALID,
-                           "%s: is of split '%s' already, and --split would divide it again; "
-                           "without --split, splits are kept",
+                           "%s: already belongs to split '%s', which --split would divide "
+                           "again; remove --split to keep the splits",
                            sources->items[i].path, sources->items[i].split);
     for (int i = 0; i < sources->count; i++)
         DT_TRY(add_kept_split(splits, sources->items[i].split, err));
@@ -325,7 +328,7 @@ static int run_on(struct dt_sharder_options *how, struct splits *splits,
     struct dt_shard_reader *first;
     bool keep;
     if (sources->count == 0)
-        return dt_fail(err, DT_EINVALID, "the directories list no shards");
+        return dt_fail(err, DT_EINVALID, "the index.json of the inputs lists no shards");
     for (int i = 0; i < sources->count; i++) {
         DT_TRY(check_directory(sources->items[i].path, err));
         DT_TRY(dt_shard_source_check(&sources->items[i], err));
@@ -358,15 +361,16 @@ static int run(struct dt_sharder_options *how, struct splits *splits, char *cons
 static void check_options(void)
 {
     if ((opt.layout == DT_SHARDER_LAYOUT_LIST) != (opt.length == 0))
-        dt_program_usage("--layout padded or packed and --length N go together");
+        dt_program_usage("--layout padded or packed and --length N need each other");
     if (opt.layout == DT_SHARDER_LAYOUT_LIST && opt.padding_id >= 0)
-        dt_program_usage("--padding-id goes with --layout padded or packed");
+        dt_program_usage("--padding-id needs --layout padded or packed");
     if (opt.split_by == DT_SPLIT_BY_TAIL && opt.splits.count == 0)
         dt_program_usage("--split-by tail needs a --split");
     if (opt.append && opt.split_by == DT_SPLIT_BY_TAIL && opt.splits.count > 0)
-        dt_program_usage("--append and --split-by tail exclude each other: the tail would move");
+        dt_program_usage("--append excludes --split-by tail: the tail would move");
     if (strcmp(opt.output, "-") == 0)
-        dt_program_usage("--output takes a directory; one that is called - is ./-");
+        dt_program_usage(
+            "--output needs a directory, not stdout; write ./- for a directory called -");
 }
 
 static void read_splits(struct splits *splits)
@@ -388,7 +392,7 @@ int main(int argc, char **argv)
     int count = argc - first;
     if (count == 0 && isatty(STDIN_FILENO))
         dt_program_usage(
-            "the token stream is not typed by hand: name a FILE, or pipe dt-tokenize in");
+            "expected a token stream: name a FILE, or pipe the output of dt-tokenize in");
     struct splits splits = {0};
     read_splits(&splits);
     check_options();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dt-tokenize: documents to ids, and back. */
+/* dt-tokenize: encodes documents to token ids, and decodes them. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@
 #include "token/tokenizer.h"
 
 enum text_format { TO_TEXT, TO_JSONL };
-static const char *const text_formats[] = {"text", "jsonl", NULL};
+static const char *const text_formats[] = {[TO_TEXT] = "text", [TO_JSONL] = "jsonl", NULL};
 
 static struct {
     const char *tokenizer, *out, *separator;
@@ -29,29 +29,29 @@ static struct {
     long threads, max_length, stride;
     int from, to, frame, pattern;
     struct dt_reading_options reading;
-    struct dt_documents_options documents; /* what these options make */
+    struct dt_documents_options documents; /* from these options */
 } opt = {.out = "-", .stride = -1, .pattern = -1, .reading = DT_READING_OPTIONS_DEFAULT};
 
 static const struct dt_option options[] = {
     {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "TOKENIZER",
-     "tokenizer.json, or a file of another kind, or a directory", .required = true, .reads = true},
+     "tokenizer.json, another tokenizer file, or a directory", .required = true, .reads = true},
     {"pattern", 0, DT_OPTION_CHOICE, &opt.pattern, "PATTERN",
-     "how text is cut into pieces, whatever TOKENIZER says", .choices = dt_pattern_names},
-    {"ids", 0, DT_OPTION_FLAG, &opt.ids, NULL, "ids as text, a line a document"},
+     "pre-tokenizer pattern, instead of that of TOKENIZER", .choices = dt_pattern_names},
+    {"ids", 0, DT_OPTION_FLAG, &opt.ids, NULL, "write ids as text, a line per document"},
     {"offsets", 0, DT_OPTION_FLAG, &opt.offsets, NULL,
-     "ids as text, each with the bytes of the document that it comes from"},
-    {"decode", 'd', DT_OPTION_FLAG, &opt.decode, NULL, "ids to text"},
+     "write ids as text, each with its byte offsets in the document"},
+    {"decode", 'd', DT_OPTION_FLAG, &opt.decode, NULL, "decode ids to text"},
     {"to", 0, DT_OPTION_CHOICE, &opt.to, "FORMAT", "with -d, write text or jsonl",
      .choices = text_formats, .with = "decode"},
     {"frame", 0, DT_OPTION_CHOICE, &opt.frame, "FRAME",
-     "put around documents: auto, none, eot, bos, bos-eot or template (default: auto)",
+     "add auto, none, eot, bos, bos-eot or template around documents (default: auto)",
      .choices = dt_frame_policies},
     {"special", 0, DT_OPTION_FLAG, &opt.special, NULL,
-     "text that spells a special token is that token"},
-    {"truncate", 0, DT_OPTION_INT, &opt.max_length, "N", "give a document at max_length N ids", .min = 1,
+     "encode the text of special tokens as these tokens"},
+    {"truncate", 0, DT_OPTION_INT, &opt.max_length, "N", "truncate documents to N ids", .min = 1,
      .max = 1e15},
     {"stride", 0, DT_OPTION_INT, &opt.stride, "N",
-     "with --truncate, make documents of the rest that overlap by N ids", .min = 0, .max = 1e15,
+     "with --truncate, write the rest as documents that overlap by N ids", .min = 0, .max = 1e15,
      .with = "truncate"},
     {"from", 0, DT_OPTION_CHOICE, &opt.from, "FORMAT",
      "read auto, text, lines, sep, split, nul or jsonl (default: auto)",
@@ -65,14 +65,14 @@ static const struct dt_option options[] = {
     {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "show no progress"},
     {NULL}};
 
-static const struct dt_command command = {"dt-tokenize", "turn documents into token ids, and back",
-                                          "[FILE ...]", options};
+static const struct dt_command command = {
+    "dt-tokenize", "encode documents to token ids, and decode them", "[FILE ...]", options};
 
-/* Where ids and text go. */
+/* The output. */
 struct sink {
     struct dt_output out;
     struct dt_shard_writer *writer;    /* NULL with --ids and -d */
-    struct dt_document_writer decoded; /* documents of -d --to jsonl */
+    struct dt_document_writer decoded; /* for -d --to jsonl */
     struct dt_buffer text;
     uint64_t documents;
 };
@@ -99,20 +99,20 @@ static int write_encoded(const struct dt_encoded *d, void *context, struct dt_er
     return write_text(sink, err);
 }
 
-/* The token that documents end with, so that they can be told apart. */
+/* The token that ends documents. */
 static uint32_t end_token(const struct dt_frame *frame)
 {
     return frame->after_count ? frame->after[frame->after_count - 1] : DT_NO_TOKEN;
 }
 
-/* A stream whose documents nothing ends would be one endless document to what reads it. */
+/* Refuses a default without an end token: readers could not separate documents. */
 static int choose_frame(const struct dt_tokenizer *t, struct dt_frame *frame, struct dt_error *err)
 {
     DT_TRY(dt_tokenizer_frame(t, (enum dt_frame_policy)opt.frame, frame, err));
     if (!opt.ids && opt.frame == DT_FRAME_AUTO && frame->after_count == 0)
         return dt_fail(err, DT_EINVALID,
-                       "%s: has no token that ends a document, so documents would be joined; if "
-                       "that is meant, give --frame none",
+                       "%s: does not define an end-of-text token, so documents would be joined; "
+                       "use --frame none to join them",
                        opt.tokenizer);
     return 0;
 }
@@ -142,7 +142,8 @@ static void show_progress(struct dt_progress *progress, const struct dt_document
         dt_progress_show(progress, "%.1f MB", (double)taken / 1e6);
 }
 
-static int encode_all(struct dt_batch_encoder *encoder, struct dt_documents *documents, struct dt_error *err)
+static int encode_all(struct dt_batch_encoder *encoder, struct dt_documents *documents,
+                      struct dt_error *err)
 {
     struct dt_document document = DT_DOCUMENT_EMPTY;
     struct dt_progress progress;
@@ -165,18 +166,17 @@ static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files,
                   struct dt_error *err)
 {
     struct dt_batch_encoder_options how = {.threads = (int)opt.threads,
-                                  .allow_special = opt.special,
-                                  .keep_spans = opt.offsets,
-                                  .max_length = (size_t)opt.max_length,
-                                  .stride = opt.stride > 0 ? (size_t)opt.stride : 0,
-                                  .overlap = opt.stride >= 0};
+                                           .allow_special = opt.special,
+                                           .keep_spans = opt.offsets,
+                                           .max_length = (size_t)opt.max_length,
+                                           .stride = opt.stride > 0 ? (size_t)opt.stride : 0,
+                                           .overlap = opt.stride >= 0};
     struct dt_documents *documents;
     DT_TRY(choose_frame(t, &how.frame, err));
     size_t frame = how.frame.before_count + how.frame.after_count;
     if (how.max_length > 0 && how.max_length <= frame + how.stride)
         return dt_fail(err, DT_EINVALID,
-                       "--truncate %ld leaves no room beside %zu ids of the frame and %zu of the "
-                       "stride",
+                       "--truncate %ld must exceed the %zu ids of the frame and %zu of the stride",
                        opt.max_length, frame, how.stride);
     DT_TRY(dt_documents_open(&documents, files, count, &opt.documents, err));
     struct dt_batch_encoder *encoder = dt_batch_encoder_new(t, &how, write_encoded, sink);
@@ -184,7 +184,7 @@ static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files,
     if (rc == 0)
         rc = encode_all(encoder, documents, err);
     if (rc == 0 && sink->documents == 0)
-        rc = dt_fail(err, DT_EFORMAT, "the input holds no document");
+        rc = dt_fail(err, DT_EFORMAT, "the input contains no documents");
     if (rc == 0 && sink->writer)
         rc = dt_shard_writer_finish(sink->writer, err);
     dt_reading_options_report(documents);
@@ -193,9 +193,9 @@ static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files,
     return rc;
 }
 
-/* Takes off the frame that documents have by default, and an EOT. */
+/* Removes the EOT and the tokens that --frame auto adds before a document. */
 static void strip_frame(const struct dt_tokenizer *t, uint32_t eot, const uint32_t **ids,
-                           size_t *count)
+                        size_t *count)
 {
     struct dt_frame frame;
     struct dt_error none;
@@ -209,7 +209,7 @@ static void strip_frame(const struct dt_tokenizer *t, uint32_t eot, const uint32
     }
 }
 
-/* Writes one document as text, without the tokens around it; name is that of its file. */
+/* Writes one document as text, without its frame; name: input file. */
 static int decode_document(struct sink *sink, const struct dt_tokenizer *t,
                            const struct dt_ids *framed, uint32_t eot, const char *name,
                            uint64_t number, struct dt_error *err)
@@ -240,7 +240,7 @@ static int check_fingerprint(const struct dt_tokenizer *t, const struct dt_shard
     char theirs[DT_HASH_HEX], ours[DT_HASH_HEX];
     if (info->tokenizer == dt_tokenizer_fingerprint(t))
         return 0;
-    return dt_fail(err, DT_EFORMAT, "%s: was made with another tokenizer (%s, and '%s' is %s)",
+    return dt_fail(err, DT_EFORMAT, "%s: was made with another tokenizer (%s, but '%s' is %s)",
                    name, dt_hash_hex(info->tokenizer, theirs), opt.tokenizer,
                    dt_hash_hex(dt_tokenizer_fingerprint(t), ours));
 }
@@ -292,7 +292,7 @@ static int decode_lines(struct sink *sink, const struct dt_tokenizer *t, const c
     return rc;
 }
 
-/* Shards that their index.json does not list are refused before any work. */
+/* Refuses shards that their index.json does not list, before decoding. */
 static int check_listed(char **files, int count, struct dt_error *err)
 {
     struct dt_shard_sources sources = {0};
@@ -313,7 +313,7 @@ static int decode(struct sink *sink, const struct dt_tokenizer *t, char **files,
         DT_TRY(opt.ids ? decode_lines(sink, t, path, err) : decode_stream(sink, t, path, err));
     }
     if (sink->documents == 0)
-        return dt_fail(err, DT_EFORMAT, "the input holds no document");
+        return dt_fail(err, DT_EFORMAT, "the input contains no documents");
     return dt_document_writer_end(&sink->decoded, err);
 }
 
@@ -346,14 +346,13 @@ static void check_options(void)
     if (opt.decode && (opt.frame || opt.special || opt.from != DT_DOCUMENT_FORMAT_AUTO ||
                        opt.separator || opt.offsets || opt.max_length))
         dt_program_usage(
-            "--frame, --special, --offsets, --truncate, --from and --separator do not go with -d");
+            "-d excludes --frame, --special, --offsets, --truncate, --from and --separator");
     if (opt.decode && (opt.reading.on_error || opt.reading.partial || opt.reading.max_document))
-        dt_program_usage(
-            "--on-error, --max-errors, --partial and --max-document do not go with -d");
+        dt_program_usage("-d excludes --on-error, --max-errors, --partial and --max-document");
     opt.ids |= opt.offsets;
     if (!opt.ids && !opt.decode && dt_output_is_terminal(opt.out))
         dt_program_usage(
-            "a token stream is not for a terminal: redirect it, name a file with -o, or use "
+            "a token stream cannot go to a terminal: redirect it, name a file with -o, or use "
             "--ids");
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dt-vocab: learns a tokenizer. */
+/* dt-vocab: trains a tokenizer. */
 #include "base/buffer.h"
 #include "base/pool.h"
 #include "base/program.h"
@@ -26,23 +26,23 @@ static struct {
          .reading = DT_READING_OPTIONS_DEFAULT};
 
 enum { BPE, WORD_PIECE };
-static const char *const models[] = {"bpe", "wordpiece", NULL};
+static const char *const models[] = {[BPE] = "bpe", [WORD_PIECE] = "wordpiece", NULL};
 
 static const struct dt_option options[] = {
     {"size", 's', DT_OPTION_INT, &opt.size, "N",
-     "tokens in the vocabulary, bytes or characters and special tokens included", .min = 6,
-     .max = 4194304, .required = true},
+     "vocabulary size, including bytes or characters and special tokens", .min = 6, .max = 4194304,
+     .required = true},
     {"model", 0, DT_OPTION_CHOICE, &opt.model, "MODEL", "bpe (the default) or wordpiece",
      .choices = models},
     {"cased", 0, DT_OPTION_FLAG, &opt.cased, NULL, "wordpiece: keep capitals and accents"},
     {"alphabet", 0, DT_OPTION_INT, &opt.alphabet, "N",
-     "wordpiece: the N most frequent characters only (default: 1000)", .min = 1, .max = 1114112},
+     "wordpiece: keep the N most frequent characters (default: 1000)", .min = 1, .max = 1114112},
     {"pattern", 0, DT_OPTION_CHOICE, &opt.pattern, "PATTERN",
-     "how text is cut into pieces (default: gpt2)", .choices = dt_pattern_names},
+     "pre-tokenizer pattern (default: gpt2)", .choices = dt_pattern_names},
     {"special", 0, DT_OPTION_LIST, &opt.specials, "TOKEN",
-     "a special token, instead of <|endoftext|> or beside those of BERT"},
+     "add a special token, instead of <|endoftext|> or after those of BERT"},
     {"min-frequency", 0, DT_OPTION_INT, &opt.min_frequency, "N",
-     "merge no pair that occurs less than N times (default: 2)", .min = 1, .max = 1e15},
+     "merge only pairs that occur at least N times (default: 2)", .min = 1, .max = 1e15},
     {"from", 0, DT_OPTION_CHOICE, &opt.from, "FORMAT",
      "read auto, text, lines, sep, split, nul or jsonl (default: auto)",
      .choices = dt_document_formats},
@@ -121,9 +121,9 @@ static void check_options(struct dt_documents_options *from)
     if (opt.model == WORD_PIECE && opt.pattern >= 0)
         dt_program_usage("--pattern does not go with --model wordpiece");
     if (opt.model == BPE && (opt.cased || opt.alphabet != 1000))
-        dt_program_usage("--cased and --alphabet go with --model wordpiece only");
+        dt_program_usage("--cased and --alphabet need --model wordpiece");
     if (opt.model == BPE && opt.size < 256)
-        dt_program_usage("--size is at least 256 for bpe");
+        dt_program_usage("--size must be at least 256 for bpe");
 }
 
 int main(int argc, char **argv)
@@ -137,10 +137,9 @@ int main(int argc, char **argv)
     if (train(&t, &from, argv + first, argc - first, &err) < 0)
         return dt_program_report(&err);
     if (dt_tokenizer_size(t) < opt.size)
-        dt_program_warn(
-            "no pair is left that occurs %ld time%s: the vocabulary has %u tokens, not %ld",
-            opt.min_frequency, dt_plural((uint64_t)opt.min_frequency), dt_tokenizer_size(t),
-            opt.size);
+        dt_program_warn("the vocabulary has %u tokens, not %ld: no other pair occurs %ld time%s",
+                        dt_tokenizer_size(t), opt.size, opt.min_frequency,
+                        dt_plural((uint64_t)opt.min_frequency));
     int rc = dt_tokenizer_save(t, opt.out, &err);
     dt_tokenizer_free(t);
     return rc < 0 ? dt_program_report(&err) : 0;

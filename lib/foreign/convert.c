@@ -7,9 +7,9 @@
 
 struct dt_converter {
     struct dt_target target;
-    struct dt_shard_writer *stream; /* open from the first document on: one of these */
+    struct dt_shard_writer *stream; /* one of these is open from the first document on */
     struct dt_foreign *foreign;
-    struct dt_shard_info first; /* what all must have alike; vocab_size 0: none was read */
+    struct dt_shard_info first; /* shared properties; vocab_size 0: no input yet */
     struct dt_buffer bytes;
     struct dt_ids ids;
 };
@@ -40,7 +40,7 @@ static int put_document(struct dt_converter *c, const struct dt_shard_document *
     return dt_foreign_add(c->foreign, c->ids.data, c->ids.count, err);
 }
 
-/* Opens what documents of that kind go to, unless it is open. */
+/* Opens the output for documents of info, once. */
 static int open_target(struct dt_converter *c, const struct dt_shard_info *info,
                        struct dt_error *err)
 {
@@ -71,8 +71,8 @@ static int check_kind(struct dt_converter *c, const char *path, const struct dt_
     if (info->tokenizer == first->tokenizer && info->masked == first->masked &&
         info->vocab_size == first->vocab_size && info->eot == first->eot)
         return 0;
-    return dt_fail(err, DT_EFORMAT, "%s: is of another tokenizer or mask than what came before",
-                   path);
+    return dt_fail(err, DT_EFORMAT,
+                   "%s: has another tokenizer or loss mask than the inputs before it", path);
 }
 
 static int add_frames(struct dt_converter *c, struct dt_shard_reader *r, struct dt_error *err)
@@ -106,8 +106,16 @@ int dt_converter_add_shard(struct dt_converter *c, const char *path, struct dt_e
 {
     struct dt_shard_reader *r;
     DT_TRY(dt_shard_reader_open(&r, path, err));
-    int rc =
-        c->target.kind == DT_TARGET_RAW ? add_frames(c, r, err) : add_documents(c, r, path, err);
+    int rc = 0;
+    switch (c->target.kind) {
+    case DT_TARGET_RAW:
+        rc = add_frames(c, r, err);
+        break;
+    case DT_TARGET_STREAM:
+    case DT_TARGET_FOREIGN:
+        rc = add_documents(c, r, path, err);
+        break;
+    }
     dt_shard_reader_close(r);
     return rc;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What a foreign format does. Private to lib/shard. */
+/* The interface of a foreign format. Private to lib/foreign. */
 #ifndef DT_FOREIGN_FOREIGN_INTERNAL_H
 #define DT_FOREIGN_FOREIGN_INTERNAL_H
 
 #include "foreign/foreign.h"
 
-/* State is the format's own; its functions are those of foreign/foreign.h. */
+/* Functions as in foreign/foreign.h, on the state of the format. */
 struct dt_foreign_format {
     const char *name;
     size_t state_size; /* zeroed */
@@ -18,10 +18,12 @@ struct dt_foreign_format {
     void (*release)(void *state);
 };
 
-extern const struct dt_foreign_format dt_foreign_mds, dt_foreign_megatron, dt_foreign_llmc;
+#define DT_FOREIGN_DECLARE(name) extern const struct dt_foreign_format dt_foreign_##name;
+DT_FOREIGN_FORMATS(DT_FOREIGN_DECLARE)
+#undef DT_FOREIGN_DECLARE
 
-/* Appends count ids from little-endian integers of 1, 2, 4 or 8 bytes; DT_EFORMAT if
- * one is no id. */
+/* Appends count ids from little-endian integers of width 1, 2, 4 or 8 bytes. DT_EFORMAT if one
+ * is above 2^31 - 1. */
 int dt_foreign_get_ids(struct dt_ids *ids, const void *from, size_t count, uint32_t width,
                        struct dt_error *err) DT_MUST_CHECK;
 

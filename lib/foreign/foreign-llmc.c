@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* llm.c: 256 int32, of which the first three are magic, version and the number of
- * ids; then the ids, in 2 bytes (its GPT-2 files) or 4 (its Llama 3 files). */
+/* llm.c: a header of 256 int32, which starts with magic, version and number of ids; then the ids
+ * in 2 bytes (GPT-2 files) or 4 bytes (Llama 3 files). */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,9 +19,9 @@ struct state {
     struct dt_output out;
     struct dt_buffer bytes;
     uint32_t token_bytes, eot;
-    uint64_t count; /* ids written, or left to read */
+    uint64_t count; /* ids written, or not read yet */
     struct dt_input *in;
-    struct dt_ids buffered; /* read, and in no document yet */
+    struct dt_ids buffered; /* ids read, from index `used` on not returned yet */
     size_t used;
 };
 
@@ -34,7 +34,8 @@ static int create(void *state, const char *path, const struct dt_shard_info *inf
     DT_TRY(dt_output_open(&s->out, path, err));
     if (s->out.temporary == NULL)
         return dt_fail(err, DT_EINVALID,
-                       "the number of ids comes first: only a file can be written as llmc");
+                       "the header contains the number of ids, so llmc needs a regular file as "
+                       "output: -o FILE");
     return dt_output_write(&s->out, header, sizeof header, err);
 }
 
@@ -44,7 +45,7 @@ static int add(void *state, const uint32_t *ids, size_t count, struct dt_error *
     s->count += count;
     if (s->count > INT32_MAX)
         return dt_fail(err, DT_EINVALID,
-                       "llmc counts ids in 31 bits: take shards of fewer tokens one by one");
+                       "llmc stores the number of ids in 31 bits: convert fewer tokens per file");
     dt_buffer_clear(&s->bytes);
     dt_foreign_put_ids(&s->bytes, ids, count, s->token_bytes);
     return dt_output_write(&s->out, s->bytes.data, s->bytes.size, err);
@@ -69,8 +70,8 @@ static int open_file(void *state, const char *path, uint32_t eot, struct dt_erro
     s->eot = eot;
     if (eot == UINT32_MAX)
         return dt_fail(err, DT_EINVALID,
-                       "%s: only end-of-text tokens tell where documents of llm.c end, and the "
-                       "tokenizer has none",
+                       "%s: llmc separates documents by end-of-text tokens, which the tokenizer "
+                       "does not define",
                        path);
     DT_TRY(dt_input_open_raw(&s->in, path, err));
     DT_TRY(dt_input_read_exactly(s->in, header, sizeof header, err));
@@ -79,14 +80,14 @@ static int open_file(void *state, const char *path, uint32_t eot, struct dt_erro
     else if (header[0] == MAGIC_LLAMA && header[1] == VERSION_LLAMA)
         s->token_bytes = 4;
     else
-        return dt_fail(err, DT_EFORMAT, "%s: is no llm.c file of a version known here", path);
+        return dt_fail(err, DT_EFORMAT, "%s: is not an llm.c file of a known version", path);
     if (header[2] < 0)
-        return dt_fail(err, DT_EFORMAT, "%s: holds a negative number of ids", path);
+        return dt_fail(err, DT_EFORMAT, "%s: the number of ids in the header is negative", path);
     s->count = (uint64_t)header[2];
     return 0;
 }
 
-/* Reads more ids; s->buffered is empty at the end. */
+/* Reads the next chunk of ids; s->buffered is empty at the end. */
 static int fill_buffered(struct state *s, struct dt_error *err)
 {
     size_t n = s->count < CHUNK ? (size_t)s->count : CHUNK, more;
@@ -98,7 +99,7 @@ static int fill_buffered(struct state *s, struct dt_error *err)
         return dt_foreign_get_ids(&s->buffered, s->bytes.data, n, s->token_bytes, err);
     char byte;
     DT_TRY(dt_input_read(s->in, &byte, 1, &more, err));
-    return more == 0 ? 0 : dt_fail(err, DT_EFORMAT, "goes on behind its last id");
+    return more == 0 ? 0 : dt_fail(err, DT_EFORMAT, "is longer than its header says");
 }
 
 static int next(void *state, struct dt_ids *ids, struct dt_error *err)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MosaicML Streaming's MDS, version 2. A shard: the number of samples n (u32), n + 1
- * offsets in the file (u32), the JSON of its columns, the samples. A sample: the
- * size (u32) of each column that has no fixed one, then the columns. index.json
- * lists the shards, and repeats the columns of each.
+ * MosaicML Streaming's MDS, version 2.
  *
- * What is written has one column, "tokens", an array "ndarray:uint16" or
- * "ndarray:uint32" of one dimension: a byte 4 + k, the count in 2^k bytes, and
- * the ids.
+ *     shard   u32 n | u32 offset[n + 1] | JSON of the columns | sample 0 | ... | sample n-1
+ *     sample  u32 size of each column of variable size | column 0 | column 1 | ...
+ *     tokens  u8 4 + k | count in 2^k bytes | ids
+ *
+ * index.json lists the shards and repeats the columns of each. Written shards have the column
+ * "tokens", a one-dimensional array "ndarray:uint16" or "ndarray:uint32".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,18 +18,18 @@
 #include "io/input.h"
 #include "json/json.h"
 
-#define SIZE_LIMIT (1u << 26) /* bytes of a shard before it is closed: the format's default */
+#define SIZE_LIMIT (1u << 26) /* bytes per shard: the default of the format */
 #define COLUMNS    64
 
 struct column {
-    size_t size; /* 0: each sample says */
+    size_t size; /* 0: variable, stored per sample */
     bool tokens;
 };
 
 struct state {
     char *directory;
     uint32_t width;
-    bool is_array; /* an encoding "ndarray:TYPE" and not plain bytes */
+    bool is_array; /* encoding "ndarray:TYPE"; false: plain bytes */
     /* Writing: */
     struct dt_buffer samples; /* of the shard being filled */
     uint32_t *sizes;
@@ -37,7 +37,7 @@ struct state {
     struct json_object *listed;
     int shards;
     /* Reading: */
-    struct json_object *root, *entries; /* entries: root's shards */
+    struct json_object *root, *entries; /* entries: member "shards" of root */
     size_t entry;
     struct dt_buffer shard;
     struct column columns[COLUMNS];
@@ -52,7 +52,7 @@ static int create(void *state, const char *path, const struct dt_shard_info *inf
 {
     struct state *s = state;
     if (strcmp(path, "-") == 0)
-        return dt_fail(err, DT_EINVALID, "mds is a directory: -o DIR names it");
+        return dt_fail(err, DT_EINVALID, "mds writes a directory: name it with -o DIR");
     char *index = dt_path_join(path, "index.json");
     int exists = dt_file_probe(index, err);
     free(index);
@@ -72,7 +72,7 @@ static struct json_object *list_of(struct json_object *item)
     return list;
 }
 
-/* What a shard says of itself, and index.json of it. */
+/* The description of a shard, in the shard and in index.json. */
 static struct json_object *describe(const struct state *s)
 {
     struct json_object *o = dt_json_new_object();
@@ -134,7 +134,7 @@ static int close_shard(struct state *s, struct dt_error *err)
     return rc;
 }
 
-/* The head of an array of count ids; its size. */
+/* Fills the header of an array of count ids. Returns its size. */
 static uint32_t array_head(size_t count, char head[5])
 {
     uint32_t n = (uint32_t)count;
@@ -151,7 +151,9 @@ static int add(void *state, const uint32_t *ids, size_t count, struct dt_error *
     if (count == 0)
         return 0;
     if (count > UINT32_MAX / 2 / s->width)
-        return dt_fail(err, DT_EINVALID, "mds counts a shard's bytes in 32 bits");
+        return dt_fail(
+            err, DT_EINVALID,
+            "a document is too long for mds, which stores the bytes of a shard in 32 bits");
     uint32_t head_size = array_head(count, head);
     uint32_t size = head_size + (uint32_t)count * s->width;
     if (s->count > 0 && s->samples.size + size + 4 * (size_t)s->count > SIZE_LIMIT)
@@ -170,7 +172,7 @@ static int finish(void *state, struct dt_error *err)
     if (s->count > 0)
         DT_TRY(close_shard(s, err));
     if (s->shards == 0)
-        return dt_fail(err, DT_EINVALID, "exists are no documents with tokens");
+        return dt_fail(err, DT_EINVALID, "the input contains no documents with tokens");
     struct json_object *root = dt_json_new_object();
     dt_json_object_add(root, "shards", s->listed);
     s->listed = NULL;
@@ -180,7 +182,7 @@ static int finish(void *state, struct dt_error *err)
     free(path);
     json_object_put(root);
     if (rc == 0)
-        s->shards = 0; /* they stay */
+        s->shards = 0; /* release() keeps them */
     return rc;
 }
 
@@ -215,7 +217,8 @@ static int use_encoding(struct state *s, const char *encoding, struct dt_error *
         s->is_array = known[i].width != 8 || encoding[0] == 'n';
         return 0;
     }
-    return dt_fail(err, DT_EFORMAT, "column 'tokens' is '%s', and no array of ids", encoding);
+    return dt_fail(err, DT_EFORMAT,
+                   "column 'tokens' has the encoding '%s', which is not an array of ids", encoding);
 }
 
 static int use_columns(struct state *s, struct json_object *entry, const char *subject,
@@ -235,7 +238,7 @@ static int use_columns(struct state *s, struct json_object *entry, const char *s
         const char *name = dt_json_text(json_object_array_get_idx(names, i));
         int64_t size = json_object_get_int64(json_object_array_get_idx(sizes, i));
         if (size < 0 || size > UINT32_MAX)
-            return dt_fail(err, DT_EFORMAT, "the size of a column is impossible");
+            return dt_fail(err, DT_EFORMAT, "the size of a column is out of range");
         s->columns[i] =
             (struct column){.size = (size_t)size, .tokens = name && strcmp(name, "tokens") == 0};
         found |= s->columns[i].tokens;
@@ -243,10 +246,10 @@ static int use_columns(struct state *s, struct json_object *entry, const char *s
         if (s->columns[i].tokens)
             DT_TRY(use_encoding(s, encoding ? encoding : "null", err));
     }
-    return found ? 0 : dt_fail(err, DT_EFORMAT, "has no column 'tokens'");
+    return found ? 0 : dt_fail(err, DT_EFORMAT, "does not contain the column 'tokens'");
 }
 
-/* The file of a shard: as it is, or compressed where only that is exists. */
+/* The file of a shard: plain, or compressed if only that exists. */
 static int find_file(const struct state *s, struct json_object *entry, const char *subject,
                      char **path, struct dt_error *err)
 {
@@ -267,7 +270,7 @@ static int find_file(const struct state *s, struct json_object *entry, const cha
         if (exists != 0)
             return exists < 0 ? exists : 0;
     }
-    return *path ? 0 : dt_fail(err, DT_EFORMAT, "names no file");
+    return *path ? 0 : dt_fail(err, DT_EFORMAT, "does not name a file");
 }
 
 /* Bytes of the shard, decompressed. */
@@ -279,13 +282,14 @@ static int find_size(struct json_object *entry, const char *subject, size_t *siz
     DT_TRY(dt_json_get(entry, "raw_data", json_type_object, subject, &raw, err));
     DT_TRY(dt_json_get_int(raw, "bytes", subject, &bytes, err));
     if (bytes < 0 || bytes > UINT32_MAX)
-        return dt_fail(err, DT_EFORMAT, "has %lld bytes, as index.json says", (long long)bytes);
+        return dt_fail(err, DT_EFORMAT, "index.json lists %lld bytes, which is out of range",
+                       (long long)bytes);
     *size = (size_t)bytes;
     return 0;
 }
 
-/* A file that is larger than that is read no further: a few bytes may be decompressed to any
- * number. */
+/* Reads a file of size bytes, decompressed. Stops reading beyond: a decompression bomb has any
+ * size. */
 static int read_file(struct dt_buffer *b, const char *path, size_t size, struct dt_error *err)
 {
     struct dt_input *in;
@@ -302,7 +306,7 @@ static int read_file(struct dt_buffer *b, const char *path, size_t size, struct 
     } while (rc == 0 && got > 0 && b->size <= size);
     dt_input_close(in);
     if (rc == 0 && b->size != size)
-        return dt_fail(err, DT_EFORMAT, "%s: has %s bytes than index.json says, %zu", path,
+        return dt_fail(err, DT_EFORMAT, "%s: has %s bytes than the %zu in index.json", path,
                        b->size > size ? "more" : "fewer", size);
     return rc;
 }
@@ -331,7 +335,7 @@ static int open_shard(struct state *s, struct dt_error *err)
     free(path);
     s->sample = 0;
     if (rc == 0 && (s->shard.size < 8 || get32(s->shard.data) > (s->shard.size - 8) / 4))
-        rc = dt_fail(err, DT_EFORMAT, "is cut off");
+        rc = dt_fail(err, DT_EFORMAT, "is truncated");
     if (rc < 0)
         dt_fail_context(err, "%s: %s", s->directory, subject);
     free(subject);
@@ -346,15 +350,15 @@ static int get_tokens(const struct state *s, const char *p, size_t size, struct 
         size_t count_size = size > 0 ? (size_t)1 << (p[0] & 3) : 0;
         uint64_t count = 0;
         if (size == 0 || p[0] >> 2 != 1 || size < 1 + count_size)
-            return dt_fail(err, DT_EFORMAT, "is no array of one dimension");
+            return dt_fail(err, DT_EFORMAT, "is not a one-dimensional array");
         memcpy(&count, p + 1, count_size);
         p += 1 + count_size;
         size -= 1 + count_size;
         if (count != size / s->width)
-            return dt_fail(err, DT_EFORMAT, "has another size than it says");
+            return dt_fail(err, DT_EFORMAT, "differs in size from its header");
     }
     if (size % s->width != 0)
-        return dt_fail(err, DT_EFORMAT, "is no array of ids of %u bytes", s->width);
+        return dt_fail(err, DT_EFORMAT, "is not an array of ids of %u bytes", s->width);
     return dt_foreign_get_ids(ids, p, size / s->width, s->width, err);
 }
 
@@ -363,7 +367,7 @@ static int get_sample(const struct state *s, struct dt_ids *ids, struct dt_error
     const char *data = s->shard.data, *offsets = data + 4 + 4 * (size_t)s->sample;
     uint64_t begin = get32(offsets), end = get32(offsets + 4), at = begin;
     if (begin > end || end > s->shard.size)
-        return dt_fail(err, DT_EFORMAT, "lies outside of the shard");
+        return dt_fail(err, DT_EFORMAT, "is outside the shard");
     for (int i = 0; i < s->column_count; i++)
         at += s->columns[i].size == 0 ? 4 : 0;
     const char *size_at = data + begin;
@@ -371,12 +375,12 @@ static int get_sample(const struct state *s, struct dt_ids *ids, struct dt_error
         uint64_t size = s->columns[i].size;
         if (size == 0) {
             if (at > end)
-                return dt_fail(err, DT_EFORMAT, "is cut off");
+                return dt_fail(err, DT_EFORMAT, "is truncated");
             size = get32(size_at);
             size_at += 4;
         }
         if (at + size > end)
-            return dt_fail(err, DT_EFORMAT, "is cut off");
+            return dt_fail(err, DT_EFORMAT, "is truncated");
         if (s->columns[i].tokens)
             return get_tokens(s, data + at, (size_t)size, ids, err);
         at += size;
@@ -404,7 +408,7 @@ static int next(void *state, struct dt_ids *ids, struct dt_error *err)
 static void release(void *state)
 {
     struct state *s = state;
-    for (int i = 0; i < s->shards; i++) { /* an unfinished directory */
+    for (int i = 0; i < s->shards; i++) { /* of an unfinished directory */
         char *path = dt_asprintf("%s/shard.%05d.mds", s->directory, i);
         remove(path);
         free(path);

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Megatron-LM's indexed data set. PREFIX.bin: the ids. PREFIX.idx: "MMIDIDX", two
- * zero bytes, version 1 (u64), the type of ids (u8), sequences S (u64), D + 1 for D
- * documents (u64); then the length of each sequence (i32), its first byte in
- * PREFIX.bin (i64), and the first sequence of each document, closed by S (i64).
- * What is written has a sequence a document.
+ * Megatron-LM's indexed data set. PREFIX.bin holds the ids, PREFIX.idx for S sequences and D
+ * documents:
+ *
+ *     0   "MMIDIDX" 00 00
+ *     9   u64 version, 1
+ *     17  u8  type of ids
+ *     18  u64 S
+ *     26  u64 D + 1
+ *     34  i32 length[S]      of each sequence
+ *         i64 pointer[S]     byte offset of each sequence in PREFIX.bin
+ *         i64 start[D + 1]   first sequence of each document; the last is S
+ *
+ * Written files have one sequence per document.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +21,7 @@
 
 #include "foreign/foreign-internal.h"
 
-#define HEAD        34 /* bytes before the lengths */
+#define HEAD        34 /* bytes before length[] */
 #define TYPE_INT32  4
 #define TYPE_UINT16 8
 
@@ -21,7 +29,7 @@ static const char magic[9] = "MMIDIDX\0";
 
 struct state {
     struct dt_output bin, idx;
-    struct dt_buffer bytes, index; /* index: the file, when reading */
+    struct dt_buffer bytes, index; /* index: PREFIX.idx, when reading */
     uint32_t *lengths;             /* of the documents written */
     size_t count, capacity;
     uint32_t width;
@@ -46,7 +54,7 @@ static int create(void *state, const char *path, const struct dt_shard_info *inf
 {
     struct state *s = state;
     if (strcmp(path, "-") == 0)
-        return dt_fail(err, DT_EINVALID, "megatron is two files: -o PREFIX names them");
+        return dt_fail(err, DT_EINVALID, "megatron writes two files: name them with -o PREFIX");
     s->width = info->vocab_size <= 65536 ? 2 : 4;
     DT_TRY(open_output(&s->bin, path, ".bin", err));
     return open_output(&s->idx, path, ".idx", err);
@@ -56,7 +64,8 @@ static int add(void *state, const uint32_t *ids, size_t count, struct dt_error *
 {
     struct state *s = state;
     if (count > INT32_MAX)
-        return dt_fail(err, DT_EINVALID, "megatron counts a document's ids in 31 bits");
+        return dt_fail(err, DT_EINVALID,
+                       "a document is too long for megatron, which stores its length in 31 bits");
     DT_GROW(s->lengths, s->count, s->capacity);
     s->lengths[s->count++] = (uint32_t)count;
     dt_buffer_clear(&s->bytes);
@@ -108,15 +117,15 @@ static int use_index(struct state *s, struct dt_error *err)
     const char *p = s->index.data;
     size_t size = s->index.size;
     if (size < HEAD || memcmp(p, magic, sizeof magic) != 0 || get64(p + 9) != 1)
-        return dt_fail(err, DT_EFORMAT, "is no index of a version known here");
+        return dt_fail(err, DT_EFORMAT, "is not a Megatron-LM index of a known version");
     s->width = width_of(p[17]);
     if (s->width == 0)
-        return dt_fail(err, DT_EFORMAT, "type %d is none of token ids", p[17]);
+        return dt_fail(err, DT_EFORMAT, "type %d is not an integer type of token ids", p[17]);
     s->sequences = get64(p + 18);
     uint64_t closed = get64(p + 26);
     if (closed == 0 || s->sequences > size / 12 || closed > size / 8 ||
         HEAD + 12 * s->sequences + 8 * closed > size)
-        return dt_fail(err, DT_EFORMAT, "is cut off");
+        return dt_fail(err, DT_EFORMAT, "is truncated");
     s->documents = closed - 1;
     s->sequence_lengths = p + HEAD;
     s->pointers = s->sequence_lengths + 4 * s->sequences;
@@ -155,7 +164,7 @@ static int read_sequence(struct state *s, uint64_t i, struct dt_ids *ids, struct
     memcpy(&length, s->sequence_lengths + 4 * i, sizeof length);
     size_t size = (size_t)length * s->width;
     if (offset > s->size || size > s->size - offset)
-        return dt_fail(err, DT_EFORMAT, "%s: sequence %llu lies outside of it", s->path,
+        return dt_fail(err, DT_EFORMAT, "%s: sequence %llu is outside the file", s->path,
                        (unsigned long long)i);
     dt_buffer_reserve(&s->bytes, size);
     for (size_t done = 0; done < size;) {
@@ -177,8 +186,8 @@ static int next(void *state, struct dt_ids *ids, struct dt_error *err)
     uint64_t first = get64(s->starts + 8 * s->document);
     uint64_t end = get64(s->starts + 8 * ++s->document);
     if (first > end || end > s->sequences)
-        return dt_fail(err, DT_EFORMAT, "%s: document %llu is not where the index says", s->path,
-                       (unsigned long long)(s->document - 1));
+        return dt_fail(err, DT_EFORMAT, "%s: the index entry of document %llu is out of range",
+                       s->path, (unsigned long long)(s->document - 1));
     for (uint64_t i = first; i < end; i++)
         DT_TRY(read_sequence(s, i, ids, err));
     return 1;

@@ -14,8 +14,8 @@ struct dt_foreign {
 
 static struct dt_foreign *new_foreign(const char *name)
 {
-    const struct dt_foreign_format *const formats[] = {&dt_foreign_mds, &dt_foreign_megatron,
-                                                       &dt_foreign_llmc};
+#define FORMAT(name) &dt_foreign_##name,
+    const struct dt_foreign_format *const formats[] = {DT_FOREIGN_FORMATS(FORMAT)};
     struct dt_foreign *f = dt_alloc(1, sizeof *f);
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (strcmp(formats[i]->name, name) == 0)
@@ -25,7 +25,7 @@ static struct dt_foreign *new_foreign(const char *name)
     return f;
 }
 
-/* Hands f out, or frees it after an error. */
+/* Sets *result to f, or frees f after an error. */
 static int return_or_free(struct dt_foreign **result, struct dt_foreign *f, int rc)
 {
     *result = rc < 0 ? NULL : f;
@@ -77,7 +77,7 @@ void dt_foreign_put_ids(struct dt_buffer *b, const uint32_t *ids, size_t count,
                         uint32_t token_bytes)
 {
     dt_buffer_reserve(b, b->size + count * token_bytes);
-    for (size_t i = 0; i < count; i++) { /* a little-endian machine, as shard/format.h asserts */
+    for (size_t i = 0; i < count; i++) { /* little-endian, as shard/format.h asserts */
         memcpy(b->data + b->size, &ids[i], token_bytes);
         b->size += token_bytes;
     }
@@ -92,7 +92,8 @@ int dt_foreign_get_ids(struct dt_ids *ids, const void *from, size_t count, uint3
         uint64_t id = 0;
         memcpy(&id, p, width);
         if (id > INT32_MAX)
-            return dt_fail(err, DT_EFORMAT, "holds a number that is no token id");
+            return dt_fail(err, DT_EFORMAT,
+                           "contains a number above 2147483647, which is not a token id");
         ids->data[ids->count++] = (uint32_t)id;
     }
     return 0;

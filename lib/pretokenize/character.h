@@ -31,9 +31,9 @@ enum dt_char_class {
 #define DT_SET_SPACES (DT_SET(DT_CHAR_SPACE) | DT_SET(DT_CHAR_NEWLINE))       /* \s */
 #define DT_SET_OTHERS (DT_SET(DT_CHAR_OTHER) | DT_SET(DT_CHAR_MARK))          /* [^\s\p{L}\p{N}] */
 
-#define DT_CHAR_MULTIBYTE    31 /* in byte[]: part of a multibyte character; in none of the sets */
-#define DT_CHAR_INVALID UINT32_MAX
-#define DT_CHAR_BLOCKS  256
+#define DT_CHAR_MULTIBYTE 31 /* in byte[]: part of a multibyte character; in none of the sets */
+#define DT_CHAR_INVALID   UINT32_MAX
+#define DT_CHAR_BLOCKS    256
 
 struct dt_character_table {
     uint8_t byte[256]; /* class of an ASCII byte, or DT_CHAR_MULTIBYTE */

@@ -74,7 +74,7 @@ static bool is_candidate(uint32_t code)
 
 /* The first candidate at or after p, or end; *before is the character before it. */
 static const unsigned char *next_candidate(const unsigned char *p, const unsigned char *end,
-                                         const unsigned char **before)
+                                           const unsigned char **before)
 {
     uint32_t code;
     *before = p;
@@ -125,7 +125,7 @@ static void add_normal(const unsigned char *p, const unsigned char *end, struct 
 
 /* Records the change, trimmed by the common prefix of whole characters. */
 static void record_change(struct dt_nfc_changes *changes, struct dt_nfc_change c, const char *text,
-                        const char *result)
+                          const char *result)
 {
     size_t same = 0;
     while (c.from + same < c.to && c.new_from + same < c.new_to &&

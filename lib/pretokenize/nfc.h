@@ -37,7 +37,6 @@ void dt_nfc(const char *text, size_t size, struct dt_buffer *result,
 /* Maps an offset in the result to an offset in the text. Inside a change that is the start
  * of the change, or its end if end is true. *next starts at 0 and is kept by the caller
  * between calls with growing positions. */
-size_t dt_nfc_origin(const struct dt_nfc_changes *changes, size_t position, bool end,
-                     size_t *next);
+size_t dt_nfc_origin(const struct dt_nfc_changes *changes, size_t position, bool end, size_t *next);
 
 #endif

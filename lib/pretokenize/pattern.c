@@ -30,17 +30,16 @@ static const char qwen35_regex[] =
     CONTRACTION "|" WORD "[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*" NEWLINES;
 static const char o200k_regex[] =
     WORD UPPER "*" LOWER "+" CONTRACTION "?|" WORD UPPER "+" LOWER "*" CONTRACTION "?|\\p{N}{1,3}|"
-                 " ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" NEWLINES;
+               " ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" NEWLINES;
 static const char tekken_regex[] = WORD UPPER "*" LOWER "+|" WORD UPPER "+" LOWER "*|\\p{N}|"
-                                                " ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" NEWLINES;
+                                              " ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" NEWLINES;
 
 #define NAME_ROW(enumerator, name) [enumerator] = #name,
 const char *const dt_pattern_names[] = {DT_SCANNERS(NAME_ROW)[DT_SCANNER_COUNT] = NULL};
 
 #define PATTERN_ROW(enumerator, name) [enumerator] = {#name, name##_regex, NULL},
 #define PATTERN_ROW(enumerator, name) [enumerator] = {#name, name##_regex, NULL},
-static struct dt_pattern patterns[DT_SCANNER_COUNT] = {
-    DT_SCANNERS(PATTERN_ROW)};
+static struct dt_pattern patterns[DT_SCANNER_COUNT] = {DT_SCANNERS(PATTERN_ROW)};
 
 /* Equivalent expressions of published files. */
 static const struct {

@@ -127,8 +127,8 @@ static inline unsigned others_of(struct style style)
 }
 
 #define UPPER_SET (DT_SET(DT_CHAR_UPPER) | DT_SET(DT_CHAR_UNCASED) | DT_SET(DT_CHAR_MARK))
-#define LOWER_SET   (DT_SET(DT_CHAR_LOWER) | DT_SET(DT_CHAR_UNCASED) | DT_SET(DT_CHAR_MARK))
-#define BOTH_SET     (UPPER_SET & LOWER_SET)
+#define LOWER_SET (DT_SET(DT_CHAR_LOWER) | DT_SET(DT_CHAR_UNCASED) | DT_SET(DT_CHAR_MARK))
+#define BOTH_SET  (UPPER_SET & LOWER_SET)
 
 /* U*W+ from p; p if it does not match. U* is greedy, then backtracks to the last character
  * that is also in W. */
@@ -187,7 +187,7 @@ static inline position style_end(position p, position end, struct style style)
     if (!style.cased_words && *p == '\'' && (length = contraction(p, end, true)) > 0)
         return p + length;
     position stop = style.cased_words ? cased_word_end(p, end, style.contractions)
-                                   : word_end(p, end, letters_of(style));
+                                      : word_end(p, end, letters_of(style));
     if (stop > p)
         return stop;
     stop = short_run_end(p, end, DT_SET(DT_CHAR_NUMBER), style.digits);

@@ -24,7 +24,6 @@
 #include "pretokenize/scan-scalar.h"
 #include "pretokenize/scanners.h"
 
-
 #include "pretokenize/scanners.h"
 
 #ifndef DT_SCAN_CLASSIFY
@@ -132,8 +131,8 @@ static inline uint64_t join(uint64_t starts, unsigned from, unsigned to)
 }
 
 /* Contractions as separate pieces. */
-static inline uint64_t cut_contractions(position p, position end, const struct window *w, uint64_t starts,
-                                        bool fold)
+static inline uint64_t cut_contractions(position p, position end, const struct window *w,
+                                        uint64_t starts, bool fold)
 {
     for (uint64_t left = w->apostrophe & (starts | 1); left; left &= left - 1) {
         unsigned at = lowest(left), length = contraction(p + at, end, fold);
@@ -236,11 +235,11 @@ static inline uint64_t style_starts(position p, position end, struct window *w, 
 
 /* Defines split_NAME from a window scanner and a scalar scanner. */
 #define DEFINE_SPLIT(name, starts_call, end_call)                                                  \
-    static size_t split_##name(position text, position end, size_t *ends, size_t capacity)               \
+    static size_t split_##name(position text, position end, size_t *ends, size_t capacity)         \
     {                                                                                              \
         size_t n = 0;                                                                              \
         struct window window, *w = &window;                                                        \
-        for (position p = text; p < end && n + DT_SPLIT_MIN_CAPACITY <= capacity;) {                         \
+        for (position p = text; p < end && n + DT_SPLIT_MIN_CAPACITY <= capacity;) {               \
             uint64_t starts = starts_call;                                                         \
             size_t base = (size_t)(p - text);                                                      \
             if (starts)                                                                            \
@@ -269,6 +268,9 @@ static inline uint64_t style_starts(position p, position end, struct window *w, 
     DEFINE_STYLE(tekken, .digits = 1, .cased_words = true)
 
 #define SPLIT_ROW(enumerator, name) [enumerator] = split_##name,
-#define SPLITS                      {DT_SCANNERS(SPLIT_ROW)}
+#define SPLITS                                                                                     \
+    {                                                                                              \
+        DT_SCANNERS(SPLIT_ROW)                                                                     \
+    }
 
 #endif

@@ -9,7 +9,7 @@ static void set(int32_t *begins, int32_t *ends, uint32_t from, uint32_t to)
     }
 }
 
-/* Where the padding of a row begins. */
+/* The position at which the padding of a row starts. */
 static uint32_t find_padding(const struct dt_shard_info *info, const uint32_t *ids, uint32_t length)
 {
     uint32_t from = length;

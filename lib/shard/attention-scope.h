@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which places of a sample attention keeps to: those of the same document, or all that
- * are no padding.
+ * The attention mask of a sample as a range of keys per query: the query at position t attends
+ * to positions begins[t] .. ends[t]-1 (a causal model only up to t).
  *
- * Place t may look at places begins[t] to below ends[t] of its sample (and a causal model
- * at none behind t). Documents end with the end-of-text token, which is theirs; one that
- * began before the sample begins with it. Padding, which stands at the end of a row, sees
- * nothing but itself, and nothing else sees it.
+ *     ids       a  b  EOT  c  d  EOT  pad  pad
+ *     DOCUMENT  [0, 3)     [3, 6)     [6, 8)      block-diagonal by document
+ *     CONTENT   [0, 6)                [6, 8)      all ids except padding
  *
- * T length.
+ * A document includes its end-of-text token. A document cut by the start of the sample starts
+ * there. Padding, at the end of a row, attends only to padding.
+ *
+ * T: sequence length.
  */
 #ifndef DT_SHARD_ATTENTION_SCOPE_H
 #define DT_SHARD_ATTENTION_SCOPE_H
@@ -17,8 +19,8 @@
 
 enum dt_scope { DT_SCOPE_ROW, DT_SCOPE_CONTENT, DT_SCOPE_DOCUMENT };
 
-/* ids: T or more, with DT_NO_LOSS where the data say so; begins and ends: T each. info: of
- * the data. DT_SCOPE_DOCUMENT needs an end-of-text token. */
+/* ids: [T], with DT_NO_LOSS marks; begins, ends: [T]. info: of the data set. DT_SCOPE_DOCUMENT
+ * needs an end-of-text token; DT_SCOPE_ROW attends everywhere and needs no ranges. */
 void dt_attention_spans(enum dt_scope scope, const struct dt_shard_info *info, const uint32_t *ids,
                         uint32_t length, int32_t *begins, int32_t *ends);
 

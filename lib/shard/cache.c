@@ -6,24 +6,24 @@
 
 #include "base/buffer.h"
 
-#define SLAB_FRAMES 1024u /* whose memory is asked for at a time; it is used as they come */
+#define SLAB_FRAMES 1024u /* frames per allocation */
 
 struct slot {
-    void *frame; /* in a slab, or for a larger frame its own; NULL until first used */
+    void *frame; /* in a slab, or allocated if larger; NULL until first used */
     size_t size; /* of that memory */
     bool own;
     dt_frame_slot *owner; /* NULL: free */
-    bool used;            /* since the hand last passed */
+    bool used;            /* referenced since the clock hand passed */
 };
 
-/* slots[0] is never used, so that 0 can mean none. */
+/* slots[0] is unused: 0 means not cached. */
 struct dt_frame_cache {
     size_t frame_size;
     struct slot *slots;
     uint32_t count, capacity, hand;
-    uint32_t allocated; /* slots that there is memory for: what is small costs little */
+    uint32_t allocated; /* capacity of the array slots, which grows with count */
     char **slabs;
-    uint32_t slab_count, slab_capacity, slab_left; /* frames left in the last */
+    uint32_t slab_count, slab_capacity, slab_left; /* unused frames in the last slab */
 };
 
 void dt_frame_cache_limit(struct dt_frame_cache *c, size_t budget)
@@ -56,7 +56,7 @@ void dt_frame_cache_free(struct dt_frame_cache *c)
     free(c);
 }
 
-/* Memory for a frame that is not larger than usual. */
+/* Memory for a frame of up to frame_size bytes. */
 static void *take_from_slab(struct dt_frame_cache *c)
 {
     if (c->slab_left == 0) {
@@ -68,7 +68,7 @@ static void *take_from_slab(struct dt_frame_cache *c)
     return c->slabs[c->slab_count - 1] + --c->slab_left * c->frame_size;
 }
 
-/* Sees to it that a slot has memory for size bytes. */
+/* Gives the slot memory for size bytes. */
 static void make_room(struct dt_frame_cache *c, struct slot *s, size_t size)
 {
     if (s->frame && size <= s->size)
@@ -80,7 +80,7 @@ static void make_room(struct dt_frame_cache *c, struct slot *s, size_t size)
     s->frame = s->own ? dt_alloc(size, 1) : take_from_slab(c);
 }
 
-/* A slot that is free or has not been used for a round. */
+/* A free slot, or the victim of the clock algorithm. */
 static uint32_t find_slot(struct dt_frame_cache *c)
 {
     if (c->count < c->capacity) {
@@ -104,7 +104,7 @@ void *dt_frame_cache_add(struct dt_frame_cache *c, dt_frame_slot *owner, size_t 
     if (s->owner)
         *s->owner = 0;
     s->owner = owner;
-    s->used = false; /* only a second use keeps it */
+    s->used = false; /* only a second reference protects it */
     *owner = i;
     make_room(c, s, size);
     return s->frame;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decoded frames of shards, kept within a budget of memory. Private to
- * lib/shard.
+ * A cache of decoded frames with a memory budget. Private to lib/shard.
  *
- * Whoever owns frames keeps an array of dt_frame_slot, one a frame, 0 where
- * the frame is not in the cache; the cache sets an element back to 0 when it
- * needs the room. Memory is taken as frames come, so a data set below the
- * budget ends up whole in memory, each frame decoded once. Which frame has to
- * go is chosen by the clock algorithm (second chance).
+ * The owner of frames keeps an array of dt_frame_slot, one per frame, 0 if the frame is not
+ * cached. The cache resets an element to 0 on eviction. Memory is allocated as frames arrive,
+ * so a data set within the budget is decoded once and stays in memory. Eviction uses the clock
+ * algorithm (second chance).
  */
 #ifndef DT_SHARD_CACHE_H
 #define DT_SHARD_CACHE_H
@@ -18,17 +16,17 @@
 typedef uint32_t dt_frame_slot;
 struct dt_frame_cache;
 
-/* Room for budget bytes of frames of up to frame_size bytes each, two at least. */
+/* budget: bytes; at least two frames of frame_size bytes. */
 struct dt_frame_cache *dt_frame_cache_new(size_t budget, size_t frame_size);
-/* Lowers or raises the budget, as far as no frame in the cache has to go. */
+/* Changes the budget, without evicting cached frames. */
 void dt_frame_cache_limit(struct dt_frame_cache *c, size_t budget);
 void dt_frame_cache_free(struct dt_frame_cache *c); /* NULL is fine */
-/* Memory for a frame of size bytes; *slot is set, and is reset when the frame has
- * to go. A frame above frame_size is taken, beyond the budget. */
+/* Returns memory for a frame of size bytes and sets *slot, which is reset on eviction. A frame
+ * larger than frame_size is allocated outside the budget. */
 void *dt_frame_cache_add(struct dt_frame_cache *c, dt_frame_slot *slot, size_t size);
-/* The frame in a slot that is not 0. */
+/* The frame in a slot; slot is not 0. */
 const void *dt_frame_cache_get(struct dt_frame_cache *c, dt_frame_slot slot);
-/* Gives up a frame: *slot is 0 afterwards. */
+/* Evicts a frame and sets *slot to 0. */
 void dt_frame_cache_drop(struct dt_frame_cache *c, dt_frame_slot *slot);
 
 #endif

@@ -14,21 +14,21 @@
 #include "shard/shard-internal.h"
 #include "shard/sources.h"
 
-#define OPEN_SHARDS 2048 /* at a time, if this part of the files allowed is as many: */
+#define OPEN_SHARDS 2048 /* open at a time, at most FILES_OF the limit of open files */
 #define FILES_OF(n) ((n) / 8)
-#define ORDER_KEY   0x6f72646572ull /* "order", "mixture": what the randomness is for */
+#define ORDER_KEY   0x6f72646572ull /* "order", "mixture": RNG streams */
 #define MIXTURE_KEY 0x6d697874757265ull
 
-/* One shard in the row of all. */
+/* One shard in the concatenation. */
 struct member {
     char *path;
     const struct dt_manifest *manifest;
-    const struct dt_manifest_shard *listed; /* NULL for a file given by itself */
+    const struct dt_manifest_shard *listed; /* NULL: a file outside an index.json */
     uint64_t first_token, first_document, tokens, documents;
     struct dt_shard *shard; /* NULL while closed */
 };
 
-/* What one directory or file gave; a data set that is no mixture has one. */
+/* One directory or file; only a mixture has several. */
 struct component {
     struct dt_manifest manifest;
     uint64_t first_token, tokens;
@@ -42,11 +42,11 @@ struct dt_dataset {
     struct dt_shard_info info;
     struct member *members;
     int count, capacity;
-    int *open_ring; /* a ring of the shards that are open, oldest at oldest; -1: none */
+    int *open_ring; /* FIFO of open members, [oldest] first; -1: unused */
     int oldest, max_open;
     struct dt_frame_cache *cache;
     size_t memory;
-    struct dt_sample_source source; /* read NULL: shards */
+    struct dt_sample_source source; /* source.read NULL: shards */
 };
 
 /* --- shards ----------------------------------------------------------------------------------- */
@@ -66,10 +66,10 @@ static int open_member(struct dt_dataset *d, int i, struct dt_error *err)
 {
     if (d->members[i].shard)
         return 0;
-    int oldest = d->open_ring[d->oldest];
-    if (oldest >= 0) {
-        dt_shard_close(d->members[oldest].shard);
-        d->members[oldest].shard = NULL;
+    int evicted = d->open_ring[d->oldest];
+    if (evicted >= 0) {
+        dt_shard_close(d->members[evicted].shard);
+        d->members[evicted].shard = NULL;
         d->open_ring[d->oldest] = -1;
     }
     DT_TRY(open_listed(d, &d->members[i], err));
@@ -87,7 +87,7 @@ static struct member *add_member(struct dt_dataset *d, char *path)
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* "train, val" into text, for the person who asked for a third. */
+/* Appends "train, val" for an error message. */
 static void list_splits(const struct dt_manifest *m, struct dt_buffer *text)
 {
     for (int i = 0; i < m->count; i++)
@@ -103,7 +103,8 @@ static int find_split(struct dt_manifest *m, const char *path, const char *name,
         return 0;
     struct dt_buffer names = DT_BUFFER_EMPTY;
     list_splits(m, &names);
-    int rc = dt_fail(err, DT_EMISSING, "%s: has no split '%s'; it has: %s", path, name, names.data);
+    int rc = dt_fail(err, DT_EMISSING, "%s: split '%s' does not exist; choose one of: %s", path,
+                     name, names.data);
     dt_buffer_release(&names);
     return rc;
 }
@@ -114,7 +115,7 @@ static int check_size(const struct member *p, struct dt_error *err)
     if (stat(p->path, &st) < 0)
         return dt_fail_errno(err, "cannot open '%s'", p->path);
     if ((uint64_t)st.st_size != p->listed->size)
-        return dt_fail(err, DT_EFORMAT, "%s: does not agree with %s: another file size", p->path,
+        return dt_fail(err, DT_EFORMAT, "%s: differs from %s in its file size", p->path,
                        DT_MANIFEST_NAME);
     return 0;
 }
@@ -154,15 +155,15 @@ static int add_directory(struct dt_dataset *d, struct component *c, const char *
     return 0;
 }
 
-/* A shard of another split is refused: it was set aside from this one. */
+/* Refuses a shard that index.json lists in another split. */
 static int check_split(const struct dt_dataset *d, const char *path, struct dt_error *err)
 {
     struct dt_shard_sources sources = {0};
     int rc = dt_shard_sources_add(&sources, path, err);
     const char *split = rc == 0 ? sources.items[0].split : NULL;
     if (split && strcmp(split, d->split) != 0)
-        rc = dt_fail(err, DT_EINVALID, "%s: is of split '%s', and split '%s' is asked for", path,
-                     split, d->split);
+        rc = dt_fail(err, DT_EINVALID, "%s: belongs to split '%s', but split '%s' was requested",
+                     path, split, d->split);
     dt_shard_sources_release(&sources);
     return rc;
 }
@@ -181,7 +182,7 @@ static int add_file(struct dt_dataset *d, struct component *c, const char *path,
     return 0;
 }
 
-/* Adds up the components, which must be of one kind. */
+/* Adds a component to the totals; all must have the same tokenizer and rows. */
 static int join(struct dt_dataset *d, struct component *c, const char *path, struct dt_error *err)
 {
     const struct dt_shard_info *a = &d->info, *b = &c->manifest.info;
@@ -192,10 +193,13 @@ static int join(struct dt_dataset *d, struct component *c, const char *path, str
         return 0;
     }
     if (a->tokenizer != b->tokenizer || a->vocab_size != b->vocab_size || a->eot != b->eot)
-        return dt_fail(err, DT_EINVALID, "%s: is of another tokenizer than %s", path, d->path);
+        return dt_fail(err, DT_EINVALID,
+                       "%s: was made with another tokenizer than the data before it in %s", path,
+                       d->path);
     if (a->row != b->row)
-        return dt_fail(err, DT_EINVALID, "%s: has other rows than what stands before it in %s",
-                       path, d->path);
+        return dt_fail(err, DT_EINVALID,
+                       "%s: has rows of another length than the data before it in %s", path,
+                       d->path);
     if (b->tokens > INT64_MAX - a->tokens)
         return dt_fail(err, DT_EINVALID, "%s: the counts of tokens are impossible", path);
     d->info.masked = a->masked || b->masked;
@@ -282,7 +286,7 @@ bool dt_dataset_has_splits(const char *path)
 bool dt_dataset_names_splits(const char *path)
 {
     struct dt_shard_sources sources = {0};
-    struct dt_error ignored; /* dt_dataset_open meets it again */
+    struct dt_error ignored; /* dt_dataset_open reports it */
     bool names = dt_dataset_has_splits(path) ||
                  (dt_shard_sources_add(&sources, path, &ignored) == 0 && sources.items[0].split);
     dt_shard_sources_release(&sources);
@@ -329,7 +333,7 @@ int dt_dataset_clone(struct dt_dataset **copy, const struct dt_dataset *d, struc
         return 0;
     dt_dataset_close(*copy);
     *copy = NULL;
-    return dt_fail(err, DT_EFORMAT, "%s: was changed while it was read", d->path);
+    return dt_fail(err, DT_EFORMAT, "%s: changed while it was being read", d->path);
 }
 
 void dt_dataset_close(struct dt_dataset *d)
@@ -370,13 +374,14 @@ size_t dt_dataset_memory(const struct dt_dataset *d)
     uint64_t decoded = d->info.tokens * d->info.token_bytes;
     size_t bytes = decoded < d->memory ? (size_t)decoded : d->memory;
     for (int i = 0; i < d->count; i++)
-        bytes += sizeof d->members[i] + (d->members[i].shard ? dt_shard_memory(d->members[i].shard) : 0);
+        bytes +=
+            sizeof d->members[i] + (d->members[i].shard ? dt_shard_memory(d->members[i].shard) : 0);
     return bytes;
 }
 
 /* --- tokens and documents --------------------------------------------------------------------- */
 
-/* The part that holds a token. */
+/* The member that holds a token. */
 static int find_token(const struct dt_dataset *d, uint64_t token)
 {
     int low = 0, high = d->count;
@@ -397,9 +402,11 @@ static int get_tokens(struct dt_dataset *d, uint64_t first, uint64_t count, uint
                       read_tokens *read, struct dt_error *err)
 {
     if (d->source.read)
-        return dt_fail(err, DT_EINVALID, "%s has no numbered tokens", d->path);
+        return dt_fail(err, DT_EINVALID,
+                       "%s: cannot be read by token number: it is tokenized on the fly", d->path);
     if (first > d->info.tokens || count > d->info.tokens - first)
-        return dt_fail(err, DT_EINVALID, "tokens %llu and %llu more asked for, but there are %llu",
+        return dt_fail(err, DT_EINVALID,
+                       "tokens from %llu on, %llu of them, are out of range: the data have %llu",
                        (unsigned long long)first, (unsigned long long)count,
                        (unsigned long long)d->info.tokens);
     for (int i = count > 0 ? find_token(d, first) : 0; count > 0; i++) {
@@ -425,9 +432,12 @@ int dt_dataset_document(struct dt_dataset *d, uint64_t i, uint64_t *first,
                         struct dt_shard_document *document, struct dt_error *err)
 {
     if (d->source.read)
-        return dt_fail(err, DT_EINVALID, "%s has no numbered documents", d->path);
+        return dt_fail(err, DT_EINVALID,
+                       "%s: cannot be read by document number: it is tokenized on the fly",
+                       d->path);
     if (i >= d->info.documents)
-        return dt_fail(err, DT_EMISSING, "there is no document %llu; there are %llu, from 0",
+        return dt_fail(err, DT_EMISSING,
+                       "document %llu is out of range: there are %llu documents, counted from 0",
                        (unsigned long long)i, (unsigned long long)d->info.documents);
     int low = 0, high = d->count;
     while (low + 1 < high) {
@@ -488,8 +498,7 @@ int dt_dataset_sample(struct dt_dataset *d, uint32_t length, uint64_t k, uint32_
         c++;
     }
     if (k >= count)
-        return dt_fail(err, DT_EINVALID, "%s: a sample is asked for that it does not have",
-                       d->path);
+        return dt_fail(err, DT_EINVALID, "%s: the sample index is out of range", d->path);
     uint64_t stride = d->info.row ? d->info.row : length;
     return get_tokens(d, c->first_token + k * stride, (uint64_t)length + 1, ids, dt_shard_targets,
                       err);

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 
 #define STORED_BLOCK ((size_t)128 << 10) /* zstd's largest block */
-#define HAS_MASK     1u                  /* the only flag of a header of version 2 */
+#define HAS_MASK     1u                  /* the only flag of a version 2 header */
 
 static void put16(struct dt_buffer *b, uint16_t v)
 {
@@ -24,7 +24,7 @@ static void put64(struct dt_buffer *b, uint64_t v)
     dt_buffer_append(b, &v, sizeof v);
 }
 
-/* Begins a skippable frame of size bytes in all. */
+/* Starts a skippable frame of size bytes in total. */
 static void put_head(struct dt_buffer *b, uint32_t magic, size_t size, const char *name)
 {
     put32(b, magic);
@@ -32,7 +32,7 @@ static void put_head(struct dt_buffer *b, uint32_t magic, size_t size, const cha
     dt_buffer_append(b, name, 4);
 }
 
-/* Ends a frame that began at start. */
+/* Ends the frame that starts at offset start. */
 static void put_checksum(struct dt_buffer *b, size_t start)
 {
     put64(b, dt_hash_xxh64(b->data + start, b->size - start));
@@ -146,7 +146,7 @@ size_t dt_frame_limit(uint32_t magic)
     }
 }
 
-/* What all of our frames have alike; least is the size of the smallest. */
+/* Checks magic, name, size and checksum of a frame; least: minimum size. */
 static int check_frame(const char *frame, size_t size, size_t least, uint32_t magic,
                        const char *name, struct dt_error *err)
 {
@@ -159,7 +159,7 @@ static int check_frame(const char *frame, size_t size, size_t least, uint32_t ma
     return 0;
 }
 
-/* What version 2 adds to the header. */
+/* Parses the fields that version 2 adds to the header. */
 static int get_layout(const char *p, uint32_t layout, struct dt_shard_info *info,
                       struct dt_error *err)
 {
@@ -167,7 +167,7 @@ static int get_layout(const char *p, uint32_t layout, struct dt_shard_info *info
     info->row = dt_format_get32(p + 40);
     info->padding_id = dt_format_get32(p + 44);
     if (dt_format_get32(p + 36) != HAS_MASK)
-        return dt_fail(err, DT_EFORMAT, "flags %u: this program knows no such",
+        return dt_fail(err, DT_EFORMAT, "unknown flags %u: a newer dt may read them",
                        dt_format_get32(p + 36));
     if (layout == DT_SHARD_LAYOUT_LIST
             ? info->row != 0 || info->padding_id != 0
@@ -187,7 +187,7 @@ int dt_format_get_header(const void *frame, size_t size, struct dt_shard_info *i
         return dt_fail(err, DT_EFORMAT, "format version %u: this program reads versions 1 to %d",
                        version, DT_FORMAT_VERSION);
     if (layout > (version == 1 ? DT_SHARD_LAYOUT_LIST : DT_SHARD_LAYOUT_PADDED))
-        return dt_fail(err, DT_EFORMAT, "layout %u: this program knows no such", layout);
+        return dt_fail(err, DT_EFORMAT, "unknown layout %u: a newer dt may read it", layout);
     bool masked = version == 2;
     size_t head = DT_HEADER_HEAD(masked);
     *info = (struct dt_shard_info){.token_bytes = (unsigned char)p[14],
@@ -276,7 +276,7 @@ void dt_frame_decoder_free(struct dt_frame_decoder *d)
     free(d);
 }
 
-/* Decompresses what must fill size bytes. */
+/* Decompresses n bytes into exactly size bytes. */
 static int decompress(struct dt_frame_decoder *d, void *to, size_t size, const void *from, size_t n,
                       struct dt_error *err)
 {
@@ -284,7 +284,7 @@ static int decompress(struct dt_frame_decoder *d, void *to, size_t size, const v
     if (ZSTD_isError(made))
         return dt_fail(err, DT_EFORMAT, "zstd: %s", ZSTD_getErrorName(made));
     if (made != size)
-        return dt_fail(err, DT_EFORMAT, "holds %zu bytes where %zu belong", made, size);
+        return dt_fail(err, DT_EFORMAT, "decompresses to %zu bytes instead of %zu", made, size);
     return 0;
 }
 
@@ -333,7 +333,7 @@ int dt_format_decode_mask(struct dt_frame_decoder *d, const void *frame, size_t 
     return 0;
 }
 
-/* Loops of fixed length are those that GCC vectorizes at -O2. */
+/* GCC vectorizes loops of fixed length at -O2. */
 #define BLOCK 64
 
 static void mark_all(uint32_t *ids)
@@ -342,7 +342,7 @@ static void mark_all(uint32_t *ids)
         ids[k] |= DT_NO_LOSS;
 }
 
-/* Marks those whose bit is 0; mostly these or the others are few. */
+/* Marks the ids whose bit is 0. Usually few bits are 0, or few are 1. */
 static void mark_block(uint32_t *ids, uint64_t bits)
 {
     bool few = __builtin_popcountll(bits) < BLOCK / 2;
@@ -352,7 +352,7 @@ static void mark_block(uint32_t *ids, uint64_t bits)
         ids[__builtin_ctzll(rest)] ^= DT_NO_LOSS;
 }
 
-/* The bits of BLOCK ids that begin `shift` bits behind p. */
+/* The bits of BLOCK ids from `shift` bits after p. */
 static uint64_t get_bits(const uint8_t *p, unsigned shift)
 {
     uint64_t bits = dt_format_get64(p);
@@ -395,7 +395,7 @@ int dt_format_decode_ids(struct dt_frame_decoder *d, const void *data, const str
     uint64_t i =
         dt_format_find_id_above(ids, index->tokens, info->token_bytes, info->vocab_size - 1);
     if (i < index->tokens)
-        return dt_fail(err, DT_EFORMAT, "holds id %u, but the vocabulary has %u",
+        return dt_fail(err, DT_EFORMAT, "contains id %u, outside the vocabulary of %u",
                        get_id(ids, i, info->token_bytes), info->vocab_size);
     return 0;
 }
@@ -421,7 +421,7 @@ void dt_content_release(struct dt_content *c)
     *c = (struct dt_content){0};
 }
 
-/* A byte for each id: frames may end within a byte of bits. */
+/* Hashes a byte per id: a frame may end within a byte of mask bits. */
 static void add_mask(struct dt_content *c, const uint8_t *mask, size_t tokens)
 {
     uint8_t bytes[512];
@@ -466,8 +466,7 @@ uint64_t dt_content_hash(const struct dt_content *c)
     return c->masked ? dt_format_join_hashes(hash, XXH64_digest(c->mask)) : hash;
 }
 
-/* last - id wraps, and so has its top bit set, if id is above last; or id itself
- * has it. */
+/* If id is above last, last - id wraps and has its top bit set, or id itself has it. */
 static bool wide_block_above(const uint32_t *ids, uint32_t last)
 {
     uint32_t bits = 0;
@@ -508,7 +507,7 @@ void dt_format_widen_ids(uint32_t *to, const void *from, size_t count, uint32_t 
 {
     const uint16_t *narrow = from;
     size_t i = 0;
-    if (count == 0) /* and the pointers may be NULL */
+    if (count == 0) /* the pointers may be NULL */
         return;
     if (token_bytes == 4) {
         memcpy(to, from, count * 4);

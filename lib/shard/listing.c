@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "json/json.h"
 
-/* What all rows of the table below it share. */
+/* The properties that the rows below share. */
 static void add_heading(struct dt_buffer *b, int width, const struct dt_shard_info *info)
 {
     char hex[DT_HASH_HEX];
@@ -30,7 +30,7 @@ static void add_row(struct dt_buffer *b, int width, const char *path,
                     const struct dt_shard_info *info, uint64_t size)
 {
     int n = (int)strlen(path);
-    if (n > width) /* its end tells more than its beginning */
+    if (n > width) /* keep the end */
         dt_buffer_printf(b, "...%s", path + n - width + 3);
     else
         dt_buffer_printf(b, "%-*s", width, path);
@@ -47,7 +47,7 @@ static void add_to_total(struct dt_shard_info *total, const struct dt_shard_info
     total->targets += info->targets;
 }
 
-/* Whether one heading is enough for both. */
+/* Whether both fit below one heading. */
 static bool same_kind(const struct dt_shard_info *a, const struct dt_shard_info *b)
 {
     return a->tokenizer == b->tokenizer && a->vocab_size == b->vocab_size && a->eot == b->eot &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What shards hold, as a table for people, or as lines of JSON.
+ * A summary of shards, as a table or as JSON lines.
  *
  *     struct dt_listing l = {.width = 22};
  *     dt_listing_add(&l, "a.dts", &info, file_bytes, &text);     for each shard
@@ -12,19 +12,19 @@
 #include "shard/shard.h"
 
 struct dt_listing {
-    int width; /* of the first column: longer paths lose their beginning */
-    int count; /* rows so far; the rest is the listing's own */
+    int width; /* of the first column; longer paths are shortened from the left */
+    int count; /* rows so far; private from here on */
     struct dt_shard_info last, total;
-    uint64_t file_bytes; /* of all */
+    uint64_t file_bytes; /* total */
 };
 
-/* A row, below a heading where it is the first or of another kind than the last. */
+/* Appends a row, after a heading if it is the first or its tokenizer or layout differs. */
 void dt_listing_add(struct dt_listing *l, const char *path, const struct dt_shard_info *info,
                     uint64_t file_bytes, struct dt_buffer *text);
-/* The total of several, and what is known on average. */
+/* Appends totals and averages. */
 void dt_listing_finish(const struct dt_listing *l, struct dt_buffer *text);
 
-/* {"file":PATH,...} and a newline. */
+/* Appends {"file":PATH,...} and a newline. */
 void dt_listing_json(const char *path, const struct dt_shard_info *info, struct dt_buffer *text);
 
 #endif

@@ -3,10 +3,9 @@
 
 #include "base/clock.h"
 
-#define CHECK_INTERVAL 65536 /* tokens: the clock costs as much as some hundreds */
+#define CHECK_INTERVAL 65536 /* tokens between readings of the clock */
 
-/* Reads until that much processor time is used; a machine with other work to do
- * takes longer for it, and is as fast. */
+/* Reads until `seconds` of processor time are used, which other load does not distort. */
 static int read_for(struct dt_loader *l, uint32_t length, double seconds,
                     struct dt_load_speed *speed, struct dt_error *err)
 {
@@ -32,7 +31,7 @@ int dt_load_bench(struct dt_dataset *dataset, const struct dt_loader_options *op
 {
     struct dt_loader *l;
     int rc = dt_loader_open(&l, dataset, options, err);
-    if (rc == 0) /* until what fits in memory is there */
+    if (rc == 0) /* fill the cache */
         rc = read_for(l, options->length, seconds / 2, speed, err);
     if (rc == 0)
         rc = read_for(l, options->length, seconds, speed, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How fast batches come from a data set when nothing waits for them. */
+/* Throughput of a loader without a consumer. */
 #ifndef DT_SHARD_LOAD_BENCH_H
 #define DT_SHARD_LOAD_BENCH_H
 
@@ -7,13 +7,12 @@
 
 struct dt_load_speed {
     uint64_t tokens;  /* read: rows x length */
-    uint64_t targets; /* of these */
+    uint64_t targets; /* that carry loss */
     double seconds, processor_seconds;
     size_t memory; /* dt_loader_memory */
 };
 
-/* Reads for that many seconds of processor time, after half as many that are not
- * counted. dataset is borrowed. */
+/* Reads for `seconds` of processor time, after a warm-up of half of it. dataset is borrowed. */
 int dt_load_bench(struct dt_dataset *dataset, const struct dt_loader_options *options,
                   double seconds, struct dt_load_speed *speed, struct dt_error *err) DT_MUST_CHECK;
 

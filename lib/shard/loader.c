@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads fill a ring of batches, each batch by one of them; all memory for
- * batches is taken at the start. */
+/* Workers fill a ring buffer of batches, one worker per batch. All memory for batches is
+ * allocated when the loader opens. */
 #include "shard/loader.h"
 
 #include <pthread.h>
@@ -8,13 +8,13 @@
 
 #include "base/buffer.h"
 
-/* A batch in the ring: number n lies in slot n % slots. */
+/* A batch in the ring buffer: batch n is in slot n % slot_count. */
 struct slot {
     uint32_t *ids;
     int32_t *begins, *ends;
     uint64_t position, targets;
     bool done;
-    int failed; /* its code; the batches before it are good */
+    int failed; /* error code; earlier batches are valid */
     struct dt_error error;
 };
 
@@ -28,11 +28,11 @@ struct dt_loader {
     struct dt_loader_options o;
     uint32_t first_row, rows; /* of each global batch */
     size_t memory;
-    struct worker *workers; /* [0] reads the caller's data set */
+    struct worker *workers; /* [0] uses the caller's data set */
     int datasets, threads;
     struct slot *slots;
     uint64_t slot_count;
-    /* Batches claimed by workers, taken by the user, and done with by the user. */
+    /* Batches claimed by workers, returned to the user, and released by the user. */
     uint64_t claimed, taken, released;
     bool stopping;
     pthread_mutex_t lock;
@@ -41,7 +41,7 @@ struct dt_loader {
 
 /* --- one batch -------------------------------------------------------------------------------- */
 
-/* Loops of fixed length are those that GCC vectorizes at -O2. */
+/* GCC vectorizes loops of fixed length at -O2. */
 #define BLOCK 64
 
 static uint32_t count_marks(const uint32_t *ids)
@@ -63,7 +63,7 @@ static uint64_t count_targets(const uint32_t *ids, uint32_t length)
     return length - none;
 }
 
-/* Where batch number n, the next, begins. */
+/* The first position of batch `number`, the next one. */
 static uint64_t position_of(struct dt_loader *l, uint64_t number)
 {
     return l->o.next_position ? l->o.next_position(l->o.context) : l->o.first + number * l->o.batch;
@@ -119,7 +119,7 @@ static int start_workers(struct dt_loader *l, struct dt_error *err)
 {
     for (; l->threads < l->o.workers; l->threads++)
         if (pthread_create(&l->workers[l->threads].thread, NULL, run, &l->workers[l->threads]) != 0)
-            return dt_fail(err, DT_ENOMEM, "cannot start the threads that read ahead");
+            return dt_fail(err, DT_ENOMEM, "cannot start the prefetch threads");
     return 0;
 }
 
@@ -128,15 +128,18 @@ static int start_workers(struct dt_loader *l, struct dt_error *err)
 static int check_options(const struct dt_loader_options *o, struct dt_error *err)
 {
     if (o->length == 0 || o->batch == 0)
-        return dt_fail(err, DT_EINVALID, "a batch of %u samples of %u tokens is impossible",
-                       o->batch, o->length);
+        return dt_fail(err, DT_EINVALID,
+                       "a batch needs samples and tokens, not %u samples of %u tokens", o->batch,
+                       o->length);
     if (o->ranks > o->batch || o->rank >= o->ranks)
-        return dt_fail(err, DT_EINVALID, "rank %u of %u has no part of a batch of %u", o->rank,
-                       o->ranks, o->batch);
+        return dt_fail(
+            err, DT_EINVALID,
+            "rank %u of %u gets no sample of a batch of %u: use at most one rank per sample",
+            o->rank, o->ranks, o->batch);
     return 0;
 }
 
-/* Each worker reads through a data set of its own, with a part of the memory. */
+/* Each worker has a separate data set with an equal part of the memory. */
 static int open_datasets(struct dt_loader *l, struct dt_dataset *dataset, struct dt_error *err)
 {
     int count = l->o.workers > 1 ? l->o.workers : 1;
@@ -180,7 +183,7 @@ int dt_loader_open(struct dt_loader **result, struct dt_dataset *dataset,
     DT_TRY(dt_dataset_samples(dataset, o.length, &samples, err));
     if (o.scope == DT_SCOPE_DOCUMENT && dt_dataset_info(dataset)->eot == UINT32_MAX)
         return dt_fail(err, DT_EINVALID,
-                       "the data have no end-of-text token, which would tell where documents end");
+                       "the data lack an end-of-text token, which document attention masks need");
     struct dt_loader *l = dt_alloc(1, sizeof *l);
     l->o = o;
     l->first_row = (uint32_t)((uint64_t)o.batch * o.rank / o.ranks);
@@ -212,7 +215,7 @@ size_t dt_loader_memory(const struct dt_loader *l)
 
 /* --- use -------------------------------------------------------------------------------------- */
 
-/* Gives the batch that the user had back to the workers, and waits for the next. */
+/* Releases the user's batch to the workers and waits for the next. */
 static struct slot *wait_for_next(struct dt_loader *l)
 {
     struct slot *s = &l->slots[l->taken % l->slot_count];

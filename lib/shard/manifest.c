@@ -11,7 +11,7 @@
 #include "shard/shard-internal.h"
 #include "json/json.h"
 
-#define MANIFEST_VERSION 2 /* the newest; 1 is written where there is no mask */
+#define MANIFEST_VERSION 2 /* the newest; data without a mask are written as 1 */
 
 const struct dt_manifest_split *dt_manifest_find(const struct dt_manifest *m, const char *name)
 {
@@ -135,7 +135,7 @@ static int read_shard(struct dt_manifest *m, struct dt_manifest_split *split,
         DT_TRY(get_count(object, "targets", subject, &s->targets, err));
     }
     if (s->padding > s->tokens || s->targets > s->tokens || s->tokens > INT64_MAX - m->info.tokens)
-        return dt_fail(err, DT_EFORMAT, "%s: the counts of tokens are impossible", subject);
+        return dt_fail(err, DT_EFORMAT, "%s: the token counts contradict each other", subject);
     m->info.tokens += s->tokens;
     m->info.documents += s->documents;
     m->info.text_bytes += s->text_bytes;
@@ -144,7 +144,7 @@ static int read_shard(struct dt_manifest *m, struct dt_manifest_split *split,
     return 0;
 }
 
-/* tokens, documents and text_bytes of all shards. */
+/* The sums of tokens, documents and text_bytes. */
 static struct dt_manifest_shard total_of(const struct dt_manifest_split *split)
 {
     struct dt_manifest_shard total = {0};
@@ -208,7 +208,7 @@ static int read_provenance(struct dt_manifest *m, struct json_object *root, cons
     return 0;
 }
 
-/* What version 2 adds. */
+/* Reads the members that version 2 adds. */
 static int read_layout(struct dt_manifest *m, struct json_object *root, const char *subject,
                        struct dt_error *err)
 {
@@ -216,14 +216,15 @@ static int read_layout(struct dt_manifest *m, struct json_object *root, const ch
     uint64_t length = 0, padding_id = 0;
     DT_TRY(dt_json_get_string(root, "layout", subject, &layout, err));
     if (strcmp(layout, "list") != 0 && strcmp(layout, "padded") != 0)
-        return dt_fail(err, DT_EFORMAT, "%s: '%s' is no layout", subject, layout);
+        return dt_fail(err, DT_EFORMAT, "%s: layout '%s' is unknown: expected list or padded",
+                       subject, layout);
     m->info.masked = true;
     if (strcmp(layout, "list") == 0)
         return 0;
     DT_TRY(get_count(root, "length", subject, &length, err));
     DT_TRY(get_count(root, "padding_id", subject, &padding_id, err));
     if (length < 1 || length > DT_ROW_MAX - 1 || padding_id >= m->info.vocab_size)
-        return dt_fail(err, DT_EFORMAT, "%s: 'length' or 'padding_id' is impossible", subject);
+        return dt_fail(err, DT_EFORMAT, "%s: 'length' or 'padding_id' is out of range", subject);
     m->info.row = (uint32_t)length + 1;
     m->info.padding_id = (uint32_t)padding_id;
     return 0;
@@ -264,7 +265,7 @@ static int read_root(struct dt_manifest *m, struct json_object *root, const char
     json_object_object_foreach(splits, name, split)
         DT_TRY(read_split(m, name, split, subject, err));
     if (m->count == 0)
-        return dt_fail(err, DT_EFORMAT, "%s: lists no split", subject);
+        return dt_fail(err, DT_EFORMAT, "%s: 'splits' is empty", subject);
     return 0;
 }
 
@@ -275,7 +276,8 @@ int dt_manifest_read(struct dt_manifest *m, const char *directory, struct dt_err
     char *path = dt_path_join(directory, DT_MANIFEST_NAME);
     int rc = dt_file_probe(path, err);
     if (rc == 0)
-        rc = dt_fail(err, DT_EMISSING, "%s: has no %s: dt-shard did not finish it, or never began",
+        rc = dt_fail(err, DT_EMISSING,
+                     "%s: does not contain %s: dt-shard did not complete it, or did not write it",
                      directory, DT_MANIFEST_NAME);
     rc = rc < 0 ? rc : dt_json_read(path, &root, err);
     if (rc == 0)
@@ -387,7 +389,7 @@ int dt_manifest_check(const struct dt_manifest *m, const struct dt_manifest_shar
              info->padding != listed->padding || info->targets != listed->targets)
         what = "contents";
     if (what)
-        return dt_fail(err, DT_EFORMAT, "%s: does not agree with %s: another %s", path,
-                       DT_MANIFEST_NAME, what);
+        return dt_fail(err, DT_EFORMAT, "%s: differs from %s in its %s", path, DT_MANIFEST_NAME,
+                       what);
     return 0;
 }

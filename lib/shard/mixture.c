@@ -23,7 +23,7 @@ void dt_mixture_release(struct dt_mixture *m)
     *m = (struct dt_mixture){0};
 }
 
-/* Anything else than the two names is a slip of the pen, and would do nothing. */
+/* Refuses other members: a misspelled one would be ignored. */
 static int check_members(struct json_object *object, const char *subject, const char *one,
                          const char *other, struct dt_error *err)
 {
@@ -31,7 +31,7 @@ static int check_members(struct json_object *object, const char *subject, const 
     {
         (void)value;
         if (strcmp(name, one) != 0 && strcmp(name, other) != 0)
-            return dt_fail(err, DT_EFORMAT, "%s: unknown member '%s': there are '%s' and '%s'",
+            return dt_fail(err, DT_EFORMAT, "%s: unknown member '%s': expected '%s' and '%s'",
                            subject, name, one, other);
     }
     return 0;
@@ -51,7 +51,7 @@ static int read_part(struct dt_mixture *m, struct json_object *object, const cha
     DT_TRY(dt_json_get_string(object, "data", subject, &data, err));
     DT_TRY(dt_json_get_real(object, "weight", subject, &weight, err));
     if (!(weight > 0) || !isfinite(weight))
-        return dt_fail(err, DT_EFORMAT, "%s: the weight of '%s' is not above 0", subject, data);
+        return dt_fail(err, DT_EFORMAT, "%s: the weight of '%s' must be above 0", subject, data);
     DT_GROW(m->parts, m->count, m->capacity);
     struct dt_mixture_part *part = &m->parts[m->count++];
     *part = (struct dt_mixture_part){.weight = weight};
@@ -60,12 +60,12 @@ static int read_part(struct dt_mixture *m, struct json_object *object, const cha
     else
         part->path = dt_asprintf("%.*s/%s", (int)(slash - subject), subject, data);
     if (!dt_file_is_directory(part->path) && dt_mixture_is_named(part->path))
-        return dt_fail(err, DT_EFORMAT, "%s: '%s' is itself a mixture", subject, data);
+        return dt_fail(err, DT_EFORMAT, "%s: '%s' is a mixture: mixtures cannot be nested", subject,
+                       data);
     return 0;
 }
 
-/* Shares the slots out by weight: whole ones first, those left to the largest
- * remainders, the first of equals first. */
+/* Assigns slots by weight (largest remainder method; ties to the first). */
 static int assign_slots(struct dt_mixture *m, const char *subject, struct dt_error *err)
 {
     double sum = 0;
@@ -88,7 +88,7 @@ static int assign_slots(struct dt_mixture *m, const char *subject, struct dt_err
     }
     for (int i = 0; i < m->count; i++)
         if (m->parts[i].slots == 0)
-            return dt_fail(err, DT_EFORMAT, "%s: the weight of '%s' is below 1 in %u of all",
+            return dt_fail(err, DT_EFORMAT, "%s: the weight of '%s' is below 1/%u of the total",
                            subject, m->parts[i].path, DT_MIXTURE_SLOTS);
     return 0;
 }
@@ -109,7 +109,7 @@ static int read_root(struct dt_mixture *m, struct json_object *root, const char 
     for (size_t i = 0; i < json_object_array_length(parts); i++)
         DT_TRY(read_part(m, json_object_array_get_idx(parts, i), subject, err));
     if (m->count == 0)
-        return dt_fail(err, DT_EFORMAT, "%s: mixes nothing", subject);
+        return dt_fail(err, DT_EFORMAT, "%s: 'mixture' is empty", subject);
     return assign_slots(m, subject, err);
 }
 

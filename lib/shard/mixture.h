@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Files that name data sets and their weights; shard/dataset.h shows one. Private
- * to lib/shard. */
+/* Mixture files: data sets with sampling weights; format in shard/dataset.h. Private to
+ * lib/shard. */
 #ifndef DT_SHARD_MIXTURE_H
 #define DT_SHARD_MIXTURE_H
 
@@ -12,7 +12,7 @@
 struct dt_mixture_part {
     char *path;
     double weight;
-    uint32_t slots; /* of DT_MIXTURE_SLOTS, 1 at least */
+    uint32_t slots; /* of DT_MIXTURE_SLOTS; at least 1 */
 };
 
 struct dt_mixture {
@@ -20,9 +20,9 @@ struct dt_mixture {
     int count, capacity;
 };
 
-/* Whether the name of a file is that of a mixture: it ends in .json. */
+/* Whether a file name is that of a mixture: it ends in .json. */
 bool dt_mixture_is_named(const char *path);
-/* *m is released with dt_mixture_release, after a failure too. */
+/* Release *m with dt_mixture_release, also after a failure. */
 int dt_mixture_read(struct dt_mixture *m, const char *path, struct dt_error *err) DT_MUST_CHECK;
 void dt_mixture_release(struct dt_mixture *m);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams read from front to back; every byte is checked on the way. */
+/* The sequential reader: checks every byte. */
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -9,29 +9,29 @@
 
 struct dt_shard_reader {
     struct dt_input *in;
-    struct dt_shard_info info; /* totals: of the streams that ended */
+    struct dt_shard_info info; /* totals of complete streams */
     char *provenance;
     struct dt_frame_decoder *decoder;
-    struct dt_buffer frame, data, ids; /* of the frame at hand: index, data, decoded ids */
-    struct dt_buffer mask;             /* likewise */
+    struct dt_buffer frame, data, ids; /* current frame: index, data, decoded ids */
+    struct dt_buffer mask;             /* current frame */
     bool mark;
     struct dt_index index;
     const struct dt_shard_document *documents;
-    uint32_t document; /* the next of documents */
+    uint32_t document; /* index of the next record */
     uint64_t document_start;
     uint32_t position; /* of the next token in the frame */
-    uint64_t streams;  /* that ended */
-    bool in_stream;    /* behind a header, before its footer */
-    /* Of the stream at hand, for its footer: */
+    uint64_t streams;  /* complete ones */
+    bool in_stream;    /* between a header and its footer */
+    /* Of the current stream, to check its footer: */
     struct dt_footer seen;
     struct dt_content content;
     struct dt_seek_entry *seek;
     size_t entries, capacity;
-    uint64_t offset; /* of the frame at hand, from the beginning of the input */
-    uint64_t next;   /* of the frame behind it */
+    uint64_t offset; /* of the current frame in the input */
+    uint64_t next;   /* offset of the next frame */
 };
 
-/* Puts the place before an error's text. */
+/* Prefixes an error with file, frame and offset. */
 static int at_frame(struct dt_shard_reader *r, struct dt_error *err)
 {
     return dt_fail_context(err, "%s: frame %zu at byte %llu", dt_input_name(r->in), r->entries,
@@ -40,7 +40,7 @@ static int at_frame(struct dt_shard_reader *r, struct dt_error *err)
 
 static int truncated(struct dt_error *err)
 {
-    return dt_fail(err, DT_EFORMAT, "the stream ends too early: it was cut off");
+    return dt_fail(err, DT_EFORMAT, "unexpected end: the stream is truncated");
 }
 
 static int not_a_stream(struct dt_error *err)
@@ -48,7 +48,7 @@ static int not_a_stream(struct dt_error *err)
     return dt_fail(err, DT_EFORMAT, "is not a dt token stream or is damaged");
 }
 
-/* Something else than a .dts file, damaged or not, has no frames to be named. */
+/* Names the type of a file that is not a .dts file. */
 static int check_beginning(struct dt_shard_reader *r, struct dt_error *err)
 {
     const char *ahead, *name = dt_input_name(r->in);
@@ -67,9 +67,10 @@ static int check_beginning(struct dt_shard_reader *r, struct dt_error *err)
     return dt_fail(err, DT_EFORMAT, "%s: is not a .dts file", name);
 }
 
-/* Takes size bytes into b, at most a piece at a time, so that a damaged size
- * costs no more memory than there is input. */
-static int read_bytes(struct dt_shard_reader *r, struct dt_buffer *b, size_t size, struct dt_error *err)
+/* Takes size bytes into b, 1 MiB at a time: a damaged size costs at most the memory of
+ * the input. */
+static int read_bytes(struct dt_shard_reader *r, struct dt_buffer *b, size_t size,
+                      struct dt_error *err)
 {
     const size_t piece = (size_t)1 << 20;
     while (size > 0) {
@@ -85,7 +86,7 @@ static int read_bytes(struct dt_shard_reader *r, struct dt_buffer *b, size_t siz
     return 0;
 }
 
-/* Takes a whole skippable frame into r->frame. *magic is 0 at the end of the input. */
+/* Takes a skippable frame into r->frame. *magic is 0 at the end of the input. */
 static int read_frame(struct dt_shard_reader *r, uint32_t *magic, struct dt_error *err)
 {
     const char *ahead;
@@ -110,7 +111,7 @@ static void add_entry(struct dt_shard_reader *r, size_t size, size_t plain, uint
     r->seek[r->entries++] = (struct dt_seek_entry){(uint32_t)size, (uint32_t)plain, checksum};
 }
 
-/* Reads the header in r->frame, of the first stream or of one behind it. */
+/* Parses the header in r->frame, of the first or a concatenated stream. */
 static int begin_stream(struct dt_shard_reader *r, struct dt_error *err)
 {
     struct dt_shard_info info;
@@ -132,10 +133,10 @@ static int begin_stream(struct dt_shard_reader *r, struct dt_error *err)
     if (info.vocab_size != r->info.vocab_size || info.eot != r->info.eot ||
         info.tokenizer != r->info.tokenizer)
         return dt_fail(err, DT_EFORMAT,
-                       "this stream was made with another tokenizer than the one before it");
+                       "was made with another tokenizer than the stream before it");
     if (info.row != r->info.row || info.masked != r->info.masked ||
         info.padding_id != r->info.padding_id)
-        return dt_fail(err, DT_EFORMAT, "this stream has another layout than the one before it");
+        return dt_fail(err, DT_EFORMAT, "has another layout than the stream before it");
     return 0;
 }
 
@@ -168,14 +169,14 @@ const struct dt_shard_info *dt_shard_reader_info(const struct dt_shard_reader *r
     return &r->info;
 }
 
-/* Decodes the index in r->frame and the data frame behind it. */
+/* Decodes the index in r->frame and the data frame after it. */
 static int begin_frame(struct dt_shard_reader *r, struct dt_error *err)
 {
     struct dt_index *x = &r->index;
     DT_TRY(dt_format_get_index(r->frame.data, r->frame.size, r->info.masked, x, err));
     if (x->first_token != r->seen.tokens || x->first_document != r->seen.records ||
         x->document_start != r->document_start)
-        return dt_fail(err, DT_EFORMAT, "does not continue the frame before it");
+        return dt_fail(err, DT_EFORMAT, "is not the successor of the frame before it");
     DT_TRY(dt_format_decode_documents(r->decoder, r->frame.data, r->frame.size, x, &r->documents,
                                       err));
     if (r->info.masked) {
@@ -212,7 +213,7 @@ static int begin_frame(struct dt_shard_reader *r, struct dt_error *err)
     return 0;
 }
 
-/* Checks the footer in r->frame against what was read, and the seek table behind it. */
+/* Checks the footer in r->frame and the seek table after it against the data. */
 static int end_stream(struct dt_shard_reader *r, struct dt_error *err)
 {
     struct dt_footer f;
@@ -266,11 +267,11 @@ static int next_frame(struct dt_shard_reader *r, struct dt_error *err)
     }
 }
 
-/* Moves count tokens of the frame to the document being put together. */
+/* Appends the next count ids of the frame. */
 static void move_ids(struct dt_shard_reader *r, struct dt_ids *ids, size_t count)
 {
     size_t width = r->info.token_bytes;
-    if (count == 0) /* and there may be no memory yet */
+    if (count == 0) /* the buffers may be unallocated */
         return;
     dt_ids_reserve(ids, ids->count + count);
     dt_format_widen_ids(ids->data + ids->count, r->ids.data + r->position * width, count,

@@ -15,7 +15,7 @@ struct open_row {
 struct dt_rows {
     uint32_t row, padding_id;
     bool pack;
-    uint32_t *padding; /* row of them, without loss */
+    uint32_t *padding; /* [row] padding ids, marked DT_NO_LOSS */
     struct open_row open[DT_OPEN_ROWS];
     int count, max_open;
 };
@@ -62,9 +62,9 @@ uint64_t dt_rows_prorate_bytes(const struct dt_shard_document *d, uint64_t count
     return d->bytes / d->tokens * count + d->bytes % d->tokens * count / d->tokens;
 }
 
-/* Puts a piece behind those that a row has. */
-static void append_piece(struct dt_rows *r, struct open_row *to, const uint32_t *ids,
-                      uint32_t n, const struct dt_shard_document *piece)
+/* Appends a piece to a row. */
+static void append_piece(struct dt_rows *r, struct open_row *to, const uint32_t *ids, uint32_t n,
+                         const struct dt_shard_document *piece)
 {
     if (to->ids == NULL)
         to->ids = dt_alloc(r->row, sizeof *to->ids);
@@ -77,9 +77,9 @@ static void append_piece(struct dt_rows *r, struct open_row *to, const uint32_t 
     to->pieces[to->count++] = *piece;
 }
 
-/* Writes a row, which is empty again. */
+/* Writes a row and empties it. */
 static int write_row(struct dt_rows *r, struct open_row *from, struct dt_shard_writer *w,
-                struct dt_error *err)
+                     struct dt_error *err)
 {
     const uint32_t *ids = from->ids;
     uint32_t left = r->row - from->used;
@@ -94,7 +94,7 @@ static int write_row(struct dt_rows *r, struct open_row *from, struct dt_shard_w
                           err);
 }
 
-/* The open row that n more ids leave the least room in; NULL if they fit nowhere. */
+/* The open row with the least space left for n ids; NULL if none fits. */
 static struct open_row *find_best(struct dt_rows *r, uint32_t n)
 {
     struct open_row *best = NULL;
@@ -104,9 +104,8 @@ static struct open_row *find_best(struct dt_rows *r, uint32_t n)
     return best;
 }
 
-/* Writes row i and closes the gap that it leaves. */
-static int close_row(struct dt_rows *r, int i, struct dt_shard_writer *w,
-                     struct dt_error *err)
+/* Writes open row i and removes it from the list. */
+static int close_row(struct dt_rows *r, int i, struct dt_shard_writer *w, struct dt_error *err)
 {
     struct open_row done = r->open[i];
     int rc = write_row(r, &done, w, err);
@@ -125,8 +124,8 @@ static int fullest(const struct dt_rows *r)
     return max_open;
 }
 
-static int add_piece(struct dt_rows *r, struct dt_shard_writer *w, const uint32_t *ids,
-                     uint32_t n, const struct dt_shard_document *piece, struct dt_error *err)
+static int add_piece(struct dt_rows *r, struct dt_shard_writer *w, const uint32_t *ids, uint32_t n,
+                     const struct dt_shard_document *piece, struct dt_error *err)
 {
     struct open_row *to = r->pack ? find_best(r, n) : NULL;
     if (to == NULL && r->count == r->max_open)

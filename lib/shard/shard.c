@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shards read anywhere: the seek table finds the frame, a cache keeps it decoded. */
+/* Random access to shards: the seek table locates a frame, a cache holds it decoded. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include "shard/format.h"
 #include "shard/shard-internal.h"
 
-#define DEFAULT_CACHE ((size_t)64 << 20) /* bytes, of a shard by itself */
+#define DEFAULT_CACHE ((size_t)64 << 20) /* bytes, without a shared cache */
 
-/* Frame k here is the data frame k with its index. */
+/* Frame k is data frame k with its index frame. */
 struct dt_shard {
     int fd;
     char *path, *provenance;
@@ -25,8 +25,8 @@ struct dt_shard {
     struct dt_frame_cache *cache, *own_cache;
     dt_frame_slot *slots;
     struct dt_frame_decoder *decoder;
-    struct dt_buffer bytes; /* of the file; scratch */
-    /* The documents of the last index asked for: */
+    struct dt_buffer bytes; /* scratch: bytes of the file */
+    /* The documents of the last index read: */
     struct dt_index index;
     const struct dt_shard_document *documents; /* NULL: none */
     uint64_t *starts;                          /* of each of documents, in tokens */
@@ -45,13 +45,13 @@ static int read_at(struct dt_shard *s, uint64_t offset, size_t size, struct dt_e
         if (n < 0)
             return dt_fail_errno(err, "cannot read");
         if (n == 0)
-            return dt_fail(err, DT_EFORMAT, "the file was cut off");
+            return dt_fail(err, DT_EFORMAT, "unexpected end: the file is truncated");
         s->bytes.size += (size_t)n;
     }
     return 0;
 }
 
-/* Puts the frame and its place before an error's text. */
+/* Prefixes an error with file, frame and offset. */
 static int at_frame(const struct dt_shard *s, uint64_t k, struct dt_error *err)
 {
     return dt_fail_context(err, "%s: data frame %llu at byte %llu", s->path, (unsigned long long)k,
@@ -60,10 +60,11 @@ static int at_frame(const struct dt_shard *s, uint64_t k, struct dt_error *err)
 
 static int truncated(struct dt_error *err)
 {
-    return dt_fail(err, DT_EFORMAT, "has no seek table at its end: cut off, damaged or no shard");
+    return dt_fail(err, DT_EFORMAT,
+                   "does not end with a seek table: truncated, damaged or not a shard");
 }
 
-/* Fills the places of the frames from the entries of the seek table. */
+/* Fills the tables of frames from the entries of the seek table. */
 static int use_table(struct dt_shard *s, const char *entries, uint64_t table_size,
                      struct dt_error *err)
 {
@@ -87,13 +88,13 @@ static int use_table(struct dt_shard *s, const char *entries, uint64_t table_siz
     s->offset[n] = offset;
     if (offset + DT_FOOTER_SIZE(s->info.masked) + table_size != s->size)
         return dt_fail(err, DT_EFORMAT,
-                       "is not one whole stream; if several were joined, let dt-shard make shards");
+                       "is not a single stream: convert concatenated streams with dt-shard");
     if (token != s->info.tokens)
         return dt_fail(err, DT_EFORMAT, "the totals do not agree with the seek table");
     return 0;
 }
 
-/* Finds and checks the footer and the seek table; s->bytes holds both. */
+/* Reads and checks footer and seek table, into s->bytes. */
 static int read_end(struct dt_shard *s, struct dt_footer *footer, uint64_t *table_size,
                     struct dt_error *err)
 {
@@ -146,24 +147,24 @@ static int load(struct dt_shard *s, struct dt_error *err)
     const char *entries = s->bytes.data + DT_FOOTER_SIZE(s->info.masked) + DT_FRAME_HEAD;
     if (dt_format_get32(entries) != header_size)
         return dt_fail(err, DT_EFORMAT,
-                       "is not one whole stream; if several were joined, let dt-shard make shards");
+                       "is not a single stream: convert concatenated streams with dt-shard");
     return use_table(s, entries, table_size, err);
 }
 
-/* Of the ids of data frame k. */
+/* Bytes of the decoded ids of frame k. */
 static size_t id_bytes(const struct dt_shard *s, uint64_t k)
 {
     return (size_t)(s->first_token[k + 1] - s->first_token[k]) * s->info.token_bytes;
 }
 
-/* Of these and, behind them, their mask. */
+/* Bytes of the decoded ids and the mask after them. */
 static size_t frame_bytes(const struct dt_shard *s, uint64_t k)
 {
     size_t tokens = (size_t)(s->first_token[k + 1] - s->first_token[k]);
     return id_bytes(s, k) + (s->info.masked ? dt_format_mask_bytes(tokens) : 0);
 }
 
-/* Takes the memory that reading any frame needs, so that reading takes none. */
+/* Allocates the scratch memory for the largest frame, so that reading does not allocate. */
 static void reserve_bytes(struct dt_shard *s)
 {
     uint64_t largest = 0;
@@ -282,7 +283,7 @@ static uint64_t find_frame(const struct dt_shard *s, uint64_t token)
     if (high > 0 && s->first_token[1] > 0)
         guess = token / s->first_token[1];
     if (guess < high && s->first_token[guess] <= token && token < s->first_token[guess + 1])
-        return guess; /* where all frames are of one size */
+        return guess; /* frames of equal size */
     while (low + 1 < high) {
         uint64_t middle = low + (high - low) / 2;
         if (s->first_token[middle] <= token)
@@ -297,9 +298,11 @@ static int get_tokens(struct dt_shard *s, uint64_t first, uint64_t count, uint32
                       struct dt_error *err)
 {
     if (first > s->info.tokens || count > s->info.tokens - first)
-        return dt_fail(err, DT_EINVALID, "%s: tokens %llu and %llu more asked for, but it has %llu",
-                       s->path, (unsigned long long)first, (unsigned long long)count,
-                       (unsigned long long)s->info.tokens);
+        return dt_fail(
+            err, DT_EINVALID,
+            "%s: tokens from %llu on, %llu of them, are out of range: the shard has %llu", s->path,
+            (unsigned long long)first, (unsigned long long)count,
+            (unsigned long long)s->info.tokens);
     for (uint64_t k = count > 0 ? find_frame(s, first) : 0; count > 0; k++) {
         const char *frame;
         uint64_t n = s->first_token[k + 1] - first;
@@ -350,8 +353,8 @@ static int load_documents(struct dt_shard *s, uint64_t k, struct dt_error *err)
     return 0;
 }
 
-/* The frame in which document i ends: the last whose first document is not
- * behind i. Reads no more than heads; load_documents checks what was found. */
+/* Binary search for the frame in which document i ends: the last with first_document <= i.
+ * Reads only the fixed fields of index frames; load_documents checks the result. */
 static int find_document(struct dt_shard *s, uint64_t i, uint64_t *frame, struct dt_error *err)
 {
     uint64_t low = 0, high = s->frames;
@@ -378,11 +381,12 @@ int dt_shard_get_document(struct dt_shard *s, uint64_t i, uint64_t *first,
 {
     uint64_t k;
     if (s->info.row)
-        return dt_fail(err, DT_EINVALID, "%s: is in rows, whose documents have no numbers",
-                       s->path);
+        return dt_fail(err, DT_EINVALID, "%s: documents in rows cannot be read by number", s->path);
     if (i >= s->info.documents)
-        return dt_fail(err, DT_EMISSING, "%s: has no document %llu; it has %llu, from 0", s->path,
-                       (unsigned long long)i, (unsigned long long)s->info.documents);
+        return dt_fail(
+            err, DT_EMISSING,
+            "%s: document %llu is out of range: there are %llu documents, counted from 0", s->path,
+            (unsigned long long)i, (unsigned long long)s->info.documents);
     if (!is_loaded(s, i)) {
         if (find_document(s, i, &k, err) < 0)
             return dt_fail_context(err, "%s", s->path);

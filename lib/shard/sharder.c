@@ -15,31 +15,30 @@
 #include "base/rng.h"
 #include "shard/rows.h"
 
-#define SPLIT_KEY 0x73706c6974ull /* "split": what the randomness is for */
+#define SPLIT_KEY 0x73706c6974ull /* "split": RNG stream */
 
-/* A split being written; its shard number `count` of the manifest is open. */
+/* A split being written; the last shard of its manifest entry is open. */
 struct stream {
-    double upper;    /* documents whose position in [0, 1) is below, and not of one before */
-    uint64_t begin;  /* by tail: its first token of all */
-    uint64_t tokens; /* written in all */
+    double upper;    /* upper end of its range of hash values in [0, 1) */
+    uint64_t begin;  /* by tail: first token, of all tokens */
+    uint64_t tokens; /* written */
     struct dt_output out;
     struct dt_shard_writer *writer; /* NULL: no shard is open */
-    struct dt_rows *rows;    /* NULL: a list */
+    struct dt_rows *rows;           /* NULL: a list */
 };
 
 struct dt_sharder {
     char *directory;
     const struct dt_sharder_options *options;
-    struct dt_manifest manifest; /* the first splits are the streams', in their order */
-    int lock;                    /* of the directory */
-    struct dt_manifest old;      /* what the directory has; empty if it has none */
-    int generation;              /* of the names: not those that the old one lists */
+    struct dt_manifest manifest; /* splits [0 .. count) belong to streams */
+    int lock;                    /* flock on the directory */
+    struct dt_manifest old;      /* of the existing shards, or empty */
+    int generation;              /* of file names: not the old one */
     struct stream *streams;      /* [0] is DT_DEFAULT_SPLIT */
     int count;
-    struct stream
-        *assigned; /* all documents go there, whatever their hash; NULL: by hash or tail */
+    struct stream *assigned; /* dt_sharder_assign; NULL: by hash or tail */
     uint64_t documents, tokens;
-    /* By tail: all documents, until the number of tokens is known. */
+    /* By tail: a temporary stream of all documents, until the number of tokens is known. */
     struct dt_output spool;
     struct dt_shard_writer *spooler;
     bool finished;
@@ -67,7 +66,8 @@ int dt_sharder_check_splits(const struct dt_split *splits, int count, struct dt_
         const char *name = splits[i].name;
         sum += splits[i].fraction;
         if (strcmp(name, DT_DEFAULT_SPLIT) == 0)
-            return dt_fail(err, DT_EINVALID, "split '%s' is what the others leave: give it none",
+            return dt_fail(err, DT_EINVALID,
+                           "split '%s' is implicit: it gets the rest, so give it no fraction",
                            name);
         for (int k = 0; k < i; k++)
             if (strcmp(name, splits[k].name) == 0)
@@ -80,8 +80,8 @@ int dt_sharder_check_splits(const struct dt_split *splits, int count, struct dt_
 
 /* --- the directory ---------------------------------------------------------------------------- */
 
-/* Whether a file name is one that a sharder gives: a shard's, or the temporary name of
- * one, of a spool or of a shuffler. */
+/* Whether a file name is a sharder's: of a shard, or a temporary name of a shard, a spool or a
+ * shuffler. */
 static bool is_sharder_file(const char *name)
 {
     const char *temporary = strstr(name, ".tmp-");
@@ -107,7 +107,7 @@ static int remove_file(const char *directory, const char *name, struct dt_error 
     return rc;
 }
 
-/* Removes what earlier runs left and the manifest does not list. */
+/* Removes files of earlier runs that the manifest does not list. */
 static int remove_leftovers(const struct dt_sharder *s, struct dt_error *err)
 {
     DIR *dir = opendir(s->directory);
@@ -121,7 +121,7 @@ static int remove_leftovers(const struct dt_sharder *s, struct dt_error *err)
     return rc;
 }
 
-/* New shards take names that the old index.json does not list. */
+/* Chooses names that the old index.json does not list. */
 static void choose_generation(struct dt_sharder *s)
 {
     for (int i = 0; i < s->old.count; i++) {
@@ -138,15 +138,16 @@ static int check_append(const struct dt_sharder *s, struct dt_error *err)
 {
     const struct dt_shard_info *a = &s->old.info, *b = &s->manifest.info;
     if (a->tokenizer != b->tokenizer || a->vocab_size != b->vocab_size || a->eot != b->eot)
-        return dt_fail(err, DT_EINVALID, "%s: its shards are of another tokenizer", s->directory);
+        return dt_fail(err, DT_EINVALID, "%s: its shards were made with another tokenizer",
+                       s->directory);
     if (a->row != b->row || a->masked != b->masked || a->padding_id != b->padding_id)
         return dt_fail(err, DT_EINVALID, "%s: its shards have another layout or mask",
                        s->directory);
     return 0;
 }
 
-/* Two programs that write into one directory would remove each other's shards. The
- * lock ends with the program, however it ends. */
+/* Locks the directory: two writers would remove each other's shards. The kernel releases the
+ * lock when the process ends. */
 static int lock_directory(struct dt_sharder *s, struct dt_error *err)
 {
     s->lock = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -155,7 +156,7 @@ static int lock_directory(struct dt_sharder *s, struct dt_error *err)
     if (flock(s->lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
         return dt_fail(err, DT_EINVALID, "another program is writing shards into '%s'",
                        s->directory);
-    return 0; /* file systems without locks are used without one */
+    return 0; /* not every file system supports locks */
 }
 
 static int begin_directory(struct dt_sharder *s, struct dt_error *err)
@@ -164,7 +165,7 @@ static int begin_directory(struct dt_sharder *s, struct dt_error *err)
     DT_TRY(dt_file_make_directories(s->directory, err));
     DT_TRY(lock_directory(s, err));
     if (dt_manifest_read(&s->old, s->directory, &why) < 0) {
-        dt_manifest_release(&s->old); /* what cannot be read has nothing to lose */
+        dt_manifest_release(&s->old); /* an unreadable index.json is replaced */
         if (s->options->append) {
             *err = why;
             return why.code;
@@ -176,7 +177,8 @@ static int begin_directory(struct dt_sharder *s, struct dt_error *err)
     return 0;
 }
 
-/* --- one stream of shards --------------------------------------------------------------------- */
+/* --- the shards of a split ---------------------------------------------------------------------
+ */
 
 static int open_shard(struct dt_sharder *s, struct stream *t, struct dt_error *err)
 {
@@ -243,7 +245,7 @@ static struct stream *choose(struct dt_sharder *s, uint64_t hash)
     return &s->streams[0];
 }
 
-/* The stream of the token at position. */
+/* The index of the stream for the token at position. */
 static int find_stream(const struct dt_sharder *s, uint64_t position)
 {
     int i = s->count - 1;
@@ -252,7 +254,7 @@ static int find_stream(const struct dt_sharder *s, uint64_t position)
     return i;
 }
 
-/* Adds a document whose first token is at position, cut where streams begin. */
+/* Adds a document whose first token is at position, split at stream boundaries. */
 static int add_cut(struct dt_sharder *s, uint64_t position, const uint32_t *ids,
                    const struct dt_shard_document *document, struct dt_error *err)
 {
@@ -289,7 +291,7 @@ static int add_spooled(struct dt_sharder *s, struct dt_shard_reader *r, struct d
     return rc;
 }
 
-/* Now that the number of tokens is known, gives each split its part of them. */
+/* Assigns the spooled tokens to splits, now that their number is known. */
 static int split_spool(struct dt_sharder *s, struct dt_error *err)
 {
     struct dt_shard_reader *r;
@@ -318,7 +320,7 @@ static int open_spool(struct dt_sharder *s, struct dt_error *err)
     return dt_shard_writer_new(&s->spooler, &s->spool, &list, 0, err);
 }
 
-/* --- all together ----------------------------------------------------------------------------- */
+/* --- the sharder ------------------------------------------------------------------------------ */
 
 static void add_streams(struct dt_sharder *s)
 {
@@ -337,7 +339,7 @@ static void add_streams(struct dt_sharder *s)
                                              s->options->layout == DT_SHARDER_LAYOUT_PACKED);
 }
 
-/* The old shards come before the new ones of each split. */
+/* Lists the old shards before the new ones of each split. */
 static void keep_old_shards(struct dt_sharder *s)
 {
     for (int i = 0; i < s->old.count; i++) {
@@ -399,7 +401,7 @@ void dt_sharder_assign(struct dt_sharder *s, const char *split)
             s->assigned = &s->streams[i];
 }
 
-/* Whether the split has shards that are appended to. */
+/* Whether the split has old shards to append to. */
 static bool has_old(const struct dt_sharder *s, int split)
 {
     return s->options->append && dt_manifest_find(&s->old, s->manifest.splits[split].name) != NULL;
@@ -411,19 +413,18 @@ static int check_none_is_empty(const struct dt_sharder *s, struct dt_error *err)
         if (s->streams[i].tokens > 0 || has_old(s, i))
             continue;
         if (s->spooler)
-            return dt_fail(
-                err, DT_EINVALID,
-                "split '%s' is empty: none of %llu tokens fell to it; change the fractions",
-                s->manifest.splits[i].name, (unsigned long long)s->tokens);
+            return dt_fail(err, DT_EINVALID,
+                           "split '%s' is empty: it got none of %llu tokens; change the fractions",
+                           s->manifest.splits[i].name, (unsigned long long)s->tokens);
         return dt_fail(err, DT_EINVALID,
-                       "split '%s' is empty: none of %llu documents fell to it; change the "
+                       "split '%s' is empty: it got none of %llu documents; change the "
                        "fractions, or use --split-by tail",
                        s->manifest.splits[i].name, (unsigned long long)s->documents);
     }
     return 0;
 }
 
-/* Of a split without a target nothing could be learned. */
+/* Refuses a split without targets: its loss is undefined. */
 static int check_targets(const struct dt_manifest *m, struct dt_error *err)
 {
     for (int i = 0; m->info.masked && i < m->count; i++) {
@@ -440,7 +441,7 @@ static int check_targets(const struct dt_manifest *m, struct dt_error *err)
 int dt_sharder_finish(struct dt_sharder *s, struct dt_error *err)
 {
     if (s->tokens == 0)
-        return dt_fail(err, DT_EINVALID, "the input holds no tokens");
+        return dt_fail(err, DT_EINVALID, "the input contains no tokens");
     if (s->spooler)
         DT_TRY(split_spool(s, err));
     if (s->assigned == NULL)
@@ -448,11 +449,11 @@ int dt_sharder_finish(struct dt_sharder *s, struct dt_error *err)
     for (int i = 0; i < s->count; i++)
         if (s->streams[i].writer)
             DT_TRY(close_shard(s, &s->streams[i], err));
-    dt_manifest_drop_empty(&s->manifest); /* inputs may all be of one split, not "train" */
+    dt_manifest_drop_empty(&s->manifest); /* all inputs may belong to one named split */
     DT_TRY(check_targets(&s->manifest, err));
     DT_TRY(dt_sync_directory(s->directory, err));
     DT_TRY(dt_manifest_write(&s->manifest, s->directory, err));
-    s->finished = true; /* the new shards are the ones that count */
+    s->finished = true; /* from here on the new shards are valid */
     return remove_leftovers(s, err);
 }
 
@@ -495,5 +496,6 @@ int dt_sharder_mask_until(uint32_t *ids, size_t count, uint32_t last, struct dt_
         if (found)
             return 0;
     }
-    return dt_fail(err, DT_EINVALID, "lacks the id %u, behind which its loss would begin", last);
+    return dt_fail(err, DT_EINVALID,
+                   "does not contain id %u, after which the loss starts (--loss-after)", last);
 }

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Documents into a directory of shards, by splits.
+ * Writes documents to a directory of shards, divided into splits.
  *
  *     DT_TRY(dt_sharder_new(&s, directory, &info, &options, err));
  *     DT_TRY(dt_sharder_add(s, ids, &document, err));     for each document
  *     DT_TRY(dt_sharder_finish(s, err));
  *     dt_sharder_free(s);
  *
- * The directory has its index.json only when it is complete. An older one, and
- * the shards that it lists, stay as they are until the new one takes its place in
- * one step; the new shards have other names until then. What earlier runs left
- * behind is removed at the end. What is written does not depend on the number
- * of threads.
+ * Atomic: an existing index.json and its shards stay valid until rename(2) replaces index.json;
+ * new shards use names that it does not list. Leftovers of earlier runs are removed at the
+ * end. The output does not depend on the number of threads.
  *
- * Documents fall to splits by the options, or, after dt_sharder_assign, go where their
- * source has them already.
+ * Documents are assigned to splits by the options or, after dt_sharder_assign, explicitly.
  */
 #ifndef DT_SHARD_SHARDER_H
 #define DT_SHARD_SHARDER_H
@@ -27,55 +24,53 @@
 
 enum dt_sharder_layout {
     DT_SHARDER_LAYOUT_LIST,
-    DT_SHARDER_LAYOUT_PADDED, /* rows of a document each */
-    DT_SHARDER_LAYOUT_PACKED  /* rows of several, by best fit; padded like the others */
+    DT_SHARDER_LAYOUT_PADDED, /* rows of one document each */
+    DT_SHARDER_LAYOUT_PACKED  /* rows of several documents, by best-fit packing */
 };
 
 enum dt_split_by {
-    DT_SPLIT_BY_DOCUMENT, /* by each document's hash, whatever the order of documents */
-    DT_SPLIT_BY_TAIL      /* the last tokens; a document may be cut */
+    DT_SPLIT_BY_DOCUMENT, /* by document hash, independent of their order */
+    DT_SPLIT_BY_TAIL      /* the last tokens; may split a document */
 };
 
 struct dt_split {
     char name[64];
-    double fraction; /* of the documents or tokens, between 0 and 1; 0: what is directed there */
+    double fraction; /* of documents or tokens, between 0 and 1; 0: only by dt_sharder_assign */
 };
 
 /* Parses "val=0.01". */
 int dt_split_parse(const char *text, struct dt_split *split, struct dt_error *err) DT_MUST_CHECK;
-/* DT_EINVALID if a name comes twice or is that of the rest, or if nothing is left for the rest. */
+/* DT_EINVALID if a name is repeated or DT_DEFAULT_SPLIT, or if nothing is left for the latter. */
 int dt_sharder_check_splits(const struct dt_split *splits, int count,
                             struct dt_error *err) DT_MUST_CHECK;
 
 struct dt_sharder_options {
-    const struct dt_split *splits; /* besides DT_DEFAULT_SPLIT, which comes before them */
+    const struct dt_split *splits; /* in addition to DT_DEFAULT_SPLIT, which is first */
     int count;
     enum dt_split_by split_by;
     uint64_t tokens_per_shard; /* exceeded only by a single longer document */
     int level, threads;
-    enum dt_sharder_layout layout; /* rows: of the info's row ids */
-    bool append;                   /* to the shards that the directory has */
+    enum dt_sharder_layout layout; /* rows have info->row ids */
+    bool append;                   /* to the existing shards */
 };
 
 struct dt_sharder;
-/* What *info and *options point to is borrowed until dt_sharder_finish. To append,
- * the directory's shards must be of the same tokenizer, layout and mask. */
+/* *info and *options are borrowed until dt_sharder_finish. To append, tokenizer, layout and
+ * mask must be those of the existing shards. */
 int dt_sharder_new(struct dt_sharder **s, const char *directory, const struct dt_shard_info *info,
                    const struct dt_sharder_options *options, struct dt_error *err) DT_MUST_CHECK;
-/* Ids may have DT_NO_LOSS if the info has a mask. */
+/* ids may have DT_NO_LOSS marks if info->masked. */
 int dt_sharder_add(struct dt_sharder *s, const uint32_t *ids,
                    const struct dt_shard_document *document, struct dt_error *err) DT_MUST_CHECK;
-/* Documents added from now on go to that split, one of the options' or DT_DEFAULT_SPLIT,
- * whatever their hash. Not to be mixed with DT_SPLIT_BY_TAIL. */
+/* Assigns documents added from now on to a split of the options or DT_DEFAULT_SPLIT. Not with
+ * DT_SPLIT_BY_TAIL. */
 void dt_sharder_assign(struct dt_sharder *s, const char *split);
-/* Fails with DT_EINVALID if a split came out empty; of a sharder that was directed, such
- * a split is left out. */
+/* DT_EINVALID if a split is empty; after dt_sharder_assign an empty split is omitted. */
 int dt_sharder_finish(struct dt_sharder *s, struct dt_error *err) DT_MUST_CHECK;
-/* Removes the shards written if the sharder did not finish. NULL is fine. */
+/* Removes the new shards if the sharder did not finish. NULL is fine. */
 void dt_sharder_free(struct dt_sharder *s);
 
-/* Sets DT_NO_LOSS in all ids up to the first that is `last`, itself included;
- * DT_EINVALID if it is not among them. */
+/* Sets DT_NO_LOSS in all ids up to and including the first `last`; DT_EINVALID if absent. */
 int dt_sharder_mask_until(uint32_t *ids, size_t count, uint32_t last,
                           struct dt_error *err) DT_MUST_CHECK;
 

@@ -10,21 +10,21 @@
 #include "base/path.h"
 #include "base/rng.h"
 
-#define SHUFFLE_KEY 0x73687566666c65ull /* "shuffle": what the randomness is for */
-#define FAN         32                  /* sorted files of a level are merged to one of the next */
-#define LEVELS      8                   /* more documents than FAN^LEVELS memories do not exist */
+#define SHUFFLE_KEY 0x73687566666c65ull /* "shuffle": RNG stream */
+#define FAN         32                  /* runs of a level that are merged into one of the next */
+#define LEVELS      8                   /* FAN^LEVELS runs exceed any disk */
 #define FILE_BUFFER ((size_t)256 << 10)
 
-/* A document at rest; its ids lie at `at` in the buffer, or behind it in a file. */
+/* A stored document. Its ids are at index `at` of the buffer, or follow it in a file. */
 struct entry {
-    uint64_t key, number; /* order: by key, then by place in the input */
+    uint64_t key, number; /* sort order: by key, then by index in the input */
     struct dt_shard_document document;
     uint64_t at;
 };
 
-/* A sorted file with the document that is next. */
+/* A sorted run in a file, with its next document. */
 struct run {
-    int level; /* files merged into it, as a power of FAN */
+    int level; /* log(initial runs in it) to base FAN */
     FILE *file;
     char *buffer;
     struct entry entry;
@@ -38,7 +38,7 @@ struct dt_shuffler {
     struct entry *entries;
     size_t used, capacity, next;
     struct dt_ids ids;
-    struct run runs[FAN * LEVELS]; /* levels fall from the first to the last */
+    struct run runs[FAN * LEVELS]; /* levels do not increase */
     int run_count;
     bool reading;
 };
@@ -48,7 +48,7 @@ int dt_shuffler_new(struct dt_shuffler **result, const char *directory, uint64_t
 {
     *result = NULL;
     if (!dt_file_is_directory(directory))
-        return dt_fail(err, DT_EMISSING, "'%s' is no directory", directory);
+        return dt_fail(err, DT_EMISSING, "'%s' is not a directory", directory);
     struct dt_shuffler *s = dt_alloc(1, sizeof *s);
     s->directory = dt_strdup(directory);
     s->seed = seed;
@@ -91,7 +91,7 @@ static int io_error(const struct dt_shuffler *s, struct dt_error *err)
     return dt_fail_errno(err, "cannot shuffle through a temporary file in '%s'", s->directory);
 }
 
-/* A file that nobody else sees, and that ends with the program. */
+/* Creates an unlinked temporary file, which the kernel removes with the process. */
 static int open_run(const struct dt_shuffler *s, struct run *r, struct dt_error *err)
 {
     char *path = dt_path_join(s->directory, ".shuffle.tmp-XXXXXX");
@@ -120,7 +120,7 @@ static int put(const struct dt_shuffler *s, struct run *r, const struct entry *e
     return 0;
 }
 
-/* Reads the run's next document; at its end the file is closed. */
+/* Reads the next document of the run; closes the file at its end. */
 static int advance(const struct dt_shuffler *s, struct run *r, struct dt_error *err)
 {
     if (fread(&r->entry, sizeof r->entry, 1, r->file) == 1) {
@@ -137,8 +137,7 @@ static int advance(const struct dt_shuffler *s, struct run *r, struct dt_error *
     return 0;
 }
 
-/* Of the runs from `from` on, the one whose document is the next of all; NULL at the
- * end. */
+/* The run, from index `from` on, with the smallest next document; NULL at the end. */
 static struct run *find_first(struct dt_shuffler *s, int from)
 {
     struct run *first = NULL;
@@ -158,7 +157,7 @@ static int rewind_runs(struct dt_shuffler *s, int from, struct dt_error *err)
     return 0;
 }
 
-/* Makes one run of those from `from` on, which are of one level. */
+/* Merges the runs from index `from` on, all of one level, into one. */
 static int merge(struct dt_shuffler *s, int from, struct dt_error *err)
 {
     struct run whole;
@@ -179,7 +178,7 @@ static int merge(struct dt_shuffler *s, int from, struct dt_error *err)
     return rc;
 }
 
-/* Sorts what is in memory and writes it to a run. */
+/* Sorts the documents in memory and writes them to a new run. */
 static int spill(struct dt_shuffler *s, struct dt_error *err)
 {
     while (s->run_count >= FAN &&

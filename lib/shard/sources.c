@@ -17,7 +17,7 @@ struct dt_indexed_directory {
     struct dt_indexed_directory *next;
 };
 
-/* Reads the directory's index.json, unless it was read before. */
+/* Reads the index.json of a directory, once. */
 static int read_directory(struct dt_shard_sources *s, const char *path,
                           const struct dt_manifest **manifest, struct dt_error *err)
 {
@@ -63,31 +63,31 @@ static int add_directory(struct dt_shard_sources *s, const char *path, struct dt
     return 0;
 }
 
-/* Looks a file up in its directory's index.json, if there is one. */
+/* Looks up a file in the index.json of a directory, if it exists. */
 static int find_in_directory(struct dt_shard_sources *s, struct dt_shard_source *source,
-                      const char *directory, const char *path, struct dt_error *err)
+                             const char *directory, const char *path, struct dt_error *err)
 {
     const char *file = dt_path_base(path);
     char *index = dt_path_join(directory, DT_MANIFEST_NAME);
-    int there = dt_manifest_is_shard_name(file) ? dt_file_probe(index, err) : 0;
+    int exists = dt_manifest_is_shard_name(file) ? dt_file_probe(index, err) : 0;
     free(index);
-    if (there <= 0)
-        return there;
+    if (exists <= 0)
+        return exists;
     DT_TRY(read_directory(s, directory, &source->manifest, err));
     const struct dt_manifest_split *split =
         dt_manifest_find_file(source->manifest, file, &source->listed);
     if (split == NULL)
         return dt_fail(err, DT_EFORMAT,
-                       "%s: the %s beside it does not list it: a dt-shard that was stopped left "
-                       "it, or one is still running; name the directory instead",
+                       "%s: is not listed in the %s of its directory: a dt-shard was stopped or is "
+                       "still running; name the directory instead",
                        path, DT_MANIFEST_NAME);
     source->split = split->name;
     return 0;
 }
 
-/* Looks a source up in the index.json beside path, if that has the name of a shard. */
+/* Looks up path in the index.json of its directory, if its name is that of a shard. */
 static int find_beside(struct dt_shard_sources *s, struct dt_shard_source *source, const char *path,
-                   struct dt_error *err)
+                       struct dt_error *err)
 {
     size_t length = (size_t)(dt_path_base(path) - path);
     char *directory = length ? dt_strndup(path, length > 1 ? length - 1 : 1) : dt_strdup(".");
@@ -96,7 +96,7 @@ static int find_beside(struct dt_shard_sources *s, struct dt_shard_source *sourc
     return rc;
 }
 
-/* A link of any name to a shard is of the shard's split. */
+/* A symbolic link to a shard has the split of the shard. */
 static int add_file(struct dt_shard_sources *s, const char *path, struct dt_error *err)
 {
     struct dt_shard_source *source = add_item(s, dt_strdup(path));
@@ -133,14 +133,18 @@ void dt_shard_sources_release(struct dt_shard_sources *s)
     *s = (struct dt_shard_sources){0};
 }
 
+static const char *shown(const struct dt_shard_source *source)
+{
+    return strcmp(source->path, "-") == 0 ? "stdin" : source->path;
+}
+
 int dt_shard_sources_select(struct dt_shard_sources *s, const char *split, struct dt_error *err)
 {
     int kept = 0;
     for (int i = 0; i < s->count; i++)
         if (s->items[i].split == NULL)
-            return dt_fail(err, DT_EINVALID, "%s: no %s says which split it is of",
-                           strcmp(s->items[i].path, "-") == 0 ? "stdin" : s->items[i].path,
-                           DT_MANIFEST_NAME);
+            return dt_fail(err, DT_EINVALID, "%s: is not listed in an %s, so its split is unknown",
+                           shown(&s->items[i]), DT_MANIFEST_NAME);
     for (int i = 0; i < s->count; i++) {
         if (strcmp(s->items[i].split, split) == 0)
             s->items[kept++] = s->items[i];
@@ -148,7 +152,7 @@ int dt_shard_sources_select(struct dt_shard_sources *s, const char *split, struc
             free(s->items[i].path);
     }
     s->count = kept;
-    return kept ? 0 : dt_fail(err, DT_EMISSING, "no shard is of split '%s'", split);
+    return kept ? 0 : dt_fail(err, DT_EMISSING, "no shard belongs to split '%s'", split);
 }
 
 int dt_shard_source_check(const struct dt_shard_source *source, struct dt_error *err)
@@ -162,7 +166,7 @@ int dt_shard_source_check(const struct dt_shard_source *source, struct dt_error 
     return rc;
 }
 
-/* --- what is refused -------------------------------------------------------------------------- */
+/* --- checks ----------------------------------------------------------------------------------- */
 
 struct identity {
     dev_t device;
@@ -184,7 +188,7 @@ static int find_duplicate(struct identity *files, size_t count, struct dt_error 
     for (size_t i = 1; i < count; i++)
         if (by_identity(&files[i - 1], &files[i]) == 0)
             return dt_fail(err, DT_EINVALID,
-                           "%s: is named twice (also as %s): its documents would count twice",
+                           "%s: is named twice (also as %s), which would duplicate its documents",
                            files[i].path, files[i - 1].path);
     return 0;
 }
@@ -203,8 +207,8 @@ int dt_shard_sources_check_distinct(const struct dt_shard_sources *s, struct dt_
     return rc;
 }
 
-/* The split of a source, or, where no index.json lists it, the one in the name that dt-shard
- * gave it; not ended by a zero. Whatever else there is counts as DT_DEFAULT_SPLIT. */
+/* The split of a source by index.json, else by a shard's file name, else DT_DEFAULT_SPLIT. Returns
+ * its length; *split is not NUL-terminated. */
 static size_t apparent_split(const struct dt_shard_source *source, const char **split)
 {
     const char *file = dt_path_base(source->path);
@@ -229,24 +233,66 @@ const struct dt_shard_source *dt_shard_sources_find_other_split(const struct dt_
     return NULL;
 }
 
-/* Copies of shards without their index.json: train-00000.dts and val-00000.dts, say. */
+/* Whether the last command of the provenance is a dt-shard whose data were divided by --split. */
+static bool is_of_divided_data(const char *provenance)
+{
+    bool split = false, last = false;
+    while (*provenance) {
+        size_t n = strcspn(provenance, "\n");
+        char *line = dt_strndup(provenance, n);
+        size_t program = strcspn(line, " ");
+        last = program >= 8 && strncmp(line + program - 8, "dt-shard", 8) == 0;
+        split |= last && strstr(line, "--split") != NULL;
+        free(line);
+        provenance += n + (provenance[n] == '\n');
+    }
+    return split && last;
+}
+
+/* A copy or hard link, outside its directory, of a shard of a directory with splits: neither its
+ * header nor its name is evidence of its split. */
+static int check_copy(const struct dt_shard_source *source, struct dt_error *err)
+{
+    struct dt_shard_reader *r;
+    struct stat st;
+    const char *file = dt_path_base(source->path);
+    bool named = dt_manifest_is_shard_name(file) &&
+                 appears_of(source, DT_DEFAULT_SPLIT, strlen(DT_DEFAULT_SPLIT));
+    if (source->split || named || strcmp(source->path, "-") == 0 || stat(source->path, &st) < 0 ||
+        !S_ISREG(st.st_mode))
+        return 0;
+    DT_TRY(dt_shard_reader_open(&r, source->path, err));
+    bool divided = is_of_divided_data(dt_shard_reader_info(r)->provenance);
+    dt_shard_reader_close(r);
+    if (!divided)
+        return 0;
+    return dt_fail(err, DT_EINVALID,
+                   "%s: is a shard of data that were divided into splits, but no %s lists it, so "
+                   "its split is unknown; name it in its directory, or convert it with dt-cat --as "
+                   "dts if its documents are for '%s'",
+                   source->path, DT_MANIFEST_NAME, DT_DEFAULT_SPLIT);
+}
+
+/* Copies of shards named train-00000.dts and val-00000.dts, without their index.json. */
 static int check_names(const struct dt_shard_sources *s, struct dt_error *err)
 {
-    bool train = false;
+    const size_t length = strlen(DT_DEFAULT_SPLIT);
+    bool has_default = false;
     for (int i = 0; i < s->count; i++)
-        train |= (s->items[i].split || dt_manifest_is_shard_name(dt_path_base(s->items[i].path))) &&
-                 appears_of(&s->items[i], DT_DEFAULT_SPLIT, strlen(DT_DEFAULT_SPLIT));
-    for (int i = 0; train && i < s->count; i++)
-        if (s->items[i].split == NULL &&
-            !appears_of(&s->items[i], DT_DEFAULT_SPLIT, strlen(DT_DEFAULT_SPLIT)))
+        has_default |=
+            (s->items[i].split || dt_manifest_is_shard_name(dt_path_base(s->items[i].path))) &&
+            appears_of(&s->items[i], DT_DEFAULT_SPLIT, length);
+    for (int i = 0; has_default && i < s->count; i++)
+        if (s->items[i].split == NULL && !appears_of(&s->items[i], DT_DEFAULT_SPLIT, length))
             return dt_fail(err, DT_EINVALID,
-                           "%s: has the name of a shard of another split than '%s', but no %s "
-                           "beside it; give it another name if its documents are for '%s'",
+                           "%s: is named like a shard of another split than '%s', but no %s lists "
+                           "it; rename it if its documents are for '%s'",
                            s->items[i].path, DT_DEFAULT_SPLIT, DT_MANIFEST_NAME, DT_DEFAULT_SPLIT);
     return 0;
 }
 
-int dt_shard_sources_check_splits(const struct dt_shard_sources *s, bool *divided, struct dt_error *err)
+int dt_shard_sources_check_splits(const struct dt_shard_sources *s, bool *keep,
+                                  struct dt_error *err)
 {
     const struct dt_shard_source *unknown = NULL, *other = NULL;
     for (int i = 0; i < s->count; i++) {
@@ -255,13 +301,13 @@ int dt_shard_sources_check_splits(const struct dt_shard_sources *s, bool *divide
             unknown = &s->items[i];
         if (split && strcmp(split, DT_DEFAULT_SPLIT) != 0 && other == NULL)
             other = &s->items[i];
+        DT_TRY(check_copy(&s->items[i], err));
     }
-    *divided = other != NULL;
+    *keep = other != NULL;
     if (other && unknown)
         return dt_fail(err, DT_EINVALID,
-                       "%s: no %s says which split it is of, and %s is of split '%s': write it to "
-                       "a directory of its own first",
-                       strcmp(unknown->path, "-") == 0 ? "stdin" : unknown->path, DT_MANIFEST_NAME,
-                       other->path, other->split);
+                       "%s: is not listed in an %s, so its split is unknown, but %s belongs to "
+                       "split '%s': write it to a separate directory first",
+                       shown(unknown), DT_MANIFEST_NAME, other->path, other->split);
     return check_names(s, err);
 }

@@ -8,7 +8,7 @@
 /* Documents in memory. */
 struct corpus {
     struct dt_shard_info info;
-    struct dt_ids ids; /* of all, one behind the other */
+    struct dt_ids ids; /* concatenated */
     struct dt_shard_document *documents;
     size_t count, capacity;
 };
@@ -35,10 +35,10 @@ static int read_corpus(struct corpus *c, const char *path, struct dt_error *err)
     dt_shard_reader_mark(r);
     c->info = *dt_shard_reader_info(r);
     c->info.row = c->info.padding_id = 0;
-    c->info.provenance = ""; /* the reader's own ends with it */
+    c->info.provenance = ""; /* the reader frees its provenance */
     int rc = take(c, r, err);
     dt_shard_reader_close(r);
-    return rc == 0 && c->ids.count == 0 ? dt_fail(err, DT_EFORMAT, "%s: holds no tokens", path)
+    return rc == 0 && c->ids.count == 0 ? dt_fail(err, DT_EFORMAT, "%s: contains no tokens", path)
                                         : rc;
 }
 

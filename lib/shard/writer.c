@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Documents fill a frame; a full frame goes to the pool, which makes its bytes;
- * frames leave the pool in order and are written. Nothing of it depends on
- * the number of threads.
+ * Documents fill a frame; a thread pool encodes full frames; frames leave the pool in order and
+ * are written. The output does not depend on the number of threads.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -12,35 +11,34 @@
 #include "base/pool.h"
 #include "shard/format.h"
 
-/* Tokens in a compressed frame. A sample drawn at random costs the decoding of the
- * frames it lies in: twice the tokens would compress English by 3% more, and cost
- * nearly twice that. */
+/* Tokens in a compressed frame. Reading a random sample decodes the frames it spans: twice the
+ * tokens compress English 3% better, and nearly double that cost. */
 #define COMPRESSED_TOKENS 8192u
 
-/* One data frame and its index on their way. */
+/* A data frame and its index frame, being filled or encoded. */
 struct frame {
-    struct frame *next; /* in the list of those at rest */
+    struct frame *next; /* in the free list */
     struct dt_index index;
     void *ids;
-    uint8_t *mask; /* NULL without one */
+    uint8_t *mask; /* NULL if not masked */
     struct dt_shard_document *documents;
     size_t capacity;
-    ZSTD_CCtx *zstd;             /* NULL until needed */
-    struct dt_buffer data, index_frame; /* the two frames made of these */
-    struct dt_buffer records;    /* compressed; scratch */
-    struct dt_buffer mask_bytes; /* likewise */
-    uint32_t checksum;           /* low half of the XXH64 of the ids */
+    ZSTD_CCtx *zstd;                    /* NULL until needed */
+    struct dt_buffer data, index_frame; /* the encoded frames */
+    struct dt_buffer records;           /* scratch: compressed records */
+    struct dt_buffer mask_bytes;        /* scratch: compressed mask */
+    uint32_t checksum;                  /* low half of the XXH64 of the ids */
 };
 
 struct dt_shard_writer {
     struct dt_output *out;
     int level;
-    struct dt_shard_info info; /* with the totals so far */
-    uint64_t records;          /* of documents and of padding, so far */
-    uint64_t open_start;       /* token at which the next document begins */
+    struct dt_shard_info info; /* and totals so far */
+    uint64_t records;          /* documents and padding so far */
+    uint64_t open_start;       /* first token of the next document */
     uint64_t frames;
     struct dt_content content;
-    uint32_t frame_tokens; /* in a full frame */
+    uint32_t frame_tokens; /* tokens of a full frame */
     struct frame *filling, *spare;
     struct dt_pool *pool;
     struct dt_seek_entry *seek;
@@ -58,11 +56,11 @@ static void compress(struct frame *f, const void *data, size_t size, int level,
     dt_buffer_reserve(to, ZSTD_compressBound(size));
     size_t made = ZSTD_compress2(f->zstd, to->data, to->capacity, data, size);
     if (ZSTD_isError(made))
-        dt_out_of_memory(); /* nothing else fails where there is room for the result */
+        dt_out_of_memory(); /* the only possible error */
     to->size = made;
 }
 
-/* The bytes of the mask, as they are or compressed. */
+/* The mask bytes to write: plain, or compressed if smaller. */
 static const void *encode_mask(struct frame *f, int level)
 {
     size_t plain = f->mask ? dt_format_mask_bytes(f->index.tokens) : 0;
@@ -78,7 +76,7 @@ static const void *encode_mask(struct frame *f, int level)
     return f->mask_bytes.data;
 }
 
-/* Makes the bytes of both frames; runs on the pool's threads. */
+/* Encodes both frames; runs on the pool. */
 static void encode_frame(void *job, void *context)
 {
     struct frame *f = job;
@@ -113,13 +111,13 @@ static void add_entry(struct dt_shard_writer *w, size_t size, size_t plain, uint
     w->seek[w->entries++] = (struct dt_seek_entry){(uint32_t)size, (uint32_t)plain, checksum};
 }
 
-/* Writes a frame that the pool has done. */
+/* Writes an encoded frame. */
 static int emit_frame(struct dt_shard_writer *w, struct frame *f, struct dt_error *err)
 {
     f->next = w->spare;
     w->spare = f;
     if (w->entries + 4 > DT_SEEK_FRAMES)
-        return dt_fail(err, DT_EINVALID, "more than %u frames in one stream: cut it in several",
+        return dt_fail(err, DT_EINVALID, "more than %u frames in one stream: write several shards",
                        DT_SEEK_FRAMES);
     size_t size = (size_t)f->index.tokens * w->info.token_bytes;
     w->frames++;
@@ -149,7 +147,7 @@ static void begin_frame(struct dt_shard_writer *w)
     w->filling = f;
 }
 
-/* Hands the frame being filled to the pool. */
+/* Submits the frame being filled to the pool. */
 static int close_frame(struct dt_shard_writer *w, struct dt_error *err)
 {
     if (dt_pool_full(w->pool))
@@ -169,7 +167,8 @@ static int drain(struct dt_shard_writer *w, struct dt_error *err)
 static int check_info(const struct dt_shard_info *info, int level, struct dt_error *err)
 {
     if (info->vocab_size == 0 || info->vocab_size > DT_VOCAB_MAX)
-        return dt_fail(err, DT_EINVALID, "a vocabulary of %u is impossible", info->vocab_size);
+        return dt_fail(err, DT_EINVALID, "the vocabulary size %u is out of range",
+                       info->vocab_size);
     if (info->eot != UINT32_MAX && info->eot >= info->vocab_size)
         return dt_fail(err, DT_EINVALID, "the end-of-text id %u is outside the vocabulary of %u",
                        info->eot, info->vocab_size);
@@ -179,7 +178,7 @@ static int check_info(const struct dt_shard_info *info, int level, struct dt_err
     if (info->row == 0 ? info->padding_id != 0
                        : !info->masked || info->row < 2 || info->row > DT_ROW_MAX ||
                              info->padding_id >= info->vocab_size)
-        return dt_fail(err, DT_EINVALID, "rows of %u ids filled up with %u are impossible",
+        return dt_fail(err, DT_EINVALID, "rows of %u ids with padding id %u are out of range",
                        info->row, info->padding_id);
     if (level < 0 || level > 19)
         return dt_fail(err, DT_EINVALID, "compression level %d is not in 0 .. 19", level);
@@ -226,7 +225,7 @@ void dt_shard_writer_use_threads(struct dt_shard_writer *w, int threads)
     w->pool = dt_pool_new(w->level > 0 ? threads : 1, encode_frame, w);
 }
 
-/* The bits of the next count ids. */
+/* Sets the mask bits of the next count ids. */
 static void add_mask(struct dt_shard_writer *w, const uint32_t *ids, size_t count)
 {
     struct frame *f = w->filling;
@@ -240,7 +239,7 @@ static void add_mask(struct dt_shard_writer *w, const uint32_t *ids, size_t coun
     }
 }
 
-/* Adds count ids to the frame being filled, which has the room. */
+/* Adds count ids to the frame being filled, which has space for them. */
 static void add_ids(struct dt_shard_writer *w, const uint32_t *ids, size_t count)
 {
     struct frame *f = w->filling;
@@ -262,7 +261,7 @@ static void add_ids(struct dt_shard_writer *w, const uint32_t *ids, size_t count
     w->info.tokens += count;
 }
 
-/* The first of count ids that no vocabulary has. */
+/* The index of the first of count ids outside the vocabulary; count if absent. */
 static size_t find_wrong_id(const struct dt_shard_writer *w, const uint32_t *ids, size_t count)
 {
     if (!w->info.masked)
@@ -285,7 +284,8 @@ static int write_ids(struct dt_shard_writer *w, const uint32_t *ids, uint64_t co
         n = n < count ? n : (size_t)count;
         size_t i = find_wrong_id(w, ids, n);
         if (i < n)
-            return dt_fail(err, DT_EINVALID, "document %llu holds id %u, but the vocabulary has %u",
+            return dt_fail(err, DT_EINVALID,
+                           "document %llu contains id %u, outside the vocabulary of %u",
                            (unsigned long long)w->info.documents, ids[i], w->info.vocab_size);
         add_ids(w, ids, n);
         ids += n;

@@ -58,8 +58,7 @@ static void add_token(struct dt_added_finder *f, uint32_t index)
 }
 
 /* Special tokens that are not allowed are searched only if others may overlap them. */
-static bool is_searched(const struct dt_added_token *a, bool normalized, bool special,
-                          bool others)
+static bool is_searched(const struct dt_added_token *a, bool normalized, bool special, bool others)
 {
     return a->normalized == normalized && (special || others || !a->special);
 }
@@ -134,7 +133,7 @@ static const unsigned char *character_before(const unsigned char *text, const un
 }
 
 static bool is_separate_word(const unsigned char *text, const unsigned char *start,
-                         const unsigned char *stop, const unsigned char *end)
+                             const unsigned char *stop, const unsigned char *end)
 {
     uint32_t before = DT_CHAR_INVALID, after = DT_CHAR_INVALID;
     if (start > text)
@@ -196,7 +195,8 @@ bool dt_added_next(const struct dt_added_finder *f, const char *text, size_t siz
         }
         size_t stop = at + length;
         if ((token->special && !f->special) ||
-            (token->single_word && !is_separate_word(bytes, bytes + at, bytes + stop, bytes + size))) {
+            (token->single_word &&
+             !is_separate_word(bytes, bytes + at, bytes + stop, bytes + size))) {
             at = stop;
             continue;
         }

@@ -35,8 +35,8 @@ struct dt_batch_encoder {
     struct job *filling;
     struct job **idle; /* reusable jobs */
     size_t idle_count, idle_capacity;
-    struct dt_ids pending;  /* ids of the segments of an incomplete document */
-    struct dt_ids framed; /* the document with its frame */
+    struct dt_ids pending; /* ids of the segments of an incomplete document */
+    struct dt_ids framed;  /* the document with its frame */
     struct dt_spans framed_spans;
     pthread_mutex_t lock;
     struct dt_encoder **encoders; /* idle ones, a stack, so that warm caches are reused first */
@@ -90,8 +90,9 @@ static bool looks_for_added_tokens(const struct dt_tokenizer *t, bool allow_spec
     return false;
 }
 
-struct dt_batch_encoder *dt_batch_encoder_new(const struct dt_tokenizer *t, const struct dt_batch_encoder_options *options,
-                            dt_encoded_receiver *receive, void *context)
+struct dt_batch_encoder *dt_batch_encoder_new(const struct dt_tokenizer *t,
+                                              const struct dt_batch_encoder_options *options,
+                                              dt_encoded_receiver *receive, void *context)
 {
     struct dt_batch_encoder *b = dt_alloc(1, sizeof *b);
     b->tokenizer = t;
@@ -155,8 +156,8 @@ static void add_framed(struct dt_batch_encoder *b, const uint32_t *ids, const st
 }
 
 /* Delivers ids from .. to of the document within its frame. */
-static int deliver_part(struct dt_batch_encoder *b, const struct dt_encoded *d, size_t from, size_t to,
-                        struct dt_error *err)
+static int deliver_part(struct dt_batch_encoder *b, const struct dt_encoded *d, size_t from,
+                        size_t to, struct dt_error *err)
 {
     const struct dt_frame *f = &b->options.frame;
     struct dt_encoded part = *d;
@@ -170,12 +171,14 @@ static int deliver_part(struct dt_batch_encoder *b, const struct dt_encoded *d, 
     return b->receive(&part, b->context, err);
 }
 
-static int deliver_document(struct dt_batch_encoder *b, const struct dt_encoded *d, struct dt_error *err)
+static int deliver_document(struct dt_batch_encoder *b, const struct dt_encoded *d,
+                            struct dt_error *err)
 {
     const struct dt_batch_encoder_options *o = &b->options;
     if (can_pass_through(b, d->count))
         return b->receive(d, b->context, err);
-    size_t room = o->max_length ? o->max_length - o->frame.before_count - o->frame.after_count : d->count;
+    size_t room =
+        o->max_length ? o->max_length - o->frame.before_count - o->frame.after_count : d->count;
     for (size_t from = 0;; from += room - o->stride) {
         size_t to = d->count - from < room ? d->count : from + room;
         DT_TRY(deliver_part(b, d, from, to, err));
@@ -237,7 +240,8 @@ static struct segment *add_segment(struct dt_batch_encoder *b, const char *text,
     return &job->segments[job->count++];
 }
 
-int dt_batch_encoder_add(struct dt_batch_encoder *b, const char *text, size_t size, struct dt_error *err)
+int dt_batch_encoder_add(struct dt_batch_encoder *b, const char *text, size_t size,
+                         struct dt_error *err)
 {
     uint64_t hash = dt_hash(text, size), bytes = size;
     for (bool last = false; !last;) {

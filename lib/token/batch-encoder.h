@@ -45,11 +45,12 @@ struct dt_batch_encoder_options {
 struct dt_batch_encoder;
 
 /* t and context are borrowed. receive runs in the calling thread of add and finish. */
-struct dt_batch_encoder *dt_batch_encoder_new(const struct dt_tokenizer *t, const struct dt_batch_encoder_options *options,
-                            dt_encoded_receiver *receive, void *context);
+struct dt_batch_encoder *dt_batch_encoder_new(const struct dt_tokenizer *t,
+                                              const struct dt_batch_encoder_options *options,
+                                              dt_encoded_receiver *receive, void *context);
 /* text is copied. Returns errors of receive. */
 int dt_batch_encoder_add(struct dt_batch_encoder *b, const char *text, size_t size,
-                struct dt_error *err) DT_MUST_CHECK;
+                         struct dt_error *err) DT_MUST_CHECK;
 int dt_batch_encoder_finish(struct dt_batch_encoder *b, struct dt_error *err) DT_MUST_CHECK;
 void dt_batch_encoder_free(struct dt_batch_encoder *b); /* NULL is fine */
 

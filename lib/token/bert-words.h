@@ -17,7 +17,7 @@
 #include "token/vocabulary.h"
 
 #define DT_BERT_HEADROOM 2    /* bytes before word that the caller may overwrite */
-#define DT_BERT_MAX_WORD  8192 /* bytes; of a longer word the rest is only counted */
+#define DT_BERT_MAX_WORD 8192 /* bytes; of a longer word the rest is only counted */
 
 struct dt_bert_words {
     char *word;              /* the word, normalized; 16 bytes are readable */

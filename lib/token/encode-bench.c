@@ -32,7 +32,8 @@ static uint64_t encode_alone(struct dt_encoder *e, const char *text, size_t size
     return tokens;
 }
 
-static int encode_together(struct dt_batch_encoder *b, const char *text, size_t size, struct dt_error *err)
+static int encode_together(struct dt_batch_encoder *b, const char *text, size_t size,
+                           struct dt_error *err)
 {
     DT_TRY(dt_batch_encoder_add(b, text, size, err));
     return dt_batch_encoder_finish(b, err);
@@ -43,7 +44,8 @@ int dt_encode_bench(const struct dt_tokenizer *t, const char *text, size_t size,
 {
     struct dt_batch_encoder_options options = {.threads = threads};
     struct dt_encoder *e = threads == 1 ? dt_encoder_new(t) : NULL;
-    struct dt_batch_encoder *b = threads > 1 ? dt_batch_encoder_new(t, &options, count, &speed->tokens) : NULL;
+    struct dt_batch_encoder *b =
+        threads > 1 ? dt_batch_encoder_new(t, &options, count, &speed->tokens) : NULL;
     double begun = dt_clock_now();
     int rc = 0;
     *speed = (struct dt_encode_speed){.bytes = size};

@@ -5,9 +5,9 @@
 #include "token/vocabulary.h"
 
 const char *const dt_frame_policies[] = {
-    [DT_FRAME_AUTO] = "auto",         [DT_FRAME_NONE] = "none",
-    [DT_FRAME_EOT] = "eot",           [DT_FRAME_BOS] = "bos",
-    [DT_FRAME_BOS_EOT] = "bos-eot",   [DT_FRAME_TEMPLATE] = "template",
+    [DT_FRAME_AUTO] = "auto",       [DT_FRAME_NONE] = "none",
+    [DT_FRAME_EOT] = "eot",         [DT_FRAME_BOS] = "bos",
+    [DT_FRAME_BOS_EOT] = "bos-eot", [DT_FRAME_TEMPLATE] = "template",
     [DT_FRAME_TEMPLATE + 1] = NULL,
 };
 
@@ -30,8 +30,7 @@ static int use_tokens(const struct dt_tokenizer *t, bool bos, bool eot, struct d
                       struct dt_error *err)
 {
     if (bos && t->bos == DT_NO_TOKEN)
-        return dt_fail(err, DT_EINVALID,
-                       "the tokenizer does not define a beginning-of-text token");
+        return dt_fail(err, DT_EINVALID, "the tokenizer does not define a beginning-of-text token");
     if (eot && t->eot == DT_NO_TOKEN)
         return dt_fail(err, DT_EINVALID, "the tokenizer does not define an end-of-text token");
     frame->before_count = bos;

@@ -47,8 +47,9 @@ int dt_ids_from_line(const char *line, size_t size, const char *location, struct
             id = 10 * id + (uint64_t)(*p - '0');
         bool separated = p == end || *p == ' ' || *p == '\t' || *p == '\r';
         if (!separated || id > UINT32_MAX)
-            return dt_fail(err, DT_EFORMAT, "%s: column %td: expected a token id, a number from 0 to 4294967295", location,
-                           start - line + 1);
+            return dt_fail(err, DT_EFORMAT,
+                           "%s: column %td: expected a token id, a number from 0 to 4294967295",
+                           location, start - line + 1);
         if (p > start)
             dt_ids_add(ids, (uint32_t)id);
         p += p < end;

@@ -119,7 +119,7 @@ static struct pair *find_pair(struct learner *l, uint32_t left, uint32_t right)
 
 /* Adds count occurrences of the pair in word. */
 static void add_occurrences(struct learner *l, uint32_t left, uint32_t right, uint32_t word,
-                       int64_t count)
+                            int64_t count)
 {
     struct pair *p = find_pair(l, left, right);
     p->count += count;

@@ -92,7 +92,8 @@ int dt_tokenizer_load_bert(struct dt_tokenizer **t, const char *path,
     size_t size;
     bool capitals;
     if (pattern)
-        return dt_fail(err, DT_EINVALID, "%s: a WordPiece vocabulary takes no pattern: remove --pattern", path);
+        return dt_fail(err, DT_EINVALID,
+                       "%s: a WordPiece vocabulary takes no pattern: remove --pattern", path);
     DT_TRY(dt_file_read(path, DT_TOKENIZER_LIMIT, &text, &size, err));
     *t = dt_tokenizer_new_word_piece(true);
     int rc = add_lines(*t, text, size, &capitals, err);

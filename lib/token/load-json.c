@@ -202,8 +202,10 @@ static int add_template_id(const struct dt_tokenizer *t, struct dt_ids *ids, int
                            const char *path, struct dt_error *err)
 {
     if (id < 0 || id >= t->size || t->tokens[id].length == 0 || ids->count == DT_FRAME_MAX)
-        return dt_fail(err, DT_EFORMAT, "%s: post_processor: id %lld is not in the vocabulary, or exceeds %d ids on one side",
-                       path, (long long)id, DT_FRAME_MAX);
+        return dt_fail(
+            err, DT_EFORMAT,
+            "%s: post_processor: id %lld is not in the vocabulary, or exceeds %d ids on one side",
+            path, (long long)id, DT_FRAME_MAX);
     dt_ids_add(ids, (uint32_t)id);
     return 0;
 }
@@ -246,8 +248,8 @@ static int read_template(struct dt_tokenizer *t, struct json_object *post, const
     bool after_text = false;
     DT_TRY(dt_json_get(post, "single", json_type_array, path, &single, err));
     for (size_t i = 0; i < json_object_array_length(single); i++)
-        DT_TRY(
-            add_template_step(t, post, json_object_array_get_idx(single, i), &after_text, path, err));
+        DT_TRY(add_template_step(t, post, json_object_array_get_idx(single, i), &after_text, path,
+                                 err));
     return 0;
 }
 
@@ -323,8 +325,8 @@ static int add_merge(struct dt_tokenizer *t, struct json_object *merge, const ch
                      struct dt_error *err)
 {
     if (json_object_is_type(merge, json_type_string))
-        return dt_tokenizer_add_merge_line(t, dt_json_text(merge),
-                                           (size_t)json_object_get_string_len(merge), location, err);
+        return dt_tokenizer_add_merge_line(
+            t, dt_json_text(merge), (size_t)json_object_get_string_len(merge), location, err);
     bool is_pair = json_object_is_type(merge, json_type_array) &&
                    json_object_array_length(merge) == 2 &&
                    json_object_is_type(json_object_array_get_idx(merge, 0), json_type_string) &&

@@ -237,8 +237,8 @@ static int add_listed_special(struct dt_tokenizer *t, struct json_object *token,
     DT_TRY(dt_json_get_string(token, "token_str", location, &text, err));
     DT_TRY(dt_json_get_int(token, "rank", location, &rank, err));
     if (rank < 0 || rank >= most)
-        return dt_fail(err, DT_EFORMAT, "%s: rank %lld is not below %lld", location, (long long)rank,
-                       (long long)most);
+        return dt_fail(err, DT_EFORMAT, "%s: rank %lld is not below %lld", location,
+                       (long long)rank, (long long)most);
     return add_special(t, (uint32_t)rank, text, err);
 }
 
@@ -270,7 +270,8 @@ static int add_ranked(struct dt_tokenizer *t, struct json_object *token, int64_t
     DT_TRY(dt_json_get_string(token, "token_bytes", location, &base64, err));
     DT_TRY(dt_json_get_int(token, "rank", location, &rank, err));
     if (rank < 0 || !decode_base64(base64, strlen(base64), bytes))
-        return dt_fail(err, DT_EFORMAT, "%s: expected a \"rank\" from 0 and Base64 \"token_bytes\"", location);
+        return dt_fail(err, DT_EFORMAT, "%s: expected a \"rank\" from 0 and Base64 \"token_bytes\"",
+                       location);
     if (rank + specials >= size)
         return 0; /* outside default_vocab_size */
     if (dt_tokenizer_add(t, (uint64_t)(rank + specials), bytes->data, bytes->size, err) < 0)
@@ -286,7 +287,8 @@ static int add_ranked_list(struct dt_tokenizer *t, struct json_object *list, int
     for (size_t i = 0; rc == 0 && i < json_object_array_length(list); i++) {
         char location[DT_ERROR_TEXT];
         snprintf(location, sizeof location, "%s: token %zu", path, i + 1);
-        rc = add_ranked(t, json_object_array_get_idx(list, i), specials, size, &bytes, location, err);
+        rc = add_ranked(t, json_object_array_get_idx(list, i), specials, size, &bytes, location,
+                        err);
     }
     dt_buffer_release(&bytes);
     return rc;
@@ -314,8 +316,10 @@ int dt_tokenizer_fill_from_tekken(struct dt_tokenizer *t, struct json_object *ro
     DT_TRY(dt_json_get_int(config, "default_num_special_tokens", path, &specials, err));
     DT_TRY(dt_json_get_int(config, "default_vocab_size", path, &size, err));
     if (specials < 0 || size < specials || size > 1 << 22)
-        return dt_fail(err, DT_EFORMAT, "%s: \"default_vocab_size\" %lld and \"default_num_special_tokens\" %lld contradict each other", path,
-                       (long long)size, (long long)specials);
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: \"default_vocab_size\" %lld and \"default_num_special_tokens\" %lld "
+                       "contradict each other",
+                       path, (long long)size, (long long)specials);
     if (list && !json_object_is_type(list, json_type_array))
         return dt_fail(err, DT_EFORMAT, "%s: member \"special_tokens\" is not an array", path);
     DT_TRY(find_tekken_pattern(t, config, pattern, path, err));

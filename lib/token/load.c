@@ -65,8 +65,8 @@ static int find_symbol(const struct dt_tokenizer *t, const char *spelled, size_t
     if (size > 0)
         *id = dt_tokenizer_find(t, whole->data + before, whole->size - before);
     if (*id == DT_NO_TOKEN)
-        return dt_fail(err, DT_EFORMAT, "%s: merges '%.*s', which is not in the vocabulary", location,
-                       shown(spelled, size), spelled);
+        return dt_fail(err, DT_EFORMAT, "%s: merges '%.*s', which is not in the vocabulary",
+                       location, shown(spelled, size), spelled);
     return 0;
 }
 

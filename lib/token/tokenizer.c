@@ -193,7 +193,7 @@ static int find_bytes(struct dt_tokenizer *t, struct dt_error *err)
         char byte = (char)c;
         t->byte_ids[c] = dt_tokenizer_find(t, &byte, 1);
         if (t->byte_ids[c] == DT_NO_TOKEN)
-            return dt_fail(err, DT_EFORMAT, "the vocabulary has no token for the byte 0x%02x", c);
+            return dt_fail(err, DT_EFORMAT, "the byte 0x%02x is not in the vocabulary", c);
     }
     return 0;
 }
@@ -331,7 +331,7 @@ static void add_number(struct dt_buffer *b, uint32_t n)
 
 /* The optional parts of the fingerprint; empty for plain byte-level BPE. */
 static void add_optional_parts(const struct dt_tokenizer *t, const char *unicode,
-                              struct dt_buffer *all)
+                               struct dt_buffer *all)
 {
     if (strcmp(unicode, UNNAMED_UNICODE) != 0)
         dt_buffer_printf(all, "unicode %s", unicode);

@@ -24,7 +24,7 @@
 struct dt_tokenizer;
 struct dt_encoder;
 
-#define DT_NO_TOKEN   UINT32_MAX
+#define DT_NO_TOKEN  UINT32_MAX
 #define DT_FRAME_MAX 8
 
 /* Loads a tokenizer file, or the one in a directory. dt-tokenizer(5) lists the kinds; the file

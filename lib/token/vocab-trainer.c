@@ -15,7 +15,7 @@
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
-#define JOB_BYTES    ((size_t)1 << 20)
+#define JOB_BYTES      ((size_t)1 << 20)
 #define MAX_WORD_CHARS 100 /* characters, in WordPiece */
 
 /* The special tokens of BERT, which each WordPiece vocabulary starts with. */
@@ -112,8 +112,8 @@ static int check_options(const struct dt_vocab_trainer_options *o, struct dt_err
     return 0;
 }
 
-int dt_vocab_trainer_new(struct dt_vocab_trainer **result, const struct dt_vocab_trainer_options *options,
-                       struct dt_error *err)
+int dt_vocab_trainer_new(struct dt_vocab_trainer **result,
+                         const struct dt_vocab_trainer_options *options, struct dt_error *err)
 {
     *result = NULL;
     DT_TRY(check_options(options, err));
@@ -278,7 +278,7 @@ static int add_letter(struct dt_tokenizer *t, uint32_t code, size_t prefix, stru
     return dt_tokenizer_add(t, t->size, spelled + 2 - prefix, length + prefix, err);
 }
 
-/* Adds the limit frequent characters as tokens. */
+/* Adds the most frequent characters, up to limit, as tokens. */
 static int add_alphabet(struct dt_tokenizer *t, const struct dt_word_table *words, uint32_t limit,
                         struct dt_error *err)
 {
@@ -340,7 +340,7 @@ static int build(struct dt_vocab_trainer *trainer, struct dt_tokenizer *t, struc
 }
 
 int dt_vocab_trainer_finish(struct dt_vocab_trainer *trainer, struct dt_tokenizer **t,
-                          struct dt_error *err)
+                            struct dt_error *err)
 {
     *t = dt_tokenizer_new(trainer->pattern);
     int rc =

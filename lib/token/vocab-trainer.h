@@ -40,14 +40,14 @@ struct dt_vocab_trainer;
 
 /* DT_EINVALID if the options contradict each other. */
 int dt_vocab_trainer_new(struct dt_vocab_trainer **trainer,
-                       const struct dt_vocab_trainer_options *options,
-                       struct dt_error *err) DT_MUST_CHECK;
+                         const struct dt_vocab_trainer_options *options,
+                         struct dt_error *err) DT_MUST_CHECK;
 /* text is copied. */
 void dt_vocab_trainer_add(struct dt_vocab_trainer *trainer, const char *text, size_t size);
 /* *t is owned by the caller. It has fewer than size tokens if too few pairs reach
  * min_frequency. */
 int dt_vocab_trainer_finish(struct dt_vocab_trainer *trainer, struct dt_tokenizer **t,
-                          struct dt_error *err) DT_MUST_CHECK;
+                            struct dt_error *err) DT_MUST_CHECK;
 void dt_vocab_trainer_free(struct dt_vocab_trainer *trainer); /* NULL is fine */
 
 #endif

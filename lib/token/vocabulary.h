@@ -68,8 +68,8 @@ struct dt_bert_rules {
 struct dt_tokenizer {
     enum dt_token_model model;
     const struct dt_pattern *pattern; /* NULL for DT_TOKEN_WORD_PIECE */
-    bool ignore_merges; /* a piece that is a token encodes to that token */
-    bool nfc;          /* normalize text to NFC */
+    bool ignore_merges;               /* a piece that is a token encodes to that token */
+    bool nfc;                         /* normalize text to NFC */
     struct dt_bert_rules bert;
     uint32_t unknown, max_word_chars; /* DT_TOKEN_WORD_PIECE: id, characters */
     struct dt_buffer bytes;

@@ -8,8 +8,8 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "pretokenize/byte-level.h"
-#include "token/bpe.h"
 #include "token/batch-encoder.h"
+#include "token/bpe.h"
 
 /* A tokenizer over all bytes whose merges, of a few letters, are random: many
  * pairs compete, and some tokens are made in two ways. */
@@ -204,8 +204,8 @@ static void documents_come_back_in_order_whole_and_once(void **state)
     t->eot = t->size - 1;
     for (int threads = 1; threads <= 4; threads++) {
         bool eot = threads % 2 == 0;
-        struct dt_batch_encoder_options options = {.threads = threads,
-                                          .frame = {.after = {t->eot}, .after_count = eot}};
+        struct dt_batch_encoder_options options = {
+            .threads = threads, .frame = {.after = {t->eot}, .after_count = eot}};
         struct expected x = {texts, dt_encoder_new(t), eot ? t->eot : DT_NO_TOKEN, 0, 0};
         struct dt_batch_encoder *b = dt_batch_encoder_new(t, &options, receive, &x);
         for (size_t i = 0; i < COUNT; i++)
