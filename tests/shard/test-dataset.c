@@ -156,7 +156,7 @@ static void one_shard_is_a_data_set(void **state)
     uint32_t ids[100];
     char *path = dt_path_join(scratch, "train-00000.dts");
     assert_int_equal(dt_dataset_open(&d, path, "val", &err), DT_EINVALID);
-    assert_non_null(strstr(err.text, "is of split 'train', and split 'val' is asked for"));
+    assert_non_null(strstr(err.text, "belongs to split 'train', but split 'val' was requested"));
     assert_int_equal(dt_dataset_open(&d, path, "train", &err), 0);
     assert_int_equal(dt_dataset_info(d)->documents, 3000);
     assert_int_equal(dt_dataset_tokens(d, 1000, 100, ids, &err), 0);
@@ -171,7 +171,7 @@ static void absent_splits_are_named(void **state)
     struct dt_error err = {0};
     struct dt_dataset *d;
     assert_int_equal(dt_dataset_open(&d, scratch, "val", &err), DT_EMISSING);
-    assert_non_null(strstr(err.text, "has no split 'val'; it has: train"));
+    assert_non_null(strstr(err.text, "split 'val' does not exist; choose one of: train"));
     assert_int_equal(dt_dataset_open(&d, "/dev", "val", &err), DT_EMISSING);
     assert_null(d);
 }

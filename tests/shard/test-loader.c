@@ -326,7 +326,7 @@ static void expect_refusal(const char *name, const char *text, const char *reaso
 static void mixtures_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
-    expect_refusal("m.json", MIXTURE(""), "m.json: mixes nothing");
+    expect_refusal("m.json", MIXTURE(""), "m.json: 'mixture' is empty");
     expect_refusal("m.json", "[]", "is not a JSON object");
     expect_refusal("m.json", "{\"version\": 2, \"mixture\": []}", "reads version 1");
     expect_refusal("m.json", MIXTURE("1"), "part 0 is not an object");
@@ -334,17 +334,17 @@ static void mixtures_that_make_no_sense_are_refused(void **state)
                    "m.json: part 0: unknown member 'weigth'");
     expect_refusal("m.json", "{\"version\": 1, \"mixtures\": []}", "unknown member 'mixtures'");
     expect_refusal("m.json", MIXTURE("{\"data\": \"list\"}"), "weight");
-    expect_refusal("m.json", MIXTURE("{\"data\": \"list\", \"weight\": 0}"), "not above 0");
+    expect_refusal("m.json", MIXTURE("{\"data\": \"list\", \"weight\": 0}"), "must be above 0");
     expect_refusal("m.json", MIXTURE("{\"data\": \"none\", \"weight\": 1}"), "/none'");
     expect_refusal("m.json", MIXTURE("{\"data\": \"mix.json\", \"weight\": 1}"), "a mixture");
     expect_refusal("m.json",
                    MIXTURE("{\"data\": \"list\", \"weight\": 1},"
                            "{\"data\": \"padded\", \"weight\": 1}"),
-                   "padded: has other rows");
+                   "padded: has rows of another length");
     expect_refusal("m.json",
                    MIXTURE("{\"data\": \"list\", \"weight\": 1000000},"
                            "{\"data\": \"other\", \"weight\": 1}"),
-                   "below 1 in 65536");
+                   "below 1/65536");
 }
 
 static void ranks_and_boundaries_that_make_no_sense_are_refused(void **state)

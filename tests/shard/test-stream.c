@@ -327,7 +327,7 @@ static void ids_outside_the_vocabulary_are_refused(void **state)
     assert_int_equal(dt_output_open(&out, path, &err), 0);
     assert_int_equal(dt_shard_writer_new(&w, &out, &info, 0, &err), 0);
     assert_int_equal(dt_shard_write(w, ids, &d, &err), DT_EINVALID);
-    assert_string_equal(err.text, "document 0 holds id 256, but the vocabulary has 256");
+    assert_string_equal(err.text, "document 0 contains id 256, outside the vocabulary of 256");
     dt_shard_writer_free(w);
     dt_output_abandon(&out);
 }

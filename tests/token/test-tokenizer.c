@@ -216,7 +216,7 @@ static void ids_outside_the_vocabulary_are_refused(void **state)
     struct dt_error err;
     uint32_t ids[] = {1, 2, 420};
     assert_int_equal(dt_tokenizer_decode(t, ids, 3, &text, &err), DT_EFORMAT);
-    assert_string_equal(err.text, "id 420 at place 2 is not in the vocabulary");
+    assert_string_equal(err.text, "id 420 at index 2 is not in the vocabulary");
     dt_buffer_release(&text);
     dt_tokenizer_free(t);
 }
@@ -394,29 +394,29 @@ static const struct {
     {"\"post_processor\": null",
      "\"post_processor\": {\"type\": \"BertProcessing\", \"cls\": [\"x\", 9999], \"sep\": [\"x\", "
      "1]}",
-     "post_processor: id 9999 is unknown"},
+     "post_processor: id 9999 is not in the vocabulary"},
     {"\"decoder\": {\"type\": \"ByteLevel\"", "\"decoder\": {\"type\": \"Fuse\"",
      "decoder Fuse is not supported"},
     {"\"dropout\": null", "\"dropout\": 0.1", "\"dropout\": 0.1 is not supported"},
     {"\"added_tokens\": [", "\"added_tokens\": [{\"id\": 9000}, ",
      "added token 1: has no member \"content\""},
     {"\"added_tokens\": [", "\"added_tokens\": [{\"id\": 3, \"content\": \"<x>\"}, ",
-     "id 3 stands for two tokens, '$' and '<x>'"},
+     "id 3 has two tokens, '$' and '<x>'"},
     {"\"added_tokens\": [", "\"added_tokens\": [{\"id\": 3, \"content\": \"<|endoftext|>\"}, ",
-     "added token 2: '<|endoftext|>' stands there twice"},
+     "added token 2: '<|endoftext|>' is listed twice"},
     {"\"added_tokens\": [", "\"added_tokens\": [{\"id\": 300, \"content\": \"an\"}, ",
      "token 'an' has the id 259, but 300 as added token"},
-    {"\"!\": 0", "\"!\": 1", "id 1 stands for two tokens, '!' and '\"'"},
-    {"\"\xc4\x80\": 188", "\"\xc4\x80\": 187", "id 187 stands for two tokens, '\\xff' and '\\x00'"},
+    {"\"!\": 0", "\"!\": 1", "id 1 has two tokens, '!' and '\"'"},
+    {"\"\xc4\x80\": 188", "\"\xc4\x80\": 187", "id 187 has two tokens, '\\xff' and '\\x00'"},
     {"\"!\": 0", "\"!\": 4194304", "id 4194304 of token '!' is not below 4194304"},
-    {"\"!\": 0", "\"!\": -1", "the id of token '!' is no number from 0"},
-    {"\"!\": 0", "\"!\": \"0\"", "the id of token '!' is no number from 0"},
+    {"\"!\": 0", "\"!\": -1", "the id of token '!' is not an integer from 0"},
+    {"\"!\": 0", "\"!\": \"0\"", "the id of token '!' is not an integer from 0"},
     {"\"!\": 0", "\"\": 0", "token 0 is empty"},
-    {"\"!\": 0", "\"!!\": 0", "no token stands for the byte 0x21"},
+    {"\"!\": 0", "\"!!\": 0", "the byte 0x21 is not in the vocabulary"},
     {"\"h e\"", "\"h !e\"", "merge 1: merges '!e', which is not in the vocabulary"},
     {"\"h e\"", "\"q q\"", "merge 1: makes 'qq', which is not in the vocabulary"},
-    {"\"h e\"", "\"he\"", "merge 1: a merge is two tokens with a blank between, not 'he'"},
-    {"\"h e\"", "\"h e e\"", "merge 1: a merge is two tokens with a blank between, not 'h e e'"},
+    {"\"h e\"", "\"he\"", "merge 1: expected two tokens separated by one space, not 'he'"},
+    {"\"h e\"", "\"h e e\"", "merge 1: expected two tokens separated by one space, not 'h e e'"},
     {"\"h e\"", "\" e\"", "merge 1: merges '', which is not in the vocabulary"},
     {"\"h e\"", "7", "merge 1: is neither \"left right\" nor [\"left\", \"right\"]"},
     {"\"h e\"", "[\"h\", 7]", "merge 1: is neither \"left right\" nor [\"left\", \"right\"]"},
@@ -474,13 +474,13 @@ static void missing_files_are_named(void **state)
     assert_int_equal(dt_file_make_directories(empty, &err), 0);
     assert_int_equal(dt_tokenizer_load(&t, empty, &err), DT_EMISSING);
     assert_non_null(
-        strstr(err.text, "empty: holds no tokenizer.json, and no file of another kind"));
+        strstr(err.text, "empty: does not contain tokenizer.json or another tokenizer file"));
     free(write_file("y.vocab.json", "{}", 2));
     assert_int_equal(dt_tokenizer_load(&t, pair, &err), DT_EIO);
     assert_non_null(strstr(err.text, "y.merges.txt': No such file"));
     free(write_file("y.merges.txt", "#version: 0.2\na b c\n", 20));
     assert_int_equal(dt_tokenizer_load(&t, pair, &err), DT_EFORMAT);
-    assert_non_null(strstr(err.text, "y.merges.txt:2: a merge is two tokens"));
+    assert_non_null(strstr(err.text, "y.merges.txt:2: expected two tokens"));
     free(write_file("y.vocab.json", "[]", 2));
     assert_int_equal(dt_tokenizer_load(&t, pair, &err), DT_EFORMAT);
     assert_non_null(strstr(err.text, "y.vocab.json: is not a JSON object"));
@@ -538,7 +538,8 @@ static void lines_of_ids_are_read_and_written(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(dt_ids_from_line(wrong[i], strlen(wrong[i]), "f:1", &ids, &err),
                          DT_EFORMAT);
-        assert_string_equal(err.text, "f:1: column 3: is no token id");
+        assert_string_equal(err.text,
+                            "f:1: column 3: expected a token id, a number from 0 to 4294967295");
     }
     dt_ids_release(&ids);
     dt_buffer_release(&line);

@@ -243,7 +243,7 @@ static void impossible_options_are_refused(void **state)
                         "a vocabulary of 256 is too small: bytes and special tokens are 257");
     struct dt_vocab_trainer_options unknown = {"gpt3", 300, 1, specials, 1, 1};
     assert_int_equal(dt_vocab_trainer_new(&trainer, &unknown, &err), DT_EINVALID);
-    assert_string_equal(err.text, "there is no pattern 'gpt3'");
+    assert_string_equal(err.text, "unknown pattern 'gpt3'");
 }
 
 static int finish(const char *special, const char *text, struct dt_error *err)
@@ -280,7 +280,7 @@ static void no_text_is_an_error(void **state)
     (void)state;
     struct dt_error err;
     assert_int_equal(finish("<s>", "", &err), DT_EFORMAT);
-    assert_string_equal(err.text, "the input holds no text");
+    assert_string_equal(err.text, "the input contains no text");
 }
 
 int main(void)

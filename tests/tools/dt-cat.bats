@@ -72,7 +72,7 @@ flip() {
     for where in all.dts out -; do
         run dt-cat --ids --doc 300 $where <all.dts
         assert_one_line_error dt-cat
-        [[ "$output" == *"there is no document 300; there are 300, from 0"* ]]
+        [[ "$output" == *"document 300 is out of range: there are 300 documents, counted from 0"* ]]
     done
 }
 
@@ -123,7 +123,7 @@ flip() {
     cp changed/train-00001.dts changed/train-00000.dts
     run dt-cat --verify changed
     assert_one_line_error dt-cat
-    [[ "$output" == *"changed/train-00000.dts: does not agree with index.json: another "* ]]
+    [[ "$output" == *"changed/train-00000.dts: differs from index.json in its "* ]]
     rm changed/train-00000.dts
     run dt-cat --verify changed
     assert_one_line_error dt-cat
@@ -152,7 +152,7 @@ flip() {
     rm out/index.json
     run dt-cat out
     assert_one_line_error dt-cat
-    [[ "$output" == *"has no index.json"* ]]
+    [[ "$output" == *"does not contain index.json"* ]]
 }
 
 @test "joined streams of two tokenizers are refused" {
@@ -167,7 +167,7 @@ flip() {
     dt-vocab -q -s 300 -o other.json docs.jsonl
     run dt-cat --text -t other.json all.dts
     assert_one_line_error dt-cat
-    [[ "$output" == *"all.dts: was made by tokenizer "* ]]
+    [[ "$output" == *"all.dts: was made with another tokenizer "* ]]
 }
 
 @test "a full disk and a closed pipe end it" {
@@ -321,7 +321,7 @@ layouts() {
     dt-vocab -q -s 320 --special '[PAD]' -o endless.json docs.jsonl
     run dt-cat --from llmc --as dts -t endless.json -o y x
     assert_one_line_error dt-cat
-    [[ "$output" == "dt-cat: x: only end-of-text tokens tell where documents"* ]]
+    [[ "$output" == "dt-cat: x: llmc separates documents by end-of-text tokens"* ]]
     head -c 3000 x >cut
     run dt-cat --from llmc --as dts -t tok.json -o y cut
     assert_one_line_error dt-cat
@@ -336,7 +336,7 @@ layouts() {
         for mixed in out "out/train-00000.dts out/val-00000.dts" "all.dts out/val-00000.dts"; do
             run dt-cat --as $as -o mixed $mixed
             assert_one_line_error dt-cat
-            [[ "$output" == *"out/val-00000.dts: is of another split than "*", and --as $as would mix them"*"--split" ]]
+            [[ "$output" == *"out/val-00000.dts: belongs to another split than "*", and --as $as would mix them"*"--split" ]]
             [ ! -e mixed ]
         done
     done
@@ -346,7 +346,7 @@ layouts() {
     assert_one_line_error dt-cat
     run dt-cat --split test out
     assert_one_line_error dt-cat
-    [ "$output" = "dt-cat: no shard is of split 'test'" ]
+    [ "$output" = "dt-cat: no shard belongs to split 'test'" ]
     run dt-cat --split val all.dts
     assert_one_line_error dt-cat
     run dt-cat --split val --from mds --as dts -t tok.json x
@@ -360,14 +360,14 @@ layouts() {
     printf x >>"$shard"
     run dt-cat --from mds --as dts -t tok.json -o y x.mds
     assert_one_line_error dt-cat
-    [[ "$output" == *": has more bytes than index.json says, "* ]]
+    [[ "$output" == *": has more bytes than the "* ]]
     head -c 1000 whole >"$shard"
     run dt-cat --from mds --as dts -t tok.json -o y x.mds
-    [[ "$output" == *": has fewer bytes than index.json says, "* ]]
+    [[ "$output" == *": has fewer bytes than the "* ]]
     head -c 300000000 /dev/zero | zstd -q >"$shard" # 3 GB would be no different
     run bash -c "ulimit -d 60000; dt-cat --from mds --as dts -t tok.json -o y x.mds"
     if [[ "${DT_BUILD:-}" != *asan* ]]; then
-        [[ "$output" == *": has more bytes than index.json says, "* ]]
+        [[ "$output" == *": has more bytes than the "* ]]
     fi
     [ ! -e y ]
 }
@@ -377,7 +377,7 @@ layouts() {
     dt-vocab -q -s 300 -o other.json docs.jsonl
     run dt-cat --verify -t other.json out
     assert_one_line_error dt-cat
-    [[ "$output" == *"out/train-00000.dts: was made by tokenizer "* ]]
+    [[ "$output" == *"out/train-00000.dts: was made with another tokenizer "* ]]
 }
 
 @test "--lineage follows a checkpoint back to the text" {
@@ -405,7 +405,7 @@ open("swapped.dts", "wb").write(data[:a] + two + one + data[b + len(two):])
 END
     run dt-cat --verify swapped.dts
     assert_one_line_error dt-cat
-    [[ "$output" == *"swapped.dts: frame 3 at byte "*": does not continue the frame before it" ]]
+    [[ "$output" == *"swapped.dts: frame 3 at byte "*": is not the successor of the frame before it" ]]
 }
 
 @test "no input is written" {

@@ -125,7 +125,7 @@ assert_unfinished() {
     dt-tokenize -t tok.json --from text "$ROOT/LICENSE" -o one.dts
     run dt-shard -o out --split val=0.1 one.dts
     assert_one_line_error dt-shard
-    [[ "$output" == *"is empty: none of 1 documents fell to it"*"--split-by tail"* ]]
+    [[ "$output" == *"is empty: it got none of 1 documents"*"--split-by tail"* ]]
     assert_unfinished out
     run dt-shard -o out --split val=0.00001 --split test=0.00001 --split-by tail one.dts
     assert_one_line_error dt-shard
@@ -292,7 +292,7 @@ assert_unfinished() {
     [ "$(dt-cat --json twice | jq -s 'map(.targets) | add')" = "$after" ]
     run dt-shard -o out --loss-after "$colon" all.dts
     assert_one_line_error dt-shard
-    [[ "$output" == *"document 0: lacks the id $colon"* ]]
+    [[ "$output" == *"document 0: does not contain id $colon"* ]]
     eot=$(dt-cat --json all.dts | grep -o '"eot":[0-9]*' | cut -d: -f2)
     run dt-shard -o nothing --loss-after "$eot" all.dts
     assert_one_line_error dt-shard
@@ -373,16 +373,16 @@ parts() {
     [ "$(ls held)" = "$(printf 'index.json\nval-00000.dts')" ]
     run dt-train -q -o run held
     assert_one_line_error dt-train
-    [[ "$output" == *"held: has no split 'train'; it has: val" ]]
+    [[ "$output" == *"held: split 'train' does not exist; choose one of: val" ]]
 }
 
-@test "copies of shards without their index.json are not mixed either" {
+@test "copies of shards without their index.json are refused unless their split is known" {
     parts
     mkdir copies
     cp b/*.dts copies
     run dt-shard -o out copies/*.dts
     assert_one_line_error dt-shard
-    [[ "$output" == *"copies/test-00000.dts: has the name of a shard of another split than 'train'"* ]]
+    [[ "$output" == *"copies/test-00000.dts: is a shard of data that were divided into splits"* ]]
     run dt-cat --as raw -o out copies/*.dts
     assert_one_line_error dt-cat
     [[ "$output" == *"would mix"* ]]
@@ -390,17 +390,37 @@ parts() {
     dt-shard -o out copies/train-00000.dts
     mv copies/val-00000.dts copies/part-00000.dts
     mv copies/test-00000.dts copies/part-00001.dts
-    dt-shard -o parts copies/part-*.dts all.dts # streams that a person numbered
+    for copy in part-00000 part-00001; do # neither header nor name says the split
+        run dt-shard -o new copies/train-00000.dts copies/$copy.dts
+        assert_one_line_error dt-shard
+        [[ "$output" == *"copies/$copy.dts: is a shard of data that were divided into splits"*"dt-cat --as dts"* ]]
+    done
+    cp b/val-00000.dts copies
+    run dt-shard -o new copies/val-00000.dts
+    assert_one_line_error dt-shard
+    ln b/val-00000.dts link.dts
+    for options in "" "--split test=0.1"; do
+        run dt-shard -o new $options link.dts
+        assert_one_line_error dt-shard
+        [[ "$output" == *"link.dts: is a shard of data that were divided into splits"* ]]
+    done
+    [ ! -e new ]
+    dt-shard -o undivided all.dts
+    cp undivided/train-00000.dts copies/whole.dts
+    dt-shard -o new copies/whole.dts
+    dt-cat --as dts link.dts >stream.dts # a stream is of no split
+    for i in 0 1; do dt-cat --as dts all.dts >"part-0000$i.dts"; done
+    dt-shard -o parts part-*.dts stream.dts
 }
 
 @test "splits are not divided again, nor mixed with documents of no split, nor counted twice" {
     parts
     run dt-shard -o out --split val=0.1 a
     assert_one_line_error dt-shard
-    [[ "$output" == *"a/val-00000.dts: is of split 'val' already"* ]]
+    [[ "$output" == *"a/val-00000.dts: already belongs to split 'val'"* ]]
     run dt-shard -o out a all.dts
     assert_one_line_error dt-shard
-    [[ "$output" == *"all.dts: no index.json says which split it is of, and a/val-00000.dts is of split 'val'"* ]]
+    [[ "$output" == *"all.dts: is not listed in an index.json, so its split is unknown, but a/val-00000.dts belongs to split 'val'"* ]]
     run dt-shard -o out a - <all.dts
     assert_one_line_error dt-shard
     ln -s a same
@@ -426,12 +446,12 @@ parts() {
         "dt-cat --as raw -o raw"; do
         run $command out/*.dts
         assert_one_line_error ${command%% *}
-        [[ "$output" == *"out/train-00000.b.dts: the index.json beside it does not list it"* ]]
+        [[ "$output" == *"out/train-00000.b.dts: is not listed in the index.json of its directory"* ]]
     done
     for command in "dt-train -q -o run" "dt-bench load"; do
         run $command out/train-00000.b.dts
         assert_one_line_error ${command%% *}
-        [[ "$output" == *"out/train-00000.b.dts: the index.json beside it does not list it"* ]]
+        [[ "$output" == *"out/train-00000.b.dts: is not listed in the index.json of its directory"* ]]
     done
     (cd out && run dt-cat train-00000.b.dts && [ "$status" -eq 1 ])
     dt-cat - <out/train-00000.b.dts # which a person can still look at
@@ -499,10 +519,10 @@ parts() {
         cmp <(column new/train-*.dts) <(column a/train-*.dts)
         run dt-cat --as raw -o raw a/train-00000.dts $link
         assert_one_line_error dt-cat
-        [[ "$output" == *"$link: is of another split than a/train-00000.dts"* ]]
+        [[ "$output" == *"$link: belongs to another split than a/train-00000.dts"* ]]
         run dt-train -q -o run $link
         assert_one_line_error dt-train
-        [[ "$output" == *"$link: is of split 'val', and split 'train' is asked for"* ]]
+        [[ "$output" == *"$link: belongs to split 'val', but split 'train' was requested"* ]]
         rm -r new
     done
 }

@@ -39,7 +39,7 @@ setup() {
 @test "a .tiktoken file needs a pattern, and gives the ids of tiktoken" {
     run dt-tokenize -t "$KINDS/ranks.tiktoken" --ids "$KINDS/documents.jsonl"
     assert_one_line_error dt-tokenize
-    [[ "$output" == *"ranks.tiktoken: does not say how text is cut"* ]]
+    [[ "$output" == *"ranks.tiktoken: does not define a pre-tokenizer pattern"* ]]
     dt-tokenize -t "$KINDS/ranks.tiktoken" --pattern o200k --ids "$KINDS/documents.jsonl" | cmp - "$KINDS/ranks.ids"
     head -c 300000 /dev/urandom >f
     dt-tokenize -t "$KINDS/ranks.tiktoken" --pattern o200k --frame none --from text f >f.dts
@@ -52,7 +52,7 @@ setup() {
     for without in "$KINDS/ranks.tiktoken --pattern llama3" bert.json; do
         run dt-tokenize -t $without -o f.dts --from lines f
         assert_one_line_error dt-tokenize
-        [[ "$output" == *"has no token that ends a document"*"--frame none" ]]
+        [[ "$output" == *"does not define an end-of-text token"*"--frame none"* ]]
         [ ! -e f.dts ]
         dt-tokenize -t $without --frame none --from lines f | dt-cat --json | grep -q '"eot":null,.*"documents":2,'
         [ "$(dt-tokenize -t $without --ids --from lines f | wc -l)" -eq 2 ]
@@ -112,7 +112,7 @@ make_tekken() {
     printf %s "${text/"$nemo"/"$llama3"}" >wrong.json
     run dt-tokenize -t wrong.json --ids "$KINDS/documents.jsonl"
     assert_one_line_error dt-tokenize
-    [[ "$output" == *"the pattern llama3 in place of tekken, a known mistake"* ]]
+    [[ "$output" == *"the pattern llama3 instead of tekken, a known mistake"* ]]
     dt-tokenize -t wrong.json --pattern tekken --frame template --ids "$KINDS/documents.jsonl" | cmp - "$KINDS/nemo.ids"
 }
 

@@ -70,7 +70,7 @@ losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/metrics.jsonl"; }
     for data in a/val-00000.dts mix.json; do
         run train run $data
         assert_one_line_error dt-train
-        [[ "$output" == *"a/val-00000.dts: is of split 'val', and split 'train' is asked for"* ]]
+        [[ "$output" == *"a/val-00000.dts: belongs to split 'val', but split 'train' was requested"* ]]
     done
     train run a/train-00000.dts
     train on-val a/val-00000.dts --set data.train_split=val
