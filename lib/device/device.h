@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "device/activations.h"
 #include "device/links.h"
 
 /* Element types. The 16-bit ones are for storage: every op computes in fp32 and
@@ -40,10 +41,6 @@ struct dt_tensor {
     enum dt_dtype dtype;
     int64_t rows, columns, stride;
 };
-
-/* GELU (Hendrycks and Gimpel 2016): x times the normal distribution's function of
- * x, in its tanh approximation ("gelu_new", GPT-2) and exactly ("gelu", BERT). */
-enum dt_activation { DT_ACTIVATION_NONE, DT_ACTIVATION_GELU_TANH, DT_ACTIVATION_GELU_ERF };
 
 /* How matmul treats its operands, and what it does to the product. */
 struct dt_matmul {

@@ -18,7 +18,7 @@ ops() {
 }
 
 @test "ops agree with double precision: elements, rows, sums" {
-    ops "" adamw dropout elements rows update largest orthonormalize
+    ops "" activations adamw dropout elements rows update largest orthonormalize
 }
 
 @test "ops agree with double precision: norms, losses, 16-bit types" {

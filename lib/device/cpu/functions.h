@@ -41,6 +41,18 @@ static inline float dt_cpu_tanh(float x)
     return 1.0f - 2.0f / (dt_cpu_exp(2.0f * x) + 1.0f);
 }
 
+/* (1 + tanh(u)) / 2, and a times its derivative. */
+static inline float dt_cpu_tanh_step(float u)
+{
+    return 0.5f * (1.0f + dt_cpu_tanh(u));
+}
+
+static inline float dt_cpu_tanh_slope(float a, float u)
+{
+    float t = dt_cpu_tanh(u);
+    return 0.5f * a * (1.0f - t * t);
+}
+
 /* erf(x) to 2 ulp: below 1 an odd polynomial of degree 13; above, 1 - exp(-q(x)) with a
  * polynomial q of degree 6. Both were fitted for the least relative error of erf. */
 static inline float dt_cpu_erf(float x)
@@ -63,5 +75,11 @@ static inline float dt_cpu_erf(float x)
     q = q * u + 1.128475579e+0f;
     return size < 1.0f ? p : copysignf(1.0f - dt_cpu_exp(-q * u), x);
 }
+
+/* As device/activations.h calls them. */
+#define DT_EXP(x)           dt_cpu_exp(x)
+#define DT_ERF(x)           dt_cpu_erf(x)
+#define DT_TANH_STEP(u)     dt_cpu_tanh_step(u)
+#define DT_TANH_SLOPE(a, u) dt_cpu_tanh_slope(a, u)
 
 #endif

@@ -32,7 +32,7 @@ static __global__ void activate(struct dt_cuda_view y, struct dt_cuda_view x,
     }
 #pragma unroll
     for (int i = 0; i < group; i++)
-        v[i] = dt_cuda_activate(v[i], ACTIVATION);
+        v[i] = dt_cuda_activation<ACTIVATION>::value(v[i]);
     dt_cuda_store<TYPE>(y, row, column, v);
 }
 
@@ -52,19 +52,20 @@ static __global__ void activate_backward(struct dt_cuda_view dx, struct dt_cuda_
     dt_cuda_unpack(of_x, v);
 #pragma unroll
     for (int i = 0; i < group; i++)
-        d[i] *= dt_cuda_activation_slope(v[i], ACTIVATION);
+        d[i] *= dt_cuda_activation<ACTIVATION>::derivative(v[i]);
     dt_cuda_store<TYPE>(dx, row, column, d);
 }
 
 /* Calls launch with the activation as a constant. */
 template <class Launch> static void for_activation(enum dt_activation activation, Launch launch)
 {
-    if (activation == DT_ACTIVATION_GELU_TANH)
-        launch(std::integral_constant<int, DT_ACTIVATION_GELU_TANH>());
-    else if (activation == DT_ACTIVATION_GELU_ERF)
-        launch(std::integral_constant<int, DT_ACTIVATION_GELU_ERF>());
-    else
-        launch(std::integral_constant<int, DT_ACTIVATION_NONE>());
+#define LAUNCH(NAME, ...)                                                                          \
+    case DT_ACTIVATION_##NAME:                                                                     \
+        launch(std::integral_constant<int, DT_ACTIVATION_##NAME>());                               \
+        break;
+    switch (activation) {
+        DT_ACTIVATION_LIST(LAUNCH)
+    }
 }
 
 void dt_cuda_bias_activation(struct dt_device *dev, const struct dt_tensor *y,

@@ -124,12 +124,12 @@ static int64_t stride_of(const struct dt_tensor *x)
 
 static bool has_aux(int epilogue)
 {
-    return epilogue >= DT_CUDA_GELU && epilogue <= DT_CUDA_GELU_SLOPE;
+    return epilogue >= DT_CUDA_ACTIVATE && epilogue <= DT_CUDA_ACTIVATE_BACKWARD;
 }
 
 static bool has_bias(int epilogue)
 {
-    return epilogue == DT_CUDA_BIAS || epilogue == DT_CUDA_GELU_BIAS;
+    return epilogue == DT_CUDA_BIAS || epilogue == DT_CUDA_ACTIVATE_BIAS;
 }
 
 static bool has_sums(int epilogue)
@@ -171,9 +171,9 @@ static cublasLtEpilogue_t library_epilogue(int epilogue)
     static const cublasLtEpilogue_t of[] = {
         [DT_CUDA_PLAIN] = CUBLASLT_EPILOGUE_DEFAULT,
         [DT_CUDA_BIAS] = CUBLASLT_EPILOGUE_BIAS,
-        [DT_CUDA_GELU] = CUBLASLT_EPILOGUE_GELU_AUX,
-        [DT_CUDA_GELU_BIAS] = CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
-        [DT_CUDA_GELU_SLOPE] = CUBLASLT_EPILOGUE_DGELU,
+        [DT_CUDA_ACTIVATE] = CUBLASLT_EPILOGUE_GELU_AUX,
+        [DT_CUDA_ACTIVATE_BIAS] = CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+        [DT_CUDA_ACTIVATE_BACKWARD] = CUBLASLT_EPILOGUE_DGELU,
         [DT_CUDA_SUMS_A] = CUBLASLT_EPILOGUE_BGRADB, /* operands change places: describe() */
         [DT_CUDA_SUMS_B] = CUBLASLT_EPILOGUE_BGRADA,
     };

@@ -13,15 +13,16 @@
 
 #include "device/cuda/cuda.h"
 
-/* What the library does beside a product, or to it before it stores it. */
+/* What the library does beside a product, or to it before it stores it; activations as far as the
+ * list of device/activations.h calls them fused. */
 enum dt_cuda_epilogue {
     DT_CUDA_PLAIN,
-    DT_CUDA_BIAS,       /* adds bias */
-    DT_CUDA_GELU,       /* keeps the product in aux, and C is its GELU (tanh) */
-    DT_CUDA_GELU_BIAS,  /* both */
-    DT_CUDA_GELU_SLOPE, /* times GELU's derivative at aux */
-    DT_CUDA_SUMS_A,     /* adds the sums over A's rows (A is transposed) to bias, if C is fp32 */
-    DT_CUDA_SUMS_B      /* the same of B's rows (B is not) */
+    DT_CUDA_BIAS,              /* adds bias */
+    DT_CUDA_ACTIVATE,          /* stores the product in aux and its activation in C */
+    DT_CUDA_ACTIVATE_BIAS,     /* both */
+    DT_CUDA_ACTIVATE_BACKWARD, /* times the activation's derivative at aux */
+    DT_CUDA_SUMS_A, /* adds the column sums of A (A is transposed) to bias, if C is fp32 */
+    DT_CUDA_SUMS_B  /* adds the column sums of B (B is not) likewise */
 };
 
 struct dt_cuda_product {

@@ -11,43 +11,39 @@ __device__ __forceinline__ float dt_cuda_sigmoid(float x)
     return __fdividef(1.0f, 1.0f + __expf(-x));
 }
 
-/* GELU, tanh form: x / (1 + exp(-2 u)) with u = sqrt(2/pi) (x + 0.044715 x^3), which is
- * 0.5 x (1 + tanh(u)). */
-__device__ __forceinline__ float dt_cuda_gelu_tanh(float x)
+/* (1 + tanh(u)) / 2 = sigmoid(2 u), and a times its derivative. Twice a number is exact, unless the
+ * compiler makes it a sum and fuses that. */
+__device__ __forceinline__ float dt_cuda_tanh_step(float u)
 {
-    return x * dt_cuda_sigmoid(1.5957691216f * (x + 0.044715f * x * x * x));
+    return dt_cuda_sigmoid(__fmul_rn(2.0f, u));
 }
 
-__device__ __forceinline__ float dt_cuda_gelu_tanh_slope(float x)
+__device__ __forceinline__ float dt_cuda_tanh_slope(float a, float u)
 {
-    float weight = dt_cuda_sigmoid(1.5957691216f * (x + 0.044715f * x * x * x));
-    float inner = 1.5957691216f * (1.0f + 3.0f * 0.044715f * x * x);
-    return weight + x * weight * (1.0f - weight) * inner;
+    float step = dt_cuda_tanh_step(u);
+    return __fmul_rn(2.0f, a * step * (1.0f - step));
 }
 
-/* Its exact form: x times the normal distribution's function, whose slope is the density. */
-__device__ __forceinline__ float dt_cuda_gelu_erf(float x)
-{
-    return x * (0.5f + 0.5f * erff(0.7071067812f * x));
-}
+/* As device/activations.h calls them. */
+#define DT_EXP(x)           __expf(x)
+#define DT_ERF(x)           erff(x)
+#define DT_TANH_STEP(u)     dt_cuda_tanh_step(u)
+#define DT_TANH_SLOPE(a, u) dt_cuda_tanh_slope(a, u)
 
-__device__ __forceinline__ float dt_cuda_gelu_erf_slope(float x)
-{
-    return 0.5f + 0.5f * erff(0.7071067812f * x) + 0.3989422804f * x * __expf(-0.5f * x * x);
-}
-
-__device__ __forceinline__ float dt_cuda_activate(float x, int activation)
-{
-    return activation == DT_ACTIVATION_GELU_TANH  ? dt_cuda_gelu_tanh(x)
-           : activation == DT_ACTIVATION_GELU_ERF ? dt_cuda_gelu_erf(x)
-                                                  : x;
-}
-
-__device__ __forceinline__ float dt_cuda_activation_slope(float x, int activation)
-{
-    return activation == DT_ACTIVATION_GELU_TANH  ? dt_cuda_gelu_tanh_slope(x)
-           : activation == DT_ACTIVATION_GELU_ERF ? dt_cuda_gelu_erf_slope(x)
-                                                  : 1.0f;
-}
+/* value(x) and derivative(x) of an activation. */
+template <int ACTIVATION> struct dt_cuda_activation;
+#define DT_CUDA_ACTIVATION(NAME, name, fused, f, df)                                               \
+    template <> struct dt_cuda_activation<DT_ACTIVATION_##NAME> {                                  \
+        static __device__ __forceinline__ float value(float x)                                     \
+        {                                                                                          \
+            return f;                                                                              \
+        }                                                                                          \
+        static __device__ __forceinline__ float derivative([[maybe_unused]] float x)               \
+        {                                                                                          \
+            return df;                                                                             \
+        }                                                                                          \
+    };
+DT_ACTIVATION_LIST(DT_CUDA_ACTIVATION)
+#undef DT_CUDA_ACTIVATION
 
 #endif

@@ -8,16 +8,20 @@
 
 static void separately(struct dt_device *dev, const struct dt_cuda_product *p);
 
-/* Whether the library may have an epilogue for all of it. */
+/* Activations that the library's epilogues compute. */
+static const bool fused[] = {
+#define FUSED(NAME, name, fused, value, derivative) [DT_ACTIVATION_##NAME] = fused,
+    DT_ACTIVATION_LIST(FUSED)};
+
+/* Whether the library may have one epilogue for the product, bias and activation. */
 static bool may_be_one(const struct dt_cuda_product *p)
 {
     bool sums = p->epilogue == DT_CUDA_SUMS_A || p->epilogue == DT_CUDA_SUMS_B;
     if (sums)
         return p->c.dtype == DT_DTYPE_F32;
     return !p->accumulate && (p->bias.data == NULL || p->bias.dtype == p->c.dtype) &&
-           (p->aux.data == NULL ||
-            (p->aux.dtype == p->c.dtype && p->activation == DT_ACTIVATION_GELU_TANH)) &&
-           !(p->bias.data && p->epilogue == DT_CUDA_GELU_SLOPE);
+           (p->aux.data == NULL || (p->aux.dtype == p->c.dtype && fused[p->activation])) &&
+           !(p->bias.data && p->epilogue == DT_CUDA_ACTIVATE_BACKWARD);
 }
 
 static void multiply(struct dt_device *dev, const struct dt_cuda_product *p)
@@ -58,11 +62,11 @@ static void separately(struct dt_device *dev, const struct dt_cuda_product *p)
     struct dt_cuda_product plain = *p;
     plain.epilogue = DT_CUDA_PLAIN;
     switch (p->epilogue) {
-    case DT_CUDA_GELU:
-    case DT_CUDA_GELU_BIAS:
+    case DT_CUDA_ACTIVATE:
+    case DT_CUDA_ACTIVATE_BIAS:
         activate(dev, p);
         return;
-    case DT_CUDA_GELU_SLOPE:
+    case DT_CUDA_ACTIVATE_BACKWARD:
         multiply_and_add(dev, p, &p->c);
         dt_cuda_activation_backward(dev, &plain.c, &p->aux, p->activation);
         return;
@@ -104,8 +108,8 @@ static enum dt_cuda_epilogue epilogue_of(const struct dt_matmul *how)
     if (how->activation == DT_ACTIVATION_NONE)
         return how->bias ? DT_CUDA_BIAS : DT_CUDA_PLAIN;
     if (how->derivative)
-        return DT_CUDA_GELU_SLOPE;
-    return how->bias ? DT_CUDA_GELU_BIAS : DT_CUDA_GELU;
+        return DT_CUDA_ACTIVATE_BACKWARD;
+    return how->bias ? DT_CUDA_ACTIVATE_BIAS : DT_CUDA_ACTIVATE;
 }
 
 void dt_cuda_matmul(struct dt_device *dev, struct dt_tensor *c, const struct dt_tensor *a,
