@@ -406,6 +406,8 @@ int dt_comm_open(struct dt_comm **world, const char *name, const struct dt_openi
         return dt_comm_open_on(world, &dt_tcp_transport, how, err);
     if (!told && !launched)
         DT_TRY(dt_launch_check_alone(how && how->remedy ? how->remedy : MPI_REMEDY, err));
+    if (!told)
+        DT_TRY(dt_launch_check_numbers(err));
     if (strcmp(name, "auto") == 0 || strcmp(name, "nccl") == 0)
         name = launched ? "mpi" : "self";
     if (strcmp(name, "self") != 0)

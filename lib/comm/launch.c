@@ -9,36 +9,57 @@
 
 #define MOST_RANKS (1 << 20)
 
-/* Variables that number ranks. */
+/* Environment variables of a launcher. */
 struct variables {
-    const char *rank, *size;
-    const char *local_size; /* of the ranks on this machine; NULL: none says */
+    const char *rank, *size; /* size NULL: the launcher sets none */
+    const char *local_size;  /* of the ranks on this machine; NULL: the launcher sets none */
+    bool local;              /* rank and size count this machine's ranks only */
 };
 
-static const struct variables of_torch = {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"};
-static const struct variables of_slurm = {"SLURM_PROCID", "SLURM_NTASKS", NULL};
-static const struct variables of_step = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", NULL};
+static const struct variables of_torch = {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", false};
+static const struct variables of_slurm = {"SLURM_PROCID", "SLURM_NTASKS", NULL, false};
+static const struct variables of_step = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", NULL, false};
+/* Launchers of MPI; the first that is found counts, since daemons of one start under another. */
 static const struct variables of_mpi[] = {
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL},
-    {"PMI_RANK", "PMI_SIZE", NULL},
-    {"PMIX_RANK", "SLURM_STEP_NUM_TASKS", NULL}, /* of srun --mpi=pmix */
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, false}, /* Open MPI */
+    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", NULL, false},   /* MVAPICH2 */
+    {"PMI_RANK", "PMI_SIZE", NULL, false},                         /* MPICH, Intel MPI */
+    {"PALS_RANKID", NULL, NULL, false},                            /* HPE Cray */
+    {"MPI_LOCALRANKID", "MPI_LOCALNRANKS", NULL, true},            /* hydra */
+    {"PMIX_RANK", "SLURM_STEP_NUM_TASKS", NULL, false}, /* srun --mpi=pmix; MPI_Init sets it */
 };
 #define LAUNCHERS (sizeof of_mpi / sizeof *of_mpi)
 
-/* NULL: the variable is not there, or empty. */
+/* NULL if the variable is unset or empty. */
 static const char *value_of(const char *name)
 {
-    const char *value = getenv(name);
+    const char *value = name ? getenv(name) : NULL;
     return value && *value ? value : NULL;
 }
 
-/* The launcher of MPI that has started this process; NULL: none has. */
+/* A size alone announces ranks, too, unless other launchers set that variable. */
+static bool is_announced(const struct variables *v)
+{
+    bool shared = v->size && strncmp(v->size, "SLURM_", strlen("SLURM_")) == 0;
+    return value_of(v->rank) || (!shared && value_of(v->size));
+}
+
+/* The MPI launcher that started this process; NULL if none did. */
 static const struct variables *find_mpi(void)
 {
     for (size_t i = 0; i < LAUNCHERS; i++)
-        if (value_of(of_mpi[i].rank))
+        if (is_announced(&of_mpi[i]))
             return &of_mpi[i];
     return NULL;
+}
+
+/* The variables of the srun that started this process; NULL if none did. A batch script has
+ * SLURM_NTASKS, too, but no step. */
+static const struct variables *find_step(void)
+{
+    if (value_of("SLURM_PROCID") == NULL)
+        return NULL;
+    return value_of(of_step.size) ? &of_step : value_of("SLURM_STEP_ID") ? &of_slurm : NULL;
 }
 
 const char *dt_launch_rank(void)
@@ -59,34 +80,33 @@ static int read_number(const char *name, long least, int *number, struct dt_erro
     return 0;
 }
 
-/* Both of a pair, or one of them is missing. */
+static int check_below(const struct variables *v, int rank, int size, struct dt_error *err)
+{
+    if (rank < size)
+        return 0;
+    return dt_fail(err, DT_EINVALID,
+                   "the environment has %s=%d and %s=%d: ranks count from 0 to %d", v->rank, rank,
+                   v->size, size, size - 1);
+}
+
+/* Reads rank and size, which must both be set. */
 static int read_pair(const struct variables *v, struct dt_launch *l, struct dt_error *err)
 {
     if (value_of(v->rank) == NULL || value_of(v->size) == NULL)
-        return dt_fail(err, DT_EMISSING, "the environment has %s, and no %s: ranks need both",
+        return dt_fail(err, DT_EMISSING, "the environment has %s but not %s: ranks need both",
                        value_of(v->rank) ? v->rank : v->size,
                        value_of(v->rank) ? v->size : v->rank);
     DT_TRY(read_number(v->rank, 0, &l->rank, err));
     DT_TRY(read_number(v->size, 1, &l->size, err));
-    if (l->rank >= l->size)
-        return dt_fail(
-            err, DT_EINVALID,
-            "the environment says that this is rank %d of %d (%s, %s): they count from 0", l->rank,
-            l->size, v->rank, v->size);
-    return 0;
+    return check_below(v, l->rank, l->size, err);
 }
 
-/* Whether a variable's number is that of all ranks. */
+/* Whether the variable's value is the number of all ranks. */
 static bool is_all(const struct dt_launch *l, const char *name)
 {
-    const char *value = name ? value_of(name) : NULL;
+    const char *value = value_of(name);
     long n;
     return value && dt_program_parse_int(value, &n) == 0 && n == l->size;
-}
-
-static bool is_announced(const struct variables *v)
-{
-    return value_of(v->rank) || value_of(v->size);
 }
 
 int dt_launch_find(struct dt_launch *l, struct dt_error *err)
@@ -97,7 +117,7 @@ int dt_launch_find(struct dt_launch *l, struct dt_error *err)
         l->one_machine = is_all(l, of_torch.local_size);
         return 0;
     }
-    if (!is_announced(&of_slurm))
+    if (value_of(of_slurm.rank) == NULL && value_of(of_slurm.size) == NULL)
         return dt_fail(err, DT_EMISSING,
                        "the environment has neither RANK nor SLURM_PROCID, by which ranks meet at "
                        "a path (distributed.rendezvous)");
@@ -107,17 +127,18 @@ int dt_launch_find(struct dt_launch *l, struct dt_error *err)
     return 0;
 }
 
-/* The size that was announced, at least; what says nothing, or of one rank, is 1. */
+/* The number of ranks that the variables announce: 1 if unset, at least rank + 1. */
 static int read_announced(const struct variables *v, int *size, struct dt_error *err)
 {
     int rank = 0;
     *size = 1;
-    if (value_of(v->size))
-        return read_number(v->size, 1, size, err);
     if (value_of(v->rank))
         DT_TRY(read_number(v->rank, 0, &rank, err));
-    *size = rank + 1;
-    return 0;
+    if (value_of(v->size) == NULL)
+        *size = rank + 1;
+    else
+        DT_TRY(read_number(v->size, 1, size, err));
+    return check_below(v, rank, *size, err);
 }
 
 static int refuse_alone(const struct variables *v, int size, const char *remedy,
@@ -128,20 +149,21 @@ static int refuse_alone(const struct variables *v, int size, const char *remedy,
                      ? dt_asprintf("%s=%s and %s=%s announce", v->rank, rank, v->size, given)
                  : rank ? dt_asprintf("%s=%s announces", v->rank, rank)
                         : dt_asprintf("%s=%s announces", v->size, given);
+    char *unset = v->size ? dt_asprintf(" -u %s", v->size) : dt_strdup("");
     int rc = dt_fail(err, DT_EINVALID,
                      "%s %d ranks, but this process would run alone, as would each of them: %s; or "
-                     "run one process alone with env -u %s -u %s",
-                     said, size, remedy, v->rank, v->size);
-    free(said);
+                     "run one process alone with env -u %s%s",
+                     said, size, remedy, v->rank, unset);
+    free(said), free(unset);
     return rc;
 }
 
 int dt_launch_check_alone(const char *remedy, struct dt_error *err)
 {
-    const struct variables *all[] = {&of_torch, &of_step, find_mpi()};
+    const struct variables *all[] = {&of_torch, find_step(), find_mpi()};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         int size = 1;
-        if (all[i] && (all[i] != &of_step || value_of(of_step.size)))
+        if (all[i])
             DT_TRY(read_announced(all[i], &size, err));
         if (size > 1)
             return refuse_alone(all[i], size, remedy, err);
@@ -149,16 +171,25 @@ int dt_launch_check_alone(const char *remedy, struct dt_error *err)
     return 0;
 }
 
+int dt_launch_check_numbers(struct dt_error *err)
+{
+    const struct variables *v = find_mpi();
+    int size;
+    return v ? read_announced(v, &size, err) : 0;
+}
+
 int dt_launch_check_joined(int size, struct dt_error *err)
 {
     const struct variables *v = find_mpi();
     int announced = size;
-    if (v && value_of(v->size))
-        DT_TRY(read_number(v->size, 1, &announced, err));
-    if (announced != size)
-        return dt_fail(err, DT_EINVALID,
-                       "%s=%s announces %d ranks, but MPI has joined %d: this launcher belongs to "
-                       "another MPI than the one that dt was built with, whose mpirun starts ranks",
-                       v->size, value_of(v->size), announced, size);
-    return 0;
+    if (v)
+        DT_TRY(read_announced(v, &announced, err));
+    bool known = v && value_of(v->size) && !v->local;
+    if (known ? announced == size : announced <= size)
+        return 0;
+    const char *name = value_of(v->size) ? v->size : v->rank;
+    return dt_fail(err, DT_EINVALID,
+                   "%s=%s announces %d ranks, but MPI has joined %d: this launcher belongs to "
+                   "another MPI than the one that dt was built with, whose mpirun starts ranks",
+                   name, value_of(name), announced, size);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What launchers say of this process in its environment: mpirun, srun, torchrun, and whoever else
- * sets RANK and WORLD_SIZE.
+ * The ranks that a launcher announces in the environment of this process: mpirun, srun, torchrun,
+ * and any other that sets RANK and WORLD_SIZE.
  *
- * A process that several ranks were announced to, and that runs alone, computes what all of them
- * should have computed together, and so does each of the others: that is an error.
+ * A process that is one of several announced ranks but runs alone repeats the work of all of them:
+ * that is an error.
  */
 #ifndef DT_COMM_LAUNCH_H
 #define DT_COMM_LAUNCH_H
@@ -18,18 +18,21 @@ struct dt_launch {
     bool one_machine; /* all ranks are on this one */
 };
 
-/* What the launcher of MPI that has started this process calls its rank; NULL: there is none. */
+/* The rank of this process, as its MPI launcher writes it; NULL without one. */
 const char *dt_launch_rank(void);
 
-/* The ranks that RANK and WORLD_SIZE number, or SLURM_PROCID and SLURM_NTASKS. */
+/* Fails if the variables of the MPI launcher are malformed. */
+int dt_launch_check_numbers(struct dt_error *err) DT_MUST_CHECK;
+
+/* Reads RANK and WORLD_SIZE, or SLURM_PROCID and SLURM_NTASKS. */
 int dt_launch_find(struct dt_launch *launch, struct dt_error *err) DT_MUST_CHECK;
 
-/* This process is to run alone: an error if the environment announces several ranks. remedy: what
- * to do with this program instead. */
+/* For a process that runs alone: fails if the environment announces several ranks. remedy: the
+ * advice in the message. */
 int dt_launch_check_alone(const char *remedy, struct dt_error *err) DT_MUST_CHECK;
 #define DT_LAUNCH_ONCE "what it does is done by one process: start it once" /* such a remedy */
 
-/* size: ranks that MPI joined. An error if the launcher announced another number. */
+/* Fails if the launcher announced another number of ranks than MPI joined (size). */
 int dt_launch_check_joined(int size, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -5,12 +5,14 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -38,7 +40,14 @@ static bool is_full(const char *folder)
     return (geteuid() == 0 ? fs.f_bfree : fs.f_bavail) == 0;
 }
 
-/* What would keep a file that is not there from being made. */
+/* File systems of the kernel's own data; creating a file in them fails with ENOENT. */
+static bool is_kernel_data(const char *folder)
+{
+    struct statfs fs;
+    return statfs(folder, &fs) == 0 && (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC);
+}
+
+/* Fails if a missing file could not be created at path. */
 static int check_room(const char *path, struct dt_error *err)
 {
     char *named = dt_strndup(path, (size_t)(dt_path_base(path) - path));
@@ -46,8 +55,13 @@ static int check_room(const char *path, struct dt_error *err)
     struct dt_error ignored; /* opening it tells */
     int rc = 0;
     if (!dt_file_is_directory(folder)) {
-        rc = dt_fail(err, DT_EMISSING, "ranks cannot meet at '%s': there is no folder '%s'", path,
-                     folder);
+        rc = dt_fail(err, DT_EMISSING, "ranks cannot meet at '%s': directory '%s' does not exist",
+                     path, folder);
+    } else if (is_kernel_data(folder)) {
+        rc = dt_fail(err, DT_EINVALID,
+                     "ranks cannot meet at '%s': no file can be created in '%s', choose a "
+                     "directory that all machines share",
+                     path, folder);
     } else if (dt_file_probe(path, &ignored) == 0) {
         bool full = is_full(folder), barred = faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) < 0;
         errno = full ? ENOSPC : errno;

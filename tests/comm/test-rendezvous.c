@@ -291,7 +291,7 @@ static void other_files_stay_as_they_are(void **state)
     cannot_meet(DT_EFORMAT, "it is another kind of file");
     assert_int_equal(rmdir(where), 0);
     where = dt_asprintf("%s/no/meet", scratch);
-    char *why = dt_asprintf("there is no folder '%s/no/'", scratch);
+    char *why = dt_asprintf("directory '%s/no/' does not exist", scratch);
     cannot_meet(DT_EMISSING, why);
     free(why);
     free(where);

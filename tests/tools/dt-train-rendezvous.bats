@@ -12,7 +12,7 @@ small=(--set model.hidden_size=16 --set model.num_layers=2 --set model.num_heads
 setup() {
     cd "$T"
     data=$BATS_FILE_TMPDIR/data
-    unset "${!OMPI_@}" "${!PMI@}" "${!SLURM_@}"
+    unset "${!OMPI_@}" "${!PMI@}" "${!SLURM_@}" "${!MV2_@}" "${!PALS_@}" "${!MPI_@}"
 }
 
 # meet N OPTION...: N ranks; what they say is in said.RANK. Fails if one does.
@@ -206,6 +206,57 @@ announced() {
     [ ! -s said ]
 }
 
+@test "ranks of every launcher that this process does not join are refused" {
+    local -a alone=(dt-generate -m run) train=(dt-train -q -j 1 "${small[@]}" -o run "$data")
+    local set
+    for set in "PMI_RANK=0 PMI_SIZE=2" "MV2_COMM_WORLD_RANK=0 MV2_COMM_WORLD_SIZE=2" "PALS_RANKID=1" \
+        "MPI_LOCALRANKID=0 MPI_LOCALNRANKS=2" "PMIX_RANK=1" "OMPI_COMM_WORLD_SIZE=2" "PMI_SIZE=2" \
+        "SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2"; do
+        run env $set "${alone[@]}"
+        assert_one_line_error dt-generate
+        [[ "$output" == *" 2 ranks, but this process would run alone"*" or run one process alone with env -u "* ]]
+    done
+    run env SLURM_PROCID=0 SLURM_NTASKS=2 "${train[@]}" # of a batch script
+    [ "$status" -eq 0 ]
+    rm -r run
+    need_mpi
+    for set in "MV2_COMM_WORLD_RANK=0 MV2_COMM_WORLD_SIZE=2" "PALS_RANKID=1" \
+        "MPI_LOCALRANKID=0 MPI_LOCALNRANKS=2"; do
+        run env $set "${train[@]}"
+        assert_one_line_error dt-train
+        [[ "$output" == *" announces 2 ranks, but MPI has joined 1: "* ]]
+    done
+    [ ! -e run ]
+}
+
+@test "a malformed number of a launcher is an error that names the variable" {
+    local name
+    for name in OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_RANK PMI_SIZE PMIX_RANK MV2_COMM_WORLD_RANK \
+        PALS_RANKID MPI_LOCALNRANKS; do
+        run env $name=abc dt-train -q -j 1 "${small[@]}" -o run "$data"
+        assert_one_line_error dt-train
+        [[ "$output" == *"the environment's $name must be a whole number from "*", not 'abc'" ]]
+    done
+    OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=abc run dt-train -q "${small[@]}" -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"the environment's OMPI_COMM_WORLD_SIZE must be a whole number from 1 to 1048576, not 'abc'" ]]
+    PMI_RANK=2 PMI_SIZE=2 run dt-train -q "${small[@]}" -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"the environment has PMI_RANK=2 and PMI_SIZE=2: ranks count from 0 to 1" ]]
+    [ ! -e run ]
+}
+
+@test "a rendezvous that cannot be a file fails at once" {
+    local path
+    for path in /dev/full /dev/null /proc/meet /proc/self/meet /proc/self/comm; do
+        RANK=1 WORLD_SIZE=2 run timeout 20 dt-train -q "${small[@]}" --set distributed.rendezvous=$path \
+            -o run "$data"
+        assert_one_line_error dt-train
+        [[ "$output" == *"ranks cannot meet at '$path'"* ]]
+    done
+    [ ! -e run ]
+}
+
 @test "a launcher of another MPI, by which each process is a world of its own, is an error" {
     need_mpi
     PMI_RANK=0 PMI_SIZE=2 run dt-train -q -j 1 "${small[@]}" -o run "$data"
@@ -252,13 +303,13 @@ announced() {
     [[ "$output" == *"the environment has neither RANK nor SLURM_PROCID, by which ranks meet at a path (distributed.rendezvous)" ]]
     RANK=1 SLURM_NTASKS=2 run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
     assert_one_line_error dt-train
-    [[ "$output" == *"the environment has RANK, and no WORLD_SIZE: ranks need both" ]]
+    [[ "$output" == *"the environment has RANK but not WORLD_SIZE: ranks need both" ]]
     RANK=x WORLD_SIZE=2 run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
     assert_one_line_error dt-train
     [[ "$output" == *"the environment's RANK must be a whole number from 0 to 1048576, not 'x'" ]]
     RANK=2 WORLD_SIZE=2 run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
     assert_one_line_error dt-train
-    [[ "$output" == *"the environment says that this is rank 2 of 2 (RANK, WORLD_SIZE): they count from 0" ]]
+    [[ "$output" == *"the environment has RANK=2 and WORLD_SIZE=2: ranks count from 0 to 1" ]]
     for size in 0 100000000; do
         RANK=0 WORLD_SIZE=$size run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
         assert_one_line_error dt-train
@@ -266,7 +317,7 @@ announced() {
     done
     RANK=0 WORLD_SIZE=2 run dt-train "${small[@]}" --set distributed.rendezvous="$T/no/meet" -o run "$data"
     assert_one_line_error dt-train
-    [[ "$output" == *"ranks cannot meet at '$T/no/meet': there is no folder '$T/no/'" ]]
+    [[ "$output" == *"ranks cannot meet at '$T/no/meet': directory '$T/no/' does not exist" ]]
     RANK=0 WORLD_SIZE=2 run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" \
         --set distributed.timeout=1 -o run "$data"
     assert_one_line_error dt-train
