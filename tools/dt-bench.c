@@ -17,6 +17,7 @@
 #include "experiment/table.h"
 #include "io/file-type.h"
 #include "model/decode-bench.h"
+#include "optim/optimizer.h"
 #include "pretokenize/pattern.h"
 #include "shard/load-bench.h"
 #include "shard/write-bench.h"
@@ -289,7 +290,8 @@ static int read_settings(struct dt_settings *settings, struct dt_error *err)
     DT_TRY(dt_settings_read(settings, NULL, opt.config, opt.set.items, opt.set.count, err));
     if (settings->model.vocab_size == 0)
         return dt_fail(err, DT_EINVALID, "%s: model.vocab_size is needed: there are no data", path);
-    return dt_settings_resolve(settings, 1, path, err);
+    DT_TRY(dt_settings_resolve(settings, 1, path, err));
+    return dt_optimizer_check(settings, path, err);
 }
 
 static int bench(const char *what, struct dt_device *dev, struct dt_error *err)

@@ -25,13 +25,13 @@ struct dt_named_tensor *dt_snapshot_tensors(const struct dt_train_state *s,
 {
     struct dt_table whole;
     struct dt_named_tensor *list;
-    int *seconds;
+    dt_slot_indices *indices;
     if (part == DT_SNAPSHOT_ERROR_FEEDBACK)
         return dt_error_feedback_tensors(s, dp_size, count);
     dt_table_init(&whole, &s->model->config, NULL);
     if (part == DT_SNAPSHOT_MOMENTS) {
-        list = dt_optimizer_named_tensors(&whole, s->optimizer.wanted, &seconds, count);
-        free(seconds);
+        list = dt_optimizer_named_tensors(&whole, s->optimizer.kind, &indices, count);
+        free(indices);
     } else {
         list = dt_model_named_tensors(&whole, NULL,
                                       part == DT_SNAPSHOT_OUTER ? ".outer_momentum" : "");
@@ -77,27 +77,28 @@ static const struct dt_segment *segment_of(const struct dt_train_state *s, int p
 }
 
 static void add_moments(struct list *list, const struct dt_train_state *s, int param, int64_t from,
-                        int64_t end, const int *seconds)
+                        int64_t end, dt_slot_indices *indices)
 {
     const struct dt_optimizer *o = &s->optimizer;
     const struct dt_param *p = &s->model->table.params[param];
     const struct dt_segment *segment = segment_of(s, param);
-    int64_t behind = from - segment->first;
-    add_runs(list, p, p->number, from, end, o->first ? o->first + segment->at + behind : NULL);
-    if (segment->second >= 0)
-        add_runs(list, p, seconds[p->number], from, end,
-                 o->second ? o->second + segment->second + behind : NULL);
+    for (int i = 0; i < DT_UPDATE_SLOTS_MOST; i++)
+        if (segment->offsets[i] >= 0)
+            add_runs(list, p, indices[p->number][i], from, end,
+                     o->state[i] ? o->state[i] + segment->offsets[i] + (from - segment->first)
+                                 : NULL);
 }
 
-/* Places of second moments in the list of the moments; owned by the caller. */
-static int *second_places(const struct dt_train_state *s)
+/* Indices of the state tensors in the list of the moments; the caller frees them. */
+static dt_slot_indices *slot_indices(const struct dt_train_state *s)
 {
     struct dt_table whole;
-    int *seconds, count;
+    dt_slot_indices *indices;
+    int count;
     dt_table_init(&whole, &s->model->config, NULL);
-    free(dt_optimizer_named_tensors(&whole, s->optimizer.wanted, &seconds, &count));
+    free(dt_optimizer_named_tensors(&whole, s->optimizer.kind, &indices, &count));
     dt_table_release(&whole);
-    return seconds;
+    return indices;
 }
 
 /* Where what is kept of a bucket lies; NULL: nowhere yet. */
@@ -130,7 +131,7 @@ struct dt_snapshot_piece *dt_snapshot_pieces(const struct dt_train_state *s,
     if (part == DT_SNAPSHOT_ERROR_FEEDBACK)
         return dt_error_feedback_pieces(s, kept, dp_size, count);
     struct list list = {0};
-    int *seconds = second_places(s);
+    dt_slot_indices *indices = slot_indices(s);
     for (int i = 0; i < t->count; i++) {
         const struct dt_param *p = &t->params[i];
         float *place = place_of(s, part, p->bucket);
@@ -138,12 +139,12 @@ struct dt_snapshot_piece *dt_snapshot_pieces(const struct dt_train_state *s,
         if (!own_part(s, p, kept, &from, &end))
             continue;
         if (part == DT_SNAPSHOT_MOMENTS)
-            add_moments(&list, s, i, from, end, seconds);
+            add_moments(&list, s, i, from, end, indices);
         else
             add_runs(&list, p, p->number, from, end,
                      place ? place + (p->offset + from - s->kept[p->bucket].first) : NULL);
     }
-    free(seconds);
+    free(indices);
     *count = list.count;
     return list.items;
 }
@@ -156,6 +157,14 @@ static struct dt_snapshot_piece *owned_pieces(const struct dt_train_state *s,
     return dt_snapshot_pieces(s, part, false, dt_comm_size(s->parallel.dp_group.all), count);
 }
 
+static int slot_count(const struct dt_segment *s)
+{
+    int count = 0;
+    for (int i = 0; i < DT_UPDATE_SLOTS_MOST; i++)
+        count += s->offsets[i] >= 0;
+    return count;
+}
+
 /* As the pieces, which of a slice are very many, would add up to. */
 static int64_t count_elements(const struct dt_train_state *s, enum dt_snapshot_part part)
 {
@@ -164,8 +173,7 @@ static int64_t count_elements(const struct dt_train_state *s, enum dt_snapshot_p
     for (int i = 0; i < t->count && dt_snapshot_has(s, part); i++) {
         if (!own_part(s, &t->params[i], false, &from, &end))
             continue;
-        bool two = part == DT_SNAPSHOT_MOMENTS && segment_of(s, i)->second >= 0;
-        elements += (two ? 2 : 1) * (end - from);
+        elements += (part == DT_SNAPSHOT_MOMENTS ? slot_count(segment_of(s, i)) : 1) * (end - from);
     }
     return elements;
 }

@@ -28,6 +28,7 @@
 #include "base/error.h"
 #include "device/activations.h"
 #include "device/links.h"
+#include "device/update-rules.h"
 
 /* Element types. The 16-bit ones are for storage: every op computes in fp32 and
  * rounds its result to nearest even. */
@@ -114,17 +115,6 @@ struct dt_cross_entropy {
  * sums of e^(x - h) and of h - x, the target's logit or minus infinity, and 1 if the target is
  * the first of the highest, otherwise 0. */
 #define DT_LOGIT_SUMS 6
-
-struct dt_sgd {
-    float learning_rate, momentum, weight_decay;
-    float gradient_scale; /* from clipping; 1 if none */
-};
-
-struct dt_adamw {
-    float learning_rate, beta1, beta2, epsilon, weight_decay;
-    float correction1, correction2; /* 1 - beta^step */
-    float gradient_scale;           /* from clipping; 1 if none */
-};
 
 struct dt_device;
 
@@ -275,14 +265,10 @@ struct dt_ops {
      * are summed in fp64. Of a row of which no more than 1e-15 is left nothing stays. */
     void (*orthonormalize)(struct dt_device *, struct dt_tensor *x);
 
-    /* AdamW (Loshchilov and Hutter 2019) on n parameters; m and v are its moments. */
-    void (*adamw)(struct dt_device *, float *parameters, float *m, float *v, const float *gradients,
-                  int64_t n, const struct dt_adamw *how);
-    /* Stochastic gradient descent with momentum, on n parameters:
-     * momentum = how->momentum * momentum + gradient; parameters -= rate * momentum;
-     * weight decay is decoupled, as AdamW's. */
-    void (*sgd)(struct dt_device *, float *parameters, float *momentum, const float *gradients,
-                int64_t n, const struct dt_sgd *how);
+    /* One optimizer step of how->rule on n parameters. state: an array of n floats for each of
+     * the rule's dt_update_slots. */
+    void (*update)(struct dt_device *, float *parameters, float *const *state,
+                   const float *gradients, int64_t n, const struct dt_update *how);
 };
 
 /* What a plug-in exports, under the name "dt_engine". */
@@ -296,7 +282,7 @@ struct dt_engine {
     int (*open)(struct dt_device *, struct dt_error *);
     void (*close)(struct dt_device *);
 };
-#define DT_ENGINE_ABI 11
+#define DT_ENGINE_ABI 12
 
 struct dt_device {
     const struct dt_ops *ops;

@@ -4,9 +4,9 @@
 #include <math.h>
 
 #define STEPS   5
-#define EPSILON 1e-7 /* of the norm that a matrix is divided by */
+#define EPSILON 1e-7 /* lower bound of the norm that a matrix is divided by */
 
-/* Of x, x^3 and x^5: chosen by Jordan for the steepest rise at 0. */
+/* Coefficients of x, x^3 and x^5 (Jordan 2024), with the steepest slope at 0. */
 static const float quintic[3] = {3.4445f, -4.7750f, 2.0315f};
 
 void dt_muon_count(struct dt_muon_scratch *s, int64_t rows, int64_t columns)
@@ -24,25 +24,25 @@ void dt_muon_layout(struct dt_muon_scratch *s, struct dt_arena *arena)
     s->polynomial = dt_arena_matrix(arena, s->side, s->side).data;
 }
 
-static void exchange(struct dt_muon_scratch *s)
+static void swap(struct dt_muon_scratch *s)
 {
     float *matrix = s->matrix;
     s->matrix = s->next;
     s->next = matrix;
 }
 
-/* matrix = its Frobenius norm's part of it, so that no singular value is above 1. */
+/* Divides the matrix by its Frobenius norm, so that no singular value is above 1. */
 static void normalize(struct dt_device *dev, struct dt_muon_scratch *s, int64_t rows,
                       int64_t columns)
 {
     double norm = sqrt(dev->ops->sum_squares(dev, s->matrix, rows * columns));
     struct dt_tensor x = dt_matrix(s->matrix, rows, columns), y = dt_matrix(s->next, rows, columns);
     dev->ops->combine(dev, &y, 0, &x, (float)(1 / fmax(norm, EPSILON)));
-    exchange(s);
+    swap(s);
 }
 
-/* X = a X + (b G + c G^2) X, where G = X X'; or from the other side, with G = X' X,
- * where that is smaller. */
+/* One step: X = a X + (b G + c G^2) X with G = X X', or X = a X + X (b G + c G^2) with
+ * G = X' X if that is smaller. */
 static void newton_schulz(struct dt_device *dev, struct dt_muon_scratch *s, int64_t rows,
                           int64_t columns)
 {
@@ -59,7 +59,7 @@ static void newton_schulz(struct dt_device *dev, struct dt_muon_scratch *s, int6
     ops->combine(dev, &sum, quintic[2], &gram, quintic[1]);
     ops->matmul(dev, &y, wide ? &sum : &x, wide ? &x : &sum, &plain);
     ops->combine(dev, &y, 1, &x, quintic[0]);
-    exchange(s);
+    swap(s);
 }
 
 struct dt_tensor dt_muon_orthogonalize(struct dt_device *dev, struct dt_muon_scratch *s,
@@ -73,7 +73,7 @@ struct dt_tensor dt_muon_orthogonalize(struct dt_device *dev, struct dt_muon_scr
 
 void dt_muon_update(struct dt_device *dev, struct dt_muon_scratch *s, struct dt_tensor *parameters,
                     struct dt_tensor *momentum, const struct dt_tensor *gradient,
-                    const struct dt_muon *how)
+                    const struct dt_update *how)
 {
     const struct dt_ops *ops = dev->ops;
     int64_t rows = parameters->rows, columns = parameters->columns;

@@ -1,44 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Muon (Jordan 2024, "Muon: an optimizer for hidden layers in neural networks"):
- * the momentum of a matrix, made nearly orthogonal, is its update.
+ * orthogonalizes the momentum of a matrix and takes the result as its update.
  *
- * Newton-Schulz steps of degree five bring every singular value near 1. The update
- * is then scaled by 0.2 sqrt(max(rows, columns)), so that the mean square of its
- * elements is that of an AdamW update and both take one learning rate (Liu et al.
- * 2025, "Muon is scalable for LLM training"). Which side of a matrix is the input
- * makes no difference.
+ * Five quintic Newton-Schulz steps bring every singular value close to 1. The update
+ * is scaled by 0.2 sqrt(max(rows, columns)), so that the RMS of its elements is that of
+ * an AdamW update and both use one learning rate (Liu et al. 2025, "Muon is scalable for
+ * LLM training"). A matrix and its transpose get the same update.
  */
 #ifndef DT_OPTIM_MUON_H
 #define DT_OPTIM_MUON_H
 
 #include "device/arena.h"
 
-/* Room for one matrix on its way, and for its smaller side squared, twice. */
+/* Scratch buffers: two of the size of the largest matrix, two of its Gram matrix. */
 struct dt_muon_scratch {
-    int64_t elements, side; /* the largest of any matrix */
+    int64_t elements, side; /* elements, and smaller side: the maximum over all matrices */
     float *matrix, *next;
     float *gram, *polynomial;
 };
 
-struct dt_muon {
-    float learning_rate, momentum, weight_decay;
-    float gradient_scale; /* from clipping; 1 if none */
-};
-
-/* Makes the scratch large enough for a matrix of that size; then lay it out. */
+/* Grows the planned scratch to hold a matrix of that size; dt_muon_layout then takes it from the
+ * arena. */
 void dt_muon_count(struct dt_muon_scratch *scratch, int64_t rows, int64_t columns);
 void dt_muon_layout(struct dt_muon_scratch *scratch, struct dt_arena *arena);
 
-/* Five Newton-Schulz steps on a matrix in scratch->matrix; the result, of the same
- * shape, is in scratch->matrix too. */
+/* Five Newton-Schulz steps on the rows x columns matrix in scratch->matrix. The result, of the
+ * same shape, is in scratch->matrix. */
 struct dt_tensor dt_muon_orthogonalize(struct dt_device *dev, struct dt_muon_scratch *scratch,
                                        int64_t rows, int64_t columns);
 
-/* One update of a matrix, with Nesterov's momentum and decoupled weight decay. The
- * three are views of one shape. */
+/* Updates one matrix, with Nesterov momentum and decoupled weight decay. The three tensors
+ * are views of one shape. */
 void dt_muon_update(struct dt_device *dev, struct dt_muon_scratch *scratch,
                     struct dt_tensor *parameters, struct dt_tensor *momentum,
-                    const struct dt_tensor *gradient, const struct dt_muon *how);
+                    const struct dt_tensor *gradient, const struct dt_update *how);
 
 #endif

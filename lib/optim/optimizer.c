@@ -9,23 +9,46 @@
 #include "base/buffer.h"
 #include "optim/learning-rate.h"
 
-#define ALIGNMENT 16 /* elements, as in the table */
+#define ALIGNMENT 16 /* elements, as of parameters in the table */
 
-/* Embeddings and the head, before and behind the blocks, are no hidden matrices. */
-static enum dt_optimizer_kind rule_of(const struct dt_table *t, const struct dt_param *p,
-                                      enum dt_optimizer_kind wanted)
+bool dt_optimizer_needs_matrices(const struct dt_settings *s)
 {
-    bool hidden = p->rank == 2 && p->layer >= 0 && p->layer < t->layers;
-    return wanted == DT_OPTIMIZER_KIND_MUON && !hidden ? DT_OPTIMIZER_KIND_ADAMW : wanted;
+    return dt_optimizer_describe((enum dt_optimizer_kind)s->training.optimizer)->update_matrix;
 }
 
-/* Queries, keys and values in one matrix are three to Muon. */
+int dt_optimizer_check(const struct dt_settings *s, const char *path, struct dt_error *err)
+{
+    const char *needs = s->distributed.zero_stage > 0 ? "distributed.zero_stage 0"
+                        : s->distributed.tp > 1       ? "distributed.tp 1"
+                        : s->distributed.sync == DT_SYNC_PARAMETER_SERVER
+                            ? "distributed.sync other than "
+                              "parameter_server"
+                            : NULL;
+    if (needs == NULL || !dt_optimizer_needs_matrices(s))
+        return 0;
+    return dt_fail(err, DT_EINVALID, "%s: training.optimizer %s needs %s", path,
+                   dt_optimizer_kind_names[s->training.optimizer], needs);
+}
+
+/* Matrices of the blocks; embeddings and the head are updated element-wise. */
+static bool takes_matrix(const struct dt_optimizer_descriptor *d, const struct dt_table *t,
+                         const struct dt_param *p)
+{
+    return d->update_matrix && p->rank == 2 && p->layer >= 0 && p->layer < t->layers;
+}
+
+static const struct dt_state_slots *slots_of(const struct dt_optimizer_descriptor *d, bool matrix)
+{
+    return matrix ? &d->matrix_slots : &d->slots;
+}
+
+/* A fused QKV weight is three matrices. */
 static int matrices_of(const struct dt_param *p)
 {
     return p->role == DT_ROLE_QKV_WEIGHT ? 3 : 1;
 }
 
-/* Matrix i of those that a tensor holds side by side. */
+/* View of matrix i of those that a tensor holds side by side. */
 static struct dt_tensor matrix_of(const struct dt_param *p, float *data, int i)
 {
     struct dt_tensor whole = dt_matrix(data, p->shape[0], p->shape[1]);
@@ -39,33 +62,35 @@ static int64_t aligned(int64_t count)
     return (count + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* What is kept of a tensor; from, at and second are the next free places. */
+/* The kept elements of parameter i; count may be below 1. */
 static struct dt_segment segment_of(const struct dt_table *t, int i, const struct dt_range *kept)
 {
     const struct dt_param *p = &t->params[i];
     int64_t first = p->offset, end = p->offset + p->count;
+    int64_t begin = kept ? kept[p->bucket].first : t->buckets[p->bucket];
     if (kept) {
-        const struct dt_range *run = &kept[p->bucket];
-        first = run->first > first ? run->first : first;
-        end = run->end < end ? run->end : end;
+        const struct dt_range *range = &kept[p->bucket];
+        first = range->first > first ? range->first : first;
+        end = range->end < end ? range->end : end;
     }
-    return (struct dt_segment){
-        .param = i, .first = first - p->offset, .count = end - first, .second = -1};
+    return (struct dt_segment){.param = i,
+                               .first = first - p->offset,
+                               .count = end - first,
+                               .bucket_offset = first - begin};
 }
 
-static void add_segment(struct dt_optimizer *o, struct dt_segment s, const struct dt_range *kept)
+static void add_segment(struct dt_optimizer *o, struct dt_segment s)
 {
     const struct dt_param *p = &o->table->params[s.param];
-    assert(s.rule != DT_OPTIMIZER_KIND_MUON || s.count == p->full[0] * p->full[1]);
-    int64_t begin = kept ? kept[p->bucket].first : o->table->buckets[p->bucket];
-    s.from = p->offset + s.first - begin;
-    s.at = o->first_elements;
-    o->first_elements += aligned(s.count);
-    if (s.rule == DT_OPTIMIZER_KIND_ADAMW) {
-        s.second = o->second_elements;
-        o->second_elements += aligned(s.count);
-    } else if (s.rule == DT_OPTIMIZER_KIND_MUON) {
+    s.matrix = takes_matrix(o->descriptor, o->table, p);
+    for (int i = 0; i < DT_UPDATE_SLOTS_MOST; i++) {
+        bool has = i < slots_of(o->descriptor, s.matrix)->count;
+        s.offsets[i] = has ? o->elements[i] : -1;
+        o->elements[i] += has ? aligned(s.count) : 0;
+    }
+    if (s.matrix) {
         struct dt_tensor matrix = matrix_of(p, NULL, 0);
+        assert(s.count == p->full[0] * p->full[1]);
         dt_muon_count(&o->muon, matrix.rows, matrix.columns);
     }
     o->segments[o->count++] = s;
@@ -74,14 +99,13 @@ static void add_segment(struct dt_optimizer *o, struct dt_segment s, const struc
 void dt_optimizer_init(struct dt_optimizer *o, const struct dt_table *t,
                        const struct dt_range *kept, const struct dt_settings *settings)
 {
-    *o = (struct dt_optimizer){.table = t,
-                               .wanted = (enum dt_optimizer_kind)settings->training.optimizer};
+    enum dt_optimizer_kind kind = (enum dt_optimizer_kind)settings->training.optimizer;
+    *o = (struct dt_optimizer){.table = t, .kind = kind, .descriptor = dt_optimizer_describe(kind)};
     o->segments = dt_alloc((size_t)t->count, sizeof *o->segments);
     for (int i = 0; i < t->count; i++) {
         struct dt_segment s = segment_of(t, i, kept);
-        s.rule = rule_of(t, &t->params[i], o->wanted);
         if (s.count > 0)
-            add_segment(o, s, kept);
+            add_segment(o, s);
     }
 }
 
@@ -91,20 +115,15 @@ void dt_optimizer_release(struct dt_optimizer *o)
     *o = (struct dt_optimizer){0};
 }
 
-size_t dt_optimizer_first_bytes(const struct dt_optimizer *o)
+size_t dt_optimizer_slot_bytes(const struct dt_optimizer *o, int slot)
 {
-    return (size_t)o->first_elements * sizeof(float);
+    return (size_t)o->elements[slot] * sizeof(float);
 }
 
-size_t dt_optimizer_second_bytes(const struct dt_optimizer *o)
+void dt_optimizer_layout_state(struct dt_optimizer *o, struct dt_arena *arena)
 {
-    return (size_t)o->second_elements * sizeof(float);
-}
-
-void dt_optimizer_layout_moments(struct dt_optimizer *o, struct dt_arena *arena)
-{
-    o->first = dt_arena_take(arena, dt_optimizer_first_bytes(o));
-    o->second = dt_arena_take(arena, dt_optimizer_second_bytes(o));
+    for (int i = 0; i < DT_UPDATE_SLOTS_MOST; i++)
+        o->state[i] = dt_arena_take(arena, dt_optimizer_slot_bytes(o, i));
 }
 
 void dt_optimizer_layout_scratch(struct dt_optimizer *o, struct dt_arena *arena)
@@ -113,62 +132,58 @@ void dt_optimizer_layout_scratch(struct dt_optimizer *o, struct dt_arena *arena)
         dt_muon_layout(&o->muon, arena);
 }
 
-/* What one step does with every tensor. */
-struct step {
-    struct dt_adamw adamw;
-    struct dt_sgd sgd;
-    struct dt_muon muon;
-};
-
-static struct step step_of(const struct dt_settings *s, long step, double gradient_scale)
+/* Hyper-parameters of a step. */
+static struct dt_update update_of(const struct dt_settings *s, long step, double gradient_scale)
 {
     double t = (double)step + 1;
-    float rate = (float)dt_learning_rate(s, step), scale = (float)gradient_scale;
-    float momentum = (float)s->training.momentum;
-    return (struct step){
-        .adamw = {.learning_rate = rate,
-                  .beta1 = (float)s->training.beta1,
-                  .beta2 = (float)s->training.beta2,
-                  .epsilon = (float)s->training.epsilon,
-                  .correction1 = (float)(1 - pow(s->training.beta1, t)),
-                  .correction2 = (float)(1 - pow(s->training.beta2, t)),
-                  .gradient_scale = scale},
-        .sgd = {.learning_rate = rate, .momentum = momentum, .gradient_scale = scale},
-        .muon = {.learning_rate = rate, .momentum = momentum, .gradient_scale = scale},
+    return (struct dt_update){
+        .learning_rate = (float)dt_learning_rate(s, step),
+        .gradient_scale = (float)gradient_scale,
+        .beta1 = (float)s->training.beta1,
+        .beta2 = (float)s->training.beta2,
+        .epsilon = (float)s->training.epsilon,
+        .momentum = (float)s->training.momentum,
+        .correction1 = (float)(1 - pow(s->training.beta1, t)),
+        .correction2 = (float)(1 - pow(s->training.beta2, t)),
     };
 }
 
 static void update_matrices(struct dt_optimizer *o, struct dt_device *dev,
                             const struct dt_segment *s, float *parameters, float *gradients,
-                            const struct dt_muon *how)
+                            const struct dt_update *how)
 {
     const struct dt_param *p = &o->table->params[s->param];
     for (int i = 0; i < matrices_of(p); i++) {
         struct dt_tensor matrix = matrix_of(p, parameters, i);
-        struct dt_tensor momentum = matrix_of(p, o->first + s->at, i);
+        struct dt_tensor momentum = matrix_of(p, o->state[0] + s->offsets[0], i);
         struct dt_tensor gradient = matrix_of(p, gradients, i);
-        dt_muon_update(dev, &o->muon, &matrix, &momentum, &gradient, how);
+        o->descriptor->update_matrix(dev, &o->muon, &matrix, &momentum, &gradient, how);
     }
+}
+
+static void update_elements(struct dt_optimizer *o, struct dt_device *dev,
+                            const struct dt_segment *s, float *parameters, float *gradients,
+                            const struct dt_update *how)
+{
+    float *state[DT_UPDATE_SLOTS_MOST];
+    for (int i = 0; i < DT_UPDATE_SLOTS_MOST; i++)
+        state[i] = s->offsets[i] >= 0 ? o->state[i] + s->offsets[i] : NULL;
+    dev->ops->update(dev, parameters, state, gradients, s->count, how);
 }
 
 void dt_optimizer_update(struct dt_optimizer *o, struct dt_device *dev, float *const *parameters,
                          float *const *gradients, const struct dt_settings *settings, long step,
                          double gradient_scale)
 {
-    struct step how = step_of(settings, step, gradient_scale);
+    struct dt_update how = update_of(settings, step, gradient_scale);
+    how.rule = o->descriptor->rule;
     for (int i = 0; i < o->count; i++) {
         const struct dt_segment *s = &o->segments[i];
         const struct dt_param *p = &o->table->params[s->param];
-        float decay = p->decay ? (float)settings->training.weight_decay : 0;
-        float *values = parameters[p->bucket] + s->from, *gradient = gradients[p->bucket] + s->from;
-        how.adamw.weight_decay = how.sgd.weight_decay = how.muon.weight_decay = decay;
-        if (s->rule == DT_OPTIMIZER_KIND_ADAMW)
-            dev->ops->adamw(dev, values, o->first + s->at, o->second + s->second, gradient,
-                            s->count, &how.adamw);
-        else if (s->rule == DT_OPTIMIZER_KIND_SGD)
-            dev->ops->sgd(dev, values, o->first + s->at, gradient, s->count, &how.sgd);
-        else
-            update_matrices(o, dev, s, values, gradient, &how.muon);
+        how.weight_decay = p->decay ? (float)settings->training.weight_decay : 0;
+        (s->matrix ? update_matrices
+                   : update_elements)(o, dev, s, parameters[p->bucket] + s->bucket_offset,
+                                      gradients[p->bucket] + s->bucket_offset, &how);
     }
 }
 
@@ -180,18 +195,21 @@ static struct dt_named_tensor named(const struct dt_param *p, const char *suffix
 }
 
 struct dt_named_tensor *dt_optimizer_named_tensors(const struct dt_table *t,
-                                                   enum dt_optimizer_kind wanted, int **seconds,
-                                                   int *count)
+                                                   enum dt_optimizer_kind kind,
+                                                   dt_slot_indices **indices, int *count)
 {
-    struct dt_named_tensor *list = dt_alloc(2 * (size_t)t->count, sizeof *list);
-    *seconds = dt_alloc((size_t)t->count, sizeof **seconds);
-    *count = t->count;
-    for (int i = 0; i < t->count; i++) {
-        bool both = rule_of(t, &t->params[i], wanted) == DT_OPTIMIZER_KIND_ADAMW;
-        list[i] = named(&t->params[i], both ? ".first_moment" : ".momentum");
-        (*seconds)[i] = both ? *count : -1;
-        if (both)
-            list[(*count)++] = named(&t->params[i], ".second_moment");
-    }
+    const struct dt_optimizer_descriptor *d = dt_optimizer_describe(kind);
+    struct dt_named_tensor *list = dt_alloc(DT_UPDATE_SLOTS_MOST * (size_t)t->count, sizeof *list);
+    *indices = dt_alloc((size_t)t->count, sizeof **indices);
+    *count = 0;
+    for (int slot = 0; slot < DT_UPDATE_SLOTS_MOST; slot++)
+        for (int i = 0; i < t->count; i++) {
+            const struct dt_param *p = &t->params[i];
+            const struct dt_state_slots *slots = slots_of(d, takes_matrix(d, t, p));
+            bool has = slot < slots->count;
+            (*indices)[i][slot] = has ? *count : -1;
+            if (has)
+                list[(*count)++] = named(p, slots->names[slot]);
+        }
     return list;
 }

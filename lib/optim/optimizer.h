@@ -1,66 +1,73 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Optimizers: which tensor is updated by which rule, and the state that takes.
+ * The optimizer of one rank: state of the parameters that the rank keeps, and their update.
  *
- *     adamw   every tensor: a first and a second moment
- *     sgd     every tensor: a momentum
- *     muon    matrices of blocks by Muon: a momentum; the rest by AdamW
+ * A rank keeps a range of each bucket: all of it, or with ZeRO its shard. The kept elements
+ * of one parameter are a segment. Each state slot is one array of floats:
  *
- * A rank updates those elements of each bucket that it keeps: all of them, or a run.
- * First moments and momenta of these lie in one arena in the order of the table, second
- * moments, of the tensors that have one, packed in another.
+ *     slot 0   segment 0 | segment 1 | segment 2 | ...    in the order of the table
+ *     slot 1   segment 0 |             segment 2 | ...    only segments with two slots
+ *
+ * Segments begin at multiples of 16 elements.
  */
 #ifndef DT_OPTIM_OPTIMIZER_H
 #define DT_OPTIM_OPTIMIZER_H
 
 #include "formats/safetensors.h"
 #include "model/table.h"
-#include "optim/muon.h"
+#include "optim/descriptor.h"
 #include "settings/settings.h"
 
-/* Elements of one tensor that are kept. */
 struct dt_segment {
-    int param; /* place in the table */
-    enum dt_optimizer_kind rule;
-    int64_t first, count; /* in the tensor */
-    int64_t from;         /* of first, from the beginning of what is kept of the bucket */
-    int64_t at;           /* among the first moments */
-    int64_t second;       /* among the second moments; -1: none */
+    int param;             /* index in the table */
+    bool matrix;           /* updated by update_matrix, otherwise element-wise */
+    int64_t first, count;  /* the kept elements of the parameter */
+    int64_t bucket_offset; /* of first, from the start of the kept range of the bucket */
+    int64_t offsets[DT_UPDATE_SLOTS_MOST]; /* in each slot's array; -1: it has no such slot */
 };
 
 struct dt_optimizer {
     const struct dt_table *table; /* borrowed */
-    enum dt_optimizer_kind wanted;
+    enum dt_optimizer_kind kind;
+    const struct dt_optimizer_descriptor *descriptor;
     struct dt_segment *segments;
     int count;
-    int64_t first_elements, second_elements;
-    float *first, *second; /* on the device: moments */
+    int64_t elements[DT_UPDATE_SLOTS_MOST]; /* of each slot's array */
+    float *state[DT_UPDATE_SLOTS_MOST];     /* device memory */
     struct dt_muon_scratch muon;
 };
 
-/* Decides the rules. kept: of each bucket the elements of the arena that are, whole matrices with
- * muon; NULL: all. Release with dt_optimizer_release. */
+/* Whether the optimizer updates whole matrices, which ZeRO and tensor parallelism would shard. */
+bool dt_optimizer_needs_matrices(const struct dt_settings *settings);
+/* DT_EINVALID if the settings shard what the optimizer needs whole. path is named in the
+ * error. */
+int dt_optimizer_check(const struct dt_settings *settings, const char *path,
+                       struct dt_error *err) DT_MUST_CHECK;
+
+/* Plans the segments. kept: of each bucket the range of arena elements that this rank keeps
+ * (whole matrices if the optimizer needs them); NULL: all. Release with
+ * dt_optimizer_release. */
 void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_table *table,
                        const struct dt_range *kept, const struct dt_settings *settings);
 void dt_optimizer_release(struct dt_optimizer *optimizer);
-void dt_optimizer_layout_moments(struct dt_optimizer *optimizer, struct dt_arena *arena);
+void dt_optimizer_layout_state(struct dt_optimizer *optimizer, struct dt_arena *arena);
 void dt_optimizer_layout_scratch(struct dt_optimizer *optimizer, struct dt_arena *arena);
 
-/* One update of what is kept: parameters and gradients begin there, bucket by bucket. step
- * counts from 0; gradients count gradient_scale times. */
+/* Updates the kept parameters. parameters[b] and gradients[b] point to the kept range of bucket
+ * b. step counts from 0; gradients are multiplied by gradient_scale. */
 void dt_optimizer_update(struct dt_optimizer *optimizer, struct dt_device *dev,
                          float *const *parameters, float *const *gradients,
                          const struct dt_settings *settings, long step, double gradient_scale);
 
-/* Bytes of the two arenas of moments. */
-size_t dt_optimizer_first_bytes(const struct dt_optimizer *optimizer);
-size_t dt_optimizer_second_bytes(const struct dt_optimizer *optimizer);
-/* The state of a model's optimizer under the names of its file, without data: of each tensor
- * of the table NAME.first_moment or NAME.momentum, in their order, and then of each that has
- * one NAME.second_moment. *seconds are the places of these in the list, for each tensor of the
- * table; -1: none. Both are owned by the caller (free). */
+/* Bytes of one slot's array. */
+size_t dt_optimizer_slot_bytes(const struct dt_optimizer *optimizer, int slot);
+
+/* The state tensors of a model in checkpoint order, without data: slot 0 of every parameter, then
+ * slot 1 of every parameter that has it. (*indices)[param][slot] is the index of a state tensor
+ * in the list, -1 if absent. The caller frees both. */
+typedef int dt_slot_indices[DT_UPDATE_SLOTS_MOST];
 struct dt_named_tensor *dt_optimizer_named_tensors(const struct dt_table *table,
-                                                   enum dt_optimizer_kind wanted, int **seconds,
-                                                   int *count);
+                                                   enum dt_optimizer_kind kind,
+                                                   dt_slot_indices **indices, int *count);
 
 #endif

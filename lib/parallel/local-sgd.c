@@ -57,8 +57,8 @@ int dt_local_sgd_synchronize(struct dt_local_sgd *l, struct dt_error *err)
 {
     struct dt_train_state *s = l->store;
     DT_TRY(average(s, s->model->parameters, s->elements, err));
-    DT_TRY(average(s, s->optimizer.first, s->optimizer.first_elements, err));
-    DT_TRY(average(s, s->optimizer.second, s->optimizer.second_elements, err));
+    for (int i = 0; i < DT_UPDATE_SLOTS_MOST; i++)
+        DT_TRY(average(s, s->optimizer.state[i], s->optimizer.elements[i], err));
     if (s->average)
         DT_TRY(average(s, s->average, s->elements, err));
     if (s->outer)

@@ -91,7 +91,7 @@ static void lay_out(struct dt_train_state *s)
         s->tied = dt_arena_take(&s->arena, tied_bytes(s));
     dt_compression_layout(&s->compression, &s->arena);
     s->bytes.gradients = taken(&s->arena, &before);
-    dt_optimizer_layout_moments(&s->optimizer, &s->arena);
+    dt_optimizer_layout_state(&s->optimizer, &s->arena);
     s->before = s->outer ? dt_arena_take(&s->arena, bytes) : NULL;
     s->velocity = s->outer ? dt_arena_take(&s->arena, bytes) : NULL;
     s->bytes.moments = taken(&s->arena, &before);

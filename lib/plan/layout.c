@@ -98,8 +98,8 @@ const char *dt_layout_fault(const struct dt_plan_layout *l, const struct dt_sett
         return "keys and values of a context are larger than messages may be";
     if (dt_layout_copies(l) % dt_layout_owners(l) != 0)
         return "shard_ranks does not divide the replicas";
-    if ((l->zero_stage > 0 || l->tp > 1) && s->training.optimizer == DT_OPTIMIZER_KIND_MUON)
-        return "the optimizer muon needs whole matrices, which ZeRO and tp cut";
+    if ((l->zero_stage > 0 || l->tp > 1) && dt_optimizer_needs_matrices(s))
+        return "the optimizer needs whole matrices, which ZeRO and tp shard";
     if (l->zero_stage > 0 && s->distributed.compress != DT_COMPRESS_NONE)
         return "compression needs whole gradients, which ZeRO shares out";
     if (l->zero_stage > 0 && dt_settings_sync_is_local(s))

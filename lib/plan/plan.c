@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "optim/optimizer.h"
+
 #define ROUNDING 1e-9 /* more than what times are rounded to in a simulation */
 
 struct dt_settings dt_plan_settings(const struct dt_settings *s, const struct dt_plan_layout *l)
@@ -198,6 +200,7 @@ int dt_plan_request_read(struct dt_plan_request *r, struct dt_settings *settings
     if (settings->model.vocab_size == 0)
         return dt_fail(err, DT_EINVALID, "%s: model.vocab_size is needed: there are no data", name);
     DT_TRY(dt_settings_resolve(settings, 1, name, err));
+    DT_TRY(dt_optimizer_check(settings, name, err));
     DT_TRY(dt_cluster_read(cluster, source->cluster, source->machine, source->machine_count, err));
     r->simulation.spread = cluster->device.spread;
     long part = settings->distributed.pp * settings->distributed.cp * settings->distributed.tp;

@@ -5,7 +5,8 @@
 
 const char *const dt_dtype_names[] = {"fp32", "bf16", "fp16", NULL};
 const char *const dt_recompute_names[] = {"none", "selective", "full", NULL};
-const char *const dt_optimizer_kind_names[] = {"adamw", "sgd", "muon", NULL};
+#define NAME_OF(NAME, name) name,
+const char *const dt_optimizer_kind_names[] = {DT_OPTIMIZER_KINDS(NAME_OF) NULL};
 const char *const dt_lr_schedule_names[] = {"constant", "linear",       "cosine",
                                             "wsd",      "inverse_sqrt", NULL};
 const char *const dt_comm_backend_names[] = {"auto", "self", "mpi", "nccl", NULL};

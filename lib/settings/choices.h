@@ -21,8 +21,14 @@ enum dt_recompute {
 };
 extern const char *const dt_recompute_names[];
 
-/* training.optimizer */
-enum dt_optimizer_kind { DT_OPTIMIZER_KIND_ADAMW, DT_OPTIMIZER_KIND_SGD, DT_OPTIMIZER_KIND_MUON };
+/* training.optimizer: enumerator and name. optim/descriptor.c describes each. */
+#define DT_OPTIMIZER_KINDS(X)                                                                      \
+    X(ADAMW, "adamw")                                                                              \
+    X(SGD, "sgd")                                                                                  \
+    X(MUON, "muon")
+#define DT_OPTIMIZER_KIND_ENUMERATOR(NAME, name) DT_OPTIMIZER_KIND_##NAME,
+enum dt_optimizer_kind { DT_OPTIMIZER_KINDS(DT_OPTIMIZER_KIND_ENUMERATOR) };
+#undef DT_OPTIMIZER_KIND_ENUMERATOR
 extern const char *const dt_optimizer_kind_names[];
 
 /* training.schedule: the learning rate after the warm-up. */

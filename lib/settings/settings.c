@@ -238,8 +238,7 @@ bool dt_settings_sync_is_local(const struct dt_settings *s)
 /* Settings that need others, whatever the ranks. */
 static int check_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
 {
-    const bool muon = s->training.optimizer == DT_OPTIMIZER_KIND_MUON,
-               local = dt_settings_sync_is_local(s);
+    const bool local = dt_settings_sync_is_local(s);
     const bool groups = s->distributed.shard_ranks > 0;
     const int compress = s->distributed.compress, sync = s->distributed.sync;
     const bool compressed = compress != DT_COMPRESS_NONE, reduced = sync == DT_SYNC_ALL_REDUCE;
@@ -256,10 +255,6 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
         bool broken;
         const char *setting, *value, *needs;
     } rules[] = {
-        {muon && !whole, "training.optimizer", "muon", "distributed.zero_stage 0"},
-        {muon && !uncut, "training.optimizer", "muon", "distributed.tp 1"},
-        {muon && sync == DT_SYNC_PARAMETER_SERVER, "training.optimizer", "muon",
-         "distributed.sync other than parameter_server"},
         {compressed && !reduced, "distributed.compress", which, "distributed.sync allreduce"},
         {compressed && !whole, "distributed.compress", which, "distributed.zero_stage 0"},
         {compressed && s->distributed.invariant, "distributed.compress", which,

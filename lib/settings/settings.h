@@ -28,7 +28,7 @@ struct dt_settings {
         long patience;     /* validations without a better loss before the end; 0: no matter */
         int precision;     /* enum dt_dtype: of weights and activations */
         int recompute;     /* enum dt_recompute */
-        int optimizer;     /* enum dt_rule */
+        int optimizer;     /* enum dt_optimizer_kind */
         int schedule;      /* enum dt_lr_schedule */
         long warmup_steps;
         double decay_fraction; /* of max_steps, with DT_LR_SCHEDULE_WSD */

@@ -143,6 +143,7 @@ static int open_data(struct dt_training *t, const struct dt_training_options *o,
         return dt_fail(err, DT_EINVALID, "%s: is not the tokenizer that made %s", o->tokenizer_path,
                        o->data);
     DT_TRY(dt_settings_resolve(&t->settings, info->vocab_size, o->settings_path, err));
+    DT_TRY(dt_optimizer_check(&t->settings, o->settings_path, err));
     DT_TRY(check_layout(t, o, err));
     DT_TRY(choose_scope(t, o, err));
     DT_TRY(check_length(t, t->train, t->settings.data.train_split, o->data, err));

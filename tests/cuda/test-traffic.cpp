@@ -346,17 +346,20 @@ const struct op table[] = {
     {"AdamW",
      {{1, 1, 1, 15.9}, {1, 1, 1, 15.9}},
      [] {
-         struct dt_adamw how = {};
+         struct dt_update how = {};
+         how.rule = DT_UPDATE_RULE_ADAMW;
          how.correction1 = how.correction2 = 1;
-         ops->adamw(dev, vector(parameters), vector(parameters), vector(parameters),
-                    vector(parameters), parameters, &how);
+         float *const moments[] = {vector(parameters), vector(parameters)};
+         ops->update(dev, vector(parameters), moments, vector(parameters), parameters, &how);
      }},
     {"SGD",
      {{1, 1, 1, 15.9}, {1, 1, 1, 15.9}},
      [] {
-         struct dt_sgd how = {};
-         ops->sgd(dev, vector(parameters), vector(parameters), vector(parameters), parameters,
-                  &how);
+         struct dt_update how = {};
+         how.rule = DT_UPDATE_RULE_SGD;
+         how.correction1 = how.correction2 = 1;
+         float *const momentum[] = {vector(parameters)};
+         ops->update(dev, vector(parameters), momentum, vector(parameters), parameters, &how);
      }},
     {"sum of ranks",
      {{1, 1, 1, 15.9}, {1, 1, 1, 15.9}},

@@ -17,15 +17,17 @@ static void adamw_matches_the_paper(void **state)
         double m_hat = mean / (1 - pow(0.9, 3)), v_hat = square / (1 - pow(0.99, 3));
         want[i] = at(&p, 0, i) - 0.01 * (m_hat / (sqrt(v_hat) + 1e-8) + 0.1 * at(&p, 0, i));
     }
-    dev->ops->adamw(dev, p.data, m.data, v.data, g.data, N,
-                    &(struct dt_adamw){.learning_rate = 0.01f,
-                                       .beta1 = 0.9f,
-                                       .beta2 = 0.99f,
-                                       .epsilon = 1e-8f,
-                                       .weight_decay = 0.1f,
-                                       .correction1 = (float)(1 - pow(0.9, 3)),
-                                       .correction2 = (float)(1 - pow(0.99, 3)),
-                                       .gradient_scale = 0.5f});
+    float *const moments[] = {m.data, v.data};
+    dev->ops->update(dev, p.data, moments, g.data, N,
+                     &(struct dt_update){.rule = DT_UPDATE_RULE_ADAMW,
+                                         .learning_rate = 0.01f,
+                                         .beta1 = 0.9f,
+                                         .beta2 = 0.99f,
+                                         .epsilon = 1e-8f,
+                                         .weight_decay = 0.1f,
+                                         .correction1 = (float)(1 - pow(0.9, 3)),
+                                         .correction2 = (float)(1 - pow(0.99, 3)),
+                                         .gradient_scale = 0.5f});
     assert_near(&p, want, 1e-6);
     free(p.data), free(m.data), free(v.data), free(g.data), free(want);
 }

@@ -12,11 +12,15 @@ static void sgd_is_gradient_descent_with_momentum(void **state)
         want_m[i] = 0.9 * at(&m, 0, i) + 0.5 * at(&g, 0, i);
         want_p[i] = at(&p, 0, i) * (1 - 0.01 * 0.1) - 0.01 * want_m[i];
     }
-    dev->ops->sgd(dev, p.data, m.data, g.data, N,
-                  &(struct dt_sgd){.learning_rate = 0.01f,
-                                   .momentum = 0.9f,
-                                   .weight_decay = 0.1f,
-                                   .gradient_scale = 0.5f});
+    float *const momentum[] = {m.data};
+    dev->ops->update(dev, p.data, momentum, g.data, N,
+                     &(struct dt_update){.rule = DT_UPDATE_RULE_SGD,
+                                         .learning_rate = 0.01f,
+                                         .momentum = 0.9f,
+                                         .correction1 = 1,
+                                         .correction2 = 1,
+                                         .weight_decay = 0.1f,
+                                         .gradient_scale = 0.5f});
     assert_near(&p, want_p, 1e-6);
     assert_near(&m, want_m, 1e-6);
     free(p.data), free(m.data), free(g.data), free(want_p), free(want_m);

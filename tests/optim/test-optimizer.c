@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/rng.h"
@@ -192,7 +193,7 @@ static void a_zero_matrix_stays_one(void **state)
     dt_device_close(dev);
 }
 
-/* State that a rule does not need takes no memory. */
+/* An optimizer allocates only the state that it has. */
 static void each_optimizer_has_the_state_that_it_needs(void **state)
 {
     (void)state;
@@ -207,9 +208,9 @@ static void each_optimizer_has_the_state_that_it_needs(void **state)
         assert_int_equal(dt_comm_open(&alone, "self", NULL, &err), 0);
         const struct dt_mesh mesh = {.data = {alone, alone, NULL, 1}, .part = DT_MODEL_PART_WHOLE};
         assert_int_equal(dt_train_state_plan(&store, model, &s, &mesh, &err), 0);
-        assert_int_equal(dt_optimizer_first_bytes(&store.optimizer),
+        assert_int_equal(dt_optimizer_slot_bytes(&store.optimizer, 0),
                          4 * (size_t)model->table.elements);
-        second[i] = dt_optimizer_second_bytes(&store.optimizer);
+        second[i] = dt_optimizer_slot_bytes(&store.optimizer, 1);
         scratch[i] = store.bytes.scratch;
         dt_train_state_release(&store);
         dt_comm_close(alone);
@@ -223,6 +224,39 @@ static void each_optimizer_has_the_state_that_it_needs(void **state)
     dt_device_close(dev);
 }
 
+static void whole_matrices_are_refused_where_the_layout_shards_them(void **state)
+{
+    (void)state;
+    for (int i = 0; dt_optimizer_kind_names[i]; i++)
+        for (int layout = 0; layout < 4; layout++) {
+            static const char *const needs[] = {NULL, "distributed.zero_stage 0",
+                                                "distributed.tp 1",
+                                                "distributed.sync other than parameter_server"};
+            struct dt_settings s = settings_of((enum dt_optimizer_kind)i);
+            s.distributed.zero_stage = layout == 1;
+            s.distributed.tp = layout == 2 ? 2 : 1;
+            s.distributed.sync = layout == 3 ? DT_SYNC_PARAMETER_SERVER : DT_SYNC_ALL_REDUCE;
+            s.distributed.shard_ranks = 1;
+            const bool fits = i != DT_OPTIMIZER_KIND_MUON || layout == 0;
+            assert_int_equal(dt_optimizer_check(&s, "run", &err), fits ? 0 : DT_EINVALID);
+            if (fits)
+                continue;
+            char *want = dt_asprintf("run: training.optimizer muon needs %s", needs[layout]);
+            assert_string_equal(err.text, want);
+            free(want);
+        }
+}
+
+static void a_descriptor_names_each_state_slot_of_its_rule(void **state)
+{
+    (void)state;
+    for (int i = 0; dt_optimizer_kind_names[i]; i++) {
+        const struct dt_optimizer_descriptor *d = dt_optimizer_describe((enum dt_optimizer_kind)i);
+        assert_int_equal(d->slots.count, dt_update_slots(d->rule));
+        assert_int_equal(d->matrix_slots.count, d->update_matrix ? 1 : 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +264,8 @@ int main(void)
         cmocka_unit_test(newton_schulz_steps_bring_singular_values_near_1),
         cmocka_unit_test(a_zero_matrix_stays_one),
         cmocka_unit_test(each_optimizer_has_the_state_that_it_needs),
+        cmocka_unit_test(whole_matrices_are_refused_where_the_layout_shards_them),
+        cmocka_unit_test(a_descriptor_names_each_state_slot_of_its_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,15 +10,6 @@ static const struct {
     const char *set[3]; /* the last may be NULL */
     const char *fault;  /* NULL: none */
 } cases[] = {
-    {{"training.optimizer=muon", "distributed.zero_stage=1"},
-     "training.optimizer muon needs distributed.zero_stage 0"},
-    {{"training.optimizer=muon", "distributed.zero_stage=3", "distributed.shard_ranks=1"},
-     "training.optimizer muon needs distributed.zero_stage 0"},
-    {{"training.optimizer=muon", "distributed.shard_ranks=2"}, NULL},
-    {{"training.optimizer=muon", "distributed.tp=2"},
-     "training.optimizer muon needs distributed.tp 1"},
-    {{"training.optimizer=muon", "distributed.sync=parameter_server"},
-     "training.optimizer muon needs distributed.sync other than parameter_server"},
     {{"distributed.compress=topk", "distributed.sync=diloco"},
      "distributed.compress topk needs distributed.sync allreduce"},
     {{"distributed.compress=bf16", "distributed.zero_stage=2"},

@@ -67,10 +67,8 @@ void dt_cpu_square_blocks(struct dt_device *, double *, const float *, int64_t, 
 void dt_cpu_sum(struct dt_device *, double *, const float *, int64_t);
 void dt_cpu_take_largest(struct dt_device *, float *, int64_t, int64_t, int32_t *, float *);
 void dt_cpu_orthonormalize(struct dt_device *, struct dt_tensor *);
-void dt_cpu_adamw(struct dt_device *, float *, float *, float *, const float *, int64_t,
-                  const struct dt_adamw *);
-void dt_cpu_sgd(struct dt_device *, float *, float *, const float *, int64_t,
-                const struct dt_sgd *);
+void dt_cpu_update(struct dt_device *, float *, float *const *, const float *, int64_t,
+                   const struct dt_update *);
 
 /* Rows of n: y = activation of x; dy *= the activation's derivative at x. */
 void dt_cpu_activate(float *y, const float *x, int64_t n, enum dt_activation);

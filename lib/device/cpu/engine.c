@@ -149,8 +149,7 @@ static const struct dt_ops ops = {
     .sum = dt_cpu_sum,
     .take_largest = dt_cpu_take_largest,
     .orthonormalize = dt_cpu_orthonormalize,
-    .adamw = dt_cpu_adamw,
-    .sgd = dt_cpu_sgd,
+    .update = dt_cpu_update,
 };
 
 /* dt_engine is found by dlsym; the engine is built with hidden symbols otherwise. */

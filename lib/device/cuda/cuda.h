@@ -126,10 +126,8 @@ void dt_cuda_square_blocks(struct dt_device *, double *, const float *, int64_t,
 void dt_cuda_sum(struct dt_device *, double *, const float *, int64_t);
 void dt_cuda_take_largest(struct dt_device *, float *, int64_t, int64_t, int32_t *, float *);
 void dt_cuda_orthonormalize(struct dt_device *, struct dt_tensor *);
-void dt_cuda_adamw(struct dt_device *, float *, float *, float *, const float *, int64_t,
-                   const struct dt_adamw *);
-void dt_cuda_sgd(struct dt_device *, float *, float *, const float *, int64_t,
-                 const struct dt_sgd *);
+void dt_cuda_update(struct dt_device *, float *, float *const *, const float *, int64_t,
+                    const struct dt_update *);
 
 #ifdef __cplusplus
 }

@@ -206,8 +206,7 @@ static const struct dt_ops ops = {
     .sum = dt_cuda_sum,
     .take_largest = dt_cuda_take_largest,
     .orthonormalize = dt_cuda_orthonormalize,
-    .adamw = dt_cuda_adamw,
-    .sgd = dt_cuda_sgd,
+    .update = dt_cuda_update,
 };
 
 /* dt_engine is found by dlsym; the engine is built with hidden symbols otherwise. */
