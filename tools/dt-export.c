@@ -9,38 +9,35 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/program.h"
-#include "formats/gguf.h"
+#include "formats/export-format.h"
 #include "formats/safetensors-export.h"
 #include "token/tokenizer.h"
 #include "unicode/utf8.h"
 
-enum { TO_HF, TO_GGUF };
-enum { F32, F16, BF16, Q8_0 };
-static const char *const forms[] = {"hf", "gguf", NULL};
-static const char *const types[] = {"f32", "f16", "bf16", "q8_0", NULL};
-
 static struct {
     struct dt_string_list models;
     const char *tokenizer, *output;
-    long most;
-    int form, type;
+    long max_shard;
+    int format, type;
     bool verify;
 } opt;
+static const struct dt_export_format *format; /* of --to */
+
+/* Help of --to and --type, made from the formats before the options are parsed. */
+static char format_help[256], type_help[256];
 
 static const struct dt_option options[] = {
     {"model", 'm', DT_OPTION_LIST, &opt.models, "MODEL",
-     "take the model in this directory or GGUF file; of several, the mean", .required = true,
+     "directory or GGUF file of the model; given several times, their mean", .required = true,
      .reads = true},
     {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "FILE",
-     "tokenizer.json that goes along (default: the one in the first model's directory)",
-     .reads = true},
-    {"to", 0, DT_OPTION_CHOICE, &opt.form, "FORM", "hf, a directory (the default), or gguf, a file",
-     .choices = forms},
-    {"type", 0, DT_OPTION_CHOICE, &opt.type, "TYPE",
-     "f32 (the default), f16, bf16; of GGUF also q8_0", .choices = types},
-    {"max-shard", 0, DT_OPTION_INT, &opt.most, "BYTES", "cut weights into files of at most BYTES",
-     .min = 1, .max = 1e15},
-    {"verify", 0, DT_OPTION_FLAG, &opt.verify, NULL, "read it back, and compare logits"},
+     "tokenizer.json to include (default: the one in the first model's directory)", .reads = true},
+    {"to", 0, DT_OPTION_CHOICE, &opt.format, "FORMAT", format_help,
+     .choices = dt_export_format_names},
+    {"type", 0, DT_OPTION_CHOICE, &opt.type, "TYPE", type_help, .choices = dt_export_type_names},
+    {"max-shard", 0, DT_OPTION_INT, &opt.max_shard, "BYTES",
+     "split the weights into files of at most BYTES", .min = 1, .max = 1e15},
+    {"verify", 0, DT_OPTION_FLAG, &opt.verify, NULL, "read the output back and compare logits"},
     {"output", 'o', DT_OPTION_STRING, &opt.output, "PATH", "write to PATH", .required = true,
      .writes = ""},
     {NULL},
@@ -49,43 +46,61 @@ static const struct dt_option options[] = {
 static const struct dt_command command = {"dt-export", "write a model for other programs", "",
                                           options};
 
-/* Differences of logits that rounding explains, as a part of the largest logit. */
-static const double tolerances[] = {[F32] = 1e-4, [F16] = 1e-2, [BF16] = 8e-2, [Q8_0] = 8e-2};
-
-static bool is_gguf(const char *path)
+static void make_help(void)
 {
-    size_t n = strlen(path);
-    return n > 5 && strcmp(path + n - 5, ".gguf") == 0;
+    struct dt_buffer formats = DT_BUFFER_EMPTY, types = DT_BUFFER_EMPTY;
+    for (int i = 0; dt_export_formats[i]; i++)
+        dt_buffer_printf(&formats, "%s%s, %s%s", i ? "; " : "", dt_export_formats[i]->name,
+                         dt_export_formats[i]->help, i ? "" : " (the default)");
+    for (int t = 0; t < DT_EXPORT_TYPE_COUNT; t++) {
+        dt_buffer_printf(&types, "%s%s%s", t ? ", " : "", dt_export_type_names[t],
+                         t ? "" : " (the default)");
+        if (dt_export_formats[0]->types >> t & 1)
+            continue;
+        for (int i = 1; dt_export_formats[i]; i++)
+            if (dt_export_formats[i]->types >> t & 1)
+                dt_buffer_printf(&types, " (%s)", dt_export_formats[i]->name);
+    }
+    snprintf(format_help, sizeof format_help, "%s", formats.data);
+    snprintf(type_help, sizeof type_help, "%s", types.data);
+    dt_buffer_release(&formats);
+    dt_buffer_release(&types);
+}
+
+static bool is_directory(const char *path)
+{
+    return dt_export_format_of_path(path)->suffix == NULL;
 }
 
 static int load(struct dt_model **model, struct dt_device *dev, const char *path,
                 struct dt_error *err)
 {
-    return is_gguf(path) ? dt_gguf_read(model, dev, path, err)
-                         : dt_model_load(model, dev, path, err);
+    const struct dt_export_format *f = dt_export_format_of_path(path);
+    return f->read ? f->read(model, dev, path, err)
+                   : dt_fail(err, DT_EINVALID, "%s: %s files cannot be read", path, f->name);
 }
 
-/* The mean of all models: of n, the n-th moves it by 1/n. */
+/* Running mean of all models: model n moves it by 1/n. */
 static int load_all(struct dt_model **mean, struct dt_device *dev, struct dt_error *err)
 {
     DT_TRY(load(mean, dev, opt.models.items[0], err));
     int rc = 0;
     for (int i = 1; rc == 0 && i < opt.models.count; i++) {
         struct dt_model *next;
-        float share = 1.0f / (float)(i + 1);
+        float weight = 1.0f / (float)(i + 1);
         rc = load(&next, dev, opt.models.items[i], err);
         if (rc == 0)
-            rc = dt_model_mix(*mean, 1 - share, next, share, opt.models.items[i], err);
+            rc = dt_model_mix(*mean, 1 - weight, next, weight, opt.models.items[i], err);
         dt_model_free(next);
     }
     return rc;
 }
 
-/* tokenizer.json that goes along, NULL if there is none; owned by the caller. */
+/* Path of the tokenizer.json to include; NULL if absent. The caller frees it. */
 static int find_tokenizer(char **path, struct dt_error *err)
 {
     *path = opt.tokenizer ? dt_strdup(opt.tokenizer) : NULL;
-    if (opt.tokenizer || is_gguf(opt.models.items[0]))
+    if (opt.tokenizer || !is_directory(opt.models.items[0]))
         return 0;
     char *theirs = dt_path_join(opt.models.items[0], DT_TOKENIZER_FILE);
     int there = dt_file_probe(theirs, err);
@@ -123,8 +138,8 @@ static int copy(const char *from, const char *to, struct dt_error *err)
     return rc;
 }
 
-/* The tokenizer, and what transformers' AutoTokenizer wants to know besides: as the model's
- * directory has it, if the tokenizer is from there. */
+/* Writes tokenizer.json, and the tokenizer_config.json that transformers' AutoTokenizer needs:
+ * a copy of the model's if the tokenizer is the model's. */
 static int write_tokenizer(const char *tokenizer, uint32_t eot, long length, struct dt_error *err)
 {
     char *path = dt_path_join(opt.output, DT_TOKENIZER_FILE);
@@ -141,7 +156,6 @@ static int write_tokenizer(const char *tokenizer, uint32_t eot, long length, str
     return rc;
 }
 
-/* A failure removes what was written. */
 static int check_tokenizer(const char *tokenizer, struct dt_error *err)
 {
     char *path = dt_path_join(opt.output, DT_TOKENIZER_FILE);
@@ -152,8 +166,8 @@ static int check_tokenizer(const char *tokenizer, struct dt_error *err)
     return rc;
 }
 
-/* What was written in part, or is not what was meant, must not look like a model: config.json goes
- * first. */
+/* Removes the output directory's files, config.json first: without it a directory is not a
+ * model. */
 static void remove_directory(void)
 {
     static const char *const names[] = {DT_CONFIG_FILE, DT_INDEX_FILE, DT_WEIGHTS_FILE,
@@ -166,10 +180,10 @@ static void remove_directory(void)
     rmdir(opt.output); /* unless something else is in it */
 }
 
-static int write_directory(const struct dt_model *m, const char *tokenizer, uint32_t eot,
+static int write_directory(const struct dt_model *m, const struct dt_export_request *r,
                            struct dt_error *err)
 {
-    static const enum dt_dtype dtypes[] = {DT_DTYPE_F32, DT_DTYPE_F16, DT_DTYPE_BF16};
+    const char *tokenizer = r->tokenizer;
     char *config = dt_path_join(opt.output, DT_CONFIG_FILE);
     int taken = dt_file_probe(config, err);
     free(config);
@@ -178,26 +192,25 @@ static int write_directory(const struct dt_model *m, const char *tokenizer, uint
         return dt_fail(err, DT_EINVALID, "%s: holds a model already", opt.output);
     DT_TRY(check_tokenizer(tokenizer, err));
     DT_TRY(dt_file_make_directories(opt.output, err));
-    int rc = tokenizer ? write_tokenizer(tokenizer, eot, m->config.max_seq_len, err) : 0;
-    rc = rc < 0 ? rc
-                : dt_model_export(m, dtypes[opt.type], (uint64_t)opt.most, eot, opt.output, err);
+    int rc = tokenizer ? write_tokenizer(tokenizer, r->eot, m->config.max_seq_len, err) : 0;
+    rc = rc < 0 ? rc : format->write(m, r, err);
     if (rc < 0)
         remove_directory();
     else if (tokenizer == NULL)
         dt_program_warn("%s: has no tokenizer, since %s; --tokenizer FILE adds one", opt.output,
-                        is_gguf(opt.models.items[0]) ? "that of a GGUF file is not read"
-                                                     : "the model has none");
+                        is_directory(opt.models.items[0]) ? "the model has none"
+                                                          : "that of a GGUF file is not read");
     return rc;
 }
 
-/* What the model at a path is called: as its directory or file is, a checkpoint run/step-00001000.
- * The path is changed. */
+/* Name of the model at a path, for example run/step-00001000: the last component without suffix,
+ * after that of the run for a checkpoint. Changes path. */
 static const char *name_of(char *path)
 {
     char *slash = strrchr(path, '/');
-    const char *name = slash + 1;
-    if (is_gguf(name))
-        path[strlen(path) - strlen(".gguf")] = '\0';
+    const char *name = slash + 1, *suffix = dt_export_format_of_path(name)->suffix;
+    if (suffix)
+        path[strlen(path) - strlen(suffix)] = '\0';
     if (strncmp(name, "step-", 5) != 0)
         return name;
     *slash = '\0';
@@ -206,17 +219,24 @@ static const char *name_of(char *path)
     return name;
 }
 
-static int write_gguf(const struct dt_model *m, const char *tokenizer, uint32_t eot,
-                      struct dt_error *err)
+static int write_model(const struct dt_model *m, const char *tokenizer, uint32_t eot,
+                       struct dt_error *err)
 {
     struct dt_buffer name = DT_BUFFER_EMPTY;
+    if (!format->holds(&m->config))
+        return dt_fail(err, DT_EINVALID, "--to %s holds %s only", format->name, format->models);
     char *path = realpath(opt.models.items[0], NULL);
     if (path == NULL)
         return dt_fail_errno(err, "cannot find '%s'", opt.models.items[0]);
     const char *raw = name_of(path);
     dt_utf8_repair(raw, strlen(raw), &name);
-    int rc = dt_gguf_write(m, name.size ? name.data : "/", (enum dt_gguf_type)opt.type, tokenizer,
-                           eot, opt.output, err);
+    const struct dt_export_request request = {.path = opt.output,
+                                              .name = name.size ? name.data : "/",
+                                              .type = (enum dt_export_type)opt.type,
+                                              .max_shard = (uint64_t)opt.max_shard,
+                                              .tokenizer = tokenizer,
+                                              .eot = eot};
+    int rc = (format->suffix ? format->write : write_directory)(m, &request, err);
     dt_buffer_release(&name);
     free(path);
     return rc;
@@ -226,25 +246,24 @@ static int verify(const struct dt_model *m, struct dt_error *err)
 {
     struct dt_model *again;
     struct dt_model_difference d;
-    DT_TRY(opt.form == TO_GGUF ? dt_gguf_read(&again, m->device, opt.output, err)
-                               : dt_model_load(&again, m->device, opt.output, err));
+    DT_TRY(format->read(&again, m->device, opt.output, err));
     int rc = dt_model_compare(&d, m, again, err);
     dt_model_free(again);
     if (rc < 0)
         return dt_fail_context(err, "%s", opt.output);
-    if (!(d.largest <= tolerances[opt.type] * d.range))
+    if (!(d.largest <= dt_export_type_tolerances[opt.type] * d.range))
         return dt_fail(err, DT_EFORMAT, "%s: logits differ by %.3g, of at most %.3g", opt.output,
                        d.largest, d.range);
     printf("logits differ by %.3g at most; the largest is %.3g\n", d.largest, d.range);
     return fflush(stdout) == 0 ? 0 : dt_fail_errno(err, "cannot write to stdout");
 }
 
-/* What did not pass --verify. */
+/* Removes an output that did not pass --verify. */
 static void remove_output(void)
 {
     struct dt_error ignored;
-    char *file = opt.form == TO_GGUF ? realpath(opt.output, NULL) : NULL; /* what a link leads to */
-    if (opt.form == TO_HF) {
+    char *file = format->suffix ? realpath(opt.output, NULL) : NULL; /* the target of a link */
+    if (format->suffix == NULL) {
         dt_model_export_remove_shards(opt.output);
         remove_directory();
     } else if (file && dt_file_need_regular(file, &ignored) == 0)
@@ -261,8 +280,7 @@ static int export(struct dt_device *dev, struct dt_error *err)
     int rc = load_all(&m, dev, err);
     rc = rc < 0 ? rc : read_eot(tokenizer, m, &eot, err);
     if (rc == 0)
-        rc = opt.form == TO_HF ? write_directory(m, tokenizer, eot, err)
-                               : write_gguf(m, tokenizer, eot, err);
+        rc = write_model(m, tokenizer, eot, err);
     if (rc == 0 && opt.verify && (rc = verify(m, err)) < 0)
         remove_output();
     free(tokenizer);
@@ -270,23 +288,34 @@ static int export(struct dt_device *dev, struct dt_error *err)
     return rc;
 }
 
+/* Refuses options that the format does not take. */
+static void check_options(void)
+{
+    if (!(format->types >> opt.type & 1))
+        dt_program_usage("--to %s does not hold %s: choose --type %s", format->name,
+                         dt_export_type_names[opt.type], dt_export_format_types(format));
+    if (format->suffix == NULL && strcmp(opt.output, "-") == 0)
+        dt_program_usage("a directory cannot be written to stdout: name it with -o");
+    if (!format->shards && opt.max_shard > 0)
+        dt_program_usage("--to %s writes one file: leave out --max-shard", format->name);
+    if (format->suffix && dt_output_is_terminal(opt.output))
+        dt_program_usage("a model is not for a terminal: redirect it, or name a file with -o");
+    if (opt.verify && format->read == NULL)
+        dt_program_usage("--to %s cannot be read back: leave out --verify", format->name);
+    if (opt.verify && format->suffix && dt_export_format_of_path(opt.output) != format)
+        dt_program_usage("--verify needs an --output that ends in %s", format->suffix);
+}
+
 int main(int argc, char **argv)
 {
     struct dt_error err;
     struct dt_device *dev;
+    make_help();
     int first = dt_program_parse_options(&command, argc, argv);
     if (first != argc)
         dt_program_usage("no operand is taken: '%s'", argv[first]);
-    if (opt.form == TO_HF && opt.type == Q8_0)
-        dt_program_usage("only GGUF has q8_0");
-    if (opt.form == TO_HF && strcmp(opt.output, "-") == 0)
-        dt_program_usage("a directory cannot be written to stdout: name it with -o");
-    if (opt.form == TO_GGUF && opt.most > 0)
-        dt_program_usage("a GGUF file is not cut");
-    if (opt.form == TO_GGUF && dt_output_is_terminal(opt.output))
-        dt_program_usage("a model is not for a terminal: redirect it, or name a file with -o");
-    if (opt.form == TO_GGUF && opt.verify && !is_gguf(opt.output))
-        dt_program_usage("a GGUF file's name must end in .gguf");
+    format = dt_export_formats[opt.format];
+    check_options();
     if (dt_device_open(&dev, "cpu", 0, &err) < 0)
         return dt_program_report(&err);
     int rc = export(dev, &err);

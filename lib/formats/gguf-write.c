@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "formats/export-format.h"
 #include "formats/gguf-internal.h"
 #include "model/finite.h"
 #include "json/json.h"
@@ -62,7 +63,7 @@ static void begin_array(struct values *v, const char *key, enum dt_gguf_value ty
 
 static void add_shape(struct values *v, const struct dt_model_config *c, enum dt_gguf_type type)
 {
-    static const int file_types[] = {0, 1, 32, 7};
+    static const int file_types[] = {0, 1, 32, 7}; /* LLAMA_FTYPE_* of llama.h */
     const struct dt_family_gguf *gguf = dt_family_of(c)->gguf;
     char key[80];
 #define KEY(name) (snprintf(key, sizeof key, "%s.%s", gguf->architecture, name), key)
@@ -91,8 +92,8 @@ struct token {
     int type; /* 1 normal, 3 control, 5 unused */
 };
 
-static int place_token(struct token *tokens, long size, const char *text, int64_t id, int type,
-                       const char *path, struct dt_error *err)
+static int set_token(struct token *tokens, long size, const char *text, int64_t id, int type,
+                     const char *path, struct dt_error *err)
 {
     if (id < 0 || id >= size)
         return dt_fail(err, DT_EFORMAT, "%s: token '%s' has id %lld, the model only %ld tokens",
@@ -110,8 +111,9 @@ static int collect_tokens(struct token *tokens, long size, struct json_object *f
     json_object_object_foreach(vocab, text, id)
     {
         if (!json_object_is_type(id, json_type_int))
-            return dt_fail(err, DT_EFORMAT, "%s: token '%s' has no id", path, text);
-        DT_TRY(place_token(tokens, size, text, json_object_get_int64(id), 1, path, err));
+            return dt_fail(err, DT_EFORMAT, "%s: the id of token '%s' is not an integer", path,
+                           text);
+        DT_TRY(set_token(tokens, size, text, json_object_get_int64(id), 1, path, err));
     }
     for (size_t i = 0; added && i < json_object_array_length(added); i++) {
         struct json_object *token = json_object_array_get_idx(added, i);
@@ -120,8 +122,8 @@ static int collect_tokens(struct token *tokens, long size, struct json_object *f
         int64_t number;
         DT_TRY(dt_json_get_string(token, "content", path, &content, err));
         DT_TRY(dt_json_get_int(token, "id", path, &number, err));
-        DT_TRY(place_token(tokens, size, content, number, json_object_get_boolean(special) ? 3 : 4,
-                           path, err));
+        DT_TRY(set_token(tokens, size, content, number, json_object_get_boolean(special) ? 3 : 4,
+                         path, err));
     }
     return 0;
 }
@@ -156,7 +158,7 @@ static int add_merges(struct values *v, struct json_object *merges, const char *
             dt_buffer_printf(&text, "%s %s", dt_json_text(json_object_array_get_idx(merge, 0)),
                              dt_json_text(json_object_array_get_idx(merge, 1)));
         else
-            return dt_fail(err, DT_EFORMAT, "%s: merge %zu is no pair", path, i);
+            return dt_fail(err, DT_EFORMAT, "%s: merge %zu is not a pair of tokens", path, i);
         add_text(&v->bytes, text.data, text.size);
         dt_buffer_release(&text);
     }
@@ -171,7 +173,9 @@ static int add_parsed_tokenizer(struct values *v, struct json_object *file, long
     DT_TRY(dt_json_get(file, "model", json_type_object, path, &model, err));
     DT_TRY(dt_json_get_string(model, "type", path, &type, err));
     if (strcmp(type, "BPE") != 0)
-        return dt_fail(err, DT_EINVALID, "%s: is of type %s; GGUF files here hold BPE", path, type);
+        return dt_fail(err, DT_EINVALID,
+                       "%s: the tokenizer is of type %s; only BPE can be written to GGUF", path,
+                       type);
     DT_TRY(dt_json_get(model, "vocab", json_type_object, path, &vocab, err));
     DT_TRY(dt_json_get(model, "merges", json_type_array, path, &merges, err));
     struct token *tokens = dt_alloc((size_t)size, sizeof *tokens);
@@ -207,7 +211,7 @@ static int add_tokenizer(struct values *v, const char *path, long size, uint32_t
 /* --- tensors ----------------------------------------------------------------------------------*/
 
 struct shape {
-    int64_t rows, columns; /* as they lie in the file; vectors are one row */
+    int64_t rows, columns; /* in the file; a vector is one row */
     int type;
 };
 
@@ -245,8 +249,10 @@ static void narrow(struct dt_device *dev, enum dt_dtype type, void *to, float *f
     dev->ops->copy(dev, &out, &in);
 }
 
-/* Blocks of a scale in half precision and 32 numbers that it multiplies. False if a scale is
- * beyond half precision. */
+/* Q8_0 blocks: an fp16 scale, then 32 int8 values. Returns false if a scale overflows fp16.
+ *
+ *     | scale: 2 bytes | 32 x int8 |   value = scale * int8
+ */
 static bool quantize(struct dt_device *dev, char *to, const float *x, int64_t count)
 {
     for (int64_t b = 0; b < count; b += DT_Q8_BLOCK, to += DT_Q8_BLOCK + 2) {
@@ -272,7 +278,7 @@ static enum dt_dtype dtype_of(const struct shape *s)
                                    : DT_DTYPE_F32;
 }
 
-/* The tensor as the file holds it; owned by the caller. */
+/* The bytes of a tensor in the file; the caller frees them. */
 static int encode(const struct dt_model *m, const struct dt_param *p, const struct shape *s,
                   const char *path, char **encoded, struct dt_error *err)
 {
@@ -312,7 +318,7 @@ static int add_infos(struct dt_buffer *b, const struct dt_model *m, enum dt_gguf
         struct shape s = shape_of(p, type);
         char name[64];
         if (!dt_gguf_name(p, name))
-            return dt_fail(err, DT_EINVALID, "'%s' has no place in GGUF", p->name);
+            return dt_fail(err, DT_EINVALID, "GGUF has no name for tensor '%s'", p->name);
         add_text(b, name, strlen(name));
         add_number(b, (uint64_t)p->rank, 4);
         add_number(b, (uint64_t)s.columns, 8); /* the innermost dimension first */
@@ -364,13 +370,20 @@ static int make_header(struct dt_buffer *header, const struct dt_model *m, const
     return rc;
 }
 
+#define MODELS "models of the families gpt2 and llama without qk_norm"
+
+static bool holds(const struct dt_model_config *c)
+{
+    return dt_family_of(c)->gguf && !c->qk_norm;
+}
+
 int dt_gguf_write(const struct dt_model *m, const char *name, enum dt_gguf_type type,
                   const char *tokenizer, uint32_t eot, const char *path, struct dt_error *err)
 {
     struct dt_buffer header = DT_BUFFER_EMPTY;
     struct dt_output out;
-    if (dt_family_of(&m->config)->gguf == NULL || m->config.qk_norm)
-        return dt_fail(err, DT_EINVALID, "only gpt2 and llama are written as GGUF");
+    if (!holds(&m->config))
+        return dt_fail(err, DT_EINVALID, "GGUF holds %s only", MODELS);
     int rc = make_header(&header, m, name, type, tokenizer, eot, err);
     if (rc == 0 && (rc = dt_output_open(&out, path, err)) == 0) {
         rc = dt_output_write(&out, header.data, header.size, err);
@@ -381,3 +394,26 @@ int dt_gguf_write(const struct dt_model *m, const char *name, enum dt_gguf_type 
     dt_buffer_release(&header);
     return rc;
 }
+
+static int write_request(const struct dt_model *m, const struct dt_export_request *r,
+                         struct dt_error *err)
+{
+    static const enum dt_gguf_type types[] = {[DT_EXPORT_TYPE_F32] = DT_GGUF_F32,
+                                              [DT_EXPORT_TYPE_F16] = DT_GGUF_F16,
+                                              [DT_EXPORT_TYPE_BF16] = DT_GGUF_BF16,
+                                              [DT_EXPORT_TYPE_Q8_0] = DT_GGUF_Q8_0};
+    return dt_gguf_write(m, r->name, types[r->type], r->tokenizer, r->eot, r->path, err);
+}
+
+const struct dt_export_format dt_export_format_gguf = {
+    .name = "gguf",
+    .help = "a file",
+    .suffix = ".gguf",
+    .types = 1 << DT_EXPORT_TYPE_F32 | 1 << DT_EXPORT_TYPE_F16 | 1 << DT_EXPORT_TYPE_BF16 |
+             1 << DT_EXPORT_TYPE_Q8_0,
+    .shards = false,
+    .models = MODELS,
+    .holds = holds,
+    .write = write_request,
+    .read = dt_gguf_read,
+};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "formats/safetensors-export.h"
+#include "formats/export-format.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -24,12 +25,12 @@ static uint64_t bytes_of(const struct dt_named_tensor *t)
            dt_dtype_size(t->dtype);
 }
 
-/* How many tensors from the first on make a file of at most most bytes; at least one. */
-static int count_fitting(const struct dt_named_tensor *list, int count, uint64_t most)
+/* The number of leading tensors that fit in max_shard bytes; at least 1. */
+static int count_fitting(const struct dt_named_tensor *list, int count, uint64_t max_shard)
 {
     uint64_t sum = bytes_of(&list[0]);
     int n = 1;
-    while (n < count && sum + bytes_of(&list[n]) <= most)
+    while (n < count && sum + bytes_of(&list[n]) <= max_shard)
         sum += bytes_of(&list[n++]);
     return n;
 }
@@ -61,15 +62,15 @@ static int write_shard(const char *directory, int number, int shards,
 }
 
 static int write_shards(const char *directory, const struct dt_named_tensor *list, int count,
-                        uint64_t most, uint64_t total, struct dt_error *err)
+                        uint64_t max_shard, uint64_t total, struct dt_error *err)
 {
     struct json_object *index = dt_json_new_object(), *map = dt_json_new_object();
     struct json_object *metadata = dt_json_new_object();
     int shards = 0, rc = 0;
-    for (int from = 0; from < count; from += count_fitting(list + from, count - from, most))
+    for (int from = 0; from < count; from += count_fitting(list + from, count - from, max_shard))
         shards++;
     for (int from = 0, n, number = 1; rc == 0 && from < count; from += n, number++) {
-        n = count_fitting(list + from, count - from, most);
+        n = count_fitting(list + from, count - from, max_shard);
         rc = write_shard(directory, number, shards, list + from, n, map, err);
     }
     dt_json_object_add(metadata, "total_size", dt_json_new_int((int64_t)total));
@@ -85,20 +86,20 @@ static int write_shards(const char *directory, const struct dt_named_tensor *lis
 }
 
 static int write_weights(const char *directory, const struct dt_named_tensor *list, int count,
-                         uint64_t most, struct dt_error *err)
+                         uint64_t max_shard, struct dt_error *err)
 {
     uint64_t total = 0;
     for (int i = 0; i < count; i++)
         total += bytes_of(&list[i]);
-    if (most > 0 && total > most)
-        return write_shards(directory, list, count, most, total, err);
+    if (max_shard > 0 && total > max_shard)
+        return write_shards(directory, list, count, max_shard, total, err);
     char *path = dt_path_join(directory, DT_WEIGHTS_FILE);
     int rc = dt_safetensors_write(path, list, count, false, err);
     free(path);
     return rc;
 }
 
-int dt_model_export(const struct dt_model *m, enum dt_dtype dtype, uint64_t most, uint32_t eot,
+int dt_model_export(const struct dt_model *m, enum dt_dtype dtype, uint64_t max_shard, uint32_t eot,
                     const char *directory, struct dt_error *err)
 {
     for (int i = 0; i < m->table.count; i++) {
@@ -116,7 +117,7 @@ int dt_model_export(const struct dt_model *m, enum dt_dtype dtype, uint64_t most
         list[i].data =
             (void *)((char *)narrow + (size_t)m->table.params[i].offset * dt_dtype_size(dtype));
     }
-    int rc = write_weights(directory, list, m->table.count, most, err);
+    int rc = write_weights(directory, list, m->table.count, max_shard, err);
     char *config = dt_path_join(directory, DT_CONFIG_FILE);
     rc = rc < 0 ? rc : dt_model_config_write(&m->config, eot, config, err);
     free(config);
@@ -124,6 +125,33 @@ int dt_model_export(const struct dt_model *m, enum dt_dtype dtype, uint64_t most
     free(list);
     return rc;
 }
+
+static bool holds(const struct dt_model_config *config)
+{
+    (void)config;
+    return true;
+}
+
+static int write_request(const struct dt_model *m, const struct dt_export_request *r,
+                         struct dt_error *err)
+{
+    static const enum dt_dtype dtypes[] = {[DT_EXPORT_TYPE_F32] = DT_DTYPE_F32,
+                                           [DT_EXPORT_TYPE_F16] = DT_DTYPE_F16,
+                                           [DT_EXPORT_TYPE_BF16] = DT_DTYPE_BF16};
+    return dt_model_export(m, dtypes[r->type], r->max_shard, r->eot, r->path, err);
+}
+
+const struct dt_export_format dt_export_format_hf = {
+    .name = "hf",
+    .help = "a directory",
+    .suffix = NULL,
+    .types = 1 << DT_EXPORT_TYPE_F32 | 1 << DT_EXPORT_TYPE_F16 | 1 << DT_EXPORT_TYPE_BF16,
+    .shards = true,
+    .models = "all models",
+    .holds = holds,
+    .write = write_request,
+    .read = dt_model_load,
+};
 
 static void remove_named(const char *directory, struct json_object *map)
 {
@@ -150,7 +178,8 @@ void dt_model_export_remove_shards(const char *directory)
     free(path);
 }
 
-/* --- several models ---------------------------------------------------------------------------*/
+/* --- means and comparison
+ * ---------------------------------------------------------------------------*/
 
 static bool same_shape(const struct dt_model *a, const struct dt_model *b)
 {
@@ -169,7 +198,7 @@ int dt_model_mix(struct dt_model *m, float keep, const struct dt_model *other, f
                  const char *name, struct dt_error *err)
 {
     if (!same_shape(m, other))
-        return dt_fail(err, DT_EINVALID, "%s: is of another shape than the first model", name);
+        return dt_fail(err, DT_EINVALID, "%s: its shape differs from the first model's", name);
     struct dt_tensor to = dt_matrix(m->parameters, 1, m->table.elements);
     struct dt_tensor from = dt_matrix(other->parameters, 1, other->table.elements);
     m->device->ops->combine(m->device, &to, keep, &from, weight);
@@ -177,9 +206,9 @@ int dt_model_mix(struct dt_model *m, float keep, const struct dt_model *other, f
     return 0;
 }
 
-#define PROBE 48 /* tokens that models are compared on */
+#define TOKENS 48 /* number of tokens to compare models on */
 
-static int probe_causal(const struct dt_model *m, const uint32_t *ids, int64_t length,
+static int score_causal(const struct dt_model *m, const uint32_t *ids, int64_t length,
                         float *values, struct dt_error *err)
 {
     struct dt_decoder *d;
@@ -190,7 +219,7 @@ static int probe_causal(const struct dt_model *m, const uint32_t *ids, int64_t l
     return 0;
 }
 
-static int probe_masked(const struct dt_model *m, const uint32_t *ids, int64_t length,
+static int score_masked(const struct dt_model *m, const uint32_t *ids, int64_t length,
                         float *values, struct dt_error *err)
 {
     struct dt_workspace *w;
@@ -209,25 +238,25 @@ int dt_model_compare(struct dt_model_difference *difference, const struct dt_mod
                      const struct dt_model *b, struct dt_error *err)
 {
     bool masked = dt_model_is_masked(&a->config);
-    int64_t length = a->config.max_seq_len < PROBE ? a->config.max_seq_len : PROBE;
+    int64_t length = a->config.max_seq_len < TOKENS ? a->config.max_seq_len : TOKENS;
     size_t count = (size_t)(masked ? length : length * a->config.vocab_size);
-    uint32_t ids[PROBE + 1];
+    uint32_t ids[TOKENS + 1];
     float *x = dt_alloc(count, sizeof *x), *y = dt_alloc(count, sizeof *y);
     struct dt_rng rng;
     *difference = (struct dt_model_difference){0, 0};
     dt_rng_init(&rng, dt_random_key(1, 'V', 0));
-    for (int i = 0; i <= PROBE; i++)
+    for (int i = 0; i <= TOKENS; i++)
         ids[i] = dt_rng_below(&rng, (uint32_t)a->config.vocab_size);
     int rc = same_shape(a, b) ? 0 : dt_fail(err, DT_EINVALID, "the models differ in shape");
-    rc = rc < 0 ? rc : (masked ? probe_masked : probe_causal)(a, ids, length, x, err);
-    rc = rc < 0 ? rc : (masked ? probe_masked : probe_causal)(b, ids, length, y, err);
+    rc = rc < 0 ? rc : (masked ? score_masked : score_causal)(a, ids, length, x, err);
+    rc = rc < 0 ? rc : (masked ? score_masked : score_causal)(b, ids, length, y, err);
     for (size_t i = 0; rc == 0 && i < count; i++) {
         difference->largest = fmax(difference->largest, fabs((double)x[i] - (double)y[i]));
         difference->range = fmax(difference->range, fabs((double)x[i]));
         if (!isfinite(x[i]) || !isfinite(y[i]))
             rc = dt_fail(err, DT_EFORMAT,
-                         "the logits of token %zu of the comparison are not finite, so that it "
-                         "shows nothing: the model's numbers overflow",
+                         "the logits of token %zu of the comparison are not finite: the model's "
+                         "activations overflow",
                          i / (count / (size_t)length) + 1);
     }
     free(x);

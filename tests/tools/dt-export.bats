@@ -22,7 +22,7 @@ setup() {
 
 loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 's/.*"loss":([0-9.]+).*/\1/'; }
 
-@test "a directory comes back with the same weights, in one file or several" {
+@test "a directory is read back with the same weights, from one file or several" {
     for model in gpt2 llama tied; do
         dt-export -m $model/latest --verify -o out-$model | grep -q 'differ by 0 at most'
         [ "$(loss out-$model)" = "$(loss $model/latest)" ]
@@ -35,7 +35,7 @@ loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 
     done
 }
 
-@test "16 bits are half the size and nearly the same model" {
+@test "16-bit weights are half the size, and losses agree to 0.01" {
     for type in f16 bf16; do
         dt-export -m llama/latest --type $type --verify -o $type
         [ "$(stat -c %s $type/model.safetensors)" -lt $(($(stat -L -c %s llama/latest/model.safetensors) * 6 / 10)) ]
@@ -43,7 +43,7 @@ loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 
     done
 }
 
-@test "GGUF files of all types come back" {
+@test "GGUF files of all types are read back" {
     for model in gpt2 llama tied; do
         for type in f32 f16 bf16 q8_0; do
             dt-export -m $model/latest --to gguf --type $type --verify -o $model-$type.gguf
@@ -54,7 +54,7 @@ loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 
     done
 }
 
-@test "a GGUF file is called as the model's directory or file, a checkpoint also as its run" {
+@test "general.name is the model's directory or file, after the run for a checkpoint" {
     called() { # NAME MODEL
         dt-export -m "$2" --to gguf -o called.gguf
         at=$(grep -obaF general.name called.gguf | cut -d : -f 1)
@@ -91,7 +91,7 @@ spoilt() {
     [[ "$output" == *"logits differ by"* ]]
 }
 
-@test "a wrong transpose or permutation in a GGUF file is found" {
+@test "transformers finds a wrong transpose or permutation in a GGUF file" {
     need_python torch transformers gguf
     spoilt export_oracle.py 1e-5 gpt2 blk.0.attn_output.weight 0
     spoilt export_oracle.py 1e-5 llama blk.1.attn_q.weight 4
@@ -130,10 +130,10 @@ spoilt() {
     refute cmp -s a/model.safetensors gpt2/latest/model.safetensors
     run dt-export -m gpt2/latest -m llama/latest -o c
     assert_one_line_error dt-export
-    [ "$output" = "dt-export: llama/latest: is of another shape than the first model" ]
+    [ "$output" = "dt-export: llama/latest: its shape differs from the first model's" ]
 }
 
-@test "what cannot be is refused, and no file is left" {
+@test "invalid operands and options are refused, and no file is left" {
     run dt-export -m gpt2/latest -o gpt2/latest
     assert_one_line_error dt-export
     [[ "$output" == *"holds a model already" ]]
@@ -154,6 +154,13 @@ spoilt() {
     assert_one_line_error dt-export
     run dt-export -m gpt2/latest --type q8_0 -o out
     [ "$status" -eq 2 ]
+    [[ "$output" == *"--to hf does not hold q8_0: choose --type f32, f16 or bf16"* ]]
+    run dt-export -m gpt2/latest --to gguf --max-shard 50k -o out.gguf
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--to gguf writes one file: leave out --max-shard"* ]]
+    run dt-export -m gpt2/latest --to gguf --verify -o out
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--verify needs an --output that ends in .gguf"* ]]
     run dt-export -m gpt2/latest
     [ "$status" -eq 2 ]
     run dt-export -m gpt2/latest -o -
@@ -171,7 +178,7 @@ spoilt() {
     [ ! -e out ]
 }
 
-@test "a full disk leaves nothing, and nothing that looks like a model" {
+@test "a full disk leaves no output" {
     mkdir small
     mount -t tmpfs -o size=100k none small 2>/dev/null || skip "cannot mount"
     for how in "" "--max-shard 60k"; do
@@ -182,7 +189,7 @@ spoilt() {
     umount small
 }
 
-@test "a tokenizer goes along with its configuration; where there is none, that is said" {
+@test "a tokenizer is copied with its configuration; a missing one is reported" {
     dt-export -m gpt2/latest -o a
     cmp a/tokenizer_config.json gpt2/latest/tokenizer_config.json
     dt-export -m gpt2/latest --to gguf -o m.gguf
@@ -193,7 +200,7 @@ spoilt() {
     [ "$output" = "dt-export: c: has no tokenizer, since that of a GGUF file is not read; --tokenizer FILE adds one" ]
 }
 
-@test "pipes, devices and bombs in a model directory are refused, and not waited for" {
+@test "pipes, devices and decompression bombs in a model directory are refused at once" {
     hostile() { # REASON: of the model in bad
         run timeout 900 dt-export -m bad -o out
         assert_one_line_error dt-export
@@ -225,7 +232,7 @@ spoilt() {
     [ ! -e out ]
 }
 
-@test "deep nesting and huge counts in a model's files are one clear line" {
+@test "deep nesting and huge counts in a model's files are refused in one line" {
     hostile() { # FILE REASON: of the model in bad
         run timeout 900 dt-export -m bad -o out
         assert_one_line_error dt-export
@@ -276,13 +283,23 @@ spoilt() {
     assert_one_line_error dt-export
 }
 
-@test "rotary positions of another kind are refused" {
+@test "a partial RoPE dimension is refused" {
     dt-export -m llama/latest --to gguf -o m.gguf
     at=$(grep -obaF llama.rope.dimension_count m.gguf | cut -d : -f 1)
     printf '\002' | dd of=m.gguf bs=1 seek=$((at + 26 + 4)) conv=notrunc status=none
     run dt-export -m m.gguf -o out
     assert_one_line_error dt-export
     [[ "$output" == *"llama.rope.dimension_count is 2, not "* ]]
+}
+
+@test "the help and the page have every format and type" {
+    dt-export --print-options | while IFS=$'\t' read -r name _ _ choices help; do
+        [ "$name" = --to ] || [ "$name" = --type ] || continue
+        for choice in $choices; do
+            [[ "$help" == *"$choice"* ]]
+            grep -q "^\.\(It Cm\|Sq\|It Fl\) $choice\b" "$ROOT/man/man1/dt-export.1"
+        done
+    done
 }
 
 @test "a model is not written to a terminal" {
