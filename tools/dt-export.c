@@ -197,8 +197,8 @@ static int write_directory(const struct dt_model *m, const struct dt_export_requ
     if (rc < 0)
         remove_directory();
     else if (tokenizer == NULL)
-        dt_program_warn("%s: has no tokenizer, since %s; --tokenizer FILE adds one", opt.output,
-                        is_directory(opt.models.items[0]) ? "the model has none"
+        dt_program_warn("%s: written without a tokenizer, because %s; --tokenizer FILE adds one", opt.output,
+                        is_directory(opt.models.items[0]) ? "the model comes without one"
                                                           : "that of a GGUF file is not read");
     return rc;
 }

@@ -318,7 +318,7 @@ static int add_infos(struct dt_buffer *b, const struct dt_model *m, enum dt_gguf
         struct shape s = shape_of(p, type);
         char name[64];
         if (!dt_gguf_name(p, name))
-            return dt_fail(err, DT_EINVALID, "GGUF has no name for tensor '%s'", p->name);
+            return dt_fail(err, DT_EINVALID, "tensor '%s' does not exist in GGUF", p->name);
         add_text(b, name, strlen(name));
         add_number(b, (uint64_t)p->rank, 4);
         add_number(b, (uint64_t)s.columns, 8); /* the innermost dimension first */

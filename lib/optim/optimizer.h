@@ -23,7 +23,7 @@ struct dt_segment {
     bool matrix;           /* updated by update_matrix, otherwise element-wise */
     int64_t first, count;  /* the kept elements of the parameter */
     int64_t bucket_offset; /* of first, from the start of the kept range of the bucket */
-    int64_t offsets[DT_UPDATE_SLOTS_MOST]; /* in each slot's array; -1: it has no such slot */
+    int64_t offsets[DT_UPDATE_SLOTS_MOST]; /* in each slot's array; -1 if absent */
 };
 
 struct dt_optimizer {

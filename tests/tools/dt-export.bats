@@ -197,7 +197,7 @@ spoilt() {
     cmp b/tokenizer_config.json gpt2/latest/tokenizer_config.json
     run dt-export -m m.gguf -o c
     [ "$status" -eq 0 ]
-    [ "$output" = "dt-export: c: has no tokenizer, since that of a GGUF file is not read; --tokenizer FILE adds one" ]
+    [ "$output" = "dt-export: c: written without a tokenizer, because that of a GGUF file is not read; --tokenizer FILE adds one" ]
 }
 
 @test "pipes, devices and decompression bombs in a model directory are refused at once" {
