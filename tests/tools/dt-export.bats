@@ -293,11 +293,11 @@ spoilt() {
 }
 
 @test "the help and the page have every format and type" {
-    dt-export --print-options | while IFS=$'\t' read -r name _ _ choices help; do
-        [ "$name" = --to ] || [ "$name" = --type ] || continue
-        for choice in $choices; do
-            [[ "$help" == *"$choice"* ]]
-            grep -q "^\.\(It Cm\|Sq\|It Fl\) $choice\b" "$ROOT/man/man1/dt-export.1"
+    for option in --to --type; do
+        line=$(dt-export --print-options | grep "^$option[[:space:]]")
+        for choice in $(cut -f 4 <<<"$line"); do
+            [[ "$(cut -f 5 <<<"$line")" == *"$choice"* ]]
+            grep -q "^\.It Cm.* $choice\b" "$ROOT/man/man1/dt-export.1"
         done
     done
 }
