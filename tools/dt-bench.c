@@ -77,11 +77,12 @@ static const struct dt_option options[] = {
      .max = 1e6},
     {"json", 0, DT_OPTION_FLAG, &opt.json, NULL, "print one JSON object"},
     {"design", 'd', DT_OPTION_STRING, &opt.design, "FILE",
-     "matrix: read the design from FILE (YAML)"},
+     "matrix: read the design from FILE (YAML)", .reads = true},
     {"axis", 'a', DT_OPTION_LIST, &opt.axes, "NAME=V,...",
      "matrix: for {NAME} in the command each of the values"},
     {"output", 'o', DT_OPTION_STRING, &opt.output, "ROWS",
-     "matrix: append a line of JSON for each run to ROWS, and go on where it ends"},
+     "matrix: append a JSON line per run to ROWS; runs that it holds are not repeated",
+     .writes = "", .in_place = true},
     {"repeats", 'r', DT_OPTION_INT, &opt.repeats, "N", "matrix: run each cell N times (default 7)",
      .min = 1, .max = 1e6},
     {"warmup", 'w', DT_OPTION_INT, &opt.warmup, "N",
@@ -92,7 +93,7 @@ static const struct dt_option options[] = {
      .min = 0, .max = 1e9},
     {"shell", 0, DT_OPTION_FLAG, &opt.shell, NULL, "matrix: the command is a line for sh -c"},
     {"metrics", 0, DT_OPTION_STRING, &opt.metrics, "FILE",
-     "matrix: take values from the last lines of FILE too, as dt-train writes it"},
+     "matrix: also read values from the last lines of FILE, as dt-train writes it", .reads = true},
     {"target", 0, DT_OPTION_LIST, &opt.targets, "NAME=LEVEL",
      "matrix: when NAME in the metrics first is LEVEL or less"},
     {"note", 0, DT_OPTION_LIST, &opt.notes, "NAME=TEXT", "matrix: keep a note beside the rows"},
@@ -294,6 +295,21 @@ static int read_settings(struct dt_settings *settings, struct dt_error *err)
     return dt_optimizer_check(settings, path, err);
 }
 
+/* Settings that a measurement in one process cannot obey are refused. */
+static int check_unused(const char *what, const struct dt_settings *settings, bool uses_layout,
+                        struct dt_error *err)
+{
+    struct dt_settings obeyed = *settings, defaults;
+    dt_config_defaults(dt_settings_schema, &defaults);
+    obeyed.distributed = defaults.distributed;
+    if (!uses_layout)
+        obeyed.data.layout = defaults.data.layout;
+    const struct dt_setting *s = dt_config_difference(dt_settings_schema, &obeyed, settings);
+    return s == NULL ? 0
+                     : dt_fail(err, DT_EINVALID, "%s does not use %s: remove that setting", what,
+                               s->name);
+}
+
 static int bench(const char *what, struct dt_device *dev, struct dt_error *err)
 {
     struct dt_settings settings;
@@ -301,6 +317,8 @@ static int bench(const char *what, struct dt_device *dev, struct dt_error *err)
     bool attention = strcmp(what, "attention") == 0;
     if (step || decode || attention)
         DT_TRY(read_settings(&settings, err));
+    if (step || decode || attention)
+        DT_TRY(check_unused(what, &settings, false, err));
     if (decode && settings.model.max_seq_len < 2)
         return dt_fail(err, DT_EINVALID,
                        "model.max_seq_len must be at least 2: a token of a prompt, and one that is "
@@ -372,6 +390,8 @@ static int measure_load(char **operands, int count, struct dt_error *err)
     if (opt.tokenizer && !dt_text_samples_is_named(operands[1]))
         dt_program_usage("load of '%s' takes no --tokenizer: it holds tokens", operands[1]);
     DT_TRY(dt_settings_read(&settings, NULL, opt.config, opt.set.items, opt.set.count, err));
+    bool text = dt_text_samples_is_named(operands[1]);
+    DT_TRY(check_unused(text ? "load of text" : "load of shards", &settings, text, err));
     if (settings.training.sequence_length == 0)
         settings.training.sequence_length = settings.model.max_seq_len;
     DT_TRY(print_load("sequential", operands[1], &settings, false, err));

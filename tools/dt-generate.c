@@ -308,6 +308,30 @@ static int generate(struct dt_device *dev, struct dt_error *err)
     return rc;
 }
 
+/* Refuses the options of random sampling where the next token is not sampled. */
+static void check_sampling(const char *reason)
+{
+    static const char *const sampling[] = {"temperature", "top-k", "top-p", "min-p", "seed"};
+    for (size_t i = opt.how.beams == 1; i < sizeof sampling / sizeof *sampling; i++)
+        if (dt_option_is_given(&command, sampling[i]))
+            dt_program_usage("--%s has no effect with %s", sampling[i], reason);
+}
+
+static void check_options(void)
+{
+    if (opt.how.beams > 1 && opt.samples > 1)
+        dt_program_usage("--samples has no effect with --beams: a beam search is deterministic");
+    if (opt.how.beams > 1)
+        check_sampling("--beams above 1: a beam search does not sample");
+    else if (opt.how.sampling.temperature == 0)
+        check_sampling("--temperature 0, which takes the most probable token");
+    if (opt.how.beams == 1 && dt_option_is_given(&command, "length-penalty"))
+        dt_program_usage("--length-penalty has no effect with --beams 1");
+    for (int i = 0; i < opt.stops.count; i++)
+        if (*opt.stops.items[i] == 0)
+            dt_program_usage("--stop must not be empty");
+}
+
 int main(int argc, char **argv)
 {
     struct dt_error err;
@@ -315,16 +339,7 @@ int main(int argc, char **argv)
     int first = dt_program_parse_options(&command, argc, argv);
     if (first != argc)
         dt_program_usage("no operand is taken: '%s'", argv[first]);
-    if (opt.how.beams > 1 && opt.samples > 1)
-        dt_program_usage("beams find one continuation: --beams and --samples exclude each other");
-    static const char *const chances[] = {"temperature", "top-k", "top-p", "min-p", "seed"};
-    for (size_t i = 0; opt.how.beams > 1 && i < sizeof chances / sizeof *chances; i++)
-        if (dt_option_is_given(&command, chances[i]))
-            dt_program_usage("--%s has no effect with --beams above 1: nothing is left to chance",
-                             chances[i]);
-    for (int i = 0; i < opt.stops.count; i++)
-        if (*opt.stops.items[i] == 0)
-            dt_program_usage("an empty text cannot stop anything");
+    check_options();
     if (dt_launch_check_alone(DT_LAUNCH_ONCE, &err) < 0 ||
         dt_device_open(&dev, opt.device, (int)opt.threads, &err) < 0)
         return dt_program_report(&err);

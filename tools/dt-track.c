@@ -14,30 +14,29 @@ static struct {
     struct dt_string_list texts, artifacts;
     double interval, patience, give_up;
     bool once, quiet, cleartext;
-} opt = {.interval = -1, .patience = -1, .give_up = 600};
-
-#define INTERVAL 1 /* seconds */
-#define PATIENCE 60
+} opt = {.interval = 1, .patience = 60, .give_up = 600};
 
 static const struct dt_option options[] = {
     {"tensorboard", 't', DT_OPTION_STRING, &opt.tensorboard, "DIR",
-     "write an event file for TensorBoard to DIR"},
+     "write a TensorBoard event file to DIR"},
     {"mlflow", 'm', DT_OPTION_STRING, &opt.mlflow, "URL",
      "log to the MLflow server at URL (default: $MLFLOW_TRACKING_URI)"},
     {"experiment", 'e', DT_OPTION_STRING, &opt.experiment, "NAME",
      "of MLflow (default: tracking.project of the run, or dt)"},
     {"text", 0, DT_OPTION_LIST, &opt.texts, "FILE", "pass on FILE, a sample, at the end"},
     {"artifact", 0, DT_OPTION_LIST, &opt.artifacts, "FILE", "upload FILE to MLflow at the end"},
-    {"interval", 0, DT_OPTION_REAL, &opt.interval, "S", "look every S seconds (default 1)",
-     .min = 0.01, .max = 3600},
+    {"interval", 0, DT_OPTION_REAL, &opt.interval, "S",
+     "read the metrics every S seconds (default 1)", .min = 0.01, .max = 3600, .without = "once"},
     {"patience", 0, DT_OPTION_REAL, &opt.patience, "S",
-     "wait S seconds for a run to begin or go on (default 60)", .min = 0, .max = 1e9},
+     "wait S seconds for a run to start or resume (default 60)", .min = 0, .max = 1e9,
+     .without = "once"},
     {"give-up", 0, DT_OPTION_REAL, &opt.give_up, "S",
-     "after the run, wait S seconds for a server that is away (default 600)", .min = 0, .max = 1e9},
+     "after the run, retry an unreachable server for S seconds (default 600)", .min = 0,
+     .max = 1e9, .without = "once"},
     {"cleartext", 0, DT_OPTION_FLAG, &opt.cleartext, NULL,
      "send a token or password to an http:// server, for the network to read"},
-    {"once", '1', DT_OPTION_FLAG, &opt.once, NULL, "pass on what is there, and do not follow"},
-    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "say nothing but errors"},
+    {"once", '1', DT_OPTION_FLAG, &opt.once, NULL, "send what RUN holds now, and exit"},
+    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "print only errors"},
     {NULL},
 };
 
@@ -102,8 +101,6 @@ int main(int argc, char **argv)
     if (!with_server && opt.tensorboard == NULL)
         dt_program_usage("nowhere to go: --tensorboard DIR or --mlflow URL is needed");
     dt_program_check_use(&command, &uses[with_server ? SERVER : EVENT_FILES]);
-    if (opt.once && (opt.interval >= 0 || opt.patience >= 0))
-        dt_program_usage("--once looks once, and takes no --interval or --patience");
     if (with_server && dt_server_log_in(&server, opt.cleartext, &err) < 0)
         return dt_program_report(&err);
     const volatile sig_atomic_t *stop = dt_stop_watch();
@@ -115,8 +112,8 @@ int main(int argc, char **argv)
                                        .artifacts = opt.artifacts.items,
                                        .text_count = opt.texts.count,
                                        .artifact_count = opt.artifacts.count,
-                                       .interval = opt.interval < 0 ? INTERVAL : opt.interval,
-                                       .patience = opt.patience < 0 ? PATIENCE : opt.patience,
+                                       .interval = opt.interval,
+                                       .patience = opt.patience,
                                        .give_up = opt.give_up,
                                        .once = opt.once,
                                        .locks = "/proc/locks",

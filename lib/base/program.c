@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <limits.h>
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -559,6 +560,7 @@ int dt_program_parse_options(const struct dt_command *c, int argc, char **argv)
     struct option longs[MAX_OPTIONS + 3];
     char shorts[2 * MAX_OPTIONS + 3];
     program_name = c->name;
+    signal(SIGXFSZ, SIG_IGN); /* beyond a file size limit write fails with EFBIG */
     memset(given, 0, sizeof given);
     dt_buffer_clear(&command_line);
     dt_buffer_printf(&command_line, "%s %s:", c->name, dt_version);

@@ -51,6 +51,7 @@ static void be_command(const struct child *c, char *const *words)
     setpgid(0, 0);
     if (input >= 0 && dup2(input, 0) >= 0 && dup2(c->out, 1) >= 0 && dup2(c->complaints, 2) >= 0) {
         sigprocmask(SIG_SETMASK, &none, NULL);
+        signal(SIGXFSZ, SIG_DFL); /* dt programs ignore it, and exec keeps that */
         execvp(words[0], words);
     }
     int number = errno;

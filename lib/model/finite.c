@@ -66,11 +66,12 @@ int dt_finite_check_weights(const float *x, int64_t n, enum dt_dtype type, const
     int64_t i = dt_finite_first_bad(x, n, type);
     if (i == n)
         return 0;
+    const char *others = type == DT_DTYPE_F16 ? "bf16 or " : "";
     if (isfinite(x[i]))
         return dt_fail(err, DT_EFORMAT,
-                       "%s: tensor '%s': element %" PRId64 " is %g, which overflows %s: choose "
-                       "another precision",
-                       path, tensor, first + i, (double)x[i], names[type]);
+                       "%s: tensor '%s': element %" PRId64 " is %g, which overflows %s: compute in "
+                       "%sfp32, or export with --type %sf32",
+                       path, tensor, first + i, (double)x[i], names[type], others, others);
     return dt_fail(err, DT_EFORMAT,
                    "%s: tensor '%s': element %" PRId64 " is %s, and weights must be finite", path,
                    tensor, first + i, dt_finite_name((double)x[i]));

@@ -161,14 +161,15 @@ static int take_run(struct dt_mlflow *m, struct json_object *run, const char *su
     return 0;
 }
 
-/* A step, 0 if it is left out; other servers than MLflow's own write 64 bits as a string. */
+/* A step; 0 if the member is absent. Servers other than MLflow's own write 64-bit numbers as
+ * strings. The parser reads Infinity as null, so null is refused. */
 static int take_step(struct json_object *metric, const char *subject, int64_t *step,
                      struct dt_error *err)
 {
     struct json_object *value;
     char *end;
     *step = 0;
-    if (!json_object_object_get_ex(metric, "step", &value) || value == NULL)
+    if (!json_object_object_get_ex(metric, "step", &value))
         return 0;
     if (!json_object_is_type(value, json_type_string))
         return dt_json_get_int(metric, "step", subject, step, err);

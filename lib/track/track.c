@@ -457,7 +457,7 @@ static int finish_mlflow(struct tracker *t, enum dt_run_state state, struct dt_e
             done = was_taken(t, send_end(t, state, &why), &why);
         if (done || t->refused)
             break;
-        if (*t->o->stop || dt_clock_now() - t->answered > t->o->give_up)
+        if (t->o->once || *t->o->stop || dt_clock_now() - t->answered > t->o->give_up)
             return dt_fail(err, DT_EIO,
                            "%s does not answer; nothing is lost: the same command goes on",
                            t->o->mlflow->url);

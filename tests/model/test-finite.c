@@ -60,8 +60,8 @@ static void errors_name_file_tensor_index_and_value(void **state)
     assert_int_equal(dt_finite_check_weights(y, 1, DT_DTYPE_F32, "f", "t", 0, &err), DT_EFORMAT);
     assert_string_equal(err.text, "f: tensor 't': element 0 is NaN, and weights must be finite");
     assert_int_equal(dt_finite_check_weights(z, 1, DT_DTYPE_F16, "f", "t", 0, &err), DT_EFORMAT);
-    assert_string_equal(err.text, "f: tensor 't': element 0 is 70000, which overflows fp16: choose "
-                                  "another precision");
+    assert_string_equal(err.text, "f: tensor 't': element 0 is 70000, which overflows fp16: "
+                                  "compute in bf16 or fp32, or export with --type bf16 or f32");
     assert_int_equal(dt_finite_check_weights(z, 1, DT_DTYPE_BF16, "f", "t", 0, &err), 0);
 }
 

@@ -52,6 +52,23 @@ END
     [ ! -e other ]
 }
 
+@test "results are not written over the design or the metrics" {
+    echo 'command: "true"' >design.yaml
+    cp design.yaml before
+    ln -s design.yaml link
+    for rows in design.yaml ./design.yaml link; do
+        run dt-bench matrix -q -d design.yaml -o $rows
+        [ "$status" -eq 2 ]
+        [ "${lines[0]}" = "dt-bench: --output: '$rows' is also an input, which would be lost: name another file" ]
+        cmp design.yaml before
+    done
+    echo '{"step":1,"loss":2}' >metrics
+    run dt-bench matrix -q --metrics metrics -o metrics true
+    [ "$status" -eq 2 ]
+    [ "$(cat metrics)" = '{"step":1,"loss":2}' ]
+    dt-bench matrix -q -r 1 -w 0 -o rows cat rows >/dev/null
+}
+
 @test "a rerun runs what is missing: nothing, more rounds, more values" {
     again() { dt-bench matrix -q -o rows -w 0 "$@" -- sh -c 'echo $0 >>log' '{a}' >/dev/null; }
     again -r 2 -a a=1,2
@@ -123,6 +140,12 @@ END
     [ "$(wc -l <torn)" -eq 3 ]
     run dt-bench matrix -o - -r 1 -- true
     [ "$status" -eq 2 ]
+}
+
+@test "a command beyond a file size limit is ended by SIGXFSZ, as without dt-bench" {
+    run dt-bench matrix -q -r 1 -w 0 -o rows --shell 'ulimit -f 1; exec head -c 9000 /dev/zero >large'
+    [ "$status" -eq 1 ]
+    grep -q '"status":153' rows
 }
 
 @test "a run that takes too long is ended, and all that it started" {

@@ -186,3 +186,29 @@ setup() {
     [[ "$output" == "dt-bench: matrix needs --output"* ]]
     [ "$(dt-bench --help | grep -cE '^(usage:|      ) dt-bench ')" -eq 11 ]
 }
+
+@test "settings that a measurement does not use are refused by name" {
+    cd "$T"
+    small="--set model.vocab_size=99 --set model.hidden_size=16 --set model.num_layers=1 --set model.num_heads=2"
+    for what in step decode attention; do
+        for setting in distributed.tp=2 distributed.zero_stage=1 data.layout=padded; do
+            run dt-bench -j 1 $small --set $setting $what
+            assert_one_line_error dt-bench
+            [ "$output" = "dt-bench: $what does not use ${setting%=*}: remove that setting" ]
+        done
+    done
+    printf 'distributed:\n  compress: bf16\n' >config.yaml
+    run dt-bench -j 1 -c config.yaml $small step
+    assert_one_line_error dt-bench
+    [ "$output" = "dt-bench: step does not use distributed.compress: remove that setting" ]
+    dt-synth -n 50 -o docs.jsonl
+    dt-vocab -q -s 300 -o tok.json docs.jsonl
+    dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o data
+    run dt-bench --seconds 0.01 --set data.layout=padded load data
+    assert_one_line_error dt-bench
+    [ "$output" = "dt-bench: load of shards does not use data.layout: remove that setting" ]
+    run dt-bench --seconds 0.01 -t tok.json --set distributed.cp=2 load docs.jsonl
+    assert_one_line_error dt-bench
+    [ "$output" = "dt-bench: load of text does not use distributed.cp: remove that setting" ]
+    dt-bench --seconds 0.01 -t tok.json --set training.sequence_length=32 --set data.layout=padded load docs.jsonl
+}

@@ -134,12 +134,14 @@ set output 'pwned'"
     cd "$T"
     dt-plot loss run -o whole.svg
     [ "$(wc -c <whole.svg)" -gt 20000 ]
-    run bash -c "trap '' XFSZ; ulimit -f 16; dt-plot loss run -o a.svg"
-    assert_one_line_error dt-plot
-    [ "$output" = "dt-plot: cannot write 'a.svg': File too large" ]
-    [ "$(ls -A)" = "$(printf 'run\nwhole.svg')" ]
+    for signal in "trap '' XFSZ" "trap - XFSZ"; do
+        run bash -c "$signal; ulimit -f 16; dt-plot loss run -o a.svg"
+        assert_one_line_error dt-plot
+        [ "$output" = "dt-plot: cannot write 'a.svg': File too large" ]
+        [ "$(ls -A)" = "$(printf 'run\nwhole.svg')" ]
+    done
     dt-plot loss run -o whole.txt
-    (ulimit -f 16 && trap '' XFSZ && dt-plot loss run -o a.txt) # itself below the limit
+    (ulimit -f 16 && dt-plot loss run -o a.txt) # itself below the limit
     cmp whole.txt a.txt
 }
 

@@ -157,6 +157,18 @@ count_tag() {
     [ "$(once)" = FINISHED ]
 }
 
+@test "--once sends what the run holds, and does not wait for an unreachable server" {
+    need_http
+    serve well
+    dt-track -q --once -m "$URL" run
+    [ "$(once)" = FINISHED ]
+    kill "$SERVER"
+    run timeout 60 dt-track -q --once -m "$URL" -t run/tb run
+    assert_one_line_error dt-track
+    [[ "$output" == "dt-track: $URL does not answer; "* ]]
+    [ "$(count_tag val_loss)" -eq 5 ]
+}
+
 @test "what a server refuses for good is one line, and event files go on" {
     need_http
     serve refusing
@@ -230,7 +242,9 @@ refused_answer() { # PATH TEXT WHY
     for step in 1.5 '"x"' '""' '"99999999999999999999"'; do
         refused_answer runs/get "$begin"'{"metrics":[{"key":"loss","step":'"$step"'}]}}}' 'is not a whole number'
     done
-    refused_answer runs/get "$begin"'{"metrics":[{"key":"a","step":1e999}]}}}' 'is not a whole number'
+    for step in 1e999 Infinity NaN null; do
+        refused_answer runs/get "$begin"'{"metrics":[{"key":"a","step":'$step'}]}}}' 'is not a whole number'
+    done
     refused_answer runs/get "$begin"'{"params":[{"key":1}]}}}' 'params: member "key" is not a string'
     refused_answer runs/get "$begin"'{"params":[null]}}}' 'params: is not a JSON object'
     [ "$(jq '.runs[0].metrics | length' store.json)" -eq 0 ] # nothing was sent on such grounds
@@ -420,10 +434,10 @@ refused_answer() { # PATH TEXT WHY
         [ "$status" -eq 2 ]
         [[ "${lines[0]}" == "dt-track: --"*" goes with --mlflow" ]]
     done
-    for wrong in --patience --interval; do
-        run dt-track -t run/tb --once $wrong 3 run
+    for wrong in --patience --interval --give-up; do
+        run dt-track -m http://127.0.0.1:1 -t run/tb --once $wrong 3 run
         [ "$status" -eq 2 ]
-        [ "${lines[0]}" = "dt-track: --once looks once, and takes no --interval or --patience" ]
+        [ "${lines[0]}" = "dt-track: $wrong has no effect with --once" ]
     done
     [ ! -e run/tb ]
 }

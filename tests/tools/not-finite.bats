@@ -69,7 +69,7 @@ weights="bad/model.safetensors: tensor 'transformer.h.0.mlp.c_fc.weight': elemen
     dt-eval -q -m large perplexity one.jsonl >/dev/null
     run dt-train -q --set training.precision=fp16 --init-from large -o new data
     assert_one_line_error dt-train
-    [[ "$output" == *"c_fc.weight': element 7 is 70000, which overflows fp16: choose another precision" ]]
+    [[ "$output" == *"c_fc.weight': element 7 is 70000, which overflows fp16: compute in bf16 or fp32, or export with --type bf16 or f32" ]]
     run dt-export -m large --type f16 -o out
     assert_one_line_error dt-export
     [[ "$output" == *"element 7 is 70000, which overflows fp16"* ]]
@@ -77,7 +77,7 @@ weights="bad/model.safetensors: tensor 'transformer.h.0.mlp.c_fc.weight': elemen
     poison huge mlp.c_fc.weight 7 3.4e38
     run dt-generate -m huge --precision bf16 -n 4
     assert_one_line_error dt-generate
-    [[ "$output" == *"element 7 is 3.4e+38, which overflows bf16"* ]]
+    [[ "$output" == *"element 7 is 3.4e+38, which overflows bf16: compute in fp32, or export with --type f32" ]]
 }
 
 @test "a loss that is not finite is named with its document and token" {

@@ -27,9 +27,14 @@ setup() {
     refused "--length-penalty goes with --beams only" dt-generate -m x --length-penalty 3
     refused "--prompt has no effect with --prompts" dt-generate -m x --prompts x -p ""
     for option in "temperature 0" "top-k 3" "top-p 0.5" "min-p 0.5" "seed 3"; do
-        refused "--${option% *} has no effect with --beams above 1: nothing is left to chance" \
+        refused "--${option% *} has no effect with --beams above 1: a beam search does not sample" \
             dt-generate -m x --beams 2 --$option
     done
+    for option in "top-k 3" "top-p 0.5" "min-p 0.5" "seed 3"; do
+        refused "--${option% *} has no effect with --temperature 0, which takes the most probable token" \
+            dt-generate -m x --temperature 0 --$option
+    done
+    refused "--length-penalty has no effect with --beams 1" dt-generate -m x --beams 1 --length-penalty 2
     refused "--seed has no effect with --alone" dt-eval -m x masked x --alone --seed 3
     refused "--mask-rate has no effect with --alone" dt-eval -m x masked x --alone --mask-rate 0.5
     refused "--seed goes with --bootstrap only" dt-eval bleu -r x x --seed 3
